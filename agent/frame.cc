@@ -1,0 +1,84 @@
+#include "agent/frame.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tfdist::protocol {
+namespace {
+
+constexpr size_t kLengthBytes = 4;
+constexpr char kMore = 0;
+constexpr char kLast = 1;
+
+void AppendLength(std::string& out, size_t length) {
+  for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<char>(length >> shift));
+}
+
+size_t ReadLength(std::string_view bytes) {
+  size_t length = 0;
+  for (size_t i = 0; i < kLengthBytes; ++i) {
+    length = length << 8 | static_cast<unsigned char>(bytes[i]);
+  }
+  return length;
+}
+
+}  // namespace
+
+std::vector<std::string> Pieces(const Message& message) {
+  const std::string bytes = Encode(message);
+  constexpr size_t kPayload = kMaxFrameBytes - 1;
+  std::vector<std::string> pieces;
+  for (size_t start = 0; start < bytes.size(); start += kPayload) {
+    const bool last = start + kPayload >= bytes.size();
+    pieces.push_back(std::string(1, last ? kLast : kMore) + bytes.substr(start, kPayload));
+  }
+  return pieces;
+}
+
+std::string Frames(const Message& message) {
+  std::string out;
+  for (const std::string& piece : Pieces(message)) {
+    AppendLength(out, piece.size());
+    out += piece;
+  }
+  return out;
+}
+
+std::optional<Message> PieceReader::Feed(std::string_view piece) {
+  if (piece.empty()) throw Error(Phase::kControl, "empty frame");
+  const char flag = piece.front();
+  piece.remove_prefix(1);
+  if (flag != kMore && flag != kLast) throw Error(Phase::kControl, "frame with an unknown flag");
+  if (collected_.size() + piece.size() > kMaxMessageBytes) {
+    throw Error(Phase::kControl, fmt::format("message longer than {} bytes", kMaxMessageBytes));
+  }
+  collected_ += piece;
+  if (flag == kMore) return std::nullopt;
+  const std::string whole = std::exchange(collected_, {});
+  return Decode(whole);
+}
+
+void FrameReader::Feed(std::string_view bytes) {
+  if (consumed_ > 0) {
+    buffer_.erase(0, consumed_);
+    consumed_ = 0;
+  }
+  buffer_ += bytes;
+}
+
+std::optional<Message> FrameReader::Next() {
+  while (true) {
+    const std::string_view rest = std::string_view(buffer_).substr(consumed_);
+    if (rest.size() < kLengthBytes) return std::nullopt;
+    const size_t length = ReadLength(rest);
+    if (length == 0 || length > kMaxFrameBytes) {
+      throw Error(Phase::kControl, fmt::format("frame of an impossible length, {}", length));
+    }
+    if (rest.size() < kLengthBytes + length) return std::nullopt;
+    consumed_ += kLengthBytes + length;
+    if (auto message = pieces_.Feed(rest.substr(kLengthBytes, length))) return message;
+  }
+}
+
+}  // namespace tfdist::protocol

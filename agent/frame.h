@@ -1,0 +1,50 @@
+// How messages travel on a byte stream (SSH channel, unix socket) and between agents (ZeroMQ).
+//
+// Frame: 4 bytes big-endian length (1..kMaxFrameBytes), 1 byte flag (0: more pieces of this message
+// follow, 1: last piece), then bytes. A message longer than a frame goes in several, one after the
+// other. Over ZeroMQ the length is the message's own, the flag byte stays.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/protocol.h"
+
+namespace tfdist::protocol {
+
+inline constexpr size_t kMaxFrameBytes = 64 * 1024 - 512;  // flag included; fits ZMQ_MAXMSGSIZE 64 KiB
+// Bounds what a peer can make us hold.
+inline constexpr size_t kMaxMessageBytes = 16 * 1024 * 1024;
+
+// The pieces of one message, each flag byte + bytes.
+std::vector<std::string> Pieces(const Message& message);
+// The pieces with their lengths in front, as one text for a stream.
+std::string Frames(const Message& message);
+
+// Puts messages together again from pieces of one peer, in order.
+class PieceReader {
+ public:
+  // Throws Error(kControl) when the message grows past kMaxMessageBytes or is malformed.
+  std::optional<Message> Feed(std::string_view piece);
+
+ private:
+  std::string collected_;
+};
+
+// Cuts a byte stream into messages. Feed what was read, then take messages until nullopt.
+class FrameReader {
+ public:
+  void Feed(std::string_view bytes);
+  // Throws Error(kControl) on an impossible length or a malformed message: the stream is lost then.
+  std::optional<Message> Next();
+
+ private:
+  std::string buffer_;
+  size_t consumed_ = 0;
+  PieceReader pieces_;
+};
+
+}  // namespace tfdist::protocol

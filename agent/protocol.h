@@ -1,0 +1,302 @@
+// The agent's public face: what it can be told and what it says. protocol.md shows the exchanges.
+//
+// An agent is told *what to run*; it has never heard of TF_CONFIG or of TOML. Messages are CBOR
+// maps {"t": type, "id": number, "b": body}; `id` ties replies and streams to their request.
+// Structs below are the bodies. Unknown body keys are passed over; missing ones are an Error.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+
+namespace tfdist::protocol {
+
+using Json = nlohmann::json;
+
+// Versions of this protocol that this program speaks, newest and oldest.
+inline constexpr int kVersion = 1;
+inline constexpr int kOldestVersion = 1;
+
+// Bytes that need not be UTF-8: CBOR byte strings on the wire.
+struct Bytes {
+  std::string value;
+  bool operator==(const Bytes&) const = default;
+};
+void to_json(Json& json, const Bytes& bytes);
+void from_json(const Json& json, Bytes& bytes);
+
+// ---------------------------------------------------------------------------------------------
+// What to run
+
+// Stands for the address of whatever host is in `slot` when the attempt starts.
+struct SlotAddress {
+  int slot = 0;
+  bool bracketed = false;  // an IPv6 literal in brackets, as before ":port"
+  bool operator==(const SlotAddress&) const = default;
+};
+
+// Text in which addresses of slots are left open: a spare host can take a slot over without the
+// user's machine. Literal parts are raw bytes without NUL.
+struct Text {
+  std::vector<std::variant<std::string, SlotAddress>> parts;
+
+  Text() = default;
+  Text(std::string literal) : parts{std::move(literal)} {}  // NOLINT: a literal is a Text
+  Text(const char* literal) : Text(std::string(literal)) {}
+  bool operator==(const Text&) const = default;
+};
+void to_json(Json& json, const Text& text);
+void from_json(const Json& json, Text& text);
+
+// "10.0.0.2", or "[fd00::2]" where `bracketed` and the address holds a colon.
+std::string AddressText(std::string_view address, bool bracketed);
+// `addresses[i]`: the address of slot i. Throws Error(kControl) when a slot is out of range.
+std::string Fill(const Text& text, std::span<const std::string> addresses);
+
+// A file that the job brings, known by content; `link` is its path in the job's folder on the host.
+struct FileDescription {
+  std::string sha256;  // 64 hexadecimal digits, of the content as it lies on the host
+  uint64_t size_bytes = 0;
+  bool executable = false;
+  std::string link;    // relative, one component: "runtime"; empty for the workdir's archive
+};
+
+struct TaskDescription {
+  std::string task;  // "worker:2": opaque to the agent, one file name component per half
+  std::vector<Text> argv;
+  std::vector<std::pair<std::string, Text>> env;  // set over what the host's environment has
+  std::vector<int> ports;          // must be free on every address of the host
+  bool merged_output = false;      // one pipe for stdout and stderr: exact order, no stream names
+  uint64_t log_limit_bytes = 1 << 30;
+  int64_t grace_ms = 10'000;       // between SIGTERM and SIGKILL
+};
+// In argv and env, "{jobdir}" cannot occur; paths that only the host knows are given as these
+// markers, a NUL byte and a letter, which no user's text can hold.
+inline constexpr std::string_view kRuntimePath{"\0R", 2};   // absolute path of the file linked as "runtime"
+inline constexpr std::string_view kWorkdirPath{"\0W", 2};   // absolute path of the work folder
+
+// Everything one host needs before the job is committed.
+struct HostDescription {
+  std::vector<TaskDescription> tasks;
+  std::vector<FileDescription> files;
+  std::optional<FileDescription> workdir;  // a tar.gz, unpacked into "work"
+  Bytes secret;                            // of the job: for the runtime's keys; never logged
+};
+
+// ---------------------------------------------------------------------------------------------
+// The plan, as the coordinator keeps it
+
+struct SlotPlan {
+  std::string host;     // as the user wrote it, for messages
+  std::string address;  // as other hosts reach it
+  bool spare = false;
+};
+
+struct RestartRule {
+  std::string policy = "task";  // task | gang | never
+  int limit = 3;
+  int64_t backoff_ms = 2000;
+};
+
+struct TaskPlan {
+  std::string task;
+  int slot = 0;
+  bool chief = false;
+  bool decides = false;       // the job is done when every deciding task has exited with 0
+  bool may_fail = false;      // its failure never fails the job (an evaluator)
+  RestartRule restart;
+};
+
+struct JobPlan {
+  std::string job;     // id: name, UTC time, 6 hexadecimal digits
+  std::string name;
+  std::string layout;
+  std::string plan_sha256;  // of the rendered plan: tells whether `up` again means the same
+  std::vector<SlotPlan> slots;
+  std::vector<TaskPlan> tasks;
+};
+
+// ---------------------------------------------------------------------------------------------
+// Events: what happened. The coordinator's journal holds nothing else.
+
+struct TaskExit {
+  int code = 0;         // exit status, when `signal` is 0
+  int signal = 0;
+  bool by_us = false;   // we had sent it a signal to end
+  std::string error;    // not empty: it could not be executed (and why), or its holder was lost
+};
+
+struct Event {
+  uint64_t number = 0;   // 1, 2, ...: position in the log
+  int64_t time_ns = 0;   // wall clock of slot 0
+  std::string kind;      // one of the constants below
+  Json fields;           // object; protocol.md lists the fields of each kind
+};
+
+namespace event {
+inline constexpr std::string_view kCommitted = "committed";   // plan: JobPlan
+inline constexpr std::string_view kAttempt = "attempt";       // attempt, why
+inline constexpr std::string_view kHost = "host";             // slot, state: connected | slow | lost | agent-restarted | keeper-lost, why
+inline constexpr std::string_view kTask = "task";             // task, attempt, run, state: started {pid} | exited {exit: TaskExit, last_lines: Bytes}
+inline constexpr std::string_view kStopping = "stopping";     // result: succeeded | failed | stopped; why; task (the first to fail, or "")
+inline constexpr std::string_view kCensus = "census";         // slot, killed: [text], left: [text]
+inline constexpr std::string_view kEnded = "ended";           // result, unconfirmed: [slot], unreachable: [slot]
+}  // namespace event
+
+// ---------------------------------------------------------------------------------------------
+// Messages
+
+struct Message {
+  std::string type;
+  uint64_t id = 0;
+  Json body = Json::object();
+};
+
+namespace type {
+// Either way, in answer to `id`
+inline constexpr std::string_view kOk = "ok";          // body depends on the request
+inline constexpr std::string_view kError = "error";    // ErrorBody
+// Agent -> CLI, first
+inline constexpr std::string_view kHello = "hello";    // Hello
+// CLI -> `start` role
+inline constexpr std::string_view kCreate = "create";  // Create -> (the agent's own hello follows), or error
+// CLI -> agent, while deploying
+inline constexpr std::string_view kNeed = "need";      // {files: [FileDescription]} -> {missing: [sha256]}
+inline constexpr std::string_view kFile = "file";      // FilePiece; `ok` answers the last piece
+inline constexpr std::string_view kDescribe = "describe";  // HostDescription -> {} when it is all ready
+inline constexpr std::string_view kPeers = "peers";    // {keys: [public key of slot i]} -> {port, key}; slot 0 only
+inline constexpr std::string_view kDial = "dial";      // {address, port, key} -> {} once the coordinator has answered
+inline constexpr std::string_view kCommit = "commit";  // JobPlan -> {} once it is on disk; slot 0 only
+inline constexpr std::string_view kAbort = "abort";    // {} -> {}: not committed: remove everything, end
+// CLI -> agent, at any time
+inline constexpr std::string_view kPing = "ping";      // {} -> {}
+inline constexpr std::string_view kEvents = "events";  // {from: number, follow} -> `event`..., `end`
+inline constexpr std::string_view kReadLog = "read_log";  // ReadLog -> `log`..., `end` {offset}
+inline constexpr std::string_view kCredit = "credit";  // {bytes}: `id` is the stream's; no answer
+inline constexpr std::string_view kCancel = "cancel";  // {}: `id` is the stream's; no answer
+inline constexpr std::string_view kStop = "stop";      // {why, force} -> {} once it is on disk; slot 0 only
+inline constexpr std::string_view kSweep = "sweep";    // {} -> Census: ends all of this job on this host, then the agent
+// Agent -> CLI, streams
+inline constexpr std::string_view kEvent = "event";    // {events: [Event]}
+inline constexpr std::string_view kLog = "log";        // LogPiece
+inline constexpr std::string_view kEnd = "end";        // {offset}: nothing will follow
+}  // namespace type
+
+struct ErrorBody {
+  std::string phase;
+  std::string cause;
+  std::string remedy;
+  std::string job;  // kStart, "name taken": the id of the job that runs under that name
+  std::string plan_sha256;  // and its plan
+};
+
+struct Hello {
+  int oldest = kOldestVersion;
+  int newest = kVersion;
+  std::string serving;     // start | agent | folder (no agent runs; read-only, from the job's folder)
+  std::string agent_sha256;
+  std::string base;        // absolute path of tfdist's folder on the host
+  std::string job;         // empty while `start`
+  int slot = -1;
+  std::string public_key;  // CURVE, Z85; of this agent
+};
+
+struct Create {
+  int version = kVersion;
+  std::string job;
+  std::string name;
+  std::string plan_sha256;
+  int slot = 0;
+  std::string address;     // slot 0: where the coordinator listens
+  int port = 0;            // slot 0: 0 = any free one
+  int64_t uncommitted_limit_ms = 60'000;
+};
+
+struct FilePiece {
+  std::string sha256;
+  uint64_t offset = 0;
+  Bytes gzip;          // piece of the gzip-compressed content, at most 32 KiB
+  bool last = false;
+};
+
+struct ReadLog {
+  std::string task;
+  uint64_t offset = 0;             // first byte wanted
+  std::optional<uint64_t> tail_lines;  // instead of `offset`: so many lines before the end
+  bool follow = false;             // go on until the job is over
+  uint64_t credit = 0;             // bytes that may be sent before the first `credit`
+};
+
+enum class Stream : uint8_t { kUnknown = 0, kStdout = 1, kStderr = 2, kMerged = 3, kTfdist = 4 };
+
+struct LogSegment {
+  Stream stream = Stream::kUnknown;
+  uint32_t size_bytes = 0;
+  int attempt = 0;
+  int run = 0;
+  int64_t time_ns = 0;
+};
+
+// `segments` cover `data` without a gap. `offset` may be past what was asked: rotated away.
+struct LogPiece {
+  uint64_t offset = 0;
+  std::vector<LogSegment> segments;
+  Bytes data;
+};
+
+struct Census {
+  std::vector<std::string> killed;  // "pid 123 (sleep)": found and ended
+  std::vector<std::string> left;    // still there
+};
+
+// ---------------------------------------------------------------------------------------------
+// Encoding
+
+// CBOR of one message. Any string in it may be raw bytes.
+std::string Encode(const Message& message);
+// Throws Error(kControl) when `bytes` are not a message.
+Message Decode(std::string_view bytes);
+
+Message ErrorMessage(uint64_t id, const Error& error);
+// Throws the Error that an `error` message carries; other messages pass.
+void ThrowIfError(const Message& message);
+
+// The body as a T; throws Error(kControl) that names the message type and what is wrong.
+template <typename T>
+T Body(const Message& message) {
+  try {
+    return message.body.get<T>();
+  } catch (const Json::exception& e) {
+    throw Error(Phase::kControl, "malformed message '" + message.type + "': " + e.what());
+  }
+}
+
+#define TFDIST_BODY(T) void to_json(Json& json, const T& value); void from_json(const Json& json, T& value)
+TFDIST_BODY(FileDescription);
+TFDIST_BODY(TaskDescription);
+TFDIST_BODY(HostDescription);
+TFDIST_BODY(SlotPlan);
+TFDIST_BODY(RestartRule);
+TFDIST_BODY(TaskPlan);
+TFDIST_BODY(JobPlan);
+TFDIST_BODY(TaskExit);
+TFDIST_BODY(Event);
+TFDIST_BODY(ErrorBody);
+TFDIST_BODY(Hello);
+TFDIST_BODY(Create);
+TFDIST_BODY(FilePiece);
+TFDIST_BODY(ReadLog);
+TFDIST_BODY(LogSegment);
+TFDIST_BODY(LogPiece);
+TFDIST_BODY(Census);
+#undef TFDIST_BODY
+
+}  // namespace tfdist::protocol

@@ -1,0 +1,151 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "agent/frame.h"
+#include "agent/job_state.h"
+#include "agent/protocol.h"
+
+namespace tfdist::protocol {
+namespace {
+
+const std::string kAwkward("quote \" newline \n $(id) \xff\xfe \xf0\x9f\x98\x80", 30);
+
+HostDescription SampleHost() {
+  HostDescription host;
+  TaskDescription task;
+  task.task = "worker:2";
+  task.argv = {Text("python3"), Text(kAwkward)};
+  Text mixed("tcp://");
+  mixed.parts.emplace_back(SlotAddress{1, true});
+  mixed.parts.emplace_back(std::string(":2222"));
+  task.env = {{"PEER", mixed}};
+  task.ports = {2222};
+  host.tasks = {task};
+  host.files = {{"ab", 12, true, "runtime"}};
+  host.workdir = FileDescription{"cd", 3, false, ""};
+  host.secret.value = std::string("\0\1\2", 3);
+  return host;
+}
+
+TEST(Protocol, ADescriptionArrivesByteExact) {
+  const Message sent{"describe", 7, SampleHost()};
+  const auto got = Body<HostDescription>(Decode(Encode(sent)));
+  EXPECT_EQ(got.tasks[0].argv, SampleHost().tasks[0].argv);
+  EXPECT_EQ(got.tasks[0].env, SampleHost().tasks[0].env);
+  EXPECT_EQ(got.secret, SampleHost().secret);
+  EXPECT_EQ(got.workdir->sha256, "cd");
+}
+
+TEST(Protocol, FillPutsAnIpv6AddressInBracketsBeforeAPort) {
+  const std::vector<std::string> addresses = {"10.0.0.1", "fd00::2"};
+  EXPECT_EQ(Fill(SampleHost().tasks[0].env[0].second, addresses), "tcp://[fd00::2]:2222");
+  Text outside;
+  outside.parts.emplace_back(SlotAddress{2, false});
+  EXPECT_THROW((void)Fill(outside, addresses), Error);
+}
+
+TEST(Protocol, AnErrorKeepsPhaseCauseAndRemedy) {
+  const Message message = ErrorMessage(3, Error(Phase::kPorts, "port 2222 is taken", "free it"));
+  try {
+    ThrowIfError(Decode(Encode(message)));
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.phase(), Phase::kPorts);
+    EXPECT_EQ(error.cause(), "port 2222 is taken");
+    EXPECT_EQ(error.remedy(), "free it");
+  }
+}
+
+TEST(Protocol, AMissingFieldIsNamed) {
+  const Message message{"create", 1, Json::object({{"job", "x"}})};
+  EXPECT_THROW((void)Body<Create>(message), Error);
+}
+
+TEST(Frame, LongMessagesTravelInPiecesAndAnyCutOfTheStreamGivesThemBack) {
+  Message big{"file", 9, FilePiece{"ab", 0, Bytes{std::string(200'000, 'x')}, true}};
+  const std::string stream = Frames(big) + Frames({"ping", 10, Json::object()});
+  std::mt19937 random(1);
+  for (int round = 0; round < 20; ++round) {
+    FrameReader reader;
+    std::vector<Message> got;
+    for (size_t at = 0; at < stream.size();) {
+      const size_t step = 1 + random() % 30'000;
+      reader.Feed(std::string_view(stream).substr(at, step));
+      while (auto message = reader.Next()) got.push_back(*message);
+      at += step;
+    }
+    ASSERT_EQ(got.size(), 2U);
+    EXPECT_EQ(Body<FilePiece>(got[0]).gzip.value.size(), 200'000U);
+    EXPECT_EQ(got[1].type, "ping");
+  }
+}
+
+TEST(Frame, RandomBytesGiveAnErrorAndNothingElse) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 2000; ++round) {
+    std::string bytes(random() % 64, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    PieceReader reader;
+    try {
+      (void)reader.Feed(bytes);
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  FrameReader reader;
+  reader.Feed(std::string("\xff\xff\xff\xff", 4));
+  EXPECT_THROW((void)reader.Next(), Error);
+}
+
+Event MakeEvent(std::string_view kind, Json fields) {
+  Event event;
+  event.kind = kind;
+  event.fields = std::move(fields);
+  return event;
+}
+
+JobState RunningJob() {
+  JobPlan plan;
+  plan.job = "digits-1";
+  plan.slots = {{"a", "10.0.0.1", false}};
+  TaskPlan worker;
+  worker.task = "worker:0";
+  plan.tasks = {worker};
+  JobState state;
+  state.Apply(MakeEvent(event::kCommitted, {{"plan", plan}}));
+  state.Apply(MakeEvent(event::kAttempt, {{"attempt", 1}, {"why", "first"}}));
+  return state;
+}
+
+TEST(JobState, FollowsATaskToItsExit) {
+  JobState state = RunningJob();
+  state.Apply(MakeEvent(event::kTask, {{"task", "worker:0"}, {"attempt", 1}, {"run", 1},
+                                       {"state", "started"}, {"pid", 42}}));
+  EXPECT_EQ(state.tasks["worker:0"].phase, TaskPhase::kRunning);
+  TaskExit exit;
+  exit.signal = 9;
+  state.Apply(MakeEvent(event::kTask, {{"task", "worker:0"}, {"attempt", 1}, {"run", 1},
+                                       {"state", "exited"}, {"exit", exit},
+                                       {"last_lines", Bytes{"bye\n"}}}));
+  EXPECT_EQ(Describe(*state.tasks["worker:0"].exit), "signal 9 (SIGKILL)");
+  EXPECT_EQ(state.tasks["worker:0"].last_lines, "bye\n");
+}
+
+TEST(JobState, KeepsTheFirstCauseOfTheEnd) {
+  JobState state = RunningJob();
+  state.Apply(MakeEvent(event::kStopping, {{"result", "failed"}, {"why", "exit code 3"}, {"task", "worker:0"}}));
+  state.Apply(MakeEvent(event::kStopping, {{"result", "stopped"}, {"why", "down"}, {"task", ""}}));
+  EXPECT_EQ(state.result, "failed");
+  EXPECT_EQ(state.first_task, "worker:0");
+}
+
+TEST(JobState, PassesOverUnknownKindsAndRefusesStrangers) {
+  JobState state = RunningJob();
+  state.Apply(MakeEvent("of the future", {}));
+  EXPECT_THROW(state.Apply(MakeEvent(event::kTask, {{"task", "worker:9"}})), Error);
+  EXPECT_THROW(state.Apply(MakeEvent(event::kHost, {{"slot", 5}, {"state", "lost"}})), Error);
+}
+
+}  // namespace
+}  // namespace tfdist::protocol

@@ -1,0 +1,81 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/unique_fd.h"
+
+namespace tfdist {
+namespace {
+
+class FileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/base.XXXXXX";
+    folder_ = mkdtemp(name.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_;
+};
+
+TEST(Error, SaysHostPhaseAndCauseInOneLine) {
+  const Error error = Error(Phase::kHostKey, "differs", "remove line 12").WithHost("gpu07");
+  EXPECT_STREQ(error.what(), "gpu07: host key: differs");
+  EXPECT_EQ(error.remedy(), "remove line 12");
+}
+
+TEST(Error, PhaseNamesGoBothWays) {
+  EXPECT_EQ(PhaseFromName(PhaseName(Phase::kDown)), Phase::kDown);
+  EXPECT_EQ(PhaseFromName("of the future"), Phase::kInternal);
+}
+
+TEST(UniqueFd, ClosesWhatItOwnsAndNothingThatItGaveUp) {
+  const int number = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  { const UniqueFd owner(number); }
+  EXPECT_EQ(fcntl(number, F_GETFD), -1);
+  const int kept = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  {
+    UniqueFd owner(kept);
+    EXPECT_EQ(owner.Release(), kept);
+  }
+  EXPECT_NE(fcntl(kept, F_GETFD), -1);
+  close(kept);
+}
+
+TEST(PollTimeout, RoundsUpSoThatAWaitNeverEndsEarly) {
+  const TimePoint now{};
+  EXPECT_EQ(PollTimeout(now, now + std::chrono::microseconds(1)), 1);
+  EXPECT_EQ(PollTimeout(now + std::chrono::seconds(1), now), 0);
+}
+
+TEST_F(FileTest, ReplaceFileLeavesTheNewContentAndNothingBeside) {
+  ReplaceFile(folder_ / "a", "old", 0600);
+  ReplaceFile(folder_ / "a", "new", 0600);
+  EXPECT_EQ(ReadFileIfExists(folder_ / "a", 100), "new");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+  EXPECT_EQ(ReadFileIfExists(folder_ / "none", 100), std::nullopt);
+  EXPECT_THROW((void)ReadFileIfExists(folder_ / "a", 2), Error);
+}
+
+TEST_F(FileTest, MakePrivateFolderRefusesALinkAndClosesAnOpenFolder) {
+  std::filesystem::create_directory(folder_ / "open");
+  chmod((folder_ / "open").c_str(), 0755);
+  MakePrivateFolder(folder_ / "open");
+  struct stat info {};
+  stat((folder_ / "open").c_str(), &info);
+  EXPECT_EQ(info.st_mode & 0777, 0700U);
+  std::filesystem::create_symlink(folder_ / "open", folder_ / "link");
+  EXPECT_THROW(MakePrivateFolder(folder_ / "link"), Error);
+}
+
+TEST(Sha256, GivesThePublishedDigestOfAbc) {  // FIPS 180-2, appendix B.1
+  EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+}  // namespace
+}  // namespace tfdist

@@ -1,0 +1,95 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/error.h"
+
+namespace tfdist {
+namespace {
+
+[[noreturn]] void Fail(std::string_view what, const std::filesystem::path& path, int error_number) {
+  throw Error(Phase::kFiles, WithErrno(fmt::format("{} {}", what, path.string()), error_number));
+}
+
+void SyncFolder(const std::filesystem::path& folder) {
+  const UniqueFd fd = OpenFile(folder, O_RDONLY | O_DIRECTORY);
+  // Some network file systems do not sync folders; the rename itself has succeeded.
+  if (fsync(fd.get()) != 0 && errno != EINVAL) Fail("cannot sync", folder, errno);
+}
+
+}  // namespace
+
+UniqueFd OpenFile(const std::filesystem::path& path, int flags, mode_t mode) {
+  UniqueFd fd(open(path.c_str(), flags | O_CLOEXEC, mode));
+  if (!fd.valid()) Fail("cannot open", path, errno);
+  return fd;
+}
+
+std::optional<std::string> ReadFileIfExists(const std::filesystem::path& path, size_t limit_bytes) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) {
+    if (errno == ENOENT) return std::nullopt;
+    Fail("cannot open", path, errno);
+  }
+  std::string content;
+  char buffer[16384];
+  while (true) {
+    const ssize_t got = read(fd.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) Fail("cannot read", path, errno);
+    if (got == 0) return content;
+    content.append(buffer, static_cast<size_t>(got));
+    if (content.size() > limit_bytes) {
+      throw Error(Phase::kFiles,
+                  fmt::format("{} is longer than {} bytes", path.string(), limit_bytes));
+    }
+  }
+}
+
+void WriteAll(int fd, std::string_view bytes, std::string_view name) {
+  while (!bytes.empty()) {
+    const ssize_t put = write(fd, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) Fail("cannot write", name, errno);
+    bytes.remove_prefix(static_cast<size_t>(put));
+  }
+}
+
+void ReplaceFile(const std::filesystem::path& path, std::string_view content, mode_t mode) {
+  std::string aside = path.string() + ".XXXXXX";
+  const UniqueFd fd(mkostemp(aside.data(), O_CLOEXEC));  // born 0600
+  if (!fd.valid()) Fail("cannot create a file beside", path, errno);
+  try {
+    if (fchmod(fd.get(), mode) != 0) Fail("cannot set the mode of", aside, errno);
+    WriteAll(fd.get(), content, aside);
+    if (fsync(fd.get()) != 0) Fail("cannot sync", aside, errno);
+    if (rename(aside.c_str(), path.c_str()) != 0) Fail("cannot replace", path, errno);
+  } catch (...) {
+    unlink(aside.c_str());
+    throw;
+  }
+  SyncFolder(path.has_parent_path() ? path.parent_path() : ".");
+}
+
+void MakePrivateFolder(const std::filesystem::path& path) {
+  if (path.has_parent_path() && !std::filesystem::exists(path.parent_path())) {
+    MakePrivateFolder(path.parent_path());
+  }
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) Fail("cannot make folder", path, errno);
+  const UniqueFd fd = OpenFile(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) Fail("cannot look at", path, errno);
+  if (info.st_uid != geteuid()) {
+    throw Error(Phase::kFiles, fmt::format("{} belongs to another account", path.string()));
+  }
+  if ((info.st_mode & 077) != 0 && fchmod(fd.get(), 0700) != 0) {
+    Fail("cannot make private", path, errno);
+  }
+}
+
+}  // namespace tfdist

@@ -1,0 +1,15 @@
+# tfdist_static_executable(NAME x SOURCES ... [DEPENDS ...]): bin/x without any shared library, so that
+# it starts on whatever Linux a host runs. Sanitizers cannot be linked statically: their builds get a
+# dynamic twin.
+function(tfdist_static_executable)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${arg_NAME} PRIVATE tfdist_flags ${arg_DEPENDS})
+  if(NOT TFDIST_SANITIZE)
+    target_link_options(${arg_NAME} PRIVATE -static-pie)
+    if(TFDIST_HAS_LINKER_NO_WARNINGS)
+      target_link_options(${arg_NAME} PRIVATE -Wl,--no-warnings)
+    endif()
+  endif()
+endfunction()

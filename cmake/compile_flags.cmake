@@ -1,0 +1,56 @@
+# The flags of every target of ours, as the interface target `tfdist_flags`.
+
+include(CheckCXXCompilerFlag)
+include(CheckLinkerFlag)
+
+add_library(tfdist_flags INTERFACE)
+
+# --- warnings ------------------------------------------------------------------------------------
+target_compile_options(tfdist_flags INTERFACE -Wall -Wextra -Wshadow -Wformat=2 -Werror=format-security)
+if(TFDIST_WERROR)
+  target_compile_options(tfdist_flags INTERFACE -Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(tfdist_flags INTERFACE -Wthread-safety)
+endif()
+
+# --- sanitizers ----------------------------------------------------------------------------------
+if(TFDIST_SANITIZE)
+  target_compile_options(tfdist_flags INTERFACE
+    "-fsanitize=${TFDIST_SANITIZE}" -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(tfdist_flags INTERFACE "-fsanitize=${TFDIST_SANITIZE}")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC warns about its own instrumentation, inside fmt for one.
+    target_compile_options(tfdist_flags INTERFACE -Wno-uninitialized -Wno-maybe-uninitialized)
+  endif()
+endif()
+
+# --- hardening -----------------------------------------------------------------------------------
+# Level 3 of _FORTIFY_SOURCE needs GCC 12 with glibc 2.34; 2 is the level that every supported pair has.
+# It needs optimization, and the address sanitizer checks the same calls itself.
+if(NOT TFDIST_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_options(tfdist_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+endif()
+target_compile_definitions(tfdist_flags INTERFACE _GLIBCXX_ASSERTIONS)
+target_compile_options(tfdist_flags INTERFACE -fstack-protector-strong)
+
+foreach(flag IN ITEMS
+    -fstack-clash-protection         # a huge frame cannot jump over the guard page
+    -fcf-protection                  # x86 only
+    -ftrivial-auto-var-init=zero     # GCC 12; clang 14 wants a second flag for it
+    -fno-semantic-interposition)     # nobody overrides our functions: inline them in spite of -fPIC
+  string(MAKE_C_IDENTIFIER "TFDIST_HAS${flag}" have)
+  check_cxx_compiler_flag(${flag} ${have})
+  if(${have})
+    target_compile_options(tfdist_flags INTERFACE ${flag})
+  endif()
+endforeach()
+
+# Unused functions are left out of executables: the agent travels over slow links.
+target_compile_options(tfdist_flags INTERFACE -ffunction-sections -fdata-sections)
+target_link_options(tfdist_flags INTERFACE
+  -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+
+# Static glibc warns about name look-ups inside libzmq. They are never reached: the agent is given
+# numeric addresses.
+check_linker_flag(CXX -Wl,--no-warnings TFDIST_HAS_LINKER_NO_WARNINGS)

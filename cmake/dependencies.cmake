@@ -1,0 +1,79 @@
+# Libraries of others. Those of the distribution keep their own target names:
+#   fmt::fmt-header-only  nlohmann_json::nlohmann_json  tomlplusplus::tomlplusplus  CLI11::CLI11
+#   GTest::gmock_main  benchmark::benchmark  OpenSSL::Crypto  Threads::Threads
+# Those that are linked statically, or built by scripts/setup, are defined here:
+#   tfdist_deps::zmq       libzmq with CURVE, and zmq.hpp
+#   tfdist_deps::ssh2      libssh2 1.11 or newer
+#   tfdist_deps::sodium    tfdist_deps::zlib    tfdist_deps::openblas (cblas.h)
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+
+# Debian's own target of toml++ is a shared library, which users' machines lack, and which brings a
+# second libstdc++ into the process.
+find_path(TFDIST_TOMLPLUSPLUS_INCLUDE NAMES toml++/toml.h REQUIRED)
+mark_as_advanced(TFDIST_TOMLPLUSPLUS_INCLUDE)
+add_library(tomlplusplus::tomlplusplus INTERFACE IMPORTED GLOBAL)
+set_target_properties(tomlplusplus::tomlplusplus PROPERTIES
+  INTERFACE_INCLUDE_DIRECTORIES "${TFDIST_TOMLPLUSPLUS_INCLUDE}"
+  INTERFACE_COMPILE_DEFINITIONS TOML_HEADER_ONLY=1)
+
+set(TFDIST_DEPS_DIR "${PROJECT_SOURCE_DIR}/build/deps" CACHE PATH "Where scripts/setup builds libraries")
+set(prefix "${TFDIST_DEPS_DIR}/prefix")
+
+# Defines tfdist_deps::NAME from the archive FILE, found in the given folders or the compiler's own.
+function(tfdist_import_static name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FILE;HEADER" "PATHS;INCLUDE_PATHS;LINKS")
+  string(TOUPPER "${name}" upper)
+  if(arg_PATHS)
+    find_library(TFDIST_${upper}_LIBRARY NAMES ${arg_FILE} PATHS ${arg_PATHS} NO_DEFAULT_PATH)
+    find_path(TFDIST_${upper}_INCLUDE NAMES ${arg_HEADER} PATHS ${arg_INCLUDE_PATHS} NO_DEFAULT_PATH)
+  else()
+    find_library(TFDIST_${upper}_LIBRARY NAMES ${arg_FILE})
+    find_path(TFDIST_${upper}_INCLUDE NAMES ${arg_HEADER})
+  endif()
+  mark_as_advanced(TFDIST_${upper}_LIBRARY TFDIST_${upper}_INCLUDE)
+  if(NOT TFDIST_${upper}_LIBRARY OR NOT TFDIST_${upper}_INCLUDE)
+    message(FATAL_ERROR "${arg_FILE} is missing: run scripts/setup")
+  endif()
+  add_library(tfdist_deps::${name} STATIC IMPORTED GLOBAL)
+  set_target_properties(tfdist_deps::${name} PROPERTIES
+    IMPORTED_LOCATION "${TFDIST_${upper}_LIBRARY}"
+    INTERFACE_INCLUDE_DIRECTORIES "${TFDIST_${upper}_INCLUDE}"
+    INTERFACE_LINK_LIBRARIES "${arg_LINKS}")
+endfunction()
+
+tfdist_import_static(zlib FILE libz.a HEADER zlib.h)
+tfdist_import_static(sodium FILE libsodium.a HEADER sodium.h)
+
+# libzmq for the thread sanitizer is built with it (scripts/setup --tsan), else its queues look like races.
+set(zmq_prefix "${prefix}")
+if(TFDIST_SANITIZE MATCHES "thread")
+  set(zmq_prefix "${TFDIST_DEPS_DIR}/prefix-tsan")
+endif()
+tfdist_import_static(zmq FILE libzmq.a HEADER zmq.h
+  PATHS "${zmq_prefix}/lib" INCLUDE_PATHS "${zmq_prefix}/include"
+  LINKS tfdist_deps::sodium Threads::Threads)
+set_target_properties(tfdist_deps::zmq PROPERTIES INTERFACE_COMPILE_DEFINITIONS ZMQ_STATIC)
+
+# libssh2: ours where scripts/setup built one, else the system's, which is then new enough.
+if(EXISTS "${prefix}/lib/libssh2.a")
+  tfdist_import_static(ssh2 FILE libssh2.a HEADER libssh2.h
+    PATHS "${prefix}/lib" INCLUDE_PATHS "${prefix}/include"
+    LINKS OpenSSL::Crypto tfdist_deps::zlib)
+else()
+  pkg_check_modules(TFDIST_SSH2 REQUIRED IMPORTED_TARGET GLOBAL libssh2>=1.11)
+  add_library(tfdist_deps::ssh2 ALIAS PkgConfig::TFDIST_SSH2)
+endif()
+
+# OpenBLAS: a program that links it runs on glibc alone. Debian keeps several variants side by side.
+tfdist_import_static(openblas FILE libopenblas.a HEADER cblas.h
+  PATHS "/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread"
+  INCLUDE_PATHS "/usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread"
+  LINKS Threads::Threads m)

@@ -1,0 +1,56 @@
+# How a folder declares what it builds. Includes are written from the repository root:
+# "agent/protocol.h".
+
+# tfdist_library(NAME tfdist_x SOURCES ... [DEPENDS ...]): a static library, also called tfdist::x.
+# What it depends on is passed on to those who link it. Headers alone make an interface library.
+function(tfdist_library)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
+  string(REGEX REPLACE "^tfdist_" "tfdist::" alias "${arg_NAME}")
+  if(arg_SOURCES)
+    add_library(${arg_NAME} STATIC ${arg_SOURCES})
+    target_include_directories(${arg_NAME} PUBLIC "${PROJECT_SOURCE_DIR}")
+    target_link_libraries(${arg_NAME} PRIVATE tfdist_flags PUBLIC ${arg_DEPENDS})
+  else()
+    add_library(${arg_NAME} INTERFACE)
+    target_include_directories(${arg_NAME} INTERFACE "${PROJECT_SOURCE_DIR}")
+    target_link_libraries(${arg_NAME} INTERFACE ${arg_DEPENDS})
+  endif()
+  add_library(${alias} ALIAS ${arg_NAME})
+endfunction()
+
+# tfdist_executable(NAME x SOURCES ... [DEPENDS ...]): bin/x; libc and libcrypto alone are dynamic.
+function(tfdist_executable)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${arg_NAME} PRIVATE tfdist_flags ${arg_DEPENDS})
+  if(NOT TFDIST_SANITIZE)
+    # An older machine's libstdc++ need not know the names that this compiler uses.
+    target_link_options(${arg_NAME} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+endfunction()
+
+# tfdist_test(NAME x_test SOURCES ... [DEPENDS ...] [LABELS ...] [TIMEOUT seconds]): bin/x_test, run by
+# ctest as one test; label `unit` unless others are given. GoogleTest brings main().
+function(tfdist_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;DEPENDS;LABELS")
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${arg_NAME} PRIVATE tfdist_flags ${arg_DEPENDS} GTest::gmock_main)
+  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
+  set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+endfunction()
+
+# tfdist_benchmark(NAME x_bench SOURCES ... [DEPENDS ...]): bin/x_bench, with Google Benchmark's main().
+function(tfdist_benchmark)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${arg_NAME} PRIVATE tfdist_flags ${arg_DEPENDS} benchmark::benchmark_main)
+endfunction()
