@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/subprocess.h"
 #include "base/unique_fd.h"
 
 namespace tfdist {
@@ -75,6 +77,28 @@ TEST_F(FileTest, MakePrivateFolderRefusesALinkAndClosesAnOpenFolder) {
 
 TEST(Sha256, GivesThePublishedDigestOfAbc) {  // FIPS 180-2, appendix B.1
   EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span; }
+
+TEST(RunProgram, GivesBothOutputsAndTheExitCode) {
+  const auto result = RunProgram({.argv = {"sh", "-c", "echo out; echo err >&2; exit 3"}},
+                                 In(std::chrono::seconds(30)));
+  EXPECT_EQ(result.output, "out\n");
+  EXPECT_EQ(result.error_output, "err\n");
+  EXPECT_EQ(result.exit_code, 3);
+}
+
+TEST(RunProgram, KillsWhatOutlivesTheDeadline) {
+  const auto result =
+      RunProgram({.argv = {"sh", "-c", "sleep 60"}}, In(std::chrono::milliseconds(50)));
+  EXPECT_TRUE(result.timed_out);
+  EXPECT_EQ(result.signal, SIGKILL);
+}
+
+TEST(RunProgram, NamesAProgramThatIsNotThere) {
+  EXPECT_THROW((void)RunProgram({.argv = {"/no/such/program"}}, In(std::chrono::seconds(1))),
+               Error);
 }
 
 }  // namespace

@@ -14,6 +14,11 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(tfdist_flags INTERFACE -Wthread-safety)
 endif()
 
+# Paths of this machine stay out of messages and of the agent's hash.
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_options(tfdist_flags INTERFACE "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+endif()
+
 # --- sanitizers ----------------------------------------------------------------------------------
 if(TFDIST_SANITIZE)
   target_compile_options(tfdist_flags INTERFACE

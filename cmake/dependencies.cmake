@@ -40,7 +40,7 @@ function(tfdist_import_static name)
   endif()
   mark_as_advanced(TFDIST_${upper}_LIBRARY TFDIST_${upper}_INCLUDE)
   if(NOT TFDIST_${upper}_LIBRARY OR NOT TFDIST_${upper}_INCLUDE)
-    message(FATAL_ERROR "${arg_FILE} is missing: run scripts/setup")
+    message(FATAL_ERROR "${arg_FILE} is missing: run scripts/setup (--tsan for the thread sanitizer)")
   endif()
   add_library(tfdist_deps::${name} STATIC IMPORTED GLOBAL)
   set_target_properties(tfdist_deps::${name} PROPERTIES

@@ -30,10 +30,12 @@ function(tfdist_executable)
   endif()
 endfunction()
 
-# tfdist_test(NAME x_test SOURCES ... [DEPENDS ...] [LABELS ...] [TIMEOUT seconds]): bin/x_test, run by
-# ctest as one test; label `unit` unless others are given. GoogleTest brings main().
+# tfdist_test(NAME x_test SOURCES ... [DEPENDS ...] [RUNS ...] [LABELS ...] [TIMEOUT seconds]):
+# bin/x_test, run by ctest as one test; label `unit` unless others are given. GoogleTest brings main().
+# RUNS names executables that the test starts; they lie in TFDIST_TEST_BIN_DIR, the sources in
+# TFDIST_TEST_SOURCE_DIR (two string macros).
 function(tfdist_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;DEPENDS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;DEPENDS;RUNS;LABELS")
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
@@ -42,7 +44,13 @@ function(tfdist_test)
   endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_compile_definitions(${arg_NAME} PRIVATE
+    "TFDIST_TEST_BIN_DIR=\"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\""
+    "TFDIST_TEST_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")
   target_link_libraries(${arg_NAME} PRIVATE tfdist_flags ${arg_DEPENDS} GTest::gmock_main)
+  if(arg_RUNS)
+    add_dependencies(${arg_NAME} ${arg_RUNS})
+  endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
   set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
 endfunction()

@@ -1,0 +1,29 @@
+// A short helper program, run to its end within a deadline: ssh -G, ssh-keygen, tar. No shell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace tfdist {
+
+struct ProgramResult {
+  int exit_code = -1;   // -1: ended by `signal`
+  int signal = 0;
+  bool timed_out = false;  // was killed at the deadline
+  std::string output;      // stdout, unless it went to `stdout_fd`
+  std::string error_output;
+};
+
+struct ProgramOptions {
+  std::vector<std::string> argv;   // argv[0] is looked up in PATH
+  int stdout_fd = -1;              // borrowed; -1: collected into `output`
+  size_t output_limit_bytes = 1 << 20;  // of each of the two texts; what is beyond is dropped
+};
+
+// Runs the program with /dev/null as stdin and default signals. Throws Error(kInternal) when it
+// cannot be started at all (not installed), naming it.
+ProgramResult RunProgram(const ProgramOptions& options, TimePoint deadline);
+
+}  // namespace tfdist
