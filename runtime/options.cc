@@ -1,0 +1,72 @@
+#include "runtime/options.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+
+namespace tfdist::runtime {
+namespace {
+
+void Declare(CLI::App& app, Options& options, std::string& security, int64_t& timeout_seconds) {
+  app.add_option("--data", options.data, "folder with train-images-idx3-ubyte[.gz] and so on")
+      ->type_name("DIR");
+  app.add_option("--model", options.model)
+      ->check(CLI::IsMember({"softmax", "mlp"}))
+      ->capture_default_str();
+  app.add_option("--hidden", options.hidden, "widths of the MLP's hidden layers: 128 or 512,128")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  app.add_option("--batch", options.batch, "samples of one step")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  app.add_option("--steps", options.steps, "global steps, of all trainers together")
+      ->capture_default_str();
+  app.add_option("--learning-rate", options.learning_rate)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "of the first values and of the order of the samples")
+      ->capture_default_str();
+  app.add_option("--eval-every", options.eval_every, "global steps between two evaluations")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--security", security,
+                 "none: anyone on the network may read and change the model")
+      ->check(CLI::IsMember({"curve", "none"}))
+      ->capture_default_str();
+  app.add_option("--server-timeout", timeout_seconds, "seconds to wait for a parameter server")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+std::optional<Options> ParseOptions(int argc, const char* const* argv, std::string& help) {
+  Options options;
+  std::string security = "curve";
+  int64_t timeout_seconds = options.server_timeout.count();
+  CLI::App app(
+      "Parameter server or trainer, as TF_CONFIG says. TFDIST_SECRET_FILE names the job's secret, "
+      "TFDIST_ATTEMPT the start of the job (1).",
+      "tfdist-runtime");
+  Declare(app, options, security, timeout_seconds);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    help = app.help();
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    throw Error(Phase::kUsage, error.what(), "tfdist-runtime --help");
+  }
+  // NaN is neither too large nor too small for a range check.
+  if (!std::isfinite(options.learning_rate)) {
+    throw Error(Phase::kUsage, "--learning-rate must be a number above 0");
+  }
+  options.secure = security == "curve";
+  options.server_timeout = std::chrono::seconds(timeout_seconds);
+  return options;
+}
+
+}  // namespace tfdist::runtime

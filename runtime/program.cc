@@ -1,0 +1,82 @@
+#include "runtime/program.h"
+
+#include <cblas.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "runtime/options.h"
+#include "runtime/ps/parameter_server.h"
+#include "runtime/stop_signal.h"
+#include "runtime/task_environment.h"
+#include "runtime/trainer/trainer.h"
+
+namespace tfdist::runtime {
+namespace {
+
+// The keys that this process holds must not end up in a core file.
+void ForbidCoreFiles() {
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+}
+
+// OpenBLAS takes every core by itself; a host may carry several trainers.
+void UseOneBlasThreadUnlessToldOtherwise() {
+  const char* told = std::getenv("OPENBLAS_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe)
+  if (told == nullptr) openblas_set_num_threads(1);
+}
+
+void RunServer(const TaskEnvironment& task, const Say& say) {
+  const int stop_fd = CatchStopSignals();
+  ParameterServer(task.config, task.secret, task.attempt, say).Run(stop_fd);
+}
+
+void RunTrainer(const Options& options, const TaskEnvironment& task, const Say& say) {
+  UseOneBlasThreadUnlessToldOtherwise();
+  ParameterClientOptions client_options;
+  client_options.attempt = task.attempt;
+  client_options.server_timeout = options.server_timeout;
+  Train(options, task.config, task.secret, client_options, say);
+}
+
+void RunTask(const Options& options, const Say& say) {
+  ForbidCoreFiles();
+  const TaskEnvironment task = ReadTaskEnvironment(options.secure);
+  if (task.config.task.type == "ps") {
+    RunServer(task, say);
+  } else {
+    RunTrainer(options, task, say);
+  }
+}
+
+int Report(const Error& error) {
+  fmt::print(stderr, "tfdist-runtime: {}\n", error.cause());
+  if (!error.remedy().empty()) fmt::print(stderr, "  try: {}\n", error.remedy());
+  return error.phase() == Phase::kUsage || error.phase() == Phase::kConfig ? 2 : 1;
+}
+
+}  // namespace
+
+int RunProgram(int argc, const char* const* argv, const Say& say) {
+  try {
+    std::string help;
+    const std::optional<Options> options = ParseOptions(argc, argv, help);
+    if (!options) {
+      say(help);
+      return 0;
+    }
+    RunTask(*options, say);
+    return 0;
+  } catch (const Error& error) {
+    return Report(error);
+  } catch (const std::exception& error) {
+    return Report(Error(Phase::kInternal, error.what()));
+  }
+}
+
+}  // namespace tfdist::runtime

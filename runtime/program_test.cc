@@ -1,0 +1,215 @@
+// The executable itself, as tfdist starts it: real processes on 127.0.0.1.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <map>
+
+#include "base/hash.h"
+#include "base/subprocess.h"
+#include "runtime/testing/child.h"
+#include "runtime/testing/local_cluster.h"
+#include "runtime/testing/temporary_folder.h"
+
+namespace tfdist::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Child;
+using testing::ConfigOf;
+using ::testing::HasSubstr;
+using testing::LocalCluster;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+using testing::TemporaryFolder;
+
+const std::string kProgram = std::string(TFDIST_TEST_BIN_DIR) + "/tfdist-runtime";
+const std::string kDigits = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
+constexpr auto kLimit = 60s;  // the sanitizers are slow
+
+// What tfdist would give a task; those of the caller's own that matter to the sanitizers are kept.
+std::vector<std::string> Environment(const TfConfig& config, const std::string& secret_file) {
+  std::vector<std::string> environment = {"TF_CONFIG=" + config.ToJson(),
+                                          "TFDIST_SECRET_FILE=" + secret_file};
+  for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+    if (value != nullptr) environment.push_back(std::string(name) + "=" + value);
+  }
+  return environment;
+}
+
+// All tasks of a job, each in a process of its own.
+class Job {
+ public:
+  Job(int servers, int trainers, const std::vector<std::string>& arguments)
+      : cluster_(LocalCluster(servers, trainers)),
+        secret_file_(folder_.Write("secret", RandomHex(32) + "\n")),
+        arguments_(arguments) {}
+
+  // Trainers first: who starts first must not matter.
+  void StartAll() {
+    for (const char* type : {"worker", "master", "ps"}) {
+      for (const TaskId& task : TasksOf(type)) Start(task);
+    }
+  }
+
+  Child& operator[](const std::string& task) { return tasks_.at(task); }
+
+ private:
+  std::vector<TaskId> TasksOf(const std::string& type) const {
+    std::vector<TaskId> tasks;
+    const auto found = cluster_.tasks.find(type);
+    const size_t count = found == cluster_.tasks.end() ? 0 : found->second.size();
+    for (size_t i = 0; i < count; ++i) tasks.push_back({type, static_cast<int>(i)});
+    return tasks;
+  }
+
+  void Start(const TaskId& task) {
+    std::vector<std::string> argv = {kProgram, "--data", kDigits};
+    argv.insert(argv.end(), arguments_.begin(), arguments_.end());
+    const TfConfig config = ConfigOf(cluster_, ToString(task));
+    tasks_.emplace(ToString(task), Child(argv, Environment(config, secret_file_)));
+  }
+
+  TemporaryFolder folder_;
+  ClusterSpec cluster_;
+  std::string secret_file_;
+  std::vector<std::string> arguments_;
+  std::map<std::string, Child> tasks_;
+};
+
+// Of a line that holds "NAME 12.3", the number.
+double NumberAfter(const std::string& line, const std::string& name) {
+  const size_t found = line.find(name + " ");
+  EXPECT_NE(found, std::string::npos) << line;
+  return std::strtod(line.c_str() + found + name.size(), nullptr);
+}
+
+// Ends a parameter server as an agent does, and returns its last line.
+std::string EndServer(Child& server) {
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(kLimit), 0);
+  return server.lines().empty() ? "" : server.lines().back();
+}
+
+TEST(Program, TrainsAndEndsAndSaysWhatWasServed) {
+  Job job(2, 2, {});
+  job.StartAll();
+  ASSERT_EQ(job["master:0"].Wait(kLimit), 0);
+  ASSERT_EQ(job["worker:0"].Wait(kLimit), 0);
+  EXPECT_THAT(job["master:0"].lines().back(),
+              MatchesRegex("final: step 200[0-9], test accuracy 0\\.[0-9]{4}, loss "
+                           "0\\.[0-9]{4}, [0-9]+ steps/s"));
+  EXPECT_THAT(job["worker:0"].lines().back(), StartsWith("final: step 200"));
+  for (const char* server : {"ps:0", "ps:1"}) {
+    const std::string served = EndServer(job[server]);
+    EXPECT_THAT(served, MatchesRegex("served: 200[0-9] pulls, 200[0-9] pushes, [0-9]+ bytes "
+                                     "received, [0-9]+ bytes sent, 0 refused"));
+  }
+}
+
+TEST(Program, ReachesNinetyFivePercentInEachOfTenRuns) {
+  for (int seed = 1; seed <= 10; ++seed) {
+    Job job(2, 2, {"--seed", std::to_string(seed)});
+    job.StartAll();
+    ASSERT_EQ(job["master:0"].Wait(kLimit), 0);
+    EXPECT_GE(NumberAfter(job["master:0"].lines().back(), "test accuracy"), 0.95) << seed;
+  }
+}
+
+TEST(Program, AStoppedServerHoldsAllTrainersAndLetsThemGoOn) {
+  Job job(2, 2, {"--steps", "15000", "--eval-every", "200"});
+  job.StartAll();
+  Child& chief = job["master:0"];
+  Child& worker = job["worker:0"];
+  ASSERT_TRUE(chief.ReadUntil([](const auto& line) { return line.starts_with("step "); }, kLimit));
+  job["ps:1"].Signal(SIGSTOP);
+  const auto is_notice = [](const auto& line) { return line.starts_with("waiting for ps:1 at "); };
+  const auto notice = chief.ReadUntil(is_notice, kLimit);
+  ASSERT_TRUE(notice && worker.ReadUntil(is_notice, kLimit));
+  EXPECT_THAT(*notice, HasSubstr("(reply to step "));
+  // The second comes after the connection's heartbeats were given up: it is made anew then.
+  ASSERT_TRUE(chief.ReadUntil(is_notice, kLimit));
+  job["ps:1"].Signal(SIGCONT);
+  const auto next =
+      chief.ReadUntil([](const auto& line) { return line.starts_with("step "); }, kLimit);
+  ASSERT_TRUE(next);
+  EXPECT_GE(NumberAfter(*next, "step"), NumberAfter(*notice, "reply to step"));
+  EXPECT_EQ(chief.Wait(kLimit), 0);
+  EXPECT_EQ(worker.Wait(kLimit), 0);
+  const std::string served = EndServer(job["ps:1"]);
+  EXPECT_THAT(served, HasSubstr(" 1500"));  // 15000 pushes, or the last trainer's one more
+}
+
+TEST(Program, AServerThatIsInterruptedBeforeAnythingHappensEndsWell) {
+  Job job(1, 1, {});
+  job.StartAll();
+  ASSERT_TRUE(job["ps:0"].ReadUntil(
+      [](const auto& line) { return line.starts_with("ps:0 listens at tcp://127.0.0.1:"); },
+      kLimit));
+  job["ps:0"].Signal(SIGINT);
+  EXPECT_EQ(job["ps:0"].Wait(kLimit), 0);
+}
+
+struct BadStart {
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;
+  int exit_code;
+  std::string message;
+};
+
+TEST(Program, NamesWhatIsWrongWithItsStart) {
+  const std::string worker =
+      R"(TF_CONFIG={"cluster":{"ps":["127.0.0.1:1"],"worker":["a:1"]},"task":{"type":"worker","index":0}})";
+  const std::string alone =
+      R"(TF_CONFIG={"cluster":{"worker":["a:1"]},"task":{"type":"worker","index":0}})";
+  const std::string no_trainer =
+      R"(TF_CONFIG={"cluster":{"ps":["a:1"]},"task":{"type":"ps","index":0}})";
+  const std::string evaluator = R"(TF_CONFIG={"task":{"type":"evaluator","index":0}})";
+  const std::string other =
+      R"(TF_CONFIG={"cluster":{"ps":["a:1"],"worker":["a:2"],"x":["a:3"]},"task":{"type":"x","index":0}})";
+  const BadStart cases[] = {
+      {{"--batch", "0"}, {worker}, 2, "--batch: Value 0 not in range"},
+      {{"--model", "cnn"}, {worker}, 2, "--model"},
+      {{"--learning-rate", "nan"}, {worker}, 2, "--learning-rate"},
+      {{"--stepz", "1"}, {worker}, 2, "--stepz"},
+      {{}, {}, 2, "TF_CONFIG is not set"},
+      {{}, {"TF_CONFIG={"}, 2, "TF_CONFIG is not a JSON object"},
+      {{}, {alone}, 2, "there is no \"ps\" in the cluster"},
+      {{}, {no_trainer}, 2, "there is no chief, master or worker"},
+      {{}, {evaluator}, 2, "an evaluator is not supported yet"},
+      {{}, {other}, 2, "x is neither parameter server nor trainer"},
+      {{}, {worker}, 2, "TFDIST_SECRET_FILE is not set"},
+      {{}, {worker, "TFDIST_SECRET_FILE=/nowhere"}, 1, "/nowhere"},
+      {{}, {worker, "TFDIST_ATTEMPT=0"}, 2, "TFDIST_ATTEMPT: \"0\" is not a number from 1 on"},
+      {{"--security", "none"}, {worker}, 2, "a trainer needs --data DIR"},
+      {{"--security", "none", "--data", "/nowhere"}, {worker}, 1, "/nowhere: neither"},
+  };
+  for (const BadStart& bad : cases) {
+    std::vector<std::string> argv = {kProgram};
+    argv.insert(argv.end(), bad.arguments.begin(), bad.arguments.end());
+    Child child(argv, bad.environment);
+    EXPECT_EQ(child.Wait(kLimit), bad.exit_code) << bad.message;
+    ASSERT_FALSE(child.lines().empty()) << bad.message;
+    EXPECT_THAT(child.lines().front(), StartsWith("tfdist-runtime: "));
+    EXPECT_THAT(child.lines().front(), HasSubstr(bad.message));
+  }
+}
+
+#ifndef __SANITIZE_ADDRESS__
+TEST(Program, NeedsNothingButGlibc) {
+  ProgramOptions options;
+  options.argv = {"readelf", "-d", kProgram};
+  const ProgramResult result = RunProgram(options, std::chrono::steady_clock::now() + 60s);
+  ASSERT_EQ(result.exit_code, 0);
+  std::istringstream output(result.output);
+  for (std::string line; std::getline(output, line);) {
+    if (line.find("(NEEDED)") == std::string::npos) continue;
+    EXPECT_THAT(line, MatchesRegex(".*\\[(libc|libm|ld-linux-x86-64)\\.so\\.[0-9]+\\]"));
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace tfdist::runtime

@@ -1,0 +1,48 @@
+// A parameter server on a thread of its own, with a real socket.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "runtime/ps/parameter_server.h"
+
+namespace tfdist::runtime::testing {
+
+class RunningServer {
+ public:
+  // Listens when this returns.
+  RunningServer(const TfConfig& config, const std::optional<JobSecret>& secret,
+                uint32_t attempt = 1)
+      : stop_(eventfd(0, EFD_CLOEXEC)),
+        server_(config, secret, attempt,
+                [this](const std::string& line) { lines_.push_back(line); }),
+        thread_([this] { server_.Run(stop_.get()); }) {}
+  RunningServer(const RunningServer&) = delete;
+  RunningServer& operator=(const RunningServer&) = delete;
+  ~RunningServer() { Stop(); }
+
+  // What it said, from its first line to its last.
+  const std::vector<std::string>& Stop() {
+    if (thread_.joinable()) {
+      eventfd_write(stop_.get(), 1);
+      thread_.join();
+    }
+    return lines_;
+  }
+
+ private:
+  UniqueFd stop_;
+  std::vector<std::string> lines_;  // read by others only after the thread has ended
+  ParameterServer server_;
+  std::thread thread_;
+};
+
+}  // namespace tfdist::runtime::testing

@@ -1,0 +1,111 @@
+#include "runtime/testing/tcp_proxy.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <stdexcept>
+#include <vector>
+
+namespace tfdist::runtime::testing {
+namespace {
+
+sockaddr_in Loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+UniqueFd TcpSocket() { return UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+
+bool SendAll(int to, const char* bytes, size_t count) {
+  while (count > 0) {
+    const ssize_t sent = send(to, bytes, count, MSG_NOSIGNAL);
+    if (sent <= 0) return false;
+    bytes += sent;
+    count -= static_cast<size_t>(sent);
+  }
+  return true;
+}
+
+}  // namespace
+
+TcpProxy::TcpProxy(int target_port)
+    : target_port_(target_port), listener_(TcpSocket()), stop_(eventfd(0, EFD_CLOEXEC)) {
+  sockaddr_in address = Loopback(0);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (bind(listener_.get(), generic, size) != 0 || listen(listener_.get(), 16) != 0 ||
+      getsockname(listener_.get(), generic, &size) != 0) {
+    throw std::runtime_error("the proxy cannot listen");
+  }
+  port_ = ntohs(address.sin_port);
+  thread_ = std::thread([this] { Run(); });
+}
+
+TcpProxy::~TcpProxy() {
+  eventfd_write(stop_.get(), 1);
+  thread_.join();
+}
+
+std::string TcpProxy::FromServer() const {
+  const std::lock_guard lock(mutex_);
+  return from_server_;
+}
+
+void TcpProxy::Run() {
+  while (true) {
+    std::vector<pollfd> items = {{stop_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (const Connection& connection : connections_) {
+      items.push_back({connection.client.get(), POLLIN, 0});
+      items.push_back({connection.server.get(), POLLIN, 0});
+    }
+    poll(items.data(), items.size(), -1);
+    if (items[0].revents != 0) return;
+    if (items[1].revents != 0) Accept();
+    for (Connection& connection : connections_) Relay(connection);
+    CutWhenDue();
+    connections_.remove_if([](const Connection& connection) { return !connection.open; });
+  }
+}
+
+void TcpProxy::Accept() {
+  Connection connection{UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)),
+                        TcpSocket()};
+  const sockaddr_in target = Loopback(target_port_);
+  if (connect(connection.server.get(), reinterpret_cast<const sockaddr*>(&target), sizeof target) ==
+      0) {
+    connections_.push_back(std::move(connection));
+  }
+}
+
+void TcpProxy::Relay(Connection& connection) {
+  connection.open = Pass(connection.client.get(), connection.server.get(), false) &&
+                    Pass(connection.server.get(), connection.client.get(), true);
+}
+
+bool TcpProxy::Pass(int from, int to, bool from_server) {
+  char bytes[65536];
+  const ssize_t count = recv(from, bytes, sizeof bytes, MSG_DONTWAIT);
+  if (count < 0) return errno == EAGAIN;
+  if (count == 0) return false;
+  if (from_server) {
+    const std::lock_guard lock(mutex_);
+    from_server_.append(bytes, static_cast<size_t>(count));
+    since_cut_bytes_ += static_cast<size_t>(count);
+  }
+  return SendAll(to, bytes, static_cast<size_t>(count));
+}
+
+void TcpProxy::CutWhenDue() {
+  if (cut_every_bytes_ == 0 || since_cut_bytes_ < cut_every_bytes_) return;
+  since_cut_bytes_ = 0;
+  ++cuts_;
+  for (Connection& connection : connections_) connection.open = false;
+}
+
+}  // namespace tfdist::runtime::testing

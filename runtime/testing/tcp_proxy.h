@@ -1,0 +1,56 @@
+// A TCP relay on 127.0.0.1 that can cut its connections and remembers what the server said.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/unique_fd.h"
+
+namespace tfdist::runtime::testing {
+
+class TcpProxy {
+ public:
+  // Listens on a port of its own and relays to `target_port`.
+  explicit TcpProxy(int target_port);
+  TcpProxy(const TcpProxy&) = delete;
+  TcpProxy& operator=(const TcpProxy&) = delete;
+  ~TcpProxy();
+
+  [[nodiscard]] int port() const { return port_; }
+  // Closes all connections once so many more bytes of the server have passed, and again and again.
+  void CutEvery(size_t bytes) { cut_every_bytes_ = bytes; }
+  [[nodiscard]] int cuts() const { return cuts_; }
+  // All that the server has sent, of all connections in order of arrival.
+  [[nodiscard]] std::string FromServer() const;
+
+ private:
+  struct Connection {
+    UniqueFd client;
+    UniqueFd server;
+    bool open = true;
+  };
+
+  void Run();
+  void Accept();
+  void Relay(Connection& connection);
+  bool Pass(int from, int to, bool from_server);
+  void CutWhenDue();
+
+  int target_port_;
+  int port_ = 0;
+  UniqueFd listener_;
+  UniqueFd stop_;
+  std::list<Connection> connections_;
+  std::atomic<size_t> cut_every_bytes_{0};  // 0: never
+  std::atomic<int> cuts_{0};
+  size_t since_cut_bytes_ = 0;
+  mutable std::mutex mutex_;
+  std::string from_server_;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace tfdist::runtime::testing

@@ -1,0 +1,182 @@
+#include "runtime/trainer/trainer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "runtime/cluster.h"
+#include "runtime/data/dataset.h"
+#include "runtime/model/dense_network.h"
+
+namespace tfdist::runtime {
+namespace {
+
+using std::chrono::steady_clock;
+
+struct Data {
+  Dataset train;
+  Dataset test;
+  size_t classes = 0;
+};
+
+Data LoadData(const std::string& folder) {
+  if (folder.empty()) throw Error(Phase::kUsage, "a trainer needs --data DIR");
+  Data data{LoadDataset(folder, "train"), LoadDataset(folder, "t10k")};
+  if (data.train.images.pixels != data.test.images.pixels) {
+    throw Error(Phase::kFiles, folder + ": training and test images differ in size");
+  }
+  data.classes = std::max(ClassCount(data.train), ClassCount(data.test));
+  return data;
+}
+
+std::vector<size_t> WidthsOf(const Options& options, const Data& data) {
+  std::vector<size_t> widths = {data.train.images.pixels};
+  if (options.model == "mlp") {
+    widths.insert(widths.end(), options.hidden.begin(), options.hidden.end());
+  }
+  widths.push_back(data.classes);
+  return widths;
+}
+
+Batch WholeOf(const Dataset& dataset) {
+  std::vector<size_t> samples(dataset.size());
+  std::iota(samples.begin(), samples.end(), 0);
+  Batch batch;
+  FillBatch(dataset, samples, batch);
+  return batch;
+}
+
+std::vector<size_t> OwnShard(const TfConfig& config, size_t sample_count) {
+  const size_t trainers = TrainersOf(config.cluster).size();
+  std::vector<size_t> shard =
+      ShardOf(sample_count, TrainerNumber(config.cluster, config.task), trainers);
+  if (shard.empty()) {
+    throw Error(Phase::kConfig,
+                fmt::format("{} samples are too few for {} trainers", sample_count, trainers));
+  }
+  return shard;
+}
+
+// Steps per second since it was made.
+class Rate {
+ public:
+  explicit Rate(uint64_t step) : first_step_(step) {}
+  [[nodiscard]] double At(uint64_t step) const {
+    const std::chrono::duration<double> time = steady_clock::now() - begin_;
+    return static_cast<double>(step - first_step_) / std::max(time.count(), 1e-9);
+  }
+
+ private:
+  uint64_t first_step_;
+  steady_clock::time_point begin_ = steady_clock::now();
+};
+
+class Trainer {
+ public:
+  Trainer(const Options& options, const TfConfig& config, const std::optional<JobSecret>& secret,
+          const ParameterClientOptions& client_options, const Say& say)
+      : options_(options),
+        say_(say),
+        task_(config.task),
+        chief_(ChiefOf(config.cluster) == config.task),
+        data_(LoadData(options.data)),
+        shard_(OwnShard(config, data_.train.size())),
+        widths_(WidthsOf(options, data_)),
+        model_(widths_),
+        sampler_(shard_, options.seed + TrainerNumber(config.cluster, config.task)),
+        client_(config, secret, model_.variables(), client_options, say),
+        values_(Zeros(model_.variables())),
+        gradients_(values_) {}
+
+  TrainingResult Run() {
+    SayWhatItDoes();
+    if (chief_) client_.Create(model_.InitialValues(options_.seed), options_.learning_rate);
+    result_.global_step = client_.Pull(values_);
+    const Rate rate(result_.global_step);
+    uint64_t next_evaluation = NextEvaluation();
+    while (result_.global_step < options_.steps) {
+      Step();
+      if (chief_ && result_.global_step >= next_evaluation &&
+          result_.global_step < options_.steps) {
+        Evaluate("", rate);
+        next_evaluation = NextEvaluation();
+      }
+    }
+    Finish(rate);
+    return result_;
+  }
+
+ private:
+  void SayWhatItDoes() const {
+    size_t parameters = 0;
+    for (const TensorSpec& variable : model_.variables()) parameters += ElementCount(variable);
+    say_(fmt::format("{}: {} of {} training samples, {} {}, {} parameters on {} servers",
+                     ToString(task_), shard_.size(), data_.train.size(), options_.model,
+                     fmt::join(widths_, "-"), parameters, client_.server_count()));
+  }
+
+  void Step() {
+    FillBatch(data_.train, sampler_.Next(options_.batch), batch_);
+    loss_ = model_.Gradients(values_, batch_, gradients_);
+    result_.global_step = client_.PushPull(gradients_, values_);
+    ++result_.own_steps;
+  }
+
+  [[nodiscard]] uint64_t NextEvaluation() const {
+    return (result_.global_step / options_.eval_every + 1) * options_.eval_every;
+  }
+
+  void Evaluate(const std::string& prefix, const Rate& rate) {
+    if (test_batch_.size() == 0) test_batch_ = WholeOf(data_.test);
+    const double steps_per_second = rate.At(result_.global_step);
+    result_.test = model_.Evaluate(values_, test_batch_);
+    say_(fmt::format("{}step {}, test accuracy {:.4f}, loss {:.4f}, {:.0f} steps/s", prefix,
+                     result_.global_step, result_.test->accuracy, result_.test->loss,
+                     steps_per_second));
+  }
+
+  void Finish(const Rate& rate) {
+    if (chief_) {
+      // The others have pushed since our last step: the model as it is on the servers now counts.
+      result_.global_step = client_.Pull(values_);
+      Evaluate("final: ", rate);
+      return;
+    }
+    say_(fmt::format("final: step {}, {} steps by {}, last batch's loss {:.4f}, {:.0f} steps/s",
+                     result_.global_step, result_.own_steps, ToString(task_), loss_,
+                     rate.At(result_.global_step)));
+  }
+
+  const Options& options_;
+  const Say& say_;
+  TaskId task_;
+  bool chief_;
+  Data data_;
+  std::vector<size_t> shard_;
+  std::vector<size_t> widths_;
+  DenseNetwork model_;
+  Sampler sampler_;
+  ParameterClient client_;
+  Tensors values_;
+  Tensors gradients_;
+  Batch batch_;
+  Batch test_batch_;  // filled by the chief's first evaluation
+  float loss_ = 0;
+  TrainingResult result_;
+};
+
+}  // namespace
+
+TrainingResult Train(const Options& options, const TfConfig& config,
+                     const std::optional<JobSecret>& secret,
+                     const ParameterClientOptions& client_options, const Say& say) {
+  return Trainer(options, config, secret, client_options, say).Run();
+}
+
+}  // namespace tfdist::runtime

@@ -1,0 +1,82 @@
+#include "runtime/trainer/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <string>
+
+#include "runtime/testing/expect_error.h"
+#include "runtime/testing/local_cluster.h"
+#include "runtime/testing/running_server.h"
+
+namespace tfdist::runtime {
+namespace {
+
+const std::string kDigits = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
+
+using testing::ConfigOf;
+using testing::LocalCluster;
+using testing::RunningServer;
+using testing::TestSecret;
+
+Options DigitsOptions() {
+  Options options;
+  options.data = kDigits;
+  return options;
+}
+
+TEST(Train, TwoTrainersAndTwoServersLearnTheDigits) {
+  const ClusterSpec cluster = LocalCluster(2, 2);
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  Options options = DigitsOptions();
+  options.model = "softmax";
+  options.steps = 600;
+  const auto train = [&](const std::string& task) {
+    return Train(options, ConfigOf(cluster, task), TestSecret(), {}, [](const std::string&) {});
+  };
+  auto worker = std::async(std::launch::async, train, "worker:0");
+  const TrainingResult chief = train("master:0");
+  EXPECT_GE(chief.global_step, 600U);
+  ASSERT_TRUE(chief.test.has_value());
+  EXPECT_GE(chief.test->accuracy, 0.9);
+  EXPECT_FALSE(worker.get().test.has_value());
+}
+
+TEST(Train, SaysWhatItHasReachedInTheEnd) {
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Options options = DigitsOptions();
+  options.steps = 30;
+  options.eval_every = 10;
+  std::vector<std::string> lines;
+  Train(options, ConfigOf(cluster, "master:0"), TestSecret(), {},
+        [&](const std::string& line) { lines.push_back(line); });
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[0],
+            "master:0: 1437 of 1437 training samples, mlp 64-128-10, 9610 parameters on 1 servers");
+  EXPECT_EQ(lines[1].rfind("step 10, test accuracy 0.", 0), 0U) << lines[1];
+  EXPECT_EQ(lines[2].rfind("step 20, test accuracy 0.", 0), 0U) << lines[2];
+  EXPECT_EQ(lines[3].rfind("final: step 30, test accuracy 0.", 0), 0U) << lines[3];
+}
+
+TEST(Train, EndsAtOnceWhenTheOthersHaveDoneAllSteps) {
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Options options = DigitsOptions();
+  options.steps = 5;
+  const auto train = [&](const std::string& task) {
+    return Train(options, ConfigOf(cluster, task), TestSecret(), {}, [](const std::string&) {});
+  };
+  EXPECT_EQ(train("master:0").own_steps, 5U);
+  EXPECT_EQ(train("worker:0").own_steps, 0U);
+}
+
+TEST(Train, NeedsData) {
+  testing::ExpectError(
+      [] { Train({}, ConfigOf(LocalCluster(1, 1), "master:0"), TestSecret(), {}, {}); },
+      Phase::kUsage, "--data");
+}
+
+}  // namespace
+}  // namespace tfdist::runtime

@@ -1,0 +1,174 @@
+// Who gets in: real sockets, a real server, strangers of several kinds.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "runtime/testing/local_cluster.h"
+#include "runtime/testing/running_server.h"
+#include "runtime/testing/tcp_proxy.h"
+#include "runtime/transport/messages.h"
+#include "runtime/transport/socket_options.h"
+
+namespace tfdist::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ConfigOf;
+using testing::LocalCluster;
+using testing::OtherSecret;
+using testing::RunningServer;
+using testing::TcpProxy;
+using testing::TestSecret;
+
+constexpr int kGreetingBytes = 64;  // ZMTP 3.1, RFC 37
+constexpr unsigned char kCommandFlag = 4;
+constexpr unsigned char kLongFlag = 2;
+
+KeyPair FreshKeys() {
+  char public_text[41];
+  char secret_text[41];
+  zmq_curve_keypair(public_text, secret_text);
+  KeyPair keys;
+  zmq_z85_decode(keys.public_key.data(), public_text);
+  zmq_z85_decode(keys.secret_key.data(), secret_text);
+  return keys;
+}
+
+// A plain ZeroMQ client that asks for the variables.
+class Client {
+ public:
+  Client(int port, const std::optional<ClientKeys>& keys)
+      : socket_(context_, zmq::socket_type::dealer), monitor_(context_, zmq::socket_type::pair) {
+    const std::string endpoint = "tcp://127.0.0.1:" + std::to_string(port);
+    SetCommonOptions(socket_, endpoint);
+    socket_.set(zmq::sockopt::linger, 0);
+    if (keys) SetClientKeys(socket_, *keys);
+    zmq_socket_monitor(socket_.handle(), "inproc://events", ZMQ_EVENT_ALL);
+    monitor_.connect("inproc://events");
+    socket_.connect(endpoint);
+    SendFrames(socket_, Encode(Request{Operation::kPushPull, 1, 1, 1, "master:0", 0, {}}, {}));
+  }
+
+  // Waits until the first of these events; true unless 10 s pass.
+  bool WaitForEvent(int events) {
+    while (true) {
+      std::vector<zmq::pollitem_t> items = {{monitor_.handle(), 0, ZMQ_POLLIN, 0}};
+      Poll(items, 10s);
+      const Frames frames = ReceiveFrames(monitor_);
+      if (frames.empty()) return false;
+      uint16_t event = 0;
+      std::memcpy(&event, frames.front().data(), sizeof event);
+      if ((event & events) != 0) return true;
+    }
+  }
+
+  bool GetsAnAnswerWithin(std::chrono::milliseconds limit) {
+    std::vector<zmq::pollitem_t> items = {{socket_.handle(), 0, ZMQ_POLLIN, 0}};
+    Poll(items, limit);
+    return !ReceiveFrames(socket_).empty();
+  }
+
+ private:
+  zmq::context_t context_;
+  zmq::socket_t socket_;
+  zmq::socket_t monitor_;
+};
+
+// A server of a job with two trainers, behind a proxy that remembers what it says.
+class Authentication : public ::testing::Test {
+ protected:
+  Authentication()
+      : cluster_(LocalCluster(1, 2)),
+        config_(ConfigOf(cluster_, "ps:0")),
+        server_(config_, TestSecret()),
+        proxy_(ParseHostPort(cluster_.tasks["ps"][0])->port) {}
+
+  [[nodiscard]] ClientKeys KeysFor(const KeyPair& own) const {
+    return {own, DeriveKeyPair(TestSecret(), config_.task).public_key};
+  }
+
+  // Names of the commands that the server sent; fails on anything that is not one.
+  std::vector<std::string> CommandsFromServer() {
+    std::string bytes = proxy_.FromServer();
+    bytes.erase(0, kGreetingBytes);
+    std::vector<std::string> names;
+    while (!bytes.empty()) {
+      const auto flags = static_cast<unsigned char>(bytes[0]);
+      EXPECT_NE(flags & kCommandFlag, 0) << "a message frame";
+      if ((flags & (kCommandFlag | kLongFlag)) != kCommandFlag) break;
+      const auto size = static_cast<unsigned char>(bytes[1]);
+      names.push_back(bytes.substr(3, static_cast<unsigned char>(bytes[2])));
+      bytes.erase(0, 2U + size);
+    }
+    return names;
+  }
+
+  ClusterSpec cluster_;
+  TfConfig config_;
+  RunningServer server_;
+  TcpProxy proxy_;
+};
+
+constexpr int kRefused = ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                         ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
+
+TEST_F(Authentication, ATrainerOfTheJobIsAnswered) {
+  Client client(proxy_.port(), KeysFor(DeriveKeyPair(TestSecret(), {"master", 0})));
+  EXPECT_TRUE(client.GetsAnAnswerWithin(10s));
+}
+
+TEST_F(Authentication, AFreshKeyGetsNothingButHandshakeFrames) {
+  Client client(proxy_.port(), KeysFor(FreshKeys()));
+  EXPECT_TRUE(client.WaitForEvent(ZMQ_EVENT_HANDSHAKE_FAILED_AUTH));
+  EXPECT_FALSE(client.GetsAnAnswerWithin(200ms));
+  EXPECT_EQ(CommandsFromServer(), (std::vector<std::string>{"WELCOME", "ERROR"}));
+  EXPECT_NE(server_.Stop().back().find("served: 0 pulls, 0 pushes, 0 bytes received"),
+            std::string::npos);
+}
+
+TEST_F(Authentication, AServersKeyIsNoTrainersKey) {
+  Client client(proxy_.port(), KeysFor(DeriveKeyPair(TestSecret(), {"ps", 0})));
+  EXPECT_TRUE(client.WaitForEvent(ZMQ_EVENT_HANDSHAKE_FAILED_AUTH));
+}
+
+TEST_F(Authentication, AWorkerBeyondTheClusterSpecIsRefused) {
+  Client client(proxy_.port(), KeysFor(DeriveKeyPair(TestSecret(), {"worker", 1})));
+  EXPECT_TRUE(client.WaitForEvent(ZMQ_EVENT_HANDSHAKE_FAILED_AUTH));
+}
+
+TEST_F(Authentication, AnotherJobsTrainerIsRefused) {
+  Client client(proxy_.port(), KeysOfClient(OtherSecret(), {"master", 0}, {"ps", 0}));
+  EXPECT_TRUE(client.WaitForEvent(kRefused));
+  EXPECT_FALSE(client.GetsAnAnswerWithin(200ms));
+}
+
+TEST_F(Authentication, AClientWithoutSecurityIsRefused) {
+  Client client(proxy_.port(), std::nullopt);
+  EXPECT_TRUE(client.WaitForEvent(kRefused));
+  EXPECT_FALSE(client.GetsAnAnswerWithin(200ms));
+}
+
+TEST_F(Authentication, StrangersDoNotDisturbTheTrainers) {
+  std::list<Client> strangers;
+  for (int i = 0; i < 20; ++i) strangers.emplace_back(proxy_.port(), KeysFor(FreshKeys()));
+  Client client(proxy_.port(), KeysFor(DeriveKeyPair(TestSecret(), {"worker", 0})));
+  EXPECT_TRUE(client.GetsAnAnswerWithin(10s));
+}
+
+// libzmq's default would let everybody in (curve_server.cpp: zap_enforce_domain).
+TEST(AuthenticationWithoutHandler, LetsNobodyIn) {
+  zmq::context_t context;
+  zmq::socket_t socket(context, zmq::socket_type::router);
+  const KeyPair own = DeriveKeyPair(TestSecret(), {"ps", 0});
+  SetCommonOptions(socket, "tcp://127.0.0.1:*");
+  SetServerKeys(socket, own);
+  socket.bind("tcp://127.0.0.1:*");
+  const std::string endpoint = socket.get(zmq::sockopt::last_endpoint);
+  const int port = ParseHostPort(endpoint.substr(6))->port;
+  Client client(port, ClientKeys{FreshKeys(), own.public_key});
+  EXPECT_TRUE(client.WaitForEvent(kRefused));
+  EXPECT_TRUE(ReceiveFrames(socket).empty());
+}
+
+}  // namespace
+}  // namespace tfdist::runtime
