@@ -48,6 +48,7 @@ void ApplyTask(JobState& state, const Event& event) {
 }
 
 void ApplyStopping(JobState& state, const Event& event) {
+  if (event.fields.value("force", false)) state.forced = true;
   // The first cause stands: a stop request during a failure does not change the result.
   if (!state.result.empty()) return;
   state.phase = JobPhase::kStopping;
@@ -66,6 +67,11 @@ void ApplyEnded(JobState& state, const Event& event) {
   event.fields.at("result").get_to(state.result);
   event.fields.at("unconfirmed").get_to(state.unconfirmed);
   event.fields.at("unreachable").get_to(state.unreachable);
+}
+
+bool IsDecision(const Event& event) {
+  return event.kind == event::kCommitted || event.kind == event::kAttempt ||
+         event.kind == event::kStopping || event.kind == event::kEnded;
 }
 
 void ApplyKnown(JobState& state, const Event& event) {
@@ -87,6 +93,7 @@ std::string Malformed(const Event& event, std::string_view why) {
 void JobState::Apply(const Event& event) {
   try {
     ApplyKnown(*this, event);
+    if (IsDecision(event)) decision = event.number;
   } catch (const Json::exception& e) {
     throw Error(Phase::kControl, Malformed(event, e.what()));
   } catch (const std::out_of_range&) {

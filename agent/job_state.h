@@ -39,6 +39,8 @@ struct JobState {
   std::string result;      // "" while running; then succeeded | failed | stopped
   std::string why;         // first cause, in words
   std::string first_task;  // the task that failed first, or ""
+  bool forced = false;     // to be stopped at once, without grace
+  uint64_t decision = 0;   // number of the last event that changes what hosts are to do
   int64_t committed_ns = 0;
   int64_t ended_ns = 0;
   std::map<std::string, TaskState> tasks;

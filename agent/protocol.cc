@@ -99,14 +99,23 @@ Message ErrorMessage(uint64_t id, const Error& error) {
   body.phase = PhaseName(error.phase());
   body.cause = error.cause();
   body.remedy = error.remedy();
+  if (const auto* taken = dynamic_cast<const NameTaken*>(&error)) {
+    body.job = taken->job();
+    body.plan_sha256 = taken->plan_sha256();
+  }
   return {std::string(type::kError), id, body};
 }
 
 void ThrowIfError(const Message& message) {
   if (message.type != type::kError) return;
   const auto body = Body<ErrorBody>(message);
-  throw Error(PhaseFromName(body.phase), body.cause, body.remedy);
+  const Error error(PhaseFromName(body.phase), body.cause, body.remedy);
+  if (!body.job.empty()) throw NameTaken(error, body.job, body.plan_sha256);
+  throw error;
 }
+
+NameTaken::NameTaken(const Error& error, std::string job, std::string plan_sha256)
+    : Error(error), job_(std::move(job)), plan_sha256_(std::move(plan_sha256)) {}
 
 // The bodies ----------------------------------------------------------------------------------
 
@@ -268,7 +277,8 @@ void to_json(Json& json, const Create& value) {
           {"slot", value.slot},
           {"address", value.address},
           {"port", value.port},
-          {"uncommitted_limit_ms", value.uncommitted_limit_ms}};
+          {"uncommitted_limit_ms", value.uncommitted_limit_ms},
+          {"orphan_timeout_ms", value.orphan_timeout_ms}};
 }
 void from_json(const Json& json, Create& value) {
   json.at("version").get_to(value.version);
@@ -279,6 +289,7 @@ void from_json(const Json& json, Create& value) {
   json.at("address").get_to(value.address);
   json.at("port").get_to(value.port);
   json.at("uncommitted_limit_ms").get_to(value.uncommitted_limit_ms);
+  json.at("orphan_timeout_ms").get_to(value.orphan_timeout_ms);
 }
 
 void to_json(Json& json, const FilePiece& value) {

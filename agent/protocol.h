@@ -146,7 +146,7 @@ inline constexpr std::string_view kCommitted = "committed";   // plan: JobPlan
 inline constexpr std::string_view kAttempt = "attempt";       // attempt, why
 inline constexpr std::string_view kHost = "host";             // slot, state: connected | slow | lost | agent-restarted | keeper-lost, why
 inline constexpr std::string_view kTask = "task";             // task, attempt, run, state: started {pid} | exited {exit: TaskExit, last_lines: Bytes}
-inline constexpr std::string_view kStopping = "stopping";     // result: succeeded | failed | stopped; why; task (the first to fail, or "")
+inline constexpr std::string_view kStopping = "stopping";     // result: succeeded | failed | stopped; why; task (the first to fail, or ""); force
 inline constexpr std::string_view kCensus = "census";         // slot, killed: [text], left: [text]
 inline constexpr std::string_view kEnded = "ended";           // result, unconfirmed: [slot], unreachable: [slot]
 }  // namespace event
@@ -218,6 +218,7 @@ struct Create {
   std::string address;     // slot 0: where the coordinator listens
   int port = 0;            // slot 0: 0 = any free one
   int64_t uncommitted_limit_ms = 60'000;
+  int64_t orphan_timeout_ms = 300'000;  // an agent that hears nothing from the coordinator for so long ends
 };
 
 struct FilePiece {
@@ -266,7 +267,21 @@ std::string Encode(const Message& message);
 Message Decode(std::string_view bytes);
 
 Message ErrorMessage(uint64_t id, const Error& error);
-// Throws the Error that an `error` message carries; other messages pass.
+
+// A job of that name runs already: which, and what it was planned from.
+class NameTaken : public Error {
+ public:
+  NameTaken(const Error& error, std::string job, std::string plan_sha256);
+  [[nodiscard]] const std::string& job() const { return job_; }
+  [[nodiscard]] const std::string& plan_sha256() const { return plan_sha256_; }
+
+ private:
+  std::string job_;
+  std::string plan_sha256_;
+};
+
+// Throws the Error that an `error` message carries (a NameTaken where it names a job); other messages
+// pass.
 void ThrowIfError(const Message& message);
 
 // The body as a T; throws Error(kControl) that names the message type and what is wrong.

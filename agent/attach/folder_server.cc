@@ -1,0 +1,152 @@
+#include "agent/attach/folder_server.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "agent/attach/stdio_messages.h"
+#include "agent/census/census.h"
+#include "agent/coordinator/journal.h"
+#include "agent/files/file_store.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::Json;
+using protocol::Message;
+
+namespace type = protocol::type;
+
+constexpr std::chrono::seconds kSweepLimit{10};
+constexpr size_t kBatchEvents = 64;
+
+Message Answer(std::string_view type, uint64_t id, Json body = Json::object()) {
+  return {std::string(type), id, std::move(body)};
+}
+
+bool StdinReady(std::chrono::milliseconds limit) {
+  pollfd waiting{STDIN_FILENO, POLLIN, 0};
+  return poll(&waiting, 1, static_cast<int>(limit.count())) != 0;
+}
+
+}  // namespace
+
+FolderServer::FolderServer(SlotFolder folder, SlotInfo info)
+    : folder_(std::move(folder)), info_(std::move(info)) {}
+
+void FolderServer::Run(std::chrono::milliseconds idle_limit) {
+  SendHello();
+  while (true) {
+    const bool busy = std::any_of(readers_.begin(), readers_.end(),
+                                  [](const auto& item) { return item.second.credit > 0; });
+    if (StdinReady(busy ? std::chrono::milliseconds(0) : idle_limit)) {
+      const auto message = ReadFromStdin();
+      if (!message) return;
+      Handle(*message);
+    } else if (!busy) {
+      return;
+    }
+    SendLogs();
+  }
+}
+
+void FolderServer::SendLogs() {
+  for (auto item = readers_.begin(); item != readers_.end();) {
+    auto& [id, reader] = *item;
+    item = reader.credit > 0 && !SendLog(id, reader) ? readers_.erase(item) : std::next(item);
+  }
+}
+
+void FolderServer::SendHello() const {
+  protocol::Hello hello;
+  hello.serving = "folder";
+  hello.agent_sha256 = HashFile(folder_.executable());
+  hello.base = info_.base;
+  hello.job = info_.job;
+  hello.slot = info_.slot;
+  WriteToStdout(Answer(type::kHello, 0, hello));
+}
+
+void FolderServer::Handle(const Message& message) {
+  try {
+    Dispatch(message);
+  } catch (const Error& e) {
+    WriteToStdout(protocol::ErrorMessage(message.id, e));
+  } catch (const Json::exception& e) {
+    WriteToStdout(protocol::ErrorMessage(message.id, Error(Phase::kControl, e.what())));
+  }
+}
+
+void FolderServer::Dispatch(const Message& message) {
+  if (message.type == type::kPing) return WriteToStdout(Answer(type::kOk, message.id));
+  if (message.type == type::kEvents) return SendEvents(message);
+  if (message.type == type::kReadLog) return OpenLog(message);
+  if (message.type == type::kSweep) return Sweep(message);
+  if (message.type == type::kCancel) {
+    readers_.erase(message.id);
+    return;
+  }
+  if (message.type == type::kCredit) {
+    const auto reader = readers_.find(message.id);
+    if (reader != readers_.end()) reader->second.credit += message.body.at("bytes").get<uint64_t>();
+    return;
+  }
+  throw Error(Phase::kDown, "the job is over");
+}
+
+void FolderServer::SendEvents(const Message& message) const {
+  const auto events = ReadJournal(folder_.journal()).events;
+  auto next = std::max<uint64_t>(message.body.at("from").get<uint64_t>(), 1);
+  while (next <= events.size()) {
+    const auto begin = events.begin() + static_cast<ptrdiff_t>(next - 1);
+    const size_t count = std::min<size_t>(kBatchEvents, events.size() - (next - 1));
+    const std::vector<protocol::Event> batch(begin, begin + static_cast<ptrdiff_t>(count));
+    WriteToStdout(Answer(type::kEvent, message.id, {{"events", batch}}));
+    next += count;
+  }
+  WriteToStdout(Answer(type::kEnd, message.id, {{"offset", next}}));
+}
+
+void FolderServer::OpenLog(const Message& message) {
+  const auto request = protocol::Body<protocol::ReadLog>(message);
+  const auto task_folder = folder_.TaskFolder(request.task);
+  if (!IsTaskName(request.task) || !std::filesystem::exists(task_folder)) {
+    throw Error(Phase::kLogs, fmt::format("this host has no output of '{}'", request.task));
+  }
+  readers_.erase(message.id);
+  readers_.emplace(message.id, Reader{LogCursor(task_folder, request), request.credit});
+}
+
+bool FolderServer::SendLog(uint64_t id, Reader& reader) {
+  try {
+    const protocol::LogPiece piece = reader.cursor.Next(reader.credit, LogEnd::kClosed);
+    if (piece.data.value.empty()) {
+      WriteToStdout(Answer(type::kEnd, id, {{"offset", piece.offset}}));
+      return false;
+    }
+    reader.credit -= std::min<uint64_t>(reader.credit, piece.data.value.size());
+    WriteToStdout(Answer(type::kLog, id, piece));
+    return true;
+  } catch (const Error& e) {
+    if (e.phase() != Phase::kLogs) throw;
+    WriteToStdout(protocol::ErrorMessage(id, e));
+    return false;
+  }
+}
+
+void FolderServer::Sweep(const Message& message) const {
+  const auto census = EndProcesses(CookieValue(info_.job, info_.slot), {getpid()},
+                                   std::chrono::steady_clock::now() + kSweepLimit);
+  for (const auto& path : {folder_.socket(), folder_.key(), folder_.secret()}) {
+    unlink(path.c_str());
+  }
+  WriteToStdout(Answer(type::kOk, message.id, census));
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,134 @@
+#include "agent/census/census.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <unordered_set>
+
+#include "agent/census/kill.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+// Linux lets an environment grow to a quarter of the stack's limit; this is far above.
+constexpr size_t kEnvironLimitBytes = 64 << 20;
+constexpr std::chrono::milliseconds kPassInterval{20};
+
+// Whether the process's environment, as it was at its last exec, has the entry. An environment of
+// another account, or one that cannot be read, has not.
+bool HasEntry(pid_t pid, std::string_view entry) {
+  std::string environ_bytes;
+  try {
+    environ_bytes =
+        ReadFileIfExists(fmt::format("/proc/{}/environ", pid), kEnvironLimitBytes).value_or("");
+  } catch (const Error&) {
+    return false;
+  }
+  std::string_view rest = environ_bytes;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\0'), rest.size());
+    if (rest.substr(0, end) == entry) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
+std::string Entry(std::string_view cookie) { return fmt::format("{}={}", kCookieName, cookie); }
+
+class Finder {
+ public:
+  Finder(std::string_view cookie, const std::vector<pid_t>& exclude)
+      : table_(ReadProcessTable()), excluded_(exclude.begin(), exclude.end()) {
+    excluded_.insert(getpid());
+    const std::string entry = Entry(cookie);
+    for (const ProcessInfo& process : table_) {
+      if (!excluded_.contains(process.id.pid) && HasEntry(process.id.pid, entry)) {
+        found_.insert(process.id.pid);
+      }
+    }
+  }
+
+  std::vector<ProcessInfo> Find() {
+    while (AddRelatives()) continue;
+    std::vector<ProcessInfo> processes;
+    for (const ProcessInfo& process : table_) {
+      if (found_.contains(process.id.pid) && !process.ended()) processes.push_back(process);
+    }
+    return processes;
+  }
+
+ private:
+  // One generation more; false when there is none. A session counts only by its leader: a process
+  // that was given the cookie by hand must not condemn the login session that it runs in.
+  bool AddRelatives() {
+    const size_t before = found_.size();
+    for (const ProcessInfo& process : table_) {
+      if (excluded_.contains(process.id.pid)) continue;
+      if (found_.contains(process.parent) || found_.contains(process.session)) {
+        found_.insert(process.id.pid);
+      }
+    }
+    return found_.size() > before;
+  }
+
+  std::vector<ProcessInfo> table_;
+  std::unordered_set<pid_t> excluded_;
+  std::unordered_set<pid_t> found_;
+};
+
+bool Contains(const std::vector<ProcessInfo>& processes, const ProcessId& id) {
+  return std::ranges::any_of(processes, [&](const ProcessInfo& p) { return p.id == id; });
+}
+
+std::string WhyLeft(const ProcessInfo& process) {
+  const auto now = ReadProcess(process.id.pid);
+  return fmt::format("{}: cannot be killed (state {})", Describe(process),
+                     now ? now->state : process.state);
+}
+
+// Processes that are not our children cannot be waited for, and Linux 4.18 has no pidfd: one looks
+// again.
+void Pause() { poll(nullptr, 0, static_cast<int>(kPassInterval.count())); }
+
+}  // namespace
+
+std::string CookieValue(std::string_view job, int slot) { return fmt::format("{}/h{}", job, slot); }
+
+std::vector<ProcessInfo> FindProcesses(std::string_view cookie, const std::vector<pid_t>& exclude) {
+  return Finder(cookie, exclude).Find();
+}
+
+protocol::Census EndProcesses(std::string_view cookie, const std::vector<pid_t>& exclude,
+                              TimePoint deadline) {
+  const SystemClock clock;
+  std::vector<ProcessInfo> seen;
+  std::vector<ProcessInfo> found;
+  // A process that is between two programs (execve) shows no environment for a moment: it is not
+  // overlooked twice.
+  for (int empty_passes = 0; empty_passes < 2;) {
+    found = FindProcesses(cookie, exclude);
+    for (const ProcessInfo& process : found) {
+      if (!Contains(seen, process.id)) seen.push_back(process);
+      SignalProcess(process.id, SIGKILL);
+    }
+    empty_passes = found.empty() ? empty_passes + 1 : 0;
+    if (clock.Now() >= deadline) break;
+    Pause();
+  }
+  protocol::Census census;
+  for (const ProcessInfo& process : seen) {
+    const bool is_left = Contains(found, process.id) && IsRunning(process.id);
+    (is_left ? census.left : census.killed)
+        .push_back(is_left ? WhyLeft(process) : Describe(process));
+  }
+  return census;
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,31 @@
+// Finds what a job has left on this host, by its cookie, and ends it. For `down`, for an agent that
+// starts after a crash, and as the proof that nothing is left.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/census/process_table.h"
+#include "agent/protocol.h"
+#include "base/clock.h"
+
+namespace tfdist::agent {
+
+// Set in every task's environment to CookieValue(); whatever it starts inherits it.
+inline constexpr std::string_view kCookieName = "TFDIST_COOKIE";
+// "<job id>/h<slot>"
+std::string CookieValue(std::string_view job, int slot);
+
+// Running processes (not zombies) of this account with the cookie in their environment, what
+// descends from them, and what is in a session led by one of them. Never one of `exclude`, nor
+// what is found through it alone.
+std::vector<ProcessInfo> FindProcesses(std::string_view cookie, const std::vector<pid_t>& exclude);
+
+// Kills what FindProcesses finds, again and again, until two passes find nothing or `deadline` has
+// come; pid, start time and claim are checked anew before each signal. Blocks: for the files
+// thread. `left` says why where it is known: "pid 12 (python3): cannot be killed (state D)".
+protocol::Census EndProcesses(std::string_view cookie, const std::vector<pid_t>& exclude,
+                              TimePoint deadline);
+
+}  // namespace tfdist::agent

@@ -1,0 +1,191 @@
+#include "agent/census/census.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "agent/census/process_table.h"
+#include "agent/keeper/slot_fixture.h"
+
+namespace tfdist::agent {
+namespace {
+
+using std::chrono::seconds;
+
+// A child of its own that is ended with the test.
+class Child {
+ public:
+  // Executes `argv` with `env`, in a session of its own or in ours.
+  Child(std::vector<const char*> argv, std::vector<const char*> env, bool own_session = false) {
+    argv.push_back(nullptr);
+    env.push_back(nullptr);
+    int started[2];
+    if (pipe2(started, O_CLOEXEC) != 0) abort();
+    pid_ = fork();
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (own_session) setsid();
+      execve(argv[0], const_cast<char**>(argv.data()), const_cast<char**>(env.data()));
+      _exit(127);
+    }
+    close(started[1]);
+    char byte = 0;
+    [[maybe_unused]] const ssize_t end = read(started[0], &byte, 1);  // it has executed
+    close(started[0]);
+  }
+  Child(const Child&) = delete;
+  ~Child() {
+    if (!waited_) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  int Wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    waited_ = true;
+    return status;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  bool waited_ = false;
+};
+
+constexpr const char* kCookie = "test-20260801-abcdef/h3";
+constexpr const char* kEntry = "TFDIST_COOKIE=test-20260801-abcdef/h3";
+
+std::vector<pid_t> Pids(const std::vector<ProcessInfo>& processes) {
+  std::vector<pid_t> pids;
+  for (const ProcessInfo& process : processes) pids.push_back(process.id.pid);
+  std::ranges::sort(pids);
+  return pids;
+}
+
+TEST(ParseStat, SurvivesAnyName) {
+  const std::string tail = " S 10 11 12 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 987 1000 1 0\n";
+  for (const char* name : {"sleep", "a b", ") R 1 1", "(", "))", "x\ny", "", ") Z 1 2 3 ("}) {
+    const auto process = ParseStat("77 (" + std::string(name) + ")" + tail);
+    ASSERT_TRUE(process) << name;
+    EXPECT_EQ(process->id, (ProcessId{77, 987})) << name;
+    EXPECT_EQ(process->comm, name);
+    EXPECT_EQ(process->state, 'S');
+    EXPECT_EQ(process->parent, 10);
+    EXPECT_EQ(process->group, 11);
+    EXPECT_EQ(process->session, 12);
+  }
+}
+
+TEST(ParseStat, RefusesWhatIsNotALineOfIt) {
+  for (const char* line :
+       {"", "77", "77 (", "77 )(", "(a) S", "77 (a) S 1", "x (a) S 1 1 1 1 1 1 1 1",
+        "77 (a) SS 10 11 12 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 987 1 1 0",
+        "77 (a) S 10 11 12 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 -987 1 1 0"}) {
+    EXPECT_FALSE(ParseStat(line)) << line;
+  }
+}
+
+TEST(ProcessTable, TellsAProcessFromALaterOneWithItsPid) {
+  const ProcessInfo self = ReadProcess(getpid()).value();
+  EXPECT_TRUE(IsRunning(self.id));
+  EXPECT_FALSE(IsRunning({.pid = getpid(), .start_time = self.id.start_time + 1}));
+  EXPECT_FALSE(ReadProcess(0));
+}
+
+TEST(ProcessTable, AZombieDoesNotRun) {
+  Child child({"/bin/true"}, {});
+  siginfo_t info{};
+  waitid(P_PID, static_cast<id_t>(child.pid()), &info, WEXITED | WNOWAIT);
+  const ProcessInfo zombie = ReadProcess(child.pid()).value();
+  EXPECT_TRUE(zombie.ended());
+  EXPECT_FALSE(IsRunning(zombie.id));
+}
+
+TEST(ProcessTable, DescendantsLeaveOutTheKeptAndTheirs) {
+  const auto process = [](pid_t pid, pid_t parent) {
+    return ProcessInfo{.id = {.pid = pid, .start_time = 1}, .parent = parent, .comm = ""};
+  };
+  const std::vector<ProcessInfo> table{process(2, 1), process(3, 2), process(4, 2),
+                                       process(5, 4), process(6, 5), process(9, 8)};
+  EXPECT_EQ(Pids(Descendants(2, table)), (std::vector<pid_t>{3, 4, 5, 6}));
+  EXPECT_EQ(Pids(Descendants(2, table, {4})), (std::vector<pid_t>{3}));
+}
+
+TEST(ProcessTable, DescribesHostileNamesInPrintableText) {
+  EXPECT_EQ(Describe({.id = {.pid = 5, .start_time = 0}, .comm = "a\x1b]\n\xff"}),
+            "pid 5 (a?]?"
+            "?)");
+}
+
+TEST(Census, FindsTheCookieTheDescendantsAndTheSessionOfItsLeader) {
+  EXPECT_EQ(CookieValue("test-20260801-abcdef", 3), kCookie);
+  const Child other({"/bin/sleep", "1000"}, {"TFDIST_COOKIE=test-20260801-abcdef/h33"});
+  const Child stranger({"/bin/sleep", "1000"}, {"X=TFDIST_COOKIE=test-20260801-abcdef/h3"});
+  // The shell's child has no environment, and is known by its parent; once orphaned, by its
+  // session.
+  const Child task(
+      {"/bin/sh", "-c", "env -i sleep 1000 & (env -i sleep 1000 & exit) & exec sleep 1000"},
+      {kEntry, "PATH=/bin:/usr/bin"}, true);
+  std::vector<ProcessInfo> found;
+  const SystemClock clock;
+  const auto all_sleep = [&] {
+    found = FindProcesses(kCookie, {});
+    return std::ranges::count(found, "sleep", &ProcessInfo::comm) == 3 && found.size() == 3;
+  };
+  WaitFor(all_sleep, kLong, "three processes to be found");
+  for (const ProcessInfo& process : found) {
+    EXPECT_NE(process.id.pid, other.pid());
+    EXPECT_NE(process.id.pid, stranger.pid());
+  }
+  EXPECT_TRUE(FindProcesses(kCookie, Pids(found)).empty());
+  const protocol::Census census = EndProcesses(kCookie, {}, clock.Now() + seconds(60));
+  EXPECT_EQ(census.killed.size(), 3U);
+  EXPECT_TRUE(census.left.empty());
+  EXPECT_TRUE(FindProcesses(kCookie, {}).empty());
+  EXPECT_TRUE(ReadProcess(other.pid()) && ReadProcess(stranger.pid()));
+}
+
+// A cookie that a user has copied into a shell's child must not end the shell.
+TEST(Census, ASessionIsNotCondemnedByOneOfItsMembers) {
+  const Child leader({"/bin/sh", "-c", "TFDIST_COOKIE=test-20260801-abcdef/h3 sleep 1000; true"},
+                     {"PATH=/bin:/usr/bin"}, true);
+  std::vector<ProcessInfo> found;
+  const SystemClock clock;
+  WaitFor([&] { return !(found = FindProcesses(kCookie, {})).empty(); }, kLong, "the member");
+  EXPECT_EQ(std::ranges::count(Pids(found), leader.pid()), 0);
+  const protocol::Census census = EndProcesses(kCookie, {}, clock.Now() + seconds(60));
+  EXPECT_EQ(census.killed.size(), 1U);
+}
+
+TEST(Census, NothingToEndIsNothingKilledAndNothingLeft) {
+  const SystemClock clock;
+  const protocol::Census census = EndProcesses("no-such-job/h0", {}, clock.Now() + seconds(60));
+  EXPECT_TRUE(census.killed.empty());
+  EXPECT_TRUE(census.left.empty());
+}
+
+// F67
+TEST(Census, WhatSigkillDoesNotEndIsNamed) {
+  const Child task({"/bin/sleep", "1000"}, {kEntry});
+  Freezer freezer(task.pid());
+  if (!freezer.works()) GTEST_SKIP() << "no cgroup v1 freezer here (or not root)";
+  const SystemClock clock;
+  protocol::Census census = EndProcesses(kCookie, {}, clock.Now() + std::chrono::milliseconds(100));
+  EXPECT_TRUE(census.killed.empty());
+  ASSERT_EQ(census.left.size(), 1U);
+  EXPECT_EQ(census.left[0], fmt::format("pid {} (sleep): cannot be killed (state D)", task.pid()));
+  freezer.Thaw();
+  census = EndProcesses(kCookie, {}, clock.Now() + seconds(60));
+  EXPECT_TRUE(census.left.empty());
+}
+
+}  // namespace
+}  // namespace tfdist::agent

@@ -1,0 +1,140 @@
+#include "agent/census/process_table.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+// A line of /proc/PID/stat is some 300 bytes long; this is room for decades of new fields.
+constexpr size_t kStatLimitBytes = 1 << 16;
+
+template <typename Number>
+std::optional<Number> ParseNumber(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// The words of `text`, one blank between each two.
+std::vector<std::string_view> Words(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find_first_of(" \n"), text.size());
+    if (end > 0) words.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { closedir(folder); }
+};
+
+}  // namespace
+
+std::optional<ProcessInfo> ParseStat(std::string_view line) {
+  // proc(5): pid (comm) state ppid pgrp session ... starttime(22). A name may hold parentheses,
+  // blanks and newlines; nothing behind it can, so the last parenthesis ends it.
+  const size_t open = line.find('(');
+  const size_t close = line.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos || open == 0 ||
+      close < open) {
+    return std::nullopt;
+  }
+  const auto pid = ParseNumber<pid_t>(line.substr(0, open - 1));
+  const std::vector<std::string_view> rest = Words(line.substr(close + 1));
+  if (!pid || rest.size() < 20 || rest[0].size() != 1) return std::nullopt;
+  const auto parent = ParseNumber<pid_t>(rest[1]);
+  const auto group = ParseNumber<pid_t>(rest[2]);
+  const auto session = ParseNumber<pid_t>(rest[3]);
+  const auto start_time = ParseNumber<uint64_t>(rest[19]);
+  if (!parent || !group || !session || !start_time) return std::nullopt;
+  return ProcessInfo{.id = {.pid = *pid, .start_time = *start_time},
+                     .parent = *parent,
+                     .group = *group,
+                     .session = *session,
+                     .state = rest[0][0],
+                     .comm = std::string(line.substr(open + 1, close - open - 1))};
+}
+
+std::optional<ProcessInfo> ReadProcess(pid_t pid) {
+  try {
+    const auto line = ReadFileIfExists(fmt::format("/proc/{}/stat", pid), kStatLimitBytes);
+    return line ? ParseStat(*line) : std::nullopt;
+  } catch (const Error&) {  // ESRCH: it ended between open and read
+    return std::nullopt;
+  }
+}
+
+bool IsRunning(const ProcessId& id) {
+  const auto process = ReadProcess(id.pid);
+  return process && process->id == id && !process->ended();
+}
+
+std::vector<ProcessInfo> ReadProcessTable() {
+  std::vector<ProcessInfo> table;
+  const std::unique_ptr<DIR, CloseFolder> proc(opendir("/proc"));
+  if (!proc) throw Error(Phase::kInternal, WithErrno("cannot read /proc", errno));
+  // One DIR, one thread: what readdir(3) calls safe.
+  while (const dirent* entry = readdir(proc.get())) {  // NOLINT(concurrency-mt-unsafe)
+    const auto pid = ParseNumber<pid_t>(entry->d_name);
+    if (!pid) continue;
+    if (auto process = ReadProcess(*pid)) table.push_back(std::move(*process));
+  }
+  return table;
+}
+
+std::vector<ProcessInfo> Descendants(pid_t root, const std::vector<ProcessInfo>& table,
+                                     const std::vector<pid_t>& kept) {
+  std::unordered_multimap<pid_t, const ProcessInfo*> children;
+  for (const ProcessInfo& process : table) {
+    if (std::ranges::find(kept, process.id.pid) == kept.end()) {
+      children.emplace(process.parent, &process);
+    }
+  }
+  std::vector<ProcessInfo> found;
+  std::vector<pid_t> parents{root};
+  while (!parents.empty()) {
+    const pid_t parent = parents.back();
+    parents.pop_back();
+    const auto [begin, end] = children.equal_range(parent);
+    for (auto child = begin; child != end; ++child) {
+      found.push_back(*child->second);
+      parents.push_back(child->second->id.pid);
+    }
+    children.erase(begin, end);  // a table read while pids are reused may hold a circle
+  }
+  return found;
+}
+
+std::string Describe(const ProcessInfo& process) {
+  std::string name = process.comm;
+  for (char& c : name) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return fmt::format("pid {} ({})", process.id.pid, name);
+}
+
+std::string BootId() {
+  try {
+    std::string id =
+        ReadFileIfExists("/proc/sys/kernel/random/boot_id", kStatLimitBytes).value_or("");
+    while (!id.empty() && id.back() == '\n') id.pop_back();
+    return id;
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+}  // namespace tfdist::agent

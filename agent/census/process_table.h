@@ -1,0 +1,58 @@
+// What /proc says about processes: identity that survives the reuse of a pid, and who is whose
+// child.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tfdist::agent {
+
+// A pid alone is reused; with the start time (clock ticks since boot, /proc/PID/stat field 22) it
+// names one process of this boot.
+struct ProcessId {
+  pid_t pid = 0;
+  uint64_t start_time = 0;
+  bool operator==(const ProcessId&) const = default;
+};
+
+struct ProcessInfo {
+  ProcessId id;
+  pid_t parent = 0;
+  pid_t group = 0;
+  pid_t session = 0;
+  char state = '?';  // R, S, D, T, Z, ...: proc(5)
+  std::string comm;  // any bytes but NUL, at most 15 of them
+
+  // Ended, though perhaps not reaped yet.
+  [[nodiscard]] bool ended() const { return state == 'Z' || state == 'X'; }
+};
+
+// One line of /proc/PID/stat; nullopt when it is not one. `comm` may hold anything, also ") R 1".
+std::optional<ProcessInfo> ParseStat(std::string_view line);
+
+// nullopt when there is no such process.
+std::optional<ProcessInfo> ReadProcess(pid_t pid);
+
+// Whether that very process still runs (a zombie does not).
+bool IsRunning(const ProcessId& id);
+
+// All processes that can be seen, in no special order; those that end meanwhile may be missing.
+std::vector<ProcessInfo> ReadProcessTable();
+
+// Children of `root`, their children and so on, without `root`; ended ones included. Left out: the
+// processes of `kept`, and what descends from them.
+std::vector<ProcessInfo> Descendants(pid_t root, const std::vector<ProcessInfo>& table,
+                                     const std::vector<pid_t>& kept = {});
+
+// "pid 123 (sleep)"; control characters and bytes above 127 in the name are shown as '?'.
+std::string Describe(const ProcessInfo& process);
+
+// Changes at each boot: pids and start times of another boot mean nothing. Empty when unreadable.
+std::string BootId();
+
+}  // namespace tfdist::agent

@@ -1,0 +1,25 @@
+// ZeroMQ sockets as tfdist uses them between agents: CURVE only, every limit set. RELIABILITY's
+// "libzmq option profile" says why each.
+#pragma once
+
+#include <string>
+#include <zmq.hpp>
+
+#include "agent/control/curve_keys.h"
+
+namespace tfdist::agent {
+
+inline constexpr const char* kZapDomain = "tfdist";
+
+// The coordinator's ROUTER: answers nobody whom the ZAP handler has not let in. That handler must
+// run before the socket is bound.
+zmq::socket_t MakeCurveServer(zmq::context_t& context, const CurveKeys& keys);
+
+// An agent's DEALER towards the coordinator with the public key `server_key`.
+zmq::socket_t MakeCurveClient(zmq::context_t& context, const CurveKeys& keys,
+                              const std::string& server_key);
+
+// "tcp://10.0.0.2:1234", "tcp://[fd00::2]:1234".
+std::string Endpoint(const std::string& address, int port);
+
+}  // namespace tfdist::agent

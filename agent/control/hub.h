@@ -1,0 +1,59 @@
+// The coordinator's end of all connections from other slots.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+#include <zmq.hpp>
+
+#include "agent/control/curve_keys.h"
+#include "agent/control/loop_socket.h"
+#include "agent/control/messages.h"
+#include "agent/control/zap_handler.h"
+#include "agent/frame.h"
+#include "agent/loop/event_loop.h"
+
+namespace tfdist::agent {
+
+class Hub {
+ public:
+  // `slot` is always the sender's own, as its key tells: nobody reports on another's.
+  struct Handlers {
+    std::function<void(int slot, const HostReport&)> on_report;
+    std::function<void(int slot, const protocol::Message&)> on_bulk;  // log, end, error
+    // A new bulk connection: what was under way on an earlier one may be lost.
+    std::function<void(int slot)> on_bulk_connected;
+  };
+
+  // Listens on `listener`, a socket that already does, of the given address; a copy is made of it.
+  // `peers[i]`: public key of the agent in slot i; nobody else gets in.
+  Hub(EventLoop& loop, zmq::context_t& context, const CurveKeys& keys,
+      const std::vector<std::string>& peers, int listener, const std::string& endpoint,
+      Handlers handlers);
+
+  // False: the slot is not connected, or does not read.
+  bool SendControl(int slot, const protocol::Message& message);
+  bool SendBulk(int slot, const protocol::Message& message);
+
+ private:
+  // A peer's connections, by their routing ids. A reconnect brings new ones.
+  struct Peer {
+    std::string control;
+    std::string bulk;
+    std::map<std::string, protocol::PieceReader> readers;
+  };
+
+  void OnParts(const LoopSocket::Parts& parts);
+  void OnMessage(int slot, Peer& peer, const std::string& connection,
+                 const protocol::Message& message);
+  void ForgetOldConnections(Peer& peer);
+  bool Send(const std::string& connection, const protocol::Message& message);
+
+  Handlers handlers_;
+  ZapHandler zap_;  // before the socket: it must be there when that is bound
+  std::map<int, Peer> peers_;
+  LoopSocket router_;
+};
+
+}  // namespace tfdist::agent

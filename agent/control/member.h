@@ -1,0 +1,91 @@
+// One slot's part in the job: takes the coordinator's orders, reports each second and on a change, takes
+// the census when its tasks are stopped, and ends by itself when the coordinator is not heard of.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "agent/control/messages.h"
+#include "agent/control/uplink.h"
+#include "agent/loop/event_loop.h"
+#include "agent/loop/file_thread.h"
+#include "agent/tasks/host_tasks.h"
+#include "base/clock.h"
+
+namespace tfdist::agent {
+
+class Member {
+ public:
+  struct Handlers {
+    std::function<void()> on_first_contact;  // the coordinator has been heard
+    std::function<void()> on_committed;      // its first order: the job exists
+    std::function<void()> on_over;           // the job has ended: logs are complete
+    std::function<void()> on_release;        // this agent is not needed any more
+  };
+
+  struct Options {
+    bool committed = false;    // an earlier agent of this slot knew it
+    bool keeper_lost = false;  // this agent's keeper took over from one that was killed
+    std::chrono::milliseconds orphan_timeout{300'000};
+  };
+
+  // `take_census` runs on the file thread.
+  Member(EventLoop& loop, FileThread& files, HostTasks& tasks,
+         std::function<protocol::Census()> take_census, Options options, Handlers handlers);
+
+  void SetUplink(std::unique_ptr<Uplink> uplink);
+  [[nodiscard]] Uplink* uplink() const { return uplink_.get(); }
+
+  void OnBeat(const Beat& beat);
+  void OnOrder(const Order& order);
+  void OnRelease() { handlers_.on_release(); }
+
+  // The tasks' state has changed.
+  void OnTasksChanged();
+  // Ends this slot's tasks whatever the coordinator says; then `done` gets the census.
+  void Sweep(std::function<void(const protocol::Census&)> done);
+
+  // The last word to the coordinator.
+  void Leave();
+
+  [[nodiscard]] bool over() const { return order_.over; }
+
+ private:
+  static constexpr std::chrono::milliseconds kReportInterval{1000};
+  // Once the job is over, a silent coordinator is a finished one.
+  static constexpr std::chrono::milliseconds kSilentAfterEnd{11 * 1000};
+  // This thread itself was stopped for so long: no time to judge others by.
+  static constexpr std::chrono::milliseconds kOwnPause{3000};
+
+  void OnTimer();
+  void CheckContact(TimePoint now);
+  void Heard();
+  void Report(bool leaving = false);
+  void ReportSoon();
+  void MaybeTakeCensus();
+  void TellSwept();
+
+  FileThread& files_;
+  HostTasks& tasks_;
+  std::function<protocol::Census()> take_census_;
+  Handlers handlers_;
+  Options options_;
+  uint64_t incarnation_;
+
+  std::unique_ptr<Uplink> uplink_;
+  Order order_;
+  bool sweeping_ = false;
+  bool census_under_way_ = false;
+  std::optional<protocol::Census> census_;
+  std::vector<std::function<void(const protocol::Census&)>> on_swept_;
+  bool contacted_ = false;
+  std::optional<TimePoint> heard_;
+  TimePoint last_timer_;
+  EventLoop::Timer timer_;
+  EventLoop::Timer report_soon_;
+};
+
+}  // namespace tfdist::agent

@@ -1,0 +1,75 @@
+#include "agent/control/messages.h"
+
+namespace tfdist::agent {
+
+using protocol::Json;
+
+void to_json(Json& json, const TaskOrder& value) {
+  json = {{"task", value.task}, {"run", value.run}};
+}
+void from_json(const Json& json, TaskOrder& value) {
+  json.at("task").get_to(value.task);
+  json.at("run").get_to(value.run);
+}
+
+void to_json(Json& json, const Order& value) {
+  json = {{"number", value.number},
+          {"host", value.host},
+          {"name", value.name},
+          {"attempt", value.attempt},
+          {"goal", static_cast<int>(value.goal)},
+          {"addresses", value.addresses},
+          {"tasks", value.tasks},
+          {"over", value.over}};
+}
+void from_json(const Json& json, Order& value) {
+  json.at("number").get_to(value.number);
+  json.at("host").get_to(value.host);
+  json.at("name").get_to(value.name);
+  json.at("attempt").get_to(value.attempt);
+  const int goal = json.at("goal").get<int>();
+  // What a newer coordinator may mean is at least "do not run".
+  value.goal = goal == 0 ? Goal::kRun : goal == 2 ? Goal::kKill : Goal::kStop;
+  json.at("addresses").get_to(value.addresses);
+  json.at("tasks").get_to(value.tasks);
+  json.at("over").get_to(value.over);
+}
+
+void to_json(Json& json, const TaskReport& value) {
+  json = {{"task", value.task}, {"attempt", value.attempt}, {"run", value.run},
+          {"pid", value.pid},   {"done", value.done},       {"last_lines", value.last_lines}};
+  if (value.exit) json["exit"] = *value.exit;
+}
+void from_json(const Json& json, TaskReport& value) {
+  json.at("task").get_to(value.task);
+  json.at("attempt").get_to(value.attempt);
+  json.at("run").get_to(value.run);
+  json.at("pid").get_to(value.pid);
+  json.at("done").get_to(value.done);
+  json.at("last_lines").get_to(value.last_lines);
+  if (json.contains("exit")) value.exit = json.at("exit").get<protocol::TaskExit>();
+}
+
+void to_json(Json& json, const HostReport& value) {
+  json = {{"order", value.order},
+          {"incarnation", value.incarnation},
+          {"keeper_lost", value.keeper_lost},
+          {"leaving", value.leaving},
+          {"tasks", value.tasks}};
+  if (value.census) json["census"] = *value.census;
+}
+void from_json(const Json& json, HostReport& value) {
+  json.at("order").get_to(value.order);
+  json.at("incarnation").get_to(value.incarnation);
+  json.at("keeper_lost").get_to(value.keeper_lost);
+  json.at("leaving").get_to(value.leaving);
+  json.at("tasks").get_to(value.tasks);
+  if (json.contains("census")) value.census = json.at("census").get<protocol::Census>();
+}
+
+void to_json(Json& json, const Beat& value) {
+  json = {{"order", value.order}};
+}
+void from_json(const Json& json, Beat& value) { json.at("order").get_to(value.order); }
+
+}  // namespace tfdist::agent

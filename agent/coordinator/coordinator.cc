@@ -1,0 +1,244 @@
+#include "agent/coordinator/coordinator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "agent/control/curve_socket.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::JobPhase;
+using protocol::JobPlan;
+using protocol::Json;
+using protocol::Message;
+using protocol::TaskPlan;
+
+constexpr size_t kLocalSlot = 0;
+
+Message ControlMessage(std::string_view type, Json body = Json::object()) {
+  return {std::string(type), 0, std::move(body)};
+}
+
+}  // namespace
+
+// Messages stay in the process, but wait their turn like any other: no call into a caller.
+class Coordinator::LocalUplink : public Uplink {
+ public:
+  explicit LocalUplink(Coordinator& coordinator) : coordinator_(coordinator) {}
+
+  void Send(const HostReport& report) override {
+    coordinator_.loop_.Post(
+        [&coordinator = coordinator_, report] { coordinator.OnReport(kLocalSlot, report); });
+  }
+  // Slot 0's logs are read where they are.
+  bool SendBulk(const Message&) override { return false; }
+  [[nodiscard]] bool BulkWritable() override { return false; }
+
+ private:
+  Coordinator& coordinator_;
+};
+
+Coordinator::Coordinator(EventLoop& loop, FileThread& files, zmq::context_t& context,
+                         const SlotFolder& folder, const SlotInfo& info, const CurveKeys& keys,
+                         int listener, std::function<void()> on_news)
+    : loop_(loop),
+      context_(context),
+      info_(info),
+      keys_(keys),
+      listener_(listener),
+      on_news_(std::move(on_news)),
+      log_(files, folder.journal(), [this] { OnWritten(); }),
+      relay_([this](int slot, const Message& message) {
+        return hub_ && hub_->SendBulk(slot, message);
+      }),
+      timer_(loop, [this] { OnTimer(); }),
+      release_limit_(loop, [this] { FinishRelease(); }) {
+  timer_.Start(kBeatInterval);
+}
+
+void Coordinator::Open(const std::vector<std::string>& peers) {
+  if (open()) throw Error(Phase::kControl, "the coordinator has its peers already");
+  orders_.assign(peers.size(), 0);
+  left_.assign(peers.size(), false);
+  hub_.emplace(loop_, context_, keys_, peers, listener_, Endpoint(info_.address, info_.port),
+               Hub::Handlers{
+                   .on_report = [this](int slot, const HostReport& report) {
+                     OnReport(static_cast<size_t>(slot), report);
+                   },
+                   .on_bulk = [this](int slot, const Message& m) { relay_.OnBulk(slot, m); },
+                   .on_bulk_connected = [this](int slot) { relay_.OnConnected(slot); },
+               });
+  control_.emplace(log_.state(), peers.size(), clock_,
+                   [this](std::string_view kind, Json fields) { Append(kind, std::move(fields)); });
+  if (committed() && !over()) {
+    Append(protocol::event::kHost, {{"slot", 0}, {"state", "agent-restarted"}, {"why", ""}});
+    control_->Begin();
+  }
+}
+
+// --- requests ----------------------------------------------------------------------------------------
+
+void Coordinator::Commit(const JobPlan& plan, std::function<void(Outcome<void>&)> done) {
+  if (committed()) {
+    if (log_.state().plan.job != plan.job) throw Error(Phase::kCommit, "this is another job's agent");
+    Outcome<void> already;
+    return done(already);
+  }
+  CheckPlan(plan);
+  if (std::exchange(commit_under_way_, true)) {
+    throw Error(Phase::kCommit, "the commit is being written already");
+  }
+  log_.Commit(plan, [this, done = std::move(done)](Outcome<void>& outcome) {
+    commit_under_way_ = false;
+    done(outcome);
+    if (committed()) control_->Begin();
+  });
+}
+
+void Coordinator::CheckPlan(const JobPlan& plan) const {
+  if (!control_) throw Error(Phase::kCommit, "the coordinator does not know its peers yet");
+  if (plan.job != info_.job) throw Error(Phase::kCommit, "this is another job's agent");
+  if (plan.slots.size() != control_->slots()) {
+    throw Error(Phase::kCommit, fmt::format("the plan has {} slots, the coordinator {} peers",
+                                            plan.slots.size(), control_->slots()));
+  }
+  std::set<std::string_view> names;
+  for (const TaskPlan& task : plan.tasks) {
+    const bool in_range = task.slot >= 0 && static_cast<size_t>(task.slot) < plan.slots.size();
+    if (!in_range || !IsTaskName(task.task) || !names.insert(task.task).second) {
+      throw Error(Phase::kCommit, fmt::format("the plan's task '{}' is malformed", task.task));
+    }
+  }
+  for (size_t slot = kLocalSlot + 1; slot < plan.slots.size(); ++slot) {
+    if (!control_->Heard(slot)) {
+      throw Error(Phase::kCommit, fmt::format("{} has not reported to the coordinator",
+                                              plan.slots[slot].host));
+    }
+  }
+}
+
+void Coordinator::Stop(const std::string& why, bool force) {
+  if (!control_) throw Error(Phase::kDown, "the job is not committed yet");
+  control_->RequestStop(why, force);
+}
+
+void Coordinator::Abandon(const std::string& why) {
+  if (control_) control_->Abandon(why);
+}
+
+bool Coordinator::committed() const { return log_.state().phase != JobPhase::kNone; }
+
+bool Coordinator::over() const { return log_.state().phase == JobPhase::kEnded; }
+
+std::optional<int> Coordinator::SlotOf(const std::string& task) const {
+  const auto& tasks = log_.state().plan.tasks;
+  const auto found = std::find_if(tasks.begin(), tasks.end(),
+                                  [&](const TaskPlan& plan) { return plan.task == task; });
+  if (found == tasks.end()) return std::nullopt;
+  return found->slot;
+}
+
+std::unique_ptr<Uplink> Coordinator::MakeLocalUplink(Uplink::Handlers handlers) {
+  local_ = std::move(handlers);
+  return std::make_unique<LocalUplink>(*this);
+}
+
+// --- events --------------------------------------------------------------------------------------------
+
+void Coordinator::Append(std::string_view kind, Json fields) {
+  log_.Append(kind, std::move(fields));
+  const protocol::Event& event = log_.events().back();
+  if (kind == protocol::event::kHost && event.fields.at("state") == "lost") {
+    const size_t slot = event.fields.at("slot").get<size_t>();
+    relay_.OnLost(static_cast<int>(slot),
+                  fmt::format("host {} is lost", log_.state().plan.slots.at(slot).host));
+  }
+}
+
+void Coordinator::OnWritten() {
+  if (control_) Distribute();
+  on_news_();
+}
+
+void Coordinator::OnReport(size_t slot, const HostReport& report) {
+  if (!control_) return;
+  orders_.at(slot) = report.order;
+  if (report.leaving) {
+    left_.at(slot) = true;
+    return FinishRelease();
+  }
+  // The first word of an agent is answered at once: the CLI waits for it.
+  const bool first = !control_->Heard(slot);
+  control_->OnReport(slot, report);
+  if (first) Beat();
+  SendOrder(slot);
+}
+
+// --- to the slots ----------------------------------------------------------------------------------------
+
+void Coordinator::OnTimer() {
+  timer_.Start(kBeatInterval);
+  if (control_) control_->Tick();
+  Beat();
+  if (on_released_) SendReleases();
+}
+
+void Coordinator::Beat() {
+  if (!control_) {
+    loop_.Post([this] { local_.on_beat({}); });
+    return;
+  }
+  for (size_t slot = 0; slot < control_->slots(); ++slot) {
+    SendControl(slot, ControlMessage(control_type::kBeat,
+                                     agent::Beat{control_->OrderFor(slot).number}));
+  }
+}
+
+void Coordinator::Distribute() {
+  for (size_t slot = 0; slot < control_->slots(); ++slot) SendOrder(slot);
+}
+
+void Coordinator::SendOrder(size_t slot) {
+  const Order order = control_->OrderFor(slot);
+  if (order.number <= orders_[slot] || order.number > log_.written()) return;
+  SendControl(slot, ControlMessage(control_type::kOrder, order));
+}
+
+bool Coordinator::SendControl(size_t slot, const Message& message) {
+  if (slot != kLocalSlot) return hub_->SendControl(static_cast<int>(slot), message);
+  loop_.Post([this, message] {
+    if (message.type == control_type::kBeat) local_.on_beat(protocol::Body<agent::Beat>(message));
+    if (message.type == control_type::kOrder) local_.on_order(protocol::Body<Order>(message));
+  });
+  return true;
+}
+
+// --- the end -----------------------------------------------------------------------------------------------
+
+void Coordinator::Release(std::function<void()> done) {
+  on_released_ = std::move(done);
+  release_limit_.Start(kReleaseLimit);
+  SendReleases();
+  loop_.Post([this] { FinishRelease(); });
+}
+
+void Coordinator::SendReleases() {
+  for (size_t slot = 1; control_ && slot < control_->slots(); ++slot) {
+    if (!left_[slot]) SendControl(slot, ControlMessage(control_type::kRelease));
+  }
+}
+
+void Coordinator::FinishRelease() {
+  if (!on_released_) return;
+  for (size_t slot = 1; release_limit_.running() && control_ && slot < control_->slots(); ++slot) {
+    if (!left_[slot] && !control_->Lost(slot)) return;
+  }
+  release_limit_.Stop();
+  std::exchange(on_released_, {})();
+}
+
+}  // namespace tfdist::agent

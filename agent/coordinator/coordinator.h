@@ -1,0 +1,102 @@
+// The part of slot 0's agent that owns the job: takes the plan, listens to all slots, decides, writes the
+// journal, and tells every slot what to do.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+#include <zmq.hpp>
+
+#include "agent/control/curve_keys.h"
+#include "agent/control/hub.h"
+#include "agent/control/uplink.h"
+#include "agent/coordinator/event_log.h"
+#include "agent/coordinator/job_control.h"
+#include "agent/coordinator/log_relay.h"
+#include "agent/loop/event_loop.h"
+#include "agent/loop/file_thread.h"
+#include "agent/protocol.h"
+#include "agent/slot/slot_folder.h"
+#include "base/clock.h"
+
+namespace tfdist::agent {
+
+class Coordinator {
+ public:
+  // `on_news`: readers of events and logs may find something new.
+  Coordinator(EventLoop& loop, FileThread& files, zmq::context_t& context, const SlotFolder& folder,
+              const SlotInfo& info, const CurveKeys& keys, int listener,
+              std::function<void()> on_news);
+
+  // Lets the agents with these public keys in; `peers[i]` belongs to slot i. Once.
+  void Open(const std::vector<std::string>& peers);
+  [[nodiscard]] bool open() const { return control_.has_value(); }
+
+  // All hosts are ready: from here on the job exists. Again with the same job: fine. `done` is called
+  // when the plan is on disk; throws Error(kCommit) when it cannot be accepted.
+  void Commit(const protocol::JobPlan& plan, std::function<void(Outcome<void>&)> done);
+  void Stop(const std::string& why, bool force);
+  // This slot is being swept: stops the job, waits for nobody else.
+  void Abandon(const std::string& why);
+
+  // Slot 0's own way to the coordinator.
+  std::unique_ptr<Uplink> MakeLocalUplink(Uplink::Handlers handlers);
+  // The job has ended and nobody reads any more: lets the other agents go, then calls `done`, after a
+  // short while in any case.
+  void Release(std::function<void()> done);
+
+  // Once all that has happened so far is on disk.
+  void WhenWritten(std::function<void()> done) { log_.WhenWritten(std::move(done)); }
+
+  [[nodiscard]] const EventLog& log() const { return log_; }
+  [[nodiscard]] const std::string& public_key() const { return keys_.public_key; }
+  [[nodiscard]] LogRelay& relay() { return relay_; }
+  [[nodiscard]] bool committed() const;
+  [[nodiscard]] bool over() const;
+  // The slot whose task it is; nullopt: no such task in the plan.
+  [[nodiscard]] std::optional<int> SlotOf(const std::string& task) const;
+
+ private:
+  class LocalUplink;
+
+  static constexpr std::chrono::milliseconds kBeatInterval{1000};
+  static constexpr std::chrono::milliseconds kReleaseLimit{2000};
+
+  void CheckPlan(const protocol::JobPlan& plan) const;
+  void Append(std::string_view kind, protocol::Json fields);
+  void OnWritten();
+  void OnReport(size_t slot, const HostReport& report);
+  void OnTimer();
+  void Beat();
+  // Sends each slot its order, where it has an older one and the decision is on disk.
+  void Distribute();
+  void SendOrder(size_t slot);
+  bool SendControl(size_t slot, const protocol::Message& message);
+  void SendReleases();
+  void FinishRelease();
+
+  EventLoop& loop_;
+  zmq::context_t& context_;
+  const SlotInfo& info_;
+  const CurveKeys& keys_;
+  int listener_;
+  std::function<void()> on_news_;
+  SystemClock clock_;
+
+  EventLog log_;
+  std::optional<JobControl> control_;
+  std::optional<Hub> hub_;
+  LogRelay relay_;
+  Uplink::Handlers local_;
+  std::vector<uint64_t> orders_;  // number on which each slot's last report rests
+  std::vector<bool> left_;        // its agent has ended
+  bool commit_under_way_ = false;
+  std::function<void()> on_released_;
+  EventLoop::Timer timer_;
+  EventLoop::Timer release_limit_;
+};
+
+}  // namespace tfdist::agent

@@ -1,0 +1,42 @@
+#include "agent/coordinator/event_stream.h"
+
+#include <algorithm>
+
+namespace tfdist::agent {
+namespace {
+
+constexpr size_t kBatchEvents = 64;
+
+}  // namespace
+
+EventStream::EventStream(const EventLog& log, const std::shared_ptr<Session>& session, uint64_t id,
+                         uint64_t from, bool follow)
+    : log_(log),
+      session_(*session),
+      id_(id),
+      next_(std::max<uint64_t>(from, 1)),
+      follow_(follow) {}
+
+void EventStream::Pump() {
+  while (!ended_ && next_ <= log_.written() && session_.HasRoom()) SendBatch();
+  if (ended_ || next_ <= log_.written() || !NothingFollows()) return;
+  ended_ = true;
+  session_.Send({std::string(protocol::type::kEnd), id_, {{"offset", next_}}});
+}
+
+void EventStream::SendBatch() {
+  const uint64_t end = std::min<uint64_t>(next_ + kBatchEvents, log_.written() + 1);
+  const auto& events = log_.events();
+  const std::vector<protocol::Event> batch(events.begin() + static_cast<ptrdiff_t>(next_ - 1),
+                                           events.begin() + static_cast<ptrdiff_t>(end - 1));
+  session_.Send({std::string(protocol::type::kEvent), id_, {{"events", batch}}});
+  next_ = end;
+}
+
+bool EventStream::NothingFollows() const {
+  // The last events may have happened and not be on disk yet.
+  const bool all_sent = next_ > log_.events().size();
+  return !follow_ || (all_sent && log_.state().phase == protocol::JobPhase::kEnded);
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,57 @@
+// The coordinator's mind: reports and requests in, events out; what each slot is to do follows from the
+// job's state. Knows no socket, file or thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "agent/control/messages.h"
+#include "agent/coordinator/roster.h"
+#include "agent/job_state.h"
+#include "agent/protocol.h"
+#include "base/clock.h"
+
+namespace tfdist::agent {
+
+class JobControl {
+ public:
+  // `append` writes an event and applies it to `state` before it returns.
+  using Append = std::function<void(std::string_view kind, protocol::Json fields)>;
+
+  JobControl(const protocol::JobState& state, size_t slots, const Clock& clock, Append append);
+
+  // The plan is in the state: from the CLI just now, or from the journal of an earlier agent.
+  void Begin();
+  void OnReport(size_t slot, const HostReport& report);
+  // Throws Error(kDown) when there is no job.
+  void RequestStop(const std::string& why, bool force);
+  // Stops, without waiting for other slots: this one's agent is told to leave.
+  void Abandon(const std::string& why);
+  // Each second or more often.
+  void Tick();
+
+  [[nodiscard]] Order OrderFor(size_t slot) const;
+  [[nodiscard]] bool Heard(size_t slot) const { return roster_.heard(slot); }
+  [[nodiscard]] size_t slots() const { return roster_.size(); }
+  [[nodiscard]] bool Lost(size_t slot) const;
+
+ private:
+  void NoteContact(size_t slot, Roster::Heard heard, const HostReport& report);
+  void NoteTask(size_t slot, const TaskReport& report);
+  void AppendHost(size_t slot, std::string_view state, const std::string& why);
+  void AppendStopping(const std::string& result, const std::string& why, const std::string& task,
+                      bool force);
+  void Decide();
+  [[nodiscard]] bool Settled(size_t slot) const;
+  void End();
+
+  const protocol::JobState& state_;
+  const Clock& clock_;
+  Append append_;
+  Roster roster_;
+  bool abandoned_ = false;
+};
+
+}  // namespace tfdist::agent

@@ -1,0 +1,50 @@
+// `events.jsonl`: the job's event log on disk. One JSON object a line; protocol.md shows one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/protocol.h"
+#include "base/unique_fd.h"
+
+namespace tfdist::agent {
+
+// One line without its newline: {"v":1, ..., "crc":"1a2b3c4d"}, the crc being zlib's crc32 over the
+// line as it is without `,"crc":"..."`. Raw bytes in fields become {"base64": "..."}; text that is
+// not UTF-8 gets replacement characters.
+std::string EncodeRecord(const protocol::Event& event);
+// nullopt when the line is torn, altered, or of a later version.
+std::optional<protocol::Event> DecodeRecord(std::string_view line);
+
+// What a journal holds up to its first record that is not whole.
+struct JournalContent {
+  std::vector<protocol::Event> events;
+  uint64_t size_bytes = 0;      // of what was understood
+  uint64_t damaged_bytes = 0;   // behind it; a torn last record, usually
+};
+
+// A journal that does not exist is an empty one. Throws Error(kFiles).
+JournalContent ReadJournal(const std::filesystem::path& path);
+
+// The writer. Blocks: for the file thread.
+class Journal {
+ public:
+  // Cuts off what is behind `size_bytes`: nothing may be written behind a torn record. If that is more
+  // than one record, a copy is kept as `<path>.damaged`. Throws Error(kFiles).
+  Journal(std::filesystem::path path, const JournalContent& content);
+
+  // Appends whole lines; on failure nothing of them stays. With `sync` they survive a power failure.
+  // Throws Error(kFiles).
+  void Append(std::string_view lines, bool sync);
+
+ private:
+  std::filesystem::path path_;
+  UniqueFd fd_;
+  uint64_t size_bytes_;
+};
+
+}  // namespace tfdist::agent

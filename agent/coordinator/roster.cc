@@ -1,0 +1,37 @@
+#include "agent/coordinator/roster.h"
+
+#include <algorithm>
+
+namespace tfdist::agent {
+
+Roster::Heard Roster::Hear(size_t slot, uint64_t incarnation, TimePoint now) {
+  Member& member = members_.at(slot);
+  Heard heard;
+  heard.first = !member.heard;
+  heard.restarted = member.incarnation && *member.incarnation != incarnation;
+  member.heard = now;
+  member.incarnation = incarnation;
+  return heard;
+}
+
+void Roster::Tick(TimePoint now) {
+  if (!counting_since_) counting_since_ = now;
+  const auto pause = now - last_tick_;
+  last_tick_ = now;
+  if (pause < kOwnPause) return;
+  *counting_since_ += pause;
+  for (Member& member : members_) {
+    if (member.heard) *member.heard += pause;
+  }
+}
+
+Roster::Contact Roster::contact(size_t slot, TimePoint now) const {
+  const Member& member = members_.at(slot);
+  if (!member.heard && !counting_since_) return Contact::kNone;
+  const TimePoint since = member.heard.value_or(counting_since_.value_or(now));
+  if (now - since >= kLostAfter) return Contact::kLost;
+  if (now - since >= kSlowAfter) return Contact::kSlow;
+  return member.heard ? Contact::kGood : Contact::kNone;
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,49 @@
+// When each slot was last heard, and what its agent last said.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace tfdist::agent {
+
+// Without a word for so long, a host is marked slow, then counted as lost (DESIGN: "No orphans").
+inline constexpr std::chrono::milliseconds kSlowAfter{4'000};
+inline constexpr std::chrono::milliseconds kLostAfter{11'000};
+
+class Roster {
+ public:
+  enum class Contact { kNone, kGood, kSlow, kLost };
+
+  Roster(size_t slots, TimePoint now) : members_(slots), last_tick_(now) {}
+
+  struct Heard {
+    bool first = false;      // by this coordinator
+    bool restarted = false;  // another agent than before
+  };
+  Heard Hear(size_t slot, uint64_t incarnation, TimePoint now);
+  // Counts silence; a slot that was never heard counts from the first tick on. When this process was
+  // stopped itself, nobody is to blame for that time.
+  void Tick(TimePoint now);
+
+  [[nodiscard]] size_t size() const { return members_.size(); }
+  [[nodiscard]] bool heard(size_t slot) const { return members_[slot].heard.has_value(); }
+  [[nodiscard]] Contact contact(size_t slot, TimePoint now) const;
+
+ private:
+  static constexpr std::chrono::milliseconds kOwnPause{2'000};
+
+  struct Member {
+    std::optional<TimePoint> heard;
+    std::optional<uint64_t> incarnation;
+  };
+
+  std::vector<Member> members_;
+  std::optional<TimePoint> counting_since_;
+  TimePoint last_tick_;
+};
+
+}  // namespace tfdist::agent

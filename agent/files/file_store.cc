@@ -1,0 +1,116 @@
+#include "agent/files/file_store.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "agent/files/file_receiver.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace tfdist::agent {
+namespace {
+
+constexpr size_t kCopyBytes = 256 * 1024;
+
+template <typename Take>
+void ReadWhole(const std::filesystem::path& path, Take take) {
+  const UniqueFd fd = OpenFile(path, O_RDONLY);
+  std::vector<char> buffer(kCopyBytes);
+  while (true) {
+    const ssize_t got = read(fd.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error(Phase::kFiles, WithErrno("cannot read " + path.string(), errno));
+    if (got == 0) return;
+    take(std::string_view(buffer.data(), static_cast<size_t>(got)));
+  }
+}
+
+}  // namespace
+
+bool IsSha256(std::string_view text) {
+  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+std::string HashFile(const std::filesystem::path& path) {
+  Sha256 hash;
+  ReadWhole(path, [&](std::string_view bytes) { hash.Update(bytes); });
+  return hash.FinishHex();
+}
+
+void CopyFile(const std::filesystem::path& from, const std::filesystem::path& to, mode_t mode) {
+  std::filesystem::remove(to);
+  const UniqueFd fd = OpenFile(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+  ReadWhole(from, [&](std::string_view bytes) { WriteAll(fd.get(), bytes, to.string()); });
+}
+
+void LinkOrCopy(const std::filesystem::path& from, const std::filesystem::path& to, mode_t mode) {
+  unlink(to.c_str());
+  if (link(from.c_str(), to.c_str()) == 0) return;
+  // Another file system, one without links, or too many links: whatever it is, a copy serves.
+  CopyFile(from, to, mode);
+}
+
+FileStore::FileStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+FileStore::~FileStore() = default;
+
+std::filesystem::path FileStore::PathOf(const std::string& sha256) const {
+  if (!IsSha256(sha256)) throw Error(Phase::kFiles, "a file's name is not a SHA-256");
+  return folder_ / sha256;
+}
+
+bool FileStore::Has(const protocol::FileDescription& file) const {
+  const auto path = PathOf(file.sha256);
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  if (static_cast<uint64_t>(info.st_size) != file.size_bytes) return false;
+  if (HashFile(path) != file.sha256) return false;
+  // The same content may have come before as something that is not executed.
+  return !file.executable || chmod(path.c_str(), 0500) == 0;
+}
+
+void FileStore::Expect(const protocol::FileDescription& file) {
+  expected_[file.sha256] = file;
+  failed_.erase(file.sha256);
+}
+
+bool FileStore::Accept(const protocol::FilePiece& piece) {
+  if (failed_.contains(piece.sha256)) return false;
+  const auto expected = expected_.find(piece.sha256);
+  if (expected == expected_.end()) {
+    throw Error(Phase::kFiles, "a file came that was not announced");
+  }
+  auto& receiver = receiving_[piece.sha256];
+  try {
+    if (piece.offset == 0 || receiver == nullptr) {
+      MakePrivateFolder(folder_);
+      receiver = std::make_unique<FileReceiver>(expected->second, PathOf(piece.sha256));
+    }
+    receiver->Add(piece);
+    if (!piece.last) return false;
+    receiver->Finish();
+  } catch (...) {
+    // Later pieces of it are on their way already: one error is enough.
+    failed_.insert(piece.sha256);
+    receiving_.erase(piece.sha256);
+    throw;
+  }
+  receiving_.erase(piece.sha256);
+  return true;
+}
+
+void FileStore::Place(const protocol::FileDescription& file,
+                      const std::filesystem::path& path) const {
+  LinkOrCopy(PathOf(file.sha256), path, file.executable ? 0500 : 0400);
+}
+
+}  // namespace tfdist::agent

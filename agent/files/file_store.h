@@ -1,0 +1,54 @@
+// `<base>/files/<sha256>`: files that jobs bring, kept by content and shared between jobs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "agent/protocol.h"
+
+namespace tfdist::agent {
+
+class FileReceiver;
+
+// For the file thread alone. All functions throw Error(kFiles).
+class FileStore {
+ public:
+  explicit FileStore(std::filesystem::path folder);
+  ~FileStore();
+
+  // Whether the file is here, whole: its content is hashed, as a cache may have been damaged.
+  [[nodiscard]] bool Has(const protocol::FileDescription& file) const;
+  // What the next pieces are to be: without it nobody can make us store anything.
+  void Expect(const protocol::FileDescription& file);
+  // Pieces come in order. True: that was the last one, the file is here and is what it should be.
+  // After an error the file's further pieces are passed over until it is expected anew.
+  [[nodiscard]] bool Accept(const protocol::FilePiece& piece);
+  // Puts the file at `path`: a hard link where that can be, else a copy.
+  void Place(const protocol::FileDescription& file, const std::filesystem::path& path) const;
+  [[nodiscard]] std::filesystem::path PathOf(const std::string& sha256) const;
+
+ private:
+  std::filesystem::path folder_;
+  std::map<std::string, protocol::FileDescription> expected_;
+  std::map<std::string, std::unique_ptr<FileReceiver>> receiving_;
+  std::set<std::string> failed_;
+};
+
+// Whether `text` is 64 lower-case hexadecimal digits: it becomes a file name.
+bool IsSha256(std::string_view text);
+
+// Copies the content, with `mode` for the new file. An existing `to` is replaced.
+void CopyFile(const std::filesystem::path& from, const std::filesystem::path& to, mode_t mode);
+
+// A hard link, or a copy where the file system has none. An existing `to` is replaced.
+void LinkOrCopy(const std::filesystem::path& from, const std::filesystem::path& to, mode_t mode);
+
+// SHA-256 of a file's content. Throws Error(kFiles).
+std::string HashFile(const std::filesystem::path& path);
+
+}  // namespace tfdist::agent

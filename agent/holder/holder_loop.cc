@@ -1,0 +1,171 @@
+#include "agent/holder/holder_loop.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "agent/census/kill.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace tfdist::agent {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How long descendants that hold the pipes may outlive the task (STYLE 5, F68).
+constexpr milliseconds kLinger{2000};
+constexpr milliseconds kFirstPassDelay{10};
+constexpr milliseconds kLastPassDelay{1000};
+// What SIGKILL has not ended by then is said to be unkillable. The tear-down of a large GPU program
+// takes seconds.
+constexpr milliseconds kUnkillableAfter{10'000};
+constexpr milliseconds kIdle{3'600'000};
+
+}  // namespace
+
+HolderLoop::HolderLoop(const HolderOptions& options, const RunSpec& spec, Signals& signals)
+    : options_(options),
+      signals_(signals),
+      grace_(std::max<int64_t>(spec.grace_ms, 0)),
+      output_({.folder = options.task_folder,
+               .limit_bytes = spec.log_limit_bytes,
+               .attempt = spec.attempt,
+               .run = spec.run},
+              spec.merged_output),
+      task_(StartTask(spec, options.host, output_.stdout_fd(), output_.stderr_fd())),
+      pass_delay_(kFirstPassDelay) {
+  output_.CloseTaskEnds();
+  const auto self = ReadProcess(getpid());
+  const auto task = ReadProcess(task_.pid);
+  if (!self || !task) return;
+  try {
+    WriteRunPids(options_.RunFolder(), {.holder = self->id, .task = task->id, .boot_id = BootId()});
+  } catch (const Error& error) {
+    Log("{}, ignoring", error.what());  // the keeper knows us, too
+  }
+}
+
+void HolderLoop::Run() {
+  while (!(task_ended_ && no_children_)) {
+    Wait();
+    OnSignals();
+    if (!exec_known_ && task_.exec.Read()) OnExecKnown();
+    output_.MoveSome();
+    OnTime();
+  }
+  output_.MoveAll();  // all who wrote are gone; the pipes still hold what they wrote
+}
+
+void HolderLoop::Wait() {
+  std::vector<pollfd> fds{{.fd = signals_.fd(), .events = POLLIN, .revents = 0},
+                          {.fd = task_.exec.fd(), .events = POLLIN, .revents = 0}};
+  output_.AddTo(fds);
+  poll(fds.data(), fds.size(), PollTimeout(clock_.Now(), NextDeadline()));
+}
+
+TimePoint HolderLoop::NextDeadline() const {
+  TimePoint next = clock_.Now() + kIdle;
+  if (kill_at_) next = std::min(next, *kill_at_);
+  if (next_pass_) next = std::min(next, *next_pass_);
+  return next;
+}
+
+void HolderLoop::OnSignals() {
+  for (const int signal : signals_.Take()) {
+    if (signal == SIGCHLD) Reap();
+    if (signal == SIGTERM) StopTask();
+    if (signal == SIGQUIT) {
+      signalled_ = signalled_ || !task_ended_;
+      BeginKilling();
+    }
+  }
+}
+
+void HolderLoop::OnTime() {
+  const TimePoint now = clock_.Now();
+  const bool lingers = task_ended_ && !next_pass_;
+  if (lingers && output_.ended()) BeginKilling();  // nothing is left to wait for
+  if (kill_at_ && now >= *kill_at_) BeginKilling();
+  if (next_pass_ && now >= *next_pass_) KillPass();
+}
+
+void HolderLoop::OnExecKnown() {
+  exec_known_ = true;
+  if (task_.exec.failure().empty()) Tell(NoteKind::kStarted, task_.pid);
+}
+
+void HolderLoop::Reap() {
+  int status = 0;
+  pid_t pid = 0;
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    if (pid == task_.pid) OnTaskEnd(status);
+  }
+  no_children_ = pid < 0 && errno == ECHILD;
+}
+
+void HolderLoop::OnTaskEnd(int status) {
+  task_ended_ = true;
+  if (!exec_known_ && task_.exec.Read()) OnExecKnown();
+  protocol::TaskExit exit{.by_us = signalled_, .error = task_.exec.failure()};
+  if (WIFSIGNALED(status)) exit.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) exit.code = WEXITSTATUS(status);
+  try {
+    WriteRunExit(options_.RunFolder(), exit);
+  } catch (const Error& error) {
+    Log("{}: the exit status is lost: {}", options_.task, error.what());
+  }
+  Tell(NoteKind::kExited, 0);
+  if (!next_pass_) kill_at_ = clock_.Now() + kLinger;
+}
+
+void HolderLoop::StopTask() {
+  if (task_ended_ || signalled_) return;
+  signalled_ = true;
+  // Before its exec the task may not have a group yet.
+  if (kill(-task_.pid, SIGTERM) != 0) kill(task_.pid, SIGTERM);
+  kill(-task_.pid, SIGCONT);
+  kill_at_ = clock_.Now() + grace_;
+}
+
+void HolderLoop::BeginKilling() {
+  kill_at_.reset();
+  signalled_ = signalled_ || !task_ended_;
+  if (next_pass_) return;
+  next_pass_ = clock_.Now();
+  unkillable_at_ = clock_.Now() + kUnkillableAfter;
+}
+
+void HolderLoop::KillPass() {
+  next_pass_ = clock_.Now() + pass_delay_;
+  pass_delay_ = std::min(2 * pass_delay_, kLastPassDelay);
+  try {
+    const std::vector<ProcessInfo> alive = KillDescendants({});
+    if (!alive.empty() && unkillable_at_ && clock_.Now() >= *unkillable_at_) {
+      ReportUnkillable(alive);
+    }
+  } catch (const Error& error) {
+    Log("{}, trying again", error.what());
+  }
+  Reap();
+}
+
+void HolderLoop::ReportUnkillable(const std::vector<ProcessInfo>& processes) {
+  unkillable_at_.reset();
+  for (const ProcessInfo& process : processes) {
+    Log("{}: {} cannot be killed (state {})", options_.task, Describe(process), process.state);
+    Tell(NoteKind::kUnkillable, process.id.pid);
+  }
+}
+
+void HolderLoop::Tell(NoteKind kind, int value) const {
+  // A full pipe is the agent's concern: it reads the folders then.
+  (void)SendNote(kHolderNotesFd,
+                 {.kind = kind, .value = value, .task = options_.task, .run = options_.run});
+}
+
+}  // namespace tfdist::agent

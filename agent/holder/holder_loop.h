@@ -1,0 +1,73 @@
+// The holder at work: one task from its start until nothing of it is left.
+//
+//   running --task ended--> lingering --pipes ended, or 2 s--> killing --ECHILD--> done
+//      \------SIGQUIT, or grace over after SIGTERM---------------^
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "agent/holder/run_folder.h"
+#include "agent/holder/task_output.h"
+#include "agent/holder/task_process.h"
+#include "agent/keeper/handover.h"
+#include "agent/keeper/note.h"
+#include "agent/keeper/signals.h"
+#include "base/clock.h"
+
+namespace tfdist::agent {
+
+struct HolderOptions {
+  std::filesystem::path task_folder;
+  std::string task;  // names of folders, for the notes
+  std::string run;
+  HostSettings host;
+
+  [[nodiscard]] std::filesystem::path RunFolder() const { return task_folder / run; }
+};
+
+class HolderLoop {
+ public:
+  // Starts the task. Throws Error when that fails on our side; `signals` has been blocking since
+  // before.
+  HolderLoop(const HolderOptions& options, const RunSpec& spec, Signals& signals);
+  void Run();
+
+ private:
+  void Wait();
+  [[nodiscard]] TimePoint NextDeadline() const;
+  void OnSignals();
+  void OnTime();
+  void Reap();
+  void OnTaskEnd(int status);
+  void OnExecKnown();
+
+  void StopTask();
+  void BeginKilling();
+  void KillPass();
+  void ReportUnkillable(const std::vector<ProcessInfo>& processes);
+  void Tell(NoteKind kind, int value) const;
+
+  const HolderOptions& options_;
+  Signals& signals_;
+  SystemClock clock_;
+  std::chrono::milliseconds grace_;
+
+  TaskOutput output_;
+  StartedTask task_;
+  bool exec_known_ = false;
+  bool signalled_ = false;  // the task's end is our doing
+  bool task_ended_ = false;
+  bool no_children_ = false;  // as waitpid(2) said last
+
+  std::optional<TimePoint> kill_at_;    // when to begin killing
+  std::optional<TimePoint> next_pass_;  // while killing
+  std::chrono::milliseconds pass_delay_;
+  std::optional<TimePoint> unkillable_at_;
+};
+
+}  // namespace tfdist::agent

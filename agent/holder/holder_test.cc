@@ -1,0 +1,375 @@
+// Holders under a real keeper: each test is one thing that a task may do.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "agent/keeper/handover.h"
+#include "agent/keeper/slot_fixture.h"
+#include "agent/log/log_files.h"
+#include "agent/log/log_reader.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::TaskExit;
+
+class HolderTest : public SlotTest {
+ protected:
+  void SetUp() override {
+    SlotTest::SetUp();
+    StartKeeper();
+  }
+};
+
+std::vector<std::string> Shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
+
+std::string Joined(const std::vector<std::string>& texts) {
+  std::string joined;
+  for (const std::string& text : texts) joined += text + '\0';
+  return joined;
+}
+
+// F105: no shell on the way, and nothing added.
+TEST_F(HolderTest, ArgumentsAndEnvironmentArriveByteExact) {
+  std::string every_byte;
+  for (int byte = 1; byte < 256; ++byte) every_byte += static_cast<char>(byte);
+  std::vector<std::string> argv = Helper("show");
+  for (const char* argument :
+       {"", " ", "'\"\\", "$(touch /tmp/x) `id` $HOME *", "a\nb", "\xff\xfe"}) {
+    argv.emplace_back(argument);
+  }
+  argv.push_back(every_byte);
+  std::vector<std::string> env{"A=1",
+                               "A=2",
+                               "EMPTY=",
+                               "QUOTES='\"",
+                               "ALL=" + every_byte,
+                               "TF_CONFIG={\"task\": {\"type\": \"worker\"}}"};
+  StartRun("worker:0", argv, 1, [&](RunSpec& spec) { spec.env = env; });
+  EXPECT_EQ(WaitForDone("worker:0").code, 0);
+  EXPECT_EQ(LogText("worker:0"), Joined(argv) + Joined(env));
+}
+
+TEST_F(HolderTest, KeepsExitCodesAndSignalsApart) {
+  StartRun("a:0", Shell("exit 0"));
+  StartRun("a:1", Shell("exit 42"));
+  StartRun("a:2", Shell("exit 255"));
+  StartRun("a:3", Shell("kill -KILL $$"));
+  StartRun("a:4", Shell("kill -SEGV $$"));
+  StartRun("a:5", Shell("exit 137"));
+  const auto code_and_signal = [this](const std::string& task) {
+    const TaskExit exit = WaitForDone(task);
+    EXPECT_FALSE(exit.by_us);
+    EXPECT_EQ(exit.error, "");
+    return std::pair(exit.code, exit.signal);
+  };
+  EXPECT_EQ(code_and_signal("a:0"), std::pair(0, 0));
+  EXPECT_EQ(code_and_signal("a:1"), std::pair(42, 0));
+  EXPECT_EQ(code_and_signal("a:2"), std::pair(255, 0));
+  EXPECT_EQ(code_and_signal("a:3"), std::pair(0, SIGKILL));
+  EXPECT_EQ(code_and_signal("a:4"), std::pair(0, SIGSEGV));
+  EXPECT_EQ(code_and_signal("a:5"), std::pair(137, 0));
+}
+
+TEST_F(HolderTest, SaysWhyACommandCannotBeExecuted) {
+  const auto script = [this](const std::string& name, const std::string& text, mode_t mode) {
+    const std::string path = folder_ / name;
+    const UniqueFd fd = OpenFile(path, O_WRONLY | O_CREAT, mode);
+    WriteAll(fd.get(), text, path);
+    return path;
+  };
+  const std::string bare = script("bare", "echo a shell ran me\n", 0700);
+  const std::string orphan = script("orphan", "#!/no/such/interpreter\n", 0700);
+  const std::string locked = script("locked", "#!/bin/sh\n", 0600);
+  StartRun("a:0", {"no-such-command", "x"});
+  StartRun("a:1", {"/no/such/file"});
+  StartRun("a:2", {bare});
+  StartRun("a:3", {orphan});
+  StartRun("a:4", {locked});
+  StartRun("a:5", {"true"}, 1, [](RunSpec& spec) { spec.cwd = "/no/such/folder"; });
+  StartRun("a:6", {"locked"}, 1,
+           [&](RunSpec& spec) { spec.env = {"PATH=/none:" + folder_.string()}; });
+  EXPECT_EQ(WaitForDone("a:0").error,
+            "cannot execute no-such-command: No such file or directory "
+            "(PATH /usr/local/bin:/usr/bin:/bin, folder /)");
+  EXPECT_EQ(WaitForDone("a:1").error,
+            "cannot execute /no/such/file: No such file or directory (folder /)");
+  EXPECT_EQ(
+      WaitForDone("a:2").error,
+      "cannot execute " + bare +
+          ": Exec format error (neither a program nor a script that begins with #!) (folder /)");
+  EXPECT_EQ(LogText("a:2"), "");
+  EXPECT_EQ(
+      WaitForDone("a:3").error,
+      "cannot execute " + orphan +
+          ": No such file or directory (the file exists; its interpreter, in the #! line or the "
+          "loader, does not) (folder /)");
+  EXPECT_EQ(WaitForDone("a:4").error,
+            "cannot execute " + locked + ": Permission denied (folder /)");
+  EXPECT_EQ(WaitForDone("a:5").error, "cannot enter /no/such/folder: No such file or directory");
+  EXPECT_EQ(WaitForDone("a:6").error, "cannot execute " + locked +
+                                          ": Permission denied (PATH /none:" + folder_.string() +
+                                          ", folder /)");
+}
+
+TEST_F(HolderTest, SearchesThePathOfTheTaskRelativeToItsFolder) {
+  std::filesystem::create_directories(folder_ / "work" / "tools");
+  std::filesystem::create_symlink("/bin/echo", folder_ / "work" / "tools" / "say");
+  StartRun("a:0", {"say", "hello"}, 1, [&](RunSpec& spec) {
+    spec.cwd = folder_ / "work";
+    spec.env = {"PATH=/none:tools"};
+  });
+  EXPECT_EQ(WaitForDone("a:0").error, "");
+  EXPECT_EQ(LogText("a:0"), "hello\n");
+}
+
+TEST_F(HolderTest, ADamagedSpecIsAnExitWithItsReason) {
+  const std::filesystem::path run = TaskFolder("a:0") / "run-1-1";
+  std::filesystem::create_directories(run);
+  WriteAll(OpenFile(run / "spec", O_WRONLY | O_CREAT).get(), "TFDR torn", "spec");
+  Order("start a-0 run-1-1");
+  EXPECT_EQ(WaitForExit("a:0").error, (run / "spec").string() + " is missing or damaged");
+  WaitForNote(NoteKind::kHolderDone, "a:0");
+}
+
+TEST_F(HolderTest, ATaskHasItsStdioAndNoOtherDescriptor) {
+  StartRun("a:0", Helper("descriptors"));
+  WaitForDone("a:0");
+  EXPECT_EQ(LogText("a:0"), "0\n1\n2\n");
+  StartRun("a:1", Shell("readlink /proc/self/fd/0"));
+  WaitForDone("a:1");
+  EXPECT_EQ(LogText("a:1"), "/dev/null\n");
+}
+
+TEST_F(HolderTest, ATaskHasTheHostsSettingsDefaultSignalsAndASessionOfItsOwn) {
+  StartRun("a:0", Shell("umask; ulimit -c; ulimit -n; cat /proc/self/oom_score_adj; "
+                        "grep -E '^Sig(Blk|Ign)' /proc/self/status"));
+  WaitForDone("a:0");
+  const HostSettings host = HostSettings::Capture();
+  std::istringstream lines(LogText("a:0"));
+  std::string mask, core, files, oom_score, blocked, ignored;
+  std::getline(lines, mask);
+  std::getline(lines, core);
+  std::getline(lines, files);
+  std::getline(lines, oom_score);
+  std::getline(lines, blocked);
+  std::getline(lines, ignored);
+  EXPECT_EQ(std::stoul(mask, nullptr, 8), host.umask);
+  EXPECT_TRUE(core == "unlimited" || std::stoull(core) * 512 == host.core_limit) << core;
+  EXPECT_EQ(std::stol(files), sysconf(_SC_OPEN_MAX));
+  const std::string ours = ReadFileIfExists("/proc/self/oom_score_adj", 100).value();
+  EXPECT_EQ(std::stoi(oom_score), std::min(std::stoi(ours) + 500, 1000));
+  EXPECT_EQ(blocked, "SigBlk:\t0000000000000000");
+  EXPECT_EQ(ignored, "SigIgn:\t0000000000000000");
+
+  StartRun("a:1", {"sleep", "1000"});
+  const RunPids pids = WaitForPids("a:1");
+  WaitForNote(NoteKind::kStarted, "a:1");
+  EXPECT_EQ(ReadProcess(pids.task.pid).value().session, pids.task.pid);
+}
+
+TEST_F(HolderTest, KeepsTheTwoStreamsApartAndInOrder) {
+  StartRun("a:0", Shell("for i in 1 2 3 4 5; do echo out $i; echo err $i >&2; done"));
+  WaitForDone("a:0");
+  const protocol::LogPiece piece = LogReader(TaskFolder("a:0")).Read(0, 10'000, LogEnd::kClosed);
+  std::map<protocol::Stream, std::string> texts;
+  size_t position = 0;
+  for (const auto& segment : piece.segments) {
+    texts[segment.stream] += piece.data.value.substr(position, segment.size_bytes);
+    position += segment.size_bytes;
+  }
+  EXPECT_EQ(texts[protocol::Stream::kStdout], "out 1\nout 2\nout 3\nout 4\nout 5\n");
+  EXPECT_EQ(texts[protocol::Stream::kStderr], "err 1\nerr 2\nerr 3\nerr 4\nerr 5\n");
+}
+
+TEST_F(HolderTest, OnePipeKeepsTheExactOrderOfBothStreams) {
+  StartRun("a:0", Shell("for i in 1 2 3; do echo out $i; echo err $i >&2; done"), 1,
+           [](RunSpec& spec) { spec.merged_output = true; });
+  WaitForDone("a:0");
+  const protocol::LogPiece piece = LogReader(TaskFolder("a:0")).Read(0, 10'000, LogEnd::kClosed);
+  EXPECT_EQ(piece.data.value, "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n");
+  ASSERT_EQ(piece.segments.size(), 1U);
+  EXPECT_EQ(piece.segments[0].stream, protocol::Stream::kMerged);
+}
+
+TEST_F(HolderTest, MuchOutputIsKeptWholeAcrossRunsAndRotations) {
+  constexpr int kLines = 100'000;
+  std::string expected;
+  for (int run = 1; run <= 2; ++run) {
+    StartRun("a:0", {"seq", std::to_string(kLines)}, run,
+             [](RunSpec& spec) { spec.log_limit_bytes = 4 << 20; });
+    EXPECT_EQ(WaitForDone("a:0", run).code, 0);
+    WaitForNote(NoteKind::kHolderDone, "a:0");
+    for (int line = 1; line <= kLines; ++line) expected += std::to_string(line) + "\n";
+  }
+  EXPECT_TRUE(LogText("a:0") == expected);
+  EXPECT_GT(ListLogFiles(TaskFolder("a:0")).size(), 1U);
+}
+
+// F65, and the reason for holders: it has neither our session, nor our environment, nor a pipe.
+TEST_F(HolderTest, NothingIsLeftOfATaskThatLeavesADaemonAndEnds) {
+  StartRun("a:0", Helper("daemon-and-end"));
+  EXPECT_EQ(WaitForDone("a:0").code, 0);
+  EXPECT_EQ(Left().size(), 2U);  // keeper and agent
+}
+
+// F68: the exit counts at once, the pipes get 2 s, then what holds them is killed.
+TEST_F(HolderTest, TheExitIsKnownWhileAGrandchildStillHoldsThePipe) {
+  StartRun("a:0", Shell("(while :; do echo tick; sleep 0.05; done) & echo main; exit 3"));
+  EXPECT_EQ(WaitForExit("a:0").code, 3);
+  EXPECT_TRUE(State("a:0").holder_running);
+  WaitForDone("a:0");
+  const std::string text = LogText("a:0");
+  EXPECT_NE(text.find("main\n"), std::string::npos);
+  EXPECT_GT(std::ranges::count(text, '\n'), 5);
+  EXPECT_EQ(Left().size(), 2U);
+}
+
+TEST_F(HolderTest, StopIsTermThenGraceThenKill) {
+  StartRun("kind:0", Shell("exec 2>/dev/null; trap 'echo bye; exit 7' TERM; echo ready; "
+                           "while :; do sleep 0.05; done"));
+  StartRun("deaf:0", Shell("trap '' TERM; echo ready; while :; do sleep 0.05; done"), 1,
+           [](RunSpec& spec) { spec.grace_ms = 200; });
+  WaitForLog("kind:0", "ready");
+  WaitForLog("deaf:0", "ready");
+  Order("stop kind-0 run-1-1\nstop deaf-0 run-1-1");
+  const TaskExit kind = WaitForDone("kind:0");
+  EXPECT_EQ(kind.code, 7);
+  EXPECT_TRUE(kind.by_us);
+  EXPECT_EQ(LogText("kind:0"), "ready\nbye\n");
+  const TaskExit deaf = WaitForDone("deaf:0");
+  EXPECT_EQ(deaf.signal, SIGKILL);
+  EXPECT_TRUE(deaf.by_us);
+  EXPECT_EQ(Left().size(), 2U);
+}
+
+TEST_F(HolderTest, StopReachesATaskThatIsStopped) {
+  StartRun("a:0", {"sleep", "1000"});
+  WaitForNote(NoteKind::kStarted, "a:0");
+  const pid_t task = WaitForPids("a:0").task.pid;
+  kill(task, SIGSTOP);
+  Order("stop a-0 run-1-1");
+  EXPECT_EQ(WaitForDone("a:0").signal, SIGTERM);
+}
+
+TEST_F(HolderTest, AStopRightBehindTheStartIsNotLost) {
+  for (int i = 0; i < 20; ++i) {
+    const std::string task = "a:" + std::to_string(i);
+    StartRun(task, {"sleep", "1000"});
+    Order("stop " + TaskFolderName(task) + " run-1-1");
+  }
+  for (int i = 0; i < 20; ++i) {
+    const TaskExit exit = WaitForDone("a:" + std::to_string(i));
+    EXPECT_EQ(exit.signal, SIGTERM);
+    EXPECT_TRUE(exit.by_us);
+  }
+}
+
+TEST_F(HolderTest, KillIsAtOnceAndForAll) {
+  StartRun("a:0", Helper("daemon-and-sleep"));
+  WaitForLog("a:0", "left a daemon");
+  Order("kill a-0 run-1-1");
+  const TaskExit exit = WaitForDone("a:0");
+  EXPECT_EQ(exit.signal, SIGKILL);
+  EXPECT_TRUE(exit.by_us);
+  EXPECT_EQ(Left().size(), 2U);
+}
+
+// F67
+TEST_F(HolderTest, WhatSigkillDoesNotEndIsSaidAndReapedWhenItEnds) {
+  StartRun("a:0", {"sleep", "1000"});
+  WaitForNote(NoteKind::kStarted, "a:0");
+  Freezer freezer(WaitForPids("a:0").task.pid);
+  if (!freezer.works()) GTEST_SKIP() << "no cgroup v1 freezer here (or not root)";
+  Order("kill a-0 run-1-1");
+  WaitForNote(NoteKind::kUnkillable, "a:0");
+  EXPECT_FALSE(State("a:0").exit);
+  EXPECT_TRUE(State("a:0").holder_running);
+  freezer.Thaw();
+  EXPECT_EQ(WaitForDone("a:0").signal, SIGKILL);
+}
+
+// F76
+TEST_F(HolderTest, AForkBombIsEnded) {
+  const std::filesystem::path group = "/sys/fs/cgroup/pids/tfdist-test-" + std::to_string(getpid());
+  if (mkdir(group.c_str(), 0700) != 0) GTEST_SKIP() << "no cgroup v1 pids here (or not root)";
+  WriteAll(OpenFile(group / "pids.max", O_WRONLY).get(), "300", "pids.max");
+  StartRun("a:0", Shell("exec 2>/dev/null; echo $$ >" + (group / "cgroup.procs").string() +
+                        "; bomb() { bomb | bomb & }; bomb; while :; do :; done"));
+  const auto has_grown = [&] {
+    return std::stoi(ReadFileIfExists(group / "pids.current", 100).value()) > 200;
+  };
+  WaitFor(has_grown, kLong, "the bomb to grow");
+  Order("kill a-0 run-1-1");
+  EXPECT_EQ(WaitForDone("a:0").signal, SIGKILL);
+  EXPECT_EQ(Left().size(), 2U);
+  WaitFor([&] { return rmdir(group.c_str()) == 0; }, kLong, "the group to be empty");
+}
+
+// F76: to kill one by one what one has seen never ends this.
+TEST_F(HolderTest, AChainOfForksIsCaught) {
+  StartRun("a:0", Helper("comet"));
+  EXPECT_EQ(WaitForDone("a:0").code, 0);
+  EXPECT_EQ(Left().size(), 2U);
+}
+
+// F69
+TEST_F(HolderTest, NoExitIsLostInManyQuickLaunches) {
+#ifdef __SANITIZE_ADDRESS__
+  constexpr int kLaunches = 100;
+#else
+  constexpr int kLaunches = 1000;
+#endif
+  constexpr int kAtOnce = 50;
+  for (int launch = 0; launch < kLaunches + kAtOnce; ++launch) {
+    if (launch < kLaunches) {
+      StartRun("a:" + std::to_string(launch), {launch % 2 == 0 ? "/bin/true" : "/bin/false"});
+    }
+    if (launch < kAtOnce) continue;
+    const TaskExit exit = WaitForDone("a:" + std::to_string(launch - kAtOnce));
+    ASSERT_EQ(exit.error, "");
+    ASSERT_EQ(exit.code, launch % 2);
+  }
+  WaitFor([] { return Left().size() == 2; }, kLong, "all holders to end");
+}
+
+// F84
+TEST_F(HolderTest, AFullDiskCostsLogTextAndNothingElse) {
+  std::filesystem::create_directories(TaskFolder("a:0"));
+  if (mount("tfdist-test", TaskFolder("a:0").c_str(), "tmpfs", 0, "size=512k") != 0) {
+    GTEST_SKIP() << "cannot mount a small disk here (not root)";
+  }
+  const std::string wrote = folder_ / "wrote";
+  const std::string go = folder_ / "go";
+  StartRun("a:0", Shell("head -c 3000000 /dev/zero; : >" + wrote + "; until [ -e " + go +
+                        " ]; do sleep 0.02; done; echo after; exit 5"));
+  WaitFor([&] { return std::filesystem::exists(wrote); }, kLong, "3 MB to be taken from the task");
+  mount("tfdist-test", TaskFolder("a:0").c_str(), "tmpfs", MS_REMOUNT, "size=8m");
+  WriteAll(OpenFile(go, O_WRONLY | O_CREAT).get(), "", go);
+  EXPECT_EQ(WaitForDone("a:0").code, 5);
+  const std::string text = LogText("a:0");
+  EXPECT_NE(text.find(" bytes of output dropped: No space left on device\n"), std::string::npos);
+  EXPECT_TRUE(text.ends_with("after\n"));
+  umount2(TaskFolder("a:0").c_str(), MNT_DETACH);
+}
+
+TEST_F(HolderTest, TheFilesOfARunArePrivate) {
+  StartRun("a:0", {"true"});
+  WaitForDone("a:0");
+  for (const char* name : {"spec", "pid", "exit"}) {
+    struct stat info {};
+    ASSERT_EQ(stat((TaskFolder("a:0") / "run-1-1" / name).c_str(), &info), 0) << name;
+    EXPECT_EQ(info.st_mode & 0777, 0600U) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tfdist::agent

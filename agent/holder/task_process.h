@@ -1,0 +1,43 @@
+// Turns a RunSpec into a running process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "agent/holder/run_folder.h"
+#include "agent/keeper/handover.h"
+#include "base/unique_fd.h"
+
+namespace tfdist::agent {
+
+// Says whether the command could be executed: the end of its pipe means yes.
+class ExecReport {
+ public:
+  ExecReport() = default;
+  explicit ExecReport(UniqueFd pipe) : pipe_(std::move(pipe)) {}
+
+  // For poll(2); -1 once it is known.
+  [[nodiscard]] int fd() const { return pipe_.get(); }
+  // Takes what has come. True once, when it has become known.
+  bool Read();
+  // Why it could not be executed; empty when it could.
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+
+ private:
+  UniqueFd pipe_;  // O_NONBLOCK
+  std::string failure_;
+};
+
+struct StartedTask {
+  pid_t pid = 0;
+  ExecReport exec;
+};
+
+// Forks; the child gets a session of its own, dies with this process (parent-death SIGKILL), and
+// executes the command without a shell, its stdout and stderr being the given descriptors. Only
+// from a single-threaded process. Throws Error(kCommand) when there can be no child.
+StartedTask StartTask(const RunSpec& spec, const HostSettings& host, int stdout_fd, int stderr_fd);
+
+}  // namespace tfdist::agent

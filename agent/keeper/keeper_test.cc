@@ -1,0 +1,282 @@
+#include "agent/keeper/keeper.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <tuple>
+
+#include "agent/keeper/agent_restarts.h"
+#include "agent/keeper/slot_fixture.h"
+#include "base/error.h"
+
+namespace tfdist::agent {
+namespace {
+
+class KeeperTest : public SlotTest {};
+
+TEST_F(KeeperTest, StartsAKilledAgentAgainAndNoTaskNotices) {
+  StartKeeper();
+  StartRun("a:0", Helper("daemon-and-sleep"));
+  WaitForLog("a:0", "left a daemon");
+  const RunPids before = WaitForPids("a:0");
+  for (int restarts = 1; restarts <= 3; ++restarts) {
+    kill(Births().back().pid, SIGKILL);
+    const Birth birth = WaitForAgent(restarts + 1);
+    EXPECT_EQ(birth.restarts, restarts);
+    EXPECT_FALSE(birth.keeper_lost);
+  }
+  EXPECT_TRUE(IsRunning(before.task));
+  EXPECT_TRUE(IsRunning(before.holder));
+  Order("kill a-0 run-1-1");  // by the new agent
+  EXPECT_EQ(WaitForDone("a:0").signal, SIGKILL);
+  WaitForNote(NoteKind::kHolderDone, "a:0");
+}
+
+TEST_F(KeeperTest, KillsWhatAKilledHolderLeaves) {
+  StartKeeper();
+  StartRun("a:0", Helper("daemon-and-sleep"));
+  WaitForLog("a:0", "left a daemon");
+  const RunPids pids = WaitForPids("a:0");
+  kill(pids.holder.pid, SIGKILL);
+  EXPECT_EQ(WaitForExit("a:0").error, "its holder was killed by signal 9");
+  WaitForNote(NoteKind::kHolderLost, "a:0");
+  EXPECT_EQ(Left().size(), 2U);  // keeper and agent
+  StartRun("a:0", {"true"}, 2);  // the task may be started again
+  EXPECT_EQ(WaitForDone("a:0", 2).error, "");
+}
+
+TEST_F(KeeperTest, AKilledKeepersHoldersEndTheirTasksAndTheAgentTakesItsPlace) {
+  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_GE(listener, 0);
+  StartKeeper(listener, listener);
+  close(listener);
+  StartRun("a:0", Helper("daemon-and-sleep"));
+  StartRun("a:1", {"/bin/sh", "-c",
+                   "exec 2>/dev/null; trap 'echo told; exit 4' TERM; echo ready; while :; do sleep "
+                   "0.05; done"});
+  WaitForLog("a:0", "left a daemon");
+  WaitForLog("a:1", "ready");
+  const Birth first = WaitForAgent(1);
+  EXPECT_TRUE(first.has_listener && first.has_name_lock);
+
+  kill(keeper(), SIGKILL);
+  const Birth second = WaitForAgent(2);
+  EXPECT_TRUE(second.keeper_lost);
+  EXPECT_TRUE(second.has_listener && second.has_name_lock);
+  const auto exit = WaitForDone("a:1");
+  EXPECT_EQ(exit.code, 4);
+  EXPECT_TRUE(exit.by_us);
+  EXPECT_EQ(LogText("a:1"), "ready\ntold\n");
+  EXPECT_EQ(WaitForDone("a:0").signal, SIGTERM);
+  WaitForNote(NoteKind::kExited, "a:1");  // through the old pipe, to the new agent
+  // The agent's process is the keeper now, and as good as any.
+  EXPECT_TRUE(IsRunning(ReadProcess(first.pid).value().id));
+  StartRun("a:0", {"true"}, 2);
+  EXPECT_EQ(WaitForDone("a:0", 2).error, "");
+  kill(second.pid, SIGKILL);
+  EXPECT_FALSE(WaitForAgent(3).keeper_lost);
+  Order("exit 40");
+  WaitUntilNothingIsLeft();
+}
+
+// The promise of DESIGN's "No orphans", with tasks that do their worst; at moments from the middle
+// of the start to long after it.
+enum class Victim { kKeeper, kAgent, kHolder, kTask };
+
+class AnyVictimTest : public SlotTest, public testing::WithParamInterface<std::tuple<Victim, int>> {
+ protected:
+  pid_t Find(Victim victim) {
+    if (victim == Victim::kKeeper) return keeper();
+    if (victim == Victim::kAgent) return WaitForAgent(1).pid;
+    const RunPids pids = WaitForPids("a:0");
+    return victim == Victim::kHolder ? pids.holder.pid : pids.task.pid;
+  }
+};
+
+TEST_P(AnyVictimTest, NothingIsLeftAfterTheDeathOfAnyOne) {
+  const auto [victim, delay_ms] = GetParam();
+  StartKeeper();
+  StartRun("a:0", Helper("daemon-and-sleep"));
+  StartRun("a:1", Helper("daemon-and-sleep"));
+  const pid_t pid = Find(victim);
+  poll(nullptr, 0, delay_ms);
+  kill(pid, SIGKILL);
+  const bool new_agent = victim == Victim::kKeeper || victim == Victim::kAgent;
+  WaitForAgent(new_agent ? 2 : 1);
+  if (!new_agent) {
+    const auto exit = WaitForExit("a:0");
+    EXPECT_TRUE(exit.signal == SIGKILL || !exit.error.empty());
+  }
+  Order("exit 40");
+  WaitUntilNothingIsLeft();
+}
+
+INSTANTIATE_TEST_SUITE_P(EachAtSeveralMoments, AnyVictimTest,
+                         testing::Combine(testing::Values(Victim::kKeeper, Victim::kAgent,
+                                                          Victim::kHolder, Victim::kTask),
+                                          testing::Values(0, 2, 5, 10, 20, 50)));
+
+TEST_F(KeeperTest, EndsWhenTheAgentSaysThatTheJobIsOver) {
+  StartKeeper();
+  StartRun("a:0", Helper("daemon-and-sleep"));
+  WaitForLog("a:0", "left a daemon");
+  Order("exit 40");
+  EXPECT_EQ(WaitForKeeperEnd(), 0);
+  EXPECT_TRUE(Left().empty());
+  EXPECT_EQ(State("a:0").exit.value().signal, SIGKILL);
+}
+
+TEST_F(KeeperTest, QuitEndsTasksGracefullyThenTheAgentThenItself) {
+  StartKeeper();
+  StartRun("a:0", {"/bin/sh", "-c",
+                   "exec 2>/dev/null; trap 'echo told; exit 4' TERM; echo ready; while :; do sleep "
+                   "0.05; done"});
+  WaitForLog("a:0", "ready");
+  Order("quit 60000");
+  EXPECT_EQ(WaitForKeeperEnd(), 0);
+  EXPECT_TRUE(Left().empty());
+  EXPECT_EQ(State("a:0").exit.value().code, 4);
+}
+
+TEST_F(KeeperTest, QuitDoesNotWaitBeyondItsLimit) {
+  StartKeeper();
+  StartRun("a:0", {"/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"}, 1,
+           [](RunSpec& spec) { spec.grace_ms = 1'000'000; });
+  WaitForLog("a:0", "ready");
+  Order("quit 100");
+  EXPECT_EQ(WaitForKeeperEnd(), 0);
+  EXPECT_TRUE(Left().empty());
+  EXPECT_EQ(State("a:0").exit.value().error, "its holder was killed by signal 9");
+}
+
+TEST_F(KeeperTest, ASignalToTheKeeperEndsItAsQuitDoes) {
+  StartKeeper();
+  StartRun("a:0", {"sleep", "1000"});
+  WaitForNote(NoteKind::kStarted, "a:0");
+  kill(keeper(), SIGTERM);
+  EXPECT_EQ(WaitForKeeperEnd(), 0);
+  EXPECT_TRUE(Left().empty());
+  EXPECT_EQ(State("a:0").exit.value().signal, SIGTERM);
+}
+
+TEST_F(KeeperTest, ARunIsStartedOnceHoweverOftenItIsOrdered) {
+  StartKeeper();
+  StartRun("a:0", {"/bin/sh", "-c", "echo once; sleep 1000"});
+  Order("start a-0 run-1-1\nstart a-0 run-1-1");
+  WaitForLog("a:0", "once");
+  kill(Births().back().pid, SIGKILL);
+  WaitForAgent(2);
+  Order("start a-0 run-1-1");
+  Order("kill a-0 run-1-1");
+  WaitForDone("a:0");
+  Order("start a-0 run-1-1");
+  StartRun("a:1", {"true"});
+  WaitForDone("a:1");
+  EXPECT_EQ(LogText("a:0"), "once\n");
+}
+
+TEST_F(KeeperTest, RefusesAnotherRunOfATaskWhileAHolderStillWorks) {
+  StartKeeper();
+  StartRun("a:0", {"sleep", "1000"}, 1);
+  WaitForNote(NoteKind::kStarted, "a:0");
+  StartRun("a:0", {"true"}, 2);
+  WaitForNote(NoteKind::kRefused, "a:0");
+  EXPECT_FALSE(State("a:0", 2).exit);
+  Order("kill a-0 run-1-1");
+  WaitForNote(NoteKind::kHolderDone, "a:0");
+  Order("start a-0 run-1-2");
+  EXPECT_EQ(WaitForDone("a:0", 2).error, "");
+}
+
+TEST_F(KeeperTest, StartsTheNextRunAlthoughTheLastHolderIsNotReapedYet) {
+  StartKeeper();
+  StartRun("a:0", {"sleep", "1000"}, 1);
+  const RunPids pids = WaitForPids("a:0");
+  kill(keeper(), SIGSTOP);
+  kill(pids.holder.pid, SIGQUIT);
+  WaitForDone("a:0");
+  StartRun("a:0", {"true"}, 2);
+  WaitUntilOrdered("start a-0 run-1-2");
+  kill(keeper(), SIGCONT);
+  EXPECT_EQ(WaitForDone("a:0", 2).error, "");
+}
+
+TEST_F(KeeperTest, PassesOverNamesThatLeaveTheSlotsFolder) {
+  StartKeeper();
+  Order("start .. run-1-1\nstart a/../../b run-1-1\nstart a-0 ../x\nstop . .");
+  StartRun("a:0", {"true"});
+  EXPECT_EQ(WaitForDone("a:0").error, "");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run-1-1"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "tasks" / "x"));
+}
+
+TEST_F(KeeperTest, CannotBeExecutedWhereThereIsNoAgent) {
+  EXPECT_THROW(ExecKeeper(folder_ / "none", HostSettings::Capture(), -1, -1), Error);
+}
+
+TEST(AgentRestarts, AtOnceThenLaterAndLaterAndAtOnceAgainAfterASoundOne) {
+  TimePoint now{};
+  AgentRestarts restarts(now);
+  EXPECT_EQ(restarts.due(), now);
+  const auto delay_after = [&](std::chrono::milliseconds lived) {
+    restarts.OnStart(now);
+    EXPECT_FALSE(restarts.due());
+    now += lived;
+    restarts.OnEnd(now);
+    return restarts.due().value() - now;
+  };
+  EXPECT_EQ(delay_after(1ms), 0ms);
+  EXPECT_EQ(delay_after(1ms), 100ms);
+  EXPECT_EQ(delay_after(1ms), 200ms);
+  for (int i = 0; i < 10; ++i) delay_after(1ms);
+  EXPECT_EQ(delay_after(1ms), 5000ms);
+  EXPECT_EQ(delay_after(10s), 0ms);
+  EXPECT_EQ(delay_after(1ms), 100ms);
+}
+
+TEST(AgentRestarts, AreHopelessWhenNoneStaysAlive) {
+  TimePoint now{};
+  AgentRestarts restarts(now);
+  restarts.OnStart(now);
+  restarts.OnEnd(now);
+  EXPECT_FALSE(restarts.Hopeless(now + 299s));
+  EXPECT_TRUE(restarts.Hopeless(now + 300s));
+}
+
+TEST(Handover, ComesBackAsItWas) {
+  const Handover handover{.slot_folder = "/a b/h0",
+                          .host = {.umask = 027, .core_limit = ~0ULL},
+                          .has_listener = true,
+                          .agent_restarts = 3,
+                          .keeper_lost = true};
+  const Handover back = Handover::Parse(handover.ToArguments());
+  EXPECT_EQ(back.slot_folder, handover.slot_folder);
+  EXPECT_EQ(back.host, handover.host);
+  EXPECT_TRUE(back.has_listener && !back.has_name_lock && back.keeper_lost);
+  EXPECT_EQ(back.agent_restarts, 3);
+  EXPECT_THROW(Handover::Parse({}), Error);
+  EXPECT_THROW(Handover::Parse({"/x", "1", "1", "many", "0", "18", "0"}), Error);
+}
+
+TEST(Note, AFullPipeDropsNotesAndNeverBlocks) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  size_t taken = 0;
+  while (SendNote(ends[1], {.kind = NoteKind::kExited, .task = "worker-0", .run = "run-1-1"})) {
+    ++taken;
+  }
+  EXPECT_GT(taken, 100U);
+  const std::vector<Note> notes = ReceiveNotes(ends[0]);
+  EXPECT_EQ(notes.size(), taken);
+  EXPECT_EQ(notes.front().task, "worker-0");
+  EXPECT_EQ(notes.front().run, "run-1-1");
+  close(ends[0]);
+  close(ends[1]);
+}
+
+}  // namespace
+}  // namespace tfdist::agent

@@ -1,0 +1,42 @@
+// Reads a task's log by offset, while another process may be writing and rotating it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "agent/protocol.h"
+
+namespace tfdist::agent {
+
+// Whether a holder still writes. To a closed log belong also the bytes that its writer did not live
+// to index: their stream is kUnknown. Of an open one they are not shown yet.
+enum class LogEnd { kOpen, kClosed };
+
+// One reader, one thread; it keeps the file open that it read last. All calls throw Error(kLogs)
+// when the disk fails; a log that does not exist is an empty one. All may block on a disk: for the
+// files thread.
+class LogReader {
+ public:
+  explicit LogReader(std::filesystem::path task_folder);
+  ~LogReader();
+  LogReader(LogReader&&) noexcept;
+
+  // Offset of the first byte that is still kept.
+  [[nodiscard]] uint64_t FirstOffset();
+  // Offset behind the last byte: what a follower waits to see grow.
+  [[nodiscard]] uint64_t Size(LogEnd end);
+  // At most `max_bytes` from `offset` on, across files; empty at the end. The piece's own offset is
+  // larger than asked when that text is no longer kept.
+  [[nodiscard]] protocol::LogPiece Read(uint64_t offset, size_t max_bytes, LogEnd end);
+  // Where the last `lines` lines begin; a last one without newline counts.
+  [[nodiscard]] uint64_t OffsetOfLastLines(uint64_t lines, LogEnd end);
+  // Where the first text that was written at `time_ns` (wall clock) or later begins.
+  [[nodiscard]] uint64_t OffsetSince(int64_t time_ns, LogEnd end);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tfdist::agent

@@ -1,0 +1,363 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "agent/log/log_files.h"
+#include "agent/log/log_reader.h"
+#include "agent/log/log_writer.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::LogPiece;
+using protocol::Stream;
+
+class LogTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/log.XXXXXX";
+    folder_ = mkdtemp(name.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  LogWriter Writer(int run = 1, uint64_t limit_bytes = 1 << 30) {
+    return LogWriter({.folder = folder_, .limit_bytes = limit_bytes, .attempt = 1, .run = run});
+  }
+  // What lies in all text files, one behind the other.
+  std::string FilesText() {
+    std::string text;
+    for (const uint64_t start : ListLogFiles(folder_)) {
+      text += ReadFileIfExists(LogTextPath(folder_, start), 1 << 30).value();
+    }
+    return text;
+  }
+  // All that a reader gets from `offset` on, `step` bytes at a time.
+  std::string ReadAll(uint64_t offset, LogEnd end, size_t step = 1000) {
+    LogReader reader(folder_);
+    std::string text;
+    while (true) {
+      const LogPiece piece = reader.Read(offset, step, end);
+      if (piece.data.value.empty()) return text;
+      text += piece.data.value;
+      offset = piece.offset + piece.data.value.size();
+    }
+  }
+  void AppendRaw(const std::filesystem::path& path, std::string_view bytes) {
+    const UniqueFd fd = OpenFile(path, O_WRONLY | O_APPEND);
+    WriteAll(fd.get(), bytes, path.string());
+  }
+
+  std::filesystem::path folder_;
+};
+
+std::vector<Stream> Streams(const LogPiece& piece) {
+  std::vector<Stream> streams;
+  for (const auto& segment : piece.segments) streams.push_back(segment.stream);
+  return streams;
+}
+
+TEST_F(LogTest, GivesBackTextStreamAndRun) {
+  LogWriter writer = Writer(7);
+  writer.Append(Stream::kStdout, "one\n");
+  writer.Append(Stream::kStderr, std::string_view("t\0wo\xff\n", 6));
+  LogReader reader(folder_);
+  const LogPiece piece = reader.Read(0, 100, LogEnd::kOpen);
+  EXPECT_EQ(piece.data.value, std::string("one\nt\0wo\xff\n", 10));
+  EXPECT_EQ(Streams(piece), (std::vector{Stream::kStdout, Stream::kStderr}));
+  EXPECT_EQ(piece.segments[0].size_bytes, 4U);
+  EXPECT_EQ(piece.segments[1].run, 7);
+  EXPECT_GT(piece.segments[1].time_ns, 0);
+  EXPECT_EQ(reader.Size(LogEnd::kOpen), 10U);
+}
+
+TEST_F(LogTest, ReadsFromTheMiddleOfAPieceAndCutsTheLastOne) {
+  LogWriter writer = Writer();
+  writer.Append(Stream::kStdout, "0123456789");
+  writer.Append(Stream::kStderr, "abcdefghij");
+  LogReader reader(folder_);
+  const LogPiece piece = reader.Read(5, 8, LogEnd::kOpen);
+  EXPECT_EQ(piece.offset, 5U);
+  EXPECT_EQ(piece.data.value, "56789abc");
+  ASSERT_EQ(piece.segments.size(), 2U);
+  EXPECT_EQ(piece.segments[0].size_bytes, 5U);
+  EXPECT_EQ(piece.segments[1].size_bytes, 3U);
+}
+
+TEST_F(LogTest, AMissingLogIsAnEmptyOne) {
+  LogReader reader(folder_ / "none");
+  EXPECT_EQ(reader.Size(LogEnd::kClosed), 0U);
+  EXPECT_EQ(reader.FirstOffset(), 0U);
+  EXPECT_TRUE(reader.Read(0, 10, LogEnd::kClosed).data.value.empty());
+  EXPECT_EQ(reader.OffsetOfLastLines(3, LogEnd::kClosed), 0U);
+  EXPECT_EQ(reader.OffsetSince(0, LogEnd::kClosed), 0U);
+}
+
+TEST_F(LogTest, MergesNeighboursOfOneOrigin) {
+  LogWriter writer = Writer();
+  for (int i = 0; i < 100; ++i) writer.Append(Stream::kStdout, "x");
+  const LogPiece piece = LogReader(folder_).Read(0, 1000, LogEnd::kOpen);
+  ASSERT_EQ(piece.segments.size(), 1U);
+  EXPECT_EQ(piece.segments[0].size_bytes, 100U);
+}
+
+TEST_F(LogTest, OffsetsGoOnAcrossRunsAndRotations) {
+  std::string written;
+  for (int run = 1; run <= 3; ++run) {
+    LogWriter writer = Writer(run, 100'000);
+    for (int line = 0; line < 100; ++line) {
+      const std::string text = "run " + std::to_string(run) + " " + std::string(80, 'x') + "\n";
+      writer.Append(Stream::kStdout, text);
+      written += text;
+    }
+  }
+  EXPECT_GT(ListLogFiles(folder_).size(), 2U);
+  EXPECT_EQ(FilesText(), written);
+  EXPECT_EQ(ReadAll(0, LogEnd::kOpen), written);
+  EXPECT_EQ(ReadAll(12'345, LogEnd::kOpen, 7), written.substr(12'345));
+}
+
+TEST_F(LogTest, DropsTheOldestBeyondTheLimitAndSaysWhereTheRestBegins) {
+  constexpr uint64_t kLimit = 80'000;
+  LogWriter writer = Writer(1, kLimit);
+  std::string written;
+  for (int i = 0; i < 5000; ++i) {
+    const std::string text = "line " + std::to_string(i) + std::string(i % 200, '.') + "\n";
+    writer.Append(Stream::kStdout, text);
+    written += text;
+  }
+  uint64_t on_disk = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    on_disk += entry.file_size();
+  EXPECT_LE(on_disk, kLimit + 1000);
+  EXPECT_GT(on_disk, kLimit / 2);
+  LogReader reader(folder_);
+  const uint64_t first = reader.FirstOffset();
+  EXPECT_GT(first, 0U);
+  EXPECT_EQ(reader.Size(LogEnd::kOpen), written.size());
+  EXPECT_EQ(reader.Read(3, 10, LogEnd::kOpen).offset, first);
+  EXPECT_EQ(ReadAll(0, LogEnd::kOpen), written.substr(first));
+}
+
+TEST_F(LogTest, APieceLargerThanAFileIsSpreadOverSeveral) {
+  LogWriter writer = Writer(1, 1 << 17);  // files of 16 KiB
+  std::string text;
+  for (int i = 0; text.size() < 64 * 1024; ++i) text += std::to_string(i) + "\n";
+  writer.Append(Stream::kMerged, text);
+  EXPECT_GE(ListLogFiles(folder_).size(), 4U);
+  EXPECT_EQ(ReadAll(0, LogEnd::kOpen), text);
+}
+
+TEST_F(LogTest, TextBeyondTheIndexIsShownOnceTheLogIsClosedAndIndexedByTheNextWriter) {
+  Writer().Append(Stream::kStdout, "known\n");
+  AppendRaw(LogTextPath(folder_, 0), "unknown\n");
+  LogReader reader(folder_);
+  EXPECT_EQ(reader.Size(LogEnd::kOpen), 6U);
+  EXPECT_EQ(ReadAll(0, LogEnd::kOpen), "known\n");
+  EXPECT_EQ(reader.Size(LogEnd::kClosed), 14U);
+  EXPECT_EQ(reader.Read(6, 100, LogEnd::kClosed).data.value, "unknown\n");
+  EXPECT_EQ(Streams(reader.Read(0, 100, LogEnd::kClosed)),
+            (std::vector{Stream::kStdout, Stream::kUnknown}));
+
+  Writer(2).Append(Stream::kStdout, "more\n");
+  const LogPiece piece = LogReader(folder_).Read(0, 100, LogEnd::kOpen);
+  EXPECT_EQ(piece.data.value, "known\nunknown\nmore\n");
+  EXPECT_EQ(Streams(piece), (std::vector{Stream::kStdout, Stream::kUnknown, Stream::kStdout}));
+  EXPECT_EQ(piece.segments[1].run, 0);
+}
+
+TEST_F(LogTest, ATornRecordIsCutAtEveryLength) {
+  Writer().Append(Stream::kStdout, "whole\n");
+  const std::string index = ReadFileIfExists(LogIndexPath(folder_, 0), 1000).value();
+  for (size_t torn = 1; torn < sizeof(LogRecord); ++torn) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    Writer().Append(Stream::kStdout, "whole\n");
+    AppendRaw(LogTextPath(folder_, 0), "torn\n");
+    AppendRaw(LogIndexPath(folder_, 0), index.substr(0, torn));
+    EXPECT_EQ(ReadAll(0, LogEnd::kOpen), "whole\n");
+    Writer().Append(Stream::kStdout, "next\n");
+    EXPECT_EQ(ReadAll(0, LogEnd::kOpen), "whole\ntorn\nnext\n") << torn;
+  }
+}
+
+TEST_F(LogTest, AFlippedBitCostsTheNamesOfStreamsAndNoText) {
+  std::string written;
+  {
+    LogWriter writer = Writer();
+    for (int i = 0; i < 20; ++i) {
+      const std::string text = "line " + std::to_string(i) + "\n";
+      writer.Append(i % 2 == 0 ? Stream::kStdout : Stream::kStderr, text);
+      written += text;
+    }
+  }
+  const std::filesystem::path path = LogIndexPath(folder_, 0);
+  const std::string index = ReadFileIfExists(path, 10'000).value();
+  for (size_t position = 0; position < index.size(); position += 7) {
+    std::string damaged = index;
+    damaged[position] = static_cast<char>(damaged[position] ^ 4);
+    std::ofstream(path, std::ios::binary) << damaged;
+    EXPECT_EQ(ReadAll(0, LogEnd::kClosed, 30), written) << position;
+    Writer().Append(Stream::kStdout, "");
+  }
+}
+
+TEST_F(LogTest, FindsTheLastLinesAcrossFiles) {
+  LogWriter writer = Writer(1, 40'000);
+  for (int i = 0; i < 300; ++i) writer.Append(Stream::kStdout, "line " + std::to_string(i) + "\n");
+  LogReader reader(folder_);
+  const uint64_t last = reader.OffsetOfLastLines(1, LogEnd::kOpen);
+  EXPECT_EQ(ReadAll(last, LogEnd::kOpen), "line 299\n");
+  const std::string hundred = ReadAll(reader.OffsetOfLastLines(100, LogEnd::kOpen), LogEnd::kOpen);
+  EXPECT_EQ(hundred.substr(0, 9), "line 200\n");
+  EXPECT_EQ(reader.OffsetOfLastLines(0, LogEnd::kOpen), reader.Size(LogEnd::kOpen));
+  EXPECT_EQ(reader.OffsetOfLastLines(1'000'000, LogEnd::kOpen), reader.FirstOffset());
+  writer.Append(Stream::kStdout, "no newline");
+  EXPECT_EQ(ReadAll(reader.OffsetOfLastLines(2, LogEnd::kOpen), LogEnd::kOpen),
+            "line 299\nno newline");
+}
+
+TEST_F(LogTest, FindsTheFirstTextSinceATime) {
+  LogWriter writer = Writer(1, 40'000);
+  for (int i = 0; i < 300; ++i) writer.Append(Stream::kStdout, "line " + std::to_string(i) + "\n");
+  LogReader reader(folder_);
+  const uint64_t first = reader.FirstOffset();
+  EXPECT_EQ(reader.OffsetSince(0, LogEnd::kOpen), first);
+  EXPECT_EQ(reader.OffsetSince(INT64_MAX, LogEnd::kOpen), reader.Size(LogEnd::kOpen));
+  const LogFile file = LogFile::Open(folder_, first).value();
+  const LogRecord second = file.Record(1).value();
+  const uint64_t found = reader.OffsetSince(second.time_ns, LogEnd::kOpen);
+  EXPECT_LE(found, second.offset);  // two records may carry one time
+  EXPECT_GE(found, first);
+}
+
+// F83: no gap and no doubled byte while the writer rotates under the reader.
+TEST_F(LogTest, AFollowerCrossesRotationsOfALivingWriter) {
+  std::string written;
+  for (int i = 0; written.size() < 600'000; ++i) written += "line " + std::to_string(i) + "\n";
+  std::atomic<bool> done{false};
+  std::thread writing([&] {
+    LogWriter writer = Writer(1, 1 << 20);
+    std::string_view rest = written;
+    while (!rest.empty()) {
+      const size_t size = std::min<size_t>(rest.size(), 1 + rest.size() % 777);
+      writer.Append(Stream::kStdout, rest.substr(0, size));
+      rest.remove_prefix(size);
+    }
+    done = true;
+  });
+  LogReader reader(folder_);
+  std::string got;
+  while (true) {
+    const bool was_done = done;
+    const LogPiece piece = reader.Read(got.size(), 3000, LogEnd::kOpen);
+    ASSERT_EQ(piece.offset, got.size());
+    if (piece.data.value.empty() && was_done) break;
+    got += piece.data.value;
+  }
+  writing.join();
+  EXPECT_TRUE(got == written);
+}
+
+// A slow reader of a log that loses its oldest files meets gaps, never wrong text.
+TEST_F(LogTest, AReaderThatIsOvertakenMeetsOnlyNamedGaps) {
+  constexpr size_t kLineBytes = 10;
+  constexpr int kLines = 30'000;
+  std::atomic<bool> done{false};
+  std::thread writing([&] {
+    LogWriter writer = Writer(1, 64 * 1024);
+    for (int i = 0; i < kLines; ++i) {
+      writer.Append(Stream::kStdout, fmt::format("{:09}\n", i));
+    }
+    done = true;
+  });
+  LogReader reader(folder_);
+  uint64_t offset = 0;
+  while (true) {
+    const bool was_done = done;
+    const LogPiece piece = reader.Read(offset, 500, LogEnd::kOpen);
+    ASSERT_GE(piece.offset, offset);
+    for (size_t i = 0; i < piece.data.value.size(); ++i) {
+      const uint64_t position = piece.offset + i;
+      const std::string line = fmt::format("{:09}\n", position / kLineBytes);
+      ASSERT_EQ(piece.data.value[i], line[position % kLineBytes]) << position;
+    }
+    if (piece.data.value.empty() && was_done) break;
+    offset = piece.offset + piece.data.value.size();
+  }
+  writing.join();
+  EXPECT_EQ(offset, kLines * kLineBytes);
+}
+
+class FullDiskTest : public LogTest {
+ protected:
+  void SetUp() override {
+    LogTest::SetUp();
+    if (mount("tfdist-test", folder_.c_str(), "tmpfs", 0, "size=256k") != 0) {
+      GTEST_SKIP() << "cannot mount a small disk here (not root)";
+    }
+    mounted_ = true;
+  }
+  void TearDown() override {
+    if (mounted_) umount2(folder_.c_str(), MNT_DETACH);
+    LogTest::TearDown();
+  }
+  bool mounted_ = false;
+};
+
+TEST_F(FullDiskTest, DropsWhatHasNoRoomCountsItAndSaysSoWhenThereIsRoom) {
+  LogWriter writer = Writer();
+  writer.Append(Stream::kStdout, "before\n");
+  {
+    const std::string ballast(1 << 20, 'b');
+    const UniqueFd fd = OpenFile(folder_ / "ballast", O_WRONLY | O_CREAT);
+    while (write(fd.get(), ballast.data(), ballast.size()) > 0) continue;
+  }
+  // The last page of a file has room yet.
+  while (writer.dropped_bytes() == 0) writer.Append(Stream::kStdout, "\n");
+  const std::string kept = ReadAll(0, LogEnd::kOpen);
+  const std::string lost(100'000, 'l');
+  writer.Append(Stream::kStdout, lost);
+  writer.Append(Stream::kStderr, lost);
+  EXPECT_EQ(writer.dropped_bytes(), 2 * lost.size() + 1);
+  EXPECT_EQ(ReadAll(0, LogEnd::kOpen), kept);
+
+  std::filesystem::remove(folder_ / "ballast");
+  writer.Append(Stream::kStdout, "after\n");
+  EXPECT_EQ(writer.dropped_bytes(), 0U);
+  const LogPiece piece = LogReader(folder_).Read(0, 10'000, LogEnd::kOpen);
+  EXPECT_EQ(piece.data.value,
+            kept + "tfdist: 200001 bytes of output dropped: No space left on device\nafter\n");
+  EXPECT_EQ(Streams(piece), (std::vector{Stream::kStdout, Stream::kTfdist, Stream::kStdout}));
+  EXPECT_EQ(FilesText(), piece.data.value);
+}
+
+TEST_F(FullDiskTest, ALogThatCannotEvenBeMadeBeginsWhenThereIsRoom) {
+  ASSERT_EQ(mount("tfdist-test", folder_.c_str(), "tmpfs", MS_REMOUNT, "nr_inodes=1"), 0);
+  LogWriter writer = Writer();
+  writer.Append(Stream::kStdout, "lost\n");
+  EXPECT_EQ(writer.dropped_bytes(), 5U);
+  ASSERT_EQ(mount("tfdist-test", folder_.c_str(), "tmpfs", MS_REMOUNT, "nr_inodes=100"), 0);
+  writer.Close();
+  EXPECT_EQ(ReadAll(0, LogEnd::kClosed),
+            "tfdist: 5 bytes of output dropped: No space left on device\n");
+}
+
+TEST_F(LogTest, FilesArePrivate) {
+  Writer().Append(Stream::kStdout, "secret\n");
+  for (const auto& path : {LogTextPath(folder_, 0), LogIndexPath(folder_, 0)}) {
+    struct stat info {};
+    ASSERT_EQ(stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600U);
+  }
+}
+
+}  // namespace
+}  // namespace tfdist::agent

@@ -1,0 +1,48 @@
+// tfdist-agent: one executable, its role is its first argument.
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/attach/attach_main.h"
+#include "agent/holder/holder.h"
+#include "agent/keeper/keeper.h"
+#include "agent/protocol.h"
+#include "agent/server/agent_main.h"
+#include "agent/start/start_main.h"
+#include "base/log.h"
+
+namespace {
+
+using namespace tfdist::agent;
+
+int PrintVersion() {
+  std::printf("tfdist-agent " TFDIST_VERSION ", protocol %d to %d\n",
+              tfdist::protocol::kOldestVersion, tfdist::protocol::kVersion);
+  return 0;
+}
+
+int Run(std::string_view role, const std::vector<std::string>& arguments) {
+  if (role == "start") return StartMain();
+  if (role == "attach") return AttachMain();
+  if (role == "keeper") return KeeperMain(arguments);
+  if (role == "holder") return HolderMain(arguments);
+  if (role == "agent") return AgentMain(arguments);
+  if (role == "version") return PrintVersion();
+  std::fputs("tfdist-agent is started by tfdist; by hand there is only: tfdist-agent version\n",
+             stderr);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Run(argc > 1 ? argv[1] : "", std::vector<std::string>(argv + (argc > 2 ? 2 : argc),
+                                                                 argv + argc));
+  } catch (const std::exception& e) {
+    tfdist::LogLine(e.what());
+    return 1;
+  }
+}

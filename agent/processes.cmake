@@ -1,0 +1,43 @@
+# Keeper, holder, log and census: what stands between the agent and the tasks. processes.md explains it.
+tfdist_library(NAME tfdist_processes
+  SOURCES
+    census/census.cc
+    census/kill.cc
+    census/process_table.cc
+    holder/exec_search.cc
+    holder/holder.cc
+    holder/holder_loop.cc
+    holder/record.cc
+    holder/run_folder.cc
+    holder/task_output.cc
+    holder/task_process.cc
+    keeper/command.cc
+    keeper/handover.cc
+    keeper/keeper.cc
+    keeper/keeper_link.cc
+    keeper/keeper_loop.cc
+    keeper/note.cc
+    keeper/signals.cc
+    keeper/spawn.cc
+    keeper/wire.cc
+    log/log_files.cc
+    log/log_reader.cc
+    log/log_writer.cc
+  DEPENDS tfdist::base tfdist::protocol tfdist_deps::zlib)
+
+tfdist_test(NAME log_test SOURCES log/log_test.cc DEPENDS tfdist::processes)
+tfdist_test(NAME run_folder_test SOURCES holder/run_folder_test.cc DEPENDS tfdist::processes)
+
+# Real keepers and holders, with a stand-in for the agent.
+tfdist_static_executable(NAME process_test_agent
+  SOURCES keeper/process_test_agent.cc
+  DEPENDS tfdist::processes)
+tfdist_library(NAME tfdist_slot_fixture
+  SOURCES keeper/slot_fixture.cc
+  DEPENDS tfdist::processes GTest::gtest)
+target_compile_definitions(tfdist_slot_fixture
+  PRIVATE TFDIST_TEST_AGENT="$<TARGET_FILE:process_test_agent>")
+add_dependencies(tfdist_slot_fixture process_test_agent)
+tfdist_test(NAME census_test SOURCES census/census_test.cc DEPENDS tfdist_slot_fixture)
+tfdist_test(NAME holder_test SOURCES holder/holder_test.cc DEPENDS tfdist_slot_fixture)
+tfdist_test(NAME keeper_test SOURCES keeper/keeper_test.cc DEPENDS tfdist_slot_fixture)

@@ -1,0 +1,177 @@
+// Whole jobs, from `start` to the end, with the real executable.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "agent/job_state.h"
+#include "agent/testing/job_fixture.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::Event;
+using protocol::Json;
+using testing::HasSubstr;
+
+namespace event = protocol::event;
+namespace type = protocol::type;
+
+const std::string kForever = "while :; do sleep 0.05; done";
+
+class AgentTest : public JobTest {
+ protected:
+  // Has the job stopped, and waits until all of it is gone.
+  static void StopAndWait(AgentClient& client) {
+    client.Request(type::kStop, {{"why", "test"}, {"force", false}});
+    WaitUntilNothingIsLeft();
+  }
+  static protocol::JobState StateOf(const std::vector<Event>& events) {
+    protocol::JobState state;
+    for (const Event& one : events) state.Apply(one);
+    return state;
+  }
+};
+
+TEST_F(AgentTest, RunsATaskAndLeavesNothingBehind) {
+  auto clients = Deploy(1, {{"worker:0", 0, "echo hello; echo oops >&2"}});
+  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
+  EXPECT_EQ(ResultOf(clients[0].WaitForEvent(events, event::kEnded)), "succeeded");
+  const std::string log = clients[0].ReadLog("worker:0", true);
+  EXPECT_THAT(log, HasSubstr("hello\n"));
+  EXPECT_THAT(log, HasSubstr("oops\n"));
+  EXPECT_TRUE(clients[0].WaitForEnd());
+  WaitUntilNothingIsLeft();
+  for (const char* name : {"sock", "key", "secret"}) {
+    EXPECT_FALSE(std::filesystem::exists(SlotFolder(0) / name)) << name;
+  }
+}
+
+TEST_F(AgentTest, EndsTheParameterServersWhenTheWorkersAreDone) {
+  auto clients = Deploy(2, {{"ps:0", 0, "echo up; sleep 1000", false},
+                            {"ps:1", 1, "echo up; : > up; exec sleep 1000", false},
+                            {"worker:0", 1, "until [ -e up ]; do sleep 0.05; done"}});
+  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
+  EXPECT_EQ(clients[0].ReadLog("ps:1", true), "up\n");
+  const auto state = StateOf(clients[0].WaitForEvent(events, event::kEnded));
+  EXPECT_EQ(state.result, "succeeded");
+  EXPECT_TRUE(state.tasks.at("ps:0").exit->by_us);
+  EXPECT_TRUE(state.unconfirmed.empty());
+  EXPECT_TRUE(state.unreachable.empty());
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(AgentTest, NamesTheTaskThatFailedFirstWithItsLastLines) {
+  auto clients = Deploy(2, {{"ps:0", 0, kForever, false},
+                            {"worker:0", 1, "echo 'about to fail' >&2; exit 3"}});
+  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
+  const auto state = StateOf(clients[0].WaitForEvent(events, event::kEnded));
+  EXPECT_EQ(state.result, "failed");
+  EXPECT_EQ(state.first_task, "worker:0");
+  EXPECT_EQ(state.why, "worker:0 on host1: exit code 3");
+  EXPECT_EQ(state.tasks.at("worker:0").last_lines, "about to fail\n");
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(AgentTest, StopsGracefullyThenByForce) {
+  auto clients = Deploy(1, {{"worker:0", 0, "trap 'echo no' TERM; echo ready; " + kForever, true,
+                             /*grace_ms=*/600'000}});
+  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
+  WaitForLog(clients[0], "worker:0", "ready\n");
+  clients[0].Request(type::kStop, {{"why", "Ctrl-C"}, {"force", false}});
+  WaitForLog(clients[0], "worker:0", "ready\nno\n");
+  clients[0].Request(type::kStop, {{"why", "Ctrl-C again"}, {"force", true}});
+  const auto state = StateOf(clients[0].WaitForEvent(events, event::kEnded));
+  EXPECT_EQ(state.result, "stopped");
+  EXPECT_EQ(state.why, "Ctrl-C");
+  EXPECT_EQ(state.tasks.at("worker:0").exit->signal, SIGKILL);
+  EXPECT_TRUE(state.tasks.at("worker:0").exit->by_us);
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(AgentTest, EndsWhatATaskHasLeftBehind) {
+  auto clients = Deploy(1, {{"worker:0", 0, "setsid sh -c 'sleep 1000 & exec env -i sleep 1000' &"
+                                            " sleep 0.2"}});
+  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
+  EXPECT_EQ(ResultOf(clients[0].WaitForEvent(events, event::kEnded)), "succeeded");
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(AgentTest, PassesArgumentsAndEnvironmentAsTheyAre) {
+  const std::string odd = "a'b\"c $(touch x) \\ \n \xc3\xa9 \xff";
+  AgentClient client = CreateSlot(0);
+  auto description = Describe(0, {});
+  protocol::TaskDescription task;
+  task.task = "worker:0";
+  task.argv = {"sh", "-c", "printf '%s|%s|%s|' \"$0\" \"$ODD\" \"$WHERE\"; pwd", odd};
+  protocol::Text where("http://");
+  where.parts.emplace_back(protocol::SlotAddress{0, true});
+  where.parts.emplace_back(std::string(protocol::kWorkdirPath));
+  task.env = {{"ODD", odd}, {"WHERE", where}};
+  description.tasks = {task};
+  client.Request(type::kDescribe, description);
+  client.Request(type::kPeers, {{"keys", {std::string(40, '0')}}});
+  client.Request(type::kCommit, Plan(1, {{"worker:0", 0, ""}}));
+  const std::string work = (SlotFolder(0) / "work").string();
+  EXPECT_EQ(client.ReadLog("worker:0", true),
+            odd + "|" + odd + "|http://127.0.0.1" + work + "|" + work + "\n");
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(AgentTest, CommitsOnceAndOnlyWhenAllHostsHaveReported) {
+  AgentClient first = CreateSlot(0);
+  AgentClient second = CreateSlot(1);
+  const std::vector<Task> tasks = {{"worker:0", 0, kForever}};
+  first.Request(type::kDescribe, Describe(0, tasks));
+  const auto keys = {std::string(40, '0'), std::string(40, '1')};
+  first.Request(type::kPeers, {{"keys", keys}});
+  EXPECT_THROW(first.Request(type::kCommit, Plan(2, tasks)), Error);
+  first.Request(type::kAbort);
+  second.Request(type::kAbort);
+  WaitUntilNothingIsLeft();
+  EXPECT_FALSE(std::filesystem::exists(SlotFolder(0).parent_path()));
+}
+
+TEST_F(AgentTest, TakesTheSameCommitTwice) {
+  const std::vector<Task> tasks = {{"worker:0", 0, kForever}};
+  auto clients = Deploy(1, tasks);
+  AgentClient another = Attach(0);
+  another.WaitForHello("agent");
+  another.Request(type::kCommit, Plan(1, tasks));
+  EXPECT_THROW(another.Request(type::kAbort), Error);
+  StopAndWait(another);
+}
+
+TEST_F(AgentTest, GivesUpWhenNobodyCommits) {
+  AgentClient client(executable_, "start");
+  client.WaitForHello("start");
+  auto create = MakeCreate(0);
+  create.uncommitted_limit_ms = 300;
+  client.Send(type::kCreate, create);
+  client.WaitForHello("agent");
+  EXPECT_TRUE(client.WaitForEnd());
+  WaitUntilNothingIsLeft();
+  EXPECT_FALSE(std::filesystem::exists(SlotFolder(0).parent_path()));
+}
+
+TEST_F(AgentTest, LetsOneJobOfANameRunAtATime) {
+  auto clients = Deploy(1, {{"worker:0", 0, kForever}});
+  AgentClient second(executable_, "start");
+  second.WaitForHello("start");
+  auto create = MakeCreate(0);
+  create.job = "test-20260802-000000";
+  second.Send(type::kCreate, create);
+  try {
+    second.WaitForHello("agent");
+    FAIL() << "two jobs of one name";
+  } catch (const protocol::NameTaken& e) {
+    EXPECT_EQ(e.job(), job_);
+    EXPECT_EQ(e.plan_sha256(), create.plan_sha256);
+  }
+  EXPECT_FALSE(std::filesystem::exists(base_ / "jobs" / create.job));
+  StopAndWait(clients[0]);
+}
+
+}  // namespace
+}  // namespace tfdist::agent

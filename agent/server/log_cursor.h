@@ -1,0 +1,28 @@
+// A place in a task's log that moves on as the log is read. Blocks: for the file thread, or a process
+// that has nothing else to do.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "agent/log/log_reader.h"
+#include "agent/protocol.h"
+
+namespace tfdist::agent {
+
+class LogCursor {
+ public:
+  LogCursor(const std::filesystem::path& task_folder, const protocol::ReadLog& request);
+
+  // The next piece, of at most `limit_bytes` and what fits one frame; an empty one, with its offset, at
+  // the end. Throws Error(kLogs).
+  protocol::LogPiece Next(uint64_t limit_bytes, LogEnd end);
+
+ private:
+  LogReader reader_;
+  uint64_t offset_;
+  std::optional<uint64_t> tail_lines_;
+};
+
+}  // namespace tfdist::agent

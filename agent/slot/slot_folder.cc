@@ -1,0 +1,78 @@
+#include "agent/slot/slot_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/holder/run_folder.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+constexpr size_t kMaxInfoBytes = 64 * 1024;
+constexpr size_t kMaxTaskBytes = 100;
+
+bool IsPlain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
+}
+
+}  // namespace
+
+std::filesystem::path SlotFolder::TaskFolder(std::string_view task) const {
+  return tasks() / TaskFolderName(task);
+}
+
+void WriteSlotInfo(const SlotFolder& folder, const SlotInfo& info) {
+  const protocol::Json json = {{"v", 1},
+                               {"base", info.base},
+                               {"job", info.job},
+                               {"name", info.name},
+                               {"plan_sha256", info.plan_sha256},
+                               {"slot", info.slot},
+                               {"address", info.address},
+                               {"port", info.port},
+                               {"uncommitted_limit_ms", info.uncommitted_limit_ms},
+                               {"orphan_timeout_ms", info.orphan_timeout_ms}};
+  ReplaceFile(folder.info(), json.dump() + "\n", 0600);
+}
+
+SlotInfo ReadSlotInfo(const SlotFolder& folder) {
+  const auto text = ReadFileIfExists(folder.info(), kMaxInfoBytes);
+  if (!text) throw Error(Phase::kFiles, folder.info().string() + " is missing");
+  try {
+    const auto json = protocol::Json::parse(*text);
+    SlotInfo info;
+    json.at("base").get_to(info.base);
+    json.at("job").get_to(info.job);
+    json.at("name").get_to(info.name);
+    json.at("plan_sha256").get_to(info.plan_sha256);
+    json.at("slot").get_to(info.slot);
+    json.at("address").get_to(info.address);
+    json.at("port").get_to(info.port);
+    json.at("uncommitted_limit_ms").get_to(info.uncommitted_limit_ms);
+    json.at("orphan_timeout_ms").get_to(info.orphan_timeout_ms);
+    return info;
+  } catch (const protocol::Json::exception& e) {
+    throw Error(Phase::kFiles, fmt::format("{} is damaged: {}", folder.info().string(), e.what()));
+  }
+}
+
+bool IsPlainName(std::string_view name, size_t max_size) {
+  return !name.empty() && name.size() <= max_size && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), IsPlain);
+}
+
+bool IsTaskName(std::string_view task) {
+  const size_t colon = task.find(':');
+  if (colon == std::string_view::npos) return false;
+  const std::string_view index = task.substr(colon + 1);
+  return IsPlainName(task.substr(0, colon), kMaxTaskBytes) && IsPlainName(index, kMaxTaskBytes);
+}
+
+std::string ShortSocketPath(const UniqueFd& folder) {
+  return fmt::format("/proc/self/fd/{}/sock", folder.get());
+}
+
+}  // namespace tfdist::agent

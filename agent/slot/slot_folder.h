@@ -1,0 +1,68 @@
+// `<base>/jobs/<job id>/h<slot>/`: what one slot of one job has on its host, and where in it things lie.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "agent/protocol.h"
+#include "base/unique_fd.h"
+
+namespace tfdist::agent {
+
+// What the role `start` was told, and found: never changes afterwards.
+struct SlotInfo {
+  std::string base;  // absolute path of tfdist's folder on this host
+  std::string job;
+  std::string name;
+  std::string plan_sha256;
+  int slot = 0;
+  std::string address;  // slot 0: where the coordinator listens
+  int port = 0;
+  int64_t uncommitted_limit_ms = 60'000;
+  int64_t orphan_timeout_ms = 300'000;
+};
+
+class SlotFolder {
+ public:
+  explicit SlotFolder(std::filesystem::path path) : path_(std::move(path)) {}
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] std::filesystem::path executable() const { return path_ / "agent"; }
+  [[nodiscard]] std::filesystem::path info() const { return path_ / "slot.json"; }
+  [[nodiscard]] std::filesystem::path log() const { return path_ / "agent.log"; }
+  [[nodiscard]] std::filesystem::path socket() const { return path_ / "sock"; }
+  [[nodiscard]] std::filesystem::path key() const { return path_ / "key"; }
+  [[nodiscard]] std::filesystem::path secret() const { return path_ / "secret"; }
+  [[nodiscard]] std::filesystem::path description() const { return path_ / "description"; }
+  [[nodiscard]] std::filesystem::path work() const { return path_ / "work"; }
+  [[nodiscard]] std::filesystem::path runtime() const { return path_ / "runtime"; }
+  [[nodiscard]] std::filesystem::path tasks() const { return path_ / "tasks"; }
+  [[nodiscard]] std::filesystem::path TaskFolder(std::string_view task) const;
+  // Slot 0: the coordinator's journal and the public keys that it lets in.
+  [[nodiscard]] std::filesystem::path journal() const { return path_ / "events.jsonl"; }
+  [[nodiscard]] std::filesystem::path peers() const { return path_ / "peers.json"; }
+  // Other slots: where the coordinator is; and, once that is so, that the job is committed.
+  [[nodiscard]] std::filesystem::path coordinator() const { return path_ / "coordinator.json"; }
+  [[nodiscard]] std::filesystem::path committed() const { return path_ / "committed"; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void WriteSlotInfo(const SlotFolder& folder, const SlotInfo& info);
+// Throws Error(kFiles) when it is missing or malformed.
+SlotInfo ReadSlotInfo(const SlotFolder& folder);
+
+// Ids and names become file names: `[A-Za-z0-9._-]+`, no leading dot, at most `max_size` bytes.
+bool IsPlainName(std::string_view name, size_t max_size);
+
+// Whether `task` may be used as "type:index" in file names.
+bool IsTaskName(std::string_view task);
+
+// The path of a unix socket in `folder` that is short enough for sun_path (107 bytes), however long
+// the folder's own path is: it leads through the folder's descriptor, which must stay open.
+std::string ShortSocketPath(const UniqueFd& folder);
+
+}  // namespace tfdist::agent

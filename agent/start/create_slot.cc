@@ -1,0 +1,99 @@
+#include "agent/start/create_slot.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <system_error>
+
+#include "agent/control/curve_keys.h"
+#include "agent/control/tcp_address.h"
+#include "agent/files/file_store.h"
+#include "agent/slot/slot_folder.h"
+#include "agent/start/control_listener.h"
+#include "agent/start/launch.h"
+#include "agent/start/name_lock.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+constexpr size_t kMaxJobBytes = 100;
+constexpr size_t kMaxNameBytes = 48;
+constexpr int kMaxSlot = 100'000;
+constexpr std::chrono::seconds kLaunchLimit{10};
+
+void Check(const protocol::Create& create) {
+  const bool fine = IsPlainName(create.job, kMaxJobBytes) &&
+                    IsPlainName(create.name, kMaxNameBytes) && create.slot >= 0 &&
+                    create.slot <= kMaxSlot;
+  if (!fine) throw Error(Phase::kStart, "the job's id, its name or the slot is malformed");
+}
+
+SlotInfo MakeInfo(const protocol::Create& create, const std::filesystem::path& base) {
+  SlotInfo info;
+  info.base = base.string();
+  info.job = create.job;
+  info.name = create.name;
+  info.plan_sha256 = create.plan_sha256;
+  info.slot = create.slot;
+  info.address = create.address;
+  info.uncommitted_limit_ms = create.uncommitted_limit_ms;
+  info.orphan_timeout_ms = create.orphan_timeout_ms;
+  return info;
+}
+
+void MakeSlotFolder(const SlotFolder& folder) {
+  MakePrivateFolder(folder.path().parent_path());
+  if (std::filesystem::exists(folder.path())) {
+    throw Error(Phase::kStart, fmt::format("{} exists already", folder.path().string()));
+  }
+  MakePrivateFolder(folder.path());
+}
+
+void RemoveSlotFolder(const SlotFolder& folder) {
+  std::error_code error;
+  std::filesystem::remove_all(folder.path(), error);
+  rmdir(folder.path().parent_path().c_str());  // the job's, unless another slot of it is here
+}
+
+UniqueFd Fill(const SlotFolder& folder, SlotInfo info, const std::filesystem::path& executable,
+              const HostSettings& host, int port) {
+  UniqueFd name_lock;
+  UniqueFd listener;
+  if (info.slot == 0) {
+    name_lock = TakeNameLock(info, folder.path());
+    listener = ListenForAgents(info.address, port);
+    info.port = LocalPort(listener.get());
+  }
+  LinkOrCopy(executable, folder.executable(), 0500);
+  WriteCurveKeys(folder.key(), MakeCurveKeys());
+  WriteSlotInfo(folder, info);
+  return LaunchKeeper(folder, info, host, listener.get(), name_lock.get(), kLaunchLimit);
+}
+
+}  // namespace
+
+std::filesystem::path BaseOf(const std::filesystem::path& executable) {
+  for (auto folder = executable.parent_path(); folder.has_relative_path();
+       folder = folder.parent_path()) {
+    if (folder.filename() == "bin") return folder.parent_path();
+  }
+  throw Error(Phase::kStart, fmt::format("{} is not in a folder `bin`", executable.string()));
+}
+
+UniqueFd CreateSlot(const protocol::Create& create, const std::filesystem::path& executable,
+                    const HostSettings& host) {
+  Check(create);
+  const auto base = BaseOf(executable);
+  const SlotFolder folder(base / "jobs" / create.job / fmt::format("h{}", create.slot));
+  MakeSlotFolder(folder);
+  try {
+    return Fill(folder, MakeInfo(create, base), executable, host, create.port);
+  } catch (...) {
+    RemoveSlotFolder(folder);
+    throw;
+  }
+}
+
+}  // namespace tfdist::agent

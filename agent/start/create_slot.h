@@ -1,0 +1,20 @@
+// Makes a slot's folder and brings its keeper and agent up.
+#pragma once
+
+#include <filesystem>
+
+#include "agent/keeper/handover.h"
+#include "agent/protocol.h"
+#include "base/unique_fd.h"
+
+namespace tfdist::agent {
+
+// `<base>` of an executable `<base>/bin/...`. Throws Error(kStart).
+std::filesystem::path BaseOf(const std::filesystem::path& executable);
+
+// Returns a connection to the new slot's agent. All or nothing: what was made is removed again when it
+// throws Error.
+UniqueFd CreateSlot(const protocol::Create& create, const std::filesystem::path& executable,
+                    const HostSettings& host);
+
+}  // namespace tfdist::agent

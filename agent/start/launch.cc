@@ -1,0 +1,96 @@
+#include "agent/start/launch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "agent/census/census.h"
+#include "agent/keeper/keeper.h"
+#include "agent/server/unix_listener.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+constexpr std::chrono::milliseconds kPause{5};
+constexpr size_t kMaxLogBytes = 16 * 1024 * 1024;
+constexpr size_t kShownLogBytes = 600;
+
+// In the child: becomes the keeper, or tells through the pipe, which an exec closes, why not.
+[[noreturn]] void BecomeKeeper(const SlotFolder& folder, const SlotInfo& info,
+                               const HostSettings& host, int listener_fd, int name_lock_fd,
+                               int complaints_fd) {
+  try {
+    setsid();
+    // By it a census finds keeper, agent and holders as well.
+    setenv(kCookieName.data(), CookieValue(info.job, info.slot).c_str(), 1);
+    ExecKeeper(folder.path(), host, listener_fd, name_lock_fd);
+  } catch (const Error& e) {
+    (void)!write(complaints_fd, e.cause().data(), e.cause().size());
+  }
+  _exit(1);
+}
+
+std::string ReadAll(int fd) {
+  std::string text;
+  std::array<char, 512> buffer{};
+  while (true) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    text.append(buffer.data(), static_cast<size_t>(got));
+  }
+}
+
+[[noreturn]] void Fail(const SlotFolder& folder, const SlotInfo& info, const std::string& why) {
+  std::string log = ReadFileIfExists(folder.log(), kMaxLogBytes).value_or("");
+  if (log.size() > kShownLogBytes) log = log.substr(log.size() - kShownLogBytes);
+  EndProcesses(CookieValue(info.job, info.slot), {},
+               std::chrono::steady_clock::now() + std::chrono::seconds(5));
+  throw Error(Phase::kStart, log.empty() ? why : fmt::format("{}; its log ends: {}", why, log));
+}
+
+UniqueFd WaitForAgent(const SlotFolder& folder, const SlotInfo& info, pid_t keeper,
+                      TimePoint deadline) {
+  while (true) {
+    if (auto fd = ConnectToAgent(folder.path())) return std::move(*fd);
+    if (waitpid(keeper, nullptr, WNOHANG) == keeper) Fail(folder, info, "the keeper has ended");
+    if (std::chrono::steady_clock::now() > deadline) Fail(folder, info, "the agent does not answer");
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace
+
+UniqueFd LaunchKeeper(const SlotFolder& folder, const SlotInfo& info, const HostSettings& host,
+                      int listener_fd, int name_lock_fd, std::chrono::milliseconds limit) {
+  const TimePoint deadline = std::chrono::steady_clock::now() + limit;
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(Phase::kStart, WithErrno("pipe", errno));
+  const UniqueFd complaints(ends[0]);
+  UniqueFd complain(ends[1]);
+  const pid_t keeper = fork();
+  if (keeper < 0) throw Error(Phase::kStart, WithErrno("cannot start a process", errno));
+  if (keeper == 0) {
+    BecomeKeeper(folder, info, host, listener_fd, name_lock_fd, complain.get());
+  }
+  complain.Reset();
+  const std::string why = ReadAll(complaints.get());
+  if (!why.empty()) {
+    throw Error(Phase::kStart, why, "is the file system mounted noexec? `[ssh] remote_dir` names another place");
+  }
+  return WaitForAgent(folder, info, keeper, deadline);
+}
+
+}  // namespace tfdist::agent

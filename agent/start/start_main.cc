@@ -1,0 +1,66 @@
+#include "agent/start/start_main.h"
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+
+#include "agent/attach/bridge.h"
+#include "agent/attach/stdio_messages.h"
+#include "agent/files/file_store.h"
+#include "agent/keeper/handover.h"
+#include "agent/protocol.h"
+#include "agent/start/create_slot.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace tfdist::agent {
+namespace {
+
+// As the role `attach`: the CLI pings.
+constexpr std::chrono::seconds kIdleLimit{30};
+
+protocol::Message Hello(const std::filesystem::path& executable) {
+  protocol::Hello hello;
+  hello.serving = "start";
+  hello.agent_sha256 = HashFile(executable);
+  hello.base = BaseOf(executable).string();
+  return {std::string(protocol::type::kHello), 0, hello};
+}
+
+protocol::Create ReadCreate(const protocol::Message& message) {
+  if (message.type != protocol::type::kCreate) {
+    throw Error(Phase::kStart, "expected 'create', got '" + message.type + "'");
+  }
+  const auto create = protocol::Body<protocol::Create>(message);
+  if (create.version < protocol::kOldestVersion || create.version > protocol::kVersion) {
+    throw Error(Phase::kStart, "this agent does not speak the protocol's version " +
+                                   std::to_string(create.version));
+  }
+  return create;
+}
+
+}  // namespace
+
+int StartMain() {
+  SetLogName("start");
+  const HostSettings host = HostSettings::Capture();
+  umask(077);
+  std::signal(SIGPIPE, SIG_IGN);
+  const auto executable = std::filesystem::read_symlink("/proc/self/exe");
+  WriteToStdout(Hello(executable));
+  const auto message = ReadFromStdin();
+  if (!message) return 1;
+  UniqueFd agent;
+  try {
+    agent = CreateSlot(ReadCreate(*message), executable, host);
+  } catch (const Error& e) {
+    WriteToStdout(protocol::ErrorMessage(message->id, e));
+    return 1;
+  }
+  Bridge(agent.get(), kIdleLimit);
+  return 0;
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,71 @@
+#include "agent/tasks/command_search.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace tfdist::agent {
+namespace {
+
+// What execvp(3) uses when PATH is not set.
+constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
+
+std::string PathOf(const RunSpec& spec) {
+  for (const std::string& entry : spec.env) {
+    if (entry.starts_with("PATH=")) return entry.substr(5);
+  }
+  return std::string(kDefaultPath);
+}
+
+// Why the file cannot be executed; nullopt when it can.
+std::optional<std::string> Obstacle(const std::filesystem::path& file) {
+  struct stat info {};
+  if (stat(file.c_str(), &info) != 0) return WithErrno(file.string(), errno);
+  if (!S_ISREG(info.st_mode)) return file.string() + ": not a file";
+  if (access(file.c_str(), X_OK) != 0) return file.string() + ": not executable";
+  return std::nullopt;
+}
+
+[[noreturn]] void Fail(const RunSpec& spec, const std::string& why, std::string remedy) {
+  throw Error(Phase::kCommand, fmt::format("command '{}' of {}: {}", spec.argv[0], spec.task, why),
+              std::move(remedy));
+}
+
+bool IsInPath(const RunSpec& spec, std::string_view path) {
+  while (true) {
+    const size_t colon = path.find(':');
+    const std::string_view folder = path.substr(0, colon);
+    if (!Obstacle(std::filesystem::path(spec.cwd) / folder / spec.argv[0])) return true;
+    if (colon == std::string_view::npos) return false;
+    path.remove_prefix(colon + 1);
+  }
+}
+
+}  // namespace
+
+void CheckCommand(const RunSpec& spec) {
+  if (spec.argv.empty() || spec.argv[0].empty()) {
+    throw Error(Phase::kCommand, fmt::format("{} has no command", spec.task));
+  }
+  if (spec.argv[0].find('/') != std::string::npos) {
+    if (const auto why = Obstacle(std::filesystem::path(spec.cwd) / spec.argv[0])) {
+      Fail(spec, *why, "is it in the workdir, and executable (chmod +x)?");
+    }
+    return;
+  }
+  const std::string path = PathOf(spec);
+  if (!IsInPath(spec, path)) {
+    Fail(spec, fmt::format("not found in PATH={}", path),
+         "install it on that host, give its whole path, or set PATH in the task's env");
+  }
+}
+
+}  // namespace tfdist::agent

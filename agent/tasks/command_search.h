@@ -1,0 +1,12 @@
+// Whether a task's command can be executed, before anything is started.
+#pragma once
+
+#include "agent/holder/run_folder.h"
+
+namespace tfdist::agent {
+
+// Looks for argv[0] as the holder will: in the PATH of the task's own environment, relative to its
+// folder. Throws Error(kCommand) that names the command, the task and where it was looked for.
+void CheckCommand(const RunSpec& spec);
+
+}  // namespace tfdist::agent

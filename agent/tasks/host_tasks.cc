@@ -1,0 +1,239 @@
+#include "agent/tasks/host_tasks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/tasks/task_spec.h"
+#include "base/log.h"
+
+namespace tfdist::agent {
+namespace {
+
+// The keeper's queue is full for a moment at most.
+constexpr std::chrono::milliseconds kKeeperBusyPause{50};
+// Notes are hints and may be lost; and the last thing that a holder does is to end, which nobody notes.
+constexpr std::chrono::milliseconds kRefreshPause{2000};
+constexpr std::chrono::milliseconds kEndingPause{20};
+// A holder drains and kills what its task left for 2 s at most, as far as it can be killed.
+constexpr std::chrono::milliseconds kLastLinesLimit{3000};
+// The keeper writes what a killed holder could not, a moment later.
+constexpr int kLostViewsLimit = 50;
+
+// A failure is reported with its last lines, which the holder may still be writing.
+bool WaitsForLog(TaskRun& task, const protocol::TaskExit& exit) {
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (!task.exit_seen) task.exit_seen = now;
+  return HasFailed(exit) && now - *task.exit_seen < kLastLinesLimit;
+}
+
+// It was started, nobody looks after it, and nobody has written down how it ended.
+bool IsLost(TaskRun& task, const RunState& state) {
+  const bool orphaned = state.pids && !state.holder_running && !state.exit;
+  task.lost_views = orphaned ? task.lost_views + 1 : 0;
+  return task.lost_views > kLostViewsLimit;
+}
+
+}  // namespace
+
+HostTasks::HostTasks(EventLoop& loop, FileThread& files, KeeperLink& keeper,
+                     const SlotFolder& folder, const SlotInfo& info,
+                     std::function<void()> on_change)
+    : files_(files),
+      keeper_(keeper),
+      folder_(folder),
+      info_(info),
+      on_change_(std::move(on_change)),
+      host_environment_(Environment::OfHost()),
+      act_again_(loop, [this] { Act(); }),
+      refresh_(loop, [this] { RefreshAll(); }) {}
+
+void HostTasks::Describe(std::vector<protocol::TaskDescription> tasks) {
+  tasks_.clear();
+  for (auto& description : tasks) tasks_.emplace_back(std::move(description));
+}
+
+void HostTasks::Recover(std::vector<protocol::TaskDescription> tasks) {
+  Describe(std::move(tasks));
+  for (TaskRun& task : tasks_) {
+    const auto newest = FindNewestRun(folder_.TaskFolder(task.description.task));
+    if (!newest) continue;
+    std::tie(task.attempt, task.run) = *newest;
+    task.phase = RunPhase::kAsked;
+    Update(task, ReadRunView(folder_.TaskFolder(task.description.task), task.attempt, task.run));
+    // A holder that was asked for and has left no trace yet is asked for again: no harm is done.
+    task.keeper_knows = task.pid != 0 || task.phase == RunPhase::kDone;
+  }
+  refresh_.Start(kEndingPause);
+}
+
+void HostTasks::Obey(const Order& order) {
+  order_ = order;
+  Act();
+}
+
+// --- orders --------------------------------------------------------------------------------------
+
+void HostTasks::Act() {
+  act_again_.Stop();
+  if (order_.goal == Goal::kRun) BeginOrderedRuns();
+  bool keeper_takes_orders = true;
+  for (TaskRun& task : tasks_) keeper_takes_orders = keeper_takes_orders && Direct(task);
+  if (!keeper_takes_orders) act_again_.Start(kKeeperBusyPause);
+}
+
+void HostTasks::BeginOrderedRuns() {
+  for (const TaskOrder& wanted : order_.tasks) {
+    TaskRun* task = Find(wanted.task);
+    if (task == nullptr || task->working()) continue;
+    if (std::pair(task->attempt, task->run) < std::pair(order_.attempt, wanted.run)) {
+      BeginRun(*task, wanted.run);
+    }
+  }
+}
+
+void HostTasks::BeginRun(TaskRun& task, int run) {
+  task = TaskRun(std::move(task.description));
+  task.phase = RunPhase::kPreparing;
+  task.attempt = order_.attempt;
+  task.run = run;
+  const AttemptContext context{order_.host, order_.attempt, order_.addresses};
+  files_.Post(
+      [description = task.description, folder = folder_, info = info_, host = host_environment_,
+       context, run] {
+        const RunSpec spec = MakeRunSpec(description, folder, info, host, context, run);
+        WriteRunSpec(folder.TaskFolder(description.task) / RunFolderName(spec.attempt, run), spec);
+      },
+      [this, &task](Outcome<void>& outcome) {
+        try {
+          outcome.Get();
+          task.phase = RunPhase::kAsked;
+          Act();
+        } catch (const Error& e) {
+          GiveUp(task, fmt::format("could not be prepared: {}", e.cause()));
+        }
+      });
+}
+
+bool HostTasks::Direct(TaskRun& task) {
+  if (task.phase != RunPhase::kAsked) return true;
+  if (!task.keeper_knows) return DirectStart(task);
+  if (order_.goal <= task.told) return true;
+  const std::string task_folder = TaskFolderName(task.description.task);
+  const std::string run_folder = RunFolderName(task.attempt, task.run);
+  const bool taken = order_.goal == Goal::kKill ? keeper_.KillHolder(task_folder, run_folder)
+                                                : keeper_.StopHolder(task_folder, run_folder);
+  if (taken) task.told = order_.goal;
+  return taken;
+}
+
+bool HostTasks::DirectStart(TaskRun& task) {
+  if (order_.goal != Goal::kRun) {
+    task.phase = RunPhase::kDone;
+    on_change_();
+    return true;
+  }
+  task.keeper_knows = keeper_.StartHolder(TaskFolderName(task.description.task),
+                                          RunFolderName(task.attempt, task.run));
+  if (task.keeper_knows && !refresh_.running()) refresh_.Start(kRefreshPause);
+  return task.keeper_knows;
+}
+
+// --- what becomes of the runs ----------------------------------------------------------------------
+
+void HostTasks::OnNotes(const std::vector<Note>& notes) {
+  for (const Note& note : notes) {
+    TaskRun* task = FindByFolder(note.task);
+    if (task == nullptr || note.run != RunFolderName(task->attempt, task->run)) continue;
+    if (note.kind == NoteKind::kStarted) {
+      task->pid = note.value;
+      on_change_();
+    } else {
+      Refresh(*task);
+    }
+  }
+}
+
+void HostTasks::Refresh(TaskRun& task) {
+  task.refresh_again = task.refreshing;
+  if (task.refreshing || task.phase != RunPhase::kAsked) return;
+  task.refreshing = true;
+  files_.Post(
+      [task_folder = folder_.TaskFolder(task.description.task), attempt = task.attempt,
+       run = task.run] { return ReadRunView(task_folder, attempt, run); },
+      [this, &task](Outcome<RunView>& outcome) {
+        task.refreshing = false;
+        Update(task, outcome.Get());
+        if (task.refresh_again) Refresh(task);
+      });
+}
+
+void HostTasks::Update(TaskRun& task, const RunView& view) {
+  const RunState& state = view.state;
+  if (state.pids) task.pid = state.pids->task.pid;
+  if (IsLost(task, state)) return GiveUp(task, "its exit status was lost");
+  const bool ended = state.exit && !state.holder_running;
+  if (state.exit && (ended || !WaitsForLog(task, *state.exit))) {
+    task.exit = state.exit;
+    task.last_lines = view.last_lines;
+  }
+  if (ended) task.phase = RunPhase::kDone;
+  if (task.working() && (state.exit || task.lost_views > 0)) refresh_.Start(kEndingPause);
+  on_change_();
+}
+
+void HostTasks::GiveUp(TaskRun& task, std::string why) {
+  task.exit = protocol::TaskExit{.error = std::move(why)};
+  task.phase = RunPhase::kDone;
+  on_change_();
+}
+
+void HostTasks::RefreshAll() {
+  for (TaskRun& task : tasks_) Refresh(task);
+  const bool working =
+      std::any_of(tasks_.begin(), tasks_.end(), [](const TaskRun& t) { return t.working(); });
+  if (working && !refresh_.running()) refresh_.Start(kRefreshPause);
+}
+
+// --- questions -------------------------------------------------------------------------------------
+
+std::vector<TaskReport> HostTasks::Report() const {
+  std::vector<TaskReport> reports;
+  for (const TaskRun& task : tasks_) {
+    if (task.phase != RunPhase::kNone) reports.push_back(task.Report());
+  }
+  return reports;
+}
+
+bool HostTasks::Quiet() const {
+  return std::none_of(tasks_.begin(), tasks_.end(),
+                      [](const TaskRun& task) { return task.working(); });
+}
+
+bool HostTasks::Has(const std::string& task) const { return Find(task) != nullptr; }
+
+bool HostTasks::LogClosed(const std::string& task) const {
+  const TaskRun* found = Find(task);
+  return found == nullptr || !found->working();
+}
+
+TaskRun* HostTasks::Find(std::string_view task) {
+  return const_cast<TaskRun*>(std::as_const(*this).Find(task));
+}
+
+const TaskRun* HostTasks::Find(std::string_view task) const {
+  const auto found = std::find_if(tasks_.begin(), tasks_.end(), [task](const TaskRun& t) {
+    return t.description.task == task;
+  });
+  return found == tasks_.end() ? nullptr : &*found;
+}
+
+TaskRun* HostTasks::FindByFolder(std::string_view task_folder_name) {
+  const auto found = std::find_if(tasks_.begin(), tasks_.end(), [&](const TaskRun& t) {
+    return TaskFolderName(t.description.task) == task_folder_name;
+  });
+  return found == tasks_.end() ? nullptr : &*found;
+}
+
+}  // namespace tfdist::agent

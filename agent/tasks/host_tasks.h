@@ -1,0 +1,74 @@
+// The tasks of this slot: makes runs of them as the coordinator orders, through the keeper, and knows
+// what has become of each. What counts is in the run folders; an agent that was restarted reads them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/control/messages.h"
+#include "agent/keeper/keeper_link.h"
+#include "agent/loop/event_loop.h"
+#include "agent/loop/file_thread.h"
+#include "agent/slot/slot_folder.h"
+#include "agent/tasks/environment.h"
+#include "agent/tasks/task_run.h"
+
+namespace tfdist::agent {
+
+class HostTasks {
+ public:
+  // `on_change`: a report would say something new.
+  HostTasks(EventLoop& loop, FileThread& files, KeeperLink& keeper, const SlotFolder& folder,
+            const SlotInfo& info, std::function<void()> on_change);
+
+  // Replaces the descriptions; not once a run was ordered.
+  void Describe(std::vector<protocol::TaskDescription> tasks);
+  // At the start of an agent, before the loop runs: the descriptions, and the runs that their
+  // folders tell of. Reads disk.
+  void Recover(std::vector<protocol::TaskDescription> tasks);
+
+  // Makes it so. Orders may be repeated, and come in any number; the newest counts.
+  void Obey(const Order& order);
+  void OnNotes(const std::vector<Note>& notes);
+
+  [[nodiscard]] std::vector<TaskReport> Report() const;
+  // Nothing of any task is left.
+  [[nodiscard]] bool Quiet() const;
+  [[nodiscard]] bool Has(const std::string& task) const;
+  // No holder writes to the task's log.
+  [[nodiscard]] bool LogClosed(const std::string& task) const;
+
+ private:
+  TaskRun* Find(std::string_view task);
+  [[nodiscard]] const TaskRun* Find(std::string_view task) const;
+  TaskRun* FindByFolder(std::string_view task_folder_name);
+
+  void Act();
+  void BeginOrderedRuns();
+  void BeginRun(TaskRun& task, int run);
+  // False: the keeper took no more orders.
+  bool Direct(TaskRun& task);
+  bool DirectStart(TaskRun& task);
+
+  void Refresh(TaskRun& task);
+  void Update(TaskRun& task, const RunView& view);
+  void GiveUp(TaskRun& task, std::string why);
+  void RefreshAll();
+
+  FileThread& files_;
+  KeeperLink& keeper_;
+  const SlotFolder& folder_;
+  const SlotInfo& info_;
+  std::function<void()> on_change_;
+  Environment host_environment_;
+  // Never resized once runs exist: jobs under way point into it.
+  std::vector<TaskRun> tasks_;
+  Order order_;
+  EventLoop::Timer act_again_;
+  EventLoop::Timer refresh_;
+};
+
+}  // namespace tfdist::agent

@@ -1,0 +1,91 @@
+#include "agent/tasks/preflight.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "agent/tasks/command_search.h"
+#include "agent/tasks/port_check.h"
+#include "agent/tasks/task_spec.h"
+#include "agent/tasks/workdir.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::FileDescription;
+using protocol::HostDescription;
+using protocol::TaskDescription;
+
+constexpr std::chrono::seconds kUnpackLimit{60};
+constexpr size_t kMaxLinkBytes = 100;
+
+// Names in the slot's folder that are ours (slot_folder.h).
+constexpr std::array<std::string_view, 12> kTakenNames = {
+    "agent", "slot.json", "agent.log", "sock",         "key",        "secret",
+    "work",  "tasks",     "peers.json", "events.jsonl", "description", "coordinator.json"};
+
+void CheckLink(const FileDescription& file) {
+  const bool taken = std::find(kTakenNames.begin(), kTakenNames.end(), file.link) !=
+                     kTakenNames.end();
+  if (!IsPlainName(file.link, kMaxLinkBytes) || taken) {
+    throw Error(Phase::kFiles, fmt::format("a file cannot be called '{}'", file.link));
+  }
+}
+
+void PlaceFiles(const HostDescription& description, const FileStore& store,
+                const SlotFolder& folder) {
+  for (const FileDescription& file : description.files) {
+    store.Place(file, folder.path() / file.link);
+  }
+}
+
+void UnpackWorkdir(const HostDescription& description, const FileStore& store,
+                   const SlotFolder& folder) {
+  // What an earlier try has left must not be mixed with this one.
+  std::filesystem::remove_all(folder.work());
+  MakePrivateFolder(folder.work());
+  if (description.workdir) {
+    UnpackArchive(store.PathOf(description.workdir->sha256), folder.work(), kUnpackLimit);
+  }
+}
+
+void CheckPorts(const HostDescription& description) {
+  for (const TaskDescription& task : description.tasks) {
+    for (const int port : task.ports) CheckPort(port, task.task);
+  }
+}
+
+void CheckCommands(const HostDescription& description, const SlotFolder& folder,
+                   const SlotInfo& info) {
+  const Environment host = Environment::OfHost();
+  for (const TaskDescription& task : description.tasks) {
+    CheckCommand(MakePreflightSpec(task, folder, info, host));
+  }
+}
+
+}  // namespace
+
+void CheckDescription(const HostDescription& description) {
+  for (const FileDescription& file : description.files) CheckLink(file);
+  std::set<std::string_view> names;
+  for (const TaskDescription& task : description.tasks) {
+    if (!IsTaskName(task.task) || !names.insert(task.task).second) {
+      throw Error(Phase::kFiles, fmt::format("a task cannot be called '{}'", task.task));
+    }
+  }
+}
+
+void Prepare(const HostDescription& description, const FileStore& store, const SlotFolder& folder,
+             const SlotInfo& info) {
+  PlaceFiles(description, store, folder);
+  UnpackWorkdir(description, store, folder);
+  CheckPorts(description);
+  CheckCommands(description, folder, info);
+}
+
+}  // namespace tfdist::agent

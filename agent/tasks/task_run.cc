@@ -1,0 +1,65 @@
+#include "agent/tasks/task_run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "agent/log/log_reader.h"
+
+namespace tfdist::agent {
+namespace {
+
+constexpr uint64_t kLastLines = 10;
+constexpr uint64_t kLastBytes = 4096;
+
+std::string ReadLastLines(const std::filesystem::path& task_folder) {
+  LogReader log(task_folder);
+  const uint64_t size = log.Size(LogEnd::kClosed);
+  const uint64_t lines_begin = log.OffsetOfLastLines(kLastLines, LogEnd::kClosed);
+  const uint64_t begin = std::max(lines_begin, size > kLastBytes ? size - kLastBytes : 0);
+  return log.Read(begin, kLastBytes, LogEnd::kClosed).data.value;
+}
+
+}  // namespace
+
+bool HasFailed(const protocol::TaskExit& exit) {
+  return exit.code != 0 || exit.signal != 0 || !exit.error.empty();
+}
+
+TaskReport TaskRun::Report() const {
+  TaskReport report;
+  report.task = description.task;
+  report.attempt = attempt;
+  report.run = run;
+  report.pid = pid;
+  report.done = !working();
+  report.exit = exit;
+  report.last_lines.value = last_lines;
+  return report;
+}
+
+RunView ReadRunView(const std::filesystem::path& task_folder, int attempt, int run) {
+  RunView view;
+  view.state = ReadRunState(task_folder / RunFolderName(attempt, run));
+  if (view.state.exit && HasFailed(*view.state.exit) && !view.state.holder_running) {
+    view.last_lines = ReadLastLines(task_folder);
+  }
+  return view;
+}
+
+std::optional<std::pair<int, int>> FindNewestRun(const std::filesystem::path& task_folder) {
+  std::optional<std::pair<int, int>> newest;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(task_folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    std::pair<int, int> found;
+    const std::string name = entry->path().filename();
+    if (std::sscanf(name.c_str(), "run-%d-%d", &found.first, &found.second) != 2) continue;
+    if (name == RunFolderName(found.first, found.second)) newest = std::max(newest, {found});
+  }
+  return newest;
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,61 @@
+// What the agent knows of the newest run of one task.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "agent/control/messages.h"
+#include "agent/holder/run_folder.h"
+#include "agent/protocol.h"
+#include "base/clock.h"
+
+namespace tfdist::agent {
+
+//   none -> preparing -> asked -> done
+enum class RunPhase {
+  kNone,       // no run was ordered
+  kPreparing,  // its spec is being written
+  kAsked,      // the keeper has been, or is to be, asked for a holder
+  kDone,       // nothing is left of it
+};
+
+struct TaskRun {
+  explicit TaskRun(protocol::TaskDescription described) : description(std::move(described)) {}
+
+  protocol::TaskDescription description;
+  RunPhase phase = RunPhase::kNone;
+  int attempt = 0;
+  int run = 0;
+  bool keeper_knows = false;      // the order to start was taken
+  Goal told = Goal::kRun;         // what the holder was told last
+  int pid = 0;
+  std::optional<protocol::TaskExit> exit;
+  std::string last_lines;         // of a run that failed
+  int lost_views = 0;             // how often it was seen with neither holder nor exit status
+  std::optional<TimePoint> exit_seen;
+  bool refreshing = false;
+  bool refresh_again = false;
+
+  [[nodiscard]] bool working() const {
+    return phase == RunPhase::kPreparing || phase == RunPhase::kAsked;
+  }
+  [[nodiscard]] TaskReport Report() const;
+};
+
+// A run as its files and its log tell it.
+struct RunView {
+  RunState state;
+  std::string last_lines;  // read once a failed run's holder has ended
+};
+
+// For the file thread. At most 10 lines and 4 KiB of the log.
+RunView ReadRunView(const std::filesystem::path& task_folder, int attempt, int run);
+
+// The newest run in `task_folder`, {attempt, run}; nullopt when there is none. For the file thread.
+std::optional<std::pair<int, int>> FindNewestRun(const std::filesystem::path& task_folder);
+
+bool HasFailed(const protocol::TaskExit& exit);
+
+}  // namespace tfdist::agent

@@ -1,0 +1,87 @@
+#include "agent/tasks/task_spec.h"
+
+#include <algorithm>
+#include <span>
+
+#include "agent/census/census.h"
+
+namespace tfdist::agent {
+namespace {
+
+void ReplaceAll(std::string& text, std::string_view marker, std::string_view value) {
+  for (size_t at = text.find(marker); at != std::string::npos; at = text.find(marker, at)) {
+    text.replace(at, marker.size(), value);
+    at += value.size();
+  }
+}
+
+std::string FillAll(const protocol::Text& text, const SlotFolder& folder,
+                    std::span<const std::string> addresses) {
+  std::string filled = protocol::Fill(text, addresses);
+  ReplaceAll(filled, protocol::kRuntimePath, folder.runtime().string());
+  ReplaceAll(filled, protocol::kWorkdirPath, folder.work().string());
+  return filled;
+}
+
+void SetOwnVariables(Environment& environment, const std::string& task, const SlotFolder& folder,
+                     const SlotInfo& info, const AttemptContext& context) {
+  environment.Set("TFDIST_JOB", info.name);
+  environment.Set("TFDIST_JOB_ID", info.job);
+  environment.Set("TFDIST_ATTEMPT", std::to_string(context.attempt));
+  environment.Set("TFDIST_TASK", task);
+  environment.Set("TFDIST_HOST", context.host);
+  environment.Set("TFDIST_LOG_DIR", folder.TaskFolder(task).string());
+  environment.Set("TFDIST_SECRET_FILE", folder.secret().string());
+  environment.Set(std::string(kCookieName), CookieValue(info.job, info.slot));
+}
+
+size_t SlotsNamedIn(const protocol::Text& text) {
+  size_t count = 0;
+  for (const auto& part : text.parts) {
+    if (const auto* address = std::get_if<protocol::SlotAddress>(&part)) {
+      count = std::max(count, static_cast<size_t>(std::max(address->slot, 0)) + 1);
+    }
+  }
+  return count;
+}
+
+size_t SlotsNamedIn(const protocol::TaskDescription& task) {
+  size_t count = 0;
+  for (const auto& text : task.argv) count = std::max(count, SlotsNamedIn(text));
+  for (const auto& [name, text] : task.env) count = std::max(count, SlotsNamedIn(text));
+  return count;
+}
+
+}  // namespace
+
+RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& folder,
+                    const SlotInfo& info, const Environment& host, const AttemptContext& context,
+                    int run) {
+  RunSpec spec;
+  spec.task = task.task;
+  for (const auto& text : task.argv) {
+    spec.argv.push_back(FillAll(text, folder, context.addresses));
+  }
+  Environment environment = host;
+  for (const auto& [name, text] : task.env) {
+    environment.Set(name, FillAll(text, folder, context.addresses));
+  }
+  SetOwnVariables(environment, task.task, folder, info, context);
+  spec.env = environment.Strings();
+  spec.cwd = folder.work().string();
+  spec.merged_output = task.merged_output;
+  spec.log_limit_bytes = task.log_limit_bytes;
+  spec.grace_ms = task.grace_ms;
+  spec.attempt = context.attempt;
+  spec.run = run;
+  return spec;
+}
+
+RunSpec MakePreflightSpec(const protocol::TaskDescription& task, const SlotFolder& folder,
+                          const SlotInfo& info, const Environment& host) {
+  AttemptContext context;
+  context.addresses.resize(SlotsNamedIn(task));
+  return MakeRunSpec(task, folder, info, host, context, 1);
+}
+
+}  // namespace tfdist::agent

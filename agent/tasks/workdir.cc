@@ -1,0 +1,99 @@
+#include "agent/tasks/workdir.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/unique_fd.h"
+
+namespace tfdist::agent {
+namespace {
+
+constexpr size_t kMaxComplaintBytes = 1000;
+
+struct Tar {
+  pid_t pid;
+  UniqueFd complaints;  // its stderr
+};
+
+// posix_spawn, not fork: the agent has threads.
+Tar Start(const std::filesystem::path& archive, const std::filesystem::path& folder) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(Phase::kFiles, WithErrno("pipe", errno));
+  UniqueFd read_end(ends[0]);
+  const UniqueFd write_end(ends[1]);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, write_end.get(), 2);
+  // -o: files belong to this account also when it is root, whose tar restores owners by default.
+  std::array<std::string, 7> words = {"tar", "-x",           "-z", "-o", "-f", archive.string(),
+                                      "-C"};
+  std::string target = folder.string();
+  std::array<char*, 9> argv{};
+  for (size_t i = 0; i < words.size(); ++i) argv[i] = words[i].data();
+  argv[words.size()] = target.data();
+  pid_t pid = -1;
+  const int error = posix_spawnp(&pid, "tar", &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) {
+    throw Error(Phase::kFiles, WithErrno("cannot run tar", error), "install tar on that host");
+  }
+  return {pid, std::move(read_end)};
+}
+
+// What tar says until it closes its stderr; false when `deadline` comes first.
+bool ReadComplaints(int fd, TimePoint deadline, std::string& complaints) {
+  std::array<char, 4096> buffer{};
+  while (true) {
+    pollfd waiting{fd, POLLIN, 0};
+    const int ready = poll(&waiting, 1, PollTimeout(std::chrono::steady_clock::now(), deadline));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0) return false;
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return true;
+    const size_t room = kMaxComplaintBytes - complaints.size();
+    complaints.append(buffer.data(), std::min(room, static_cast<size_t>(got)));
+  }
+}
+
+int Reap(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
+
+void UnpackArchive(const std::filesystem::path& archive, const std::filesystem::path& folder,
+                   std::chrono::milliseconds limit) {
+  const Tar tar = Start(archive, folder);
+  std::string complaints;
+  const bool in_time =
+      ReadComplaints(tar.complaints.get(), std::chrono::steady_clock::now() + limit, complaints);
+  if (!in_time) kill(tar.pid, SIGKILL);
+  const int status = Reap(tar.pid);
+  if (!in_time) {
+    throw Error(Phase::kFiles, fmt::format("tar did not unpack the workdir in {} s",
+                                           limit.count() / 1000));
+  }
+  if (status != 0) {
+    throw Error(Phase::kFiles, fmt::format("tar could not unpack the workdir: {}", complaints));
+  }
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,14 @@
+// Unpacks the archive of the user's workdir.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+
+namespace tfdist::agent {
+
+// Runs tar(1), found in this process's PATH, with `folder` as its target. Throws Error(kFiles) with
+// tar's own words when it fails, is missing, or takes longer than `limit`. Blocks.
+void UnpackArchive(const std::filesystem::path& archive, const std::filesystem::path& folder,
+                   std::chrono::milliseconds limit);
+
+}  // namespace tfdist::agent

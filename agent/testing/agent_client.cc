@@ -1,0 +1,174 @@
+#include "agent/testing/agent_client.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+
+using protocol::Event;
+using protocol::Json;
+using protocol::Message;
+
+namespace type = protocol::type;
+
+AgentClient::AgentClient(const std::filesystem::path& executable, const std::string& role) {
+  std::array<int, 2> in{};
+  std::array<int, 2> out{};
+  if (pipe2(in.data(), O_CLOEXEC) != 0 || pipe2(out.data(), O_CLOEXEC) != 0) {
+    throw Error(Phase::kInternal, WithErrno("pipe", errno));
+  }
+  pid_ = fork();
+  if (pid_ == 0) {
+    dup2(in[0], STDIN_FILENO);
+    dup2(out[1], STDOUT_FILENO);
+    execl(executable.c_str(), executable.c_str(), role.c_str(), nullptr);
+    _exit(127);
+  }
+  close(in[0]);
+  close(out[1]);
+  to_agent_.Reset(in[1]);
+  from_agent_.Reset(out[0]);
+}
+
+AgentClient::AgentClient(AgentClient&& other) noexcept
+    : pid_(std::exchange(other.pid_, 0)),
+      to_agent_(std::move(other.to_agent_)),
+      from_agent_(std::move(other.from_agent_)),
+      reader_(std::move(other.reader_)),
+      kept_(std::move(other.kept_)),
+      last_id_(other.last_id_) {}
+
+AgentClient::~AgentClient() {
+  to_agent_.Reset();
+  from_agent_.Reset();
+  if (pid_ > 0) waitpid(pid_, nullptr, 0);
+}
+
+uint64_t AgentClient::Send(std::string_view type, Json body) {
+  const uint64_t id = ++last_id_;
+  SendWithId(id, type, std::move(body));
+  return id;
+}
+
+void AgentClient::SendWithId(uint64_t id, std::string_view type, Json body) {
+  WriteAll(to_agent_.get(), protocol::Frames({std::string(type), id, std::move(body)}), "agent");
+}
+
+Json AgentClient::Request(std::string_view type, Json body) {
+  const uint64_t id = Send(type, std::move(body));
+  const Message answer =
+      Wait([id](const Message& m) { return m.id == id; }, "the answer to " + std::string(type));
+  protocol::ThrowIfError(answer);
+  return answer.body;
+}
+
+Message AgentClient::Wait(const std::function<bool(const Message&)>& wanted,
+                          const std::string& what) {
+  const auto found = std::find_if(kept_.begin(), kept_.end(), wanted);
+  if (found != kept_.end()) {
+    Message message = std::move(*found);
+    kept_.erase(found);
+    return message;
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kLong;
+  while (auto message = Receive(deadline)) {
+    if (wanted(*message)) return std::move(*message);
+    kept_.push_back(std::move(*message));
+  }
+  throw Error(Phase::kControl, "waited in vain for " + what);
+}
+
+std::optional<Message> AgentClient::Receive(std::chrono::steady_clock::time_point deadline) {
+  std::array<char, 65536> buffer{};
+  while (true) {
+    if (auto message = reader_.Next()) return message;
+    pollfd waiting{from_agent_.get(), POLLIN, 0};
+    const int ready = poll(&waiting, 1, PollTimeout(std::chrono::steady_clock::now(), deadline));
+    if (ready == 0) return std::nullopt;
+    const ssize_t got = read(from_agent_.get(), buffer.data(), buffer.size());
+    if (got <= 0) return std::nullopt;
+    reader_.Feed({buffer.data(), static_cast<size_t>(got)});
+  }
+}
+
+protocol::Hello AgentClient::WaitForHello(const std::string& serving) {
+  const Message message = Wait(
+      [](const Message& m) { return m.type == type::kHello || m.type == type::kError; }, "hello");
+  protocol::ThrowIfError(message);
+  const auto hello = protocol::Body<protocol::Hello>(message);
+  EXPECT_EQ(hello.serving, serving);
+  return hello;
+}
+
+std::vector<Event> AgentClient::WaitForEvent(uint64_t id, std::string_view kind,
+                                             const Json& fields) {
+  std::vector<Event> seen;
+  while (true) {
+    const Message message = Wait([id](const Message& m) { return m.id == id; },
+                                 "an event " + std::string(kind));
+    protocol::ThrowIfError(message);
+    if (message.type == type::kEnd) throw Error(Phase::kControl, "the events ended");
+    for (auto& event : message.body.at("events").get<std::vector<Event>>()) {
+      seen.push_back(std::move(event));
+      const Event& last = seen.back();
+      const bool matches = std::all_of(fields.items().begin(), fields.items().end(), [&](auto& f) {
+        return last.fields.contains(f.key()) && last.fields.at(f.key()) == f.value();
+      });
+      if (last.kind == kind && matches) return seen;
+    }
+  }
+}
+
+std::string AgentClient::ReadLog(const std::string& task, bool follow, uint64_t offset) {
+  protocol::ReadLog request;
+  request.task = task;
+  request.offset = offset;
+  request.follow = follow;
+  request.credit = 64 * 1024;
+  const uint64_t id = Send(type::kReadLog, request);
+  std::string text;
+  while (true) {
+    const Message message = Wait([id](const Message& m) { return m.id == id; }, "log of " + task);
+    protocol::ThrowIfError(message);
+    if (message.type == type::kEnd) return text;
+    const auto piece = protocol::Body<protocol::LogPiece>(message);
+    EXPECT_EQ(piece.offset, offset + text.size());
+    text += piece.data.value;
+    SendWithId(id, type::kCredit, {{"bytes", piece.data.value.size()}});
+  }
+}
+
+bool AgentClient::WaitForEnd() {
+  const auto deadline = std::chrono::steady_clock::now() + kLong;
+  while (Receive(deadline)) {
+  }
+  return std::chrono::steady_clock::now() < deadline;
+}
+
+bool WaitUntil(const std::function<bool()>& condition, const std::string& what,
+               std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      ADD_FAILURE() << "waited in vain: " << what;
+      return false;
+    }
+    poll(nullptr, 0, 5);
+  }
+  return true;
+}
+
+}  // namespace tfdist::agent

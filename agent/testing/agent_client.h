@@ -1,0 +1,64 @@
+// For tests: the CLI's side of the protocol, over the stdio of a real `tfdist-agent`.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/frame.h"
+#include "agent/protocol.h"
+#include "base/unique_fd.h"
+
+namespace tfdist::agent {
+
+// Generous: the machine may be busy with other builds.
+inline constexpr std::chrono::seconds kLong{60};
+
+class AgentClient {
+ public:
+  // Runs `<executable> <role>`.
+  AgentClient(const std::filesystem::path& executable, const std::string& role);
+  AgentClient(AgentClient&& other) noexcept;
+  // Hangs up and reaps the process.
+  ~AgentClient();
+
+  // Sends, and does not wait. Returns the id.
+  uint64_t Send(std::string_view type, protocol::Json body = protocol::Json::object());
+  void SendWithId(uint64_t id, std::string_view type, protocol::Json body);
+  // Sends, and waits for the answer; an `error` is thrown.
+  protocol::Json Request(std::string_view type, protocol::Json body = protocol::Json::object());
+  // The next message that `wanted` accepts; others are kept for later. Throws Error when the agent hangs
+  // up or `kLong` has passed.
+  protocol::Message Wait(const std::function<bool(const protocol::Message&)>& wanted,
+                         const std::string& what);
+  protocol::Hello WaitForHello(const std::string& serving);
+  // Events up to the first of that kind, from the stream `id`.
+  std::vector<protocol::Event> WaitForEvent(uint64_t id, std::string_view kind,
+                                            const protocol::Json& fields = protocol::Json::object());
+  // A task's log from `offset` until its stream ends.
+  std::string ReadLog(const std::string& task, bool follow, uint64_t offset = 0);
+  // Nothing more comes from the agent.
+  bool WaitForEnd();
+
+ private:
+  std::optional<protocol::Message> Receive(std::chrono::steady_clock::time_point deadline);
+
+  pid_t pid_ = 0;
+  UniqueFd to_agent_;
+  UniqueFd from_agent_;
+  protocol::FrameReader reader_;
+  std::deque<protocol::Message> kept_;
+  uint64_t last_id_ = 0;
+};
+
+// Waits until `condition` holds; at the deadline the test fails, naming `what`.
+bool WaitUntil(const std::function<bool()>& condition, const std::string& what,
+               std::chrono::milliseconds limit = kLong);
+
+}  // namespace tfdist::agent

@@ -1,0 +1,196 @@
+#include "agent/testing/job_fixture.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "agent/census/census.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace tfdist::agent {
+
+using protocol::Json;
+
+namespace type = protocol::type;
+
+namespace {
+
+void ReapAll() {
+  while (waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+}
+
+void PrintLogs(const std::filesystem::path& base) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(base)) {
+    if (entry.path().filename() != "agent.log") continue;
+    std::printf("%s:\n%s", entry.path().c_str(),
+                ReadFileIfExists(entry.path(), 64 << 20).value_or("").c_str());
+  }
+}
+
+}  // namespace
+
+void JobTest::SetUp() {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  std::string name = testing::TempDir() + "job.XXXXXX";
+  base_ = mkdtemp(name.data());
+  std::filesystem::create_directories(base_ / "bin" / "some-hash");
+  executable_ = base_ / "bin" / "some-hash" / "tfdist-agent";
+  std::filesystem::copy_file(std::filesystem::path(TFDIST_TEST_BIN_DIR) / "tfdist-agent",
+                             executable_);
+}
+
+void JobTest::TearDown() {
+  for (const ProcessInfo& process : Left()) {
+    std::printf("was left: %s\n", agent::Describe(process).c_str());
+  }
+  if (HasFailure()) PrintLogs(base_);
+  for (auto left = Left(); !left.empty(); left = Left()) {
+    for (const ProcessInfo& process : left) kill(process.id.pid, SIGKILL);
+    ReapAll();
+  }
+  std::filesystem::remove_all(base_);
+}
+
+protocol::Create JobTest::MakeCreate(int slot) const {
+  protocol::Create create;
+  create.job = job_;
+  create.name = "test";
+  create.plan_sha256 = "the plan's hash";
+  create.slot = slot;
+  create.address = "127.0.0.1";
+  create.orphan_timeout_ms = orphan_timeout_ms_;
+  return create;
+}
+
+AgentClient JobTest::CreateSlot(int slot) {
+  AgentClient client(executable_, "start");
+  client.WaitForHello("start");
+  client.Send(type::kCreate, MakeCreate(slot));
+  client.WaitForHello("agent");
+  return client;
+}
+
+AgentClient JobTest::Attach(int slot) { return {SlotFolder(slot) / "agent", "attach"}; }
+
+protocol::HostDescription JobTest::Describe(int slot, const std::vector<Task>& tasks) const {
+  protocol::HostDescription description;
+  description.secret.value = "a secret";
+  for (const Task& task : tasks) {
+    if (task.slot != slot) continue;
+    protocol::TaskDescription one;
+    one.task = task.name;
+    one.argv = {"sh", "-c", task.script.c_str()};
+    one.grace_ms = task.grace_ms;
+    description.tasks.push_back(one);
+  }
+  return description;
+}
+
+protocol::JobPlan JobTest::Plan(int slots, const std::vector<Task>& tasks) const {
+  protocol::JobPlan plan;
+  plan.job = job_;
+  plan.name = "test";
+  plan.layout = "roles";
+  plan.plan_sha256 = "the plan's hash";
+  for (int slot = 0; slot < slots; ++slot) {
+    plan.slots.push_back({.host = fmt::format("host{}", slot), .address = "127.0.0.1"});
+  }
+  for (const Task& task : tasks) {
+    protocol::TaskPlan one;
+    one.task = task.name;
+    one.slot = task.slot;
+    one.decides = task.decides;
+    plan.tasks.push_back(one);
+  }
+  return plan;
+}
+
+std::vector<AgentClient> JobTest::Deploy(int slots, const std::vector<Task>& tasks) {
+  std::vector<AgentClient> clients;
+  std::vector<std::string> keys;
+  for (int slot = 0; slot < slots; ++slot) {
+    AgentClient client(executable_, "start");
+    client.WaitForHello("start");
+    client.Send(type::kCreate, MakeCreate(slot));
+    keys.push_back(client.WaitForHello("agent").public_key);
+    client.Request(type::kDescribe, Describe(slot, tasks));
+    clients.push_back(std::move(client));
+  }
+  const Json coordinator = clients[0].Request(type::kPeers, {{"keys", keys}});
+  for (size_t slot = 1; slot < clients.size(); ++slot) {
+    Json dial = coordinator;
+    dial["address"] = "127.0.0.1";
+    clients[slot].Request(type::kDial, dial);
+  }
+  clients[0].Request(type::kCommit, Plan(slots, tasks));
+  return clients;
+}
+
+std::filesystem::path JobTest::SlotFolder(int slot) const {
+  return base_ / "jobs" / job_ / fmt::format("h{}", slot);
+}
+
+void JobTest::WaitForLog(AgentClient& client, const std::string& task, const std::string& text) {
+  WaitUntil([&] { return client.ReadLog(task, false).starts_with(text); }, task + " to say " + text);
+}
+
+uint64_t JobTest::Follow(AgentClient& client, const std::string& task) {
+  protocol::ReadLog request;
+  request.task = task;
+  request.follow = true;
+  request.credit = 1 << 30;
+  return client.Send(type::kReadLog, request);
+}
+
+void JobTest::WaitForText(AgentClient& client, uint64_t stream, std::string& log,
+                          const std::string& text) {
+  while (log.find(text) == std::string::npos) {
+    const auto message = client.Wait(
+        [&](const protocol::Message& m) { return m.id == stream && m.type == type::kLog; }, text);
+    const auto piece = protocol::Body<protocol::LogPiece>(message);
+    EXPECT_EQ(piece.offset, log.size());
+    log += piece.data.value;
+  }
+}
+
+void JobTest::KillAllOf(int slot) const {
+  const auto processes = FindProcesses(CookieValue(job_, slot), {});
+  for (const char* role : {"tfdist-keeper", "tfdist-holder", "tfdist-agent"}) {
+    for (const ProcessInfo& process : processes) {
+      if (process.comm == role) kill(process.id.pid, SIGKILL);
+    }
+  }
+}
+
+pid_t JobTest::FindRole(int slot, const std::string& name) const {
+  for (const ProcessInfo& process : FindProcesses(CookieValue(job_, slot), {})) {
+    if (process.comm == name) return process.id.pid;
+  }
+  return 0;
+}
+
+std::vector<ProcessInfo> JobTest::Left() {
+  ReapAll();
+  auto processes = Descendants(getpid(), ReadProcessTable());
+  std::erase_if(processes, [](const ProcessInfo& process) { return process.ended(); });
+  return processes;
+}
+
+void JobTest::WaitUntilNothingIsLeft() {
+  WaitUntil([] { return Left().empty(); }, "all processes to end");
+}
+
+std::string ResultOf(const std::vector<protocol::Event>& events) {
+  return events.back().fields.value("result", "");
+}
+
+}  // namespace tfdist::agent
