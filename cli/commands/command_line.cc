@@ -1,0 +1,142 @@
+#include "cli/commands/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "cli/commands/commands.h"
+#include "cli/commands/exit_codes.h"
+#include "cli/commands/find_job.h"
+#include "cli/commands/report.h"
+#include "cli/deploy/embedded_agent.h"
+#include "cli/plan/plan.h"
+
+namespace tfdist::cli {
+namespace {
+
+constexpr const char* kJobHelp = "name, id or cluster file; without it the only or the newest job";
+
+// The chosen command, bound to its arguments.
+using Command = std::function<int()>;
+
+void AddRender(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<RenderArguments>();
+  CLI::App* sub = app.add_subcommand("render", "show what would run where; touches no host");
+  sub->add_option("FILE", arguments->file, "cluster file")->required();
+  auto* env = sub->add_option("--env", arguments->env_of, "a task's environment, as shell lines");
+  env->type_name("TASK");
+  sub->add_flag("--json", arguments->json, "the whole plan as JSON")->excludes(env);
+  sub->callback([&command, arguments] { command = [arguments] { return RenderCommand(*arguments); }; });
+}
+
+void AddUp(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<UpArguments>();
+  CLI::App* sub = app.add_subcommand("up", "start the job and stream its output until it ends");
+  sub->add_option("FILE", arguments->file, "cluster file")->required();
+  sub->add_flag("-d,--detach", arguments->detach, "return once it runs");
+  sub->add_flag("--replace", arguments->replace, "end the job that runs under this name first");
+  sub->callback([&command, arguments] { command = [arguments] { return UpCommand(*arguments); }; });
+}
+
+void AddLogs(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<LogsArguments>();
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* sub = app.add_subcommand("logs", "output of tasks, live or past");
+  sub->add_option("JOB and TASKs", *words,
+                  "[JOB] [TASK...]; a TASK is worker:0, or a task type for all of it");
+  sub->add_flag("-f,--follow", arguments->follow, "go on until the job is over");
+  sub->add_option("--tail", arguments->tail, "so many last lines of each task only");
+  sub->add_flag("--raw", arguments->raw, "one task's bytes as they are, without prefixes");
+  sub->add_option("--from", arguments->from, "first byte wanted of one task's output");
+  sub->callback([&command, arguments, words] {
+    // A word with a colon is a task; the first other word is the job.
+    for (const std::string& word : *words) {
+      const bool is_job = arguments->job.empty() && arguments->tasks.empty() &&
+                          (word.find(':') == std::string::npos || word.find('/') == 0);
+      if (is_job) {
+        arguments->job = word;
+      } else {
+        arguments->tasks.push_back(word);
+      }
+    }
+    command = [arguments] { return LogsCommand(*arguments); };
+  });
+}
+
+void AddStatus(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<StatusArguments>();
+  CLI::App* sub = app.add_subcommand("status", "how a job and its tasks fare");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_flag("--json", arguments->json);
+  sub->callback([&command, arguments] { command = [arguments] { return StatusCommand(*arguments); }; });
+}
+
+void AddList(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<ListArguments>();
+  CLI::App* sub = app.add_subcommand("list", "jobs that were started from this machine");
+  sub->add_flag("--json", arguments->json);
+  sub->callback([&command, arguments] { command = [arguments] { return ListCommand(*arguments); }; });
+}
+
+void AddEvents(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<EventsArguments>();
+  CLI::App* sub = app.add_subcommand("events", "what happened to a job, from its event log");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_flag("--json", arguments->json, "one JSON object a line");
+  sub->callback([&command, arguments] { command = [arguments] { return EventsCommand(*arguments); }; });
+}
+
+void AddDown(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<DownArguments>();
+  CLI::App* sub = app.add_subcommand("down", "end a job; says what is left, host by host");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_flag("--force", arguments->force, "kill at once, without grace");
+  sub->add_flag("--purge", arguments->purge, "remove its logs and folders as well");
+  sub->callback([&command, arguments] { command = [arguments] { return DownCommand(*arguments); }; });
+}
+
+int Run(const Command& command) {
+  try {
+    return command();
+  } catch (const PlanErrors& errors) {
+    fmt::print(stderr, "{}", errors.Report());
+    return kExitUsage;
+  } catch (const NoSuchJob& error) {
+    PrintError(error);
+    return kExitNoJob;
+  } catch (const Error& error) {
+    PrintError(error);
+    const bool usage = error.phase() == Phase::kUsage || error.phase() == Phase::kConfig;
+    return usage ? kExitUsage : kExitHost;
+  } catch (const OutputClosed&) {
+    return kExitSuccess;  // `tfdist logs | head`: the reader has what it wanted
+  } catch (const std::exception& e) {
+    PrintError(Error(Phase::kInternal, e.what(), "this is a bug of tfdist: please report it"));
+    return kExitHost;
+  }
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) {
+  Command command;
+  CLI::App app("tfdist: a list of machines, one running distributed training job, over SSH alone");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", fmt::format("tfdist {} (agent {:.12})", TFDIST_VERSION,
+                                                GetEmbeddedAgent().sha256_hex));
+  app.footer("Exit codes: 0 success; 1 the job failed; 2 usage or bad cluster file; 3 a host could "
+             "not be\nbrought up or reached; 4 no such job, or one of that name is running; 130 "
+             "interrupted.");
+  for (auto add : {AddRender, AddUp, AddLogs, AddStatus, AddList, AddEvents, AddDown}) {
+    add(app, command);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitSuccess : kExitUsage;
+  }
+  return Run(command);
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,60 @@
+// The commands of tfdist, each with its arguments. They return the exit code; errors are thrown and
+// told by main.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tfdist::cli {
+
+struct RenderArguments {
+  std::string file;
+  std::string env_of;  // a task: show its environment as shell lines
+  bool json = false;
+};
+int RenderCommand(const RenderArguments& arguments);
+
+struct UpArguments {
+  std::string file;
+  bool detach = false;
+  bool replace = false;
+};
+int UpCommand(const UpArguments& arguments);
+
+struct LogsArguments {
+  std::string job;
+  std::vector<std::string> tasks;
+  bool follow = false;
+  bool raw = false;
+  uint64_t from = 0;
+  std::optional<uint64_t> tail;
+};
+int LogsCommand(const LogsArguments& arguments);
+
+struct StatusArguments {
+  std::string job;
+  bool json = false;
+};
+int StatusCommand(const StatusArguments& arguments);
+
+struct ListArguments {
+  bool json = false;
+};
+int ListCommand(const ListArguments& arguments);
+
+struct EventsArguments {
+  std::string job;
+  bool json = false;
+};
+int EventsCommand(const EventsArguments& arguments);
+
+struct DownArguments {
+  std::string job;
+  bool purge = false;
+  bool force = false;
+};
+int DownCommand(const DownArguments& arguments);
+
+}  // namespace tfdist::cli

@@ -1,0 +1,23 @@
+// Ending a job, and the truth about what is left of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/deploy/job_record.h"
+
+namespace tfdist::cli {
+
+struct EndReport {
+  std::vector<std::string> confirmed;    // nothing of the job is left there
+  std::vector<std::string> unconfirmed;  // answered, and something is left
+  std::vector<std::string> unreachable;  // no answer
+  std::vector<std::string> details;      // a line each: what was left, or why there was no answer
+  [[nodiscard]] bool all_confirmed() const { return unconfirmed.empty() && unreachable.empty(); }
+};
+
+// Ends the job through its coordinator; hosts that the coordinator could not confirm, and all hosts
+// when there is none, are asked directly. `force`: without grace. Harmless when the job is over.
+EndReport EndJob(const JobRecord& record, bool force);
+
+}  // namespace tfdist::cli

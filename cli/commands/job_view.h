@@ -1,0 +1,20 @@
+// A look at a job's events as they stand, from its coordinator or, once it is over, its folder.
+#pragma once
+
+#include <functional>
+
+#include "agent/job_state.h"
+#include "cli/deploy/job_record.h"
+
+namespace tfdist::cli {
+
+struct JobView {
+  protocol::JobState state;
+  bool live = false;  // an agent answered on slot 0
+};
+
+// Asks slot 0. `on_event` sees each event in order. Throws Error with the host.
+JobView LookAt(const JobRecord& record,
+               const std::function<void(const protocol::Event&)>& on_event = {});
+
+}  // namespace tfdist::cli

@@ -1,0 +1,101 @@
+#include "cli/commands/report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cli/stream/terminal_filter.h"
+
+namespace tfdist::cli {
+namespace {
+
+std::string Shown(std::string_view text) {
+  return isatty(STDERR_FILENO) != 0 ? SafeForTerminal(text) : std::string(text);
+}
+
+std::string HostOfTask(const JobRecord& record, const std::string& task) {
+  for (const auto& known : record.tasks) {
+    if (known.id == task) return record.hosts.at(static_cast<size_t>(known.slot)).name;
+  }
+  return "?";
+}
+
+void PrintLastLines(const std::string& lines) {
+  std::string_view rest = lines;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    fmt::print(stderr, "    {}\n", Shown(rest.substr(0, end)));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+std::string Joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+void PrintFirstFailure(const JobRecord& record, const protocol::JobState& state) {
+  const auto task = state.tasks.find(state.first_task);
+  if (task == state.tasks.end()) return;
+  const std::string how = task->second.exit ? Describe(*task->second.exit) : "no exit status";
+  fmt::print(stderr, "tfdist: first to fail: {} on {}: {}\n", state.first_task,
+             HostOfTask(record, state.first_task), Shown(how));
+  if (task->second.last_lines.empty()) return;
+  fmt::print(stderr, "  its last lines:\n");
+  PrintLastLines(task->second.last_lines);
+}
+
+}  // namespace
+
+void PrintError(const Error& error) {
+  fmt::print(stderr, "tfdist: {}\n", Shown(error.what()));
+  if (!error.remedy().empty()) fmt::print(stderr, "  try: {}\n", Shown(error.remedy()));
+}
+
+PrinterOptions TerminalOptions() {
+  PrinterOptions options;
+  options.filter = isatty(STDOUT_FILENO) != 0;
+  const char* no_colour = std::getenv("NO_COLOR");  // https://no-color.org
+  options.colour = options.filter && (no_colour == nullptr || *no_colour == '\0');
+  return options;
+}
+
+void ReportEnd(const JobRecord& record, const protocol::JobState& state) {
+  if (state.phase != protocol::JobPhase::kEnded) return;
+  const double seconds = static_cast<double>(state.ended_ns - state.committed_ns) * 1e-9;
+  fmt::print(stderr, "tfdist: job {} {} after {:.1f} s{}{}\n", record.id, state.result, seconds,
+             state.result == "succeeded" ? "" : ": ",
+             state.result == "succeeded" ? "" : Shown(state.why));
+  if (state.result == "failed") PrintFirstFailure(record, state);
+  for (const auto* doubtful : {&state.unconfirmed, &state.unreachable}) {
+    for (const int slot : *doubtful) {
+      fmt::print(stderr, "tfdist: {}: {}; run tfdist down {}\n",
+                 record.hosts.at(static_cast<size_t>(slot)).name,
+                 doubtful == &state.unconfirmed ? "processes are left" : "unreachable", record.id);
+    }
+  }
+}
+
+void PrintEndReport(const JobRecord& record, const EndReport& report) {
+  const size_t hosts = record.hosts.size();
+  if (report.all_confirmed()) {
+    fmt::print(stderr, "tfdist: job {}: ended; nothing is left on {} of {} hosts\n", record.id,
+               report.confirmed.size(), hosts);
+    return;
+  }
+  fmt::print(stderr, "tfdist: job {}: confirmed on {} of {} hosts\n", record.id,
+             report.confirmed.size(), hosts);
+  if (!report.unconfirmed.empty()) {
+    fmt::print(stderr, "  unconfirmed: {}\n", Joined(report.unconfirmed));
+  }
+  if (!report.unreachable.empty()) {
+    fmt::print(stderr, "  unreachable: {}\n", Joined(report.unreachable));
+  }
+  for (const std::string& line : report.details) fmt::print(stderr, "  {}\n", Shown(line));
+  fmt::print(stderr, "  try: tfdist down {} again when they answer\n", record.id);
+}
+
+}  // namespace tfdist::cli

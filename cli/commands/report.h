@@ -1,0 +1,22 @@
+// How the CLI tells errors and ends; on stderr, so that stdout holds what was asked for.
+#pragma once
+
+#include "agent/job_state.h"
+#include "cli/commands/end_job.h"
+#include "cli/stream/line_printer.h"
+
+namespace tfdist::cli {
+
+// "tfdist: gpu07: host key: ...", then "  try: ...".
+void PrintError(const Error& error);
+
+// Colour and filter where stdout is a terminal (and NO_COLOR is not set).
+PrinterOptions TerminalOptions();
+
+// How the job ended; of a failure the first task to fail, its exit code and last lines.
+void ReportEnd(const JobRecord& record, const protocol::JobState& state);
+
+// What `down` found, host by host.
+void PrintEndReport(const JobRecord& record, const EndReport& report);
+
+}  // namespace tfdist::cli

@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/exit_codes.h"
+#include "cli/commands/find_job.h"
+#include "cli/commands/job_view.h"
+
+namespace tfdist::cli {
+namespace {
+
+using nlohmann::json;
+using protocol::JobPhase;
+using protocol::JobState;
+using protocol::TaskPhase;
+using protocol::TaskState;
+
+std::string Span(int64_t nanoseconds) {
+  const int64_t seconds = std::max<int64_t>(nanoseconds / 1'000'000'000, 0);
+  if (seconds < 120) return fmt::format("{}s", seconds);
+  if (seconds < 7200) return fmt::format("{}m{:02}s", seconds / 60, seconds % 60);
+  return fmt::format("{}h{:02}m", seconds / 3600, seconds / 60 % 60);
+}
+
+// "running", "succeeded", "failed", "stopping (failed)".
+std::string StateWords(const JobState& state) {
+  if (state.phase == JobPhase::kEnded) return state.result;
+  if (state.phase == JobPhase::kStopping) return fmt::format("stopping ({})", state.result);
+  return std::string(protocol::JobPhaseName(state.phase));
+}
+
+std::string TaskWords(const TaskState& task) {
+  if (task.phase != TaskPhase::kExited) return std::string(protocol::TaskPhaseName(task.phase));
+  const std::string how = task.exit ? Describe(*task.exit) : "no exit status";
+  return task.exit && task.exit->by_us ? fmt::format("ended by tfdist ({})", how) : how;
+}
+
+std::string HostOf(const JobState& state, int slot) {
+  return state.plan.slots.at(static_cast<size_t>(slot)).host;
+}
+
+void PrintTable(const JobRecord& record, const JobView& view) {
+  const JobState& state = view.state;
+  const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
+  fmt::print("job {}: {}, attempt {}, {}\n", record.id, StateWords(state), state.attempt,
+             Span(until - state.committed_ns));
+  if (state.result == "failed" || state.result == "stopped") fmt::print("  why: {}\n", state.why);
+  fmt::print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", "TASK", "HOST", "PID", "RUN", "SINCE", "STATE");
+  for (const protocol::TaskPlan& plan : state.plan.tasks) {
+    const TaskState& task = state.tasks.at(plan.task);
+    fmt::print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", plan.task, HostOf(state, plan.slot),
+               task.pid, task.run,
+               task.since_ns == 0 ? "-" : Span(WallClockNanoseconds() - task.since_ns),
+               TaskWords(task));
+  }
+  for (size_t slot = 0; slot < state.slots.size(); ++slot) {
+    const protocol::SlotState& host = state.slots[slot];
+    if (host.state.empty() || host.state == "connected") continue;
+    fmt::print("host {}: {}{}\n", HostOf(state, static_cast<int>(slot)), host.state,
+               host.why.empty() ? "" : ": " + host.why);
+  }
+}
+
+json TaskJson(const JobState& state, const protocol::TaskPlan& plan) {
+  const TaskState& task = state.tasks.at(plan.task);
+  json value = {{"task", plan.task},
+                {"host", HostOf(state, plan.slot)},
+                {"state", protocol::TaskPhaseName(task.phase)},
+                {"attempt", task.attempt},
+                {"run", task.run},
+                {"pid", task.pid}};
+  if (task.exit) value["exit"] = *task.exit;
+  return value;
+}
+
+json ViewJson(const JobRecord& record, const JobView& view) {
+  const JobState& state = view.state;
+  json value = {{"job", record.id},     {"name", record.name},
+                {"state", state.phase == JobPhase::kEnded ? state.result
+                                                          : std::string(JobPhaseName(state.phase))},
+                {"live", view.live},    {"attempt", state.attempt},
+                {"result", state.result}, {"why", state.why},
+                {"first_task", state.first_task}, {"tasks", json::array()},
+                {"hosts", json::array()}};
+  for (const auto& plan : state.plan.tasks) value["tasks"].push_back(TaskJson(state, plan));
+  for (size_t slot = 0; slot < state.slots.size(); ++slot) {
+    value["hosts"].push_back({{"host", HostOf(state, static_cast<int>(slot))},
+                              {"state", state.slots[slot].state},
+                              {"why", state.slots[slot].why},
+                              {"agent_restarts", state.slots[slot].agent_restarts}});
+  }
+  return value;
+}
+
+}  // namespace
+
+int StatusCommand(const StatusArguments& arguments) {
+  const JobRecord record = FindJob(arguments.job);
+  const JobView view = LookAt(record);
+  if (arguments.json) {
+    fmt::print("{}\n", ViewJson(record, view).dump(2, ' ', false, json::error_handler_t::replace));
+  } else {
+    PrintTable(record, view);
+  }
+  return kExitSuccess;
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,246 @@
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <iterator>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/end_job.h"
+#include "cli/commands/exit_codes.h"
+#include "cli/commands/find_job.h"
+#include "cli/commands/report.h"
+#include "cli/deploy/deployment.h"
+#include "cli/deploy/runtime_program.h"
+#include "cli/deploy/workdir_archive.h"
+#include "cli/plan/describe.h"
+#include "cli/stream/job_follower.h"
+
+namespace tfdist::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr size_t kSecretBytes = 32;
+// RELIABILITY F38: a slow host is named after so long.
+constexpr auto kSlowHost = 5s;
+// Longer than the agents need to take a request to go back; they remove themselves otherwise.
+constexpr auto kRollBackLimit = 10s;
+
+Cargo LoadCargo(const Plan& plan) {
+  Cargo cargo;
+  cargo.job = DescribeJob(plan, NewJobId(plan.name));
+  cargo.secret = RandomHex(kSecretBytes);
+  if (plan.workdir) cargo.workdir = PackWorkdir(*plan.workdir);
+  if (plan.needs_runtime) cargo.runtime = PackRuntime();
+  return cargo;
+}
+
+void ShowDifference(const JobRecord& running, const JobRecord& wanted) {
+  const auto lines_of = [](const JobRecord& record) {
+    std::vector<std::string> lines;
+    for (const auto& task : record.tasks) lines.push_back(task.line);
+    std::sort(lines.begin(), lines.end());
+    return lines;
+  };
+  const auto show_missing = [](char mark, const auto& from, const auto& in) {
+    std::vector<std::string> missing;
+    std::set_difference(from.begin(), from.end(), in.begin(), in.end(),
+                        std::back_inserter(missing));
+    for (const std::string& line : missing) fmt::print(stderr, "  {} {}\n", mark, line);
+  };
+  const auto old_lines = lines_of(running);
+  const auto new_lines = lines_of(wanted);
+  show_missing('-', old_lines, new_lines);
+  show_missing('+', new_lines, old_lines);
+}
+
+int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts) {
+  FollowOptions options;
+  for (const auto& task : record.tasks) options.tasks.push_back(task.id);
+  options.narrate = true;
+  options.interrupt_stops_job = true;
+  LinePrinter printer(STDOUT_FILENO, TerminalOptions(), options.tasks);
+  JobFollower follower(record, std::move(coordinator), options, printer, interrupts);
+  const protocol::JobState state = follower.Run();
+  ReportEnd(record, state);
+  if (follower.interrupted()) return kExitInterrupted;
+  return state.result == "succeeded" ? kExitSuccess : kExitJobFailed;
+}
+
+// The job of that name on slot 0, when it is the same plan: `up` again joins it.
+int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wanted, bool detach) {
+  const auto records = LoadRecords();
+  const auto known = std::find_if(records.begin(), records.end(),
+                                  [&](const JobRecord& r) { return r.id == taken.job(); });
+  if (taken.plan_sha256() != wanted.plan_sha256) {
+    fmt::print(stderr, "tfdist: {}: job {} runs under this name, from another plan\n",
+               plan.hosts[0].name, taken.job());
+    if (known != records.end()) ShowDifference(*known, wanted);
+    fmt::print(stderr, "  try: tfdist down {}, or tfdist up --replace, or another name\n",
+               taken.job());
+    return kExitNoJob;
+  }
+  fmt::print(stderr, "tfdist: job {} runs already, from this plan: joining it\n", taken.job());
+  const JobRecord record = known != records.end() ? *known : AdoptJob(plan, taken.job());
+  if (detach) return kExitSuccess;
+  Interrupts interrupts;
+  return Follow(record, {}, interrupts);
+}
+
+class Launch {
+ public:
+  Launch(const Plan& plan, const UpArguments& arguments)
+      : plan_(plan),
+        arguments_(arguments),
+        cargo_(LoadCargo(plan)),
+        record_(MakeRecord(plan, cargo_.job.job, cargo_.job.plan_sha256)) {}
+
+  int Run() {
+    SaveRecord(record_);
+    Deployment::Outcome outcome;
+    {
+      Deployment deployment(plan_, cargo_);
+      if (!Wait(deployment)) LeaveInterrupted(deployment);
+      outcome = deployment.TakeOutcome();
+      left_ = deployment.HostsNotRolledBack();
+    }
+    record_.bases = outcome.bases;
+    if (outcome.committed) return Committed(std::move(outcome.coordinator));
+    return Failed(outcome);
+  }
+
+ private:
+  // True when the hosts' threads are through, false when a roll-back took longer than its limit.
+  bool Wait(Deployment& deployment) {
+    const bool terminal = isatty(STDERR_FILENO) != 0;
+    const TimePoint begin = SystemClock().Now();
+    TimePoint next_word = begin + (terminal ? 1s : kSlowHost);
+    std::optional<TimePoint> give_up;
+    while (true) {
+      std::array<pollfd, 2> fds = {pollfd{deployment.DoneFd(), POLLIN, 0},
+                                   pollfd{interrupts_.fd(), POLLIN, 0}};
+      poll(fds.data(), fds.size(), 200);
+      if (fds[0].revents != 0) return true;
+      const TimePoint now = SystemClock().Now();
+      if (interrupts_.Take() > 0 && !give_up) {
+        interrupted_ = true;
+        fmt::print(stderr, "tfdist: interrupted: taking back what was begun\n");
+        deployment.Cancel();
+        give_up = now + kRollBackLimit;
+      }
+      if (give_up && (deployment.HostsNotRolledBack().empty() || now > *give_up)) return false;
+      if (now >= next_word) {
+        SayWhoIsSlow(deployment, now - begin);
+        next_word = now + kSlowHost;
+      }
+    }
+  }
+
+  static void SayWhoIsSlow(const Deployment& deployment, TimePoint::duration waited) {
+    const auto busy = deployment.Busy();
+    if (busy.empty()) return;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(waited).count();
+    fmt::print(stderr, "tfdist: {} s: waiting for {}{}\n", seconds, busy.front(),
+               busy.size() > 1 ? fmt::format(" and {} more", busy.size() - 1) : "");
+  }
+
+  // Threads may sit in a connect that takes its full time limit; nothing of the job can come of
+  // them any more, so the process ends under them.
+  [[noreturn]] void LeaveInterrupted(const Deployment& deployment) {
+    const auto left = deployment.HostsNotRolledBack();
+    for (const std::string& host : left) {
+      fmt::print(stderr, "tfdist: {}: not confirmed; the agent there removes itself within 60 s\n",
+                 host);
+    }
+    if (left.empty()) {
+      fmt::print(stderr, "tfdist: nothing was started\n");
+      RemoveRecord(record_.id);
+    }
+    fflush(nullptr);
+    _exit(kExitInterrupted);
+  }
+
+  int Committed(Attached coordinator) {
+    SaveRecord(record_);
+    if (interrupted_) return EndAtOnce();
+    const std::string size = fmt::format("{} tasks on {} hosts", plan_.tasks.size(),
+                                         plan_.hosts.size());
+    if (arguments_.detach) {
+      fmt::print("tfdist: job {}: {} started\n", record_.id, size);
+      return kExitSuccess;
+    }
+    fmt::print(stderr,
+               "tfdist: job {}: {}; Ctrl-C ends it, a closed terminal or a lost connection does "
+               "not\n",
+               record_.id, size);
+    return Follow(record_, std::move(coordinator), interrupts_);
+  }
+
+  // The interrupt came too late to take the commit back.
+  int EndAtOnce() {
+    const EndReport report = EndJob(record_, true);
+    PrintEndReport(record_, report);
+    return kExitInterrupted;
+  }
+
+  int Failed(const Deployment::Outcome& outcome) {
+    if (outcome.in_doubt) {
+      SaveRecord(record_);
+    } else if (left_.empty()) {
+      RemoveRecord(record_.id);
+    }
+    if (interrupted_) LeaveAfterRollBack();
+    if (outcome.name_taken && outcome.errors.size() == 1) {
+      return TakenOver(*outcome.name_taken);
+    }
+    for (const Error& error : outcome.errors) PrintError(error);
+    if (outcome.in_doubt) {
+      fmt::print(stderr, "tfdist: it is not known whether the job began: tfdist status {}\n",
+                 record_.id);
+    } else {
+      fmt::print(stderr, "tfdist: {} of {} hosts could not be brought up; nothing was started\n",
+                 outcome.errors.size(), plan_.hosts.size());
+    }
+    return kExitHost;
+  }
+
+  [[noreturn]] void LeaveAfterRollBack() {
+    for (const std::string& host : left_) {
+      fmt::print(stderr, "tfdist: {}: not confirmed; the agent there removes itself within 60 s\n",
+                 host);
+    }
+    if (left_.empty()) fmt::print(stderr, "tfdist: nothing was started\n");
+    fflush(nullptr);
+    _exit(kExitInterrupted);
+  }
+
+  int TakenOver(const protocol::NameTaken& taken) {
+    if (!arguments_.replace) return Join(plan_, taken, record_, arguments_.detach);
+    const EndReport report = EndJob(FindJob(taken.job()), false);
+    PrintEndReport(record_, report);
+    if (!report.all_confirmed()) return kExitJobFailed;
+    UpArguments again = arguments_;
+    again.replace = false;  // once: two that replace each other would never end
+    return Launch(plan_, again).Run();
+  }
+
+  const Plan& plan_;
+  UpArguments arguments_;
+  Cargo cargo_;
+  JobRecord record_;
+  Interrupts interrupts_;
+  bool interrupted_ = false;
+  std::vector<std::string> left_;
+};
+
+}  // namespace
+
+int UpCommand(const UpArguments& arguments) {
+  const Plan plan = LoadPlan(arguments.file);
+  return Launch(plan, arguments).Run();
+}
+
+}  // namespace tfdist::cli

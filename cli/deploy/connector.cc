@@ -1,0 +1,30 @@
+#include "cli/deploy/connector.h"
+
+#include "cli/link/bootstrap.h"
+#include "cli/link/local_transport.h"
+#include "cli/ssh/ssh_transport.h"
+
+namespace tfdist::cli {
+
+std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh) {
+  if (host.local) return std::make_unique<LocalTransport>(host.name);
+  return std::make_unique<ssh::SshTransport>(host.name, host.ssh, ssh);
+}
+
+Attached Attach(const JobRecord& record, int slot, TimePoint deadline) {
+  const auto at = static_cast<size_t>(slot);
+  const HostPlan& host = record.hosts.at(at);
+  try {
+    Attached attached;
+    attached.transport = MakeTransport(host, record.ssh);
+    BootedAgent booted = AttachAgent(attached.transport->OpenShell(deadline), record.bases.at(at),
+                                     record.id, slot, deadline);
+    attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
+    attached.hello = attached.link->ReadHello(deadline);
+    return attached;
+  } catch (const Error& error) {
+    throw error.host().empty() ? error.WithHost(host.name) : error;
+  }
+}
+
+}  // namespace tfdist::cli

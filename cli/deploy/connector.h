@@ -1,0 +1,24 @@
+// From a host of the plan to a conversation with the job's agent there.
+#pragma once
+
+#include <memory>
+
+#include "cli/deploy/job_record.h"
+#include "cli/link/agent_link.h"
+#include "cli/link/byte_channel.h"
+
+namespace tfdist::cli {
+
+// Nothing is opened yet. Throws nothing.
+std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh);
+
+// Attaches to the job's agent in `slot`, or to its folder when no agent runs any more (see
+// Hello::serving). Throws Error with the host.
+struct Attached {
+  std::unique_ptr<Transport> transport;  // must outlive the link
+  protocol::Hello hello;
+  std::unique_ptr<AgentLink> link;
+};
+Attached Attach(const JobRecord& record, int slot, TimePoint deadline);
+
+}  // namespace tfdist::cli

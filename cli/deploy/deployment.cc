@@ -1,0 +1,284 @@
+#include "cli/deploy/deployment.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+
+#include "cli/deploy/embedded_agent.h"
+#include "cli/link/bootstrap.h"
+#include "cli/plan/describe.h"
+
+namespace tfdist::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using protocol::Json;
+namespace type = protocol::type;
+
+// Limits of the steps. RELIABILITY F32 has those of connecting; an upload may take its time.
+constexpr auto kStartLimit = 120s;
+constexpr auto kUploadLimit = 15min;
+constexpr auto kDescribeLimit = 120s;
+constexpr auto kDialLimit = 15s;
+constexpr auto kCommitLimit = 30s;
+constexpr auto kAbortLimit = 5s;
+constexpr auto kUncommittedLimit = 60s;
+constexpr size_t kPieceBytes = 32 * 1024;
+
+TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span; }
+
+}  // namespace
+
+Deployment::Deployment(const Plan& plan, const Cargo& cargo)
+    : plan_(plan),
+      cargo_(cargo),
+      prepared_(plan.hosts.size()),
+      listening_(plan.hosts.size()),
+      connected_(plan.hosts.size()),
+      running_(plan.hosts.size()),
+      done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  for (size_t i = 0; i < plan.hosts.size(); ++i) hosts_.push_back(std::make_unique<Host>());
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    hosts_[i]->thread = std::thread([this, i] { Run(static_cast<int>(i)); });
+  }
+}
+
+Deployment::~Deployment() {
+  for (auto& host : hosts_) host->thread.join();
+}
+
+void Deployment::Cancel() {
+  cancelled_ = true;
+  for (Gate* gate : {&prepared_, &listening_, &connected_}) gate->Cancel();
+}
+
+std::vector<std::string> Deployment::Busy() const {
+  std::vector<std::string> busy;
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    if (const char* step = hosts_[i]->step) {
+      busy.push_back(fmt::format("{}: {}", plan_.hosts[i].name, step));
+    }
+  }
+  return busy;
+}
+
+std::vector<std::string> Deployment::HostsNotRolledBack() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i]->touched) names.push_back(plan_.hosts[i].name);
+  }
+  return names;
+}
+
+Deployment::Outcome Deployment::TakeOutcome() {
+  Outcome outcome;
+  outcome.committed = committed_;
+  outcome.in_doubt = in_doubt_;
+  for (auto& host : hosts_) {
+    if (host->error) outcome.errors.push_back(*host->error);
+    if (host->name_taken) outcome.name_taken = host->name_taken;
+    outcome.bases.push_back(host->attached.hello.base);
+  }
+  if (committed_) outcome.coordinator = std::move(hosts_[0]->attached);
+  return outcome;
+}
+
+void Deployment::Run(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  BringUp(slot);
+  host.step = nullptr;
+  // Other hosts' links are not needed any more: from now on slot 0 speaks for all.
+  if (slot != 0) {
+    host.attached.link.reset();
+    host.attached.transport.reset();
+  }
+  if (--running_ == 0) eventfd_write(done_fd_.get(), 1);
+}
+
+void Deployment::BringUp(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  const bool first = slot == 0;
+  const bool ready =
+      Pass(prepared_, slot, "start", [&] { StartOnHost(slot), Describe(slot); }) &&
+      Pass(listening_, slot, "listen", [&] { if (first) OpenToPeers(host); }) &&
+      Pass(connected_, slot, "reach the coordinator", [&] { if (!first) DialCoordinator(host); });
+  if (!ready) return RollBack(host);
+  if (!first) return;
+  try {
+    host.step = "commit";
+    Commit(host);
+    committed_ = true;
+  } catch (const Error& error) {
+    host.error = error.WithHost(plan_.hosts[0].name);
+  }
+}
+
+template <typename Step>
+bool Deployment::Pass(Gate& gate, int slot, const char* name, Step step) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  const std::string& host_name = plan_.hosts[static_cast<size_t>(slot)].name;
+  try {
+    host.step = name;
+    step();
+  } catch (const protocol::NameTaken& taken) {
+    host.name_taken = taken;
+    host.error = taken.WithHost(host_name);
+  } catch (const Error& error) {
+    host.error = error.WithHost(host_name);
+  } catch (const std::exception& e) {  // out of memory, of threads: one bad host hides no other
+    host.error = Error(Phase::kInternal, e.what()).WithHost(host_name);
+  }
+  gate.Arrive(!host.error);
+  return WaitAt(gate, host);
+}
+
+bool Deployment::WaitAt(Gate& gate, Host& host) {
+  host.step = nullptr;
+  while (true) {
+    const Gate::State state = gate.Wait(500ms);
+    if (state != Gate::State::kWaiting) return state == Gate::State::kOpen;
+    if (host.error || host.attached.link == nullptr) continue;
+    try {
+      (void)host.attached.link->Receive(SystemClock().Now());  // sends pings
+    } catch (const Error&) {
+      continue;  // the next step finds the broken link, and says so
+    }
+  }
+}
+
+void Deployment::StartOnHost(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  const HostPlan& plan = plan_.hosts[static_cast<size_t>(slot)];
+  const TimePoint deadline = In(kStartLimit);
+  host.step = "connect";
+  host.attached.transport = MakeTransport(plan, plan_.ssh);
+  auto shell = host.attached.transport->OpenShell(deadline);
+  host.step = "upload";
+  BootedAgent booted =
+      StartAgent(std::move(shell), GetEmbeddedAgent(), plan_.ssh.remote_dir, In(kUploadLimit));
+  host.attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
+  host.attached.link->ReadHello(deadline);
+
+  host.step = "agent start";
+  protocol::Create create;
+  create.job = cargo_.job.job;
+  create.name = cargo_.job.name;
+  create.plan_sha256 = cargo_.job.plan_sha256;
+  create.slot = slot;
+  create.address = slot == 0 ? plan.address : "";
+  create.port = slot == 0 ? plan_.control_port : 0;
+  create.uncommitted_limit_ms = std::chrono::milliseconds(kUncommittedLimit).count();
+  host.touched = true;
+  // In this order, against Cancel and HostsNotRolledBack: one of the two threads sees the other.
+  if (cancelled_) {
+    host.touched = false;
+    throw Error(Phase::kStart, "interrupted");
+  }
+  try {
+    host.attached.hello = host.attached.link->Create(create, deadline);
+  } catch (const Error& error) {
+    // A refusal leaves nothing behind; a lost answer may.
+    if (error.phase() != Phase::kControl) host.touched = false;
+    throw;
+  }
+}
+
+protocol::HostDescription Deployment::DescriptionOf(int slot) const {
+  protocol::HostDescription description;
+  for (const TaskOnHost& task : plan_.tasks) {
+    // A spare may take any slot over: it gets every task.
+    if (task.slot == slot || plan_.hosts[static_cast<size_t>(slot)].spare) {
+      description.tasks.push_back(DescribeTask(plan_, task));
+    }
+  }
+  if (cargo_.runtime) description.files.push_back(cargo_.runtime->description());
+  if (cargo_.workdir) description.workdir = cargo_.workdir->description();
+  description.secret.value = cargo_.secret;
+  return description;
+}
+
+void Deployment::Describe(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  const protocol::HostDescription description = DescriptionOf(slot);
+  SendFiles(host, description);
+  host.step = "task descriptions";
+  host.attached.link->Call(type::kDescribe, description, In(kDescribeLimit));
+}
+
+void Deployment::SendFiles(Host& host, const protocol::HostDescription& description) {
+  host.step = "files";
+  std::vector<protocol::FileDescription> wanted = description.files;
+  if (description.workdir) wanted.push_back(*description.workdir);
+  if (wanted.empty()) return;
+  const Json answer =
+      host.attached.link->Call(type::kNeed, {{"files", wanted}}, In(kDescribeLimit));
+  for (const auto& sha256 : answer.at("missing").get<std::vector<std::string>>()) {
+    for (const auto* file : {&cargo_.workdir, &cargo_.runtime}) {
+      if (*file && (*file)->description().sha256 == sha256) SendFile(host, **file);
+    }
+  }
+}
+
+void Deployment::SendFile(Host& host, const PackedFile& file) {
+  const TimePoint deadline = In(kUploadLimit);
+  uint64_t offset = 0;
+  while (true) {
+    std::string bytes = file.Read(offset, kPieceBytes);
+    const size_t count = bytes.size();
+    const bool last = offset + count >= file.gzip_size_bytes();
+    const protocol::FilePiece piece{file.description().sha256, offset, {std::move(bytes)}, last};
+    if (last) {
+      host.attached.link->Call(type::kFile, piece, deadline);
+      return;
+    }
+    host.attached.link->Send(type::kFile, piece);
+    offset += count;
+  }
+}
+
+void Deployment::OpenToPeers(Host& host) {
+  std::vector<std::string> keys;
+  for (const auto& other : hosts_) keys.push_back(other->attached.hello.public_key);
+  coordinator_ = host.attached.link->Call(type::kPeers, {{"keys", keys}}, In(kDialLimit));
+}
+
+void Deployment::DialCoordinator(Host& host) {
+  const Json body = {{"address", plan_.hosts[0].address},
+                     {"port", coordinator_.at("port")},
+                     {"key", coordinator_.at("key")}};
+  host.attached.link->Call(type::kDial, body, In(kDialLimit));
+}
+
+void Deployment::Commit(Host& host) {
+  const TimePoint deadline = In(kCommitLimit);
+  try {
+    host.attached.link->Call(type::kCommit, cargo_.job, deadline);
+  } catch (const Error& error) {
+    if (error.phase() != Phase::kControl) throw;  // the agent's own refusal
+    // The answer was lost, not the request: asked again by id, on a new connection.
+    in_doubt_ = true;
+    JobRecord record;
+    record.id = cargo_.job.job;
+    record.hosts = plan_.hosts;
+    record.ssh = plan_.ssh;
+    record.bases.assign(plan_.hosts.size(), host.attached.hello.base);
+    Attached again = Attach(record, 0, deadline);
+    again.link->Call(type::kCommit, cargo_.job, deadline);
+    again.hello.base = host.attached.hello.base;
+    host.attached = std::move(again);
+    in_doubt_ = false;
+  }
+}
+
+void Deployment::RollBack(Host& host) {
+  if (!host.touched || host.attached.link == nullptr) return;
+  host.step = "roll back";
+  try {
+    host.attached.link->Call(type::kAbort, Json::object(), In(kAbortLimit));
+    host.touched = false;
+  } catch (const Error& error) {
+    // The agent removes itself when it hears nothing for kUncommittedLimit.
+    if (!host.error) host.error = error;
+  }
+}
+
+}  // namespace tfdist::cli

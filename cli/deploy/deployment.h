@@ -1,0 +1,104 @@
+// Brings every host of a plan to "ready" and commits the job: all hosts, or none.
+//
+//   each host          connect, agent, files, task descriptions   -> prepared
+//   slot 0             allow-list of all agents' keys             -> listening
+//   other slots        agent reaches the coordinator              -> connected
+//   slot 0             plan                                       -> committed: the job exists
+//
+// One thread a host; a Gate after each row. While a host waits for the others its link is kept alive.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/protocol.h"
+#include "cli/deploy/connector.h"
+#include "cli/deploy/gate.h"
+#include "cli/deploy/packed_file.h"
+#include "cli/plan/plan.h"
+
+namespace tfdist::cli {
+
+// What is sent to each host; made once, read by all threads.
+struct Cargo {
+  protocol::JobPlan job;
+  std::string secret;  // of the job; never shown
+  std::optional<PackedFile> workdir;
+  std::optional<PackedFile> runtime;
+};
+
+class Deployment {
+ public:
+  // Borrows `plan` and `cargo` until the destructor has returned. Starts at once.
+  Deployment(const Plan& plan, const Cargo& cargo);
+  // Waits for the hosts' threads: at most their deadlines.
+  ~Deployment();
+
+  // Rolls every host back. Any thread.
+  void Cancel();
+  // Readable once all threads are through.
+  [[nodiscard]] int DoneFd() const { return done_fd_.get(); }
+  // True once a host may hold something of this job and has not confirmed that it was removed.
+  [[nodiscard]] std::vector<std::string> HostsNotRolledBack() const;
+  // "gpu07: upload", for hosts that are still busy; for a progress line.
+  [[nodiscard]] std::vector<std::string> Busy() const;
+
+  // After DoneFd became readable.
+  struct Outcome {
+    bool committed = false;
+    bool in_doubt = false;         // slot 0 was asked to commit and its answer was lost
+    std::vector<Error> errors;     // with their hosts
+    std::optional<protocol::NameTaken> name_taken;
+    std::vector<std::string> bases;  // tfdist's folder on each host; where known
+    Attached coordinator;          // when committed
+  };
+  [[nodiscard]] Outcome TakeOutcome();
+
+ private:
+  struct Host {
+    Attached attached;
+    std::optional<Error> error;
+    std::optional<protocol::NameTaken> name_taken;
+    std::atomic<const char*> step = "connect";  // string literals; nullptr: through
+    std::atomic<bool> touched = false;          // something of the job may be there
+    std::thread thread;
+  };
+
+  void Run(int slot);
+  void BringUp(int slot);
+  // The steps; each throws Error.
+  void StartOnHost(int slot);
+  void SendFiles(Host& host, const protocol::HostDescription& description);
+  void SendFile(Host& host, const PackedFile& file);
+  void Describe(int slot);
+  void OpenToPeers(Host& host);
+  void DialCoordinator(Host& host);
+  void Commit(Host& host);
+
+  // Runs `step` unless the host has failed, tells `gate` how it went, waits for the others. False:
+  // it is off.
+  template <typename Step>
+  bool Pass(Gate& gate, int slot, const char* name, Step step);
+  bool WaitAt(Gate& gate, Host& host);
+  void RollBack(Host& host);
+  [[nodiscard]] protocol::HostDescription DescriptionOf(int slot) const;
+
+  const Plan& plan_;
+  const Cargo& cargo_;
+  std::vector<std::unique_ptr<Host>> hosts_;  // index = slot
+  Gate prepared_;
+  Gate listening_;
+  Gate connected_;
+  std::atomic<bool> cancelled_ = false;
+  std::atomic<bool> committed_ = false;
+  std::atomic<bool> in_doubt_ = false;
+  std::atomic<size_t> running_;
+  protocol::Json coordinator_;  // answer to `peers`; written before `listening_` opens, read after
+  UniqueFd done_fd_;            // eventfd
+};
+
+}  // namespace tfdist::cli

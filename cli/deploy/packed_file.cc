@@ -1,0 +1,98 @@
+#include "cli/deploy/packed_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace tfdist::cli {
+namespace {
+
+constexpr size_t kBlockBytes = 256 * 1024;
+
+std::string ReadAt(int fd, uint64_t offset, size_t count) {
+  std::string block(count, '\0');
+  ssize_t got = -1;
+  do {
+    got = pread(fd, block.data(), block.size(), static_cast<off_t>(offset));
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) throw Error(Phase::kFiles, WithErrno("cannot read a file to be sent", errno));
+  block.resize(static_cast<size_t>(got));
+  return block;
+}
+
+// zlib's stream in gzip format (window bits + 16), with its memory freed at the end.
+class GzipWriter {
+ public:
+  GzipWriter(int out, int level) : out_(out) {
+    if (deflateInit2(&stream_, level, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+      throw Error(Phase::kInternal, "zlib: deflateInit2 failed");
+    }
+  }
+  ~GzipWriter() { deflateEnd(&stream_); }
+  GzipWriter(const GzipWriter&) = delete;
+  GzipWriter& operator=(const GzipWriter&) = delete;
+
+  void Write(std::string& block, bool last) {
+    stream_.next_in = reinterpret_cast<Bytef*>(block.data());
+    stream_.avail_in = static_cast<uInt>(block.size());
+    do {
+      char buffer[65536];
+      stream_.next_out = reinterpret_cast<Bytef*>(buffer);
+      stream_.avail_out = sizeof buffer;
+      deflate(&stream_, last ? Z_FINISH : Z_NO_FLUSH);
+      const size_t made = sizeof buffer - stream_.avail_out;
+      WriteAll(out_, {buffer, made}, "a temporary file");
+      written_ += made;
+    } while (stream_.avail_out == 0);
+  }
+  [[nodiscard]] uint64_t written() const { return written_; }
+
+ private:
+  z_stream stream_{};
+  int out_;
+  uint64_t written_ = 0;
+};
+
+}  // namespace
+
+UniqueFd TemporaryFile() {
+  const char* folder = std::getenv("TMPDIR");
+  std::string name = std::string(folder != nullptr && *folder == '/' ? folder : "/tmp") +
+                     "/tfdist.XXXXXX";
+  UniqueFd fd(mkostemp(name.data(), O_CLOEXEC));
+  if (!fd.valid()) {
+    throw Error(Phase::kFiles, WithErrno("cannot make a temporary file " + name, errno),
+                "set TMPDIR to a folder with space");
+  }
+  unlink(name.c_str());
+  return fd;
+}
+
+PackedFile::PackedFile(int fd, int level, bool executable, std::string link)
+    : gzip_(TemporaryFile()) {
+  GzipWriter writer(gzip_.get(), level);
+  Sha256 hash;
+  uint64_t size_bytes = 0;
+  while (true) {
+    std::string block = ReadAt(fd, size_bytes, kBlockBytes);
+    hash.Update(block);
+    size_bytes += block.size();
+    writer.Write(block, block.empty());
+    if (block.empty()) break;
+  }
+  gzip_size_bytes_ = writer.written();
+  description_ = {hash.FinishHex(), size_bytes, executable, std::move(link)};
+}
+
+std::string PackedFile::Read(uint64_t offset, size_t count) const {
+  return ReadAt(gzip_.get(), offset, count);
+}
+
+}  // namespace tfdist::cli

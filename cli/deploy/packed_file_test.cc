@@ -1,0 +1,98 @@
+#include "cli/deploy/packed_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <fstream>
+#include <random>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "cli/deploy/workdir_archive.h"
+
+namespace tfdist::cli {
+namespace {
+
+class PackedFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/packed.XXXXXX";
+    folder_ = mkdtemp(name.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void Write(const std::string& name, const std::string& content) {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+  }
+  static std::string Whole(const PackedFile& packed) {
+    std::string all;
+    while (true) {
+      const std::string piece = packed.Read(all.size(), 1000);
+      if (piece.empty()) return all;
+      all += piece;
+    }
+  }
+  static std::string Gunzip(const std::string& bytes, size_t size) {
+    std::string plain(size + 1, '\0');
+    z_stream stream{};
+    inflateInit2(&stream, MAX_WBITS + 16);
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    stream.avail_in = static_cast<uInt>(bytes.size());
+    stream.next_out = reinterpret_cast<Bytef*>(plain.data());
+    stream.avail_out = static_cast<uInt>(plain.size());
+    EXPECT_EQ(inflate(&stream, Z_FINISH), Z_STREAM_END);
+    plain.resize(stream.total_out);
+    inflateEnd(&stream);
+    return plain;
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(PackedFileTest, UnpacksToTheContentItsHashNames) {
+  std::mt19937 random(5);
+  std::string content(700'000, '\0');
+  for (char& byte : content) byte = static_cast<char>(random());
+  Write("blob", content);
+  const UniqueFd fd = OpenFile(folder_ / "blob", O_RDONLY);
+  for (const int level : {0, 6}) {
+    const PackedFile packed(fd.get(), level, true, "runtime");
+    EXPECT_EQ(packed.description().sha256, Sha256Hex(content));
+    EXPECT_EQ(packed.description().size_bytes, content.size());
+    EXPECT_EQ(Whole(packed).size(), packed.gzip_size_bytes());
+    EXPECT_EQ(Gunzip(Whole(packed), content.size()), content);
+  }
+}
+
+TEST_F(PackedFileTest, TheSameFolderGivesTheSameArchive) {
+  Write("train.py", "print('hi')");
+  std::filesystem::create_directory(folder_ / ".git");
+  Write(".git/objects", "history");
+  const PackedFile one = PackWorkdir(folder_);
+  const PackedFile two = PackWorkdir(folder_);
+  EXPECT_EQ(one.description().sha256, two.description().sha256);
+}
+
+TEST_F(PackedFileTest, AFolderBeyondTheLimitIsRefusedByItsLargestEntries) {
+  std::mt19937_64 random(7);  // does not compress
+  std::string block(1 << 20, '\0');
+  for (size_t i = 0; i < block.size(); i += 8) {
+    const uint64_t word = random();
+    block.replace(i, 8, reinterpret_cast<const char*>(&word), 8);
+  }
+  std::ofstream big(folder_ / "dataset.bin", std::ios::binary);
+  for (int i = 0; i < 66; ++i) {
+    block[0] = static_cast<char>(i);  // further apart than gzip's window: nothing repeats
+    big << block;
+  }
+  big.close();
+  try {
+    (void)PackWorkdir(folder_);
+    FAIL() << "66 MiB were packed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.phase(), Phase::kConfig);
+    EXPECT_NE(error.remedy().find("dataset.bin (66 MiB)"), std::string::npos) << error.remedy();
+  }
+}
+
+}  // namespace
+}  // namespace tfdist::cli

@@ -1,0 +1,12 @@
+// The built-in training program, sent to hosts like any file.
+#pragma once
+
+#include "cli/deploy/packed_file.h"
+
+namespace tfdist::cli {
+
+// tfdist-runtime from the folder of the running tfdist, or from ../libexec/tfdist beside it. Throws
+// Error(kFiles), naming where it was looked for.
+PackedFile PackRuntime();
+
+}  // namespace tfdist::cli

@@ -1,0 +1,18 @@
+// The user's work folder as one compressed tar, the same for every host.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "cli/deploy/packed_file.h"
+
+namespace tfdist::cli {
+
+inline constexpr uint64_t kWorkdirLimitBytes = 64ULL << 20;  // of the tar.gz
+
+// Runs tar(1). Version control folders (.git, ...) are left out. The same content gives the same
+// archive, so a host that has it already is not sent it again. Throws Error(kFiles) when tar
+// fails (with what it said), Error(kConfig) beyond kWorkdirLimitBytes, naming the largest entries.
+PackedFile PackWorkdir(const std::filesystem::path& workdir);
+
+}  // namespace tfdist::cli

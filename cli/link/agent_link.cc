@@ -1,0 +1,142 @@
+#include "cli/link/agent_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "cli/link/tail.h"
+
+namespace tfdist::cli {
+namespace {
+
+using protocol::Message;
+
+// `attach` ends 30 s after the last ping; firewalls drop what is idle for longer than they like.
+constexpr std::chrono::seconds kPingInterval{5};
+// A ping that stays unanswered so long means a dead connection, which TCP may notice only after
+// hours.
+constexpr std::chrono::seconds kSilenceLimit{15};
+constexpr std::chrono::seconds kWriteLimit{30};
+// Of all pings: requests count from 1.
+constexpr uint64_t kPingId = 0;
+
+TimePoint Now() { return std::chrono::steady_clock::now(); }
+
+bool IsPong(const Message& message) {
+  return message.id == kPingId && message.type == protocol::type::kOk;
+}
+
+std::string Ended(const ByteChannel& channel) {
+  const std::string stderr_line = OnOneLine(channel.Stderr());
+  return stderr_line.empty() ? "the agent hung up"
+                             : fmt::format("the agent hung up: {}", stderr_line);
+}
+
+void CheckVersions(const protocol::Hello& hello) {
+  if (hello.oldest <= protocol::kVersion && hello.newest >= protocol::kOldestVersion) return;
+  throw Error(Phase::kStart,
+              fmt::format("the agent speaks protocol {} to {}, this tfdist {} to {}", hello.oldest,
+                          hello.newest, protocol::kOldestVersion, protocol::kVersion),
+              "use the tfdist that started this job");
+}
+
+}  // namespace
+
+AgentLink::AgentLink(std::unique_ptr<ByteChannel> channel) : channel_(std::move(channel)) {}
+
+protocol::Hello AgentLink::ReadHello(TimePoint deadline) {
+  // Not before it: an agent of unknown version is not spoken to.
+  pinging_ = false;
+  std::optional<Message> message;
+  try {
+    message = Next(deadline);
+  } catch (const Error& error) {
+    throw Error(Phase::kStart, error.cause(), error.remedy());
+  }
+  if (!message) throw Error(Phase::kStart, "the agent did not say hello in time");
+  protocol::ThrowIfError(*message);
+  if (message->type != protocol::type::kHello) {
+    throw Error(Phase::kStart, fmt::format("the agent began with '{}'", OnOneLine(message->type)));
+  }
+  auto hello = protocol::Body<protocol::Hello>(*message);
+  CheckVersions(hello);
+  pinging_ = true;
+  next_ping_ = Now() + kPingInterval;
+  return hello;
+}
+
+protocol::Hello AgentLink::Create(const protocol::Create& create, TimePoint deadline) {
+  Send(protocol::type::kCreate, create);
+  return ReadHello(deadline);
+}
+
+protocol::Json AgentLink::Call(std::string_view type, protocol::Json body, TimePoint deadline) {
+  const uint64_t id = Send(type, std::move(body));
+  while (auto message = Next(deadline)) {
+    if (message->id == id) {
+      protocol::ThrowIfError(*message);
+      return std::move(message->body);
+    }
+    if (handler_) handler_(*message);
+  }
+  throw Error(Phase::kControl, fmt::format("no answer to '{}' in time", type));
+}
+
+uint64_t AgentLink::Send(std::string_view type, protocol::Json body) {
+  const uint64_t id = next_id_++;
+  SendWithId(type, id, std::move(body));
+  return id;
+}
+
+void AgentLink::SendWithId(std::string_view type, uint64_t id, protocol::Json body) {
+  const Message message{.type = std::string(type), .id = id, .body = std::move(body)};
+  channel_->Write(protocol::Frames(message), Now() + kWriteLimit);
+}
+
+std::optional<Message> AgentLink::Receive(TimePoint deadline) { return Next(deadline); }
+
+void AgentLink::OnMessage(std::function<void(const Message&)> handler) {
+  handler_ = std::move(handler);
+}
+
+int AgentLink::PollFd() const { return channel_->PollFd(); }
+
+std::optional<Message> AgentLink::Next(TimePoint deadline) {
+  std::string bytes;
+  while (true) {
+    while (auto message = reader_.Next()) {
+      if (!IsPong(*message)) return message;
+    }
+    PingWhenDue();
+    bytes.clear();
+    switch (channel_->Read(bytes, pinging_ ? std::min(deadline, next_ping_) : deadline)) {
+      case ByteChannel::ReadResult::kData:
+        unanswered_since_.reset();
+        reader_.Feed(bytes);
+        break;
+      case ByteChannel::ReadResult::kEndOfFile:
+        throw Error(Phase::kControl, Ended(*channel_));
+      case ByteChannel::ReadResult::kTimeout:
+        ThrowIfSilentForTooLong();
+        if (Now() >= deadline) return std::nullopt;
+    }
+  }
+}
+
+void AgentLink::PingWhenDue() {
+  const TimePoint now = Now();
+  if (!pinging_ || now < next_ping_) return;
+  next_ping_ = now + kPingInterval;
+  if (!unanswered_since_) unanswered_since_ = now;
+  SendWithId(protocol::type::kPing, kPingId, protocol::Json::object());
+}
+
+void AgentLink::ThrowIfSilentForTooLong() const {
+  if (!unanswered_since_ || Now() - *unanswered_since_ < kSilenceLimit) return;
+  throw Error(Phase::kControl,
+              fmt::format("no word from the agent for {} s", kSilenceLimit.count()));
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,56 @@
+// A conversation with one agent: messages of agent/protocol.h over a ByteChannel.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "agent/frame.h"
+#include "agent/protocol.h"
+#include "base/clock.h"
+#include "cli/link/byte_channel.h"
+
+namespace tfdist::cli {
+
+// Belongs to one thread at a time.
+class AgentLink {
+ public:
+  // `channel` must stand right before the agent's first frame.
+  explicit AgentLink(std::unique_ptr<ByteChannel> channel);
+
+  // The agent's first message. Throws Error(kStart) on end of file, timeout, or versions that do
+  // not meet (naming both).
+  protocol::Hello ReadHello(TimePoint deadline);
+
+  // Tells the `start` role to create the job's folder and agent; the hello of that agent, which is
+  // the other end from then on. Throws what the role answers with.
+  protocol::Hello Create(const protocol::Create& create, TimePoint deadline);
+
+  // Sends a request and waits for its answer; throws the Error that the agent answers with, or
+  // Error(kControl) on timeout (naming `type`), end of file, or pings unanswered for 15 s. Messages
+  // of other ids that come meanwhile go to the handler given to OnMessage.
+  protocol::Json Call(std::string_view type, protocol::Json body, TimePoint deadline);
+  // Sends without waiting; returns the id.
+  uint64_t Send(std::string_view type, protocol::Json body);
+  void SendWithId(std::string_view type, uint64_t id, protocol::Json body);
+  // The next message that is not a pong of ours; nullopt on timeout. Throws Error(kControl) on end
+  // of file. Pings go out by themselves while any call of this class waits.
+  std::optional<protocol::Message> Receive(TimePoint deadline);
+  void OnMessage(std::function<void(const protocol::Message&)> handler);
+  [[nodiscard]] int PollFd() const;
+
+ private:
+  void PingWhenDue();
+  void ThrowIfSilentForTooLong() const;
+  std::optional<protocol::Message> Next(TimePoint deadline);
+
+  std::unique_ptr<ByteChannel> channel_;
+  protocol::FrameReader reader_;
+  std::function<void(const protocol::Message&)> handler_;
+  uint64_t next_id_ = 1;
+  bool pinging_ = false;  // once the agent has said hello
+  TimePoint next_ping_{};
+  std::optional<TimePoint> unanswered_since_;
+};
+
+}  // namespace tfdist::cli

@@ -1,0 +1,145 @@
+#include "cli/link/agent_link.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <thread>
+
+#include "base/error.h"
+#include "base/unique_fd.h"
+
+namespace tfdist::cli {
+namespace {
+
+using protocol::Message;
+
+TimePoint Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(20); }
+
+// One end of a socket pair; the test holds the other, as the agent.
+class SocketChannel : public ByteChannel {
+ public:
+  explicit SocketChannel(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  ReadResult Read(std::string& out, TimePoint deadline) override {
+    pollfd readable{fd_.get(), POLLIN, 0};
+    if (poll(&readable, 1, PollTimeout(std::chrono::steady_clock::now(), deadline)) == 0) {
+      return ReadResult::kTimeout;
+    }
+    std::array<char, 1000> buffer;
+    const ssize_t got = read(fd_.get(), buffer.data(), buffer.size());
+    if (got <= 0) return ReadResult::kEndOfFile;
+    out.append(buffer.data(), static_cast<size_t>(got));
+    return ReadResult::kData;
+  }
+  void Write(std::string_view bytes, TimePoint /*deadline*/) override {
+    if (send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) {
+      throw Error(Phase::kExec, "broken");
+    }
+  }
+  [[nodiscard]] int PollFd() const override { return fd_.get(); }
+  [[nodiscard]] std::string Stderr() const override { return "last words\n"; }
+
+ private:
+  UniqueFd fd_;
+};
+
+class AgentLinkTest : public testing::Test {
+ protected:
+  AgentLinkTest() {
+    std::array<int, 2> fds{};
+    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data());
+    agent_.Reset(fds[0]);
+    link_ = std::make_unique<AgentLink>(std::make_unique<SocketChannel>(UniqueFd(fds[1])));
+  }
+
+  // What the agent says.
+  void Say(std::string_view type, uint64_t id, protocol::Json body) const {
+    const std::string frames = protocol::Frames({std::string(type), id, std::move(body)});
+    ASSERT_EQ(write(agent_.get(), frames.data(), frames.size()),
+              static_cast<ssize_t>(frames.size()));
+  }
+  void SayHello(int oldest = protocol::kOldestVersion) const {
+    protocol::Hello hello;
+    hello.oldest = oldest;
+    hello.newest = oldest;
+    hello.serving = "agent";
+    Say(protocol::type::kHello, 0, hello);
+  }
+
+  UniqueFd agent_;
+  std::unique_ptr<AgentLink> link_;
+};
+
+TEST_F(AgentLinkTest, AnswersComeToTheirCallAndTheRestToTheHandler) {
+  SayHello();
+  EXPECT_EQ(link_->ReadHello(Soon()).serving, "agent");
+  std::vector<std::string> others;
+  link_->OnMessage([&](const Message& message) { others.push_back(message.type); });
+  Say("event", 77, protocol::Json::object());
+  Say("ok", 0, protocol::Json::object());  // an answer to a ping
+  Say("ok", 1, {{"missing", {"x"}}});
+  EXPECT_EQ(link_->Call("need", protocol::Json::object(), Soon()).at("missing").size(), 1U);
+  EXPECT_EQ(others, std::vector<std::string>{"event"});
+}
+
+TEST_F(AgentLinkTest, ThrowsTheErrorThatTheAgentAnswersWith) {
+  SayHello();
+  (void)link_->ReadHello(Soon());
+  const Message refusal =
+      protocol::ErrorMessage(1, Error(Phase::kPorts, "port 2222 is taken", "free it"));
+  Say(refusal.type, refusal.id, refusal.body);
+  try {
+    (void)link_->Call("describe", protocol::Json::object(), Soon());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.phase(), Phase::kPorts);
+    EXPECT_EQ(error.remedy(), "free it");
+  }
+}
+
+TEST_F(AgentLinkTest, NamesTheRequestThatGotNoAnswer) {
+  SayHello();
+  (void)link_->ReadHello(Soon());
+  try {
+    (void)link_->Call("peers", protocol::Json::object(), std::chrono::steady_clock::now());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.phase(), Phase::kControl);
+    EXPECT_EQ(error.cause(), "no answer to 'peers' in time");
+  }
+}
+
+TEST_F(AgentLinkTest, AnAgentThatEndsLeavesItsLastWordsInTheError) {
+  agent_.Reset();
+  try {
+    (void)link_->ReadHello(Soon());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.phase(), Phase::kStart);
+    EXPECT_EQ(error.cause(), "the agent hung up: last words");
+  }
+}
+
+TEST_F(AgentLinkTest, VersionsThatDoNotMeetAreNamed) {
+  SayHello(protocol::kVersion + 1);
+  try {
+    (void)link_->ReadHello(Soon());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.phase(), Phase::kStart);
+    EXPECT_EQ(error.cause(), "the agent speaks protocol 2 to 2, this tfdist 1 to 1");
+  }
+}
+
+TEST_F(AgentLinkTest, CreateTakesTheHelloOfTheAgentThatItMade) {
+  SayHello();
+  (void)link_->ReadHello(Soon());
+  SayHello();
+  EXPECT_EQ(link_->Create({}, Soon()).serving, "agent");
+}
+
+}  // namespace
+}  // namespace tfdist::cli

@@ -1,0 +1,100 @@
+#include "cli/link/boot_conversation.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "cli/link/tail.h"
+
+namespace tfdist::cli {
+namespace {
+
+// Our scripts' lines are short; a host that sends a longer one is not running them.
+constexpr size_t kMaxLineBytes = 64 * 1024;
+
+// A channel of which the first bytes have been read already.
+class ResumedChannel : public ByteChannel {
+ public:
+  ResumedChannel(std::unique_ptr<ByteChannel> channel, std::string first)
+      : channel_(std::move(channel)), first_(std::move(first)) {}
+
+  ReadResult Read(std::string& out, TimePoint deadline) override {
+    if (first_.empty()) return channel_->Read(out, deadline);
+    out += std::exchange(first_, {});
+    return ReadResult::kData;
+  }
+  void Write(std::string_view bytes, TimePoint deadline) override {
+    channel_->Write(bytes, deadline);
+  }
+  [[nodiscard]] int PollFd() const override { return channel_->PollFd(); }
+  [[nodiscard]] std::string Stderr() const override { return channel_->Stderr(); }
+
+ private:
+  std::unique_ptr<ByteChannel> channel_;
+  std::string first_;
+};
+
+std::string Shown(std::string_view what, std::string_view text) {
+  const std::string line = OnOneLine(text);
+  return line.empty() ? std::string() : fmt::format("; {}: {}", what, line);
+}
+
+}  // namespace
+
+void BootConversation::Begin(std::string_view script, std::string_view nonce, TimePoint deadline) {
+  channel_->Write(script, deadline);
+  const std::string marker = fmt::format("{}\n", nonce);
+  while (true) {
+    const size_t found = buffer_.find(marker);
+    if (found != std::string::npos) {
+      AppendToTail(noise_, std::string_view(buffer_).substr(0, found));
+      buffer_.erase(0, found + marker.size());
+      return;
+    }
+    if (buffer_.size() > marker.size()) {  // its last bytes may be the marker's first
+      const size_t surely_noise = buffer_.size() - marker.size();
+      AppendToTail(noise_, std::string_view(buffer_).substr(0, surely_noise));
+      buffer_.erase(0, surely_noise);
+    }
+    const auto result = channel_->Read(buffer_, deadline);
+    if (result != ByteChannel::ReadResult::kData) FailBeforeMarker(result);
+  }
+}
+
+// A login shell like nologin says on stdout why it does not let us in.
+void BootConversation::FailBeforeMarker(ByteChannel::ReadResult result) const {
+  const std::string_view what = result == ByteChannel::ReadResult::kTimeout
+                                    ? "the login shell did not run /bin/sh in time"
+                                    : "the login shell ended without running /bin/sh";
+  throw Error(Phase::kExec,
+              fmt::format("{}{}{}", what, Shown("it printed", noise_ + buffer_),
+                          Shown("stderr", channel_->Stderr())),
+              "ssh to the host by hand and look at the account's shell and start-up files");
+}
+
+std::string BootConversation::ReadLine(TimePoint deadline) {
+  while (true) {
+    const size_t end = buffer_.find('\n');
+    if (end != std::string::npos) {
+      std::string line = buffer_.substr(0, end);
+      buffer_.erase(0, end + 1);
+      return line;
+    }
+    if (buffer_.size() > kMaxLineBytes) throw Error(Phase::kStart, "the host sends garbage");
+    const auto result = channel_->Read(buffer_, deadline);
+    if (result == ByteChannel::ReadResult::kTimeout) {
+      throw Error(Phase::kStart,
+                  "the host's shell fell silent" + Shown("stderr", channel_->Stderr()));
+    }
+    if (result == ByteChannel::ReadResult::kEndOfFile) {
+      throw Error(Phase::kStart, "the host's shell ended" + Shown("stderr", channel_->Stderr()));
+    }
+  }
+}
+
+std::unique_ptr<ByteChannel> BootConversation::Release() {
+  return std::make_unique<ResumedChannel>(std::move(channel_), std::exchange(buffer_, {}));
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,311 @@
+#include "cli/link/boot_script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace tfdist::cli {
+namespace {
+
+// All work is done in a subshell (kRunAgent, kEnd), so that no variable of ours ends up in the
+// environment of the agent. Its fd 3 leads to us, its stdout to the shell that runs the agent.
+constexpr std::string_view kCommon = R"sh(
+say() { printf '%s\n' "$*" >&3; }
+fail() { say "failed $*"; exit 1; }
+
+begin() {
+  values
+  PATH=$PATH:/usr/bin:/bin LC_ALL=C  # English error texts
+  export PATH LC_ALL
+  case $remote_dir in
+    '') ;;
+    '~') remote_dir=$HOME ;;
+    '~/'*) remote_dir=$HOME/${remote_dir#??} ;;
+    /*) ;;
+    *) remote_dir=$HOME/$remote_dir ;;
+  esac
+  say "$nonce"
+}
+
+# each_base COMMAND: calls it with every place where tfdist's folder may be, until it succeeds.
+each_base() {
+  if [ -n "$remote_dir" ]; then
+    "$1" "$remote_dir"
+    return
+  fi
+  "$1" "$HOME/.cache/tfdist" && return
+  if [ -n "$XDG_CACHE_HOME" ] && [ "$XDG_CACHE_HOME" != "$HOME/.cache" ]; then
+    "$1" "$XDG_CACHE_HOME/tfdist" && return
+  fi
+  "$1" "$HOME/.tfdist"
+}
+
+# runs_below FOLDER: whether a process runs an executable that lies there. FOLDER has no symbolic links.
+runs_below() {
+  ls -l /proc/[0-9]*/exe 2>/dev/null | grep -qF -e "-> $1/"
+}
+)sh";
+
+// Must be the script's last words: the shell reads no further while the agent runs.
+constexpr std::string_view kRunAgent = R"sh(
+main() {
+  { tfdist_agent=$(prepare) || exit 0; } 3>&1  # what went wrong has been said
+  exec "$tfdist_agent" "$1"
+}
+)sh";
+
+constexpr std::string_view kEnd = R"sh(
+main() {
+  (prepare && say done) 3>&1 >/dev/null
+  exit 0
+}
+main
+)sh";
+
+constexpr std::string_view kStartAgent = R"sh(
+prepare() {
+  begin
+  system="$(uname -s) $(uname -m)"
+  if [ "$system" != "Linux x86_64" ]; then
+    say "system $system"
+    return 1
+  fi
+  base=
+  each_base choose || fail "no folder of this account can hold the agent"
+  agent=$base/bin/$hash
+  intact "$agent" || receive
+  say run
+  printf '%s\n' "$agent"
+}
+
+refuse() { say "refused $1: $2"; return 1; }
+
+# choose FOLDER: makes it `base` if it is ours alone and programs run there.
+choose() {
+  case $1 in
+    /*) ;;
+    *) refuse "$1" "not an absolute path"; return ;;
+  esac
+  why=$(umask 077; mkdir -p "$1/bin" 2>&1) || { refuse "$1" "${why##*: }"; return; }
+  is_ours "$1" || return
+  why=$(chmod 700 "$1" "$1/bin" 2>&1) || { refuse "$1" "${why##*: }"; return; }
+  runs_programs "$1" || return
+  base=$(cd "$1" && pwd -P)
+}
+
+is_ours() {
+  if ! [ -O "$1" ] || ! [ -O "$1/bin" ]; then
+    refuse "$1" "belongs to another account"
+  elif [ -h "$1" ] && ! [ -O "${1%/*}" ]; then
+    refuse "$1" "a symbolic link in somebody else's folder"
+  fi
+}
+
+runs_programs() {
+  probe=$1/bin/.probe.$nonce
+  if ! why=$({ printf '#!/bin/sh\n' >"$probe" && chmod 700 "$probe"; } 2>&1); then
+    rm -f "$probe"
+    refuse "$1" "${why##*: }"
+    return
+  fi
+  "$probe" 2>/dev/null
+  status=$?
+  rm -f "$probe"
+  [ "$status" = 0 ] || refuse "$1" "programs cannot be run there (mounted with noexec?)"
+}
+
+# intact FILE: whether it is the wanted agent, whole.
+intact() {
+  [ -f "$1" ] && ! [ -h "$1" ] && [ -O "$1" ] && [ -x "$1" ] &&
+    [ "$(wc -c <"$1")" -eq "$size_bytes" ] && has_hash "$1"
+}
+
+has_hash() {
+  command -v sha256sum >/dev/null || return 0  # the agent's first message has its hash as well
+  sum=$(sha256sum <"$1")
+  [ "${sum%% *}" = "$hash" ]
+}
+
+# Written aside and renamed: another job may be bringing the same file, or running it.
+receive() {
+  part=$base/bin/.$hash.$nonce
+  find "$base/bin" -name '.*.*' -type f -mmin +60 -exec rm -f {} + 2>/dev/null  # of uploads that were cut off
+  say upload
+  why=$({ umask 077; head -c "$gzip_bytes" | gzip -dc >"$part"; } 2>&1) || give_up "$why"
+  chmod 500 "$part" || give_up "cannot be made executable"
+  intact "$part" || give_up "it arrived damaged"
+  why=$(mv -f "$part" "$agent" 2>&1) || give_up "$why"
+}
+
+give_up() {
+  free=$(df -Pk "$base" 2>/dev/null | awk 'END { print $4 }')
+  rm -f "$part"
+  fail "cannot write the agent to $base/bin: $(echo $1) ($size_bytes bytes needed, ${free:-?} KiB free)"
+}
+
+main start
+)sh";
+
+constexpr std::string_view kAttach = R"sh(
+prepare() {
+  begin
+  if ! each_base look; then
+    say missing
+    return 1
+  fi
+  say run
+  printf '%s\n' "$agent"
+}
+
+look() {
+  agent=$1/jobs/$job/h$slot/agent
+  [ -x "$agent" ]
+}
+
+main attach
+)sh";
+
+constexpr std::string_view kFindJobs = R"sh(
+prepare() {
+  begin
+  each_base list || true
+}
+
+# Fails, so that each_base goes on.
+list() {
+  base=$(cd "$1" 2>/dev/null && pwd -P) || return
+  for folder in "$base"/jobs/*/h*; do
+    if [ -d "$folder" ]; then
+      if runs_below "$folder"; then say "job running $folder"; else say "job idle $folder"; fi
+    fi
+  done
+  return 1
+}
+)sh";
+
+constexpr std::string_view kRemoval = R"sh(
+# A task may have left folders that it made read-only.
+remove() {
+  [ -e "$1" ] || [ -h "$1" ] || return 0
+  [ -h "$1" ] || chmod -R u+rwX "$1" 2>/dev/null
+  if why=$(rm -rf "$1" 2>&1); then say "removed $1"; else say "kept $1: $(echo $why)"; fi
+}
+
+remove_if_idle() {
+  if runs_below "$1"; then
+    say "kept $1: something of it runs"
+    return 1
+  fi
+  remove "$1"
+}
+)sh";
+
+constexpr std::string_view kClean = R"sh(
+prepare() {
+  begin
+  each_base clean || true
+}
+
+# Fails, so that each_base goes on.
+clean() {
+  base=$(cd "$1" 2>/dev/null && pwd -P) || return
+  for folder in "$base"/jobs/*; do
+    [ -d "$folder" ] && clean_job "$folder"
+  done
+  rmdir "$base/jobs" 2>/dev/null
+  if [ -d "$base/jobs" ] || runs_below "$base"; then
+    say "kept $base: jobs are left"
+  else
+    remove "$base/bin"
+    remove "$base/files"
+    rmdir "$base" 2>/dev/null && say "removed $base"  # it may be a folder that is not ours alone
+  fi
+  return 1
+}
+
+clean_job() {
+  case $keep in
+    *" ${1##*/} "*) say "kept $1: it runs on another host"; return ;;
+  esac
+  for slot_folder in "$1"/h*; do
+    [ -e "$slot_folder" ] && remove_if_idle "$slot_folder"
+  done
+  rmdir "$1" 2>/dev/null
+}
+)sh";
+
+constexpr std::string_view kPurge = R"sh(
+prepare() {
+  begin
+  each_base purge || true
+}
+
+# Fails, so that each_base goes on.
+purge() {
+  base=$(cd "$1" 2>/dev/null && pwd -P) || return
+  remove_if_idle "$base/jobs/$job/h$slot"
+  rmdir "$base/jobs/$job" 2>/dev/null
+  return 1
+}
+)sh";
+
+// POSIX shell: nothing is special between single quotes but the quote itself.
+std::string Quoted(std::string_view value) {
+  std::string quoted = "'";
+  for (const char c : value) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+bool IsHexadecimal(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+}  // namespace
+
+BootScript::BootScript(std::string nonce) : nonce_(std::move(nonce)) {
+  if (nonce_.empty() || !IsHexadecimal(nonce_)) throw Error(Phase::kInternal, "bad nonce");
+  Set("nonce", nonce_);
+}
+
+BootScript& BootScript::Set(std::string_view name, std::string_view value) {
+  if (value.find('\0') != std::string_view::npos) {
+    throw Error(Phase::kInternal, fmt::format("NUL in the script's {}", name));
+  }
+  values_ += fmt::format("{}={}\n", name, Quoted(value));
+  return *this;
+}
+
+std::string BootScript::StartAgent() const {
+  return WithValues(fmt::format("{}{}", kRunAgent, kStartAgent));
+}
+
+std::string BootScript::Attach() const {
+  return WithValues(fmt::format("{}{}", kRunAgent, kAttach));
+}
+
+std::string BootScript::FindJobs() const {
+  return WithValues(fmt::format("{}{}", kFindJobs, kEnd));
+}
+
+std::string BootScript::Clean() const {
+  return WithValues(fmt::format("{}{}{}", kRemoval, kClean, kEnd));
+}
+
+std::string BootScript::Purge() const {
+  return WithValues(fmt::format("{}{}{}", kRemoval, kPurge, kEnd));
+}
+
+std::string BootScript::WithValues(std::string_view body) const {
+  return fmt::format("values() {{\n{}}}\n{}{}", values_, kCommon, body);
+}
+
+}  // namespace tfdist::cli

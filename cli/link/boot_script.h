@@ -1,0 +1,46 @@
+// The texts that /bin/sh runs on a host before an agent speaks. They are fixed; what varies is put
+// in front of them as variables in quotes. They run in dash, bash, busybox and every other POSIX
+// shell.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tfdist::cli {
+
+// What a script says to us, a line each, behind the line that holds the nonce alone:
+//   system OS MACHINE      not the system that the agent is for
+//   refused FOLDER: WHY    tfdist's folder cannot be there
+//   upload                 the agent is missing: the compressed agent is awaited on stdin
+//   run                    what follows is the agent's own
+//   missing                no such job here
+//   job STATE PATH         running | idle, .../jobs/ID/hSLOT
+//   removed PATH
+//   kept PATH: WHY
+//   failed TEXT
+//   done                   nothing follows
+class BootScript {
+ public:
+  // `nonce` marks where the script's own output begins. Throws Error(kInternal) when it is not
+  // hexadecimal.
+  explicit BootScript(std::string nonce);
+
+  // Sets a variable for the script; `value` may be any text without NUL: it is quoted.
+  BootScript& Set(std::string_view name, std::string_view value);
+  [[nodiscard]] const std::string& nonce() const { return nonce_; }
+
+  // The whole text, ready to be sent. The shell has read all of it when it says its nonce.
+  [[nodiscard]] std::string StartAgent() const;  // nonce remote_dir hash size_bytes gzip_bytes
+  [[nodiscard]] std::string Attach() const;      // remote_dir job slot
+  [[nodiscard]] std::string FindJobs() const;    // remote_dir
+  [[nodiscard]] std::string Clean() const;       // remote_dir keep (ids with spaces around each)
+  [[nodiscard]] std::string Purge() const;       // remote_dir job slot
+
+ private:
+  [[nodiscard]] std::string WithValues(std::string_view body) const;
+
+  std::string nonce_;
+  std::string values_;
+};
+
+}  // namespace tfdist::cli

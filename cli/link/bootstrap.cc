@@ -1,0 +1,253 @@
+#include "cli/link/bootstrap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "cli/link/boot_conversation.h"
+#include "cli/link/boot_script.h"
+#include "cli/link/tail.h"
+
+namespace tfdist::cli {
+namespace {
+
+constexpr std::string_view kHexadecimal = "0123456789abcdef";
+constexpr std::string_view kIdCharacters =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+constexpr std::string_view kFolderCharacters =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._/~@%+=:,-";
+
+bool Holds(std::string_view text, std::string_view allowed) {
+  return text.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+// Ids become folder names on hosts.
+void CheckId(std::string_view id) {
+  if (id.empty() || id.front() == '.' || id.size() > 200 || !Holds(id, kIdCharacters)) {
+    throw Error(Phase::kUsage, fmt::format("'{}' is not a job's id", OnOneLine(id)));
+  }
+}
+
+// If `line` is "WORD rest", the rest.
+std::optional<std::string> After(std::string_view word, const std::string& line) {
+  if (line == word) return std::string();
+  if (!line.starts_with(word) || line[word.size()] != ' ') return std::nullopt;
+  return line.substr(word.size() + 1);
+}
+
+BootScript NewScript(const std::string& remote_dir) {
+  BootScript script(RandomHex(16));
+  script.Set("remote_dir", remote_dir);
+  return script;
+}
+
+void Begin(BootConversation& talk, const BootScript& script, const std::string& text,
+           TimePoint deadline) {
+  talk.Begin(text, script.nonce(), deadline);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Starting an agent
+
+[[noreturn]] void FailWithSystem(const std::string& system) {
+  throw Error(Phase::kStart,
+              fmt::format("the host is {}; tfdist's agent is for Linux x86_64", OnOneLine(system)));
+}
+
+[[noreturn]] void FailWithRefusals(const std::string& why,
+                                   const std::vector<std::string>& refused) {
+  throw Error(Phase::kStart,
+              fmt::format("{} ({})", OnOneLine(why),
+                          OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000)),
+              "set remote_dir in [ssh] to a folder of yours where programs can be run");
+}
+
+// Lines that are not progress; returns when `line` is.
+void ThrowIfFailed(const std::string& line, const std::vector<std::string>& refused) {
+  if (const auto system = After("system", line)) FailWithSystem(*system);
+  if (const auto why = After("failed", line)) {
+    if (!refused.empty()) FailWithRefusals(*why, refused);
+    throw Error(Phase::kUpload, OnOneLine(*why, 1000),
+                "make room there, or set remote_dir in [ssh]");
+  }
+}
+
+std::string_view AsText(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// When the shell has given up meanwhile (disk full), its reason is better than a broken connection.
+void Upload(BootConversation& talk, const EmbeddedAgent& agent, TimePoint deadline) {
+  try {
+    talk.Send(AsText(agent.gzip), deadline);
+  } catch (const Error&) {
+    ThrowIfFailed(talk.ReadLine(deadline), {});
+    throw;
+  }
+}
+
+// Follows the script until it runs the agent; says whether the agent was uploaded.
+bool FollowStart(BootConversation& talk, const EmbeddedAgent& agent, TimePoint deadline) {
+  std::vector<std::string> refused;
+  bool uploaded = false;
+  while (true) {
+    const std::string line = talk.ReadLine(deadline);
+    if (line == "run") return uploaded;
+    if (line == "upload") {
+      refused.clear();  // a later folder served: what fails from now on has another reason
+      Upload(talk, agent, deadline);
+      uploaded = true;
+    } else if (auto refusal = After("refused", line)) {
+      refused.push_back(std::move(*refusal));
+    } else {
+      ThrowIfFailed(line, refused);
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Jobs without their agent
+
+bool TakeNumber(std::string_view text, int& number) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end && number >= 0;
+}
+
+// "running /home/u/.cache/tfdist/jobs/ID/h3"; nullopt when a folder there is none of ours.
+std::optional<RemoteJob> ParseJob(const std::string& line) {
+  RemoteJob found;
+  const size_t space = line.find(' ');
+  const size_t slot = line.rfind("/h");
+  const size_t jobs = line.rfind("/jobs/");
+  if (space == std::string::npos || slot == std::string::npos || jobs == std::string::npos)
+    return std::nullopt;
+  if (jobs + 6 > slot || !TakeNumber(std::string_view(line).substr(slot + 2), found.slot))
+    return std::nullopt;
+  found.running = line.substr(0, space) == "running";
+  found.base = line.substr(space + 1, jobs - space - 1);
+  found.job = line.substr(jobs + 6, slot - jobs - 6);
+  if (found.job.empty() || !Holds(found.job, kIdCharacters)) return std::nullopt;
+  return found;
+}
+
+// Ids end in "-TIME-HEX": for any names, later ones come first.
+std::string_view TimeOf(const RemoteJob& job) {
+  const std::string_view id = job.job;
+  const size_t hex = id.rfind('-');
+  if (hex == std::string_view::npos || hex == 0) return {};
+  const size_t time = id.rfind('-', hex - 1);
+  return time == std::string_view::npos ? std::string_view() : id.substr(time + 1, hex - time - 1);
+}
+
+Removal FollowRemoval(BootConversation& talk, TimePoint deadline) {
+  Removal removal;
+  while (true) {
+    const std::string line = talk.ReadLine(deadline);
+    if (line == "done") return removal;
+    if (auto path = After("removed", line)) removal.removed.push_back(std::move(*path));
+    if (auto path = After("kept", line)) removal.kept.push_back(std::move(*path));
+  }
+}
+
+}  // namespace
+
+void CheckRemoteDir(std::string_view remote_dir) {
+  if (Holds(remote_dir, kFolderCharacters)) return;
+  throw Error(Phase::kConfig,
+              fmt::format("remote_dir may hold letters, digits and \" ._/~@%+=:,-\" only: {}",
+                          OnOneLine(remote_dir)));
+}
+
+BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, const EmbeddedAgent& agent,
+                       const std::string& remote_dir, TimePoint deadline) {
+  CheckRemoteDir(remote_dir);
+  if (agent.sha256_hex.empty() || !Holds(agent.sha256_hex, kHexadecimal)) {
+    throw Error(Phase::kInternal, "the embedded agent has no hash");
+  }
+  BootScript script = NewScript(remote_dir);
+  script.Set("hash", agent.sha256_hex)
+      .Set("size_bytes", std::to_string(agent.size_bytes))
+      .Set("gzip_bytes", std::to_string(agent.gzip.size()));
+  BootConversation talk(std::move(channel));
+  Begin(talk, script, script.StartAgent(), deadline);
+  BootedAgent booted;
+  booted.uploaded = FollowStart(talk, agent, deadline);
+  booted.noise = talk.noise();
+  booted.channel = talk.Release();
+  return booted;
+}
+
+BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
+                        const std::string& job, int slot, TimePoint deadline) {
+  CheckId(job);
+  BootScript script = NewScript(base);
+  script.Set("job", job).Set("slot", std::to_string(slot));
+  BootConversation talk(std::move(channel));
+  Begin(talk, script, script.Attach(), deadline);
+  if (talk.ReadLine(deadline) != "run") {
+    throw Error(Phase::kRun, fmt::format("this host has no job {} (slot {}){}", job, slot,
+                                         base.empty() ? "" : " in " + OnOneLine(base)));
+  }
+  std::string noise = talk.noise();
+  return BootedAgent{.channel = talk.Release(), .noise = std::move(noise), .uploaded = false};
+}
+
+std::vector<RemoteJob> FindJobs(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
+                                std::string_view name, TimePoint deadline) {
+  CheckRemoteDir(remote_dir);
+  const BootScript script = NewScript(remote_dir);
+  BootConversation talk(std::move(channel));
+  Begin(talk, script, script.FindJobs(), deadline);
+  std::vector<RemoteJob> jobs;
+  std::string line;
+  while ((line = talk.ReadLine(deadline)) != "done") {
+    const auto rest = After("job", line);
+    auto job = rest ? ParseJob(*rest) : std::nullopt;
+    if (job && (name.empty() || IsJobIdOf(job->job, name))) jobs.push_back(std::move(*job));
+  }
+  std::stable_sort(jobs.begin(), jobs.end(),
+                   [](const RemoteJob& a, const RemoteJob& b) { return TimeOf(a) > TimeOf(b); });
+  return jobs;
+}
+
+Removal Clean(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
+              const std::vector<std::string>& keep_jobs, TimePoint deadline) {
+  CheckRemoteDir(remote_dir);
+  std::string keep = " ";
+  for (const std::string& job : keep_jobs) {
+    CheckId(job);
+    keep += job + " ";
+  }
+  BootScript script = NewScript(remote_dir);
+  script.Set("keep", keep);
+  BootConversation talk(std::move(channel));
+  Begin(talk, script, script.Clean(), deadline);
+  return FollowRemoval(talk, deadline);
+}
+
+Removal PurgeJob(std::unique_ptr<ByteChannel> channel, const std::string& base,
+                 const std::string& job, int slot, TimePoint deadline) {
+  CheckId(job);
+  BootScript script = NewScript(base);
+  script.Set("job", job).Set("slot", std::to_string(slot));
+  BootConversation talk(std::move(channel));
+  Begin(talk, script, script.Purge(), deadline);
+  return FollowRemoval(talk, deadline);
+}
+
+bool IsJobIdOf(std::string_view id, std::string_view name) {
+  // "-20260801T120000Z-a1b2c3" at least: the name may hold dashes itself.
+  if (!id.starts_with(name) || id.size() < name.size() + 9) return false;
+  const std::string_view rest = id.substr(name.size());
+  const size_t hex = rest.size() - 6;
+  return rest.front() == '-' && rest[hex - 1] == '-' && Holds(rest.substr(hex), kHexadecimal) &&
+         std::count(rest.begin(), rest.end(), '-') == 2 && rest[1] >= '0' && rest[1] <= '9';
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,334 @@
+// The boot scripts, run by this machine's own shells, with a shell script as the agent.
+#include "cli/link/bootstrap.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "cli/link/local_transport.h"
+
+namespace tfdist::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using ReadResult = ByteChannel::ReadResult;
+
+TimePoint Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(20); }
+
+std::string Gzip(const std::string& text) {
+  z_stream stream{};
+  deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+// Stands in for the agent: says its role and its environment's `base`, then repeats its stdin.
+class FakeAgent {
+ public:
+  explicit FakeAgent(const std::string& padding = {})
+      : program_("#!/bin/sh\necho \"agent $1 ${base-unset}\"\nexec cat\n#" + padding),
+        gzip_(Gzip(program_)),
+        sha256_(Sha256Hex(program_)) {}
+
+  [[nodiscard]] EmbeddedAgent Embedded() const {
+    return {std::as_bytes(std::span(gzip_)), sha256_, program_.size()};
+  }
+  [[nodiscard]] const std::string& sha256() const { return sha256_; }
+  [[nodiscard]] const std::string& program() const { return program_; }
+
+ private:
+  std::string program_;
+  std::string gzip_;
+  std::string sha256_;
+};
+
+// A channel whose login shell runs some other text first, or instead.
+std::unique_ptr<ByteChannel> ShellAfter(const std::string& first) {
+  auto channel = LocalTransport("localhost").OpenShell(Soon());
+  channel->Write(first, Soon());
+  return channel;
+}
+
+class BootstrapTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/boot.XXXXXX";
+    home_ = mkdtemp(name.data());
+    setenv("HOME", home_.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): one thread
+    unsetenv("XDG_CACHE_HOME");        // NOLINT(concurrency-mt-unsafe)
+  }
+  void TearDown() override { fs::remove_all(home_); }
+
+  static BootedAgent Start(const FakeAgent& agent, const std::string& remote_dir = {},
+                           const std::string& first = {}) {
+    return StartAgent(ShellAfter(first), agent.Embedded(), remote_dir, Soon());
+  }
+  // What StartAgent throws; an Error of phase kInternal when it throws nothing.
+  static Error StartError(const FakeAgent& agent, const std::string& remote_dir = {},
+                          const std::string& first = {}) {
+    try {
+      Start(agent, remote_dir, first);
+    } catch (const Error& error) {
+      return error;
+    }
+    return {Phase::kInternal, "nothing was thrown"};
+  }
+  void MakeJobFolder(const std::string& job, int slot) const {
+    const fs::path folder = home_ / ".cache/tfdist/jobs" / job / ("h" + std::to_string(slot));
+    fs::create_directories(folder);
+    std::ofstream(folder / "agent") << FakeAgent().program();
+    chmod((folder / "agent").c_str(), 0500);
+  }
+
+  fs::path home_;
+};
+
+void ExpectSpeaks(ByteChannel& channel, const std::string& first_line) {
+  std::string got;
+  while (got.find('\n') == std::string::npos) {
+    ASSERT_EQ(channel.Read(got, Soon()), ReadResult::kData);
+  }
+  EXPECT_EQ(got, first_line + "\n");
+  channel.Write("frames", Soon());
+  got.clear();
+  while (got.size() < 6) ASSERT_EQ(channel.Read(got, Soon()), ReadResult::kData);
+  EXPECT_EQ(got, "frames");
+}
+
+TEST_F(BootstrapTest, UploadsTheAgentOnceAndRunsIt) {
+  const FakeAgent agent;
+  const BootedAgent first = Start(agent);
+  EXPECT_TRUE(first.uploaded);
+  ExpectSpeaks(*first.channel, "agent start unset");
+  const BootedAgent second = Start(agent);
+  EXPECT_FALSE(second.uploaded);
+  ExpectSpeaks(*second.channel, "agent start unset");
+
+  const fs::path bin = home_ / ".cache/tfdist/bin";
+  EXPECT_EQ(std::distance(fs::directory_iterator(bin), {}), 1);
+  struct stat info {};
+  ASSERT_EQ(stat((bin / agent.sha256()).c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0500U);
+  ASSERT_EQ(stat((home_ / ".cache/tfdist").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700U);
+}
+
+TEST_F(BootstrapTest, BringsALargeAgentWhole) {
+  const FakeAgent agent(RandomHex(1'500'000));
+  ExpectSpeaks(*Start(agent).channel, "agent start unset");
+  EXPECT_EQ(ReadFileIfExists(home_ / ".cache/tfdist/bin" / agent.sha256(), 1 << 24),
+            agent.program());
+}
+
+TEST_F(BootstrapTest, ReplacesADamagedAgent) {
+  const FakeAgent agent;
+  ExpectSpeaks(*Start(agent).channel, "agent start unset");
+  const fs::path file = home_ / ".cache/tfdist/bin" / agent.sha256();
+  chmod(file.c_str(), 0700);
+  std::string damaged = agent.program();
+  damaged.back() = '!';
+  std::ofstream(file) << damaged;
+  const BootedAgent again = Start(agent);
+  EXPECT_TRUE(again.uploaded);
+  EXPECT_EQ(ReadFileIfExists(file, 1 << 20), agent.program());
+}
+
+TEST_F(BootstrapTest, SkipsWhatALoginShellPrints) {
+  const std::string noise =
+      "echo 'Welcome!'; printf 'no newline'; echo 'bash: warning: setlocale' >&2\n"
+      "head -c 1000000 /dev/zero | tr '\\0' x; printf '\\033]0;title\\007'; echo run\n";
+  const BootedAgent booted = Start(FakeAgent(), {}, noise);
+  ExpectSpeaks(*booted.channel, "agent start unset");
+  EXPECT_EQ(booted.noise.size(), 64U * 1024);
+  EXPECT_TRUE(booted.noise.ends_with("\033]0;title\007run\n"));
+}
+
+TEST_F(BootstrapTest, LeavesTheAgentsEnvironmentAlone) {
+  const BootedAgent booted = Start(FakeAgent(), {}, "base=mine; export base\n");
+  ExpectSpeaks(*booted.channel, "agent start mine");
+}
+
+TEST_F(BootstrapTest, SaysWhatAnAccountWithoutAShellPrints) {
+  const Error error =
+      StartError(FakeAgent(), {}, "echo 'This account is currently not available.'; exit 1\n");
+  EXPECT_EQ(error.phase(), Phase::kExec);
+  EXPECT_EQ(
+      error.cause(),
+      "the login shell ended without running /bin/sh; it printed: This account is currently not "
+      "available.");
+}
+
+TEST_F(BootstrapTest, NamesTheSystemThatHasNoAgent) {
+  fs::create_directory(home_ / "path");
+  std::ofstream(home_ / "path/uname")
+      << "#!/bin/sh\ncase $1 in -s) echo Linux;; *) echo aarch64;; esac\n";
+  chmod((home_ / "path/uname").c_str(), 0700);
+  const Error error = StartError(FakeAgent(), {}, "PATH=" + (home_ / "path").string() + ":$PATH\n");
+  EXPECT_EQ(error.phase(), Phase::kStart);
+  EXPECT_EQ(error.cause(), "the host is Linux aarch64; tfdist's agent is for Linux x86_64");
+}
+
+TEST_F(BootstrapTest, TakesTheNextFolderWhenOneCannotServe) {
+  std::ofstream(home_ / ".cache") << "a file";
+  ExpectSpeaks(*Start(FakeAgent()).channel, "agent start unset");
+  EXPECT_TRUE(fs::exists(home_ / ".tfdist/bin"));
+}
+
+TEST_F(BootstrapTest, ListsEveryFolderThatCannotServe) {
+  std::ofstream(home_ / ".cache") << "a file";
+  std::ofstream(home_ / ".tfdist") << "a file";
+  const Error error = StartError(FakeAgent());
+  EXPECT_EQ(error.phase(), Phase::kStart);
+  EXPECT_EQ(error.cause(), "no folder of this account can hold the agent (" +
+                               (home_ / ".cache/tfdist").string() + ": Not a directory; " +
+                               (home_ / ".tfdist").string() + ": Not a directory)");
+}
+
+TEST_F(BootstrapTest, RemoteDirMayHoldSpacesAndLieInTheHomeFolder) {
+  ExpectSpeaks(*Start(FakeAgent(), "~/some where").channel, "agent start unset");
+  EXPECT_TRUE(fs::exists(home_ / "some where/bin"));
+  ExpectSpeaks(*Start(FakeAgent(), "relative").channel, "agent start unset");
+  EXPECT_TRUE(fs::exists(home_ / "relative/bin"));
+  EXPECT_EQ(StartError(FakeAgent(), "$(touch x)").phase(), Phase::kConfig);
+}
+
+TEST_F(BootstrapTest, RefusesALinkThatSomebodyElseMayTurn) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder away";
+  fs::create_directory(home_ / "others");
+  fs::create_directory(home_ / "mine");
+  fs::create_directory_symlink(home_ / "mine", home_ / "others/link");
+  ASSERT_EQ(chown((home_ / "others").c_str(), 12345, 12345), 0);
+  ASSERT_EQ(chown((home_ / "mine").c_str(), 0, 0), 0);
+  const Error error = StartError(FakeAgent(), (home_ / "others/link").string());
+  EXPECT_NE(error.cause().find("a symbolic link in somebody else's folder"), std::string::npos);
+  fs::create_directory(home_ / "others/bin");
+  const Error foreign = StartError(FakeAgent(), (home_ / "others").string());
+  EXPECT_NE(foreign.cause().find("belongs to another account"), std::string::npos);
+}
+
+TEST_F(BootstrapTest, AttachesToAJobsOwnAgent) {
+  MakeJobFolder("digits-20260801T120000Z-a1b2c3", 2);
+  const std::string base = (home_ / ".cache/tfdist").string();
+  for (const std::string& where : {base, std::string()}) {
+    const BootedAgent booted =
+        AttachAgent(ShellAfter(""), where, "digits-20260801T120000Z-a1b2c3", 2, Soon());
+    ExpectSpeaks(*booted.channel, "agent attach unset");
+  }
+}
+
+TEST_F(BootstrapTest, AttachSaysThatThereIsNoSuchJob) {
+  try {
+    AttachAgent(ShellAfter(""), "", "digits-20260801T120000Z-a1b2c3", 2, Soon());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.phase(), Phase::kRun);
+    EXPECT_EQ(error.cause(), "this host has no job digits-20260801T120000Z-a1b2c3 (slot 2)");
+  }
+  EXPECT_THROW(AttachAgent(ShellAfter(""), "", "../x", 2, Soon()), Error);
+}
+
+TEST_F(BootstrapTest, FindsTheNewestJobOfAName) {
+  MakeJobFolder("digits-20260801T120000Z-a1b2c3", 0);
+  MakeJobFolder("digits-20260802T120000Z-000000", 1);
+  MakeJobFolder("digits-big-20260803T120000Z-a1b2c3", 0);
+  const auto jobs = FindJobs(ShellAfter(""), "", "digits", Soon());
+  ASSERT_EQ(jobs.size(), 2U);
+  EXPECT_EQ(jobs[0].job, "digits-20260802T120000Z-000000");
+  EXPECT_EQ(jobs[0].slot, 1);
+  EXPECT_FALSE(jobs[0].running);
+  EXPECT_EQ(jobs[0].base, fs::canonical(home_ / ".cache/tfdist").string());
+  EXPECT_EQ(FindJobs(ShellAfter(""), "", "", Soon()).size(), 3U);
+}
+
+// A copy of sleep(1), so that /proc/PID/exe lies in the job's folder as the agent's does.
+class RunningJob {
+ public:
+  explicit RunningJob(const fs::path& folder) : channel_(ShellAfter("")) {
+    fs::remove(folder / "agent");
+    fs::copy_file("/bin/sleep", folder / "agent");
+    channel_->Write("'" + (folder / "agent").string() + "' 1000 & echo $!; wait; exit\n", Soon());
+    std::string line;
+    while (line.find('\n') == std::string::npos) (void)channel_->Read(line, Soon());
+    pid_ = std::stoi(line);
+    // echo may have been faster than the child's exec
+    while (fs::read_symlink("/proc/" + std::to_string(pid_) + "/exe").filename() != "agent") {
+    }
+  }
+  RunningJob(const RunningJob&) = delete;
+  RunningJob& operator=(const RunningJob&) = delete;
+  ~RunningJob() {
+    kill(pid_, SIGKILL);
+    std::string rest;
+    while (channel_->Read(rest, Soon()) == ReadResult::kData) {
+    }
+  }
+
+ private:
+  std::unique_ptr<ByteChannel> channel_;
+  pid_t pid_ = 0;
+};
+
+TEST_F(BootstrapTest, CleanRemovesAllButWhatRunsOrRunsElsewhere) {
+  ExpectSpeaks(*Start(FakeAgent()).channel, "agent start unset");
+  const fs::path base = fs::canonical(home_ / ".cache/tfdist");
+  MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
+  MakeJobFolder("b-20260801T120000Z-a1b2c3", 0);
+  MakeJobFolder("c-20260801T120000Z-a1b2c3", 0);
+  {
+    const RunningJob running(base / "jobs/a-20260801T120000Z-a1b2c3/h0");
+    EXPECT_TRUE(FindJobs(ShellAfter(""), "", "a", Soon()).at(0).running);
+    const Removal removal = Clean(ShellAfter(""), "", {"b-20260801T120000Z-a1b2c3"}, Soon());
+    EXPECT_EQ(removal.removed,
+              std::vector<std::string>{(base / "jobs/c-20260801T120000Z-a1b2c3/h0").string()});
+    EXPECT_EQ(removal.kept.size(), 3U);
+  }
+  const Removal rest = Clean(ShellAfter(""), "", {}, Soon());
+  EXPECT_EQ(rest.removed.size(), 4U);  // two jobs, bin, the folder itself
+  EXPECT_TRUE(rest.kept.empty());
+  EXPECT_FALSE(fs::exists(base));
+}
+
+TEST_F(BootstrapTest, CleanLeavesWhatIsNotOurs) {
+  ExpectSpeaks(*Start(FakeAgent(), "shared").channel, "agent start unset");
+  std::ofstream(home_ / "shared/thesis.txt") << "years of work";
+  Clean(ShellAfter(""), "shared", {}, Soon());
+  EXPECT_TRUE(fs::exists(home_ / "shared/thesis.txt"));
+  EXPECT_FALSE(fs::exists(home_ / "shared/bin"));
+}
+
+TEST_F(BootstrapTest, PurgeRemovesOneSlotOfOneJob) {
+  MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
+  MakeJobFolder("a-20260801T120000Z-a1b2c3", 1);
+  const std::string base = fs::canonical(home_ / ".cache/tfdist").string();
+  chmod((base + "/jobs/a-20260801T120000Z-a1b2c3/h1").c_str(), 0500);
+  EXPECT_EQ(PurgeJob(ShellAfter(""), base, "a-20260801T120000Z-a1b2c3", 1, Soon()).removed.size(),
+            1U);
+  EXPECT_TRUE(
+      PurgeJob(ShellAfter(""), base, "a-20260801T120000Z-a1b2c3", 1, Soon()).removed.empty());
+  EXPECT_TRUE(fs::exists(base + "/jobs/a-20260801T120000Z-a1b2c3/h0"));
+}
+
+TEST(IsJobIdOf, TellsANameFromALongerOne) {
+  EXPECT_TRUE(IsJobIdOf("a-b-20260801T120000Z-a1b2c3", "a-b"));
+  EXPECT_FALSE(IsJobIdOf("a-b-20260801T120000Z-a1b2c3", "a"));
+  EXPECT_FALSE(IsJobIdOf("ab-20260801T120000Z-a1b2c3", "a"));
+  EXPECT_FALSE(IsJobIdOf("a-20260801T120000Z-A1B2C3", "a"));
+}
+
+}  // namespace
+}  // namespace tfdist::cli

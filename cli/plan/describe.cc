@@ -1,0 +1,72 @@
+#include "cli/plan/describe.h"
+
+#include "base/hash.h"
+#include "cli/plan/tf_config_text.h"
+
+namespace tfdist::cli {
+namespace {
+
+protocol::TaskDescription DescribeWithoutTfConfig(const TaskOnHost& task) {
+  protocol::TaskDescription description;
+  description.task = ToString(task.id);
+  description.argv = task.argv;
+  description.env = task.env;
+  if (task.port != 0) description.ports = {task.port};
+  description.merged_output = task.merged_output;
+  description.log_limit_bytes = static_cast<uint64_t>(task.log_limit_bytes);
+  description.grace_ms = task.grace_ms;
+  return description;
+}
+
+protocol::TaskPlan DescribePolicy(const TaskOnHost& task) {
+  protocol::TaskPlan policy;
+  policy.task = ToString(task.id);
+  policy.slot = task.slot;
+  policy.chief = task.chief;
+  policy.decides = task.decides;
+  policy.may_fail = task.may_fail;
+  policy.restart = task.restart;
+  return policy;
+}
+
+protocol::JobPlan DescribeWithoutHash(const Plan& plan) {
+  protocol::JobPlan job;
+  job.name = plan.name;
+  job.layout = plan.layout;
+  for (const HostPlan& host : plan.hosts) {
+    job.slots.push_back({host.name, host.address, host.spare});
+  }
+  for (const TaskOnHost& task : plan.tasks) job.tasks.push_back(DescribePolicy(task));
+  return job;
+}
+
+}  // namespace
+
+protocol::TaskDescription DescribeTask(const Plan& plan, const TaskOnHost& task) {
+  protocol::TaskDescription description = DescribeWithoutTfConfig(task);
+  description.env.insert(description.env.begin(), {"TF_CONFIG", TfConfigText(plan, task)});
+  return description;
+}
+
+protocol::JobPlan DescribeJob(const Plan& plan, std::string job_id) {
+  protocol::JobPlan job = DescribeWithoutHash(plan);
+  job.job = std::move(job_id);
+  job.plan_sha256 = HashOf(plan);
+  return job;
+}
+
+std::string HashOf(const Plan& plan) {
+  // TF_CONFIG once, as the cluster, not once per task: it grows with their number.
+  protocol::Json meaning = {{"job", DescribeWithoutHash(plan)},
+                            {"cluster", plan.cluster.tasks},
+                            {"tasks", protocol::Json::array()}};
+  for (const TaskOnHost& task : plan.tasks) {
+    meaning["tasks"].push_back(DescribeWithoutTfConfig(task));
+  }
+  // CBOR, for arguments need not be UTF-8.
+  std::string bytes;
+  protocol::Json::to_cbor(meaning, bytes);
+  return Sha256Hex(bytes);
+}
+
+}  // namespace tfdist::cli

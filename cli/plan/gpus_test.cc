@@ -1,0 +1,87 @@
+#include <gmock/gmock.h>
+
+#include "cli/plan/test_files.h"
+
+namespace tfdist::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class GpusOf : public PlanTest {
+ protected:
+  // A job of workers and one parameter server on h1; `host` is its entry, `role` what
+  // [roles.worker] says.
+  static std::string File(const std::string& host, const std::string& role) {
+    return "name = \"n\"\n[task]\ncommand = [\"a\"]\n[cluster]\nlayout = \"roles\"\nhosts = [" +
+           host + "]\n[roles.ps]\ncount = 1\n[roles.worker]\n" + role;
+  }
+  std::string Visible(const std::string& host, const std::string& role,
+                      const std::string& task) const {
+    return EnvOf(Load(File(host, role)), task, "CUDA_VISIBLE_DEVICES");
+  }
+};
+
+TEST_F(GpusOf, TheOnlyGpuTaskOfAHostSeesAll) {
+  EXPECT_EQ(Visible("\"h1\"", "count = 1", "worker:0"), "(unset)");
+  EXPECT_EQ(Load(File("\"h1\"", "count = 1")).tasks.at(1).gpus, std::nullopt);
+}
+
+TEST_F(GpusOf, AParameterServerSeesNone) {
+  EXPECT_EQ(Visible("\"h1\"", "count = 1", "ps:0"), "");
+  EXPECT_EQ(Visible("{ address = \"h1\", gpus = [0] }", "count = 1\ngpus = 1", "ps:0"), "");
+}
+
+TEST_F(GpusOf, AutoStaysWithinTheHostsList) {
+  EXPECT_EQ(Visible("{ address = \"h1\", gpus = [2, 3] }", "count = 1", "worker:0"), "2,3");
+}
+
+TEST_F(GpusOf, NTakesFromTheHostsList) {
+  const std::string host = "{ address = \"h1\", gpus = [4, 5, 6, 7] }";
+  EXPECT_EQ(Visible(host, "per_host = 2\ngpus = 2", "worker:0"), "4,5");
+  EXPECT_EQ(Visible(host, "per_host = 2\ngpus = 2", "worker:1"), "6,7");
+  EXPECT_EQ(Visible("\"h1\"", "count = 1\ngpus = 2", "worker:0"), "0,1");
+}
+
+TEST_F(GpusOf, SlotsShareTheListOfTheirMachine) {
+  const std::string host = "{ address = \"h1\", gpus = [0, 1], slots = 2 }";
+  EXPECT_EQ(Visible(host, "per_host = 1\ngpus = 1", "worker:1"), "1");
+}
+
+TEST_F(GpusOf, AListIsTakenAsItIs) {
+  EXPECT_EQ(Visible("\"h1\"", "count = 1\ngpus = [3, 1]", "worker:0"), "3,1");
+}
+
+TEST_F(GpusOf, SharingIsSaidByListingAGpuTwice) {
+  const std::string host = "{ address = \"h1\", gpus = [0, 0] }";
+  EXPECT_EQ(Visible(host, "per_host = 2\ngpus = 1", "worker:0"), "0");
+  EXPECT_EQ(Visible(host, "per_host = 2\ngpus = 1", "worker:1"), "0");
+}
+
+TEST_F(GpusOf, WhatDoesNotWorkOutIsAnErrorOfThePlan) {
+  const auto message = [&](const std::string& host, const std::string& role) {
+    const auto messages = Messages(File(host, role));
+    return messages.size() == 1 ? messages.front() : testing::PrintToString(messages);
+  };
+  EXPECT_THAT(message("\"h1\"", "per_host = 2"), HasSubstr("\"auto\" does not tell which"));
+  EXPECT_THAT(message("{ address = \"h1\", gpus = [0, 1] }", "per_host = 2"),
+              HasSubstr("\"auto\" does not tell which"));
+  EXPECT_THAT(message("\"h1\"", "per_host = 2\ngpus = 1"), HasSubstr("the host lists none"));
+  EXPECT_THAT(message("{ address = \"h1\", gpus = [0, 1] }", "per_host = 2\ngpus = 2"),
+              HasSubstr("2 GPUs for each task, but h1 has not enough of them: it lists 2"));
+  EXPECT_THAT(message("\"h1\"", "per_host = 2\ngpus = [0]"),
+              HasSubstr("GPU 0 of h1 would go to two tasks"));
+  EXPECT_THAT(message("{ address = \"h1\", gpus = [0] }", "count = 1\ngpus = [1]"),
+              HasSubstr("h1 does not list GPU 1"));
+  EXPECT_THAT(message("\"h1\"", "count = 1\ngpus = [1, 1]"), HasSubstr("GPU 1 stands here twice"));
+  EXPECT_THAT(message("\"h1\"", "count = 1\ngpus = \"all\""), HasSubstr("expected \"auto\""));
+}
+
+TEST_F(GpusOf, TwoLocalTrainersWithoutGpusSayGpusZero) {
+  const Plan plan =
+      LoadCluster("hosts = [{ address = \"127.0.0.1\", transport = \"local\", slots = 2 }]");
+  EXPECT_EQ(EnvOf(plan, "worker:0", "CUDA_VISIBLE_DEVICES"), "");
+}
+
+}  // namespace
+}  // namespace tfdist::cli

@@ -1,0 +1,278 @@
+// What the layouts make of hosts: TF_CONFIG, roles, slots, policies.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "cli/plan/describe.h"
+#include "cli/plan/test_files.h"
+
+namespace tfdist::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class Layout : public PlanTest {};
+using Addresses = std::vector<std::string>;
+
+Addresses Numbered(int first, int last, int port) {
+  Addresses addresses;
+  for (int i = first; i <= last; ++i) addresses.push_back(fmt::format("10.0.0.{}:{}", i, port));
+  return addresses;
+}
+
+TEST_F(Layout, UaiGivesEveryTaskTheClusterOfUcloudsPage) {
+  for (const int hosts : {2, 3, 4, 16}) {
+    const Plan plan = LoadCluster(fmt::format("hosts = [\"10.0.0.[1-{}]\"]", hosts));
+    ClusterSpec expected;
+    expected.tasks["master"] = {"10.0.0.1:2222"};
+    expected.tasks["ps"] = Numbered(1, hosts, 2223);
+    expected.tasks["worker"] = Numbered(2, hosts, 2222);
+    ASSERT_EQ(plan.tasks.size(), static_cast<size_t>(2 * hosts));
+    for (const TaskOnHost& task : plan.tasks) {
+      const TfConfig config = TfConfigOf(plan, ToString(task.id));
+      EXPECT_EQ(config.cluster, expected) << ToString(task.id);
+      EXPECT_EQ(config.task, task.id);
+      EXPECT_EQ(config.environment, "cloud");
+      EXPECT_EQ(task.chief, ToString(task.id) == "master:0");
+    }
+    EXPECT_EQ(plan.cluster, expected);
+  }
+}
+
+TEST_F(Layout, UaiPutsAParameterServerAndATrainerOnEachHost) {
+  const Plan plan = LoadCluster("hosts = [\"10.0.0.[1-3]\"]");
+  EXPECT_THAT(Places(plan), ElementsAre("ps:0@10.0.0.1:2223", "master:0@10.0.0.1:2222",
+                                        "ps:1@10.0.0.2:2223", "worker:0@10.0.0.2:2222",
+                                        "ps:2@10.0.0.3:2223", "worker:1@10.0.0.3:2222"));
+}
+
+TEST_F(Layout, UaiOnOneHostHasNoWorkerKeyAtAll) {
+  const Plan plan = LoadCluster("hosts = [\"10.0.0.1\"]");
+  const std::string json = EnvOf(plan, "master:0", "TF_CONFIG");
+  EXPECT_EQ(json, R"({"cluster":{"master":["10.0.0.1:2222"],"ps":["10.0.0.1:2223"]},)"
+                  R"("task":{"type":"master","index":0},"environment":"cloud"})");
+  EXPECT_TRUE(TaskNamed(plan, "master:0").decides);
+}
+
+TEST_F(Layout, HostsKeepTheOrderOfTheFile) {
+  const Plan plan = LoadCluster("hosts = [\"10.9.0.10\", \"10.9.0.9\"]");
+  EXPECT_EQ(plan.cluster.tasks.at("ps"), (Addresses{"10.9.0.10:2223", "10.9.0.9:2223"}));
+}
+
+TEST_F(Layout, UaiCallsItsChiefAsTheFileSays) {
+  const Plan plan = LoadCluster("hosts = [\"h[1-2]\"]\nchief_name = \"chief\"");
+  EXPECT_THAT(Places(plan),
+              ElementsAre("ps:0@h1:2223", "chief:0@h1:2222", "ps:1@h2:2223", "worker:0@h2:2222"));
+  EXPECT_TRUE(TaskNamed(plan, "chief:0").chief);
+}
+
+TEST_F(Layout, TheChiefOfAPresetIsATrainerLikeTheWorkers) {
+  const Plan plan = LoadCluster(R"(hosts = ["h[1-2]"]
+[roles.worker]
+command = ["train"]
+[roles.worker.env]
+A = "workers"
+B = "workers"
+[roles.master.env]
+A = "masters"
+)");
+  EXPECT_THAT(ArgvOf(plan, "master:0"), ElementsAre("train"));
+  EXPECT_THAT(ArgvOf(plan, "ps:0"), ElementsAre("program"));
+  EXPECT_EQ(EnvOf(plan, "master:0", "A"), "masters");
+  EXPECT_EQ(EnvOf(plan, "master:0", "B"), "workers");
+  EXPECT_EQ(EnvOf(plan, "worker:0", "A"), "workers");
+}
+
+TEST_F(Layout, SlotsMakeOneMachineSeveralHosts) {
+  const Plan plan =
+      LoadCluster("hosts = [{ address = \"127.0.0.1\", transport = \"local\", slots = 2 }]");
+  ASSERT_EQ(plan.hosts.size(), 2U);
+  EXPECT_TRUE(plan.hosts[0].local && plan.hosts[1].local);
+  EXPECT_THAT(Places(plan), ElementsAre("ps:0@127.0.0.1:2223", "master:0@127.0.0.1:2222",
+                                        "ps:1@127.0.0.1:2224", "worker:0@127.0.0.1:2225"));
+}
+
+TEST_F(Layout, MirroredHasWorkersOnlyAndNoEnvironment) {
+  const Plan plan = LoadCluster("hosts = [\"h[1-3]\"]\nlayout = \"mirrored\"");
+  EXPECT_EQ(EnvOf(plan, "worker:1", "TF_CONFIG"),
+            R"({"cluster":{"worker":["h1:2222","h2:2222","h3:2222"]},)"
+            R"("task":{"type":"worker","index":1}})");
+  EXPECT_TRUE(TaskNamed(plan, "worker:0").chief);
+  EXPECT_FALSE(TaskNamed(plan, "worker:1").chief);
+  EXPECT_EQ(TaskNamed(plan, "worker:1").restart.policy, "gang");
+}
+
+TEST_F(Layout, MirroredCanNameItsChief) {
+  const Plan plan =
+      LoadCluster("hosts = [\"h[1-2]\"]\nlayout = \"mirrored\"\nchief_name = \"chief\"");
+  EXPECT_THAT(Places(plan), ElementsAre("chief:0@h1:2222", "worker:0@h2:2222"));
+}
+
+TEST_F(Layout, MirroredGivesItsEvaluatorNoCluster) {
+  const Plan plan = LoadCluster(
+      "hosts = [\"h[1-2]\"]\nlayout = \"mirrored\"\n[roles.evaluator]\nhosts = [\"h9\"]");
+  EXPECT_EQ(EnvOf(plan, "evaluator:0", "TF_CONFIG"),
+            R"({"cluster":{},"task":{"type":"evaluator","index":0}})");
+}
+
+TEST_F(Layout, AnEvaluatorSeesTheClusterAndIsNotInIt) {
+  const Plan plan = LoadCluster(
+      "hosts = [\"h[1-2]\"]\nchief_name = \"chief\"\n[roles.evaluator]\nhosts = [\"h9\"]");
+  const TfConfig config = TfConfigOf(plan, "evaluator:0");
+  EXPECT_EQ(config.cluster, plan.cluster);
+  EXPECT_FALSE(config.cluster.tasks.contains("evaluator"));
+  const TaskOnHost& evaluator = TaskNamed(plan, "evaluator:0");
+  EXPECT_EQ(plan.hosts.at(static_cast<size_t>(evaluator.slot)).address, "h9");
+  EXPECT_TRUE(evaluator.may_fail);
+  EXPECT_FALSE(evaluator.decides);
+  EXPECT_EQ(evaluator.restart.policy, "task");
+  EXPECT_THAT(DescribeTask(plan, evaluator).ports, IsEmpty());
+}
+
+TEST_F(Layout, RolesAreWhateverTheFileSays) {
+  const Plan plan = LoadCluster(R"(hosts = ["h[1-4]"]
+layout = "roles"
+[roles.ps]
+count = 2
+[roles.chief]
+hosts = ["h1"]
+[roles.worker]
+hosts = ["h[2-4]"]
+[roles.reader]
+per_host = 1
+ports = 3000
+)");
+  EXPECT_THAT(Places(plan),
+              ElementsAre("ps:0@h1:2223", "chief:0@h1:2222", "reader:0@h1:3000", "ps:1@h2:2223",
+                          "worker:0@h2:2222", "reader:1@h2:3000", "worker:1@h3:2222",
+                          "reader:2@h3:3000", "worker:2@h4:2222", "reader:3@h4:3000"));
+  EXPECT_EQ(TfConfigOf(plan, "reader:3").cluster.tasks.at("reader").size(), 4U);
+  EXPECT_EQ(TfConfigOf(plan, "ps:0").environment, "cloud");
+}
+
+TEST_F(Layout, CountSpreadsEvenlyAndPerHostFillsUp) {
+  const std::string head = "hosts = [\"h[1-3]\"]\nlayout = \"roles\"\n[roles.worker]\n";
+  EXPECT_THAT(
+      Places(LoadCluster(head + "count = 4")),
+      ElementsAre("worker:0@h1:2222", "worker:1@h1:2223", "worker:2@h2:2222", "worker:3@h3:2222"));
+  EXPECT_THAT(Places(LoadCluster(head + "count = 3\nper_host = 2")),
+              ElementsAre("worker:0@h1:2222", "worker:1@h1:2223", "worker:2@h2:2222"));
+}
+
+TEST_F(Layout, PerHostMultipliesARoleOfAPreset) {
+  const Plan plan = LoadCluster("hosts = [\"h[1-3]\"]\n[roles.worker]\nper_host = 2");
+  EXPECT_EQ(plan.cluster.tasks.at("worker"),
+            (Addresses{"h2:2222", "h2:2224", "h3:2222", "h3:2224"}));
+  EXPECT_EQ(plan.cluster.tasks.at("master"), (Addresses{"h1:2222"}));
+}
+
+TEST_F(Layout, RolesNeedNoClusterHosts) {
+  const Plan plan = LoadCluster(
+      "layout = \"roles\"\n[roles.worker]\nhosts = [\"h1\", { address = \"h2\", ssh = \"gpu2\" }]");
+  ASSERT_EQ(plan.hosts.size(), 2U);
+  EXPECT_EQ(plan.hosts[1].ssh, "gpu2");
+}
+
+TEST_F(Layout, SparesComeLastAndCarryNothing) {
+  const Plan plan = LoadCluster(
+      "hosts = [{ address = \"spare\", spare = true }, \"h1\"]\n[roles.reader]\nhosts = "
+      "[\"h9\"]\nports = 9");
+  ASSERT_EQ(plan.hosts.size(), 3U);
+  EXPECT_EQ(plan.hosts[0].name, "h1");
+  EXPECT_EQ(plan.hosts[1].name, "h9");
+  EXPECT_TRUE(plan.hosts[2].spare);
+  for (const TaskOnHost& task : plan.tasks) EXPECT_NE(task.slot, 2);
+}
+
+TEST_F(Layout, TextsNameSlotsSoThatASpareCanTakeOneOver) {
+  const Plan plan = LoadCluster("hosts = [\"h[1-2]\"]");
+  const auto description = DescribeTask(plan, TaskNamed(plan, "ps:0"));
+  const std::vector<std::string> moved = {"10.0.0.9", "fd00::9"};
+  const TfConfig config = TfConfig::FromJson(protocol::Fill(description.env.at(0).second, moved));
+  EXPECT_EQ(config.cluster.tasks.at("ps"), (Addresses{"10.0.0.9:2223", "[fd00::9]:2223"}));
+}
+
+TEST_F(Layout, Ipv6StandsInBracketsBeforeAPort) {
+  const Plan plan = LoadCluster("hosts = [\"fd00::1\", \"[fd00::2]\"]");
+  EXPECT_EQ(plan.cluster.tasks.at("ps"), (Addresses{"[fd00::1]:2223", "[fd00::2]:2223"}));
+  EXPECT_EQ(TfConfigOf(plan, "worker:0").cluster, plan.cluster);
+  EXPECT_EQ(plan.hosts[1].ssh, "fd00::2");
+}
+
+TEST_F(Layout, LocalhostNeedsNoSsh) {
+  const Plan plan = LoadCluster("hosts = [\"localhost\"]");
+  EXPECT_TRUE(plan.hosts[0].local);
+  EXPECT_FALSE(LoadCluster("hosts = [\"127.0.0.1\"]").hosts[0].local);
+  EXPECT_FALSE(LoadCluster("hosts = [{ address = \"localhost\", ssh = \"box\" }]").hosts[0].local);
+}
+
+TEST_F(Layout, EveryWorkerDecidesByDefault) {
+  const Plan plan = LoadCluster("hosts = [\"h[1-2]\"]");
+  EXPECT_TRUE(TaskNamed(plan, "worker:0").decides);
+  EXPECT_TRUE(TaskNamed(plan, "master:0").decides);
+  EXPECT_FALSE(TaskNamed(plan, "ps:0").decides);
+}
+
+TEST_F(Layout, TheChiefAloneDecidesWhenTheFileSaysSo) {
+  const Plan plan = Load(
+      "name = \"n\"\ndone = \"chief\"\n[cluster]\nhosts = [\"h[1-2]\"]\n[task]\ncommand = [\"a\"]");
+  EXPECT_TRUE(TaskNamed(plan, "master:0").decides);
+  EXPECT_FALSE(TaskNamed(plan, "worker:0").decides);
+}
+
+TEST_F(Layout, PoliciesFollowTheTaskType) {
+  const Plan plan = LoadCluster(R"(hosts = ["h[1-2]"]
+[restart]
+worker = { limit = 7, backoff = "500ms" }
+ps = "task"
+)");
+  EXPECT_EQ(TaskNamed(plan, "master:0").restart.policy, "gang");
+  EXPECT_EQ(TaskNamed(plan, "master:0").restart.limit, 3);
+  EXPECT_EQ(TaskNamed(plan, "worker:0").restart.policy, "task");
+  EXPECT_EQ(TaskNamed(plan, "worker:0").restart.limit, 7);
+  EXPECT_EQ(TaskNamed(plan, "worker:0").restart.backoff_ms, 500);
+  EXPECT_EQ(TaskNamed(plan, "ps:1").restart.policy, "task");
+}
+
+TEST_F(Layout, RolesOverrideTheTaskTable) {
+  const Plan plan = LoadCluster(R"(hosts = ["h1"]
+[roles.ps]
+output = "merged"
+grace = "1m"
+log_limit = "1MiB"
+)");
+  EXPECT_TRUE(TaskNamed(plan, "ps:0").merged_output);
+  EXPECT_EQ(TaskNamed(plan, "ps:0").grace_ms, 60'000);
+  EXPECT_EQ(TaskNamed(plan, "ps:0").log_limit_bytes, 1 << 20);
+  EXPECT_FALSE(TaskNamed(plan, "master:0").merged_output);
+  EXPECT_EQ(TaskNamed(plan, "master:0").log_limit_bytes, 1 << 30);
+}
+
+TEST_F(Layout, AJobHashTellsWhetherTwoPlansMeanTheSame) {
+  const std::string same = "hosts = [\"h[1-2]\"]";
+  const std::string hash = HashOf(LoadCluster(same));
+  EXPECT_EQ(hash, HashOf(LoadCluster("hosts = [\"h1\", \"h2\"] # in other words")));
+  EXPECT_NE(hash, HashOf(LoadCluster("hosts = [\"h[2-3]\"]")));
+  EXPECT_NE(hash, HashOf(LoadCluster(same + "\nports = { ps = 3000 }")));
+  EXPECT_NE(hash, HashOf(LoadCluster(same + "\n[restart]\nps = \"task\"")));
+  EXPECT_NE(hash, HashOf(LoadCluster(same + "\n[roles.ps]\nenv = { A = \"1\" }")));
+  const protocol::JobPlan job = DescribeJob(LoadCluster(same), "digits-20260101T000000Z-abcdef");
+  EXPECT_EQ(job.plan_sha256, hash);
+  EXPECT_EQ(job.job, "digits-20260101T000000Z-abcdef");
+}
+
+TEST_F(Layout, FourThousandHostsArePlannedButNotOneMore) {
+  const Plan plan = LoadCluster("layout = \"mirrored\"\nhosts = [\"10.0.[0-15].[0-255]\"]");
+  EXPECT_EQ(plan.hosts.size(), 4096U);
+  EXPECT_THAT(ClusterMessages("hosts = [\"10.0.[0-16].[0-255]\"]"),
+              ElementsAre("cluster.hosts[0]: more than 4096 hosts"));
+}
+
+TEST_F(Layout, ATfConfigThatLinuxWouldNotTakeIsAnError) {
+  EXPECT_THAT(ClusterMessages("hosts = [\"host-with-a-long-name-[0001-4096]\"]"),
+              ElementsAre(HasSubstr("Linux takes 131072 in one variable")));
+}
+
+}  // namespace
+}  // namespace tfdist::cli

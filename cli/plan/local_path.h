@@ -1,0 +1,20 @@
+// Paths of the user's own machine in a cluster file.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "cli/plan/problems.h"
+
+namespace tfdist::cli {
+
+// Absolute: "~/" is the home folder, and what is relative counts from `folder`, the cluster file's.
+// nullopt, and a problem, when no such folder (or file) is there.
+std::optional<std::filesystem::path> FindFolder(const Located<std::string>& text,
+                                                const std::filesystem::path& folder,
+                                                Problems& problems);
+std::optional<std::filesystem::path> FindFile(const Located<std::string>& text,
+                                              const std::filesystem::path& folder,
+                                              Problems& problems);
+
+}  // namespace tfdist::cli

@@ -1,0 +1,202 @@
+#include "cli/plan/placeholders.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/plan/nearest.h"
+
+namespace tfdist::cli {
+namespace {
+
+using protocol::SlotAddress;
+using Parts = std::vector<std::variant<std::string, SlotAddress>>;
+
+// Linux: MAX_ARG_STRLEN, execve(2). Each part is at least a byte.
+constexpr size_t kMostParts = 128 * 1024;
+// {ps_hosts} for each of thousands of tasks: TF_CONFIG, which is not kept per task, serves there.
+constexpr size_t kMostBytes = size_t{1} << 30;
+
+constexpr std::string_view kNames[] = {"job",  "task",    "task_type", "task_index", "host",
+                                       "port", "address", "runtime",   "shared",     "workdir"};
+
+void AppendLiteral(Parts& parts, std::string_view text) {
+  if (parts.empty() || !std::holds_alternative<std::string>(parts.back())) {
+    parts.emplace_back(std::string());
+  }
+  std::get<std::string>(parts.back()) += text;
+}
+
+void AppendAddress(Parts& parts, const TaskOnHost& task) {
+  parts.emplace_back(SlotAddress{task.slot, true});
+  AppendLiteral(parts, fmt::format(":{}", task.port));
+}
+
+void AppendAll(Parts& parts, const Parts& more) {
+  for (const auto& part : more) {
+    if (const auto* literal = std::get_if<std::string>(&part)) {
+      AppendLiteral(parts, *literal);
+    } else {
+      parts.push_back(part);
+    }
+  }
+}
+
+bool IsWordCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == ':' || c == '.';
+}
+
+// The word of "{word}" at the beginning of `text`, or empty: then the brace is just a brace.
+std::string_view WordIn(std::string_view text) {
+  const size_t close = text.find('}');
+  if (close == text.npos) return {};
+  const std::string_view word = text.substr(1, close - 1);
+  const bool is_word = std::all_of(word.begin(), word.end(), IsWordCharacter);
+  const bool is_name = !word.empty() && IsTaskTypeName(word.substr(0, 1));  // begins with a letter
+  return is_word && is_name ? word : std::string_view();
+}
+
+}  // namespace
+
+struct Placeholders::Use {
+  std::string_view word;
+  const TaskOnHost& task;
+  const Where& where;
+};
+
+Placeholders::Placeholders(const Plan& plan, bool complete, Problems& problems)
+    : plan_(plan), complete_(complete), problems_(problems) {
+  // A program that asks for both may run where there is one kind alone: the text is empty then.
+  host_lists_["ps_hosts"];
+  host_lists_["worker_hosts"];
+  std::map<TaskId, const TaskOnHost*>& tasks = tasks_;
+  for (const TaskOnHost& task : plan.tasks) tasks[task.id] = &task;
+  for (const auto& [id, task] : tasks) {
+    if (task->port == 0) continue;
+    Parts& list = host_lists_[id.type + "_hosts"];
+    if (!list.empty()) AppendLiteral(list, ",");
+    AppendAddress(list, *task);
+  }
+}
+
+protocol::Text Placeholders::Expand(const Located<std::string>& text, const TaskOnHost& task) {
+  protocol::Text expanded;
+  std::string_view rest = text.value;
+  while (expanded.parts.size() < kMostParts) {
+    const size_t brace = rest.find('{');
+    AppendLiteral(expanded.parts, rest.substr(0, brace));
+    if (brace == rest.npos) break;
+    rest.remove_prefix(brace);
+    const std::string_view word = WordIn(rest);
+    if (!word.empty()) {
+      Resolve({word, task, text.where}, expanded.parts);
+      rest.remove_prefix(word.size() + 2);
+    } else {
+      AppendLiteral(expanded.parts, "{");
+      rest.remove_prefix(rest.starts_with("{{") ? 2 : 1);
+    }
+  }
+  return Charge(text, expanded) ? expanded : protocol::Text();
+}
+
+bool Placeholders::Charge(const Located<std::string>& text, const protocol::Text& expanded) {
+  spent_bytes_ += expanded.parts.size() * sizeof(expanded.parts.front());
+  for (const auto& part : expanded.parts) {
+    if (const auto* literal = std::get_if<std::string>(&part)) spent_bytes_ += literal->size();
+  }
+  if (expanded.parts.size() < kMostParts && spent_bytes_ < kMostBytes) return true;
+  spent_bytes_ = std::min(spent_bytes_, kMostBytes);
+  problems_.Add(text.where, "is too long once its placeholders are filled in, for every task");
+  return false;
+}
+
+void Placeholders::Resolve(const Use& use, Parts& parts) const {
+  if (ResolveOwn(use, parts) || ResolvePath(use, parts) || ResolveHosts(use, parts)) return;
+  if (use.word.find_first_of(":.") != use.word.npos) return ResolveOther(use, parts);
+  Report(use, "is no placeholder", HintFor(use.word));
+}
+
+bool Placeholders::ResolveOwn(const Use& use, Parts& parts) const {
+  const TaskId& id = use.task.id;
+  if (use.word == "job") {
+    AppendLiteral(parts, plan_.name);
+  } else if (use.word == "task") {
+    AppendLiteral(parts, ToString(id));
+  } else if (use.word == "task_type") {
+    AppendLiteral(parts, id.type);
+  } else if (use.word == "task_index") {
+    AppendLiteral(parts, std::to_string(id.index));
+  } else if (use.word == "host" || use.word == "port" || use.word == "address") {
+    AppendPlace(use, use.task, use.word, parts);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool Placeholders::ResolvePath(const Use& use, Parts& parts) const {
+  if (use.word == "runtime") {
+    AppendLiteral(parts, protocol::kRuntimePath);
+  } else if (use.word == "workdir") {
+    if (!plan_.workdir) Report(use, "stands for nothing: [task] has no workdir");
+    AppendLiteral(parts, protocol::kWorkdirPath);
+  } else if (use.word == "shared") {
+    if (plan_.shared.empty()) Report(use, "stands for nothing: [task] has no shared");
+    AppendLiteral(parts, plan_.shared);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool Placeholders::ResolveHosts(const Use& use, Parts& parts) const {
+  const auto list = host_lists_.find(std::string(use.word));
+  if (list == host_lists_.end()) return false;
+  AppendAll(parts, list->second);
+  return true;
+}
+
+// "worker:0.host"
+void Placeholders::ResolveOther(const Use& use, Parts& parts) const {
+  const size_t dot = use.word.find('.');
+  const std::optional<TaskId> id = ParseTaskId(use.word.substr(0, dot));
+  const std::string_view what = dot == use.word.npos ? "" : use.word.substr(dot + 1);
+  if (!id || (what != "host" && what != "port" && what != "address")) {
+    Report(use, "is no placeholder", "another task's are {worker:0.host}, .port and .address");
+    return;
+  }
+  const auto task = tasks_.find(*id);
+  if (task != tasks_.end()) {
+    AppendPlace(use, *task->second, what, parts);
+  } else if (complete_) {
+    Report(use, fmt::format("names a task that the job does not have: {}", ToString(*id)));
+  }
+}
+
+void Placeholders::AppendPlace(const Use& use, const TaskOnHost& task, std::string_view what,
+                               Parts& parts) const {
+  if (what == "host") {
+    parts.emplace_back(SlotAddress{task.slot, false});
+  } else if (task.port == 0) {
+    Report(use, fmt::format("stands for nothing: {} has no port", ToString(task.id)));
+  } else if (what == "port") {
+    AppendLiteral(parts, std::to_string(task.port));
+  } else {
+    AppendAddress(parts, task);
+  }
+}
+
+void Placeholders::Report(const Use& use, const std::string& why, std::string hint) const {
+  problems_.Add(use.where, fmt::format("{{{}}} {}", use.word, why), std::move(hint));
+}
+
+std::string Placeholders::HintFor(std::string_view word) const {
+  std::vector<std::string_view> known(std::begin(kNames), std::end(kNames));
+  for (const auto& [name, list] : host_lists_) known.push_back(name);
+  const std::string_view nearest = NearestWord(word, known);
+  const std::string brace = fmt::format("for the text itself, write {{{{{}}}", word);
+  return nearest.empty() ? brace : fmt::format("did you mean '{{{}}}'? {}", nearest, brace);
+}
+
+}  // namespace tfdist::cli

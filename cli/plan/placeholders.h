@@ -1,0 +1,49 @@
+// {task_index}, {ps_hosts}, {worker:0.host}: what a cluster file can leave open in arguments and in
+// values of variables. configs/README.md lists them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/protocol.h"
+#include "cli/plan/problems.h"
+
+namespace tfdist::cli {
+
+// Borrows the plan, whose hosts and tasks (id, slot, port) must be there.
+class Placeholders {
+ public:
+  // `complete`: false when tasks are missing by mistake, so that a name that finds none is no news.
+  Placeholders(const Plan& plan, bool complete, Problems& problems);
+
+  // The text for one task. Addresses stay open (protocol::SlotAddress), paths of the host are
+  // protocol's markers. `{{` is a brace; a brace that begins no {word} is itself.
+  protocol::Text Expand(const Located<std::string>& text, const TaskOnHost& task);
+
+ private:
+  using Parts = std::vector<std::variant<std::string, protocol::SlotAddress>>;
+  struct Use;  // one placeholder in one text
+
+  void Resolve(const Use& use, Parts& parts) const;
+  [[nodiscard]] bool ResolveOwn(const Use& use, Parts& parts) const;
+  [[nodiscard]] bool ResolvePath(const Use& use, Parts& parts) const;
+  [[nodiscard]] bool ResolveHosts(const Use& use, Parts& parts) const;
+  void ResolveOther(const Use& use, Parts& parts) const;
+  void AppendPlace(const Use& use, const TaskOnHost& task, std::string_view what,
+                   Parts& parts) const;
+  void Report(const Use& use, const std::string& why, std::string hint = {}) const;
+  [[nodiscard]] std::string HintFor(std::string_view word) const;
+  // Whether the text still fits, by itself and with all others.
+  bool Charge(const Located<std::string>& text, const protocol::Text& expanded);
+
+  const Plan& plan_;
+  bool complete_;
+  Problems& problems_;
+  std::map<TaskId, const TaskOnHost*> tasks_;
+  size_t spent_bytes_ = 0;                   // of memory, on all texts
+  std::map<std::string, Parts> host_lists_;  // "ps_hosts" -> addresses with commas between
+};
+
+}  // namespace tfdist::cli

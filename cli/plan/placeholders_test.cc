@@ -1,0 +1,105 @@
+#include <gmock/gmock.h>
+
+#include "cli/plan/test_files.h"
+
+namespace tfdist::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class PlaceholdersIn : public PlanTest {
+ protected:
+  static std::string File(const std::string& argument) {
+    return "name = \"digits\"\n[cluster]\nhosts = [\"10.0.0.1\", \"fd00::2\"]\n[task]\nworkdir = "
+           "\"work\"\nshared = \"/mnt/out\"\ncommand = [\"a\", '''" +
+           argument + "''']";
+  }
+  std::string Expand(const std::string& argument, const std::string& task = "worker:0") const {
+    const auto argv = ArgvOf(Load(File(argument)), task);
+    return argv.size() == 2 ? argv[1] : "(no argument)";
+  }
+};
+
+TEST_F(PlaceholdersIn, AnArgumentAreFilledIn) {
+  EXPECT_EQ(Expand("{job} {task} {task_type} {task_index}"), "digits worker:0 worker 0");
+  EXPECT_EQ(Expand("{host} {port} {address}"), "fd00::2 2222 [fd00::2]:2222");
+  EXPECT_EQ(Expand("--ps_hosts={ps_hosts}"), "--ps_hosts=10.0.0.1:2223,[fd00::2]:2223");
+  EXPECT_EQ(Expand("{worker_hosts};{master_hosts}"), "[fd00::2]:2222;10.0.0.1:2222");
+  EXPECT_EQ(Expand("{shared}/{task_index}"), "/mnt/out/0");
+  EXPECT_EQ(Expand("{worker:0.host} {ps:1.address} {master:0.port}"),
+            "fd00::2 [fd00::2]:2223 2222");
+}
+
+TEST_F(PlaceholdersIn, AListOfTenAndMoreGoesByIndex) {
+  const Plan plan = LoadCluster("hosts = [\"h[1-11]\"]\n[roles.ps]\nenv = { A = \"{ps_hosts}\" }");
+  const std::string hosts = EnvOf(plan, "ps:0", "A");
+  EXPECT_THAT(hosts, testing::StartsWith("h1:2223,h2:2223,"));
+  EXPECT_THAT(hosts, testing::EndsWith(",h10:2223,h11:2223"));
+}
+
+TEST_F(PlaceholdersIn, PathsOfTheHostAreLeftToIt) {
+  EXPECT_EQ(Expand("{workdir}/x"), std::string(protocol::kWorkdirPath) + "/x");
+  const Plan plan = Load(File("{runtime}"));
+  EXPECT_TRUE(plan.needs_runtime);
+  EXPECT_FALSE(Load(File("x")).needs_runtime);
+}
+
+TEST_F(PlaceholdersIn, OtherBracesAreThemselves) {
+  EXPECT_EQ(Expand("{{task}"), "{task}");
+  EXPECT_EQ(Expand("{{{task}"), "{worker:0");
+  EXPECT_EQ(Expand(R"({"a": {"b": [1]}} {} {0} {a b} {a-b} } {)"),
+            R"({"a": {"b": [1]}} {} {0} {a b} {a-b} } {)");
+}
+
+TEST_F(PlaceholdersIn, AnythingElseArrivesAsItIs) {
+  const std::string odd = "$(reboot) `x` \"q\" \\n *? \xE2\x9C\x93 \xF0\x9F\x99\x82";
+  EXPECT_EQ(Expand(odd), odd);
+}
+
+TEST_F(PlaceholdersIn, UnknownWordsAreErrorsWithTheNearest) {
+  const auto problems = Problems(File("{task_indx} {nonsense_word} {x}"));
+  ASSERT_EQ(problems.size(), 3U);
+  EXPECT_EQ(problems[0].key, "task.command[1]");
+  EXPECT_EQ(problems[0].line, 7);
+  EXPECT_EQ(problems[0].message, "{task_indx} is no placeholder");
+  EXPECT_EQ(problems[0].hint,
+            "did you mean '{task_index}'? for the text itself, write {{task_indx}");
+  EXPECT_EQ(problems[1].hint, "for the text itself, write {{nonsense_word}");
+}
+
+TEST_F(PlaceholdersIn, ATaskThatIsNotThereIsAnError) {
+  EXPECT_THAT(Messages(File("{worker:9.host} {worker:0} {worker:0.name} {worker.host}")),
+              ElementsAre(HasSubstr("{worker:9.host} names a task that the job does not have"),
+                          HasSubstr("{worker:0} is no placeholder"),
+                          HasSubstr("{worker:0.name} is no placeholder"),
+                          HasSubstr("{worker.host} is no placeholder")));
+}
+
+TEST_F(PlaceholdersIn, WhatWasNotSaidCannotBeFilledIn) {
+  EXPECT_THAT(Messages("name = \"n\"\n[cluster]\nhosts = [\"h1\"]\n[task]\ncommand = [\"a\", "
+                       "\"{shared}\", \"{workdir}\"]"),
+              ElementsAre(HasSubstr("{shared} stands for nothing"),
+                          HasSubstr("{workdir} stands for nothing")));
+  EXPECT_THAT(
+      ClusterMessages("hosts = [\"h1\"]\nchief_name = \"chief\"\n[roles.evaluator]\nhosts = "
+                      "[\"h1\"]\ncommand = [\"{port}\"]"),
+      ElementsAre(HasSubstr("evaluator:0 has no port")));
+}
+
+TEST_F(PlaceholdersIn, TypesThatTheJobLacksAreEmptyLists) {
+  EXPECT_EQ(
+      EnvOf(LoadCluster("layout = \"mirrored\"\nhosts = [\"h1\"]\n[roles.worker]\nenv = { A = "
+                        "\"<{ps_hosts}>\" }"),
+            "worker:0", "A"),
+      "<>");
+}
+
+TEST_F(PlaceholdersIn, AnArgumentThatLinuxWouldNotTakeIsAnError) {
+  EXPECT_THAT(Messages(File(std::string(131072, 'x'))),
+              ElementsAre(HasSubstr("Linux takes 131072 in one argument")));
+  EXPECT_EQ(Expand(std::string(131071, 'x')).size(), 131071U);
+}
+
+}  // namespace
+}  // namespace tfdist::cli

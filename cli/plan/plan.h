@@ -1,0 +1,94 @@
+// The Plan: a cluster file as one plain value. Everything that can be wrong with the input has been
+// found when a Plan exists; no later code goes back to the TOML.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/protocol.h"
+#include "runtime/tf_config.h"
+
+namespace tfdist::cli {
+
+// How a host is reached.
+struct HostPlan {
+  std::string name;     // as the cluster file has it: for messages; unique but for slots > 1
+  std::string address;  // as other hosts and TF_CONFIG reach it; numeric or a name, no brackets
+  std::string ssh;      // what is given to ssh(1)'s configuration: alias or address
+  bool local = false;   // transport = "local": no SSH
+  bool spare = false;
+  std::vector<int> gpus;  // device numbers that the file lists; empty: not said, or none
+};
+
+struct TaskOnHost {
+  TaskId id;
+  int slot = 0;  // index into Plan::hosts
+  int port = 0;  // 0: a task outside the cluster spec, without a port (evaluator)
+  bool chief = false;
+  bool decides = false;  // see protocol::TaskPlan
+  bool may_fail = false;
+  protocol::RestartRule restart;
+  // GPUs: nullopt = CUDA_VISIBLE_DEVICES is not set (sees all), else exactly these (may be none).
+  std::optional<std::vector<int>> gpus;
+  std::vector<protocol::Text> argv;
+  // CUDA_VISIBLE_DEVICES and the user's; in order, without doubles. DescribeTask puts TF_CONFIG in
+  // front (kept here, it would take the square of the number of tasks); the agent adds TFDIST_*.
+  std::vector<std::pair<std::string, protocol::Text>> env;
+  bool merged_output = false;
+  int64_t log_limit_bytes = 1 << 30;
+  int64_t grace_ms = 10'000;
+};
+
+struct SshOptions {
+  std::string user;  // empty: as ~/.ssh/config says
+  std::optional<int> port;
+  std::string identity_file;         // empty: as ~/.ssh/config says
+  std::filesystem::path config;      // empty: ssh's own; else as ssh -F
+  std::string host_keys = "strict";  // strict | accept-new
+  std::string remote_dir;            // empty: the documented candidates
+};
+
+struct Plan {
+  std::filesystem::path file;  // the cluster file, absolute
+  std::string name;
+  std::string layout;             // uai | mirrored | roles
+  std::vector<HostPlan> hosts;    // index = slot; slot 0 carries the coordinator; spares last
+  std::vector<TaskOnHost> tasks;  // in the order of `render`
+  ClusterSpec cluster;
+  std::optional<std::filesystem::path> workdir;  // absolute
+  bool needs_runtime = false;                    // some argv or env holds {runtime}
+  std::string shared;                            // absolute path on the hosts, or empty
+  int control_port = 0;                          // 0: any free one
+  SshOptions ssh;
+};
+
+// Reads and checks a cluster file. Throws PlanErrors with every mistake found.
+Plan LoadPlan(const std::filesystem::path& file);
+
+// One mistake in a cluster file: where, what was expected, the nearest known key if any.
+struct PlanProblem {
+  int line = 0;  // 0: the file as a whole
+  int column = 0;
+  std::string key;      // dotted: "roles.ps.gpus"
+  std::string message;  // what is wrong and what was expected
+  std::string hint;     // "did you mean 'command'?" or a remedy; may be empty
+};
+
+class PlanErrors : public Error {
+ public:
+  PlanErrors(std::filesystem::path file, std::vector<PlanProblem> problems);
+  [[nodiscard]] const std::vector<PlanProblem>& problems() const { return problems_; }
+  // One block of text: "cluster.toml:12:3: roles.ps.gpus: ..." a line each, hints indented.
+  [[nodiscard]] std::string Report() const;
+
+ private:
+  std::filesystem::path file_;
+  std::vector<PlanProblem> problems_;
+};
+
+}  // namespace tfdist::cli

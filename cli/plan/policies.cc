@@ -1,0 +1,34 @@
+#include "cli/plan/policies.h"
+
+#include "cli/plan/placement.h"
+
+namespace tfdist::cli {
+namespace {
+
+std::string DefaultPolicy(const ClusterFile& file, const TaskId& task, bool chief) {
+  if (task.type == "evaluator") return "task";
+  // A member that is lost makes all others fail (collective operations).
+  if (file.layout.value == "mirrored") return "gang";
+  return task.type == "ps" || chief ? "gang" : "task";
+}
+
+}  // namespace
+
+protocol::RestartRule RestartRuleOf(const ClusterFile& file, const TaskId& task, bool chief) {
+  protocol::RestartRule rule;
+  rule.policy = DefaultPolicy(file, task, chief);
+  const auto said = file.restart.find(task.type);
+  if (said == file.restart.end()) return rule;
+  rule.policy = said->second.policy.value_or(rule.policy);
+  rule.limit = said->second.limit.value_or(rule.limit);
+  rule.backoff_ms = said->second.backoff_ms.value_or(rule.backoff_ms);
+  return rule;
+}
+
+bool Decides(const ClusterFile& file, const TaskId& task, bool chief, bool has_workers) {
+  if (file.done && file.done->value == "chief") return chief;
+  if (task.type == "ps" || task.type == "evaluator") return false;
+  return !has_workers || task.type == "worker" || IsChiefType(task.type);
+}
+
+}  // namespace tfdist::cli

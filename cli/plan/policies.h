@@ -1,0 +1,15 @@
+// What happens when a task ends: DESIGN's table "Policies follow the task type".
+#pragma once
+
+#include "cli/plan/cluster_file.h"
+
+namespace tfdist::cli {
+
+// `chief`: whether it is the chief of its cluster, whatever its type.
+protocol::RestartRule RestartRuleOf(const ClusterFile& file, const TaskId& task, bool chief);
+
+// Whether the job is done only when this task has exited with 0. `has_workers`: whether the job has
+// any task of type worker.
+bool Decides(const ClusterFile& file, const TaskId& task, bool chief, bool has_workers);
+
+}  // namespace tfdist::cli

@@ -1,0 +1,143 @@
+#include "cli/plan/ports.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace tfdist::cli {
+namespace {
+
+// tensorflow.org's and Kubeflow's port; 2223 beside it as UCloud prints it (TF_SEMANTICS 1, 4).
+constexpr int kDefaultPort = 2222;
+constexpr int kDefaultPsPort = 2223;
+constexpr int kHighestPort = 65535;
+
+constexpr std::string_view kCoordinator = "the coordinator";
+
+const Located<PortRequest>* FindRequest(const ClusterFile& file, const std::string& type) {
+  for (const RoleTable& role : file.roles) {
+    if (role.type == type && role.ports) return &*role.ports;
+  }
+  const auto found = file.ports.find(type);
+  return found == file.ports.end() ? nullptr : &found->second;
+}
+
+// The role whose ports `role` takes its own from.
+std::string GroupOf(const ClusterFile& file, const Role& role) {
+  const bool follows = IsChiefType(role.type) && FindRequest(file, role.type) == nullptr;
+  return follows ? "worker" : role.type;
+}
+
+Located<PortRequest> RequestOf(const ClusterFile& file, const std::string& group) {
+  if (const auto* request = FindRequest(file, group)) return *request;
+  const int base = group == "ps" ? kDefaultPsPort : kDefaultPort;
+  return {{base, {}}, file.cluster.Below("ports").Below(group)};
+}
+
+// The tasks of one machine that take their ports from one request.
+struct Group {
+  Located<PortRequest> request;
+  std::vector<int*> ports;  // of its tasks, to be filled in
+  std::string host;         // of the first of them
+};
+
+using Machine = std::map<std::string, Group>;
+
+class Assigner {
+ public:
+  explicit Assigner(Problems& problems) : problems_(problems) {}
+
+  void Assign(Machine& machine, int control_port) {
+    taken_.clear();
+    if (control_port != 0) taken_[control_port] = kCoordinator;
+    for (auto& [name, group] : machine) TakeSaid(name, group);
+    for (auto& [name, group] : machine) CountUp(name, group);
+  }
+
+ private:
+  // The numbers that the file says: every base, and the lists.
+  void TakeSaid(const std::string& name, Group& group) {
+    const PortRequest& request = group.request.value;
+    if (request.base != 0) {
+      Take(request.base, name, group);
+      *group.ports.front() = request.base;
+      return;
+    }
+    if (request.list.size() < group.ports.size()) {
+      problems_.Add(group.request.where,
+                    fmt::format("the list is too short: {} tasks on {} need a port each",
+                                group.ports.size(), group.host));
+      return;
+    }
+    for (size_t i = 0; i < group.ports.size(); ++i) {
+      Take(request.list[i], name, group);
+      *group.ports[i] = request.list[i];
+    }
+  }
+
+  void Take(int port, const std::string& name, const Group& group) {
+    const auto [taken, is_new] = taken_.try_emplace(port, name);
+    if (is_new || !reported_.insert({taken->second, name}).second) return;
+    problems_.Add(group.request.where,
+                  fmt::format("port {} of {} would go to both {} and {}", port, group.host,
+                              taken->second, name),
+                  "a TensorFlow server listens on every address of its machine: give each a port "
+                  "of its own");
+  }
+
+  void CountUp(const std::string& name, Group& group) {
+    if (group.request.value.base == 0) return;
+    int port = group.request.value.base;
+    for (size_t i = 1; i < group.ports.size(); ++i) {
+      while (taken_.contains(port)) ++port;
+      if (port > kHighestPort) {
+        problems_.Add(group.request.where,
+                      fmt::format("{} tasks on {} count up past port {}", group.ports.size(),
+                                  group.host, kHighestPort));
+        return;
+      }
+      taken_[port] = name;
+      *group.ports[i] = port;
+    }
+  }
+
+  Problems& problems_;
+  std::map<int, std::string> taken_;                        // port of this machine -> whose
+  std::set<std::pair<std::string, std::string>> reported_;  // clashes, once for all machines
+};
+
+}  // namespace
+
+std::vector<std::vector<int>> AssignPorts(const ClusterFile& file, const Placement& placement,
+                                          const std::vector<int>& machines, Problems& problems) {
+  std::vector<std::vector<int>> ports;
+  for (const Role& role : placement.roles) ports.emplace_back(role.slots.size(), 0);
+
+  std::map<int, Machine> groups;
+  for (size_t i = 0; i < placement.roles.size(); ++i) {
+    const Role& role = placement.roles[i];
+    if (role.type == "evaluator") continue;
+    const std::string name = GroupOf(file, role);
+    for (size_t index = 0; index < role.slots.size(); ++index) {
+      const auto slot = static_cast<size_t>(role.slots[index]);
+      Group& group = groups[machines[slot]][name];
+      if (group.ports.empty()) {
+        group.request = RequestOf(file, name);
+        group.host = placement.hosts[slot].address;
+      }
+      group.ports.push_back(&ports[i][index]);
+    }
+  }
+
+  Assigner assigner(problems);
+  for (auto& [machine, tasks] : groups) {
+    const bool has_coordinator = machine == machines.front() && file.control_port;
+    assigner.Assign(tasks, has_coordinator ? file.control_port->value : 0);
+  }
+  return ports;
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,17 @@
+// Durations and sizes as the cluster file writes them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tfdist::cli {
+
+// "500ms", "2s", "5m", "1h": a whole number and a unit. nullopt for anything else, or what
+// overflows.
+std::optional<int64_t> ParseDurationMs(std::string_view text);
+
+// "1GiB", "64KiB", "500MB", "4096B": units of 1024 with an i, of 1000 without.
+std::optional<int64_t> ParseSizeBytes(std::string_view text);
+
+}  // namespace tfdist::cli

@@ -1,0 +1,31 @@
+// The tables of a cluster file and their keys: configs/README.md is the reference for users.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tfdist::cli {
+
+inline constexpr std::string_view kTopKeys[] = {"name",  "done",    "cluster", "task",
+                                                "roles", "restart", "ssh",     "control"};
+inline constexpr std::string_view kClusterKeys[] = {"hosts", "layout", "chief_name", "ports"};
+inline constexpr std::string_view kHostKeys[] = {"address", "ssh",   "gpus",
+                                                 "slots",   "spare", "transport"};
+inline constexpr std::string_view kTaskKeys[] = {"command", "workdir", "env",   "gpus",
+                                                 "shared",  "output",  "grace", "log_limit"};
+inline constexpr std::string_view kRoleKeys[] = {"hosts",   "count",    "per_host", "ports",
+                                                 "command", "env",      "gpus",     "output",
+                                                 "grace",   "log_limit"};
+inline constexpr std::string_view kRestartKeys[] = {"policy", "limit", "backoff"};
+inline constexpr std::string_view kSshKeys[] = {"user",   "port",      "identity_file",
+                                                "config", "host_keys", "remote_dir"};
+inline constexpr std::string_view kControlKeys[] = {"port"};
+
+// For a key that is not among `known`: the nearest of them, or the table where it belongs.
+std::string HintForUnknownKey(std::string_view key, std::span<const std::string_view> known);
+
+// "\"uai\", \"mirrored\" or \"roles\"".
+std::string OneOf(std::span<const std::string_view> choices);
+
+}  // namespace tfdist::cli

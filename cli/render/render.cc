@@ -1,0 +1,156 @@
+#include "cli/render/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/plan/describe.h"
+#include "cli/render/quote.h"
+#include "cli/render/table.h"
+
+namespace tfdist::cli {
+namespace {
+
+// Keeps the order in which keys are added.
+using Json = nlohmann::ordered_json;
+
+void ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+std::string Fill(const protocol::Text& text, const std::vector<std::string>& addresses) {
+  std::string filled = protocol::Fill(text, addresses);
+  ReplaceAll(filled, protocol::kRuntimePath, "<jobdir>/runtime");
+  ReplaceAll(filled, protocol::kWorkdirPath, "<jobdir>/work");
+  return filled;
+}
+
+std::vector<std::string> AddressesOf(const Plan& plan) {
+  std::vector<std::string> addresses;
+  for (const HostPlan& host : plan.hosts) addresses.push_back(host.address);
+  return addresses;
+}
+
+std::vector<std::string> FillAll(const std::vector<protocol::Text>& texts,
+                                 const std::vector<std::string>& addresses) {
+  std::vector<std::string> filled;
+  for (const protocol::Text& text : texts) filled.push_back(Fill(text, addresses));
+  return filled;
+}
+
+const HostPlan& HostOf(const Plan& plan, const TaskOnHost& task) {
+  return plan.hosts.at(static_cast<size_t>(task.slot));
+}
+
+std::string AddressOf(const Plan& plan, const TaskOnHost& task) {
+  return ToString(HostPort{HostOf(plan, task).address, task.port});
+}
+
+std::string CommandLine(const std::vector<std::string>& argv) {
+  std::string line;
+  for (const std::string& word : argv) line += (line.empty() ? "" : " ") + ShellWord(word);
+  return line;
+}
+
+std::string GpuText(const TaskOnHost& task) {
+  if (!task.gpus) return "all";
+  return task.gpus->empty() ? "none" : fmt::format("{}", fmt::join(*task.gpus, ","));
+}
+
+std::vector<std::string> Row(const Plan& plan, const TaskOnHost& task,
+                             const std::vector<std::string>& addresses) {
+  return {ToString(task.id),
+          HostOf(plan, task).name,
+          task.port == 0 ? "-" : AddressOf(plan, task),
+          task.chief ? "yes" : "-",
+          GpuText(task),
+          CommandLine(FillAll(task.argv, addresses))};
+}
+
+Json TaskJson(const Plan& plan, const TaskOnHost& task, const std::vector<std::string>& addresses) {
+  const protocol::TaskDescription description = DescribeTask(plan, task);
+  Json json;
+  json["task"] = ToString(task.id);
+  json["type"] = task.id.type;
+  json["index"] = task.id.index;
+  json["host"] = HostOf(plan, task).name;
+  json["address"] = task.port == 0 ? Json(nullptr) : Json(AddressOf(plan, task));
+  json["chief"] = task.chief;
+  json["argv"] = FillAll(description.argv, addresses);
+  json["env"] = Json::object();
+  for (const auto& [name, text] : description.env) json["env"][name] = Fill(text, addresses);
+  json["gpus"] = task.gpus ? Json(*task.gpus) : Json(nullptr);
+  return json;
+}
+
+const TaskOnHost& FindTask(const Plan& plan, std::string_view name) {
+  const auto found =
+      std::find_if(plan.tasks.begin(), plan.tasks.end(),
+                   [&](const TaskOnHost& task) { return ToString(task.id) == name; });
+  if (found != plan.tasks.end()) return *found;
+  std::vector<std::string> names;
+  for (const TaskOnHost& task : plan.tasks) names.push_back(ToString(task.id));
+  throw Error(Phase::kUsage, fmt::format("the job has no task '{}'", name),
+              fmt::format("one of: {}", fmt::join(names, " ")));
+}
+
+std::string ExportLine(const std::string& name, const std::string& value) {
+  if (IsShellName(name)) return fmt::format("export {}={}\n", name, ShellQuoted(value));
+  return fmt::format("# sh cannot set a variable of this name: {}\n", ShellWord(name));
+}
+
+}  // namespace
+
+std::string RenderTable(const Plan& plan) {
+  const std::vector<std::string> addresses = AddressesOf(plan);
+  std::vector<std::vector<std::string>> rows = {
+      {"TASK", "HOST", "ADDRESS", "CHIEF", "GPUS", "COMMAND"}};
+  for (const TaskOnHost& task : plan.tasks) rows.push_back(Row(plan, task, addresses));
+  std::string text = AlignColumns(rows);
+  for (const HostPlan& host : plan.hosts) {
+    if (host.spare) text += fmt::format("spare host: {}\n", host.name);
+  }
+  return text;
+}
+
+std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {
+  const std::vector<std::string> addresses = AddressesOf(plan);
+  const protocol::RestartRule& restart = task.restart;
+  std::string line = fmt::format(
+      "{} on {} port {} gpus {} restart {}/{}/{}ms output {} log {} grace {}ms: {}",
+      ToString(task.id), HostOf(plan, task).name, task.port, GpuText(task), restart.policy,
+      restart.limit, restart.backoff_ms, task.merged_output ? "merged" : "separate",
+      task.log_limit_bytes, task.grace_ms, CommandLine(FillAll(task.argv, addresses)));
+  for (const auto& [name, text] : task.env) {
+    line += fmt::format(" {}={}", ShellWord(name), ShellWord(Fill(text, addresses)));
+  }
+  return line;
+}
+
+std::string RenderEnv(const Plan& plan, std::string_view task) {
+  const TaskOnHost& found = FindTask(plan, task);
+  const std::vector<std::string> addresses = AddressesOf(plan);
+  std::string lines;
+  for (const auto& [name, text] : DescribeTask(plan, found).env) {
+    lines += ExportLine(name, Fill(text, addresses));
+  }
+  if (!found.gpus) lines += "unset CUDA_VISIBLE_DEVICES\n";
+  return lines;
+}
+
+std::string RenderJson(const Plan& plan) {
+  Json json;
+  json["job"] = plan.name;
+  json["layout"] = plan.layout;
+  json["tasks"] = Json::array();
+  const std::vector<std::string> addresses = AddressesOf(plan);
+  for (const TaskOnHost& task : plan.tasks) {
+    json["tasks"].push_back(TaskJson(plan, task, addresses));
+  }
+  return json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+}  // namespace tfdist::cli

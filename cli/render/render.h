@@ -1,0 +1,35 @@
+// A plan for people and programs to read: `tfdist render`. What is shown is what a task gets: it
+// goes through DescribeTask. Paths that only the host knows show as <jobdir>/runtime and
+// <jobdir>/work.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/plan/plan.h"
+
+namespace tfdist::cli {
+
+// Who runs what where, a line each.
+std::string RenderTable(const Plan& plan);
+
+// All that can differ between two plans about one task, on one line: place, port, GPUs, policy,
+// command, environment. Without TF_CONFIG, which differs for all tasks when it does for one.
+std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task);
+
+// The environment of the task named "worker:0" as lines for sh(1), which takes every value byte by
+// byte:
+//   export TF_CONFIG='{"cluster":...}'
+//   unset CUDA_VISIBLE_DEVICES
+// Throws Error(kUsage) when the plan has no such task.
+std::string RenderEnv(const Plan& plan, std::string_view task);
+
+// {"job": "digits", "layout": "uai", "tasks": [{"task": "worker:0", "type": "worker", "index": 0,
+//   "host": "10.0.0.2", "address": "10.0.0.2:2222", "chief": false, "argv": [...],
+//   "env": {"TF_CONFIG": "{...}", ...}, "gpus": [...]}]}
+// "address" is null for a task outside the cluster spec, "gpus" for one that sees all of its
+// host's. Scripts rely on this shape: keys may be added, none changed. What is not UTF-8 shows as
+// U+FFFD.
+std::string RenderJson(const Plan& plan);
+
+}  // namespace tfdist::cli

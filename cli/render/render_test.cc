@@ -1,0 +1,112 @@
+#include "cli/render/render.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/plan/test_files.h"
+#include "cli/render/quote.h"
+
+namespace tfdist::cli {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+class Render : public PlanTest {};
+
+TEST_F(Render, TheTableSaysWhoRunsWhatWhere) {
+  const Plan plan = Load(R"(name = "n"
+[cluster]
+hosts = ["10.0.0.[1-2]", { address = "10.0.0.3", spare = true }]
+[task]
+command = ["python3", "train.py", "a b", "{task_index}"]
+)");
+  EXPECT_EQ(RenderTable(plan),
+            "TASK      HOST      ADDRESS        CHIEF  GPUS  COMMAND\n"
+            "ps:0      10.0.0.1  10.0.0.1:2223  -      none  python3 train.py 'a b' 0\n"
+            "master:0  10.0.0.1  10.0.0.1:2222  yes    all   python3 train.py 'a b' 0\n"
+            "ps:1      10.0.0.2  10.0.0.2:2223  -      none  python3 train.py 'a b' 1\n"
+            "worker:0  10.0.0.2  10.0.0.2:2222  -      all   python3 train.py 'a b' 0\n"
+            "spare host: 10.0.0.3\n");
+}
+
+TEST_F(Render, TheJsonHasTheShapeThatScriptsRelyOn) {
+  const Plan plan = LoadCluster(
+      "hosts = [\"10.0.0.[1-2]\"]\n[roles.worker]\ngpus = \"auto\"\nenv = { A = \"{task}\" }");
+  const auto json = nlohmann::ordered_json::parse(RenderJson(plan));
+  EXPECT_EQ(json.at("job"), "digits");
+  EXPECT_EQ(json.at("layout"), "uai");
+  const auto& worker = json.at("tasks").at(3);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : worker.items()) keys.push_back(key);
+  EXPECT_THAT(keys, testing::ElementsAre("task", "type", "index", "host", "address", "chief",
+                                         "argv", "env", "gpus"));
+  EXPECT_EQ(worker.at("task"), "worker:0");
+  EXPECT_EQ(worker.at("type"), "worker");
+  EXPECT_EQ(worker.at("index"), 0);
+  EXPECT_EQ(worker.at("host"), "10.0.0.2");
+  EXPECT_EQ(worker.at("address"), "10.0.0.2:2222");
+  EXPECT_EQ(worker.at("chief"), false);
+  EXPECT_EQ(worker.at("argv"), nlohmann::ordered_json({"program"}));
+  EXPECT_EQ(worker.at("env").at("A"), "worker:0");
+  EXPECT_EQ(worker.at("env").at("TF_CONFIG"), EnvOf(plan, "worker:0", "TF_CONFIG"));
+  EXPECT_TRUE(worker.at("gpus").is_null());
+  EXPECT_EQ(json.at("tasks").at(0).at("gpus"), nlohmann::ordered_json::array());
+}
+
+TEST_F(Render, PathsThatOnlyTheHostKnowsAreNamedSo) {
+  const Plan plan = Load(
+      "name = \"n\"\n[cluster]\nhosts = [\"h1\"]\n[task]\nworkdir = \"work\"\ncommand = "
+      "[\"{runtime}\", \"{workdir}/x\"]");
+  EXPECT_THAT(RenderTable(plan), HasSubstr(" <jobdir>/runtime <jobdir>/work/x\n"));
+  const auto json = nlohmann::json::parse(RenderJson(plan));
+  EXPECT_EQ(json.at("tasks").at(0).at("argv").at(0), "<jobdir>/runtime");
+}
+
+TEST_F(Render, EnvUnsetsWhatTheTaskMustNotHave) {
+  const Plan plan = Load(
+      "name = \"n\"\n[cluster]\nhosts = [\"h1\"]\n[task]\ncommand = [\"a\"]\nenv = { \"A.B\" = "
+      "\"1\" }");
+  EXPECT_THAT(
+      RenderEnv(plan, "master:0"),
+      EndsWith("\n# sh cannot set a variable of this name: A.B\nunset CUDA_VISIBLE_DEVICES\n"));
+  EXPECT_THAT(RenderEnv(plan, "ps:0"), HasSubstr("\nexport CUDA_VISIBLE_DEVICES=''\n"));
+  EXPECT_THROW(RenderEnv(plan, "ps:1"), Error);
+}
+
+TEST_F(Render, ShReadsEveryValueByteByByte) {
+  const std::string value = "it's \"q\" $(x) `y` \\ \n\n\t*? é 🙂\n";
+  const Plan plan = LoadCluster(
+      "hosts = [\"h1\"]\n[roles.ps]\nenv = { A = \"it's \\\"q\\\" $(x) `y` \\\\ \\n\\n\\t*? é "
+      "🙂\\n\" }");
+  ASSERT_EQ(EnvOf(plan, "ps:0", "A"), value);
+  const auto script = folder() / "env.sh";
+  FILE* file = fopen(script.c_str(), "we");
+  fputs(RenderEnv(plan, "ps:0").c_str(), file);
+  fclose(file);
+  FILE* shell = popen((". " + script.string() + "; printenv A TF_CONFIG").c_str(), "re");
+  std::string output;
+  for (int c = fgetc(shell); c != EOF; c = fgetc(shell)) output += static_cast<char>(c);
+  EXPECT_EQ(pclose(shell), 0);
+  EXPECT_EQ(output, value + "\n" + EnvOf(plan, "ps:0", "TF_CONFIG") + "\n");
+}
+
+TEST_F(Render, ATaskLineTellsWhatDiffers) {
+  const Plan plan = LoadCluster("hosts = [\"h1\"]\n[roles.ps]\nenv = { A = \"x y\" }");
+  EXPECT_EQ(
+      RenderTaskLine(plan, TaskNamed(plan, "ps:0")),
+      "ps:0 on h1 port 2223 gpus none restart gang/3/2000ms output separate log 1073741824 grace "
+      "10000ms: program CUDA_VISIBLE_DEVICES='' A='x y'");
+}
+
+TEST(Quote, ShowsControlCharactersOnOneLine) {
+  EXPECT_EQ(ShellWord("a-b/c=1"), "a-b/c=1");
+  EXPECT_EQ(ShellWord(""), "''");
+  EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
+  EXPECT_EQ(ShellWord("a\nb\x1b'\\"), "$'a\\nb\\x1b\\'\\\\'");
+}
+
+}  // namespace
+}  // namespace tfdist::cli

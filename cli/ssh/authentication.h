@@ -1,0 +1,16 @@
+// Proves to a host who the user is: with keys of ssh-agent and key files, never with a password.
+#pragma once
+
+#include "base/clock.h"
+#include "cli/ssh/connection.h"
+#include "cli/ssh/openssh_config.h"
+
+namespace tfdist::ssh {
+
+// Offers keys in OpenSSH's order: those of the agent that the configuration names, the agent's
+// others (unless IdentitiesOnly), then files that the agent does not hold. Throws Error(kAuth) that
+// names each key offered; the caller must not try again, for servers count failures and lock out
+// who has too many.
+void Authenticate(Connection& connection, const HostConfig& host, TimePoint deadline);
+
+}  // namespace tfdist::ssh

@@ -1,0 +1,39 @@
+// A stream to a host's sshd: TCP, or through the jump hosts of ssh's configuration.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "cli/link/child.h"
+#include "cli/ssh/openssh_config.h"
+#include "cli/ssh/target.h"
+
+namespace tfdist::ssh {
+
+// The process that carries the stream where there are jump hosts: `ssh -W`. It ends with its
+// stream.
+struct Jump {
+  cli::Child process;
+  UniqueFd stderr_pipe;
+};
+
+struct Stream {
+  UniqueFd fd;  // a socket, non-blocking
+  std::optional<Jump> jump;
+};
+
+// Throws Error(kResolve) or Error(kConnect).
+Stream Dial(const HostConfig& host, const Target& target, TimePoint deadline);
+
+// Tries all addresses of a name, in the resolver's order, each a moment after the one before it,
+// and takes the first that answers: a dead IPv6 address costs a moment only. Throws Error(kResolve)
+// or Error(kConnect) that names every address with its error.
+UniqueFd DialTcp(const std::string& host_name, int port, const Limits& limits, TimePoint deadline);
+
+// What the jump's ssh has said so far, on one line; empty without a jump.
+std::string JumpErrors(const Stream& stream);
+
+}  // namespace tfdist::ssh

@@ -1,0 +1,19 @@
+// A private key file of the user, as far as it can be known without its passphrase. libssh2 reads
+// the secret part.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace tfdist::ssh {
+
+struct IdentityFile {
+  std::string path;
+  std::string public_blob;  // empty when neither the file nor PATH.pub tells
+  bool encrypted = false;
+};
+
+// nullopt when there is no such file, or it cannot be read.
+std::optional<IdentityFile> LookAtIdentityFile(const std::string& path);
+
+}  // namespace tfdist::ssh

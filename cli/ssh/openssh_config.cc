@@ -1,0 +1,191 @@
+#include "cli/ssh/openssh_config.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <map>
+
+#include "base/error.h"
+#include "base/subprocess.h"
+#include "cli/link/tail.h"
+#include "cli/ssh/phase_deadline.h"
+
+namespace tfdist::ssh {
+namespace {
+
+// Keywords of ssh_config(5) in lower case, each with its values in order.
+using Settings = std::multimap<std::string, std::string, std::less<>>;
+
+std::string Environment(const char* name) {
+  const char* value =
+      std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets the environment
+  return value == nullptr ? std::string() : value;
+}
+
+Settings SplitLines(std::string_view output) {
+  Settings settings;
+  while (!output.empty()) {
+    const std::string_view line = output.substr(0, output.find('\n'));
+    output.remove_prefix(std::min(output.size(), line.size() + 1));
+    const size_t space = line.find(' ');
+    if (space == std::string_view::npos) continue;
+    settings.emplace(line.substr(0, space), line.substr(space + 1));
+  }
+  return settings;
+}
+
+// "none" is ssh's word for nothing.
+std::string Only(const Settings& settings, std::string_view keyword) {
+  const auto found = settings.find(keyword);
+  return found == settings.end() || found->second == "none" ? std::string() : found->second;
+}
+
+bool IsYes(const Settings& settings, std::string_view keyword) {
+  const std::string value = Only(settings, keyword);
+  return value == "yes" || value == "true";
+}
+
+// As OpenSSH, which asks the password file and not the environment.
+std::string HomeFolder() {
+  std::array<char, 16384> buffer{};
+  passwd entry{};
+  passwd* found = nullptr;
+  getpwuid_r(getuid(), &entry, buffer.data(), buffer.size(), &found);
+  return found == nullptr ? Environment("HOME") : entry.pw_dir;
+}
+
+// What ~ and % stand for in paths: ssh -G leaves them as they are written. ssh_config(5), TOKENS.
+class PathExpander {
+ public:
+  PathExpander(const HostConfig& host, const Target& target)
+      : home_(HomeFolder()), tokens_{{'d', home_},       {'h', host.host_name},
+                                     {'n', target.name}, {'p', std::to_string(host.port)},
+                                     {'r', host.user},   {'i', std::to_string(getuid())},
+                                     {'%', "%"}} {}
+
+  [[nodiscard]] std::string Expand(const std::string& path) const {
+    std::string expanded;
+    for (size_t i = 0; i < path.size(); ++i) {
+      const auto token =
+          i + 1 < path.size() && path[i] == '%' ? tokens_.find(path[i + 1]) : tokens_.end();
+      if (token == tokens_.end()) {
+        expanded += path[i];
+      } else {
+        expanded += token->second;
+        ++i;
+      }
+    }
+    return expanded.starts_with("~/") ? home_ + expanded.substr(1) : expanded;
+  }
+
+ private:
+  std::string home_;
+  std::map<char, std::string> tokens_;
+};
+
+std::vector<std::string> ExpandList(const std::string& value, const PathExpander& expander) {
+  std::vector<std::string> paths;
+  size_t begin = 0;
+  while (begin < value.size()) {
+    const size_t end = std::min(value.find(' ', begin), value.size());
+    if (end > begin) paths.push_back(expander.Expand(value.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return paths;
+}
+
+std::vector<std::string> IdentityFiles(const Settings& settings, const PathExpander& expander) {
+  std::vector<std::string> files;
+  const auto [begin, end] = settings.equal_range("identityfile");
+  for (auto it = begin; it != end; ++it) {
+    if (it->second != "none") files.push_back(expander.Expand(it->second));
+  }
+  return files;
+}
+
+std::string AgentSocket(const Settings& settings, const PathExpander& expander) {
+  if (settings.find("identityagent") == settings.end()) return Environment("SSH_AUTH_SOCK");
+  const std::string value = Only(settings, "identityagent");  // empty for "none"
+  if (value == "SSH_AUTH_SOCK") return Environment("SSH_AUTH_SOCK");
+  if (value.starts_with('$')) return Environment(value.c_str() + 1);
+  return expander.Expand(value);
+}
+
+int ParsePort(const std::string& text) {
+  int port = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, port);
+  if (error != std::errc() || stop != end || port < 1 || port > 65535) {
+    throw Error(Phase::kConnect, fmt::format("ssh -G gives the port {}", cli::OnOneLine(text)));
+  }
+  return port;
+}
+
+void RefuseWhatWeCannotDo(const Settings& settings) {
+  if (!Only(settings, "proxycommand").empty()) {
+    throw Error(Phase::kConnect,
+                "ssh's configuration has a ProxyCommand for it, which tfdist cannot run yet",
+                "use ProxyJump for it in ~/.ssh/config");
+  }
+  if (!Only(settings, "revokedhostkeys").empty()) {
+    throw Error(Phase::kHostKey,
+                "ssh's configuration has RevokedHostKeys for it, which tfdist cannot read yet",
+                "list revoked keys in known_hosts, with @revoked");
+  }
+}
+
+std::vector<std::string> CommandLine(const Target& target) {
+  std::vector<std::string> argv = {"ssh", "-G"};
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) argv.insert(argv.end(), {option, value});
+  };
+  add("-F", target.config.string());
+  add("-l", target.user);
+  add("-p", target.port ? std::to_string(*target.port) : "");
+  add("-i", target.identity_file);
+  argv.insert(argv.end(), {"--", target.name});  // whatever comes behind -- is no option
+  return argv;
+}
+
+}  // namespace
+
+HostConfig ParseConfig(std::string_view output, const Target& target) {
+  const Settings settings = SplitLines(output);
+  RefuseWhatWeCannotDo(settings);
+  HostConfig host;
+  host.host_name = Only(settings, "hostname");
+  host.user = Only(settings, "user");
+  host.port = ParsePort(Only(settings, "port"));
+  host.identities_only = IsYes(settings, "identitiesonly");
+  host.host_key_alias = Only(settings, "hostkeyalias");
+  host.hash_known_hosts = IsYes(settings, "hashknownhosts");
+  host.proxy_jump = Only(settings, "proxyjump");
+  const PathExpander expander(host, target);
+  host.identity_files = IdentityFiles(settings, expander);
+  host.agent_socket = AgentSocket(settings, expander);
+  host.user_known_hosts = ExpandList(Only(settings, "userknownhostsfile"), expander);
+  host.global_known_hosts = ExpandList(Only(settings, "globalknownhostsfile"), expander);
+  return host;
+}
+
+HostConfig ReadConfig(const Target& target, TimePoint deadline) {
+  if (target.name.empty() || target.name.front() == '-') {
+    throw Error(Phase::kConnect,
+                fmt::format("'{}' is not a host's name", cli::OnOneLine(target.name)));
+  }
+  const ProgramResult result =
+      RunProgram({.argv = CommandLine(target)}, Within(target.limits.config, deadline));
+  if (result.timed_out) throw Error(Phase::kConnect, "ssh -G did not end in time");
+  if (result.exit_code != 0) {
+    throw Error(Phase::kConnect, fmt::format("ssh does not accept its configuration: {}",
+                                             cli::OnOneLine(result.error_output)));
+  }
+  return ParseConfig(result.output, target);
+}
+
+}  // namespace tfdist::ssh

@@ -1,0 +1,88 @@
+#include "cli/ssh/session.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <random>
+#include <utility>
+
+#include "base/error.h"
+#include "cli/ssh/authentication.h"
+#include "cli/ssh/channel.h"
+#include "cli/ssh/connection.h"
+#include "cli/ssh/dial.h"
+#include "cli/ssh/handshake.h"
+#include "cli/ssh/known_hosts.h"
+#include "cli/ssh/openssh_config.h"
+#include "cli/ssh/phase_deadline.h"
+
+namespace tfdist::ssh {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kFirstPause = 100ms;
+constexpr auto kLongestPause = 2000ms;
+
+// Between tries. Random, so that hosts that were dropped together do not come back together.
+std::chrono::milliseconds Pause(int tries) {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  const auto most =
+      std::min<std::chrono::milliseconds>(kFirstPause * (1 << std::min(tries, 8)), kLongestPause);
+  std::uniform_int_distribution<int64_t> milliseconds(most.count() / 2, most.count());
+  return std::chrono::milliseconds(milliseconds(random));
+}
+
+std::string WithText(std::string_view what, const std::string& text) {
+  return text.empty() ? std::string(what) : fmt::format("{}: {}", what, text);
+}
+
+// A stream on which the host has begun to speak.
+Stream Reach(const HostConfig& host, const Target& target, TimePoint deadline) {
+  const TimePoint give_up = Within(target.limits.busy, deadline);
+  for (int tries = 1;; ++tries) {
+    Stream stream = Dial(host, target, deadline);
+    Greeting greeting = AwaitGreeting(stream.fd.get(), Within(target.limits.banner, deadline));
+    if (greeting.kind == Greeting::Kind::kSomething) return stream;
+    if (greeting.text.empty()) greeting.text = JumpErrors(stream);
+    if (greeting.kind == Greeting::Kind::kSilent) {
+      throw Error(Phase::kConnect,
+                  WithText("it took the connection and then said nothing", greeting.text),
+                  fmt::format("is it an sshd that listens on port {}?", host.port));
+    }
+    if (greeting.kind == Greeting::Kind::kRefused) {
+      throw Error(Phase::kConnect, WithText("the host's sshd refuses us", greeting.text),
+                  "wait some minutes");
+    }
+    // A jump that fails does so for a reason that stays.
+    const auto pause = Pause(tries);
+    if (stream.jump || std::chrono::steady_clock::now() + pause > give_up) {
+      throw Error(Phase::kConnect,
+                  WithText(fmt::format("it hung up before it said anything, {} times", tries),
+                           greeting.text),
+                  stream.jump ? "ssh to it by hand"
+                              : "its sshd may have too many logins at once (MaxStartups)");
+    }
+    poll(nullptr, 0, static_cast<int>(pause.count()));
+  }
+}
+
+}  // namespace
+
+Session Session::Open(const Target& target, TimePoint deadline) {
+  const HostConfig host = ReadConfig(target, deadline);
+  const KnownHosts known = KnownHosts::Load(host, target.limits.config, deadline);
+  const auto connection = std::make_shared<Connection>(Reach(host, target, deadline));
+  Handshake(*connection, known.KnownTypes(), target.limits, deadline);
+  known.Check(HostKeyBlob(*connection), target.accept_new);
+  Authenticate(*connection, host, Within(target.limits.authentication, deadline));
+  return {connection, target.limits};
+}
+
+std::unique_ptr<cli::ByteChannel> Session::OpenShell(TimePoint deadline) {
+  return OpenShellChannel(connection_, Within(limits_.exec, deadline));
+}
+
+bool Session::broken() const { return connection_->broken(); }
+
+}  // namespace tfdist::ssh

@@ -1,0 +1,180 @@
+// Test program: reaches hosts with ssh::Session, and says as JSON lines what came of it.
+// tests/hosts drives it.
+//
+//   ssh_probe [OPTION VALUE]... ACTION HOST...
+//   options: --config FILE  --host-keys strict|accept-new  --limit-ms N (of each phase)  --busy-ms
+//   N  --user NAME actions: open           connects, runs a shell, checks that it answers
+//            again          the same, twice over one connection
+//            bulk           8 MiB to the host and back at once, through a key exchange where sshd
+//            wants one boot DIR       brings a stand-in agent there (DIR: remote_dir), prints its
+//            first line jobs           lists the jobs on the host
+//   Several hosts: each on a thread of its own.
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <cstdio>
+#include <iostream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "cli/link/bootstrap.h"
+#include "cli/ssh/ssh_transport.h"
+
+namespace tfdist::ssh {
+namespace {
+
+using Json = nlohmann::json;
+using ReadResult = cli::ByteChannel::ReadResult;
+
+constexpr std::chrono::seconds kDeadline{60};
+
+TimePoint Soon() { return std::chrono::steady_clock::now() + kDeadline; }
+
+struct Arguments {
+  Target target;  // all but its name
+  std::string action;
+  std::string remote_dir;
+  std::vector<std::string> hosts;
+};
+
+std::string ReadUntil(cli::ByteChannel& channel, std::string_view end) {
+  std::string text;
+  while (!text.ends_with(end)) {
+    if (channel.Read(text, Soon()) != ReadResult::kData)
+      throw Error(Phase::kExec, "no answer: " + text);
+  }
+  return text;
+}
+
+Json Greet(SshTransport& transport) {
+  const auto channel = transport.OpenShell(Soon());
+  channel->Write("echo out; echo err >&2; exit 0\n", Soon());
+  std::string out;
+  while (channel->Read(out, Soon()) == ReadResult::kData) {
+  }
+  return {{"out", out}, {"err", channel->Stderr()}};
+}
+
+Json Bulk(SshTransport& transport) {
+  const auto channel = transport.OpenShell(Soon());
+  channel->Write("echo ready; exec cat\n", Soon());
+  ReadUntil(*channel, "ready\n");
+  const std::string text = RandomHex(4 << 20);
+  channel->Write(text, Soon());
+  std::string echo;
+  while (echo.size() < text.size()) {
+    if (channel->Read(echo, Soon()) != ReadResult::kData)
+      throw Error(Phase::kExec, fmt::format("the echo ended after {} bytes", echo.size()));
+  }
+  return {{"equal", echo == text}};
+}
+
+std::string Gzip(const std::string& text) {
+  z_stream stream{};
+  deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+// A shell script stands in for the agent; its length is that of a real one.
+Json Boot(SshTransport& transport, const std::string& remote_dir) {
+  std::string agent = "#!/bin/sh\necho \"agent $1\"\nexec cat\n#";
+  for (int i = 0; i < 40'000; ++i) agent += fmt::format("{:x}", i * 2654435761U);
+  const std::string gzip = Gzip(agent);
+  const std::string hash = Sha256Hex(agent);
+  const cli::EmbeddedAgent embedded{std::as_bytes(std::span(gzip)), hash, agent.size()};
+  const cli::BootedAgent booted =
+      cli::StartAgent(transport.OpenShell(Soon()), embedded, remote_dir, Soon());
+  return {{"first_line", ReadUntil(*booted.channel, "\n")},
+          {"uploaded", booted.uploaded},
+          {"noise", booted.noise}};
+}
+
+Json Jobs(SshTransport& transport, const std::string& remote_dir) {
+  Json jobs = Json::array();
+  for (const cli::RemoteJob& job :
+       cli::FindJobs(transport.OpenShell(Soon()), remote_dir, "", Soon())) {
+    jobs.push_back({{"job", job.job}, {"base", job.base}, {"running", job.running}});
+  }
+  return {{"jobs", jobs}};
+}
+
+Json Act(const Arguments& arguments, const std::string& host) {
+  Target target = arguments.target;
+  target.name = host;
+  SshTransport transport(host, std::move(target));
+  if (arguments.action == "bulk") return Bulk(transport);
+  if (arguments.action == "boot") return Boot(transport, arguments.remote_dir);
+  if (arguments.action == "jobs") return Jobs(transport, arguments.remote_dir);
+  if (arguments.action == "again") Greet(transport);
+  return Greet(transport);
+}
+
+Json ActOrFail(const Arguments& arguments, const std::string& host) {
+  try {
+    Json result = Act(arguments, host);
+    result["ok"] = true;
+    return result;
+  } catch (const Error& error) {
+    return {{"ok", false},
+            {"host", error.host()},
+            {"phase", PhaseName(error.phase())},
+            {"cause", error.cause()},
+            {"remedy", error.remedy()}};
+  }
+}
+
+void SetLimits(Limits& limits, std::chrono::milliseconds limit) {
+  limits.tcp = limits.banner = limits.key_exchange = limits.authentication = limits.exec = limit;
+}
+
+void TakeOption(Target& target, std::string_view option, const std::string& value) {
+  if (option == "--config") target.config = value;
+  if (option == "--user") target.user = value;
+  if (option == "--host-keys") target.accept_new = value == "accept-new";
+  if (option == "--limit-ms") SetLimits(target.limits, std::chrono::milliseconds(std::stoi(value)));
+  if (option == "--busy-ms") target.limits.busy = std::chrono::milliseconds(std::stoi(value));
+}
+
+Arguments Parse(std::vector<std::string> words) {
+  Arguments arguments;
+  size_t at = 0;
+  for (; at + 1 < words.size() && words[at].starts_with("--"); at += 2) {
+    TakeOption(arguments.target, words[at], words[at + 1]);
+  }
+  arguments.action = words.at(at++);
+  if (arguments.action == "boot") arguments.remote_dir = words.at(at++);
+  arguments.hosts.assign(words.begin() + static_cast<ptrdiff_t>(at), words.end());
+  return arguments;
+}
+
+int Main(std::vector<std::string> words) {
+  const Arguments arguments = Parse(std::move(words));
+  std::mutex output;
+  std::vector<std::thread> threads;
+  for (const std::string& host : arguments.hosts) {
+    threads.emplace_back([&arguments, &output, host] {
+      const Json result = ActOrFail(arguments, host);
+      const std::lock_guard lock(output);
+      std::cout << result.dump() << std::endl;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return 0;
+}
+
+}  // namespace
+}  // namespace tfdist::ssh
+
+int main(int argc, char** argv) { return tfdist::ssh::Main({argv + 1, argv + argc}); }

@@ -1,0 +1,33 @@
+// A host that is reached over SSH.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/link/byte_channel.h"
+#include "cli/plan/plan.h"
+#include "cli/ssh/session.h"
+#include "cli/ssh/target.h"
+
+namespace tfdist::ssh {
+
+class SshTransport : public cli::Transport {
+ public:
+  // `host`: as the cluster file has it, for messages; `name`: as ssh(1) would be given it.
+  SshTransport(std::string host, std::string name, const cli::SshOptions& options);
+  SshTransport(std::string host, Target target)
+      : host_(std::move(host)), target_(std::move(target)) {}
+
+  // Connects on first use, and again when the connection has broken. Channels may outlive the
+  // transport; those of one transport are used one at a time (reading from one takes in what
+  // arrives for all).
+  std::unique_ptr<cli::ByteChannel> OpenShell(TimePoint deadline) override;
+
+ private:
+  std::string host_;
+  Target target_;
+  std::optional<Session> session_;
+};
+
+}  // namespace tfdist::ssh

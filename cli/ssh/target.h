@@ -1,0 +1,38 @@
+// What tfdist was told about how to reach a host. What is left out comes from ssh's own
+// configuration.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace tfdist::ssh {
+
+// How long each step may take; the caller's deadline bounds them all together.
+struct Limits {
+  std::chrono::milliseconds config{10'000};  // ssh -G and ssh-keygen -F, each
+  std::chrono::milliseconds resolve{5'000};
+  std::chrono::milliseconds tcp{5'000};
+  std::chrono::milliseconds banner{10'000};
+  std::chrono::milliseconds key_exchange{10'000};
+  std::chrono::milliseconds authentication{15'000};
+  std::chrono::milliseconds exec{10'000};
+  // An sshd that has too many logins going on (MaxStartups) drops new connections: how long to try
+  // again.
+  std::chrono::milliseconds busy{30'000};
+};
+
+struct Target {
+  std::string
+      name;  // what ssh(1) would be given: a name, an address, an alias of its configuration
+  std::string user;
+  std::optional<int> port;
+  std::string identity_file;
+  std::filesystem::path config;  // as ssh -F; empty: the user's and the system's
+  bool accept_new =
+      false;  // adds the key of a host that is not known; a changed one is always refused
+  Limits limits;
+};
+
+}  // namespace tfdist::ssh

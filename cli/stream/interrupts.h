@@ -1,0 +1,20 @@
+// Ctrl-C as something to poll, while an object of this class lives.
+#pragma once
+
+namespace tfdist::cli {
+
+// One at a time. SIGINT and SIGTERM make `fd()` readable; SIGPIPE is ignored (write(2) says EPIPE).
+// SIGHUP keeps its default: the CLI ends, the job goes on.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  [[nodiscard]] int fd() const;
+  // How many came since the last call.
+  int Take();
+};
+
+}  // namespace tfdist::cli

@@ -1,0 +1,249 @@
+#include "cli/stream/job_follower.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+
+namespace tfdist::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using protocol::Json;
+namespace event = protocol::event;
+namespace type = protocol::type;
+
+constexpr uint64_t kCreditBytes = 512 * 1024;  // of each task's stream, on its way at a time
+constexpr auto kAttachLimit = 30s;
+constexpr auto kReconnectLimit = 5min;
+constexpr auto kLongestPause = 10s;
+constexpr auto kFolderLimit = 10min;
+
+TimePoint Now() { return SystemClock().Now(); }
+
+std::string NameOfSlot(const JobRecord& record, const Json& slot) {
+  const auto at = slot.get<size_t>();
+  return at < record.hosts.size() ? record.hosts[at].name : fmt::format("slot {}", at);
+}
+
+}  // namespace
+
+JobFollower::JobFollower(const JobRecord& record, Attached attached, FollowOptions options,
+                         LinePrinter& printer, Interrupts& interrupts)
+    : record_(record),
+      attached_(std::move(attached)),
+      options_(std::move(options)),
+      printer_(printer),
+      interrupts_(interrupts) {
+  for (const std::string& task : options_.tasks) {
+    streams_.push_back({task, 0, options_.offset, options_.tail_lines, false});
+  }
+}
+
+void JobFollower::RequestStop(std::string why, bool force) {
+  stop_why_ = std::move(why);
+  stop_force_ = force;
+  if (attached_.link != nullptr && attached_.hello.serving == "agent") SendStop();
+}
+
+protocol::JobState JobFollower::Run() {
+  if (attached_.link == nullptr) attached_ = Attach(record_, 0, Now() + kAttachLimit);
+  bool opened = false;
+  while (true) {
+    try {
+      if (!opened) Open();
+      opened = true;
+      while (!Done()) WaitAndHandle();
+      return state_;
+    } catch (const Error& error) {
+      const bool lost = error.phase() == Phase::kControl || error.phase() == Phase::kExec;
+      if (!lost) throw;
+      Reconnect(error);
+      opened = false;
+    }
+  }
+}
+
+void JobFollower::Open() {
+  const bool live = attached_.hello.serving == "agent";
+  events_done_ = false;
+  events_id_ = attached_.link->Send(
+      type::kEvents, {{"from", next_event_}, {"follow", live && options_.follow}});
+  if (!live) return;
+  for (TaskStream& stream : streams_) OpenLog(stream);
+  if (!stop_why_.empty() && stop_id_ == 0) SendStop();
+}
+
+void JobFollower::OpenLog(TaskStream& stream) {
+  if (stream.done) return;
+  protocol::ReadLog request;
+  request.task = stream.task;
+  request.offset = stream.offset;
+  request.tail_lines = stream.tail_lines;
+  request.follow = options_.follow;
+  request.credit = kCreditBytes;
+  stream.id = attached_.link->Send(type::kReadLog, request);
+}
+
+bool JobFollower::Done() const {
+  if (quit_) return true;
+  return events_done_ &&
+         std::all_of(streams_.begin(), streams_.end(), [](const auto& s) { return s.done; });
+}
+
+void JobFollower::WaitAndHandle() {
+  while (auto message = attached_.link->Receive(Now())) Handle(*message);
+  if (Done()) return;
+  if (events_done_ && attached_.hello.serving == "folder") return ReadFromFolders();
+  std::array<pollfd, 2> fds = {pollfd{attached_.link->PollFd(), POLLIN, 0},
+                               pollfd{interrupts_.fd(), POLLIN, 0}};
+  poll(fds.data(), fds.size(), 1000);  // at most a second: pings have to go out
+  HandleInterrupts(interrupts_.Take());
+}
+
+JobFollower::TaskStream* JobFollower::FindStream(uint64_t id) {
+  const auto found = std::find_if(streams_.begin(), streams_.end(),
+                                  [id](const TaskStream& stream) { return stream.id == id; });
+  return found == streams_.end() ? nullptr : &*found;
+}
+
+void JobFollower::Handle(const protocol::Message& message) {
+  if (message.id == events_id_) return HandleEvents(message);
+  if (message.id == stop_id_) return protocol::ThrowIfError(message);
+  if (TaskStream* stream = FindStream(message.id)) HandleLog(*attached_.link, *stream, message);
+}
+
+void JobFollower::HandleEvents(const protocol::Message& message) {
+  protocol::ThrowIfError(message);
+  if (message.type == type::kEnd) {
+    events_done_ = true;
+    return;
+  }
+  for (const auto& event : message.body.at("events").get<std::vector<protocol::Event>>()) {
+    next_event_ = event.number + 1;
+    state_.Apply(event);
+    if (options_.narrate) Narrate(event);
+  }
+}
+
+void JobFollower::HandleLog(AgentLink& link, TaskStream& stream,
+                            const protocol::Message& message) {
+  if (message.type == type::kError) {
+    // One task's log that cannot be read is said; the others go on.
+    const auto error = protocol::Body<protocol::ErrorBody>(message);
+    printer_.Note(fmt::format("tfdist: {}: {}: {}", stream.task, error.phase, error.cause));
+    stream.done = true;
+    return printer_.Finish(stream.task);
+  }
+  if (message.type == type::kEnd) {
+    stream.done = true;
+    return printer_.Finish(stream.task);
+  }
+  const auto piece = protocol::Body<protocol::LogPiece>(message);
+  if (!stream.tail_lines && piece.offset > stream.offset) {
+    printer_.Note(fmt::format("tfdist: {}: {} bytes were rotated away", stream.task,
+                              piece.offset - stream.offset));
+  }
+  stream.tail_lines.reset();  // from here on its offset is known
+  stream.offset = piece.offset + piece.data.value.size();
+  printer_.Print(stream.task, piece);
+  link.SendWithId(type::kCredit, stream.id, {{"bytes", piece.data.value.size()}});
+}
+
+void JobFollower::HandleInterrupts(int count) {
+  for (; count > 0; --count) {
+    ++interrupts_seen_;
+    if (!options_.interrupt_stops_job) {
+      quit_ = true;
+      return;
+    }
+    const bool force = interrupts_seen_ > 1;
+    printer_.Note(force ? "tfdist: killing all tasks"
+                        : "tfdist: ending the job (Ctrl-C again: at once)");
+    RequestStop("interrupted by Ctrl-C", force);
+  }
+}
+
+void JobFollower::SendStop() {
+  stop_id_ = attached_.link->Send(type::kStop, {{"why", stop_why_}, {"force", stop_force_}});
+}
+
+void JobFollower::Narrate(const protocol::Event& event) {
+  const Json& fields = event.fields;
+  if (event.kind == event::kHost && fields.at("state") != "connected") {
+    printer_.Note(fmt::format("tfdist: {}: {}{}", NameOfSlot(record_, fields.at("slot")),
+                              fields.at("state").get<std::string>(),
+                              fields.contains("why") ? ": " + fields.value("why", "") : ""));
+  }
+  if (event.kind == event::kStopping && fields.at("result") != "succeeded") {
+    printer_.Note(fmt::format("tfdist: stopping all tasks: {}", fields.value("why", "")));
+  }
+}
+
+void JobFollower::Reconnect(const Error& why) {
+  printer_.Note(fmt::format("tfdist: connection lost ({}), connecting again; the job goes on",
+                            why.what()));
+  attached_ = {};
+  stop_id_ = 0;
+  const TimePoint give_up = Now() + kReconnectLimit;
+  std::chrono::milliseconds pause = 500ms;
+  while (true) {
+    try {
+      attached_ = Attach(record_, 0, Now() + kAttachLimit);
+      return;
+    } catch (const Error& error) {
+      if (Now() + pause > give_up) {
+        throw Error(Phase::kLogs, fmt::format("no connection for 5 minutes: {}", error.what()),
+                    fmt::format("the job goes on; tfdist logs -f {}", record_.id))
+            .WithHost(record_.hosts[0].name);
+      }
+    }
+    pollfd interrupt{interrupts_.fd(), POLLIN, 0};
+    poll(&interrupt, 1, static_cast<int>(pause.count()));
+    pause = std::min<std::chrono::milliseconds>(pause * 2, kLongestPause);
+    if (interrupts_.Take() > 0) {
+      throw Error(Phase::kLogs, "interrupted while there was no connection",
+                  fmt::format("the job goes on; tfdist down {}", record_.id));
+    }
+  }
+}
+
+void JobFollower::ReadFromFolders() {
+  for (TaskStream& stream : streams_) {
+    if (stream.done) continue;
+    try {
+      ReadFromFolder(stream);
+    } catch (const Error& error) {
+      printer_.Note(fmt::format("tfdist: {}: {}", stream.task, error.what()));
+    }
+    stream.done = true;
+  }
+}
+
+void JobFollower::ReadFromFolder(TaskStream& stream) {
+  const auto found =
+      std::find_if(record_.tasks.begin(), record_.tasks.end(),
+                   [&](const JobRecord::Task& task) { return task.id == stream.task; });
+  const int slot = found == record_.tasks.end() ? 0 : found->slot;
+  Attached other;
+  AgentLink* link = attached_.link.get();
+  if (slot != 0) {
+    other = Attach(record_, slot, Now() + kAttachLimit);
+    link = other.link.get();
+  }
+  protocol::ReadLog request;
+  request.task = stream.task;
+  request.offset = stream.offset;
+  request.tail_lines = stream.tail_lines;
+  request.credit = kCreditBytes;
+  stream.id = link->Send(type::kReadLog, request);
+  const TimePoint deadline = Now() + kFolderLimit;
+  while (!stream.done) {
+    const auto message = link->Receive(deadline);
+    if (!message) throw Error(Phase::kLogs, "no answer for 10 minutes");
+    if (message->id == stream.id) HandleLog(*link, stream, *message);
+  }
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,83 @@
+// Streams a job's events and output from its agents to this terminal, across lost connections.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/job_state.h"
+#include "cli/deploy/connector.h"
+#include "cli/deploy/job_record.h"
+#include "cli/stream/interrupts.h"
+#include "cli/stream/line_printer.h"
+
+namespace tfdist::cli {
+
+struct FollowOptions {
+  std::vector<std::string> tasks;      // whose output; may be none
+  uint64_t offset = 0;                 // first byte wanted of each
+  std::optional<uint64_t> tail_lines;  // instead of `offset`
+  bool follow = true;                  // until the job is over, else what is there now
+  bool narrate = false;                // print what happens to the job between the lines
+  // What Ctrl-C does: ends the job (twice: at once), or just the following.
+  bool interrupt_stops_job = false;
+};
+
+class JobFollower {
+ public:
+  // `record`, `printer` and `interrupts` are borrowed. Attaches by itself when `attached` is empty.
+  JobFollower(const JobRecord& record, Attached attached, FollowOptions options,
+              LinePrinter& printer, Interrupts& interrupts);
+
+  // Asks the coordinator to end the job; Run then sees it through.
+  void RequestStop(std::string why, bool force);
+
+  // Returns when everything wanted was printed; at once when interrupted (see options). Lost
+  // connections are made again, from the offsets reached: throws Error(kLogs) when that did not work
+  // for kReconnectLimit.
+  protocol::JobState Run();
+  [[nodiscard]] bool interrupted() const { return interrupts_seen_ > 0; }
+
+ private:
+  struct TaskStream {
+    std::string task;
+    uint64_t id = 0;
+    uint64_t offset = 0;
+    std::optional<uint64_t> tail_lines;
+    bool done = false;
+  };
+
+  void Open();
+  void OpenLog(TaskStream& stream);
+  [[nodiscard]] bool Done() const;
+  void WaitAndHandle();
+  void Handle(const protocol::Message& message);
+  void HandleEvents(const protocol::Message& message);
+  void HandleLog(AgentLink& link, TaskStream& stream, const protocol::Message& message);
+  void HandleInterrupts(int count);
+  void SendStop();
+  void Narrate(const protocol::Event& event);
+  void Reconnect(const Error& why);
+  void ReadFromFolders();
+  void ReadFromFolder(TaskStream& stream);
+  TaskStream* FindStream(uint64_t id);
+
+  const JobRecord& record_;
+  Attached attached_;
+  FollowOptions options_;
+  LinePrinter& printer_;
+  Interrupts& interrupts_;
+  std::vector<TaskStream> streams_;
+  protocol::JobState state_;
+  uint64_t events_id_ = 0;
+  uint64_t next_event_ = 1;
+  bool events_done_ = false;
+  bool quit_ = false;
+  int interrupts_seen_ = 0;
+  std::string stop_why_;
+  bool stop_force_ = false;
+  uint64_t stop_id_ = 0;
+};
+
+}  // namespace tfdist::cli

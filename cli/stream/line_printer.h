@@ -1,0 +1,50 @@
+// Puts the output of many tasks on one stream: whole lines only, each with its task in front.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/protocol.h"
+
+namespace tfdist::cli {
+
+struct PrinterOptions {
+  bool colour = false;   // prefixes in colour
+  bool filter = false;   // SafeForTerminal on every line
+  bool raw = false;      // no prefixes, no lines: the bytes as they are
+};
+
+// Thrown when nobody reads the output any more (EPIPE): the CLI then ends quietly.
+struct OutputClosed {};
+
+// Single-threaded. Memory: at most 64 KiB for each stream of each task; a longer line is printed in
+// parts, each but the last ending in a backslash.
+class LinePrinter {
+ public:
+  // Writes to `fd` (borrowed). `tasks`: all names that will come, for the width of the prefix.
+  LinePrinter(int fd, PrinterOptions options, const std::vector<std::string>& tasks);
+
+  void Print(const std::string& task, const protocol::LogPiece& piece);
+  // The task's last lines, those without a newline.
+  void Finish(const std::string& task);
+  // A line of tfdist's own.
+  void Note(std::string_view text);
+
+ private:
+  using Source = std::pair<std::string, protocol::Stream>;
+
+  void Add(const std::string& task, protocol::Stream stream, std::string_view bytes);
+  void PrintLine(const std::string& task, std::string_view line);
+  void Flush();
+
+  int fd_;
+  PrinterOptions options_;
+  std::map<std::string, std::string> prefixes_;
+  std::map<Source, std::string> unfinished_;
+  std::string out_;  // of the piece at hand; written at its end
+};
+
+}  // namespace tfdist::cli
