@@ -1,0 +1,486 @@
+#!/usr/bin/env python3
+"""Test hosts: many real sshd on this machine, each one a host of its own.
+
+    with Hosts(4) as hosts:
+        subprocess.run(["ssh", "-F", hosts.ssh_config, hosts[0].name, "hostname"])
+
+A host has an address (127.x.y.z) and a host key of its own, and its own processes, host name, /home, /tmp,
+/run and /dev/shm (namespaces: this needs root). On each one live two unprivileged accounts: `trainer`, who
+may log in with the keys in `hosts.keys`, and `other`, who may not. Nothing outside `hosts.folder` is
+written, and only processes that were started here are ever signalled. All of it ends with this process,
+however that ends.
+
+By hand:    hosts.py up 4 FOLDER;  ssh -F FOLDER/ssh_config h1 hostname;  hosts.py down FOLDER
+"""
+
+import argparse
+import atexit
+import ctypes
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+SSHD = "/usr/sbin/sshd"
+PORT = 2200  # not 2222, which TensorFlow programs like
+FIRST_UID = 20000
+FIRST_OTHER_UID = 30000
+KEY_TYPES = ("ed25519", "rsa", "ecdsa")
+MAX_HOSTS = 250
+
+PR_SET_PDEATHSIG = 1
+
+
+class NotPossible(Exception):
+    """This machine or account cannot have test hosts; tests are skipped then."""
+
+
+@dataclasses.dataclass
+class Options:
+    """What makes a host different from a plain one. `Hosts(n, ...)` takes these by name."""
+
+    banner: str = ""             # shown before authentication
+    bashrc: str = ""             # the account's .bashrc, which bash reads for every command over SSH
+    locale: str = ""             # LC_ALL set by sshd: an unknown one makes shells warn
+    shell: str = "/bin/bash"     # login shell of `trainer`
+    max_startups: str = "1000"
+    host_key_types: tuple = ("ed25519",)
+    sshd_lines: tuple = ()       # further lines of sshd_config
+    shared_home: bool = False    # one home folder and one uid for all hosts, as on a cluster with NFS
+
+
+@dataclasses.dataclass
+class Process:
+    pid: int        # as seen from outside
+    uid: int
+    state: str      # R, S, T, Z, ...
+    argv: list
+
+
+def wait_for(condition, what, seconds=30):
+    """Returns the first true value of `condition()`; raises TimeoutError that says `what` was missing."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no {what} within {seconds} s")
+        time.sleep(0.01)
+
+
+def start_time(pid):
+    """Field 22 of /proc/PID/stat, which tells a process from a later one of the same number; None: gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()[19]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def end_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Host:
+    """One host. Made by Hosts."""
+
+    user = "trainer"
+    other = "other"
+
+    def __init__(self, number, folder, address, options):
+        self.name = f"h{number}"
+        self.folder = folder / self.name
+        self.address = address
+        self.port = PORT
+        self.options = options
+        self.uid = FIRST_UID + (0 if options.shared_home else number)
+        self.other_uid = FIRST_OTHER_UID + (0 if options.shared_home else number)
+        self._homes = folder / "home" if options.shared_home else self.folder / "home"
+        self.home = self._homes / self.user  # seen from outside; on the host it is /home/trainer
+        self.sshd_log = self.folder / "sshd.log"
+        self.pid = None  # of its process 1, seen from outside
+        self._unshare = None
+
+    # --- life ---------------------------------------------------------------------------------------
+
+    def prepare(self, public_keys, etc_hosts):
+        etc = self.folder / "etc"
+        (etc / "ssh").mkdir(parents=True)
+        (self.folder / "tmp").mkdir()
+        (self.folder / "tmp").chmod(0o1777)
+        self._make_homes()
+        (etc / "hosts").write_text(etc_hosts)
+        self._write_accounts(etc)
+        (etc / "ssh" / "authorized_keys").write_text(public_keys)
+        (etc / "ssh" / "banner").write_text(self.options.banner)
+        for key_type in self.options.host_key_types:
+            make_key(self._host_key(key_type), key_type, self.name)
+        (etc / "ssh" / "sshd_config").write_text(self._sshd_config())
+
+    def start(self, with_parent):
+        """Starts the host; wait_until_up() says when it is there."""
+        self.sshd_log.write_bytes(b"")
+        command = ["unshare", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child",
+                   str(HERE / "host-init"), str(self.folder), self.name]
+        with open(self.sshd_log, "ab") as log:
+            self._unshare = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=end_with_parent if with_parent else None)
+
+    def wait_until_up(self, times_listening=1):
+        def up():
+            if self._unshare and self._unshare.poll() is not None:
+                raise RuntimeError(f"{self.name} did not start: {self.sshd_log.read_text()}")
+            return self.sshd_log.read_text().count("Server listening") >= times_listening
+        wait_for(up, f"sshd of {self.name}")
+        if self.pid is None:
+            children = pathlib.Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children")
+            self.pid = int(children.read_text().split()[0])
+
+    def crash(self):
+        """A power cut: every process of the host is gone at once."""
+        if self.pid is not None and self._is_ours():
+            os.kill(self.pid, signal.SIGKILL)
+        if self._unshare is not None:
+            if self.pid is None:
+                self._unshare.kill()  # it takes its child along
+            self._unshare.wait()
+            self._unshare = None
+        self.pid = None
+
+    def _is_ours(self):
+        return self._unshare is not None and self._unshare.poll() is None
+
+    # --- what tests do to it ------------------------------------------------------------------------
+
+    def processes(self, with_sshd=False):
+        """Processes on the host, without zombies and (unless asked for) without sshd's own."""
+        found = []
+        for pid in self._pids():
+            process = read_process(pid)
+            if process is None or process.state == "Z":
+                continue
+            if with_sshd or not (process.argv and process.argv[0].startswith(("sshd", SSHD))):
+                found.append(process)
+        return found
+
+    def freeze(self):
+        """Stops every process of the host, as a machine that hangs: connections stay open, nobody answers."""
+        stopped = set()
+        while True:  # until nobody was left to start another one meanwhile
+            running = [pid for pid in self._pids() if pid not in stopped]
+            if not running:
+                return
+            self._signal(running, signal.SIGSTOP)
+            stopped.update(running)
+
+    def thaw(self):
+        self._signal(self._pids(), signal.SIGCONT)
+
+    def run_as(self, user, argv, check=True, **options):
+        """Runs a command on the host as `trainer`, `other` or `root`; subprocess.run()'s result, text."""
+        home = "/root" if user == "root" else f"/home/{user}"
+        command = ["nsenter", f"--target={self.pid}", "--mount", "--pid", "--uts", "--ipc",
+                   "setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups",
+                   "env", "-i", f"HOME={home}", f"USER={user}",
+                   "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *argv]
+        return subprocess.run(command, check=check, capture_output=True, text=True, **options)
+
+    def replace_host_key(self, key_type="ed25519"):
+        """The host shows another key from now on; `known_hosts` of the client has the old one."""
+        key = self._host_key(key_type)
+        key.unlink()
+        key.with_name(key.name + ".pub").unlink()
+        make_key(key, key_type, self.name)
+        self._reload()
+
+    def host_key(self, key_type="ed25519"):
+        """"ssh-ed25519 AAAA...", as in known_hosts."""
+        key = self._host_key(key_type)
+        return " ".join(key.with_name(key.name + ".pub").read_text().split()[:2])
+
+    def refuse_key(self):
+        """Nobody's key is accepted any more; accept_key() undoes it."""
+        authorized = self.folder / "etc/ssh/authorized_keys"
+        shutil.copy(authorized, authorized.with_name("authorized_keys.before"))
+        authorized.write_text("")
+
+    def accept_key(self):
+        authorized = self.folder / "etc/ssh/authorized_keys"
+        authorized.write_text(authorized.with_name("authorized_keys.before").read_text())
+
+    # --- details ------------------------------------------------------------------------------------
+
+    def _pids(self):
+        """Everything in the host's PID namespace, its process 1 last."""
+        try:
+            namespace = os.readlink(f"/proc/{self.pid}/ns/pid")
+        except FileNotFoundError:
+            return []
+        found = []
+        for entry in os.listdir("/proc"):
+            try:
+                if entry.isdigit() and os.readlink(f"/proc/{entry}/ns/pid") == namespace:
+                    found.append(int(entry))
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue  # gone, or outside of what even root sees here
+        return sorted(found, key=lambda pid: (pid == self.pid, pid))
+
+    @staticmethod
+    def _signal(pids, number):
+        for pid in pids:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                continue
+
+    def _reload(self):
+        before = self.sshd_log.read_text().count("Server listening")
+        os.kill(self.pid, signal.SIGHUP)  # sshd executes itself again
+        self.wait_until_up(before + 1)
+
+    def _host_key(self, key_type):
+        return self.folder / f"etc/ssh/ssh_host_{key_type}_key"
+
+    def _make_homes(self):
+        for user, uid in ((self.user, self.uid), (self.other, self.other_uid)):
+            home = self._homes / user
+            if not home.exists():
+                home.mkdir(parents=True)
+                home.chmod(0o700)
+                os.chown(home, uid, uid)
+        if not (self.folder / "home").exists():  # shared by all hosts
+            (self.folder / "home").symlink_to(self._homes)
+        if self.options.bashrc:
+            bashrc = self.home / ".bashrc"
+            bashrc.write_text(self.options.bashrc)
+            os.chown(bashrc, self.uid, self.uid)
+
+    def _write_accounts(self, etc):
+        accounts = ((self.user, self.uid, self.options.shell), (self.other, self.other_uid, "/bin/sh"))
+        write_account_file(etc / "passwd", 0o644, [f"{name}:x:{uid}:{uid}::/home/{name}:{shell}"
+                                                   for name, uid, shell in accounts])
+        write_account_file(etc / "group", 0o644, [f"{name}:x:{uid}:" for name, uid, _ in accounts])
+        # "*": no password, but not locked either, which sshd would refuse.
+        write_account_file(etc / "shadow", 0o600, [f"{name}:*:20000:0:99999:7:::" for name, _, _ in accounts])
+
+    def _sshd_config(self):
+        lines = [
+            f"ListenAddress {self.address}:{self.port}",
+            *(f"HostKey /etc/ssh/ssh_host_{key_type}_key" for key_type in self.options.host_key_types),
+            "AuthorizedKeysFile /etc/ssh/authorized_keys",
+            f"AllowUsers {self.user}",
+            "PidFile none",
+            "UsePAM no",
+            "StrictModes no",
+            "PasswordAuthentication no",
+            "KbdInteractiveAuthentication no",
+            "PrintMotd no",
+            "PrintLastLog no",
+            "UseDNS no",
+            "MaxSessions 1000",
+            f"MaxStartups {self.options.max_startups}",
+            *self.options.sshd_lines,
+        ]
+        if self.options.banner:
+            lines.append("Banner /etc/ssh/banner")
+        if self.options.locale:
+            lines.append(f"SetEnv LC_ALL={self.options.locale}")
+        if knows_penalties():
+            lines.append("PerSourcePenalties no")  # all clients of all tests come from 127.0.0.1
+        return "\n".join(lines) + "\n"
+
+
+class Hosts:
+    """`count` hosts, which are up inside `with`. Options: see Options."""
+
+    def __init__(self, count, folder=None, **options):
+        if not 1 <= count <= MAX_HOSTS:
+            raise ValueError(f"1 to {MAX_HOSTS} hosts")
+        check_possible()
+        self._own_folder = folder is None
+        self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="tfdist-hosts-")).resolve()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o711)  # accounts of the hosts pass through
+        self.keys = {key_type: self.folder / f"keys/id_{key_type}" for key_type in KEY_TYPES}
+        self.key = self.keys["ed25519"]
+        self.known_hosts = self.folder / "known_hosts"
+        self.ssh_config = self.folder / "ssh_config"
+        network = free_network(count)
+        self._hosts = [Host(number, self.folder, f"{network}.{number}", Options(**options))
+                       for number in range(1, count + 1)]
+
+    def __getitem__(self, index):
+        return self._hosts[index]
+
+    def __len__(self):
+        return len(self._hosts)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self, with_parent=True):
+        """`with_parent`: the hosts end when this thread does, by whatever it is killed."""
+        atexit.register(self.stop)
+        try:
+            self._write_client_files()
+            etc_hosts = "127.0.0.1 localhost\n" + "".join(f"{h.address} {h.name}\n" for h in self)
+            public_keys = "".join(key.with_name(key.name + ".pub").read_text() for key in self.keys.values())
+            for host in self:
+                host.prepare(public_keys, etc_hosts)
+            self.write_known_hosts()
+            for host in self:
+                host.start(with_parent)
+            for host in self:
+                host.wait_until_up()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self):
+        atexit.unregister(self.stop)
+        for host in self:
+            host.crash()
+        if self._own_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def write_known_hosts(self):
+        """Of the keys that the hosts have now."""
+        lines = []
+        for host in self:
+            for key_type in host.options.host_key_types:
+                lines.append(f"[{host.address}]:{host.port} {host.host_key(key_type)}\n")
+        self.known_hosts.write_text("".join(lines))
+
+    def _write_client_files(self):
+        (self.folder / "keys").mkdir(mode=0o700)
+        for key_type, key in self.keys.items():
+            make_key(key, key_type, "tfdist-test")
+        lines = [f"Host {host.name}\n  HostName {host.address}" for host in self]
+        lines.append("\n  ".join([
+            "Host *",
+            f"User {Host.user}",
+            f"Port {PORT}",
+            f"IdentityFile {self.key}",
+            "IdentitiesOnly yes",
+            "IdentityAgent none",
+            f"UserKnownHostsFile {self.known_hosts}",
+            "GlobalKnownHostsFile /dev/null",
+            "StrictHostKeyChecking yes",
+            "BatchMode yes",
+            "LogLevel ERROR",
+        ]))
+        self.ssh_config.write_text("\n".join(lines) + "\n")
+
+
+def check_possible():
+    if os.geteuid() != 0:
+        raise NotPossible("test hosts need root, for namespaces and accounts of their own")
+    if not os.path.exists(SSHD):
+        raise NotPossible(f"no {SSHD} (Debian package openssh-server)")
+    if subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True).returncode != 0:
+        raise NotPossible("no namespaces here")
+
+
+def free_network(count):
+    """The first three numbers of addresses that nobody listens on; each process begins somewhere else."""
+    for step in range(4096):
+        number = (os.getpid() + step) % 4096
+        network = f"127.{16 + number // 256}.{number % 256}"
+        if all(is_free(f"{network}.{host}") for host in range(1, count + 1)):
+            return network
+    raise NotPossible("no free loopback addresses")
+
+
+def is_free(address):
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, PORT))
+        except OSError:
+            return False
+        return True
+
+
+def make_key(path, key_type, comment):
+    size = ["-b", "2048"] if key_type == "rsa" else []  # larger ones take seconds to make
+    subprocess.run(["ssh-keygen", "-q", "-t", key_type, *size, "-N", "", "-C", comment, "-f", path], check=True)
+
+
+def knows_penalties():
+    """OpenSSH 9.8 and newer."""
+    check = subprocess.run([SSHD, "-t", "-o", "PerSourcePenalties=no", "-f", "/dev/null"],
+                           capture_output=True, text=True)
+    return "PerSourcePenalties" not in check.stderr
+
+
+def write_account_file(path, mode, lines):
+    machine = pathlib.Path("/etc", path.name).read_text()  # sshd needs the system's accounts
+    path.touch(mode=mode)
+    path.write_text(machine.rstrip("\n") + "\n" + "\n".join(lines) + "\n")
+
+
+def read_process(pid):
+    try:
+        status = dict(line.split(":\t", 1) for line in
+                      pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+        argv = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+        return Process(pid, int(status["Uid"].split()[0]), status["State"].split()[0],
+                       argv.rstrip("\0").split("\0"))
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+# --- by hand ----------------------------------------------------------------------------------------
+
+
+def up(arguments):
+    hosts = Hosts(arguments.count, arguments.folder)
+    hosts.start(with_parent=False)
+    atexit.unregister(hosts.stop)
+    state = [{"name": host.name, "pid": host.pid, "start": start_time(host.pid)} for host in hosts]
+    (hosts.folder / "state.json").write_text(json.dumps(state))
+    print(f"{len(hosts)} hosts up: ssh -F {hosts.ssh_config} {hosts[0].name}")
+
+
+def down(arguments):
+    folder = pathlib.Path(arguments.folder)
+    for host in json.loads((folder / "state.json").read_text()):
+        if start_time(host["pid"]) == host["start"]:  # the number may belong to someone else by now
+            os.kill(host["pid"], signal.SIGKILL)
+            wait_for(lambda: start_time(host["pid"]) != host["start"] or
+                     read_process(host["pid"]).state == "Z", f"end of {host['name']}")
+    shutil.rmtree(folder)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("up")
+    command.add_argument("count", type=int)
+    command.add_argument("folder")
+    command.set_defaults(run=up)
+    command = commands.add_parser("down")
+    command.add_argument("folder")
+    command.set_defaults(run=down)
+    arguments = parser.parse_args()
+    try:
+        arguments.run(arguments)
+    except NotPossible as reason:
+        sys.exit(f"hosts.py: {reason}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,372 @@
+"""tfdist's SSH against real sshd: keys, errors, busy and silent hosts, what an agent's start meets on a host."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import threading
+import unittest
+
+from tests.hosts.hosts import Hosts, NotPossible, check_possible, make_key, wait_for
+from tests.hosts.probe import client_config, probe, probe_all
+
+
+def setUpModule():
+    try:
+        check_possible()
+    except NotPossible as reason:
+        raise unittest.SkipTest(str(reason))
+
+
+class SharedHosts(unittest.TestCase):
+    """Two plain hosts for all tests of a class."""
+
+    count, options = 2, {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.hosts = Hosts(cls.count, **cls.options)
+        cls.hosts.start()
+        cls.host = cls.hosts[0]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.hosts.stop()
+
+    def config(self, *lines):
+        return client_config(self.hosts, self.id().rsplit(".", 1)[-1] + "_config", *lines)
+
+    def assert_works(self, result):
+        self.assertEqual((result["ok"], result.get("out"), result.get("err")), (True, "out\n", "err\n"), result)
+
+
+@contextlib.contextmanager
+def ssh_agent(folder, *keys):
+    """An ssh-agent that holds `keys`; its socket."""
+    path = folder / "agent.sock"
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", path], stdout=subprocess.DEVNULL)
+    try:
+        wait_for(path.exists, "ssh-agent")
+        for key in keys:
+            subprocess.run(["ssh-add", "-q", key], check=True, capture_output=True,
+                           env={**os.environ, "SSH_AUTH_SOCK": str(path)})
+        yield path
+    finally:
+        agent.terminate()
+        agent.wait()
+        path.unlink(missing_ok=True)
+
+
+class KeysTest(SharedHosts):
+    def test_every_type_of_key_file(self):
+        for key_type, key in self.hosts.keys.items():
+            with self.subTest(key_type):
+                self.assert_works(probe(self.config(f"IdentityFile {key}", "IdentitiesOnly yes"), "open", "h1"))
+
+    def test_key_file_in_pem(self):
+        key = self.hosts.folder / "pem"
+        shutil.copy(self.hosts.keys["rsa"], key)
+        subprocess.run(["ssh-keygen", "-q", "-p", "-N", "", "-m", "PEM", "-f", key], check=True, capture_output=True)
+        config = self.only_file(key)
+        self.assert_works(probe(config, "open", "h1"))
+
+    def only_file(self, key):
+        """A config without the hosts' own key."""
+        config = self.config()
+        config.write_text(config.read_text().replace(str(self.hosts.key), str(key)))
+        return config
+
+    def test_every_type_of_key_in_the_agent(self):
+        for key_type, key in self.hosts.keys.items():
+            with self.subTest(key_type), ssh_agent(self.hosts.folder, key) as agent:
+                config = self.config(f"IdentityAgent {agent}", "IdentitiesOnly no", "IdentityFile none")
+                config.write_text(config.read_text().replace(f"IdentityFile {self.hosts.key}\n", ""))
+                self.assert_works(probe(config, "open", "h1"))
+
+    def test_encrypted_key_needs_the_agent(self):
+        key = self.hosts.folder / "encrypted"
+        shutil.copy(self.hosts.key, key)
+        with ssh_agent(self.hosts.folder, key) as agent:
+            subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-f", key], check=True, capture_output=True)
+            config = self.only_file(key)
+            result = probe(config, "open", "h1")
+            self.assertEqual(result["phase"], "authentication")
+            self.assertIn(f"not offered: {key} (encrypted, and not in ssh-agent)", result["cause"])
+            self.assertIn("ssh-add", result["remedy"])
+            # IdentitiesOnly: the agent's key counts because the file names it.
+            config.write_text(f"IdentityAgent {agent}\n" + config.read_text())
+            self.assert_works(probe(config, "open", "h1"))
+
+    def test_agent_that_does_not_answer_is_passed_over(self):
+        path = self.hosts.folder / "mute.sock"
+        with socket.socket(socket.AF_UNIX) as mute:
+            mute.bind(str(path))
+            mute.listen()
+            config = self.config(f"IdentityAgent {path}")
+            result = probe(config, "open", "h1", limit_ms=1000)
+        self.assertFalse(result["ok"])  # its limit is the whole authentication's
+        self.assertEqual(result["phase"], "authentication")
+
+    def test_refused_key_is_named_and_offered_once(self):
+        host = self.hosts[1]
+        host.refuse_key()
+        self.addCleanup(host.accept_key)
+        before = host.sshd_log.read_text().count("Connection ")
+        result = probe(self.hosts.ssh_config, "open", "h2")
+        shown = subprocess.run(["ssh-keygen", "-lf", self.hosts.key], check=True, capture_output=True,
+                               text=True).stdout.split()[1]
+        self.assertEqual((result["host"], result["phase"]), ("h2", "authentication"))
+        self.assertEqual(result["cause"], f"the host does not let trainer in with any of: ssh-ed25519 {shown} "
+                                          f"({self.hosts.key})")
+        self.assertIn("ssh-copy-id", result["remedy"])
+        log = wait_for(lambda: (text := host.sshd_log.read_text()).count("Connection ") > before and text, "log line")
+        self.assertEqual(log.count("Connection ") - before, 1, log)
+
+    def test_no_key_at_all(self):
+        result = probe(self.only_file("/nonexistent"), "open", "h1")
+        self.assertEqual(result["cause"], "there is no key to log in with as trainer")
+
+    def test_user_of_the_command_line(self):
+        self.assertIn("let nobody in", probe(self.hosts.ssh_config, "open", "h1", user="nobody")["cause"])
+
+    def test_host_name_is_never_an_option(self):
+        mark = self.hosts.folder / "mark"
+        for name in (f"-oProxyCommand=touch {mark}", "-V", "--"):
+            self.assertIn("is not a host's name", probe(self.hosts.ssh_config, "open", name)["cause"])
+        self.assertFalse(mark.exists())
+
+    def test_two_channels_one_after_the_other(self):
+        self.assert_works(probe(self.hosts.ssh_config, "again", "h1"))
+
+    def test_through_a_jump_host(self):
+        self.assert_works(probe(self.config("Host h2", f"ProxyJump h1", "Host *"), "open", "h2"))
+        self.assert_works(probe(self.config("Host h2", f"ProxyJump trainer@h1:{self.host.port},h1", "Host *"),
+                                "open", "h2"))
+        failed = probe(self.config("Host h2", "ProxyJump nowhere.invalid", "Host *"), "open", "h2")
+        self.assertEqual(failed["phase"], "connect")
+
+    def test_proxy_command_is_an_error_and_not_ignored(self):
+        result = probe(self.config("ProxyCommand nc %h %p"), "open", "h1")
+        self.assertIn("ProxyCommand", result["cause"])
+
+    def test_broken_ssh_configuration(self):
+        result = probe(self.config("NoSuchOption yes"), "open", "h1")
+        self.assertEqual(result["phase"], "connect")
+        self.assertIn("nosuchoption", result["cause"].lower())
+
+    def test_unknown_name(self):
+        self.assertEqual(probe(self.hosts.ssh_config, "open", "no-such-host.invalid")["phase"], "name lookup")
+
+
+class AlgorithmsTest(unittest.TestCase):
+    """RELIABILITY finding 1: hosts that an older libssh2 cannot reach."""
+
+    def assert_reaches(self, action="open", **options):
+        with Hosts(1, **options) as hosts:
+            result = probe(hosts.ssh_config, action, "h1")
+            self.assertTrue(result["ok"], result)
+
+    def test_host_with_an_rsa_key_alone(self):
+        self.assert_reaches(host_key_types=("rsa",))
+
+    def test_host_with_an_ecdsa_key_alone(self):
+        self.assert_reaches(host_key_types=("ecdsa",))
+
+    def test_every_cipher_and_mac(self):
+        for lines in (("Ciphers aes128-ctr", "MACs hmac-sha2-256-etm@openssh.com"),
+                      ("Ciphers aes256-ctr", "MACs hmac-sha2-512"),
+                      ("Ciphers chacha20-poly1305@openssh.com",),
+                      ("Ciphers aes256-gcm@openssh.com",)):
+            with self.subTest(lines):
+                self.assert_reaches("bulk", sshd_lines=lines)
+
+    def test_new_keys_in_the_middle_of_a_stream(self):
+        self.assert_reaches("bulk", sshd_lines=("RekeyLimit 1M",))
+
+    def test_nothing_in_common_is_said_in_words(self):
+        with Hosts(1, sshd_lines=("Ciphers aes128-cbc",)) as hosts:
+            result = probe(hosts.ssh_config, "open", "h1")
+            self.assertEqual(result["phase"], "connect")
+            self.assertIn("no agreement on algorithms", result["cause"])
+
+    def test_asks_for_no_terminal_forwarding_or_environment(self):
+        with Hosts(1, sshd_lines=("LogLevel DEBUG1",)) as hosts:
+            self.assertTrue(probe(hosts.ssh_config, "open", "h1")["ok"])
+            log = hosts[0].sshd_log.read_text()
+            requests = [line for line in log.splitlines() if "server_input_channel_req" in line]
+            self.assertEqual(len(requests), 1, requests)
+            self.assertIn("request exec", requests[0])
+
+
+class Listener:
+    """Something that takes connections and is no sshd: says `text`, then hangs up or stays silent."""
+
+    def __init__(self, text=b"", hang_up=False):
+        self.text, self.hang_up, self.connections = text, hang_up, []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.socket.accept()
+                self.connections.append(connection)
+                connection.sendall(self.text)
+                if self.hang_up:
+                    connection.close()
+
+    def probe(self, **options):
+        config = pathlib.Path(os.devnull)
+        with self.socket:
+            port = self.socket.getsockname()[1]
+            folder = pathlib.Path(subprocess.run(["mktemp", "-d"], check=True, capture_output=True,
+                                                 text=True).stdout.strip())
+            config = folder / "config"
+            config.write_text(f"Host *\n HostName 127.0.0.1\n Port {port}\n UserKnownHostsFile /dev/null\n")
+            result = probe(config, "open", "fake", **options)
+            shutil.rmtree(folder)
+        for connection in self.connections:
+            connection.close()
+        return result
+
+
+class BadPeersTest(unittest.TestCase):
+    def test_silent_host(self):
+        result = Listener().probe(limit_ms=300)
+        self.assertEqual(result["phase"], "connect")
+        self.assertIn("said nothing", result["cause"])
+
+    def test_host_that_stops_after_its_version(self):
+        result = Listener(b"SSH-2.0-tarpit\r\n").probe(limit_ms=300)
+        self.assertEqual(result["cause"], "the host fell silent during the key exchange")
+
+    def test_host_that_talks_for_ever_and_is_no_sshd(self):
+        result = Listener(b"HTTP/1.1 400 Bad Request\r\n\r\n").probe(limit_ms=300)
+        self.assertEqual(result["phase"], "connect")
+
+    def test_host_that_hangs_up_is_tried_for_a_while(self):
+        listener = Listener(b"Exceeded MaxStartups\r\n", hang_up=True)
+        result = listener.probe(busy_ms=600)
+        self.assertIn("Exceeded MaxStartups", result["cause"])
+        self.assertGreater(len(listener.connections), 2)
+
+    def test_host_that_punishes_is_left_alone(self):
+        listener = Listener(b"Not allowed at this time\r\n", hang_up=True)
+        self.assertIn("Not allowed at this time", listener.probe()["cause"])
+        self.assertEqual(len(listener.connections), 1)
+
+    def test_nobody_listens(self):
+        listener = Listener()
+        address = listener.socket.getsockname()
+        # Takes the address without listening, so that nobody else can.
+        listener.socket.close()
+        with socket.socket() as held:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind(address)
+            listener.socket = held
+            result = listener.probe()
+        self.assertIn(f"127.0.0.1 port {address[1]}: Connection refused", result["cause"])
+
+
+class BusyHostTest(unittest.TestCase):
+    def test_eight_logins_where_two_are_let_in_at_a_time(self):
+        with Hosts(1, max_startups="2:100:2") as hosts:
+            results = probe_all(hosts.ssh_config, "open", *["h1"] * 8)
+            self.assertEqual([result["ok"] for result in results], [True] * 8, results)
+
+
+class NoisyHostTest(SharedHosts):
+    count = 1
+    options = {
+        "banner": "Authorized use only\n",
+        "bashrc": "echo Welcome; printf '\\033]0;title\\007'; head -c 200000 /dev/zero | tr '\\0' x; echo oops >&2\n",
+        "locale": "xx_YY.UTF-8",
+    }
+
+    def test_agent_starts_all_the_same(self):
+        for uploaded in (True, False):
+            result = probe(self.hosts.ssh_config, "boot/", "h1")
+            self.assertEqual((result["first_line"], result["uploaded"]), ("agent start\n", uploaded))
+            self.assertEqual(len(result["noise"]), 64 * 1024)
+
+
+class HostFoldersTest(SharedHosts):
+    """Where the agent can be put, and where not."""
+
+    def tearDown(self):
+        for host in self.hosts:
+            host.run_as("root", ["umount", "/home/trainer"], check=False)
+
+    def mount(self, options):
+        self.host.run_as("root", ["mount", "-t", "tmpfs", "-o", f"uid={self.host.uid},mode=700,{options}",
+                                  "tmpfs", "/home/trainer"])
+
+    def test_uploads_once_into_private_folders(self):
+        host = self.hosts[1]
+        self.assertTrue(probe(self.hosts.ssh_config, "boot/", "h2")["uploaded"])
+        self.assertFalse(probe(self.hosts.ssh_config, "boot/", "h2")["uploaded"])
+        [agent] = (host.home / ".cache/tfdist/bin").iterdir()
+        self.assertEqual((agent.stat().st_uid, agent.stat().st_mode & 0o777), (host.uid, 0o500))
+        self.assertNotEqual(host.run_as("other", ["ls", "/home/trainer/.cache/tfdist"], check=False).returncode, 0)
+
+    def test_folder_where_nothing_can_be_run(self):
+        self.mount("noexec")
+        result = probe(self.hosts.ssh_config, "boot/", "h1")
+        self.assertEqual(result["phase"], "agent start")
+        for folder in (".cache/tfdist", ".tfdist"):
+            self.assertIn(f"/home/trainer/{folder}: programs cannot be run there (mounted with noexec?)", result["cause"])
+        self.assertIn("remote_dir", result["remedy"])
+        elsewhere = probe(self.hosts.ssh_config, "boot//tmp/mine", "h1")
+        self.assertEqual(elsewhere["first_line"], "agent start\n")
+
+    def test_folder_that_cannot_be_written(self):
+        self.mount("ro")
+        result = probe(self.hosts.ssh_config, "boot/", "h1")
+        self.assertIn("/home/trainer/.cache/tfdist: Read-only file system", result["cause"])
+
+    def test_folder_of_somebody_else(self):
+        self.host.run_as("other", ["mkdir", "-m", "777", "-p", "/tmp/others/bin"])
+        self.host.run_as("other", ["chmod", "777", "/tmp/others/bin"])
+        result = probe(self.hosts.ssh_config, "boot//tmp/others", "h1")
+        self.assertIn("/tmp/others: belongs to another account", result["cause"])
+
+    def test_full_disk(self):
+        self.mount("size=64k")
+        result = probe(self.hosts.ssh_config, "boot/", "h1")
+        self.assertEqual(result["phase"], "upload")
+        self.assertIn("No space left on device", result["cause"])
+        self.assertRegex(result["cause"], r"\d+ bytes needed, \d+ KiB free")
+        left = self.host.run_as("trainer", ["ls", "-A", "/home/trainer/.cache/tfdist/bin"])
+        self.assertEqual(left.stdout, "")
+
+
+class ShellsTest(unittest.TestCase):
+    def boot(self, shell, **options):
+        with Hosts(1, shell=shell, **options) as hosts:
+            return probe(hosts.ssh_config, "boot/", "h1")
+
+    def test_account_without_a_shell_speaks_for_itself(self):
+        result = self.boot("/usr/sbin/nologin")
+        self.assertEqual(result["phase"], "remote shell")
+        self.assertIn("This account is currently not available", result["cause"])
+
+    def test_other_login_shells(self):
+        for shell in ("/bin/sh", "/usr/bin/fish", "/bin/tcsh", "/usr/bin/zsh"):
+            if os.path.exists(shell):
+                with self.subTest(shell):
+                    self.assertEqual(self.boot(shell)["first_line"], "agent start\n")
+
+    def test_restricted_shell_is_named(self):
+        if not os.path.exists("/bin/rbash"):
+            self.skipTest("no rbash here")
+        self.assertIn("restricted", self.boot("/bin/rbash")["cause"])
+
+    def test_one_channel_at_a_time_is_enough(self):
+        with Hosts(1, sshd_lines=("MaxSessions 1",)) as hosts:
+            self.assertTrue(probe(hosts.ssh_config, "again", "h1")["ok"])
+
+
+if __name__ == "__main__":
+    unittest.main()

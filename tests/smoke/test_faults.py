@@ -1,0 +1,108 @@
+"""SIGKILL to one process of tfdist at a time, while tasks run that try to escape."""
+
+import itertools
+import re
+import unittest
+
+from tests.support import clusters, processes
+from tests.support.tfdist import ROOT, Tfdist
+from tests.support.waiting import wait_for
+
+TREE = ROOT / "tests/support/tree.py"
+_marks = itertools.count(70001)
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("faults")
+        self.addCleanup(self.user.close)
+        self.mark = str(next(_marks))
+        self.gate = self.user.folder / "gate"
+        self.addCleanup(self.end_strays)
+
+    def end_strays(self):
+        for pid in self.strays():
+            processes.kill(pid)
+
+    def strays(self):
+        return {pid for pid, cmd in processes.matching(f"sleep {self.mark}").items() if cmd.startswith("sleep")}
+
+    def start(self):
+        """Two hosts on this machine; returns the pids of the trainers."""
+        command = ["python3", str(TREE), self.mark, str(self.gate)]
+        up = self.user.run("up", "-d", self.user.write("cluster.toml", clusters.local("job", command)))
+        self.assertEqual(up.code, 0, up)
+        pids = {task: self.user.task_pid(task) for task in ("master:0", "worker:0", "ps:0", "ps:1")}
+        wait_for(lambda: len(self.strays()) == 16, "four escaped processes of each of four tasks")
+        return pids
+
+    def kill(self, slot, role):
+        """SIGKILL to tfdist's own process of that slot; `role` as in its command line."""
+        folder = str(self.user.slot_folder(slot))
+        wanted = {pid for pid, cmd in processes.matching(folder).items() if re.search(rf"/h{slot}/agent {role}\b", cmd)}
+        self.assertTrue(wanted, f"no {role} of slot {slot} in {processes.matching(folder)}")
+        processes.kill(min(wanted))
+        return min(wanted)
+
+    def status_when(self, condition, what):
+        def look():
+            status = self.user.status()
+            return status if status and condition(status) else None
+
+        return wait_for(look, what, 60)
+
+    def assert_nothing_left(self):
+        wait_for(lambda: not self.user.left() and not self.strays(),
+                 f"nothing left; there is {self.user.left()} and {self.strays()}", 30)
+
+    def assert_failed_with(self, reason):
+        status = self.status_when(lambda s: s["state"] == "failed", "the job fails")
+        self.assertRegex(status["why"], reason)
+        self.assert_nothing_left()
+
+    def assert_finishes_undisturbed(self, pids):
+        self.assertEqual({task: self.user.task_pid(task) for task in pids}, pids)
+        self.gate.touch()
+        status = self.status_when(lambda s: s["state"] not in ("running", "stopping"), "the job ends")
+        self.assertEqual(status["result"], "succeeded", status)
+        for task in ("master:0", "worker:0"):
+            lines = self.user.run("logs", "--raw", "job", task).out.splitlines()
+            self.assertEqual(lines[:-1], [f"line {i}" for i in range(len(lines) - 1)])
+            self.assertEqual(lines[-1], f"end after {len(lines) - 1}")
+        self.assert_nothing_left()
+
+    def kill_agent(self, slot):
+        pids = self.start()
+        self.kill(slot, "agent")
+        self.status_when(lambda s: s["hosts"][slot]["agent_restarts"] > 0, "the agent is back")
+        self.assert_finishes_undisturbed(pids)
+
+    def test_the_agent_of_slot_0_may_die(self):
+        self.kill_agent(0)
+
+    def test_another_agent_may_die(self):
+        self.kill_agent(1)
+
+    def test_a_holder_that_dies_fails_the_job(self):
+        self.start()
+        self.kill(1, "holder")
+        self.assert_failed_with("holder")
+
+    def test_the_keeper_of_slot_0_that_dies_fails_the_job(self):
+        self.start()
+        self.kill(0, "keeper")
+        self.assert_failed_with("keeper")
+
+    def test_another_keeper_that_dies_fails_the_job(self):
+        self.start()
+        self.kill(1, "keeper")
+        self.assert_failed_with("keeper")
+
+    def test_a_task_that_is_killed_fails_the_job(self):
+        pids = self.start()
+        processes.kill(pids["worker:0"])
+        self.assert_failed_with("SIGKILL|signal 9")
+
+
+if __name__ == "__main__":
+    unittest.main()

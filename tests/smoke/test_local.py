@@ -1,0 +1,201 @@
+"""Jobs on this machine without SSH: what a newcomer runs first."""
+
+import json
+import os
+import signal
+import unittest
+
+from tests.support import clusters, processes
+from tests.support.tfdist import ROOT, Tfdist
+from tests.support.waiting import wait_for
+
+SERVE = 'case "$TFDIST_TASK" in ps:*) exec sleep 1000;; esac; '
+
+
+def shell(script):
+    """Trainers run `script`; parameter servers wait to be ended."""
+    return ["sh", "-c", SERVE + script]
+
+
+class LocalJob(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("local")
+        self.addCleanup(self.user.close)
+
+    def write(self, command, **options):
+        return self.user.write("cluster.toml", clusters.local("job", command, **options))
+
+    def assert_nothing_left(self):
+        wait_for(lambda: not self.user.left(), f"nothing left; there is {self.user.left()}", 15)
+
+    def test_up_streams_whole_lines_and_ends_by_itself(self):
+        file = self.write(shell('echo "hello from $TFDIST_TASK"; printf "no newline"'))
+        result = self.user.run("up", file)
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("master:0 | hello from master:0\n", result.out)
+        self.assertIn("worker:0 | hello from worker:0\n", result.out)
+        self.assertIn("master:0 | no newline\n", result.out)
+        self.assertIn("succeeded", result.err)
+        self.assert_nothing_left()
+
+    def test_arguments_and_environment_arrive_byte_exact(self):
+        awkward = "quote\" newline\n $(id) `id` \\ ' é \U0001f600 {{brace}}"
+        expected = awkward.replace("{{", "{")  # DESIGN: `{{` is a brace
+        file = self.write(
+            ["python3", "-c",
+             "import json,os,sys,signal\n"
+             "print(json.dumps([sys.argv[1], os.environ['AWKWARD']]), flush=True)\n"
+             "if os.environ['TFDIST_TASK'].startswith('ps'): signal.pause()".replace("{", "{{"),
+             awkward],
+            task_extra=f"env = {{ AWKWARD = {json.dumps(awkward, ensure_ascii=False)} }}",
+        )
+        result = self.user.run("up", file)
+        self.assertEqual(result.code, 0, result)
+        line = next(l for l in result.out.splitlines() if l.startswith("master:0"))
+        self.assertEqual(json.loads(line.split("| ", 1)[1]), [expected, expected])
+
+    def test_a_task_gets_exactly_what_render_shows(self):
+        file = self.write(shell("env"))
+        rendered = json.loads(self.user.run("render", "--json", file).out)
+        result = self.user.run("up", file)
+        self.assertEqual(result.code, 0, result)
+        for task in rendered["tasks"]:
+            if task["type"] == "ps":
+                continue
+            for name, value in task["env"].items():
+                self.assertIn(f"{task['task']} | {name}={value}\n", result.out)
+
+    def test_output_that_is_not_utf8_comes_back_as_it_was(self):
+        file = self.write(shell(r"printf 'a\377\376\000b\n'; sleep 0"))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.wait_until_ended()
+        logs = self.user.run_bytes("logs", "--raw", "job", "master:0")
+        self.assertEqual(logs, b"a\xff\xfe\x00b\n")
+
+    def wait_until_ended(self, seconds=30):
+        wait_for(lambda: (self.user.status() or {}).get("result") and
+                 (self.user.status() or {}).get("state") not in ("stopping", "running"), "the job ends", seconds)
+
+    def test_a_task_that_fails_fails_the_job_and_is_named(self):
+        file = self.write(shell('case $TFDIST_TASK in worker:0) echo "cannot read data" >&2; exit 7;; esac; sleep 1000'))
+        result = self.user.run("up", file)
+        self.assertEqual(result.code, 1, result)
+        self.assertIn("first to fail: worker:0 on 127.0.0.1: exit code 7", result.err)
+        self.assertIn("    cannot read data", result.err)
+        self.assert_nothing_left()
+
+    def test_a_command_that_does_not_exist_is_found_before_anything_runs(self):
+        file = self.write(["no-such-program"])
+        result = self.user.run("up", file)
+        self.assertEqual(result.code, 3, result)
+        self.assertIn("127.0.0.1: command: ", result.err)
+        self.assertIn("no-such-program", result.err)
+        self.assert_nothing_left()
+
+    def test_a_taken_port_is_named(self):
+        import socket
+
+        with socket.socket() as taken:
+            taken.bind(("", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            text = clusters.local("job", shell("true"), slots=1).replace("worker = ", f"worker = {port} # ")
+            lines = [l for l in text.splitlines() if not l.startswith("ports")]
+            lines.insert(lines.index('layout = "uai"'), f"ports = {{ worker = {port}, ps = {clusters.free_ports(1)} }}")
+            result = self.user.run("up", self.user.write("cluster.toml", "\n".join(lines)))
+        self.assertEqual(result.code, 3, result)
+        self.assertIn(f"ports: port {port}", result.err)
+        self.assert_nothing_left()
+
+    def test_a_daemon_that_a_task_leaves_behind_is_ended(self):
+        escape = ("import os,time\n"
+                  "if os.fork() == 0:\n"
+                  " os.setsid()\n"
+                  " if os.fork() == 0:\n"
+                  "  os.execve('/bin/sleep', ['sleep', '54321'], {})\n"
+                  " os._exit(0)\n"
+                  "os.wait()\n")
+        program = self.user.write("escape.py", escape)
+        file = self.write(shell(f"exec python3 {program}"))
+        result = self.user.run("up", file)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(processes.matching("sleep 54321"), {})
+        self.assert_nothing_left()
+
+    def test_up_detached_then_status_logs_list_and_down_from_elsewhere(self):
+        file = self.write(shell("echo ready; sleep 1000"))
+        started = self.user.run("up", "-d", file)
+        self.assertEqual(started.code, 0, started)
+        wait_for(lambda: "master:0 | ready" in self.user.run("logs", "job").out, "the log has its line")
+        status = self.user.run("status", "job")
+        self.assertIn("running", status.out)
+        self.assertIn(self.user.job_id(), self.user.run("list").out)
+        self.assertIn("worker:0", self.user.run("logs", "job", "worker:0").out)
+        down = self.user.run("down", "job")
+        self.assertEqual(down.code, 0, down)
+        self.assert_nothing_left()
+        again = self.user.run("down", "job")
+        self.assertEqual(again.code, 0, again)
+        self.assertIn("ready", self.user.run("logs", "job", "worker:0").out)
+        self.assertIn("ended: stopped", self.user.run("events", "job").out)
+
+    def test_a_killed_cli_leaves_the_job_to_finish(self):
+        gate = self.user.folder / "gate"
+        file = self.write(shell(f"echo begin; until [ -e {gate} ]; do sleep 0.05; done; echo end"))
+        cli = self.user.start("up", file)
+        wait_for(lambda: b"begin" in cli.out.read_bytes(), "the first line")
+        cli.kill()
+        cli.wait()
+        gate.touch()
+        self.wait_until_ended()
+        self.assertEqual(self.user.status()["result"], "succeeded")
+        self.assertIn("master:0 | begin\nmaster:0 | end\n", self.user.run("logs", "job", "master:0").out)
+        self.assert_nothing_left()
+
+    def test_ctrl_c_in_a_terminal_ends_the_job(self):
+        file = self.write(shell("echo begin; sleep 1000"))
+        terminal = self.user.start_on_terminal("up", file)
+        terminal.wait_for_text("begin")
+        terminal.ctrl_c()
+        self.assertEqual(terminal.wait(), 130)
+        self.assertIn("stopped", terminal.text)
+        self.assert_nothing_left()
+
+    def test_up_again_joins_the_same_plan_and_refuses_another(self):
+        file = self.write(shell("echo ready; sleep 1000"))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        same = self.user.run("up", "-d", file)
+        self.assertEqual(same.code, 0, same)
+        self.assertIn("runs already", same.err)
+        text = open(file).read().replace("echo ready", "echo other")
+        other = self.user.run("up", "-d", self.user.write("other.toml", text))
+        self.assertEqual(other.code, 4, other)
+        self.assertEqual(self.user.run("down").code, 0)
+        self.assert_nothing_left()
+
+    def test_no_such_job_is_exit_code_4(self):
+        result = self.user.run("status", "nobody")
+        self.assertEqual(result.code, 4, result)
+
+    def test_logs_in_pieces_equal_the_file_on_the_host(self):
+        count = 20000
+        file = self.write(shell(f"i=0; while [ $i -lt {count} ]; do echo line $i; echo err $i >&2; i=$((i+1)); done"))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        pieces = b""
+        for _ in range(6):
+            follower = self.user.start("logs", "-f", "--raw", "--from", str(len(pieces)), "job", "master:0")
+            size = follower.out.stat().st_size
+            wait_for(lambda: follower.poll() is not None or follower.out.stat().st_size > size, "some bytes")
+            processes.kill(follower.pid, signal.SIGKILL)
+            follower.wait()
+            pieces += follower.out.read_bytes()
+        self.wait_until_ended()
+        rest = self.user.run_bytes("logs", "--raw", "--from", str(len(pieces)), "job", "master:0")
+        whole = b"".join(path.read_bytes() for path in sorted(self.user.log_files("master:0")))
+        self.assertEqual(pieces + rest, whole)
+        lines = whole.decode().splitlines()
+        self.assertEqual([l for l in lines if l.startswith("line")], [f"line {i}" for i in range(count)])
+
+
+if __name__ == "__main__":
+    unittest.main()

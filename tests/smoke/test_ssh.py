@@ -1,0 +1,183 @@
+"""Jobs over SSH, on test hosts with an unprivileged account each."""
+
+import re
+import signal
+import stat
+import unittest
+
+from tests.hosts.hosts import Hosts
+from tests.smoke.test_local import shell
+from tests.support import clusters
+from tests.support.tfdist import ROOT, Tfdist
+from tests.support.waiting import wait_for
+
+DATA = ROOT / "configs/data"
+
+
+class OverSsh(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("ssh")
+        self.addCleanup(self.user.close)
+
+    def start_hosts(self, count, **options):
+        hosts = Hosts(count, **options)
+        hosts.start()
+        self.addCleanup(hosts.stop)
+        return hosts
+
+    def write(self, hosts, command, **options):
+        return self.user.write("cluster.toml", clusters.over_ssh("job", command, hosts, **options))
+
+    def assert_nothing_left(self, hosts, seconds=30):
+        def left():
+            return {host.name: [p.argv for p in host.processes()] for host in hosts if host.processes()}
+
+        wait_for(lambda: not left(), f"nothing left on the hosts; there is {left()}", seconds)
+
+    def job_folder(self, host):
+        return next((host.home / ".cache/tfdist/jobs").iterdir())
+
+
+class FourHosts(OverSsh):
+    def test_digits_are_learned_on_four_hosts_with_private_files(self):
+        hosts = self.start_hosts(4)
+        command = ["{runtime}", "--data", "digits", "--model", "mlp", "--steps", "2000"]
+        result = self.user.run("up", self.write(hosts, command, task_extra=f'workdir = "{DATA}"'), seconds=300)
+        self.assertEqual(result.code, 0, result)
+        accuracy = float(re.search(r"final: .*test accuracy ([0-9.]+)", result.out).group(1))
+        self.assertGreaterEqual(accuracy, 0.95)
+        self.assert_nothing_left(hosts)
+        for host in hosts:
+            base = host.home / ".cache/tfdist"
+            self.assertEqual(stat.S_IMODE(base.stat().st_mode), 0o700)
+            for path in base.rglob("*"):
+                mode = stat.S_IMODE(path.lstat().st_mode)
+                if not path.is_symlink() and "work" not in path.parts:
+                    self.assertEqual(mode & 0o077, 0, f"{path} is open to others: {mode:o}")
+
+    def test_another_account_reads_nothing_and_connects_to_nothing(self):
+        hosts = self.start_hosts(2)
+        up = self.user.run("up", "-d", self.write(hosts, shell("echo private; sleep 1000")))
+        self.assertEqual(up.code, 0, up)
+        for host in hosts:
+            inside = str(self.job_folder(host)).replace(str(host.home), "/home/trainer")
+            slot = f"h{list(hosts).index(host)}"
+            for attempt in (["ls", inside], ["cat", f"{inside}/{slot}/secret"],
+                            ["cat", f"{inside}/{slot}/key"],
+                            ["python3", "-c", "import socket,sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])",
+                             f"{inside}/{slot}/sock"]):
+                tried = host.run_as("other", attempt, check=False)
+                self.assertNotEqual(tried.returncode, 0, attempt)
+                self.assertIn("ermission denied", tried.stderr)
+                # The same works for the account that the job runs as: the paths are right.
+                owner = host.run_as("trainer", attempt, check=False)
+                self.assertEqual(owner.returncode, 0, owner)
+        self.assertEqual(self.user.run("down").code, 0)
+        self.assert_nothing_left(hosts)
+
+    def test_no_secret_is_in_a_command_line_a_log_or_a_record(self):
+        hosts = self.start_hosts(2)
+        up = self.user.run("up", "-d", self.write(hosts, shell("echo started; sleep 1000")))
+        self.assertEqual(up.code, 0, up)
+        secrets = []
+        for number, host in enumerate(hosts):
+            slot = self.job_folder(host) / f"h{number}"
+            secrets += [(slot / "secret").read_bytes().strip(), (slot / "key").read_bytes().strip()]
+        self.assertTrue(all(len(secret) >= 32 for secret in secrets))
+        seen = up.out.encode() + up.err.encode() + self.user.run("events", "--json").out.encode()
+        seen += b"".join(p.read_bytes() for p in (self.user.folder / ".local").rglob("*") if p.is_file())
+        for host in hosts:
+            seen += b"".join(b" ".join(a.encode() for a in p.argv) for p in host.processes(with_sshd=True))
+            seen += b"".join(p.read_bytes() for p in self.job_folder(host).rglob("*.log"))
+        for secret in secrets:
+            self.assertNotIn(secret, seen)
+        self.assertEqual(self.user.run("down").code, 0)
+
+
+class NoisyHosts(OverSsh):
+    def test_banner_rc_file_and_locale_warning_have_no_effect(self):
+        hosts = self.start_hosts(
+            2, banner="*** Authorized use only ***\n",
+            bashrc='echo "welcome to $(hostname)"; echo "rc on stderr" >&2; printf "no newline"\n',
+            locale="xx_YY.UTF-8")
+        result = self.user.run("up", self.write(hosts, shell("echo hello")))
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("worker:0 | hello\n", result.out)
+        self.assertNotIn("welcome", result.out)
+        self.assert_nothing_left(hosts)
+
+
+class BadHosts(OverSsh):
+    def test_every_bad_host_is_named_with_its_cause_and_nothing_is_started(self):
+        hosts = self.start_hosts(4)
+        hosts[1].refuse_key()
+        hosts[2].replace_host_key()
+        result = self.user.run("up", self.write(hosts, shell("true")))
+        self.assertEqual(result.code, 3, result)
+        self.assertRegex(result.err, rf"tfdist: {hosts[1].address}: authentication: ")
+        self.assertRegex(result.err, rf"tfdist: {hosts[2].address}: host key: .*differs")
+        self.assertIn("  try: ", result.err)
+        self.assert_nothing_left(hosts)
+        for host in (hosts[0], hosts[3]):
+            jobs = host.home / ".cache/tfdist/jobs"
+            self.assertEqual(list(jobs.rglob("h?")) if jobs.exists() else [], [])
+
+    def test_down_names_a_frozen_host_and_confirms_it_once_it_is_back(self):
+        hosts = self.start_hosts(3)
+        up = self.user.run("up", "-d", self.write(hosts, shell("sleep 1000")))
+        self.assertEqual(up.code, 0, up)
+        self.user.task_pid("worker:1")
+        hosts[2].freeze()
+        down = self.user.run("down", "job", seconds=120)
+        self.assertNotIn(down.code, (0, 2), down)
+        self.assertIn(f"unreachable: {hosts[2].address}", down.err)
+        hosts[2].thaw()
+        again = self.user.run("down", "job", seconds=120)
+        self.assertEqual(again.code, 0, again)
+        self.assert_nothing_left(hosts)
+
+
+class Interrupted(OverSsh):
+    COUNT = 8
+
+    def interrupt(self, hosts, when):
+        terminal = self.user.start_on_terminal("up", self.write(hosts, shell("echo running; sleep 1000")))
+        when(terminal)
+        terminal.ctrl_c()
+        self.assertEqual(terminal.wait(), 130, terminal.text)
+        self.assert_nothing_left(hosts, 75)  # agents that were never committed end by themselves
+        return terminal
+
+    def test_ctrl_c_during_the_run_leaves_nothing_on_eight_hosts(self):
+        hosts = self.start_hosts(self.COUNT)
+        self.interrupt(hosts, lambda terminal: terminal.wait_for_text("running"))
+
+    def test_ctrl_c_during_deployment_leaves_nothing_on_eight_hosts(self):
+        hosts = self.start_hosts(self.COUNT)
+        reached = {
+            "the first connection": lambda: any(host.processes(with_sshd=True)[1:] for host in hosts),
+            "the first agent": lambda: any("keeper" in p.argv for host in hosts for p in host.processes()),
+            "the last agent": lambda: all(any("keeper" in p.argv for p in host.processes()) for host in hosts),
+        }
+        for what, condition in reached.items():
+            with self.subTest(what):
+                self.interrupt(hosts, lambda _: wait_for(condition, what))
+
+
+class Stopped(OverSsh):
+    def test_a_stopped_slow_reader_does_not_slow_the_tasks(self):
+        """A CLI that stands still: the task's own clock goes on (RELIABILITY F12)."""
+        hosts = self.start_hosts(1)
+        script = "i=0; while [ $i -lt 3000 ]; do echo line $i xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; i=$((i+1)); done; echo over"
+        cli = self.user.start("up", self.write(hosts, shell(script)))
+        wait_for(lambda: b"line" in cli.out.read_bytes(), "the first line")
+        cli.send_signal(signal.SIGSTOP)
+        log = self.job_folder(hosts[0]) / "h0/tasks/master-0"
+        wait_for(lambda: any(b"over" in p.read_bytes() for p in log.glob("*.log")), "the task's end")
+        cli.send_signal(signal.SIGCONT)
+        self.assertEqual(cli.wait(60), 0)
+        self.assertIn(b"master:0 | over\n", cli.out.read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()

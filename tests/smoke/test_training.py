@@ -1,0 +1,76 @@
+"""The built-in runtime: what scripts/demo shows, and parameter servers that stop for a while."""
+
+import re
+import signal
+import unittest
+
+from tests.support import clusters, processes
+from tests.support.tfdist import ROOT, Tfdist
+from tests.support.waiting import wait_for
+
+DATA = ROOT / "configs/data"
+
+
+def cluster(steps, slots=2):
+    command = ["{runtime}", "--data", "digits", "--model", "mlp", "--steps", str(steps)]
+    return clusters.local("digits", command, slots=slots, task_extra=f'workdir = "{DATA}"')
+
+
+class Training(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("training")
+        self.addCleanup(self.user.close)
+
+    def test_two_servers_and_two_trainers_learn_digits(self):
+        result = self.user.run("up", self.user.write("digits.toml", cluster(2000)), seconds=300)
+        self.assertEqual(result.code, 0, result)
+        accuracy = float(re.search(r"final: .*test accuracy ([0-9.]+)", result.out).group(1))
+        self.assertGreaterEqual(accuracy, 0.95)
+        for server in ("ps:0", "ps:1"):
+            self.assertRegex(result.out, rf"{server}\s+\| .*pulls.*pushes.*bytes")
+        wait_for(lambda: not self.user.left(), f"nothing left; there is {self.user.left()}", 15)
+
+    def step(self):
+        """The newest global step that the chief has told."""
+        steps = re.findall(r"step (\d+)", self.user.run("logs", "--tail", "5", "digits", "master:0").out)
+        return int(steps[-1]) if steps else 0
+
+    def server_pid(self, task):
+        return self.user.task_pid(task)
+
+    def test_a_stopped_server_stops_every_worker_until_it_goes_on(self):
+        up = self.user.run("up", "-d", self.user.write("digits.toml", cluster(100_000_000)))
+        self.assertEqual(up.code, 0, up)
+        wait_for(lambda: self.step() > 0, "training goes on")
+        pid = self.server_pid("ps:1")
+        processes.kill(pid, signal.SIGSTOP)
+        self.addCleanup(processes.kill, pid, signal.SIGCONT)
+        stalled = wait_for(self.step_that_stays, "steps stop")
+        self.assertEqual(self.user.status()["state"], "running")
+        processes.kill(pid, signal.SIGCONT)
+        wait_for(lambda: self.step() > stalled, "steps go on")
+        self.assertEqual(self.user.run("down").code, 0)
+
+    def step_that_stays(self):
+        """The step, once both workers have said that they wait for ps:1; no step comes after that."""
+        waiting = all("waiting for ps:1" in self.user.run("logs", "--tail", "3", "digits", worker).out
+                      for worker in ("master:0", "worker:0"))
+        return self.step() if waiting else None
+
+    def test_a_killed_cli_leaves_the_training_to_finish(self):
+        cli = self.user.start("up", self.user.write("digits.toml", cluster(3000)))
+        wait_for(lambda: b"step" in cli.out.read_bytes(), "training goes on")
+        cli.kill()
+        cli.wait()
+
+        def ended():
+            status = self.user.status()
+            return status if status and status["state"] not in ("running", "stopping") else None
+
+        self.assertEqual(wait_for(ended, "the job ends", 120)["result"], "succeeded")
+        self.assertIn("final: ", self.user.run("logs", "digits", "master:0").out)
+        wait_for(lambda: not self.user.left(), f"nothing left; there is {self.user.left()}", 15)
+
+
+if __name__ == "__main__":
+    unittest.main()

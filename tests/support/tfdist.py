@@ -1,0 +1,178 @@
+"""The tfdist command as a user runs it, with a home of its own."""
+
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from tests.support import processes
+from tests.support.waiting import wait_for
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("TFDIST_BIN_DIR", ROOT / "build/bin"))
+JOB_ID = re.compile(r"[A-Za-z0-9._-]+-\d{8}T\d{6}Z-[0-9a-f]{6}")
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def __str__(self):
+        return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+class Tfdist:
+    """One user's machine: a home folder, cluster files, and the jobs started from it."""
+
+    def __init__(self, name="t"):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"tfdist-{name}-"))
+        self.env = dict(os.environ, HOME=str(self.folder))
+        for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "SSH_AUTH_SOCK"):
+            self.env.pop(variable, None)
+        self._started = []
+
+    def close(self):
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+        # A failed test must not leave a job behind; what it left is what the test reports.
+        for pid in processes.matching(str(self.folder)):
+            processes.kill(pid)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return str(path)
+
+    def run(self, *args, seconds=120, cwd=None):
+        done = subprocess.run(
+            [str(BIN / "tfdist"), *args],
+            env=self.env,
+            cwd=cwd or self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+        )
+        return Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+    def run_bytes(self, *args, seconds=120):
+        """stdout as it is, of a command that must succeed."""
+        done = subprocess.run([str(BIN / "tfdist"), *args], env=self.env, cwd=self.folder,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    def start(self, *args):
+        """In the background; output goes to files `process.out` and `process.err` (paths)."""
+        number = len(self._started)
+        out, err = self.folder / f"out{number}", self.folder / f"err{number}"
+        with open(out, "wb") as out_file, open(err, "wb") as err_file:
+            process = subprocess.Popen(
+                [str(BIN / "tfdist"), *args],
+                env=self.env,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out_file,
+                stderr=err_file,
+            )
+        process.out, process.err = out, err
+        self._started.append(process)
+        return process
+
+    def start_on_terminal(self, *args):
+        """On a pseudo-terminal of its own, as its session's leader: Ctrl-C is a byte written to it."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execve(str(BIN / "tfdist"), [str(BIN / "tfdist"), *args], self.env)
+        return Terminal(pid, terminal)
+
+    def status(self, job=""):
+        result = self.run("status", "--json", *([job] if job else []))
+        if result.code != 0:
+            return None
+        return json.loads(result.out)
+
+    def job_id(self):
+        """Of the newest job, from the record on this machine."""
+        records = self.folder / ".local/state/tfdist/jobs"
+        ids = sorted(path.stem for path in records.glob("*.json")) if records.exists() else []
+        return ids[-1] if ids else None
+
+    def task_pid(self, task, job=""):
+        """The pid of a running task, once it runs."""
+
+        def pid():
+            status = self.status(job)
+            for row in (status or {}).get("tasks", []):
+                if row["task"] == task and row["state"] == "running":
+                    return row["pid"]
+            return None
+
+        return wait_for(pid, f"{task} runs")
+
+    def left(self):
+        """What still runs of this user's jobs on this machine."""
+        mine = {process.pid for process in self._started}
+        return {pid: cmd for pid, cmd in processes.matching(str(self.folder)).items() if pid not in mine}
+
+    def slot_folder(self, slot, job=None):
+        return self.folder / ".cache/tfdist/jobs" / (job or self.job_id()) / f"h{slot}"
+
+
+    def log_files(self, task, slot=0):
+        """Of a task on a local slot, oldest first."""
+        folder = self.slot_folder(slot) / "tasks" / task.replace(":", "-")
+        return [path for path in folder.iterdir() if path.suffix == ".log"]
+
+
+class Terminal:
+    def __init__(self, pid, fd):
+        self.pid, self.fd, self.text = pid, fd, ""
+        os.set_blocking(fd, False)
+
+    def read(self):
+        try:
+            while True:
+                data = os.read(self.fd, 65536)
+                if not data:
+                    break
+                self.text += data.decode(errors="replace")
+        except OSError:  # nothing there now, or the other side has ended
+            pass
+        return self.text
+
+    def wait_for_text(self, text, seconds=30):
+        wait_for(lambda: text in self.read(), f"{text!r} on the terminal; so far:\n{self.text}", seconds)
+
+    def ctrl_c(self):
+        os.write(self.fd, b"\x03")
+
+    def wait(self, seconds=60):
+        """The exit code."""
+
+        def ended():
+            self.read()
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            return (status,) if pid else None
+
+        status = wait_for(ended, f"the end of tfdist; so far:\n{self.text}", seconds)[0]
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(status)

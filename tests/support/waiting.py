@@ -1,0 +1,15 @@
+"""Waiting for a condition, with a deadline and a name: a test never sleeps for a while and hopes."""
+
+import time
+
+
+def wait_for(condition, what, seconds=30):
+    """Returns the first true value of condition(); AssertionError naming `what` at the deadline."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.02)
