@@ -13,6 +13,11 @@ def ssh(hosts, host, *argv, **options):
                           stdin=subprocess.DEVNULL, timeout=20, **options)
 
 
+def sleeper(host):
+    """The process `sleep` on the host, or None."""
+    return next((process for process in host.processes() if process.argv[0] == "sleep"), None)
+
+
 def setUpModule():
     try:
         check_possible()
@@ -49,7 +54,7 @@ class HostsTest(unittest.TestCase):
         host = self.hosts[0]
         self.assertEqual(host.processes(), [])
         ssh(self.hosts, host, "setsid sleep 1000 >/dev/null 2>&1 </dev/null &")
-        [sleep] = wait_for(lambda: [p for p in host.processes() if p.argv[0] == "sleep"], "sleep")
+        sleep = wait_for(lambda: sleeper(host), "sleep")
         self.assertEqual(sleep.uid, host.uid)
         self.assertEqual(self.hosts[1].processes(), [])
         host.run_as("root", ["pkill", "-x", "sleep"])
@@ -81,7 +86,7 @@ class LifeTest(unittest.TestCase):
     def test_crash_ends_every_process_and_stop_removes_the_folder(self):
         with Hosts(1) as hosts:
             ssh(hosts, hosts[0], "setsid sleep 1000 >/dev/null 2>&1 </dev/null &")
-            [sleep] = wait_for(hosts[0].processes, "sleep")
+            sleep = wait_for(lambda: sleeper(hosts[0]), "sleep")
             start = start_time(sleep.pid)
             hosts[0].freeze()
             hosts[0].crash()

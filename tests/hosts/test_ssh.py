@@ -183,7 +183,10 @@ class AlgorithmsTest(unittest.TestCase):
                 self.assert_reaches("bulk", sshd_lines=lines)
 
     def test_new_keys_in_the_middle_of_a_stream(self):
-        self.assert_reaches("bulk", sshd_lines=("RekeyLimit 1M",))
+        """Both ways at once: there libssh2 stalls or drops bytes if it is called in the wrong order."""
+        with Hosts(1, sshd_lines=("RekeyLimit 1M",)) as hosts:
+            for _ in range(5):
+                self.assertEqual(probe(hosts.ssh_config, "bulk", "h1"), {"ok": True, "equal": True})
 
     def test_nothing_in_common_is_said_in_words(self):
         with Hosts(1, sshd_lines=("Ciphers aes128-cbc",)) as hosts:

@@ -1,7 +1,6 @@
 """SIGKILL to one process of tfdist at a time, while tasks run that try to escape."""
 
 import itertools
-import re
 import unittest
 
 from tests.support import clusters, processes
@@ -39,7 +38,7 @@ class Faults(unittest.TestCase):
     def kill(self, slot, role):
         """SIGKILL to tfdist's own process of that slot; `role` as in its command line."""
         folder = str(self.user.slot_folder(slot))
-        wanted = {pid for pid, cmd in processes.matching(folder).items() if re.search(rf"/h{slot}/agent {role}\b", cmd)}
+        wanted = {pid for pid, cmd in processes.matching(folder).items() if cmd.startswith(f"tfdist-agent {role} ")}
         self.assertTrue(wanted, f"no {role} of slot {slot} in {processes.matching(folder)}")
         processes.kill(min(wanted))
         return min(wanted)

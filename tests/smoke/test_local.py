@@ -1,7 +1,7 @@
 """Jobs on this machine without SSH: what a newcomer runs first."""
 
 import json
-import os
+import pathlib
 import signal
 import unittest
 
@@ -167,7 +167,7 @@ class LocalJob(unittest.TestCase):
         same = self.user.run("up", "-d", file)
         self.assertEqual(same.code, 0, same)
         self.assertIn("runs already", same.err)
-        text = open(file).read().replace("echo ready", "echo other")
+        text = pathlib.Path(file).read_text().replace("echo ready", "echo other")
         other = self.user.run("up", "-d", self.user.write("other.toml", text))
         self.assertEqual(other.code, 4, other)
         self.assertEqual(self.user.run("down").code, 0)

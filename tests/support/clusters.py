@@ -4,7 +4,8 @@ import json
 
 
 def toml_list(values):
-    return json.dumps(values)  # a JSON list of strings is a TOML array
+    # A JSON list of strings is a TOML array, but for surrogate pairs, which JSON writes unless told not to.
+    return json.dumps(values, ensure_ascii=False)
 
 
 def local(name, command, slots=2, extra="", task_extra=""):
