@@ -95,7 +95,7 @@ void LinePrinter::Finish(const std::string& task) {
 }
 
 void LinePrinter::Note(std::string_view text) {
-  WriteOut(fd_, fmt::format("{}\n", text));
+  WriteOut(STDERR_FILENO, fmt::format("{}\n", text));
 }
 
 void LinePrinter::Flush() { WriteOut(fd_, std::exchange(out_, {})); }

@@ -30,7 +30,7 @@ class LinePrinter {
   void Print(const std::string& task, const protocol::LogPiece& piece);
   // The task's last lines, those without a newline.
   void Finish(const std::string& task);
-  // A line of tfdist's own.
+  // A line of tfdist's own, on stderr: stdout holds what tasks print, and nothing else.
   void Note(std::string_view text);
 
  private:

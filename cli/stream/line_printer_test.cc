@@ -93,7 +93,7 @@ TEST_F(LinePrinterTest, SaysThatNobodyReadsAnyMore) {
   sigaction(SIGPIPE, &ignore, nullptr);
   LinePrinter printer(write_end_.get(), {}, {"w:0"});
   read_end_.Reset();
-  EXPECT_THROW(printer.Note("gone"), OutputClosed);
+  EXPECT_THROW(printer.Print("w:0", Piece({{Stream::kStdout, "gone\n"}})), OutputClosed);
 }
 
 }  // namespace

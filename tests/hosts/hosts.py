@@ -174,13 +174,11 @@ class Host:
 
     def freeze(self):
         """Stops every process of the host, as a machine that hangs: connections stay open, nobody answers."""
-        stopped = set()
-        while True:  # until nobody was left to start another one meanwhile
-            running = [pid for pid in self._pids() if pid not in stopped]
-            if not running:
-                return
+        def all_stopped():  # whoever was not stopped yet may have started another one
+            running = [p.pid for p in self.processes(with_sshd=True) if p.state not in "Tt"]
             self._signal(running, signal.SIGSTOP)
-            stopped.update(running)
+            return not running
+        wait_for(all_stopped, f"stop of all processes on {self.name}")
 
     def thaw(self):
         self._signal(self._pids(), signal.SIGCONT)

@@ -63,6 +63,7 @@ class HostsTest(unittest.TestCase):
     def test_frozen_host_answers_nothing_until_thawed(self):
         host = self.hosts[1]
         host.freeze()
+        self.addCleanup(host.thaw)
         self.assertTrue(all(p.state == "T" for p in host.processes(with_sshd=True)))
         waiting = subprocess.Popen(["ssh", "-F", self.hosts.ssh_config, host.name, "echo awake"],
                                    stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)

@@ -26,17 +26,19 @@ gpus = 0
 
 
 def over_ssh(name, command, hosts, extra="", task_extra="", layout="uai"):
-    """One ps and one trainer on each of the test hosts, which share one network: ports count up."""
+    """A trainer on each of the test hosts, in `uai` a ps as well; they share one network, so ports count up."""
     count = len(hosts)
+    roles = ("worker", "ps") if layout == "uai" else ("worker",)
+    firsts = {role: free_ports(count) for role in roles}
+    ports = ", ".join(f"{role} = {list(range(first, first + count))}" for role, first in firsts.items())
     addresses = ", ".join(f'{{ address = "{host.address}", ssh = "{host.name}" }}' for host in hosts)
-    worker, ps = free_ports(count), free_ports(count)
     return f"""
 name = "{name}"
 {extra}
 [cluster]
 hosts = [{addresses}]
 layout = "{layout}"
-ports = {{ worker = {list(range(worker, worker + count))}, ps = {list(range(ps, ps + count))} }}
+ports = {{ {ports} }}
 
 [task]
 command = {toml_list(command)}
