@@ -38,6 +38,6 @@ tfdist_library(NAME tfdist_slot_fixture
 target_compile_definitions(tfdist_slot_fixture
   PRIVATE TFDIST_TEST_AGENT="$<TARGET_FILE:process_test_agent>")
 add_dependencies(tfdist_slot_fixture process_test_agent)
-tfdist_test(NAME census_test SOURCES census/census_test.cc DEPENDS tfdist_slot_fixture)
-tfdist_test(NAME holder_test SOURCES holder/holder_test.cc DEPENDS tfdist_slot_fixture)
-tfdist_test(NAME keeper_test SOURCES keeper/keeper_test.cc DEPENDS tfdist_slot_fixture)
+tfdist_test(NAME census_test SOURCES census/census_test.cc DEPENDS tfdist::slot_fixture)
+tfdist_test(NAME holder_test SOURCES holder/holder_test.cc DEPENDS tfdist::slot_fixture)
+tfdist_test(NAME keeper_test SOURCES keeper/keeper_test.cc DEPENDS tfdist::slot_fixture)

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "agent/json_fields.h"
+
 namespace tfdist::protocol {
 namespace {
 
@@ -119,18 +121,20 @@ NameTaken::NameTaken(const Error& error, std::string job, std::string plan_sha25
 
 // The bodies ----------------------------------------------------------------------------------
 
-void to_json(Json& json, const FileDescription& value) {
-  json = {{"sha256", value.sha256},
-          {"size", value.size_bytes},
-          {"executable", value.executable},
-          {"link", value.link}};
-}
-void from_json(const Json& json, FileDescription& value) {
-  json.at("sha256").get_to(value.sha256);
-  json.at("size").get_to(value.size_bytes);
-  json.at("executable").get_to(value.executable);
-  json.at("link").get_to(value.link);
-}
+TFDIST_JSON_FIELDS(FileDescription, sha256, size_bytes, executable, link)
+TFDIST_JSON_FIELDS(SlotPlan, host, address, spare)
+TFDIST_JSON_FIELDS(RestartRule, policy, limit, backoff_ms)
+TFDIST_JSON_FIELDS(TaskPlan, task, slot, chief, decides, may_fail, restart)
+TFDIST_JSON_FIELDS(JobPlan, job, name, layout, plan_sha256, slots, tasks)
+TFDIST_JSON_FIELDS(TaskExit, code, signal, by_us, error)
+TFDIST_JSON_FIELDS(Event, number, time_ns, kind, fields)
+TFDIST_JSON_FIELDS(ErrorBody, phase, cause, remedy, job, plan_sha256)
+TFDIST_JSON_FIELDS(Hello, oldest, newest, serving, agent_sha256, base, job, slot, public_key)
+TFDIST_JSON_FIELDS(Create, version, job, name, plan_sha256, slot, address, port,
+                   uncommitted_limit_ms)
+TFDIST_JSON_FIELDS(FilePiece, sha256, offset, gzip, last)
+TFDIST_JSON_FIELDS(LogPiece, offset, segments, data)
+TFDIST_JSON_FIELDS(Census, killed, left)
 
 void to_json(Json& json, const TaskDescription& value) {
   Json env = Json::array();
@@ -167,144 +171,6 @@ void from_json(const Json& json, HostDescription& value) {
   Get(json, "workdir", value.workdir);
 }
 
-void to_json(Json& json, const SlotPlan& value) {
-  json = {{"host", value.host}, {"address", value.address}, {"spare", value.spare}};
-}
-void from_json(const Json& json, SlotPlan& value) {
-  json.at("host").get_to(value.host);
-  json.at("address").get_to(value.address);
-  json.at("spare").get_to(value.spare);
-}
-
-void to_json(Json& json, const RestartRule& value) {
-  json = {{"policy", value.policy}, {"limit", value.limit}, {"backoff_ms", value.backoff_ms}};
-}
-void from_json(const Json& json, RestartRule& value) {
-  json.at("policy").get_to(value.policy);
-  json.at("limit").get_to(value.limit);
-  json.at("backoff_ms").get_to(value.backoff_ms);
-}
-
-void to_json(Json& json, const TaskPlan& value) {
-  json = {{"task", value.task},       {"slot", value.slot},         {"chief", value.chief},
-          {"decides", value.decides}, {"may_fail", value.may_fail}, {"restart", value.restart}};
-}
-void from_json(const Json& json, TaskPlan& value) {
-  json.at("task").get_to(value.task);
-  json.at("slot").get_to(value.slot);
-  json.at("chief").get_to(value.chief);
-  json.at("decides").get_to(value.decides);
-  json.at("may_fail").get_to(value.may_fail);
-  json.at("restart").get_to(value.restart);
-}
-
-void to_json(Json& json, const JobPlan& value) {
-  json = {{"job", value.job},           {"name", value.name},   {"layout", value.layout},
-          {"plan_sha256", value.plan_sha256}, {"slots", value.slots}, {"tasks", value.tasks}};
-}
-void from_json(const Json& json, JobPlan& value) {
-  json.at("job").get_to(value.job);
-  json.at("name").get_to(value.name);
-  json.at("layout").get_to(value.layout);
-  json.at("plan_sha256").get_to(value.plan_sha256);
-  json.at("slots").get_to(value.slots);
-  json.at("tasks").get_to(value.tasks);
-}
-
-void to_json(Json& json, const TaskExit& value) {
-  json = {{"code", value.code},
-          {"signal", value.signal},
-          {"by_us", value.by_us},
-          {"error", value.error}};
-}
-void from_json(const Json& json, TaskExit& value) {
-  json.at("code").get_to(value.code);
-  json.at("signal").get_to(value.signal);
-  json.at("by_us").get_to(value.by_us);
-  json.at("error").get_to(value.error);
-}
-
-void to_json(Json& json, const Event& value) {
-  json = {{"number", value.number},
-          {"time_ns", value.time_ns},
-          {"kind", value.kind},
-          {"fields", value.fields}};
-}
-void from_json(const Json& json, Event& value) {
-  json.at("number").get_to(value.number);
-  json.at("time_ns").get_to(value.time_ns);
-  json.at("kind").get_to(value.kind);
-  value.fields = json.at("fields");
-}
-
-void to_json(Json& json, const ErrorBody& value) {
-  json = {{"phase", value.phase},
-          {"cause", value.cause},
-          {"remedy", value.remedy},
-          {"job", value.job},
-          {"plan_sha256", value.plan_sha256}};
-}
-void from_json(const Json& json, ErrorBody& value) {
-  json.at("phase").get_to(value.phase);
-  json.at("cause").get_to(value.cause);
-  json.at("remedy").get_to(value.remedy);
-  json.at("job").get_to(value.job);
-  json.at("plan_sha256").get_to(value.plan_sha256);
-}
-
-void to_json(Json& json, const Hello& value) {
-  json = {{"oldest", value.oldest}, {"newest", value.newest},
-          {"serving", value.serving}, {"agent_sha256", value.agent_sha256},
-          {"base", value.base},     {"job", value.job},
-          {"slot", value.slot},     {"public_key", value.public_key}};
-}
-void from_json(const Json& json, Hello& value) {
-  json.at("oldest").get_to(value.oldest);
-  json.at("newest").get_to(value.newest);
-  json.at("serving").get_to(value.serving);
-  json.at("agent_sha256").get_to(value.agent_sha256);
-  json.at("base").get_to(value.base);
-  json.at("job").get_to(value.job);
-  json.at("slot").get_to(value.slot);
-  json.at("public_key").get_to(value.public_key);
-}
-
-void to_json(Json& json, const Create& value) {
-  json = {{"version", value.version},
-          {"job", value.job},
-          {"name", value.name},
-          {"plan_sha256", value.plan_sha256},
-          {"slot", value.slot},
-          {"address", value.address},
-          {"port", value.port},
-          {"uncommitted_limit_ms", value.uncommitted_limit_ms},
-          {"orphan_timeout_ms", value.orphan_timeout_ms}};
-}
-void from_json(const Json& json, Create& value) {
-  json.at("version").get_to(value.version);
-  json.at("job").get_to(value.job);
-  json.at("name").get_to(value.name);
-  json.at("plan_sha256").get_to(value.plan_sha256);
-  json.at("slot").get_to(value.slot);
-  json.at("address").get_to(value.address);
-  json.at("port").get_to(value.port);
-  json.at("uncommitted_limit_ms").get_to(value.uncommitted_limit_ms);
-  json.at("orphan_timeout_ms").get_to(value.orphan_timeout_ms);
-}
-
-void to_json(Json& json, const FilePiece& value) {
-  json = {{"sha256", value.sha256},
-          {"offset", value.offset},
-          {"gzip", value.gzip},
-          {"last", value.last}};
-}
-void from_json(const Json& json, FilePiece& value) {
-  json.at("sha256").get_to(value.sha256);
-  json.at("offset").get_to(value.offset);
-  json.at("gzip").get_to(value.gzip);
-  json.at("last").get_to(value.last);
-}
-
 void to_json(Json& json, const ReadLog& value) {
   json = {{"task", value.task},
           {"offset", value.offset},
@@ -332,23 +198,6 @@ void from_json(const Json& json, LogSegment& value) {
   json.at(2).get_to(value.attempt);
   json.at(3).get_to(value.run);
   json.at(4).get_to(value.time_ns);
-}
-
-void to_json(Json& json, const LogPiece& value) {
-  json = {{"offset", value.offset}, {"segments", value.segments}, {"data", value.data}};
-}
-void from_json(const Json& json, LogPiece& value) {
-  json.at("offset").get_to(value.offset);
-  json.at("segments").get_to(value.segments);
-  json.at("data").get_to(value.data);
-}
-
-void to_json(Json& json, const Census& value) {
-  json = {{"killed", value.killed}, {"left", value.left}};
-}
-void from_json(const Json& json, Census& value) {
-  json.at("killed").get_to(value.killed);
-  json.at("left").get_to(value.left);
 }
 
 }  // namespace tfdist::protocol

@@ -65,6 +65,7 @@ constexpr const char* kEntry = "TFDIST_COOKIE=test-20260801-abcdef/h3";
 
 std::vector<pid_t> Pids(const std::vector<ProcessInfo>& processes) {
   std::vector<pid_t> pids;
+  pids.reserve(processes.size());
   for (const ProcessInfo& process : processes) pids.push_back(process.id.pid);
   std::ranges::sort(pids);
   return pids;

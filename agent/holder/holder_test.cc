@@ -21,6 +21,14 @@ namespace {
 
 using protocol::TaskExit;
 
+constexpr int kLines = 100'000;
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kLaunches = 100;  // a process costs much more there
+#else
+constexpr int kLaunches = 1000;
+#endif
+constexpr int kAtOnce = 50;
+
 class HolderTest : public SlotTest {
  protected:
   void SetUp() override {
@@ -81,7 +89,7 @@ TEST_F(HolderTest, KeepsExitCodesAndSignalsApart) {
 
 TEST_F(HolderTest, SaysWhyACommandCannotBeExecuted) {
   const auto script = [this](const std::string& name, const std::string& text, mode_t mode) {
-    const std::string path = folder_ / name;
+    std::string path = folder_ / name;
     const UniqueFd fd = OpenFile(path, O_WRONLY | O_CREAT, mode);
     WriteAll(fd.get(), text, path);
     return path;
@@ -201,7 +209,6 @@ TEST_F(HolderTest, OnePipeKeepsTheExactOrderOfBothStreams) {
 }
 
 TEST_F(HolderTest, MuchOutputIsKeptWholeAcrossRunsAndRotations) {
-  constexpr int kLines = 100'000;
   std::string expected;
   for (int run = 1; run <= 2; ++run) {
     StartRun("a:0", {"seq", std::to_string(kLines)}, run,
@@ -323,12 +330,6 @@ TEST_F(HolderTest, AChainOfForksIsCaught) {
 
 // F69
 TEST_F(HolderTest, NoExitIsLostInManyQuickLaunches) {
-#ifdef __SANITIZE_ADDRESS__
-  constexpr int kLaunches = 100;
-#else
-  constexpr int kLaunches = 1000;
-#endif
-  constexpr int kAtOnce = 50;
   for (int launch = 0; launch < kLaunches + kAtOnce; ++launch) {
     if (launch < kLaunches) {
       StartRun("a:" + std::to_string(launch), {launch % 2 == 0 ? "/bin/true" : "/bin/false"});

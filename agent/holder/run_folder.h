@@ -55,15 +55,16 @@ struct RunPids {
 
 struct RunState {
   std::optional<RunPids> pids;
-  // `error` is set when the task could not be executed, when it could not be killed, or when its
-  // holder was lost; then `code` and `signal` mean nothing.
+  // `error` is set when the task could not be executed or its holder was lost; then `code` and
+  // `signal` mean nothing.
   std::optional<protocol::TaskExit> exit;
   // The holder runs: it may still move output, and another run of this task must not be started.
   bool holder_running = false;
 };
 
 // What is known of a run, from its files and /proc. A torn or missing file counts as not written.
-// No `exit` and no running holder: never started, or lost.
+// Neither `exit` nor a running holder: not started yet, or the holder was killed and the keeper has
+// yet to write `exit`; it stays so only if both were killed, or the disk is full.
 RunState ReadRunState(const std::filesystem::path& run_folder);
 
 // For holder and keeper. All throw Error(kFiles). -------------------------------------------------

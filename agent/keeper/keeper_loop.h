@@ -88,7 +88,7 @@ class KeeperLoop {
   AgentRestarts restarts_;
   std::map<pid_t, RunNames> holders_;
 
-  bool strays_possible_ = false;
+  bool strays_possible_ = true;  // an agent that became this keeper may have had children
   TimePoint next_stray_pass_{};
   std::chrono::milliseconds stray_delay_{0};
   std::vector<LostRun> lost_;  // have their exit written once their strays are gone

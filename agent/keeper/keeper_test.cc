@@ -12,6 +12,7 @@
 #include "agent/keeper/agent_restarts.h"
 #include "agent/keeper/slot_fixture.h"
 #include "base/error.h"
+#include "base/file.h"
 
 namespace tfdist::agent {
 namespace {
@@ -212,6 +213,14 @@ TEST_F(KeeperTest, PassesOverNamesThatLeaveTheSlotsFolder) {
   EXPECT_EQ(WaitForDone("a:0").error, "");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "run-1-1"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "tasks" / "x"));
+}
+
+TEST_F(KeeperTest, BeginsAgentLogAnewBeyondItsLimit) {
+  const std::filesystem::path log = folder_ / "agent.log";
+  { const UniqueFd fd = OpenFile(log, O_WRONLY | O_CREAT); }
+  std::filesystem::resize_file(log, 5 << 20);
+  StartKeeper();
+  WaitFor([&] { return std::filesystem::file_size(log) < 1000; }, kLong, "agent.log to be cut");
 }
 
 TEST_F(KeeperTest, CannotBeExecutedWhereThereIsNoAgent) {

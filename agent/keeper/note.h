@@ -14,8 +14,8 @@ enum class NoteKind : uint32_t {
   kExited = 2,      // `exit` is written; the holder still drains and cleans up
   kHolderDone = 3,  // the holder has ended, nothing of the run is left
   kHolderLost = 4,  // value: the signal that killed the holder, or 0; what it left has been killed
-  kRefused = 5,     // value: errno. EBUSY: an earlier run's holder still works, nothing has
-                    // happened; else the holder could not be started, and `exit` says so
+  kRefused = 5,  // value: errno. EBUSY: an earlier run's holder still works, ESHUTDOWN: the keeper
+                 // is ending; nothing has happened then. Else `exit` says why there is no holder
   kUnkillable = 6,  // value: pid of what SIGKILL does not end (state D); its holder keeps trying
 };
 

@@ -20,6 +20,10 @@ namespace {
 using protocol::LogPiece;
 using protocol::Stream;
 
+constexpr uint64_t kLimitBytes = 80'000;
+constexpr size_t kLineBytes = 10;
+constexpr int kLines = 30'000;
+
 class LogTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -125,8 +129,7 @@ TEST_F(LogTest, OffsetsGoOnAcrossRunsAndRotations) {
 }
 
 TEST_F(LogTest, DropsTheOldestBeyondTheLimitAndSaysWhereTheRestBegins) {
-  constexpr uint64_t kLimit = 80'000;
-  LogWriter writer = Writer(1, kLimit);
+  LogWriter writer = Writer(1, kLimitBytes);
   std::string written;
   for (int i = 0; i < 5000; ++i) {
     const std::string text = "line " + std::to_string(i) + std::string(i % 200, '.') + "\n";
@@ -136,8 +139,8 @@ TEST_F(LogTest, DropsTheOldestBeyondTheLimitAndSaysWhereTheRestBegins) {
   uint64_t on_disk = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
     on_disk += entry.file_size();
-  EXPECT_LE(on_disk, kLimit + 1000);
-  EXPECT_GT(on_disk, kLimit / 2);
+  EXPECT_LE(on_disk, kLimitBytes + 1000);
+  EXPECT_GT(on_disk, kLimitBytes / 2);
   LogReader reader(folder_);
   const uint64_t first = reader.FirstOffset();
   EXPECT_GT(first, 0U);
@@ -268,8 +271,6 @@ TEST_F(LogTest, AFollowerCrossesRotationsOfALivingWriter) {
 
 // A slow reader of a log that loses its oldest files meets gaps, never wrong text.
 TEST_F(LogTest, AReaderThatIsOvertakenMeetsOnlyNamedGaps) {
-  constexpr size_t kLineBytes = 10;
-  constexpr int kLines = 30'000;
   std::atomic<bool> done{false};
   std::thread writing([&] {
     LogWriter writer = Writer(1, 64 * 1024);
