@@ -15,7 +15,8 @@
 
 namespace tfdist::protocol {
 
-inline constexpr size_t kMaxFrameBytes = 64 * 1024 - 512;  // flag included; fits ZMQ_MAXMSGSIZE 64 KiB
+inline constexpr size_t kMaxFrameBytes =
+    64 * 1024 - 512;  // flag included; fits ZMQ_MAXMSGSIZE 64 KiB
 // Bounds what a peer can make us hold.
 inline constexpr size_t kMaxMessageBytes = 16 * 1024 * 1024;
 

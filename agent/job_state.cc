@@ -103,20 +103,28 @@ void JobState::Apply(const Event& event) {
 
 std::string_view JobPhaseName(JobPhase phase) {
   switch (phase) {
-    case JobPhase::kNone: return "unknown";
-    case JobPhase::kCommitted: return "starting";
-    case JobPhase::kRunning: return "running";
-    case JobPhase::kStopping: return "stopping";
-    case JobPhase::kEnded: return "ended";
+    case JobPhase::kNone:
+      return "unknown";
+    case JobPhase::kCommitted:
+      return "starting";
+    case JobPhase::kRunning:
+      return "running";
+    case JobPhase::kStopping:
+      return "stopping";
+    case JobPhase::kEnded:
+      return "ended";
   }
   return "unknown";
 }
 
 std::string_view TaskPhaseName(TaskPhase phase) {
   switch (phase) {
-    case TaskPhase::kWaiting: return "waiting";
-    case TaskPhase::kRunning: return "running";
-    case TaskPhase::kExited: return "exited";
+    case TaskPhase::kWaiting:
+      return "waiting";
+    case TaskPhase::kRunning:
+      return "running";
+    case TaskPhase::kExited:
+      return "exited";
   }
   return "unknown";
 }

@@ -20,13 +20,14 @@ struct TaskState {
   int attempt = 0;
   int run = 0;
   int pid = 0;
-  int64_t since_ns = 0;               // wall clock of the last change
-  std::optional<TaskExit> exit;       // of the last run
-  std::string last_lines;             // of a failed run; raw bytes
+  int64_t since_ns = 0;          // wall clock of the last change
+  std::optional<TaskExit> exit;  // of the last run
+  std::string last_lines;        // of a failed run; raw bytes
 };
 
 struct SlotState {
-  std::string state;  // connected | slow | lost | agent-restarted | keeper-lost; empty: not heard of yet
+  std::string
+      state;  // connected | slow | lost | agent-restarted | keeper-lost; empty: not heard of yet
   std::string why;
   int agent_restarts = 0;
   std::optional<Census> census;
@@ -48,7 +49,8 @@ struct JobState {
   std::vector<int> unconfirmed;  // slots, once ended
   std::vector<int> unreachable;
 
-  // Events must come in order. Unknown kinds are passed over; a malformed event throws Error(kControl).
+  // Events must come in order. Unknown kinds are passed over; a malformed event throws
+  // Error(kControl).
   void Apply(const Event& event);
 };
 

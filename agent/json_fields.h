@@ -1,6 +1,6 @@
-// JSON both ways for a plain struct, written once: TFDIST_JSON_FIELDS(T, field, ...) in the source file
-// of the namespace that declares to_json and from_json for T. Keys are the members' names; a missing key
-// throws nlohmann's exception, an unknown one is passed over. As nlohmann's own
+// JSON both ways for a plain struct, written once: TFDIST_JSON_FIELDS(T, field, ...) in the source
+// file of the namespace that declares to_json and from_json for T. Keys are the members' names; a
+// missing key throws nlohmann's exception, an unknown one is passed over. As nlohmann's own
 // NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE, but not inline: headers then declare, and need no definition.
 #pragma once
 

@@ -39,8 +39,8 @@ int Run(std::string_view role, const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   try {
-    return Run(argc > 1 ? argv[1] : "", std::vector<std::string>(argv + (argc > 2 ? 2 : argc),
-                                                                 argv + argc));
+    return Run(argc > 1 ? argv[1] : "",
+               std::vector<std::string>(argv + (argc > 2 ? 2 : argc), argv + argc));
   } catch (const std::exception& e) {
     tfdist::LogLine(e.what());
     return 1;

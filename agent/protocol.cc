@@ -131,7 +131,7 @@ TFDIST_JSON_FIELDS(Event, number, time_ns, kind, fields)
 TFDIST_JSON_FIELDS(ErrorBody, phase, cause, remedy, job, plan_sha256)
 TFDIST_JSON_FIELDS(Hello, oldest, newest, serving, agent_sha256, base, job, slot, public_key)
 TFDIST_JSON_FIELDS(Create, version, job, name, plan_sha256, slot, address, port,
-                   uncommitted_limit_ms)
+                   uncommitted_limit_ms, orphan_timeout_ms)
 TFDIST_JSON_FIELDS(FilePiece, sha256, offset, gzip, last)
 TFDIST_JSON_FIELDS(LogPiece, offset, segments, data)
 TFDIST_JSON_FIELDS(Census, killed, left)
@@ -187,8 +187,8 @@ void from_json(const Json& json, ReadLog& value) {
 }
 
 void to_json(Json& json, const LogSegment& value) {
-  json = Json::array({static_cast<int>(value.stream), value.size_bytes, value.attempt, value.run,
-                      value.time_ns});
+  json = Json::array(
+      {static_cast<int>(value.stream), value.size_bytes, value.attempt, value.run, value.time_ns});
 }
 void from_json(const Json& json, LogSegment& value) {
   const int stream = json.at(0).get<int>();

@@ -66,22 +66,23 @@ struct FileDescription {
   std::string sha256;  // 64 hexadecimal digits, of the content as it lies on the host
   uint64_t size_bytes = 0;
   bool executable = false;
-  std::string link;    // relative, one component: "runtime"; empty for the workdir's archive
+  std::string link;  // relative, one component: "runtime"; empty for the workdir's archive
 };
 
 struct TaskDescription {
   std::string task;  // "worker:2": opaque to the agent, one file name component per half
   std::vector<Text> argv;
   std::vector<std::pair<std::string, Text>> env;  // set over what the host's environment has
-  std::vector<int> ports;          // must be free on every address of the host
-  bool merged_output = false;      // one pipe for stdout and stderr: exact order, no stream names
+  std::vector<int> ports;                         // must be free on every address of the host
+  bool merged_output = false;  // one pipe for stdout and stderr: exact order, no stream names
   uint64_t log_limit_bytes = 1 << 30;
-  int64_t grace_ms = 10'000;       // between SIGTERM and SIGKILL
+  int64_t grace_ms = 10'000;  // between SIGTERM and SIGKILL
 };
 // In argv and env, "{jobdir}" cannot occur; paths that only the host knows are given as these
 // markers, a NUL byte and a letter, which no user's text can hold.
-inline constexpr std::string_view kRuntimePath{"\0R", 2};   // absolute path of the file linked as "runtime"
-inline constexpr std::string_view kWorkdirPath{"\0W", 2};   // absolute path of the work folder
+inline constexpr std::string_view kRuntimePath{"\0R",
+                                               2};  // absolute path of the file linked as "runtime"
+inline constexpr std::string_view kWorkdirPath{"\0W", 2};  // absolute path of the work folder
 
 // Everything one host needs before the job is committed.
 struct HostDescription {
@@ -110,13 +111,13 @@ struct TaskPlan {
   std::string task;
   int slot = 0;
   bool chief = false;
-  bool decides = false;       // the job is done when every deciding task has exited with 0
-  bool may_fail = false;      // its failure never fails the job (an evaluator)
+  bool decides = false;   // the job is done when every deciding task has exited with 0
+  bool may_fail = false;  // its failure never fails the job (an evaluator)
   RestartRule restart;
 };
 
 struct JobPlan {
-  std::string job;     // id: name, UTC time, 6 hexadecimal digits
+  std::string job;  // id: name, UTC time, 6 hexadecimal digits
   std::string name;
   std::string layout;
   std::string plan_sha256;  // of the rendered plan: tells whether `up` again means the same
@@ -128,27 +129,32 @@ struct JobPlan {
 // Events: what happened. The coordinator's journal holds nothing else.
 
 struct TaskExit {
-  int code = 0;         // exit status, when `signal` is 0
+  int code = 0;  // exit status, when `signal` is 0
   int signal = 0;
-  bool by_us = false;   // we had sent it a signal to end
-  std::string error;    // not empty: it could not be executed (and why), or its holder was lost
+  bool by_us = false;  // we had sent it a signal to end
+  std::string error;   // not empty: it could not be executed (and why), or its holder was lost
 };
 
 struct Event {
-  uint64_t number = 0;   // 1, 2, ...: position in the log
-  int64_t time_ns = 0;   // wall clock of slot 0
-  std::string kind;      // one of the constants below
-  Json fields;           // object; protocol.md lists the fields of each kind
+  uint64_t number = 0;  // 1, 2, ...: position in the log
+  int64_t time_ns = 0;  // wall clock of slot 0
+  std::string kind;     // one of the constants below
+  Json fields;          // object; protocol.md lists the fields of each kind
 };
 
 namespace event {
-inline constexpr std::string_view kCommitted = "committed";   // plan: JobPlan
-inline constexpr std::string_view kAttempt = "attempt";       // attempt, why
-inline constexpr std::string_view kHost = "host";             // slot, state: connected | slow | lost | agent-restarted | keeper-lost, why
-inline constexpr std::string_view kTask = "task";             // task, attempt, run, state: started {pid} | exited {exit: TaskExit, last_lines: Bytes}
-inline constexpr std::string_view kStopping = "stopping";     // result: succeeded | failed | stopped; why; task (the first to fail, or ""); force
-inline constexpr std::string_view kCensus = "census";         // slot, killed: [text], left: [text]
-inline constexpr std::string_view kEnded = "ended";           // result, unconfirmed: [slot], unreachable: [slot]
+inline constexpr std::string_view kCommitted = "committed";  // plan: JobPlan
+inline constexpr std::string_view kAttempt = "attempt";      // attempt, why
+inline constexpr std::string_view kHost =
+    "host";  // slot, state: connected | slow | lost | agent-restarted | keeper-lost, why
+inline constexpr std::string_view kTask = "task";  // task, attempt, run, state: started {pid} |
+                                                   // exited {exit: TaskExit, last_lines: Bytes}
+inline constexpr std::string_view kStopping =
+    "stopping";  // result: succeeded | failed | stopped; why; task (the first to fail, or "");
+                 // force
+inline constexpr std::string_view kCensus = "census";  // slot, killed: [text], left: [text]
+inline constexpr std::string_view kEnded =
+    "ended";  // result, unconfirmed: [slot], unreachable: [slot]
 }  // namespace event
 
 // ---------------------------------------------------------------------------------------------
@@ -162,49 +168,59 @@ struct Message {
 
 namespace type {
 // Either way, in answer to `id`
-inline constexpr std::string_view kOk = "ok";          // body depends on the request
-inline constexpr std::string_view kError = "error";    // ErrorBody
+inline constexpr std::string_view kOk = "ok";        // body depends on the request
+inline constexpr std::string_view kError = "error";  // ErrorBody
 // Agent -> CLI, first
-inline constexpr std::string_view kHello = "hello";    // Hello
+inline constexpr std::string_view kHello = "hello";  // Hello
 // CLI -> `start` role
-inline constexpr std::string_view kCreate = "create";  // Create -> (the agent's own hello follows), or error
+inline constexpr std::string_view kCreate =
+    "create";  // Create -> (the agent's own hello follows), or error
 // CLI -> agent, while deploying
-inline constexpr std::string_view kNeed = "need";      // {files: [FileDescription]} -> {missing: [sha256]}
-inline constexpr std::string_view kFile = "file";      // FilePiece; `ok` answers the last piece
-inline constexpr std::string_view kDescribe = "describe";  // HostDescription -> {} when it is all ready
-inline constexpr std::string_view kPeers = "peers";    // {keys: [public key of slot i]} -> {port, key}; slot 0 only
-inline constexpr std::string_view kDial = "dial";      // {address, port, key} -> {} once the coordinator has answered
-inline constexpr std::string_view kCommit = "commit";  // JobPlan -> {} once it is on disk; slot 0 only
-inline constexpr std::string_view kAbort = "abort";    // {} -> {}: not committed: remove everything, end
+inline constexpr std::string_view kNeed =
+    "need";  // {files: [FileDescription]} -> {missing: [sha256]}
+inline constexpr std::string_view kFile = "file";  // FilePiece; `ok` answers the last piece
+inline constexpr std::string_view kDescribe =
+    "describe";  // HostDescription -> {} when it is all ready
+inline constexpr std::string_view kPeers =
+    "peers";  // {keys: [public key of slot i]} -> {port, key}; slot 0 only
+inline constexpr std::string_view kDial =
+    "dial";  // {address, port, key} -> {} once the coordinator has answered
+inline constexpr std::string_view kCommit =
+    "commit";  // JobPlan -> {} once it is on disk; slot 0 only
+inline constexpr std::string_view kAbort =
+    "abort";  // {} -> {}: not committed: remove everything, end
 // CLI -> agent, at any time
-inline constexpr std::string_view kPing = "ping";      // {} -> {}
-inline constexpr std::string_view kEvents = "events";  // {from: number, follow} -> `event`..., `end`
+inline constexpr std::string_view kPing = "ping";  // {} -> {}
+inline constexpr std::string_view kEvents =
+    "events";  // {from: number, follow} -> `event`..., `end`
 inline constexpr std::string_view kReadLog = "read_log";  // ReadLog -> `log`..., `end` {offset}
 inline constexpr std::string_view kCredit = "credit";  // {bytes}: `id` is the stream's; no answer
 inline constexpr std::string_view kCancel = "cancel";  // {}: `id` is the stream's; no answer
-inline constexpr std::string_view kStop = "stop";      // {why, force} -> {} once it is on disk; slot 0 only
-inline constexpr std::string_view kSweep = "sweep";    // {} -> Census: ends all of this job on this host, then the agent
+inline constexpr std::string_view kStop =
+    "stop";  // {why, force} -> {} once it is on disk; slot 0 only
+inline constexpr std::string_view kSweep =
+    "sweep";  // {} -> Census: ends all of this job on this host, then the agent
 // Agent -> CLI, streams
-inline constexpr std::string_view kEvent = "event";    // {events: [Event]}
-inline constexpr std::string_view kLog = "log";        // LogPiece
-inline constexpr std::string_view kEnd = "end";        // {offset}: nothing will follow
+inline constexpr std::string_view kEvent = "event";  // {events: [Event]}
+inline constexpr std::string_view kLog = "log";      // LogPiece
+inline constexpr std::string_view kEnd = "end";      // {offset}: nothing will follow
 }  // namespace type
 
 struct ErrorBody {
   std::string phase;
   std::string cause;
   std::string remedy;
-  std::string job;  // kStart, "name taken": the id of the job that runs under that name
+  std::string job;          // kStart, "name taken": the id of the job that runs under that name
   std::string plan_sha256;  // and its plan
 };
 
 struct Hello {
   int oldest = kOldestVersion;
   int newest = kVersion;
-  std::string serving;     // start | agent | folder (no agent runs; read-only, from the job's folder)
+  std::string serving;  // start | agent | folder (no agent runs; read-only, from the job's folder)
   std::string agent_sha256;
-  std::string base;        // absolute path of tfdist's folder on the host
-  std::string job;         // empty while `start`
+  std::string base;  // absolute path of tfdist's folder on the host
+  std::string job;   // empty while `start`
   int slot = -1;
   std::string public_key;  // CURVE, Z85; of this agent
 };
@@ -215,25 +231,26 @@ struct Create {
   std::string name;
   std::string plan_sha256;
   int slot = 0;
-  std::string address;     // slot 0: where the coordinator listens
-  int port = 0;            // slot 0: 0 = any free one
+  std::string address;  // slot 0: where the coordinator listens
+  int port = 0;         // slot 0: 0 = any free one
   int64_t uncommitted_limit_ms = 60'000;
-  int64_t orphan_timeout_ms = 300'000;  // an agent that hears nothing from the coordinator for so long ends
+  int64_t orphan_timeout_ms =
+      300'000;  // an agent that hears nothing from the coordinator for so long ends
 };
 
 struct FilePiece {
   std::string sha256;
   uint64_t offset = 0;
-  Bytes gzip;          // piece of the gzip-compressed content, at most 32 KiB
+  Bytes gzip;  // piece of the gzip-compressed content, at most 32 KiB
   bool last = false;
 };
 
 struct ReadLog {
   std::string task;
-  uint64_t offset = 0;             // first byte wanted
+  uint64_t offset = 0;                 // first byte wanted
   std::optional<uint64_t> tail_lines;  // instead of `offset`: so many lines before the end
-  bool follow = false;             // go on until the job is over
-  uint64_t credit = 0;             // bytes that may be sent before the first `credit`
+  bool follow = false;                 // go on until the job is over
+  uint64_t credit = 0;                 // bytes that may be sent before the first `credit`
 };
 
 enum class Stream : uint8_t { kUnknown = 0, kStdout = 1, kStderr = 2, kMerged = 3, kTfdist = 4 };
@@ -280,8 +297,8 @@ class NameTaken : public Error {
   std::string plan_sha256_;
 };
 
-// Throws the Error that an `error` message carries (a NameTaken where it names a job); other messages
-// pass.
+// Throws the Error that an `error` message carries (a NameTaken where it names a job); other
+// messages pass.
 void ThrowIfError(const Message& message);
 
 // The body as a T; throws Error(kControl) that names the message type and what is wrong.
@@ -294,7 +311,9 @@ T Body(const Message& message) {
   }
 }
 
-#define TFDIST_BODY(T) void to_json(Json& json, const T& value); void from_json(const Json& json, T& value)
+#define TFDIST_BODY(T)                      \
+  void to_json(Json& json, const T& value); \
+  void from_json(const Json& json, T& value)
 TFDIST_BODY(FileDescription);
 TFDIST_BODY(TaskDescription);
 TFDIST_BODY(HostDescription);

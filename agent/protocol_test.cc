@@ -1,10 +1,11 @@
+#include "agent/protocol.h"
+
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "agent/frame.h"
 #include "agent/job_state.h"
-#include "agent/protocol.h"
 
 namespace tfdist::protocol {
 namespace {
@@ -120,13 +121,17 @@ JobState RunningJob() {
 
 TEST(JobState, FollowsATaskToItsExit) {
   JobState state = RunningJob();
-  state.Apply(MakeEvent(event::kTask, {{"task", "worker:0"}, {"attempt", 1}, {"run", 1},
-                                       {"state", "started"}, {"pid", 42}}));
+  state.Apply(MakeEvent(
+      event::kTask,
+      {{"task", "worker:0"}, {"attempt", 1}, {"run", 1}, {"state", "started"}, {"pid", 42}}));
   EXPECT_EQ(state.tasks["worker:0"].phase, TaskPhase::kRunning);
   TaskExit exit;
   exit.signal = 9;
-  state.Apply(MakeEvent(event::kTask, {{"task", "worker:0"}, {"attempt", 1}, {"run", 1},
-                                       {"state", "exited"}, {"exit", exit},
+  state.Apply(MakeEvent(event::kTask, {{"task", "worker:0"},
+                                       {"attempt", 1},
+                                       {"run", 1},
+                                       {"state", "exited"},
+                                       {"exit", exit},
                                        {"last_lines", Bytes{"bye\n"}}}));
   EXPECT_EQ(Describe(*state.tasks["worker:0"].exit), "signal 9 (SIGKILL)");
   EXPECT_EQ(state.tasks["worker:0"].last_lines, "bye\n");
@@ -134,7 +139,8 @@ TEST(JobState, FollowsATaskToItsExit) {
 
 TEST(JobState, KeepsTheFirstCauseOfTheEnd) {
   JobState state = RunningJob();
-  state.Apply(MakeEvent(event::kStopping, {{"result", "failed"}, {"why", "exit code 3"}, {"task", "worker:0"}}));
+  state.Apply(MakeEvent(event::kStopping,
+                        {{"result", "failed"}, {"why", "exit code 3"}, {"task", "worker:0"}}));
   state.Apply(MakeEvent(event::kStopping, {{"result", "stopped"}, {"why", "down"}, {"task", ""}}));
   EXPECT_EQ(state.result, "failed");
   EXPECT_EQ(state.first_task, "worker:0");

@@ -34,8 +34,8 @@ std::string_view PhaseName(Phase phase);
 Phase PhaseFromName(std::string_view name);
 
 // Thrown by every layer; layers between add context with `WithHost`, and neither log nor swallow.
-// what() is one line: "gpu07: host key: differs from known_hosts line 12" (host left out when empty).
-// A remedy, when there is one, stands apart: the CLI prints it as "  try: ...".
+// what() is one line: "gpu07: host key: differs from known_hosts line 12" (host left out when
+// empty). A remedy, when there is one, stands apart: the CLI prints it as "  try: ...".
 class Error : public std::runtime_error {
  public:
   Error(Phase phase, std::string cause, std::string remedy = {});

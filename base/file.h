@@ -20,7 +20,8 @@ std::optional<std::string> ReadFileIfExists(const std::filesystem::path& path, s
 // see the old content or the new, also after a power failure. Throws Error(kFiles).
 void ReplaceFile(const std::filesystem::path& path, std::string_view content, mode_t mode);
 
-// Writes all of `bytes`, through EINTR and short writes. Throws Error(kFiles); `name` is for its text.
+// Writes all of `bytes`, through EINTR and short writes. Throws Error(kFiles); `name` is for its
+// text.
 void WriteAll(int fd, std::string_view bytes, std::string_view name);
 
 // open(2) with O_CLOEXEC added; throws Error(kFiles) that names `path`.

@@ -5,24 +5,31 @@
 
 #include <chrono>
 #include <ctime>
+#include <utility>
 
 #include "base/clock.h"
 
 namespace tfdist {
 namespace {
 const char* log_name = "tfdist";
+std::function<void(std::string)> log_sink;
 }  // namespace
 
 void SetLogName(const char* name) { log_name = name; }
 
+void SetLogSink(std::function<void(std::string line)> sink) { log_sink = std::move(sink); }
+
+void WriteLogLine(std::string_view line) noexcept {
+  [[maybe_unused]] const ssize_t put = write(STDERR_FILENO, line.data(), line.size());
+}
+
 void LogLine(std::string_view text) noexcept {
   try {
     const int64_t now = WallClockNanoseconds();
-    const std::string line =
-        fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z {}[{}]: {}\n",
-                    fmt::gmtime(static_cast<time_t>(now / 1'000'000'000)),
-                    now / 1'000'000 % 1000, log_name, getpid(), text);
-    [[maybe_unused]] const ssize_t put = write(STDERR_FILENO, line.data(), line.size());
+    std::string line = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z {}[{}]: {}\n",
+                                   fmt::gmtime(static_cast<time_t>(now / 1'000'000'000)),
+                                   now / 1'000'000 % 1000, log_name, getpid(), text);
+    log_sink ? log_sink(std::move(line)) : WriteLogLine(line);
   } catch (...) {  // a diagnostic is never worth a failure
     return;
   }

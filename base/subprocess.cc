@@ -45,8 +45,8 @@ class SpawnSetup {
     posix_spawnattr_setsigdefault(&attributes_, &all);
     // A group of its own: Ctrl-C on our terminal is ours to handle.
     posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                               POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
   ~SpawnSetup() {
     posix_spawn_file_actions_destroy(&actions_);
@@ -99,8 +99,7 @@ bool Drain(UniqueFd& out, UniqueFd& err, const ProgramOptions& options, ProgramR
   while (out.valid() || err.valid()) {
     // poll(2) passes over negative descriptors.
     std::array<pollfd, 2> fds = {pollfd{out.get(), POLLIN, 0}, pollfd{err.get(), POLLIN, 0}};
-    const int ready =
-        poll(fds.data(), fds.size(), PollTimeout(SystemClock().Now(), deadline));
+    const int ready = poll(fds.data(), fds.size(), PollTimeout(SystemClock().Now(), deadline));
     if (ready == 0) return false;
     if (ready < 0) continue;
     if (fds[0].revents != 0 && !Collect(out.get(), result.output, options.output_limit_bytes)) {

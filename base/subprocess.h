@@ -9,7 +9,7 @@
 namespace tfdist {
 
 struct ProgramResult {
-  int exit_code = -1;   // -1: ended by `signal`
+  int exit_code = -1;  // -1: ended by `signal`
   int signal = 0;
   bool timed_out = false;  // was killed at the deadline
   std::string output;      // stdout, unless it went to `stdout_fd`
@@ -17,8 +17,8 @@ struct ProgramResult {
 };
 
 struct ProgramOptions {
-  std::vector<std::string> argv;   // argv[0] is looked up in PATH
-  int stdout_fd = -1;              // borrowed; -1: collected into `output`
+  std::vector<std::string> argv;        // argv[0] is looked up in PATH
+  int stdout_fd = -1;                   // borrowed; -1: collected into `output`
   size_t output_limit_bytes = 1 << 20;  // of each of the two texts; what is beyond is dropped
 };
 

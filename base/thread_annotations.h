@@ -1,5 +1,6 @@
 // What a mutex guards, written down and checked by clang's -Wthread-safety; other compilers pass
-// over it. As in leveldb's port/thread_annotations.h; attributes: clang's ThreadSafetyAnalysis page.
+// over it. As in leveldb's port/thread_annotations.h; attributes: clang's ThreadSafetyAnalysis
+// page.
 #pragma once
 
 #include <mutex>

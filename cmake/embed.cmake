@@ -3,15 +3,6 @@
 function(tfdist_embed_agent target)
   set(folder "${CMAKE_BINARY_DIR}/embedded_agent")
   set(source "${folder}/embedded_agent.cc")
-  # TODO: goes away once agent/ defines the executable.
-  if(NOT TARGET tfdist-agent)
-    message(WARNING "there is no tfdist-agent yet: ${target} gets an empty one")
-    file(WRITE "${source}.empty.cc" "#include \"cli/deploy/embedded_agent.h\"\n"
-      "const tfdist::cli::EmbeddedAgent& tfdist::cli::GetEmbeddedAgent() {\n"
-      "  static const EmbeddedAgent empty{};\n  return empty;\n}\n")
-    target_sources(${target} PRIVATE "${source}.empty.cc")
-    return()
-  endif()
   # 2 MiB take 25 s on a link of 200 ms and 1 % loss; larger would hurt every first start there.
   set(limit_bytes 2097152)
   if(TFDIST_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")

@@ -1,5 +1,7 @@
 #include "agent/attach/attach_main.h"
 
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,7 +10,9 @@
 #include <csignal>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "agent/attach/bridge.h"
@@ -28,23 +32,46 @@ constexpr std::chrono::seconds kIdleLimit{30};
 // A keeper starts a killed agent again, after a pause that grows.
 constexpr std::chrono::seconds kRestartLimit{5};
 constexpr std::chrono::milliseconds kPause{20};
-// As they call themselves (prctl(2), PR_SET_NAME); an agent can be about to become the keeper.
+constexpr std::chrono::milliseconds kHelloLimit{10'000};
+// As they call themselves (prctl(2), PR_SET_NAME).
 constexpr std::string_view kKeeperName = "tfdist-keeper";
 constexpr std::string_view kAgentName = "tfdist-agent";
+constexpr std::string_view kHolderName = "tfdist-holder";
 
-bool KeeperRuns(const SlotInfo& info) {
-  const auto processes = FindProcesses(CookieValue(info.job, info.slot), {getpid()});
-  return std::any_of(processes.begin(), processes.end(), [](const ProcessInfo& process) {
-    return process.comm == kKeeperName || process.comm == kAgentName;
-  });
+// Whether it is a keeper or an agent. Right after its exec a process has not named itself yet; and
+// the executable of an agent that has can be seen by root alone, as it holds keys.
+bool CanServe(const ProcessInfo& process, const SlotFolder& folder) {
+  if (process.comm == kKeeperName || process.comm == kAgentName) return true;
+  std::error_code error;
+  const auto executable =
+      std::filesystem::read_symlink("/proc/" + std::to_string(process.id.pid) + "/exe", error);
+  return executable == folder.executable() && process.comm != kHolderName;
 }
 
-// An agent that is being restarted does not answer either: only where no keeper runs is the job over.
+bool KeeperRuns(const SlotFolder& folder, const SlotInfo& info) {
+  const auto processes = FindProcesses(CookieValue(info.job, info.slot), {getpid()});
+  return std::any_of(processes.begin(), processes.end(),
+                     [&](const ProcessInfo& process) { return CanServe(process, folder); });
+}
+
+// False: it has ended before it said a word, as one does that is killed or becomes the keeper. One
+// that is frozen is left to the CLI's patience.
+bool Greets(const UniqueFd& agent) {
+  pollfd waiting{agent.get(), POLLIN, 0};
+  char byte = 0;
+  return poll(&waiting, 1, static_cast<int>(kHelloLimit.count())) == 0 ||
+         recv(agent.get(), &byte, sizeof byte, MSG_PEEK) > 0;
+}
+
+// An agent that is being restarted does not answer either: only where no keeper runs is the job
+// over.
 std::optional<UniqueFd> FindAgent(const SlotFolder& folder, const SlotInfo& info) {
   const TimePoint deadline = std::chrono::steady_clock::now() + kRestartLimit;
   while (true) {
-    if (auto agent = ConnectToAgent(folder.path())) return agent;
-    if (!KeeperRuns(info) || std::chrono::steady_clock::now() > deadline) return std::nullopt;
+    auto agent = ConnectToAgent(folder.path());
+    if (agent && Greets(*agent)) return agent;
+    if (!KeeperRuns(folder, info) || std::chrono::steady_clock::now() > deadline)
+      return std::nullopt;
     std::this_thread::sleep_for(kPause);
   }
 }

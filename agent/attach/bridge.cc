@@ -17,8 +17,10 @@ class Pipe {
  public:
   Pipe(int from, int to) : from_(from), to_(to) {}
 
-  // What to wait for: data to read, or room to write.
+  // What to wait for: data to read, or room to write; nothing any more when closed (poll(2) passes
+  // over a negative descriptor).
   [[nodiscard]] pollfd Interest() const {
+    if (closed_) return {-1, 0, 0};
     return has_data() ? pollfd{to_, POLLOUT, 0} : pollfd{from_, POLLIN, 0};
   }
 
@@ -28,6 +30,7 @@ class Pipe {
     return has_data() ? Write() : Read();
   }
 
+  void Close() { closed_ = true; }
   [[nodiscard]] bool has_data() const { return begin_ < end_; }
 
  private:
@@ -51,6 +54,7 @@ class Pipe {
   std::array<char, 64 * 1024> buffer_{};
   size_t begin_ = 0;
   size_t end_ = 0;
+  bool closed_ = false;
 };
 
 }  // namespace
@@ -65,7 +69,12 @@ void Bridge(int agent_fd, std::chrono::milliseconds idle_limit) {
     if (now - heard >= idle_limit) return;
     if (poll(fds.data(), fds.size(), PollTimeout(now, heard + idle_limit)) < 0) continue;
     if (fds[0].revents != 0) heard = std::chrono::steady_clock::now();
-    if (!to_agent.Step(fds[0].revents) || !to_cli.Step(fds[1].revents)) return;
+    if (!to_agent.Step(fds[0].revents)) {
+      // The CLI has hung up; or the agent has, and what it said last is still to be read.
+      if (!to_agent.has_data()) return;
+      to_agent.Close();
+    }
+    if (!to_cli.Step(fds[1].revents)) return;
   }
 }
 

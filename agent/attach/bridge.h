@@ -5,8 +5,8 @@
 
 namespace tfdist::agent {
 
-// Returns when either side has closed, or when stdin has been silent for `idle_limit`: the CLI pings,
-// so its connection is dead then. Blocks.
+// Returns when either side has closed, or when stdin has been silent for `idle_limit`: the CLI
+// pings, so its connection is dead then. Blocks.
 void Bridge(int agent_fd, std::chrono::milliseconds idle_limit);
 
 }  // namespace tfdist::agent

@@ -1,5 +1,5 @@
-// Speaks the agent's protocol without an agent: what a finished job's folder tells, and the end of what
-// has survived its agent.
+// Speaks the agent's protocol without an agent: what a finished job's folder tells, and the end of
+// what has survived its agent.
 #pragma once
 
 #include <chrono>

@@ -8,8 +8,8 @@
 
 namespace tfdist::agent {
 
-// The next message from stdin, and not a byte more: what follows may be for somebody else. nullopt at
-// the end of the input. Throws Error(kControl).
+// The next message from stdin, and not a byte more: what follows may be for somebody else. nullopt
+// at the end of the input. Throws Error(kControl).
 std::optional<protocol::Message> ReadFromStdin();
 
 // Throws Error(kControl) when nobody reads.

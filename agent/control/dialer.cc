@@ -36,10 +36,11 @@ void Dialer::OnProbe(const std::string& why) {
 void Dialer::OnContact() { Finish(std::nullopt); }
 
 void Dialer::Fail(const std::string& why) {
-  Finish(Error(Phase::kControl,
-               fmt::format("cannot reach the coordinator at {}:{} ({})",
-                           protocol::AddressText(coordinator_.address, true), coordinator_.port, why),
-               "does a firewall stand between the hosts? `[control] port` fixes the port to be opened"));
+  Finish(Error(
+      Phase::kControl,
+      fmt::format("cannot reach the coordinator at {}:{} ({})",
+                  protocol::AddressText(coordinator_.address, true), coordinator_.port, why),
+      "does a firewall stand between the hosts? `[control] port` fixes the port to be opened"));
 }
 
 void Dialer::Finish(std::optional<Error> error) {

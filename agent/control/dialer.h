@@ -18,8 +18,8 @@ class Dialer {
   // `connect` makes the connections once TCP is known to get through.
   Dialer(EventLoop& loop, std::function<void(const CoordinatorAddress&)> connect);
 
-  // `done` gets nullopt once the coordinator has answered, or an Error(kControl). A second Dial takes
-  // the place of the first.
+  // `done` gets nullopt once the coordinator has answered, or an Error(kControl). A second Dial
+  // takes the place of the first.
   void Dial(const CoordinatorAddress& coordinator, std::function<void(std::optional<Error>)> done);
   // The coordinator has been heard.
   void OnContact();

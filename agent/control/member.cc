@@ -16,8 +16,7 @@ uint64_t RandomNumber() { return std::stoull(RandomHex(7), nullptr, 16); }
 }  // namespace
 
 Member::Member(EventLoop& loop, FileThread& files, HostTasks& tasks,
-               std::function<protocol::Census()> take_census, Options options,
-               Handlers handlers)
+               std::function<protocol::Census()> take_census, Options options, Handlers handlers)
     : files_(files),
       tasks_(tasks),
       take_census_(std::move(take_census)),
@@ -36,7 +35,8 @@ void Member::SetUplink(std::unique_ptr<Uplink> uplink) {
   ReportSoon();
 }
 
-// --- from the coordinator --------------------------------------------------------------------------
+// --- from the coordinator
+// --------------------------------------------------------------------------
 
 void Member::OnBeat(const Beat& beat) {
   Heard();
@@ -62,7 +62,8 @@ void Member::Heard() {
   if (!std::exchange(contacted_, true)) handlers_.on_first_contact();
 }
 
-// --- to the coordinator ------------------------------------------------------------------------------
+// --- to the coordinator
+// ------------------------------------------------------------------------------
 
 void Member::OnTasksChanged() {
   MaybeTakeCensus();
@@ -103,7 +104,8 @@ void Member::CheckContact(TimePoint now) {
   Sweep([this](const protocol::Census&) { handlers_.on_release(); });
 }
 
-// --- the end ---------------------------------------------------------------------------------------
+// --- the end
+// ---------------------------------------------------------------------------------------
 
 void Member::Sweep(std::function<void(const protocol::Census&)> done) {
   sweeping_ = true;

@@ -1,5 +1,6 @@
-// One slot's part in the job: takes the coordinator's orders, reports each second and on a change, takes
-// the census when its tasks are stopped, and ends by itself when the coordinator is not heard of.
+// One slot's part in the job: takes the coordinator's orders, reports each second and on a change,
+// takes the census when its tasks are stopped, and ends by itself when the coordinator is not heard
+// of.
 #pragma once
 
 #include <chrono>

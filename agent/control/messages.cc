@@ -1,39 +1,21 @@
 #include "agent/control/messages.h"
 
+#include "agent/json_fields.h"
+
 namespace tfdist::agent {
 
 using protocol::Json;
 
-void to_json(Json& json, const TaskOrder& value) {
-  json = {{"task", value.task}, {"run", value.run}};
-}
-void from_json(const Json& json, TaskOrder& value) {
-  json.at("task").get_to(value.task);
-  json.at("run").get_to(value.run);
+void to_json(Json& json, const Goal& value) { json = static_cast<int>(value); }
+void from_json(const Json& json, Goal& value) {
+  const int goal = json.get<int>();
+  // What a newer coordinator may mean is at least "do not run".
+  value = goal == 0 ? Goal::kRun : goal == 2 ? Goal::kKill : Goal::kStop;
 }
 
-void to_json(Json& json, const Order& value) {
-  json = {{"number", value.number},
-          {"host", value.host},
-          {"name", value.name},
-          {"attempt", value.attempt},
-          {"goal", static_cast<int>(value.goal)},
-          {"addresses", value.addresses},
-          {"tasks", value.tasks},
-          {"over", value.over}};
-}
-void from_json(const Json& json, Order& value) {
-  json.at("number").get_to(value.number);
-  json.at("host").get_to(value.host);
-  json.at("name").get_to(value.name);
-  json.at("attempt").get_to(value.attempt);
-  const int goal = json.at("goal").get<int>();
-  // What a newer coordinator may mean is at least "do not run".
-  value.goal = goal == 0 ? Goal::kRun : goal == 2 ? Goal::kKill : Goal::kStop;
-  json.at("addresses").get_to(value.addresses);
-  json.at("tasks").get_to(value.tasks);
-  json.at("over").get_to(value.over);
-}
+TFDIST_JSON_FIELDS(TaskOrder, task, run)
+TFDIST_JSON_FIELDS(Order, number, host, name, attempt, goal, addresses, tasks, over)
+TFDIST_JSON_FIELDS(Beat, order)
 
 void to_json(Json& json, const TaskReport& value) {
   json = {{"task", value.task}, {"attempt", value.attempt}, {"run", value.run},
@@ -66,10 +48,5 @@ void from_json(const Json& json, HostReport& value) {
   json.at("tasks").get_to(value.tasks);
   if (json.contains("census")) value.census = json.at("census").get<protocol::Census>();
 }
-
-void to_json(Json& json, const Beat& value) {
-  json = {{"order", value.order}};
-}
-void from_json(const Json& json, Beat& value) { json.at("order").get_to(value.order); }
 
 }  // namespace tfdist::agent

@@ -1,6 +1,6 @@
-// What the coordinator and the agents tell each other. Both sides send their whole view, not changes:
-// a message that is lost, doubled or late does no harm, and whoever was restarted asks nobody.
-// protocol.md shows the exchanges.
+// What the coordinator and the agents tell each other. Both sides send their whole view, not
+// changes: a message that is lost, doubled or late does no harm, and whoever was restarted asks
+// nobody. protocol.md shows the exchanges.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,15 @@
 
 namespace tfdist::agent {
 
-// Types of messages. Log pieces go on a connection of their own (`bulk`), with the messages that the
-// CLI's streams have too: read_log, credit, cancel; log, end, error.
+// Types of messages. Log pieces go on a connection of their own (`bulk`), with the messages that
+// the CLI's streams have too: read_log, credit, cancel; log, end, error.
 namespace control_type {
-inline constexpr std::string_view kReport = "report";    // HostReport; each second, and on a change
-inline constexpr std::string_view kBulk = "bulk";        // {}: this connection is the bulk one; each second
-inline constexpr std::string_view kBeat = "beat";        // Beat; each second
-inline constexpr std::string_view kOrder = "order";      // Order; whenever a report rests on an older one
+inline constexpr std::string_view kReport = "report";  // HostReport; each second, and on a change
+inline constexpr std::string_view kBulk =
+    "bulk";  // {}: this connection is the bulk one; each second
+inline constexpr std::string_view kBeat = "beat";  // Beat; each second
+inline constexpr std::string_view kOrder =
+    "order";  // Order; whenever a report rests on an older one
 inline constexpr std::string_view kRelease = "release";  // {}: nobody needs this agent any more
 }  // namespace control_type
 
@@ -36,18 +38,18 @@ struct Order {
   std::string host;     // the slot's host, as the user wrote it
   std::string name;     // of the job
   int attempt = 0;
-  Goal goal = Goal::kRun;               // of all its tasks
-  std::vector<std::string> addresses;   // of all slots
-  std::vector<TaskOrder> tasks;         // of this slot
-  bool over = false;                    // the job has ended: logs are complete, once their tasks are
+  Goal goal = Goal::kRun;              // of all its tasks
+  std::vector<std::string> addresses;  // of all slots
+  std::vector<TaskOrder> tasks;        // of this slot
+  bool over = false;                   // the job has ended: logs are complete, once their tasks are
 };
 
 struct TaskReport {
   std::string task;
   int attempt = 0;
   int run = 0;
-  int pid = 0;         // 0: not started
-  bool done = false;   // nothing of this run is left
+  int pid = 0;        // 0: not started
+  bool done = false;  // nothing of this run is left
   std::optional<protocol::TaskExit> exit;
   protocol::Bytes last_lines;  // of a run that failed
 };
@@ -56,7 +58,7 @@ struct HostReport {
   uint64_t order = 0;        // number of the Order that it rests on
   uint64_t incarnation = 0;  // of the agent: another one after each start
   bool keeper_lost = false;
-  bool leaving = false;      // the agent ends now, as it was released
+  bool leaving = false;  // the agent ends now, as it was released
   std::vector<TaskReport> tasks;
   std::optional<protocol::Census> census;  // taken after the last task was stopped
 };
@@ -65,6 +67,8 @@ struct Beat {
   uint64_t order = 0;  // number of the newest Order for this slot
 };
 
+void to_json(protocol::Json& json, const Goal& value);
+void from_json(const protocol::Json& json, Goal& value);
 void to_json(protocol::Json& json, const TaskOrder& value);
 void from_json(const protocol::Json& json, TaskOrder& value);
 void to_json(protocol::Json& json, const Order& value);

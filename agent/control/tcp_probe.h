@@ -12,8 +12,8 @@ namespace tfdist::agent {
 
 class TcpProbe {
  public:
-  // Calls `done` once, not before the constructor has returned: with "" when the connection came about
-  // (it is closed again), else with the reason. `done` may destroy the probe.
+  // Calls `done` once, not before the constructor has returned: with "" when the connection came
+  // about (it is closed again), else with the reason. `done` may destroy the probe.
   TcpProbe(EventLoop& loop, const std::string& address, int port, std::chrono::milliseconds limit,
            std::function<void(std::string why)> done);
 

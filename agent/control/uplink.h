@@ -26,8 +26,8 @@ class Uplink {
 
   // May get lost; the next one says the same.
   virtual void Send(const HostReport& report) = 0;
-  // Log messages. False: not taken.
-  virtual bool SendBulk(const protocol::Message& message) = 0;
+  // Log messages. What cannot be sent at once waits; those who have many wait for BulkWritable.
+  virtual void SendBulk(const protocol::Message& message) = 0;
   [[nodiscard]] virtual bool BulkWritable() = 0;
 };
 

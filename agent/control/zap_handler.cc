@@ -14,7 +14,8 @@ constexpr std::string_view kUserIdPrefix = "slot ";
 constexpr const char* kUserIdProperty = "User-Id";
 constexpr const char* kZapEndpoint = "inproc://zeromq.zap.01";
 
-// Parts of a request, RFC 27: version, request id, domain, address, identity, mechanism, credentials.
+// Parts of a request, RFC 27: version, request id, domain, address, identity, mechanism,
+// credentials.
 constexpr size_t kVersion = 0;
 constexpr size_t kRequestId = 1;
 constexpr size_t kDomain = 2;
@@ -40,9 +41,8 @@ std::map<std::string, int, std::less<>> ByKey(const std::vector<std::string>& ke
 
 ZapHandler::ZapHandler(EventLoop& loop, zmq::context_t& context,
                        const std::vector<std::string>& keys)
-    : slots_(ByKey(keys)), socket_(loop, BoundSocket(context), [this](LoopSocket::Parts parts) {
-        Answer(parts);
-      }) {}
+    : slots_(ByKey(keys)),
+      socket_(loop, BoundSocket(context), [this](LoopSocket::Parts parts) { Answer(parts); }) {}
 
 void ZapHandler::Answer(const LoopSocket::Parts& request) {
   const auto slot = Admit(request);

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "agent/control/curve_socket.h"
+#include "agent/json_fields.h"
 
 namespace tfdist::agent {
 namespace {
 
-using protocol::Json;
 using protocol::Message;
 
 zmq::socket_t Connected(zmq::context_t& context, const CurveKeys& keys,
@@ -26,34 +26,28 @@ bool SendPieces(LoopSocket& socket, const Message& message) {
 
 }  // namespace
 
-void to_json(Json& json, const CoordinatorAddress& value) {
-  json = {{"address", value.address}, {"port", value.port}, {"key", value.key}};
-}
-void from_json(const Json& json, CoordinatorAddress& value) {
-  json.at("address").get_to(value.address);
-  json.at("port").get_to(value.port);
-  json.at("key").get_to(value.key);
-}
+TFDIST_JSON_FIELDS(CoordinatorAddress, address, port, key)
 
 ZmqUplink::ZmqUplink(EventLoop& loop, zmq::context_t& context, const CurveKeys& keys,
                      const CoordinatorAddress& coordinator, Handlers handlers)
     : handlers_(std::move(handlers)),
-      control_(loop, Connected(context, keys, coordinator),
-               [this](LoopSocket::Parts parts) { OnControl(parts); },
-               [this] { SendUnsentReport(); }),
-      bulk_(loop, Connected(context, keys, coordinator),
-            [this](LoopSocket::Parts parts) { OnBulk(parts); },
-            [this] {
-              SendUnsentHello();
-              handlers_.on_bulk_writable();
-            }) {}
+      control_(
+          loop, Connected(context, keys, coordinator),
+          [this](LoopSocket::Parts parts) { OnControl(parts); }, [this] { SendUnsentReport(); }),
+      bulk_(
+          loop, Connected(context, keys, coordinator),
+          [this](LoopSocket::Parts parts) { OnBulk(parts); },
+          [this] {
+            SendUnsentBulk();
+            handlers_.on_bulk_writable();
+          }) {}
 
 void ZmqUplink::Send(const HostReport& report) {
   unsent_report_ = report;
   SendUnsentReport();
   // Says again which connection is which: it may be another one than a second ago.
   unsent_hello_ = true;
-  SendUnsentHello();
+  SendUnsentBulk();
 }
 
 void ZmqUplink::SendUnsentReport() {
@@ -62,11 +56,15 @@ void ZmqUplink::SendUnsentReport() {
   if (SendPieces(control_, message)) unsent_report_.reset();
 }
 
-void ZmqUplink::SendUnsentHello() {
+void ZmqUplink::SendUnsentBulk() {
   if (unsent_hello_) unsent_hello_ = !SendPieces(bulk_, {std::string(control_type::kBulk)});
+  while (!unsent_bulk_.empty() && SendPieces(bulk_, unsent_bulk_.front())) unsent_bulk_.pop_front();
 }
 
-bool ZmqUplink::SendBulk(const Message& message) { return SendPieces(bulk_, message); }
+void ZmqUplink::SendBulk(const Message& message) {
+  unsent_bulk_.push_back(message);
+  SendUnsentBulk();
+}
 
 void ZmqUplink::OnControl(const LoopSocket::Parts& parts) {
   const auto message = control_pieces_.Feed(parts.back().to_string_view());

@@ -1,6 +1,7 @@
 // The way to a coordinator on another host: two connections, so that log bytes never delay a beat.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <zmq.hpp>
@@ -28,19 +29,20 @@ class ZmqUplink : public Uplink {
             const CoordinatorAddress& coordinator, Handlers handlers);
 
   void Send(const HostReport& report) override;
-  bool SendBulk(const protocol::Message& message) override;
-  [[nodiscard]] bool BulkWritable() override { return bulk_.Writable(); }
+  void SendBulk(const protocol::Message& message) override;
+  [[nodiscard]] bool BulkWritable() override { return unsent_bulk_.empty() && bulk_.Writable(); }
 
  private:
   // What could not be sent, as no connection was there yet.
   void SendUnsentReport();
-  void SendUnsentHello();
+  void SendUnsentBulk();
   void OnControl(const LoopSocket::Parts& parts);
   void OnBulk(const LoopSocket::Parts& parts);
 
   Handlers handlers_;
   std::optional<HostReport> unsent_report_;
   bool unsent_hello_ = false;
+  std::deque<protocol::Message> unsent_bulk_;
   protocol::PieceReader control_pieces_;
   protocol::PieceReader bulk_pieces_;
   LoopSocket control_;

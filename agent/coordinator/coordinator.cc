@@ -35,7 +35,7 @@ class Coordinator::LocalUplink : public Uplink {
         [&coordinator = coordinator_, report] { coordinator.OnReport(kLocalSlot, report); });
   }
   // Slot 0's logs are read where they are.
-  bool SendBulk(const Message&) override { return false; }
+  void SendBulk(const Message&) override {}
   [[nodiscard]] bool BulkWritable() override { return false; }
 
  private:
@@ -66,9 +66,10 @@ void Coordinator::Open(const std::vector<std::string>& peers) {
   left_.assign(peers.size(), false);
   hub_.emplace(loop_, context_, keys_, peers, listener_, Endpoint(info_.address, info_.port),
                Hub::Handlers{
-                   .on_report = [this](int slot, const HostReport& report) {
-                     OnReport(static_cast<size_t>(slot), report);
-                   },
+                   .on_report =
+                       [this](int slot, const HostReport& report) {
+                         OnReport(static_cast<size_t>(slot), report);
+                       },
                    .on_bulk = [this](int slot, const Message& m) { relay_.OnBulk(slot, m); },
                    .on_bulk_connected = [this](int slot) { relay_.OnConnected(slot); },
                });
@@ -80,11 +81,13 @@ void Coordinator::Open(const std::vector<std::string>& peers) {
   }
 }
 
-// --- requests ----------------------------------------------------------------------------------------
+// --- requests
+// ----------------------------------------------------------------------------------------
 
 void Coordinator::Commit(const JobPlan& plan, std::function<void(Outcome<void>&)> done) {
   if (committed()) {
-    if (log_.state().plan.job != plan.job) throw Error(Phase::kCommit, "this is another job's agent");
+    if (log_.state().plan.job != plan.job)
+      throw Error(Phase::kCommit, "this is another job's agent");
     Outcome<void> already;
     return done(already);
   }
@@ -114,9 +117,9 @@ void Coordinator::CheckPlan(const JobPlan& plan) const {
     }
   }
   for (size_t slot = kLocalSlot + 1; slot < plan.slots.size(); ++slot) {
-    if (!control_->Heard(slot)) {
-      throw Error(Phase::kCommit, fmt::format("{} has not reported to the coordinator",
-                                              plan.slots[slot].host));
+    if (!control_->InContact(slot)) {
+      throw Error(Phase::kCommit,
+                  fmt::format("{} does not report to the coordinator", plan.slots[slot].host));
     }
   }
 }
@@ -147,7 +150,8 @@ std::unique_ptr<Uplink> Coordinator::MakeLocalUplink(Uplink::Handlers handlers) 
   return std::make_unique<LocalUplink>(*this);
 }
 
-// --- events --------------------------------------------------------------------------------------------
+// --- events
+// --------------------------------------------------------------------------------------------
 
 void Coordinator::Append(std::string_view kind, Json fields) {
   log_.Append(kind, std::move(fields));
@@ -178,7 +182,8 @@ void Coordinator::OnReport(size_t slot, const HostReport& report) {
   SendOrder(slot);
 }
 
-// --- to the slots ----------------------------------------------------------------------------------------
+// --- to the slots
+// ----------------------------------------------------------------------------------------
 
 void Coordinator::OnTimer() {
   timer_.Start(kBeatInterval);
@@ -193,8 +198,8 @@ void Coordinator::Beat() {
     return;
   }
   for (size_t slot = 0; slot < control_->slots(); ++slot) {
-    SendControl(slot, ControlMessage(control_type::kBeat,
-                                     agent::Beat{control_->OrderFor(slot).number}));
+    SendControl(slot,
+                ControlMessage(control_type::kBeat, agent::Beat{control_->OrderFor(slot).number}));
   }
 }
 
@@ -217,7 +222,8 @@ bool Coordinator::SendControl(size_t slot, const Message& message) {
   return true;
 }
 
-// --- the end -----------------------------------------------------------------------------------------------
+// --- the end
+// -----------------------------------------------------------------------------------------------
 
 void Coordinator::Release(std::function<void()> done) {
   on_released_ = std::move(done);

@@ -1,5 +1,5 @@
-// The part of slot 0's agent that owns the job: takes the plan, listens to all slots, decides, writes the
-// journal, and tells every slot what to do.
+// The part of slot 0's agent that owns the job: takes the plan, listens to all slots, decides,
+// writes the journal, and tells every slot what to do.
 #pragma once
 
 #include <chrono>
@@ -35,8 +35,8 @@ class Coordinator {
   void Open(const std::vector<std::string>& peers);
   [[nodiscard]] bool open() const { return control_.has_value(); }
 
-  // All hosts are ready: from here on the job exists. Again with the same job: fine. `done` is called
-  // when the plan is on disk; throws Error(kCommit) when it cannot be accepted.
+  // All hosts are ready: from here on the job exists. Again with the same job: fine. `done` is
+  // called when the plan is on disk; throws Error(kCommit) when it cannot be accepted.
   void Commit(const protocol::JobPlan& plan, std::function<void(Outcome<void>&)> done);
   void Stop(const std::string& why, bool force);
   // This slot is being swept: stops the job, waits for nobody else.
@@ -44,8 +44,8 @@ class Coordinator {
 
   // Slot 0's own way to the coordinator.
   std::unique_ptr<Uplink> MakeLocalUplink(Uplink::Handlers handlers);
-  // The job has ended and nobody reads any more: lets the other agents go, then calls `done`, after a
-  // short while in any case.
+  // The job has ended and nobody reads any more: lets the other agents go, then calls `done`, after
+  // a short while in any case.
   void Release(std::function<void()> done);
 
   // Once all that has happened so far is on disk.

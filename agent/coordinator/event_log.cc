@@ -29,18 +29,17 @@ EventLog::EventLog(FileThread& files, const std::filesystem::path& path,
 void EventLog::Commit(const protocol::JobPlan& plan, std::function<void(Outcome<void>&)> done) {
   Event event = MakeEvent(1, protocol::event::kCommitted, {{"plan", plan}});
   std::string line = EncodeRecord(event) + "\n";  // before `event` is moved away
-  files_.Post(
-      [writer = writer_, line = std::move(line)] { writer->journal.Append(line, true); },
-      [this, event = std::move(event), done = std::move(done)](Outcome<void>& outcome) {
-        try {
-          outcome.Get();
-          Accept(event);
-        } catch (const Error&) {
-          return done(outcome);
-        }
-        done(outcome);
-        OnWritten(event.number);
-      });
+  files_.Post([writer = writer_, line = std::move(line)] { writer->journal.Append(line, true); },
+              [this, event = std::move(event), done = std::move(done)](Outcome<void>& outcome) {
+                try {
+                  outcome.Get();
+                  Accept(event);
+                } catch (const Error&) {
+                  return done(outcome);
+                }
+                done(outcome);
+                OnWritten(event.number);
+              });
 }
 
 void EventLog::Append(std::string_view kind, Json fields) {

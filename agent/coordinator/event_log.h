@@ -24,8 +24,8 @@ class EventLog {
 
   // The first event. It counts only once it is on disk: `done` then, or with the error.
   void Commit(const protocol::JobPlan& plan, std::function<void(Outcome<void>&)> done);
-  // Counts at once. Decisions are synced. When the disk fails, the event is kept in memory, and written
-  // with a later one: a full disk must not keep a job from ending.
+  // Counts at once. Decisions are synced. When the disk fails, the event is kept in memory, and
+  // written with a later one: a full disk must not keep a job from ending.
   void Append(std::string_view kind, protocol::Json fields);
   // Calls `done` once what was appended so far is written, at once where it is.
   void WhenWritten(std::function<void()> done);

@@ -11,11 +11,7 @@ constexpr size_t kBatchEvents = 64;
 
 EventStream::EventStream(const EventLog& log, const std::shared_ptr<Session>& session, uint64_t id,
                          uint64_t from, bool follow)
-    : log_(log),
-      session_(*session),
-      id_(id),
-      next_(std::max<uint64_t>(from, 1)),
-      follow_(follow) {}
+    : log_(log), session_(*session), id_(id), next_(std::max<uint64_t>(from, 1)), follow_(follow) {}
 
 void EventStream::Pump() {
   while (!ended_ && next_ <= log_.written() && session_.HasRoom()) SendBatch();

@@ -24,10 +24,8 @@ const TaskPlan* FindTask(const JobState& state, const std::string& name) {
 }
 
 Json TaskFields(const TaskReport& report, const char* state) {
-  return {{"task", report.task},
-          {"attempt", report.attempt},
-          {"run", report.run},
-          {"state", state}};
+  return {
+      {"task", report.task}, {"attempt", report.attempt}, {"run", report.run}, {"state", state}};
 }
 
 }  // namespace
@@ -43,7 +41,8 @@ void JobControl::Begin() {
   append_(event::kAttempt, {{"attempt", 1}, {"why", "start"}});
 }
 
-// --- what the hosts say ------------------------------------------------------------------------------
+// --- what the hosts say
+// ------------------------------------------------------------------------------
 
 void JobControl::OnReport(size_t slot, const HostReport& report) {
   const auto heard = roster_.Hear(slot, report.incarnation, clock_.Now());
@@ -108,7 +107,8 @@ void JobControl::Tick() {
   Decide();
 }
 
-// --- what follows --------------------------------------------------------------------------------------
+// --- what follows
+// --------------------------------------------------------------------------------------
 
 void JobControl::RequestStop(const std::string& why, bool force) {
   if (state_.phase == JobPhase::kNone) throw Error(Phase::kDown, "the job is not committed yet");
@@ -141,6 +141,10 @@ bool JobControl::Settled(size_t slot) const {
   return state_.slots.at(slot).census || Lost(slot) || (abandoned_ && slot != 0);
 }
 
+bool JobControl::InContact(size_t slot) const {
+  return roster_.contact(slot, clock_.Now()) == Roster::Contact::kGood;
+}
+
 bool JobControl::Lost(size_t slot) const {
   return slot < state_.slots.size() && state_.slots[slot].state == "lost";
 }
@@ -153,9 +157,8 @@ void JobControl::End() {
     if (!census) unreachable.push_back(slot);
     if (census && !census->left.empty()) unconfirmed.push_back(slot);
   }
-  append_(event::kEnded, {{"result", state_.result},
-                          {"unconfirmed", unconfirmed},
-                          {"unreachable", unreachable}});
+  append_(event::kEnded,
+          {{"result", state_.result}, {"unconfirmed", unconfirmed}, {"unreachable", unreachable}});
 }
 
 void JobControl::AppendHost(size_t slot, std::string_view state, const std::string& why) {

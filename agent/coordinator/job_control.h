@@ -1,5 +1,5 @@
-// The coordinator's mind: reports and requests in, events out; what each slot is to do follows from the
-// job's state. Knows no socket, file or thread.
+// The coordinator's mind: reports and requests in, events out; what each slot is to do follows from
+// the job's state. Knows no socket, file or thread.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,8 @@ class JobControl {
 
   [[nodiscard]] Order OrderFor(size_t slot) const;
   [[nodiscard]] bool Heard(size_t slot) const { return roster_.heard(slot); }
+  // Heard, and not long ago.
+  [[nodiscard]] bool InContact(size_t slot) const;
   [[nodiscard]] size_t slots() const { return roster_.size(); }
   [[nodiscard]] bool Lost(size_t slot) const;
 

@@ -76,8 +76,7 @@ std::optional<std::string> Checked(std::string_view line) {
   if (line.size() < tail_size) return std::nullopt;
   std::string_view tail = line.substr(line.size() - tail_size);
   const std::string record = std::string(line.substr(0, line.size() - tail_size)) + "}";
-  const std::string expected =
-      std::string(kCrcBegin) + Checksum(record) + std::string(kCrcEnd);
+  const std::string expected = std::string(kCrcBegin) + Checksum(record) + std::string(kCrcEnd);
   if (tail != expected) return std::nullopt;
   return record;
 }

@@ -23,8 +23,8 @@ std::optional<protocol::Event> DecodeRecord(std::string_view line);
 // What a journal holds up to its first record that is not whole.
 struct JournalContent {
   std::vector<protocol::Event> events;
-  uint64_t size_bytes = 0;      // of what was understood
-  uint64_t damaged_bytes = 0;   // behind it; a torn last record, usually
+  uint64_t size_bytes = 0;     // of what was understood
+  uint64_t damaged_bytes = 0;  // behind it; a torn last record, usually
 };
 
 // A journal that does not exist is an empty one. Throws Error(kFiles).
@@ -33,12 +33,12 @@ JournalContent ReadJournal(const std::filesystem::path& path);
 // The writer. Blocks: for the file thread.
 class Journal {
  public:
-  // Cuts off what is behind `size_bytes`: nothing may be written behind a torn record. If that is more
-  // than one record, a copy is kept as `<path>.damaged`. Throws Error(kFiles).
+  // Cuts off what is behind `size_bytes`: nothing may be written behind a torn record. If that is
+  // more than one record, a copy is kept as `<path>.damaged`. Throws Error(kFiles).
   Journal(std::filesystem::path path, const JournalContent& content);
 
-  // Appends whole lines; on failure nothing of them stays. With `sync` they survive a power failure.
-  // Throws Error(kFiles).
+  // Appends whole lines; on failure nothing of them stays. With `sync` they survive a power
+  // failure. Throws Error(kFiles).
   void Append(std::string_view lines, bool sync);
 
  private:

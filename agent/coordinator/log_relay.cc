@@ -45,8 +45,7 @@ LogRelay::LogRelay(SendBulk send)
 
 std::unique_ptr<Stream> LogRelay::Open(int slot, uint64_t id, const ReadLog& request, Sink sink) {
   const uint64_t number = ++last_number_;
-  Entry& entry =
-      entries_.emplace(number, Entry{slot, id, request, std::move(sink)}).first->second;
+  Entry& entry = entries_.emplace(number, Entry{slot, id, request, std::move(sink)}).first->second;
   Ask(number, entry);
   return std::make_unique<Relayed>(*this, number);
 }
@@ -69,7 +68,8 @@ void LogRelay::OnBulk(int slot, const Message& message) {
     if (message.type == type::kLog) Advance(entry, protocol::Body<LogPiece>(message));
     return Deliver(entry, message);
   }
-  // A piece before this one went on a broken connection. Those that follow are on their way already.
+  // A piece before this one went on a broken connection. Those that follow are on their way
+  // already.
   if (!entry.asked) Ask(found->first, entry);
 }
 
@@ -101,7 +101,8 @@ void LogRelay::OnLost(int slot, const std::string& why) {
   for (auto& [number, entry] : entries_) {
     if (entry.slot != slot || entry.ended) continue;
     entry.ended = true;
-    entry.sink({std::string(type::kEnd), entry.id, {{"offset", entry.request.offset}, {"why", why}}});
+    entry.sink(
+        {std::string(type::kEnd), entry.id, {{"offset", entry.request.offset}, {"why", why}}});
   }
 }
 

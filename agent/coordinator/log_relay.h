@@ -1,5 +1,5 @@
-// Logs of other slots' tasks, read through the coordinator: requests and credit go out over the bulk
-// connections, pieces come back. Survives a new connection and a new agent at the far side.
+// Logs of other slots' tasks, read through the coordinator: requests and credit go out over the
+// bulk connections, pieces come back. Survives a new connection and a new agent at the far side.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +34,10 @@ class LogRelay {
   class Relayed;
   struct Entry {
     int slot;
-    uint64_t id;                 // of the reader's stream
-    protocol::ReadLog request;   // what is still wanted, with the credit that is left
+    uint64_t id;                // of the reader's stream
+    protocol::ReadLog request;  // what is still wanted, with the credit that is left
     Sink sink;
-    bool asked = false;          // and nothing has come since
+    bool asked = false;  // and nothing has come since
     bool ended = false;
   };
 
@@ -47,7 +47,8 @@ class LogRelay {
   static void Deliver(Entry& entry, protocol::Message message);
 
   SendBulk send_;
-  // Begins at random: what comes for an earlier coordinator's readers is nobody's, and is cancelled.
+  // Begins at random: what comes for an earlier coordinator's readers is nobody's, and is
+  // cancelled.
   uint64_t last_number_;
   std::map<uint64_t, Entry> entries_;  // by the number that goes over the bulk connection
 };

@@ -39,10 +39,9 @@ bool IsNeeded(const JobState& state, int slot) {
 std::optional<Verdict> JudgeSlot(const JobState& state, int slot) {
   const auto& seen = state.slots.at(static_cast<size_t>(slot));
   if (!IsGone(seen) || !IsNeeded(state, slot)) return std::nullopt;
-  return Verdict{"failed", fmt::format("host {} {}: {}",
-                                       state.plan.slots.at(static_cast<size_t>(slot)).host,
-                                       seen.state == "lost" ? "is lost" : "lost its keeper",
-                                       seen.why),
+  return Verdict{"failed",
+                 fmt::format("host {} {}: {}", state.plan.slots.at(static_cast<size_t>(slot)).host,
+                             seen.state == "lost" ? "is lost" : "lost its keeper", seen.why),
                  ""};
 }
 

@@ -1,5 +1,5 @@
-// What a running job's state calls for. This file alone decides when a job is over; restarts of tasks
-// and gangs will be decided here too.
+// What a running job's state calls for. This file alone decides when a job is over; restarts of
+// tasks and gangs will be decided here too.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace tfdist::agent {
 struct Verdict {
   std::string result;  // succeeded | failed
   std::string why;
-  std::string task;    // the one that failed first, or ""
+  std::string task;  // the one that failed first, or ""
 };
 
 // nullopt: it goes on. For a job that runs and is not being stopped.

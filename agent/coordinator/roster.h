@@ -25,8 +25,8 @@ class Roster {
     bool restarted = false;  // another agent than before
   };
   Heard Hear(size_t slot, uint64_t incarnation, TimePoint now);
-  // Counts silence; a slot that was never heard counts from the first tick on. When this process was
-  // stopped itself, nobody is to blame for that time.
+  // Counts silence; a slot that was never heard counts from the first tick on. When this process
+  // was stopped itself, nobody is to blame for that time.
   void Tick(TimePoint now);
 
   [[nodiscard]] size_t size() const { return members_.size(); }

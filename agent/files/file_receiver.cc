@@ -17,8 +17,8 @@ FileReceiver::FileReceiver(protocol::FileDescription file, std::filesystem::path
     : file_(std::move(file)), path_(std::move(path)), aside_(path_.string() + ".XXXXXX") {
   fd_.Reset(mkostemp(aside_.data(), O_CLOEXEC));
   if (!fd_.valid()) {
-    throw Error(Phase::kFiles, WithErrno("cannot create a file in " + path_.parent_path().string(),
-                                         errno));
+    throw Error(Phase::kFiles,
+                WithErrno("cannot create a file in " + path_.parent_path().string(), errno));
   }
 }
 
@@ -28,8 +28,8 @@ FileReceiver::~FileReceiver() {
 
 void FileReceiver::Add(const protocol::FilePiece& piece) {
   if (piece.offset != received_) {
-    throw Error(Phase::kFiles, fmt::format("piece at {} of a file where {} was due", piece.offset,
-                                           received_));
+    throw Error(Phase::kFiles,
+                fmt::format("piece at {} of a file where {} was due", piece.offset, received_));
   }
   received_ += piece.gzip.value.size();
   gunzip_.Feed(piece.gzip.value, [this](std::string_view content) { Write(content); });
@@ -39,8 +39,8 @@ void FileReceiver::Write(std::string_view content) {
   written_ += content.size();
   // A small piece can unpack to a thousand times its size: never more than was announced.
   if (written_ > file_.size_bytes) {
-    throw Error(Phase::kFiles, fmt::format("a file is longer than the {} bytes announced",
-                                           file_.size_bytes));
+    throw Error(Phase::kFiles,
+                fmt::format("a file is longer than the {} bytes announced", file_.size_bytes));
   }
   hash_.Update(content);
   WriteAll(fd_.get(), content, aside_);

@@ -1,4 +1,5 @@
-// One file on its way in: unpacked, hashed, written aside, and named only when it is whole and right.
+// One file on its way in: unpacked, hashed, written aside, and named only when it is whole and
+// right.
 #pragma once
 
 #include <cstdint>

@@ -117,6 +117,7 @@ void EventLoop::Post(std::function<void()> callback) {
 }
 
 void EventLoop::Run() {
+  stopping_ = false;
   while (!stopping_) {
     RunHooks();
     if (stopping_) break;

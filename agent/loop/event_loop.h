@@ -1,5 +1,6 @@
 // The agent's network thread: one poll(2) loop. Callbacks run on the thread that calls Run(), one
-// after the other, and must not block. An Error that leaves a callback is logged, and the loop goes on.
+// after the other, and must not block. An Error that leaves a callback is logged, and the loop goes
+// on.
 #pragma once
 
 #include <poll.h>
@@ -22,8 +23,8 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // Calls `on_ready` with poll(2)'s revents while `fd` is ready. Watching ends with the object, also
-  // when that happens inside of its own callback. The descriptor is borrowed.
+  // Calls `on_ready` with poll(2)'s revents while `fd` is ready. Watching ends with the object,
+  // also when that happens inside of its own callback. The descriptor is borrowed.
   class Watch {
    public:
     Watch() = default;

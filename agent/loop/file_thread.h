@@ -53,8 +53,8 @@ class FileThread {
   // Runs the jobs that are queued, then ends. Their completions are dropped with the loop.
   ~FileThread();
 
-  // Runs `job()` on the file thread, then `done(Outcome)` on the loop's. What `job` captures belongs
-  // to the file thread until then; what `done` captures must live as long as the loop runs.
+  // Runs `job()` on the file thread, then `done(Outcome)` on the loop's. What `job` captures
+  // belongs to the file thread until then; what `done` captures must live as long as the loop runs.
   template <typename Job, typename Done>
   void Post(Job job, Done done) {
     Enqueue([job = std::move(job), done = std::move(done)]() mutable -> std::function<void()> {

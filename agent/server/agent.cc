@@ -53,6 +53,7 @@ Agent::Agent(KeeperLink& keeper)
       keys_(ReadCurveKeys(folder_.key())),
       told_committed_(std::filesystem::exists(folder_.committed())),
       files_(loop_),
+      log_sink_(files_),
       tasks_(loop_, files_, keeper_, folder_, info_, [this] { member_.OnTasksChanged(); }),
       coordinator_(MakeCoordinator()),
       log_server_([this](auto... arguments) { return OpenLog(std::move(arguments)...); },
@@ -75,11 +76,10 @@ Agent::Agent(KeeperLink& keeper)
                 RequestActions()),
       sessions_(loop_, folder_.path(), MakeHello(),
                 [this](const auto& session, const auto& m) { OnMessage(session, m); }),
-      farewell_(loop_, [this] { return sessions_.HasReaders(); },
-                info_.slot == 0 ? kLinger : std::chrono::milliseconds(0),
-                [this] {
-                  coordinator_ ? coordinator_->Release([this] { Leave(); }) : Leave();
-                }),
+      farewell_(
+          loop_, [this] { return sessions_.HasReaders(); },
+          info_.slot == 0 ? kLinger : std::chrono::milliseconds(0),
+          [this] { coordinator_ ? coordinator_->Release([this] { Leave(); }) : Leave(); }),
       notes_watch_(loop_, keeper_.notes_fd(), POLLIN, [this](short) { OnKeeper(); }),
       keeper_watch_(loop_, keeper_.keeper_fd(), POLLIN, [this](short) { OnKeeper(); }),
       heard_from_cli_(std::chrono::steady_clock::now()),
@@ -119,7 +119,8 @@ void Agent::Resume() {
   }
 }
 
-// --- what the parts need of each other ---------------------------------------------------------------
+// --- what the parts need of each other
+// ---------------------------------------------------------------
 
 Requests::Actions Agent::RequestActions() {
   return {.committed = [this] { return committed(); },
@@ -153,15 +154,15 @@ std::unique_ptr<Stream> Agent::OpenLog(uint64_t id, const protocol::ReadLog& req
   if (!tasks_.Has(request.task)) {
     throw Error(Phase::kLogs, fmt::format("this host has no task '{}'", request.task));
   }
-  LogStream::Source source{
-      .task_folder = folder_.TaskFolder(request.task),
-      .closed = [this, task = request.task] { return tasks_.LogClosed(task); },
-      .over = [this] { return over(); }};
+  LogStream::Source source{.task_folder = folder_.TaskFolder(request.task),
+                           .closed = [this, task = request.task] { return tasks_.LogClosed(task); },
+                           .over = [this] { return over(); }};
   return std::make_unique<LogStream>(loop_, files_, id, request, std::move(source),
                                      std::move(sink));
 }
 
-// --- what happens --------------------------------------------------------------------------------------
+// --- what happens
+// --------------------------------------------------------------------------------------
 
 void Agent::OnMessage(const std::shared_ptr<Session>& session, const protocol::Message& message) {
   heard_from_cli_ = std::chrono::steady_clock::now();
@@ -171,6 +172,7 @@ void Agent::OnMessage(const std::shared_ptr<Session>& session, const protocol::M
 void Agent::OnKeeper() {
   // First: a keeper that is killed takes the tasks along, and must be named as the cause.
   if (keeper_.KeeperGone()) {
+    log_sink_.Release();
     Log("the keeper is gone; taking its place");
     keeper_.BecomeKeeper();
   }
@@ -193,7 +195,8 @@ bool Agent::committed() const { return coordinator_ ? coordinator_->committed() 
 
 bool Agent::over() const { return coordinator_ ? coordinator_->over() : member_.over(); }
 
-// --- the end ---------------------------------------------------------------------------------------------
+// --- the end
+// ---------------------------------------------------------------------------------------------
 
 void Agent::CheckUncommitted() {
   if (committed() || leaving_) return;

@@ -16,6 +16,7 @@
 #include "agent/keeper/keeper_link.h"
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
+#include "agent/loop/log_sink.h"
 #include "agent/protocol.h"
 #include "agent/server/deployment.h"
 #include "agent/server/farewell.h"
@@ -68,6 +69,7 @@ class Agent {
   EventLoop loop_;
   zmq::context_t context_;
   FileThread files_;
+  LogSink log_sink_;
   HostTasks tasks_;
   std::unique_ptr<Coordinator> coordinator_;  // slot 0
   LogServer log_server_;

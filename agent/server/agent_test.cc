@@ -63,8 +63,8 @@ TEST_F(AgentTest, EndsTheParameterServersWhenTheWorkersAreDone) {
 }
 
 TEST_F(AgentTest, NamesTheTaskThatFailedFirstWithItsLastLines) {
-  auto clients = Deploy(2, {{"ps:0", 0, kForever, false},
-                            {"worker:0", 1, "echo 'about to fail' >&2; exit 3"}});
+  auto clients = Deploy(
+      2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, "echo 'about to fail' >&2; exit 3"}});
   const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
   const auto state = StateOf(clients[0].WaitForEvent(events, event::kEnded));
   EXPECT_EQ(state.result, "failed");
@@ -91,8 +91,9 @@ TEST_F(AgentTest, StopsGracefullyThenByForce) {
 }
 
 TEST_F(AgentTest, EndsWhatATaskHasLeftBehind) {
-  auto clients = Deploy(1, {{"worker:0", 0, "setsid sh -c 'sleep 1000 & exec env -i sleep 1000' &"
-                                            " sleep 0.2"}});
+  auto clients = Deploy(1, {{"worker:0", 0,
+                             "setsid sh -c 'sleep 1000 & exec env -i sleep 1000' &"
+                             " sleep 0.2"}});
   const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
   EXPECT_EQ(ResultOf(clients[0].WaitForEvent(events, event::kEnded)), "succeeded");
   WaitUntilNothingIsLeft();

@@ -61,21 +61,25 @@ void Deployment::Need(const std::shared_ptr<Session>& session, const Message& me
 
 void Deployment::File(const std::shared_ptr<Session>& session, const Message& message) {
   const HeldSession held(session);
-  files_.Post(
-      [store = store_, message] { return store->Accept(protocol::Body<protocol::FilePiece>(message)); },
-      [held, reply = Reply(session, message.id)](Outcome<bool>& outcome) {
-        reply.Try([&] {
-          if (outcome.Get()) reply.Ok();
-        });
-        held.Release();
-      });
+  files_.Post([store = store_,
+               message] { return store->Accept(protocol::Body<protocol::FilePiece>(message)); },
+              [held, reply = Reply(session, message.id)](Outcome<bool>& outcome) {
+                reply.Try([&] {
+                  if (outcome.Get()) reply.Ok();
+                });
+                held.Release();
+              });
 }
 
 void Deployment::Describe(const std::shared_ptr<Session>& session, const Message& message) {
   const auto description = protocol::Body<HostDescription>(message);
   CheckDescription(description);
+  // The secret lies in its own file alone, which goes with the job.
+  HostDescription kept = description;
+  kept.secret = {};
   files_.Post(
-      [store = store_, description, folder = folder_, info = info_, bytes = Encode(message)] {
+      [store = store_, description, folder = folder_, info = info_,
+       bytes = protocol::Encode({message.type, message.id, kept})] {
         ReplaceFile(folder.secret(), description.secret.value, 0600);
         ReplaceFile(folder.description(), bytes, 0600);
         Prepare(description, *store, folder, info);

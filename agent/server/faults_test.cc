@@ -62,8 +62,8 @@ class FaultsTest : public JobTest {
     AgentClient client = Attach(0);
     client.WaitForHello("agent");
     const uint64_t events = client.Send(type::kEvents, kFromTheFirst);
-    const auto seen = client.WaitForEvent(events, event::kHost,
-                                          {{"slot", slot}, {"state", "agent-restarted"}});
+    const auto seen =
+        client.WaitForEvent(events, event::kHost, {{"slot", slot}, {"state", "agent-restarted"}});
     const std::string task = slot == 0 ? "worker:0" : "worker:1";
     const int pid = PidOf(seen, task);
     EXPECT_EQ(::kill(pid, 0), 0) << "the task has died";
@@ -102,7 +102,10 @@ TEST_F(FaultsTest, TheJobFailsAndSaysWhyWhenAKeeperIsKilled) {
     auto clients = Deploy(2, {{"worker:0", 0, kForever}, {"worker:1", 1, kForever}});
     const uint64_t first = clients[0].Send(type::kEvents, kFromTheFirst);
     clients[0].WaitForEvent(first, event::kTask, {{"task", "worker:1"}, {"state", "started"}});
+    const pid_t agent = FindRole(slot, "tfdist-agent");
     kill(FindRole(slot, "tfdist-keeper"), SIGKILL);
+    WaitUntil([&] { return FindRole(slot, "tfdist-keeper") == agent; },
+              "the agent to take the keeper's place");
 
     AgentClient client = Attach(0);
     client.WaitForHello("agent");

@@ -1,5 +1,5 @@
-// A place in a task's log that moves on as the log is read. Blocks: for the file thread, or a process
-// that has nothing else to do.
+// A place in a task's log that moves on as the log is read. Blocks: for the file thread, or a
+// process that has nothing else to do.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class LogCursor {
  public:
   LogCursor(const std::filesystem::path& task_folder, const protocol::ReadLog& request);
 
-  // The next piece, of at most `limit_bytes` and what fits one frame; an empty one, with its offset, at
-  // the end. Throws Error(kLogs).
+  // The next piece, of at most `limit_bytes` and what fits one frame; an empty one, with its
+  // offset, at the end. Throws Error(kLogs).
   protocol::LogPiece Next(uint64_t limit_bytes, LogEnd end);
 
  private:

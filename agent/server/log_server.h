@@ -18,7 +18,8 @@ class LogServer {
   using MakeStream = std::function<std::unique_ptr<Stream>(
       uint64_t id, const protocol::ReadLog& request, LogStream::Sink sink)>;
 
-  LogServer(MakeStream make, LogStream::Sink sink) : make_(std::move(make)), sink_(std::move(sink)) {}
+  LogServer(MakeStream make, LogStream::Sink sink)
+      : make_(std::move(make)), sink_(std::move(sink)) {}
 
   // read_log (an id that is in use begins anew), credit, cancel.
   void OnMessage(const protocol::Message& message);

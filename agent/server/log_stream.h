@@ -1,5 +1,5 @@
-// Reads one task's log for one reader: from an offset, as far as credit goes, on to the end of the job
-// when it follows.
+// Reads one task's log for one reader: from an offset, as far as credit goes, on to the end of the
+// job when it follows.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,8 @@ class LogStream : public Stream {
     std::function<bool()> closed;  // no holder writes to it
     std::function<bool()> over;    // nothing will be added
   };
-  // Where it goes. `send` is called only after `ready` has said true; `end` and `error` at any time.
+  // Where it goes. `send` is called only after `ready` has said true; `end` and `error` at any
+  // time.
   struct Sink {
     std::function<bool()> ready;
     std::function<void(protocol::Message)> send;

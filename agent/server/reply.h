@@ -1,4 +1,5 @@
-// The answer that one request still waits for. Copies answer the same request; once, whoever does it.
+// The answer that one request still waits for. Copies answer the same request; once, whoever does
+// it.
 #pragma once
 
 #include <cstdint>

@@ -88,18 +88,16 @@ void Requests::Peers(const Reply& reply, const Message& message) {
 
 void Requests::Dial(const Reply& reply, const Message& message) {
   const auto address = protocol::Body<CoordinatorAddress>(message);
-  parts_.files.Post(
-      [path = parts_.folder.coordinator(), text = message.body.dump()] {
-        ReplaceFile(path, text, 0600);
-      },
-      [this, reply, address](Outcome<void>& outcome) {
-        reply.Try([&] {
-          outcome.Get();
-          parts_.dialer.Dial(address, [reply](const std::optional<Error>& error) {
-            error ? reply.Fail(*error) : reply.Ok();
-          });
-        });
-      });
+  parts_.files.Post([path = parts_.folder.coordinator(),
+                     text = message.body.dump()] { ReplaceFile(path, text, 0600); },
+                    [this, reply, address](Outcome<void>& outcome) {
+                      reply.Try([&] {
+                        outcome.Get();
+                        parts_.dialer.Dial(address, [reply](const std::optional<Error>& error) {
+                          error ? reply.Fail(*error) : reply.Ok();
+                        });
+                      });
+                    });
 }
 
 void Requests::Commit(const Reply& reply, const Message& message) {
@@ -119,7 +117,8 @@ void Requests::Abort(const Reply& reply) {
   });
 }
 
-// --- streams ---------------------------------------------------------------------------------------
+// --- streams
+// ---------------------------------------------------------------------------------------
 
 void Requests::Events(const SessionPtr& session, const Message& message) {
   const auto from = Field<uint64_t>(message, "from");
@@ -143,7 +142,8 @@ void Requests::ReadLog(const SessionPtr& session, const Message& message) {
                      parts_.coordinator->relay().Open(*slot, message.id, request, sink.send));
 }
 
-// --- the end -----------------------------------------------------------------------------------------
+// --- the end
+// -----------------------------------------------------------------------------------------
 
 void Requests::Stop(const Reply& reply, const Message& message) {
   Coordinator& coordinator = NeedCoordinator();

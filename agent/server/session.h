@@ -23,7 +23,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Session(EventLoop& loop, UniqueFd fd, MessageHandler on_message);
 
-  // Begins to read. Not in the constructor: a handler needs the shared_ptr. `on_closed` lets go of it.
+  // Begins to read. Not in the constructor: a handler needs the shared_ptr. `on_closed` lets go of
+  // it.
   void Open(std::function<void()> on_closed);
   // Queues the message; goes before log pieces that still wait. Nothing happens after the close.
   void Send(const protocol::Message& message);

@@ -1,4 +1,5 @@
-// `<base>/jobs/<job id>/h<slot>/`: what one slot of one job has on its host, and where in it things lie.
+// `<base>/jobs/<job id>/h<slot>/`: what one slot of one job has on its host, and where in it things
+// lie.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The coordinator's listening socket. It is made once, before there is a coordinator, and handed on.
+// The coordinator's listening socket. It is made once, before there is a coordinator, and handed
+// on.
 #pragma once
 
 #include <string>

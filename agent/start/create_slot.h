@@ -12,8 +12,8 @@ namespace tfdist::agent {
 // `<base>` of an executable `<base>/bin/...`. Throws Error(kStart).
 std::filesystem::path BaseOf(const std::filesystem::path& executable);
 
-// Returns a connection to the new slot's agent. All or nothing: what was made is removed again when it
-// throws Error.
+// Returns a connection to the new slot's agent. All or nothing: what was made is removed again when
+// it throws Error.
 UniqueFd CreateSlot(const protocol::Create& create, const std::filesystem::path& executable,
                     const HostSettings& host);
 

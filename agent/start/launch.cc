@@ -66,7 +66,8 @@ UniqueFd WaitForAgent(const SlotFolder& folder, const SlotInfo& info, pid_t keep
   while (true) {
     if (auto fd = ConnectToAgent(folder.path())) return std::move(*fd);
     if (waitpid(keeper, nullptr, WNOHANG) == keeper) Fail(folder, info, "the keeper has ended");
-    if (std::chrono::steady_clock::now() > deadline) Fail(folder, info, "the agent does not answer");
+    if (std::chrono::steady_clock::now() > deadline)
+      Fail(folder, info, "the agent does not answer");
     std::this_thread::sleep_for(kPause);
   }
 }
@@ -88,7 +89,8 @@ UniqueFd LaunchKeeper(const SlotFolder& folder, const SlotInfo& info, const Host
   complain.Reset();
   const std::string why = ReadAll(complaints.get());
   if (!why.empty()) {
-    throw Error(Phase::kStart, why, "is the file system mounted noexec? `[ssh] remote_dir` names another place");
+    throw Error(Phase::kStart, why,
+                "is the file system mounted noexec? `[ssh] remote_dir` names another place");
   }
   return WaitForAgent(folder, info, keeper, deadline);
 }

@@ -9,8 +9,8 @@
 
 namespace tfdist::agent {
 
-// Returns the connection to the agent once it answers. -1: no such descriptor. Throws Error(kStart) when
-// that has not happened within `limit`; nothing runs then.
+// Returns the connection to the agent once it answers. -1: no such descriptor. Throws Error(kStart)
+// when that has not happened within `limit`; nothing runs then.
 UniqueFd LaunchKeeper(const SlotFolder& folder, const SlotInfo& info, const HostSettings& host,
                       int listener_fd, int name_lock_fd, std::chrono::milliseconds limit);
 

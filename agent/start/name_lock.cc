@@ -19,8 +19,8 @@ namespace {
 using protocol::Json;
 
 constexpr size_t kMaxLockBytes = 16 * 1024;
-// A job that has ended lets go of the lock with its keeper's last breath, a moment after its result is
-// known; one that takes the lock needs a moment to write its name.
+// A job that has ended lets go of the lock with its keeper's last breath, a moment after its result
+// is known; one that takes the lock needs a moment to write its name.
 constexpr int kTries = 20;
 constexpr std::chrono::milliseconds kPause{50};
 
@@ -31,15 +31,15 @@ bool Lock(int fd, const std::filesystem::path& path) {
 }
 
 void WriteOwner(int fd, const SlotInfo& info, const std::filesystem::path& slot_folder) {
-  const Json owner = {{"job", info.job},
-                      {"plan_sha256", info.plan_sha256},
-                      {"folder", slot_folder.string()}};
+  const Json owner = {
+      {"job", info.job}, {"plan_sha256", info.plan_sha256}, {"folder", slot_folder.string()}};
   if (ftruncate(fd, 0) != 0) throw Error(Phase::kStart, WithErrno("cannot write the lock", errno));
   WriteAll(fd, owner.dump() + "\n", "the lock on the job's name");
 }
 
 [[noreturn]] void FailTaken(const SlotInfo& info, const std::filesystem::path& path) {
-  const auto owner = Json::parse(ReadFileIfExists(path, kMaxLockBytes).value_or(""), nullptr, false);
+  const auto owner =
+      Json::parse(ReadFileIfExists(path, kMaxLockBytes).value_or(""), nullptr, false);
   const bool known = owner.is_object();
   const std::string job = known ? owner.value("job", "") : "";
   throw protocol::NameTaken(

@@ -8,8 +8,8 @@
 
 namespace tfdist::agent {
 
-// Takes `<base>/names/<name>.lock` and writes into it which job has it. Throws protocol::NameTaken when
-// another one runs.
+// Takes `<base>/names/<name>.lock` and writes into it which job has it. Throws protocol::NameTaken
+// when another one runs.
 UniqueFd TakeNameLock(const SlotInfo& info, const std::filesystem::path& slot_folder);
 
 }  // namespace tfdist::agent

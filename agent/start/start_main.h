@@ -1,4 +1,5 @@
-// The role `start`: brings a slot up on behalf of the CLI at the other end of stdio, then connects the two.
+// The role `start`: brings a slot up on behalf of the CLI at the other end of stdio, then connects
+// the two.
 #pragma once
 
 namespace tfdist::agent {

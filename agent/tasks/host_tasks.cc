@@ -13,7 +13,8 @@ namespace {
 
 // The keeper's queue is full for a moment at most.
 constexpr std::chrono::milliseconds kKeeperBusyPause{50};
-// Notes are hints and may be lost; and the last thing that a holder does is to end, which nobody notes.
+// Notes are hints and may be lost; and the last thing that a holder does is to end, which nobody
+// notes.
 constexpr std::chrono::milliseconds kRefreshPause{2000};
 constexpr std::chrono::milliseconds kEndingPause{20};
 // A holder drains and kills what its task left for 2 s at most, as far as it can be killed.
@@ -140,7 +141,8 @@ bool HostTasks::DirectStart(TaskRun& task) {
   return task.keeper_knows;
 }
 
-// --- what becomes of the runs ----------------------------------------------------------------------
+// --- what becomes of the runs
+// ----------------------------------------------------------------------
 
 void HostTasks::OnNotes(const std::vector<Note>& notes) {
   for (const Note& note : notes) {
@@ -159,14 +161,13 @@ void HostTasks::Refresh(TaskRun& task) {
   task.refresh_again = task.refreshing;
   if (task.refreshing || task.phase != RunPhase::kAsked) return;
   task.refreshing = true;
-  files_.Post(
-      [task_folder = folder_.TaskFolder(task.description.task), attempt = task.attempt,
-       run = task.run] { return ReadRunView(task_folder, attempt, run); },
-      [this, &task](Outcome<RunView>& outcome) {
-        task.refreshing = false;
-        Update(task, outcome.Get());
-        if (task.refresh_again) Refresh(task);
-      });
+  files_.Post([task_folder = folder_.TaskFolder(task.description.task), attempt = task.attempt,
+               run = task.run] { return ReadRunView(task_folder, attempt, run); },
+              [this, &task](Outcome<RunView>& outcome) {
+                task.refreshing = false;
+                Update(task, outcome.Get());
+                if (task.refresh_again) Refresh(task);
+              });
 }
 
 void HostTasks::Update(TaskRun& task, const RunView& view) {
@@ -196,7 +197,8 @@ void HostTasks::RefreshAll() {
   if (working && !refresh_.running()) refresh_.Start(kRefreshPause);
 }
 
-// --- questions -------------------------------------------------------------------------------------
+// --- questions
+// -------------------------------------------------------------------------------------
 
 std::vector<TaskReport> HostTasks::Report() const {
   std::vector<TaskReport> reports;
@@ -223,9 +225,8 @@ TaskRun* HostTasks::Find(std::string_view task) {
 }
 
 const TaskRun* HostTasks::Find(std::string_view task) const {
-  const auto found = std::find_if(tasks_.begin(), tasks_.end(), [task](const TaskRun& t) {
-    return t.description.task == task;
-  });
+  const auto found = std::find_if(tasks_.begin(), tasks_.end(),
+                                  [task](const TaskRun& t) { return t.description.task == task; });
   return found == tasks_.end() ? nullptr : &*found;
 }
 

@@ -1,5 +1,6 @@
-// The tasks of this slot: makes runs of them as the coordinator orders, through the keeper, and knows
-// what has become of each. What counts is in the run folders; an agent that was restarted reads them.
+// The tasks of this slot: makes runs of them as the coordinator orders, through the keeper, and
+// knows what has become of each. What counts is in the run folders; an agent that was restarted
+// reads them.
 #pragma once
 
 #include <functional>

@@ -28,9 +28,9 @@ void AddInodes(const char* table, int port, std::set<std::string>& inodes) {
     unsigned local_port = 0;
     unsigned state = 0;
     unsigned long inode = 0;
-    const int fields = std::sscanf(
-        line, " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu", &local_port,
-        &state, &inode);
+    const int fields =
+        std::sscanf(line, " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu",
+                    &local_port, &state, &inode);
     if (fields == 3 && state == kListen && local_port == static_cast<unsigned>(port)) {
       inodes.insert(fmt::format("socket:[{}]", inode));
     }

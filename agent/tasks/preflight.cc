@@ -26,12 +26,12 @@ constexpr size_t kMaxLinkBytes = 100;
 
 // Names in the slot's folder that are ours (slot_folder.h).
 constexpr std::array<std::string_view, 12> kTakenNames = {
-    "agent", "slot.json", "agent.log", "sock",         "key",        "secret",
+    "agent", "slot.json", "agent.log",  "sock",         "key",         "secret",
     "work",  "tasks",     "peers.json", "events.jsonl", "description", "coordinator.json"};
 
 void CheckLink(const FileDescription& file) {
-  const bool taken = std::find(kTakenNames.begin(), kTakenNames.end(), file.link) !=
-                     kTakenNames.end();
+  const bool taken =
+      std::find(kTakenNames.begin(), kTakenNames.end(), file.link) != kTakenNames.end();
   if (!IsPlainName(file.link, kMaxLinkBytes) || taken) {
     throw Error(Phase::kFiles, fmt::format("a file cannot be called '{}'", file.link));
   }

@@ -28,12 +28,12 @@ struct TaskRun {
   RunPhase phase = RunPhase::kNone;
   int attempt = 0;
   int run = 0;
-  bool keeper_knows = false;      // the order to start was taken
-  Goal told = Goal::kRun;         // what the holder was told last
+  bool keeper_knows = false;  // the order to start was taken
+  Goal told = Goal::kRun;     // what the holder was told last
   int pid = 0;
   std::optional<protocol::TaskExit> exit;
-  std::string last_lines;         // of a run that failed
-  int lost_views = 0;             // how often it was seen with neither holder nor exit status
+  std::string last_lines;  // of a run that failed
+  int lost_views = 0;      // how often it was seen with neither holder nor exit status
   std::optional<TimePoint> exit_seen;
   bool refreshing = false;
   bool refresh_again = false;

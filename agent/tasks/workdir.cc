@@ -39,8 +39,7 @@ Tar Start(const std::filesystem::path& archive, const std::filesystem::path& fol
   posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, write_end.get(), 2);
   // -o: files belong to this account also when it is root, whose tar restores owners by default.
-  std::array<std::string, 7> words = {"tar", "-x",           "-z", "-o", "-f", archive.string(),
-                                      "-C"};
+  std::array<std::string, 7> words = {"tar", "-x", "-z", "-o", "-f", archive.string(), "-C"};
   std::string target = folder.string();
   std::array<char*, 9> argv{};
   for (size_t i = 0; i < words.size(); ++i) argv[i] = words[i].data();
@@ -88,8 +87,8 @@ void UnpackArchive(const std::filesystem::path& archive, const std::filesystem::
   if (!in_time) kill(tar.pid, SIGKILL);
   const int status = Reap(tar.pid);
   if (!in_time) {
-    throw Error(Phase::kFiles, fmt::format("tar did not unpack the workdir in {} s",
-                                           limit.count() / 1000));
+    throw Error(Phase::kFiles,
+                fmt::format("tar did not unpack the workdir in {} s", limit.count() / 1000));
   }
   if (status != 0) {
     throw Error(Phase::kFiles, fmt::format("tar could not unpack the workdir: {}", complaints));

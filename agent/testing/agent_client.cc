@@ -117,8 +117,8 @@ std::vector<Event> AgentClient::WaitForEvent(uint64_t id, std::string_view kind,
                                              const Json& fields) {
   std::vector<Event> seen;
   while (true) {
-    const Message message = Wait([id](const Message& m) { return m.id == id; },
-                                 "an event " + std::string(kind));
+    const Message message =
+        Wait([id](const Message& m) { return m.id == id; }, "an event " + std::string(kind));
     protocol::ThrowIfError(message);
     if (message.type == type::kEnd) throw Error(Phase::kControl, "the events ended");
     for (auto& event : message.body.at("events").get<std::vector<Event>>()) {

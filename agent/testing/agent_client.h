@@ -33,14 +33,14 @@ class AgentClient {
   void SendWithId(uint64_t id, std::string_view type, protocol::Json body);
   // Sends, and waits for the answer; an `error` is thrown.
   protocol::Json Request(std::string_view type, protocol::Json body = protocol::Json::object());
-  // The next message that `wanted` accepts; others are kept for later. Throws Error when the agent hangs
-  // up or `kLong` has passed.
+  // The next message that `wanted` accepts; others are kept for later. Throws Error when the agent
+  // hangs up or `kLong` has passed.
   protocol::Message Wait(const std::function<bool(const protocol::Message&)>& wanted,
                          const std::string& what);
   protocol::Hello WaitForHello(const std::string& serving);
   // Events up to the first of that kind, from the stream `id`.
-  std::vector<protocol::Event> WaitForEvent(uint64_t id, std::string_view kind,
-                                            const protocol::Json& fields = protocol::Json::object());
+  std::vector<protocol::Event> WaitForEvent(
+      uint64_t id, std::string_view kind, const protocol::Json& fields = protocol::Json::object());
   // A task's log from `offset` until its stream ends.
   std::string ReadLog(const std::string& task, bool follow, uint64_t offset = 0);
   // Nothing more comes from the agent.

@@ -46,6 +46,7 @@ void JobTest::SetUp() {
   executable_ = base_ / "bin" / "some-hash" / "tfdist-agent";
   std::filesystem::copy_file(std::filesystem::path(TFDIST_TEST_BIN_DIR) / "tfdist-agent",
                              executable_);
+  std::filesystem::permissions(executable_, std::filesystem::perms::owner_all);
 }
 
 void JobTest::TearDown() {
@@ -140,7 +141,8 @@ std::filesystem::path JobTest::SlotFolder(int slot) const {
 }
 
 void JobTest::WaitForLog(AgentClient& client, const std::string& task, const std::string& text) {
-  WaitUntil([&] { return client.ReadLog(task, false).starts_with(text); }, task + " to say " + text);
+  WaitUntil([&] { return client.ReadLog(task, false).starts_with(text); },
+            task + " to say " + text);
 }
 
 uint64_t JobTest::Follow(AgentClient& client, const std::string& task) {

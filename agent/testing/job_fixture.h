@@ -1,5 +1,5 @@
-// For tests: one job on this machine, with as many slots as wanted in one folder, real agents, and a
-// proof at the end that no process is left.
+// For tests: one job on this machine, with as many slots as wanted in one folder, real agents, and
+// a proof at the end that no process is left.
 #pragma once
 
 #include <gtest/gtest.h>

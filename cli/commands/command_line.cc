@@ -27,7 +27,8 @@ void AddRender(CLI::App& app, Command& command) {
   auto* env = sub->add_option("--env", arguments->env_of, "a task's environment, as shell lines");
   env->type_name("TASK");
   sub->add_flag("--json", arguments->json, "the whole plan as JSON")->excludes(env);
-  sub->callback([&command, arguments] { command = [arguments] { return RenderCommand(*arguments); }; });
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return RenderCommand(*arguments); }; });
 }
 
 void AddUp(CLI::App& app, Command& command) {
@@ -69,14 +70,16 @@ void AddStatus(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand("status", "how a job and its tasks fare");
   sub->add_option("JOB", arguments->job, kJobHelp);
   sub->add_flag("--json", arguments->json);
-  sub->callback([&command, arguments] { command = [arguments] { return StatusCommand(*arguments); }; });
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return StatusCommand(*arguments); }; });
 }
 
 void AddList(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<ListArguments>();
   CLI::App* sub = app.add_subcommand("list", "jobs that were started from this machine");
   sub->add_flag("--json", arguments->json);
-  sub->callback([&command, arguments] { command = [arguments] { return ListCommand(*arguments); }; });
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return ListCommand(*arguments); }; });
 }
 
 void AddEvents(CLI::App& app, Command& command) {
@@ -84,7 +87,8 @@ void AddEvents(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand("events", "what happened to a job, from its event log");
   sub->add_option("JOB", arguments->job, kJobHelp);
   sub->add_flag("--json", arguments->json, "one JSON object a line");
-  sub->callback([&command, arguments] { command = [arguments] { return EventsCommand(*arguments); }; });
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return EventsCommand(*arguments); }; });
 }
 
 void AddDown(CLI::App& app, Command& command) {
@@ -93,7 +97,16 @@ void AddDown(CLI::App& app, Command& command) {
   sub->add_option("JOB", arguments->job, kJobHelp);
   sub->add_flag("--force", arguments->force, "kill at once, without grace");
   sub->add_flag("--purge", arguments->purge, "remove its logs and folders as well");
-  sub->callback([&command, arguments] { command = [arguments] { return DownCommand(*arguments); }; });
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return DownCommand(*arguments); }; });
+}
+
+void AddClean(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<CleanArguments>();
+  CLI::App* sub = app.add_subcommand("clean", "remove agents, logs and caches from all hosts");
+  sub->add_option("FILE", arguments->file, "cluster file")->required();
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return CleanCommand(*arguments); }; });
 }
 
 int Run(const Command& command) {
@@ -125,10 +138,11 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("tfdist {} (agent {:.12})", TFDIST_VERSION,
                                                 GetEmbeddedAgent().sha256_hex));
-  app.footer("Exit codes: 0 success; 1 the job failed; 2 usage or bad cluster file; 3 a host could "
-             "not be\nbrought up or reached; 4 no such job, or one of that name is running; 130 "
-             "interrupted.");
-  for (auto add : {AddRender, AddUp, AddLogs, AddStatus, AddList, AddEvents, AddDown}) {
+  app.footer(
+      "Exit codes: 0 success; 1 the job failed; 2 usage or bad cluster file; 3 a host could "
+      "not be\nbrought up or reached; 4 no such job, or one of that name is running; 130 "
+      "interrupted.");
+  for (auto add : {AddRender, AddUp, AddLogs, AddStatus, AddList, AddEvents, AddDown, AddClean}) {
     add(app, command);
   }
   try {

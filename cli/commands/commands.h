@@ -57,4 +57,9 @@ struct DownArguments {
 };
 int DownCommand(const DownArguments& arguments);
 
+struct CleanArguments {
+  std::string file;
+};
+int CleanCommand(const CleanArguments& arguments);
+
 }  // namespace tfdist::cli

@@ -1,3 +1,5 @@
+#include <thread>
+
 #include "cli/commands/commands.h"
 #include "cli/commands/end_job.h"
 #include "cli/commands/exit_codes.h"
@@ -11,14 +13,30 @@ namespace {
 
 using namespace std::chrono_literals;
 
-void Purge(const JobRecord& record) {
-  for (size_t slot = 0; slot < record.hosts.size(); ++slot) {
-    const TimePoint deadline = SystemClock().Now() + 30s;
-    const auto transport = MakeTransport(record.hosts[slot], record.ssh);
-    PurgeJob(transport->OpenShell(deadline), record.bases[slot], record.id,
-             static_cast<int>(slot), deadline);
+// What could not be removed, and why. The agent serves its last follower for a moment after the
+// end, so a folder that is still in use is asked for again.
+std::vector<std::string> PurgeSlot(const JobRecord& record, size_t slot) {
+  const TimePoint deadline = SystemClock().Now() + 30s;
+  const auto transport = MakeTransport(record.hosts[slot], record.ssh);
+  while (true) {
+    const Removal removal = PurgeJob(transport->OpenShell(deadline), record.bases[slot], record.id,
+                                     static_cast<int>(slot), deadline);
+    if (removal.kept.empty() || SystemClock().Now() + 15s > deadline) return removal.kept;
+    std::this_thread::sleep_for(200ms);
   }
-  RemoveRecord(record.id);
+}
+
+// False when something stayed; the record stays then as well.
+bool Purge(const JobRecord& record) {
+  bool all_removed = true;
+  for (size_t slot = 0; slot < record.hosts.size(); ++slot) {
+    for (const std::string& kept : PurgeSlot(record, slot)) {
+      PrintError(Error(Phase::kDown, "kept " + kept).WithHost(record.hosts[slot].name));
+      all_removed = false;
+    }
+  }
+  if (all_removed) RemoveRecord(record.id);
+  return all_removed;
 }
 
 }  // namespace
@@ -28,7 +46,7 @@ int DownCommand(const DownArguments& arguments) {
   const EndReport report = EndJob(record, arguments.force);
   PrintEndReport(record, report);
   if (!report.all_confirmed()) return kExitJobFailed;
-  if (arguments.purge) Purge(record);
+  if (arguments.purge && !Purge(record)) return kExitJobFailed;
   return kExitSuccess;
 }
 

@@ -55,25 +55,32 @@ struct Sweep {
   std::string failure;
 };
 
-Sweep SweepHost(const JobRecord& record, int slot) {
+Sweep SweepHost(const JobRecord& record, int slot, bool force) {
   Sweep sweep;
   try {
     Attached attached = Attach(record, slot, In(kAttachLimit));
-    sweep.census = attached.link->Call(type::kSweep, Json::object(), In(60s)).get<protocol::Census>();
-  } catch (const std::exception& e) {
-    sweep.failure = e.what();
+    sweep.census = attached.link->Call(type::kSweep, {{"force", force}}, In(kEndLimit))
+                       .get<protocol::Census>();
+  } catch (const Error& error) {
+    // The host answered that it has nothing of this job: an agent that was never committed removes
+    // itself and its folder.
+    if (error.phase() == Phase::kRun) {
+      sweep.census.emplace();
+    } else {
+      sweep.failure = error.what();
+    }
   }
   return sweep;
 }
 
-std::vector<Sweep> SweepAll(const JobRecord& record, const std::vector<int>& slots) {
+std::vector<Sweep> SweepAll(const JobRecord& record, const std::vector<int>& slots, bool force) {
   std::vector<Sweep> sweeps(slots.size());
   std::atomic<size_t> next = 0;
   std::vector<std::thread> threads;
   for (size_t i = 0; i < std::min(kSweepsAtATime, slots.size()); ++i) {
     threads.emplace_back([&] {
       for (size_t at = next++; at < slots.size(); at = next++) {
-        sweeps[at] = SweepHost(record, slots[at]);
+        sweeps[at] = SweepHost(record, slots[at], force);
       }
     });
   }
@@ -119,7 +126,7 @@ EndReport EndJob(const JobRecord& record, bool force) {
       doubtful.push_back(static_cast<int>(slot));
     }
   }
-  const std::vector<Sweep> sweeps = SweepAll(record, doubtful);
+  const std::vector<Sweep> sweeps = SweepAll(record, doubtful, force);
   for (size_t i = 0; i < doubtful.size(); ++i) {
     Report(report, record.hosts[static_cast<size_t>(doubtful[i])].name, sweeps[i]);
   }

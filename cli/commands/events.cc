@@ -24,7 +24,8 @@ std::string HostName(const JobRecord& record, const Json& slot) {
 std::string Words(const JobRecord& record, const Event& event) {
   const Json& fields = event.fields;
   if (event.kind == event::kCommitted) return "committed";
-  if (event.kind == event::kAttempt) return fmt::format("attempt {}", fields.at("attempt").get<int>());
+  if (event.kind == event::kAttempt)
+    return fmt::format("attempt {}", fields.at("attempt").get<int>());
   if (event.kind == event::kHost) {
     return fmt::format("host {}: {} {}", HostName(record, fields.at("slot")),
                        fields.at("state").get<std::string>(), fields.value("why", ""));

@@ -27,8 +27,8 @@ void LearnBases(JobRecord& record) {
   const TimePoint deadline = SystemClock().Now() + kLookLimit;
   for (size_t slot = 0; slot < record.hosts.size(); ++slot) {
     const auto transport = MakeTransport(record.hosts[slot], record.ssh);
-    for (const RemoteJob& found : FindJobs(transport->OpenShell(deadline), record.ssh.remote_dir,
-                                           record.name, deadline)) {
+    for (const RemoteJob& found :
+         FindJobs(transport->OpenShell(deadline), record.ssh.remote_dir, record.name, deadline)) {
       if (found.job == record.id) record.bases[slot] = found.base;
     }
   }
@@ -67,7 +67,9 @@ JobRecord AdoptJob(const Plan& plan, const std::string& id) {
 
 JobRecord FindJob(const std::string& job) {
   if (LooksLikeAFile(job)) return FindByFile(job);
-  const auto matches = [&](const JobRecord& r) { return job.empty() || r.id == job || r.name == job; };
+  const auto matches = [&](const JobRecord& r) {
+    return job.empty() || r.id == job || r.name == job;
+  };
   if (auto record = NewestWhere(matches)) return *record;
   throw NoSuchJob(Phase::kUsage,
                   job.empty() ? "no job is known on this machine"

@@ -33,7 +33,8 @@ int LogsCommand(const LogsArguments& arguments) {
   Interrupts interrupts;
   JobFollower follower(record, {}, options, printer, interrupts);
   follower.Run();
-  return follower.interrupted() ? kExitInterrupted : kExitSuccess;
+  if (follower.interrupted()) return kExitInterrupted;
+  return follower.incomplete() ? kExitHost : kExitSuccess;
 }
 
 }  // namespace tfdist::cli

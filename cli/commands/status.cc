@@ -47,7 +47,8 @@ void PrintTable(const JobRecord& record, const JobView& view) {
   fmt::print("job {}: {}, attempt {}, {}\n", record.id, StateWords(state), state.attempt,
              Span(until - state.committed_ns));
   if (state.result == "failed" || state.result == "stopped") fmt::print("  why: {}\n", state.why);
-  fmt::print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", "TASK", "HOST", "PID", "RUN", "SINCE", "STATE");
+  fmt::print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", "TASK", "HOST", "PID", "RUN", "SINCE",
+             "STATE");
   for (const protocol::TaskPlan& plan : state.plan.tasks) {
     const TaskState& task = state.tasks.at(plan.task);
     fmt::print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", plan.task, HostOf(state, plan.slot),
@@ -77,12 +78,16 @@ json TaskJson(const JobState& state, const protocol::TaskPlan& plan) {
 
 json ViewJson(const JobRecord& record, const JobView& view) {
   const JobState& state = view.state;
-  json value = {{"job", record.id},     {"name", record.name},
+  json value = {{"job", record.id},
+                {"name", record.name},
                 {"state", state.phase == JobPhase::kEnded ? state.result
                                                           : std::string(JobPhaseName(state.phase))},
-                {"live", view.live},    {"attempt", state.attempt},
-                {"result", state.result}, {"why", state.why},
-                {"first_task", state.first_task}, {"tasks", json::array()},
+                {"live", view.live},
+                {"attempt", state.attempt},
+                {"result", state.result},
+                {"why", state.why},
+                {"first_task", state.first_task},
+                {"tasks", json::array()},
                 {"hosts", json::array()}};
   for (const auto& plan : state.plan.tasks) value["tasks"].push_back(TaskJson(state, plan));
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {

@@ -33,7 +33,11 @@ Cargo LoadCargo(const Plan& plan) {
   Cargo cargo;
   cargo.job = DescribeJob(plan, NewJobId(plan.name));
   cargo.secret = RandomHex(kSecretBytes);
-  if (plan.workdir) cargo.workdir = PackWorkdir(*plan.workdir);
+  if (plan.workdir) {
+    cargo.workdir = PackWorkdir(*plan.workdir);
+    // A changed program is another plan: `up` again must not join a job that runs the old one.
+    cargo.job.plan_sha256 = Sha256Hex(cargo.job.plan_sha256 + cargo.workdir->description().sha256);
+  }
   if (plan.needs_runtime) cargo.runtime = PackRuntime();
   return cargo;
 }
@@ -64,27 +68,39 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   options.interrupt_stops_job = true;
   LinePrinter printer(STDOUT_FILENO, TerminalOptions(), options.tasks);
   JobFollower follower(record, std::move(coordinator), options, printer, interrupts);
-  const protocol::JobState state = follower.Run();
-  ReportEnd(record, state);
-  if (follower.interrupted()) return kExitInterrupted;
-  return state.result == "succeeded" ? kExitSuccess : kExitJobFailed;
+  try {
+    const protocol::JobState state = follower.Run();
+    ReportEnd(record, state);
+    if (follower.interrupted()) return kExitInterrupted;
+    return state.result == "succeeded" ? kExitSuccess : kExitJobFailed;
+  } catch (const OutputClosed&) {
+    fmt::print(stderr,
+               "tfdist: nobody reads the output any more; the job goes on: tfdist logs -f {}\n",
+               record.id);
+    return kExitOutputClosed;
+  }
+}
+
+// A job that runs under the plan's name, whoever started it.
+JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
+  for (JobRecord& record : LoadRecords()) {
+    if (record.id == id) return std::move(record);
+  }
+  return AdoptJob(plan, id);
 }
 
 // The job of that name on slot 0, when it is the same plan: `up` again joins it.
 int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wanted, bool detach) {
-  const auto records = LoadRecords();
-  const auto known = std::find_if(records.begin(), records.end(),
-                                  [&](const JobRecord& r) { return r.id == taken.job(); });
+  const JobRecord record = KnownOrAdopted(plan, taken.job());
   if (taken.plan_sha256() != wanted.plan_sha256) {
     fmt::print(stderr, "tfdist: {}: job {} runs under this name, from another plan\n",
                plan.hosts[0].name, taken.job());
-    if (known != records.end()) ShowDifference(*known, wanted);
+    ShowDifference(record, wanted);
     fmt::print(stderr, "  try: tfdist down {}, or tfdist up --replace, or another name\n",
                taken.job());
     return kExitNoJob;
   }
   fmt::print(stderr, "tfdist: job {} runs already, from this plan: joining it\n", taken.job());
-  const JobRecord record = known != records.end() ? *known : AdoptJob(plan, taken.job());
   if (detach) return kExitSuccess;
   Interrupts interrupts;
   return Follow(record, {}, interrupts);
@@ -96,7 +112,9 @@ class Launch {
       : plan_(plan),
         arguments_(arguments),
         cargo_(LoadCargo(plan)),
-        record_(MakeRecord(plan, cargo_.job.job, cargo_.job.plan_sha256)) {}
+        record_(MakeRecord(plan, cargo_.job.job, cargo_.job.plan_sha256)) {
+    interrupts_.emplace();
+  }
 
   int Run() {
     SaveRecord(record_);
@@ -121,11 +139,11 @@ class Launch {
     std::optional<TimePoint> give_up;
     while (true) {
       std::array<pollfd, 2> fds = {pollfd{deployment.DoneFd(), POLLIN, 0},
-                                   pollfd{interrupts_.fd(), POLLIN, 0}};
+                                   pollfd{interrupts_->fd(), POLLIN, 0}};
       poll(fds.data(), fds.size(), 200);
       if (fds[0].revents != 0) return true;
       const TimePoint now = SystemClock().Now();
-      if (interrupts_.Take() > 0 && !give_up) {
+      if (interrupts_->Take() > 0 && !give_up) {
         interrupted_ = true;
         fmt::print(stderr, "tfdist: interrupted: taking back what was begun\n");
         deployment.Cancel();
@@ -166,8 +184,8 @@ class Launch {
   int Committed(Attached coordinator) {
     SaveRecord(record_);
     if (interrupted_) return EndAtOnce();
-    const std::string size = fmt::format("{} tasks on {} hosts", plan_.tasks.size(),
-                                         plan_.hosts.size());
+    const std::string size =
+        fmt::format("{} tasks on {} hosts", plan_.tasks.size(), plan_.hosts.size());
     if (arguments_.detach) {
       fmt::print("tfdist: job {}: {} started\n", record_.id, size);
       return kExitSuccess;
@@ -176,11 +194,12 @@ class Launch {
                "tfdist: job {}: {}; Ctrl-C ends it, a closed terminal or a lost connection does "
                "not\n",
                record_.id, size);
-    return Follow(record_, std::move(coordinator), interrupts_);
+    return Follow(record_, std::move(coordinator), *interrupts_);
   }
 
   // The interrupt came too late to take the commit back.
   int EndAtOnce() {
+    interrupts_.reset();  // the next Ctrl-C ends this command
     const EndReport report = EndJob(record_, true);
     PrintEndReport(record_, report);
     return kExitInterrupted;
@@ -219,8 +238,10 @@ class Launch {
 
   int TakenOver(const protocol::NameTaken& taken) {
     if (!arguments_.replace) return Join(plan_, taken, record_, arguments_.detach);
-    const EndReport report = EndJob(FindJob(taken.job()), false);
-    PrintEndReport(record_, report);
+    const JobRecord running = KnownOrAdopted(plan_, taken.job());
+    interrupts_.reset();  // Ctrl-C ends this command; the other job's end is under way by itself
+    const EndReport report = EndJob(running, false);
+    PrintEndReport(running, report);
     if (!report.all_confirmed()) return kExitJobFailed;
     UpArguments again = arguments_;
     again.replace = false;  // once: two that replace each other would never end
@@ -231,7 +252,7 @@ class Launch {
   UpArguments arguments_;
   Cargo cargo_;
   JobRecord record_;
-  Interrupts interrupts_;
+  std::optional<Interrupts> interrupts_;
   bool interrupted_ = false;
   std::vector<std::string> left_;
 };

@@ -11,14 +11,21 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
   return std::make_unique<ssh::SshTransport>(host.name, host.ssh, ssh);
 }
 
+bool IsLostConnection(const Error& error) {
+  return error.phase() == Phase::kControl || error.phase() == Phase::kExec;
+}
+
 Attached Attach(const JobRecord& record, int slot, TimePoint deadline) {
   const auto at = static_cast<size_t>(slot);
   const HostPlan& host = record.hosts.at(at);
   try {
     Attached attached;
     attached.transport = MakeTransport(host, record.ssh);
-    BootedAgent booted = AttachAgent(attached.transport->OpenShell(deadline), record.bases.at(at),
-                                     record.id, slot, deadline);
+    // A host that never got so far as to say where its folder is has it where it was told to.
+    const std::string& base =
+        record.bases.at(at).empty() ? record.ssh.remote_dir : record.bases.at(at);
+    BootedAgent booted =
+        AttachAgent(attached.transport->OpenShell(deadline), base, record.id, slot, deadline);
     attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
     attached.hello = attached.link->ReadHello(deadline);
     return attached;

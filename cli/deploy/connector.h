@@ -12,6 +12,9 @@ namespace tfdist::cli {
 // Nothing is opened yet. Throws nothing.
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh);
 
+// Whether the connection or its answer was lost, in contrast to a refusal by the other side.
+bool IsLostConnection(const Error& error);
+
 // Attaches to the job's agent in `slot`, or to its folder when no agent runs any more (see
 // Hello::serving). Throws Error with the host.
 struct Attached {

@@ -15,6 +15,7 @@ using protocol::Json;
 namespace type = protocol::type;
 
 // Limits of the steps. RELIABILITY F32 has those of connecting; an upload may take its time.
+constexpr auto kBootLimit = 60s;  // rc files of the login shell included
 constexpr auto kStartLimit = 120s;
 constexpr auto kUploadLimit = 15min;
 constexpr auto kDescribeLimit = 120s;
@@ -34,6 +35,7 @@ Deployment::Deployment(const Plan& plan, const Cargo& cargo)
       prepared_(plan.hosts.size()),
       listening_(plan.hosts.size()),
       connected_(plan.hosts.size()),
+      settled_(plan.hosts.size()),
       running_(plan.hosts.size()),
       done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   for (size_t i = 0; i < plan.hosts.size(); ++i) hosts_.push_back(std::make_unique<Host>());
@@ -97,19 +99,20 @@ void Deployment::Run(int slot) {
 void Deployment::BringUp(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const bool first = slot == 0;
-  const bool ready =
-      Pass(prepared_, slot, "start", [&] { StartOnHost(slot), Describe(slot); }) &&
-      Pass(listening_, slot, "listen", [&] { if (first) OpenToPeers(host); }) &&
-      Pass(connected_, slot, "reach the coordinator", [&] { if (!first) DialCoordinator(host); });
-  if (!ready) return RollBack(host);
-  if (!first) return;
-  try {
-    host.step = "commit";
-    Commit(host);
-    committed_ = true;
-  } catch (const Error& error) {
-    host.error = error.WithHost(plan_.hosts[0].name);
-  }
+  const bool ready = Pass(prepared_, slot, "start", [&] { StartOnHost(slot), Describe(slot); }) &&
+                     Pass(listening_, slot, "listen",
+                          [&] {
+                            if (first) OpenToPeers(host);
+                          }) &&
+                     Pass(connected_, slot, "reach the coordinator",
+                          [&] {
+                            if (!first) DialCoordinator(host);
+                          }) &&
+                     Pass(settled_, slot, "commit", [&] {
+                       if (first) Commit(host);
+                     });
+  // In doubt, nothing is taken back: if the job does not exist, its agents end by themselves.
+  if (!ready && !in_doubt_) RollBack(host);
 }
 
 template <typename Step>
@@ -148,15 +151,14 @@ bool Deployment::WaitAt(Gate& gate, Host& host) {
 void Deployment::StartOnHost(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const HostPlan& plan = plan_.hosts[static_cast<size_t>(slot)];
-  const TimePoint deadline = In(kStartLimit);
   host.step = "connect";
   host.attached.transport = MakeTransport(plan, plan_.ssh);
-  auto shell = host.attached.transport->OpenShell(deadline);
+  auto shell = host.attached.transport->OpenShell(In(kStartLimit));
   host.step = "upload";
   BootedAgent booted =
-      StartAgent(std::move(shell), GetEmbeddedAgent(), plan_.ssh.remote_dir, In(kUploadLimit));
+      StartAgent(std::move(shell), GetEmbeddedAgent(), plan_.ssh.remote_dir, In(kBootLimit));
   host.attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
-  host.attached.link->ReadHello(deadline);
+  host.attached.link->ReadHello(In(kStartLimit));
 
   host.step = "agent start";
   protocol::Create create;
@@ -174,10 +176,10 @@ void Deployment::StartOnHost(int slot) {
     throw Error(Phase::kStart, "interrupted");
   }
   try {
-    host.attached.hello = host.attached.link->Create(create, deadline);
+    host.attached.hello = host.attached.link->Create(create, In(kStartLimit));
   } catch (const Error& error) {
     // A refusal leaves nothing behind; a lost answer may.
-    if (error.phase() != Phase::kControl) host.touched = false;
+    if (!IsLostConnection(error)) host.touched = false;
     throw;
   }
 }
@@ -249,23 +251,32 @@ void Deployment::DialCoordinator(Host& host) {
 }
 
 void Deployment::Commit(Host& host) {
-  const TimePoint deadline = In(kCommitLimit);
   try {
-    host.attached.link->Call(type::kCommit, cargo_.job, deadline);
+    host.attached.link->Call(type::kCommit, cargo_.job, In(kCommitLimit));
   } catch (const Error& error) {
-    if (error.phase() != Phase::kControl) throw;  // the agent's own refusal
-    // The answer was lost, not the request: asked again by id, on a new connection.
+    if (!IsLostConnection(error)) throw;  // the agent's own refusal
     in_doubt_ = true;
-    JobRecord record;
-    record.id = cargo_.job.job;
-    record.hosts = plan_.hosts;
-    record.ssh = plan_.ssh;
-    record.bases.assign(plan_.hosts.size(), host.attached.hello.base);
-    Attached again = Attach(record, 0, deadline);
-    again.link->Call(type::kCommit, cargo_.job, deadline);
+    CommitAgain(host);
+  }
+  committed_ = true;
+}
+
+// The answer was lost, and perhaps not the request: asked again by id, on a new connection.
+void Deployment::CommitAgain(Host& host) {
+  JobRecord record;
+  record.id = cargo_.job.job;
+  record.hosts = plan_.hosts;
+  record.ssh = plan_.ssh;
+  record.bases.assign(plan_.hosts.size(), host.attached.hello.base);
+  try {
+    Attached again = Attach(record, 0, In(kCommitLimit));
+    again.link->Call(type::kCommit, cargo_.job, In(kCommitLimit));
     again.hello.base = host.attached.hello.base;
     host.attached = std::move(again);
     in_doubt_ = false;
+  } catch (const Error& error) {
+    in_doubt_ = IsLostConnection(error);
+    throw;
   }
 }
 

@@ -3,9 +3,11 @@
 //   each host          connect, agent, files, task descriptions   -> prepared
 //   slot 0             allow-list of all agents' keys             -> listening
 //   other slots        agent reaches the coordinator              -> connected
-//   slot 0             plan                                       -> committed: the job exists
+//   slot 0             plan                                       -> settled: the job exists, or
+//   not
 //
-// One thread a host; a Gate after each row. While a host waits for the others its link is kept alive.
+// One thread a host; a Gate after each row. While a host waits for the others its link is kept
+// alive.
 #pragma once
 
 #include <atomic>
@@ -50,11 +52,11 @@ class Deployment {
   // After DoneFd became readable.
   struct Outcome {
     bool committed = false;
-    bool in_doubt = false;         // slot 0 was asked to commit and its answer was lost
-    std::vector<Error> errors;     // with their hosts
+    bool in_doubt = false;      // slot 0 was asked to commit and its answer was lost
+    std::vector<Error> errors;  // with their hosts
     std::optional<protocol::NameTaken> name_taken;
     std::vector<std::string> bases;  // tfdist's folder on each host; where known
-    Attached coordinator;          // when committed
+    Attached coordinator;            // when committed
   };
   [[nodiscard]] Outcome TakeOutcome();
 
@@ -78,6 +80,7 @@ class Deployment {
   void OpenToPeers(Host& host);
   void DialCoordinator(Host& host);
   void Commit(Host& host);
+  void CommitAgain(Host& host);
 
   // Runs `step` unless the host has failed, tells `gate` how it went, waits for the others. False:
   // it is off.
@@ -93,6 +96,7 @@ class Deployment {
   Gate prepared_;
   Gate listening_;
   Gate connected_;
+  Gate settled_;  // never cancelled: a commit is waited for
   std::atomic<bool> cancelled_ = false;
   std::atomic<bool> committed_ = false;
   std::atomic<bool> in_doubt_ = false;

@@ -1,5 +1,5 @@
-// The agent that this tfdist brings to hosts. It is part of the executable, so that there is no file
-// beside it to lose. The build makes it: cmake/embed.cmake.
+// The agent that this tfdist brings to hosts. It is part of the executable, so that there is no
+// file beside it to lose. The build makes it: cmake/embed.cmake.
 #ifndef TFDIST_CLI_DEPLOY_EMBEDDED_AGENT_H_
 #define TFDIST_CLI_DEPLOY_EMBEDDED_AGENT_H_
 

@@ -8,8 +8,8 @@
 
 namespace tfdist::cli {
 
-// Shared by all hosts' threads. Shuts when the last has arrived and one of them badly (so that every
-// host finishes its attempt, and one bad host hides no other), or at once when cancelled.
+// Shared by all hosts' threads. Shuts when the last has arrived and one of them badly (so that
+// every host finishes its attempt, and one bad host hides no other), or at once when cancelled.
 class Gate {
  public:
   enum class State { kWaiting, kOpen, kShut };

@@ -1,5 +1,6 @@
-// What this machine remembers of a job: $XDG_STATE_HOME/tfdist/jobs/<id>.json, one file a job, 0600.
-// Written before any host is touched; it says how to reach the hosts, never how the job fares.
+// What this machine remembers of a job: $XDG_STATE_HOME/tfdist/jobs/<id>.json, one file a job,
+// 0600. Written before any host is touched; it says how to reach the hosts, never how the job
+// fares.
 #pragma once
 
 #include <filesystem>
@@ -15,15 +16,15 @@ struct JobRecord {
   std::string id;
   std::string name;
   std::string plan_sha256;
-  std::filesystem::path file;     // the cluster file, as it was then
-  std::string created;            // 2026-08-01T12:00:00Z
-  std::vector<HostPlan> hosts;    // index = slot
-  std::vector<std::string> bases; // tfdist's folder on each host; empty: not learned yet
+  std::filesystem::path file;      // the cluster file, as it was then
+  std::string created;             // 2026-08-01T12:00:00Z
+  std::vector<HostPlan> hosts;     // index = slot
+  std::vector<std::string> bases;  // tfdist's folder on each host; empty: not learned yet
   SshOptions ssh;
   struct Task {
-    std::string id;               // "worker:0"
+    std::string id;  // "worker:0"
     int slot = 0;
-    std::string line;             // how `render` shows it: tells what differs between two plans
+    std::string line;  // how `render` shows it: tells what differs between two plans
   };
   std::vector<Task> tasks;
 };

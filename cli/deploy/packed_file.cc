@@ -64,8 +64,8 @@ class GzipWriter {
 
 UniqueFd TemporaryFile() {
   const char* folder = std::getenv("TMPDIR");
-  std::string name = std::string(folder != nullptr && *folder == '/' ? folder : "/tmp") +
-                     "/tfdist.XXXXXX";
+  std::string name =
+      std::string(folder != nullptr && *folder == '/' ? folder : "/tmp") + "/tfdist.XXXXXX";
   UniqueFd fd(mkostemp(name.data(), O_CLOEXEC));
   if (!fd.valid()) {
     throw Error(Phase::kFiles, WithErrno("cannot make a temporary file " + name, errno),

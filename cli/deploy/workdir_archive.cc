@@ -36,8 +36,8 @@ std::string LargestEntries(const std::filesystem::path& folder) {
   std::sort(entries.rbegin(), entries.rend());
   std::string text;
   for (size_t i = 0; i < std::min<size_t>(entries.size(), 3); ++i) {
-    text += fmt::format("{}{} ({} MiB)", i == 0 ? "" : ", ", entries[i].second,
-                        entries[i].first >> 20);
+    text +=
+        fmt::format("{}{} ({} MiB)", i == 0 ? "" : ", ", entries[i].second, entries[i].first >> 20);
   }
   return text;
 }
@@ -46,12 +46,13 @@ std::string LargestEntries(const std::filesystem::path& folder) {
 
 PackedFile PackWorkdir(const std::filesystem::path& workdir) {
   const UniqueFd archive = TemporaryFile();
-  // Sorted, without owners: what tar(1) writes then depends on the content and its times alone.
-  const ProgramResult tar = RunProgram(
-      {.argv = {"tar", "--create", "--gzip", "--exclude-vcs", "--sort=name", "--owner=0",
-                "--group=0", "--numeric-owner", "--directory", workdir.string(), "."},
-       .stdout_fd = archive.get()},
-      SystemClock().Now() + kPackLimit);
+  // Sorted, without owners and times: what tar(1) writes then depends on the content alone.
+  const ProgramResult tar =
+      RunProgram({.argv = {"tar", "--create", "--gzip", "--exclude-vcs", "--sort=name", "--owner=0",
+                           "--group=0", "--numeric-owner", "--mtime=2000-01-01 00:00:00Z",
+                           "--directory", workdir.string(), "."},
+                  .stdout_fd = archive.get()},
+                 SystemClock().Now() + kPackLimit);
   if (tar.timed_out || tar.exit_code != 0) {
     throw Error(Phase::kFiles,
                 fmt::format("cannot pack workdir {}: {}", workdir.string(),
@@ -61,11 +62,11 @@ PackedFile PackWorkdir(const std::filesystem::path& workdir) {
   fstat(archive.get(), &info);
   const auto size_bytes = static_cast<uint64_t>(info.st_size);
   if (size_bytes > kWorkdirLimitBytes) {
-    throw Error(Phase::kConfig,
-                fmt::format("workdir {} is {} MiB compressed; at most {} MiB are sent",
-                            workdir.string(), size_bytes >> 20, kWorkdirLimitBytes >> 20),
-                fmt::format("keep data outside of it; the largest entries: {}",
-                            LargestEntries(workdir)));
+    throw Error(
+        Phase::kConfig,
+        fmt::format("workdir {} is {} MiB compressed; at most {} MiB are sent", workdir.string(),
+                    size_bytes >> 20, kWorkdirLimitBytes >> 20),
+        fmt::format("keep data outside of it; the largest entries: {}", LargestEntries(workdir)));
   }
   return PackedFile(archive.get(), 0, false, "");
 }

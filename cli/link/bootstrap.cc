@@ -16,6 +16,13 @@
 namespace tfdist::cli {
 namespace {
 
+// An upload has limits of its own: 32 KiB take 26 s at 10 kbit/s; when all is written, much of it
+// may still be on its way.
+constexpr size_t kPieceBytes = 32 * 1024;
+constexpr std::chrono::seconds kPieceLimit{30};
+constexpr std::chrono::seconds kArrivalLimit{120};
+constexpr std::chrono::seconds kLastWordsLimit{5};
+
 constexpr std::string_view kHexadecimal = "0123456789abcdef";
 constexpr std::string_view kIdCharacters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -81,13 +88,25 @@ std::string_view AsText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// When the shell has given up meanwhile (disk full), its reason is better than a broken connection.
-void Upload(BootConversation& talk, const EmbeddedAgent& agent, TimePoint deadline) {
+// The shell's next words, if it has some.
+std::optional<std::string> LastWords(BootConversation& talk) {
   try {
-    talk.Send(AsText(agent.gzip), deadline);
+    return talk.ReadLine(SystemClock().Now() + kLastWordsLimit);
   } catch (const Error&) {
-    ThrowIfFailed(talk.ReadLine(deadline), {});
-    throw;
+    return std::nullopt;
+  }
+}
+
+// Piece by piece: a slow link is no failure, but one that takes nothing for long is dead.
+void Upload(BootConversation& talk, std::string_view bytes) {
+  try {
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kPieceBytes))) {
+      talk.Send(bytes.substr(0, kPieceBytes), SystemClock().Now() + kPieceLimit);
+    }
+  } catch (const Error& error) {
+    // When the shell has given up meanwhile (disk full), its reason is the better one.
+    if (const auto line = LastWords(talk)) ThrowIfFailed(*line, {});
+    throw Error(Phase::kUpload, error.cause(), error.remedy());
   }
 }
 
@@ -100,7 +119,8 @@ bool FollowStart(BootConversation& talk, const EmbeddedAgent& agent, TimePoint d
     if (line == "run") return uploaded;
     if (line == "upload") {
       refused.clear();  // a later folder served: what fails from now on has another reason
-      Upload(talk, agent, deadline);
+      Upload(talk, AsText(agent.gzip));
+      deadline = std::max(deadline, SystemClock().Now() + kArrivalLimit);
       uploaded = true;
     } else if (auto refusal = After("refused", line)) {
       refused.push_back(std::move(*refusal));

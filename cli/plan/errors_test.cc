@@ -253,8 +253,9 @@ TEST(KeyDepth, CountsOutsideOfStringsAndCommentsOnly) {
   EXPECT_EQ(LineOfTooDeepKey("a = ''\n" + dots), 2);
 }
 
+constexpr std::string_view kKnown[] = {"command", "workdir", "env", "ps"};
+
 TEST(Nearest, FindsWhatWasMeant) {
-  constexpr std::string_view kKnown[] = {"command", "workdir", "env", "ps"};
   EXPECT_EQ(NearestWord("comand", kKnown), "command");
   EXPECT_EQ(NearestWord("workdri", kKnown), "workdir");
   EXPECT_EQ(NearestWord("evn", kKnown), "env");

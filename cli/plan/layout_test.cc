@@ -40,6 +40,20 @@ TEST_F(Layout, UaiGivesEveryTaskTheClusterOfUcloudsPage) {
   }
 }
 
+TEST_F(Layout, TheClusterFilesOfConfigsAreFine) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TFDIST_CONFIGS)) {
+    if (entry.path().extension() != ".toml") continue;
+    ++files;
+    try {
+      EXPECT_FALSE(LoadPlan(entry.path()).tasks.empty());
+    } catch (const PlanErrors& errors) {
+      ADD_FAILURE() << errors.Report();
+    }
+  }
+  EXPECT_GE(files, 2);
+}
+
 TEST_F(Layout, UaiPutsAParameterServerAndATrainerOnEachHost) {
   const Plan plan = LoadCluster("hosts = [\"10.0.0.[1-3]\"]");
   EXPECT_THAT(Places(plan), ElementsAre("ps:0@10.0.0.1:2223", "master:0@10.0.0.1:2222",

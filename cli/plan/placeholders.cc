@@ -13,7 +13,7 @@ using protocol::SlotAddress;
 using Parts = std::vector<std::variant<std::string, SlotAddress>>;
 
 // Linux: MAX_ARG_STRLEN, execve(2). Each part is at least a byte.
-constexpr size_t kMostParts = 128 * 1024;
+constexpr size_t kMostParts = size_t{128} * 1024;
 // {ps_hosts} for each of thousands of tasks: TF_CONFIG, which is not kept per task, serves there.
 constexpr size_t kMostBytes = size_t{1} << 30;
 

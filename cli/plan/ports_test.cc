@@ -54,6 +54,14 @@ TEST_F(Ports, AListThatIsTooShortIsAnError) {
       ElementsAre("cluster.ports.worker: the list is too short: 3 tasks on h1 need a port each"));
 }
 
+// Used to end in std::out_of_range: a task without a port before one that has one.
+TEST_F(Ports, AListThatIsTooShortOnOneMachineAloneIsAnError) {
+  EXPECT_THAT(
+      ClusterMessages("hosts = [\"h[1-2]\"]\nports = { worker = [9] }\nlayout = "
+                      "\"roles\"\n[roles.worker]\ncount = 3"),
+      ElementsAre("cluster.ports.worker: the list is too short: 2 tasks on h1 need a port each"));
+}
+
 TEST_F(Ports, TwoRolesWithOneBaseOnOneMachineAreOneError) {
   EXPECT_THAT(ClusterMessages("hosts = [\"h[1-4]\"]\nports = { worker = 2222, ps = 2222 }"),
               ElementsAre("cluster.ports.worker: port 2222 of h1 would go to both ps and worker"));

@@ -15,6 +15,7 @@ namespace {
 constexpr int kMostSlots = 256;
 constexpr int kHighestGpu = 1023;
 
+constexpr std::string_view kSshSigns = "._:%+-";  // beside letters and digits
 constexpr std::string_view kTransports[] = {"ssh", "local"};
 
 // "gpu[01-04]" as checked addresses.
@@ -39,10 +40,9 @@ std::optional<std::vector<std::string>> ReadAddresses(std::string_view text, con
 
 // A name for ssh(1), which looks it up in its configuration.
 bool IsSshName(std::string_view name) {
-  constexpr std::string_view kOthers = "._:%+-";
   return name.front() != '-' && std::all_of(name.begin(), name.end(), [&](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  kOthers.find(c) != kOthers.npos;
+                  kSshSigns.find(c) != kSshSigns.npos;
          });
 }
 

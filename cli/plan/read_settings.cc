@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kMostGpus = 1024;
 
+constexpr std::string_view kCommandForm = "a list of the program and its arguments";
 constexpr std::string_view kOutputs[] = {"merged", "separate"};
 
 // "python3 train.py" as the list that was meant, where that is plain to see.
@@ -30,12 +31,11 @@ std::string CommandHint(const std::string& text) {
 
 std::optional<std::vector<Located<std::string>>> ReadCommand(const Field& field,
                                                              Problems& problems) {
-  constexpr std::string_view kExpected = "a list of the program and its arguments";
   if (const auto* text = std::get_if<std::string>(&field.node->value)) {
-    ReportForm(field, kExpected, problems, CommandHint(*text));
+    ReportForm(field, kCommandForm, problems, CommandHint(*text));
     return std::nullopt;
   }
-  const auto elements = ReadArray(field, kExpected, problems);
+  const auto elements = ReadArray(field, kCommandForm, problems);
   if (!elements) return std::nullopt;
   std::vector<Located<std::string>> command;
   for (const Field& element : *elements) {

@@ -15,18 +15,18 @@ namespace {
 constexpr int64_t kLongestMs = int64_t{366} * 24 * 3600 * 1000;
 constexpr int64_t kLargestBytes = int64_t{1} << 50;
 
+// In the order of TomlNode::value.
+constexpr std::string_view kForms[] = {"text",          "a whole number", "a number with a point",
+                                       "true or false", "a date or time", "a list",
+                                       "a table"};
+
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 std::string Number(int64_t value) { return std::to_string(value); }
 
 }  // namespace
 
-std::string_view FormOf(const TomlNode& node) {
-  constexpr std::string_view kForms[] = {"text",          "a whole number", "a number with a point",
-                                         "true or false", "a date or time", "a list",
-                                         "a table"};
-  return kForms[node.value.index()];
-}
+std::string_view FormOf(const TomlNode& node) { return kForms[node.value.index()]; }
 
 void ReportForm(const Field& field, std::string_view expected, Problems& problems,
                 std::string hint) {

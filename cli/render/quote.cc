@@ -7,13 +7,15 @@
 namespace tfdist::cli {
 namespace {
 
+// What no shell makes anything of; `<jobdir>` is left plain too, for it is read, not run.
+constexpr std::string_view kPlainSigns = "-./:=,+@%<>{}[]";
+
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 bool IsPlain(char c) {
-  constexpr std::string_view kOthers = "-./:=,+@%<>{}[]";
-  return IsLetter(c) || IsDigit(c) || kOthers.find(c) != kOthers.npos;
+  return IsLetter(c) || IsDigit(c) || kPlainSigns.find(c) != kPlainSigns.npos;
 }
 
 std::string Escaped(char c) {

@@ -37,6 +37,7 @@ std::vector<std::string> AddressesOf(const Plan& plan) {
 std::vector<std::string> FillAll(const std::vector<protocol::Text>& texts,
                                  const std::vector<std::string>& addresses) {
   std::vector<std::string> filled;
+  filled.reserve(texts.size());
   for (const protocol::Text& text : texts) filled.push_back(Fill(text, addresses));
   return filled;
 }

@@ -57,9 +57,9 @@ protocol::JobState JobFollower::Run() {
       while (!Done()) WaitAndHandle();
       return state_;
     } catch (const Error& error) {
-      const bool lost = error.phase() == Phase::kControl || error.phase() == Phase::kExec;
-      if (!lost) throw;
+      if (!IsLostConnection(error)) throw;
       Reconnect(error);
+      if (quit_) return state_;
       opened = false;
     }
   }
@@ -68,8 +68,8 @@ protocol::JobState JobFollower::Run() {
 void JobFollower::Open() {
   const bool live = attached_.hello.serving == "agent";
   events_done_ = false;
-  events_id_ = attached_.link->Send(
-      type::kEvents, {{"from", next_event_}, {"follow", live && options_.follow}});
+  events_id_ = attached_.link->Send(type::kEvents,
+                                    {{"from", next_event_}, {"follow", live && options_.follow}});
   if (!live) return;
   for (TaskStream& stream : streams_) OpenLog(stream);
   if (!stop_why_.empty() && stop_id_ == 0) SendStop();
@@ -127,16 +127,15 @@ void JobFollower::HandleEvents(const protocol::Message& message) {
   }
 }
 
-void JobFollower::HandleLog(AgentLink& link, TaskStream& stream,
-                            const protocol::Message& message) {
+void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol::Message& message) {
   if (message.type == type::kError) {
     // One task's log that cannot be read is said; the others go on.
     const auto error = protocol::Body<protocol::ErrorBody>(message);
-    printer_.Note(fmt::format("tfdist: {}: {}: {}", stream.task, error.phase, error.cause));
-    stream.done = true;
-    return printer_.Finish(stream.task);
+    return GiveUp(stream, fmt::format("{}: {}", error.phase, error.cause));
   }
   if (message.type == type::kEnd) {
+    const auto why = message.body.value("why", "");
+    if (!why.empty()) return GiveUp(stream, why);
     stream.done = true;
     return printer_.Finish(stream.task);
   }
@@ -159,6 +158,12 @@ void JobFollower::HandleInterrupts(int count) {
       return;
     }
     const bool force = interrupts_seen_ > 1;
+    if (interrupts_seen_ > 2) {
+      printer_.Note(
+          fmt::format("tfdist: leaving; the job is being ended: tfdist status {}", record_.id));
+      quit_ = true;
+      return;
+    }
     printer_.Note(force ? "tfdist: killing all tasks"
                         : "tfdist: ending the job (Ctrl-C again: at once)");
     RequestStop("interrupted by Ctrl-C", force);
@@ -182,8 +187,8 @@ void JobFollower::Narrate(const protocol::Event& event) {
 }
 
 void JobFollower::Reconnect(const Error& why) {
-  printer_.Note(fmt::format("tfdist: connection lost ({}), connecting again; the job goes on",
-                            why.what()));
+  printer_.Note(
+      fmt::format("tfdist: connection lost ({}), connecting again; the job goes on", why.what()));
   attached_ = {};
   stop_id_ = 0;
   const TimePoint give_up = Now() + kReconnectLimit;
@@ -203,22 +208,31 @@ void JobFollower::Reconnect(const Error& why) {
     poll(&interrupt, 1, static_cast<int>(pause.count()));
     pause = std::min<std::chrono::milliseconds>(pause * 2, kLongestPause);
     if (interrupts_.Take() > 0) {
-      throw Error(Phase::kLogs, "interrupted while there was no connection",
-                  fmt::format("the job goes on; tfdist down {}", record_.id));
+      printer_.Note(fmt::format(
+          "tfdist: leaving without a connection; the job goes on: tfdist down {}", record_.id));
+      ++interrupts_seen_;
+      quit_ = true;
+      return;
     }
   }
 }
 
 void JobFollower::ReadFromFolders() {
   for (TaskStream& stream : streams_) {
-    if (stream.done) continue;
+    if (stream.done || quit_) continue;
     try {
       ReadFromFolder(stream);
     } catch (const Error& error) {
-      printer_.Note(fmt::format("tfdist: {}: {}", stream.task, error.what()));
+      GiveUp(stream, error.what());
     }
-    stream.done = true;
   }
+}
+
+void JobFollower::GiveUp(TaskStream& stream, std::string_view why) {
+  printer_.Finish(stream.task);
+  printer_.Note(fmt::format("tfdist: {}: output is missing: {}", stream.task, why));
+  stream.done = true;
+  incomplete_ = true;
 }
 
 void JobFollower::ReadFromFolder(TaskStream& stream) {
@@ -226,23 +240,20 @@ void JobFollower::ReadFromFolder(TaskStream& stream) {
       std::find_if(record_.tasks.begin(), record_.tasks.end(),
                    [&](const JobRecord::Task& task) { return task.id == stream.task; });
   const int slot = found == record_.tasks.end() ? 0 : found->slot;
-  Attached other;
-  AgentLink* link = attached_.link.get();
-  if (slot != 0) {
-    other = Attach(record_, slot, Now() + kAttachLimit);
-    link = other.link.get();
-  }
+  // Slot 0 as well: the link to it may have been idle for too long meanwhile.
+  const Attached host = Attach(record_, slot, Now() + kAttachLimit);
   protocol::ReadLog request;
   request.task = stream.task;
   request.offset = stream.offset;
   request.tail_lines = stream.tail_lines;
   request.credit = kCreditBytes;
-  stream.id = link->Send(type::kReadLog, request);
+  stream.id = host.link->Send(type::kReadLog, request);
   const TimePoint deadline = Now() + kFolderLimit;
-  while (!stream.done) {
-    const auto message = link->Receive(deadline);
-    if (!message) throw Error(Phase::kLogs, "no answer for 10 minutes");
-    if (message->id == stream.id) HandleLog(*link, stream, *message);
+  while (!stream.done && !quit_) {
+    const auto message = host.link->Receive(Now() + 200ms);
+    if (message && message->id == stream.id) HandleLog(*host.link, stream, *message);
+    HandleInterrupts(interrupts_.Take());
+    if (Now() > deadline) throw Error(Phase::kLogs, "it took more than 10 minutes");
   }
 }
 

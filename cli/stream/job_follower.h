@@ -34,10 +34,12 @@ class JobFollower {
   void RequestStop(std::string why, bool force);
 
   // Returns when everything wanted was printed; at once when interrupted (see options). Lost
-  // connections are made again, from the offsets reached: throws Error(kLogs) when that did not work
-  // for kReconnectLimit.
+  // connections are made again, from the offsets reached: throws Error(kLogs) when that did not
+  // work for kReconnectLimit.
   protocol::JobState Run();
   [[nodiscard]] bool interrupted() const { return interrupts_seen_ > 0; }
+  // Some output could not be read, which was said.
+  [[nodiscard]] bool incomplete() const { return incomplete_; }
 
  private:
   struct TaskStream {
@@ -61,6 +63,7 @@ class JobFollower {
   void Reconnect(const Error& why);
   void ReadFromFolders();
   void ReadFromFolder(TaskStream& stream);
+  void GiveUp(TaskStream& stream, std::string_view why);
   TaskStream* FindStream(uint64_t id);
 
   const JobRecord& record_;
@@ -74,6 +77,7 @@ class JobFollower {
   uint64_t next_event_ = 1;
   bool events_done_ = false;
   bool quit_ = false;
+  bool incomplete_ = false;
   int interrupts_seen_ = 0;
   std::string stop_why_;
   bool stop_force_ = false;

@@ -43,9 +43,9 @@ LinePrinter::LinePrinter(int fd, PrinterOptions options, const std::vector<std::
   size_t next = 0;
   for (const std::string& task : tasks) {
     const std::string plain = fmt::format("{:<{}} | ", task, width);
-    prefixes_[task] = options.colour
-                          ? fmt::format("\x1b[{}m{}\x1b[0m", kColours[next % kColours.size()], plain)
-                          : plain;
+    prefixes_[task] =
+        options.colour ? fmt::format("\x1b[{}m{}\x1b[0m", kColours[next % kColours.size()], plain)
+                       : plain;
     ++next;
   }
 }

@@ -12,9 +12,9 @@
 namespace tfdist::cli {
 
 struct PrinterOptions {
-  bool colour = false;   // prefixes in colour
-  bool filter = false;   // SafeForTerminal on every line
-  bool raw = false;      // no prefixes, no lines: the bytes as they are
+  bool colour = false;  // prefixes in colour
+  bool filter = false;  // SafeForTerminal on every line
+  bool raw = false;     // no prefixes, no lines: the bytes as they are
 };
 
 // Thrown when nobody reads the output any more (EPIPE): the CLI then ends quietly.

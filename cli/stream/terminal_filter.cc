@@ -36,7 +36,8 @@ size_t Utf8Length(std::string_view text) {
 }
 
 bool IsC1Control(std::string_view sequence) {
-  return sequence.size() == 2 && sequence[0] == '\xc2' && static_cast<unsigned char>(sequence[1]) < 0xa0;
+  return sequence.size() == 2 && sequence[0] == '\xc2' &&
+         static_cast<unsigned char>(sequence[1]) < 0xa0;
 }
 
 }  // namespace

@@ -13,17 +13,23 @@ TEST(SafeForTerminal, KeepsTextColoursAndTabs) {
 }
 
 TEST(SafeForTerminal, ShowsWhatWouldDriveTheTerminal) {
-  EXPECT_EQ(SafeForTerminal("\x1b]52;c;cm0=\x07"), "^[]52;c;cm0=^G");      // OSC 52: clipboard
-  EXPECT_EQ(SafeForTerminal("\x1b[6n"), "^[[6n");                           // asks for an answer
-  EXPECT_EQ(SafeForTerminal("\x1b[2J"), "^[[2J");                           // clears the screen
-  EXPECT_EQ(SafeForTerminal("\xc2\x9b" "6n"), "\\x9b" "6n");                // C1 as UTF-8
-  EXPECT_EQ(SafeForTerminal("\x9b" "6n"), "\xef\xbf\xbd" "6n");             // C1 as a byte
+  EXPECT_EQ(SafeForTerminal("\x1b]52;c;cm0=\x07"), "^[]52;c;cm0=^G");  // OSC 52: clipboard
+  EXPECT_EQ(SafeForTerminal("\x1b[6n"), "^[[6n");                      // asks for an answer
+  EXPECT_EQ(SafeForTerminal("\x1b[2J"), "^[[2J");                      // clears the screen
+  EXPECT_EQ(SafeForTerminal("\xc2\x9b"
+                            "6n"),
+            "\\x9b"
+            "6n");  // C1 as UTF-8
+  EXPECT_EQ(SafeForTerminal("\x9b"
+                            "6n"),
+            "\xef\xbf\xbd"
+            "6n");  // C1 as a byte
   EXPECT_EQ(SafeForTerminal("\x7f"), "^?");
 }
 
 TEST(SafeForTerminal, ReplacesWhatIsNotUtf8) {
   EXPECT_EQ(SafeForTerminal("\xff"), "\xef\xbf\xbd");
-  EXPECT_EQ(SafeForTerminal("\xe2\x82"), "\xef\xbf\xbd\xef\xbf\xbd");       // cut short
+  EXPECT_EQ(SafeForTerminal("\xe2\x82"), "\xef\xbf\xbd\xef\xbf\xbd");                  // cut short
   EXPECT_EQ(SafeForTerminal("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // surrogate
 }
 
@@ -36,7 +42,8 @@ TEST(SafeForTerminal, NeverLetsAControlByteThrough) {
   std::mt19937 random(3);
   for (int round = 0; round < 5000; ++round) {
     std::string line(random() % 40, '\0');
-    for (char& byte : line) byte = static_cast<char>(random() % 4 == 0 ? "\x1b[m;"[random() % 4] : random());
+    for (char& byte : line)
+      byte = static_cast<char>(random() % 4 == 0 ? "\x1b[m;"[random() % 4] : random());
     const std::string safe = SafeForTerminal(line);
     for (size_t i = 0; i < safe.size(); ++i) {
       if (safe[i] == '\x1b') {

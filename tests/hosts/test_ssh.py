@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import unittest
 
@@ -203,16 +204,24 @@ class AlgorithmsTest(unittest.TestCase):
             self.assertIn("request exec", requests[0])
 
 
+def probe_port(port, **options):
+    """What becomes of a connection to 127.0.0.1:port."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = pathlib.Path(folder) / "config"
+        config.write_text(f"Host *\n HostName 127.0.0.1\n Port {port}\n UserKnownHostsFile /dev/null\n")
+        return probe(config, "open", "fake", **options)
+
+
 class Listener:
     """Something that takes connections and is no sshd: says `text`, then hangs up or stays silent."""
 
     def __init__(self, text=b"", hang_up=False):
         self.text, self.hang_up, self.connections = text, hang_up, []
         self.socket = socket.create_server(("127.0.0.1", 0))
-        threading.Thread(target=self.serve, daemon=True).start()
+        self.thread = threading.Thread(target=self.serve)
 
     def serve(self):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # shutdown() ends accept()
             while True:
                 connection, _ = self.socket.accept()
                 self.connections.append(connection)
@@ -221,18 +230,14 @@ class Listener:
                     connection.close()
 
     def probe(self, **options):
-        config = pathlib.Path(os.devnull)
-        with self.socket:
-            port = self.socket.getsockname()[1]
-            folder = pathlib.Path(subprocess.run(["mktemp", "-d"], check=True, capture_output=True,
-                                                 text=True).stdout.strip())
-            config = folder / "config"
-            config.write_text(f"Host *\n HostName 127.0.0.1\n Port {port}\n UserKnownHostsFile /dev/null\n")
-            result = probe(config, "open", "fake", **options)
-            shutil.rmtree(folder)
-        for connection in self.connections:
-            connection.close()
-        return result
+        self.thread.start()
+        try:
+            return probe_port(self.socket.getsockname()[1], **options)
+        finally:
+            self.socket.shutdown(socket.SHUT_RDWR)
+            self.thread.join()
+            for held in (self.socket, *self.connections):
+                held.close()
 
 
 class BadPeersTest(unittest.TestCase):
@@ -261,16 +266,10 @@ class BadPeersTest(unittest.TestCase):
         self.assertEqual(len(listener.connections), 1)
 
     def test_nobody_listens(self):
-        listener = Listener()
-        address = listener.socket.getsockname()
-        # Takes the address without listening, so that nobody else can.
-        listener.socket.close()
         with socket.socket() as held:
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            held.bind(address)
-            listener.socket = held
-            result = listener.probe()
-        self.assertIn(f"127.0.0.1 port {address[1]}: Connection refused", result["cause"])
+            held.bind(("127.0.0.1", 0))  # taken, so that nobody else listens there either
+            port = held.getsockname()[1]
+            self.assertIn(f"127.0.0.1 port {port}: Connection refused", probe_port(port)["cause"])
 
 
 class BusyHostTest(unittest.TestCase):

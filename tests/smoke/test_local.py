@@ -1,12 +1,15 @@
 """Jobs on this machine without SSH: what a newcomer runs first."""
 
 import json
+import os
 import pathlib
+import shutil
 import signal
+import subprocess
 import unittest
 
 from tests.support import clusters, processes
-from tests.support.tfdist import ROOT, Tfdist
+from tests.support.tfdist import BIN, ROOT, Tfdist
 from tests.support.waiting import wait_for
 
 SERVE = 'case "$TFDIST_TASK" in ps:*) exec sleep 1000;; esac; '
@@ -64,6 +67,72 @@ class LocalJob(unittest.TestCase):
                 continue
             for name, value in task["env"].items():
                 self.assertIn(f"{task['task']} | {name}={value}\n", result.out)
+
+    def test_the_example_for_four_hosts_renders(self):
+        result = self.user.run("render", "--json", str(ROOT / "configs/four_hosts.toml"))
+        self.assertEqual(result.code, 0, result)
+        tasks = json.loads(result.out)["tasks"]
+        self.assertEqual(len(tasks), 8)
+        self.assertEqual([t["task"] for t in tasks if t["chief"]], ["master:0"])
+
+    def test_purge_leaves_no_folder_and_down_of_a_vanished_job_is_harmless(self):
+        file = self.write(shell("sleep 1000"))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        folder = self.user.slot_folder(0).parent
+        purged = self.user.run("down", "--purge", "job")
+        self.assertEqual(purged.code, 0, purged)
+        self.assertFalse(folder.exists())
+        self.assertEqual(self.user.run("status", "job").code, 4)
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.assertEqual(self.user.run("down", "job").code, 0)
+        wait_for(lambda: not self.user.left(), "the agents have left")
+        shutil.rmtree(self.user.slot_folder(0).parent)
+        vanished = self.user.run("down", "job")
+        self.assertEqual(vanished.code, 0, vanished)
+
+    def test_clean_keeps_what_runs_and_removes_all_the_rest(self):
+        file = self.write(shell("sleep 1000"))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        cache = self.user.folder / ".cache/tfdist"
+        self.assertEqual(self.user.run("clean", file).code, 0)
+        self.assertEqual(self.user.status("job")["state"], "running")
+        self.assertEqual(self.user.run("down", "job").code, 0)
+        wait_for(lambda: not self.user.left(), "the agents have left")
+        cleaned = self.user.run("clean", file)
+        self.assertEqual(cleaned.code, 0, cleaned)
+        self.assertIn(str(cache / "bin"), cleaned.out)
+        self.assertEqual([p for p in cache.rglob("*") if p.is_file()] if cache.exists() else [], [])
+
+    def test_replace_ends_the_old_job_first(self):
+        file = self.write(shell("echo old; sleep 1000"))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        old = self.user.job_id()
+        text = pathlib.Path(file).read_text().replace("echo old", "echo new")
+        replaced = self.user.run("up", "-d", "--replace", self.user.write("new.toml", text))
+        self.assertEqual(replaced.code, 0, replaced)
+        self.assertIn(f"job {old}: ended; nothing is left", replaced.err)
+        wait_for(lambda: "| new" in self.user.run("logs", "job").out, "the new job runs")
+        self.assertEqual(self.user.run("down", "job").code, 0)
+
+    def test_a_changed_program_is_another_plan(self):
+        program = self.user.write("work/run.sh", "sleep 1000")
+        file = self.write(["sh", "run.sh"], task_extra='workdir = "work"')
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        os.utime(program)  # the same content: the same plan
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.write("work/run.sh", "sleep 2000")
+        self.assertEqual(self.user.run("up", "-d", file).code, 4)
+        self.assertEqual(self.user.run("down", "job").code, 0)
+
+    def test_a_reader_that_leaves_does_not_end_the_job(self):
+        file = self.write(shell("while :; do echo line; sleep 0.02; done"))
+        cli = subprocess.Popen([str(BIN / "tfdist"), "up", file], env=self.user.env, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        cli.stdout.readline()
+        cli.stdout.close()
+        self.assertEqual(cli.wait(60), 141)
+        self.assertEqual(self.user.status("job")["state"], "running")
+        self.assertEqual(self.user.run("down", "job").code, 0)
 
     def test_output_that_is_not_utf8_comes_back_as_it_was(self):
         file = self.write(shell(r"printf 'a\377\376\000b\n'; sleep 0"))

@@ -1,5 +1,6 @@
 """Jobs over SSH, on test hosts with an unprivileged account each."""
 
+import pathlib
 import re
 import signal
 import stat
@@ -82,13 +83,17 @@ class FourHosts(OverSsh):
         secrets = []
         for number, host in enumerate(hosts):
             slot = self.job_folder(host) / f"h{number}"
-            secrets += [(slot / "secret").read_bytes().strip(), (slot / "key").read_bytes().strip()]
+            # The file holds the public and then the secret key, 40 characters each (Z85).
+            secrets += [(slot / "secret").read_bytes().strip(), (slot / "key").read_bytes()[40:80]]
         self.assertTrue(all(len(secret) >= 32 for secret in secrets))
         seen = up.out.encode() + up.err.encode() + self.user.run("events", "--json").out.encode()
         seen += b"".join(p.read_bytes() for p in (self.user.folder / ".local").rglob("*") if p.is_file())
         for host in hosts:
             seen += b"".join(b" ".join(a.encode() for a in p.argv) for p in host.processes(with_sshd=True))
-            seen += b"".join(p.read_bytes() for p in self.job_folder(host).rglob("*.log"))
+            files = [p for p in self.job_folder(host).rglob("*") if p.is_file() and p.name not in ("secret", "key")]
+            seen += b"".join(p.read_bytes() for p in files)
+            for process in host.processes():
+                seen += pathlib.Path(f"/proc/{process.pid}/environ").read_bytes()
         for secret in secrets:
             self.assertNotIn(secret, seen)
         self.assertEqual(self.user.run("down").code, 0)
@@ -140,12 +145,13 @@ class BadHosts(OverSsh):
 class Interrupted(OverSsh):
     COUNT = 8
 
-    def interrupt(self, hosts, when):
+    def interrupt(self, hosts, when, seconds=15):
+        """`seconds` until nothing is left: less than the 60 s after which agents end by themselves."""
         terminal = self.user.start_on_terminal("up", self.write(hosts, shell("echo running; sleep 1000")))
         when(terminal)
         terminal.ctrl_c()
         self.assertEqual(terminal.wait(), 130, terminal.text)
-        self.assert_nothing_left(hosts, 75)  # agents that were never committed end by themselves
+        self.assert_nothing_left(hosts, seconds)
         return terminal
 
     def test_ctrl_c_during_the_run_leaves_nothing_on_eight_hosts(self):
@@ -161,7 +167,8 @@ class Interrupted(OverSsh):
         }
         for what, condition in reached.items():
             with self.subTest(what):
-                self.interrupt(hosts, lambda _: wait_for(condition, what))
+                terminal = self.interrupt(hosts, lambda _: wait_for(condition, what))
+                self.assertNotIn("| running", terminal.text)
 
 
 class Stopped(OverSsh):

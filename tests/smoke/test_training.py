@@ -9,6 +9,7 @@ from tests.support.tfdist import ROOT, Tfdist
 from tests.support.waiting import wait_for
 
 DATA = ROOT / "configs/data"
+DEMO = ROOT / "configs/digits.toml"
 
 
 def cluster(steps, slots=2):
@@ -22,7 +23,7 @@ class Training(unittest.TestCase):
         self.addCleanup(self.user.close)
 
     def test_two_servers_and_two_trainers_learn_digits(self):
-        result = self.user.run("up", self.user.write("digits.toml", cluster(2000)), seconds=300)
+        result = self.user.run("up", str(DEMO), seconds=300)
         self.assertEqual(result.code, 0, result)
         accuracy = float(re.search(r"final: .*test accuracy ([0-9.]+)", result.out).group(1))
         self.assertGreaterEqual(accuracy, 0.95)
@@ -45,17 +46,21 @@ class Training(unittest.TestCase):
         pid = self.server_pid("ps:1")
         processes.kill(pid, signal.SIGSTOP)
         self.addCleanup(processes.kill, pid, signal.SIGCONT)
-        stalled = wait_for(self.step_that_stays, "steps stop")
+        wait_for(lambda: self.waits("master:0") and self.waits("worker:0"), "both trainers wait for ps:1")
+        stalled = self.step(), self.waits("worker:0")
+        # Trainers speak every 10 s while they wait; they have nothing but that to say.
+        second = wait_for(lambda: "20 s" in self.waits("worker:0") and self.waits("worker:0"), "they still wait")
+        self.assertEqual(re.sub(r": \d+ s$", "", second), re.sub(r": \d+ s$", "", stalled[1]))
+        self.assertEqual(self.step(), stalled[0])
         self.assertEqual(self.user.status()["state"], "running")
         processes.kill(pid, signal.SIGCONT)
-        wait_for(lambda: self.step() > stalled, "steps go on")
+        wait_for(lambda: self.step() > stalled[0], "steps go on")
         self.assertEqual(self.user.run("down").code, 0)
 
-    def step_that_stays(self):
-        """The step, once both workers have said that they wait for ps:1; no step comes after that."""
-        waiting = all("waiting for ps:1" in self.user.run("logs", "--tail", "3", "digits", worker).out
-                      for worker in ("master:0", "worker:0"))
-        return self.step() if waiting else None
+    def waits(self, trainer):
+        """The last line of a trainer, when it says that it waits for ps:1 (and at which of its steps)."""
+        last = self.user.run("logs", "--tail", "1", "digits", trainer).out.strip()
+        return last if "waiting for ps:1" in last else ""
 
     def test_a_killed_cli_leaves_the_training_to_finish(self):
         cli = self.user.start("up", self.user.write("digits.toml", cluster(3000)))

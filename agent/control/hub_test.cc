@@ -1,0 +1,116 @@
+// Who gets into the coordinator, and as whom.
+#include "agent/control/hub.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "agent/control/curve_socket.h"
+#include "agent/control/tcp_address.h"
+#include "agent/control/zmq_uplink.h"
+#include "agent/start/control_listener.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::Message;
+
+class HubTest : public testing::Test {
+ protected:
+  HubTest() : listener_(ListenForAgents("127.0.0.1", 0)), port_(LocalPort(listener_.get())) {
+    hub_.emplace(
+        loop_, context_, coordinator_, std::vector{coordinator_.public_key, member_.public_key},
+        listener_.get(), Endpoint("127.0.0.1", port_),
+        Hub::Handlers{.on_report =
+                          [this](int slot, const HostReport&) {
+                            reporters_.push_back(slot);
+                            hub_->SendControl(slot, {std::string(control_type::kBeat), 0, Beat{}});
+                          },
+                      .on_bulk = [](int, const Message&) {},
+                      .on_bulk_connected = [](int) {}});
+  }
+
+  std::unique_ptr<ZmqUplink> Dial(const CurveKeys& keys) {
+    return std::make_unique<ZmqUplink>(
+        loop_, client_context_, keys,
+        CoordinatorAddress{"127.0.0.1", port_, coordinator_.public_key},
+        Uplink::Handlers{.on_beat = [this](const Beat&) { ++beats_; },
+                         .on_order = [](const Order&) {},
+                         .on_release = [] {},
+                         .on_bulk = [](const Message&) {},
+                         .on_bulk_writable = [] {}});
+  }
+
+  // Runs the loop until `condition` holds or the time is over; says which.
+  bool RunUntil(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
+    bool in_time = false;
+    EventLoop::Timer end(loop_, [this] { loop_.Stop(); });
+    EventLoop::Timer look(loop_, [] {});
+    EventLoop::Hook check(loop_, [&] {
+      look.Start(std::chrono::milliseconds(5));
+      in_time = condition();
+      if (in_time) loop_.Stop();
+    });
+    end.Start(limit);
+    loop_.Run();
+    return in_time;
+  }
+
+  EventLoop loop_;
+  zmq::context_t context_;
+  zmq::context_t client_context_;
+  CurveKeys coordinator_ = MakeCurveKeys();
+  CurveKeys member_ = MakeCurveKeys();
+  UniqueFd listener_;
+  int port_;
+  std::optional<Hub> hub_;
+  std::vector<int> reporters_;
+  int beats_ = 0;
+};
+
+TEST_F(HubTest, KnowsAMemberByItsKey) {
+  const auto uplink = Dial(member_);
+  uplink->Send({});
+  EXPECT_TRUE(RunUntil([this] { return beats_ > 0; }, std::chrono::seconds(30)));
+  EXPECT_EQ(reporters_, std::vector<int>{1});
+}
+
+TEST_F(HubTest, GivesAFreshKeyNothing) {
+  const auto stranger = Dial(MakeCurveKeys());
+  const auto member = Dial(member_);
+  stranger->Send({});
+  member->Send({});
+  ASSERT_TRUE(RunUntil([this] { return beats_ > 0; }, std::chrono::seconds(30)));
+  // The stranger had as long as the member, and then as long again.
+  EXPECT_FALSE(stranger->BulkWritable());
+  EXPECT_EQ(reporters_, std::vector<int>{1});
+}
+
+TEST_F(HubTest, GivesAStrangersBytesNothingButTheGreeting) {
+  const TcpAddress address = ParseTcpAddress("127.0.0.1", port_);
+  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(connect(fd.get(), address.get(), address.size), 0);
+  // ZMTP 3.0 greeting (RFC 23) that wants the mechanism NULL: no authentication.
+  std::string greeting("\xff\0\0\0\0\0\0\0\x01\x7f\x03\0NULL", 16);
+  greeting.resize(64, '\0');
+  ASSERT_EQ(write(fd.get(), greeting.data(), greeting.size()), 64);
+  std::string received;
+  bool closed = false;
+  EXPECT_TRUE(RunUntil(
+      [&] {
+        char buffer[256];
+        const ssize_t got = recv(fd.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+        if (got > 0) received.append(buffer, static_cast<size_t>(got));
+        closed = got == 0 || (got < 0 && errno == ECONNRESET);
+        return closed;
+      },
+      std::chrono::seconds(30)));
+  EXPECT_LE(received.size(), 64U);
+  EXPECT_TRUE(reporters_.empty());
+}
+
+}  // namespace
+}  // namespace tfdist::agent

@@ -1,0 +1,12 @@
+// What each task runs: argv and environment.
+#pragma once
+
+#include "cli/plan/placement.h"
+
+namespace tfdist::cli {
+
+// Fills in argv, env and needs_runtime of a plan that has everything else.
+void SetCommands(const ClusterFile& file, const Placement& placement, Plan& plan,
+                 Problems& problems);
+
+}  // namespace tfdist::cli
