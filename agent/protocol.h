@@ -199,7 +199,7 @@ inline constexpr std::string_view kCancel = "cancel";  // {}: `id` is the stream
 inline constexpr std::string_view kStop =
     "stop";  // {why, force} -> {} once it is on disk; slot 0 only
 inline constexpr std::string_view kSweep =
-    "sweep";  // {} -> Census: ends all of this job on this host, then the agent
+    "sweep";  // {force} -> Census: ends all of this job on this host, then the agent
 // Agent -> CLI, streams
 inline constexpr std::string_view kEvent = "event";  // {events: [Event]}
 inline constexpr std::string_view kLog = "log";      // LogPiece

@@ -35,8 +35,7 @@ void Member::SetUplink(std::unique_ptr<Uplink> uplink) {
   ReportSoon();
 }
 
-// --- from the coordinator
-// --------------------------------------------------------------------------
+// --- from the coordinator ---
 
 void Member::OnBeat(const Beat& beat) {
   Heard();
@@ -49,7 +48,7 @@ void Member::OnOrder(const Order& order) {
   if (order.number <= order_.number) return;
   const bool was_over = order_.over;
   order_ = order;
-  if (sweeping_) order_.goal = std::max(order_.goal, Goal::kStop);
+  order_.goal = std::max(order_.goal, sweep_goal_);
   if (!std::exchange(options_.committed, true)) handlers_.on_committed();
   tasks_.Obey(order_);
   MaybeTakeCensus();
@@ -62,8 +61,7 @@ void Member::Heard() {
   if (!std::exchange(contacted_, true)) handlers_.on_first_contact();
 }
 
-// --- to the coordinator
-// ------------------------------------------------------------------------------
+// --- to the coordinator ---
 
 void Member::OnTasksChanged() {
   MaybeTakeCensus();
@@ -98,19 +96,18 @@ void Member::OnTimer() {
 void Member::CheckContact(TimePoint now) {
   const auto silence = now - *heard_;
   if (order_.over && silence > kSilentAfterEnd) return handlers_.on_release();
-  if (!options_.committed || sweeping_ || silence < options_.orphan_timeout) return;
+  if (!options_.committed || sweep_goal_ != Goal::kRun || silence < options_.orphan_timeout) return;
   Log("nothing heard from the coordinator for {} s: ending this host's tasks",
       std::chrono::duration_cast<std::chrono::seconds>(silence).count());
-  Sweep([this](const protocol::Census&) { handlers_.on_release(); });
+  Sweep(Goal::kStop, [this](const protocol::Census&) { handlers_.on_release(); });
 }
 
-// --- the end
-// ---------------------------------------------------------------------------------------
+// --- the end ---
 
-void Member::Sweep(std::function<void(const protocol::Census&)> done) {
-  sweeping_ = true;
+void Member::Sweep(Goal goal, std::function<void(const protocol::Census&)> done) {
+  sweep_goal_ = std::max(sweep_goal_, goal);
   on_swept_.push_back(std::move(done));
-  order_.goal = std::max(order_.goal, Goal::kStop);
+  order_.goal = std::max(order_.goal, sweep_goal_);
   tasks_.Obey(order_);
   MaybeTakeCensus();
 }

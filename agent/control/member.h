@@ -46,8 +46,9 @@ class Member {
 
   // The tasks' state has changed.
   void OnTasksChanged();
-  // Ends this slot's tasks whatever the coordinator says; then `done` gets the census.
-  void Sweep(std::function<void(const protocol::Census&)> done);
+  // Ends this slot's tasks (kStop or kKill) whatever the coordinator says; then `done` gets the
+  // census.
+  void Sweep(Goal goal, std::function<void(const protocol::Census&)> done);
 
   // The last word to the coordinator.
   void Leave();
@@ -78,7 +79,7 @@ class Member {
 
   std::unique_ptr<Uplink> uplink_;
   Order order_;
-  bool sweeping_ = false;
+  Goal sweep_goal_ = Goal::kRun;  // at least that is done, whatever the coordinator says
   bool census_under_way_ = false;
   std::optional<protocol::Census> census_;
   std::vector<std::function<void(const protocol::Census&)>> on_swept_;

@@ -81,8 +81,7 @@ void Coordinator::Open(const std::vector<std::string>& peers) {
   }
 }
 
-// --- requests
-// ----------------------------------------------------------------------------------------
+// --- requests ---
 
 void Coordinator::Commit(const JobPlan& plan, std::function<void(Outcome<void>&)> done) {
   if (committed()) {
@@ -150,8 +149,7 @@ std::unique_ptr<Uplink> Coordinator::MakeLocalUplink(Uplink::Handlers handlers) 
   return std::make_unique<LocalUplink>(*this);
 }
 
-// --- events
-// --------------------------------------------------------------------------------------------
+// --- events ---
 
 void Coordinator::Append(std::string_view kind, Json fields) {
   log_.Append(kind, std::move(fields));
@@ -182,8 +180,7 @@ void Coordinator::OnReport(size_t slot, const HostReport& report) {
   SendOrder(slot);
 }
 
-// --- to the slots
-// ----------------------------------------------------------------------------------------
+// --- to the slots ---
 
 void Coordinator::OnTimer() {
   timer_.Start(kBeatInterval);
@@ -222,8 +219,7 @@ bool Coordinator::SendControl(size_t slot, const Message& message) {
   return true;
 }
 
-// --- the end
-// -----------------------------------------------------------------------------------------------
+// --- the end ---
 
 void Coordinator::Release(std::function<void()> done) {
   on_released_ = std::move(done);

@@ -41,8 +41,7 @@ void JobControl::Begin() {
   append_(event::kAttempt, {{"attempt", 1}, {"why", "start"}});
 }
 
-// --- what the hosts say
-// ------------------------------------------------------------------------------
+// --- what the hosts say ---
 
 void JobControl::OnReport(size_t slot, const HostReport& report) {
   const auto heard = roster_.Hear(slot, report.incarnation, clock_.Now());
@@ -107,8 +106,7 @@ void JobControl::Tick() {
   Decide();
 }
 
-// --- what follows
-// --------------------------------------------------------------------------------------
+// --- what follows ---
 
 void JobControl::RequestStop(const std::string& why, bool force) {
   if (state_.phase == JobPhase::kNone) throw Error(Phase::kDown, "the job is not committed yet");

@@ -105,7 +105,7 @@ void KeeperLoop::OnSignals() {
   }
 }
 
-// --- the agent -----------------------------------------------------------------------------------
+// --- the agent ---
 
 void KeeperLoop::StartAgent() {
   restarts_.OnStart(clock_.Now());
@@ -178,7 +178,7 @@ void KeeperLoop::OnCommand(const Command& command) {
   }
 }
 
-// --- holders -------------------------------------------------------------------------------------
+// --- holders ---
 
 std::filesystem::path KeeperLoop::RunFolder(const RunNames& names) const {
   return handover_.slot_folder / "tasks" / names.task / names.run;
@@ -249,7 +249,7 @@ void KeeperLoop::WriteExitOfLostRun(const RunNames& names, const std::string& er
   }
 }
 
-// --- reaping -------------------------------------------------------------------------------------
+// --- reaping ---
 
 void KeeperLoop::Reap() {
   int status = 0;
@@ -286,7 +286,7 @@ void KeeperLoop::ReportLostRuns() {
   lost_.clear();
 }
 
-// --- the end -------------------------------------------------------------------------------------
+// --- the end ---
 
 void KeeperLoop::BeginEnding(int holder_signal, milliseconds limit) {
   for (const auto& [pid, names] : holders_) kill(pid, holder_signal);

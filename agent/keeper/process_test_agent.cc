@@ -26,7 +26,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// --- the agent -----------------------------------------------------------------------------------
+// --- the agent ---
 
 void AppendLine(const std::filesystem::path& path, const std::string& line) {
   const UniqueFd fd = OpenFile(path, O_WRONLY | O_APPEND | O_CREAT);
@@ -79,7 +79,7 @@ int AgentMain(const Arguments& arguments) {
   }
 }
 
-// --- tasks ---------------------------------------------------------------------------------------
+// --- tasks ---
 
 // Everything that it was given, NUL-terminated each.
 int ShowMain(int argc, char** argv) {

@@ -42,7 +42,7 @@ struct EventLoop::Hook::Entry {
   bool alive = true;
 };
 
-// --- Watch ---------------------------------------------------------------------------------------
+// --- Watch ---
 
 EventLoop::Watch::Watch(EventLoop& loop, int fd, short events, std::function<void(short)> on_ready)
     : loop_(&loop), entry_(std::make_shared<Entry>(Entry{fd, events, std::move(on_ready)})) {
@@ -63,7 +63,7 @@ EventLoop::Watch::~Watch() {
 
 void EventLoop::Watch::SetEvents(short events) { entry_->events = events; }
 
-// --- Timer ---------------------------------------------------------------------------------------
+// --- Timer ---
 
 EventLoop::Timer::Timer(EventLoop& loop, std::function<void()> on_time)
     : loop_(loop), entry_(std::make_shared<Entry>(Entry{std::move(on_time)})) {}
@@ -88,7 +88,7 @@ void EventLoop::Timer::Stop() {
 
 bool EventLoop::Timer::running() const { return entry_->running; }
 
-// --- Hook ----------------------------------------------------------------------------------------
+// --- Hook ---
 
 EventLoop::Hook::Hook(EventLoop& loop, std::function<void()> before_wait)
     : loop_(loop), entry_(std::make_shared<Entry>(Entry{std::move(before_wait)})) {
@@ -100,7 +100,7 @@ EventLoop::Hook::~Hook() {
   std::erase(loop_.hooks_, entry_);
 }
 
-// --- the loop ------------------------------------------------------------------------------------
+// --- the loop ---
 
 EventLoop::EventLoop() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_.valid()) throw Error(Phase::kInternal, WithErrno("eventfd", errno));

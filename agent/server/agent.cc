@@ -119,8 +119,7 @@ void Agent::Resume() {
   }
 }
 
-// --- what the parts need of each other
-// ---------------------------------------------------------------
+// --- what the parts need of each other ---
 
 Requests::Actions Agent::RequestActions() {
   return {.committed = [this] { return committed(); },
@@ -161,8 +160,7 @@ std::unique_ptr<Stream> Agent::OpenLog(uint64_t id, const protocol::ReadLog& req
                                      std::move(sink));
 }
 
-// --- what happens
-// --------------------------------------------------------------------------------------
+// --- what happens ---
 
 void Agent::OnMessage(const std::shared_ptr<Session>& session, const protocol::Message& message) {
   heard_from_cli_ = std::chrono::steady_clock::now();
@@ -195,8 +193,7 @@ bool Agent::committed() const { return coordinator_ ? coordinator_->committed() 
 
 bool Agent::over() const { return coordinator_ ? coordinator_->over() : member_.over(); }
 
-// --- the end
-// ---------------------------------------------------------------------------------------------
+// --- the end ---
 
 void Agent::CheckUncommitted() {
   if (committed() || leaving_) return;

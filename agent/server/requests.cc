@@ -58,7 +58,7 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kEvents) return Events(session, message);
   if (type == type::kReadLog) return ReadLog(session, message);
   if (type == type::kStop) return Stop(reply, message);
-  if (type == type::kSweep) return Sweep(reply);
+  if (type == type::kSweep) return Sweep(reply, message);
   if (type == type::kCommit) return Commit(reply, message);
   NeedUncommitted();
   if (type == type::kNeed) return parts_.deployment.Need(session, message);
@@ -70,7 +70,7 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   throw Error(Phase::kControl, fmt::format("this agent does not know the request '{}'", type));
 }
 
-// --- deployment ----------------------------------------------------------------------------------
+// --- deployment ---
 
 void Requests::Peers(const Reply& reply, const Message& message) {
   const auto keys = Field<std::vector<std::string>>(message, "keys");
@@ -117,8 +117,7 @@ void Requests::Abort(const Reply& reply) {
   });
 }
 
-// --- streams
-// ---------------------------------------------------------------------------------------
+// --- streams ---
 
 void Requests::Events(const SessionPtr& session, const Message& message) {
   const auto from = Field<uint64_t>(message, "from");
@@ -142,8 +141,7 @@ void Requests::ReadLog(const SessionPtr& session, const Message& message) {
                      parts_.coordinator->relay().Open(*slot, message.id, request, sink.send));
 }
 
-// --- the end
-// -----------------------------------------------------------------------------------------
+// --- the end ---
 
 void Requests::Stop(const Reply& reply, const Message& message) {
   Coordinator& coordinator = NeedCoordinator();
@@ -151,9 +149,10 @@ void Requests::Stop(const Reply& reply, const Message& message) {
   coordinator.WhenWritten([reply] { reply.Ok(); });
 }
 
-void Requests::Sweep(const Reply& reply) {
+void Requests::Sweep(const Reply& reply, const Message& message) {
+  const Goal goal = message.body.value("force", false) ? Goal::kKill : Goal::kStop;
   if (parts_.coordinator != nullptr) parts_.coordinator->Abandon("its host was swept");
-  parts_.member.Sweep([this, reply](const protocol::Census& census) {
+  parts_.member.Sweep(goal, [this, reply](const protocol::Census& census) {
     reply.Ok(census);
     // The coordinator leaves by itself, once the end of the job is in its journal.
     if (parts_.coordinator == nullptr || !actions_.committed()) actions_.leave();

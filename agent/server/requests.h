@@ -53,7 +53,7 @@ class Requests {
   void Events(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void ReadLog(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Stop(const Reply& reply, const protocol::Message& message);
-  void Sweep(const Reply& reply);
+  void Sweep(const Reply& reply, const protocol::Message& message);
 
   [[nodiscard]] Coordinator& NeedCoordinator() const;
   void NeedUncommitted() const;

@@ -74,7 +74,7 @@ void HostTasks::Obey(const Order& order) {
   Act();
 }
 
-// --- orders --------------------------------------------------------------------------------------
+// --- orders ---
 
 void HostTasks::Act() {
   act_again_.Stop();
@@ -141,8 +141,7 @@ bool HostTasks::DirectStart(TaskRun& task) {
   return task.keeper_knows;
 }
 
-// --- what becomes of the runs
-// ----------------------------------------------------------------------
+// --- what becomes of the runs ---
 
 void HostTasks::OnNotes(const std::vector<Note>& notes) {
   for (const Note& note : notes) {
@@ -197,8 +196,7 @@ void HostTasks::RefreshAll() {
   if (working && !refresh_.running()) refresh_.Start(kRefreshPause);
 }
 
-// --- questions
-// -------------------------------------------------------------------------------------
+// --- questions ---
 
 std::vector<TaskReport> HostTasks::Report() const {
   std::vector<TaskReport> reports;
