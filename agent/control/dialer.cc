@@ -20,11 +20,12 @@ Dialer::Dialer(EventLoop& loop, std::function<void(const CoordinatorAddress&)> c
 void Dialer::Dial(const CoordinatorAddress& coordinator,
                   std::function<void(std::optional<Error>)> done) {
   if (done_) Fail("asked anew");
+  (void)DecodeCurveKey(coordinator.key);
+  probe_ = std::make_unique<TcpProbe>(loop_, coordinator.address, coordinator.port, kProbeLimit,
+                                      [this](const std::string& why) { OnProbe(why); });
   coordinator_ = coordinator;
   done_ = std::move(done);
   limit_.Start(kDialLimit);
-  probe_ = std::make_unique<TcpProbe>(loop_, coordinator.address, coordinator.port, kProbeLimit,
-                                      [this](const std::string& why) { OnProbe(why); });
 }
 
 void Dialer::OnProbe(const std::string& why) {

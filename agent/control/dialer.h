@@ -19,7 +19,7 @@ class Dialer {
   Dialer(EventLoop& loop, std::function<void(const CoordinatorAddress&)> connect);
 
   // `done` gets nullopt once the coordinator has answered, or an Error(kControl). A second Dial
-  // takes the place of the first.
+  // takes the place of the first. Throws Error(kControl) when address or key is malformed.
   void Dial(const CoordinatorAddress& coordinator, std::function<void(std::optional<Error>)> done);
   // The coordinator has been heard.
   void OnContact();

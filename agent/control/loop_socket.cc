@@ -1,9 +1,9 @@
 #include "agent/control/loop_socket.h"
 
 #include <cerrno>
+#include <exception>
 #include <utility>
 
-#include "base/error.h"
 #include "base/log.h"
 
 namespace tfdist::agent {
@@ -44,7 +44,7 @@ bool LoopSocket::ReceiveOne() {
   } while (parts.back().more());
   try {
     on_message_(std::move(parts));
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {  // Error, or JSON that is not what it should be
     Log("{}, message dropped", e.what());
   }
   return true;

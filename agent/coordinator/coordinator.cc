@@ -74,9 +74,9 @@ void Coordinator::Open(const std::vector<std::string>& peers) {
                    .on_bulk_connected = [this](int slot) { relay_.OnConnected(slot); },
                });
   control_.emplace(log_.state(), peers.size(), clock_,
-                   [this](std::string_view kind, Json fields) { Append(kind, std::move(fields)); });
+                   [this](std::string_view kind, Json f) { log_.Append(kind, std::move(f)); });
   if (committed() && !over()) {
-    Append(protocol::event::kHost, {{"slot", 0}, {"state", "agent-restarted"}, {"why", ""}});
+    log_.Append(protocol::event::kHost, {{"slot", 0}, {"state", "agent-restarted"}, {"why", ""}});
     control_->Begin();
   }
 }
@@ -151,16 +151,6 @@ std::unique_ptr<Uplink> Coordinator::MakeLocalUplink(Uplink::Handlers handlers) 
 
 // --- events ---
 
-void Coordinator::Append(std::string_view kind, Json fields) {
-  log_.Append(kind, std::move(fields));
-  const protocol::Event& event = log_.events().back();
-  if (kind == protocol::event::kHost && event.fields.at("state") == "lost") {
-    const size_t slot = event.fields.at("slot").get<size_t>();
-    relay_.OnLost(static_cast<int>(slot),
-                  fmt::format("host {} is lost", log_.state().plan.slots.at(slot).host));
-  }
-}
-
 void Coordinator::OnWritten() {
   if (control_) Distribute();
   on_news_();
@@ -185,8 +175,19 @@ void Coordinator::OnReport(size_t slot, const HostReport& report) {
 void Coordinator::OnTimer() {
   timer_.Start(kBeatInterval);
   if (control_) control_->Tick();
+  EndSilentReaders();
   Beat();
   if (on_released_) SendReleases();
+}
+
+// Nobody waits for output of a host that does not answer.
+void Coordinator::EndSilentReaders() {
+  if (!control_ || !committed()) return;
+  for (size_t slot = 0; slot < control_->slots(); ++slot) {
+    if (!control_->Silent(slot)) continue;
+    relay_.OnLost(static_cast<int>(slot),
+                  fmt::format("host {} is lost", log_.state().plan.slots.at(slot).host));
+  }
 }
 
 void Coordinator::Beat() {
@@ -237,7 +238,7 @@ void Coordinator::SendReleases() {
 void Coordinator::FinishRelease() {
   if (!on_released_) return;
   for (size_t slot = 1; release_limit_.running() && control_ && slot < control_->slots(); ++slot) {
-    if (!left_[slot] && !control_->Lost(slot)) return;
+    if (!left_[slot] && !control_->Silent(slot)) return;
   }
   release_limit_.Stop();
   std::exchange(on_released_, {})();

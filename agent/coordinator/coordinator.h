@@ -66,10 +66,10 @@ class Coordinator {
   static constexpr std::chrono::milliseconds kReleaseLimit{2000};
 
   void CheckPlan(const protocol::JobPlan& plan) const;
-  void Append(std::string_view kind, protocol::Json fields);
   void OnWritten();
   void OnReport(size_t slot, const HostReport& report);
   void OnTimer();
+  void EndSilentReaders();
   void Beat();
   // Sends each slot its order, where it has an older one and the decision is on disk.
   void Distribute();

@@ -90,9 +90,10 @@ void JobControl::NoteTask(size_t slot, const TaskReport& report) {
 }
 
 void JobControl::Tick() {
-  if (state_.phase == JobPhase::kNone || state_.phase == JobPhase::kEnded) return;
+  if (state_.phase == JobPhase::kNone) return;
   const TimePoint now = clock_.Now();
   roster_.Tick(now);
+  if (state_.phase == JobPhase::kEnded) return;
   for (size_t slot = 0; slot < roster_.size(); ++slot) {
     const auto contact = roster_.contact(slot, now);
     const std::string& known = state_.slots.at(slot).state;
@@ -141,6 +142,10 @@ bool JobControl::Settled(size_t slot) const {
 
 bool JobControl::InContact(size_t slot) const {
   return roster_.contact(slot, clock_.Now()) == Roster::Contact::kGood;
+}
+
+bool JobControl::Silent(size_t slot) const {
+  return Lost(slot) || roster_.contact(slot, clock_.Now()) == Roster::Contact::kLost;
 }
 
 bool JobControl::Lost(size_t slot) const {

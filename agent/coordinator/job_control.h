@@ -37,9 +37,11 @@ class JobControl {
   // Heard, and not long ago.
   [[nodiscard]] bool InContact(size_t slot) const;
   [[nodiscard]] size_t slots() const { return roster_.size(); }
-  [[nodiscard]] bool Lost(size_t slot) const;
+  // Counted as lost; or, once the job has ended and nobody counts any more, not heard for as long.
+  [[nodiscard]] bool Silent(size_t slot) const;
 
  private:
+  [[nodiscard]] bool Lost(size_t slot) const;
   void NoteContact(size_t slot, Roster::Heard heard, const HostReport& report);
   void NoteTask(size_t slot, const TaskReport& report);
   void AppendHost(size_t slot, std::string_view state, const std::string& why);

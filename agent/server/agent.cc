@@ -113,6 +113,8 @@ void Agent::Resume() {
     if (const auto peers = ReadJson(folder_.peers())) {
       coordinator_->Open(peers->get<std::vector<std::string>>());
     }
+    // The agent before may have been killed between the end of the job and its own.
+    loop_.Post([this] { OnNews(); });
     member_.SetUplink(coordinator_->MakeLocalUplink(UplinkHandlers()));
   } else if (const auto coordinator = ReadJson(folder_.coordinator())) {
     Connect(coordinator->get<CoordinatorAddress>());

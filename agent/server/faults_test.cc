@@ -129,12 +129,29 @@ TEST_F(FaultsTest, TheJobFailsAndSaysWhyWhenAHolderIsKilled) {
   WaitUntilNothingIsLeft();
 }
 
+TEST_F(FaultsTest, AnAgentThatIsKilledAfterTheEndOfItsJobStillEnds) {
+  auto clients = Deploy(1, {{"worker:0", 0, "echo hello"}});
+  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
+  // A reader that takes nothing keeps the agent there.
+  protocol::ReadLog request;
+  request.task = "worker:0";
+  clients[0].Send(type::kReadLog, request);
+  clients[0].WaitForEvent(events, event::kEnded);
+  kill(FindRole(0, "tfdist-agent"), SIGKILL);
+  WaitUntilNothingIsLeft();
+}
+
 TEST_F(FaultsTest, AHostThatGoesSilentIsLostAndNamedAsUnreachable) {
   auto clients = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
   const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
   clients[0].WaitForEvent(events, event::kTask, {{"task", "worker:0"}, {"state", "started"}});
+  const uint64_t stream = Follow(clients[0], "worker:0");
   const pid_t agent = FindRole(1, "tfdist-agent");
   kill(agent, SIGSTOP);
+  const auto last = clients[0].Wait([stream](const protocol::Message& m) { return m.id == stream; },
+                                    "the end of the log");
+  EXPECT_EQ(last.type, type::kEnd);
+  EXPECT_EQ(last.body.at("why"), "host host1 is lost");
   const auto seen = clients[0].WaitForEvent(events, event::kEnded);
   EXPECT_EQ(ResultOf(seen), "failed");
   EXPECT_THAT(seen.back().fields.at("unreachable").get<std::vector<int>>(), ElementsAre(1));

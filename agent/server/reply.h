@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "agent/protocol.h"
@@ -27,6 +28,8 @@ class Reply {
       work();
     } catch (const Error& e) {
       Fail(e);
+    } catch (const protocol::Json::exception& e) {
+      Fail(Error(Phase::kControl, std::string("malformed message: ") + e.what()));
     }
   }
 

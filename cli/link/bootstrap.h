@@ -29,10 +29,9 @@ struct BootedAgent {
 };
 
 // Brings `agent` to the host where it is missing (BASE/bin/SHA256, 0500, in a folder of 0700), and
-// runs it in its role `start`. An upload does not count towards
-// `deadline`; it fails when 32 KiB take longer than 30 s. Throws Error: kExec (no shell: says what
-// came instead), kStart (wrong system, no usable folder: each one with its reason), kUpload (no
-// space).
+// runs it in its role `start`. An upload does not count towards `deadline`; it fails when 32 KiB
+// take longer than 30 s. Throws Error: kExec (no shell: says what came instead), kStart (wrong
+// system, no usable folder: each one with its reason), kUpload (no space, dead link).
 BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, const EmbeddedAgent& agent,
                        const std::string& remote_dir, TimePoint deadline);
 
