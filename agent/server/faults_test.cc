@@ -98,7 +98,7 @@ TEST_F(FaultsTest, AFollowerLosesNoLineWhenTheFarAgentIsKilled) {
 
 TEST_F(FaultsTest, TheJobFailsAndSaysWhyWhenAKeeperIsKilled) {
   for (const int slot : {0, 1}) {
-    job_ = "test-keeper-" + std::to_string(slot);
+    job_ += std::to_string(slot);
     auto clients = Deploy(2, {{"worker:0", 0, kForever}, {"worker:1", 1, kForever}});
     const uint64_t first = clients[0].Send(type::kEvents, kFromTheFirst);
     clients[0].WaitForEvent(first, event::kTask, {{"task", "worker:1"}, {"state", "started"}});

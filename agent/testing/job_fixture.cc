@@ -39,9 +39,11 @@ void PrintLogs(const std::filesystem::path& base) {
 }  // namespace
 
 void JobTest::SetUp() {
+  signal(SIGPIPE, SIG_IGN);  // an agent that is killed must not take the test with it
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::string name = testing::TempDir() + "job.XXXXXX";
   base_ = mkdtemp(name.data());
+  job_ = "test-" + RandomHex(8);
   std::filesystem::create_directories(base_ / "bin" / "some-hash");
   executable_ = base_ / "bin" / "some-hash" / "tfdist-agent";
   std::filesystem::copy_file(std::filesystem::path(TFDIST_TEST_BIN_DIR) / "tfdist-agent",

@@ -55,7 +55,8 @@ class JobTest : public testing::Test {
   std::filesystem::path base_;
   std::filesystem::path executable_;
   int64_t orphan_timeout_ms_ = 300'000;
-  std::string job_ = "test-20260801-abcdef";
+  // Its own in every test and every run of it: a census looks at the whole machine.
+  std::string job_;
 };
 
 // All events, also those to come.

@@ -43,7 +43,12 @@ std::string Shown(std::string_view what, std::string_view text) {
 }  // namespace
 
 void BootConversation::Begin(std::string_view script, std::string_view nonce, TimePoint deadline) {
-  channel_->Write(script, deadline);
+  try {
+    channel_->Write(script, deadline);
+  } catch (const Error&) {
+    // A login shell like nologin has ended already. What it printed says more than the broken pipe.
+    if (channel_->Read(buffer_, deadline) != ByteChannel::ReadResult::kData) throw;
+  }
   const std::string marker = fmt::format("{}\n", nonce);
   while (true) {
     const size_t found = buffer_.find(marker);

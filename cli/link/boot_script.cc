@@ -221,6 +221,7 @@ clean() {
   else
     remove "$base/bin"
     remove "$base/files"
+    remove "$base/names"  # locks of names: nobody holds one when nothing runs
     rmdir "$base" 2>/dev/null && say "removed $base"  # it may be a folder that is not ours alone
   fi
   return 1
