@@ -168,9 +168,10 @@ void JobTest::WaitForText(AgentClient& client, uint64_t stream, std::string& log
 
 void JobTest::KillAllOf(int slot) const {
   const auto processes = FindProcesses(CookieValue(job_, slot), {});
-  for (const char* role : {"tfdist-keeper", "tfdist-holder", "tfdist-agent"}) {
+  // Frozen first: none takes another's place meanwhile.
+  for (const int signal : {SIGSTOP, SIGKILL}) {
     for (const ProcessInfo& process : processes) {
-      if (process.comm == role) kill(process.id.pid, SIGKILL);
+      if (process.comm.starts_with("tfdist-")) kill(process.id.pid, signal);
     }
   }
 }
