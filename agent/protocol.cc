@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "agent/json_fields.h"
+#include "agent/nesting.h"
 
 namespace tfdist::protocol {
 namespace {
@@ -86,6 +87,7 @@ std::string Encode(const Message& message) {
 }
 
 Message Decode(std::string_view bytes) {
+  CheckNesting(bytes);
   try {
     const Json json = Json::from_cbor(bytes);
     Message message{json.at("t").get<std::string>(), json.at("id").get<uint64_t>(), json.at("b")};
@@ -141,6 +143,7 @@ void to_json(Json& json, const TaskDescription& value) {
   for (const auto& [name, text] : value.env) env.push_back(Json::array({ToBinary(name), text}));
   json = {{"task", value.task},
           {"argv", value.argv},
+          {"unset", value.unset},
           {"env", env},
           {"ports", value.ports},
           {"merged_output", value.merged_output},
@@ -150,6 +153,7 @@ void to_json(Json& json, const TaskDescription& value) {
 void from_json(const Json& json, TaskDescription& value) {
   json.at("task").get_to(value.task);
   json.at("argv").get_to(value.argv);
+  json.at("unset").get_to(value.unset);
   value.env.clear();
   for (const Json& entry : json.at("env")) {
     value.env.emplace_back(RawText(entry.at(0)), entry.at(1).get<Text>());

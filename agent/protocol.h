@@ -72,6 +72,7 @@ struct FileDescription {
 struct TaskDescription {
   std::string task;  // "worker:2": opaque to the agent, one file name component per half
   std::vector<Text> argv;
+  std::vector<std::string> unset;                 // names the host's environment may have
   std::vector<std::pair<std::string, Text>> env;  // set over what the host's environment has
   std::vector<int> ports;                         // must be free on every address of the host
   bool merged_output = false;  // one pipe for stdout and stderr: exact order, no stream names

@@ -20,6 +20,7 @@ HostDescription SampleHost() {
   Text mixed("tcp://");
   mixed.parts.emplace_back(SlotAddress{1, true});
   mixed.parts.emplace_back(std::string(":2222"));
+  task.unset = {"CUDA_VISIBLE_DEVICES"};
   task.env = {{"PEER", mixed}};
   task.ports = {2222};
   host.tasks = {task};
@@ -34,6 +35,7 @@ TEST(Protocol, ADescriptionArrivesByteExact) {
   const auto got = Body<HostDescription>(Decode(Encode(sent)));
   EXPECT_EQ(got.tasks[0].argv, SampleHost().tasks[0].argv);
   EXPECT_EQ(got.tasks[0].env, SampleHost().tasks[0].env);
+  EXPECT_EQ(got.tasks[0].unset, SampleHost().tasks[0].unset);
   EXPECT_EQ(got.secret, SampleHost().secret);
   EXPECT_EQ(got.workdir->sha256, "cd");
 }
@@ -61,6 +63,16 @@ TEST(Protocol, AnErrorKeepsPhaseCauseAndRemedy) {
 TEST(Protocol, AMissingFieldIsNamed) {
   const Message message{"create", 1, Json::object({{"job", "x"}})};
   EXPECT_THROW((void)Body<Create>(message), Error);
+}
+
+TEST(Protocol, AMessageNestedDeeplyIsAnError) {
+  const std::string arrays(60'000, '\x81');  // each an array of one value
+  const std::string maps = [] {
+    std::string bytes;
+    for (int i = 0; i < 20'000; ++i) bytes += "\xa1\x61k";  // each a map with the key "k"
+    return bytes;
+  }();
+  for (const std::string& bytes : {arrays, maps}) EXPECT_THROW((void)Decode(bytes), Error);
 }
 
 TEST(Frame, LongMessagesTravelInPiecesAndAnyCutOfTheStreamGivesThemBack) {

@@ -24,7 +24,6 @@ void SetLimits(zmq::socket_t& socket) {
   socket.set(zmq::sockopt::linger, 500);
   socket.set(zmq::sockopt::sndhwm, 200);
   socket.set(zmq::sockopt::rcvhwm, 200);
-  socket.set(zmq::sockopt::ipv6, true);
 }
 
 }  // namespace
@@ -57,6 +56,10 @@ zmq::socket_t MakeCurveClient(zmq::context_t& context, const CurveKeys& keys,
   socket.set(zmq::sockopt::curve_publickey, keys.public_key);
   socket.set(zmq::sockopt::curve_secretkey, keys.secret_key);
   return socket;
+}
+
+void ChooseAddressFamily(zmq::socket_t& socket, const std::string& endpoint) {
+  socket.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
 }
 
 std::string Endpoint(const std::string& address, int port) {

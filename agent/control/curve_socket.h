@@ -22,4 +22,8 @@ zmq::socket_t MakeCurveClient(zmq::context_t& context, const CurveKeys& keys,
 // "tcp://10.0.0.2:1234", "tcp://[fd00::2]:1234".
 std::string Endpoint(const std::string& address, int port);
 
+// Before connect or bind: by default libzmq knows IPv4 alone, and with this option it takes IPv6
+// sockets for IPv4 addresses too, which a host without IPv6 does not have.
+void ChooseAddressFamily(zmq::socket_t& socket, const std::string& endpoint);
+
 }  // namespace tfdist::agent

@@ -27,6 +27,7 @@ zmq::socket_t Listening(zmq::context_t& context, const CurveKeys& keys, int list
     throw Error(Phase::kControl, WithErrno("cannot use the coordinator's socket", errno));
   }
   socket.set(zmq::sockopt::use_fd, copy);
+  ChooseAddressFamily(socket, endpoint);
   socket.bind(endpoint);
   return socket;
 }

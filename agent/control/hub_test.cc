@@ -20,10 +20,13 @@ using protocol::Message;
 
 class HubTest : public testing::Test {
  protected:
-  HubTest() : listener_(ListenForAgents("127.0.0.1", 0)), port_(LocalPort(listener_.get())) {
+  void Listen(const std::string& address) {
+    address_ = address;
+    listener_ = ListenForAgents(address, 0);
+    port_ = LocalPort(listener_.get());
     hub_.emplace(
         loop_, context_, coordinator_, std::vector{coordinator_.public_key, member_.public_key},
-        listener_.get(), Endpoint("127.0.0.1", port_),
+        listener_.get(), Endpoint(address_, port_),
         Hub::Handlers{.on_report =
                           [this](int slot, const HostReport&) {
                             reporters_.push_back(slot);
@@ -35,8 +38,7 @@ class HubTest : public testing::Test {
 
   std::unique_ptr<ZmqUplink> Dial(const CurveKeys& keys) {
     return std::make_unique<ZmqUplink>(
-        loop_, client_context_, keys,
-        CoordinatorAddress{"127.0.0.1", port_, coordinator_.public_key},
+        loop_, client_context_, keys, CoordinatorAddress{address_, port_, coordinator_.public_key},
         Uplink::Handlers{.on_beat = [this](const Beat&) { ++beats_; },
                          .on_order = [](const Order&) {},
                          .on_release = [] {},
@@ -64,21 +66,35 @@ class HubTest : public testing::Test {
   zmq::context_t client_context_;
   CurveKeys coordinator_ = MakeCurveKeys();
   CurveKeys member_ = MakeCurveKeys();
+  std::string address_;
   UniqueFd listener_;
-  int port_;
+  int port_ = 0;
   std::optional<Hub> hub_;
   std::vector<int> reporters_;
   int beats_ = 0;
 };
 
 TEST_F(HubTest, KnowsAMemberByItsKey) {
+  Listen("127.0.0.1");
   const auto uplink = Dial(member_);
   uplink->Send({});
   EXPECT_TRUE(RunUntil([this] { return beats_ > 0; }, std::chrono::seconds(30)));
   EXPECT_EQ(reporters_, std::vector<int>{1});
 }
 
+TEST_F(HubTest, IsReachedOverIpv6) {
+  try {
+    Listen("::1");
+  } catch (const Error& e) {
+    GTEST_SKIP() << e.what();
+  }
+  const auto uplink = Dial(member_);
+  uplink->Send({});
+  EXPECT_TRUE(RunUntil([this] { return beats_ > 0; }, std::chrono::seconds(30)));
+}
+
 TEST_F(HubTest, GivesAFreshKeyNothing) {
+  Listen("127.0.0.1");
   const auto stranger = Dial(MakeCurveKeys());
   const auto member = Dial(member_);
   stranger->Send({});
@@ -90,6 +106,7 @@ TEST_F(HubTest, GivesAFreshKeyNothing) {
 }
 
 TEST_F(HubTest, GivesAStrangersBytesNothingButTheGreeting) {
+  Listen("127.0.0.1");
   const TcpAddress address = ParseTcpAddress("127.0.0.1", port_);
   const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(connect(fd.get(), address.get(), address.size), 0);

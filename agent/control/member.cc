@@ -87,6 +87,7 @@ void Member::Report(bool leaving) {
 void Member::OnTimer() {
   const TimePoint now = std::chrono::steady_clock::now();
   timer_.Start(kReportInterval);
+  MaybeTakeCensus();  // a task may have been given up
   Report();
   if (now - last_timer_ > kOwnPause) heard_ = now;
   last_timer_ = now;

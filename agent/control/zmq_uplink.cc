@@ -13,7 +13,9 @@ using protocol::Message;
 zmq::socket_t Connected(zmq::context_t& context, const CurveKeys& keys,
                         const CoordinatorAddress& coordinator) {
   zmq::socket_t socket = MakeCurveClient(context, keys, coordinator.key);
-  socket.connect(Endpoint(coordinator.address, coordinator.port));
+  const std::string endpoint = Endpoint(coordinator.address, coordinator.port);
+  ChooseAddressFamily(socket, endpoint);
+  socket.connect(endpoint);
   return socket;
 }
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "agent/job_state.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -81,6 +82,18 @@ std::optional<std::string> Checked(std::string_view line) {
   return record;
 }
 
+// Whether it can have happened after what `state` has seen; it has seen it then, too.
+bool Fits(const Event& event, uint64_t number, protocol::JobState& state) {
+  if (event.number != number) return false;
+  try {
+    state.Apply(event);
+    return true;
+  } catch (const Error& e) {
+    Log("{}", e.what());
+    return false;
+  }
+}
+
 }  // namespace
 
 std::string EncodeRecord(const Event& event) {
@@ -110,13 +123,14 @@ std::optional<Event> DecodeRecord(std::string_view line) {
 
 JournalContent ReadJournal(const std::filesystem::path& path) {
   JournalContent content;
+  protocol::JobState state;
   const std::string text = ReadFileIfExists(path, kMaxJournalBytes).value_or("");
   std::string_view rest = text;
   while (true) {
     const size_t newline = rest.find('\n');
     if (newline == std::string_view::npos) break;
     auto event = DecodeRecord(rest.substr(0, newline));
-    if (!event || event->number != content.events.size() + 1) break;
+    if (!event || !Fits(*event, content.events.size() + 1, state)) break;
     content.events.push_back(std::move(*event));
     rest.remove_prefix(newline + 1);
   }

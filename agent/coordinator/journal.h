@@ -20,7 +20,7 @@ std::string EncodeRecord(const protocol::Event& event);
 // nullopt when the line is torn, altered, or of a later version.
 std::optional<protocol::Event> DecodeRecord(std::string_view line);
 
-// What a journal holds up to its first record that is not whole.
+// What a journal holds up to its first record that is not whole, or does not fit what came before.
 struct JournalContent {
   std::vector<protocol::Event> events;
   uint64_t size_bytes = 0;     // of what was understood

@@ -14,7 +14,7 @@ using protocol::Event;
 using protocol::Json;
 
 Event MakeEvent(uint64_t number, Json fields = Json::object()) {
-  return {number, 1'700'000'000'000'000'000 + static_cast<int64_t>(number), "task",
+  return {number, 1'700'000'000'000'000'000 + static_cast<int64_t>(number), "news",
           std::move(fields)};
 }
 
@@ -56,7 +56,7 @@ TEST_F(JournalTest, WritesOneJsonObjectALine) {
 }
 
 TEST_F(JournalTest, RefusesEveryAlteredLine) {
-  const std::string line = EncodeRecord(MakeEvent(7, {{"task", "worker:0"}}));
+  const std::string line = EncodeRecord(MakeEvent(7, {{"news", "worker:0"}}));
   ASSERT_TRUE(DecodeRecord(line));
   for (size_t i = 0; i < line.size(); ++i) {
     std::string altered = line;
@@ -91,6 +91,12 @@ TEST_F(JournalTest, StopsAtADamagedRecordAndKeepsACopyOfAll) {
   const Journal journal(path_, content);
   EXPECT_EQ(Text(), first);
   EXPECT_EQ(ReadFileIfExists(path_.string() + ".damaged", 1 << 20), all);
+}
+
+TEST_F(JournalTest, RefusesAnEventThatCannotHaveHappened) {
+  const Event impossible{2, 0, "task", {{"task", "of no plan"}}};
+  Write(EncodeRecord(MakeEvent(1)) + "\n" + EncodeRecord(impossible) + "\n");
+  EXPECT_EQ(ReadJournal(path_).events.size(), 1U);
 }
 
 TEST_F(JournalTest, RefusesANumberOutOfTurn) {

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <system_error>
 #include <vector>
 
 #include "agent/files/file_receiver.h"
@@ -18,6 +20,7 @@ namespace tfdist::agent {
 namespace {
 
 constexpr size_t kCopyBytes = 256 * 1024;
+constexpr std::chrono::hours kUnusedLimit{14 * 24};
 
 template <typename Take>
 void ReadWhole(const std::filesystem::path& path, Take take) {
@@ -68,12 +71,21 @@ std::filesystem::path FileStore::PathOf(const std::string& sha256) const {
   return folder_ / sha256;
 }
 
+void FileStore::ForgetUnused() const {
+  const auto oldest = std::filesystem::file_time_type::clock::now() - kUnusedLimit;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    if (entry.last_write_time(error) < oldest && !error) std::filesystem::remove(entry, error);
+  }
+}
+
 bool FileStore::Has(const protocol::FileDescription& file) const {
   const auto path = PathOf(file.sha256);
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
   if (static_cast<uint64_t>(info.st_size) != file.size_bytes) return false;
   if (HashFile(path) != file.sha256) return false;
+  utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
   // The same content may have come before as something that is not executed.
   return !file.executable || chmod(path.c_str(), 0500) == 0;
 }

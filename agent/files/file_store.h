@@ -21,7 +21,11 @@ class FileStore {
   explicit FileStore(std::filesystem::path folder);
   ~FileStore();
 
+  // Removes what no job has asked for in two weeks: each version of a workdir is a file of its own.
+  // What jobs have in their folders stays there.
+  void ForgetUnused() const;
   // Whether the file is here, whole: its content is hashed, as a cache may have been damaged.
+  // Counts as use.
   [[nodiscard]] bool Has(const protocol::FileDescription& file) const;
   // What the next pieces are to be: without it nobody can make us store anything.
   void Expect(const protocol::FileDescription& file);

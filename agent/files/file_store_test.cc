@@ -62,6 +62,21 @@ class FileStoreTest : public testing::Test {
   std::unique_ptr<FileStore> store_;
 };
 
+TEST_F(FileStoreTest, ForgetsWhatNobodyHasAskedForInTwoWeeks) {
+  const auto used = Describe("used");
+  const auto unused = Describe("unused");
+  for (const auto& [file, content] : {std::pair(used, "used"), std::pair(unused, "unused")}) {
+    store_->Expect(file);
+    ASSERT_TRUE(Send(file, Gzip(content)));
+    const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(15 * 24);
+    std::filesystem::last_write_time(store_->PathOf(file.sha256), old);
+  }
+  EXPECT_TRUE(store_->Has(used));
+  store_->ForgetUnused();
+  EXPECT_TRUE(store_->Has(used));
+  EXPECT_FALSE(store_->Has(unused));
+}
+
 TEST_F(FileStoreTest, TakesAFileInPiecesAndPlacesIt) {
   std::string content;
   for (int i = 0; i < 50'000; ++i) content += std::to_string(i * 7919);

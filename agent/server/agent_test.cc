@@ -80,7 +80,7 @@ TEST_F(AgentTest, StopsGracefullyThenByForce) {
   const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
   WaitForLog(clients[0], "worker:0", "ready\n");
   clients[0].Request(type::kStop, {{"why", "Ctrl-C"}, {"force", false}});
-  WaitForLog(clients[0], "worker:0", "ready\nno\n");
+  WaitForLog(clients[0], "worker:0", "no\n");
   clients[0].Request(type::kStop, {{"why", "Ctrl-C again"}, {"force", true}});
   const auto state = StateOf(clients[0].WaitForEvent(events, event::kEnded));
   EXPECT_EQ(state.result, "stopped");

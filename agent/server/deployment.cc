@@ -46,6 +46,7 @@ void Deployment::Need(const std::shared_ptr<Session>& session, const Message& me
   }
   files_.Post(
       [store = store_, files] {
+        store->ForgetUnused();
         std::vector<std::string> missing;
         for (const FileDescription& file : files) {
           if (store->Has(file)) continue;

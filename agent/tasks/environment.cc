@@ -19,7 +19,7 @@ Environment Environment::From(const char* const* strings) {
 
 Environment Environment::OfHost() {
   Environment environment = From(environ);
-  environment.values_.erase(std::string(kCookieName));
+  environment.Unset(std::string(kCookieName));
   return environment;
 }
 

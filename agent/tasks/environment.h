@@ -18,6 +18,7 @@ class Environment {
   static Environment OfHost();
 
   void Set(const std::string& name, std::string value) { values_[name] = std::move(value); }
+  void Unset(const std::string& name) { values_.erase(name); }
   [[nodiscard]] std::optional<std::string> Get(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> Strings() const;
 

@@ -19,6 +19,8 @@ constexpr std::chrono::milliseconds kRefreshPause{2000};
 constexpr std::chrono::milliseconds kEndingPause{20};
 // A holder drains and kills what its task left for 2 s at most, as far as it can be killed.
 constexpr std::chrono::milliseconds kLastLinesLimit{3000};
+// A process in uninterruptible sleep (a dead NFS server) may outlive its SIGKILL for ever.
+constexpr std::chrono::milliseconds kUnkillableLimit{10'000};
 // The keeper writes what a killed holder could not, a moment later.
 constexpr int kLostViewsLimit = 50;
 
@@ -125,8 +127,11 @@ bool HostTasks::Direct(TaskRun& task) {
   const std::string run_folder = RunFolderName(task.attempt, task.run);
   const bool taken = order_.goal == Goal::kKill ? keeper_.KillHolder(task_folder, run_folder)
                                                 : keeper_.StopHolder(task_folder, run_folder);
-  if (taken) task.told = order_.goal;
-  return taken;
+  if (!taken) return false;
+  task.told = order_.goal;
+  const std::chrono::milliseconds grace(task.told == Goal::kStop ? task.description.grace_ms : 0);
+  task.give_up_at = std::chrono::steady_clock::now() + grace + kUnkillableLimit;
+  return true;
 }
 
 bool HostTasks::DirectStart(TaskRun& task) {
@@ -207,15 +212,16 @@ std::vector<TaskReport> HostTasks::Report() const {
 }
 
 bool HostTasks::Quiet() const {
+  const TimePoint now = std::chrono::steady_clock::now();
   return std::none_of(tasks_.begin(), tasks_.end(),
-                      [](const TaskRun& task) { return task.working(); });
+                      [now](const TaskRun& task) { return task.awaited(now); });
 }
 
 bool HostTasks::Has(const std::string& task) const { return Find(task) != nullptr; }
 
 bool HostTasks::LogClosed(const std::string& task) const {
   const TaskRun* found = Find(task);
-  return found == nullptr || !found->working();
+  return found == nullptr || !found->awaited(std::chrono::steady_clock::now());
 }
 
 TaskRun* HostTasks::Find(std::string_view task) {

@@ -36,10 +36,10 @@ class HostTasks {
   void OnNotes(const std::vector<Note>& notes);
 
   [[nodiscard]] std::vector<TaskReport> Report() const;
-  // Nothing of any task is left.
+  // Nothing of any task is left, but for what cannot be killed.
   [[nodiscard]] bool Quiet() const;
   [[nodiscard]] bool Has(const std::string& task) const;
-  // No holder writes to the task's log.
+  // No holder writes to the task's log, or none that is still waited for.
   [[nodiscard]] bool LogClosed(const std::string& task) const;
 
  private:

@@ -30,6 +30,8 @@ struct TaskRun {
   int run = 0;
   bool keeper_knows = false;  // the order to start was taken
   Goal told = Goal::kRun;     // what the holder was told last
+  // What is left of it at this time cannot be killed: the census will name it.
+  std::optional<TimePoint> give_up_at;
   int pid = 0;
   std::optional<protocol::TaskExit> exit;
   std::string last_lines;  // of a run that failed
@@ -40,6 +42,10 @@ struct TaskRun {
 
   [[nodiscard]] bool working() const {
     return phase == RunPhase::kPreparing || phase == RunPhase::kAsked;
+  }
+  // Working, and not given up.
+  [[nodiscard]] bool awaited(TimePoint now) const {
+    return working() && !(give_up_at && now >= *give_up_at);
   }
   [[nodiscard]] TaskReport Report() const;
 };

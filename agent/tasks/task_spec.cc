@@ -63,6 +63,7 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
     spec.argv.push_back(FillAll(text, folder, context.addresses));
   }
   Environment environment = host;
+  for (const std::string& name : task.unset) environment.Unset(name);
   for (const auto& [name, text] : task.env) {
     environment.Set(name, FillAll(text, folder, context.addresses));
   }

@@ -143,7 +143,7 @@ std::filesystem::path JobTest::SlotFolder(int slot) const {
 }
 
 void JobTest::WaitForLog(AgentClient& client, const std::string& task, const std::string& text) {
-  WaitUntil([&] { return client.ReadLog(task, false).starts_with(text); },
+  WaitUntil([&] { return client.ReadLog(task, false).find(text) != std::string::npos; },
             task + " to say " + text);
 }
 

@@ -38,7 +38,7 @@ class JobTest : public testing::Test {
   std::vector<AgentClient> Deploy(int slots, const std::vector<Task>& tasks);
 
   [[nodiscard]] std::filesystem::path SlotFolder(int slot) const;
-  // Reads the task's log until it begins with `text`.
+  // Reads the task's log until it contains `text`.
   static void WaitForLog(AgentClient& client, const std::string& task, const std::string& text);
   // Begins to follow a log; more of it is read into `log` until it contains `text`.
   static uint64_t Follow(AgentClient& client, const std::string& task);

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
 #include <functional>
+#include <system_error>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
@@ -11,6 +15,7 @@
 #include "cli/commands/report.h"
 #include "cli/deploy/embedded_agent.h"
 #include "cli/plan/plan.h"
+#include "cli/stream/line_printer.h"
 
 namespace tfdist::cli {
 namespace {
@@ -44,8 +49,10 @@ void AddLogs(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<LogsArguments>();
   auto words = std::make_shared<std::vector<std::string>>();
   CLI::App* sub = app.add_subcommand("logs", "output of tasks, live or past");
-  sub->add_option("JOB and TASKs", *words,
-                  "[JOB] [TASK...]; a TASK is worker:0, or a task type for all of it");
+  sub->add_option(
+      "JOB and TASKs", *words,
+      "[JOB] [TASK...]; a TASK is worker:0, or a task type for all of it; without JOB the "
+      "newest job");
   sub->add_flag("-f,--follow", arguments->follow, "go on until the job is over");
   sub->add_option("--tail", arguments->tail, "so many last lines of each task only");
   sub->add_flag("--raw", arguments->raw, "one task's bytes as they are, without prefixes");
@@ -109,21 +116,38 @@ void AddClean(CLI::App& app, Command& command) {
       [&command, arguments] { command = [arguments] { return CleanCommand(*arguments); }; });
 }
 
+// What a command has said has been written, or is an error.
+int Flushed(int exit_code) {
+  if (fflush(stdout) != 0) throw OutputClosed(errno);
+  return exit_code;
+}
+
+int AfterClosedOutput(const OutputClosed& error) {
+  if (error.reader_left()) return kExitSuccess;  // `tfdist logs | head`
+  PrintError(error);
+  return kExitHost;
+}
+
 int Run(const Command& command) {
   try {
-    return command();
+    return Flushed(command());
   } catch (const PlanErrors& errors) {
     fmt::print(stderr, "{}", errors.Report());
     return kExitUsage;
   } catch (const NoSuchJob& error) {
     PrintError(error);
     return kExitNoJob;
+  } catch (const OutputClosed& error) {
+    return AfterClosedOutput(error);
   } catch (const Error& error) {
     PrintError(error);
     const bool usage = error.phase() == Phase::kUsage || error.phase() == Phase::kConfig;
     return usage ? kExitUsage : kExitHost;
-  } catch (const OutputClosed&) {
-    return kExitSuccess;  // `tfdist logs | head`: the reader has what it wanted
+  } catch (const std::filesystem::filesystem_error& error) {
+    PrintError(Error(Phase::kFiles, error.what()));
+    return kExitHost;
+  } catch (const std::system_error& error) {  // fmt::print's
+    return AfterClosedOutput(OutputClosed(error.code().value()));
   } catch (const std::exception& e) {
     PrintError(Error(Phase::kInternal, e.what(), "this is a bug of tfdist: please report it"));
     return kExitHost;

@@ -57,6 +57,10 @@ JobRecord FindByFile(const std::string& job) {
                                              job, plan.hosts[0].name));
 }
 
+bool Names(const std::string& word, const std::string& task) {
+  return word == task || word == task.substr(0, task.find(':'));
+}
+
 }  // namespace
 
 JobRecord AdoptJob(const Plan& plan, const std::string& id) {
@@ -77,27 +81,25 @@ JobRecord FindJob(const std::string& job) {
                   "tfdist list shows those that are; a cluster file finds its job on its hosts");
 }
 
+bool HasTask(const JobRecord& record, const std::string& word) {
+  return std::any_of(record.tasks.begin(), record.tasks.end(),
+                     [&](const auto& task) { return Names(word, task.id); });
+}
+
 std::vector<std::string> SelectTasks(const JobRecord& record,
                                      const std::vector<std::string>& wanted) {
-  std::vector<std::string> selected;
-  const auto is_wanted = [&](const std::string& id) {
-    return wanted.empty() || std::any_of(wanted.begin(), wanted.end(), [&](const std::string& w) {
-             return id == w || id.substr(0, id.find(':')) == w;
-           });
-  };
-  for (const auto& task : record.tasks) {
-    if (is_wanted(task.id)) selected.push_back(task.id);
+  for (const std::string& word : wanted) {
+    if (HasTask(record, word)) continue;
+    std::string all;
+    for (const auto& task : record.tasks) all += " " + task.id;
+    throw Error(Phase::kUsage, fmt::format("job {} has no task {}", record.id, word),
+                fmt::format("one of:{}", all));
   }
-  for (const std::string& name : wanted) {
-    const bool known = std::any_of(selected.begin(), selected.end(), [&](const std::string& id) {
-      return id == name || id.substr(0, id.find(':')) == name;
-    });
-    if (!known) {
-      std::string all;
-      for (const auto& task : record.tasks) all += " " + task.id;
-      throw Error(Phase::kUsage, fmt::format("job {} has no task {}", record.id, name),
-                  fmt::format("one of:{}", all));
-    }
+  std::vector<std::string> selected;
+  for (const auto& task : record.tasks) {
+    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(),
+                                       [&](const auto& word) { return Names(word, task.id); });
+    if (wanted.empty() || is_wanted) selected.push_back(task.id);
   }
   return selected;
 }

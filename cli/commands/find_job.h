@@ -22,6 +22,9 @@ JobRecord FindJob(const std::string& job);
 // A job by id, on slot 0 of `plan`, that another machine (or another state folder) started.
 JobRecord AdoptJob(const Plan& plan, const std::string& id);
 
+// Whether `word` is one of the job's tasks ("worker:0") or task types ("worker").
+bool HasTask(const JobRecord& record, const std::string& word);
+
 // The ids of `wanted` tasks ("worker:0", or a task type: "worker"), all when empty, in the plan's
 // order. Throws Error(kUsage) for a name that the job does not have.
 std::vector<std::string> SelectTasks(const JobRecord& record,

@@ -17,12 +17,25 @@ void CheckRaw(const LogsArguments& arguments, const FollowOptions& options) {
   }
 }
 
+// `tfdist logs worker`: the newest job's workers, unless a job is called that.
+JobRecord FindJobOrTask(const std::string& word, std::vector<std::string>& tasks) {
+  try {
+    return FindJob(word);
+  } catch (const NoSuchJob&) {
+    const JobRecord newest = FindJob("");
+    if (!HasTask(newest, word)) throw;
+    tasks.insert(tasks.begin(), word);
+    return newest;
+  }
+}
+
 }  // namespace
 
 int LogsCommand(const LogsArguments& arguments) {
-  const JobRecord record = FindJob(arguments.job);
+  std::vector<std::string> tasks = arguments.tasks;
+  const JobRecord record = FindJobOrTask(arguments.job, tasks);
   FollowOptions options;
-  options.tasks = SelectTasks(record, arguments.tasks);
+  options.tasks = SelectTasks(record, tasks);
   options.offset = arguments.from;
   options.tail_lines = arguments.tail;
   options.follow = arguments.follow;

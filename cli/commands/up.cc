@@ -73,11 +73,10 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
     ReportEnd(record, state);
     if (follower.interrupted()) return kExitInterrupted;
     return state.result == "succeeded" ? kExitSuccess : kExitJobFailed;
-  } catch (const OutputClosed&) {
-    fmt::print(stderr,
-               "tfdist: nobody reads the output any more; the job goes on: tfdist logs -f {}\n",
-               record.id);
-    return kExitOutputClosed;
+  } catch (const OutputClosed& error) {
+    fmt::print(stderr, "tfdist: {}; the job goes on: tfdist logs -f {}\n",
+               error.reader_left() ? "nobody reads the output any more" : error.cause(), record.id);
+    return error.reader_left() ? kExitOutputClosed : kExitHost;
   }
 }
 

@@ -129,7 +129,8 @@ has_hash() {
   [ "${sum%% *}" = "$hash" ]
 }
 
-# Written aside and renamed: another job may be bringing the same file, or running it.
+# Written aside, and linked: where another slot or job brought it meanwhile, its file stays, which an
+# agent may be running by now. Renamed where what is there is damaged, or cannot have links.
 receive() {
   part=$base/bin/.$hash.$nonce
   find "$base/bin" -name '.*.*' -type f -mmin +60 -exec rm -f {} + 2>/dev/null  # of uploads that were cut off
@@ -137,7 +138,8 @@ receive() {
   why=$({ umask 077; head -c "$gzip_bytes" | gzip -dc >"$part"; } 2>&1) || give_up "$why"
   chmod 500 "$part" || give_up "cannot be made executable"
   intact "$part" || give_up "it arrived damaged"
-  why=$(mv -f "$part" "$agent" 2>&1) || give_up "$why"
+  ln "$part" "$agent" 2>/dev/null || intact "$agent" || why=$(mv -f "$part" "$agent" 2>&1) || give_up "$why"
+  rm -f "$part"
 }
 
 give_up() {

@@ -148,6 +148,24 @@ TEST_F(BootstrapTest, ReplacesADamagedAgent) {
   EXPECT_EQ(ReadFileIfExists(file, 1 << 20), agent.program());
 }
 
+// Two slots on one host: an agent that runs from the first one's file must find it there.
+TEST_F(BootstrapTest, LeavesTheFileThatCameMeanwhile) {
+  const FakeAgent agent;
+  const fs::path bin = home_ / ".cache/tfdist/bin";
+  fs::create_directories(bin);
+  fs::create_directory(home_ / "path");
+  std::ofstream(home_ / "theirs") << agent.program();
+  chmod((home_ / "theirs").c_str(), 0500);
+  std::ofstream(home_ / "path/gzip") << "#!/bin/sh\nln ~/theirs ~/.cache/tfdist/bin/"
+                                     << agent.sha256() << "\nexec /bin/gzip -dc\n";
+  chmod((home_ / "path/gzip").c_str(), 0700);
+  const BootedAgent booted = Start(agent, {}, "PATH=~/path:$PATH\n");
+  EXPECT_TRUE(booted.uploaded);
+  ExpectSpeaks(*booted.channel, "agent start unset");
+  EXPECT_TRUE(fs::equivalent(home_ / "theirs", bin / agent.sha256()));
+  EXPECT_EQ(std::distance(fs::directory_iterator(bin), {}), 1);
+}
+
 TEST_F(BootstrapTest, SkipsWhatALoginShellPrints) {
   const std::string noise =
       "echo 'Welcome!'; printf 'no newline'; echo 'bash: warning: setlocale' >&2\n"

@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 
-#include "base/error.h"
 #include "cli/stream/terminal_filter.h"
 
 namespace tfdist::cli {
@@ -26,15 +25,17 @@ void WriteOut(int fd, std::string_view bytes) {
     } else if (errno == EAGAIN) {  // somebody else made our terminal non-blocking
       pollfd ready{fd, POLLOUT, 0};
       poll(&ready, 1, -1);
-    } else if (errno == EPIPE || errno == EIO) {  // EIO: the terminal is gone
-      throw OutputClosed{};
     } else if (errno != EINTR) {
-      throw Error(Phase::kLogs, WithErrno("cannot write output", errno));
+      throw OutputClosed(errno);
     }
   }
 }
 
 }  // namespace
+
+OutputClosed::OutputClosed(int error_number)
+    : Error(Phase::kLogs, WithErrno("cannot write output", error_number)),
+      reader_left_(error_number == EPIPE || error_number == EIO) {}  // EIO: the terminal is gone
 
 LinePrinter::LinePrinter(int fd, PrinterOptions options, const std::vector<std::string>& tasks)
     : fd_(fd), options_(options) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/protocol.h"
+#include "base/error.h"
 
 namespace tfdist::cli {
 
@@ -17,8 +18,17 @@ struct PrinterOptions {
   bool raw = false;     // no prefixes, no lines: the bytes as they are
 };
 
-// Thrown when nobody reads the output any more (EPIPE): the CLI then ends quietly.
-struct OutputClosed {};
+// Thrown when no more output can be written.
+class OutputClosed : public Error {
+ public:
+  explicit OutputClosed(int error_number);
+  // Nobody reads any more, as is a reader's right (`tfdist logs | head`); else the disk is full,
+  // say.
+  [[nodiscard]] bool reader_left() const { return reader_left_; }
+
+ private:
+  bool reader_left_;
+};
 
 // Single-threaded. Memory: at most 64 KiB for each stream of each task; a longer line is printed in
 // parts, each but the last ending in a backslash.

@@ -93,7 +93,24 @@ TEST_F(LinePrinterTest, SaysThatNobodyReadsAnyMore) {
   sigaction(SIGPIPE, &ignore, nullptr);
   LinePrinter printer(write_end_.get(), {}, {"w:0"});
   read_end_.Reset();
-  EXPECT_THROW(printer.Print("w:0", Piece({{Stream::kStdout, "gone\n"}})), OutputClosed);
+  try {
+    printer.Print("w:0", Piece({{Stream::kStdout, "gone\n"}}));
+    FAIL();
+  } catch (const OutputClosed& error) {
+    EXPECT_TRUE(error.reader_left());
+  }
+}
+
+TEST_F(LinePrinterTest, SaysThatTheDiskIsFull) {
+  const UniqueFd full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+  LinePrinter printer(full.get(), {}, {"w:0"});
+  try {
+    printer.Print("w:0", Piece({{Stream::kStdout, "line\n"}}));
+    FAIL();
+  } catch (const OutputClosed& error) {
+    EXPECT_FALSE(error.reader_left());
+    EXPECT_EQ(error.cause(), "cannot write output: No space left on device");
+  }
 }
 
 }  // namespace

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Test hosts: many real sshd on this machine, each one a host of its own.
 
     with Hosts(4) as hosts:
@@ -10,7 +9,9 @@ may log in with the keys in `hosts.keys`, and `other`, who may not. Nothing outs
 written, and only processes that were started here are ever signalled. All of it ends with this process,
 however that ends.
 
-By hand:    hosts.py up 4 FOLDER;  ssh -F FOLDER/ssh_config h1 hostname;  hosts.py down FOLDER
+By hand, in the repository:
+    python3 -m tests.hosts.hosts up 4 FOLDER;  ssh -F FOLDER/ssh_config h1 hostname
+    python3 -m tests.hosts.hosts down FOLDER
 """
 
 import argparse
@@ -26,7 +27,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
+
+from tests.support.waiting import wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
 SSHD = "/usr/sbin/sshd"
@@ -63,18 +65,6 @@ class Process:
     uid: int
     state: str      # R, S, T, Z, ...
     argv: list
-
-
-def wait_for(condition, what, seconds=30):
-    """Returns the first true value of `condition()`; raises TimeoutError that says `what` was missing."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"no {what} within {seconds} s")
-        time.sleep(0.01)
 
 
 def start_time(pid):
@@ -171,6 +161,17 @@ class Host:
             if with_sshd or not (process.argv and process.argv[0].startswith(("sshd", SSHD))):
                 found.append(process)
         return found
+
+    def listening_ports(self):
+        """TCP ports that somebody listens on at this host's address, but for sshd's."""
+        mine = socket.inet_aton(self.address)[::-1].hex().upper()  # as in /proc/net/tcp: see proc_net_tcp(5)
+        ports = set()
+        for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            local, state = line.split()[1], line.split()[3]
+            address, port = local.split(":")
+            if (address, state) == (mine, "0A"):
+                ports.add(int(port, 16))
+        return sorted(ports - {PORT})
 
     def freeze(self):
         """Stops every process of the host, as a machine that hangs: connections stay open, nobody answers."""

@@ -5,7 +5,8 @@ import subprocess
 import sys
 import unittest
 
-from tests.hosts.hosts import Hosts, NotPossible, check_possible, start_time, wait_for
+from tests.hosts.hosts import Hosts, NotPossible, check_possible, start_time
+from tests.support.waiting import wait_for
 
 
 def ssh(hosts, host, *argv, **options):

@@ -10,8 +10,9 @@ import tempfile
 import threading
 import unittest
 
-from tests.hosts.hosts import Hosts, NotPossible, check_possible, make_key, wait_for
+from tests.hosts.hosts import Hosts, NotPossible, check_possible, make_key
 from tests.hosts.probe import client_config, probe, probe_all
+from tests.support.waiting import wait_for
 
 
 def setUpModule():

@@ -1,9 +1,10 @@
 """SIGKILL to one process of tfdist at a time, while tasks run that try to escape."""
 
 import itertools
+import os
 import unittest
 
-from tests.support import clusters, processes
+from tests.support import clusters, processes, unkillable
 from tests.support.tfdist import ROOT, Tfdist
 from tests.support.waiting import wait_for
 
@@ -27,10 +28,16 @@ class Faults(unittest.TestCase):
         return {pid for pid, cmd in processes.matching(f"sleep {self.mark}").items() if cmd.startswith("sleep")}
 
     def start(self):
-        """Two hosts on this machine; returns the pids of the trainers."""
-        command = ["python3", str(TREE), self.mark, str(self.gate)]
-        up = self.user.run("up", "-d", self.user.write("cluster.toml", clusters.local("job", command)))
+        """Two hosts on this machine; returns the pids of the tasks."""
+        up = self.user.run("up", "-d", self.write_cluster())
         self.assertEqual(up.code, 0, up)
+        return self.task_pids()
+
+    def write_cluster(self):
+        command = ["python3", str(TREE), self.mark, str(self.gate)]
+        return self.user.write("cluster.toml", clusters.local("job", command))
+
+    def task_pids(self):
         pids = {task: self.user.task_pid(task) for task in ("master:0", "worker:0", "ps:0", "ps:1")}
         wait_for(lambda: len(self.strays()) == 16, "four escaped processes of each of four tasks")
         return pids
@@ -81,6 +88,35 @@ class Faults(unittest.TestCase):
 
     def test_another_agent_may_die(self):
         self.kill_agent(1)
+
+    def test_an_attached_up_outlives_the_agent_that_it_talks_to(self):
+        up = self.user.start("up", self.write_cluster())
+        pids = self.task_pids()
+        self.kill(0, "agent")
+        self.status_when(lambda s: s["hosts"][0]["agent_restarts"] > 0, "the agent is back")
+        self.assert_finishes_undisturbed(pids)
+        self.assertEqual(up.wait(30), 0, up.err.read_text())
+        printed = up.out.read_text().splitlines()
+        for task in ("master:0", "worker:0"):
+            log = self.user.run("logs", "job", task).out.splitlines()
+            self.assertEqual([line.split(" | ")[1] for line in printed if line.startswith(task)],
+                             [line.split(" | ")[1] for line in log])
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root: a process that cannot be killed is the first of a namespace")
+    def test_a_process_that_cannot_be_killed_is_named_and_waited_for_no_longer(self):
+        script = f'case "$TFDIST_TASK" in worker:0) exec unshare --pid --fork sleep {self.mark};; esac; exec sleep 1000'
+        file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script]))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        pid = wait_for(lambda: next(iter(self.strays()), None), "the process")
+        with unkillable.made_unkillable(pid):
+            down = self.user.run("down", "--force", "job", seconds=90)
+            self.assertEqual(down.code, 1, down)
+            self.assertIn("unconfirmed: 127.0.0.1", down.err)
+            self.assertIn(f"pid {pid} (sleep): cannot be killed", self.user.run("events", "job").out)
+            self.assertEqual(self.user.status("job")["state"], "stopped")
+        again = self.user.run("down", "job")
+        self.assertEqual(again.code, 0, again)
+        self.assert_nothing_left()
 
     def test_a_holder_that_dies_fails_the_job(self):
         self.start()

@@ -68,6 +68,14 @@ class LocalJob(unittest.TestCase):
             for name, value in task["env"].items():
                 self.assertIn(f"{task['task']} | {name}={value}\n", result.out)
 
+    def test_a_task_that_sees_all_gpus_does_not_get_the_login_s_choice_of_them(self):
+        self.user.env["CUDA_VISIBLE_DEVICES"] = "7"
+        text = clusters.local("job", shell("env"), slots=1).replace("gpus = 0", 'gpus = "auto"')
+        result = self.user.run("up", self.user.write("cluster.toml", text))
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("TF_CONFIG=", result.out)
+        self.assertNotIn("CUDA_VISIBLE_DEVICES", result.out)
+
     def test_the_example_for_four_hosts_renders(self):
         result = self.user.run("render", "--json", str(ROOT / "configs/four_hosts.toml"))
         self.assertEqual(result.code, 0, result)
@@ -132,6 +140,23 @@ class LocalJob(unittest.TestCase):
         cli.stdout.close()
         self.assertEqual(cli.wait(60), 141)
         self.assertEqual(self.user.status("job")["state"], "running")
+        self.assertEqual(self.user.run("down", "job").code, 0)
+
+    def test_output_that_cannot_be_written_is_said_and_the_job_goes_on(self):
+        file = self.write(shell("while :; do echo line; sleep 0.02; done"))
+        with open("/dev/full", "wb") as full:
+            def run(*args):
+                return subprocess.run([str(BIN / "tfdist"), *args], env=self.user.env, stdin=subprocess.DEVNULL,
+                                      stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+
+            up = run("up", file)
+            self.assertEqual(up.returncode, 3, up)
+            self.assertIn("cannot write output: No space left on device; the job goes on", up.stderr)
+            self.assertEqual(self.user.status("job")["state"], "running")
+            for command in (("status",), ("list",), ("events", "--json"), ("logs",), ("render", file)):
+                said = run(*command)
+                self.assertEqual(said.returncode, 3, said)
+                self.assertIn("cannot write output: No space left on device", said.stderr)
         self.assertEqual(self.user.run("down", "job").code, 0)
 
     def test_output_that_is_not_utf8_comes_back_as_it_was(self):
@@ -200,6 +225,9 @@ class LocalJob(unittest.TestCase):
         self.assertIn("running", status.out)
         self.assertIn(self.user.job_id(), self.user.run("list").out)
         self.assertIn("worker:0", self.user.run("logs", "job", "worker:0").out)
+        of_workers = self.user.run("logs", "worker")  # no job is called that: a task type of the newest job
+        self.assertEqual((of_workers.code, of_workers.out), (0, "worker:0 | ready\n"), of_workers)
+        self.assertEqual(self.user.run("logs", "nothing").code, 4)
         down = self.user.run("down", "job")
         self.assertEqual(down.code, 0, down)
         self.assert_nothing_left()
@@ -212,7 +240,7 @@ class LocalJob(unittest.TestCase):
         gate = self.user.folder / "gate"
         file = self.write(shell(f"echo begin; until [ -e {gate} ]; do sleep 0.05; done; echo end"))
         cli = self.user.start("up", file)
-        wait_for(lambda: b"begin" in cli.out.read_bytes(), "the first line")
+        self.user.wait_for_output(cli, b"begin")
         cli.kill()
         cli.wait()
         gate.touch()

@@ -8,7 +8,7 @@ import unittest
 
 from tests.hosts.hosts import Hosts
 from tests.smoke.test_local import shell
-from tests.support import clusters
+from tests.support import clusters, processes
 from tests.support.tfdist import ROOT, Tfdist
 from tests.support.waiting import wait_for
 
@@ -75,6 +75,32 @@ class FourHosts(OverSsh):
                 self.assertEqual(owner.returncode, 0, owner)
         self.assertEqual(self.user.run("down").code, 0)
         self.assert_nothing_left(hosts)
+
+    def test_another_account_gets_nothing_from_the_ports_of_a_training_job(self):
+        hosts = self.start_hosts(2)
+        command = ["{runtime}", "--data", "digits", "--model", "mlp", "--steps", "100000000"]
+        up = self.user.run("up", "-d", self.write(hosts, command, task_extra=f'workdir = "{DATA}"'))
+        self.assertEqual(up.code, 0, up)
+        wait_for(lambda: self.step() > 0, "training goes on")
+        tried = 0
+        for host in hosts:
+            for port in host.listening_ports():
+                with self.subTest(host=host.name, port=port):
+                    program = (ROOT / "tests/support/zmtp_stranger.py").read_text()
+                    said = host.run_as("other", ["python3", "-c", program, host.address, str(port)]).stdout
+                    # A greeting (64 bytes, no secret in it), and no message: not even a refusal that tells something.
+                    self.assertEqual(said, "greeting 64, then 0 bytes\n")
+                    tried += 1
+        self.assertEqual(tried, 3, "two parameter servers and the coordinator")
+        before = self.step()
+        wait_for(lambda: self.step() > before, "training went on all the time")
+        self.assertEqual(self.user.run("down").code, 0)
+        self.assert_nothing_left(hosts)
+
+    def step(self):
+        """The newest global step that the chief has told."""
+        steps = re.findall(r"\| step (\d+),", self.user.run("logs", "--tail", "50", "job", "master:0").out)
+        return int(steps[-1]) if steps else 0
 
     def test_no_secret_is_in_a_command_line_a_log_or_a_record(self):
         hosts = self.start_hosts(2)
@@ -171,13 +197,36 @@ class Interrupted(OverSsh):
                 self.assertNotIn("| running", terminal.text)
 
 
+class Faults(OverSsh):
+    SCRIPT = 'i=0; while [ $i -lt 1500 ]; do echo "line $i"; i=$((i+1)); sleep 0.002; done'
+
+    def test_the_agent_of_slot_0_and_its_connection_may_die_while_up_reads(self):
+        hosts = self.start_hosts(2)
+        up = self.user.start("up", self.write(hosts, shell(self.SCRIPT)))
+        self.user.wait_for_output(up, b"line 100")
+        self.kill(hosts[0], lambda argv: argv[:2] == ["tfdist-agent", "agent"])
+        wait_for(lambda: self.user.status("job")["hosts"][0]["agent_restarts"] > 0, "the agent is back")
+        self.kill(hosts[0], lambda argv: argv[:1] == ["sshd:"] or argv[0].startswith("sshd: trainer"), with_sshd=True)
+        self.assertEqual(up.wait(60), 0, up.err.read_text())
+        for task in ("master:0", "worker:0"):
+            lines = [line.split(" | ")[1] for line in up.out.read_text().splitlines() if line.startswith(task)]
+            self.assertEqual(lines, [f"line {i}" for i in range(1500)])
+        self.assert_nothing_left(hosts)
+
+    def kill(self, host, is_it, with_sshd=False):
+        found = [p.pid for p in host.processes(with_sshd) if p.argv and is_it(p.argv)]
+        self.assertTrue(found, [p.argv for p in host.processes(with_sshd)])
+        for pid in found:
+            processes.kill(pid)
+
+
 class Stopped(OverSsh):
     def test_a_stopped_slow_reader_does_not_slow_the_tasks(self):
         """A CLI that stands still: the task's own clock goes on (RELIABILITY F12)."""
         hosts = self.start_hosts(1)
         script = "i=0; while [ $i -lt 3000 ]; do echo line $i xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; i=$((i+1)); done; echo over"
         cli = self.user.start("up", self.write(hosts, shell(script)))
-        wait_for(lambda: b"line" in cli.out.read_bytes(), "the first line")
+        self.user.wait_for_output(cli, b"line")
         cli.send_signal(signal.SIGSTOP)
         log = self.job_folder(hosts[0]) / "h0/tasks/master-0"
         wait_for(lambda: any(b"over" in p.read_bytes() for p in log.glob("*.log")), "the task's end")

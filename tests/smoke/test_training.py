@@ -67,7 +67,7 @@ class Training(unittest.TestCase):
 
     def test_a_killed_cli_leaves_the_training_to_finish(self):
         cli = self.user.start("up", self.user.write("digits.toml", cluster(3000)))
-        wait_for(lambda: b"step" in cli.out.read_bytes(), "training goes on")
+        self.user.wait_for_output(cli, b"step")
         cli.kill()
         cli.wait()
 

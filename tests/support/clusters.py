@@ -1,6 +1,10 @@
 """Cluster files for tests."""
 
+import fcntl
 import json
+import pathlib
+import socket
+import tempfile
 
 
 def toml_list(values):
@@ -50,25 +54,42 @@ config = "{hosts.ssh_config}"
 """
 
 
-_next_port = None
+BLOCK = 1000
+_block = None  # the locked file of this process's block of ports
+_first = 0
+_used = 0
+
+
+def _take_block():
+    """Test programs that run side by side use ports of their own, below the ephemeral range."""
+    global _block, _first
+    for first in range(10000, 31000, BLOCK):
+        try:
+            file = open(pathlib.Path(tempfile.gettempdir()) / f"tfdist-test-ports-{first}", "w")
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):  # another program's, or another account's
+            continue
+        _block, _first = file, first
+        return
+    raise AssertionError("no block of ports is free: which test programs run here?")
+
+
+def _is_free(port):
+    with socket.socket() as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
 
 
 def free_ports(count):
     """The first of `count` ports in a row that nobody listens on now; each call gives others."""
-    import os
-    import socket
-
-    global _next_port
-    if _next_port is None:  # parallel test programs start in different places, below the ephemeral range
-        _next_port = 10000 + os.getpid() % 200 * 100
+    global _used
+    if _block is None:
+        _take_block()
     while True:
-        first, _next_port = _next_port, _next_port + count
-        if _next_port > 31000:
-            _next_port = 10000
-        try:
-            for port in range(first, first + count):
-                with socket.socket() as probe:
-                    probe.bind(("", port))
-            return first
-        except OSError:
-            continue
+        offset = _used if _used + count <= BLOCK else 0
+        _used = offset + count
+        if all(_is_free(_first + port) for port in range(offset, _used)):
+            return _first + offset

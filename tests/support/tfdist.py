@@ -96,6 +96,19 @@ class Tfdist:
         self._started.append(process)
         return process
 
+    @staticmethod
+    def wait_for_output(process, text, seconds=30):
+        """Until a process of start() has printed `text` (bytes); at once an AssertionError when it has ended without."""
+
+        def said():
+            ended = process.poll() is not None
+            if text in process.out.read_bytes():
+                return True
+            assert not ended, f"ended with {process.returncode}, without {text}: {process.err.read_text()}"
+            return False
+
+        wait_for(said, f"{text} in the output", seconds)
+
     def start_on_terminal(self, *args):
         """On a pseudo-terminal of its own, as its session's leader: Ctrl-C is a byte written to it."""
         pid, terminal = pty.fork()
