@@ -8,8 +8,9 @@ namespace tfdist::protocol {
 namespace {
 
 constexpr size_t kLengthBytes = 4;
-constexpr char kMore = 0;
+// Bits of the flag byte.
 constexpr char kLast = 1;
+constexpr char kFirst = 2;
 
 void AppendLength(std::string& out, size_t length) {
   for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<char>(length >> shift));
@@ -30,8 +31,9 @@ std::vector<std::string> Pieces(const Message& message) {
   constexpr size_t kPayload = kMaxFrameBytes - 1;
   std::vector<std::string> pieces;
   for (size_t start = 0; start < bytes.size(); start += kPayload) {
-    const bool last = start + kPayload >= bytes.size();
-    pieces.push_back(std::string(1, last ? kLast : kMore) + bytes.substr(start, kPayload));
+    const char first = start == 0 ? kFirst : 0;
+    const char last = start + kPayload >= bytes.size() ? kLast : 0;
+    pieces.push_back(static_cast<char>(first | last) + bytes.substr(start, kPayload));
   }
   return pieces;
 }
@@ -49,12 +51,15 @@ std::optional<Message> PieceReader::Feed(std::string_view piece) {
   if (piece.empty()) throw Error(Phase::kControl, "empty frame");
   const char flag = piece.front();
   piece.remove_prefix(1);
-  if (flag != kMore && flag != kLast) throw Error(Phase::kControl, "frame with an unknown flag");
+  if (flag < 0 || flag > (kFirst | kLast)) {
+    throw Error(Phase::kControl, "frame with an unknown flag");
+  }
+  if ((flag & kFirst) != 0) collected_.clear();  // the sender gave the message before up half-way
   if (collected_.size() + piece.size() > kMaxMessageBytes) {
     throw Error(Phase::kControl, fmt::format("message longer than {} bytes", kMaxMessageBytes));
   }
   collected_ += piece;
-  if (flag == kMore) return std::nullopt;
+  if ((flag & kLast) == 0) return std::nullopt;
   const std::string whole = std::exchange(collected_, {});
   return Decode(whole);
 }

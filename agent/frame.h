@@ -1,8 +1,8 @@
 // How messages travel on a byte stream (SSH channel, unix socket) and between agents (ZeroMQ).
 //
-// Frame: 4 bytes big-endian length (1..kMaxFrameBytes), 1 byte flag (0: more pieces of this message
-// follow, 1: last piece), then bytes. A message longer than a frame goes in several, one after the
-// other. Over ZeroMQ the length is the message's own, the flag byte stays.
+// Frame: 4 bytes big-endian length (1..kMaxFrameBytes), 1 byte of flags (1: last piece of its
+// message, 2: first piece), then bytes. A message longer than a frame goes in several, one after
+// the other. Over ZeroMQ the length is the message's own, the flag byte stays.
 #pragma once
 
 #include <cstdint>

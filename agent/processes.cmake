@@ -3,6 +3,7 @@ tfdist_library(NAME tfdist_processes
   SOURCES
     census/census.cc
     census/kill.cc
+    census/left_file.cc
     census/process_table.cc
     holder/exec_search.cc
     holder/holder.cc

@@ -94,6 +94,16 @@ TEST(Frame, LongMessagesTravelInPiecesAndAnyCutOfTheStreamGivesThemBack) {
   }
 }
 
+TEST(Frame, AMessageThatWasGivenUpHalfWayIsForgotten) {
+  const Message big{"file", 9, FilePiece{"ab", 0, Bytes{std::string(200'000, 'x')}, true}};
+  const Message small{"ping", 10, Json::object()};
+  PieceReader reader;
+  EXPECT_FALSE(reader.Feed(Pieces(big)[0]));
+  const auto got = reader.Feed(Pieces(small)[0]);
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->type, "ping");
+}
+
 TEST(Frame, RandomBytesGiveAnErrorAndNothingElse) {
   std::mt19937 random(2);
   for (int round = 0; round < 2000; ++round) {

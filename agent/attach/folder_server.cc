@@ -141,7 +141,7 @@ bool FolderServer::SendLog(uint64_t id, Reader& reader) {
 }
 
 void FolderServer::Sweep(const Message& message) const {
-  const auto census = EndProcesses(CookieValue(info_.job, info_.slot), {getpid()},
+  const auto census = EndProcesses(CookieValue(info_.job, info_.slot), {getpid()}, folder_.left(),
                                    std::chrono::steady_clock::now() + kSweepLimit);
   for (const auto& path : {folder_.socket(), folder_.key(), folder_.secret()}) {
     unlink(path.c_str());

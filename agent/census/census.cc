@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "agent/census/kill.h"
+#include "agent/census/left_file.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -87,6 +88,11 @@ bool Contains(const std::vector<ProcessInfo>& processes, const ProcessId& id) {
   return std::ranges::any_of(processes, [&](const ProcessInfo& p) { return p.id == id; });
 }
 
+std::vector<ProcessInfo> StillRunning(std::vector<ProcessInfo> processes) {
+  std::erase_if(processes, [](const ProcessInfo& process) { return !IsRunning(process.id); });
+  return processes;
+}
+
 std::string WhyLeft(const ProcessInfo& process) {
   const auto now = ReadProcess(process.id.pid);
   return fmt::format("{}: cannot be killed (state {})", Describe(process),
@@ -106,25 +112,28 @@ std::vector<ProcessInfo> FindProcesses(std::string_view cookie, const std::vecto
 }
 
 protocol::Census EndProcesses(std::string_view cookie, const std::vector<pid_t>& exclude,
-                              TimePoint deadline) {
+                              const std::filesystem::path& left_file, TimePoint deadline) {
   const SystemClock clock;
-  std::vector<ProcessInfo> seen;
-  std::vector<ProcessInfo> found;
+  std::vector<ProcessInfo> seen = ReadLeft(left_file);
+  std::vector<ProcessInfo> running;
   // A process that is between two programs (execve) shows no environment for a moment: it is not
-  // overlooked twice.
+  // overlooked twice. One that was found counts for as long as it runs: with its parent and its
+  // memory gone, nothing else shows that it is the job's.
   for (int empty_passes = 0; empty_passes < 2;) {
-    found = FindProcesses(cookie, exclude);
-    for (const ProcessInfo& process : found) {
+    for (const ProcessInfo& process : FindProcesses(cookie, exclude)) {
       if (!Contains(seen, process.id)) seen.push_back(process);
-      SignalProcess(process.id, SIGKILL);
     }
-    empty_passes = found.empty() ? empty_passes + 1 : 0;
+    running = StillRunning(seen);
+    for (const ProcessInfo& process : running) SignalProcess(process.id, SIGKILL);
+    empty_passes = running.empty() ? empty_passes + 1 : 0;
     if (clock.Now() >= deadline) break;
     Pause();
   }
+  running = StillRunning(running);
+  WriteLeft(left_file, running);
   protocol::Census census;
   for (const ProcessInfo& process : seen) {
-    const bool is_left = Contains(found, process.id) && IsRunning(process.id);
+    const bool is_left = Contains(running, process.id);
     (is_left ? census.left : census.killed)
         .push_back(is_left ? WhyLeft(process) : Describe(process));
   }

@@ -2,6 +2,7 @@
 // starts after a crash, and as the proof that nothing is left.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,10 +23,12 @@ std::string CookieValue(std::string_view job, int slot);
 // what is found through it alone.
 std::vector<ProcessInfo> FindProcesses(std::string_view cookie, const std::vector<pid_t>& exclude);
 
-// Kills what FindProcesses finds, again and again, until two passes find nothing or `deadline` has
-// come; pid, start time and claim are checked anew before each signal. Blocks: for the files
-// thread. `left` says why where it is known: "pid 12 (python3): cannot be killed (state D)".
+// Kills what FindProcesses finds, again and again, until two passes find nothing and nothing that
+// was found runs, or `deadline` has come; pid and start time are checked anew before each signal.
+// Blocks: for the files thread. `left` says why where it is known: "pid 12 (python3): cannot be
+// killed (state D)". `left_file` is where the next census finds those, even where nothing else
+// shows whose they are.
 protocol::Census EndProcesses(std::string_view cookie, const std::vector<pid_t>& exclude,
-                              TimePoint deadline);
+                              const std::filesystem::path& left_file, TimePoint deadline);
 
 }  // namespace tfdist::agent

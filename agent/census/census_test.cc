@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "agent/census/left_file.h"
 #include "agent/census/process_table.h"
 #include "agent/keeper/slot_fixture.h"
 
@@ -18,6 +19,8 @@ namespace tfdist::agent {
 namespace {
 
 using std::chrono::seconds;
+
+std::filesystem::path LeftFile() { return testing::TempDir() + fmt::format("left.{}", getpid()); }
 
 // A child of its own that is ended with the test.
 class Child {
@@ -147,7 +150,7 @@ TEST(Census, FindsTheCookieTheDescendantsAndTheSessionOfItsLeader) {
     EXPECT_NE(process.id.pid, stranger.pid());
   }
   EXPECT_TRUE(FindProcesses(kCookie, Pids(found)).empty());
-  const protocol::Census census = EndProcesses(kCookie, {}, clock.Now() + seconds(60));
+  const protocol::Census census = EndProcesses(kCookie, {}, LeftFile(), clock.Now() + seconds(60));
   EXPECT_EQ(census.killed.size(), 3U);
   EXPECT_TRUE(census.left.empty());
   EXPECT_TRUE(FindProcesses(kCookie, {}).empty());
@@ -162,15 +165,31 @@ TEST(Census, ASessionIsNotCondemnedByOneOfItsMembers) {
   const SystemClock clock;
   WaitFor([&] { return !(found = FindProcesses(kCookie, {})).empty(); }, kLong, "the member");
   EXPECT_EQ(std::ranges::count(Pids(found), leader.pid()), 0);
-  const protocol::Census census = EndProcesses(kCookie, {}, clock.Now() + seconds(60));
+  const protocol::Census census = EndProcesses(kCookie, {}, LeftFile(), clock.Now() + seconds(60));
   EXPECT_EQ(census.killed.size(), 1U);
 }
 
 TEST(Census, NothingToEndIsNothingKilledAndNothingLeft) {
   const SystemClock clock;
-  const protocol::Census census = EndProcesses("no-such-job/h0", {}, clock.Now() + seconds(60));
+  const protocol::Census census =
+      EndProcesses("no-such-job/h0", {}, LeftFile(), clock.Now() + seconds(60));
   EXPECT_TRUE(census.killed.empty());
   EXPECT_TRUE(census.left.empty());
+}
+
+// An unkillable process whose parent and memory are gone: the file alone says whose it is.
+TEST(Census, WhatWasLeftIsEndedByItsNumberAlone) {
+  const Child nobodys({"/bin/sleep", "1000"}, {"PATH=/bin"});
+  const Child reused({"/bin/sleep", "1000"}, {"PATH=/bin"});
+  ProcessInfo another = *ReadProcess(reused.pid());
+  another.id.start_time += 1;  // that pid, but an earlier process
+  WriteLeft(LeftFile(), {*ReadProcess(nobodys.pid()), another});
+  const SystemClock clock;
+  const auto census = EndProcesses("no-such-job/h0", {}, LeftFile(), clock.Now() + seconds(60));
+  EXPECT_EQ(census.killed, std::vector<std::string>{fmt::format("pid {} (sleep)", nobodys.pid())});
+  EXPECT_TRUE(census.left.empty());
+  EXPECT_FALSE(std::filesystem::exists(LeftFile()));
+  EXPECT_TRUE(IsRunning(ReadProcess(reused.pid())->id));
 }
 
 // F67
@@ -179,12 +198,14 @@ TEST(Census, WhatSigkillDoesNotEndIsNamed) {
   Freezer freezer(task.pid());
   if (!freezer.works()) GTEST_SKIP() << "no cgroup v1 freezer here (or not root)";
   const SystemClock clock;
-  protocol::Census census = EndProcesses(kCookie, {}, clock.Now() + std::chrono::milliseconds(100));
+  protocol::Census census =
+      EndProcesses(kCookie, {}, LeftFile(), clock.Now() + std::chrono::milliseconds(100));
   EXPECT_TRUE(census.killed.empty());
   ASSERT_EQ(census.left.size(), 1U);
+  EXPECT_TRUE(std::filesystem::exists(LeftFile()));
   EXPECT_EQ(census.left[0], fmt::format("pid {} (sleep): cannot be killed (state D)", task.pid()));
   freezer.Thaw();
-  census = EndProcesses(kCookie, {}, clock.Now() + seconds(60));
+  census = EndProcesses(kCookie, {}, LeftFile(), clock.Now() + seconds(60));
   EXPECT_TRUE(census.left.empty());
 }
 

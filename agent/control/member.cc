@@ -115,7 +115,9 @@ void Member::Sweep(Goal goal, std::function<void(const protocol::Census&)> done)
 
 void Member::MaybeTakeCensus() {
   if (order_.goal == Goal::kRun || !tasks_.Quiet()) return;
-  if (census_) return TellSwept();
+  // Who asks anew hears what is left now.
+  const bool stale = census_ && !census_->left.empty() && !on_swept_.empty();
+  if (census_ && !stale) return TellSwept();
   if (std::exchange(census_under_way_, true)) return;
   files_.Post([take = take_census_] { return take(); },
               [this](Outcome<protocol::Census>& outcome) {

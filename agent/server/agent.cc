@@ -1,6 +1,7 @@
 #include "agent/server/agent.h"
 
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <system_error>
@@ -9,6 +10,7 @@
 
 #include "agent/census/census.h"
 #include "agent/files/file_store.h"
+#include "agent/start/retention.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -20,16 +22,17 @@ using protocol::Json;
 constexpr size_t kMaxConfigBytes = 1024 * 1024;
 constexpr std::chrono::seconds kCensusLimit{5};
 constexpr std::chrono::milliseconds kUncommittedInterval{200};
+constexpr std::chrono::hours kTouchInterval{1};
 // Slot 0, for a reader that comes just when the job ends.
 constexpr std::chrono::milliseconds kLinger{2000};
 // For the last answers to be taken.
 constexpr std::chrono::milliseconds kLeaveLimit{1000};
 constexpr std::chrono::milliseconds kLeaveInterval{5};
 
-std::function<protocol::Census()> CensusOf(const SlotInfo& info) {
+std::function<protocol::Census()> CensusOf(const SlotFolder& folder, const SlotInfo& info) {
   // The keeper is this process's parent; both carry the cookie themselves.
-  return [cookie = CookieValue(info.job, info.slot)] {
-    return EndProcesses(cookie, {getpid(), getppid()},
+  return [cookie = CookieValue(info.job, info.slot), left = folder.left()] {
+    return EndProcesses(cookie, {getpid(), getppid()}, left,
                         std::chrono::steady_clock::now() + kCensusLimit);
   };
 }
@@ -59,7 +62,7 @@ Agent::Agent(KeeperLink& keeper)
       log_server_([this](auto... arguments) { return OpenLog(std::move(arguments)...); },
                   {.ready = [this] { return member_.uplink()->BulkWritable(); },
                    .send = [this](const auto& m) { member_.uplink()->SendBulk(m); }}),
-      member_(loop_, files_, tasks_, CensusOf(info_),
+      member_(loop_, files_, tasks_, CensusOf(folder_, info_),
               {.committed = told_committed_,
                .keeper_lost = keeper.handover().keeper_lost,
                .orphan_timeout = std::chrono::milliseconds(info_.orphan_timeout_ms)},
@@ -84,9 +87,11 @@ Agent::Agent(KeeperLink& keeper)
       keeper_watch_(loop_, keeper_.keeper_fd(), POLLIN, [this](short) { OnKeeper(); }),
       heard_from_cli_(std::chrono::steady_clock::now()),
       uncommitted_timer_(loop_, [this] { CheckUncommitted(); }),
+      touch_timer_(loop_, [this] { TouchFolder(); }),
       leave_timer_(loop_, [this] { StopWhenTaken(); }) {
   Resume();
   uncommitted_timer_.Start(kUncommittedInterval);
+  TouchFolder();
   Log("agent of {}", folder_.path().string());
 }
 
@@ -182,7 +187,10 @@ void Agent::OnKeeper() {
 void Agent::OnNews() {
   sessions_.PumpStreams();
   const EventLog& log = coordinator_->log();
-  if (coordinator_->over() && log.written() == log.events().size()) farewell_.Begin();
+  if (!coordinator_->over() || log.written() < log.events().size()) return;
+  // From now on the job's name is free: readers may keep this agent for a while.
+  flock(keeper_.name_lock_fd(), LOCK_UN);
+  farewell_.Begin();
 }
 
 void Agent::OnCommitted() {
@@ -205,6 +213,12 @@ void Agent::CheckUncommitted() {
   Log("not committed, and nothing heard: giving up");
   uncommitted_timer_.Stop();
   RemoveFolder([this] { Leave(); });
+}
+
+void Agent::TouchFolder() {
+  touch_timer_.Start(kTouchInterval);
+  files_.Post([path = folder_.path()] { MarkUsed(path); },
+              [](Outcome<void>& outcome) { outcome.Get(); });
 }
 
 void Agent::RemoveFolder(std::function<void()> done) {

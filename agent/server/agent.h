@@ -56,6 +56,8 @@ class Agent {
   [[nodiscard]] bool over() const;
 
   void CheckUncommitted();
+  // Says to other jobs that this one still needs its folder.
+  void TouchFolder();
   void RemoveFolder(std::function<void()> done);
   void Leave();
   void StopWhenTaken();
@@ -86,6 +88,7 @@ class Agent {
   EventLoop::Timer uncommitted_timer_;
   bool leaving_ = false;
   std::optional<TimePoint> leave_limit_;
+  EventLoop::Timer touch_timer_;
   EventLoop::Timer leave_timer_;
 };
 

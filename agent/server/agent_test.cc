@@ -56,6 +56,7 @@ TEST_F(AgentTest, EndsTheParameterServersWhenTheWorkersAreDone) {
   EXPECT_EQ(clients[0].ReadLog("ps:1", true), "up\n");
   const auto state = StateOf(clients[0].WaitForEvent(events, event::kEnded));
   EXPECT_EQ(state.result, "succeeded");
+  ASSERT_TRUE(state.tasks.at("ps:0").exit);
   EXPECT_TRUE(state.tasks.at("ps:0").exit->by_us);
   EXPECT_TRUE(state.unconfirmed.empty());
   EXPECT_TRUE(state.unreachable.empty());
@@ -148,7 +149,7 @@ TEST_F(AgentTest, GivesUpWhenNobodyCommits) {
   AgentClient client(executable_, "start");
   client.WaitForHello("start");
   auto create = MakeCreate(0);
-  create.uncommitted_limit_ms = 300;
+  create.uncommitted_limit_ms = 3000;
   client.Send(type::kCreate, create);
   client.WaitForHello("agent");
   EXPECT_TRUE(client.WaitForEnd());

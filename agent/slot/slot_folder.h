@@ -47,6 +47,8 @@ class SlotFolder {
   // Other slots: where the coordinator is; and, once that is so, that the job is committed.
   [[nodiscard]] std::filesystem::path coordinator() const { return path_ / "coordinator.json"; }
   [[nodiscard]] std::filesystem::path committed() const { return path_ / "committed"; }
+  // Processes that could not be ended.
+  [[nodiscard]] std::filesystem::path left() const { return path_ / "left"; }
 
  private:
   std::filesystem::path path_;

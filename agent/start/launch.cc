@@ -56,7 +56,7 @@ std::string ReadAll(int fd) {
 [[noreturn]] void Fail(const SlotFolder& folder, const SlotInfo& info, const std::string& why) {
   std::string log = ReadFileIfExists(folder.log(), kMaxLogBytes).value_or("");
   if (log.size() > kShownLogBytes) log = log.substr(log.size() - kShownLogBytes);
-  EndProcesses(CookieValue(info.job, info.slot), {},
+  EndProcesses(CookieValue(info.job, info.slot), {}, folder.left(),
                std::chrono::steady_clock::now() + std::chrono::seconds(5));
   throw Error(Phase::kStart, log.empty() ? why : fmt::format("{}; its log ends: {}", why, log));
 }

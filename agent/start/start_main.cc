@@ -12,6 +12,7 @@
 #include "agent/keeper/handover.h"
 #include "agent/protocol.h"
 #include "agent/start/create_slot.h"
+#include "agent/start/retention.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -49,6 +50,8 @@ int StartMain() {
   umask(077);
   std::signal(SIGPIPE, SIG_IGN);
   const auto executable = std::filesystem::read_symlink("/proc/self/exe");
+  MarkUsed(executable);
+  RemoveOld(BaseOf(executable));
   WriteToStdout(Hello(executable));
   const auto message = ReadFromStdin();
   if (!message) return 1;

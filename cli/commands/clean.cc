@@ -1,7 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
+#include "cli/commands/for_each_host.h"
+#include "cli/commands/report.h"
 #include "cli/deploy/connector.h"
 #include "cli/link/bootstrap.h"
 
@@ -12,14 +17,37 @@ using namespace std::chrono_literals;
 
 constexpr auto kHostLimit = 60s;
 
+// What `ask` says of a host, or why it could not be asked.
+template <typename Answer>
+struct HostAnswer {
+  Answer answer;
+  std::optional<Error> error;
+};
+
+template <typename Answer, typename Ask>
+std::vector<HostAnswer<Answer>> AskAll(const Plan& plan, Ask ask) {
+  std::vector<HostAnswer<Answer>> answers(plan.hosts.size());
+  ForEachHost(plan.hosts.size(), [&](size_t slot) {
+    const HostPlan& host = plan.hosts[slot];
+    try {
+      const TimePoint deadline = SystemClock().Now() + kHostLimit;
+      const auto transport = MakeTransport(host, plan.ssh);
+      answers[slot].answer = ask(transport->OpenShell(deadline), deadline);
+    } catch (const Error& error) {
+      answers[slot].error = error.WithHost(host.name);
+    }
+  });
+  return answers;
+}
+
 // Ids of jobs that run on any of the hosts: homes may be shared, and a folder of theirs with them.
 std::vector<std::string> RunningJobs(const Plan& plan) {
+  const auto answers = AskAll<std::vector<RemoteJob>>(plan, [&](auto channel, TimePoint deadline) {
+    return FindJobs(std::move(channel), plan.ssh.remote_dir, "", deadline);
+  });
   std::vector<std::string> running;
-  for (const HostPlan& host : plan.hosts) {
-    const TimePoint deadline = SystemClock().Now() + kHostLimit;
-    const auto transport = MakeTransport(host, plan.ssh);
-    for (const RemoteJob& job :
-         FindJobs(transport->OpenShell(deadline), plan.ssh.remote_dir, "", deadline)) {
+  for (const auto& host : answers) {
+    for (const RemoteJob& job : host.answer) {
       if (job.running) running.push_back(job.job);
     }
   }
@@ -31,17 +59,19 @@ std::vector<std::string> RunningJobs(const Plan& plan) {
 int CleanCommand(const CleanArguments& arguments) {
   const Plan plan = LoadPlan(arguments.file);
   const std::vector<std::string> running = RunningJobs(plan);
-  for (const HostPlan& host : plan.hosts) {
-    const TimePoint deadline = SystemClock().Now() + kHostLimit;
-    const auto transport = MakeTransport(host, plan.ssh);
-    const Removal removal =
-        Clean(transport->OpenShell(deadline), plan.ssh.remote_dir, running, deadline);
-    for (const std::string& path : removal.removed) {
-      fmt::print("{}: removed {}\n", host.name, path);
-    }
-    for (const std::string& kept : removal.kept) fmt::print("{}: kept {}\n", host.name, kept);
+  const auto answers = AskAll<Removal>(plan, [&](auto channel, TimePoint deadline) {
+    return Clean(std::move(channel), plan.ssh.remote_dir, running, deadline);
+  });
+  bool all_answered = true;
+  for (size_t slot = 0; slot < answers.size(); ++slot) {
+    const std::string& host = plan.hosts[slot].name;
+    const auto& [removal, error] = answers[slot];
+    for (const std::string& path : removal.removed) fmt::print("{}: removed {}\n", host, path);
+    for (const std::string& kept : removal.kept) fmt::print("{}: kept {}\n", host, kept);
+    if (error) PrintError(*error);
+    all_answered = all_answered && !error;
   }
-  return kExitSuccess;
+  return all_answered ? kExitSuccess : kExitHost;
 }
 
 }  // namespace tfdist::cli

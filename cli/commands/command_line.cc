@@ -146,8 +146,10 @@ int Run(const Command& command) {
   } catch (const std::filesystem::filesystem_error& error) {
     PrintError(Error(Phase::kFiles, error.what()));
     return kExitHost;
-  } catch (const std::system_error& error) {  // fmt::print's
-    return AfterClosedOutput(OutputClosed(error.code().value()));
+  } catch (const std::system_error& error) {
+    if (ferror(stdout) != 0) return AfterClosedOutput(OutputClosed(error.code().value()));
+    PrintError(Error(Phase::kInternal, error.what()));  // no more threads, say
+    return kExitHost;
   } catch (const std::exception& e) {
     PrintError(Error(Phase::kInternal, e.what(), "this is a bug of tfdist: please report it"));
     return kExitHost;

@@ -4,6 +4,7 @@
 #include "cli/commands/end_job.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
+#include "cli/commands/for_each_host.h"
 #include "cli/commands/report.h"
 #include "cli/deploy/connector.h"
 #include "cli/link/bootstrap.h"
@@ -15,7 +16,7 @@ using namespace std::chrono_literals;
 
 // What could not be removed, and why. The agent serves its last follower for a moment after the
 // end, so a folder that is still in use is asked for again.
-std::vector<std::string> PurgeSlot(const JobRecord& record, size_t slot) {
+std::vector<std::string> RemoveSlot(const JobRecord& record, size_t slot) {
   const TimePoint deadline = SystemClock().Now() + 30s;
   const auto transport = MakeTransport(record.hosts[slot], record.ssh);
   while (true) {
@@ -26,14 +27,27 @@ std::vector<std::string> PurgeSlot(const JobRecord& record, size_t slot) {
   }
 }
 
+std::vector<Error> PurgeSlot(const JobRecord& record, size_t slot) {
+  std::vector<Error> errors;
+  const std::string& host = record.hosts[slot].name;
+  try {
+    for (const std::string& kept : RemoveSlot(record, slot)) {
+      errors.push_back(Error(Phase::kDown, "kept " + kept).WithHost(host));
+    }
+  } catch (const Error& error) {
+    errors.push_back(error.WithHost(host));
+  }
+  return errors;
+}
+
 // False when something stayed; the record stays then as well.
 bool Purge(const JobRecord& record) {
+  std::vector<std::vector<Error>> errors(record.hosts.size());
+  ForEachHost(errors.size(), [&](size_t slot) { errors[slot] = PurgeSlot(record, slot); });
   bool all_removed = true;
-  for (size_t slot = 0; slot < record.hosts.size(); ++slot) {
-    for (const std::string& kept : PurgeSlot(record, slot)) {
-      PrintError(Error(Phase::kDown, "kept " + kept).WithHost(record.hosts[slot].name));
-      all_removed = false;
-    }
+  for (const auto& of_host : errors) {
+    for (const Error& error : of_host) PrintError(error);
+    all_removed = all_removed && of_host.empty();
   }
   if (all_removed) RemoveRecord(record.id);
   return all_removed;

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <thread>
-
 #include "agent/job_state.h"
-#include "base/thread_annotations.h"
+#include "cli/commands/for_each_host.h"
 #include "cli/deploy/connector.h"
 
 namespace tfdist::cli {
@@ -19,7 +17,6 @@ constexpr auto kAttachLimit = 15s;
 constexpr auto kAnswerLimit = 15s;
 // Longest grace of a task, census and all; the coordinator gives a silent host up long before.
 constexpr auto kEndLimit = 10min;
-constexpr size_t kSweepsAtATime = 32;
 
 TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span; }
 
@@ -66,6 +63,8 @@ Sweep SweepHost(const JobRecord& record, int slot, bool force) {
     // itself and its folder.
     if (error.phase() == Phase::kRun) {
       sweep.census.emplace();
+    } else if (error.phase() == Phase::kDown) {
+      sweep.census = protocol::Census{.killed = {}, .left = {error.cause()}};
     } else {
       sweep.failure = error.what();
     }
@@ -75,16 +74,7 @@ Sweep SweepHost(const JobRecord& record, int slot, bool force) {
 
 std::vector<Sweep> SweepAll(const JobRecord& record, const std::vector<int>& slots, bool force) {
   std::vector<Sweep> sweeps(slots.size());
-  std::atomic<size_t> next = 0;
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < std::min(kSweepsAtATime, slots.size()); ++i) {
-    threads.emplace_back([&] {
-      for (size_t at = next++; at < slots.size(); at = next++) {
-        sweeps[at] = SweepHost(record, slots[at], force);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  ForEachHost(slots.size(), [&](size_t at) { sweeps[at] = SweepHost(record, slots[at], force); });
   return sweeps;
 }
 

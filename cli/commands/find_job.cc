@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/commands/for_each_host.h"
 #include "cli/deploy/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/plan/describe.h"
@@ -22,23 +23,29 @@ std::optional<JobRecord> NewestWhere(auto matches) {
   return std::nullopt;
 }
 
-// Where tfdist's folder is on each host that has this job.
-void LearnBases(JobRecord& record) {
+std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh,
+                              const std::string& name) {
   const TimePoint deadline = SystemClock().Now() + kLookLimit;
-  for (size_t slot = 0; slot < record.hosts.size(); ++slot) {
-    const auto transport = MakeTransport(record.hosts[slot], record.ssh);
-    for (const RemoteJob& found :
-         FindJobs(transport->OpenShell(deadline), record.ssh.remote_dir, record.name, deadline)) {
-      if (found.job == record.id) record.bases[slot] = found.base;
+  const auto transport = MakeTransport(host, ssh);
+  return FindJobs(transport->OpenShell(deadline), ssh.remote_dir, name, deadline);
+}
+
+// Where tfdist's folder is on each host that has this job. A host that does not answer now is named
+// by whoever needs it.
+void LearnBases(JobRecord& record) {
+  ForEachHost(record.hosts.size(), [&](size_t slot) {
+    try {
+      for (const RemoteJob& found : JobsOn(record.hosts[slot], record.ssh, record.name)) {
+        if (found.job == record.id) record.bases[slot] = found.base;
+      }
+    } catch (const Error&) {
+      record.bases[slot].clear();
     }
-  }
+  });
 }
 
 std::optional<JobRecord> FindOnHosts(const Plan& plan) {
-  const TimePoint deadline = SystemClock().Now() + kLookLimit;
-  const auto transport = MakeTransport(plan.hosts[0], plan.ssh);
-  const auto found =
-      FindJobs(transport->OpenShell(deadline), plan.ssh.remote_dir, plan.name, deadline);
+  const auto found = JobsOn(plan.hosts[0], plan.ssh, plan.name);
   if (found.empty()) return std::nullopt;
   return AdoptJob(plan, found.front().job);
 }

@@ -74,8 +74,12 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
     if (follower.interrupted()) return kExitInterrupted;
     return state.result == "succeeded" ? kExitSuccess : kExitJobFailed;
   } catch (const OutputClosed& error) {
-    fmt::print(stderr, "tfdist: {}; the job goes on: tfdist logs -f {}\n",
-               error.reader_left() ? "nobody reads the output any more" : error.cause(), record.id);
+    // Not fmt::print: nobody may read this either.
+    fputs(fmt::format("tfdist: {}; the job goes on: tfdist logs -f {}\n",
+                      error.reader_left() ? "nobody reads the output any more" : error.cause(),
+                      record.id)
+              .c_str(),
+          stderr);
     return error.reader_left() ? kExitOutputClosed : kExitHost;
   }
 }
@@ -148,7 +152,10 @@ class Launch {
         deployment.Cancel();
         give_up = now + kRollBackLimit;
       }
-      if (give_up && (deployment.HostsNotRolledBack().empty() || now > *give_up)) return false;
+      if (give_up && !deployment.Committing() &&
+          (deployment.HostsNotRolledBack().empty() || now > *give_up)) {
+        return false;
+      }
       if (now >= next_word) {
         SayWhoIsSlow(deployment, now - begin);
         next_word = now + kSlowHost;

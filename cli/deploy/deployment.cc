@@ -40,12 +40,32 @@ Deployment::Deployment(const Plan& plan, const Cargo& cargo)
       done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   for (size_t i = 0; i < plan.hosts.size(); ++i) hosts_.push_back(std::make_unique<Host>());
   for (size_t i = 0; i < hosts_.size(); ++i) {
-    hosts_[i]->thread = std::thread([this, i] { Run(static_cast<int>(i)); });
+    const int slot = static_cast<int>(i);
+    try {
+      hosts_[i]->thread = std::thread([this, slot] { Run(slot); });
+    } catch (const std::system_error& error) {
+      FailToBegin(slot, error.what());
+    }
   }
 }
 
+void Deployment::FailToBegin(int slot, const std::string& why) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  host.error = Error(Phase::kInternal, "cannot start a thread: " + why, "raise ulimit -u")
+                   .WithHost(plan_.hosts[static_cast<size_t>(slot)].name);
+  host.step = nullptr;
+  prepared_.Arrive(false);
+  Finish();
+}
+
+void Deployment::Finish() {
+  if (--running_ == 0) eventfd_write(done_fd_.get(), 1);
+}
+
 Deployment::~Deployment() {
-  for (auto& host : hosts_) host->thread.join();
+  for (auto& host : hosts_) {
+    if (host->thread.joinable()) host->thread.join();
+  }
 }
 
 void Deployment::Cancel() {
@@ -93,7 +113,7 @@ void Deployment::Run(int slot) {
     host.attached.link.reset();
     host.attached.transport.reset();
   }
-  if (--running_ == 0) eventfd_write(done_fd_.get(), 1);
+  Finish();
 }
 
 void Deployment::BringUp(int slot) {
@@ -251,6 +271,7 @@ void Deployment::DialCoordinator(Host& host) {
 }
 
 void Deployment::Commit(Host& host) {
+  committing_ = true;
   try {
     host.attached.link->Call(type::kCommit, cargo_.job, In(kCommitLimit));
   } catch (const Error& error) {

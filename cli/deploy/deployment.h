@@ -42,6 +42,8 @@ class Deployment {
 
   // Rolls every host back. Any thread.
   void Cancel();
+  // The job is being committed, which is not taken back: what becomes of it will be known soon.
+  [[nodiscard]] bool Committing() const { return committing_; }
   // Readable once all threads are through.
   [[nodiscard]] int DoneFd() const { return done_fd_.get(); }
   // True once a host may hold something of this job and has not confirmed that it was removed.
@@ -71,6 +73,8 @@ class Deployment {
   };
 
   void Run(int slot);
+  void FailToBegin(int slot, const std::string& why);
+  void Finish();
   void BringUp(int slot);
   // The steps; each throws Error.
   void StartOnHost(int slot);
@@ -98,6 +102,7 @@ class Deployment {
   Gate connected_;
   Gate settled_;  // never cancelled: a commit is waited for
   std::atomic<bool> cancelled_ = false;
+  std::atomic<bool> committing_ = false;
   std::atomic<bool> committed_ = false;
   std::atomic<bool> in_doubt_ = false;
   std::atomic<size_t> running_;

@@ -155,7 +155,8 @@ constexpr std::string_view kAttach = R"sh(
 prepare() {
   begin
   if ! each_base look; then
-    say missing
+    pids=$(pids_of_slot)
+    if [ -n "$pids" ]; then say "lost" $pids; else say missing; fi
     return 1
   fi
   say run
@@ -165,6 +166,11 @@ prepare() {
 look() {
   agent=$1/jobs/$job/h$slot/agent
   [ -x "$agent" ]
+}
+
+# Keepers and holders whose folder was removed under them.
+pids_of_slot() {
+  ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n "s|.*/proc/\([0-9]*\)/exe -> /.*/jobs/$job/h$slot/.*|\1|p"
 }
 
 main attach

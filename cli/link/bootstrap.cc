@@ -210,7 +210,14 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
   script.Set("job", job).Set("slot", std::to_string(slot));
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.Attach(), deadline);
-  if (talk.ReadLine(deadline) != "run") {
+  const std::string line = talk.ReadLine(deadline);
+  if (const auto pids = After("lost", line)) {
+    throw Error(Phase::kDown,
+                fmt::format("the folder of job {} is gone, and processes of it run: {}", job,
+                            OnOneLine(*pids)),
+                fmt::format("end them: kill {}", OnOneLine(*pids)));
+  }
+  if (line != "run") {
     throw Error(Phase::kRun, fmt::format("this host has no job {} (slot {}){}", job, slot,
                                          base.empty() ? "" : " in " + OnOneLine(base)));
   }

@@ -36,7 +36,8 @@ BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, const EmbeddedAgent
                        const std::string& remote_dir, TimePoint deadline);
 
 // Runs the job's own agent of that slot in its role `attach`. `base` is Hello::base, or a
-// `remote_dir`. Throws Error(kRun) when this host has no such job.
+// `remote_dir`. Throws Error(kRun) when this host has no such job, Error(kDown) when it has the
+// job's processes but not its folder.
 BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
                         const std::string& job, int slot, TimePoint deadline);
 

@@ -104,7 +104,7 @@ void JobFollower::WaitAndHandle() {
 
 JobFollower::TaskStream* JobFollower::FindStream(uint64_t id) {
   const auto found = std::find_if(streams_.begin(), streams_.end(),
-                                  [id](const TaskStream& stream) { return stream.id == id; });
+                                  [id](const TaskStream& s) { return s.id == id && !s.done; });
   return found == streams_.end() ? nullptr : &*found;
 }
 
@@ -190,7 +190,9 @@ void JobFollower::Reconnect(const Error& why) {
   printer_.Note(
       fmt::format("tfdist: connection lost ({}), connecting again; the job goes on", why.what()));
   attached_ = {};
+  // The next connection counts its requests anew.
   stop_id_ = 0;
+  for (TaskStream& stream : streams_) stream.id = 0;
   const TimePoint give_up = Now() + kReconnectLimit;
   std::chrono::milliseconds pause = 500ms;
   while (true) {
@@ -222,6 +224,8 @@ void JobFollower::ReadFromFolders() {
     if (stream.done || quit_) continue;
     try {
       ReadFromFolder(stream);
+    } catch (const OutputClosed&) {
+      throw;
     } catch (const Error& error) {
       GiveUp(stream, error.what());
     }

@@ -74,7 +74,7 @@ TEST(ParameterClient, SaysForWhomItWaitsAndGivesUpInTheEnd) {
   std::vector<std::string> lines;
   ParameterClientOptions options;
   options.notice_interval = 1000ms;
-  options.server_timeout = 1500ms;
+  options.server_timeout = 1900ms;
   ParameterClient client(ConfigOf(cluster, "master:0"), TestSecret(), kVariables, options,
                          [&](const std::string& line) { lines.push_back(line); });
   const std::string missing = "ps:1 at " + cluster.tasks.at("ps")[1];
@@ -87,7 +87,7 @@ TEST(ParameterClient, NamesWhatItWaitsForOnceItIsConnected) {
   const ClusterSpec cluster = LocalCluster(1, 2);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   ParameterClientOptions options;
-  options.server_timeout = 500ms;
+  options.server_timeout = 10s;
   ParameterClient client = NewClient(cluster, "worker:0", options);
   Tensors values = Zeros(kVariables);
   ExpectError([&] { client.Pull(values); }, Phase::kConnect, "variables, which the chief creates");

@@ -257,7 +257,7 @@ class BadPeersTest(unittest.TestCase):
 
     def test_host_that_hangs_up_is_tried_for_a_while(self):
         listener = Listener(b"Exceeded MaxStartups\r\n", hang_up=True)
-        result = listener.probe(busy_ms=600)
+        result = listener.probe(busy_ms=5000)
         self.assertIn("Exceeded MaxStartups", result["cause"])
         self.assertGreater(len(listener.connections), 2)
 

@@ -3,9 +3,11 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
 from tests.support import clusters, processes
@@ -18,6 +20,24 @@ SERVE = 'case "$TFDIST_TASK" in ps:*) exec sleep 1000;; esac; '
 def shell(script):
     """Trainers run `script`; parameter servers wait to be ended."""
     return ["sh", "-c", SERVE + script]
+
+
+class Agent(unittest.TestCase):
+    def test_the_agent_needs_nothing_of_its_host(self):
+        """Neither a loader nor a library: it runs in a folder that holds nothing but itself."""
+        headers = subprocess.run(["readelf", "--wide", "--program-headers", "--dynamic", BIN / "tfdist-agent"],
+                                 capture_output=True, text=True, check=True).stdout
+        self.assertNotIn("INTERP", headers)
+        self.assertNotIn("NEEDED", headers)
+        self.assertNotIn(" RWE ", headers)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root for chroot")
+    def test_the_agent_runs_where_there_is_nothing_else(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(BIN / "tfdist-agent", folder)
+            started = subprocess.run(["chroot", folder, "/tfdist-agent", "version"], capture_output=True, text=True)
+        self.assertEqual(started.returncode, 0, started)
+        self.assertRegex(started.stdout, r"^tfdist-agent [\d.]+, protocol")
 
 
 class LocalJob(unittest.TestCase):
@@ -220,7 +240,7 @@ class LocalJob(unittest.TestCase):
         file = self.write(shell("echo ready; sleep 1000"))
         started = self.user.run("up", "-d", file)
         self.assertEqual(started.code, 0, started)
-        wait_for(lambda: "master:0 | ready" in self.user.run("logs", "job").out, "the log has its line")
+        wait_for(lambda: self.user.run("logs", "job").out.count(":0 | ready") == 2, "both trainers' lines")
         status = self.user.run("status", "job")
         self.assertIn("running", status.out)
         self.assertIn(self.user.job_id(), self.user.run("list").out)
@@ -248,6 +268,40 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.status()["result"], "succeeded")
         self.assertIn("master:0 | begin\nmaster:0 | end\n", self.user.run("logs", "job", "master:0").out)
         self.assert_nothing_left()
+
+    def test_a_job_whose_folder_was_removed_is_not_called_ended(self):
+        self.assertEqual(self.user.run("up", "-d", self.write(shell("sleep 1000"))).code, 0)
+        shutil.rmtree(self.user.folder / ".cache")
+        down = self.user.run("down", "job")
+        self.assertEqual(down.code, 1, down)
+        self.assertRegex(down.err, r"still there: the folder of job .* is gone, and processes of it run: \d+")
+        for pid in re.findall(r"\d+", re.search(r"it run: ([\d ]+)", down.err).group(1)):
+            processes.kill(int(pid), signal.SIGTERM)
+        for pid, command in self.user.left().items():
+            if command.startswith("tfdist-agent keeper"):
+                processes.kill(pid, signal.SIGTERM)
+        wait_for(lambda: self.user.run("down", "job").code == 0, "down finds nothing any more", 60)
+        self.assert_nothing_left()
+
+    def test_a_name_is_free_as_soon_as_its_job_has_ended(self):
+        file = self.write(shell("echo done"))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.wait_until_ended()
+        first = self.user.job_id()
+        again = self.user.run("up", file)
+        self.assertEqual(again.code, 0, again)
+        self.assertNotEqual(self.user.job_id(), first)
+        self.assertNotIn("runs already", again.err)
+
+    def test_a_reader_of_a_finished_job_may_leave(self):
+        result = self.user.run("up", self.write(shell("seq 100000")))
+        self.assertEqual(result.code, 0, result.err)
+        logs = subprocess.Popen([str(BIN / "tfdist"), "logs", "job"], env=self.user.env, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        logs.stdout.readline()
+        logs.stdout.close()
+        self.assertEqual((logs.wait(60), logs.stderr.read()), (0, b""))
+        logs.stderr.close()
 
     def test_ctrl_c_in_a_terminal_ends_the_job(self):
         file = self.write(shell("echo begin; sleep 1000"))

@@ -56,6 +56,28 @@ class FourHosts(OverSsh):
                 if not path.is_symlink() and "work" not in path.parts:
                     self.assertEqual(mode & 0o077, 0, f"{path} is open to others: {mode:o}")
 
+    def test_the_example_for_four_hosts_trains_on_four_hosts(self):
+        """configs/four_hosts.toml as it is, but for what its reader has to put in: hosts, and where their keys are."""
+        hosts = self.start_hosts(4)
+        text = (ROOT / "configs/four_hosts.toml").read_text()
+        for old, new in (('["10.0.0.[1-4]"]', ", ".join(f'{{ address = "{h.address}", ssh = "{h.name}" }}' for h in hosts)),
+                         ("[ssh]", f'[ssh]\nconfig = "{hosts.ssh_config}"'),
+                         ('workdir = "data"', f'workdir = "{DATA}"'),
+                         ("worker = 2222, ps = 2223", self.ports(hosts))):
+            self.assertIn(old, text)
+            text = text.replace(old, f"[{new}]" if old.startswith("[") and "10.0" in old else new)
+        result = self.user.run("up", self.user.write("four_hosts.toml", text), seconds=300)
+        self.assertEqual(result.code, 0, result)
+        self.assertRegex(result.out, r"final: .*test accuracy 0\.9[5-9]")
+        self.assert_nothing_left(hosts)
+
+    @staticmethod
+    def ports(hosts):
+        """The test hosts share one network stack: no two tasks have one port, nor one that is taken."""
+        first = clusters.free_ports(2 * len(hosts))
+        lists = {"worker": range(first, first + len(hosts)), "ps": range(first + len(hosts), first + 2 * len(hosts))}
+        return ", ".join(f"{role} = {list(ports)}" for role, ports in lists.items())
+
     def test_another_account_reads_nothing_and_connects_to_nothing(self):
         hosts = self.start_hosts(2)
         up = self.user.run("up", "-d", self.write(hosts, shell("echo private; sleep 1000")))
@@ -88,8 +110,8 @@ class FourHosts(OverSsh):
                 with self.subTest(host=host.name, port=port):
                     program = (ROOT / "tests/support/zmtp_stranger.py").read_text()
                     said = host.run_as("other", ["python3", "-c", program, host.address, str(port)]).stdout
-                    # A greeting (64 bytes, no secret in it), and no message: not even a refusal that tells something.
-                    self.assertEqual(said, "greeting 64, then 0 bytes\n")
+                    # Its greeting at most, and no message: not even a refusal that tells something.
+                    self.assertLessEqual(int(said), 64)
                     tried += 1
         self.assertEqual(tried, 3, "two parameter servers and the coordinator")
         before = self.step()
@@ -178,7 +200,6 @@ class Interrupted(OverSsh):
         terminal.ctrl_c()
         self.assertEqual(terminal.wait(), 130, terminal.text)
         self.assert_nothing_left(hosts, seconds)
-        return terminal
 
     def test_ctrl_c_during_the_run_leaves_nothing_on_eight_hosts(self):
         hosts = self.start_hosts(self.COUNT)
@@ -193,29 +214,36 @@ class Interrupted(OverSsh):
         }
         for what, condition in reached.items():
             with self.subTest(what):
-                terminal = self.interrupt(hosts, lambda _: wait_for(condition, what))
-                self.assertNotIn("| running", terminal.text)
+                self.interrupt(hosts, lambda _: wait_for(condition, what))
 
 
 class Faults(OverSsh):
-    SCRIPT = 'i=0; while [ $i -lt 1500 ]; do echo "line $i"; i=$((i+1)); sleep 0.002; done'
-
     def test_the_agent_of_slot_0_and_its_connection_may_die_while_up_reads(self):
+        """The streams of tasks that have ended stay ended, the others go on where they were."""
         hosts = self.start_hosts(2)
-        up = self.user.start("up", self.write(hosts, shell(self.SCRIPT)))
-        self.user.wait_for_output(up, b"line 100")
+        script = ('case "$TFDIST_TASK" in master:0) seq 100;; *) i=0; until [ -e gate ]; do echo "line $i"; '
+                  'i=$((i+1)); sleep 0.01; done; echo over;; esac')
+        up = self.user.start("up", self.write(hosts, shell(script)))
+        self.user.wait_for_output(up, b"master:0 | 100\n")
+        self.user.wait_for_output(up, b"worker:0 | line 10\n")
         self.kill(hosts[0], lambda argv: argv[:2] == ["tfdist-agent", "agent"])
-        wait_for(lambda: self.user.status("job")["hosts"][0]["agent_restarts"] > 0, "the agent is back")
-        self.kill(hosts[0], lambda argv: argv[:1] == ["sshd:"] or argv[0].startswith("sshd: trainer"), with_sshd=True)
+        wait_for(lambda: self.restarts() > 0, "the agent is back")
+        self.kill(hosts[0], lambda argv: re.match(r"sshd(-session)?: trainer", argv[0]), with_sshd=True)
+        wait_for(lambda: b"connecting again" in up.err.read_bytes(), "up has noticed")
+        (self.job_folder(hosts[1]) / "h1/work/gate").touch()
         self.assertEqual(up.wait(60), 0, up.err.read_text())
-        for task in ("master:0", "worker:0"):
-            lines = [line.split(" | ")[1] for line in up.out.read_text().splitlines() if line.startswith(task)]
-            self.assertEqual(lines, [f"line {i}" for i in range(1500)])
+        printed = up.out.read_text().splitlines()
+        self.assertEqual([l for l in printed if l.startswith("master:0")], [f"master:0 | {i}" for i in range(1, 101)])
+        of_worker = [l.split(" | ")[1] for l in printed if l.startswith("worker:0")]
+        self.assertEqual(of_worker, [f"line {i}" for i in range(len(of_worker) - 1)] + ["over"])
         self.assert_nothing_left(hosts)
 
+    def restarts(self):
+        status = self.user.status("job")
+        return status["hosts"][0]["agent_restarts"] if status else 0
+
     def kill(self, host, is_it, with_sshd=False):
-        found = [p.pid for p in host.processes(with_sshd) if p.argv and is_it(p.argv)]
-        self.assertTrue(found, [p.argv for p in host.processes(with_sshd)])
+        found = wait_for(lambda: [p.pid for p in host.processes(with_sshd) if p.argv and is_it(p.argv)], "its processes")
         for pid in found:
             processes.kill(pid)
 

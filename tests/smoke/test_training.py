@@ -66,17 +66,20 @@ class Training(unittest.TestCase):
         return len(self.user.run("logs", "digits", trainer).out.splitlines())
 
     def test_a_killed_cli_leaves_the_training_to_finish(self):
-        cli = self.user.start("up", self.user.write("digits.toml", cluster(3000)))
+        cli = self.user.start("up", self.user.write("digits.toml", cluster(20_000)))
         self.user.wait_for_output(cli, b"step")
         cli.kill()
         cli.wait()
+        self.assertEqual(self.user.status("digits")["state"], "running")
 
         def ended():
             status = self.user.status()
             return status if status and status["state"] not in ("running", "stopping") else None
 
         self.assertEqual(wait_for(ended, "the job ends", 120)["result"], "succeeded")
-        self.assertIn("final: ", self.user.run("logs", "digits", "master:0").out)
+        log = self.user.run_bytes("logs", "--raw", "digits", "master:0")
+        self.assertEqual(log, b"".join(path.read_bytes() for path in self.user.log_files("master:0")))
+        self.assertRegex(log, rb"step 500,(.|\n)*final: step 2000\d,")
         wait_for(lambda: not self.user.left(), f"nothing left; there is {self.user.left()}", 15)
 
 

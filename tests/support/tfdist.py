@@ -149,11 +149,10 @@ class Tfdist:
     def slot_folder(self, slot, job=None):
         return self.folder / ".cache/tfdist/jobs" / (job or self.job_id()) / f"h{slot}"
 
-
     def log_files(self, task, slot=0):
         """Of a task on a local slot, oldest first."""
         folder = self.slot_folder(slot) / "tasks" / task.replace(":", "-")
-        return [path for path in folder.iterdir() if path.suffix == ".log"]
+        return sorted(path for path in folder.iterdir() if path.suffix == ".log")
 
 
 class Terminal:

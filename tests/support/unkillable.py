@@ -36,8 +36,10 @@ def _keep_a_zombie_in(pid, release_read, release, ready_write):
     namespace = os.open(f"/proc/{pid}/ns/pid", os.O_RDONLY)
     if _libc.setns(namespace, CLONE_NEWPID) != 0:
         os._exit(1)
-    if os.fork() == 0:
+    child = os.fork()
+    if child == 0:
         os._exit(0)
     os.write(ready_write, b"y")
     os.read(release_read, 1)
-    os._exit(0)  # init reaps the zombie
+    os.waitpid(child, 0)
+    os._exit(0)

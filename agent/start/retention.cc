@@ -1,0 +1,81 @@
+#include "agent/start/retention.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <vector>
+
+#include "agent/census/census.h"
+#include "agent/slot/slot_folder.h"
+#include "base/error.h"
+
+namespace tfdist::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using FileClock = fs::file_time_type::clock;
+
+constexpr std::chrono::hours kKeepJobs{7 * 24};
+constexpr std::chrono::hours kKeepAgents{14 * 24};
+
+std::vector<fs::path> Entries(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) paths.push_back(entry.path());
+  return paths;
+}
+
+// Long ago where there is none.
+fs::file_time_type TimeOf(const fs::path& path) {
+  std::error_code error;
+  const auto time = fs::last_write_time(path, error);
+  return error ? fs::file_time_type::min() : time;
+}
+
+// A living agent, perhaps on another host that shares this home, touches its folder each hour.
+fs::file_time_type LastUse(const SlotFolder& folder) {
+  fs::file_time_type newest = std::max(TimeOf(folder.path()), TimeOf(folder.journal()));
+  for (const fs::path& task : Entries(folder.tasks())) {
+    for (const fs::path& log : Entries(task)) newest = std::max(newest, TimeOf(log));
+  }
+  return newest;
+}
+
+bool IsInUse(const SlotFolder& folder) {
+  try {
+    const SlotInfo info = ReadSlotInfo(folder);
+    return !FindProcesses(CookieValue(info.job, info.slot), {}).empty();
+  } catch (const Error&) {
+    return false;  // what it was cannot be told any more
+  }
+}
+
+bool IsOld(fs::file_time_type time, std::chrono::hours keep) {
+  return time < FileClock::now() - keep;
+}
+
+}  // namespace
+
+void RemoveOld(const fs::path& base) {
+  std::error_code error;
+  for (const fs::path& job : Entries(base / "jobs")) {
+    for (const fs::path& slot : Entries(job)) {
+      const SlotFolder folder(slot);
+      if (!IsOld(LastUse(folder), kKeepJobs) || IsInUse(folder)) continue;
+      fs::remove_all(slot, error);
+      rmdir(job.c_str());  // with its last slot; an empty one that we did not empty is just being
+                           // made
+    }
+  }
+  for (const fs::path& agent : Entries(base / "bin")) {
+    if (IsOld(TimeOf(agent), kKeepAgents)) fs::remove(agent, error);
+  }
+}
+
+void MarkUsed(const fs::path& path) { utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
+
+}  // namespace tfdist::agent
