@@ -21,8 +21,9 @@ endif()
 
 # --- sanitizers ----------------------------------------------------------------------------------
 if(TFDIST_SANITIZE)
+  # -g1: functions and lines are what a report shows.
   target_compile_options(tfdist_flags INTERFACE
-    "-fsanitize=${TFDIST_SANITIZE}" -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    "-fsanitize=${TFDIST_SANITIZE}" -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
   target_link_options(tfdist_flags INTERFACE "-fsanitize=${TFDIST_SANITIZE}")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC warns about its own instrumentation, inside fmt for one.

@@ -307,6 +307,7 @@ class LocalJob(unittest.TestCase):
         file = self.write(shell("echo begin; sleep 1000"))
         terminal = self.user.start_on_terminal("up", file)
         terminal.wait_for_text("begin")
+        self.assertRegex(terminal.text, r"\x1b\[\d+mmaster:0 \| \x1b\[0mbegin")  # the prefix in colour
         terminal.ctrl_c()
         self.assertEqual(terminal.wait(), 130)
         self.assertIn("stopped", terminal.text)

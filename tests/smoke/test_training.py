@@ -2,6 +2,7 @@
 
 import re
 import signal
+import socket
 import unittest
 
 from tests.support import clusters, processes
@@ -17,6 +18,15 @@ def cluster(steps, slots=2):
     return clusters.local("digits", command, slots=slots, task_extra=f'workdir = "{DATA}"')
 
 
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+        return True
+    except OSError:
+        return False
+
+
 class Training(unittest.TestCase):
     def setUp(self):
         self.user = Tfdist("training")
@@ -30,6 +40,14 @@ class Training(unittest.TestCase):
         for server in ("ps:0", "ps:1"):
             self.assertRegex(result.out, rf"{server}\s+\| .*pulls.*pushes.*bytes")
         wait_for(lambda: not self.user.left(), f"nothing left; there is {self.user.left()}", 15)
+
+    @unittest.skipUnless(has_ipv6(), "this machine has no IPv6")
+    def test_all_of_it_over_ipv6(self):
+        text = cluster(300).replace('"127.0.0.1"', '"::1"')
+        result = self.user.run("up", self.user.write("digits.toml", text))
+        self.assertEqual(result.code, 0, result)
+        self.assertRegex(result.out, r"ps:0\s+\| ps:0 listens at tcp://\[::1\]:")
+        self.assertIn("final: step", result.out)
 
     def step(self):
         """The newest global step that the chief has told."""
