@@ -8,6 +8,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <optional>
+#include <system_error>
 #include <unordered_set>
 
 #include "agent/census/kill.h"
@@ -22,35 +25,43 @@ namespace {
 constexpr size_t kEnvironLimitBytes = 64 << 20;
 constexpr std::chrono::milliseconds kPassInterval{20};
 
-// Whether the process's environment, as it was at its last exec, has the entry. An environment of
-// another account, or one that cannot be read, has not.
-bool HasEntry(pid_t pid, std::string_view entry) {
+// What the process's environment had for the cookie at its last exec. An environment of another
+// account, or one that cannot be read, has none.
+std::optional<std::string> CookieOf(pid_t pid) {
   std::string environ_bytes;
   try {
     environ_bytes =
         ReadFileIfExists(fmt::format("/proc/{}/environ", pid), kEnvironLimitBytes).value_or("");
   } catch (const Error&) {
-    return false;
+    return std::nullopt;
   }
+  const std::string name = fmt::format("{}=", kCookieName);
   std::string_view rest = environ_bytes;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('\0'), rest.size());
-    if (rest.substr(0, end) == entry) return true;
+    const std::string_view entry = rest.substr(0, end);
+    if (entry.starts_with(name)) return std::string(entry.substr(name.size()));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  return false;
+  return std::nullopt;
 }
 
-std::string Entry(std::string_view cookie) { return fmt::format("{}={}", kCookieName, cookie); }
+// By the name that it gives itself (prctl(2), PR_SET_NAME), or, just after its exec, its file's.
+bool IsOwn(const ProcessInfo& process) {
+  if (process.comm.starts_with("tfdist-")) return true;
+  std::error_code error;
+  const auto executable =
+      std::filesystem::read_symlink(fmt::format("/proc/{}/exe", process.id.pid), error);
+  return executable.filename() == "agent";
+}
 
 class Finder {
  public:
   Finder(std::string_view cookie, const std::vector<pid_t>& exclude)
       : table_(ReadProcessTable()), excluded_(exclude.begin(), exclude.end()) {
     excluded_.insert(getpid());
-    const std::string entry = Entry(cookie);
     for (const ProcessInfo& process : table_) {
-      if (!excluded_.contains(process.id.pid) && HasEntry(process.id.pid, entry)) {
+      if (!excluded_.contains(process.id.pid) && CookieOf(process.id.pid) == cookie) {
         found_.insert(process.id.pid);
       }
     }
@@ -109,6 +120,19 @@ std::string CookieValue(std::string_view job, int slot) { return fmt::format("{}
 
 std::vector<ProcessInfo> FindProcesses(std::string_view cookie, const std::vector<pid_t>& exclude) {
   return Finder(cookie, exclude).Find();
+}
+
+std::vector<std::string> CookiesWithoutOwner() {
+  std::map<std::string, bool> owned;
+  for (const ProcessInfo& process : ReadProcessTable()) {
+    if (process.ended() || process.id.pid == getpid()) continue;
+    if (const auto cookie = CookieOf(process.id.pid)) owned[*cookie] |= IsOwn(process);
+  }
+  std::vector<std::string> cookies;
+  for (const auto& [cookie, has_owner] : owned) {
+    if (!has_owner) cookies.push_back(cookie);
+  }
+  return cookies;
 }
 
 protocol::Census EndProcesses(std::string_view cookie, const std::vector<pid_t>& exclude,

@@ -23,6 +23,10 @@ std::string CookieValue(std::string_view job, int slot);
 // what is found through it alone.
 std::vector<ProcessInfo> FindProcesses(std::string_view cookie, const std::vector<pid_t>& exclude);
 
+// The cookies of this account's processes that none of tfdist's own processes has: keepers, agents
+// and holders of those jobs were all killed, which no single fault does.
+std::vector<std::string> CookiesWithoutOwner();
+
 // Kills what FindProcesses finds, again and again, until two passes find nothing and nothing that
 // was found runs, or `deadline` has come; pid and start time are checked anew before each signal.
 // Blocks: for the files thread. `left` says why where it is known: "pid 12 (python3): cannot be

@@ -11,7 +11,9 @@
 
 #include "agent/census/census.h"
 #include "agent/slot/slot_folder.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace tfdist::agent {
 namespace {
@@ -21,6 +23,7 @@ using FileClock = fs::file_time_type::clock;
 
 constexpr std::chrono::hours kKeepJobs{7 * 24};
 constexpr std::chrono::hours kKeepAgents{14 * 24};
+constexpr std::chrono::seconds kOrphansLimit{5};
 
 std::vector<fs::path> Entries(const fs::path& folder) {
   std::vector<fs::path> paths;
@@ -73,6 +76,18 @@ void RemoveOld(const fs::path& base) {
   }
   for (const fs::path& agent : Entries(base / "bin")) {
     if (IsOld(TimeOf(agent), kKeepAgents)) fs::remove(agent, error);
+  }
+}
+
+void EndOrphans(const fs::path& base) {
+  for (const std::string& cookie : CookiesWithoutOwner()) {
+    const SlotFolder folder(base / "jobs" / cookie);  // a cookie is "<job>/h<slot>"
+    std::error_code error;
+    if (!fs::exists(folder.info(), error)) continue;
+    const auto census =
+        EndProcesses(cookie, {}, folder.left(), SystemClock().Now() + kOrphansLimit);
+    Log("of {}, whose keeper was killed: {} processes ended, {} left", cookie, census.killed.size(),
+        census.left.size());
   }
 }
 

@@ -1,4 +1,4 @@
-// Old jobs' folders and agents that nobody uses go by themselves.
+// What earlier jobs left behind goes by itself: orphans, old folders, agents that nobody uses.
 #pragma once
 
 #include <filesystem>
@@ -9,6 +9,10 @@ namespace tfdist::agent {
 // are kept that long: DESIGN) and of which no process runs on this host, and from `<base>/bin` the
 // agents that were last started two weeks ago. What cannot be removed stays, without an error.
 void RemoveOld(const std::filesystem::path& base);
+
+// Ends what runs of a job with a folder in `<base>/jobs` when none of tfdist's own processes of
+// that job does: somebody killed them all, and no census was taken.
+void EndOrphans(const std::filesystem::path& base);
 
 // An agent's file or a slot's folder is in use now.
 void MarkUsed(const std::filesystem::path& path);

@@ -51,6 +51,7 @@ int StartMain() {
   std::signal(SIGPIPE, SIG_IGN);
   const auto executable = std::filesystem::read_symlink("/proc/self/exe");
   MarkUsed(executable);
+  EndOrphans(BaseOf(executable));
   RemoveOld(BaseOf(executable));
   WriteToStdout(Hello(executable));
   const auto message = ReadFromStdin();

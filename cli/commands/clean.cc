@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
@@ -40,27 +41,47 @@ std::vector<HostAnswer<Answer>> AskAll(const Plan& plan, Ask ask) {
   return answers;
 }
 
+// Slots of one machine share a folder.
+Plan OncePerMachine(Plan plan) {
+  std::set<std::pair<bool, std::string>> seen;
+  std::erase_if(plan.hosts, [&](const HostPlan& host) {
+    return !seen.emplace(host.local, host.local ? "" : host.ssh).second;
+  });
+  return plan;
+}
+
 // Ids of jobs that run on any of the hosts: homes may be shared, and a folder of theirs with them.
-std::vector<std::string> RunningJobs(const Plan& plan) {
+// nullopt when a host did not answer, which has been said.
+std::optional<std::vector<std::string>> RunningJobs(const Plan& plan) {
   const auto answers = AskAll<std::vector<RemoteJob>>(plan, [&](auto channel, TimePoint deadline) {
     return FindJobs(std::move(channel), plan.ssh.remote_dir, "", deadline);
   });
   std::vector<std::string> running;
+  bool all_answered = true;
   for (const auto& host : answers) {
+    if (host.error) PrintError(*host.error);
+    all_answered = all_answered && !host.error;
     for (const RemoteJob& job : host.answer) {
       if (job.running) running.push_back(job.job);
     }
   }
+  if (!all_answered) return std::nullopt;
   return running;
 }
 
 }  // namespace
 
 int CleanCommand(const CleanArguments& arguments) {
-  const Plan plan = LoadPlan(arguments.file);
-  const std::vector<std::string> running = RunningJobs(plan);
+  const Plan plan = OncePerMachine(LoadPlan(arguments.file));
+  const auto running = RunningJobs(plan);
+  if (!running) {
+    PrintError(Error(Phase::kDown,
+                     "nothing was removed: a host that does not answer may run a job "
+                     "whose folder the others share"));
+    return kExitHost;
+  }
   const auto answers = AskAll<Removal>(plan, [&](auto channel, TimePoint deadline) {
-    return Clean(std::move(channel), plan.ssh.remote_dir, running, deadline);
+    return Clean(std::move(channel), plan.ssh.remote_dir, *running, deadline);
   });
   bool all_answered = true;
   for (size_t slot = 0; slot < answers.size(); ++slot) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -156,6 +157,13 @@ int Run(const Command& command) {
   }
 }
 
+// CLI11 itself would only say that a command is missing.
+bool IsCommand(const CLI::App& app, const char* word) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::any_of(commands.begin(), commands.end(),
+                     [word](const CLI::App* command) { return command->get_name() == word; });
+}
+
 }  // namespace
 
 int Main(int argc, char** argv) {
@@ -165,11 +173,17 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("tfdist {} (agent {:.12})", TFDIST_VERSION,
                                                 GetEmbeddedAgent().sha256_hex));
   app.footer(
-      "Exit codes: 0 success; 1 the job failed; 2 usage or bad cluster file; 3 a host could "
-      "not be\nbrought up or reached; 4 no such job, or one of that name is running; 130 "
-      "interrupted.");
+      "Exit codes: 0 success; 1 the job failed, or `down` could not confirm that nothing is left;\n"
+      "2 usage or bad cluster file; 3 a host could not be brought up or reached; 4 no such job, or "
+      "another\none of that name is running; 130 interrupted; 141 nobody reads the output of "
+      "`up`.");
   for (auto add : {AddRender, AddUp, AddLogs, AddStatus, AddList, AddEvents, AddDown, AddClean}) {
     add(app, command);
+  }
+  if (argc > 1 && argv[1][0] != '-' && !IsCommand(app, argv[1])) {
+    PrintError(
+        Error(Phase::kUsage, fmt::format("there is no command '{}'", argv[1]), "tfdist --help"));
+    return kExitUsage;
   }
   try {
     app.parse(argc, argv);

@@ -29,8 +29,8 @@ int ListCommand(const ListArguments& arguments) {
   }
   fmt::print("{:<44} {:<21} {:>5} {:>5}  {}\n", "JOB", "CREATED", "HOSTS", "TASKS", "FILE");
   for (const JobRecord& record : records) {
-    fmt::print("{:<44} {:<21} {:>5} {:>5}  {}\n", record.id, record.created, record.hosts.size(),
-               record.tasks.size(), record.file.string());
+    fmt::print("{:<44} {:<21} {:>5} {:>5}  {}\n", record.id, record.created.substr(0, 19) + "Z",
+               record.hosts.size(), record.tasks.size(), record.file.string());
   }
   return kExitSuccess;
 }

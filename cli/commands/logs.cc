@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
@@ -45,8 +46,13 @@ int LogsCommand(const LogsArguments& arguments) {
   LinePrinter printer(STDOUT_FILENO, printing, options.tasks);
   Interrupts interrupts;
   JobFollower follower(record, {}, options, printer, interrupts);
-  follower.Run();
+  const protocol::JobState state = follower.Run();
   if (follower.interrupted()) return kExitInterrupted;
+  if (arguments.follow && state.phase != protocol::JobPhase::kEnded) {
+    throw Error(Phase::kRun, "the job has not ended, and no agent of it runs any more",
+                fmt::format("tfdist down {} ends what is left", record.id))
+        .WithHost(record.hosts[0].name);
+  }
   return follower.incomplete() ? kExitHost : kExitSuccess;
 }
 

@@ -31,7 +31,14 @@ std::string StateWords(const JobState& state) {
   return std::string(protocol::JobPhaseName(state.phase));
 }
 
-std::string TaskWords(const TaskState& task) {
+// What nobody can have said since: its host is lost, or the job's agent.
+std::string TaskWords(const JobView& view, const protocol::TaskPlan& plan) {
+  const TaskState& task = view.state.tasks.at(plan.task);
+  if (task.phase == TaskPhase::kRunning) {
+    if (view.state.slots.at(static_cast<size_t>(plan.slot)).state == "lost")
+      return "unknown (host lost)";
+    if (!view.live) return "unknown (nobody watches it)";
+  }
   if (task.phase != TaskPhase::kExited) return std::string(protocol::TaskPhaseName(task.phase));
   const std::string how = task.exit ? Describe(*task.exit) : "no exit status";
   return task.exit && task.exit->by_us ? fmt::format("ended by tfdist ({})", how) : how;
@@ -46,6 +53,12 @@ void PrintTable(const JobRecord& record, const JobView& view) {
   const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
   fmt::print("job {}: {}, attempt {}, {}\n", record.id, StateWords(state), state.attempt,
              Span(until - state.committed_ns));
+  if (!view.live && state.phase != JobPhase::kEnded) {
+    fmt::print(
+        "  no agent of it runs on {}: was that machine restarted? tfdist down {} ends what is "
+        "left\n",
+        record.hosts[0].name, record.id);
+  }
   if (state.result == "failed" || state.result == "stopped") fmt::print("  why: {}\n", state.why);
   fmt::print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", "TASK", "HOST", "PID", "RUN", "SINCE",
              "STATE");
@@ -54,7 +67,7 @@ void PrintTable(const JobRecord& record, const JobView& view) {
     fmt::print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", plan.task, HostOf(state, plan.slot),
                task.pid, task.run,
                task.since_ns == 0 ? "-" : Span(WallClockNanoseconds() - task.since_ns),
-               TaskWords(task));
+               TaskWords(view, plan));
   }
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     const protocol::SlotState& host = state.slots[slot];

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -147,7 +148,9 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
   record.name = plan.name;
   record.plan_sha256 = std::move(plan_sha256);
   record.file = plan.file;
-  record.created = UtcNow("{:%Y-%m-%dT%H:%M:%SZ}");
+  // Milliseconds: two jobs of one second have an order.
+  record.created = fmt::format("{}.{:03}Z", UtcNow("{:%Y-%m-%dT%H:%M:%S}"),
+                               WallClockNanoseconds() / 1'000'000 % 1000);
   record.hosts = plan.hosts;
   record.bases.resize(plan.hosts.size());
   record.ssh = plan.ssh;

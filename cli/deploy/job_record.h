@@ -17,7 +17,7 @@ struct JobRecord {
   std::string name;
   std::string plan_sha256;
   std::filesystem::path file;      // the cluster file, as it was then
-  std::string created;             // 2026-08-01T12:00:00Z
+  std::string created;             // 2026-08-01T12:00:00.123Z
   std::vector<HostPlan> hosts;     // index = slot
   std::vector<std::string> bases;  // tfdist's folder on each host; empty: not learned yet
   SshOptions ssh;

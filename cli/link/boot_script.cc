@@ -203,11 +203,17 @@ remove() {
 }
 
 remove_if_idle() {
-  if runs_below "$1"; then
+  if runs_below "$1" || has_orphans "$1"; then
     say "kept $1: something of it runs"
     return 1
   fi
   remove "$1"
+}
+
+# has_orphans BASE/jobs/ID/hSLOT: whether a process has the cookie of that slot in its environment.
+has_orphans() {
+  of_job=${1%/h*}
+  grep -qsF -e "TFDIST_COOKIE=${of_job##*/}/${1##*/}" /proc/[0-9]*/environ
 }
 )sh";
 
@@ -237,7 +243,7 @@ clean() {
 
 clean_job() {
   case $keep in
-    *" ${1##*/} "*) say "kept $1: it runs on another host"; return ;;
+    *" ${1##*/} "*) say "kept $1: it runs"; return ;;
   esac
   for slot_folder in "$1"/h*; do
     [ -e "$slot_folder" ] && remove_if_idle "$slot_folder"

@@ -26,7 +26,7 @@ constexpr size_t kLongestFile = size_t{1} << 20;
 std::optional<std::string> ReadWhole(const fs::path& path, Problems& problems) {
   try {
     auto content = ReadFileIfExists(path, kLongestFile);
-    if (!content) problems.Add({}, "there is no such file", "tfdist init writes one");
+    if (!content) problems.Add({}, "there is no such file");
     return content;
   } catch (const Error& error) {
     problems.Add({}, error.cause());

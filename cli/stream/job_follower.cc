@@ -166,7 +166,7 @@ void JobFollower::HandleInterrupts(int count) {
     }
     printer_.Note(force ? "tfdist: killing all tasks"
                         : "tfdist: ending the job (Ctrl-C again: at once)");
-    RequestStop("interrupted by Ctrl-C", force);
+    RequestStop("tfdist up was interrupted", force);
   }
 }
 
@@ -187,8 +187,10 @@ void JobFollower::Narrate(const protocol::Event& event) {
 }
 
 void JobFollower::Reconnect(const Error& why) {
-  printer_.Note(
-      fmt::format("tfdist: connection lost ({}), connecting again; the job goes on", why.what()));
+  if (state_.result.empty()) {  // else the agent has ended, as it should
+    printer_.Note(
+        fmt::format("tfdist: connection lost ({}), connecting again; the job goes on", why.what()));
+  }
   attached_ = {};
   // The next connection counts its requests anew.
   stop_id_ = 0;

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import unittest
 
 from tests.support import clusters, processes, unkillable
@@ -92,6 +93,25 @@ class Faults(FaultsCase):
 
     def test_another_agent_may_die(self):
         self.kill_agent(1)
+
+    def test_what_outlives_all_of_tfdist_is_told_and_goes_with_the_next_job(self):
+        script = f'setsid sleep {self.mark} & exec sleep 1000'
+        file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script]))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        wait_for(lambda: len(self.strays()) == 4, "the tasks' children")
+        own = [pid for pid, cmd in processes.matching(str(self.user.folder)).items() if cmd.startswith("tfdist-agent")]
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: nobody sees the others die
+            for pid in own:
+                processes.kill(pid, number)
+        self.assertEqual(len(self.strays()), 4)
+        self.assertIn("no agent of it runs on 127.0.0.1", self.user.run("status").out)
+        self.assertEqual(self.user.run("logs", "-f").code, 3)
+        self.assertIn("something of it runs", self.user.run("clean", file).out)
+        again = self.user.run("up", "-d", self.user.write("next.toml", clusters.local("job", ["sleep", "1000"])))
+        self.assertEqual(again.code, 0, again)
+        wait_for(lambda: not self.strays(), "the orphans' end")
+        self.assertEqual(self.user.run("down").code, 0)
+        self.assert_nothing_left()
 
     def test_an_attached_up_outlives_the_agent_that_it_talks_to(self):
         up = self.user.start("up", self.write_cluster())

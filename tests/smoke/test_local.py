@@ -271,7 +271,13 @@ class LocalJob(unittest.TestCase):
 
     def test_a_job_whose_folder_was_removed_is_not_called_ended(self):
         self.assertEqual(self.user.run("up", "-d", self.write(shell("sleep 1000"))).code, 0)
-        shutil.rmtree(self.user.folder / ".cache")
+        cache = self.user.folder / ".cache"
+
+        def removed():  # the agents write while we remove
+            shutil.rmtree(cache, ignore_errors=True)
+            return not cache.exists()
+
+        wait_for(removed, "the folder is gone")
         down = self.user.run("down", "job")
         self.assertEqual(down.code, 1, down)
         self.assertRegex(down.err, r"still there: the folder of job .* is gone, and processes of it run: \d+")

@@ -97,7 +97,7 @@ class Training(unittest.TestCase):
         self.assertEqual(wait_for(ended, "the job ends", 120)["result"], "succeeded")
         log = self.user.run_bytes("logs", "--raw", "digits", "master:0")
         self.assertEqual(log, b"".join(path.read_bytes() for path in self.user.log_files("master:0")))
-        self.assertRegex(log, rb"step 500,(.|\n)*final: step 2000\d,")
+        self.assertRegex(log, rb"step 50\d,(.|\n)*final: step 200\d\d,")
         wait_for(lambda: not self.user.left(), f"nothing left; there is {self.user.left()}", 15)
 
 

@@ -125,9 +125,8 @@ class Tfdist:
 
     def job_id(self):
         """Of the newest job, from the record on this machine."""
-        records = self.folder / ".local/state/tfdist/jobs"
-        ids = sorted(path.stem for path in records.glob("*.json")) if records.exists() else []
-        return ids[-1] if ids else None
+        records = [json.loads(path.read_text()) for path in (self.folder / ".local/state/tfdist/jobs").glob("*.json")]
+        return max(records, key=lambda record: record["created"])["id"] if records else None
 
     def task_pid(self, task, job=""):
         """The pid of a running task, once it runs."""
