@@ -33,6 +33,7 @@ struct Options {
   std::vector<std::string> operations = {"push", "pull", "push+pull"};
   std::vector<int> layouts = {1, 2};  // servers, and as many workers
   std::vector<std::string> security = {"none", "curve"};
+  size_t bytes_under_way = 0;
   std::vector<std::string> parts = {"throughput", "latency", "small", "cpu"};
 };
 
@@ -128,6 +129,7 @@ void ForEachCase(const Options& options, Run run) {
           the_case.workers = count;
           the_case.curve = security == "curve";
           the_case.seconds = options.seconds;
+          the_case.bytes_under_way = options.bytes_under_way;
           the_case.buffers = WindowFor(size);
           run(the_case,
               fmt::format("{}x{} {} {} {}", count, count, security, SizeName(size), operation));
@@ -228,6 +230,7 @@ int main(int argc, char** argv) {
   app.add_option("--security", options.security, "none,curve")
       ->delimiter(',')
       ->check(CLI::IsMember({"none", "curve"}));
+  app.add_option("--bytes-under-way", options.bytes_under_way, "of our client, per server");
   app.add_option("--parts", options.parts, "throughput,latency,small,cpu")
       ->delimiter(',')
       ->check(CLI::IsMember({"throughput", "latency", "small", "cpu"}));

@@ -100,6 +100,7 @@ class Client::Impl {
  public:
   Impl(ClientOptions options, std::vector<TensorSpec> variables)
       : options_(std::move(options)), variables_(std::move(variables)), run_(RandomRun()) {
+    for (const TensorSpec& variable : variables_) floats_.push_back(ElementCount(variable));
     const std::vector<TaskId> servers = ServersOf(options_.config.cluster);
     PlaceVariables(servers.size());
     for (size_t i = 0; i < shares_.size(); ++i) {
@@ -144,7 +145,7 @@ class Client::Impl {
       if (parts.empty() && i == 0 && update) parts.emplace_back();  // ps:0 counts the steps
       if (!parts.empty()) links_[i]->Begin(state, Operation::kExchange, std::move(parts));
     }
-    MoveOn();
+    Try([](Link& link) { link.SendWhatMayBe(); });
     return state;
   }
 
@@ -157,7 +158,7 @@ class Client::Impl {
 
   bool Ready(const Future::State& state) {
     try {
-      if (!failure_) MoveOn();
+      if (!failure_) MoveOn(true);
     } catch (const Error&) {
       // Wait() throws it again.
     }
@@ -214,19 +215,19 @@ class Client::Impl {
 
   // Each is a variable of ours, once, with as many values as it has.
   template <typename Items>
-  void CheckAll(const Items& items, const char* what) const {
-    std::vector<bool> seen(variables_.size());
+  void CheckAll(const Items& items, const char* what) {
+    seen_.assign(variables_.size(), false);
     for (const auto& item : items) {
       if (item.variable >= variables_.size()) {
         throw Error(Phase::kUsage, fmt::format("{} for variable {} of {}", what, item.variable,
                                                variables_.size()));
       }
       const TensorSpec& variable = variables_[item.variable];
-      if (seen[item.variable]) {
+      if (seen_[item.variable]) {
         throw Error(Phase::kUsage, fmt::format("two {}s for {}", what, ToString(variable)));
       }
-      seen[item.variable] = true;
-      if (item.values.size() != ElementCount(variable)) {
+      seen_[item.variable] = true;
+      if (item.values.size() != floats_[item.variable]) {
         throw Error(Phase::kUsage, fmt::format("{} for {} has {} values", what, ToString(variable),
                                                item.values.size()));
       }
@@ -271,23 +272,34 @@ class Client::Impl {
         nullptr);
   }
 
-  void MoveOn() {
+  template <typename Use>
+  void Try(Use use) {
     try {
-      for (const auto& link : links_) link->MoveOn();
+      for (const auto& link : links_) use(*link);
     } catch (const Error& error) {
       Fail(error);
     }
+  }
+
+  // Whether a connection broke costs a system call to find out: asked before every sleep's end, but
+  // not while answers come.
+  void MoveOn(bool follow_connections) {
+    Try([&](Link& link) {
+      if (follow_connections || !link.connected()) link.FollowConnection();
+      link.MoveOn();
+    });
   }
 
   // `state`: the request that is waited for, or nullptr for an answer to what the links ask.
   template <typename Condition>
   void WaitUntil(Condition reached, const RequestState* state) {
     ThrowIfFailed();
+    if (reached()) return;
     const auto begin = steady_clock::now();
     auto next_notice = begin + options_.notice_interval;
     int yields = 0;
-    while (true) {
-      MoveOn();
+    for (bool slept = false; true;) {
+      MoveOn(slept);
       if (reached()) return;
       // All answered, and ZeroMQ is about to let go of the caller's memory.
       const bool only_borrowed = state != nullptr && state->servers == 0;
@@ -304,6 +316,7 @@ class Client::Impl {
       }
       const auto wake = std::min(next_notice, deadline);
       WaitForInput(only_borrowed ? std::min(wake, now + kBorrowedLook) : wake, now);
+      slept = true;
     }
   }
 
@@ -359,6 +372,8 @@ class Client::Impl {
 
   ClientOptions options_;
   std::vector<TensorSpec> variables_;
+  std::vector<size_t> floats_;  // of each
+  std::vector<bool> seen_;      // kept for its allocation
   uint64_t run_;
   std::vector<Share> shares_;  // by server; fewer than there are when some hold nothing
   std::vector<Place> places_;  // by variable

@@ -83,8 +83,12 @@ void Link::Begin(std::shared_ptr<RequestState> state, Operation operation,
   unsent_.push_back(next_sequence_++);
 }
 
+void Link::SendWhatMayBe() {
+  SendDue();
+  SendParts();
+}
+
 void Link::MoveOn() {
-  FollowConnection();
   do {
     TakeAnswers();
   } while (SendDue() || SendParts());
@@ -124,7 +128,7 @@ void Link::BeginAnew() {
 }
 
 bool Link::SendDue() {
-  if (!connected_) return false;
+  if (!connected_ || !(hello_due_ || question_due_)) return false;
   bool sent = false;
   if (hello_due_) {
     Message message{Encode(hello_), {}};

@@ -49,9 +49,14 @@ class Link {
   // How far the newest request is ahead of the oldest that has not ended.
   [[nodiscard]] uint64_t requests_under_way() const { return next_sequence_ - Oldest(); }
 
-  // Follows the connection, takes answers and sends what may be sent, until there is nothing more
-  // to do. Leaves the connection ready to be polled.
+  // Sends what may be sent at once.
+  void SendWhatMayBe();
+  // Takes answers and sends what may be sent, until there is nothing more to do. Leaves the
+  // connection ready to be polled.
   void MoveOn();
+  // Sees whether the connection was made or broke; due after every poll, before MoveOn.
+  void FollowConnection();
+  [[nodiscard]] bool connected() const { return connected_; }
   void AddTo(std::vector<pollfd>& items) { connection_->AddTo(items); }
 
   // What the request waits for here: "connection", or for texts of the kind "reply to step 12";
@@ -72,7 +77,6 @@ class Link {
     size_t unanswered = 0;
   };
 
-  void FollowConnection();
   void BeginAnew();
   bool SendDue();
   bool Send(Message& message);

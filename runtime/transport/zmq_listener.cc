@@ -50,7 +50,7 @@ bool ZmqListener::Receive(Peer& from, Message& into) {
   from.route.assign(route.data<char>(), route.size());
   into = {};
   if (route.more()) ReceiveMessage(socket_, into);
-  from.task = AuthenticatedTask(into.header);
+  from.task = zap_ ? AuthenticatedTask(into.header) : "";
   return true;
 }
 
