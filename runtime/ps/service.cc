@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <memory>
 #include <utility>
 
 #include "base/error.h"
-#include "runtime/update/sgd.h"
+#include "runtime/update/optimizer.h"
 
 namespace tfdist::runtime {
 
@@ -62,7 +61,7 @@ std::vector<Service::Outgoing> Service::Create(const Incoming& incoming, const R
     throw Error(Phase::kRun, "the learning rate must be above 0");
   }
   store_.Create(request.variables, ReadValues(incoming.frames, request.variables),
-                std::make_unique<Sgd>(request.learning_rate));
+                Optimizer({.kind = OptimizerKind::kSgd, .learning_rate = request.learning_rate}));
   std::vector<Outgoing> replies;
   replies.push_back(Acknowledge(incoming.peer, request.sequence));
   for (const auto& [task, waiting] : std::exchange(waiting_, {})) {

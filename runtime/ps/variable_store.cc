@@ -35,7 +35,7 @@ void CheckNames(const std::vector<TensorSpec>& specs) {
 }  // namespace
 
 void VariableStore::Create(std::vector<TensorSpec> specs, Tensors values,
-                           std::unique_ptr<UpdateRule> rule) {
+                           const Optimizer& optimizer) {
   CheckNames(specs);
   CheckFinite(specs, values);
   if (created()) {
@@ -46,13 +46,25 @@ void VariableStore::Create(std::vector<TensorSpec> specs, Tensors values,
   }
   specs_ = std::move(specs);
   values_ = std::move(values);
-  rule_ = std::move(rule);
+  optimizer_ = optimizer;
+  slots_.resize(values_.size());
+  for (size_t i = 0; i < values_.size(); ++i) {
+    slots_[i].state = optimizer.initial_state();
+    for (size_t slot = 0; slot < optimizer.slot_count(); ++slot) {
+      slots_[i].values[slot].assign(values_[i].size(), optimizer.initial_slot_value());
+    }
+  }
 }
 
 void VariableStore::Push(const std::vector<TensorSpec>& specs, const Tensors& gradients) {
   const std::vector<size_t> positions = PositionsOf(specs);
   CheckFinite(specs, gradients);
-  for (size_t i = 0; i < positions.size(); ++i) rule_->Apply(values_[positions[i]], gradients[i]);
+  for (size_t i = 0; i < positions.size(); ++i) {
+    Slots& slots = slots_[positions[i]];
+    const OptimizerStep step = optimizer_->NextStep(slots.state);
+    optimizer_->Apply(step, {values_[positions[i]], {slots.values[0], slots.values[1]}},
+                      gradients[i]);
+  }
   ++step_;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/testing/expect_error.h"
+#include "runtime/update/optimizer.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -89,7 +90,7 @@ TEST(OptimizerSpec, ABadTextIsRefusedWithTheFieldsName) {
 
 TEST(OptimizerSpec, IsCheckedWhenItComesFromElsewhereThanText) {
   OptimizerSpec spec = {.learning_rate = std::numeric_limits<float>::quiet_NaN()};
-  ExpectError([&] { Check(spec, Phase::kRun); }, Phase::kRun, "sgd: learning_rate is nan");
+  ExpectError([&] { const Optimizer optimizer(spec); }, Phase::kRun, "sgd: learning_rate is nan");
   spec.learning_rate = 1;
   spec.epsilon = -1;  // Adam's alone
   EXPECT_NO_THROW(Check(spec, Phase::kRun));
