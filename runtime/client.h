@@ -2,7 +2,7 @@
 // servers' side is runtime/server.h; a whole program of both is runtime/examples/two_sides.cc.
 //
 //     Client client(options, {{"kernel", {64, 10}}, {"bias", {10}}});
-//     if (chief) client.Create({kernel, bias}, 0.1F);
+//     if (chief) client.Create({kernel, bias}, {.learning_rate = 0.1F});
 //     client.Pull({{0, kernel}, {1, bias}});              // waits for the chief and all servers
 //     while (...) client.PushPull({{0, kernel_gradient}, {1, bias_gradient}},
 //                                 {{0, kernel}, {1, bias}});
@@ -46,6 +46,7 @@
 #include "runtime/tensor.h"
 #include "runtime/tf_config.h"
 #include "runtime/transport/keys.h"
+#include "runtime/update/optimizer_spec.h"
 
 namespace tfdist::runtime {
 
@@ -124,12 +125,13 @@ class Client {
   Client& operator=(const Client&) = delete;
   ~Client();
 
-  // Chief only: creates the variables with these values, one tensor for each. Where they are
-  // already, as after a restart of the chief, they stay as they are.
-  void Create(const Tensors& initial, float learning_rate);
+  // Chief only: creates the variables with these values, one tensor for each, and chooses the
+  // optimizer. Where they are already, as after a restart of the chief, they stay as they are, and
+  // so does their optimizer. Throws Error(kUsage) for an optimizer with a number out of range.
+  void Create(const Tensors& initial, const OptimizerSpec& optimizer);
 
-  // Subtracts learning rate times gradient on the servers. No variable twice. A push may be empty:
-  // it counts as a step all the same.
+  // Applies gradients by the optimizer that the chief has chosen. No variable twice. A push may be
+  // empty: it counts as a step all the same.
   uint64_t Push(const Gradients& gradients) { return StartPush(gradients).Wait(); }
   // Fills `targets` once the chief has created the variables.
   uint64_t Pull(const Targets& targets) { return StartPull(targets).Wait(); }

@@ -15,12 +15,11 @@ namespace {
 using testing::ConfigOf;
 using testing::TestSecret;
 
-constexpr float kLearningRate = 0.01F;
-
 class OwnExchange : public Exchange {
  public:
   OwnExchange(const Case& the_case, const ClientOptions& options,
-              const std::vector<TensorSpec>& variables, int variables_per_call)
+              const std::vector<TensorSpec>& variables, int variables_per_call,
+              const OptimizerSpec& optimizer)
       : operation_(the_case.operation),
         client_(options, variables),
         gradients_(Zeros(variables)),
@@ -35,7 +34,7 @@ class OwnExchange : public Exchange {
         pulled.push_back({i, values_[i]});
       }
     }
-    if (options.config.task.type == "master") client_.Create(values_, kLearningRate);
+    if (options.config.task.type == "master") client_.Create(values_, optimizer);
     client_.Pull(TargetsOf(values_));
   }
 
@@ -100,8 +99,8 @@ std::unique_ptr<Exchange> Own::Make(const Case& the_case, Shared&, int worker) c
       ConfigOf(job_->cluster, worker == 0 ? "master:0" : "worker:" + std::to_string(worker - 1));
   if (the_case.curve) options.secret = TestSecret();
   if (the_case.bytes_under_way > 0) options.bytes_under_way = the_case.bytes_under_way;
-  return std::make_unique<OwnExchange>(the_case, options, job_->variables,
-                                       job_->variables_per_call);
+  return std::make_unique<OwnExchange>(the_case, options, job_->variables, job_->variables_per_call,
+                                       ParseOptimizer(the_case.optimizer));
 }
 
 }  // namespace tfdist::runtime::bench

@@ -18,7 +18,7 @@
 #include "runtime/bench/harness.h"
 #include "runtime/memory.h"
 #include "runtime/ps/finite.h"
-#include "runtime/update/sgd.h"
+#include "runtime/update/optimizer.h"
 
 namespace tfdist::runtime::bench {
 namespace {
@@ -34,7 +34,7 @@ struct Options {
   std::vector<int> layouts = {1, 2};  // servers, and as many workers
   std::vector<std::string> security = {"none", "curve"};
   size_t bytes_under_way = 0;
-  std::vector<std::string> parts = {"throughput", "latency", "small", "cpu"};
+  std::vector<std::string> parts = {"throughput", "latency", "small", "adam", "cpu"};
 };
 
 std::string SizeName(size_t bytes) {
@@ -174,6 +174,23 @@ void SmallVariables(const Options& options) {
   }
 }
 
+void Adam(const Options& options) {
+  fmt::print("\nPush of 1 MiB with Adam on the server (ours) beside SGD (zmq column: ours, SGD)\n");
+  Case the_case;
+  the_case.size_bytes = kMiB;
+  the_case.seconds = options.seconds;
+  the_case.buffers = WindowFor(kMiB);
+  the_case.window = the_case.buffers;
+  Compared compared;
+  for (int i = 0; i < options.repetitions; ++i) {
+    the_case.optimizer = "sgd:learning_rate=0.01";
+    compared.zmq.samples.push_back(MeasureOwn(the_case, 1));
+    the_case.optimizer = "adam:learning_rate=0.01";
+    compared.own.samples.push_back(MeasureOwn(the_case, 1));
+  }
+  PrintRow("1x1 none 1 MiB push, Adam", compared, &Sample::gigabytes_per_second, "{:.2f}");
+}
+
 // What the server does with a push besides the transport: both passes over 1 MiB at a time, out of
 // 40 MiB.
 void BareApply(const Options& options) {
@@ -182,7 +199,8 @@ void BareApply(const Options& options) {
   constexpr size_t kFloats = kMiB / sizeof(float);
   std::vector<std::vector<float>> values(40, std::vector<float>(kFloats, 1.0F));
   const std::vector<std::vector<float>> gradients(40, std::vector<float>(kFloats, 1e-3F));
-  Sgd sgd(0.01F);
+  const Optimizer sgd({.learning_rate = 0.01F});
+  OptimizerState state = sgd.initial_state();
   std::vector<double> seconds_per_gigabyte;
   for (int i = 0; i < options.repetitions; ++i) {
     const auto begin = steady_clock::now();
@@ -190,7 +208,7 @@ void BareApply(const Options& options) {
     while (duration<double>(steady_clock::now() - begin).count() < options.seconds) {
       const size_t next = done++ % values.size();
       if (!AllFinite(gradients[next])) return;
-      sgd.Apply(values[next], gradients[next]);
+      sgd.Apply(sgd.NextStep(state), {values[next], {}}, gradients[next]);
     }
     seconds_per_gigabyte.push_back(duration<double>(steady_clock::now() - begin).count() /
                                    (1e-9 * static_cast<double>(done * kMiB)));
@@ -208,6 +226,7 @@ void Run(const Options& options) {
   if (Wants(options, "throughput")) Throughput(options, Wants(options, "cpu"));
   if (Wants(options, "latency")) Latency(options);
   if (Wants(options, "small")) SmallVariables(options);
+  if (Wants(options, "adam")) Adam(options);
   if (Wants(options, "cpu")) BareApply(options);
 }
 
@@ -231,9 +250,9 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::IsMember({"none", "curve"}));
   app.add_option("--bytes-under-way", options.bytes_under_way, "of our client, per server");
-  app.add_option("--parts", options.parts, "throughput,latency,small,cpu")
+  app.add_option("--parts", options.parts, "throughput,latency,small,adam,cpu")
       ->delimiter(',')
-      ->check(CLI::IsMember({"throughput", "latency", "small", "cpu"}));
+      ->check(CLI::IsMember({"throughput", "latency", "small", "adam", "cpu"}));
   CLI11_PARSE(app, argc, argv);
   tfdist::runtime::KeepFreedMemory();
   tfdist::runtime::bench::Run(options);

@@ -110,8 +110,9 @@ class Client::Impl {
     builders_.resize(links_.size());
   }
 
-  void Create(const Tensors& initial, float learning_rate) {
+  void Create(const Tensors& initial, const OptimizerSpec& optimizer) {
     ThrowIfFailed();
+    Check(optimizer, Phase::kUsage);
     Gradients values = GradientsOf(initial);
     CheckAll(values, "value");
     if (values.size() != variables_.size()) {
@@ -120,7 +121,7 @@ class Client::Impl {
     for (size_t i = 0; i < links_.size(); ++i) {
       Request request;
       request.operation = Operation::kCreate;
-      request.learning_rate = learning_rate;
+      request.optimizer = ToString(optimizer);
       request.variables = shares_[i].specs;
       links_[i]->Ask(std::move(request));
     }
@@ -428,8 +429,8 @@ Client::Client(ClientOptions options, std::vector<TensorSpec> variables)
 
 Client::~Client() = default;
 
-void Client::Create(const Tensors& initial, float learning_rate) {
-  impl_->Create(initial, learning_rate);
+void Client::Create(const Tensors& initial, const OptimizerSpec& optimizer) {
+  impl_->Create(initial, optimizer);
 }
 
 Future Client::StartPull(const Targets& targets) {

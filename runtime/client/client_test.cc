@@ -56,7 +56,7 @@ TEST(Client, SplitsTheVariablesOverTheServersAndPutsThemTogetherAgain) {
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
   const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
   Trainer trainer(cluster, "master:0");
-  trainer.client.Create(kInitial, 0.5F);
+  trainer.client.Create(kInitial, {.learning_rate = 0.5F});
   EXPECT_EQ(trainer.Pull(), 0U);
   EXPECT_EQ(trainer.values, kInitial);
   EXPECT_EQ(trainer.PushPull(kOnes), 1U);
@@ -70,7 +70,7 @@ TEST(Client, LeavesServersAloneThatHoldNothing) {
   const RunningServer three(ConfigOf(cluster, "ps:2"), TestSecret());
   Trainer trainer(cluster, "master:0");
   EXPECT_EQ(trainer.client.server_count(), 3U);
-  trainer.client.Create(kInitial, 0.5F);
+  trainer.client.Create(kInitial, {.learning_rate = 0.5F});
 }
 
 TEST(Client, MayStartBeforeItsServersAndBeforeTheChief) {
@@ -83,7 +83,7 @@ TEST(Client, MayStartBeforeItsServersAndBeforeTheChief) {
   const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
   EXPECT_EQ(worker.wait_for(100ms), std::future_status::timeout);
-  Trainer(cluster, "master:0").client.Create(kInitial, 0.5F);
+  Trainer(cluster, "master:0").client.Create(kInitial, {.learning_rate = 0.5F});
   EXPECT_EQ(worker.get(), kInitial);
 }
 
@@ -97,7 +97,7 @@ TEST(Client, SaysForWhomItWaitsAndGivesUpInTheEnd) {
   options.say = [&](const std::string& line) { lines.push_back(line); };
   Client client(options, kVariables);
   const std::string missing = "ps:1 at " + cluster.tasks.at("ps")[1];
-  ExpectError([&] { client.Create(kInitial, 0.5F); }, Phase::kConnect,
+  ExpectError([&] { client.Create(kInitial, {.learning_rate = 0.5F}); }, Phase::kConnect,
               missing + " has not answered for 1 s (connection)");
   EXPECT_EQ(lines, (std::vector<std::string>{"waiting for " + missing + " (connection): 1 s"}));
 }
@@ -115,13 +115,14 @@ TEST(Client, PassesTheServersReasonOn) {
   const ClusterSpec cluster = LocalCluster(1, 1);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret(), 2);
   Trainer trainer(cluster, "master:0");
-  ExpectError([&] { trainer.client.Create(kInitial, 0.5F); }, Phase::kRun, "attempt 1 is over");
+  ExpectError([&] { trainer.client.Create(kInitial, {.learning_rate = 0.5F}); }, Phase::kRun,
+              "attempt 1 is over");
 }
 
 TEST(Client, SaysThatTheModelsDiffer) {
   const ClusterSpec cluster = LocalCluster(1, 2);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
-  Trainer(cluster, "master:0").client.Create(kInitial, 0.5F);
+  Trainer(cluster, "master:0").client.Create(kInitial, {.learning_rate = 0.5F});
   std::vector<TensorSpec> others = kVariables;
   others[1].shape = {2, 5};
   Trainer trainer(OptionsFor(cluster, "worker:0"), others);
@@ -143,7 +144,7 @@ TEST(Client, SaysThatTheServerHasOtherSecurity) {
   ClientOptions options = OptionsFor(cluster, "master:0");
   options.secret.reset();
   Client client(options, kVariables);
-  ExpectError([&] { client.Create(kInitial, 0.5F); }, Phase::kConnect,
+  ExpectError([&] { client.Create(kInitial, {.learning_rate = 0.5F}); }, Phase::kConnect,
               "does not speak this protocol");
 }
 
@@ -153,7 +154,7 @@ TEST(Client, WorksWithoutSecurityWhereBothSidesChoseThat) {
   ClientOptions options = OptionsFor(cluster, "master:0");
   options.secret.reset();
   Trainer trainer(options);
-  trainer.client.Create(kInitial, 0.5F);
+  trainer.client.Create(kInitial, {.learning_rate = 0.5F});
   trainer.Pull();
   EXPECT_EQ(trainer.values, kInitial);
 }
@@ -170,7 +171,7 @@ TEST(Client, EveryPushIsAppliedOnceThroughAConnectionThatBreaksAllTheTime) {
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   testing::TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
   Trainer trainer(Through(proxy, cluster), "master:0");
-  trainer.client.Create({{0, 0, 0}, {0, 0, 0, 0}, {0}}, 1.0F);
+  trainer.client.Create({{0, 0, 0}, {0, 0, 0, 0}, {0}}, {.learning_rate = 1.0F});
   proxy.CutEvery(1500);  // a handshake takes about 400 bytes, an answer about 100
   constexpr int kPushes = 100;
   for (int i = 1; i <= kPushes; ++i) {
@@ -187,7 +188,7 @@ TEST(Client, EveryPartOfALargePushIsAppliedOnceThroughBreaks) {
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   testing::TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
   Trainer trainer(OptionsFor(Through(proxy, cluster), "master:0"), variables);
-  trainer.client.Create(Zeros(variables), 1.0F);
+  trainer.client.Create(Zeros(variables), {.learning_rate = 1.0F});
   proxy.CutEvery(7'000'000);
   Tensors ones = Zeros(variables);
   for (Tensor& tensor : ones) std::fill(tensor.begin(), tensor.end(), 1.0F);
@@ -216,7 +217,7 @@ TEST(Client, ASetOfVariablesLeavesTheOthersAlone) {
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
   const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
   Trainer trainer(cluster, "master:0");
-  trainer.client.Create(kInitial, 1.0F);
+  trainer.client.Create(kInitial, {.learning_rate = 1.0F});
   const Tensor gradient = {1, 1, 1, 1};
   EXPECT_EQ(trainer.client.Push({{1, gradient}}), 1U);  // ps:1 holds it, ps:0 counts
   Tensor c(1);
@@ -235,7 +236,7 @@ TEST(Client, SeveralRequestsAreUnderWayAtATime) {
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
   const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
   Trainer trainer(cluster, "master:0");
-  trainer.client.Create(kInitial, 1.0F);
+  trainer.client.Create(kInitial, {.learning_rate = 1.0F});
   std::vector<Future> pushes;
   for (int i = 0; i < 1500; ++i) pushes.push_back(trainer.client.StartPush(GradientsOf(kOnes)));
   for (Future& push : pushes) push.Wait();
@@ -247,7 +248,7 @@ TEST(Client, AFutureThatIsDroppedHasEnded) {
   const ClusterSpec cluster = LocalCluster(1, 1);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   Trainer trainer(cluster, "master:0");
-  trainer.client.Create(kInitial, 1.0F);
+  trainer.client.Create(kInitial, {.learning_rate = 1.0F});
   {
     const Tensor gradient = {1, 1, 1};
     (void)trainer.client.StartPush({{0, gradient}});
@@ -260,7 +261,7 @@ TEST(Client, WhatIsRefusedHarmsNoOtherRequest) {
   const ClusterSpec cluster = LocalCluster(1, 1);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   Trainer trainer(cluster, "master:0");
-  trainer.client.Create(kInitial, 1.0F);
+  trainer.client.Create(kInitial, {.learning_rate = 1.0F});
   Tensors bad = kOnes;
   bad[1][2] = std::numeric_limits<float>::quiet_NaN();
   Future good = trainer.client.StartPush(GradientsOf(kOnes));
@@ -289,7 +290,7 @@ TEST(Client, AServerThatWasStartedAgainIsToldFromTheOneBefore) {
   const ClusterSpec cluster = LocalCluster(1, 1);
   auto server = std::make_unique<RunningServer>(ConfigOf(cluster, "ps:0"), TestSecret());
   Trainer trainer(cluster, "master:0");
-  trainer.client.Create(kInitial, 1.0F);
+  trainer.client.Create(kInitial, {.learning_rate = 1.0F});
   server.reset();
   server = std::make_unique<RunningServer>(ConfigOf(cluster, "ps:0"), TestSecret());
   ExpectError([&] { trainer.PushPull(kOnes); }, Phase::kRun, "this server was started again");

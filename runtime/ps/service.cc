@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 #include <sodium.h>
 
-#include <cmath>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include "base/error.h"
-#include "runtime/update/sgd.h"
+#include "runtime/update/optimizer.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -134,11 +132,7 @@ void Service::ExpectChief(const Session& session) const {
 }
 
 void Service::Create(const Asked& asked, std::vector<Outgoing>& replies) {
-  const float learning_rate = asked.request.learning_rate;
-  if (!std::isfinite(learning_rate) || learning_rate <= 0) {
-    throw Error(Phase::kRun, "the learning rate must be above 0");
-  }
-  store_.Declare(asked.request.variables, std::make_unique<Sgd>(learning_rate));
+  store_.Declare(asked.request.variables, Optimizer(ParseOptimizer(asked.request.optimizer)));
   Reply reply = ReplyTo(asked.request);
   if (!store_.created()) reply.status = Status::kValuesWanted;
   replies.push_back({asked.peer, {Encode(reply), {}}});
@@ -201,7 +195,8 @@ void Service::Push(const Asked& asked, Session& session) {
     ++counters_.repeated;
     return;
   }
-  store_.Push(part.block, part.push, FloatsIn(asked.message.payload, aligned_));
+  store_.Push(part.block, part.push, FloatsIn(asked.message.payload, aligned_),
+              session.StepsOf(part));
   if (!session.SetApplied(part)) return;
   ++step_;
   ++counters_.pushes;

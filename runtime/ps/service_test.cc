@@ -52,7 +52,7 @@ class ServiceTest : public ::testing::Test {
     request.operation = operation;
     request.attempt = 2;
     request.run = 1;
-    if (operation == Operation::kCreate) request.learning_rate = 0.5F;
+    if (operation == Operation::kCreate) request.optimizer = "sgd:learning_rate=0.5";
     if (operation == Operation::kCreate || operation == Operation::kOpen) {
       request.variables = kVariables;
     }
@@ -299,13 +299,45 @@ TEST_F(ServiceTest, ValuesThatAreNotFiniteAreNeverCreated) {
   EXPECT_EQ(ValuesNow(), (Tensor{1, 2, 3}));
 }
 
-TEST_F(ServiceTest, ALearningRateMustBeAPositiveNumber) {
+TEST_F(ServiceTest, AnOptimizerThatIsNoneIsRefused) {
   SayHello();
-  for (const float rate : {0.0F, -1.0F, kNan, kInfinity}) {
+  for (const char* text : {"", "sgd", "sgd:learning_rate=0", "sgd:learning_rate=nan", "lamb"}) {
     Request request = Make(Operation::kCreate);
-    request.learning_rate = rate;
-    ExpectRefused(Ask("master:0", request), "learning rate");
+    request.optimizer = text;
+    ExpectRefused(Ask("master:0", request), "");
   }
+  EXPECT_FALSE(service_.store().declared());
+}
+
+// Adam corrects its bias by the number of pushes, not by that of the parts they come in.
+TEST_F(ServiceTest, AllPartsOfAPushAreOneStepOfTheOptimizer) {
+  constexpr uint32_t kFloats = 300'000;  // two blocks
+  SayHello();
+  Request create = Make(Operation::kCreate);
+  create.variables = {{"w", {kFloats}}};
+  create.optimizer = "adam:learning_rate=0.5";
+  store_ = Ask("master:0", create)[0].reply.store;
+  const auto part = [](Request request, uint32_t block) {
+    request.part.block = block;
+    request.part.number = block;
+    request.part.of = 2;
+    return request;
+  };
+  Request assign = Exchange({{0, kFloats / 2}}, {});
+  assign.operation = Operation::kAssign;
+  for (uint32_t block : {0U, 1U}) Ask("master:0", part(assign, block), Tensor(kFloats / 2, 1.0F));
+  const Request one = Exchange({{0, kFloats / 2}}, {});
+  const Request two = Exchange({{0, kFloats / 2}}, {{0, 1}});
+  Tensor newest;
+  for (uint32_t block : {1U, 0U}) {
+    Ask("worker:0", part(one, block), Tensor(kFloats / 2, 3.0F));
+    Ask("worker:1", part(two, block), Tensor(kFloats / 2, 3.0F));
+  }
+  for (uint32_t block : {0U, 1U}) {
+    newest.push_back(Ask("worker:1", part(two, block), Tensor(kFloats / 2, 3.0F))[0].values[0]);
+  }
+  EXPECT_EQ(newest[0], newest[1]);
+  EXPECT_NEAR(newest[0], 0.0F, 1e-4);  // equal gradients move by the learning rate each time
 }
 
 TEST_F(ServiceTest, BadPushesAreRefusedAndNothingElseSuffers) {

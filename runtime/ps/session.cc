@@ -36,7 +36,7 @@ Session::Progress& Session::ProgressOf(const Part& part) {
   }
   const auto [found, is_new] = requests_.try_emplace(part.sequence);
   Progress& progress = found->second;
-  if (is_new) progress = {std::vector<bool>(part.of), part.of};
+  if (is_new) progress = {std::vector<bool>(part.of), part.of, {}};
   if (progress.applied.size() != part.of) {
     throw Error(Phase::kRun, "message: the request had another number of parts before");
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/ps/variable_store.h"
 #include "runtime/transport/messages.h"
 
 namespace tfdist::runtime {
@@ -21,6 +22,8 @@ class Session {
   // The trainer is at `route` now. Another run of it counts its requests anew.
   void Begin(const std::string& route, uint64_t run);
 
+  // The steps of the push that this is a part of, until its last part is applied.
+  PushSteps& StepsOf(const Part& part) { return ProgressOf(part).steps; }
   // Whether this part of a push was applied before. Throws Error(kRun) for a request that is too
   // far ahead of the oldest, or has another number of parts than before.
   bool IsApplied(const Part& part);
@@ -31,6 +34,7 @@ class Session {
   struct Progress {
     std::vector<bool> applied;  // by part
     uint32_t left = 0;
+    PushSteps steps;
   };
   Progress& ProgressOf(const Part& part);
 

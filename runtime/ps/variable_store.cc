@@ -40,21 +40,28 @@ void ExpectAsMany(std::span<const float> values, const std::vector<Range>& range
                                        values.size_bytes(), FloatsOf(ranges) * sizeof(float)));
 }
 
-// Calls `use` with each range's part of `values` and its place in `block`.
+// Calls `use` with each run of values that lies in one range and one variable.
 template <typename Use>
-void ForEach(const std::vector<Range>& ranges, std::span<const float> values,
-             std::span<float> block, Use use) {
+void ForEachRun(const std::vector<Range>& ranges, std::span<const Extent> extents,
+                std::span<const float> values, Use use) {
   size_t used = 0;
+  auto extent = extents.begin();
   for (const Range& range : ranges) {
-    use(block.subspan(range.offset, range.count), values.subspan(used, range.count));
-    used += range.count;
+    const uint32_t end = range.offset + range.count;
+    for (uint32_t at = range.offset; at < end;) {
+      while (extent->offset + extent->count <= at) ++extent;
+      const uint32_t count = std::min(end, extent->offset + extent->count) - at;
+      use(Extent{extent->variable, extent->block, extent->first + at - extent->offset, at, count},
+          values.subspan(used, count));
+      used += count;
+      at += count;
+    }
   }
 }
 
 }  // namespace
 
-void VariableStore::Declare(const std::vector<TensorSpec>& variables,
-                            std::unique_ptr<UpdateRule> rule) {
+void VariableStore::Declare(const std::vector<TensorSpec>& variables, const Optimizer& optimizer) {
   ExpectDistinctNames(variables);
   if (declared()) {
     if (variables != variables_) {
@@ -64,7 +71,8 @@ void VariableStore::Declare(const std::vector<TensorSpec>& variables,
   }
   layout_.emplace(variables);
   variables_ = variables;
-  rule_ = std::move(rule);
+  optimizer_ = optimizer;
+  states_.assign(variables.size(), optimizer.initial_state());
   blocks_ = std::vector<Block>(layout_->block_count());
   unassigned_ = blocks_.size();
 }
@@ -91,21 +99,32 @@ void VariableStore::Assign(size_t block, const std::vector<Range>& ranges,
     throw Error(Phase::kRun, "message: first values for a part of a block");
   }
   if (!target.newest) target.newest = pool_.Take(values.size());
-  ForEach(ranges, values, target.newest->values(),
-          [](auto to, auto from) { std::copy(from.begin(), from.end(), to.begin()); });
+  std::copy(values.begin(), values.end(), target.newest->values().begin());
+  for (size_t slot = 0; slot < optimizer_->slot_count(); ++slot) {
+    target.slots[slot].assign(values.size(), optimizer_->initial_slot_value());
+  }
   if (!std::exchange(target.assigned, true)) --unassigned_;
 }
 
 void VariableStore::Push(size_t block, const std::vector<Range>& ranges,
-                         std::span<const float> gradients) {
+                         std::span<const float> gradients, PushSteps& steps) {
   ExpectValid(block, ranges);
   ExpectAsMany(gradients, ranges);
   ExpectFinite(block, ranges, gradients);
   if (gradients.empty()) return;
   Block& target = blocks_[block];
-  MakeWritable(target);
-  ForEach(ranges, gradients, target.newest->values(),
-          [&](auto to, auto from) { rule_->Apply(to, from); });
+  std::unique_ptr<Version> before;
+  Version& next = NextVersion(target, before);
+  const bool whole = gradients.size() == next.values().size();
+  if (before && !whole) {
+    const std::span<const float> from = before->values();
+    std::copy(from.begin(), from.end(), next.values().begin());
+  }
+  ForEachRun(ranges, layout_->InBlock(block), gradients,
+             [&](const Extent& extent, std::span<const float> gradient) {
+               ApplyTo(target, extent, whole ? before.get() : nullptr, gradient, steps);
+             });
+  if (before) pool_.Retire(std::move(before));
   target.changed = true;
 }
 
@@ -144,13 +163,40 @@ void VariableStore::ExpectFinite(size_t block, const std::vector<Range>& ranges,
   }
 }
 
-void VariableStore::MakeWritable(Block& block) {
-  if (!block.newest->held()) return;
-  std::unique_ptr<Version> next = pool_.Take(block.newest->values().size());
-  const auto from = block.newest->values();
-  std::copy(from.begin(), from.end(), next->values().begin());
-  pool_.Retire(std::exchange(block.newest, std::move(next)));
-  ++new_versions_;
+Version& VariableStore::NextVersion(Block& block, std::unique_ptr<Version>& before) {
+  if (block.newest->held()) {
+    before = std::exchange(block.newest, pool_.Take(block.newest->values().size()));
+    ++new_versions_;
+  }
+  return *block.newest;
+}
+
+void VariableStore::ApplyTo(Block& block, const Extent& extent, const Version* before,
+                            std::span<const float> gradient, PushSteps& steps) {
+  VariableRange range{block.newest->values().subspan(extent.offset, extent.count), {}};
+  for (size_t slot = 0; slot < optimizer_->slot_count(); ++slot) {
+    range.slots[slot] = std::span(block.slots[slot]).subspan(extent.offset, extent.count);
+  }
+  const OptimizerStep step = StepOf(extent.variable, steps);
+  if (before == nullptr) {
+    optimizer_->Apply(step, range, gradient);
+  } else {
+    optimizer_->ApplyFrom(step, before->values().subspan(extent.offset, extent.count), range,
+                          gradient);
+  }
+}
+
+OptimizerStep VariableStore::StepOf(uint32_t variable, PushSteps& steps) {
+  if (const OptimizerStep* step = steps.Find(variable)) return *step;
+  const OptimizerStep step = optimizer_->NextStep(states_[variable]);
+  if (layout_->OfVariable(variable).size() > 1) steps.Add(variable, step);
+  return step;
+}
+
+const OptimizerStep* PushSteps::Find(uint32_t variable) const {
+  const auto found = std::find_if(steps_.begin(), steps_.end(),
+                                  [&](const auto& entry) { return entry.first == variable; });
+  return found == steps_.end() ? nullptr : &found->second;
 }
 
 }  // namespace tfdist::runtime

@@ -1,7 +1,8 @@
-// The variables of one server in blocks, and the rule that changes them. Knows nothing of the
+// The variables of one server in blocks, and the optimizer that changes them. Knows nothing of the
 // network. One thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,9 +13,20 @@
 #include "runtime/tensor.h"
 #include "runtime/transport/blocks.h"
 #include "runtime/transport/messages.h"
-#include "runtime/update/update_rule.h"
+#include "runtime/update/optimizer.h"
 
 namespace tfdist::runtime {
+
+// The optimizer's steps of the variables that one push is about and that lie in several blocks: all
+// parts of the push take the same.
+class PushSteps {
+ public:
+  [[nodiscard]] const OptimizerStep* Find(uint32_t variable) const;
+  void Add(uint32_t variable, OptimizerStep step) { steps_.emplace_back(variable, step); }
+
+ private:
+  std::vector<std::pair<uint32_t, OptimizerStep>> steps_;
+};
 
 // Every call that takes a block and ranges throws Error(kRun), with nothing changed, unless the
 // block is there, each range lies within it, none overlaps the one before, and there are as many
@@ -24,7 +36,7 @@ class VariableStore {
   // Names and shapes. When there are some already they must be the same (a chief that was started
   // again). Throws Error(kRun), with nothing changed, for two variables of one name or another set
   // than before.
-  void Declare(const std::vector<TensorSpec>& variables, std::unique_ptr<UpdateRule> rule);
+  void Declare(const std::vector<TensorSpec>& variables, const Optimizer& optimizer);
   [[nodiscard]] bool declared() const { return layout_.has_value(); }
   // Throws Error(kRun) that names the first difference unless these are the variables.
   void ExpectSame(const std::vector<TensorSpec>& variables) const;
@@ -35,7 +47,9 @@ class VariableStore {
   [[nodiscard]] bool created() const { return declared() && unassigned_ == 0; }
 
   // Applies gradients: those of all ranges or, throwing Error(kRun), none. All must be finite.
-  void Push(size_t block, const std::vector<Range>& ranges, std::span<const float> gradients);
+  // `steps` are those of the push that this is a part of.
+  void Push(size_t block, const std::vector<Range>& ranges, std::span<const float> gradients,
+            PushSteps& steps);
 
   // The values now. Throws Error(kRun).
   void ExpectValid(size_t block, const std::vector<Range>& ranges) const;
@@ -52,17 +66,23 @@ class VariableStore {
  private:
   struct Block {
     std::unique_ptr<Version> newest;
+    std::array<std::vector<float>, 2> slots;  // the optimizer's: as long as the block, or empty
     bool assigned = false;
     bool changed = false;
   };
 
   void ExpectFinite(size_t block, const std::vector<Range>& ranges,
                     std::span<const float> values) const;
-  void MakeWritable(Block& block);
+  // The version to write to; `before` keeps the one to read from when that is another.
+  Version& NextVersion(Block& block, std::unique_ptr<Version>& before);
+  void ApplyTo(Block& block, const Extent& extent, const Version* before,
+               std::span<const float> gradient, PushSteps& steps);
+  OptimizerStep StepOf(uint32_t variable, PushSteps& steps);
 
   std::vector<TensorSpec> variables_;
   std::optional<BlockLayout> layout_;
-  std::unique_ptr<UpdateRule> rule_;
+  std::optional<Optimizer> optimizer_;
+  std::vector<OptimizerState> states_;  // by variable
   std::vector<Block> blocks_;
   size_t unassigned_ = 0;
   VersionPool pool_;

@@ -48,7 +48,7 @@ class Client {
     monitor_.connect("inproc://events");
     socket_.connect(endpoint);
     // A name that is nobody's: whoever is let in is told so.
-    Message hello{Encode(Request{Operation::kHello, 1, 1, "nobody", 0, {}, {}}), {}};
+    Message hello{Encode(Request{Operation::kHello, 1, 1, "nobody", "", {}, {}}), {}};
     SendMessage(socket_, hello);
   }
 

@@ -121,7 +121,7 @@ zmq::message_t Encode(const Request& request) {
       writer.PutText(request.task);
       break;
     case Operation::kCreate:
-      writer.Put(request.learning_rate);
+      writer.PutText(request.optimizer);
       PutVariables(writer, request.variables);
       break;
     case Operation::kOpen:
@@ -139,7 +139,7 @@ void Decode(std::string_view header, Request& into) {
   // What cannot be read is answered as the hello that it may have been.
   into.operation = Operation::kHello;
   into.task.clear();
-  into.learning_rate = 0;
+  into.optimizer.clear();
   into.variables.clear();
   into.part.push.clear();
   into.part.pull.clear();
@@ -152,7 +152,7 @@ void Decode(std::string_view header, Request& into) {
       into.task = reader.GetText(kMaxNameBytes);
       break;
     case Operation::kCreate:
-      into.learning_rate = reader.Get<float>();
+      into.optimizer = reader.GetText(kMaxNameBytes);
       GetVariables(reader, into.variables);
       break;
     case Operation::kOpen:

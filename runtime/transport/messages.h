@@ -59,7 +59,7 @@ struct Request {
   uint32_t attempt = 1;               // of the job; another attempt's servers do not answer
   uint64_t run = 0;                   // random, one per start of a client
   std::string task;                   // kHello: the sender, "worker:1"
-  float learning_rate = 0;            // kCreate
+  std::string optimizer;              // kCreate: as OptimizerSpec writes it
   std::vector<TensorSpec> variables;  // kCreate, kOpen
   Part part;                          // kExchange, kAssign
 

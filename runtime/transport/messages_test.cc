@@ -14,7 +14,7 @@ using testing::ExpectError;
 const std::vector<TensorSpec> kVariables = {{"w", {2, 3}}, {"b", {3}}, {"scale", {}}};
 
 Request HelloOfWorkerOne() {
-  return {Operation::kHello, 2, 0x1122334455667788, "worker:1", 0, {}, {}};
+  return {Operation::kHello, 2, 0x1122334455667788, "worker:1", "", {}, {}};
 }
 
 // As in MESSAGES.md.
@@ -28,11 +28,12 @@ Request PushPullOfOneBlock() {
 }
 
 std::vector<Request> Requests() {
-  return {HelloOfWorkerOne(),
-          {Operation::kCreate, 1, 7, "", 0.5F, kVariables, {}},
-          {Operation::kOpen, 1, 7, "", 0, kVariables, {}},
-          PushPullOfOneBlock(),
-          {Operation::kAssign, 1, 7, "", 0, {}, {9, 4, 4, 65'535, 65'536, 0, false, {{1, 2}}, {}}}};
+  return {
+      HelloOfWorkerOne(),
+      {Operation::kCreate, 1, 7, "", "sgd:learning_rate=0.5", kVariables, {}},
+      {Operation::kOpen, 1, 7, "", "", kVariables, {}},
+      PushPullOfOneBlock(),
+      {Operation::kAssign, 1, 7, "", "", {}, {9, 4, 4, 65'535, 65'536, 0, false, {{1, 2}}, {}}}};
 }
 
 std::vector<Reply> Replies() {
