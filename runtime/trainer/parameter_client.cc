@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "runtime/cluster.h"
+#include "runtime/placement/placement.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -45,6 +46,13 @@ void CheckSameVariables(const std::string& server, const std::vector<TensorSpec>
               "give every trainer the same --model, --hidden and --data");
 }
 
+// Round robin, and no variable split.
+Placement PlaceWhole(const std::vector<TensorSpec>& specs, size_t server_count) {
+  std::vector<Variable> variables;
+  for (const TensorSpec& spec : specs) variables.push_back({.spec = spec});
+  return Place(variables, server_count, Strategy::kRoundRobin);
+}
+
 }  // namespace
 
 ParameterClient::ParameterClient(const TfConfig& config, const std::optional<JobSecret>& secret,
@@ -52,13 +60,16 @@ ParameterClient::ParameterClient(const TfConfig& config, const std::optional<Job
                                  Say say)
     : options_(options), say_(std::move(say)), task_(ToString(config.task)), run_(RandomRun()) {
   const std::vector<TaskId> tasks = ServersOf(config.cluster);
-  const Placement placement = PlaceRoundRobin(variables.size(), tasks.size());
+  const std::vector<std::vector<PartId>> parts =
+      PartsOfServers(PlaceWhole(variables, tasks.size()));
   for (size_t i = 0; i < tasks.size(); ++i) {
-    if (i > 0 && placement[i].empty()) break;  // more servers than variables
+    if (i > 0 && parts[i].empty()) break;  // more servers than variables
     Server& server = servers_.emplace_back();
     server.channel = OpenChannel(context_, config, tasks[i], secret);
-    server.held = placement[i];
-    for (const size_t position : server.held) server.variables.push_back(variables[position]);
+    for (const PartId& part : parts[i]) {
+      server.held.push_back(part.variable);
+      server.variables.push_back(variables[part.variable]);
+    }
     poll_items_.push_back({server.channel->socket().handle(), 0, ZMQ_POLLIN, 0});
     poll_items_.push_back({server.channel->monitor().handle(), 0, ZMQ_POLLIN, 0});
   }

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/placement/round_robin.h"
 #include "runtime/say.h"
 #include "runtime/tensor.h"
 #include "runtime/tf_config.h"
