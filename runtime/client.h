@@ -42,6 +42,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/placement/placement.h"
 #include "runtime/say.h"
 #include "runtime/tensor.h"
 #include "runtime/tf_config.h"
@@ -63,6 +64,9 @@ struct ClientOptions {
   // Of gradients and values, per server, asked for and not answered. More only costs memory, on
   // both sides, once it covers what the network takes at a time.
   size_t bytes_under_way = size_t{16} << 20;
+  // How variables are spread over the servers; the same in every trainer.
+  Strategy strategy = Strategy::kRoundRobin;
+  Partitioner partitioner = Unsplit{};  // of every variable
 };
 
 // One variable of a request. All of its values, borrowed until the request has ended.

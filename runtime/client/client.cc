@@ -14,7 +14,7 @@
 #include "runtime/client/link.h"
 #include "runtime/client/request.h"
 #include "runtime/cluster.h"
-#include "runtime/placement/round_robin.h"
+#include "runtime/placement/placement.h"
 #include "runtime/transport/blocks.h"
 #include "runtime/transport/zmq_connection.h"
 
@@ -42,15 +42,15 @@ uint64_t RandomRun() {
 
 // What one server holds of the variables.
 struct Share {
-  std::vector<size_t> variables;  // positions in the client's list
-  std::vector<TensorSpec> specs;  // the same, as the server must have them
+  std::vector<TensorSpec> specs;
   std::optional<BlockLayout> layout;
 };
 
-// Where a variable is.
-struct Place {
+// Where a part of a variable is.
+struct Location {
   size_t server = 0;
   size_t position = 0;  // in the server's list
+  size_t first = 0;     // float of the variable
 };
 
 // Collects the parts of one request to one server, one for each block.
@@ -184,18 +184,25 @@ class Client::Impl {
   static bool Asking(const std::unique_ptr<Link>& link) { return link->asking(); }
 
   void PlaceVariables(size_t server_count) {
-    const Placement placement = PlaceRoundRobin(variables_.size(), server_count);
-    places_.resize(variables_.size());
-    for (size_t i = 0; i < placement.size(); ++i) {
-      if (i > 0 && placement[i].empty()) break;  // more servers than variables
-      Share& share = shares_.emplace_back();
-      share.variables = placement[i];
-      for (const size_t variable : share.variables) {
-        places_[variable] = {i, share.specs.size()};
-        share.specs.push_back(variables_[variable]);
-      }
-      share.layout.emplace(share.specs);
+    std::vector<Variable> variables;
+    for (const TensorSpec& spec : variables_) {
+      variables.push_back({.spec = spec, .lookup = {}, .partitioner = options_.partitioner});
     }
+    const Placement placement = Place(variables, server_count, options_.strategy);
+    // Servers behind the last that holds something are left alone; ps:0 counts the steps.
+    shares_.resize(1);
+    locations_.resize(variables_.size());
+    for (size_t i = 0; i < variables_.size(); ++i) {
+      const size_t rows = placement.variables[i].rows.rows();
+      for (const Part& part : placement.variables[i].parts) {
+        shares_.resize(std::max(shares_.size(), part.server + 1));
+        Share& share = shares_[part.server];
+        locations_[i].push_back(
+            {part.server, share.specs.size(), part.rows.first * (floats_[i] / rows)});
+        share.specs.push_back(part.spec);
+      }
+    }
+    for (Share& share : shares_) share.layout.emplace(share.specs);
   }
 
   std::unique_ptr<Link> OpenLink(const TaskId& server) {
@@ -246,9 +253,11 @@ class Client::Impl {
 
   template <typename Float>
   void AddPieces(size_t variable, Float* values) {
-    const Place& place = places_[variable];
-    for (const Extent& extent : shares_[place.server].layout->OfVariable(place.position)) {
-      builders_[place.server].Add(extent, values);
+    for (const Location& location : locations_[variable]) {
+      const BlockLayout& layout = *shares_[location.server].layout;
+      for (const Extent& extent : layout.OfVariable(location.position)) {
+        builders_[location.server].Add(extent, values + location.first);
+      }
     }
   }
 
@@ -377,7 +386,7 @@ class Client::Impl {
   std::vector<bool> seen_;      // kept for its allocation
   uint64_t run_;
   std::vector<Share> shares_;  // by server; fewer than there are when some hold nothing
-  std::vector<Place> places_;  // by variable
+  std::vector<std::vector<Location>> locations_;  // by variable, in order of its parts
   zmq::context_t context_;
   std::vector<std::unique_ptr<Link>> links_;  // by server
   std::vector<PartsBuilder> builders_;        // by server

@@ -6,11 +6,14 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <numeric>
 
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
 #include "runtime/testing/tcp_proxy.h"
+#include "runtime/transport/messages.h"
+#include "runtime/transport/socket_io.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -231,6 +234,22 @@ TEST(Client, ASetOfVariablesLeavesTheOthersAlone) {
   EXPECT_EQ(trainer.values, (Tensors{{1, 2, 3}, {3, 4, 5, 6}, {8}}));
 }
 
+TEST(Client, AVariableInPartsIsOneToItsCaller) {
+  const std::vector<TensorSpec> variables = {{"table", {5, 3}}, {"b", {2}}};
+  const ClusterSpec cluster = LocalCluster(2, 1);
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.partitioner = FixedParts{2};
+  Trainer trainer(options, variables);
+  Tensors initial = Zeros(variables);
+  std::iota(initial[0].begin(), initial[0].end(), 0.0F);
+  std::iota(initial[1].begin(), initial[1].end(), 100.0F);
+  trainer.client.Create(initial, {.learning_rate = 1.0F});
+  trainer.PushPull(initial);
+  EXPECT_EQ(trainer.values, Zeros(variables));
+}
+
 TEST(Client, SeveralRequestsAreUnderWayAtATime) {
   const ClusterSpec cluster = LocalCluster(2, 1);
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
@@ -284,6 +303,64 @@ TEST(Client, FindsItsCallersMistakesBeforeAnythingIsSent) {
   expect({{3, three}}, "gradient for variable 3 of 3");
   expect({{0, three}, {0, three}}, "two gradients for a [3]");
   expect({{1, three}}, "gradient for b [2,2] has 3 values");
+}
+
+// Asks for the values over and over, as worker:0, and never takes an answer.
+class Glutton {
+ public:
+  explicit Glutton(const std::string& address) : socket_(context_, zmq::socket_type::dealer) {
+    socket_.set(zmq::sockopt::rcvhwm, 1);
+    socket_.set(zmq::sockopt::sndhwm, 0);
+    socket_.set(zmq::sockopt::linger, 0);
+    socket_.connect("tcp://" + address);
+  }
+
+  void Send(const Request& request) {
+    Message message{Encode(request), {}};
+    SendMessage(socket_, message);
+  }
+  uint64_t Open(const std::vector<TensorSpec>& variables) {
+    Send({Operation::kHello, 1, 1, "worker:0", "", {}, {}});
+    Send({Operation::kOpen, 1, 1, "", "", variables, {}});
+    Reply reply;
+    for (zmq::message_t frame; reply.operation != Operation::kOpen;) {
+      (void)socket_.recv(frame);
+      Decode(frame.to_string_view(), reply);
+    }
+    return reply.store;
+  }
+
+ private:
+  zmq::context_t context_;
+  zmq::socket_t socket_;
+};
+
+TEST(Client, ATrainerThatDoesNotReadCostsBoundedMemoryAndHoldsNobodyUp) {
+  const std::vector<TensorSpec> variables = {{"w", {1 << 18}}};  // a block of 1 MiB
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  RunningServer server(ConfigOf(cluster, "ps:0"), std::nullopt);
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.secret.reset();
+  Trainer trainer(options, variables);
+  trainer.client.Create(Zeros(variables), {.learning_rate = 1.0F});
+  Glutton glutton(cluster.tasks.at("ps")[0]);
+  Request pull{Operation::kExchange, 1, 1, "", "", {}, {}};
+  pull.part.store = glutton.Open(variables);
+  pull.part.pull = {{0, 1 << 18}};
+  constexpr uint64_t kPulls = 1000;
+  for (pull.part.sequence = 1; pull.part.sequence <= kPulls; ++pull.part.sequence) {
+    glutton.Send(pull);
+  }
+  pull.part.pull.clear();
+  pull.part.update = true;  // an empty push: counted when all before it was answered
+  glutton.Send(pull);
+  const Tensors ones(1, Tensor(1 << 18, 1.0F));
+  for (int i = 0; i < 50; ++i) trainer.PushPull(ones);
+  EXPECT_EQ(trainer.values[0][5], -50.0F);
+  while (trainer.Pull() < 51) {
+  }
+  server.Stop();
+  EXPECT_GT(server.counters().unread, kPulls / 2);
 }
 
 TEST(Client, AServerThatWasStartedAgainIsToldFromTheOneBefore) {

@@ -196,7 +196,7 @@ bool Link::MayBeUnderWay(size_t bytes) const {
 Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
   const RequestPart& part = begun.parts[number];
   outgoing_.operation = begun.operation;
-  Part& header = outgoing_.part;
+  PartHeader& header = outgoing_.part;
   header.store = store_;
   header.sequence = sequence;
   header.oldest = Oldest();

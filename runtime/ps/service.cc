@@ -162,13 +162,13 @@ void Service::AnswerThoseWhoWait(std::vector<Outgoing>& replies) {
   }
 }
 
-void Service::ExpectThisStore(const Part& part) const {
+void Service::ExpectThisStore(const PartHeader& part) const {
   if (store_.declared() && part.store == store_id_) return;
   throw Error(Phase::kRun, "the variables are gone: this server was started again");
 }
 
 void Service::Assign(const Asked& asked, std::vector<Outgoing>& replies) {
-  const Part& part = asked.request.part;
+  const PartHeader& part = asked.request.part;
   ExpectThisStore(part);
   const bool was_created = store_.created();
   // Once training has begun, first values that were sent again come too late.
@@ -180,7 +180,7 @@ void Service::Assign(const Asked& asked, std::vector<Outgoing>& replies) {
 }
 
 void Service::Exchange(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
-  const Part& part = asked.request.part;
+  const PartHeader& part = asked.request.part;
   ExpectThisStore(part);
   if (!store_.created()) throw Error(Phase::kRun, "the variables have no values yet");
   store_.ExpectValid(part.block, part.pull);
@@ -190,7 +190,7 @@ void Service::Exchange(const Asked& asked, Session& session, std::vector<Outgoin
 }
 
 void Service::Push(const Asked& asked, Session& session) {
-  const Part& part = asked.request.part;
+  const PartHeader& part = asked.request.part;
   if (session.IsApplied(part)) {
     ++counters_.repeated;
     return;
@@ -202,7 +202,7 @@ void Service::Push(const Asked& asked, Session& session) {
   ++counters_.pushes;
 }
 
-zmq::message_t Service::ValuesOf(const Part& part) {
+zmq::message_t Service::ValuesOf(const PartHeader& part) {
   const size_t floats = FloatsOf(part.pull);
   if (floats == 0) return {};
   const std::span<const float> values = store_.Values(part.block);

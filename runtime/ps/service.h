@@ -66,9 +66,9 @@ class Service {
 
   Session& SessionOf(const Asked& asked);
   void ExpectChief(const Session& session) const;
-  void ExpectThisStore(const Part& part) const;
+  void ExpectThisStore(const PartHeader& part) const;
   void Push(const Asked& asked, Session& session);
-  zmq::message_t ValuesOf(const Part& part);
+  zmq::message_t ValuesOf(const PartHeader& part);
   [[nodiscard]] Reply ReplyTo(const Request& request) const;
   void Refuse(const Peer& peer, const Request& request, const std::string& why,
               std::vector<Outgoing>& replies);

@@ -16,20 +16,20 @@ void Session::Begin(const std::string& route, uint64_t run) {
   requests_.clear();
 }
 
-bool Session::IsApplied(const Part& part) {
+bool Session::IsApplied(const PartHeader& part) {
   oldest_ = std::max(oldest_, std::min(part.oldest, part.sequence));
   requests_.erase(requests_.begin(), requests_.lower_bound(oldest_));
   if (part.sequence < oldest_) return true;
   return ProgressOf(part).applied[part.number];
 }
 
-bool Session::SetApplied(const Part& part) {
+bool Session::SetApplied(const PartHeader& part) {
   Progress& progress = ProgressOf(part);
   progress.applied[part.number] = true;
   return --progress.left == 0;
 }
 
-Session::Progress& Session::ProgressOf(const Part& part) {
+Session::Progress& Session::ProgressOf(const PartHeader& part) {
   if (part.sequence - oldest_ >= kMaxRequestsUnderWay) {
     throw Error(Phase::kRun, fmt::format("request {} is begun while request {} is not over",
                                          part.sequence, oldest_));

@@ -23,12 +23,12 @@ class Session {
   void Begin(const std::string& route, uint64_t run);
 
   // The steps of the push that this is a part of, until its last part is applied.
-  PushSteps& StepsOf(const Part& part) { return ProgressOf(part).steps; }
+  PushSteps& StepsOf(const PartHeader& part) { return ProgressOf(part).steps; }
   // Whether this part of a push was applied before. Throws Error(kRun) for a request that is too
   // far ahead of the oldest, or has another number of parts than before.
-  bool IsApplied(const Part& part);
+  bool IsApplied(const PartHeader& part);
   // It is now. True when that was the last part of its request.
-  bool SetApplied(const Part& part);
+  bool SetApplied(const PartHeader& part);
 
  private:
   struct Progress {
@@ -36,7 +36,7 @@ class Session {
     uint32_t left = 0;
     PushSteps steps;
   };
-  Progress& ProgressOf(const Part& part);
+  Progress& ProgressOf(const PartHeader& part);
 
   std::string task_;
   std::string route_;

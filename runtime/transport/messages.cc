@@ -54,7 +54,7 @@ void GetRanges(ByteReader& reader, std::vector<Range>& ranges) {
   }
 }
 
-void PutPart(ByteWriter& writer, const Part& part) {
+void PutPart(ByteWriter& writer, const PartHeader& part) {
   writer.Put(part.store);
   writer.Put(part.sequence);
   writer.Put(part.oldest);
@@ -66,7 +66,7 @@ void PutPart(ByteWriter& writer, const Part& part) {
   PutRanges(writer, part.pull);
 }
 
-void GetPart(ByteReader& reader, Part& part) {
+void GetPart(ByteReader& reader, PartHeader& part) {
   part.store = reader.Get<uint64_t>();
   part.sequence = reader.Get<uint64_t>();
   part.oldest = reader.Get<uint64_t>();
@@ -76,7 +76,7 @@ void GetPart(ByteReader& reader, Part& part) {
   const auto flags = reader.Get<uint8_t>();
   if (flags > kUpdate) throw Error(Phase::kRun, "message: unknown flags");
   part.update = flags == kUpdate;
-  if (part.of == 0 || part.of > kMaxParts || part.number >= part.of) {
+  if (part.of == 0 || part.of > kMaxRequestParts || part.number >= part.of) {
     throw Error(Phase::kRun, "message: no such part of a request");
   }
   GetRanges(reader, part.push);

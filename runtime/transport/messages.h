@@ -20,7 +20,7 @@ inline constexpr size_t kMaxMessagesUnderWay = 64;
 // Requests that a trainer may have begun and not ended with one server.
 inline constexpr uint64_t kMaxRequestsUnderWay = 1024;
 // Parts of one request to one server.
-inline constexpr uint32_t kMaxParts = 1U << 16;
+inline constexpr uint32_t kMaxRequestParts = 1U << 16;
 
 enum class Operation : uint8_t {
   kHello = 1,     // first on every connection: who I am
@@ -40,7 +40,7 @@ struct Range {
 size_t FloatsOf(const std::vector<Range>& ranges);
 
 // kExchange, kAssign: one part of a request, about one block.
-struct Part {
+struct PartHeader {
   uint64_t store = 0;     // which creation of the variables is meant, as kCreate and kOpen said
   uint64_t sequence = 0;  // of the request: from 1, per run and server
   uint64_t oldest = 0;    // no request before this one will be sent again
@@ -51,7 +51,7 @@ struct Part {
   std::vector<Range> push;  // the payload's values, one range after the other
   std::vector<Range> pull;  // the values that are wanted, in this order
 
-  bool operator==(const Part&) const = default;
+  bool operator==(const PartHeader&) const = default;
 };
 
 struct Request {
@@ -61,7 +61,7 @@ struct Request {
   std::string task;                   // kHello: the sender, "worker:1"
   std::string optimizer;              // kCreate: as OptimizerSpec writes it
   std::vector<TensorSpec> variables;  // kCreate, kOpen
-  Part part;                          // kExchange, kAssign
+  PartHeader part;                    // kExchange, kAssign
 
   bool operator==(const Request&) const = default;
 };

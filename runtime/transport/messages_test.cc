@@ -127,7 +127,7 @@ TEST(Messages, UnknownOperationsAndStatusesAreRefused) {
 }
 
 TEST(Messages, APartIsOneOfItsRequests) {
-  for (const auto& [number, of] : {std::pair{0U, 0U}, {1U, 1U}, {0U, kMaxParts + 1}}) {
+  for (const auto& [number, of] : {std::pair{0U, 0U}, {1U, 1U}, {0U, kMaxRequestParts + 1}}) {
     Request request = PushPullOfOneBlock();
     request.part.number = number;
     request.part.of = of;
