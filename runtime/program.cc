@@ -10,8 +10,9 @@
 #include <string>
 
 #include "base/error.h"
+#include "runtime/memory.h"
 #include "runtime/options.h"
-#include "runtime/ps/parameter_server.h"
+#include "runtime/server.h"
 #include "runtime/stop_signal.h"
 #include "runtime/task_environment.h"
 #include "runtime/trainer/trainer.h"
@@ -33,19 +34,28 @@ void UseOneBlasThreadUnlessToldOtherwise() {
 
 void RunServer(const TaskEnvironment& task, const Say& say) {
   const int stop_fd = CatchStopSignals();
-  ParameterServer(task.config, task.secret, task.attempt, say).Run(stop_fd);
+  ServerOptions options;
+  options.config = task.config;
+  options.secret = task.secret;
+  options.attempt = task.attempt;
+  options.say = say;
+  Server(options).Run(stop_fd);
 }
 
 void RunTrainer(const Options& options, const TaskEnvironment& task, const Say& say) {
   UseOneBlasThreadUnlessToldOtherwise();
-  ParameterClientOptions client_options;
+  ClientOptions client_options;
+  client_options.config = task.config;
+  client_options.secret = task.secret;
   client_options.attempt = task.attempt;
   client_options.server_timeout = options.server_timeout;
-  Train(options, task.config, task.secret, client_options, say);
+  client_options.say = say;
+  Train(options, client_options);
 }
 
 void RunTask(const Options& options, const Say& say) {
   ForbidCoreFiles();
+  KeepFreedMemory();
   const TaskEnvironment task = ReadTaskEnvironment(options.secure);
   if (task.config.task.type == "ps") {
     RunServer(task, say);

@@ -1,131 +1,246 @@
 #include "runtime/ps/service.h"
 
 #include <fmt/format.h>
+#include <sodium.h>
 
-#include <cmath>
-#include <memory>
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
-#include "runtime/update/sgd.h"
+#include "runtime/update/optimizer.h"
 
 namespace tfdist::runtime {
+namespace {
 
-std::vector<Service::Outgoing> Service::Handle(const Incoming& incoming) {
-  counters_.received_bytes += SizeBytes(incoming.frames);
-  std::vector<Outgoing> replies;
-  uint64_t sequence = 0;
+// Up to here a copy costs less than what keeping a version costs.
+constexpr size_t kAlwaysCopiedBytes = 4096;
+
+uint64_t RandomStore() {
+  uint64_t store = 0;
+  randombytes_buf(&store, sizeof store);
+  return store;
+}
+
+// The payload as floats. libzmq leaves small payloads where they arrived, at any address; those are
+// copied into `aligned`.
+std::span<const float> FloatsIn(const zmq::message_t& payload, std::vector<float>& aligned) {
+  if (payload.size() % sizeof(float) != 0) {
+    throw Error(Phase::kRun, "message: the payload is not made of floats");
+  }
+  const size_t count = payload.size() / sizeof(float);
+  if (reinterpret_cast<uintptr_t>(payload.data()) % alignof(float) == 0) {
+    return {payload.data<float>(), count};
+  }
+  aligned.resize(count);
+  std::memcpy(aligned.data(), payload.data(), payload.size());
+  return aligned;
+}
+
+zmq::message_t CopyOf(std::span<const float> values, const std::vector<Range>& ranges) {
+  zmq::message_t payload(FloatsOf(ranges) * sizeof(float));
+  auto* to = payload.data<char>();
+  for (const Range& range : ranges) {
+    std::memcpy(to, values.data() + range.offset, range.count * sizeof(float));
+    to += range.count * sizeof(float);
+  }
+  return payload;
+}
+
+zmq::message_t ReferenceTo(Version& version, const Range& range) {
+  return {version.values().data() + range.offset, range.count * sizeof(float),
+          [](void*, void* held) { static_cast<Version*>(held)->LetGo(); }, &version};
+}
+
+}  // namespace
+
+Service::Service(ServiceOptions options) : options_(std::move(options)), store_id_(RandomStore()) {}
+
+void Service::Handle(const Peer& peer, const Message& message, std::vector<Outgoing>& replies) {
+  counters_.received_bytes += message.size_bytes();
+  const size_t first = replies.size();
   try {
-    const Request request = DecodeRequest(incoming.frames);
-    sequence = request.sequence;
-    replies = Answer(incoming, request);
+    Decode(message.header.to_string_view(), request_);
+    Answer({peer, request_, message}, replies);
   } catch (const Error& error) {
-    replies.push_back(Refuse(incoming.peer, sequence, error.cause()));
+    Refuse(peer, request_, error.cause(), replies);
   }
-  for (const Outgoing& reply : replies) counters_.sent_bytes += SizeBytes(reply.frames);
-  return replies;
+  for (size_t i = first; i < replies.size(); ++i) {
+    counters_.sent_bytes += replies[i].message.size_bytes();
+  }
 }
 
-std::vector<Service::Outgoing> Service::Answer(const Incoming& incoming, const Request& request) {
-  CheckSender(incoming.peer, request);
-  if (request.attempt > options_.attempt) return {};
-  switch (request.operation) {
+void Service::Answer(const Asked& asked, std::vector<Outgoing>& replies) {
+  if (asked.request.operation == Operation::kHello) {
+    Hello(asked, replies);
+    return;
+  }
+  const auto known = routes_.find(asked.peer.route);
+  if (known == routes_.end()) {
+    // Left over from a connection that broke: its sender says hello, then sends it again.
+    ++counters_.strangers;
+    return;
+  }
+  Session& session = *known->second;
+  if (asked.request.run != session.run() || asked.request.attempt != options_.attempt) {
+    throw Error(Phase::kRun, "message: not of the run that said hello");
+  }
+  switch (asked.request.operation) {
+    case Operation::kHello:
+      break;
     case Operation::kCreate:
-      return Create(incoming, request);
-    case Operation::kPull:
-      return Pull(incoming, request);
-    case Operation::kPushPull:
-      return PushPull(incoming, request);
+      ExpectChief(session);
+      Create(asked, replies);
+      break;
+    case Operation::kOpen:
+      Open(asked, session, replies);
+      break;
+    case Operation::kAssign:
+      ExpectChief(session);
+      Assign(asked, replies);
+      break;
+    case Operation::kExchange:
+      Exchange(asked, session, replies);
+      break;
   }
-  return {};
 }
 
-void Service::CheckSender(const Peer& peer, const Request& request) const {
+void Service::Hello(const Asked& asked, std::vector<Outgoing>& replies) {
+  const std::string& task = asked.request.task;
   // Without security there is no proof, and the sender's word stands.
-  if (!peer.task.empty() && peer.task != request.task) {
-    throw Error(Phase::kRun, "this key belongs to " + peer.task + ", not to " + request.task);
+  if (!asked.peer.task.empty() && asked.peer.task != task) {
+    throw Error(Phase::kRun, "this key belongs to " + asked.peer.task + ", not to " + task);
   }
-  if (!options_.trainers.contains(request.task)) {
-    throw Error(Phase::kRun, request.task + " is no trainer of this job");
+  if (!options_.trainers.contains(task)) {
+    throw Error(Phase::kRun, task + " is no trainer of this job");
   }
-  if (request.attempt < options_.attempt) {
+  if (asked.request.attempt < options_.attempt) {
     throw Error(Phase::kRun, fmt::format("attempt {} is over; this server belongs to attempt {}",
-                                         request.attempt, options_.attempt));
+                                         asked.request.attempt, options_.attempt));
   }
+  if (asked.request.attempt > options_.attempt) return;
+  Session& session = sessions_.try_emplace(task, task).first->second;
+  routes_.erase(session.route());
+  session.Begin(asked.peer.route, asked.request.run);
+  routes_[asked.peer.route] = &session;
+  waiting_.erase(task);  // it asks again, on this connection
+  replies.push_back({asked.peer, {Encode(ReplyTo(asked.request)), {}}});
 }
 
-std::vector<Service::Outgoing> Service::Create(const Incoming& incoming, const Request& request) {
-  if (request.task != options_.chief) {
-    throw Error(Phase::kRun, "variables are created by " + options_.chief);
-  }
-  if (!std::isfinite(request.learning_rate) || request.learning_rate <= 0) {
-    throw Error(Phase::kRun, "the learning rate must be above 0");
-  }
-  store_.Create(request.variables, ReadValues(incoming.frames, request.variables),
-                std::make_unique<Sgd>(request.learning_rate));
-  std::vector<Outgoing> replies;
-  replies.push_back(Acknowledge(incoming.peer, request.sequence));
-  for (const auto& [task, waiting] : std::exchange(waiting_, {})) {
-    replies.push_back(Values(waiting.peer, waiting.sequence));
-  }
-  return replies;
+void Service::ExpectChief(const Session& session) const {
+  if (session.task() == options_.chief) return;
+  throw Error(Phase::kRun, "variables are created by " + options_.chief);
 }
 
-std::vector<Service::Outgoing> Service::Pull(const Incoming& incoming, const Request& request) {
-  std::vector<Outgoing> replies;
-  if (store_.created()) {
-    replies.push_back(Values(incoming.peer, request.sequence));
-  } else {
-    waiting_[request.task] = {incoming.peer, request.sequence};
-  }
-  return replies;
+void Service::Create(const Asked& asked, std::vector<Outgoing>& replies) {
+  store_.Declare(asked.request.variables, Optimizer(ParseOptimizer(asked.request.optimizer)));
+  Reply reply = ReplyTo(asked.request);
+  if (!store_.created()) reply.status = Status::kValuesWanted;
+  replies.push_back({asked.peer, {Encode(reply), {}}});
+  if (store_.created()) AnswerThoseWhoWait(replies);  // a server without variables has no values
 }
 
-std::vector<Service::Outgoing> Service::PushPull(const Incoming& incoming, const Request& request) {
+void Service::Open(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
   if (!store_.created()) {
-    throw Error(Phase::kRun, "the variables are gone: this server was started again");
+    waiting_[session.task()] = asked.request.variables;
+    return;
   }
-  // Sent again after a broken connection: applied once, answered again.
-  if (!IsApplied(request)) {
-    store_.Push(request.variables, ReadValues(incoming.frames, request.variables));
-    applied_[request.task] = {request.run, request.sequence};
-    ++counters_.pushes;
+  store_.ExpectSame(asked.request.variables);
+  replies.push_back({asked.peer, {Encode(ReplyTo(asked.request)), {}}});
+}
+
+void Service::AnswerThoseWhoWait(std::vector<Outgoing>& replies) {
+  for (const auto& [task, variables] : std::exchange(waiting_, {})) {
+    const Peer peer{sessions_.at(task).route(), task};
+    Request request;
+    request.operation = Operation::kOpen;
+    try {
+      store_.ExpectSame(variables);
+      replies.push_back({peer, {Encode(ReplyTo(request)), {}}});
+    } catch (const Error& error) {
+      Refuse(peer, request, error.cause(), replies);
+    }
   }
-  std::vector<Outgoing> replies;
-  replies.push_back(Values(incoming.peer, request.sequence));
-  return replies;
 }
 
-bool Service::IsApplied(const Request& request) const {
-  const auto last = applied_.find(request.task);
-  return last != applied_.end() && last->second.run == request.run &&
-         request.sequence <= last->second.sequence;
+void Service::ExpectThisStore(const PartHeader& part) const {
+  if (store_.declared() && part.store == store_id_) return;
+  throw Error(Phase::kRun, "the variables are gone: this server was started again");
 }
 
-Service::Outgoing Service::Acknowledge(const Peer& peer, uint64_t sequence) {
+void Service::Assign(const Asked& asked, std::vector<Outgoing>& replies) {
+  const PartHeader& part = asked.request.part;
+  ExpectThisStore(part);
+  const bool was_created = store_.created();
+  // Once training has begun, first values that were sent again come too late.
+  if (!was_created) {
+    store_.Assign(part.block, part.push, FloatsIn(asked.message.payload, aligned_));
+  }
+  replies.push_back({asked.peer, {Encode(ReplyTo(asked.request)), {}}});
+  if (!was_created && store_.created()) AnswerThoseWhoWait(replies);
+}
+
+void Service::Exchange(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
+  const PartHeader& part = asked.request.part;
+  ExpectThisStore(part);
+  if (!store_.created()) throw Error(Phase::kRun, "the variables have no values yet");
+  store_.ExpectValid(part.block, part.pull);
+  if (part.update) Push(asked, session);
+  if (!part.pull.empty() && part.number == 0) ++counters_.pulls;
+  replies.push_back({asked.peer, {Encode(ReplyTo(asked.request)), ValuesOf(part)}});
+}
+
+void Service::Push(const Asked& asked, Session& session) {
+  const PartHeader& part = asked.request.part;
+  if (session.IsApplied(part)) {
+    ++counters_.repeated;
+    return;
+  }
+  store_.Push(part.block, part.push, FloatsIn(asked.message.payload, aligned_),
+              session.StepsOf(part));
+  if (!session.SetApplied(part)) return;
+  ++step_;
+  ++counters_.pushes;
+}
+
+zmq::message_t Service::ValuesOf(const PartHeader& part) {
+  const size_t floats = FloatsOf(part.pull);
+  if (floats == 0) return {};
+  const std::span<const float> values = store_.Values(part.block);
+  const bool whole = floats == values.size();
+  // A hold on the block for the sake of a few values would cost the next update a copy of it all.
+  const bool copy = floats * sizeof(float) <= kAlwaysCopiedBytes || part.pull.size() > 1 ||
+                    (!whole && store_.ChangesOften(part.block));
+  if (copy) return CopyOf(values, part.pull);
+  return ReferenceTo(store_.Hold(part.block), part.pull.front());
+}
+
+Reply Service::ReplyTo(const Request& request) const {
   Reply reply;
-  reply.sequence = sequence;
-  reply.step = store_.step();
-  return {peer, Encode(reply, {})};
+  reply.operation = request.operation;
+  reply.step = step_;
+  switch (request.operation) {
+    case Operation::kHello:
+      break;
+    case Operation::kCreate:
+    case Operation::kOpen:
+      reply.store = store_id_;
+      break;
+    case Operation::kExchange:
+    case Operation::kAssign:
+      reply.number = request.part.number;
+      reply.sequence = request.part.sequence;
+      break;
+  }
+  return reply;
 }
 
-Service::Outgoing Service::Values(const Peer& peer, uint64_t sequence) {
-  ++counters_.pulls;
-  Reply reply;
-  reply.sequence = sequence;
-  reply.step = store_.step();
-  reply.variables = store_.specs();
-  return {peer, Encode(reply, ViewsOf(store_.values()))};
-}
-
-Service::Outgoing Service::Refuse(const Peer& peer, uint64_t sequence, const std::string& why) {
+void Service::Refuse(const Peer& peer, const Request& request, const std::string& why,
+                     std::vector<Outgoing>& replies) {
   ++counters_.refused;
-  Reply reply;
+  Reply reply = ReplyTo(request);
   reply.status = Status::kRefused;
-  reply.sequence = sequence;
-  reply.step = store_.step();
   reply.error = why;
-  return {peer, Encode(reply, {})};
+  replies.push_back({peer, {Encode(reply), {}}});
 }
 
 }  // namespace tfdist::runtime

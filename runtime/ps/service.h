@@ -1,16 +1,19 @@
 // What a parameter server answers: decides who may ask what, and turns requests into replies. Knows
-// messages and variables, no sockets: `Handle` gets what arrived and returns what is to be sent.
+// messages and variables, no sockets: `Handle` gets what arrived and adds what is to be sent. One
+// thread.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "runtime/ps/session.h"
 #include "runtime/ps/variable_store.h"
+#include "runtime/transport/listener.h"
 #include "runtime/transport/messages.h"
-#include "runtime/transport/server_socket.h"
 
 namespace tfdist::runtime {
 
@@ -21,54 +24,65 @@ struct ServiceOptions {
 };
 
 struct ServiceCounters {
-  uint64_t pulls = 0;
-  uint64_t pushes = 0;
-  uint64_t refused = 0;
+  uint64_t pulls = 0;   // requests, however many parts they have
+  uint64_t pushes = 0;  // applied; a request sent again is not counted again
   uint64_t received_bytes = 0;
   uint64_t sent_bytes = 0;
+  uint64_t refused = 0;
+  uint64_t repeated = 0;   // parts of pushes that had been applied before
+  uint64_t strangers = 0;  // messages of connections that had not said hello, dropped
 };
 
 class Service {
  public:
-  explicit Service(ServiceOptions options) : options_(std::move(options)) {}
+  explicit Service(ServiceOptions options);
 
   struct Outgoing {
     Peer to;
-    Frames frames;
+    Message message;  // may refer to values of this service, which must outlive it
   };
-  // Usually one reply. None for a pull before the variables are created, nor for a request of a
-  // later attempt, which is meant for the server that follows this one; several when a pull has
-  // waited. A request that cannot be granted is answered with the reason, and changes nothing.
-  std::vector<Outgoing> Handle(const Incoming& incoming);
+  // Adds usually one reply. None for what waits for the variables, nor for a request of a later
+  // attempt, which is meant for the server that follows this one; several when others have waited.
+  // A request that cannot be granted is answered with the reason, and changes nothing.
+  void Handle(const Peer& peer, const Message& message, std::vector<Outgoing>& replies);
 
   [[nodiscard]] const ServiceCounters& counters() const { return counters_; }
+  [[nodiscard]] const VariableStore& store() const { return store_; }
 
  private:
-  struct Waiting {
-    Peer peer;
-    uint64_t sequence = 0;
-  };
-  struct Applied {
-    uint64_t run = 0;
-    uint64_t sequence = 0;
+  struct Asked {  // what is being answered
+    const Peer& peer;
+    const Request& request;
+    const Message& message;
   };
 
-  std::vector<Outgoing> Answer(const Incoming& incoming, const Request& request);
-  void CheckSender(const Peer& peer, const Request& request) const;
-  std::vector<Outgoing> Create(const Incoming& incoming, const Request& request);
-  std::vector<Outgoing> Pull(const Incoming& incoming, const Request& request);
-  std::vector<Outgoing> PushPull(const Incoming& incoming, const Request& request);
-  [[nodiscard]] bool IsApplied(const Request& request) const;
+  void Answer(const Asked& asked, std::vector<Outgoing>& replies);
+  void Hello(const Asked& asked, std::vector<Outgoing>& replies);
+  void Create(const Asked& asked, std::vector<Outgoing>& replies);
+  void Open(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
+  void Assign(const Asked& asked, std::vector<Outgoing>& replies);
+  void Exchange(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
+  void AnswerThoseWhoWait(std::vector<Outgoing>& replies);
 
-  Outgoing Acknowledge(const Peer& peer, uint64_t sequence);
-  Outgoing Values(const Peer& peer, uint64_t sequence);
-  Outgoing Refuse(const Peer& peer, uint64_t sequence, const std::string& why);
+  Session& SessionOf(const Asked& asked);
+  void ExpectChief(const Session& session) const;
+  void ExpectThisStore(const PartHeader& part) const;
+  void Push(const Asked& asked, Session& session);
+  zmq::message_t ValuesOf(const PartHeader& part);
+  [[nodiscard]] Reply ReplyTo(const Request& request) const;
+  void Refuse(const Peer& peer, const Request& request, const std::string& why,
+              std::vector<Outgoing>& replies);
 
   ServiceOptions options_;
   VariableStore store_;
+  uint64_t store_id_;  // random: tells these variables from those of an earlier start
+  uint64_t step_ = 0;
   ServiceCounters counters_;
-  std::map<std::string, Waiting> waiting_;  // by task: a trainer has one request under way
-  std::map<std::string, Applied> applied_;  // by task: its last push
+  Request request_;                                         // kept for its allocations
+  std::vector<float> aligned_;                              // the same, for values at odd addresses
+  std::map<std::string, Session> sessions_;                 // by task
+  std::unordered_map<std::string, Session*> routes_;        // of the sessions that were begun
+  std::map<std::string, std::vector<TensorSpec>> waiting_;  // by task: kOpen before the creation
 };
 
 }  // namespace tfdist::runtime

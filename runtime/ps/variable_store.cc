@@ -1,78 +1,202 @@
 #include "runtime/ps/variable_store.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/ps/finite.h"
 
 namespace tfdist::runtime {
 namespace {
 
-void CheckFinite(const std::vector<TensorSpec>& specs, const Tensors& values) {
-  for (size_t i = 0; i < specs.size(); ++i) {
-    const auto bad = std::find_if_not(values[i].begin(), values[i].end(),
-                                      [](float value) { return std::isfinite(value); });
-    if (bad != values[i].end()) {
-      throw Error(Phase::kRun, ToString(specs[i]) + ": value " +
-                                   std::to_string(bad - values[i].begin()) + " is " +
-                                   std::to_string(*bad));
+void ExpectDistinctNames(const std::vector<TensorSpec>& variables) {
+  std::set<std::string> names;
+  for (const TensorSpec& variable : variables) {
+    if (!names.insert(variable.name).second) {
+      throw Error(Phase::kRun, ToString(variable) + ": there are two of that name");
     }
   }
 }
 
-void CheckNames(const std::vector<TensorSpec>& specs) {
-  std::set<std::string> names;
-  for (const TensorSpec& spec : specs) {
-    if (!names.insert(spec.name).second) {
-      throw Error(Phase::kRun, ToString(spec) + ": there are two of that name");
+// In order and without overlap, so that no value is changed twice by one push.
+bool Fit(const std::vector<Range>& ranges, size_t floats) {
+  size_t end = 0;
+  for (const Range& range : ranges) {
+    if (range.offset < end || range.count > floats || range.offset > floats - range.count) {
+      return false;
+    }
+    end = size_t{range.offset} + range.count;
+  }
+  return true;
+}
+
+void ExpectAsMany(std::span<const float> values, const std::vector<Range>& ranges) {
+  if (values.size() == FloatsOf(ranges)) return;
+  throw Error(Phase::kRun, fmt::format("message: {} bytes of values where {} belong",
+                                       values.size_bytes(), FloatsOf(ranges) * sizeof(float)));
+}
+
+// Calls `use` with each run of values that lies in one range and one variable.
+template <typename Use>
+void ForEachRun(const std::vector<Range>& ranges, std::span<const Extent> extents,
+                std::span<const float> values, Use use) {
+  size_t used = 0;
+  auto extent = extents.begin();
+  for (const Range& range : ranges) {
+    const uint32_t end = range.offset + range.count;
+    for (uint32_t at = range.offset; at < end;) {
+      while (extent->offset + extent->count <= at) ++extent;
+      const uint32_t count = std::min(end, extent->offset + extent->count) - at;
+      use(Extent{extent->variable, extent->block, extent->first + at - extent->offset, at, count},
+          values.subspan(used, count));
+      used += count;
+      at += count;
     }
   }
 }
 
 }  // namespace
 
-void VariableStore::Create(std::vector<TensorSpec> specs, Tensors values,
-                           std::unique_ptr<UpdateRule> rule) {
-  CheckNames(specs);
-  CheckFinite(specs, values);
-  if (created()) {
-    if (specs != specs_) {
+void VariableStore::Declare(const std::vector<TensorSpec>& variables, const Optimizer& optimizer) {
+  ExpectDistinctNames(variables);
+  if (declared()) {
+    if (variables != variables_) {
       throw Error(Phase::kRun, "other variables are there already: was the model changed?");
     }
     return;
   }
-  specs_ = std::move(specs);
-  values_ = std::move(values);
-  rule_ = std::move(rule);
+  layout_.emplace(variables);
+  variables_ = variables;
+  optimizer_ = optimizer;
+  states_.assign(variables.size(), optimizer.initial_state());
+  blocks_ = std::vector<Block>(layout_->block_count());
+  unassigned_ = blocks_.size();
 }
 
-void VariableStore::Push(const std::vector<TensorSpec>& specs, const Tensors& gradients) {
-  const std::vector<size_t> positions = PositionsOf(specs);
-  CheckFinite(specs, gradients);
-  for (size_t i = 0; i < positions.size(); ++i) rule_->Apply(values_[positions[i]], gradients[i]);
-  ++step_;
-}
-
-size_t VariableStore::PositionOf(const TensorSpec& spec) const {
-  const auto found = std::find_if(specs_.begin(), specs_.end(), [&](const TensorSpec& candidate) {
-    return candidate.name == spec.name;
-  });
-  if (found == specs_.end()) throw Error(Phase::kRun, ToString(spec) + ": no such variable here");
-  if (found->shape != spec.shape) {
-    throw Error(Phase::kRun, ToString(spec) + ": the variable here is " + ToString(*found));
+void VariableStore::ExpectSame(const std::vector<TensorSpec>& variables) const {
+  if (variables == variables_) return;
+  const auto [asked, here] =
+      std::mismatch(variables.begin(), variables.end(), variables_.begin(), variables_.end());
+  if (asked == variables.end() || here == variables_.end()) {
+    throw Error(Phase::kRun, fmt::format("{} variables asked for, {} are here", variables.size(),
+                                         variables_.size()));
   }
-  return static_cast<size_t>(found - specs_.begin());
+  throw Error(Phase::kRun,
+              fmt::format("{}: the variable here is {}", ToString(*asked), ToString(*here)));
 }
 
-std::vector<size_t> VariableStore::PositionsOf(const std::vector<TensorSpec>& specs) const {
-  CheckNames(specs);
-  std::vector<size_t> positions;
-  positions.reserve(specs.size());
-  for (const TensorSpec& spec : specs) positions.push_back(PositionOf(spec));
-  return positions;
+void VariableStore::Assign(size_t block, const std::vector<Range>& ranges,
+                           std::span<const float> values) {
+  ExpectValid(block, ranges);
+  ExpectAsMany(values, ranges);
+  ExpectFinite(block, ranges, values);
+  Block& target = blocks_[block];
+  if (values.size() != layout_->FloatsOf(block)) {
+    throw Error(Phase::kRun, "message: first values for a part of a block");
+  }
+  if (!target.newest) target.newest = pool_.Take(values.size());
+  std::copy(values.begin(), values.end(), target.newest->values().begin());
+  for (size_t slot = 0; slot < optimizer_->slot_count(); ++slot) {
+    target.slots[slot].assign(values.size(), optimizer_->initial_slot_value());
+  }
+  if (!std::exchange(target.assigned, true)) --unassigned_;
+}
+
+void VariableStore::Push(size_t block, const std::vector<Range>& ranges,
+                         std::span<const float> gradients, PushSteps& steps) {
+  ExpectValid(block, ranges);
+  ExpectAsMany(gradients, ranges);
+  ExpectFinite(block, ranges, gradients);
+  if (gradients.empty()) return;
+  Block& target = blocks_[block];
+  std::unique_ptr<Version> before;
+  Version& next = NextVersion(target, before);
+  const bool whole = gradients.size() == next.values().size();
+  if (before && !whole) {
+    const std::span<const float> from = before->values();
+    std::copy(from.begin(), from.end(), next.values().begin());
+  }
+  ForEachRun(ranges, layout_->InBlock(block), gradients,
+             [&](const Extent& extent, std::span<const float> gradient) {
+               ApplyTo(target, extent, whole ? before.get() : nullptr, gradient, steps);
+             });
+  if (before) pool_.Retire(std::move(before));
+  target.changed = true;
+}
+
+void VariableStore::ExpectValid(size_t block, const std::vector<Range>& ranges) const {
+  if (!declared() || block >= blocks_.size()) {
+    if (ranges.empty()) return;  // about no block at all
+    throw Error(Phase::kRun, "message: no such block");
+  }
+  if (!Fit(ranges, layout_->FloatsOf(block))) throw Error(Phase::kRun, "message: bad range");
+}
+
+std::span<const float> VariableStore::Values(size_t block) const {
+  return std::as_const(*blocks_[block].newest).values();
+}
+
+Version& VariableStore::Hold(size_t block) {
+  Version& newest = *blocks_[block].newest;
+  newest.Hold();
+  blocks_[block].changed = false;
+  return newest;
+}
+
+void VariableStore::ExpectFinite(size_t block, const std::vector<Range>& ranges,
+                                 std::span<const float> values) const {
+  if (AllFinite(values)) return;
+  size_t bad = FirstNotFinite(values);
+  const float value = values[bad];
+  auto range = ranges.begin();
+  for (; bad >= range->count; ++range) bad -= range->count;
+  const size_t offset = range->offset + bad;
+  for (const Extent& extent : layout_->InBlock(block)) {
+    if (offset >= size_t{extent.offset} + extent.count) continue;
+    throw Error(Phase::kRun,
+                fmt::format("{}: value {} is {}", ToString(variables_[extent.variable]),
+                            extent.first + offset - extent.offset, value));
+  }
+}
+
+Version& VariableStore::NextVersion(Block& block, std::unique_ptr<Version>& before) {
+  if (block.newest->held()) {
+    before = std::exchange(block.newest, pool_.Take(block.newest->values().size()));
+    ++new_versions_;
+  }
+  return *block.newest;
+}
+
+void VariableStore::ApplyTo(Block& block, const Extent& extent, const Version* before,
+                            std::span<const float> gradient, PushSteps& steps) {
+  VariableRange range{block.newest->values().subspan(extent.offset, extent.count), {}};
+  for (size_t slot = 0; slot < optimizer_->slot_count(); ++slot) {
+    range.slots[slot] = std::span(block.slots[slot]).subspan(extent.offset, extent.count);
+  }
+  const OptimizerStep step = StepOf(extent.variable, steps);
+  if (before == nullptr) {
+    optimizer_->Apply(step, range, gradient);
+  } else {
+    optimizer_->ApplyFrom(step, before->values().subspan(extent.offset, extent.count), range,
+                          gradient);
+  }
+}
+
+OptimizerStep VariableStore::StepOf(uint32_t variable, PushSteps& steps) {
+  if (const OptimizerStep* step = steps.Find(variable)) return *step;
+  const OptimizerStep step = optimizer_->NextStep(states_[variable]);
+  if (layout_->OfVariable(variable).size() > 1) steps.Add(variable, step);
+  return step;
+}
+
+const OptimizerStep* PushSteps::Find(uint32_t variable) const {
+  const auto found = std::find_if(steps_.begin(), steps_.end(),
+                                  [&](const auto& entry) { return entry.first == variable; });
+  return found == steps_.end() ? nullptr : &found->second;
 }
 
 }  // namespace tfdist::runtime

@@ -1,43 +1,92 @@
-// The variables of one server, and the rule that changes them. Knows nothing of the network. One
-// thread.
+// The variables of one server in blocks, and the optimizer that changes them. Knows nothing of the
+// network. One thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "runtime/ps/version.h"
 #include "runtime/tensor.h"
-#include "runtime/update/update_rule.h"
+#include "runtime/transport/blocks.h"
+#include "runtime/transport/messages.h"
+#include "runtime/update/optimizer.h"
 
 namespace tfdist::runtime {
 
-class VariableStore {
+// The optimizer's steps of the variables that one push is about and that lie in several blocks: all
+// parts of the push take the same.
+class PushSteps {
  public:
-  [[nodiscard]] bool created() const { return rule_ != nullptr; }
-
-  // Takes the variables over. When there are some already they stay as they are, and must be of the
-  // same names and shapes (a chief that was started again). Throws Error(kRun), with nothing
-  // changed, for two variables of one name, values that are not finite, or another set than before.
-  void Create(std::vector<TensorSpec> specs, Tensors values, std::unique_ptr<UpdateRule> rule);
-
-  // Applies gradients to the variables of those names, all or none. Throws Error(kRun) for an
-  // unknown or repeated name, another shape, or a value that is not finite.
-  void Push(const std::vector<TensorSpec>& specs, const Tensors& gradients);
-
-  // In the order of creation.
-  [[nodiscard]] const std::vector<TensorSpec>& specs() const { return specs_; }
-  [[nodiscard]] const Tensors& values() const { return values_; }
-  // How often gradients were applied.
-  [[nodiscard]] uint64_t step() const { return step_; }
+  [[nodiscard]] const OptimizerStep* Find(uint32_t variable) const;
+  void Add(uint32_t variable, OptimizerStep step) { steps_.emplace_back(variable, step); }
 
  private:
-  [[nodiscard]] size_t PositionOf(const TensorSpec& spec) const;
-  [[nodiscard]] std::vector<size_t> PositionsOf(const std::vector<TensorSpec>& specs) const;
+  std::vector<std::pair<uint32_t, OptimizerStep>> steps_;
+};
 
-  std::vector<TensorSpec> specs_;
-  Tensors values_;
-  std::unique_ptr<UpdateRule> rule_;
-  uint64_t step_ = 0;
+// Every call that takes a block and ranges throws Error(kRun), with nothing changed, unless the
+// block is there, each range lies within it, none overlaps the one before, and there are as many
+// values as the ranges hold.
+class VariableStore {
+ public:
+  // Names and shapes. When there are some already they must be the same (a chief that was started
+  // again). Throws Error(kRun), with nothing changed, for two variables of one name or another set
+  // than before.
+  void Declare(const std::vector<TensorSpec>& variables, const Optimizer& optimizer);
+  [[nodiscard]] bool declared() const { return layout_.has_value(); }
+  // Throws Error(kRun) that names the first difference unless these are the variables.
+  void ExpectSame(const std::vector<TensorSpec>& variables) const;
+
+  // First values. Throws Error(kRun) for values that are not finite.
+  void Assign(size_t block, const std::vector<Range>& ranges, std::span<const float> values);
+  // Every block has its first values.
+  [[nodiscard]] bool created() const { return declared() && unassigned_ == 0; }
+
+  // Applies gradients: those of all ranges or, throwing Error(kRun), none. All must be finite.
+  // `steps` are those of the push that this is a part of.
+  void Push(size_t block, const std::vector<Range>& ranges, std::span<const float> gradients,
+            PushSteps& steps);
+
+  // The values now. Throws Error(kRun).
+  void ExpectValid(size_t block, const std::vector<Range>& ranges) const;
+  [[nodiscard]] std::span<const float> Values(size_t block) const;
+  // The same, to be held beyond the next update of the block: one call of LetGo belongs to it.
+  Version& Hold(size_t block);
+  // Whether the block was updated since it was last held, so that holding it costs the next update
+  // a new version.
+  [[nodiscard]] bool ChangesOften(size_t block) const { return blocks_[block].changed; }
+
+  // Updates that found their version held and went to another buffer.
+  [[nodiscard]] uint64_t new_versions() const { return new_versions_; }
+
+ private:
+  struct Block {
+    std::unique_ptr<Version> newest;
+    std::array<std::vector<float>, 2> slots;  // the optimizer's: as long as the block, or empty
+    bool assigned = false;
+    bool changed = false;
+  };
+
+  void ExpectFinite(size_t block, const std::vector<Range>& ranges,
+                    std::span<const float> values) const;
+  // The version to write to; `before` keeps the one to read from when that is another.
+  Version& NextVersion(Block& block, std::unique_ptr<Version>& before);
+  void ApplyTo(Block& block, const Extent& extent, const Version* before,
+               std::span<const float> gradient, PushSteps& steps);
+  OptimizerStep StepOf(uint32_t variable, PushSteps& steps);
+
+  std::vector<TensorSpec> variables_;
+  std::optional<BlockLayout> layout_;
+  std::optional<Optimizer> optimizer_;
+  std::vector<OptimizerState> states_;  // by variable
+  std::vector<Block> blocks_;
+  size_t unassigned_ = 0;
+  VersionPool pool_;
+  uint64_t new_versions_ = 0;
 };
 
 }  // namespace tfdist::runtime

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "runtime/ps/parameter_server.h"
+#include "runtime/server.h"
 
 namespace tfdist::runtime::testing {
 
@@ -22,12 +22,15 @@ class RunningServer {
   RunningServer(const TfConfig& config, const std::optional<JobSecret>& secret,
                 uint32_t attempt = 1)
       : stop_(eventfd(0, EFD_CLOEXEC)),
-        server_(config, secret, attempt,
-                [this](const std::string& line) { lines_.push_back(line); }),
+        server_(
+            {config, secret, attempt, [this](const std::string& line) { lines_.push_back(line); }}),
         thread_([this] { server_.Run(stop_.get()); }) {}
   RunningServer(const RunningServer&) = delete;
   RunningServer& operator=(const RunningServer&) = delete;
   ~RunningServer() { Stop(); }
+
+  // After Stop alone.
+  [[nodiscard]] ServerCounters counters() const { return server_.counters(); }
 
   // What it said, from its first line to its last.
   const std::vector<std::string>& Stop() {
@@ -41,7 +44,7 @@ class RunningServer {
  private:
   UniqueFd stop_;
   std::vector<std::string> lines_;  // read by others only after the thread has ended
-  ParameterServer server_;
+  Server server_;
   std::thread thread_;
 };
 

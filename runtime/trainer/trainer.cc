@@ -79,25 +79,28 @@ class Rate {
 
 class Trainer {
  public:
-  Trainer(const Options& options, const TfConfig& config, const std::optional<JobSecret>& secret,
-          const ParameterClientOptions& client_options, const Say& say)
+  Trainer(const Options& options, const ClientOptions& client_options)
       : options_(options),
-        say_(say),
-        task_(config.task),
-        chief_(ChiefOf(config.cluster) == config.task),
+        say_(client_options.say),
+        task_(client_options.config.task),
+        chief_(ChiefOf(client_options.config.cluster) == task_),
         data_(LoadData(options.data)),
-        shard_(OwnShard(config, data_.train.size())),
+        shard_(OwnShard(client_options.config, data_.train.size())),
         widths_(WidthsOf(options, data_)),
         model_(widths_),
-        sampler_(shard_, options.seed + TrainerNumber(config.cluster, config.task)),
-        client_(config, secret, model_.variables(), client_options, say),
+        sampler_(shard_, options.seed + TrainerNumber(client_options.config.cluster, task_)),
+        client_(client_options, model_.variables()),
         values_(Zeros(model_.variables())),
-        gradients_(values_) {}
+        gradients_(values_),
+        pushed_(GradientsOf(gradients_)),
+        pulled_(TargetsOf(values_)) {}
 
   TrainingResult Run() {
     SayWhatItDoes();
-    if (chief_) client_.Create(model_.InitialValues(options_.seed), options_.learning_rate);
-    result_.global_step = client_.Pull(values_);
+    if (chief_)
+      client_.Create(model_.InitialValues(options_.seed),
+                     {.learning_rate = options_.learning_rate});
+    result_.global_step = client_.Pull(pulled_);
     const Rate rate(result_.global_step);
     uint64_t next_evaluation = NextEvaluation();
     while (result_.global_step < options_.steps) {
@@ -124,7 +127,7 @@ class Trainer {
   void Step() {
     FillBatch(data_.train, sampler_.Next(options_.batch), batch_);
     loss_ = model_.Gradients(values_, batch_, gradients_);
-    result_.global_step = client_.PushPull(gradients_, values_);
+    result_.global_step = client_.PushPull(pushed_, pulled_);
     ++result_.own_steps;
   }
 
@@ -144,7 +147,7 @@ class Trainer {
   void Finish(const Rate& rate) {
     if (chief_) {
       // The others have pushed since our last step: the model as it is on the servers now counts.
-      result_.global_step = client_.Pull(values_);
+      result_.global_step = client_.Pull(pulled_);
       Evaluate("final: ", rate);
       return;
     }
@@ -162,9 +165,11 @@ class Trainer {
   std::vector<size_t> widths_;
   DenseNetwork model_;
   Sampler sampler_;
-  ParameterClient client_;
+  Client client_;
   Tensors values_;
   Tensors gradients_;
+  Gradients pushed_;  // all of gradients_
+  Targets pulled_;    // all of values_
   Batch batch_;
   Batch test_batch_;  // filled by the chief's first evaluation
   float loss_ = 0;
@@ -173,10 +178,8 @@ class Trainer {
 
 }  // namespace
 
-TrainingResult Train(const Options& options, const TfConfig& config,
-                     const std::optional<JobSecret>& secret,
-                     const ParameterClientOptions& client_options, const Say& say) {
-  return Trainer(options, config, secret, client_options, say).Run();
+TrainingResult Train(const Options& options, const ClientOptions& client_options) {
+  return Trainer(options, client_options).Run();
 }
 
 }  // namespace tfdist::runtime

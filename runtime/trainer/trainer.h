@@ -3,11 +3,9 @@
 
 #include <optional>
 
+#include "runtime/client.h"
 #include "runtime/model/classifier.h"
 #include "runtime/options.h"
-#include "runtime/say.h"
-#include "runtime/tf_config.h"
-#include "runtime/trainer/parameter_client.h"
 
 namespace tfdist::runtime {
 
@@ -18,9 +16,7 @@ struct TrainingResult {
 };
 
 // Trains until the global step has reached `options.steps`; the chief creates the variables and
-// evaluates. `secret` absent: no security.
-TrainingResult Train(const Options& options, const TfConfig& config,
-                     const std::optional<JobSecret>& secret,
-                     const ParameterClientOptions& client_options, const Say& say);
+// evaluates. `client_options` name the job and the task.
+TrainingResult Train(const Options& options, const ClientOptions& client_options);
 
 }  // namespace tfdist::runtime

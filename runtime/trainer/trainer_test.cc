@@ -19,6 +19,13 @@ using testing::LocalCluster;
 using testing::RunningServer;
 using testing::TestSecret;
 
+ClientOptions ClientOf(const ClusterSpec& cluster, const std::string& task) {
+  ClientOptions options;
+  options.config = ConfigOf(cluster, task);
+  options.secret = TestSecret();
+  return options;
+}
+
 Options DigitsOptions() {
   Options options;
   options.data = kDigits;
@@ -33,7 +40,7 @@ TEST(Train, TwoTrainersAndTwoServersLearnTheDigits) {
   options.model = "softmax";
   options.steps = 600;
   const auto train = [&](const std::string& task) {
-    return Train(options, ConfigOf(cluster, task), TestSecret(), {}, [](const std::string&) {});
+    return Train(options, ClientOf(cluster, task));
   };
   auto worker = std::async(std::launch::async, train, "worker:0");
   const TrainingResult chief = train("master:0");
@@ -50,8 +57,9 @@ TEST(Train, SaysWhatItHasReachedInTheEnd) {
   options.steps = 30;
   options.eval_every = 10;
   std::vector<std::string> lines;
-  Train(options, ConfigOf(cluster, "master:0"), TestSecret(), {},
-        [&](const std::string& line) { lines.push_back(line); });
+  ClientOptions client_options = ClientOf(cluster, "master:0");
+  client_options.say = [&](const std::string& line) { lines.push_back(line); };
+  Train(options, client_options);
   ASSERT_EQ(lines.size(), 4U);
   EXPECT_EQ(lines[0],
             "master:0: 1437 of 1437 training samples, mlp 64-128-10, 9610 parameters on 1 servers");
@@ -66,16 +74,15 @@ TEST(Train, EndsAtOnceWhenTheOthersHaveDoneAllSteps) {
   Options options = DigitsOptions();
   options.steps = 5;
   const auto train = [&](const std::string& task) {
-    return Train(options, ConfigOf(cluster, task), TestSecret(), {}, [](const std::string&) {});
+    return Train(options, ClientOf(cluster, task));
   };
   EXPECT_EQ(train("master:0").own_steps, 5U);
   EXPECT_EQ(train("worker:0").own_steps, 0U);
 }
 
 TEST(Train, NeedsData) {
-  testing::ExpectError(
-      [] { Train({}, ConfigOf(LocalCluster(1, 1), "master:0"), TestSecret(), {}, {}); },
-      Phase::kUsage, "--data");
+  testing::ExpectError([] { Train({}, ClientOf(LocalCluster(1, 1), "master:0")); }, Phase::kUsage,
+                       "--data");
 }
 
 }  // namespace

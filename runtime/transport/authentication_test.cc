@@ -7,6 +7,7 @@
 #include "runtime/testing/running_server.h"
 #include "runtime/testing/tcp_proxy.h"
 #include "runtime/transport/messages.h"
+#include "runtime/transport/socket_io.h"
 #include "runtime/transport/socket_options.h"
 
 namespace tfdist::runtime {
@@ -46,14 +47,15 @@ class Client {
     zmq_socket_monitor(socket_.handle(), "inproc://events", ZMQ_EVENT_ALL);
     monitor_.connect("inproc://events");
     socket_.connect(endpoint);
-    SendFrames(socket_, Encode(Request{Operation::kPushPull, 1, 1, 1, "master:0", 0, {}}, {}));
+    // A name that is nobody's: whoever is let in is told so.
+    Message hello{Encode(Request{Operation::kHello, 1, 1, "nobody", "", {}, {}}), {}};
+    SendMessage(socket_, hello);
   }
 
   // Waits until the first of these events; true unless 10 s pass.
   bool WaitForEvent(int events) {
     while (true) {
-      std::vector<zmq::pollitem_t> items = {{monitor_.handle(), 0, ZMQ_POLLIN, 0}};
-      Poll(items, 10s);
+      Await(monitor_, 10s);
       const Frames frames = ReceiveFrames(monitor_);
       if (frames.empty()) return false;
       uint16_t event = 0;
@@ -63,12 +65,16 @@ class Client {
   }
 
   bool GetsAnAnswerWithin(std::chrono::milliseconds limit) {
-    std::vector<zmq::pollitem_t> items = {{socket_.handle(), 0, ZMQ_POLLIN, 0}};
-    Poll(items, limit);
+    Await(socket_, limit);
     return !ReceiveFrames(socket_).empty();
   }
 
  private:
+  static void Await(zmq::socket_t& socket, std::chrono::milliseconds limit) {
+    zmq::pollitem_t item = {socket.handle(), 0, ZMQ_POLLIN, 0};
+    zmq::poll(&item, 1, limit);
+  }
+
   zmq::context_t context_;
   zmq::socket_t socket_;
   zmq::socket_t monitor_;

@@ -15,6 +15,8 @@ static_assert(std::endian::native == std::endian::little,
 
 class ByteWriter {
  public:
+  ByteWriter() { bytes_.reserve(128); }  // most headers, in one allocation
+
   template <typename Number>
   void Put(Number value) {
     static_assert(std::is_arithmetic_v<Number>);

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/error.h"
 #include "runtime/transport/bytes.h"
 
@@ -13,8 +10,9 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 255;
 constexpr size_t kMaxErrorBytes = 4096;
-constexpr size_t kMaxVariables = 1024;
+constexpr size_t kMaxVariables = 16'384;
 constexpr size_t kMaxRank = 8;
+constexpr uint8_t kUpdate = 1;  // flag of a part
 
 void PutVariables(ByteWriter& writer, const std::vector<TensorSpec>& variables) {
   writer.Put(static_cast<uint16_t>(variables.size()));
@@ -34,167 +32,169 @@ TensorSpec GetVariable(ByteReader& reader) {
   return variable;
 }
 
-std::vector<TensorSpec> GetVariables(ByteReader& reader) {
+void GetVariables(ByteReader& reader, std::vector<TensorSpec>& variables) {
   const auto count = reader.Get<uint16_t>();
   if (count > kMaxVariables) throw Error(Phase::kRun, "message: too many variables");
-  std::vector<TensorSpec> variables;
-  variables.reserve(count);
   for (int i = 0; i < count; ++i) variables.push_back(GetVariable(reader));
-  return variables;
 }
 
-// Cuts a run of floats into frames of `kMaxChunkBytes`: a frame may begin in one variable and end
-// in a later one, so that many small variables travel together.
-class ChunkWriter {
- public:
-  ChunkWriter(Frames& frames, size_t total_bytes) : frames_(frames), left_bytes_(total_bytes) {}
-
-  void Put(std::span<const float> values) {
-    const char* from = reinterpret_cast<const char*>(values.data());
-    for (size_t left = values.size_bytes(); left > 0;) {
-      if (used_bytes_ == chunk_bytes_) NextChunk();
-      const size_t count = std::min(left, chunk_bytes_ - used_bytes_);
-      std::memcpy(static_cast<char*>(frames_.back().data()) + used_bytes_, from, count);
-      used_bytes_ += count;
-      from += count;
-      left -= count;
-    }
+void PutRanges(ByteWriter& writer, const std::vector<Range>& ranges) {
+  writer.Put(static_cast<uint16_t>(ranges.size()));
+  for (const Range& range : ranges) {
+    writer.Put(range.offset);
+    writer.Put(range.count);
   }
-
- private:
-  void NextChunk() {
-    chunk_bytes_ = std::min(left_bytes_, kMaxChunkBytes);
-    left_bytes_ -= chunk_bytes_;
-    used_bytes_ = 0;
-    frames_.emplace_back(chunk_bytes_);
-  }
-
-  Frames& frames_;
-  size_t left_bytes_;
-  size_t chunk_bytes_ = 0;
-  size_t used_bytes_ = 0;
-};
-
-Frames ToFrames(const std::string& header, const TensorViews& values) {
-  size_t total_bytes = 0;
-  for (const auto& value : values) total_bytes += value.size_bytes();
-  Frames frames;
-  frames.reserve(2 + total_bytes / kMaxChunkBytes);
-  frames.emplace_back(header.data(), header.size());
-  ChunkWriter writer(frames, total_bytes);
-  for (const auto& value : values) writer.Put(value);
-  return frames;
 }
 
-ByteReader HeaderOf(const Frames& frames) {
-  if (frames.empty() || frames.front().size() > kMaxHeaderBytes) {
-    throw Error(Phase::kRun, "message: no header, or one that is too long");
+void GetRanges(ByteReader& reader, std::vector<Range>& ranges) {
+  const auto count = reader.Get<uint16_t>();
+  for (int i = 0; i < count; ++i) {
+    const auto offset = reader.Get<uint32_t>();
+    ranges.push_back({offset, reader.Get<uint32_t>()});
   }
-  ByteReader reader(frames.front().to_string_view());
+}
+
+void PutPart(ByteWriter& writer, const PartHeader& part) {
+  writer.Put(part.store);
+  writer.Put(part.sequence);
+  writer.Put(part.oldest);
+  writer.Put(part.number);
+  writer.Put(part.of);
+  writer.Put(part.block);
+  writer.Put(part.update ? kUpdate : uint8_t{0});
+  PutRanges(writer, part.push);
+  PutRanges(writer, part.pull);
+}
+
+void GetPart(ByteReader& reader, PartHeader& part) {
+  part.store = reader.Get<uint64_t>();
+  part.sequence = reader.Get<uint64_t>();
+  part.oldest = reader.Get<uint64_t>();
+  part.number = reader.Get<uint32_t>();
+  part.of = reader.Get<uint32_t>();
+  part.block = reader.Get<uint32_t>();
+  const auto flags = reader.Get<uint8_t>();
+  if (flags > kUpdate) throw Error(Phase::kRun, "message: unknown flags");
+  part.update = flags == kUpdate;
+  if (part.of == 0 || part.of > kMaxRequestParts || part.number >= part.of) {
+    throw Error(Phase::kRun, "message: no such part of a request");
+  }
+  GetRanges(reader, part.push);
+  GetRanges(reader, part.pull);
+}
+
+// Version, then the operation.
+Operation GetStart(ByteReader& reader, std::string_view header) {
+  if (header.size() > kMaxHeaderBytes) throw Error(Phase::kRun, "message: the header is too long");
   const auto version = reader.Get<uint16_t>();
   if (version != kProtocolVersion) {
     throw Error(Phase::kRun, fmt::format("message of protocol version {}; this program speaks {}",
                                          version, kProtocolVersion));
   }
-  return reader;
+  const auto operation = static_cast<Operation>(reader.Get<uint8_t>());
+  if (operation < Operation::kHello || operation > Operation::kAssign) {
+    throw Error(Phase::kRun, "message: unknown operation");
+  }
+  return operation;
 }
 
-size_t ValueBytes(const Frames& frames) { return SizeBytes(frames) - frames.front().size(); }
-
-void ExpectValueBytes(const Frames& frames, size_t expected) {
-  const size_t found = ValueBytes(frames);
-  if (found != expected) {
-    throw Error(Phase::kRun,
-                fmt::format("message: {} bytes of values where {} belong", found, expected));
-  }
+zmq::message_t ToFrame(const ByteWriter& writer) {
+  return {writer.bytes().data(), writer.bytes().size()};
 }
 
 }  // namespace
 
-Frames Encode(const Request& request, const TensorViews& values) {
+size_t FloatsOf(const std::vector<Range>& ranges) {
+  size_t floats = 0;
+  for (const Range& range : ranges) floats += range.count;
+  return floats;
+}
+
+zmq::message_t Encode(const Request& request) {
   ByteWriter writer;
   writer.Put(kProtocolVersion);
   writer.Put(static_cast<uint8_t>(request.operation));
   writer.Put(request.attempt);
   writer.Put(request.run);
-  writer.Put(request.sequence);
-  writer.PutText(request.task);
-  writer.Put(request.learning_rate);
-  PutVariables(writer, request.variables);
-  return ToFrames(writer.bytes(), values);
-}
-
-Request DecodeRequest(const Frames& frames) {
-  ByteReader reader = HeaderOf(frames);
-  Request request;
-  request.operation = static_cast<Operation>(reader.Get<uint8_t>());
-  if (request.operation < Operation::kCreate || request.operation > Operation::kPushPull) {
-    throw Error(Phase::kRun, "message: unknown operation");
+  switch (request.operation) {
+    case Operation::kHello:
+      writer.PutText(request.task);
+      break;
+    case Operation::kCreate:
+      writer.PutText(request.optimizer);
+      PutVariables(writer, request.variables);
+      break;
+    case Operation::kOpen:
+      PutVariables(writer, request.variables);
+      break;
+    case Operation::kExchange:
+    case Operation::kAssign:
+      PutPart(writer, request.part);
+      break;
   }
-  request.attempt = reader.Get<uint32_t>();
-  request.run = reader.Get<uint64_t>();
-  request.sequence = reader.Get<uint64_t>();
-  request.task = reader.GetText(kMaxNameBytes);
-  request.learning_rate = reader.Get<float>();
-  request.variables = GetVariables(reader);
-  reader.ExpectEnd();
-  return request;
+  return ToFrame(writer);
 }
 
-Frames Encode(const Reply& reply, const TensorViews& values) {
+void Decode(std::string_view header, Request& into) {
+  // What cannot be read is answered as the hello that it may have been.
+  into.operation = Operation::kHello;
+  into.task.clear();
+  into.optimizer.clear();
+  into.variables.clear();
+  into.part.push.clear();
+  into.part.pull.clear();
+  ByteReader reader(header);
+  into.operation = GetStart(reader, header);
+  into.attempt = reader.Get<uint32_t>();
+  into.run = reader.Get<uint64_t>();
+  switch (into.operation) {
+    case Operation::kHello:
+      into.task = reader.GetText(kMaxNameBytes);
+      break;
+    case Operation::kCreate:
+      into.optimizer = reader.GetText(kMaxNameBytes);
+      GetVariables(reader, into.variables);
+      break;
+    case Operation::kOpen:
+      GetVariables(reader, into.variables);
+      break;
+    case Operation::kExchange:
+    case Operation::kAssign:
+      GetPart(reader, into.part);
+      break;
+  }
+  reader.ExpectEnd();
+}
+
+zmq::message_t Encode(const Reply& reply) {
   ByteWriter writer;
   writer.Put(kProtocolVersion);
+  writer.Put(static_cast<uint8_t>(reply.operation));
   writer.Put(static_cast<uint8_t>(reply.status));
+  writer.Put(reply.number);
   writer.Put(reply.sequence);
   writer.Put(reply.step);
-  writer.PutText(std::string_view(reply.error).substr(0, kMaxErrorBytes));
-  PutVariables(writer, reply.variables);
-  return ToFrames(writer.bytes(), values);
-}
-
-Reply DecodeReply(const Frames& frames) {
-  ByteReader reader = HeaderOf(frames);
-  Reply reply;
-  reply.status = static_cast<Status>(reader.Get<uint8_t>());
-  if (reply.status > Status::kRefused) throw Error(Phase::kRun, "message: unknown status");
-  reply.sequence = reader.Get<uint64_t>();
-  reply.step = reader.Get<uint64_t>();
-  reply.error = reader.GetText(kMaxErrorBytes);
-  reply.variables = GetVariables(reader);
-  reader.ExpectEnd();
-  return reply;
-}
-
-Tensors ReadValues(const Frames& frames, const std::vector<TensorSpec>& variables) {
-  size_t elements = 0;
-  for (const TensorSpec& variable : variables) elements += ElementCount(variable);
-  ExpectValueBytes(frames, elements * sizeof(float));
-  Tensors values = Zeros(variables);
-  CopyValues(frames, {values.begin(), values.end()});
-  return values;
-}
-
-void CopyValues(const Frames& frames, const MutableTensorViews& into) {
-  size_t expected = 0;
-  for (const auto& value : into) expected += value.size_bytes();
-  ExpectValueBytes(frames, expected);
-  size_t frame = 1;
-  size_t used = 0;
-  for (const auto& value : into) {
-    auto* to = reinterpret_cast<char*>(value.data());
-    for (size_t left = value.size_bytes(); left > 0;) {
-      if (used == frames[frame].size()) {
-        ++frame;
-        used = 0;
-        continue;
-      }
-      const size_t count = std::min(left, frames[frame].size() - used);
-      std::memcpy(to, frames[frame].data<char>() + used, count);
-      used += count;
-      to += count;
-      left -= count;
-    }
+  if (reply.operation == Operation::kCreate || reply.operation == Operation::kOpen) {
+    writer.Put(reply.store);
   }
+  if (reply.status == Status::kRefused) {
+    writer.PutText(std::string_view(reply.error).substr(0, kMaxErrorBytes));
+  }
+  return ToFrame(writer);
+}
+
+void Decode(std::string_view header, Reply& into) {
+  ByteReader reader(header);
+  into.operation = GetStart(reader, header);
+  into.status = static_cast<Status>(reader.Get<uint8_t>());
+  if (into.status > Status::kValuesWanted) throw Error(Phase::kRun, "message: unknown status");
+  into.number = reader.Get<uint32_t>();
+  into.sequence = reader.Get<uint64_t>();
+  into.step = reader.Get<uint64_t>();
+  const bool store = into.operation == Operation::kCreate || into.operation == Operation::kOpen;
+  into.store = store ? reader.Get<uint64_t>() : 0;
+  into.error = into.status == Status::kRefused ? reader.GetText(kMaxErrorBytes) : "";
+  reader.ExpectEnd();
 }
 
 }  // namespace tfdist::runtime

@@ -1,64 +1,95 @@
-// The messages between a trainer and a parameter server. Layout and an example:
-// runtime/MESSAGES.md.
-//
-// A message is a header frame, then the values of its variables, one after the other in the
-// header's order, as raw float32 cut into frames of at most `kMaxChunkBytes`. Whatever does not
-// hold to that is refused here, before anything is allocated by a size that a peer named.
+// The messages between a trainer and a parameter server. Layout, rules and an example:
+// runtime/MESSAGES.md. Whatever does not hold to that is refused here, before anything is allocated
+// by a size that a peer named.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
+#include <zmq.hpp>
 
 #include "runtime/tensor.h"
-#include "runtime/transport/socket_io.h"
 
 namespace tfdist::runtime {
 
-inline constexpr uint16_t kProtocolVersion = 1;
-inline constexpr size_t kMaxHeaderBytes = size_t{64} * 1024;
-inline constexpr size_t kMaxChunkBytes = size_t{1024} * 1024;
+inline constexpr uint16_t kProtocolVersion = 2;
+inline constexpr size_t kMaxHeaderBytes = size_t{1024} * 1024;
+// Messages that a trainer may have under way to one server; a server queues twice as many answers.
+inline constexpr size_t kMaxMessagesUnderWay = 64;
+// Requests that a trainer may have begun and not ended with one server.
+inline constexpr uint64_t kMaxRequestsUnderWay = 1024;
+// Parts of one request to one server.
+inline constexpr uint32_t kMaxRequestParts = 1U << 16;
 
 enum class Operation : uint8_t {
-  kCreate = 1,    // chief: these variables with these values, unless they are there already
-  kPull = 2,      // all variables of the server; answered once they are created
-  kPushPull = 3,  // apply these gradients, then as kPull
+  kHello = 1,     // first on every connection: who I am
+  kCreate = 2,    // chief: these variables, unless they are there already
+  kOpen = 3,      // are these the variables? Answered once they are created
+  kExchange = 4,  // apply these gradients, then give these values
+  kAssign = 5,    // chief: the first values of a created variable
+};
+
+// A run of floats in a block.
+struct Range {
+  uint32_t offset = 0;
+  uint32_t count = 0;
+
+  bool operator==(const Range&) const = default;
+};
+size_t FloatsOf(const std::vector<Range>& ranges);
+
+// kExchange, kAssign: one part of a request, about one block.
+struct PartHeader {
+  uint64_t store = 0;     // which creation of the variables is meant, as kCreate and kOpen said
+  uint64_t sequence = 0;  // of the request: from 1, per run and server
+  uint64_t oldest = 0;    // no request before this one will be sent again
+  uint32_t number = 0;    // of the part in its request
+  uint32_t of = 1;        // parts in the request
+  uint32_t block = 0;
+  bool update = false;      // the request is a push: counted, and applied once
+  std::vector<Range> push;  // the payload's values, one range after the other
+  std::vector<Range> pull;  // the values that are wanted, in this order
+
+  bool operator==(const PartHeader&) const = default;
 };
 
 struct Request {
-  Operation operation = Operation::kPull;
-  uint32_t attempt = 1;   // of the job; another attempt's servers do not answer
-  uint64_t run = 0;       // random, one per start of a trainer
-  uint64_t sequence = 0;  // from 1, per run and server; the same again when a request is sent again
-  std::string task;       // the sender: "worker:1"
-  float learning_rate = 0;  // kCreate
-  std::vector<TensorSpec> variables;
+  Operation operation = Operation::kHello;
+  uint32_t attempt = 1;               // of the job; another attempt's servers do not answer
+  uint64_t run = 0;                   // random, one per start of a client
+  std::string task;                   // kHello: the sender, "worker:1"
+  std::string optimizer;              // kCreate: as OptimizerSpec writes it
+  std::vector<TensorSpec> variables;  // kCreate, kOpen
+  PartHeader part;                    // kExchange, kAssign
 
   bool operator==(const Request&) const = default;
 };
 
-enum class Status : uint8_t { kOk = 0, kRefused = 1 };
+enum class Status : uint8_t {
+  kDone = 0,
+  kRefused = 1,
+  kValuesWanted = 2,  // kCreate: assign first values to all blocks
+};
 
 struct Reply {
-  Status status = Status::kOk;
-  uint64_t sequence = 0;  // of the request; 0 when that could not be read
-  uint64_t step = 0;      // pushes applied by this server
+  Operation operation = Operation::kHello;  // of the request
+  Status status = Status::kDone;
+  uint32_t number = 0;    // of the part
+  uint64_t sequence = 0;  // of the request
+  uint64_t step = 0;      // pushes that this server has applied
+  uint64_t store = 0;     // kCreate, kOpen
   std::string error;      // kRefused: why
-  std::vector<TensorSpec> variables;
 
   bool operator==(const Reply&) const = default;
 };
 
-Frames Encode(const Request& request, const TensorViews& values);
-Frames Encode(const Reply& reply, const TensorViews& values);
+zmq::message_t Encode(const Request& request);
+zmq::message_t Encode(const Reply& reply);
 
-// The header. Throws Error(kRun) on anything but a well-formed header of our version.
-Request DecodeRequest(const Frames& frames);
-Reply DecodeReply(const Frames& frames);
-
-// The values behind the header, for exactly the given variables. Throws Error(kRun) when there are
-// more or fewer bytes.
-Tensors ReadValues(const Frames& frames, const std::vector<TensorSpec>& variables);
-void CopyValues(const Frames& frames, const MutableTensorViews& into);
+// Throw Error(kRun) on anything but a well-formed header of our version. `into` is written over; a
+// caller that keeps it saves its allocations.
+void Decode(std::string_view header, Request& into);
+void Decode(std::string_view header, Reply& into);
 
 }  // namespace tfdist::runtime

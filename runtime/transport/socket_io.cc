@@ -8,26 +8,38 @@ namespace {
 
 // Also calls that do not wait can be interrupted, by SIGCONT for one (signal(7)).
 template <typename Call>
-auto UntilUninterrupted(Call call) {
+int UntilUninterrupted(Call call) {
   while (true) {
-    try {
-      return call();
-    } catch (const zmq::error_t& error) {
-      if (error.num() != EINTR) throw;
-    }
+    const int result = call();
+    if (result >= 0 || errno != EINTR) return result;
   }
 }
 
 }  // namespace
 
+bool ReceiveFrame(zmq::socket_t& socket, zmq::message_t& into) {
+  const int received = UntilUninterrupted(
+      [&] { return zmq_msg_recv(into.handle(), socket.handle(), ZMQ_DONTWAIT); });
+  if (received >= 0) return true;
+  if (errno == EAGAIN) return false;
+  throw zmq::error_t();
+}
+
+Sent SendFrame(zmq::socket_t& socket, zmq::message_t& frame, bool more) {
+  const int flags = ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0);
+  const int sent =
+      UntilUninterrupted([&] { return zmq_msg_send(frame.handle(), socket.handle(), flags); });
+  if (sent >= 0) return Sent::kYes;
+  if (errno == EAGAIN) return Sent::kQueueFull;
+  if (errno == EHOSTUNREACH) return Sent::kNobodyThere;
+  throw zmq::error_t();
+}
+
 Frames ReceiveFrames(zmq::socket_t& socket) {
   Frames frames;
   do {
     zmq::message_t frame;
-    const auto received =
-        UntilUninterrupted([&] { return socket.recv(frame, zmq::recv_flags::dontwait); });
-    // Only the first frame can be missing: a message arrives whole (zmq_msg_recv(3)).
-    if (!received) break;
+    if (!ReceiveFrame(socket, frame)) break;
     frames.push_back(std::move(frame));
   } while (frames.back().more());
   return frames;
@@ -35,32 +47,31 @@ Frames ReceiveFrames(zmq::socket_t& socket) {
 
 void SendFrames(zmq::socket_t& socket, Frames frames) {
   for (size_t i = 0; i < frames.size(); ++i) {
-    const auto more = i + 1 < frames.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
-    const auto sent = UntilUninterrupted(
-        [&] { return socket.send(frames[i], more | zmq::send_flags::dontwait); });
-    if (!sent) return;
+    if (SendFrame(socket, frames[i], i + 1 < frames.size()) != Sent::kYes) return;
   }
 }
 
-Frames CopyOf(Frames& frames) {
-  Frames copies(frames.size());
-  for (size_t i = 0; i < frames.size(); ++i) copies[i].copy(frames[i]);
-  return copies;
-}
-
-size_t SizeBytes(const Frames& frames) {
-  size_t bytes = 0;
-  for (const zmq::message_t& frame : frames) bytes += frame.size();
-  return bytes;
-}
-
-void Poll(std::span<zmq::pollitem_t> items, std::chrono::milliseconds limit) {
-  for (zmq::pollitem_t& item : items) item.revents = 0;
-  try {
-    zmq::poll(items.data(), items.size(), limit);
-  } catch (const zmq::error_t& error) {
-    if (error.num() != EINTR) throw;
+bool ReceiveMessage(zmq::socket_t& socket, Message& into) {
+  if (!ReceiveFrame(socket, into.header)) return false;
+  if (!into.header.more()) {
+    into.payload.rebuild();
+    return true;
   }
+  ReceiveFrame(socket, into.payload);
+  if (!into.payload.more()) return true;
+  zmq::message_t surplus;
+  do {
+    ReceiveFrame(socket, surplus);
+  } while (surplus.more());
+  into = {};
+  return true;
+}
+
+bool SendMessage(zmq::socket_t& socket, Message& message) {
+  const bool payload = message.payload.size() > 0;
+  if (SendFrame(socket, message.header, payload) != Sent::kYes) return false;
+  if (payload) SendFrame(socket, message.payload, false);
+  return true;
 }
 
 }  // namespace tfdist::runtime

@@ -3,16 +3,16 @@
 #include <chrono>
 
 #include "base/error.h"
-#include "runtime/transport/messages.h"
+#include "runtime/transport/blocks.h"
 
 namespace tfdist::runtime {
 namespace {
 
 using std::chrono::milliseconds;
 
-// A chunk, or a header, and what CURVE adds around it. It also bounds what a stranger can make us
+// A block, or a header, and what CURVE adds around it. It also bounds what a stranger can make us
 // hold.
-constexpr int64_t kMaxFrameBytes = kMaxChunkBytes + 4096;
+constexpr int64_t kMaxFrameBytes = kMaxBlockBytes + 4096;
 constexpr milliseconds kHandshakeTime{5'000};
 constexpr milliseconds kConnectTime{5'000};
 constexpr milliseconds kHeartbeatInterval{2'000};
@@ -22,8 +22,6 @@ constexpr milliseconds kFirstReconnect{50};
 constexpr milliseconds kLastReconnect{1'000};
 // For answers that are on their way when a server ends.
 constexpr milliseconds kLinger{1'000};
-// Messages per peer: a trainer has one request under way, and perhaps the same again after a break.
-constexpr int kQueueMessages = 8;
 constexpr int kBacklog = 128;
 
 // Draft in <zmq.h> of 4.3, but compiled in: without it libzmq lets everybody in while there is no
@@ -57,8 +55,6 @@ void SetCommonOptions(zmq::socket_t& socket, std::string_view endpoint) {
   socket.set(zmq::sockopt::reconnect_ivl, Count(kFirstReconnect));
   socket.set(zmq::sockopt::reconnect_ivl_max, Count(kLastReconnect));
   socket.set(zmq::sockopt::linger, Count(kLinger));
-  socket.set(zmq::sockopt::sndhwm, kQueueMessages);
-  socket.set(zmq::sockopt::rcvhwm, kQueueMessages);
   socket.set(zmq::sockopt::backlog, kBacklog);
   socket.set(zmq::sockopt::ipv6, IsPlainIpv4(endpoint) ? 0 : 1);
 }

@@ -8,7 +8,7 @@
 
 namespace tfdist::runtime {
 
-// Frame size, handshake time, heartbeats, reconnection, linger, queue lengths. `endpoint` is the
+// Frame size, handshake time, heartbeats, reconnection, linger. `endpoint` is the
 // one that will be bound or connected.
 void SetCommonOptions(zmq::socket_t& socket, std::string_view endpoint);
 

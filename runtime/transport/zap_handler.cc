@@ -34,8 +34,9 @@ ZapHandler::ZapHandler(zmq::context_t& context, std::map<PublicKey, std::string>
   socket_.bind("inproc://zeromq.zap.01");
 }
 
-void ZapHandler::HandleOne() {
+bool ZapHandler::HandleOne() {
   const Frames request = ReceiveFrames(socket_);
+  if (request.empty()) return false;
   const std::optional<PublicKey> key = CurveKeyOf(request);
   const auto found = key ? allowed_.find(*key) : allowed_.end();
   const bool welcome = found != allowed_.end();
@@ -47,6 +48,7 @@ void ZapHandler::HandleOne() {
   reply.emplace_back(std::string_view(welcome ? found->second : ""));
   reply.emplace_back();  // no metadata
   SendFrames(socket_, std::move(reply));
+  return true;
 }
 
 }  // namespace tfdist::runtime

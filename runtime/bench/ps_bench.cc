@@ -1,0 +1,260 @@
+// How fast the runtime's calls are, beside what they cannot beat: the same exchange over bare
+// ZeroMQ sockets and over a bare TCP connection, in the same run. Machines differ and are noisy;
+// trust the ratios. scripts/bench ps runs it; --help lists the options.
+//
+// Each repetition measures all kinds of exchange of one case, one after the other; a ratio is that
+// of one repetition. GB/s and CPU seconds are per 10^9 bytes of payload one way, the CPU seconds
+// those of all processes. In every process freed memory is kept (KeepFreedMemory).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "runtime/bench/exchanges.h"
+#include "runtime/bench/harness.h"
+#include "runtime/memory.h"
+#include "runtime/ps/finite.h"
+#include "runtime/update/optimizer.h"
+
+namespace tfdist::runtime::bench {
+namespace {
+
+constexpr size_t kKiB = 1024;
+constexpr size_t kMiB = 1024 * kKiB;
+
+struct Options {
+  int repetitions = 5;
+  double seconds = 0.5;
+  std::vector<size_t> sizes = {4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB};
+  std::vector<std::string> operations = {"push", "pull", "push+pull"};
+  std::vector<int> layouts = {1, 2};  // servers, and as many workers
+  std::vector<std::string> security = {"none", "curve"};
+  size_t bytes_under_way = 0;
+  std::vector<std::string> parts = {"throughput", "latency", "small", "adam", "cpu"};
+};
+
+std::string SizeName(size_t bytes) {
+  return bytes < kMiB ? fmt::format("{} KiB", bytes / kKiB) : fmt::format("{} MiB", bytes / kMiB);
+}
+
+Operation ParseOperation(const std::string& name) {
+  if (name == "push") return Operation::kPush;
+  return name == "pull" ? Operation::kPull : Operation::kPushPull;
+}
+
+// Calls in flight, and distinct buffers, as in PARAMETER_SERVERS: enough to fill the connection.
+int WindowFor(size_t size_bytes) {
+  if (size_bytes >= 256 * kMiB) return 2;
+  return size_bytes >= 16 * kMiB ? 8 : 40;
+}
+
+// median [min-max]
+std::string Spread(const std::vector<double>& values, const char* format) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const auto text = [&](double value) { return fmt::format(fmt::runtime(format), value); };
+  return fmt::format("{} [{}-{}]", text(Median(values)), text(*least), text(*most));
+}
+
+// All repetitions of one kind of exchange.
+struct Series {
+  std::vector<Sample> samples;
+
+  template <typename Member>
+  [[nodiscard]] std::vector<double> All(Member member) const {
+    std::vector<double> values;
+    for (const Sample& sample : samples) values.push_back(sample.*member);
+    return values;
+  }
+};
+
+template <typename Member>
+std::vector<double> Ratios(const Series& a, const Series& b, Member member) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < a.samples.size(); ++i) {
+    ratios.push_back(a.samples[i].*member / b.samples[i].*member);
+  }
+  return ratios;
+}
+
+struct Compared {
+  Series tcp;  // empty where it could block for ever
+  Series zmq;
+  Series own;
+};
+
+Sample MeasureOwn(const Case& the_case, int variables_per_call) {
+  const Own own(the_case, variables_per_call);
+  return Measure(
+      the_case, [&](const Case& c, Shared& s, int i) { own.Serve(c, s, i); },
+      [&](const Case& c, Shared& s, int i) { return own.Make(c, s, i); });
+}
+
+Compared Compare(const Case& the_case, int repetitions, int variables_per_call = 1) {
+  // A bare socket that is written full in both directions blocks both sides.
+  const bool tcp =
+      !the_case.curve && (the_case.operation != Operation::kPushPull || the_case.window == 1);
+  Compared compared;
+  for (int i = 0; i < repetitions; ++i) {
+    if (tcp) compared.tcp.samples.push_back(Measure(the_case, ServeTcp, MakeTcp));
+    compared.zmq.samples.push_back(Measure(the_case, ServeZmq, MakeZmq));
+    compared.own.samples.push_back(MeasureOwn(the_case, variables_per_call));
+  }
+  return compared;
+}
+
+void PrintRow(const std::string& name, const Compared& compared, double Sample::*member,
+              const char* format) {
+  const std::string tcp =
+      compared.tcp.samples.empty() ? "-" : Spread(compared.tcp.All(member), format);
+  fmt::print("{:<34} tcp {:<20} zmq {:<20} ours {:<20} ours/zmq {}\n", name, tcp,
+             Spread(compared.zmq.All(member), format), Spread(compared.own.All(member), format),
+             Spread(Ratios(compared.own, compared.zmq, member), "{:.2f}"));
+  std::fflush(stdout);
+}
+
+template <typename Run>
+void ForEachCase(const Options& options, Run run) {
+  for (const std::string& security : options.security) {
+    for (const int count : options.layouts) {
+      for (const size_t size : options.sizes) {
+        for (const std::string& operation : options.operations) {
+          Case the_case;
+          the_case.operation = ParseOperation(operation);
+          the_case.size_bytes = size;
+          the_case.servers = count;
+          the_case.workers = count;
+          the_case.curve = security == "curve";
+          the_case.seconds = options.seconds;
+          the_case.bytes_under_way = options.bytes_under_way;
+          the_case.buffers = WindowFor(size);
+          run(the_case,
+              fmt::format("{}x{} {} {} {}", count, count, security, SizeName(size), operation));
+        }
+      }
+    }
+  }
+}
+
+void Throughput(const Options& options, bool cpu) {
+  fmt::print("\nThroughput, GB/s{}\n", cpu ? ", and CPU seconds per GB" : "");
+  ForEachCase(options, [&](Case the_case, const std::string& name) {
+    the_case.window = WindowFor(the_case.size_bytes);
+    const Compared compared = Compare(the_case, options.repetitions);
+    PrintRow(name, compared, &Sample::gigabytes_per_second, "{:.2f}");
+    if (cpu) PrintRow("  CPU s/GB", compared, &Sample::cpu_seconds_per_gigabyte, "{:.2f}");
+  });
+}
+
+void Latency(const Options& options) {
+  fmt::print("\nLatency of one call at a time, microseconds\n");
+  ForEachCase(options, [&](Case the_case, const std::string& name) {
+    the_case.window = 1;
+    PrintRow(name, Compare(the_case, options.repetitions), &Sample::latency_us, "{:.0f}");
+  });
+}
+
+void SmallVariables(const Options& options) {
+  constexpr int kVariables = 256;
+  fmt::print("\n{} variables of 4 KiB in a call, beside bare messages of 1 MiB, GB/s\n",
+             kVariables);
+  for (const std::string& operation : options.operations) {
+    Case the_case;
+    the_case.operation = ParseOperation(operation);
+    the_case.size_bytes = kVariables * 4 * kKiB;
+    the_case.seconds = options.seconds;
+    the_case.buffers = WindowFor(the_case.size_bytes);
+    the_case.window = the_case.buffers;
+    PrintRow("1x1 none 256 x 4 KiB " + operation,
+             Compare(the_case, options.repetitions, kVariables), &Sample::gigabytes_per_second,
+             "{:.2f}");
+  }
+}
+
+void Adam(const Options& options) {
+  fmt::print("\nPush of 1 MiB with Adam on the server (ours) beside SGD (zmq column: ours, SGD)\n");
+  Case the_case;
+  the_case.size_bytes = kMiB;
+  the_case.seconds = options.seconds;
+  the_case.buffers = WindowFor(kMiB);
+  the_case.window = the_case.buffers;
+  Compared compared;
+  for (int i = 0; i < options.repetitions; ++i) {
+    the_case.optimizer = "sgd:learning_rate=0.01";
+    compared.zmq.samples.push_back(MeasureOwn(the_case, 1));
+    the_case.optimizer = "adam:learning_rate=0.01";
+    compared.own.samples.push_back(MeasureOwn(the_case, 1));
+  }
+  PrintRow("1x1 none 1 MiB push, Adam", compared, &Sample::gigabytes_per_second, "{:.2f}");
+}
+
+// What the server does with a push besides the transport: both passes over 1 MiB at a time, out of
+// 40 MiB.
+void BareApply(const Options& options) {
+  using std::chrono::duration;
+  using std::chrono::steady_clock;
+  constexpr size_t kFloats = kMiB / sizeof(float);
+  std::vector<std::vector<float>> values(40, std::vector<float>(kFloats, 1.0F));
+  const std::vector<std::vector<float>> gradients(40, std::vector<float>(kFloats, 1e-3F));
+  const Optimizer sgd({.learning_rate = 0.01F});
+  OptimizerState state = sgd.initial_state();
+  std::vector<double> seconds_per_gigabyte;
+  for (int i = 0; i < options.repetitions; ++i) {
+    const auto begin = steady_clock::now();
+    size_t done = 0;
+    while (duration<double>(steady_clock::now() - begin).count() < options.seconds) {
+      const size_t next = done++ % values.size();
+      if (!AllFinite(gradients[next])) return;
+      sgd.Apply(sgd.NextStep(state), {values[next], {}}, gradients[next]);
+    }
+    seconds_per_gigabyte.push_back(duration<double>(steady_clock::now() - begin).count() /
+                                   (1e-9 * static_cast<double>(done * kMiB)));
+  }
+  fmt::print("\nCheck and apply of 1 MiB with SGD, one thread: {} CPU s/GB\n",
+             Spread(seconds_per_gigabyte, "{:.2f}"));
+}
+
+bool Wants(const Options& options, const std::string& part) {
+  return std::find(options.parts.begin(), options.parts.end(), part) != options.parts.end();
+}
+
+void Run(const Options& options) {
+  fmt::print("{} repetitions of {} s; median [min-max]\n", options.repetitions, options.seconds);
+  if (Wants(options, "throughput")) Throughput(options, Wants(options, "cpu"));
+  if (Wants(options, "latency")) Latency(options);
+  if (Wants(options, "small")) SmallVariables(options);
+  if (Wants(options, "adam")) Adam(options);
+  if (Wants(options, "cpu")) BareApply(options);
+}
+
+}  // namespace
+}  // namespace tfdist::runtime::bench
+
+int main(int argc, char** argv) {
+  tfdist::runtime::bench::Options options;
+  CLI::App app("Measures the parameter server's client beside bare ZeroMQ and TCP.", "ps_bench");
+  app.add_option("--repetitions", options.repetitions)->check(CLI::Range(1, 1000));
+  app.add_option("--seconds", options.seconds, "of the timed part of each measurement")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--sizes", options.sizes, "bytes: 4096,268435456")->delimiter(',');
+  app.add_option("--operations", options.operations, "push, pull, push+pull")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"push", "pull", "push+pull"}));
+  app.add_option("--layouts", options.layouts, "servers, and as many workers: 1,2")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 8));
+  app.add_option("--security", options.security, "none,curve")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"none", "curve"}));
+  app.add_option("--bytes-under-way", options.bytes_under_way, "of our client, per server");
+  app.add_option("--parts", options.parts, "throughput,latency,small,adam,cpu")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"throughput", "latency", "small", "adam", "cpu"}));
+  CLI11_PARSE(app, argc, argv);
+  tfdist::runtime::KeepFreedMemory();
+  tfdist::runtime::bench::Run(options);
+  return 0;
+}

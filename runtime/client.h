@@ -1,0 +1,164 @@
+// A trainer's view of all parameter servers of its job together: gradients in, values out. The
+// servers' side is runtime/server.h; a whole program of both is runtime/examples/two_sides.cc.
+//
+//     Client client(options, {{"kernel", {64, 10}}, {"bias", {10}}});
+//     if (chief) client.Create({kernel, bias}, {.learning_rate = 0.1F});
+//     client.Pull({{0, kernel}, {1, bias}});              // waits for the chief and all servers
+//     while (...) client.PushPull({{0, kernel_gradient}, {1, bias_gradient}},
+//                                 {{0, kernel}, {1, bias}});
+//
+// or, to compute while values travel:
+//
+//     Future pushed = client.StartPush({{0, kernel_gradient}});
+//     ... compute the gradient of bias ...
+//     Future both = client.StartPushPull({{1, bias_gradient}}, {{0, kernel}, {1, bias}});
+//     pushed.Wait();
+//     both.Wait();
+//
+// Variables are dense float32 tensors, row-major, named by their position in the list that the
+// client was made with; they are spread over the servers by placement. A request goes to all
+// servers that hold a part of it at once, in messages of about 1 MiB: larger variables are cut,
+// small ones travel together. Gradients are sent from where they lie; values are copied once, to
+// where they belong.
+//
+// Threads: a client and its futures belong to one thread at a time. It has no thread of its own (a
+// change of threads costs more than a small request): ZeroMQ's sends and receives in the
+// background, but what does not fit into `bytes_under_way` moves on only inside a call of this
+// client or of one of its futures.
+//
+// What is applied: a push is applied once, even when the connection breaks and it is sent again. A
+// message is applied as a whole or, when a value of it is NaN or infinite, not at all; a push that
+// takes one message per server (up to 512 KiB on each) is all or nothing there. Of a larger one
+// that is refused, other messages are applied, and it does not count as a step. Pushes and pulls of
+// several trainers are not ordered beyond that: a pull can find one variable before and another
+// after the push of another trainer.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/placement/placement.h"
+#include "runtime/say.h"
+#include "runtime/tensor.h"
+#include "runtime/tf_config.h"
+#include "runtime/transport/keys.h"
+#include "runtime/update/optimizer_spec.h"
+
+namespace tfdist::runtime {
+
+struct ClientOptions {
+  TfConfig config;                  // the cluster, and this trainer as its task
+  std::optional<JobSecret> secret;  // absent: no security; the servers must have chosen the same
+  uint32_t attempt = 1;             // of the job
+  // How long a server may leave a request without any answer, while one waits for it, before the
+  // client gives up.
+  std::chrono::milliseconds server_timeout{600'000};
+  // How often it says for whom it waits: "waiting for ps:1 at 10.0.0.2:2223 (connection): 10 s".
+  std::chrono::milliseconds notice_interval{10'000};
+  Say say = [](const std::string&) {};
+  // Of gradients and values, per server, asked for and not answered. More only costs memory, on
+  // both sides, once it covers what the network takes at a time.
+  size_t bytes_under_way = size_t{16} << 20;
+  // How variables are spread over the servers; the same in every trainer.
+  Strategy strategy = Strategy::kRoundRobin;
+  Partitioner partitioner = Unsplit{};  // of every variable
+};
+
+// One variable of a request. All of its values, borrowed until the request has ended.
+struct Gradient {
+  size_t variable = 0;  // position in the client's list
+  std::span<const float> values;
+};
+struct Target {
+  size_t variable = 0;
+  std::span<float> values;
+};
+using Gradients = std::vector<Gradient>;
+using Targets = std::vector<Target>;
+
+// For whom wants all variables, in order.
+Gradients GradientsOf(const Tensors& tensors);
+Targets TargetsOf(Tensors& tensors);
+
+struct ClientCounters {
+  uint64_t sent_bytes = 0;      // headers and payloads; what is sent again counts again
+  uint64_t received_bytes = 0;  // the same
+  uint64_t messages = 0;        // sent
+  uint64_t sent_again = 0;      // of them, after a connection broke
+  double blocked_seconds = 0;   // spent waiting for servers
+};
+
+// A request under way. The client must outlive it.
+class Future {
+ public:
+  Future(Future&&) noexcept;
+  Future& operator=(Future&&) noexcept;
+  // Waits for the end of the request, whose buffers are borrowed until then, and drops its error.
+  ~Future();
+
+  // Moves all requests of the client on, without waiting. True when this one has ended.
+  bool Ready();
+  // Waits for the end and returns the global step: the number of pushes that ps:0 has applied, as
+  // it said with its last answer. Throws Error(kRun) when a server refuses the request; the client
+  // and its other requests go on. Throws what the client's calls throw when the client has failed.
+  // Once.
+  uint64_t Wait();
+
+ private:
+  friend class Client;
+  struct State;
+  explicit Future(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+// Every waiting call waits for all servers it concerns, however late they start, and says for whom.
+// It throws Error(kConnect) when one has not answered within `server_timeout`, Error(kAuth) when
+// one does not know our key, Error(kRun) when one refuses us: then the client has failed, no buffer
+// is borrowed any more, and every later call throws the same. A variable, shape or number of values
+// that is not the client's own is an Error(kUsage), found before anything is sent.
+class Client {
+ public:
+  // `variables` in the order of creation, the same in every trainer. Connects in the background.
+  Client(ClientOptions options, std::vector<TensorSpec> variables);
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client();
+
+  // Chief only: creates the variables with these values, one tensor for each, and chooses the
+  // optimizer. Where they are already, as after a restart of the chief, they stay as they are, and
+  // so does their optimizer. Throws Error(kUsage) for an optimizer with a number out of range.
+  void Create(const Tensors& initial, const OptimizerSpec& optimizer);
+
+  // Applies gradients by the optimizer that the chief has chosen. No variable twice. A push may be
+  // empty: it counts as a step all the same.
+  uint64_t Push(const Gradients& gradients) { return StartPush(gradients).Wait(); }
+  // Fills `targets` once the chief has created the variables.
+  uint64_t Pull(const Targets& targets) { return StartPull(targets).Wait(); }
+  // Both in one round trip; a variable of both comes back with this push applied.
+  uint64_t PushPull(const Gradients& gradients, const Targets& targets) {
+    return StartPushPull(gradients, targets).Wait();
+  }
+
+  // The same, returning at once. Several may be under way, 1,000 at most: a further one waits for
+  // the oldest. They are begun in order; a small one may end before a large one that was begun
+  // earlier.
+  Future StartPush(const Gradients& gradients) { return StartPushPull(gradients, {}); }
+  Future StartPull(const Targets& targets);
+  Future StartPushPull(const Gradients& gradients, const Targets& targets);
+
+  // How many servers hold a part of the variables (ps:0 counts the steps and always does).
+  [[nodiscard]] size_t server_count() const;
+  [[nodiscard]] ClientCounters counters() const;
+
+ private:
+  friend class Future;
+  class Impl;  // keeps ZeroMQ out of every file that includes this one
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tfdist::runtime

@@ -1,0 +1,456 @@
+#include "runtime/client.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sodium.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <zmq.hpp>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "runtime/client/link.h"
+#include "runtime/client/request.h"
+#include "runtime/cluster.h"
+#include "runtime/placement/placement.h"
+#include "runtime/transport/blocks.h"
+#include "runtime/transport/zmq_connection.h"
+
+namespace tfdist::runtime {
+namespace {
+
+using std::chrono::duration;
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+// Leaves room below what a server remembers of a client.
+constexpr uint64_t kMaxBegun = kMaxRequestsUnderWay - 24;
+// How often to look whether ZeroMQ has let go of the last message of an answered request.
+constexpr milliseconds kBorrowedLook{1};
+constexpr int kYieldsBeforeLook = 50;
+
+// Tells the requests of this start of the task from those of an earlier one.
+uint64_t RandomRun() {
+  uint64_t run = 0;
+  randombytes_buf(&run, sizeof run);
+  return run;
+}
+
+// What one server holds of the variables.
+struct Share {
+  std::vector<TensorSpec> specs;
+  std::optional<BlockLayout> layout;
+};
+
+// Where a part of a variable is.
+struct Location {
+  size_t server = 0;
+  size_t position = 0;  // in the server's list
+  size_t first = 0;     // float of the variable
+};
+
+// Collects the parts of one request to one server, one for each block.
+class PartsBuilder {
+ public:
+  void Add(const Extent& extent, const float* gradient) {
+    PartOf(extent.block).push.push_back({{extent.offset, extent.count}, gradient + extent.first});
+  }
+  void Add(const Extent& extent, float* target) {
+    PartOf(extent.block).pull.push_back({{extent.offset, extent.count}, target + extent.first});
+  }
+
+  std::vector<RequestPart> Take() {
+    const auto by_offset = [](const auto& a, const auto& b) {
+      return a.range.offset < b.range.offset;
+    };
+    for (RequestPart& part : parts_) {
+      std::sort(part.push.begin(), part.push.end(), by_offset);
+      std::sort(part.pull.begin(), part.pull.end(), by_offset);
+      positions_[part.block] = 0;
+    }
+    return std::exchange(parts_, {});
+  }
+
+ private:
+  RequestPart& PartOf(uint32_t block) {
+    if (block >= positions_.size()) positions_.resize(block + 1);
+    if (positions_[block] == 0) {
+      parts_.emplace_back().block = block;
+      positions_[block] = parts_.size();
+    }
+    return parts_[positions_[block] - 1];
+  }
+
+  std::vector<RequestPart> parts_;
+  std::vector<size_t> positions_;  // by block: that of its part, counted from 1
+};
+
+}  // namespace
+
+struct Future::State : RequestState {
+  explicit State(Client::Impl* the_client) : client(the_client) {}
+  Client::Impl* client;
+};
+
+class Client::Impl {
+ public:
+  Impl(ClientOptions options, std::vector<TensorSpec> variables)
+      : options_(std::move(options)), variables_(std::move(variables)), run_(RandomRun()) {
+    for (const TensorSpec& variable : variables_) floats_.push_back(ElementCount(variable));
+    const std::vector<TaskId> servers = ServersOf(options_.config.cluster);
+    PlaceVariables(servers.size());
+    for (size_t i = 0; i < shares_.size(); ++i) {
+      links_.push_back(OpenLink(servers[i]));
+      links_.back()->AddTo(poll_items_);
+    }
+    builders_.resize(links_.size());
+  }
+
+  void Create(const Tensors& initial, const OptimizerSpec& optimizer) {
+    ThrowIfFailed();
+    Check(optimizer, Phase::kUsage);
+    Gradients values = GradientsOf(initial);
+    CheckAll(values, "value");
+    if (values.size() != variables_.size()) {
+      throw Error(Phase::kUsage, "a first value is needed for every variable");
+    }
+    for (size_t i = 0; i < links_.size(); ++i) {
+      Request request;
+      request.operation = Operation::kCreate;
+      request.optimizer = ToString(optimizer);
+      request.variables = shares_[i].specs;
+      links_[i]->Ask(std::move(request));
+    }
+    WaitUntil([&] { return std::none_of(links_.begin(), links_.end(), Asking); }, nullptr);
+    AssignFirstValues(values);
+  }
+
+  std::shared_ptr<Future::State> Start(const Gradients& gradients, const Targets& targets,
+                                       bool update) {
+    ThrowIfFailed();
+    CheckAll(gradients, "gradient");
+    CheckAll(targets, "target");
+    for (size_t i = 0; i < links_.size(); ++i) OpenIfNeeded(i);
+    MakeRoom();
+    auto state = std::make_shared<Future::State>(this);
+    state->update = update;
+    state->next_step = update ? links_.front()->step() + 1 : 0;
+    for (const Gradient& gradient : gradients) AddPieces(gradient.variable, gradient.values.data());
+    for (const Target& target : targets) AddPieces(target.variable, target.values.data());
+    for (size_t i = 0; i < links_.size(); ++i) {
+      std::vector<RequestPart> parts = builders_[i].Take();
+      if (parts.empty() && i == 0 && update) parts.emplace_back();  // ps:0 counts the steps
+      if (!parts.empty()) links_[i]->Begin(state, Operation::kExchange, std::move(parts));
+    }
+    Try([](Link& link) { link.SendWhatMayBe(); });
+    return state;
+  }
+
+  // Returns when the request has ended, however; throws when the client has failed.
+  uint64_t Wait(Future::State& state) {
+    WaitUntil([&] { return state.ended(); }, &state);
+    if (state.refusal) throw Error(*state.refusal);
+    return links_.front()->step();
+  }
+
+  bool Ready(const Future::State& state) {
+    try {
+      if (!failure_) MoveOn(true);
+    } catch (const Error&) {
+      // Wait() throws it again.
+    }
+    return failure_ || state.ended();
+  }
+
+  [[nodiscard]] size_t server_count() const { return shares_.size(); }
+
+  [[nodiscard]] ClientCounters counters() const {
+    ClientCounters counters;
+    for (const auto& link : links_) {
+      counters.sent_bytes += link->counters().sent_bytes;
+      counters.received_bytes += link->counters().received_bytes;
+      counters.messages += link->counters().messages;
+      counters.sent_again += link->counters().sent_again;
+    }
+    counters.blocked_seconds = blocked_seconds_;
+    return counters;
+  }
+
+ private:
+  static bool Asking(const std::unique_ptr<Link>& link) { return link->asking(); }
+
+  void PlaceVariables(size_t server_count) {
+    std::vector<Variable> variables;
+    for (const TensorSpec& spec : variables_) {
+      variables.push_back({.spec = spec, .lookup = {}, .partitioner = options_.partitioner});
+    }
+    const Placement placement = Place(variables, server_count, options_.strategy);
+    // Servers behind the last that holds something are left alone; ps:0 counts the steps.
+    shares_.resize(1);
+    locations_.resize(variables_.size());
+    for (size_t i = 0; i < variables_.size(); ++i) {
+      const size_t rows = placement.variables[i].rows.rows();
+      for (const Part& part : placement.variables[i].parts) {
+        shares_.resize(std::max(shares_.size(), part.server + 1));
+        Share& share = shares_[part.server];
+        locations_[i].push_back(
+            {part.server, share.specs.size(), part.rows.first * (floats_[i] / rows)});
+        share.specs.push_back(part.spec);
+      }
+    }
+    for (Share& share : shares_) share.layout.emplace(share.specs);
+  }
+
+  std::unique_ptr<Link> OpenLink(const TaskId& server) {
+    const TfConfig& config = options_.config;
+    const std::string address = ToString(AddressOf(config.cluster, server));
+    const std::string name = ToString(server) + " at " + address;
+    std::optional<ClientKeys> keys;
+    if (options_.secret) keys = KeysOfClient(*options_.secret, config.task, server);
+    Request hello;
+    hello.operation = Operation::kHello;
+    hello.attempt = options_.attempt;
+    hello.run = run_;
+    hello.task = ToString(config.task);
+    return std::make_unique<Link>(
+        name, std::make_unique<ZmqConnection>(context_, name, "tcp://" + address, keys),
+        std::move(hello), options_.bytes_under_way);
+  }
+
+  // Each is a variable of ours, once, with as many values as it has.
+  template <typename Items>
+  void CheckAll(const Items& items, const char* what) {
+    seen_.assign(variables_.size(), false);
+    for (const auto& item : items) {
+      if (item.variable >= variables_.size()) {
+        throw Error(Phase::kUsage, fmt::format("{} for variable {} of {}", what, item.variable,
+                                               variables_.size()));
+      }
+      const TensorSpec& variable = variables_[item.variable];
+      if (seen_[item.variable]) {
+        throw Error(Phase::kUsage, fmt::format("two {}s for {}", what, ToString(variable)));
+      }
+      seen_[item.variable] = true;
+      if (item.values.size() != floats_[item.variable]) {
+        throw Error(Phase::kUsage, fmt::format("{} for {} has {} values", what, ToString(variable),
+                                               item.values.size()));
+      }
+    }
+  }
+
+  void OpenIfNeeded(size_t server) {
+    Link& link = *links_[server];
+    if (link.opened() || link.asking()) return;
+    Request request;
+    request.operation = Operation::kOpen;
+    request.variables = shares_[server].specs;
+    link.Ask(std::move(request));
+  }
+
+  template <typename Float>
+  void AddPieces(size_t variable, Float* values) {
+    for (const Location& location : locations_[variable]) {
+      const BlockLayout& layout = *shares_[location.server].layout;
+      for (const Extent& extent : layout.OfVariable(location.position)) {
+        builders_[location.server].Add(extent, values + location.first);
+      }
+    }
+  }
+
+  void AssignFirstValues(const Gradients& values) {
+    auto state = std::make_shared<Future::State>(this);
+    for (const Gradient& value : values) AddPieces(value.variable, value.values.data());
+    for (size_t i = 0; i < links_.size(); ++i) {
+      std::vector<RequestPart> parts = builders_[i].Take();
+      if (!links_[i]->values_wanted() || parts.empty()) continue;
+      links_[i]->Begin(state, Operation::kAssign, std::move(parts));
+    }
+    Wait(*state);
+  }
+
+  void MakeRoom() {
+    WaitUntil(
+        [&] {
+          return std::all_of(links_.begin(), links_.end(), [](const auto& link) {
+            return link->requests_under_way() < kMaxBegun;
+          });
+        },
+        nullptr);
+  }
+
+  template <typename Use>
+  void Try(Use use) {
+    try {
+      for (const auto& link : links_) use(*link);
+    } catch (const Error& error) {
+      Fail(error);
+    }
+  }
+
+  // Whether a connection broke costs a system call to find out: asked before every sleep's end, but
+  // not while answers come.
+  void MoveOn(bool follow_connections) {
+    Try([&](Link& link) {
+      if (follow_connections || !link.connected()) link.FollowConnection();
+      link.MoveOn();
+    });
+  }
+
+  // `state`: the request that is waited for, or nullptr for whatever the servers owe.
+  template <typename Condition>
+  void WaitUntil(Condition reached, const RequestState* state) {
+    ThrowIfFailed();
+    if (reached()) return;
+    const auto begin = steady_clock::now();
+    auto next_notice = begin + options_.notice_interval;
+    int yields = 0;
+    for (bool slept = false; true;) {
+      MoveOn(slept);
+      if (reached()) return;
+      // All answered, and ZeroMQ is about to let go of the caller's memory.
+      const bool only_borrowed = state != nullptr && state->servers == 0;
+      if (only_borrowed && ++yields < kYieldsBeforeLook) {
+        sched_yield();
+        continue;
+      }
+      const auto now = steady_clock::now();
+      const auto deadline = Deadline(begin, state);
+      if (now >= deadline) GiveUp(state);
+      if (now >= next_notice) {
+        SayWhomItWaitsFor(state, duration_cast<seconds>(now - begin));
+        next_notice += options_.notice_interval;
+      }
+      const auto wake = std::min(next_notice, deadline);
+      WaitForInput(only_borrowed ? std::min(wake, now + kBorrowedLook) : wake, now);
+      slept = true;
+    }
+  }
+
+  // Of all servers that are waited for, the first to have been silent for too long.
+  [[nodiscard]] TimePoint Deadline(TimePoint begin, const RequestState* state) const {
+    TimePoint deadline = TimePoint::max();
+    for (const auto& link : links_) {
+      if (link->WaitsFor(state).empty()) continue;
+      deadline = std::min(deadline, std::max(begin, link->last_answer()) + options_.server_timeout);
+    }
+    return deadline == TimePoint::max() ? begin + options_.server_timeout : deadline;
+  }
+
+  void WaitForInput(TimePoint until, TimePoint now) {
+    if (poll(poll_items_.data(), poll_items_.size(), PollTimeout(now, until)) < 0 &&
+        errno != EINTR) {
+      throw Error(Phase::kInternal, WithErrno("poll", errno));
+    }
+    blocked_seconds_ += duration<double>(steady_clock::now() - now).count();
+  }
+
+  void SayWhomItWaitsFor(const RequestState* state, seconds waited) const {
+    for (const auto& link : links_) {
+      const std::string what = link->WaitsFor(state);
+      if (what.empty()) continue;
+      options_.say(fmt::format("waiting for {} ({}): {} s", link->name(), what, waited.count()));
+    }
+  }
+
+  [[noreturn]] void GiveUp(const RequestState* state) {
+    for (const auto& link : links_) {
+      const std::string what = link->WaitsFor(state);
+      if (what.empty()) continue;
+      Fail(Error(Phase::kConnect,
+                 fmt::format("{} has not answered for {} s ({})", link->name(),
+                             duration_cast<seconds>(options_.server_timeout).count(), what),
+                 "--server-timeout sets how long a trainer waits"));
+    }
+    Fail(Error(Phase::kInternal, "waited for nobody"));
+  }
+
+  // Ends everything that is under way: afterwards nothing of a caller's memory is read any more.
+  [[noreturn]] void Fail(Error error) {
+    failure_ = std::move(error);
+    links_.clear();
+    context_.close();
+    throw Error(*failure_);
+  }
+
+  void ThrowIfFailed() const {
+    if (failure_) throw Error(*failure_);
+  }
+
+  ClientOptions options_;
+  std::vector<TensorSpec> variables_;
+  std::vector<size_t> floats_;  // of each
+  std::vector<bool> seen_;      // kept for its allocation
+  uint64_t run_;
+  std::vector<Share> shares_;  // by server; fewer than there are when some hold nothing
+  std::vector<std::vector<Location>> locations_;  // by variable, in order of its parts
+  zmq::context_t context_;
+  std::vector<std::unique_ptr<Link>> links_;  // by server
+  std::vector<PartsBuilder> builders_;        // by server
+  std::vector<pollfd> poll_items_;
+  std::optional<Error> failure_;
+  double blocked_seconds_ = 0;
+};
+
+Future::Future(std::shared_ptr<State> state) : state_(std::move(state)) {}
+Future::Future(Future&&) noexcept = default;
+
+Future& Future::operator=(Future&& other) noexcept {
+  Future old(std::exchange(state_, std::exchange(other.state_, nullptr)));
+  return *this;
+}
+
+Future::~Future() {
+  if (!state_) return;
+  try {
+    state_->client->Wait(*state_);
+  } catch (const std::exception&) {
+    // Whoever wanted to know would have waited.
+  }
+}
+
+bool Future::Ready() { return state_->client->Ready(*state_); }
+
+uint64_t Future::Wait() {
+  const std::shared_ptr<State> state = std::exchange(state_, nullptr);
+  return state->client->Wait(*state);
+}
+
+Gradients GradientsOf(const Tensors& tensors) {
+  Gradients gradients;
+  gradients.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) gradients.push_back({gradients.size(), tensor});
+  return gradients;
+}
+
+Targets TargetsOf(Tensors& tensors) {
+  Targets targets;
+  targets.reserve(tensors.size());
+  for (Tensor& tensor : tensors) targets.push_back({targets.size(), tensor});
+  return targets;
+}
+
+Client::Client(ClientOptions options, std::vector<TensorSpec> variables)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(variables))) {}
+
+Client::~Client() = default;
+
+void Client::Create(const Tensors& initial, const OptimizerSpec& optimizer) {
+  impl_->Create(initial, optimizer);
+}
+
+Future Client::StartPull(const Targets& targets) {
+  return Future(impl_->Start({}, targets, false));
+}
+
+Future Client::StartPushPull(const Gradients& gradients, const Targets& targets) {
+  return Future(impl_->Start(gradients, targets, true));
+}
+
+size_t Client::server_count() const { return impl_->server_count(); }
+ClientCounters Client::counters() const { return impl_->counters(); }
+
+}  // namespace tfdist::runtime

@@ -1,0 +1,377 @@
+#include "runtime/client.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <limits>
+#include <memory>
+#include <numeric>
+
+#include "runtime/testing/expect_error.h"
+#include "runtime/testing/local_cluster.h"
+#include "runtime/testing/running_server.h"
+#include "runtime/testing/tcp_proxy.h"
+#include "runtime/transport/messages.h"
+#include "runtime/transport/socket_io.h"
+
+namespace tfdist::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ConfigOf;
+using testing::ExpectError;
+using testing::LocalCluster;
+using testing::OtherSecret;
+using testing::RunningServer;
+using testing::TestSecret;
+
+const std::vector<TensorSpec> kVariables = {{"a", {3}}, {"b", {2, 2}}, {"c", {}}};
+const Tensors kInitial = {{1, 2, 3}, {4, 5, 6, 7}, {8}};
+const Tensors kOnes = {{1, 1, 1}, {1, 1, 1, 1}, {1}};
+
+ClientOptions OptionsFor(const ClusterSpec& cluster, const std::string& task) {
+  ClientOptions options;
+  options.config = ConfigOf(cluster, task);
+  options.secret = TestSecret();
+  return options;
+}
+
+// A trainer with room for the values of its variables.
+struct Trainer {
+  explicit Trainer(const ClientOptions& options,
+                   const std::vector<TensorSpec>& variables = kVariables)
+      : client(options, variables), values(Zeros(variables)) {}
+  Trainer(const ClusterSpec& cluster, const std::string& task)
+      : Trainer(OptionsFor(cluster, task)) {}
+
+  uint64_t Pull() { return client.Pull(TargetsOf(values)); }
+  uint64_t PushPull(const Tensors& gradients) {
+    return client.PushPull(GradientsOf(gradients), TargetsOf(values));
+  }
+
+  Client client;
+  Tensors values;
+};
+
+TEST(Client, SplitsTheVariablesOverTheServersAndPutsThemTogetherAgain) {
+  const ClusterSpec cluster = LocalCluster(2, 1);
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  Trainer trainer(cluster, "master:0");
+  trainer.client.Create(kInitial, {.learning_rate = 0.5F});
+  EXPECT_EQ(trainer.Pull(), 0U);
+  EXPECT_EQ(trainer.values, kInitial);
+  EXPECT_EQ(trainer.PushPull(kOnes), 1U);
+  EXPECT_EQ(trainer.values, (Tensors{{0.5F, 1.5F, 2.5F}, {3.5F, 4.5F, 5.5F, 6.5F}, {7.5F}}));
+}
+
+TEST(Client, LeavesServersAloneThatHoldNothing) {
+  const ClusterSpec cluster = LocalCluster(5, 1);  // ps:3 and ps:4 do not even run
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  const RunningServer three(ConfigOf(cluster, "ps:2"), TestSecret());
+  Trainer trainer(cluster, "master:0");
+  EXPECT_EQ(trainer.client.server_count(), 3U);
+  trainer.client.Create(kInitial, {.learning_rate = 0.5F});
+}
+
+TEST(Client, MayStartBeforeItsServersAndBeforeTheChief) {
+  const ClusterSpec cluster = LocalCluster(2, 2);
+  auto worker = std::async(std::launch::async, [&] {
+    Trainer trainer(cluster, "worker:0");
+    trainer.Pull();
+    return trainer.values;
+  });
+  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  EXPECT_EQ(worker.wait_for(100ms), std::future_status::timeout);
+  Trainer(cluster, "master:0").client.Create(kInitial, {.learning_rate = 0.5F});
+  EXPECT_EQ(worker.get(), kInitial);
+}
+
+TEST(Client, SaysForWhomItWaitsAndGivesUpInTheEnd) {
+  const ClusterSpec cluster = LocalCluster(2, 1);
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  std::vector<std::string> lines;
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.notice_interval = 2000ms;
+  options.server_timeout = 3900ms;
+  options.say = [&](const std::string& line) { lines.push_back(line); };
+  Client client(options, kVariables);
+  const std::string missing = "ps:1 at " + cluster.tasks.at("ps")[1];
+  ExpectError([&] { client.Create(kInitial, {.learning_rate = 0.5F}); }, Phase::kConnect,
+              missing + " has not answered for 3 s (connection)");
+  EXPECT_EQ(lines, (std::vector<std::string>{"waiting for " + missing + " (connection): 2 s"}));
+}
+
+TEST(Client, NamesWhatItWaitsForOnceItIsConnected) {
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  ClientOptions options = OptionsFor(cluster, "worker:0");
+  options.server_timeout = 10s;
+  Trainer trainer(options);
+  ExpectError([&] { trainer.Pull(); }, Phase::kConnect, "variables, which the chief creates");
+}
+
+TEST(Client, PassesTheServersReasonOn) {
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret(), 2);
+  Trainer trainer(cluster, "master:0");
+  ExpectError([&] { trainer.client.Create(kInitial, {.learning_rate = 0.5F}); }, Phase::kRun,
+              "attempt 1 is over");
+}
+
+TEST(Client, SaysThatTheModelsDiffer) {
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Trainer(cluster, "master:0").client.Create(kInitial, {.learning_rate = 0.5F});
+  std::vector<TensorSpec> others = kVariables;
+  others[1].shape = {2, 5};
+  Trainer trainer(OptionsFor(cluster, "worker:0"), others);
+  ExpectError([&] { trainer.Pull(); }, Phase::kRun, "b [2,5]: the variable here is b [2,2]");
+}
+
+TEST(Client, SaysThatItsKeyIsRefused) {
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  ClusterSpec larger = cluster;
+  larger.tasks["worker"] = {"127.0.0.1:1"};  // not in the cluster spec of the server
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Trainer trainer(larger, "worker:0");
+  ExpectError([&] { trainer.Pull(); }, Phase::kAuth, "refuses this task's key");
+}
+
+TEST(Client, SaysThatTheServerHasOtherSecurity) {
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.secret.reset();
+  Client client(options, kVariables);
+  ExpectError([&] { client.Create(kInitial, {.learning_rate = 0.5F}); }, Phase::kConnect,
+              "does not speak this protocol");
+}
+
+TEST(Client, WorksWithoutSecurityWhereBothSidesChoseThat) {
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), std::nullopt);
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.secret.reset();
+  Trainer trainer(options);
+  trainer.client.Create(kInitial, {.learning_rate = 0.5F});
+  trainer.Pull();
+  EXPECT_EQ(trainer.values, kInitial);
+}
+
+// The same cluster, for a trainer that reaches ps:0 through the proxy.
+ClusterSpec Through(const testing::TcpProxy& proxy, ClusterSpec cluster) {
+  cluster.tasks["ps"][0] = "127.0.0.1:" + std::to_string(proxy.port());
+  return cluster;
+}
+
+// Gradients of 1 and a learning rate of 1: the value counts the pushes that were applied.
+TEST(Client, EveryPushIsAppliedOnceThroughAConnectionThatBreaksAllTheTime) {
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  testing::TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
+  Trainer trainer(Through(proxy, cluster), "master:0");
+  trainer.client.Create({{0, 0, 0}, {0, 0, 0, 0}, {0}}, {.learning_rate = 1.0F});
+  proxy.CutEvery(1500);  // a handshake takes about 400 bytes, an answer about 100
+  constexpr int kPushes = 100;
+  for (int i = 1; i <= kPushes; ++i) {
+    EXPECT_EQ(trainer.PushPull(kOnes), static_cast<uint64_t>(i));
+    EXPECT_EQ(trainer.values[0][0], static_cast<float>(-i));
+  }
+  EXPECT_GT(proxy.cuts(), 5);
+}
+
+// Three blocks of its own, one shared block; pushes of many parts, several under way, cut anywhere.
+TEST(Client, EveryPartOfALargePushIsAppliedOnceThroughBreaks) {
+  const std::vector<TensorSpec> variables = {{"large", {3, 200'000}}, {"small", {5}}};
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  testing::TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
+  Trainer trainer(OptionsFor(Through(proxy, cluster), "master:0"), variables);
+  trainer.client.Create(Zeros(variables), {.learning_rate = 1.0F});
+  proxy.CutEvery(7'000'000);
+  Tensors ones = Zeros(variables);
+  for (Tensor& tensor : ones) std::fill(tensor.begin(), tensor.end(), 1.0F);
+  constexpr int kRounds = 15;
+  constexpr int kUnderWay = 4;
+  std::vector<Tensors> values(kUnderWay, Zeros(variables));
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<Future> futures;
+    for (Tensors& target : values) {
+      futures.push_back(trainer.client.StartPushPull(GradientsOf(ones), TargetsOf(target)));
+    }
+    for (Future& future : futures) future.Wait();
+  }
+  EXPECT_EQ(trainer.Pull(), static_cast<uint64_t>(kRounds * kUnderWay));
+  for (const Tensor& tensor : trainer.values) {
+    EXPECT_EQ(tensor, Tensor(tensor.size(), -kRounds * kUnderWay));
+  }
+  EXPECT_GT(proxy.cuts(), 3);
+  EXPECT_GT(trainer.client.counters().sent_again, 0U);
+  server.Stop();
+  EXPECT_EQ(server.counters().pushes, static_cast<uint64_t>(kRounds * kUnderWay));
+}
+
+TEST(Client, ASetOfVariablesLeavesTheOthersAlone) {
+  const ClusterSpec cluster = LocalCluster(2, 1);
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  Trainer trainer(cluster, "master:0");
+  trainer.client.Create(kInitial, {.learning_rate = 1.0F});
+  const Tensor gradient = {1, 1, 1, 1};
+  EXPECT_EQ(trainer.client.Push({{1, gradient}}), 1U);  // ps:1 holds it, ps:0 counts
+  Tensor c(1);
+  Tensor b(4);
+  // In another order than that of creation; c and a share a block, b is elsewhere.
+  EXPECT_EQ(trainer.client.Pull({{2, c}, {1, b}}), 1U);
+  EXPECT_EQ(b, (Tensor{3, 4, 5, 6}));
+  EXPECT_EQ(c, (Tensor{8}));
+  EXPECT_EQ(trainer.client.Push({}), 2U);
+  trainer.Pull();
+  EXPECT_EQ(trainer.values, (Tensors{{1, 2, 3}, {3, 4, 5, 6}, {8}}));
+}
+
+TEST(Client, AVariableInPartsIsOneToItsCaller) {
+  const std::vector<TensorSpec> variables = {{"table", {5, 3}}, {"b", {2}}};
+  const ClusterSpec cluster = LocalCluster(2, 1);
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.partitioner = FixedParts{2};
+  Trainer trainer(options, variables);
+  Tensors initial = Zeros(variables);
+  std::iota(initial[0].begin(), initial[0].end(), 0.0F);
+  std::iota(initial[1].begin(), initial[1].end(), 100.0F);
+  trainer.client.Create(initial, {.learning_rate = 1.0F});
+  trainer.PushPull(initial);
+  EXPECT_EQ(trainer.values, Zeros(variables));
+}
+
+TEST(Client, SeveralRequestsAreUnderWayAtATime) {
+  const ClusterSpec cluster = LocalCluster(2, 1);
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  Trainer trainer(cluster, "master:0");
+  trainer.client.Create(kInitial, {.learning_rate = 1.0F});
+  std::vector<Future> pushes;
+  for (int i = 0; i < 1500; ++i) pushes.push_back(trainer.client.StartPush(GradientsOf(kOnes)));
+  for (Future& push : pushes) push.Wait();
+  EXPECT_EQ(trainer.Pull(), 1500U);
+  EXPECT_EQ(trainer.values[0][0], 1.0F - 1500.0F);
+}
+
+TEST(Client, AFutureThatIsDroppedHasEnded) {
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Trainer trainer(cluster, "master:0");
+  trainer.client.Create(kInitial, {.learning_rate = 1.0F});
+  {
+    const Tensor gradient = {1, 1, 1};
+    (void)trainer.client.StartPush({{0, gradient}});
+  }
+  trainer.Pull();
+  EXPECT_EQ(trainer.values[0], (Tensor{0, 1, 2}));
+}
+
+TEST(Client, WhatIsRefusedHarmsNoOtherRequest) {
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Trainer trainer(cluster, "master:0");
+  trainer.client.Create(kInitial, {.learning_rate = 1.0F});
+  Tensors bad = kOnes;
+  bad[1][2] = std::numeric_limits<float>::quiet_NaN();
+  Future good = trainer.client.StartPush(GradientsOf(kOnes));
+  Future refused = trainer.client.StartPush(GradientsOf(bad));
+  Future another = trainer.client.StartPush(GradientsOf(kOnes));
+  good.Wait();
+  ExpectError([&] { refused.Wait(); }, Phase::kRun, "refuses the request: b [2,2]: value 2 is nan");
+  EXPECT_EQ(another.Wait(), 2U);
+  trainer.Pull();
+  EXPECT_EQ(trainer.values, (Tensors{{-1, 0, 1}, {2, 3, 4, 5}, {6}}));
+}
+
+TEST(Client, FindsItsCallersMistakesBeforeAnythingIsSent) {
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  Trainer trainer(cluster, "master:0");
+  const Tensor three = {1, 1, 1};
+  const auto expect = [&](const Gradients& gradients, const std::string& words) {
+    ExpectError([&] { trainer.client.Push(gradients); }, Phase::kUsage, words);
+  };
+  expect({{3, three}}, "gradient for variable 3 of 3");
+  expect({{0, three}, {0, three}}, "two gradients for a [3]");
+  expect({{1, three}}, "gradient for b [2,2] has 3 values");
+}
+
+// Asks for the values over and over, as worker:0, and never takes an answer.
+class Glutton {
+ public:
+  explicit Glutton(const std::string& address) : socket_(context_, zmq::socket_type::dealer) {
+    socket_.set(zmq::sockopt::rcvhwm, 1);
+    socket_.set(zmq::sockopt::sndhwm, 0);
+    socket_.set(zmq::sockopt::linger, 0);
+    socket_.connect("tcp://" + address);
+  }
+
+  void Send(const Request& request) {
+    Message message{Encode(request), {}};
+    SendMessage(socket_, message);
+  }
+  uint64_t Open(const std::vector<TensorSpec>& variables) {
+    Send({Operation::kHello, 1, 1, "worker:0", "", {}, {}});
+    Send({Operation::kOpen, 1, 1, "", "", variables, {}});
+    Reply reply;
+    for (zmq::message_t frame; reply.operation != Operation::kOpen;) {
+      (void)socket_.recv(frame);
+      Decode(frame.to_string_view(), reply);
+    }
+    return reply.store;
+  }
+
+ private:
+  zmq::context_t context_;
+  zmq::socket_t socket_;
+};
+
+TEST(Client, ATrainerThatDoesNotReadCostsBoundedMemoryAndHoldsNobodyUp) {
+  const std::vector<TensorSpec> variables = {{"w", {1 << 18}}};  // a block of 1 MiB
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  RunningServer server(ConfigOf(cluster, "ps:0"), std::nullopt);
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.secret.reset();
+  Trainer trainer(options, variables);
+  trainer.client.Create(Zeros(variables), {.learning_rate = 1.0F});
+  Glutton glutton(cluster.tasks.at("ps")[0]);
+  Request pull{Operation::kExchange, 1, 1, "", "", {}, {}};
+  pull.part.store = glutton.Open(variables);
+  pull.part.pull = {{0, 1 << 18}};
+  constexpr uint64_t kPulls = 1000;
+  for (pull.part.sequence = 1; pull.part.sequence <= kPulls; ++pull.part.sequence) {
+    glutton.Send(pull);
+  }
+  pull.part.pull.clear();
+  pull.part.update = true;  // an empty push: counted when all before it was answered
+  glutton.Send(pull);
+  const Tensors ones(1, Tensor(1 << 18, 1.0F));
+  for (int i = 0; i < 50; ++i) trainer.PushPull(ones);
+  EXPECT_EQ(trainer.values[0][5], -50.0F);
+  while (trainer.Pull() < 51) {
+  }
+  server.Stop();
+  EXPECT_GT(server.counters().unread, kPulls / 2);
+}
+
+TEST(Client, AServerThatWasStartedAgainIsToldFromTheOneBefore) {
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  auto server = std::make_unique<RunningServer>(ConfigOf(cluster, "ps:0"), TestSecret());
+  Trainer trainer(cluster, "master:0");
+  trainer.client.Create(kInitial, {.learning_rate = 1.0F});
+  server.reset();
+  server = std::make_unique<RunningServer>(ConfigOf(cluster, "ps:0"), TestSecret());
+  ExpectError([&] { trainer.PushPull(kOnes); }, Phase::kRun, "this server was started again");
+}
+
+}  // namespace
+}  // namespace tfdist::runtime

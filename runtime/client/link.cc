@@ -1,0 +1,304 @@
+#include "runtime/client/link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+namespace tfdist::runtime {
+namespace {
+
+// libzmq copies what is shorter than its batches of 8 KiB in any case.
+constexpr size_t kBorrowedBytes = 8192;
+
+template <typename Places>
+void RangesOf(const Places& places, std::vector<Range>& ranges) {
+  ranges.clear();
+  for (const auto& place : places) {
+    if (!ranges.empty() && ranges.back().offset + ranges.back().count == place.range.offset) {
+      ranges.back().count += place.range.count;
+    } else {
+      ranges.push_back(place.range);
+    }
+  }
+}
+
+void GiveBack(void*, void* borrowed) {
+  static_cast<std::atomic<int>*>(borrowed)->fetch_sub(1, std::memory_order_release);
+}
+
+zmq::message_t Borrow(const Source& source, std::atomic<int>& borrowed) {
+  borrowed.fetch_add(1, std::memory_order_relaxed);
+  // Sent from where it lies: libzmq only reads it.
+  return {const_cast<float*>(source.from), source.range.count * sizeof(float), GiveBack, &borrowed};
+}
+
+zmq::message_t Gather(const std::vector<Source>& sources, size_t bytes) {
+  zmq::message_t payload(bytes);
+  auto* to = payload.data<char>();
+  for (const Source& source : sources) {
+    std::memcpy(to, source.from, source.range.count * sizeof(float));
+    to += source.range.count * sizeof(float);
+  }
+  return payload;
+}
+
+void Scatter(const zmq::message_t& payload, const std::vector<Sink>& sinks) {
+  const auto* from = payload.data<char>();
+  for (const Sink& sink : sinks) {
+    std::memcpy(sink.to, from, sink.range.count * sizeof(float));
+    from += sink.range.count * sizeof(float);
+  }
+}
+
+}  // namespace
+
+Link::Link(std::string name, std::unique_ptr<Connection> connection, Request hello,
+           size_t bytes_under_way)
+    : name_(std::move(name)),
+      connection_(std::move(connection)),
+      hello_(std::move(hello)),
+      bytes_limit_(bytes_under_way) {
+  outgoing_.attempt = hello_.attempt;
+  outgoing_.run = hello_.run;
+}
+
+void Link::Ask(Request question) {
+  assert(!asking());
+  question_ = std::move(question);
+  question_.attempt = hello_.attempt;
+  question_.run = hello_.run;
+  question_pending_ = true;
+  question_due_ = true;
+}
+
+void Link::Begin(std::shared_ptr<RequestState> state, Operation operation,
+                 std::vector<RequestPart> parts) {
+  assert(!parts.empty());
+  const size_t count = parts.size();
+  ++state->servers;
+  begun_.emplace(next_sequence_, Begun{std::move(state), operation, std::move(parts), 0, count});
+  unsent_.push_back(next_sequence_++);
+}
+
+void Link::SendWhatMayBe() {
+  SendDue();
+  SendParts();
+}
+
+void Link::MoveOn() {
+  do {
+    TakeAnswers();
+  } while (SendDue() || SendParts());
+}
+
+void Link::FollowConnection() {
+  while (true) {
+    switch (connection_->NextEvent()) {
+      case Connection::Event::kNone:
+        return;
+      case Connection::Event::kMade:
+        connected_ = true;
+        BeginAnew();
+        break;
+      case Connection::Event::kBroken:
+        connected_ = false;
+        break;
+    }
+  }
+}
+
+// What went out on the connection before may be lost. If it is not, the server sees the same part
+// of the same request twice and applies it once.
+void Link::BeginAnew() {
+  hello_due_ = true;
+  question_due_ = question_pending_;
+  bytes_under_way_ = 0;
+  messages_under_way_ = 0;
+  unsent_.clear();
+  for (auto& [sequence, begun] : begun_) {
+    begun.next = 0;
+    for (RequestPart& part : begun.parts) {
+      if (part.fate == RequestPart::Fate::kUnderWay) part.fate = RequestPart::Fate::kWaits;
+    }
+    unsent_.push_back(sequence);
+  }
+}
+
+bool Link::SendDue() {
+  if (!connected_ || !(hello_due_ || question_due_)) return false;
+  bool sent = false;
+  if (hello_due_) {
+    Message message{Encode(hello_), {}};
+    hello_due_ = !Send(message);
+    sent = !hello_due_;
+  }
+  if (question_due_ && !hello_due_) {
+    Message message{Encode(question_), {}};
+    question_due_ = !Send(message);
+    sent = sent || !question_due_;
+  }
+  return sent;
+}
+
+bool Link::Send(Message& message) {
+  const size_t bytes = message.size_bytes();
+  if (!connection_->Send(message)) return false;
+  counters_.sent_bytes += bytes;
+  ++counters_.messages;
+  return true;
+}
+
+bool Link::SendParts() {
+  if (!connected_ || hello_due_ || !opened()) return false;
+  bool sent = false;
+  while (!unsent_.empty()) {
+    const uint64_t sequence = unsent_.front();
+    const auto found = begun_.find(sequence);
+    Begun* const begun = found == begun_.end() ? nullptr : &found->second;
+    while (begun != nullptr && begun->next < begun->parts.size() &&
+           begun->parts[begun->next].fate != RequestPart::Fate::kWaits) {
+      ++begun->next;
+    }
+    if (begun == nullptr || begun->next == begun->parts.size()) {
+      unsent_.pop_front();
+      continue;
+    }
+    if (!SendNextPart(sequence, *begun)) break;
+    sent = true;
+    // In turn: the parts of a large request leave room for a small one between them.
+    unsent_.pop_front();
+    unsent_.push_back(sequence);
+  }
+  return sent;
+}
+
+bool Link::SendNextPart(uint64_t sequence, Begun& begun) {
+  RequestPart& part = begun.parts[begun.next];
+  const size_t bytes = part.PushBytes() + part.PullBytes();
+  if (!MayBeUnderWay(bytes)) return false;
+  Message message = MessageFor(sequence, begun, begun.next);
+  if (!Send(message)) return false;
+  if (std::exchange(part.was_sent, true)) ++counters_.sent_again;
+  part.fate = RequestPart::Fate::kUnderWay;
+  bytes_under_way_ += bytes;
+  ++messages_under_way_;
+  return true;
+}
+
+bool Link::MayBeUnderWay(size_t bytes) const {
+  if (messages_under_way_ == 0) return true;
+  return messages_under_way_ < kMaxMessagesUnderWay && bytes_under_way_ + bytes <= bytes_limit_;
+}
+
+Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
+  const RequestPart& part = begun.parts[number];
+  outgoing_.operation = begun.operation;
+  PartHeader& header = outgoing_.part;
+  header.store = store_;
+  header.sequence = sequence;
+  header.oldest = Oldest();
+  header.number = static_cast<uint32_t>(number);
+  header.of = static_cast<uint32_t>(begun.parts.size());
+  header.block = part.block;
+  header.update = begun.state->update;
+  RangesOf(part.push, header.push);
+  RangesOf(part.pull, header.pull);
+  Message message{Encode(outgoing_), {}};
+  const size_t bytes = part.PushBytes();
+  if (part.push.size() == 1 && bytes >= kBorrowedBytes) {
+    message.payload = Borrow(part.push.front(), begun.state->borrowed);
+  } else if (bytes > 0) {
+    message.payload = Gather(part.push, bytes);
+  }
+  return message;
+}
+
+void Link::TakeAnswers() {
+  while (connection_->Receive(incoming_)) {
+    last_answer_ = std::chrono::steady_clock::now();
+    counters_.received_bytes += incoming_.size_bytes();
+    Take(incoming_);
+  }
+}
+
+void Link::Take(const Message& message) {
+  Decode(message.header.to_string_view(), reply_);
+  step_ = std::max(step_, reply_.step);
+  switch (reply_.operation) {
+    case Operation::kHello:
+      if (reply_.status == Status::kRefused) ThrowRefusal();
+      break;
+    case Operation::kCreate:
+    case Operation::kOpen:
+      TakeQuestionsAnswer();
+      break;
+    case Operation::kExchange:
+    case Operation::kAssign:
+      TakePart(message);
+      break;
+  }
+}
+
+void Link::TakeQuestionsAnswer() {
+  if (!asking() || reply_.operation != question_.operation) return;  // asked twice, answered twice
+  if (reply_.status == Status::kRefused) ThrowRefusal();
+  question_pending_ = false;
+  question_due_ = false;
+  store_ = reply_.store;
+  values_wanted_ = reply_.status == Status::kValuesWanted;
+}
+
+void Link::TakePart(const Message& message) {
+  const auto found = begun_.find(reply_.sequence);
+  if (found == begun_.end()) return;  // sent twice, answered twice
+  Begun& begun = found->second;
+  if (reply_.number >= begun.parts.size()) {
+    throw Error(Phase::kRun, name_ + " answers a part that was not asked for");
+  }
+  RequestPart& part = begun.parts[reply_.number];
+  if (part.fate == RequestPart::Fate::kAnswered) return;
+  if (reply_.status == Status::kRefused) {
+    if (!begun.state->refusal) {
+      begun.state->refusal = Error(Phase::kRun, name_ + " refuses the request: " + reply_.error);
+    }
+  } else if (message.payload.size() != part.PullBytes()) {
+    throw Error(Phase::kRun, fmt::format("{} answers with {} bytes of values where {} belong",
+                                         name_, message.payload.size(), part.PullBytes()));
+  } else {
+    Scatter(message.payload, part.pull);
+  }
+  if (part.fate == RequestPart::Fate::kUnderWay) {
+    bytes_under_way_ -= part.PushBytes() + part.PullBytes();
+    --messages_under_way_;
+  }
+  part.fate = RequestPart::Fate::kAnswered;
+  if (--begun.unanswered > 0) return;
+  --begun.state->servers;
+  begun_.erase(found);
+}
+
+void Link::ThrowRefusal() const {
+  throw Error(Phase::kRun, name_ + " refuses the request: " + reply_.error,
+              "give every task the same TF_CONFIG cluster and options");
+}
+
+uint64_t Link::Oldest() const { return begun_.empty() ? next_sequence_ : begun_.begin()->first; }
+
+std::string Link::WaitsFor(const RequestState* state) const {
+  const auto found = std::find_if(begun_.begin(), begun_.end(), [&](const auto& entry) {
+    return state == nullptr || entry.second.state.get() == state;
+  });
+  if (found == begun_.end() && (!asking() || state != nullptr)) return "";
+  if (!connected_) return "connection";
+  if (asking()) {
+    return question_.operation == Operation::kCreate ? "creation of the variables"
+                                                     : "variables, which the chief creates";
+  }
+  const uint64_t step = found->second.state->next_step;
+  return step == 0 ? "values" : fmt::format("reply to step {}", step);
+}
+
+}  // namespace tfdist::runtime

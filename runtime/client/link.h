@@ -1,0 +1,121 @@
+// A client's dealings with one server: greets it on every new connection, sends the parts of
+// requests as far as they may be under way at a time, and again when the connection breaks, and
+// takes the answers.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/client/request.h"
+#include "runtime/transport/connection.h"
+#include "runtime/transport/messages.h"
+
+namespace tfdist::runtime {
+
+struct LinkCounters {
+  uint64_t sent_bytes = 0;
+  uint64_t received_bytes = 0;
+  uint64_t messages = 0;
+  uint64_t sent_again = 0;
+};
+
+// One thread. Nothing here waits. Throws Error(kRun) when the server refuses us, or answers what
+// cannot be; what it refuses of a request is in the request.
+class Link {
+ public:
+  // `name` is for texts: "ps:1 at 10.0.0.2:2223". `hello` is sent first on every connection; its
+  // attempt and run are in every other message too.
+  Link(std::string name, std::unique_ptr<Connection> connection, Request hello,
+       size_t bytes_under_way);
+
+  // kCreate or kOpen, which tells what later requests are about. None may be pending.
+  void Ask(Request question);
+  [[nodiscard]] bool asking() const { return question_pending_; }
+  // An answer has told which variables there are, so that requests can be sent.
+  [[nodiscard]] bool opened() const { return store_ != 0; }
+  // That answer was: first values are wanted.
+  [[nodiscard]] bool values_wanted() const { return values_wanted_; }
+
+  // Begins a request; its parts are sent as soon as may be. There is at least one part.
+  void Begin(std::shared_ptr<RequestState> state, Operation operation,
+             std::vector<RequestPart> parts);
+  // How far the newest request is ahead of the oldest that has not ended.
+  [[nodiscard]] uint64_t requests_under_way() const { return next_sequence_ - Oldest(); }
+
+  // Sends what may be sent at once.
+  void SendWhatMayBe();
+  // Takes answers and sends what may be sent, until there is nothing more to do. Leaves the
+  // connection ready to be polled.
+  void MoveOn();
+  // Sees whether the connection was made or broke; due after every poll, before MoveOn.
+  void FollowConnection();
+  [[nodiscard]] bool connected() const { return connected_; }
+  void AddTo(std::vector<pollfd>& items) { connection_->AddTo(items); }
+
+  // What the request (nullptr: the server's next answer) waits for here: "connection", or for texts
+  // of the kind "reply to step 12"; empty when nothing is missing.
+  [[nodiscard]] std::string WaitsFor(const RequestState* state) const;
+  [[nodiscard]] std::chrono::steady_clock::time_point last_answer() const { return last_answer_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const LinkCounters& counters() const { return counters_; }
+  // Pushes that the server has applied, as last heard.
+  [[nodiscard]] uint64_t step() const { return step_; }
+
+ private:
+  struct Begun {
+    std::shared_ptr<RequestState> state;
+    Operation operation = Operation::kExchange;
+    std::vector<RequestPart> parts;
+    size_t next = 0;  // no part before it waits to be sent
+    size_t unanswered = 0;
+  };
+
+  void BeginAnew();
+  bool SendDue();
+  bool Send(Message& message);
+  bool SendParts();
+  bool SendNextPart(uint64_t sequence, Begun& begun);
+  Message MessageFor(uint64_t sequence, const Begun& begun, size_t number);
+  [[nodiscard]] bool MayBeUnderWay(size_t bytes) const;
+
+  void TakeAnswers();
+  void Take(const Message& message);
+  void TakeQuestionsAnswer();
+  void TakePart(const Message& message);
+  [[noreturn]] void ThrowRefusal() const;
+  [[nodiscard]] uint64_t Oldest() const;
+
+  std::string name_;
+  std::unique_ptr<Connection> connection_;
+  bool connected_ = false;
+  Request hello_;
+  bool hello_due_ = false;
+  Request question_;
+  bool question_pending_ = false;
+  bool question_due_ = false;
+  uint64_t store_ = 0;  // which variables requests are about; 0: not known yet
+  bool values_wanted_ = false;
+
+  std::map<uint64_t, Begun> begun_;  // by sequence
+  std::deque<uint64_t> unsent_;      // sequences of requests with parts to send, taken in turn
+  uint64_t next_sequence_ = 1;
+  size_t bytes_limit_;
+  size_t bytes_under_way_ = 0;
+  size_t messages_under_way_ = 0;
+
+  Request outgoing_;  // these three are kept for their allocations
+  Reply reply_;
+  Message incoming_;
+  uint64_t step_ = 0;
+  std::chrono::steady_clock::time_point last_answer_{};
+  LinkCounters counters_;
+};
+
+}  // namespace tfdist::runtime

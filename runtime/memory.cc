@@ -1,0 +1,15 @@
+#include "runtime/memory.h"
+
+#include <malloc.h>
+
+namespace tfdist::runtime {
+
+void KeepFreedMemory() {
+  constexpr int kAlwaysFromHeap = 1 << 30;
+  constexpr int kKept = 64 << 20;
+  mallopt(M_MMAP_THRESHOLD, kAlwaysFromHeap);
+  mallopt(M_TRIM_THRESHOLD, kAlwaysFromHeap);
+  mallopt(M_TOP_PAD, kKept);
+}
+
+}  // namespace tfdist::runtime

@@ -1,0 +1,155 @@
+#include "runtime/server.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/cluster.h"
+#include "runtime/ps/listen_address.h"
+#include "runtime/ps/service.h"
+#include "runtime/transport/zmq_listener.h"
+
+namespace tfdist::runtime {
+namespace {
+
+using std::chrono::duration;
+using std::chrono::steady_clock;
+
+// After so many messages without a pause the server looks whether it is told to end.
+constexpr uint64_t kMessagesBetweenLooks = 256;
+
+std::optional<ServerKeys> Keys(const ServerOptions& options) {
+  if (!options.secret) return std::nullopt;
+  const TfConfig& config = options.config;
+  return KeysOfServer(*options.secret, config.task, TrainersOf(config.cluster));
+}
+
+ServiceOptions OptionsOf(const ServerOptions& options) {
+  ServiceOptions of_service{options.attempt, {}, {}};
+  const ClusterSpec& cluster = options.config.cluster;
+  for (const TaskId& trainer : TrainersOf(cluster)) of_service.trainers.insert(ToString(trainer));
+  if (const auto chief = ChiefOf(cluster)) of_service.chief = ToString(*chief);
+  return of_service;
+}
+
+std::string ListenEndpoint(const ServerOptions& options) {
+  const HostPort own = AddressOf(options.config.cluster, options.config.task);
+  const ListenAddress listen = ChooseListenAddress(own, options.secret.has_value());
+  if (!listen.remark.empty()) options.say(listen.remark);
+  return listen.endpoint;
+}
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  explicit Impl(const ServerOptions& options)
+      : say_(options.say),
+        service_(OptionsOf(options)),
+        listener_(ListenEndpoint(options), Keys(options)) {
+    say_(fmt::format("{} listens at {}, security {}", ToString(options.config.task),
+                     listener_.Endpoint(), options.secret ? "curve" : "none"));
+  }
+
+  void Run(int stop_fd) {
+    std::vector<pollfd> items = {{stop_fd, POLLIN, 0}};
+    listener_.AddTo(items);
+    const auto begin = steady_clock::now();
+    const double idle_before = idle_seconds_;
+    while (items[0].revents == 0) {
+      const bool more = AnswerWhatHasArrived();
+      Wait(items, more ? 0 : -1);
+    }
+    busy_seconds_ += Since(begin) - (idle_seconds_ - idle_before);
+    say_(ToString(counters()));
+  }
+
+  [[nodiscard]] ServerCounters counters() const {
+    const ServiceCounters& served = service_.counters();
+    ServerCounters counters;
+    counters.pulls = served.pulls;
+    counters.pushes = served.pushes;
+    counters.received_bytes = served.received_bytes;
+    counters.sent_bytes = served.sent_bytes;
+    counters.refused = served.refused;
+    counters.repeated = served.repeated;
+    counters.strangers = served.strangers;
+    counters.unread = unread_;
+    counters.new_versions = service_.store().new_versions();
+    counters.longest_queue = longest_queue_;
+    counters.idle_seconds = idle_seconds_;
+    counters.busy_seconds = busy_seconds_;
+    return counters;
+  }
+
+  [[nodiscard]] std::string Endpoint() const { return listener_.Endpoint(); }
+
+ private:
+  static double Since(steady_clock::time_point begin) {
+    return duration<double>(steady_clock::now() - begin).count();
+  }
+
+  // True when it left off with more to be answered.
+  bool AnswerWhatHasArrived() {
+    for (uint64_t i = 0; i < kMessagesBetweenLooks; ++i) {
+      if (!listener_.Receive(peer_, message_)) {
+        queue_ = 0;
+        return false;
+      }
+      longest_queue_ = std::max(longest_queue_, ++queue_);
+      replies_.clear();
+      service_.Handle(peer_, message_, replies_);
+      for (Service::Outgoing& reply : replies_) {
+        if (!listener_.Send(reply.to, reply.message)) ++unread_;
+      }
+    }
+    return true;
+  }
+
+  void Wait(std::vector<pollfd>& items, int timeout) {
+    const auto begin = steady_clock::now();
+    if (poll(items.data(), items.size(), timeout) < 0 && errno != EINTR) {
+      throw Error(Phase::kInternal, WithErrno("poll", errno));
+    }
+    idle_seconds_ += Since(begin);
+  }
+
+  Say say_;
+  Service service_;  // before the listener: messages that it still sends refer to the values
+  ZmqListener listener_;
+  Peer peer_;
+  Message message_;
+  std::vector<Service::Outgoing> replies_;
+  uint64_t unread_ = 0;
+  uint64_t queue_ = 0;
+  uint64_t longest_queue_ = 0;
+  double idle_seconds_ = 0;
+  double busy_seconds_ = 0;
+};
+
+Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+
+Server::~Server() = default;
+
+void Server::Run(int stop_fd) { impl_->Run(stop_fd); }
+
+ServerCounters Server::counters() const { return impl_->counters(); }
+
+std::string Server::Endpoint() const { return impl_->Endpoint(); }
+
+std::string ToString(const ServerCounters& counters) {
+  return fmt::format(
+      "served: {} pulls, {} pushes, {} bytes received, {} bytes sent, {} refused, {} repeated, {} "
+      "strangers, {} unread, {} new versions, longest queue {}, busy {:.1f} s, idle {:.1f} s",
+      counters.pulls, counters.pushes, counters.received_bytes, counters.sent_bytes,
+      counters.refused, counters.repeated, counters.strangers, counters.unread,
+      counters.new_versions, counters.longest_queue, counters.busy_seconds, counters.idle_seconds);
+}
+
+}  // namespace tfdist::runtime

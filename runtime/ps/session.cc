@@ -1,0 +1,46 @@
+#include "runtime/ps/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace tfdist::runtime {
+
+void Session::Begin(const std::string& route, uint64_t run) {
+  route_ = route;
+  if (run == run_) return;
+  run_ = run;
+  oldest_ = 0;
+  requests_.clear();
+}
+
+bool Session::IsApplied(const PartHeader& part) {
+  oldest_ = std::max(oldest_, std::min(part.oldest, part.sequence));
+  requests_.erase(requests_.begin(), requests_.lower_bound(oldest_));
+  if (part.sequence < oldest_) return true;
+  return ProgressOf(part).applied[part.number];
+}
+
+bool Session::SetApplied(const PartHeader& part) {
+  Progress& progress = ProgressOf(part);
+  progress.applied[part.number] = true;
+  return --progress.left == 0;
+}
+
+Session::Progress& Session::ProgressOf(const PartHeader& part) {
+  if (part.sequence - oldest_ >= kMaxRequestsUnderWay) {
+    throw Error(Phase::kRun, fmt::format("request {} is begun while request {} is not over",
+                                         part.sequence, oldest_));
+  }
+  const auto [found, is_new] = requests_.try_emplace(part.sequence);
+  Progress& progress = found->second;
+  if (is_new) progress = {std::vector<bool>(part.of), part.of, {}};
+  if (progress.applied.size() != part.of) {
+    throw Error(Phase::kRun, "message: the request had another number of parts before");
+  }
+  return progress;
+}
+
+}  // namespace tfdist::runtime

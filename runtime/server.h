@@ -1,0 +1,77 @@
+// A parameter server as a library: holds variables that one trainer of the job (the chief) creates,
+// applies the gradients that trainers push, and gives them the values. The trainers' side is
+// runtime/client.h; a whole program of both is runtime/examples/two_sides.cc.
+//
+//     ServerOptions options;
+//     options.config = TfConfig::FromJson(...);       // its task is this server: "ps:0"
+//     options.secret = JobSecret::FromFile("secret");  // without it: no security, by choice
+//     Server server(options);                         // listens from here on
+//     server.Run(stop_fd);                            // serves until stop_fd is readable
+//
+// Variables are dense float32. Their values live in memory alone: a server that is started again
+// has none, and refuses trainers of before. A process that serves should call KeepFreedMemory() of
+// runtime/memory.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/say.h"
+#include "runtime/tf_config.h"
+#include "runtime/transport/keys.h"
+
+namespace tfdist::runtime {
+
+struct ServerOptions {
+  TfConfig config;                  // the cluster, and this server as its task
+  std::optional<JobSecret> secret;  // absent: anyone on the network may read and change the model
+  uint32_t attempt = 1;             // of the job: trainers of older attempts are refused
+  Say say = [](const std::string&) {};  // where it listens; in the end what it has served
+};
+
+// Bytes are those of headers and payloads, without what ZeroMQ, CURVE and TCP add.
+struct ServerCounters {
+  uint64_t pulls = 0;   // requests of trainers, however many messages they took
+  uint64_t pushes = 0;  // applied; one that is sent again counts once
+  uint64_t received_bytes = 0;
+  uint64_t sent_bytes = 0;
+  uint64_t refused = 0;        // messages
+  uint64_t repeated = 0;       // parts of pushes that had been applied before a connection broke
+  uint64_t strangers = 0;      // messages that came before their connection's hello, dropped
+  uint64_t unread = 0;         // answers dropped because the trainer does not read
+  uint64_t new_versions = 0;   // updates that left the old values to answers on their way
+  uint64_t longest_queue = 0;  // messages answered without a pause in between
+  double idle_seconds = 0;     // spent waiting for messages
+  double busy_seconds = 0;     // the rest of the time in Run
+};
+// "served: 2004 pulls, 2001 pushes, ... refused; ..."
+std::string ToString(const ServerCounters& counters);
+
+// One thread at a time, but counters() is of the thread that runs it. Memory beside the variables:
+// the optimizer's, for every trainer that does not read up to kMaxMessagesUnderWay messages in and
+// twice as many answers out, of 1 MiB each at most; answers share one copy of equal values.
+class Server {
+ public:
+  // Listens at its own address of the cluster spec. Throws Error(kPorts) when it cannot, or when it
+  // would have to listen everywhere without security.
+  explicit Server(const ServerOptions& options);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  // Serves until `stop_fd` is readable. Bad requests are refused, each with its reason, to their
+  // sender alone, and change nothing. Throws nothing but Error(kInternal).
+  void Run(int stop_fd);
+
+  [[nodiscard]] ServerCounters counters() const;
+  // What it listens on: "tcp://10.0.0.1:2223".
+  [[nodiscard]] std::string Endpoint() const;
+
+ private:
+  class Impl;  // keeps ZeroMQ out of every file that includes this one
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tfdist::runtime

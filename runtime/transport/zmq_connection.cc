@@ -1,0 +1,79 @@
+#include "runtime/transport/zmq_connection.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "runtime/transport/messages.h"
+#include "runtime/transport/socket_io.h"
+#include "runtime/transport/socket_options.h"
+
+namespace tfdist::runtime {
+namespace {
+
+constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
+                        ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
+// What may be under way twice, once in a connection that broke, and the few messages around it.
+constexpr int kQueueMessages = 4 * kMaxMessagesUnderWay;
+
+// First frame of a monitor's message: 16 bits event, 32 bits value (zmq_socket_monitor(3)).
+uint16_t EventOf(const Frames& frames) {
+  uint16_t event = 0;
+  if (frames.front().size() >= sizeof event) {
+    std::memcpy(&event, frames.front().data(), sizeof event);
+  }
+  return event;
+}
+
+}  // namespace
+
+ZmqConnection::ZmqConnection(zmq::context_t& context, std::string name, const std::string& endpoint,
+                             const std::optional<ClientKeys>& keys)
+    : name_(std::move(name)),
+      socket_(context, zmq::socket_type::dealer),
+      monitor_(context, zmq::socket_type::pair) {
+  SetCommonOptions(socket_, endpoint);
+  socket_.set(zmq::sockopt::sndhwm, kQueueMessages);
+  socket_.set(zmq::sockopt::rcvhwm, kQueueMessages);
+  // Everything of worth is answered before its sender goes; the rest would hold the context up.
+  socket_.set(zmq::sockopt::linger, 0);
+  if (keys) SetClientKeys(socket_, *keys);
+  monitor_.set(zmq::sockopt::linger, 0);
+  // Inproc names are per context: the address of this object is unique there.
+  const std::string events = fmt::format("inproc://monitor-{}", static_cast<const void*>(this));
+  if (zmq_socket_monitor(socket_.handle(), events.c_str(), kEvents) != 0) {
+    throw Error(Phase::kInternal, "cannot watch the connection to " + name_);
+  }
+  monitor_.connect(events);
+  socket_.connect(endpoint);
+}
+
+bool ZmqConnection::Send(Message& message) { return SendMessage(socket_, message); }
+
+bool ZmqConnection::Receive(Message& into) { return ReceiveMessage(socket_, into); }
+
+Connection::Event ZmqConnection::NextEvent() {
+  const Frames frames = ReceiveFrames(monitor_);
+  if (frames.empty()) return Event::kNone;
+  switch (EventOf(frames)) {
+    case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
+      return Event::kMade;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+      throw Error(Phase::kAuth, name_ + " refuses this task's key",
+                  "give every task of the job the same TF_CONFIG cluster and the same secret file");
+    case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+      throw Error(Phase::kConnect, name_ + " does not speak this protocol",
+                  "give every task the same --security, and look what else listens on that port");
+    default:
+      return Event::kBroken;
+  }
+}
+
+void ZmqConnection::AddTo(std::vector<pollfd>& items) {
+  items.push_back({socket_.get(zmq::sockopt::fd), POLLIN, 0});
+  items.push_back({monitor_.get(zmq::sockopt::fd), POLLIN, 0});
+}
+
+}  // namespace tfdist::runtime

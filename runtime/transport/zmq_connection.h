@@ -1,0 +1,35 @@
+// A DEALER socket that connects to one server for as long as it takes, again and again.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+#include <zmq.hpp>
+
+#include "runtime/transport/connection.h"
+#include "runtime/transport/keys.h"
+
+namespace tfdist::runtime {
+
+// Not movable: the socket's monitor is named after it. The context must outlive it, and memory that
+// sent messages refer to the context.
+class ZmqConnection : public Connection {
+ public:
+  // `name` is for texts: "ps:1 at 10.0.0.2:2223". Connects in the background.
+  ZmqConnection(zmq::context_t& context, std::string name, const std::string& endpoint,
+                const std::optional<ClientKeys>& keys);
+  ZmqConnection(const ZmqConnection&) = delete;
+  ZmqConnection& operator=(const ZmqConnection&) = delete;
+
+  bool Send(Message& message) override;
+  bool Receive(Message& into) override;
+  Event NextEvent() override;
+  void AddTo(std::vector<pollfd>& items) override;
+
+ private:
+  std::string name_;
+  zmq::socket_t socket_;
+  zmq::socket_t monitor_;  // tells of connections made and lost
+};
+
+}  // namespace tfdist::runtime

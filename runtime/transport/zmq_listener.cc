@@ -1,0 +1,78 @@
+#include "runtime/transport/zmq_listener.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "base/error.h"
+#include "runtime/transport/messages.h"
+#include "runtime/transport/socket_io.h"
+#include "runtime/transport/socket_options.h"
+
+namespace tfdist::runtime {
+namespace {
+
+// What a trainer may have under way, twice: libzmq learns in batches of half a queue how much of it
+// was sent (pipe.cpp, compute_lwm, v4.3.4).
+constexpr int kAnswersQueued = 2 * kMaxMessagesUnderWay + 32;
+constexpr int kRequestsQueued = kMaxMessagesUnderWay;
+
+// What the ZAP handler answered for this connection's key.
+const char* AuthenticatedTask(const zmq::message_t& frame) {
+  const char* user = zmq_msg_gets(frame.handle(), "User-Id");
+  return user != nullptr ? user : "";
+}
+
+}  // namespace
+
+ZmqListener::ZmqListener(const std::string& endpoint, std::optional<ServerKeys> keys)
+    : socket_(context_, zmq::socket_type::router) {
+  SetCommonOptions(socket_, endpoint);
+  socket_.set(zmq::sockopt::sndhwm, kAnswersQueued);
+  socket_.set(zmq::sockopt::rcvhwm, kRequestsQueued);
+  // So that a full queue is told from an empty one; without it answers vanish unseen.
+  socket_.set(zmq::sockopt::router_mandatory, 1);
+  if (keys) {
+    SetServerKeys(socket_, keys->own);
+    zap_ = std::make_unique<ZapHandler>(context_, std::move(keys->allowed));
+  }
+  try {
+    socket_.bind(endpoint);
+  } catch (const zmq::error_t& error) {
+    throw Error(Phase::kPorts, "cannot listen on " + endpoint + ": " + error.what());
+  }
+}
+
+bool ZmqListener::Receive(Peer& from, Message& into) {
+  while (zap_ && zap_->HandleOne()) {
+  }
+  zmq::message_t route;  // ROUTER puts the connection's id in front
+  if (!ReceiveFrame(socket_, route)) return false;
+  from.route.assign(route.data<char>(), route.size());
+  into = {};
+  if (route.more()) ReceiveMessage(socket_, into);
+  from.task = zap_ ? AuthenticatedTask(into.header) : "";
+  return true;
+}
+
+bool ZmqListener::Send(const Peer& to, Message& message) {
+  zmq::message_t route(to.route.data(), to.route.size());
+  switch (SendFrame(socket_, route, true)) {
+    case Sent::kYes:
+      break;
+    case Sent::kQueueFull:
+      return false;
+    case Sent::kNobodyThere:
+      return true;
+  }
+  SendMessage(socket_, message);
+  return true;
+}
+
+void ZmqListener::AddTo(std::vector<pollfd>& items) {
+  items.push_back({socket_.get(zmq::sockopt::fd), POLLIN, 0});
+  if (zap_) items.push_back({zap_->socket().get(zmq::sockopt::fd), POLLIN, 0});
+}
+
+std::string ZmqListener::Endpoint() const { return socket_.get(zmq::sockopt::last_endpoint); }
+
+}  // namespace tfdist::runtime

@@ -1,0 +1,33 @@
+// One ROUTER socket that lets in whom its keys allow.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/transport/keys.h"
+#include "runtime/transport/listener.h"
+#include "runtime/transport/zap_handler.h"
+
+namespace tfdist::runtime {
+
+// Memory that sent messages refer to must outlive it.
+class ZmqListener : public Listener {
+ public:
+  // Listens on `endpoint` ("tcp://10.0.0.1:2223"; port * takes any). `keys` absent means no
+  // security at all, which its caller must have been asked for. Throws Error(kPorts).
+  ZmqListener(const std::string& endpoint, std::optional<ServerKeys> keys);
+
+  bool Receive(Peer& from, Message& into) override;
+  bool Send(const Peer& to, Message& message) override;
+  void AddTo(std::vector<pollfd>& items) override;
+  [[nodiscard]] std::string Endpoint() const override;
+
+ private:
+  zmq::context_t context_;
+  std::unique_ptr<ZapHandler> zap_;  // none without security
+  zmq::socket_t socket_;
+};
+
+}  // namespace tfdist::runtime

@@ -1,0 +1,42 @@
+// Which optimizer changes a variable, and its numbers: a plain value for command lines, messages
+// and checkpoints. Names, meanings and defaults are those of tf.compat.v1.train.*Optimizer.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace tfdist::runtime {
+
+enum class OptimizerKind { kSgd, kMomentum, kAdagrad, kAdam };
+
+struct OptimizerSpec {
+  OptimizerKind kind = OptimizerKind::kSgd;
+  float learning_rate = 0;  // above 0; has no default, as in TensorFlow
+  // kMomentum
+  float momentum = 0.9F;  // at least 0, below 1
+  bool use_nesterov = false;
+  // kAdagrad
+  float initial_accumulator_value = 0.1F;  // above 0
+  // kAdam
+  float beta1 = 0.9F;     // at least 0, below 1
+  float beta2 = 0.999F;   // the same
+  float epsilon = 1e-8F;  // above 0
+  bool lazy = false;  // a sparse gradient leaves rows that it does not name alone, see Optimizer
+
+  bool operator==(const OptimizerSpec&) const = default;
+};
+
+// Throws Error in the given phase, naming the field, unless the numbers that this kind uses are in
+// range: "adam: beta1 is 1.5, must be at least 0 and below 1".
+void Check(const OptimizerSpec& spec, Phase phase);
+
+// "adam:learning_rate=0.001,beta1=0.8": a kind (sgd, momentum, adagrad, adam), then fields of that
+// kind; those left out have their defaults. Throws Error(kUsage) for anything else.
+OptimizerSpec ParseOptimizer(std::string_view text);
+
+// All fields of its kind; ParseOptimizer gives the same spec back.
+std::string ToString(const OptimizerSpec& spec);
+
+}  // namespace tfdist::runtime
