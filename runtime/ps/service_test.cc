@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -25,7 +26,7 @@ zmq::message_t Payload(const Tensor& values) {
 
 Tensor FloatsOf(const zmq::message_t& payload) {
   Tensor values(payload.size() / sizeof(float));
-  std::memcpy(values.data(), payload.data(), payload.size());
+  std::copy_n(payload.data<float>(), values.size(), values.begin());
   return values;
 }
 
