@@ -3,16 +3,15 @@
 // machine; the ratios, taken within each repetition, are what counts.
 //
 //   shm_bench [--repetitions 5] [--seconds 0.3] [--ring-kib 4096] [--kib 64,1024] [--busy]
-//   [--latency |
-//   --throughput]
+//             [--latency | --throughput]
 //
-// latency: 4 KiB there and 4 KiB back, one at a time, in microseconds (median of all round trips).
-// throughput: payloads one after the other with a few in flight, each acknowledged; 10^9 bytes per
+// latency: 4 KiB there and 4 KiB back, one at a time: the median of all round trips.
+// throughput: payloads with 40 in flight (8 from 16 MiB on), each acknowledged; 10^9 bytes a
 // second.
-//   push: read where it lies in the ring (summed up), given back; unread: given back at once
-//   pull: copied out of the ring
-//   memcpy: from 40 buffers into 40 others (8 above 4 MiB), as push and pull have them
-//   sum: the reading that push does, alone
+//   memcpy   from 40 buffers into 40 others (8 above 4 MiB), as push and pull have them
+//   sum      only the reading that push does
+//   push     read where it lies in the ring (summed up), given back; unread: given back at once
+//   pull     copied out of the ring
 // --busy: beside two processes that compute all the time.
 
 #include <arpa/inet.h>

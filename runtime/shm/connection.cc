@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <utility>
 
+#include "runtime/shm/copy.h"
 #include "runtime/shm/local_socket.h"
 
 namespace tfdist::runtime::shm {
@@ -89,7 +89,7 @@ WaitResult Connection::Send(std::span<const std::byte> header,
         if (result != WaitResult::kReady) return result;
         continue;
       }
-      std::memcpy(space.data(), piece.data(), count);
+      CopyBytes(space.data(), piece.data(), count);
       Commit(count);
       piece = piece.subspan(count);
     }
@@ -118,7 +118,7 @@ WaitResult Connection::Read(std::span<std::byte> into, TimePoint deadline) {
       if (result != WaitResult::kReady) return result;
       continue;
     }
-    std::memcpy(into.data(), piece.data(), count);
+    CopyBytes(into.data(), piece.data(), count);
     Release(count);
     into = into.subspan(count);
   }
