@@ -69,7 +69,8 @@ class Connection {
   // Room for the next bytes of the payload; aligned to 64 bytes at a payload's beginning.
   std::span<std::byte> Space() { return writer_.Space(); }
   // The first `bytes` of Space are written and the other side may read them. A large payload flows
-  // when that comes every 64 KiB or so.
+  // when that comes every 64 KiB or so. A receiver that sleeps is woken when the rest of the
+  // payload or an eighth of the ring is there: finish what you begin.
   void Commit(size_t bytes);
   [[nodiscard]] uint64_t to_send() const { return writer_.remaining(); }
 
