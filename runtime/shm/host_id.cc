@@ -1,0 +1,33 @@
+#include "runtime/shm/host_id.h"
+
+#include <sys/stat.h>
+
+#include <string_view>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace tfdist::runtime::shm {
+namespace {
+
+std::optional<std::string> BootId() {
+  constexpr size_t kUuidLength = 36;
+  try {
+    const auto text = ReadFileIfExists("/proc/sys/kernel/random/boot_id", 256);
+    if (text && text->size() >= kUuidLength) return text->substr(0, kUuidLength);
+  } catch (const Error&) {
+    // A sandbox that hides it: no shared memory there.
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<HostId> ThisHost() {
+  struct stat network {};
+  std::optional<std::string> boot_id = BootId();
+  if (!boot_id || stat("/proc/self/ns/net", &network) != 0) return std::nullopt;
+  return HostId{*std::move(boot_id), network.st_ino};
+}
+
+}  // namespace tfdist::runtime::shm

@@ -1,0 +1,72 @@
+// How a server and a client on one host come to a connection of their own.
+//
+//   server                                          client
+//   Offer: listens under a random name
+//      bytes() ----- authenticated channel ------>  AcceptOffer: same boot, same namespace?
+//                <---- unix socket: client token --   connects; listener is of this account?
+//   caller is of this account, token is right?
+//   memfd, sealed ---- server token, memfd ------>  token is right, memfd is what it should be?
+//   listener closed                                 mapped
+//
+// The memfd travels over the socket, not through /proc/PID/fd, which another pid namespace does not
+// have, nor through a file, which another mount namespace does not have and a SIGKILL leaves
+// behind. The connected socket stays: the kernel closes it with the process, across pid namespaces,
+// and it carries the bell. Both tokens are random and used once; each side shows its own to nobody
+// but a process of its account. In another network namespace, user namespace or account the client
+// does not get through and stays with TCP.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "runtime/shm/connection.h"
+
+namespace tfdist::runtime::shm {
+
+inline constexpr size_t kDefaultRingBytes = size_t{4} * 1024 * 1024;
+
+// The server's end, for one client and one connection: who calls with these bytes is the one that
+// they were handed to. Costs two descriptors and no memory until the client has called; its owner
+// drops it when that does not happen. One thread.
+class Offer {
+ public:
+  // Throws Error(kConnect) when there are no sockets to be had; Error(kRun) where /proc is missing.
+  explicit Offer(size_t ring_bytes = kDefaultRingBytes, const Limits& limits = {});
+
+  // To be handed to the client where nobody else reads it. About 200 bytes.
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+  // Poll it for input, then call TryAccept.
+  [[nodiscard]] int fd() const { return poll_.get(); }
+  // The connection, once the client has called and shown its token. Never waits. Throws Error(kRun)
+  // when there is no memory for it; the client then stays with TCP, and the offer is spent.
+  std::optional<Connection> TryAccept();
+
+ private:
+  void AdmitCallers();
+  std::optional<Connection> Serve(UniqueFd caller);
+
+  size_t ring_bytes_;
+  Limits limits_;
+  std::string client_token_;
+  std::string server_token_;
+  std::string bytes_;
+  UniqueFd poll_;  // epoll(7): of the listener and the callers
+  UniqueFd listener_;
+  std::vector<UniqueFd> callers_;  // same account, token not shown yet
+};
+
+struct Acceptance {
+  std::optional<Connection> connection;
+  std::string reason;  // why not, for the log: "the server is on another host"
+};
+
+// The client's end. Waits for the server's answer until `deadline`. A server that cannot be reached
+// is no error. Throws Error(kRun) on bytes that are no offer.
+Acceptance AcceptOffer(std::string_view bytes, TimePoint deadline, const Limits& limits = {});
+
+}  // namespace tfdist::runtime::shm

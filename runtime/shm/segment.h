@@ -1,0 +1,44 @@
+// The shared memory of one connection: a memfd, sealed against every change of its size, so that no
+// access to the mapping can end in SIGBUS. It has no name anywhere; the kernel frees it with the
+// last process that maps it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/unique_fd.h"
+#include "runtime/shm/layout.h"
+
+namespace tfdist::runtime::shm {
+
+// The parts of a segment. Borrowed.
+struct Memory {
+  Control& control;
+  std::span<std::byte> server_ring;  // filled by the server
+  std::span<std::byte> client_ring;
+};
+
+// Owns the mapping. Movable.
+class Segment {
+ public:
+  // A new one, all of its memory already there: later there would be no way to report a lack of it.
+  // `fd` gets the descriptor to pass on. Throws Error(kRun).
+  static Segment Create(size_t ring_bytes, UniqueFd& fd);
+  // The one that the other side passed. Throws Error(kRun) when it is not a sealed memfd of this
+  // account and of exactly that size.
+  static Segment Open(const UniqueFd& fd, size_t ring_bytes);
+
+  Segment(Segment&& other) noexcept;
+  Segment& operator=(Segment&&) = delete;
+  ~Segment();
+
+  [[nodiscard]] Memory memory() const;
+
+ private:
+  Segment(const UniqueFd& fd, size_t ring_bytes);
+
+  std::byte* begin_ = nullptr;
+  size_t ring_bytes_ = 0;
+};
+
+}  // namespace tfdist::runtime::shm

@@ -1,0 +1,78 @@
+#include "runtime/shm/testing/forked_process.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+namespace tfdist::runtime::shm::testing {
+namespace {
+
+int RunCaught(const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "forked process: %s\n", error.what());
+    return 99;
+  }
+}
+
+}  // namespace
+
+ForkedProcess::ForkedProcess(const std::function<int()>& body) : pid_(fork()) {
+  if (pid_ < 0) throw std::runtime_error("fork");
+  if (pid_ == 0) _exit(RunCaught(body));
+}
+
+ForkedProcess::ForkedProcess(ForkedProcess&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)) {}
+
+ForkedProcess::~ForkedProcess() {
+  if (pid_ < 0) return;
+  Kill();
+  waitpid(pid_, nullptr, 0);
+}
+
+void ForkedProcess::Kill() const { kill(pid_, SIGKILL); }
+
+int ForkedProcess::Wait(std::chrono::seconds limit) {
+  const TimePoint deadline = In(limit);
+  int status = 0;
+  while (waitpid(pid_, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > deadline) Kill();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TimePoint In(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
+
+std::optional<Connection> WaitForClient(Offer& offer, TimePoint deadline) {
+  while (true) {
+    if (std::optional<Connection> connection = offer.TryAccept()) return connection;
+    const int limit = PollTimeout(std::chrono::steady_clock::now(), deadline);
+    pollfd item = {offer.fd(), POLLIN, 0};
+    if (limit == 0 || poll(&item, 1, limit) <= 0) return std::nullopt;
+  }
+}
+
+Served ServeForked(size_t ring_bytes, const std::function<int(Connection)>& client) {
+  Offer offer(ring_bytes);
+  ForkedProcess process([&] {
+    Acceptance acceptance = AcceptOffer(offer.bytes(), In(std::chrono::seconds(30)));
+    if (!acceptance.connection) throw std::runtime_error(acceptance.reason);
+    return client(*std::move(acceptance.connection));
+  });
+  std::optional<Connection> connection = WaitForClient(offer, In(std::chrono::seconds(30)));
+  if (!connection) throw std::runtime_error("the client did not come");
+  return {std::move(process), *std::move(connection), offer.bytes()};
+}
+
+}  // namespace tfdist::runtime::shm::testing

@@ -1,0 +1,46 @@
+// A copy of this process that runs one function. Only while this one has no further threads.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+
+#include "runtime/shm/connection.h"
+#include "runtime/shm/offer.h"
+
+namespace tfdist::runtime::shm::testing {
+
+class ForkedProcess {
+ public:
+  // Its exit code is what `body` returns; 99 after an exception, which it prints.
+  explicit ForkedProcess(const std::function<int()>& body);
+  ForkedProcess(ForkedProcess&& other) noexcept;
+  ForkedProcess& operator=(ForkedProcess&&) = delete;
+  // Kills it if it still runs.
+  ~ForkedProcess();
+
+  void Kill() const;
+  // Its exit code; 128 + signal when one ended it, SIGKILL after `limit`.
+  int Wait(std::chrono::seconds limit);
+
+ private:
+  pid_t pid_ = -1;
+};
+
+TimePoint In(std::chrono::milliseconds time);
+
+// The server's end of a connection to a forked process that runs `client` on the other end, and
+// that process. Throws when they do not come together.
+struct Served {
+  ForkedProcess process;
+  Connection connection;
+  std::string offer;
+};
+Served ServeForked(size_t ring_bytes, const std::function<int(Connection)>& client);
+
+// Waits for the client of an offer.
+std::optional<Connection> WaitForClient(Offer& offer, TimePoint deadline);
+
+}  // namespace tfdist::runtime::shm::testing
