@@ -319,7 +319,7 @@ class Client::Impl {
     });
   }
 
-  // `state`: the request that is waited for, or nullptr for an answer to what the links ask.
+  // `state`: the request that is waited for, or nullptr for whatever the servers owe.
   template <typename Condition>
   void WaitUntil(Condition reached, const RequestState* state) {
     ThrowIfFailed();

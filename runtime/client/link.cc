@@ -337,18 +337,18 @@ void Link::ThrowRefusal() const {
 uint64_t Link::Oldest() const { return begun_.empty() ? next_sequence_ : begun_.begin()->first; }
 
 std::string Link::WaitsFor(const RequestState* state) const {
-  const bool concerned = std::any_of(begun_.begin(), begun_.end(), [&](const auto& entry) {
-    return entry.second.state.get() == state;
+  const auto found = std::find_if(begun_.begin(), begun_.end(), [&](const auto& entry) {
+    return state == nullptr || entry.second.state.get() == state;
   });
-  if (!concerned && (!asking() || state != nullptr)) return "";
+  if (found == begun_.end() && (!asking() || state != nullptr)) return "";
   if (!connected_) return "connection";
   if (asking()) {
     return question_.operation == Operation::kCreate ? "creation of the variables"
                                                      : "variables, which the chief creates";
   }
   if (!held_for_.empty()) return "it waits for " + held_for_;
-  if (state->next_step == 0) return "values";
-  return fmt::format("reply to step {}", state->next_step);
+  const uint64_t step = found->second.state->next_step;
+  return step == 0 ? "values" : fmt::format("reply to step {}", step);
 }
 
 }  // namespace tfdist::runtime

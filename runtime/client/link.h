@@ -64,9 +64,8 @@ class Link {
   [[nodiscard]] bool connected() const { return connected_; }
   void AddTo(std::vector<pollfd>& items) { connection_->AddTo(items); }
 
-  // What the request waits for here: "connection", "reply to step 12", "it waits for worker:3 (step
-  // 12)";
-  // empty when it has all its answers.
+  // What the request (nullptr: the server's next answer) waits for here: "connection", "reply to
+  // step 12", "it waits for worker:3 (step 12)"; empty when nothing is missing.
   [[nodiscard]] std::string WaitsFor(const RequestState* state) const;
   [[nodiscard]] std::chrono::steady_clock::time_point last_answer() const { return last_answer_; }
   [[nodiscard]] const std::string& name() const { return name_; }
