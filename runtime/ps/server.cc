@@ -147,6 +147,7 @@ class Server::Impl {
       service_.Tick(replies_);
       SendReplies();
       next_tick_ = now + service_.tick();
+      return 0;  // a send can take the sign of a message that came meanwhile: receive again first
     }
     return PollTimeout(now, *next_tick_);
   }
