@@ -32,6 +32,13 @@
 // that is refused, other messages are applied, and it does not count as a step. Pushes and pulls of
 // several trainers are not ordered beyond that: a pull can find one variable before and another
 // after the push of another trainer.
+//
+// The chief may choose that trainers wait for each other (UpdateMode; runtime/README.md). Then a
+// push ends when this trainer may go on, and a pull begun after it as well; a push that comes too
+// late for its step is dropped, and ends all the same. A gradient counts as computed with the
+// values of the last request that ended before the push was begun; who begins a further push before
+// it has the answer to the last is ahead by as many steps more. The destructor tells the servers
+// that nobody need wait for this trainer.
 #pragma once
 
 #include <chrono>
@@ -48,6 +55,7 @@
 #include "runtime/tf_config.h"
 #include "runtime/transport/keys.h"
 #include "runtime/update/optimizer_spec.h"
+#include "runtime/update/update_mode.h"
 
 namespace tfdist::runtime {
 
@@ -58,7 +66,8 @@ struct ClientOptions {
   // How long a server may leave a request without any answer, while one waits for it, before the
   // client gives up.
   std::chrono::milliseconds server_timeout{600'000};
-  // How often it says for whom it waits: "waiting for ps:1 at 10.0.0.2:2223 (connection): 10 s".
+  // How often it says for whom it waits: "waiting for ps:1 at 10.0.0.2:2223 (connection): 10 s",
+  // "waiting for worker:3 (step 12), says ps:0 at 10.0.0.1:2223: 10 s".
   std::chrono::milliseconds notice_interval{10'000};
   Say say = [](const std::string&) {};
   // Of gradients and values, per server, asked for and not answered. More only costs memory, on
@@ -103,7 +112,7 @@ class Future {
 
   // Moves all requests of the client on, without waiting. True when this one has ended.
   bool Ready();
-  // Waits for the end and returns the global step: the number of pushes that ps:0 has applied, as
+  // Waits for the end and returns the global step: the number of updates that ps:0 has applied, as
   // it said with its last answer. Throws Error(kRun) when a server refuses the request; the client
   // and its other requests go on. Throws what the client's calls throw when the client has failed.
   // Once.
@@ -130,9 +139,11 @@ class Client {
   ~Client();
 
   // Chief only: creates the variables with these values, one tensor for each, and chooses the
-  // optimizer. Where they are already, as after a restart of the chief, they stay as they are, and
-  // so does their optimizer. Throws Error(kUsage) for an optimizer with a number out of range.
-  void Create(const Tensors& initial, const OptimizerSpec& optimizer);
+  // optimizer and the mode of updates. Where they are already, as after a restart of the chief,
+  // they stay as they are, and so do their optimizer and mode. Throws Error(kUsage) for an
+  // optimizer or a mode with a number out of range.
+  void Create(const Tensors& initial, const OptimizerSpec& optimizer,
+              const UpdateMode& update = {});
 
   // Applies gradients by the optimizer that the chief has chosen. No variable twice. A push may be
   // empty: it counts as a step all the same.
@@ -144,7 +155,8 @@ class Client {
     return StartPushPull(gradients, targets).Wait();
   }
 
-  // The same, returning at once. Several may be under way, 1,000 at most: a further one waits for
+  // The same, returning at once, but for the first push, which waits until the variables are there.
+  // Several may be under way, 1,000 at most: a further one waits for
   // the oldest. They are begun in order; a small one may end before a large one that was begun
   // earlier.
   Future StartPush(const Gradients& gradients) { return StartPushPull(gradients, {}); }

@@ -9,7 +9,14 @@
 namespace tfdist::runtime {
 namespace {
 
-void Declare(CLI::App& app, Options& options, std::string& security, int64_t& timeout_seconds) {
+// Options as they are written, before they are read.
+struct Texts {
+  std::string optimizer;
+  std::string update = "async";
+  std::string security = "curve";
+};
+
+void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_seconds) {
   app.add_option("--data", options.data, "folder with train-images-idx3-ubyte[.gz] and so on")
       ->type_name("DIR");
   app.add_option("--model", options.model)
@@ -24,15 +31,23 @@ void Declare(CLI::App& app, Options& options, std::string& security, int64_t& ti
       ->capture_default_str();
   app.add_option("--steps", options.steps, "global steps, of all trainers together")
       ->capture_default_str();
-  app.add_option("--learning-rate", options.learning_rate)
-      ->check(CLI::PositiveNumber)
+  auto* rate = app.add_option("--learning-rate", options.optimizer.learning_rate, "of plain SGD")
+                   ->check(CLI::PositiveNumber)
+                   ->capture_default_str();
+  app.add_option("--optimizer", texts.optimizer,
+                 "sgd, momentum, adagrad or adam: adam:learning_rate=0.001")
+      ->type_name("SPEC")
+      ->excludes(rate);
+  app.add_option("--update", texts.update,
+                 "when gradients count: async, sync:replicas=3, staleness:bound=4")
+      ->type_name("MODE")
       ->capture_default_str();
   app.add_option("--seed", options.seed, "of the first values and of the order of the samples")
       ->capture_default_str();
   app.add_option("--eval-every", options.eval_every, "global steps between two evaluations")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--security", security,
+  app.add_option("--security", texts.security,
                  "none: anyone on the network may read and change the model")
       ->check(CLI::IsMember({"curve", "none"}))
       ->capture_default_str();
@@ -45,13 +60,13 @@ void Declare(CLI::App& app, Options& options, std::string& security, int64_t& ti
 
 std::optional<Options> ParseOptions(int argc, const char* const* argv, std::string& help) {
   Options options;
-  std::string security = "curve";
+  Texts texts;
   int64_t timeout_seconds = options.server_timeout.count();
   CLI::App app(
       "Parameter server or trainer, as TF_CONFIG says. TFDIST_SECRET_FILE names the job's secret, "
       "TFDIST_ATTEMPT the start of the job (1).",
       "tfdist-runtime");
-  Declare(app, options, security, timeout_seconds);
+  Declare(app, options, texts, timeout_seconds);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -61,10 +76,12 @@ std::optional<Options> ParseOptions(int argc, const char* const* argv, std::stri
     throw Error(Phase::kUsage, error.what(), "tfdist-runtime --help");
   }
   // NaN is neither too large nor too small for a range check.
-  if (!std::isfinite(options.learning_rate)) {
+  if (!std::isfinite(options.optimizer.learning_rate)) {
     throw Error(Phase::kUsage, "--learning-rate must be a number above 0");
   }
-  options.secure = security == "curve";
+  if (!texts.optimizer.empty()) options.optimizer = ParseOptimizer(texts.optimizer);
+  options.update = ParseUpdateMode(texts.update);
+  options.secure = texts.security == "curve";
   options.server_timeout = std::chrono::seconds(timeout_seconds);
   return options;
 }

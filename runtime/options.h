@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/update/optimizer_spec.h"
+#include "runtime/update/update_mode.h"
+
 namespace tfdist::runtime {
 
 struct Options {
@@ -15,7 +18,8 @@ struct Options {
   std::vector<size_t> hidden = {128};
   size_t batch = 32;
   uint64_t steps = 2000;  // global, counted over all trainers
-  float learning_rate = 0.2F;
+  OptimizerSpec optimizer{.learning_rate = 0.2F};
+  UpdateMode update;
   uint64_t seed = 1;
   uint64_t eval_every = 500;  // global steps
   bool secure = true;         // --security curve

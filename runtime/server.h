@@ -13,6 +13,7 @@
 // runtime/memory.h.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,12 +30,19 @@ struct ServerOptions {
   std::optional<JobSecret> secret;  // absent: anyone on the network may read and change the model
   uint32_t attempt = 1;             // of the job: trainers of older attempts are refused
   Say say = [](const std::string&) {};  // where it listens; in the end what it has served
+  // With synchronous updates or bounded staleness: a trainer whose connection is gone for so long
+  // is waited for no more. A broken network needs up to 15 s more to be seen.
+  std::chrono::milliseconds lost_after{10'000};
 };
 
 // Bytes are those of headers and payloads, without what ZeroMQ, CURVE and TCP add.
 struct ServerCounters {
-  uint64_t pulls = 0;   // requests of trainers, however many messages they took
-  uint64_t pushes = 0;  // applied; one that is sent again counts once
+  uint64_t pulls = 0;       // requests of trainers, however many messages they took
+  uint64_t pushes = 0;      // applied, or counted into a mean; one that is sent again counts once
+  uint64_t stale = 0;       // pushes that came too late for their step: dropped, at least in part
+  uint64_t updates = 0;     // steps: a push applied, or a mean of several
+  double held_seconds = 0;  // that trainers waited for others, all of them together
+  uint64_t lost = 0;        // times that a trainer was waited for no more
   uint64_t received_bytes = 0;
   uint64_t sent_bytes = 0;
   uint64_t refused = 0;        // messages

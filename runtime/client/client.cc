@@ -110,9 +110,20 @@ class Client::Impl {
     builders_.resize(links_.size());
   }
 
-  void Create(const Tensors& initial, const OptimizerSpec& optimizer) {
+  // The servers wait for nobody who says goodbye. Whether that arrives is for the sockets: they
+  // linger for it.
+  ~Impl() {
+    try {
+      for (const auto& link : links_) link->SayGoodbye();
+    } catch (const std::exception&) {
+      // They will find out.
+    }
+  }
+
+  void Create(const Tensors& initial, const OptimizerSpec& optimizer, const UpdateMode& update) {
     ThrowIfFailed();
     Check(optimizer, Phase::kUsage);
+    Completed(update, TrainersOf(options_.config.cluster).size(), Phase::kUsage);
     Gradients values = GradientsOf(initial);
     CheckAll(values, "value");
     if (values.size() != variables_.size()) {
@@ -122,6 +133,7 @@ class Client::Impl {
       Request request;
       request.operation = Operation::kCreate;
       request.optimizer = ToString(optimizer);
+      request.update = ToString(update);
       request.variables = shares_[i].specs;
       links_[i]->Ask(std::move(request));
     }
@@ -135,6 +147,7 @@ class Client::Impl {
     CheckAll(gradients, "gradient");
     CheckAll(targets, "target");
     for (size_t i = 0; i < links_.size(); ++i) OpenIfNeeded(i);
+    if (update) WaitUntil([&] { return AllOpened(); }, nullptr);
     MakeRoom();
     auto state = std::make_shared<Future::State>(this);
     state->update = update;
@@ -143,7 +156,8 @@ class Client::Impl {
     for (const Target& target : targets) AddPieces(target.variable, target.values.data());
     for (size_t i = 0; i < links_.size(); ++i) {
       std::vector<RequestPart> parts = builders_[i].Take();
-      if (parts.empty() && i == 0 && update) parts.emplace_back();  // ps:0 counts the steps
+      // ps:0 counts the steps; where trainers wait for each other all servers do.
+      if (parts.empty() && update && (i == 0 || links_[i]->holds_back())) parts.emplace_back();
       if (!parts.empty()) links_[i]->Begin(state, Operation::kExchange, std::move(parts));
     }
     Try([](Link& link) { link.SendWhatMayBe(); });
@@ -181,6 +195,11 @@ class Client::Impl {
   }
 
  private:
+  [[nodiscard]] bool AllOpened() const {
+    return std::all_of(links_.begin(), links_.end(),
+                       [](const auto& link) { return link->opened(); });
+  }
+
   static bool Asking(const std::unique_ptr<Link>& link) { return link->asking(); }
 
   void PlaceVariables(size_t server_count) {
@@ -352,6 +371,11 @@ class Client::Impl {
     for (const auto& link : links_) {
       const std::string what = link->WaitsFor(state);
       if (what.empty()) continue;
+      if (!link->held_for().empty()) {
+        options_.say(fmt::format("waiting for {}, says {}: {} s", link->held_for(), link->name(),
+                                 waited.count()));
+        continue;
+      }
       options_.say(fmt::format("waiting for {} ({}): {} s", link->name(), what, waited.count()));
     }
   }
@@ -438,8 +462,9 @@ Client::Client(ClientOptions options, std::vector<TensorSpec> variables)
 
 Client::~Client() = default;
 
-void Client::Create(const Tensors& initial, const OptimizerSpec& optimizer) {
-  impl_->Create(initial, optimizer);
+void Client::Create(const Tensors& initial, const OptimizerSpec& optimizer,
+                    const UpdateMode& update) {
+  impl_->Create(initial, optimizer, update);
 }
 
 Future Client::StartPull(const Targets& targets) {

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/update/update_mode.h"
+
 namespace tfdist::runtime {
 namespace {
 
@@ -77,10 +79,44 @@ void Link::Ask(Request question) {
 void Link::Begin(std::shared_ptr<RequestState> state, Operation operation,
                  std::vector<RequestPart> parts) {
   assert(!parts.empty());
+  const bool update = state->update;
+  if (!update || !holds_back_ || FitsUnderWay(parts)) {
+    BeginOne(std::move(state), operation, update, std::move(parts));
+    return;
+  }
+  // The server answers none of its parts with values before it has them all, and they cannot all be
+  // under way: first all gradients, then all values.
+  std::vector<RequestPart> pulls;
+  for (RequestPart& part : parts) {
+    if (part.pull.empty()) continue;
+    RequestPart& pull = pulls.emplace_back();
+    pull.block = part.block;
+    pull.pull = std::exchange(part.pull, {});
+  }
+  BeginOne(state, operation, true, std::move(parts));
+  if (!pulls.empty()) BeginOne(std::move(state), operation, false, std::move(pulls));
+}
+
+void Link::BeginOne(std::shared_ptr<RequestState> state, Operation operation, bool update,
+                    std::vector<RequestPart> parts) {
   const size_t count = parts.size();
   ++state->servers;
-  begun_.emplace(next_sequence_, Begun{std::move(state), operation, std::move(parts), 0, count});
+  begun_.emplace(next_sequence_, Begun{std::move(state), operation, std::move(parts), update,
+                                       local_step_, 0, count});
   unsent_.push_back(next_sequence_++);
+}
+
+bool Link::FitsUnderWay(const std::vector<RequestPart>& parts) const {
+  size_t bytes = 0;
+  for (const RequestPart& part : parts) bytes += part.PushBytes() + part.PullBytes();
+  return parts.size() == 1 || (parts.size() <= kMaxMessagesUnderWay && bytes <= bytes_limit_);
+}
+
+void Link::SayGoodbye() {
+  if (!connected_ || hello_due_ || !holds_back_) return;
+  outgoing_.operation = Operation::kGoodbye;
+  Message message{Encode(outgoing_), {}};
+  Send(message);
 }
 
 void Link::SendWhatMayBe() {
@@ -168,7 +204,9 @@ bool Link::SendParts() {
     }
     if (!SendNextPart(sequence, *begun)) break;
     sent = true;
-    // In turn: the parts of a large request leave room for a small one between them.
+    // In turn: the parts of a large request leave room for a small one between them. Not where
+    // answers wait for the last part of a push: two halves of pushes would wait for ever.
+    if (holds_back_) continue;
     unsent_.pop_front();
     unsent_.push_back(sequence);
   }
@@ -203,7 +241,8 @@ Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
   header.number = static_cast<uint32_t>(number);
   header.of = static_cast<uint32_t>(begun.parts.size());
   header.block = part.block;
-  header.update = begun.state->update;
+  header.update = begun.update;
+  header.local_step = begun.local_step;
   RangesOf(part.push, header.push);
   RangesOf(part.pull, header.pull);
   Message message{Encode(outgoing_), {}};
@@ -218,7 +257,6 @@ Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
 
 void Link::TakeAnswers() {
   while (connection_->Receive(incoming_)) {
-    last_answer_ = std::chrono::steady_clock::now();
     counters_.received_bytes += incoming_.size_bytes();
     Take(incoming_);
   }
@@ -227,7 +265,14 @@ void Link::TakeAnswers() {
 void Link::Take(const Message& message) {
   Decode(message.header.to_string_view(), reply_);
   step_ = std::max(step_, reply_.step);
+  if (reply_.status == Status::kWaiting) {
+    held_for_ = reply_.error;
+    return;  // no answer: who waits gives up in the end
+  }
+  last_answer_ = std::chrono::steady_clock::now();
   switch (reply_.operation) {
+    case Operation::kGoodbye:
+      break;
     case Operation::kHello:
       if (reply_.status == Status::kRefused) ThrowRefusal();
       break;
@@ -248,6 +293,8 @@ void Link::TakeQuestionsAnswer() {
   question_pending_ = false;
   question_due_ = false;
   store_ = reply_.store;
+  local_step_ = reply_.local_step;
+  holds_back_ = ParseUpdateMode(reply_.update).kind != UpdateKind::kAsync;
   values_wanted_ = reply_.status == Status::kValuesWanted;
 }
 
@@ -269,6 +316,8 @@ void Link::TakePart(const Message& message) {
                                          name_, message.payload.size(), part.PullBytes()));
   } else {
     Scatter(message.payload, part.pull);
+    local_step_ = reply_.local_step;
+    held_for_.clear();
   }
   if (part.fate == RequestPart::Fate::kUnderWay) {
     bytes_under_way_ -= part.PushBytes() + part.PullBytes();
@@ -297,6 +346,7 @@ std::string Link::WaitsFor(const RequestState* state) const {
     return question_.operation == Operation::kCreate ? "creation of the variables"
                                                      : "variables, which the chief creates";
   }
+  if (!held_for_.empty()) return "it waits for " + held_for_;
   const uint64_t step = found->second.state->next_step;
   return step == 0 ? "values" : fmt::format("reply to step {}", step);
 }

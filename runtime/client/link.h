@@ -42,6 +42,11 @@ class Link {
   [[nodiscard]] bool opened() const { return store_ != 0; }
   // That answer was: first values are wanted.
   [[nodiscard]] bool values_wanted() const { return values_wanted_; }
+  // The server holds answers to pushes back for other trainers (UpdateMode): every push must go to
+  // every server, for all count them. Known once opened.
+  [[nodiscard]] bool holds_back() const { return holds_back_; }
+  // Tells the server, if it can, that it need not wait for us.
+  void SayGoodbye();
 
   // Begins a request; its parts are sent as soon as may be. There is at least one part.
   void Begin(std::shared_ptr<RequestState> state, Operation operation,
@@ -59,13 +64,15 @@ class Link {
   [[nodiscard]] bool connected() const { return connected_; }
   void AddTo(std::vector<pollfd>& items) { connection_->AddTo(items); }
 
-  // What the request (nullptr: the server's next answer) waits for here: "connection", or for texts
-  // of the kind "reply to step 12"; empty when nothing is missing.
+  // What the request (nullptr: the server's next answer) waits for here: "connection", "reply to
+  // step 12", "it waits for worker:3 (step 12)"; empty when nothing is missing.
   [[nodiscard]] std::string WaitsFor(const RequestState* state) const;
   [[nodiscard]] std::chrono::steady_clock::time_point last_answer() const { return last_answer_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const LinkCounters& counters() const { return counters_; }
-  // Pushes that the server has applied, as last heard.
+  // For whom the server holds answers back, as last heard; empty when it does not.
+  [[nodiscard]] const std::string& held_for() const { return held_for_; }
+  // Updates that the server has applied, as last heard.
   [[nodiscard]] uint64_t step() const { return step_; }
 
  private:
@@ -73,10 +80,15 @@ class Link {
     std::shared_ptr<RequestState> state;
     Operation operation = Operation::kExchange;
     std::vector<RequestPart> parts;
+    bool update = false;
+    uint64_t local_step = 0;
     size_t next = 0;  // no part before it waits to be sent
     size_t unanswered = 0;
   };
 
+  void BeginOne(std::shared_ptr<RequestState> state, Operation operation, bool update,
+                std::vector<RequestPart> parts);
+  [[nodiscard]] bool FitsUnderWay(const std::vector<RequestPart>& parts) const;
   void BeginAnew();
   bool SendDue();
   bool Send(Message& message);
@@ -102,6 +114,9 @@ class Link {
   bool question_due_ = false;
   uint64_t store_ = 0;  // which variables requests are about; 0: not known yet
   bool values_wanted_ = false;
+  bool holds_back_ = false;
+  uint64_t local_step_ = 0;  // that the next gradients belong to
+  std::string held_for_;
 
   std::map<uint64_t, Begun> begun_;  // by sequence
   std::deque<uint64_t> unsent_;      // sequences of requests with parts to send, taken in turn

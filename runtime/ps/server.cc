@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "runtime/cluster.h"
 #include "runtime/ps/listen_address.h"
@@ -31,7 +33,9 @@ std::optional<ServerKeys> Keys(const ServerOptions& options) {
 }
 
 ServiceOptions OptionsOf(const ServerOptions& options) {
-  ServiceOptions of_service{options.attempt, {}, {}};
+  ServiceOptions of_service;
+  of_service.attempt = options.attempt;
+  of_service.lost_after = options.lost_after;
   const ClusterSpec& cluster = options.config.cluster;
   for (const TaskId& trainer : TrainersOf(cluster)) of_service.trainers.insert(ToString(trainer));
   if (const auto chief = ChiefOf(cluster)) of_service.chief = ToString(*chief);
@@ -64,17 +68,21 @@ class Server::Impl {
     const double idle_before = idle_seconds_;
     while (items[0].revents == 0) {
       const bool more = AnswerWhatHasArrived();
-      Wait(items, more ? 0 : -1);
+      Wait(items, more ? 0 : TickWhenDue());
     }
     busy_seconds_ += Since(begin) - (idle_seconds_ - idle_before);
     say_(ToString(counters()));
   }
 
   [[nodiscard]] ServerCounters counters() const {
-    const ServiceCounters& served = service_.counters();
+    const ServiceCounters served = service_.counters();
     ServerCounters counters;
     counters.pulls = served.pulls;
     counters.pushes = served.pushes;
+    counters.stale = served.stale;
+    counters.updates = served.updates;
+    counters.held_seconds = served.held_seconds;
+    counters.lost = served.lost;
     counters.received_bytes = served.received_bytes;
     counters.sent_bytes = served.sent_bytes;
     counters.refused = served.refused;
@@ -105,11 +113,43 @@ class Server::Impl {
       longest_queue_ = std::max(longest_queue_, ++queue_);
       replies_.clear();
       service_.Handle(peer_, message_, replies_);
-      for (Service::Outgoing& reply : replies_) {
-        if (!listener_.Send(reply.to, reply.message)) ++unread_;
-      }
+      SendReplies();
     }
     return true;
+  }
+
+  void SendReplies() {
+    for (Service::Outgoing& reply : replies_) {
+      switch (listener_.Send(reply.to, reply.message)) {
+        case Listener::Delivery::kSent:
+          break;
+        case Listener::Delivery::kUnread:
+          ++unread_;
+          break;
+        case Listener::Delivery::kGone:
+          service_.Gone(reply.to);
+          break;
+      }
+    }
+  }
+
+  // While trainers wait for others, those are looked after. Returns the milliseconds until the next
+  // time, -1 for none.
+  int TickWhenDue() {
+    if (!service_.holds_answers()) {
+      next_tick_.reset();
+      return -1;
+    }
+    const auto now = steady_clock::now();
+    if (!next_tick_) next_tick_ = now + service_.tick();
+    if (now >= *next_tick_) {
+      replies_.clear();
+      service_.Tick(replies_);
+      SendReplies();
+      next_tick_ = now + service_.tick();
+      return 0;  // a send can take the sign of a message that came meanwhile: receive again first
+    }
+    return PollTimeout(now, *next_tick_);
   }
 
   void Wait(std::vector<pollfd>& items, int timeout) {
@@ -126,6 +166,7 @@ class Server::Impl {
   Peer peer_;
   Message message_;
   std::vector<Service::Outgoing> replies_;
+  std::optional<steady_clock::time_point> next_tick_;
   uint64_t unread_ = 0;
   uint64_t queue_ = 0;
   uint64_t longest_queue_ = 0;
@@ -146,10 +187,12 @@ std::string Server::Endpoint() const { return impl_->Endpoint(); }
 std::string ToString(const ServerCounters& counters) {
   return fmt::format(
       "served: {} pulls, {} pushes, {} bytes received, {} bytes sent, {} refused, {} repeated, {} "
-      "strangers, {} unread, {} new versions, longest queue {}, busy {:.1f} s, idle {:.1f} s",
+      "strangers, {} unread, {} new versions, longest queue {}, busy {:.1f} s, idle {:.1f} s, {} "
+      "updates, {} stale, held {:.1f} s, {} lost",
       counters.pulls, counters.pushes, counters.received_bytes, counters.sent_bytes,
       counters.refused, counters.repeated, counters.strangers, counters.unread,
-      counters.new_versions, counters.longest_queue, counters.busy_seconds, counters.idle_seconds);
+      counters.new_versions, counters.longest_queue, counters.busy_seconds, counters.idle_seconds,
+      counters.updates, counters.stale, counters.held_seconds, counters.lost);
 }
 
 }  // namespace tfdist::runtime

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sodium.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -11,6 +12,14 @@
 
 namespace tfdist::runtime {
 namespace {
+
+const SystemClock kSystemClock;
+
+// Unasked messages to a trainer that says nothing itself: they must not take the place of answers
+// in its queue.
+constexpr int kMaxNotices = 32;
+// At first it is told after a tick, then after two, four and so on.
+constexpr int kMaxDoublings = 16;
 
 // Up to here a copy costs less than what keeping a version costs.
 constexpr size_t kAlwaysCopiedBytes = 4096;
@@ -64,6 +73,7 @@ void Service::Handle(const Peer& peer, const Message& message, std::vector<Outgo
   } catch (const Error& error) {
     Refuse(peer, request_, error.cause(), replies);
   }
+  AdmitThoseWhoMayGoOn(replies);
   for (size_t i = first; i < replies.size(); ++i) {
     counters_.sent_bytes += replies[i].message.size_bytes();
   }
@@ -84,12 +94,16 @@ void Service::Answer(const Asked& asked, std::vector<Outgoing>& replies) {
   if (asked.request.run != session.run() || asked.request.attempt != options_.attempt) {
     throw Error(Phase::kRun, "message: not of the run that said hello");
   }
+  if (policy_) session.notices = {};
   switch (asked.request.operation) {
     case Operation::kHello:
       break;
+    case Operation::kGoodbye:
+      Leave(session, true);
+      break;
     case Operation::kCreate:
       ExpectChief(session);
-      Create(asked, replies);
+      Create(asked, session, replies);
       break;
     case Operation::kOpen:
       Open(asked, session, replies);
@@ -120,9 +134,14 @@ void Service::Hello(const Asked& asked, std::vector<Outgoing>& replies) {
   if (asked.request.attempt > options_.attempt) return;
   Session& session = sessions_.try_emplace(task, task).first->second;
   routes_.erase(session.route());
+  held_.Drop(task, Now());  // it asks again, on this connection
+  // Another process of that task: what the one before had to wait for is over.
+  if (session.run() != asked.request.run) Leave(session, false);
   session.Begin(asked.peer.route, asked.request.run);
+  session.gone_since.reset();
+  session.notices = {};
   routes_[asked.peer.route] = &session;
-  waiting_.erase(task);  // it asks again, on this connection
+  waiting_.erase(task);
   replies.push_back({asked.peer, {Encode(ReplyTo(asked.request)), {}}});
 }
 
@@ -131,9 +150,17 @@ void Service::ExpectChief(const Session& session) const {
   throw Error(Phase::kRun, "variables are created by " + options_.chief);
 }
 
-void Service::Create(const Asked& asked, std::vector<Outgoing>& replies) {
+void Service::Create(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
+  const UpdateMode mode =
+      Completed(ParseUpdateMode(asked.request.update), options_.trainers.size(), Phase::kRun);
+  const bool was_declared = store_.declared();
   store_.Declare(asked.request.variables, Optimizer(ParseOptimizer(asked.request.optimizer)));
+  if (!was_declared) {
+    mode_ = mode;
+    policy_ = UpdatePolicy::Make(mode);
+  }
   Reply reply = ReplyTo(asked.request);
+  reply.local_step = session.LocalStep(step_);
   if (!store_.created()) reply.status = Status::kValuesWanted;
   replies.push_back({asked.peer, {Encode(reply), {}}});
   if (store_.created()) AnswerThoseWhoWait(replies);  // a server without variables has no values
@@ -145,7 +172,9 @@ void Service::Open(const Asked& asked, Session& session, std::vector<Outgoing>& 
     return;
   }
   store_.ExpectSame(asked.request.variables);
-  replies.push_back({asked.peer, {Encode(ReplyTo(asked.request)), {}}});
+  Reply reply = ReplyTo(asked.request);
+  reply.local_step = session.LocalStep(step_);
+  replies.push_back({asked.peer, {Encode(reply), {}}});
 }
 
 void Service::AnswerThoseWhoWait(std::vector<Outgoing>& replies) {
@@ -155,7 +184,9 @@ void Service::AnswerThoseWhoWait(std::vector<Outgoing>& replies) {
     request.operation = Operation::kOpen;
     try {
       store_.ExpectSame(variables);
-      replies.push_back({peer, {Encode(ReplyTo(request)), {}}});
+      Reply reply = ReplyTo(request);
+      reply.local_step = sessions_.at(task).LocalStep(step_);
+      replies.push_back({peer, {Encode(reply), {}}});
     } catch (const Error& error) {
       Refuse(peer, request, error.cause(), replies);
     }
@@ -184,9 +215,41 @@ void Service::Exchange(const Asked& asked, Session& session, std::vector<Outgoin
   ExpectThisStore(part);
   if (!store_.created()) throw Error(Phase::kRun, "the variables have no values yet");
   store_.ExpectValid(part.block, part.pull);
-  if (part.update) Push(asked, session);
+  Join(session);
+  if (part.update) PushOrGiveUp(asked, session, replies);
   if (!part.pull.empty() && part.number == 0) ++counters_.pulls;
-  replies.push_back({asked.peer, {Encode(ReplyTo(asked.request)), ValuesOf(part)}});
+  if (const auto awaited = Awaited(part, session)) {
+    held_.Hold(session.task(), *awaited, part, Now());
+  } else {
+    AnswerPart(part, session, replies);
+  }
+}
+
+// The push that the answer has to wait for.
+std::optional<uint64_t> Service::Awaited(const PartHeader& part, Session& session) {
+  if (!policy_) return std::nullopt;
+  if (!part.update) return session.WaitingBefore(part.sequence);
+  if (session.IsAdmitted(part)) return std::nullopt;
+  if (session.IsWhole(part)) {
+    if (!policy_->Waits(session.task(), part.sequence)) {
+      policy_->Wait(session.task(), part.sequence);
+    }
+    return part.sequence;
+  }
+  // Its trainer may need this answer to send the rest; but values are those of after the push.
+  if (part.pull.empty()) return std::nullopt;
+  return part.sequence;
+}
+
+void Service::PushOrGiveUp(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
+  try {
+    Push(asked, session);
+  } catch (const Error&) {
+    // It never becomes whole: what waits for that would wait for ever.
+    session.Admit(asked.request.part.sequence);
+    AnswerHeld(session, asked.request.part.sequence, replies);
+    throw;
+  }
 }
 
 void Service::Push(const Asked& asked, Session& session) {
@@ -195,11 +258,118 @@ void Service::Push(const Asked& asked, Session& session) {
     ++counters_.repeated;
     return;
   }
-  store_.Push(part.block, part.push, FloatsIn(asked.message.payload, aligned_),
-              session.StepsOf(part));
-  if (!session.SetApplied(part)) return;
+  ApplyOrSum(asked, session);
+  if (session.SetApplied(part)) CountWholePush(part, session);
+}
+
+void Service::ApplyOrSum(const Asked& asked, Session& session) {
+  const PartHeader& part = asked.request.part;
+  const std::span<const float> gradients = FloatsIn(asked.message.payload, aligned_);
+  if (!policy_ || !policy_->sums()) {
+    store_.Push(part.block, part.push, gradients, session.StepsOf(part));
+  } else if (policy_->IsStale(part.local_step)) {
+    session.SetStale(part);
+  } else {
+    store_.Sum(part.block, part.push, gradients);
+  }
+}
+
+void Service::CountWholePush(const PartHeader& part, Session& session) {
+  const bool stale = policy_ && session.IsStale(part);
+  ++(stale ? counters_.stale : counters_.pushes);
+  const bool due = policy_ && policy_->Arrived(session.task(), part.sequence, !stale);
+  if (policy_ && policy_->sums()) {
+    if (!due) return;
+    store_.ApplyMeans();
+  }
   ++step_;
-  ++counters_.pushes;
+  ++counters_.updates;
+}
+
+void Service::AnswerPart(const PartHeader& part, Session& session, std::vector<Outgoing>& replies) {
+  Reply reply = ReplyTo(part, Operation::kExchange);
+  reply.local_step = session.LocalStep(step_);
+  replies.push_back({{session.route(), session.task()}, {Encode(reply), ValuesOf(part)}});
+}
+
+void Service::Join(Session& session) {
+  if (!policy_ || std::exchange(session.member, true)) return;
+  policy_->Join(session.task());
+}
+
+void Service::Leave(Session& session, bool finished) {
+  held_.Drop(session.task(), Now());
+  if (!policy_ || !std::exchange(session.member, false)) return;
+  if (finished) {
+    policy_->Finish(session.task());
+  } else {
+    policy_->Leave(session.task());
+  }
+}
+
+void Service::AdmitThoseWhoMayGoOn(std::vector<Outgoing>& replies) {
+  if (!policy_) return;
+  for (const UpdatePolicy::Admitted& admitted : policy_->Admit()) {
+    Session& session = sessions_.at(admitted.task);
+    session.Admit(admitted.sequence);
+    session.SetLocalStep(admitted.local_step);
+    AnswerHeld(session, admitted.sequence, replies);
+  }
+}
+
+void Service::AnswerHeld(Session& session, uint64_t sequence, std::vector<Outgoing>& replies) {
+  if (held_.empty()) return;
+  for (const PartHeader& part : held_.Release(session.task(), sequence, Now())) {
+    AnswerPart(part, session, replies);
+  }
+}
+
+std::chrono::milliseconds Service::tick() const {
+  return std::max(options_.lost_after / 10, std::chrono::milliseconds(1));
+}
+
+void Service::Tick(std::vector<Outgoing>& replies) {
+  const TimePoint now = Now();
+  for (auto& [task, session] : sessions_) {
+    if (!session.member) continue;
+    if (!session.gone_since) {
+      Notify(session, now, replies);
+    } else if (now - *session.gone_since >= options_.lost_after) {
+      Leave(session, false);
+      ++counters_.lost;
+    }
+  }
+  AdmitThoseWhoMayGoOn(replies);
+}
+
+void Service::Notify(Session& session, TimePoint now, std::vector<Outgoing>& replies) {
+  Session::Notices& notices = session.notices;
+  const std::string text = held_.Holds(session.task()) ? policy_->WaitsFor() : "";
+  if (notices.count >= kMaxNotices || (now < notices.next && text == notices.text)) return;
+  Reply reply;
+  reply.operation = Operation::kExchange;
+  reply.status = Status::kWaiting;
+  reply.step = step_;
+  reply.error = text;
+  notices.text = text;
+  notices.next = now + tick() * (1 << std::min(notices.count++, kMaxDoublings));
+  replies.push_back({{session.route(), session.task()}, {Encode(reply), {}}});
+}
+
+void Service::Gone(const Peer& peer) {
+  const auto found = routes_.find(peer.route);
+  if (found == routes_.end() || found->second->gone_since) return;
+  found->second->gone_since = Now();
+}
+
+TimePoint Service::Now() const {
+  return options_.clock != nullptr ? options_.clock->Now() : kSystemClock.Now();
+}
+
+ServiceCounters Service::counters() const {
+  ServiceCounters counters = counters_;
+  counters.held_seconds = held_.held_seconds();
+  return counters;
 }
 
 zmq::message_t Service::ValuesOf(const PartHeader& part) {
@@ -221,16 +391,26 @@ Reply Service::ReplyTo(const Request& request) const {
   switch (request.operation) {
     case Operation::kHello:
       break;
+    case Operation::kGoodbye:
+      break;
     case Operation::kCreate:
     case Operation::kOpen:
       reply.store = store_id_;
+      reply.update = ToString(mode_);
       break;
     case Operation::kExchange:
     case Operation::kAssign:
-      reply.number = request.part.number;
-      reply.sequence = request.part.sequence;
-      break;
+      return ReplyTo(request.part, request.operation);
   }
+  return reply;
+}
+
+Reply Service::ReplyTo(const PartHeader& part, Operation operation) const {
+  Reply reply;
+  reply.operation = operation;
+  reply.step = step_;
+  reply.number = part.number;
+  reply.sequence = part.sequence;
   return reply;
 }
 

@@ -3,14 +3,20 @@
 // thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
+#include "runtime/ps/held_answers.h"
 #include "runtime/ps/session.h"
+#include "runtime/ps/update_policy.h"
 #include "runtime/ps/variable_store.h"
 #include "runtime/transport/listener.h"
 #include "runtime/transport/messages.h"
@@ -21,11 +27,18 @@ struct ServiceOptions {
   uint32_t attempt = 1;            // of the job
   std::set<std::string> trainers;  // who may ask: "master:0", "worker:1"
   std::string chief;               // who may create variables
+  // A trainer whose connection is gone for so long is waited for no more.
+  std::chrono::milliseconds lost_after{10'000};
+  const Clock* clock = nullptr;  // the system's
 };
 
 struct ServiceCounters {
-  uint64_t pulls = 0;   // requests, however many parts they have
-  uint64_t pushes = 0;  // applied; a request sent again is not counted again
+  uint64_t pulls = 0;       // requests, however many parts they have
+  uint64_t pushes = 0;      // applied, or counted into a mean; one sent again counts once
+  uint64_t stale = 0;       // pushes dropped, all of them or in part
+  uint64_t updates = 0;     // steps: a push applied, or a mean of several
+  double held_seconds = 0;  // that trainers were held back, all together
+  uint64_t lost = 0;        // times that a trainer was waited for no more
   uint64_t received_bytes = 0;
   uint64_t sent_bytes = 0;
   uint64_t refused = 0;
@@ -42,11 +55,21 @@ class Service {
     Message message;  // may refer to values of this service, which must outlive it
   };
   // Adds usually one reply. None for what waits for the variables, nor for a request of a later
-  // attempt, which is meant for the server that follows this one; several when others have waited.
+  // attempt, which is meant for the server that follows this one, nor for what waits for other
+  // trainers; several when others have waited.
   // A request that cannot be granted is answered with the reason, and changes nothing.
   void Handle(const Peer& peer, const Message& message, std::vector<Outgoing>& replies);
 
-  [[nodiscard]] const ServiceCounters& counters() const { return counters_; }
+  // Some answer waits for other trainers: Tick is wanted every tick().
+  [[nodiscard]] bool holds_answers() const { return !held_.empty(); }
+  [[nodiscard]] std::chrono::milliseconds tick() const;
+  // Adds, for those who wait, for whom; for the others, what shows whether they are still there;
+  // and what may go on because somebody has been lost.
+  void Tick(std::vector<Outgoing>& replies);
+  // A message could not be sent there because the connection is gone.
+  void Gone(const Peer& peer);
+
+  [[nodiscard]] ServiceCounters counters() const;
   [[nodiscard]] const VariableStore& store() const { return store_; }
 
  private:
@@ -58,7 +81,7 @@ class Service {
 
   void Answer(const Asked& asked, std::vector<Outgoing>& replies);
   void Hello(const Asked& asked, std::vector<Outgoing>& replies);
-  void Create(const Asked& asked, std::vector<Outgoing>& replies);
+  void Create(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
   void Open(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
   void Assign(const Asked& asked, std::vector<Outgoing>& replies);
   void Exchange(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
@@ -68,13 +91,28 @@ class Service {
   void ExpectChief(const Session& session) const;
   void ExpectThisStore(const PartHeader& part) const;
   void Push(const Asked& asked, Session& session);
+  void ApplyOrSum(const Asked& asked, Session& session);
+  void CountWholePush(const PartHeader& part, Session& session);
+  void PushOrGiveUp(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
+  std::optional<uint64_t> Awaited(const PartHeader& part, Session& session);
+  void AnswerPart(const PartHeader& part, Session& session, std::vector<Outgoing>& replies);
+  void Join(Session& session);
+  void Leave(Session& session, bool finished);
+  void AdmitThoseWhoMayGoOn(std::vector<Outgoing>& replies);
+  void AnswerHeld(Session& session, uint64_t sequence, std::vector<Outgoing>& replies);
+  void Notify(Session& session, TimePoint now, std::vector<Outgoing>& replies);
+  [[nodiscard]] TimePoint Now() const;
   zmq::message_t ValuesOf(const PartHeader& part);
   [[nodiscard]] Reply ReplyTo(const Request& request) const;
+  [[nodiscard]] Reply ReplyTo(const PartHeader& part, Operation operation) const;
   void Refuse(const Peer& peer, const Request& request, const std::string& why,
               std::vector<Outgoing>& replies);
 
   ServiceOptions options_;
   VariableStore store_;
+  UpdateMode mode_;
+  std::unique_ptr<UpdatePolicy> policy_;  // null: asynchronous, or no variables yet
+  HeldAnswers held_;
   uint64_t store_id_;  // random: tells these variables from those of an earlier start
   uint64_t step_ = 0;
   ServiceCounters counters_;

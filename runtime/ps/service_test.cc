@@ -53,7 +53,10 @@ class ServiceTest : public ::testing::Test {
     request.operation = operation;
     request.attempt = 2;
     request.run = 1;
-    if (operation == Operation::kCreate) request.optimizer = "sgd:learning_rate=0.5";
+    if (operation == Operation::kCreate) {
+      request.optimizer = "sgd:learning_rate=0.5";
+      request.update = "async";
+    }
     if (operation == Operation::kCreate || operation == Operation::kOpen) {
       request.variables = kVariables;
     }
@@ -434,7 +437,7 @@ TEST_F(ServiceTest, APushWithoutGradientsIsAStep) {
 
 TEST_F(ServiceTest, WhatCannotBeReadIsRefused) {
   Create();
-  zmq::message_t noise("\x02\x00\x04noise", 8);
+  zmq::message_t noise("\x03\x00\x04noise", 8);
   const auto answers = AskAt({"route of worker:0", "worker:0"}, {std::move(noise), {}});
   ExpectRefused(answers, "cut short");
   zmq::message_t other("\x09\x00", 2);
@@ -454,6 +457,188 @@ TEST_F(ServiceTest, PayloadsMayLieAtAnyAddress) {
                                {Encode(Exchange(kAll, kAll)), std::move(payload)});
     EXPECT_EQ(answers[0].values[0], static_cast<float>(-shift));
   }
+}
+
+// Time that stands still until it is moved.
+class ManualClock : public Clock {
+ public:
+  [[nodiscard]] TimePoint Now() const override { return now; }
+  TimePoint now{std::chrono::hours(1)};
+};
+
+// Trainers that wait for each other.
+class WaitingTest : public ServiceTest {
+ protected:
+  void CreateWith(const std::string& update) {
+    ServiceOptions options{2, {"master:0", "worker:0", "worker:1"}, "master:0"};
+    options.clock = &clock_;
+    service_ = Service(std::move(options));
+    SayHello();
+    Request create = Make(Operation::kCreate);
+    create.update = update;
+    const auto declared = Ask("master:0", create);
+    store_ = declared[0].reply.store;
+    ASSERT_EQ(Assign({1, 2, 3})[0].reply.status, Status::kDone);
+    ASSERT_EQ(declared[0].reply.update,
+              ToString(Completed(ParseUpdateMode(update), 3, Phase::kRun)));
+  }
+
+  Request PushAt(uint64_t local_step) {
+    Request request = Exchange(kAll, kAll);
+    request.part.local_step = local_step;
+    return request;
+  }
+
+  std::vector<Answer> Tick() {
+    std::vector<Service::Outgoing> sent;
+    service_.Tick(sent);
+    std::vector<Answer> answers;
+    for (const Service::Outgoing& one : sent) {
+      Reply reply;
+      Decode(one.message.header.to_string_view(), reply);
+      answers.push_back({one.to.route, reply, FloatsOf(one.message.payload)});
+    }
+    return answers;
+  }
+
+  ManualClock clock_;
+};
+
+TEST_F(WaitingTest, AStepIsTheMeanOfItsGradientsAndAnsweredToAllOfThem) {
+  CreateWith("sync:replicas=2");
+  EXPECT_TRUE(service_.store().created());
+  EXPECT_TRUE(Ask("worker:0", PushAt(0), {2, 4, -2}).empty());
+  EXPECT_TRUE(service_.holds_answers());
+  clock_.now += std::chrono::seconds(3);
+  const auto answers = Ask("worker:1", PushAt(0), {4, 4, -2});
+  ASSERT_EQ(answers.size(), 2U);
+  for (const Answer& answer : answers) {
+    EXPECT_EQ(answer.reply.step, 1U);
+    EXPECT_EQ(answer.reply.local_step, 1U);
+    EXPECT_EQ(answer.values, (Tensor{-0.5F, 0, 4}));
+  }
+  EXPECT_FALSE(service_.holds_answers());
+  EXPECT_EQ(service_.counters().held_seconds, 3.0);
+  EXPECT_EQ(Ask("master:0", PushAt(0), {9, 9, 9})[0].values, answers[0].values);
+  EXPECT_EQ(service_.counters().stale, 1U);
+  EXPECT_EQ(service_.counters().updates, 1U);
+}
+
+TEST_F(WaitingTest, AHeldPushThatIsSentAgainCountsOnceAndWaitsOn) {
+  CreateWith("sync:replicas=2");
+  const Request push = PushAt(0);
+  EXPECT_TRUE(Ask("worker:0", push, {2, 2, 2}).empty());
+  AskAt({"new", "worker:0"}, {Encode(HelloOf("worker:0")), {}});
+  EXPECT_TRUE(AskAt({"new", "worker:0"}, {Encode(push), Payload({2, 2, 2})}).empty());
+  const auto answers = Ask("worker:1", PushAt(0), {2, 2, 2});
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].to, "new");
+  EXPECT_EQ(answers[0].values, (Tensor{0, 1, 2}));
+}
+
+TEST_F(WaitingTest, AnAnswerThatWasLostIsGivenAgainWithItsToken) {
+  CreateWith("sync:replicas=2");
+  const Request push = PushAt(0);
+  Ask("worker:0", push, {2, 2, 2});
+  Ask("worker:1", PushAt(0), {2, 2, 2});
+  Ask("worker:1", PushAt(1), {2, 2, 2});
+  Ask("master:0", PushAt(1), {2, 2, 2});
+  Ask("worker:0", HelloOf("worker:0"));
+  const auto again = Ask("worker:0", push, {2, 2, 2});
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].reply.step, 2U);
+  EXPECT_EQ(again[0].reply.local_step, 1U);
+}
+
+TEST_F(WaitingTest, PartsWithoutValuesAreAnsweredBeforeThePushIsWhole) {
+  CreateWith("sync:replicas=2");
+  Request one = PushAt(0);
+  one.part.of = 2;
+  one.part.push = {{0, 2}};
+  one.part.pull = {};
+  Request two = one;
+  two.part.number = 1;
+  two.part.push = {{2, 1}};
+  EXPECT_EQ(Ask("worker:0", one, {2, 2}).size(), 1U);
+  EXPECT_TRUE(Ask("worker:0", two, {2}).empty());
+  EXPECT_TRUE(Ask("worker:0", Exchange({}, kAll)).empty());
+  EXPECT_EQ(Ask("worker:1", PushAt(0), {2, 2, 2}).size(), 3U);
+}
+
+TEST_F(WaitingTest, AGradientOfPartOfAVariableHasNoPlaceInAMean) {
+  CreateWith("sync:replicas=2");
+  Request push = PushAt(0);
+  push.part.push = {{1, 2}};
+  ExpectRefused(Ask("worker:0", push, {1, 1}), "w [2]: a gradient of some of its values");
+  EXPECT_FALSE(service_.holds_answers());
+}
+
+TEST_F(WaitingTest, NobodyIsHeldWithoutEnd) {
+  CreateWith("sync:replicas=2");
+  Ask("worker:0", PushAt(0), {1, 1, 1});
+  std::vector<Answer> answers;
+  size_t held = 1;
+  while (answers.empty()) {
+    answers = Ask("worker:0", Exchange({}, kAll));
+    if (answers.empty()) ++held;
+  }
+  ExpectRefused(answers, "too many requests while others are waited for");
+  EXPECT_EQ(held, 2 * kMaxMessagesUnderWay);
+}
+
+TEST_F(WaitingTest, WhoWaitsIsToldForWhomAndTheOthersAreLookedAfter) {
+  CreateWith("staleness:bound=0");
+  Ask("worker:1", Exchange({}, kAll));  // takes part from now on
+  EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
+  const auto notices = Tick();
+  ASSERT_EQ(notices.size(), 2U);
+  EXPECT_EQ(notices[0].reply.status, Status::kWaiting);
+  EXPECT_EQ(notices[0].reply.error, "worker:1 (step 0)");
+  EXPECT_EQ(notices[1].to, "route of worker:1");
+  EXPECT_EQ(notices[1].reply.error, "");
+  EXPECT_TRUE(Tick().empty());
+  clock_.now += service_.tick();
+  EXPECT_EQ(Tick().size(), 2U);
+  clock_.now += service_.tick();
+  EXPECT_TRUE(Tick().empty());  // twice as long now
+}
+
+TEST_F(WaitingTest, WhoIsGoneForTooLongIsWaitedForNoMoreUntilItIsBack) {
+  CreateWith("staleness:bound=0");
+  Ask("worker:1", Exchange({}, kAll));
+  Ask("worker:0", PushAt(0), {1, 1, 1});
+  service_.Gone({"route of worker:1", "worker:1"});
+  clock_.now += std::chrono::milliseconds(9'999);
+  for (const Answer& answer : Tick()) EXPECT_EQ(answer.reply.status, Status::kWaiting);
+  clock_.now += std::chrono::milliseconds(1);
+  const auto freed = Tick();
+  ASSERT_EQ(freed.size(), 1U);
+  EXPECT_EQ(freed[0].to, "route of worker:0");
+  EXPECT_EQ(freed[0].reply.status, Status::kDone);
+  EXPECT_EQ(service_.counters().lost, 1U);
+  AskAt({"new", "worker:1"}, {Encode(HelloOf("worker:1")), {}});
+  AskAt({"new", "worker:1"}, {Encode(Exchange({}, kAll)), {}});
+  EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
+}
+
+TEST_F(WaitingTest, AnotherRunOfATrainerTakesNotTheWaitOfTheOneBefore) {
+  CreateWith("sync:replicas=2");
+  Ask("worker:0", PushAt(0), {1, 1, 1});
+  Request hello = HelloOf("worker:0");
+  hello.run = 2;
+  Ask("worker:0", hello);
+  EXPECT_FALSE(service_.holds_answers());
+  EXPECT_EQ(Ask("worker:1", PushAt(0), {1, 1, 1}).size(), 1U);  // its gradient counts all the same
+}
+
+TEST_F(WaitingTest, AModeThatIsNoneIsRefused) {
+  SayHello();
+  for (const char* text : {"", "bsp", "sync:replicas=9,tokens=1"}) {
+    Request request = Make(Operation::kCreate);
+    request.update = text;
+    ExpectRefused(Ask("master:0", request), "update mode");
+  }
+  EXPECT_FALSE(service_.store().declared());
 }
 
 TEST_F(ServiceTest, CountsWhatItServes) {

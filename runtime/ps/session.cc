@@ -13,6 +13,7 @@ void Session::Begin(const std::string& route, uint64_t run) {
   if (run == run_) return;
   run_ = run;
   oldest_ = 0;
+  local_step_.reset();
   requests_.clear();
 }
 
@@ -29,6 +30,28 @@ bool Session::SetApplied(const PartHeader& part) {
   return --progress.left == 0;
 }
 
+bool Session::IsAdmitted(const PartHeader& part) {
+  return part.sequence < oldest_ || ProgressOf(part).admitted;
+}
+
+void Session::Admit(uint64_t sequence) {
+  const auto found = requests_.find(sequence);
+  if (found != requests_.end()) found->second.admitted = true;
+}
+
+std::optional<uint64_t> Session::WaitingBefore(uint64_t sequence) const {
+  for (auto entry = requests_.lower_bound(sequence); entry != requests_.begin();) {
+    --entry;
+    if (entry->second.left == 0 && !entry->second.admitted) return entry->first;
+  }
+  return std::nullopt;
+}
+
+uint64_t Session::LocalStep(uint64_t now) {
+  if (!local_step_) local_step_ = now;
+  return *local_step_;
+}
+
 Session::Progress& Session::ProgressOf(const PartHeader& part) {
   if (part.sequence - oldest_ >= kMaxRequestsUnderWay) {
     throw Error(Phase::kRun, fmt::format("request {} is begun while request {} is not over",
@@ -36,7 +59,7 @@ Session::Progress& Session::ProgressOf(const PartHeader& part) {
   }
   const auto [found, is_new] = requests_.try_emplace(part.sequence);
   Progress& progress = found->second;
-  if (is_new) progress = {std::vector<bool>(part.of), part.of, {}};
+  if (is_new) progress = {std::vector<bool>(part.of), part.of, false, false, {}};
   if (progress.applied.size() != part.of) {
     throw Error(Phase::kRun, "message: the request had another number of parts before");
   }

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "runtime/ps/variable_store.h"
 #include "runtime/transport/messages.h"
 
@@ -30,10 +32,40 @@ class Session {
   // It is now. True when that was the last part of its request.
   bool SetApplied(const PartHeader& part);
 
+  // Where answers wait for other trainers (UpdatePolicy). A push whose first part has come is whole
+  // when its last one has, and admitted when its trainer may go on.
+  void SetStale(const PartHeader& part) { ProgressOf(part).stale = true; }
+  [[nodiscard]] bool IsStale(const PartHeader& part) { return ProgressOf(part).stale; }
+  [[nodiscard]] bool IsWhole(const PartHeader& part) { return ProgressOf(part).left == 0; }
+  // Pushes that are over are admitted.
+  [[nodiscard]] bool IsAdmitted(const PartHeader& part);
+  void Admit(uint64_t sequence);
+  // The newest push before `sequence` that is whole and not admitted.
+  [[nodiscard]] std::optional<uint64_t> WaitingBefore(uint64_t sequence) const;
+
+  // The step that the trainer's next gradients belong to: that of its last admission, or `now` when
+  // there was none yet.
+  uint64_t LocalStep(uint64_t now);
+  void SetLocalStep(uint64_t step) { local_step_ = step; }
+
+  // Takes part in the policy.
+  bool member = false;
+  // Since when its connection is known to be gone.
+  std::optional<TimePoint> gone_since;
+  // What it was told unasked since its last message.
+  struct Notices {
+    int count = 0;
+    TimePoint next{};
+    std::string text;
+  };
+  Notices notices;
+
  private:
   struct Progress {
     std::vector<bool> applied;  // by part
     uint32_t left = 0;
+    bool stale = false;  // a part of it was dropped
+    bool admitted = false;
     PushSteps steps;
   };
   Progress& ProgressOf(const PartHeader& part);
@@ -41,6 +73,7 @@ class Session {
   std::string task_;
   std::string route_;
   uint64_t run_ = 0;
+  std::optional<uint64_t> local_step_;
   uint64_t oldest_ = 0;                    // requests before it are over
   std::map<uint64_t, Progress> requests_;  // by sequence; kMaxRequestsUnderWay at most
 };

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "runtime/ps/finite.h"
+#include "runtime/ps/sum.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -57,6 +58,14 @@ void ForEachRun(const std::vector<Range>& ranges, std::span<const Extent> extent
       at += count;
     }
   }
+}
+
+// Which piece of its block begins with float `offset`, or holds it.
+size_t PieceAt(std::span<const Extent> pieces, uint32_t offset) {
+  const auto after =
+      std::upper_bound(pieces.begin(), pieces.end(), offset,
+                       [](uint32_t at, const Extent& piece) { return at < piece.offset; });
+  return static_cast<size_t>(after - pieces.begin()) - 1;
 }
 
 }  // namespace
@@ -111,6 +120,66 @@ void VariableStore::Push(size_t block, const std::vector<Range>& ranges,
   ExpectValid(block, ranges);
   ExpectAsMany(gradients, ranges);
   ExpectFinite(block, ranges, gradients);
+  Apply(block, ranges, gradients, steps);
+}
+
+void VariableStore::Sum(size_t block, const std::vector<Range>& ranges,
+                        std::span<const float> gradients) {
+  ExpectValid(block, ranges);
+  ExpectAsMany(gradients, ranges);
+  ExpectFinite(block, ranges, gradients);
+  if (gradients.empty()) return;
+  ExpectWholePieces(block, ranges, gradients);
+  Block& target = blocks_[block];
+  const std::span<const Extent> pieces = layout_->InBlock(block);
+  target.sum.resize(layout_->FloatsOf(block));
+  target.summed.resize(pieces.size());
+  ForEachRun(ranges, pieces, gradients, [&](const Extent& extent, std::span<const float> gradient) {
+    AddToPiece(target, PieceAt(pieces, extent.offset), extent, gradient);
+  });
+}
+
+void VariableStore::AddToPiece(Block& block, size_t piece, const Extent& extent,
+                               std::span<const float> gradient) {
+  const std::span<float> sum = std::span(block.sum).subspan(extent.offset, extent.count);
+  if (block.summed[piece]++ == 0) {
+    std::copy(gradient.begin(), gradient.end(), sum.begin());
+  } else {
+    AddTo(sum, gradient);
+  }
+}
+
+void VariableStore::ApplyMeans() {
+  PushSteps steps;
+  for (size_t block = 0; block < blocks_.size(); ++block) {
+    if (!blocks_[block].sum.empty()) ApplyMean(block, steps);
+  }
+}
+
+void VariableStore::ApplyMean(size_t block, PushSteps& steps) {
+  Block& target = blocks_[block];
+  const std::span<const Extent> pieces = layout_->InBlock(block);
+  std::vector<Range> ranges;
+  std::vector<float> some;  // gradients of some pieces only, one after the other
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (target.summed[i] == 0) continue;
+    const auto sum = std::span(target.sum).subspan(pieces[i].offset, pieces[i].count);
+    DivideBy(static_cast<float>(std::exchange(target.summed[i], 0)), sum);
+    ranges.push_back({pieces[i].offset, pieces[i].count});
+  }
+  if (ranges.size() == pieces.size()) {
+    Apply(block, ranges, target.sum, steps);
+    return;
+  }
+  for (const Range& range : ranges) {
+    const auto begin = target.sum.begin() + range.offset;
+    some.insert(some.end(), begin, begin + range.count);
+  }
+  Apply(block, ranges, some, steps);
+}
+
+void VariableStore::Apply(size_t block, const std::vector<Range>& ranges,
+                          std::span<const float> gradients, PushSteps& steps) {
   if (gradients.empty()) return;
   Block& target = blocks_[block];
   std::unique_ptr<Version> before;
@@ -145,6 +214,16 @@ Version& VariableStore::Hold(size_t block) {
   newest.Hold();
   blocks_[block].changed = false;
   return newest;
+}
+
+void VariableStore::ExpectWholePieces(size_t block, const std::vector<Range>& ranges,
+                                      std::span<const float> values) const {
+  const std::span<const Extent> pieces = layout_->InBlock(block);
+  ForEachRun(ranges, pieces, values, [&](const Extent& extent, std::span<const float>) {
+    if (extent == pieces[PieceAt(pieces, extent.offset)]) return;
+    throw Error(Phase::kRun, ToString(variables_[extent.variable]) +
+                                 ": a gradient of some of its values has no place in a mean");
+  });
 }
 
 void VariableStore::ExpectFinite(size_t block, const std::vector<Range>& ranges,

@@ -51,6 +51,13 @@ class VariableStore {
   void Push(size_t block, const std::vector<Range>& ranges, std::span<const float> gradients,
             PushSteps& steps);
 
+  // Adds gradients to the sums of a step to come: those of all ranges or, throwing Error(kRun),
+  // none. Each is of a variable's whole piece of the block. Sums take as much memory as the values.
+  void Sum(size_t block, const std::vector<Range>& ranges, std::span<const float> gradients);
+  // Applies, as one step, the mean of what has been added to each piece since the last time, added
+  // up in the order in which it came. A piece that nothing was added to stays as it is.
+  void ApplyMeans();
+
   // The values now. Throws Error(kRun).
   void ExpectValid(size_t block, const std::vector<Range>& ranges) const;
   [[nodiscard]] std::span<const float> Values(size_t block) const;
@@ -67,10 +74,19 @@ class VariableStore {
   struct Block {
     std::unique_ptr<Version> newest;
     std::array<std::vector<float>, 2> slots;  // the optimizer's: as long as the block, or empty
+    std::vector<float> sum;                   // of gradients: the same
+    std::vector<uint32_t> summed;             // how many, by piece; empty as long as `sum` is
     bool assigned = false;
     bool changed = false;
   };
 
+  void Apply(size_t block, const std::vector<Range>& ranges, std::span<const float> gradients,
+             PushSteps& steps);
+  void AddToPiece(Block& block, size_t piece, const Extent& extent,
+                  std::span<const float> gradient);
+  void ApplyMean(size_t block, PushSteps& steps);
+  void ExpectWholePieces(size_t block, const std::vector<Range>& ranges,
+                         std::span<const float> values) const;
   void ExpectFinite(size_t block, const std::vector<Range>& ranges,
                     std::span<const float> values) const;
   // The version to write to; `before` keeps the one to read from when that is another.

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,10 +21,11 @@ class RunningServer {
  public:
   // Listens when this returns.
   RunningServer(const TfConfig& config, const std::optional<JobSecret>& secret,
-                uint32_t attempt = 1)
+                uint32_t attempt = 1,
+                std::chrono::milliseconds lost_after = std::chrono::seconds(10))
       : stop_(eventfd(0, EFD_CLOEXEC)),
-        server_(
-            {config, secret, attempt, [this](const std::string& line) { lines_.push_back(line); }}),
+        server_({config, secret, attempt,
+                 [this](const std::string& line) { lines_.push_back(line); }, lost_after}),
         thread_([this] { server_.Run(stop_.get()); }) {}
   RunningServer(const RunningServer&) = delete;
   RunningServer& operator=(const RunningServer&) = delete;

@@ -97,9 +97,9 @@ class Trainer {
 
   TrainingResult Run() {
     SayWhatItDoes();
-    if (chief_)
-      client_.Create(model_.InitialValues(options_.seed),
-                     {.learning_rate = options_.learning_rate});
+    if (chief_) {
+      client_.Create(model_.InitialValues(options_.seed), options_.optimizer, options_.update);
+    }
     result_.global_step = client_.Pull(pulled_);
     const Rate rate(result_.global_step);
     uint64_t next_evaluation = NextEvaluation();

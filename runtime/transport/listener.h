@@ -24,9 +24,12 @@ class Listener {
 
   // False when nothing has arrived from a peer that was let in.
   virtual bool Receive(Peer& from, Message& into) = 0;
-  // False when the message was dropped because the peer does not read. One whose peer is gone is
-  // dropped too: that peer asks again.
-  virtual bool Send(const Peer& to, Message& message) = 0;
+  enum class Delivery {
+    kSent,
+    kUnread,  // dropped: the peer does not read
+    kGone,    // dropped: the peer's connection is gone; it asks again
+  };
+  virtual Delivery Send(const Peer& to, Message& message) = 0;
 
   // What becomes readable when there may be a message, or somebody asks to be let in. Only a change
   // makes it so: call Receive until it has nothing, and Send nothing after that, before polling.

@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 255;
 constexpr size_t kMaxErrorBytes = 4096;
+constexpr size_t kMaxModeBytes = 255;
 constexpr size_t kMaxVariables = 16'384;
 constexpr size_t kMaxRank = 8;
 constexpr uint8_t kUpdate = 1;  // flag of a part
@@ -58,6 +59,7 @@ void PutPart(ByteWriter& writer, const PartHeader& part) {
   writer.Put(part.store);
   writer.Put(part.sequence);
   writer.Put(part.oldest);
+  writer.Put(part.local_step);
   writer.Put(part.number);
   writer.Put(part.of);
   writer.Put(part.block);
@@ -70,6 +72,7 @@ void GetPart(ByteReader& reader, PartHeader& part) {
   part.store = reader.Get<uint64_t>();
   part.sequence = reader.Get<uint64_t>();
   part.oldest = reader.Get<uint64_t>();
+  part.local_step = reader.Get<uint64_t>();
   part.number = reader.Get<uint32_t>();
   part.of = reader.Get<uint32_t>();
   part.block = reader.Get<uint32_t>();
@@ -92,11 +95,13 @@ Operation GetStart(ByteReader& reader, std::string_view header) {
                                          version, kProtocolVersion));
   }
   const auto operation = static_cast<Operation>(reader.Get<uint8_t>());
-  if (operation < Operation::kHello || operation > Operation::kAssign) {
+  if (operation < Operation::kHello || operation > Operation::kGoodbye) {
     throw Error(Phase::kRun, "message: unknown operation");
   }
   return operation;
 }
+
+bool HasText(Status status) { return status == Status::kRefused || status == Status::kWaiting; }
 
 zmq::message_t ToFrame(const ByteWriter& writer) {
   return {writer.bytes().data(), writer.bytes().size()};
@@ -122,6 +127,7 @@ zmq::message_t Encode(const Request& request) {
       break;
     case Operation::kCreate:
       writer.PutText(request.optimizer);
+      writer.PutText(request.update);
       PutVariables(writer, request.variables);
       break;
     case Operation::kOpen:
@@ -130,6 +136,8 @@ zmq::message_t Encode(const Request& request) {
     case Operation::kExchange:
     case Operation::kAssign:
       PutPart(writer, request.part);
+      break;
+    case Operation::kGoodbye:
       break;
   }
   return ToFrame(writer);
@@ -140,6 +148,7 @@ void Decode(std::string_view header, Request& into) {
   into.operation = Operation::kHello;
   into.task.clear();
   into.optimizer.clear();
+  into.update.clear();
   into.variables.clear();
   into.part.push.clear();
   into.part.pull.clear();
@@ -153,6 +162,7 @@ void Decode(std::string_view header, Request& into) {
       break;
     case Operation::kCreate:
       into.optimizer = reader.GetText(kMaxNameBytes);
+      into.update = reader.GetText(kMaxModeBytes);
       GetVariables(reader, into.variables);
       break;
     case Operation::kOpen:
@@ -161,6 +171,8 @@ void Decode(std::string_view header, Request& into) {
     case Operation::kExchange:
     case Operation::kAssign:
       GetPart(reader, into.part);
+      break;
+    case Operation::kGoodbye:
       break;
   }
   reader.ExpectEnd();
@@ -174,10 +186,12 @@ zmq::message_t Encode(const Reply& reply) {
   writer.Put(reply.number);
   writer.Put(reply.sequence);
   writer.Put(reply.step);
+  writer.Put(reply.local_step);
   if (reply.operation == Operation::kCreate || reply.operation == Operation::kOpen) {
     writer.Put(reply.store);
+    writer.PutText(reply.update);
   }
-  if (reply.status == Status::kRefused) {
+  if (HasText(reply.status)) {
     writer.PutText(std::string_view(reply.error).substr(0, kMaxErrorBytes));
   }
   return ToFrame(writer);
@@ -187,13 +201,15 @@ void Decode(std::string_view header, Reply& into) {
   ByteReader reader(header);
   into.operation = GetStart(reader, header);
   into.status = static_cast<Status>(reader.Get<uint8_t>());
-  if (into.status > Status::kValuesWanted) throw Error(Phase::kRun, "message: unknown status");
+  if (into.status > Status::kWaiting) throw Error(Phase::kRun, "message: unknown status");
   into.number = reader.Get<uint32_t>();
   into.sequence = reader.Get<uint64_t>();
   into.step = reader.Get<uint64_t>();
+  into.local_step = reader.Get<uint64_t>();
   const bool store = into.operation == Operation::kCreate || into.operation == Operation::kOpen;
   into.store = store ? reader.Get<uint64_t>() : 0;
-  into.error = into.status == Status::kRefused ? reader.GetText(kMaxErrorBytes) : "";
+  into.update = store ? reader.GetText(kMaxModeBytes) : "";
+  into.error = HasText(into.status) ? reader.GetText(kMaxErrorBytes) : "";
   reader.ExpectEnd();
 }
 

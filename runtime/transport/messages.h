@@ -13,7 +13,7 @@
 
 namespace tfdist::runtime {
 
-inline constexpr uint16_t kProtocolVersion = 2;
+inline constexpr uint16_t kProtocolVersion = 3;
 inline constexpr size_t kMaxHeaderBytes = size_t{1024} * 1024;
 // Messages that a trainer may have under way to one server; a server queues twice as many answers.
 inline constexpr size_t kMaxMessagesUnderWay = 64;
@@ -28,6 +28,7 @@ enum class Operation : uint8_t {
   kOpen = 3,      // are these the variables? Answered once they are created
   kExchange = 4,  // apply these gradients, then give these values
   kAssign = 5,    // chief: the first values of a created variable
+  kGoodbye = 6,   // I ask for nothing more on this connection; has no answer
 };
 
 // A run of floats in a block.
@@ -50,6 +51,7 @@ struct PartHeader {
   bool update = false;      // the request is a push: counted, and applied once
   std::vector<Range> push;  // the payload's values, one range after the other
   std::vector<Range> pull;  // the values that are wanted, in this order
+  uint64_t local_step = 0;  // that the gradients belong to, as this server's reply said before
 
   bool operator==(const PartHeader&) const = default;
 };
@@ -62,6 +64,7 @@ struct Request {
   std::string optimizer;              // kCreate: as OptimizerSpec writes it
   std::vector<TensorSpec> variables;  // kCreate, kOpen
   PartHeader part;                    // kExchange, kAssign
+  std::string update{};               // kCreate: as UpdateMode writes it
 
   bool operator==(const Request&) const = default;
 };
@@ -70,16 +73,19 @@ enum class Status : uint8_t {
   kDone = 0,
   kRefused = 1,
   kValuesWanted = 2,  // kCreate: assign first values to all blocks
+  kWaiting = 3,  // no answer yet: one waits for whom `error` names. Of no request in particular
 };
 
 struct Reply {
   Operation operation = Operation::kHello;  // of the request
   Status status = Status::kDone;
-  uint32_t number = 0;    // of the part
-  uint64_t sequence = 0;  // of the request
-  uint64_t step = 0;      // pushes that this server has applied
-  uint64_t store = 0;     // kCreate, kOpen
-  std::string error;      // kRefused: why
+  uint32_t number = 0;      // of the part
+  uint64_t sequence = 0;    // of the request
+  uint64_t step = 0;        // updates that this server has applied
+  uint64_t store = 0;       // kCreate, kOpen
+  std::string error;        // kRefused: why; kWaiting: for whom
+  uint64_t local_step = 0;  // that the trainer's next gradients belong to
+  std::string update{};     // kCreate, kOpen: the mode of updates
 
   bool operator==(const Reply&) const = default;
 };

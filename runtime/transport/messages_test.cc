@@ -23,24 +23,26 @@ Request PushPullOfOneBlock() {
   request.operation = Operation::kExchange;
   request.attempt = 1;
   request.run = 0x0102030405060708;
-  request.part = {0x1112131415161718, 3, 2, 0, 1, 5, true, {{0, 16}}, {{0, 8}, {12, 4}}};
+  request.part = {0x1112131415161718, 3, 2, 0, 1, 5, true, {{0, 16}}, {{0, 8}, {12, 4}}, 7};
   return request;
 }
 
 std::vector<Request> Requests() {
   return {
       HelloOfWorkerOne(),
-      {Operation::kCreate, 1, 7, "", "sgd:learning_rate=0.5", kVariables, {}},
+      {Operation::kCreate, 1, 7, "", "sgd:learning_rate=0.5", kVariables, {}, "sync:replicas=2"},
       {Operation::kOpen, 1, 7, "", "", kVariables, {}},
       PushPullOfOneBlock(),
-      {Operation::kAssign, 1, 7, "", "", {}, {9, 4, 4, 65'535, 65'536, 0, false, {{1, 2}}, {}}}};
+      {Operation::kAssign, 1, 7, "", "", {}, {9, 4, 4, 65'535, 65'536, 0, false, {{1, 2}}, {}}},
+      {Operation::kGoodbye, 1, 7, "", "", {}, {}}};
 }
 
 std::vector<Reply> Replies() {
   return {{Operation::kHello, Status::kDone, 0, 0, 12, 0, ""},
-          {Operation::kCreate, Status::kValuesWanted, 0, 0, 0, 77, ""},
+          {Operation::kCreate, Status::kValuesWanted, 0, 0, 0, 77, "", 0, "async"},
           {Operation::kOpen, Status::kRefused, 0, 0, 3, 77, "why not"},
-          {Operation::kExchange, Status::kDone, 3, 9, 1234, 0, ""}};
+          {Operation::kExchange, Status::kWaiting, 0, 0, 3, 0, "worker:1 (step 3)"},
+          {Operation::kExchange, Status::kDone, 3, 9, 1234, 0, "", 1233}};
 }
 
 template <typename Header>
@@ -69,13 +71,14 @@ TEST(Messages, RepliesComeBackAsTheyWereSent) {
 
 TEST(Messages, ARequestHasTheBytesOfItsPage) {
   const std::string expected(
-      "\x02\x00"                           // version
+      "\x03\x00"                           // version
       "\x04"                               // exchange
       "\x01\x00\x00\x00"                   // attempt
       "\x08\x07\x06\x05\x04\x03\x02\x01"   // run
       "\x18\x17\x16\x15\x14\x13\x12\x11"   // store
       "\x03\x00\x00\x00\x00\x00\x00\x00"   // sequence
       "\x02\x00\x00\x00\x00\x00\x00\x00"   // oldest
+      "\x07\x00\x00\x00\x00\x00\x00\x00"   // local step
       "\x00\x00\x00\x00"                   // part 0
       "\x01\x00\x00\x00"                   // of 1
       "\x05\x00\x00\x00"                   // block
@@ -85,7 +88,7 @@ TEST(Messages, ARequestHasTheBytesOfItsPage) {
       "\x02\x00"                           // two are wanted
       "\x00\x00\x00\x00\x08\x00\x00\x00"   // 8 floats from 0 on
       "\x0c\x00\x00\x00\x04\x00\x00\x00",  // 4 floats from 12 on
-      80);
+      88);
   EXPECT_EQ(Encode(PushPullOfOneBlock()).to_string(), expected);
 }
 
@@ -93,7 +96,7 @@ TEST(Messages, AnotherVersionIsNamed) {
   std::string bytes = Encode(HelloOfWorkerOne()).to_string();
   bytes[0] = 7;
   ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun,
-              "protocol version 7; this program speaks 2");
+              "protocol version 7; this program speaks 3");
 }
 
 TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
@@ -116,13 +119,13 @@ TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
 }
 
 TEST(Messages, UnknownOperationsAndStatusesAreRefused) {
-  for (const char operation : {'\0', '\6', '\xff'}) {
+  for (const char operation : {'\0', '\7', '\xff'}) {
     std::string bytes = Encode(HelloOfWorkerOne()).to_string();
     bytes[2] = operation;
     ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun, "unknown operation");
   }
   std::string bytes = Encode(Reply{}).to_string();
-  bytes[3] = 3;
+  bytes[3] = 4;
   ExpectError([&] { (void)Decoded<Reply>(bytes); }, Phase::kRun, "unknown status");
 }
 

@@ -54,18 +54,18 @@ bool ZmqListener::Receive(Peer& from, Message& into) {
   return true;
 }
 
-bool ZmqListener::Send(const Peer& to, Message& message) {
+Listener::Delivery ZmqListener::Send(const Peer& to, Message& message) {
   zmq::message_t route(to.route.data(), to.route.size());
   switch (SendFrame(socket_, route, true)) {
     case Sent::kYes:
       break;
     case Sent::kQueueFull:
-      return false;
+      return Delivery::kUnread;
     case Sent::kNobodyThere:
-      return true;
+      return Delivery::kGone;
   }
   SendMessage(socket_, message);
-  return true;
+  return Delivery::kSent;
 }
 
 void ZmqListener::AddTo(std::vector<pollfd>& items) {

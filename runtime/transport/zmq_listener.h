@@ -20,7 +20,7 @@ class ZmqListener : public Listener {
   ZmqListener(const std::string& endpoint, std::optional<ServerKeys> keys);
 
   bool Receive(Peer& from, Message& into) override;
-  bool Send(const Peer& to, Message& message) override;
+  Delivery Send(const Peer& to, Message& message) override;
   void AddTo(std::vector<pollfd>& items) override;
   [[nodiscard]] std::string Endpoint() const override;
 

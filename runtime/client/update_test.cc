@@ -1,0 +1,370 @@
+// Synchronous updates and bounded staleness, with real clients, servers and sockets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include "runtime/client.h"
+#include "runtime/testing/expect_error.h"
+#include "runtime/testing/local_cluster.h"
+#include "runtime/testing/running_server.h"
+#include "runtime/testing/tcp_proxy.h"
+#include "runtime/trainer/trainer.h"
+#include "runtime/update/optimizer.h"
+
+namespace tfdist::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ConfigOf;
+using testing::ExpectError;
+using ::testing::HasSubstr;
+using testing::LocalCluster;
+using testing::RunningServer;
+using testing::TcpProxy;
+using testing::TestSecret;
+
+// A small one with others in a block, one of two blocks, one that lies on the second server.
+const std::vector<TensorSpec> kVariables = {{"a", {5}}, {"b", {3}}, {"large", {2, 200'000}}};
+const std::vector<TensorSpec> kOne = {{"a", {3}}};
+const Tensors kOnes = {{1, 1, 1}};
+
+ClientOptions OptionsFor(const ClusterSpec& cluster, const std::string& task) {
+  ClientOptions options;
+  options.config = ConfigOf(cluster, task);
+  options.secret = TestSecret();
+  return options;
+}
+
+struct Trainer {
+  Trainer(const ClusterSpec& cluster, const std::string& task,
+          const std::vector<TensorSpec>& variables = kOne)
+      : Trainer(OptionsFor(cluster, task), variables) {}
+  Trainer(const ClientOptions& options, const std::vector<TensorSpec>& variables)
+      : client(options, variables), values(Zeros(variables)) {}
+
+  uint64_t Pull() { return client.Pull(TargetsOf(values)); }
+  uint64_t PushPull(const Tensors& gradients) { return Start(gradients).Wait(); }
+  Future Start(const Tensors& gradients) {
+    return client.StartPushPull(GradientsOf(gradients), TargetsOf(values));
+  }
+  void Create(const std::string& update, float learning_rate = 1.0F) {
+    client.Create(values, {.learning_rate = learning_rate}, ParseUpdateMode(update));
+  }
+
+  Client client;
+  Tensors values;
+};
+
+// Gradients that differ by trainer, step and place, with sums that round.
+Tensors GradientsAt(int trainer, int step, const std::vector<TensorSpec>& variables) {
+  Tensors gradients = Zeros(variables);
+  float next = 0.1F * static_cast<float>(trainer + 1) + 0.01F * static_cast<float>(step);
+  for (Tensor& tensor : gradients) {
+    for (float& value : tensor) value = next = next * 1.0001F - 0.001F;
+  }
+  return gradients;
+}
+
+// What one process would make of the mean of two gradients.
+void ApplyMean(const Optimizer& optimizer, std::vector<OptimizerState>& states,
+               std::vector<std::array<Tensor, 2>>& slots, const Tensors& one, const Tensors& two,
+               Tensors& values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    Tensor mean = one[i];
+    for (size_t k = 0; k < mean.size(); ++k) mean[k] = (mean[k] + two[i][k]) / 2.0F;
+    VariableRange range{values[i], {}};
+    for (size_t slot = 0; slot < optimizer.slot_count(); ++slot) range.slots[slot] = slots[i][slot];
+    optimizer.Apply(optimizer.NextStep(states[i]), range, mean);
+  }
+}
+
+// Bit for bit: of two addends the order does not matter. `bytes_under_way` less than a push makes
+// gradients and values go one after the other.
+void ExpectTheSerialResult(size_t bytes_under_way) {
+  constexpr int kSteps = 12;
+  const OptimizerSpec spec = ParseOptimizer("adam:learning_rate=0.01");
+  const ClusterSpec cluster = LocalCluster(2, 2);
+  RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  const Tensors initial = GradientsAt(5, 5, kVariables);
+  const auto train = [&](int number) {
+    ClientOptions options = OptionsFor(cluster, number == 0 ? "master:0" : "worker:0");
+    options.bytes_under_way = bytes_under_way;
+    Trainer trainer(options, kVariables);
+    if (number == 0) trainer.client.Create(initial, spec, ParseUpdateMode("sync:replicas=2"));
+    EXPECT_EQ(trainer.Pull(), 0U);
+    for (int step = 0; step < kSteps; ++step) {
+      EXPECT_EQ(trainer.PushPull(GradientsAt(number, step, kVariables)),
+                static_cast<uint64_t>(step + 1));
+    }
+    return trainer.values;
+  };
+  std::vector<std::future<Tensors>> trainers;
+  for (const int number : {0, 1}) trainers.push_back(std::async(std::launch::async, train, number));
+
+  const Optimizer optimizer(spec);
+  Tensors expected = initial;
+  std::vector<OptimizerState> states(kVariables.size(), optimizer.initial_state());
+  std::vector<std::array<Tensor, 2>> slots;
+  for (const Tensor& tensor : expected) {
+    slots.push_back({Tensor(tensor.size(), 0.0F), Tensor(tensor.size(), 0.0F)});
+  }
+  for (int step = 0; step < kSteps; ++step) {
+    ApplyMean(optimizer, states, slots, GradientsAt(0, step, kVariables),
+              GradientsAt(1, step, kVariables), expected);
+  }
+  for (auto& trainer : trainers) EXPECT_TRUE(trainer.get() == expected);
+  one.Stop();
+  EXPECT_EQ(one.counters().updates, static_cast<uint64_t>(kSteps));
+  EXPECT_EQ(one.counters().pushes, static_cast<uint64_t>(2 * kSteps));
+  EXPECT_EQ(one.counters().stale, 0U);
+}
+
+TEST(SyncUpdates, TwoOfTwoGiveWhatTheMeanGivesInOneProcess) {
+  ExpectTheSerialResult(size_t{16} << 20);
+}
+
+TEST(SyncUpdates, SoDoPushesThatCannotBeUnderWayAsAWhole) { ExpectTheSerialResult(1'000'000); }
+
+TEST(SyncUpdates, TheSlowestOfThreeIsNotWaitedForAndItsGradientIsDropped) {
+  const ClusterSpec cluster = LocalCluster(1, 3);
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Trainer chief(cluster, "master:0");
+  Trainer other(cluster, "worker:0");
+  Trainer slow(cluster, "worker:1");
+  chief.Create("sync:replicas=2");
+  EXPECT_EQ(slow.Pull(), 0U);
+  Future pushed = chief.Start({{2, 2, 2}});
+  EXPECT_EQ(other.PushPull({{4, 4, 4}}), 1U);
+  EXPECT_EQ(pushed.Wait(), 1U);
+  EXPECT_EQ(chief.values, (Tensors{{-3, -3, -3}}));
+  EXPECT_EQ(other.values, chief.values);
+  // Computed at step 0; the third token of step 1 lets it go on, with the newest values.
+  EXPECT_EQ(slow.PushPull({{100, 100, 100}}), 1U);
+  EXPECT_EQ(slow.values, chief.values);
+  pushed = slow.Start({{1, 1, 1}});
+  EXPECT_EQ(chief.PushPull({{1, 1, 1}}), 2U);
+  EXPECT_EQ(pushed.Wait(), 2U);
+  EXPECT_EQ(slow.values, (Tensors{{-4, -4, -4}}));
+  server.Stop();
+  EXPECT_EQ(server.counters().stale, 1U);
+  EXPECT_EQ(server.counters().pushes, 4U);
+  EXPECT_EQ(server.counters().updates, 2U);
+  EXPECT_GT(server.counters().held_seconds, 0);
+}
+
+// What a variable gets no gradient of stays as it is; the push counts on every server.
+TEST(SyncUpdates, EachVariableTakesTheMeanOfWhatWasPushedToIt) {
+  const std::vector<TensorSpec> variables = {{"a", {1}}, {"b", {1}}, {"c", {1}}};
+  const ClusterSpec cluster = LocalCluster(2, 2);  // b lies on ps:1
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  Trainer chief(cluster, "master:0", variables);
+  Trainer worker(cluster, "worker:0", variables);
+  chief.Create("sync");
+  const Tensor gradient = {2};
+  Future pushed = chief.client.StartPush({{0, gradient}, {1, gradient}});
+  EXPECT_EQ(worker.client.Push({{0, gradient}}), 1U);
+  EXPECT_EQ(pushed.Wait(), 1U);
+  worker.Pull();
+  EXPECT_EQ(worker.values, (Tensors{{-2}, {-2}, {0}}));
+}
+
+TEST(SyncUpdates, APullBehindAPushGivesTheValuesOfTheNextStep) {
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Trainer chief(cluster, "master:0");
+  Trainer worker(cluster, "worker:0");
+  chief.Create("sync");
+  Future pushed = chief.client.StartPush(GradientsOf(kOnes));
+  Future pulled = chief.client.StartPull(TargetsOf(chief.values));
+  worker.PushPull(kOnes);
+  pulled.Wait();
+  pushed.Wait();
+  EXPECT_EQ(chief.values, (Tensors{{-1, -1, -1}}));
+}
+
+TEST(SyncUpdates, APushThatIsRefusedHoldsNothing) {
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Trainer chief(cluster, "master:0");
+  Trainer worker(cluster, "worker:0");
+  chief.Create("sync");
+  ExpectError(
+      [&] {
+        chief.PushPull({{1, std::numeric_limits<float>::quiet_NaN(), 1}});
+      },
+      Phase::kRun, "value 1 is nan");
+  Future pushed = chief.Start(kOnes);
+  EXPECT_EQ(worker.PushPull(kOnes), 1U);
+  EXPECT_EQ(pushed.Wait(), 1U);
+  EXPECT_EQ(chief.values, (Tensors{{-1, -1, -1}}));
+}
+
+// The same cluster, for a trainer that reaches ps:0 through the proxy.
+ClusterSpec Through(const TcpProxy& proxy, ClusterSpec cluster) {
+  cluster.tasks["ps"][0] = "127.0.0.1:" + std::to_string(proxy.port());
+  return cluster;
+}
+
+// Gradients of 1 and a learning rate of 1: the value counts what was applied.
+void ExpectOnceThroughBreaks(const std::string& update, int per_push) {
+  constexpr int kPushes = 60;
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
+  Trainer(cluster, "master:0").Create(update);
+  const auto train = [&](const ClusterSpec& through, const std::string& task) {
+    Trainer trainer(through, task);
+    trainer.Pull();
+    for (int i = 1; i <= kPushes; ++i) trainer.PushPull(kOnes);
+  };
+  proxy.CutEvery(1500);  // a handshake takes about 400 bytes, an answer about 100
+  auto chief = std::async(std::launch::async, train, cluster, "master:0");
+  auto worker = std::async(std::launch::async, train, Through(proxy, cluster), "worker:0");
+  chief.get();
+  worker.get();
+  Trainer last(cluster, "master:0");
+  EXPECT_EQ(last.Pull(), static_cast<uint64_t>(kPushes * per_push));
+  EXPECT_EQ(last.values[0][0], static_cast<float>(-kPushes * per_push));
+  EXPECT_GT(proxy.cuts(), 3);
+  server.Stop();
+  EXPECT_EQ(server.counters().pushes, static_cast<uint64_t>(2 * kPushes));
+  EXPECT_EQ(server.counters().stale, 0U);
+}
+
+TEST(SyncUpdates, APushCountsOnceThroughAConnectionThatBreaksAllTheTime) {
+  ExpectOnceThroughBreaks("sync", 1);
+}
+
+TEST(StalenessUpdates, APushCountsOnceThroughAConnectionThatBreaksAllTheTime) {
+  ExpectOnceThroughBreaks("staleness:bound=1", 2);
+}
+
+TEST(StalenessUpdates, AllPushesAreAppliedAndNobodyRunsAway) {
+  const ClusterSpec cluster = LocalCluster(2, 2);
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  Trainer chief(cluster, "master:0", kVariables);
+  Trainer worker(cluster, "worker:0", kVariables);
+  chief.Create("staleness:bound=2");
+  worker.Pull();
+  const Tensors gradients = GradientsAt(0, 0, kVariables);
+  chief.PushPull(gradients);
+  chief.PushPull(gradients);
+  Future third = chief.Start(gradients);
+  // Its answer comes after the worker's push, with which the others' values come too.
+  EXPECT_FALSE(third.Ready());
+  worker.PushPull(gradients);
+  EXPECT_EQ(third.Wait(), 4U);
+}
+
+// One who waits in a thread of its own, and what it says.
+struct Waiting {
+  explicit Waiting(const ClusterSpec& cluster, const std::string& task) {
+    ClientOptions options = OptionsFor(cluster, task);
+    options.notice_interval = 20ms;
+    options.say = [this](const std::string& line) {
+      if (line.find("waiting for worker:0") == std::string::npos) return;
+      if (!notice) said.set_value();
+      notice = line;
+    };
+    trainer.emplace(options, kOne);
+  }
+  // Until it has said that it waits for worker:0.
+  std::future<uint64_t> Push() {
+    auto pushed = std::async(std::launch::async, [this] { return trainer->PushPull(kOnes); });
+    said.get_future().wait();
+    return pushed;
+  }
+
+  std::promise<void> said;
+  std::optional<std::string> notice;
+  std::optional<Trainer> trainer;
+};
+
+TEST(StalenessUpdates, WhoSaysGoodbyeHoldsTheOthersNoLonger) {
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret(), 1, 1h);
+  Trainer chief(cluster, "master:0");
+  chief.Create("staleness:bound=0");
+  auto worker = std::make_unique<Trainer>(cluster, "worker:0");
+  worker->Pull();
+  auto pushed = std::async(std::launch::async, [&] { return chief.PushPull(kOnes); });
+  worker.reset();
+  EXPECT_EQ(pushed.get(), 1U);
+  server.Stop();
+  EXPECT_EQ(server.counters().lost, 0U);
+}
+
+// Cuts a trainer off for good: nothing listens for it any more.
+TEST(StalenessUpdates, WhoIsLostHoldsTheOthersNoLonger) {
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret(), 1, 300ms);
+  auto proxy = std::make_unique<TcpProxy>(ParseHostPort(cluster.tasks.at("ps")[0])->port);
+  Waiting chief(cluster, "master:0");
+  chief.trainer->Create("staleness:bound=0");
+  Trainer worker(Through(*proxy, cluster), "worker:0");
+  worker.Pull();
+  std::future<uint64_t> pushed = chief.Push();
+  proxy.reset();
+  EXPECT_EQ(pushed.get(), 1U);
+  EXPECT_THAT(*chief.notice, HasSubstr("waiting for worker:0 (step 0), says ps:0 at "));
+  server.Stop();
+  EXPECT_EQ(server.counters().lost, 1U);
+  EXPECT_GT(server.counters().held_seconds, 0);
+}
+
+TEST(SyncUpdates, WhoWaitsSaysWhoseGradientsAreMissingAndGivesUpInTheEnd) {
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret(), 1, 100ms);
+  Trainer worker(cluster, "worker:0");
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.server_timeout = 2s;
+  Trainer chief(options, kOne);
+  chief.Create("sync");
+  worker.Pull();
+  ExpectError([&] { chief.PushPull(kOnes); }, Phase::kConnect,
+              "has not answered for 2 s (it waits for worker:0 (1 of 2 gradients for step 1 are "
+              "there))");
+}
+
+TEST(SyncUpdates, AModeThatCannotWorkIsTheCallersMistake) {
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  Trainer chief(cluster, "master:0");
+  ExpectError([&] { chief.Create("sync:replicas=3,tokens=0"); }, Phase::kUsage, "too few");
+}
+
+// All tasks of a job, with the digits.
+double AccuracyOf(const std::string& update, uint64_t steps) {
+  const ClusterSpec cluster = LocalCluster(2, 3);
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  Options options;
+  options.data = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
+  options.steps = steps;
+  options.update = ParseUpdateMode(update);
+  const auto train = [&](const std::string& task) {
+    return Train(options, OptionsFor(cluster, task));
+  };
+  auto worker = std::async(std::launch::async, train, "worker:0");
+  auto other = std::async(std::launch::async, train, "worker:1");
+  const TrainingResult chief = train("master:0");
+  worker.get();
+  other.get();
+  return chief.test ? chief.test->accuracy : 0;
+}
+
+TEST(SyncUpdates, LearnTheDigits) { EXPECT_GE(AccuracyOf("sync", 800), 0.95); }
+TEST(SyncUpdates, LearnTheDigitsWithABackupWorker) {
+  EXPECT_GE(AccuracyOf("sync:replicas=2", 800), 0.95);
+}
+TEST(StalenessUpdates, LearnTheDigits) { EXPECT_GE(AccuracyOf("staleness:bound=2", 2000), 0.95); }
+
+}  // namespace
+}  // namespace tfdist::runtime

@@ -1,0 +1,55 @@
+// Bounded staleness ("stale synchronous parallel"): each push is applied as it comes, but a trainer
+// whose c-th push has come may go on only while c <= (pushes of the slowest trainer that takes
+// part)
+// + bound. With bound 0 nobody begins a step before all have done the one before. So the values
+// that a trainer gets hold all pushes of the others but their newest `bound`.
+//
+// A trainer that joins, or comes back, counts as many pushes as the slowest does, so that the
+// others need not wait until it has made up for what it was not there for; its own count, if that
+// is within the bound, stays.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/ps/update_policy.h"
+
+namespace tfdist::runtime {
+
+class BoundedStaleness : public UpdatePolicy {
+ public:
+  explicit BoundedStaleness(uint32_t bound) : bound_(bound) {}
+
+  [[nodiscard]] bool sums() const override { return false; }
+  [[nodiscard]] bool IsStale(uint64_t /*local_step*/) const override { return false; }
+  void Join(const std::string& task) override;
+  void Leave(const std::string& task) override;
+  [[nodiscard]] bool Arrived(const std::string& task, uint64_t sequence, bool counts) override;
+  void Wait(const std::string& task, uint64_t sequence) override;
+  [[nodiscard]] bool Waits(const std::string& task, uint64_t sequence) const override;
+  [[nodiscard]] std::vector<Admitted> Admit() override;
+  // "worker:3 (step 12)": the slowest, and how many pushes of theirs have come.
+  [[nodiscard]] std::string WaitsFor() const override;
+
+  // Pushes of a trainer, as they count here.
+  [[nodiscard]] uint64_t StepOf(const std::string& task) const { return steps_.at(task); }
+  // Of those who take part, the fewest; 0 when nobody does.
+  [[nodiscard]] uint64_t Slowest() const;
+
+ private:
+  struct Waiting {
+    std::string task;
+    uint64_t sequence = 0;
+    uint64_t step = 0;
+  };
+
+  uint32_t bound_;
+  std::map<std::string, uint64_t> steps_;  // also of those who left
+  std::set<std::string> members_;
+  std::deque<Waiting> waiting_;
+};
+
+}  // namespace tfdist::runtime

@@ -1,0 +1,49 @@
+#include "runtime/ps/held_answers.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+
+namespace tfdist::runtime {
+namespace {
+
+// A client that gave up waiting for some of its answers may have as many under way again.
+constexpr size_t kMaxHeld = 2 * kMaxMessagesUnderWay;
+
+}  // namespace
+
+void HeldAnswers::Hold(const std::string& task, uint64_t awaited, const PartHeader& part,
+                       TimePoint now) {
+  OfTrainer& trainer = held_.try_emplace(task, OfTrainer{{}, now}).first->second;
+  if (trainer.answers.size() >= kMaxHeld) {
+    throw Error(Phase::kRun, "too many requests while others are waited for");
+  }
+  trainer.answers.push_back({awaited, part});
+}
+
+std::vector<PartHeader> HeldAnswers::Release(const std::string& task, uint64_t sequence,
+                                             TimePoint now) {
+  std::vector<PartHeader> released;
+  const auto found = held_.find(task);
+  if (found == held_.end()) return released;
+  std::erase_if(found->second.answers, [&](Held& held) {
+    if (held.awaited > sequence) return false;
+    released.push_back(std::move(held.part));
+    return true;
+  });
+  if (found->second.answers.empty()) End(found, now);
+  return released;
+}
+
+void HeldAnswers::Drop(const std::string& task, TimePoint now) {
+  const auto found = held_.find(task);
+  if (found != held_.end()) End(found, now);
+}
+
+void HeldAnswers::End(std::map<std::string, OfTrainer>::iterator trainer, TimePoint now) {
+  held_seconds_ += std::chrono::duration<double>(now - trainer->second.since).count();
+  held_.erase(trainer);
+}
+
+}  // namespace tfdist::runtime

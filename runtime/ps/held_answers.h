@@ -1,0 +1,46 @@
+// Answers that are held back until a push of the same trainer may go on: their requests, without
+// payloads. Knows no sockets and takes the time from its caller.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "runtime/transport/messages.h"
+
+namespace tfdist::runtime {
+
+class HeldAnswers {
+ public:
+  // Holds the answer to `part` until push `awaited` of the trainer may go on. Throws Error(kRun)
+  // when more are held than a trainer may have under way.
+  void Hold(const std::string& task, uint64_t awaited, const PartHeader& part, TimePoint now);
+  // Those that await this push of the trainer or an earlier one, in the order of their coming.
+  std::vector<PartHeader> Release(const std::string& task, uint64_t sequence, TimePoint now);
+  // The trainer sends its requests again, or is gone.
+  void Drop(const std::string& task, TimePoint now);
+
+  [[nodiscard]] bool empty() const { return held_.empty(); }
+  [[nodiscard]] bool Holds(const std::string& task) const { return held_.contains(task); }
+  // All trainers' together, of answers that are held no more.
+  [[nodiscard]] double held_seconds() const { return held_seconds_; }
+
+ private:
+  struct Held {
+    uint64_t awaited = 0;
+    PartHeader part;
+  };
+  struct OfTrainer {
+    std::vector<Held> answers;
+    TimePoint since;
+  };
+  void End(std::map<std::string, OfTrainer>::iterator trainer, TimePoint now);
+
+  std::map<std::string, OfTrainer> held_;  // by task; none is empty
+  double held_seconds_ = 0;
+};
+
+}  // namespace tfdist::runtime

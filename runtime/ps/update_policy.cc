@@ -1,0 +1,20 @@
+#include "runtime/ps/update_policy.h"
+
+#include "runtime/ps/bounded_staleness.h"
+#include "runtime/ps/sync_replicas.h"
+
+namespace tfdist::runtime {
+
+std::unique_ptr<UpdatePolicy> UpdatePolicy::Make(const UpdateMode& mode) {
+  switch (mode.kind) {
+    case UpdateKind::kAsync:
+      return nullptr;
+    case UpdateKind::kSync:
+      return std::make_unique<SyncReplicas>(mode);
+    case UpdateKind::kStaleness:
+      return std::make_unique<BoundedStaleness>(mode.bound);
+  }
+  return nullptr;
+}
+
+}  // namespace tfdist::runtime

@@ -1,0 +1,64 @@
+// Who may go on when, and whether a gradient still counts: what makes a server synchronous or
+// bounded in staleness. Pure logic: knows trainers by name and pushes by number; no sockets, no
+// values, no time. A server without a policy is asynchronous: each push is applied as it comes and
+// answered at once.
+//
+// Every server of a job has a policy of its own and decides for its own variables alone. Two
+// servers may count different trainers' gradients into the same step, or call one's push stale on
+// one side only, as their messages arrive in different orders. That is TensorFlow's behaviour too:
+// SyncReplicasOptimizer has a ConditionalAccumulator with its own step for each variable, and takes
+// from each as soon as that one has enough (sync_replicas_optimizer.py; core/kernels/
+// conditional_accumulator_base.cc). Ours is coarser, as a server takes a step for all of its
+// variables at once, and looser, as its tokens do not wait for the other servers. Those cannot run
+// away all the same: a trainer waits for the answers of all servers, and each of its pushes takes
+// one token from each. With as many replicas as trainers all servers do the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/update/update_mode.h"
+
+namespace tfdist::runtime {
+
+class UpdatePolicy {
+ public:
+  // `mode` is complete (see Completed). Null for asynchronous updates.
+  static std::unique_ptr<UpdatePolicy> Make(const UpdateMode& mode);
+  virtual ~UpdatePolicy() = default;
+
+  // Gradients are summed until a step is due, instead of applied as they come.
+  [[nodiscard]] virtual bool sums() const = 0;
+  // Whether a gradient that was computed at this step comes too late to count.
+  [[nodiscard]] virtual bool IsStale(uint64_t local_step) const = 0;
+
+  // The trainer takes part from now on; others may wait for it. May be called again.
+  virtual void Join(const std::string& task) = 0;
+  // It takes part no more, at least for now: what it waits for is forgotten. It may join again.
+  virtual void Leave(const std::string& task) = 0;
+  // The same, and it has said that it has finished.
+  virtual void Finish(const std::string& task) { Leave(task); }
+
+  // A push of a trainer that takes part has come in whole, and waits from now on. `counts`: none of
+  // it was stale. True when a step is due: apply the sums now, before any other call.
+  [[nodiscard]] virtual bool Arrived(const std::string& task, uint64_t sequence, bool counts) = 0;
+  // A push that had arrived before its trainer left and came back waits again.
+  virtual void Wait(const std::string& task, uint64_t sequence) = 0;
+  [[nodiscard]] virtual bool Waits(const std::string& task, uint64_t sequence) const = 0;
+
+  // A push that waits no more. Its trainer's next gradient belongs to `local_step`.
+  struct Admitted {
+    std::string task;
+    uint64_t sequence = 0;
+    uint64_t local_step = 0;
+  };
+  // All that may go on since the last call, in the order in which they came.
+  [[nodiscard]] virtual std::vector<Admitted> Admit() = 0;
+
+  // For whom those who wait are waiting: "worker:3 (step 12)".
+  [[nodiscard]] virtual std::string WaitsFor() const = 0;
+};
+
+}  // namespace tfdist::runtime

@@ -1,0 +1,110 @@
+#include "runtime/update/update_mode.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <utility>
+
+namespace tfdist::runtime {
+namespace {
+
+constexpr uint32_t kMaxCount = 4096;
+constexpr const char* kExample = "async, sync:replicas=3 or staleness:bound=4";
+
+// Up to `separator`, which is taken away too; everything when there is none.
+std::string_view TakeUpTo(char separator, std::string_view& text) {
+  const size_t end = text.find(separator);
+  const std::string_view taken = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return taken;
+}
+
+uint32_t CountFrom(std::string_view field, std::string_view text, uint32_t least) {
+  uint32_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < least ||
+      count > kMaxCount) {
+    throw Error(Phase::kUsage,
+                fmt::format("update mode: {} is \"{}\", must be a number from {} to {}", field,
+                            text, least, kMaxCount));
+  }
+  return count;
+}
+
+UpdateKind KindFrom(std::string_view name) {
+  if (name == "async") return UpdateKind::kAsync;
+  if (name == "sync") return UpdateKind::kSync;
+  if (name == "staleness") return UpdateKind::kStaleness;
+  throw Error(Phase::kUsage,
+              fmt::format("update mode: no \"{}\", there are async, sync, staleness", name),
+              fmt::format("write it as {}", kExample));
+}
+
+void SetField(UpdateMode& mode, std::string_view field, std::string_view value) {
+  const bool sync = mode.kind == UpdateKind::kSync;
+  if (sync && field == "replicas") {
+    mode.replicas = CountFrom(field, value, 1);
+  } else if (sync && field == "total") {
+    mode.total = CountFrom(field, value, 1);
+  } else if (sync && field == "tokens") {
+    mode.tokens = CountFrom(field, value, 0);
+  } else if (mode.kind == UpdateKind::kStaleness && field == "bound") {
+    mode.bound = CountFrom(field, value, 0);
+  } else {
+    throw Error(Phase::kUsage, fmt::format("update mode: no field \"{}\" here", field),
+                fmt::format("write it as {}", kExample));
+  }
+}
+
+}  // namespace
+
+UpdateMode ParseUpdateMode(std::string_view text) {
+  std::string_view rest = text;
+  UpdateMode mode;
+  mode.kind = KindFrom(TakeUpTo(':', rest));
+  std::set<std::string_view> given;
+  while (!rest.empty()) {
+    std::string_view value = TakeUpTo(',', rest);
+    const std::string_view field = TakeUpTo('=', value);
+    if (!given.insert(field).second) {
+      throw Error(Phase::kUsage, fmt::format("update mode: {} is given twice", field));
+    }
+    SetField(mode, field, value);
+  }
+  if (mode.kind == UpdateKind::kStaleness && given.empty()) {
+    throw Error(Phase::kUsage, "update mode: staleness needs a bound", "staleness:bound=4");
+  }
+  return mode;
+}
+
+std::string ToString(const UpdateMode& mode) {
+  if (mode.kind == UpdateKind::kAsync) return "async";
+  if (mode.kind == UpdateKind::kStaleness) return fmt::format("staleness:bound={}", mode.bound);
+  std::string text = "sync";
+  char separator = ':';
+  const auto add = [&](const char* field, uint32_t count) {
+    text += fmt::format("{}{}={}", std::exchange(separator, ','), field, count);
+  };
+  if (mode.replicas != 0) add("replicas", mode.replicas);
+  if (mode.total != 0) add("total", mode.total);
+  if (mode.tokens) add("tokens", *mode.tokens);
+  return text;
+}
+
+UpdateMode Completed(UpdateMode mode, size_t trainers, Phase phase) {
+  if (mode.kind != UpdateKind::kSync) return mode;
+  if (mode.total == 0) mode.total = static_cast<uint32_t>(std::min<size_t>(trainers, kMaxCount));
+  if (mode.replicas == 0) mode.replicas = mode.total;
+  const uint32_t needed = mode.replicas - std::min(mode.replicas, mode.total);
+  if (!mode.tokens) mode.tokens = needed;
+  if (*mode.tokens < needed) {
+    throw Error(phase, fmt::format("update mode: {} tokens are too few to finish the first step: "
+                                   "{} trainers give {} gradients with {} or more",
+                                   *mode.tokens, mode.total, mode.replicas, needed));
+  }
+  return mode;
+}
+
+}  // namespace tfdist::runtime
