@@ -30,8 +30,10 @@ class TestRing {
 
   std::vector<std::byte> room;
   std::span<std::byte> ring;
-  Counter produced;
-  Counter consumed;
+  // On the heap: the sanitizer's stand-in for the stack does not align as a counter wants it.
+  std::unique_ptr<Counter[]> counters = std::make_unique<Counter[]>(2);
+  Counter& produced = counters[0];
+  Counter& consumed = counters[1];
   MessageWriter writer{RingWriter(ring, produced, consumed)};
 };
 
