@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/client/rows.h"
+
 namespace tfdist::runtime {
 namespace {
 
@@ -195,7 +197,7 @@ bool Link::MayBeUnderWay(size_t bytes) const {
 
 Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
   const RequestPart& part = begun.parts[number];
-  outgoing_.operation = begun.operation;
+  outgoing_.operation = part.about_rows() ? Operation::kRows : begun.operation;
   PartHeader& header = outgoing_.part;
   header.store = store_;
   header.sequence = sequence;
@@ -206,9 +208,12 @@ Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
   header.update = begun.state->update;
   RangesOf(part.push, header.push);
   RangesOf(part.pull, header.pull);
+  CountsOf(part, header.rows);
   Message message{Encode(outgoing_), {}};
   const size_t bytes = part.PushBytes();
-  if (part.push.size() == 1 && bytes >= kBorrowedBytes) {
+  if (part.about_rows()) {
+    message.payload = RowsPayload(part);
+  } else if (part.push.size() == 1 && bytes >= kBorrowedBytes) {
     message.payload = Borrow(part.push.front(), begun.state->borrowed);
   } else if (bytes > 0) {
     message.payload = Gather(part.push, bytes);
@@ -237,6 +242,7 @@ void Link::Take(const Message& message) {
       break;
     case Operation::kExchange:
     case Operation::kAssign:
+    case Operation::kRows:
       TakePart(message);
       break;
   }
@@ -249,6 +255,7 @@ void Link::TakeQuestionsAnswer() {
   question_due_ = false;
   store_ = reply_.store;
   values_wanted_ = reply_.status == Status::kValuesWanted;
+  sums_rows_ = reply_.sums_rows;
 }
 
 void Link::TakePart(const Message& message) {
@@ -269,6 +276,7 @@ void Link::TakePart(const Message& message) {
                                          name_, message.payload.size(), part.PullBytes()));
   } else {
     Scatter(message.payload, part.pull);
+    ScatterRows(message.payload, part);
   }
   if (part.fate == RequestPart::Fate::kUnderWay) {
     bytes_under_way_ -= part.PushBytes() + part.PullBytes();

@@ -36,6 +36,12 @@ std::span<const float> FloatsIn(const zmq::message_t& payload, std::vector<float
   return aligned;
 }
 
+// The same as numbers of rows, which share a payload with floats.
+std::span<const uint32_t> WordsIn(const zmq::message_t& payload, std::vector<float>& aligned) {
+  const std::span<const float> floats = FloatsIn(payload, aligned);
+  return {reinterpret_cast<const uint32_t*>(floats.data()), floats.size()};
+}
+
 zmq::message_t CopyOf(std::span<const float> values, const std::vector<Range>& ranges) {
   zmq::message_t payload(FloatsOf(ranges) * sizeof(float));
   auto* to = payload.data<char>();
@@ -101,6 +107,9 @@ void Service::Answer(const Asked& asked, std::vector<Outgoing>& replies) {
     case Operation::kExchange:
       Exchange(asked, session, replies);
       break;
+    case Operation::kRows:
+      Rows(asked, session, replies);
+      break;
   }
 }
 
@@ -131,8 +140,22 @@ void Service::ExpectChief(const Session& session) const {
   throw Error(Phase::kRun, "variables are created by " + options_.chief);
 }
 
+// All of it or, throwing, nothing.
+void Service::Declare(const Request& request) {
+  const Optimizer optimizer(ParseOptimizer(request.optimizer));
+  if (store_.declared()) {
+    store_.Declare(request.variables, optimizer);
+    tables_.ExpectSame(request.tables);
+    return;
+  }
+  TableStore tables(request.tables, optimizer);
+  store_.Declare(request.variables, optimizer);
+  tables_ = std::move(tables);
+  sums_rows_ = optimizer.sum_repeated_rows();
+}
+
 void Service::Create(const Asked& asked, std::vector<Outgoing>& replies) {
-  store_.Declare(asked.request.variables, Optimizer(ParseOptimizer(asked.request.optimizer)));
+  Declare(asked.request);
   Reply reply = ReplyTo(asked.request);
   if (!store_.created()) reply.status = Status::kValuesWanted;
   replies.push_back({asked.peer, {Encode(reply), {}}});
@@ -141,20 +164,22 @@ void Service::Create(const Asked& asked, std::vector<Outgoing>& replies) {
 
 void Service::Open(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
   if (!store_.created()) {
-    waiting_[session.task()] = asked.request.variables;
+    waiting_[session.task()] = {asked.request.variables, asked.request.tables};
     return;
   }
   store_.ExpectSame(asked.request.variables);
+  tables_.ExpectSame(asked.request.tables);
   replies.push_back({asked.peer, {Encode(ReplyTo(asked.request)), {}}});
 }
 
 void Service::AnswerThoseWhoWait(std::vector<Outgoing>& replies) {
-  for (const auto& [task, variables] : std::exchange(waiting_, {})) {
+  for (const auto& [task, wanted] : std::exchange(waiting_, {})) {
     const Peer peer{sessions_.at(task).route(), task};
     Request request;
     request.operation = Operation::kOpen;
     try {
-      store_.ExpectSame(variables);
+      store_.ExpectSame(wanted.variables);
+      tables_.ExpectSame(wanted.tables);
       replies.push_back({peer, {Encode(ReplyTo(request)), {}}});
     } catch (const Error& error) {
       Refuse(peer, request, error.cause(), replies);
@@ -197,9 +222,42 @@ void Service::Push(const Asked& asked, Session& session) {
   }
   store_.Push(part.block, part.push, FloatsIn(asked.message.payload, aligned_),
               session.StepsOf(part));
+  CountApplied(part, session);
+}
+
+void Service::CountApplied(const PartHeader& part, Session& session) {
   if (!session.SetApplied(part)) return;
   ++step_;
   ++counters_.pushes;
+}
+
+void Service::Rows(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
+  const PartHeader& part = asked.request.part;
+  ExpectThisStore(part);
+  if (!store_.created()) throw Error(Phase::kRun, "the variables have no values yet");
+  const auto rows = tables_.Read(part.rows, WordsIn(asked.message.payload, aligned_));
+  if (part.update) PushRows(part, rows, session);
+  replies.push_back({asked.peer, {Encode(ReplyTo(asked.request)), RowsOf(rows)}});
+}
+
+void Service::PushRows(const PartHeader& part, std::span<const TableStore::Section> rows,
+                       Session& session) {
+  if (session.IsApplied(part)) {
+    ++counters_.repeated;
+    return;
+  }
+  tables_.Push(rows, session.StepsOf(part));
+  for (const TableStore::Section& section : rows) counters_.pushed_rows += section.push.rows.size();
+  CountApplied(part, session);
+}
+
+zmq::message_t Service::RowsOf(std::span<const TableStore::Section> rows) {
+  const size_t floats = TableStore::FloatsPulled(rows);
+  if (floats == 0) return {};
+  zmq::message_t payload(floats * sizeof(float));
+  tables_.Pull(rows, payload.data<float>());
+  for (const TableStore::Section& section : rows) counters_.pulled_rows += section.pull.size();
+  return payload;
 }
 
 zmq::message_t Service::ValuesOf(const PartHeader& part) {
@@ -224,9 +282,11 @@ Reply Service::ReplyTo(const Request& request) const {
     case Operation::kCreate:
     case Operation::kOpen:
       reply.store = store_id_;
+      reply.sums_rows = sums_rows_;
       break;
     case Operation::kExchange:
     case Operation::kAssign:
+    case Operation::kRows:
       reply.number = request.part.number;
       reply.sequence = request.part.sequence;
       break;

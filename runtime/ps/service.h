@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "runtime/ps/session.h"
+#include "runtime/ps/table_store.h"
 #include "runtime/ps/variable_store.h"
 #include "runtime/transport/listener.h"
 #include "runtime/transport/messages.h"
@@ -24,13 +26,15 @@ struct ServiceOptions {
 };
 
 struct ServiceCounters {
-  uint64_t pulls = 0;   // requests, however many parts they have
+  uint64_t pulls = 0;   // requests for variables, however many parts they have
   uint64_t pushes = 0;  // applied; a request sent again is not counted again
   uint64_t received_bytes = 0;
   uint64_t sent_bytes = 0;
   uint64_t refused = 0;
-  uint64_t repeated = 0;   // parts of pushes that had been applied before
-  uint64_t strangers = 0;  // messages of connections that had not said hello, dropped
+  uint64_t repeated = 0;  // parts of pushes that had been applied before
+  uint64_t pulled_rows = 0;
+  uint64_t pushed_rows = 0;  // applied
+  uint64_t strangers = 0;    // messages of connections that had not said hello, dropped
 };
 
 class Service {
@@ -58,6 +62,7 @@ class Service {
 
   void Answer(const Asked& asked, std::vector<Outgoing>& replies);
   void Hello(const Asked& asked, std::vector<Outgoing>& replies);
+  void Declare(const Request& request);
   void Create(const Asked& asked, std::vector<Outgoing>& replies);
   void Open(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
   void Assign(const Asked& asked, std::vector<Outgoing>& replies);
@@ -68,6 +73,11 @@ class Service {
   void ExpectChief(const Session& session) const;
   void ExpectThisStore(const PartHeader& part) const;
   void Push(const Asked& asked, Session& session);
+  void Rows(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
+  void PushRows(const PartHeader& part, std::span<const TableStore::Section> rows,
+                Session& session);
+  zmq::message_t RowsOf(std::span<const TableStore::Section> rows);
+  void CountApplied(const PartHeader& part, Session& session);
   zmq::message_t ValuesOf(const PartHeader& part);
   [[nodiscard]] Reply ReplyTo(const Request& request) const;
   void Refuse(const Peer& peer, const Request& request, const std::string& why,
@@ -75,14 +85,20 @@ class Service {
 
   ServiceOptions options_;
   VariableStore store_;
+  TableStore tables_;
+  bool sums_rows_ = false;
   uint64_t store_id_;  // random: tells these variables from those of an earlier start
   uint64_t step_ = 0;
   ServiceCounters counters_;
-  Request request_;                                         // kept for its allocations
-  std::vector<float> aligned_;                              // the same, for values at odd addresses
-  std::map<std::string, Session> sessions_;                 // by task
-  std::unordered_map<std::string, Session*> routes_;        // of the sessions that were begun
-  std::map<std::string, std::vector<TensorSpec>> waiting_;  // by task: kOpen before the creation
+  Request request_;                                   // kept for its allocations
+  std::vector<float> aligned_;                        // the same, for values at odd addresses
+  std::map<std::string, Session> sessions_;           // by task
+  std::unordered_map<std::string, Session*> routes_;  // of the sessions that were begun
+  struct Wanted {
+    std::vector<TensorSpec> variables;
+    std::vector<TablePart> tables;
+  };
+  std::map<std::string, Wanted> waiting_;  // by task: kOpen before the creation
 };
 
 }  // namespace tfdist::runtime
