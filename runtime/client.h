@@ -15,11 +15,17 @@
 //     pushed.Wait();
 //     both.Wait();
 //
+// Embedding tables, of which a request names rows by id (runtime/table.h):
+//
+//     Client client(options, {}, {words});
+//     client.Pull({}, {{0, ids, rows}});            // row i is that of ids[i]
+//     client.Push({}, {{0, ids, row_gradients}});
+//
 // Variables are dense float32 tensors, row-major, named by their position in the list that the
-// client was made with; they are spread over the servers by placement. A request goes to all
-// servers that hold a part of it at once, in messages of about 1 MiB: larger variables are cut,
-// small ones travel together. Gradients are sent from where they lie; values are copied once, to
-// where they belong.
+// client was made with; so are tables, in a list of their own. Both are spread over the servers by
+// placement, the variables first. A request goes to all servers that hold a part of it at once, in
+// messages of about 1 MiB: larger variables are cut, small ones travel together. Gradients are sent
+// from where they lie, those of rows from a copy; values are copied once, to where they belong.
 //
 // Threads: a client and its futures belong to one thread at a time. It has no thread of its own (a
 // change of threads costs more than a small request): ZeroMQ's sends and receives in the
@@ -31,14 +37,15 @@
 // takes one message per server (up to 512 KiB on each) is all or nothing there. Of a larger one
 // that is refused, other messages are applied, and it does not count as a step. Pushes and pulls of
 // several trainers are not ordered beyond that: a pull can find one variable before and another
-// after the push of another trainer.
+// after the push of another trainer. The same holds for the rows of a table, which are updated in
+// place: each row comes as it was before or after another trainer's push, never half of it.
 //
 // The chief may choose that trainers wait for each other (UpdateMode; runtime/README.md). Then a
 // push ends when this trainer may go on, and a pull begun after it as well; a push that comes too
 // late for its step is dropped, and ends all the same. A gradient counts as computed with the
 // values of the last request that ended before the push was begun; who begins a further push before
 // it has the answer to the last is ahead by as many steps more. The destructor tells the servers
-// that nobody need wait for this trainer.
+// that nobody need wait for this trainer. Tables take asynchronous updates only.
 #pragma once
 
 #include <chrono>
@@ -51,6 +58,7 @@
 
 #include "runtime/placement/placement.h"
 #include "runtime/say.h"
+#include "runtime/table.h"
 #include "runtime/tensor.h"
 #include "runtime/tf_config.h"
 #include "runtime/transport/keys.h"
@@ -90,6 +98,23 @@ struct Target {
 using Gradients = std::vector<Gradient>;
 using Targets = std::vector<Target>;
 
+// Rows of one table, one for each id and as wide as the table's. Ids may repeat: the gradients of
+// an id are all applied, summed first unless the optimizer is SGD, and its row is copied to every
+// place that asks for it. Ids are read before the call returns, values are borrowed until the end
+// of the request. Each id goes to the one server that holds its row.
+struct RowGradient {
+  size_t table = 0;  // position in the client's list
+  std::span<const int64_t> ids;
+  std::span<const float> values;
+};
+struct RowTarget {
+  size_t table = 0;
+  std::span<const int64_t> ids;
+  std::span<float> values;
+};
+using RowGradients = std::vector<RowGradient>;
+using RowTargets = std::vector<RowTarget>;
+
 // For whom wants all variables, in order.
 Gradients GradientsOf(const Tensors& tensors);
 Targets TargetsOf(Tensors& tensors);
@@ -128,40 +153,52 @@ class Future {
 // Every waiting call waits for all servers it concerns, however late they start, and says for whom.
 // It throws Error(kConnect) when one has not answered within `server_timeout`, Error(kAuth) when
 // one does not know our key, Error(kRun) when one refuses us: then the client has failed, no buffer
-// is borrowed any more, and every later call throws the same. A variable, shape or number of values
-// that is not the client's own is an Error(kUsage), found before anything is sent.
+// is borrowed any more, and every later call throws the same. A variable, table, id, shape or
+// number of values that is not the client's own is an Error(kUsage), found before anything is sent.
 class Client {
  public:
-  // `variables` in the order of creation, the same in every trainer. Connects in the background.
-  Client(ClientOptions options, std::vector<TensorSpec> variables);
+  // `variables` and `tables` in the order of creation, the same in every trainer. Connects in the
+  // background.
+  Client(ClientOptions options, std::vector<TensorSpec> variables,
+         const std::vector<TableSpec>& tables = {});
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client();
 
   // Chief only: creates the variables with these values, one tensor for each, and chooses the
-  // optimizer and the mode of updates. Where they are already, as after a restart of the chief,
-  // they stay as they are, and so do their optimizer and mode. Throws Error(kUsage) for an
-  // optimizer or a mode with a number out of range.
+  // optimizer and the mode of updates. Tables get their first rows on their servers, before this
+  // returns; they cannot have Adam that is not lazy, nor a mode other than the asynchronous one:
+  // their servers refuse that with Error(kRun). Where variables and tables are already, as after a
+  // restart of the chief, they stay as they are, and so do their optimizer and mode. Throws
+  // Error(kUsage) for an optimizer or a mode with a number out of range.
   void Create(const Tensors& initial, const OptimizerSpec& optimizer,
               const UpdateMode& update = {});
 
-  // Applies gradients by the optimizer that the chief has chosen. No variable twice. A push may be
-  // empty: it counts as a step all the same.
-  uint64_t Push(const Gradients& gradients) { return StartPush(gradients).Wait(); }
-  // Fills `targets` once the chief has created the variables.
-  uint64_t Pull(const Targets& targets) { return StartPull(targets).Wait(); }
-  // Both in one round trip; a variable of both comes back with this push applied.
-  uint64_t PushPull(const Gradients& gradients, const Targets& targets) {
-    return StartPushPull(gradients, targets).Wait();
+  // Applies gradients by the optimizer that the chief has chosen. No variable or table twice. A
+  // push may be empty: it counts as a step all the same.
+  uint64_t Push(const Gradients& gradients, const RowGradients& row_gradients = {}) {
+    return StartPush(gradients, row_gradients).Wait();
+  }
+  // Fills `targets` and `row_targets` once the chief has created the variables. None twice.
+  uint64_t Pull(const Targets& targets, const RowTargets& row_targets = {}) {
+    return StartPull(targets, row_targets).Wait();
+  }
+  // Both in one round trip; a variable or row of both comes back with this push applied.
+  uint64_t PushPull(const Gradients& gradients, const Targets& targets,
+                    const RowGradients& row_gradients = {}, const RowTargets& row_targets = {}) {
+    return StartPushPull(gradients, targets, row_gradients, row_targets).Wait();
   }
 
   // The same, returning at once, but for the first push, which waits until the variables are there.
   // Several may be under way, 1,000 at most: a further one waits for
   // the oldest. They are begun in order; a small one may end before a large one that was begun
   // earlier.
-  Future StartPush(const Gradients& gradients) { return StartPushPull(gradients, {}); }
-  Future StartPull(const Targets& targets);
-  Future StartPushPull(const Gradients& gradients, const Targets& targets);
+  Future StartPush(const Gradients& gradients, const RowGradients& row_gradients = {}) {
+    return StartPushPull(gradients, {}, row_gradients, {});
+  }
+  Future StartPull(const Targets& targets, const RowTargets& row_targets = {});
+  Future StartPushPull(const Gradients& gradients, const Targets& targets,
+                       const RowGradients& row_gradients = {}, const RowTargets& row_targets = {});
 
   // How many servers hold a part of the variables (ps:0 counts the steps and always does).
   [[nodiscard]] size_t server_count() const;

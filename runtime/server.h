@@ -8,9 +8,9 @@
 //     Server server(options);                         // listens from here on
 //     server.Run(stop_fd);                            // serves until stop_fd is readable
 //
-// Variables are dense float32. Their values live in memory alone: a server that is started again
-// has none, and refuses trainers of before. A process that serves should call KeepFreedMemory() of
-// runtime/memory.h.
+// Variables are dense float32, and tables of rows of it. Their values live in memory alone: a
+// server that is started again has none, and refuses trainers of before. A process that serves
+// should call KeepFreedMemory() of runtime/memory.h.
 #pragma once
 
 #include <chrono>
@@ -37,12 +37,14 @@ struct ServerOptions {
 
 // Bytes are those of headers and payloads, without what ZeroMQ, CURVE and TCP add.
 struct ServerCounters {
-  uint64_t pulls = 0;       // requests of trainers, however many messages they took
-  uint64_t pushes = 0;      // applied, or counted into a mean; one that is sent again counts once
-  uint64_t stale = 0;       // pushes that came too late for their step: dropped, at least in part
-  uint64_t updates = 0;     // steps: a push applied, or a mean of several
-  double held_seconds = 0;  // that trainers waited for others, all of them together
-  uint64_t lost = 0;        // times that a trainer was waited for no more
+  uint64_t pulls = 0;        // requests for variables, however many messages they took
+  uint64_t pushes = 0;       // applied, or counted into a mean; one that is sent again counts once
+  uint64_t stale = 0;        // pushes that came too late for their step: dropped, at least in part
+  uint64_t updates = 0;      // steps: a push applied, or a mean of several
+  double held_seconds = 0;   // that trainers waited for others, all of them together
+  uint64_t lost = 0;         // times that a trainer was waited for no more
+  uint64_t pulled_rows = 0;  // of tables; again where a request came again
+  uint64_t pushed_rows = 0;  // the same, applied
   uint64_t received_bytes = 0;
   uint64_t sent_bytes = 0;
   uint64_t refused = 0;        // messages

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 #include <zmq.hpp>
 
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "runtime/client/link.h"
 #include "runtime/client/request.h"
+#include "runtime/client/rows.h"
 #include "runtime/cluster.h"
 #include "runtime/placement/placement.h"
 #include "runtime/transport/blocks.h"
@@ -43,6 +45,7 @@ uint64_t RandomRun() {
 // What one server holds of the variables.
 struct Share {
   std::vector<TensorSpec> specs;
+  std::vector<TablePart> tables;
   std::optional<BlockLayout> layout;
 };
 
@@ -52,6 +55,26 @@ struct Location {
   size_t position = 0;  // in the server's list
   size_t first = 0;     // float of the variable
 };
+
+// Where a table is.
+struct TableLocation {
+  struct Part {
+    size_t server = 0;
+    uint32_t position = 0;  // in the server's list
+  };
+  RowMap rows;
+  std::vector<Part> parts;
+};
+
+TablePart PartOf(const TableSpec& table, const RowSet& rows) {
+  return {table.name, rows.count, table.width, rows.first, rows.step, table.initial};
+}
+
+Variable VariableOf(const TableSpec& table) {
+  return {.spec = {table.name, {table.rows, table.width}},
+          .lookup = table.lookup,
+          .partitioner = table.partitioner};
+}
 
 // Collects the parts of one request to one server, one for each block.
 class PartsBuilder {
@@ -98,8 +121,12 @@ struct Future::State : RequestState {
 
 class Client::Impl {
  public:
-  Impl(ClientOptions options, std::vector<TensorSpec> variables)
-      : options_(std::move(options)), variables_(std::move(variables)), run_(RandomRun()) {
+  Impl(ClientOptions options, std::vector<TensorSpec> variables, std::vector<TableSpec> tables)
+      : options_(std::move(options)),
+        variables_(std::move(variables)),
+        tables_(std::move(tables)),
+        run_(RandomRun()) {
+    for (const TableSpec& table : tables_) CheckWidth(table);
     for (const TensorSpec& variable : variables_) floats_.push_back(ElementCount(variable));
     const std::vector<TaskId> servers = ServersOf(options_.config.cluster);
     PlaceVariables(servers.size());
@@ -108,6 +135,7 @@ class Client::Impl {
       links_.back()->AddTo(poll_items_);
     }
     builders_.resize(links_.size());
+    row_builders_.resize(links_.size());
   }
 
   // The servers wait for nobody who says goodbye. Whether that arrives is for the sockets: they
@@ -135,6 +163,7 @@ class Client::Impl {
       request.optimizer = ToString(optimizer);
       request.update = ToString(update);
       request.variables = shares_[i].specs;
+      request.tables = shares_[i].tables;
       links_[i]->Ask(std::move(request));
     }
     WaitUntil([&] { return std::none_of(links_.begin(), links_.end(), Asking); }, nullptr);
@@ -142,20 +171,27 @@ class Client::Impl {
   }
 
   std::shared_ptr<Future::State> Start(const Gradients& gradients, const Targets& targets,
-                                       bool update) {
+                                       const RowGradients& row_gradients,
+                                       const RowTargets& row_targets, bool update) {
     ThrowIfFailed();
     CheckAll(gradients, "gradient");
     CheckAll(targets, "target");
+    CheckAllRows(row_gradients, "gradient");
+    CheckAllRows(row_targets, "target");
     for (size_t i = 0; i < links_.size(); ++i) OpenIfNeeded(i);
     if (update) WaitUntil([&] { return AllOpened(); }, nullptr);
     MakeRoom();
     auto state = std::make_shared<Future::State>(this);
     state->update = update;
     state->next_step = update ? links_.front()->step() + 1 : 0;
+    SplitAll(row_gradients, row_targets, *state);
     for (const Gradient& gradient : gradients) AddPieces(gradient.variable, gradient.values.data());
     for (const Target& target : targets) AddPieces(target.variable, target.values.data());
+    AddAllRows(row_gradients, row_targets, *state);
     for (size_t i = 0; i < links_.size(); ++i) {
       std::vector<RequestPart> parts = builders_[i].Take();
+      std::vector<RequestPart> about_rows = row_builders_[i].Take();
+      std::move(about_rows.begin(), about_rows.end(), std::back_inserter(parts));
       // ps:0 counts the steps; where trainers wait for each other all servers do.
       if (parts.empty() && update && (i == 0 || links_[i]->holds_back())) parts.emplace_back();
       if (!parts.empty()) links_[i]->Begin(state, Operation::kExchange, std::move(parts));
@@ -167,6 +203,7 @@ class Client::Impl {
   // Returns when the request has ended, however; throws when the client has failed.
   uint64_t Wait(Future::State& state) {
     WaitUntil([&] { return state.ended(); }, &state);
+    for (auto& split : std::exchange(state.splits, {})) spare_splits_.push_back(std::move(split));
     if (state.refusal) throw Error(*state.refusal);
     return links_.front()->step();
   }
@@ -207,6 +244,7 @@ class Client::Impl {
     for (const TensorSpec& spec : variables_) {
       variables.push_back({.spec = spec, .lookup = {}, .partitioner = options_.partitioner});
     }
+    for (const TableSpec& table : tables_) variables.push_back(VariableOf(table));
     const Placement placement = Place(variables, server_count, options_.strategy);
     // Servers behind the last that holds something are left alone; ps:0 counts the steps.
     shares_.resize(1);
@@ -221,7 +259,20 @@ class Client::Impl {
         share.specs.push_back(part.spec);
       }
     }
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      PlaceTable(tables_[i], placement.variables[variables_.size() + i]);
+    }
     for (Share& share : shares_) share.layout.emplace(share.specs);
+  }
+
+  void PlaceTable(const TableSpec& table, const PlacedVariable& placed) {
+    TableLocation& location = table_locations_.emplace_back(TableLocation{placed.rows, {}});
+    for (const Part& part : placed.parts) {
+      shares_.resize(std::max(shares_.size(), part.server + 1));
+      std::vector<TablePart>& there = shares_[part.server].tables;
+      location.parts.push_back({part.server, static_cast<uint32_t>(there.size())});
+      there.push_back(PartOf(table, part.rows));
+    }
   }
 
   std::unique_ptr<Link> OpenLink(const TaskId& server) {
@@ -261,12 +312,93 @@ class Client::Impl {
     }
   }
 
+  static void CheckWidth(const TableSpec& table) {
+    if (table.width <= kMaxTableWidth) return;
+    throw Error(Phase::kUsage, fmt::format("table {}: rows of {} floats, {} are the most",
+                                           table.name, table.width, kMaxTableWidth));
+  }
+
+  template <typename Items>
+  void CheckAllRows(const Items& items, const char* what) {
+    seen_.assign(tables_.size(), false);
+    for (const auto& item : items) {
+      if (item.table >= tables_.size()) {
+        throw Error(Phase::kUsage,
+                    fmt::format("row {} for table {} of {}", what, item.table, tables_.size()));
+      }
+      const TableSpec& table = tables_[item.table];
+      if (seen_[item.table]) {
+        throw Error(Phase::kUsage, fmt::format("two row {}s for table {}", what, table.name));
+      }
+      seen_[item.table] = true;
+      if (item.values.size() != item.ids.size() * table.width) {
+        throw Error(Phase::kUsage, fmt::format("row {} for table {}: {} values for {} ids", what,
+                                               table.name, item.values.size(), item.ids.size()));
+      }
+    }
+  }
+
+  // Throws, with nothing begun, for an id that is none.
+  void SplitAll(const RowGradients& gradients, const RowTargets& targets, RequestState& state) {
+    for (const RowGradient& item : gradients) Split(item.table, item.ids, state);
+    for (const RowTarget& item : targets) Split(item.table, item.ids, state);
+  }
+
+  void Split(size_t table, std::span<const int64_t> ids, RequestState& state) {
+    if (spare_splits_.empty()) spare_splits_.push_back(std::make_unique<SplitIds>());
+    try {
+      spare_splits_.back()->Split(table_locations_[table].rows, ids, tables_[table].name);
+    } catch (const Error& error) {
+      throw Error(Phase::kUsage, error.cause(), error.remedy());
+    }
+    state.splits.push_back(std::move(spare_splits_.back()));
+    spare_splits_.pop_back();
+  }
+
+  // In the order in which they were split.
+  void AddAllRows(const RowGradients& gradients, const RowTargets& targets, RequestState& state) {
+    auto split = state.splits.begin();
+    for (const RowGradient& item : gradients) {
+      ForEachSlice(item.table, **split++, [&](size_t server, RowsSlice slice) {
+        slice.gradients = item.values.data();
+        row_builders_[server].AddPush(OnceEach(server, slice, state));
+      });
+    }
+    for (const RowTarget& item : targets) {
+      ForEachSlice(item.table, **split++, [&](size_t server, RowsSlice slice) {
+        slice.values = item.values.data();
+        row_builders_[server].AddPull(slice);
+      });
+    }
+  }
+
+  template <typename Use>
+  void ForEachSlice(size_t table, const SplitIds& split, Use use) {
+    const std::vector<TableLocation::Part>& parts = table_locations_[table].parts;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (split.RowsOf(i).empty()) continue;
+      RowsSlice slice;
+      slice.table = parts[i].position;
+      slice.width = tables_[table].width;
+      slice.rows = split.RowsOf(i);
+      if (parts.size() > 1) slice.positions = split.PositionsOf(i);
+      use(parts[i].server, slice);
+    }
+  }
+
+  // A server sums what comes in one message. A row that is in several must be in one of them.
+  RowsSlice OnceEach(size_t server, const RowsSlice& push, RequestState& state) {
+    if (!RowPartsBuilder::IsCut(push) || !links_[server]->sums_rows()) return push;
+    return SumRepeated(push, row_summer_, state.sums.emplace_back());
+  }
+
   void OpenIfNeeded(size_t server) {
     Link& link = *links_[server];
     if (link.opened() || link.asking()) return;
     Request request;
     request.operation = Operation::kOpen;
     request.variables = shares_[server].specs;
+    request.tables = shares_[server].tables;
     link.Ask(std::move(request));
   }
 
@@ -406,14 +538,19 @@ class Client::Impl {
 
   ClientOptions options_;
   std::vector<TensorSpec> variables_;
-  std::vector<size_t> floats_;  // of each
+  std::vector<TableSpec> tables_;
+  std::vector<size_t> floats_;  // of each variable
   std::vector<bool> seen_;      // kept for its allocation
   uint64_t run_;
   std::vector<Share> shares_;  // by server; fewer than there are when some hold nothing
-  std::vector<std::vector<Location>> locations_;  // by variable, in order of its parts
+  std::vector<std::vector<Location>> locations_;         // by variable, in order of its parts
+  std::vector<TableLocation> table_locations_;           // by table
+  std::vector<std::unique_ptr<SplitIds>> spare_splits_;  // kept for their allocations
+  RowSummer row_summer_;
   zmq::context_t context_;
-  std::vector<std::unique_ptr<Link>> links_;  // by server
-  std::vector<PartsBuilder> builders_;        // by server
+  std::vector<std::unique_ptr<Link>> links_;   // by server
+  std::vector<PartsBuilder> builders_;         // by server
+  std::vector<RowPartsBuilder> row_builders_;  // the same
   std::vector<pollfd> poll_items_;
   std::optional<Error> failure_;
   double blocked_seconds_ = 0;
@@ -457,8 +594,9 @@ Targets TargetsOf(Tensors& tensors) {
   return targets;
 }
 
-Client::Client(ClientOptions options, std::vector<TensorSpec> variables)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(variables))) {}
+Client::Client(ClientOptions options, std::vector<TensorSpec> variables,
+               const std::vector<TableSpec>& tables)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(variables), tables)) {}
 
 Client::~Client() = default;
 
@@ -467,12 +605,13 @@ void Client::Create(const Tensors& initial, const OptimizerSpec& optimizer,
   impl_->Create(initial, optimizer, update);
 }
 
-Future Client::StartPull(const Targets& targets) {
-  return Future(impl_->Start({}, targets, false));
+Future Client::StartPull(const Targets& targets, const RowTargets& row_targets) {
+  return Future(impl_->Start({}, targets, {}, row_targets, false));
 }
 
-Future Client::StartPushPull(const Gradients& gradients, const Targets& targets) {
-  return Future(impl_->Start(gradients, targets, true));
+Future Client::StartPushPull(const Gradients& gradients, const Targets& targets,
+                             const RowGradients& row_gradients, const RowTargets& row_targets) {
+  return Future(impl_->Start(gradients, targets, row_gradients, row_targets, true));
 }
 
 size_t Client::server_count() const { return impl_->server_count(); }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/client/rows.h"
 #include "runtime/update/update_mode.h"
 
 namespace tfdist::runtime {
@@ -233,7 +234,7 @@ bool Link::MayBeUnderWay(size_t bytes) const {
 
 Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
   const RequestPart& part = begun.parts[number];
-  outgoing_.operation = begun.operation;
+  outgoing_.operation = part.about_rows() ? Operation::kRows : begun.operation;
   PartHeader& header = outgoing_.part;
   header.store = store_;
   header.sequence = sequence;
@@ -245,9 +246,12 @@ Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
   header.local_step = begun.local_step;
   RangesOf(part.push, header.push);
   RangesOf(part.pull, header.pull);
+  CountsOf(part, header.rows);
   Message message{Encode(outgoing_), {}};
   const size_t bytes = part.PushBytes();
-  if (part.push.size() == 1 && bytes >= kBorrowedBytes) {
+  if (part.about_rows()) {
+    message.payload = RowsPayload(part);
+  } else if (part.push.size() == 1 && bytes >= kBorrowedBytes) {
     message.payload = Borrow(part.push.front(), begun.state->borrowed);
   } else if (bytes > 0) {
     message.payload = Gather(part.push, bytes);
@@ -282,6 +286,7 @@ void Link::Take(const Message& message) {
       break;
     case Operation::kExchange:
     case Operation::kAssign:
+    case Operation::kRows:
       TakePart(message);
       break;
   }
@@ -296,6 +301,7 @@ void Link::TakeQuestionsAnswer() {
   local_step_ = reply_.local_step;
   holds_back_ = ParseUpdateMode(reply_.update).kind != UpdateKind::kAsync;
   values_wanted_ = reply_.status == Status::kValuesWanted;
+  sums_rows_ = reply_.sums_rows;
 }
 
 void Link::TakePart(const Message& message) {
@@ -316,6 +322,7 @@ void Link::TakePart(const Message& message) {
                                          name_, message.payload.size(), part.PullBytes()));
   } else {
     Scatter(message.payload, part.pull);
+    ScatterRows(message.payload, part);
     local_step_ = reply_.local_step;
     held_for_.clear();
   }

@@ -40,6 +40,8 @@ class Link {
   [[nodiscard]] bool asking() const { return question_pending_; }
   // An answer has told which variables there are, so that requests can be sent.
   [[nodiscard]] bool opened() const { return store_ != 0; }
+  // The servers' optimizer must see each row of a push once. Holds until an answer tells otherwise.
+  [[nodiscard]] bool sums_rows() const { return sums_rows_; }
   // That answer was: first values are wanted.
   [[nodiscard]] bool values_wanted() const { return values_wanted_; }
   // The server holds answers to pushes back for other trainers (UpdateMode): every push must go to
@@ -117,6 +119,7 @@ class Link {
   bool holds_back_ = false;
   uint64_t local_step_ = 0;  // that the next gradients belong to
   std::string held_for_;
+  bool sums_rows_ = true;
 
   std::map<uint64_t, Begun> begun_;  // by sequence
   std::deque<uint64_t> unsent_;      // sequences of requests with parts to send, taken in turn

@@ -10,9 +10,24 @@ size_t BytesOf(const Places& places) {
   return floats * sizeof(float);
 }
 
+size_t FloatBytesOf(const std::vector<RowsSlice>& slices) {
+  size_t bytes = 0;
+  for (const RowsSlice& slice : slices) bytes += slice.FloatBytes();
+  return bytes;
+}
+
+size_t RowBytesOf(const std::vector<RowsSlice>& slices) {
+  size_t rows = 0;
+  for (const RowsSlice& slice : slices) rows += slice.rows.size();
+  return rows * sizeof(uint32_t);
+}
+
 }  // namespace
 
-size_t RequestPart::PushBytes() const { return BytesOf(push); }
-size_t RequestPart::PullBytes() const { return BytesOf(pull); }
+size_t RequestPart::PushBytes() const {
+  return BytesOf(push) + RowBytesOf(push_rows) + RowBytesOf(pull_rows) + FloatBytesOf(push_rows);
+}
+
+size_t RequestPart::PullBytes() const { return BytesOf(pull) + FloatBytesOf(pull_rows); }
 
 }  // namespace tfdist::runtime

@@ -3,13 +3,36 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/placement/split_ids.h"
 #include "runtime/transport/messages.h"
 
 namespace tfdist::runtime {
+
+// Rows of one table's part that travel in one message, and where they belong in the caller's
+// memory. Borrows what RequestState keeps, and the caller's memory.
+struct RowsSlice {
+  uint32_t table = 0;  // in the server's list
+  size_t width = 0;
+  std::span<const uint32_t> rows;
+  // For each row, its position in `gradients` or `values`. Empty: one after the other.
+  std::span<const uint32_t> positions;
+  const float* gradients = nullptr;  // of a push
+  float* values = nullptr;           // of a pull
+
+  [[nodiscard]] size_t FloatBytes() const { return rows.size() * width * sizeof(float); }
+};
+
+// A batch of row gradients with each row once.
+struct SummedRows {
+  std::vector<uint32_t> rows;
+  std::vector<float> values;
+};
 
 // All of it is the client's thread's, but for `borrowed`.
 struct RequestState {
@@ -21,6 +44,9 @@ struct RequestState {
   // Messages that ZeroMQ may still read the caller's memory for. A server's answer can overtake the
   // end of the send.
   std::atomic<int> borrowed{0};
+  // What the slices of this request refer to.
+  std::vector<std::unique_ptr<SplitIds>> splits;
+  std::vector<SummedRows> sums;
 
   [[nodiscard]] bool ended() const {
     return servers == 0 && borrowed.load(std::memory_order_acquire) == 0;
@@ -37,16 +63,20 @@ struct Sink {
   float* to = nullptr;
 };
 
-// The part of a request that is about one block, as long as it has no answer.
+// The part of a request that is about one block, or about some rows of tables, as long as it has no
+// answer.
 struct RequestPart {
   uint32_t block = 0;
-  std::vector<Source> push;  // in order of the ranges
-  std::vector<Sink> pull;    // the same
+  std::vector<Source> push;          // in order of the ranges
+  std::vector<Sink> pull;            // the same
+  std::vector<RowsSlice> push_rows;  // in order of their tables, each once
+  std::vector<RowsSlice> pull_rows;  // the same
   enum class Fate { kWaits, kUnderWay, kAnswered } fate = Fate::kWaits;
   bool was_sent = false;
 
-  [[nodiscard]] size_t PushBytes() const;
-  [[nodiscard]] size_t PullBytes() const;
+  [[nodiscard]] bool about_rows() const { return !push_rows.empty() || !pull_rows.empty(); }
+  [[nodiscard]] size_t PushBytes() const;  // of the message's payload
+  [[nodiscard]] size_t PullBytes() const;  // of the answer's
 };
 
 }  // namespace tfdist::runtime

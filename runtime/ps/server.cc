@@ -83,6 +83,8 @@ class Server::Impl {
     counters.updates = served.updates;
     counters.held_seconds = served.held_seconds;
     counters.lost = served.lost;
+    counters.pulled_rows = served.pulled_rows;
+    counters.pushed_rows = served.pushed_rows;
     counters.received_bytes = served.received_bytes;
     counters.sent_bytes = served.sent_bytes;
     counters.refused = served.refused;
@@ -187,12 +189,13 @@ std::string Server::Endpoint() const { return impl_->Endpoint(); }
 std::string ToString(const ServerCounters& counters) {
   return fmt::format(
       "served: {} pulls, {} pushes, {} bytes received, {} bytes sent, {} refused, {} repeated, {} "
-      "strangers, {} unread, {} new versions, longest queue {}, busy {:.1f} s, idle {:.1f} s, {} "
-      "updates, {} stale, held {:.1f} s, {} lost",
+      "strangers, {} unread, {} new versions, {} rows pulled, {} rows pushed, longest queue {}, "
+      "busy {:.1f} s, idle {:.1f} s, {} updates, {} stale, held {:.1f} s, {} lost",
       counters.pulls, counters.pushes, counters.received_bytes, counters.sent_bytes,
       counters.refused, counters.repeated, counters.strangers, counters.unread,
-      counters.new_versions, counters.longest_queue, counters.busy_seconds, counters.idle_seconds,
-      counters.updates, counters.stale, counters.held_seconds, counters.lost);
+      counters.new_versions, counters.pulled_rows, counters.pushed_rows, counters.longest_queue,
+      counters.busy_seconds, counters.idle_seconds, counters.updates, counters.stale,
+      counters.held_seconds, counters.lost);
 }
 
 }  // namespace tfdist::runtime

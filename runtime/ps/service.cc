@@ -45,6 +45,12 @@ std::span<const float> FloatsIn(const zmq::message_t& payload, std::vector<float
   return aligned;
 }
 
+// The same as numbers of rows, which share a payload with floats.
+std::span<const uint32_t> WordsIn(const zmq::message_t& payload, std::vector<float>& aligned) {
+  const std::span<const float> floats = FloatsIn(payload, aligned);
+  return {reinterpret_cast<const uint32_t*>(floats.data()), floats.size()};
+}
+
 zmq::message_t CopyOf(std::span<const float> values, const std::vector<Range>& ranges) {
   zmq::message_t payload(FloatsOf(ranges) * sizeof(float));
   auto* to = payload.data<char>();
@@ -115,6 +121,9 @@ void Service::Answer(const Asked& asked, std::vector<Outgoing>& replies) {
     case Operation::kExchange:
       Exchange(asked, session, replies);
       break;
+    case Operation::kRows:
+      Rows(asked, session, replies);
+      break;
   }
 }
 
@@ -150,15 +159,32 @@ void Service::ExpectChief(const Session& session) const {
   throw Error(Phase::kRun, "variables are created by " + options_.chief);
 }
 
-void Service::Create(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
+// All of it or, throwing, nothing.
+void Service::Declare(const Request& request) {
   const UpdateMode mode =
-      Completed(ParseUpdateMode(asked.request.update), options_.trainers.size(), Phase::kRun);
-  const bool was_declared = store_.declared();
-  store_.Declare(asked.request.variables, Optimizer(ParseOptimizer(asked.request.optimizer)));
-  if (!was_declared) {
-    mode_ = mode;
-    policy_ = UpdatePolicy::Make(mode);
+      Completed(ParseUpdateMode(request.update), options_.trainers.size(), Phase::kRun);
+  // Rows are changed as they come: there are no sums of them, and their answers are not held.
+  if (!request.tables.empty() && mode.kind != UpdateKind::kAsync) {
+    throw Error(Phase::kRun,
+                "tables take asynchronous updates only; the mode is " + ToString(mode));
   }
+  const Optimizer optimizer(ParseOptimizer(request.optimizer));
+  if (store_.declared()) {
+    store_.Declare(request.variables, optimizer);
+    tables_.ExpectSame(request.tables);
+    return;
+  }
+  TableStore tables(request.tables, optimizer);
+  std::unique_ptr<UpdatePolicy> policy = UpdatePolicy::Make(mode);
+  store_.Declare(request.variables, optimizer);
+  tables_ = std::move(tables);
+  sums_rows_ = optimizer.sum_repeated_rows();
+  mode_ = mode;
+  policy_ = std::move(policy);
+}
+
+void Service::Create(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
+  Declare(asked.request);
   Reply reply = ReplyTo(asked.request);
   reply.local_step = session.LocalStep(step_);
   if (!store_.created()) reply.status = Status::kValuesWanted;
@@ -168,22 +194,24 @@ void Service::Create(const Asked& asked, Session& session, std::vector<Outgoing>
 
 void Service::Open(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
   if (!store_.created()) {
-    waiting_[session.task()] = asked.request.variables;
+    waiting_[session.task()] = {asked.request.variables, asked.request.tables};
     return;
   }
   store_.ExpectSame(asked.request.variables);
+  tables_.ExpectSame(asked.request.tables);
   Reply reply = ReplyTo(asked.request);
   reply.local_step = session.LocalStep(step_);
   replies.push_back({asked.peer, {Encode(reply), {}}});
 }
 
 void Service::AnswerThoseWhoWait(std::vector<Outgoing>& replies) {
-  for (const auto& [task, variables] : std::exchange(waiting_, {})) {
+  for (const auto& [task, wanted] : std::exchange(waiting_, {})) {
     const Peer peer{sessions_.at(task).route(), task};
     Request request;
     request.operation = Operation::kOpen;
     try {
-      store_.ExpectSame(variables);
+      store_.ExpectSame(wanted.variables);
+      tables_.ExpectSame(wanted.tables);
       Reply reply = ReplyTo(request);
       reply.local_step = sessions_.at(task).LocalStep(step_);
       replies.push_back({peer, {Encode(reply), {}}});
@@ -259,7 +287,7 @@ void Service::Push(const Asked& asked, Session& session) {
     return;
   }
   ApplyOrSum(asked, session);
-  if (session.SetApplied(part)) CountWholePush(part, session);
+  FinishPart(part, session);
 }
 
 void Service::ApplyOrSum(const Asked& asked, Session& session) {
@@ -274,7 +302,9 @@ void Service::ApplyOrSum(const Asked& asked, Session& session) {
   }
 }
 
-void Service::CountWholePush(const PartHeader& part, Session& session) {
+// Counts the push when that was its last part.
+void Service::FinishPart(const PartHeader& part, Session& session) {
+  if (!session.SetApplied(part)) return;
   const bool stale = policy_ && session.IsStale(part);
   ++(stale ? counters_.stale : counters_.pushes);
   const bool due = policy_ && policy_->Arrived(session.task(), part.sequence, !stale);
@@ -372,6 +402,38 @@ ServiceCounters Service::counters() const {
   return counters;
 }
 
+void Service::Rows(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
+  const PartHeader& part = asked.request.part;
+  ExpectThisStore(part);
+  if (!store_.created()) throw Error(Phase::kRun, "the variables have no values yet");
+  if (policy_) throw Error(Phase::kRun, "there are no tables: the mode is " + ToString(mode_));
+  const auto rows = tables_.Read(part.rows, WordsIn(asked.message.payload, aligned_));
+  if (part.update) PushRows(part, rows, session);
+  Reply reply = ReplyTo(asked.request);
+  reply.local_step = session.LocalStep(step_);
+  replies.push_back({asked.peer, {Encode(reply), RowsOf(rows)}});
+}
+
+void Service::PushRows(const PartHeader& part, std::span<const TableStore::Section> rows,
+                       Session& session) {
+  if (session.IsApplied(part)) {
+    ++counters_.repeated;
+    return;
+  }
+  tables_.Push(rows, session.StepsOf(part));
+  for (const TableStore::Section& section : rows) counters_.pushed_rows += section.push.rows.size();
+  FinishPart(part, session);
+}
+
+zmq::message_t Service::RowsOf(std::span<const TableStore::Section> rows) {
+  const size_t floats = TableStore::FloatsPulled(rows);
+  if (floats == 0) return {};
+  zmq::message_t payload(floats * sizeof(float));
+  tables_.Pull(rows, payload.data<float>());
+  for (const TableStore::Section& section : rows) counters_.pulled_rows += section.pull.size();
+  return payload;
+}
+
 zmq::message_t Service::ValuesOf(const PartHeader& part) {
   const size_t floats = FloatsOf(part.pull);
   if (floats == 0) return {};
@@ -397,9 +459,11 @@ Reply Service::ReplyTo(const Request& request) const {
     case Operation::kOpen:
       reply.store = store_id_;
       reply.update = ToString(mode_);
+      reply.sums_rows = sums_rows_;
       break;
     case Operation::kExchange:
     case Operation::kAssign:
+    case Operation::kRows:
       return ReplyTo(request.part, request.operation);
   }
   return reply;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "base/clock.h"
 #include "runtime/ps/held_answers.h"
 #include "runtime/ps/session.h"
+#include "runtime/ps/table_store.h"
 #include "runtime/ps/update_policy.h"
 #include "runtime/ps/variable_store.h"
 #include "runtime/transport/listener.h"
@@ -33,7 +35,7 @@ struct ServiceOptions {
 };
 
 struct ServiceCounters {
-  uint64_t pulls = 0;       // requests, however many parts they have
+  uint64_t pulls = 0;       // requests for variables, however many parts they have
   uint64_t pushes = 0;      // applied, or counted into a mean; one sent again counts once
   uint64_t stale = 0;       // pushes dropped, all of them or in part
   uint64_t updates = 0;     // steps: a push applied, or a mean of several
@@ -42,8 +44,10 @@ struct ServiceCounters {
   uint64_t received_bytes = 0;
   uint64_t sent_bytes = 0;
   uint64_t refused = 0;
-  uint64_t repeated = 0;   // parts of pushes that had been applied before
-  uint64_t strangers = 0;  // messages of connections that had not said hello, dropped
+  uint64_t repeated = 0;  // parts of pushes that had been applied before
+  uint64_t pulled_rows = 0;
+  uint64_t pushed_rows = 0;  // applied
+  uint64_t strangers = 0;    // messages of connections that had not said hello, dropped
 };
 
 class Service {
@@ -81,6 +85,7 @@ class Service {
 
   void Answer(const Asked& asked, std::vector<Outgoing>& replies);
   void Hello(const Asked& asked, std::vector<Outgoing>& replies);
+  void Declare(const Request& request);
   void Create(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
   void Open(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
   void Assign(const Asked& asked, std::vector<Outgoing>& replies);
@@ -92,8 +97,12 @@ class Service {
   void ExpectThisStore(const PartHeader& part) const;
   void Push(const Asked& asked, Session& session);
   void ApplyOrSum(const Asked& asked, Session& session);
-  void CountWholePush(const PartHeader& part, Session& session);
   void PushOrGiveUp(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
+  void Rows(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
+  void PushRows(const PartHeader& part, std::span<const TableStore::Section> rows,
+                Session& session);
+  zmq::message_t RowsOf(std::span<const TableStore::Section> rows);
+  void FinishPart(const PartHeader& part, Session& session);
   std::optional<uint64_t> Awaited(const PartHeader& part, Session& session);
   void AnswerPart(const PartHeader& part, Session& session, std::vector<Outgoing>& replies);
   void Join(Session& session);
@@ -110,17 +119,23 @@ class Service {
 
   ServiceOptions options_;
   VariableStore store_;
+  TableStore tables_;
+  bool sums_rows_ = false;
   UpdateMode mode_;
   std::unique_ptr<UpdatePolicy> policy_;  // null: asynchronous, or no variables yet
   HeldAnswers held_;
   uint64_t store_id_;  // random: tells these variables from those of an earlier start
   uint64_t step_ = 0;
   ServiceCounters counters_;
-  Request request_;                                         // kept for its allocations
-  std::vector<float> aligned_;                              // the same, for values at odd addresses
-  std::map<std::string, Session> sessions_;                 // by task
-  std::unordered_map<std::string, Session*> routes_;        // of the sessions that were begun
-  std::map<std::string, std::vector<TensorSpec>> waiting_;  // by task: kOpen before the creation
+  Request request_;                                   // kept for its allocations
+  std::vector<float> aligned_;                        // the same, for values at odd addresses
+  std::map<std::string, Session> sessions_;           // by task
+  std::unordered_map<std::string, Session*> routes_;  // of the sessions that were begun
+  struct Wanted {
+    std::vector<TensorSpec> variables;
+    std::vector<TablePart> tables;
+  };
+  std::map<std::string, Wanted> waiting_;  // by task: kOpen before the creation
 };
 
 }  // namespace tfdist::runtime

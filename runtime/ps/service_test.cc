@@ -631,6 +631,14 @@ TEST_F(WaitingTest, AnotherRunOfATrainerTakesNotTheWaitOfTheOneBefore) {
   EXPECT_EQ(Ask("worker:1", PushAt(0), {1, 1, 1}).size(), 1U);  // its gradient counts all the same
 }
 
+TEST_F(WaitingTest, RowsHaveNoPlaceInAMean) {
+  CreateWith("sync:replicas=2");
+  Request rows = Exchange(kAll, {});
+  rows.operation = Operation::kRows;
+  ExpectRefused(Ask("worker:0", rows), "no tables: the mode is sync:replicas=2");
+  EXPECT_EQ(service_.counters().pushes, 0U);
+}
+
 TEST_F(WaitingTest, AModeThatIsNoneIsRefused) {
   SayHello();
   for (const char* text : {"", "bsp", "sync:replicas=9,tokens=1"}) {

@@ -13,6 +13,7 @@ constexpr size_t kMaxErrorBytes = 4096;
 constexpr size_t kMaxModeBytes = 255;
 constexpr size_t kMaxVariables = 16'384;
 constexpr size_t kMaxRank = 8;
+constexpr size_t kMaxTables = 16'384;
 constexpr uint8_t kUpdate = 1;  // flag of a part
 
 void PutVariables(ByteWriter& writer, const std::vector<TensorSpec>& variables) {
@@ -39,6 +40,42 @@ void GetVariables(ByteReader& reader, std::vector<TensorSpec>& variables) {
   for (int i = 0; i < count; ++i) variables.push_back(GetVariable(reader));
 }
 
+void PutTables(ByteWriter& writer, const std::vector<TablePart>& tables) {
+  writer.Put(static_cast<uint16_t>(tables.size()));
+  for (const TablePart& table : tables) {
+    writer.PutText(table.table);
+    for (const uint32_t number : {table.rows, table.width, table.first, table.step}) {
+      writer.Put(number);
+    }
+    writer.Put(static_cast<uint8_t>(table.initial.values));
+    writer.Put(table.initial.first);
+    writer.Put(table.initial.second);
+    writer.Put(table.initial.seed);
+  }
+}
+
+TablePart GetTable(ByteReader& reader) {
+  TablePart table;
+  table.table = reader.GetText(kMaxNameBytes);
+  for (uint32_t* number : {&table.rows, &table.width, &table.first, &table.step}) {
+    *number = reader.Get<uint32_t>();
+  }
+  table.initial.values = static_cast<RowValues>(reader.Get<uint8_t>());
+  if (table.initial.values > RowValues::kTruncatedNormal) {
+    throw Error(Phase::kRun, "message: unknown first values of rows");
+  }
+  table.initial.first = reader.Get<float>();
+  table.initial.second = reader.Get<float>();
+  table.initial.seed = reader.Get<uint64_t>();
+  return table;
+}
+
+void GetTables(ByteReader& reader, std::vector<TablePart>& tables) {
+  const auto count = reader.Get<uint16_t>();
+  if (count > kMaxTables) throw Error(Phase::kRun, "message: too many tables");
+  for (int i = 0; i < count; ++i) tables.push_back(GetTable(reader));
+}
+
 void PutRanges(ByteWriter& writer, const std::vector<Range>& ranges) {
   writer.Put(static_cast<uint16_t>(ranges.size()));
   for (const Range& range : ranges) {
@@ -55,33 +92,54 @@ void GetRanges(ByteReader& reader, std::vector<Range>& ranges) {
   }
 }
 
-void PutPart(ByteWriter& writer, const PartHeader& part) {
+void PutRowCounts(ByteWriter& writer, const std::vector<RowCounts>& rows) {
+  writer.Put(static_cast<uint16_t>(rows.size()));
+  for (const RowCounts& counts : rows) {
+    writer.Put(counts.table);
+    writer.Put(counts.push);
+    writer.Put(counts.pull);
+  }
+}
+
+void GetRowCounts(ByteReader& reader, std::vector<RowCounts>& rows) {
+  const auto count = reader.Get<uint16_t>();
+  for (int i = 0; i < count; ++i) {
+    RowCounts& counts = rows.emplace_back();
+    counts.table = reader.Get<uint32_t>();
+    counts.push = reader.Get<uint32_t>();
+    counts.pull = reader.Get<uint32_t>();
+  }
+}
+
+void PutPart(ByteWriter& writer, Operation operation, const PartHeader& part) {
   writer.Put(part.store);
   writer.Put(part.sequence);
   writer.Put(part.oldest);
   writer.Put(part.local_step);
   writer.Put(part.number);
   writer.Put(part.of);
-  writer.Put(part.block);
+  if (operation != Operation::kRows) writer.Put(part.block);
   writer.Put(part.update ? kUpdate : uint8_t{0});
+  if (operation == Operation::kRows) return PutRowCounts(writer, part.rows);
   PutRanges(writer, part.push);
   PutRanges(writer, part.pull);
 }
 
-void GetPart(ByteReader& reader, PartHeader& part) {
+void GetPart(ByteReader& reader, Operation operation, PartHeader& part) {
   part.store = reader.Get<uint64_t>();
   part.sequence = reader.Get<uint64_t>();
   part.oldest = reader.Get<uint64_t>();
   part.local_step = reader.Get<uint64_t>();
   part.number = reader.Get<uint32_t>();
   part.of = reader.Get<uint32_t>();
-  part.block = reader.Get<uint32_t>();
+  part.block = operation == Operation::kRows ? 0 : reader.Get<uint32_t>();
   const auto flags = reader.Get<uint8_t>();
   if (flags > kUpdate) throw Error(Phase::kRun, "message: unknown flags");
   part.update = flags == kUpdate;
   if (part.of == 0 || part.of > kMaxRequestParts || part.number >= part.of) {
     throw Error(Phase::kRun, "message: no such part of a request");
   }
+  if (operation == Operation::kRows) return GetRowCounts(reader, part.rows);
   GetRanges(reader, part.push);
   GetRanges(reader, part.pull);
 }
@@ -95,7 +153,7 @@ Operation GetStart(ByteReader& reader, std::string_view header) {
                                          version, kProtocolVersion));
   }
   const auto operation = static_cast<Operation>(reader.Get<uint8_t>());
-  if (operation < Operation::kHello || operation > Operation::kGoodbye) {
+  if (operation < Operation::kHello || operation > Operation::kRows) {
     throw Error(Phase::kRun, "message: unknown operation");
   }
   return operation;
@@ -129,13 +187,16 @@ zmq::message_t Encode(const Request& request) {
       writer.PutText(request.optimizer);
       writer.PutText(request.update);
       PutVariables(writer, request.variables);
+      PutTables(writer, request.tables);
       break;
     case Operation::kOpen:
       PutVariables(writer, request.variables);
+      PutTables(writer, request.tables);
       break;
     case Operation::kExchange:
     case Operation::kAssign:
-      PutPart(writer, request.part);
+    case Operation::kRows:
+      PutPart(writer, request.operation, request.part);
       break;
     case Operation::kGoodbye:
       break;
@@ -150,8 +211,10 @@ void Decode(std::string_view header, Request& into) {
   into.optimizer.clear();
   into.update.clear();
   into.variables.clear();
+  into.tables.clear();
   into.part.push.clear();
   into.part.pull.clear();
+  into.part.rows.clear();
   ByteReader reader(header);
   into.operation = GetStart(reader, header);
   into.attempt = reader.Get<uint32_t>();
@@ -164,13 +227,16 @@ void Decode(std::string_view header, Request& into) {
       into.optimizer = reader.GetText(kMaxNameBytes);
       into.update = reader.GetText(kMaxModeBytes);
       GetVariables(reader, into.variables);
+      GetTables(reader, into.tables);
       break;
     case Operation::kOpen:
       GetVariables(reader, into.variables);
+      GetTables(reader, into.tables);
       break;
     case Operation::kExchange:
     case Operation::kAssign:
-      GetPart(reader, into.part);
+    case Operation::kRows:
+      GetPart(reader, into.operation, into.part);
       break;
     case Operation::kGoodbye:
       break;
@@ -190,6 +256,7 @@ zmq::message_t Encode(const Reply& reply) {
   if (reply.operation == Operation::kCreate || reply.operation == Operation::kOpen) {
     writer.Put(reply.store);
     writer.PutText(reply.update);
+    writer.Put(static_cast<uint8_t>(reply.sums_rows));
   }
   if (HasText(reply.status)) {
     writer.PutText(std::string_view(reply.error).substr(0, kMaxErrorBytes));
@@ -209,6 +276,7 @@ void Decode(std::string_view header, Reply& into) {
   const bool store = into.operation == Operation::kCreate || into.operation == Operation::kOpen;
   into.store = store ? reader.Get<uint64_t>() : 0;
   into.update = store ? reader.GetText(kMaxModeBytes) : "";
+  into.sums_rows = store && reader.Get<uint8_t>() != 0;
   into.error = HasText(into.status) ? reader.GetText(kMaxErrorBytes) : "";
   reader.ExpectEnd();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "runtime/table.h"
 #include "runtime/tensor.h"
 
 namespace tfdist::runtime {
@@ -29,6 +30,7 @@ enum class Operation : uint8_t {
   kExchange = 4,  // apply these gradients, then give these values
   kAssign = 5,    // chief: the first values of a created variable
   kGoodbye = 6,   // I ask for nothing more on this connection; has no answer
+  kRows = 7,      // as kExchange, for rows of tables
 };
 
 // A run of floats in a block.
@@ -40,7 +42,17 @@ struct Range {
 };
 size_t FloatsOf(const std::vector<Range>& ranges);
 
-// kExchange, kAssign: one part of a request, about one block.
+// Some rows of one table. The payload has, table after table: the rows that are pushed, those that
+// are pulled, as uint32 counted over the table's part on this server, then the gradients.
+struct RowCounts {
+  uint32_t table = 0;  // position in the list of kCreate and kOpen
+  uint32_t push = 0;
+  uint32_t pull = 0;
+
+  bool operator==(const RowCounts&) const = default;
+};
+
+// kExchange, kAssign: one part of a request, about one block. kRows: one about some rows.
 struct PartHeader {
   uint64_t store = 0;     // which creation of the variables is meant, as kCreate and kOpen said
   uint64_t sequence = 0;  // of the request: from 1, per run and server
@@ -52,19 +64,22 @@ struct PartHeader {
   std::vector<Range> push;  // the payload's values, one range after the other
   std::vector<Range> pull;  // the values that are wanted, in this order
   uint64_t local_step = 0;  // that the gradients belong to, as this server's reply said before
+  // kRows alone, which has none of block, push and pull.
+  std::vector<RowCounts> rows = {};
 
   bool operator==(const PartHeader&) const = default;
 };
 
 struct Request {
   Operation operation = Operation::kHello;
-  uint32_t attempt = 1;               // of the job; another attempt's servers do not answer
-  uint64_t run = 0;                   // random, one per start of a client
-  std::string task;                   // kHello: the sender, "worker:1"
-  std::string optimizer;              // kCreate: as OptimizerSpec writes it
-  std::vector<TensorSpec> variables;  // kCreate, kOpen
-  PartHeader part;                    // kExchange, kAssign
-  std::string update{};               // kCreate: as UpdateMode writes it
+  uint32_t attempt = 1;                // of the job; another attempt's servers do not answer
+  uint64_t run = 0;                    // random, one per start of a client
+  std::string task;                    // kHello: the sender, "worker:1"
+  std::string optimizer;               // kCreate: as OptimizerSpec writes it
+  std::vector<TensorSpec> variables;   // kCreate, kOpen
+  PartHeader part;                     // kExchange, kAssign, kRows
+  std::string update{};                // kCreate: as UpdateMode writes it
+  std::vector<TablePart> tables = {};  // kCreate, kOpen
 
   bool operator==(const Request&) const = default;
 };
@@ -86,6 +101,8 @@ struct Reply {
   std::string error;        // kRefused: why; kWaiting: for whom
   uint64_t local_step = 0;  // that the trainer's next gradients belong to
   std::string update{};     // kCreate, kOpen: the mode of updates
+  // kCreate, kOpen: the optimizer must see each row of a push once.
+  bool sums_rows = false;
 
   bool operator==(const Reply&) const = default;
 };

@@ -12,6 +12,8 @@ namespace {
 using testing::ExpectError;
 
 const std::vector<TensorSpec> kVariables = {{"w", {2, 3}}, {"b", {3}}, {"scale", {}}};
+const std::vector<TablePart> kTables = {{"words", 10, 16, 0, 1, UniformRows(-1, 1, 5)},
+                                        {"users", 3, 2, 1, 4, TruncatedNormalRows(0, 0.5F, 6)}};
 
 Request HelloOfWorkerOne() {
   return {Operation::kHello, 2, 0x1122334455667788, "worker:1", "", {}, {}};
@@ -31,16 +33,23 @@ std::vector<Request> Requests() {
   return {
       HelloOfWorkerOne(),
       {Operation::kCreate, 1, 7, "", "sgd:learning_rate=0.5", kVariables, {}, "sync:replicas=2"},
-      {Operation::kOpen, 1, 7, "", "", kVariables, {}},
+      {Operation::kOpen, 1, 7, "", "", kVariables, {}, "", kTables},
       PushPullOfOneBlock(),
       {Operation::kAssign, 1, 7, "", "", {}, {9, 4, 4, 65'535, 65'536, 0, false, {{1, 2}}, {}}},
-      {Operation::kGoodbye, 1, 7, "", "", {}, {}}};
+      {Operation::kGoodbye, 1, 7, "", "", {}, {}},
+      {Operation::kRows,
+       1,
+       7,
+       "",
+       "",
+       {},
+       {9, 4, 4, 1, 2, 0, true, {}, {}, 3, {{0, 5, 6}, {7, 0, 1}}}}};
 }
 
 std::vector<Reply> Replies() {
   return {{Operation::kHello, Status::kDone, 0, 0, 12, 0, ""},
           {Operation::kCreate, Status::kValuesWanted, 0, 0, 0, 77, "", 0, "async"},
-          {Operation::kOpen, Status::kRefused, 0, 0, 3, 77, "why not"},
+          {Operation::kOpen, Status::kRefused, 0, 0, 3, 77, "why not", 0, "", true},
           {Operation::kExchange, Status::kWaiting, 0, 0, 3, 0, "worker:1 (step 3)"},
           {Operation::kExchange, Status::kDone, 3, 9, 1234, 0, "", 1233}};
 }
@@ -56,7 +65,7 @@ TEST(Messages, RequestsComeBackAsTheyWereSent) {
   Request decoded;  // one for all: nothing of one may be left in the next
   for (const Request& request : Requests()) {
     Decode(Encode(request).to_string_view(), decoded);
-    if (request.operation != Operation::kExchange && request.operation != Operation::kAssign) {
+    if (request.operation <= Operation::kOpen || request.operation == Operation::kGoodbye) {
       decoded.part = {};
     }
     EXPECT_EQ(decoded, request);
@@ -119,7 +128,7 @@ TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
 }
 
 TEST(Messages, UnknownOperationsAndStatusesAreRefused) {
-  for (const char operation : {'\0', '\7', '\xff'}) {
+  for (const char operation : {'\0', '\x08', '\xff'}) {
     std::string bytes = Encode(HelloOfWorkerOne()).to_string();
     bytes[2] = operation;
     ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun, "unknown operation");

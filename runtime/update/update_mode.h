@@ -1,5 +1,6 @@
 // When gradients change the variables and who waits for whom: a plain value for command lines,
-// messages and checkpoints. What each mode does: runtime/ps/update_policy.h.
+// messages and checkpoints. What each mode does: runtime/ps/update_policy.h. A server that holds
+// tables (runtime/table.h) has kAsync alone.
 #pragma once
 
 #include <cstdint>

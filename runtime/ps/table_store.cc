@@ -1,0 +1,165 @@
+#include "runtime/ps/table_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "runtime/ps/finite.h"
+
+namespace tfdist::runtime {
+namespace {
+
+// Both kinds share the steps of a push.
+constexpr uint32_t kTableKey = 1U << 31;
+
+void ExpectRowWise(const Optimizer& optimizer) {
+  const OptimizerSpec& spec = optimizer.spec();
+  if (spec.kind != OptimizerKind::kAdam || spec.lazy) return;
+  throw Error(Phase::kRun, "adam changes all rows of a table with every push",
+              "use adam:lazy=true, which changes those that are named");
+}
+
+void ExpectDistinct(const std::vector<TablePart>& parts) {
+  std::set<std::pair<std::string, uint32_t>> known;
+  for (const TablePart& part : parts) {
+    if (!known.insert({part.table, part.first}).second) {
+      throw Error(Phase::kRun, ToString(part) + ": there are two of that name");
+    }
+  }
+}
+
+bool SameRows(TablePart a, const TablePart& b) {
+  a.initial = b.initial;
+  return a == b;
+}
+
+uint64_t WordsOf(const RowCounts& counts, size_t width) {
+  return uint64_t{counts.push} * (1 + width) + counts.pull;
+}
+
+void ExpectRows(const Table& table, std::span<const uint32_t> rows) {
+  if (table.Holds(rows)) return;
+  const uint32_t bad = *std::max_element(rows.begin(), rows.end());
+  throw Error(Phase::kRun, fmt::format("{}: no row {} here", ToString(table.part()), bad));
+}
+
+void ExpectFinite(const Table& table, const RowsGradient& push) {
+  if (AllFinite(push.values)) return;
+  const size_t bad = FirstNotFinite(push.values);
+  const TablePart& part = table.part();
+  throw Error(
+      Phase::kRun,
+      fmt::format("{}: value {} of the gradient for id {} is {}", part.table, bad % push.width,
+                  part.first + push.rows[bad / push.width] * part.step, push.values[bad]));
+}
+
+// The next words of a payload.
+class Words {
+ public:
+  explicit Words(std::span<const uint32_t> words) : rest_(words) {}
+  std::span<const uint32_t> Take(size_t count) {
+    const auto taken = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return taken;
+  }
+  std::span<const float> TakeFloats(size_t count) {
+    return {reinterpret_cast<const float*>(Take(count).data()), count};
+  }
+
+ private:
+  std::span<const uint32_t> rest_;
+};
+
+}  // namespace
+
+TableStore::TableStore(const std::vector<TablePart>& parts, const Optimizer& optimizer)
+    : optimizer_(optimizer) {
+  if (!parts.empty()) ExpectRowWise(optimizer);
+  ExpectDistinct(parts);
+  tables_.reserve(parts.size());
+  for (const TablePart& part : parts) tables_.emplace_back(part, optimizer);
+}
+
+void TableStore::ExpectSame(const std::vector<TablePart>& parts) const {
+  if (parts.size() != tables_.size()) {
+    throw Error(Phase::kRun, fmt::format("{} parts of tables asked for, {} are here", parts.size(),
+                                         tables_.size()));
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (SameRows(parts[i], tables_[i].part())) continue;
+    throw Error(Phase::kRun, fmt::format("{}: the table here is {}", ToString(parts[i]),
+                                         ToString(tables_[i].part())));
+  }
+}
+
+std::span<const TableStore::Section> TableStore::Read(const std::vector<RowCounts>& counts,
+                                                      std::span<const uint32_t> payload) {
+  uint64_t words = 0;
+  uint64_t answer_floats = 0;
+  int64_t last = -1;
+  for (const RowCounts& section : counts) {
+    if (section.table >= tables_.size()) throw Error(Phase::kRun, "message: no such table");
+    if (section.table <= last) throw Error(Phase::kRun, "message: a table twice, or out of order");
+    last = section.table;
+    words += WordsOf(section, tables_[section.table].width());
+    answer_floats += uint64_t{section.pull} * tables_[section.table].width();
+  }
+  if (words != payload.size()) {
+    throw Error(Phase::kRun, fmt::format("message: {} bytes of rows where {} belong",
+                                         payload.size_bytes(), words * sizeof(uint32_t)));
+  }
+  if (answer_floats * sizeof(float) > kMaxBlockBytes) {
+    throw Error(Phase::kRun, "message: more rows wanted than an answer holds");
+  }
+  sections_.clear();
+  Words rest(payload);
+  for (const RowCounts& section : counts) {
+    const Table& table = tables_[section.table];
+    Section& read = sections_.emplace_back();
+    read.table = section.table;
+    read.push.width = table.width();
+    read.push.rows = rest.Take(section.push);
+    read.pull = rest.Take(section.pull);
+    read.push.values = rest.TakeFloats(section.push * table.width());
+    ExpectRows(table, read.push.rows);
+    ExpectRows(table, read.pull);
+    ExpectFinite(table, read.push);
+  }
+  return sections_;
+}
+
+void TableStore::Push(std::span<const Section> sections, PushSteps& steps) {
+  for (const Section& section : sections) {
+    if (section.push.rows.empty()) continue;
+    tables_[section.table].Apply(*optimizer_, StepOf(section.table, steps), section.push, summer_);
+  }
+}
+
+void TableStore::Pull(std::span<const Section> sections, float* to) const {
+  for (const Section& section : sections) {
+    const Table& table = tables_[section.table];
+    table.Gather(section.pull, to);
+    to += section.pull.size() * table.width();
+  }
+}
+
+size_t TableStore::FloatsPulled(std::span<const Section> sections) {
+  size_t floats = 0;
+  for (const Section& section : sections) floats += section.pull.size() * section.push.width;
+  return floats;
+}
+
+OptimizerStep TableStore::StepOf(uint32_t table, PushSteps& steps) {
+  if (const OptimizerStep* step = steps.Find(kTableKey | table)) return *step;
+  const OptimizerStep step = tables_[table].NextStep(*optimizer_);
+  // With Adam alone a second step would differ from the first.
+  if (optimizer_->spec().kind == OptimizerKind::kAdam) steps.Add(kTableKey | table, step);
+  return step;
+}
+
+}  // namespace tfdist::runtime

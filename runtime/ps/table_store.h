@@ -1,0 +1,54 @@
+// The tables of one server: checks what a message asks of their rows, then does it. Knows nothing
+// of the network. One thread. Keeps its memory from message to message.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/ps/table.h"
+#include "runtime/ps/variable_store.h"
+#include "runtime/transport/messages.h"
+
+namespace tfdist::runtime {
+
+class TableStore {
+ public:
+  TableStore() = default;
+  // Makes all rows of all tables. Throws Error(kRun) for a table that there cannot be or is there
+  // twice, and for an optimizer that would have to change rows that a push does not name.
+  TableStore(const std::vector<TablePart>& parts, const Optimizer& optimizer);
+
+  // Throws Error(kRun) that names the first difference unless these are the tables. First values
+  // are not compared: tables that are there keep theirs.
+  void ExpectSame(const std::vector<TablePart>& parts) const;
+
+  // What a message says of the rows of one table. Borrows the message.
+  struct Section {
+    uint32_t table = 0;
+    std::span<const uint32_t> pull;
+    RowsGradient push;
+  };
+  // Takes the payload apart. Throws Error(kRun), for the whole message, unless all tables and rows
+  // are there, each table once, gradients are finite and there are as many bytes as belong; and
+  // for an answer that would be larger than a message. The result is valid until the next call.
+  std::span<const Section> Read(const std::vector<RowCounts>& counts,
+                                std::span<const uint32_t> payload);
+
+  // Of what Read has found good. `steps` are those of the push that the message is a part of.
+  void Push(std::span<const Section> sections, PushSteps& steps);
+  void Pull(std::span<const Section> sections, float* to) const;
+
+  [[nodiscard]] static size_t FloatsPulled(std::span<const Section> sections);
+
+ private:
+  OptimizerStep StepOf(uint32_t table, PushSteps& steps);
+
+  std::optional<Optimizer> optimizer_;
+  std::vector<Table> tables_;
+  std::vector<Section> sections_;
+  RowSummer summer_;
+};
+
+}  // namespace tfdist::runtime

@@ -1,0 +1,146 @@
+#include "runtime/ps/table_store.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <limits>
+#include <vector>
+
+#include "runtime/testing/expect_error.h"
+
+namespace tfdist::runtime {
+namespace {
+
+using testing::ExpectError;
+using Words = std::vector<uint32_t>;
+
+const RowInitializer kZeros = UniformRows(0, 0, 0);
+const TablePart kA = {"a", 4, 2, 0, 1, kZeros};
+const TablePart kB = {"b", 3, 1, 1, 3, kZeros};
+const Optimizer kSgd({.learning_rate = 1});
+
+uint32_t Bits(float value) { return std::bit_cast<uint32_t>(value); }
+
+// Adds nothing to a table where it is refused.
+class TableStoreTest : public ::testing::Test {
+ protected:
+  void Push(const std::vector<RowCounts>& counts, const Words& payload) {
+    PushSteps steps;
+    store_.Push(store_.Read(counts, payload), steps);
+  }
+  std::vector<float> Rows(const std::vector<RowCounts>& counts, const Words& payload) {
+    const auto sections = store_.Read(counts, payload);
+    std::vector<float> rows(TableStore::FloatsPulled(sections));
+    store_.Pull(sections, rows.data());
+    return rows;
+  }
+  void ExpectRefused(const std::vector<RowCounts>& counts, const Words& payload,
+                     const std::string& words) {
+    ExpectError([&] { Push(counts, payload); }, Phase::kRun, words);
+    EXPECT_EQ(Rows({{0, 0, 4}, {1, 0, 3}}, {0, 1, 2, 3, 0, 1, 2}), std::vector<float>(11));
+  }
+
+  TableStore store_{{kA, kB}, kSgd};
+};
+
+TEST_F(TableStoreTest, PushesAndPullsRowsOfSeveralTablesInOneMessage) {
+  Push({{0, 1, 0}, {1, 2, 0}}, {3, Bits(1), Bits(2), 0, 2, Bits(3), Bits(4)});
+  EXPECT_EQ(Rows({{0, 0, 2}, {1, 0, 1}}, {3, 0, 2}), (std::vector<float>{-1, -2, 0, 0, -4}));
+}
+
+TEST_F(TableStoreTest, RefusesWhatIsNotThere) {
+  ExpectRefused({{2, 1, 0}}, {0, Bits(1)}, "no such table");
+  ExpectRefused({{0, 1, 0}}, {4, Bits(1), Bits(1)}, "a [4,2]: no row 4 here");
+  ExpectRefused({{0, 0, 1}}, {0xffffffff}, "no row 4294967295 here");
+}
+
+TEST_F(TableStoreTest, RefusesAMessageAsAWhole) {
+  ExpectRefused({{0, 1, 0}, {1, 1, 0}}, {0, Bits(1), Bits(1), 3, Bits(1)}, "b [3,1]");
+}
+
+TEST_F(TableStoreTest, RefusesATableTwice) {
+  ExpectRefused({{1, 1, 0}, {1, 1, 0}}, {0, Bits(1), 1, Bits(1)}, "a table twice");
+  ExpectRefused({{1, 1, 0}, {0, 1, 0}}, {0, Bits(1), 1, Bits(1), Bits(1)}, "out of order");
+}
+
+TEST_F(TableStoreTest, RefusesAnotherWidth) {
+  ExpectRefused({{0, 1, 0}}, {0, Bits(1)}, "8 bytes of rows where 12 belong");
+  ExpectRefused({{1, 1, 0}}, {0, Bits(1), Bits(1)}, "12 bytes of rows where 8 belong");
+}
+
+TEST_F(TableStoreTest, RefusesCountsThatNoMessageCanHold) {
+  constexpr uint32_t kMost = 0xffffffff;
+  ExpectRefused({{0, kMost, kMost}, {1, kMost, kMost}}, {}, "0 bytes of rows where");
+}
+
+TEST_F(TableStoreTest, RefusesAnAnswerLargerThanAMessage) {
+  const uint32_t rows = kMaxBlockBytes / 8 + 1;
+  ExpectRefused({{0, 0, rows}}, Words(rows), "more rows wanted than an answer holds");
+}
+
+TEST_F(TableStoreTest, RefusesWhatIsNoNumberAndNamesTheId) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  ExpectRefused({{1, 2, 0}}, {0, 2, Bits(1), Bits(nan)},
+                "b: value 0 of the gradient for id 7 is nan");
+  ExpectRefused({{0, 1, 0}}, {0, Bits(1), Bits(-std::numeric_limits<float>::infinity())},
+                "a: value 1 of the gradient for id 0 is -inf");
+}
+
+TEST(TableStore, RefusesTablesThatCannotBe) {
+  const auto expect = [](TablePart part, const std::string& words) {
+    ExpectError([&] { TableStore({part}, kSgd); }, Phase::kRun, words);
+  };
+  expect({"t", 0, 2, 0, 1, kZeros}, "without values");
+  expect({"t", 2, 0, 0, 1, kZeros}, "without values");
+  expect({"t", 1, kMaxTableWidth + 1, 0, 1, kZeros}, "too wide");
+  expect({"t", 2, 2, 0xffffffff, 1, kZeros}, "no such part of a table");
+  expect({"t", 0xffffffff, kMaxTableWidth, 0, 1, kZeros}, "no memory for");
+  expect({"t", 2, 2, 0, 1, UniformRows(2, 1, 0)}, "below the least");
+  ExpectError([] { TableStore({kA, kA}, kSgd); }, Phase::kRun, "two of that name");
+}
+
+TEST(TableStore, RefusesAdamThatChangesEveryRow) {
+  OptimizerSpec adam{.kind = OptimizerKind::kAdam, .learning_rate = 0.1F};
+  ExpectError([&] { TableStore({kA}, Optimizer(adam)); }, Phase::kRun, "all rows of a table");
+  EXPECT_NO_THROW(TableStore({}, Optimizer(adam)));
+  adam.lazy = true;
+  EXPECT_NO_THROW(TableStore({kA}, Optimizer(adam)));
+}
+
+TEST(TableStore, NamesTheTableThatDiffers) {
+  const TableStore store({kA, kB}, kSgd);
+  EXPECT_NO_THROW(store.ExpectSame({kA, kB}));
+  TablePart other = kB;
+  other.initial.seed = 5;  // those that are there have their rows
+  EXPECT_NO_THROW(store.ExpectSame({kA, other}));
+  other.rows = 4;
+  ExpectError(
+      [&] {
+        store.ExpectSame({kA, other});
+      },
+      Phase::kRun, "b [4,1] from row 1 in steps of 3: the table here is b [3,1]");
+  ExpectError([&] { store.ExpectSame({kA}); }, Phase::kRun, "1 parts of tables asked for, 2");
+}
+
+// Two parts of one push take one step, as a whole push does.
+TEST(TableStore, APushInPartsIsOneStepOfAdam) {
+  const Optimizer adam({.kind = OptimizerKind::kAdam, .learning_rate = 0.1F, .lazy = true});
+  TableStore whole({kA}, adam);
+  TableStore parts({kA}, adam);
+  for (int push = 0; push < 3; ++push) {
+    PushSteps steps;
+    whole.Push(whole.Read({{0, 2, 0}}, Words{0, 1, Bits(1), Bits(2), Bits(3), Bits(4)}), steps);
+    PushSteps shared;
+    parts.Push(parts.Read({{0, 1, 0}}, Words{0, Bits(1), Bits(2)}), shared);
+    parts.Push(parts.Read({{0, 1, 0}}, Words{1, Bits(3), Bits(4)}), shared);
+  }
+  std::vector<float> one(4);
+  std::vector<float> other(4);
+  whole.Pull(whole.Read({{0, 0, 2}}, Words{0, 1}), one.data());
+  parts.Pull(parts.Read({{0, 0, 2}}, Words{0, 1}), other.data());
+  EXPECT_EQ(one, other);
+  EXPECT_NE(one[0], 0);
+}
+
+}  // namespace
+}  // namespace tfdist::runtime
