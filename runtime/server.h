@@ -56,7 +56,7 @@ struct ServerCounters {
   double idle_seconds = 0;     // spent waiting for messages
   double busy_seconds = 0;     // the rest of the time in Run
 };
-// "served: 2004 pulls, 2001 pushes, ... refused; ..."
+// "served: 2004 pulls, 2001 pushes, ... 0 refused, ...": what seldom happens only when it has.
 std::string ToString(const ServerCounters& counters);
 
 // One thread at a time, but counters() is of the thread that runs it. Memory beside the variables:

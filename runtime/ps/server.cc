@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <optional>
@@ -187,15 +188,25 @@ ServerCounters Server::counters() const { return impl_->counters(); }
 std::string Server::Endpoint() const { return impl_->Endpoint(); }
 
 std::string ToString(const ServerCounters& counters) {
-  return fmt::format(
-      "served: {} pulls, {} pushes, {} bytes received, {} bytes sent, {} refused, {} repeated, {} "
-      "strangers, {} unread, {} new versions, {} rows pulled, {} rows pushed, longest queue {}, "
-      "busy {:.1f} s, idle {:.1f} s, {} updates, {} stale, held {:.1f} s, {} lost",
-      counters.pulls, counters.pushes, counters.received_bytes, counters.sent_bytes,
-      counters.refused, counters.repeated, counters.strangers, counters.unread,
-      counters.new_versions, counters.pulled_rows, counters.pushed_rows, counters.longest_queue,
-      counters.busy_seconds, counters.idle_seconds, counters.updates, counters.stale,
-      counters.held_seconds, counters.lost);
+  std::string text = fmt::format(
+      "served: {} pulls, {} pushes, {} bytes received, {} bytes sent, {} refused", counters.pulls,
+      counters.pushes, counters.received_bytes, counters.sent_bytes, counters.refused);
+  const std::array<std::pair<uint64_t, const char*>, 8> seldom = {{
+      {counters.pulled_rows, "rows pulled"},
+      {counters.pushed_rows, "rows pushed"},
+      {counters.stale, "stale"},
+      {counters.lost, "lost"},
+      {counters.repeated, "repeated"},
+      {counters.strangers, "strangers"},
+      {counters.unread, "unread"},
+      {counters.new_versions, "new versions"},
+  }};
+  for (const auto& [count, what] : seldom) {
+    if (count > 0) text += fmt::format(", {} {}", count, what);
+  }
+  if (counters.held_seconds > 0) text += fmt::format(", held {:.1f} s", counters.held_seconds);
+  return text + fmt::format(", longest queue {}, busy {:.1f} s, idle {:.1f} s",
+                            counters.longest_queue, counters.busy_seconds, counters.idle_seconds);
 }
 
 }  // namespace tfdist::runtime
