@@ -246,7 +246,8 @@ struct ThreadPair {
 
 TEST_P(ShmWaiting, LosesNoWakeUpBetweenTwoThreads) {
   constexpr int kRounds = 5'000;
-  ThreadPair pair;
+  const auto owned = std::make_unique<ThreadPair>();  // aligned under asan too, unlike on the stack
+  ThreadPair& pair = *owned;
   Connection server(pair.memory(), std::move(pair.sockets[0]), Role::kServer, {});
   Connection client(pair.memory(), std::move(pair.sockets[1]), Role::kClient, {});
   std::thread echo([&] { EchoWithPauses(server, GetParam().second, kRounds); });
@@ -255,7 +256,8 @@ TEST_P(ShmWaiting, LosesNoWakeUpBetweenTwoThreads) {
 }
 
 TEST_P(ShmWaiting, StreamsThroughAFullRingBetweenTwoThreads) {
-  ThreadPair pair;
+  const auto owned = std::make_unique<ThreadPair>();  // aligned under asan too, unlike on the stack
+  ThreadPair& pair = *owned;
   Connection server(pair.memory(), std::move(pair.sockets[0]), Role::kServer, {});
   auto client = std::make_unique<Connection>(pair.memory(), std::move(pair.sockets[1]),
                                              Role::kClient, Limits{});
