@@ -18,25 +18,18 @@
 
 #include "base/error.h"
 #include "runtime/shm/testing/forked_process.h"
+#include "runtime/shm/testing/random_bytes.h"
 
 namespace tfdist::runtime::shm {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::In;
+using testing::RandomBytes;
 using testing::Served;
 using testing::ServeForked;
 
 constexpr auto kLong = 60s;  // nothing takes that long; a test that hangs ends
-
-std::vector<std::byte> RandomBytes(std::mt19937_64& random, size_t size) {
-  std::vector<std::byte> bytes(size);
-  for (size_t i = 0; i + sizeof(uint64_t) <= size; i += sizeof(uint64_t)) {
-    const uint64_t word = random();
-    std::memcpy(&bytes[i], &word, sizeof word);
-  }
-  return bytes;
-}
 
 WaitResult SendAll(Connection& connection, std::span<const std::byte> header,
                    std::span<const std::byte> payload) {

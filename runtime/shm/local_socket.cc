@@ -53,6 +53,16 @@ UniqueFd PassedFd(msghdr& message) {
   return UniqueFd(fd);
 }
 
+// A packet of `part` and of one descriptor at most.
+msghdr WithRoom(iovec& part, ControlRoom& room) {
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = room.bytes;
+  message.msg_controllen = sizeof room.bytes;
+  return message;
+}
+
 }  // namespace
 
 UniqueFd ListenLocally(std::string_view name) {
@@ -97,11 +107,7 @@ bool SendPacket(const UniqueFd& socket, std::string_view bytes) {
 bool SendPacketWithFd(const UniqueFd& socket, std::string_view bytes, const UniqueFd& passed) {
   iovec part = {const_cast<char*>(bytes.data()), bytes.size()};
   ControlRoom room{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = room.bytes;
-  message.msg_controllen = sizeof room.bytes;
+  msghdr message = WithRoom(part, room);
   cmsghdr* control = CMSG_FIRSTHDR(&message);
   control->cmsg_level = SOL_SOCKET;
   control->cmsg_type = SCM_RIGHTS;
@@ -116,11 +122,7 @@ std::optional<Packet> ReceivePacket(const UniqueFd& socket) {
   std::array<char, 256> bytes;
   iovec part = {bytes.data(), bytes.size()};
   ControlRoom room{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = room.bytes;
-  message.msg_controllen = sizeof room.bytes;
+  msghdr message = WithRoom(part, room);
   const ssize_t count = recvmsg(socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (count < 0) {
     if (errno == EAGAIN || errno == EINTR) return std::nullopt;

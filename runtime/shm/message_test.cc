@@ -7,12 +7,14 @@
 #include <random>
 #include <vector>
 
+#include "runtime/shm/testing/random_bytes.h"
 #include "runtime/testing/expect_error.h"
 
 namespace tfdist::runtime::shm {
 namespace {
 
 using runtime::testing::ExpectError;
+using testing::RandomBytes;
 
 // A ring in ordinary memory, where an address sanitizer sees its ends.
 class TestRing {
@@ -41,15 +43,6 @@ struct TestMessage {
   std::vector<std::byte> header;
   std::vector<std::byte> payload;
 };
-
-std::vector<std::byte> RandomBytes(std::mt19937_64& random, size_t size) {
-  std::vector<std::byte> bytes(size);
-  for (size_t i = 0; i + sizeof(uint64_t) <= size; i += sizeof(uint64_t)) {
-    const uint64_t word = random();
-    std::memcpy(&bytes[i], &word, sizeof word);
-  }
-  return bytes;
-}
 
 // At most `limit`, small numbers as often as large ones.
 size_t RandomSize(std::mt19937_64& random, size_t limit) {
