@@ -11,7 +11,7 @@
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
-#include "runtime/testing/tcp_proxy.h"
+#include "runtime/testing/trainer.h"
 #include "runtime/transport/messages.h"
 #include "runtime/transport/socket_io.h"
 
@@ -22,36 +22,23 @@ using namespace std::chrono_literals;
 using testing::ConfigOf;
 using testing::ExpectError;
 using testing::LocalCluster;
+using testing::OptionsFor;
 using testing::OtherSecret;
 using testing::RunningServer;
 using testing::TestSecret;
+using testing::Through;
 
 const std::vector<TensorSpec> kVariables = {{"a", {3}}, {"b", {2, 2}}, {"c", {}}};
 const Tensors kInitial = {{1, 2, 3}, {4, 5, 6, 7}, {8}};
 const Tensors kOnes = {{1, 1, 1}, {1, 1, 1, 1}, {1}};
 
-ClientOptions OptionsFor(const ClusterSpec& cluster, const std::string& task) {
-  ClientOptions options;
-  options.config = ConfigOf(cluster, task);
-  options.secret = TestSecret();
-  return options;
-}
-
-// A trainer with room for the values of its variables.
-struct Trainer {
+// With the variables of these tests, where a test names no others.
+struct Trainer : testing::Trainer {
   explicit Trainer(const ClientOptions& options,
                    const std::vector<TensorSpec>& variables = kVariables)
-      : client(options, variables), values(Zeros(variables)) {}
+      : testing::Trainer(options, variables) {}
   Trainer(const ClusterSpec& cluster, const std::string& task)
       : Trainer(OptionsFor(cluster, task)) {}
-
-  uint64_t Pull() { return client.Pull(TargetsOf(values)); }
-  uint64_t PushPull(const Tensors& gradients) {
-    return client.PushPull(GradientsOf(gradients), TargetsOf(values));
-  }
-
-  Client client;
-  Tensors values;
 };
 
 TEST(Client, SplitsTheVariablesOverTheServersAndPutsThemTogetherAgain) {
@@ -160,12 +147,6 @@ TEST(Client, WorksWithoutSecurityWhereBothSidesChoseThat) {
   trainer.client.Create(kInitial, {.learning_rate = 0.5F});
   trainer.Pull();
   EXPECT_EQ(trainer.values, kInitial);
-}
-
-// The same cluster, for a trainer that reaches ps:0 through the proxy.
-ClusterSpec Through(const testing::TcpProxy& proxy, ClusterSpec cluster) {
-  cluster.tasks["ps"][0] = "127.0.0.1:" + std::to_string(proxy.port());
-  return cluster;
 }
 
 // Gradients of 1 and a learning rate of 1: the value counts the pushes that were applied.

@@ -13,7 +13,7 @@
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
-#include "runtime/testing/tcp_proxy.h"
+#include "runtime/testing/trainer.h"
 #include "runtime/transport/messages.h"
 #include "runtime/transport/socket_io.h"
 
@@ -349,9 +349,7 @@ TEST(Tables, EveryPushIsAppliedOnceThroughBreaks) {
   table.initial = UniformRows(0, 0, 0);
   Job job(1, table, Sgd());
   testing::TcpProxy proxy(ParseHostPort(job.cluster.tasks.at("ps")[0])->port);
-  ClusterSpec through = job.cluster;
-  through.tasks["ps"][0] = "127.0.0.1:" + std::to_string(proxy.port());
-  job.Connect(through);
+  job.Connect(testing::Through(proxy, job.cluster));
   job.PullAll();
   proxy.CutEvery(3'000'000);
   Tensor expected(size_t{2000} * 16);

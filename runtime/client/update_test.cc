@@ -12,7 +12,7 @@
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
-#include "runtime/testing/tcp_proxy.h"
+#include "runtime/testing/trainer.h"
 #include "runtime/trainer/trainer.h"
 #include "runtime/update/optimizer.h"
 
@@ -24,40 +24,28 @@ using testing::ConfigOf;
 using testing::ExpectError;
 using ::testing::HasSubstr;
 using testing::LocalCluster;
+using testing::OptionsFor;
 using testing::RunningServer;
 using testing::TcpProxy;
 using testing::TestSecret;
+using testing::Through;
 
 // A small one with others in a block, one of two blocks, one that lies on the second server.
 const std::vector<TensorSpec> kVariables = {{"a", {5}}, {"b", {3}}, {"large", {2, 200'000}}};
 const std::vector<TensorSpec> kOne = {{"a", {3}}};
 const Tensors kOnes = {{1, 1, 1}};
 
-ClientOptions OptionsFor(const ClusterSpec& cluster, const std::string& task) {
-  ClientOptions options;
-  options.config = ConfigOf(cluster, task);
-  options.secret = TestSecret();
-  return options;
-}
-
-struct Trainer {
+// With the one variable of most of these tests, where a test names no others.
+struct Trainer : testing::Trainer {
   Trainer(const ClusterSpec& cluster, const std::string& task,
           const std::vector<TensorSpec>& variables = kOne)
-      : Trainer(OptionsFor(cluster, task), variables) {}
+      : testing::Trainer(cluster, task, variables) {}
   Trainer(const ClientOptions& options, const std::vector<TensorSpec>& variables)
-      : client(options, variables), values(Zeros(variables)) {}
+      : testing::Trainer(options, variables) {}
 
-  uint64_t Pull() { return client.Pull(TargetsOf(values)); }
-  uint64_t PushPull(const Tensors& gradients) { return Start(gradients).Wait(); }
-  Future Start(const Tensors& gradients) {
-    return client.StartPushPull(GradientsOf(gradients), TargetsOf(values));
-  }
   void Create(const std::string& update, float learning_rate = 1.0F) {
     client.Create(values, {.learning_rate = learning_rate}, ParseUpdateMode(update));
   }
-
-  Client client;
-  Tensors values;
 };
 
 // Gradients that differ by trainer, step and place, with sums that round.
@@ -204,12 +192,6 @@ TEST(SyncUpdates, APushThatIsRefusedHoldsNothing) {
   EXPECT_EQ(worker.PushPull(kOnes), 1U);
   EXPECT_EQ(pushed.Wait(), 1U);
   EXPECT_EQ(chief.values, (Tensors{{-1, -1, -1}}));
-}
-
-// The same cluster, for a trainer that reaches ps:0 through the proxy.
-ClusterSpec Through(const TcpProxy& proxy, ClusterSpec cluster) {
-  cluster.tasks["ps"][0] = "127.0.0.1:" + std::to_string(proxy.port());
-  return cluster;
 }
 
 // Gradients of 1 and a learning rate of 1: the value counts what was applied.
