@@ -54,7 +54,7 @@ class HostsTest(unittest.TestCase):
     def test_processes_shows_what_runs_there(self):
         host = self.hosts[0]
         self.assertEqual(host.processes(), [])
-        ssh(self.hosts, host, "setsid sleep 1000 >/dev/null 2>&1 </dev/null &")
+        ssh(self.hosts, host, "setsid sleep infinity >/dev/null 2>&1 </dev/null &")
         sleep = wait_for(lambda: sleeper(host), "sleep")
         self.assertEqual(sleep.uid, host.uid)
         self.assertEqual(self.hosts[1].processes(), [])
@@ -87,7 +87,7 @@ class HostsTest(unittest.TestCase):
 class LifeTest(unittest.TestCase):
     def test_crash_ends_every_process_and_stop_removes_the_folder(self):
         with Hosts(1) as hosts:
-            ssh(hosts, hosts[0], "setsid sleep 1000 >/dev/null 2>&1 </dev/null &")
+            ssh(hosts, hosts[0], "setsid sleep infinity >/dev/null 2>&1 </dev/null &")
             sleep = wait_for(lambda: sleeper(hosts[0]), "sleep")
             start = start_time(sleep.pid)
             hosts[0].freeze()

@@ -95,7 +95,7 @@ class Faults(FaultsCase):
         self.kill_agent(1)
 
     def test_what_outlives_all_of_tfdist_is_told_and_goes_with_the_next_job(self):
-        script = f'setsid sleep {self.mark} & exec sleep 1000'
+        script = f'setsid sleep {self.mark} & exec sleep infinity'
         file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script]))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
         wait_for(lambda: len(self.strays()) == 4, "the tasks' children")
@@ -107,7 +107,7 @@ class Faults(FaultsCase):
         self.assertIn("no agent of it runs on 127.0.0.1", self.user.run("status").out)
         self.assertEqual(self.user.run("logs", "-f").code, 3)
         self.assertIn("something of it runs", self.user.run("clean", file).out)
-        again = self.user.run("up", "-d", self.user.write("next.toml", clusters.local("job", ["sleep", "1000"])))
+        again = self.user.run("up", "-d", self.user.write("next.toml", clusters.local("job", ["sleep", "infinity"])))
         self.assertEqual(again.code, 0, again)
         wait_for(lambda: not self.strays(), "the orphans' end")
         self.assertEqual(self.user.run("down").code, 0)
@@ -128,7 +128,7 @@ class Faults(FaultsCase):
 
     @unittest.skipIf(os.geteuid() != 0, "needs root: a process that cannot be killed is the first of a namespace")
     def test_a_process_that_cannot_be_killed_is_named_and_waited_for_no_longer(self):
-        script = f'case "$TFDIST_TASK" in worker:0) exec unshare --pid --fork sleep {self.mark};; esac; exec sleep 1000'
+        script = f'case "$TFDIST_TASK" in worker:0) exec unshare --pid --fork sleep {self.mark};; esac; exec sleep infinity'
         file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script]))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
         pid = wait_for(lambda: next(iter(self.strays()), None), "the process")

@@ -14,7 +14,7 @@ from tests.support import clusters, processes
 from tests.support.tfdist import BIN, ROOT, Tfdist
 from tests.support.waiting import wait_for
 
-SERVE = 'case "$TFDIST_TASK" in ps:*) exec sleep 1000;; esac; '
+SERVE = 'case "$TFDIST_TASK" in ps:*) exec sleep infinity;; esac; '
 
 
 def shell(script):
@@ -104,7 +104,7 @@ class LocalJob(unittest.TestCase):
         self.assertEqual([t["task"] for t in tasks if t["chief"]], ["master:0"])
 
     def test_purge_leaves_no_folder_and_down_of_a_vanished_job_is_harmless(self):
-        file = self.write(shell("sleep 1000"))
+        file = self.write(shell("sleep infinity"))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
         folder = self.user.slot_folder(0).parent
         purged = self.user.run("down", "--purge", "job")
@@ -119,7 +119,7 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(vanished.code, 0, vanished)
 
     def test_clean_keeps_what_runs_and_removes_all_the_rest(self):
-        file = self.write(shell("sleep 1000"))
+        file = self.write(shell("sleep infinity"))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
         cache = self.user.folder / ".cache/tfdist"
         self.assertEqual(self.user.run("clean", file).code, 0)
@@ -132,7 +132,7 @@ class LocalJob(unittest.TestCase):
         self.assertEqual([p for p in cache.rglob("*") if p.is_file()] if cache.exists() else [], [])
 
     def test_replace_ends_the_old_job_first(self):
-        file = self.write(shell("echo old; sleep 1000"))
+        file = self.write(shell("echo old; sleep infinity"))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
         old = self.user.job_id()
         text = pathlib.Path(file).read_text().replace("echo old", "echo new")
@@ -143,12 +143,12 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("down", "job").code, 0)
 
     def test_a_changed_program_is_another_plan(self):
-        program = self.user.write("work/run.sh", "sleep 1000")
+        program = self.user.write("work/run.sh", "sleep infinity")
         file = self.write(["sh", "run.sh"], task_extra='workdir = "work"')
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
         os.utime(program)  # the same content: the same plan
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
-        self.user.write("work/run.sh", "sleep 2000")
+        self.user.write("work/run.sh", "exec sleep infinity")
         self.assertEqual(self.user.run("up", "-d", file).code, 4)
         self.assertEqual(self.user.run("down", "job").code, 0)
 
@@ -191,7 +191,7 @@ class LocalJob(unittest.TestCase):
                  (self.user.status() or {}).get("state") not in ("stopping", "running"), "the job ends", seconds)
 
     def test_a_task_that_fails_fails_the_job_and_is_named(self):
-        file = self.write(shell('case $TFDIST_TASK in worker:0) echo "cannot read data" >&2; exit 7;; esac; sleep 1000'))
+        file = self.write(shell('case $TFDIST_TASK in worker:0) echo "cannot read data" >&2; exit 7;; esac; sleep infinity'))
         result = self.user.run("up", file)
         self.assertEqual(result.code, 1, result)
         self.assertIn("first to fail: worker:0 on 127.0.0.1: exit code 7", result.err)
@@ -237,7 +237,7 @@ class LocalJob(unittest.TestCase):
         self.assert_nothing_left()
 
     def test_up_detached_then_status_logs_list_and_down_from_elsewhere(self):
-        file = self.write(shell("echo ready; sleep 1000"))
+        file = self.write(shell("echo ready; sleep infinity"))
         started = self.user.run("up", "-d", file)
         self.assertEqual(started.code, 0, started)
         wait_for(lambda: self.user.run("logs", "job").out.count(":0 | ready") == 2, "both trainers' lines")
@@ -270,7 +270,7 @@ class LocalJob(unittest.TestCase):
         self.assert_nothing_left()
 
     def test_a_job_whose_folder_was_removed_is_not_called_ended(self):
-        self.assertEqual(self.user.run("up", "-d", self.write(shell("sleep 1000"))).code, 0)
+        self.assertEqual(self.user.run("up", "-d", self.write(shell("sleep infinity"))).code, 0)
         cache = self.user.folder / ".cache"
 
         def removed():  # the agents write while we remove
@@ -310,7 +310,7 @@ class LocalJob(unittest.TestCase):
         logs.stderr.close()
 
     def test_ctrl_c_in_a_terminal_ends_the_job(self):
-        file = self.write(shell("echo begin; sleep 1000"))
+        file = self.write(shell("echo begin; sleep infinity"))
         terminal = self.user.start_on_terminal("up", file)
         terminal.wait_for_text("begin")
         self.assertRegex(terminal.text, r"\x1b\[\d+mmaster:0 \| \x1b\[0mbegin")  # the prefix in colour
@@ -320,7 +320,7 @@ class LocalJob(unittest.TestCase):
         self.assert_nothing_left()
 
     def test_up_again_joins_the_same_plan_and_refuses_another(self):
-        file = self.write(shell("echo ready; sleep 1000"))
+        file = self.write(shell("echo ready; sleep infinity"))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
         same = self.user.run("up", "-d", file)
         self.assertEqual(same.code, 0, same)

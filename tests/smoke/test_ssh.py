@@ -80,7 +80,7 @@ class FourHosts(OverSsh):
 
     def test_another_account_reads_nothing_and_connects_to_nothing(self):
         hosts = self.start_hosts(2)
-        up = self.user.run("up", "-d", self.write(hosts, shell("echo private; sleep 1000")))
+        up = self.user.run("up", "-d", self.write(hosts, shell("echo private; sleep infinity")))
         self.assertEqual(up.code, 0, up)
         for host in hosts:
             inside = str(self.job_folder(host)).replace(str(host.home), "/home/trainer")
@@ -126,7 +126,7 @@ class FourHosts(OverSsh):
 
     def test_no_secret_is_in_a_command_line_a_log_or_a_record(self):
         hosts = self.start_hosts(2)
-        up = self.user.run("up", "-d", self.write(hosts, shell("echo started; sleep 1000")))
+        up = self.user.run("up", "-d", self.write(hosts, shell("echo started; sleep infinity")))
         self.assertEqual(up.code, 0, up)
         secrets = []
         for number, host in enumerate(hosts):
@@ -177,7 +177,7 @@ class BadHosts(OverSsh):
 
     def test_down_names_a_frozen_host_and_confirms_it_once_it_is_back(self):
         hosts = self.start_hosts(3)
-        up = self.user.run("up", "-d", self.write(hosts, shell("sleep 1000")))
+        up = self.user.run("up", "-d", self.write(hosts, shell("sleep infinity")))
         self.assertEqual(up.code, 0, up)
         self.user.task_pid("worker:1")
         hosts[2].freeze()
@@ -195,7 +195,7 @@ class Interrupted(OverSsh):
 
     def interrupt(self, hosts, when, seconds=15):
         """`seconds` until nothing is left: less than the 60 s after which agents end by themselves."""
-        terminal = self.user.start_on_terminal("up", self.write(hosts, shell("echo running; sleep 1000")))
+        terminal = self.user.start_on_terminal("up", self.write(hosts, shell("echo running; sleep infinity")))
         when(terminal)
         terminal.ctrl_c()
         self.assertEqual(terminal.wait(), 130, terminal.text)
