@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/subprocess.h"
+#include "base/testing/temporary_folder.h"
 #include "base/unique_fd.h"
 
 namespace tfdist {
@@ -17,12 +18,8 @@ namespace {
 
 class FileTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "/base.XXXXXX";
-    folder_ = mkdtemp(name.data());
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST(Error, SaysHostPhaseAndCauseInOneLine) {

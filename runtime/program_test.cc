@@ -8,9 +8,9 @@
 
 #include "base/hash.h"
 #include "base/subprocess.h"
+#include "base/testing/temporary_folder.h"
 #include "runtime/testing/child.h"
 #include "runtime/testing/local_cluster.h"
-#include "runtime/testing/temporary_folder.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -22,7 +22,6 @@ using ::testing::HasSubstr;
 using testing::LocalCluster;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
-using testing::TemporaryFolder;
 
 const std::string kProgram = std::string(TFDIST_TEST_BIN_DIR) + "/tfdist-runtime";
 const std::string kDigits = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
 namespace {
@@ -20,17 +21,13 @@ Event MakeEvent(uint64_t number, Json fields = Json::object()) {
 
 class JournalTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "journal.XXXXXX";
-    folder_ = mkdtemp(name.data());
-    path_ = folder_ / "events.jsonl";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { path_ = folder_ / "events.jsonl"; }
 
   void Write(const std::string& text) const { ReplaceFile(path_, text, 0600); }
   [[nodiscard]] std::string Text() const { return ReadFileIfExists(path_, 1 << 20).value(); }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
   std::filesystem::path path_;
 };
 

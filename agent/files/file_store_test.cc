@@ -2,13 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include <cstdlib>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/testing/gzip.h"
+#include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
 namespace {
@@ -16,28 +17,9 @@ namespace {
 using protocol::FileDescription;
 using protocol::FilePiece;
 
-std::string Gzip(const std::string& content) {
-  z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, content.size()) + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-  stream.avail_in = static_cast<uInt>(content.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-
 class FileStoreTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "store.XXXXXX";
-    folder_ = mkdtemp(name.data());
-    store_ = std::make_unique<FileStore>(folder_ / "files");
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { store_ = std::make_unique<FileStore>(folder_ / "files"); }
 
   static FileDescription Describe(const std::string& content, bool executable = false) {
     return {Sha256Hex(content), content.size(), executable, "link"};
@@ -58,7 +40,8 @@ class FileStoreTest : public testing::Test {
         std::distance(std::filesystem::directory_iterator(folder_ / "files"), {}));
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
   std::unique_ptr<FileStore> store_;
 };
 

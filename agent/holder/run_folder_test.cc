@@ -8,18 +8,14 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
 namespace {
 
 class RunFolderTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "/run.XXXXXX";
-    folder_ = mkdtemp(name.data());
-    run_ = folder_ / "run-1-1";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { run_ = folder_ / "run-1-1"; }
 
   static RunSpec Spec() {
     return {.task = "worker:2",
@@ -40,7 +36,8 @@ class RunFolderTest : public testing::Test {
     return {.holder = id, .task = {.pid = 4, .start_time = 5}, .boot_id = BootId()};
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
   std::filesystem::path run_;
 };
 

@@ -156,7 +156,7 @@ TEST_F(KeeperTest, QuitDoesNotWaitBeyondItsLimit) {
 
 TEST_F(KeeperTest, ASignalToTheKeeperEndsItAsQuitDoes) {
   StartKeeper();
-  StartRun("a:0", {"sleep", "1000"});
+  StartRun("a:0", {"sleep", "infinity"});
   WaitForNote(NoteKind::kStarted, "a:0");
   kill(keeper(), SIGTERM);
   EXPECT_EQ(WaitForKeeperEnd(), 0);
@@ -166,7 +166,7 @@ TEST_F(KeeperTest, ASignalToTheKeeperEndsItAsQuitDoes) {
 
 TEST_F(KeeperTest, ARunIsStartedOnceHoweverOftenItIsOrdered) {
   StartKeeper();
-  StartRun("a:0", {"/bin/sh", "-c", "echo once; sleep 1000"});
+  StartRun("a:0", {"/bin/sh", "-c", "echo once; sleep infinity"});
   Order("start a-0 run-1-1\nstart a-0 run-1-1");
   WaitForLog("a:0", "once");
   kill(Births().back().pid, SIGKILL);
@@ -182,7 +182,7 @@ TEST_F(KeeperTest, ARunIsStartedOnceHoweverOftenItIsOrdered) {
 
 TEST_F(KeeperTest, RefusesAnotherRunOfATaskWhileAHolderStillWorks) {
   StartKeeper();
-  StartRun("a:0", {"sleep", "1000"}, 1);
+  StartRun("a:0", {"sleep", "infinity"}, 1);
   WaitForNote(NoteKind::kStarted, "a:0");
   StartRun("a:0", {"true"}, 2);
   WaitForNote(NoteKind::kRefused, "a:0");
@@ -195,7 +195,7 @@ TEST_F(KeeperTest, RefusesAnotherRunOfATaskWhileAHolderStillWorks) {
 
 TEST_F(KeeperTest, StartsTheNextRunAlthoughTheLastHolderIsNotReapedYet) {
   StartKeeper();
-  StartRun("a:0", {"sleep", "1000"}, 1);
+  StartRun("a:0", {"sleep", "infinity"}, 1);
   const RunPids pids = WaitForPids("a:0");
   kill(keeper(), SIGSTOP);
   kill(pids.holder.pid, SIGQUIT);

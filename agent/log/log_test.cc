@@ -13,6 +13,7 @@
 #include "agent/log/log_reader.h"
 #include "agent/log/log_writer.h"
 #include "base/file.h"
+#include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
 namespace {
@@ -26,12 +27,6 @@ constexpr int kLines = 30'000;
 
 class LogTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "/log.XXXXXX";
-    folder_ = mkdtemp(name.data());
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   LogWriter Writer(int run = 1, uint64_t limit_bytes = 1 << 30) {
     return LogWriter({.folder = folder_, .limit_bytes = limit_bytes, .attempt = 1, .run = run});
   }
@@ -59,7 +54,8 @@ class LogTest : public testing::Test {
     WriteAll(fd.get(), bytes, path.string());
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
 };
 
 std::vector<Stream> Streams(const LogPiece& piece) {
@@ -300,7 +296,6 @@ TEST_F(LogTest, AReaderThatIsOvertakenMeetsOnlyNamedGaps) {
 class FullDiskTest : public LogTest {
  protected:
   void SetUp() override {
-    LogTest::SetUp();
     if (mount("tfdist-test", folder_.c_str(), "tmpfs", 0, "size=256k") != 0) {
       GTEST_SKIP() << "cannot mount a small disk here (not root)";
     }
@@ -308,7 +303,6 @@ class FullDiskTest : public LogTest {
   }
   void TearDown() override {
     if (mounted_) umount2(folder_.c_str(), MNT_DETACH);
-    LogTest::TearDown();
   }
   bool mounted_ = false;
 };

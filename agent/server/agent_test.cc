@@ -49,8 +49,8 @@ TEST_F(AgentTest, RunsATaskAndLeavesNothingBehind) {
 }
 
 TEST_F(AgentTest, EndsTheParameterServersWhenTheWorkersAreDone) {
-  auto clients = Deploy(2, {{"ps:0", 0, "echo up; sleep 1000", false},
-                            {"ps:1", 1, "echo up; : > up; exec sleep 1000", false},
+  auto clients = Deploy(2, {{"ps:0", 0, "echo up; sleep infinity", false},
+                            {"ps:1", 1, "echo up; : > up; exec sleep infinity", false},
                             {"worker:0", 1, "until [ -e up ]; do sleep 0.05; done"}});
   const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
   EXPECT_EQ(clients[0].ReadLog("ps:1", true), "up\n");
@@ -93,7 +93,7 @@ TEST_F(AgentTest, StopsGracefullyThenByForce) {
 
 TEST_F(AgentTest, EndsWhatATaskHasLeftBehind) {
   auto clients = Deploy(1, {{"worker:0", 0,
-                             "setsid sh -c 'sleep 1000 & exec env -i sleep 1000' &"
+                             "setsid sh -c 'sleep infinity & exec env -i sleep infinity' &"
                              " sleep 0.2"}});
   const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
   EXPECT_EQ(ResultOf(clients[0].WaitForEvent(events, event::kEnded)), "succeeded");

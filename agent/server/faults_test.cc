@@ -183,7 +183,7 @@ TEST_F(FaultsTest, SweepEndsAHostWithoutItsCoordinator) {
 }
 
 TEST_F(FaultsTest, TheFolderOfADeadSlotStillAnswersAndIsSwept) {
-  auto clients = Deploy(1, {{"worker:0", 0, "echo hello; setsid sleep 1000 & " + kForever}});
+  auto clients = Deploy(1, {{"worker:0", 0, "echo hello; setsid sleep infinity & " + kForever}});
   const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
   WaitForLog(clients[0], "worker:0", "hello\n");
   clients[0].WaitForEvent(events, event::kTask, {{"task", "worker:0"}, {"state", "started"}});

@@ -10,6 +10,7 @@
 
 #include "agent/server/session_table.h"
 #include "base/error.h"
+#include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
 namespace {
@@ -18,12 +19,6 @@ constexpr uid_t kAnotherUser = 65534;  // nobody
 
 class UnixListenerTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "listener.XXXXXX";
-    folder_ = mkdtemp(name.data());
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   // What a process of another user gets when it connects: 'r' refused, 'c' connected and closed
   // without a byte, 'd' data. Runs the loop meanwhile.
   char ConnectAsAnotherUser() {
@@ -54,7 +49,8 @@ class UnixListenerTest : public testing::Test {
   }
 
   EventLoop loop_;
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(UnixListenerTest, MakesASocketForItsUserAlone) {

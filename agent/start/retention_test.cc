@@ -1,16 +1,14 @@
 #include "agent/start/retention.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <csignal>
-#include <cstdlib>
 
 #include "agent/census/census.h"
 #include "agent/slot/slot_folder.h"
+#include "agent/testing/child.h"
 #include "base/file.h"
+#include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
 namespace {
@@ -19,12 +17,6 @@ namespace fs = std::filesystem;
 
 class RetentionTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "retention.XXXXXX";
-    base_ = mkdtemp(name.data());
-  }
-  void TearDown() override { fs::remove_all(base_); }
-
   SlotFolder MakeSlot(const std::string& job) {
     SlotFolder folder(base_ / "jobs" / job / "h0");
     fs::create_directories(folder.TaskFolder("worker:0"));
@@ -44,37 +36,16 @@ class RetentionTest : public testing::Test {
     fs::last_write_time(path, time);
   }
 
-  fs::path base_;
-};
-
-// A process of the job, as any task's is: by the cookie in its environment.
-class Process {
- public:
-  explicit Process(const std::string& job) : pid_(fork()) {
-    if (pid_ != 0) return;
-    const std::string entry = std::string(kCookieName) + "=" + CookieValue(job, 0);
-    const char* argv[] = {"sleep", "1000", nullptr};
-    const char* env[] = {entry.c_str(), nullptr};
-    execve("/bin/sleep", const_cast<char**>(argv), const_cast<char**>(env));
-    _exit(127);
-  }
-  ~Process() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
-
- private:
-  pid_t pid_;
+  const TemporaryFolder temporary_;
+  fs::path base_ = temporary_.path();
 };
 
 TEST_F(RetentionTest, RemovesWhatIsOlderThanAWeekAndKeepsWhatRuns) {
   const SlotFolder old_one = MakeSlot("old");
   const SlotFolder recent = MakeSlot("recent");
   const SlotFolder quiet = MakeSlot("quiet");
-  const Process process("quiet");
-  while (FindProcesses(CookieValue("quiet", 0), {}).empty()) usleep(1000);  // between fork and exec
+  const std::string cookie = std::string(kCookieName) + "=" + CookieValue("quiet", 0);
+  const Child task({"/bin/sleep", "infinity"}, {cookie.c_str()});
   MakeOld(old_one.path(), 8);
   MakeOld(recent.path(), 6);
   MakeOld(quiet.path(), 8);
@@ -90,6 +61,17 @@ TEST_F(RetentionTest, KeepsALogThatIsStillWritten) {
   ReplaceFile(folder.TaskFolder("worker:0") / "1.log", "another line\n", 0600);
   RemoveOld(base_);
   EXPECT_TRUE(fs::exists(folder.info()));
+}
+
+TEST_F(RetentionTest, EndsOrphansOfJobsThatLieHere) {
+  MakeSlot("dead");
+  const std::string dead = std::string(kCookieName) + "=dead/h0";
+  const std::string elsewhere = std::string(kCookieName) + "=elsewhere/h0";
+  Child orphan({"/bin/sleep", "infinity"}, {dead.c_str()});
+  const Child stranger({"/bin/sleep", "infinity"}, {elsewhere.c_str()});
+  EndOrphans(base_);
+  EXPECT_EQ(orphan.Wait(), SIGKILL);
+  EXPECT_TRUE(IsRunning(ReadProcess(stranger.pid())->id));
 }
 
 TEST_F(RetentionTest, RemovesAgentsThatWereNotStartedForTwoWeeks) {

@@ -13,6 +13,7 @@
 #include "agent/tasks/port_check.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
 namespace {
@@ -24,12 +25,9 @@ using testing::HasSubstr;
 class PreflightTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "preflight.XXXXXX";
-    path_ = mkdtemp(name.data());
     info_.job = "job";
     info_.name = "name";
   }
-  void TearDown() override { std::filesystem::remove_all(path_); }
 
   static HostDescription WithTask(const TaskDescription& task) {
     HostDescription description;
@@ -57,7 +55,8 @@ class PreflightTest : public testing::Test {
     }
   }
 
-  std::filesystem::path path_;
+  const TemporaryFolder temporary_;
+  std::filesystem::path path_ = temporary_.path();
   SlotInfo info_;
 };
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace tfdist::runtime::testing {
+namespace tfdist {
 
 class TemporaryFolder {
  public:
@@ -38,4 +38,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace tfdist::runtime::testing
+}  // namespace tfdist

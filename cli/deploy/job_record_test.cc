@@ -6,17 +6,14 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/testing/temporary_folder.h"
+
 namespace tfdist::cli {
 namespace {
 
 class JobRecordTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "/records.XXXXXX";
-    folder_ = mkdtemp(name.data());
-    setenv("XDG_STATE_HOME", folder_.c_str(), 1);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { setenv("XDG_STATE_HOME", folder_.c_str(), 1); }
 
   static JobRecord Sample(std::string id, std::string created) {
     JobRecord record;
@@ -30,7 +27,8 @@ class JobRecordTest : public testing::Test {
     record.tasks = {{"worker:0", 0, "worker:0 on gpu1"}};
     return record;
   }
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(JobRecordTest, ComesBackAsItWasAndIsPrivate) {

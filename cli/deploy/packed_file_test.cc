@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/testing/temporary_folder.h"
 #include "cli/deploy/workdir_archive.h"
 
 namespace tfdist::cli {
@@ -16,11 +17,6 @@ namespace {
 
 class PackedFileTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "/packed.XXXXXX";
-    folder_ = mkdtemp(name.data());
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   void Write(const std::string& name, const std::string& content) {
     std::ofstream(folder_ / name, std::ios::binary) << content;
   }
@@ -45,7 +41,8 @@ class PackedFileTest : public testing::Test {
     inflateEnd(&stream);
     return plain;
   }
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(PackedFileTest, UnpacksToTheContentItsHashNames) {

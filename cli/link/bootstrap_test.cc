@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +12,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/testing/gzip.h"
+#include "base/testing/temporary_folder.h"
 #include "cli/link/local_transport.h"
 
 namespace tfdist::cli {
@@ -22,20 +23,6 @@ namespace fs = std::filesystem;
 using ReadResult = ByteChannel::ReadResult;
 
 TimePoint Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(20); }
-
-std::string Gzip(const std::string& text) {
-  z_stream stream{};
-  deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
 
 // Stands in for the agent: says its role and its environment's `base`, then repeats its stdin.
 class FakeAgent {
@@ -67,12 +54,9 @@ std::unique_ptr<ByteChannel> ShellAfter(const std::string& first) {
 class BootstrapTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "/boot.XXXXXX";
-    home_ = mkdtemp(name.data());
     setenv("HOME", home_.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): one thread
     unsetenv("XDG_CACHE_HOME");        // NOLINT(concurrency-mt-unsafe)
   }
-  void TearDown() override { fs::remove_all(home_); }
 
   static BootedAgent Start(const FakeAgent& agent, const std::string& remote_dir = {},
                            const std::string& first = {}) {
@@ -95,7 +79,8 @@ class BootstrapTest : public testing::Test {
     chmod((folder / "agent").c_str(), 0500);
   }
 
-  fs::path home_;
+  const TemporaryFolder temporary_;
+  fs::path home_ = temporary_.path();
 };
 
 void ExpectSpeaks(ByteChannel& channel, const std::string& first_line) {

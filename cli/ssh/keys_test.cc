@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/subprocess.h"
+#include "base/testing/temporary_folder.h"
 #include "cli/ssh/handshake.h"
 #include "cli/ssh/identity_file.h"
 #include "cli/ssh/key_offers.h"
@@ -32,12 +33,6 @@ std::vector<std::string> Blobs(const KeyOffers& offers) {
 
 class IdentityFileTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "/keys.XXXXXX";
-    folder_ = mkdtemp(name.data());
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string MakeKey(const std::string& name, const std::vector<std::string>& options) const {
     const std::string path = (folder_ / name).string();
     std::vector<std::string> argv = {"ssh-keygen", "-q", "-f", path};
@@ -48,7 +43,8 @@ class IdentityFileTest : public testing::Test {
     return path;
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
 };
 
 TEST_F(IdentityFileTest, TellsEncryptedFromPlainAndKnowsThePublicKey) {

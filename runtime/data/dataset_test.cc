@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "base/testing/temporary_folder.h"
 #include "runtime/testing/expect_error.h"
-#include "runtime/testing/temporary_folder.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -24,7 +24,7 @@ TEST(Dataset, LoadsTheDigitsByTheNamesOfMnist) {
 }
 
 TEST(Dataset, RefusesImagesAndLabelsOfDifferentNumber) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   std::filesystem::copy(kDigits + "/train-images-idx3-ubyte.gz", folder.path());
   std::filesystem::copy(kDigits + "/t10k-labels-idx1-ubyte.gz",
                         folder.path() / "train-labels-idx1-ubyte.gz");
@@ -33,7 +33,7 @@ TEST(Dataset, RefusesImagesAndLabelsOfDifferentNumber) {
 }
 
 TEST(Dataset, SaysWhichFileIsMissing) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   testing::ExpectError([&] { (void)LoadDataset(folder.path(), "train"); }, Phase::kFiles,
                        "neither train-images-idx3-ubyte.gz nor train-images-idx3-ubyte is there");
 }

@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "base/testing/temporary_folder.h"
 #include "runtime/testing/expect_error.h"
-#include "runtime/testing/temporary_folder.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -14,7 +14,6 @@ namespace {
 const std::string kDigits = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
 
 using testing::ExpectError;
-using testing::TemporaryFolder;
 
 std::string BigEndian(uint32_t value) {
   return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),

@@ -5,16 +5,15 @@
 
 #include <cstring>
 
+#include "base/testing/temporary_folder.h"
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
-#include "runtime/testing/temporary_folder.h"
 
 namespace tfdist::runtime {
 namespace {
 
 using testing::ExpectError;
 using testing::OtherSecret;
-using testing::TemporaryFolder;
 using testing::TestSecret;
 
 TEST(DeriveKeyPair, IsTheSameWhereverTheSecretIs) {
