@@ -81,6 +81,9 @@ struct ClientOptions {
   // Of gradients and values, per server, asked for and not answered. More only costs memory, on
   // both sides, once it covers what the network takes at a time.
   size_t bytes_under_way = size_t{16} << 20;
+  // Messages to a server on the same host, under the same account, go through shared memory: 8 MiB
+  // for each, which the server takes.
+  bool shared_memory = true;
   // How variables are spread over the servers; the same in every trainer.
   Strategy strategy = Strategy::kRoundRobin;
   Partitioner partitioner = Unsplit{};  // of every variable

@@ -30,6 +30,8 @@ struct ServerOptions {
   std::optional<JobSecret> secret;  // absent: anyone on the network may read and change the model
   uint32_t attempt = 1;             // of the job: trainers of older attempts are refused
   Say say = [](const std::string&) {};  // where it listens; in the end what it has served
+  // For trainers on the same host that ask for it: see ClientOptions.
+  bool shared_memory = true;
   // With synchronous updates or bounded staleness: a trainer whose connection is gone for so long
   // is waited for no more. A broken network needs up to 15 s more to be seen.
   std::chrono::milliseconds lost_after{10'000};
@@ -50,6 +52,7 @@ struct ServerCounters {
   uint64_t refused = 0;        // messages
   uint64_t repeated = 0;       // parts of pushes that had been applied before a connection broke
   uint64_t strangers = 0;      // messages that came before their connection's hello, dropped
+  uint64_t local_bytes = 0;    // of all those received and sent, through shared memory
   uint64_t unread = 0;         // answers dropped because the trainer does not read
   uint64_t new_versions = 0;   // updates that left the old values to answers on their way
   uint64_t longest_queue = 0;  // messages answered without a pause in between

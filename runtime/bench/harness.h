@@ -24,6 +24,7 @@ struct Case {
   int window = 1;   // calls in flight of a worker
   int buffers = 1;  // distinct ones, used in turn; call i is about buffer i and server i % servers
   bool curve = false;
+  bool shared_memory = false;  // with our own, on this host; else TCP like the others
   std::string optimizer = "sgd:learning_rate=0.01";  // on our servers
   size_t bytes_under_way = 0;                        // of our client; 0: its default
   double seconds = 0.5;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ struct Options {
   std::vector<int> layouts = {1, 2};  // servers, and as many workers
   std::vector<std::string> security = {"none", "curve"};
   size_t bytes_under_way = 0;
-  std::vector<std::string> parts = {"throughput", "latency", "small", "adam", "cpu"};
+  std::vector<std::string> parts = {"throughput", "latency", "small", "adam", "cpu", "memory"};
 };
 
 std::string SizeName(size_t bytes) {
@@ -217,6 +218,62 @@ void BareApply(const Options& options) {
              Spread(seconds_per_gigabyte, "{:.2f}"));
 }
 
+// As push and pull have it: out of as many buffers as a worker uses into as many others.
+Sample MeasureMemcpy(size_t size_bytes, double seconds) {
+  using std::chrono::duration;
+  using std::chrono::steady_clock;
+  const auto buffers = static_cast<size_t>(WindowFor(size_bytes));
+  const std::vector<std::vector<char>> from(buffers, std::vector<char>(size_bytes, 1));
+  std::vector<std::vector<char>> into(buffers, std::vector<char>(size_bytes));
+  const auto begin = steady_clock::now();
+  size_t done = 0;
+  while (duration<double>(steady_clock::now() - begin).count() < seconds) {
+    std::memcpy(into[done % buffers].data(), from[done % buffers].data(), size_bytes);
+    ++done;
+  }
+  const double passed = duration<double>(steady_clock::now() - begin).count();
+  return {.gigabytes_per_second = 1e-9 * static_cast<double>(done * size_bytes) / passed};
+}
+
+void PrintBeside(const std::string& name, const std::string& peer_name, const Series& peer,
+                 const Series& own, double Sample::*member, const char* format) {
+  fmt::print("{:<34} {} {:<20} ours {:<20} ratio {}\n", name, peer_name,
+             Spread(peer.All(member), format), Spread(own.All(member), format),
+             Spread(Ratios(own, peer, member), "{:.2f}"));
+  std::fflush(stdout);
+}
+
+void SharedMemory(const Options& options) {
+  fmt::print("\nThrough shared memory, 1x1: GB/s beside memcpy, microseconds beside our TCP\n");
+  for (const size_t size : options.sizes) {
+    for (const std::string& operation : options.operations) {
+      Case the_case;
+      the_case.operation = ParseOperation(operation);
+      the_case.size_bytes = size;
+      the_case.seconds = options.seconds;
+      the_case.bytes_under_way = options.bytes_under_way;
+      the_case.buffers = WindowFor(size);
+      Series memcpy_alone;
+      Series fast;
+      Series tcp;
+      Series quick;
+      for (int i = 0; i < options.repetitions; ++i) {
+        memcpy_alone.samples.push_back(MeasureMemcpy(size, options.seconds));
+        the_case.shared_memory = true;
+        the_case.window = the_case.buffers;
+        fast.samples.push_back(MeasureOwn(the_case, 1));
+        the_case.window = 1;
+        quick.samples.push_back(MeasureOwn(the_case, 1));
+        the_case.shared_memory = false;
+        tcp.samples.push_back(MeasureOwn(the_case, 1));
+      }
+      const std::string name = SizeName(size) + " " + operation;
+      PrintBeside(name, "memcpy", memcpy_alone, fast, &Sample::gigabytes_per_second, "{:.2f}");
+      PrintBeside(name + ", latency", "tcp", tcp, quick, &Sample::latency_us, "{:.1f}");
+    }
+  }
+}
+
 bool Wants(const Options& options, const std::string& part) {
   return std::find(options.parts.begin(), options.parts.end(), part) != options.parts.end();
 }
@@ -228,6 +285,7 @@ void Run(const Options& options) {
   if (Wants(options, "small")) SmallVariables(options);
   if (Wants(options, "adam")) Adam(options);
   if (Wants(options, "cpu")) BareApply(options);
+  if (Wants(options, "memory")) SharedMemory(options);
 }
 
 }  // namespace
@@ -250,9 +308,9 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::IsMember({"none", "curve"}));
   app.add_option("--bytes-under-way", options.bytes_under_way, "of our client, per server");
-  app.add_option("--parts", options.parts, "throughput,latency,small,adam,cpu")
+  app.add_option("--parts", options.parts, "throughput,latency,small,adam,cpu,memory")
       ->delimiter(',')
-      ->check(CLI::IsMember({"throughput", "latency", "small", "adam", "cpu"}));
+      ->check(CLI::IsMember({"throughput", "latency", "small", "adam", "cpu", "memory"}));
   CLI11_PARSE(app, argc, argv);
   tfdist::runtime::KeepFreedMemory();
   tfdist::runtime::bench::Run(options);

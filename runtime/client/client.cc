@@ -17,7 +17,9 @@
 #include "runtime/client/rows.h"
 #include "runtime/cluster.h"
 #include "runtime/placement/placement.h"
+#include "runtime/shm/wake.h"
 #include "runtime/transport/blocks.h"
+#include "runtime/transport/shm_connection.h"
 #include "runtime/transport/zmq_connection.h"
 
 namespace tfdist::runtime {
@@ -132,7 +134,6 @@ class Client::Impl {
     PlaceVariables(servers.size());
     for (size_t i = 0; i < shares_.size(); ++i) {
       links_.push_back(OpenLink(servers[i]));
-      links_.back()->AddTo(poll_items_);
     }
     builders_.resize(links_.size());
     row_builders_.resize(links_.size());
@@ -286,9 +287,13 @@ class Client::Impl {
     hello.attempt = options_.attempt;
     hello.run = run_;
     hello.task = ToString(config.task);
-    return std::make_unique<Link>(
-        name, std::make_unique<ZmqConnection>(context_, name, "tcp://" + address, keys),
-        std::move(hello), options_.bytes_under_way);
+    std::unique_ptr<Connection> connection =
+        std::make_unique<ZmqConnection>(context_, name, "tcp://" + address, keys);
+    if (options_.shared_memory) {
+      connection = std::make_unique<ShmConnection>(name, std::move(connection), options_.say);
+    }
+    return std::make_unique<Link>(name, std::move(connection), std::move(hello),
+                                  options_.bytes_under_way);
   }
 
   // Each is a variable of ours, once, with as many values as it has.
@@ -476,8 +481,7 @@ class Client::Impl {
         next_notice += options_.notice_interval;
       }
       const auto wake = std::min(next_notice, deadline);
-      WaitForInput(only_borrowed ? std::min(wake, now + kBorrowedLook) : wake, now);
-      slept = true;
+      slept = WaitForInput(only_borrowed ? std::min(wake, now + kBorrowedLook) : wake, now);
     }
   }
 
@@ -491,12 +495,38 @@ class Client::Impl {
     return deadline == TimePoint::max() ? begin + options_.server_timeout : deadline;
   }
 
-  void WaitForInput(TimePoint until, TimePoint now) {
-    if (poll(poll_items_.data(), poll_items_.size(), PollTimeout(now, until)) < 0 &&
-        errno != EINTR) {
+  // Whether it went to sleep.
+  bool WaitForInput(TimePoint until, TimePoint now) {
+    const bool sleep = !SpinForInput();
+    if (sleep) SleepForInput(PollTimeout(now, until));
+    blocked_seconds_ += duration<double>(steady_clock::now() - now).count();
+    return sleep;
+  }
+
+  bool SpinForInput() {
+    const auto any = [&](auto what) {
+      return std::any_of(links_.begin(), links_.end(),
+                         [&](const auto& link) { return what(link->connection()); });
+    };
+    if (!any([](const Connection& connection) { return connection.WorthSpinning(); })) return false;
+    for (shm::Spin spin(spin_habit_); spin.Again();) {
+      if (!any([](Connection& connection) { return connection.HasArrived(); })) continue;
+      spin_habit_.Paid();
+      return true;
+    }
+    spin_habit_.Failed();
+    return false;
+  }
+
+  void SleepForInput(int timeout) {
+    poll_items_.clear();
+    for (const auto& link : links_) {
+      if (!link->connection().BeforePoll(poll_items_)) timeout = 0;
+    }
+    if (poll(poll_items_.data(), poll_items_.size(), timeout) < 0 && errno != EINTR) {
       throw Error(Phase::kInternal, WithErrno("poll", errno));
     }
-    blocked_seconds_ += duration<double>(steady_clock::now() - now).count();
+    for (const auto& link : links_) link->connection().AfterPoll();
   }
 
   void SayWhomItWaitsFor(const RequestState* state, seconds waited) const {
@@ -551,7 +581,8 @@ class Client::Impl {
   std::vector<std::unique_ptr<Link>> links_;   // by server
   std::vector<PartsBuilder> builders_;         // by server
   std::vector<RowPartsBuilder> row_builders_;  // the same
-  std::vector<pollfd> poll_items_;
+  std::vector<pollfd> poll_items_;             // kept for its allocation
+  shm::SpinHabit spin_habit_;
   std::optional<Error> failure_;
   double blocked_seconds_ = 0;
 };

@@ -24,6 +24,7 @@ using testing::ExpectError;
 using testing::LocalCluster;
 using testing::OptionsFor;
 using testing::OtherSecret;
+using testing::OverTcp;
 using testing::RunningServer;
 using testing::TestSecret;
 using testing::Through;
@@ -154,7 +155,7 @@ TEST(Client, EveryPushIsAppliedOnceThroughAConnectionThatBreaksAllTheTime) {
   const ClusterSpec cluster = LocalCluster(1, 1);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   testing::TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
-  Trainer trainer(Through(proxy, cluster), "master:0");
+  Trainer trainer(OverTcp(OptionsFor(Through(proxy, cluster), "master:0")));
   trainer.client.Create({{0, 0, 0}, {0, 0, 0, 0}, {0}}, {.learning_rate = 1.0F});
   proxy.CutEvery(1500);  // a handshake takes about 400 bytes, an answer about 100
   constexpr int kPushes = 100;
@@ -171,7 +172,7 @@ TEST(Client, EveryPartOfALargePushIsAppliedOnceThroughBreaks) {
   const ClusterSpec cluster = LocalCluster(1, 1);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   testing::TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
-  Trainer trainer(OptionsFor(Through(proxy, cluster), "master:0"), variables);
+  Trainer trainer(OverTcp(OptionsFor(Through(proxy, cluster), "master:0")), variables);
   trainer.client.Create(Zeros(variables), {.learning_rate = 1.0F});
   proxy.CutEvery(7'000'000);
   Tensors ones = Zeros(variables);

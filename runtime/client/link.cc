@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/client/rows.h"
+#include "runtime/copy.h"
 #include "runtime/update/update_mode.h"
 
 namespace tfdist::runtime {
@@ -51,7 +52,7 @@ zmq::message_t Gather(const std::vector<Source>& sources, size_t bytes) {
 void Scatter(const zmq::message_t& payload, const std::vector<Sink>& sinks) {
   const auto* from = payload.data<char>();
   for (const Sink& sink : sinks) {
-    std::memcpy(sink.to, from, sink.range.count * sizeof(float));
+    CopyBytes(sink.to, from, sink.range.count * sizeof(float));
     from += sink.range.count * sizeof(float);
   }
 }
@@ -217,7 +218,7 @@ bool Link::SendParts() {
 bool Link::SendNextPart(uint64_t sequence, Begun& begun) {
   RequestPart& part = begun.parts[begun.next];
   const size_t bytes = part.PushBytes() + part.PullBytes();
-  if (!MayBeUnderWay(bytes)) return false;
+  if (!MayBeUnderWay(bytes) || !connection_->HasRoomFor(part.PushBytes())) return false;
   Message message = MessageFor(sequence, begun, begun.next);
   if (!Send(message)) return false;
   if (std::exchange(part.was_sent, true)) ++counters_.sent_again;
@@ -276,6 +277,7 @@ void Link::Take(const Message& message) {
   last_answer_ = std::chrono::steady_clock::now();
   switch (reply_.operation) {
     case Operation::kGoodbye:
+    case Operation::kLocal:
       break;
     case Operation::kHello:
       if (reply_.status == Status::kRefused) ThrowRefusal();

@@ -3,8 +3,6 @@
 // takes the answers.
 #pragma once
 
-#include <poll.h>
-
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -64,7 +62,8 @@ class Link {
   // Sees whether the connection was made or broke; due after every poll, before MoveOn.
   void FollowConnection();
   [[nodiscard]] bool connected() const { return connected_; }
-  void AddTo(std::vector<pollfd>& items) { connection_->AddTo(items); }
+  // For whom waits: it spins and polls.
+  [[nodiscard]] Connection& connection() { return *connection_; }
 
   // What the request (nullptr: the server's next answer) waits for here: "connection", "reply to
   // step 12", "it waits for worker:3 (step 12)"; empty when nothing is missing.

@@ -42,13 +42,12 @@ struct Job {
       servers.push_back(std::make_unique<RunningServer>(
           ConfigOf(cluster, "ps:" + std::to_string(i)), std::nullopt));
     }
-    Connect(cluster);
+    Connect(testing::OptionsFor(cluster, "master:0"));
     client->Create({}, optimizer);
   }
 
-  void Connect(const ClusterSpec& seen_cluster) {
-    ClientOptions options;
-    options.config = ConfigOf(seen_cluster, "master:0");
+  void Connect(ClientOptions options) {
+    options.secret.reset();
     client =
         std::make_unique<Client>(options, std::vector<TensorSpec>{}, std::vector<TableSpec>{table});
   }
@@ -349,7 +348,8 @@ TEST(Tables, EveryPushIsAppliedOnceThroughBreaks) {
   table.initial = UniformRows(0, 0, 0);
   Job job(1, table, Sgd());
   testing::TcpProxy proxy(ParseHostPort(job.cluster.tasks.at("ps")[0])->port);
-  job.Connect(testing::Through(proxy, job.cluster));
+  job.Connect(
+      testing::OverTcp(testing::OptionsFor(testing::Through(proxy, job.cluster), "master:0")));
   job.PullAll();
   proxy.CutEvery(3'000'000);
   Tensor expected(size_t{2000} * 16);
@@ -435,7 +435,7 @@ TEST(Tables, AMessageThatCannotBeIsRefusedAndChangesNothing) {
   for (int i = 0; i < 3; ++i) {  // one part, three times
     EXPECT_EQ(trainer.Ask(push, {1, 0x3f800000}).status, Status::kDone);
   }
-  job.Connect(job.cluster);
+  job.Connect(testing::OptionsFor(job.cluster, "master:0"));
   Tensor expected = before;
   expected[1] -= 0.5F;
   EXPECT_EQ(job.PullAll(), expected);

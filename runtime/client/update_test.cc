@@ -25,6 +25,7 @@ using testing::ExpectError;
 using ::testing::HasSubstr;
 using testing::LocalCluster;
 using testing::OptionsFor;
+using testing::OverTcp;
 using testing::RunningServer;
 using testing::TcpProxy;
 using testing::TestSecret;
@@ -202,7 +203,7 @@ void ExpectOnceThroughBreaks(const std::string& update, int per_push) {
   TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
   Trainer(cluster, "master:0").Create(update);
   const auto train = [&](const ClusterSpec& through, const std::string& task) {
-    Trainer trainer(through, task);
+    Trainer trainer(OverTcp(OptionsFor(through, task)), kOne);
     trainer.Pull();
     for (int i = 1; i <= kPushes; ++i) trainer.PushPull(kOnes);
   };

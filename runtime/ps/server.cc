@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "runtime/cluster.h"
 #include "runtime/ps/listen_address.h"
 #include "runtime/ps/service.h"
+#include "runtime/shm/wake.h"
+#include "runtime/transport/shm_listener.h"
 #include "runtime/transport/zmq_listener.h"
 
 namespace tfdist::runtime {
@@ -26,6 +29,8 @@ using std::chrono::steady_clock;
 
 // After so many messages without a pause the server looks whether it is told to end.
 constexpr uint64_t kMessagesBetweenLooks = 256;
+// And after so many waits that were too short for a sleep.
+constexpr uint64_t kWaitsBetweenLooks = 64;
 
 std::optional<ServerKeys> Keys(const ServerOptions& options) {
   if (!options.secret) return std::nullopt;
@@ -50,6 +55,11 @@ std::string ListenEndpoint(const ServerOptions& options) {
   return listen.endpoint;
 }
 
+// Enough for trainers that come back before their last connection is seen to be gone.
+size_t MaxLocals(const ServerOptions& options) {
+  return options.shared_memory ? 2 * TrainersOf(options.config.cluster).size() : 0;
+}
+
 }  // namespace
 
 class Server::Impl {
@@ -57,19 +67,19 @@ class Server::Impl {
   explicit Impl(const ServerOptions& options)
       : say_(options.say),
         service_(OptionsOf(options)),
-        listener_(ListenEndpoint(options), Keys(options)) {
+        listener_(std::make_unique<ZmqListener>(ListenEndpoint(options), Keys(options)),
+                  MaxLocals(options), options.say) {
     say_(fmt::format("{} listens at {}, security {}", ToString(options.config.task),
                      listener_.Endpoint(), options.secret ? "curve" : "none"));
   }
 
   void Run(int stop_fd) {
-    std::vector<pollfd> items = {{stop_fd, POLLIN, 0}};
-    listener_.AddTo(items);
+    items_ = {{stop_fd, POLLIN, 0}};
     const auto begin = steady_clock::now();
     const double idle_before = idle_seconds_;
-    while (items[0].revents == 0) {
+    while (items_[0].revents == 0) {
       const bool more = AnswerWhatHasArrived();
-      Wait(items, more ? 0 : TickWhenDue());
+      Wait(more ? 0 : TickWhenDue());
     }
     busy_seconds_ += Since(begin) - (idle_seconds_ - idle_before);
     say_(ToString(counters()));
@@ -91,6 +101,7 @@ class Server::Impl {
     counters.refused = served.refused;
     counters.repeated = served.repeated;
     counters.strangers = served.strangers;
+    counters.local_bytes = listener_.local_bytes();
     counters.unread = unread_;
     counters.new_versions = service_.store().new_versions();
     counters.longest_queue = longest_queue_;
@@ -155,17 +166,40 @@ class Server::Impl {
     return PollTimeout(now, *next_tick_);
   }
 
-  void Wait(std::vector<pollfd>& items, int timeout) {
+  void Wait(int timeout) {
     const auto begin = steady_clock::now();
-    if (poll(items.data(), items.size(), timeout) < 0 && errno != EINTR) {
+    // Where something always comes in time it is seen now and then whether the server shall end.
+    const bool spin = timeout != 0 && ++waits_ % kWaitsBetweenLooks != 0;
+    if (!spin || !SpinForInput()) Sleep(timeout);
+    idle_seconds_ += Since(begin);
+  }
+
+  bool SpinForInput() {
+    if (!listener_.WorthSpinning()) return false;
+    for (shm::Spin spin(spin_habit_); spin.Again();) {
+      if (!listener_.HasArrived()) continue;
+      spin_habit_.Paid();
+      return true;
+    }
+    spin_habit_.Failed();
+    return false;
+  }
+
+  void Sleep(int timeout) {
+    items_.resize(1);
+    if (!listener_.BeforePoll(items_)) timeout = 0;
+    if (poll(items_.data(), items_.size(), timeout) < 0 && errno != EINTR) {
       throw Error(Phase::kInternal, WithErrno("poll", errno));
     }
-    idle_seconds_ += Since(begin);
+    listener_.AfterPoll();
   }
 
   Say say_;
   Service service_;  // before the listener: messages that it still sends refer to the values
-  ZmqListener listener_;
+  ShmListener listener_;
+  std::vector<pollfd> items_;  // first the one that tells to end
+  shm::SpinHabit spin_habit_;
+  uint64_t waits_ = 0;
   Peer peer_;
   Message message_;
   std::vector<Service::Outgoing> replies_;
@@ -191,7 +225,8 @@ std::string ToString(const ServerCounters& counters) {
   std::string text = fmt::format(
       "served: {} pulls, {} pushes, {} bytes received, {} bytes sent, {} refused", counters.pulls,
       counters.pushes, counters.received_bytes, counters.sent_bytes, counters.refused);
-  const std::array<std::pair<uint64_t, const char*>, 8> seldom = {{
+  const std::array<std::pair<uint64_t, const char*>, 9> seldom = {{
+      {counters.local_bytes, "bytes through shared memory"},
       {counters.pulled_rows, "rows pulled"},
       {counters.pushed_rows, "rows pushed"},
       {counters.stale, "stale"},

@@ -103,6 +103,7 @@ void Service::Answer(const Asked& asked, std::vector<Outgoing>& replies) {
   if (policy_) session.notices = {};
   switch (asked.request.operation) {
     case Operation::kHello:
+    case Operation::kLocal:
       break;
     case Operation::kGoodbye:
       Leave(session, true);
@@ -452,8 +453,8 @@ Reply Service::ReplyTo(const Request& request) const {
   reply.step = step_;
   switch (request.operation) {
     case Operation::kHello:
-      break;
     case Operation::kGoodbye:
+    case Operation::kLocal:
       break;
     case Operation::kCreate:
     case Operation::kOpen:

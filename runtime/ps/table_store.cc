@@ -117,20 +117,27 @@ std::span<const TableStore::Section> TableStore::Read(const std::vector<RowCount
     throw Error(Phase::kRun, "message: more rows wanted than an answer holds");
   }
   sections_.clear();
+  rows_.clear();
+  rows_.reserve(payload.size());  // so that the sections' rows stay where they are
   Words rest(payload);
   for (const RowCounts& section : counts) {
     const Table& table = tables_[section.table];
     Section& read = sections_.emplace_back();
     read.table = section.table;
     read.push.width = table.width();
-    read.push.rows = rest.Take(section.push);
-    read.pull = rest.Take(section.pull);
+    read.push.rows = Copied(rest.Take(section.push));
+    read.pull = Copied(rest.Take(section.pull));
     read.push.values = rest.TakeFloats(section.push * table.width());
     ExpectRows(table, read.push.rows);
     ExpectRows(table, read.pull);
     ExpectFinite(table, read.push);
   }
   return sections_;
+}
+
+std::span<const uint32_t> TableStore::Copied(std::span<const uint32_t> rows) {
+  rows_.insert(rows_.end(), rows.begin(), rows.end());
+  return std::span<const uint32_t>(rows_).last(rows.size());
 }
 
 void TableStore::Push(std::span<const Section> sections, PushSteps& steps) {

@@ -32,7 +32,9 @@ class TableStore {
   };
   // Takes the payload apart. Throws Error(kRun), for the whole message, unless all tables and rows
   // are there, each table once, gradients are finite and there are as many bytes as belong; and
-  // for an answer that would be larger than a message. The result is valid until the next call.
+  // for an answer that would be larger than a message. The result is valid until the next call. Row
+  // numbers are copied before they are checked: in shared memory their sender can still change
+  // them.
   std::span<const Section> Read(const std::vector<RowCounts>& counts,
                                 std::span<const uint32_t> payload);
 
@@ -43,11 +45,13 @@ class TableStore {
   [[nodiscard]] static size_t FloatsPulled(std::span<const Section> sections);
 
  private:
+  std::span<const uint32_t> Copied(std::span<const uint32_t> rows);
   OptimizerStep StepOf(uint32_t table, PushSteps& steps);
 
   std::optional<Optimizer> optimizer_;
   std::vector<Table> tables_;
   std::vector<Section> sections_;
+  std::vector<uint32_t> rows_;  // that the sections name
   RowSummer summer_;
 };
 

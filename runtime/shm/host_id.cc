@@ -2,8 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <string_view>
-
 #include "base/error.h"
 #include "base/file.h"
 
@@ -23,11 +21,11 @@ std::optional<std::string> BootId() {
 
 }  // namespace
 
-std::optional<HostId> ThisHost() {
+std::optional<std::string> ThisHost() {
   struct stat network {};
-  std::optional<std::string> boot_id = BootId();
+  const std::optional<std::string> boot_id = BootId();
   if (!boot_id || stat("/proc/self/ns/net", &network) != 0) return std::nullopt;
-  return HostId{*std::move(boot_id), network.st_ino};
+  return *boot_id + "/" + std::to_string(network.st_ino);
 }
 
 }  // namespace tfdist::runtime::shm

@@ -4,6 +4,8 @@
 //   0                        Control, padded to 4 KiB
 //   4096                     ring from server to client, `ring_bytes`
 //   4096 + ring_bytes        ring from client to server, `ring_bytes`
+//
+// Each side maps every ring twice, one right behind the other (segment.h).
 #pragma once
 
 #include <atomic>
@@ -18,14 +20,17 @@ struct alignas(128) Counter {
   std::atomic<uint64_t> bytes{0};
 };
 
+// A position of a counter that is not reached.
+inline constexpr uint64_t kNever = UINT64_MAX;
+
 // Where a side sleeps, and what for: see wake.h.
 struct alignas(128) SleepSpot {
-  std::atomic<uint32_t> state{0};
+  std::atomic<uint32_t> sleeping{0};
   std::atomic<uint64_t> wake_at_produced{0};
   std::atomic<uint64_t> wake_at_consumed{0};
 };
 
-// Written by one side and read by the other, but for `sleep.state`, which the other side resets.
+// Written by one side and read by the other, but for `sleep.sleeping`, which the other side resets.
 struct Side {
   Counter produced;  // of the ring that this side fills
   Counter consumed;  // of the ring that the other side fills

@@ -1,6 +1,5 @@
 #include "runtime/shm/local_socket.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -134,11 +133,6 @@ std::optional<Packet> ReceivePacket(const UniqueFd& socket) {
 void HangUp(UniqueFd& socket) {
   (void)shutdown(socket.get(), SHUT_RDWR);
   socket.Reset();
-}
-
-bool IsHungUp(const UniqueFd& socket) {
-  pollfd item = {socket.get(), POLLRDHUP, 0};
-  return poll(&item, 1, 0) > 0;
 }
 
 }  // namespace tfdist::runtime::shm

@@ -36,7 +36,4 @@ std::optional<Packet> ReceivePacket(const UniqueFd& socket);
 // Closes it for everybody, also for forked children that still have a copy.
 void HangUp(UniqueFd& socket);
 
-// Whether the other end is closed, as that of a dead process is. Packets may still be there.
-bool IsHungUp(const UniqueFd& socket);
-
 }  // namespace tfdist::runtime::shm

@@ -1,11 +1,11 @@
 #include "runtime/shm/message.h"
 
 #include <algorithm>
-#include <array>
-#include <cassert>
+#include <cstring>
 #include <string>
 
 #include "base/error.h"
+#include "runtime/copy.h"
 
 namespace tfdist::runtime::shm {
 namespace {
@@ -13,111 +13,81 @@ namespace {
 constexpr uint64_t kMark = 0x4d687374;  // "tshM"
 constexpr size_t kPreambleBytes = 16;
 
+uint64_t BytesBeforePayload(uint64_t header_bytes) { return Padded(kPreambleBytes + header_bytes); }
+
+uint64_t BytesOfMessage(uint64_t header_bytes, uint64_t payload_bytes) {
+  return BytesBeforePayload(header_bytes) + Padded(payload_bytes);
+}
+
+[[noreturn]] void ThrowTooLarge(Phase phase, uint64_t header_bytes, uint64_t payload_bytes) {
+  throw Error(phase, "shared memory: a message of " + std::to_string(header_bytes) + " + " +
+                         std::to_string(payload_bytes) + " bytes");
+}
+
 }  // namespace
 
-bool MessageWriter::TryBegin(std::span<const std::byte> header, uint64_t payload_bytes) {
-  assert(remaining_ == 0 && header.size() <= kMaxHeaderBytes);
-  const uint64_t needed = Padded(kPreambleBytes + header.size());
-  if (ring_.Free(needed) < needed) return false;
-  const std::array<uint64_t, 2> preamble = {kMark | uint64_t{header.size()} << 32, payload_bytes};
-  ring_.Put(std::as_bytes(std::span(preamble)));
-  ring_.Put(header);
-  ring_.Advance(needed - kPreambleBytes - header.size());
-  remaining_ = payload_bytes;
-  // With a payload the first commit shows both: one look less for the reader.
-  if (remaining_ == 0) ring_.Publish();
+bool MessageWriter::HasRoomFor(size_t header_bytes, size_t payload_bytes) {
+  const uint64_t needed = BytesOfMessage(header_bytes, payload_bytes);
+  if (needed > ring_.size()) ThrowTooLarge(Phase::kInternal, header_bytes, payload_bytes);
+  wanted_ = ring_.Free(needed) >= needed ? 0 : needed;
+  return wanted_ == 0;
+}
+
+bool MessageWriter::TrySend(std::span<const std::byte> header, std::span<const std::byte> payload) {
+  if (!HasRoomFor(header.size(), payload.size())) return false;
+  std::byte* to = ring_.Space().data();
+  const uint64_t preamble[] = {kMark | uint64_t{header.size()} << 32, payload.size()};
+  static_assert(sizeof preamble == kPreambleBytes);
+  std::memcpy(to, preamble, sizeof preamble);
+  if (!header.empty()) std::memcpy(to + kPreambleBytes, header.data(), header.size());
+  CopyBytes(to + BytesBeforePayload(header.size()), payload.data(), payload.size());
+  ring_.Publish(BytesOfMessage(header.size(), payload.size()));
   return true;
 }
 
-std::span<std::byte> MessageWriter::Space() {
-  if (remaining_ == 0) return {};
-  ring_.Free(std::min<uint64_t>(remaining_, ring_.size() / 4));
-  const std::span<std::byte> space = ring_.Space();
-  return space.first(std::min<uint64_t>(space.size(), remaining_));
-}
-
-void MessageWriter::Commit(size_t bytes) {
-  assert(bytes <= remaining_);
-  ring_.Advance(bytes);
-  remaining_ -= bytes;
-  if (remaining_ == 0) ring_.Advance(Padded(ring_.position()) - ring_.position());
-  ring_.Publish();
-}
-
-bool MessageWriter::Ready() {
-  if (remaining_ > 0) return !Space().empty();
-  constexpr uint64_t kEnough = Padded(kPreambleBytes + kMaxHeaderBytes);
-  return ring_.Free(kEnough) >= kEnough;
+bool MessageWriter::HasRoomAgain() {
+  if (wanted_ == 0 || ring_.Free(wanted_) < wanted_) return false;
+  wanted_ = 0;
+  return true;
 }
 
 uint64_t MessageWriter::WakePosition() const {
-  // Within a message a quarter of the ring: not once for every piece that the reader gives back.
-  const uint64_t worth = remaining_ > 0 ? std::min<uint64_t>(Padded(remaining_), ring_.size() / 4)
-                                        : Padded(kPreambleBytes + kMaxHeaderBytes);
-  const uint64_t needed = ring_.position() + worth;
+  if (wanted_ == 0) return kNever;
+  // A quarter of the ring at least: not once for every message that the reader gives back.
+  const uint64_t needed = ring_.position() + std::max(wanted_, ring_.size() / 4);
   return needed > ring_.size() ? needed - ring_.size() : 0;
 }
 
-MessageReader::MessageReader(RingReader ring, Limits limits) : ring_(ring), limits_(limits) {
-  limits_.max_header_bytes = std::min(limits_.max_header_bytes, kMaxHeaderBytes);
-}
-
 std::optional<MessageReader::Incoming> MessageReader::TryReceive() {
+  ring_.Publish();
+  released_ = ring_.position();
   const std::optional<Sizes> sizes = NextSizes();
   if (!sizes) return std::nullopt;
-  header_.resize(sizes->header_bytes);
-  ring_.CopyOut(kPreambleBytes, header_);
-  ring_.Advance(Padded(kPreambleBytes + sizes->header_bytes));
-  remaining_ = sizes->payload_bytes;
+  const std::span<const std::byte> message = ring_.Data();
+  const auto header = message.subspan(kPreambleBytes, sizes->header_bytes);
+  header_.assign(header.begin(), header.end());
+  ring_.Advance(BytesOfMessage(sizes->header_bytes, sizes->payload_bytes));
   wanted_ = kAlignment;
-  // With a payload, its first release gives the header back too.
-  if (remaining_ == 0) ring_.Publish();
-  return Incoming{header_, remaining_};
+  return Incoming{header_,
+                  message.subspan(BytesBeforePayload(sizes->header_bytes), sizes->payload_bytes)};
 }
 
-// Of the next message, when all of its header is there.
+// Of the next message, when all of it is there.
 std::optional<MessageReader::Sizes> MessageReader::NextSizes() {
-  assert(remaining_ == 0);
   if (ring_.Available(wanted_) < wanted_) return std::nullopt;
   const uint64_t first = ring_.Word(0);
   const Sizes sizes = {first >> 32, ring_.Word(8)};
   if ((first & UINT32_MAX) != kMark) {
     throw Error(Phase::kRun, "shared memory: what is there is not a message");
   }
-  if (sizes.header_bytes > limits_.max_header_bytes ||
-      sizes.payload_bytes > limits_.max_payload_bytes) {
-    throw Error(Phase::kRun, "shared memory: a message of " + std::to_string(sizes.header_bytes) +
-                                 " + " + std::to_string(sizes.payload_bytes) + " bytes");
+  // Each by itself first: the sum of two lies may come out small.
+  if (sizes.header_bytes > ring_.size() || sizes.payload_bytes > ring_.size() ||
+      BytesOfMessage(sizes.header_bytes, sizes.payload_bytes) > ring_.size()) {
+    ThrowTooLarge(Phase::kRun, sizes.header_bytes, sizes.payload_bytes);
   }
-  wanted_ = Padded(kPreambleBytes + sizes.header_bytes);
+  wanted_ = BytesOfMessage(sizes.header_bytes, sizes.payload_bytes);
   if (ring_.Available(wanted_) < wanted_) return std::nullopt;
   return sizes;
-}
-
-std::span<const std::byte> MessageReader::Payload() {
-  if (remaining_ == 0) return {};
-  ring_.Available(1);
-  const std::span<const std::byte> data = ring_.Data();
-  return data.first(std::min<uint64_t>(data.size(), remaining_));
-}
-
-void MessageReader::Release(size_t bytes) {
-  assert(bytes <= remaining_);
-  ring_.Advance(bytes);
-  remaining_ -= bytes;
-  if (remaining_ == 0) ring_.Advance(Padded(ring_.position()) - ring_.position());
-  ring_.Publish();
-}
-
-bool MessageReader::Ready() {
-  return remaining_ > 0 ? !Payload().empty() : NextSizes().has_value();
-}
-
-uint64_t MessageReader::WakePosition() const {
-  // Within a message an eighth of the ring: where both sides share a core, a switch for every piece
-  // takes longer than the piece.
-  return ring_.position() +
-         (remaining_ > 0 ? std::min<uint64_t>(remaining_, ring_.size() / 8) : wanted_);
 }
 
 }  // namespace tfdist::runtime::shm

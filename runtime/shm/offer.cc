@@ -1,29 +1,27 @@
 #include "runtime/shm/offer.h"
 
-#include <poll.h>
 #include <sodium.h>
 #include <sys/epoll.h>
 
+#include <cassert>
 #include <cerrno>
 #include <utility>
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "runtime/shm/host_id.h"
+#include "runtime/bytes.h"
 #include "runtime/shm/local_socket.h"
 #include "runtime/shm/segment.h"
-#include "runtime/transport/bytes.h"
 
 namespace tfdist::runtime::shm {
 namespace {
 
-constexpr uint16_t kVersion = 1;  // of the offer, the segment and the messages in it
+constexpr uint16_t kVersion = 2;  // of the offer, the segment and the messages in it
 constexpr size_t kRandomBytes = 16;
 constexpr size_t kTextBytes = 64;
 constexpr size_t kMaxCallers = 8;
 
 struct OfferText {
-  HostId host;
   std::string name;  // of the unix socket
   std::string client_token;
   std::string server_token;
@@ -33,8 +31,6 @@ struct OfferText {
 std::string Encode(const OfferText& offer) {
   ByteWriter writer;
   writer.Put(kVersion);
-  writer.PutText(offer.host.boot_id);
-  writer.Put(offer.host.network_namespace);
   writer.PutText(offer.name);
   writer.PutText(offer.client_token);
   writer.PutText(offer.server_token);
@@ -47,8 +43,6 @@ std::optional<OfferText> Decode(std::string_view bytes) {
   ByteReader reader(bytes);
   if (reader.Get<uint16_t>() != kVersion) return std::nullopt;
   OfferText offer;
-  offer.host.boot_id = reader.GetText(kTextBytes);
-  offer.host.network_namespace = reader.Get<uint64_t>();
   offer.name = reader.GetText(kTextBytes);
   offer.client_token = reader.GetText(kTextBytes);
   offer.server_token = reader.GetText(kTextBytes);
@@ -74,31 +68,16 @@ void Watch(const UniqueFd& poll, const UniqueFd& socket) {
   }
 }
 
-Packet WaitForPacket(const UniqueFd& socket, TimePoint deadline) {
-  while (true) {
-    if (std::optional<Packet> packet = ReceivePacket(socket)) return *std::move(packet);
-    pollfd item = {socket.get(), POLLIN, 0};
-    const TimePoint now = std::chrono::steady_clock::now();
-    if (now >= deadline) return {};
-    (void)poll(&item, 1, PollTimeout(now, deadline));
-  }
-}
-
-Acceptance Declined(std::string reason) { return {std::nullopt, std::move(reason)}; }
-
 }  // namespace
 
-Offer::Offer(size_t ring_bytes, const Limits& limits)
+Offer::Offer(size_t ring_bytes)
     : ring_bytes_(ring_bytes),
-      limits_(limits),
       client_token_(RandomHex(kRandomBytes)),
       server_token_(RandomHex(kRandomBytes)),
       poll_(epoll_create1(EPOLL_CLOEXEC)) {
-  const std::optional<HostId> host = ThisHost();
-  if (!host) throw Error(Phase::kRun, "shared memory: /proc does not tell which host this is");
-  if (!IsRingSize(ring_bytes)) throw Error(Phase::kRun, "shared memory: not a size of a ring");
+  assert(IsRingSize(ring_bytes));
   const std::string name = "tfdist-shm-" + RandomHex(kRandomBytes);
-  bytes_ = Encode({*host, name, client_token_, server_token_, ring_bytes});
+  bytes_ = Encode({name, client_token_, server_token_, ring_bytes});
   listener_ = ListenLocally(name);
   Watch(poll_, listener_);
 }
@@ -137,26 +116,45 @@ std::optional<Connection> Offer::Serve(UniqueFd caller) {
   UniqueFd memory;
   Segment segment = Segment::Create(ring_bytes_, memory);
   if (!SendPacketWithFd(caller, server_token_, memory)) return std::nullopt;
-  return Connection(std::move(segment), std::move(caller), Role::kServer, limits_);
+  return Connection(std::move(segment), std::move(caller), Role::kServer);
 }
 
-Acceptance AcceptOffer(std::string_view bytes, TimePoint deadline, const Limits& limits) {
-  const std::optional<OfferText> offer = Decode(bytes);
-  if (!offer) return Declined("the server's offer is of another version");
-  if (ThisHost() != offer->host) return Declined("the server is on another host");
+Call::Call(std::string_view offer_bytes) {
+  const std::optional<OfferText> offer = Decode(offer_bytes);
+  if (!offer) {
+    reason_ = "the server's offer is of another version";
+    return;
+  }
+  server_token_ = offer->server_token;
+  ring_bytes_ = offer->ring_bytes;
   UniqueFd socket = ConnectLocally(offer->name);
-  if (!socket.valid()) return Declined(WithErrno("the server's socket cannot be reached", errno));
-  if (!IsSameAccount(socket)) return Declined("the server runs under another account");
-  if (!SendPacket(socket, offer->client_token)) return Declined("the server has hung up");
-  const Packet answer = WaitForPacket(socket, deadline);
-  if (answer.bytes.empty()) return Declined("the server has hung up or did not answer in time");
-  if (!IsToken(answer.bytes, offer->server_token)) return Declined("the server's token is wrong");
+  if (!socket.valid()) {
+    reason_ = WithErrno("the server's socket cannot be reached", errno);
+  } else if (!IsSameAccount(socket)) {
+    reason_ = "the server runs under another account";
+  } else if (!SendPacket(socket, offer->client_token)) {
+    reason_ = "the server has hung up";
+  } else {
+    socket_ = std::move(socket);
+  }
+}
+
+std::optional<Call::Outcome> Call::TryFinish() {
+  if (!socket_.valid()) return Outcome{std::nullopt, reason_};
+  const std::optional<Packet> answer = ReceivePacket(socket_);
+  if (!answer) return std::nullopt;
+  UniqueFd socket = std::move(socket_);
+  if (answer->bytes.empty()) return Outcome{std::nullopt, "the server has hung up"};
+  if (!IsToken(answer->bytes, server_token_)) {
+    return Outcome{std::nullopt, "the server's token is wrong"};
+  }
   try {
-    Segment segment = Segment::Open(answer.passed, offer->ring_bytes);
-    return {Connection(std::move(segment), std::move(socket), Role::kClient, limits), ""};
+    return Outcome{
+        Connection(Segment::Open(answer->passed, ring_bytes_), std::move(socket), Role::kClient),
+        ""};
   } catch (const Error& error) {
     // No memory to map, or not what was announced: TCP is always there.
-    return Declined(error.cause());
+    return Outcome{std::nullopt, error.cause()};
   }
 }
 

@@ -2,8 +2,8 @@
 //
 //   server                                          client
 //   Offer: listens under a random name
-//      bytes() ----- authenticated channel ------>  AcceptOffer: same boot, same namespace?
-//                <---- unix socket: client token --   connects; listener is of this account?
+//      bytes() ----- authenticated channel ------>  Call: listener is of this account?
+//                <---- unix socket: client token --
 //   caller is of this account, token is right?
 //   memfd, sealed ---- server token, memfd ------>  token is right, memfd is what it should be?
 //   listener closed                                 mapped
@@ -16,13 +16,13 @@
 // does not get through and stays with TCP.
 #pragma once
 
-#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "runtime/shm/connection.h"
 
@@ -35,10 +35,10 @@ inline constexpr size_t kDefaultRingBytes = size_t{4} * 1024 * 1024;
 // drops it when that does not happen. One thread.
 class Offer {
  public:
-  // Throws Error(kConnect) when there are no sockets to be had; Error(kRun) where /proc is missing.
-  explicit Offer(size_t ring_bytes = kDefaultRingBytes, const Limits& limits = {});
+  // Throws Error(kConnect) when there are no sockets to be had.
+  explicit Offer(size_t ring_bytes = kDefaultRingBytes);
 
-  // To be handed to the client where nobody else reads it. About 200 bytes.
+  // To be handed to the client where nobody else reads it. About 130 bytes.
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
   // Poll it for input, then call TryAccept.
   [[nodiscard]] int fd() const { return poll_.get(); }
@@ -51,7 +51,6 @@ class Offer {
   std::optional<Connection> Serve(UniqueFd caller);
 
   size_t ring_bytes_;
-  Limits limits_;
   std::string client_token_;
   std::string server_token_;
   std::string bytes_;
@@ -60,13 +59,26 @@ class Offer {
   std::vector<UniqueFd> callers_;  // same account, token not shown yet
 };
 
-struct Acceptance {
-  std::optional<Connection> connection;
-  std::string reason;  // why not, for the log: "the server is on another host"
-};
+// The client's end: a call with the bytes of an offer. Never waits. One thread.
+class Call {
+ public:
+  // Throws Error(kRun) on bytes that are no offer. A server that cannot be reached is no error.
+  explicit Call(std::string_view offer);
 
-// The client's end. Waits for the server's answer until `deadline`. A server that cannot be reached
-// is no error. Throws Error(kRun) on bytes that are no offer.
-Acceptance AcceptOffer(std::string_view bytes, TimePoint deadline, const Limits& limits = {});
+  struct Outcome {
+    std::optional<Connection> connection;
+    std::string reason;  // why there is none, for the log: "the server runs under another account"
+  };
+  // nullopt: the server has not answered yet. Once it has, the call is spent.
+  std::optional<Outcome> TryFinish();
+  // Poll it for input, then call TryFinish; -1 once there is nothing to wait for.
+  [[nodiscard]] int fd() const { return socket_.get(); }
+
+ private:
+  std::string server_token_;
+  uint64_t ring_bytes_ = 0;
+  UniqueFd socket_;
+  std::string reason_;  // already known
+};
 
 }  // namespace tfdist::runtime::shm

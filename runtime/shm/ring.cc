@@ -1,8 +1,7 @@
 #include "runtime/shm/ring.h"
 
 #include <algorithm>
-#include <cassert>
-#include <cstring>
+#include <string>
 
 #include "base/error.h"
 
@@ -29,30 +28,18 @@ uint64_t RingWriter::Free(uint64_t enough) {
   if (KnownFree() < enough) {
     const uint64_t consumed = consumed_->bytes.load(std::memory_order_seq_cst);
     // Not back, and not beyond what was shown.
-    if (consumed < seen_consumed_ || consumed > published_) ThrowImpossible("consumed");
+    if (consumed < seen_consumed_ || consumed > position_) ThrowImpossible("consumed");
     seen_consumed_ = Whole(consumed);
   }
   return KnownFree();
 }
 
 std::span<std::byte> RingWriter::Space() const {
-  const size_t place = Place(position_, ring_.size());
-  return ring_.subspan(place, std::min<uint64_t>(KnownFree(), ring_.size() - place));
+  return {ring_.data() + Place(position_, ring_.size()), KnownFree()};
 }
 
-void RingWriter::Put(std::span<const std::byte> bytes) {
-  assert(bytes.size() <= KnownFree());
-  while (!bytes.empty()) {
-    const std::span<std::byte> space = Space();
-    const size_t count = std::min(space.size(), bytes.size());
-    std::memcpy(space.data(), bytes.data(), count);
-    Advance(count);
-    bytes = bytes.subspan(count);
-  }
-}
-
-void RingWriter::Publish() {
-  published_ = position_;
+void RingWriter::Publish(uint64_t bytes) {
+  position_ += bytes;
   produced_->bytes.store(position_, std::memory_order_seq_cst);
 }
 
@@ -69,24 +56,18 @@ uint64_t RingReader::Available(uint64_t enough) {
 }
 
 std::span<const std::byte> RingReader::Data() const {
-  const size_t place = Place(position_, ring_.size());
-  return ring_.subspan(place, std::min<uint64_t>(seen_produced_ - position_, ring_.size() - place));
-}
-
-void RingReader::CopyOut(uint64_t offset, std::span<std::byte> into) const {
-  const size_t place = Place(position_ + offset, ring_.size());
-  const size_t first = std::min(into.size(), ring_.size() - place);
-  if (first > 0) std::memcpy(into.data(), &ring_[place], first);
-  if (first < into.size()) std::memcpy(&into[first], ring_.data(), into.size() - first);
+  return {ring_.data() + Place(position_, ring_.size()), seen_produced_ - position_};
 }
 
 uint64_t RingReader::Word(uint64_t offset) const {
   // Atomic, so that the compiler cannot look twice: once to check, and once to use.
-  const auto place = reinterpret_cast<uint64_t*>(&ring_[Place(position_ + offset, ring_.size())]);
+  const auto place =
+      reinterpret_cast<uint64_t*>(ring_.data() + Place(position_ + offset, ring_.size()));
   return std::atomic_ref<uint64_t>(*place).load(std::memory_order_relaxed);
 }
 
 void RingReader::Publish() {
+  if (published_ == position_) return;
   published_ = position_;
   consumed_->bytes.store(position_, std::memory_order_seq_cst);
 }

@@ -1,6 +1,7 @@
 // The shared memory of one connection: a memfd, sealed against every change of its size, so that no
 // access to the mapping can end in SIGBUS. It has no name anywhere; the kernel frees it with the
-// last process that maps it.
+// last process that maps it. Each ring is mapped twice, its mirror image right behind it, so that
+// what crosses its end still lies in one piece.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@ namespace tfdist::runtime::shm {
 // The parts of a segment. Borrowed.
 struct Memory {
   Control& control;
-  std::span<std::byte> server_ring;  // filled by the server
+  std::span<std::byte> server_ring;  // filled by the server; the mirror image begins at its end
   std::span<std::byte> client_ring;
 };
 
@@ -36,8 +37,9 @@ class Segment {
 
  private:
   Segment(const UniqueFd& fd, size_t ring_bytes);
+  void MapPart(const UniqueFd& fd, size_t place, size_t from, size_t bytes);
 
-  std::byte* begin_ = nullptr;
+  std::byte* begin_ = nullptr;  // Control, the server's ring twice, the client's ring twice
   size_t ring_bytes_ = 0;
 };
 

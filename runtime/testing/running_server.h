@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -23,9 +24,12 @@ class RunningServer {
   RunningServer(const TfConfig& config, const std::optional<JobSecret>& secret,
                 uint32_t attempt = 1,
                 std::chrono::milliseconds lost_after = std::chrono::seconds(10))
+      : RunningServer(
+            {.config = config, .secret = secret, .attempt = attempt, .lost_after = lost_after}) {}
+  // What it says goes to Stop.
+  explicit RunningServer(ServerOptions options)
       : stop_(eventfd(0, EFD_CLOEXEC)),
-        server_({config, secret, attempt,
-                 [this](const std::string& line) { lines_.push_back(line); }, lost_after}),
+        server_(Told(std::move(options), lines_)),
         thread_([this] { server_.Run(stop_.get()); }) {}
   RunningServer(const RunningServer&) = delete;
   RunningServer& operator=(const RunningServer&) = delete;
@@ -44,6 +48,11 @@ class RunningServer {
   }
 
  private:
+  static ServerOptions Told(ServerOptions options, std::vector<std::string>& lines) {
+    options.say = [&lines](const std::string& line) { lines.push_back(line); };
+    return options;
+  }
+
   UniqueFd stop_;
   std::vector<std::string> lines_;  // read by others only after the thread has ended
   Server server_;

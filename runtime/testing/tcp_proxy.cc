@@ -35,7 +35,7 @@ bool SendAll(int to, const char* bytes, size_t count) {
 }  // namespace
 
 TcpProxy::TcpProxy(int target_port)
-    : target_port_(target_port), listener_(TcpSocket()), stop_(eventfd(0, EFD_CLOEXEC)) {
+    : target_port_(target_port), listener_(TcpSocket()), wake_(eventfd(0, EFD_CLOEXEC)) {
   sockaddr_in address = Loopback(0);
   socklen_t size = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
@@ -48,8 +48,14 @@ TcpProxy::TcpProxy(int target_port)
 }
 
 TcpProxy::~TcpProxy() {
-  eventfd_write(stop_.get(), 1);
+  stop_ = true;
+  eventfd_write(wake_.get(), 1);
   thread_.join();
+}
+
+void TcpProxy::Cut() {
+  cut_ = true;
+  eventfd_write(wake_.get(), 1);
 }
 
 std::string TcpProxy::FromServer() const {
@@ -59,13 +65,15 @@ std::string TcpProxy::FromServer() const {
 
 void TcpProxy::Run() {
   while (true) {
-    std::vector<pollfd> items = {{stop_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> items = {{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     for (const Connection& connection : connections_) {
       items.push_back({connection.client.get(), POLLIN, 0});
       items.push_back({connection.server.get(), POLLIN, 0});
     }
     poll(items.data(), items.size(), -1);
-    if (items[0].revents != 0) return;
+    eventfd_t wakes = 0;
+    if (items[0].revents != 0) eventfd_read(wake_.get(), &wakes);
+    if (stop_) return;
     if (items[1].revents != 0) Accept();
     for (Connection& connection : connections_) Relay(connection);
     CutWhenDue();
@@ -102,7 +110,8 @@ bool TcpProxy::Pass(int from, int to, bool from_server) {
 }
 
 void TcpProxy::CutWhenDue() {
-  if (cut_every_bytes_ == 0 || since_cut_bytes_ < cut_every_bytes_) return;
+  const bool by_bytes = cut_every_bytes_ > 0 && since_cut_bytes_ >= cut_every_bytes_;
+  if (!by_bytes && !cut_.exchange(false)) return;
   since_cut_bytes_ = 0;
   ++cuts_;
   for (Connection& connection : connections_) connection.open = false;

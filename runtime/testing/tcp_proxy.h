@@ -23,6 +23,8 @@ class TcpProxy {
   [[nodiscard]] int port() const { return port_; }
   // Closes all connections once so many more bytes of the server have passed, and again and again.
   void CutEvery(size_t bytes) { cut_every_bytes_ = bytes; }
+  // Closes all connections as soon as may be.
+  void Cut();
   [[nodiscard]] int cuts() const { return cuts_; }
   // All that the server has sent, of all connections in order of arrival.
   [[nodiscard]] std::string FromServer() const;
@@ -43,7 +45,9 @@ class TcpProxy {
   int target_port_;
   int port_ = 0;
   UniqueFd listener_;
-  UniqueFd stop_;
+  UniqueFd wake_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> cut_{false};
   std::list<Connection> connections_;
   std::atomic<size_t> cut_every_bytes_{0};  // 0: never
   std::atomic<int> cuts_{0};

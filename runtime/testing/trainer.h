@@ -1,6 +1,7 @@
 // A client of a job of LocalCluster, with room for the values of its variables, for tests.
 #pragma once
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,14 @@ inline ClientOptions OptionsFor(const ClusterSpec& cluster, const std::string& t
   ClientOptions options;
   options.config = ConfigOf(cluster, task);
   options.secret = TestSecret();
+  // Tests go through shared memory unless the environment says otherwise: ctest runs them twice.
+  options.shared_memory = std::getenv("TFDIST_TEST_TCP") == nullptr;
+  return options;
+}
+
+// For tests of what breaks on the way: in shared memory nothing does.
+inline ClientOptions OverTcp(ClientOptions options) {
+  options.shared_memory = false;
   return options;
 }
 

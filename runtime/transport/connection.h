@@ -1,6 +1,6 @@
 // A trainer's way to one server: messages both ways, in order while it holds. It may break and be
 // made again at any time, and what was under way may then arrive or be lost. ZeroMQ is one kind;
-// shared memory to a server on the same host can be another.
+// the other goes through shared memory where the server is on the same host.
 #pragma once
 
 #include <poll.h>
@@ -18,7 +18,9 @@ class Connection {
 
   // False when it can take no more for now; `message` is then as it was.
   virtual bool Send(Message& message) = 0;
-  // False when nothing has arrived.
+  // Whether Send would take a message with so much payload, which is then worth making.
+  virtual bool HasRoomFor(size_t payload_bytes) = 0;
+  // False when nothing has arrived. The message is valid until the next call.
   virtual bool Receive(Message& into) = 0;
 
   enum class Event { kNone, kMade, kBroken };
@@ -26,9 +28,16 @@ class Connection {
   // our key, Error(kConnect) when what listens there speaks another protocol.
   virtual Event NextEvent() = 0;
 
-  // What becomes readable when there may be a message or an event. Only a change makes it so: call
-  // NextEvent and Receive until they have nothing, and Send nothing after that, before polling.
-  virtual void AddTo(std::vector<pollfd>& items) = 0;
+  // Whether it can tell without a system call that something has arrived, so that looking for a
+  // moment is better than going to sleep at once.
+  [[nodiscard]] virtual bool WorthSpinning() const { return false; }
+  virtual bool HasArrived() { return false; }
+
+  // Before poll(2): adds what becomes readable when there may be a message, an event or room again.
+  // Only a change makes it so: call NextEvent and Receive until they have nothing, and Send nothing
+  // after that. False: there is something already, so do not wait. AfterPoll follows in any case.
+  virtual bool BeforePoll(std::vector<pollfd>& items) = 0;
+  virtual void AfterPoll() {}
 };
 
 }  // namespace tfdist::runtime

@@ -1,5 +1,5 @@
 // The listening end of a server: lets trainers in, and takes and gives their messages. ZeroMQ is
-// one kind; shared memory for trainers on the same host can be another beside it.
+// one kind; the other takes those on the same host through shared memory.
 #pragma once
 
 #include <poll.h>
@@ -22,7 +22,8 @@ class Listener {
  public:
   virtual ~Listener() = default;
 
-  // False when nothing has arrived from a peer that was let in.
+  // False when nothing has arrived from a peer that was let in. The message is valid until the next
+  // call.
   virtual bool Receive(Peer& from, Message& into) = 0;
   enum class Delivery {
     kSent,
@@ -31,9 +32,13 @@ class Listener {
   };
   virtual Delivery Send(const Peer& to, Message& message) = 0;
 
-  // What becomes readable when there may be a message, or somebody asks to be let in. Only a change
-  // makes it so: call Receive until it has nothing, and Send nothing after that, before polling.
-  virtual void AddTo(std::vector<pollfd>& items) = 0;
+  // As those of Connection (connection.h): a short look before a sleep, and the sleep.
+  [[nodiscard]] virtual bool WorthSpinning() const { return false; }
+  virtual bool HasArrived() { return false; }
+  // Adds what becomes readable when there may be a message, or somebody asks to be let in. Call
+  // Receive until it has nothing, and Send nothing after that, before.
+  virtual bool BeforePoll(std::vector<pollfd>& items) = 0;
+  virtual void AfterPoll() {}
   // What it listens on, with the real port: "tcp://10.0.0.1:2223".
   [[nodiscard]] virtual std::string Endpoint() const = 0;
 };

@@ -7,7 +7,8 @@
 namespace tfdist::runtime {
 
 // The bytes may be shared with whoever made the message: nobody writes into one that was sent or
-// received. An empty payload is none.
+// received. Those of one that came through shared memory lie there until the next one is received,
+// and its sender may change its payload meanwhile. An empty payload is none.
 struct Message {
   zmq::message_t header;
   zmq::message_t payload;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "runtime/transport/bytes.h"
+#include "runtime/bytes.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -11,6 +11,7 @@ namespace {
 constexpr size_t kMaxNameBytes = 255;
 constexpr size_t kMaxErrorBytes = 4096;
 constexpr size_t kMaxModeBytes = 255;
+constexpr size_t kMaxOfferBytes = 1024;
 constexpr size_t kMaxVariables = 16'384;
 constexpr size_t kMaxRank = 8;
 constexpr size_t kMaxTables = 16'384;
@@ -153,7 +154,7 @@ Operation GetStart(ByteReader& reader, std::string_view header) {
                                          version, kProtocolVersion));
   }
   const auto operation = static_cast<Operation>(reader.Get<uint8_t>());
-  if (operation < Operation::kHello || operation > Operation::kRows) {
+  if (operation < Operation::kHello || operation > Operation::kLocal) {
     throw Error(Phase::kRun, "message: unknown operation");
   }
   return operation;
@@ -200,8 +201,17 @@ zmq::message_t Encode(const Request& request) {
       break;
     case Operation::kGoodbye:
       break;
+    case Operation::kLocal:
+      writer.PutText(request.host);
+      break;
   }
   return ToFrame(writer);
+}
+
+bool IsAbout(const zmq::message_t& header, Operation operation) {
+  constexpr size_t kPlace = sizeof kProtocolVersion;
+  return header.size() > kPlace &&
+         header.data<uint8_t>()[kPlace] == static_cast<uint8_t>(operation);
 }
 
 void Decode(std::string_view header, Request& into) {
@@ -215,6 +225,7 @@ void Decode(std::string_view header, Request& into) {
   into.part.push.clear();
   into.part.pull.clear();
   into.part.rows.clear();
+  into.host.clear();
   ByteReader reader(header);
   into.operation = GetStart(reader, header);
   into.attempt = reader.Get<uint32_t>();
@@ -240,6 +251,9 @@ void Decode(std::string_view header, Request& into) {
       break;
     case Operation::kGoodbye:
       break;
+    case Operation::kLocal:
+      into.host = reader.GetText(kMaxNameBytes);
+      break;
   }
   reader.ExpectEnd();
 }
@@ -258,6 +272,7 @@ zmq::message_t Encode(const Reply& reply) {
     writer.PutText(reply.update);
     writer.Put(static_cast<uint8_t>(reply.sums_rows));
   }
+  if (reply.operation == Operation::kLocal) writer.PutText(reply.offer);
   if (HasText(reply.status)) {
     writer.PutText(std::string_view(reply.error).substr(0, kMaxErrorBytes));
   }
@@ -277,6 +292,7 @@ void Decode(std::string_view header, Reply& into) {
   into.store = store ? reader.Get<uint64_t>() : 0;
   into.update = store ? reader.GetText(kMaxModeBytes) : "";
   into.sums_rows = store && reader.Get<uint8_t>() != 0;
+  into.offer = into.operation == Operation::kLocal ? reader.GetText(kMaxOfferBytes) : "";
   into.error = HasText(into.status) ? reader.GetText(kMaxErrorBytes) : "";
   reader.ExpectEnd();
 }

@@ -14,7 +14,7 @@
 
 namespace tfdist::runtime {
 
-inline constexpr uint16_t kProtocolVersion = 3;
+inline constexpr uint16_t kProtocolVersion = 4;
 inline constexpr size_t kMaxHeaderBytes = size_t{1024} * 1024;
 // Messages that a trainer may have under way to one server; a server queues twice as many answers.
 inline constexpr size_t kMaxMessagesUnderWay = 64;
@@ -31,6 +31,7 @@ enum class Operation : uint8_t {
   kAssign = 5,    // chief: the first values of a created variable
   kGoodbye = 6,   // I ask for nothing more on this connection; has no answer
   kRows = 7,      // as kExchange, for rows of tables
+  kLocal = 8,     // between the two transports: may we meet in shared memory? See shm_connection.h
 };
 
 // A run of floats in a block.
@@ -80,6 +81,7 @@ struct Request {
   PartHeader part;                     // kExchange, kAssign, kRows
   std::string update{};                // kCreate: as UpdateMode writes it
   std::vector<TablePart> tables = {};  // kCreate, kOpen
+  std::string host{};                  // kLocal: the sender's, as shm::ThisHost says it
 
   bool operator==(const Request&) const = default;
 };
@@ -103,12 +105,16 @@ struct Reply {
   std::string update{};     // kCreate, kOpen: the mode of updates
   // kCreate, kOpen: the optimizer must see each row of a push once.
   bool sums_rows = false;
+  std::string offer{};  // kLocal: bytes of an shm::Offer; empty: not here
 
   bool operator==(const Reply&) const = default;
 };
 
 zmq::message_t Encode(const Request& request);
 zmq::message_t Encode(const Reply& reply);
+
+// Whether that is what the header is about, as far as its first bytes say.
+bool IsAbout(const zmq::message_t& header, Operation operation);
 
 // Throw Error(kRun) on anything but a well-formed header of our version. `into` is written over; a
 // caller that keeps it saves its allocations.

@@ -43,7 +43,8 @@ std::vector<Request> Requests() {
        "",
        "",
        {},
-       {9, 4, 4, 1, 2, 0, true, {}, {}, 3, {{0, 5, 6}, {7, 0, 1}}}}};
+       {9, 4, 4, 1, 2, 0, true, {}, {}, 3, {{0, 5, 6}, {7, 0, 1}}}},
+      {Operation::kLocal, 1, 0, "", "", {}, {}, "", {}, "boot/4026531840"}};
 }
 
 std::vector<Reply> Replies() {
@@ -51,7 +52,8 @@ std::vector<Reply> Replies() {
           {Operation::kCreate, Status::kValuesWanted, 0, 0, 0, 77, "", 0, "async"},
           {Operation::kOpen, Status::kRefused, 0, 0, 3, 77, "why not", 0, "", true},
           {Operation::kExchange, Status::kWaiting, 0, 0, 3, 0, "worker:1 (step 3)"},
-          {Operation::kExchange, Status::kDone, 3, 9, 1234, 0, "", 1233}};
+          {Operation::kExchange, Status::kDone, 3, 9, 1234, 0, "", 1233},
+          {Operation::kLocal, Status::kDone, 0, 0, 0, 0, "", 0, "", false, "an offer"}};
 }
 
 template <typename Header>
@@ -65,7 +67,8 @@ TEST(Messages, RequestsComeBackAsTheyWereSent) {
   Request decoded;  // one for all: nothing of one may be left in the next
   for (const Request& request : Requests()) {
     Decode(Encode(request).to_string_view(), decoded);
-    if (request.operation <= Operation::kOpen || request.operation == Operation::kGoodbye) {
+    if (request.operation <= Operation::kOpen || request.operation == Operation::kGoodbye ||
+        request.operation == Operation::kLocal) {
       decoded.part = {};
     }
     EXPECT_EQ(decoded, request);
@@ -80,7 +83,7 @@ TEST(Messages, RepliesComeBackAsTheyWereSent) {
 
 TEST(Messages, ARequestHasTheBytesOfItsPage) {
   const std::string expected(
-      "\x03\x00"                           // version
+      "\x04\x00"                           // version
       "\x04"                               // exchange
       "\x01\x00\x00\x00"                   // attempt
       "\x08\x07\x06\x05\x04\x03\x02\x01"   // run
@@ -101,11 +104,18 @@ TEST(Messages, ARequestHasTheBytesOfItsPage) {
   EXPECT_EQ(Encode(PushPullOfOneBlock()).to_string(), expected);
 }
 
+TEST(Messages, WhatTheyAreAboutIsSeenWithoutDecoding) {
+  EXPECT_TRUE(IsAbout(Encode(HelloOfWorkerOne()), Operation::kHello));
+  EXPECT_FALSE(IsAbout(Encode(HelloOfWorkerOne()), Operation::kLocal));
+  EXPECT_TRUE(IsAbout(Encode(Replies().back()), Operation::kLocal));
+  EXPECT_FALSE(IsAbout(zmq::message_t("\x04\x00", 2), Operation::kHello));
+}
+
 TEST(Messages, AnotherVersionIsNamed) {
   std::string bytes = Encode(HelloOfWorkerOne()).to_string();
   bytes[0] = 7;
   ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun,
-              "protocol version 7; this program speaks 3");
+              "protocol version 7; this program speaks 4");
 }
 
 TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
@@ -128,7 +138,7 @@ TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
 }
 
 TEST(Messages, UnknownOperationsAndStatusesAreRefused) {
-  for (const char operation : {'\0', '\x08', '\xff'}) {
+  for (const char operation : {'\0', '\x09', '\xff'}) {
     std::string bytes = Encode(HelloOfWorkerOne()).to_string();
     bytes[2] = operation;
     ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun, "unknown operation");

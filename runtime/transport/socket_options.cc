@@ -18,7 +18,8 @@ constexpr milliseconds kConnectTime{5'000};
 constexpr milliseconds kHeartbeatInterval{2'000};
 // A peer that is silent for so long is taken as gone and its connection is made anew.
 constexpr milliseconds kHeartbeatTimeout{15'000};
-constexpr milliseconds kFirstReconnect{50};
+// Most starts have a trainer that is ahead of its server by a few milliseconds.
+constexpr milliseconds kFirstReconnect{10};
 constexpr milliseconds kLastReconnect{1'000};
 // For answers that are on their way when a server ends.
 constexpr milliseconds kLinger{1'000};

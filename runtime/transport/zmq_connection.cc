@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -41,8 +43,9 @@ ZmqConnection::ZmqConnection(zmq::context_t& context, std::string name, const st
   socket_.set(zmq::sockopt::linger, 0);
   if (keys) SetClientKeys(socket_, *keys);
   monitor_.set(zmq::sockopt::linger, 0);
-  // Inproc names are per context: the address of this object is unique there.
-  const std::string events = fmt::format("inproc://monitor-{}", static_cast<const void*>(this));
+  // A name that was never used: that of a monitor which has just gone may still be taken.
+  static std::atomic<uint64_t> monitors{0};
+  const std::string events = fmt::format("inproc://monitor-{}", monitors++);
   if (zmq_socket_monitor(socket_.handle(), events.c_str(), kEvents) != 0) {
     throw Error(Phase::kInternal, "cannot watch the connection to " + name_);
   }
@@ -71,9 +74,10 @@ Connection::Event ZmqConnection::NextEvent() {
   }
 }
 
-void ZmqConnection::AddTo(std::vector<pollfd>& items) {
+bool ZmqConnection::BeforePoll(std::vector<pollfd>& items) {
   items.push_back({socket_.get(zmq::sockopt::fd), POLLIN, 0});
   items.push_back({monitor_.get(zmq::sockopt::fd), POLLIN, 0});
+  return true;
 }
 
 }  // namespace tfdist::runtime

@@ -11,8 +11,7 @@
 
 namespace tfdist::runtime {
 
-// Not movable: the socket's monitor is named after it. The context must outlive it, and memory that
-// sent messages refer to the context.
+// The context must outlive it, and memory that sent messages refer to the context.
 class ZmqConnection : public Connection {
  public:
   // `name` is for texts: "ps:1 at 10.0.0.2:2223". Connects in the background.
@@ -24,7 +23,10 @@ class ZmqConnection : public Connection {
   bool Send(Message& message) override;
   bool Receive(Message& into) override;
   Event NextEvent() override;
-  void AddTo(std::vector<pollfd>& items) override;
+  bool HasRoomFor(size_t) override {
+    return true;
+  }  // its queue has more room than may be under way
+  bool BeforePoll(std::vector<pollfd>& items) override;
 
  private:
   std::string name_;

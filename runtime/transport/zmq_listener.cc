@@ -68,9 +68,10 @@ Listener::Delivery ZmqListener::Send(const Peer& to, Message& message) {
   return Delivery::kSent;
 }
 
-void ZmqListener::AddTo(std::vector<pollfd>& items) {
+bool ZmqListener::BeforePoll(std::vector<pollfd>& items) {
   items.push_back({socket_.get(zmq::sockopt::fd), POLLIN, 0});
   if (zap_) items.push_back({zap_->socket().get(zmq::sockopt::fd), POLLIN, 0});
+  return true;
 }
 
 std::string ZmqListener::Endpoint() const { return socket_.get(zmq::sockopt::last_endpoint); }

@@ -21,7 +21,7 @@ class ZmqListener : public Listener {
 
   bool Receive(Peer& from, Message& into) override;
   Delivery Send(const Peer& to, Message& message) override;
-  void AddTo(std::vector<pollfd>& items) override;
+  bool BeforePoll(std::vector<pollfd>& items) override;
   [[nodiscard]] std::string Endpoint() const override;
 
  private:

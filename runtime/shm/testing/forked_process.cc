@@ -54,6 +54,16 @@ int ForkedProcess::Wait(std::chrono::seconds limit) {
 
 TimePoint In(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
 
+Call::Outcome CallWith(std::string_view offer, TimePoint deadline) {
+  Call call(offer);
+  while (true) {
+    if (std::optional<Call::Outcome> outcome = call.TryFinish()) return *std::move(outcome);
+    const int limit = PollTimeout(std::chrono::steady_clock::now(), deadline);
+    pollfd item = {call.fd(), POLLIN, 0};
+    if (limit == 0 || poll(&item, 1, limit) <= 0) return {std::nullopt, "no answer in time"};
+  }
+}
+
 std::optional<Connection> WaitForClient(Offer& offer, TimePoint deadline) {
   while (true) {
     if (std::optional<Connection> connection = offer.TryAccept()) return connection;
@@ -66,9 +76,9 @@ std::optional<Connection> WaitForClient(Offer& offer, TimePoint deadline) {
 Served ServeForked(size_t ring_bytes, const std::function<int(Connection)>& client) {
   Offer offer(ring_bytes);
   ForkedProcess process([&] {
-    Acceptance acceptance = AcceptOffer(offer.bytes(), In(std::chrono::seconds(30)));
-    if (!acceptance.connection) throw std::runtime_error(acceptance.reason);
-    return client(*std::move(acceptance.connection));
+    Call::Outcome outcome = CallWith(offer.bytes(), In(std::chrono::seconds(30)));
+    if (!outcome.connection) throw std::runtime_error(outcome.reason);
+    return client(*std::move(outcome.connection));
   });
   std::optional<Connection> connection = WaitForClient(offer, In(std::chrono::seconds(30)));
   if (!connection) throw std::runtime_error("the client did not come");

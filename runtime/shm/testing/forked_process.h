@@ -6,6 +6,8 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "runtime/shm/connection.h"
 #include "runtime/shm/offer.h"
@@ -40,6 +42,8 @@ struct Served {
 };
 Served ServeForked(size_t ring_bytes, const std::function<int(Connection)>& client);
 
+// Waits for the server's answer to a call.
+Call::Outcome CallWith(std::string_view offer, TimePoint deadline);
 // Waits for the client of an offer.
 std::optional<Connection> WaitForClient(Offer& offer, TimePoint deadline);
 

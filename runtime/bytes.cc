@@ -1,4 +1,4 @@
-#include "runtime/transport/bytes.h"
+#include "runtime/bytes.h"
 
 #include "base/error.h"
 

@@ -1,0 +1,160 @@
+// Clients and servers on one host, which choose shared memory by themselves.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <numeric>
+
+#include "runtime/testing/local_cluster.h"
+#include "runtime/testing/running_server.h"
+#include "runtime/testing/trainer.h"
+
+namespace tfdist::runtime {
+namespace {
+
+using testing::ConfigOf;
+using testing::LocalCluster;
+using testing::OverTcp;
+using testing::RunningServer;
+using testing::TcpProxy;
+using testing::TestSecret;
+using testing::Through;
+using testing::Trainer;
+
+// More than both rings hold, in blocks of their own; and a small one.
+const std::vector<TensorSpec> kVariables = {{"large", {3, 1'000'000}}, {"small", {5}}};
+constexpr uint64_t kBytes = (3'000'000 + 5) * sizeof(float);
+
+// Whatever ctest has chosen for the others.
+ClientOptions Local(const ClusterSpec& cluster, const std::string& task) {
+  ClientOptions options = testing::OptionsFor(cluster, task);
+  options.shared_memory = true;
+  return options;
+}
+
+Tensors Ones() {
+  Tensors ones = Zeros(kVariables);
+  for (Tensor& tensor : ones) std::fill(tensor.begin(), tensor.end(), 1.0F);
+  return ones;
+}
+
+// Gradients of 1 and a learning rate of 1: every value counts the pushes.
+void ExpectCount(const Tensors& values, int pushes) {
+  for (const Tensor& tensor : values) {
+    EXPECT_EQ(tensor, Tensor(tensor.size(), static_cast<float>(-pushes)));
+  }
+}
+
+void PushSome(Trainer& trainer, int pushes) {
+  const Tensors ones = Ones();
+  std::vector<Tensors> values(4, Zeros(kVariables));
+  for (int i = 0; i < pushes;) {
+    std::vector<Future> futures;
+    for (size_t k = 0; k < values.size() && i < pushes; ++k, ++i) {
+      futures.push_back(trainer.client.StartPushPull(GradientsOf(ones), TargetsOf(values[k])));
+    }
+    for (Future& future : futures) future.Wait();
+  }
+}
+
+TEST(SharedMemory, CarriesWhatIsMoreThanTheRingsHold) {
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  {
+    Trainer trainer(Local(cluster, "master:0"), kVariables);
+    trainer.client.Create(trainer.values, {.learning_rate = 1.0F});
+    PushSome(trainer, 10);
+    EXPECT_EQ(trainer.Pull(), 10U);
+    ExpectCount(trainer.values, 10);
+  }
+  server.Stop();
+  const ServerCounters counters = server.counters();
+  EXPECT_GT(counters.local_bytes, 2 * 10 * kBytes);
+  // All but the two greetings: what was received and sent is counted there too.
+  EXPECT_LE(counters.local_bytes, counters.received_bytes + counters.sent_bytes);
+  EXPECT_EQ(counters.unread, 0U);
+}
+
+TEST(SharedMemory, IsSharedBySeveralTrainersAndOneWhoComesOverTcp) {
+  const ClusterSpec cluster = LocalCluster(1, 3);
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  const auto train = [](const ClientOptions& options) {
+    Trainer trainer(options, kVariables);
+    if (options.config.task.type == "master") {
+      trainer.client.Create(trainer.values, {.learning_rate = 1.0F});
+    }
+    PushSome(trainer, 5);
+  };
+  auto one = std::async(std::launch::async, train, Local(cluster, "master:0"));
+  auto two = std::async(std::launch::async, train, Local(cluster, "worker:0"));
+  auto three = std::async(std::launch::async, train, OverTcp(Local(cluster, "worker:1")));
+  one.get();
+  two.get();
+  three.get();
+  Trainer last(Local(cluster, "master:0"), kVariables);
+  EXPECT_EQ(last.Pull(), 15U);
+  ExpectCount(last.values, 15);
+  server.Stop();
+  EXPECT_EQ(server.counters().pushes, 15U);
+  EXPECT_LT(server.counters().local_bytes,
+            server.counters().received_bytes + server.counters().sent_bytes - 2 * 5 * kBytes);
+}
+
+TEST(SharedMemory, IsNotUsedWithAServerThatWasToldNotTo) {
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  RunningServer server(
+      {.config = ConfigOf(cluster, "ps:0"), .secret = TestSecret(), .shared_memory = false});
+  Trainer trainer(Local(cluster, "master:0"), kVariables);
+  trainer.client.Create(trainer.values, {.learning_rate = 1.0F});
+  PushSome(trainer, 2);
+  server.Stop();
+  EXPECT_EQ(server.counters().pushes, 2U);
+  EXPECT_EQ(server.counters().local_bytes, 0U);
+}
+
+// With the connection that the two were introduced by, the memory goes; both come again, and what
+// was under way counts once.
+TEST(SharedMemory, IsGivenUpAndTakenAgainWhenTheNetworkBreaks) {
+  const ClusterSpec cluster = LocalCluster(1, 1);
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
+  Trainer trainer(Local(Through(proxy, cluster), "master:0"), kVariables);
+  trainer.client.Create(trainer.values, {.learning_rate = 1.0F});
+  const Tensors ones = Ones();
+  int pushes = 0;
+  // It may all be done before the break is seen: then once more.
+  for (; pushes < 200 && trainer.client.counters().sent_again < 20; ++pushes) {
+    Future pushed = trainer.client.StartPushPull(GradientsOf(ones), TargetsOf(trainer.values));
+    proxy.Cut();
+    pushed.Wait();
+    ExpectCount(trainer.values, pushes + 1);
+  }
+  EXPECT_EQ(trainer.Pull(), static_cast<uint64_t>(pushes));
+  ExpectCount(trainer.values, pushes);
+  EXPECT_GE(trainer.client.counters().sent_again, 20U);
+  server.Stop();
+  EXPECT_EQ(server.counters().pushes, static_cast<uint64_t>(pushes));
+  EXPECT_GT(server.counters().local_bytes, 2 * kBytes);
+}
+
+// Another one goes on, and the server keeps no more than a bounded queue.
+TEST(SharedMemory, OneWhoDoesNotReadHoldsUpNobodyElse) {
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Trainer chief(Local(cluster, "master:0"), kVariables);
+  chief.client.Create(chief.values, {.learning_rate = 1.0F});
+  Trainer idle(Local(cluster, "worker:0"), kVariables);
+  idle.Pull();
+  std::vector<Tensors> values(3, Zeros(kVariables));
+  std::vector<Future> unread;
+  unread.reserve(values.size());
+  for (Tensors& target : values) unread.push_back(idle.client.StartPull(TargetsOf(target)));
+  PushSome(chief, 20);
+  EXPECT_EQ(chief.Pull(), 20U);
+  for (Future& future : unread) future.Wait();
+  PushSome(idle, 1);
+  EXPECT_EQ(chief.Pull(), 21U);
+}
+
+}  // namespace
+}  // namespace tfdist::runtime

@@ -1,0 +1,156 @@
+#include "runtime/transport/shm_connection.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "runtime/shm/host_id.h"
+#include "runtime/transport/messages.h"
+#include "runtime/transport/shm_messages.h"
+
+namespace tfdist::runtime {
+namespace {
+
+// A server answers a call as soon as it is done with a message. Looked at whenever the client
+// wakes.
+constexpr std::chrono::seconds kCallTime{5};
+// Of a memory that breaks again and again while ZeroMQ's connection holds.
+constexpr int kMaxLocalBreaks = 3;
+// More than most headers have.
+constexpr size_t kUsualHeaderBytes = 1024;
+
+}  // namespace
+
+ShmConnection::ShmConnection(std::string name, std::unique_ptr<Connection> remote, Say say)
+    : name_(std::move(name)), remote_(std::move(remote)), say_(std::move(say)) {}
+
+bool ShmConnection::Send(Message& message) {
+  if (state_ == State::kRemote) return remote_->Send(message);
+  return UseLocal([&] { return SendLocally(*local_, message); });
+}
+
+bool ShmConnection::HasRoomFor(size_t payload_bytes) {
+  if (state_ == State::kRemote) return remote_->HasRoomFor(payload_bytes);
+  return UseLocal([&] { return local_->HasRoomFor(kUsualHeaderBytes, payload_bytes); });
+}
+
+bool ShmConnection::Receive(Message& into) {
+  if (state_ != State::kRemote) return UseLocal([&] { return ReceiveLocally(*local_, into); });
+  while (remote_->Receive(into)) {
+    if (!IsAbout(into.header, Operation::kLocal)) return true;
+  }
+  return false;
+}
+
+// What the server writes into the memory without sense breaks the connection, no more.
+template <typename Use>
+bool ShmConnection::UseLocal(Use use) {
+  if (!local_) return false;
+  try {
+    return use();
+  } catch (const Error& error) {
+    if (error.phase() == Phase::kInternal) throw;
+    local_gone_ = true;
+    return false;
+  }
+}
+
+Connection::Event ShmConnection::NextEvent() {
+  for (Event event = remote_->NextEvent(); event != Event::kNone; event = remote_->NextEvent()) {
+    if (event == Event::kMade) {
+      Ask();
+    } else if (EndRemote()) {
+      return Event::kBroken;
+    }
+  }
+  if (EndLocal()) return Event::kBroken;
+  if (state_ != State::kRemote) TakeOffer();
+  if (state_ == State::kCalling) FinishCall();
+  return std::exchange(made_, false) ? Event::kMade : Event::kNone;
+}
+
+void ShmConnection::Ask() {
+  const std::optional<std::string> host = shm::ThisHost();
+  Request question;
+  question.operation = Operation::kLocal;
+  question.host = host.value_or("");
+  Message message{Encode(question), {}};
+  if (!host || local_breaks_ > kMaxLocalBreaks || !remote_->Send(message)) {
+    StayRemote("");
+    return;
+  }
+  state_ = State::kAsking;
+}
+
+// Also drops what comes over ZeroMQ while shared memory is in use: signs of life.
+void ShmConnection::TakeOffer() {
+  Message message;
+  while (remote_->Receive(message)) {
+    if (state_ != State::kAsking || !IsAbout(message.header, Operation::kLocal)) continue;
+    Reply reply;
+    Decode(message.header.to_string_view(), reply);
+    if (reply.status != Status::kDone) continue;
+    if (reply.offer.empty()) return StayRemote("");
+    call_.emplace(reply.offer);
+    call_ends_ = std::chrono::steady_clock::now() + kCallTime;
+    state_ = State::kCalling;
+  }
+}
+
+void ShmConnection::FinishCall() {
+  std::optional<shm::Call::Outcome> outcome = call_->TryFinish();
+  if (!outcome) {
+    if (std::chrono::steady_clock::now() >= call_ends_) StayRemote("the server does not answer");
+    return;
+  }
+  if (!outcome->connection) return StayRemote(outcome->reason);
+  call_.reset();
+  local_ = std::make_unique<shm::Connection>(*std::move(outcome->connection));
+  local_gone_ = false;
+  state_ = State::kLocal;
+  made_ = true;
+}
+
+void ShmConnection::StayRemote(const std::string& reason) {
+  call_.reset();
+  state_ = State::kRemote;
+  made_ = true;
+  if (!reason.empty()) say_(name_ + " is on this host, and yet without shared memory: " + reason);
+}
+
+// Whether a connection that could be used is no more.
+bool ShmConnection::EndRemote() {
+  const bool usable = (state_ == State::kRemote || state_ == State::kLocal) && !made_;
+  call_.reset();
+  local_.reset();
+  made_ = false;
+  state_ = State::kDown;
+  return usable;
+}
+
+// The same. What the server had written before it went is read first.
+bool ShmConnection::EndLocal() {
+  if (!local_ || !local_gone_ || UseLocal([&] { return local_->HasMessage(); })) return false;
+  const bool usable = EndRemote();
+  ++local_breaks_;
+  Ask();
+  return usable;
+}
+
+bool ShmConnection::HasArrived() {
+  return UseLocal([&] { return local_->Ready(); });
+}
+
+bool ShmConnection::BeforePoll(std::vector<pollfd>& items) {
+  const bool wait = remote_->BeforePoll(items);
+  if (call_) items.push_back({call_->fd(), POLLIN, 0});
+  if (!local_) return wait;
+  items.push_back({local_->bell_fd(), POLLIN, 0});
+  return UseLocal([&] { return local_->ArmBell(); }) && !local_gone_ && wait;
+}
+
+void ShmConnection::AfterPoll() {
+  remote_->AfterPoll();
+  if (local_ && !local_->DisarmBell()) local_gone_ = true;
+}
+
+}  // namespace tfdist::runtime

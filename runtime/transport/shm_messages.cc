@@ -1,0 +1,34 @@
+#include "runtime/transport/shm_messages.h"
+
+#include <span>
+
+namespace tfdist::runtime {
+namespace {
+
+std::span<const std::byte> BytesOf(const zmq::message_t& frame) {
+  return {frame.data<std::byte>(), frame.size()};
+}
+
+// A message that refers to the bytes: without a function that frees them ZeroMQ leaves them alone.
+zmq::message_t ViewOf(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return {};
+  return {const_cast<std::byte*>(bytes.data()), bytes.size(), nullptr};
+}
+
+}  // namespace
+
+bool SendLocally(shm::Connection& connection, Message& message) {
+  if (!connection.TrySend(BytesOf(message.header), BytesOf(message.payload))) return false;
+  message = {};  // lets go of what it refers to
+  return true;
+}
+
+bool ReceiveLocally(shm::Connection& connection, Message& into) {
+  const auto incoming = connection.TryReceive();
+  if (!incoming) return false;
+  into.header = ViewOf(incoming->header);
+  into.payload = ViewOf(incoming->payload);
+  return true;
+}
+
+}  // namespace tfdist::runtime
