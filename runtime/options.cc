@@ -14,6 +14,7 @@ struct Texts {
   std::string optimizer;
   std::string update = "async";
   std::string security = "curve";
+  std::string shared_memory = "on";
 };
 
 void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_seconds) {
@@ -51,6 +52,10 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
                  "none: anyone on the network may read and change the model")
       ->check(CLI::IsMember({"curve", "none"}))
       ->capture_default_str();
+  app.add_option("--shared-memory", texts.shared_memory,
+                 "off: TCP also between tasks of one host (one of the two says so)")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
   app.add_option("--server-timeout", timeout_seconds, "seconds to wait for a parameter server")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
       ->capture_default_str();
@@ -82,6 +87,7 @@ std::optional<Options> ParseOptions(int argc, const char* const* argv, std::stri
   if (!texts.optimizer.empty()) options.optimizer = ParseOptimizer(texts.optimizer);
   options.update = ParseUpdateMode(texts.update);
   options.secure = texts.security == "curve";
+  options.shared_memory = texts.shared_memory == "on";
   options.server_timeout = std::chrono::seconds(timeout_seconds);
   return options;
 }

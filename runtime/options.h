@@ -23,6 +23,7 @@ struct Options {
   uint64_t seed = 1;
   uint64_t eval_every = 500;  // global steps
   bool secure = true;         // --security curve
+  bool shared_memory = true;  // where it can be had
   std::chrono::seconds server_timeout{600};
 };
 

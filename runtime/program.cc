@@ -32,14 +32,15 @@ void UseOneBlasThreadUnlessToldOtherwise() {
   if (told == nullptr) openblas_set_num_threads(1);
 }
 
-void RunServer(const TaskEnvironment& task, const Say& say) {
+void RunServer(const Options& options, const TaskEnvironment& task, const Say& say) {
   const int stop_fd = CatchStopSignals();
-  ServerOptions options;
-  options.config = task.config;
-  options.secret = task.secret;
-  options.attempt = task.attempt;
-  options.say = say;
-  Server(options).Run(stop_fd);
+  ServerOptions server_options;
+  server_options.config = task.config;
+  server_options.secret = task.secret;
+  server_options.attempt = task.attempt;
+  server_options.shared_memory = options.shared_memory;
+  server_options.say = say;
+  Server(server_options).Run(stop_fd);
 }
 
 void RunTrainer(const Options& options, const TaskEnvironment& task, const Say& say) {
@@ -48,6 +49,7 @@ void RunTrainer(const Options& options, const TaskEnvironment& task, const Say& 
   client_options.config = task.config;
   client_options.secret = task.secret;
   client_options.attempt = task.attempt;
+  client_options.shared_memory = options.shared_memory;
   client_options.server_timeout = options.server_timeout;
   client_options.say = say;
   Train(options, client_options);
@@ -58,7 +60,7 @@ void RunTask(const Options& options, const Say& say) {
   KeepFreedMemory();
   const TaskEnvironment task = ReadTaskEnvironment(options.secure);
   if (task.config.task.type == "ps") {
-    RunServer(task, say);
+    RunServer(options, task, say);
   } else {
     RunTrainer(options, task, say);
   }

@@ -21,6 +21,7 @@ using testing::ConfigOf;
 using ::testing::HasSubstr;
 using testing::LocalCluster;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 const std::string kProgram = std::string(TFDIST_TEST_BIN_DIR) + "/tfdist-runtime";
@@ -106,6 +107,17 @@ TEST(Program, TrainsAndEndsAndSaysWhatWasServed) {
     EXPECT_THAT(served, MatchesRegex("served: 200[0-9] pulls, 200[0-9] pushes, [0-9]+ bytes "
                                      "received, [0-9]+ bytes sent, 0 refused, .*"));
   }
+}
+
+TEST(Program, GoesThroughSharedMemoryUnlessToldNotTo) {
+  const auto served_with = [](const std::string& choice) {
+    Job job(1, 1, {"--steps", "20", "--shared-memory", choice});
+    job.StartAll();
+    EXPECT_EQ(job["master:0"].Wait(kLimit), 0);
+    return EndServer(job["ps:0"]);
+  };
+  EXPECT_THAT(served_with("on"), HasSubstr(" bytes through shared memory"));
+  EXPECT_THAT(served_with("off"), Not(HasSubstr("through shared memory")));
 }
 
 TEST(Program, ReachesNinetyFivePercentInEachOfTenRuns) {
