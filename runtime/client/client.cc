@@ -152,7 +152,12 @@ class Client::Impl {
   void Create(const Tensors& initial, const OptimizerSpec& optimizer, const UpdateMode& update) {
     ThrowIfFailed();
     Check(optimizer, Phase::kUsage);
-    Completed(update, TrainersOf(options_.config.cluster).size(), Phase::kUsage);
+    const UpdateMode mode =
+        Completed(update, TrainersOf(options_.config.cluster).size(), Phase::kUsage);
+    if (!tables_.empty()) {
+      CheckForTables(optimizer, Phase::kUsage);
+      CheckForTables(mode, Phase::kUsage);
+    }
     Gradients values = GradientsOf(initial);
     CheckAll(values, "value");
     if (values.size() != variables_.size()) {

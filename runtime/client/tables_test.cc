@@ -300,7 +300,7 @@ TEST(Tables, WhatIsRefusedHarmsNoOtherRequest) {
 
 TEST(Tables, CannotHaveAdamThatIsNotLazy) {
   ExpectError([] { Job(1, TableOf(10, 2), {.kind = OptimizerKind::kAdam, .learning_rate = 1}); },
-              Phase::kRun, "adam changes all rows of a table with every push");
+              Phase::kUsage, "adam changes all rows of a table with every push");
 }
 
 TEST(Tables, TakeAsynchronousUpdatesOnly) {
@@ -314,9 +314,9 @@ TEST(Tables, TakeAsynchronousUpdatesOnly) {
     Client(options, variables, {table}).Create({{1, 2}}, Sgd(), ParseUpdateMode(mode));
   };
   ExpectError(
-      [&] { create("sync"); }, Phase::kRun,
+      [&] { create("sync"); }, Phase::kUsage,
       "tables take asynchronous updates only; the mode is sync:replicas=2,total=2,tokens=0");
-  ExpectError([&] { create("staleness:bound=3"); }, Phase::kRun, "the mode is staleness:bound=3");
+  ExpectError([&] { create("staleness:bound=3"); }, Phase::kUsage, "the mode is staleness:bound=3");
   // Nothing of that is left on the server.
   Client chief(options, variables, {table});
   chief.Create({{3, 4}}, Sgd(), {});

@@ -164,11 +164,7 @@ void Service::ExpectChief(const Session& session) const {
 void Service::Declare(const Request& request) {
   const UpdateMode mode =
       Completed(ParseUpdateMode(request.update), options_.trainers.size(), Phase::kRun);
-  // Rows are changed as they come: there are no sums of them, and their answers are not held.
-  if (!request.tables.empty() && mode.kind != UpdateKind::kAsync) {
-    throw Error(Phase::kRun,
-                "tables take asynchronous updates only; the mode is " + ToString(mode));
-  }
+  if (!request.tables.empty()) CheckForTables(mode, Phase::kRun);
   const Optimizer optimizer(ParseOptimizer(request.optimizer));
   if (store_.declared()) {
     store_.Declare(request.variables, optimizer);

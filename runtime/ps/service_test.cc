@@ -639,6 +639,17 @@ TEST_F(WaitingTest, RowsHaveNoPlaceInAMean) {
   EXPECT_EQ(service_.counters().pushes, 0U);
 }
 
+TEST_F(WaitingTest, TablesTakeNoModeInWhichOneWaits) {
+  SayHello();
+  Request create = Make(Operation::kCreate);
+  create.tables = {{"words", 4, 2, 0, 1, {}}};
+  for (const char* text : {"sync:replicas=2", "staleness:bound=1"}) {
+    create.update = text;
+    ExpectRefused(Ask("master:0", create), "tables take asynchronous updates only");
+  }
+  EXPECT_FALSE(service_.store().declared());
+}
+
 TEST_F(WaitingTest, AModeThatIsNoneIsRefused) {
   SayHello();
   for (const char* text : {"", "bsp", "sync:replicas=9,tokens=1"}) {

@@ -17,13 +17,6 @@ namespace {
 // Both kinds share the steps of a push.
 constexpr uint32_t kTableKey = 1U << 31;
 
-void ExpectRowWise(const Optimizer& optimizer) {
-  const OptimizerSpec& spec = optimizer.spec();
-  if (spec.kind != OptimizerKind::kAdam || spec.lazy) return;
-  throw Error(Phase::kRun, "adam changes all rows of a table with every push",
-              "use adam:lazy=true, which changes those that are named");
-}
-
 void ExpectDistinct(const std::vector<TablePart>& parts) {
   std::set<std::pair<std::string, uint32_t>> known;
   for (const TablePart& part : parts) {
@@ -79,7 +72,7 @@ class Words {
 
 TableStore::TableStore(const std::vector<TablePart>& parts, const Optimizer& optimizer)
     : optimizer_(optimizer) {
-  if (!parts.empty()) ExpectRowWise(optimizer);
+  if (!parts.empty()) CheckForTables(optimizer.spec(), Phase::kRun);
   ExpectDistinct(parts);
   tables_.reserve(parts.size());
   for (const TablePart& part : parts) tables_.emplace_back(part, optimizer);

@@ -31,6 +31,8 @@ struct OptimizerSpec {
 // Throws Error in the given phase, naming the field, unless the numbers that this kind uses are in
 // range: "adam: beta1 is 1.5, must be at least 0 and below 1".
 void Check(const OptimizerSpec& spec, Phase phase);
+// Throws Error in the given phase when a push would change rows of a table that it does not name.
+void CheckForTables(const OptimizerSpec& spec, Phase phase);
 
 // "adam:learning_rate=0.001,beta1=0.8": a kind (sgd, momentum, adagrad, adam), then fields of that
 // kind; those left out have their defaults. Throws Error(kUsage) for anything else.

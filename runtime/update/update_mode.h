@@ -41,4 +41,8 @@ std::string ToString(const UpdateMode& mode);
 // the first step of kSync could never end.
 UpdateMode Completed(UpdateMode mode, size_t trainers, Phase phase);
 
+// Throws Error in the given phase for a mode that tables do not take: their rows are changed as
+// they come, there are no means of them, and their answers are not held back.
+void CheckForTables(const UpdateMode& mode, Phase phase);
+
 }  // namespace tfdist::runtime
