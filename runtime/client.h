@@ -62,6 +62,7 @@
 #include "runtime/tensor.h"
 #include "runtime/tf_config.h"
 #include "runtime/transport/keys.h"
+#include "runtime/transport/wire_float.h"
 #include "runtime/update/optimizer_spec.h"
 #include "runtime/update/update_mode.h"
 
@@ -81,6 +82,9 @@ struct ClientOptions {
   // Of gradients and values, per server, asked for and not answered. More only costs memory, on
   // both sides, once it covers what the network takes at a time.
   size_t bytes_under_way = size_t{16} << 20;
+  // How gradients and values of dense variables travel; rows of tables are always float32. With the
+  // others half the bytes, and what rounding costs.
+  WireFloat values = WireFloat::kFloat32;
   // Messages to a server on the same host, under the same account, go through shared memory: 8 MiB
   // for each, which the server takes.
   bool shared_memory = true;

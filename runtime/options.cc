@@ -15,6 +15,7 @@ struct Texts {
   std::string update = "async";
   std::string security = "curve";
   std::string shared_memory = "on";
+  std::string values = "float32";
 };
 
 void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_seconds) {
@@ -52,6 +53,9 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
                  "none: anyone on the network may read and change the model")
       ->check(CLI::IsMember({"curve", "none"}))
       ->capture_default_str();
+  app.add_option("--values", texts.values, "how gradients and values travel, of this trainer")
+      ->check(CLI::IsMember({"float32", "float16", "bfloat16"}))
+      ->capture_default_str();
   app.add_option("--shared-memory", texts.shared_memory,
                  "off: TCP also between tasks of one host (one of the two says so)")
       ->check(CLI::IsMember({"on", "off"}))
@@ -87,6 +91,7 @@ std::optional<Options> ParseOptions(int argc, const char* const* argv, std::stri
   if (!texts.optimizer.empty()) options.optimizer = ParseOptimizer(texts.optimizer);
   options.update = ParseUpdateMode(texts.update);
   options.secure = texts.security == "curve";
+  options.values = ParseWireFloat(texts.values);
   options.shared_memory = texts.shared_memory == "on";
   options.server_timeout = std::chrono::seconds(timeout_seconds);
   return options;

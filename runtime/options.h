@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/transport/wire_float.h"
 #include "runtime/update/optimizer_spec.h"
 #include "runtime/update/update_mode.h"
 
@@ -24,6 +25,7 @@ struct Options {
   uint64_t eval_every = 500;  // global steps
   bool secure = true;         // --security curve
   bool shared_memory = true;  // where it can be had
+  WireFloat values = WireFloat::kFloat32;
   std::chrono::seconds server_timeout{600};
 };
 

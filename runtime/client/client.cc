@@ -298,7 +298,7 @@ class Client::Impl {
       connection = std::make_unique<ShmConnection>(name, std::move(connection), options_.say);
     }
     return std::make_unique<Link>(name, std::move(connection), std::move(hello),
-                                  options_.bytes_under_way);
+                                  options_.bytes_under_way, options_.values);
   }
 
   // Each is a variable of ours, once, with as many values as it has.

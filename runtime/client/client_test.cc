@@ -197,6 +197,47 @@ TEST(Client, EveryPartOfALargePushIsAppliedOnceThroughBreaks) {
   EXPECT_EQ(server.counters().pushes, static_cast<uint64_t>(kRounds * kUnderWay));
 }
 
+// What float16 and bfloat16 hold exactly arrives exactly, in blocks of every kind, and half of the
+// bytes travel. The server keeps float32 all the same.
+TEST(Client, ValuesTravelInHalfTheBytesWhenTold) {
+  const std::vector<TensorSpec> variables = {{"large", {3, 200'000}}, {"small", {5}}};
+  const ClusterSpec cluster = LocalCluster(1, 2);
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Trainer chief(OptionsFor(cluster, "master:0"), variables);
+  chief.client.Create(Zeros(variables), {.learning_rate = 1.0F});
+  Tensors gradients = Zeros(variables);
+  for (Tensor& tensor : gradients) std::fill(tensor.begin(), tensor.end(), -0.5F);
+  int pushes = 0;
+  for (const WireFloat kind : {WireFloat::kFloat16, WireFloat::kBfloat16}) {
+    ClientOptions options = OptionsFor(cluster, "worker:0");
+    options.values = kind;
+    Trainer narrow(options, variables);
+    narrow.Pull();
+    const ClientCounters before = narrow.client.counters();
+    narrow.PushPull(gradients);
+    const ClientCounters after = narrow.client.counters();
+    ++pushes;
+    for (const Tensor& tensor : narrow.values)
+      EXPECT_EQ(tensor, Tensor(tensor.size(), 0.5F * pushes));
+    constexpr uint64_t kHalf = 600'005 * 2;
+    EXPECT_GE(after.sent_bytes - before.sent_bytes, kHalf);
+    EXPECT_LT(after.sent_bytes - before.sent_bytes, kHalf + 2000);
+    EXPECT_GE(after.received_bytes - before.received_bytes, kHalf);
+    EXPECT_LT(after.received_bytes - before.received_bytes, kHalf + 2000);
+  }
+  // 1/3 is rounded on the way; what the server has of it is not rounded again for others.
+  ClientOptions options = OptionsFor(cluster, "worker:0");
+  options.values = WireFloat::kFloat16;
+  Trainer narrow(options, variables);
+  for (Tensor& tensor : gradients) std::fill(tensor.begin(), tensor.end(), -1.0F / 3);
+  narrow.PushPull(gradients);
+  chief.Pull();
+  EXPECT_EQ(chief.values[1][4], 1.0F + 0.33325195F);
+  EXPECT_EQ(narrow.values[1][4], 1.3330078F);
+  std::fill(gradients[1].begin(), gradients[1].end(), 1e6F);
+  ExpectError([&] { narrow.PushPull(gradients); }, Phase::kRun, "is inf");
+}
+
 TEST(Client, ASetOfVariablesLeavesTheOthersAlone) {
   const ClusterSpec cluster = LocalCluster(2, 1);
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());

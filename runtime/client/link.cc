@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "runtime/client/rows.h"
-#include "runtime/copy.h"
 #include "runtime/update/update_mode.h"
 
 namespace tfdist::runtime {
@@ -39,32 +38,33 @@ zmq::message_t Borrow(const Source& source, std::atomic<int>& borrowed) {
   return {const_cast<float*>(source.from), source.range.count * sizeof(float), GiveBack, &borrowed};
 }
 
-zmq::message_t Gather(const std::vector<Source>& sources, size_t bytes) {
-  zmq::message_t payload(bytes);
+zmq::message_t Gather(const std::vector<Source>& sources, size_t floats, WireFloat values) {
+  zmq::message_t payload(floats * SizeOf(values));
   auto* to = payload.data<char>();
   for (const Source& source : sources) {
-    std::memcpy(to, source.from, source.range.count * sizeof(float));
-    to += source.range.count * sizeof(float);
+    ToWire({source.from, source.range.count}, values, to);
+    to += source.range.count * SizeOf(values);
   }
   return payload;
 }
 
-void Scatter(const zmq::message_t& payload, const std::vector<Sink>& sinks) {
+void Scatter(const zmq::message_t& payload, const std::vector<Sink>& sinks, WireFloat values) {
   const auto* from = payload.data<char>();
   for (const Sink& sink : sinks) {
-    CopyBytes(sink.to, from, sink.range.count * sizeof(float));
-    from += sink.range.count * sizeof(float);
+    FromWire(from, values, {sink.to, sink.range.count});
+    from += sink.range.count * SizeOf(values);
   }
 }
 
 }  // namespace
 
 Link::Link(std::string name, std::unique_ptr<Connection> connection, Request hello,
-           size_t bytes_under_way)
+           size_t bytes_under_way, WireFloat values)
     : name_(std::move(name)),
       connection_(std::move(connection)),
       hello_(std::move(hello)),
-      bytes_limit_(bytes_under_way) {
+      bytes_limit_(bytes_under_way),
+      values_(values) {
   outgoing_.attempt = hello_.attempt;
   outgoing_.run = hello_.run;
 }
@@ -245,6 +245,7 @@ Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
   header.block = part.block;
   header.update = begun.update;
   header.local_step = begun.local_step;
+  header.values = ValuesOf(begun, part);
   RangesOf(part.push, header.push);
   RangesOf(part.pull, header.pull);
   CountsOf(part, header.rows);
@@ -252,12 +253,19 @@ Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
   const size_t bytes = part.PushBytes();
   if (part.about_rows()) {
     message.payload = RowsPayload(part);
-  } else if (part.push.size() == 1 && bytes >= kBorrowedBytes) {
+  } else if (part.push.size() == 1 && bytes >= kBorrowedBytes &&
+             header.values == WireFloat::kFloat32) {
     message.payload = Borrow(part.push.front(), begun.state->borrowed);
   } else if (bytes > 0) {
-    message.payload = Gather(part.push, bytes);
+    message.payload = Gather(part.push, bytes / sizeof(float), header.values);
   }
   return message;
+}
+
+// First values are the model itself, and rows travel among their numbers.
+WireFloat Link::ValuesOf(const Begun& begun, const RequestPart& part) const {
+  const bool dense = begun.operation == Operation::kExchange && !part.about_rows();
+  return dense ? values_ : WireFloat::kFloat32;
 }
 
 void Link::TakeAnswers() {
@@ -315,15 +323,17 @@ void Link::TakePart(const Message& message) {
   }
   RequestPart& part = begun.parts[reply_.number];
   if (part.fate == RequestPart::Fate::kAnswered) return;
+  const WireFloat values = ValuesOf(begun, part);
+  const size_t pull_bytes = part.PullBytes() / sizeof(float) * SizeOf(values);
   if (reply_.status == Status::kRefused) {
     if (!begun.state->refusal) {
       begun.state->refusal = Error(Phase::kRun, name_ + " refuses the request: " + reply_.error);
     }
-  } else if (message.payload.size() != part.PullBytes()) {
+  } else if (message.payload.size() != pull_bytes) {
     throw Error(Phase::kRun, fmt::format("{} answers with {} bytes of values where {} belong",
-                                         name_, message.payload.size(), part.PullBytes()));
+                                         name_, message.payload.size(), pull_bytes));
   } else {
-    Scatter(message.payload, part.pull);
+    Scatter(message.payload, part.pull, values);
     ScatterRows(message.payload, part);
     local_step_ = reply_.local_step;
     held_for_.clear();

@@ -29,9 +29,9 @@ struct LinkCounters {
 class Link {
  public:
   // `name` is for texts: "ps:1 at 10.0.0.2:2223". `hello` is sent first on every connection; its
-  // attempt and run are in every other message too.
+  // attempt and run are in every other message too. `values`: how those of dense variables travel.
   Link(std::string name, std::unique_ptr<Connection> connection, Request hello,
-       size_t bytes_under_way);
+       size_t bytes_under_way, WireFloat values);
 
   // kCreate or kOpen, which tells what later requests are about. None may be pending.
   void Ask(Request question);
@@ -100,6 +100,7 @@ class Link {
 
   void TakeAnswers();
   void Take(const Message& message);
+  [[nodiscard]] WireFloat ValuesOf(const Begun& begun, const RequestPart& part) const;
   void TakeQuestionsAnswer();
   void TakePart(const Message& message);
   [[noreturn]] void ThrowRefusal() const;
@@ -124,6 +125,7 @@ class Link {
   std::deque<uint64_t> unsent_;      // sequences of requests with parts to send, taken in turn
   uint64_t next_sequence_ = 1;
   size_t bytes_limit_;
+  WireFloat values_;
   size_t bytes_under_way_ = 0;
   size_t messages_under_way_ = 0;
 

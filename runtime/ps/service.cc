@@ -51,12 +51,13 @@ std::span<const uint32_t> WordsIn(const zmq::message_t& payload, std::vector<flo
   return {reinterpret_cast<const uint32_t*>(floats.data()), floats.size()};
 }
 
-zmq::message_t CopyOf(std::span<const float> values, const std::vector<Range>& ranges) {
-  zmq::message_t payload(FloatsOf(ranges) * sizeof(float));
+zmq::message_t CopyOf(std::span<const float> values, const std::vector<Range>& ranges,
+                      WireFloat kind) {
+  zmq::message_t payload(FloatsOf(ranges) * SizeOf(kind));
   auto* to = payload.data<char>();
   for (const Range& range : ranges) {
-    std::memcpy(to, values.data() + range.offset, range.count * sizeof(float));
-    to += range.count * sizeof(float);
+    ToWire(values.subspan(range.offset, range.count), kind, to);
+    to += range.count * SizeOf(kind);
   }
   return payload;
 }
@@ -289,7 +290,7 @@ void Service::Push(const Asked& asked, Session& session) {
 
 void Service::ApplyOrSum(const Asked& asked, Session& session) {
   const PartHeader& part = asked.request.part;
-  const std::span<const float> gradients = FloatsIn(asked.message.payload, aligned_);
+  const std::span<const float> gradients = GradientsIn(asked);
   if (!policy_ || !policy_->sums()) {
     store_.Push(part.block, part.push, gradients, session.StepsOf(part));
   } else if (policy_->IsStale(part.local_step)) {
@@ -297,6 +298,18 @@ void Service::ApplyOrSum(const Asked& asked, Session& session) {
   } else {
     store_.Sum(part.block, part.push, gradients);
   }
+}
+
+std::span<const float> Service::GradientsIn(const Asked& asked) {
+  const zmq::message_t& payload = asked.message.payload;
+  const WireFloat kind = asked.request.part.values;
+  if (kind == WireFloat::kFloat32) return FloatsIn(payload, aligned_);
+  if (payload.size() % SizeOf(kind) != 0) {
+    throw Error(Phase::kRun, "message: the payload is not made of floats");
+  }
+  aligned_.resize(payload.size() / SizeOf(kind));
+  FromWire(payload.data(), kind, aligned_);
+  return aligned_;
 }
 
 // Counts the push when that was its last part.
@@ -438,8 +451,9 @@ zmq::message_t Service::ValuesOf(const PartHeader& part) {
   const bool whole = floats == values.size();
   // A hold on the block for the sake of a few values would cost the next update a copy of it all.
   const bool copy = floats * sizeof(float) <= kAlwaysCopiedBytes || part.pull.size() > 1 ||
+                    part.values != WireFloat::kFloat32 ||
                     (!whole && store_.ChangesOften(part.block));
-  if (copy) return CopyOf(values, part.pull);
+  if (copy) return CopyOf(values, part.pull, part.values);
   return ReferenceTo(store_.Hold(part.block), part.pull.front());
 }
 

@@ -96,6 +96,7 @@ class Service {
   void ExpectChief(const Session& session) const;
   void ExpectThisStore(const PartHeader& part) const;
   void Push(const Asked& asked, Session& session);
+  std::span<const float> GradientsIn(const Asked& asked);
   void ApplyOrSum(const Asked& asked, Session& session);
   void PushOrGiveUp(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
   void Rows(const Asked& asked, Session& session, std::vector<Outgoing>& replies);

@@ -15,7 +15,9 @@ constexpr size_t kMaxOfferBytes = 1024;
 constexpr size_t kMaxVariables = 16'384;
 constexpr size_t kMaxRank = 8;
 constexpr size_t kMaxTables = 16'384;
-constexpr uint8_t kUpdate = 1;  // flag of a part
+// Flags of a part.
+constexpr uint8_t kUpdate = 1;
+constexpr int kValuesShift = 1;  // WireFloat, in two bits
 
 void PutVariables(ByteWriter& writer, const std::vector<TensorSpec>& variables) {
   writer.Put(static_cast<uint16_t>(variables.size()));
@@ -120,7 +122,8 @@ void PutPart(ByteWriter& writer, Operation operation, const PartHeader& part) {
   writer.Put(part.number);
   writer.Put(part.of);
   if (operation != Operation::kRows) writer.Put(part.block);
-  writer.Put(part.update ? kUpdate : uint8_t{0});
+  const int values = static_cast<int>(part.values) << kValuesShift;
+  writer.Put(static_cast<uint8_t>((part.update ? kUpdate : 0) | values));
   if (operation == Operation::kRows) return PutRowCounts(writer, part.rows);
   PutRanges(writer, part.push);
   PutRanges(writer, part.pull);
@@ -135,8 +138,11 @@ void GetPart(ByteReader& reader, Operation operation, PartHeader& part) {
   part.of = reader.Get<uint32_t>();
   part.block = operation == Operation::kRows ? 0 : reader.Get<uint32_t>();
   const auto flags = reader.Get<uint8_t>();
-  if (flags > kUpdate) throw Error(Phase::kRun, "message: unknown flags");
-  part.update = flags == kUpdate;
+  part.update = (flags & kUpdate) != 0;
+  part.values = static_cast<WireFloat>(flags >> kValuesShift);
+  const WireFloat most =
+      operation == Operation::kExchange ? WireFloat::kBfloat16 : WireFloat::kFloat32;
+  if (part.values > most) throw Error(Phase::kRun, "message: unknown flags");
   if (part.of == 0 || part.of > kMaxRequestParts || part.number >= part.of) {
     throw Error(Phase::kRun, "message: no such part of a request");
   }

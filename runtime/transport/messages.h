@@ -11,6 +11,7 @@
 
 #include "runtime/table.h"
 #include "runtime/tensor.h"
+#include "runtime/transport/wire_float.h"
 
 namespace tfdist::runtime {
 
@@ -65,6 +66,7 @@ struct PartHeader {
   std::vector<Range> push;  // the payload's values, one range after the other
   std::vector<Range> pull;  // the values that are wanted, in this order
   uint64_t local_step = 0;  // that the gradients belong to, as this server's reply said before
+  WireFloat values = WireFloat::kFloat32;  // of the payload and of the answer's; kExchange alone
   // kRows alone, which has none of block, push and pull.
   std::vector<RowCounts> rows = {};
 

@@ -35,6 +35,13 @@ std::vector<Request> Requests() {
       {Operation::kCreate, 1, 7, "", "sgd:learning_rate=0.5", kVariables, {}, "sync:replicas=2"},
       {Operation::kOpen, 1, 7, "", "", kVariables, {}, "", kTables},
       PushPullOfOneBlock(),
+      {Operation::kExchange,
+       1,
+       7,
+       "",
+       "",
+       {},
+       {9, 4, 4, 0, 1, 0, true, {{1, 2}}, {}, 0, WireFloat::kBfloat16}},
       {Operation::kAssign, 1, 7, "", "", {}, {9, 4, 4, 65'535, 65'536, 0, false, {{1, 2}}, {}}},
       {Operation::kGoodbye, 1, 7, "", "", {}, {}},
       {Operation::kRows,
@@ -43,7 +50,7 @@ std::vector<Request> Requests() {
        "",
        "",
        {},
-       {9, 4, 4, 1, 2, 0, true, {}, {}, 3, {{0, 5, 6}, {7, 0, 1}}}},
+       {9, 4, 4, 1, 2, 0, true, {}, {}, 3, WireFloat::kFloat32, {{0, 5, 6}, {7, 0, 1}}}},
       {Operation::kLocal, 1, 0, "", "", {}, {}, "", {}, "boot/4026531840"}};
 }
 
@@ -146,6 +153,19 @@ TEST(Messages, UnknownOperationsAndStatusesAreRefused) {
   std::string bytes = Encode(Reply{}).to_string();
   bytes[3] = 4;
   ExpectError([&] { (void)Decoded<Reply>(bytes); }, Phase::kRun, "unknown status");
+}
+
+TEST(Messages, OnlyExchangesHaveNarrowValues) {
+  Request request = PushPullOfOneBlock();
+  request.part.values = static_cast<WireFloat>(3);
+  ExpectError([&] { (void)Decoded<Request>(Encode(request).to_string_view()); }, Phase::kRun,
+              "unknown flags");
+  for (const Operation operation : {Operation::kAssign, Operation::kRows}) {
+    request.operation = operation;
+    request.part.values = WireFloat::kFloat16;
+    ExpectError([&] { (void)Decoded<Request>(Encode(request).to_string_view()); }, Phase::kRun,
+                "unknown flags");
+  }
 }
 
 TEST(Messages, APartIsOneOfItsRequests) {

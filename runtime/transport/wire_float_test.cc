@@ -1,0 +1,84 @@
+#include "runtime/transport/wire_float.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "runtime/testing/expect_error.h"
+
+namespace tfdist::runtime {
+namespace {
+
+uint16_t Narrowed(float value, WireFloat kind) {
+  uint16_t half = 0;
+  ToWire({&value, 1}, kind, &half);
+  return half;
+}
+
+float Widened(uint16_t half, WireFloat kind) {
+  float value = 0;
+  FromWire(&half, kind, {&value, 1});
+  return value;
+}
+
+TEST(WireFloat, EveryHalfComesBackAsItWas) {
+  for (const WireFloat kind : {WireFloat::kFloat16, WireFloat::kBfloat16}) {
+    for (uint32_t bits = 0; bits <= 0xffff; ++bits) {
+      const auto half = static_cast<uint16_t>(bits);
+      const float value = Widened(half, kind);
+      if (std::isnan(value)) {
+        EXPECT_TRUE(std::isnan(Widened(Narrowed(value, kind), kind))) << bits;
+      } else {
+        ASSERT_EQ(Narrowed(value, kind), half) << bits;
+      }
+    }
+  }
+}
+
+// IEEE 754: the nearest, of two equally near ones the even one. All neighbours, both signs.
+TEST(WireFloat, RoundsToTheNearestAndTiesToEven) {
+  for (const WireFloat kind : {WireFloat::kFloat16, WireFloat::kBfloat16}) {
+    const uint16_t infinity = kind == WireFloat::kFloat16 ? 0x7c00 : 0x7f80;
+    for (uint16_t half = 0; half + 1 < infinity; ++half) {
+      const float low = Widened(half, kind);
+      const float high = Widened(static_cast<uint16_t>(half + 1), kind);
+      const float middle = low + (high - low) / 2;
+      const uint16_t even = half % 2 == 0 ? half : static_cast<uint16_t>(half + 1);
+      ASSERT_EQ(Narrowed(middle, kind), even) << half;
+      ASSERT_EQ(Narrowed(std::nextafter(middle, low), kind), half) << half;
+      ASSERT_EQ(Narrowed(std::nextafter(middle, high), kind), half + 1) << half;
+      ASSERT_EQ(Narrowed(-middle, kind), even | 0x8000) << half;
+    }
+  }
+}
+
+TEST(WireFloat, WhatIsTooLargeIsInfinite) {
+  EXPECT_EQ(Widened(Narrowed(65504, WireFloat::kFloat16), WireFloat::kFloat16), 65504);
+  EXPECT_EQ(Narrowed(65520, WireFloat::kFloat16), 0x7c00);
+  EXPECT_EQ(Narrowed(-1e10F, WireFloat::kFloat16), 0xfc00);
+  EXPECT_EQ(Narrowed(std::numeric_limits<float>::max(), WireFloat::kBfloat16), 0x7f80);
+}
+
+TEST(WireFloat, WritesAndReadsAtAnyAddress) {
+  const std::vector<float> values = {1, -2.5F, 0.0F, 1024};
+  for (const WireFloat kind : {WireFloat::kFloat32, WireFloat::kFloat16, WireFloat::kBfloat16}) {
+    std::vector<char> bytes(1 + values.size() * SizeOf(kind));
+    ToWire(values, kind, bytes.data() + 1);
+    std::vector<float> back(values.size());
+    FromWire(bytes.data() + 1, kind, back);
+    EXPECT_EQ(back, values);
+  }
+}
+
+TEST(WireFloat, IsReadFromItsName) {
+  EXPECT_EQ(ParseWireFloat("float32"), WireFloat::kFloat32);
+  EXPECT_EQ(ParseWireFloat("float16"), WireFloat::kFloat16);
+  EXPECT_EQ(ParseWireFloat("bfloat16"), WireFloat::kBfloat16);
+  testing::ExpectError([] { ParseWireFloat("half"); }, Phase::kUsage, "half");
+}
+
+}  // namespace
+}  // namespace tfdist::runtime
