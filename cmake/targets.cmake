@@ -30,10 +30,18 @@ function(tfdist_executable)
   endif()
 endfunction()
 
+# tfdist_time_limit(TEST SECONDS): after so long ctest ends the test; sanitizers take several times as long.
+function(tfdist_time_limit test seconds)
+  if(TFDIST_SANITIZE)
+    math(EXPR seconds "5 * ${seconds}")
+  endif()
+  set_tests_properties(${test} PROPERTIES TIMEOUT ${seconds})
+endfunction()
+
 # tfdist_test(NAME x_test SOURCES ... [DEPENDS ...] [RUNS ...] [LABELS ...] [TIMEOUT seconds]):
 # bin/x_test, run by ctest as one test; label `unit` unless others are given. GoogleTest brings main().
 # RUNS names executables that the test starts; they lie in TFDIST_TEST_BIN_DIR, the sources in
-# TFDIST_TEST_SOURCE_DIR (two string macros).
+# TFDIST_TEST_SOURCE_DIR (two string macros). TFDIST_TEST_SANITIZED is 1 or 0.
 function(tfdist_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;DEPENDS;RUNS;LABELS")
   if(NOT arg_LABELS)
@@ -42,17 +50,23 @@ function(tfdist_test)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  set(sanitized 0)
+  if(TFDIST_SANITIZE)
+    set(sanitized 1)
+  endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_definitions(${arg_NAME} PRIVATE
     "TFDIST_TEST_BIN_DIR=\"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\""
-    "TFDIST_TEST_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")
+    "TFDIST_TEST_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\""
+    TFDIST_TEST_SANITIZED=${sanitized})
   target_link_libraries(${arg_NAME} PRIVATE tfdist_flags ${arg_DEPENDS} GTest::gmock_main)
   if(arg_RUNS)
     add_dependencies(${arg_NAME} ${arg_RUNS})
   endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
-  set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}")
+  tfdist_time_limit(${arg_NAME} ${arg_TIMEOUT})
 endfunction()
 
 # tfdist_benchmark(NAME x_bench SOURCES ... [DEPENDS ...]): bin/x_bench, with Google Benchmark's main().

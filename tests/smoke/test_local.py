@@ -22,6 +22,7 @@ def shell(script):
     return ["sh", "-c", SERVE + script]
 
 
+@unittest.skipIf(os.environ.get("TFDIST_SANITIZE"), "a sanitizer's runtime is a library; the release build shows it")
 class Agent(unittest.TestCase):
     def test_the_agent_needs_nothing_of_its_host(self):
         """Neither a loader nor a library: it runs in a folder that holds nothing but itself."""

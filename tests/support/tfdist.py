@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 
 from tests.support import processes
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("TFDIST_BIN_DIR", ROOT / "build/bin"))
@@ -68,14 +68,14 @@ class Tfdist:
             cwd=cwd or self.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=seconds,
+            timeout=PATIENCE * seconds,
         )
         return Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
     def run_bytes(self, *args, seconds=120):
         """stdout as it is, of a command that must succeed."""
         done = subprocess.run([str(BIN / "tfdist"), *args], env=self.env, cwd=self.folder,
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds)
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE * seconds)
         assert done.returncode == 0, done
         return done.stdout
 

@@ -1,10 +1,15 @@
 """Waiting for a condition, with a deadline and a name: a test never sleeps for a while and hopes."""
 
+import os
 import time
+
+# What runs under a sanitizer takes several times as long.
+PATIENCE = 5 if os.environ.get("TFDIST_SANITIZE") else 1
 
 
 def wait_for(condition, what, seconds=30):
     """Returns the first true value of condition(); AssertionError naming `what` at the deadline."""
+    seconds *= PATIENCE
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
