@@ -92,7 +92,8 @@ std::vector<std::string> Deployment::HostsNotRolledBack() const {
 }
 
 Deployment::Outcome Deployment::TakeOutcome() {
-  // Looking also makes what the threads have written visible here, which the eventfd alone does not.
+  // Looking also makes what the threads have written visible here, which the eventfd alone does
+  // not.
   if (running_ != 0) throw Error(Phase::kInternal, "the deployment is still going on");
   Outcome outcome;
   outcome.committed = committed_;

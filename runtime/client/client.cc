@@ -139,8 +139,7 @@ class Client::Impl {
     row_builders_.resize(links_.size());
   }
 
-  // The servers wait for nobody who says goodbye. Whether that arrives is for the sockets: they
-  // linger for it.
+  // The servers wait for nobody who says goodbye. Where that does not arrive they notice later.
   ~Impl() {
     try {
       for (const auto& link : links_) link->SayGoodbye();

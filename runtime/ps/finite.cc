@@ -23,7 +23,7 @@ bool AllFinite(std::span<const float> values) {
 size_t FirstNotFinite(std::span<const float> values) {
   const auto bad = std::find_if_not(values.begin(), values.end(),
                                     [](float value) { return std::isfinite(value); });
-  return static_cast<size_t>(bad - values.begin());
+  return static_cast<size_t>(std::min(bad, values.end() - 1) - values.begin());
 }
 
 }  // namespace tfdist::runtime

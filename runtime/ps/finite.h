@@ -7,7 +7,8 @@
 namespace tfdist::runtime {
 
 bool AllFinite(std::span<const float> values);
-// Position of the first that is not; values.size() when there is none.
+// Position of the first that is not. There was one; where a sender that shares the memory has
+// changed it since, that of the last value.
 size_t FirstNotFinite(std::span<const float> values);
 
 }  // namespace tfdist::runtime

@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -35,7 +36,7 @@ UniqueFd NewSocket() {
   return UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// Room for one descriptor: what a peer passes beyond it the kernel closes.
+// Aligned room for one descriptor.
 union ControlRoom {
   cmsghdr header;
   char bytes[CMSG_SPACE(sizeof(int))];
@@ -52,13 +53,14 @@ UniqueFd PassedFd(msghdr& message) {
   return UniqueFd(fd);
 }
 
-// A packet of `part` and of one descriptor at most.
+// A packet of `part` and of one descriptor at most: what a peer passes beyond it the kernel closes.
+// With the padding that CMSG_SPACE adds there would be room for two.
 msghdr WithRoom(iovec& part, ControlRoom& room) {
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = room.bytes;
-  message.msg_controllen = sizeof room.bytes;
+  message.msg_controllen = CMSG_LEN(sizeof(int));
   return message;
 }
 

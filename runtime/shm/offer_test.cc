@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <random>
 
@@ -106,6 +108,39 @@ TEST(ShmOffer, OutlastsCallersThatNeverSpeak) {
   ForkedProcess client = Client(offer.bytes());
   EXPECT_TRUE(WaitForClient(offer, In(20s)));
   EXPECT_EQ(client.Wait(20s), 0);
+}
+
+size_t CountFds() {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(ShmOffer, KeepsNoMoreDescriptorsOfACallerThanOne) {
+  Offer offer;
+  const UniqueFd caller = ConnectLocally(NameIn(offer.bytes()));
+  ASSERT_TRUE(caller.valid());
+  EXPECT_FALSE(offer.TryAccept());
+  const size_t before = CountFds();
+  const int passed[] = {0, 1, 2};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof passed)] = {};
+  char byte = 'x';
+  iovec part = {&byte, 1};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = room;
+  message.msg_controllen = sizeof room;
+  cmsghdr* control = CMSG_FIRSTHDR(&message);
+  control->cmsg_level = SOL_SOCKET;
+  control->cmsg_type = SCM_RIGHTS;
+  control->cmsg_len = CMSG_LEN(sizeof passed);
+  std::memcpy(CMSG_DATA(control), passed, sizeof passed);
+  ASSERT_EQ(sendmsg(caller.get(), &message, 0), 1);
+  EXPECT_FALSE(offer.TryAccept());  // no token: the call is ended
+  EXPECT_LT(CountFds(), before);
 }
 
 constexpr uid_t kNobody = 65534;

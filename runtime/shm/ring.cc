@@ -1,6 +1,5 @@
 #include "runtime/shm/ring.h"
 
-#include <algorithm>
 #include <string>
 
 #include "base/error.h"

@@ -17,8 +17,11 @@ namespace tfdist::runtime {
 
 inline constexpr uint16_t kProtocolVersion = 4;
 inline constexpr size_t kMaxHeaderBytes = size_t{1024} * 1024;
-// Messages that a trainer may have under way to one server; a server queues twice as many answers.
+// Messages that a trainer may have under way to one server.
 inline constexpr size_t kMaxMessagesUnderWay = 64;
+// Answers that a server keeps for a trainer that does not read: twice that, because libzmq learns
+// in batches of half a queue how much of it was sent (pipe.cpp, compute_lwm, v4.3.4), and notices.
+inline constexpr size_t kMaxAnswersQueued = 2 * kMaxMessagesUnderWay + 32;
 // Requests that a trainer may have begun and not ended with one server.
 inline constexpr uint64_t kMaxRequestsUnderWay = 1024;
 // Parts of one request to one server.

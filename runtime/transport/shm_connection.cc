@@ -10,9 +10,6 @@
 namespace tfdist::runtime {
 namespace {
 
-// A server answers a call as soon as it is done with a message. Looked at whenever the client
-// wakes.
-constexpr std::chrono::seconds kCallTime{5};
 // Of a memory that breaks again and again while ZeroMQ's connection holds.
 constexpr int kMaxLocalBreaks = 3;
 // More than most headers have.
@@ -50,6 +47,7 @@ bool ShmConnection::UseLocal(Use use) {
   } catch (const Error& error) {
     if (error.phase() == Phase::kInternal) throw;
     local_gone_ = true;
+    local_error_ = error.cause();
     return false;
   }
 }
@@ -57,6 +55,10 @@ bool ShmConnection::UseLocal(Use use) {
 Connection::Event ShmConnection::NextEvent() {
   for (Event event = remote_->NextEvent(); event != Event::kNone; event = remote_->NextEvent()) {
     if (event == Event::kMade) {
+      local_breaks_ = 0;
+      Message old;  // answers on the connection before this one
+      while (remote_->Receive(old)) {
+      }
       Ask();
     } else if (EndRemote()) {
       return Event::kBroken;
@@ -74,10 +76,8 @@ void ShmConnection::Ask() {
   question.operation = Operation::kLocal;
   question.host = host.value_or("");
   Message message{Encode(question), {}};
-  if (!host || local_breaks_ > kMaxLocalBreaks || !remote_->Send(message)) {
-    StayRemote("");
-    return;
-  }
+  if (local_breaks_ > kMaxLocalBreaks) return StayRemote("it broke again and again");
+  if (!host || !remote_->Send(message)) return StayRemote("");
   state_ = State::kAsking;
 }
 
@@ -85,27 +85,25 @@ void ShmConnection::Ask() {
 void ShmConnection::TakeOffer() {
   Message message;
   while (remote_->Receive(message)) {
-    if (state_ != State::kAsking || !IsAbout(message.header, Operation::kLocal)) continue;
+    if (state_ != State::kAsking) continue;
     Reply reply;
-    Decode(message.header.to_string_view(), reply);
-    if (reply.status != Status::kDone) continue;
+    Decode(message.header.to_string_view(), reply);  // tells a server of another version
+    if (reply.operation != Operation::kLocal || reply.status != Status::kDone) continue;
     if (reply.offer.empty()) return StayRemote("");
     call_.emplace(reply.offer);
-    call_ends_ = std::chrono::steady_clock::now() + kCallTime;
     state_ = State::kCalling;
   }
 }
 
 void ShmConnection::FinishCall() {
   std::optional<shm::Call::Outcome> outcome = call_->TryFinish();
-  if (!outcome) {
-    if (std::chrono::steady_clock::now() >= call_ends_) StayRemote("the server does not answer");
-    return;
-  }
+  // Its end is the server's: it gives the offer up, or freezes and ZeroMQ's connection breaks.
+  if (!outcome) return;
   if (!outcome->connection) return StayRemote(outcome->reason);
   call_.reset();
   local_ = std::make_unique<shm::Connection>(*std::move(outcome->connection));
   local_gone_ = false;
+  local_error_.clear();
   state_ = State::kLocal;
   made_ = true;
 }
@@ -132,6 +130,7 @@ bool ShmConnection::EndLocal() {
   if (!local_ || !local_gone_ || UseLocal([&] { return local_->HasMessage(); })) return false;
   const bool usable = EndRemote();
   ++local_breaks_;
+  if (!local_error_.empty()) say_(name_ + ": shared memory given up: " + local_error_);
   Ask();
   return usable;
 }

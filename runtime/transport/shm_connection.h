@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "runtime/say.h"
 #include "runtime/shm/connection.h"
 #include "runtime/shm/offer.h"
@@ -21,6 +20,7 @@ namespace tfdist::runtime {
 class ShmConnection : public Connection {
  public:
   // `name` is for texts. `say` gets why there is no shared memory with a server on this host.
+  // NextEvent throws Error(kRun) for a server of another version too.
   ShmConnection(std::string name, std::unique_ptr<Connection> remote, Say say);
 
   bool Send(Message& message) override;
@@ -57,10 +57,10 @@ class ShmConnection : public Connection {
   State state_ = State::kDown;
   bool made_ = false;  // and not told yet
   std::optional<shm::Call> call_;
-  TimePoint call_ends_;
   std::unique_ptr<shm::Connection> local_;
   bool local_gone_ = false;
-  int local_breaks_ = 0;
+  std::string local_error_;  // why it is gone; empty: the server is
+  int local_breaks_ = 0;     // since ZeroMQ's connection was made
 };
 
 }  // namespace tfdist::runtime

@@ -16,14 +16,15 @@ using std::chrono::steady_clock;
 
 // Who has an offer calls at once, or never.
 constexpr seconds kOfferTime{30};
-// ZeroMQ gets its turn after so many messages through memory.
-constexpr int kLocalsInARow = 16;
-// Answers that wait for room, as many as ZeroMQ would queue (zmq_listener.cc).
-constexpr size_t kAnswersQueued = 2 * kMaxMessagesUnderWay + 32;
+// Questions that are answered without a look at anything else.
+constexpr int kQuestionsInARow = 64;
+// Of all peers together, so that none fills the log.
+constexpr int kMaxComplaints = 20;
 // How often to ask ZeroMQ whether a trainer is alive that does not read.
 constexpr seconds kSignOfLife{2};
 
-// No route of ZeroMQ's begins like that: its first byte is 0 (zmq_socket(3), ROUTER).
+// ZeroMQ's own routes begin with 0 (zmq_socket(3), ROUTER). A peer may choose one like this for
+// itself: it is not heard.
 constexpr char kRoute[] = "memory-";
 
 bool IsLocal(const std::string& route) { return route.starts_with(kRoute); }
@@ -48,14 +49,14 @@ ShmListener::ShmListener(std::unique_ptr<Listener> remote, size_t max_locals, Sa
 ShmListener::~ShmListener() = default;
 
 bool ShmListener::Receive(Peer& from, Message& into) {
-  if (since_remote_ < kLocalsInARow && ReceiveLocal(from, into)) {
+  // Each through memory has its turn, then ZeroMQ for all the others.
+  if (since_remote_ < locals_.size() && ReceiveLocal(from, into)) {
     ++since_remote_;
     return true;
   }
   since_remote_ = 0;
-  if (ReceiveRemote(from, into) || ReceiveLocal(from, into)) return true;
-  SendQueued();
-  return false;
+  for (const auto& local : locals_) SendQueued(*local);
+  return ReceiveRemote(from, into) || ReceiveLocal(from, into);
 }
 
 bool ShmListener::ReceiveLocal(Peer& from, Message& into) {
@@ -70,9 +71,14 @@ bool ShmListener::ReceiveLocal(Peer& from, Message& into) {
 }
 
 bool ShmListener::ReceiveRemote(Peer& from, Message& into) {
-  while (remote_->Receive(from, into)) {
+  more_remote_ = false;
+  for (int questions = 0; remote_->Receive(from, into);) {
+    if (IsLocal(from.route)) continue;
     if (!IsAbout(into.header, Operation::kLocal)) return true;
     Answer(from, into);
+    if (++questions < kQuestionsInARow) continue;
+    more_remote_ = true;
+    break;
   }
   return false;
 }
@@ -83,16 +89,24 @@ void ShmListener::Answer(const Peer& peer, const Message& question) {
   try {
     Request request;
     Decode(question.header.to_string_view(), request);
-    reply.offer = MakeOffer(peer, request.host);
+    reply.offer = OfferFor(peer, request.host);
   } catch (const Error& error) {
-    say_("no shared memory with " + peer.task + ": " + error.cause());
+    Complain(peer, error.cause());
   }
   Message message{Encode(reply), {}};
   remote_->Send(peer, message);
 }
 
-std::string ShmListener::MakeOffer(const Peer& peer, const std::string& host) {
-  if (host_ != host || locals_.size() + offered_.size() >= max_locals_) return "";
+std::string ShmListener::OfferFor(const Peer& peer, const std::string& host) {
+  if (host_ != host) return "";
+  // Who asks twice gets one offer; on another connection it will not come for the first.
+  for (const Offered& offered : offered_) {
+    if (offered.peer.route == peer.route) return offered.offer.bytes();
+  }
+  std::erase_if(offered_, [&](const Offered& offered) {
+    return !peer.task.empty() && offered.peer.task == peer.task;
+  });
+  if (locals_.size() + offered_.size() >= max_locals_) return "";
   offered_.push_back({shm::Offer(), peer, steady_clock::now() + kOfferTime});
   return offered_.back().offer.bytes();
 }
@@ -102,7 +116,8 @@ Listener::Delivery ShmListener::Send(const Peer& to, Message& message) {
   Local* local = Find(to.route);
   if (local == nullptr || !IsThere(*local)) return Delivery::kGone;
   const size_t bytes = message.size_bytes();
-  if (local->queue.size() == kAnswersQueued) return Delivery::kUnread;
+  SendQueued(*local);
+  if (local->queue.size() == kMaxAnswersQueued) return Delivery::kUnread;
   if (!local->queue.empty() ||
       !UseLocal(*local, [&] { return SendLocally(local->connection, message); })) {
     local->queue.push_back(std::move(message));
@@ -139,9 +154,7 @@ bool ShmListener::UseLocal(Local& local, Use use) {
     return use();
   } catch (const Error& error) {
     if (error.phase() == Phase::kInternal) throw;
-    if (!std::exchange(local.gone, true)) {
-      say_("shared memory with " + local.peer.task + " given up: " + error.cause());
-    }
+    if (!std::exchange(local.gone, true)) Complain(local.peer, error.cause());
     return false;
   }
 }
@@ -154,7 +167,7 @@ bool ShmListener::HasArrived() {
 
 bool ShmListener::BeforePoll(std::vector<pollfd>& items) {
   DropEnded();
-  bool wait = remote_->BeforePoll(items);
+  bool wait = remote_->BeforePoll(items) && !more_remote_;
   for (const Offered& offered : offered_) items.push_back({offered.offer.fd(), POLLIN, 0});
   for (const auto& local : locals_) {
     items.push_back({local->connection.bell_fd(), POLLIN, 0});
@@ -171,13 +184,10 @@ void ShmListener::AfterPoll() {
   AcceptCallers();
 }
 
-void ShmListener::SendQueued() {
-  for (const auto& local : locals_) {
-    std::deque<Message>& queue = local->queue;
-    while (!queue.empty() &&
-           UseLocal(*local, [&] { return SendLocally(local->connection, queue.front()); })) {
-      queue.pop_front();
-    }
+void ShmListener::SendQueued(Local& local) {
+  while (!local.queue.empty() &&
+         UseLocal(local, [&] { return SendLocally(local.connection, local.queue.front()); })) {
+    local.queue.pop_front();
   }
 }
 
@@ -187,14 +197,28 @@ void ShmListener::AcceptCallers() {
     try {
       std::optional<shm::Connection> connection = offered.offer.TryAccept();
       if (!connection) return now >= offered.ends;
+      Replace(offered.peer.task);
       const Peer peer{kRoute + std::to_string(routes_++), offered.peer.task};
       locals_.push_back(std::make_unique<Local>(
           Local{*std::move(connection), peer, std::move(offered.peer), {}, {}}));
     } catch (const Error& error) {
-      say_("no shared memory with " + offered.peer.task + ": " + error.cause());
+      Complain(offered.peer, error.cause());
     }
     return true;
   });
+}
+
+// A task that comes again has left its last connection, if nobody noticed yet.
+void ShmListener::Replace(const std::string& task) {
+  for (const auto& local : locals_) {
+    if (!task.empty() && local->peer.task == task) local->gone = true;
+  }
+}
+
+void ShmListener::Complain(const Peer& peer, const std::string& why) {
+  if (++complaints_ > kMaxComplaints) return;
+  const std::string who = peer.task.empty() ? "a trainer" : peer.task;
+  say_("no shared memory with " + who + ": " + why);
 }
 
 // Those who are gone, once all that they sent is read.

@@ -45,9 +45,11 @@ class ShmListener : public Listener {
   bool ReceiveLocal(Peer& from, Message& into);
   bool ReceiveRemote(Peer& from, Message& into);
   void Answer(const Peer& peer, const Message& question);
-  std::string MakeOffer(const Peer& peer, const std::string& host);
-  void SendQueued();
+  std::string OfferFor(const Peer& peer, const std::string& host);
+  void SendQueued(Local& local);
   void AcceptCallers();
+  void Replace(const std::string& task);
+  void Complain(const Peer& peer, const std::string& why);
   void DropEnded();
   Local* Find(const std::string& route);
   bool IsThere(Local& local);
@@ -60,9 +62,11 @@ class ShmListener : public Listener {
   std::optional<std::string> host_;
   std::vector<Offered> offered_;
   std::vector<std::unique_ptr<Local>> locals_;
-  size_t next_local_ = 0;  // whose turn it is
-  int since_remote_ = 0;   // messages through memory since ZeroMQ was looked at
-  uint64_t routes_ = 0;    // given so far
+  size_t next_local_ = 0;     // whose turn it is
+  size_t since_remote_ = 0;   // messages through memory since ZeroMQ was looked at
+  bool more_remote_ = false;  // ZeroMQ was left with questions unread
+  int complaints_ = 0;
+  uint64_t routes_ = 0;  // given so far
   uint64_t local_bytes_ = 0;
 };
 

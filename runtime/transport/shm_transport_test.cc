@@ -1,13 +1,16 @@
 // The two ends of the way through shared memory, over real ZeroMQ sockets, in one thread.
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "runtime/shm/host_id.h"
+#include "runtime/shm/layout.h"
+#include "runtime/testing/expect_error.h"
 #include "runtime/transport/messages.h"
 #include "runtime/transport/shm_connection.h"
 #include "runtime/transport/shm_listener.h"
@@ -183,10 +186,95 @@ TEST_F(ShmTransport, AnswersThatAreNotReadAreBounded) {
     if (delivery == Listener::Delivery::kSent) ++sent;
   }
   EXPECT_EQ(delivery, Listener::Delivery::kUnread);
-  EXPECT_LE(sent, 160U + 4U);
+  EXPECT_EQ(sent, kMaxAnswersQueued + 3U);  // three are in the ring
   // Once it reads, all come, in order.
   EXPECT_TRUE(RunUntil([&] { return answers_.size() == sent; }));
   for (size_t i = 0; i < answers_.size(); ++i) EXPECT_EQ(answers_[i], std::to_string(i));
+}
+
+TEST_F(ShmTransport, AServerOfAnotherVersionIsNamed) {
+  zmq::socket_t server(context_, zmq::socket_type::router);
+  server.set(zmq::sockopt::linger, 0);
+  server.bind("tcp://127.0.0.1:*");
+  ShmConnection client("ps:0",
+                       std::make_unique<ZmqConnection>(
+                           context_, "ps:0", server.get(zmq::sockopt::last_endpoint), std::nullopt),
+                       [](const std::string&) {});
+  const auto talk = [&] {
+    Reply reply;
+    reply.status = Status::kRefused;
+    std::string bytes = Encode(reply).to_string();
+    bytes[0] = 3;
+    const TimePoint deadline = std::chrono::steady_clock::now() + 30s;
+    while (std::chrono::steady_clock::now() < deadline) {
+      (void)client.NextEvent();
+      zmq::message_t route;
+      if (!server.recv(route, zmq::recv_flags::dontwait)) continue;
+      zmq::message_t question;
+      (void)server.recv(question, zmq::recv_flags::none);
+      server.send(route, zmq::send_flags::sndmore);
+      server.send(zmq::message_t(bytes.data(), bytes.size()), zmq::send_flags::none);
+    }
+  };
+  testing::ExpectError(talk, Phase::kRun, "message of protocol version 3; this program speaks 4");
+}
+
+// A ROUTER's peer may choose its route; were one of these believed, another's answers would be
+// read.
+TEST_F(ShmTransport, NobodyTakesTheRouteOfAnother) {
+  Listen(2);
+  Connection& client = Connect();
+  ASSERT_TRUE(WaitForEvents(1));
+  const std::string route = RouteOf(client);
+  requests_.clear();
+  zmq::socket_t forger(context_, zmq::socket_type::dealer);
+  forger.set(zmq::sockopt::routing_id, route);
+  forger.set(zmq::sockopt::linger, 0);
+  forger.connect(listener_->Endpoint());
+  zmq::socket_t honest(context_, zmq::socket_type::dealer);
+  honest.set(zmq::sockopt::linger, 0);
+  honest.connect(listener_->Endpoint());
+  forger.send(zmq::str_buffer("forged"), zmq::send_flags::none);
+  // Its own connection was made later: once its message is there, the forger's would be.
+  int honest_seen = 0;
+  EXPECT_TRUE(RunUntil([&] {
+    honest.send(zmq::str_buffer("honest"), zmq::send_flags::dontwait);
+    honest_seen = static_cast<int>(requests_.size());
+    return honest_seen > 20;
+  }));
+  for (const Asked& asked : requests_) EXPECT_EQ(asked.header, "honest");
+}
+
+// The page with the counters, which both ends of this process have mapped.
+std::byte* ControlPage() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0;
+    unsigned long end = 0;
+    unsigned long offset = 1;
+    if (line.find("memfd:tfdist-shm") == std::string::npos) continue;
+    if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx", &begin, &end, &offset) != 3) continue;
+    if (offset == 0) return reinterpret_cast<std::byte*>(begin);
+  }
+  return nullptr;
+}
+
+TEST_F(ShmTransport, NonsenseInTheMemoryEndsThatConnectionAlone) {
+  Listen(2);
+  Connection& client = Connect();
+  ASSERT_TRUE(WaitForEvents(1));
+  const std::string route = RouteOf(client);
+  std::byte* page = ControlPage();
+  ASSERT_NE(page, nullptr);
+  std::fill(page, page + shm::kControlBytes, std::byte{0xff});
+  ASSERT_TRUE(WaitForEvents(3));
+  EXPECT_EQ(events_, (std::vector{Connection::Event::kMade, Connection::Event::kBroken,
+                                  Connection::Event::kMade}));
+  ASSERT_FALSE(said_.empty());
+  EXPECT_NE(said_[0].find("counter is impossible"), std::string::npos) << said_[0];
+  const std::string next = RouteOf(client);
+  EXPECT_TRUE(IsLocal(next));
+  EXPECT_NE(next, route);
 }
 
 }  // namespace

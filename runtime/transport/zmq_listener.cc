@@ -1,6 +1,5 @@
 #include "runtime/transport/zmq_listener.h"
 
-#include <cerrno>
 #include <utility>
 
 #include "base/error.h"
@@ -11,9 +10,6 @@
 namespace tfdist::runtime {
 namespace {
 
-// What a trainer may have under way, twice: libzmq learns in batches of half a queue how much of it
-// was sent (pipe.cpp, compute_lwm, v4.3.4).
-constexpr int kAnswersQueued = 2 * kMaxMessagesUnderWay + 32;
 constexpr int kRequestsQueued = kMaxMessagesUnderWay;
 
 // What the ZAP handler answered for this connection's key.
@@ -27,7 +23,7 @@ const char* AuthenticatedTask(const zmq::message_t& frame) {
 ZmqListener::ZmqListener(const std::string& endpoint, std::optional<ServerKeys> keys)
     : socket_(context_, zmq::socket_type::router) {
   SetCommonOptions(socket_, endpoint);
-  socket_.set(zmq::sockopt::sndhwm, kAnswersQueued);
+  socket_.set(zmq::sockopt::sndhwm, static_cast<int>(kMaxAnswersQueued));
   socket_.set(zmq::sockopt::rcvhwm, kRequestsQueued);
   // So that a full queue is told from an empty one; without it answers vanish unseen.
   socket_.set(zmq::sockopt::router_mandatory, 1);
