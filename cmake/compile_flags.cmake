@@ -31,6 +31,11 @@ if(TFDIST_SANITIZE)
   endif()
 endif()
 
+if(TFDIST_FUZZ)
+  # Tells libFuzzer which branches an input took. Loops that must be vector code elsewhere cannot be then.
+  target_compile_options(tfdist_flags INTERFACE -fsanitize=fuzzer-no-link -Wno-pass-failed)
+endif()
+
 # --- hardening -----------------------------------------------------------------------------------
 # Level 3 of _FORTIFY_SOURCE needs GCC 12 with glibc 2.34; 2 is the level that every supported pair has.
 # It needs optimization, and the address sanitizer checks the same calls itself.

@@ -2,6 +2,7 @@
 
 option(TFDIST_WERROR "Treat warnings as errors (CI does)" OFF)
 set(TFDIST_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=: address,undefined or thread")
+option(TFDIST_FUZZ "Link fuzz targets with libFuzzer, which clang alone has, and let ctest run those" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)

@@ -76,3 +76,31 @@ function(tfdist_benchmark)
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${arg_NAME} PRIVATE tfdist_flags ${arg_DEPENDS} benchmark::benchmark_main)
 endfunction()
+
+# tfdist_fuzz_target(NAME x_fuzz SOURCES ... [DEPENDS ...]): bin/x_fuzz from a LLVMFuzzerTestOneInput. ctest
+# runs it on the inputs in corpus/x and on changed ones (label `unit`), or, with TFDIST_FUZZ, lets libFuzzer
+# look for new ones for a minute (label `fuzz`); those stay in the build folder for the next time.
+function(tfdist_fuzz_target)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
+  string(REGEX REPLACE "_fuzz$" "" corpus "${CMAKE_CURRENT_SOURCE_DIR}/corpus/${arg_NAME}")
+  set(found "${CMAKE_BINARY_DIR}/fuzz_inputs/${arg_NAME}")
+  file(MAKE_DIRECTORY "${found}")
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${arg_NAME} PRIVATE tfdist_flags ${arg_DEPENDS})
+  if(TFDIST_FUZZ)
+    target_link_options(${arg_NAME} PRIVATE -fsanitize=fuzzer)
+    add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} -max_total_time=60 -timeout=10 -print_final_stats=1
+      "-artifact_prefix=${found}-" "${found}" "${corpus}")
+    set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT 300 LABELS fuzz)
+    add_dependencies(fuzz_targets ${arg_NAME})
+  else()
+    target_sources(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/base/testing/fuzz_replay.cc")
+    add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} "${found}-input" "${corpus}")
+    set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT 120 LABELS unit)
+  endif()
+endfunction()
+
+if(TFDIST_FUZZ)
+  add_custom_target(fuzz_targets)
+endif()

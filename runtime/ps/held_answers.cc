@@ -13,12 +13,16 @@ constexpr size_t kMaxHeld = 2 * kMaxMessagesUnderWay;
 
 }  // namespace
 
+void HeldAnswers::ExpectRoom(const std::string& task) const {
+  const auto found = held_.find(task);
+  if (found == held_.end() || found->second.answers.size() < kMaxHeld) return;
+  throw Error(Phase::kRun, "too many requests while others are waited for");
+}
+
 void HeldAnswers::Hold(const std::string& task, uint64_t awaited, const PartHeader& part,
                        TimePoint now) {
+  ExpectRoom(task);
   OfTrainer& trainer = held_.try_emplace(task, OfTrainer{{}, now}).first->second;
-  if (trainer.answers.size() >= kMaxHeld) {
-    throw Error(Phase::kRun, "too many requests while others are waited for");
-  }
   trainer.answers.push_back({awaited, part});
 }
 

@@ -15,8 +15,9 @@ namespace tfdist::runtime {
 
 class HeldAnswers {
  public:
-  // Holds the answer to `part` until push `awaited` of the trainer may go on. Throws Error(kRun)
-  // when more are held than a trainer may have under way.
+  // Throws Error(kRun) when as many are held as a trainer may have under way.
+  void ExpectRoom(const std::string& task) const;
+  // Holds the answer to `part` until push `awaited` of the trainer may go on. Throws as ExpectRoom.
   void Hold(const std::string& task, uint64_t awaited, const PartHeader& part, TimePoint now);
   // Those that await this push of the trainer or an earlier one, in the order of their coming.
   std::vector<PartHeader> Release(const std::string& task, uint64_t sequence, TimePoint now);

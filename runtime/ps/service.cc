@@ -241,6 +241,7 @@ void Service::Exchange(const Asked& asked, Session& session, std::vector<Outgoin
   ExpectThisStore(part);
   if (!store_.created()) throw Error(Phase::kRun, "the variables have no values yet");
   store_.ExpectValid(part.block, part.pull);
+  if (part.update) held_.ExpectRoom(session.task());  // once it is applied it is too late to refuse
   Join(session);
   if (part.update) PushOrGiveUp(asked, session, replies);
   if (!part.pull.empty() && part.number == 0) ++counters_.pulls;

@@ -586,6 +586,17 @@ TEST_F(WaitingTest, NobodyIsHeldWithoutEnd) {
   EXPECT_EQ(held, 2 * kMaxMessagesUnderWay);
 }
 
+TEST_F(WaitingTest, APushThatIsRefusedForWantOfRoomIsNotApplied) {
+  CreateWith("staleness:bound=0");
+  Ask("worker:1", Exchange({}, kAll));  // takes part from now on
+  for (size_t held = 0; held < 2 * kMaxMessagesUnderWay; ++held) {
+    EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
+  }
+  const Tensor before = ValuesNow();
+  ExpectRefused(Ask("worker:0", PushAt(0), {1, 1, 1}), "too many requests");
+  EXPECT_EQ(ValuesNow(), before);
+}
+
 TEST_F(WaitingTest, WhoWaitsIsToldForWhomAndTheOthersAreLookedAfter) {
   CreateWith("staleness:bound=0");
   Ask("worker:1", Exchange({}, kAll));  // takes part from now on

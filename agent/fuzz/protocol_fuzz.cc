@@ -1,0 +1,99 @@
+// Control messages, between CLI and agent and between agents: what is accepted is the same when it
+// is written again, whichever body it is taken for. Events are applied to the state of a job.
+#include <cassert>
+#include <cstdint>
+#include <optional>
+
+#include "agent/control/messages.h"
+#include "agent/job_state.h"
+#include "agent/protocol.h"
+
+namespace tfdist::protocol {
+namespace {
+
+// By their bytes: NaN, which CBOR has, differs from itself.
+std::string Cbor(const Json& json) {
+  std::string bytes;
+  Json::to_cbor(json, bytes);
+  return bytes;
+}
+
+template <typename T>
+std::optional<T> BodyAs(const Message& message) {
+  try {
+    return Body<T>(message);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+template <typename T>
+void TryBody(const Message& message) {
+  const auto body = BodyAs<T>(message);
+  if (!body) return;
+  const Json json = *body;
+  assert(Cbor(json.get<T>()) == Cbor(json));
+}
+
+void TryEvent(const Message& message) {
+  JobPlan plan;
+  plan.slots = {{"a", "10.0.0.1", false}};
+  plan.tasks.emplace_back().task = "worker:0";
+  JobState state;
+  state.Apply({1, 0, std::string(event::kCommitted), {{"plan", plan}}});
+  const auto event = BodyAs<Event>(message);
+  if (!event) return;
+  try {
+    state.Apply(*event);
+  } catch (const Error&) {
+    return;
+  }
+  for (const auto& [name, task] : state.tasks) {
+    if (task.exit) (void)Describe(*task.exit);
+  }
+}
+
+void TryError(const Message& message) {
+  try {
+    ThrowIfError(message);
+  } catch (const Error&) {
+  }
+}
+
+void TryBodies(const Message& message) {
+  TryBody<HostDescription>(message);
+  TryBody<JobPlan>(message);
+  TryBody<ErrorBody>(message);
+  TryBody<Hello>(message);
+  TryBody<Create>(message);
+  TryBody<FilePiece>(message);
+  TryBody<ReadLog>(message);
+  TryBody<LogPiece>(message);
+  TryBody<Census>(message);
+  TryBody<Event>(message);
+  TryBody<agent::Order>(message);
+  TryBody<agent::HostReport>(message);
+  TryBody<agent::Beat>(message);
+  TryEvent(message);
+  TryError(message);
+}
+
+void Run(std::string_view bytes) {
+  Message message;
+  try {
+    message = Decode(bytes);
+  } catch (const Error&) {
+    return;
+  }
+  const std::string written = Encode(message);
+  assert(Encode(Decode(written)) == written);
+  TryBodies(message);
+}
+
+}  // namespace
+}  // namespace tfdist::protocol
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  tfdist::protocol::Run({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
