@@ -35,6 +35,14 @@ void ReadWhole(const std::filesystem::path& path, Take take) {
   }
 }
 
+// "<sha256>", or "<sha256>.a1B2c3" while it arrives (FileReceiver).
+bool IsNameOfFile(std::string_view name) {
+  constexpr size_t kDigits = 64;
+  const std::string_view rest = name.substr(std::min(name.size(), kDigits));
+  return IsSha256(name.substr(0, kDigits)) &&
+         (rest.empty() || (rest.front() == '.' && rest.size() == 7));
+}
+
 }  // namespace
 
 bool IsSha256(std::string_view text) {
@@ -75,6 +83,7 @@ void FileStore::ForgetUnused() const {
   const auto oldest = std::filesystem::file_time_type::clock::now() - kUnusedLimit;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    if (!IsNameOfFile(entry.path().filename().string())) continue;
     if (entry.last_write_time(error) < oldest && !error) std::filesystem::remove(entry, error);
   }
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "agent/census/census.h"
+#include "agent/files/file_store.h"
 #include "agent/slot/slot_folder.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -67,6 +68,7 @@ void RemoveOld(const fs::path& base) {
   std::error_code error;
   for (const fs::path& job : Entries(base / "jobs")) {
     for (const fs::path& slot : Entries(job)) {
+      if (!IsSlotFolder(slot)) continue;
       const SlotFolder folder(slot);
       if (!IsOld(LastUse(folder), kKeepJobs) || IsInUse(folder)) continue;
       fs::remove_all(slot, error);
@@ -75,6 +77,7 @@ void RemoveOld(const fs::path& base) {
     }
   }
   for (const fs::path& agent : Entries(base / "bin")) {
+    if (!IsSha256(agent.filename().string())) continue;
     if (IsOld(TimeOf(agent), kKeepAgents)) fs::remove(agent, error);
   }
 }

@@ -314,6 +314,38 @@ TEST_F(BootstrapTest, CleanLeavesWhatIsNotOurs) {
   EXPECT_FALSE(fs::exists(home_ / "shared/bin"));
 }
 
+TEST_F(BootstrapTest, CleanLeavesWhatIsNotOursInFoldersNamedAsOurs) {
+  const FakeAgent agent;
+  ExpectSpeaks(*Start(agent).channel, "agent start unset");
+  const fs::path base = fs::canonical(home_ / ".cache/tfdist");
+  MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
+  const auto write = [&](const std::string& path) {
+    fs::create_directories((base / path).parent_path());
+    std::ofstream(base / path) << "years of work";
+    return base / path;
+  };
+  const std::string sha256 = Sha256Hex("a file");
+  const std::vector<fs::path> ours = {
+      base / "bin" / agent.sha256(), write("bin/." + sha256 + ".a1"),
+      write("files/" + sha256),      write("files/" + sha256 + ".a1B2c3"),
+      write("names/job.lock"),       base / "jobs/a-20260801T120000Z-a1b2c3",
+  };
+  const std::vector<fs::path> foreign = {
+      write("bin/tool"),
+      write("bin/.tool.old"),
+      write("files/x"),
+      write("names/x"),
+      write("jobs/x/y/it"),
+      write("jobs/x/h1/data"),
+      write("jobs/x/hosts/agent"),
+  };
+  const Removal removal = Clean(ShellAfter(""), "", {}, Soon());
+  for (const fs::path& path : ours) EXPECT_FALSE(fs::exists(path)) << path;
+  for (const fs::path& path : foreign) EXPECT_TRUE(fs::exists(path)) << path;
+  EXPECT_EQ(removal.removed.size(), 1U);  // the slot
+  EXPECT_EQ(removal.kept.size(), 3U);     // bin, files, names
+}
+
 TEST_F(BootstrapTest, PurgeRemovesOneSlotOfOneJob) {
   MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
   MakeJobFolder("a-20260801T120000Z-a1b2c3", 1);
