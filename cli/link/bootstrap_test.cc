@@ -238,7 +238,7 @@ TEST_F(BootstrapTest, AttachSaysThatThereIsNoSuchJob) {
   try {
     AttachAgent(ShellAfter(""), "", "digits-20260801T120000Z-a1b2c3", 2, Soon());
     FAIL();
-  } catch (const Error& error) {
+  } catch (const NothingThere& error) {
     EXPECT_EQ(error.phase(), Phase::kRun);
     EXPECT_EQ(error.cause(), "this host has no job digits-20260801T120000Z-a1b2c3 (slot 2)");
   }

@@ -120,7 +120,7 @@ void JobFollower::HandleEvents(const protocol::Message& message) {
     events_done_ = true;
     return;
   }
-  for (const auto& event : message.body.at("events").get<std::vector<protocol::Event>>()) {
+  for (const auto& event : EventsOf(message)) {
     next_event_ = event.number + 1;
     state_.Apply(event);
     if (options_.narrate) Narrate(event);
