@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "agent/job_state.h"
 #include "cli/commands/for_each_host.h"
 #include "cli/deploy/connector.h"
@@ -84,31 +86,57 @@ void SweepAll(EndReport& report, const JobRecord& record, const std::vector<int>
   }
 }
 
+std::vector<std::string> HostsOf(const JobRecord& record) {
+  std::vector<std::string> hosts;
+  for (const HostPlan& host : record.hosts) hosts.push_back(host.name);
+  return hosts;
+}
+
+std::vector<std::string> HostsOf(const protocol::JobState& state) {
+  std::vector<std::string> hosts;
+  for (const protocol::SlotPlan& slot : state.plan.slots) hosts.push_back(slot.host);
+  return hosts;
+}
+
+// The record of a job that another machine started has the hosts of this machine's cluster file: a
+// slot of the job may lie on another one.
+bool Knows(const JobRecord& record, int slot, const std::string& host) {
+  const auto at = static_cast<size_t>(slot);
+  return at < record.hosts.size() && record.hosts[at].name == host;
+}
+
 }  // namespace
 
 EndReport EndJob(const JobRecord& record, bool force) {
   EndReport report;
-  std::vector<bool> confirmed(record.hosts.size(), false);
+  std::vector<std::string> hosts = HostsOf(record);
+  bool ended = false;
+  std::set<int> doubtful;
   try {
     const protocol::JobState state = EndThroughCoordinator(record, force);
-    if (state.phase == protocol::JobPhase::kEnded) {
-      confirmed.assign(record.hosts.size(), true);
-      for (const auto* doubtful : {&state.unconfirmed, &state.unreachable}) {
-        for (const int slot : *doubtful) confirmed.at(static_cast<size_t>(slot)) = false;
-      }
-    }
+    if (!state.plan.slots.empty()) hosts = HostsOf(state);
+    ended = state.phase == protocol::JobPhase::kEnded;
+    doubtful.insert(state.unconfirmed.begin(), state.unconfirmed.end());
+    doubtful.insert(state.unreachable.begin(), state.unreachable.end());
   } catch (const Error&) {
     // No coordinator to ask: every host is asked itself, and says more exactly what is wrong.
   }
-  std::vector<int> doubtful;
-  for (size_t slot = 0; slot < confirmed.size(); ++slot) {
-    if (confirmed[slot]) {
-      report.confirmed.push_back(record.hosts[slot].name);
+  std::vector<int> asked;
+  for (int slot = 0; slot < static_cast<int>(hosts.size()); ++slot) {
+    const std::string& host = hosts[static_cast<size_t>(slot)];
+    if (ended && !doubtful.contains(slot)) {
+      report.confirmed.push_back(host);
+    } else if (Knows(record, slot, host)) {
+      asked.push_back(slot);
     } else {
-      doubtful.push_back(static_cast<int>(slot));
+      report.unreachable.push_back(host);
+      report.details.push_back(
+          fmt::format("{}: slot {} of the job, which was started elsewhere: how to reach it is not "
+                      "known here",
+                      host, slot));
     }
   }
-  SweepAll(report, record, doubtful, force);
+  SweepAll(report, record, asked, force);
   return report;
 }
 

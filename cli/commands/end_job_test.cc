@@ -55,6 +55,27 @@ TEST_F(EndJobTest, AHostThatHasNothingOfTheJobIsConfirmed) {
   EXPECT_TRUE(EndJob(record, false).all_confirmed());
 }
 
+// `up --replace` of a job that was started elsewhere knows it by its own cluster file.
+TEST_F(EndJobTest, AHostThatOnlyTheCoordinatorKnowsIsToldByItsNameThere) {
+  protocol::JobPlan plan;
+  plan.slots = {{"host0", "10.0.0.1", false},
+                {"theirs", "10.0.0.2", false},
+                {"host2", "10.0.0.3", false},
+                {"far", "10.0.0.4", false}};
+  const std::vector<protocol::Event> events = {
+      {.number = 1, .kind = std::string(protocol::event::kCommitted), .fields = {{"plan", plan}}},
+      {.number = 2,
+       .kind = std::string(protocol::event::kEnded),
+       .fields = {{"result", "stopped"}, {"unconfirmed", {1}}, {"unreachable", {3}}}}};
+  const JobRecord record = MakeJob(2, {{std::string(type::kEvent), 1, {{"events", events}}},
+                                       {std::string(type::kEnd), 1, {{"offset", 3}}}});
+  const EndReport report = EndJob(record, false);
+  EXPECT_EQ(report.confirmed, (std::vector<std::string>{"host0", "host2"}));
+  EXPECT_EQ(report.unreachable, (std::vector<std::string>{"theirs", "far"}));
+  ASSERT_EQ(report.details.size(), 2U);
+  EXPECT_NE(report.details[1].find("far: slot 3 of the job"), std::string::npos);
+}
+
 // Only a host that says that it has nothing of the job has nothing of it.
 TEST_F(EndJobTest, AnErrorInTheAnswerConfirmsNothing) {
   const auto refusal = protocol::ErrorMessage(1, Error(Phase::kRun, "cannot look"));
