@@ -55,6 +55,7 @@ protocol::JobState JobFollower::Run() {
       if (!opened) Open();
       opened = true;
       while (!Done()) WaitAndHandle();
+      if (options_.follow && !quit_) ThrowIfAbandoned();
       return state_;
     } catch (const Error& error) {
       if (!IsLostConnection(error)) throw;
@@ -63,6 +64,13 @@ protocol::JobState JobFollower::Run() {
       opened = false;
     }
   }
+}
+
+void JobFollower::ThrowIfAbandoned() const {
+  if (state_.phase == protocol::JobPhase::kEnded) return;
+  throw Error(Phase::kRun, "the job has not ended, and no agent of it runs any more",
+              fmt::format("tfdist down {} ends what is left", record_.id))
+      .WithHost(record_.hosts[0].name);
 }
 
 void JobFollower::Open() {

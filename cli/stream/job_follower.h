@@ -35,7 +35,8 @@ class JobFollower {
 
   // Returns when everything wanted was printed; at once when interrupted (see options). Lost
   // connections are made again, from the offsets reached: throws Error(kLogs) when that did not
-  // work for kReconnectLimit.
+  // work for kReconnectLimit. Throws Error(kRun) when the job was to be followed to its end, and
+  // nobody watches it any more: all output that there is has been printed then.
   protocol::JobState Run();
   [[nodiscard]] bool interrupted() const { return interrupts_seen_ > 0; }
   // Some output could not be read, which was said.
@@ -50,6 +51,7 @@ class JobFollower {
     bool done = false;
   };
 
+  void ThrowIfAbandoned() const;
   void Open();
   void OpenLog(TaskStream& stream);
   [[nodiscard]] bool Done() const;
