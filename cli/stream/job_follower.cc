@@ -165,6 +165,12 @@ void JobFollower::HandleInterrupts(int count) {
       quit_ = true;
       return;
     }
+    if (attached_.hello.serving != "agent") {
+      printer_.Note(
+          fmt::format("tfdist: leaving; the rest of the output: tfdist logs {}", record_.id));
+      quit_ = true;
+      return;
+    }
     const bool force = interrupts_seen_ > 1;
     if (interrupts_seen_ > 2) {
       printer_.Note(

@@ -20,7 +20,8 @@ struct FollowOptions {
   std::optional<uint64_t> tail_lines;  // instead of `offset`
   bool follow = true;                  // until the job is over, else what is there now
   bool narrate = false;                // print what happens to the job between the lines
-  // What Ctrl-C does: ends the job (twice: at once), or just the following.
+  // What Ctrl-C does: ends the job (twice: at once), or just the following. Where no agent runs
+  // that could end it, the following.
   bool interrupt_stops_job = false;
 };
 
