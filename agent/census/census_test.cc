@@ -14,6 +14,7 @@
 #include "agent/census/process_table.h"
 #include "agent/keeper/slot_fixture.h"
 #include "agent/testing/child.h"
+#include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
 namespace {
@@ -150,6 +151,20 @@ TEST(Census, WhatWasLeftIsEndedByItsNumberAlone) {
   EXPECT_TRUE(census.left.empty());
   EXPECT_FALSE(std::filesystem::exists(LeftFile()));
   EXPECT_TRUE(IsRunning(ReadProcess(reused.pid())->id));
+}
+
+// A full disk, say.
+TEST(Census, NeedsNoFileForWhatIsLeft) {
+  const TemporaryFolder folder;
+  const std::filesystem::path unreadable = folder.path();
+  const std::filesystem::path unwritable = folder.path() / "no-such-folder/left";
+  EXPECT_TRUE(ReadLeft(unreadable).empty());
+  WriteLeft(unwritable, {*ReadProcess(getpid())});
+  const Child task({"/bin/sleep", "infinity"}, {kEntry});
+  const SystemClock clock;
+  const auto census = EndProcesses(kCookie, {}, unreadable, clock.Now() + seconds(60));
+  EXPECT_EQ(census.killed, std::vector<std::string>{fmt::format("pid {} (sleep)", task.pid())});
+  EXPECT_TRUE(census.left.empty());
 }
 
 // F67
