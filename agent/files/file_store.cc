@@ -82,9 +82,13 @@ std::filesystem::path FileStore::PathOf(const std::string& sha256) const {
 void FileStore::ForgetUnused() const {
   const auto oldest = std::filesystem::file_time_type::clock::now() - kUnusedLimit;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
-    if (!IsNameOfFile(entry.path().filename().string())) continue;
-    if (entry.last_write_time(error) < oldest && !error) std::filesystem::remove(entry, error);
+  // Not a range's for: its ++ throws.
+  for (std::filesystem::directory_iterator entry(folder_, error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (!IsNameOfFile(entry->path().filename().string())) continue;
+    std::error_code gone;  // another job may do the same just now
+    const auto time = entry->last_write_time(gone);
+    if (!gone && time < oldest) std::filesystem::remove(entry->path(), gone);
   }
 }
 

@@ -15,6 +15,9 @@ void RemoveOld(const std::filesystem::path& base);
 // that job does: somebody killed them all, and no census was taken.
 void EndOrphans(const std::filesystem::path& base);
 
+// Both, orphans first; what fails is logged, and keeps no job from its start.
+void KeepHouse(const std::filesystem::path& base) noexcept;
+
 // An agent's file or a slot's folder is in use now.
 void MarkUsed(const std::filesystem::path& path);
 

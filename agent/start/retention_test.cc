@@ -64,6 +64,20 @@ TEST_F(RetentionTest, KeepsALogThatIsStillWritten) {
   EXPECT_TRUE(fs::exists(folder.info()));
 }
 
+TEST_F(RetentionTest, WhatCannotBeReadHoldsUpNothing) {
+  const SlotFolder old_one = MakeSlot("old");
+  const SlotFolder damaged = MakeSlot("damaged");
+  ReplaceFile(damaged.info(), "{", 0600);
+  fs::remove_all(damaged.tasks());
+  ReplaceFile(damaged.tasks(), "no folder", 0600);
+  ReplaceFile(base_ / "bin", "no folder", 0600);
+  MakeOld(base_, 8);
+  KeepHouse(base_);
+  EXPECT_FALSE(fs::exists(old_one.path()));
+  EXPECT_FALSE(fs::exists(damaged.path()));
+  KeepHouse(base_ / "no-such-folder");
+}
+
 TEST_F(RetentionTest, EndsOrphansOfJobsThatLieHere) {
   MakeSlot("dead");
   const std::string dead = std::string(kCookieName) + "=dead/h0";
