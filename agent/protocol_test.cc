@@ -94,6 +94,24 @@ TEST(Frame, LongMessagesTravelInPiecesAndAnyCutOfTheStreamGivesThemBack) {
   }
 }
 
+// The example of protocol.md.
+TEST(Frame, AStreamCarriesWhatThePageSays) {
+  const std::string ping(
+      "\x00\x00\x00\x10\x01\xa3"
+      "ab\xa0"
+      "bid\x07"
+      "atdping",
+      20);
+  EXPECT_EQ(Frames({"ping", 7, Json::object()}), ping);
+  const Message big{"file", 9, FilePiece{"ab", 0, Bytes{std::string(200'000, 'x')}, true}};
+  const std::string frames = Frames(big);
+  const size_t second = 4 + kMaxFrameBytes;
+  EXPECT_EQ(frames[4], 0);
+  EXPECT_EQ(frames[second + 4], 0);
+  EXPECT_EQ(Pieces(big).front()[0], 2);
+  EXPECT_EQ(Pieces(big).back()[0], 1);
+}
+
 TEST(Frame, AMessageThatWasGivenUpHalfWayIsForgotten) {
   const Message big{"file", 9, FilePiece{"ab", 0, Bytes{std::string(200'000, 'x')}, true}};
   const Message small{"ping", 10, Json::object()};
