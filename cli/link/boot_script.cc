@@ -223,7 +223,12 @@ remove_if_idle() {
 # has_orphans BASE/jobs/ID/hSLOT: whether a process has the cookie of that slot in its environment.
 has_orphans() {
   of_job=${1%/h*}
-  grep -qsF -e "TFDIST_COOKIE=${of_job##*/}/${1##*/}" /proc/[0-9]*/environ
+  cookie=TFDIST_COOKIE=${of_job##*/}/${1##*/}
+  # Of h12 or of another job's name too, so far.
+  for environ in $(grep -lsF -e "$cookie" /proc/[0-9]*/environ); do
+    tr '\0' '\n' 2>/dev/null <"$environ" | grep -qxF -e "$cookie" && return
+  done
+  return 1
 }
 )sh";
 

@@ -306,6 +306,19 @@ TEST_F(BootstrapTest, CleanRemovesAllButWhatRunsOrRunsElsewhere) {
   EXPECT_FALSE(fs::exists(base));
 }
 
+TEST_F(BootstrapTest, CleanKeepsASlotOfWhichAnOrphanRunsAndNoOther) {
+  const std::string job = "a-20260801T120000Z-" + RandomHex(3);  // all processes here are looked at
+  MakeJobFolder(job, 1);
+  MakeJobFolder(job, 12);
+  const fs::path folder = fs::canonical(home_ / ".cache/tfdist/jobs") / job;
+  const auto orphan = ShellAfter("TFDIST_COOKIE=" + job + "/h12 /bin/sh -c 'echo runs; cat'\n");
+  std::string line;
+  while (line.find("runs\n") == std::string::npos) (void)orphan->Read(line, Soon());
+  const Removal removal = Clean(ShellAfter(""), "", {}, Soon());
+  EXPECT_EQ(removal.removed, std::vector<std::string>{(folder / "h1").string()});
+  EXPECT_TRUE(fs::exists(folder / "h12"));
+}
+
 TEST_F(BootstrapTest, CleanLeavesWhatIsNotOurs) {
   ExpectSpeaks(*Start(FakeAgent(), "shared").channel, "agent start unset");
   std::ofstream(home_ / "shared/thesis.txt") << "years of work";
