@@ -138,7 +138,6 @@ Requests::Actions Agent::RequestActions() {
 Member::Handlers Agent::MemberHandlers() {
   return {.on_first_contact = [this] { dialer_.OnContact(); },
           .on_committed = [this] { OnCommitted(); },
-          .on_over = [] {},
           .on_release = [this] { farewell_.Begin(); }};
 }
 
