@@ -24,23 +24,26 @@ size_t ReadLength(std::string_view bytes) {
   return length;
 }
 
-}  // namespace
-
-std::vector<std::string> Pieces(const Message& message) {
+std::vector<std::string> Cut(const Message& message, char first_flag) {
   const std::string bytes = Encode(message);
   constexpr size_t kPayload = kMaxFrameBytes - 1;
   std::vector<std::string> pieces;
   for (size_t start = 0; start < bytes.size(); start += kPayload) {
-    const char first = start == 0 ? kFirst : 0;
+    const char first = start == 0 ? first_flag : 0;
     const char last = start + kPayload >= bytes.size() ? kLast : 0;
     pieces.push_back(static_cast<char>(first | last) + bytes.substr(start, kPayload));
   }
   return pieces;
 }
 
+}  // namespace
+
+std::vector<std::string> Pieces(const Message& message) { return Cut(message, kFirst); }
+
 std::string Frames(const Message& message) {
   std::string out;
-  for (const std::string& piece : Pieces(message)) {
+  // A stream loses no piece, and an agent of an earlier tfdist knows no other flag than kLast.
+  for (const std::string& piece : Cut(message, 0)) {
     AppendLength(out, piece.size());
     out += piece;
   }

@@ -1,8 +1,9 @@
 // How messages travel on a byte stream (SSH channel, unix socket) and between agents (ZeroMQ).
 //
 // Frame: 4 bytes big-endian length (1..kMaxFrameBytes), 1 byte of flags (1: last piece of its
-// message, 2: first piece), then bytes. A message longer than a frame goes in several, one after
-// the other. Over ZeroMQ the length is the message's own, the flag byte stays.
+// message), then bytes. A message longer than a frame goes in several, one after the other. Over
+// ZeroMQ the length is the message's own, and the first piece has the flag 2 as well: there a
+// message may be given up half-way.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,9 @@ inline constexpr size_t kMaxFrameBytes =
 // Bounds what a peer can make us hold.
 inline constexpr size_t kMaxMessageBytes = 16 * 1024 * 1024;
 
-// The pieces of one message, each flag byte + bytes.
+// For ZeroMQ: the pieces of one message, each flag byte + bytes.
 std::vector<std::string> Pieces(const Message& message);
-// The pieces with their lengths in front, as one text for a stream.
+// The frames of one message, as one text for a stream.
 std::string Frames(const Message& message);
 
 // Puts messages together again from pieces of one peer, in order.

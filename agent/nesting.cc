@@ -1,55 +1,112 @@
 #include "agent/nesting.h"
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
 
 #include "base/error.h"
 
 namespace tfdist::protocol {
 namespace {
 
-using Json = nlohmann::json;
-
 // The deepest message, an event of a plan, has 7.
-constexpr int kDeepest = 32;
+constexpr size_t kDeepest = 32;
 
-// Told of each value as the reader comes to it; false makes the reader stop.
-class NestingReader : public nlohmann::json_sax<Json> {
+// RFC 8949, 3: each value begins with a head, one byte of major type and additional information and
+// perhaps an argument behind it.
+enum Major : uint8_t { kBytes = 2, kText = 3, kArray = 4, kMap = 5, kTag = 6, kSimple = 7 };
+
+struct Head {
+  int major = 0;
+  uint64_t argument = 0;
+  bool indefinite = false;  // of major type 7: the "break" that ends such a value
+};
+
+// nullopt when `rest` is cut off in it, or does not begin with one.
+std::optional<Head> TakeHead(std::string_view& rest) {
+  if (rest.empty()) return std::nullopt;
+  const auto first = static_cast<unsigned char>(rest.front());
+  rest.remove_prefix(1);
+  Head head{.major = first >> 5, .argument = first & 0x1FU};
+  head.indefinite = head.argument == 31;
+  if (head.argument < 24 || head.indefinite) return head;
+  const size_t size = size_t{1} << (head.argument - 24);
+  if (size > sizeof head.argument || size > rest.size()) return std::nullopt;
+  head.argument = 0;
+  for (const char byte : rest.substr(0, size)) {
+    head.argument = head.argument << 8 | static_cast<unsigned char>(byte);
+  }
+  rest.remove_prefix(size);
+  return head;
+}
+
+// How many values each value holds that has been entered and not left.
+class Levels {
  public:
-  [[nodiscard]] bool too_deep() const { return depth_ > kDeepest; }
+  [[nodiscard]] bool empty() const { return depth_ == 0; }
+  [[nodiscard]] bool UntilBreak() const { return !empty() && left_[depth_ - 1] == kUntilBreak; }
 
-  bool start_object(std::size_t) override { return Enter(); }
-  bool start_array(std::size_t) override { return Enter(); }
-  bool end_object() override { return Leave(); }
-  bool end_array() override { return Leave(); }
-
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool key(string_t&) override { return true; }
-  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
-    return false;
+  // A value that holds `count` others, or as many as come until a break.
+  void Enter(std::optional<uint64_t> count) {
+    if (depth_ == kDeepest) throw Error(Phase::kControl, "malformed message: nested too deeply");
+    left_[depth_++] = count.value_or(kUntilBreak);
+  }
+  void Leave() {
+    --depth_;
+    OnWhole();
+  }
+  // One value is whole, and with it, perhaps, what it was the last of.
+  void OnWhole() {
+    while (!empty() && !UntilBreak() && --left_[depth_ - 1] == 0) --depth_;
   }
 
  private:
-  bool Enter() { return ++depth_ <= kDeepest; }
-  bool Leave() {
-    --depth_;
+  // More than any message has.
+  static constexpr uint64_t kUntilBreak = std::numeric_limits<uint64_t>::max();
+
+  std::array<uint64_t, kDeepest> left_{};
+  size_t depth_ = 0;
+};
+
+std::optional<uint64_t> CountOf(const Head& head) {
+  if (head.indefinite) return std::nullopt;
+  constexpr uint64_t kMany = std::numeric_limits<uint64_t>::max() / 4;
+  return std::min(head.argument, kMany) * (head.major == kMap ? 2 : 1);
+}
+
+// False where there is no CBOR to be walked over any more.
+bool Step(std::string_view& rest, Levels& levels) {
+  const auto head = TakeHead(rest);
+  if (!head || head->major == kTag) return false;  // the decoder knows no tags
+  if (head->major == kSimple && head->indefinite) {
+    if (!levels.UntilBreak()) return false;
+    levels.Leave();
     return true;
   }
-
-  int depth_ = 0;
-};
+  const bool is_string = head->major == kBytes || head->major == kText;
+  if (head->major == kArray || head->major == kMap || (is_string && head->indefinite)) {
+    const auto count = CountOf(*head);
+    levels.Enter(count);
+    if (count == 0U) levels.Leave();
+    return true;
+  }
+  if (is_string) {
+    if (head->argument > rest.size()) return false;
+    rest.remove_prefix(head->argument);
+  } else if (head->indefinite) {
+    return false;
+  }
+  levels.OnWhole();
+  return true;
+}
 
 }  // namespace
 
 void CheckNesting(std::string_view cbor) {
-  NestingReader reader;
-  Json::sax_parse(cbor.begin(), cbor.end(), &reader, Json::input_format_t::cbor);
-  if (reader.too_deep()) throw Error(Phase::kControl, "malformed message: nested too deeply");
+  Levels levels;
+  while (Step(cbor, levels) && !levels.empty()) continue;
 }
 
 }  // namespace tfdist::protocol

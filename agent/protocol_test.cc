@@ -72,7 +72,52 @@ TEST(Protocol, AMessageNestedDeeplyIsAnError) {
     for (int i = 0; i < 20'000; ++i) bytes += "\xa1\x61k";  // each a map with the key "k"
     return bytes;
   }();
-  for (const std::string& bytes : {arrays, maps}) EXPECT_THROW((void)Decode(bytes), Error);
+  // Strings of strings without end: each is read by recursion too.
+  const std::string texts(1'000'000, '\x7f');
+  const std::string byte_strings(1'000'000, '\x5f');
+  for (const std::string& bytes : {arrays, maps, texts, byte_strings}) {
+    EXPECT_THROW((void)Decode(bytes), Error);
+  }
+}
+
+Json NestedIn(int arrays) {
+  Json json = 1;
+  for (int i = 0; i < arrays; ++i) json = Json::array({"before", json, "behind"});
+  return json;
+}
+
+TEST(Protocol, TheDepthIsSeenBehindValuesOfAnyKind) {
+  Json values = {nullptr,
+                 true,
+                 -5,
+                 1e300,
+                 0.1F,
+                 300,
+                 70'000,
+                 5'000'000'000,
+                 "",
+                 Json::array(),
+                 Json::object(),
+                 std::string(70'000, 'x'),
+                 Bytes{std::string(300, '\x81')}};
+  for (int i = 0; i < 300; ++i) values.push_back({{"key", i}});
+  // The message itself and its body are two levels.
+  const Json body = {{"a", values}, {"z", NestedIn(30)}};
+  EXPECT_EQ(Decode(Encode({"x", 1, body})).body, body);
+  const std::string deeper = Encode({"x", 1, {{"a", values}, {"z", NestedIn(31)}}});
+  try {
+    (void)Decode(deeper);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.cause(), "malformed message: nested too deeply");
+  }
+}
+
+TEST(Protocol, AMessageThatIsCutOffIsAnError) {
+  const std::string bytes = Encode({"describe", 7, SampleHost()});
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_THROW((void)Decode(bytes.substr(0, size)), Error) << size;
+  }
 }
 
 TEST(Frame, LongMessagesTravelInPiecesAndAnyCutOfTheStreamGivesThemBack) {
@@ -92,6 +137,24 @@ TEST(Frame, LongMessagesTravelInPiecesAndAnyCutOfTheStreamGivesThemBack) {
     EXPECT_EQ(Body<FilePiece>(got[0]).gzip.value.size(), 200'000U);
     EXPECT_EQ(got[1].type, "ping");
   }
+}
+
+// The example of protocol.md.
+TEST(Frame, AStreamCarriesWhatThePageSays) {
+  const std::string ping(
+      "\x00\x00\x00\x10\x01\xa3"
+      "ab\xa0"
+      "bid\x07"
+      "atdping",
+      20);
+  EXPECT_EQ(Frames({"ping", 7, Json::object()}), ping);
+  const Message big{"file", 9, FilePiece{"ab", 0, Bytes{std::string(200'000, 'x')}, true}};
+  const std::string frames = Frames(big);
+  const size_t second = 4 + kMaxFrameBytes;
+  EXPECT_EQ(frames[4], 0);
+  EXPECT_EQ(frames[second + 4], 0);
+  EXPECT_EQ(Pieces(big).front()[0], 2);
+  EXPECT_EQ(Pieces(big).back()[0], 1);
 }
 
 TEST(Frame, AMessageThatWasGivenUpHalfWayIsForgotten) {

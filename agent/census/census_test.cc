@@ -14,6 +14,8 @@
 #include "agent/census/process_table.h"
 #include "agent/keeper/slot_fixture.h"
 #include "agent/testing/child.h"
+#include "base/hash.h"
+#include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
 namespace {
@@ -22,8 +24,10 @@ using std::chrono::seconds;
 
 std::filesystem::path LeftFile() { return testing::TempDir() + fmt::format("left.{}", getpid()); }
 
-constexpr const char* kCookie = "test-20260801-abcdef/h3";
-constexpr const char* kEntry = "TFDIST_COOKIE=test-20260801-abcdef/h3";
+// Its own in every run: a census looks at the whole machine.
+const std::string kJob = "test-" + RandomHex(8);
+const std::string kCookie = kJob + "/h3";
+const std::string kEntry = "TFDIST_COOKIE=" + kCookie;
 
 std::vector<pid_t> Pids(const std::vector<ProcessInfo>& processes) {
   std::vector<pid_t> pids;
@@ -89,14 +93,16 @@ TEST(ProcessTable, DescribesHostileNamesInPrintableText) {
 }
 
 TEST(Census, FindsTheCookieTheDescendantsAndTheSessionOfItsLeader) {
-  EXPECT_EQ(CookieValue("test-20260801-abcdef", 3), kCookie);
-  const Child other({"/bin/sleep", "infinity"}, {"TFDIST_COOKIE=test-20260801-abcdef/h33"});
-  const Child stranger({"/bin/sleep", "infinity"}, {"X=TFDIST_COOKIE=test-20260801-abcdef/h3"});
+  EXPECT_EQ(CookieValue(kJob, 3), kCookie);
+  const std::string longer = kEntry + "3";
+  const std::string another_name = "X=" + kEntry;
+  const Child other({"/bin/sleep", "infinity"}, {longer.c_str()});
+  const Child stranger({"/bin/sleep", "infinity"}, {another_name.c_str()});
   // The shell's child has no environment, and is known by its parent; once orphaned, by its
   // session.
   const Child task({"/bin/sh", "-c",
                     "env -i sleep infinity & (env -i sleep infinity & exit) & exec sleep infinity"},
-                   {kEntry, "PATH=/bin:/usr/bin"}, true);
+                   {kEntry.c_str(), "PATH=/bin:/usr/bin"}, true);
   std::vector<ProcessInfo> found;
   const SystemClock clock;
   const auto all_sleep = [&] {
@@ -118,9 +124,8 @@ TEST(Census, FindsTheCookieTheDescendantsAndTheSessionOfItsLeader) {
 
 // A cookie that a user has copied into a shell's child must not end the shell.
 TEST(Census, ASessionIsNotCondemnedByOneOfItsMembers) {
-  const Child leader(
-      {"/bin/sh", "-c", "TFDIST_COOKIE=test-20260801-abcdef/h3 sleep infinity; true"},
-      {"PATH=/bin:/usr/bin"}, true);
+  const std::string script = kEntry + " sleep infinity; true";
+  const Child leader({"/bin/sh", "-c", script.c_str()}, {"PATH=/bin:/usr/bin"}, true);
   std::vector<ProcessInfo> found;
   const SystemClock clock;
   WaitFor([&] { return !(found = FindProcesses(kCookie, {})).empty(); }, kLong, "the member");
@@ -132,7 +137,7 @@ TEST(Census, ASessionIsNotCondemnedByOneOfItsMembers) {
 TEST(Census, NothingToEndIsNothingKilledAndNothingLeft) {
   const SystemClock clock;
   const protocol::Census census =
-      EndProcesses("no-such-job/h0", {}, LeftFile(), clock.Now() + seconds(60));
+      EndProcesses(kJob + "/h0", {}, LeftFile(), clock.Now() + seconds(60));
   EXPECT_TRUE(census.killed.empty());
   EXPECT_TRUE(census.left.empty());
 }
@@ -145,16 +150,30 @@ TEST(Census, WhatWasLeftIsEndedByItsNumberAlone) {
   another.id.start_time += 1;  // that pid, but an earlier process
   WriteLeft(LeftFile(), {*ReadProcess(nobodys.pid()), another});
   const SystemClock clock;
-  const auto census = EndProcesses("no-such-job/h0", {}, LeftFile(), clock.Now() + seconds(60));
+  const auto census = EndProcesses(kJob + "/h0", {}, LeftFile(), clock.Now() + seconds(60));
   EXPECT_EQ(census.killed, std::vector<std::string>{fmt::format("pid {} (sleep)", nobodys.pid())});
   EXPECT_TRUE(census.left.empty());
   EXPECT_FALSE(std::filesystem::exists(LeftFile()));
   EXPECT_TRUE(IsRunning(ReadProcess(reused.pid())->id));
 }
 
+// A full disk, say.
+TEST(Census, NeedsNoFileForWhatIsLeft) {
+  const TemporaryFolder folder;
+  const std::filesystem::path unreadable = folder.path();
+  const std::filesystem::path unwritable = folder.path() / "no-such-folder/left";
+  EXPECT_TRUE(ReadLeft(unreadable).empty());
+  WriteLeft(unwritable, {*ReadProcess(getpid())});
+  const Child task({"/bin/sleep", "infinity"}, {kEntry.c_str()});
+  const SystemClock clock;
+  const auto census = EndProcesses(kCookie, {}, unreadable, clock.Now() + seconds(60));
+  EXPECT_EQ(census.killed, std::vector<std::string>{fmt::format("pid {} (sleep)", task.pid())});
+  EXPECT_TRUE(census.left.empty());
+}
+
 // F67
 TEST(Census, WhatSigkillDoesNotEndIsNamed) {
-  const Child task({"/bin/sleep", "infinity"}, {kEntry});
+  const Child task({"/bin/sleep", "infinity"}, {kEntry.c_str()});
   Freezer freezer(task.pid());
   // Without cgroup v1 tests/smoke/test_faults.py shows it, with the first process of a namespace.
   if (!freezer.works()) GTEST_SKIP() << "no cgroup v1 freezer here (or not root)";

@@ -1,5 +1,6 @@
 // Remembers on disk which processes a census could not end. Once their parent is gone and their
-// memory with it, nothing in /proc tells any more whose they were.
+// memory with it, nothing in /proc tells any more whose they were. A help, not a condition: where
+// it cannot be read or written (a full disk), that is logged, and the census goes on without it.
 #pragma once
 
 #include <filesystem>
@@ -9,10 +10,10 @@
 
 namespace tfdist::agent {
 
-// Those that the file names and that still run. Of another boot: none. Throws Error(kFiles).
+// Those that the file names and that still run. Of another boot: none.
 std::vector<ProcessInfo> ReadLeft(const std::filesystem::path& file);
 
-// Replaces the file (0600); removes it when there are none. Throws Error(kFiles).
+// Replaces the file (0600); removes it when there are none.
 void WriteLeft(const std::filesystem::path& file, const std::vector<ProcessInfo>& processes);
 
 }  // namespace tfdist::agent

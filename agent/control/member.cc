@@ -46,14 +46,12 @@ void Member::OnBeat(const Beat& beat) {
 void Member::OnOrder(const Order& order) {
   Heard();
   if (order.number <= order_.number) return;
-  const bool was_over = order_.over;
   order_ = order;
   order_.goal = std::max(order_.goal, sweep_goal_);
   if (!std::exchange(options_.committed, true)) handlers_.on_committed();
   tasks_.Obey(order_);
   MaybeTakeCensus();
   ReportSoon();
-  if (order_.over && !was_over) handlers_.on_over();
 }
 
 void Member::Heard() {

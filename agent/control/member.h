@@ -23,7 +23,6 @@ class Member {
   struct Handlers {
     std::function<void()> on_first_contact;  // the coordinator has been heard
     std::function<void()> on_committed;      // its first order: the job exists
-    std::function<void()> on_over;           // the job has ended: logs are complete
     std::function<void()> on_release;        // this agent is not needed any more
   };
 

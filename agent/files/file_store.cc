@@ -35,6 +35,14 @@ void ReadWhole(const std::filesystem::path& path, Take take) {
   }
 }
 
+// "<sha256>", or "<sha256>.a1B2c3" while it arrives (FileReceiver).
+bool IsNameOfFile(std::string_view name) {
+  constexpr size_t kDigits = 64;
+  const std::string_view rest = name.substr(std::min(name.size(), kDigits));
+  return IsSha256(name.substr(0, kDigits)) &&
+         (rest.empty() || (rest.front() == '.' && rest.size() == 7));
+}
+
 }  // namespace
 
 bool IsSha256(std::string_view text) {
@@ -74,8 +82,13 @@ std::filesystem::path FileStore::PathOf(const std::string& sha256) const {
 void FileStore::ForgetUnused() const {
   const auto oldest = std::filesystem::file_time_type::clock::now() - kUnusedLimit;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
-    if (entry.last_write_time(error) < oldest && !error) std::filesystem::remove(entry, error);
+  // Not a range's for: its ++ throws.
+  for (std::filesystem::directory_iterator entry(folder_, error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (!IsNameOfFile(entry->path().filename().string())) continue;
+    std::error_code gone;  // another job may do the same just now
+    const auto time = entry->last_write_time(gone);
+    if (!gone && time < oldest) std::filesystem::remove(entry->path(), gone);
   }
 }
 

@@ -60,6 +60,20 @@ TEST_F(FileStoreTest, ForgetsWhatNobodyHasAskedForInTwoWeeks) {
   EXPECT_FALSE(store_->Has(unused));
 }
 
+TEST_F(FileStoreTest, ForgetsNothingThatItHasNotStored) {
+  const auto cut_off = folder_ / "files" / (Sha256Hex("cut off") + ".a1B2c3");
+  const auto foreign = folder_ / "files/x";
+  MakePrivateFolder(folder_ / "files");
+  for (const auto& path : {cut_off, foreign}) {
+    ReplaceFile(path, "content", 0600);
+    const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(15 * 24);
+    std::filesystem::last_write_time(path, old);
+  }
+  store_->ForgetUnused();
+  EXPECT_FALSE(std::filesystem::exists(cut_off));
+  EXPECT_TRUE(std::filesystem::exists(foreign));
+}
+
 TEST_F(FileStoreTest, TakesAFileInPiecesAndPlacesIt) {
   std::string content;
   for (int i = 0; i < 50'000; ++i) content += std::to_string(i * 7919);

@@ -138,7 +138,6 @@ Requests::Actions Agent::RequestActions() {
 Member::Handlers Agent::MemberHandlers() {
   return {.on_first_contact = [this] { dialer_.OnContact(); },
           .on_committed = [this] { OnCommitted(); },
-          .on_over = [] {},
           .on_release = [this] { farewell_.Begin(); }};
 }
 
@@ -188,8 +187,10 @@ void Agent::OnNews() {
   sessions_.PumpStreams();
   const EventLog& log = coordinator_->log();
   if (!coordinator_->over() || log.written() < log.events().size()) return;
-  // From now on the job's name is free: readers may keep this agent for a while.
-  flock(keeper_.name_lock_fd(), LOCK_UN);
+  if (std::exchange(name_freed_, true)) return;
+  // From now on the job's name is free: readers may keep this agent for a while. On the files'
+  // thread, as the lock may lie on a file server.
+  files_.Post([fd = keeper_.name_lock_fd()] { flock(fd, LOCK_UN); }, [](Outcome<void>&) {});
   farewell_.Begin();
 }
 

@@ -86,6 +86,7 @@ class Agent {
   EventLoop::Watch keeper_watch_;
   TimePoint heard_from_cli_;
   EventLoop::Timer uncommitted_timer_;
+  bool name_freed_ = false;  // slot 0: asked for, once the job's end is on disk
   bool leaving_ = false;
   std::optional<TimePoint> leave_limit_;
   EventLoop::Timer touch_timer_;

@@ -1,7 +1,6 @@
 // Bringing a host to "ready", with the real executable: what is sent, and what can go wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <fstream>
 
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/testing/gzip.h"
 
 namespace tfdist::agent {
 namespace {
@@ -27,18 +27,8 @@ class DeployTest : public JobTest {
   static void Upload(AgentClient& client, const FileDescription& file, const std::string& content) {
     const Json missing = client.Request(type::kNeed, {{"files", {file}}}).at("missing");
     if (missing.empty()) return;
-    protocol::FilePiece piece{file.sha256, 0, {GzipText(content)}, true};
+    protocol::FilePiece piece{file.sha256, 0, {Gzip(content)}, true};
     client.Request(type::kFile, piece);
-  }
-  static std::string GzipText(const std::string& content) {
-    std::string name = testing::TempDir() + "gzip.XXXXXX";
-    close(mkstemp(name.data()));
-    const gzFile file = gzopen(name.c_str(), "wb");
-    gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
-    gzclose(file);
-    const std::string packed = ReadFileIfExists(name, 1 << 20).value();
-    std::filesystem::remove(name);
-    return packed;
   }
   static FileDescription FileOf(const std::string& content, bool executable, std::string link) {
     return {Sha256Hex(content), content.size(), executable, std::move(link)};
@@ -70,7 +60,7 @@ TEST_F(DeployTest, BringsFilesAndWorkdirAndRunsThem) {
   description.files = {FileOf(program, true, "runtime")};
   Upload(client, description.files[0], program);
   // The archive lies on the host as it comes: still compressed.
-  const std::string archive = GzipText(Archive("some data\n"));
+  const std::string archive = Gzip(Archive("some data\n"));
   description.workdir = FileOf(archive, false, "");
   Upload(client, *description.workdir, archive);
   protocol::TaskDescription task;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "agent/holder/run_folder.h"
 #include "base/file.h"
@@ -22,6 +23,15 @@ bool IsPlain(char c) {
 
 std::filesystem::path SlotFolder::TaskFolder(std::string_view task) const {
   return tasks() / TaskFolderName(task);
+}
+
+bool IsSlotFolder(const std::filesystem::path& path) {
+  const std::string name = path.filename();
+  const bool named = name.size() > 1 && name.front() == 'h' &&
+                     name.find_first_not_of("0123456789", 1) == std::string::npos;
+  std::error_code error;
+  return named && std::filesystem::is_directory(std::filesystem::symlink_status(path, error)) &&
+         std::filesystem::exists(SlotFolder(path).info(), error);
 }
 
 void WriteSlotInfo(const SlotFolder& folder, const SlotInfo& info) {

@@ -54,6 +54,9 @@ class SlotFolder {
   std::filesystem::path path_;
 };
 
+// Whether `path` is a slot's folder that tfdist has made: `h<slot>`, with the slot's info in it.
+bool IsSlotFolder(const std::filesystem::path& path);
+
 void WriteSlotInfo(const SlotFolder& folder, const SlotInfo& info);
 // Throws Error(kFiles) when it is missing or malformed.
 SlotInfo ReadSlotInfo(const SlotFolder& folder);

@@ -19,8 +19,9 @@ namespace {
 using protocol::Json;
 
 constexpr size_t kMaxLockBytes = 16 * 1024;
-// A job that has ended lets go of the lock with its keeper's last breath, a moment after its result
-// is known; one that takes the lock needs a moment to write its name.
+// A job that has ended lets go of the lock a moment after its result is known (Agent::OnNews), at
+// the latest with its keeper's last breath; one that takes the lock needs a moment to write its
+// name.
 constexpr int kTries = 20;
 constexpr std::chrono::milliseconds kPause{50};
 

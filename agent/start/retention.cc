@@ -4,12 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
+#include <exception>
 #include <system_error>
 #include <vector>
 
 #include "agent/census/census.h"
+#include "agent/files/file_store.h"
 #include "agent/slot/slot_folder.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -28,7 +29,11 @@ constexpr std::chrono::seconds kOrphansLimit{5};
 std::vector<fs::path> Entries(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) paths.push_back(entry.path());
+  // Not a range's for: its ++ throws.
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    paths.push_back(entry->path());
+  }
   return paths;
 }
 
@@ -39,26 +44,22 @@ fs::file_time_type TimeOf(const fs::path& path) {
   return error ? fs::file_time_type::min() : time;
 }
 
-// A living agent, perhaps on another host that shares this home, touches its folder each hour.
-fs::file_time_type LastUse(const SlotFolder& folder) {
-  fs::file_time_type newest = std::max(TimeOf(folder.path()), TimeOf(folder.journal()));
+bool IsOld(const fs::path& path, std::chrono::hours keep) {
+  return TimeOf(path) < FileClock::now() - keep;
+}
+
+// A living agent, perhaps on another host that shares this home, touches its folder each hour: most
+// folders need no other look.
+bool IsUnused(const SlotFolder& folder) {
+  if (!IsOld(folder.path(), kKeepJobs) || !IsOld(folder.journal(), kKeepJobs)) return false;
   for (const fs::path& task : Entries(folder.tasks())) {
-    for (const fs::path& log : Entries(task)) newest = std::max(newest, TimeOf(log));
+    for (const fs::path& log : Entries(task)) {
+      if (!IsOld(log, kKeepJobs)) return false;
+    }
   }
-  return newest;
-}
-
-bool IsInUse(const SlotFolder& folder) {
-  try {
-    const SlotInfo info = ReadSlotInfo(folder);
-    return !FindProcesses(CookieValue(info.job, info.slot), {}).empty();
-  } catch (const Error&) {
-    return false;  // what it was cannot be told any more
-  }
-}
-
-bool IsOld(fs::file_time_type time, std::chrono::hours keep) {
-  return time < FileClock::now() - keep;
+  // Its cookie, "<job>/h<slot>", is how the folder is called.
+  const fs::path& path = folder.path();
+  return FindProcesses((path.parent_path().filename() / path.filename()).string(), {}).empty();
 }
 
 }  // namespace
@@ -67,15 +68,14 @@ void RemoveOld(const fs::path& base) {
   std::error_code error;
   for (const fs::path& job : Entries(base / "jobs")) {
     for (const fs::path& slot : Entries(job)) {
-      const SlotFolder folder(slot);
-      if (!IsOld(LastUse(folder), kKeepJobs) || IsInUse(folder)) continue;
+      if (!IsSlotFolder(slot) || !IsUnused(SlotFolder(slot))) continue;
       fs::remove_all(slot, error);
       rmdir(job.c_str());  // with its last slot; an empty one that we did not empty is just being
                            // made
     }
   }
   for (const fs::path& agent : Entries(base / "bin")) {
-    if (IsOld(TimeOf(agent), kKeepAgents)) fs::remove(agent, error);
+    if (IsSha256(agent.filename().string()) && IsOld(agent, kKeepAgents)) fs::remove(agent, error);
   }
 }
 
@@ -88,6 +88,16 @@ void EndOrphans(const fs::path& base) {
         EndProcesses(cookie, {}, folder.left(), SystemClock().Now() + kOrphansLimit);
     Log("of {}, whose keeper was killed: {} processes ended, {} left", cookie, census.killed.size(),
         census.left.size());
+  }
+}
+
+void KeepHouse(const fs::path& base) noexcept {
+  for (const auto work : {EndOrphans, RemoveOld}) {
+    try {
+      work(base);
+    } catch (const std::exception& e) {
+      Log("{}, ignoring", e.what());
+    }
   }
 }
 

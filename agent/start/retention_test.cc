@@ -8,6 +8,7 @@
 #include "agent/slot/slot_folder.h"
 #include "agent/testing/child.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
@@ -63,6 +64,20 @@ TEST_F(RetentionTest, KeepsALogThatIsStillWritten) {
   EXPECT_TRUE(fs::exists(folder.info()));
 }
 
+TEST_F(RetentionTest, WhatCannotBeReadHoldsUpNothing) {
+  const SlotFolder old_one = MakeSlot("old");
+  const SlotFolder damaged = MakeSlot("damaged");
+  ReplaceFile(damaged.info(), "{", 0600);
+  fs::remove_all(damaged.tasks());
+  ReplaceFile(damaged.tasks(), "no folder", 0600);
+  ReplaceFile(base_ / "bin", "no folder", 0600);
+  MakeOld(base_, 8);
+  KeepHouse(base_);
+  EXPECT_FALSE(fs::exists(old_one.path()));
+  EXPECT_FALSE(fs::exists(damaged.path()));
+  KeepHouse(base_ / "no-such-folder");
+}
+
 TEST_F(RetentionTest, EndsOrphansOfJobsThatLieHere) {
   MakeSlot("dead");
   const std::string dead = std::string(kCookieName) + "=dead/h0";
@@ -75,15 +90,35 @@ TEST_F(RetentionTest, EndsOrphansOfJobsThatLieHere) {
 }
 
 TEST_F(RetentionTest, RemovesAgentsThatWereNotStartedForTwoWeeks) {
+  const fs::path old_one = base_ / "bin" / Sha256Hex("old");
+  const fs::path used = base_ / "bin" / Sha256Hex("used");
   fs::create_directories(base_ / "bin");
-  for (const char* name : {"old", "used"}) {
-    ReplaceFile(base_ / "bin" / name, "agent", 0500);
+  for (const fs::path& agent : {old_one, used}) {
+    ReplaceFile(agent, "agent", 0500);
     MakeOld(base_ / "bin", 15);
   }
-  MarkUsed(base_ / "bin/used");
+  MarkUsed(used);
   RemoveOld(base_);
-  EXPECT_FALSE(fs::exists(base_ / "bin/old"));
-  EXPECT_TRUE(fs::exists(base_ / "bin/used"));
+  EXPECT_FALSE(fs::exists(old_one));
+  EXPECT_TRUE(fs::exists(used));
+}
+
+// `[ssh] remote_dir` may name a folder that its user keeps other things in.
+TEST_F(RetentionTest, LeavesWhatTfdistHasNotMade) {
+  const SlotFolder old_one = MakeSlot("old");
+  const std::vector<fs::path> foreign = {base_ / "bin/tool", base_ / "bin" / std::string(63, 'a'),
+                                         base_ / "jobs/x/y/notes", base_ / "jobs/x/h1/notes",
+                                         base_ / "jobs/old/notes"};
+  for (const fs::path& path : foreign) {
+    fs::create_directories(path.parent_path());
+    ReplaceFile(path, "years of work", 0600);
+  }
+  // As a slot's info, but not in a slot's folder.
+  ReplaceFile(base_ / "jobs/x/y/slot.json", "{}", 0600);
+  MakeOld(base_, 400);
+  RemoveOld(base_);
+  EXPECT_FALSE(fs::exists(old_one.path()));
+  for (const fs::path& path : foreign) EXPECT_TRUE(fs::exists(path)) << path;
 }
 
 }  // namespace

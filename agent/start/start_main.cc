@@ -51,9 +51,9 @@ int StartMain() {
   std::signal(SIGPIPE, SIG_IGN);
   const auto executable = std::filesystem::read_symlink("/proc/self/exe");
   MarkUsed(executable);
-  EndOrphans(BaseOf(executable));
-  RemoveOld(BaseOf(executable));
   WriteToStdout(Hello(executable));
+  // Before the slot is made: it may need the room that this makes, and its tasks the ports.
+  KeepHouse(BaseOf(executable));
   const auto message = ReadFromStdin();
   if (!message) return 1;
   UniqueFd agent;

@@ -25,9 +25,10 @@ constexpr std::chrono::seconds kUnpackLimit{60};
 constexpr size_t kMaxLinkBytes = 100;
 
 // Names in the slot's folder that are ours (slot_folder.h).
-constexpr std::array<std::string_view, 12> kTakenNames = {
-    "agent", "slot.json", "agent.log",  "sock",         "key",         "secret",
-    "work",  "tasks",     "peers.json", "events.jsonl", "description", "coordinator.json"};
+constexpr std::array<std::string_view, 14> kTakenNames = {
+    "agent",     "slot.json", "agent.log",  "sock",         "key",         "secret",
+    "work",      "tasks",     "peers.json", "events.jsonl", "description", "coordinator.json",
+    "committed", "left"};
 
 void CheckLink(const FileDescription& file) {
   const bool taken =

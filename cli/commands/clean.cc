@@ -28,16 +28,14 @@ struct HostAnswer {
 template <typename Answer, typename Ask>
 std::vector<HostAnswer<Answer>> AskAll(const Plan& plan, Ask ask) {
   std::vector<HostAnswer<Answer>> answers(plan.hosts.size());
-  ForEachHost(plan.hosts.size(), [&](size_t slot) {
-    const HostPlan& host = plan.hosts[slot];
-    try {
-      const TimePoint deadline = SystemClock().Now() + kHostLimit;
-      const auto transport = MakeTransport(host, plan.ssh);
-      answers[slot].answer = ask(transport->OpenShell(deadline), deadline);
-    } catch (const Error& error) {
-      answers[slot].error = error.WithHost(host.name);
-    }
+  const auto failures = ForEachHost(plan.hosts.size(), [&](size_t slot) {
+    const TimePoint deadline = SystemClock().Now() + kHostLimit;
+    const auto transport = MakeTransport(plan.hosts[slot], plan.ssh);
+    answers[slot].answer = ask(transport->OpenShell(deadline), deadline);
   });
+  for (size_t slot = 0; slot < answers.size(); ++slot) {
+    if (failures[slot]) answers[slot].error = failures[slot]->WithHost(plan.hosts[slot].name);
+  }
   return answers;
 }
 

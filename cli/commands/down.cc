@@ -27,27 +27,19 @@ std::vector<std::string> RemoveSlot(const JobRecord& record, size_t slot) {
   }
 }
 
-std::vector<Error> PurgeSlot(const JobRecord& record, size_t slot) {
-  std::vector<Error> errors;
-  const std::string& host = record.hosts[slot].name;
-  try {
-    for (const std::string& kept : RemoveSlot(record, slot)) {
-      errors.push_back(Error(Phase::kDown, "kept " + kept).WithHost(host));
-    }
-  } catch (const Error& error) {
-    errors.push_back(error.WithHost(host));
-  }
-  return errors;
-}
-
 // False when something stayed; the record stays then as well.
 bool Purge(const JobRecord& record) {
-  std::vector<std::vector<Error>> errors(record.hosts.size());
-  ForEachHost(errors.size(), [&](size_t slot) { errors[slot] = PurgeSlot(record, slot); });
+  std::vector<std::vector<std::string>> kept(record.hosts.size());
+  const auto failures =
+      ForEachHost(kept.size(), [&](size_t slot) { kept[slot] = RemoveSlot(record, slot); });
   bool all_removed = true;
-  for (const auto& of_host : errors) {
-    for (const Error& error : of_host) PrintError(error);
-    all_removed = all_removed && of_host.empty();
+  for (size_t slot = 0; slot < kept.size(); ++slot) {
+    const std::string& host = record.hosts[slot].name;
+    for (const std::string& path : kept[slot]) {
+      PrintError(Error(Phase::kDown, "kept " + path).WithHost(host));
+    }
+    if (failures[slot]) PrintError(failures[slot]->WithHost(host));
+    all_removed = all_removed && kept[slot].empty() && !failures[slot];
   }
   if (all_removed) RemoveRecord(record.id);
   return all_removed;

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "agent/job_state.h"
 #include "cli/commands/for_each_host.h"
 #include "cli/deploy/connector.h"
+#include "cli/link/bootstrap.h"
 
 namespace tfdist::cli {
 namespace {
@@ -31,9 +34,7 @@ protocol::JobState SeeThrough(AgentLink& link, bool live) {
     if (message->id != id) continue;
     protocol::ThrowIfError(*message);
     if (message->type == type::kEnd) return state;
-    for (const auto& event : message->body.at("events").get<std::vector<protocol::Event>>()) {
-      state.Apply(event);
-    }
+    for (const auto& event : EventsOf(*message)) state.Apply(event);
   }
 }
 
@@ -46,80 +47,96 @@ protocol::JobState EndThroughCoordinator(const JobRecord& record, bool force) {
   return SeeThrough(*attached.link, live);
 }
 
-// What one host answers when it is asked directly.
-struct Sweep {
-  std::optional<protocol::Census> census;
-  std::string failure;
-};
-
-Sweep SweepHost(const JobRecord& record, int slot, bool force) {
-  Sweep sweep;
+// What is left on one host, which is asked directly.
+std::vector<std::string> SweepHost(const JobRecord& record, int slot, bool force) {
   try {
     Attached attached = Attach(record, slot, In(kAttachLimit));
-    sweep.census = attached.link->Call(type::kSweep, {{"force", force}}, In(kEndLimit))
-                       .get<protocol::Census>();
+    const protocol::Message answer{
+        .type = std::string(type::kSweep),
+        .body = attached.link->Call(type::kSweep, {{"force", force}}, In(kEndLimit))};
+    return protocol::Body<protocol::Census>(answer).left;
+  } catch (const NothingThere&) {
+    return {};  // an agent that was never committed removes itself and its folder
   } catch (const Error& error) {
-    // The host answered that it has nothing of this job: an agent that was never committed removes
-    // itself and its folder.
-    if (error.phase() == Phase::kRun) {
-      sweep.census.emplace();
-    } else if (error.phase() == Phase::kDown) {
-      sweep.census = protocol::Census{.killed = {}, .left = {error.cause()}};
+    if (error.phase() != Phase::kDown) throw;
+    return {error.cause()};
+  }
+}
+
+void ReportSwept(EndReport& report, const std::string& host, const std::vector<std::string>& left) {
+  (left.empty() ? report.confirmed : report.unconfirmed).push_back(host);
+  for (const std::string& process : left) {
+    report.details.push_back(fmt::format("{}: still there: {}", host, process));
+  }
+}
+
+void SweepAll(EndReport& report, const JobRecord& record, const std::vector<int>& slots,
+              bool force) {
+  std::vector<std::vector<std::string>> left(slots.size());
+  const auto failures =
+      ForEachHost(slots.size(), [&](size_t at) { left[at] = SweepHost(record, slots[at], force); });
+  for (size_t at = 0; at < slots.size(); ++at) {
+    const std::string& host = record.hosts[static_cast<size_t>(slots[at])].name;
+    if (failures[at]) {
+      report.unreachable.push_back(host);
+      report.details.emplace_back(failures[at]->WithHost(host).what());
     } else {
-      sweep.failure = error.what();
+      ReportSwept(report, host, left[at]);
     }
   }
-  return sweep;
 }
 
-std::vector<Sweep> SweepAll(const JobRecord& record, const std::vector<int>& slots, bool force) {
-  std::vector<Sweep> sweeps(slots.size());
-  ForEachHost(slots.size(), [&](size_t at) { sweeps[at] = SweepHost(record, slots[at], force); });
-  return sweeps;
+std::vector<std::string> HostsOf(const JobRecord& record) {
+  std::vector<std::string> hosts;
+  for (const HostPlan& host : record.hosts) hosts.push_back(host.name);
+  return hosts;
 }
 
-void Report(EndReport& report, const std::string& host, const Sweep& sweep) {
-  if (!sweep.census) {
-    report.unreachable.push_back(host);
-    report.details.push_back(sweep.failure);
-  } else if (!sweep.census->left.empty()) {
-    report.unconfirmed.push_back(host);
-    for (const std::string& process : sweep.census->left) {
-      report.details.push_back(fmt::format("{}: still there: {}", host, process));
-    }
-  } else {
-    report.confirmed.push_back(host);
-  }
+std::vector<std::string> HostsOf(const protocol::JobState& state) {
+  std::vector<std::string> hosts;
+  for (const protocol::SlotPlan& slot : state.plan.slots) hosts.push_back(slot.host);
+  return hosts;
+}
+
+// The record of a job that another machine started has the hosts of this machine's cluster file: a
+// slot of the job may lie on another one.
+bool Knows(const JobRecord& record, int slot, const std::string& host) {
+  const auto at = static_cast<size_t>(slot);
+  return at < record.hosts.size() && record.hosts[at].name == host;
 }
 
 }  // namespace
 
 EndReport EndJob(const JobRecord& record, bool force) {
   EndReport report;
-  std::vector<bool> confirmed(record.hosts.size(), false);
+  std::vector<std::string> hosts = HostsOf(record);
+  bool ended = false;
+  std::set<int> doubtful;
   try {
     const protocol::JobState state = EndThroughCoordinator(record, force);
-    if (state.phase == protocol::JobPhase::kEnded) {
-      confirmed.assign(record.hosts.size(), true);
-      for (const auto* doubtful : {&state.unconfirmed, &state.unreachable}) {
-        for (const int slot : *doubtful) confirmed.at(static_cast<size_t>(slot)) = false;
-      }
-    }
+    if (!state.plan.slots.empty()) hosts = HostsOf(state);
+    ended = state.phase == protocol::JobPhase::kEnded;
+    doubtful.insert(state.unconfirmed.begin(), state.unconfirmed.end());
+    doubtful.insert(state.unreachable.begin(), state.unreachable.end());
   } catch (const Error&) {
     // No coordinator to ask: every host is asked itself, and says more exactly what is wrong.
   }
-  std::vector<int> doubtful;
-  for (size_t slot = 0; slot < confirmed.size(); ++slot) {
-    if (confirmed[slot]) {
-      report.confirmed.push_back(record.hosts[slot].name);
+  std::vector<int> asked;
+  for (int slot = 0; slot < static_cast<int>(hosts.size()); ++slot) {
+    const std::string& host = hosts[static_cast<size_t>(slot)];
+    if (ended && !doubtful.contains(slot)) {
+      report.confirmed.push_back(host);
+    } else if (Knows(record, slot, host)) {
+      asked.push_back(slot);
     } else {
-      doubtful.push_back(static_cast<int>(slot));
+      report.unreachable.push_back(host);
+      report.details.push_back(
+          fmt::format("{}: slot {} of the job, which was started elsewhere: how to reach it is not "
+                      "known here",
+                      host, slot));
     }
   }
-  const std::vector<Sweep> sweeps = SweepAll(record, doubtful, force);
-  for (size_t i = 0; i < doubtful.size(); ++i) {
-    Report(report, record.hosts[static_cast<size_t>(doubtful[i])].name, sweeps[i]);
-  }
+  SweepAll(report, record, asked, force);
   return report;
 }
 

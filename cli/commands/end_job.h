@@ -18,6 +18,8 @@ struct EndReport {
 
 // Ends the job through its coordinator; hosts that the coordinator could not confirm, and all hosts
 // when there is none, are asked directly. `force`: without grace. Harmless when the job is over.
+// The coordinator's plan says which hosts those are: `record` may have others, where the job was
+// started on another machine (AdoptJob).
 EndReport EndJob(const JobRecord& record, bool force);
 
 }  // namespace tfdist::cli

@@ -30,16 +30,12 @@ std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh,
   return FindJobs(transport->OpenShell(deadline), ssh.remote_dir, name, deadline);
 }
 
-// Where tfdist's folder is on each host that has this job. A host that does not answer now is named
-// by whoever needs it.
+// Where tfdist's folder is on each host that has this job. A host that does not answer now keeps an
+// empty one, and is named by whoever needs it.
 void LearnBases(JobRecord& record) {
-  ForEachHost(record.hosts.size(), [&](size_t slot) {
-    try {
-      for (const RemoteJob& found : JobsOn(record.hosts[slot], record.ssh, record.name)) {
-        if (found.job == record.id) record.bases[slot] = found.base;
-      }
-    } catch (const Error&) {
-      record.bases[slot].clear();
+  (void)ForEachHost(record.hosts.size(), [&](size_t slot) {
+    for (const RemoteJob& found : JobsOn(record.hosts[slot], record.ssh, record.name)) {
+      if (found.job == record.id) record.bases[slot] = found.base;
     }
   });
 }

@@ -2,21 +2,34 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 namespace tfdist::cli {
 namespace {
 
 constexpr size_t kAtATime = 32;
 
+std::optional<Error> FailureOf(const std::function<void(size_t)>& act, size_t at) {
+  try {
+    act(at);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::exception& e) {
+    return Error(Phase::kInternal, e.what());
+  }
+}
+
 }  // namespace
 
-void ForEachHost(size_t count, const std::function<void(size_t)>& act) {
+std::vector<std::optional<Error>> ForEachHost(size_t count,
+                                              const std::function<void(size_t)>& act) {
+  std::vector<std::optional<Error>> failures(count);
   std::atomic<size_t> next = 0;
   const auto work = [&] {
-    for (size_t at = next++; at < count; at = next++) act(at);
+    for (size_t at = next++; at < count; at = next++) failures[at] = FailureOf(act, at);
   };
   std::vector<std::thread> threads;
   try {
@@ -26,6 +39,7 @@ void ForEachHost(size_t count, const std::function<void(size_t)>& act) {
   }
   work();
   for (std::thread& thread : threads) thread.join();
+  return failures;
 }
 
 }  // namespace tfdist::cli

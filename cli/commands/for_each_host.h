@@ -3,11 +3,17 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
 
 namespace tfdist::cli {
 
 // Calls `act` with 0 .. count-1 and returns when all are through: on this thread and up to 31 more,
-// fewer where the account may not have so many. `act` must not throw, and must bound its waits.
-void ForEachHost(size_t count, const std::function<void(size_t)>& act);
+// fewer where the account may not have so many. `act` must bound its waits. Whatever it throws (a
+// host's answer may be malformed) is the failure of that host alone: element i of the result is
+// what act(i) threw, if anything.
+std::vector<std::optional<Error>> ForEachHost(size_t count, const std::function<void(size_t)>& act);
 
 }  // namespace tfdist::cli

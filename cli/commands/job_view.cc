@@ -23,7 +23,7 @@ JobView LookAt(const JobRecord& record,
     if (message->id != id) continue;
     protocol::ThrowIfError(*message);
     if (message->type == protocol::type::kEnd) return view;
-    for (const auto& event : message->body.at("events").get<std::vector<protocol::Event>>()) {
+    for (const auto& event : EventsOf(*message)) {
       view.state.Apply(event);
       if (on_event) on_event(event);
     }

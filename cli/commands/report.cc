@@ -22,6 +22,12 @@ std::string HostOfTask(const JobRecord& record, const std::string& task) {
   return "?";
 }
 
+// As the job itself has it: the record of one that was started elsewhere may have other hosts.
+std::string HostOfSlot(const protocol::JobState& state, int slot) {
+  const auto at = static_cast<size_t>(slot);
+  return at < state.plan.slots.size() ? state.plan.slots[at].host : fmt::format("slot {}", slot);
+}
+
 void PrintLastLines(const std::string& lines) {
   std::string_view rest = lines;
   while (!rest.empty()) {
@@ -72,15 +78,15 @@ void ReportEnd(const JobRecord& record, const protocol::JobState& state) {
   if (state.result == "failed") PrintFirstFailure(record, state);
   for (const auto* doubtful : {&state.unconfirmed, &state.unreachable}) {
     for (const int slot : *doubtful) {
-      fmt::print(stderr, "tfdist: {}: {}; run tfdist down {}\n",
-                 record.hosts.at(static_cast<size_t>(slot)).name,
+      fmt::print(stderr, "tfdist: {}: {}; run tfdist down {}\n", HostOfSlot(state, slot),
                  doubtful == &state.unconfirmed ? "processes are left" : "unreachable", record.id);
     }
   }
 }
 
 void PrintEndReport(const JobRecord& record, const EndReport& report) {
-  const size_t hosts = record.hosts.size();
+  const size_t hosts =
+      report.confirmed.size() + report.unconfirmed.size() + report.unreachable.size();
   if (report.all_confirmed()) {
     fmt::print(stderr, "tfdist: job {}: ended; nothing is left on {} of {} hosts\n", record.id,
                report.confirmed.size(), hosts);

@@ -84,27 +84,33 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   }
 }
 
-// A job that runs under the plan's name, whoever started it.
-JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
+std::optional<JobRecord> Known(const std::string& id) {
   for (JobRecord& record : LoadRecords()) {
     if (record.id == id) return std::move(record);
   }
-  return AdoptJob(plan, id);
+  return std::nullopt;
+}
+
+// A job that runs under the plan's name, whoever started it.
+JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
+  auto known = Known(id);
+  return known ? std::move(*known) : AdoptJob(plan, id);
 }
 
 // The job of that name on slot 0, when it is the same plan: `up` again joins it.
 int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wanted, bool detach) {
-  const JobRecord record = KnownOrAdopted(plan, taken.job());
   if (taken.plan_sha256() != wanted.plan_sha256) {
     fmt::print(stderr, "tfdist: {}: job {} runs under this name, from another plan\n",
                plan.hosts[0].name, taken.job());
-    ShowDifference(record, wanted);
+    // Of one that another machine started the plan is not here to compare.
+    if (const auto running = Known(taken.job())) ShowDifference(*running, wanted);
     fmt::print(stderr, "  try: tfdist down {}, or tfdist up --replace, or another name\n",
                taken.job());
     return kExitNoJob;
   }
   fmt::print(stderr, "tfdist: job {} runs already, from this plan: joining it\n", taken.job());
   if (detach) return kExitSuccess;
+  const JobRecord record = KnownOrAdopted(plan, taken.job());
   Interrupts interrupts;
   return Follow(record, {}, interrupts);
 }

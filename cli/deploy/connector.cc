@@ -29,6 +29,8 @@ Attached Attach(const JobRecord& record, int slot, TimePoint deadline) {
     attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
     attached.hello = attached.link->ReadHello(deadline);
     return attached;
+  } catch (const NothingThere& error) {
+    throw NothingThere(error.WithHost(host.name));
   } catch (const Error& error) {
     throw error.host().empty() ? error.WithHost(host.name) : error;
   }

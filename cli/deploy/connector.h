@@ -16,7 +16,7 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
 bool IsLostConnection(const Error& error);
 
 // Attaches to the job's agent in `slot`, or to its folder when no agent runs any more (see
-// Hello::serving). Throws Error with the host.
+// Hello::serving). Throws Error with the host; NothingThere (bootstrap.h) when it has no such job.
 struct Attached {
   std::unique_ptr<Transport> transport;  // must outlive the link
   protocol::Hello hello;

@@ -44,6 +44,14 @@ void CheckVersions(const protocol::Hello& hello) {
 
 }  // namespace
 
+std::vector<protocol::Event> EventsOf(const Message& message) {
+  try {
+    return message.body.at("events").get<std::vector<protocol::Event>>();
+  } catch (const protocol::Json::exception& e) {
+    throw Error(Phase::kControl, fmt::format("malformed message '{}': {}", message.type, e.what()));
+  }
+}
+
 AgentLink::AgentLink(std::unique_ptr<ByteChannel> channel) : channel_(std::move(channel)) {}
 
 protocol::Hello AgentLink::ReadHello(TimePoint deadline) {

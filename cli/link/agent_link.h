@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "agent/frame.h"
 #include "agent/protocol.h"
@@ -11,6 +12,9 @@
 #include "cli/link/byte_channel.h"
 
 namespace tfdist::cli {
+
+// What an `event` message brings, in order. Throws Error(kControl).
+std::vector<protocol::Event> EventsOf(const protocol::Message& message);
 
 // Belongs to one thread at a time.
 class AgentLink {

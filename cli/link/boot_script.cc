@@ -27,6 +27,8 @@ begin() {
     /*) ;;
     *) remote_dir=$HOME/$remote_dir ;;
   esac
+  # A pattern: 64 hexadecimal digits, which name what is kept by its content.
+  x=[0-9a-f]; x=$x$x$x$x; x=$x$x$x$x; sha256=$x$x$x$x
   say "$nonce"
 }
 
@@ -133,7 +135,7 @@ has_hash() {
 # agent may be running by now. Renamed where what is there is damaged, or cannot have links.
 receive() {
   part=$base/bin/.$hash.$nonce
-  find "$base/bin" -name '.*.*' -type f -mmin +60 -exec rm -f {} + 2>/dev/null  # of uploads that were cut off
+  find "$base/bin" -name ".$sha256.*" -type f -mmin +60 -exec rm -f {} + 2>/dev/null  # of uploads that were cut off
   say upload
   why=$({ umask 077; head -c "$gzip_bytes" | gzip -dc >"$part"; } 2>&1) || give_up "$why"
   chmod 500 "$part" || give_up "cannot be made executable"
@@ -195,6 +197,14 @@ list() {
 )sh";
 
 constexpr std::string_view kRemoval = R"sh(
+# is_slot FOLDER: whether tfdist has made this job's folder of a slot. What else lies near it is its user's.
+is_slot() {
+  case ${1##*/} in
+    h | h*[!0-9]*) return 1 ;;
+  esac
+  [ -d "$1" ] && ! [ -h "$1" ] && { [ -e "$1/slot.json" ] || [ -e "$1/agent" ]; }
+}
+
 # A task may have left folders that it made read-only.
 remove() {
   [ -e "$1" ] || [ -h "$1" ] || return 0
@@ -213,7 +223,12 @@ remove_if_idle() {
 # has_orphans BASE/jobs/ID/hSLOT: whether a process has the cookie of that slot in its environment.
 has_orphans() {
   of_job=${1%/h*}
-  grep -qsF -e "TFDIST_COOKIE=${of_job##*/}/${1##*/}" /proc/[0-9]*/environ
+  cookie=TFDIST_COOKIE=${of_job##*/}/${1##*/}
+  # Of h12 or of another job's name too, so far.
+  for environ in $(grep -lsF -e "$cookie" /proc/[0-9]*/environ); do
+    tr '\0' '\n' 2>/dev/null <"$environ" | grep -qxF -e "$cookie" && return
+  done
+  return 1
 }
 )sh";
 
@@ -230,15 +245,34 @@ clean() {
     [ -d "$folder" ] && clean_job "$folder"
   done
   rmdir "$base/jobs" 2>/dev/null
-  if [ -d "$base/jobs" ] || runs_below "$base"; then
+  if has_slots || runs_below "$base"; then
     say "kept $base: jobs are left"
   else
-    remove "$base/bin"
-    remove "$base/files"
-    remove "$base/names"  # locks of names: nobody holds one when nothing runs
+    remove_files "$base/bin" "$base"/bin/$sha256 "$base"/bin/.$sha256.* "$base"/bin/.probe.*
+    remove_files "$base/files" "$base"/files/$sha256 "$base"/files/$sha256.??????
+    remove_files "$base/names" "$base"/names/*.lock  # nobody holds one when nothing runs
     rmdir "$base" 2>/dev/null && say "removed $base"  # it may be a folder that is not ours alone
   fi
   return 1
+}
+
+has_slots() {
+  for folder in "$base"/jobs/*/h*; do
+    is_slot "$folder" && return
+  done
+  return 1
+}
+
+# remove_files FOLDER FILE...: the files, and the folder where it held nothing else.
+remove_files() {
+  folder=$1
+  shift
+  [ -d "$folder" ] || return 0
+  for file; do
+    [ -f "$file" ] || [ -h "$file" ] || continue  # a pattern that nothing matches stands for itself
+    why=$(rm -f "$file" 2>&1) || say "kept $file: $(echo $why)"
+  done
+  if rmdir "$folder" 2>/dev/null; then say "removed $folder"; else say "kept $folder: more than tfdist's own is there"; fi
 }
 
 clean_job() {
@@ -246,7 +280,7 @@ clean_job() {
     *" ${1##*/} "*) say "kept $1: it runs"; return ;;
   esac
   for slot_folder in "$1"/h*; do
-    [ -e "$slot_folder" ] && remove_if_idle "$slot_folder"
+    is_slot "$slot_folder" && remove_if_idle "$slot_folder"
   done
   rmdir "$1" 2>/dev/null
 }

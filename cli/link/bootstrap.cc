@@ -218,8 +218,9 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
                 fmt::format("end them: kill {}", OnOneLine(*pids)));
   }
   if (line != "run") {
-    throw Error(Phase::kRun, fmt::format("this host has no job {} (slot {}){}", job, slot,
-                                         base.empty() ? "" : " in " + OnOneLine(base)));
+    throw NothingThere(
+        Error(Phase::kRun, fmt::format("this host has no job {} (slot {}){}", job, slot,
+                                       base.empty() ? "" : " in " + OnOneLine(base))));
   }
   std::string noise = talk.noise();
   return BootedAgent{.channel = talk.Release(), .noise = std::move(noise), .uploaded = false};

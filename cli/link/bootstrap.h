@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/deploy/embedded_agent.h"
 #include "cli/link/byte_channel.h"
 
@@ -35,9 +36,15 @@ struct BootedAgent {
 BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, const EmbeddedAgent& agent,
                        const std::string& remote_dir, TimePoint deadline);
 
+// The host answered that it has nothing of a job, neither folder nor process.
+class NothingThere : public Error {
+ public:
+  explicit NothingThere(const Error& error) : Error(error) {}
+};
+
 // Runs the job's own agent of that slot in its role `attach`. `base` is Hello::base, or a
-// `remote_dir`. Throws Error(kRun) when this host has no such job, Error(kDown) when it has the
-// job's processes but not its folder.
+// `remote_dir`. Throws NothingThere (kRun) when this host has no such job, Error(kDown) when it has
+// the job's processes but not its folder.
 BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
                         const std::string& job, int slot, TimePoint deadline);
 

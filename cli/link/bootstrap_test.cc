@@ -238,7 +238,7 @@ TEST_F(BootstrapTest, AttachSaysThatThereIsNoSuchJob) {
   try {
     AttachAgent(ShellAfter(""), "", "digits-20260801T120000Z-a1b2c3", 2, Soon());
     FAIL();
-  } catch (const Error& error) {
+  } catch (const NothingThere& error) {
     EXPECT_EQ(error.phase(), Phase::kRun);
     EXPECT_EQ(error.cause(), "this host has no job digits-20260801T120000Z-a1b2c3 (slot 2)");
   }
@@ -306,12 +306,57 @@ TEST_F(BootstrapTest, CleanRemovesAllButWhatRunsOrRunsElsewhere) {
   EXPECT_FALSE(fs::exists(base));
 }
 
+TEST_F(BootstrapTest, CleanKeepsASlotOfWhichAnOrphanRunsAndNoOther) {
+  const std::string job = "a-20260801T120000Z-" + RandomHex(3);  // all processes here are looked at
+  MakeJobFolder(job, 1);
+  MakeJobFolder(job, 12);
+  const fs::path folder = fs::canonical(home_ / ".cache/tfdist/jobs") / job;
+  const auto orphan = ShellAfter("TFDIST_COOKIE=" + job + "/h12 /bin/sh -c 'echo runs; cat'\n");
+  std::string line;
+  while (line.find("runs\n") == std::string::npos) (void)orphan->Read(line, Soon());
+  const Removal removal = Clean(ShellAfter(""), "", {}, Soon());
+  EXPECT_EQ(removal.removed, std::vector<std::string>{(folder / "h1").string()});
+  EXPECT_TRUE(fs::exists(folder / "h12"));
+}
+
 TEST_F(BootstrapTest, CleanLeavesWhatIsNotOurs) {
   ExpectSpeaks(*Start(FakeAgent(), "shared").channel, "agent start unset");
   std::ofstream(home_ / "shared/thesis.txt") << "years of work";
   Clean(ShellAfter(""), "shared", {}, Soon());
   EXPECT_TRUE(fs::exists(home_ / "shared/thesis.txt"));
   EXPECT_FALSE(fs::exists(home_ / "shared/bin"));
+}
+
+TEST_F(BootstrapTest, CleanLeavesWhatIsNotOursInFoldersNamedAsOurs) {
+  const FakeAgent agent;
+  ExpectSpeaks(*Start(agent).channel, "agent start unset");
+  const fs::path base = fs::canonical(home_ / ".cache/tfdist");
+  MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
+  const auto write = [&](const std::string& path) {
+    fs::create_directories((base / path).parent_path());
+    std::ofstream(base / path) << "years of work";
+    return base / path;
+  };
+  const std::string sha256 = Sha256Hex("a file");
+  const std::vector<fs::path> ours = {
+      base / "bin" / agent.sha256(), write("bin/." + sha256 + ".a1"),
+      write("files/" + sha256),      write("files/" + sha256 + ".a1B2c3"),
+      write("names/job.lock"),       base / "jobs/a-20260801T120000Z-a1b2c3",
+  };
+  const std::vector<fs::path> foreign = {
+      write("bin/tool"),
+      write("bin/.tool.old"),
+      write("files/x"),
+      write("names/x"),
+      write("jobs/x/y/it"),
+      write("jobs/x/h1/data"),
+      write("jobs/x/hosts/agent"),
+  };
+  const Removal removal = Clean(ShellAfter(""), "", {}, Soon());
+  for (const fs::path& path : ours) EXPECT_FALSE(fs::exists(path)) << path;
+  for (const fs::path& path : foreign) EXPECT_TRUE(fs::exists(path)) << path;
+  EXPECT_EQ(removal.removed.size(), 1U);  // the slot
+  EXPECT_EQ(removal.kept.size(), 3U);     // bin, files, names
 }
 
 TEST_F(BootstrapTest, PurgeRemovesOneSlotOfOneJob) {

@@ -55,6 +55,7 @@ protocol::JobState JobFollower::Run() {
       if (!opened) Open();
       opened = true;
       while (!Done()) WaitAndHandle();
+      if (options_.follow && !quit_) ThrowIfAbandoned();
       return state_;
     } catch (const Error& error) {
       if (!IsLostConnection(error)) throw;
@@ -63,6 +64,13 @@ protocol::JobState JobFollower::Run() {
       opened = false;
     }
   }
+}
+
+void JobFollower::ThrowIfAbandoned() const {
+  if (state_.phase == protocol::JobPhase::kEnded) return;
+  throw Error(Phase::kRun, "the job has not ended, and no agent of it runs any more",
+              fmt::format("tfdist down {} ends what is left", record_.id))
+      .WithHost(record_.hosts[0].name);
 }
 
 void JobFollower::Open() {
@@ -120,7 +128,7 @@ void JobFollower::HandleEvents(const protocol::Message& message) {
     events_done_ = true;
     return;
   }
-  for (const auto& event : message.body.at("events").get<std::vector<protocol::Event>>()) {
+  for (const auto& event : EventsOf(message)) {
     next_event_ = event.number + 1;
     state_.Apply(event);
     if (options_.narrate) Narrate(event);
@@ -154,6 +162,12 @@ void JobFollower::HandleInterrupts(int count) {
   for (; count > 0; --count) {
     ++interrupts_seen_;
     if (!options_.interrupt_stops_job) {
+      quit_ = true;
+      return;
+    }
+    if (attached_.hello.serving != "agent") {
+      printer_.Note(
+          fmt::format("tfdist: leaving; the rest of the output: tfdist logs {}", record_.id));
       quit_ = true;
       return;
     }

@@ -20,7 +20,8 @@ struct FollowOptions {
   std::optional<uint64_t> tail_lines;  // instead of `offset`
   bool follow = true;                  // until the job is over, else what is there now
   bool narrate = false;                // print what happens to the job between the lines
-  // What Ctrl-C does: ends the job (twice: at once), or just the following.
+  // What Ctrl-C does: ends the job (twice: at once), or just the following. Where no agent runs
+  // that could end it, the following.
   bool interrupt_stops_job = false;
 };
 
@@ -35,7 +36,8 @@ class JobFollower {
 
   // Returns when everything wanted was printed; at once when interrupted (see options). Lost
   // connections are made again, from the offsets reached: throws Error(kLogs) when that did not
-  // work for kReconnectLimit.
+  // work for kReconnectLimit. Throws Error(kRun) when the job was to be followed to its end, and
+  // nobody watches it any more: all output that there is has been printed then.
   protocol::JobState Run();
   [[nodiscard]] bool interrupted() const { return interrupts_seen_ > 0; }
   // Some output could not be read, which was said.
@@ -50,6 +52,7 @@ class JobFollower {
     bool done = false;
   };
 
+  void ThrowIfAbandoned() const;
   void Open();
   void OpenLog(TaskStream& stream);
   [[nodiscard]] bool Done() const;

@@ -53,6 +53,12 @@ class FaultsCase(unittest.TestCase):
         processes.kill(min(wanted))
         return min(wanted)
 
+    def kill_all_of_tfdist(self):
+        own = [pid for pid, cmd in processes.matching(str(self.user.folder)).items() if cmd.startswith("tfdist-agent")]
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: nobody sees the others die
+            for pid in own:
+                processes.kill(pid, number)
+
     def status_when(self, condition, what):
         def look():
             status = self.user.status()
@@ -99,10 +105,7 @@ class Faults(FaultsCase):
         file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script]))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
         wait_for(lambda: len(self.strays()) == 4, "the tasks' children")
-        own = [pid for pid, cmd in processes.matching(str(self.user.folder)).items() if cmd.startswith("tfdist-agent")]
-        for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: nobody sees the others die
-            for pid in own:
-                processes.kill(pid, number)
+        self.kill_all_of_tfdist()
         self.assertEqual(len(self.strays()), 4)
         self.assertIn("no agent of it runs on 127.0.0.1", self.user.run("status").out)
         self.assertEqual(self.user.run("logs", "-f").code, 3)
@@ -110,6 +113,15 @@ class Faults(FaultsCase):
         again = self.user.run("up", "-d", self.user.write("next.toml", clusters.local("job", ["sleep", "infinity"])))
         self.assertEqual(again.code, 0, again)
         wait_for(lambda: not self.strays(), "the orphans' end")
+        self.assertEqual(self.user.run("down").code, 0)
+        self.assert_nothing_left()
+
+    def test_an_attached_up_says_that_nobody_watches_its_job_any_more(self):
+        up = self.user.start("up", self.user.write("cluster.toml", clusters.local("job", ["sleep", "infinity"])))
+        self.user.task_pid("worker:0")
+        self.kill_all_of_tfdist()
+        self.assertEqual(up.wait(60), 3, up.err.read_text())
+        self.assertIn("the job has not ended, and no agent of it runs any more", up.err.read_text())
         self.assertEqual(self.user.run("down").code, 0)
         self.assert_nothing_left()
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import pathlib
 import socket
 import tempfile
@@ -55,9 +56,18 @@ config = "{hosts.ssh_config}"
 
 
 BLOCK = 1000
-_block = None  # the locked file of this process's block of ports
+_block = None  # descriptor of the locked file of this process's block of ports
 _first = 0
 _used = 0
+
+
+def _open_lock(path):
+    """The name can be known beforehand, in a folder that all may write to: no link is followed, no content is lost."""
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    if os.fstat(lock).st_uid != os.geteuid():
+        os.close(lock)
+        raise PermissionError(f"{path} belongs to another account")
+    return lock
 
 
 def _take_block():
@@ -65,11 +75,15 @@ def _take_block():
     global _block, _first
     for first in range(10000, 31000, BLOCK):
         try:
-            file = open(pathlib.Path(tempfile.gettempdir()) / f"tfdist-test-ports-{first}", "w")
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):  # another program's, or another account's
+            lock = _open_lock(pathlib.Path(tempfile.gettempdir()) / f"tfdist-test-ports-{first}")
+        except OSError:  # another account's, or a link
             continue
-        _block, _first = file, first
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # another program's
+            os.close(lock)
+            continue
+        _block, _first = lock, first
         return
     raise AssertionError("no block of ports is free: which test programs run here?")
 
@@ -88,8 +102,11 @@ def free_ports(count):
     global _used
     if _block is None:
         _take_block()
-    while True:
+    for _ in range(2 * BLOCK):  # from anywhere in the block, more than once around it
         offset = _used if _used + count <= BLOCK else 0
+        if offset + count > BLOCK:
+            break
         _used = offset + count
         if all(_is_free(_first + port) for port in range(offset, _used)):
             return _first + offset
+    raise AssertionError(f"no {count} ports in a row are free in {_first}..{_first + BLOCK - 1}: what listens there?")
