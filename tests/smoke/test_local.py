@@ -313,7 +313,7 @@ class LocalJob(unittest.TestCase):
     def test_ctrl_c_in_a_terminal_ends_the_job(self):
         file = self.write(shell("echo begin; sleep infinity"))
         terminal = self.user.start_on_terminal("up", file)
-        terminal.wait_for_text("begin")
+        terminal.wait_for_text("master:0 | \x1b[0mbegin")
         self.assertRegex(terminal.text, r"\x1b\[\d+mmaster:0 \| \x1b\[0mbegin")  # the prefix in colour
         terminal.ctrl_c()
         self.assertEqual(terminal.wait(), 130)
