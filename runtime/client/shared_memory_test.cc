@@ -124,11 +124,11 @@ TEST(SharedMemory, IsGivenUpAndTakenAgainWhenTheNetworkBreaks) {
   const Tensors ones = Ones();
   int pushes = 0;
   // It may all be done before the break is seen: then once more.
-  for (; pushes < 200 && trainer.client.counters().sent_again < 20; ++pushes) {
+  while (pushes < 8 || (pushes < 200 && trainer.client.counters().sent_again < 20)) {
     Future pushed = trainer.client.StartPushPull(GradientsOf(ones), TargetsOf(trainer.values));
     proxy.Cut();
     pushed.Wait();
-    ExpectCount(trainer.values, pushes + 1);
+    ExpectCount(trainer.values, ++pushes);
   }
   EXPECT_EQ(trainer.Pull(), static_cast<uint64_t>(pushes));
   ExpectCount(trainer.values, pushes);
@@ -136,7 +136,6 @@ TEST(SharedMemory, IsGivenUpAndTakenAgainWhenTheNetworkBreaks) {
   server.Stop();
   EXPECT_EQ(server.counters().pushes, static_cast<uint64_t>(pushes));
   // Had the memory not been taken again, all but the first would have gone over TCP.
-  EXPECT_GT(pushes, 4);
   EXPECT_GT(server.counters().local_bytes, static_cast<uint64_t>(pushes) * kBytes);
 }
 
