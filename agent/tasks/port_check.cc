@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
 #include <string_view>
+#include <thread>
 
 #include "agent/tasks/port_owner.h"
 #include "base/error.h"
@@ -13,6 +15,11 @@
 
 namespace tfdist::agent {
 namespace {
+
+// Another agent of this machine that looks at the same port has it for as long as a system call
+// takes.
+constexpr int kLooksAgain = 5;
+constexpr std::chrono::milliseconds kPause{20};
 
 sockaddr_in AnyAddress4(int port) {
   sockaddr_in address{};
@@ -46,6 +53,11 @@ int TryListen(int family, const Address& address) {
   return listen(fd.get(), 1) == 0 ? 0 : errno;
 }
 
+int TryPort(int port) {
+  const int error = TryListen(AF_INET, AnyAddress4(port));
+  return error != 0 ? error : TryListen(AF_INET6, AnyAddress6(port));
+}
+
 [[noreturn]] void Fail(int port, const std::string& task, int error_number) {
   if (error_number != EADDRINUSE) {
     throw Error(Phase::kPorts, WithErrno(fmt::format("port {} of {}", port, task), error_number),
@@ -60,8 +72,12 @@ int TryListen(int family, const Address& address) {
 }  // namespace
 
 void CheckPort(int port, const std::string& task) {
-  if (const int error = TryListen(AF_INET, AnyAddress4(port)); error != 0) Fail(port, task, error);
-  if (const int error = TryListen(AF_INET6, AnyAddress6(port)); error != 0) Fail(port, task, error);
+  int error = TryPort(port);
+  for (int again = 0; error == EADDRINUSE && again < kLooksAgain; ++again) {
+    std::this_thread::sleep_for(kPause);
+    error = TryPort(port);
+  }
+  if (error != 0) Fail(port, task, error);
 }
 
 }  // namespace tfdist::agent

@@ -31,7 +31,7 @@ gpus = 0
 
 
 def over_ssh(name, command, hosts, extra="", task_extra="", layout="uai"):
-    """A trainer on each of the test hosts, in `uai` a ps as well; they share one network, so ports count up."""
+    """A trainer on each of the test hosts, in `uai` a ps as well."""
     count = len(hosts)
     roles = ("worker", "ps") if layout == "uai" else ("worker",)
     firsts = {role: free_ports(count) for role in roles}
