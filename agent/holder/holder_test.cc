@@ -242,8 +242,8 @@ TEST_F(HolderTest, TheExitIsKnownWhileAGrandchildStillHoldsThePipe) {
 
 TEST_F(HolderTest, StopIsTermThenGraceThenKill) {
   StartRun("kind:0", Shell("exec 2>/dev/null; trap 'echo bye; exit 7' TERM; echo ready; "
-                           "while :; do sleep 0.05; done"));
-  StartRun("deaf:0", Shell("trap '' TERM; echo ready; while :; do sleep 0.05; done"), 1,
+                           "sleep infinity & wait"));
+  StartRun("deaf:0", Shell("trap '' TERM; echo ready; exec sleep infinity"), 1,
            [](RunSpec& spec) { spec.grace_ms = 200; });
   WaitForLog("kind:0", "ready");
   WaitForLog("deaf:0", "ready");
@@ -350,12 +350,13 @@ TEST_F(HolderTest, AFullDiskCostsLogTextAndNothingElse) {
     GTEST_SKIP() << "cannot mount a small disk here (not root)";
   }
   const std::string wrote = folder_ / "wrote";
-  const std::string go = folder_ / "go";
-  StartRun("a:0", Shell("head -c 3000000 /dev/zero; : >" + wrote + "; until [ -e " + go +
-                        " ]; do sleep 0.02; done; echo after; exit 5"));
+  const std::string go = folder_ / "go";  // a FIFO: opening it waits for the other side
+  ASSERT_EQ(mkfifo(go.c_str(), 0600), 0);
+  StartRun("a:0",
+           Shell("head -c 3000000 /dev/zero; : >" + wrote + "; : <" + go + "; echo after; exit 5"));
   WaitFor([&] { return std::filesystem::exists(wrote); }, kLong, "3 MB to be taken from the task");
   mount("tfdist-test", TaskFolder("a:0").c_str(), "tmpfs", MS_REMOUNT, "size=8m");
-  WriteAll(OpenFile(go, O_WRONLY | O_CREAT).get(), "", go);
+  const UniqueFd gate = OpenFile(go, O_RDWR);
   EXPECT_EQ(WaitForDone("a:0").code, 5);
   const std::string text = LogText("a:0");
   EXPECT_NE(text.find(" bytes of output dropped: No space left on device\n"), std::string::npos);

@@ -57,8 +57,8 @@ TEST_F(KeeperTest, AKilledKeepersHoldersEndTheirTasksAndTheAgentTakesItsPlace) {
   close(listener);
   StartRun("a:0", Helper("daemon-and-sleep"));
   StartRun("a:1", {"/bin/sh", "-c",
-                   "exec 2>/dev/null; trap 'echo told; exit 4' TERM; echo ready; while :; do sleep "
-                   "0.05; done"});
+                   "exec 2>/dev/null; trap 'echo told; exit 4' TERM; echo ready;"
+                   " sleep infinity & wait"});
   WaitForLog("a:0", "left a daemon");
   WaitForLog("a:1", "ready");
   const Birth first = WaitForAgent(1);
@@ -134,8 +134,8 @@ TEST_F(KeeperTest, EndsWhenTheAgentSaysThatTheJobIsOver) {
 TEST_F(KeeperTest, QuitEndsTasksGracefullyThenTheAgentThenItself) {
   StartKeeper();
   StartRun("a:0", {"/bin/sh", "-c",
-                   "exec 2>/dev/null; trap 'echo told; exit 4' TERM; echo ready; while :; do sleep "
-                   "0.05; done"});
+                   "exec 2>/dev/null; trap 'echo told; exit 4' TERM; echo ready;"
+                   " sleep infinity & wait"});
   WaitForLog("a:0", "ready");
   Order("quit 60000");
   EXPECT_EQ(WaitForKeeperEnd(), 0);
@@ -145,7 +145,7 @@ TEST_F(KeeperTest, QuitEndsTasksGracefullyThenTheAgentThenItself) {
 
 TEST_F(KeeperTest, QuitDoesNotWaitBeyondItsLimit) {
   StartKeeper();
-  StartRun("a:0", {"/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"}, 1,
+  StartRun("a:0", {"/bin/sh", "-c", "trap '' TERM; echo ready; exec sleep infinity"}, 1,
            [](RunSpec& spec) { spec.grace_ms = 1'000'000; });
   WaitForLog("a:0", "ready");
   Order("quit 100");

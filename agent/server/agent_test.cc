@@ -18,7 +18,7 @@ using testing::HasSubstr;
 namespace event = protocol::event;
 namespace type = protocol::type;
 
-const std::string kForever = "while :; do sleep 0.05; done";
+const std::string kForever = "exec sleep infinity";
 
 class AgentTest : public JobTest {
  protected:
@@ -49,9 +49,10 @@ TEST_F(AgentTest, RunsATaskAndLeavesNothingBehind) {
 }
 
 TEST_F(AgentTest, EndsTheParameterServersWhenTheWorkersAreDone) {
+  const std::string kMeet = "mkfifo up 2>/dev/null; ";  // whoever comes first
   auto clients = Deploy(2, {{"ps:0", 0, "echo up; sleep infinity", false},
-                            {"ps:1", 1, "echo up; : > up; exec sleep infinity", false},
-                            {"worker:0", 1, "until [ -e up ]; do sleep 0.05; done"}});
+                            {"ps:1", 1, kMeet + "echo up; : > up; exec sleep infinity", false},
+                            {"worker:0", 1, kMeet + ": < up"}});
   const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
   EXPECT_EQ(clients[0].ReadLog("ps:1", true), "up\n");
   const auto state = StateOf(clients[0].WaitForEvent(events, event::kEnded));
@@ -76,8 +77,10 @@ TEST_F(AgentTest, NamesTheTaskThatFailedFirstWithItsLastLines) {
 }
 
 TEST_F(AgentTest, StopsGracefullyThenByForce) {
-  auto clients = Deploy(1, {{"worker:0", 0, "trap 'echo no' TERM; echo ready; " + kForever, true,
-                             /*grace_ms=*/600'000}});
+  auto clients =
+      Deploy(1, {{"worker:0", 0,
+                  "trap 'echo no' TERM; echo ready; while :; do sleep infinity & wait; done", true,
+                  /*grace_ms=*/600'000}});
   const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
   WaitForLog(clients[0], "worker:0", "ready\n");
   clients[0].Request(type::kStop, {{"why", "Ctrl-C"}, {"force", false}});
@@ -93,8 +96,8 @@ TEST_F(AgentTest, StopsGracefullyThenByForce) {
 
 TEST_F(AgentTest, EndsWhatATaskHasLeftBehind) {
   auto clients = Deploy(1, {{"worker:0", 0,
-                             "setsid sh -c 'sleep infinity & exec env -i sleep infinity' &"
-                             " sleep 0.2"}});
+                             "mkfifo left; setsid sh -c 'sleep infinity & : > left;"
+                             " exec env -i sleep infinity' & : < left"}});
   const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
   EXPECT_EQ(ResultOf(clients[0].WaitForEvent(events, event::kEnded)), "succeeded");
   WaitUntilNothingIsLeft();

@@ -22,7 +22,7 @@ namespace type = protocol::type;
 // Writes a numbered line every 20 ms until the file `enough` is there; then some more.
 const std::string kCount =
     "i=0; until [ -e enough ]; do echo $i; i=$((i+1)); sleep 0.02; done; echo done";
-const std::string kForever = "while :; do sleep 0.05; done";
+const std::string kForever = "exec sleep infinity";
 
 class FaultsTest : public JobTest {
  protected:

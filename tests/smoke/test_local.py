@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 from tests.support import clusters, processes
+from tests.support.gate import Gate
 from tests.support.tfdist import BIN, ROOT, Tfdist
 from tests.support.waiting import wait_for
 
@@ -154,17 +155,19 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("down", "job").code, 0)
 
     def test_a_reader_that_leaves_does_not_end_the_job(self):
-        file = self.write(shell("while :; do echo line; sleep 0.02; done"))
+        gate = Gate(self)
+        file = self.write(shell(f"echo line; {gate.wait}; echo line; sleep infinity"))
         cli = subprocess.Popen([str(BIN / "tfdist"), "up", file], env=self.user.env, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         cli.stdout.readline()
         cli.stdout.close()
+        gate.open()
         self.assertEqual(cli.wait(60), 141)
         self.assertEqual(self.user.status("job")["state"], "running")
         self.assertEqual(self.user.run("down", "job").code, 0)
 
     def test_output_that_cannot_be_written_is_said_and_the_job_goes_on(self):
-        file = self.write(shell("while :; do echo line; sleep 0.02; done"))
+        file = self.write(shell("echo line; sleep infinity"))
         with open("/dev/full", "wb") as full:
             def run(*args):
                 return subprocess.run([str(BIN / "tfdist"), *args], env=self.user.env, stdin=subprocess.DEVNULL,
@@ -181,7 +184,7 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("down", "job").code, 0)
 
     def test_output_that_is_not_utf8_comes_back_as_it_was(self):
-        file = self.write(shell(r"printf 'a\377\376\000b\n'; sleep 0"))
+        file = self.write(shell(r"printf 'a\377\376\000b\n'"))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
         self.wait_until_ended()
         logs = self.user.run_bytes("logs", "--raw", "job", "master:0")
@@ -227,14 +230,14 @@ class LocalJob(unittest.TestCase):
                   "if os.fork() == 0:\n"
                   " os.setsid()\n"
                   " if os.fork() == 0:\n"
-                  "  os.execve('/bin/sleep', ['sleep', '54321'], {})\n"
+                  "  os.execve('/bin/sleep', ['escaped', 'infinity'], {})\n"
                   " os._exit(0)\n"
                   "os.wait()\n")
         program = self.user.write("escape.py", escape)
         file = self.write(shell(f"exec python3 {program}"))
         result = self.user.run("up", file)
         self.assertEqual(result.code, 0, result)
-        self.assertEqual(processes.matching("sleep 54321"), {})
+        self.assertEqual(processes.matching("escaped infinity"), {})
         self.assert_nothing_left()
 
     def test_up_detached_then_status_logs_list_and_down_from_elsewhere(self):
@@ -258,13 +261,13 @@ class LocalJob(unittest.TestCase):
         self.assertIn("ended: stopped", self.user.run("events", "job").out)
 
     def test_a_killed_cli_leaves_the_job_to_finish(self):
-        gate = self.user.folder / "gate"
-        file = self.write(shell(f"echo begin; until [ -e {gate} ]; do sleep 0.05; done; echo end"))
+        gate = Gate(self)
+        file = self.write(shell(f"echo begin; {gate.wait}; echo end"))
         cli = self.user.start("up", file)
         self.user.wait_for_output(cli, b"begin")
         cli.kill()
         cli.wait()
-        gate.touch()
+        gate.open()
         self.wait_until_ended()
         self.assertEqual(self.user.status()["result"], "succeeded")
         self.assertIn("master:0 | begin\nmaster:0 | end\n", self.user.run("logs", "job", "master:0").out)
