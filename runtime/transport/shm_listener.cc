@@ -106,6 +106,7 @@ std::string ShmListener::OfferFor(const Peer& peer, const std::string& host) {
   std::erase_if(offered_, [&](const Offered& offered) {
     return !peer.task.empty() && offered.peer.task == peer.task;
   });
+  DropEnded();
   if (locals_.size() + offered_.size() >= max_locals_) return "";
   offered_.push_back({shm::Offer(), peer, steady_clock::now() + kOfferTime});
   return offered_.back().offer.bytes();
