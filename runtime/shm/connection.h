@@ -42,8 +42,8 @@ class Connection {
   // sleeping.
   std::optional<MessageReader::Incoming> TryReceive();
 
-  // TryReceive has a message, or there is room again for one that there was none for. Without a
-  // system call.
+  // TryReceive has a message, or there is room again for one that there was none for; of the room
+  // it is said once, here or by ArmBell: send again then. Without a system call.
   bool Ready() { return HasMessage() || writer_.HasRoomAgain(); }
   bool HasMessage() { return reader_.Ready(); }
   // The other side has read everything, or says so.

@@ -39,9 +39,10 @@ enum class Woken { kReady, kTimedOut, kPeerGone };
 Woken Wait(Connection& connection) {
   while (!connection.Ready()) {
     pollfd item = {connection.bell_fd(), POLLIN, 0};
-    const bool over = connection.ArmBell() && poll(&item, 1, 60'000) == 0;
+    const bool asleep = connection.ArmBell();
+    const bool over = asleep && poll(&item, 1, 60'000) == 0;
     const bool gone = !connection.DisarmBell();
-    if (connection.Ready()) break;
+    if (!asleep || connection.Ready()) break;
     if (gone) return Woken::kPeerGone;
     if (over) return Woken::kTimedOut;
   }
