@@ -45,8 +45,7 @@ class Tfdist:
                 if stream:
                     stream.close()
         # A failed test must not leave a job behind; what it left is what the test reports.
-        for pid in processes.matching(str(self.folder)):
-            processes.kill(pid)
+        processes.kill_together(lambda: processes.matching(str(self.folder)))
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self):
