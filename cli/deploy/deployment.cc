@@ -12,6 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using protocol::Json;
+using std::chrono::milliseconds;
 namespace type = protocol::type;
 
 // Limits of the steps. RELIABILITY F32 has those of connecting; an upload may take its time.
@@ -25,7 +26,7 @@ constexpr auto kAbortLimit = 5s;
 constexpr auto kUncommittedLimit = 60s;
 constexpr size_t kPieceBytes = 32 * 1024;
 
-TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span; }
+TimePoint In(milliseconds span) { return SystemClock().Now() + span; }
 
 }  // namespace
 
@@ -191,13 +192,11 @@ void Deployment::StartOnHost(int slot) {
   create.slot = slot;
   create.address = slot == 0 ? plan.address : "";
   create.port = slot == 0 ? plan_.control_port : 0;
-  create.uncommitted_limit_ms = std::chrono::milliseconds(kUncommittedLimit).count();
+  create.uncommitted_limit_ms = milliseconds(kUncommittedLimit).count();
   host.touched = true;
   // In this order, against Cancel and HostsNotRolledBack: one of the two threads sees the other.
-  if (cancelled_) {
-    host.touched = false;
-    throw Error(Phase::kStart, "interrupted");
-  }
+  if (cancelled_) host.touched = false;
+  ThrowIfCancelled();
   try {
     host.attached.hello = host.attached.link->Create(create, In(kStartLimit));
   } catch (const Error& error) {
@@ -221,12 +220,20 @@ protocol::HostDescription Deployment::DescriptionOf(int slot) const {
   return description;
 }
 
+void Deployment::ThrowIfCancelled() const {
+  if (cancelled_) throw Error(Phase::kStart, "interrupted");
+}
+
+Json Deployment::Ask(Host& host, std::string_view type, Json body, milliseconds limit) {
+  return host.attached.link->Call(type, std::move(body), In(limit), [this] { ThrowIfCancelled(); });
+}
+
 void Deployment::Describe(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const protocol::HostDescription description = DescriptionOf(slot);
   SendFiles(host, description);
   host.step = "task descriptions";
-  host.attached.link->Call(type::kDescribe, description, In(kDescribeLimit));
+  Ask(host, type::kDescribe, description, kDescribeLimit);
 }
 
 void Deployment::SendFiles(Host& host, const protocol::HostDescription& description) {
@@ -234,8 +241,7 @@ void Deployment::SendFiles(Host& host, const protocol::HostDescription& descript
   std::vector<protocol::FileDescription> wanted = description.files;
   if (description.workdir) wanted.push_back(*description.workdir);
   if (wanted.empty()) return;
-  const Json answer =
-      host.attached.link->Call(type::kNeed, {{"files", wanted}}, In(kDescribeLimit));
+  const Json answer = Ask(host, type::kNeed, {{"files", wanted}}, kDescribeLimit);
   for (const auto& sha256 : answer.at("missing").get<std::vector<std::string>>()) {
     for (const auto* file : {&cargo_.workdir, &cargo_.runtime}) {
       if (*file && (*file)->description().sha256 == sha256) SendFile(host, **file);
@@ -244,15 +250,15 @@ void Deployment::SendFiles(Host& host, const protocol::HostDescription& descript
 }
 
 void Deployment::SendFile(Host& host, const PackedFile& file) {
-  const TimePoint deadline = In(kUploadLimit);
   uint64_t offset = 0;
   while (true) {
+    ThrowIfCancelled();
     std::string bytes = file.Read(offset, kPieceBytes);
     const size_t count = bytes.size();
     const bool last = offset + count >= file.gzip_size_bytes();
     const protocol::FilePiece piece{file.description().sha256, offset, {std::move(bytes)}, last};
     if (last) {
-      host.attached.link->Call(type::kFile, piece, deadline);
+      Ask(host, type::kFile, piece, kUploadLimit);
       return;
     }
     host.attached.link->Send(type::kFile, piece);
@@ -263,14 +269,15 @@ void Deployment::SendFile(Host& host, const PackedFile& file) {
 void Deployment::OpenToPeers(Host& host) {
   std::vector<std::string> keys;
   for (const auto& other : hosts_) keys.push_back(other->attached.hello.public_key);
-  coordinator_ = host.attached.link->Call(type::kPeers, {{"keys", keys}}, In(kDialLimit));
+  coordinator_ = Ask(host, type::kPeers, {{"keys", keys}}, kDialLimit);
 }
 
 void Deployment::DialCoordinator(Host& host) {
   const Json body = {{"address", plan_.hosts[0].address},
                      {"port", coordinator_.at("port")},
                      {"key", coordinator_.at("key")}};
-  host.attached.link->Call(type::kDial, body, In(kDialLimit));
+  // When interrupted it may be that the coordinator is gone already.
+  Ask(host, type::kDial, body, kDialLimit);
 }
 
 void Deployment::Commit(Host& host) {

@@ -86,6 +86,10 @@ class Deployment {
   void Commit(Host& host);
   void CommitAgain(Host& host);
 
+  void ThrowIfCancelled() const;
+  // A request whose answer is not waited for any more once cancelled.
+  protocol::Json Ask(Host& host, std::string_view type, protocol::Json body,
+                     std::chrono::milliseconds limit);
   // Runs `step` unless the host has failed, tells `gate` how it went, waits for the others. False:
   // it is off.
   template <typename Step>

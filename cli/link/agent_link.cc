@@ -19,6 +19,7 @@ constexpr std::chrono::seconds kPingInterval{5};
 // hours.
 constexpr std::chrono::seconds kSilenceLimit{15};
 constexpr std::chrono::seconds kWriteLimit{30};
+constexpr std::chrono::milliseconds kBetweenChecks{200};
 // Of all pings: requests count from 1.
 constexpr uint64_t kPingId = 0;
 
@@ -80,15 +81,19 @@ protocol::Hello AgentLink::Create(const protocol::Create& create, TimePoint dead
   return ReadHello(deadline);
 }
 
-protocol::Json AgentLink::Call(std::string_view type, protocol::Json body, TimePoint deadline) {
+protocol::Json AgentLink::Call(std::string_view type, protocol::Json body, TimePoint deadline,
+                               const std::function<void()>& check) {
   const uint64_t id = Send(type, std::move(body));
-  while (auto message = Next(deadline)) {
-    if (message->id == id) {
-      protocol::ThrowIfError(*message);
-      return std::move(message->body);
+  do {
+    if (check) check();
+    while (auto message = Next(check ? std::min(deadline, Now() + kBetweenChecks) : deadline)) {
+      if (message->id == id) {
+        protocol::ThrowIfError(*message);
+        return std::move(message->body);
+      }
+      if (handler_) handler_(*message);
     }
-    if (handler_) handler_(*message);
-  }
+  } while (Now() < deadline);
   throw Error(Phase::kControl, fmt::format("no answer to '{}' in time", type));
 }
 

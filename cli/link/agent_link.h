@@ -32,8 +32,11 @@ class AgentLink {
 
   // Sends a request and waits for its answer; throws the Error that the agent answers with, or
   // Error(kControl) on timeout (naming `type`), end of file, or pings unanswered for 15 s. Messages
-  // of other ids that come meanwhile go to the handler given to OnMessage.
-  protocol::Json Call(std::string_view type, protocol::Json body, TimePoint deadline);
+  // of other ids that come meanwhile go to the handler given to OnMessage. `check` is called
+  // several times a second meanwhile: what it throws ends the wait, and the answer is dropped when
+  // it comes.
+  protocol::Json Call(std::string_view type, protocol::Json body, TimePoint deadline,
+                      const std::function<void()>& check = {});
   // Sends without waiting; returns the id.
   uint64_t Send(std::string_view type, protocol::Json body);
   void SendWithId(std::string_view type, uint64_t id, protocol::Json body);

@@ -112,6 +112,24 @@ TEST_F(AgentLinkTest, NamesTheRequestThatGotNoAnswer) {
   }
 }
 
+TEST_F(AgentLinkTest, WhatACheckThrowsEndsTheWaitAndTheLateAnswerIsDropped) {
+  SayHello();
+  (void)link_->ReadHello(Soon());
+  int checks = 0;
+  const auto interrupt = [&] {
+    if (++checks == 3) throw Error(Phase::kStart, "interrupted");
+  };
+  try {
+    (void)link_->Call("dial", protocol::Json::object(), Soon(), interrupt);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.cause(), "interrupted");
+  }
+  Say("ok", 1, {{"late", true}});
+  Say("ok", 2, protocol::Json::object());
+  EXPECT_TRUE(link_->Call("abort", protocol::Json::object(), Soon(), [] {}).empty());
+}
+
 TEST_F(AgentLinkTest, AnAgentThatEndsLeavesItsLastWordsInTheError) {
   agent_.Reset();
   try {

@@ -68,7 +68,7 @@ class FaultsCase(unittest.TestCase):
 
     def assert_nothing_left(self):
         wait_for(lambda: not self.user.left() and not self.strays(),
-                 f"nothing left; there is {self.user.left()} and {self.strays()}", 30)
+                 lambda: f"nothing left; there is {self.user.left()} and {self.strays()}", 30)
 
     def assert_failed_with(self, reason):
         status = self.status_when(lambda s: s["state"] == "failed", "the job fails")

@@ -51,7 +51,7 @@ class LocalJob(unittest.TestCase):
         return self.user.write("cluster.toml", clusters.local("job", command, **options))
 
     def assert_nothing_left(self):
-        wait_for(lambda: not self.user.left(), f"nothing left; there is {self.user.left()}", 15)
+        wait_for(lambda: not self.user.left(), lambda: f"nothing left; there is {self.user.left()}", 15)
 
     def test_up_streams_whole_lines_and_ends_by_itself(self):
         file = self.write(shell('echo "hello from $TFDIST_TASK"; printf "no newline"'))

@@ -29,11 +29,12 @@ class OverSsh(unittest.TestCase):
     def write(self, hosts, command, **options):
         return self.user.write("cluster.toml", clusters.over_ssh("job", command, hosts, **options))
 
-    def assert_nothing_left(self, hosts, seconds=30):
+    def assert_nothing_left(self, hosts, seconds=30, said=""):
+        """`said`: by tfdist, which tells what it could not confirm."""
         def left():
             return {host.name: [p.argv for p in host.processes()] for host in hosts if host.processes()}
 
-        wait_for(lambda: not left(), f"nothing left on the hosts; there is {left()}", seconds)
+        wait_for(lambda: not left(), lambda: f"nothing left on the hosts; there is {left()} {said}", seconds)
 
     def job_folder(self, host):
         return next((host.home / ".cache/tfdist/jobs").iterdir())
@@ -199,7 +200,7 @@ class Interrupted(OverSsh):
         when(terminal)
         terminal.ctrl_c()
         self.assertEqual(terminal.wait(), 130, terminal.text)
-        self.assert_nothing_left(hosts, seconds)
+        self.assert_nothing_left(hosts, seconds, terminal.text)
 
     def test_ctrl_c_during_the_run_leaves_nothing_on_eight_hosts(self):
         hosts = self.start_hosts(self.COUNT)

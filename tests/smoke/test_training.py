@@ -39,7 +39,7 @@ class Training(unittest.TestCase):
         self.assertGreaterEqual(accuracy, 0.95)
         for server in ("ps:0", "ps:1"):
             self.assertRegex(result.out, rf"{server}\s+\| .*pulls.*pushes.*bytes")
-        wait_for(lambda: not self.user.left(), f"nothing left; there is {self.user.left()}", 15)
+        wait_for(lambda: not self.user.left(), lambda: f"nothing left; there is {self.user.left()}", 15)
 
     @unittest.skipUnless(has_ipv6(), "this machine has no IPv6")
     def test_all_of_it_over_ipv6(self):
@@ -98,7 +98,7 @@ class Training(unittest.TestCase):
         log = self.user.run_bytes("logs", "--raw", "digits", "master:0")
         self.assertEqual(log, b"".join(path.read_bytes() for path in self.user.log_files("master:0")))
         self.assertRegex(log, rb"step 50\d,(.|\n)*final: step 200\d\d,")
-        wait_for(lambda: not self.user.left(), f"nothing left; there is {self.user.left()}", 15)
+        wait_for(lambda: not self.user.left(), lambda: f"nothing left; there is {self.user.left()}", 15)
 
 
 if __name__ == "__main__":

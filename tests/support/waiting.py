@@ -8,7 +8,9 @@ PATIENCE = 5 if os.environ.get("TFDIST_SANITIZE") else 1
 
 
 def wait_for(condition, what, seconds=30):
-    """Returns the first true value of condition(); AssertionError naming `what` at the deadline."""
+    """Returns the first true value of condition(); AssertionError naming `what` at the deadline.
+
+    `what` may be a function, which says how things are then."""
     seconds *= PATIENCE
     deadline = time.monotonic() + seconds
     while True:
@@ -16,5 +18,5 @@ def wait_for(condition, what, seconds=30):
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}")
+            raise AssertionError(f"not within {seconds} s: {what() if callable(what) else what}")
         time.sleep(0.02)
