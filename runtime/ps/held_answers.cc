@@ -28,11 +28,22 @@ void HeldAnswers::Hold(const std::string& task, uint64_t awaited, const PartHead
 
 std::vector<PartHeader> HeldAnswers::Release(const std::string& task, uint64_t sequence,
                                              TimePoint now) {
+  return ReleaseWhere(task, now, [&](const Held& held) { return held.awaited <= sequence; });
+}
+
+std::vector<PartHeader> HeldAnswers::ReleaseOf(const std::string& task, uint64_t sequence,
+                                               TimePoint now) {
+  return ReleaseWhere(task, now, [&](const Held& held) { return held.awaited == sequence; });
+}
+
+template <typename Awaits>
+std::vector<PartHeader> HeldAnswers::ReleaseWhere(const std::string& task, TimePoint now,
+                                                  Awaits awaits) {
   std::vector<PartHeader> released;
   const auto found = held_.find(task);
   if (found == held_.end()) return released;
   std::erase_if(found->second.answers, [&](Held& held) {
-    if (held.awaited > sequence) return false;
+    if (!awaits(held)) return false;
     released.push_back(std::move(held.part));
     return true;
   });

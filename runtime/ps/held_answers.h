@@ -21,6 +21,8 @@ class HeldAnswers {
   void Hold(const std::string& task, uint64_t awaited, const PartHeader& part, TimePoint now);
   // Those that await this push of the trainer or an earlier one, in the order of their coming.
   std::vector<PartHeader> Release(const std::string& task, uint64_t sequence, TimePoint now);
+  // Those that await this push of the trainer, which will never be whole.
+  std::vector<PartHeader> ReleaseOf(const std::string& task, uint64_t sequence, TimePoint now);
   // The trainer sends its requests again, or is gone.
   void Drop(const std::string& task, TimePoint now);
 
@@ -38,6 +40,8 @@ class HeldAnswers {
     std::vector<Held> answers;
     TimePoint since;
   };
+  template <typename Awaits>
+  std::vector<PartHeader> ReleaseWhere(const std::string& task, TimePoint now, Awaits awaits);
   void End(std::map<std::string, OfTrainer>::iterator trainer, TimePoint now);
 
   std::map<std::string, OfTrainer> held_;  // by task; none is empty

@@ -240,10 +240,16 @@ void Service::Exchange(const Asked& asked, Session& session, std::vector<Outgoin
   const PartHeader& part = asked.request.part;
   ExpectThisStore(part);
   if (!store_.created()) throw Error(Phase::kRun, "the variables have no values yet");
-  store_.ExpectValid(part.block, part.pull);
-  if (part.update) held_.ExpectRoom(session.task());  // once it is applied it is too late to refuse
-  Join(session);
-  if (part.update) PushOrGiveUp(asked, session, replies);
+  try {
+    store_.ExpectValid(part.block, part.pull);
+    // Once it is applied it is too late to refuse.
+    if (part.update && policy_ && !session.IsAdmitted(part)) held_.ExpectRoom(session.task());
+    Join(session);
+    if (part.update) Push(asked, session);
+  } catch (const Error&) {
+    if (part.update) GiveUpPush(part.sequence, session, replies);
+    throw;
+  }
   if (!part.pull.empty() && part.number == 0) ++counters_.pulls;
   if (const auto awaited = Awaited(part, session)) {
     held_.Hold(session.task(), *awaited, part, Now());
@@ -268,14 +274,12 @@ std::optional<uint64_t> Service::Awaited(const PartHeader& part, Session& sessio
   return part.sequence;
 }
 
-void Service::PushOrGiveUp(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
-  try {
-    Push(asked, session);
-  } catch (const Error&) {
-    // It never becomes whole: what waits for that would wait for ever.
-    session.Admit(asked.request.part.sequence);
-    AnswerHeld(session, asked.request.part.sequence, replies);
-    throw;
+// It never becomes whole: what waits for that would wait for ever. What waits for an earlier push
+// does not.
+void Service::GiveUpPush(uint64_t sequence, Session& session, std::vector<Outgoing>& replies) {
+  session.Admit(sequence);
+  for (const PartHeader& part : held_.ReleaseOf(session.task(), sequence, Now())) {
+    AnswerPart(part, session, replies);
   }
 }
 
@@ -354,14 +358,9 @@ void Service::AdmitThoseWhoMayGoOn(std::vector<Outgoing>& replies) {
     Session& session = sessions_.at(admitted.task);
     session.Admit(admitted.sequence);
     session.SetLocalStep(admitted.local_step);
-    AnswerHeld(session, admitted.sequence, replies);
-  }
-}
-
-void Service::AnswerHeld(Session& session, uint64_t sequence, std::vector<Outgoing>& replies) {
-  if (held_.empty()) return;
-  for (const PartHeader& part : held_.Release(session.task(), sequence, Now())) {
-    AnswerPart(part, session, replies);
+    for (const PartHeader& part : held_.Release(session.task(), admitted.sequence, Now())) {
+      AnswerPart(part, session, replies);
+    }
   }
 }
 

@@ -92,13 +92,12 @@ class Service {
   void Exchange(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
   void AnswerThoseWhoWait(std::vector<Outgoing>& replies);
 
-  Session& SessionOf(const Asked& asked);
   void ExpectChief(const Session& session) const;
   void ExpectThisStore(const PartHeader& part) const;
   void Push(const Asked& asked, Session& session);
   std::span<const float> GradientsIn(const Asked& asked);
   void ApplyOrSum(const Asked& asked, Session& session);
-  void PushOrGiveUp(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
+  void GiveUpPush(uint64_t sequence, Session& session, std::vector<Outgoing>& replies);
   void Rows(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
   void PushRows(const PartHeader& part, std::span<const TableStore::Section> rows,
                 Session& session);
@@ -109,7 +108,6 @@ class Service {
   void Join(Session& session);
   void Leave(Session& session, bool finished);
   void AdmitThoseWhoMayGoOn(std::vector<Outgoing>& replies);
-  void AnswerHeld(Session& session, uint64_t sequence, std::vector<Outgoing>& replies);
   void Notify(Session& session, TimePoint now, std::vector<Outgoing>& replies);
   [[nodiscard]] TimePoint Now() const;
   zmq::message_t ValuesOf(const PartHeader& part);

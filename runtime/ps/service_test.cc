@@ -597,6 +597,37 @@ TEST_F(WaitingTest, APushThatIsRefusedForWantOfRoomIsNotApplied) {
   EXPECT_EQ(ValuesNow(), before);
 }
 
+TEST_F(WaitingTest, OfAPushThatIsRefusedNoPartIsHeld) {
+  CreateWith("staleness:bound=0");
+  Ask("worker:1", Exchange({}, kAll));  // takes part from now on
+  for (size_t held = 1; held < 2 * kMaxMessagesUnderWay; ++held) {
+    EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
+  }
+  Request part = PushAt(0);
+  part.part.of = 2;
+  part.part.push = {{0, 2}};
+  EXPECT_TRUE(Ask("worker:0", part, {1, 1}).empty());
+  part.part.number = 1;
+  part.part.push = {{2, 1}};
+  const auto answers = Ask("worker:0", part, {1});
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].reply.number, 0U);
+  EXPECT_EQ(answers[0].reply.status, Status::kDone);
+  ExpectRefused({answers[1]}, "too many requests");
+}
+
+TEST_F(WaitingTest, APushThatIsRefusedLetsNoEarlierOneGo) {
+  CreateWith("sync:replicas=2");
+  const Request first = PushAt(0);
+  EXPECT_TRUE(Ask("worker:0", first, {1, 1, 1}).empty());
+  Request second = PushAt(0);
+  second.part.oldest = first.part.sequence;
+  ExpectRefused(Ask("worker:0", second, {1, std::numeric_limits<float>::infinity(), 1}), "is inf");
+  const auto answers = Ask("worker:1", PushAt(0), {1, 1, 1});
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].reply.sequence, first.part.sequence);
+}
+
 TEST_F(WaitingTest, WhoWaitsIsToldForWhomAndTheOthersAreLookedAfter) {
   CreateWith("staleness:bound=0");
   Ask("worker:1", Exchange({}, kAll));  // takes part from now on
