@@ -195,8 +195,10 @@ void Deployment::StartOnHost(int slot) {
   create.uncommitted_limit_ms = milliseconds(kUncommittedLimit).count();
   host.touched = true;
   // In this order, against Cancel and HostsNotRolledBack: one of the two threads sees the other.
-  if (cancelled_) host.touched = false;
-  ThrowIfCancelled();
+  if (cancelled_) {
+    host.touched = false;
+    ThrowIfCancelled();
+  }
   try {
     host.attached.hello = host.attached.link->Create(create, In(kStartLimit));
   } catch (const Error& error) {
