@@ -11,7 +11,6 @@
 //   Several hosts: each on a thread of its own.
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <cstdio>
 #include <iostream>
@@ -21,6 +20,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/testing/gzip.h"
 #include "cli/link/bootstrap.h"
 #include "cli/ssh/ssh_transport.h"
 
@@ -71,20 +71,6 @@ Json Bulk(SshTransport& transport) {
       throw Error(Phase::kExec, fmt::format("the echo ended after {} bytes", echo.size()));
   }
   return {{"equal", echo == text}};
-}
-
-std::string Gzip(const std::string& text) {
-  z_stream stream{};
-  deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
 }
 
 // A shell script stands in for the agent; its length is that of a real one.
