@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import signal
 import unittest
 
 from tests.support import clusters, processes, unkillable
@@ -54,10 +53,9 @@ class FaultsCase(unittest.TestCase):
         return min(wanted)
 
     def kill_all_of_tfdist(self):
-        own = [pid for pid, cmd in processes.matching(str(self.user.folder)).items() if cmd.startswith("tfdist-agent")]
-        for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: nobody sees the others die
-            for pid in own:
-                processes.kill(pid, number)
+        folder = str(self.user.folder)
+        processes.kill_together(
+            lambda: [pid for pid, cmd in processes.matching(folder).items() if cmd.startswith("tfdist-agent")])
 
     def status_when(self, condition, what):
         def look():
