@@ -170,7 +170,7 @@ class Terminal:
         return self.text
 
     def wait_for_text(self, text, seconds=30):
-        wait_for(lambda: text in self.read(), f"{text!r} on the terminal; so far:\n{self.text}", seconds)
+        wait_for(lambda: text in self.read(), lambda: f"{text!r} on the terminal; so far:\n{self.text}", seconds)
 
     def ctrl_c(self):
         os.write(self.fd, b"\x03")
@@ -183,6 +183,6 @@ class Terminal:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             return (status,) if pid else None
 
-        status = wait_for(ended, f"the end of tfdist; so far:\n{self.text}", seconds)[0]
+        status = wait_for(ended, lambda: f"the end of tfdist; so far:\n{self.text}", seconds)[0]
         os.close(self.fd)
         return os.waitstatus_to_exitcode(status)
