@@ -1,6 +1,5 @@
 #include "agent/nesting.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -10,9 +9,6 @@
 
 namespace tfdist::protocol {
 namespace {
-
-// The deepest message, an event of a plan, has 7.
-constexpr size_t kDeepest = 32;
 
 // RFC 8949, 3: each value begins with a head, one byte of major type and additional information and
 // perhaps an argument behind it.
@@ -24,16 +20,17 @@ struct Head {
   bool indefinite = false;  // of major type 7: the "break" that ends such a value
 };
 
-// nullopt when `rest` is cut off in it, or does not begin with one.
-std::optional<Head> TakeHead(std::string_view& rest) {
-  if (rest.empty()) return std::nullopt;
+[[noreturn]] void FailMalformed() { throw Error(Phase::kControl, "malformed message"); }
+
+Head TakeHead(std::string_view& rest) {
+  if (rest.empty()) FailMalformed();
   const auto first = static_cast<unsigned char>(rest.front());
   rest.remove_prefix(1);
   Head head{.major = first >> 5, .argument = first & 0x1FU};
   head.indefinite = head.argument == 31;
   if (head.argument < 24 || head.indefinite) return head;
   const size_t size = size_t{1} << (head.argument - 24);
-  if (size > sizeof head.argument || size > rest.size()) return std::nullopt;
+  if (size > sizeof head.argument || size > rest.size()) FailMalformed();
   head.argument = 0;
   for (const char byte : rest.substr(0, size)) {
     head.argument = head.argument << 8 | static_cast<unsigned char>(byte);
@@ -50,7 +47,8 @@ class Levels {
 
   // A value that holds `count` others, or as many as come until a break.
   void Enter(std::optional<uint64_t> count) {
-    if (depth_ == kDeepest) throw Error(Phase::kControl, "malformed message: nested too deeply");
+    if (depth_ == kDeepestMessage)
+      throw Error(Phase::kControl, "malformed message: nested too deeply");
     left_[depth_++] = count.value_or(kUntilBreak);
   }
   void Leave() {
@@ -66,47 +64,50 @@ class Levels {
   // More than any message has.
   static constexpr uint64_t kUntilBreak = std::numeric_limits<uint64_t>::max();
 
-  std::array<uint64_t, kDeepest> left_{};
+  std::array<uint64_t, kDeepestMessage> left_{};
   size_t depth_ = 0;
 };
 
-std::optional<uint64_t> CountOf(const Head& head) {
+// Of values in an array, a map or a string of strings. Each takes a byte at least: a count that the
+// bytes behind the head cannot hold is refused, also because the decoder takes the greatest one, of
+// 64 bits, for "until a break".
+std::optional<uint64_t> CountOf(const Head& head, size_t bytes_behind) {
   if (head.indefinite) return std::nullopt;
-  constexpr uint64_t kMany = std::numeric_limits<uint64_t>::max() / 4;
-  return std::min(head.argument, kMany) * (head.major == kMap ? 2 : 1);
+  const uint64_t size = head.major == kMap ? 2 : 1;
+  if (head.argument > bytes_behind / size) FailMalformed();
+  return head.argument * size;
 }
 
-// False where there is no CBOR to be walked over any more.
-bool Step(std::string_view& rest, Levels& levels) {
-  const auto head = TakeHead(rest);
-  if (!head || head->major == kTag) return false;  // the decoder knows no tags
-  if (head->major == kSimple && head->indefinite) {
-    if (!levels.UntilBreak()) return false;
+void Step(std::string_view& rest, Levels& levels) {
+  const Head head = TakeHead(rest);
+  if (head.major == kSimple && head.indefinite) {
+    if (!levels.UntilBreak()) FailMalformed();
     levels.Leave();
-    return true;
+    return;
   }
-  const bool is_string = head->major == kBytes || head->major == kText;
-  if (head->major == kArray || head->major == kMap || (is_string && head->indefinite)) {
-    const auto count = CountOf(*head);
+  const bool is_string = head.major == kBytes || head.major == kText;
+  if (head.major == kArray || head.major == kMap || (is_string && head.indefinite)) {
+    const auto count = CountOf(head, rest.size());
     levels.Enter(count);
     if (count == 0U) levels.Leave();
-    return true;
+    return;
   }
+  // No number is without end, and the decoder knows no tags.
+  if (head.indefinite || head.major == kTag) FailMalformed();
   if (is_string) {
-    if (head->argument > rest.size()) return false;
-    rest.remove_prefix(head->argument);
-  } else if (head->indefinite) {
-    return false;
+    if (head.argument > rest.size()) FailMalformed();
+    rest.remove_prefix(head.argument);
   }
   levels.OnWhole();
-  return true;
 }
 
 }  // namespace
 
 void CheckNesting(std::string_view cbor) {
   Levels levels;
-  while (Step(cbor, levels) && !levels.empty()) continue;
+  do {
+    Step(cbor, levels);
+  } while (!levels.empty());
 }
 
 }  // namespace tfdist::protocol

@@ -2,12 +2,16 @@
 // the stack.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace tfdist::protocol {
 
-// Throws Error(kControl) when `cbor` is nested deeper than any message is; whether it is CBOR at
-// all is for the decoder to say.
+// The deepest message, an event of a plan, has 7.
+inline constexpr size_t kDeepestMessage = 32;
+
+// Throws Error(kControl) when the first value of `cbor` is nested deeper than that, and when it
+// cannot be walked over to its end: what the decoder makes of the rest would be its own affair.
 void CheckNesting(std::string_view cbor);
 
 }  // namespace tfdist::protocol

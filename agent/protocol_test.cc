@@ -75,7 +75,11 @@ TEST(Protocol, AMessageNestedDeeplyIsAnError) {
   // Strings of strings without end: each is read by recursion too.
   const std::string texts(1'000'000, '\x7f');
   const std::string byte_strings(1'000'000, '\x5f');
-  for (const std::string& bytes : {arrays, maps, texts, byte_strings}) {
+  // The greatest count, which the decoder takes for none, so that a break ends what it is of.
+  const std::string greatest = std::string(8, '\xff') + '\xff' + std::string(1'000'000, '\x81');
+  const std::string behind_array = "\x82\x9b" + greatest;
+  const std::string behind_map = "\x82\xbb" + greatest;
+  for (const std::string& bytes : {arrays, maps, texts, byte_strings, behind_array, behind_map}) {
     EXPECT_THROW((void)Decode(bytes), Error);
   }
 }

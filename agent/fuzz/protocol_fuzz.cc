@@ -1,11 +1,14 @@
 // Control messages, between CLI and agent and between agents: what is accepted is the same when it
-// is written again, whichever body it is taken for. Events are applied to the state of a job.
+// is written again, whichever body it is taken for, and no deeper than a message may be. Events are
+// applied to the state of a job.
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <optional>
 
 #include "agent/control/messages.h"
 #include "agent/job_state.h"
+#include "agent/nesting.h"
 #include "agent/protocol.h"
 
 namespace tfdist::protocol {
@@ -16,6 +19,13 @@ std::string Cbor(const Json& json) {
   std::string bytes;
   Json::to_cbor(json, bytes);
   return bytes;
+}
+
+size_t DepthOf(const Json& json) {
+  if (!json.is_structured()) return 0;
+  size_t deepest = 0;
+  for (const Json& value : json) deepest = std::max(deepest, DepthOf(value));
+  return deepest + 1;
 }
 
 template <typename T>
@@ -85,6 +95,7 @@ void Run(std::string_view bytes) {
   } catch (const Error&) {
     return;
   }
+  assert(DepthOf(message.body) < kDeepestMessage);  // the message itself is one level
   const std::string written = Encode(message);
   assert(Encode(Decode(written)) == written);
   TryBodies(message);
