@@ -273,7 +273,7 @@ struct LogPiece {
 
 struct Census {
   std::vector<std::string> killed;  // "pid 123 (sleep)": found and ended
-  std::vector<std::string> left;    // still there
+  std::vector<std::string> left;    // still there, or not known to be gone: why
 };
 
 // ---------------------------------------------------------------------------------------------

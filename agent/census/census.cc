@@ -110,6 +110,36 @@ std::string WhyLeft(const ProcessInfo& process) {
                      now ? now->state : process.state);
 }
 
+// The file of those that an earlier census left, and that this one leaves: a help to end them, and
+// a condition for saying that nothing is left.
+class LeftFile {
+ public:
+  explicit LeftFile(const std::filesystem::path& path) : path_(path) {}
+
+  std::vector<ProcessInfo> Read() {
+    try {
+      return ReadLeft(path_);
+    } catch (const Error& e) {
+      problem_ = fmt::format("{} (what an earlier census left there is unknown)", e.cause());
+      return {};
+    }
+  }
+  // What could not be read stays as it is: the only note of what it names.
+  void Write(const std::vector<ProcessInfo>& running) {
+    if (problem_) return;
+    try {
+      WriteLeft(path_, running);
+    } catch (const Error& e) {
+      problem_ = fmt::format("{} (the next census may not find what is left)", e.cause());
+    }
+  }
+  [[nodiscard]] const std::optional<std::string>& problem() const { return problem_; }
+
+ private:
+  const std::filesystem::path& path_;
+  std::optional<std::string> problem_;
+};
+
 // Processes that are not our children cannot be waited for, and Linux 4.18 has no pidfd: one looks
 // again.
 void Pause() { poll(nullptr, 0, static_cast<int>(kPassInterval.count())); }
@@ -138,7 +168,8 @@ std::vector<std::string> CookiesWithoutOwner() {
 protocol::Census EndProcesses(std::string_view cookie, const std::vector<pid_t>& exclude,
                               const std::filesystem::path& left_file, TimePoint deadline) {
   const SystemClock clock;
-  std::vector<ProcessInfo> seen = ReadLeft(left_file);
+  LeftFile left(left_file);
+  std::vector<ProcessInfo> seen = left.Read();
   std::vector<ProcessInfo> running;
   // A process that is between two programs (execve) shows no environment for a moment: it is not
   // overlooked twice. One that was found counts for as long as it runs: with its parent and its
@@ -154,13 +185,14 @@ protocol::Census EndProcesses(std::string_view cookie, const std::vector<pid_t>&
     Pause();
   }
   running = StillRunning(running);
-  WriteLeft(left_file, running);
+  left.Write(running);
   protocol::Census census;
   for (const ProcessInfo& process : seen) {
     const bool is_left = Contains(running, process.id);
     (is_left ? census.left : census.killed)
         .push_back(is_left ? WhyLeft(process) : Describe(process));
   }
+  if (left.problem()) census.left.push_back(*left.problem());
   return census;
 }
 

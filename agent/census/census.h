@@ -31,7 +31,8 @@ std::vector<std::string> CookiesWithoutOwner();
 // was found runs, or `deadline` has come; pid and start time are checked anew before each signal.
 // Blocks: for the files thread. `left` says why where it is known: "pid 12 (python3): cannot be
 // killed (state D)". `left_file` is where the next census finds those, even where nothing else
-// shows whose they are.
+// shows whose they are; that it cannot be read or written is said in `left` too, for then nobody
+// knows that nothing is left.
 protocol::Census EndProcesses(std::string_view cookie, const std::vector<pid_t>& exclude,
                               const std::filesystem::path& left_file, TimePoint deadline);
 

@@ -9,11 +9,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 
 #include "agent/census/left_file.h"
 #include "agent/census/process_table.h"
 #include "agent/keeper/slot_fixture.h"
 #include "agent/testing/child.h"
+#include "base/error.h"
 #include "base/hash.h"
 #include "base/testing/temporary_folder.h"
 
@@ -157,18 +159,36 @@ TEST(Census, WhatWasLeftIsEndedByItsNumberAlone) {
   EXPECT_TRUE(IsRunning(ReadProcess(reused.pid())->id));
 }
 
-// A full disk, say.
-TEST(Census, NeedsNoFileForWhatIsLeft) {
+TEST(Census, DoesNotSayThatNothingIsLeftWhenItsNoteCannotBeRead) {
   const TemporaryFolder folder;
-  const std::filesystem::path unreadable = folder.path();
-  const std::filesystem::path unwritable = folder.path() / "no-such-folder/left";
-  EXPECT_TRUE(ReadLeft(unreadable).empty());
-  WriteLeft(unwritable, {*ReadProcess(getpid())});
+  const std::filesystem::path too_long = folder.path() / "left";
+  std::ofstream(too_long) << std::string(2 << 20, 'x');
+  EXPECT_THROW((void)ReadLeft(folder.path()), Error);
   const Child task({"/bin/sleep", "infinity"}, {kEntry.c_str()});
   const SystemClock clock;
-  const auto census = EndProcesses(kCookie, {}, unreadable, clock.Now() + seconds(60));
+  const auto census = EndProcesses(kCookie, {}, too_long, clock.Now() + seconds(60));
   EXPECT_EQ(census.killed, std::vector<std::string>{fmt::format("pid {} (sleep)", task.pid())});
-  EXPECT_TRUE(census.left.empty());
+  EXPECT_EQ(census.left, std::vector<std::string>{too_long.string() +
+                                                  " is longer than 1048576 bytes (what an earlier "
+                                                  "census left there is unknown)"});
+  EXPECT_TRUE(std::filesystem::exists(too_long));
+}
+
+// A full disk, say.
+TEST(Census, NamesTheNoteThatCannotBeWritten) {
+  const TemporaryFolder folder;
+  const std::filesystem::path unwritable = folder.path() / "no-such-folder/left";
+  EXPECT_THROW(WriteLeft(unwritable, {*ReadProcess(getpid())}), Error);
+  const Child task({"/bin/sleep", "infinity"}, {kEntry.c_str()});
+  Freezer freezer(task.pid());
+  if (!freezer.works()) GTEST_SKIP() << "no cgroup v1 freezer here (or not root)";
+  const SystemClock clock;
+  const auto census =
+      EndProcesses(kCookie, {}, unwritable, clock.Now() + std::chrono::milliseconds(100));
+  ASSERT_EQ(census.left.size(), 2U);
+  EXPECT_EQ(census.left[1], "cannot create a file beside " + unwritable.string() +
+                                ": No such file or directory (the next census may not find what "
+                                "is left)");
 }
 
 // F67

@@ -6,28 +6,17 @@
 #include <sstream>
 #include <string>
 
-#include "base/error.h"
 #include "base/file.h"
-#include "base/log.h"
 
 namespace tfdist::agent {
 namespace {
 
 constexpr size_t kLimitBytes = 1024 * 1024;
 
-std::string ReadIfPossible(const std::filesystem::path& file) {
-  try {
-    return ReadFileIfExists(file, kLimitBytes).value_or("");
-  } catch (const Error& e) {
-    Log("{}, ignoring", e.what());
-    return "";
-  }
-}
-
 }  // namespace
 
 std::vector<ProcessInfo> ReadLeft(const std::filesystem::path& file) {
-  std::istringstream text(ReadIfPossible(file));
+  std::istringstream text(ReadFileIfExists(file, kLimitBytes).value_or(""));
   std::string boot;
   if (!(text >> boot) || boot != BootId()) return {};
   std::vector<ProcessInfo> processes;
@@ -48,11 +37,7 @@ void WriteLeft(const std::filesystem::path& file, const std::vector<ProcessInfo>
   for (const ProcessInfo& process : processes) {
     text += fmt::format("{} {}\n", process.id.pid, process.id.start_time);
   }
-  try {
-    ReplaceFile(file, text, 0600);
-  } catch (const Error& e) {
-    Log("{}, ignoring", e.what());
-  }
+  ReplaceFile(file, text, 0600);
 }
 
 }  // namespace tfdist::agent
