@@ -23,9 +23,8 @@ constexpr auto kEndLimit = 10min;
 
 TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span; }
 
-// Follows the events to their end; what the job amounts to then.
-protocol::JobState SeeThrough(AgentLink& link, bool live) {
-  protocol::JobState state;
+// Follows the events to their end. `state` is what they amount to so far, whatever is thrown.
+void SeeThrough(AgentLink& link, bool live, protocol::JobState& state) {
   const uint64_t id = link.Send(type::kEvents, {{"from", 1}, {"follow", live}});
   const TimePoint deadline = In(kEndLimit);
   while (true) {
@@ -33,18 +32,18 @@ protocol::JobState SeeThrough(AgentLink& link, bool live) {
     if (!message) throw Error(Phase::kDown, "the job did not end within 10 minutes");
     if (message->id != id) continue;
     protocol::ThrowIfError(*message);
-    if (message->type == type::kEnd) return state;
+    if (message->type == type::kEnd) return;
     for (const auto& event : EventsOf(*message)) state.Apply(event);
   }
 }
 
-protocol::JobState EndThroughCoordinator(const JobRecord& record, bool force) {
+void EndThroughCoordinator(const JobRecord& record, bool force, protocol::JobState& state) {
   Attached attached = Attach(record, 0, In(kAttachLimit));
   const bool live = attached.hello.serving == "agent";
   if (live) {
     attached.link->Call(type::kStop, {{"why", "tfdist down"}, {"force", force}}, In(kAnswerLimit));
   }
-  return SeeThrough(*attached.link, live);
+  SeeThrough(*attached.link, live, state);
 }
 
 // What is left on one host, which is asked directly.
@@ -109,18 +108,19 @@ bool Knows(const JobRecord& record, int slot, const std::string& host) {
 
 EndReport EndJob(const JobRecord& record, bool force) {
   EndReport report;
-  std::vector<std::string> hosts = HostsOf(record);
+  protocol::JobState state;
   bool ended = false;
   std::set<int> doubtful;
   try {
-    const protocol::JobState state = EndThroughCoordinator(record, force);
-    if (!state.plan.slots.empty()) hosts = HostsOf(state);
+    EndThroughCoordinator(record, force, state);
     ended = state.phase == protocol::JobPhase::kEnded;
     doubtful.insert(state.unconfirmed.begin(), state.unconfirmed.end());
     doubtful.insert(state.unreachable.begin(), state.unreachable.end());
   } catch (const Error&) {
     // No coordinator to ask: every host is asked itself, and says more exactly what is wrong.
   }
+  // The job's own plan counts even where the connection broke after it.
+  const auto hosts = state.plan.slots.empty() ? HostsOf(record) : HostsOf(state);
   std::vector<int> asked;
   for (int slot = 0; slot < static_cast<int>(hosts.size()); ++slot) {
     const std::string& host = hosts[static_cast<size_t>(slot)];

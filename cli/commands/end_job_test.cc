@@ -1,10 +1,8 @@
 #include "cli/commands/end_job.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
-#include "agent/frame.h"
-#include "base/testing/temporary_folder.h"
+#include "cli/testing/scripted_job.h"
 
 namespace tfdist::cli {
 namespace {
@@ -12,36 +10,16 @@ namespace {
 namespace type = protocol::type;
 using protocol::Json;
 
-// A job of which each slot's agent is a shell script that says the same to whoever comes.
-class EndJobTest : public testing::Test {
- protected:
-  JobRecord MakeJob(size_t slots, const std::vector<protocol::Message>& words) const {
-    JobRecord record;
-    record.id = "digits-20260801T120000Z-a1b2c3";
-    for (size_t slot = 0; slot < slots; ++slot) {
-      const std::string folder = "jobs/" + record.id + "/h" + std::to_string(slot);
-      std::filesystem::create_directories(folder_.path() / folder);
-      const auto agent = folder_.Write(folder + "/agent", "#!/bin/sh\ncat \"$0.says\"; cat >&2\n");
-      chmod(agent.c_str(), 0500);
-      protocol::Hello hello;
-      hello.serving = "folder";
-      std::string says = protocol::Frames({std::string(type::kHello), 0, hello});
-      for (const protocol::Message& word : words) says += protocol::Frames(word);
-      folder_.Write(folder + "/agent.says", says);
-      HostPlan host;
-      host.name = "host" + std::to_string(slot);
-      host.local = true;
-      record.hosts.push_back(host);
-      record.bases.push_back(folder_.path().string());
-    }
-    return record;
-  }
+protocol::Event Committed(const std::vector<std::string>& hosts) {
+  protocol::JobPlan plan;
+  for (const std::string& host : hosts) plan.slots.push_back({host, "10.0.0.1", false});
+  return {
+      .number = 1, .kind = std::string(protocol::event::kCommitted), .fields = {{"plan", plan}}};
+}
 
-  const TemporaryFolder folder_;
-};
-
-TEST_F(EndJobTest, AHostWhoseAnswersAreMalformedIsToldAsOneThatGaveNone) {
-  const JobRecord record = MakeJob(2, {{std::string(type::kOk), 1, Json::object()}});
+TEST(EndJob, AHostWhoseAnswersAreMalformedIsToldAsOneThatGaveNone) {
+  const ScriptedJob job;
+  const JobRecord record = job.Make(2, {{std::string(type::kOk), 1, Json::object()}});
   const EndReport report = EndJob(record, false);
   EXPECT_EQ(report.unreachable, (std::vector<std::string>{"host0", "host1"}));
   ASSERT_EQ(report.details.size(), 2U);
@@ -49,26 +27,23 @@ TEST_F(EndJobTest, AHostWhoseAnswersAreMalformedIsToldAsOneThatGaveNone) {
   EXPECT_NE(report.details[1].find("malformed"), std::string::npos) << report.details[1];
 }
 
-TEST_F(EndJobTest, AHostThatHasNothingOfTheJobIsConfirmed) {
-  JobRecord record = MakeJob(1, {});
-  std::filesystem::remove_all(folder_.path() / "jobs");
+TEST(EndJob, AHostThatHasNothingOfTheJobIsConfirmed) {
+  const ScriptedJob job;
+  const JobRecord record = job.Make(1, {});
+  job.RemoveAll();
   EXPECT_TRUE(EndJob(record, false).all_confirmed());
 }
 
 // `up --replace` of a job that was started elsewhere knows it by its own cluster file.
-TEST_F(EndJobTest, AHostThatOnlyTheCoordinatorKnowsIsToldByItsNameThere) {
-  protocol::JobPlan plan;
-  plan.slots = {{"host0", "10.0.0.1", false},
-                {"theirs", "10.0.0.2", false},
-                {"host2", "10.0.0.3", false},
-                {"far", "10.0.0.4", false}};
+TEST(EndJob, AHostThatOnlyTheCoordinatorKnowsIsToldByItsNameThere) {
   const std::vector<protocol::Event> events = {
-      {.number = 1, .kind = std::string(protocol::event::kCommitted), .fields = {{"plan", plan}}},
+      Committed({"host0", "theirs", "host2", "far"}),
       {.number = 2,
        .kind = std::string(protocol::event::kEnded),
        .fields = {{"result", "stopped"}, {"unconfirmed", {1}}, {"unreachable", {3}}}}};
-  const JobRecord record = MakeJob(2, {{std::string(type::kEvent), 1, {{"events", events}}},
-                                       {std::string(type::kEnd), 1, {{"offset", 3}}}});
+  const ScriptedJob job;
+  const JobRecord record = job.Make(2, {{std::string(type::kEvent), 1, {{"events", events}}},
+                                        {std::string(type::kEnd), 1, {{"offset", 3}}}});
   const EndReport report = EndJob(record, false);
   EXPECT_EQ(report.confirmed, (std::vector<std::string>{"host0", "host2"}));
   EXPECT_EQ(report.unreachable, (std::vector<std::string>{"theirs", "far"}));
@@ -76,10 +51,23 @@ TEST_F(EndJobTest, AHostThatOnlyTheCoordinatorKnowsIsToldByItsNameThere) {
   EXPECT_NE(report.details[1].find("far: slot 3 of the job"), std::string::npos);
 }
 
+TEST(EndJob, AHostThatTheCoordinatorHasNamedIsToldThoughTheConnectionBreaks) {
+  // To the events' request the answer is this event, and to a sweep that nothing is left.
+  Json answer = protocol::Census();
+  answer["events"] = {Committed({"host0", "theirs"})};
+  const ScriptedJob job;
+  const JobRecord record =
+      job.Make(1, {{std::string(type::kEvent), 1, answer}}, ScriptedJob::Then::kHangsUp);
+  const EndReport report = EndJob(record, false);
+  EXPECT_EQ(report.confirmed, std::vector<std::string>{"host0"});
+  EXPECT_EQ(report.unreachable, std::vector<std::string>{"theirs"});
+}
+
 // Only a host that says that it has nothing of the job has nothing of it.
-TEST_F(EndJobTest, AnErrorInTheAnswerConfirmsNothing) {
+TEST(EndJob, AnErrorInTheAnswerConfirmsNothing) {
   const auto refusal = protocol::ErrorMessage(1, Error(Phase::kRun, "cannot look"));
-  EXPECT_FALSE(EndJob(MakeJob(1, {refusal}), false).all_confirmed());
+  const ScriptedJob job;
+  EXPECT_FALSE(EndJob(job.Make(1, {refusal}), false).all_confirmed());
 }
 
 }  // namespace
