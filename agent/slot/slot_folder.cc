@@ -1,9 +1,11 @@
 #include "agent/slot/slot_folder.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <system_error>
+#include <vector>
 
 #include "agent/holder/run_folder.h"
 #include "base/file.h"
@@ -11,12 +13,45 @@
 namespace tfdist::agent {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr size_t kMaxInfoBytes = 64 * 1024;
 constexpr size_t kMaxTaskBytes = 100;
 
 bool IsPlain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
          c == '_' || c == '-';
+}
+
+// A task may have left folders that it made read-only.
+void MakeRemovable(const fs::path& folder) {
+  std::error_code ignored;
+  fs::permissions(folder, fs::perms::owner_all, fs::perm_options::add, ignored);
+  std::error_code error;
+  const auto options = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator entry(folder, options, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (!fs::is_directory(entry->symlink_status(ignored))) continue;
+    fs::permissions(entry->path(), fs::perms::owner_all, fs::perm_options::add, ignored);
+  }
+}
+
+// False when something of it is left, or may be.
+bool RemoveContent(const SlotFolder& folder) {
+  std::error_code error;
+  std::vector<fs::path> paths;
+  for (fs::directory_iterator entry(folder.path(), error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (entry->path() != folder.info() && entry->path() != folder.executable()) {
+      paths.push_back(entry->path());
+    }
+  }
+  bool is_removed = !error;
+  for (const fs::path& path : paths) {
+    fs::remove_all(path, error);
+    if (error) is_removed = false;
+  }
+  return is_removed;
 }
 
 }  // namespace
@@ -30,8 +65,17 @@ bool IsSlotFolder(const std::filesystem::path& path) {
   const bool named = name.size() > 1 && name.front() == 'h' &&
                      name.find_first_not_of("0123456789", 1) == std::string::npos;
   std::error_code error;
-  return named && std::filesystem::is_directory(std::filesystem::symlink_status(path, error)) &&
-         std::filesystem::exists(SlotFolder(path).info(), error);
+  return named && fs::is_directory(fs::symlink_status(path, error)) &&
+         (fs::exists(SlotFolder(path).info(), error) ||
+          fs::exists(SlotFolder(path).executable(), error));
+}
+
+void RemoveSlotFolder(const SlotFolder& folder) {
+  MakeRemovable(folder.path());
+  if (!RemoveContent(folder)) return;
+  for (const fs::path& mark : {folder.executable(), folder.info()}) unlink(mark.c_str());
+  rmdir(folder.path().c_str());
+  rmdir(folder.path().parent_path().c_str());  // unless another slot of the job is here
 }
 
 void WriteSlotInfo(const SlotFolder& folder, const SlotInfo& info) {

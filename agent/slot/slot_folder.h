@@ -54,8 +54,14 @@ class SlotFolder {
   std::filesystem::path path_;
 };
 
-// Whether `path` is a slot's folder that tfdist has made: `h<slot>`, with the slot's info in it.
+// Whether `path` is a slot's folder that tfdist has made: `h<slot>`, with the slot's info or its
+// agent in it. cli/link/boot_script.cc has the same rule.
 bool IsSlotFolder(const std::filesystem::path& path);
+
+// Removes it, and the job's folder with its last slot; what cannot be removed stays, without an
+// error. What IsSlotFolder goes by is removed last: a folder of which something is left is one
+// still.
+void RemoveSlotFolder(const SlotFolder& folder);
 
 void WriteSlotInfo(const SlotFolder& folder, const SlotInfo& info);
 // Throws Error(kFiles) when it is missing or malformed.

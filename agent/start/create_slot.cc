@@ -1,9 +1,6 @@
 #include "agent/start/create_slot.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <system_error>
 
 #include "agent/control/curve_keys.h"
 #include "agent/control/tcp_address.h"
@@ -49,12 +46,6 @@ void MakeSlotFolder(const SlotFolder& folder) {
     throw Error(Phase::kStart, fmt::format("{} exists already", folder.path().string()));
   }
   MakePrivateFolder(folder.path());
-}
-
-void RemoveSlotFolder(const SlotFolder& folder) {
-  std::error_code error;
-  std::filesystem::remove_all(folder.path(), error);
-  rmdir(folder.path().parent_path().c_str());  // the job's, unless another slot of it is here
 }
 
 UniqueFd Fill(const SlotFolder& folder, SlotInfo info, const std::filesystem::path& executable,

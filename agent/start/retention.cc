@@ -68,10 +68,7 @@ void RemoveOld(const fs::path& base) {
   std::error_code error;
   for (const fs::path& job : Entries(base / "jobs")) {
     for (const fs::path& slot : Entries(job)) {
-      if (!IsSlotFolder(slot) || !IsUnused(SlotFolder(slot))) continue;
-      fs::remove_all(slot, error);
-      rmdir(job.c_str());  // with its last slot; an empty one that we did not empty is just being
-                           // made
+      if (IsSlotFolder(slot) && IsUnused(SlotFolder(slot))) RemoveSlotFolder(SlotFolder(slot));
     }
   }
   for (const fs::path& agent : Entries(base / "bin")) {

@@ -1,6 +1,7 @@
 #include "agent/start/retention.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 
@@ -15,6 +16,30 @@ namespace tfdist::agent {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Root may do what modes forbid: another account's rights for as long as it lives, for what lies in
+// `folder` too.
+class WithoutRoot {
+ public:
+  explicit WithoutRoot(const fs::path& folder) {
+    if (geteuid() != 0) return;
+    EXPECT_EQ(chown(folder.c_str(), kOther, kOther), 0);
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      EXPECT_EQ(lchown(entry.path().c_str(), kOther, kOther), 0);
+    }
+    EXPECT_EQ(seteuid(kOther), 0);
+  }
+  WithoutRoot(const WithoutRoot&) = delete;
+  WithoutRoot& operator=(const WithoutRoot&) = delete;
+  ~WithoutRoot() {
+    if (getuid() == 0) {
+      EXPECT_EQ(seteuid(0), 0);
+    }
+  }
+
+ private:
+  static constexpr uid_t kOther = 12345;
+};
 
 class RetentionTest : public testing::Test {
  protected:
@@ -76,6 +101,52 @@ TEST_F(RetentionTest, WhatCannotBeReadHoldsUpNothing) {
   EXPECT_FALSE(fs::exists(old_one.path()));
   EXPECT_FALSE(fs::exists(damaged.path()));
   KeepHouse(base_ / "no-such-folder");
+}
+
+// A removal, or the making of a slot, that was cut off.
+TEST_F(RetentionTest, RemovesASlotOfWhichOnlyTheAgentIsThere) {
+  const SlotFolder folder(base_ / "jobs/old/h0");
+  fs::create_directories(folder.path());
+  ReplaceFile(folder.executable(), "agent", 0500);
+  MakeOld(base_, 8);
+  RemoveOld(base_);
+  EXPECT_FALSE(fs::exists(base_ / "jobs/old"));
+}
+
+TEST_F(RetentionTest, RemovesWhatATaskMadeReadOnly) {
+  const SlotFolder folder = MakeSlot("old");
+  const fs::path deep = folder.work() / "results/epoch";
+  fs::create_directories(deep);
+  ReplaceFile(deep / "1", "numbers", 0400);
+  fs::permissions(deep, fs::perms::owner_read);
+  fs::permissions(folder.work() / "results", fs::perms::none);
+  MakeOld(folder.path(), 8);
+  const WithoutRoot other(base_);
+  RemoveOld(base_);
+  EXPECT_FALSE(fs::exists(base_ / "jobs/old"));
+}
+
+TEST_F(RetentionTest, ASlotThatCannotBeRemovedIsOneStill) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to have what others cannot remove";
+  const SlotFolder folder = MakeSlot("old");
+  ReplaceFile(folder.executable(), "agent", 0500);
+  {
+    const WithoutRoot other(base_);
+    fs::create_directory(folder.work());
+  }
+  fs::create_directory(folder.work() / "roots");
+  ReplaceFile(folder.work() / "roots/file", "its own", 0600);
+  MakeOld(folder.path(), 8);
+  {
+    const WithoutRoot other(folder.tasks());
+    RemoveOld(base_);
+  }
+  EXPECT_FALSE(fs::exists(folder.tasks()));
+  EXPECT_TRUE(fs::exists(folder.info()));
+  EXPECT_TRUE(fs::exists(folder.executable()));
+  MakeOld(folder.path(), 8);
+  RemoveOld(base_);
+  EXPECT_FALSE(fs::exists(base_ / "jobs/old"));
 }
 
 TEST_F(RetentionTest, EndsOrphansOfJobsThatLieHere) {
