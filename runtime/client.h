@@ -29,8 +29,9 @@
 //
 // Threads: a client and its futures belong to one thread at a time. It has no thread of its own (a
 // change of threads costs more than a small request): ZeroMQ's sends and receives in the
-// background, but what does not fit into `bytes_under_way` moves on only inside a call of this
-// client or of one of its futures.
+// background. What does not fit into `bytes_under_way`, or through shared memory into its 4 MiB
+// each way, moves on only inside a call of this client or of one of its futures: who computes for
+// long after StartPush calls Ready() now and then.
 //
 // What is applied: a push is applied once, even when the connection breaks and it is sent again. A
 // message is applied as a whole or, when a value of it is NaN or infinite, not at all; a push that
@@ -83,7 +84,8 @@ struct ClientOptions {
   // both sides, once it covers what the network takes at a time.
   size_t bytes_under_way = size_t{16} << 20;
   // How gradients and values of dense variables travel; rows of tables are always float32. With the
-  // others half the bytes, and what rounding costs.
+  // others half the bytes, and what rounding costs; beyond 65,504 a float16 holds no gradient and
+  // no value, and the request is refused.
   WireFloat values = WireFloat::kFloat32;
   // Messages to a server on the same host, under the same account, go through shared memory: 8 MiB
   // for each, which the server takes.

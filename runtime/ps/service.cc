@@ -334,7 +334,15 @@ void Service::FinishPart(const PartHeader& part, Session& session) {
 void Service::AnswerPart(const PartHeader& part, Session& session, std::vector<Outgoing>& replies) {
   Reply reply = ReplyTo(part, Operation::kExchange);
   reply.local_step = session.LocalStep(step_);
-  replies.push_back({{session.route(), session.task()}, {Encode(reply), ValuesOf(part)}});
+  zmq::message_t values;
+  try {
+    values = ValuesOf(part);
+  } catch (const Error& error) {  // a push that came along is applied all the same
+    ++counters_.refused;
+    reply.status = Status::kRefused;
+    reply.error = error.cause();
+  }
+  replies.push_back({{session.route(), session.task()}, {Encode(reply), std::move(values)}});
 }
 
 void Service::Join(Session& session) {
@@ -453,6 +461,7 @@ zmq::message_t Service::ValuesOf(const PartHeader& part) {
   const bool copy = floats * sizeof(float) <= kAlwaysCopiedBytes || part.pull.size() > 1 ||
                     part.values != WireFloat::kFloat32 ||
                     (!whole && store_.ChangesOften(part.block));
+  if (part.values != WireFloat::kFloat32) store_.ExpectFit(part.block, part.pull, part.values);
   if (copy) return CopyOf(values, part.pull, part.values);
   return ReferenceTo(store_.Hold(part.block), part.pull.front());
 }

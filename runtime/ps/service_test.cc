@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 
@@ -595,6 +596,19 @@ TEST_F(WaitingTest, APushThatIsRefusedForWantOfRoomIsNotApplied) {
   const Tensor before = ValuesNow();
   ExpectRefused(Ask("worker:0", PushAt(0), {1, 1, 1}), "too many requests");
   EXPECT_EQ(ValuesNow(), before);
+}
+
+TEST_F(WaitingTest, AValueThatSixteenBitsDoNotHoldIsNotSentAsInfinity) {
+  CreateWith("sync:replicas=2");
+  Request narrow = PushAt(0);
+  narrow.part.values = WireFloat::kFloat16;
+  const std::array<uint16_t, 3> zeros{};
+  EXPECT_TRUE(
+      AskAt({"route of worker:0", "worker:0"}, {Encode(narrow), {zeros.data(), 6}}).empty());
+  const auto answers = Ask("worker:1", PushAt(0), {0, -4e5F, 0});
+  ASSERT_EQ(answers.size(), 2U);
+  ExpectRefused({answers[0]}, "w [2]: value 1 is 100002, too large for the 16 bits asked for");
+  EXPECT_EQ(answers[1].values, (Tensor{1, 100002, 3}));
 }
 
 TEST_F(WaitingTest, OfAPushThatIsRefusedNoPartIsHeld) {

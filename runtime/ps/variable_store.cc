@@ -233,13 +233,32 @@ void VariableStore::ExpectFinite(size_t block, const std::vector<Range>& ranges,
   const float value = values[bad];
   auto range = ranges.begin();
   for (; bad >= range->count; ++range) bad -= range->count;
-  const size_t offset = range->offset + bad;
+  throw Error(Phase::kRun, fmt::format("{} is {}", NameOf(block, range->offset + bad), value));
+}
+
+void VariableStore::ExpectFit(size_t block, const std::vector<Range>& ranges,
+                              WireFloat kind) const {
+  const std::span<const float> values = Values(block);
+  for (const Range& range : ranges) {
+    const std::span<const float> wanted = values.subspan(range.offset, range.count);
+    if (Fit(wanted, kind)) continue;
+    const auto bad = std::find_if_not(wanted.begin(), wanted.end(), [&](const float& value) {
+      return Fit({&value, 1}, kind);
+    });
+    const auto offset = range.offset + static_cast<size_t>(bad - wanted.begin());
+    throw Error(Phase::kRun, fmt::format("{} is {}, too large for the 16 bits asked for",
+                                         NameOf(block, offset), *bad));
+  }
+}
+
+// "w [2]: value 1", of the value that lies there.
+std::string VariableStore::NameOf(size_t block, size_t offset) const {
   for (const Extent& extent : layout_->InBlock(block)) {
     if (offset >= size_t{extent.offset} + extent.count) continue;
-    throw Error(Phase::kRun,
-                fmt::format("{}: value {} is {}", ToString(variables_[extent.variable]),
-                            extent.first + offset - extent.offset, value));
+    return fmt::format("{}: value {}", ToString(variables_[extent.variable]),
+                       extent.first + offset - extent.offset);
   }
+  return "padding";
 }
 
 Version& VariableStore::NextVersion(Block& block, std::unique_ptr<Version>& before) {

@@ -61,6 +61,8 @@ class VariableStore {
   // The values now. Throws Error(kRun).
   void ExpectValid(size_t block, const std::vector<Range>& ranges) const;
   [[nodiscard]] std::span<const float> Values(size_t block) const;
+  // Throws Error(kRun) that names the first value that would be written as infinity.
+  void ExpectFit(size_t block, const std::vector<Range>& ranges, WireFloat kind) const;
   // The same, to be held beyond the next update of the block: one call of LetGo belongs to it.
   Version& Hold(size_t block);
   // Whether the block was updated since it was last held, so that holding it costs the next update
@@ -89,6 +91,7 @@ class VariableStore {
                          std::span<const float> values) const;
   void ExpectFinite(size_t block, const std::vector<Range>& ranges,
                     std::span<const float> values) const;
+  [[nodiscard]] std::string NameOf(size_t block, size_t offset) const;
   // The version to write to; `before` keeps the one to read from when that is another.
   Version& NextVersion(Block& block, std::unique_ptr<Version>& before);
   void ApplyTo(Block& block, const Extent& extent, const Version* before,

@@ -19,6 +19,19 @@ uint16_t Bfloat16Of(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+// The bits of the least positive float that is written as infinity.
+uint32_t InfiniteFrom(WireFloat kind) {
+  switch (kind) {
+    case WireFloat::kFloat32:
+      return 0x7f800000;
+    case WireFloat::kFloat16:
+      return 0x477ff000;  // 65,520: half way from the largest to what would be the next
+    case WireFloat::kBfloat16:
+      return 0x7f7f8000;
+  }
+  return 0;
+}
+
 float FromBfloat16(uint16_t half) { return std::bit_cast<float>(uint32_t{half} << 16); }
 
 template <typename Convert>
@@ -50,6 +63,17 @@ WireFloat ParseWireFloat(std::string_view text) {
   if (text == "bfloat16") return WireFloat::kBfloat16;
   throw Error(Phase::kUsage, "no such kind of values: " + std::string(text),
               "float32, float16 or bfloat16");
+}
+
+// Without a branch in the loop, for vector instructions.
+bool Fit(std::span<const float> values, WireFloat kind) {
+  const uint32_t infinite_from = InfiniteFrom(kind);
+  uint32_t bad = 0;
+  for (const float value : values) {
+    const uint32_t magnitude = std::bit_cast<uint32_t>(value) & 0x7fffffff;
+    bad |= static_cast<uint32_t>(magnitude >= infinite_from);
+  }
+  return bad == 0;
 }
 
 void ToWire(std::span<const float> from, WireFloat kind, void* to) {

@@ -62,6 +62,25 @@ TEST(WireFloat, WhatIsTooLargeIsInfinite) {
   EXPECT_EQ(Narrowed(std::numeric_limits<float>::max(), WireFloat::kBfloat16), 0x7f80);
 }
 
+TEST(WireFloat, TellsWhatFits) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const WireFloat kind : {WireFloat::kFloat32, WireFloat::kFloat16, WireFloat::kBfloat16}) {
+    EXPECT_TRUE(Fit(std::vector<float>{0, -1, 65504}, kind));
+    EXPECT_FALSE(Fit(std::vector<float>{0, -kInfinity}, kind));
+    EXPECT_FALSE(Fit(std::vector<float>{std::nanf(""), 1}, kind));
+  }
+  // The least that does not is the one that is written as infinity.
+  for (const WireFloat kind : {WireFloat::kFloat16, WireFloat::kBfloat16}) {
+    const float middle =
+        kind == WireFloat::kFloat16 ? 65520 : std::bit_cast<float>(uint32_t{0x7f7f8000});
+    EXPECT_TRUE(std::isinf(Widened(Narrowed(middle, kind), kind)));
+    EXPECT_FALSE(Fit(std::vector<float>{-middle}, kind));
+    const float below = std::nextafter(middle, 0.0F);
+    EXPECT_FALSE(std::isinf(Widened(Narrowed(below, kind), kind)));
+    EXPECT_TRUE(Fit(std::vector<float>{-below}, kind));
+  }
+}
+
 TEST(WireFloat, WritesAndReadsAtAnyAddress) {
   const std::vector<float> values = {1, -2.5F, 0.0F, 1024};
   for (const WireFloat kind : {WireFloat::kFloat32, WireFloat::kFloat16, WireFloat::kBfloat16}) {
