@@ -63,8 +63,9 @@ struct ServerCounters {
 std::string ToString(const ServerCounters& counters);
 
 // One thread at a time, but counters() is of the thread that runs it. Memory beside the variables:
-// the optimizer's, for every trainer that does not read up to kMaxMessagesUnderWay messages in and
-// twice as many answers out, of 1 MiB each at most; answers share one copy of equal values.
+// the optimizer's; for every trainer on the same host 8 MiB of shared memory; for every trainer
+// that does not read up to kMaxMessagesUnderWay messages in and kMaxAnswersQueued answers out, of 1
+// MiB each at most. Answers in float32 share one copy of equal values.
 class Server {
  public:
   // Listens at its own address of the cluster spec. Throws Error(kPorts) when it cannot, or when it

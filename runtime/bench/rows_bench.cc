@@ -1,6 +1,6 @@
 // How fast rows of an embedding table are pulled and pushed, beside a bare gather and scatter-add
 // of the same ids in one process, which is what it cannot beat. Fresh ids in each batch; a server
-// of its own process, one client, TCP on this machine without CURVE.
+// of its own process, one client, shared memory, no security.
 //
 // A repetition times all four, batch by batch in turn; a ratio is that of one repetition. Machines
 // differ and are noisy; trust the ratios.

@@ -29,9 +29,10 @@ class Connection {
   Connection(const Memory& memory, UniqueFd socket, Role role);
   Connection(Connection&&) noexcept = default;
   Connection& operator=(Connection&&) = delete;
-  // Hangs up: the other side is woken and sees PeerGone; what was sent can still be read.
+  // Hangs up: the other side is woken, and DisarmBell tells it; what was sent can still be read.
   ~Connection();
 
+  [[nodiscard]] size_t ring_bytes() const { return writer_.ring_bytes(); }
   // False when there is no room now. Throws Error(kInternal) for a message that is larger than the
   // ring.
   bool TrySend(std::span<const std::byte> header, std::span<const std::byte> payload);

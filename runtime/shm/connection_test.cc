@@ -42,6 +42,7 @@ Woken Wait(Connection& connection) {
     const bool asleep = connection.ArmBell();
     const bool over = asleep && poll(&item, 1, 60'000) == 0;
     const bool gone = !connection.DisarmBell();
+    if (over) return Woken::kTimedOut;
     if (!asleep || connection.Ready()) break;
     if (gone) return Woken::kPeerGone;
     if (over) return Woken::kTimedOut;

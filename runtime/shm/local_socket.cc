@@ -90,7 +90,12 @@ UniqueFd ConnectLocally(std::string_view name) {
 }
 
 UniqueFd AcceptLocally(const UniqueFd& listener) {
-  return UniqueFd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  UniqueFd caller(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!caller.valid() && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+    // Out of descriptors: whoever polls the listener would be woken again and again.
+    throw Error(Phase::kConnect, WithErrno("shared memory: accept", errno));
+  }
+  return caller;
 }
 
 bool IsSameAccount(const UniqueFd& socket) {

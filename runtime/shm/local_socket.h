@@ -15,7 +15,7 @@ namespace tfdist::runtime::shm {
 UniqueFd ListenLocally(std::string_view name);
 // Invalid, with errno, when nobody listens or the queue is full.
 UniqueFd ConnectLocally(std::string_view name);
-// Invalid when nobody calls.
+// Invalid when nobody calls. Throws Error(kConnect) when who calls cannot be let in.
 UniqueFd AcceptLocally(const UniqueFd& listener);
 
 // Whether the process at the other end runs under our user id, as the kernel noted it when it

@@ -30,6 +30,7 @@ class MessageWriter {
   [[nodiscard]] uint64_t WakePosition() const;
   // The reader has given everything back, as far as it can be believed.
   bool AllRead() { return ring_.Free(ring_.size()) == ring_.size(); }
+  [[nodiscard]] size_t ring_bytes() const { return ring_.size(); }
   // All that the reader can see, in bytes since the beginning.
   [[nodiscard]] uint64_t position() const { return ring_.position(); }
 

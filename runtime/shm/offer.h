@@ -43,7 +43,8 @@ class Offer {
   // Poll it for input, then call TryAccept.
   [[nodiscard]] int fd() const { return poll_.get(); }
   // The connection, once the client has called and shown its token. Never waits. Throws Error(kRun)
-  // when there is no memory for it; the client then stays with TCP, and the offer is spent.
+  // when there is no memory for it, Error(kConnect) when there is no descriptor; the client then
+  // stays with TCP, and the offer is spent.
   std::optional<Connection> TryAccept();
 
  private:

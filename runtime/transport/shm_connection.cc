@@ -90,7 +90,11 @@ void ShmConnection::TakeOffer() {
     Decode(message.header.to_string_view(), reply);  // tells a server of another version
     if (reply.operation != Operation::kLocal || reply.status != Status::kDone) continue;
     if (reply.offer.empty()) return StayRemote("");
-    call_.emplace(reply.offer);
+    try {
+      call_.emplace(reply.offer);
+    } catch (const Error& error) {
+      return StayRemote(error.cause());
+    }
     state_ = State::kCalling;
   }
 }
@@ -100,6 +104,9 @@ void ShmConnection::FinishCall() {
   // Its end is the server's: it gives the offer up, or freezes and ZeroMQ's connection breaks.
   if (!outcome) return;
   if (!outcome->connection) return StayRemote(outcome->reason);
+  if (outcome->connection->ring_bytes() < kLeastRingBytes) {
+    return StayRemote("the server's rings do not hold every message");
+  }
   call_.reset();
   local_ = std::make_unique<shm::Connection>(*std::move(outcome->connection));
   local_gone_ = false;

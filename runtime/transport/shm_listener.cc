@@ -16,7 +16,7 @@ using std::chrono::steady_clock;
 
 // Who has an offer calls at once, or never.
 constexpr seconds kOfferTime{30};
-// Questions that are answered without a look at anything else.
+// Questions that are answered, or not heard, without a look at anything else.
 constexpr int kQuestionsInARow = 64;
 // Of all peers together, so that none fills the log.
 constexpr int kMaxComplaints = 20;
@@ -55,7 +55,11 @@ bool ShmListener::Receive(Peer& from, Message& into) {
     return true;
   }
   since_remote_ = 0;
-  for (const auto& local : locals_) SendQueued(*local);
+  for (const auto& local : locals_) {
+    SendQueued(*local);
+    // Its answers and its memory are kept no longer than ZeroMQ knows it to be alive.
+    if (!local->queue.empty()) (void)IsThere(*local);
+  }
   return ReceiveRemote(from, into) || ReceiveLocal(from, into);
 }
 
@@ -72,14 +76,13 @@ bool ShmListener::ReceiveLocal(Peer& from, Message& into) {
 
 bool ShmListener::ReceiveRemote(Peer& from, Message& into) {
   more_remote_ = false;
-  for (int questions = 0; remote_->Receive(from, into);) {
+  for (int i = 0; i < kQuestionsInARow; ++i) {
+    if (!remote_->Receive(from, into)) return false;
     if (IsLocal(from.route)) continue;
     if (!IsAbout(into.header, Operation::kLocal)) return true;
     Answer(from, into);
-    if (++questions < kQuestionsInARow) continue;
-    more_remote_ = true;
-    break;
   }
+  more_remote_ = true;
   return false;
 }
 

@@ -1,6 +1,10 @@
 #include "runtime/transport/shm_messages.h"
 
 #include <span>
+#include <string>
+
+#include "base/error.h"
+#include "runtime/shm/offer.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -8,6 +12,8 @@ namespace {
 std::span<const std::byte> BytesOf(const zmq::message_t& frame) {
   return {frame.data<std::byte>(), frame.size()};
 }
+
+static_assert(shm::kDefaultRingBytes >= kLeastRingBytes);
 
 // A message that refers to the bytes: without a function that frees them ZeroMQ leaves them alone.
 zmq::message_t ViewOf(std::span<const std::byte> bytes) {
@@ -26,6 +32,11 @@ bool SendLocally(shm::Connection& connection, Message& message) {
 bool ReceiveLocally(shm::Connection& connection, Message& into) {
   const auto incoming = connection.TryReceive();
   if (!incoming) return false;
+  if (incoming->header.size() > kMaxHeaderBytes || incoming->payload.size() > kMaxBlockBytes) {
+    throw Error(Phase::kRun, "shared memory: a message of " +
+                                 std::to_string(incoming->header.size()) + " + " +
+                                 std::to_string(incoming->payload.size()) + " bytes");
+  }
   into.header = ViewOf(incoming->header);
   into.payload = ViewOf(incoming->payload);
   return true;

@@ -11,7 +11,9 @@
 #include "base/error.h"
 #include "runtime/shm/host_id.h"
 #include "runtime/shm/layout.h"
+#include "runtime/shm/offer.h"
 #include "runtime/testing/expect_error.h"
+#include "runtime/testing/tcp_proxy.h"
 #include "runtime/transport/messages.h"
 #include "runtime/transport/shm_connection.h"
 #include "runtime/transport/shm_listener.h"
@@ -211,6 +213,29 @@ TEST_F(ShmTransport, AnswersThatAreNotReadAreBounded) {
   for (size_t i = 0; i < answers_.size(); ++i) EXPECT_EQ(answers_[i], std::to_string(i));
 }
 
+// Its memory is given back with ZeroMQ's connection, although it hangs up nothing itself.
+TEST_F(ShmTransport, WhoIsStoppedAndDoesNotReadIsForgottenWithItsConnection) {
+  Listen(1);
+  auto proxy = std::make_unique<testing::TcpProxy>(
+      std::stoi(listener_->Endpoint().substr(listener_->Endpoint().rfind(':') + 1)));
+  clients_.push_back(std::make_unique<ShmConnection>(
+      "ps:0",
+      std::make_unique<ZmqConnection>(
+          context_, "ps:0", "tcp://127.0.0.1:" + std::to_string(proxy->port()), std::nullopt),
+      [](const std::string&) {}));
+  ASSERT_TRUE(WaitForEvents(1));
+  const std::string route = RouteOf(*clients_[0]);
+  ASSERT_TRUE(IsLocal(route));
+  for (int i = 0; i < 10; ++i) {
+    Message answer = TextMessage("unread", 1024 * 1024);
+    ASSERT_EQ(listener_->Send({route, ""}, answer), Listener::Delivery::kSent);
+  }
+  proxy.reset();
+  const auto stopped = std::move(clients_);
+  clients_.clear();
+  EXPECT_TRUE(RunUntil([&] { return !listener_->WorthSpinning(); }));
+}
+
 TEST_F(ShmTransport, AServerOfAnotherVersionIsNamed) {
   zmq::socket_t server(context_, zmq::socket_type::router);
   server.set(zmq::sockopt::linger, 0);
@@ -236,6 +261,52 @@ TEST_F(ShmTransport, AServerOfAnotherVersionIsNamed) {
     }
   };
   testing::ExpectError(talk, Phase::kRun, "message of protocol version 3; this program speaks 4");
+}
+
+// A server that answers the question for shared memory by itself, as ours would not.
+class StrangeServer {
+ public:
+  explicit StrangeServer(zmq::context_t& context) : socket_(context, zmq::socket_type::router) {
+    socket_.set(zmq::sockopt::linger, 0);
+    socket_.bind("tcp://127.0.0.1:*");
+  }
+  std::string Endpoint() { return socket_.get(zmq::sockopt::last_endpoint); }
+  void AnswerWith(const std::string& offer) {
+    zmq::message_t route;
+    if (!socket_.recv(route, zmq::recv_flags::dontwait)) return;
+    zmq::message_t question;
+    (void)socket_.recv(question, zmq::recv_flags::none);
+    Reply reply;
+    reply.operation = Operation::kLocal;
+    reply.offer = offer;
+    socket_.send(route, zmq::send_flags::sndmore);
+    socket_.send(Encode(reply), zmq::send_flags::none);
+  }
+
+ private:
+  zmq::socket_t socket_;
+};
+
+TEST_F(ShmTransport, AnOfferThatCannotServeLeavesATrainerWithZeroMq) {
+  shm::Offer small(shm::kMinRingBytes);
+  for (const std::string& offer : {small.bytes(), small.bytes().substr(1)}) {
+    said_.clear();
+    StrangeServer server(context_);
+    ShmConnection client(
+        "ps:0", std::make_unique<ZmqConnection>(context_, "ps:0", server.Endpoint(), std::nullopt),
+        [this](const std::string& line) { said_.push_back(line); });
+    std::optional<shm::Connection> connection;
+    const TimePoint deadline = std::chrono::steady_clock::now() + 30s;
+    while (client.NextEvent() != Connection::Event::kMade) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+      server.AnswerWith(offer);
+      if (auto accepted = small.TryAccept()) connection.emplace(*std::move(accepted));
+    }
+    EXPECT_FALSE(client.WorthSpinning());
+    ASSERT_EQ(said_.size(), 1U);
+    EXPECT_NE(said_[0].find("ps:0 is on this host, and yet without shared memory: "),
+              std::string::npos);
+  }
 }
 
 // A ROUTER's peer may choose its route; were one of these believed, another's answers would be

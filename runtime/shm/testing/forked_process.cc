@@ -1,5 +1,6 @@
 #include "runtime/shm/testing/forked_process.h"
 
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +17,8 @@ namespace {
 
 int RunCaught(const std::function<int()>& body) {
   try {
-    return body();
+    const int code = body();
+    return ::testing::Test::HasFailure() ? 98 : code;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "forked process: %s\n", error.what());
     return 99;

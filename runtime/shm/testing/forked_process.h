@@ -16,7 +16,8 @@ namespace tfdist::runtime::shm::testing {
 
 class ForkedProcess {
  public:
-  // Its exit code is what `body` returns; 99 after an exception, which it prints.
+  // Its exit code is what `body` returns; 98 when an expectation in it failed, 99 after an
+  // exception, which it prints.
   explicit ForkedProcess(const std::function<int()>& body);
   ForkedProcess(ForkedProcess&& other) noexcept;
   ForkedProcess& operator=(ForkedProcess&&) = delete;
