@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <system_error>
 #include <vector>
 
@@ -26,7 +28,14 @@ constexpr std::chrono::hours kKeepJobs{7 * 24};
 constexpr std::chrono::hours kKeepAgents{14 * 24};
 constexpr std::chrono::seconds kOrphansLimit{5};
 
-std::vector<fs::path> Entries(const fs::path& folder) {
+// Any other error may pass (a file server that does not answer, a handle that is stale): it says
+// nothing about what is there.
+bool IsMissing(const std::error_code& error) {
+  return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+}
+
+// nullopt when they could not all be read.
+std::optional<std::vector<fs::path>> Entries(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code error;
   // Not a range's for: its ++ throws.
@@ -34,29 +43,32 @@ std::vector<fs::path> Entries(const fs::path& folder) {
        entry.increment(error)) {
     paths.push_back(entry->path());
   }
+  if (error && !IsMissing(error)) return std::nullopt;
   return paths;
 }
 
-// Long ago where there is none.
-fs::file_time_type TimeOf(const fs::path& path) {
-  std::error_code error;
-  const auto time = fs::last_write_time(path, error);
-  return error ? fs::file_time_type::min() : time;
+std::vector<fs::path> EntriesIfPossible(const fs::path& folder) {
+  return Entries(folder).value_or(std::vector<fs::path>());
 }
 
+// So is what is not there; what cannot be looked at is not.
 bool IsOld(const fs::path& path, std::chrono::hours keep) {
-  return TimeOf(path) < FileClock::now() - keep;
+  std::error_code error;
+  const auto time = fs::last_write_time(path, error);
+  return error ? IsMissing(error) : time < FileClock::now() - keep;
+}
+
+bool AreLogsOld(const fs::path& task) {
+  const auto logs = Entries(task);
+  return logs && std::ranges::all_of(*logs, [](const auto& log) { return IsOld(log, kKeepJobs); });
 }
 
 // A living agent, perhaps on another host that shares this home, touches its folder each hour: most
 // folders need no other look.
 bool IsUnused(const SlotFolder& folder) {
   if (!IsOld(folder.path(), kKeepJobs) || !IsOld(folder.journal(), kKeepJobs)) return false;
-  for (const fs::path& task : Entries(folder.tasks())) {
-    for (const fs::path& log : Entries(task)) {
-      if (!IsOld(log, kKeepJobs)) return false;
-    }
-  }
+  const auto tasks = Entries(folder.tasks());
+  if (!tasks || !std::ranges::all_of(*tasks, AreLogsOld)) return false;
   // Its cookie, "<job>/h<slot>", is how the folder is called.
   const fs::path& path = folder.path();
   return FindProcesses((path.parent_path().filename() / path.filename()).string(), {}).empty();
@@ -66,12 +78,12 @@ bool IsUnused(const SlotFolder& folder) {
 
 void RemoveOld(const fs::path& base) {
   std::error_code error;
-  for (const fs::path& job : Entries(base / "jobs")) {
-    for (const fs::path& slot : Entries(job)) {
+  for (const fs::path& job : EntriesIfPossible(base / "jobs")) {
+    for (const fs::path& slot : EntriesIfPossible(job)) {
       if (IsSlotFolder(slot) && IsUnused(SlotFolder(slot))) RemoveSlotFolder(SlotFolder(slot));
     }
   }
-  for (const fs::path& agent : Entries(base / "bin")) {
+  for (const fs::path& agent : EntriesIfPossible(base / "bin")) {
     if (IsSha256(agent.filename().string()) && IsOld(agent, kKeepAgents)) fs::remove(agent, error);
   }
 }

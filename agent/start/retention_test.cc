@@ -103,6 +103,22 @@ TEST_F(RetentionTest, WhatCannotBeReadHoldsUpNothing) {
   KeepHouse(base_ / "no-such-folder");
 }
 
+// A file server that does not answer, say.
+TEST_F(RetentionTest, KeepsWhatCannotBeLookedAt) {
+  const SlotFolder log_of = MakeSlot("log");
+  const SlotFolder task_of = MakeSlot("task");
+  const SlotFolder journal_of = MakeSlot("journal");
+  const std::vector<SlotFolder> slots = {log_of, task_of, journal_of};
+  for (const SlotFolder& folder : slots) MakeOld(folder.path(), 8);
+  // Neither file nor folder nor missing: ELOOP.
+  const std::vector<fs::path> loops = {log_of.TaskFolder("worker:0") / "2.log",
+                                       task_of.TaskFolder("worker:1"), journal_of.journal()};
+  for (const fs::path& loop : loops) fs::create_symlink(loop, loop);
+  fs::last_write_time(journal_of.path(), fs::last_write_time(log_of.path()));
+  RemoveOld(base_);
+  for (const SlotFolder& folder : slots) EXPECT_TRUE(fs::exists(folder.info())) << folder.path();
+}
+
 // A removal, or the making of a slot, that was cut off.
 TEST_F(RetentionTest, RemovesASlotOfWhichOnlyTheAgentIsThere) {
   const SlotFolder folder(base_ / "jobs/old/h0");
