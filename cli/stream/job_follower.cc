@@ -55,7 +55,8 @@ protocol::JobState JobFollower::Run() {
       if (!opened) Open();
       opened = true;
       while (!Done()) WaitAndHandle();
-      if (options_.follow && !quit_) ThrowIfAbandoned();
+      const auto abandoned = Abandoned();
+      if (abandoned && options_.follow && !quit_) throw *abandoned;
       return state_;
     } catch (const Error& error) {
       if (!IsLostConnection(error)) throw;
@@ -66,10 +67,10 @@ protocol::JobState JobFollower::Run() {
   }
 }
 
-void JobFollower::ThrowIfAbandoned() const {
-  if (state_.phase == protocol::JobPhase::kEnded) return;
-  throw Error(Phase::kRun, "the job has not ended, and no agent of it runs any more",
-              fmt::format("tfdist down {} ends what is left", record_.id))
+std::optional<Error> JobFollower::Abandoned() const {
+  if (state_.phase == protocol::JobPhase::kEnded) return std::nullopt;
+  return Error(Phase::kRun, "the job has not ended, and no agent of it runs any more",
+               fmt::format("tfdist down {} ends what is left", record_.id))
       .WithHost(record_.hosts[0].name);
 }
 
@@ -165,12 +166,7 @@ void JobFollower::HandleInterrupts(int count) {
       quit_ = true;
       return;
     }
-    if (attached_.hello.serving != "agent") {
-      printer_.Note(
-          fmt::format("tfdist: leaving; the rest of the output: tfdist logs {}", record_.id));
-      quit_ = true;
-      return;
-    }
+    if (attached_.hello.serving != "agent") return LeaveFolders();
     const bool force = interrupts_seen_ > 1;
     if (interrupts_seen_ > 2) {
       printer_.Note(
@@ -182,6 +178,16 @@ void JobFollower::HandleInterrupts(int count) {
                         : "tfdist: ending the job (Ctrl-C again: at once)");
     RequestStop("tfdist up was interrupted", force);
   }
+}
+
+// No agent runs that could end the job.
+void JobFollower::LeaveFolders() {
+  quit_ = true;
+  printer_.Note(fmt::format("tfdist: leaving; the rest of the output: tfdist logs {}", record_.id));
+  const auto abandoned = events_done_ ? Abandoned() : std::nullopt;
+  if (!abandoned) return;
+  printer_.Note(fmt::format("tfdist: {}", abandoned->what()));
+  printer_.Note(fmt::format("  try: {}", abandoned->remedy()));
 }
 
 void JobFollower::SendStop() {
@@ -237,7 +243,9 @@ void JobFollower::Reconnect(const Error& why) {
 
 void JobFollower::ReadFromFolders() {
   for (TaskStream& stream : streams_) {
-    if (stream.done || quit_) continue;
+    if (stream.done) continue;
+    HandleInterrupts(interrupts_.Take());  // each host that does not answer takes kAttachLimit
+    if (quit_) return;
     try {
       ReadFromFolder(stream);
     } catch (const OutputClosed&) {

@@ -52,7 +52,8 @@ class JobFollower {
     bool done = false;
   };
 
-  void ThrowIfAbandoned() const;
+  // What to say of a job that has not ended while nobody watches it; its events have been read.
+  [[nodiscard]] std::optional<Error> Abandoned() const;
   void Open();
   void OpenLog(TaskStream& stream);
   [[nodiscard]] bool Done() const;
@@ -61,6 +62,7 @@ class JobFollower {
   void HandleEvents(const protocol::Message& message);
   void HandleLog(AgentLink& link, TaskStream& stream, const protocol::Message& message);
   void HandleInterrupts(int count);
+  void LeaveFolders();
   void SendStop();
   void Narrate(const protocol::Event& event);
   void Reconnect(const Error& why);

@@ -1,0 +1,65 @@
+#include "cli/stream/job_follower.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "cli/testing/scripted_job.h"
+
+namespace tfdist::cli {
+namespace {
+
+namespace event = protocol::event;
+namespace type = protocol::type;
+using protocol::Json;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr std::string_view kTask = "worker:0";
+
+// `up` of a job whose agents are gone; Ctrl-C came while it read what had happened to the job.
+class InterruptedAtTheFolder : public testing::Test {
+ protected:
+  // What is said on stderr.
+  std::string Follow(const std::vector<protocol::Event>& events) {
+    const JobRecord record = job_.Make(1, {{std::string(type::kEvent), 1, {{"events", events}}},
+                                           {std::string(type::kEnd), 1, {{"offset", 3}}}});
+    FollowOptions options;
+    options.tasks = {std::string(kTask)};
+    options.interrupt_stops_job = true;
+    LinePrinter printer(STDOUT_FILENO, {}, options.tasks);
+    Interrupts interrupts;
+    JobFollower follower(record, {}, options, printer, interrupts);
+    raise(SIGINT);
+    testing::internal::CaptureStderr();
+    follower.Run();
+    EXPECT_TRUE(follower.interrupted());
+    EXPECT_FALSE(follower.incomplete());
+    return testing::internal::GetCapturedStderr();
+  }
+
+  static protocol::Event Make(uint64_t number, std::string_view kind, Json fields) {
+    return {.number = number, .kind = std::string(kind), .fields = std::move(fields)};
+  }
+  const protocol::Event committed_ = Make(1, event::kCommitted, {{"plan", protocol::JobPlan()}});
+  const ScriptedJob job_;
+};
+
+TEST_F(InterruptedAtTheFolder, LeavesBeforeAnotherHostIsAskedForOutput) {
+  const Json result = {
+      {"result", "failed"}, {"unconfirmed", Json::array()}, {"unreachable", Json::array()}};
+  const std::string said = Follow({committed_, Make(2, event::kEnded, result)});
+  EXPECT_THAT(said, HasSubstr("leaving; the rest of the output: tfdist logs "));
+  EXPECT_THAT(said, Not(HasSubstr("has not ended")));
+}
+
+TEST_F(InterruptedAtTheFolder, SaysThatNobodyWatchesTheJobAnyMore) {
+  const std::string said = Follow({committed_});
+  EXPECT_THAT(said, HasSubstr("the job has not ended, and no agent of it runs any more"));
+  EXPECT_THAT(said, HasSubstr("tfdist down digits-20260801T120000Z-a1b2c3 ends what is left"));
+}
+
+}  // namespace
+}  // namespace tfdist::cli
