@@ -512,14 +512,9 @@ class Client::Impl {
       return std::any_of(links_.begin(), links_.end(),
                          [&](const auto& link) { return what(link->connection()); });
     };
-    if (!any([](const Connection& connection) { return connection.WorthSpinning(); })) return false;
-    for (shm::Spin spin(spin_habit_); spin.Again();) {
-      if (!any([](Connection& connection) { return connection.HasArrived(); })) continue;
-      spin_habit_.Paid();
-      return true;
-    }
-    spin_habit_.Failed();
-    return false;
+    const auto has_arrived = [](Connection& connection) { return connection.HasArrived(); };
+    return any([](const Connection& connection) { return connection.WorthSpinning(); }) &&
+           shm::SpinUntil(spin_habit_, [&] { return any(has_arrived); });
   }
 
   void SleepForInput(int timeout) {

@@ -195,19 +195,28 @@ TEST(SyncUpdates, APushThatIsRefusedHoldsNothing) {
   EXPECT_EQ(chief.values, (Tensors{{-1, -1, -1}}));
 }
 
+enum class Breaks { kInMessages, kUnderSharedMemory };
+
 // Gradients of 1 and a learning rate of 1: the value counts what was applied.
-void ExpectOnceThroughBreaks(const std::string& update, int per_push) {
+void ExpectOnceThroughBreaks(const std::string& update, int per_push, Breaks breaks) {
   constexpr int kPushes = 60;
+  const bool in_messages = breaks == Breaks::kInMessages;
   const ClusterSpec cluster = LocalCluster(1, 2);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
   Trainer(cluster, "master:0").Create(update);
   const auto train = [&](const ClusterSpec& through, const std::string& task) {
-    Trainer trainer(OverTcp(OptionsFor(through, task)), kOne);
+    const ClientOptions options = OptionsFor(through, task);
+    Trainer trainer(in_messages ? OverTcp(options) : options, kOne);
     trainer.Pull();
-    for (int i = 1; i <= kPushes; ++i) trainer.PushPull(kOnes);
+    for (int i = 1; i <= kPushes; ++i) {
+      Future pushed = trainer.Start(kOnes);
+      if (!in_messages && task == "worker:0") proxy.Cut();
+      pushed.Wait();
+    }
   };
-  proxy.CutEvery(1500);  // a handshake takes about 400 bytes, an answer about 100
+  // A handshake takes about 400 bytes, an answer about 100.
+  if (in_messages) proxy.CutEvery(1500);
   auto chief = std::async(std::launch::async, train, cluster, "master:0");
   auto worker = std::async(std::launch::async, train, Through(proxy, cluster), "worker:0");
   chief.get();
@@ -222,11 +231,19 @@ void ExpectOnceThroughBreaks(const std::string& update, int per_push) {
 }
 
 TEST(SyncUpdates, APushCountsOnceThroughAConnectionThatBreaksAllTheTime) {
-  ExpectOnceThroughBreaks("sync", 1);
+  ExpectOnceThroughBreaks("sync", 1, Breaks::kInMessages);
+}
+
+TEST(SyncUpdates, APushCountsOnceThroughSharedMemoryThatIsGivenUpAllTheTime) {
+  ExpectOnceThroughBreaks("sync", 1, Breaks::kUnderSharedMemory);
 }
 
 TEST(StalenessUpdates, APushCountsOnceThroughAConnectionThatBreaksAllTheTime) {
-  ExpectOnceThroughBreaks("staleness:bound=1", 2);
+  ExpectOnceThroughBreaks("staleness:bound=1", 2, Breaks::kInMessages);
+}
+
+TEST(StalenessUpdates, APushCountsOnceThroughSharedMemoryThatIsGivenUpAllTheTime) {
+  ExpectOnceThroughBreaks("staleness:bound=1", 2, Breaks::kUnderSharedMemory);
 }
 
 TEST(StalenessUpdates, AllPushesAreAppliedAndNobodyRunsAway) {

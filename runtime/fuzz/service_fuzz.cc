@@ -1,6 +1,6 @@
 // A server that was set up by honest trainers hears anything from authenticated ones. A message
-// that it refuses changes nothing, its replies are well-formed and of bounded size, and an honest
-// trainer is answered all the time.
+// that it refuses changes no value, its replies are well-formed and of bounded size, and an honest
+// trainer is answered in the end.
 #include <array>
 #include <cassert>
 #include <cstring>

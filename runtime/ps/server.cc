@@ -175,14 +175,8 @@ class Server::Impl {
   }
 
   bool SpinForInput() {
-    if (!listener_.WorthSpinning()) return false;
-    for (shm::Spin spin(spin_habit_); spin.Again();) {
-      if (!listener_.HasArrived()) continue;
-      spin_habit_.Paid();
-      return true;
-    }
-    spin_habit_.Failed();
-    return false;
+    return listener_.WorthSpinning() &&
+           shm::SpinUntil(spin_habit_, [this] { return listener_.HasArrived(); });
   }
 
   void Sleep(int timeout) {

@@ -338,7 +338,6 @@ void Service::AnswerPart(const PartHeader& part, Session& session, std::vector<O
   try {
     values = ValuesOf(part);
   } catch (const Error& error) {  // a push that came along is applied all the same
-    ++counters_.refused;
     reply.status = Status::kRefused;
     reply.error = error.cause();
   }

@@ -54,12 +54,10 @@ class Waker {
   SleepSpot* spot_;
 };
 
-// A short busy wait before a sleep: a sleep and a wake-up cost 5 us and more, a longer spin takes
-// the core from the training.
-//   for (Spin spin(habit); spin.Again();) { if (there is something) return habit.Paid(); }
-//   habit.Failed();
-// A spin of 20 us that was in vain is followed by short ones, and a long one every now and then:
-// where both sides share a core, or the other one computes for long, spinning only costs time.
+// A short busy wait before a sleep (SpinUntil): a sleep and a wake-up cost 5 us and more, a longer
+// spin takes the core from the training. A spin of 20 us that was in vain is followed by short
+// ones, and a long one every now and then: where both sides share a core, or the other one computes
+// for long, spinning only costs time.
 class SpinHabit {
  public:
   [[nodiscard]] std::chrono::nanoseconds limit() const {
@@ -85,5 +83,17 @@ class Spin {
   TimePoint end_;
   unsigned rounds_ = 0;
 };
+
+// Whether `arrived()` was true before the habit's limit was over.
+template <typename Arrived>
+bool SpinUntil(SpinHabit& habit, Arrived arrived) {
+  for (Spin spin(habit); spin.Again();) {
+    if (!arrived()) continue;
+    habit.Paid();
+    return true;
+  }
+  habit.Failed();
+  return false;
+}
 
 }  // namespace tfdist::runtime::shm

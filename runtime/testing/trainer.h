@@ -20,7 +20,7 @@ inline ClientOptions OptionsFor(const ClusterSpec& cluster, const std::string& t
   return options;
 }
 
-// For tests of what breaks on the way: in shared memory nothing does.
+// For tests of what breaks in the middle of a message: shared memory breaks only as a whole.
 inline ClientOptions OverTcp(ClientOptions options) {
   options.shared_memory = false;
   return options;
