@@ -160,6 +160,17 @@ TEST_F(AgentTest, GivesUpWhenNobodyCommits) {
   EXPECT_FALSE(std::filesystem::exists(SlotFolder(0).parent_path()));
 }
 
+TEST_F(AgentTest, StartsNothingForACliThatHasGone) {
+  {
+    AgentClient client(executable_, "start");
+    client.WaitForHello("start");
+    client.StopReading();
+    client.Send(type::kCreate, MakeCreate(0));
+  }
+  EXPECT_FALSE(std::filesystem::exists(SlotFolder(0)));
+  WaitUntilNothingIsLeft();
+}
+
 TEST_F(AgentTest, LetsOneJobOfANameRunAtATime) {
   auto clients = Deploy(1, {{"worker:0", 0, kForever}});
   AgentClient second(executable_, "start");

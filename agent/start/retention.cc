@@ -74,36 +74,41 @@ bool IsUnused(const SlotFolder& folder) {
   return FindProcesses((path.parent_path().filename() / path.filename()).string(), {}).empty();
 }
 
+bool IsOver(TimePoint deadline) { return SystemClock().Now() >= deadline; }
+
 }  // namespace
 
-void RemoveOld(const fs::path& base) {
-  std::error_code error;
+void RemoveOld(const fs::path& base, TimePoint deadline) {
   for (const fs::path& job : EntriesIfPossible(base / "jobs")) {
     for (const fs::path& slot : EntriesIfPossible(job)) {
+      if (IsOver(deadline)) return;
       if (IsSlotFolder(slot) && IsUnused(SlotFolder(slot))) RemoveSlotFolder(SlotFolder(slot));
     }
   }
+  std::error_code error;
   for (const fs::path& agent : EntriesIfPossible(base / "bin")) {
+    if (IsOver(deadline)) return;
     if (IsSha256(agent.filename().string()) && IsOld(agent, kKeepAgents)) fs::remove(agent, error);
   }
 }
 
-void EndOrphans(const fs::path& base) {
+void EndOrphans(const fs::path& base, TimePoint deadline) {
   for (const std::string& cookie : CookiesWithoutOwner()) {
+    if (IsOver(deadline)) return;
     const SlotFolder folder(base / "jobs" / cookie);  // a cookie is "<job>/h<slot>"
     std::error_code error;
     if (!fs::exists(folder.info(), error)) continue;
-    const auto census =
-        EndProcesses(cookie, {}, folder.left(), SystemClock().Now() + kOrphansLimit);
+    const auto census = EndProcesses(cookie, {}, folder.left(),
+                                     std::min(deadline, SystemClock().Now() + kOrphansLimit));
     Log("of {}, whose keeper was killed: {} processes ended, {} left", cookie, census.killed.size(),
         census.left.size());
   }
 }
 
-void KeepHouse(const fs::path& base) noexcept {
+void KeepHouse(const fs::path& base, TimePoint deadline) noexcept {
   for (const auto work : {EndOrphans, RemoveOld}) {
     try {
-      work(base);
+      work(base, deadline);
     } catch (const std::exception& e) {
       Log("{}, ignoring", e.what());
     }

@@ -8,6 +8,7 @@
 #include "agent/census/census.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/testing/child.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/testing/temporary_folder.h"
@@ -16,6 +17,8 @@ namespace tfdist::agent {
 namespace {
 
 namespace fs = std::filesystem;
+
+TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(60); }
 
 // Root may do what modes forbid: another account's rights for as long as it lives, for what lies in
 // `folder` too.
@@ -75,7 +78,7 @@ TEST_F(RetentionTest, RemovesWhatIsOlderThanAWeekAndKeepsWhatRuns) {
   MakeOld(old_one.path(), 8);
   MakeOld(recent.path(), 6);
   MakeOld(quiet.path(), 8);
-  RemoveOld(base_);
+  RemoveOld(base_, Soon());
   EXPECT_FALSE(fs::exists(base_ / "jobs/old"));
   EXPECT_TRUE(fs::exists(recent.info()));
   EXPECT_TRUE(fs::exists(quiet.info()));
@@ -85,7 +88,7 @@ TEST_F(RetentionTest, KeepsALogThatIsStillWritten) {
   const SlotFolder folder = MakeSlot("old");
   MakeOld(folder.path(), 8);
   ReplaceFile(folder.TaskFolder("worker:0") / "1.log", "another line\n", 0600);
-  RemoveOld(base_);
+  RemoveOld(base_, Soon());
   EXPECT_TRUE(fs::exists(folder.info()));
 }
 
@@ -97,10 +100,10 @@ TEST_F(RetentionTest, WhatCannotBeReadHoldsUpNothing) {
   ReplaceFile(damaged.tasks(), "no folder", 0600);
   ReplaceFile(base_ / "bin", "no folder", 0600);
   MakeOld(base_, 8);
-  KeepHouse(base_);
+  KeepHouse(base_, Soon());
   EXPECT_FALSE(fs::exists(old_one.path()));
   EXPECT_FALSE(fs::exists(damaged.path()));
-  KeepHouse(base_ / "no-such-folder");
+  KeepHouse(base_ / "no-such-folder", Soon());
 }
 
 // A file server that does not answer, say.
@@ -115,7 +118,7 @@ TEST_F(RetentionTest, KeepsWhatCannotBeLookedAt) {
                                        task_of.TaskFolder("worker:1"), journal_of.journal()};
   for (const fs::path& loop : loops) fs::create_symlink(loop, loop);
   fs::last_write_time(journal_of.path(), fs::last_write_time(log_of.path()));
-  RemoveOld(base_);
+  RemoveOld(base_, Soon());
   for (const SlotFolder& folder : slots) EXPECT_TRUE(fs::exists(folder.info())) << folder.path();
 }
 
@@ -125,7 +128,7 @@ TEST_F(RetentionTest, RemovesASlotOfWhichOnlyTheAgentIsThere) {
   fs::create_directories(folder.path());
   ReplaceFile(folder.executable(), "agent", 0500);
   MakeOld(base_, 8);
-  RemoveOld(base_);
+  RemoveOld(base_, Soon());
   EXPECT_FALSE(fs::exists(base_ / "jobs/old"));
 }
 
@@ -138,7 +141,7 @@ TEST_F(RetentionTest, RemovesWhatATaskMadeReadOnly) {
   fs::permissions(folder.work() / "results", fs::perms::none);
   MakeOld(folder.path(), 8);
   const WithoutRoot other(base_);
-  RemoveOld(base_);
+  RemoveOld(base_, Soon());
   EXPECT_FALSE(fs::exists(base_ / "jobs/old"));
 }
 
@@ -155,13 +158,13 @@ TEST_F(RetentionTest, ASlotThatCannotBeRemovedIsOneStill) {
   MakeOld(folder.path(), 8);
   {
     const WithoutRoot other(folder.tasks());
-    RemoveOld(base_);
+    RemoveOld(base_, Soon());
   }
   EXPECT_FALSE(fs::exists(folder.tasks()));
   EXPECT_TRUE(fs::exists(folder.info()));
   EXPECT_TRUE(fs::exists(folder.executable()));
   MakeOld(folder.path(), 8);
-  RemoveOld(base_);
+  RemoveOld(base_, Soon());
   EXPECT_FALSE(fs::exists(base_ / "jobs/old"));
 }
 
@@ -171,9 +174,24 @@ TEST_F(RetentionTest, EndsOrphansOfJobsThatLieHere) {
   const std::string elsewhere = std::string(kCookieName) + "=elsewhere/h0";
   Child orphan({"/bin/sleep", "infinity"}, {dead.c_str()});
   const Child stranger({"/bin/sleep", "infinity"}, {elsewhere.c_str()});
-  EndOrphans(base_);
+  EndOrphans(base_, Soon());
   EXPECT_EQ(orphan.Wait(), SIGKILL);
   EXPECT_TRUE(IsRunning(ReadProcess(stranger.pid())->id));
+}
+
+TEST_F(RetentionTest, BeginsNothingAfterItsDeadline) {
+  const SlotFolder old_one = MakeSlot("old");
+  const fs::path agent = base_ / "bin" / Sha256Hex("old");
+  fs::create_directories(agent.parent_path());
+  ReplaceFile(agent, "agent", 0500);
+  MakeSlot("dead");
+  MakeOld(base_, 15);
+  const std::string dead = std::string(kCookieName) + "=dead/h0";
+  const Child orphan({"/bin/sleep", "infinity"}, {dead.c_str()});
+  KeepHouse(base_, SystemClock().Now());
+  EXPECT_TRUE(fs::exists(old_one.info()));
+  EXPECT_TRUE(fs::exists(agent));
+  EXPECT_TRUE(IsRunning(ReadProcess(orphan.pid())->id));
 }
 
 TEST_F(RetentionTest, RemovesAgentsThatWereNotStartedForTwoWeeks) {
@@ -185,7 +203,7 @@ TEST_F(RetentionTest, RemovesAgentsThatWereNotStartedForTwoWeeks) {
     MakeOld(base_ / "bin", 15);
   }
   MarkUsed(used);
-  RemoveOld(base_);
+  RemoveOld(base_, Soon());
   EXPECT_FALSE(fs::exists(old_one));
   EXPECT_TRUE(fs::exists(used));
 }
@@ -203,7 +221,7 @@ TEST_F(RetentionTest, LeavesWhatTfdistHasNotMade) {
   // As a slot's info, but not in a slot's folder.
   ReplaceFile(base_ / "jobs/x/y/slot.json", "{}", 0600);
   MakeOld(base_, 400);
-  RemoveOld(base_);
+  RemoveOld(base_, Soon());
   EXPECT_FALSE(fs::exists(old_one.path()));
   for (const fs::path& path : foreign) EXPECT_TRUE(fs::exists(path)) << path;
 }

@@ -1,6 +1,8 @@
 #include "agent/start/start_main.h"
 
+#include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -13,6 +15,7 @@
 #include "agent/protocol.h"
 #include "agent/start/create_slot.h"
 #include "agent/start/retention.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -21,6 +24,8 @@ namespace {
 
 // As the role `attach`: the CLI pings.
 constexpr std::chrono::seconds kIdleLimit{30};
+// The CLI waits for the slot meanwhile, and not for ever.
+constexpr std::chrono::seconds kHouseLimit{15};
 
 protocol::Message Hello(const std::filesystem::path& executable) {
   protocol::Hello hello;
@@ -42,6 +47,12 @@ protocol::Create ReadCreate(const protocol::Message& message) {
   return create;
 }
 
+// A CLI that has given up wants no agent any more; its `create` may have come before.
+bool IsPeerGone() {
+  pollfd out{STDOUT_FILENO, 0, 0};
+  return poll(&out, 1, 0) > 0 && (out.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 }  // namespace
 
 int StartMain() {
@@ -53,9 +64,9 @@ int StartMain() {
   MarkUsed(executable);
   WriteToStdout(Hello(executable));
   // Before the slot is made: it may need the room that this makes, and its tasks the ports.
-  KeepHouse(BaseOf(executable));
+  KeepHouse(BaseOf(executable), SystemClock().Now() + kHouseLimit);
   const auto message = ReadFromStdin();
-  if (!message) return 1;
+  if (!message || IsPeerGone()) return 1;
   UniqueFd agent;
   try {
     agent = CreateSlot(ReadCreate(*message), executable, host);

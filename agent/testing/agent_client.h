@@ -43,6 +43,8 @@ class AgentClient {
       uint64_t id, std::string_view kind, const protocol::Json& fields = protocol::Json::object());
   // A task's log from `offset` until its stream ends.
   std::string ReadLog(const std::string& task, bool follow, uint64_t offset = 0);
+  // Hangs up on the agent, which may yet be sent something.
+  void StopReading() { from_agent_.Reset(); }
   // Nothing more comes from the agent.
   bool WaitForEnd();
 
