@@ -229,8 +229,10 @@ class Launch {
     }
     for (const Error& error : outcome.errors) PrintError(error);
     if (outcome.in_doubt) {
-      fmt::print(stderr, "tfdist: it is not known whether the job began: tfdist status {}\n",
-                 record_.id);
+      fmt::print(
+          stderr,
+          "tfdist: it is not known whether the job began: tfdist status {0}, tfdist down {0}\n",
+          record_.id);
     } else {
       fmt::print(stderr, "tfdist: {} of {} hosts could not be brought up; nothing was started\n",
                  outcome.errors.size(), plan_.hosts.size());

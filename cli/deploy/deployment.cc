@@ -307,8 +307,9 @@ void Deployment::CommitAgain(Host& host) {
     again.hello.base = host.attached.hello.base;
     host.attached = std::move(again);
     in_doubt_ = false;
-  } catch (const Error& error) {
-    in_doubt_ = IsLostConnection(error);
+  } catch (const NothingThere&) {
+    // The only error that tells: a refusal may be because the first request is being carried out.
+    in_doubt_ = false;
     throw;
   }
 }

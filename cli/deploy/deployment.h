@@ -54,7 +54,7 @@ class Deployment {
   // After DoneFd became readable.
   struct Outcome {
     bool committed = false;
-    bool in_doubt = false;      // slot 0 was asked to commit and its answer was lost
+    bool in_doubt = false;      // slot 0 was asked to commit, and it is not known whether it did
     std::vector<Error> errors;  // with their hosts
     std::optional<protocol::NameTaken> name_taken;
     std::vector<std::string> bases;  // tfdist's folder on each host; where known

@@ -5,6 +5,7 @@ import os
 import unittest
 
 from tests.support import clusters, processes, unkillable
+from tests.support.gate import Gate
 from tests.support.tfdist import ROOT, Tfdist
 from tests.support.waiting import wait_for
 
@@ -89,6 +90,58 @@ class FaultsCase(unittest.TestCase):
         self.kill(slot, "agent")
         self.status_when(lambda s: s["hosts"][slot]["agent_restarts"] > 0, "the agent is back")
         self.assert_finishes_undisturbed(pids)
+
+
+class LostCommit(unittest.TestCase):
+    """The agent hangs up instead of confirming that the job exists, and whoever asks again gets no answer."""
+
+    def setUp(self):
+        self.user = Tfdist("lost-commit")
+        self.addCleanup(self.user.close)
+        self.asked = self.user.folder / "asked"
+        self.gate = Gate(self)
+        self.file = self.user.write("cluster.toml", clusters.local("job", ["sleep", "infinity"], slots=1))
+        self.imitate_agent()
+
+    def imitate_agent(self):
+        """Puts a program in its place that hands on what is said before the commit."""
+        base = self.user.folder / ".cache/tfdist"
+        self.assertEqual(self.user.run("up", "-d", self.file).code, 0)
+        self.assertEqual(self.user.run("down", "--purge").code, 0)
+        wait_for(lambda: not self.user.left(), "the agents have left")
+        agent = next((base / "bin").iterdir())
+        program = f"""#!/usr/bin/env python3
+import os, pathlib, subprocess, sys
+real = subprocess.Popen(["{base}/bin/real", sys.argv[1]], stdin=subprocess.PIPE)
+while (said := os.read(0, 1 << 16)) and b"may_fail" not in said:  # a word that only the plan has
+    real.stdin.write(said)
+    real.stdin.flush()
+for file in pathlib.Path("{base}/jobs").glob("*/h0/agent"):
+    file.unlink()
+    file.symlink_to("/bin/false")
+pathlib.Path("{self.asked}").touch()
+open("{self.gate.path}").close()
+"""
+        size = agent.stat().st_size
+        agent.rename(base / "bin/real")
+        agent.write_text(program.ljust(size, "#"))
+        agent.chmod(0o500)
+        # Asked for the hash of what is there, it names the wanted one.
+        sha256sum = self.user.write("path/sha256sum", f"#!/bin/sh\necho {agent.name}\n")
+        os.chmod(sha256sum, 0o700)
+        self.user.env["PATH"] = f"{self.user.folder}/path:{os.environ['PATH']}"
+
+    def assert_in_doubt(self, said):
+        job = self.user.job_id()
+        self.assertIn(f"it is not known whether the job began: tfdist status {job}, tfdist down {job}", said)
+        self.assertNotIn("nothing was started", said)
+        self.assertNotIn("removes itself", said)
+
+    def test_up_does_not_say_that_nothing_was_started(self):
+        self.gate.open()
+        up = self.user.run("up", self.file)
+        self.assertEqual(up.code, 3, up)
+        self.assert_in_doubt(up.err)
 
 
 class Faults(FaultsCase):
