@@ -130,10 +130,14 @@ class Launch {
     Deployment::Outcome outcome;
     {
       Deployment deployment(plan_, cargo_);
-      if (!Wait(deployment)) LeaveInterrupted(deployment);
-      outcome = deployment.TakeOutcome();
+      const bool through = Wait(deployment);
       left_ = deployment.HostsNotRolledBack();
+      // Threads may sit in a connect that takes its full time limit; nothing of the job can come of
+      // them any more, so the process ends under them.
+      if (!through) LeaveInterrupted();
+      outcome = deployment.TakeOutcome();
     }
+    in_doubt_ = outcome.in_doubt;
     record_.bases = outcome.bases;
     if (outcome.committed) return Committed(std::move(outcome.coordinator));
     return Failed(outcome);
@@ -177,20 +181,40 @@ class Launch {
                busy.size() > 1 ? fmt::format(" and {} more", busy.size() - 1) : "");
   }
 
-  // Threads may sit in a connect that takes its full time limit; nothing of the job can come of
-  // them any more, so the process ends under them.
-  [[noreturn]] void LeaveInterrupted(const Deployment& deployment) {
-    const auto left = deployment.HostsNotRolledBack();
-    for (const std::string& host : left) {
-      fmt::print(stderr, "tfdist: {}: not confirmed; the agent there removes itself within 60 s\n",
-                 host);
-    }
-    if (left.empty()) {
+  [[noreturn]] void LeaveInterrupted() {
+    KeepRecordIfNeeded();
+    if (in_doubt_) {
+      SayThatItIsInDoubt();
+    } else if (left_.empty()) {
       fmt::print(stderr, "tfdist: nothing was started\n");
-      RemoveRecord(record_.id);
+    } else {
+      SayWhoIsLeft();
     }
     fflush(nullptr);
     _exit(kExitInterrupted);
+  }
+
+  // Of a job that may exist or may have left something the record stays.
+  void KeepRecordIfNeeded() const {
+    if (in_doubt_) {
+      SaveRecord(record_);
+    } else if (left_.empty()) {
+      RemoveRecord(record_.id);
+    }
+  }
+
+  void SayThatItIsInDoubt() const {
+    fmt::print(
+        stderr,
+        "tfdist: it is not known whether the job began: tfdist status {0}, tfdist down {0}\n",
+        record_.id);
+  }
+
+  void SayWhoIsLeft() const {
+    for (const std::string& host : left_) {
+      fmt::print(stderr, "tfdist: {}: not confirmed; the agent there removes itself within 60 s\n",
+                 host);
+    }
   }
 
   int Committed(Attached coordinator) {
@@ -218,36 +242,19 @@ class Launch {
   }
 
   int Failed(const Deployment::Outcome& outcome) {
-    if (outcome.in_doubt) {
-      SaveRecord(record_);
-    } else if (left_.empty()) {
-      RemoveRecord(record_.id);
-    }
-    if (interrupted_) LeaveAfterRollBack();
+    if (interrupted_) LeaveInterrupted();
+    KeepRecordIfNeeded();
     if (outcome.name_taken && outcome.errors.size() == 1) {
       return TakenOver(*outcome.name_taken);
     }
     for (const Error& error : outcome.errors) PrintError(error);
-    if (outcome.in_doubt) {
-      fmt::print(
-          stderr,
-          "tfdist: it is not known whether the job began: tfdist status {0}, tfdist down {0}\n",
-          record_.id);
+    if (in_doubt_) {
+      SayThatItIsInDoubt();
     } else {
       fmt::print(stderr, "tfdist: {} of {} hosts could not be brought up; nothing was started\n",
                  outcome.errors.size(), plan_.hosts.size());
     }
     return kExitHost;
-  }
-
-  [[noreturn]] void LeaveAfterRollBack() {
-    for (const std::string& host : left_) {
-      fmt::print(stderr, "tfdist: {}: not confirmed; the agent there removes itself within 60 s\n",
-                 host);
-    }
-    if (left_.empty()) fmt::print(stderr, "tfdist: nothing was started\n");
-    fflush(nullptr);
-    _exit(kExitInterrupted);
   }
 
   int TakenOver(const protocol::NameTaken& taken) {
@@ -268,6 +275,8 @@ class Launch {
   JobRecord record_;
   std::optional<Interrupts> interrupts_;
   bool interrupted_ = false;
+  // What the deployment has come to.
+  bool in_doubt_ = false;
   std::vector<std::string> left_;
 };
 

@@ -143,6 +143,15 @@ open("{self.gate.path}").close()
         self.assertEqual(up.code, 3, up)
         self.assert_in_doubt(up.err)
 
+    def test_an_interrupted_up_does_not_say_that_it_took_something_back(self):
+        terminal = self.user.start_on_terminal("up", self.file)
+        wait_for(self.asked.exists, "the commit")
+        terminal.ctrl_c()
+        terminal.wait_for_text("interrupted")
+        self.gate.open()
+        self.assertEqual(terminal.wait(), 130, terminal.text)
+        self.assert_in_doubt(terminal.text)
+
 
 class Faults(FaultsCase):
     def test_the_agent_of_slot_0_may_die(self):
