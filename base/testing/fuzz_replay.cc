@@ -15,6 +15,7 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -43,12 +44,16 @@ std::vector<fs::path> FilesIn(const fs::path& path) {
   return files;
 }
 
+// One that is missing is no empty input: a target whose corpus has moved would pass for ever.
+std::string ReadInput(const fs::path& file) {
+  if (auto input = ReadFileIfExists(file, SIZE_MAX)) return std::move(*input);
+  throw Error(Phase::kFiles, fmt::format("{} is missing", file.string()));
+}
+
 std::vector<std::string> ReadCorpus(const std::vector<fs::path>& paths) {
   std::vector<std::string> corpus;
   for (const fs::path& path : paths) {
-    for (const fs::path& file : FilesIn(path)) {
-      corpus.push_back(ReadFileIfExists(file, SIZE_MAX).value_or(""));
-    }
+    for (const fs::path& file : FilesIn(path)) corpus.push_back(ReadInput(file));
   }
   if (corpus.empty()) throw Error(Phase::kFiles, "there are no inputs");
   return corpus;
