@@ -209,7 +209,7 @@ is_slot() {
 remove() {
   [ -e "$1" ] || [ -h "$1" ] || return 0
   [ -h "$1" ] || chmod -R u+rwX "$1" 2>/dev/null
-  if why=$(rm -rf "$1" 2>&1); then say "removed $1"; else say "kept $1: $(echo $why)"; fi
+  if why=$(rm -rf "$1" 2>&1); then say "removed $1"; else say "kept $1: $(echo $why)"; return 1; fi
 }
 
 remove_if_idle() {
@@ -217,7 +217,8 @@ remove_if_idle() {
     say "kept $1: something of it runs"
     return 1
   fi
-  remove "$1"
+  # What is left of a slot must be known as one the next time.
+  remove "$1" || is_slot "$1" || touch "$1/slot.json" 2>/dev/null
 }
 
 # has_orphans BASE/jobs/ID/hSLOT: whether a process has the cookie of that slot in its environment.

@@ -319,6 +319,27 @@ TEST_F(BootstrapTest, CleanKeepsASlotOfWhichAnOrphanRunsAndNoOther) {
   EXPECT_TRUE(fs::exists(folder / "h12"));
 }
 
+// As with an immutable file: rm(1) takes what a slot is known by, and fails.
+TEST_F(BootstrapTest, CleanFindsAgainWhatItCouldNotRemove) {
+  MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
+  const fs::path folder = fs::canonical(home_ / ".cache/tfdist/jobs/a-20260801T120000Z-a1b2c3/h0");
+  std::ofstream(folder / "immutable") << "results";
+  fs::create_directory(home_ / "path");
+  std::ofstream(home_ / "path/rm")
+      << "#!/bin/sh\nfind \"$2\" -type f ! -name immutable -delete\necho 'not permitted'; exit 1\n";
+  chmod((home_ / "path/rm").c_str(), 0700);
+  const std::string failing_rm = "PATH=" + (home_ / "path").string() + ":$PATH\n";
+  for (int time = 0; time < 2; ++time) {
+    const Removal removal = Clean(ShellAfter(failing_rm), "", {}, Soon());
+    EXPECT_TRUE(removal.removed.empty());
+    EXPECT_FALSE(fs::exists(folder / "agent"));
+    ASSERT_FALSE(removal.kept.empty());
+    EXPECT_EQ(removal.kept[0], folder.string() + ": not permitted");
+  }
+  Clean(ShellAfter(""), "", {}, Soon());
+  EXPECT_FALSE(fs::exists(folder));
+}
+
 TEST_F(BootstrapTest, CleanLeavesWhatIsNotOurs) {
   ExpectSpeaks(*Start(FakeAgent(), "shared").channel, "agent start unset");
   std::ofstream(home_ / "shared/thesis.txt") << "years of work";
