@@ -258,9 +258,11 @@ class Launch {
   }
 
   int TakenOver(const protocol::NameTaken& taken) {
+    // Ctrl-C ends this command: nobody polls while the other job is looked for, and its end is
+    // under way by itself.
+    interrupts_.reset();
     if (!arguments_.replace) return Join(plan_, taken, record_, arguments_.detach);
     const JobRecord running = KnownOrAdopted(plan_, taken.job());
-    interrupts_.reset();  // Ctrl-C ends this command; the other job's end is under way by itself
     const EndReport report = EndJob(running, false);
     PrintEndReport(running, report);
     if (!report.all_confirmed()) return kExitJobFailed;

@@ -144,6 +144,23 @@ class LocalJob(unittest.TestCase):
         wait_for(lambda: "| new" in self.user.run("logs", "job").out, "the new job runs")
         self.assertEqual(self.user.run("down", "job").code, 0)
 
+    def test_ctrl_c_while_a_job_from_elsewhere_is_looked_for_ends_up(self):
+        file = self.write(shell("sleep infinity"))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        # Another state folder: the job is looked for on its hosts, where `ls` does not come back.
+        asked, gate = self.user.folder / "asked", Gate(self)
+        ls = self.user.write("path/ls", f"#!/bin/sh\n: >{asked}\n{gate.wait}\n")
+        os.chmod(ls, 0o700)
+        self.user.env.update(XDG_STATE_HOME=str(self.user.folder / "elsewhere"),
+                             PATH=f"{self.user.folder}/path:{os.environ['PATH']}")
+        for options in ([], ["--replace"]):
+            with self.subTest(options):
+                asked.unlink(missing_ok=True)
+                terminal = self.user.start_on_terminal("up", *options, file)
+                wait_for(asked.exists, "the look for the job")
+                terminal.ctrl_c()
+                self.assertEqual(terminal.wait(10), -signal.SIGINT, terminal.text)
+
     def test_a_changed_program_is_another_plan(self):
         program = self.user.write("work/run.sh", "sleep infinity")
         file = self.write(["sh", "run.sh"], task_extra='workdir = "work"')
