@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "runtime/placement/names.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -16,6 +17,8 @@ struct Texts {
   std::string security = "curve";
   std::string shared_memory = "on";
   std::string values = "float32";
+  std::string strategy = "round_robin";
+  std::string partitioner = "none";
 };
 
 void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_seconds) {
@@ -43,6 +46,14 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
   app.add_option("--update", texts.update,
                  "when gradients count: async, sync:replicas=3, staleness:bound=4")
       ->type_name("MODE")
+      ->capture_default_str();
+  app.add_option("--strategy", texts.strategy,
+                 "where variables go: round_robin, or greedy: the server with the fewest bytes")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--partitioner", texts.partitioner,
+                 "variables in parts: none, fixed:4, min_size:262144, max_size:67108864 (bytes)")
+      ->type_name("SPEC")
       ->capture_default_str();
   app.add_option("--seed", options.seed, "of the first values and of the order of the samples")
       ->capture_default_str();
@@ -90,6 +101,8 @@ std::optional<Options> ParseOptions(int argc, const char* const* argv, std::stri
   }
   if (!texts.optimizer.empty()) options.optimizer = ParseOptimizer(texts.optimizer);
   options.update = ParseUpdateMode(texts.update);
+  options.strategy = ParseStrategy(texts.strategy);
+  options.partitioner = ParsePartitioner(texts.partitioner);
   options.secure = texts.security == "curve";
   options.values = ParseWireFloat(texts.values);
   options.shared_memory = texts.shared_memory == "on";

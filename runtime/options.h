@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/placement/placement.h"
 #include "runtime/transport/wire_float.h"
 #include "runtime/update/optimizer_spec.h"
 #include "runtime/update/update_mode.h"
@@ -21,6 +22,8 @@ struct Options {
   uint64_t steps = 2000;  // global, counted over all trainers
   OptimizerSpec optimizer{.learning_rate = 0.2F};
   UpdateMode update;
+  Strategy strategy = Strategy::kRoundRobin;
+  Partitioner partitioner = Unsplit{};
   uint64_t seed = 1;
   uint64_t eval_every = 500;  // global steps
   bool secure = true;         // --security curve

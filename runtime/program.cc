@@ -49,6 +49,8 @@ void RunTrainer(const Options& options, const TaskEnvironment& task, const Say& 
   client_options.config = task.config;
   client_options.secret = task.secret;
   client_options.attempt = task.attempt;
+  client_options.strategy = options.strategy;
+  client_options.partitioner = options.partitioner;
   client_options.values = options.values;
   client_options.shared_memory = options.shared_memory;
   client_options.server_timeout = options.server_timeout;

@@ -120,6 +120,20 @@ TEST(Program, GoesThroughSharedMemoryUnlessToldNotTo) {
   EXPECT_THAT(served_with("off"), Not(HasSubstr("through shared memory")));
 }
 
+TEST(Program, SpreadsVariablesAsItIsTold) {
+  const auto received_by_second = [](std::vector<std::string> options) {
+    options.insert(options.end(), {"--steps", "100"});
+    Job job(2, 1, options);
+    job.StartAll();
+    EXPECT_EQ(job["master:0"].Wait(kLimit), 0);
+    return NumberAfter(EndServer(job["ps:1"]), "pushes,");
+  };
+  // A step's gradients: 64 x 128 and 128 x 10 floats of kernels, 138 of biases.
+  EXPECT_LT(received_by_second({}), 100 * 1'000);
+  EXPECT_GT(received_by_second({"--strategy", "greedy"}), 100 * 5'000);
+  EXPECT_GT(received_by_second({"--partitioner", "fixed:2"}), 100 * 18'000);
+}
+
 TEST(Program, ReachesNinetyFivePercentInEachOfTenRuns) {
   for (int seed = 1; seed <= 10; ++seed) {
     Job job(2, 2, {"--seed", std::to_string(seed)});
