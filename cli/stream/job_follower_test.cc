@@ -44,7 +44,7 @@ class InterruptedAtTheFolder : public testing::Test {
     return {.number = number, .kind = std::string(kind), .fields = std::move(fields)};
   }
   const protocol::Event committed_ = Make(1, event::kCommitted, {{"plan", protocol::JobPlan()}});
-  const ScriptedJob job_;
+  ScriptedJob job_;
 };
 
 TEST_F(InterruptedAtTheFolder, LeavesBeforeAnotherHostIsAskedForOutput) {
