@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace tfdist::cli {
 namespace {
@@ -207,10 +208,13 @@ void JobFollower::Narrate(const protocol::Event& event) {
 }
 
 void JobFollower::Reconnect(const Error& why) {
-  if (state_.result.empty()) {  // else the agent has ended, as it should
+  const auto say = [&] {
     printer_.Note(
         fmt::format("tfdist: connection lost ({}), connecting again; the job goes on", why.what()));
-  }
+  };
+  const bool ended = !state_.result.empty();  // the agent has ended, too, as it should
+  bool silent = ended || next_event_ == 1;    // not known yet: it may just have ended
+  if (!silent) say();
   attached_ = {};
   // The next connection counts its requests anew.
   stop_id_ = 0;
@@ -222,6 +226,7 @@ void JobFollower::Reconnect(const Error& why) {
       attached_ = Attach(record_, 0, Now() + kAttachLimit);
       return;
     } catch (const Error& error) {
+      if (!ended && std::exchange(silent, false)) say();
       if (Now() + pause > give_up) {
         throw Error(Phase::kLogs, fmt::format("no connection for 5 minutes: {}", error.what()),
                     fmt::format("the job goes on; tfdist logs -f {}", record_.id))
