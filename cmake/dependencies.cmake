@@ -1,14 +1,14 @@
 # Libraries of others. Those of the distribution keep their own target names:
-#   fmt::fmt-header-only  nlohmann_json::nlohmann_json  tomlplusplus::tomlplusplus  CLI11::CLI11
+#   nlohmann_json::nlohmann_json  tomlplusplus::tomlplusplus  CLI11::CLI11
 #   GTest::gmock_main  benchmark::benchmark  OpenSSL::Crypto  Threads::Threads
 # Those that are linked statically, or built by scripts/setup, are defined here:
 #   tfdist_deps::zmq       libzmq with CURVE, and zmq.hpp
 #   tfdist_deps::ssh2      libssh2 1.11 or newer
+#   tfdist_deps::fmt       text formatting (GCC 12 has no std::format)
 #   tfdist_deps::sodium    tfdist_deps::zlib    tfdist_deps::openblas (cblas.h)
 
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
-find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
@@ -49,6 +49,8 @@ function(tfdist_import_static name)
     INTERFACE_LINK_LIBRARIES "${arg_LINKS}")
 endfunction()
 
+tfdist_import_static(fmt FILE libfmt.a HEADER fmt/core.h
+  PATHS "${prefix}/lib" INCLUDE_PATHS "${prefix}/include")
 tfdist_import_static(zlib FILE libz.a HEADER zlib.h)
 tfdist_import_static(sodium FILE libsodium.a HEADER sodium.h)
 
