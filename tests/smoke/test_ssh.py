@@ -222,21 +222,26 @@ class Faults(OverSsh):
     def test_the_agent_of_slot_0_and_its_connection_may_die_while_up_reads(self):
         """The streams of tasks that have ended stay ended, the others go on where they were."""
         hosts = self.start_hosts(2)
-        script = ('case "$TFDIST_TASK" in master:0) seq 100;; *) i=0; until [ -e gate ]; do echo "line $i"; '
-                  'i=$((i+1)); sleep 0.01; done; echo over;; esac')
+        script = ('case "$TFDIST_TASK" in master:0) seq 100;; *) mkfifo gate && exec 3<>gate && echo "line 0"; i=1; '
+                  'while read -r word <&3 && [ "$word" = more ]; do echo "line $i"; i=$((i+1)); done; echo over;; esac')
         up = self.user.start("up", self.write(hosts, shell(script)))
         self.user.wait_for_output(up, b"master:0 | 100\n")
-        self.user.wait_for_output(up, b"worker:0 | line 10\n")
+        self.user.wait_for_output(up, b"worker:0 | line 0\n")
+        gate = self.job_folder(hosts[1]) / "h1/work/gate"
+        gate.write_text("more\n")
+        self.user.wait_for_output(up, b"worker:0 | line 1\n")
         self.kill(hosts[0], lambda argv: argv[:2] == ["tfdist-agent", "agent"])
+        gate.write_text(10 * "more\n")  # nobody reads it now
         wait_for(lambda: self.restarts() > 0, "the agent is back")
         self.kill(hosts[0], lambda argv: re.match(r"sshd(-session)?: trainer", argv[0]), with_sshd=True)
+        gate.write_text(10 * "more\n")
         wait_for(lambda: b"connecting again" in up.err.read_bytes(), "up has noticed")
-        (self.job_folder(hosts[1]) / "h1/work/gate").touch()
+        gate.write_text("over\n")
         self.assertEqual(up.wait(60), 0, up.err.read_text())
         printed = up.out.read_text().splitlines()
         self.assertEqual([l for l in printed if l.startswith("master:0")], [f"master:0 | {i}" for i in range(1, 101)])
         of_worker = [l.split(" | ")[1] for l in printed if l.startswith("worker:0")]
-        self.assertEqual(of_worker, [f"line {i}" for i in range(len(of_worker) - 1)] + ["over"])
+        self.assertEqual(of_worker, [f"line {i}" for i in range(22)] + ["over"])
         self.assert_nothing_left(hosts)
 
     def restarts(self):

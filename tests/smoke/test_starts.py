@@ -54,7 +54,7 @@ class Starts(unittest.TestCase):
         self.assertEqual(processes.matching(str(self.folder)), {})
 
     def test_ctrl_c_leaves_nothing_behind(self):
-        process = self.start(1, self.imitation("exec sleep 600"))
+        process = self.start(1, self.imitation("exec sleep infinity"))
         wait_for(lambda: len(processes.matching(str(self.folder))) == 3, "a start with its two tasks")
         process.send_signal(signal.SIGINT)
         out = process.communicate()[0]
