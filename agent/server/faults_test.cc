@@ -67,10 +67,11 @@ class FaultsTest : public JobTest {
     const std::string task = slot == 0 ? "worker:0" : "worker:1";
     const int pid = PidOf(seen, task);
     EXPECT_EQ(::kill(pid, 0), 0) << "the task has died";
+    const std::vector<uint64_t> logs = {client.OpenLog("worker:0", true),
+                                        client.OpenLog("worker:1", true)};
     Touch(0, "enough");
     Touch(1, "enough");
-    ExpectCounted(client.ReadLog("worker:0", true));
-    ExpectCounted(client.ReadLog("worker:1", true));
+    for (const uint64_t log : logs) ExpectCounted(client.ReadToEnd(log));
     const auto rest = client.WaitForEvent(events, event::kEnded);
     EXPECT_EQ(ResultOf(rest), "succeeded");
     EXPECT_EQ(PidOf(rest, task), 0) << "started again";

@@ -132,23 +132,30 @@ std::vector<Event> AgentClient::WaitForEvent(uint64_t id, std::string_view kind,
   }
 }
 
-std::string AgentClient::ReadLog(const std::string& task, bool follow, uint64_t offset) {
+uint64_t AgentClient::OpenLog(const std::string& task, bool follow, uint64_t offset) {
   protocol::ReadLog request;
   request.task = task;
   request.offset = offset;
   request.follow = follow;
   request.credit = 64 * 1024;
-  const uint64_t id = Send(type::kReadLog, request);
+  return Send(type::kReadLog, request);
+}
+
+std::string AgentClient::ReadToEnd(uint64_t log, uint64_t offset) {
   std::string text;
   while (true) {
-    const Message message = Wait([id](const Message& m) { return m.id == id; }, "log of " + task);
+    const Message message = Wait([log](const Message& m) { return m.id == log; }, "more of a log");
     protocol::ThrowIfError(message);
     if (message.type == type::kEnd) return text;
     const auto piece = protocol::Body<protocol::LogPiece>(message);
     EXPECT_EQ(piece.offset, offset + text.size());
     text += piece.data.value;
-    SendWithId(id, type::kCredit, {{"bytes", piece.data.value.size()}});
+    SendWithId(log, type::kCredit, {{"bytes", piece.data.value.size()}});
   }
+}
+
+std::string AgentClient::ReadLog(const std::string& task, bool follow, uint64_t offset) {
+  return ReadToEnd(OpenLog(task, follow, offset), offset);
 }
 
 bool AgentClient::WaitForEnd() {

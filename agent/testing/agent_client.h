@@ -41,7 +41,12 @@ class AgentClient {
   // Events up to the first of that kind, from the stream `id`.
   std::vector<protocol::Event> WaitForEvent(
       uint64_t id, std::string_view kind, const protocol::Json& fields = protocol::Json::object());
-  // A task's log from `offset` until its stream ends.
+  // Asks for a task's log from `offset`; the id of its stream. An agent whose job is over waits for
+  // the streams that are open, not for one that might follow them.
+  uint64_t OpenLog(const std::string& task, bool follow, uint64_t offset = 0);
+  // What OpenLog() asked for, until its stream ends.
+  std::string ReadToEnd(uint64_t log, uint64_t offset = 0);
+  // Both.
   std::string ReadLog(const std::string& task, bool follow, uint64_t offset = 0);
   // Hangs up on the agent, which may yet be sent something.
   void StopReading() { from_agent_.Reset(); }
