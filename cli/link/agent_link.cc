@@ -86,13 +86,12 @@ protocol::Json AgentLink::Call(std::string_view type, protocol::Json body, TimeP
   const uint64_t id = Send(type, std::move(body));
   do {
     if (check) check();
-    while (auto message = Next(check ? std::min(deadline, Now() + kBetweenChecks) : deadline)) {
-      if (message->id == id) {
-        protocol::ThrowIfError(*message);
-        return std::move(message->body);
-      }
-      if (handler_) handler_(*message);
+    auto message = Next(check ? std::min(deadline, Now() + kBetweenChecks) : deadline);
+    if (message && message->id == id) {
+      protocol::ThrowIfError(*message);
+      return std::move(message->body);
     }
+    if (message && handler_) handler_(*message);
   } while (Now() < deadline);
   throw Error(Phase::kControl, fmt::format("no answer to '{}' in time", type));
 }
