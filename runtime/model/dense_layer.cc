@@ -83,8 +83,7 @@ void DenseGradients(const LayerShape& shape, std::span<const float> x,
   KernelGradient(shape, x, y_error, kernel_gradient);
   std::fill(bias_gradient.begin(), bias_gradient.end(), 0.0F);
   for (size_t row = 0; row < shape.samples; ++row) {
-    const float* from = y_error.data() + row * shape.outputs;
-    for (size_t i = 0; i < shape.outputs; ++i) bias_gradient[i] += from[i];
+    AddMultiple(1.0F, y_error.data() + row * shape.outputs, bias_gradient);
   }
 }
 
