@@ -176,10 +176,11 @@ class Client {
 
   // Chief only: creates the variables with these values, one tensor for each, and chooses the
   // optimizer and the mode of updates. Tables get their first rows on their servers, before this
-  // returns; they cannot have Adam that is not lazy, nor a mode other than the asynchronous one.
-  // Where variables and tables are already, as after a restart of the chief, they stay as they are,
-  // and so do their optimizer and mode. Throws Error(kUsage) for an optimizer or a mode with a
-  // number out of range, or one that the tables cannot have, before anything is sent.
+  // returns; they cannot have Adam that is not lazy. A synchronous step changes each row by the
+  // mean of the pushes that name it. Where variables and tables are already, as after a restart of
+  // the chief, they stay as they are, and so do their optimizer and mode. Throws Error(kUsage) for
+  // an optimizer or a mode with a number out of range, or an optimizer that tables cannot have,
+  // before anything is sent.
   void Create(const Tensors& initial, const OptimizerSpec& optimizer,
               const UpdateMode& update = {});
 

@@ -90,10 +90,11 @@ void Link::Begin(std::shared_ptr<RequestState> state, Operation operation,
   // under way: first all gradients, then all values.
   std::vector<RequestPart> pulls;
   for (RequestPart& part : parts) {
-    if (part.pull.empty()) continue;
+    if (part.pull.empty() && part.pull_rows.empty()) continue;
     RequestPart& pull = pulls.emplace_back();
     pull.block = part.block;
     pull.pull = std::exchange(part.pull, {});
+    pull.pull_rows = std::exchange(part.pull_rows, {});
   }
   BeginOne(state, operation, true, std::move(parts));
   if (!pulls.empty()) BeginOne(std::move(state), operation, false, std::move(pulls));

@@ -303,32 +303,6 @@ TEST(Tables, CannotHaveAdamThatIsNotLazy) {
               Phase::kUsage, "adam changes all rows of a table with every push");
 }
 
-TEST(Tables, TakeAsynchronousUpdatesOnly) {
-  const ClusterSpec cluster = LocalCluster(1, 2);
-  const RunningServer server(ConfigOf(cluster, "ps:0"), std::nullopt);
-  ClientOptions options;
-  options.config = ConfigOf(cluster, "master:0");
-  const TableSpec table = TableOf(10, 2);
-  const std::vector<TensorSpec> variables = {{"bias", {2}}};
-  const auto create = [&](const std::string& mode) {
-    Client(options, variables, {table}).Create({{1, 2}}, Sgd(), ParseUpdateMode(mode));
-  };
-  ExpectError(
-      [&] { create("sync"); }, Phase::kUsage,
-      "tables take asynchronous updates only; the mode is sync:replicas=2,total=2,tokens=0");
-  ExpectError([&] { create("staleness:bound=3"); }, Phase::kUsage, "the mode is staleness:bound=3");
-  // Nothing of that is left on the server.
-  Client chief(options, variables, {table});
-  chief.Create({{3, 4}}, Sgd(), {});
-  Tensor bias(2);
-  Tensor row(2);
-  const Ids ids = {9};
-  EXPECT_EQ(chief.PushPull({}, {{0, bias}}, {}, {{0, ids, row}}), 1U);
-  EXPECT_EQ(bias, Tensor({3, 4}));
-  const Tensor all = FirstRowsOf(table);
-  EXPECT_EQ(row, Tensor({all[18], all[19]}));
-}
-
 TEST(Tables, OfAnotherModelAreRefused) {
   const ClusterSpec cluster = LocalCluster(1, 2);
   const RunningServer server(ConfigOf(cluster, "ps:0"), std::nullopt);

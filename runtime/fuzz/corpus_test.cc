@@ -145,6 +145,15 @@ Script RowsOfTables(ServerKind kind) {
   return script.Say(kWorker1, Rows(1, {{1, 0, 3}}), RowNumbers({0, 1, 2}));
 }
 
+Script RowsThatWait(ServerKind kind) {
+  Script script(kind);
+  const Request push = Rows(1, {{0, 2, 1}});
+  script.Say(kWorker0, push, RowNumbers({4, 1, 0}) + Floats(8));
+  script.Say(kWorker0, Rows(2, {{1, 0, 1}}), RowNumbers({2}));
+  script.Say(kWorker1, Rows(1, {{0, 1, 2}}), RowNumbers({4, 4, 1}) + Floats(4));
+  return script.Say(kWorker0 | kTimePasses, push, RowNumbers({4, 1, 0}) + Floats(8));
+}
+
 Script ComesAndGoes() {
   Script script(ServerKind::kStaleness);
   script.Say(kStranger, HelloOf("worker:0")).Say(kWorker0, Make(Operation::kGoodbye));
@@ -193,15 +202,18 @@ TEST(FuzzCorpus, HasAReplyOfEachKind) {
 }
 
 TEST(FuzzCorpus, HasConversations) {
-  ExpectCorpus(kCorpus / "service", {{"empty_server", EmptyServer().bytes()},
-                                     {"async", PushesAndPulls(ServerKind::kTables).bytes()},
-                                     {"sync", PushesAndPulls(ServerKind::kSync).bytes()},
-                                     {"staleness", PushesAndPulls(ServerKind::kStaleness).bytes()},
-                                     {"pushes_without_end", PushesWithoutEnd().bytes()},
-                                     {"push_in_parts", PushInParts().bytes()},
-                                     {"rows", RowsOfTables(ServerKind::kTables).bytes()},
-                                     {"lazy_rows", RowsOfTables(ServerKind::kLazyTables).bytes()},
-                                     {"comes_and_goes", ComesAndGoes().bytes()}});
+  ExpectCorpus(kCorpus / "service",
+               {{"empty_server", EmptyServer().bytes()},
+                {"async", PushesAndPulls(ServerKind::kTables).bytes()},
+                {"sync", PushesAndPulls(ServerKind::kSync).bytes()},
+                {"staleness", PushesAndPulls(ServerKind::kStaleness).bytes()},
+                {"pushes_without_end", PushesWithoutEnd().bytes()},
+                {"push_in_parts", PushInParts().bytes()},
+                {"rows", RowsOfTables(ServerKind::kTables).bytes()},
+                {"lazy_rows", RowsOfTables(ServerKind::kLazyTables).bytes()},
+                {"sync_rows", RowsThatWait(ServerKind::kSync).bytes()},
+                {"staleness_rows", RowsThatWait(ServerKind::kStaleness).bytes()},
+                {"comes_and_goes", ComesAndGoes().bytes()}});
 }
 
 // As Offer writes it (shm/offer.cc), but the same everywhere.

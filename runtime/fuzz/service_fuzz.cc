@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -60,10 +61,12 @@ Request CreateFor(ServerKind kind) {
       request.optimizer = "adam:learning_rate=0.5,lazy=true";
       break;
     case ServerKind::kSync:
+      request.tables = kTables;
       request.update = "sync:replicas=2,total=3";
-      request.optimizer = "adam:learning_rate=0.5";
+      request.optimizer = "adam:learning_rate=0.5,lazy=true";
       break;
     case ServerKind::kStaleness:
+      request.tables = kTables;
       request.update = "staleness:bound=1";
       request.optimizer = "momentum:learning_rate=0.5,momentum=0.5";
       break;
@@ -236,13 +239,16 @@ std::string Conversation::Values() {
 }
 
 std::string Conversation::Rows() {
-  static const std::vector<uint32_t> rows = {0, 1, 2, 3, 4, 0, 1, 2};
-  Request pull = PartRequest(Operation::kRows);
-  pull.part.rows = {{0, 0, 5}, {1, 0, 3}};
-  const auto replies =
-      Tell(kHonest, {Encode(pull), zmq::message_t(rows.data(), rows.size() * sizeof(uint32_t))});
-  assert(replies.size() == 1);
-  return replies[0].message.payload.to_string();
+  std::string bytes;
+  for (uint32_t i = 0; i < kTables.size(); ++i) {
+    std::vector<uint32_t> rows(kTables[i].rows);
+    std::iota(rows.begin(), rows.end(), 0);
+    std::vector<float> values(rows.size() * kTables[i].width);
+    const TableStore::Section all{i, rows, {kTables[i].width, {}, {}}};
+    service_.tables().Pull({&all, 1}, values.data());
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  }
+  return bytes;
 }
 
 void Run(std::string_view input) {

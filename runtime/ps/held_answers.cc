@@ -19,32 +19,32 @@ void HeldAnswers::ExpectRoom(const std::string& task) const {
   throw Error(Phase::kRun, "too many requests while others are waited for");
 }
 
-void HeldAnswers::Hold(const std::string& task, uint64_t awaited, const PartHeader& part,
+void HeldAnswers::Hold(const std::string& task, uint64_t awaited, WantedPart wanted,
                        TimePoint now) {
   ExpectRoom(task);
   OfTrainer& trainer = held_.try_emplace(task, OfTrainer{{}, now}).first->second;
-  trainer.answers.push_back({awaited, part});
+  trainer.answers.push_back({awaited, std::move(wanted)});
 }
 
-std::vector<PartHeader> HeldAnswers::Release(const std::string& task, uint64_t sequence,
+std::vector<WantedPart> HeldAnswers::Release(const std::string& task, uint64_t sequence,
                                              TimePoint now) {
   return ReleaseWhere(task, now, [&](const Held& held) { return held.awaited <= sequence; });
 }
 
-std::vector<PartHeader> HeldAnswers::ReleaseOf(const std::string& task, uint64_t sequence,
+std::vector<WantedPart> HeldAnswers::ReleaseOf(const std::string& task, uint64_t sequence,
                                                TimePoint now) {
   return ReleaseWhere(task, now, [&](const Held& held) { return held.awaited == sequence; });
 }
 
 template <typename Awaits>
-std::vector<PartHeader> HeldAnswers::ReleaseWhere(const std::string& task, TimePoint now,
+std::vector<WantedPart> HeldAnswers::ReleaseWhere(const std::string& task, TimePoint now,
                                                   Awaits awaits) {
-  std::vector<PartHeader> released;
+  std::vector<WantedPart> released;
   const auto found = held_.find(task);
   if (found == held_.end()) return released;
   std::erase_if(found->second.answers, [&](Held& held) {
     if (!awaits(held)) return false;
-    released.push_back(std::move(held.part));
+    released.push_back(std::move(held.wanted));
     return true;
   });
   if (found->second.answers.empty()) End(found, now);

@@ -1,5 +1,5 @@
-// Answers that are held back until a push of the same trainer may go on: their requests, without
-// payloads. Knows no sockets and takes the time from its caller.
+// Answers that are held back until a push of the same trainer may go on: what was asked for. Knows
+// no sockets and takes the time from its caller.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,23 @@
 
 namespace tfdist::runtime {
 
+// What an answer has to give.
+struct WantedPart {
+  Operation operation = Operation::kExchange;  // or kRows
+  PartHeader part;
+  std::vector<uint32_t> rows;  // kRows: that are pulled, table after table; part.rows pushes none
+};
+
 class HeldAnswers {
  public:
   // Throws Error(kRun) when as many are held as a trainer may have under way.
   void ExpectRoom(const std::string& task) const;
-  // Holds the answer to `part` until push `awaited` of the trainer may go on. Throws as ExpectRoom.
-  void Hold(const std::string& task, uint64_t awaited, const PartHeader& part, TimePoint now);
+  // Holds the answer until push `awaited` of the trainer may go on. Throws as ExpectRoom.
+  void Hold(const std::string& task, uint64_t awaited, WantedPart wanted, TimePoint now);
   // Those that await this push of the trainer or an earlier one, in the order of their coming.
-  std::vector<PartHeader> Release(const std::string& task, uint64_t sequence, TimePoint now);
+  std::vector<WantedPart> Release(const std::string& task, uint64_t sequence, TimePoint now);
   // Those that await this push of the trainer, which will never be whole.
-  std::vector<PartHeader> ReleaseOf(const std::string& task, uint64_t sequence, TimePoint now);
+  std::vector<WantedPart> ReleaseOf(const std::string& task, uint64_t sequence, TimePoint now);
   // The trainer sends its requests again, or is gone.
   void Drop(const std::string& task, TimePoint now);
 
@@ -34,14 +41,14 @@ class HeldAnswers {
  private:
   struct Held {
     uint64_t awaited = 0;
-    PartHeader part;
+    WantedPart wanted;
   };
   struct OfTrainer {
     std::vector<Held> answers;
     TimePoint since;
   };
   template <typename Awaits>
-  std::vector<PartHeader> ReleaseWhere(const std::string& task, TimePoint now, Awaits awaits);
+  std::vector<WantedPart> ReleaseWhere(const std::string& task, TimePoint now, Awaits awaits);
   void End(std::map<std::string, OfTrainer>::iterator trainer, TimePoint now);
 
   std::map<std::string, OfTrainer> held_;  // by task; none is empty

@@ -62,6 +62,11 @@ zmq::message_t CopyOf(std::span<const float> values, const std::vector<Range>& r
   return payload;
 }
 
+bool AsksForValues(const PartHeader& part) {
+  return !part.pull.empty() || std::any_of(part.rows.begin(), part.rows.end(),
+                                           [](const RowCounts& rows) { return rows.pull > 0; });
+}
+
 zmq::message_t ReferenceTo(Version& version, const Range& range) {
   return {version.values().data() + range.offset, range.count * sizeof(float),
           [](void*, void* held) { static_cast<Version*>(held)->LetGo(); }, &version};
@@ -121,10 +126,8 @@ void Service::Answer(const Asked& asked, std::vector<Outgoing>& replies) {
       Assign(asked, replies);
       break;
     case Operation::kExchange:
-      Exchange(asked, session, replies);
-      break;
     case Operation::kRows:
-      Rows(asked, session, replies);
+      Exchange(asked, session, replies);
       break;
   }
 }
@@ -165,7 +168,6 @@ void Service::ExpectChief(const Session& session) const {
 void Service::Declare(const Request& request) {
   const UpdateMode mode =
       Completed(ParseUpdateMode(request.update), options_.trainers.size(), Phase::kRun);
-  if (!request.tables.empty()) CheckForTables(mode, Phase::kRun);
   const Optimizer optimizer(ParseOptimizer(request.optimizer));
   if (store_.declared()) {
     store_.Declare(request.variables, optimizer);
@@ -176,9 +178,10 @@ void Service::Declare(const Request& request) {
   std::unique_ptr<UpdatePolicy> policy = UpdatePolicy::Make(mode);
   store_.Declare(request.variables, optimizer);
   tables_ = std::move(tables);
-  sums_rows_ = optimizer.sum_repeated_rows();
   mode_ = mode;
   policy_ = std::move(policy);
+  // A mean counts the pushes that name a row, not the messages.
+  sums_rows_ = optimizer.sum_repeated_rows() || sums();
 }
 
 void Service::Create(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
@@ -240,21 +243,47 @@ void Service::Exchange(const Asked& asked, Session& session, std::vector<Outgoin
   const PartHeader& part = asked.request.part;
   ExpectThisStore(part);
   if (!store_.created()) throw Error(Phase::kRun, "the variables have no values yet");
+  RowSections rows;
   try {
-    store_.ExpectValid(part.block, part.pull);
+    if (asked.request.operation == Operation::kRows) {
+      rows = tables_.Read(part.rows, WordsIn(asked.message.payload, aligned_));
+    } else {
+      store_.ExpectValid(part.block, part.pull);
+    }
     // Once it is applied it is too late to refuse.
     if (part.update && policy_ && !session.IsAdmitted(part)) held_.ExpectRoom(session.task());
     Join(session);
-    if (part.update) Push(asked, session);
+    if (part.update) Push(asked, rows, session);
   } catch (const Error&) {
     if (part.update) GiveUpPush(part.sequence, session, replies);
     throw;
   }
   if (!part.pull.empty() && part.number == 0) ++counters_.pulls;
   if (const auto awaited = Awaited(part, session)) {
-    held_.Hold(session.task(), *awaited, part, Now());
+    held_.Hold(session.task(), *awaited, WantedBy(asked, rows), Now());
+  } else if (asked.request.operation == Operation::kRows) {
+    AnswerRows(part, rows, session, replies);
   } else {
     AnswerPart(part, session, replies);
+  }
+}
+
+// Without gradients, which are taken in by now.
+WantedPart Service::WantedBy(const Asked& asked, RowSections rows) {
+  WantedPart wanted{asked.request.operation, asked.request.part, {}};
+  for (RowCounts& counts : wanted.part.rows) counts.push = 0;
+  for (const TableStore::Section& section : rows) {
+    wanted.rows.insert(wanted.rows.end(), section.pull.begin(), section.pull.end());
+  }
+  return wanted;
+}
+
+void Service::AnswerHeld(const WantedPart& wanted, Session& session,
+                         std::vector<Outgoing>& replies) {
+  if (wanted.operation == Operation::kRows) {
+    AnswerRows(wanted.part, tables_.Read(wanted.part.rows, wanted.rows), session, replies);
+  } else {
+    AnswerPart(wanted.part, session, replies);
   }
 }
 
@@ -270,7 +299,7 @@ std::optional<uint64_t> Service::Awaited(const PartHeader& part, Session& sessio
     return part.sequence;
   }
   // Its trainer may need this answer to send the rest; but values are those of after the push.
-  if (part.pull.empty()) return std::nullopt;
+  if (!AsksForValues(part)) return std::nullopt;
   return part.sequence;
 }
 
@@ -278,32 +307,47 @@ std::optional<uint64_t> Service::Awaited(const PartHeader& part, Session& sessio
 // does not.
 void Service::GiveUpPush(uint64_t sequence, Session& session, std::vector<Outgoing>& replies) {
   session.Admit(sequence);
-  for (const PartHeader& part : held_.ReleaseOf(session.task(), sequence, Now())) {
-    AnswerPart(part, session, replies);
+  for (const WantedPart& wanted : held_.ReleaseOf(session.task(), sequence, Now())) {
+    AnswerHeld(wanted, session, replies);
   }
 }
 
-void Service::Push(const Asked& asked, Session& session) {
+void Service::Push(const Asked& asked, RowSections rows, Session& session) {
   const PartHeader& part = asked.request.part;
   if (session.IsApplied(part)) {
     ++counters_.repeated;
     return;
   }
-  ApplyOrSum(asked, session);
+  if (sums() && policy_->IsStale(part.local_step)) {
+    session.SetStale(part);
+  } else if (asked.request.operation == Operation::kRows) {
+    ApplyOrSumRows(part, rows, session);
+  } else {
+    ApplyOrSum(asked, session);
+  }
   FinishPart(part, session);
 }
 
 void Service::ApplyOrSum(const Asked& asked, Session& session) {
   const PartHeader& part = asked.request.part;
   const std::span<const float> gradients = GradientsIn(asked);
-  if (!policy_ || !policy_->sums()) {
-    store_.Push(part.block, part.push, gradients, session.StepsOf(part));
-  } else if (policy_->IsStale(part.local_step)) {
-    session.SetStale(part);
-  } else {
+  if (sums()) {
     store_.Sum(part.block, part.push, gradients);
+  } else {
+    store_.Push(part.block, part.push, gradients, session.StepsOf(part));
   }
 }
+
+void Service::ApplyOrSumRows(const PartHeader& part, RowSections rows, Session& session) {
+  if (sums()) {
+    tables_.Sum(rows);
+  } else {
+    tables_.Push(rows, session.StepsOf(part));
+  }
+  for (const TableStore::Section& section : rows) counters_.pushed_rows += section.push.rows.size();
+}
+
+bool Service::sums() const { return policy_ && policy_->sums(); }
 
 std::span<const float> Service::GradientsIn(const Asked& asked) {
   const zmq::message_t& payload = asked.message.payload;
@@ -323,9 +367,10 @@ void Service::FinishPart(const PartHeader& part, Session& session) {
   const bool stale = policy_ && session.IsStale(part);
   ++(stale ? counters_.stale : counters_.pushes);
   const bool due = policy_ && policy_->Arrived(session.task(), part.sequence, !stale);
-  if (policy_ && policy_->sums()) {
+  if (sums()) {
     if (!due) return;
     store_.ApplyMeans();
+    tables_.ApplyMeans();
   }
   ++step_;
   ++counters_.updates;
@@ -365,8 +410,8 @@ void Service::AdmitThoseWhoMayGoOn(std::vector<Outgoing>& replies) {
     Session& session = sessions_.at(admitted.task);
     session.Admit(admitted.sequence);
     session.SetLocalStep(admitted.local_step);
-    for (const PartHeader& part : held_.Release(session.task(), admitted.sequence, Now())) {
-      AnswerPart(part, session, replies);
+    for (const WantedPart& wanted : held_.Release(session.task(), admitted.sequence, Now())) {
+      AnswerHeld(wanted, session, replies);
     }
   }
 }
@@ -419,30 +464,14 @@ ServiceCounters Service::counters() const {
   return counters;
 }
 
-void Service::Rows(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
-  const PartHeader& part = asked.request.part;
-  ExpectThisStore(part);
-  if (!store_.created()) throw Error(Phase::kRun, "the variables have no values yet");
-  if (policy_) throw Error(Phase::kRun, "there are no tables: the mode is " + ToString(mode_));
-  const auto rows = tables_.Read(part.rows, WordsIn(asked.message.payload, aligned_));
-  if (part.update) PushRows(part, rows, session);
-  Reply reply = ReplyTo(asked.request);
+void Service::AnswerRows(const PartHeader& part, RowSections rows, Session& session,
+                         std::vector<Outgoing>& replies) {
+  Reply reply = ReplyTo(part, Operation::kRows);
   reply.local_step = session.LocalStep(step_);
-  replies.push_back({asked.peer, {Encode(reply), RowsOf(rows)}});
+  replies.push_back({{session.route(), session.task()}, {Encode(reply), RowsOf(rows)}});
 }
 
-void Service::PushRows(const PartHeader& part, std::span<const TableStore::Section> rows,
-                       Session& session) {
-  if (session.IsApplied(part)) {
-    ++counters_.repeated;
-    return;
-  }
-  tables_.Push(rows, session.StepsOf(part));
-  for (const TableStore::Section& section : rows) counters_.pushed_rows += section.push.rows.size();
-  FinishPart(part, session);
-}
-
-zmq::message_t Service::RowsOf(std::span<const TableStore::Section> rows) {
+zmq::message_t Service::RowsOf(RowSections rows) {
   const size_t floats = TableStore::FloatsPulled(rows);
   if (floats == 0) return {};
   zmq::message_t payload(floats * sizeof(float));

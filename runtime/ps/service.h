@@ -75,6 +75,7 @@ class Service {
 
   [[nodiscard]] ServiceCounters counters() const;
   [[nodiscard]] const VariableStore& store() const { return store_; }
+  [[nodiscard]] const TableStore& tables() const { return tables_; }
 
  private:
   struct Asked {  // what is being answered
@@ -94,21 +95,25 @@ class Service {
 
   void ExpectChief(const Session& session) const;
   void ExpectThisStore(const PartHeader& part) const;
-  void Push(const Asked& asked, Session& session);
+  using RowSections = std::span<const TableStore::Section>;
+  void Push(const Asked& asked, RowSections rows, Session& session);
   std::span<const float> GradientsIn(const Asked& asked);
   void ApplyOrSum(const Asked& asked, Session& session);
+  void ApplyOrSumRows(const PartHeader& part, RowSections rows, Session& session);
   void GiveUpPush(uint64_t sequence, Session& session, std::vector<Outgoing>& replies);
-  void Rows(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
-  void PushRows(const PartHeader& part, std::span<const TableStore::Section> rows,
-                Session& session);
-  zmq::message_t RowsOf(std::span<const TableStore::Section> rows);
+  zmq::message_t RowsOf(RowSections rows);
   void FinishPart(const PartHeader& part, Session& session);
   std::optional<uint64_t> Awaited(const PartHeader& part, Session& session);
+  static WantedPart WantedBy(const Asked& asked, RowSections rows);
+  void AnswerHeld(const WantedPart& wanted, Session& session, std::vector<Outgoing>& replies);
   void AnswerPart(const PartHeader& part, Session& session, std::vector<Outgoing>& replies);
+  void AnswerRows(const PartHeader& part, RowSections rows, Session& session,
+                  std::vector<Outgoing>& replies);
   void Join(Session& session);
   void Leave(Session& session, bool finished);
   void AdmitThoseWhoMayGoOn(std::vector<Outgoing>& replies);
   void Notify(Session& session, TimePoint now, std::vector<Outgoing>& replies);
+  [[nodiscard]] bool sums() const;
   [[nodiscard]] TimePoint Now() const;
   zmq::message_t ValuesOf(const PartHeader& part);
   [[nodiscard]] Reply ReplyTo(const Request& request) const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -12,6 +13,7 @@ namespace {
 
 const std::vector<TensorSpec> kVariables = {{"w", {2}}, {"b", {1}}};  // one block of 3 floats
 const std::vector<Range> kAll = {{0, 3}};
+const TablePart kTable = {"words", 8, 1, 0, 1, UniformRows(0, 0, 0)};
 const float kNan = std::numeric_limits<float>::quiet_NaN();
 const float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -470,13 +472,14 @@ class ManualClock : public Clock {
 // Trainers that wait for each other.
 class WaitingTest : public ServiceTest {
  protected:
-  void CreateWith(const std::string& update) {
+  void CreateWith(const std::string& update, const std::vector<TablePart>& tables = {}) {
     ServiceOptions options{2, {"master:0", "worker:0", "worker:1"}, "master:0"};
     options.clock = &clock_;
     service_ = Service(std::move(options));
     SayHello();
     Request create = Make(Operation::kCreate);
     create.update = update;
+    create.tables = tables;
     const auto declared = Ask("master:0", create);
     store_ = declared[0].reply.store;
     ASSERT_EQ(Assign({1, 2, 3})[0].reply.status, Status::kDone);
@@ -488,6 +491,31 @@ class WaitingTest : public ServiceTest {
     Request request = Exchange(kAll, kAll);
     request.part.local_step = local_step;
     return request;
+  }
+
+  // Of a table of rows of one float.
+  struct Rows {
+    Request request;
+    std::vector<uint32_t> words;
+  };
+  Rows RowsPushed(const std::vector<uint32_t>& rows, const Tensor& gradients,
+                  const std::vector<uint32_t>& wanted) {
+    Rows push = RowsPulled(wanted);
+    push.request.part.update = true;
+    push.request.part.rows[0].push = static_cast<uint32_t>(rows.size());
+    push.words.insert(push.words.begin(), rows.begin(), rows.end());
+    for (const float value : gradients) push.words.push_back(std::bit_cast<uint32_t>(value));
+    return push;
+  }
+  Rows RowsPulled(const std::vector<uint32_t>& wanted) {
+    Request request = Exchange({}, {});
+    request.operation = Operation::kRows;
+    request.part.rows = {{0, 0, static_cast<uint32_t>(wanted.size())}};
+    return {request, wanted};
+  }
+  std::vector<Answer> AskRows(const std::string& task, const Rows& rows) {
+    return AskAt({"route of " + task, task},
+                 {Encode(rows.request), {rows.words.data(), rows.words.size() * sizeof(uint32_t)}});
   }
 
   std::vector<Answer> Tick() {
@@ -687,23 +715,55 @@ TEST_F(WaitingTest, AnotherRunOfATrainerTakesNotTheWaitOfTheOneBefore) {
   EXPECT_EQ(Ask("worker:1", PushAt(0), {1, 1, 1}).size(), 1U);  // its gradient counts all the same
 }
 
-TEST_F(WaitingTest, RowsHaveNoPlaceInAMean) {
-  CreateWith("sync:replicas=2");
-  Request rows = Exchange(kAll, {});
-  rows.operation = Operation::kRows;
-  ExpectRefused(Ask("worker:0", rows), "no tables: the mode is sync:replicas=2");
-  EXPECT_EQ(service_.counters().pushes, 0U);
+// The first numbers are those of TensorFlow 2.15.1's SparseConditionalAccumulator.
+TEST_F(WaitingTest, RowsTakeTheMeanOfThePushesThatNameThem) {
+  CreateWith("sync:replicas=2", {kTable});
+  EXPECT_TRUE(AskRows("worker:0", RowsPushed({1, 3}, {1, 3}, {3, 1})).empty());
+  EXPECT_TRUE(service_.holds_answers());
+  const auto answers = AskRows("worker:1", RowsPushed({3, 5}, {9, 5}, {5}));
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].to, "route of worker:0");
+  EXPECT_EQ(answers[0].reply.operation, Operation::kRows);
+  EXPECT_EQ(answers[0].values, (Tensor{-3, -0.5F}));  // half of (3 + 9) / 2, of 1
+  EXPECT_EQ(answers[1].values, (Tensor{-2.5F}));
+  EXPECT_EQ(answers[1].reply.step, 1U);
+  EXPECT_EQ(service_.counters().pushed_rows, 4U);
+  EXPECT_EQ(service_.counters().pulled_rows, 3U);
 }
 
-TEST_F(WaitingTest, TablesTakeNoModeInWhichOneWaits) {
-  SayHello();
-  Request create = Make(Operation::kCreate);
-  create.tables = {{"words", 4, 2, 0, 1, {}}};
-  for (const char* text : {"sync:replicas=2", "staleness:bound=1"}) {
-    create.update = text;
-    ExpectRefused(Ask("master:0", create), "tables take asynchronous updates only");
-  }
-  EXPECT_FALSE(service_.store().declared());
+TEST_F(WaitingTest, RowsAndVariablesOfOnePushWaitTogether) {
+  CreateWith("sync:replicas=2", {kTable});
+  Rows rows = RowsPushed({0}, {8}, {0});
+  rows.request.part.of = 2;
+  Request dense = PushAt(0);
+  dense.part.sequence = rows.request.part.sequence;
+  dense.part.of = 2;
+  dense.part.number = 1;
+  EXPECT_TRUE(AskRows("worker:0", rows).empty());
+  EXPECT_TRUE(Ask("worker:0", dense, {2, 4, -2}).empty());
+  EXPECT_TRUE(AskRows("worker:0", RowsPulled({0})).empty());  // behind the push
+  const auto answers = Ask("worker:1", PushAt(0), {4, 4, -2});
+  ASSERT_EQ(answers.size(), 4U);
+  EXPECT_EQ(answers[0].values, (Tensor{-4}));
+  EXPECT_EQ(answers[1].values, (Tensor{-0.5F, 0, 4}));
+  EXPECT_EQ(answers[2].values, (Tensor{-4}));
+}
+
+TEST_F(WaitingTest, OfRowsThatAreRefusedNothingIsHeldOrSummed) {
+  CreateWith("sync:replicas=2", {kTable});
+  Request dense = PushAt(0);
+  dense.part.of = 2;
+  Rows rows = RowsPushed({1, 8}, {1, 1}, {});
+  rows.request.part.sequence = dense.part.sequence;
+  rows.request.part.of = 2;
+  rows.request.part.number = 1;
+  EXPECT_TRUE(Ask("worker:0", dense, {0, 0, 0}).empty());
+  const auto answers = AskRows("worker:0", rows);
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].reply.status, Status::kDone);
+  ExpectRefused({answers[1]}, "no row 8 here");
+  Ask("worker:0", PushAt(0), {0, 0, 0});
+  EXPECT_EQ(AskRows("worker:1", RowsPushed({2}, {2}, {1, 2})).back().values, (Tensor{0, -1}));
 }
 
 TEST_F(WaitingTest, AModeThatIsNoneIsRefused) {

@@ -69,9 +69,7 @@ void Table::Gather(std::span<const uint32_t> rows, float* to) const {
   }
 }
 
-void Table::Apply(const Optimizer& optimizer, OptimizerStep step, RowsGradient gradient,
-                  RowSummer& summer) {
-  if (optimizer.sum_repeated_rows()) gradient = summer.Sum(gradient);
+void Table::Apply(const Optimizer& optimizer, OptimizerStep step, const RowsGradient& gradient) {
   optimizer.ApplyRows(step, {values_.floats(), {slots_[0].floats(), slots_[1].floats()}}, 0,
                       gradient);
 }

@@ -10,7 +10,6 @@
 #include "runtime/ps/float_slab.h"
 #include "runtime/table.h"
 #include "runtime/update/optimizer.h"
-#include "runtime/update/row_summer.h"
 
 namespace tfdist::runtime {
 
@@ -28,9 +27,8 @@ class Table {
 
   // The step of a push, to be taken once however many messages it comes in.
   OptimizerStep NextStep(const Optimizer& optimizer) { return optimizer.NextStep(state_); }
-  // Applies the gradients of rows that it holds. Rows may repeat; `summer` is lent for that.
-  void Apply(const Optimizer& optimizer, OptimizerStep step, RowsGradient gradient,
-             RowSummer& summer);
+  // Applies the gradients of rows that it holds, each named once where the optimizer wants that.
+  void Apply(const Optimizer& optimizer, OptimizerStep step, const RowsGradient& gradient);
 
  private:
   TablePart part_;

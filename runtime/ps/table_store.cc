@@ -135,7 +135,25 @@ std::span<const uint32_t> TableStore::Copied(std::span<const uint32_t> rows) {
 void TableStore::Push(std::span<const Section> sections, PushSteps& steps) {
   for (const Section& section : sections) {
     if (section.push.rows.empty()) continue;
-    tables_[section.table].Apply(*optimizer_, StepOf(section.table, steps), section.push, summer_);
+    const bool sum = optimizer_->sum_repeated_rows();
+    tables_[section.table].Apply(*optimizer_, StepOf(section.table, steps),
+                                 sum ? summer_.Sum(section.push) : section.push);
+  }
+}
+
+void TableStore::Sum(std::span<const Section> sections) {
+  means_.resize(tables_.size());
+  for (const Section& section : sections) {
+    if (section.push.rows.empty()) continue;
+    means_[section.table].Add(summer_.Sum(section.push));
+  }
+}
+
+void TableStore::ApplyMeans() {
+  for (size_t i = 0; i < means_.size(); ++i) {
+    const RowsGradient mean = means_[i].Take();
+    if (mean.rows.empty()) continue;
+    tables_[i].Apply(*optimizer_, tables_[i].NextStep(*optimizer_), mean);
   }
 }
 

@@ -7,9 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "runtime/ps/row_means.h"
 #include "runtime/ps/table.h"
 #include "runtime/ps/variable_store.h"
 #include "runtime/transport/messages.h"
+#include "runtime/update/row_summer.h"
 
 namespace tfdist::runtime {
 
@@ -40,6 +42,12 @@ class TableStore {
 
   // Of what Read has found good. `steps` are those of the push that the message is a part of.
   void Push(std::span<const Section> sections, PushSteps& steps);
+  // Adds gradients, of what Read has found good, to the sums of a step to come. A row that several
+  // messages of one push name counts as often: clients sum such rows first.
+  void Sum(std::span<const Section> sections);
+  // Applies the means of what has been added since the last time, as one step of each table that
+  // something was added to.
+  void ApplyMeans();
   void Pull(std::span<const Section> sections, float* to) const;
 
   [[nodiscard]] static size_t FloatsPulled(std::span<const Section> sections);
@@ -50,6 +58,7 @@ class TableStore {
 
   std::optional<Optimizer> optimizer_;
   std::vector<Table> tables_;
+  std::vector<RowMeans> means_;  // by table; empty where nothing was ever summed
   std::vector<Section> sections_;
   std::vector<uint32_t> rows_;  // that the sections name
   RowSummer summer_;

@@ -108,7 +108,7 @@ struct Reply {
   std::string error;        // kRefused: why; kWaiting: for whom
   uint64_t local_step = 0;  // that the trainer's next gradients belong to
   std::string update{};     // kCreate, kOpen: the mode of updates
-  // kCreate, kOpen: the optimizer must see each row of a push once.
+  // kCreate, kOpen: each row of a push must be seen once, by the optimizer or in a mean of pushes.
   bool sums_rows = false;
   std::string offer{};  // kLocal: bytes of an shm::Offer; empty: not here
 

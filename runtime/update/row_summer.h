@@ -3,13 +3,14 @@
 // first come, and the gradients of a row are added in the order in which they come, so that sums
 // agree bit for bit.
 //
-// Keeps its memory from call to call, about 16 bytes per row and the sums; one per thread.
+// Keeps its memory from call to call, about 20 bytes per row and the sums; one per thread.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "runtime/update/optimizer.h"
+#include "runtime/update/row_positions.h"
 
 namespace tfdist::runtime {
 
@@ -20,20 +21,8 @@ class RowSummer {
   RowsGradient Sum(const RowsGradient& gradient);
 
  private:
-  struct Entry {
-    uint32_t row = 0;
-    uint32_t ticket = 0;  // below first_ticket_: left from an earlier call, hence empty
-  };
-
-  void Reserve(size_t count);
-  // Where `row` stands among the distinct rows so far; the next place when it is new.
-  uint32_t PositionOf(uint32_t row, uint32_t next);
-
-  std::vector<Entry> table_;  // open addressing, a power of two, at most half full
-  int shift_ = 0;             // 32 - log2 of its size
-  uint32_t first_ticket_ = 1;
-  std::vector<uint32_t> positions_;
-  std::vector<uint32_t> rows_;
+  RowPositions distinct_;
+  std::vector<uint32_t> positions_;  // by row of the gradient
   std::vector<float> sums_;
 };
 

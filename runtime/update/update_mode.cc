@@ -107,9 +107,4 @@ UpdateMode Completed(UpdateMode mode, size_t trainers, Phase phase) {
   return mode;
 }
 
-void CheckForTables(const UpdateMode& mode, Phase phase) {
-  if (mode.kind == UpdateKind::kAsync) return;
-  throw Error(phase, "tables take asynchronous updates only; the mode is " + ToString(mode));
-}
-
 }  // namespace tfdist::runtime

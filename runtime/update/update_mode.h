@@ -1,6 +1,5 @@
 // When gradients change the variables and who waits for whom: a plain value for command lines,
-// messages and checkpoints. What each mode does: runtime/ps/update_policy.h. A server that holds
-// tables (runtime/table.h) has kAsync alone.
+// messages and checkpoints. What each mode does: runtime/ps/update_policy.h.
 #pragma once
 
 #include <cstdint>
@@ -40,9 +39,5 @@ std::string ToString(const UpdateMode& mode);
 // The mode in a job with so many trainers: nothing left out. Throws Error in the given phase when
 // the first step of kSync could never end.
 UpdateMode Completed(UpdateMode mode, size_t trainers, Phase phase);
-
-// Throws Error in the given phase for a mode that tables do not take: their rows are changed as
-// they come, there are no means of them, and their answers are not held back.
-void CheckForTables(const UpdateMode& mode, Phase phase);
 
 }  // namespace tfdist::runtime
