@@ -20,6 +20,7 @@ constexpr std::chrono::seconds kPingInterval{5};
 constexpr std::chrono::seconds kSilenceLimit{15};
 constexpr std::chrono::seconds kWriteLimit{30};
 constexpr std::chrono::milliseconds kBetweenChecks{200};
+constexpr std::chrono::milliseconds kReadOnLimit{1000};
 // Of all pings: requests count from 1.
 constexpr uint64_t kPingId = 0;
 
@@ -84,6 +85,7 @@ protocol::Hello AgentLink::Create(const protocol::Create& create, TimePoint dead
 protocol::Json AgentLink::Call(std::string_view type, protocol::Json body, TimePoint deadline,
                                const std::function<void()>& check) {
   const uint64_t id = Send(type, std::move(body));
+  bool came = false;
   do {
     if (check) check();
     auto message = Next(check ? std::min(deadline, Now() + kBetweenChecks) : deadline);
@@ -92,7 +94,9 @@ protocol::Json AgentLink::Call(std::string_view type, protocol::Json body, TimeP
       return std::move(message->body);
     }
     if (message && handler_) handler_(*message);
-  } while (Now() < deadline);
+    came = message.has_value();
+    // A process that was stopped itself reads what has come meanwhile.
+  } while (Now() < deadline || (came && Now() < deadline + kReadOnLimit));
   throw Error(Phase::kControl, fmt::format("no answer to '{}' in time", type));
 }
 
