@@ -90,6 +90,7 @@ void Coordinator::Commit(const JobPlan& plan, std::function<void(Outcome<void>&)
     Outcome<void> already;
     return done(already);
   }
+  if (control_) control_->Tick();  // if this process was stopped just now, no host is to blame
   CheckPlan(plan);
   if (std::exchange(commit_under_way_, true)) {
     throw Error(Phase::kCommit, "the commit is being written already");

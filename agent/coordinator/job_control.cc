@@ -90,10 +90,9 @@ void JobControl::NoteTask(size_t slot, const TaskReport& report) {
 }
 
 void JobControl::Tick() {
-  if (state_.phase == JobPhase::kNone) return;
   const TimePoint now = clock_.Now();
   roster_.Tick(now);
-  if (state_.phase == JobPhase::kEnded) return;
+  if (state_.phase == JobPhase::kNone || state_.phase == JobPhase::kEnded) return;
   for (size_t slot = 0; slot < roster_.size(); ++slot) {
     const auto contact = roster_.contact(slot, now);
     const std::string& known = state_.slots.at(slot).state;
