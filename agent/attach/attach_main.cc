@@ -29,8 +29,8 @@ namespace tfdist::agent {
 namespace {
 
 constexpr std::chrono::seconds kIdleLimit{30};
-// A keeper starts a killed agent again, after a pause that grows.
-constexpr std::chrono::seconds kRestartLimit{5};
+// A keeper starts a killed agent again, after a pause that grows. Less than who asks waits for hello.
+constexpr std::chrono::seconds kRestartLimit{10};
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::milliseconds kHelloLimit{10'000};
 // As they call themselves (prctl(2), PR_SET_NAME).

@@ -93,6 +93,11 @@ void WriteRunSpec(const std::filesystem::path& run_folder, const RunSpec& spec) 
   WriteRecord(run_folder / "spec", writer.Finish());
 }
 
+bool HasSpec(const std::filesystem::path& run_folder) {
+  std::error_code error;
+  return std::filesystem::exists(run_folder / "spec", error);
+}
+
 RunSpec ReadRunSpec(const std::filesystem::path& run_folder) {
   auto reader = ReadRecord(run_folder / "spec", kSpecLimitBytes);
   RunSpec spec;

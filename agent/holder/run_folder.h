@@ -44,6 +44,7 @@ std::string RunFolderName(int attempt, int run);
 
 // Makes `run_folder` (0700) and writes its `spec`. Throws Error(kFiles).
 void WriteRunSpec(const std::filesystem::path& run_folder, const RunSpec& spec);
+bool HasSpec(const std::filesystem::path& run_folder);
 // Throws Error(kFiles) when it is missing, torn or of an unknown format.
 RunSpec ReadRunSpec(const std::filesystem::path& run_folder);
 

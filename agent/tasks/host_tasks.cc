@@ -21,8 +21,10 @@ constexpr std::chrono::milliseconds kEndingPause{20};
 constexpr std::chrono::milliseconds kLastLinesLimit{3000};
 // A process in uninterruptible sleep (a dead NFS server) may outlive its SIGKILL for ever.
 constexpr std::chrono::milliseconds kUnkillableLimit{10'000};
-// The keeper writes what a killed holder could not, a moment later.
-constexpr int kLostViewsLimit = 50;
+// The keeper writes what a killed holder could not, a moment later; it may be late itself. One that
+// was killed writes nothing more.
+constexpr std::chrono::seconds kLateKeeperLimit{30};
+constexpr std::chrono::seconds kLostKeeperLimit{1};
 
 // A failure is reported with its last lines, which the holder may still be writing.
 bool WaitsForLog(TaskRun& task, const protocol::TaskExit& exit) {
@@ -32,10 +34,15 @@ bool WaitsForLog(TaskRun& task, const protocol::TaskExit& exit) {
 }
 
 // It was started, nobody looks after it, and nobody has written down how it ended.
-bool IsLost(TaskRun& task, const RunState& state) {
+bool IsLost(TaskRun& task, const RunState& state, bool keeper_lost) {
   const bool orphaned = state.pids && !state.holder_running && !state.exit;
-  task.lost_views = orphaned ? task.lost_views + 1 : 0;
-  return task.lost_views > kLostViewsLimit;
+  if (!orphaned) {
+    task.lost_since.reset();
+    return false;
+  }
+  const TimePoint now = std::chrono::steady_clock::now();
+  task.lost_since = task.lost_since.value_or(now);
+  return now - *task.lost_since > (keeper_lost ? kLostKeeperLimit : kLateKeeperLimit);
 }
 
 }  // namespace
@@ -177,14 +184,14 @@ void HostTasks::Refresh(TaskRun& task) {
 void HostTasks::Update(TaskRun& task, const RunView& view) {
   const RunState& state = view.state;
   if (state.pids) task.pid = state.pids->task.pid;
-  if (IsLost(task, state)) return GiveUp(task, "its exit status was lost");
+  if (IsLost(task, state, keeper_.handover().keeper_lost)) return GiveUp(task, "its exit status was lost");
   const bool ended = state.exit && !state.holder_running;
   if (state.exit && (ended || !WaitsForLog(task, *state.exit))) {
     task.exit = state.exit;
     task.last_lines = view.last_lines;
   }
   if (ended) task.phase = RunPhase::kDone;
-  if (task.working() && (state.exit || task.lost_views > 0)) refresh_.Start(kEndingPause);
+  if (task.working() && (state.exit || task.lost_since)) refresh_.Start(kEndingPause);
   on_change_();
 }
 

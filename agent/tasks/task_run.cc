@@ -43,7 +43,7 @@ TaskReport TaskRun::Report() const {
 RunView ReadRunView(const std::filesystem::path& task_folder, int attempt, int run) {
   RunView view;
   view.state = ReadRunState(task_folder / RunFolderName(attempt, run));
-  if (view.state.exit && HasFailed(*view.state.exit) && !view.state.holder_running) {
+  if (view.state.exit && HasFailed(*view.state.exit)) {
     view.last_lines = ReadLastLines(task_folder);
   }
   return view;
@@ -57,7 +57,8 @@ std::optional<std::pair<int, int>> FindNewestRun(const std::filesystem::path& ta
     std::pair<int, int> found;
     const std::string name = entry->path().filename();
     if (std::sscanf(name.c_str(), "run-%d-%d", &found.first, &found.second) != 2) continue;
-    if (name == RunFolderName(found.first, found.second)) newest = std::max(newest, {found});
+    if (name != RunFolderName(found.first, found.second) || !HasSpec(entry->path())) continue;
+    newest = std::max(newest, {found});
   }
   return newest;
 }

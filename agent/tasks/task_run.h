@@ -35,7 +35,7 @@ struct TaskRun {
   int pid = 0;
   std::optional<protocol::TaskExit> exit;
   std::string last_lines;  // of a run that failed
-  int lost_views = 0;      // how often it was seen with neither holder nor exit status
+  std::optional<TimePoint> lost_since;  // with neither holder nor exit status
   std::optional<TimePoint> exit_seen;
   bool refreshing = false;
   bool refresh_again = false;
@@ -53,13 +53,14 @@ struct TaskRun {
 // A run as its files and its log tell it.
 struct RunView {
   RunState state;
-  std::string last_lines;  // read once a failed run's holder has ended
+  std::string last_lines;  // of a failed run, as far as its holder has written them
 };
 
 // For the file thread. At most 10 lines and 4 KiB of the log.
 RunView ReadRunView(const std::filesystem::path& task_folder, int attempt, int run);
 
-// The newest run in `task_folder`, {attempt, run}; nullopt when there is none. For the file thread.
+// The newest run in `task_folder`, {attempt, run}; nullopt when there is none. One without a spec is
+// none: the agent before was killed while it made it. For the file thread.
 std::optional<std::pair<int, int>> FindNewestRun(const std::filesystem::path& task_folder);
 
 bool HasFailed(const protocol::TaskExit& exit);
