@@ -46,14 +46,18 @@ void EndThroughCoordinator(const JobRecord& record, bool force, protocol::JobSta
   SeeThrough(*attached.link, live, state);
 }
 
+protocol::Census Sweep(const JobRecord& record, int slot, bool force, TimePoint deadline) {
+  Attached attached = Attach(record, slot, In(kAttachLimit));
+  return protocol::Body<protocol::Census>(
+      {.type = std::string(type::kSweep),
+       .body = attached.link->Call(type::kSweep, {{"force", force}}, deadline)});
+}
+
 // What is left on one host, which is asked directly.
 std::vector<std::string> SweepHost(const JobRecord& record, int slot, bool force) {
+  const TimePoint deadline = In(kEndLimit);
   try {
-    Attached attached = Attach(record, slot, In(kAttachLimit));
-    const protocol::Message answer{
-        .type = std::string(type::kSweep),
-        .body = attached.link->Call(type::kSweep, {{"force", force}}, In(kEndLimit))};
-    return protocol::Body<protocol::Census>(answer).left;
+    return AskAgainWhenCutOff(deadline, [&] { return Sweep(record, slot, force, deadline); }).left;
   } catch (const NothingThere&) {
     return {};  // an agent that was never committed removes itself and its folder
   } catch (const Error& error) {

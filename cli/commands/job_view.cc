@@ -6,14 +6,16 @@ namespace tfdist::cli {
 
 using namespace std::chrono_literals;
 
-JobView LookAt(const JobRecord& record,
-               const std::function<void(const protocol::Event&)>& on_event) {
-  const TimePoint deadline = SystemClock().Now() + 30s;
+namespace {
+
+using OnEvent = std::function<void(const protocol::Event&)>;
+
+// Goes on behind the last event that `view` has.
+void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event, JobView& view) {
   Attached attached = Attach(record, 0, deadline);
-  JobView view;
   view.live = attached.hello.serving == "agent";
-  const uint64_t id =
-      attached.link->Send(protocol::type::kEvents, {{"from", 1}, {"follow", false}});
+  const uint64_t id = attached.link->Send(protocol::type::kEvents,
+                                          {{"from", view.events + 1}, {"follow", false}});
   while (true) {
     const auto message = attached.link->Receive(deadline);
     if (!message) {
@@ -22,12 +24,22 @@ JobView LookAt(const JobRecord& record,
     }
     if (message->id != id) continue;
     protocol::ThrowIfError(*message);
-    if (message->type == protocol::type::kEnd) return view;
+    if (message->type == protocol::type::kEnd) return;
     for (const auto& event : EventsOf(*message)) {
+      view.events = event.number;
       view.state.Apply(event);
       if (on_event) on_event(event);
     }
   }
+}
+
+}  // namespace
+
+JobView LookAt(const JobRecord& record, const OnEvent& on_event) {
+  const TimePoint deadline = SystemClock().Now() + 30s;
+  JobView view;
+  AskAgainWhenCutOff(deadline, [&] { Read(record, deadline, on_event, view); });
+  return view;
 }
 
 }  // namespace tfdist::cli

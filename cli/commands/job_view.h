@@ -1,6 +1,7 @@
 // A look at a job's events as they stand, from its coordinator or, once it is over, its folder.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "agent/job_state.h"
@@ -10,7 +11,8 @@ namespace tfdist::cli {
 
 struct JobView {
   protocol::JobState state;
-  bool live = false;  // an agent answered on slot 0
+  uint64_t events = 0;  // number of the last one in `state`
+  bool live = false;    // an agent answered on slot 0
 };
 
 // Asks slot 0. `on_event` sees each event in order. Throws Error with the host.

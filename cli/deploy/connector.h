@@ -24,4 +24,16 @@ struct Attached {
 };
 Attached Attach(const JobRecord& record, int slot, TimePoint deadline);
 
+// An agent that leaves hangs up on whoever has just come. The second time there is its folder, or the
+// agent that follows.
+template <typename Ask>
+auto AskAgainWhenCutOff(TimePoint deadline, Ask ask) {
+  try {
+    return ask();
+  } catch (const Error& error) {
+    if (!IsLostConnection(error) || SystemClock().Now() >= deadline) throw;
+  }
+  return ask();
+}
+
 }  // namespace tfdist::cli
