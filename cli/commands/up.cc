@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 
@@ -244,10 +245,9 @@ class Launch {
   int Failed(const Deployment::Outcome& outcome) {
     if (interrupted_) LeaveInterrupted();
     KeepRecordIfNeeded();
-    if (outcome.name_taken && outcome.errors.size() == 1) {
-      return TakenOver(*outcome.name_taken);
-    }
+    if (OnlyTheNameIsTaken(outcome)) return TakenOver(*outcome.name_taken);
     for (const Error& error : outcome.errors) PrintError(error);
+    for (const Error& error : outcome.roll_back_errors) PrintError(error);
     if (in_doubt_) {
       SayThatItIsInDoubt();
     } else {
@@ -255,6 +255,14 @@ class Launch {
                  outcome.errors.size(), plan_.hosts.size());
     }
     return kExitHost;
+  }
+
+  // Ports that are in use elsewhere are, as far as one knows here, those of the job that has the name.
+  static bool OnlyTheNameIsTaken(const Deployment::Outcome& outcome) {
+    return outcome.name_taken &&
+           std::count_if(outcome.errors.begin(), outcome.errors.end(), [](const Error& error) {
+             return error.phase() != Phase::kPorts;
+           }) == 1;
   }
 
   int TakenOver(const protocol::NameTaken& taken) {

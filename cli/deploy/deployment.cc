@@ -101,6 +101,7 @@ Deployment::Outcome Deployment::TakeOutcome() {
   outcome.in_doubt = in_doubt_;
   for (auto& host : hosts_) {
     if (host->error) outcome.errors.push_back(*host->error);
+    if (host->roll_back_error) outcome.roll_back_errors.push_back(*host->roll_back_error);
     if (host->name_taken) outcome.name_taken = host->name_taken;
     outcome.bases.push_back(host->attached.hello.base);
   }
@@ -136,7 +137,7 @@ void Deployment::BringUp(int slot) {
                        if (first) Commit(host);
                      });
   // In doubt, nothing is taken back: if the job does not exist, its agents end by themselves.
-  if (!ready && !in_doubt_) RollBack(host);
+  if (!ready && !in_doubt_) RollBack(slot);
 }
 
 template <typename Step>
@@ -314,7 +315,8 @@ void Deployment::CommitAgain(Host& host) {
   }
 }
 
-void Deployment::RollBack(Host& host) {
+void Deployment::RollBack(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
   if (!host.touched || host.attached.link == nullptr) return;
   host.step = "roll back";
   try {
@@ -322,7 +324,7 @@ void Deployment::RollBack(Host& host) {
     host.touched = false;
   } catch (const Error& error) {
     // The agent removes itself when it hears nothing for kUncommittedLimit.
-    if (!host.error) host.error = error;
+    host.roll_back_error = error.WithHost(plan_.hosts[static_cast<size_t>(slot)].name);
   }
 }
 

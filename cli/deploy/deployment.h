@@ -55,7 +55,8 @@ class Deployment {
   struct Outcome {
     bool committed = false;
     bool in_doubt = false;      // slot 0 was asked to commit, and it is not known whether it did
-    std::vector<Error> errors;  // with their hosts
+    std::vector<Error> errors;  // why hosts could not be brought up, with their hosts
+    std::vector<Error> roll_back_errors;  // of what is not confirmed to be removed again
     std::optional<protocol::NameTaken> name_taken;
     std::vector<std::string> bases;  // tfdist's folder on each host; where known
     Attached coordinator;            // when committed
@@ -66,6 +67,7 @@ class Deployment {
   struct Host {
     Attached attached;
     std::optional<Error> error;
+    std::optional<Error> roll_back_error;
     std::optional<protocol::NameTaken> name_taken;
     std::atomic<const char*> step = "connect";  // string literals; nullptr: through
     std::atomic<bool> touched = false;          // something of the job may be there
@@ -95,7 +97,7 @@ class Deployment {
   template <typename Step>
   bool Pass(Gate& gate, int slot, const char* name, Step step);
   bool WaitAt(Gate& gate, Host& host);
-  void RollBack(Host& host);
+  void RollBack(int slot);
   [[nodiscard]] protocol::HostDescription DescriptionOf(int slot) const;
 
   const Plan& plan_;
