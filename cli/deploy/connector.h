@@ -24,8 +24,8 @@ struct Attached {
 };
 Attached Attach(const JobRecord& record, int slot, TimePoint deadline);
 
-// An agent that leaves hangs up on whoever has just come. The second time there is its folder, or the
-// agent that follows.
+// An agent that leaves hangs up on whoever has just come. The second time there is its folder, or
+// the agent that follows.
 template <typename Ask>
 auto AskAgainWhenCutOff(TimePoint deadline, Ask ask) {
   try {
