@@ -14,8 +14,8 @@ using OnEvent = std::function<void(const protocol::Event&)>;
 void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event, JobView& view) {
   Attached attached = Attach(record, 0, deadline);
   view.live = attached.hello.serving == "agent";
-  const uint64_t id = attached.link->Send(protocol::type::kEvents,
-                                          {{"from", view.events + 1}, {"follow", false}});
+  const uint64_t id =
+      attached.link->Send(protocol::type::kEvents, {{"from", view.events + 1}, {"follow", false}});
   while (true) {
     const auto message = attached.link->Receive(deadline);
     if (!message) {

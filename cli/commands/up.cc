@@ -257,12 +257,12 @@ class Launch {
     return kExitHost;
   }
 
-  // Ports that are in use elsewhere are, as far as one knows here, those of the job that has the name.
+  // Ports that are in use elsewhere are, as far as one knows here, those of the job that has the
+  // name.
   static bool OnlyTheNameIsTaken(const Deployment::Outcome& outcome) {
     return outcome.name_taken &&
-           std::count_if(outcome.errors.begin(), outcome.errors.end(), [](const Error& error) {
-             return error.phase() != Phase::kPorts;
-           }) == 1;
+           std::count_if(outcome.errors.begin(), outcome.errors.end(),
+                         [](const Error& error) { return error.phase() != Phase::kPorts; }) == 1;
   }
 
   int TakenOver(const protocol::NameTaken& taken) {
