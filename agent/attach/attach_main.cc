@@ -29,7 +29,8 @@ namespace tfdist::agent {
 namespace {
 
 constexpr std::chrono::seconds kIdleLimit{30};
-// A keeper starts a killed agent again, after a pause that grows. Less than who asks waits for hello.
+// A keeper starts a killed agent again, after a pause that grows. Less than who asks waits for
+// hello.
 constexpr std::chrono::seconds kRestartLimit{10};
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::milliseconds kHelloLimit{10'000};

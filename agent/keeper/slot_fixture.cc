@@ -133,7 +133,7 @@ RunState SlotTest::State(const std::string& task, int run) const {
 
 RunPids SlotTest::WaitForPids(const std::string& task, int run) {
   WaitFor([&] { return State(task, run).pids.has_value(); }, kLong, "pids of " + task);
-  return State(task, run).pids.value_or(RunPids{});
+  return State(task, run).pids.value();  // throws: to kill(2), 0 is the test itself
 }
 
 protocol::TaskExit SlotTest::WaitForExit(const std::string& task, int run) {
@@ -176,7 +176,7 @@ std::vector<SlotTest::Birth> SlotTest::Births() const {
 SlotTest::Birth SlotTest::WaitForAgent(size_t number) {
   WaitFor([&] { return Births().size() >= number; }, kLong,
           "agent number " + std::to_string(number));
-  return Births().empty() ? Birth{} : Births().back();
+  return Births().at(number - 1);
 }
 
 std::vector<Note> SlotTest::Notes() const {

@@ -19,6 +19,7 @@ namespace event = protocol::event;
 namespace type = protocol::type;
 
 const std::string kForever = "exec sleep infinity";
+const std::string kUntilTold = "until [ -e enough ]; do sleep 0.02; done";
 
 class AgentTest : public JobTest {
  protected:
@@ -35,13 +36,15 @@ class AgentTest : public JobTest {
 };
 
 TEST_F(AgentTest, RunsATaskAndLeavesNothingBehind) {
-  auto clients = Deploy(1, {{"worker:0", 0, "echo hello; echo oops >&2"}});
-  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
-  EXPECT_EQ(ResultOf(clients[0].WaitForEvent(events, event::kEnded)), "succeeded");
-  const std::string log = clients[0].ReadLog("worker:0", true);
-  EXPECT_THAT(log, HasSubstr("hello\n"));
-  EXPECT_THAT(log, HasSubstr("oops\n"));
-  EXPECT_TRUE(clients[0].WaitForEnd());
+  Job job = Prepare(1, {{"worker:0", 0, "echo hello; echo oops >&2"}});
+  AgentClient& client = job.clients[0];
+  const uint64_t log = client.OpenLog("worker:0", true);
+  Commit(job);
+  EXPECT_EQ(ResultOf(client.WaitForEvent(job.events, event::kEnded)), "succeeded");
+  const std::string text = client.ReadToEnd(log);
+  EXPECT_THAT(text, HasSubstr("hello\n"));
+  EXPECT_THAT(text, HasSubstr("oops\n"));
+  EXPECT_TRUE(client.WaitForEnd());
   WaitUntilNothingIsLeft();
   for (const char* name : {"sock", "key", "secret"}) {
     EXPECT_FALSE(std::filesystem::exists(SlotFolder(0) / name)) << name;
@@ -49,13 +52,15 @@ TEST_F(AgentTest, RunsATaskAndLeavesNothingBehind) {
 }
 
 TEST_F(AgentTest, EndsTheParameterServersWhenTheWorkersAreDone) {
-  const std::string kMeet = "mkfifo up 2>/dev/null; ";  // whoever comes first
-  auto clients = Deploy(2, {{"ps:0", 0, "echo up; sleep infinity", false},
-                            {"ps:1", 1, kMeet + "echo up; : > up; exec sleep infinity", false},
-                            {"worker:0", 1, kMeet + ": < up"}});
-  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
-  EXPECT_EQ(clients[0].ReadLog("ps:1", true), "up\n");
-  const auto state = StateOf(clients[0].WaitForEvent(events, event::kEnded));
+  const std::string up = "echo up; exec sleep infinity";
+  Job job =
+      Deploy(2, {{"ps:0", 0, up, false}, {"ps:1", 1, up, false}, {"worker:0", 1, kUntilTold}});
+  AgentClient& client = job.clients[0];
+  for (const char* task : {"ps:0", "ps:1"}) WaitForLog(client, task, "up\n");
+  const uint64_t log = client.OpenLog("ps:1", true);
+  Touch(1, "enough");
+  EXPECT_EQ(client.ReadToEnd(log), "up\n");
+  const auto state = StateOf(client.WaitForEvent(job.events, event::kEnded));
   EXPECT_EQ(state.result, "succeeded");
   ASSERT_TRUE(state.tasks.at("ps:0").exit);
   EXPECT_TRUE(state.tasks.at("ps:0").exit->by_us);
@@ -65,10 +70,9 @@ TEST_F(AgentTest, EndsTheParameterServersWhenTheWorkersAreDone) {
 }
 
 TEST_F(AgentTest, NamesTheTaskThatFailedFirstWithItsLastLines) {
-  auto clients = Deploy(
+  Job job = Deploy(
       2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, "echo 'about to fail' >&2; exit 3"}});
-  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
-  const auto state = StateOf(clients[0].WaitForEvent(events, event::kEnded));
+  const auto state = StateOf(job.clients[0].WaitForEvent(job.events, event::kEnded));
   EXPECT_EQ(state.result, "failed");
   EXPECT_EQ(state.first_task, "worker:0");
   EXPECT_EQ(state.why, "worker:0 on host1: exit code 3");
@@ -77,16 +81,16 @@ TEST_F(AgentTest, NamesTheTaskThatFailedFirstWithItsLastLines) {
 }
 
 TEST_F(AgentTest, StopsGracefullyThenByForce) {
-  auto clients =
+  Job job =
       Deploy(1, {{"worker:0", 0,
                   "trap 'echo no' TERM; echo ready; while :; do sleep infinity & wait; done", true,
                   /*grace_ms=*/600'000}});
-  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
-  WaitForLog(clients[0], "worker:0", "ready\n");
-  clients[0].Request(type::kStop, {{"why", "Ctrl-C"}, {"force", false}});
-  WaitForLog(clients[0], "worker:0", "no\n");
-  clients[0].Request(type::kStop, {{"why", "Ctrl-C again"}, {"force", true}});
-  const auto state = StateOf(clients[0].WaitForEvent(events, event::kEnded));
+  AgentClient& client = job.clients[0];
+  WaitForLog(client, "worker:0", "ready\n");
+  client.Request(type::kStop, {{"why", "Ctrl-C"}, {"force", false}});
+  WaitForLog(client, "worker:0", "no\n");
+  client.Request(type::kStop, {{"why", "Ctrl-C again"}, {"force", true}});
+  const auto state = StateOf(client.WaitForEvent(job.events, event::kEnded));
   EXPECT_EQ(state.result, "stopped");
   EXPECT_EQ(state.why, "Ctrl-C");
   EXPECT_EQ(state.tasks.at("worker:0").exit->signal, SIGKILL);
@@ -95,11 +99,10 @@ TEST_F(AgentTest, StopsGracefullyThenByForce) {
 }
 
 TEST_F(AgentTest, EndsWhatATaskHasLeftBehind) {
-  auto clients = Deploy(1, {{"worker:0", 0,
-                             "mkfifo left; setsid sh -c 'sleep infinity & : > left;"
-                             " exec env -i sleep infinity' & : < left"}});
-  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
-  EXPECT_EQ(ResultOf(clients[0].WaitForEvent(events, event::kEnded)), "succeeded");
+  Job job = Deploy(1, {{"worker:0", 0,
+                        "mkfifo left; setsid sh -c 'sleep infinity & : > left;"
+                        " exec env -i sleep infinity' & : < left"}});
+  EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
   WaitUntilNothingIsLeft();
 }
 
@@ -117,9 +120,10 @@ TEST_F(AgentTest, PassesArgumentsAndEnvironmentAsTheyAre) {
   description.tasks = {task};
   client.Request(type::kDescribe, description);
   client.Request(type::kPeers, {{"keys", {std::string(40, '0')}}});
+  const uint64_t log = client.OpenLog("worker:0", true);
   client.Request(type::kCommit, Plan(1, {{"worker:0", 0, ""}}));
   const std::string work = (SlotFolder(0) / "work").string();
-  EXPECT_EQ(client.ReadLog("worker:0", true),
+  EXPECT_EQ(client.ReadToEnd(log),
             odd + "|" + odd + "|http://127.0.0.1" + work + "|" + work + "\n");
   WaitUntilNothingIsLeft();
 }
@@ -139,11 +143,10 @@ TEST_F(AgentTest, CommitsOnceAndOnlyWhenAllHostsHaveReported) {
 }
 
 TEST_F(AgentTest, TakesTheSameCommitTwice) {
-  const std::vector<Task> tasks = {{"worker:0", 0, kForever}};
-  auto clients = Deploy(1, tasks);
+  const Job job = Deploy(1, {{"worker:0", 0, kForever}});
   AgentClient another = Attach(0);
   another.WaitForHello("agent");
-  another.Request(type::kCommit, Plan(1, tasks));
+  another.Request(type::kCommit, job.plan);
   EXPECT_THROW(another.Request(type::kAbort), Error);
   StopAndWait(another);
 }
@@ -152,7 +155,7 @@ TEST_F(AgentTest, GivesUpWhenNobodyCommits) {
   AgentClient client(executable_, "start");
   client.WaitForHello("start");
   auto create = MakeCreate(0);
-  create.uncommitted_limit_ms = 3000;
+  create.uncommitted_limit_ms = 10'000;  // `start` may be slow to connect
   client.Send(type::kCreate, create);
   client.WaitForHello("agent");
   EXPECT_TRUE(client.WaitForEnd());
@@ -172,7 +175,7 @@ TEST_F(AgentTest, StartsNothingForACliThatHasGone) {
 }
 
 TEST_F(AgentTest, LetsOneJobOfANameRunAtATime) {
-  auto clients = Deploy(1, {{"worker:0", 0, kForever}});
+  Job job = Deploy(1, {{"worker:0", 0, kForever}});
   AgentClient second(executable_, "start");
   second.WaitForHello("start");
   auto create = MakeCreate(0);
@@ -186,7 +189,7 @@ TEST_F(AgentTest, LetsOneJobOfANameRunAtATime) {
     EXPECT_EQ(e.plan_sha256(), create.plan_sha256);
   }
   EXPECT_FALSE(std::filesystem::exists(base_ / "jobs" / create.job));
-  StopAndWait(clients[0]);
+  StopAndWait(job.clients[0]);
 }
 
 }  // namespace

@@ -69,8 +69,9 @@ TEST_F(DeployTest, BringsFilesAndWorkdirAndRunsThem) {
   description.tasks = {task};
   client.Request(type::kDescribe, description);
   client.Request(type::kPeers, {{"keys", {std::string(40, '0')}}});
+  const uint64_t log = client.OpenLog("worker:0", true);
   client.Request(type::kCommit, Plan(1, {{"worker:0", 0, ""}}));
-  EXPECT_EQ(client.ReadLog("worker:0", true), "runtime with arguments\nsome data\na secret");
+  EXPECT_EQ(client.ReadToEnd(log), "runtime with arguments\nsome data\na secret");
   WaitUntilNothingIsLeft();
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "agent/job_state.h"
@@ -26,9 +27,6 @@ const std::string kForever = "exec sleep infinity";
 
 class FaultsTest : public JobTest {
  protected:
-  void Touch(int slot, const std::string& name) {
-    std::filesystem::create_directory(SlotFolder(slot) / "work" / name);
-  }
   static protocol::JobState StateOf(const std::vector<Event>& events) {
     protocol::JobState state;
     for (const Event& one : events) state.Apply(one);
@@ -43,30 +41,31 @@ class FaultsTest : public JobTest {
     EXPECT_EQ(line, "done");
     EXPECT_GT(number, 0);
   }
-  // The pid that the first `started` event of the task names.
-  static int PidOf(const std::vector<Event>& events, const std::string& task) {
-    for (const Event& one : events) {
-      if (one.kind == event::kTask && one.fields.at("task") == task &&
-          one.fields.at("state") == "started") {
-        return one.fields.at("pid").get<int>();
-      }
-    }
-    return 0;
+  static bool IsStart(const Event& one) {
+    return one.kind == event::kTask && one.fields.at("state") == "started";
+  }
+  // The pid of the task. Looks at all events: tasks start in any order.
+  static int WaitForStart(Job& job, const std::string& task) {
+    AgentClient& client = job.clients[0];
+    const uint64_t events = client.Send(type::kEvents, kFromTheFirst);
+    const auto seen =
+        client.WaitForEvent(events, event::kTask, {{"task", task}, {"state", "started"}});
+    return seen.back().fields.at("pid").get<int>();
   }
   // Kills the agent of `slot` in mid-job; the job must not notice.
   void KillAgentInMidJob(int slot) {
-    auto clients = Deploy(2, {{"worker:0", 0, kCount}, {"worker:1", 1, kCount}});
-    WaitForLog(clients[0], "worker:1", "0\n1\n2\n");
+    Job job = Deploy(2, {{"worker:0", 0, kCount}, {"worker:1", 1, kCount}});
+    const std::vector<int> pids = {WaitForStart(job, "worker:0"), WaitForStart(job, "worker:1")};
+    WaitForLog(job.clients[0], "worker:1", "0\n1\n2\n");
     kill(FindRole(slot, "tfdist-agent"), SIGKILL);
 
-    AgentClient client = Attach(0);
-    client.WaitForHello("agent");
+    AgentClient client = AttachToAgent(0);
     const uint64_t events = client.Send(type::kEvents, kFromTheFirst);
-    const auto seen =
-        client.WaitForEvent(events, event::kHost, {{"slot", slot}, {"state", "agent-restarted"}});
-    const std::string task = slot == 0 ? "worker:0" : "worker:1";
-    const int pid = PidOf(seen, task);
-    EXPECT_EQ(::kill(pid, 0), 0) << "the task has died";
+    client.WaitForEvent(events, event::kHost, {{"slot", slot}, {"state", "agent-restarted"}});
+    for (const int pid : pids) {
+      ASSERT_GT(pid, 0);
+      EXPECT_EQ(::kill(pid, 0), 0) << "a task has died";
+    }
     const std::vector<uint64_t> logs = {client.OpenLog("worker:0", true),
                                         client.OpenLog("worker:1", true)};
     Touch(0, "enough");
@@ -74,8 +73,19 @@ class FaultsTest : public JobTest {
     for (const uint64_t log : logs) ExpectCounted(client.ReadToEnd(log));
     const auto rest = client.WaitForEvent(events, event::kEnded);
     EXPECT_EQ(ResultOf(rest), "succeeded");
-    EXPECT_EQ(PidOf(rest, task), 0) << "started again";
+    EXPECT_EQ(std::ranges::count_if(rest, IsStart), 0) << "started again";
     WaitUntilNothingIsLeft();
+  }
+  Job DeployAndKillKeeperOf(int slot) {
+    Job job = Deploy(2, {{"worker:0", 0, kForever}, {"worker:1", 1, kForever}});
+    for (const char* task : {"worker:0", "worker:1"}) WaitForStart(job, task);
+    kill(FindRole(slot, "tfdist-keeper"), SIGKILL);
+    return job;
+  }
+  static void ExpectKeeperLost(const std::vector<Event>& events, int slot) {
+    const auto state = StateOf(events);
+    EXPECT_EQ(state.result, "failed");
+    EXPECT_THAT(state.why, HasSubstr("host" + std::to_string(slot) + " lost its keeper"));
   }
 };
 
@@ -84,46 +94,41 @@ TEST_F(FaultsTest, TasksGoOnWhenTheCoordinatorsAgentIsKilled) { KillAgentInMidJo
 TEST_F(FaultsTest, TasksGoOnWhenAnotherAgentIsKilled) { KillAgentInMidJob(1); }
 
 TEST_F(FaultsTest, AFollowerLosesNoLineWhenTheFarAgentIsKilled) {
-  auto clients = Deploy(2, {{"worker:0", 1, kCount}});
-  WaitForLog(clients[0], "worker:0", "0\n1\n2\n");
+  Job job = Deploy(2, {{"worker:0", 1, kCount}});
+  AgentClient& client = job.clients[0];
+  WaitForLog(client, "worker:0", "0\n1\n2\n");
   std::string log;
-  const uint64_t stream = Follow(clients[0], "worker:0");
-  WaitForText(clients[0], stream, log, "3\n");
+  const uint64_t stream = Follow(client, "worker:0");
+  WaitForText(client, stream, log, "3\n");
   kill(FindRole(1, "tfdist-agent"), SIGKILL);
-  WaitForText(clients[0], stream, log, "\n60\n");
+  WaitForText(client, stream, log, "\n60\n");
   Touch(1, "enough");
-  WaitForText(clients[0], stream, log, "done\n");
+  WaitForText(client, stream, log, "done\n");
   ExpectCounted(log);
   WaitUntilNothingIsLeft();
 }
 
 TEST_F(FaultsTest, TheJobFailsAndSaysWhyWhenAKeeperIsKilled) {
-  for (const int slot : {0, 1}) {
-    job_ += std::to_string(slot);
-    auto clients = Deploy(2, {{"worker:0", 0, kForever}, {"worker:1", 1, kForever}});
-    const uint64_t first = clients[0].Send(type::kEvents, kFromTheFirst);
-    clients[0].WaitForEvent(first, event::kTask, {{"task", "worker:1"}, {"state", "started"}});
-    const pid_t agent = FindRole(slot, "tfdist-agent");
-    kill(FindRole(slot, "tfdist-keeper"), SIGKILL);
-    WaitUntil([&] { return FindRole(slot, "tfdist-keeper") == agent; },
-              "the agent to take the keeper's place");
+  Job job = DeployAndKillKeeperOf(1);
+  ExpectKeeperLost(job.clients[0].WaitForEvent(job.events, event::kEnded), 1);
+  WaitUntilNothingIsLeft();
+}
 
-    AgentClient client = Attach(0);
-    client.WaitForHello("agent");
-    const uint64_t events = client.Send(type::kEvents, kFromTheFirst);
-    const auto state = StateOf(client.WaitForEvent(events, event::kEnded));
-    EXPECT_EQ(state.result, "failed");
-    EXPECT_THAT(state.why, HasSubstr("host" + std::to_string(slot) + " lost its keeper"));
-    WaitUntilNothingIsLeft();
-  }
+TEST_F(FaultsTest, TheJobFailsAndSaysWhyWhenTheCoordinatorsKeeperIsKilled) {
+  const Job job = DeployAndKillKeeperOf(0);
+  std::vector<Event> events;
+  AskSlot(0, [&](AgentClient& client) {
+    events = client.WaitForEvent(client.Send(type::kEvents, kFromTheFirst), event::kEnded);
+  });
+  ExpectKeeperLost(events, 0);
+  WaitUntilNothingIsLeft();
 }
 
 TEST_F(FaultsTest, TheJobFailsAndSaysWhyWhenAHolderIsKilled) {
-  auto clients = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
-  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
-  clients[0].WaitForEvent(events, event::kTask, {{"task", "worker:0"}, {"state", "started"}});
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
+  WaitForStart(job, "worker:0");
   kill(FindRole(1, "tfdist-holder"), SIGKILL);
-  const auto seen = clients[0].WaitForEvent(events, event::kStopping);
+  const auto seen = job.clients[0].WaitForEvent(job.events, event::kStopping);
   EXPECT_EQ(seen.back().fields.at("result"), "failed");
   EXPECT_EQ(seen.back().fields.at("task"), "worker:0");
   EXPECT_THAT(seen.back().fields.at("why").get<std::string>(), HasSubstr("holder"));
@@ -131,63 +136,58 @@ TEST_F(FaultsTest, TheJobFailsAndSaysWhyWhenAHolderIsKilled) {
 }
 
 TEST_F(FaultsTest, AnAgentThatIsKilledAfterTheEndOfItsJobStillEnds) {
-  auto clients = Deploy(1, {{"worker:0", 0, "echo hello"}});
-  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
+  Job job = Prepare(1, {{"worker:0", 0, "echo hello"}});
   // A reader that takes nothing keeps the agent there.
   protocol::ReadLog request;
   request.task = "worker:0";
-  clients[0].Send(type::kReadLog, request);
-  clients[0].WaitForEvent(events, event::kEnded);
+  job.clients[0].Send(type::kReadLog, request);
+  Commit(job);
+  job.clients[0].WaitForEvent(job.events, event::kEnded);
   kill(FindRole(0, "tfdist-agent"), SIGKILL);
   WaitUntilNothingIsLeft();
 }
 
 TEST_F(FaultsTest, AHostThatGoesSilentIsLostAndNamedAsUnreachable) {
-  auto clients = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
-  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
-  clients[0].WaitForEvent(events, event::kTask, {{"task", "worker:0"}, {"state", "started"}});
-  const uint64_t stream = Follow(clients[0], "worker:0");
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
+  WaitForStart(job, "worker:0");
+  AgentClient& client = job.clients[0];
+  const uint64_t stream = Follow(client, "worker:0");
   const pid_t agent = FindRole(1, "tfdist-agent");
   kill(agent, SIGSTOP);
-  const auto last = clients[0].Wait([stream](const protocol::Message& m) { return m.id == stream; },
-                                    "the end of the log");
+  const auto last = client.Wait([stream](const protocol::Message& m) { return m.id == stream; },
+                                "the end of the log");
   EXPECT_EQ(last.type, type::kEnd);
   EXPECT_EQ(last.body.at("why"), "host host1 is lost");
-  const auto seen = clients[0].WaitForEvent(events, event::kEnded);
+  const auto seen = client.WaitForEvent(job.events, event::kEnded);
   EXPECT_EQ(ResultOf(seen), "failed");
   EXPECT_THAT(seen.back().fields.at("unreachable").get<std::vector<int>>(), ElementsAre(1));
-  // Thawed, it is swept from its own host.
+  // Thawed, it is swept from its own host, if the coordinator's last word has not ended it.
   kill(agent, SIGCONT);
-  AgentClient client = Attach(1);
-  client.WaitForHello("agent");
-  client.Request(type::kSweep);
+  AskSlot(1, [](AgentClient& far) { far.Request(type::kSweep); });
   WaitUntilNothingIsLeft();
 }
 
 TEST_F(FaultsTest, AnAgentWithoutCoordinatorEndsItsTasksAndItself) {
-  orphan_timeout_ms_ = 1500;
-  auto clients = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
-  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
-  clients[0].WaitForEvent(events, event::kTask, {{"task", "worker:0"}, {"state", "started"}});
+  orphan_timeout_ms_ = 5000;
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
+  WaitForStart(job, "worker:0");
   KillAllOf(0);
   WaitUntilNothingIsLeft();
 }
 
 TEST_F(FaultsTest, SweepEndsAHostWithoutItsCoordinator) {
-  auto clients = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
-  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
-  clients[0].WaitForEvent(events, event::kTask, {{"task", "worker:0"}, {"state", "started"}});
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
+  WaitForStart(job, "worker:0");
   KillAllOf(0);
-  const auto census = clients[1].Request(type::kSweep).get<protocol::Census>();
+  const auto census = job.clients[1].Request(type::kSweep).get<protocol::Census>();
   EXPECT_THAT(census.left, ElementsAre());
   WaitUntilNothingIsLeft();
 }
 
 TEST_F(FaultsTest, TheFolderOfADeadSlotStillAnswersAndIsSwept) {
-  auto clients = Deploy(1, {{"worker:0", 0, "echo hello; setsid sleep infinity & " + kForever}});
-  const uint64_t events = clients[0].Send(type::kEvents, kFromTheFirst);
-  WaitForLog(clients[0], "worker:0", "hello\n");
-  clients[0].WaitForEvent(events, event::kTask, {{"task", "worker:0"}, {"state", "started"}});
+  Job job = Deploy(1, {{"worker:0", 0, "echo hello; setsid sleep infinity & " + kForever}});
+  WaitForLog(job.clients[0], "worker:0", "hello\n");
+  WaitForStart(job, "worker:0");
   // Keeper and holder at once: what the task has started may survive.
   KillAllOf(0);
   {

@@ -18,6 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Its own in every run: a census looks at the whole machine.
+const std::string kJob = "test-" + RandomHex(8);
+
+std::string CookieOf(const std::string& job) {
+  return std::string(kCookieName) + "=" + CookieValue(job, 0);
+}
+
 TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(60); }
 
 // Root may do what modes forbid: another account's rights for as long as it lives, for what lies in
@@ -72,8 +79,8 @@ class RetentionTest : public testing::Test {
 TEST_F(RetentionTest, RemovesWhatIsOlderThanAWeekAndKeepsWhatRuns) {
   const SlotFolder old_one = MakeSlot("old");
   const SlotFolder recent = MakeSlot("recent");
-  const SlotFolder quiet = MakeSlot("quiet");
-  const std::string cookie = std::string(kCookieName) + "=" + CookieValue("quiet", 0);
+  const SlotFolder quiet = MakeSlot(kJob);
+  const std::string cookie = CookieOf(kJob);
   const Child task({"/bin/sleep", "infinity"}, {cookie.c_str()});
   MakeOld(old_one.path(), 8);
   MakeOld(recent.path(), 6);
@@ -169,9 +176,9 @@ TEST_F(RetentionTest, ASlotThatCannotBeRemovedIsOneStill) {
 }
 
 TEST_F(RetentionTest, EndsOrphansOfJobsThatLieHere) {
-  MakeSlot("dead");
-  const std::string dead = std::string(kCookieName) + "=dead/h0";
-  const std::string elsewhere = std::string(kCookieName) + "=elsewhere/h0";
+  MakeSlot(kJob);
+  const std::string dead = CookieOf(kJob);
+  const std::string elsewhere = CookieOf(kJob + "-elsewhere");
   Child orphan({"/bin/sleep", "infinity"}, {dead.c_str()});
   const Child stranger({"/bin/sleep", "infinity"}, {elsewhere.c_str()});
   EndOrphans(base_, Soon());
@@ -184,9 +191,9 @@ TEST_F(RetentionTest, BeginsNothingAfterItsDeadline) {
   const fs::path agent = base_ / "bin" / Sha256Hex("old");
   fs::create_directories(agent.parent_path());
   ReplaceFile(agent, "agent", 0500);
-  MakeSlot("dead");
+  MakeSlot(kJob);
   MakeOld(base_, 15);
-  const std::string dead = std::string(kCookieName) + "=dead/h0";
+  const std::string dead = CookieOf(kJob);
   const Child orphan({"/bin/sleep", "infinity"}, {dead.c_str()});
   KeepHouse(base_, SystemClock().Now());
   EXPECT_TRUE(fs::exists(old_one.info()));

@@ -184,7 +184,8 @@ void HostTasks::Refresh(TaskRun& task) {
 void HostTasks::Update(TaskRun& task, const RunView& view) {
   const RunState& state = view.state;
   if (state.pids) task.pid = state.pids->task.pid;
-  if (IsLost(task, state, keeper_.handover().keeper_lost)) return GiveUp(task, "its exit status was lost");
+  if (IsLost(task, state, keeper_.handover().keeper_lost))
+    return GiveUp(task, "its exit status was lost");
   const bool ended = state.exit && !state.holder_running;
   if (state.exit && (ended || !WaitsForLog(task, *state.exit))) {
     task.exit = state.exit;

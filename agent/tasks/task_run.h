@@ -34,7 +34,7 @@ struct TaskRun {
   std::optional<TimePoint> give_up_at;
   int pid = 0;
   std::optional<protocol::TaskExit> exit;
-  std::string last_lines;  // of a run that failed
+  std::string last_lines;               // of a run that failed
   std::optional<TimePoint> lost_since;  // with neither holder nor exit status
   std::optional<TimePoint> exit_seen;
   bool refreshing = false;
@@ -59,8 +59,8 @@ struct RunView {
 // For the file thread. At most 10 lines and 4 KiB of the log.
 RunView ReadRunView(const std::filesystem::path& task_folder, int attempt, int run);
 
-// The newest run in `task_folder`, {attempt, run}; nullopt when there is none. One without a spec is
-// none: the agent before was killed while it made it. For the file thread.
+// The newest run in `task_folder`, {attempt, run}; nullopt when there is none. One without a spec
+// is none: the agent before was killed while it made it. For the file thread.
 std::optional<std::pair<int, int>> FindNewestRun(const std::filesystem::path& task_folder);
 
 bool HasFailed(const protocol::TaskExit& exit);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 #include "base/clock.h"
@@ -23,6 +24,21 @@ using protocol::Json;
 using protocol::Message;
 
 namespace type = protocol::type;
+
+namespace {
+
+constexpr uint64_t kPingId = std::numeric_limits<uint64_t>::max();
+constexpr std::chrono::seconds kPingInterval{5};
+
+bool Matches(const Event& event, std::string_view kind, const Json& fields) {
+  return event.kind == kind &&
+         std::all_of(fields.items().begin(), fields.items().end(), [&](const auto& field) {
+           return event.fields.contains(field.key()) &&
+                  event.fields.at(field.key()) == field.value();
+         });
+}
+
+}  // namespace
 
 AgentClient::AgentClient(const std::filesystem::path& executable, const std::string& role) {
   std::array<int, 2> in{};
@@ -49,7 +65,9 @@ AgentClient::AgentClient(AgentClient&& other) noexcept
       from_agent_(std::move(other.from_agent_)),
       reader_(std::move(other.reader_)),
       kept_(std::move(other.kept_)),
-      last_id_(other.last_id_) {}
+      last_id_(other.last_id_),
+      last_sent_(other.last_sent_),
+      hung_up_(other.hung_up_) {}
 
 AgentClient::~AgentClient() {
   to_agent_.Reset();
@@ -64,7 +82,12 @@ uint64_t AgentClient::Send(std::string_view type, Json body) {
 }
 
 void AgentClient::SendWithId(uint64_t id, std::string_view type, Json body) {
-  WriteAll(to_agent_.get(), protocol::Frames({std::string(type), id, std::move(body)}), "agent");
+  last_sent_ = std::chrono::steady_clock::now();
+  try {
+    WriteAll(to_agent_.get(), protocol::Frames({std::string(type), id, std::move(body)}), "agent");
+  } catch (const Error&) {
+    // Receive() tells.
+  }
 }
 
 Json AgentClient::Request(std::string_view type, Json body) {
@@ -83,12 +106,23 @@ Message AgentClient::Wait(const std::function<bool(const Message&)>& wanted,
     kept_.erase(found);
     return message;
   }
-  const auto deadline = std::chrono::steady_clock::now() + kLong;
-  while (auto message = Receive(deadline)) {
+  auto now = std::chrono::steady_clock::now();
+  for (const auto deadline = now + kLong; !hung_up_ && now < deadline;
+       now = std::chrono::steady_clock::now()) {
+    auto message = Receive(std::min(deadline, now + kPingInterval));
+    PingAfterSilence();
+    if (!message || message->id == kPingId) continue;
     if (wanted(*message)) return std::move(*message);
     kept_.push_back(std::move(*message));
   }
-  throw Error(Phase::kControl, "waited in vain for " + what);
+  throw Error(Phase::kControl,
+              (hung_up_ ? "the agent hung up before " : "waited 60 s in vain for ") + what);
+}
+
+// Not before `create`: `start` takes nothing else first, and has no limit then.
+void AgentClient::PingAfterSilence() {
+  const auto silence = std::chrono::steady_clock::now() - last_sent_;
+  if (last_id_ > 0 && silence >= kPingInterval) SendWithId(kPingId, type::kPing, Json::object());
 }
 
 std::optional<Message> AgentClient::Receive(std::chrono::steady_clock::time_point deadline) {
@@ -99,16 +133,21 @@ std::optional<Message> AgentClient::Receive(std::chrono::steady_clock::time_poin
     const int ready = poll(&waiting, 1, PollTimeout(std::chrono::steady_clock::now(), deadline));
     if (ready == 0) return std::nullopt;
     const ssize_t got = read(from_agent_.get(), buffer.data(), buffer.size());
-    if (got <= 0) return std::nullopt;
+    hung_up_ = got <= 0;
+    if (hung_up_) return std::nullopt;
     reader_.Feed({buffer.data(), static_cast<size_t>(got)});
   }
 }
 
-protocol::Hello AgentClient::WaitForHello(const std::string& serving) {
+protocol::Hello AgentClient::WaitForHello() {
   const Message message = Wait(
       [](const Message& m) { return m.type == type::kHello || m.type == type::kError; }, "hello");
   protocol::ThrowIfError(message);
-  const auto hello = protocol::Body<protocol::Hello>(message);
+  return protocol::Body<protocol::Hello>(message);
+}
+
+protocol::Hello AgentClient::WaitForHello(const std::string& serving) {
+  auto hello = WaitForHello();
   EXPECT_EQ(hello.serving, serving);
   return hello;
 }
@@ -117,18 +156,20 @@ std::vector<Event> AgentClient::WaitForEvent(uint64_t id, std::string_view kind,
                                              const Json& fields) {
   std::vector<Event> seen;
   while (true) {
-    const Message message =
+    Message message =
         Wait([id](const Message& m) { return m.id == id; }, "an event " + std::string(kind));
     protocol::ThrowIfError(message);
     if (message.type == type::kEnd) throw Error(Phase::kControl, "the events ended");
-    for (auto& event : message.body.at("events").get<std::vector<Event>>()) {
-      seen.push_back(std::move(event));
-      const Event& last = seen.back();
-      const bool matches = std::all_of(fields.items().begin(), fields.items().end(), [&](auto& f) {
-        return last.fields.contains(f.key()) && last.fields.at(f.key()) == f.value();
-      });
-      if (last.kind == kind && matches) return seen;
-    }
+    const auto events = message.body.at("events").get<std::vector<Event>>();
+    const auto found = std::find_if(events.begin(), events.end(), [&](const Event& event) {
+      return Matches(event, kind, fields);
+    });
+    const auto end = found == events.end() ? found : found + 1;
+    seen.insert(seen.end(), events.begin(), end);
+    if (found == events.end()) continue;
+    message.body["events"] = std::vector<Event>(end, events.end());
+    kept_.push_front(std::move(message));
+    return seen;
   }
 }
 
@@ -162,7 +203,7 @@ bool AgentClient::WaitForEnd() {
   const auto deadline = std::chrono::steady_clock::now() + kLong;
   while (Receive(deadline)) {
   }
-  return std::chrono::steady_clock::now() < deadline;
+  return hung_up_;
 }
 
 bool WaitUntil(const std::function<bool()>& condition, const std::string& what,

@@ -28,17 +28,19 @@ class AgentClient {
   // Hangs up and reaps the process.
   ~AgentClient();
 
-  // Sends, and does not wait. Returns the id.
+  // Sends, and does not wait. Returns the id. That the agent has hung up, perhaps after its last
+  // word, is found by who waits for an answer.
   uint64_t Send(std::string_view type, protocol::Json body = protocol::Json::object());
   void SendWithId(uint64_t id, std::string_view type, protocol::Json body);
   // Sends, and waits for the answer; an `error` is thrown.
   protocol::Json Request(std::string_view type, protocol::Json body = protocol::Json::object());
   // The next message that `wanted` accepts; others are kept for later. Throws Error when the agent
-  // hangs up or `kLong` has passed.
+  // hangs up or `kLong` has passed. Pings meanwhile, as agents hang up on a silent CLI.
   protocol::Message Wait(const std::function<bool(const protocol::Message&)>& wanted,
                          const std::string& what);
+  protocol::Hello WaitForHello();
   protocol::Hello WaitForHello(const std::string& serving);
-  // Events up to the first of that kind, from the stream `id`.
+  // Events up to the first of that kind, from the stream `id`; the next call goes on behind it.
   std::vector<protocol::Event> WaitForEvent(
       uint64_t id, std::string_view kind, const protocol::Json& fields = protocol::Json::object());
   // Asks for a task's log from `offset`; the id of its stream. An agent whose job is over waits for
@@ -55,6 +57,7 @@ class AgentClient {
 
  private:
   std::optional<protocol::Message> Receive(std::chrono::steady_clock::time_point deadline);
+  void PingAfterSilence();
 
   pid_t pid_ = 0;
   UniqueFd to_agent_;
@@ -62,6 +65,8 @@ class AgentClient {
   protocol::FrameReader reader_;
   std::deque<protocol::Message> kept_;
   uint64_t last_id_ = 0;
+  std::chrono::steady_clock::time_point last_sent_;
+  bool hung_up_ = false;
 };
 
 // Waits until `condition` holds; at the deadline the test fails, naming `what`.

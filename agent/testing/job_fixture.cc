@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "agent/census/census.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 
@@ -34,6 +36,21 @@ void PrintLogs(const std::filesystem::path& base) {
     std::printf("%s:\n%s", entry.path().c_str(),
                 ReadFileIfExists(entry.path(), 64 << 20).value_or("").c_str());
   }
+}
+
+// At the deadline the test fails, with the last Error.
+void RepeatUntilDone(const std::function<void()>& work, const std::string& what) {
+  std::string why;
+  const auto done = [&] {
+    try {
+      work();
+      return true;
+    } catch (const Error& e) {
+      why = e.what();
+      return false;
+    }
+  };
+  if (!WaitUntil(done, what)) ADD_FAILURE() << why;
 }
 
 }  // namespace
@@ -84,6 +101,25 @@ AgentClient JobTest::CreateSlot(int slot) {
 
 AgentClient JobTest::Attach(int slot) { return {SlotFolder(slot) / "agent", "attach"}; }
 
+AgentClient JobTest::AttachToAgent(int slot) {
+  std::optional<AgentClient> client;
+  const auto attached = [&] {
+    client.emplace(Attach(slot));
+    return client->WaitForHello().serving == "agent";
+  };
+  WaitUntil(attached, fmt::format("an agent in slot {}", slot));
+  return std::move(*client);
+}
+
+void JobTest::AskSlot(int slot, const std::function<void(AgentClient&)>& ask) {
+  const auto attach_and_ask = [&] {
+    AgentClient client = Attach(slot);
+    client.WaitForHello();
+    ask(client);
+  };
+  RepeatUntilDone(attach_and_ask, fmt::format("slot {} to answer", slot));
+}
+
 protocol::HostDescription JobTest::Describe(int slot, const std::vector<Task>& tasks) const {
   protocol::HostDescription description;
   description.secret.value = "a secret";
@@ -117,8 +153,9 @@ protocol::JobPlan JobTest::Plan(int slots, const std::vector<Task>& tasks) const
   return plan;
 }
 
-std::vector<AgentClient> JobTest::Deploy(int slots, const std::vector<Task>& tasks) {
-  std::vector<AgentClient> clients;
+JobTest::Job JobTest::Prepare(int slots, const std::vector<Task>& tasks) {
+  Job job;
+  job.plan = Plan(slots, tasks);
   std::vector<std::string> keys;
   for (int slot = 0; slot < slots; ++slot) {
     AgentClient client(executable_, "start");
@@ -126,20 +163,32 @@ std::vector<AgentClient> JobTest::Deploy(int slots, const std::vector<Task>& tas
     client.Send(type::kCreate, MakeCreate(slot));
     keys.push_back(client.WaitForHello("agent").public_key);
     client.Request(type::kDescribe, Describe(slot, tasks));
-    clients.push_back(std::move(client));
+    job.clients.push_back(std::move(client));
   }
-  const Json coordinator = clients[0].Request(type::kPeers, {{"keys", keys}});
-  for (size_t slot = 1; slot < clients.size(); ++slot) {
-    Json dial = coordinator;
-    dial["address"] = "127.0.0.1";
-    clients[slot].Request(type::kDial, dial);
-  }
-  clients[0].Request(type::kCommit, Plan(slots, tasks));
-  return clients;
+  Json coordinator = job.clients[0].Request(type::kPeers, {{"keys", keys}});
+  coordinator["address"] = "127.0.0.1";
+  for (int slot = 1; slot < slots; ++slot) job.clients[slot].Request(type::kDial, coordinator);
+  job.events = job.clients[0].Send(type::kEvents, kFromTheFirst);
+  return job;
+}
+
+void JobTest::Commit(Job& job) {
+  // A host that was not heard for 4 s, whoever was held up, keeps the job from being committed.
+  RepeatUntilDone([&] { job.clients[0].Request(type::kCommit, job.plan); }, "the commit");
+}
+
+JobTest::Job JobTest::Deploy(int slots, const std::vector<Task>& tasks) {
+  Job job = Prepare(slots, tasks);
+  Commit(job);
+  return job;
 }
 
 std::filesystem::path JobTest::SlotFolder(int slot) const {
   return base_ / "jobs" / job_ / fmt::format("h{}", slot);
+}
+
+void JobTest::Touch(int slot, const std::string& name) {
+  std::filesystem::create_directory(SlotFolder(slot) / "work" / name);
 }
 
 void JobTest::WaitForLog(AgentClient& client, const std::string& task, const std::string& text) {
@@ -180,7 +229,7 @@ pid_t JobTest::FindRole(int slot, const std::string& name) const {
   for (const ProcessInfo& process : FindProcesses(CookieValue(job_, slot), {})) {
     if (process.comm == name) return process.id.pid;
   }
-  return 0;
+  throw Error(Phase::kInternal, fmt::format("slot {} has no {}", slot, name));
 }
 
 std::vector<ProcessInfo> JobTest::Left() {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,12 +33,29 @@ class JobTest : public testing::Test {
   [[nodiscard]] protocol::Create MakeCreate(int slot) const;
   AgentClient CreateSlot(int slot);
   AgentClient Attach(int slot);
+  // Until an agent answers: `attach` waits for one that was killed to come back, but not for ever.
+  AgentClient AttachToAgent(int slot);
+  // Attaches to whatever serves the slot, and anew where an agent leaves before `ask` has returned.
+  void AskSlot(int slot, const std::function<void(AgentClient&)>& ask);
   [[nodiscard]] protocol::HostDescription Describe(int slot, const std::vector<Task>& tasks) const;
   [[nodiscard]] protocol::JobPlan Plan(int slots, const std::vector<Task>& tasks) const;
-  // All the way to the commit. Clients of the slots, in order.
-  std::vector<AgentClient> Deploy(int slots, const std::vector<Task>& tasks);
+
+  // A job, as its CLI knows it.
+  struct Job {
+    protocol::JobPlan plan;
+    std::vector<AgentClient> clients;  // of the slots, in order
+    uint64_t events = 0;               // the stream of all events, from the first client
+  };
+  // Up to the commit. A short job's agents are gone soon after it, however late the test is: it
+  // asks for slot 0's logs before, as this does for the events.
+  Job Prepare(int slots, const std::vector<Task>& tasks);
+  static void Commit(Job& job);
+  // Both.
+  Job Deploy(int slots, const std::vector<Task>& tasks);
 
   [[nodiscard]] std::filesystem::path SlotFolder(int slot) const;
+  // Makes the name known to tasks of the slot: it is there in their folder.
+  void Touch(int slot, const std::string& name);
   // Reads the task's log until it contains `text`.
   static void WaitForLog(AgentClient& client, const std::string& task, const std::string& text);
   // Begins to follow a log; more of it is read into `log` until it contains `text`.
@@ -46,7 +64,8 @@ class JobTest : public testing::Test {
                           const std::string& text);
   // SIGKILL for keeper, agent and holders of a slot, all at once.
   void KillAllOf(int slot) const;
-  // The running process of that role ("tfdist-keeper", ...) of a slot.
+  // The running process of that role ("tfdist-keeper", ...) of a slot. Throws Error when there is
+  // none: to kill(2), 0 is the test itself.
   pid_t FindRole(int slot, const std::string& name) const;
   // Children of this process (a subreaper) and all below, but for zombies.
   static std::vector<ProcessInfo> Left();
