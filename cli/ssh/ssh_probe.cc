@@ -2,16 +2,19 @@
 // tests/hosts drives it.
 //
 //   ssh_probe [OPTION VALUE]... ACTION HOST...
-//   options: --config FILE  --host-keys strict|accept-new  --limit-ms N (of each phase)  --busy-ms
-//   N  --user NAME actions: open           connects, runs a shell, checks that it answers
+//   options: --config FILE  --host-keys strict|accept-new  --user NAME
+//            --config-ms N  and so on: how long one phase may take (kLimitOptions)
+//   actions: open           connects, runs a shell, checks that it answers
 //            again          the same, twice over one connection
 //            bulk           8 MiB to the host and back at once, through a key exchange where sshd
-//            wants one boot DIR       brings a stand-in agent there (DIR: remote_dir), prints its
-//            first line jobs           lists the jobs on the host
+//                           wants one
+//            boot DIR       brings a stand-in agent there (DIR: remote_dir), prints its first line
+//            jobs           lists the jobs on the host
 //   Several hosts: each on a thread of its own.
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdio>
 #include <iostream>
 #include <mutex>
@@ -121,16 +124,31 @@ Json ActOrFail(const Arguments& arguments, const std::string& host) {
   }
 }
 
-void SetLimits(Limits& limits, std::chrono::milliseconds limit) {
-  limits.tcp = limits.banner = limits.key_exchange = limits.authentication = limits.exec = limit;
-}
+struct LimitOption {
+  std::string_view option;
+  std::chrono::milliseconds Limits::*limit;
+};
+
+// One for each phase: a test that shortens another phase as well would see that one fail on a slow
+// machine.
+constexpr std::array kLimitOptions = {
+    LimitOption{"--config-ms", &Limits::config},
+    LimitOption{"--resolve-ms", &Limits::resolve},
+    LimitOption{"--tcp-ms", &Limits::tcp},
+    LimitOption{"--banner-ms", &Limits::banner},
+    LimitOption{"--key-exchange-ms", &Limits::key_exchange},
+    LimitOption{"--authentication-ms", &Limits::authentication},
+    LimitOption{"--exec-ms", &Limits::exec},
+    LimitOption{"--busy-ms", &Limits::busy},
+};
 
 void TakeOption(Target& target, std::string_view option, const std::string& value) {
   if (option == "--config") target.config = value;
   if (option == "--user") target.user = value;
   if (option == "--host-keys") target.accept_new = value == "accept-new";
-  if (option == "--limit-ms") SetLimits(target.limits, std::chrono::milliseconds(std::stoi(value)));
-  if (option == "--busy-ms") target.limits.busy = std::chrono::milliseconds(std::stoi(value));
+  for (const auto& [name, limit] : kLimitOptions) {
+    if (option == name) target.limits.*limit = std::chrono::milliseconds(std::stoi(value));
+  }
 }
 
 Arguments Parse(std::vector<std::string> words) {

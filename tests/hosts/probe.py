@@ -9,7 +9,9 @@ BIN = pathlib.Path(os.environ.get("TFDIST_BIN_DIR", pathlib.Path(__file__).paren
 
 
 def probe_all(config, action, *hosts, **options):
-    """The results for all hosts at once, in no order: dicts with `ok`, and `phase`, `cause`, `remedy` or more."""
+    """The results for all hosts at once, in no order: dicts with `ok`, and `phase`, `cause`, `remedy` or more.
+
+    `options` as on ssh_probe's command line: key_exchange_ms=300 is --key-exchange-ms 300."""
     command = [BIN / "ssh_probe", "--config", config]
     for name, value in options.items():
         command += ["--" + name.replace("_", "-"), str(value)]

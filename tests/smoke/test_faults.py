@@ -19,7 +19,7 @@ class FaultsCase(unittest.TestCase):
     def setUp(self):
         self.user = Tfdist("faults")
         self.addCleanup(self.user.close)
-        self.mark = str(next(_marks))
+        self.mark = f"{next(_marks)}.{os.getpid():07}"  # seconds that no other test program's processes sleep
         self.gate = self.user.folder / "gate"
         self.addCleanup(self.end_strays)
 
@@ -58,26 +58,19 @@ class FaultsCase(unittest.TestCase):
         processes.kill_together(
             lambda: [pid for pid, cmd in processes.matching(folder).items() if cmd.startswith("tfdist-agent")])
 
-    def status_when(self, condition, what):
-        def look():
-            status = self.user.status()
-            return status if status and condition(status) else None
-
-        return wait_for(look, what, 60)
-
     def assert_nothing_left(self):
         wait_for(lambda: not self.user.left() and not self.strays(),
                  lambda: f"nothing left; there is {self.user.left()} and {self.strays()}", 30)
 
     def assert_failed_with(self, reason):
-        status = self.status_when(lambda s: s["state"] == "failed", "the job fails")
+        status = self.user.wait_for_status(lambda s: s["state"] == "failed", "the job fails")
         self.assertRegex(status["why"], reason)
         self.assert_nothing_left()
 
     def assert_finishes_undisturbed(self, pids):
         self.assertEqual({task: self.user.task_pid(task) for task in pids}, pids)
         self.gate.touch()
-        status = self.status_when(lambda s: s["state"] not in ("running", "stopping"), "the job ends")
+        status = self.user.wait_until_ended()
         self.assertEqual(status["result"], "succeeded", status)
         for task in ("master:0", "worker:0"):
             lines = self.user.run("logs", "--raw", "job", task).out.splitlines()
@@ -88,7 +81,7 @@ class FaultsCase(unittest.TestCase):
     def kill_agent(self, slot):
         pids = self.start()
         self.kill(slot, "agent")
-        self.status_when(lambda s: s["hosts"][slot]["agent_restarts"] > 0, "the agent is back")
+        self.user.wait_for_status(lambda s: s["hosts"][slot]["agent_restarts"] > 0, "the agent is back")
         self.assert_finishes_undisturbed(pids)
 
 
@@ -177,8 +170,10 @@ class Faults(FaultsCase):
         self.assert_nothing_left()
 
     def test_an_attached_up_says_that_nobody_watches_its_job_any_more(self):
-        up = self.user.start("up", self.user.write("cluster.toml", clusters.local("job", ["sleep", "infinity"])))
-        self.user.task_pid("worker:0")
+        script = "echo begin; exec sleep infinity"
+        up = self.user.start("up", self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script])))
+        self.user.wait_for_output(up, b"begin")  # up knows by now that the job has begun
+        self.user.wait_until_tasks_run()
         self.kill_all_of_tfdist()
         self.assertEqual(up.wait(60), 3, up.err.read_text())
         self.assertIn("the job has not ended, and no agent of it runs any more", up.err.read_text())
@@ -188,10 +183,11 @@ class Faults(FaultsCase):
     def test_an_attached_up_outlives_the_agent_that_it_talks_to(self):
         up = self.user.start("up", self.write_cluster())
         pids = self.task_pids()
+        self.user.wait_for_output(up, b"line")  # up knows by now that the job has begun
         self.kill(0, "agent")
-        self.status_when(lambda s: s["hosts"][0]["agent_restarts"] > 0, "the agent is back")
+        self.user.wait_for_status(lambda s: s["hosts"][0]["agent_restarts"] > 0, "the agent is back")
         self.assert_finishes_undisturbed(pids)
-        self.assertEqual(up.wait(30), 0, up.err.read_text())
+        self.assertEqual(up.wait(60), 0, up.err.read_text())
         printed = up.out.read_text().splitlines()
         for task in ("master:0", "worker:0"):
             log = self.user.run("logs", "job", task).out.splitlines()

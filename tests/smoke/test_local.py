@@ -51,7 +51,7 @@ class LocalJob(unittest.TestCase):
         return self.user.write("cluster.toml", clusters.local("job", command, **options))
 
     def assert_nothing_left(self):
-        wait_for(lambda: not self.user.left(), lambda: f"nothing left; there is {self.user.left()}", 15)
+        wait_for(lambda: not self.user.left(), lambda: f"nothing left; there is {self.user.left()}", 30)
 
     def test_up_streams_whole_lines_and_ends_by_itself(self):
         file = self.write(shell('echo "hello from $TFDIST_TASK"; printf "no newline"'))
@@ -124,6 +124,7 @@ class LocalJob(unittest.TestCase):
         file = self.write(shell("sleep infinity"))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
         cache = self.user.folder / ".cache/tfdist"
+        self.user.wait_until_tasks_run()
         self.assertEqual(self.user.run("clean", file).code, 0)
         self.assertEqual(self.user.status("job")["state"], "running")
         self.assertEqual(self.user.run("down", "job").code, 0)
@@ -148,18 +149,19 @@ class LocalJob(unittest.TestCase):
         file = self.write(shell("sleep infinity"))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
         # Another state folder: the job is looked for on its hosts, where `ls` does not come back.
-        asked, gate = self.user.folder / "asked", Gate(self)
-        ls = self.user.write("path/ls", f"#!/bin/sh\n: >{asked}\n{gate.wait}\n")
-        os.chmod(ls, 0o700)
-        self.user.env.update(XDG_STATE_HOME=str(self.user.folder / "elsewhere"),
-                             PATH=f"{self.user.folder}/path:{os.environ['PATH']}")
-        for options in ([], ["--replace"]):
-            with self.subTest(options):
-                asked.unlink(missing_ok=True)
+        self.user.env["XDG_STATE_HOME"] = str(self.user.folder / "elsewhere")
+        gate = Gate(self)
+        for name, options in (("join", []), ("replace", ["--replace"])):
+            with self.subTest(name):
+                # Of its own: another slot's `ls` of the round before may come late.
+                asked = self.user.folder / name / "asked"
+                ls = self.user.write(f"{name}/ls", f"#!/bin/sh\n: >{asked}\n{gate.wait}\n")
+                os.chmod(ls, 0o700)
+                self.user.env["PATH"] = f"{asked.parent}:{os.environ['PATH']}"
                 terminal = self.user.start_on_terminal("up", *options, file)
                 wait_for(asked.exists, "the look for the job")
                 terminal.ctrl_c()
-                self.assertEqual(terminal.wait(10), -signal.SIGINT, terminal.text)
+                self.assertEqual(terminal.wait(), -signal.SIGINT, terminal.text)
 
     def test_a_changed_program_is_another_plan(self):
         program = self.user.write("work/run.sh", "sleep infinity")
@@ -203,13 +205,9 @@ class LocalJob(unittest.TestCase):
     def test_output_that_is_not_utf8_comes_back_as_it_was(self):
         file = self.write(shell(r"printf 'a\377\376\000b\n'"))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
-        self.wait_until_ended()
+        self.user.wait_until_ended()
         logs = self.user.run_bytes("logs", "--raw", "job", "master:0")
         self.assertEqual(logs, b"a\xff\xfe\x00b\n")
-
-    def wait_until_ended(self, seconds=30):
-        wait_for(lambda: (self.user.status() or {}).get("result") and
-                 (self.user.status() or {}).get("state") not in ("stopping", "running"), "the job ends", seconds)
 
     def test_a_task_that_fails_fails_the_job_and_is_named(self):
         file = self.write(shell('case $TFDIST_TASK in worker:0) echo "cannot read data" >&2; exit 7;; esac; sleep infinity'))
@@ -243,18 +241,19 @@ class LocalJob(unittest.TestCase):
         self.assert_nothing_left()
 
     def test_a_daemon_that_a_task_leaves_behind_is_ended(self):
+        name = f"escaped-{os.getpid()}"
         escape = ("import os,time\n"
                   "if os.fork() == 0:\n"
                   " os.setsid()\n"
                   " if os.fork() == 0:\n"
-                  "  os.execve('/bin/sleep', ['escaped', 'infinity'], {})\n"
+                  f"  os.execve('/bin/sleep', ['{name}', 'infinity'], {{}})\n"
                   " os._exit(0)\n"
                   "os.wait()\n")
         program = self.user.write("escape.py", escape)
         file = self.write(shell(f"exec python3 {program}"))
         result = self.user.run("up", file)
         self.assertEqual(result.code, 0, result)
-        self.assertEqual(processes.matching("escaped infinity"), {})
+        self.assertEqual(processes.matching(f"{name} infinity"), {})
         self.assert_nothing_left()
 
     def test_up_detached_then_status_logs_list_and_down_from_elsewhere(self):
@@ -285,13 +284,13 @@ class LocalJob(unittest.TestCase):
         cli.kill()
         cli.wait()
         gate.open()
-        self.wait_until_ended()
-        self.assertEqual(self.user.status()["result"], "succeeded")
+        self.assertEqual(self.user.wait_until_ended()["result"], "succeeded")
         self.assertIn("master:0 | begin\nmaster:0 | end\n", self.user.run("logs", "job", "master:0").out)
         self.assert_nothing_left()
 
     def test_a_job_whose_folder_was_removed_is_not_called_ended(self):
         self.assertEqual(self.user.run("up", "-d", self.write(shell("sleep infinity"))).code, 0)
+        self.user.wait_until_tasks_run()
         cache = self.user.folder / ".cache"
 
         def removed():  # the agents write while we remove
@@ -313,7 +312,7 @@ class LocalJob(unittest.TestCase):
     def test_a_name_is_free_as_soon_as_its_job_has_ended(self):
         file = self.write(shell("echo done"))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
-        self.wait_until_ended()
+        self.user.wait_until_ended()
         first = self.user.job_id()
         again = self.user.run("up", file)
         self.assertEqual(again.code, 0, again)
@@ -368,7 +367,7 @@ class LocalJob(unittest.TestCase):
             processes.kill(follower.pid, signal.SIGKILL)
             follower.wait()
             pieces += follower.out.read_bytes()
-        self.wait_until_ended()
+        self.user.wait_until_ended()
         rest = self.user.run_bytes("logs", "--raw", "--from", str(len(pieces)), "job", "master:0")
         whole = b"".join(path.read_bytes() for path in sorted(self.user.log_files("master:0")))
         self.assertEqual(pieces + rest, whole)

@@ -29,7 +29,7 @@ class Soak(FaultsCase):
         if role == "agent":
             self.gate.touch()
         expected = "succeeded" if role == "agent" else "failed"
-        self.status_when(lambda s: s["state"] == expected, f"the job has {expected}")
+        self.user.wait_for_status(lambda s: s["state"] == expected, f"the job has {expected}")
         self.assert_nothing_left()
 
 

@@ -15,6 +15,14 @@ from tests.support.waiting import wait_for
 DATA = ROOT / "configs/data"
 
 
+def read(path):
+    """Empty for what has gone since it was listed: a file under another name by now, a process that has ended."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 class OverSsh(unittest.TestCase):
     def setUp(self):
         self.user = Tfdist("ssh")
@@ -35,6 +43,13 @@ class OverSsh(unittest.TestCase):
             return {host.name: [p.argv for p in host.processes()] for host in hosts if host.processes()}
 
         wait_for(lambda: not left(), lambda: f"nothing left on the hosts; there is {left()} {said}", seconds)
+
+    def start_detached(self, hosts, command):
+        """Until all tasks run; `up`'s result."""
+        up = self.user.run("up", "-d", self.write(hosts, command))
+        self.assertEqual(up.code, 0, up)
+        self.user.wait_until_tasks_run()
+        return up
 
     def job_folder(self, host):
         return next((host.home / ".cache/tfdist/jobs").iterdir())
@@ -81,8 +96,7 @@ class FourHosts(OverSsh):
 
     def test_another_account_reads_nothing_and_connects_to_nothing(self):
         hosts = self.start_hosts(2)
-        up = self.user.run("up", "-d", self.write(hosts, shell("echo private; sleep infinity")))
-        self.assertEqual(up.code, 0, up)
+        self.start_detached(hosts, shell("echo private; sleep infinity"))
         for host in hosts:
             inside = str(self.job_folder(host)).replace(str(host.home), "/home/trainer")
             slot = f"h{list(hosts).index(host)}"
@@ -127,8 +141,7 @@ class FourHosts(OverSsh):
 
     def test_no_secret_is_in_a_command_line_a_log_or_a_record(self):
         hosts = self.start_hosts(2)
-        up = self.user.run("up", "-d", self.write(hosts, shell("echo started; sleep infinity")))
-        self.assertEqual(up.code, 0, up)
+        up = self.start_detached(hosts, shell("echo started; sleep infinity"))
         secrets = []
         for number, host in enumerate(hosts):
             slot = self.job_folder(host) / f"h{number}"
@@ -136,13 +149,12 @@ class FourHosts(OverSsh):
             secrets += [(slot / "secret").read_bytes().strip(), (slot / "key").read_bytes()[40:80]]
         self.assertTrue(all(len(secret) >= 32 for secret in secrets))
         seen = up.out.encode() + up.err.encode() + self.user.run("events", "--json").out.encode()
-        seen += b"".join(p.read_bytes() for p in (self.user.folder / ".local").rglob("*") if p.is_file())
+        seen += b"".join(read(p) for p in (self.user.folder / ".local").rglob("*") if p.is_file())
         for host in hosts:
             seen += b"".join(b" ".join(a.encode() for a in p.argv) for p in host.processes(with_sshd=True))
             files = [p for p in self.job_folder(host).rglob("*") if p.is_file() and p.name not in ("secret", "key")]
-            seen += b"".join(p.read_bytes() for p in files)
-            for process in host.processes():
-                seen += pathlib.Path(f"/proc/{process.pid}/environ").read_bytes()
+            seen += b"".join(read(p) for p in files)
+            seen += b"".join(read(pathlib.Path(f"/proc/{p.pid}/environ")) for p in host.processes())
         for secret in secrets:
             self.assertNotIn(secret, seen)
         self.assertEqual(self.user.run("down").code, 0)
@@ -178,9 +190,7 @@ class BadHosts(OverSsh):
 
     def test_down_names_a_frozen_host_and_confirms_it_once_it_is_back(self):
         hosts = self.start_hosts(3)
-        up = self.user.run("up", "-d", self.write(hosts, shell("sleep infinity")))
-        self.assertEqual(up.code, 0, up)
-        self.user.task_pid("worker:1")
+        self.start_detached(hosts, shell("sleep infinity"))
         hosts[2].freeze()
         down = self.user.run("down", "job", seconds=120)
         self.assertNotIn(down.code, (0, 2), down)
@@ -194,13 +204,13 @@ class BadHosts(OverSsh):
 class Interrupted(OverSsh):
     COUNT = 8
 
-    def interrupt(self, hosts, when, seconds=15):
-        """`seconds` until nothing is left: less than the 60 s after which agents end by themselves."""
+    def interrupt(self, hosts, when):
+        """In less than the 60 s after which agents end by themselves nothing is left."""
         terminal = self.user.start_on_terminal("up", self.write(hosts, shell("echo running; sleep infinity")))
         when(terminal)
         terminal.ctrl_c()
         self.assertEqual(terminal.wait(), 130, terminal.text)
-        self.assert_nothing_left(hosts, seconds, terminal.text)
+        self.assert_nothing_left(hosts, 30, terminal.text)
 
     def test_ctrl_c_during_the_run_leaves_nothing_on_eight_hosts(self):
         hosts = self.start_hosts(self.COUNT)
@@ -215,7 +225,7 @@ class Interrupted(OverSsh):
         }
         for what, condition in reached.items():
             with self.subTest(what):
-                self.interrupt(hosts, lambda _: wait_for(condition, what))
+                self.interrupt(hosts, lambda up: wait_for(condition, lambda: f"{what}; so far: {up.read()}"))
 
 
 class Faults(OverSsh):
@@ -232,7 +242,7 @@ class Faults(OverSsh):
         self.user.wait_for_output(up, b"worker:0 | line 1\n")
         self.kill(hosts[0], lambda argv: argv[:2] == ["tfdist-agent", "agent"])
         gate.write_text(10 * "more\n")  # nobody reads it now
-        wait_for(lambda: self.restarts() > 0, "the agent is back")
+        self.user.wait_for_status(lambda s: s["hosts"][0]["agent_restarts"] > 0, "the agent is back")
         self.kill(hosts[0], lambda argv: re.match(r"sshd(-session)?: trainer", argv[0]), with_sshd=True)
         gate.write_text(10 * "more\n")
         wait_for(lambda: b"connecting again" in up.err.read_bytes(), "up has noticed")
@@ -243,10 +253,6 @@ class Faults(OverSsh):
         of_worker = [l.split(" | ")[1] for l in printed if l.startswith("worker:0")]
         self.assertEqual(of_worker, [f"line {i}" for i in range(22)] + ["over"])
         self.assert_nothing_left(hosts)
-
-    def restarts(self):
-        status = self.user.status("job")
-        return status["hosts"][0]["agent_restarts"] if status else 0
 
     def kill(self, host, is_it, with_sshd=False):
         found = wait_for(lambda: [p.pid for p in host.processes(with_sshd) if p.argv and is_it(p.argv)], "its processes")

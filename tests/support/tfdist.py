@@ -96,7 +96,7 @@ class Tfdist:
         return process
 
     @staticmethod
-    def wait_for_output(process, text, seconds=30):
+    def wait_for_output(process, text, seconds=60):
         """Until a process of start() has printed `text` (bytes); at once an AssertionError when it has ended without."""
 
         def said():
@@ -117,10 +117,36 @@ class Tfdist:
         return Terminal(pid, terminal)
 
     def status(self, job=""):
-        result = self.run("status", "--json", *([job] if job else []))
-        if result.code != 0:
-            return None
+        """Of a job that there is; wait_for_status() is for one that may not be known yet."""
+        result = self._ask_for_status(job)
+        assert result.code == 0, f"status: {result}"
         return json.loads(result.out)
+
+    def _ask_for_status(self, job):
+        return self.run("status", "--json", *([job] if job else []))
+
+    def wait_for_status(self, condition, what, job="", seconds=60):
+        """The first status for which `condition` is true. Until then the job need not be there, nor answer."""
+        last = None
+
+        def look():
+            nonlocal last
+            last = self._ask_for_status(job)
+            status = json.loads(last.out) if last.code == 0 else None
+            return status if status and condition(status) else None
+
+        return wait_for(look, lambda: f"{what}; the last status: {last}", seconds)
+
+    def wait_until_tasks_run(self, job=""):
+        """`up -d` is through with the commit, before any task has begun."""
+        def run(status):
+            return status["tasks"] and all(row["state"] == "running" for row in status["tasks"])
+
+        self.wait_for_status(run, "all tasks run", job)
+
+    def wait_until_ended(self, job=""):
+        """The status then: of a job that has ended, the state is the result."""
+        return self.wait_for_status(lambda status: status["state"] == status["result"], "the job ends", job, 120)
 
     def job_id(self):
         """Of the newest job, from the record on this machine."""
@@ -130,14 +156,10 @@ class Tfdist:
     def task_pid(self, task, job=""):
         """The pid of a running task, once it runs."""
 
-        def pid():
-            status = self.status(job)
-            for row in (status or {}).get("tasks", []):
-                if row["task"] == task and row["state"] == "running":
-                    return row["pid"]
-            return None
+        def pids(status):
+            return [row["pid"] for row in status["tasks"] if row["task"] == task and row["state"] == "running"]
 
-        return wait_for(pid, f"{task} runs")
+        return pids(self.wait_for_status(pids, f"{task} runs", job))[0]
 
     def left(self):
         """What still runs of this user's jobs on this machine."""
@@ -169,7 +191,7 @@ class Terminal:
             pass
         return self.text
 
-    def wait_for_text(self, text, seconds=30):
+    def wait_for_text(self, text, seconds=60):
         wait_for(lambda: text in self.read(), lambda: f"{text!r} on the terminal; so far:\n{self.text}", seconds)
 
     def ctrl_c(self):
@@ -184,5 +206,6 @@ class Terminal:
             return (status,) if pid else None
 
         status = wait_for(ended, lambda: f"the end of tfdist; so far:\n{self.text}", seconds)[0]
+        self.read()  # its last words may have come after the last look
         os.close(self.fd)
         return os.waitstatus_to_exitcode(status)

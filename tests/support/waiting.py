@@ -7,10 +7,11 @@ import time
 PATIENCE = 5 if os.environ.get("TFDIST_SANITIZE") else 1
 
 
-def wait_for(condition, what, seconds=30):
+def wait_for(condition, what, seconds=60):
     """Returns the first true value of condition(); AssertionError naming `what` at the deadline.
 
-    `what` may be a function, which says how things are then."""
+    `what` may be a function, which says how things are then. The deadline ends a test that hangs; it measures
+    nothing, as on a busy machine any process may stand still for seconds."""
     seconds *= PATIENCE
     deadline = time.monotonic() + seconds
     while True:
