@@ -351,6 +351,32 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("down").code, 0)
         self.assert_nothing_left()
 
+    def test_up_again_joins_and_replaces_a_job_whose_tasks_listen(self):
+        """Every slot but the first, which tells that the job runs, finds its ports in use."""
+        listen = ("import json,os,signal,socket\n"
+                  "config = json.loads(os.environ['TF_CONFIG'])\n"
+                  "address = config['cluster'][config['task']['type']][config['task']['index']]\n"
+                  "server = socket.create_server(('127.0.0.1', int(address.rpartition(':')[2])))\n"
+                  "print('listening', flush=True)\n"
+                  "signal.pause()\n")
+        file = self.write(["python3", self.user.write("listen.py", listen)])
+
+        def all_listen():
+            return self.user.run("logs", "job").out.count("| listening\n") == 4
+
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        wait_for(all_listen, "all tasks listen")
+        job = self.user.job_id()
+        same = self.user.run("up", "-d", file)
+        self.assertEqual(same.code, 0, same)
+        self.assertIn("joining it", same.err)
+        replaced = self.user.run("up", "-d", "--replace", file)
+        self.assertEqual(replaced.code, 0, replaced)
+        self.assertIn(f"job {job}: ended; nothing is left", replaced.err)
+        wait_for(all_listen, "all tasks of the new job listen")
+        self.assertEqual(self.user.run("down").code, 0)
+        self.assert_nothing_left()
+
     def test_no_such_job_is_exit_code_4(self):
         result = self.user.run("status", "nobody")
         self.assertEqual(result.code, 4, result)
