@@ -74,7 +74,7 @@ struct ClientOptions {
   std::optional<JobSecret> secret;  // absent: no security; the servers must have chosen the same
   uint32_t attempt = 1;             // of the job
   // How long a server may leave a request without any answer, while one waits for it, before the
-  // client gives up.
+  // client gives up: 5 s later, as it may be the one that did not run.
   std::chrono::milliseconds server_timeout{600'000};
   // How often it says for whom it waits: "waiting for ps:1 at 10.0.0.2:2223 (connection): 10 s",
   // "waiting for worker:3 (step 12), says ps:0 at 10.0.0.1:2223: 10 s".
@@ -88,8 +88,11 @@ struct ClientOptions {
   // no value, and the request is refused.
   WireFloat values = WireFloat::kFloat32;
   // Messages to a server on the same host, under the same account, go through shared memory: 8 MiB
-  // for each, which the server takes.
+  // for each of its threads, which the server takes.
   bool shared_memory = true;
+  // Of every server, as its own options say. The variables of a server are spread over its threads
+  // by their bytes, the next one to the thread with the fewest.
+  size_t server_threads = 1;
   // How variables are spread over the servers; the same in every trainer.
   Strategy strategy = Strategy::kRoundRobin;
   Partitioner partitioner = Unsplit{};  // of every variable

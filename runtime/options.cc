@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "runtime/placement/names.h"
+#include "runtime/transport/messages.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -46,6 +47,11 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
   app.add_option("--update", texts.update,
                  "when gradients count: async, sync:replicas=3, staleness:bound=4")
       ->type_name("MODE")
+      ->capture_default_str();
+  app.add_option("--server-threads", options.server_threads,
+                 "of each ps, each with a part of its variables and a port; the same in every task")
+      ->check(CLI::Range(size_t{1}, kMaxServerThreads))
+      ->type_name("N")
       ->capture_default_str();
   app.add_option("--strategy", texts.strategy,
                  "where variables go: round_robin, or greedy: the server with the fewest bytes")

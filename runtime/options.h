@@ -24,6 +24,7 @@ struct Options {
   UpdateMode update;
   Strategy strategy = Strategy::kRoundRobin;
   Partitioner partitioner = Unsplit{};
+  size_t server_threads = 1;
   uint64_t seed = 1;
   uint64_t eval_every = 500;  // global steps
   bool secure = true;         // --security curve

@@ -39,6 +39,7 @@ void RunServer(const Options& options, const TaskEnvironment& task, const Say& s
   server_options.secret = task.secret;
   server_options.attempt = task.attempt;
   server_options.shared_memory = options.shared_memory;
+  server_options.threads = options.server_threads;
   server_options.say = say;
   Server(server_options).Run(stop_fd);
 }
@@ -51,6 +52,7 @@ void RunTrainer(const Options& options, const TaskEnvironment& task, const Say& 
   client_options.attempt = task.attempt;
   client_options.strategy = options.strategy;
   client_options.partitioner = options.partitioner;
+  client_options.server_threads = options.server_threads;
   client_options.values = options.values;
   client_options.shared_memory = options.shared_memory;
   client_options.server_timeout = options.server_timeout;

@@ -35,9 +35,15 @@ struct ServerOptions {
   // With synchronous updates or bounded staleness: a trainer whose connection is gone for so long
   // is waited for no more. A broken network needs up to 15 s more to be seen.
   std::chrono::milliseconds lost_after{10'000};
+  // Each owns a part of the variables and a port: the first that of the cluster spec, the others
+  // whatever is free, which the first tells the trainers. 1 to 64. More than one pays where a core
+  // is free for each and one cannot keep up.
+  size_t threads = 1;
 };
 
-// Bytes are those of headers and payloads, without what ZeroMQ, CURVE and TCP add.
+// Bytes are those of headers and payloads, without what ZeroMQ, CURVE and TCP add. Of several
+// threads it is their sum, but pulls, pushes, stale, updates and longest_queue are those of the
+// thread that has most.
 struct ServerCounters {
   uint64_t pulls = 0;        // requests for variables, however many messages they took
   uint64_t pushes = 0;       // applied, or counted into a mean; one that is sent again counts once
@@ -62,7 +68,7 @@ struct ServerCounters {
 // "served: 2004 pulls, 2001 pushes, ... 0 refused, ...": what seldom happens only when it has.
 std::string ToString(const ServerCounters& counters);
 
-// One thread at a time, but counters() is of the thread that runs it. Memory beside the variables:
+// One thread at a time; counters() only while nobody runs it. Memory beside the variables:
 // the optimizer's; for every trainer on the same host 8 MiB of shared memory; for every trainer
 // that does not read up to kMaxMessagesUnderWay messages in and kMaxAnswersQueued answers out, of 1
 // MiB each at most. Answers in float32 share one copy of equal values.

@@ -70,13 +70,14 @@ class OwnExchange : public Exchange {
 }  // namespace
 
 struct Own::Job {
-  ClusterSpec cluster;
+  Job(int servers, int workers) : cluster(servers, workers) {}
+  testing::LocalCluster cluster;
   std::vector<TensorSpec> variables;
   int variables_per_call = 1;
 };
 
-Own::Own(const Case& the_case, int variables_per_call) : job_(std::make_shared<Job>()) {
-  job_->cluster = testing::LocalCluster(the_case.servers, the_case.workers);
+Own::Own(const Case& the_case, int variables_per_call)
+    : job_(std::make_shared<Job>(the_case.servers, the_case.workers)) {
   job_->variables_per_call = variables_per_call;
   const auto floats = static_cast<uint32_t>(the_case.size_bytes / sizeof(float) /
                                             static_cast<size_t>(variables_per_call));

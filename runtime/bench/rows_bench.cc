@@ -171,7 +171,7 @@ struct Column {
 };
 
 void Run(const Options& options) {
-  const ClusterSpec cluster = testing::LocalCluster(1, 1);
+  const testing::LocalCluster cluster(1, 1);
   const ServerProcess server(cluster);
   Client client = ConnectTo(cluster, options);
   client.Create({}, {.learning_rate = 0.01F});

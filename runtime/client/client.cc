@@ -19,6 +19,7 @@
 #include "runtime/placement/placement.h"
 #include "runtime/shm/wake.h"
 #include "runtime/transport/blocks.h"
+#include "runtime/transport/no_connection.h"
 #include "runtime/transport/shm_connection.h"
 #include "runtime/transport/zmq_connection.h"
 
@@ -36,6 +37,8 @@ constexpr uint64_t kMaxBegun = kMaxRequestsUnderWay - 24;
 // How often to look whether ZeroMQ has let go of the last message of an answered request.
 constexpr milliseconds kBorrowedLook{1};
 constexpr int kYieldsBeforeLook = 50;
+// How long a server that is late is waited for from when that is seen.
+constexpr seconds kLastLook{5};
 
 // Tells the requests of this start of the task from those of an earlier one.
 uint64_t RandomRun() {
@@ -44,8 +47,9 @@ uint64_t RandomRun() {
   return run;
 }
 
-// What one server holds of the variables.
+// What one server holds of the variables; of a server with several threads, what one of them holds.
 struct Share {
+  uint64_t bytes = 0;
   std::vector<TensorSpec> specs;
   std::vector<TablePart> tables;
   std::optional<BlockLayout> layout;
@@ -114,6 +118,24 @@ class PartsBuilder {
   std::vector<size_t> positions_;  // by block: that of its part, counted from 1
 };
 
+// When to give up. Who was stopped (SIGSTOP) finds a deadline behind it before ZeroMQ's thread has
+// read an answer that has long been there, or has made the connection anew: hence a last look, and
+// another one if it was stopped during that.
+class Patience {
+ public:
+  TimePoint EndOf(TimePoint now, TimePoint deadline) {
+    if (now < deadline) {
+      last_look_ = TimePoint::min();
+      return deadline;
+    }
+    if (now >= last_look_ + kLastLook) last_look_ = now + kLastLook;
+    return last_look_;
+  }
+
+ private:
+  TimePoint last_look_ = TimePoint::min();  // its end
+};
+
 }  // namespace
 
 struct Future::State : RequestState {
@@ -130,11 +152,10 @@ class Client::Impl {
         run_(RandomRun()) {
     for (const TableSpec& table : tables_) CheckWidth(table);
     for (const TensorSpec& variable : variables_) floats_.push_back(ElementCount(variable));
-    const std::vector<TaskId> servers = ServersOf(options_.config.cluster);
-    PlaceVariables(servers.size());
-    for (size_t i = 0; i < shares_.size(); ++i) {
-      links_.push_back(OpenLink(servers[i]));
-    }
+    CheckThreads(options_.server_threads);
+    PlaceVariables(ServersOf(options_.config.cluster).size());
+    for (size_t i = 0; i < shares_.size(); ++i) links_.push_back(OpenLink(i));
+    ports_.resize(links_.size());
     builders_.resize(links_.size());
     row_builders_.resize(links_.size());
   }
@@ -194,8 +215,9 @@ class Client::Impl {
       std::vector<RequestPart> parts = builders_[i].Take();
       std::vector<RequestPart> about_rows = row_builders_[i].Take();
       std::move(about_rows.begin(), about_rows.end(), std::back_inserter(parts));
-      // ps:0 counts the steps; where trainers wait for each other all servers do.
-      if (parts.empty() && update && (i == 0 || links_[i]->holds_back())) parts.emplace_back();
+      // ps:0 counts the steps; where trainers wait for each other all servers with variables do.
+      const bool counts = i == 0 || (links_[i]->holds_back() && shares_[i].bytes > 0);
+      if (parts.empty() && update && counts) parts.emplace_back();
       if (!parts.empty()) links_[i]->Begin(state, Operation::kExchange, std::move(parts));
     }
     Try([](Link& link) { link.SendWhatMayBe(); });
@@ -219,7 +241,9 @@ class Client::Impl {
     return failure_ || state.ended();
   }
 
-  [[nodiscard]] size_t server_count() const { return shares_.size(); }
+  [[nodiscard]] size_t server_count() const {
+    return (shares_.size() + options_.server_threads - 1) / options_.server_threads;
+  }
 
   [[nodiscard]] ClientCounters counters() const {
     ClientCounters counters;
@@ -249,15 +273,15 @@ class Client::Impl {
     for (const TableSpec& table : tables_) variables.push_back(VariableOf(table));
     const Placement placement = Place(variables, server_count, options_.strategy);
     // Servers behind the last that holds something are left alone; ps:0 counts the steps.
-    shares_.resize(1);
+    shares_.resize(options_.server_threads);
     locations_.resize(variables_.size());
     for (size_t i = 0; i < variables_.size(); ++i) {
       const size_t rows = placement.variables[i].rows.rows();
       for (const Part& part : placement.variables[i].parts) {
-        shares_.resize(std::max(shares_.size(), part.server + 1));
-        Share& share = shares_[part.server];
+        const size_t server = TakeThread(part);
+        Share& share = shares_[server];
         locations_[i].push_back(
-            {part.server, share.specs.size(), part.rows.first * (floats_[i] / rows)});
+            {server, share.specs.size(), part.rows.first * (floats_[i] / rows)});
         share.specs.push_back(part.spec);
       }
     }
@@ -270,31 +294,88 @@ class Client::Impl {
   void PlaceTable(const TableSpec& table, const PlacedVariable& placed) {
     TableLocation& location = table_locations_.emplace_back(TableLocation{placed.rows, {}});
     for (const Part& part : placed.parts) {
-      shares_.resize(std::max(shares_.size(), part.server + 1));
-      std::vector<TablePart>& there = shares_[part.server].tables;
-      location.parts.push_back({part.server, static_cast<uint32_t>(there.size())});
+      const size_t server = TakeThread(part);
+      std::vector<TablePart>& there = shares_[server].tables;
+      location.parts.push_back({server, static_cast<uint32_t>(there.size())});
       there.push_back(PartOf(table, part.rows));
     }
   }
 
-  std::unique_ptr<Link> OpenLink(const TaskId& server) {
-    const TfConfig& config = options_.config;
-    const std::string address = ToString(AddressOf(config.cluster, server));
-    const std::string name = ToString(server) + " at " + address;
-    std::optional<ClientKeys> keys;
-    if (options_.secret) keys = KeysOfClient(*options_.secret, config.task, server);
+  // The thread of the part's server that has the least, and has this part too from now on. Threads
+  // count as servers here: those of server i are i * server_threads and the following.
+  size_t TakeThread(const Part& part) {
+    const size_t first = part.server * options_.server_threads;
+    shares_.resize(std::max(shares_.size(), first + options_.server_threads));
+    const auto begin = shares_.begin() + static_cast<ptrdiff_t>(first);
+    const auto least =
+        std::min_element(begin, begin + static_cast<ptrdiff_t>(options_.server_threads),
+                         [](const Share& a, const Share& b) { return a.bytes < b.bytes; });
+    least->bytes += part.bytes;
+    return static_cast<size_t>(least - shares_.begin());
+  }
+
+  static void CheckThreads(size_t threads) {
+    if (threads >= 1 && threads <= kMaxServerThreads) return;
+    throw Error(Phase::kUsage,
+                fmt::format("a server has 1 to {} threads, not {}", kMaxServerThreads, threads));
+  }
+
+  std::unique_ptr<Link> OpenLink(size_t server) {
     Request hello;
     hello.operation = Operation::kHello;
     hello.attempt = options_.attempt;
     hello.run = run_;
-    hello.task = ToString(config.task);
-    std::unique_ptr<Connection> connection =
-        std::make_unique<ZmqConnection>(context_, name, "tcp://" + address, keys);
-    if (options_.shared_memory) {
-      connection = std::make_unique<ShmConnection>(name, std::move(connection), options_.say);
+    hello.task = ToString(options_.config.task);
+    const HostPort address = AddressOf(server);
+    // Where its other threads listen a server tells itself.
+    const bool known = server % options_.server_threads == 0;
+    auto connection = known ? ConnectionTo(server, address) : std::make_unique<NoConnection>();
+    return std::make_unique<Link>(NameOf(server, address), std::move(connection), std::move(hello),
+                                  options_.bytes_under_way, options_.values,
+                                  known ? options_.server_threads - 1 : 0);
+  }
+
+  [[nodiscard]] TaskId TaskOf(size_t server) const {
+    return ServersOf(options_.config.cluster)[server / options_.server_threads];
+  }
+
+  [[nodiscard]] HostPort AddressOf(size_t server) const {
+    return runtime::AddressOf(options_.config.cluster, TaskOf(server));
+  }
+
+  [[nodiscard]] std::string NameOf(size_t server, const HostPort& address) const {
+    const size_t thread = server % options_.server_threads;
+    return fmt::format("{} at {}{}", ToString(TaskOf(server)), ToString(address),
+                       thread == 0 ? "" : fmt::format(" (thread {})", thread));
+  }
+
+  std::unique_ptr<Connection> ConnectionTo(size_t server, const HostPort& address) {
+    const std::string name = NameOf(server, address);
+    std::optional<ClientKeys> keys;
+    if (options_.secret) {
+      keys = KeysOfClient(*options_.secret, options_.config.task, TaskOf(server));
     }
-    return std::make_unique<Link>(name, std::move(connection), std::move(hello),
-                                  options_.bytes_under_way, options_.values);
+    auto remote =
+        std::make_unique<ZmqConnection>(context_, name, "tcp://" + ToString(address), keys);
+    if (!options_.shared_memory) return remote;
+    return std::make_unique<ShmConnection>(name, std::move(remote), options_.say);
+  }
+
+  // To threads whose server has said where they listen, for the first time or after its restart.
+  void ConnectThreads() {
+    const size_t threads = options_.server_threads;
+    for (size_t first = 0; first < links_.size(); first += threads) {
+      const auto& ports = links_[first]->ports();
+      if (!ports) continue;
+      for (size_t i = 1; i < threads; ++i) ConnectThread(first + i, ports->at(i - 1));
+    }
+  }
+
+  void ConnectThread(size_t server, uint16_t port) {
+    if (std::exchange(ports_[server], port) == port) return;
+    HostPort address = AddressOf(server);
+    address.port = port;
+    links_[server]->Connect(NameOf(server, address), ConnectionTo(server, address));
   }
 
   // Each is a variable of ours, once, with as many values as it has.
@@ -455,6 +536,7 @@ class Client::Impl {
       if (follow_connections || !link.connected()) link.FollowConnection();
       link.MoveOn();
     });
+    ConnectThreads();
   }
 
   // `state`: the request that is waited for, or nullptr for whatever the servers owe.
@@ -464,6 +546,7 @@ class Client::Impl {
     if (reached()) return;
     const auto begin = steady_clock::now();
     auto next_notice = begin + options_.notice_interval;
+    Patience patience;
     int yields = 0;
     for (bool slept = false; true;) {
       MoveOn(slept);
@@ -475,13 +558,13 @@ class Client::Impl {
         continue;
       }
       const auto now = steady_clock::now();
-      const auto deadline = Deadline(begin, state);
-      if (now >= deadline) GiveUp(state);
       if (now >= next_notice) {
         SayWhomItWaitsFor(state, duration_cast<seconds>(now - begin));
-        next_notice += options_.notice_interval;
+        next_notice = now + options_.notice_interval;
       }
-      const auto wake = std::min(next_notice, deadline);
+      const auto end = patience.EndOf(now, Deadline(begin, state));
+      if (now >= end) GiveUp(state);
+      const auto wake = std::min(next_notice, end);
       slept = WaitForInput(only_borrowed ? std::min(wake, now + kBorrowedLook) : wake, now);
     }
   }
@@ -575,6 +658,7 @@ class Client::Impl {
   RowSummer row_summer_;
   zmq::context_t context_;
   std::vector<std::unique_ptr<Link>> links_;   // by server
+  std::vector<uint16_t> ports_;                // the same: of threads that are not a server's first
   std::vector<PartsBuilder> builders_;         // by server
   std::vector<RowPartsBuilder> row_builders_;  // the same
   std::vector<pollfd> poll_items_;             // kept for its allocation

@@ -59,14 +59,21 @@ void Scatter(const zmq::message_t& payload, const std::vector<Sink>& sinks, Wire
 }  // namespace
 
 Link::Link(std::string name, std::unique_ptr<Connection> connection, Request hello,
-           size_t bytes_under_way, WireFloat values)
+           size_t bytes_under_way, WireFloat values, size_t other_threads)
     : name_(std::move(name)),
       connection_(std::move(connection)),
       hello_(std::move(hello)),
       bytes_limit_(bytes_under_way),
-      values_(values) {
+      values_(values),
+      other_threads_(other_threads) {
   outgoing_.attempt = hello_.attempt;
   outgoing_.run = hello_.run;
+}
+
+void Link::Connect(std::string name, std::unique_ptr<Connection> connection) {
+  name_ = std::move(name);
+  connection_ = std::move(connection);
+  connected_ = false;
 }
 
 void Link::Ask(Request question) {
@@ -174,7 +181,7 @@ bool Link::SendDue() {
     hello_due_ = !Send(message);
     sent = !hello_due_;
   }
-  if (question_due_ && !hello_due_) {
+  if (question_due_ && !hello_due_ && ports_) {
     Message message{Encode(question_), {}};
     question_due_ = !Send(message);
     sent = sent || !question_due_;
@@ -289,7 +296,7 @@ void Link::Take(const Message& message) {
     case Operation::kLocal:
       break;
     case Operation::kHello:
-      if (reply_.status == Status::kRefused) ThrowRefusal();
+      TakeHello();
       break;
     case Operation::kCreate:
     case Operation::kOpen:
@@ -301,6 +308,17 @@ void Link::Take(const Message& message) {
       TakePart(message);
       break;
   }
+}
+
+void Link::TakeHello() {
+  if (reply_.status == Status::kRefused) ThrowRefusal();
+  if (reply_.ports.size() != other_threads_) {
+    throw Error(Phase::kRun,
+                fmt::format("{} has {} threads, and {} are expected", name_,
+                            reply_.ports.size() + 1, other_threads_ + 1),
+                "give every task of the job the same --server-threads");
+  }
+  ports_ = reply_.ports;
 }
 
 void Link::TakeQuestionsAnswer() {

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,9 @@ class Link {
  public:
   // `name` is for texts: "ps:1 at 10.0.0.2:2223". `hello` is sent first on every connection; its
   // attempt and run are in every other message too. `values`: how those of dense variables travel.
+  // `other_threads`: that this one must know of, or nothing is asked of it.
   Link(std::string name, std::unique_ptr<Connection> connection, Request hello,
-       size_t bytes_under_way, WireFloat values);
+       size_t bytes_under_way, WireFloat values, size_t other_threads);
 
   // kCreate or kOpen, which tells what later requests are about. None may be pending.
   void Ask(Request question);
@@ -45,6 +47,10 @@ class Link {
   // The server holds answers to pushes back for other trainers (UpdateMode): every push must go to
   // every server, for all count them. Known once opened.
   [[nodiscard]] bool holds_back() const { return holds_back_; }
+  // Where the server's other threads listen, as its last hello said; nullopt before the first.
+  [[nodiscard]] const std::optional<std::vector<uint16_t>>& ports() const { return ports_; }
+  // The server is there now; what was under way is sent again.
+  void Connect(std::string name, std::unique_ptr<Connection> connection);
   // Tells the server, if it can, that it need not wait for us.
   void SayGoodbye();
 
@@ -101,6 +107,7 @@ class Link {
   void TakeAnswers();
   void Take(const Message& message);
   [[nodiscard]] WireFloat ValuesOf(const Begun& begun, const RequestPart& part) const;
+  void TakeHello();
   void TakeQuestionsAnswer();
   void TakePart(const Message& message);
   [[noreturn]] void ThrowRefusal() const;
@@ -108,6 +115,7 @@ class Link {
 
   std::string name_;
   std::unique_ptr<Connection> connection_;
+  std::optional<std::vector<uint16_t>> ports_;
   bool connected_ = false;
   Request hello_;
   bool hello_due_ = false;
@@ -126,6 +134,7 @@ class Link {
   uint64_t next_sequence_ = 1;
   size_t bytes_limit_;
   WireFloat values_;
+  size_t other_threads_;
   size_t bytes_under_way_ = 0;
   size_t messages_under_way_ = 0;
 

@@ -37,7 +37,7 @@ OptimizerSpec Adagrad() { return {.kind = OptimizerKind::kAdagrad, .learning_rat
 // A chief, its servers, and what it knows of its one table.
 struct Job {
   Job(int server_count, const TableSpec& the_table, const OptimizerSpec& optimizer)
-      : table(the_table), cluster(LocalCluster(server_count, 1)) {
+      : table(the_table), cluster(server_count, 1) {
     for (int i = 0; i < server_count; ++i) {
       servers.push_back(std::make_unique<RunningServer>(
           ConfigOf(cluster, "ps:" + std::to_string(i)), std::nullopt));
@@ -65,7 +65,7 @@ struct Job {
   void Push(const Ids& ids, const Tensor& gradients) { client->Push({}, {{0, ids, gradients}}); }
 
   TableSpec table;
-  ClusterSpec cluster;
+  LocalCluster cluster;
   std::vector<std::unique_ptr<RunningServer>> servers;
   std::unique_ptr<Client> client;
 };
@@ -212,10 +212,11 @@ TEST(Tables, ARowOfAPushAndPullComesBackWithAllOfThePush) {
 }
 
 TEST(Tables, TravelTogetherWithVariablesInOneStep) {
-  const ClusterSpec cluster = LocalCluster(2, 1);
+  const LocalCluster cluster(2, 1);
   RunningServer one(ConfigOf(cluster, "ps:0"), std::nullopt);
   RunningServer two(ConfigOf(cluster, "ps:1"), std::nullopt);
   ClientOptions options;
+  options.server_threads = testing::ServerThreads();
   options.config = ConfigOf(cluster, "master:0");
   TableSpec ages = TableOf(10, 2, FixedParts{2});
   ages.name = "ages";
@@ -304,9 +305,10 @@ TEST(Tables, CannotHaveAdamThatIsNotLazy) {
 }
 
 TEST(Tables, OfAnotherModelAreRefused) {
-  const ClusterSpec cluster = LocalCluster(1, 2);
+  const LocalCluster cluster(1, 2);
   const RunningServer server(ConfigOf(cluster, "ps:0"), std::nullopt);
   ClientOptions options;
+  options.server_threads = testing::ServerThreads();
   options.config = ConfigOf(cluster, "master:0");
   Client chief(options, {}, {TableOf(10, 2)});
   chief.Create({}, Sgd());

@@ -194,6 +194,9 @@ TEST(FuzzCorpus, HasAReplyOfEachKind) {
       {{"local",
         Bytes(Reply{Operation::kLocal, Status::kDone, 0, 0, 0, 0, "", 0, "", false, "an offer"})},
        {"done", Bytes(Reply{Operation::kExchange, Status::kDone, 3, 9, 12, 0, "", 11})},
+       {"hello",
+        Bytes(
+            Reply{Operation::kHello, Status::kDone, 0, 0, 3, 0, "", 0, "", false, "", {2, 40213}})},
        {"created",
         Bytes(Reply{Operation::kCreate, Status::kValuesWanted, 0, 0, 0, 77, "", 0, "async", true})},
        {"refused", Bytes(Reply{Operation::kOpen, Status::kRefused, 0, 0, 3, 77, "why"})},

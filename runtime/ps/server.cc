@@ -1,51 +1,40 @@
 #include "runtime/server.h"
 
 #include <fmt/format.h>
-#include <poll.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <chrono>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/unique_fd.h"
 #include "runtime/cluster.h"
 #include "runtime/ps/listen_address.h"
-#include "runtime/ps/service.h"
-#include "runtime/shm/wake.h"
-#include "runtime/transport/shm_listener.h"
-#include "runtime/transport/zmq_listener.h"
+#include "runtime/ps/server_thread.h"
 
 namespace tfdist::runtime {
 namespace {
 
-using std::chrono::duration;
-using std::chrono::steady_clock;
-
-// After so many messages without a pause the server looks whether it is told to end.
-constexpr uint64_t kMessagesBetweenLooks = 256;
-// And after so many waits that were too short for a sleep.
-constexpr uint64_t kWaitsBetweenLooks = 64;
-
-std::optional<ServerKeys> Keys(const ServerOptions& options) {
-  if (!options.secret) return std::nullopt;
-  const TfConfig& config = options.config;
-  return KeysOfServer(*options.secret, config.task, TrainersOf(config.cluster));
-}
-
-ServiceOptions OptionsOf(const ServerOptions& options) {
-  ServiceOptions of_service;
-  of_service.attempt = options.attempt;
-  of_service.lost_after = options.lost_after;
-  const ClusterSpec& cluster = options.config.cluster;
-  for (const TaskId& trainer : TrainersOf(cluster)) of_service.trainers.insert(ToString(trainer));
-  if (const auto chief = ChiefOf(cluster)) of_service.chief = ToString(*chief);
-  return of_service;
+ServerOptions Checked(ServerOptions options) {
+  if (options.threads < 1 || options.threads > kMaxServerThreads) {
+    throw Error(Phase::kUsage, fmt::format("a server has 1 to {} threads, not {}",
+                                           kMaxServerThreads, options.threads));
+  }
+  // Its threads speak one at a time.
+  options.say = [say = options.say,
+                 mutex = std::make_shared<std::mutex>()](const std::string& line) {
+    const std::lock_guard lock(*mutex);
+    say(line);
+  };
+  return options;
 }
 
 std::string ListenEndpoint(const ServerOptions& options) {
@@ -55,9 +44,35 @@ std::string ListenEndpoint(const ServerOptions& options) {
   return listen.endpoint;
 }
 
-// Enough for trainers that come back before their last connection is seen to be gone.
-size_t MaxLocals(const ServerOptions& options) {
-  return options.shared_memory ? 2 * TrainersOf(options.config.cluster).size() : 0;
+// "tcp://10.0.0.1:2223" -> "tcp://10.0.0.1:*"
+std::string AtAnyPort(const std::string& endpoint) {
+  return endpoint.substr(0, endpoint.rfind(':')) + ":*";
+}
+
+uint16_t PortOf(const std::string& endpoint) {
+  return static_cast<uint16_t>(std::stoul(endpoint.substr(endpoint.rfind(':') + 1)));
+}
+
+ServerCounters SumOf(const ServerCounters& a, const ServerCounters& b) {
+  ServerCounters sum = a;
+  // A request goes to as many threads as hold something of it.
+  for (const auto counter :
+       {&ServerCounters::pulls, &ServerCounters::pushes, &ServerCounters::stale,
+        &ServerCounters::updates, &ServerCounters::longest_queue}) {
+    sum.*counter = std::max(a.*counter, b.*counter);
+  }
+  for (const auto counter :
+       {&ServerCounters::lost, &ServerCounters::pulled_rows, &ServerCounters::pushed_rows,
+        &ServerCounters::received_bytes, &ServerCounters::sent_bytes, &ServerCounters::refused,
+        &ServerCounters::repeated, &ServerCounters::strangers, &ServerCounters::local_bytes,
+        &ServerCounters::unread, &ServerCounters::new_versions}) {
+    sum.*counter += b.*counter;
+  }
+  for (const auto seconds : {&ServerCounters::held_seconds, &ServerCounters::idle_seconds,
+                             &ServerCounters::busy_seconds}) {
+    sum.*seconds += b.*seconds;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -65,144 +80,76 @@ size_t MaxLocals(const ServerOptions& options) {
 class Server::Impl {
  public:
   explicit Impl(const ServerOptions& options)
-      : say_(options.say),
-        service_(OptionsOf(options)),
-        listener_(std::make_unique<ZmqListener>(ListenEndpoint(options), Keys(options)),
-                  MaxLocals(options), options.say) {
-    say_(fmt::format("{} listens at {}, security {}", ToString(options.config.task),
-                     listener_.Endpoint(), options.secret ? "curve" : "none"));
+      : options_(Checked(options)), failed_(eventfd(0, EFD_CLOEXEC)) {
+    const std::string endpoint = ListenEndpoint(options_);
+    std::vector<uint16_t> ports;
+    // The first one, which is the one that trainers know, comes last: it tells of the others.
+    for (size_t i = 1; i < options_.threads; ++i) {
+      threads_.push_back(
+          std::make_unique<ServerThread>(options_, AtAnyPort(endpoint), std::vector<uint16_t>()));
+      ports.push_back(PortOf(threads_.back()->Endpoint()));
+    }
+    threads_.insert(threads_.begin(),
+                    std::make_unique<ServerThread>(options_, endpoint, std::move(ports)));
+    SayWhereItListens();
   }
 
   void Run(int stop_fd) {
-    items_ = {{stop_fd, POLLIN, 0}};
-    const auto begin = steady_clock::now();
-    const double idle_before = idle_seconds_;
-    while (items_[0].revents == 0) {
-      const bool more = AnswerWhatHasArrived();
-      Wait(more ? 0 : TickWhenDue());
+    {
+      std::vector<std::jthread> others;
+      try {
+        for (size_t i = 1; i < threads_.size(); ++i) {
+          others.emplace_back([this, i, stop_fd] { RunOne(*threads_[i], stop_fd); });
+        }
+      } catch (const std::system_error& error) {
+        Fail(std::make_exception_ptr(
+            Error(Phase::kInternal, std::string("cannot start a thread: ") + error.what())));
+      }
+      RunOne(*threads_.front(), stop_fd);
     }
-    busy_seconds_ += Since(begin) - (idle_seconds_ - idle_before);
-    say_(ToString(counters()));
+    if (failure_) std::rethrow_exception(failure_);
+    options_.say(ToString(counters()));
   }
 
   [[nodiscard]] ServerCounters counters() const {
-    const ServiceCounters served = service_.counters();
-    ServerCounters counters;
-    counters.pulls = served.pulls;
-    counters.pushes = served.pushes;
-    counters.stale = served.stale;
-    counters.updates = served.updates;
-    counters.held_seconds = served.held_seconds;
-    counters.lost = served.lost;
-    counters.pulled_rows = served.pulled_rows;
-    counters.pushed_rows = served.pushed_rows;
-    counters.received_bytes = served.received_bytes;
-    counters.sent_bytes = served.sent_bytes;
-    counters.refused = served.refused;
-    counters.repeated = served.repeated;
-    counters.strangers = served.strangers;
-    counters.local_bytes = listener_.local_bytes();
-    counters.unread = unread_;
-    counters.new_versions = service_.store().new_versions();
-    counters.longest_queue = longest_queue_;
-    counters.idle_seconds = idle_seconds_;
-    counters.busy_seconds = busy_seconds_;
-    return counters;
+    ServerCounters sum;
+    for (const auto& thread : threads_) sum = SumOf(sum, thread->counters());
+    return sum;
   }
 
-  [[nodiscard]] std::string Endpoint() const { return listener_.Endpoint(); }
+  [[nodiscard]] std::string Endpoint() const { return threads_.front()->Endpoint(); }
 
  private:
-  static double Since(steady_clock::time_point begin) {
-    return duration<double>(steady_clock::now() - begin).count();
-  }
-
-  // True when it left off with more to be answered.
-  bool AnswerWhatHasArrived() {
-    for (uint64_t i = 0; i < kMessagesBetweenLooks; ++i) {
-      if (!listener_.Receive(peer_, message_)) {
-        queue_ = 0;
-        return false;
-      }
-      longest_queue_ = std::max(longest_queue_, ++queue_);
-      replies_.clear();
-      service_.Handle(peer_, message_, replies_);
-      SendReplies();
+  void SayWhereItListens() const {
+    std::string others;
+    for (size_t i = 1; i < threads_.size(); ++i) {
+      others += fmt::format("{}{}", i == 1 ? ", its other threads at " : ", ",
+                            PortOf(threads_[i]->Endpoint()));
     }
-    return true;
+    options_.say(fmt::format("{} listens at {}{}, security {}", ToString(options_.config.task),
+                             Endpoint(), others, options_.secret ? "curve" : "none"));
   }
 
-  void SendReplies() {
-    for (Service::Outgoing& reply : replies_) {
-      switch (listener_.Send(reply.to, reply.message)) {
-        case Listener::Delivery::kSent:
-          break;
-        case Listener::Delivery::kUnread:
-          ++unread_;
-          break;
-        case Listener::Delivery::kGone:
-          service_.Gone(reply.to);
-          break;
-      }
+  void RunOne(ServerThread& thread, int stop_fd) {
+    try {
+      thread.Run(stop_fd, failed_.get());
+    } catch (...) {
+      Fail(std::current_exception());
     }
   }
 
-  // While trainers wait for others, those are looked after. Returns the milliseconds until the next
-  // time, -1 for none.
-  int TickWhenDue() {
-    if (!service_.holds_answers()) {
-      next_tick_.reset();
-      return -1;
-    }
-    const auto now = steady_clock::now();
-    if (!next_tick_) next_tick_ = now + service_.tick();
-    if (now >= *next_tick_) {
-      replies_.clear();
-      service_.Tick(replies_);
-      SendReplies();
-      next_tick_ = now + service_.tick();
-      return 0;  // a send can take the sign of a message that came meanwhile: receive again first
-    }
-    return PollTimeout(now, *next_tick_);
+  // All end when one does.
+  void Fail(std::exception_ptr why) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::move(why);
+    eventfd_write(failed_.get(), 1);
   }
 
-  void Wait(int timeout) {
-    const auto begin = steady_clock::now();
-    // Where something always comes in time it is seen now and then whether the server shall end.
-    const bool spin = timeout != 0 && ++waits_ % kWaitsBetweenLooks != 0;
-    if (!spin || !SpinForInput()) Sleep(timeout);
-    idle_seconds_ += Since(begin);
-  }
-
-  bool SpinForInput() {
-    return listener_.WorthSpinning() &&
-           shm::SpinUntil(spin_habit_, [this] { return listener_.HasArrived(); });
-  }
-
-  void Sleep(int timeout) {
-    items_.resize(1);
-    if (!listener_.BeforePoll(items_)) timeout = 0;
-    if (poll(items_.data(), items_.size(), timeout) < 0 && errno != EINTR) {
-      throw Error(Phase::kInternal, WithErrno("poll", errno));
-    }
-    listener_.AfterPoll();
-  }
-
-  Say say_;
-  Service service_;  // before the listener: messages that it still sends refer to the values
-  ShmListener listener_;
-  std::vector<pollfd> items_;  // first the one that tells to end
-  shm::SpinHabit spin_habit_;
-  uint64_t waits_ = 0;
-  Peer peer_;
-  Message message_;
-  std::vector<Service::Outgoing> replies_;
-  std::optional<steady_clock::time_point> next_tick_;
-  uint64_t unread_ = 0;
-  uint64_t queue_ = 0;
-  uint64_t longest_queue_ = 0;
-  double idle_seconds_ = 0;
-  double busy_seconds_ = 0;
+  ServerOptions options_;
+  std::vector<std::unique_ptr<ServerThread>> threads_;
+  UniqueFd failed_;  // readable once a thread has failed
+  std::mutex mutex_;
+  std::exception_ptr failure_;
 };
 
 Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}

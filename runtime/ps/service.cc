@@ -156,7 +156,9 @@ void Service::Hello(const Asked& asked, std::vector<Outgoing>& replies) {
   session.notices = {};
   routes_[asked.peer.route] = &session;
   waiting_.erase(task);
-  replies.push_back({asked.peer, {Encode(ReplyTo(asked.request)), {}}});
+  Reply reply = ReplyTo(asked.request);
+  reply.ports = options_.ports;
+  replies.push_back({asked.peer, {Encode(reply), {}}});
 }
 
 void Service::ExpectChief(const Session& session) const {

@@ -31,7 +31,8 @@ struct ServiceOptions {
   std::string chief;               // who may create variables
   // A trainer whose connection is gone for so long is waited for no more.
   std::chrono::milliseconds lost_after{10'000};
-  const Clock* clock = nullptr;  // the system's
+  const Clock* clock = nullptr;      // the system's
+  std::vector<uint16_t> ports = {};  // of the server's other threads, where trainers ask this one
 };
 
 struct ServiceCounters {

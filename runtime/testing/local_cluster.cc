@@ -4,53 +4,54 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cstdlib>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
 
 namespace tfdist::runtime::testing {
-
 namespace {
 
-// A port that nobody listens on, held until the object goes: so no two of a cluster are the same.
-class FreePort {
- public:
-  FreePort() : probe_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    if (bind(probe_.get(), generic, size) != 0 || getsockname(probe_.get(), generic, &size) != 0) {
-      throw std::runtime_error("no free port");
-    }
-    number_ = ntohs(address.sin_port);
+// A server may listen on the same port beside it: SO_REUSEADDR (socket(7)), which libzmq sets too.
+UniqueFd HoldFreePort(int& number) {
+  UniqueFd held(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (setsockopt(held.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      bind(held.get(), generic, size) != 0 || getsockname(held.get(), generic, &size) != 0) {
+    throw std::runtime_error("no free port");
   }
-  [[nodiscard]] int number() const { return number_; }
-
- private:
-  UniqueFd probe_;
-  int number_ = 0;
-};
+  number = ntohs(address.sin_port);
+  return held;
+}
 
 }  // namespace
 
-ClusterSpec LocalCluster(int servers, int trainers) {
-  ClusterSpec cluster;
-  std::vector<FreePort> ports;
-  const auto add = [&](const std::string& type) {
-    ports.emplace_back();
-    cluster.tasks[type].push_back("127.0.0.1:" + std::to_string(ports.back().number()));
-  };
-  for (int i = 0; i < servers; ++i) add("ps");
-  add("master");
-  for (int i = 1; i < trainers; ++i) add("worker");
-  return cluster;
+LocalCluster::LocalCluster(int servers, int trainers) {
+  for (int i = 0; i < servers; ++i) Add("ps");
+  Add("master");
+  for (int i = 1; i < trainers; ++i) Add("worker");
+}
+
+void LocalCluster::Add(const std::string& type) {
+  int port = 0;
+  held_.push_back(HoldFreePort(port));
+  tasks[type].push_back("127.0.0.1:" + std::to_string(port));
 }
 
 TfConfig ConfigOf(const ClusterSpec& cluster, const std::string& task) {
   return {cluster, ParseTaskId(task).value(), ""};
+}
+
+size_t ServerThreads() {
+  const char* threads = std::getenv("TFDIST_TEST_SERVER_THREADS");  // NOLINT(concurrency-mt-unsafe)
+  return threads == nullptr ? 1 : std::stoul(threads);
 }
 
 JobSecret TestSecret() { return JobSecret::FromHex(std::string(64, '7')); }

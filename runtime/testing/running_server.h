@@ -15,6 +15,7 @@
 
 #include "base/unique_fd.h"
 #include "runtime/server.h"
+#include "runtime/testing/local_cluster.h"
 
 namespace tfdist::runtime::testing {
 
@@ -24,8 +25,11 @@ class RunningServer {
   RunningServer(const TfConfig& config, const std::optional<JobSecret>& secret,
                 uint32_t attempt = 1,
                 std::chrono::milliseconds lost_after = std::chrono::seconds(10))
-      : RunningServer(
-            {.config = config, .secret = secret, .attempt = attempt, .lost_after = lost_after}) {}
+      : RunningServer({.config = config,
+                       .secret = secret,
+                       .attempt = attempt,
+                       .lost_after = lost_after,
+                       .threads = ServerThreads()}) {}
   // What it says goes to Stop.
   explicit RunningServer(ServerOptions options)
       : stop_(eventfd(0, EFD_CLOEXEC)),

@@ -15,6 +15,7 @@ inline ClientOptions OptionsFor(const ClusterSpec& cluster, const std::string& t
   ClientOptions options;
   options.config = ConfigOf(cluster, task);
   options.secret = TestSecret();
+  options.server_threads = ServerThreads();
   // Tests go through shared memory unless the environment says otherwise: ctest runs them twice.
   options.shared_memory = std::getenv("TFDIST_TEST_TCP") == nullptr;
   return options;

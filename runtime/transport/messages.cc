@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "runtime/bytes.h"
 
@@ -172,6 +174,22 @@ zmq::message_t ToFrame(const ByteWriter& writer) {
   return {writer.bytes().data(), writer.bytes().size()};
 }
 
+void PutPorts(ByteWriter& writer, const std::vector<uint16_t>& ports) {
+  writer.Put(static_cast<uint8_t>(ports.size()));
+  for (const uint16_t port : ports) writer.Put(port);
+}
+
+void GetPorts(ByteReader& reader, Reply& into) {
+  into.ports.clear();
+  if (into.operation != Operation::kHello) return;
+  const auto count = reader.Get<uint8_t>();
+  if (count >= kMaxServerThreads) throw Error(Phase::kRun, "message: too many ports");
+  for (int i = 0; i < count; ++i) into.ports.push_back(reader.Get<uint16_t>());
+  if (std::find(into.ports.begin(), into.ports.end(), 0) != into.ports.end()) {
+    throw Error(Phase::kRun, "message: port 0");
+  }
+}
+
 }  // namespace
 
 size_t FloatsOf(const std::vector<Range>& ranges) {
@@ -279,6 +297,7 @@ zmq::message_t Encode(const Reply& reply) {
     writer.Put(static_cast<uint8_t>(reply.sums_rows));
   }
   if (reply.operation == Operation::kLocal) writer.PutText(reply.offer);
+  if (reply.operation == Operation::kHello) PutPorts(writer, reply.ports);
   if (HasText(reply.status)) {
     writer.PutText(std::string_view(reply.error).substr(0, kMaxErrorBytes));
   }
@@ -299,6 +318,7 @@ void Decode(std::string_view header, Reply& into) {
   into.update = store ? reader.GetText(kMaxModeBytes) : "";
   into.sums_rows = store && reader.Get<uint8_t>() != 0;
   into.offer = into.operation == Operation::kLocal ? reader.GetText(kMaxOfferBytes) : "";
+  GetPorts(reader, into);
   into.error = HasText(into.status) ? reader.GetText(kMaxErrorBytes) : "";
   reader.ExpectEnd();
 }

@@ -15,7 +15,7 @@
 
 namespace tfdist::runtime {
 
-inline constexpr uint16_t kProtocolVersion = 4;
+inline constexpr uint16_t kProtocolVersion = 5;
 inline constexpr size_t kMaxHeaderBytes = size_t{1024} * 1024;
 // Messages that a trainer may have under way to one server.
 inline constexpr size_t kMaxMessagesUnderWay = 64;
@@ -24,6 +24,8 @@ inline constexpr size_t kMaxMessagesUnderWay = 64;
 inline constexpr size_t kMaxAnswersQueued = 2 * kMaxMessagesUnderWay + 32;
 // Requests that a trainer may have begun and not ended with one server.
 inline constexpr uint64_t kMaxRequestsUnderWay = 1024;
+// Threads of one server, each with a port of its own.
+inline constexpr size_t kMaxServerThreads = 64;
 // Parts of one request to one server.
 inline constexpr uint32_t kMaxRequestParts = 1U << 16;
 
@@ -111,6 +113,8 @@ struct Reply {
   // kCreate, kOpen: each row of a push must be seen once, by the optimizer or in a mean of pushes.
   bool sums_rows = false;
   std::string offer{};  // kLocal: bytes of an shm::Offer; empty: not here
+  // kHello: where the server's other threads listen, in order; empty when another thread answers.
+  std::vector<uint16_t> ports = {};
 
   bool operator==(const Reply&) const = default;
 };

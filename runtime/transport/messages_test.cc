@@ -60,6 +60,7 @@ std::vector<Reply> Replies() {
           {Operation::kOpen, Status::kRefused, 0, 0, 3, 77, "why not", 0, "", true},
           {Operation::kExchange, Status::kWaiting, 0, 0, 3, 0, "worker:1 (step 3)"},
           {Operation::kExchange, Status::kDone, 3, 9, 1234, 0, "", 1233},
+          {Operation::kHello, Status::kDone, 0, 0, 0, 0, "", 0, "", false, "", {1, 65'535}},
           {Operation::kLocal, Status::kDone, 0, 0, 0, 0, "", 0, "", false, "an offer"}};
 }
 
@@ -82,6 +83,15 @@ TEST(Messages, RequestsComeBackAsTheyWereSent) {
   }
 }
 
+TEST(Messages, APortIsNoneOfTooManyNorNought) {
+  Reply hello;
+  hello.ports.assign(kMaxServerThreads, 2222);
+  ExpectError([&] { (void)Decoded<Reply>(Encode(hello).to_string_view()); }, Phase::kRun,
+              "too many ports");
+  hello.ports = {2222, 0};
+  ExpectError([&] { (void)Decoded<Reply>(Encode(hello).to_string_view()); }, Phase::kRun, "port 0");
+}
+
 TEST(Messages, RepliesComeBackAsTheyWereSent) {
   for (const Reply& reply : Replies()) {
     EXPECT_EQ(Decoded<Reply>(Encode(reply).to_string_view()), reply);
@@ -90,7 +100,7 @@ TEST(Messages, RepliesComeBackAsTheyWereSent) {
 
 TEST(Messages, ARequestHasTheBytesOfItsPage) {
   const std::string expected(
-      "\x04\x00"                           // version
+      "\x05\x00"                           // version
       "\x04"                               // exchange
       "\x01\x00\x00\x00"                   // attempt
       "\x08\x07\x06\x05\x04\x03\x02\x01"   // run
@@ -115,14 +125,14 @@ TEST(Messages, WhatTheyAreAboutIsSeenWithoutDecoding) {
   EXPECT_TRUE(IsAbout(Encode(HelloOfWorkerOne()), Operation::kHello));
   EXPECT_FALSE(IsAbout(Encode(HelloOfWorkerOne()), Operation::kLocal));
   EXPECT_TRUE(IsAbout(Encode(Replies().back()), Operation::kLocal));
-  EXPECT_FALSE(IsAbout(zmq::message_t("\x04\x00", 2), Operation::kHello));
+  EXPECT_FALSE(IsAbout(zmq::message_t("\x05\x00", 2), Operation::kHello));
 }
 
 TEST(Messages, AnotherVersionIsNamed) {
   std::string bytes = Encode(HelloOfWorkerOne()).to_string();
   bytes[0] = 7;
   ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun,
-              "protocol version 7; this program speaks 4");
+              "protocol version 7; this program speaks 5");
 }
 
 TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
