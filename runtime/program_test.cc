@@ -18,6 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::Child;
 using testing::ConfigOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using testing::LocalCluster;
 using ::testing::MatchesRegex;
@@ -43,15 +44,15 @@ std::vector<std::string> Environment(const TfConfig& config, const std::string& 
 class Job {
  public:
   Job(int servers, int trainers, const std::vector<std::string>& arguments)
-      : cluster_(LocalCluster(servers, trainers)),
+      : cluster_(servers, trainers),
         secret_file_(folder_.Write("secret", RandomHex(32) + "\n")),
         arguments_(arguments) {}
 
-  // Trainers first: who starts first must not matter.
-  void StartAll() {
-    for (const char* type : {"worker", "master", "ps"}) {
-      for (const TaskId& task : TasksOf(type)) Start(task);
-    }
+  // Trainers first: who starts first must not matter. `of_chief`: its arguments beside all tasks'.
+  void StartAll(const std::vector<std::string>& of_chief = {}) {
+    for (const TaskId& task : TasksOf("worker")) Start(task, {});
+    Start({"master", 0}, of_chief);
+    for (const TaskId& task : TasksOf("ps")) Start(task, {});
   }
 
   Child& operator[](const std::string& task) { return tasks_.at(task); }
@@ -65,15 +66,16 @@ class Job {
     return tasks;
   }
 
-  void Start(const TaskId& task) {
+  void Start(const TaskId& task, const std::vector<std::string>& further_arguments) {
     std::vector<std::string> argv = {kProgram, "--data", kDigits};
     argv.insert(argv.end(), arguments_.begin(), arguments_.end());
+    argv.insert(argv.end(), further_arguments.begin(), further_arguments.end());
     const TfConfig config = ConfigOf(cluster_, ToString(task));
     tasks_.emplace(ToString(task), Child(argv, Environment(config, secret_file_)));
   }
 
   TemporaryFolder folder_;
-  ClusterSpec cluster_;
+  LocalCluster cluster_;
   std::string secret_file_;
   std::vector<std::string> arguments_;
   std::map<std::string, Child> tasks_;
@@ -85,6 +87,8 @@ double NumberAfter(const std::string& line, const std::string& name) {
   EXPECT_NE(found, std::string::npos) << line;
   return std::strtod(line.c_str() + found + name.size(), nullptr);
 }
+
+bool IsStep(const std::string& line) { return line.starts_with("step "); }
 
 // Ends a parameter server as an agent does, and returns its last line.
 std::string EndServer(Child& server) {
@@ -134,6 +138,8 @@ TEST(Program, SpreadsVariablesAsItIsTold) {
   EXPECT_GT(received_by_second({"--partitioner", "fixed:2"}), 100 * 18'000);
 }
 
+// However late the worker comes: the chief alone, on its half of the digits, reaches 0.9528 in the
+// worst of these runs (0.9500 in that of 150), both together 0.9667.
 TEST(Program, ReachesNinetyFivePercentInEachOfTenRuns) {
   for (int seed = 1; seed <= 10; ++seed) {
     Job job(2, 2, {"--seed", std::to_string(seed)});
@@ -144,27 +150,46 @@ TEST(Program, ReachesNinetyFivePercentInEachOfTenRuns) {
 }
 
 TEST(Program, AStoppedServerHoldsAllTrainersAndLetsThemGoOn) {
-  Job job(2, 2, {"--steps", "15000", "--eval-every", "200"});
+  // The job cannot end too early: the pipe that the test reads holds 65,536 bytes, lines of the
+  // chief for 7,000 steps at the most, and the worker keeps to the chief.
+  Job job(2, 2, {"--steps", "8000", "--eval-every", "5", "--update", "staleness:bound=100"});
   job.StartAll();
   Child& chief = job["master:0"];
   Child& worker = job["worker:0"];
-  ASSERT_TRUE(chief.ReadUntil([](const auto& line) { return line.starts_with("step "); }, kLimit));
+  ASSERT_TRUE(chief.ReadUntil(IsStep, kLimit));
   job["ps:1"].Signal(SIGSTOP);
-  const auto is_notice = [](const auto& line) { return line.starts_with("waiting for ps:1 at "); };
-  const auto notice = chief.ReadUntil(is_notice, kLimit);
-  ASSERT_TRUE(notice && worker.ReadUntil(is_notice, kLimit));
-  EXPECT_THAT(*notice, HasSubstr("(reply to step "));
+  // "(reply to step 12)", "(connection)", or what ps:1 said last.
+  const auto is_notice = [](const std::string& line) {
+    return line.starts_with("waiting for ") && line.find("ps:1 at ") != std::string::npos;
+  };
+  ASSERT_TRUE(chief.ReadUntil(is_notice, kLimit) && worker.ReadUntil(is_notice, kLimit));
   // The second comes after the connection's heartbeats were given up: it is made anew then.
   ASSERT_TRUE(chief.ReadUntil(is_notice, kLimit));
   job["ps:1"].Signal(SIGCONT);
-  const auto next =
-      chief.ReadUntil([](const auto& line) { return line.starts_with("step "); }, kLimit);
-  ASSERT_TRUE(next);
-  EXPECT_GE(NumberAfter(*next, "step"), NumberAfter(*notice, "reply to step"));
+  EXPECT_TRUE(chief.ReadUntil(IsStep, kLimit));
   EXPECT_EQ(chief.Wait(kLimit), 0);
   EXPECT_EQ(worker.Wait(kLimit), 0);
-  const std::string served = EndServer(job["ps:1"]);
-  EXPECT_THAT(served, HasSubstr(" 1500"));  // 15000 pushes, or the last trainer's one more
+  // Each once, however often it was sent; the last trainer may have one more.
+  EXPECT_THAT(EndServer(job["ps:1"]), ContainsRegex(" 800[01] pushes"));
+}
+
+// Of two threads that go on at once the trainer's may look at the clock before ZeroMQ's has read.
+TEST(Program, ATrainerThatWasStoppedFindsTheAnswerThatCameMeanwhile) {
+  Job job(1, 2, {"--steps", "1000000000", "--update", "sync", "--shared-memory", "off"});
+  job.StartAll({"--server-timeout", "8"});
+  Child& chief = job["master:0"];
+  Child& worker = job["worker:0"];
+  ASSERT_TRUE(chief.ReadUntil(IsStep, kLimit));
+  worker.Signal(SIGSTOP);
+  // Reads what the chief says until it has long been waiting for the worker's gradient.
+  EXPECT_FALSE(chief.ReadUntil([](const std::string&) { return false; }, 1s));
+  chief.Signal(SIGSTOP);
+  worker.Signal(SIGCONT);
+  // 10 s after it has pushed for the chief's step and for the next.
+  ASSERT_TRUE(worker.ReadUntil(
+      [](const std::string& line) { return line.starts_with("waiting for master:0 "); }, kLimit));
+  chief.Signal(SIGCONT);
+  EXPECT_TRUE(chief.ReadUntil(IsStep, kLimit));
 }
 
 TEST(Program, AServerThatIsInterruptedBeforeAnythingHappensEndsWell) {

@@ -59,7 +59,7 @@ void PushSome(Trainer& trainer, int pushes) {
 }
 
 TEST(SharedMemory, CarriesWhatIsMoreThanTheRingsHold) {
-  const ClusterSpec cluster = LocalCluster(1, 1);
+  const LocalCluster cluster(1, 1);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   {
     Trainer trainer(Local(cluster, "master:0"), kVariables);
@@ -77,7 +77,7 @@ TEST(SharedMemory, CarriesWhatIsMoreThanTheRingsHold) {
 }
 
 TEST(SharedMemory, IsSharedBySeveralTrainersAndOneWhoComesOverTcp) {
-  const ClusterSpec cluster = LocalCluster(1, 3);
+  const LocalCluster cluster(1, 3);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   const auto train = [](const ClientOptions& options) {
     Trainer trainer(options, kVariables);
@@ -102,7 +102,7 @@ TEST(SharedMemory, IsSharedBySeveralTrainersAndOneWhoComesOverTcp) {
 }
 
 TEST(SharedMemory, IsNotUsedWithAServerThatWasToldNotTo) {
-  const ClusterSpec cluster = LocalCluster(1, 1);
+  const LocalCluster cluster(1, 1);
   RunningServer server(
       {.config = ConfigOf(cluster, "ps:0"), .secret = TestSecret(), .shared_memory = false});
   Trainer trainer(Local(cluster, "master:0"), kVariables);
@@ -116,7 +116,7 @@ TEST(SharedMemory, IsNotUsedWithAServerThatWasToldNotTo) {
 // With the connection that the two were introduced by, the memory goes; both come again, and what
 // was under way counts once.
 TEST(SharedMemory, IsGivenUpAndTakenAgainWhenTheNetworkBreaks) {
-  const ClusterSpec cluster = LocalCluster(1, 1);
+  const LocalCluster cluster(1, 1);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
   Trainer trainer(Local(Through(proxy, cluster), "master:0"), kVariables);
@@ -142,7 +142,7 @@ TEST(SharedMemory, IsGivenUpAndTakenAgainWhenTheNetworkBreaks) {
 // Its answers wait in the server's queue while another keeps the server busy, and go on as it
 // reads.
 TEST(SharedMemory, AnswersThatWaitForRoomGoOnWhileTheServerIsBusy) {
-  const ClusterSpec cluster = LocalCluster(1, 2);
+  const LocalCluster cluster(1, 2);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   Trainer chief(Local(cluster, "master:0"), kVariables);
   chief.client.Create(chief.values, {.learning_rate = 1.0F});
@@ -164,7 +164,7 @@ TEST(SharedMemory, AnswersThatWaitForRoomGoOnWhileTheServerIsBusy) {
 
 // Another one goes on, and the server keeps no more than a bounded queue.
 TEST(SharedMemory, OneWhoDoesNotReadHoldsUpNobodyElse) {
-  const ClusterSpec cluster = LocalCluster(1, 2);
+  const LocalCluster cluster(1, 2);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   Trainer chief(Local(cluster, "master:0"), kVariables);
   chief.client.Create(chief.values, {.learning_rate = 1.0F});

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <memory>
 #include <numeric>
 #include <optional>
 
 #include "runtime/client.h"
+#include "runtime/model/dense_network.h"
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
@@ -77,7 +79,7 @@ void ApplyMean(const Optimizer& optimizer, std::vector<OptimizerState>& states,
 void ExpectTheSerialResult(size_t bytes_under_way) {
   constexpr int kSteps = 12;
   const OptimizerSpec spec = ParseOptimizer("adam:learning_rate=0.01");
-  const ClusterSpec cluster = LocalCluster(2, 2);
+  const LocalCluster cluster(2, 2);
   RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
   RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
   const Tensors initial = GradientsAt(5, 5, kVariables);
@@ -121,7 +123,7 @@ TEST(SyncUpdates, TwoOfTwoGiveWhatTheMeanGivesInOneProcess) {
 TEST(SyncUpdates, SoDoPushesThatCannotBeUnderWayAsAWhole) { ExpectTheSerialResult(1'000'000); }
 
 TEST(SyncUpdates, TheSlowestOfThreeIsNotWaitedForAndItsGradientIsDropped) {
-  const ClusterSpec cluster = LocalCluster(1, 3);
+  const LocalCluster cluster(1, 3);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   Trainer chief(cluster, "master:0");
   Trainer other(cluster, "worker:0");
@@ -150,7 +152,7 @@ TEST(SyncUpdates, TheSlowestOfThreeIsNotWaitedForAndItsGradientIsDropped) {
 // What a variable gets no gradient of stays as it is; the push counts on every server.
 TEST(SyncUpdates, EachVariableTakesTheMeanOfWhatWasPushedToIt) {
   const std::vector<TensorSpec> variables = {{"a", {1}}, {"b", {1}}, {"c", {1}}};
-  const ClusterSpec cluster = LocalCluster(2, 2);  // b lies on ps:1
+  const LocalCluster cluster(2, 2);  // b lies on ps:1
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
   const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
   Trainer chief(cluster, "master:0", variables);
@@ -165,7 +167,7 @@ TEST(SyncUpdates, EachVariableTakesTheMeanOfWhatWasPushedToIt) {
 }
 
 TEST(SyncUpdates, APullBehindAPushGivesTheValuesOfTheNextStep) {
-  const ClusterSpec cluster = LocalCluster(1, 2);
+  const LocalCluster cluster(1, 2);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   Trainer chief(cluster, "master:0");
   Trainer worker(cluster, "worker:0");
@@ -179,7 +181,7 @@ TEST(SyncUpdates, APullBehindAPushGivesTheValuesOfTheNextStep) {
 }
 
 TEST(SyncUpdates, APushThatIsRefusedHoldsNothing) {
-  const ClusterSpec cluster = LocalCluster(1, 2);
+  const LocalCluster cluster(1, 2);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   Trainer chief(cluster, "master:0");
   Trainer worker(cluster, "worker:0");
@@ -201,7 +203,7 @@ enum class Breaks { kInMessages, kUnderSharedMemory };
 void ExpectOnceThroughBreaks(const std::string& update, int per_push, Breaks breaks) {
   constexpr int kPushes = 60;
   const bool in_messages = breaks == Breaks::kInMessages;
-  const ClusterSpec cluster = LocalCluster(1, 2);
+  const LocalCluster cluster(1, 2);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
   Trainer(cluster, "master:0").Create(update);
@@ -217,7 +219,7 @@ void ExpectOnceThroughBreaks(const std::string& update, int per_push, Breaks bre
   };
   // A handshake takes about 400 bytes, an answer about 100.
   if (in_messages) proxy.CutEvery(1500);
-  auto chief = std::async(std::launch::async, train, cluster, "master:0");
+  auto chief = std::async(std::launch::async, train, std::cref(cluster), "master:0");
   auto worker = std::async(std::launch::async, train, Through(proxy, cluster), "worker:0");
   chief.get();
   worker.get();
@@ -247,7 +249,7 @@ TEST(StalenessUpdates, APushCountsOnceThroughSharedMemoryThatIsGivenUpAllTheTime
 }
 
 TEST(StalenessUpdates, AllPushesAreAppliedAndNobodyRunsAway) {
-  const ClusterSpec cluster = LocalCluster(2, 2);
+  const LocalCluster cluster(2, 2);
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
   const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
   Trainer chief(cluster, "master:0", kVariables);
@@ -289,7 +291,7 @@ struct Waiting {
 };
 
 TEST(StalenessUpdates, WhoSaysGoodbyeHoldsTheOthersNoLonger) {
-  const ClusterSpec cluster = LocalCluster(1, 2);
+  const LocalCluster cluster(1, 2);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret(), 1, 1h);
   Trainer chief(cluster, "master:0");
   chief.Create("staleness:bound=0");
@@ -304,7 +306,7 @@ TEST(StalenessUpdates, WhoSaysGoodbyeHoldsTheOthersNoLonger) {
 
 // Cuts a trainer off for good: nothing listens for it any more.
 TEST(StalenessUpdates, WhoIsLostHoldsTheOthersNoLonger) {
-  const ClusterSpec cluster = LocalCluster(1, 2);
+  const LocalCluster cluster(1, 2);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret(), 1, 300ms);
   auto proxy = std::make_unique<TcpProxy>(ParseHostPort(cluster.tasks.at("ps")[0])->port);
   Waiting chief(cluster, "master:0");
@@ -321,50 +323,77 @@ TEST(StalenessUpdates, WhoIsLostHoldsTheOthersNoLonger) {
 }
 
 TEST(SyncUpdates, WhoWaitsSaysWhoseGradientsAreMissingAndGivesUpInTheEnd) {
-  const ClusterSpec cluster = LocalCluster(1, 2);
+  const LocalCluster cluster(1, 2);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret(), 1, 100ms);
+  Trainer(cluster, "master:0").Create("sync");
   Trainer worker(cluster, "worker:0");
-  ClientOptions options = OptionsFor(cluster, "master:0");
-  options.server_timeout = 2s;
-  Trainer chief(options, kOne);
-  chief.Create("sync");
   worker.Pull();
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.server_timeout = 5s;
+  Trainer chief(options, kOne);
   ExpectError([&] { chief.PushPull(kOnes); }, Phase::kConnect,
-              "has not answered for 2 s (it waits for worker:0 (1 of 2 gradients for step 1 are "
+              "has not answered for 5 s (it waits for worker:0 (1 of 2 gradients for step 1 are "
               "there))");
 }
 
 TEST(SyncUpdates, AModeThatCannotWorkIsTheCallersMistake) {
-  const ClusterSpec cluster = LocalCluster(1, 2);
+  const LocalCluster cluster(1, 2);
   Trainer chief(cluster, "master:0");
   ExpectError([&] { chief.Create("sync:replicas=3,tokens=0"); }, Phase::kUsage, "too few");
 }
 
-// All tasks of a job, with the digits.
-double AccuracyOf(const std::string& update, uint64_t steps) {
-  const ClusterSpec cluster = LocalCluster(2, 3);
-  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
-  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+// A job with the digits whose servers run.
+struct DigitsJob {
+  DigitsJob(const std::string& update, uint64_t steps, int trainers) : cluster(2, trainers) {
+    options.data = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
+    options.steps = steps;
+    options.update = ParseUpdateMode(update);
+  }
+
+  // What master:0, worker:0 and worker:1 reach.
+  double Accuracy(const std::function<void()>& meanwhile = [] {}) {
+    const auto train = [&](const std::string& task) {
+      return Train(options, OptionsFor(cluster, task));
+    };
+    auto chief = std::async(std::launch::async, train, "master:0");
+    auto worker = std::async(std::launch::async, train, "worker:0");
+    auto other = std::async(std::launch::async, train, "worker:1");
+    meanwhile();
+    worker.get();
+    other.get();
+    return chief.get().test.value_or(Quality()).accuracy;
+  }
+
+  LocalCluster cluster;
+  RunningServer one{ConfigOf(cluster, "ps:0"), TestSecret()};
+  RunningServer two{ConfigOf(cluster, "ps:1"), TestSecret()};
   Options options;
-  options.data = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
-  options.steps = steps;
-  options.update = ParseUpdateMode(update);
-  const auto train = [&](const std::string& task) {
-    return Train(options, OptionsFor(cluster, task));
-  };
-  auto worker = std::async(std::launch::async, train, "worker:0");
-  auto other = std::async(std::launch::async, train, "worker:1");
-  const TrainingResult chief = train("master:0");
-  worker.get();
-  other.get();
-  return chief.test ? chief.test->accuracy : 0;
+};
+
+TEST(SyncUpdates, LearnTheDigits) { EXPECT_GE(DigitsJob("sync", 800, 3).Accuracy(), 0.95); }
+
+// Any two reach 0.9556 and more. One that is much faster trains alone, on its share: then it is
+// 0.9417 and more (worker:0; 20 seeds).
+TEST(SyncUpdates, LearnTheDigitsWithABackupWorker) {
+  EXPECT_GE(DigitsJob("sync:replicas=2", 800, 3).Accuracy(), 0.93);
 }
 
-TEST(SyncUpdates, LearnTheDigits) { EXPECT_GE(AccuracyOf("sync", 800), 0.95); }
-TEST(SyncUpdates, LearnTheDigitsWithABackupWorker) {
-  EXPECT_GE(AccuracyOf("sync:replicas=2", 800), 0.95);
+// A trainer that has not begun holds nobody, and worker:0 alone reaches 0.9389. So worker:2 holds
+// them all, until each has gone as far as the bound lets it.
+TEST(StalenessUpdates, LearnTheDigits) {
+  DigitsJob job("staleness:bound=2", 2000, 4);
+  const DenseNetwork model({64, 128, 10});
+  Trainer(job.cluster, "master:0", model.variables())
+      .client.Create(model.InitialValues(1), job.options.optimizer, job.options.update);
+  auto holder = std::make_unique<Trainer>(job.cluster, "worker:2", model.variables());
+  holder->Pull();
+  const auto hold = [&] {
+    while (holder->Pull() < 3 * 3) {
+    }
+    holder.reset();
+  };
+  EXPECT_GE(job.Accuracy(hold), 0.95);
 }
-TEST(StalenessUpdates, LearnTheDigits) { EXPECT_GE(AccuracyOf("staleness:bound=2", 2000), 0.95); }
 
 }  // namespace
 }  // namespace tfdist::runtime

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <stdexcept>
 #include <vector>
 
@@ -54,8 +55,12 @@ TcpProxy::~TcpProxy() {
 }
 
 void TcpProxy::Cut() {
-  cut_ = true;
+  std::unique_lock lock(mutex_);
+  cut_wanted_ = true;
   eventfd_write(wake_.get(), 1);
+  if (!cut_made_.wait_for(lock, std::chrono::minutes(1), [this] { return !cut_wanted_; })) {
+    throw std::runtime_error("no connection came to the proxy to be cut");
+  }
 }
 
 std::string TcpProxy::FromServer() const {
@@ -76,8 +81,8 @@ void TcpProxy::Run() {
     if (stop_) return;
     if (items[1].revents != 0) Accept();
     for (Connection& connection : connections_) Relay(connection);
-    CutWhenDue();
     connections_.remove_if([](const Connection& connection) { return !connection.open; });
+    CutWhenDue();
   }
 }
 
@@ -110,11 +115,17 @@ bool TcpProxy::Pass(int from, int to, bool from_server) {
 }
 
 void TcpProxy::CutWhenDue() {
-  const bool by_bytes = cut_every_bytes_ > 0 && since_cut_bytes_ >= cut_every_bytes_;
-  if (!by_bytes && !cut_.exchange(false)) return;
+  const std::lock_guard lock(mutex_);
+  if (connections_.empty() || !CutIsDue()) return;
+  connections_.clear();
   since_cut_bytes_ = 0;
   ++cuts_;
-  for (Connection& connection : connections_) connection.open = false;
+  cut_wanted_ = false;
+  cut_made_.notify_all();
+}
+
+bool TcpProxy::CutIsDue() {
+  return cut_wanted_ || (cut_every_bytes_ > 0 && since_cut_bytes_ >= cut_every_bytes_);
 }
 
 }  // namespace tfdist::runtime::testing

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <mutex>
@@ -23,7 +24,7 @@ class TcpProxy {
   [[nodiscard]] int port() const { return port_; }
   // Closes all connections once so many more bytes of the server have passed, and again and again.
   void CutEvery(size_t bytes) { cut_every_bytes_ = bytes; }
-  // Closes all connections as soon as may be.
+  // Waits until there is a connection, and closes all. Throws when none comes within a minute.
   void Cut();
   [[nodiscard]] int cuts() const { return cuts_; }
   // All that the server has sent, of all connections in order of arrival.
@@ -41,19 +42,21 @@ class TcpProxy {
   void Relay(Connection& connection);
   bool Pass(int from, int to, bool from_server);
   void CutWhenDue();
+  [[nodiscard]] bool CutIsDue();
 
   int target_port_;
   int port_ = 0;
   UniqueFd listener_;
   UniqueFd wake_;
   std::atomic<bool> stop_{false};
-  std::atomic<bool> cut_{false};
   std::list<Connection> connections_;
   std::atomic<size_t> cut_every_bytes_{0};  // 0: never
   std::atomic<int> cuts_{0};
   size_t since_cut_bytes_ = 0;
   mutable std::mutex mutex_;
   std::string from_server_;  // guarded by mutex_
+  bool cut_wanted_ = false;  // the same
+  std::condition_variable cut_made_;
   std::thread thread_;
 };
 

@@ -33,7 +33,7 @@ Options DigitsOptions() {
 }
 
 TEST(Train, TwoTrainersAndTwoServersLearnTheDigits) {
-  const ClusterSpec cluster = LocalCluster(2, 2);
+  const LocalCluster cluster(2, 2);
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
   const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
   Options options = DigitsOptions();
@@ -51,7 +51,7 @@ TEST(Train, TwoTrainersAndTwoServersLearnTheDigits) {
 }
 
 TEST(Train, SaysWhatItHasReachedInTheEnd) {
-  const ClusterSpec cluster = LocalCluster(1, 1);
+  const LocalCluster cluster(1, 1);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   Options options = DigitsOptions();
   options.steps = 30;
@@ -69,7 +69,7 @@ TEST(Train, SaysWhatItHasReachedInTheEnd) {
 }
 
 TEST(Train, EndsAtOnceWhenTheOthersHaveDoneAllSteps) {
-  const ClusterSpec cluster = LocalCluster(1, 2);
+  const LocalCluster cluster(1, 2);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   Options options = DigitsOptions();
   options.steps = 5;

@@ -84,7 +84,7 @@ class Client {
 class Authentication : public ::testing::Test {
  protected:
   Authentication()
-      : cluster_(LocalCluster(1, 2)),
+      : cluster_(1, 2),
         config_(ConfigOf(cluster_, "ps:0")),
         server_(config_, TestSecret()),
         proxy_(ParseHostPort(cluster_.tasks["ps"][0])->port) {}
@@ -109,7 +109,7 @@ class Authentication : public ::testing::Test {
     return names;
   }
 
-  ClusterSpec cluster_;
+  LocalCluster cluster_;
   TfConfig config_;
   RunningServer server_;
   TcpProxy proxy_;

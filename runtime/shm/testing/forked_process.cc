@@ -43,14 +43,16 @@ ForkedProcess::~ForkedProcess() {
 
 void ForkedProcess::Kill() const { kill(pid_, SIGKILL); }
 
-int ForkedProcess::Wait(std::chrono::seconds limit) {
+int ForkedProcess::Wait(std::chrono::seconds limit, const std::function<void()>& meanwhile) {
   const TimePoint deadline = In(limit);
   int status = 0;
   while (waitpid(pid_, &status, WNOHANG) == 0) {
+    meanwhile();
     if (std::chrono::steady_clock::now() > deadline) Kill();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   pid_ = -1;
+  meanwhile();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -25,8 +25,10 @@ class ForkedProcess {
   ~ForkedProcess();
 
   void Kill() const;
-  // Its exit code; 128 + signal when one ended it, SIGKILL after `limit`.
-  int Wait(std::chrono::seconds limit);
+  // Its exit code; 128 + signal when one ended it, SIGKILL after `limit`. Calls `meanwhile` all the
+  // time, and once more when the process has ended.
+  int Wait(
+      std::chrono::seconds limit, const std::function<void()>& meanwhile = [] {});
 
  private:
   pid_t pid_ = -1;
