@@ -208,6 +208,17 @@ TEST_F(JobControlTest, SaysSlowThenLostAndFails) {
   EXPECT_THAT(state_.unreachable, ElementsAre(1));
 }
 
+TEST(JobControl, ItsOwnPauseBeforeTheCommitIsNoHostsSilence) {
+  const JobState state;
+  ManualClock clock;
+  JobControl control(state, 2, clock, [](std::string_view, Json) {});
+  control.OnReport(1, HostReport());
+  clock.Advance(std::chrono::seconds(5));
+  EXPECT_FALSE(control.InContact(1));
+  control.Tick();
+  EXPECT_TRUE(control.InContact(1));
+}
+
 TEST_F(JobControlTest, ForgivesAHostThatWasOnlySlow) {
   RunAll();
   Pass(std::chrono::milliseconds(5000), {0});

@@ -21,7 +21,7 @@ void Roster::Tick(TimePoint now) {
   if (pause < kOwnPause) return;
   *counting_since_ += pause;
   for (Member& member : members_) {
-    if (member.heard) *member.heard += pause;
+    if (member.heard) member.heard = std::min(*member.heard + pause, now);
   }
 }
 
