@@ -27,10 +27,10 @@ constexpr std::chrono::seconds kLateKeeperLimit{30};
 constexpr std::chrono::seconds kLostKeeperLimit{1};
 
 // A failure is reported with its last lines, which the holder may still be writing.
-bool WaitsForLog(TaskRun& task, const protocol::TaskExit& exit) {
-  const TimePoint now = std::chrono::steady_clock::now();
-  if (!task.exit_seen) task.exit_seen = now;
-  return HasFailed(exit) && now - *task.exit_seen < kLastLinesLimit;
+LastLines LinesFor(const TaskRun& task) {
+  const bool late = task.exit_seen && !task.exit &&
+                    std::chrono::steady_clock::now() - *task.exit_seen >= kLastLinesLimit;
+  return late ? LastLines::kAsTheyAre : LastLines::kOnceTheHolderHasEnded;
 }
 
 // It was started, nobody looks after it, and nobody has written down how it ended.
@@ -71,7 +71,8 @@ void HostTasks::Recover(std::vector<protocol::TaskDescription> tasks) {
     if (!newest) continue;
     std::tie(task.attempt, task.run) = *newest;
     task.phase = RunPhase::kAsked;
-    Update(task, ReadRunView(folder_.TaskFolder(task.description.task), task.attempt, task.run));
+    Update(task, ReadRunView(folder_.TaskFolder(task.description.task), task.attempt, task.run,
+                             LinesFor(task)));
     // A holder that was asked for and has left no trace yet is asked for again: no harm is done.
     task.keeper_knows = task.pid != 0 || task.phase == RunPhase::kDone;
   }
@@ -173,7 +174,8 @@ void HostTasks::Refresh(TaskRun& task) {
   if (task.refreshing || task.phase != RunPhase::kAsked) return;
   task.refreshing = true;
   files_.Post([task_folder = folder_.TaskFolder(task.description.task), attempt = task.attempt,
-               run = task.run] { return ReadRunView(task_folder, attempt, run); },
+               run = task.run,
+               lines = LinesFor(task)] { return ReadRunView(task_folder, attempt, run, lines); },
               [this, &task](Outcome<RunView>& outcome) {
                 task.refreshing = false;
                 Update(task, outcome.Get());
@@ -187,9 +189,10 @@ void HostTasks::Update(TaskRun& task, const RunView& view) {
   if (IsLost(task, state, keeper_.handover().keeper_lost))
     return GiveUp(task, "its exit status was lost");
   const bool ended = state.exit && !state.holder_running;
-  if (state.exit && (ended || !WaitsForLog(task, *state.exit))) {
+  if (state.exit && !task.exit_seen) task.exit_seen = std::chrono::steady_clock::now();
+  if (state.exit && (ended || !HasFailed(*state.exit) || view.last_lines)) {
     task.exit = state.exit;
-    task.last_lines = view.last_lines;
+    task.last_lines = view.last_lines.value_or("");
   }
   if (ended) task.phase = RunPhase::kDone;
   if (task.working() && (state.exit || task.lost_since)) refresh_.Start(kEndingPause);

@@ -40,10 +40,12 @@ TaskReport TaskRun::Report() const {
   return report;
 }
 
-RunView ReadRunView(const std::filesystem::path& task_folder, int attempt, int run) {
+RunView ReadRunView(const std::filesystem::path& task_folder, int attempt, int run,
+                    LastLines last_lines) {
   RunView view;
   view.state = ReadRunState(task_folder / RunFolderName(attempt, run));
-  if (view.state.exit && HasFailed(*view.state.exit)) {
+  const bool written = !view.state.holder_running || last_lines == LastLines::kAsTheyAre;
+  if (view.state.exit && HasFailed(*view.state.exit) && written) {
     view.last_lines = ReadLastLines(task_folder);
   }
   return view;

@@ -53,11 +53,15 @@ struct TaskRun {
 // A run as its files and its log tell it.
 struct RunView {
   RunState state;
-  std::string last_lines;  // of a failed run, as far as its holder has written them
+  std::optional<std::string> last_lines;  // of a failed run, when they were read
 };
 
+// When a failed run's are read: once its holder has ended, or whatever it has written.
+enum class LastLines { kOnceTheHolderHasEnded, kAsTheyAre };
+
 // For the file thread. At most 10 lines and 4 KiB of the log.
-RunView ReadRunView(const std::filesystem::path& task_folder, int attempt, int run);
+RunView ReadRunView(const std::filesystem::path& task_folder, int attempt, int run,
+                    LastLines last_lines);
 
 // The newest run in `task_folder`, {attempt, run}; nullopt when there is none. One without a spec
 // is none: the agent before was killed while it made it. For the file thread.
