@@ -85,8 +85,8 @@ protocol::Hello AgentLink::Create(const protocol::Create& create, TimePoint dead
 protocol::Json AgentLink::Call(std::string_view type, protocol::Json body, TimePoint deadline,
                                const std::function<void()>& check) {
   const uint64_t id = Send(type, std::move(body));
-  bool came = false;
-  do {
+  std::optional<TimePoint> last;
+  while (!last || Now() < *last) {
     if (check) check();
     auto message = Next(check ? std::min(deadline, Now() + kBetweenChecks) : deadline);
     if (message && message->id == id) {
@@ -94,9 +94,11 @@ protocol::Json AgentLink::Call(std::string_view type, protocol::Json body, TimeP
       return std::move(message->body);
     }
     if (message && handler_) handler_(*message);
-    came = message.has_value();
+    if (Now() < deadline) continue;
+    if (!message) break;
     // A process that was stopped itself reads what has come meanwhile.
-  } while (Now() < deadline || (came && Now() < deadline + kReadOnLimit));
+    last = last.value_or(Now() + kReadOnLimit);
+  }
   throw Error(Phase::kControl, fmt::format("no answer to '{}' in time", type));
 }
 

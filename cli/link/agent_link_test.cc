@@ -112,6 +112,16 @@ TEST_F(AgentLinkTest, NamesTheRequestThatGotNoAnswer) {
   }
 }
 
+// As after a stop of this process that was longer than the deadline.
+TEST_F(AgentLinkTest, WhatLiesThereIsReadAfterTheDeadlineToo) {
+  SayHello();
+  (void)link_->ReadHello(Soon());
+  Say("event", 99, protocol::Json::object());
+  Say("ok", 1, {{"here", true}});
+  const TimePoint past = std::chrono::steady_clock::now() - std::chrono::seconds(60);
+  EXPECT_TRUE(link_->Call("peers", protocol::Json::object(), past).contains("here"));
+}
+
 TEST_F(AgentLinkTest, WhatACheckThrowsEndsTheWaitAndTheLateAnswerIsDropped) {
   SayHello();
   (void)link_->ReadHello(Soon());
