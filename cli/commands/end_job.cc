@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 using protocol::Json;
 namespace type = protocol::type;
 
-constexpr auto kAttachLimit = 15s;
+constexpr auto kAttachLimit = 30s;
 constexpr auto kAnswerLimit = 15s;
 // Longest grace of a task, census and all; the coordinator gives a silent host up long before.
 constexpr auto kEndLimit = 10min;

@@ -26,9 +26,9 @@ void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event, 
     protocol::ThrowIfError(*message);
     if (message->type == protocol::type::kEnd) return;
     for (const auto& event : EventsOf(*message)) {
-      view.events = event.number;
       view.state.Apply(event);
       if (on_event) on_event(event);
+      view.events = event.number;
     }
   }
 }

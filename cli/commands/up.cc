@@ -258,11 +258,12 @@ class Launch {
   }
 
   // Ports that are in use elsewhere are, as far as one knows here, those of the job that has the
-  // name.
-  static bool OnlyTheNameIsTaken(const Deployment::Outcome& outcome) {
-    return outcome.name_taken &&
-           std::count_if(outcome.errors.begin(), outcome.errors.end(),
-                         [](const Error& error) { return error.phase() != Phase::kPorts; }) == 1;
+  // name: if they are not, --replace finds out when that has ended.
+  [[nodiscard]] bool OnlyTheNameIsTaken(const Deployment::Outcome& outcome) const {
+    const auto others =
+        std::count_if(outcome.errors.begin(), outcome.errors.end(),
+                      [](const Error& error) { return error.phase() != Phase::kPorts; });
+    return outcome.name_taken && others == 1 && left_.empty();
   }
 
   int TakenOver(const protocol::NameTaken& taken) {

@@ -324,7 +324,11 @@ void Deployment::RollBack(int slot) {
     host.touched = false;
   } catch (const Error& error) {
     // The agent removes itself when it hears nothing for kUncommittedLimit.
-    host.roll_back_error = error.WithHost(plan_.hosts[static_cast<size_t>(slot)].name);
+    if (host.error && IsLostConnection(*host.error)) return;  // says as much
+    host.roll_back_error =
+        Error(Phase::kStart, "what was begun there is not confirmed to be gone: " + error.cause(),
+              "the agent there removes itself within 60 s")
+            .WithHost(plan_.hosts[static_cast<size_t>(slot)].name);
   }
 }
 
