@@ -23,8 +23,15 @@ void SyncReplicas::Join(const std::string& task) {
   finished_.erase(task);
 }
 
+// Its token may go to another, as long as the step lasts: else those who are left might each wait
+// on another server for what the other one cannot give before it goes on there.
 void SyncReplicas::Finish(const std::string& task) {
   Leave(task);
+  const auto token = unused_.find(task);
+  if (token != unused_.end()) {
+    if (token->second == step_) ++returned_;
+    unused_.erase(token);
+  }
   finished_.insert(task);
 }
 
@@ -34,11 +41,13 @@ void SyncReplicas::Leave(const std::string& task) {
 }
 
 bool SyncReplicas::Arrived(const std::string& task, uint64_t sequence, bool counts) {
+  unused_.erase(task);
   Wait(task, sequence);
   if (!counts) return false;
   given_.insert(task);
   if (++arrived_ < replicas_) return false;
   arrived_ = 0;
+  returned_ = 0;
   given_.clear();
   ++step_;
   AddTokens(tokens_per_step_);
@@ -65,10 +74,16 @@ std::vector<UpdatePolicy::Admitted> SyncReplicas::Admit() {
 
 void SyncReplicas::GiveOutTokens(std::vector<Admitted>& admitted) {
   while (!waiting_.empty() && !tokens_.empty()) {
-    admitted.push_back({waiting_.front().task, waiting_.front().sequence, tokens_.front()});
-    waiting_.pop_front();
+    Admit(tokens_.front(), admitted);
     tokens_.pop_front();
   }
+  for (; !waiting_.empty() && returned_ > 0; --returned_) Admit(step_, admitted);
+}
+
+void SyncReplicas::Admit(uint64_t token, std::vector<Admitted>& admitted) {
+  admitted.push_back({waiting_.front().task, waiting_.front().sequence, token});
+  unused_[waiting_.front().task] = token;
+  waiting_.pop_front();
 }
 
 // Than those who wait.

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -47,6 +48,7 @@ class SyncReplicas : public UpdatePolicy {
   };
   void AddTokens(size_t count);
   void GiveOutTokens(std::vector<Admitted>& admitted);
+  void Admit(uint64_t token, std::vector<Admitted>& admitted);
   [[nodiscard]] bool AllOthersHaveFinished() const;
 
   uint32_t replicas_;
@@ -57,7 +59,9 @@ class SyncReplicas : public UpdatePolicy {
   std::set<std::string> finished_;
   std::set<std::string> given_;  // who has pushed in this step
   std::deque<Waiting> waiting_;
-  std::deque<uint64_t> tokens_;  // the steps that they bear
+  std::deque<uint64_t> tokens_;             // the steps that they bear
+  uint32_t returned_ = 0;                   // of this step, by those who have finished
+  std::map<std::string, uint64_t> unused_;  // by task: the token that it has not pushed with yet
 };
 
 }  // namespace tfdist::runtime

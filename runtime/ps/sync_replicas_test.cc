@@ -99,6 +99,20 @@ TEST(SyncReplicas, WhoLeavesWaitsNoMoreAndLeavesItsTokenToOthers) {
   EXPECT_EQ(Admitted(policy), "a 1");
 }
 
+// On two servers, b could wait here for c, and c there for b.
+TEST(SyncReplicas, WhoFinishesLeavesItsTokenToOthers) {
+  SyncReplicas policy(Mode(2, 3, 0));
+  Push(policy, "a", 0);
+  EXPECT_TRUE(Push(policy, "b", 0));
+  EXPECT_EQ(Admitted(policy), "a 1, b 1");
+  Push(policy, "c", 0);
+  EXPECT_EQ(Admitted(policy), "c 1");
+  Push(policy, "b", 1);
+  EXPECT_EQ(Admitted(policy), "");
+  policy.Finish("a");
+  EXPECT_EQ(Admitted(policy), "b 1");
+}
+
 TEST(SyncReplicas, WhoeverIsLeftGoesOnWhenTheOthersHaveFinished) {
   SyncReplicas policy(Mode(3, 3, 0));
   policy.Join("a");
