@@ -46,7 +46,7 @@
 // late for its step is dropped, and ends all the same. A gradient counts as computed with the
 // values of the last request that ended before the push was begun; who begins a further push before
 // it has the answer to the last is ahead by as many steps more. The destructor tells the servers
-// that nobody need wait for this trainer. Tables take asynchronous updates only.
+// that nobody need wait for this trainer.
 #pragma once
 
 #include <chrono>
@@ -111,9 +111,9 @@ using Gradients = std::vector<Gradient>;
 using Targets = std::vector<Target>;
 
 // Rows of one table, one for each id and as wide as the table's. Ids may repeat: the gradients of
-// an id are all applied, summed first unless the optimizer is SGD, and its row is copied to every
-// place that asks for it. Ids are read before the call returns, values are borrowed until the end
-// of the request. Each id goes to the one server that holds its row.
+// an id are all applied, summed first unless it is SGD that applies each push by itself, and its
+// row is copied to every place that asks for it. Ids are read before the call returns, values are
+// borrowed until the end of the request. Each id goes to the one server that holds its row.
 struct RowGradient {
   size_t table = 0;  // position in the client's list
   std::span<const int64_t> ids;

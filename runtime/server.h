@@ -69,9 +69,11 @@ struct ServerCounters {
 std::string ToString(const ServerCounters& counters);
 
 // One thread at a time; counters() only while nobody runs it. Memory beside the variables:
-// the optimizer's; for every trainer on the same host 8 MiB of shared memory; for every trainer
-// that does not read up to kMaxMessagesUnderWay messages in and kMaxAnswersQueued answers out, of 1
-// MiB each at most. Answers in float32 share one copy of equal values.
+// the optimizer's; with synchronous updates as much again for sums, and the rows that a step names.
+// In each thread, for every trainer on the same host 8 MiB of shared memory; for every trainer that
+// does not read up to kMaxMessagesUnderWay messages in and kMaxAnswersQueued answers out, of 1 MiB
+// each at most; for every trainer that waits for others what it asked for, of which row numbers
+// take 1 MiB a message at most. Answers in float32 share one copy of equal values.
 class Server {
  public:
   // Listens at its own address of the cluster spec. Throws Error(kPorts) when it cannot, or when it

@@ -39,6 +39,10 @@ constexpr milliseconds kBorrowedLook{1};
 constexpr int kYieldsBeforeLook = 50;
 // How long a server that is late is waited for from when that is seen.
 constexpr seconds kLastLook{5};
+// What a wake-up takes on a busy machine.
+constexpr milliseconds kLate{500};
+// Its own, its monitor's two ends.
+constexpr size_t kSocketsPerLink = 3;
 
 // Tells the requests of this start of the task from those of an earlier one.
 uint64_t RandomRun() {
@@ -128,7 +132,7 @@ class Patience {
       last_look_ = TimePoint::min();
       return deadline;
     }
-    if (now >= last_look_ + kLastLook) last_look_ = now + kLastLook;
+    if (now >= last_look_ + kLate) last_look_ = now + kLastLook;
     return last_look_;
   }
 
@@ -154,6 +158,7 @@ class Client::Impl {
     for (const TensorSpec& variable : variables_) floats_.push_back(ElementCount(variable));
     CheckThreads(options_.server_threads);
     PlaceVariables(ServersOf(options_.config.cluster).size());
+    context_.set(zmq::ctxopt::max_sockets, static_cast<int>(kSocketsPerLink * shares_.size() + 8));
     for (size_t i = 0; i < shares_.size(); ++i) links_.push_back(OpenLink(i));
     ports_.resize(links_.size());
     builders_.resize(links_.size());
@@ -355,8 +360,13 @@ class Client::Impl {
     if (options_.secret) {
       keys = KeysOfClient(*options_.secret, options_.config.task, TaskOf(server));
     }
-    auto remote =
-        std::make_unique<ZmqConnection>(context_, name, "tcp://" + ToString(address), keys);
+    std::unique_ptr<Connection> remote;
+    try {
+      remote = std::make_unique<ZmqConnection>(context_, name, "tcp://" + ToString(address), keys);
+    } catch (const zmq::error_t& error) {
+      throw Error(Phase::kInternal, fmt::format("no connection to {}: {}", name, error.what()),
+                  "raise `ulimit -n`");
+    }
     if (!options_.shared_memory) return remote;
     return std::make_unique<ShmConnection>(name, std::move(remote), options_.say);
   }
@@ -372,10 +382,15 @@ class Client::Impl {
   }
 
   void ConnectThread(size_t server, uint16_t port) {
-    if (std::exchange(ports_[server], port) == port) return;
+    if (ports_[server] == port) return;
     HostPort address = AddressOf(server);
     address.port = port;
-    links_[server]->Connect(NameOf(server, address), ConnectionTo(server, address));
+    Link& link = *links_[server];
+    link.Connect(NameOf(server, address), ConnectionTo(server, address));
+    ports_[server] = port;
+    // As before every poll.
+    link.FollowConnection();
+    link.MoveOn();
   }
 
   // Each is a variable of ours, once, with as many values as it has.
@@ -536,7 +551,11 @@ class Client::Impl {
       if (follow_connections || !link.connected()) link.FollowConnection();
       link.MoveOn();
     });
-    ConnectThreads();
+    try {
+      ConnectThreads();
+    } catch (const Error& error) {
+      Fail(error);
+    }
   }
 
   // `state`: the request that is waited for, or nullptr for whatever the servers owe.

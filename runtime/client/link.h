@@ -40,7 +40,8 @@ class Link {
   [[nodiscard]] bool asking() const { return question_pending_; }
   // An answer has told which variables there are, so that requests can be sent.
   [[nodiscard]] bool opened() const { return store_ != 0; }
-  // The servers' optimizer must see each row of a push once. Holds until an answer tells otherwise.
+  // Each row of a push must be seen once, by the optimizer or in a mean. Holds until an answer
+  // tells otherwise.
   [[nodiscard]] bool sums_rows() const { return sums_rows_; }
   // That answer was: first values are wanted.
   [[nodiscard]] bool values_wanted() const { return values_wanted_; }

@@ -82,15 +82,13 @@ class Server::Impl {
   explicit Impl(const ServerOptions& options)
       : options_(Checked(options)), failed_(eventfd(0, EFD_CLOEXEC)) {
     const std::string endpoint = ListenEndpoint(options_);
+    threads_.push_back(std::make_unique<ServerThread>(options_, endpoint));
     std::vector<uint16_t> ports;
-    // The first one, which is the one that trainers know, comes last: it tells of the others.
     for (size_t i = 1; i < options_.threads; ++i) {
-      threads_.push_back(
-          std::make_unique<ServerThread>(options_, AtAnyPort(endpoint), std::vector<uint16_t>()));
+      threads_.push_back(std::make_unique<ServerThread>(options_, AtAnyPort(endpoint)));
       ports.push_back(PortOf(threads_.back()->Endpoint()));
     }
-    threads_.insert(threads_.begin(),
-                    std::make_unique<ServerThread>(options_, endpoint, std::move(ports)));
+    threads_.front()->SetPorts(std::move(ports));
     SayWhereItListens();
   }
 

@@ -27,9 +27,8 @@ std::optional<ServerKeys> Keys(const ServerOptions& options) {
   return KeysOfServer(*options.secret, config.task, TrainersOf(config.cluster));
 }
 
-ServiceOptions OptionsOf(const ServerOptions& options, std::vector<uint16_t> ports) {
+ServiceOptions OptionsOf(const ServerOptions& options) {
   ServiceOptions of_service;
-  of_service.ports = std::move(ports);
   of_service.attempt = options.attempt;
   of_service.lost_after = options.lost_after;
   const ClusterSpec& cluster = options.config.cluster;
@@ -49,9 +48,8 @@ double Since(steady_clock::time_point begin) {
 
 }  // namespace
 
-ServerThread::ServerThread(const ServerOptions& options, const std::string& endpoint,
-                           std::vector<uint16_t> ports)
-    : service_(OptionsOf(options, std::move(ports))),
+ServerThread::ServerThread(const ServerOptions& options, const std::string& endpoint)
+    : service_(OptionsOf(options)),
       listener_(std::make_unique<ZmqListener>(endpoint, Keys(options)), MaxLocals(options),
                 options.say) {}
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/ps/service.h"
@@ -20,10 +21,10 @@ namespace tfdist::runtime {
 // One thread at a time.
 class ServerThread {
  public:
-  // Listens on `endpoint`. `ports`: where the others listen, for trainers who ask this one. Throws
-  // Error(kPorts).
-  ServerThread(const ServerOptions& options, const std::string& endpoint,
-               std::vector<uint16_t> ports);
+  // Listens on `endpoint`. Throws Error(kPorts).
+  ServerThread(const ServerOptions& options, const std::string& endpoint);
+  // Where the others listen, for trainers who ask this one.
+  void SetPorts(std::vector<uint16_t> ports) { service_.SetPorts(std::move(ports)); }
 
   // Serves until one of the descriptors is readable. Throws Error(kInternal).
   void Run(int stop_fd, int other_stop_fd);

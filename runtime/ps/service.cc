@@ -157,7 +157,7 @@ void Service::Hello(const Asked& asked, std::vector<Outgoing>& replies) {
   routes_[asked.peer.route] = &session;
   waiting_.erase(task);
   Reply reply = ReplyTo(asked.request);
-  reply.ports = options_.ports;
+  reply.ports = ports_;
   replies.push_back({asked.peer, {Encode(reply), {}}});
 }
 
@@ -247,13 +247,14 @@ void Service::Exchange(const Asked& asked, Session& session, std::vector<Outgoin
   if (!store_.created()) throw Error(Phase::kRun, "the variables have no values yet");
   RowSections rows;
   try {
+    // First: a push is known from here on, so that it can be given up. And once it is applied it is
+    // too late to refuse.
+    if (part.update && policy_ && !session.IsAdmitted(part)) held_.ExpectRoom(session.task());
     if (asked.request.operation == Operation::kRows) {
       rows = tables_.Read(part.rows, WordsIn(asked.message.payload, aligned_));
     } else {
       store_.ExpectValid(part.block, part.pull);
     }
-    // Once it is applied it is too late to refuse.
-    if (part.update && policy_ && !session.IsAdmitted(part)) held_.ExpectRoom(session.task());
     Join(session);
     if (part.update) Push(asked, rows, session);
   } catch (const Error&) {
@@ -398,10 +399,11 @@ void Service::Join(Session& session) {
 
 void Service::Leave(Session& session, bool finished) {
   held_.Drop(session.task(), Now());
-  if (!policy_ || !std::exchange(session.member, false)) return;
+  if (!policy_) return;
+  const bool member = std::exchange(session.member, false);
   if (finished) {
-    policy_->Finish(session.task());
-  } else {
+    policy_->Finish(session.task());  // also where it never asked for anything
+  } else if (member) {
     policy_->Leave(session.task());
   }
 }

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -31,8 +32,7 @@ struct ServiceOptions {
   std::string chief;               // who may create variables
   // A trainer whose connection is gone for so long is waited for no more.
   std::chrono::milliseconds lost_after{10'000};
-  const Clock* clock = nullptr;      // the system's
-  std::vector<uint16_t> ports = {};  // of the server's other threads, where trainers ask this one
+  const Clock* clock = nullptr;  // the system's
 };
 
 struct ServiceCounters {
@@ -73,6 +73,9 @@ class Service {
   void Tick(std::vector<Outgoing>& replies);
   // A message could not be sent there because the connection is gone.
   void Gone(const Peer& peer);
+
+  // Of the server's other threads, where trainers ask this one.
+  void SetPorts(std::vector<uint16_t> ports) { ports_ = std::move(ports); }
 
   [[nodiscard]] ServiceCounters counters() const;
   [[nodiscard]] const VariableStore& store() const { return store_; }
@@ -129,6 +132,7 @@ class Service {
   UpdateMode mode_;
   std::unique_ptr<UpdatePolicy> policy_;  // null: asynchronous, or no variables yet
   HeldAnswers held_;
+  std::vector<uint16_t> ports_;
   uint64_t store_id_;  // random: tells these variables from those of an earlier start
   uint64_t step_ = 0;
   ServiceCounters counters_;

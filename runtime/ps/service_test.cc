@@ -766,6 +766,27 @@ TEST_F(WaitingTest, OfRowsThatAreRefusedNothingIsHeldOrSummed) {
   EXPECT_EQ(AskRows("worker:1", RowsPushed({2}, {2}, {1, 2})).back().values, (Tensor{0, -1}));
 }
 
+TEST_F(WaitingTest, APushWhoseFirstPartIsRefusedHoldsNoneOfTheOthers) {
+  CreateWith("sync:replicas=2", {kTable});
+  Rows push = RowsPushed({8}, {1}, {});
+  push.request.part.of = 2;
+  ExpectRefused(AskRows("worker:0", push), "no row 8 here");
+  Rows pull = RowsPulled({1});
+  pull.request.part.update = true;
+  pull.request.part.sequence = push.request.part.sequence;
+  pull.request.part.of = 2;
+  pull.request.part.number = 1;
+  EXPECT_EQ(AskRows("worker:0", pull).size(), 1U);
+}
+
+TEST_F(WaitingTest, WhoSaysGoodbyeWithoutHavingAskedIsNotWaitedFor) {
+  CreateWith("sync:replicas=2");
+  EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
+  const auto answers = Ask("worker:1", Make(Operation::kGoodbye));
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].to, "route of worker:0");
+}
+
 TEST_F(WaitingTest, AModeThatIsNoneIsRefused) {
   SayHello();
   for (const char* text : {"", "bsp", "sync:replicas=9,tokens=1"}) {
