@@ -399,11 +399,10 @@ void Service::Join(Session& session) {
 
 void Service::Leave(Session& session, bool finished) {
   held_.Drop(session.task(), Now());
-  if (!policy_) return;
-  const bool member = std::exchange(session.member, false);
+  if (!policy_ || !std::exchange(session.member, false)) return;
   if (finished) {
-    policy_->Finish(session.task());  // also where it never asked for anything
-  } else if (member) {
+    policy_->Finish(session.task());
+  } else {
     policy_->Leave(session.task());
   }
 }

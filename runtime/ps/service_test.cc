@@ -779,14 +779,6 @@ TEST_F(WaitingTest, APushWhoseFirstPartIsRefusedHoldsNoneOfTheOthers) {
   EXPECT_EQ(AskRows("worker:0", pull).size(), 1U);
 }
 
-TEST_F(WaitingTest, WhoSaysGoodbyeWithoutHavingAskedIsNotWaitedFor) {
-  CreateWith("sync:replicas=2");
-  EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
-  const auto answers = Ask("worker:1", Make(Operation::kGoodbye));
-  ASSERT_EQ(answers.size(), 1U);
-  EXPECT_EQ(answers[0].to, "route of worker:0");
-}
-
 TEST_F(WaitingTest, AModeThatIsNoneIsRefused) {
   SayHello();
   for (const char* text : {"", "bsp", "sync:replicas=9,tokens=1"}) {
