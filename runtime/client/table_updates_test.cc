@@ -169,27 +169,36 @@ TEST(TableUpdates, SoDoPushesThatCannotBeUnderWayAsAWhole) {
   ExpectTheSerialResult(1'000'000, 40'000);
 }
 
+// A chief and a worker that have both begun, a server that holds the table, SGD.
+struct TwoTrainers {
+  TwoTrainers(const TableSpec& table, const std::string& update)
+      : chief(OptionsFor(cluster, "master:0"), table),
+        worker(OptionsFor(cluster, "worker:0"), table) {
+    chief.Create({.learning_rate = 1}, update);
+    worker.Pull({0});
+  }
+
+  LocalCluster cluster{1, 2};
+  RunningServer server{ConfigOf(cluster, "ps:0"), TestSecret()};
+  Trainer chief;
+  Trainer worker;
+};
+
 // With SGD a server adds what comes as it comes; a mean has to see a row of a push once all the
 // same.
 TEST(TableUpdates, SyncSeesARowOnceWithSgdToo) {
-  const TableSpec table = TableOf(10, 16);
-  const LocalCluster cluster(1, 2);
-  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
-  Trainer chief(OptionsFor(cluster, "master:0"), table);
-  Trainer worker(OptionsFor(cluster, "worker:0"), table);
-  chief.Create({.learning_rate = 1}, "sync");
-  worker.Pull({0});
+  TwoTrainers job(TableOf(10, 16), "sync");
   const RowPush large{Ids(40'000, 3), Tensor(40'000 * 16, 1)};  // three messages
   const RowPush small{{3, 4}, Tensor(2 * 16, 2)};
   Tensor chiefs;
   Tensor workers;
-  Future pushed = chief.Start(large, chiefs);
-  EXPECT_EQ(worker.Start(small, workers).Wait(), 1U);
+  Future pushed = job.chief.Start(large, chiefs);
+  EXPECT_EQ(job.worker.Start(small, workers).Wait(), 1U);
   EXPECT_EQ(pushed.Wait(), 1U);
   EXPECT_EQ(workers[0], -20'001.0F);  // (40,000 + 2) / 2
   EXPECT_EQ(workers[16], -2.0F);
   EXPECT_EQ(chiefs, Tensor(40'000 * 16, -20'001.0F));
-  EXPECT_EQ(chief.bias, Tensor({-1, -2}));
+  EXPECT_EQ(job.chief.bias, Tensor({-1, -2}));
 }
 
 TEST(TableUpdates, RowsThatWereComputedAtAnOlderStepAreDropped) {
@@ -214,25 +223,19 @@ TEST(TableUpdates, RowsThatWereComputedAtAnOlderStepAreDropped) {
 }
 
 TEST(TableUpdates, WhoIsTooFarAheadWaitsForTheSlowestWithItsRows) {
-  const TableSpec table = TableOf(10, 1);
-  const LocalCluster cluster(1, 2);
-  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
-  Trainer chief(OptionsFor(cluster, "master:0"), table);
-  Trainer worker(OptionsFor(cluster, "worker:0"), table);
-  chief.Create({.learning_rate = 1}, "staleness:bound=0");
-  worker.Pull({0});
+  TwoTrainers job(TableOf(10, 1), "staleness:bound=0");
   Tensor rows;
   Tensor behind = {0};
   Tensor workers;
-  Future pushed = chief.Start({{1}, {2}}, rows);
+  Future pushed = job.chief.Start({{1}, {2}}, rows);
   const Ids one = {1};
-  Future pulled = chief.client.StartPull({}, {{0, one, behind}});
+  Future pulled = job.chief.client.StartPull({}, {{0, one, behind}});
   // Messages are answered in order: by now it has come, and waits.
-  while (worker.Pull({1}) == Tensor({0})) {
+  while (job.worker.Pull({1}) == Tensor({0})) {
   }
   EXPECT_FALSE(pushed.Ready());
   EXPECT_FALSE(pulled.Ready());
-  worker.Start({{1}, {4}}, workers).Wait();
+  job.worker.Start({{1}, {4}}, workers).Wait();
   pushed.Wait();
   pulled.Wait();
   EXPECT_EQ(rows, Tensor({-6}));
