@@ -186,8 +186,9 @@ void HostTasks::Refresh(TaskRun& task) {
 void HostTasks::Update(TaskRun& task, const RunView& view) {
   const RunState& state = view.state;
   if (state.pids) task.pid = state.pids->task.pid;
-  if (IsLost(task, state, keeper_.handover().keeper_lost))
+  if (IsLost(task, state, keeper_.handover().keeper_lost)) {
     return GiveUp(task, "its exit status was lost");
+  }
   const bool ended = state.exit && !state.holder_running;
   if (state.exit && !task.exit_seen) task.exit_seen = std::chrono::steady_clock::now();
   if (state.exit && (ended || !HasFailed(*state.exit) || view.last_lines)) {
