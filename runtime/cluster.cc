@@ -1,7 +1,12 @@
 #include "runtime/cluster.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
+
+#include "base/error.h"
+#include "runtime/transport/messages.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -34,6 +39,12 @@ std::vector<TaskId> ServersOf(const ClusterSpec& cluster) {
 
 HostPort AddressOf(const ClusterSpec& cluster, const TaskId& task) {
   return ParseHostPort(cluster.tasks.at(task.type).at(static_cast<size_t>(task.index))).value();
+}
+
+void CheckServerThreads(size_t threads) {
+  if (threads >= 1 && threads <= kMaxServerThreads) return;
+  throw Error(Phase::kUsage,
+              fmt::format("a server has 1 to {} threads, not {}", kMaxServerThreads, threads));
 }
 
 }  // namespace tfdist::runtime

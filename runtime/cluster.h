@@ -2,6 +2,7 @@
 // where.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "runtime/tf_config.h"
@@ -20,5 +21,8 @@ std::vector<TaskId> ServersOf(const ClusterSpec& cluster);
 
 // Of a task that is in the cluster.
 HostPort AddressOf(const ClusterSpec& cluster, const TaskId& task);
+
+// Throws Error(kUsage) for a number of threads that no server can have.
+void CheckServerThreads(size_t threads);
 
 }  // namespace tfdist::runtime

@@ -156,7 +156,7 @@ class Client::Impl {
         run_(RandomRun()) {
     for (const TableSpec& table : tables_) CheckWidth(table);
     for (const TensorSpec& variable : variables_) floats_.push_back(ElementCount(variable));
-    CheckThreads(options_.server_threads);
+    CheckServerThreads(options_.server_threads);
     PlaceVariables(ServersOf(options_.config.cluster).size());
     context_.set(zmq::ctxopt::max_sockets, static_cast<int>(kSocketsPerLink * shares_.size() + 8));
     for (size_t i = 0; i < shares_.size(); ++i) links_.push_back(OpenLink(i));
@@ -317,12 +317,6 @@ class Client::Impl {
                          [](const Share& a, const Share& b) { return a.bytes < b.bytes; });
     least->bytes += part.bytes;
     return static_cast<size_t>(least - shares_.begin());
-  }
-
-  static void CheckThreads(size_t threads) {
-    if (threads >= 1 && threads <= kMaxServerThreads) return;
-    throw Error(Phase::kUsage,
-                fmt::format("a server has 1 to {} threads, not {}", kMaxServerThreads, threads));
   }
 
   std::unique_ptr<Link> OpenLink(size_t server) {

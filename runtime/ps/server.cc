@@ -24,10 +24,7 @@ namespace tfdist::runtime {
 namespace {
 
 ServerOptions Checked(ServerOptions options) {
-  if (options.threads < 1 || options.threads > kMaxServerThreads) {
-    throw Error(Phase::kUsage, fmt::format("a server has 1 to {} threads, not {}",
-                                           kMaxServerThreads, options.threads));
-  }
+  CheckServerThreads(options.threads);
   // Its threads speak one at a time.
   options.say = [say = options.say,
                  mutex = std::make_shared<std::mutex>()](const std::string& line) {
