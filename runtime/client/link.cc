@@ -38,14 +38,12 @@ zmq::message_t Borrow(const Source& source, std::atomic<int>& borrowed) {
   return {const_cast<float*>(source.from), source.range.count * sizeof(float), GiveBack, &borrowed};
 }
 
-zmq::message_t Gather(const std::vector<Source>& sources, size_t floats, WireFloat values) {
-  zmq::message_t payload(floats * SizeOf(values));
-  auto* to = payload.data<char>();
+void Gather(const std::vector<Source>& sources, WireFloat values, void* into) {
+  auto* to = static_cast<char*>(into);
   for (const Source& source : sources) {
     ToWire({source.from, source.range.count}, values, to);
     to += source.range.count * SizeOf(values);
   }
-  return payload;
 }
 
 void Scatter(const zmq::message_t& payload, const std::vector<Sink>& sinks, WireFloat values) {
@@ -260,12 +258,14 @@ Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
   Message message{Encode(outgoing_), {}};
   const size_t bytes = part.PushBytes();
   if (part.about_rows()) {
-    message.payload = RowsPayload(part);
+    message.unwritten = {bytes, [&part](void* to) { WriteRows(part, to); }};
   } else if (part.push.size() == 1 && bytes >= kBorrowedBytes &&
              header.values == WireFloat::kFloat32) {
     message.payload = Borrow(part.push.front(), begun.state->borrowed);
   } else if (bytes > 0) {
-    message.payload = Gather(part.push, bytes / sizeof(float), header.values);
+    message.unwritten = {
+        bytes / sizeof(float) * SizeOf(header.values),
+        [&part, values = header.values](void* to) { Gather(part.push, values, to); }};
   }
   return message;
 }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/copy.h"
+#include "runtime/row_bytes.h"
 #include "runtime/transport/blocks.h"
 
 namespace tfdist::runtime {
@@ -38,6 +40,11 @@ class Writer {
  public:
   explicit Writer(void* to) : to_(static_cast<char*>(to)) {}
   void Put(const void* from, size_t bytes) {
+    CopyBytes(to_, from, bytes);
+    to_ += bytes;
+  }
+  template <typename Bytes>
+  void PutRow(const void* from, Bytes bytes) {
     std::memcpy(to_, from, bytes);
     to_ += bytes;
   }
@@ -54,22 +61,24 @@ void PutRows(const std::vector<RowsSlice>& slices, uint32_t table, Writer& write
 
 void PutGradients(const RowsSlice& slice, Writer& writer) {
   if (slice.positions.empty()) return writer.Put(slice.gradients, slice.FloatBytes());
-  const size_t bytes = slice.width * sizeof(float);
-  for (const uint32_t position : slice.positions) {
-    writer.Put(slice.gradients + position * slice.width, bytes);
-  }
+  WithRowBytes(slice.width * sizeof(float), [&](auto bytes) {
+    for (const uint32_t position : slice.positions) {
+      writer.PutRow(slice.gradients + position * slice.width, bytes);
+    }
+  });
 }
 
 const char* ScatterSlice(const RowsSlice& slice, const char* from) {
   if (slice.positions.empty()) {
-    std::memcpy(slice.values, from, slice.FloatBytes());
+    CopyBytes(slice.values, from, slice.FloatBytes());
     return from + slice.FloatBytes();
   }
-  const size_t bytes = slice.width * sizeof(float);
-  for (const uint32_t position : slice.positions) {
-    std::memcpy(slice.values + position * slice.width, from, bytes);
-    from += bytes;
-  }
+  WithRowBytes(slice.width * sizeof(float), [&](auto bytes) {
+    for (const uint32_t position : slice.positions) {
+      std::memcpy(slice.values + position * slice.width, from, bytes);
+      from += bytes;
+    }
+  });
   return from;
 }
 
@@ -159,11 +168,10 @@ void CountsOf(const RequestPart& part, std::vector<RowCounts>& counts) {
   }
 }
 
-zmq::message_t RowsPayload(const RequestPart& part) {
+void WriteRows(const RequestPart& part, void* to) {
   std::vector<RowCounts> counts;
   CountsOf(part, counts);
-  zmq::message_t payload(part.PushBytes());
-  Writer writer(payload.data());
+  Writer writer(to);
   for (const RowCounts& section : counts) {
     PutRows(part.push_rows, section.table, writer);
     PutRows(part.pull_rows, section.table, writer);
@@ -171,7 +179,6 @@ zmq::message_t RowsPayload(const RequestPart& part) {
       if (slice.table == section.table) PutGradients(slice, writer);
     }
   }
-  return payload;
 }
 
 void ScatterRows(const zmq::message_t& answer, const RequestPart& part) {

@@ -41,7 +41,8 @@ RowsSlice SumRepeated(const RowsSlice& push, RowSummer& summer, SummedRows& into
 
 // For the header: what the payload holds. `counts` is written over.
 void CountsOf(const RequestPart& part, std::vector<RowCounts>& counts);
-zmq::message_t RowsPayload(const RequestPart& part);
+// The payload, of PushBytes().
+void WriteRows(const RequestPart& part, void* to);
 // Puts an answer, which is as long as it must be, where it belongs.
 void ScatterRows(const zmq::message_t& answer, const RequestPart& part);
 

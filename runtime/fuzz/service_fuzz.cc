@@ -186,6 +186,7 @@ void Conversation::ExpectPullIsAnswered() {
 std::vector<Service::Outgoing> Conversation::Tell(const Peer& peer, const Message& message) {
   std::vector<Service::Outgoing> replies;
   service_.Handle(peer, message, replies);
+  for (Service::Outgoing& reply : replies) reply.message.Write();
   return replies;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <variant>
@@ -23,6 +24,19 @@ void CheckBatchSize(size_t ids, std::string_view table) {
                           position, rows),
               id < 0 ? "ids start at 0: take out what stands for a missing one"
                      : fmt::format("ids go from 0 to {}: give the table more rows", rows - 1));
+}
+
+// With one part the rows are the ids: nothing is looked up or counted. Returns the position of the
+// first id that is none, else the number of ids.
+size_t CopyIds(uint32_t rows, std::span<const int64_t> ids, uint32_t* to) {
+  uint64_t largest = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    largest = std::max(largest, static_cast<uint64_t>(ids[i]));  // of all, if one is negative
+    to[i] = static_cast<uint32_t>(ids[i]);
+  }
+  if (largest < rows) return ids.size();
+  const auto is_none = [rows](int64_t id) { return static_cast<uint64_t>(id) >= rows; };
+  return static_cast<size_t>(std::find_if(ids.begin(), ids.end(), is_none) - ids.begin());
 }
 
 // Adds to counts[p] the number of ids in part p; returns the position of the first id that is none,
@@ -57,6 +71,7 @@ void SplitIds::Split(const RowMap& rows, std::span<const int64_t> ids, std::stri
   CheckBatchSize(ids.size(), table);
   rows_.resize(ids.size());
   positions_.resize(ids.size());
+  if (rows.parts() == 1) return CopyAll(rows.rows(), ids, table);
   next_.assign(rows.parts(), 0);
   std::visit(
       [&](const auto& rule) {
@@ -66,6 +81,13 @@ void SplitIds::Split(const RowMap& rows, std::span<const int64_t> ids, std::stri
         Distribute(rule, ids, next_.data(), rows_.data(), positions_.data());
       },
       rows.rule());
+}
+
+void SplitIds::CopyAll(uint32_t rows, std::span<const int64_t> ids, std::string_view table) {
+  const size_t good = CopyIds(rows, ids, rows_.data());
+  if (good < ids.size()) RefuseId(ids[good], good, rows, table);
+  std::iota(positions_.begin(), positions_.end(), 0U);
+  starts_ = {0, static_cast<uint32_t>(ids.size())};
 }
 
 void SplitIds::CountsToStarts() {

@@ -37,6 +37,7 @@ class SplitIds {
   }
 
  private:
+  void CopyAll(uint32_t rows, std::span<const int64_t> ids, std::string_view table);
   void CountsToStarts();  // `next_` has the number of ids of each part
 
   [[nodiscard]] std::span<const uint32_t> In(const std::vector<uint32_t>& all, size_t part) const {

@@ -90,6 +90,25 @@ TEST(SplitIds, ThenScatterIsTheIdentity) {
   }
 }
 
+TEST(SplitIds, OfATableInOnePartTheRowsAreTheIds) {
+  for (const LookupRule rule : {LookupRule::kDiv, LookupRule::kMod}) {
+    const RowMap rows(0xFFFFFFFF, 1, rule);
+    SplitIds split;
+    split.Split(rows, std::vector<int64_t>{7, 0, 0xFFFFFFFE, 7}, "words");
+    ASSERT_EQ(split.parts(), 1U);
+    EXPECT_EQ(Copy(split.RowsOf(0)), (std::vector<uint32_t>{7, 0, 0xFFFFFFFE, 7}));
+    EXPECT_EQ(Copy(split.PositionsOf(0)), (std::vector<uint32_t>{0, 1, 2, 3}));
+    for (const int64_t bad : {int64_t{-1}, int64_t{0xFFFFFFFF}}) {
+      ExpectError(
+          [&] {
+            split.Split(rows, std::vector<int64_t>{1, bad, 2, bad}, "words");
+          },
+          Phase::kRun, "id " + std::to_string(bad) + " at position 1 of the batch");
+      EXPECT_EQ(split.parts(), 0U);
+    }
+  }
+}
+
 TEST(SplitIds, UsesItsMemoryAgain) {
   const RowMap rows(1000, 7, LookupRule::kMod);
   const std::vector<int64_t> ids(100, 5);

@@ -51,15 +51,12 @@ std::span<const uint32_t> WordsIn(const zmq::message_t& payload, std::vector<flo
   return {reinterpret_cast<const uint32_t*>(floats.data()), floats.size()};
 }
 
-zmq::message_t CopyOf(std::span<const float> values, const std::vector<Range>& ranges,
-                      WireFloat kind) {
-  zmq::message_t payload(FloatsOf(ranges) * SizeOf(kind));
-  auto* to = payload.data<char>();
-  for (const Range& range : ranges) {
-    ToWire(values.subspan(range.offset, range.count), kind, to);
-    to += range.count * SizeOf(kind);
+void Copy(std::span<const float> values, const PartHeader& part, void* into) {
+  auto* to = static_cast<char*>(into);
+  for (const Range& range : part.pull) {
+    ToWire(values.subspan(range.offset, range.count), part.values, to);
+    to += range.count * SizeOf(part.values);
   }
-  return payload;
 }
 
 bool AsksForValues(const PartHeader& part) {
@@ -288,6 +285,7 @@ void Service::AnswerHeld(const WantedPart& wanted, Session& session,
   } else {
     AnswerPart(wanted.part, session, replies);
   }
+  replies.back().message.Write();
 }
 
 // The push that the answer has to wait for.
@@ -382,14 +380,15 @@ void Service::FinishPart(const PartHeader& part, Session& session) {
 void Service::AnswerPart(const PartHeader& part, Session& session, std::vector<Outgoing>& replies) {
   Reply reply = ReplyTo(part, Operation::kExchange);
   reply.local_step = session.LocalStep(step_);
-  zmq::message_t values;
+  Message message;
   try {
-    values = ValuesOf(part);
+    AddValues(part, message);
   } catch (const Error& error) {  // a push that came along is applied all the same
     reply.status = Status::kRefused;
     reply.error = error.cause();
   }
-  replies.push_back({{session.route(), session.task()}, {Encode(reply), std::move(values)}});
+  message.header = Encode(reply);
+  replies.push_back({{session.route(), session.task()}, std::move(message)});
 }
 
 void Service::Join(Session& session) {
@@ -409,6 +408,8 @@ void Service::Leave(Session& session, bool finished) {
 
 void Service::AdmitThoseWhoMayGoOn(std::vector<Outgoing>& replies) {
   if (!policy_) return;
+  // What an answer was to be written from is about to be used for the next one.
+  for (Outgoing& reply : replies) reply.message.Write();
   for (const UpdatePolicy::Admitted& admitted : policy_->Admit()) {
     Session& session = sessions_.at(admitted.task);
     session.Admit(admitted.sequence);
@@ -471,21 +472,19 @@ void Service::AnswerRows(const PartHeader& part, RowSections rows, Session& sess
                          std::vector<Outgoing>& replies) {
   Reply reply = ReplyTo(part, Operation::kRows);
   reply.local_step = session.LocalStep(step_);
-  replies.push_back({{session.route(), session.task()}, {Encode(reply), RowsOf(rows)}});
-}
-
-zmq::message_t Service::RowsOf(RowSections rows) {
-  const size_t floats = TableStore::FloatsPulled(rows);
-  if (floats == 0) return {};
-  zmq::message_t payload(floats * sizeof(float));
-  tables_.Pull(rows, payload.data<float>());
+  Message message{Encode(reply), {}};
+  const size_t bytes = TableStore::FloatsPulled(rows) * sizeof(float);
+  if (bytes > 0) {
+    message.unwritten = {bytes,
+                         [this, rows](void* to) { tables_.Pull(rows, static_cast<float*>(to)); }};
+  }
   for (const TableStore::Section& section : rows) counters_.pulled_rows += section.pull.size();
-  return payload;
+  replies.push_back({{session.route(), session.task()}, std::move(message)});
 }
 
-zmq::message_t Service::ValuesOf(const PartHeader& part) {
+void Service::AddValues(const PartHeader& part, Message& message) {
   const size_t floats = FloatsOf(part.pull);
-  if (floats == 0) return {};
+  if (floats == 0) return;
   const std::span<const float> values = store_.Values(part.block);
   const bool whole = floats == values.size();
   // A hold on the block for the sake of a few values would cost the next update a copy of it all.
@@ -493,8 +492,12 @@ zmq::message_t Service::ValuesOf(const PartHeader& part) {
                     part.values != WireFloat::kFloat32 ||
                     (!whole && store_.ChangesOften(part.block));
   if (part.values != WireFloat::kFloat32) store_.ExpectFit(part.block, part.pull, part.values);
-  if (copy) return CopyOf(values, part.pull, part.values);
-  return ReferenceTo(store_.Hold(part.block), part.pull.front());
+  if (copy) {
+    message.unwritten = {floats * SizeOf(part.values),
+                         [this, &part](void* to) { Copy(store_.Values(part.block), part, to); }};
+  } else {
+    message.payload = ReferenceTo(store_.Hold(part.block), part.pull.front());
+  }
 }
 
 Reply Service::ReplyTo(const Request& request) const {

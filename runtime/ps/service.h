@@ -57,7 +57,9 @@ class Service {
 
   struct Outgoing {
     Peer to;
-    Message message;  // may refer to values of this service, which must outlive it
+    // May refer to values of this service, which must outlive it. What is unwritten must be written
+    // before the next call of the service.
+    Message message;
   };
   // Adds usually one reply. None for what waits for the variables, nor for a request of a later
   // attempt, which is meant for the server that follows this one, nor for what waits for other
@@ -105,7 +107,6 @@ class Service {
   void ApplyOrSum(const Asked& asked, Session& session);
   void ApplyOrSumRows(const PartHeader& part, RowSections rows, Session& session);
   void GiveUpPush(uint64_t sequence, Session& session, std::vector<Outgoing>& replies);
-  zmq::message_t RowsOf(RowSections rows);
   void FinishPart(const PartHeader& part, Session& session);
   std::optional<uint64_t> Awaited(const PartHeader& part, Session& session);
   static WantedPart WantedBy(const Asked& asked, RowSections rows);
@@ -119,7 +120,7 @@ class Service {
   void Notify(Session& session, TimePoint now, std::vector<Outgoing>& replies);
   [[nodiscard]] bool sums() const;
   [[nodiscard]] TimePoint Now() const;
-  zmq::message_t ValuesOf(const PartHeader& part);
+  void AddValues(const PartHeader& part, Message& message);
   [[nodiscard]] Reply ReplyTo(const Request& request) const;
   [[nodiscard]] Reply ReplyTo(const PartHeader& part, Operation operation) const;
   void Refuse(const Peer& peer, const Request& request, const std::string& why,

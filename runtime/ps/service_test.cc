@@ -39,7 +39,8 @@ class ServiceTest : public ::testing::Test {
     std::vector<Service::Outgoing> replies;
     service_.Handle(peer, message, replies);
     std::vector<Answer> answers;
-    for (const Service::Outgoing& sent : replies) {
+    for (Service::Outgoing& sent : replies) {
+      sent.message.Write();
       Reply reply;
       Decode(sent.message.header.to_string_view(), reply);
       answers.push_back({sent.to.route, reply, FloatsOf(sent.message.payload)});
@@ -522,7 +523,8 @@ class WaitingTest : public ServiceTest {
     std::vector<Service::Outgoing> sent;
     service_.Tick(sent);
     std::vector<Answer> answers;
-    for (const Service::Outgoing& one : sent) {
+    for (Service::Outgoing& one : sent) {
+      one.message.Write();
       Reply reply;
       Decode(one.message.header.to_string_view(), reply);
       answers.push_back({one.to.route, reply, FloatsOf(one.message.payload)});

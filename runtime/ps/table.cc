@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "runtime/ps/first_rows.h"
+#include "runtime/row_bytes.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -15,11 +16,22 @@ constexpr size_t kRowsAhead = 24;
 constexpr size_t kLineBytes = 64;
 constexpr size_t kPrefetchedBytes = 8 * kLineBytes;  // the end of a long row comes by itself
 
-void Prefetch(const char* row, size_t bytes) {
+[[gnu::always_inline]] inline void Prefetch(const char* row, size_t bytes) {
   for (size_t at = 0; at < std::min(bytes, kPrefetchedBytes); at += kLineBytes) {
     __builtin_prefetch(row + at);
   }
   __builtin_prefetch(row + bytes - 1);
+}
+
+template <typename Bytes>
+void GatherRows(const char* values, std::span<const uint32_t> rows, Bytes row_bytes, char* to) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i + kRowsAhead < rows.size()) {
+      Prefetch(values + rows[i + kRowsAhead] * row_bytes, row_bytes);
+    }
+    std::memcpy(to, values + rows[i] * row_bytes, row_bytes);
+    to += row_bytes;
+  }
 }
 
 const TablePart& Checked(const TablePart& part) {
@@ -58,15 +70,10 @@ bool Table::Holds(std::span<const uint32_t> rows) const {
 }
 
 void Table::Gather(std::span<const uint32_t> rows, float* to) const {
-  const size_t row_bytes = width() * sizeof(float);
   const char* const values = reinterpret_cast<const char*>(values_.floats().data());
-  auto* at = reinterpret_cast<char*>(to);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (i + kRowsAhead < rows.size())
-      Prefetch(values + rows[i + kRowsAhead] * row_bytes, row_bytes);
-    std::memcpy(at, values + rows[i] * row_bytes, row_bytes);
-    at += row_bytes;
-  }
+  WithRowBytes(width() * sizeof(float), [&](auto row_bytes) {
+    GatherRows(values, rows, row_bytes, reinterpret_cast<char*>(to));
+  });
 }
 
 void Table::Apply(const Optimizer& optimizer, OptimizerStep step, const RowsGradient& gradient) {

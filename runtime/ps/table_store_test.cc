@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "runtime/testing/expect_error.h"
@@ -46,6 +48,32 @@ class TableStoreTest : public ::testing::Test {
 TEST_F(TableStoreTest, PushesAndPullsRowsOfSeveralTablesInOneMessage) {
   Push({{0, 1, 0}, {1, 2, 0}}, {3, Bits(1), Bits(2), 0, 2, Bits(3), Bits(4)});
   EXPECT_EQ(Rows({{0, 0, 2}, {1, 0, 1}}, {3, 0, 2}), (std::vector<float>{-1, -2, 0, 0, -4}));
+}
+
+// Copies of rows are compiled for some widths, and for any.
+TEST(TableStore, GathersRowsOfAllWidths) {
+  for (const uint32_t width : {1U, 3U, 8U, 15U, 16U, 17U, 32U, 64U, 65U, 300U}) {
+    constexpr uint32_t kRows = 100;
+    TableStore store({{"t", kRows, width, 0, 1, UniformRows(-1, 1, width)}}, kSgd);
+    const auto pull = [&](const Words& rows) {
+      const auto sections = store.Read({{0, 0, static_cast<uint32_t>(rows.size())}}, rows);
+      std::vector<float> values(rows.size() * width + 1, 7);  // one more, that stays
+      store.Pull(sections, values.data());
+      EXPECT_EQ(values.back(), 7);
+      return values;
+    };
+    Words rows(kRows);
+    std::iota(rows.begin(), rows.end(), 0U);
+    const std::vector<float> all = pull(rows);
+    std::reverse(rows.begin(), rows.end());
+    const std::vector<float> reversed = pull(rows);
+    for (size_t i = 0; i < kRows; ++i) {
+      const auto row = std::span(all).subspan(i * width, width);
+      EXPECT_TRUE(
+          std::ranges::equal(row, std::span(reversed).subspan((kRows - 1 - i) * width, width)));
+      EXPECT_EQ(pull({static_cast<uint32_t>(i)}).front(), row.front());
+    }
+  }
 }
 
 TEST_F(TableStoreTest, RefusesWhatIsNotThere) {

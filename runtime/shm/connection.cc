@@ -46,7 +46,7 @@ Connection::~Connection() {
 
 bool Connection::TrySend(std::span<const std::byte> header, std::span<const std::byte> payload) {
   if (!writer_.TrySend(header, payload)) return false;
-  if (waker_.Produced(writer_.position())) RingBell();
+  RingIfAwaited();
   return true;
 }
 
@@ -69,6 +69,10 @@ bool Connection::DisarmBell() {
     if (bell->bytes.empty()) return false;
   }
   return true;
+}
+
+void Connection::RingIfAwaited() {
+  if (waker_.Produced(writer_.position())) RingBell();
 }
 
 void Connection::RingBell() {

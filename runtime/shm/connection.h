@@ -36,6 +36,16 @@ class Connection {
   // False when there is no room now. Throws Error(kInternal) for a message that is larger than the
   // ring.
   bool TrySend(std::span<const std::byte> header, std::span<const std::byte> payload);
+  // The same for a payload that `write(void* to)` writes, straight into the ring.
+  template <typename Write>
+  bool TrySend(std::span<const std::byte> header, size_t payload_bytes, const Write& write) {
+    std::byte* const to = writer_.Begin(header, payload_bytes);
+    if (to == nullptr) return false;
+    write(to);
+    writer_.Finish();
+    RingIfAwaited();
+    return true;
+  }
   bool HasRoomFor(size_t header_bytes, size_t payload_bytes) {
     return writer_.HasRoomFor(header_bytes, payload_bytes);
   }
@@ -61,6 +71,7 @@ class Connection {
   [[nodiscard]] int bell_fd() const { return socket_.get(); }
 
  private:
+  void RingIfAwaited();
   void RingBell();
 
   std::optional<Segment> segment_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "runtime/copy.h"
@@ -34,16 +35,25 @@ bool MessageWriter::HasRoomFor(size_t header_bytes, size_t payload_bytes) {
 }
 
 bool MessageWriter::TrySend(std::span<const std::byte> header, std::span<const std::byte> payload) {
-  if (!HasRoomFor(header.size(), payload.size())) return false;
-  std::byte* to = ring_.Space().data();
-  const uint64_t preamble[] = {kMark | uint64_t{header.size()} << 32, payload.size()};
+  std::byte* const to = Begin(header, payload.size());
+  if (to == nullptr) return false;
+  CopyBytes(to, payload.data(), payload.size());
+  Finish();
+  return true;
+}
+
+std::byte* MessageWriter::Begin(std::span<const std::byte> header, size_t payload_bytes) {
+  if (!HasRoomFor(header.size(), payload_bytes)) return nullptr;
+  std::byte* const to = ring_.Space().data();
+  const uint64_t preamble[] = {kMark | uint64_t{header.size()} << 32, payload_bytes};
   static_assert(sizeof preamble == kPreambleBytes);
   std::memcpy(to, preamble, sizeof preamble);
   if (!header.empty()) std::memcpy(to + kPreambleBytes, header.data(), header.size());
-  CopyBytes(to + BytesBeforePayload(header.size()), payload.data(), payload.size());
-  ring_.Publish(BytesOfMessage(header.size(), payload.size()));
-  return true;
+  begun_ = BytesOfMessage(header.size(), payload_bytes);
+  return to + BytesBeforePayload(header.size());
 }
+
+void MessageWriter::Finish() { ring_.Publish(std::exchange(begun_, 0)); }
 
 bool MessageWriter::HasRoomAgain() {
   if (wanted_ == 0 || ring_.Free(wanted_) < wanted_) return false;

@@ -22,6 +22,10 @@ class MessageWriter {
   bool HasRoomFor(size_t header_bytes, size_t payload_bytes);
   // False when there is no room: nothing was written.
   bool TrySend(std::span<const std::byte> header, std::span<const std::byte> payload);
+  // The same in two steps, for a payload that is brought together in the ring. Where it belongs, to
+  // be written until Finish shows the message; null when there is no room.
+  std::byte* Begin(std::span<const std::byte> header, size_t payload_bytes);
+  void Finish();
 
   // There was no room for the last message, and now there is. Said once: try again then.
   bool HasRoomAgain();
@@ -37,6 +41,7 @@ class MessageWriter {
  private:
   RingWriter ring_;
   uint64_t wanted_ = 0;  // by the last message, if there was no room for it
+  uint64_t begun_ = 0;   // bytes of the message that is being written
 };
 
 class MessageReader {

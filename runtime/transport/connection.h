@@ -16,7 +16,7 @@ class Connection {
  public:
   virtual ~Connection() = default;
 
-  // False when it can take no more for now; `message` is then as it was.
+  // False when it can take no more for now; `message` is then as it was, or written.
   virtual bool Send(Message& message) = 0;
   // Whether Send would take a message with so much payload, which is then worth making.
   virtual bool HasRoomFor(size_t payload_bytes) = 0;

@@ -2,9 +2,17 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <zmq.hpp>
 
 namespace tfdist::runtime {
+
+// Bytes that are still to be brought together, best where the message goes: in shared memory that
+// saves a copy of them.
+struct Unwritten {
+  size_t bytes = 0;
+  std::function<void(void* to)> write;  // as many; does not throw
+};
 
 // The bytes may be shared with whoever made the message: nobody writes into one that was sent or
 // received. Those of one that came through shared memory lie there until the next one is received,
@@ -12,8 +20,18 @@ namespace tfdist::runtime {
 struct Message {
   zmq::message_t header;
   zmq::message_t payload;
+  Unwritten unwritten{};  // instead of a payload, and only until it is sent
 
-  [[nodiscard]] size_t size_bytes() const { return header.size() + payload.size(); }
+  [[nodiscard]] size_t size_bytes() const {
+    return header.size() + payload.size() + unwritten.bytes;
+  }
+  // For a way that takes whole frames, and before what is to be written changes.
+  void Write() {
+    if (unwritten.bytes == 0) return;
+    payload.rebuild(unwritten.bytes);
+    unwritten.write(payload.data());
+    unwritten = {};
+  }
 };
 
 }  // namespace tfdist::runtime

@@ -124,6 +124,7 @@ Listener::Delivery ShmListener::Send(const Peer& to, Message& message) {
   if (local->queue.size() == kMaxAnswersQueued) return Delivery::kUnread;
   if (!local->queue.empty() ||
       !UseLocal(*local, [&] { return SendLocally(local->connection, message); })) {
+    message.Write();
     local->queue.push_back(std::move(message));
   }
   local_bytes_ += bytes;

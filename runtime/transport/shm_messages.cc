@@ -24,9 +24,13 @@ zmq::message_t ViewOf(std::span<const std::byte> bytes) {
 }  // namespace
 
 bool SendLocally(shm::Connection& connection, Message& message) {
-  if (!connection.TrySend(BytesOf(message.header), BytesOf(message.payload))) return false;
-  message = {};  // lets go of what it refers to
-  return true;
+  const auto header = BytesOf(message.header);
+  const Unwritten& unwritten = message.unwritten;
+  const bool sent = unwritten.bytes > 0
+                        ? connection.TrySend(header, unwritten.bytes, unwritten.write)
+                        : connection.TrySend(header, BytesOf(message.payload));
+  if (sent) message = {};  // lets go of what it refers to
+  return sent;
 }
 
 bool ReceiveLocally(shm::Connection& connection, Message& into) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -49,7 +50,10 @@ class ShmTransport : public ::testing::Test {
         events_.push_back(event);
       }
       Message message;
-      while (client->Receive(message)) answers_.push_back(message.header.to_string());
+      while (client->Receive(message)) {
+        answers_.push_back(message.header.to_string());
+        payloads_.push_back(message.payload.to_string());
+      }
     }
     Peer peer;
     Message message;
@@ -123,6 +127,7 @@ class ShmTransport : public ::testing::Test {
   std::vector<std::unique_ptr<Connection>> clients_;
   std::vector<Connection::Event> events_;
   std::vector<std::string> answers_;
+  std::vector<std::string> payloads_;  // of these
   std::vector<Asked> requests_;
   std::vector<std::string> said_;
 };
@@ -211,6 +216,35 @@ TEST_F(ShmTransport, AnswersThatAreNotReadAreBounded) {
   // Once it reads, all come, in order.
   EXPECT_TRUE(RunUntil([&] { return answers_.size() == sent; }));
   for (size_t i = 0; i < answers_.size(); ++i) EXPECT_EQ(answers_[i], std::to_string(i));
+}
+
+// Some into the ring, some into a queue, and over ZeroMQ into a frame.
+TEST_F(ShmTransport, WhatIsToBeWrittenIsWrittenAsItIsWhenItIsSent) {
+  Listen(1);
+  Connection& local = Connect();
+  ASSERT_TRUE(WaitForEvents(1));
+  Connection& remote = Connect();
+  ASSERT_TRUE(WaitForEvents(2));
+  constexpr size_t kPayload = 1024 * 1024;
+  constexpr int kAnswers = 6;  // three are in the ring
+  for (Connection* client : {&local, &remote}) {
+    const std::string route = RouteOf(*client);
+    EXPECT_EQ(IsLocal(route), client == &local);
+    answers_.clear();
+    payloads_.clear();
+    char now = 'a';
+    for (int i = 0; i < kAnswers; ++i, ++now) {
+      Message answer = TextMessage("answer");
+      answer.unwritten = {kPayload, [&now](void* to) { std::memset(to, now, kPayload); }};
+      ASSERT_EQ(answer.size_bytes(), 6 + kPayload);
+      ASSERT_EQ(listener_->Send({route, ""}, answer), Listener::Delivery::kSent);
+    }
+    ASSERT_TRUE(RunUntil([&] { return answers_.size() == kAnswers; }));
+    for (int i = 0; i < kAnswers; ++i) {
+      EXPECT_EQ(payloads_[i], std::string(kPayload, static_cast<char>('a' + i)));
+    }
+  }
+  EXPECT_EQ(answers_.size(), payloads_.size());
 }
 
 // Its memory is given back with ZeroMQ's connection, although it hangs up nothing itself.

@@ -68,6 +68,7 @@ bool ReceiveMessage(zmq::socket_t& socket, Message& into) {
 }
 
 bool SendMessage(zmq::socket_t& socket, Message& message) {
+  message.Write();
   const bool payload = message.payload.size() > 0;
   if (SendFrame(socket, message.header, payload) != Sent::kYes) return false;
   if (payload) SendFrame(socket, message.payload, false);

@@ -31,7 +31,7 @@ void SendFrames(zmq::socket_t& socket, Frames frames);
 // A message with a header alone, or header and payload; one of more frames than that is of another
 // protocol and comes out empty. False when none is there.
 bool ReceiveMessage(zmq::socket_t& socket, Message& into);
-// False when the queue is full; the message is then as it was.
+// False when the queue is full; the message is then as it was, but written.
 bool SendMessage(zmq::socket_t& socket, Message& message);
 
 }  // namespace tfdist::runtime
