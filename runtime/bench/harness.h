@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/transport/wire_float.h"
+
 namespace tfdist::runtime::bench {
 
 enum class Operation { kPush, kPull, kPushPull };
@@ -25,8 +27,11 @@ struct Case {
   int buffers = 1;  // distinct ones, used in turn; call i is about buffer i and server i % servers
   bool curve = false;
   bool shared_memory = false;  // with our own, on this host; else TCP like the others
-  std::string optimizer = "sgd:learning_rate=0.01";  // on our servers
-  size_t bytes_under_way = 0;                        // of our client; 0: its default
+  // Of our own exchange alone:
+  std::string optimizer = "sgd:learning_rate=0.01";
+  WireFloat values = WireFloat::kFloat32;  // as they travel
+  size_t server_threads = 1;
+  size_t bytes_under_way = 0;  // 0: the client's default
   double seconds = 0.5;
 };
 

@@ -91,6 +91,7 @@ void Own::Serve(const Case& the_case, Shared&, int server) const {
   options.config = ConfigOf(job_->cluster, "ps:" + std::to_string(server));
   if (the_case.curve) options.secret = TestSecret();
   options.shared_memory = the_case.shared_memory;
+  options.threads = the_case.server_threads;
   const UniqueFd never(eventfd(0, EFD_CLOEXEC));
   Server(options).Run(never.get());
 }
@@ -101,6 +102,8 @@ std::unique_ptr<Exchange> Own::Make(const Case& the_case, Shared&, int worker) c
       ConfigOf(job_->cluster, worker == 0 ? "master:0" : "worker:" + std::to_string(worker - 1));
   if (the_case.curve) options.secret = TestSecret();
   options.shared_memory = the_case.shared_memory;
+  options.values = the_case.values;
+  options.server_threads = the_case.server_threads;
   if (the_case.bytes_under_way > 0) options.bytes_under_way = the_case.bytes_under_way;
   return std::make_unique<OwnExchange>(the_case, options, job_->variables, job_->variables_per_call,
                                        ParseOptimizer(the_case.optimizer));

@@ -6,6 +6,7 @@
 // of one repetition. GB/s and CPU seconds are per 10^9 bytes of payload one way, the CPU seconds
 // those of all processes. In every process freed memory is kept (KeepFreedMemory).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -24,18 +25,21 @@
 namespace tfdist::runtime::bench {
 namespace {
 
+const std::vector<std::string> kParts = {"throughput", "latency", "small", "adam",
+                                         "values",     "threads", "cpu",   "memory"};
+
 constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
 
 struct Options {
   int repetitions = 5;
   double seconds = 0.5;
-  std::vector<size_t> sizes = {4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB};
+  std::vector<size_t> sizes = {4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 256 * kMiB};
   std::vector<std::string> operations = {"push", "pull", "push+pull"};
   std::vector<int> layouts = {1, 2};  // servers, and as many workers
   std::vector<std::string> security = {"none", "curve"};
   size_t bytes_under_way = 0;
-  std::vector<std::string> parts = {"throughput", "latency", "small", "adam", "cpu", "memory"};
+  std::vector<std::string> parts;
 };
 
 std::string SizeName(size_t bytes) {
@@ -175,21 +179,58 @@ void SmallVariables(const Options& options) {
   }
 }
 
-void Adam(const Options& options) {
-  fmt::print("\nPush of 1 MiB with Adam on the server (ours) beside SGD (zmq column: ours, SGD)\n");
-  Case the_case;
-  the_case.size_bytes = kMiB;
+void PrintBeside(const std::string& name, const std::string& peer_name, const Series& peer,
+                 const Series& own, double Sample::*member, const char* format) {
+  fmt::print("{:<34} {} {:<20} ours {:<20} ratio {}\n", name, peer_name,
+             Spread(peer.All(member), format), Spread(own.All(member), format),
+             Spread(Ratios(own, peer, member), "{:.2f}"));
+  std::fflush(stdout);
+}
+
+// Our own call of 1 MiB, changed by `change`, beside the same unchanged.
+template <typename Change>
+void CompareOwn(const Options& options, const std::string& name, const std::string& peer_name,
+                Case the_case, Change change) {
   the_case.seconds = options.seconds;
-  the_case.buffers = WindowFor(kMiB);
+  the_case.buffers = WindowFor(the_case.size_bytes);
   the_case.window = the_case.buffers;
-  Compared compared;
+  Case changed = the_case;
+  change(changed);
+  Series before;
+  Series after;
   for (int i = 0; i < options.repetitions; ++i) {
-    the_case.optimizer = "sgd:learning_rate=0.01";
-    compared.zmq.samples.push_back(MeasureOwn(the_case, 1));
-    the_case.optimizer = "adam:learning_rate=0.01";
-    compared.own.samples.push_back(MeasureOwn(the_case, 1));
+    before.samples.push_back(MeasureOwn(the_case, 1));
+    after.samples.push_back(MeasureOwn(changed, 1));
   }
-  PrintRow("1x1 none 1 MiB push, Adam", compared, &Sample::gigabytes_per_second, "{:.2f}");
+  PrintBeside(name, peer_name, before, after, &Sample::gigabytes_per_second, "{:.2f}");
+}
+
+void Adam(const Options& options) {
+  fmt::print("\nAdam on the server beside SGD, pushes of 1 MiB, GB/s\n");
+  CompareOwn(options, "1x1 none 1 MiB push, Adam", "sgd", {},
+             [](Case& changed) { changed.optimizer = "adam:learning_rate=0.01"; });
+}
+
+// A GB here is one of float32 values, however they travel.
+void WireValues(const Options& options) {
+  fmt::print("\n16-bit values on the wire beside float32, 1 MiB of float32, GB/s\n");
+  for (const std::string& operation : options.operations) {
+    for (const WireFloat values : {WireFloat::kFloat16, WireFloat::kBfloat16}) {
+      const char* const kind = values == WireFloat::kFloat16 ? "float16" : "bfloat16";
+      CompareOwn(options, fmt::format("1x1 none 1 MiB {}, {}", operation, kind), "float32",
+                 {.operation = ParseOperation(operation)},
+                 [&](Case& changed) { changed.values = values; });
+    }
+  }
+}
+
+void ServerThreads(const Options& options) {
+  fmt::print("\nA server of two threads beside one, two workers, pushes of 1 MiB, GB/s\n");
+  for (const bool curve : {false, true}) {
+    CompareOwn(options, fmt::format("1x2 {} 1 MiB push, 2 threads", curve ? "curve" : "none"),
+               "one thread", {.workers = 2, .curve = curve},
+               [](Case& changed) { changed.server_threads = 2; });
+  }
 }
 
 // What the server does with a push besides the transport: both passes over 1 MiB at a time, out of
@@ -235,14 +276,6 @@ Sample MeasureMemcpy(size_t size_bytes, double seconds) {
   return {.gigabytes_per_second = 1e-9 * static_cast<double>(done * size_bytes) / passed};
 }
 
-void PrintBeside(const std::string& name, const std::string& peer_name, const Series& peer,
-                 const Series& own, double Sample::*member, const char* format) {
-  fmt::print("{:<34} {} {:<20} ours {:<20} ratio {}\n", name, peer_name,
-             Spread(peer.All(member), format), Spread(own.All(member), format),
-             Spread(Ratios(own, peer, member), "{:.2f}"));
-  std::fflush(stdout);
-}
-
 void SharedMemory(const Options& options) {
   fmt::print("\nThrough shared memory, 1x1: GB/s beside memcpy, microseconds beside our TCP\n");
   for (const size_t size : options.sizes) {
@@ -275,7 +308,8 @@ void SharedMemory(const Options& options) {
 }
 
 bool Wants(const Options& options, const std::string& part) {
-  return std::find(options.parts.begin(), options.parts.end(), part) != options.parts.end();
+  return options.parts.empty() ||
+         std::find(options.parts.begin(), options.parts.end(), part) != options.parts.end();
 }
 
 void Run(const Options& options) {
@@ -284,6 +318,8 @@ void Run(const Options& options) {
   if (Wants(options, "latency")) Latency(options);
   if (Wants(options, "small")) SmallVariables(options);
   if (Wants(options, "adam")) Adam(options);
+  if (Wants(options, "values")) WireValues(options);
+  if (Wants(options, "threads")) ServerThreads(options);
   if (Wants(options, "cpu")) BareApply(options);
   if (Wants(options, "memory")) SharedMemory(options);
 }
@@ -308,9 +344,10 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::IsMember({"none", "curve"}));
   app.add_option("--bytes-under-way", options.bytes_under_way, "of our client, per server");
-  app.add_option("--parts", options.parts, "throughput,latency,small,adam,cpu,memory")
+  app.add_option("--parts", options.parts,
+                 fmt::format("{}; all by default", fmt::join(tfdist::runtime::bench::kParts, ",")))
       ->delimiter(',')
-      ->check(CLI::IsMember({"throughput", "latency", "small", "adam", "cpu", "memory"}));
+      ->check(CLI::IsMember(tfdist::runtime::bench::kParts));
   CLI11_PARSE(app, argc, argv);
   tfdist::runtime::KeepFreedMemory();
   tfdist::runtime::bench::Run(options);

@@ -81,6 +81,29 @@ TEST(WireFloat, TellsWhatFits) {
   }
 }
 
+// Vector instructions do many, what is left over one at a time: the same bits, NaNs apart.
+TEST(WireFloat, ManyAtOnceAreTheSameAsOneAtATime) {
+  std::vector<float> values;
+  for (uint32_t high = 0; high <= 0xffff; ++high) {
+    for (const uint32_t low : {0x0000U, 0x0fffU, 0x1000U, 0x7fffU, 0x8000U, 0xffffU}) {
+      const auto value = std::bit_cast<float>(high << 16 | low);
+      if (!std::isnan(value)) values.push_back(value);
+    }
+  }
+  values.resize(values.size() / 8 * 8 + 5, 1.5F);
+  for (const WireFloat kind : {WireFloat::kFloat16, WireFloat::kBfloat16}) {
+    std::vector<uint16_t> halves(values.size());
+    ToWire(values, kind, halves.data());
+    std::vector<float> back(values.size());
+    FromWire(halves.data(), kind, back);
+    for (size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(halves[i], Narrowed(values[i], kind)) << values[i];
+      ASSERT_EQ(std::bit_cast<uint32_t>(back[i]),
+                std::bit_cast<uint32_t>(Widened(halves[i], kind)));
+    }
+  }
+}
+
 TEST(WireFloat, WritesAndReadsAtAnyAddress) {
   const std::vector<float> values = {1, -2.5F, 0.0F, 1024};
   for (const WireFloat kind : {WireFloat::kFloat32, WireFloat::kFloat16, WireFloat::kBfloat16}) {
