@@ -258,7 +258,7 @@ Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
   Message message{Encode(outgoing_), {}};
   const size_t bytes = part.PushBytes();
   if (part.about_rows()) {
-    message.unwritten = {bytes, [&part](void* to) { WriteRows(part, to); }};
+    message.unwritten = {bytes, [&part, &header](void* to) { WriteRows(part, header.rows, to); }};
   } else if (part.push.size() == 1 && bytes >= kBorrowedBytes &&
              header.values == WireFloat::kFloat32) {
     message.payload = Borrow(part.push.front(), begun.state->borrowed);

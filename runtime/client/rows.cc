@@ -168,9 +168,7 @@ void CountsOf(const RequestPart& part, std::vector<RowCounts>& counts) {
   }
 }
 
-void WriteRows(const RequestPart& part, void* to) {
-  std::vector<RowCounts> counts;
-  CountsOf(part, counts);
+void WriteRows(const RequestPart& part, const std::vector<RowCounts>& counts, void* to) {
   Writer writer(to);
   for (const RowCounts& section : counts) {
     PutRows(part.push_rows, section.table, writer);

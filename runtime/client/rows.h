@@ -41,8 +41,8 @@ RowsSlice SumRepeated(const RowsSlice& push, RowSummer& summer, SummedRows& into
 
 // For the header: what the payload holds. `counts` is written over.
 void CountsOf(const RequestPart& part, std::vector<RowCounts>& counts);
-// The payload, of PushBytes().
-void WriteRows(const RequestPart& part, void* to);
+// The payload, of PushBytes(), with `counts` as CountsOf has them.
+void WriteRows(const RequestPart& part, const std::vector<RowCounts>& counts, void* to);
 // Puts an answer, which is as long as it must be, where it belongs.
 void ScatterRows(const zmq::message_t& answer, const RequestPart& part);
 

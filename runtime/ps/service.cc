@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/error.h"
@@ -81,6 +82,8 @@ void Service::Handle(const Peer& peer, const Message& message, std::vector<Outgo
     Answer({peer, request_, message}, replies);
   } catch (const Error& error) {
     Refuse(peer, request_, error.cause(), replies);
+  } catch (const std::bad_alloc&) {
+    Refuse(peer, request_, "this server has not enough memory for that", replies);
   }
   AdmitThoseWhoMayGoOn(replies);
   for (size_t i = first; i < replies.size(); ++i) {
@@ -254,7 +257,7 @@ void Service::Exchange(const Asked& asked, Session& session, std::vector<Outgoin
     }
     Join(session);
     if (part.update) Push(asked, rows, session);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     if (part.update) GiveUpPush(part.sequence, session, replies);
     throw;
   }
@@ -408,9 +411,11 @@ void Service::Leave(Session& session, bool finished) {
 
 void Service::AdmitThoseWhoMayGoOn(std::vector<Outgoing>& replies) {
   if (!policy_) return;
+  const std::vector<UpdatePolicy::Admitted> all = policy_->Admit();
+  if (all.empty()) return;
   // What an answer was to be written from is about to be used for the next one.
   for (Outgoing& reply : replies) reply.message.Write();
-  for (const UpdatePolicy::Admitted& admitted : policy_->Admit()) {
+  for (const UpdatePolicy::Admitted& admitted : all) {
     Session& session = sessions_.at(admitted.task);
     session.Admit(admitted.sequence);
     session.SetLocalStep(admitted.local_step);

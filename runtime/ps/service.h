@@ -58,7 +58,7 @@ class Service {
   struct Outgoing {
     Peer to;
     // May refer to values of this service, which must outlive it. What is unwritten must be written
-    // before the next call of the service.
+    // before the next Handle or Tick.
     Message message;
   };
   // Adds usually one reply. None for what waits for the variables, nor for a request of a later

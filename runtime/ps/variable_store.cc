@@ -78,11 +78,16 @@ void VariableStore::Declare(const std::vector<TensorSpec>& variables, const Opti
     }
     return;
   }
-  layout_.emplace(variables);
-  variables_ = variables;
+  // All of it or, where memory ends, nothing.
+  BlockLayout layout(variables);
+  std::vector<TensorSpec> copies = variables;
+  std::vector<OptimizerState> states(variables.size(), optimizer.initial_state());
+  std::vector<Block> blocks(layout.block_count());
+  layout_ = std::move(layout);
+  variables_ = std::move(copies);
   optimizer_ = optimizer;
-  states_.assign(variables.size(), optimizer.initial_state());
-  blocks_ = std::vector<Block>(layout_->block_count());
+  states_ = std::move(states);
+  blocks_ = std::move(blocks);
   unassigned_ = blocks_.size();
 }
 

@@ -1,5 +1,5 @@
 // A shared-memory connection between two processes of one account on one host: messages both ways,
-// each a header and a payload. What is sent is copied into a ring; what arrives is read where it
+// each a header and a payload. What is sent is copied into a ring, or written there; what arrives is read where it
 // lies, so a gradient is applied without a copy on the receiving side.
 //
 // One thread at a time; movable. Nothing here waits. Nothing from the other side is believed: a

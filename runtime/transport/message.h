@@ -11,7 +11,9 @@ namespace tfdist::runtime {
 // saves a copy of them.
 struct Unwritten {
   size_t bytes = 0;
-  std::function<void(void* to)> write;  // as many; does not throw
+  std::function<void(void* to)> write;  // as many
+
+  explicit operator bool() const { return write != nullptr; }
 };
 
 // The bytes may be shared with whoever made the message: nobody writes into one that was sent or
@@ -23,11 +25,11 @@ struct Message {
   Unwritten unwritten{};  // instead of a payload, and only until it is sent
 
   [[nodiscard]] size_t size_bytes() const {
-    return header.size() + payload.size() + unwritten.bytes;
+    return header.size() + payload.size() + (unwritten ? unwritten.bytes : 0);
   }
   // For a way that takes whole frames, and before what is to be written changes.
   void Write() {
-    if (unwritten.bytes == 0) return;
+    if (!unwritten) return;
     payload.rebuild(unwritten.bytes);
     unwritten.write(payload.data());
     unwritten = {};

@@ -26,7 +26,7 @@ zmq::message_t ViewOf(std::span<const std::byte> bytes) {
 bool SendLocally(shm::Connection& connection, Message& message) {
   const auto header = BytesOf(message.header);
   const Unwritten& unwritten = message.unwritten;
-  const bool sent = unwritten.bytes > 0
+  const bool sent = unwritten
                         ? connection.TrySend(header, unwritten.bytes, unwritten.write)
                         : connection.TrySend(header, BytesOf(message.payload));
   if (sent) message = {};  // lets go of what it refers to
