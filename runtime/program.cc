@@ -26,6 +26,15 @@ void ForbidCoreFiles() {
   setrlimit(RLIMIT_CORE, &none);
 }
 
+// A server has a connection to each trainer, and libzmq spins when descriptors run out
+// (RELIABILITY, finding 5).
+void AllowAllDescriptors() {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 // OpenBLAS takes every core by itself; a host may carry several trainers.
 void UseOneBlasThreadUnlessToldOtherwise() {
   const char* told = std::getenv("OPENBLAS_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe)
@@ -62,6 +71,7 @@ void RunTrainer(const Options& options, const TaskEnvironment& task, const Say& 
 
 void RunTask(const Options& options, const Say& say) {
   ForbidCoreFiles();
+  AllowAllDescriptors();
   KeepFreedMemory();
   const TaskEnvironment task = ReadTaskEnvironment(options.secure);
   if (task.config.task.type == "ps") {

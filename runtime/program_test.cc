@@ -18,6 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::Child;
 using testing::ConfigOf;
+using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using testing::LocalCluster;
@@ -106,6 +107,11 @@ TEST(Program, TrainsAndEndsAndSaysWhatWasServed) {
               MatchesRegex("final: step 200[0-9], test accuracy 0\\.[0-9]{4}, loss "
                            "0\\.[0-9]{4}, [0-9]+ steps/s"));
   EXPECT_THAT(job["worker:0"].lines().back(), StartsWith("final: step 200"));
+  for (const char* trainer : {"master:0", "worker:0"}) {
+    EXPECT_THAT(job[trainer].lines(),
+                Contains(MatchesRegex("asked: [0-9]+ messages, 0 of them again, [0-9]+ bytes sent, "
+                                      "[0-9]+ bytes received, blocked [0-9]+\\.[0-9] s")));
+  }
   for (const char* server : {"ps:0", "ps:1"}) {
     const std::string served = EndServer(job[server]);
     EXPECT_THAT(served, MatchesRegex("served: 200[0-9] pulls, 200[0-9] pushes, [0-9]+ bytes "

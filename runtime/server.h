@@ -76,8 +76,9 @@ std::string ToString(const ServerCounters& counters);
 // take 1 MiB a message at most. Answers in float32 share one copy of equal values.
 class Server {
  public:
-  // Listens at its own address of the cluster spec. Throws Error(kPorts) when it cannot, or when it
-  // would have to listen everywhere without security.
+  // Listens at its own address of the cluster spec. Throws Error(kUsage) for a number of threads
+  // that there cannot be, Error(kPorts) when it cannot listen, or would have to listen everywhere
+  // without security.
   explicit Server(const ServerOptions& options);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

@@ -622,9 +622,11 @@ class Client::Impl {
   }
 
   void SayWhomItWaitsFor(const RequestState* state, seconds waited) const {
+    bool said = false;
     for (const auto& link : links_) {
       const std::string what = link->WaitsFor(state);
       if (what.empty()) continue;
+      said = true;
       if (!link->held_for().empty()) {
         options_.say(fmt::format("waiting for {}, says {}: {} s", link->held_for(), link->name(),
                                  waited.count()));
@@ -632,6 +634,8 @@ class Client::Impl {
       }
       options_.say(fmt::format("waiting for {} ({}): {} s", link->name(), what, waited.count()));
     }
+    // Each has answered: a connection broke meanwhile, and what was sent again is not read.
+    if (!said) options_.say(fmt::format("waiting for a send to end: {} s", waited.count()));
   }
 
   [[noreturn]] void GiveUp(const RequestState* state) {
@@ -643,7 +647,7 @@ class Client::Impl {
                              duration_cast<seconds>(options_.server_timeout).count(), what),
                  "--server-timeout sets how long a trainer waits"));
     }
-    Fail(Error(Phase::kInternal, "waited for nobody"));
+    Fail(Error(Phase::kConnect, "a server does not read what was sent to it again"));
   }
 
   // Ends everything that is under way: afterwards nothing of a caller's memory is read any more.
@@ -736,6 +740,13 @@ Future Client::StartPull(const Targets& targets, const RowTargets& row_targets) 
 Future Client::StartPushPull(const Gradients& gradients, const Targets& targets,
                              const RowGradients& row_gradients, const RowTargets& row_targets) {
   return Future(impl_->Start(gradients, targets, row_gradients, row_targets, true));
+}
+
+std::string ToString(const ClientCounters& counters) {
+  return fmt::format(
+      "asked: {} messages, {} of them again, {} bytes sent, {} bytes received, blocked {:.1f} s",
+      counters.messages, counters.sent_again, counters.sent_bytes, counters.received_bytes,
+      counters.blocked_seconds);
 }
 
 size_t Client::server_count() const { return impl_->server_count(); }

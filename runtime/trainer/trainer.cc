@@ -145,9 +145,10 @@ class Trainer {
   }
 
   void Finish(const Rate& rate) {
+    // The others have pushed since our last step: the model as it is on the servers now counts.
+    if (chief_) result_.global_step = client_.Pull(pulled_);
+    say_(ToString(client_.counters()));
     if (chief_) {
-      // The others have pushed since our last step: the model as it is on the servers now counts.
-      result_.global_step = client_.Pull(pulled_);
       Evaluate("final: ", rate);
       return;
     }

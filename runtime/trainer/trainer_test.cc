@@ -60,12 +60,13 @@ TEST(Train, SaysWhatItHasReachedInTheEnd) {
   ClientOptions client_options = ClientOf(cluster, "master:0");
   client_options.say = [&](const std::string& line) { lines.push_back(line); };
   Train(options, client_options);
-  ASSERT_EQ(lines.size(), 4U);
+  ASSERT_EQ(lines.size(), 5U);
   EXPECT_EQ(lines[0],
             "master:0: 1437 of 1437 training samples, mlp 64-128-10, 9610 parameters on 1 servers");
   EXPECT_EQ(lines[1].rfind("step 10, test accuracy 0.", 0), 0U) << lines[1];
   EXPECT_EQ(lines[2].rfind("step 20, test accuracy 0.", 0), 0U) << lines[2];
-  EXPECT_EQ(lines[3].rfind("final: step 30, test accuracy 0.", 0), 0U) << lines[3];
+  EXPECT_EQ(lines[3].rfind("asked: ", 0), 0U) << lines[3];
+  EXPECT_EQ(lines[4].rfind("final: step 30, test accuracy 0.", 0), 0U) << lines[4];
 }
 
 TEST(Train, EndsAtOnceWhenTheOthersHaveDoneAllSteps) {
