@@ -1,37 +1,23 @@
 // How fast processes train that share nothing: each the model of tfdist-runtime with SGD, on all of
 // the data, without servers. What training with servers cannot beat where arithmetic is the limit.
 // scripts/bench training runs it; prints the steps per second of all processes together.
+#include <cblas.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
-#include <new>
-#include <numeric>
-#include <stdexcept>
+#include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "runtime/bench/harness.h"
 #include "runtime/data/dataset.h"
-#include "runtime/memory.h"
 #include "runtime/model/dense_network.h"
 #include "runtime/update/optimizer.h"
 
 namespace tfdist::runtime::bench {
 namespace {
-
-using std::chrono::duration;
-using std::chrono::steady_clock;
 
 struct Options {
   std::string data;
@@ -42,11 +28,10 @@ struct Options {
   double seconds = 5;
 };
 
-constexpr double kWarmUpSeconds = 1;
-
-class Training {
+// Each call is a step.
+class Alone : public Exchange {
  public:
-  Training(const Options& options, uint64_t seed)
+  Alone(const Options& options, uint64_t seed)
       : batch_size_(options.batch),
         data_(LoadDataset(options.data, "train")),
         sampler_(ShardOf(data_.size(), 0, 1), seed),
@@ -56,12 +41,13 @@ class Training {
         sgd_({.learning_rate = options.learning_rate}),
         state_(sgd_.initial_state()) {}
 
-  void Step() {
+  void Begin(size_t) override {
     FillBatch(data_, sampler_.Next(batch_size_), batch_);
     model_.Gradients(values_, batch_, gradients_);
     const OptimizerStep step = sgd_.NextStep(state_);
     for (size_t i = 0; i < values_.size(); ++i) sgd_.Apply(step, {values_[i], {}}, gradients_[i]);
   }
+  void EndOldest() override {}
 
  private:
   static std::vector<size_t> WidthsOf(const Options& options, const Dataset& data) {
@@ -82,62 +68,16 @@ class Training {
   Batch batch_;
 };
 
-struct Shared {
-  std::atomic<int> ready;
-  std::atomic<uint64_t> steps;
-};
-
-[[noreturn]] void Train(const Options& options, Shared& shared, int process) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  try {
-    KeepFreedMemory();
-    Training training(options, static_cast<uint64_t>(process));
-    training.Step();
-    for (++shared.ready; true; ++shared.steps) training.Step();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "alone_bench: {}\n", error.what());
-    _exit(1);
-  }
-}
-
-void Sleep(double seconds) { std::this_thread::sleep_for(duration<double>(seconds)); }
-
-void AwaitAll(const Shared& shared, const std::vector<pid_t>& pids) {
-  while (shared.ready < static_cast<int>(pids.size())) {
-    for (const pid_t pid : pids) {
-      if (waitpid(pid, nullptr, WNOHANG) != 0) throw std::runtime_error("a process has ended");
-    }
-    Sleep(0.001);
-  }
-}
-
-double StepsPerSecond(const Options& options, Shared& shared, const std::vector<pid_t>& pids) {
-  AwaitAll(shared, pids);
-  Sleep(std::min(kWarmUpSeconds, options.seconds));
-  const uint64_t before = shared.steps;
-  const auto begin = steady_clock::now();
-  Sleep(options.seconds);
-  const uint64_t steps = shared.steps - before;
-  return static_cast<double>(steps) / duration<double>(steady_clock::now() - begin).count();
-}
-
 void Run(const Options& options) {
-  void* memory =
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::runtime_error("mmap");
-  Shared& shared = *new (memory) Shared{};
-  std::vector<pid_t> pids;
-  for (int i = 0; i < options.processes; ++i) {
-    const pid_t pid = fork();
-    if (pid < 0) throw std::runtime_error("fork");
-    if (pid == 0) Train(options, shared, i);
-    pids.push_back(pid);
-  }
-  fmt::print("{:.1f} steps/s\n", StepsPerSecond(options, shared, pids));
-  for (const pid_t pid : pids) {
-    kill(pid, SIGKILL);
-    waitpid(pid, nullptr, 0);
-  }
+  Case the_case;
+  the_case.servers = 0;
+  the_case.workers = options.processes;
+  the_case.seconds = options.seconds;
+  const Sample sample = Measure(the_case, nullptr, [&](const Case&, Shared&, int process) {
+    openblas_set_num_threads(1);  // as tfdist-runtime does
+    return std::make_unique<Alone>(options, static_cast<uint64_t>(process));
+  });
+  fmt::print("{:.1f} steps/s\n", sample.calls_per_second);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ pid_t Fork(Main main) {
     main();
     _exit(0);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "ps_bench: %s\n", error.what());
+    std::fprintf(stderr, "a measured process: %s\n", error.what());
     _exit(1);
   }
 }
@@ -147,8 +147,11 @@ Sample Measure(const Case& the_case, const ServerMain& serve, const MakeExchange
   }
   const double gigabytes =
       1e-9 * static_cast<double>(shared.calls) * static_cast<double>(the_case.size_bytes);
-  const Sample sample{gigabytes / (1e-9 * static_cast<double>(shared.longest_ns)),
-                      1e-3 * static_cast<double>(shared.median_ns), cpu / gigabytes};
+  const double seconds = 1e-9 * static_cast<double>(shared.longest_ns);
+  const Sample sample{.calls_per_second = static_cast<double>(shared.calls) / seconds,
+                      .gigabytes_per_second = gigabytes / seconds,
+                      .latency_us = 1e-3 * static_cast<double>(shared.median_ns),
+                      .cpu_seconds_per_gigabyte = cpu / gigabytes};
   munmap(&shared, sizeof shared);
   return sample;
 }

@@ -27,16 +27,17 @@ struct Case {
   int buffers = 1;  // distinct ones, used in turn; call i is about buffer i and server i % servers
   bool curve = false;
   bool shared_memory = false;  // with our own, on this host; else TCP like the others
+  double seconds = 0.5;
   // Of our own exchange alone:
   std::string optimizer = "sgd:learning_rate=0.01";
   WireFloat values = WireFloat::kFloat32;  // as they travel
   size_t server_threads = 1;
   size_t bytes_under_way = 0;  // 0: the client's default
-  double seconds = 0.5;
 };
 
 struct Sample {
-  double gigabytes_per_second = 0;      // 10^9 bytes of payload one way, of all workers
+  double calls_per_second = 0;          // of all workers
+  double gigabytes_per_second = 0;      // the same as 10^9 bytes of payload one way
   double latency_us = 0;                // median of one call; window 1 only
   double cpu_seconds_per_gigabyte = 0;  // user and system, of all processes
 };

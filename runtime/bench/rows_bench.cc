@@ -18,6 +18,7 @@
 #include <cstring>
 #include <deque>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "runtime/client.h"
 #include "runtime/memory.h"
 #include "runtime/ps/float_slab.h"
+#include "runtime/row_bytes.h"
 #include "runtime/server.h"
 #include "runtime/testing/local_cluster.h"
 
@@ -44,7 +46,8 @@ struct Options {
   int window = 1;  // calls under way
 };
 
-// In huge pages like the server's, with the same look ahead: the floor is not to be a slow one.
+// In huge pages like the server's, with the same look ahead and the same copies: the floor is not
+// to be a slow one.
 class BareTable {
  public:
   explicit BareTable(const Options& options)
@@ -53,33 +56,41 @@ class BareTable {
   }
 
   void Gather(const std::vector<int64_t>& ids, float* to) const {
-    for (size_t i = 0; i < ids.size(); ++i) {
-      LookAhead(ids, i, 0);
-      std::memcpy(to + i * width_, RowOf(ids[i]), width_ * sizeof(float));
-    }
+    WithRowBytes(width_ * sizeof(float), [&, values = values_.floats().data()](auto row_bytes) {
+      GatherRows(values, ids, row_bytes, to);
+    });
   }
   void ScatterAdd(const std::vector<int64_t>& ids, const float* gradients) {
-    for (size_t i = 0; i < ids.size(); ++i) {
-      LookAhead(ids, i, 1);
-      float* const row = RowOf(ids[i]);
-      const float* const gradient = gradients + i * width_;
-      for (size_t j = 0; j < width_; ++j) row[j] -= 0.01F * gradient[j];
-    }
+    WithRowBytes(width_ * sizeof(float), [&, values = values_.floats().data()](auto row_bytes) {
+      ScatterAddRows(values, ids, row_bytes, gradients);
+    });
   }
 
  private:
   static constexpr size_t kRowsAhead = 24;
 
-  [[nodiscard]] float* RowOf(int64_t id) const {
-    return values_.floats().data() + static_cast<size_t>(id) * width_;
+  template <typename Bytes>
+  static void GatherRows(const float* values, std::span<const int64_t> ids, Bytes row_bytes,
+                         float* to) {
+    const size_t width = row_bytes / sizeof(float);
+    for (size_t i = 0; i < ids.size(); ++i, to += width) {
+      if (i + kRowsAhead < ids.size()) {
+        __builtin_prefetch(values + static_cast<size_t>(ids[i + kRowsAhead]) * width, 0);
+      }
+      std::memcpy(to, values + static_cast<size_t>(ids[i]) * width, row_bytes);
+    }
   }
-  void LookAhead(const std::vector<int64_t>& ids, size_t i, int write) const {
-    if (i + kRowsAhead >= ids.size()) return;
-    const float* const row = RowOf(ids[i + kRowsAhead]);
-    if (write != 0) {
-      __builtin_prefetch(row, 1);
-    } else {
-      __builtin_prefetch(row, 0);
+
+  template <typename Bytes>
+  static void ScatterAddRows(float* values, std::span<const int64_t> ids, Bytes row_bytes,
+                             const float* gradient) {
+    const size_t width = row_bytes / sizeof(float);
+    for (size_t i = 0; i < ids.size(); ++i, gradient += width) {
+      if (i + kRowsAhead < ids.size()) {
+        __builtin_prefetch(values + static_cast<size_t>(ids[i + kRowsAhead]) * width, 1);
+      }
+      float* const row = values + static_cast<size_t>(ids[i]) * width;
+      for (size_t j = 0; j < width; ++j) row[j] -= 0.01F * gradient[j];
     }
   }
 
@@ -118,6 +129,24 @@ Client ConnectTo(const ClusterSpec& cluster, const Options& options) {
             .rows = options.rows,
             .width = options.width,
             .initial = UniformRows(-0.05F, 0.05F, 1)}}};
+}
+
+// For each id, headers included.
+void PrintBytes(Client& client, const Options& options, const std::vector<int64_t>& batch,
+                const Tensor& gradients, Tensor& rows) {
+  const auto bytes_of = [&](auto call) {
+    const ClientCounters before = client.counters();
+    call();
+    const ClientCounters after = client.counters();
+    const auto ids = static_cast<double>(batch.size());
+    return fmt::format("sends {:.2f} and gets {:.2f}",
+                       static_cast<double>(after.sent_bytes - before.sent_bytes) / ids,
+                       static_cast<double>(after.received_bytes - before.received_bytes) / ids);
+  };
+  const std::string pull = bytes_of([&] { client.Pull({}, {{0, batch, rows}}); });
+  const std::string push = bytes_of([&] { client.Push({}, {{0, batch, gradients}}); });
+  fmt::print("bytes an id: a pull {}, a push {}; 4 are its number, {} its row\n", pull, push,
+             options.width * sizeof(float));
 }
 
 using Batch = std::vector<int64_t>;
@@ -211,6 +240,7 @@ void Run(const Options& options) {
       options.rows, options.width, options.batch, options.window);
   pull.Print("pull");
   push.Print("push");
+  PrintBytes(client, options, FreshBatches(options, random).front(), gradients, rows[0]);
 }
 
 }  // namespace

@@ -28,7 +28,6 @@ import pathlib
 import re
 import secrets
 import statistics
-import subprocess
 import sys
 import tempfile
 
@@ -117,15 +116,11 @@ def sample_of(told, seconds):
 # --- without servers ------------------------------------------------------------------------------
 
 
-def rate_alone(case, seconds):
+def rate_alone(case, seconds, stop):
     """Steps per second of all workers together."""
     command = [BIN / "alone_bench", *case.common_options(), "--processes", case.workers, "--seconds", seconds]
-    environment = dict(os.environ, OPENBLAS_NUM_THREADS="1")
-    done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True, check=False,
-                          timeout=60 + seconds)
-    if done.returncode != 0:
-        raise Failed(f"alone_bench: {done.stderr.strip()}")
-    return float(done.stdout.split()[0])
+    with LocalJob(stop, (0, 1), command, os.environ) as job:
+        return float(next(line for _, _, line in job.lines()).split()[0])
 
 
 # --- TensorFlow's --------------------------------------------------------------------------------
@@ -221,7 +216,7 @@ def compare(cases, options, python, stop):
         for number in range(1, options.repetitions + 1):
             ours.append(measure_ours(case, options.seconds, stop))
             tensorflow.append(measure_tensorflow(case, python, stop))
-            alone.append(rate_alone(case, options.seconds))
+            alone.append(rate_alone(case, options.seconds, stop))
             print(f"{case}, {number} of {options.repetitions}: {ours[-1].rate:.1f}, {tensorflow[-1].rate:.1f}, "
                   f"{alone[-1]:.1f} steps/s", file=sys.stderr, flush=True)
         print(row(case, ours, tensorflow, alone), flush=True)
