@@ -2,12 +2,16 @@
 // written by hand.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "base/testing/fuzz_corpus.h"
 #include "runtime/bytes.h"
+#include "runtime/fuzz/answers.h"
 #include "runtime/fuzz/conversation.h"
+#include "runtime/fuzz/scribbles.h"
+#include "runtime/shm/layout.h"
 #include "runtime/transport/messages.h"
 
 namespace tfdist::runtime::fuzz {
@@ -62,8 +66,8 @@ Request Part(Operation operation, uint64_t sequence, std::vector<Range> push,
   return request;
 }
 
-Request Narrow(Request request) {
-  request.part.values = WireFloat::kBfloat16;
+Request Narrow(Request request, WireFloat values = WireFloat::kBfloat16) {
+  request.part.values = values;
   return request;
 }
 
@@ -83,6 +87,12 @@ Request Rows(uint64_t sequence, std::vector<RowCounts> counts) {
 std::string Floats(size_t count) {
   const std::vector<float> floats(count, 0.5F);
   return {reinterpret_cast<const char*>(floats.data()), count * sizeof(float)};
+}
+
+std::string NarrowFloats(size_t count, float value, WireFloat kind) {
+  std::string bytes(count * SizeOf(kind), '\0');
+  ToWire(std::vector<float>(count, value), kind, bytes.data());
+  return bytes;
 }
 
 std::string RowNumbers(const std::vector<uint32_t>& rows) {
@@ -138,6 +148,22 @@ Script PushInParts() {
   return script.Say(kWorker1, Part(Operation::kExchange, 1, {{0, 3}}, {}), Floats(3));
 }
 
+// Between trainers that have chosen differently. The first makes values that are more than a
+// float16 can be: what the second pushes is applied, and what it wants refused.
+Script NarrowValues() {
+  constexpr WireFloat kHalf = WireFloat::kFloat16;
+  constexpr WireFloat kBrain = WireFloat::kBfloat16;
+  Script script(ServerKind::kStaleness);
+  const Request push = Part(Operation::kExchange, 1, {{0, 2}}, {{0, 1503}});
+  script.Say(kWorker0, Narrow(push, kBrain), NarrowFloats(2, 1e6F, kBrain));
+  script.Say(kWorker1, Narrow(push, kHalf), NarrowFloats(2, 0.5F, kHalf));
+  const Request pull = Part(Operation::kExchange, 2, {}, {{2, 1}, {4, 40}});
+  script.Say(kWorker0, Narrow(pull, kBrain)).Say(kWorker1, Narrow(pull, kHalf));
+  const Request later = Part(Operation::kExchange, 3, {{0, 3}}, {{0, 3}});
+  script.Say(kWorker0, Narrow(later, kBrain), NarrowFloats(3, 0.5F, kBrain));
+  return script.Say(kWorker1, Narrow(later, kHalf), NarrowFloats(3, 0.5F, kHalf));
+}
+
 Script RowsOfTables(ServerKind kind) {
   Script script(kind);
   script.Say(kWorker0, Rows(1, {{0, 2, 1}, {1, 1, 2}}),
@@ -170,6 +196,158 @@ Script PushesWithoutEnd() {
   return script.Say(kWorker0 | kAgainAndAgain, push, Floats(3));
 }
 
+// What link_fuzz reads, turn after turn.
+class Answers {
+ public:
+  explicit Answers(uint8_t setup) : bytes_(1, static_cast<char>(setup)) {}
+  Answers& Say(uint8_t what, const Reply& reply, const std::string& payload = "") {
+    const zmq::message_t header = Encode(reply);
+    Append(bytes_, Turn{what, header.to_string_view(), payload});
+    return *this;
+  }
+  // Those that were sent on the connection so far, from one to another.
+  Answers& SayAbout(uint32_t first, uint32_t last, uint8_t what = 0) {
+    for (uint32_t i = first; i <= last; ++i) {
+      Say(kOfASentOne | kFits | what, {Operation::kExchange, Status::kDone, i, 0, 3, 0, "", 4},
+          Floats(2));
+    }
+    return *this;
+  }
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+Reply HelloAnswer(std::vector<uint16_t> ports = {}) {
+  Reply reply;
+  reply.ports = std::move(ports);
+  return reply;
+}
+
+Reply OpenedAs(const std::string& update) {
+  return {Operation::kOpen, Status::kDone, 0, 0, 3, 77, "", 3, update, true};
+}
+
+// The first two messages of a connection are no parts of requests, and seven are, or eight with
+// first values.
+Answers AnswersInOrder(uint8_t setup) {
+  return Answers(setup).Say(0, HelloAnswer()).Say(0, OpenedAs("async")).SayAbout(2, 8);
+}
+
+Answers AnswersInAnyOrder() {
+  Answers answers(static_cast<uint8_t>(WireFloat::kBfloat16));
+  answers.Say(0, HelloAnswer()).Say(0, OpenedAs("async")).SayAbout(7, 8).SayAbout(4, 5);
+  return answers.SayAbout(4, 5).SayAbout(2, 3, kAsksForMore).SayAbout(6, 6).SayAbout(9, 15);
+}
+
+Answers FirstValuesAreWanted() {
+  Reply created = OpenedAs("sync:replicas=2,total=3");
+  created.operation = Operation::kCreate;
+  created.status = Status::kValuesWanted;
+  return Answers(kCreates | kOtherThread)
+      .Say(0, HelloAnswer({40213}))
+      .Say(0, created)
+      .SayAbout(2, 10);
+}
+
+// One message after the other, and twice what the first connection has lost.
+Answers LittleAtATime() {
+  Answers answers(kLittleUnderWay | static_cast<uint8_t>(WireFloat::kFloat16));
+  answers.Say(0, HelloAnswer()).Say(0, OpenedAs("staleness:bound=1")).SayAbout(2, 4);
+  answers.Say(kTakesNothing,
+              {Operation::kExchange, Status::kWaiting, 0, 0, 3, 0, "worker:1 (step 3)"});
+  answers.SayAbout(2, 5, kTakesNothing).SayAbout(2, 2, kBreaks);
+  return answers.Say(0, HelloAnswer()).SayAbout(2, 9);
+}
+
+Answers Refusals() {
+  Answers answers(0);
+  answers.Say(0, HelloAnswer()).Say(0, OpenedAs("async"));
+  for (const uint32_t number : {3U, 2U, 3U, 8U}) {
+    answers.Say(kOfASentOne, {Operation::kExchange, Status::kRefused, number, 0, 3, 0, "NaN"});
+  }
+  return answers.SayAbout(4, 7);
+}
+
+Answers APartThatWasNotAskedFor() {
+  return AnswersInOrder(0).Say(kAsksForMore, {Operation::kExchange, Status::kDone, 3, 4, 3, 0, ""});
+}
+
+Answers TooFewBytes() {
+  Answers answers(0);
+  answers.Say(0, HelloAnswer()).Say(0, OpenedAs("async"));
+  return answers.Say(kOfASentOne, {Operation::kExchange, Status::kDone, 2, 0, 3, 0, ""}, Floats(2));
+}
+
+Answers OpenIsRefused() {
+  Answers answers(0);
+  answers.Say(0, HelloAnswer());
+  return answers.Say(0, {Operation::kOpen, Status::kRefused, 0, 0, 3, 77, "other shapes"});
+}
+
+// What shm_message_fuzz reads, step by step.
+class Scribbles {
+ public:
+  // Of the message that the reader looks at next: its preamble (shm/message.h) and what lies
+  // behind that, of which `produced` bytes are shown.
+  Scribbles& Show(uint64_t produced, uint32_t header_bytes, uint64_t payload_bytes,
+                  const std::string& behind = "", uint32_t mark = kMark) {
+    ByteWriter preamble;
+    preamble.Put(mark);
+    preamble.Put(header_bytes);
+    preamble.Put(payload_bytes);
+    const std::string bytes = preamble.bytes() + behind;
+    Append(bytes_, Scribble{kSetsProduced | kAsksWhetherReady, produced, 0, bytes});
+    return *this;
+  }
+  Scribbles& SetProduced(uint64_t produced) {
+    Append(bytes_, Scribble{kSetsProduced, produced, 0, ""});
+    return *this;
+  }
+  Scribbles& Write(uint16_t place, const std::string& bytes) {
+    Append(bytes_, Scribble{0, 0, place, bytes});
+    return *this;
+  }
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+
+ private:
+  static constexpr uint32_t kMark = 0x4d687374;
+
+  std::string bytes_;
+};
+
+Scribbles MessagesInARow() {
+  Scribbles scribbles;
+  scribbles.Show(128, 20, 12, std::string(20, 'h') + std::string(28, '\0') + Floats(3));
+  scribbles.Show(64, 0, 0).Show(64, 48, 0, std::string(48, 'h'));
+  return scribbles.Show(192, 0, 65, "").Show(0, 0, 0);
+}
+
+// A message is shown in pieces: nothing, a part of its preamble's line, that line, all of it.
+Scribbles MessageInPieces() {
+  Scribbles scribbles;
+  scribbles.Show(0, 20, 100, std::string(20, 'h'));
+  scribbles.SetProduced(63).SetProduced(64).Write(64, Floats(16)).SetProduced(191);
+  return scribbles.SetProduced(192).SetProduced(0);
+}
+
+// The second one goes on where the ring begins.
+Scribbles MessagesAcrossTheEnd() {
+  constexpr uint64_t kMost = shm::kMinRingBytes - 64;
+  Scribbles scribbles;
+  scribbles.Show(kMost, 48, kMost - 64, std::string(48, 'h')).SetProduced(0);
+  scribbles.Show(192, 80, 48, std::string(80, 'h') + std::string(32, '\0') + Floats(12));
+  return scribbles.SetProduced(0).Show(kMost + 64, 0, kMost);
+}
+
+Scribbles TooLarge(uint32_t header_bytes, uint64_t payload_bytes) {
+  return Scribbles().Show(shm::kMinRingBytes, header_bytes, payload_bytes);
+}
+
+// What it overwrites has not been given back.
+Scribbles MoreThanTheRing() { return Scribbles().Show(64, 0, 0).Show(shm::kMinRingBytes, 0, 0); }
+
 std::string Bytes(const Request& request) { return Encode(request).to_string(); }
 std::string Bytes(const Reply& reply) { return Encode(reply).to_string(); }
 
@@ -200,6 +378,10 @@ TEST(FuzzCorpus, HasAReplyOfEachKind) {
        {"created",
         Bytes(Reply{Operation::kCreate, Status::kValuesWanted, 0, 0, 0, 77, "", 0, "async", true})},
        {"refused", Bytes(Reply{Operation::kOpen, Status::kRefused, 0, 0, 3, 77, "why"})},
+       {"rows", Bytes(Reply{Operation::kRows, Status::kDone, 1, 10, 12, 0, "", 11})},
+       {"assign", Bytes(Reply{Operation::kAssign, Status::kDone, 2, 1, 0, 0, ""})},
+       {"refused_exchange",
+        Bytes(Reply{Operation::kExchange, Status::kRefused, 3, 9, 12, 0, "message: bad range"})},
        {"waiting",
         Bytes(Reply{Operation::kExchange, Status::kWaiting, 0, 0, 3, 0, "worker:1 (step 3)"})}});
 }
@@ -212,11 +394,39 @@ TEST(FuzzCorpus, HasConversations) {
                 {"staleness", PushesAndPulls(ServerKind::kStaleness).bytes()},
                 {"pushes_without_end", PushesWithoutEnd().bytes()},
                 {"push_in_parts", PushInParts().bytes()},
+                {"narrow_values", NarrowValues().bytes()},
                 {"rows", RowsOfTables(ServerKind::kTables).bytes()},
                 {"lazy_rows", RowsOfTables(ServerKind::kLazyTables).bytes()},
                 {"sync_rows", RowsThatWait(ServerKind::kSync).bytes()},
                 {"staleness_rows", RowsThatWait(ServerKind::kStaleness).bytes()},
                 {"comes_and_goes", ComesAndGoes().bytes()}});
+}
+
+TEST(FuzzCorpus, HasAnswersToALink) {
+  ExpectCorpus(kCorpus / "link",
+               {{"in_order", AnswersInOrder(0).bytes()},
+                {"float16", AnswersInOrder(static_cast<uint8_t>(WireFloat::kFloat16)).bytes()},
+                {"in_any_order", AnswersInAnyOrder().bytes()},
+                {"first_values", FirstValuesAreWanted().bytes()},
+                {"little_at_a_time", LittleAtATime().bytes()},
+                {"refusals", Refusals().bytes()},
+                {"part_not_asked_for", APartThatWasNotAskedFor().bytes()},
+                {"too_few_bytes", TooFewBytes().bytes()},
+                {"open_refused", OpenIsRefused().bytes()}});
+}
+
+TEST(FuzzCorpus, HasMessagesInARing) {
+  constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+  ExpectCorpus(kCorpus / "shm_message",
+               {{"in_a_row", MessagesInARow().bytes()},
+                {"in_pieces", MessageInPieces().bytes()},
+                {"across_the_end", MessagesAcrossTheEnd().bytes()},
+                {"header_too_large", TooLarge(UINT32_MAX, 0).bytes()},
+                {"payload_too_large", TooLarge(0, kMax).bytes()},
+                {"sum_too_large", TooLarge(64, shm::kMinRingBytes).bytes()},
+                {"no_mark", Scribbles().Show(64, 0, 0, "", 0).bytes()},
+                {"goes_back", Scribbles().Show(64, 0, 0).Show(kMax - 31, 0, 0).bytes()},
+                {"more_than_the_ring", MoreThanTheRing().bytes()}});
 }
 
 // As Offer writes it (shm/offer.cc), but the same everywhere.

@@ -150,18 +150,18 @@ Conversation::Conversation(ServerKind kind) {
 }
 
 void Conversation::Take(const Turn& turn) {
-  if ((turn.peer & kTimePasses) != 0) {
+  if ((turn.what & kTimePasses) != 0) {
     clock_.now += std::chrono::seconds(2);
     std::vector<Service::Outgoing> notices;
     service_.Tick(notices);
     Keep(std::move(notices));
   }
   if (!service_.store().declared() && CreatesMuch(turn.header)) return;
-  const Peer& peer = kPeers[turn.peer & kPeerMask];
-  const bool again = (turn.peer & kAgainAndAgain) != 0 && !std::exchange(repeated_, true);
+  const Peer& peer = kPeers[turn.what & kPeerMask];
+  const bool again = (turn.what & kAgainAndAgain) != 0 && !std::exchange(repeated_, true);
   for (int i = 0; i < (again ? kTimesAgain : 1); ++i)
     Say(peer, Header(turn.header, i), turn.payload);
-  if ((turn.peer & kGoneAfterwards) != 0) service_.Gone(peer);
+  if ((turn.what & kGoneAfterwards) != 0) service_.Gone(peer);
 }
 
 void Conversation::Say(const Peer& peer, const std::string& header, std::string_view payload) {
