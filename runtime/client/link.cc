@@ -324,6 +324,7 @@ void Link::TakeHello() {
 void Link::TakeQuestionsAnswer() {
   if (!asking() || reply_.operation != question_.operation) return;  // asked twice, answered twice
   if (reply_.status == Status::kRefused) ThrowRefusal();
+  if (reply_.store == 0) throw Error(Phase::kRun, name_ + " answers without naming its variables");
   question_pending_ = false;
   question_due_ = false;
   store_ = reply_.store;

@@ -28,7 +28,7 @@ constexpr size_t kAlwaysCopiedBytes = 4096;
 uint64_t RandomStore() {
   uint64_t store = 0;
   randombytes_buf(&store, sizeof store);
-  return store;
+  return store | 1;  // 0 is none
 }
 
 // The payload as floats. libzmq leaves small payloads where they arrived, at any address; those are
