@@ -366,25 +366,27 @@ class Client::Impl {
   }
 
   // To threads whose server has said where they listen, for the first time or after its restart.
-  void ConnectThreads() {
+  // Returns whether there was one.
+  bool ConnectThreads() {
+    bool connected = false;
     const size_t threads = options_.server_threads;
     for (size_t first = 0; first < links_.size(); first += threads) {
       const auto& ports = links_[first]->ports();
       if (!ports) continue;
-      for (size_t i = 1; i < threads; ++i) ConnectThread(first + i, ports->at(i - 1));
+      for (size_t i = 1; i < threads; ++i) {
+        connected = ConnectThread(first + i, ports->at(i - 1)) || connected;
+      }
     }
+    return connected;
   }
 
-  void ConnectThread(size_t server, uint16_t port) {
-    if (ports_[server] == port) return;
+  bool ConnectThread(size_t server, uint16_t port) {
+    if (ports_[server] == port) return false;
     HostPort address = AddressOf(server);
     address.port = port;
-    Link& link = *links_[server];
-    link.Connect(NameOf(server, address), ConnectionTo(server, address));
+    links_[server]->Connect(NameOf(server, address), ConnectionTo(server, address));
     ports_[server] = port;
-    // As before every poll.
-    link.FollowConnection();
-    link.MoveOn();
+    return true;
   }
 
   // Each is a variable of ours, once, with as many values as it has.
@@ -539,14 +541,15 @@ class Client::Impl {
   }
 
   // Whether a connection broke costs a system call to find out: asked before every sleep's end, but
-  // not while answers come.
-  void MoveOn(bool follow_connections) {
+  // not while answers come. Returns whether something was sent: then it is not the time to sleep.
+  bool MoveOn(bool follow_connections) {
+    bool sent = false;
     Try([&](Link& link) {
       if (follow_connections || !link.connected()) link.FollowConnection();
-      link.MoveOn();
+      sent = link.MoveOn() || sent;
     });
     try {
-      ConnectThreads();
+      return ConnectThreads() || sent;
     } catch (const Error& error) {
       Fail(error);
     }
@@ -562,8 +565,14 @@ class Client::Impl {
     Patience patience;
     int yields = 0;
     for (bool slept = false; true;) {
-      MoveOn(slept);
+      const bool sent = MoveOn(slept);
       if (reached()) return;
+      // A server that keeps up may take all of a large request like this; who waits for a small one
+      // does not wait for that.
+      if (sent) {
+        slept = false;
+        continue;
+      }
       // All answered, and ZeroMQ is about to let go of the caller's memory.
       const bool only_borrowed = state != nullptr && state->servers == 0;
       if (only_borrowed && ++yields < kYieldsBeforeLook) {

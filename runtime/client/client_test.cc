@@ -129,6 +129,22 @@ TEST(Client, SaysThatTheModelsDiffer) {
   ExpectError([&] { trainer.Pull(); }, Phase::kRun, "b [2,5]: the variable here is b [2,2]");
 }
 
+TEST(Client, SaysThatAVariableOfThatShapeHasAnotherName) {
+  const LocalCluster cluster(1, 2);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Trainer(cluster, "master:0").client.Create(kInitial, {.learning_rate = 0.5F});
+  std::vector<TensorSpec> others = kVariables;
+  others[1].name = "d";
+  Trainer worker(OptionsFor(cluster, "worker:0"), others);
+  ExpectError([&] { worker.Pull(); }, Phase::kRun, "d [2,2]: the variable here is b [2,2]");
+  Trainer chief(OptionsFor(cluster, "master:0"), others);
+  ExpectError([&] { chief.client.Create(kInitial, {.learning_rate = 0.5F}); }, Phase::kRun,
+              "other variables are there already");
+  Trainer same(cluster, "worker:0");
+  same.Pull();
+  EXPECT_EQ(same.values, kInitial);
+}
+
 TEST(Client, SaysThatItsKeyIsRefused) {
   const LocalCluster cluster(1, 1);
   ClusterSpec larger = cluster;
@@ -293,6 +309,66 @@ TEST(Client, SeveralRequestsAreUnderWayAtATime) {
   for (Future& push : pushes) push.Wait();
   EXPECT_EQ(trainer.Pull(), 1500U);
   EXPECT_EQ(trainer.values[0][0], 1.0F - 1500.0F);
+}
+
+// It takes its turn between the parts of the large one, of which a few are sent before it and a few
+// while it is answered.
+TEST(Client, ASmallPullIsNotStuckBehindALargePush) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  const std::vector<TensorSpec> variables = {{"large", {16, 1 << 20}}, {"small", {3}}};
+  const LocalCluster cluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.bytes_under_way = 4 * kMiB;
+  Trainer trainer(options, variables);
+  trainer.values[1] = {1, 2, 3};
+  trainer.client.Create(trainer.values, {.learning_rate = 1.0F});
+  const uint64_t before = trainer.client.counters().sent_bytes;
+  const Tensor gradient(16 * kMiB, 1.0F);
+  Tensor small(3);
+  Future pushed = trainer.client.StartPush({{0, gradient}});
+  trainer.client.StartPull({{1, small}}).Wait();
+  EXPECT_LT(trainer.client.counters().sent_bytes - before, 20 * kMiB);
+  EXPECT_EQ(small, (Tensor{1, 2, 3}));
+  EXPECT_EQ(pushed.Wait(), 1U);
+  EXPECT_GT(trainer.client.counters().sent_bytes - before, 64 * kMiB);
+}
+
+// The other trainer's gradient comes when the chief has waited for so long that it says so.
+TEST(Client, CountsTheTimeThatAServerIsLateWhichIsIdleThere) {
+  using Seconds = std::chrono::duration<double>;
+  const LocalCluster cluster(1, 2);
+  const auto begin = std::chrono::steady_clock::now();
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Trainer worker(cluster, "worker:0");
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.notice_interval = 500ms;
+  bool late = false;
+  options.say = [&](const std::string&) {
+    if (late && worker.PushPull(kOnes) == 1) late = false;
+  };
+  Trainer chief(options);
+  chief.client.Create(kInitial, {.learning_rate = 1.0F}, ParseUpdateMode("sync:replicas=2"));
+  worker.Pull();
+  Future pushed = chief.Start(kOnes);
+  late = true;
+  const double before = chief.client.counters().blocked_seconds;
+  const auto wait = std::chrono::steady_clock::now();
+  EXPECT_EQ(pushed.Wait(), 1U);
+  const double waited = Seconds(std::chrono::steady_clock::now() - wait).count();
+  EXPECT_FALSE(late);
+  const double blocked = chief.client.counters().blocked_seconds - before;
+  EXPECT_GT(blocked, 0.1);
+  EXPECT_LE(blocked, waited);
+
+  server.Stop();
+  const double ran = Seconds(std::chrono::steady_clock::now() - begin).count();
+  const ServerCounters counters = server.counters();
+  EXPECT_GT(counters.held_seconds, 0.1);
+  EXPECT_GT(counters.idle_seconds, 0.1);
+  EXPECT_GT(counters.busy_seconds, 0);
+  EXPECT_LE(counters.idle_seconds + counters.busy_seconds,
+            ran * static_cast<double>(testing::ServerThreads()));
 }
 
 TEST(Client, AFutureThatIsDroppedHasEnded) {

@@ -132,10 +132,10 @@ void Link::SendWhatMayBe() {
   SendParts();
 }
 
-void Link::MoveOn() {
-  do {
-    TakeAnswers();
-  } while (SendDue() || SendParts());
+bool Link::MoveOn() {
+  TakeAnswers();
+  const bool due = SendDue();
+  return SendParts() || due;
 }
 
 void Link::FollowConnection() {

@@ -63,9 +63,9 @@ class Link {
 
   // Sends what may be sent at once.
   void SendWhatMayBe();
-  // Takes answers and sends what may be sent, until there is nothing more to do. Leaves the
-  // connection ready to be polled.
-  void MoveOn();
+  // Takes answers, then sends what may be sent. Returns whether it sent something; unless it did the
+  // connection is ready to be polled.
+  bool MoveOn();
   // Sees whether the connection was made or broke; due after every poll, before MoveOn.
   void FollowConnection();
   [[nodiscard]] bool connected() const { return connected_; }

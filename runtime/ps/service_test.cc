@@ -182,6 +182,17 @@ TEST_F(ServiceTest, OtherVariablesAreNotOpened) {
   ExpectRefused(Ask("worker:0", other), "1 variables asked for, 2 are here");
 }
 
+TEST_F(ServiceTest, AVariableOfTheSameShapeAndAnotherNameIsAnother) {
+  Create();
+  Request other = Make(Operation::kOpen);
+  other.variables[1].name = "c";
+  ExpectRefused(Ask("worker:0", other), "c [1]: the variable here is b [1]");
+  Request create = Make(Operation::kCreate);
+  create.variables = other.variables;
+  ExpectRefused(Ask("master:0", create), "other variables are there already");
+  EXPECT_EQ(ValuesNow(), (Tensor{1, 2, 3}));
+}
+
 TEST_F(ServiceTest, APushThatIsSentAgainIsAppliedOnceAndAnsweredAgain) {
   Create();
   const Request push = Exchange(kAll, kAll);
@@ -779,6 +790,31 @@ TEST_F(WaitingTest, APushWhoseFirstPartIsRefusedHoldsNoneOfTheOthers) {
   pull.request.part.of = 2;
   pull.request.part.number = 1;
   EXPECT_EQ(AskRows("worker:0", pull).size(), 1U);
+}
+
+// The given-up push is answered at once and lets the other one go: both answers are written from
+// what the service keeps of one message at a time.
+TEST_F(WaitingTest, RowsAnsweredAtOnceAndRowsReleasedByThemAreThoseThatEachAskedFor) {
+  CreateWith("sync:replicas=2", {kTable});
+  EXPECT_TRUE(AskRows("worker:1", RowsPushed({1}, {4}, {6, 1, 0})).empty());
+  Rows first = RowsPushed({3}, {kNan}, {});
+  first.request.part.of = 2;
+  ExpectRefused(AskRows("worker:0", first), "is nan");
+  first.words.back() = std::bit_cast<uint32_t>(8.0F);
+  const auto given_up = AskRows("worker:0", first);
+  ASSERT_EQ(given_up.size(), 1U);
+  EXPECT_EQ(given_up[0].reply.status, Status::kDone);
+  Rows last = RowsPushed({5}, {6}, {5, 3});
+  last.request.part.sequence = first.request.part.sequence;
+  last.request.part.of = 2;
+  last.request.part.number = 1;
+  const auto answers = AskRows("worker:0", last);
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].to, "route of worker:0");
+  EXPECT_EQ(answers[0].values, (Tensor{-3, -4}));
+  EXPECT_EQ(answers[1].to, "route of worker:1");
+  EXPECT_EQ(answers[1].values, (Tensor{0, -2, 0}));
+  EXPECT_FALSE(service_.holds_answers());
 }
 
 TEST_F(WaitingTest, AModeThatIsNoneIsRefused) {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "runtime/ps/first_rows.h"
 #include "runtime/testing/expect_error.h"
 
 namespace tfdist::runtime {
@@ -50,29 +51,39 @@ TEST_F(TableStoreTest, PushesAndPullsRowsOfSeveralTablesInOneMessage) {
   EXPECT_EQ(Rows({{0, 0, 2}, {1, 0, 1}}, {3, 0, 2}), (std::vector<float>{-1, -2, 0, 0, -4}));
 }
 
+std::vector<float> FirstRowsOf(const TablePart& part) {
+  std::vector<float> values(size_t{part.rows} * part.width);
+  FillFirstRows(part, values);
+  return values;
+}
+
+// Rows of a table that is as it was made. Nothing is written behind the last.
+void ExpectFirstRows(TableStore& store, const TablePart& part, const Words& rows) {
+  const std::vector<float> first = FirstRowsOf(part);
+  std::vector<float> expected;
+  for (const uint32_t row : rows) {
+    const auto begin = first.begin() + static_cast<ptrdiff_t>(size_t{row} * part.width);
+    expected.insert(expected.end(), begin, begin + part.width);
+  }
+  expected.push_back(7);
+  std::vector<float> values(expected.size(), 7);
+  store.Pull(store.Read({{0, 0, static_cast<uint32_t>(rows.size())}}, rows), values.data());
+  EXPECT_EQ(values, expected) << "width " << part.width;
+}
+
 // Copies of rows are compiled for some widths, and for any.
 TEST(TableStore, GathersRowsOfAllWidths) {
   for (const uint32_t width : {1U, 3U, 8U, 15U, 16U, 17U, 32U, 64U, 65U, 300U}) {
     constexpr uint32_t kRows = 100;
-    TableStore store({{"t", kRows, width, 0, 1, UniformRows(-1, 1, width)}}, kSgd);
-    const auto pull = [&](const Words& rows) {
-      const auto sections = store.Read({{0, 0, static_cast<uint32_t>(rows.size())}}, rows);
-      std::vector<float> values(rows.size() * width + 1, 7);  // one more, that stays
-      store.Pull(sections, values.data());
-      EXPECT_EQ(values.back(), 7);
-      return values;
-    };
+    const TablePart part = {"t", kRows, width, 0, 1, UniformRows(-1, 1, width)};
+    TableStore store({part}, kSgd);
     Words rows(kRows);
     std::iota(rows.begin(), rows.end(), 0U);
-    const std::vector<float> all = pull(rows);
+    ExpectFirstRows(store, part, rows);
     std::reverse(rows.begin(), rows.end());
-    const std::vector<float> reversed = pull(rows);
-    for (size_t i = 0; i < kRows; ++i) {
-      const auto row = std::span(all).subspan(i * width, width);
-      EXPECT_TRUE(
-          std::ranges::equal(row, std::span(reversed).subspan((kRows - 1 - i) * width, width)));
-      EXPECT_EQ(pull({static_cast<uint32_t>(i)}).front(), row.front());
-    }
+    ExpectFirstRows(store, part, rows);
+    ExpectFirstRows(store, part, {5, 99, 5, 0, 42});
+    for (const uint32_t row : rows) ExpectFirstRows(store, part, {row});
   }
 }
 

@@ -1,14 +1,20 @@
 // Who gets in: real sockets, a real server, strangers of several kinds.
 #include <gtest/gtest.h>
+#include <poll.h>
 
+#include <chrono>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
 #include "runtime/testing/tcp_proxy.h"
 #include "runtime/transport/messages.h"
+#include "runtime/transport/shm_connection.h"
 #include "runtime/transport/socket_io.h"
 #include "runtime/transport/socket_options.h"
+#include "runtime/transport/zmq_connection.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -159,6 +165,67 @@ TEST_F(Authentication, StrangersDoNotDisturbTheTrainers) {
   for (int i = 0; i < 20; ++i) strangers.emplace_back(proxy_.port(), KeysFor(FreshKeys()));
   Client client(proxy_.port(), KeysFor(DeriveKeyPair(TestSecret(), {"worker", 0})));
   EXPECT_TRUE(client.GetsAnAnswerWithin(10s));
+}
+
+// Worker:0, as its key says, on the server's host.
+class LocalWorker {
+ public:
+  LocalWorker(const std::string& address, const ClientKeys& keys)
+      : connection_("ps:0",
+                    std::make_unique<ZmqConnection>(context_, "ps:0", "tcp://" + address, keys),
+                    [](const std::string& line) { ADD_FAILURE() << line; }) {}
+
+  // Whether it is connected by shared memory within 30 s.
+  bool Connects() {
+    return WaitUntil([&] { return connection_.NextEvent() == Connection::Event::kMade; }) &&
+           connection_.WorthSpinning();
+  }
+  Reply SaysHelloAs(const std::string& task) {
+    Message hello{Encode(Request{Operation::kHello, 1, 1, task, "", {}, {}}), {}};
+    EXPECT_TRUE(connection_.Send(hello));
+    Message answer;
+    EXPECT_TRUE(WaitUntil([&] { return connection_.Receive(answer); }));
+    EXPECT_TRUE(connection_.WorthSpinning());
+    Reply reply;
+    Decode(answer.header.to_string_view(), reply);
+    return reply;
+  }
+
+ private:
+  template <typename Condition>
+  bool WaitUntil(Condition condition) {
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::vector<pollfd> items;
+      const bool wait = connection_.BeforePoll(items);
+      poll(items.data(), items.size(), wait ? 10 : 0);
+      connection_.AfterPoll();
+    }
+    return true;
+  }
+
+  zmq::context_t context_;
+  ShmConnection connection_;
+};
+
+// Whose messages come through shared memory has been told by the key over the network.
+TEST(AuthenticationOfSharedMemory, NobodySpeaksForAnother) {
+  const LocalCluster cluster(1, 2);
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  {
+    LocalWorker worker(cluster.tasks.at("ps")[0],
+                       KeysOfClient(TestSecret(), {"worker", 0}, {"ps", 0}));
+    ASSERT_TRUE(worker.Connects());
+    const Reply refused = worker.SaysHelloAs("master:0");
+    EXPECT_EQ(refused.status, Status::kRefused);
+    EXPECT_EQ(refused.error, "this key belongs to worker:0, not to master:0");
+    EXPECT_EQ(worker.SaysHelloAs("worker:0").status, Status::kDone);
+  }
+  server.Stop();
+  EXPECT_EQ(server.counters().refused, 1U);
+  EXPECT_EQ(server.counters().local_bytes,
+            server.counters().received_bytes + server.counters().sent_bytes);
 }
 
 // libzmq's default would let everybody in (curve_server.cpp: zap_enforce_domain).

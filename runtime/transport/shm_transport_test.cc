@@ -226,7 +226,8 @@ TEST_F(ShmTransport, WhatIsToBeWrittenIsWrittenAsItIsWhenItIsSent) {
   Connection& remote = Connect();
   ASSERT_TRUE(WaitForEvents(2));
   constexpr size_t kPayload = 1024 * 1024;
-  constexpr int kAnswers = 6;  // three are in the ring
+  constexpr int kAnswers = 6;
+  static_assert(kAnswers * kPayload > shm::kDefaultRingBytes, "some must wait for room");
   for (Connection* client : {&local, &remote}) {
     const std::string route = RouteOf(*client);
     EXPECT_EQ(IsLocal(route), client == &local);
@@ -244,7 +245,6 @@ TEST_F(ShmTransport, WhatIsToBeWrittenIsWrittenAsItIsWhenItIsSent) {
       EXPECT_EQ(payloads_[i], std::string(kPayload, static_cast<char>('a' + i)));
     }
   }
-  EXPECT_EQ(answers_.size(), payloads_.size());
 }
 
 // Its memory is given back with ZeroMQ's connection, although it hangs up nothing itself.

@@ -104,6 +104,34 @@ TEST(WireFloat, ManyAtOnceAreTheSameAsOneAtATime) {
   }
 }
 
+constexpr uint32_t kNans[] = {0x7fc00000, 0xffc00000, 0x7f800001, 0xff802000, 0x7fffffff};
+
+// Its neighbours in a vector are what they were.
+void ExpectANanAlone(size_t count, size_t place, uint32_t nan, WireFloat kind) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i) - 2.5F;
+  values[place] = std::bit_cast<float>(nan);
+  std::vector<uint16_t> halves(count);
+  ToWire(values, kind, halves.data());
+  std::vector<float> back(count);
+  FromWire(halves.data(), kind, back);
+  for (size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(std::isnan(back[i]), i == place) << nan << " at " << place << ", seen at " << i;
+    if (i != place) EXPECT_EQ(back[i], values[i]);
+  }
+}
+
+// As many as vector instructions do at once, and one more.
+TEST(WireFloat, ANanIsOneWhereItWasAndNowhereElse) {
+  for (const WireFloat kind : {WireFloat::kFloat16, WireFloat::kBfloat16}) {
+    for (const size_t count : {8U, 9U}) {
+      for (size_t place = 0; place < count; ++place) {
+        for (const uint32_t nan : kNans) ExpectANanAlone(count, place, nan, kind);
+      }
+    }
+  }
+}
+
 TEST(WireFloat, WritesAndReadsAtAnyAddress) {
   const std::vector<float> values = {1, -2.5F, 0.0F, 1024};
   for (const WireFloat kind : {WireFloat::kFloat32, WireFloat::kFloat16, WireFloat::kBfloat16}) {
