@@ -138,8 +138,8 @@ struct ClientCounters {
   uint64_t sent_again = 0;      // of them, after a connection broke
   double blocked_seconds = 0;   // spent waiting for servers
 };
-// "asked: 2004 messages, 0 of them again, 76012358 bytes sent, 75991872 bytes received, blocked
-// 0.2 s"
+// "asked: 2012 messages, 0 of them again, 38677704 bytes sent, 38619738 bytes received, blocked
+// 0.4 s"
 std::string ToString(const ClientCounters& counters);
 
 // A request under way. The client must outlive it.

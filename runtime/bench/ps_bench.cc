@@ -206,15 +206,20 @@ void Throughput(const Options& options, std::optional<double> apply_cpu) {
 
 void Latency(const Options& options) {
   fmt::print("\nLatency of one call at a time, microseconds\n");
-  Series push;  // of the same size, if it was measured
+  Series push;  // the last
+  Case push_case;
   ForEachCase(options, [&](Case the_case, const std::string& name) {
     the_case.window = 1;
     const Compared compared = Compare(the_case, options.repetitions);
     PrintRow(name, compared, &Sample::latency_us, "{:.0f}");
-    if (the_case.operation == Operation::kPush) push = compared.own;
-    if (the_case.operation != Operation::kPushPull || push.samples.empty()) return;
-    PrintBeside("  push+pull", "push", std::exchange(push, {}), compared.own, &Sample::latency_us,
-                "{:.0f}");
+    if (the_case.operation == Operation::kPush) {
+      push = compared.own;
+      push_case = the_case;
+    }
+    const bool alike = the_case.size_bytes == push_case.size_bytes &&
+                       the_case.servers == push_case.servers && the_case.curve == push_case.curve;
+    if (the_case.operation != Operation::kPushPull || push.samples.empty() || !alike) return;
+    PrintBeside("  push+pull", "push", push, compared.own, &Sample::latency_us, "{:.0f}");
   });
 }
 

@@ -69,13 +69,22 @@ class BareTable {
  private:
   static constexpr size_t kRowsAhead = 24;
 
+  template <int kWrite>
+  [[gnu::always_inline]] static void LookAt(const float* row, size_t width) {
+    constexpr size_t kLineFloats = 16;
+    constexpr size_t kLines = 8;  // the end of a long row comes by itself
+    for (size_t at = 0; at < std::min(width, kLines * kLineFloats); at += kLineFloats) {
+      __builtin_prefetch(row + at, kWrite);
+    }
+  }
+
   template <typename Bytes>
   static void GatherRows(const float* values, std::span<const int64_t> ids, Bytes row_bytes,
                          float* to) {
     const size_t width = row_bytes / sizeof(float);
     for (size_t i = 0; i < ids.size(); ++i, to += width) {
       if (i + kRowsAhead < ids.size()) {
-        __builtin_prefetch(values + static_cast<size_t>(ids[i + kRowsAhead]) * width, 0);
+        LookAt<0>(values + static_cast<size_t>(ids[i + kRowsAhead]) * width, width);
       }
       std::memcpy(to, values + static_cast<size_t>(ids[i]) * width, row_bytes);
     }
@@ -87,7 +96,7 @@ class BareTable {
     const size_t width = row_bytes / sizeof(float);
     for (size_t i = 0; i < ids.size(); ++i, gradient += width) {
       if (i + kRowsAhead < ids.size()) {
-        __builtin_prefetch(values + static_cast<size_t>(ids[i + kRowsAhead]) * width, 1);
+        LookAt<1>(values + static_cast<size_t>(ids[i + kRowsAhead]) * width, width);
       }
       float* const row = values + static_cast<size_t>(ids[i]) * width;
       for (size_t j = 0; j < width; ++j) row[j] -= 0.01F * gradient[j];

@@ -63,8 +63,8 @@ class Link {
 
   // Sends what may be sent at once.
   void SendWhatMayBe();
-  // Takes answers, then sends what may be sent. Returns whether it sent something; unless it did the
-  // connection is ready to be polled.
+  // Takes answers, then sends what may be sent. Returns whether it sent something; unless it did
+  // the connection is ready to be polled.
   bool MoveOn();
   // Sees whether the connection was made or broke; due after every poll, before MoveOn.
   void FollowConnection();

@@ -82,8 +82,6 @@ void Service::Handle(const Peer& peer, const Message& message, std::vector<Outgo
     Answer({peer, request_, message}, replies);
   } catch (const Error& error) {
     Refuse(peer, request_, error.cause(), replies);
-  } catch (const std::bad_alloc&) {
-    Refuse(peer, request_, "this server has not enough memory for that", replies);
   }
   AdmitThoseWhoMayGoOn(replies);
   for (size_t i = first; i < replies.size(); ++i) {
@@ -187,7 +185,11 @@ void Service::Declare(const Request& request) {
 }
 
 void Service::Create(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
-  Declare(asked.request);
+  try {
+    Declare(asked.request);
+  } catch (const std::bad_alloc&) {
+    throw Error(Phase::kRun, "this server has not enough memory for these variables");
+  }
   Reply reply = ReplyTo(asked.request);
   reply.local_step = session.LocalStep(step_);
   if (!store_.created()) reply.status = Status::kValuesWanted;
@@ -257,7 +259,7 @@ void Service::Exchange(const Asked& asked, Session& session, std::vector<Outgoin
     }
     Join(session);
     if (part.update) Push(asked, rows, session);
-  } catch (const std::exception&) {
+  } catch (const Error&) {
     if (part.update) GiveUpPush(part.sequence, session, replies);
     throw;
   }

@@ -1,6 +1,6 @@
 // A shared-memory connection between two processes of one account on one host: messages both ways,
-// each a header and a payload. What is sent is copied into a ring, or written there; what arrives is read where it
-// lies, so a gradient is applied without a copy on the receiving side.
+// each a header and a payload. What is sent is copied into a ring, or written there; what arrives
+// is read where it lies, so a gradient is applied without a copy on the receiving side.
 //
 // One thread at a time; movable. Nothing here waits. Nothing from the other side is believed: a
 // counter or a length that cannot be makes any call throw Error(kRun), and the connection is to be

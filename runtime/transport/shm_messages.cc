@@ -26,9 +26,8 @@ zmq::message_t ViewOf(std::span<const std::byte> bytes) {
 bool SendLocally(shm::Connection& connection, Message& message) {
   const auto header = BytesOf(message.header);
   const Unwritten& unwritten = message.unwritten;
-  const bool sent = unwritten
-                        ? connection.TrySend(header, unwritten.bytes, unwritten.write)
-                        : connection.TrySend(header, BytesOf(message.payload));
+  const bool sent = unwritten ? connection.TrySend(header, unwritten.bytes, unwritten.write)
+                              : connection.TrySend(header, BytesOf(message.payload));
   if (sent) message = {};  // lets go of what it refers to
   return sent;
 }
