@@ -117,7 +117,9 @@ void ExpectANanAlone(size_t count, size_t place, uint32_t nan, WireFloat kind) {
   FromWire(halves.data(), kind, back);
   for (size_t i = 0; i < count; ++i) {
     EXPECT_EQ(std::isnan(back[i]), i == place) << nan << " at " << place << ", seen at " << i;
-    if (i != place) EXPECT_EQ(back[i], values[i]);
+    if (i != place) {
+      EXPECT_EQ(back[i], values[i]);
+    }
   }
 }
 
