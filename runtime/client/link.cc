@@ -380,7 +380,11 @@ std::string Link::WaitsFor(const RequestState* state) const {
     return state == nullptr || entry.second.state.get() == state;
   });
   if (found == begun_.end() && (!asking() || state != nullptr)) return "";
-  if (!connected_) return "connection";
+  if (!connected_) {
+    return connection_->BreaksInHandshake()
+               ? "connection, which breaks in the handshake: does it have another secret?"
+               : "connection";
+  }
   if (asking()) {
     return question_.operation == Operation::kCreate ? "creation of the variables"
                                                      : "variables, which the chief creates";

@@ -72,8 +72,9 @@ class Link {
   // For whom waits: it spins and polls.
   [[nodiscard]] Connection& connection() { return *connection_; }
 
-  // What the request (nullptr: the server's next answer) waits for here: "connection", "reply to
-  // step 12", "it waits for worker:3 (step 12)"; empty when nothing is missing.
+  // What the request (nullptr: the server's next answer) waits for here: "connection" and what is
+  // known to be wrong with it, "reply to step 12", "it waits for worker:3 (step 12)"; empty when
+  // nothing is missing.
   [[nodiscard]] std::string WaitsFor(const RequestState* state) const;
   [[nodiscard]] std::chrono::steady_clock::time_point last_answer() const { return last_answer_; }
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -5,11 +5,15 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
 #include "runtime/testing/tcp_proxy.h"
+#include "runtime/testing/trainer.h"
 #include "runtime/transport/messages.h"
 #include "runtime/transport/shm_connection.h"
 #include "runtime/transport/socket_io.h"
@@ -165,6 +169,97 @@ TEST_F(Authentication, StrangersDoNotDisturbTheTrainers) {
   for (int i = 0; i < 20; ++i) strangers.emplace_back(proxy_.port(), KeysFor(FreshKeys()));
   Client client(proxy_.port(), KeysFor(DeriveKeyPair(TestSecret(), {"worker", 0})));
   EXPECT_TRUE(client.GetsAnAnswerWithin(10s));
+}
+
+// What a trainer sees of whoever listens at the address of its server.
+class OneWay {
+ public:
+  explicit OneWay(const LocalCluster& cluster,
+                  const std::optional<ClientKeys>& keys = KeysOfClient(TestSecret(), {"master", 0},
+                                                                       {"ps", 0}))
+      : connection_(context_, "ps:0", "tcp://" + cluster.tasks.at("ps")[0], keys) {}
+
+  // Follows the connection until then; false after 30 s.
+  template <typename Condition>
+  bool Until(Condition condition) {
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::vector<pollfd> items;
+      connection_.BeforePoll(items);
+      poll(items.data(), items.size(), 10);
+      last_ = connection_.NextEvent();
+    }
+    return true;
+  }
+  bool BreaksInHandshake() {
+    return Until([&] { return connection_.BreaksInHandshake(); });
+  }
+  bool BreaksNoLonger() {
+    return Until([&] { return !connection_.BreaksInHandshake(); });
+  }
+  bool IsMade() {
+    return Until([&] { return last_ == Connection::Event::kMade; });
+  }
+
+ private:
+  zmq::context_t context_;
+  ZmqConnection connection_;
+  Connection::Event last_ = Connection::Event::kNone;
+};
+
+TEST(AnotherSecret, IsSeenUntilTheServerIsGone) {
+  const LocalCluster cluster(1, 1);
+  std::optional<RunningServer> other(std::in_place, ConfigOf(cluster, "ps:0"), OtherSecret());
+  OneWay way(cluster);
+  EXPECT_TRUE(way.BreaksInHandshake());
+  other.reset();
+  EXPECT_TRUE(way.BreaksNoLonger());
+}
+
+TEST(AnotherSecret, IsForgottenWhenTheRightServerComes) {
+  const LocalCluster cluster(1, 1);
+  std::optional<RunningServer> other(std::in_place, ConfigOf(cluster, "ps:0"), OtherSecret());
+  OneWay way(cluster);
+  EXPECT_TRUE(way.BreaksInHandshake());
+  other.reset();
+  const RunningServer right(ConfigOf(cluster, "ps:0"), TestSecret());
+  EXPECT_TRUE(way.IsMade());
+  EXPECT_TRUE(way.BreaksNoLonger());
+}
+
+TEST(AnotherSecret, IsNamedWhileTheTrainerWaitsAndWhenItGivesUp) {
+  const LocalCluster cluster(1, 1);
+  const RunningServer other(ConfigOf(cluster, "ps:0"), OtherSecret());
+  std::vector<std::string> lines;
+  ClientOptions options = testing::OptionsFor(cluster, "master:0");
+  options.notice_interval = 200ms;
+  options.server_timeout = 1s;
+  options.say = [&](const std::string& line) { lines.push_back(line); };
+  testing::Trainer trainer(options, {{"a", {3}}});
+  const std::string why =
+      "(connection, which breaks in the handshake: does it have another secret?)";
+  testing::ExpectError(
+      [&] {
+        trainer.client.Create({{1, 2, 3}}, {.learning_rate = 1});
+      },
+      Phase::kConnect, "ps:0 at " + cluster.tasks.at("ps")[0] + " has not answered for 1 s " + why);
+  ASSERT_FALSE(lines.empty());
+  EXPECT_NE(lines.back().find(why), std::string::npos) << lines.back();
+}
+
+// There the greeting tells.
+TEST(OtherSecurity, IsAnErrorAtOnceOnEitherSide) {
+  const LocalCluster cluster(1, 1);
+  const auto never = [] { return false; };
+  {
+    const RunningServer open(ConfigOf(cluster, "ps:0"), std::nullopt);
+    testing::ExpectError([&] { OneWay(cluster).Until(never); }, Phase::kConnect,
+                         "does not speak this protocol");
+  }
+  const RunningServer secure(ConfigOf(cluster, "ps:0"), TestSecret());
+  testing::ExpectError([&] { OneWay(cluster, std::nullopt).Until(never); }, Phase::kConnect,
+                       "does not speak this protocol");
 }
 
 // Worker:0, as its key says, on the server's host.

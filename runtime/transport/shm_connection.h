@@ -27,6 +27,7 @@ class ShmConnection : public Connection {
   bool HasRoomFor(size_t payload_bytes) override;
   bool Receive(Message& into) override;
   Event NextEvent() override;
+  [[nodiscard]] bool BreaksInHandshake() const override { return remote_->BreaksInHandshake(); }
 
   [[nodiscard]] bool WorthSpinning() const override { return state_ == State::kLocal; }
   bool HasArrived() override;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -15,19 +16,34 @@
 namespace tfdist::runtime {
 namespace {
 
-constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
-                        ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
+// CLOSED: nobody listens, or nobody is there.
+constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
+                        ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                        ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
 // What may be under way twice, once in a connection that broke, and the few messages around it.
 constexpr int kQueueMessages = 4 * kMaxMessagesUnderWay;
 
-// First frame of a monitor's message: 16 bits event, 32 bits value (zmq_socket_monitor(3)).
-uint16_t EventOf(const Frames& frames) {
+struct Happened {
   uint16_t event = 0;
-  if (frames.front().size() >= sizeof event) {
-    std::memcpy(&event, frames.front().data(), sizeof event);
+  uint32_t value = 0;
+};
+
+// First frame of a monitor's message: 16 bits event, 32 bits value (zmq_socket_monitor(3)).
+Happened Read(const Frames& frames) {
+  Happened happened;
+  const zmq::message_t& frame = frames.front();
+  if (frame.size() >= sizeof happened.event + sizeof happened.value) {
+    const char* from = frame.data<char>();
+    std::memcpy(&happened.event, from, sizeof happened.event);
+    std::memcpy(&happened.value, from + sizeof happened.event, sizeof happened.value);
   }
-  return event;
+  return happened;
 }
+
+// The value of a failed handshake is errno: these two when the other end has hung up (libzmq's
+// tcp_read makes EPIPE of an orderly end), as a server does that cannot read what our keys made.
+// Anything else is a server that did not answer in time.
+bool HungUp(uint32_t error_number) { return error_number == EPIPE || error_number == ECONNRESET; }
 
 }  // namespace
 
@@ -49,6 +65,7 @@ ZmqConnection::ZmqConnection(zmq::context_t& context, std::string name, const st
   if (zmq_socket_monitor(socket_.handle(), events.c_str(), kEvents) != 0) {
     throw Error(Phase::kInternal, "cannot watch the connection to " + name_);
   }
+  monitor_.set(zmq::sockopt::rcvhwm, 0);  // events that nobody reads must not hold its thread up
   monitor_.connect(events);
   socket_.connect(endpoint);
 }
@@ -60,9 +77,17 @@ bool ZmqConnection::Receive(Message& into) { return ReceiveMessage(socket_, into
 Connection::Event ZmqConnection::NextEvent() {
   const Frames frames = ReceiveFrames(monitor_);
   if (frames.empty()) return Event::kNone;
-  switch (EventOf(frames)) {
+  const Happened happened = Read(frames);
+  switch (happened.event) {
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
+      breaks_in_handshake_ = false;
       return Event::kMade;
+    case ZMQ_EVENT_CLOSED:
+      breaks_in_handshake_ = false;
+      return Event::kBroken;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+      breaks_in_handshake_ = HungUp(happened.value);
+      return Event::kBroken;
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
       throw Error(Phase::kAuth, name_ + " refuses this task's key",
                   "give every task of the job the same TF_CONFIG cluster and the same secret file");

@@ -23,6 +23,7 @@ class ZmqConnection : public Connection {
   bool Send(Message& message) override;
   bool Receive(Message& into) override;
   Event NextEvent() override;
+  [[nodiscard]] bool BreaksInHandshake() const override { return breaks_in_handshake_; }
   bool HasRoomFor(size_t) override {
     return true;
   }  // its queue has more room than may be under way
@@ -32,6 +33,7 @@ class ZmqConnection : public Connection {
   std::string name_;
   zmq::socket_t socket_;
   zmq::socket_t monitor_;  // tells of connections made and lost
+  bool breaks_in_handshake_ = false;
 };
 
 }  // namespace tfdist::runtime
