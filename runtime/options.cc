@@ -1,8 +1,12 @@
 #include "runtime/options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
-#include <cmath>
+#include <charconv>
+#include <limits>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "runtime/placement/names.h"
@@ -22,6 +26,39 @@ struct Texts {
   std::string partitioner = "none";
 };
 
+// The number that the whole text is; nullopt when it is none, or does not fit. CLI11's own reading
+// takes "-1" for a large number where none is below zero.
+template <typename Number>
+std::optional<Number> Parse(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stopped != end) return std::nullopt;
+  return number;
+}
+
+CLI::Validator WholeNumber(uint64_t least, uint64_t most = std::numeric_limits<uint64_t>::max()) {
+  const bool bounded = most < std::numeric_limits<uint64_t>::max();
+  const std::string range =
+      bounded ? fmt::format("{} to {}", least, most) : fmt::format("{} on", least);
+  const auto check = [=](const std::string& text) {
+    const auto number = Parse<uint64_t>(text);
+    if (number && *number >= least && *number <= most) return std::string();
+    return fmt::format("expected a whole number from {}, got {}", range, text);
+  };
+  return {check, "from " + range};
+}
+
+CLI::Validator NumberAboveZero() {
+  const auto check = [](const std::string& text) {
+    const auto number = Parse<float>(text);
+    // NaN is not above 0; what is too large or too small for a float is no number here.
+    if (number && *number > 0 && *number <= std::numeric_limits<float>::max()) return std::string();
+    return "expected a number above 0, at most 3.4e38, got " + text;
+  };
+  return {check, "above 0"};
+}
+
 void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_seconds) {
   app.add_option("--data", options.data, "folder with train-images-idx3-ubyte[.gz] and so on")
       ->type_name("DIR");
@@ -30,15 +67,16 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
       ->capture_default_str();
   app.add_option("--hidden", options.hidden, "widths of the MLP's hidden layers: 128 or 512,128")
       ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 16))
+      ->check(WholeNumber(1, 1 << 16))
       ->capture_default_str();
   app.add_option("--batch", options.batch, "samples of one step")
-      ->check(CLI::Range(1, 1 << 16))
+      ->check(WholeNumber(1, 1 << 16))
       ->capture_default_str();
   app.add_option("--steps", options.steps, "global steps, of all trainers together")
+      ->check(WholeNumber(0))
       ->capture_default_str();
   auto* rate = app.add_option("--learning-rate", options.optimizer.learning_rate, "of plain SGD")
-                   ->check(CLI::PositiveNumber)
+                   ->check(NumberAboveZero())
                    ->capture_default_str();
   app.add_option("--optimizer", texts.optimizer,
                  "sgd, momentum, adagrad or adam: adam:learning_rate=0.001")
@@ -50,7 +88,7 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
       ->capture_default_str();
   app.add_option("--server-threads", options.server_threads,
                  "of each ps, each with a part of its variables and a port; the same in every task")
-      ->check(CLI::Range(size_t{1}, kMaxServerThreads))
+      ->check(WholeNumber(1, kMaxServerThreads))
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--strategy", texts.strategy,
@@ -62,9 +100,10 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
       ->type_name("SPEC")
       ->capture_default_str();
   app.add_option("--seed", options.seed, "of the first values and of the order of the samples")
+      ->check(WholeNumber(0))
       ->capture_default_str();
   app.add_option("--eval-every", options.eval_every, "global steps between two evaluations")
-      ->check(CLI::PositiveNumber)
+      ->check(WholeNumber(1))
       ->capture_default_str();
   app.add_option("--security", texts.security,
                  "none: anyone on the network may read and change the model")
@@ -78,7 +117,7 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
   app.add_option("--server-timeout", timeout_seconds, "seconds to wait for a parameter server")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->check(WholeNumber(1, 1'000'000))
       ->capture_default_str();
 }
 
@@ -100,10 +139,6 @@ std::optional<Options> ParseOptions(int argc, const char* const* argv, std::stri
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     throw Error(Phase::kUsage, error.what(), "tfdist-runtime --help");
-  }
-  // NaN is neither too large nor too small for a range check.
-  if (!std::isfinite(options.optimizer.learning_rate)) {
-    throw Error(Phase::kUsage, "--learning-rate must be a number above 0");
   }
   if (!texts.optimizer.empty()) options.optimizer = ParseOptimizer(texts.optimizer);
   options.update = ParseUpdateMode(texts.update);
