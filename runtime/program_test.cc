@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 
 #include "base/hash.h"
@@ -225,6 +226,10 @@ TEST(Program, NamesWhatIsWrongWithItsStart) {
   const std::string evaluator = R"(TF_CONFIG={"task":{"type":"evaluator","index":0}})";
   const std::string other =
       R"(TF_CONFIG={"cluster":{"ps":["a:1"],"worker":["a:2"],"x":["a:3"]},"task":{"type":"x","index":0}})";
+  const TemporaryFolder folder;
+  const std::string short_file = folder.Write("short", "c0ffee\n");
+  const std::string open_file = folder.Write("open", RandomHex(32));
+  std::filesystem::permissions(open_file, std::filesystem::perms(0644));
   const BadStart cases[] = {
       {{"--batch", "0"}, {worker}, 2, "--batch: expected a whole number from 1 to 65536, got 0"},
       {{"--hidden", "128,x"},
@@ -264,7 +269,9 @@ TEST(Program, NamesWhatIsWrongWithItsStart) {
       {{}, {evaluator}, 2, "an evaluator is not supported yet"},
       {{}, {other}, 2, "x is neither parameter server nor trainer"},
       {{}, {worker}, 2, "TFDIST_SECRET_FILE is not set"},
-      {{}, {worker, "TFDIST_SECRET_FILE=/nowhere"}, 1, "/nowhere"},
+      {{}, {worker, "TFDIST_SECRET_FILE=/nowhere"}, 2, "/nowhere: cannot open: No such file"},
+      {{}, {worker, "TFDIST_SECRET_FILE=" + open_file}, 2, "others than its owner may open it"},
+      {{}, {worker, "TFDIST_SECRET_FILE=" + short_file}, 2, "not 64 hexadecimal digits"},
       {{}, {worker, "TFDIST_ATTEMPT=0"}, 2, "TFDIST_ATTEMPT: \"0\" is not a number from 1 on"},
       {{"--security", "none"}, {worker}, 2, "a trainer needs --data DIR"},
       {{"--security", "none", "--data", "/nowhere"}, {worker}, 1, "/nowhere: neither"},

@@ -17,8 +17,8 @@ struct TaskEnvironment {
 
 // TF_CONFIG, TFDIST_ATTEMPT and, when `secure`, the file that TFDIST_SECRET_FILE names. Throws
 // Error(kConfig) for what this program cannot take part in: no parameter server or no trainer in
-// the cluster, a task that is neither. Call it before threads are started: it reads the
-// environment.
+// the cluster, a task that is neither, a secret file that is not as it must be. Call it before
+// threads are started: it reads the environment.
 TaskEnvironment ReadTaskEnvironment(bool secure);
 
 }  // namespace tfdist::runtime

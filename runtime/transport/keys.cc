@@ -3,11 +3,12 @@
 #include <fcntl.h>
 #include <sodium.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/unique_fd.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -15,16 +16,29 @@ namespace {
 constexpr size_t kHexDigits = 2 * kKeyBytes;
 static_assert(kKeyBytes == crypto_scalarmult_BYTES);
 
-Error BadSecretFile(const std::filesystem::path& path, const std::string& why) {
-  return Error(Phase::kFiles, "secret file " + path.string() + ": " + why,
-               "the file that TFDIST_SECRET_FILE names holds 64 hexadecimal digits, mode 0600");
+constexpr char kHowToMakeOne[] =
+    "TFDIST_SECRET_FILE names a 0600 file with 64 hexadecimal digits, the same for every task; "
+    "(umask 077; od -An -N32 -tx1 /dev/urandom | tr -d ' \\n' > FILE) makes one";
+
+Error BadSecretFile(const std::filesystem::path& path, const std::string& why,
+                    const std::string& remedy = kHowToMakeOne) {
+  return Error(Phase::kConfig, "secret file " + path.string() + ": " + why, remedy);
+}
+
+UniqueFd OpenSecretFile(const std::filesystem::path& path) {
+  UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a FIFO must not block
+  if (!file.valid()) throw BadSecretFile(path, WithErrno("cannot open", errno));
+  return file;
 }
 
 void CheckMode(const std::filesystem::path& path, int fd) {
   struct stat info {};
   if (fstat(fd, &info) != 0) throw BadSecretFile(path, WithErrno("stat", errno));
   if (!S_ISREG(info.st_mode)) throw BadSecretFile(path, "not a regular file");
-  if ((info.st_mode & 077) != 0) throw BadSecretFile(path, "others than its owner may open it");
+  if ((info.st_mode & 077) != 0) {
+    throw BadSecretFile(path, "others than its owner may open it",
+                        "chmod 600 it; if others may have read it, make another secret");
+  }
 }
 
 }  // namespace
@@ -32,7 +46,7 @@ void CheckMode(const std::filesystem::path& path, int fd) {
 SecretBytes::~SecretBytes() { sodium_memzero(bytes_.data(), bytes_.size()); }
 
 JobSecret JobSecret::FromFile(const std::filesystem::path& path) {
-  const UniqueFd file = OpenFile(path, O_RDONLY | O_NONBLOCK);  // a FIFO must not make us wait
+  const UniqueFd file = OpenSecretFile(path);
   CheckMode(path, file.get());
   char text[kHexDigits + 2];
   const ssize_t size = read(file.get(), text, sizeof text);

@@ -33,7 +33,7 @@ class SecretBytes {
 
 class JobSecret {
  public:
-  // 64 hexadecimal digits, a newline at most behind them. Throws Error(kFiles) when the file is
+  // 64 hexadecimal digits, a newline at most behind them. Throws Error(kConfig) when the file is
   // missing, can be read by others than its owner, or holds anything else; never shows its content.
   static JobSecret FromFile(const std::filesystem::path& path);
   static JobSecret FromHex(std::string_view hex);

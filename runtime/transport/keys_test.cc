@@ -51,7 +51,7 @@ TEST(JobSecret, IsRefusedWhenOthersMayReadIt) {
   const auto path = folder.Write("secret", std::string(64, '7'));
   for (const mode_t mode : {0640U, 0604U, 0620U}) {
     chmod(path.c_str(), mode);
-    ExpectError([&] { (void)JobSecret::FromFile(path); }, Phase::kFiles, "others than its owner");
+    ExpectError([&] { (void)JobSecret::FromFile(path); }, Phase::kConfig, "others than its owner");
   }
 }
 
@@ -74,10 +74,10 @@ TEST(JobSecret, IsNeitherAFifoNorAFolder) {
   const TemporaryFolder folder;
   const auto fifo = folder.path() / "fifo";
   mkfifo(fifo.c_str(), 0600);
-  ExpectError([&] { (void)JobSecret::FromFile(fifo); }, Phase::kFiles, "not a regular file");
-  ExpectError([&] { (void)JobSecret::FromFile(folder.path()); }, Phase::kFiles,
+  ExpectError([&] { (void)JobSecret::FromFile(fifo); }, Phase::kConfig, "not a regular file");
+  ExpectError([&] { (void)JobSecret::FromFile(folder.path()); }, Phase::kConfig,
               "not a regular file");
-  ExpectError([&] { (void)JobSecret::FromFile(folder.path() / "none"); }, Phase::kFiles,
+  ExpectError([&] { (void)JobSecret::FromFile(folder.path() / "none"); }, Phase::kConfig,
               "No such file");
 }
 
