@@ -17,8 +17,9 @@ namespace {
 size_t Kernel(size_t layer) { return 2 * layer; }
 size_t Bias(size_t layer) { return 2 * layer + 1; }
 
+// NaN goes through, so that the loss tells of it.
 void Relu(std::span<float> values) {
-  for (float& value : values) value = value > 0 ? value : 0;
+  for (float& value : values) value = value < 0 ? 0 : value;
 }
 
 // Nothing flows back through a unit that ReLU cut off.

@@ -48,6 +48,14 @@ TEST(DenseNetwork, GradientsOfSoftmaxRegressionAreTheDerivatives) { CheckGradien
 TEST(DenseNetwork, GradientsOfOneHiddenLayerAreTheDerivatives) { CheckGradients({5, 7, 4}); }
 TEST(DenseNetwork, GradientsOfTwoHiddenLayersAreTheDerivatives) { CheckGradients({5, 7, 6, 4}); }
 
+TEST(DenseNetwork, TellsByItsLossThatAHiddenValueIsNotANumber) {
+  DenseNetwork network({5, 7, 4});
+  Tensors values = network.InitialValues(3);
+  values[0][0] = std::nanf("");
+  Tensors gradients = Zeros(network.variables());
+  EXPECT_TRUE(std::isnan(network.Gradients(values, RandomBatch(6, 5, 4), gradients)));
+}
+
 TEST(DenseNetwork, NamesItsVariablesInOrderOfCreation) {
   EXPECT_EQ(DenseNetwork({64, 128, 10}).variables(),
             (std::vector<TensorSpec>{{"dense0/kernel", {64, 128}},

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -127,8 +128,20 @@ class Trainer {
   void Step() {
     FillBatch(data_.train, sampler_.Next(options_.batch), batch_);
     loss_ = model_.Gradients(values_, batch_, gradients_);
+    ThrowIfItDiverges(loss_);
     result_.global_step = client_.PushPull(pushed_, pulled_);
     ++result_.own_steps;
+  }
+
+  // A server refuses gradients that are not finite, and cannot know why they are not.
+  void ThrowIfItDiverges(double loss) const {
+    if (std::isfinite(loss)) return;
+    throw Error(
+        Phase::kRun,
+        fmt::format("training diverges: after step {} the loss is not finite", result_.global_step),
+        fmt::format("a lower learning rate than {:g}: --learning-rate, or learning_rate in "
+                    "--optimizer",
+                    options_.optimizer.learning_rate));
   }
 
   [[nodiscard]] uint64_t NextEvaluation() const {
@@ -142,6 +155,7 @@ class Trainer {
     say_(fmt::format("{}step {}, test accuracy {:.4f}, loss {:.4f}, {:.0f} steps/s", prefix,
                      result_.global_step, result_.test->accuracy, result_.test->loss,
                      steps_per_second));
+    ThrowIfItDiverges(result_.test->loss);
   }
 
   void Finish(const Rate& rate) {

@@ -81,6 +81,34 @@ TEST(Train, EndsAtOnceWhenTheOthersHaveDoneAllSteps) {
   EXPECT_EQ(train("worker:0").own_steps, 0U);
 }
 
+TEST(Train, SaysWhenItDivergesBeforeAServerMust) {
+  const LocalCluster cluster(1, 1);
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Options options = DigitsOptions();
+  options.optimizer.learning_rate = 1e30F;
+  try {
+    Train(options, ClientOf(cluster, "master:0"));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "run: training diverges: after step 1 the loss is not finite");
+    EXPECT_EQ(error.remedy(),
+              "a lower learning rate than 1e+30: --learning-rate, or learning_rate in --optimizer");
+  }
+  server.Stop();
+  EXPECT_EQ(server.counters().pushes, 1U);
+  EXPECT_EQ(server.counters().refused, 0U);
+}
+
+TEST(Train, SaysWhenTheLastStepMadeItDiverge) {
+  const LocalCluster cluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  Options options = DigitsOptions();
+  options.optimizer.learning_rate = 1e30F;
+  options.steps = 1;
+  testing::ExpectError([&] { Train(options, ClientOf(cluster, "master:0")); }, Phase::kRun,
+                       "after step 1 the loss is not finite");
+}
+
 TEST(Train, NeedsData) {
   testing::ExpectError([] { Train({}, ClientOf(LocalCluster(1, 1), "master:0")); }, Phase::kUsage,
                        "--data");
