@@ -24,6 +24,7 @@ using ::testing::AllOf;
 using testing::ConfigOf;
 using ::testing::Each;
 using testing::ExpectError;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::LocalCluster;
 using ::testing::MatchesRegex;
@@ -115,8 +116,13 @@ TEST(Client, PassesTheServersReasonOn) {
   const LocalCluster cluster(1, 1);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret(), 2);
   Trainer trainer(cluster, "master:0");
-  ExpectError([&] { trainer.client.Create(kInitial, {.learning_rate = 0.5F}); }, Phase::kRun,
-              "attempt 1 is over");
+  try {
+    trainer.client.Create(kInitial, {.learning_rate = 0.5F});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.cause(), HasSubstr("attempt 1 is over; this server belongs to attempt 2"));
+    EXPECT_THAT(error.remedy(), HasSubstr("TFDIST_ATTEMPT"));
+  }
 }
 
 TEST(Client, SaysThatTheModelsDiffer) {

@@ -369,8 +369,11 @@ void Link::TakePart(const Message& message) {
 }
 
 void Link::ThrowRefusal() const {
+  // As Service::Hello says it.
+  const bool over = reply_.error.starts_with(fmt::format("attempt {} is over", hello_.attempt));
   throw Error(Phase::kRun, name_ + " refuses the request: " + reply_.error,
-              "give every task the same TF_CONFIG cluster and options");
+              over ? "give every task of one start of the job the same TFDIST_ATTEMPT"
+                   : "give every task the same TF_CONFIG cluster and options");
 }
 
 uint64_t Link::Oldest() const { return begun_.empty() ? next_sequence_ : begun_.begin()->first; }
