@@ -86,6 +86,7 @@ void Run(const Options& options) {
 int main(int argc, char** argv) {
   tfdist::runtime::bench::Options options;
   CLI::App app("Measures processes that train without servers.", "alone_bench");
+  app.option_defaults()->always_capture_default();
   app.add_option("--data", options.data, "folder with train-images-idx3-ubyte[.gz] and so on")
       ->required();
   app.add_option("--hidden", options.hidden, "widths of the hidden layers")->delimiter(',');

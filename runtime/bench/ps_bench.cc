@@ -363,6 +363,7 @@ void Run(const Options& options) {
 int main(int argc, char** argv) {
   tfdist::runtime::bench::Options options;
   CLI::App app("Measures the parameter server's client beside bare ZeroMQ and TCP.", "ps_bench");
+  app.option_defaults()->always_capture_default();
   app.add_option("--repetitions", options.repetitions)->check(CLI::Range(1, 1000));
   app.add_option("--seconds", options.seconds, "of the timed part of each measurement")
       ->check(CLI::PositiveNumber);
@@ -376,7 +377,8 @@ int main(int argc, char** argv) {
   app.add_option("--security", options.security, "none,curve")
       ->delimiter(',')
       ->check(CLI::IsMember({"none", "curve"}));
-  app.add_option("--bytes-under-way", options.bytes_under_way, "of our client, per server");
+  app.add_option("--bytes-under-way", options.bytes_under_way,
+                 "of our client, per server; 0: its own choice");
   app.add_option("--parts", options.parts,
                  fmt::format("{}; all by default", fmt::join(tfdist::runtime::bench::kParts, ",")))
       ->delimiter(',')

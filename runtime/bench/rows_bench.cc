@@ -259,6 +259,7 @@ int main(int argc, char** argv) {
   tfdist::runtime::bench::Options options;
   CLI::App app("Measures pulls and pushes of rows beside a bare gather and scatter-add.",
                "rows_bench");
+  app.option_defaults()->always_capture_default();
   app.add_option("--rows", options.rows)->check(CLI::Range(1, 1'000'000'000));
   app.add_option("--width", options.width, "floats of a row")->check(CLI::Range(1, 65'536));
   app.add_option("--batch", options.batch, "ids")->check(CLI::Range(1, 100'000'000));
