@@ -13,22 +13,17 @@
 
 #include "base/unique_fd.h"
 #include "runtime/bench/exchanges.h"
+#include "runtime/testing/loopback.h"
 
 namespace tfdist::runtime::bench {
 namespace {
+
+using testing::Loopback;
 
 UniqueFd NewSocket() {
   UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) throw std::runtime_error("socket");
   return fd;
-}
-
-sockaddr_in Loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
 }
 
 void SendAtOnce(int fd) {

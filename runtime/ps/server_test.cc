@@ -1,9 +1,7 @@
 // Whoever comes to a server's port, without being a trainer of the job: raw TCP to a real server.
 #include "runtime/server.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -21,6 +19,7 @@
 
 #include "base/unique_fd.h"
 #include "runtime/testing/local_cluster.h"
+#include "runtime/testing/loopback.h"
 #include "runtime/testing/running_server.h"
 #include "runtime/testing/trainer.h"
 
@@ -31,6 +30,7 @@ using namespace std::chrono_literals;
 using namespace std::string_literals;
 using testing::ConfigOf;
 using testing::LocalCluster;
+using testing::Loopback;
 using testing::OptionsFor;
 using testing::OverTcp;
 using testing::RunningServer;
@@ -54,14 +54,6 @@ std::string Short(char flags, const std::string& body) {
 }
 
 std::string Ready() { return Short(4, "\x05READY\x0bSocket-Type\0\0\0\x06"s + "DEALER"); }
-
-sockaddr_in Loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
 
 // A TCP connection that says what it likes. No call takes more than 60 s.
 class Stranger {
