@@ -1,8 +1,13 @@
 // Servers of several threads, each with a part of the variables and a port.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
+#include <regex>
+#include <string>
+#include <vector>
 
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
@@ -16,7 +21,9 @@ using testing::ConfigOf;
 using testing::ExpectError;
 using ::testing::HasSubstr;
 using testing::LocalCluster;
+using testing::OverTcp;
 using testing::RunningServer;
+using testing::TcpProxy;
 using testing::TestSecret;
 using testing::Trainer;
 
@@ -61,6 +68,44 @@ TEST(ServerThreads, AnotherNumberThanATrainerExpectsIsNamed) {
     ExpectError([&] { chief.client.Create(Zeros(kVariables), {.learning_rate = 1}); }, Phase::kRun,
                 "has 3 threads, and " + std::to_string(expected) + " are expected");
   }
+}
+
+// Of "ps:0 listens at tcp://127.0.0.1:2222, its other threads at 40213, 38771, security curve".
+std::vector<int> PortsIn(const std::string& line) {
+  std::vector<int> ports;
+  const std::regex port("[:, ]([0-9]{3,5})(?=,)");
+  for (std::sregex_iterator at(line.begin(), line.end(), port), end; at != end; ++at) {
+    ports.push_back(std::stoi((*at)[1]));
+  }
+  return ports;
+}
+
+// Every thread's connections break all the time. Gradients of 1 and a learning rate of 1: the
+// values count the pushes that were applied.
+TEST(ServerThreads, EveryPushIsAppliedOnceThroughConnectionsThatBreakAllTheTime) {
+  constexpr int kPushes = 60;
+  const LocalCluster cluster(1, 1);
+  RunningServer server(ServerWith(3, cluster));
+  const std::vector<int> ports = PortsIn(server.WhereItListens());
+  ASSERT_EQ(ports.size(), 3U);
+  std::vector<std::unique_ptr<TcpProxy>> proxies;
+  for (const int port : ports) proxies.push_back(TcpProxy::AtOtherHost(port));
+  ClusterSpec through = cluster;
+  through.tasks["ps"][0] = fmt::format("{}:{}", TcpProxy::kOtherHost, ports[0]);
+  Trainer chief(OverTcp(ClientFor(3, through, "master:0")), kVariables);
+  chief.client.Create(Zeros(kVariables), {.learning_rate = 1});
+  const Tensors ones = {Tensor(300'000, 1), {1, 1}, {1, 1, 1}};
+  for (const auto& proxy : proxies) proxy->CutEvery(1200);
+  proxies[0]->CutEvery(4'000'000);  // `large` lies there
+  for (int i = 1; i <= kPushes; ++i) {
+    EXPECT_EQ(chief.PushPull(ones), static_cast<uint64_t>(i));
+    const auto value = static_cast<float>(-i);
+    EXPECT_EQ(chief.values, (Tensors{Tensor(300'000, value), {value, value}, Tensor(3, value)}));
+  }
+  for (const auto& proxy : proxies) EXPECT_GT(proxy->cuts(), 3);
+  EXPECT_GT(chief.client.counters().sent_again, 0U);
+  server.Stop();
+  EXPECT_EQ(server.counters().pushes, static_cast<uint64_t>(kPushes));
 }
 
 // The first is at the address that the cluster spec says, and tells where the others are now.

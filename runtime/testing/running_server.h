@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,11 +34,14 @@ class RunningServer {
   // What it says goes to Stop.
   explicit RunningServer(ServerOptions options)
       : stop_(eventfd(0, EFD_CLOEXEC)),
-        server_(Told(std::move(options), lines_)),
+        server_(Told(std::move(options))),
         thread_([this] { server_.Run(stop_.get()); }) {}
   RunningServer(const RunningServer&) = delete;
   RunningServer& operator=(const RunningServer&) = delete;
   ~RunningServer() { Stop(); }
+
+  // "ps:0 listens at ...", as it said when it began to run.
+  [[nodiscard]] std::string WhereItListens() { return first_line_.get_future().get(); }
 
   // After Stop alone.
   [[nodiscard]] ServerCounters counters() const { return server_.counters(); }
@@ -52,12 +56,16 @@ class RunningServer {
   }
 
  private:
-  static ServerOptions Told(ServerOptions options, std::vector<std::string>& lines) {
-    options.say = [&lines](const std::string& line) { lines.push_back(line); };
+  ServerOptions Told(ServerOptions options) {
+    options.say = [this](const std::string& line) {
+      if (lines_.empty()) first_line_.set_value(line);
+      lines_.push_back(line);
+    };
     return options;
   }
 
   UniqueFd stop_;
+  std::promise<std::string> first_line_;
   std::vector<std::string> lines_;  // read by others only after the thread has ended
   Server server_;
   std::thread thread_;

@@ -10,8 +10,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "runtime/testing/loopback.h"
-
 namespace tfdist::runtime::testing {
 namespace {
 
@@ -29,16 +27,21 @@ bool SendAll(int to, const char* bytes, size_t count) {
 
 }  // namespace
 
-TcpProxy::TcpProxy(int target_port)
+std::unique_ptr<TcpProxy> TcpProxy::AtOtherHost(int target_port) {
+  sockaddr_in address = Loopback(target_port);
+  inet_pton(AF_INET, kOtherHost, &address.sin_addr);
+  return std::unique_ptr<TcpProxy>(new TcpProxy(target_port, address));
+}
+
+TcpProxy::TcpProxy(int target_port, sockaddr_in listen_at)
     : target_port_(target_port), listener_(TcpSocket()), wake_(eventfd(0, EFD_CLOEXEC)) {
-  sockaddr_in address = Loopback(0);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  socklen_t size = sizeof listen_at;
+  auto* generic = reinterpret_cast<sockaddr*>(&listen_at);
   if (bind(listener_.get(), generic, size) != 0 || listen(listener_.get(), 16) != 0 ||
       getsockname(listener_.get(), generic, &size) != 0) {
     throw std::runtime_error("the proxy cannot listen");
   }
-  port_ = ntohs(address.sin_port);
+  port_ = ntohs(listen_at.sin_port);
   thread_ = std::thread([this] { Run(); });
 }
 

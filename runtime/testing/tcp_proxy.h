@@ -1,22 +1,30 @@
-// A TCP relay on 127.0.0.1 that can cut its connections and remembers what the server said.
+// A TCP relay to a port of 127.0.0.1 that can cut its connections and remembers what the server
+// said.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "runtime/testing/loopback.h"
 
 namespace tfdist::runtime::testing {
 
 class TcpProxy {
  public:
+  // For whom is told of ports alone: there the proxy has the port of its target.
+  static constexpr const char* kOtherHost = "127.0.0.3";
+
   // Listens on a port of its own and relays to `target_port`.
-  explicit TcpProxy(int target_port);
+  explicit TcpProxy(int target_port) : TcpProxy(target_port, Loopback(0)) {}
+  // Listens on the same port of kOtherHost.
+  static std::unique_ptr<TcpProxy> AtOtherHost(int target_port);
   TcpProxy(const TcpProxy&) = delete;
   TcpProxy& operator=(const TcpProxy&) = delete;
   ~TcpProxy();
@@ -31,6 +39,8 @@ class TcpProxy {
   [[nodiscard]] std::string FromServer() const;
 
  private:
+  TcpProxy(int target_port, sockaddr_in listen_at);
+
   struct Connection {
     UniqueFd client;
     UniqueFd server;
