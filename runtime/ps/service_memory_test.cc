@@ -58,8 +58,8 @@ Reply Ask(Service& service, const Request& request) {
 TEST(ServiceMemory, WhatItCannotHoldIsRefusedAndItGoesOn) {
   if (TFDIST_TEST_SANITIZED) GTEST_SKIP() << "a sanitizer has its own way with memory";
   // What is known of their blocks alone is 4 GiB; the values come later.
-  std::vector<TensorSpec> many;
-  for (int i = 0; i < 16'000; ++i) many.push_back({std::to_string(i), {1U << 28}});
+  std::vector<TensorSpec> many(16'000, {"", {1U << 28}});
+  for (size_t i = 0; i < many.size(); ++i) many[i].name = std::to_string(i);
   const Request too_many = CreateOf(std::move(many));
   Service service({1, {"master:0"}, "master:0"});
   Request hello;
