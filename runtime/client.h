@@ -36,10 +36,12 @@
 // What is applied: a push is applied once, even when the connection breaks and it is sent again. A
 // message is applied as a whole or, when a value of it is NaN or infinite, not at all; a push that
 // takes one message per server (up to 512 KiB on each) is all or nothing there. Of a larger one
-// that is refused, other messages are applied, and it does not count as a step. Pushes and pulls of
-// several trainers are not ordered beyond that: a pull can find one variable before and another
-// after the push of another trainer. The same holds for the rows of a table, which are updated in
-// place: each row comes as it was before or after another trainer's push, never half of it.
+// that is refused, other messages are applied (of Adam's, which moves all rows of a table with the
+// last one, perhaps no more than m and v are changed), and it does not count as a step. Pushes and
+// pulls of several trainers are not ordered beyond that: a pull can find one variable before and
+// another after the push of another trainer. The same holds for the rows of a table, which are
+// updated in place: each row comes as it was before or after another trainer's push, never half of
+// it.
 //
 // The chief may choose that trainers wait for each other (UpdateMode; runtime/README.md). Then a
 // push ends when this trainer may go on, and a pull begun after it as well; a push that comes too
@@ -113,7 +115,8 @@ using Targets = std::vector<Target>;
 // Rows of one table, one for each id and as wide as the table's. Ids may repeat: the gradients of
 // an id are all applied, summed first unless it is SGD that applies each push by itself, and its
 // row is copied to every place that asks for it. Ids are read before the call returns, values are
-// borrowed until the end of the request. Each id goes to the one server that holds its row.
+// borrowed until the end of the request. Each id goes to the one server that holds its row. There
+// may be none: that is a push to the table all the same, and Adam moves its rows.
 struct RowGradient {
   size_t table = 0;  // position in the client's list
   std::span<const int64_t> ids;
@@ -184,11 +187,11 @@ class Client {
 
   // Chief only: creates the variables with these values, one tensor for each, and chooses the
   // optimizer and the mode of updates. Tables get their first rows on their servers, before this
-  // returns; they cannot have Adam that is not lazy. A synchronous step changes each row by the
-  // mean of the pushes that name it. Where variables and tables are already, as after a restart of
-  // the chief, they stay as they are, and so do their optimizer and mode. Throws Error(kUsage) for
-  // an optimizer or a mode with a number out of range, or an optimizer that tables cannot have,
-  // before anything is sent.
+  // returns. With Adam every push to a table changes all of its rows, as in TensorFlow, and costs
+  // as much as the table is large; with `lazy` those that it names. A synchronous step changes each
+  // row by the mean of the pushes that name it. Where variables and tables are already, as after a
+  // restart of the chief, they stay as they are, and so do their optimizer and mode. Throws
+  // Error(kUsage) for an optimizer or a mode with a number out of range, before anything is sent.
   void Create(const Tensors& initial, const OptimizerSpec& optimizer,
               const UpdateMode& update = {});
 

@@ -179,7 +179,6 @@ class Client::Impl {
     Check(optimizer, Phase::kUsage);
     // For its errors: servers complete it themselves.
     Completed(update, TrainersOf(options_.config.cluster).size(), Phase::kUsage);
-    if (!tables_.empty()) CheckForTables(optimizer, Phase::kUsage);
     Gradients values = GradientsOf(initial);
     CheckAll(values, "value");
     if (values.size() != variables_.size()) {
@@ -458,12 +457,14 @@ class Client::Impl {
     auto split = state.splits.begin();
     for (const RowGradient& item : gradients) {
       ForEachSlice(item.table, **split++, [&](size_t server, RowsSlice slice) {
+        if (slice.rows.empty() && !links_[server]->moves_all_rows()) return;
         slice.gradients = item.values.data();
         row_builders_[server].AddPush(OnceEach(server, slice, state));
       });
     }
     for (const RowTarget& item : targets) {
       ForEachSlice(item.table, **split++, [&](size_t server, RowsSlice slice) {
+        if (slice.rows.empty()) return;
         slice.values = item.values.data();
         row_builders_[server].AddPull(slice);
       });
@@ -474,7 +475,6 @@ class Client::Impl {
   void ForEachSlice(size_t table, const SplitIds& split, Use use) {
     const std::vector<TableLocation::Part>& parts = table_locations_[table].parts;
     for (size_t i = 0; i < parts.size(); ++i) {
-      if (split.RowsOf(i).empty()) continue;
       RowsSlice slice;
       slice.table = parts[i].position;
       slice.width = tables_[table].width;

@@ -257,12 +257,13 @@ Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
   CountsOf(part, header.rows);
   Message message{Encode(outgoing_), {}};
   const size_t bytes = part.PushBytes();
+  if (bytes == 0) return message;
   if (part.about_rows()) {
     message.unwritten = {bytes, [&part, &header](void* to) { WriteRows(part, header.rows, to); }};
   } else if (part.push.size() == 1 && bytes >= kBorrowedBytes &&
              header.values == WireFloat::kFloat32) {
     message.payload = Borrow(part.push.front(), begun.state->borrowed);
-  } else if (bytes > 0) {
+  } else {
     message.unwritten = {
         bytes / sizeof(float) * SizeOf(header.values),
         [&part, values = header.values](void* to) { Gather(part.push, values, to); }};
@@ -332,6 +333,7 @@ void Link::TakeQuestionsAnswer() {
   holds_back_ = ParseUpdateMode(reply_.update).kind != UpdateKind::kAsync;
   values_wanted_ = reply_.status == Status::kValuesWanted;
   sums_rows_ = reply_.sums_rows;
+  moves_all_rows_ = reply_.moves_all_rows;
 }
 
 void Link::TakePart(const Message& message) {

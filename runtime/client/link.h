@@ -43,6 +43,8 @@ class Link {
   // Each row of a push must be seen once, by the optimizer or in a mean. Holds until an answer
   // tells otherwise.
   [[nodiscard]] bool sums_rows() const { return sums_rows_; }
+  // A push must come to all parts of a table that are there. Known once opened.
+  [[nodiscard]] bool moves_all_rows() const { return moves_all_rows_; }
   // That answer was: first values are wanted.
   [[nodiscard]] bool values_wanted() const { return values_wanted_; }
   // The server holds answers to pushes back for other trainers (UpdateMode): every push must go to
@@ -130,6 +132,7 @@ class Link {
   uint64_t local_step_ = 0;  // that the next gradients belong to
   std::string held_for_;
   bool sums_rows_ = true;
+  bool moves_all_rows_ = false;
 
   std::map<uint64_t, Begun> begun_;  // by sequence
   std::deque<uint64_t> unsent_;      // sequences of requests with parts to send, taken in turn

@@ -24,6 +24,7 @@ struct RowsSlice {
   std::span<const uint32_t> positions;
   const float* gradients = nullptr;  // of a push
   float* values = nullptr;           // of a pull
+  bool push_ends = false;            // see RowCounts
 
   [[nodiscard]] size_t FloatBytes() const { return rows.size() * width * sizeof(float); }
 };

@@ -84,7 +84,11 @@ const char* ScatterSlice(const RowsSlice& slice, const char* from) {
 
 }  // namespace
 
-void RowPartsBuilder::AddPush(const RowsSlice& slice) { Add(slice, &RequestPart::push_rows); }
+void RowPartsBuilder::AddPush(const RowsSlice& slice) {
+  RowsSlice whole = slice;
+  whole.push_ends = true;
+  Add(whole, &RequestPart::push_rows);
+}
 
 void RowPartsBuilder::AddPull(const RowsSlice& slice) {
   // What is added to the one message of all pushes is done after them; in the first of several it
@@ -107,7 +111,6 @@ std::vector<RequestPart> RowPartsBuilder::Take() {
 bool RowPartsBuilder::IsCut(const RowsSlice& push) { return PiecesFor(push) > 1; }
 
 void RowPartsBuilder::Add(const RowsSlice& slice, Kind kind) {
-  if (slice.rows.empty()) return;
   const size_t bytes = BytesOf(slice);
   if (bytes >= kFusedBytes) return Cut(slice, PiecesFor(slice), kind);
   (OpenPart(bytes).*kind).push_back(slice);
@@ -117,7 +120,9 @@ void RowPartsBuilder::Cut(const RowsSlice& slice, size_t pieces, Kind kind) {
   size_t begin = 0;
   for (size_t piece = 1; piece <= pieces; ++piece) {
     const size_t end = slice.rows.size() * piece / pieces;
-    (parts_.emplace_back().*kind).push_back(PieceOf(slice, begin, end));
+    RowsSlice cut = PieceOf(slice, begin, end);
+    cut.push_ends = slice.push_ends && piece == pieces;
+    (parts_.emplace_back().*kind).push_back(cut);
     begin = end;
   }
 }
@@ -161,7 +166,10 @@ void CountsOf(const RequestPart& part, std::vector<RowCounts>& counts) {
                         (pull == part.pull_rows.end() || push->table <= pull->table);
     RowCounts& next = counts.emplace_back();
     next.table = pushes ? push->table : pull->table;
-    if (pushes) next.push = static_cast<uint32_t>((push++)->rows.size());
+    if (pushes) {
+      next.push_ends = push->push_ends;
+      next.push = static_cast<uint32_t>((push++)->rows.size());
+    }
     if (pull != part.pull_rows.end() && pull->table == next.table) {
       next.pull = static_cast<uint32_t>((pull++)->rows.size());
     }

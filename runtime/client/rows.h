@@ -16,7 +16,8 @@ namespace tfdist::runtime {
 // however many messages it takes.
 class RowPartsBuilder {
  public:
-  // Cuts what fills messages of its own, and lets small slices travel together.
+  // Cuts what fills messages of its own, and lets small slices travel together. A push may be of no
+  // row: that it is one is told all the same. Once for each table.
   void AddPush(const RowsSlice& slice);
   void AddPull(const RowsSlice& slice);
   std::vector<RequestPart> Take();

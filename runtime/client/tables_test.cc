@@ -299,11 +299,6 @@ TEST(Tables, WhatIsRefusedHarmsNoOtherRequest) {
   EXPECT_EQ(job.PullAll(), expected);
 }
 
-TEST(Tables, CannotHaveAdamThatIsNotLazy) {
-  ExpectError([] { Job(1, TableOf(10, 2), {.kind = OptimizerKind::kAdam, .learning_rate = 1}); },
-              Phase::kUsage, "adam changes all rows of a table with every push");
-}
-
 TEST(Tables, OfAnotherModelAreRefused) {
   const LocalCluster cluster(1, 2);
   const RunningServer server(ConfigOf(cluster, "ps:0"), std::nullopt);

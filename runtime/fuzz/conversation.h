@@ -8,8 +8,16 @@
 
 namespace tfdist::runtime::fuzz {
 
-enum class ServerKind : uint8_t { kEmpty, kTables, kLazyTables, kSync, kStaleness };
-inline constexpr uint8_t kServerKinds = 5;
+enum class ServerKind : uint8_t {
+  kEmpty,
+  kTables,
+  kLazyTables,
+  kSync,
+  kStaleness,
+  kAllRows,  // move with every push
+  kSyncAllRows,
+};
+inline constexpr uint8_t kServerKinds = 7;
 
 // Of a turn.
 inline constexpr uint8_t kPeerMask = 3;        // position of the sender in the list of peers

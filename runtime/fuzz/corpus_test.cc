@@ -171,6 +171,22 @@ Script RowsOfTables(ServerKind kind) {
   return script.Say(kWorker1, Rows(1, {{1, 0, 3}}), RowNumbers({0, 1, 2}));
 }
 
+// In three messages, of which the last names no row; then a push of no row at all, twice.
+Script AllRowsMove(ServerKind kind) {
+  Script script(kind);
+  Request push = Rows(1, {{0, 2, 0}});
+  push.part.of = 3;
+  script.Say(kWorker0, push, RowNumbers({4, 1}) + Floats(8));
+  push.part.number = 1;
+  push.part.rows = {{0, 1, 0}, {1, 1, 0, true}};
+  script.Say(kWorker0, push, RowNumbers({0}) + Floats(4) + RowNumbers({2}) + Floats(2));
+  push.part.number = 2;
+  push.part.rows = {{0, 0, 2, true}};
+  script.Say(kWorker0, push, RowNumbers({3, 1}));
+  const Request none = Rows(1, {{0, 0, 1, true}, {1, 0, 0, true}});
+  return script.Say(kWorker1, none, RowNumbers({3})).Say(kWorker1, none, RowNumbers({3}));
+}
+
 Script RowsThatWait(ServerKind kind) {
   Script script(kind);
   const Request push = Rows(1, {{0, 2, 1}});
@@ -363,7 +379,7 @@ TEST(FuzzCorpus, HasARequestOfEachKind) {
                  Bytes(Narrow(Part(Operation::kExchange, 3, {{0, 4}}, {{0, 2}, {8, 8}})))},
                 {"goodbye", Bytes(Make(Operation::kGoodbye))},
                 {"local", Bytes(Local())},
-                {"rows", Bytes(Rows(4, {{0, 5, 6}, {7, 0, 1}}))}});
+                {"rows", Bytes(Rows(4, {{0, 5, 6}, {7, 0, 1}, {8, 0, 0, true}}))}});
 }
 
 TEST(FuzzCorpus, HasAReplyOfEachKind) {
@@ -377,6 +393,9 @@ TEST(FuzzCorpus, HasAReplyOfEachKind) {
             Reply{Operation::kHello, Status::kDone, 0, 0, 3, 0, "", 0, "", false, "", {2, 40213}})},
        {"created",
         Bytes(Reply{Operation::kCreate, Status::kValuesWanted, 0, 0, 0, 77, "", 0, "async", true})},
+       {"opened",
+        Bytes(Reply{
+            Operation::kOpen, Status::kDone, 0, 0, 3, 77, "", 3, "async", true, "", {}, true})},
        {"refused", Bytes(Reply{Operation::kOpen, Status::kRefused, 0, 0, 3, 77, "why"})},
        {"rows", Bytes(Reply{Operation::kRows, Status::kDone, 1, 10, 12, 0, "", 11})},
        {"assign", Bytes(Reply{Operation::kAssign, Status::kDone, 2, 1, 0, 0, ""})},
@@ -397,6 +416,8 @@ TEST(FuzzCorpus, HasConversations) {
                 {"narrow_values", NarrowValues().bytes()},
                 {"rows", RowsOfTables(ServerKind::kTables).bytes()},
                 {"lazy_rows", RowsOfTables(ServerKind::kLazyTables).bytes()},
+                {"all_rows", AllRowsMove(ServerKind::kAllRows).bytes()},
+                {"sync_all_rows", AllRowsMove(ServerKind::kSyncAllRows).bytes()},
                 {"sync_rows", RowsThatWait(ServerKind::kSync).bytes()},
                 {"staleness_rows", RowsThatWait(ServerKind::kStaleness).bytes()},
                 {"comes_and_goes", ComesAndGoes().bytes()}});

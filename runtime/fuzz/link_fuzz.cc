@@ -218,7 +218,10 @@ Asked Rows() {
   static constexpr uint32_t kRows[] = {4, 1, 0};
   static constexpr uint32_t kPositions[] = {2, 0, 1};
   Asked asked;
-  asked.AddRows({Slice(0, kRows, kPositions), Slice(2, kRows)}, {Slice(0, kRows, kPositions)});
+  RowsSlice none = Slice(1, {});
+  none.push_ends = true;
+  asked.AddRows({Slice(0, kRows, kPositions), none, Slice(2, kRows)},
+                {Slice(0, kRows, kPositions)});
   asked.AddRows({}, {Slice(1, kRows), Slice(2, kRows, kPositions)});
   return asked;
 }

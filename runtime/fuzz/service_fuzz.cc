@@ -70,6 +70,15 @@ Request CreateFor(ServerKind kind) {
       request.update = "staleness:bound=1";
       request.optimizer = "momentum:learning_rate=0.5,momentum=0.5";
       break;
+    case ServerKind::kAllRows:
+      request.tables = kTables;
+      request.optimizer = "adam:learning_rate=0.5";
+      break;
+    case ServerKind::kSyncAllRows:
+      request.tables = kTables;
+      request.update = "sync:replicas=2";
+      request.optimizer = "adam:learning_rate=0.5";
+      break;
   }
   return request;
 }

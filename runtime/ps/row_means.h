@@ -18,8 +18,10 @@ namespace tfdist::runtime {
 
 class RowMeans {
  public:
-  // Adds the gradient of one push, which names each row once. All are of one width.
+  // Adds the gradient of one push, which names each row once, or none. All are of one width.
   void Add(const RowsGradient& gradient);
+  // Whether something was added since the last Take(), if only a gradient of no row.
+  [[nodiscard]] bool added() const { return !taken_; }
   // The means of the rows that were added since the last call, in the order in which rows and
   // gradients came. Valid until the next call.
   RowsGradient Take();

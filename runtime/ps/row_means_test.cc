@@ -44,6 +44,15 @@ TEST(RowMeans, OfEachRowAreOverThePushesThatNameIt) {
   EXPECT_TRUE(means.Take().rows.empty());
 }
 
+TEST(RowMeans, KnowAPushThatNamesNoRow) {
+  RowMeans means;
+  EXPECT_FALSE(means.added());
+  means.Add({2, {}, {}});
+  EXPECT_TRUE(means.added());
+  EXPECT_TRUE(means.Take().rows.empty());
+  EXPECT_FALSE(means.added());
+}
+
 // Bit for bit: testdata/make_row_means.py.
 TEST(RowMeans, AreThoseOfTensorFlowsAccumulator) {
   std::ifstream file(TFDIST_PS_TESTDATA "/row_means.txt");

@@ -521,6 +521,7 @@ Reply Service::ReplyTo(const Request& request) const {
       reply.store = store_id_;
       reply.update = ToString(mode_);
       reply.sums_rows = sums_rows_;
+      reply.moves_all_rows = tables_.moves_all_rows();
       break;
     case Operation::kExchange:
     case Operation::kAssign:

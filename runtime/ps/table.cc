@@ -77,8 +77,9 @@ void Table::Gather(std::span<const uint32_t> rows, float* to) const {
 }
 
 void Table::Apply(const Optimizer& optimizer, OptimizerStep step, const RowsGradient& gradient) {
-  optimizer.ApplyRows(step, {values_.floats(), {slots_[0].floats(), slots_[1].floats()}}, 0,
-                      gradient);
+  optimizer.ApplyRows(step, All(), 0, gradient);
 }
+
+VariableRange Table::All() { return {values_.floats(), {slots_[0].floats(), slots_[1].floats()}}; }
 
 }  // namespace tfdist::runtime

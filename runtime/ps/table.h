@@ -29,8 +29,18 @@ class Table {
   OptimizerStep NextStep(const Optimizer& optimizer) { return optimizer.NextStep(state_); }
   // Applies the gradients of rows that it holds, each named once where the optimizer wants that.
   void Apply(const Optimizer& optimizer, OptimizerStep step, const RowsGradient& gradient);
+  // The same in rounds, for an optimizer that moves all rows.
+  void DecayAllRows(const Optimizer& optimizer) { optimizer.DecayAllRows(All()); }
+  void GrowRows(const Optimizer& optimizer, const RowsGradient& gradient) {
+    optimizer.GrowRows(All(), 0, gradient);
+  }
+  void MoveAllRows(const Optimizer& optimizer, OptimizerStep step) {
+    optimizer.MoveAllRows(step, All());
+  }
 
  private:
+  VariableRange All();
+
   TablePart part_;
   FloatSlab values_;
   std::array<FloatSlab, 2> slots_;  // the optimizer's: as long as the values, or empty

@@ -71,7 +71,6 @@ class Words {
 
 TableStore::TableStore(const std::vector<TablePart>& parts, const Optimizer& optimizer)
     : optimizer_(optimizer) {
-  if (!parts.empty()) CheckForTables(optimizer.spec(), Phase::kRun);
   ExpectDistinct(parts);
   tables_.reserve(parts.size());
   for (const TablePart& part : parts) tables_.emplace_back(part, optimizer);
@@ -120,6 +119,7 @@ std::span<const TableStore::Section> TableStore::Read(const std::vector<RowCount
     read.push.rows = Copied(rest.Take(section.push));
     read.pull = Copied(rest.Take(section.pull));
     read.push.values = rest.TakeFloats(section.push * table.width());
+    read.push_ends = section.push_ends;
     ExpectRows(table, read.push.rows);
     ExpectRows(table, read.pull);
     ExpectFinite(table, read.push);
@@ -132,28 +132,45 @@ std::span<const uint32_t> TableStore::Copied(std::span<const uint32_t> rows) {
   return std::span<const uint32_t>(rows_).last(rows.size());
 }
 
+bool TableStore::IsPushed(const Section& section) const {
+  return !section.push.rows.empty() || (section.push_ends && moves_all_rows());
+}
+
 void TableStore::Push(std::span<const Section> sections, PushSteps& steps) {
   for (const Section& section : sections) {
-    if (section.push.rows.empty()) continue;
+    if (!IsPushed(section)) continue;
     const bool sum = optimizer_->sum_repeated_rows();
-    tables_[section.table].Apply(*optimizer_, StepOf(section.table, steps),
-                                 sum ? summer_.Sum(section.push) : section.push);
+    const RowsGradient gradient = sum ? summer_.Sum(section.push) : section.push;
+    if (moves_all_rows()) {
+      PushToAllRows(section, gradient, steps);
+    } else {
+      tables_[section.table].Apply(*optimizer_, StepOf(section.table, steps), gradient);
+    }
   }
+}
+
+// Nothing is kept of a message until the last one comes: what a server remembers stays small.
+void TableStore::PushToAllRows(const Section& section, const RowsGradient& gradient,
+                               PushSteps& steps) {
+  Table& table = tables_[section.table];
+  const bool is_first = steps.Find(kTableKey | section.table) == nullptr;
+  if (is_first) table.DecayAllRows(*optimizer_);
+  const OptimizerStep step = StepOf(section.table, steps);
+  table.GrowRows(*optimizer_, gradient);
+  if (section.push_ends) table.MoveAllRows(*optimizer_, step);
 }
 
 void TableStore::Sum(std::span<const Section> sections) {
   means_.resize(tables_.size());
   for (const Section& section : sections) {
-    if (section.push.rows.empty()) continue;
-    means_[section.table].Add(summer_.Sum(section.push));
+    if (IsPushed(section)) means_[section.table].Add(summer_.Sum(section.push));
   }
 }
 
 void TableStore::ApplyMeans() {
   for (size_t i = 0; i < means_.size(); ++i) {
-    const RowsGradient mean = means_[i].Take();
-    if (mean.rows.empty()) continue;
-    tables_[i].Apply(*optimizer_, tables_[i].NextStep(*optimizer_), mean);
+    if (!means_[i].added()) continue;
+    tables_[i].Apply(*optimizer_, tables_[i].NextStep(*optimizer_), means_[i].Take());
   }
 }
 

@@ -19,7 +19,7 @@ class TableStore {
  public:
   TableStore() = default;
   // Makes all rows of all tables. Throws Error(kRun) for a table that there cannot be or is there
-  // twice, and for an optimizer that would have to change rows that a push does not name.
+  // twice.
   TableStore(const std::vector<TablePart>& parts, const Optimizer& optimizer);
 
   // Throws Error(kRun) that names the first difference unless these are the tables. First values
@@ -31,6 +31,7 @@ class TableStore {
     uint32_t table = 0;
     std::span<const uint32_t> pull;
     RowsGradient push;
+    bool push_ends = false;  // see RowCounts
   };
   // Takes the payload apart. Throws Error(kRun), for the whole message, unless all tables and rows
   // are there, each table once, gradients are finite and there are as many bytes as belong; and
@@ -40,19 +41,24 @@ class TableStore {
   std::span<const Section> Read(const std::vector<RowCounts>& counts,
                                 std::span<const uint32_t> payload);
 
-  // Of what Read has found good. `steps` are those of the push that the message is a part of.
+  // Of what Read has found good. `steps` are those of the push that the message is a part of. Where
+  // all rows move with every push, they do so with its last message about the table.
   void Push(std::span<const Section> sections, PushSteps& steps);
   // Adds gradients, of what Read has found good, to the sums of a step to come. A row that several
   // messages of one push name counts as often: clients sum such rows first.
   void Sum(std::span<const Section> sections);
   // Applies the means of what has been added since the last time, as one step of each table that
-  // something was added to.
+  // something was added to; where all rows move, if only a gradient of none of the rows here.
   void ApplyMeans();
   void Pull(std::span<const Section> sections, float* to) const;
 
   [[nodiscard]] static size_t FloatsPulled(std::span<const Section> sections);
+  // A push changes all rows of a table, and must come to all of its parts.
+  [[nodiscard]] bool moves_all_rows() const { return optimizer_ && optimizer_->moves_all_rows(); }
 
  private:
+  [[nodiscard]] bool IsPushed(const Section& section) const;
+  void PushToAllRows(const Section& section, const RowsGradient& gradient, PushSteps& steps);
   std::span<const uint32_t> Copied(std::span<const uint32_t> rows);
   OptimizerStep StepOf(uint32_t table, PushSteps& steps);
 

@@ -20,6 +20,11 @@ constexpr size_t kMaxTables = 16'384;
 // Flags of a part.
 constexpr uint8_t kUpdate = 1;
 constexpr int kValuesShift = 1;  // WireFloat, in two bits
+// Of rows of a table.
+constexpr uint16_t kPushEnds = 1;
+// Of how a server applies rows.
+constexpr uint8_t kSumsRows = 1;
+constexpr uint8_t kMovesAllRows = 2;
 
 void PutVariables(ByteWriter& writer, const std::vector<TensorSpec>& variables) {
   writer.Put(static_cast<uint16_t>(variables.size()));
@@ -100,7 +105,8 @@ void GetRanges(ByteReader& reader, std::vector<Range>& ranges) {
 void PutRowCounts(ByteWriter& writer, const std::vector<RowCounts>& rows) {
   writer.Put(static_cast<uint16_t>(rows.size()));
   for (const RowCounts& counts : rows) {
-    writer.Put(counts.table);
+    writer.Put(static_cast<uint16_t>(counts.table));
+    writer.Put(static_cast<uint16_t>(counts.push_ends ? kPushEnds : 0));
     writer.Put(counts.push);
     writer.Put(counts.pull);
   }
@@ -110,7 +116,10 @@ void GetRowCounts(ByteReader& reader, std::vector<RowCounts>& rows) {
   const auto count = reader.Get<uint16_t>();
   for (int i = 0; i < count; ++i) {
     RowCounts& counts = rows.emplace_back();
-    counts.table = reader.Get<uint32_t>();
+    counts.table = reader.Get<uint16_t>();
+    const auto flags = reader.Get<uint16_t>();
+    if (flags > kPushEnds) throw Error(Phase::kRun, "message: unknown flags");
+    counts.push_ends = flags == kPushEnds;
     counts.push = reader.Get<uint32_t>();
     counts.pull = reader.Get<uint32_t>();
   }
@@ -166,6 +175,16 @@ Operation GetStart(ByteReader& reader, std::string_view header) {
     throw Error(Phase::kRun, "message: unknown operation");
   }
   return operation;
+}
+
+uint8_t RowFlagsOf(const Reply& reply) {
+  return (reply.sums_rows ? kSumsRows : 0) | (reply.moves_all_rows ? kMovesAllRows : 0);
+}
+
+void SetRowFlags(uint8_t flags, Reply& into) {
+  if (flags > (kSumsRows | kMovesAllRows)) throw Error(Phase::kRun, "message: unknown flags");
+  into.sums_rows = (flags & kSumsRows) != 0;
+  into.moves_all_rows = (flags & kMovesAllRows) != 0;
 }
 
 bool HasText(Status status) { return status == Status::kRefused || status == Status::kWaiting; }
@@ -294,7 +313,7 @@ zmq::message_t Encode(const Reply& reply) {
   if (reply.operation == Operation::kCreate || reply.operation == Operation::kOpen) {
     writer.Put(reply.store);
     writer.PutText(reply.update);
-    writer.Put(static_cast<uint8_t>(reply.sums_rows));
+    writer.Put(RowFlagsOf(reply));
   }
   if (reply.operation == Operation::kLocal) writer.PutText(reply.offer);
   if (reply.operation == Operation::kHello) PutPorts(writer, reply.ports);
@@ -316,7 +335,7 @@ void Decode(std::string_view header, Reply& into) {
   const bool store = into.operation == Operation::kCreate || into.operation == Operation::kOpen;
   into.store = store ? reader.Get<uint64_t>() : 0;
   into.update = store ? reader.GetText(kMaxModeBytes) : "";
-  into.sums_rows = store && reader.Get<uint8_t>() != 0;
+  SetRowFlags(store ? reader.Get<uint8_t>() : 0, into);
   into.offer = into.operation == Operation::kLocal ? reader.GetText(kMaxOfferBytes) : "";
   GetPorts(reader, into);
   into.error = HasText(into.status) ? reader.GetText(kMaxErrorBytes) : "";

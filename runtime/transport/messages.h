@@ -15,7 +15,7 @@
 
 namespace tfdist::runtime {
 
-inline constexpr uint16_t kProtocolVersion = 5;
+inline constexpr uint16_t kProtocolVersion = 6;
 inline constexpr size_t kMaxHeaderBytes = size_t{1024} * 1024;
 // Messages that a trainer may have under way to one server.
 inline constexpr size_t kMaxMessagesUnderWay = 64;
@@ -55,6 +55,9 @@ struct RowCounts {
   uint32_t table = 0;  // position in the list of kCreate and kOpen
   uint32_t push = 0;
   uint32_t pull = 0;
+  // The request pushes to the table, if only rows of other parts of it, and no later message of the
+  // request does.
+  bool push_ends = false;
 
   bool operator==(const RowCounts&) const = default;
 };
@@ -115,6 +118,8 @@ struct Reply {
   std::string offer{};  // kLocal: bytes of an shm::Offer; empty: not here
   // kHello: where the server's other threads listen, in order; empty when another thread answers.
   std::vector<uint16_t> ports = {};
+  // kCreate, kOpen: a push changes all rows of a table, and must come to all of its parts.
+  bool moves_all_rows = false;
 
   bool operator==(const Reply&) const = default;
 };

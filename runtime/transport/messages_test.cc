@@ -50,7 +50,18 @@ std::vector<Request> Requests() {
        "",
        "",
        {},
-       {9, 4, 4, 1, 2, 0, true, {}, {}, 3, WireFloat::kFloat32, {{0, 5, 6}, {7, 0, 1}}}},
+       {9,
+        4,
+        4,
+        1,
+        2,
+        0,
+        true,
+        {},
+        {},
+        3,
+        WireFloat::kFloat32,
+        {{0, 5, 6}, {7, 0, 1}, {8, 0, 1, true}}}},
       {Operation::kLocal, 1, 0, "", "", {}, {}, "", {}, "boot/4026531840"}};
 }
 
@@ -61,6 +72,7 @@ std::vector<Reply> Replies() {
           {Operation::kExchange, Status::kWaiting, 0, 0, 3, 0, "worker:1 (step 3)"},
           {Operation::kExchange, Status::kDone, 3, 9, 1234, 0, "", 1233},
           {Operation::kHello, Status::kDone, 0, 0, 0, 0, "", 0, "", false, "", {1, 65'535}},
+          {Operation::kOpen, Status::kDone, 0, 0, 3, 77, "", 0, "async", false, "", {}, true},
           {Operation::kLocal, Status::kDone, 0, 0, 0, 0, "", 0, "", false, "an offer"}};
 }
 
@@ -100,7 +112,7 @@ TEST(Messages, RepliesComeBackAsTheyWereSent) {
 
 TEST(Messages, ARequestHasTheBytesOfItsPage) {
   const std::string expected(
-      "\x05\x00"                           // version
+      "\x06\x00"                           // version
       "\x04"                               // exchange
       "\x01\x00\x00\x00"                   // attempt
       "\x08\x07\x06\x05\x04\x03\x02\x01"   // run
@@ -125,14 +137,14 @@ TEST(Messages, WhatTheyAreAboutIsSeenWithoutDecoding) {
   EXPECT_TRUE(IsAbout(Encode(HelloOfWorkerOne()), Operation::kHello));
   EXPECT_FALSE(IsAbout(Encode(HelloOfWorkerOne()), Operation::kLocal));
   EXPECT_TRUE(IsAbout(Encode(Replies().back()), Operation::kLocal));
-  EXPECT_FALSE(IsAbout(zmq::message_t("\x05\x00", 2), Operation::kHello));
+  EXPECT_FALSE(IsAbout(zmq::message_t("\x06\x00", 2), Operation::kHello));
 }
 
 TEST(Messages, AnotherVersionIsNamed) {
   std::string bytes = Encode(HelloOfWorkerOne()).to_string();
   bytes[0] = 7;
   ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun,
-              "protocol version 7; this program speaks 5");
+              "protocol version 7; this program speaks 6");
 }
 
 TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
@@ -176,6 +188,20 @@ TEST(Messages, OnlyExchangesHaveNarrowValues) {
     ExpectError([&] { (void)Decoded<Request>(Encode(request).to_string_view()); }, Phase::kRun,
                 "unknown flags");
   }
+}
+
+TEST(Messages, RowsHaveNoUnknownFlags) {
+  Request rows;
+  rows.operation = Operation::kRows;
+  rows.part.rows = {{3, 1, 2, true}};
+  std::string bytes = Encode(rows).to_string();
+  bytes[bytes.size() - 10] = 2;  // before two counts
+  ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun, "unknown flags");
+  Reply opened;
+  opened.operation = Operation::kOpen;
+  bytes = Encode(opened).to_string();
+  bytes.back() = 4;
+  ExpectError([&] { (void)Decoded<Reply>(bytes); }, Phase::kRun, "unknown flags");
 }
 
 TEST(Messages, APartIsOneOfItsRequests) {

@@ -302,10 +302,32 @@ void Optimizer::ApplyRows(OptimizerStep step, const VariableRange& range, uint32
       if (spec_.lazy) {
         return RunRows(LazyAdam{rate, spec_.beta1, spec_.beta2, spec_.epsilon}, at, named);
       }
-      Run(AdamDecay{spec_.beta1, spec_.beta2}, at, count);
-      RunRows(AdamGrow{spec_.beta1, spec_.beta2}, at, named);
-      return Run(AdamMove{rate, spec_.epsilon}, at, count);
+      DecayAllRows(range);
+      GrowRows(range, first_row, gradient);
+      return MoveAllRows(step, range);
   }
+}
+
+void Optimizer::DecayAllRows(const VariableRange& range) const noexcept {
+  assert(moves_all_rows() && HasSlotsOf(range));
+  const FlushSubnormals flush;
+  Run(AdamDecay{spec_.beta1, spec_.beta2}, ArraysOf(range.values, range, {}), range.values.size());
+}
+
+void Optimizer::GrowRows(const VariableRange& range, uint32_t first_row,
+                         const RowsGradient& gradient) const noexcept {
+  assert(moves_all_rows() && HasSlotsOf(range));
+  assert(gradient.values.size() == gradient.rows.size() * gradient.width);
+  const FlushSubnormals flush;
+  RunRows(
+      AdamGrow{spec_.beta1, spec_.beta2}, ArraysOf(range.values, range, gradient.values),
+      {gradient.rows.data(), gradient.rows.size(), gradient.width, first_row, range.values.size()});
+}
+
+void Optimizer::MoveAllRows(OptimizerStep step, const VariableRange& range) const noexcept {
+  assert(moves_all_rows() && HasSlotsOf(range));
+  const FlushSubnormals flush;
+  Run(AdamMove{step.rate_, spec_.epsilon}, ArraysOf(range.values, range, {}), range.values.size());
 }
 
 bool Optimizer::HasSlotsOf(const VariableRange& range) const {

@@ -95,6 +95,20 @@ class Optimizer {
   void ApplyRows(OptimizerStep step, const VariableRange& range, uint32_t first_row,
                  const RowsGradient& gradient) const noexcept;
 
+  // A push changes all rows, whichever it names: Adam that is not lazy.
+  [[nodiscard]] bool moves_all_rows() const {
+    return spec_.kind == OptimizerKind::kAdam && !spec_.lazy;
+  }
+  // Its ApplyRows in three rounds, for a push whose named rows come in pieces: m and v of all rows
+  // decay, once; those of named rows grow, piece by piece, no row in two of them; all rows move,
+  // once. Bit for bit what one call gives, as long as no other push comes between. One that does
+  // finds what the rounds before it have left, as in TensorFlow, where each round is an operation
+  // of its own and none waits for another trainer's.
+  void DecayAllRows(const VariableRange& range) const noexcept;
+  void GrowRows(const VariableRange& range, uint32_t first_row,
+                const RowsGradient& gradient) const noexcept;
+  void MoveAllRows(OptimizerStep step, const VariableRange& range) const noexcept;
+
   // False for SGD alone, which adds each gradient as it comes, as TensorFlow does.
   [[nodiscard]] bool sum_repeated_rows() const { return spec_.kind != OptimizerKind::kSgd; }
 

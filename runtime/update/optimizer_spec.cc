@@ -153,12 +153,6 @@ OptimizerSpec ParseOptimizer(std::string_view text) {
   return spec;
 }
 
-void CheckForTables(const OptimizerSpec& spec, Phase phase) {
-  if (spec.kind != OptimizerKind::kAdam || spec.lazy) return;
-  throw Error(phase, "adam changes all rows of a table with every push",
-              "use adam:lazy=true, which changes those that are named");
-}
-
 std::string ToString(const OptimizerSpec& spec) {
   const Kind& kind = KindOf(spec, Phase::kInternal);
   std::string text(kind.name);

@@ -23,7 +23,9 @@ struct OptimizerSpec {
   float beta1 = 0.9F;     // at least 0, below 1
   float beta2 = 0.999F;   // the same
   float epsilon = 1e-8F;  // above 0
-  bool lazy = false;  // a sparse gradient leaves rows that it does not name alone, see Optimizer
+  // Rows of a table that a push does not name stay as they are. Without it every push changes, and
+  // costs as much as, all of the table, as with TensorFlow's AdamOptimizer. See Optimizer.
+  bool lazy = false;
 
   bool operator==(const OptimizerSpec&) const = default;
 };
@@ -31,8 +33,6 @@ struct OptimizerSpec {
 // Throws Error in the given phase, naming the field, unless the numbers that this kind uses are in
 // range: "adam: beta1 is 1.5, must be at least 0 and below 1".
 void Check(const OptimizerSpec& spec, Phase phase);
-// Throws Error in the given phase when a push would change rows of a table that it does not name.
-void CheckForTables(const OptimizerSpec& spec, Phase phase);
 
 // "adam:learning_rate=0.001,beta1=0.8": a kind (sgd, momentum, adagrad, adam), then fields of that
 // kind; those left out have their defaults. Throws Error(kUsage) for anything else.

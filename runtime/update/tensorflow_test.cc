@@ -6,54 +6,19 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <fstream>
-#include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "runtime/testing/tensorflow_cases.h"
 #include "runtime/update/optimizer.h"
 #include "runtime/update/row_summer.h"
 
 namespace tfdist::runtime {
 namespace {
 
-// The words and values of a line of expected.txt.
-using Lines = std::map<std::string, std::string>;
-
-struct Case {
-  Lines start;               // case, optimizer, rows, width, initial
-  std::vector<Lines> steps;  // ids, gradient, values, slot0, slot1
-};
-
-std::vector<Case> ReadCases() {
-  std::ifstream file(TFDIST_UPDATE_TESTDATA "/expected.txt");
-  std::vector<Case> cases;
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.empty() || line[0] == '#') continue;
-    const size_t space = std::min(line.find(' '), line.size());
-    const std::string word = line.substr(0, space);
-    if (word == "case") cases.emplace_back();
-    if (cases.empty()) break;
-    if (word == "step") {
-      cases.back().steps.emplace_back();
-    } else {
-      Lines& lines = cases.back().steps.empty() ? cases.back().start : cases.back().steps.back();
-      lines[word] = line.substr(std::min(space + 1, line.size()));
-    }
-  }
-  return cases;
-}
-
-template <typename Number>
-std::vector<Number> Numbers(const std::string& text) {
-  std::vector<Number> numbers;
-  std::istringstream words(text);
-  for (Number number = 0; words >> number;) numbers.push_back(number);
-  EXPECT_TRUE(words.eof()) << text;
-  return numbers;
-}
+using testing::Lines;
+using testing::Numbers;
+using Case = testing::TensorFlowCase;
 
 // How many floats further: 0 for the same one, 1 for its neighbour.
 int64_t UlpsBetween(float a, float b) {
@@ -122,7 +87,7 @@ int64_t AllowedUlps(const Lines& start) {
 }
 
 TEST(TensorFlow, ComputesTheSameFromTheSameGradients) {
-  const std::vector<Case> cases = ReadCases();
+  const std::vector<Case> cases = testing::ReadTensorFlowCases();
   ASSERT_EQ(cases.size(), 20U);
   for (const Case& each : cases) {
     SCOPED_TRACE(each.start.at("case") + " " + each.start.at("optimizer") + ", width " +
