@@ -177,8 +177,6 @@ class Client::Impl {
   void Create(const Tensors& initial, const OptimizerSpec& optimizer, const UpdateMode& update) {
     ThrowIfFailed();
     Check(optimizer, Phase::kUsage);
-    // For its errors: servers complete it themselves.
-    Completed(update, TrainersOf(options_.config.cluster).size(), Phase::kUsage);
     Gradients values = GradientsOf(initial);
     CheckAll(values, "value");
     if (values.size() != variables_.size()) {

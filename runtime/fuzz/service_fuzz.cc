@@ -62,7 +62,7 @@ Request CreateFor(ServerKind kind) {
       break;
     case ServerKind::kSync:
       request.tables = kTables;
-      request.update = "sync:replicas=2,total=3";
+      request.update = "sync:replicas=2";
       request.optimizer = "adam:learning_rate=0.5,lazy=true";
       break;
     case ServerKind::kStaleness:

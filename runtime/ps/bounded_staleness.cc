@@ -19,6 +19,11 @@ void BoundedStaleness::Leave(const std::string& task) {
   std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.task == task; });
 }
 
+bool BoundedStaleness::Finish(const std::string& task) {
+  Leave(task);
+  return false;
+}
+
 bool BoundedStaleness::Arrived(const std::string& task, uint64_t sequence, bool /*counts*/) {
   ++steps_[task];
   Wait(task, sequence);

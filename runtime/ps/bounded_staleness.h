@@ -1,8 +1,7 @@
 // Bounded staleness ("stale synchronous parallel"): each push is applied as it comes, but a trainer
 // whose c-th push has come may go on only while c <= (pushes of the slowest trainer that takes
-// part)
-// + bound. With bound 0 nobody begins a step before all have done the one before. So the values
-// that a trainer gets hold all pushes of the others but their newest `bound`.
+// part) + bound. With bound 0 nobody begins a step before all have done the one before. So the
+// values that a trainer gets hold all pushes of the others but their newest `bound`.
 //
 // A trainer that joins, or comes back, counts as many pushes as the slowest does, so that the
 // others need not wait until it has made up for what it was not there for; its own count, if that
@@ -27,6 +26,7 @@ class BoundedStaleness : public UpdatePolicy {
   [[nodiscard]] bool IsStale(uint64_t /*local_step*/) const override { return false; }
   void Join(const std::string& task) override;
   void Leave(const std::string& task) override;
+  [[nodiscard]] bool Finish(const std::string& task) override;
   [[nodiscard]] bool Arrived(const std::string& task, uint64_t sequence, bool counts) override;
   void Wait(const std::string& task, uint64_t sequence) override;
   [[nodiscard]] bool Waits(const std::string& task, uint64_t sequence) const override;

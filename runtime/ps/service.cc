@@ -166,8 +166,7 @@ void Service::ExpectChief(const Session& session) const {
 
 // All of it or, throwing, nothing.
 void Service::Declare(const Request& request) {
-  const UpdateMode mode =
-      Completed(ParseUpdateMode(request.update), options_.trainers.size(), Phase::kRun);
+  const UpdateMode mode = Completed(ParseUpdateMode(request.update), options_.trainers.size());
   const Optimizer optimizer(ParseOptimizer(request.optimizer));
   if (store_.declared()) {
     store_.Declare(request.variables, optimizer);
@@ -175,7 +174,7 @@ void Service::Declare(const Request& request) {
     return;
   }
   TableStore tables(request.tables, optimizer);
-  std::unique_ptr<UpdatePolicy> policy = UpdatePolicy::Make(mode);
+  std::unique_ptr<UpdatePolicy> policy = UpdatePolicy::Make(mode, options_.trainers);
   store_.Declare(request.variables, optimizer);
   tables_ = std::move(tables);
   mode_ = mode;
@@ -373,11 +372,17 @@ void Service::FinishPart(const PartHeader& part, Session& session) {
   const bool stale = policy_ && session.IsStale(part);
   ++(stale ? counters_.stale : counters_.pushes);
   const bool due = policy_ && policy_->Arrived(session.task(), part.sequence, !stale);
-  if (sums()) {
-    if (!due) return;
-    store_.ApplyMeans();
-    tables_.ApplyMeans();
-  }
+  if (!sums()) return CountStep();
+  if (due) TakeStep();
+}
+
+void Service::TakeStep() {
+  store_.ApplyMeans();
+  tables_.ApplyMeans();
+  CountStep();
+}
+
+void Service::CountStep() {
   ++step_;
   ++counters_.updates;
 }
@@ -405,7 +410,7 @@ void Service::Leave(Session& session, bool finished) {
   held_.Drop(session.task(), Now());
   if (!policy_ || !std::exchange(session.member, false)) return;
   if (finished) {
-    policy_->Finish(session.task());
+    if (policy_->Finish(session.task())) TakeStep();
   } else {
     policy_->Leave(session.task());
   }

@@ -108,6 +108,8 @@ class Service {
   void ApplyOrSumRows(const PartHeader& part, RowSections rows, Session& session);
   void GiveUpPush(uint64_t sequence, Session& session, std::vector<Outgoing>& replies);
   void FinishPart(const PartHeader& part, Session& session);
+  void TakeStep();
+  void CountStep();
   std::optional<uint64_t> Awaited(const PartHeader& part, Session& session);
   static WantedPart WantedBy(const Asked& asked, RowSections rows);
   void AnswerHeld(const WantedPart& wanted, Session& session, std::vector<Outgoing>& replies);

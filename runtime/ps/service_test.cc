@@ -495,8 +495,7 @@ class WaitingTest : public ServiceTest {
     const auto declared = Ask("master:0", create);
     store_ = declared[0].reply.store;
     ASSERT_EQ(Assign({1, 2, 3})[0].reply.status, Status::kDone);
-    ASSERT_EQ(declared[0].reply.update,
-              ToString(Completed(ParseUpdateMode(update), 3, Phase::kRun)));
+    ASSERT_EQ(declared[0].reply.update, ToString(Completed(ParseUpdateMode(update), 3)));
   }
 
   Request PushAt(uint64_t local_step) {
@@ -819,7 +818,7 @@ TEST_F(WaitingTest, RowsAnsweredAtOnceAndRowsReleasedByThemAreThoseThatEachAsked
 
 TEST_F(WaitingTest, AModeThatIsNoneIsRefused) {
   SayHello();
-  for (const char* text : {"", "bsp", "sync:replicas=9,tokens=1"}) {
+  for (const char* text : {"", "bsp", "sync:replicas=9,tokens=1", "sync:replicas=0"}) {
     Request request = Make(Operation::kCreate);
     request.update = text;
     ExpectRefused(Ask("master:0", request), "update mode");

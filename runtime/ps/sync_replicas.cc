@@ -4,110 +4,112 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace tfdist::runtime {
 namespace {
 
-// Those of trainers that never came back would pile up.
-constexpr size_t kMaxTokens = size_t{1} << 16;
+constexpr size_t kMaxNamed = 8;
 
 }  // namespace
 
-SyncReplicas::SyncReplicas(const UpdateMode& mode)
-    : replicas_(mode.replicas), tokens_per_step_(std::max(mode.total, mode.replicas)) {
-  AddTokens(mode.tokens.value_or(0));
+SyncReplicas::SyncReplicas(uint32_t replicas, const std::set<std::string>& trainers)
+    : replicas_(replicas) {
+  const auto count = static_cast<uint32_t>(trainers.size());
+  uint32_t rest = replicas % count;
+  for (const std::string& task : trainers) {
+    const uint32_t share = replicas / count + (rest > 0 ? 1 : 0);
+    trainers_[task].share = std::max(share, uint32_t{1});
+    if (rest > 0) --rest;
+  }
 }
 
 void SyncReplicas::Join(const std::string& task) {
-  members_.insert(task);
-  finished_.erase(task);
-}
-
-// Its token may go to another, as long as the step lasts: else those who are left might each wait
-// on another server for what the other one cannot give before it goes on there.
-void SyncReplicas::Finish(const std::string& task) {
-  Leave(task);
-  const auto token = unused_.find(task);
-  if (token != unused_.end()) {
-    if (token->second == step_) ++returned_;
-    unused_.erase(token);
-  }
-  finished_.insert(task);
+  Trainer& trainer = trainers_.at(task);
+  trainer.finished = false;
+  trainer.member = true;
 }
 
 void SyncReplicas::Leave(const std::string& task) {
-  members_.erase(task);
-  std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.task == task; });
+  Trainer& trainer = trainers_.at(task);
+  trainer.member = false;
+  trainer.given = 0;
+  const auto is_its = [&](const Waiting& waiting) { return waiting.task == task; };
+  std::erase_if(waiting_, is_its);
+  std::erase_if(free_, is_its);
+}
+
+bool SyncReplicas::Finish(const std::string& task) {
+  Trainer& trainer = trainers_.at(task);
+  const uint32_t given = trainer.given;
+  Leave(task);
+  trainer.given = given;
+  trainer.finished = true;
+  return EndStepIfDue();
 }
 
 bool SyncReplicas::Arrived(const std::string& task, uint64_t sequence, bool counts) {
-  unused_.erase(task);
+  if (!counts) {
+    free_.push_back({task, sequence});
+    return false;
+  }
+  ++arrived_;
+  ++trainers_.at(task).given;
   Wait(task, sequence);
-  if (!counts) return false;
-  given_.insert(task);
-  if (++arrived_ < replicas_) return false;
-  arrived_ = 0;
-  returned_ = 0;
-  given_.clear();
-  ++step_;
-  AddTokens(tokens_per_step_);
-  return true;
+  return EndStepIfDue();
 }
 
 void SyncReplicas::Wait(const std::string& task, uint64_t sequence) {
-  waiting_.push_back({task, sequence});
+  (trainers_.at(task).Owes() > 0 ? free_ : waiting_).push_back({task, sequence});
 }
 
 bool SyncReplicas::Waits(const std::string& task, uint64_t sequence) const {
-  return std::find(waiting_.begin(), waiting_.end(), Waiting{task, sequence}) != waiting_.end();
+  const Waiting it{task, sequence};
+  return std::find(waiting_.begin(), waiting_.end(), it) != waiting_.end() ||
+         std::find(free_.begin(), free_.end(), it) != free_.end();
 }
 
 std::vector<UpdatePolicy::Admitted> SyncReplicas::Admit() {
   std::vector<Admitted> admitted;
-  GiveOutTokens(admitted);
-  if (!waiting_.empty() && AllOthersHaveFinished()) {
-    AddTokens(waiting_.size());
-    GiveOutTokens(admitted);
+  for (Waiting& waiting : std::exchange(free_, {})) {
+    admitted.push_back({std::move(waiting.task), waiting.sequence, step_});
   }
   return admitted;
 }
 
-void SyncReplicas::GiveOutTokens(std::vector<Admitted>& admitted) {
-  while (!waiting_.empty() && !tokens_.empty()) {
-    Admit(tokens_.front(), admitted);
-    tokens_.pop_front();
+// At least one, so that no step is without a gradient.
+uint32_t SyncReplicas::Needed() const {
+  uint32_t missing = 0;
+  for (const auto& [task, trainer] : trainers_) {
+    if (trainer.finished) missing += trainer.Owes();
   }
-  for (; !waiting_.empty() && returned_ > 0; --returned_) Admit(step_, admitted);
+  return replicas_ - std::min(missing, replicas_ - 1);
 }
 
-void SyncReplicas::Admit(uint64_t token, std::vector<Admitted>& admitted) {
-  admitted.push_back({waiting_.front().task, waiting_.front().sequence, token});
-  unused_[waiting_.front().task] = token;
-  waiting_.pop_front();
-}
-
-// Than those who wait.
-bool SyncReplicas::AllOthersHaveFinished() const {
-  if (finished_.empty()) return false;
-  return std::all_of(members_.begin(), members_.end(), [&](const std::string& member) {
-    return std::any_of(waiting_.begin(), waiting_.end(),
-                       [&](const Waiting& waiting) { return waiting.task == member; });
-  });
+bool SyncReplicas::EndStepIfDue() {
+  if (arrived_ < Needed()) return false;
+  arrived_ = 0;
+  for (auto& [task, trainer] : trainers_) trainer.given = 0;
+  std::move(waiting_.begin(), waiting_.end(), std::back_inserter(free_));
+  waiting_.clear();
+  ++step_;
+  return true;
 }
 
 std::string SyncReplicas::WaitsFor() const {
   std::vector<std::string> missing;
-  std::set_difference(members_.begin(), members_.end(), given_.begin(), given_.end(),
-                      std::back_inserter(missing));
-  const std::string from = missing.empty() ? "trainers that are not there yet"
-                                           : fmt::format("{}", fmt::join(missing, ", "));
-  return fmt::format("{} ({} of {} gradients for step {} are there)", from, arrived_, replicas_,
-                     step_ + 1);
-}
-
-void SyncReplicas::AddTokens(size_t count) {
-  tokens_.insert(tokens_.end(), count, step_);
-  while (tokens_.size() > kMaxTokens) tokens_.pop_front();
+  for (const auto& [task, trainer] : trainers_) {
+    if (trainer.finished || trainer.Owes() == 0) continue;
+    missing.push_back(task + (trainer.member ? "" : " (not there)"));
+  }
+  if (missing.size() > kMaxNamed) {
+    const size_t others = missing.size() - kMaxNamed;
+    missing.resize(kMaxNamed);
+    missing.push_back(fmt::format("{} others", others));
+  }
+  return fmt::format("{} ({} of {} gradients for step {} are there)", fmt::join(missing, ", "),
+                     arrived_, Needed(), step_ + 1);
 }
 
 }  // namespace tfdist::runtime

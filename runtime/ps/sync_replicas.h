@@ -1,19 +1,33 @@
 // Synchronous updates as in TensorFlow's SyncReplicasOptimizer: when R gradients of the step at
-// hand (replicas) have come, their mean is applied once, the step goes on by one, and max(T, R)
-// tokens that bear the new step are handed out to pushes in the order in which they came (T:
-// total). A trainer's next gradient belongs to the step of its token. A gradient of an older step
-// is dropped; its push still waits for a token. With T > R there are backup workers: the slowest T
-// - R of a step are not waited for. With T < R a trainer gives several gradients to a step.
+// hand (replicas_to_aggregate) have come, their mean is applied once, the step goes on by one, and
+// those who wait go on with the new step as that of their next gradient. A gradient of an older
+// step is dropped, and its trainer goes on at once, with the step at hand. With T trainers, T > R,
+// T - R are backup workers: the slowest of a step are not waited for. With T < R each trainer gives
+// its share of a step's gradients, R / T of them, before it waits.
 //
-// Where TensorFlow would wait for ever: when a trainer has said that it has finished, and all
-// others wait without a token, they get one each. So the last steps of a job end, and who goes on
-// alone gives several gradients to a step. Trainers that are lost are waited for until they come
-// back.
+// TensorFlow has one queue of tokens for all servers that decides who may go on. Here each server
+// decides alone, so it must not matter that pushes reach the servers in different orders: two
+// trainers must never wait on two servers for each other. Tokens in order of arrival do not have
+// that property; a share of a step for each trainer has it, however many servers there are:
 //
-// As in TensorFlow, a token that nobody took in its step is still there in the next, and whoever
-// gets it computes one gradient that is stale from the start.
+//     Suppose that all trainers are blocked, and of the pushes that they wait for let x's be the
+//     one that was sent first; it waits on server s, in step n of that server. x had been given n
+//     there before it sent, so all other pushes were sent, and came to s, during n. One that does
+//     not wait there was dropped, as its trainer had been given an older step. But whoever gave a
+//     gradient to step n - 1 of s was given n at its end. So as many trainers wait on s in n as
+//     ended n - 1, which is enough to end n. (T < R: no step ends before all shares are there, so
+//     nothing is ever dropped, and all servers do the same.)
+//
+// It costs what TensorFlow allows a fast trainer: a second gradient of one step in the place of a
+// slow one's.
+//
+// Where TensorFlow would wait for ever: a trainer that has said that it has finished no longer owes
+// its share, and a step ends without it. So the last steps of a job end, and as many backup workers
+// as there were still are. Trainers that are lost are waited for until they come back, and owe a
+// share anew then.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <set>
@@ -26,18 +40,19 @@ namespace tfdist::runtime {
 
 class SyncReplicas : public UpdatePolicy {
  public:
-  explicit SyncReplicas(const UpdateMode& mode);
+  // `replicas` and the number of trainers, at least 1 both.
+  SyncReplicas(uint32_t replicas, const std::set<std::string>& trainers);
 
   [[nodiscard]] bool sums() const override { return true; }
   [[nodiscard]] bool IsStale(uint64_t local_step) const override { return local_step < step_; }
   void Join(const std::string& task) override;
   void Leave(const std::string& task) override;
-  void Finish(const std::string& task) override;
+  [[nodiscard]] bool Finish(const std::string& task) override;
   [[nodiscard]] bool Arrived(const std::string& task, uint64_t sequence, bool counts) override;
   void Wait(const std::string& task, uint64_t sequence) override;
   [[nodiscard]] bool Waits(const std::string& task, uint64_t sequence) const override;
   [[nodiscard]] std::vector<Admitted> Admit() override;
-  // "worker:0, worker:1 (1 of 2 gradients for step 12 are there)".
+  // "worker:0, worker:1 (not there) (1 of 3 gradients for step 12 are there)".
   [[nodiscard]] std::string WaitsFor() const override;
 
  private:
@@ -46,22 +61,23 @@ class SyncReplicas : public UpdatePolicy {
     uint64_t sequence = 0;
     bool operator==(const Waiting&) const = default;
   };
-  void AddTokens(size_t count);
-  void GiveOutTokens(std::vector<Admitted>& admitted);
-  void Admit(uint64_t token, std::vector<Admitted>& admitted);
-  [[nodiscard]] bool AllOthersHaveFinished() const;
+  struct Trainer {
+    uint32_t share = 0;  // of a step
+    uint32_t given = 0;  // to this step, since it joined
+    bool member = false;
+    bool finished = false;
+    [[nodiscard]] uint32_t Owes() const { return share - std::min(share, given); }
+  };
 
-  uint32_t replicas_;
-  uint32_t tokens_per_step_;
+  [[nodiscard]] uint32_t Needed() const;
+  [[nodiscard]] bool EndStepIfDue();
+
+  const uint32_t replicas_;
+  std::map<std::string, Trainer> trainers_;
   uint64_t step_ = 0;
-  uint32_t arrived_ = 0;  // gradients of this step, whole ones
-  std::set<std::string> members_;
-  std::set<std::string> finished_;
-  std::set<std::string> given_;  // who has pushed in this step
-  std::deque<Waiting> waiting_;
-  std::deque<uint64_t> tokens_;             // the steps that they bear
-  uint32_t returned_ = 0;                   // of this step, by those who have finished
-  std::map<std::string, uint64_t> unused_;  // by task: the token that it has not pushed with yet
+  uint32_t arrived_ = 0;         // gradients of this step, whole ones
+  std::deque<Waiting> waiting_;  // for the end of this step
+  std::deque<Waiting> free_;     // may go on
 };
 
 }  // namespace tfdist::runtime

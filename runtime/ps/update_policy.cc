@@ -5,12 +5,13 @@
 
 namespace tfdist::runtime {
 
-std::unique_ptr<UpdatePolicy> UpdatePolicy::Make(const UpdateMode& mode) {
+std::unique_ptr<UpdatePolicy> UpdatePolicy::Make(const UpdateMode& mode,
+                                                 const std::set<std::string>& trainers) {
   switch (mode.kind) {
     case UpdateKind::kAsync:
       return nullptr;
     case UpdateKind::kSync:
-      return std::make_unique<SyncReplicas>(mode);
+      return std::make_unique<SyncReplicas>(mode.replicas, trainers);
     case UpdateKind::kStaleness:
       return std::make_unique<BoundedStaleness>(mode.bound);
   }

@@ -9,13 +9,14 @@
 // SyncReplicasOptimizer has a ConditionalAccumulator with its own step for each variable, and takes
 // from each as soon as that one has enough (sync_replicas_optimizer.py; core/kernels/
 // conditional_accumulator_base.cc). Ours is coarser, as a server takes a step for all of its
-// variables at once, and looser, as its tokens do not wait for the other servers. Those cannot run
-// away all the same: a trainer waits for the answers of all servers, and each of its pushes takes
-// one token from each. With as many replicas as trainers all servers do the same.
+// variables at once. Servers cannot run away from each other: a trainer waits for the answers of
+// all. Nor may its rules let trainers wait for each other on different servers: a policy counts
+// what each trainer has sent, which is the same everywhere, and never who came first.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,10 @@ namespace tfdist::runtime {
 
 class UpdatePolicy {
  public:
-  // `mode` is complete (see Completed). Null for asynchronous updates.
-  static std::unique_ptr<UpdatePolicy> Make(const UpdateMode& mode);
+  // `mode` is complete (see Completed); `trainers` are all of the job, at least one. Null for
+  // asynchronous updates.
+  static std::unique_ptr<UpdatePolicy> Make(const UpdateMode& mode,
+                                            const std::set<std::string>& trainers);
   virtual ~UpdatePolicy() = default;
 
   // Gradients are summed until a step is due, instead of applied as they come.
@@ -38,8 +41,8 @@ class UpdatePolicy {
   virtual void Join(const std::string& task) = 0;
   // It takes part no more, at least for now: what it waits for is forgotten. It may join again.
   virtual void Leave(const std::string& task) = 0;
-  // The same, and it has said that it has finished.
-  virtual void Finish(const std::string& task) { Leave(task); }
+  // The same, and it has said that it has finished. True when a step is due.
+  [[nodiscard]] virtual bool Finish(const std::string& task) = 0;
 
   // A push of a trainer that takes part has come in whole, and waits from now on. `counts`: none of
   // it was stale. True when a step is due: apply the sums now, before any other call.

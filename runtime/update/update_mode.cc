@@ -46,10 +46,6 @@ void SetField(UpdateMode& mode, std::string_view field, std::string_view value) 
   const bool sync = mode.kind == UpdateKind::kSync;
   if (sync && field == "replicas") {
     mode.replicas = CountFrom(field, value, 1);
-  } else if (sync && field == "total") {
-    mode.total = CountFrom(field, value, 1);
-  } else if (sync && field == "tokens") {
-    mode.tokens = CountFrom(field, value, 0);
   } else if (mode.kind == UpdateKind::kStaleness && field == "bound") {
     mode.bound = CountFrom(field, value, 0);
   } else {
@@ -82,27 +78,12 @@ UpdateMode ParseUpdateMode(std::string_view text) {
 std::string ToString(const UpdateMode& mode) {
   if (mode.kind == UpdateKind::kAsync) return "async";
   if (mode.kind == UpdateKind::kStaleness) return fmt::format("staleness:bound={}", mode.bound);
-  std::string text = "sync";
-  char separator = ':';
-  const auto add = [&](const char* field, uint32_t count) {
-    text += fmt::format("{}{}={}", std::exchange(separator, ','), field, count);
-  };
-  if (mode.replicas != 0) add("replicas", mode.replicas);
-  if (mode.total != 0) add("total", mode.total);
-  if (mode.tokens) add("tokens", *mode.tokens);
-  return text;
+  return mode.replicas == 0 ? "sync" : fmt::format("sync:replicas={}", mode.replicas);
 }
 
-UpdateMode Completed(UpdateMode mode, size_t trainers, Phase phase) {
-  if (mode.kind != UpdateKind::kSync) return mode;
-  if (mode.total == 0) mode.total = static_cast<uint32_t>(std::min<size_t>(trainers, kMaxCount));
-  if (mode.replicas == 0) mode.replicas = mode.total;
-  const uint32_t needed = mode.replicas - std::min(mode.replicas, mode.total);
-  if (!mode.tokens) mode.tokens = needed;
-  if (*mode.tokens < needed) {
-    throw Error(phase, fmt::format("update mode: {} tokens are too few to finish the first step: "
-                                   "{} trainers give {} gradients with {} or more",
-                                   *mode.tokens, mode.total, mode.replicas, needed));
+UpdateMode Completed(UpdateMode mode, size_t trainers) {
+  if (mode.kind == UpdateKind::kSync && mode.replicas == 0) {
+    mode.replicas = static_cast<uint32_t>(std::clamp<size_t>(trainers, 1, kMaxCount));
   }
   return mode;
 }

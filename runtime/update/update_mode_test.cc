@@ -11,8 +11,7 @@ using testing::ExpectError;
 
 TEST(UpdateMode, ComesBackFromItsText) {
   for (const char* text :
-       {"async", "sync", "sync:replicas=3", "sync:total=4", "sync:replicas=3,total=4,tokens=0",
-        "staleness:bound=0", "staleness:bound=4096"}) {
+       {"async", "sync", "sync:replicas=3", "staleness:bound=0", "staleness:bound=4096"}) {
     EXPECT_EQ(ToString(ParseUpdateMode(text)), text);
   }
   EXPECT_EQ(ParseUpdateMode("sync:replicas=3").replicas, 3U);
@@ -31,6 +30,7 @@ TEST(UpdateMode, WhatIsNoneIsNamed) {
       {"sync:replicas=-1", "replicas is \"-1\""},
       {"sync:replicas", "replicas is \"\""},
       {"sync:bound=1", "no field \"bound\""},
+      {"sync:replicas=5,total=2", "no field \"total\""},
       {"sync:replicas=1,replicas=2", "replicas is given twice"},
       {"async:replicas=1", "no field \"replicas\""},
       {"staleness", "staleness needs a bound"},
@@ -42,19 +42,9 @@ TEST(UpdateMode, WhatIsNoneIsNamed) {
 }
 
 TEST(UpdateMode, WhatIsLeftOutFollowsFromTheNumberOfTrainers) {
-  const UpdateMode all = Completed(ParseUpdateMode("sync"), 4, Phase::kRun);
-  EXPECT_EQ(ToString(all), "sync:replicas=4,total=4,tokens=0");
-  const UpdateMode backup = Completed(ParseUpdateMode("sync:replicas=3"), 4, Phase::kRun);
-  EXPECT_EQ(ToString(backup), "sync:replicas=3,total=4,tokens=0");
-  const UpdateMode several = Completed(ParseUpdateMode("sync:replicas=5"), 2, Phase::kRun);
-  EXPECT_EQ(ToString(several), "sync:replicas=5,total=2,tokens=3");
-  EXPECT_EQ(Completed({}, 4, Phase::kRun), UpdateMode{});
-}
-
-// TensorFlow: "Too few tokens to finish the first step".
-TEST(UpdateMode, AFirstStepThatCouldNeverEndIsRefused) {
-  ExpectError([] { (void)Completed(ParseUpdateMode("sync:replicas=5,tokens=2"), 2, Phase::kRun); },
-              Phase::kRun, "2 tokens are too few to finish the first step");
+  EXPECT_EQ(ToString(Completed(ParseUpdateMode("sync"), 4)), "sync:replicas=4");
+  EXPECT_EQ(ToString(Completed(ParseUpdateMode("sync:replicas=3"), 4)), "sync:replicas=3");
+  EXPECT_EQ(Completed({}, 4), UpdateMode{});
 }
 
 }  // namespace
