@@ -125,6 +125,24 @@ TEST(Client, PassesTheServersReasonOn) {
   }
 }
 
+// As when somebody starts a task by hand that runs already.
+TEST(Client, ASecondProcessOfATaskTakesThePlaceOfTheFirstWhichIsTold) {
+  for (const bool shared_memory : {false, true}) {
+    const LocalCluster cluster(1, 1);
+    const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+    ClientOptions options = OptionsFor(cluster, "master:0");
+    options.shared_memory = shared_memory;
+    Trainer first(options);
+    first.client.Create(kInitial, {.learning_rate = 1});
+    first.Pull();
+    Trainer second(options);
+    second.Pull();
+    ExpectError([&] { first.Pull(); }, Phase::kRun,
+                "another process has come as master:0: start each task once");
+    second.Pull();
+  }
+}
+
 TEST(Client, SaysThatTheModelsDiffer) {
   const LocalCluster cluster(1, 2);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());

@@ -258,7 +258,7 @@ Answers AnswersInAnyOrder() {
 }
 
 Answers FirstValuesAreWanted() {
-  Reply created = OpenedAs("sync:replicas=2,total=3");
+  Reply created = OpenedAs("sync:replicas=2");
   created.operation = Operation::kCreate;
   created.status = Status::kValuesWanted;
   return Answers(kCreates | kOtherThread)

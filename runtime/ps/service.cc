@@ -60,6 +60,10 @@ void Copy(std::span<const float> values, const PartHeader& part, void* into) {
   }
 }
 
+std::string AnotherCameAs(const std::string& task) {
+  return "another process has come as " + task + ": start each task once";
+}
+
 bool AsksForValues(const PartHeader& part) {
   return !part.pull.empty() || std::any_of(part.rows.begin(), part.rows.end(),
                                            [](const RowCounts& rows) { return rows.pull > 0; });
@@ -145,10 +149,14 @@ void Service::Hello(const Asked& asked, std::vector<Outgoing>& replies) {
   }
   if (asked.request.attempt > options_.attempt) return;
   Session& session = sessions_.try_emplace(task, task).first->second;
-  routes_.erase(session.route());
+  if (session.IsPast(asked.request.run)) throw Error(Phase::kRun, AnotherCameAs(task));
   held_.Drop(task, Now());  // it asks again, on this connection
   // Another process of that task: what the one before had to wait for is over.
-  if (session.run() != asked.request.run) Leave(session, false);
+  if (session.run() != asked.request.run) {
+    if (session.route() != asked.peer.route) TurnAway(session, replies);
+    Leave(session, false);
+  }
+  routes_.erase(session.route());
   session.Begin(asked.peer.route, asked.request.run);
   session.gone_since.reset();
   session.notices = {};
@@ -157,6 +165,16 @@ void Service::Hello(const Asked& asked, std::vector<Outgoing>& replies) {
   Reply reply = ReplyTo(asked.request);
   reply.ports = ports_;
   replies.push_back({asked.peer, {Encode(reply), {}}});
+}
+
+// Whoever is there, if it still is, would wait for ever.
+void Service::TurnAway(const Session& session, std::vector<Outgoing>& replies) const {
+  if (!routes_.contains(session.route())) return;
+  Reply reply;
+  reply.status = Status::kRefused;
+  reply.step = step_;
+  reply.error = AnotherCameAs(session.task());
+  replies.push_back({{session.route(), session.task()}, {Encode(reply), {}}});
 }
 
 void Service::ExpectChief(const Session& session) const {

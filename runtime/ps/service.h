@@ -92,6 +92,7 @@ class Service {
 
   void Answer(const Asked& asked, std::vector<Outgoing>& replies);
   void Hello(const Asked& asked, std::vector<Outgoing>& replies);
+  void TurnAway(const Session& session, std::vector<Outgoing>& replies) const;
   void Declare(const Request& request);
   void Create(const Asked& asked, Session& session, std::vector<Outgoing>& replies);
   void Open(const Asked& asked, Session& session, std::vector<Outgoing>& replies);

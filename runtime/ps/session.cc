@@ -7,14 +7,25 @@
 #include "base/error.h"
 
 namespace tfdist::runtime {
+namespace {
+
+constexpr size_t kMaxPastRuns = 16;
+
+}  // namespace
 
 void Session::Begin(const std::string& route, uint64_t run) {
   route_ = route;
   if (run == run_) return;
+  if (run_ != 0) past_runs_.push_back(run_);
+  if (past_runs_.size() > kMaxPastRuns) past_runs_.pop_front();
   run_ = run;
   oldest_ = 0;
   local_step_.reset();
   requests_.clear();
+}
+
+bool Session::IsPast(uint64_t run) const {
+  return std::find(past_runs_.begin(), past_runs_.end(), run) != past_runs_.end();
 }
 
 bool Session::IsApplied(const PartHeader& part) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,6 +24,8 @@ class Session {
 
   // The trainer is at `route` now. Another run of it counts its requests anew.
   void Begin(const std::string& route, uint64_t run);
+  // Another run has come since. Known of the last few.
+  [[nodiscard]] bool IsPast(uint64_t run) const;
 
   // The steps of the push that this is a part of, until its last part is applied.
   PushSteps& StepsOf(const PartHeader& part) { return ProgressOf(part).steps; }
@@ -73,6 +76,7 @@ class Session {
   std::string task_;
   std::string route_;
   uint64_t run_ = 0;
+  std::deque<uint64_t> past_runs_;
   std::optional<uint64_t> local_step_;
   uint64_t oldest_ = 0;                    // requests before it are over
   std::map<uint64_t, Progress> requests_;  // by sequence; kMaxRequestsUnderWay at most
