@@ -49,7 +49,7 @@ struct RowPush {
 RowPush RandomPush(size_t count, uint32_t begin, uint32_t end, uint32_t width, uint32_t seed) {
   std::mt19937 random(seed);
   RowPush push{Ids(count), Tensor(count * width)};
-  for (int64_t& id : push.ids) id = begin + random() % (end - begin);
+  for (int64_t& id : push.ids) id = begin + static_cast<uint32_t>(random()) % (end - begin);
   for (float& value : push.gradients) value = static_cast<float>(random() % 65) / 32 - 1;
   return push;
 }
