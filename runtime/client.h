@@ -47,8 +47,11 @@
 // push ends when this trainer may go on, and a pull begun after it as well; a push that comes too
 // late for its step is dropped, and ends all the same. A gradient counts as computed with the
 // values of the last request that ended before the push was begun; who begins a further push before
-// it has the answer to the last is ahead by as many steps more. The destructor tells the servers
-// that nobody need wait for this trainer.
+// it has the answer to the last is ahead by as many steps more. A push that one server refuses (a
+// NaN) counts on the others: who goes on after that is a push behind there, and may wait for one
+// who waits for it. The destructor tells the servers that nobody need wait for this trainer.
+//
+// One client for each task at a time: a second one takes the place of the first, which fails.
 #pragma once
 
 #include <chrono>

@@ -43,7 +43,9 @@ CLI::Validator WholeNumber(uint64_t least, uint64_t most = std::numeric_limits<u
       bounded ? fmt::format("{} to {}", least, most) : fmt::format("{} on", least);
   const auto check = [=](const std::string& text) {
     const auto number = Parse<uint64_t>(text);
-    if (number && *number >= least && *number <= most) return std::string();
+    // CLI11 reads "010" as an octal number.
+    const bool decimal = text == "0" || !text.starts_with('0');
+    if (number && decimal && *number >= least && *number <= most) return std::string();
     return fmt::format("expected a whole number from {}, got {}", range, text);
   };
   return {check, "from " + range};

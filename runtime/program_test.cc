@@ -243,6 +243,8 @@ TEST(Program, NamesWhatIsWrongWithItsStart) {
        {worker},
        2,
        "--eval-every: expected a whole number from 1 on, got 0"},
+      {{"--eval-every", "010"}, {worker}, 2, "expected a whole number from 1 on, got 010"},
+      {{"--seed", "08"}, {worker}, 2, "expected a whole number from 0 on, got 08"},
       {{"--server-threads", "65"}, {worker}, 2, "expected a whole number from 1 to 64, got 65"},
       {{"--server-timeout", "0.5"}, {worker}, 2, "from 1 to 1000000, got 0.5"},
       {{"--model", "cnn"}, {worker}, 2, "--model"},

@@ -165,7 +165,8 @@ class Client::Impl {
     row_builders_.resize(links_.size());
   }
 
-  // The servers wait for nobody who says goodbye. Where that does not arrive they notice later.
+  // The servers wait for nobody who says goodbye. Where that does not arrive this trainer is lost:
+  // with synchronous updates it is waited for, as nobody knows that it does not come back.
   ~Impl() {
     try {
       for (const auto& link : links_) link->SayGoodbye();

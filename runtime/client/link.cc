@@ -213,8 +213,9 @@ bool Link::SendParts() {
     if (!SendNextPart(sequence, *begun)) break;
     sent = true;
     // In turn: the parts of a large request leave room for a small one between them. Not where
-    // answers wait for the last part of a push: two halves of pushes would wait for ever.
-    if (holds_back_) continue;
+    // answers wait for the last part of a push: two halves of pushes would wait for ever. Nor where
+    // a push moves all rows of a table with its last part: the next one's gradients would be in it.
+    if (holds_back_ || (moves_all_rows_ && begun->update)) continue;
     unsent_.pop_front();
     unsent_.push_back(sequence);
   }
@@ -371,11 +372,14 @@ void Link::TakePart(const Message& message) {
 }
 
 void Link::ThrowRefusal() const {
+  std::string remedy = "give every task the same TF_CONFIG cluster and options";
   // As Service::Hello says it.
-  const bool over = reply_.error.starts_with(fmt::format("attempt {} is over", hello_.attempt));
-  throw Error(Phase::kRun, name_ + " refuses the request: " + reply_.error,
-              over ? "give every task of one start of the job the same TFDIST_ATTEMPT"
-                   : "give every task the same TF_CONFIG cluster and options");
+  if (reply_.error.starts_with(fmt::format("attempt {} is over", hello_.attempt))) {
+    remedy = "give every task of one start of the job the same TFDIST_ATTEMPT";
+  } else if (reply_.error.starts_with("another process has come as ")) {
+    remedy = "start each task once";
+  }
+  throw Error(Phase::kRun, name_ + " refuses the request: " + reply_.error, remedy);
 }
 
 uint64_t Link::Oldest() const { return begun_.empty() ? next_sequence_ : begun_.begin()->first; }

@@ -240,6 +240,20 @@ TEST(TablesThatMove, TakeOneStepForAPushOfSeveralMessages) {
   }
 }
 
+TEST(TablesThatMove, TakePushesThatAreUnderWayTogetherOneAfterTheOther) {
+  const TableSpec table = TableOf(120'000, 8);
+  Job job(1, table);
+  std::vector<RowPush> pushes;
+  for (uint32_t i = 0; i < 6; ++i) pushes.push_back(RandomPush(200'000, table, i));
+  std::vector<Future> futures;
+  for (const RowPush& push : pushes) {
+    futures.push_back(job.chief->Start(push));
+    job.expected.Push(push);
+  }
+  for (Future& future : futures) future.Wait();
+  EXPECT_EQ(job.chief->PullAll(), job.expected.rows());
+}
+
 TEST(TablesThatMove, AreFoundMovedByAPullOfTheSameRequest) {
   const TableSpec table = TableOf(400, 4, FixedParts{2});
   Job job(2, table);
@@ -374,7 +388,7 @@ TEST(TablesThatMove, DoSoAsPushesComeWithinABound) {
   TwoTrainers job(2, table, "staleness:bound=0");
   for (uint32_t step = 0; step < 3; ++step) {
     const RowPush chiefs = RandomPush(5, 0, 50, 4, step);
-    const RowPush workers = RandomPush(5, table, 10 + step);
+    const RowPush workers = RandomPush(5, 50, 100, 4, 10 + step);
     Future pushed = job.chief->Start(chiefs);
     job.expected.Push(chiefs);
     job.WaitForTheExpectedRows();

@@ -5,7 +5,9 @@
 //
 // A trainer that joins, or comes back, counts as many pushes as the slowest does, so that the
 // others need not wait until it has made up for what it was not there for; its own count, if that
-// is within the bound, stays.
+// is within the bound, stays. Each server sees to that by what it has seen itself: with a small
+// bound, trainers that come back again and again in the middle of pushes can be counted so
+// differently that two of them wait on two servers for each other.
 #pragma once
 
 #include <deque>
@@ -25,6 +27,7 @@ class BoundedStaleness : public UpdatePolicy {
   [[nodiscard]] bool sums() const override { return false; }
   [[nodiscard]] bool IsStale(uint64_t /*local_step*/) const override { return false; }
   void Join(const std::string& task) override;
+  void Lose(const std::string& task) override { Leave(task); }
   void Leave(const std::string& task) override;
   [[nodiscard]] bool Finish(const std::string& task) override;
   [[nodiscard]] bool Arrived(const std::string& task, uint64_t sequence, bool counts) override;

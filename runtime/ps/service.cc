@@ -60,9 +60,7 @@ void Copy(std::span<const float> values, const PartHeader& part, void* into) {
   }
 }
 
-std::string AnotherCameAs(const std::string& task) {
-  return "another process has come as " + task + ": start each task once";
-}
+std::string AnotherCameAs(const std::string& task) { return "another process has come as " + task; }
 
 bool AsksForValues(const PartHeader& part) {
   return !part.pull.empty() || std::any_of(part.rows.begin(), part.rows.end(),
@@ -114,7 +112,7 @@ void Service::Answer(const Asked& asked, std::vector<Outgoing>& replies) {
     case Operation::kLocal:
       break;
     case Operation::kGoodbye:
-      Leave(session, true);
+      Finish(session);
       break;
     case Operation::kCreate:
       ExpectChief(session);
@@ -154,7 +152,7 @@ void Service::Hello(const Asked& asked, std::vector<Outgoing>& replies) {
   // Another process of that task: what the one before had to wait for is over.
   if (session.run() != asked.request.run) {
     if (session.route() != asked.peer.route) TurnAway(session, replies);
-    Leave(session, false);
+    Leave(session);
   }
   routes_.erase(session.route());
   session.Begin(asked.peer.route, asked.request.run);
@@ -215,6 +213,7 @@ void Service::Create(const Asked& asked, Session& session, std::vector<Outgoing>
 }
 
 void Service::Open(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
+  session.has_asked = true;
   if (!store_.created()) {
     waiting_[session.task()] = {asked.request.variables, asked.request.tables};
     return;
@@ -420,18 +419,29 @@ void Service::AnswerPart(const PartHeader& part, Session& session, std::vector<O
 }
 
 void Service::Join(Session& session) {
+  session.has_asked = true;
   if (!policy_ || std::exchange(session.member, true)) return;
   policy_->Join(session.task());
 }
 
-void Service::Leave(Session& session, bool finished) {
+void Service::Lose(Session& session) {
   held_.Drop(session.task(), Now());
-  if (!policy_ || !std::exchange(session.member, false)) return;
-  if (finished) {
-    if (policy_->Finish(session.task())) TakeStep();
-  } else {
-    policy_->Leave(session.task());
-  }
+  session.member = false;
+  policy_->Lose(session.task());
+  ++counters_.lost;
+}
+
+void Service::Leave(Session& session) {
+  held_.Drop(session.task(), Now());
+  session.member = false;
+  if (policy_) policy_->Leave(session.task());
+}
+
+// Who has only created the variables is about to come as somebody else.
+void Service::Finish(Session& session) {
+  held_.Drop(session.task(), Now());
+  session.member = false;
+  if (policy_ && session.has_asked && policy_->Finish(session.task())) TakeStep();
 }
 
 void Service::AdmitThoseWhoMayGoOn(std::vector<Outgoing>& replies) {
@@ -461,8 +471,7 @@ void Service::Tick(std::vector<Outgoing>& replies) {
     if (!session.gone_since) {
       Notify(session, now, replies);
     } else if (now - *session.gone_since >= options_.lost_after) {
-      Leave(session, false);
-      ++counters_.lost;
+      Lose(session);
     }
   }
   AdmitThoseWhoMayGoOn(replies);

@@ -63,7 +63,8 @@ class Service {
   };
   // Adds usually one reply. None for what waits for the variables, nor for a request of a later
   // attempt, which is meant for the server that follows this one, nor for what waits for other
-  // trainers; several when others have waited.
+  // trainers; several when others have waited, and when another process of the task is told that it
+  // has lost its place.
   // A request that cannot be granted is answered with the reason, and changes nothing.
   void Handle(const Peer& peer, const Message& message, std::vector<Outgoing>& replies);
 
@@ -118,7 +119,9 @@ class Service {
   void AnswerRows(const PartHeader& part, RowSections rows, Session& session,
                   std::vector<Outgoing>& replies);
   void Join(Session& session);
-  void Leave(Session& session, bool finished);
+  void Lose(Session& session);
+  void Leave(Session& session);
+  void Finish(Session& session);
   void AdmitThoseWhoMayGoOn(std::vector<Outgoing>& replies);
   void Notify(Session& session, TimePoint now, std::vector<Outgoing>& replies);
   [[nodiscard]] bool sums() const;

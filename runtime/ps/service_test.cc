@@ -484,13 +484,15 @@ class ManualClock : public Clock {
 // Trainers that wait for each other.
 class WaitingTest : public ServiceTest {
  protected:
-  void CreateWith(const std::string& update, const std::vector<TablePart>& tables = {}) {
+  void CreateWith(const std::string& update, const std::vector<TablePart>& tables = {},
+                  const std::string& optimizer = "sgd:learning_rate=0.5") {
     ServiceOptions options{2, {"master:0", "worker:0", "worker:1"}, "master:0"};
     options.clock = &clock_;
     service_ = Service(std::move(options));
     SayHello();
     Request create = Make(Operation::kCreate);
     create.update = update;
+    create.optimizer = optimizer;
     create.tables = tables;
     const auto declared = Ask("master:0", create);
     store_ = declared[0].reply.store;
@@ -577,7 +579,7 @@ TEST_F(WaitingTest, AHeldPushThatIsSentAgainCountsOnceAndWaitsOn) {
   EXPECT_EQ(answers[0].values, (Tensor{0, 1, 2}));
 }
 
-TEST_F(WaitingTest, AnAnswerThatWasLostIsGivenAgainWithItsToken) {
+TEST_F(WaitingTest, AnAnswerThatWasLostIsGivenAgainWithItsStep) {
   CreateWith("sync:replicas=2");
   const Request push = PushAt(0);
   Ask("worker:0", push, {2, 2, 2});
@@ -724,7 +726,104 @@ TEST_F(WaitingTest, AnotherRunOfATrainerTakesNotTheWaitOfTheOneBefore) {
   hello.run = 2;
   Ask("worker:0", hello);
   EXPECT_FALSE(service_.holds_answers());
-  EXPECT_EQ(Ask("worker:1", PushAt(0), {1, 1, 1}).size(), 1U);  // its gradient counts all the same
+  EXPECT_TRUE(Ask("worker:1", PushAt(0), {1, 1, 1}).empty());
+  Request push = PushAt(0);
+  push.run = 2;
+  EXPECT_EQ(Ask("worker:0", push, {1, 1, 1}).size(), 2U);
+}
+
+// A goodbye of one that was lost, or that asked for the variables and then for none of them.
+TEST_F(WaitingTest, WhoFinishesIsWaitedForNoMoreWhateverCameBefore) {
+  CreateWith("sync");
+  Ask("worker:1", Make(Operation::kOpen));
+  EXPECT_TRUE(Ask("master:0", PushAt(0), {1, 1, 1}).empty());
+  EXPECT_TRUE(Ask("worker:1", Make(Operation::kGoodbye)).empty());
+  Ask("worker:0", Exchange({}, kAll));
+  service_.Gone({"route of worker:0", "worker:0"});
+  clock_.now += std::chrono::seconds(10);
+  Tick();
+  EXPECT_EQ(service_.counters().lost, 1U);
+  AskAt({"new", "worker:0"}, {Encode(HelloOf("worker:0")), {}});
+  EXPECT_TRUE(service_.holds_answers());
+  const auto freed = AskAt({"new", "worker:0"}, {Encode(Make(Operation::kGoodbye)), {}});
+  ASSERT_EQ(freed.size(), 1U);
+  EXPECT_EQ(freed[0].to, "route of master:0");
+  EXPECT_EQ(freed[0].reply.step, 1U);
+}
+
+// It only created the variables, and is about to come as the chief that trains.
+TEST_F(WaitingTest, WhoCreatesAndGoesHasNotFinished) {
+  CreateWith("sync:replicas=3");
+  Ask("master:0", Make(Operation::kGoodbye));
+  EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
+  EXPECT_TRUE(Ask("worker:1", PushAt(0), {1, 1, 1}).empty());
+}
+
+// Who was lost and comes back waits on: its gradient is in the step, and the step is not over.
+TEST_F(WaitingTest, WhoIsLostInASynchronousStepWaitsOnWhenItIsBack) {
+  CreateWith("sync:replicas=2");
+  const Request push = PushAt(0);
+  EXPECT_TRUE(Ask("worker:0", push, {2, 2, 2}).empty());
+  service_.Gone({"route of worker:0", "worker:0"});
+  clock_.now += std::chrono::seconds(10);
+  Tick();
+  AskAt({"new", "worker:0"}, {Encode(HelloOf("worker:0")), {}});
+  EXPECT_TRUE(AskAt({"new", "worker:0"}, {Encode(push), Payload({2, 2, 2})}).empty());
+  const auto answers = Ask("worker:1", PushAt(0), {2, 2, 2});
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].to, "new");
+  EXPECT_EQ(answers[0].values, (Tensor{0, 1, 2}));
+}
+
+TEST_F(ServiceTest, ARunThatLostItsPlaceDoesNotGetItBack) {
+  Create();
+  const auto hello = [&](const std::string& route, uint64_t run) {
+    Request request = HelloOf("worker:0");
+    request.run = run;
+    return AskAt({route, "worker:0"}, {Encode(request), {}});
+  };
+  const auto second = hello("second", 2);
+  ASSERT_EQ(second.size(), 2U);
+  EXPECT_EQ(second[0].to, "route of worker:0");
+  EXPECT_EQ(second[0].reply.status, Status::kRefused);
+  EXPECT_EQ(second[0].reply.error, "another process has come as worker:0");
+  EXPECT_EQ(second[1].to, "second");
+  EXPECT_EQ(second[1].reply.status, Status::kDone);
+  for (const uint64_t past : {1, 1}) ExpectRefused(hello("first again", past), "another process");
+  EXPECT_EQ(hello("second again", 2)[0].reply.status, Status::kDone);
+  ASSERT_EQ(hello("third", 3).size(), 2U);
+  ExpectRefused(hello("second again", 2), "another process has come as worker:0");
+}
+
+TEST_F(WaitingTest, WhoOpensATableThatMovesIsToldWhetherItWaitedOrNot) {
+  SayHello();
+  Request create = Make(Operation::kCreate);
+  create.optimizer = "adam:learning_rate=0.5";
+  create.tables = {kTable};
+  Request open = Make(Operation::kOpen);
+  open.tables = {kTable};
+  EXPECT_TRUE(Ask("worker:0", open).empty());
+  const auto declared = Ask("master:0", create);
+  EXPECT_TRUE(declared[0].reply.moves_all_rows);
+  store_ = declared[0].reply.store;
+  const auto answers = Assign({1, 2, 3});
+  ASSERT_EQ(answers.size(), 2U);
+  for (const auto& opened : {answers[1], Ask("worker:1", open)[0]}) {
+    EXPECT_EQ(opened.reply.operation, Operation::kOpen);
+    EXPECT_TRUE(opened.reply.moves_all_rows);
+  }
+}
+
+TEST_F(WaitingTest, APullMovesNoTableWhateverItsFlags) {
+  CreateWith("async", {kTable}, "adam:learning_rate=0.5");
+  Rows push = RowsPushed({0}, {1}, {0});
+  push.request.part.rows[0].push_ends = true;
+  const Tensor after_push = AskRows("worker:0", push)[0].values;
+  EXPECT_LT(after_push[0], 0);
+  Rows pull = RowsPulled({0});
+  pull.request.part.rows[0].push_ends = true;
+  EXPECT_EQ(AskRows("worker:0", pull)[0].values, after_push);
+  EXPECT_EQ(AskRows("worker:0", pull)[0].values, after_push);
 }
 
 // The first numbers are those of TensorFlow 2.15.1's SparseConditionalAccumulator.

@@ -19,6 +19,7 @@ void Session::Begin(const std::string& route, uint64_t run) {
   if (run_ != 0) past_runs_.push_back(run_);
   if (past_runs_.size() > kMaxPastRuns) past_runs_.pop_front();
   run_ = run;
+  has_asked = false;
   oldest_ = 0;
   local_step_.reset();
   requests_.clear();

@@ -53,6 +53,8 @@ class Session {
 
   // Takes part in the policy.
   bool member = false;
+  // This run of it has asked for variables: it has taken part, or would have.
+  bool has_asked = false;
   // Since when its connection is known to be gone.
   std::optional<TimePoint> gone_since;
   // What it was told unasked since its last message.

@@ -27,26 +27,33 @@ SyncReplicas::SyncReplicas(uint32_t replicas, const std::set<std::string>& train
 
 void SyncReplicas::Join(const std::string& task) {
   Trainer& trainer = trainers_.at(task);
-  trainer.finished = false;
   trainer.member = true;
+  trainer.finished = false;
 }
+
+// What has come of it counts, and its push still waits: an answer before the end of the step would
+// be to a trainer that then gives twice.
+void SyncReplicas::Lose(const std::string& task) { trainers_.at(task).member = false; }
 
 void SyncReplicas::Leave(const std::string& task) {
   Trainer& trainer = trainers_.at(task);
   trainer.member = false;
   trainer.given = 0;
-  const auto is_its = [&](const Waiting& waiting) { return waiting.task == task; };
-  std::erase_if(waiting_, is_its);
-  std::erase_if(free_, is_its);
+  EraseWaitOf(task);
 }
 
 bool SyncReplicas::Finish(const std::string& task) {
   Trainer& trainer = trainers_.at(task);
-  const uint32_t given = trainer.given;
-  Leave(task);
-  trainer.given = given;
+  trainer.member = false;
   trainer.finished = true;
+  EraseWaitOf(task);
   return EndStepIfDue();
+}
+
+void SyncReplicas::EraseWaitOf(const std::string& task) {
+  const auto is_its = [&](const Waiting& waiting) { return waiting.task == task; };
+  std::erase_if(waiting_, is_its);
+  std::erase_if(free_, is_its);
 }
 
 bool SyncReplicas::Arrived(const std::string& task, uint64_t sequence, bool counts) {
@@ -54,14 +61,13 @@ bool SyncReplicas::Arrived(const std::string& task, uint64_t sequence, bool coun
     free_.push_back({task, sequence});
     return false;
   }
-  ++arrived_;
   ++trainers_.at(task).given;
   Wait(task, sequence);
   return EndStepIfDue();
 }
 
 void SyncReplicas::Wait(const std::string& task, uint64_t sequence) {
-  (trainers_.at(task).Owes() > 0 ? free_ : waiting_).push_back({task, sequence});
+  (trainers_.at(task).Owes() ? free_ : waiting_).push_back({task, sequence});
 }
 
 bool SyncReplicas::Waits(const std::string& task, uint64_t sequence) const {
@@ -78,18 +84,21 @@ std::vector<UpdatePolicy::Admitted> SyncReplicas::Admit() {
   return admitted;
 }
 
-// At least one, so that no step is without a gradient.
-uint32_t SyncReplicas::Needed() const {
+// At least one is needed, so that no step is without a gradient.
+SyncReplicas::Progress SyncReplicas::ProgressOfStep() const {
+  uint32_t given = 0;
   uint32_t missing = 0;
   for (const auto& [task, trainer] : trainers_) {
-    if (trainer.finished) missing += trainer.Owes();
+    const uint32_t counts = std::min(trainer.given, trainer.share);
+    given += counts;
+    if (trainer.finished) missing += trainer.share - counts;
   }
-  return replicas_ - std::min(missing, replicas_ - 1);
+  return {given, replicas_ - std::min(missing, replicas_ - 1)};
 }
 
 bool SyncReplicas::EndStepIfDue() {
-  if (arrived_ < Needed()) return false;
-  arrived_ = 0;
+  const Progress progress = ProgressOfStep();
+  if (progress.given < progress.needed) return false;
   for (auto& [task, trainer] : trainers_) trainer.given = 0;
   std::move(waiting_.begin(), waiting_.end(), std::back_inserter(free_));
   waiting_.clear();
@@ -100,7 +109,7 @@ bool SyncReplicas::EndStepIfDue() {
 std::string SyncReplicas::WaitsFor() const {
   std::vector<std::string> missing;
   for (const auto& [task, trainer] : trainers_) {
-    if (trainer.finished || trainer.Owes() == 0) continue;
+    if (trainer.finished || !trainer.Owes()) continue;
     missing.push_back(task + (trainer.member ? "" : " (not there)"));
   }
   if (missing.size() > kMaxNamed) {
@@ -108,8 +117,9 @@ std::string SyncReplicas::WaitsFor() const {
     missing.resize(kMaxNamed);
     missing.push_back(fmt::format("{} others", others));
   }
+  const Progress progress = ProgressOfStep();
   return fmt::format("{} ({} of {} gradients for step {} are there)", fmt::join(missing, ", "),
-                     arrived_, Needed(), step_ + 1);
+                     progress.given, progress.needed, step_ + 1);
 }
 
 }  // namespace tfdist::runtime

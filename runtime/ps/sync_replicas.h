@@ -8,7 +8,8 @@
 // TensorFlow has one queue of tokens for all servers that decides who may go on. Here each server
 // decides alone, so it must not matter that pushes reach the servers in different orders: two
 // trainers must never wait on two servers for each other. Tokens in order of arrival do not have
-// that property; a share of a step for each trainer has it, however many servers there are:
+// that property. A share of a step for each trainer has it, however many servers there are, where
+// no trainer has more than one push under way:
 //
 //     Suppose that all trainers are blocked, and of the pushes that they wait for let x's be the
 //     one that was sent first; it waits on server s, in step n of that server. x had been given n
@@ -19,12 +20,14 @@
 //     nothing is ever dropped, and all servers do the same.)
 //
 // It costs what TensorFlow allows a fast trainer: a second gradient of one step in the place of a
-// slow one's.
+// slow one's. What a trainer gives beyond its share, because it has several pushes under way or was
+// started again, is in the mean and counts for nobody else. With that, orders of messages at random
+// have not been seen to block anybody either (sync_replicas_test.cc).
 //
 // Where TensorFlow would wait for ever: a trainer that has said that it has finished no longer owes
 // its share, and a step ends without it. So the last steps of a job end, and as many backup workers
-// as there were still are. Trainers that are lost are waited for until they come back, and owe a
-// share anew then.
+// as there were still are. A trainer that is lost is waited for until it comes back; one that was
+// started again owes its share anew.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +49,7 @@ class SyncReplicas : public UpdatePolicy {
   [[nodiscard]] bool sums() const override { return true; }
   [[nodiscard]] bool IsStale(uint64_t local_step) const override { return local_step < step_; }
   void Join(const std::string& task) override;
+  void Lose(const std::string& task) override;
   void Leave(const std::string& task) override;
   [[nodiscard]] bool Finish(const std::string& task) override;
   [[nodiscard]] bool Arrived(const std::string& task, uint64_t sequence, bool counts) override;
@@ -63,19 +67,24 @@ class SyncReplicas : public UpdatePolicy {
   };
   struct Trainer {
     uint32_t share = 0;  // of a step
-    uint32_t given = 0;  // to this step, since it joined
+    uint32_t given = 0;  // to this step, by its process of now
     bool member = false;
     bool finished = false;
-    [[nodiscard]] uint32_t Owes() const { return share - std::min(share, given); }
+    [[nodiscard]] bool Owes() const { return given < share; }
+  };
+  // Gradients of this step, as far as they count.
+  struct Progress {
+    uint32_t given = 0;
+    uint32_t needed = 0;
   };
 
-  [[nodiscard]] uint32_t Needed() const;
+  [[nodiscard]] Progress ProgressOfStep() const;
+  void EraseWaitOf(const std::string& task);
   [[nodiscard]] bool EndStepIfDue();
 
   const uint32_t replicas_;
   std::map<std::string, Trainer> trainers_;
   uint64_t step_ = 0;
-  uint32_t arrived_ = 0;         // gradients of this step, whole ones
   std::deque<Waiting> waiting_;  // for the end of this step
   std::deque<Waiting> free_;     // may go on
 };

@@ -58,8 +58,11 @@ Table::Table(const TablePart& part, const Optimizer& optimizer)
   for (size_t i = 0; i < optimizer.slot_count(); ++i) {
     slots_[i] = FloatSlab(values_.floats().size());
     const float initial = optimizer.initial_slot_value();
-    // Zeros are there already, and cost nothing until a row is touched.
-    if (initial != 0) std::fill(slots_[i].floats().begin(), slots_[i].floats().end(), initial);
+    // Zeros are there already, and cost nothing until a row is touched. Where the first push
+    // touches all rows the memory is better taken now, when there is nobody who waits.
+    if (initial != 0 || optimizer.moves_all_rows()) {
+      std::fill(slots_[i].floats().begin(), slots_[i].floats().end(), initial);
+    }
   }
 }
 

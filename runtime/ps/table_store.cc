@@ -153,6 +153,7 @@ void TableStore::Push(std::span<const Section> sections, PushSteps& steps) {
 void TableStore::PushToAllRows(const Section& section, const RowsGradient& gradient,
                                PushSteps& steps) {
   Table& table = tables_[section.table];
+  // StepOf remembers the steps of Adam, the only one that moves all rows.
   const bool is_first = steps.Find(kTableKey | section.table) == nullptr;
   if (is_first) table.DecayAllRows(*optimizer_);
   const OptimizerStep step = StepOf(section.table, steps);

@@ -10,8 +10,8 @@
 // from each as soon as that one has enough (sync_replicas_optimizer.py; core/kernels/
 // conditional_accumulator_base.cc). Ours is coarser, as a server takes a step for all of its
 // variables at once. Servers cannot run away from each other: a trainer waits for the answers of
-// all. Nor may its rules let trainers wait for each other on different servers: a policy counts
-// what each trainer has sent, which is the same everywhere, and never who came first.
+// all. Nor must trainers wait for each other on different servers: who waits for whom follows from
+// what each has sent, which is the same everywhere, and not from who came first.
 #pragma once
 
 #include <cstdint>
@@ -39,15 +39,17 @@ class UpdatePolicy {
 
   // The trainer takes part from now on; others may wait for it. May be called again.
   virtual void Join(const std::string& task) = 0;
-  // It takes part no more, at least for now: what it waits for is forgotten. It may join again.
+  // Its connection has been gone for long. It may join again.
+  virtual void Lose(const std::string& task) = 0;
+  // Another process of it has come: what the one before waits for is forgotten. It may join again.
   virtual void Leave(const std::string& task) = 0;
-  // The same, and it has said that it has finished. True when a step is due.
+  // It has said that it has finished. True when a step is due.
   [[nodiscard]] virtual bool Finish(const std::string& task) = 0;
 
   // A push of a trainer that takes part has come in whole, and waits from now on. `counts`: none of
   // it was stale. True when a step is due: apply the sums now, before any other call.
   [[nodiscard]] virtual bool Arrived(const std::string& task, uint64_t sequence, bool counts) = 0;
-  // A push that had arrived before its trainer left and came back waits again.
+  // A push that had arrived before its trainer was lost and that no longer waits does so again.
   virtual void Wait(const std::string& task, uint64_t sequence) = 0;
   [[nodiscard]] virtual bool Waits(const std::string& task, uint64_t sequence) const = 0;
 

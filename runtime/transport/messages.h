@@ -55,8 +55,7 @@ struct RowCounts {
   uint32_t table = 0;  // position in the list of kCreate and kOpen
   uint32_t push = 0;
   uint32_t pull = 0;
-  // The request pushes to the table, if only rows of other parts of it, and no later message of the
-  // request does.
+  // The last message of a push about this table. The push may name no row of it here.
   bool push_ends = false;
 
   bool operator==(const RowCounts&) const = default;

@@ -55,7 +55,8 @@ ZmqConnection::ZmqConnection(zmq::context_t& context, std::string name, const st
   SetCommonOptions(socket_, endpoint);
   socket_.set(zmq::sockopt::sndhwm, kQueueMessages);
   socket_.set(zmq::sockopt::rcvhwm, kQueueMessages);
-  // Everything of worth is answered before its sender goes; the rest would hold the context up.
+  // Whoever goes has its answers, but to a goodbye, which is a courtesy; the rest would hold the
+  // context up.
   socket_.set(zmq::sockopt::linger, 0);
   if (keys) SetClientKeys(socket_, *keys);
   monitor_.set(zmq::sockopt::linger, 0);

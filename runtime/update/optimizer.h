@@ -27,7 +27,8 @@ namespace tfdist::runtime {
 // What an optimizer keeps of one variable besides its slots; belongs into a checkpoint with them.
 // Only Adam changes it: the powers of beta1 and beta2 that its next step corrects the bias by.
 // TensorFlow has one pair for all variables of an optimizer; it agrees when every push holds every
-// variable.
+// variable. Nor does a part of a table take a step of lazy Adam for a push that names none of its
+// rows.
 struct OptimizerState {
   float beta1_power = 0;
   float beta2_power = 0;

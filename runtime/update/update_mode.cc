@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
-#include <utility>
+
+#include "base/error.h"
 
 namespace tfdist::runtime {
 namespace {

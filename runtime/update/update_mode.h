@@ -6,8 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/error.h"
-
 namespace tfdist::runtime {
 
 enum class UpdateKind { kAsync, kSync, kStaleness };
