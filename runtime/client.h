@@ -193,7 +193,8 @@ class Client {
   // returns. With Adam every push to a table changes all of its rows, as in TensorFlow, and costs
   // as much as the table is large; with `lazy` those that it names. A synchronous step changes each
   // row by the mean of the pushes that name it. Where variables and tables are already, as after a
-  // restart of the chief, they stay as they are, and so do their optimizer and mode. Throws
+  // restart of the chief, they stay as they are, and so do their optimizer and mode, which is said.
+  // Throws Error(kRun) when they are there on one server, trained, and gone from another; throws
   // Error(kUsage) for an optimizer or a mode with a number out of range, before anything is sent.
   void Create(const Tensors& initial, const OptimizerSpec& optimizer,
               const UpdateMode& update = {});

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <optional>
 #include <string>
 
@@ -101,6 +102,9 @@ int RunProgram(int argc, const char* const* argv, const Say& say) {
     return 0;
   } catch (const Error& error) {
     return Report(error);
+  } catch (const std::bad_alloc&) {
+    return Report(Error(Phase::kRun, "out of memory",
+                        "more servers, which then hold less each, or a smaller model"));
   } catch (const std::exception& error) {
     return Report(Error(Phase::kInternal, error.what()));
   }

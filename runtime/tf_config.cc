@@ -121,6 +121,9 @@ ClusterSpec ReadCluster(const Json& config) {
     }
     cluster.tasks[type] = ReadTasks(tasks, field);
   }
+  if (cluster.tasks.contains("chief") && cluster.tasks.contains("master")) {
+    throw Bad("cluster", "\"chief\" and \"master\" are two names of one task; leave one out");
+  }
   return cluster;
 }
 

@@ -89,6 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{R"({"cluster":{"ps":{"0":"a:1","2":"c:1"}}})", "cluster.ps: index 1 is missing"},
         BadConfig{R"({"cluster":{"ps":{"x":"a:1"}}})", "\"x\" is not a task index"},
         BadConfig{R"({"cluster":{"ps":{"00":"a:1"}}})", "\"00\" is not a task index"},
+        BadConfig{R"({"cluster":{"chief":["a:1"],"master":["b:1"]}})",
+                  "\"chief\" and \"master\" are two names of one task"},
         BadConfig{R"({"cluster":{"ps":["a:1"]}})", "task: expected"},
         BadConfig{R"({"cluster":{"ps":["a:1"]},"task":{"index":0}})", "task.type: expected text"},
         BadConfig{R"({"cluster":{"ps":["a:1"]},"task":{"type":"ps"}})", "task.index: expected"},

@@ -193,6 +193,7 @@ class Client::Impl {
       links_[i]->Ask(std::move(request));
     }
     WaitUntil([&] { return std::none_of(links_.begin(), links_.end(), Asking); }, nullptr);
+    SayOrThrowIfThereAlready();
     AssignFirstValues(values);
   }
 
@@ -264,6 +265,26 @@ class Client::Impl {
   [[nodiscard]] bool AllOpened() const {
     return std::all_of(links_.begin(), links_.end(),
                        [](const auto& link) { return link->opened(); });
+  }
+
+  // Trained values beside first ones would be no model.
+  void SayOrThrowIfThereAlready() {
+    const auto by_steps = [](const auto& a, const auto& b) { return a->step() < b->step(); };
+    const auto is_new = [](const auto& link) { return link->is_new(); };
+    const Link& oldest = **std::max_element(links_.begin(), links_.end(), by_steps);
+    const auto fresh = std::find_if(links_.begin(), links_.end(), is_new);
+    if (fresh == links_.end()) {
+      options_.say(
+          fmt::format("the variables are there already, at step {}: they keep their "
+                      "values, their optimizer and their mode of updates",
+                      links_.front()->step()));
+    } else if (oldest.step() > 0) {
+      Fail(Error(Phase::kRun,
+                 fmt::format("{} was started again: it has no variables, and those of {} are at "
+                             "step {}",
+                             (*fresh)->name(), oldest.name(), oldest.step()),
+                 kAllAgain));
+    }
   }
 
   static bool Asking(const std::unique_ptr<Link>& link) { return link->asking(); }
@@ -650,10 +671,13 @@ class Client::Impl {
     for (const auto& link : links_) {
       const std::string what = link->WaitsFor(state);
       if (what.empty()) continue;
+      const bool held = !link->held_for().empty();
       Fail(Error(Phase::kConnect,
                  fmt::format("{} has not answered for {} s ({})", link->name(),
                              duration_cast<seconds>(options_.server_timeout).count(), what),
-                 "--server-timeout sets how long a trainer waits"));
+                 held ? "start those again that it waits for; --server-timeout sets how long a "
+                        "trainer waits"
+                      : "--server-timeout sets how long a trainer waits"));
     }
     Fail(Error(Phase::kConnect, "a server does not read what was sent to it again"));
   }

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <future>
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
@@ -23,6 +27,7 @@ using namespace std::chrono_literals;
 using ::testing::AllOf;
 using testing::ConfigOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using testing::ExpectError;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -507,7 +512,66 @@ TEST(Client, AServerThatWasStartedAgainIsToldFromTheOneBefore) {
   trainer.client.Create(kInitial, {.learning_rate = 1.0F});
   server.reset();
   server = std::make_unique<RunningServer>(ConfigOf(cluster, "ps:0"), TestSecret());
-  ExpectError([&] { trainer.PushPull(kOnes); }, Phase::kRun, "this server was started again");
+  try {
+    trainer.PushPull(kOnes);
+    ADD_FAILURE() << "goes on";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.cause(), HasSubstr("this server was started again"));
+    EXPECT_THAT(error.remedy(), HasSubstr("start all tasks of the job again"));
+  }
+}
+
+// One server has lost its part of the model: first values in it would be worse than none.
+TEST(Client, TrainedVariablesAreNotMixedWithNewOnes) {
+  for (const int lost : {0, 1}) {
+    const LocalCluster cluster(2, 1);
+    std::array<std::optional<RunningServer>, 2> servers;
+    const auto start = [&](int i) {
+      servers[i].emplace(ConfigOf(cluster, "ps:" + std::to_string(i)), TestSecret());
+    };
+    for (const int i : {0, 1}) start(i);
+    Trainer(cluster, "master:0").client.Create(kInitial, {.learning_rate = 1});
+    // As after a chief that was started again before the first step.
+    servers[lost].reset();
+    start(lost);
+    {
+      Trainer chief(cluster, "master:0");
+      chief.client.Create(kInitial, {.learning_rate = 1});
+      chief.PushPull(kOnes);
+    }
+    servers[lost].reset();
+    start(lost);
+    Trainer chief(cluster, "master:0");
+    ExpectError([&] { chief.client.Create(kInitial, {.learning_rate = 1}); }, Phase::kRun,
+                "are at step 1");
+  }
+}
+
+TEST(Client, SaysThatTheVariablesAreThereAlready) {
+  const LocalCluster cluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  std::vector<std::string> lines;
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.say = [&](const std::string& line) { lines.push_back(line); };
+  for (int start = 0; start < 2; ++start) {
+    EXPECT_THAT(lines, IsEmpty());
+    Trainer chief(options);
+    chief.client.Create(kInitial, {.learning_rate = 1});
+    chief.PushPull(kOnes);
+  }
+  EXPECT_THAT(lines, ElementsAre("the variables are there already, at step 1: they keep their "
+                                 "values, their optimizer and their mode of updates"));
+}
+
+TEST(Client, WhoIsOfALaterAttemptThanItsServerSaysWhy) {
+  const LocalCluster cluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.attempt = 2;
+  options.server_timeout = 1s;
+  Trainer chief(options);
+  ExpectError([&] { chief.client.Create(kInitial, {.learning_rate = 1}); }, Phase::kConnect,
+              "answer to hello, which a server of an older attempt does not give");
 }
 
 }  // namespace

@@ -158,6 +158,7 @@ void Link::FollowConnection() {
 // of the same request twice and applies it once.
 void Link::BeginAnew() {
   hello_due_ = true;
+  greeted_ = false;
   question_due_ = question_pending_;
   bytes_under_way_ = 0;
   messages_under_way_ = 0;
@@ -321,6 +322,7 @@ void Link::TakeHello() {
                 "give every task of the job the same --server-threads");
   }
   ports_ = reply_.ports;
+  greeted_ = true;
 }
 
 void Link::TakeQuestionsAnswer() {
@@ -335,6 +337,7 @@ void Link::TakeQuestionsAnswer() {
   values_wanted_ = reply_.status == Status::kValuesWanted;
   sums_rows_ = reply_.sums_rows;
   moves_all_rows_ = reply_.moves_all_rows;
+  is_new_ = reply_.is_new;
 }
 
 void Link::TakePart(const Message& message) {
@@ -350,7 +353,7 @@ void Link::TakePart(const Message& message) {
   const size_t pull_bytes = part.PullBytes() / sizeof(float) * SizeOf(values);
   if (reply_.status == Status::kRefused) {
     if (!begun.state->refusal) {
-      begun.state->refusal = Error(Phase::kRun, name_ + " refuses the request: " + reply_.error);
+      begun.state->refusal = Refusal("");
     }
   } else if (message.payload.size() != pull_bytes) {
     throw Error(Phase::kRun, fmt::format("{} answers with {} bytes of values where {} belong",
@@ -372,14 +375,22 @@ void Link::TakePart(const Message& message) {
 }
 
 void Link::ThrowRefusal() const {
-  std::string remedy = "give every task the same TF_CONFIG cluster and options";
-  // As Service::Hello says it.
-  if (reply_.error.starts_with(fmt::format("attempt {} is over", hello_.attempt))) {
-    remedy = "give every task of one start of the job the same TFDIST_ATTEMPT";
-  } else if (reply_.error.starts_with("another process has come as ")) {
-    remedy = "start each task once";
+  throw Error(Refusal("give every task the same TF_CONFIG cluster and options"));
+}
+
+// What helps against what Service says, where that is known.
+Error Link::Refusal(const std::string& other_remedy) const {
+  const std::pair<std::string, const char*> remedies[] = {
+      {fmt::format("attempt {} is over", hello_.attempt),
+       "give every task of one start of the job the same TFDIST_ATTEMPT"},
+      {"another process has come as ", "start each task once"},
+      {"the variables are gone", kAllAgain},
+  };
+  std::string remedy = other_remedy;
+  for (const auto& [beginning, helps] : remedies) {
+    if (reply_.error.starts_with(beginning)) remedy = helps;
   }
-  throw Error(Phase::kRun, name_ + " refuses the request: " + reply_.error, remedy);
+  return {Phase::kRun, name_ + " refuses the request: " + reply_.error, remedy};
 }
 
 uint64_t Link::Oldest() const { return begun_.empty() ? next_sequence_ : begun_.begin()->first; }
@@ -394,6 +405,7 @@ std::string Link::WaitsFor(const RequestState* state) const {
                ? "connection, which breaks in the handshake: does it have another secret?"
                : "connection";
   }
+  if (!greeted_) return "answer to hello, which a server of an older attempt does not give";
   if (asking()) {
     return question_.operation == Operation::kCreate ? "creation of the variables"
                                                      : "variables, which the chief creates";

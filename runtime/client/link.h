@@ -12,11 +12,16 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "runtime/client/request.h"
 #include "runtime/transport/connection.h"
 #include "runtime/transport/messages.h"
 
 namespace tfdist::runtime {
+
+// The remedy when a server has lost its variables.
+inline constexpr const char* kAllAgain =
+    "start all tasks of the job again, the servers too: the model is lost";
 
 struct LinkCounters {
   uint64_t sent_bytes = 0;
@@ -45,7 +50,9 @@ class Link {
   [[nodiscard]] bool sums_rows() const { return sums_rows_; }
   // A push must come to all parts of a table that are there. Known once opened.
   [[nodiscard]] bool moves_all_rows() const { return moves_all_rows_; }
-  // That answer was: first values are wanted.
+  // That answer was: the variables were not there before.
+  [[nodiscard]] bool is_new() const { return is_new_; }
+  // And: first values are wanted.
   [[nodiscard]] bool values_wanted() const { return values_wanted_; }
   // The server holds answers to pushes back for other trainers (UpdateMode): every push must go to
   // every server, for all count them. Known once opened.
@@ -115,6 +122,7 @@ class Link {
   void TakeQuestionsAnswer();
   void TakePart(const Message& message);
   [[noreturn]] void ThrowRefusal() const;
+  [[nodiscard]] Error Refusal(const std::string& other_remedy) const;
   [[nodiscard]] uint64_t Oldest() const;
 
   std::string name_;
@@ -123,6 +131,7 @@ class Link {
   bool connected_ = false;
   Request hello_;
   bool hello_due_ = false;
+  bool greeted_ = false;  // the server has answered the hello of this connection
   Request question_;
   bool question_pending_ = false;
   bool question_due_ = false;
@@ -133,6 +142,7 @@ class Link {
   std::string held_for_;
   bool sums_rows_ = true;
   bool moves_all_rows_ = false;
+  bool is_new_ = false;
 
   std::map<uint64_t, Begun> begun_;  // by sequence
   std::deque<uint64_t> unsent_;      // sequences of requests with parts to send, taken in turn

@@ -200,6 +200,7 @@ void Service::Declare(const Request& request) {
 }
 
 void Service::Create(const Asked& asked, Session& session, std::vector<Outgoing>& replies) {
+  const bool is_new = !store_.declared() || !store_.created();
   try {
     Declare(asked.request);
   } catch (const std::bad_alloc&) {
@@ -207,6 +208,7 @@ void Service::Create(const Asked& asked, Session& session, std::vector<Outgoing>
   }
   Reply reply = ReplyTo(asked.request);
   reply.local_step = session.LocalStep(step_);
+  reply.is_new = is_new;
   if (!store_.created()) reply.status = Status::kValuesWanted;
   replies.push_back({asked.peer, {Encode(reply), {}}});
   if (store_.created()) AnswerThoseWhoWait(replies);  // a server without variables has no values

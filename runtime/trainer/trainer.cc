@@ -166,6 +166,10 @@ class Trainer {
       Evaluate("final: ", rate);
       return;
     }
+    if (result_.own_steps == 0) {
+      say_(fmt::format("final: step {}, none of them by {}", result_.global_step, ToString(task_)));
+      return;
+    }
     say_(fmt::format("final: step {}, {} steps by {}, last batch's loss {:.4f}, {:.0f} steps/s",
                      result_.global_step, result_.own_steps, ToString(task_), loss_,
                      rate.At(result_.global_step)));

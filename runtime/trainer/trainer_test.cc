@@ -78,7 +78,11 @@ TEST(Train, EndsAtOnceWhenTheOthersHaveDoneAllSteps) {
     return Train(options, ClientOf(cluster, task));
   };
   EXPECT_EQ(train("master:0").own_steps, 5U);
-  EXPECT_EQ(train("worker:0").own_steps, 0U);
+  ClientOptions late = ClientOf(cluster, "worker:0");
+  std::string last;
+  late.say = [&](const std::string& line) { last = line; };
+  EXPECT_EQ(Train(options, late).own_steps, 0U);
+  EXPECT_EQ(last, "final: step 5, none of them by worker:0");
 }
 
 TEST(Train, SaysWhenItDivergesBeforeAServerMust) {

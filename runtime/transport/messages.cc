@@ -25,6 +25,7 @@ constexpr uint16_t kPushEnds = 1;
 // Of how a server applies rows.
 constexpr uint8_t kSumsRows = 1;
 constexpr uint8_t kMovesAllRows = 2;
+constexpr uint8_t kIsNew = 4;
 
 void PutVariables(ByteWriter& writer, const std::vector<TensorSpec>& variables) {
   writer.Put(static_cast<uint16_t>(variables.size()));
@@ -177,14 +178,17 @@ Operation GetStart(ByteReader& reader, std::string_view header) {
   return operation;
 }
 
-uint8_t RowFlagsOf(const Reply& reply) {
-  return (reply.sums_rows ? kSumsRows : 0) | (reply.moves_all_rows ? kMovesAllRows : 0);
+uint8_t StoreFlagsOf(const Reply& reply) {
+  return (reply.sums_rows ? kSumsRows : 0) | (reply.moves_all_rows ? kMovesAllRows : 0) |
+         (reply.is_new ? kIsNew : 0);
 }
 
-void SetRowFlags(uint8_t flags, Reply& into) {
-  if (flags > (kSumsRows | kMovesAllRows)) throw Error(Phase::kRun, "message: unknown flags");
+void SetStoreFlags(uint8_t flags, Reply& into) {
+  if (flags > (kSumsRows | kMovesAllRows | kIsNew))
+    throw Error(Phase::kRun, "message: unknown flags");
   into.sums_rows = (flags & kSumsRows) != 0;
   into.moves_all_rows = (flags & kMovesAllRows) != 0;
+  into.is_new = (flags & kIsNew) != 0;
 }
 
 bool HasText(Status status) { return status == Status::kRefused || status == Status::kWaiting; }
@@ -313,7 +317,7 @@ zmq::message_t Encode(const Reply& reply) {
   if (reply.operation == Operation::kCreate || reply.operation == Operation::kOpen) {
     writer.Put(reply.store);
     writer.PutText(reply.update);
-    writer.Put(RowFlagsOf(reply));
+    writer.Put(StoreFlagsOf(reply));
   }
   if (reply.operation == Operation::kLocal) writer.PutText(reply.offer);
   if (reply.operation == Operation::kHello) PutPorts(writer, reply.ports);
@@ -335,7 +339,7 @@ void Decode(std::string_view header, Reply& into) {
   const bool store = into.operation == Operation::kCreate || into.operation == Operation::kOpen;
   into.store = store ? reader.Get<uint64_t>() : 0;
   into.update = store ? reader.GetText(kMaxModeBytes) : "";
-  SetRowFlags(store ? reader.Get<uint8_t>() : 0, into);
+  SetStoreFlags(store ? reader.Get<uint8_t>() : 0, into);
   into.offer = into.operation == Operation::kLocal ? reader.GetText(kMaxOfferBytes) : "";
   GetPorts(reader, into);
   into.error = HasText(into.status) ? reader.GetText(kMaxErrorBytes) : "";

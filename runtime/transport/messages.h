@@ -119,6 +119,8 @@ struct Reply {
   std::vector<uint16_t> ports = {};
   // kCreate, kOpen: a push changes all rows of a table, and must come to all of its parts.
   bool moves_all_rows = false;
+  // kCreate: there were no variables before, or they have no values yet.
+  bool is_new = false;
 
   bool operator==(const Reply&) const = default;
 };

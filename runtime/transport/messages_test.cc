@@ -200,7 +200,7 @@ TEST(Messages, RowsHaveNoUnknownFlags) {
   Reply opened;
   opened.operation = Operation::kOpen;
   bytes = Encode(opened).to_string();
-  bytes.back() = 4;
+  bytes.back() = 8;
   ExpectError([&] { (void)Decoded<Reply>(bytes); }, Phase::kRun, "unknown flags");
 }
 

@@ -61,6 +61,10 @@ UpdateMode ParseUpdateMode(std::string_view text) {
   std::string_view rest = text;
   UpdateMode mode;
   mode.kind = KindFrom(TakeUpTo(':', rest));
+  if (rest.empty() && text.ends_with(':')) {
+    throw Error(Phase::kUsage, fmt::format("update mode: nothing follows \"{}\"", text),
+                fmt::format("write it as {}", kExample));
+  }
   std::set<std::string_view> given;
   while (!rest.empty()) {
     std::string_view value = TakeUpTo(',', rest);

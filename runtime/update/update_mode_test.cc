@@ -25,6 +25,7 @@ TEST(UpdateMode, WhatIsNoneIsNamed) {
   } cases[] = {
       {"", "no \"\", there are async, sync, staleness"},
       {"bsp", "no \"bsp\""},
+      {"sync:", "nothing follows \"sync:\""},
       {"sync:replicas=0", "replicas is \"0\", must be a number from 1 to 4096"},
       {"sync:replicas=4097", "replicas is \"4097\""},
       {"sync:replicas=-1", "replicas is \"-1\""},
