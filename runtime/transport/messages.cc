@@ -22,10 +22,11 @@ constexpr uint8_t kUpdate = 1;
 constexpr int kValuesShift = 1;  // WireFloat, in two bits
 // Of rows of a table.
 constexpr uint16_t kPushEnds = 1;
-// Of how a server applies rows.
+// Of a server's variables, and how it applies rows.
 constexpr uint8_t kSumsRows = 1;
 constexpr uint8_t kMovesAllRows = 2;
 constexpr uint8_t kIsNew = 4;
+constexpr uint8_t kStoreFlags = kSumsRows | kMovesAllRows | kIsNew;
 
 void PutVariables(ByteWriter& writer, const std::vector<TensorSpec>& variables) {
   writer.Put(static_cast<uint16_t>(variables.size()));
@@ -184,8 +185,7 @@ uint8_t StoreFlagsOf(const Reply& reply) {
 }
 
 void SetStoreFlags(uint8_t flags, Reply& into) {
-  if (flags > (kSumsRows | kMovesAllRows | kIsNew))
-    throw Error(Phase::kRun, "message: unknown flags");
+  if (flags > kStoreFlags) throw Error(Phase::kRun, "message: unknown flags");
   into.sums_rows = (flags & kSumsRows) != 0;
   into.moves_all_rows = (flags & kMovesAllRows) != 0;
   into.is_new = (flags & kIsNew) != 0;
