@@ -129,6 +129,10 @@ std::string_view TaskPhaseName(TaskPhase phase) {
   return "unknown";
 }
 
+bool HasFailed(const TaskExit& exit) {
+  return exit.code != 0 || exit.signal != 0 || !exit.error.empty();
+}
+
 std::string Describe(const TaskExit& exit) {
   if (!exit.error.empty()) return exit.error;
   if (exit.signal == 0) return fmt::format("exit code {}", exit.code);

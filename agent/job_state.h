@@ -58,5 +58,6 @@ std::string_view JobPhaseName(JobPhase phase);
 std::string_view TaskPhaseName(TaskPhase phase);
 // "exit code 3", "signal 9 (SIGKILL)", "could not be executed: ...".
 std::string Describe(const TaskExit& exit);
+bool HasFailed(const TaskExit& exit);
 
 }  // namespace tfdist::protocol

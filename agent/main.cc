@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/agent/agent_main.h"
 #include "agent/attach/attach_main.h"
 #include "agent/holder/holder.h"
 #include "agent/keeper/keeper.h"
 #include "agent/protocol.h"
-#include "agent/server/agent_main.h"
 #include "agent/start/start_main.h"
 #include "base/log.h"
 

@@ -4,37 +4,40 @@ tfdist_library(NAME tfdist_processes
     census/census.cc
     census/kill.cc
     census/left_file.cc
+    census/port_owner.cc
     census/process_table.cc
     holder/exec_search.cc
     holder/holder.cc
     holder/holder_loop.cc
-    holder/record.cc
-    holder/run_folder.cc
     holder/task_output.cc
     holder/task_process.cc
-    keeper/command.cc
-    keeper/handover.cc
     keeper/keeper.cc
     keeper/keeper_link.cc
     keeper/keeper_loop.cc
-    keeper/note.cc
-    keeper/signals.cc
-    keeper/spawn.cc
-    keeper/wire.cc
+    log/log_cursor.cc
     log/log_files.cc
     log/log_reader.cc
     log/log_writer.cc
+    process/command.cc
+    process/handover.cc
+    process/note.cc
+    process/record.cc
+    process/run_folder.cc
+    process/signals.cc
+    process/spawn.cc
+    process/wire.cc
+    slot/slot_folder.cc
   DEPENDS tfdist::base tfdist::protocol tfdist_deps::zlib)
 
 tfdist_test(NAME log_test SOURCES log/log_test.cc DEPENDS tfdist::processes)
-tfdist_test(NAME run_folder_test SOURCES holder/run_folder_test.cc DEPENDS tfdist::processes)
+tfdist_test(NAME run_folder_test SOURCES process/run_folder_test.cc slot/slot_folder_test.cc DEPENDS tfdist::processes)
 
 # Real keepers and holders, with a stand-in for the agent.
 tfdist_static_executable(NAME process_test_agent
-  SOURCES keeper/process_test_agent.cc
+  SOURCES keeper/testing/process_test_agent.cc
   DEPENDS tfdist::processes)
 tfdist_library(NAME tfdist_slot_fixture
-  SOURCES keeper/slot_fixture.cc
+  SOURCES keeper/testing/slot_fixture.cc
   DEPENDS tfdist::processes GTest::gtest)
 target_compile_definitions(tfdist_slot_fixture
   PRIVATE TFDIST_TEST_AGENT="$<TARGET_FILE:process_test_agent>")

@@ -1,5 +1,5 @@
 # tfdist_embed_agent(TARGET): puts the executable tfdist-agent, stripped and compressed, into TARGET,
-# which reads it through cli/deploy/embedded_agent.h.
+# which reads it through cli/link/embedded_agent.h.
 function(tfdist_embed_agent target)
   set(folder "${CMAKE_BINARY_DIR}/embedded_agent")
   set(source "${folder}/embedded_agent.cc")

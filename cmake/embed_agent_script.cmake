@@ -27,7 +27,7 @@ file(SHA256 "${stripped}" sha256)
 file(SIZE "${stripped}" size_bytes)
 file(CONFIGURE OUTPUT "${FOLDER}/embedded_agent.cc" @ONLY CONTENT [=[
 // Written by cmake/embed_agent_script.cmake.
-#include "cli/deploy/embedded_agent.h"
+#include "cli/link/embedded_agent.h"
 
 asm(R"(
   .pushsection .rodata.tfdist_embedded_agent, "a"

@@ -15,11 +15,11 @@
 #include <system_error>
 #include <thread>
 
-#include "agent/attach/bridge.h"
 #include "agent/attach/folder_server.h"
 #include "agent/census/census.h"
-#include "agent/server/unix_listener.h"
+#include "agent/session/unix_listener.h"
 #include "agent/slot/slot_folder.h"
+#include "agent/stdio/bridge.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"

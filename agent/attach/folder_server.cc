@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "agent/attach/stdio_messages.h"
 #include "agent/census/census.h"
 #include "agent/coordinator/journal.h"
 #include "agent/files/file_store.h"
+#include "agent/stdio/stdio_messages.h"
 #include "base/clock.h"
 #include "base/error.h"
 

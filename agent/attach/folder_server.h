@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <map>
 
+#include "agent/log/log_cursor.h"
 #include "agent/protocol.h"
-#include "agent/server/log_cursor.h"
 #include "agent/slot/slot_folder.h"
 
 namespace tfdist::agent {

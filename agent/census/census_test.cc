@@ -13,7 +13,7 @@
 
 #include "agent/census/left_file.h"
 #include "agent/census/process_table.h"
-#include "agent/keeper/slot_fixture.h"
+#include "agent/keeper/testing/slot_fixture.h"
 #include "agent/testing/child.h"
 #include "base/error.h"
 #include "base/hash.h"

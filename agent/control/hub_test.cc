@@ -8,10 +8,10 @@
 
 #include <optional>
 
+#include "agent/control/control_listener.h"
 #include "agent/control/curve_socket.h"
 #include "agent/control/tcp_address.h"
 #include "agent/control/zmq_uplink.h"
-#include "agent/start/control_listener.h"
 
 namespace tfdist::agent {
 namespace {

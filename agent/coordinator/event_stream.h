@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "agent/coordinator/event_log.h"
-#include "agent/server/session.h"
-#include "agent/server/stream.h"
+#include "agent/session/session.h"
+#include "agent/session/stream.h"
 
 namespace tfdist::agent {
 

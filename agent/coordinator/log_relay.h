@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "agent/protocol.h"
-#include "agent/server/stream.h"
+#include "agent/session/stream.h"
 
 namespace tfdist::agent {
 

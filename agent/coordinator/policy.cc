@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "agent/tasks/task_run.h"
-
 namespace tfdist::agent {
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/holder/run_folder.h"
+#include "agent/process/run_folder.h"
 
 namespace tfdist::agent {
 

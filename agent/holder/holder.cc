@@ -10,7 +10,7 @@
 #include <span>
 
 #include "agent/holder/holder_loop.h"
-#include "agent/holder/run_folder.h"
+#include "agent/process/run_folder.h"
 #include "base/error.h"
 #include "base/log.h"
 

@@ -11,12 +11,12 @@
 #include <optional>
 #include <string>
 
-#include "agent/holder/run_folder.h"
 #include "agent/holder/task_output.h"
 #include "agent/holder/task_process.h"
-#include "agent/keeper/handover.h"
-#include "agent/keeper/note.h"
-#include "agent/keeper/signals.h"
+#include "agent/process/handover.h"
+#include "agent/process/note.h"
+#include "agent/process/run_folder.h"
+#include "agent/process/signals.h"
 #include "base/clock.h"
 
 namespace tfdist::agent {

@@ -10,10 +10,11 @@
 #include <map>
 #include <sstream>
 
-#include "agent/keeper/handover.h"
-#include "agent/keeper/slot_fixture.h"
+#include "agent/keeper/testing/slot_fixture.h"
 #include "agent/log/log_files.h"
 #include "agent/log/log_reader.h"
+#include "agent/process/handover.h"
+#include "agent/slot/slot_folder.h"
 #include "base/clock.h"
 #include "base/file.h"
 

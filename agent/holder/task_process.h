@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "agent/holder/run_folder.h"
-#include "agent/keeper/handover.h"
+#include "agent/process/handover.h"
+#include "agent/process/run_folder.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::agent {

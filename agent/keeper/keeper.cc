@@ -10,7 +10,7 @@
 #include <cerrno>
 
 #include "agent/keeper/keeper_loop.h"
-#include "agent/keeper/spawn.h"
+#include "agent/process/spawn.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/keeper/handover.h"
+#include "agent/process/handover.h"
 
 namespace tfdist::agent {
 

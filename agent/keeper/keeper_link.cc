@@ -6,8 +6,8 @@
 
 #include <cerrno>
 
-#include "agent/keeper/command.h"
-#include "agent/keeper/spawn.h"
+#include "agent/process/command.h"
+#include "agent/process/spawn.h"
 #include "base/error.h"
 
 namespace tfdist::agent {

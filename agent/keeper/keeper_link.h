@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/keeper/handover.h"
-#include "agent/keeper/note.h"
+#include "agent/process/handover.h"
+#include "agent/process/note.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::agent {

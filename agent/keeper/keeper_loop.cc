@@ -12,8 +12,8 @@
 #include <cerrno>
 
 #include "agent/census/kill.h"
-#include "agent/holder/run_folder.h"
-#include "agent/keeper/spawn.h"
+#include "agent/process/run_folder.h"
+#include "agent/process/spawn.h"
 #include "base/error.h"
 #include "base/log.h"
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "agent/keeper/agent_restarts.h"
-#include "agent/keeper/command.h"
-#include "agent/keeper/handover.h"
-#include "agent/keeper/note.h"
-#include "agent/keeper/signals.h"
+#include "agent/process/command.h"
+#include "agent/process/handover.h"
+#include "agent/process/note.h"
+#include "agent/process/signals.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
 

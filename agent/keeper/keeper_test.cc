@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "agent/keeper/agent_restarts.h"
-#include "agent/keeper/slot_fixture.h"
+#include "agent/keeper/testing/slot_fixture.h"
 #include "base/error.h"
 #include "base/file.h"
 

@@ -7,7 +7,6 @@
 #include <system_error>
 #include <vector>
 
-#include "agent/holder/run_folder.h"
 #include "base/file.h"
 
 namespace tfdist::agent {
@@ -55,6 +54,12 @@ bool RemoveContent(const SlotFolder& folder) {
 }
 
 }  // namespace
+
+std::string TaskFolderName(std::string_view task) {
+  std::string name(task);
+  std::ranges::replace(name, ':', '-');
+  return name;
+}
 
 std::filesystem::path SlotFolder::TaskFolder(std::string_view task) const {
   return tasks() / TaskFolderName(task);

@@ -25,6 +25,9 @@ struct SlotInfo {
   int64_t orphan_timeout_ms = 300'000;
 };
 
+// "worker:2" -> "worker-2": under `<slot folder>/tasks/`.
+std::string TaskFolderName(std::string_view task);
+
 class SlotFolder {
  public:
   explicit SlotFolder(std::filesystem::path path) : path_(std::move(path)) {}

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "agent/control/control_listener.h"
 #include "agent/control/curve_keys.h"
 #include "agent/control/tcp_address.h"
 #include "agent/files/file_store.h"
 #include "agent/slot/slot_folder.h"
-#include "agent/start/control_listener.h"
 #include "agent/start/launch.h"
 #include "agent/start/name_lock.h"
 #include "base/error.h"

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "agent/keeper/handover.h"
+#include "agent/process/handover.h"
 #include "agent/protocol.h"
 #include "base/unique_fd.h"
 

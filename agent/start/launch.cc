@@ -15,7 +15,7 @@
 
 #include "agent/census/census.h"
 #include "agent/keeper/keeper.h"
-#include "agent/server/unix_listener.h"
+#include "agent/session/unix_listener.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "agent/keeper/handover.h"
+#include "agent/process/handover.h"
 #include "agent/slot/slot_folder.h"
 #include "base/unique_fd.h"
 

@@ -8,13 +8,13 @@
 #include <csignal>
 #include <filesystem>
 
-#include "agent/attach/bridge.h"
-#include "agent/attach/stdio_messages.h"
+#include "agent/cleanup/retention.h"
 #include "agent/files/file_store.h"
-#include "agent/keeper/handover.h"
+#include "agent/process/handover.h"
 #include "agent/protocol.h"
 #include "agent/start/create_slot.h"
-#include "agent/start/retention.h"
+#include "agent/stdio/bridge.h"
+#include "agent/stdio/stdio_messages.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"

@@ -1,7 +1,7 @@
 // Whether a task's command can be executed, before anything is started.
 #pragma once
 
-#include "agent/holder/run_folder.h"
+#include "agent/process/run_folder.h"
 
 namespace tfdist::agent {
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/job_state.h"
+#include "agent/slot/slot_folder.h"
 #include "agent/tasks/task_spec.h"
 #include "base/log.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <thread>
 
-#include "agent/tasks/port_owner.h"
+#include "agent/census/port_owner.h"
 #include "base/error.h"
 #include "base/unique_fd.h"
 

@@ -8,8 +8,8 @@
 #include <cstdlib>
 
 #include "agent/census/process_table.h"
+#include "agent/control/control_listener.h"
 #include "agent/control/tcp_address.h"
-#include "agent/start/control_listener.h"
 #include "agent/tasks/port_check.h"
 #include "base/error.h"
 #include "base/file.h"

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "agent/job_state.h"
 #include "agent/log/log_reader.h"
 
 namespace tfdist::agent {
@@ -23,10 +24,6 @@ std::string ReadLastLines(const std::filesystem::path& task_folder) {
 }
 
 }  // namespace
-
-bool HasFailed(const protocol::TaskExit& exit) {
-  return exit.code != 0 || exit.signal != 0 || !exit.error.empty();
-}
 
 TaskReport TaskRun::Report() const {
   TaskReport report;

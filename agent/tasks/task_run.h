@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "agent/control/messages.h"
-#include "agent/holder/run_folder.h"
+#include "agent/process/run_folder.h"
 #include "agent/protocol.h"
 #include "base/clock.h"
 
@@ -66,7 +66,5 @@ RunView ReadRunView(const std::filesystem::path& task_folder, int attempt, int r
 // The newest run in `task_folder`, {attempt, run}; nullopt when there is none. One without a spec
 // is none: the agent before was killed while it made it. For the file thread.
 std::optional<std::pair<int, int>> FindNewestRun(const std::filesystem::path& task_folder);
-
-bool HasFailed(const protocol::TaskExit& exit);
 
 }  // namespace tfdist::agent

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/holder/run_folder.h"
+#include "agent/process/run_folder.h"
 #include "agent/protocol.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/environment.h"

@@ -8,7 +8,7 @@
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/for_each_host.h"
 #include "cli/commands/report.h"
-#include "cli/deploy/connector.h"
+#include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 
 namespace tfdist::cli {

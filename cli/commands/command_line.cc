@@ -10,11 +10,12 @@
 #include <functional>
 #include <system_error>
 
+#include "cli/cluster_file/problems.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/report.h"
-#include "cli/deploy/embedded_agent.h"
+#include "cli/link/embedded_agent.h"
 #include "cli/plan/plan.h"
 #include "cli/stream/line_printer.h"
 

@@ -6,7 +6,7 @@
 #include "cli/commands/find_job.h"
 #include "cli/commands/for_each_host.h"
 #include "cli/commands/report.h"
-#include "cli/deploy/connector.h"
+#include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 
 namespace tfdist::cli {

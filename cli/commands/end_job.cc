@@ -6,7 +6,7 @@
 
 #include "agent/job_state.h"
 #include "cli/commands/for_each_host.h"
-#include "cli/deploy/connector.h"
+#include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 
 namespace tfdist::cli {

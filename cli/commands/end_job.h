@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/deploy/job_record.h"
+#include "cli/job/job_record.h"
 
 namespace tfdist::cli {
 

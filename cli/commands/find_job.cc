@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cli/commands/for_each_host.h"
-#include "cli/deploy/connector.h"
+#include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/plan/describe.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/deploy/job_record.h"
+#include "cli/job/job_record.h"
 
 namespace tfdist::cli {
 

@@ -1,6 +1,6 @@
 #include "cli/commands/job_view.h"
 
-#include "cli/deploy/connector.h"
+#include "cli/job/connector.h"
 
 namespace tfdist::cli {
 

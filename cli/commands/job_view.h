@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "agent/job_state.h"
-#include "cli/deploy/job_record.h"
+#include "cli/job/job_record.h"
 
 namespace tfdist::cli {
 

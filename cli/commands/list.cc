@@ -4,7 +4,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
-#include "cli/deploy/job_record.h"
+#include "cli/job/job_record.h"
 
 namespace tfdist::cli {
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <sys/eventfd.h>
 
-#include "cli/deploy/embedded_agent.h"
 #include "cli/link/bootstrap.h"
+#include "cli/link/embedded_agent.h"
 #include "cli/plan/describe.h"
 
 namespace tfdist::cli {

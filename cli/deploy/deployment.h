@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "agent/protocol.h"
-#include "cli/deploy/connector.h"
 #include "cli/deploy/gate.h"
 #include "cli/deploy/packed_file.h"
+#include "cli/job/connector.h"
 #include "cli/plan/plan.h"
 
 namespace tfdist::cli {

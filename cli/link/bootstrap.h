@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/deploy/embedded_agent.h"
 #include "cli/link/byte_channel.h"
+#include "cli/link/embedded_agent.h"
 
 namespace tfdist::cli {
 

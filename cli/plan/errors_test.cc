@@ -4,11 +4,11 @@
 #include <fstream>
 #include <sstream>
 
-#include "cli/plan/host_range.h"
-#include "cli/plan/key_depth.h"
-#include "cli/plan/nearest.h"
-#include "cli/plan/quantity.h"
-#include "cli/plan/test_files.h"
+#include "cli/cluster_file/host_range.h"
+#include "cli/cluster_file/key_depth.h"
+#include "cli/cluster_file/nearest.h"
+#include "cli/cluster_file/quantity.h"
+#include "cli/plan/testing/test_files.h"
 
 namespace tfdist::cli {
 namespace {

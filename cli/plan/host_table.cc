@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "cli/plan/host_address.h"
+#include "cli/cluster_file/host_address.h"
 
 namespace tfdist::cli {
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "cli/plan/describe.h"
-#include "cli/plan/test_files.h"
+#include "cli/plan/testing/test_files.h"
 
 namespace tfdist::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "base/file.h"
-#include "cli/plan/cluster_file.h"
-#include "cli/plan/commands.h"
+#include "cli/cluster_file/cluster_file.h"
+#include "cli/cluster_file/problems.h"
 #include "cli/plan/gpus.h"
 #include "cli/plan/local_path.h"
 #include "cli/plan/machines.h"
@@ -15,6 +15,7 @@
 #include "cli/plan/policies.h"
 #include "cli/plan/ports.h"
 #include "cli/plan/settings.h"
+#include "cli/plan/task_commands.h"
 
 namespace tfdist::cli {
 namespace {

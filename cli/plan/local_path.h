@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "cli/plan/problems.h"
+#include "cli/cluster_file/problems.h"
 
 namespace tfdist::cli {
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "cli/plan/host_address.h"
+#include "cli/cluster_file/host_address.h"
 
 namespace tfdist::cli {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "cli/plan/cluster_file.h"
+#include "cli/cluster_file/cluster_file.h"
 
 namespace tfdist::cli {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "cli/plan/test_files.h"
+#include "cli/plan/testing/test_files.h"
 
 namespace tfdist::cli {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/plan/nearest.h"
+#include "cli/cluster_file/nearest.h"
 
 namespace tfdist::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "agent/protocol.h"
-#include "cli/plan/problems.h"
+#include "cli/cluster_file/problems.h"
 
 namespace tfdist::cli {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/plan/cluster_file.h"
+#include "cli/cluster_file/cluster_file.h"
 
 namespace tfdist::cli {
 

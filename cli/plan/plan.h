@@ -70,25 +70,4 @@ struct Plan {
 // Reads and checks a cluster file. Throws PlanErrors with every mistake found.
 Plan LoadPlan(const std::filesystem::path& file);
 
-// One mistake in a cluster file: where, what was expected, the nearest known key if any.
-struct PlanProblem {
-  int line = 0;  // 0: the file as a whole
-  int column = 0;
-  std::string key;      // dotted: "roles.ps.gpus"
-  std::string message;  // what is wrong and what was expected
-  std::string hint;     // "did you mean 'command'?" or a remedy; may be empty
-};
-
-class PlanErrors : public Error {
- public:
-  PlanErrors(std::filesystem::path file, std::vector<PlanProblem> problems);
-  [[nodiscard]] const std::vector<PlanProblem>& problems() const { return problems_; }
-  // One block of text: "cluster.toml:12:3: roles.ps.gpus: ..." a line each, hints indented.
-  [[nodiscard]] std::string Report() const;
-
- private:
-  std::filesystem::path file_;
-  std::vector<PlanProblem> problems_;
-};
-
 }  // namespace tfdist::cli

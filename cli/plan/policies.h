@@ -1,7 +1,7 @@
 // What happens when a task ends: DESIGN's table "Policies follow the task type".
 #pragma once
 
-#include "cli/plan/cluster_file.h"
+#include "cli/cluster_file/cluster_file.h"
 
 namespace tfdist::cli {
 

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "cli/plan/test_files.h"
+#include "cli/plan/testing/test_files.h"
 
 namespace tfdist::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cli/plan/nearest.h"
+#include "cli/cluster_file/nearest.h"
 
 namespace tfdist::cli {
 namespace {

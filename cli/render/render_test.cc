@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/plan/test_files.h"
+#include "cli/plan/testing/test_files.h"
 #include "cli/render/quote.h"
 
 namespace tfdist::cli {

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "cli/link/byte_channel.h"
-#include "cli/plan/plan.h"
 #include "cli/ssh/session.h"
 #include "cli/ssh/target.h"
 
@@ -14,8 +13,7 @@ namespace tfdist::ssh {
 
 class SshTransport : public cli::Transport {
  public:
-  // `host`: as the cluster file has it, for messages; `name`: as ssh(1) would be given it.
-  SshTransport(std::string host, std::string name, const cli::SshOptions& options);
+  // `host`: as the cluster file has it, for messages.
   SshTransport(std::string host, Target target)
       : host_(std::move(host)), target_(std::move(target)) {}
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "agent/job_state.h"
-#include "cli/deploy/connector.h"
-#include "cli/deploy/job_record.h"
+#include "cli/job/connector.h"
+#include "cli/job/job_record.h"
 #include "cli/stream/interrupts.h"
 #include "cli/stream/line_printer.h"
 

@@ -9,7 +9,7 @@
 
 #include "agent/frame.h"
 #include "base/testing/temporary_folder.h"
-#include "cli/deploy/job_record.h"
+#include "cli/job/job_record.h"
 
 namespace tfdist::cli {
 

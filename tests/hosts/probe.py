@@ -1,4 +1,4 @@
-"""Runs build/bin/ssh_probe (cli/ssh/ssh_probe.cc), which is tfdist's SSH without the rest of tfdist."""
+"""Runs build/bin/ssh_probe (cli/ssh/testing/ssh_probe.cc), which is tfdist's SSH without the rest of tfdist."""
 
 import json
 import os

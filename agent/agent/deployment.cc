@@ -1,0 +1,103 @@
+#include "agent/agent/deployment.h"
+
+#include <utility>
+#include <vector>
+
+#include "agent/frame.h"
+#include "agent/tasks/preflight.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::FileDescription;
+using protocol::HostDescription;
+using protocol::Json;
+using protocol::Message;
+
+// Pieces come without waiting for answers: the disk must be able to push back.
+class HeldSession {
+ public:
+  explicit HeldSession(std::shared_ptr<Session> session) : session_(std::move(session)) {
+    session_->Hold();
+  }
+  void Release() const { session_->Unhold(); }
+
+ private:
+  std::shared_ptr<Session> session_;
+};
+
+}  // namespace
+
+Deployment::Deployment(FileThread& files, const SlotFolder& folder, const SlotInfo& info,
+                       HostTasks& tasks)
+    : files_(files),
+      folder_(folder),
+      info_(info),
+      tasks_(tasks),
+      store_(std::make_shared<FileStore>(std::filesystem::path(info.base) / "files")) {}
+
+void Deployment::Need(const std::shared_ptr<Session>& session, const Message& message) {
+  std::vector<FileDescription> files;
+  try {
+    message.body.at("files").get_to(files);
+  } catch (const Json::exception& e) {
+    throw Error(Phase::kFiles, std::string("malformed list of files: ") + e.what());
+  }
+  files_.Post(
+      [store = store_, files] {
+        store->ForgetUnused();
+        std::vector<std::string> missing;
+        for (const FileDescription& file : files) {
+          if (store->Has(file)) continue;
+          store->Expect(file);
+          missing.push_back(file.sha256);
+        }
+        return missing;
+      },
+      [reply = Reply(session, message.id)](Outcome<std::vector<std::string>>& outcome) {
+        reply.Try([&] { reply.Ok({{"missing", outcome.Get()}}); });
+      });
+}
+
+void Deployment::File(const std::shared_ptr<Session>& session, const Message& message) {
+  const HeldSession held(session);
+  files_.Post([store = store_,
+               message] { return store->Accept(protocol::Body<protocol::FilePiece>(message)); },
+              [held, reply = Reply(session, message.id)](Outcome<bool>& outcome) {
+                reply.Try([&] {
+                  if (outcome.Get()) reply.Ok();
+                });
+                held.Release();
+              });
+}
+
+void Deployment::Describe(const std::shared_ptr<Session>& session, const Message& message) {
+  const auto description = protocol::Body<HostDescription>(message);
+  CheckDescription(description);
+  // The secret lies in its own file alone, which goes with the job.
+  HostDescription kept = description;
+  kept.secret = {};
+  files_.Post(
+      [store = store_, description, folder = folder_, info = info_,
+       bytes = protocol::Encode({message.type, message.id, kept})] {
+        ReplaceFile(folder.secret(), description.secret.value, 0600);
+        ReplaceFile(folder.description(), bytes, 0600);
+        Prepare(description, *store, folder, info);
+      },
+      [this, description, reply = Reply(session, message.id)](Outcome<void>& outcome) {
+        reply.Try([&] {
+          outcome.Get();
+          tasks_.Describe(description.tasks);
+          reply.Ok();
+        });
+      });
+}
+
+HostDescription ReadDescription(const SlotFolder& folder) {
+  const auto bytes = ReadFileIfExists(folder.description(), protocol::kMaxMessageBytes);
+  if (!bytes) return {};
+  return protocol::Body<HostDescription>(protocol::Decode(*bytes));
+}
+
+}  // namespace tfdist::agent

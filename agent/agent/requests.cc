@@ -1,0 +1,171 @@
+#include "agent/agent/requests.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "agent/coordinator/event_stream.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::Json;
+using protocol::Message;
+
+namespace type = protocol::type;
+
+using SessionPtr = std::shared_ptr<Session>;
+
+template <typename T>
+T Field(const Message& message, const char* name) {
+  try {
+    return message.body.at(name).get<T>();
+  } catch (const Json::exception& e) {
+    throw Error(Phase::kControl, fmt::format("malformed message '{}': {}", message.type, e.what()));
+  }
+}
+
+LogStream::Sink SinkOf(const SessionPtr& session) {
+  const std::weak_ptr<Session> weak = session;
+  return {.ready =
+              [weak] {
+                const auto reader = weak.lock();
+                return reader && reader->LogReady();
+              },
+          .send =
+              [weak](const Message& message) {
+                const auto reader = weak.lock();
+                if (reader) reader->SendLog(message);
+              }};
+}
+
+}  // namespace
+
+void Requests::Handle(const SessionPtr& session, const Message& message) {
+  Reply(session, message.id).Try([&] { Dispatch(session, message); });
+}
+
+void Requests::Dispatch(const SessionPtr& session, const Message& message) {
+  const Reply reply(session, message.id);
+  const std::string& type = message.type;
+  if (type == type::kPing) return reply.Ok();
+  if (type == type::kCredit) {
+    return session->CreditStream(message.id, Field<uint64_t>(message, "bytes"));
+  }
+  if (type == type::kCancel) return session->CancelStream(message.id);
+  if (type == type::kEvents) return Events(session, message);
+  if (type == type::kReadLog) return ReadLog(session, message);
+  if (type == type::kStop) return Stop(reply, message);
+  if (type == type::kSweep) return Sweep(reply, message);
+  if (type == type::kCommit) return Commit(reply, message);
+  NeedUncommitted();
+  if (type == type::kNeed) return parts_.deployment.Need(session, message);
+  if (type == type::kFile) return parts_.deployment.File(session, message);
+  if (type == type::kDescribe) return parts_.deployment.Describe(session, message);
+  if (type == type::kPeers) return Peers(reply, message);
+  if (type == type::kDial) return Dial(reply, message);
+  if (type == type::kAbort) return Abort(reply);
+  throw Error(Phase::kControl, fmt::format("this agent does not know the request '{}'", type));
+}
+
+// --- deployment ---
+
+void Requests::Peers(const Reply& reply, const Message& message) {
+  const auto keys = Field<std::vector<std::string>>(message, "keys");
+  Coordinator& coordinator = NeedCoordinator();
+  coordinator.Open(keys);
+  parts_.files.Post(
+      [path = parts_.folder.peers(), text = Json(keys).dump()] { ReplaceFile(path, text, 0600); },
+      [this, reply, &coordinator](Outcome<void>& outcome) {
+        reply.Try([&] {
+          outcome.Get();
+          reply.Ok({{"port", parts_.info.port}, {"key", coordinator.public_key()}});
+        });
+      });
+}
+
+void Requests::Dial(const Reply& reply, const Message& message) {
+  const auto address = protocol::Body<CoordinatorAddress>(message);
+  parts_.files.Post([path = parts_.folder.coordinator(),
+                     text = message.body.dump()] { ReplaceFile(path, text, 0600); },
+                    [this, reply, address](Outcome<void>& outcome) {
+                      reply.Try([&] {
+                        outcome.Get();
+                        parts_.dialer.Dial(address, [reply](const std::optional<Error>& error) {
+                          error ? reply.Fail(*error) : reply.Ok();
+                        });
+                      });
+                    });
+}
+
+void Requests::Commit(const Reply& reply, const Message& message) {
+  const auto plan = protocol::Body<protocol::JobPlan>(message);
+  NeedCoordinator().Commit(plan, [reply](Outcome<void>& outcome) {
+    reply.Try([&] {
+      outcome.Get();
+      reply.Ok();
+    });
+  });
+}
+
+void Requests::Abort(const Reply& reply) {
+  actions_.remove_folder([this, reply] {
+    reply.Ok();
+    actions_.leave();
+  });
+}
+
+// --- streams ---
+
+void Requests::Events(const SessionPtr& session, const Message& message) {
+  const auto from = Field<uint64_t>(message, "from");
+  if (parts_.coordinator == nullptr) {
+    return session->Send({std::string(type::kEnd), message.id, {{"offset", from}}});
+  }
+  session->AddStream(message.id,
+                     std::make_unique<EventStream>(parts_.coordinator->log(), session, message.id,
+                                                   from, Field<bool>(message, "follow")));
+}
+
+void Requests::ReadLog(const SessionPtr& session, const Message& message) {
+  const auto request = protocol::Body<protocol::ReadLog>(message);
+  const LogStream::Sink sink = SinkOf(session);
+  const auto slot =
+      parts_.coordinator != nullptr ? parts_.coordinator->SlotOf(request.task) : std::nullopt;
+  if (slot.value_or(0) == 0) {
+    return session->AddStream(message.id, actions_.read_log(message.id, request, sink));
+  }
+  session->AddStream(message.id,
+                     parts_.coordinator->relay().Open(*slot, message.id, request, sink.send));
+}
+
+// --- the end ---
+
+void Requests::Stop(const Reply& reply, const Message& message) {
+  Coordinator& coordinator = NeedCoordinator();
+  coordinator.Stop(Field<std::string>(message, "why"), Field<bool>(message, "force"));
+  coordinator.WhenWritten([reply] { reply.Ok(); });
+}
+
+void Requests::Sweep(const Reply& reply, const Message& message) {
+  const Goal goal = message.body.value("force", false) ? Goal::kKill : Goal::kStop;
+  if (parts_.coordinator != nullptr) parts_.coordinator->Abandon("its host was swept");
+  parts_.member.Sweep(goal, [this, reply](const protocol::Census& census) {
+    reply.Ok(census);
+    // The coordinator leaves by itself, once the end of the job is in its journal.
+    if (parts_.coordinator == nullptr || !actions_.committed()) actions_.leave();
+  });
+}
+
+Coordinator& Requests::NeedCoordinator() const {
+  if (parts_.coordinator != nullptr) return *parts_.coordinator;
+  throw Error(Phase::kControl, "the coordinator is on another host");
+}
+
+void Requests::NeedUncommitted() const {
+  if (actions_.committed()) throw Error(Phase::kCommit, "the job is committed already");
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,65 @@
+// What the CLI may ask an agent, and who answers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/agent/deployment.h"
+#include "agent/agent/log_stream.h"
+#include "agent/control/dialer.h"
+#include "agent/coordinator/coordinator.h"
+#include "agent/loop/file_thread.h"
+#include "agent/member/member.h"
+#include "agent/protocol.h"
+#include "agent/session/reply.h"
+#include "agent/session/session.h"
+
+namespace tfdist::agent {
+
+class Requests {
+ public:
+  // The parts that do the work; they outlive this object.
+  struct Parts {
+    FileThread& files;
+    const SlotFolder& folder;
+    const SlotInfo& info;
+    Deployment& deployment;
+    Dialer& dialer;
+    Member& member;
+    Coordinator* coordinator;  // slot 0
+  };
+  struct Actions {
+    std::function<bool()> committed;
+    // A stream of a log on this host; throws Error(kLogs) when there is no such task.
+    std::function<std::unique_ptr<Stream>(uint64_t, const protocol::ReadLog&, LogStream::Sink)>
+        read_log;
+    std::function<void(std::function<void()> done)> remove_folder;
+    std::function<void()> leave;
+  };
+
+  Requests(Parts parts, Actions actions) : parts_(parts), actions_(std::move(actions)) {}
+
+  // An Error becomes the answer.
+  void Handle(const std::shared_ptr<Session>& session, const protocol::Message& message);
+
+ private:
+  void Dispatch(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  void Peers(const Reply& reply, const protocol::Message& message);
+  void Dial(const Reply& reply, const protocol::Message& message);
+  void Commit(const Reply& reply, const protocol::Message& message);
+  void Abort(const Reply& reply);
+  void Events(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  void ReadLog(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  void Stop(const Reply& reply, const protocol::Message& message);
+  void Sweep(const Reply& reply, const protocol::Message& message);
+
+  [[nodiscard]] Coordinator& NeedCoordinator() const;
+  void NeedUncommitted() const;
+
+  Parts parts_;
+  Actions actions_;
+};
+
+}  // namespace tfdist::agent

@@ -1,0 +1,237 @@
+#include "agent/cleanup/retention.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "agent/census/census.h"
+#include "agent/slot/slot_folder.h"
+#include "agent/testing/child.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/testing/temporary_folder.h"
+
+namespace tfdist::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Its own in every run: a census looks at the whole machine.
+const std::string kJob = "test-" + RandomHex(8);
+
+std::string CookieOf(const std::string& job) {
+  return std::string(kCookieName) + "=" + CookieValue(job, 0);
+}
+
+TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(60); }
+
+// Root may do what modes forbid: another account's rights for as long as it lives, for what lies in
+// `folder` too.
+class WithoutRoot {
+ public:
+  explicit WithoutRoot(const fs::path& folder) {
+    if (geteuid() != 0) return;
+    EXPECT_EQ(chown(folder.c_str(), kOther, kOther), 0);
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      EXPECT_EQ(lchown(entry.path().c_str(), kOther, kOther), 0);
+    }
+    EXPECT_EQ(seteuid(kOther), 0);
+  }
+  WithoutRoot(const WithoutRoot&) = delete;
+  WithoutRoot& operator=(const WithoutRoot&) = delete;
+  ~WithoutRoot() {
+    if (getuid() == 0) {
+      EXPECT_EQ(seteuid(0), 0);
+    }
+  }
+
+ private:
+  static constexpr uid_t kOther = 12345;
+};
+
+class RetentionTest : public testing::Test {
+ protected:
+  SlotFolder MakeSlot(const std::string& job) {
+    SlotFolder folder(base_ / "jobs" / job / "h0");
+    fs::create_directories(folder.TaskFolder("worker:0"));
+    SlotInfo info;
+    info.base = base_.string();
+    info.job = job;
+    info.name = "test";
+    WriteSlotInfo(folder, info);
+    ReplaceFile(folder.TaskFolder("worker:0") / "1.log", "line\n", 0600);
+    return folder;
+  }
+  static void MakeOld(const fs::path& path, int days) {
+    const auto time = fs::file_time_type::clock::now() - std::chrono::hours(24 * days);
+    for (const auto& entry : fs::recursive_directory_iterator(path)) {
+      fs::last_write_time(entry.path(), time);
+    }
+    fs::last_write_time(path, time);
+  }
+
+  const TemporaryFolder temporary_;
+  fs::path base_ = temporary_.path();
+};
+
+TEST_F(RetentionTest, RemovesWhatIsOlderThanAWeekAndKeepsWhatRuns) {
+  const SlotFolder old_one = MakeSlot("old");
+  const SlotFolder recent = MakeSlot("recent");
+  const SlotFolder quiet = MakeSlot(kJob);
+  const std::string cookie = CookieOf(kJob);
+  const Child task({"/bin/sleep", "infinity"}, {cookie.c_str()});
+  MakeOld(old_one.path(), 8);
+  MakeOld(recent.path(), 6);
+  MakeOld(quiet.path(), 8);
+  RemoveOld(base_, Soon());
+  EXPECT_FALSE(fs::exists(base_ / "jobs/old"));
+  EXPECT_TRUE(fs::exists(recent.info()));
+  EXPECT_TRUE(fs::exists(quiet.info()));
+}
+
+TEST_F(RetentionTest, KeepsALogThatIsStillWritten) {
+  const SlotFolder folder = MakeSlot("old");
+  MakeOld(folder.path(), 8);
+  ReplaceFile(folder.TaskFolder("worker:0") / "1.log", "another line\n", 0600);
+  RemoveOld(base_, Soon());
+  EXPECT_TRUE(fs::exists(folder.info()));
+}
+
+TEST_F(RetentionTest, WhatCannotBeReadHoldsUpNothing) {
+  const SlotFolder old_one = MakeSlot("old");
+  const SlotFolder damaged = MakeSlot("damaged");
+  ReplaceFile(damaged.info(), "{", 0600);
+  fs::remove_all(damaged.tasks());
+  ReplaceFile(damaged.tasks(), "no folder", 0600);
+  ReplaceFile(base_ / "bin", "no folder", 0600);
+  MakeOld(base_, 8);
+  KeepHouse(base_, Soon());
+  EXPECT_FALSE(fs::exists(old_one.path()));
+  EXPECT_FALSE(fs::exists(damaged.path()));
+  KeepHouse(base_ / "no-such-folder", Soon());
+}
+
+// A file server that does not answer, say.
+TEST_F(RetentionTest, KeepsWhatCannotBeLookedAt) {
+  const SlotFolder log_of = MakeSlot("log");
+  const SlotFolder task_of = MakeSlot("task");
+  const SlotFolder journal_of = MakeSlot("journal");
+  const std::vector<SlotFolder> slots = {log_of, task_of, journal_of};
+  for (const SlotFolder& folder : slots) MakeOld(folder.path(), 8);
+  // Neither file nor folder nor missing: ELOOP.
+  const std::vector<fs::path> loops = {log_of.TaskFolder("worker:0") / "2.log",
+                                       task_of.TaskFolder("worker:1"), journal_of.journal()};
+  for (const fs::path& loop : loops) fs::create_symlink(loop, loop);
+  fs::last_write_time(journal_of.path(), fs::last_write_time(log_of.path()));
+  RemoveOld(base_, Soon());
+  for (const SlotFolder& folder : slots) EXPECT_TRUE(fs::exists(folder.info())) << folder.path();
+}
+
+// A removal, or the making of a slot, that was cut off.
+TEST_F(RetentionTest, RemovesASlotOfWhichOnlyTheAgentIsThere) {
+  const SlotFolder folder(base_ / "jobs/old/h0");
+  fs::create_directories(folder.path());
+  ReplaceFile(folder.executable(), "agent", 0500);
+  MakeOld(base_, 8);
+  RemoveOld(base_, Soon());
+  EXPECT_FALSE(fs::exists(base_ / "jobs/old"));
+}
+
+TEST_F(RetentionTest, RemovesWhatATaskMadeReadOnly) {
+  const SlotFolder folder = MakeSlot("old");
+  const fs::path deep = folder.work() / "results/epoch";
+  fs::create_directories(deep);
+  ReplaceFile(deep / "1", "numbers", 0400);
+  fs::permissions(deep, fs::perms::owner_read);
+  fs::permissions(folder.work() / "results", fs::perms::none);
+  MakeOld(folder.path(), 8);
+  const WithoutRoot other(base_);
+  RemoveOld(base_, Soon());
+  EXPECT_FALSE(fs::exists(base_ / "jobs/old"));
+}
+
+TEST_F(RetentionTest, ASlotThatCannotBeRemovedIsOneStill) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to have what others cannot remove";
+  const SlotFolder folder = MakeSlot("old");
+  ReplaceFile(folder.executable(), "agent", 0500);
+  {
+    const WithoutRoot other(base_);
+    fs::create_directory(folder.work());
+  }
+  fs::create_directory(folder.work() / "roots");
+  ReplaceFile(folder.work() / "roots/file", "its own", 0600);
+  MakeOld(folder.path(), 8);
+  {
+    const WithoutRoot other(folder.tasks());
+    RemoveOld(base_, Soon());
+  }
+  EXPECT_FALSE(fs::exists(folder.tasks()));
+  EXPECT_TRUE(fs::exists(folder.info()));
+  EXPECT_TRUE(fs::exists(folder.executable()));
+  MakeOld(folder.path(), 8);
+  RemoveOld(base_, Soon());
+  EXPECT_FALSE(fs::exists(base_ / "jobs/old"));
+}
+
+TEST_F(RetentionTest, EndsOrphansOfJobsThatLieHere) {
+  MakeSlot(kJob);
+  const std::string dead = CookieOf(kJob);
+  const std::string elsewhere = CookieOf(kJob + "-elsewhere");
+  Child orphan({"/bin/sleep", "infinity"}, {dead.c_str()});
+  const Child stranger({"/bin/sleep", "infinity"}, {elsewhere.c_str()});
+  EndOrphans(base_, Soon());
+  EXPECT_EQ(orphan.Wait(), SIGKILL);
+  EXPECT_TRUE(IsRunning(ReadProcess(stranger.pid())->id));
+}
+
+TEST_F(RetentionTest, BeginsNothingAfterItsDeadline) {
+  const SlotFolder old_one = MakeSlot("old");
+  const fs::path agent = base_ / "bin" / Sha256Hex("old");
+  fs::create_directories(agent.parent_path());
+  ReplaceFile(agent, "agent", 0500);
+  MakeSlot(kJob);
+  MakeOld(base_, 15);
+  const std::string dead = CookieOf(kJob);
+  const Child orphan({"/bin/sleep", "infinity"}, {dead.c_str()});
+  KeepHouse(base_, SystemClock().Now());
+  EXPECT_TRUE(fs::exists(old_one.info()));
+  EXPECT_TRUE(fs::exists(agent));
+  EXPECT_TRUE(IsRunning(ReadProcess(orphan.pid())->id));
+}
+
+TEST_F(RetentionTest, RemovesAgentsThatWereNotStartedForTwoWeeks) {
+  const fs::path old_one = base_ / "bin" / Sha256Hex("old");
+  const fs::path used = base_ / "bin" / Sha256Hex("used");
+  fs::create_directories(base_ / "bin");
+  for (const fs::path& agent : {old_one, used}) {
+    ReplaceFile(agent, "agent", 0500);
+    MakeOld(base_ / "bin", 15);
+  }
+  MarkUsed(used);
+  RemoveOld(base_, Soon());
+  EXPECT_FALSE(fs::exists(old_one));
+  EXPECT_TRUE(fs::exists(used));
+}
+
+// `[ssh] remote_dir` may name a folder that its user keeps other things in.
+TEST_F(RetentionTest, LeavesWhatTfdistHasNotMade) {
+  const SlotFolder old_one = MakeSlot("old");
+  const std::vector<fs::path> foreign = {base_ / "bin/tool", base_ / "bin" / std::string(63, 'a'),
+                                         base_ / "jobs/x/y/notes", base_ / "jobs/x/h1/notes",
+                                         base_ / "jobs/old/notes"};
+  for (const fs::path& path : foreign) {
+    fs::create_directories(path.parent_path());
+    ReplaceFile(path, "years of work", 0600);
+  }
+  // As a slot's info, but not in a slot's folder.
+  ReplaceFile(base_ / "jobs/x/y/slot.json", "{}", 0600);
+  MakeOld(base_, 400);
+  RemoveOld(base_, Soon());
+  EXPECT_FALSE(fs::exists(old_one.path()));
+  for (const fs::path& path : foreign) EXPECT_TRUE(fs::exists(path)) << path;
+}
+
+}  // namespace
+}  // namespace tfdist::agent

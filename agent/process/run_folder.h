@@ -1,0 +1,79 @@
+// The folder of one run, `<slot folder>/tasks/<task folder>/run-<attempt>-<run>/`: what the agent
+// and the holder tell each other in files, so that either may die at any moment.
+//
+//   spec   written by the agent before the holder is started: RunSpec, 0600 (it holds the
+//   environment) pid    written by the holder once the task is forked: both processes' identity
+//   exit   written by the holder when the task has ended, or by the keeper when there is no holder
+//   to
+//          do it: every run that was asked for gets one, unless the disk is full
+//
+// Each appears as a whole (written aside, then renamed) and ends in a checksum. They survive the
+// death of processes; a power failure ends the run anyway, so none is worth an fsync.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/census/process_table.h"
+#include "agent/protocol.h"
+
+namespace tfdist::agent {
+
+struct RunSpec {
+  std::string task;               // "worker:2", for messages
+  std::vector<std::string> argv;  // [0] without a slash is looked for in the PATH of `env`
+  std::vector<std::string> env;   // "NAME=value": all of it, cookie included; nothing is added
+  std::string cwd;                // absolute
+  bool merged_output = false;
+  uint64_t log_limit_bytes = 1 << 30;
+  int64_t grace_ms = 10'000;
+  int attempt = 1;
+  int run = 1;
+
+  bool operator==(const RunSpec&) const = default;
+};
+
+// "run-<attempt>-<run>"
+std::string RunFolderName(int attempt, int run);
+
+// Makes `run_folder` (0700) and writes its `spec`. Throws Error(kFiles).
+void WriteRunSpec(const std::filesystem::path& run_folder, const RunSpec& spec);
+bool HasSpec(const std::filesystem::path& run_folder);
+// Throws Error(kFiles) when it is missing, torn or of an unknown format.
+RunSpec ReadRunSpec(const std::filesystem::path& run_folder);
+
+struct RunPids {
+  ProcessId holder;
+  ProcessId task;
+  std::string boot_id;
+};
+
+struct RunState {
+  std::optional<RunPids> pids;
+  // `error` is set when the task could not be executed or its holder was lost; then `code` and
+  // `signal` mean nothing.
+  std::optional<protocol::TaskExit> exit;
+  // The holder runs: it may still move output, and another run of this task must not be started.
+  bool holder_running = false;
+};
+
+// What is known of a run, from its files and /proc. A torn or missing file counts as not written.
+// Neither `exit` nor a running holder: not started yet, or the holder was killed and the keeper has
+// yet to write `exit`; it stays so only if both were killed, or the disk is full.
+RunState ReadRunState(const std::filesystem::path& run_folder);
+
+// For holder and keeper. All throw Error(kFiles). -------------------------------------------------
+
+void WriteRunPids(const std::filesystem::path& run_folder, const RunPids& pids);
+
+// Takes the place of the exit status on the disk, before the task starts: a disk that fills up
+// meanwhile does not lose it.
+void ReserveRunExit(const std::filesystem::path& run_folder);
+// A long `error` is cut. Replaces an earlier one.
+void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit);
+
+}  // namespace tfdist::agent

@@ -1,0 +1,203 @@
+#include "cli/cluster_file/cluster_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/cluster_file/known_keys.h"
+#include "cli/cluster_file/read_hosts.h"
+#include "cli/cluster_file/read_settings.h"
+#include "cli/cluster_file/toml_reader.h"
+
+namespace tfdist::cli {
+namespace {
+
+constexpr std::string_view kLayouts[] = {"uai", "mirrored", "roles"};
+constexpr std::string_view kChiefNames[] = {"master", "chief"};
+constexpr std::string_view kDoneRules[] = {"all-workers", "chief"};
+constexpr std::string_view kPolicies[] = {"task", "gang", "never"};
+constexpr std::string_view kHostKeyRules[] = {"strict", "accept-new"};
+
+constexpr size_t kLongestName = 48;  // part of paths, and of the job's id
+constexpr int kMostTasksOfRole = 16384;
+constexpr int kMostPerHost = 256;
+constexpr int kMostRestarts = 1'000'000;
+
+bool IsJobName(std::string_view name) {
+  return name.size() <= kLongestName && std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '.' || c == '_' || c == '-';
+         });
+}
+
+std::string ReadName(const TableReader& top, Problems& problems) {
+  if (top.Lacks("name")) {
+    problems.Add({0, 0, "name"}, "a job needs a name", "write name = \"digits\" at the top");
+  }
+  const auto name = top.Line("name");
+  if (!name) return {};
+  // "." and ".." are no names for a folder of one's own; neither is an option.
+  if (IsJobName(name->value) && name->value.front() != '.' && name->value.front() != '-') {
+    return name->value;
+  }
+  problems.Add(name->where,
+               fmt::format("{} is no job name: expected 1 to 48 letters, digits, '.', '_' or '-', "
+                           "beginning with neither '.' nor '-'",
+                           Quoted(name->value)));
+  return {};
+}
+
+// A key of [roles], [restart] or ports: a task type, which is a path component too.
+bool CheckTaskType(const std::string& type, const Where& where, Problems& problems) {
+  if (IsTaskTypeName(type) && type.size() <= kLongestName) return true;
+  problems.Add(where, fmt::format("{} is no task type: TensorFlow takes a letter, then letters, "
+                                  "digits and underscores (at most 48)",
+                                  Quoted(type)));
+  return false;
+}
+
+void ReadCluster(const TableReader& top, ClusterFile& file, Problems& problems) {
+  file.cluster = top.At("cluster");
+  const auto cluster = top.Table("cluster", kClusterKeys);
+  file.hosts_missing = cluster ? cluster->Lacks("hosts") : top.Lacks("cluster");
+  if (!cluster) return;
+  if (const auto hosts = cluster->Find("hosts")) file.hosts = ReadHosts(*hosts, problems);
+  const auto layout = cluster->Choice("layout", kLayouts);
+  if (layout) file.layout = *layout;
+  file.layout_known = layout || cluster->Lacks("layout");
+  file.chief_name = cluster->Choice("chief_name", kChiefNames);
+  const TomlNode::Table* ports = cluster->FreeTable("ports");
+  if (ports == nullptr) return;
+  for (const auto& [type, field] : Entries(*ports, cluster->At("ports"))) {
+    if (!CheckTaskType(type, field.where, problems)) continue;
+    if (const auto request = ReadPorts(field, problems)) file.ports[type] = *request;
+  }
+}
+
+void ReadTask(const TableReader& top, ClusterFile& file, Problems& problems) {
+  const auto task = top.Table("task", kTaskKeys);
+  file.task.command_said = !top.Lacks("task");
+  if (!task) return;
+  file.task = ReadSettings(*task, problems);
+  file.workdir = task->Line("workdir");
+  file.shared = task->Line("shared");
+  if (file.shared && file.shared->value.front() != '/') {
+    problems.Add(file.shared->where, fmt::format("expected an absolute path of the hosts, got {}",
+                                                 Quoted(file.shared->value)));
+  }
+}
+
+std::optional<RoleTable> ReadRole(const std::string& type, const Field& field, Problems& problems) {
+  const bool type_is_fine = CheckTaskType(type, field.where, problems);
+  const TomlNode::Table* table = ReadTable(field, problems);
+  if (table == nullptr) return std::nullopt;
+  const TableReader role(*table, field.where, kRoleKeys, problems);
+  RoleTable result;
+  result.type = type;
+  result.where = field.where;
+  result.settings = ReadSettings(role, problems);
+  if (const auto hosts = role.Find("hosts")) result.hosts = ReadHosts(*hosts, problems);
+  result.count = role.Number("count", 1, kMostTasksOfRole);
+  result.per_host = role.Number("per_host", 1, kMostPerHost);
+  if (const auto ports = role.Find("ports")) result.ports = ReadPorts(*ports, problems);
+  if (!type_is_fine) return std::nullopt;
+  return result;
+}
+
+void ReadRoles(const TableReader& top, ClusterFile& file, Problems& problems) {
+  const TomlNode::Table* roles = top.FreeTable("roles");
+  if (roles == nullptr) return;
+  for (const auto& [type, field] : Entries(*roles, {0, 0, "roles"})) {
+    if (auto role = ReadRole(type, field, problems)) file.roles.push_back(*std::move(role));
+  }
+}
+
+// { policy = "task", limit = 3, backoff = "2s" }, or just the policy.
+std::optional<RestartTable> ReadRestartRule(const Field& field, Problems& problems) {
+  RestartTable rule{field.where, {}, {}, {}};
+  if (std::holds_alternative<std::string>(field.node->value)) {
+    const TomlNode::Table only_policy = {
+        {"policy", field.where.line, field.where.column, *field.node}};
+    const TableReader reader(only_policy, field.where, kRestartKeys, problems);
+    if (const auto policy = reader.Choice("policy", kPolicies)) rule.policy = policy->value;
+    return rule;
+  }
+  const auto* table = std::get_if<TomlNode::Table>(&field.node->value);
+  if (table == nullptr) {
+    ReportForm(field, "a policy in quotes or { policy = ..., limit = ..., backoff = ... }",
+               problems);
+    return std::nullopt;
+  }
+  const TableReader reader(*table, field.where, kRestartKeys, problems);
+  if (const auto policy = reader.Choice("policy", kPolicies)) rule.policy = policy->value;
+  if (const auto limit = reader.Number("limit", 0, kMostRestarts)) rule.limit = limit->value;
+  if (const auto backoff = reader.DurationMs("backoff")) rule.backoff_ms = backoff->value;
+  return rule;
+}
+
+void ReadRestart(const TableReader& top, ClusterFile& file, Problems& problems) {
+  const TomlNode::Table* restart = top.FreeTable("restart");
+  if (restart == nullptr) return;
+  for (const auto& [type, field] : Entries(*restart, {0, 0, "restart"})) {
+    if (!CheckTaskType(type, field.where, problems)) continue;
+    if (const auto rule = ReadRestartRule(field, problems)) file.restart[type] = *rule;
+  }
+}
+
+std::optional<std::string> ReadSshUser(const TableReader& ssh, Problems& problems) {
+  const auto user = ssh.Line("user");
+  if (!user) return std::nullopt;
+  if (user->value.front() != '-' && user->value.find_first_of(" @:/") == std::string::npos) {
+    return user->value;
+  }
+  problems.Add(user->where, fmt::format("{} is no user name", Quoted(user->value)));
+  return std::nullopt;
+}
+
+std::optional<std::string> ReadRemoteDir(const TableReader& ssh, Problems& problems) {
+  const auto folder = ssh.Line("remote_dir");
+  if (!folder) return std::nullopt;
+  if (folder->value.front() == '/' || folder->value.starts_with("~/")) return folder->value;
+  problems.Add(folder->where, fmt::format("expected a path that begins with '/' or '~/', got {}",
+                                          Quoted(folder->value)));
+  return std::nullopt;
+}
+
+void ReadSsh(const TableReader& top, ClusterFile& file, Problems& problems) {
+  const auto ssh = top.Table("ssh", kSshKeys);
+  if (!ssh) return;
+  file.ssh.user = ReadSshUser(*ssh, problems);
+  if (const auto port = ssh->Number("port", 1, 65535)) file.ssh.port = port->value;
+  file.ssh.identity_file = ssh->Line("identity_file");
+  file.ssh.config = ssh->Line("config");
+  if (const auto rule = ssh->Choice("host_keys", kHostKeyRules)) file.ssh.host_keys = rule->value;
+  file.ssh.remote_dir = ReadRemoteDir(*ssh, problems);
+}
+
+void ReadControl(const TableReader& top, ClusterFile& file) {
+  const auto control = top.Table("control", kControlKeys);
+  if (control) file.control_port = control->Number("port", 1, 65535);
+}
+
+}  // namespace
+
+std::optional<ClusterFile> ReadClusterFile(std::string_view toml, Problems& problems) {
+  const auto parsed = ParseToml(toml);
+  if (const auto* error = std::get_if<TomlSyntaxError>(&parsed)) {
+    problems.Add({error->line, error->column, ""}, "not TOML: " + error->message);
+    return std::nullopt;
+  }
+  ClusterFile file;
+  const TableReader top(std::get<TomlNode::Table>(parsed), {}, kTopKeys, problems);
+  file.name = ReadName(top, problems);
+  file.done = top.Choice("done", kDoneRules);
+  ReadCluster(top, file, problems);
+  ReadTask(top, file, problems);
+  ReadRoles(top, file, problems);
+  ReadRestart(top, file, problems);
+  ReadSsh(top, file, problems);
+  ReadControl(top, file);
+  return file;
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,108 @@
+// A cluster file as it was written: every value checked by itself, nothing worked out yet. What is
+// absent here was not said (or was a mistake that is reported already).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/cluster_file/problems.h"
+
+namespace tfdist::cli {
+
+// One host; ranges are expanded, `slots` is not.
+struct HostEntry {
+  Where where;
+  std::string address;   // without brackets
+  std::string ssh;       // as SSH knows it; the address when not said
+  bool own_ssh = false;  // `ssh` was said: SSH tells apart what its address does not
+  bool table = false;    // { address = ... }: more than a reference to a host named elsewhere
+  bool local = false;
+  bool spare = false;
+  int slots = 1;
+  std::optional<std::vector<int>> gpus;
+};
+
+struct HostList {
+  Where where;
+  std::vector<HostEntry> hosts;
+  bool complete = true;  // false: some entry was a mistake
+};
+
+struct GpuRequest {
+  enum class Kind { kAuto, kCount, kList };
+  Kind kind = Kind::kAuto;
+  int count = 0;          // kCount
+  std::vector<int> list;  // kList
+};
+
+// Either a base from which to count up, or ports one by one.
+struct PortRequest {
+  int base = 0;  // 0: `list` instead
+  std::vector<int> list;
+};
+
+// What [task] and [roles.NAME] both may say.
+struct TaskSettings {
+  std::optional<std::vector<Located<std::string>>> command;
+  bool command_said = false;  // also when it was a mistake
+  std::map<std::string, Located<std::string>> env;
+  std::optional<Located<GpuRequest>> gpus;
+  std::optional<bool> merged_output;
+  std::optional<int64_t> grace_ms;
+  std::optional<int64_t> log_limit_bytes;
+};
+
+struct RoleTable {
+  std::string type;
+  Where where;
+  TaskSettings settings;
+  std::optional<HostList> hosts;
+  std::optional<Located<int>> count;
+  std::optional<Located<int>> per_host;
+  std::optional<Located<PortRequest>> ports;
+};
+
+struct RestartTable {
+  Where where;
+  std::optional<std::string> policy;
+  std::optional<int> limit;
+  std::optional<int64_t> backoff_ms;
+};
+
+struct SshTable {
+  std::optional<std::string> user;
+  std::optional<int> port;
+  std::optional<Located<std::string>> identity_file;
+  std::optional<Located<std::string>> config;
+  std::optional<std::string> host_keys;
+  std::optional<std::string> remote_dir;
+};
+
+struct ClusterFile {
+  std::string name;
+  std::optional<Located<std::string>> done;
+  Where cluster;  // of [cluster]
+  std::optional<HostList> hosts;
+  bool hosts_missing = true;  // false also when they were a mistake
+  Located<std::string> layout{"uai", {}};
+  bool layout_known = true;  // false: a mistake, so that what depends on it is not checked
+  std::optional<Located<std::string>> chief_name;
+  std::map<std::string, Located<PortRequest>> ports;
+  TaskSettings task;
+  std::optional<Located<std::string>> workdir;
+  std::optional<Located<std::string>> shared;
+  std::vector<RoleTable> roles;  // in the order of the file
+  std::map<std::string, RestartTable> restart;
+  SshTable ssh;
+  std::optional<Located<int>> control_port;
+};
+
+// Every mistake goes to `problems`; what is left is usable all the same. nullopt: it is no TOML.
+std::optional<ClusterFile> ReadClusterFile(std::string_view toml, Problems& problems);
+
+}  // namespace tfdist::cli

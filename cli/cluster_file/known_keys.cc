@@ -1,0 +1,52 @@
+#include "cli/cluster_file/known_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/cluster_file/nearest.h"
+
+namespace tfdist::cli {
+namespace {
+
+struct Table {
+  std::string_view name;
+  std::span<const std::string_view> keys;
+};
+
+// In the order in which a key's home is looked for.
+constexpr Table kTables[] = {
+    {"[task]", kTaskKeys},       {"[cluster]", kClusterKeys},
+    {"[roles.NAME]", kRoleKeys}, {"[restart] NAME", kRestartKeys},
+    {"[ssh]", kSshKeys},         {"{ address = ... } of a host", kHostKeys},
+};
+
+bool Holds(std::span<const std::string_view> keys, std::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+}  // namespace
+
+std::string HintForUnknownKey(std::string_view key, std::span<const std::string_view> known) {
+  std::string hint = DidYouMean(key, known);
+  if (!hint.empty()) return hint;
+  // In TOML a table goes on to the next header, so a key at the end of a file is not at its top.
+  if (Holds(kTopKeys, key)) {
+    return fmt::format("'{}' belongs at the top of the file, before the first [table]", key);
+  }
+  for (const Table& table : kTables) {
+    if (Holds(table.keys, key)) return fmt::format("'{}' belongs in {}", key, table.name);
+  }
+  return {};
+}
+
+std::string OneOf(std::span<const std::string_view> choices) {
+  std::string text;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (i > 0) text += i + 1 == choices.size() ? " or " : ", ";
+    text += fmt::format("\"{}\"", choices[i]);
+  }
+  return text;
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,189 @@
+#include "cli/cluster_file/read_hosts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cli/cluster_file/host_address.h"
+#include "cli/cluster_file/host_range.h"
+#include "cli/cluster_file/known_keys.h"
+
+namespace tfdist::cli {
+namespace {
+
+constexpr int kMostSlots = 256;
+constexpr int kHighestGpu = 1023;
+
+constexpr std::string_view kSshSigns = "._:%+-";  // beside letters and digits
+constexpr std::string_view kTransports[] = {"ssh", "local"};
+
+// "gpu[01-04]" as checked addresses.
+std::optional<std::vector<std::string>> ReadAddresses(std::string_view text, const Where& where,
+                                                      Problems& problems) {
+  auto expanded = ExpandRanges(text);
+  if (const auto* bad = std::get_if<BadRange>(&expanded)) {
+    problems.Add(where, bad->why);
+    return std::nullopt;
+  }
+  auto& names = std::get<std::vector<std::string>>(expanded);
+  for (std::string& name : names) {
+    auto address = ParseAddress(name);
+    if (const auto* bad = std::get_if<BadAddress>(&address)) {
+      problems.Add(where, bad->why, bad->hint);
+      return std::nullopt;
+    }
+    name = std::get<std::string>(std::move(address));
+  }
+  return std::move(names);
+}
+
+// A name for ssh(1), which looks it up in its configuration.
+bool IsSshName(std::string_view name) {
+  return name.front() != '-' && std::all_of(name.begin(), name.end(), [&](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  kSshSigns.find(c) != kSshSigns.npos;
+         });
+}
+
+std::optional<std::vector<std::string>> ReadSshNames(const Located<std::string>& text,
+                                                     size_t expected, Problems& problems) {
+  auto expanded = ExpandRanges(text.value);
+  if (const auto* bad = std::get_if<BadRange>(&expanded)) {
+    problems.Add(text.where, bad->why);
+    return std::nullopt;
+  }
+  auto& names = std::get<std::vector<std::string>>(expanded);
+  if (!std::all_of(names.begin(), names.end(), IsSshName)) {
+    problems.Add(text.where, fmt::format("{} is no host for ssh", Quoted(text.value)),
+                 "write an alias of ~/.ssh/config; users and ports go there or into [ssh]");
+    return std::nullopt;
+  }
+  if (names.size() != expected) {
+    problems.Add(text.where,
+                 fmt::format("names {} hosts, and address names {}", names.size(), expected));
+    return std::nullopt;
+  }
+  return std::move(names);
+}
+
+HostEntry PlainHost(std::string address, const Where& where) {
+  HostEntry host;
+  host.where = where;
+  host.local = CanonicalAddress(address) == "localhost";
+  host.ssh = address;
+  host.address = std::move(address);
+  return host;
+}
+
+std::optional<std::vector<HostEntry>> ReadPlainHosts(const Field& field, Problems& problems) {
+  const std::optional<std::string> text = ReadLine(field, problems);
+  if (!text) return std::nullopt;
+  auto addresses = ReadAddresses(*text, field.where, problems);
+  if (!addresses) return std::nullopt;
+  std::vector<HostEntry> hosts;
+  hosts.reserve(addresses->size());
+  for (std::string& address : *addresses)
+    hosts.push_back(PlainHost(std::move(address), field.where));
+  return hosts;
+}
+
+// What a host's table says beside its names; the same for each host of a range.
+void ReadDetails(const TableReader& table, HostEntry& host, Problems& problems) {
+  host.table = true;
+  if (const auto transport = table.Choice("transport", kTransports)) {
+    host.local = transport->value == "local";
+  } else if (table.Find("ssh")) {
+    host.local = false;
+  }
+  if (host.local && table.Find("ssh")) {
+    problems.Add(table.At("ssh"), "a local host is not reached over SSH",
+                 "leave out ssh, or transport = \"local\"");
+  }
+  if (const auto spare = table.Flag("spare")) host.spare = spare->value;
+  if (const auto slots = table.Number("slots", 1, kMostSlots)) host.slots = slots->value;
+  if (const auto gpus = table.Find("gpus")) host.gpus = ReadGpuList(*gpus, true, problems);
+}
+
+std::optional<std::vector<HostEntry>> ReadTableOfHosts(const Field& field, Problems& problems) {
+  const TableReader table(*ReadTable(field, problems), field.where, kHostKeys, problems);
+  if (table.Lacks("address")) {
+    problems.Add(field.where, "a host needs an address", "write { address = \"10.0.0.9\", ... }");
+  }
+  const auto text = table.Line("address");
+  const auto ssh = table.Line("ssh");
+  HostEntry details;
+  if (text) details.local = CanonicalAddress(text->value) == "localhost";
+  ReadDetails(table, details, problems);
+  if (!text) return std::nullopt;
+  const auto addresses = ReadAddresses(text->value, text->where, problems);
+  if (!addresses) return std::nullopt;
+  const auto names = ssh ? ReadSshNames(*ssh, addresses->size(), problems) : addresses;
+  if (!names) return std::nullopt;
+
+  std::vector<HostEntry> hosts(addresses->size(), details);
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    hosts[i].where = field.where;
+    hosts[i].address = (*addresses)[i];
+    hosts[i].ssh = (*names)[i];
+    hosts[i].own_ssh = ssh.has_value();
+  }
+  return hosts;
+}
+
+std::optional<std::vector<HostEntry>> ReadHost(const Field& field, Problems& problems) {
+  if (std::holds_alternative<std::string>(field.node->value)) {
+    return ReadPlainHosts(field, problems);
+  }
+  if (std::holds_alternative<TomlNode::Table>(field.node->value)) {
+    return ReadTableOfHosts(field, problems);
+  }
+  ReportForm(field, "a host in quotes or { address = \"...\", ... }", problems);
+  return std::nullopt;
+}
+
+size_t CountSlots(const std::vector<HostEntry>& hosts) {
+  size_t slots = 0;
+  for (const HostEntry& host : hosts) slots += static_cast<size_t>(host.slots);
+  return slots;
+}
+
+}  // namespace
+
+std::optional<std::vector<int>> ReadGpuList(const Field& field, bool repeats, Problems& problems) {
+  const auto elements = ReadArray(field, "a list of GPU numbers", problems);
+  if (!elements) return std::nullopt;
+  std::vector<int> gpus;
+  std::set<int> seen;
+  for (const Field& element : *elements) {
+    const auto gpu = ReadNumber(element, 0, kHighestGpu, problems);
+    if (!gpu) return std::nullopt;
+    gpus.push_back(static_cast<int>(*gpu));
+    if (seen.insert(gpus.back()).second || repeats) continue;
+    problems.Add(element.where, fmt::format("GPU {} stands here twice", gpus.back()));
+    return std::nullopt;
+  }
+  return gpus;
+}
+
+HostList ReadHosts(const Field& field, Problems& problems) {
+  HostList list{field.where, {}, true};
+  const auto elements = ReadArray(field, "a list of hosts", problems);
+  list.complete = elements.has_value();
+  if (!elements) return list;
+  size_t slots = 0;
+  for (const Field& element : *elements) {
+    const auto hosts = ReadHost(element, problems);
+    list.complete = list.complete && hosts.has_value();
+    if (!hosts) continue;
+    slots += CountSlots(*hosts);
+    if (slots > kMostHosts) {
+      problems.Add(element.where, fmt::format("more than {} hosts", kMostHosts));
+      return HostList{field.where, {}, false};
+    }
+    list.hosts.insert(list.hosts.end(), hosts->begin(), hosts->end());
+  }
+  return list;
+}
+
+}  // namespace tfdist::cli

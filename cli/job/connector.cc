@@ -1,0 +1,52 @@
+#include "cli/job/connector.h"
+
+#include "cli/link/bootstrap.h"
+#include "cli/link/local_transport.h"
+#include "cli/ssh/ssh_transport.h"
+
+namespace tfdist::cli {
+namespace {
+
+ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
+  return {.name = host.ssh,
+          .user = options.user,
+          .port = options.port,
+          .identity_file = options.identity_file,
+          .config = options.config,
+          .accept_new = options.host_keys == "accept-new",
+          .limits = {}};
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh) {
+  if (host.local) return std::make_unique<LocalTransport>(host.name);
+  return std::make_unique<ssh::SshTransport>(host.name, TargetOf(host, ssh));
+}
+
+bool IsLostConnection(const Error& error) {
+  return error.phase() == Phase::kControl || error.phase() == Phase::kExec;
+}
+
+Attached Attach(const JobRecord& record, int slot, TimePoint deadline) {
+  const auto at = static_cast<size_t>(slot);
+  const HostPlan& host = record.hosts.at(at);
+  try {
+    Attached attached;
+    attached.transport = MakeTransport(host, record.ssh);
+    // A host that never got so far as to say where its folder is has it where it was told to.
+    const std::string& base =
+        record.bases.at(at).empty() ? record.ssh.remote_dir : record.bases.at(at);
+    BootedAgent booted =
+        AttachAgent(attached.transport->OpenShell(deadline), base, record.id, slot, deadline);
+    attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
+    attached.hello = attached.link->ReadHello(deadline);
+    return attached;
+  } catch (const NothingThere& error) {
+    throw NothingThere(error.WithHost(host.name));
+  } catch (const Error& error) {
+    throw error.host().empty() ? error.WithHost(host.name) : error;
+  }
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,184 @@
+#include "cli/job/job_record.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "cli/render/render.h"
+
+namespace tfdist::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kRecordLimitBytes = 16 << 20;
+constexpr int kRecordVersion = 1;
+
+std::filesystem::path StateFolder() {
+  // XDG Base Directory Specification: a relative path there is to be ignored.
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && state[0] == '/') {
+    return std::filesystem::path(state) / "tfdist" / "jobs";
+  }
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || home[0] != '/') {
+    throw Error(Phase::kFiles, "HOME is not set", "set HOME, or XDG_STATE_HOME");
+  }
+  return std::filesystem::path(home) / ".local/state/tfdist/jobs";
+}
+
+std::filesystem::path PathOf(std::string_view id) {
+  return StateFolder() / fmt::format("{}.json", id);
+}
+
+json ToJson(const HostPlan& host) {
+  return {{"name", host.name},   {"address", host.address}, {"ssh", host.ssh},
+          {"local", host.local}, {"spare", host.spare},     {"gpus", host.gpus}};
+}
+
+HostPlan HostFromJson(const json& value) {
+  HostPlan host;
+  value.at("name").get_to(host.name);
+  value.at("address").get_to(host.address);
+  value.at("ssh").get_to(host.ssh);
+  value.at("local").get_to(host.local);
+  value.at("spare").get_to(host.spare);
+  value.at("gpus").get_to(host.gpus);
+  return host;
+}
+
+json ToJson(const SshOptions& ssh) {
+  return {{"user", ssh.user},
+          {"port", ssh.port ? json(*ssh.port) : json()},
+          {"identity_file", ssh.identity_file},
+          {"config", ssh.config.string()},
+          {"host_keys", ssh.host_keys},
+          {"remote_dir", ssh.remote_dir}};
+}
+
+SshOptions SshFromJson(const json& value) {
+  SshOptions ssh;
+  value.at("user").get_to(ssh.user);
+  if (!value.at("port").is_null()) ssh.port = value.at("port").get<int>();
+  value.at("identity_file").get_to(ssh.identity_file);
+  ssh.config = value.at("config").get<std::string>();
+  value.at("host_keys").get_to(ssh.host_keys);
+  value.at("remote_dir").get_to(ssh.remote_dir);
+  return ssh;
+}
+
+json ToJson(const JobRecord& record) {
+  json hosts = json::array();
+  for (const HostPlan& host : record.hosts) hosts.push_back(ToJson(host));
+  json tasks = json::array();
+  for (const auto& task : record.tasks) {
+    tasks.push_back({{"task", task.id}, {"slot", task.slot}, {"line", task.line}});
+  }
+  return {{"version", kRecordVersion},
+          {"id", record.id},
+          {"name", record.name},
+          {"plan_sha256", record.plan_sha256},
+          {"file", record.file.string()},
+          {"created", record.created},
+          {"hosts", hosts},
+          {"bases", record.bases},
+          {"ssh", ToJson(record.ssh)},
+          {"tasks", tasks}};
+}
+
+JobRecord RecordFromJson(const json& value) {
+  if (value.at("version").get<int>() != kRecordVersion) {
+    throw Error(Phase::kFiles, "it was written by another version of tfdist");
+  }
+  JobRecord record;
+  value.at("id").get_to(record.id);
+  value.at("name").get_to(record.name);
+  value.at("plan_sha256").get_to(record.plan_sha256);
+  record.file = value.at("file").get<std::string>();
+  value.at("created").get_to(record.created);
+  for (const json& host : value.at("hosts")) record.hosts.push_back(HostFromJson(host));
+  value.at("bases").get_to(record.bases);
+  record.ssh = SshFromJson(value.at("ssh"));
+  for (const json& task : value.at("tasks")) {
+    record.tasks.push_back({task.at("task").get<std::string>(), task.at("slot").get<int>(),
+                            task.at("line").get<std::string>()});
+  }
+  return record;
+}
+
+std::string UtcNow(const char* format) {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  return fmt::format(fmt::runtime(format), fmt::gmtime(now));
+}
+
+std::optional<JobRecord> LoadRecord(const std::filesystem::path& path) {
+  try {
+    const auto content = ReadFileIfExists(path, kRecordLimitBytes);
+    if (!content) return std::nullopt;
+    return RecordFromJson(json::parse(*content));
+  } catch (const std::exception& e) {
+    LogLine(fmt::format("{} is not a job record, ignoring: {}", path.string(), e.what()));
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string NewJobId(std::string_view name) {
+  return fmt::format("{}-{}-{}", name, UtcNow("{:%Y%m%dT%H%M%SZ}"), RandomHex(3));
+}
+
+bool IsJobId(std::string_view text) {
+  constexpr std::string_view kTail = "-20260801T120000Z-1a2b3c";
+  if (text.size() <= kTail.size()) return false;
+  const std::string_view tail = text.substr(text.size() - kTail.size());
+  return tail[0] == '-' && tail[9] == 'T' && tail[16] == 'Z' && tail[17] == '-';
+}
+
+JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) {
+  JobRecord record;
+  record.id = std::move(id);
+  record.name = plan.name;
+  record.plan_sha256 = std::move(plan_sha256);
+  record.file = plan.file;
+  // Milliseconds: two jobs of one second have an order.
+  record.created = fmt::format("{}.{:03}Z", UtcNow("{:%Y-%m-%dT%H:%M:%S}"),
+                               WallClockNanoseconds() / 1'000'000 % 1000);
+  record.hosts = plan.hosts;
+  record.bases.resize(plan.hosts.size());
+  record.ssh = plan.ssh;
+  for (const TaskOnHost& task : plan.tasks) {
+    record.tasks.push_back({ToString(task.id), task.slot, RenderTaskLine(plan, task)});
+  }
+  return record;
+}
+
+void SaveRecord(const JobRecord& record) {
+  MakePrivateFolder(StateFolder());
+  ReplaceFile(PathOf(record.id), ToJson(record).dump(2, ' ', false, json::error_handler_t::replace),
+              0600);
+}
+
+void RemoveRecord(std::string_view id) { std::filesystem::remove(PathOf(id)); }
+
+std::vector<JobRecord> LoadRecords() {
+  std::vector<JobRecord> records;
+  std::error_code none;  // no folder: no records
+  for (const auto& entry : std::filesystem::directory_iterator(StateFolder(), none)) {
+    if (entry.path().extension() != ".json") continue;
+    if (auto record = LoadRecord(entry.path())) records.push_back(std::move(*record));
+  }
+  std::sort(records.begin(), records.end(), [](const JobRecord& a, const JobRecord& b) {
+    return std::tie(a.created, a.id) > std::tie(b.created, b.id);
+  });
+  return records;
+}
+
+}  // namespace tfdist::cli

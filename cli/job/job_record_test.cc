@@ -1,0 +1,58 @@
+#include "cli/job/job_record.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/testing/temporary_folder.h"
+
+namespace tfdist::cli {
+namespace {
+
+class JobRecordTest : public testing::Test {
+ protected:
+  void SetUp() override { setenv("XDG_STATE_HOME", folder_.c_str(), 1); }
+
+  static JobRecord Sample(std::string id, std::string created) {
+    JobRecord record;
+    record.id = std::move(id);
+    record.name = "digits";
+    record.created = std::move(created);
+    record.hosts = {{"gpu1", "10.0.0.1", "gpu1", false, false, {0, 1}}};
+    record.bases = {"/home/u/.cache/tfdist"};
+    record.ssh.port = 2200;
+    record.ssh.user = "ubuntu";
+    record.tasks = {{"worker:0", 0, "worker:0 on gpu1"}};
+    return record;
+  }
+  const TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
+};
+
+TEST_F(JobRecordTest, ComesBackAsItWasAndIsPrivate) {
+  SaveRecord(Sample("digits-20260801T120000Z-1a2b3c", "2026-08-01T12:00:00Z"));
+  const auto records = LoadRecords();
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].hosts[0].gpus, (std::vector<int>{0, 1}));
+  EXPECT_EQ(records[0].ssh.port, 2200);
+  EXPECT_EQ(records[0].tasks[0].line, "worker:0 on gpu1");
+  struct stat info {};
+  stat((folder_ / "tfdist/jobs/digits-20260801T120000Z-1a2b3c.json").c_str(), &info);
+  EXPECT_EQ(info.st_mode & 0777, 0600U);
+}
+
+TEST_F(JobRecordTest, TheNewestComesFirstAndJunkIsPassedOver) {
+  SaveRecord(Sample("digits-20260801T120000Z-aaaaaa", "2026-08-01T12:00:00Z"));
+  SaveRecord(Sample("digits-20260802T120000Z-bbbbbb", "2026-08-02T12:00:00Z"));
+  std::ofstream(folder_ / "tfdist/jobs/junk.json") << "{not json";
+  const auto records = LoadRecords();
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].id, "digits-20260802T120000Z-bbbbbb");
+  RemoveRecord(records[0].id);
+  EXPECT_EQ(LoadRecords().size(), 1U);
+}
+
+}  // namespace
+}  // namespace tfdist::cli
