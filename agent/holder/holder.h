@@ -3,8 +3,7 @@
 //
 // Signals to a holder (the keeper sends them; processes.md):
 //   SIGTERM  graceful end: SIGTERM and SIGCONT to the task's process group, SIGKILL to all after
-//   the grace.
-//            Also what the kernel sends when the keeper dies.
+//            the grace. Also what the kernel sends when the keeper dies.
 //   SIGQUIT  SIGKILL to all, now
 #pragma once
 

@@ -2,10 +2,10 @@
 // and the holder tell each other in files, so that either may die at any moment.
 //
 //   spec   written by the agent before the holder is started: RunSpec, 0600 (it holds the
-//   environment) pid    written by the holder once the task is forked: both processes' identity
-//   exit   written by the holder when the task has ended, or by the keeper when there is no holder
-//   to
-//          do it: every run that was asked for gets one, unless the disk is full
+//          environment)
+//   pid    written by the holder once the task is forked: both processes' identity
+//   exit   written by the holder when the task has ended, or by the keeper when there is no
+//          holder to do it: every run that was asked for gets one, unless the disk is full
 //
 // Each appears as a whole (written aside, then renamed) and ends in a checksum. They survive the
 // death of processes; a power failure ends the run anyway, so none is worth an fsync.

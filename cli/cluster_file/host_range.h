@@ -16,9 +16,8 @@ struct BadRange {
 };
 
 // The names in order. A bracket is a range only if it holds nothing but digits, dashes and commas,
-// so
-// "[::1]" comes back as it is; several brackets multiply. A number written with leading zeros keeps
-// its width. At most kMostHosts.
+// so "[::1]" comes back as it is; several brackets multiply. A number written with leading zeros
+// keeps its width. At most kMostHosts.
 std::variant<std::vector<std::string>, BadRange> ExpandRanges(std::string_view text);
 
 }  // namespace tfdist::cli

@@ -1,10 +1,9 @@
 // Brings every host of a plan to "ready" and commits the job: all hosts, or none.
 //
-//   each host          connect, agent, files, task descriptions   -> prepared
-//   slot 0             allow-list of all agents' keys             -> listening
-//   other slots        agent reaches the coordinator              -> connected
-//   slot 0             plan                                       -> settled: the job exists, or
-//   not
+//   each host     connect, agent, files, task descriptions   -> prepared
+//   slot 0        allow-list of all agents' keys             -> listening
+//   other slots   agent reaches the coordinator              -> connected
+//   slot 0        plan                                       -> settled: the job exists, or not
 //
 // One thread a host; a Gate after each row. While a host waits for the others its link is kept
 // alive.

@@ -17,8 +17,8 @@ std::string RenderTable(const Plan& plan);
 // command, environment. Without TF_CONFIG, which differs for all tasks when it does for one.
 std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task);
 
-// The environment of the task named "worker:0" as lines for sh(1), which takes every value byte by
-// byte:
+// The environment of the task named "worker:0" as lines for sh(1), which takes every value byte
+// by byte:
 //   export TF_CONFIG='{"cluster":...}'
 //   unset CUDA_VISIBLE_DEVICES
 // Throws Error(kUsage) when the plan has no such task.
