@@ -62,10 +62,10 @@
 #include <string>
 #include <vector>
 
+#include "runtime/common/say.h"
+#include "runtime/common/tensor.h"
 #include "runtime/placement/placement.h"
-#include "runtime/say.h"
 #include "runtime/table.h"
-#include "runtime/tensor.h"
 #include "runtime/tf_config.h"
 #include "runtime/transport/keys.h"
 #include "runtime/transport/wire_float.h"

@@ -10,7 +10,7 @@
 //
 // Variables are dense float32, and tables of rows of it. Their values live in memory alone: a
 // server that is started again has none, and refuses trainers of before. A process that serves
-// should call KeepFreedMemory() of runtime/memory.h.
+// should call KeepFreedMemory() of runtime/common/memory.h.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/say.h"
+#include "runtime/common/say.h"
 #include "runtime/tf_config.h"
 #include "runtime/transport/keys.h"
 

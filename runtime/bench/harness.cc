@@ -17,7 +17,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "runtime/memory.h"
+#include "runtime/common/memory.h"
 
 namespace tfdist::runtime::bench {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "runtime/bench/exchanges.h"
 #include "runtime/bench/harness.h"
-#include "runtime/memory.h"
+#include "runtime/common/memory.h"
 #include "runtime/ps/finite.h"
 #include "runtime/update/optimizer.h"
 

@@ -24,9 +24,9 @@
 
 #include "base/unique_fd.h"
 #include "runtime/client.h"
-#include "runtime/memory.h"
+#include "runtime/common/memory.h"
+#include "runtime/common/row_bytes.h"
 #include "runtime/ps/float_slab.h"
-#include "runtime/row_bytes.h"
 #include "runtime/server.h"
 #include "runtime/testing/local_cluster.h"
 

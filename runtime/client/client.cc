@@ -15,7 +15,7 @@
 #include "runtime/client/link.h"
 #include "runtime/client/request.h"
 #include "runtime/client/rows.h"
-#include "runtime/cluster.h"
+#include "runtime/common/cluster.h"
 #include "runtime/placement/placement.h"
 #include "runtime/shm/wake.h"
 #include "runtime/transport/blocks.h"

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/copy.h"
-#include "runtime/row_bytes.h"
+#include "runtime/common/copy.h"
+#include "runtime/common/row_bytes.h"
 #include "runtime/transport/blocks.h"
 
 namespace tfdist::runtime {

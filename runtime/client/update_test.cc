@@ -391,7 +391,7 @@ struct DigitsJob {
   LocalCluster cluster;
   RunningServer one{ConfigOf(cluster, "ps:0"), TestSecret()};
   RunningServer two{ConfigOf(cluster, "ps:1"), TestSecret()};
-  Options options;
+  TrainingOptions options;
 };
 
 TEST(SyncUpdates, LearnTheDigits) { EXPECT_GE(DigitsJob("sync", 800, 3).Accuracy(), 0.95); }

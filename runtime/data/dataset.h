@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/common/tensor.h"
 #include "runtime/data/idx.h"
-#include "runtime/tensor.h"
 
 namespace tfdist::runtime {
 

@@ -8,7 +8,7 @@
 
 #include "base/unique_fd.h"
 #include "runtime/client.h"
-#include "runtime/memory.h"
+#include "runtime/common/memory.h"
 #include "runtime/server.h"
 
 using namespace tfdist;           // NOLINT(google-build-using-namespace)

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/testing/fuzz_corpus.h"
-#include "runtime/bytes.h"
+#include "runtime/common/bytes.h"
 #include "runtime/fuzz/answers.h"
 #include "runtime/fuzz/conversation.h"
 #include "runtime/fuzz/scribbles.h"

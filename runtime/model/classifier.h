@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/common/tensor.h"
 #include "runtime/data/dataset.h"
-#include "runtime/tensor.h"
 
 namespace tfdist::runtime {
 

@@ -17,9 +17,9 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/common/tensor.h"
 #include "runtime/placement/partitioner.h"
 #include "runtime/placement/row_map.h"
-#include "runtime/tensor.h"
 
 namespace tfdist::runtime {
 

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "base/unique_fd.h"
-#include "runtime/cluster.h"
+#include "runtime/common/cluster.h"
 #include "runtime/ps/listen_address.h"
 #include "runtime/ps/server_thread.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "runtime/cluster.h"
+#include "runtime/common/cluster.h"
 #include "runtime/transport/zmq_listener.h"
 
 namespace tfdist::runtime {

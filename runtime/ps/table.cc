@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "runtime/common/row_bytes.h"
 #include "runtime/ps/first_rows.h"
-#include "runtime/row_bytes.h"
 
 namespace tfdist::runtime {
 namespace {

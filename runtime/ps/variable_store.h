@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "runtime/common/tensor.h"
 #include "runtime/ps/version.h"
-#include "runtime/tensor.h"
 #include "runtime/transport/blocks.h"
 #include "runtime/transport/messages.h"
 #include "runtime/update/optimizer.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "runtime/copy.h"
+#include "runtime/common/copy.h"
 
 namespace tfdist::runtime::shm {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "runtime/bytes.h"
+#include "runtime/common/bytes.h"
 #include "runtime/shm/local_socket.h"
 #include "runtime/shm/segment.h"
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "runtime/cluster.h"
+#include "runtime/common/cluster.h"
 #include "runtime/data/dataset.h"
 #include "runtime/model/dense_network.h"
 
@@ -36,7 +36,7 @@ Data LoadData(const std::string& folder) {
   return data;
 }
 
-std::vector<size_t> WidthsOf(const Options& options, const Data& data) {
+std::vector<size_t> WidthsOf(const TrainingOptions& options, const Data& data) {
   std::vector<size_t> widths = {data.train.images.pixels};
   if (options.model == "mlp") {
     widths.insert(widths.end(), options.hidden.begin(), options.hidden.end());
@@ -80,7 +80,7 @@ class Rate {
 
 class Trainer {
  public:
-  Trainer(const Options& options, const ClientOptions& client_options)
+  Trainer(const TrainingOptions& options, const ClientOptions& client_options)
       : options_(options),
         say_(client_options.say),
         task_(client_options.config.task),
@@ -175,7 +175,7 @@ class Trainer {
                      rate.At(result_.global_step)));
   }
 
-  const Options& options_;
+  const TrainingOptions& options_;
   const Say& say_;
   TaskId task_;
   bool chief_;
@@ -197,7 +197,7 @@ class Trainer {
 
 }  // namespace
 
-TrainingResult Train(const Options& options, const ClientOptions& client_options) {
+TrainingResult Train(const TrainingOptions& options, const ClientOptions& client_options) {
   return Trainer(options, client_options).Run();
 }
 

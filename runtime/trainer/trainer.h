@@ -5,7 +5,7 @@
 
 #include "runtime/client.h"
 #include "runtime/model/classifier.h"
-#include "runtime/options.h"
+#include "runtime/trainer/training_options.h"
 
 namespace tfdist::runtime {
 
@@ -17,6 +17,6 @@ struct TrainingResult {
 
 // Trains until the global step has reached `options.steps`; the chief creates the variables and
 // evaluates. `client_options` name the job and the task.
-TrainingResult Train(const Options& options, const ClientOptions& client_options);
+TrainingResult Train(const TrainingOptions& options, const ClientOptions& client_options);
 
 }  // namespace tfdist::runtime

@@ -26,8 +26,8 @@ ClientOptions ClientOf(const ClusterSpec& cluster, const std::string& task) {
   return options;
 }
 
-Options DigitsOptions() {
-  Options options;
+TrainingOptions DigitsOptions() {
+  TrainingOptions options;
   options.data = kDigits;
   return options;
 }
@@ -36,7 +36,7 @@ TEST(Train, TwoTrainersAndTwoServersLearnTheDigits) {
   const LocalCluster cluster(2, 2);
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
   const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
-  Options options = DigitsOptions();
+  TrainingOptions options = DigitsOptions();
   options.model = "softmax";
   options.steps = 600;
   const auto train = [&](const std::string& task) {
@@ -53,7 +53,7 @@ TEST(Train, TwoTrainersAndTwoServersLearnTheDigits) {
 TEST(Train, SaysWhatItHasReachedInTheEnd) {
   const LocalCluster cluster(1, 1);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
-  Options options = DigitsOptions();
+  TrainingOptions options = DigitsOptions();
   options.steps = 30;
   options.eval_every = 10;
   std::vector<std::string> lines;
@@ -72,7 +72,7 @@ TEST(Train, SaysWhatItHasReachedInTheEnd) {
 TEST(Train, EndsAtOnceWhenTheOthersHaveDoneAllSteps) {
   const LocalCluster cluster(1, 2);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
-  Options options = DigitsOptions();
+  TrainingOptions options = DigitsOptions();
   options.steps = 5;
   const auto train = [&](const std::string& task) {
     return Train(options, ClientOf(cluster, task));
@@ -88,7 +88,7 @@ TEST(Train, EndsAtOnceWhenTheOthersHaveDoneAllSteps) {
 TEST(Train, SaysWhenItDivergesBeforeAServerMust) {
   const LocalCluster cluster(1, 1);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
-  Options options = DigitsOptions();
+  TrainingOptions options = DigitsOptions();
   options.optimizer.learning_rate = 1e30F;
   try {
     Train(options, ClientOf(cluster, "master:0"));
@@ -106,7 +106,7 @@ TEST(Train, SaysWhenItDivergesBeforeAServerMust) {
 TEST(Train, SaysWhenTheLastStepMadeItDiverge) {
   const LocalCluster cluster(1, 1);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
-  Options options = DigitsOptions();
+  TrainingOptions options = DigitsOptions();
   options.optimizer.learning_rate = 1e30F;
   options.steps = 1;
   testing::ExpectError([&] { Train(options, ClientOf(cluster, "master:0")); }, Phase::kRun,

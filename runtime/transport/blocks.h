@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/tensor.h"
+#include "runtime/common/tensor.h"
 
 namespace tfdist::runtime {
 

@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "runtime/bytes.h"
+#include "runtime/common/bytes.h"
+#include "runtime/common/cluster.h"
 
 namespace tfdist::runtime {
 namespace {

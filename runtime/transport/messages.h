@@ -9,8 +9,8 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "runtime/common/tensor.h"
 #include "runtime/table.h"
-#include "runtime/tensor.h"
 #include "runtime/transport/wire_float.h"
 
 namespace tfdist::runtime {
@@ -24,8 +24,6 @@ inline constexpr size_t kMaxMessagesUnderWay = 64;
 inline constexpr size_t kMaxAnswersQueued = 2 * kMaxMessagesUnderWay + 32;
 // Requests that a trainer may have begun and not ended with one server.
 inline constexpr uint64_t kMaxRequestsUnderWay = 1024;
-// Threads of one server, each with a port of its own.
-inline constexpr size_t kMaxServerThreads = 64;
 // Parts of one request to one server.
 inline constexpr uint32_t kMaxRequestParts = 1U << 16;
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/say.h"
+#include "runtime/common/say.h"
 #include "runtime/shm/connection.h"
 #include "runtime/shm/offer.h"
 #include "runtime/transport/connection.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "runtime/say.h"
+#include "runtime/common/say.h"
 #include "runtime/shm/offer.h"
 #include "runtime/transport/listener.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "runtime/copy.h"
+#include "runtime/common/copy.h"
 
 namespace tfdist::runtime {
 namespace {

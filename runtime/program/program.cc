@@ -1,4 +1,4 @@
-#include "runtime/program.h"
+#include "runtime/program/program.h"
 
 #include <cblas.h>
 #include <fmt/format.h>
@@ -11,11 +11,11 @@
 #include <string>
 
 #include "base/error.h"
-#include "runtime/memory.h"
-#include "runtime/options.h"
+#include "runtime/common/memory.h"
+#include "runtime/program/options.h"
+#include "runtime/program/stop_signal.h"
+#include "runtime/program/task_environment.h"
 #include "runtime/server.h"
-#include "runtime/stop_signal.h"
-#include "runtime/task_environment.h"
 #include "runtime/trainer/trainer.h"
 
 namespace tfdist::runtime {
@@ -67,7 +67,7 @@ void RunTrainer(const Options& options, const TaskEnvironment& task, const Say& 
   client_options.shared_memory = options.shared_memory;
   client_options.server_timeout = options.server_timeout;
   client_options.say = say;
-  Train(options, client_options);
+  Train(options.training, client_options);
 }
 
 void RunTask(const Options& options, const Say& say) {

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
-#include "runtime/testing/child.h"
+#include "runtime/program/testing/child.h"
 #include "runtime/testing/local_cluster.h"
 
 namespace tfdist::runtime {

@@ -1,4 +1,4 @@
-#include "runtime/task_environment.h"
+#include "runtime/program/task_environment.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "runtime/cluster.h"
+#include "runtime/common/cluster.h"
 
 namespace tfdist::runtime {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/bytes.h"
+#include "runtime/common/bytes.h"
 
 #include "base/error.h"
 

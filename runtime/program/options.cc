@@ -1,4 +1,4 @@
-#include "runtime/options.h"
+#include "runtime/program/options.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "runtime/common/cluster.h"
 #include "runtime/placement/names.h"
-#include "runtime/transport/messages.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -62,22 +62,23 @@ CLI::Validator NumberAboveZero() {
 }
 
 void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_seconds) {
-  app.add_option("--data", options.data, "folder with train-images-idx3-ubyte[.gz] and so on")
+  TrainingOptions& training = options.training;
+  app.add_option("--data", training.data, "folder with train-images-idx3-ubyte[.gz] and so on")
       ->type_name("DIR");
-  app.add_option("--model", options.model)
+  app.add_option("--model", training.model)
       ->check(CLI::IsMember({"softmax", "mlp"}))
       ->capture_default_str();
-  app.add_option("--hidden", options.hidden, "widths of the MLP's hidden layers: 128 or 512,128")
+  app.add_option("--hidden", training.hidden, "widths of the MLP's hidden layers: 128 or 512,128")
       ->delimiter(',')
       ->check(WholeNumber(1, 1 << 16))
       ->capture_default_str();
-  app.add_option("--batch", options.batch, "samples of one step")
+  app.add_option("--batch", training.batch, "samples of one step")
       ->check(WholeNumber(1, 1 << 16))
       ->capture_default_str();
-  app.add_option("--steps", options.steps, "global steps, of all trainers together")
+  app.add_option("--steps", training.steps, "global steps, of all trainers together")
       ->check(WholeNumber(0))
       ->capture_default_str();
-  auto* rate = app.add_option("--learning-rate", options.optimizer.learning_rate, "of plain SGD")
+  auto* rate = app.add_option("--learning-rate", training.optimizer.learning_rate, "of plain SGD")
                    ->check(NumberAboveZero())
                    ->capture_default_str();
   app.add_option("--optimizer", texts.optimizer,
@@ -101,10 +102,10 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
                  "variables in parts: none, fixed:4, min_size:262144, max_size:67108864 (bytes)")
       ->type_name("SPEC")
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "of the first values and of the order of the samples")
+  app.add_option("--seed", training.seed, "of the first values and of the order of the samples")
       ->check(WholeNumber(0))
       ->capture_default_str();
-  app.add_option("--eval-every", options.eval_every, "global steps between two evaluations")
+  app.add_option("--eval-every", training.eval_every, "global steps between two evaluations")
       ->check(WholeNumber(1))
       ->capture_default_str();
   app.add_option("--security", texts.security,
@@ -142,8 +143,8 @@ std::optional<Options> ParseOptions(int argc, const char* const* argv, std::stri
   } catch (const CLI::ParseError& error) {
     throw Error(Phase::kUsage, error.what(), "tfdist-runtime --help");
   }
-  if (!texts.optimizer.empty()) options.optimizer = ParseOptimizer(texts.optimizer);
-  options.update = ParseUpdateMode(texts.update);
+  if (!texts.optimizer.empty()) options.training.optimizer = ParseOptimizer(texts.optimizer);
+  options.training.update = ParseUpdateMode(texts.update);
   options.strategy = ParseStrategy(texts.strategy);
   options.partitioner = ParsePartitioner(texts.partitioner);
   options.secure = texts.security == "curve";

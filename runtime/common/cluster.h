@@ -9,6 +9,9 @@
 
 namespace tfdist::runtime {
 
+// Threads of one server, each with a port of its own.
+inline constexpr size_t kMaxServerThreads = 64;
+
 // chief or master first, then the workers: a trainer's position is its number (MultiWorker's group
 // ids: chief 0, worker i -> i + number of chiefs).
 std::vector<TaskId> TrainersOf(const ClusterSpec& cluster);

@@ -1,4 +1,4 @@
-#include "runtime/tensor.h"
+#include "runtime/common/tensor.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

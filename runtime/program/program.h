@@ -1,7 +1,7 @@
 // The program on top of the library: what TF_CONFIG and the environment make of this process.
 #pragma once
 
-#include "runtime/say.h"
+#include "runtime/common/say.h"
 
 namespace tfdist::runtime {
 

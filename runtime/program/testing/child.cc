@@ -1,4 +1,4 @@
-#include "runtime/testing/child.h"
+#include "runtime/program/testing/child.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "runtime/copy.h"
+#include "runtime/common/copy.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "runtime/memory.h"
+#include "runtime/common/memory.h"
 
 #include <malloc.h>
 

@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "runtime/program.h"
+#include "runtime/program/program.h"
 
 int main(int argc, char** argv) {
   return tfdist::runtime::RunProgram(argc, argv, [](const std::string& line) {

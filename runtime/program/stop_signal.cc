@@ -1,4 +1,4 @@
-#include "runtime/stop_signal.h"
+#include "runtime/program/stop_signal.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

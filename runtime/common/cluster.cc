@@ -1,4 +1,4 @@
-#include "runtime/cluster.h"
+#include "runtime/common/cluster.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "runtime/transport/messages.h"
 
 namespace tfdist::runtime {
 namespace {
