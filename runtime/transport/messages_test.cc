@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "runtime/common/cluster.h"
 #include "runtime/testing/expect_error.h"
 
 namespace tfdist::runtime {
