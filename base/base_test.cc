@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 
 namespace tfdist {
@@ -77,6 +78,26 @@ TEST(Sha256, GivesThePublishedDigestOfAbc) {  // FIPS 180-2, appendix B.1
 }
 
 TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span; }
+
+TEST(Text, ReplacesEveryOccurrenceOnce) {
+  std::string text = "{a}{a} and {a}";
+  ReplaceAll(text, "{a}", "<{a}>");
+  EXPECT_EQ(text, "<{a}><{a}> and <{a}>");
+}
+
+TEST(Text, TakesUpToASeparator) {
+  std::string_view rest = "sync:replicas=3";
+  EXPECT_EQ(TakeUpTo(':', rest), "sync");
+  EXPECT_EQ(TakeUpTo(',', rest), "replicas=3");
+  EXPECT_EQ(rest, "");
+}
+
+TEST(Text, ShellReadsQuotedTextBack) {
+  const std::string text = "it's $HOME; `x` \\ \"y\"";
+  const auto result = RunProgram({.argv = {"sh", "-c", "printf %s " + ShellQuoted(text)}},
+                                 SystemClock().Now() + std::chrono::seconds(30));
+  EXPECT_EQ(result.output, text);
+}
 
 TEST(RunProgram, GivesBothOutputsAndTheExitCode) {
   const auto result = RunProgram({.argv = {"sh", "-c", "echo out; echo err >&2; exit 3"}},

@@ -4,16 +4,10 @@
 #include <span>
 
 #include "agent/census/census.h"
+#include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
-
-void ReplaceAll(std::string& text, std::string_view marker, std::string_view value) {
-  for (size_t at = text.find(marker); at != std::string::npos; at = text.find(marker, at)) {
-    text.replace(at, marker.size(), value);
-    at += value.size();
-  }
-}
 
 std::string FillAll(const protocol::Text& text, const SlotFolder& folder,
                     std::span<const std::string> addresses) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace tfdist::cli {
 namespace {
@@ -302,19 +303,6 @@ purge() {
 }
 )sh";
 
-// POSIX shell: nothing is special between single quotes but the quote itself.
-std::string Quoted(std::string_view value) {
-  std::string quoted = "'";
-  for (const char c : value) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
-}
-
 bool IsHexadecimal(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
@@ -330,7 +318,7 @@ BootScript& BootScript::Set(std::string_view name, std::string_view value) {
   if (value.find('\0') != std::string_view::npos) {
     throw Error(Phase::kInternal, fmt::format("NUL in the script's {}", name));
   }
-  values_ += fmt::format("{}={}\n", name, Quoted(value));
+  values_ += fmt::format("{}={}\n", name, ShellQuoted(value));
   return *this;
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace tfdist::cli {
 namespace {
 
@@ -35,18 +37,6 @@ std::string Escaped(char c) {
 }
 
 }  // namespace
-
-std::string ShellQuoted(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
-}
 
 std::string ShellWord(std::string_view text) {
   if (!text.empty() && std::all_of(text.begin(), text.end(), IsPlain)) return std::string(text);

@@ -6,9 +6,6 @@
 
 namespace tfdist::cli {
 
-// sh(1) reads exactly `text` back: 'it'\''s'.
-std::string ShellQuoted(std::string_view text);
-
 // For the eye: plain where that is safe, else in quotes; control characters as $'\n', as bash
 // writes them, so that one word stays on its line and a terminal takes no orders from it.
 std::string ShellWord(std::string_view text);

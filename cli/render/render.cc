@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/plan/describe.h"
 #include "cli/render/quote.h"
 #include "cli/render/table.h"
@@ -14,12 +15,6 @@ namespace {
 
 // Keeps the order in which keys are added.
 using Json = nlohmann::ordered_json;
-
-void ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-}
 
 std::string Fill(const protocol::Text& text, const std::vector<std::string>& addresses) {
   std::string filled = protocol::Fill(text, addresses);

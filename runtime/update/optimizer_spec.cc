@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/text.h"
+
 namespace tfdist::runtime {
 namespace {
 
@@ -71,14 +73,6 @@ const Kind& KindOf(const OptimizerSpec& spec, Phase phase) {
                 fmt::format("optimizer: no kind has the number {}", static_cast<int>(spec.kind)));
   }
   return *found;
-}
-
-// Up to `separator`, which is taken away too; everything when there is none.
-std::string_view TakeUpTo(char separator, std::string_view& text) {
-  const size_t end = text.find(separator);
-  const std::string_view taken = text.substr(0, end);
-  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  return taken;
 }
 
 void SetField(OptimizerSpec& spec, const Field& field, std::string_view value,

@@ -7,20 +7,13 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace tfdist::runtime {
 namespace {
 
 constexpr uint32_t kMaxCount = 4096;
 constexpr const char* kExample = "async, sync:replicas=3 or staleness:bound=4";
-
-// Up to `separator`, which is taken away too; everything when there is none.
-std::string_view TakeUpTo(char separator, std::string_view& text) {
-  const size_t end = text.find(separator);
-  const std::string_view taken = text.substr(0, end);
-  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  return taken;
-}
 
 uint32_t CountFrom(std::string_view field, std::string_view text, uint32_t least) {
   uint32_t count = 0;

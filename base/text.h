@@ -1,0 +1,19 @@
+// Small things that are done with text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tfdist {
+
+// Every `from` in `text` becomes `to`; what `to` holds is not looked at again.
+void ReplaceAll(std::string& text, std::string_view from, std::string_view to);
+
+// Takes the beginning of `text` up to `separator`, and the separator too; all of it when there is
+// none.
+std::string_view TakeUpTo(char separator, std::string_view& text);
+
+// As a POSIX shell's word: sh(1) reads exactly `text` back: 'it'\''s'.
+std::string ShellQuoted(std::string_view text);
+
+}  // namespace tfdist
