@@ -109,7 +109,7 @@ EventLoop::EventLoop() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 
 void EventLoop::Post(std::function<void()> callback) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     posted_.push_back(std::move(callback));
   }
   // Fails only when the counter is full, and then the loop is awake anyway.
@@ -169,7 +169,7 @@ void EventLoop::RunPosted() {
   eventfd_read(wake_.get(), &count);
   std::vector<std::function<void()>> batch;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     batch.swap(posted_);
   }
   for (const auto& callback : batch) CallGuarded(callback);

@@ -9,10 +9,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/thread_annotations.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::agent {
@@ -96,8 +96,8 @@ class EventLoop {
 
   UniqueFd wake_;  // eventfd: written by Post
   Watch wake_watch_;
-  std::mutex mutex_;
-  std::vector<std::function<void()>> posted_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::function<void()>> posted_ GUARDED_BY(mutex_);
 };
 
 }  // namespace tfdist::agent

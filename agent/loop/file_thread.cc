@@ -6,7 +6,7 @@ FileThread::FileThread(EventLoop& loop) : loop_(loop), thread_([this] { Run(); }
 
 FileThread::~FileThread() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
   }
   changed_.notify_one();
@@ -15,23 +15,23 @@ FileThread::~FileThread() {
 
 void FileThread::Enqueue(std::function<Completion()> work) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     queue_.push_back(std::move(work));
   }
   changed_.notify_one();
 }
 
+std::function<FileThread::Completion()> FileThread::Next() {
+  const MutexLock lock(mutex_);
+  while (queue_.empty() && !ending_) changed_.wait(mutex_);
+  if (queue_.empty()) return nullptr;
+  auto work = std::move(queue_.front());
+  queue_.pop_front();
+  return work;
+}
+
 void FileThread::Run() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return ending_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    auto work = std::move(queue_.front());
-    queue_.pop_front();
-    lock.unlock();
-    loop_.Post(work());
-    lock.lock();
-  }
+  while (auto work = Next()) loop_.Post(work());
 }
 
 }  // namespace tfdist::agent

@@ -6,13 +6,13 @@
 #include <deque>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <type_traits>
 #include <utility>
 
 #include "agent/loop/event_loop.h"
+#include "base/thread_annotations.h"
 
 namespace tfdist::agent {
 
@@ -82,13 +82,15 @@ class FileThread {
   }
 
   void Enqueue(std::function<Completion()> work);
+  // Waits for work; nullptr: there is none and will be none.
+  std::function<Completion()> Next();
   void Run();
 
   EventLoop& loop_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<Completion()>> queue_;  // guarded by mutex_
-  bool ending_ = false;                            // guarded by mutex_
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<std::function<Completion()>> queue_ GUARDED_BY(mutex_);
+  bool ending_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
