@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli/cluster_file/cluster_file.h"
 #include "cli/cluster_file/problems.h"
+#include "cli/plan/cluster_spec.h"
 #include "cli/plan/gpus.h"
 #include "cli/plan/local_path.h"
 #include "cli/plan/machines.h"
@@ -78,18 +79,6 @@ std::vector<TaskOnHost> PlanTasks(const ClusterFile& file, const Placement& plac
   return tasks;
 }
 
-ClusterSpec ClusterOf(const Plan& plan) {
-  std::map<TaskId, const TaskOnHost*> in_order;
-  for (const TaskOnHost& task : plan.tasks) in_order[task.id] = &task;
-  ClusterSpec cluster;
-  for (const auto& [id, task] : in_order) {
-    if (task->port == 0) continue;
-    const std::string& host = plan.hosts[static_cast<size_t>(task->slot)].address;
-    cluster.tasks[id.type].push_back(ToString(HostPort{host, task->port}));
-  }
-  return cluster;
-}
-
 void SetPolicies(const ClusterFile& file, Plan& plan) {
   const std::optional<TaskId> chief = ChiefOf(plan.cluster);
   const bool has_workers = plan.cluster.tasks.contains("worker");
@@ -128,7 +117,9 @@ Plan MakePlan(const ClusterFile& file, const fs::path& path, Problems& problems)
   plan.layout = file.layout.value;
   plan.hosts = PlanHosts(placement);
   plan.tasks = PlanTasks(file, placement, problems);
-  plan.cluster = ClusterOf(plan);
+  plan.cluster = MakeClusterSpec(plan, [&plan](const TaskOnHost& task) {
+    return ToString(HostPort{plan.hosts[static_cast<size_t>(task.slot)].address, task.port});
+  });
   plan.control_port = file.control_port ? file.control_port->value : 0;
   SetSsh(file.ssh, plan.ssh);
   SetPaths(file, path.parent_path(), plan, problems);

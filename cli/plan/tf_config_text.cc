@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "cli/plan/cluster_spec.h"
+
 namespace tfdist::cli {
 namespace {
 
@@ -12,16 +14,9 @@ namespace {
 constexpr char kMark = '@';
 
 ClusterSpec ClusterWithMarks(const Plan& plan) {
-  ClusterSpec cluster;
-  for (const auto& [type, addresses] : plan.cluster.tasks) {
-    cluster.tasks[type].resize(addresses.size());
-  }
-  for (const TaskOnHost& task : plan.tasks) {
-    if (task.port == 0) continue;
-    cluster.tasks.at(task.id.type).at(static_cast<size_t>(task.id.index)) =
-        fmt::format("{}{}{}:{}", kMark, task.slot, kMark, task.port);
-  }
-  return cluster;
+  return MakeClusterSpec(plan, [](const TaskOnHost& task) {
+    return fmt::format("{}{}{}:{}", kMark, task.slot, kMark, task.port);
+  });
 }
 
 protocol::Text WithSlots(std::string_view json) {
