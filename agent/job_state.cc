@@ -58,7 +58,13 @@ void ApplyStopping(JobState& state, const Event& event) {
 }
 
 void ApplyCensus(JobState& state, const Event& event) {
-  state.slots.at(event.fields.at("slot").get<size_t>()).census = event.fields.get<Census>();
+  const int slot = event.fields.at("slot").get<int>();
+  auto& census = state.slots.at(static_cast<size_t>(slot)).census;
+  census = event.fields.get<Census>();
+  // A lost host that came back after the end is not unreachable any more.
+  if (std::erase(state.unreachable, slot) > 0 && !census->left.empty()) {
+    state.unconfirmed.push_back(slot);
+  }
 }
 
 void ApplyEnded(JobState& state, const Event& event) {

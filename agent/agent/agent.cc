@@ -130,6 +130,7 @@ void Agent::Resume() {
 
 Requests::Actions Agent::RequestActions() {
   return {.committed = [this] { return committed(); },
+          .contact = [this] { return FindContact(); },
           .read_log = [this](auto... arguments) { return OpenLog(std::move(arguments)...); },
           .remove_folder = [this](std::function<void()> done) { RemoveFolder(std::move(done)); },
           .leave = [this] { Leave(); }};
@@ -169,7 +170,8 @@ std::unique_ptr<Stream> Agent::OpenLog(uint64_t id, const protocol::ReadLog& req
 // --- what happens ---
 
 void Agent::OnMessage(const std::shared_ptr<Session>& session, const protocol::Message& message) {
-  heard_from_cli_ = std::chrono::steady_clock::now();
+  // Another job asks: no word of this one's CLI.
+  if (message.type != kContactRequest) heard_from_cli_ = std::chrono::steady_clock::now();
   requests_.Handle(session, message);
 }
 
@@ -203,6 +205,16 @@ void Agent::OnCommitted() {
 bool Agent::committed() const { return coordinator_ ? coordinator_->committed() : told_committed_; }
 
 bool Agent::over() const { return coordinator_ ? coordinator_->over() : member_.over(); }
+
+Contact Agent::FindContact() const {
+  const auto silence =
+      committed() ? member_.silence() : std::chrono::steady_clock::now() - heard_from_cli_;
+  return {.committed = committed(),
+          .over = over(),
+          .clear = member_.clear(),
+          .attended = sessions_.size() > 1,
+          .silence_ms = std::chrono::duration_cast<std::chrono::milliseconds>(silence).count()};
+}
 
 // --- the end ---
 

@@ -54,6 +54,7 @@ class Agent {
   void OnCommitted();
   [[nodiscard]] bool committed() const;
   [[nodiscard]] bool over() const;
+  [[nodiscard]] Contact FindContact() const;
 
   void CheckUncommitted();
   // Says to other jobs that this one still needs its folder.

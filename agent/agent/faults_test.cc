@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <sstream>
 
+#include "agent/census/census.h"
+#include "agent/coordinator/journal.h"
 #include "agent/job_state.h"
+#include "agent/slot/slot_folder.h"
 #include "agent/testing/job_fixture.h"
 
 namespace tfdist::agent {
@@ -164,6 +167,67 @@ TEST_F(FaultsTest, AHostThatGoesSilentIsLostAndNamedAsUnreachable) {
   // Thawed, it is swept from its own host, if the coordinator's last word has not ended it.
   kill(agent, SIGCONT);
   AskSlot(1, [](AgentClient& far) { far.Request(type::kSweep); });
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(FaultsTest, ALostHostThatComesBackHearsThatTheJobIsOver) {
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
+  const int pid = WaitForStart(job, "worker:0");
+  const pid_t agent = FindRole(1, "tfdist-agent");
+  kill(agent, SIGSTOP);
+  const auto seen = job.clients[0].WaitForEvent(job.events, event::kEnded);
+  EXPECT_THAT(seen.back().fields.at("unreachable").get<std::vector<int>>(), ElementsAre(1));
+  EXPECT_EQ(::kill(pid, 0), 0) << "nobody has told it to end";
+  kill(agent, SIGCONT);
+  WaitUntilNothingIsLeft();  // long before its orphan_timeout
+  const auto state = StateOf(ReadJournal(agent::SlotFolder(SlotFolder(0)).journal()).events);
+  EXPECT_THAT(state.unreachable, ElementsAre());
+  EXPECT_THAT(state.unconfirmed, ElementsAre());
+}
+
+// C1: the coordinator is gone, and the next job of that name begins.
+TEST_F(FaultsTest, TheNextJobOfANameEndsTheTasksOfOneWithoutCoordinator) {
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
+  const int pid = WaitForStart(job, "worker:0");
+  const std::string earlier = job_;
+  KillAllOf(0);
+  job_ += "-next";
+  Job next = Prepare(2, {{"worker:0", 1, "echo hello"}});
+  EXPECT_NE(::kill(pid, 0), 0) << "two jobs of one name have tasks on this host";
+  EXPECT_TRUE(FindProcesses(CookieValue(earlier, 1), {}).empty());
+  Commit(next);
+  EXPECT_EQ(ResultOf(next.clients[0].WaitForEvent(next.events, event::kEnded)), "succeeded");
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(FaultsTest, AHostRefusesAJobWhoseNameRunsOnItAlready) {
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
+  const int pid = WaitForStart(job, "worker:0");
+  const std::string earlier = job_;
+  job_ += "-next";  // whose slot 0 is on another host, where the name is free
+  AgentClient client(executable_, "start");
+  client.WaitForHello("start");
+  try {
+    client.Request(type::kCreate, MakeCreate(1));
+    FAIL() << "it was accepted";
+  } catch (const protocol::NameTaken& taken) {
+    EXPECT_EQ(taken.job(), earlier);
+    EXPECT_THAT(taken.cause(), HasSubstr("a job named 'test' runs on this host: " + earlier));
+  }
+  EXPECT_FALSE(std::filesystem::exists(SlotFolder(1)));
+  EXPECT_EQ(::kill(pid, 0), 0);
+  job.clients[0].Request(type::kStop, {{"why", "test"}, {"force", true}});
+  WaitUntilNothingIsLeft();
+}
+
+// An `up` that was killed holds the name up no longer than its agents believe in it.
+TEST_F(FaultsTest, TheNextJobOfANameEndsOneThatNobodyCommits) {
+  { AgentClient deserted = CreateSlot(1); }
+  const auto earlier = SlotFolder(1);
+  job_ += "-next";
+  AgentClient client = CreateSlot(1);
+  EXPECT_FALSE(std::filesystem::exists(earlier));
+  client.Request(type::kAbort);
   WaitUntilNothingIsLeft();
 }
 

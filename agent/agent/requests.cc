@@ -60,6 +60,7 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kStop) return Stop(reply, message);
   if (type == type::kSweep) return Sweep(reply, message);
   if (type == type::kCommit) return Commit(reply, message);
+  if (type == kContactRequest) return reply.Ok(actions_.contact());
   NeedUncommitted();
   if (type == type::kNeed) return parts_.deployment.Need(session, message);
   if (type == type::kFile) return parts_.deployment.File(session, message);

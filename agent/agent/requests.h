@@ -15,6 +15,7 @@
 #include "agent/protocol.h"
 #include "agent/session/reply.h"
 #include "agent/session/session.h"
+#include "agent/slot/contact.h"
 
 namespace tfdist::agent {
 
@@ -32,6 +33,7 @@ class Requests {
   };
   struct Actions {
     std::function<bool()> committed;
+    std::function<Contact()> contact;
     // A stream of a log on this host; throws Error(kLogs) when there is no such task.
     std::function<std::unique_ptr<Stream>(uint64_t, const protocol::ReadLog&, LogStream::Sink)>
         read_log;

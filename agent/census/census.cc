@@ -152,15 +152,21 @@ std::vector<ProcessInfo> FindProcesses(std::string_view cookie, const std::vecto
   return Finder(cookie, exclude).Find();
 }
 
-std::vector<std::string> CookiesWithoutOwner() {
+std::vector<FoundCookie> FindCookies() {
   std::map<std::string, bool> owned;
   for (const ProcessInfo& process : ReadProcessTable()) {
     if (process.ended() || process.id.pid == getpid()) continue;
     if (const auto cookie = CookieOf(process.id.pid)) owned[*cookie] |= IsOwn(process);
   }
+  std::vector<FoundCookie> cookies;
+  for (const auto& [value, is_owned] : owned) cookies.push_back({value, is_owned});
+  return cookies;
+}
+
+std::vector<std::string> CookiesWithoutOwner() {
   std::vector<std::string> cookies;
-  for (const auto& [cookie, has_owner] : owned) {
-    if (!has_owner) cookies.push_back(cookie);
+  for (const FoundCookie& cookie : FindCookies()) {
+    if (!cookie.owned) cookies.push_back(cookie.value);
   }
   return cookies;
 }

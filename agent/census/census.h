@@ -23,8 +23,15 @@ std::string CookieValue(std::string_view job, int slot);
 // what is found through it alone.
 std::vector<ProcessInfo> FindProcesses(std::string_view cookie, const std::vector<pid_t>& exclude);
 
-// The cookies of this account's processes that none of tfdist's own processes has: keepers, agents
-// and holders of those jobs were all killed, which no single fault does.
+// A cookie that this account's processes have.
+struct FoundCookie {
+  std::string value;
+  bool owned = false;  // one of tfdist's own processes has it: a keeper, an agent, a holder
+};
+std::vector<FoundCookie> FindCookies();
+
+// Those that are not owned: keepers, agents and holders of those jobs were all killed, which no
+// single fault does.
 std::vector<std::string> CookiesWithoutOwner();
 
 // Kills what FindProcesses finds, again and again, until two passes find nothing and nothing that

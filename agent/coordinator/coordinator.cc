@@ -166,9 +166,15 @@ void Coordinator::OnReport(size_t slot, const HostReport& report) {
   }
   // The first word of an agent is answered at once: the CLI waits for it.
   const bool first = !control_->Heard(slot);
+  const bool was_awaited = on_released_ && MayRunOn(slot);
   control_->OnReport(slot, report);
   if (first) Beat();
   SendOrder(slot);
+  // A host that was lost has ended what it ran: its agent gets a moment to go, as the others did.
+  if (was_awaited && !MayRunOn(slot)) {
+    release_limit_.Start(kReleaseLimit);
+    SendReleases();
+  }
 }
 
 // --- to the slots ---
@@ -178,7 +184,9 @@ void Coordinator::OnTimer() {
   if (control_) control_->Tick();
   EndSilentReaders();
   Beat();
-  if (on_released_) SendReleases();
+  if (!on_released_) return;
+  SendReleases();
+  FinishRelease();
 }
 
 // Nobody waits for output of a host that does not answer.
@@ -225,6 +233,7 @@ bool Coordinator::SendControl(size_t slot, const Message& message) {
 
 void Coordinator::Release(std::function<void()> done) {
   on_released_ = std::move(done);
+  release_begun_ = clock_.Now();
   release_limit_.Start(kReleaseLimit);
   SendReleases();
   loop_.Post([this] { FinishRelease(); });
@@ -232,14 +241,21 @@ void Coordinator::Release(std::function<void()> done) {
 
 void Coordinator::SendReleases() {
   for (size_t slot = 1; control_ && slot < control_->slots(); ++slot) {
-    if (!left_[slot]) SendControl(slot, ControlMessage(control_type::kRelease));
+    if (!left_[slot] && !MayRunOn(slot)) SendControl(slot, ControlMessage(control_type::kRelease));
   }
+}
+
+bool Coordinator::MayRunOn(size_t slot) const {
+  const std::chrono::milliseconds orphan_timeout(info_.orphan_timeout_ms);
+  return !left_[slot] && control_->MayRunOn(slot, orphan_timeout + kOrphanEnd) &&
+         clock_.Now() - release_begun_ < orphan_timeout + kReturnLimit;
 }
 
 void Coordinator::FinishRelease() {
   if (!on_released_) return;
-  for (size_t slot = 1; release_limit_.running() && control_ && slot < control_->slots(); ++slot) {
-    if (!left_[slot] && !control_->Silent(slot)) return;
+  for (size_t slot = 1; control_ && slot < control_->slots(); ++slot) {
+    if (MayRunOn(slot)) return;
+    if (release_limit_.running() && !left_[slot] && !control_->Silent(slot)) return;
   }
   release_limit_.Stop();
   std::exchange(on_released_, {})();

@@ -44,8 +44,9 @@ class Coordinator {
 
   // Slot 0's own way to the coordinator.
   std::unique_ptr<Uplink> MakeLocalUplink(Uplink::Handlers handlers);
-  // The job has ended and nobody reads any more: lets the other agents go, then calls `done`, after
-  // a short while in any case.
+  // The job has ended and nobody reads any more: lets the other agents go, then calls `done`. A
+  // lost host may come back and must hear that the job is over: this waits until each has reported
+  // that nothing of the job is left, or must have ended by itself. Agents in contact have a moment.
   void Release(std::function<void()> done);
 
   // Once all that has happened so far is on disk.
@@ -64,6 +65,10 @@ class Coordinator {
 
   static constexpr std::chrono::milliseconds kBeatInterval{1000};
   static constexpr std::chrono::milliseconds kReleaseLimit{2000};
+  // For an agent to end its tasks once its orphan_timeout is over: their grace, a census.
+  static constexpr std::chrono::milliseconds kOrphanEnd{30'000};
+  // A host that is back may end its tasks for so long (a long grace, a disk that hangs).
+  static constexpr std::chrono::minutes kReturnLimit{10};
 
   void CheckPlan(const protocol::JobPlan& plan) const;
   void OnWritten();
@@ -76,6 +81,7 @@ class Coordinator {
   void SendOrder(size_t slot);
   bool SendControl(size_t slot, const protocol::Message& message);
   void SendReleases();
+  [[nodiscard]] bool MayRunOn(size_t slot) const;
   void FinishRelease();
 
   EventLoop& loop_;
@@ -95,6 +101,7 @@ class Coordinator {
   std::vector<bool> left_;        // its agent has ended
   bool commit_under_way_ = false;
   std::function<void()> on_released_;
+  TimePoint release_begun_;
   EventLoop::Timer timer_;
   EventLoop::Timer release_limit_;
 };

@@ -147,6 +147,11 @@ bool JobControl::Silent(size_t slot) const {
   return Lost(slot) || roster_.contact(slot, clock_.Now()) == Roster::Contact::kLost;
 }
 
+bool JobControl::MayRunOn(size_t slot, std::chrono::milliseconds orphan_limit) const {
+  if (slot == 0 || abandoned_ || state_.phase != JobPhase::kEnded) return false;
+  return !state_.slots.at(slot).census && roster_.silence(slot, clock_.Now()) < orphan_limit;
+}
+
 bool JobControl::Lost(size_t slot) const {
   return slot < state_.slots.size() && state_.slots[slot].state == "lost";
 }

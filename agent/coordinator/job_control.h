@@ -2,6 +2,7 @@
 // the job's state. Knows no socket, file or thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -39,6 +40,9 @@ class JobControl {
   [[nodiscard]] size_t slots() const { return roster_.size(); }
   // Counted as lost; or, once the job has ended and nobody counts any more, not heard for as long.
   [[nodiscard]] bool Silent(size_t slot) const;
+  // The job has ended without this slot, which may run on: it has not reported its end since, and
+  // has not been silent for `orphan_limit`, after which its agent has ended everything by itself.
+  [[nodiscard]] bool MayRunOn(size_t slot, std::chrono::milliseconds orphan_limit) const;
 
  private:
   [[nodiscard]] bool Lost(size_t slot) const;

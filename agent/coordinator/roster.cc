@@ -26,12 +26,14 @@ void Roster::Tick(TimePoint now) {
 }
 
 Roster::Contact Roster::contact(size_t slot, TimePoint now) const {
-  const Member& member = members_.at(slot);
-  if (!member.heard && !counting_since_) return Contact::kNone;
-  const TimePoint since = member.heard.value_or(counting_since_.value_or(now));
-  if (now - since >= kLostAfter) return Contact::kLost;
-  if (now - since >= kSlowAfter) return Contact::kSlow;
-  return member.heard ? Contact::kGood : Contact::kNone;
+  const auto silent_for = silence(slot, now);
+  if (silent_for >= kLostAfter) return Contact::kLost;
+  if (silent_for >= kSlowAfter) return Contact::kSlow;
+  return heard(slot) ? Contact::kGood : Contact::kNone;
+}
+
+TimePoint::duration Roster::silence(size_t slot, TimePoint now) const {
+  return now - members_.at(slot).heard.value_or(counting_since_.value_or(now));
 }
 
 }  // namespace tfdist::agent

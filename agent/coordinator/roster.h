@@ -6,13 +6,13 @@
 #include <optional>
 #include <vector>
 
+#include "agent/slot/contact.h"
 #include "base/clock.h"
 
 namespace tfdist::agent {
 
-// Without a word for so long, a host is marked slow, then counted as lost (DESIGN: "No orphans").
+// Without a word for so long, a host is marked slow; after kLostAfter it is counted as lost.
 inline constexpr std::chrono::milliseconds kSlowAfter{4'000};
-inline constexpr std::chrono::milliseconds kLostAfter{11'000};
 
 class Roster {
  public:
@@ -32,6 +32,8 @@ class Roster {
   [[nodiscard]] size_t size() const { return members_.size(); }
   [[nodiscard]] bool heard(size_t slot) const { return members_[slot].heard.has_value(); }
   [[nodiscard]] Contact contact(size_t slot, TimePoint now) const;
+  // How long nothing was heard of it; zero before the first tick of one that never was.
+  [[nodiscard]] TimePoint::duration silence(size_t slot, TimePoint now) const;
 
  private:
   static constexpr std::chrono::milliseconds kOwnPause{2'000};

@@ -59,6 +59,11 @@ void Member::Heard() {
   if (!std::exchange(contacted_, true)) handlers_.on_first_contact();
 }
 
+TimePoint::duration Member::silence() const {
+  const TimePoint now = std::chrono::steady_clock::now();
+  return now - heard_.value_or(now);
+}
+
 // --- to the coordinator ---
 
 void Member::OnTasksChanged() {

@@ -52,7 +52,16 @@ class Member {
   // The last word to the coordinator.
   void Leave();
 
-  [[nodiscard]] bool over() const { return order_.over; }
+  // The tasks are stopped, and a census has found nothing that could not be ended.
+  [[nodiscard]] bool clear() const {
+    return order_.goal != Goal::kRun && census_ && census_->left.empty();
+  }
+  // The job has ended, or this slot's part in it: its logs are complete.
+  [[nodiscard]] bool over() const {
+    return order_.over || (sweep_goal_ != Goal::kRun && census_.has_value());
+  }
+  // Since the coordinator was heard.
+  [[nodiscard]] TimePoint::duration silence() const;
 
  private:
   static constexpr std::chrono::milliseconds kReportInterval{1000};

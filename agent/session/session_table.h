@@ -22,6 +22,7 @@ class SessionTable {
   void PumpStreams();
   // Somebody still reads, or has not taken all that was sent.
   [[nodiscard]] bool HasReaders() const;
+  [[nodiscard]] size_t size() const { return sessions_.size(); }
 
  private:
   void Add(UniqueFd fd);

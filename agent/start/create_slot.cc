@@ -9,6 +9,7 @@
 #include "agent/slot/slot_folder.h"
 #include "agent/start/launch.h"
 #include "agent/start/name_lock.h"
+#include "agent/start/other_jobs.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -52,8 +53,10 @@ UniqueFd Fill(const SlotFolder& folder, SlotInfo info, const std::filesystem::pa
               const HostSettings& host, int port) {
   UniqueFd name_lock;
   UniqueFd listener;
+  if (info.slot == 0) name_lock = TakeNameLock(info, folder.path());
+  // An agent that waits for lost hosts has the job's port, when that is a fixed one.
+  EndOtherJobs(info, info.slot == 0 && port != 0 ? Waiting::kEnds : Waiting::kStays);
   if (info.slot == 0) {
-    name_lock = TakeNameLock(info, folder.path());
     listener = ListenForAgents(info.address, port);
     info.port = LocalPort(listener.get());
   }

@@ -99,14 +99,21 @@ Deployment::Outcome Deployment::TakeOutcome() {
   Outcome outcome;
   outcome.committed = committed_;
   outcome.in_doubt = in_doubt_;
+  outcome.name_taken = hosts_[0]->name_taken;
   for (auto& host : hosts_) {
-    if (host->error) outcome.errors.push_back(*host->error);
+    if (host->error && !SaysTheSameAsTheFirst(*host)) outcome.errors.push_back(*host->error);
     if (host->roll_back_error) outcome.roll_back_errors.push_back(*host->roll_back_error);
-    if (host->name_taken) outcome.name_taken = host->name_taken;
     outcome.bases.push_back(host->attached.hello.base);
   }
   if (committed_) outcome.coordinator = std::move(hosts_[0]->attached);
   return outcome;
+}
+
+// A job of that name runs on all its hosts, and each of them refuses a second one.
+bool Deployment::SaysTheSameAsTheFirst(const Host& host) const {
+  const Host& first = *hosts_[0];
+  return &host != &first && host.name_taken && first.name_taken &&
+         host.name_taken->job() == first.name_taken->job();
 }
 
 void Deployment::Run(int slot) {

@@ -55,10 +55,10 @@ class Deployment {
     bool committed = false;
     bool in_doubt = false;      // slot 0 was asked to commit, and it is not known whether it did
     std::vector<Error> errors;  // why hosts could not be brought up, with their hosts
-    std::vector<Error> roll_back_errors;  // of what is not confirmed to be removed again
-    std::optional<protocol::NameTaken> name_taken;
-    std::vector<std::string> bases;  // tfdist's folder on each host; where known
-    Attached coordinator;            // when committed
+    std::vector<Error> roll_back_errors;            // of what is not confirmed to be removed again
+    std::optional<protocol::NameTaken> name_taken;  // on slot 0's host
+    std::vector<std::string> bases;                 // tfdist's folder on each host; where known
+    Attached coordinator;                           // when committed
   };
   [[nodiscard]] Outcome TakeOutcome();
 
@@ -96,6 +96,7 @@ class Deployment {
   template <typename Step>
   bool Pass(Gate& gate, int slot, const char* name, Step step);
   bool WaitAt(Gate& gate, Host& host);
+  [[nodiscard]] bool SaysTheSameAsTheFirst(const Host& host) const;
   void RollBack(int slot);
   [[nodiscard]] protocol::HostDescription DescriptionOf(int slot) const;
 

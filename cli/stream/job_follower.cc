@@ -279,6 +279,8 @@ void JobFollower::ReadFromFolder(TaskStream& stream) {
   request.task = stream.task;
   request.offset = stream.offset;
   request.tail_lines = stream.tail_lines;
+  // The coordinator is gone, and this host's agent is not: it goes on until its orphan_timeout.
+  request.follow = options_.follow && host.hello.serving == "agent";
   request.credit = kCreditBytes;
   stream.id = host.link->Send(type::kReadLog, request);
   const TimePoint deadline = Now() + kFolderLimit;

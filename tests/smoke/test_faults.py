@@ -194,6 +194,24 @@ class Faults(FaultsCase):
             self.assertEqual([line.split(" | ")[1] for line in printed if line.startswith(task)],
                              [line.split(" | ")[1] for line in log])
 
+    def test_a_log_is_followed_on_its_own_host_when_the_coordinator_is_gone(self):
+        script = "i=0; while :; do echo line $i; i=$((i+1)); sleep 0.01; done"
+        file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script]))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.wait_until_tasks_run()
+        folder = str(self.user.slot_folder(0))
+        processes.kill_together(
+            lambda: [pid for pid, cmd in processes.matching(folder).items() if cmd.startswith("tfdist-agent")])
+        logs = self.user.start("logs", "-f", "job", "worker:0")
+        self.user.wait_for_output(logs, b"line")
+        seen = logs.out.read_bytes().count(b"\n")
+        wait_for(lambda: logs.out.read_bytes().count(b"\n") > seen + 100, "more lines than there were")
+        self.assertEqual(self.user.run("down").code, 0)
+        self.assertEqual(logs.wait(60), 3, "nobody knows how the job would have ended")
+        numbers = [int(line.split("line ")[1]) for line in logs.out.read_text().splitlines() if "line" in line]
+        self.assertEqual(numbers, list(range(len(numbers))))
+        self.assert_nothing_left()
+
     @unittest.skipIf(os.geteuid() != 0, "needs root: a process that cannot be killed is the first of a namespace")
     def test_a_process_that_cannot_be_killed_is_named_and_waited_for_no_longer(self):
         script = f'case "$TFDIST_TASK" in worker:0) exec unshare --pid --fork sleep {self.mark};; esac; exec sleep infinity'

@@ -254,6 +254,34 @@ class Faults(OverSsh):
         self.assertEqual(of_worker, [f"line {i}" for i in range(22)] + ["over"])
         self.assert_nothing_left(hosts)
 
+    def test_the_next_job_of_a_name_finds_nothing_of_the_earlier_one_on_a_host_that_was_lost(self):
+        """The host hangs, the job ends without it, the host is back, and the same `up` again."""
+        hosts = self.start_hosts(3)
+        file = self.write(hosts, shell("exec sleep infinity"))
+        up = self.user.start("up", file)
+        self.user.wait_until_tasks_run()
+        hosts[2].freeze()
+        self.assertEqual(up.wait(60), 1, up.err.read_text())
+        self.assertIn(f"{hosts[2].address}: lost", up.err.read_text())
+        hosts[2].thaw()
+        again = self.user.run("up", "-d", file)
+        self.assertEqual(again.code, 0, again)
+        self.user.wait_until_tasks_run()
+        for host in hosts:
+            tasks = [p.argv for p in host.processes() if p.argv == ["sleep", "infinity"]]
+            self.assertEqual(len(tasks), 2, f"a trainer and a parameter server on {host.name}")
+        down = self.user.run("down")
+        self.assertEqual(down.code, 0, down)
+        self.assert_nothing_left(hosts)  # the first job's agent too: nothing of it is left to wait for
+
+    def test_a_host_that_was_lost_ends_its_tasks_when_it_is_back(self):
+        hosts = self.start_hosts(3)
+        self.start_detached(hosts, shell("exec sleep infinity"))
+        hosts[2].freeze()
+        self.user.wait_for_status(lambda s: s["state"] == "failed", "the job fails")
+        hosts[2].thaw()
+        self.assert_nothing_left(hosts)
+
     def kill(self, host, is_it, with_sshd=False):
         found = wait_for(lambda: [p.pid for p in host.processes(with_sshd) if p.argv and is_it(p.argv)], "its processes")
         for pid in found:

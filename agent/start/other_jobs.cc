@@ -1,0 +1,156 @@
+#include "agent/start/other_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "agent/census/census.h"
+#include "agent/protocol.h"
+#include "agent/session/local_agent.h"
+#include "agent/slot/contact.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::Json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A job that has just ended lets its agents go within this time, and a lost one hears that it is.
+constexpr milliseconds kMoment{1000};
+// A coordinator beats each second.
+constexpr milliseconds kInTouch{3000};
+// For a silent agent to become lost, or to hear of its coordinator again; and for one of two `up`
+// to go: it finds the name taken on slot 0's host.
+constexpr milliseconds kDecisionLimit = kLostAfter + kInTouch;
+constexpr milliseconds kAnswerLimit{3000};
+// The default grace of a task, a holder's last look, a census.
+constexpr seconds kSweepLimit{20};
+constexpr seconds kForceLimit{5};
+constexpr seconds kLeaveLimit{5};
+constexpr milliseconds kPause{50};
+
+// Another job's slot on this host.
+struct OtherSlot {
+  std::string cookie;
+  bool owned = false;
+  SlotFolder folder;
+  SlotInfo info;
+};
+
+TimePoint In(milliseconds span) { return SystemClock().Now() + span; }
+
+bool IsOver(TimePoint deadline) { return SystemClock().Now() >= deadline; }
+
+void Pause() { std::this_thread::sleep_for(kPause); }
+
+std::optional<OtherSlot> FindSlot(const FoundCookie& cookie, const SlotInfo& info) {
+  // "<job>/h<slot>" is how the folder is called; a task may have put anything there.
+  const std::filesystem::path folder = std::filesystem::path(info.base) / "jobs" / cookie.value;
+  if (cookie.value.find("..") != std::string::npos || !IsSlotFolder(folder)) return std::nullopt;
+  OtherSlot other{cookie.value, cookie.owned, SlotFolder(folder), {}};
+  try {
+    other.info = ReadSlotInfo(other.folder);
+  } catch (const Error& e) {
+    Log("{}, ignoring", e.what());
+    return std::nullopt;
+  }
+  if (other.info.name != info.name || other.info.job == info.job) return std::nullopt;
+  return other;
+}
+
+std::vector<OtherSlot> FindSlots(const SlotInfo& info) {
+  std::vector<OtherSlot> slots;
+  for (const FoundCookie& cookie : FindCookies()) {
+    if (auto slot = FindSlot(cookie, info)) slots.push_back(std::move(*slot));
+  }
+  return slots;
+}
+
+bool IsThere(const OtherSlot& other) { return !FindProcesses(other.cookie, {}).empty(); }
+
+std::optional<Contact> AskContact(const OtherSlot& other) {
+  const auto answer = AskAgent(other.folder, kContactRequest, Json::object(), In(kAnswerLimit));
+  if (!answer) return std::nullopt;
+  return protocol::Body<Contact>({.type = std::string(kContactRequest), .body = *answer});
+}
+
+bool AskToEnd(const OtherSlot& other, bool committed) {
+  const auto ask = [&](std::string_view type, bool force, milliseconds limit) {
+    return AskAgent(other.folder, type, {{"force", force}}, In(limit)).has_value();
+  };
+  if (!committed && ask(protocol::type::kAbort, false, kForceLimit)) return true;
+  return ask(protocol::type::kSweep, false, kSweepLimit) ||
+         ask(protocol::type::kSweep, true, kForceLimit);
+}
+
+// Its own agent ends its tasks as at the end of their job, then itself. What is left, or does not
+// answer, is killed.
+void End(const OtherSlot& other, bool committed) {
+  if (!AskToEnd(other, committed)) Log("job {}: its agent has not ended it", other.info.job);
+  for (const TimePoint deadline = In(kLeaveLimit); IsThere(other) && !IsOver(deadline);) Pause();
+  const auto census = EndProcesses(other.cookie, {}, other.folder.left(), In(kForceLimit));
+  Log("job {} was over, or without a coordinator: ended on this host", other.info.job);
+  if (census.left.empty()) return;
+  throw Error(Phase::kStart,
+              fmt::format("of job {}, which is over, there is still: {}", other.info.job,
+                          fmt::join(census.left, ", ")),
+              fmt::format("tfdist down {}", other.info.job));
+}
+
+[[noreturn]] void Refuse(const OtherSlot& other, std::string_view why) {
+  throw protocol::NameTaken(
+      Error(
+          Phase::kStart,
+          fmt::format("a job named '{}' {} on this host: {}", other.info.name, why, other.info.job),
+          fmt::format("end it with `tfdist down {}`, or give this one another name",
+                      other.info.job)),
+      other.info.job, other.info.plan_sha256);
+}
+
+// Nobody decides about it any more. Before the commit that is the CLI, which is heard each 5 s.
+bool IsDeserted(const Contact& contact) {
+  return milliseconds(contact.silence_ms) >= kLostAfter ||
+         (!contact.committed && !contact.attended);
+}
+
+std::string_view WhatItDoes(const std::optional<Contact>& contact) {
+  if (!contact) return "has an agent that does not answer";
+  return contact->committed ? "runs" : "is being started";
+}
+
+void EndOrRefuse(const OtherSlot& other, Waiting waiting) {
+  const TimePoint moment = In(kMoment);
+  const TimePoint deadline = In(kDecisionLimit);
+  for (;; Pause()) {
+    const auto contact = AskContact(other);
+    if (!contact && (!other.owned || !IsThere(other))) return End(other, true);
+    if (contact && contact->over && contact->clear &&
+        (other.info.slot != 0 || waiting == Waiting::kStays)) {
+      return;
+    }
+    if (contact && (contact->over || IsDeserted(*contact))) {
+      return End(other, contact->committed);
+    }
+    const bool runs = contact && contact->committed && milliseconds(contact->silence_ms) < kInTouch;
+    if ((runs && IsOver(moment)) || IsOver(deadline)) Refuse(other, WhatItDoes(contact));
+  }
+}
+
+}  // namespace
+
+void EndOtherJobs(const SlotInfo& info, Waiting waiting) {
+  for (const OtherSlot& other : FindSlots(info)) EndOrRefuse(other, waiting);
+}
+
+}  // namespace tfdist::agent
