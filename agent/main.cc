@@ -1,6 +1,5 @@
 // tfdist-agent: one executable, its role is its first argument.
 #include <cstdio>
-#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "agent/protocol.h"
 #include "agent/start/start_main.h"
 #include "base/log.h"
+#include "base/uncaught.h"
 
 namespace {
 
@@ -41,8 +41,9 @@ int main(int argc, char** argv) {
   try {
     return Run(argc > 1 ? argv[1] : "",
                std::vector<std::string>(argv + (argc > 2 ? 2 : argc), argv + argc));
-  } catch (const std::exception& e) {
-    tfdist::LogLine(e.what());
-    return 1;
+  } catch (...) {
+    const tfdist::Error error = tfdist::CurrentError();
+    tfdist::LogLine(error.what());
+    return error.phase() == tfdist::Phase::kInternal ? tfdist::kExitInternal : 1;
   }
 }

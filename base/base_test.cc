@@ -4,6 +4,10 @@
 
 #include <csignal>
 #include <filesystem>
+#include <functional>
+#include <new>
+#include <stdexcept>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -12,6 +16,7 @@
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
 #include "base/text.h"
+#include "base/uncaught.h"
 #include "base/unique_fd.h"
 
 namespace tfdist {
@@ -32,6 +37,38 @@ TEST(Error, SaysHostPhaseAndCauseInOneLine) {
 TEST(Error, PhaseNamesGoBothWays) {
   EXPECT_EQ(PhaseFromName(PhaseName(Phase::kDown)), Phase::kDown);
   EXPECT_EQ(PhaseFromName("of the future"), Phase::kInternal);
+}
+
+Error ErrorOf(const std::function<void()>& thrower) {
+  try {
+    thrower();
+  } catch (...) {
+    return CurrentError();
+  }
+  return {Phase::kUsage, "nothing was thrown"};
+}
+
+TEST(CurrentError, KeepsAnError) {
+  const Error error = ErrorOf([] { throw Error(Phase::kPorts, "taken", "another").WithHost("a"); });
+  EXPECT_STREQ(error.what(), "a: ports: taken");
+  EXPECT_EQ(error.remedy(), "another");
+}
+
+TEST(CurrentError, CallsEveryOtherExceptionInternal) {
+  const Error bug = ErrorOf([] { throw std::logic_error("impossible"); });
+  EXPECT_STREQ(bug.what(), "internal: impossible");
+  EXPECT_EQ(bug.remedy(), "this is a bug of tfdist: please report it");
+  const Error no_exception = ErrorOf([] { throw 7; });
+  EXPECT_STREQ(no_exception.what(), "internal: an exception of an unknown type");
+}
+
+TEST(CurrentError, DoesNotCallALackOfResourcesABug) {
+  const Error threads = ErrorOf([] { throw std::system_error(EAGAIN, std::generic_category()); });
+  EXPECT_EQ(threads.phase(), Phase::kInternal);
+  EXPECT_EQ(threads.remedy(), "");
+  const Error memory = ErrorOf([] { throw std::bad_alloc(); });
+  EXPECT_STREQ(memory.what(), "internal: out of memory");
+  EXPECT_EQ(memory.remedy(), "");
 }
 
 TEST(UniqueFd, ClosesWhatItOwnsAndNothingThatItGaveUp) {

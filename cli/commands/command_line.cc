@@ -8,7 +8,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "cli/cluster_file/problems.h"
 #include "cli/commands/commands.h"
@@ -47,28 +50,24 @@ void AddUp(CLI::App& app, Command& command) {
   sub->callback([&command, arguments] { command = [arguments] { return UpCommand(*arguments); }; });
 }
 
+// A word with a colon is a task, unless it is a path.
+bool IsTask(const std::string& word) {
+  return word.find(':') != std::string::npos && !word.starts_with('/');
+}
+
 void AddLogs(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<LogsArguments>();
-  auto words = std::make_shared<std::vector<std::string>>();
   CLI::App* sub = app.add_subcommand("logs", "output of tasks, live or past");
-  sub->add_option(
-      "JOB and TASKs", *words,
-      "[JOB] [TASK...]; a TASK is worker:0, or a task type for all of it; without JOB the "
-      "newest job");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_option("TASK", arguments->tasks,
+                  "worker:0, or a task type for all of it; JOB may be left out before it");
   sub->add_flag("-f,--follow", arguments->follow, "go on until the job is over");
   sub->add_option("--tail", arguments->tail, "so many last lines of each task only");
   sub->add_flag("--raw", arguments->raw, "one task's bytes as they are, without prefixes");
   sub->add_option("--from", arguments->from, "first byte wanted of one task's output");
-  sub->callback([&command, arguments, words] {
-    // A word with a colon is a task; the first other word is the job.
-    for (const std::string& word : *words) {
-      const bool is_job = arguments->job.empty() && arguments->tasks.empty() &&
-                          (word.find(':') == std::string::npos || word.find('/') == 0);
-      if (is_job) {
-        arguments->job = word;
-      } else {
-        arguments->tasks.push_back(word);
-      }
+  sub->callback([&command, arguments] {
+    if (IsTask(arguments->job)) {
+      arguments->tasks.insert(arguments->tasks.begin(), std::exchange(arguments->job, {}));
     }
     command = [arguments] { return LogsCommand(*arguments); };
   });
@@ -124,37 +123,46 @@ int Flushed(int exit_code) {
   return exit_code;
 }
 
-int AfterClosedOutput(const OutputClosed& error) {
-  if (error.reader_left()) return kExitSuccess;  // `tfdist logs | head`
+int Told(const Error& error) {
   PrintError(error);
-  return kExitHost;
+  switch (error.phase()) {
+    case Phase::kUsage:
+    case Phase::kConfig:
+      return kExitUsage;
+    case Phase::kInternal:
+      return kExitInternal;
+    default:
+      return kExitHost;
+  }
 }
 
-int Run(const Command& command) {
+int AfterClosedOutput(const OutputClosed& error) {
+  if (error.reader_left()) return kExitSuccess;  // `tfdist logs | head`
+  fputs(fmt::format("tfdist: {}\n", error.cause()).c_str(), stderr);
+  return kExitOutput;
+}
+
+int ExitCodeOf(const std::function<int()>& work) {
   try {
-    return Flushed(command());
+    return Flushed(work());
   } catch (const PlanErrors& errors) {
-    fmt::print(stderr, "{}", errors.Report());
+    fputs(errors.Report().c_str(), stderr);
     return kExitUsage;
   } catch (const NoSuchJob& error) {
     PrintError(error);
     return kExitNoJob;
   } catch (const OutputClosed& error) {
     return AfterClosedOutput(error);
-  } catch (const Error& error) {
-    PrintError(error);
-    const bool usage = error.phase() == Phase::kUsage || error.phase() == Phase::kConfig;
-    return usage ? kExitUsage : kExitHost;
   } catch (const std::filesystem::filesystem_error& error) {
-    PrintError(Error(Phase::kFiles, error.what()));
-    return kExitHost;
+    return Told(Error(Phase::kFiles, error.what()));
   } catch (const std::system_error& error) {
-    if (ferror(stdout) != 0) return AfterClosedOutput(OutputClosed(error.code().value()));
-    PrintError(Error(Phase::kInternal, error.what()));  // no more threads, say
-    return kExitHost;
-  } catch (const std::exception& e) {
-    PrintError(Error(Phase::kInternal, e.what(), "this is a bug of tfdist: please report it"));
-    return kExitHost;
+    // fmt::print throws it where a stream cannot be written.
+    if (ferror(stdout) != 0 || ferror(stderr) != 0) {
+      return AfterClosedOutput(OutputClosed(error.code().value()));
+    }
+    return Told(CurrentError());
+  } catch (...) {
+    return Told(CurrentError());
   }
 }
 
@@ -165,33 +173,54 @@ bool IsCommand(const CLI::App& app, const char* word) {
                      [word](const CLI::App* command) { return command->get_name() == word; });
 }
 
-}  // namespace
+void AddCommands(CLI::App& app, Command& command) {
+  app.require_subcommand(1);
+  for (auto add : {AddRender, AddUp, AddLogs, AddStatus, AddList, AddEvents, AddDown, AddClean}) {
+    add(app, command);
+  }
+}
 
-int Main(int argc, char** argv) {
+// What --help and --version print.
+void PrintHelp(const CLI::App& app, const CLI::Success& asked) {
+  std::ostringstream text;
+  app.exit(asked, text, text);
+  fmt::print("{}", text.str());
+}
+
+std::string HelpFor(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? "tfdist --help" : "tfdist " + commands[0]->get_name() + " --help";
+}
+
+int Run(int argc, char** argv) {
   Command command;
   CLI::App app("tfdist: a list of machines, one running distributed training job, over SSH alone");
-  app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("tfdist {} (agent {:.12})", TFDIST_VERSION,
                                                 GetEmbeddedAgent().sha256_hex));
   app.footer(
       "Exit codes: 0 success; 1 the job failed, or `down` could not confirm that nothing is left;\n"
       "2 usage or bad cluster file; 3 a host could not be brought up or reached; 4 no such job, or "
-      "another\none of that name is running; 130 interrupted; 141 nobody reads the output of "
-      "`up`.");
-  for (auto add : {AddRender, AddUp, AddLogs, AddStatus, AddList, AddEvents, AddDown, AddClean}) {
-    add(app, command);
-  }
+      "another\none of that name is running; 70 internal error; 74 the output could not be "
+      "written;\n130 interrupted; 141 nobody reads the output of `up`.");
+  AddCommands(app, command);
   if (argc > 1 && argv[1][0] != '-' && !IsCommand(app, argv[1])) {
-    PrintError(
-        Error(Phase::kUsage, fmt::format("there is no command '{}'", argv[1]), "tfdist --help"));
-    return kExitUsage;
+    throw Error(Phase::kUsage, fmt::format("there is no command '{}'", argv[1]), "tfdist --help");
   }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    PrintHelp(app, asked);
+    return kExitSuccess;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitSuccess : kExitUsage;
+    throw Error(Phase::kUsage, error.what(), HelpFor(app));
   }
-  return Run(command);
+  return command();
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) {
+  return ExitCodeOf([argc, argv] { return Run(argc, argv); });
 }
 
 }  // namespace tfdist::cli

@@ -1,6 +1,8 @@
 // What tfdist's exit code says; DESIGN and README list them.
 #pragma once
 
+#include "base/uncaught.h"
+
 namespace tfdist::cli {
 
 enum ExitCode : int {
@@ -9,6 +11,8 @@ enum ExitCode : int {
   kExitUsage = 2,      // usage, or a bad cluster file
   kExitHost = 3,       // a host could not be brought up or reached
   kExitNoJob = 4,      // no such job, or one of that name is running
+  // kExitInternal = 70: a bug, or a lack of memory, threads or descriptors
+  kExitOutput = 74,  // the output could not be written (EX_IOERR in sysexits.h)
   kExitInterrupted = 130,
   kExitOutputClosed = 141,  // nobody reads `up`'s output any more; the job goes on
 };

@@ -57,8 +57,9 @@ void PrintFirstFailure(const JobRecord& record, const protocol::JobState& state)
 }  // namespace
 
 void PrintError(const Error& error) {
-  fmt::print(stderr, "tfdist: {}\n", Shown(error.what()));
-  if (!error.remedy().empty()) fmt::print(stderr, "  try: {}\n", Shown(error.remedy()));
+  std::string text = fmt::format("tfdist: {}\n", Shown(error.what()));
+  if (!error.remedy().empty()) text += fmt::format("  try: {}\n", Shown(error.remedy()));
+  fputs(text.c_str(), stderr);
 }
 
 PrinterOptions TerminalOptions() {

@@ -7,7 +7,8 @@
 
 namespace tfdist::cli {
 
-// "tfdist: gpu07: host key: ...", then "  try: ...".
+// "tfdist: gpu07: host key: ...", then "  try: ...". What cannot be written is dropped: the exit
+// code still tells.
 void PrintError(const Error& error);
 
 // Colour and filter where stdout is a terminal (and NO_COLOR is not set).

@@ -81,7 +81,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
                       record.id)
               .c_str(),
           stderr);
-    return error.reader_left() ? kExitOutputClosed : kExitHost;
+    return error.reader_left() ? kExitOutputClosed : kExitOutput;
   }
 }
 

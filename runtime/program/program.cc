@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/uncaught.h"
 #include "runtime/common/memory.h"
 #include "runtime/program/options.h"
 #include "runtime/program/stop_signal.h"
@@ -83,8 +84,10 @@ void RunTask(const Options& options, const Say& say) {
 }
 
 int Report(const Error& error) {
-  fmt::print(stderr, "tfdist-runtime: {}\n", error.cause());
-  if (!error.remedy().empty()) fmt::print(stderr, "  try: {}\n", error.remedy());
+  std::string text = fmt::format("tfdist-runtime: {}\n", error.cause());
+  if (!error.remedy().empty()) text += fmt::format("  try: {}\n", error.remedy());
+  std::fputs(text.c_str(), stderr);  // unlike fmt::print it does not throw where nobody reads
+  if (error.phase() == Phase::kInternal) return kExitInternal;
   return error.phase() == Phase::kUsage || error.phase() == Phase::kConfig ? 2 : 1;
 }
 
@@ -100,13 +103,11 @@ int RunProgram(int argc, const char* const* argv, const Say& say) {
     }
     RunTask(*options, say);
     return 0;
-  } catch (const Error& error) {
-    return Report(error);
   } catch (const std::bad_alloc&) {
     return Report(Error(Phase::kRun, "out of memory",
                         "more servers, which then hold less each, or a smaller model"));
-  } catch (const std::exception& error) {
-    return Report(Error(Phase::kInternal, error.what()));
+  } catch (...) {
+    return Report(CurrentError());
   }
 }
 

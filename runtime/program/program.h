@@ -6,8 +6,8 @@
 namespace tfdist::runtime {
 
 // Runs this process's task of the job to its end and returns its exit code: 0 done (or, for a
-// parameter server, told to end), 1 failed, 2 bad command line or environment. Errors go to stderr,
-// lines to `say`.
+// parameter server, told to end), 1 failed, 2 bad command line or environment, kExitInternal an
+// internal error. Errors go to stderr, lines to `say`. Throws nothing.
 int RunProgram(int argc, const char* const* argv, const Say& say);
 
 }  // namespace tfdist::runtime

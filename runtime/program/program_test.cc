@@ -1,4 +1,6 @@
 // The executable itself, as tfdist starts it: real processes on 127.0.0.1.
+#include "runtime/program/program.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,10 +8,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <stdexcept>
 
 #include "base/hash.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
+#include "base/uncaught.h"
 #include "runtime/program/testing/child.h"
 #include "runtime/testing/local_cluster.h"
 
@@ -117,6 +121,14 @@ TEST(Program, TrainsAndEndsAndSaysWhatWasServed) {
     const std::string served = EndServer(job[server]);
     EXPECT_THAT(served, MatchesRegex("served: 200[0-9] pulls, 200[0-9] pushes, [0-9]+ bytes "
                                      "received, [0-9]+ bytes sent, 0 refused, .*"));
+  }
+}
+
+TEST(Program, EndsWithAnExitCodeOfItsOwnAfterABug) {
+  const char* const argv[] = {"tfdist-runtime", "--help"};
+  for (const Say& say : {Say([](const std::string&) { throw std::logic_error("impossible"); }),
+                         Say([](const std::string&) { throw 7; })}) {
+    EXPECT_EQ(RunProgram(2, argv, say), kExitInternal);
   }
 }
 

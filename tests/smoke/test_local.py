@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -193,14 +194,37 @@ class LocalJob(unittest.TestCase):
                                       stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
 
             up = run("up", file)
-            self.assertEqual(up.returncode, 3, up)
-            self.assertIn("cannot write output: No space left on device; the job goes on", up.stderr)
+            self.assertEqual(up.returncode, 74, up)
+            self.assertIn("tfdist: cannot write output: No space left on device; the job goes on", up.stderr)
             self.assertEqual(self.user.status("job")["state"], "running")
-            for command in (("status",), ("list",), ("events", "--json"), ("logs",), ("render", file)):
+            for command in (("status",), ("list",), ("events", "--json"), ("logs",), ("render", file), ("--help",)):
                 said = run(*command)
-                self.assertEqual(said.returncode, 3, said)
-                self.assertIn("cannot write output: No space left on device", said.stderr)
+                self.assertEqual(said.returncode, 74, said)
+                self.assertEqual("tfdist: cannot write output: No space left on device\n", said.stderr)
         self.assertEqual(self.user.run("down", "job").code, 0)
+
+    def test_an_error_that_cannot_be_printed_still_has_its_exit_code(self):
+        with open("/dev/full", "wb") as full:
+            for command, code in ((("nonsense",), 2), (("up",), 2), (("status", "nonsense"), 4)):
+                ended = subprocess.run([str(BIN / "tfdist"), *command], env=self.user.env, stderr=full, timeout=60)
+                self.assertEqual(ended.returncode, code, ended)
+
+    def test_an_internal_error_has_an_exit_code_of_its_own(self):
+        """Here: too few descriptors for a pipe."""
+        def run(*command, descriptors):
+            def limit():
+                resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
+            return subprocess.run(command, env=self.user.env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  timeout=60, preexec_fn=limit)
+
+        # The loader itself needs a fourth one, for one library after the other.
+        up = run(BIN / "tfdist", "up", self.write(shell("true")), descriptors=4)
+        self.assertEqual((up.returncode, up.stderr), (70, "tfdist: internal: pipe: Too many open files\n"))
+        keeper = run(BIN / "tfdist-agent", "keeper", self.user.folder, "0", "0", "0", "0", "18", "0", descriptors=5)
+        log = (self.user.folder / "agent.log").read_text()
+        self.assertEqual(keeper.returncode, 70, log)
+        self.assertIn(": internal: ", log)
 
     def test_output_that_is_not_utf8_comes_back_as_it_was(self):
         file = self.write(shell(r"printf 'a\377\376\000b\n'"))
