@@ -27,6 +27,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import unittest
 
 from tests.support.waiting import wait_for
 
@@ -41,8 +42,8 @@ MAX_HOSTS = 250
 PR_SET_PDEATHSIG = 1
 
 
-class NotPossible(Exception):
-    """This machine or account cannot have test hosts; tests are skipped then."""
+class NotPossible(unittest.SkipTest):
+    """This machine or account cannot have test hosts; a test that lets it pass is skipped."""
 
 
 @dataclasses.dataclass
@@ -389,8 +390,11 @@ def check_possible():
         raise NotPossible("test hosts need root, for namespaces and accounts of their own")
     if not os.path.exists(SSHD):
         raise NotPossible(f"no {SSHD} (Debian package openssh-server)")
-    if subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True).returncode != 0:
-        raise NotPossible("no namespaces here")
+    tried = subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True, text=True)
+    if tried.returncode != 0:
+        # In a chroot whose folder is no mount point, no mount can be kept from the rest of the machine.
+        remedy = "; in a chroot: mount --bind its folder on itself first" if "propagation" in tried.stderr else ""
+        raise NotPossible(f"no namespaces here: {tried.stderr.strip()}{remedy}")
 
 
 def free_network(count):

@@ -6,7 +6,7 @@ import signal
 import stat
 import unittest
 
-from tests.hosts.hosts import Hosts
+from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
 from tests.support import clusters, processes
 from tests.support.tfdist import ROOT, Tfdist
@@ -21,6 +21,10 @@ def read(path):
         return path.read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return b""
+
+
+def setUpModule():
+    check_possible()
 
 
 class OverSsh(unittest.TestCase):
