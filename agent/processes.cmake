@@ -27,6 +27,7 @@ tfdist_library(NAME tfdist_processes
     process/spawn.cc
     process/wire.cc
     slot/slot_folder.cc
+    slot/task_files.cc
   DEPENDS tfdist::base tfdist::protocol tfdist_deps::zlib)
 
 tfdist_test(NAME log_test SOURCES log/log_test.cc DEPENDS tfdist::processes)

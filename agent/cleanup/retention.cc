@@ -5,18 +5,23 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <vector>
 
 #include "agent/census/census.h"
 #include "agent/files/file_store.h"
 #include "agent/slot/slot_folder.h"
+#include "agent/slot/task_files.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/unique_fd.h"
 
 namespace tfdist::agent {
 namespace {
@@ -51,45 +56,84 @@ std::vector<fs::path> EntriesIfPossible(const fs::path& folder) {
   return Entries(folder).value_or(std::vector<fs::path>());
 }
 
+// What time it is where `folder` lies: a file server's time, for a home that hosts share. The new
+// file has no name by then. Throws Error(kFiles).
+fs::file_time_type TimeAt(const fs::path& folder) {
+  std::string name = (folder / ".now.XXXXXX").string();
+  const UniqueFd fd(mkostemp(name.data(), O_CLOEXEC));
+  if (!fd.valid()) throw Error(Phase::kFiles, WithErrno("cannot create " + name, errno));
+  unlink(name.c_str());
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) throw Error(Phase::kFiles, WithErrno("fstat", errno));
+  return FileClock::from_sys(std::chrono::sys_time<std::chrono::nanoseconds>(
+      std::chrono::seconds(info.st_mtim.tv_sec) + std::chrono::nanoseconds(info.st_mtim.tv_nsec)));
+}
+
 // So is what is not there; what cannot be looked at is not.
-bool IsOld(const fs::path& path, std::chrono::hours keep) {
+bool IsOlder(const fs::path& path, fs::file_time_type than) {
   std::error_code error;
   const auto time = fs::last_write_time(path, error);
-  return error ? IsMissing(error) : time < FileClock::now() - keep;
+  return error ? IsMissing(error) : time < than;
 }
 
-bool AreLogsOld(const fs::path& task) {
+bool AreLogsOlder(const fs::path& task, fs::file_time_type than) {
   const auto logs = Entries(task);
-  return logs && std::ranges::all_of(*logs, [](const auto& log) { return IsOld(log, kKeepJobs); });
+  return logs && std::ranges::all_of(*logs, [&](const auto& log) { return IsOlder(log, than); });
 }
 
-// A living agent, perhaps on another host that shares this home, touches its folder each hour: most
-// folders need no other look.
-bool IsUnused(const SlotFolder& folder) {
-  if (!IsOld(folder.path(), kKeepJobs) || !IsOld(folder.journal(), kKeepJobs)) return false;
+// A living agent, perhaps on another host that shares this home, touches its folder each hour: that
+// is its lease, and most folders need no other look.
+bool IsOld(const SlotFolder& folder, fs::file_time_type oldest) {
+  if (!IsOlder(folder.path(), oldest) || !IsOlder(folder.journal(), oldest)) return false;
   const auto tasks = Entries(folder.tasks());
-  if (!tasks || !std::ranges::all_of(*tasks, AreLogsOld)) return false;
+  return tasks &&
+         std::ranges::all_of(*tasks, [&](const auto& task) { return AreLogsOlder(task, oldest); });
+}
+
+// Looking through many work folders takes long: one that holds results is looked at again when it
+// seems a week older.
+bool HasResults(const SlotFolder& folder, TimePoint deadline) {
+  if (!FindTaskFile(folder, deadline)) return false;
+  MarkUsed(folder.path());
+  return true;
+}
+
+bool HasProcesses(const SlotFolder& folder) {
   // Its cookie, "<job>/h<slot>", is how the folder is called.
   const fs::path& path = folder.path();
-  return FindProcesses((path.parent_path().filename() / path.filename()).string(), {}).empty();
+  return !FindProcesses((path.parent_path().filename() / path.filename()).string(), {}).empty();
 }
 
 bool IsOver(TimePoint deadline) { return SystemClock().Now() >= deadline; }
 
-}  // namespace
-
-void RemoveOld(const fs::path& base, TimePoint deadline) {
-  for (const fs::path& job : EntriesIfPossible(base / "jobs")) {
-    for (const fs::path& slot : EntriesIfPossible(job)) {
-      if (IsOver(deadline)) return;
-      if (IsSlotFolder(slot) && IsUnused(SlotFolder(slot))) RemoveSlotFolder(SlotFolder(slot));
-    }
-  }
+void RemoveOldAgents(const fs::path& base, fs::file_time_type now, TimePoint deadline) {
   std::error_code error;
   for (const fs::path& agent : EntriesIfPossible(base / "bin")) {
     if (IsOver(deadline)) return;
-    if (IsSha256(agent.filename().string()) && IsOld(agent, kKeepAgents)) fs::remove(agent, error);
+    const bool ours = IsSha256(agent.filename().string());
+    if (ours && IsOlder(agent, now - kKeepAgents)) fs::remove(agent, error);
   }
+}
+
+}  // namespace
+
+std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline) {
+  std::vector<fs::path> removed;
+  std::error_code error;
+  if (!fs::exists(base, error)) return removed;
+  const auto now = TimeAt(base);
+  for (const fs::path& job : EntriesIfPossible(base / "jobs")) {
+    for (const fs::path& slot : EntriesIfPossible(job)) {
+      if (IsOver(deadline)) return removed;
+      const SlotFolder folder(slot);
+      if (!IsSlotFolder(slot) || !IsOld(folder, now - kKeepJobs)) continue;
+      if (HasResults(folder, deadline) || HasProcesses(folder)) continue;
+      RemoveSlotFolder(folder);
+      if (!fs::exists(slot, error)) removed.push_back(slot);
+    }
+  }
+  RemoveOldAgents(base, now, deadline);
+  return removed;
 }
 
 void EndOrphans(const fs::path& base, TimePoint deadline) {
@@ -105,13 +149,17 @@ void EndOrphans(const fs::path& base, TimePoint deadline) {
   }
 }
 
-void KeepHouse(const fs::path& base, TimePoint deadline) noexcept {
-  for (const auto work : {EndOrphans, RemoveOld}) {
-    try {
-      work(base, deadline);
-    } catch (const std::exception& e) {
-      Log("{}, ignoring", e.what());
-    }
+std::vector<fs::path> KeepHouse(const fs::path& base, TimePoint deadline) {
+  try {
+    EndOrphans(base, deadline);
+  } catch (const std::exception& e) {
+    Log("{}, ignoring", e.what());
+  }
+  try {
+    return RemoveOld(base, deadline);
+  } catch (const std::exception& e) {
+    Log("{}, ignoring", e.what());
+    return {};
   }
 }
 

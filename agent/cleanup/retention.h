@@ -2,26 +2,29 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "base/clock.h"
 
 namespace tfdist::agent {
 
-// Removes from `<base>/jobs` the slots whose newest file is older than a week (logs of an ended job
-// are kept that long: DESIGN) and of which no process runs on this host, and from `<base>/bin` the
-// agents that were last started two weeks ago. Nothing else: `base` may be a folder in which its
-// user keeps other things. What cannot be removed stays, without an error; and so does, for the
-// next time, what has not begun to be removed at `deadline`.
-void RemoveOld(const std::filesystem::path& base, TimePoint deadline);
+// Removes from `<base>/jobs` the slots whose newest log is older than a week, of which no process
+// runs on this host and in which no task has written anything (task_files.h: results stay for the
+// user to remove), and from `<base>/bin` the agents that were last started two weeks ago. Nothing
+// else: `base` may be a folder in which its user keeps other things. The file system's own clock
+// says how old something is: hosts that share a home may differ in theirs. What cannot be removed
+// stays, without an error; and so does, for the next time, what has not begun to be removed at
+// `deadline`. Returns the slots' folders that are gone.
+std::vector<std::filesystem::path> RemoveOld(const std::filesystem::path& base, TimePoint deadline);
 
 // Ends what runs of a job with a folder in `<base>/jobs` when none of tfdist's own processes of
 // that job does: somebody killed them all, and no census was taken. Until `deadline`.
 void EndOrphans(const std::filesystem::path& base, TimePoint deadline);
 
-// Both, orphans first; what fails is logged, and keeps no job from its start.
-void KeepHouse(const std::filesystem::path& base, TimePoint deadline) noexcept;
+// Both, orphans first; what fails is logged, and keeps no job from its start. Returns as RemoveOld.
+std::vector<std::filesystem::path> KeepHouse(const std::filesystem::path& base, TimePoint deadline);
 
-// An agent's file or a slot's folder is in use now.
+// An agent's file or a slot's folder is in use now, by the file system's clock.
 void MarkUsed(const std::filesystem::path& path);
 
 }  // namespace tfdist::agent

@@ -1,5 +1,6 @@
 #include "agent/start/create_slot.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "agent/control/control_listener.h"
@@ -12,6 +13,7 @@
 #include "agent/start/other_jobs.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 
 namespace tfdist::agent {
 namespace {
@@ -49,6 +51,16 @@ void MakeSlotFolder(const SlotFolder& folder) {
   MakePrivateFolder(folder.path());
 }
 
+void ListRemoved(const SlotFolder& folder, const std::vector<std::filesystem::path>& removed) {
+  if (removed.empty()) return;
+  const UniqueFd log = OpenFile(folder.log(), O_WRONLY | O_CREAT | O_APPEND);
+  SetLogSink([&](const std::string& line) { WriteAll(log.get(), line, folder.log().string()); });
+  for (const auto& path : removed) {
+    Log("removed {}: over for more than a week, without files of a task", path.string());
+  }
+  SetLogSink({});
+}
+
 UniqueFd Fill(const SlotFolder& folder, SlotInfo info, const std::filesystem::path& executable,
               const HostSettings& host, int port) {
   UniqueFd name_lock;
@@ -77,12 +89,13 @@ std::filesystem::path BaseOf(const std::filesystem::path& executable) {
 }
 
 UniqueFd CreateSlot(const protocol::Create& create, const std::filesystem::path& executable,
-                    const HostSettings& host) {
+                    const HostSettings& host, const std::vector<std::filesystem::path>& removed) {
   Check(create);
   const auto base = BaseOf(executable);
   const SlotFolder folder(base / "jobs" / create.job / fmt::format("h{}", create.slot));
   MakeSlotFolder(folder);
   try {
+    ListRemoved(folder, removed);
     return Fill(folder, MakeInfo(create, base), executable, host, create.port);
   } catch (...) {
     RemoveSlotFolder(folder);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "agent/process/handover.h"
 #include "agent/protocol.h"
@@ -12,9 +13,9 @@ namespace tfdist::agent {
 // `<base>` of an executable `<base>/bin/...`. Throws Error(kStart).
 std::filesystem::path BaseOf(const std::filesystem::path& executable);
 
-// Returns a connection to the new slot's agent. All or nothing: what was made is removed again when
-// it throws Error.
+// Returns a connection to the new slot's agent, in whose log `removed` is listed: what retention
+// has removed just before. All or nothing: what was made is removed again when it throws Error.
 UniqueFd CreateSlot(const protocol::Create& create, const std::filesystem::path& executable,
-                    const HostSettings& host);
+                    const HostSettings& host, const std::vector<std::filesystem::path>& removed);
 
 }  // namespace tfdist::agent

@@ -7,9 +7,12 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "agent/cleanup/retention.h"
 #include "agent/files/file_store.h"
+#include "agent/housekeeping.h"
 #include "agent/process/handover.h"
 #include "agent/protocol.h"
 #include "agent/start/create_slot.h"
@@ -33,6 +36,12 @@ protocol::Message Hello(const std::filesystem::path& executable) {
   hello.agent_sha256 = HashFile(executable);
   hello.base = BaseOf(executable).string();
   return {std::string(protocol::type::kHello), 0, hello};
+}
+
+protocol::Message Removed(const std::vector<std::filesystem::path>& removed) {
+  std::vector<std::string> folders;
+  for (const auto& path : removed) folders.push_back(path.string());
+  return {std::string(protocol::type::kRemoved), 0, {{"folders", folders}}};
 }
 
 protocol::Create ReadCreate(const protocol::Message& message) {
@@ -64,12 +73,13 @@ int StartMain() {
   MarkUsed(executable);
   WriteToStdout(Hello(executable));
   // Before the slot is made: it may need the room that this makes, and its tasks the ports.
-  KeepHouse(BaseOf(executable), SystemClock().Now() + kHouseLimit);
+  const auto removed = KeepHouse(BaseOf(executable), SystemClock().Now() + kHouseLimit);
+  if (!removed.empty()) WriteToStdout(Removed(removed));
   const auto message = ReadFromStdin();
   if (!message || IsPeerGone()) return 1;
   UniqueFd agent;
   try {
-    agent = CreateSlot(ReadCreate(*message), executable, host);
+    agent = CreateSlot(ReadCreate(*message), executable, host, removed);
   } catch (const Error& e) {
     WriteToStdout(protocol::ErrorMessage(message->id, e));
     return 1;

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <set>
 #include <string_view>
 
+#include "agent/slot/task_files.h"
 #include "agent/tasks/command_search.h"
 #include "agent/tasks/port_check.h"
 #include "agent/tasks/task_spec.h"
@@ -24,15 +23,8 @@ using protocol::TaskDescription;
 constexpr std::chrono::seconds kUnpackLimit{60};
 constexpr size_t kMaxLinkBytes = 100;
 
-// Names in the slot's folder that are ours (slot_folder.h).
-constexpr std::array<std::string_view, 14> kTakenNames = {
-    "agent",     "slot.json", "agent.log",  "sock",         "key",         "secret",
-    "work",      "tasks",     "peers.json", "events.jsonl", "description", "coordinator.json",
-    "committed", "left"};
-
 void CheckLink(const FileDescription& file) {
-  const bool taken =
-      std::find(kTakenNames.begin(), kTakenNames.end(), file.link) != kTakenNames.end();
+  const bool taken = IsOwnName(file.link) && file.link != "runtime";
   if (!IsPlainName(file.link, kMaxLinkBytes) || taken) {
     throw Error(Phase::kFiles, fmt::format("a file cannot be called '{}'", file.link));
   }
@@ -53,6 +45,7 @@ void UnpackWorkdir(const HostDescription& description, const FileStore& store,
   if (description.workdir) {
     UnpackArchive(store.PathOf(description.workdir->sha256), folder.work(), kUnpackLimit);
   }
+  RememberUnpacked(folder);
 }
 
 void CheckPorts(const HostDescription& description) {

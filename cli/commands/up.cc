@@ -140,6 +140,7 @@ class Launch {
     }
     in_doubt_ = outcome.in_doubt;
     record_.bases = outcome.bases;
+    SayWhatIsRemoved(outcome.removed);
     if (outcome.committed) return Committed(std::move(outcome.coordinator));
     return Failed(outcome);
   }
@@ -180,6 +181,15 @@ class Launch {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(waited).count();
     fmt::print(stderr, "tfdist: {} s: waiting for {}{}\n", seconds, busy.front(),
                busy.size() > 1 ? fmt::format(" and {} more", busy.size() - 1) : "");
+  }
+
+  static void SayWhatIsRemoved(const std::vector<std::string>& folders) {
+    if (folders.empty()) return;
+    fmt::print(stderr,
+               "tfdist: removed {} old folder{} of finished jobs without files of tasks ({}{}); "
+               "agent.log on each host lists them\n",
+               folders.size(), folders.size() == 1 ? "" : "s", folders.front(),
+               folders.size() == 1 ? "" : ", ...");
   }
 
   [[noreturn]] void LeaveInterrupted() {

@@ -104,6 +104,10 @@ Deployment::Outcome Deployment::TakeOutcome() {
     if (host->error && !SaysTheSameAsTheFirst(*host)) outcome.errors.push_back(*host->error);
     if (host->roll_back_error) outcome.roll_back_errors.push_back(*host->roll_back_error);
     outcome.bases.push_back(host->attached.hello.base);
+    for (const std::string& folder : host->removed) {
+      outcome.removed.push_back(
+          fmt::format("{}: {}", plan_.hosts[outcome.bases.size() - 1].name, folder));
+    }
   }
   if (committed_) outcome.coordinator = std::move(hosts_[0]->attached);
   return outcome;
@@ -209,6 +213,7 @@ void Deployment::StartOnHost(int slot) {
   }
   try {
     host.attached.hello = host.attached.link->Create(create, In(kStartLimit));
+    host.removed = host.attached.link->removed();
   } catch (const Error& error) {
     // A refusal leaves nothing behind; a lost answer may.
     if (!IsLostConnection(error)) host.touched = false;

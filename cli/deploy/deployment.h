@@ -58,7 +58,8 @@ class Deployment {
     std::vector<Error> roll_back_errors;            // of what is not confirmed to be removed again
     std::optional<protocol::NameTaken> name_taken;  // on slot 0's host
     std::vector<std::string> bases;                 // tfdist's folder on each host; where known
-    Attached coordinator;                           // when committed
+    std::vector<std::string> removed;  // "gpu07: /home/u/...": what retention has removed there
+    Attached coordinator;              // when committed
   };
   [[nodiscard]] Outcome TakeOutcome();
 
@@ -68,6 +69,7 @@ class Deployment {
     std::optional<Error> error;
     std::optional<Error> roll_back_error;
     std::optional<protocol::NameTaken> name_taken;
+    std::vector<std::string> removed;           // folders of finished jobs
     std::atomic<const char*> step = "connect";  // string literals; nullptr: through
     std::atomic<bool> touched = false;          // something of the job may be there
     std::thread thread;

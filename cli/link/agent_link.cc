@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/housekeeping.h"
 #include "base/error.h"
 #include "cli/link/tail.h"
 
@@ -62,6 +63,10 @@ protocol::Hello AgentLink::ReadHello(TimePoint deadline) {
   std::optional<Message> message;
   try {
     message = Next(deadline);
+    if (message && message->type == protocol::type::kRemoved) {
+      TakeRemoved(*message);
+      message = Next(deadline);
+    }
   } catch (const Error& error) {
     throw Error(Phase::kStart, error.cause(), error.remedy());
   }
@@ -100,6 +105,14 @@ protocol::Json AgentLink::Call(std::string_view type, protocol::Json body, TimeP
     last = last.value_or(Now() + kReadOnLimit);
   }
   throw Error(Phase::kControl, fmt::format("no answer to '{}' in time", type));
+}
+
+void AgentLink::TakeRemoved(const Message& message) {
+  try {
+    message.body.at("folders").get_to(removed_);
+  } catch (const protocol::Json::exception& e) {
+    throw Error(Phase::kStart, fmt::format("malformed message '{}': {}", message.type, e.what()));
+  }
 }
 
 uint64_t AgentLink::Send(std::string_view type, protocol::Json body) {

@@ -45,8 +45,11 @@ class AgentLink {
   std::optional<protocol::Message> Receive(TimePoint deadline);
   void OnMessage(std::function<void(const protocol::Message&)> handler);
   [[nodiscard]] int PollFd() const;
+  // Folders of finished jobs that the `start` role has removed, as it said before the second hello.
+  [[nodiscard]] const std::vector<std::string>& removed() const { return removed_; }
 
  private:
+  void TakeRemoved(const protocol::Message& message);
   void PingWhenDue();
   void ThrowIfSilentForTooLong() const;
   std::optional<protocol::Message> Next(TimePoint deadline);
@@ -54,6 +57,7 @@ class AgentLink {
   std::unique_ptr<ByteChannel> channel_;
   protocol::FrameReader reader_;
   std::function<void(const protocol::Message&)> handler_;
+  std::vector<std::string> removed_;
   uint64_t next_id_ = 1;
   bool pinging_ = false;  // once the agent has said hello
   TimePoint next_ping_{};

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 from tests.support import clusters, processes
@@ -134,6 +135,25 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(cleaned.code, 0, cleaned)
         self.assertIn(str(cache / "bin"), cleaned.out)
         self.assertEqual([p for p in cache.rglob("*") if p.is_file()] if cache.exists() else [], [])
+
+    def test_old_results_stay_and_old_logs_go_with_a_word(self):
+        self.user.write("work/data", "numbers")
+        for name, script in (("results", "echo weights > model.ckpt"), ("logs", "cat data")):
+            file = self.user.write(f"{name}.toml", clusters.local(
+                name, shell(script), slots=1, task_extra='workdir = "work"'))
+            self.assertEqual(self.user.run("up", file).code, 0)
+        self.assert_nothing_left()
+        jobs = self.user.folder / ".cache/tfdist/jobs"
+        week_ago = time.time() - 8 * 24 * 3600
+        for path in [*jobs.glob("*/h0"), *jobs.glob("*/h0/events.jsonl"), *jobs.glob("*/h0/tasks/*/*")]:
+            os.utime(path, (week_ago, week_ago))
+        old_logs = next(jobs.glob("logs-*")) / "h0"
+        up = self.user.run("up", self.user.write("next.toml", clusters.local("next", shell("true"), slots=1)))
+        self.assertEqual(up.code, 0, up)
+        self.assertEqual(next(jobs.glob("results-*/h0/work/model.ckpt")).read_text(), "weights\n")
+        self.assertFalse(old_logs.exists())
+        self.assertIn(f"removed 1 old folder of finished jobs without files of tasks (127.0.0.1: {old_logs})", up.err)
+        self.assertIn(f"removed {old_logs}", (self.user.slot_folder(0) / "agent.log").read_text())
 
     def test_replace_ends_the_old_job_first(self):
         file = self.write(shell("echo old; sleep infinity"))

@@ -1,0 +1,189 @@
+#include "agent/slot/task_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "agent/process/record.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace tfdist::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxManifestBytes = 256 << 20;
+// 60 bits: two entries of a folder do not meet, and a std::string holds them in itself.
+constexpr size_t kMarkBytes = 15;
+
+// What the work folder held before a task ran.
+fs::path ManifestOf(const SlotFolder& folder) { return folder.path() / "unpacked"; }
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// One entry of the work folder as it is: another name, size or time of change, another mark. Of a
+// folder the time says nothing: it changes with what is made in it, which has a mark of its own.
+std::string MarkOf(const fs::path& root, const fs::path& path, const struct stat& info) {
+  std::string text = path.lexically_relative(root).string();
+  if (S_ISDIR(info.st_mode)) {
+    text += '/';
+  } else {
+    text += fmt::format("{}{} {} {}.{:09}", '\0', info.st_mode & S_IFMT, info.st_size,
+                        info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+  }
+  return Sha256Hex(text).substr(0, kMarkBytes);
+}
+
+// What `looked` is told of an entry: `info` is nullptr where it cannot be looked at. True: enough.
+using Look = std::function<bool(const fs::path& path, const struct stat* info)>;
+
+// Everything below `root`; folders that cannot be read are told as what cannot be looked at.
+void WalkBelow(const fs::path& root, const Look& looked) {
+  std::vector<fs::path> folders = {root};
+  while (!folders.empty()) {
+    const fs::path folder = std::move(folders.back());
+    folders.pop_back();
+    std::error_code error;
+    // Not a range's for: its ++ throws.
+    for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+         entry.increment(error)) {
+      struct stat info {};
+      const bool seen = lstat(entry->path().c_str(), &info) == 0;
+      if (looked(entry->path(), seen ? &info : nullptr)) return;
+      if (seen && S_ISDIR(info.st_mode)) folders.push_back(entry->path());
+    }
+    const bool missing = folder == root && error == std::errc::no_such_file_or_directory;
+    if (error && !missing && looked(folder, nullptr)) return;
+  }
+}
+
+// Sorted. nullopt when nobody has remembered, or the memory is damaged.
+std::optional<std::vector<std::string>> ReadManifest(const SlotFolder& folder) {
+  try {
+    auto content = ReadFileIfExists(ManifestOf(folder), kMaxManifestBytes);
+    auto record = content ? RecordReader::Open(std::move(*content)) : std::nullopt;
+    if (!record) return std::nullopt;
+    auto marks = record->Texts();
+    return record->good() ? std::optional(std::move(marks)) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Python makes them of the modules that it imports.
+bool IsPythonCache(const fs::path& path, const struct stat& info) {
+  constexpr std::string_view kFolder = "__pycache__";
+  if (S_ISDIR(info.st_mode)) return path.filename() == kFolder;
+  return S_ISREG(info.st_mode) && path.parent_path().filename() == kFolder &&
+         path.extension() == ".pyc";
+}
+
+// "0000000000000000.log", or a run's folder.
+bool IsOwnInTaskFolder(const fs::path& path, const struct stat& info) {
+  const std::string name = path.filename();
+  if (S_ISDIR(info.st_mode)) return name.starts_with("run-");
+  const bool log = path.extension() == ".log" || path.extension() == ".index";
+  return S_ISREG(info.st_mode) && log && IsNumber(path.stem().string());
+}
+
+bool IsOwnInRunFolder(const fs::path& path, const struct stat& info) {
+  const std::string name = path.extension() == ".part" ? path.stem() : path.filename();
+  return S_ISREG(info.st_mode) && (name == "spec" || name == "pid" || name == "exit");
+}
+
+// tasks/<task>/run-<attempt>-<run>/<file>
+bool IsOwnBelowTasks(const fs::path& root, const fs::path& path, const struct stat& info) {
+  const fs::path below = path.lexically_relative(root);
+  switch (std::distance(below.begin(), below.end())) {
+    case 1:
+      return S_ISDIR(info.st_mode);
+    case 2:
+      return IsOwnInTaskFolder(path, info);
+    case 3:
+      return IsOwnInRunFolder(path, info);
+    default:
+      return false;
+  }
+}
+
+// The first entry below `root` that `is_own` does not know.
+std::optional<fs::path> FindForeign(
+    const fs::path& root, TimePoint deadline,
+    const std::function<bool(const fs::path&, const struct stat&)>& is_own) {
+  std::optional<fs::path> found;
+  WalkBelow(root, [&](const fs::path& path, const struct stat* info) {
+    const bool late = SystemClock().Now() >= deadline;
+    if (late || info == nullptr || !is_own(path, *info)) found = path;
+    return found.has_value();
+  });
+  return found;
+}
+
+std::optional<fs::path> FindInWorkFolder(const SlotFolder& folder, TimePoint deadline) {
+  const auto manifest = ReadManifest(folder);
+  const auto is_own = [&](const fs::path& path, const struct stat& info) {
+    if (IsPythonCache(path, info)) return true;
+    return manifest && std::ranges::binary_search(*manifest, MarkOf(folder.work(), path, info));
+  };
+  return FindForeign(folder.work(), deadline, is_own);
+}
+
+std::optional<fs::path> FindBesides(const SlotFolder& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder.path(), error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (!IsOwnName(entry->path().filename().string())) return entry->path();
+  }
+  return error ? std::optional(folder.path()) : std::nullopt;
+}
+
+}  // namespace
+
+bool IsOwnName(std::string_view name) {
+  constexpr std::array<std::string_view, 16> kNames = {
+      "agent",        "slot.json",   "agent.log",        "sock",     "key",  "secret",
+      "work",         "unpacked",    "runtime",          "tasks",    "left", "peers.json",
+      "events.jsonl", "description", "coordinator.json", "committed"};
+  return std::ranges::any_of(kNames, [name](std::string_view own) {
+    return name.starts_with(own) && (name.size() == own.size() || name[own.size()] == '.');
+  });
+}
+
+void RememberUnpacked(const SlotFolder& folder) {
+  std::vector<std::string> marks;
+  WalkBelow(folder.work(), [&](const fs::path& path, const struct stat* info) {
+    if (info == nullptr) {
+      throw Error(Phase::kFiles, WithErrno("cannot look at " + path.string(), errno));
+    }
+    marks.push_back(MarkOf(folder.work(), path, *info));
+    return false;
+  });
+  std::ranges::sort(marks);
+  RecordWriter writer;
+  writer.Put(marks);
+  ReplaceFile(ManifestOf(folder), writer.Finish(), 0600);
+}
+
+std::optional<fs::path> FindTaskFile(const SlotFolder& folder, TimePoint deadline) {
+  if (auto found = FindBesides(folder)) return found;
+  const fs::path tasks = folder.tasks();
+  const auto is_own = [&](const fs::path& path, const struct stat& info) {
+    return IsOwnBelowTasks(tasks, path, info);
+  };
+  if (auto found = FindForeign(tasks, deadline, is_own)) return found;
+  return FindInWorkFolder(folder, deadline);
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,27 @@
+// What tasks have written into their slot's folder. Results are the user's: the user's word alone
+// removes them.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "agent/slot/slot_folder.h"
+#include "base/clock.h"
+
+namespace tfdist::agent {
+
+// Whether tfdist itself makes a file or folder of that name in a slot's folder, or one beside it
+// for a moment ("slot.json.a1B2c3").
+bool IsOwnName(std::string_view name);
+
+// Remembers what lies in the work folder, before a task has run. Throws Error(kFiles).
+void RememberUnpacked(const SlotFolder& folder);
+
+// The first file or folder found that a task has written: in the work folder whatever is not as it
+// was unpacked, elsewhere in the slot's folder whatever tfdist has not made. Python's own caches
+// (`__pycache__/*.pyc`) do not count. What cannot be looked at, or not before `deadline`, does:
+// nobody knows that it is not a result. Blocks.
+std::optional<std::filesystem::path> FindTaskFile(const SlotFolder& folder, TimePoint deadline);
+
+}  // namespace tfdist::agent
