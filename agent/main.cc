@@ -9,6 +9,7 @@
 #include "agent/holder/holder.h"
 #include "agent/keeper/keeper.h"
 #include "agent/protocol.h"
+#include "agent/slot/task_files_main.h"
 #include "agent/start/start_main.h"
 #include "base/log.h"
 #include "base/uncaught.h"
@@ -29,6 +30,7 @@ int Run(std::string_view role, const std::vector<std::string>& arguments) {
   if (role == "keeper") return KeeperMain(arguments);
   if (role == "holder") return HolderMain(arguments);
   if (role == "agent") return AgentMain(arguments);
+  if (role == "task-files") return TaskFilesMain();
   if (role == "version") return PrintVersion();
   std::fputs("tfdist-agent is started by tfdist; by hand there is only: tfdist-agent version\n",
              stderr);

@@ -111,8 +111,12 @@ void AddDown(CLI::App& app, Command& command) {
 
 void AddClean(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<CleanArguments>();
-  CLI::App* sub = app.add_subcommand("clean", "remove agents, logs and caches from all hosts");
+  CLI::App* sub = app.add_subcommand(
+      "clean", "remove caches and this file's finished jobs from its hosts, once confirmed");
   sub->add_option("FILE", arguments->file, "cluster file")->required();
+  sub->add_flag("--all", arguments->all, "finished jobs of any name");
+  sub->add_flag("-y,--yes", arguments->yes, "remove without a question");
+  sub->add_flag("-n,--dry-run", arguments->dry_run, "list only");
   sub->callback(
       [&command, arguments] { command = [arguments] { return CleanCommand(*arguments); }; });
 }

@@ -59,6 +59,9 @@ int DownCommand(const DownArguments& arguments);
 
 struct CleanArguments {
   std::string file;
+  bool all = false;      // jobs of any name
+  bool yes = false;      // without a question
+  bool dry_run = false;  // shows only
 };
 int CleanCommand(const CleanArguments& arguments);
 

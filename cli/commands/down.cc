@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <thread>
 
 #include "cli/commands/commands.h"
@@ -14,32 +16,36 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What could not be removed, and why. The agent serves its last follower for a moment after the
-// end, so a folder that is still in use is asked for again.
-std::vector<std::string> RemoveSlot(const JobRecord& record, size_t slot) {
+// The agent serves its last follower for a moment after the end, so a folder that is still in use
+// is asked for again.
+Removal RemoveSlot(const JobRecord& record, size_t slot) {
   const TimePoint deadline = SystemClock().Now() + 30s;
   const auto transport = MakeTransport(record.hosts[slot], record.ssh);
   while (true) {
     const Removal removal = PurgeJob(transport->OpenShell(deadline), record.bases[slot], record.id,
                                      static_cast<int>(slot), deadline);
-    if (removal.kept.empty() || SystemClock().Now() + 15s > deadline) return removal.kept;
+    if (removal.kept.empty() || SystemClock().Now() + 15s > deadline) return removal;
     std::this_thread::sleep_for(200ms);
   }
 }
 
 // False when something stayed; the record stays then as well.
 bool Purge(const JobRecord& record) {
-  std::vector<std::vector<std::string>> kept(record.hosts.size());
+  std::vector<Removal> removals(record.hosts.size());
   const auto failures =
-      ForEachHost(kept.size(), [&](size_t slot) { kept[slot] = RemoveSlot(record, slot); });
+      ForEachHost(removals.size(), [&](size_t slot) { removals[slot] = RemoveSlot(record, slot); });
   bool all_removed = true;
-  for (size_t slot = 0; slot < kept.size(); ++slot) {
+  for (size_t slot = 0; slot < removals.size(); ++slot) {
     const std::string& host = record.hosts[slot].name;
-    for (const std::string& path : kept[slot]) {
+    const auto& [removed, kept] = removals[slot];
+    for (const std::string& path : removed) {
+      fmt::print(stderr, "tfdist: {}: removed {}\n", host, path);
+    }
+    for (const std::string& path : kept) {
       PrintError(Error(Phase::kDown, "kept " + path).WithHost(host));
     }
     if (failures[slot]) PrintError(failures[slot]->WithHost(host));
-    all_removed = all_removed && kept[slot].empty() && !failures[slot];
+    all_removed = all_removed && kept.empty() && !failures[slot];
   }
   if (all_removed) RemoveRecord(record.id);
   return all_removed;

@@ -197,7 +197,7 @@ list() {
 }
 )sh";
 
-constexpr std::string_view kRemoval = R"sh(
+constexpr std::string_view kIsSlot = R"sh(
 # is_slot FOLDER: whether tfdist has made this job's folder of a slot. What else lies near it is its user's.
 is_slot() {
   case ${1##*/} in
@@ -205,7 +205,45 @@ is_slot() {
   esac
   [ -d "$1" ] && ! [ -h "$1" ] && { [ -e "$1/slot.json" ] || [ -e "$1/agent" ]; }
 }
+)sh";
 
+constexpr std::string_view kSurvey = R"sh(
+prepare() {
+  begin
+  each_base survey || true
+}
+
+# Fails, so that each_base goes on.
+survey() {
+  base=$(cd "$1" 2>/dev/null && pwd -P) || return
+  for folder in "$base"/jobs/*/h*; do
+    is_slot "$folder" || continue
+    state=idle
+    if runs_below "$folder"; then state=running; fi
+    # The job's own agent knows what tasks have written; one that cannot say leaves it unknown.
+    files=$("$folder/agent" task-files </dev/null 2>/dev/null)
+    case $files in
+      yes | no) ;;
+      *) files=unknown ;;
+    esac
+    say "slot $state $(kib_of "$folder") $files $folder"
+  done
+  caches=0
+  for folder in bin files; do
+    if [ -d "$base/$folder" ]; then caches=$((caches + $(kib_of "$base/$folder"))); fi
+  done
+  if [ "$caches" != 0 ]; then say "caches $caches $base"; fi
+  return 1
+}
+
+kib_of() {
+  kib=$(du -sk "$1" 2>/dev/null)
+  kib=${kib%%[!0-9]*}
+  echo "${kib:-0}"
+}
+)sh";
+
+constexpr std::string_view kRemoval = R"sh(
 # A task may have left folders that it made read-only.
 remove() {
   [ -e "$1" ] || [ -h "$1" ] || return 0
@@ -247,15 +285,20 @@ clean() {
     [ -d "$folder" ] && clean_job "$folder"
   done
   rmdir "$base/jobs" 2>/dev/null
-  if has_slots || runs_below "$base"; then
-    say "kept $base: jobs are left"
+  if [ -n "$something_runs" ] || runs_below "$base"; then
+    say "kept $base: jobs run"
   else
-    remove_files "$base/bin" "$base"/bin/$sha256 "$base"/bin/.$sha256.* "$base"/bin/.probe.*
-    remove_files "$base/files" "$base"/files/$sha256 "$base"/files/$sha256.??????
-    remove_files "$base/names" "$base"/names/*.lock  # nobody holds one when nothing runs
-    rmdir "$base" 2>/dev/null && say "removed $base"  # it may be a folder that is not ours alone
+    clean_caches
   fi
   return 1
+}
+
+clean_caches() {
+  remove_files "$base/bin" "$base"/bin/$sha256 "$base"/bin/.$sha256.* "$base"/bin/.probe.*
+  remove_files "$base/files" "$base"/files/$sha256 "$base"/files/$sha256.??????
+  has_slots && return
+  remove_files "$base/names" "$base"/names/*.lock  # nobody holds one where there is no job
+  rmdir "$base" 2>/dev/null && say "removed $base"  # it may be a folder that is not ours alone
 }
 
 has_slots() {
@@ -278,8 +321,9 @@ remove_files() {
 }
 
 clean_job() {
-  case $keep in
-    *" ${1##*/} "*) say "kept $1: it runs"; return ;;
+  case $jobs in
+    *" ${1##*/} "*) ;;
+    *) return ;;
   esac
   for slot_folder in "$1"/h*; do
     is_slot "$slot_folder" && remove_if_idle "$slot_folder"
@@ -334,12 +378,16 @@ std::string BootScript::FindJobs() const {
   return WithValues(fmt::format("{}{}", kFindJobs, kEnd));
 }
 
+std::string BootScript::Survey() const {
+  return WithValues(fmt::format("{}{}{}", kIsSlot, kSurvey, kEnd));
+}
+
 std::string BootScript::Clean() const {
-  return WithValues(fmt::format("{}{}{}", kRemoval, kClean, kEnd));
+  return WithValues(fmt::format("{}{}{}{}", kIsSlot, kRemoval, kClean, kEnd));
 }
 
 std::string BootScript::Purge() const {
-  return WithValues(fmt::format("{}{}{}", kRemoval, kPurge, kEnd));
+  return WithValues(fmt::format("{}{}{}{}", kIsSlot, kRemoval, kPurge, kEnd));
 }
 
 std::string BootScript::WithValues(std::string_view body) const {

@@ -15,6 +15,8 @@ namespace tfdist::cli {
 //   run                    what follows is the agent's own
 //   missing                no such job here
 //   job STATE PATH         running | idle, .../jobs/ID/hSLOT
+//   slot STATE KIB FILES PATH  as `job`; FILES: yes | no | unknown (files of tasks)
+//   caches KIB BASE        agents and received files
 //   removed PATH
 //   kept PATH: WHY
 //   failed TEXT
@@ -33,8 +35,10 @@ class BootScript {
   [[nodiscard]] std::string StartAgent() const;  // nonce remote_dir hash size_bytes gzip_bytes
   [[nodiscard]] std::string Attach() const;      // remote_dir job slot
   [[nodiscard]] std::string FindJobs() const;    // remote_dir
-  [[nodiscard]] std::string Clean() const;       // remote_dir keep (ids with spaces around each)
-  [[nodiscard]] std::string Purge() const;       // remote_dir job slot
+  [[nodiscard]] std::string Survey() const;      // remote_dir
+  // remote_dir; jobs: ids with spaces around each; something_runs: or empty
+  [[nodiscard]] std::string Clean() const;
+  [[nodiscard]] std::string Purge() const;  // remote_dir job slot
 
  private:
   [[nodiscard]] std::string WithValues(std::string_view body) const;

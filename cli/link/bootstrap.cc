@@ -133,10 +133,19 @@ bool FollowStart(BootConversation& talk, const EmbeddedAgent& agent, TimePoint d
 // ---------------------------------------------------------------------------------------------
 // Jobs without their agent
 
-bool TakeNumber(std::string_view text, int& number) {
+template <typename Number>
+bool TakeNumber(std::string_view text, Number& number) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   return error == std::errc() && stop == end && number >= 0;
+}
+
+// The text up to the first space, which is taken away with it.
+std::string_view TakeWord(std::string_view& text) {
+  const size_t space = std::min(text.find(' '), text.size());
+  const std::string_view word = text.substr(0, space);
+  text.remove_prefix(std::min(space + 1, text.size()));
+  return word;
 }
 
 // "running /home/u/.cache/tfdist/jobs/ID/h3"; nullopt when a folder there is none of ours.
@@ -163,6 +172,18 @@ std::string_view TimeOf(const RemoteJob& job) {
   if (hex == std::string_view::npos || hex == 0) return {};
   const size_t time = id.rfind('-', hex - 1);
   return time == std::string_view::npos ? std::string_view() : id.substr(time + 1, hex - time - 1);
+}
+
+// "idle 120 no /home/u/.cache/tfdist/jobs/ID/h3"
+std::optional<SlotOnHost> ParseSlot(std::string_view line) {
+  SlotOnHost slot;
+  const std::string_view state = TakeWord(line);
+  if (!TakeNumber(TakeWord(line), slot.size_kib)) return std::nullopt;
+  slot.has_task_files = TakeWord(line) != "no";
+  auto job = ParseJob(fmt::format("{} {}", state, line));
+  if (!job) return std::nullopt;
+  slot.job = std::move(*job);
+  return slot;
 }
 
 Removal FollowRemoval(BootConversation& talk, TimePoint deadline) {
@@ -244,16 +265,39 @@ std::vector<RemoteJob> FindJobs(std::unique_ptr<ByteChannel> channel, const std:
   return jobs;
 }
 
-Removal Clean(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
-              const std::vector<std::string>& keep_jobs, TimePoint deadline) {
+HostSurvey Survey(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
+                  TimePoint deadline) {
   CheckRemoteDir(remote_dir);
-  std::string keep = " ";
-  for (const std::string& job : keep_jobs) {
+  const BootScript script = NewScript(remote_dir);
+  BootConversation talk(std::move(channel));
+  Begin(talk, script, script.Survey(), deadline);
+  HostSurvey survey;
+  std::string line;
+  while ((line = talk.ReadLine(deadline)) != "done") {
+    if (const auto caches = After("caches", line)) {
+      std::string_view rest = *caches;
+      uint64_t kib = 0;
+      if (TakeNumber(TakeWord(rest), kib)) survey.caches_kib += kib;
+    } else if (const auto slot = After("slot", line)) {
+      if (auto parsed = ParseSlot(*slot)) survey.slots.push_back(std::move(*parsed));
+    }
+  }
+  std::ranges::stable_sort(survey.slots, [](const SlotOnHost& a, const SlotOnHost& b) {
+    return TimeOf(a.job) > TimeOf(b.job);
+  });
+  return survey;
+}
+
+Removal Clean(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
+              const std::vector<std::string>& jobs, bool something_runs, TimePoint deadline) {
+  CheckRemoteDir(remote_dir);
+  std::string ids = " ";
+  for (const std::string& job : jobs) {
     CheckId(job);
-    keep += job + " ";
+    ids += job + " ";
   }
   BootScript script = NewScript(remote_dir);
-  script.Set("keep", keep);
+  script.Set("jobs", ids).Set("something_runs", something_runs ? "yes" : "");
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.Clean(), deadline);
   return FollowRemoval(talk, deadline);

@@ -5,6 +5,7 @@
 // no host.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -59,15 +60,32 @@ struct RemoteJob {
 std::vector<RemoteJob> FindJobs(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
                                 std::string_view name, TimePoint deadline);
 
+// One slot's folder, with what a user wants to know before it is removed.
+struct SlotOnHost {
+  RemoteJob job;
+  uint64_t size_kib = 0;
+  // A task has written something into it, or it is not known that none has.
+  bool has_task_files = true;
+};
+
+struct HostSurvey {
+  std::vector<SlotOnHost> slots;  // newest first
+  uint64_t caches_kib = 0;        // agents and received files
+};
+
+// All that tfdist has on this host.
+HostSurvey Survey(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
+                  TimePoint deadline);
+
 struct Removal {
   std::vector<std::string> removed;  // absolute paths on the host
   std::vector<std::string> kept;     // "PATH: why"
 };
 
-// Removes all that tfdist has left on the host: folders of jobs that do not run here, agents,
-// cached files. `keep_jobs`: ids that run on other hosts, which may share this home folder.
+// Removes the folders of `jobs` (ids) that do not run here, and agents and cached files unless
+// something runs: here, or (`something_runs`) on other hosts, which may share this home folder.
 Removal Clean(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
-              const std::vector<std::string>& keep_jobs, TimePoint deadline);
+              const std::vector<std::string>& jobs, bool something_runs, TimePoint deadline);
 
 // Removes one slot's folder of a job that does not run there; nothing when there is none.
 Removal PurgeJob(std::unique_ptr<ByteChannel> channel, const std::string& base,

@@ -286,7 +286,34 @@ class RunningJob {
   pid_t pid_ = 0;
 };
 
-TEST_F(BootstrapTest, CleanRemovesAllButWhatRunsOrRunsElsewhere) {
+TEST_F(BootstrapTest, SurveyTellsSizesAndWhetherTasksHaveWritten) {
+  const std::string with = "with-20260803T120000Z-a1b2c3";
+  const std::string without = "without-20260802T120000Z-a1b2c3";
+  const std::string silent = "silent-20260801T120000Z-a1b2c3";
+  for (const std::string& job : {with, without, silent}) MakeJobFolder(job, 3);
+  const fs::path jobs = fs::canonical(home_ / ".cache/tfdist/jobs");
+  for (const auto& [job, answer] : {std::pair(with, "yes"), {without, "no"}}) {
+    fs::remove(jobs / job / "h3/agent");
+    std::ofstream(jobs / job / "h3/agent") << "#!/bin/sh\n[ $1 = task-files ] && echo " << answer;
+    chmod((jobs / job / "h3/agent").c_str(), 0500);
+  }
+  std::ofstream(jobs / with / "h3/log") << RandomHex(500'000);
+  fs::create_directories(jobs / "x/h1");
+  std::ofstream(jobs / "x/h1/data") << "no slot of ours";
+  const HostSurvey survey = Survey(ShellAfter(""), "", Soon());
+  ASSERT_EQ(survey.slots.size(), 3U);
+  EXPECT_EQ(survey.slots[0].job.job, with);
+  EXPECT_EQ(survey.slots[0].job.slot, 3);
+  EXPECT_GE(survey.slots[0].size_kib, 900U);
+  EXPECT_TRUE(survey.slots[0].has_task_files);
+  EXPECT_FALSE(survey.slots[1].has_task_files);
+  EXPECT_TRUE(survey.slots[2].has_task_files);  // nobody knows
+  EXPECT_EQ(survey.caches_kib, 0U);
+  ExpectSpeaks(*Start(FakeAgent(RandomHex(50'000))).channel, "agent start unset");
+  EXPECT_GE(Survey(ShellAfter(""), "", Soon()).caches_kib, 90U);
+}
+
+TEST_F(BootstrapTest, CleanRemovesTheNamedJobsThatDoNotRun) {
   ExpectSpeaks(*Start(FakeAgent()).channel, "agent start unset");
   const fs::path base = fs::canonical(home_ / ".cache/tfdist");
   MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
@@ -295,13 +322,20 @@ TEST_F(BootstrapTest, CleanRemovesAllButWhatRunsOrRunsElsewhere) {
   {
     const RunningJob running(base / "jobs/a-20260801T120000Z-a1b2c3/h0");
     EXPECT_TRUE(FindJobs(ShellAfter(""), "", "a", Soon()).at(0).running);
-    const Removal removal = Clean(ShellAfter(""), "", {"b-20260801T120000Z-a1b2c3"}, Soon());
+    const Removal removal =
+        Clean(ShellAfter(""), "", {"a-20260801T120000Z-a1b2c3", "c-20260801T120000Z-a1b2c3"}, false,
+              Soon());
     EXPECT_EQ(removal.removed,
               std::vector<std::string>{(base / "jobs/c-20260801T120000Z-a1b2c3/h0").string()});
-    EXPECT_EQ(removal.kept.size(), 3U);
+    EXPECT_EQ(removal.kept.size(), 2U);  // the job, and the caches
   }
-  const Removal rest = Clean(ShellAfter(""), "", {}, Soon());
-  EXPECT_EQ(rest.removed.size(), 4U);  // two jobs, bin, the folder itself
+  EXPECT_EQ(Clean(ShellAfter(""), "", {}, true, Soon()).removed.size(), 0U);
+  EXPECT_EQ(Clean(ShellAfter(""), "", {}, false, Soon()).removed,
+            std::vector<std::string>{(base / "bin").string()});
+  const Removal rest =
+      Clean(ShellAfter(""), "", {"a-20260801T120000Z-a1b2c3", "b-20260801T120000Z-a1b2c3"}, false,
+            Soon());
+  EXPECT_EQ(rest.removed.size(), 3U);  // two jobs, the folder itself
   EXPECT_TRUE(rest.kept.empty());
   EXPECT_FALSE(fs::exists(base));
 }
@@ -314,7 +348,7 @@ TEST_F(BootstrapTest, CleanKeepsASlotOfWhichAnOrphanRunsAndNoOther) {
   const auto orphan = ShellAfter("TFDIST_COOKIE=" + job + "/h12 /bin/sh -c 'echo runs; cat'\n");
   std::string line;
   while (line.find("runs\n") == std::string::npos) (void)orphan->Read(line, Soon());
-  const Removal removal = Clean(ShellAfter(""), "", {}, Soon());
+  const Removal removal = Clean(ShellAfter(""), "", {job}, false, Soon());
   EXPECT_EQ(removal.removed, std::vector<std::string>{(folder / "h1").string()});
   EXPECT_TRUE(fs::exists(folder / "h12"));
 }
@@ -330,20 +364,21 @@ TEST_F(BootstrapTest, CleanFindsAgainWhatItCouldNotRemove) {
   chmod((home_ / "path/rm").c_str(), 0700);
   const std::string failing_rm = "PATH=" + (home_ / "path").string() + ":$PATH\n";
   for (int time = 0; time < 2; ++time) {
-    const Removal removal = Clean(ShellAfter(failing_rm), "", {}, Soon());
+    const Removal removal =
+        Clean(ShellAfter(failing_rm), "", {"a-20260801T120000Z-a1b2c3"}, false, Soon());
     EXPECT_TRUE(removal.removed.empty());
     EXPECT_FALSE(fs::exists(folder / "agent"));
     ASSERT_FALSE(removal.kept.empty());
     EXPECT_EQ(removal.kept[0], folder.string() + ": not permitted");
   }
-  Clean(ShellAfter(""), "", {}, Soon());
+  Clean(ShellAfter(""), "", {"a-20260801T120000Z-a1b2c3"}, false, Soon());
   EXPECT_FALSE(fs::exists(folder));
 }
 
 TEST_F(BootstrapTest, CleanLeavesWhatIsNotOurs) {
   ExpectSpeaks(*Start(FakeAgent(), "shared").channel, "agent start unset");
   std::ofstream(home_ / "shared/thesis.txt") << "years of work";
-  Clean(ShellAfter(""), "shared", {}, Soon());
+  Clean(ShellAfter(""), "shared", {}, false, Soon());
   EXPECT_TRUE(fs::exists(home_ / "shared/thesis.txt"));
   EXPECT_FALSE(fs::exists(home_ / "shared/bin"));
 }
@@ -373,7 +408,8 @@ TEST_F(BootstrapTest, CleanLeavesWhatIsNotOursInFoldersNamedAsOurs) {
       write("jobs/x/h1/data"),
       write("jobs/x/hosts/agent"),
   };
-  const Removal removal = Clean(ShellAfter(""), "", {}, Soon());
+  const Removal removal =
+      Clean(ShellAfter(""), "", {"a-20260801T120000Z-a1b2c3", "x"}, false, Soon());
   for (const fs::path& path : ours) EXPECT_FALSE(fs::exists(path)) << path;
   for (const fs::path& path : foreign) EXPECT_TRUE(fs::exists(path)) << path;
   EXPECT_EQ(removal.removed.size(), 1U);  // the slot

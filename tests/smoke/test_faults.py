@@ -162,7 +162,7 @@ class Faults(FaultsCase):
         self.assertEqual(len(self.strays()), 4)
         self.assertIn("no agent of it runs on 127.0.0.1", self.user.run("status").out)
         self.assertEqual(self.user.run("logs", "-f").code, 3)
-        self.assertIn("something of it runs", self.user.run("clean", file).out)
+        self.assertIn("something of it runs", self.user.run("clean", "--yes", file).out)
         again = self.user.run("up", "-d", self.user.write("next.toml", clusters.local("job", ["sleep", "infinity"])))
         self.assertEqual(again.code, 0, again)
         wait_for(lambda: not self.strays(), "the orphans' end")

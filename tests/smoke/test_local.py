@@ -113,6 +113,8 @@ class LocalJob(unittest.TestCase):
         folder = self.user.slot_folder(0).parent
         purged = self.user.run("down", "--purge", "job")
         self.assertEqual(purged.code, 0, purged)
+        for slot in (0, 1):
+            self.assertIn(f"127.0.0.1: removed {folder}/h{slot}\n", purged.err)
         self.assertFalse(folder.exists())
         self.assertEqual(self.user.run("status", "job").code, 4)
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
@@ -127,14 +129,47 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
         cache = self.user.folder / ".cache/tfdist"
         self.user.wait_until_tasks_run()
-        self.assertEqual(self.user.run("clean", file).code, 0)
+        kept = self.user.run("clean", "--yes", file)
+        self.assertEqual(kept.code, 0, kept)
+        self.assertIn("stays, it runs", kept.out)
         self.assertEqual(self.user.status("job")["state"], "running")
         self.assertEqual(self.user.run("down", "job").code, 0)
         wait_for(lambda: not self.user.left(), "the agents have left")
-        cleaned = self.user.run("clean", file)
+        cleaned = self.user.run("clean", "--yes", file)
         self.assertEqual(cleaned.code, 0, cleaned)
         self.assertIn(str(cache / "bin"), cleaned.out)
         self.assertEqual([p for p in cache.rglob("*") if p.is_file()] if cache.exists() else [], [])
+
+    def test_clean_asks_and_removes_this_file_s_jobs_alone(self):
+        jobs = self.user.folder / ".cache/tfdist/jobs"
+        files = {name: self.user.write(f"{name}.toml", clusters.local(name, shell(script), slots=1))
+                 for name, script in (("mine", "echo weights > model.ckpt"), ("theirs", "true"))}
+        for file in files.values():
+            self.assertEqual(self.user.run("up", file).code, 0)
+        self.assert_nothing_left()
+        mine, theirs = (next(jobs.glob(f"{name}-*")) for name in ("mine", "theirs"))
+        listed = self.user.run("clean", "--dry-run", "--all", files["mine"])
+        self.assertEqual(listed.code, 0, listed)
+        self.assertRegex(listed.out, rf"\d+ KiB  job {mine.name}, slot 0: HAS FILES OF TASKS\n")
+        self.assertRegex(listed.out, rf"\d+ KiB  job {theirs.name}, slot 0\n")
+        self.assertRegex(listed.out, r"\d+ \w+  agents and caches\n")
+        refused = self.user.run("clean", files["mine"])
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("there is no terminal to ask on", refused.err)
+        terminal = self.user.start_on_terminal("clean", files["mine"])
+        terminal.wait_for_text("remove these, files of tasks too? [y/N]")
+        os.write(terminal.fd, b"\n")
+        self.assertEqual(terminal.wait(), 0)
+        self.assertIn("nothing was removed", terminal.text)
+        self.assertTrue(mine.exists() and theirs.exists() and (jobs.parent / "bin").exists())
+        terminal = self.user.start_on_terminal("clean", files["mine"])
+        terminal.wait_for_text("[y/N]")
+        os.write(terminal.fd, b"y\n")
+        self.assertEqual(terminal.wait(), 0)
+        self.assertEqual((mine.exists(), theirs.exists()), (False, True), terminal.text)
+        self.assertFalse((jobs.parent / "bin").exists())
+        self.assertEqual(self.user.run("clean", "--all", "--yes", files["mine"]).code, 0)
+        self.assertFalse(jobs.parent.exists())
 
     def test_old_results_stay_and_old_logs_go_with_a_word(self):
         self.user.write("work/data", "numbers")
