@@ -25,7 +25,8 @@
 namespace tfdist::cli {
 namespace {
 
-constexpr const char* kJobHelp = "name, id or cluster file; without it the only or the newest job";
+constexpr const char* kJobHelp =
+    "name, id or cluster file; without it the job that runs, else the newest";
 
 // The chosen command, bound to its arguments.
 using Command = std::function<int()>;
@@ -88,6 +89,11 @@ void AddList(CLI::App& app, Command& command) {
   sub->add_flag("--json", arguments->json);
   sub->callback(
       [&command, arguments] { command = [arguments] { return ListCommand(*arguments); }; });
+}
+
+void AddPrune(CLI::App& app, Command& command) {
+  CLI::App* sub = app.add_subcommand("prune", "forget finished jobs; touches no folder on a host");
+  sub->callback([&command] { command = [] { return PruneCommand(); }; });
 }
 
 void AddEvents(CLI::App& app, Command& command) {
@@ -179,7 +185,8 @@ bool IsCommand(const CLI::App& app, const char* word) {
 
 void AddCommands(CLI::App& app, Command& command) {
   app.require_subcommand(1);
-  for (auto add : {AddRender, AddUp, AddLogs, AddStatus, AddList, AddEvents, AddDown, AddClean}) {
+  for (auto add :
+       {AddRender, AddUp, AddLogs, AddStatus, AddList, AddEvents, AddDown, AddClean, AddPrune}) {
     add(app, command);
   }
 }
@@ -203,9 +210,10 @@ int Run(int argc, char** argv) {
                                                 GetEmbeddedAgent().sha256_hex));
   app.footer(
       "Exit codes: 0 success; 1 the job failed, or `down` could not confirm that nothing is left;\n"
-      "2 usage or bad cluster file; 3 a host could not be brought up or reached; 4 no such job, or "
-      "another\none of that name is running; 70 internal error; 74 the output could not be "
-      "written;\n130 interrupted; 141 nobody reads the output of `up`.");
+      "2 usage (several running jobs are meant, say) or bad cluster file; 3 a host could not be\n"
+      "brought up or reached; 4 no such job, or another one of that name is running; 70 internal\n"
+      "error; 74 the output could not be written; 130 interrupted; 141 nobody reads the output of\n"
+      "`up`.");
   AddCommands(app, command);
   if (argc > 1 && argv[1][0] != '-' && !IsCommand(app, argv[1])) {
     throw Error(Phase::kUsage, fmt::format("there is no command '{}'", argv[1]), "tfdist --help");

@@ -44,6 +44,9 @@ struct ListArguments {
 };
 int ListCommand(const ListArguments& arguments);
 
+// Forgets the records of jobs that are over.
+int PruneCommand();
+
 struct EventsArguments {
   std::string job;
   bool json = false;

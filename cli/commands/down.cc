@@ -54,7 +54,7 @@ bool Purge(const JobRecord& record) {
 }  // namespace
 
 int DownCommand(const DownArguments& arguments) {
-  const JobRecord record = FindJob(arguments.job);
+  const JobRecord record = FindJob(arguments.job, Purpose::kToEnd);
   const EndReport report = EndJob(record, arguments.force);
   PrintEndReport(record, report);
   if (!report.all_confirmed()) return kExitJobFailed;

@@ -5,7 +5,9 @@
 #include <set>
 
 #include "agent/job_state.h"
+#include "base/clock.h"
 #include "cli/commands/for_each_host.h"
+#include "cli/commands/last_seen.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 
@@ -108,6 +110,18 @@ bool Knows(const JobRecord& record, int slot, const std::string& host) {
   return at < record.hosts.size() && record.hosts[at].name == host;
 }
 
+// A job whose coordinator is gone has no result of its own.
+void NoteEnd(const JobRecord& record, const protocol::JobState& state, bool nothing_left) {
+  LastSeen seen = SeenIn(state, true);
+  if (!seen.is_over() && nothing_left) {
+    seen.stage = LastSeen::Stage::kEnded;
+    seen.result = "stopped";
+    seen.why = "tfdist down";
+    seen.ended_ns = WallClockNanoseconds();
+  }
+  NoteLastSeen(record.id, seen);
+}
+
 }  // namespace
 
 EndReport EndJob(const JobRecord& record, bool force) {
@@ -141,6 +155,7 @@ EndReport EndJob(const JobRecord& record, bool force) {
     }
   }
   SweepAll(report, record, asked, force);
+  NoteEnd(record, state, report.all_confirmed());
   return report;
 }
 

@@ -65,7 +65,7 @@ void PrintEvent(const JobRecord& record, const Event& event, bool json) {
 }  // namespace
 
 int EventsCommand(const EventsArguments& arguments) {
-  const JobRecord record = FindJob(arguments.job);
+  const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
   LookAt(record, [&](const Event& event) { PrintEvent(record, event, arguments.json); });
   return kExitSuccess;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/commands/for_each_host.h"
+#include "cli/commands/last_seen.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/plan/describe.h"
@@ -16,11 +17,37 @@ using namespace std::chrono_literals;
 
 constexpr auto kLookLimit = 30s;
 
-std::optional<JobRecord> NewestWhere(auto matches) {
-  for (JobRecord& record : LoadRecords()) {
-    if (matches(record)) return std::move(record);
+// Newest first.
+std::vector<JobRecord> RecordsWhere(auto matches) {
+  std::vector<JobRecord> records = LoadRecords();
+  std::erase_if(records, [&](const JobRecord& record) { return !matches(record); });
+  return records;
+}
+
+bool MayRun(const JobRecord& record) { return record.last_seen.may_run(); }
+
+[[noreturn]] void FailAmbiguous(const std::vector<const JobRecord*>& running) {
+  std::string ids;
+  for (const JobRecord* record : running) {
+    ids += fmt::format("{}{} ({})", ids.empty() ? "" : ", ", record->id, record->hosts[0].name);
   }
-  return std::nullopt;
+  throw AmbiguousJob(Phase::kUsage, fmt::format("{} jobs run: {}", running.size(), ids),
+                     "name one of them by its id");
+}
+
+// Of `candidates`, of which there is one at least, newest first.
+JobRecord Choose(std::vector<JobRecord> candidates, bool any_job, Purpose purpose) {
+  const auto count = std::ranges::count_if(candidates, MayRun);
+  const bool newest_alone = count == 0 || (count == 1 && MayRun(candidates[0]));
+  if (!newest_alone) LookAgain(candidates);
+  std::vector<const JobRecord*> running;
+  for (const JobRecord& record : candidates) {
+    if (MayRun(record)) running.push_back(&record);
+  }
+  if (running.size() == 1) return *running[0];
+  const bool may_look = any_job && purpose == Purpose::kToLook;
+  if (running.size() > 1 && !may_look) FailAmbiguous(running);
+  return std::move(candidates[0]);
 }
 
 std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh,
@@ -50,11 +77,15 @@ bool LooksLikeAFile(const std::string& job) {
   return job.find('/') != std::string::npos || job.ends_with(".toml");
 }
 
-JobRecord FindByFile(const std::string& job) {
+JobRecord FindByFile(const std::string& job, Purpose purpose) {
   const Plan plan = LoadPlan(job);
-  if (auto record = NewestWhere([&](const JobRecord& r) { return r.name == plan.name; })) {
-    return *record;
-  }
+  auto candidates = RecordsWhere([&](const JobRecord& r) { return r.name == plan.name; });
+  const HostPlan& first = plan.hosts[0];
+  const auto elsewhere = [&](const JobRecord& r) {
+    return r.hosts[0].ssh != first.ssh || r.hosts[0].address != first.address;
+  };
+  if (!std::ranges::all_of(candidates, elsewhere)) std::erase_if(candidates, elsewhere);
+  if (!candidates.empty()) return Choose(std::move(candidates), false, purpose);
   if (auto record = FindOnHosts(plan)) return *record;
   throw NoSuchJob(Phase::kUsage, fmt::format("no job {} of {} is known here, nor on {}", plan.name,
                                              job, plan.hosts[0].name));
@@ -72,12 +103,13 @@ JobRecord AdoptJob(const Plan& plan, const std::string& id) {
   return record;
 }
 
-JobRecord FindJob(const std::string& job) {
-  if (LooksLikeAFile(job)) return FindByFile(job);
-  const auto matches = [&](const JobRecord& r) {
-    return job.empty() || r.id == job || r.name == job;
+JobRecord FindJob(const std::string& job, Purpose purpose) {
+  if (LooksLikeAFile(job)) return FindByFile(job, purpose);
+  const auto meant = [&](const JobRecord& r) {
+    return job.empty() || r.name == job || r.id == job;
   };
-  if (auto record = NewestWhere(matches)) return *record;
+  auto candidates = RecordsWhere(meant);
+  if (!candidates.empty()) return Choose(std::move(candidates), job.empty(), purpose);
   throw NoSuchJob(Phase::kUsage,
                   job.empty() ? "no job is known on this machine"
                               : fmt::format("no job {} is known on this machine", job),

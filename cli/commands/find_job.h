@@ -15,9 +15,21 @@ class NoSuchJob : public Error {
   using Error::Error;
 };
 
-// `job`: a name, an id or a cluster file; empty: the only or the newest job. A cluster file whose
-// job is not known on this machine is looked for on its slot 0. Throws NoSuchJob.
-JobRecord FindJob(const std::string& job);
+// Several running jobs are meant. Exit code 2.
+class AmbiguousJob : public Error {
+ public:
+  using Error::Error;
+};
+
+// What the job is wanted for: of several running jobs, none is ended by mistake.
+enum class Purpose { kToLook, kToEnd };
+
+// `job`: a name, an id, a cluster file, or empty: any job. Of those that are meant the one that
+// runs, else the newest; where the records of several do not say that they are over, their slots 0
+// are asked. Several that run are an error, but for a look at the newest of all jobs. Of a cluster
+// file's name, jobs on its first host come first; where no job of it is known on this machine, it
+// is looked for on that host. Throws NoSuchJob, AmbiguousJob.
+JobRecord FindJob(const std::string& job, Purpose purpose);
 
 // A job by id, on slot 0 of `plan`, that another machine (or another state folder) started.
 JobRecord AdoptJob(const Plan& plan, const std::string& id);

@@ -1,11 +1,9 @@
 #include "cli/commands/job_view.h"
 
+#include "cli/commands/last_seen.h"
 #include "cli/job/connector.h"
 
 namespace tfdist::cli {
-
-using namespace std::chrono_literals;
-
 namespace {
 
 using OnEvent = std::function<void(const protocol::Event&)>;
@@ -19,7 +17,7 @@ void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event, 
   while (true) {
     const auto message = attached.link->Receive(deadline);
     if (!message) {
-      throw Error(Phase::kControl, "no answer for 30 s", "try again; the job goes on meanwhile")
+      throw Error(Phase::kControl, "no answer in time", "try again; the job goes on meanwhile")
           .WithHost(record.hosts[0].name);
     }
     if (message->id != id) continue;
@@ -35,10 +33,11 @@ void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event, 
 
 }  // namespace
 
-JobView LookAt(const JobRecord& record, const OnEvent& on_event) {
-  const TimePoint deadline = SystemClock().Now() + 30s;
+JobView LookAt(const JobRecord& record, const OnEvent& on_event, std::chrono::milliseconds limit) {
+  const TimePoint deadline = SystemClock().Now() + limit;
   JobView view;
   AskAgainWhenCutOff(deadline, [&] { Read(record, deadline, on_event, view); });
+  NoteLastSeen(record.id, SeenIn(view.state, view.live));
   return view;
 }
 

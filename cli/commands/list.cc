@@ -2,36 +2,68 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
+#include "cli/commands/last_seen.h"
+#include "cli/commands/report.h"
 #include "cli/job/job_record.h"
 
 namespace tfdist::cli {
+namespace {
+
+using nlohmann::json;
+
+json RowJson(const JobRecord& record) {
+  return {{"job", record.id},
+          {"name", record.name},
+          {"state", StateName(record.last_seen)},
+          {"why", record.last_seen.why},
+          {"created", record.created},
+          {"ended_ns", record.last_seen.ended_ns},
+          {"hosts", record.hosts.size()},
+          {"tasks", record.tasks.size()},
+          {"file", record.file.string()}};
+}
+
+void PrintRow(const JobRecord& record) {
+  fmt::print("{:<44} {:<12} {:>8} {:>5} {:>5}  {}\n", record.id, StateName(record.last_seen),
+             Span(WallClockNanoseconds() - CreatedNanoseconds(record)), record.hosts.size(),
+             record.tasks.size(), record.file.string());
+}
+
+}  // namespace
 
 int ListCommand(const ListArguments& arguments) {
-  const std::vector<JobRecord> records = LoadRecords();
+  std::vector<JobRecord> records = LoadRecords();
+  LookAgain(records);
   if (arguments.json) {
-    nlohmann::json jobs = nlohmann::json::array();
-    for (const JobRecord& record : records) {
-      jobs.push_back({{"job", record.id},
-                      {"name", record.name},
-                      {"created", record.created},
-                      {"hosts", record.hosts.size()},
-                      {"tasks", record.tasks.size()},
-                      {"file", record.file.string()}});
-    }
-    fmt::print("{}\n", jobs.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    json jobs = json::array();
+    for (const JobRecord& record : records) jobs.push_back(RowJson(record));
+    fmt::print("{}\n", jobs.dump(2, ' ', false, json::error_handler_t::replace));
     return kExitSuccess;
   }
   if (records.empty()) {
     fmt::print("no job is known on this machine\n");
     return kExitSuccess;
   }
-  fmt::print("{:<44} {:<21} {:>5} {:>5}  {}\n", "JOB", "CREATED", "HOSTS", "TASKS", "FILE");
+  fmt::print("{:<44} {:<12} {:>8} {:>5} {:>5}  {}\n", "JOB", "STATE", "AGE", "HOSTS", "TASKS",
+             "FILE");
+  for (const JobRecord& record : records) PrintRow(record);
+  return kExitSuccess;
+}
+
+int PruneCommand() {
+  std::vector<JobRecord> records = LoadRecords();
+  LookAgain(records);
+  size_t forgotten = 0;
   for (const JobRecord& record : records) {
-    fmt::print("{:<44} {:<21} {:>5} {:>5}  {}\n", record.id, record.created.substr(0, 19) + "Z",
-               record.hosts.size(), record.tasks.size(), record.file.string());
+    if (!record.last_seen.is_over()) continue;
+    RemoveRecord(record.id);
+    ++forgotten;
   }
+  fmt::print("forgot {} of {} jobs; their folders stay on the hosts: tfdist clean FILE\n",
+             forgotten, records.size());
   return kExitSuccess;
 }
 

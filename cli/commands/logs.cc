@@ -4,6 +4,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
+#include "cli/commands/last_seen.h"
 #include "cli/commands/report.h"
 #include "cli/stream/job_follower.h"
 
@@ -18,12 +19,12 @@ void CheckRaw(const LogsArguments& arguments, const FollowOptions& options) {
   }
 }
 
-// `tfdist logs worker`: the newest job's workers, unless a job is called that.
+// `tfdist logs worker`: the workers of the job that no name means, unless a job is called that.
 JobRecord FindJobOrTask(const std::string& word, std::vector<std::string>& tasks) {
   try {
-    return FindJob(word);
+    return FindJob(word, Purpose::kToLook);
   } catch (const NoSuchJob&) {
-    const JobRecord newest = FindJob("");
+    const JobRecord newest = FindJob("", Purpose::kToLook);
     if (!HasTask(newest, word)) throw;
     tasks.insert(tasks.begin(), word);
     return newest;
@@ -46,7 +47,7 @@ int LogsCommand(const LogsArguments& arguments) {
   LinePrinter printer(STDOUT_FILENO, printing, options.tasks);
   Interrupts interrupts;
   JobFollower follower(record, {}, options, printer, interrupts);
-  (void)follower.Run();
+  NoteLastSeen(record.id, SeenIn(follower.Run(), true));
   if (follower.interrupted()) return kExitInterrupted;
   return follower.incomplete() ? kExitHost : kExitSuccess;
 }

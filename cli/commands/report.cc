@@ -56,6 +56,13 @@ void PrintFirstFailure(const JobRecord& record, const protocol::JobState& state)
 
 }  // namespace
 
+std::string Span(int64_t nanoseconds) {
+  const int64_t seconds = std::max<int64_t>(nanoseconds / 1'000'000'000, 0);
+  if (seconds < 120) return fmt::format("{}s", seconds);
+  if (seconds < 7200) return fmt::format("{}m{:02}s", seconds / 60, seconds % 60);
+  return fmt::format("{}h{:02}m", seconds / 3600, seconds / 60 % 60);
+}
+
 void PrintError(const Error& error) {
   std::string text = fmt::format("tfdist: {}\n", Shown(error.what()));
   if (!error.remedy().empty()) text += fmt::format("  try: {}\n", Shown(error.remedy()));

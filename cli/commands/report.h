@@ -1,11 +1,17 @@
 // How the CLI tells errors and ends; on stderr, so that stdout holds what was asked for.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "agent/job_state.h"
 #include "cli/commands/end_job.h"
 #include "cli/stream/line_printer.h"
 
 namespace tfdist::cli {
+
+// "17s", "2m05s", "3h07m"; nothing is negative.
+std::string Span(int64_t nanoseconds);
 
 // "tfdist: gpu07: host key: ...", then "  try: ...". What cannot be written is dropped: the exit
 // code still tells.

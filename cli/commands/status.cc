@@ -7,6 +7,7 @@
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/job_view.h"
+#include "cli/commands/report.h"
 
 namespace tfdist::cli {
 namespace {
@@ -16,13 +17,6 @@ using protocol::JobPhase;
 using protocol::JobState;
 using protocol::TaskPhase;
 using protocol::TaskState;
-
-std::string Span(int64_t nanoseconds) {
-  const int64_t seconds = std::max<int64_t>(nanoseconds / 1'000'000'000, 0);
-  if (seconds < 120) return fmt::format("{}s", seconds);
-  if (seconds < 7200) return fmt::format("{}m{:02}s", seconds / 60, seconds % 60);
-  return fmt::format("{}h{:02}m", seconds / 3600, seconds / 60 % 60);
-}
 
 // "running", "succeeded", "failed", "stopping (failed)".
 std::string StateWords(const JobState& state) {
@@ -112,15 +106,41 @@ json ViewJson(const JobRecord& record, const JobView& view) {
   return value;
 }
 
+// The same shape, as far as the record goes.
+json LastSeenJson(const JobRecord& record) {
+  const std::string state(StateName(record.last_seen));
+  return {{"job", record.id},       {"name", record.name},         {"state", state},
+          {"live", false},          {"last_known", true},          {"attempt", 0},
+          {"result", state},        {"why", record.last_seen.why}, {"first_task", ""},
+          {"tasks", json::array()}, {"hosts", json::array()}};
+}
+
+void PrintLastSeen(const JobRecord& record, const Error& error) {
+  const LastSeen& seen = record.last_seen;
+  fmt::print("job {}: {}", record.id, StateName(seen));
+  if (seen.ended_ns != 0) fmt::print(", {} ago", Span(WallClockNanoseconds() - seen.ended_ns));
+  if (seen.ended_ns != 0 && seen.began_ns != 0) {
+    fmt::print(", after {}", Span(seen.ended_ns - seen.began_ns));
+  }
+  fmt::print("\n");
+  if (!seen.why.empty() && seen.result != "succeeded") fmt::print("  why: {}\n", seen.why);
+  fmt::print("  the last known result, from this machine's record: {}\n", error.what());
+}
+
+void PrintJson(const json& value) {
+  fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace));
+}
+
 }  // namespace
 
 int StatusCommand(const StatusArguments& arguments) {
-  const JobRecord record = FindJob(arguments.job);
-  const JobView view = LookAt(record);
-  if (arguments.json) {
-    fmt::print("{}\n", ViewJson(record, view).dump(2, ' ', false, json::error_handler_t::replace));
-  } else {
-    PrintTable(record, view);
+  const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
+  try {
+    const JobView view = LookAt(record);
+    arguments.json ? PrintJson(ViewJson(record, view)) : PrintTable(record, view);
+  } catch (const Error& error) {
+    if (!record.last_seen.is_over()) throw;
+    arguments.json ? PrintJson(LastSeenJson(record)) : PrintLastSeen(record, error);
   }
   return kExitSuccess;
 }

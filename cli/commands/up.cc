@@ -6,12 +6,14 @@
 #include <array>
 #include <iterator>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/end_job.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
+#include "cli/commands/last_seen.h"
 #include "cli/commands/report.h"
 #include "cli/deploy/deployment.h"
 #include "cli/deploy/runtime_program.h"
@@ -71,6 +73,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   JobFollower follower(record, std::move(coordinator), options, printer, interrupts);
   try {
     const protocol::JobState state = follower.Run();
+    NoteLastSeen(record.id, SeenIn(state, true));
     ReportEnd(record, state);
     if (follower.interrupted()) return kExitInterrupted;
     return state.result == "succeeded" ? kExitSuccess : kExitJobFailed;
@@ -193,7 +196,7 @@ class Launch {
   }
 
   [[noreturn]] void LeaveInterrupted() {
-    KeepRecordIfNeeded();
+    KeepRecordIfNeeded("interrupted");
     if (in_doubt_) {
       SayThatItIsInDoubt();
     } else if (left_.empty()) {
@@ -206,12 +209,11 @@ class Launch {
   }
 
   // Of a job that may exist or may have left something the record stays.
-  void KeepRecordIfNeeded() const {
-    if (in_doubt_) {
-      SaveRecord(record_);
-    } else if (left_.empty()) {
-      RemoveRecord(record_.id);
-    }
+  void KeepRecordIfNeeded(const std::string& why) {
+    if (!in_doubt_ && left_.empty()) return RemoveRecord(record_.id);
+    if (!in_doubt_) record_.last_seen.stage = LastSeen::Stage::kNotStarted;
+    record_.last_seen.why = why;
+    SaveRecord(record_);
   }
 
   void SayThatItIsInDoubt() const {
@@ -229,6 +231,8 @@ class Launch {
   }
 
   int Committed(Attached coordinator) {
+    record_.last_seen.stage = LastSeen::Stage::kRunning;
+    record_.last_seen.began_ns = WallClockNanoseconds();
     SaveRecord(record_);
     if (interrupted_) return EndAtOnce();
     const std::string size =
@@ -254,7 +258,7 @@ class Launch {
 
   int Failed(const Deployment::Outcome& outcome) {
     if (interrupted_) LeaveInterrupted();
-    KeepRecordIfNeeded();
+    KeepRecordIfNeeded(outcome.errors.empty() ? "" : outcome.errors.front().what());
     if (OnlyTheNameIsTaken(outcome)) return TakenOver(*outcome.name_taken);
     for (const Error& error : outcome.errors) PrintError(error);
     for (const Error& error : outcome.roll_back_errors) PrintError(error);

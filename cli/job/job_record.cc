@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -20,7 +22,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kRecordLimitBytes = 16 << 20;
-constexpr int kRecordVersion = 1;
+constexpr int kRecordVersion = 2;
 
 std::filesystem::path StateFolder() {
   // XDG Base Directory Specification: a relative path there is to be ignored.
@@ -74,6 +76,39 @@ SshOptions SshFromJson(const json& value) {
   return ssh;
 }
 
+constexpr std::array<std::pair<LastSeen::Stage, std::string_view>, 5> kStageNames = {{
+    {LastSeen::Stage::kStarting, "starting"},
+    {LastSeen::Stage::kRunning, "running"},
+    {LastSeen::Stage::kUnwatched, "unwatched"},
+    {LastSeen::Stage::kEnded, "ended"},
+    {LastSeen::Stage::kNotStarted, "not started"},
+}};
+
+std::string_view StageName(LastSeen::Stage stage) {
+  return std::ranges::find(kStageNames, stage, &decltype(kStageNames)::value_type::first)->second;
+}
+
+json ToJson(const LastSeen& seen) {
+  return {{"stage", StageName(seen.stage)},
+          {"result", seen.result},
+          {"why", seen.why},
+          {"began_ns", seen.began_ns},
+          {"ended_ns", seen.ended_ns}};
+}
+
+LastSeen LastSeenFromJson(const json& value) {
+  LastSeen seen;
+  const auto stage = value.at("stage").get<std::string>();
+  for (const auto& [known, name] : kStageNames) {
+    if (name == stage) seen.stage = known;
+  }
+  value.at("result").get_to(seen.result);
+  value.at("why").get_to(seen.why);
+  value.at("began_ns").get_to(seen.began_ns);
+  value.at("ended_ns").get_to(seen.ended_ns);
+  return seen;
+}
+
 json ToJson(const JobRecord& record) {
   json hosts = json::array();
   for (const HostPlan& host : record.hosts) hosts.push_back(ToJson(host));
@@ -90,7 +125,8 @@ json ToJson(const JobRecord& record) {
           {"hosts", hosts},
           {"bases", record.bases},
           {"ssh", ToJson(record.ssh)},
-          {"tasks", tasks}};
+          {"tasks", tasks},
+          {"last_seen", ToJson(record.last_seen)}};
 }
 
 JobRecord RecordFromJson(const json& value) {
@@ -110,6 +146,7 @@ JobRecord RecordFromJson(const json& value) {
     record.tasks.push_back({task.at("task").get<std::string>(), task.at("slot").get<int>(),
                             task.at("line").get<std::string>()});
   }
+  record.last_seen = LastSeenFromJson(value.at("last_seen"));
   return record;
 }
 
@@ -130,6 +167,16 @@ std::optional<JobRecord> LoadRecord(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+std::string_view StateName(const LastSeen& seen) {
+  return seen.stage == LastSeen::Stage::kEnded ? seen.result : StageName(seen.stage);
+}
+
+int64_t CreatedNanoseconds(const JobRecord& record) {
+  std::tm time{};
+  if (strptime(record.created.c_str(), "%Y-%m-%dT%H:%M:%S", &time) == nullptr) return 0;
+  return static_cast<int64_t>(timegm(&time)) * 1'000'000'000;
+}
 
 std::string NewJobId(std::string_view name) {
   return fmt::format("{}-{}-{}", name, UtcNow("{:%Y%m%dT%H%M%SZ}"), RandomHex(3));
@@ -167,6 +214,15 @@ void SaveRecord(const JobRecord& record) {
 }
 
 void RemoveRecord(std::string_view id) { std::filesystem::remove(PathOf(id)); }
+
+void NoteLastSeen(std::string_view id, const LastSeen& seen) {
+  auto record = LoadRecord(PathOf(id));
+  if (!record || record->last_seen == seen) return;
+  if (record->last_seen.stage == LastSeen::Stage::kEnded) return;
+  record->last_seen = seen;
+  SaveRecord(*record);
+  if (seen.stage == LastSeen::Stage::kStarting) return;  // says nothing
+}
 
 std::vector<JobRecord> LoadRecords() {
   std::vector<JobRecord> records;

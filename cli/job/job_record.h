@@ -1,16 +1,44 @@
 // What this machine remembers of a job: $XDG_STATE_HOME/tfdist/jobs/<id>.json, one file a job,
-// 0600. Written before any host is touched; it says how to reach the hosts, never how the job
-// fares.
+// 0600. Written before any host is touched; it says how to reach the hosts, and what was last
+// learned of how the job fares. It holds no value of the user's environment.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/plan/plan.h"
 
 namespace tfdist::cli {
+
+// What a command has last learned of a job. The job's own event log is what counts.
+struct LastSeen {
+  enum class Stage {
+    kStarting,   // not known to have begun: `up` is at it, was killed, or got no answer
+    kRunning,    // had begun, and had not ended
+    kUnwatched,  // so too, but no agent of it runs on its first host
+    kEnded,
+    kNotStarted,  // a host could not be brought up
+  };
+  Stage stage = Stage::kStarting;
+  std::string result;    // kEnded: succeeded | failed | stopped | gone (no folder is left)
+  std::string why;       // of a failure
+  int64_t began_ns = 0;  // wall clock; 0: not known
+  int64_t ended_ns = 0;
+  [[nodiscard]] bool may_run() const {
+    return stage == Stage::kStarting || stage == Stage::kRunning;
+  }
+  // Nothing else is to be learned.
+  [[nodiscard]] bool is_over() const {
+    return stage == Stage::kEnded || stage == Stage::kNotStarted;
+  }
+  bool operator==(const LastSeen&) const = default;
+};
+// "starting", "running", "unwatched", "not started", or the result.
+std::string_view StateName(const LastSeen& seen);
 
 struct JobRecord {
   std::string id;
@@ -27,10 +55,13 @@ struct JobRecord {
     std::string line;  // how `render` shows it: tells what differs between two plans
   };
   std::vector<Task> tasks;
+  LastSeen last_seen;
 };
 
 // The record of a job about to be started from `plan`.
 JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256);
+// `created` on the wall clock; 0 when it is malformed.
+int64_t CreatedNanoseconds(const JobRecord& record);
 // "<name>-20260801T120000Z-1a2b3c".
 std::string NewJobId(std::string_view name);
 bool IsJobId(std::string_view text);
@@ -38,6 +69,9 @@ bool IsJobId(std::string_view text);
 // Throws Error(kFiles), before anything was started, when the record cannot be kept.
 void SaveRecord(const JobRecord& record);
 void RemoveRecord(std::string_view id);
+// Notes it in the job's record, where this machine has one; an end that is noted stays. Throws
+// Error(kFiles).
+void NoteLastSeen(std::string_view id, const LastSeen& seen);
 // Newest first. A file that cannot be read as a record is passed over, with a line on stderr.
 std::vector<JobRecord> LoadRecords();
 

@@ -54,5 +54,27 @@ TEST_F(JobRecordTest, TheNewestComesFirstAndJunkIsPassedOver) {
   EXPECT_EQ(LoadRecords().size(), 1U);
 }
 
+TEST_F(JobRecordTest, RemembersHowTheJobEndedWhateverIsLearnedLate) {
+  const std::string id = "digits-20260801T120000Z-1a2b3c";
+  LastSeen running;
+  running.stage = LastSeen::Stage::kRunning;
+  running.began_ns = 17;
+  NoteLastSeen(id, running);
+  EXPECT_TRUE(LoadRecords().empty());  // of a job that was started elsewhere there is no record
+  SaveRecord(Sample(id, "2026-08-01T12:00:00Z"));
+  EXPECT_EQ(StateName(LoadRecords().at(0).last_seen), "starting");
+  NoteLastSeen(id, running);
+  EXPECT_EQ(LoadRecords().at(0).last_seen, running);
+  LastSeen ended = running;
+  ended.stage = LastSeen::Stage::kEnded;
+  ended.result = "failed";
+  ended.why = "worker:0: exit code 7";
+  ended.ended_ns = 18;
+  NoteLastSeen(id, ended);
+  NoteLastSeen(id, running);  // an answer that was overtaken
+  EXPECT_EQ(LoadRecords().at(0).last_seen, ended);
+  EXPECT_EQ(StateName(ended), "failed");
+}
+
 }  // namespace
 }  // namespace tfdist::cli

@@ -456,6 +456,80 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("down").code, 0)
         self.assert_nothing_left()
 
+    def start_job(self, name, script="sleep infinity", extra=""):
+        """Detached, on one slot; its id."""
+        text = clusters.local(name, shell(script), slots=1) + extra
+        up = self.user.run("up", "-d", self.user.write(f"{name}-{len(extra)}.toml", text))
+        self.assertEqual(up.code, 0, up)
+        return re.search(r"job (\S+):", up.out).group(1)
+
+    def test_without_a_name_the_job_that_runs_is_meant(self):
+        long = self.start_job("long")
+        self.start_job("short", "true")
+        self.user.wait_until_ended("short")
+        self.assertEqual(self.user.status()["job"], long)
+        down = self.user.run("down")
+        self.assertEqual(down.code, 0, down)
+        self.assertIn(f"job {long}: ended", down.err)
+        self.assertEqual(self.user.status("long")["state"], "stopped")
+        self.assertEqual(self.user.status()["name"], "short")  # none runs: the newest
+
+    def test_of_several_running_jobs_none_is_ended_by_mistake(self):
+        first, second = self.start_job("first"), self.start_job("second")
+        down = self.user.run("down")
+        self.assertEqual(down.code, 2, down)
+        self.assertIn(f"2 jobs run: {second} (127.0.0.1), {first} (127.0.0.1)", down.err)
+        self.assertEqual(self.user.status()["job"], second)
+        for job in (first, second):
+            self.assertEqual(self.user.status(job)["state"], "running")
+        self.assertEqual(self.user.run("down", "first").code, 0)
+        self.assertEqual(self.user.run("down").code, 0)
+        self.assertEqual(self.user.status(second)["state"], "stopped")
+
+    def test_a_name_that_two_running_jobs_have_is_refused(self):
+        first = self.start_job("twin")
+        second = self.start_job("twin", extra='\n[ssh]\nremote_dir = "~/elsewhere"\n')
+        for command in ("down", "status", "logs", "events"):
+            refused = self.user.run(command, "twin")
+            self.assertEqual(refused.code, 2, refused)
+            self.assertIn(first, refused.err)
+            self.assertIn(second, refused.err)
+        down = self.user.run("down", first)
+        self.assertEqual(down.code, 0, down)
+        self.assertEqual(self.user.status(second)["state"], "running")
+        self.assertEqual(self.user.run("down", "twin").code, 0)  # one runs
+        self.assertEqual(self.user.status(second)["state"], "stopped")
+        self.assert_nothing_left()
+
+    def states(self):
+        return {row["name"]: row["state"] for row in json.loads(self.user.run("list", "--json").out)}
+
+    def test_list_says_how_jobs_fare_and_prune_forgets_those_that_are_over(self):
+        gate = Gate(self)
+        self.start_job("good", "true")
+        self.start_job("bad", "exit 3")
+        self.start_job("long")
+        for name in ("good", "bad"):
+            self.user.wait_until_ended(name)
+        # One whose `up` was killed while it brought its host up.
+        uname = self.user.write("path/uname", f"#!/bin/sh\n: >{self.user.folder}/asked\n{gate.wait}\n")
+        os.chmod(uname, 0o700)
+        path, self.user.env["PATH"] = self.user.env["PATH"], f"{os.path.dirname(uname)}:{os.environ['PATH']}"
+        up = self.user.start("up", self.user.write("killed.toml", clusters.local("killed", shell("true"), slots=1)))
+        wait_for((self.user.folder / "asked").exists, "the host is being brought up")
+        up.kill()
+        up.wait()
+        gate.open()
+        self.user.env["PATH"] = path
+        self.assertEqual(self.states(), {"good": "succeeded", "bad": "failed", "long": "running", "killed": "starting"})
+        record = next((self.user.folder / ".local/state/tfdist/jobs").glob("killed-*.json"))
+        record.write_text(re.sub(r'"created": "\d+', '"created": "2025', record.read_text()))
+        self.assertEqual(self.states()["killed"], "not started")
+        self.assertRegex(self.user.run("list").out, r"long-\S+ +running +\d+s +1 +2 ")
+        self.assertEqual(self.user.run("prune").out.split(";")[0], "forgot 3 of 4 jobs")
+        self.assertEqual(self.states(), {"long": "running"})
+        self.assertEqual(self.user.run("down").code, 0)
+
     def test_no_such_job_is_exit_code_4(self):
         result = self.user.run("status", "nobody")
         self.assertEqual(result.code, 4, result)

@@ -1,0 +1,18 @@
+// How jobs fare, as far as this machine knows: its records, and slot 0 where they do not know.
+#pragma once
+
+#include <vector>
+
+#include "agent/job_state.h"
+#include "cli/job/job_record.h"
+
+namespace tfdist::cli {
+
+// What a job's events say of it; `live`: as its coordinator tells them.
+LastSeen SeenIn(const protocol::JobState& state, bool live);
+
+// Asks slot 0 of each job that is not known to be over, all at once and for at most 10 s, and notes
+// the answers in `records` and on the disk. What does not answer stays as it was.
+void LookAgain(std::vector<JobRecord>& records);
+
+}  // namespace tfdist::cli
