@@ -132,7 +132,7 @@ Requests::Actions Agent::RequestActions() {
   return {.committed = [this] { return committed(); },
           .contact = [this] { return FindContact(); },
           .read_log = [this](auto... arguments) { return OpenLog(std::move(arguments)...); },
-          .remove_folder = [this](std::function<void()> done) { RemoveFolder(std::move(done)); },
+          .remove_folder = [this](auto done) { RemoveFolder(std::move(done)); },
           .leave = [this] { Leave(); }};
 }
 
@@ -225,7 +225,7 @@ void Agent::CheckUncommitted() {
   if (silence < std::chrono::milliseconds(info_.uncommitted_limit_ms)) return;
   Log("not committed, and nothing heard: giving up");
   uncommitted_timer_.Stop();
-  RemoveFolder([this] { Leave(); });
+  RemoveFolder([this](const std::string&) { Leave(); });
 }
 
 void Agent::TouchFolder() {
@@ -234,15 +234,14 @@ void Agent::TouchFolder() {
               [](Outcome<void>& outcome) { outcome.Get(); });
 }
 
-void Agent::RemoveFolder(std::function<void()> done) {
+void Agent::RemoveFolder(std::function<void(const std::string& left)> done) {
   files_.Post(
-      [path = folder_.path()] {
+      [folder = folder_] {
+        RemoveSlotFolder(folder);
         std::error_code error;
-        std::filesystem::remove_all(path, error);
-        // The job's own folder goes with the last slot of it on this host.
-        rmdir(path.parent_path().c_str());
+        return std::filesystem::exists(folder.work(), error) ? folder.work().string() : "";
       },
-      [done = std::move(done)](Outcome<void>&) { done(); });
+      [done = std::move(done)](Outcome<std::string>& outcome) { done(outcome.Get()); });
 }
 
 void Agent::Leave() {

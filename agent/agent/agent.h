@@ -59,7 +59,8 @@ class Agent {
   void CheckUncommitted();
   // Says to other jobs that this one still needs its folder.
   void TouchFolder();
-  void RemoveFolder(std::function<void()> done);
+  // `left`: what could not be removed, or empty.
+  void RemoveFolder(std::function<void(const std::string& left)> done);
   void Leave();
   void StopWhenTaken();
 

@@ -112,8 +112,8 @@ void Requests::Commit(const Reply& reply, const Message& message) {
 }
 
 void Requests::Abort(const Reply& reply) {
-  actions_.remove_folder([this, reply] {
-    reply.Ok();
+  actions_.remove_folder([this, reply](const std::string& left) {
+    reply.Ok({{"left", left}});
     actions_.leave();
   });
 }

@@ -37,7 +37,8 @@ class Requests {
     // A stream of a log on this host; throws Error(kLogs) when there is no such task.
     std::function<std::unique_ptr<Stream>(uint64_t, const protocol::ReadLog&, LogStream::Sink)>
         read_log;
-    std::function<void(std::function<void()> done)> remove_folder;
+    // `left`: what could not be removed, or empty.
+    std::function<void(std::function<void(const std::string& left)> done)> remove_folder;
     std::function<void()> leave;
   };
 

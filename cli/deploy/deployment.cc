@@ -332,8 +332,9 @@ void Deployment::RollBack(int slot) {
   if (!host.touched || host.attached.link == nullptr) return;
   host.step = "roll back";
   try {
-    host.attached.link->Call(type::kAbort, Json::object(), In(kAbortLimit));
+    const Json answer = host.attached.link->Call(type::kAbort, Json::object(), In(kAbortLimit));
     host.touched = false;
+    ReportLeft(slot, answer.value("left", ""));
   } catch (const Error& error) {
     // The agent removes itself when it hears nothing for kUncommittedLimit.
     if (host.error && IsLostConnection(*host.error)) return;  // says as much
@@ -342,6 +343,15 @@ void Deployment::RollBack(int slot) {
               "the agent there removes itself within 60 s")
             .WithHost(plan_.hosts[static_cast<size_t>(slot)].name);
   }
+}
+
+void Deployment::ReportLeft(int slot, const std::string& left) {
+  if (left.empty()) return;
+  const auto at = static_cast<size_t>(slot);
+  hosts_[at]->roll_back_error =
+      Error(Phase::kFiles, "rolling back: cannot remove " + left,
+            fmt::format("look at what is in it; tfdist clean {}", plan_.file.string()))
+          .WithHost(plan_.hosts[at].name);
 }
 
 }  // namespace tfdist::cli

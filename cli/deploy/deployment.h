@@ -100,6 +100,8 @@ class Deployment {
   bool WaitAt(Gate& gate, Host& host);
   [[nodiscard]] bool SaysTheSameAsTheFirst(const Host& host) const;
   void RollBack(int slot);
+  // `left`: what an agent that was rolled back could not remove, or empty.
+  void ReportLeft(int slot, const std::string& left);
   [[nodiscard]] protocol::HostDescription DescriptionOf(int slot) const;
 
   const Plan& plan_;

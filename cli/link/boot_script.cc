@@ -33,10 +33,11 @@ begin() {
   say "$nonce"
 }
 
-# each_base COMMAND: calls it with every place where tfdist's folder may be, until it succeeds.
+# each_base COMMAND: calls it with every place where tfdist's folder may be, until it succeeds. A folder
+# that the user names holds it; it is not it: what else lies there is the user's.
 each_base() {
   if [ -n "$remote_dir" ]; then
-    "$1" "$remote_dir"
+    "$1" "$remote_dir/tfdist"
     return
   fi
   "$1" "$HOME/.cache/tfdist" && return
@@ -44,6 +45,12 @@ each_base() {
     "$1" "$XDG_CACHE_HOME/tfdist" && return
   fi
   "$1" "$HOME/.tfdist"
+}
+
+# Where one of our folders was, or is looked for: each_base with the folder itself first.
+each_known_base() {
+  if [ -n "$remote_dir" ]; then "$1" "$remote_dir" && return; fi
+  each_base "$1"
 }
 
 # runs_below FOLDER: whether a process runs an executable that lies there. FOLDER has no symbolic links.
@@ -93,10 +100,36 @@ choose() {
     *) refuse "$1" "not an absolute path"; return ;;
   esac
   why=$(umask 077; mkdir -p "$1/bin" 2>&1) || { refuse "$1" "${why##*: }"; return; }
-  is_ours "$1" || return
-  why=$(chmod 700 "$1" "$1/bin" 2>&1) || { refuse "$1" "${why##*: }"; return; }
-  runs_programs "$1" || return
-  base=$(cd "$1" && pwd -P)
+  if is_ours "$1" && is_safe "$(cd "$1/bin" && pwd -P)" "$1" && runs_programs "$1"; then
+    base=$(cd "$1" && pwd -P)
+    return
+  fi
+  rmdir "$1/bin" "$1" 2>/dev/null  # unless something is there
+  return 1
+}
+
+# is_safe PATH FOLDER: whether nobody else can put another folder in the place of PATH or of one that it
+# lies in, which has no symbolic links. 65534: root, as a user namespace shows it.
+is_safe() {
+  me=$(id -u)
+  path=$1
+  set -- "$2" "$path"
+  while [ -n "$path" ]; do
+    path=${path%/*}
+    set -- "$@" "${path:-/}"
+  done
+  folder=$1
+  shift
+  unsafe=$(ls -ldn "$@" 2>/dev/null | while read -r mode links owner group size month day time name; do
+    case $owner in
+      0 | 65534 | "$me") ;;
+      *) echo "$name belongs to another account (uid $owner)"; break ;;
+    esac
+    case $mode in
+      ????????w[!tT]*) echo "everybody may write to $name"; break ;;
+    esac
+  done)
+  [ -z "$unsafe" ] || refuse "$folder" "$unsafe"
 }
 
 is_ours() {
@@ -109,7 +142,8 @@ is_ours() {
 
 runs_programs() {
   probe=$1/bin/.probe.$nonce
-  if ! why=$({ printf '#!/bin/sh\n' >"$probe" && chmod 700 "$probe"; } 2>&1); then
+  # cat(1), not printf: a shell's own word for a full disk is "I/O error".
+  if ! why=$({ echo '#!/bin/sh' | cat >"$probe" && chmod 700 "$probe"; } 2>&1); then
     rm -f "$probe"
     refuse "$1" "${why##*: }"
     return
@@ -157,7 +191,7 @@ main start
 constexpr std::string_view kAttach = R"sh(
 prepare() {
   begin
-  if ! each_base look; then
+  if ! each_known_base look; then
     pids=$(pids_of_slot)
     if [ -n "$pids" ]; then say "lost" $pids; else say missing; fi
     return 1
@@ -335,7 +369,7 @@ clean_job() {
 constexpr std::string_view kPurge = R"sh(
 prepare() {
   begin
-  each_base purge || true
+  each_known_base purge || true
 }
 
 # Fails, so that each_base goes on.

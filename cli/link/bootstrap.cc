@@ -66,12 +66,19 @@ void Begin(BootConversation& talk, const BootScript& script, const std::string& 
               fmt::format("the host is {}; tfdist's agent is for Linux x86_64", OnOneLine(system)));
 }
 
+bool IsAboutSpace(std::string_view why) {
+  return why.find("No space left") != std::string_view::npos ||
+         why.find("quota") != std::string_view::npos;
+}
+
 [[noreturn]] void FailWithRefusals(const std::string& why,
                                    const std::vector<std::string>& refused) {
   throw Error(Phase::kStart,
               fmt::format("{} ({})", OnOneLine(why),
                           OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000)),
-              "set remote_dir in [ssh] to a folder of yours where programs can be run");
+              std::ranges::any_of(refused, IsAboutSpace)
+                  ? "make room there, or set remote_dir in [ssh]"
+                  : "set remote_dir in [ssh] to a folder of yours where programs can be run");
 }
 
 // Lines that are not progress; returns when `line` is.

@@ -17,8 +17,10 @@
 
 namespace tfdist::cli {
 
-// Where tfdist's folder ("base") is looked for on a host: `remote_dir` alone where it is not empty,
-// else the first of $HOME/.cache/tfdist, $XDG_CACHE_HOME/tfdist, $HOME/.tfdist that serves.
+// Where tfdist's folder ("base") is looked for on a host: `remote_dir`/tfdist alone where it is not
+// empty, else the first of $HOME/.cache/tfdist, $XDG_CACHE_HOME/tfdist, $HOME/.tfdist that serves:
+// one of this account, in which programs run, and whose parents nobody else may write to (but for
+// sticky ones) or owns, root apart. The mode of what is there already is never changed.
 // `remote_dir` may begin with
 // "~/"; a relative one lies in the home folder. Letters, digits and " ._/~@%+=:,-" only, else
 // Error(kConfig).

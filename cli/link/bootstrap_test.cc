@@ -2,6 +2,7 @@
 #include "cli/link/bootstrap.h"
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -204,24 +205,73 @@ TEST_F(BootstrapTest, ListsEveryFolderThatCannotServe) {
 
 TEST_F(BootstrapTest, RemoteDirMayHoldSpacesAndLieInTheHomeFolder) {
   ExpectSpeaks(*Start(FakeAgent(), "~/some where").channel, "agent start unset");
-  EXPECT_TRUE(fs::exists(home_ / "some where/bin"));
+  EXPECT_TRUE(fs::exists(home_ / "some where/tfdist/bin"));
   ExpectSpeaks(*Start(FakeAgent(), "relative").channel, "agent start unset");
-  EXPECT_TRUE(fs::exists(home_ / "relative/bin"));
+  EXPECT_TRUE(fs::exists(home_ / "relative/tfdist/bin"));
   EXPECT_EQ(StartError(FakeAgent(), "$(touch x)").phase(), Phase::kConfig);
+}
+
+TEST_F(BootstrapTest, RefusesAFolderThatSomebodyElseMayReplace) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder away";
+  fs::create_directories(home_ / "others/mine");
+  ASSERT_EQ(chown((home_ / "others").c_str(), 12345, 12345), 0);
+  const Error foreign = StartError(FakeAgent(), (home_ / "others/mine").string());
+  EXPECT_NE(foreign.cause().find("others belongs to another account (uid 12345)"),
+            std::string::npos)
+      << foreign.cause();
+  EXPECT_FALSE(fs::exists(home_ / "others/mine/tfdist"));
+  fs::create_directory_symlink(home_ / "others/mine", home_ / "link");
+  EXPECT_NE(StartError(FakeAgent(), (home_ / "link").string()).cause().find("(uid 12345)"),
+            std::string::npos);
+
+  fs::create_directories(home_ / "open/mine");
+  chmod((home_ / "open").c_str(), 0777);
+  const Error open = StartError(FakeAgent(), (home_ / "open/mine").string());
+  EXPECT_NE(open.cause().find("everybody may write to"), std::string::npos) << open.cause();
+  chmod((home_ / "open").c_str(), 01777);  // as /tmp
+  ExpectSpeaks(*Start(FakeAgent(), (home_ / "open/mine").string()).channel, "agent start unset");
 }
 
 TEST_F(BootstrapTest, RefusesALinkThatSomebodyElseMayTurn) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder away";
   fs::create_directory(home_ / "others");
   fs::create_directory(home_ / "mine");
-  fs::create_directory_symlink(home_ / "mine", home_ / "others/link");
+  fs::create_directory_symlink(home_ / "mine", home_ / "others/tfdist");
   ASSERT_EQ(chown((home_ / "others").c_str(), 12345, 12345), 0);
-  ASSERT_EQ(chown((home_ / "mine").c_str(), 0, 0), 0);
-  const Error error = StartError(FakeAgent(), (home_ / "others/link").string());
+  const Error error = StartError(FakeAgent(), (home_ / "others").string());
   EXPECT_NE(error.cause().find("a symbolic link in somebody else's folder"), std::string::npos);
-  fs::create_directory(home_ / "others/bin");
+  fs::remove(home_ / "others/tfdist");
+  fs::create_directories(home_ / "others/tfdist/bin");
+  ASSERT_EQ(chown((home_ / "others/tfdist").c_str(), 12345, 12345), 0);
   const Error foreign = StartError(FakeAgent(), (home_ / "others").string());
   EXPECT_NE(foreign.cause().find("belongs to another account"), std::string::npos);
+}
+
+TEST_F(BootstrapTest, LeavesTheModeOfWhatIsThere) {
+  chmod(home_.c_str(), 0755);
+  ExpectSpeaks(*Start(FakeAgent(), "~").channel, "agent start unset");
+  struct stat info {};
+  ASSERT_EQ(stat(home_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0755U);
+  ASSERT_EQ(stat((home_ / "tfdist").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700U);
+}
+
+// dash(1) calls a full disk "I/O error".
+TEST_F(BootstrapTest, NamesAFullDisk) {
+  const fs::path full = home_ / "full";
+  fs::create_directory(full);
+  if (mount("tmpfs", full.c_str(), "tmpfs", 0, "size=16k") != 0) GTEST_SKIP() << "cannot mount";
+  fs::create_directories(full / "tfdist/bin");
+  {
+    std::ofstream rest(full / "rest");
+    while (rest << std::string(1024, 'x') << std::flush) {
+    }
+  }
+  const Error error = StartError(FakeAgent(), full.string());
+  umount2(full.c_str(), MNT_DETACH);
+  EXPECT_NE(error.cause().find("No space left on device"), std::string::npos) << error.cause();
+  EXPECT_EQ(error.remedy(), "make room there, or set remote_dir in [ssh]");
 }
 
 TEST_F(BootstrapTest, AttachesToAJobsOwnAgent) {
@@ -377,10 +427,10 @@ TEST_F(BootstrapTest, CleanFindsAgainWhatItCouldNotRemove) {
 
 TEST_F(BootstrapTest, CleanLeavesWhatIsNotOurs) {
   ExpectSpeaks(*Start(FakeAgent(), "shared").channel, "agent start unset");
-  std::ofstream(home_ / "shared/thesis.txt") << "years of work";
+  std::ofstream(home_ / "shared/tfdist/thesis.txt") << "years of work";
   Clean(ShellAfter(""), "shared", {}, false, Soon());
-  EXPECT_TRUE(fs::exists(home_ / "shared/thesis.txt"));
-  EXPECT_FALSE(fs::exists(home_ / "shared/bin"));
+  EXPECT_TRUE(fs::exists(home_ / "shared/tfdist/thesis.txt"));
+  EXPECT_FALSE(fs::exists(home_ / "shared/tfdist/bin"));
 }
 
 TEST_F(BootstrapTest, CleanLeavesWhatIsNotOursInFoldersNamedAsOurs) {

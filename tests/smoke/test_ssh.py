@@ -163,6 +163,29 @@ class FourHosts(OverSsh):
             self.assertNotIn(secret, seen)
         self.assertEqual(self.user.run("down").code, 0)
 
+    def test_a_rolled_back_host_keeps_nothing_of_a_folder_that_may_not_be_written(self):
+        hosts = self.start_hosts(1)
+        self.user.write("work/frozen/data", "numbers")
+        frozen = self.user.folder / "work/frozen"
+        frozen.chmod(0o555)
+        self.addCleanup(frozen.chmod, 0o755)
+        result = self.user.run("up", self.write(hosts, ["no-such-program"], task_extra='workdir = "work"'))
+        self.assertEqual(result.code, 3, result)
+        self.assert_nothing_left(hosts)
+        self.assertEqual([str(path) for path in (hosts[0].home / ".cache/tfdist/jobs").rglob("*")], [])
+
+    def test_the_last_known_result_is_told_where_the_first_host_is_off(self):
+        hosts = self.start_hosts(2)
+        up = self.user.run("up", self.write(hosts, shell('case $TFDIST_TASK in worker:0) exit 7;; esac; sleep infinity')))
+        self.assertEqual(up.code, 1, up)
+        hosts[0].crash()
+        status = self.user.run("status")
+        self.assertEqual(status.code, 0, status)
+        self.assertRegex(status.out, r"job \S+: failed, \d+s ago, after \d+s\n")
+        self.assertIn("exit code 7", status.out)
+        self.assertIn("the last known result, from this machine's record: ", status.out)
+        self.assertEqual(self.user.status()["state"], "failed")
+
 
 class NoisyHosts(OverSsh):
     def test_banner_rc_file_and_locale_warning_have_no_effect(self):
