@@ -11,6 +11,7 @@
 #include "agent/census/census.h"
 #include "agent/cleanup/retention.h"
 #include "agent/files/file_store.h"
+#include "agent/slot/leave_folder.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -247,17 +248,11 @@ void Agent::RemoveFolder(std::function<void(const std::string& left)> done) {
 void Agent::Leave() {
   if (std::exchange(leaving_, true)) return;
   member_.Leave();
-  files_.Post(
-      [folder = folder_] {
-        // The readers of a finished job need none of these.
-        for (const auto& path : {folder.socket(), folder.key(), folder.secret()}) {
-          unlink(path.c_str());
-        }
-      },
-      [this](Outcome<void>&) {
-        leave_limit_ = std::chrono::steady_clock::now() + kLeaveLimit;
-        StopWhenTaken();
-      });
+  files_.Post([folder = folder_] { LeaveFolder(folder); },
+              [this](Outcome<void>&) {
+                leave_limit_ = std::chrono::steady_clock::now() + kLeaveLimit;
+                StopWhenTaken();
+              });
 }
 
 void Agent::StopWhenTaken() {

@@ -11,6 +11,7 @@
 #include "agent/census/census.h"
 #include "agent/coordinator/journal.h"
 #include "agent/files/file_store.h"
+#include "agent/slot/leave_folder.h"
 #include "agent/stdio/stdio_messages.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -143,9 +144,7 @@ bool FolderServer::SendLog(uint64_t id, Reader& reader) {
 void FolderServer::Sweep(const Message& message) const {
   const auto census = EndProcesses(CookieValue(info_.job, info_.slot), {getpid()}, folder_.left(),
                                    std::chrono::steady_clock::now() + kSweepLimit);
-  for (const auto& path : {folder_.socket(), folder_.key(), folder_.secret()}) {
-    unlink(path.c_str());
-  }
+  LeaveFolder(folder_);
   WriteToStdout(Answer(type::kOk, message.id, census));
 }
 

@@ -18,6 +18,7 @@
 #include "cli/deploy/deployment.h"
 #include "cli/deploy/runtime_program.h"
 #include "cli/deploy/workdir_archive.h"
+#include "cli/deploy/workdir_files.h"
 #include "cli/plan/describe.h"
 #include "cli/stream/job_follower.h"
 
@@ -64,6 +65,18 @@ void ShowDifference(const JobRecord& running, const JobRecord& wanted) {
   show_missing('+', new_lines, old_lines);
 }
 
+// A long list says no more than a short one.
+void ShowChangedFiles(const JobRecord& running, const JobRecord& wanted) {
+  constexpr size_t kShown = 10;
+  if (running.files.empty() && wanted.files.empty()) return;
+  const auto changed = ChangedFiles(running.files, wanted.files);
+  if (changed.empty()) return;
+  const size_t shown = std::min(changed.size(), kShown);
+  fmt::print(stderr, "  workdir changed: {}{}\n",
+             fmt::join(changed.begin(), changed.begin() + static_cast<ptrdiff_t>(shown), ", "),
+             changed.size() > shown ? fmt::format(" and {} more", changed.size() - shown) : "");
+}
+
 int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts) {
   FollowOptions options;
   for (const auto& task : record.tasks) options.tasks.push_back(task.id);
@@ -107,7 +120,10 @@ int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wa
     fmt::print(stderr, "tfdist: {}: job {} runs under this name, from another plan\n",
                plan.hosts[0].name, taken.job());
     // Of one that another machine started the plan is not here to compare.
-    if (const auto running = Known(taken.job())) ShowDifference(*running, wanted);
+    if (const auto running = Known(taken.job())) {
+      ShowDifference(*running, wanted);
+      ShowChangedFiles(*running, wanted);
+    }
     fmt::print(stderr, "  try: tfdist down {}, or tfdist up --replace, or another name\n",
                taken.job());
     return kExitNoJob;
@@ -126,6 +142,7 @@ class Launch {
         arguments_(arguments),
         cargo_(LoadCargo(plan)),
         record_(MakeRecord(plan, cargo_.job.job, cargo_.job.plan_sha256)) {
+    if (plan.workdir) record_.files = HashWorkdir(*plan.workdir);
     interrupts_.emplace();
   }
 

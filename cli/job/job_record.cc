@@ -126,6 +126,7 @@ json ToJson(const JobRecord& record) {
           {"bases", record.bases},
           {"ssh", ToJson(record.ssh)},
           {"tasks", tasks},
+          {"files", record.files},
           {"last_seen", ToJson(record.last_seen)}};
 }
 
@@ -146,6 +147,7 @@ JobRecord RecordFromJson(const json& value) {
     record.tasks.push_back({task.at("task").get<std::string>(), task.at("slot").get<int>(),
                             task.at("line").get<std::string>()});
   }
+  value.at("files").get_to(record.files);
   record.last_seen = LastSeenFromJson(value.at("last_seen"));
   return record;
 }
@@ -219,9 +221,9 @@ void NoteLastSeen(std::string_view id, const LastSeen& seen) {
   auto record = LoadRecord(PathOf(id));
   if (!record || record->last_seen == seen) return;
   if (record->last_seen.stage == LastSeen::Stage::kEnded) return;
+  if (seen.stage == LastSeen::Stage::kStarting) return;  // says nothing
   record->last_seen = seen;
   SaveRecord(*record);
-  if (seen.stage == LastSeen::Stage::kStarting) return;  // says nothing
 }
 
 std::vector<JobRecord> LoadRecords() {

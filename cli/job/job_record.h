@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,6 +56,7 @@ struct JobRecord {
     std::string line;  // how `render` shows it: tells what differs between two plans
   };
   std::vector<Task> tasks;
+  std::map<std::string, std::string> files;  // of the workdir: path -> short hash (workdir_files.h)
   LastSeen last_seen;
 };
 

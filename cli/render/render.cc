@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "cli/plan/describe.h"
 #include "cli/render/quote.h"
@@ -66,6 +67,19 @@ std::vector<std::string> Row(const Plan& plan, const TaskOnHost& task,
           CommandLine(FillAll(task.argv, addresses))};
 }
 
+// Tells two values apart without showing either.
+std::string HashOfValue(const std::string& value) {
+  constexpr size_t kShownDigits = 8;
+  return "sha256:" + Sha256Hex(value).substr(0, kShownDigits);
+}
+
+// The user's own variables may hold secrets; those of tfdist do not.
+bool IsOurs(std::string_view name) { return name == "TF_CONFIG" || name == "CUDA_VISIBLE_DEVICES"; }
+
+std::string ValueOrHash(const std::string& name, const std::string& value) {
+  return IsOurs(name) ? value : HashOfValue(value);
+}
+
 Json TaskJson(const Plan& plan, const TaskOnHost& task, const std::vector<std::string>& addresses) {
   const protocol::TaskDescription description = DescribeTask(plan, task);
   Json json;
@@ -77,7 +91,9 @@ Json TaskJson(const Plan& plan, const TaskOnHost& task, const std::vector<std::s
   json["chief"] = task.chief;
   json["argv"] = FillAll(description.argv, addresses);
   json["env"] = Json::object();
-  for (const auto& [name, text] : description.env) json["env"][name] = Fill(text, addresses);
+  for (const auto& [name, text] : description.env) {
+    json["env"][name] = ValueOrHash(name, Fill(text, addresses));
+  }
   json["gpus"] = task.gpus ? Json(*task.gpus) : Json(nullptr);
   return json;
 }
@@ -121,7 +137,8 @@ std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {
       restart.limit, restart.backoff_ms, task.merged_output ? "merged" : "separate",
       task.log_limit_bytes, task.grace_ms, CommandLine(FillAll(task.argv, addresses)));
   for (const auto& [name, text] : task.env) {
-    line += fmt::format(" {}={}", ShellWord(name), ShellWord(Fill(text, addresses)));
+    line +=
+        fmt::format(" {}={}", ShellWord(name), ShellWord(ValueOrHash(name, Fill(text, addresses))));
   }
   return line;
 }

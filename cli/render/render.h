@@ -14,7 +14,8 @@ namespace tfdist::cli {
 std::string RenderTable(const Plan& plan);
 
 // All that can differ between two plans about one task, on one line: place, port, GPUs, policy,
-// command, environment. Without TF_CONFIG, which differs for all tasks when it does for one.
+// command, environment. Without TF_CONFIG, which differs for all tasks when it does for one. Of the
+// user's variables it has the names and a short hash of the values: it is kept, and shown.
 std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task);
 
 // The environment of the task named "worker:0" as lines for sh(1), which takes every value byte
@@ -27,6 +28,7 @@ std::string RenderEnv(const Plan& plan, std::string_view task);
 // {"job": "digits", "layout": "uai", "tasks": [{"task": "worker:0", "type": "worker", "index": 0,
 //   "host": "10.0.0.2", "address": "10.0.0.2:2222", "chief": false, "argv": [...],
 //   "env": {"TF_CONFIG": "{...}", ...}, "gpus": [...]}]}
+// Of the user's variables it has "sha256:" and 8 digits: RenderEnv alone shows values.
 // "address" is null for a task outside the cluster spec, "gpus" for one that sees all of its
 // host's. Scripts rely on this shape: keys may be added, none changed. What is not UTF-8 shows as
 // U+FFFD.

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/hash.h"
 #include "cli/plan/testing/test_files.h"
 #include "cli/render/quote.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 class Render : public PlanTest {};
 
@@ -98,7 +100,15 @@ TEST_F(Render, ATaskLineTellsWhatDiffers) {
   EXPECT_EQ(
       RenderTaskLine(plan, TaskNamed(plan, "ps:0")),
       "ps:0 on h1 port 2223 gpus none restart gang/3/2000ms output separate log 1073741824 grace "
-      "10000ms: program CUDA_VISIBLE_DEVICES='' A='x y'");
+      "10000ms: program CUDA_VISIBLE_DEVICES='' A=sha256:" +
+          Sha256Hex("x y").substr(0, 8));
+}
+
+TEST_F(Render, ValuesOfTheUsersVariablesAreShownByEnvAlone) {
+  const Plan plan = LoadCluster("hosts = [\"h1\"]\n[task]\nenv = { TOKEN = \"canary\" }");
+  EXPECT_THAT(RenderEnv(plan, "ps:0"), HasSubstr("\nexport TOKEN='canary'\n"));
+  EXPECT_THAT(RenderJson(plan), Not(HasSubstr("canary")));
+  EXPECT_THAT(RenderTable(plan), Not(HasSubstr("canary")));
 }
 
 TEST(Quote, ShowsControlCharactersOnOneLine) {

@@ -226,8 +226,35 @@ class LocalJob(unittest.TestCase):
         os.utime(program)  # the same content: the same plan
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
         self.user.write("work/run.sh", "exec sleep infinity")
-        self.assertEqual(self.user.run("up", "-d", file).code, 4)
+        self.user.write("work/data/new", "numbers")
+        changed = self.user.run("up", "-d", file)
+        self.assertEqual(changed.code, 4, changed)
+        self.assertIn("  workdir changed: data/new (new), run.sh\n", changed.err)
         self.assertEqual(self.user.run("down", "job").code, 0)
+
+    def test_values_of_the_user_s_variables_are_neither_shown_nor_kept(self):
+        canary = f"canary-{os.urandom(8).hex()}"
+
+        def write(value):
+            return self.write(shell('[ "$TOKEN" ] && echo has it; sleep infinity'),
+                              task_extra=f'env = {{ TOKEN = "{value}" }}')
+
+        said = self.user.run("up", "-d", write(canary))
+        self.assertEqual(said.code, 0, said)
+        wait_for(lambda: "| has it" in self.user.run("logs").out, "a task has it")
+        other = self.user.run("up", "-d", write("another"))
+        self.assertEqual(other.code, 4, other)
+        self.assertRegex(other.err, r"  - .* TOKEN=sha256:[0-9a-f]{8}\n")
+        seen = [str(said), str(other), self.user.run("render", "--json", write(canary)).out]
+        self.assertIn(canary, self.user.run("render", "--env", "ps:0", write(canary)).out)
+        os.remove(self.user.folder / "cluster.toml")
+        self.assertEqual(self.user.run("down").code, 0)
+        self.assert_nothing_left()
+        seen += [path.read_bytes().decode(errors="replace")
+                 for path in self.user.folder.rglob("*") if path.is_file() and "bin" not in path.parts]
+        self.assertGreater(len(seen), 10)
+        for text in seen:
+            self.assertNotIn(canary, text)
 
     def test_a_reader_that_leaves_does_not_end_the_job(self):
         gate = Gate(self)

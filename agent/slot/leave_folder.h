@@ -1,0 +1,12 @@
+// What nobody needs in a slot's folder once its job is over.
+#pragma once
+
+#include "agent/slot/slot_folder.h"
+
+namespace tfdist::agent {
+
+// Removes socket, keys, secret, and all that holds the user's environment: the description and the
+// runs' specs. Logs, exit statuses and what tasks have written stay. Blocks.
+void LeaveFolder(const SlotFolder& folder);
+
+}  // namespace tfdist::agent
