@@ -13,14 +13,17 @@
 #include "agent/start/start_main.h"
 #include "base/log.h"
 #include "base/uncaught.h"
+#include "library_versions.h"
 
 namespace {
 
 using namespace tfdist::agent;
 
-int PrintVersion() {
+// With --verbose, the libraries that are linked in: whether a host's agent has a fix.
+int PrintVersion(const std::vector<std::string>& arguments) {
   std::printf("tfdist-agent " TFDIST_VERSION ", protocol %d to %d\n",
               tfdist::protocol::kOldestVersion, tfdist::protocol::kVersion);
+  if (arguments == std::vector<std::string>{"--verbose"}) std::puts(kLibraryVersions);
   return 0;
 }
 
@@ -31,9 +34,11 @@ int Run(std::string_view role, const std::vector<std::string>& arguments) {
   if (role == "holder") return HolderMain(arguments);
   if (role == "agent") return AgentMain(arguments);
   if (role == "task-files") return TaskFilesMain();
-  if (role == "version") return PrintVersion();
-  std::fputs("tfdist-agent is started by tfdist; by hand there is only: tfdist-agent version\n",
-             stderr);
+  if (role == "version") return PrintVersion(arguments);
+  std::fputs(
+      "tfdist-agent is started by tfdist; by hand there is only: tfdist-agent version "
+      "[--verbose]\n",
+      stderr);
   return 2;
 }
 

@@ -21,8 +21,6 @@ endif()
 # The body of nlohmann's `_json` literal instantiates the parser in every file that includes the header, which
 # takes a second of each. Precompiled, the literal is declared alone: we do not use it. Where the text is another
 # one, nothing is replaced, and the build is slower.
-find_path(TFDIST_JSON_INCLUDE NAMES nlohmann/json.hpp REQUIRED)
-mark_as_advanced(TFDIST_JSON_INCLUDE)
 file(READ "${TFDIST_JSON_INCLUDE}/nlohmann/json.hpp" text)
 string(REPLACE "\n{\n    return nlohmann::json::parse(s, s + n);\n}" ";" text "${text}")
 set(changed_headers "${CMAKE_BINARY_DIR}/precompiled_headers")

@@ -33,6 +33,9 @@ function(tfdist_executable)
   endif()
 endfunction()
 
+# All that `ctest -L unit` runs: the target of sanitizers' builds in .ci/run.
+add_custom_target(unit_tests)
+
 # tfdist_time_limit(TEST SECONDS): after so long ctest ends the test; sanitizers take several times as long.
 function(tfdist_time_limit test seconds)
   if(TFDIST_SANITIZE)
@@ -75,6 +78,9 @@ function(tfdist_test)
   endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}")
+  if("unit" IN_LIST arg_LABELS)
+    add_dependencies(unit_tests ${arg_NAME})
+  endif()
   tfdist_time_limit(${arg_NAME} ${arg_TIMEOUT})
 endfunction()
 
@@ -107,6 +113,7 @@ function(tfdist_fuzz_target)
     target_sources(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/base/testing/fuzz_replay.cc")
     add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} "${found}-input" "${corpus}")
     set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT 120 LABELS unit)
+    add_dependencies(unit_tests ${arg_NAME})
   endif()
 endfunction()
 

@@ -18,7 +18,6 @@
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/report.h"
-#include "cli/link/embedded_agent.h"
 #include "cli/plan/plan.h"
 #include "cli/stream/line_printer.h"
 
@@ -127,6 +126,14 @@ void AddClean(CLI::App& app, Command& command) {
       [&command, arguments] { command = [arguments] { return CleanCommand(*arguments); }; });
 }
 
+void AddVersion(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<VersionArguments>();
+  CLI::App* sub = app.add_subcommand("version", "version, and what tfdist is built from");
+  sub->add_flag("--verbose", arguments->verbose, "the libraries inside, with their versions");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return VersionCommand(*arguments); }; });
+}
+
 // What a command has said has been written, or is an error.
 int Flushed(int exit_code) {
   if (fflush(stdout) != 0) throw OutputClosed(errno);
@@ -185,8 +192,8 @@ bool IsCommand(const CLI::App& app, const char* word) {
 
 void AddCommands(CLI::App& app, Command& command) {
   app.require_subcommand(1);
-  for (auto add :
-       {AddRender, AddUp, AddLogs, AddStatus, AddList, AddEvents, AddDown, AddClean, AddPrune}) {
+  for (auto add : {AddRender, AddUp, AddLogs, AddStatus, AddList, AddEvents, AddDown, AddClean,
+                   AddPrune, AddVersion}) {
     add(app, command);
   }
 }
@@ -206,8 +213,7 @@ std::string HelpFor(const CLI::App& app) {
 int Run(int argc, char** argv) {
   Command command;
   CLI::App app("tfdist: a list of machines, one running distributed training job, over SSH alone");
-  app.set_version_flag("--version", fmt::format("tfdist {} (agent {:.12})", TFDIST_VERSION,
-                                                GetEmbeddedAgent().sha256_hex));
+  app.set_version_flag("--version", VersionLine());
   app.footer(
       "Exit codes: 0 success; 1 the job failed, or `down` could not confirm that nothing is left;\n"
       "2 usage (several running jobs are meant, say) or bad cluster file; 3 a host could not be\n"

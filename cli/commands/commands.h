@@ -68,4 +68,11 @@ struct CleanArguments {
 };
 int CleanCommand(const CleanArguments& arguments);
 
+struct VersionArguments {
+  bool verbose = false;  // the libraries inside as well
+};
+int VersionCommand(const VersionArguments& arguments);
+// "tfdist 0.1.0 (agent 0123456789ab)"
+std::string VersionLine();
+
 }  // namespace tfdist::cli

@@ -1,0 +1,26 @@
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+
+#include <string>
+
+#include "cli/commands/commands.h"
+#include "cli/commands/exit_codes.h"
+#include "cli/link/embedded_agent.h"
+#include "library_versions.h"
+
+namespace tfdist::cli {
+
+std::string VersionLine() {
+  return fmt::format("tfdist {} (agent {:.12})", TFDIST_VERSION, GetEmbeddedAgent().sha256_hex);
+}
+
+int VersionCommand(const VersionArguments& arguments) {
+  fmt::print("{}\n", VersionLine());
+  if (arguments.verbose) {
+    // OpenSSL is the machine's own, so its updates need no new tfdist.
+    fmt::print("{}\nthis machine's {}\n", kLibraryVersions, OpenSSL_version(OPENSSL_VERSION));
+  }
+  return kExitSuccess;
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,70 @@
+"""The executables that users run are hardened, and hold no path of the machine that built them."""
+
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ["TFDIST_BIN_DIR"])
+SANITIZED = bool(os.environ.get("TFDIST_SANITIZE"))
+EXECUTABLES = ("tfdist", "tfdist-agent", "tfdist-runtime")
+
+
+def readelf(name, *options):
+    command = ["readelf", "--wide", *options, str(BIN / name)]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+class Hardening(unittest.TestCase):
+    def test_executables_are_position_independent(self):
+        for name in EXECUTABLES:
+            with self.subTest(executable=name):
+                self.assertRegex(readelf(name, "--file-header"), r"Type: +DYN")
+                self.assertRegex(readelf(name, "--dynamic"), r"\(FLAGS_1\).*\bPIE\b")
+
+    def test_relocations_are_read_only_after_the_start(self):
+        for name in EXECUTABLES:
+            with self.subTest(executable=name):
+                self.assertIn("GNU_RELRO", readelf(name, "--segments"))
+                self.assertRegex(readelf(name, "--dynamic"), r"\(FLAGS_1\).*\bNOW\b")
+
+    def test_no_memory_is_both_writable_and_executable(self):
+        for name in EXECUTABLES:
+            with self.subTest(executable=name):
+                segments = readelf(name, "--segments")
+                stack = re.search(r"GNU_STACK.* ([RWE ]{3}) +0x", segments)
+                self.assertIsNotNone(stack, segments)
+                self.assertNotIn("E", stack[1])
+                self.assertNotRegex(segments, r"LOAD.* RWE +0x")
+
+    def test_stack_is_protected(self):
+        for name in EXECUTABLES:
+            with self.subTest(executable=name):
+                self.assertIn("__stack_chk_fail", readelf(name, "--symbols"))
+
+    @unittest.skipIf(SANITIZED, "sanitizers check these calls themselves")
+    def test_calls_of_libc_are_checked(self):
+        for name in EXECUTABLES:
+            with self.subTest(executable=name):
+                self.assertRegex(readelf(name, "--symbols"), r"__\w+_chk\b")
+
+    def test_libraries_are_looked_for_in_the_system_alone(self):
+        for name in EXECUTABLES:
+            with self.subTest(executable=name):
+                self.assertNotRegex(readelf(name, "--dynamic"), r"\((RPATH|RUNPATH)\)")
+
+    @unittest.skipIf(SANITIZED, "the agent of a sanitizer's build is dynamic")
+    def test_agent_needs_no_shared_library(self):
+        self.assertNotIn("(NEEDED)", readelf("tfdist-agent", "--dynamic"))
+
+    @unittest.skipIf(SANITIZED, "debugging information names the sources")
+    def test_agent_does_not_hold_the_path_of_the_checkout(self):
+        # Its name is the hash of its bytes, so two checkouts of one commit would be two agents.
+        held = (BIN / "tfdist-agent").read_bytes().count(str(ROOT).encode())
+        self.assertEqual(held, 0, f"{ROOT} is {held} times in tfdist-agent")
+
+
+if __name__ == "__main__":
+    unittest.main()
