@@ -62,20 +62,20 @@ void Hub::OnParts(const LoopSocket::Parts& parts) {
   if (!slot) throw Error(Phase::kControl, "a control message without a sender");
   Peer& peer = peers_[*slot];
   const std::string connection = parts[0].to_string();
-  if (const auto message = peer.readers[connection].Feed(parts[1].to_string_view())) {
-    OnMessage(*slot, peer, connection, *message);
+  if (auto message = peer.readers[connection].Feed(parts[1].to_string_view())) {
+    OnMessage(*slot, peer, connection, *std::move(message));
   }
   if (peer.readers.size() > kMaxConnectionsOfPeer) ForgetOldConnections(peer);
 }
 
-void Hub::OnMessage(int slot, Peer& peer, const std::string& connection, const Message& message) {
+void Hub::OnMessage(int slot, Peer& peer, const std::string& connection, Message message) {
   if (message.type == control_type::kReport) {
     peer.control = connection;
     handlers_.on_report(slot, protocol::Body<HostReport>(message));
   } else if (message.type == control_type::kBulk) {
     if (std::exchange(peer.bulk, connection) != connection) handlers_.on_bulk_connected(slot);
   } else if (connection == peer.bulk) {
-    handlers_.on_bulk(slot, message);
+    handlers_.on_bulk(slot, std::move(message));
   }
 }
 

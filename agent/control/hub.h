@@ -21,7 +21,7 @@ class Hub {
   // `slot` is always the sender's own, as its key tells: nobody reports on another's.
   struct Handlers {
     std::function<void(int slot, const HostReport&)> on_report;
-    std::function<void(int slot, const protocol::Message&)> on_bulk;  // log, end, error
+    std::function<void(int slot, protocol::Message)> on_bulk;  // log, end, error
     // A new bulk connection: what was under way on an earlier one may be lost.
     std::function<void(int slot)> on_bulk_connected;
   };
@@ -45,8 +45,7 @@ class Hub {
   };
 
   void OnParts(const LoopSocket::Parts& parts);
-  void OnMessage(int slot, Peer& peer, const std::string& connection,
-                 const protocol::Message& message);
+  void OnMessage(int slot, Peer& peer, const std::string& connection, protocol::Message message);
   void ForgetOldConnections(Peer& peer);
   bool Send(const std::string& connection, const protocol::Message& message);
 

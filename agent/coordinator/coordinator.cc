@@ -70,7 +70,7 @@ void Coordinator::Open(const std::vector<std::string>& peers) {
                        [this](int slot, const HostReport& report) {
                          OnReport(static_cast<size_t>(slot), report);
                        },
-                   .on_bulk = [this](int slot, const Message& m) { relay_.OnBulk(slot, m); },
+                   .on_bulk = [this](int slot, Message m) { relay_.OnBulk(slot, std::move(m)); },
                    .on_bulk_connected = [this](int slot) { relay_.OnConnected(slot); },
                });
   control_.emplace(log_.state(), peers.size(), clock_,

@@ -10,11 +10,23 @@ namespace tfdist::agent {
 namespace {
 
 using protocol::Json;
-using protocol::LogPiece;
 using protocol::Message;
 using protocol::ReadLog;
 
 namespace type = protocol::type;
+
+// Where a LogPiece lies in its log: all that the relay needs of it, without a copy of the text.
+struct Extent {
+  uint64_t offset = 0;
+  uint64_t size_bytes = 0;
+};
+
+void from_json(const Json& json, Extent& extent) {
+  json.at("offset").get_to(extent.offset);
+  const Json& data = json.at("data");
+  extent.size_bytes =
+      data.is_binary() ? data.get_binary().size() : data.get_ref<const std::string&>().size();
+}
 
 }  // namespace
 
@@ -55,18 +67,18 @@ void LogRelay::Ask(uint64_t number, Entry& entry) {
   send_(entry.slot, {std::string(type::kReadLog), number, entry.request});
 }
 
-void LogRelay::OnBulk(int slot, const Message& message) {
+void LogRelay::OnBulk(int slot, Message message) {
   const auto found = entries_.find(message.id);
   if (found == entries_.end() || found->second.slot != slot || found->second.ended) {
     send_(slot, {std::string(type::kCancel), message.id});
     return;
   }
   Entry& entry = found->second;
-  if (message.type == type::kError) return Deliver(entry, message);
+  if (message.type == type::kError) return Deliver(entry, std::move(message));
   if (IsNext(entry, message)) {
     entry.asked = false;
-    if (message.type == type::kLog) Advance(entry, protocol::Body<LogPiece>(message));
-    return Deliver(entry, message);
+    if (message.type == type::kLog) Advance(entry, message);
+    return Deliver(entry, std::move(message));
   }
   // A piece before this one went on a broken connection. Those that follow are on their way
   // already.
@@ -78,11 +90,12 @@ bool LogRelay::IsNext(const Entry& entry, const Message& message) {
   return entry.request.tail_lines ? from.is_null() : from == Json(entry.request.offset);
 }
 
-void LogRelay::Advance(Entry& entry, const LogPiece& piece) {
+void LogRelay::Advance(Entry& entry, const Message& piece) {
+  const auto extent = protocol::Body<Extent>(piece);
   ReadLog& request = entry.request;
   request.tail_lines.reset();
-  request.offset = piece.offset + piece.data.value.size();
-  request.credit -= std::min<uint64_t>(request.credit, piece.data.value.size());
+  request.offset = extent.offset + extent.size_bytes;
+  request.credit -= std::min(request.credit, extent.size_bytes);
 }
 
 void LogRelay::Deliver(Entry& entry, Message message) {

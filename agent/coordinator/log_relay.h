@@ -24,7 +24,7 @@ class LogRelay {
   // The stream must not outlive the relay.
   std::unique_ptr<Stream> Open(int slot, uint64_t id, const protocol::ReadLog& request, Sink sink);
 
-  void OnBulk(int slot, const protocol::Message& message);
+  void OnBulk(int slot, protocol::Message message);
   // Asks anew for what was not delivered.
   void OnConnected(int slot);
   // Ends the slot's streams, and says why.
@@ -43,7 +43,7 @@ class LogRelay {
 
   void Ask(uint64_t number, Entry& entry);
   static bool IsNext(const Entry& entry, const protocol::Message& message);
-  static void Advance(Entry& entry, const protocol::LogPiece& piece);
+  static void Advance(Entry& entry, const protocol::Message& piece);
   static void Deliver(Entry& entry, protocol::Message message);
 
   SendBulk send_;
