@@ -1,5 +1,9 @@
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <csignal>
@@ -13,6 +17,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/strangers.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
 #include "base/text.h"
@@ -69,6 +74,95 @@ TEST(CurrentError, DoesNotCallALackOfResourcesABug) {
   const Error memory = ErrorOf([] { throw std::bad_alloc(); });
   EXPECT_STREQ(memory.what(), "internal: out of memory");
   EXPECT_EQ(memory.remedy(), "");
+}
+
+// A listening socket of 127.0.0.1, and connections to it from addresses of that network.
+class Door {
+ public:
+  Door() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in any = Address("127.0.0.1");
+    bind(listener_.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any);
+    listen(listener_.get(), 16);
+    socklen_t size = sizeof address_;
+    getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address_), &size);
+  }
+
+  struct Visit {
+    UniqueFd caller;
+    UniqueFd accepted;
+    // The other end was shut down.
+    [[nodiscard]] bool WasTurnedAway() const {
+      pollfd caller_poll{caller.get(), POLLIN, 0};
+      return poll(&caller_poll, 1, 0) == 1;
+    }
+  };
+  Visit VisitFrom(const char* host) {
+    Visit visit{UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), UniqueFd()};
+    sockaddr_in own = Address(host);
+    bind(visit.caller.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own);
+    EXPECT_EQ(
+        connect(visit.caller.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof address_),
+        0);
+    visit.accepted.Reset(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    return visit;
+  }
+
+ private:
+  static sockaddr_in Address(const char* host) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    inet_pton(AF_INET, host, &address.sin_addr);
+    return address;
+  }
+
+  UniqueFd listener_;
+  sockaddr_in address_{};
+};
+
+TEST(Strangers, TurnAwayTheOldestFromTheAddressThatHasMost) {
+  Door door;
+  Strangers strangers(3);
+  const Door::Visit other = door.VisitFrom("127.0.0.2");
+  const Door::Visit first = door.VisitFrom("127.0.0.3");
+  const Door::Visit second = door.VisitFrom("127.0.0.3");
+  const Door::Visit third = door.VisitFrom("127.0.0.3");
+  for (const Door::Visit* visit : {&other, &first, &second, &third}) {
+    strangers.OnAccepted(visit->accepted.get());
+  }
+  EXPECT_TRUE(first.WasTurnedAway());
+  EXPECT_FALSE(other.WasTurnedAway());
+  EXPECT_FALSE(second.WasTurnedAway());
+  EXPECT_FALSE(third.WasTurnedAway());
+  EXPECT_EQ(strangers.size(), 3U);
+}
+
+TEST(Strangers, LeaveThoseAloneThatProvedThemselves) {
+  Door door;
+  Strangers strangers(1);
+  const Door::Visit known = door.VisitFrom("127.0.0.2");
+  const Door::Visit stranger = door.VisitFrom("127.0.0.2");
+  strangers.OnAccepted(known.accepted.get());
+  strangers.OnProved(known.accepted.get());
+  EXPECT_TRUE(strangers.empty());
+  strangers.OnAccepted(stranger.accepted.get());
+  EXPECT_FALSE(known.WasTurnedAway());
+  EXPECT_FALSE(stranger.WasTurnedAway());
+}
+
+TEST(Strangers, DoNotShutDownAnotherConnectionThatHasTheNumberOfAClosedOne) {
+  Door door;
+  Strangers strangers(1);
+  Door::Visit closed = door.VisitFrom("127.0.0.2");
+  const int number = closed.accepted.get();
+  strangers.OnAccepted(number);
+  Door::Visit reused = door.VisitFrom("127.0.0.2");
+  const Door::Visit next = door.VisitFrom("127.0.0.2");
+  // The number's connection is another one now, of which nothing was told yet.
+  ASSERT_EQ(dup3(reused.accepted.get(), number, O_CLOEXEC), number);
+  strangers.OnAccepted(next.accepted.get());
+  EXPECT_FALSE(reused.WasTurnedAway());
+  EXPECT_FALSE(next.WasTurnedAway());
+  EXPECT_EQ(strangers.size(), 1U);
 }
 
 TEST(UniqueFd, ClosesWhatItOwnsAndNothingThatItGaveUp) {

@@ -28,8 +28,7 @@ void ForbidCoreFiles() {
   setrlimit(RLIMIT_CORE, &none);
 }
 
-// A server has a connection to each trainer, and libzmq spins when descriptors run out
-// (RELIABILITY, finding 5).
+// A server has a connection to each trainer; libzmq spins in accept(2) when descriptors run out.
 void AllowAllDescriptors() {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);

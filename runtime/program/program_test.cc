@@ -3,19 +3,25 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
 #include "base/uncaught.h"
+#include "base/unique_fd.h"
 #include "runtime/program/testing/child.h"
 #include "runtime/testing/local_cluster.h"
+#include "runtime/testing/loopback.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -61,6 +67,24 @@ class Job {
     for (const TaskId& task : TasksOf("ps")) Start(task, {});
   }
 
+  // `task` with at most `descriptors` of them open, or as many as it likes. It may be started
+  // again.
+  Child& StartAlone(const std::string& task, std::optional<int> descriptors = std::nullopt) {
+    std::vector<std::string> argv = ArgvOf({});
+    if (descriptors) {
+      const std::string limited =
+          "ulimit -n " + std::to_string(*descriptors) + R"(; exec "$0" "$@")";
+      argv.insert(argv.begin(), {"/bin/sh", "-c", limited});
+    }
+    tasks_.erase(task);
+    return tasks_.emplace(task, Child(argv, Environment(ConfigOf(cluster_, task), secret_file_)))
+        .first->second;
+  }
+
+  [[nodiscard]] int PortOf(const std::string& type, size_t index) const {
+    return ParseHostPort(cluster_.tasks.at(type).at(index))->port;
+  }
+
   Child& operator[](const std::string& task) { return tasks_.at(task); }
 
  private:
@@ -72,10 +96,16 @@ class Job {
     return tasks;
   }
 
-  void Start(const TaskId& task, const std::vector<std::string>& further_arguments) {
+  [[nodiscard]] std::vector<std::string> ArgvOf(
+      const std::vector<std::string>& further_arguments) const {
     std::vector<std::string> argv = {kProgram, "--data", kDigits};
     argv.insert(argv.end(), arguments_.begin(), arguments_.end());
     argv.insert(argv.end(), further_arguments.begin(), further_arguments.end());
+    return argv;
+  }
+
+  void Start(const TaskId& task, const std::vector<std::string>& further_arguments) {
+    const std::vector<std::string> argv = ArgvOf(further_arguments);
     const TfConfig config = ConfigOf(cluster_, ToString(task));
     tasks_.emplace(ToString(task), Child(argv, Environment(config, secret_file_)));
   }
@@ -299,6 +329,51 @@ TEST(Program, NamesWhatIsWrongWithItsStart) {
     EXPECT_THAT(child.lines().front(), StartsWith("tfdist-runtime: "));
     EXPECT_THAT(child.lines().front(), HasSubstr(bad.message));
   }
+}
+
+// Connections to a port of 127.0.0.1 on which nothing is sent.
+class IdleConnections {
+ public:
+  IdleConnections(int port, size_t count) {
+    const sockaddr_in server = testing::Loopback(port);
+    for (size_t i = 0; i < count; ++i) {
+      UniqueFd& caller = callers_.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      EXPECT_EQ(connect(caller.get(), reinterpret_cast<const sockaddr*>(&server), sizeof server),
+                0);
+    }
+  }
+
+  // Waits until the server has closed all but so many of them.
+  bool WaitUntilOpen(size_t most, std::chrono::seconds limit) {
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    while (callers_.size() > most && std::chrono::steady_clock::now() < deadline) {
+      std::vector<pollfd> items;
+      for (const UniqueFd& caller : callers_) items.push_back({caller.get(), POLLRDHUP, 0});
+      poll(items.data(), items.size(), 100);
+      std::vector<UniqueFd> open;
+      for (size_t i = 0; i < items.size(); ++i) {
+        if (items[i].revents == 0) open.push_back(std::move(callers_[i]));
+      }
+      callers_ = std::move(open);
+    }
+    return callers_.size() <= most;
+  }
+
+ private:
+  std::vector<UniqueFd> callers_;
+};
+
+TEST(Program, ServerWithFewDescriptorsServesTrainersBesideManyIdleConnections) {
+  Job job(1, 1, {"--steps", "50"});
+  Child& server = job.StartAlone("ps:0", 256);
+  ASSERT_EQ(job.StartAlone("master:0").Wait(kLimit), 0);
+  const auto used = server.CpuTime();
+  IdleConnections idle(job.PortOf("ps", 0), 400);
+  // Before their handshakes time out, which takes 5 s and is too late for those behind them.
+  EXPECT_TRUE(idle.WaitUntilOpen(100, 4s));
+  EXPECT_LT(server.CpuTime() - used, 2s);
+  EXPECT_EQ(job.StartAlone("master:0").Wait(kLimit), 0);
+  EXPECT_THAT(EndServer(server), StartsWith("served: "));
 }
 
 #ifndef __SANITIZE_ADDRESS__

@@ -1,11 +1,6 @@
 #include "runtime/transport/zmq_connection.h"
 
-#include <fmt/format.h>
-
-#include <atomic>
 #include <cerrno>
-#include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -22,23 +17,8 @@ constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
                         ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
 // What may be under way twice, once in a connection that broke, and the few messages around it.
 constexpr int kQueueMessages = 4 * kMaxMessagesUnderWay;
-
-struct Happened {
-  uint16_t event = 0;
-  uint32_t value = 0;
-};
-
-// First frame of a monitor's message: 16 bits event, 32 bits value (zmq_socket_monitor(3)).
-Happened Read(const Frames& frames) {
-  Happened happened;
-  const zmq::message_t& frame = frames.front();
-  if (frame.size() >= sizeof happened.event + sizeof happened.value) {
-    const char* from = frame.data<char>();
-    std::memcpy(&happened.event, from, sizeof happened.event);
-    std::memcpy(&happened.value, from + sizeof happened.event, sizeof happened.value);
-  }
-  return happened;
-}
+// Those of one connection that nobody reads for a while must not hold ZeroMQ's thread up.
+constexpr int kAllEvents = 0;
 
 // The value of a failed handshake is errno: these two when the other end has hung up (libzmq's
 // tcp_read makes EPIPE of an orderly end), as a server does that cannot read what our keys made.
@@ -49,9 +29,7 @@ bool HungUp(uint32_t error_number) { return error_number == EPIPE || error_numbe
 
 ZmqConnection::ZmqConnection(zmq::context_t& context, std::string name, const std::string& endpoint,
                              const std::optional<ClientKeys>& keys)
-    : name_(std::move(name)),
-      socket_(context, zmq::socket_type::dealer),
-      monitor_(context, zmq::socket_type::pair) {
+    : name_(std::move(name)), socket_(context, zmq::socket_type::dealer) {
   SetCommonOptions(socket_, endpoint);
   socket_.set(zmq::sockopt::sndhwm, kQueueMessages);
   socket_.set(zmq::sockopt::rcvhwm, kQueueMessages);
@@ -59,15 +37,7 @@ ZmqConnection::ZmqConnection(zmq::context_t& context, std::string name, const st
   // context up.
   socket_.set(zmq::sockopt::linger, 0);
   if (keys) SetClientKeys(socket_, *keys);
-  monitor_.set(zmq::sockopt::linger, 0);
-  // A name that was never used: that of a monitor which has just gone may still be taken.
-  static std::atomic<uint64_t> monitors{0};
-  const std::string events = fmt::format("inproc://monitor-{}", monitors++);
-  if (zmq_socket_monitor(socket_.handle(), events.c_str(), kEvents) != 0) {
-    throw Error(Phase::kInternal, "cannot watch the connection to " + name_);
-  }
-  monitor_.set(zmq::sockopt::rcvhwm, 0);  // events that nobody reads must not hold its thread up
-  monitor_.connect(events);
+  monitor_.emplace(context, socket_, kEvents, kAllEvents);
   socket_.connect(endpoint);
 }
 
@@ -76,10 +46,9 @@ bool ZmqConnection::Send(Message& message) { return SendMessage(socket_, message
 bool ZmqConnection::Receive(Message& into) { return ReceiveMessage(socket_, into); }
 
 Connection::Event ZmqConnection::NextEvent() {
-  const Frames frames = ReceiveFrames(monitor_);
-  if (frames.empty()) return Event::kNone;
-  const Happened happened = Read(frames);
-  switch (happened.event) {
+  const std::optional<SocketMonitor::Happened> happened = monitor_->Next();
+  if (!happened) return Event::kNone;
+  switch (happened->event) {
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
       breaks_in_handshake_ = false;
       return Event::kMade;
@@ -87,7 +56,7 @@ Connection::Event ZmqConnection::NextEvent() {
       breaks_in_handshake_ = false;
       return Event::kBroken;
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-      breaks_in_handshake_ = HungUp(happened.value);
+      breaks_in_handshake_ = HungUp(happened->value);
       return Event::kBroken;
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
       throw Error(Phase::kAuth, name_ + " refuses this task's key",
@@ -102,7 +71,7 @@ Connection::Event ZmqConnection::NextEvent() {
 
 bool ZmqConnection::BeforePoll(std::vector<pollfd>& items) {
   items.push_back({socket_.get(zmq::sockopt::fd), POLLIN, 0});
-  items.push_back({monitor_.get(zmq::sockopt::fd), POLLIN, 0});
+  items.push_back({monitor_->fd(), POLLIN, 0});
   return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include "runtime/transport/connection.h"
 #include "runtime/transport/keys.h"
+#include "runtime/transport/socket_monitor.h"
 
 namespace tfdist::runtime {
 
@@ -32,7 +33,7 @@ class ZmqConnection : public Connection {
  private:
   std::string name_;
   zmq::socket_t socket_;
-  zmq::socket_t monitor_;  // tells of connections made and lost
+  std::optional<SocketMonitor> monitor_;
   bool breaks_in_handshake_ = false;
 };
 

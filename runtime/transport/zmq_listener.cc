@@ -12,6 +12,17 @@ namespace {
 
 constexpr int kRequestsQueued = kMaxMessagesUnderWay;
 
+// Connections that say nothing, beside one for each key.
+constexpr size_t kIdleStrangers = 64;
+constexpr int kDoorEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED;
+// Where strangers come and go faster than this thread follows, they wait.
+constexpr int kEventFramesQueued = 1024;
+
+// Of the connection that a message came on; -1 when it is not known.
+int DescriptorOf(const zmq::message_t& frame) {
+  return zmq_msg_get(const_cast<zmq_msg_t*>(frame.handle()), ZMQ_SRCFD);
+}
+
 // What the ZAP handler answered for this connection's key.
 const char* AuthenticatedTask(const zmq::message_t& frame) {
   const char* user = zmq_msg_gets(frame.handle(), "User-Id");
@@ -21,7 +32,8 @@ const char* AuthenticatedTask(const zmq::message_t& frame) {
 }  // namespace
 
 ZmqListener::ZmqListener(const std::string& endpoint, std::optional<ServerKeys> keys)
-    : socket_(context_, zmq::socket_type::router) {
+    : socket_(context_, zmq::socket_type::router),
+      strangers_(kIdleStrangers + (keys ? keys->allowed.size() : 0)) {
   SetCommonOptions(socket_, endpoint);
   socket_.set(zmq::sockopt::sndhwm, static_cast<int>(kMaxAnswersQueued));
   socket_.set(zmq::sockopt::rcvhwm, kRequestsQueued);
@@ -31,6 +43,7 @@ ZmqListener::ZmqListener(const std::string& endpoint, std::optional<ServerKeys> 
     SetServerKeys(socket_, keys->own);
     zap_ = std::make_unique<ZapHandler>(context_, std::move(keys->allowed));
   }
+  monitor_.emplace(context_, socket_, kDoorEvents, kEventFramesQueued);
   try {
     socket_.bind(endpoint);
   } catch (const zmq::error_t& error) {
@@ -42,13 +55,16 @@ ZmqListener::ZmqListener(const std::string& endpoint, std::optional<ServerKeys> 
 }
 
 bool ZmqListener::Receive(Peer& from, Message& into) {
-  while (zap_ && zap_->HandleOne()) {
-  }
+  // Whoever is let in was accepted before, and speaks afterwards.
+  bool let_in = !zap_;
+  while (zap_ && zap_->HandleOne()) let_in = true;
+  if (let_in) FollowConnections();
   zmq::message_t route;  // ROUTER puts the connection's id in front
   if (!ReceiveFrame(socket_, route)) return false;
   from.route.assign(route.data<char>(), route.size());
   into = {};
   if (route.more()) ReceiveMessage(socket_, into);
+  if (!strangers_.empty()) strangers_.OnProved(DescriptorOf(into.header));
   from.task = zap_ ? AuthenticatedTask(into.header) : "";
   return true;
 }
@@ -67,7 +83,17 @@ Listener::Delivery ZmqListener::Send(const Peer& to, Message& message) {
   return Delivery::kSent;
 }
 
+void ZmqListener::FollowConnections() {
+  while (const auto happened = monitor_->Next()) {
+    const int fd = static_cast<int>(happened->value);
+    if (happened->event == ZMQ_EVENT_ACCEPTED) strangers_.OnAccepted(fd);
+    if (happened->event == ZMQ_EVENT_DISCONNECTED) strangers_.OnClosed(fd);
+  }
+}
+
 bool ZmqListener::BeforePoll(std::vector<pollfd>& items) {
+  FollowConnections();
+  items.push_back({monitor_->fd(), POLLIN, 0});
   items.push_back({socket_.get(zmq::sockopt::fd), POLLIN, 0});
   if (zap_) items.push_back({zap_->socket().get(zmq::sockopt::fd), POLLIN, 0});
   return true;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <ctime>
 #include <stdexcept>
 #include <utility>
 
@@ -49,6 +50,15 @@ Child::~Child() {
   if (pid_ < 0) return;
   kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
+}
+
+std::chrono::duration<double> Child::CpuTime() const {
+  clockid_t clock{};
+  timespec used{};
+  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &used) != 0) {
+    throw std::runtime_error("no CPU clock of the child");
+  }
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 void Child::Signal(int signal) const { kill(pid_, signal); }

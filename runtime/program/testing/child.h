@@ -28,6 +28,8 @@ class Child {
                                        std::chrono::seconds limit);
   // Reads to the end of its output, then its exit code; 128 + signal when one ended it.
   int Wait(std::chrono::seconds limit);
+  // That it has used so far, all of its threads together.
+  [[nodiscard]] std::chrono::duration<double> CpuTime() const;
   // All lines read so far.
   [[nodiscard]] const std::vector<std::string>& lines() const { return lines_; }
 

@@ -1,0 +1,31 @@
+// What happens to the connections of one ZeroMQ socket: zmq_socket_monitor(3).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <zmq.hpp>
+
+namespace tfdist::runtime {
+
+// On the socket's thread. The context must outlive it.
+class SocketMonitor {
+ public:
+  // `events`: ZMQ_EVENT_..., one or several. At most `queued` frames (0: any number) wait to be
+  // read; beyond that ZeroMQ's own thread waits, and all of the context's connections with it.
+  // Throws zmq::error_t.
+  SocketMonitor(zmq::context_t& context, zmq::socket_t& socket, int events, int queued);
+
+  struct Happened {
+    uint16_t event = 0;
+    uint32_t value = 0;  // a descriptor or an errno, by the event
+  };
+  // nullopt when nothing is left. Call it until then before `fd` is polled.
+  std::optional<Happened> Next();
+  // Readable when there may be something.
+  [[nodiscard]] int fd() { return events_.get(zmq::sockopt::fd); }
+
+ private:
+  zmq::socket_t events_;
+};
+
+}  // namespace tfdist::runtime
