@@ -30,8 +30,8 @@
 // Threads: a client and its futures belong to one thread at a time. It has no thread of its own (a
 // change of threads costs more than a small request): ZeroMQ's sends and receives in the
 // background. What does not fit into `bytes_under_way`, or through shared memory into its 4 MiB
-// each way, moves on only inside a call of this client or of one of its futures: who computes for
-// long after StartPush calls Ready() now and then.
+// each way, moves on only inside a call of this client or of one of its futures: a caller that
+// computes for long after StartPush calls Ready() now and then.
 //
 // What is applied: a push is applied once, even when the connection breaks and it is sent again. A
 // message is applied as a whole or, when a value of it is NaN or infinite, not at all; a push that
@@ -46,10 +46,10 @@
 // The chief may choose that trainers wait for each other (UpdateMode; runtime/README.md). Then a
 // push ends when this trainer may go on, and a pull begun after it as well; a push that comes too
 // late for its step is dropped, and ends all the same. A gradient counts as computed with the
-// values of the last request that ended before the push was begun; who begins a further push before
-// it has the answer to the last is ahead by as many steps more. A push that one server refuses (a
-// NaN) counts on the others: who goes on after that is a push behind there, and may wait for one
-// who waits for it. The destructor tells the servers that nobody need wait for this trainer.
+// values of the last request that ended before the push was begun; a trainer that begins another push
+// before the last one is answered is one step further ahead. A push that one server refuses (a NaN)
+// counts on the others: then this trainer is one push behind on that server, and two trainers may
+// wait for each other. The destructor tells the servers that no trainer needs to wait for this one.
 //
 // One client for each task at a time: a second one takes the place of the first, which fails.
 #pragma once
@@ -68,6 +68,7 @@
 #include "runtime/table.h"
 #include "runtime/tf_config.h"
 #include "runtime/transport/keys.h"
+#include "runtime/transport/refusal.h"
 #include "runtime/transport/wire_float.h"
 #include "runtime/update/optimizer_spec.h"
 #include "runtime/update/update_mode.h"
@@ -78,19 +79,20 @@ struct ClientOptions {
   TfConfig config;                  // the cluster, and this trainer as its task
   std::optional<JobSecret> secret;  // absent: no security; the servers must have chosen the same
   uint32_t attempt = 1;             // of the job
-  // How long a server may leave a request without any answer, while one waits for it, before the
-  // client gives up: 5 s later, as it may be the one that did not run.
+  // How long a server may leave a request without any answer, while the caller waits, before the
+  // client gives up. It gives up 5 s later, as its own process may have been the one that was
+  // stopped.
   std::chrono::milliseconds server_timeout{600'000};
-  // How often it says for whom it waits: "waiting for ps:1 at 10.0.0.2:2223 (connection): 10 s",
+  // How often a waiting trainer names the task that it waits for: "waiting for ps:1 at 10.0.0.2:2223 (connection): 10 s",
   // "waiting for worker:3 (step 12), says ps:0 at 10.0.0.1:2223: 10 s".
   std::chrono::milliseconds notice_interval{10'000};
   Say say = [](const std::string&) {};
   // Of gradients and values, per server, asked for and not answered. More only costs memory, on
   // both sides, once it covers what the network takes at a time.
   size_t bytes_under_way = size_t{16} << 20;
-  // How gradients and values of dense variables travel; rows of tables are always float32. With the
-  // others half the bytes, and what rounding costs; beyond 65,504 a float16 holds no gradient and
-  // no value, and the request is refused.
+  // Number format of dense variables' gradients and values on the wire; rows of tables are always
+  // float32. The 16-bit formats take half the bytes and round; a request with a gradient or value
+  // above 65,504 is refused with float16.
   WireFloat values = WireFloat::kFloat32;
   // Messages to a server on the same host, under the same account, go through shared memory: 8 MiB
   // for each of its threads, which the server takes.
@@ -133,7 +135,7 @@ struct RowTarget {
 using RowGradients = std::vector<RowGradient>;
 using RowTargets = std::vector<RowTarget>;
 
-// For whom wants all variables, in order.
+// All variables, in order.
 Gradients GradientsOf(const Tensors& tensors);
 Targets TargetsOf(Tensors& tensors);
 
@@ -159,8 +161,8 @@ class Future {
   // Moves all requests of the client on, without waiting. True when this one has ended.
   bool Ready();
   // Waits for the end and returns the global step: the number of updates that ps:0 has applied, as
-  // it said with its last answer. Throws Error(kRun) when a server refuses the request; the client
-  // and its other requests go on. Throws what the client's calls throw when the client has failed.
+  // it said with its last answer. Throws Refusal when a server refuses the request; the client and
+  // its other requests go on. Throws what the client's calls throw when the client has failed.
   // Once.
   uint64_t Wait();
 
@@ -171,17 +173,18 @@ class Future {
   std::shared_ptr<State> state_;
 };
 
-// Every waiting call waits for all servers it concerns, however late they start, and says for whom.
-// It throws Error(kConnect) when one has not answered within `server_timeout`, Error(kAuth) when
-// one does not know our key, Error(kRun) when one refuses us: then the client has failed, no buffer
-// is borrowed any more, and every later call throws the same. A variable, table, id, shape or
-// number of values that is not the client's own is an Error(kUsage), found before anything is sent.
+// Every waiting call waits for all servers it concerns, however late they start, and names them
+// while it waits. It throws Error(kConnect) when one has not answered within `server_timeout`, Error(kAuth) when
+// one does not know our key, Refusal when one does not let us in: then the client has failed, no
+// buffer is borrowed any more, and every later call throws the same. A variable, table, id, shape
+// or number of values that is not the client's own is an Error(kUsage), found before anything is
+// sent.
 class Client {
  public:
   // `variables` and `tables` in the order of creation, the same in every trainer. Connects in the
-  // background. Throws Error(kUsage) for a number of threads that servers cannot have and for
-  // rows that are too wide, Error(kRun) for what cannot be placed: a shape or a name that there
-  // cannot be, a table without rows, a partitioner that fits no variable.
+  // background. Throws Error(kUsage) for an invalid number of threads and for rows that are too
+  // wide, Error(kRun) for what cannot be placed: an invalid shape or name, a table without rows, a
+  // partitioner that fits no variable.
   Client(ClientOptions options, std::vector<TensorSpec> variables,
          const std::vector<TableSpec>& tables = {});
   Client(const Client&) = delete;

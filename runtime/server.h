@@ -32,8 +32,8 @@ struct ServerOptions {
   Say say = [](const std::string&) {};  // where it listens; in the end what it has served
   // For trainers on the same host that ask for it: see ClientOptions.
   bool shared_memory = true;
-  // With synchronous updates or bounded staleness: a trainer whose connection is gone for so long
-  // is waited for no more. A broken network needs up to 15 s more to be seen.
+  // With synchronous updates or bounded staleness: no trainer waits any longer for one whose
+  // connection is gone for this long. A broken network needs up to 15 s more to be seen.
   std::chrono::milliseconds lost_after{10'000};
   // Each owns a part of the variables and a port: the first that of the cluster spec, the others
   // whatever is free, which the first tells the trainers. 1 to 64. More than one pays where a core

@@ -45,7 +45,7 @@ inline RowInitializer TruncatedNormalRows(float mean, float deviation, uint64_t 
   return {RowValues::kTruncatedNormal, mean, deviation, seed};
 }
 
-// A client that is made with one that there cannot be throws (client.h).
+// The client rejects an invalid spec (client.h).
 struct TableSpec {
   std::string name;
   uint32_t rows = 0;   // ids are 0 to rows - 1

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <iterator>
 #include <utility>
 #include <zmq.hpp>
@@ -45,10 +46,10 @@ constexpr milliseconds kLate{500};
 constexpr size_t kSocketsPerLink = 3;
 
 // Tells the requests of this start of the task from those of an earlier one.
-uint64_t RandomRun() {
-  uint64_t run = 0;
-  randombytes_buf(&run, sizeof run);
-  return run;
+uint64_t RandomClient() {
+  uint64_t client = 0;
+  randombytes_buf(&client, sizeof client);
+  return client;
 }
 
 // What one server holds of the variables; of a server with several threads, what one of them holds.
@@ -153,7 +154,7 @@ class Client::Impl {
       : options_(std::move(options)),
         variables_(std::move(variables)),
         tables_(std::move(tables)),
-        run_(RandomRun()) {
+        id_(RandomClient()) {
     for (const TableSpec& table : tables_) CheckWidth(table);
     for (const TensorSpec& variable : variables_) floats_.push_back(ElementCount(variable));
     CheckServerThreads(options_.server_threads);
@@ -187,7 +188,7 @@ class Client::Impl {
       Request request;
       request.operation = Operation::kCreate;
       request.optimizer = ToString(optimizer);
-      request.update = ToString(update);
+      request.update_mode = ToString(update);
       request.variables = shares_[i].specs;
       request.tables = shares_[i].tables;
       links_[i]->Ask(std::move(request));
@@ -199,18 +200,18 @@ class Client::Impl {
 
   std::shared_ptr<Future::State> Start(const Gradients& gradients, const Targets& targets,
                                        const RowGradients& row_gradients,
-                                       const RowTargets& row_targets, bool update) {
+                                       const RowTargets& row_targets, bool is_push) {
     ThrowIfFailed();
     CheckAll(gradients, "gradient");
     CheckAll(targets, "target");
     CheckAllRows(row_gradients, "gradient");
     CheckAllRows(row_targets, "target");
     for (size_t i = 0; i < links_.size(); ++i) OpenIfNeeded(i);
-    if (update) WaitUntil([&] { return AllOpened(); }, nullptr);
+    if (is_push) WaitUntil([&] { return AllOpened(); }, nullptr);
     MakeRoom();
     auto state = std::make_shared<Future::State>(this);
-    state->update = update;
-    state->next_step = update ? links_.front()->step() + 1 : 0;
+    state->is_push = is_push;
+    state->next_step = is_push ? links_.front()->step() + 1 : 0;
     SplitAll(row_gradients, row_targets, *state);
     for (const Gradient& gradient : gradients) AddPieces(gradient.variable, gradient.values.data());
     for (const Target& target : targets) AddPieces(target.variable, target.values.data());
@@ -221,7 +222,7 @@ class Client::Impl {
       std::move(about_rows.begin(), about_rows.end(), std::back_inserter(parts));
       // ps:0 counts the steps; where trainers wait for each other all servers with variables do.
       const bool counts = i == 0 || (links_[i]->holds_back() && shares_[i].bytes > 0);
-      if (parts.empty() && update && counts) parts.emplace_back();
+      if (parts.empty() && is_push && counts) parts.emplace_back();
       if (!parts.empty()) links_[i]->Begin(state, Operation::kExchange, std::move(parts));
     }
     Try([](Link& link) { link.SendWhatMayBe(); });
@@ -232,7 +233,7 @@ class Client::Impl {
   uint64_t Wait(Future::State& state) {
     WaitUntil([&] { return state.ended(); }, &state);
     for (auto& split : std::exchange(state.splits, {})) spare_splits_.push_back(std::move(split));
-    if (state.refusal) throw Error(*state.refusal);
+    if (state.refusal) throw Refusal(*state.refusal);
     return links_.front()->step();
   }
 
@@ -283,7 +284,7 @@ class Client::Impl {
                  fmt::format("{} was started again: it has no variables, and those of {} are at "
                              "step {}",
                              (*fresh)->name(), oldest.name(), oldest.step()),
-                 kAllAgain));
+                 kRestartJob));
     }
   }
 
@@ -342,7 +343,7 @@ class Client::Impl {
     Request hello;
     hello.operation = Operation::kHello;
     hello.attempt = options_.attempt;
-    hello.run = run_;
+    hello.client = id_;
     hello.task = ToString(options_.config.task);
     const HostPort address = AddressOf(server);
     // Where its other threads listen a server tells itself.
@@ -555,8 +556,8 @@ class Client::Impl {
   void Try(Use use) {
     try {
       for (const auto& link : links_) use(*link);
-    } catch (const Error& error) {
-      Fail(error);
+    } catch (const Error&) {
+      Fail(std::current_exception());
     }
   }
 
@@ -570,8 +571,8 @@ class Client::Impl {
     });
     try {
       return ConnectThreads() || sent;
-    } catch (const Error& error) {
-      Fail(error);
+    } catch (const Error&) {
+      Fail(std::current_exception());
     }
   }
 
@@ -683,15 +684,16 @@ class Client::Impl {
   }
 
   // Ends everything that is under way: afterwards nothing of a caller's memory is read any more.
-  [[noreturn]] void Fail(Error error) {
+  [[noreturn]] void Fail(std::exception_ptr error) {
     failure_ = std::move(error);
     links_.clear();
     context_.close();
-    throw Error(*failure_);
+    std::rethrow_exception(failure_);
   }
+  [[noreturn]] void Fail(const Error& error) { Fail(std::make_exception_ptr(error)); }
 
   void ThrowIfFailed() const {
-    if (failure_) throw Error(*failure_);
+    if (failure_) std::rethrow_exception(failure_);
   }
 
   ClientOptions options_;
@@ -699,7 +701,7 @@ class Client::Impl {
   std::vector<TableSpec> tables_;
   std::vector<size_t> floats_;  // of each variable
   std::vector<bool> seen_;      // kept for its allocation
-  uint64_t run_;
+  uint64_t id_;
   std::vector<Share> shares_;  // by server; fewer than there are when some hold nothing
   std::vector<std::vector<Location>> locations_;         // by variable, in order of its parts
   std::vector<TableLocation> table_locations_;           // by table
@@ -712,7 +714,7 @@ class Client::Impl {
   std::vector<RowPartsBuilder> row_builders_;  // the same
   std::vector<pollfd> poll_items_;             // kept for its allocation
   shm::SpinHabit spin_habit_;
-  std::optional<Error> failure_;
+  std::exception_ptr failure_;
   double blocked_seconds_ = 0;
 };
 

@@ -90,7 +90,7 @@ TEST(Client, MayStartBeforeItsServersAndBeforeTheChief) {
   EXPECT_EQ(worker.get(), kInitial);
 }
 
-TEST(Client, SaysForWhomItWaitsAndGivesUpInTheEnd) {
+TEST(Client, SaysWhichTaskItWaitsForAndTimesOut) {
   const LocalCluster cluster(2, 1);  // ps:0 does not run
   const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
   const std::string missing = "ps:0 at " + cluster.tasks.at("ps")[0];
@@ -124,14 +124,15 @@ TEST(Client, PassesTheServersReasonOn) {
   try {
     trainer.client.Create(kInitial, {.learning_rate = 0.5F});
     ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
+  } catch (const Refusal& error) {
+    EXPECT_EQ(error.kind(), RefusalKind::kAttemptOver);
     EXPECT_THAT(error.cause(), HasSubstr("attempt 1 is over; this server belongs to attempt 2"));
     EXPECT_THAT(error.remedy(), HasSubstr("TFDIST_ATTEMPT"));
   }
 }
 
 // As when somebody starts a task by hand that runs already.
-TEST(Client, ASecondProcessOfATaskTakesThePlaceOfTheFirstWhichIsTold) {
+TEST(Client, SecondProcessOfATaskReplacesTheFirstWhichIsTold) {
   for (const bool shared_memory : {false, true}) {
     const LocalCluster cluster(1, 1);
     const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
@@ -145,8 +146,9 @@ TEST(Client, ASecondProcessOfATaskTakesThePlaceOfTheFirstWhichIsTold) {
     try {
       first.Pull();
       ADD_FAILURE() << "goes on";
-    } catch (const Error& error) {
-      EXPECT_THAT(error.cause(), HasSubstr("another process has come as master:0"));
+    } catch (const Refusal& error) {
+      EXPECT_EQ(error.kind(), RefusalKind::kReplaced);
+      EXPECT_THAT(error.cause(), HasSubstr("another process has taken the place of master:0"));
       EXPECT_EQ(error.remedy(), "start each task once");
     }
     second.Pull();
@@ -316,7 +318,7 @@ TEST(Client, ASetOfVariablesLeavesTheOthersAlone) {
   EXPECT_EQ(trainer.values, (Tensors{{1, 2, 3}, {3, 4, 5, 6}, {8}}));
 }
 
-TEST(Client, AVariableInPartsIsOneToItsCaller) {
+TEST(Client, SplitVariableIsOneToItsCaller) {
   const std::vector<TensorSpec> variables = {{"table", {5, 3}}, {"b", {2}}};
   const LocalCluster cluster(2, 1);
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
@@ -405,7 +407,7 @@ TEST(Client, CountsTheTimeThatAServerIsLateWhichIsIdleThere) {
             ran * static_cast<double>(testing::ServerThreads()));
 }
 
-TEST(Client, AFutureThatIsDroppedHasEnded) {
+TEST(Client, DroppedFutureHasEnded) {
   const LocalCluster cluster(1, 1);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   Trainer trainer(cluster, "master:0");
@@ -418,7 +420,7 @@ TEST(Client, AFutureThatIsDroppedHasEnded) {
   EXPECT_EQ(trainer.values[0], (Tensor{0, 1, 2}));
 }
 
-TEST(Client, WhatIsRefusedHarmsNoOtherRequest) {
+TEST(Client, RefusedRequestHarmsNoOther) {
   const LocalCluster cluster(1, 1);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   Trainer trainer(cluster, "master:0");
@@ -469,7 +471,7 @@ class Glutton {
       (void)socket_.recv(frame);
       Decode(frame.to_string_view(), reply);
     }
-    return reply.store;
+    return reply.creation;
   }
 
  private:
@@ -477,7 +479,7 @@ class Glutton {
   zmq::socket_t socket_;
 };
 
-TEST(Client, ATrainerThatDoesNotReadCostsBoundedMemoryAndHoldsNobodyUp) {
+TEST(Client, TrainerThatDoesNotReadCostsBoundedMemoryAndDelaysNoOther) {
   const std::vector<TensorSpec> variables = {{"w", {1 << 18}}};  // a block of 1 MiB
   const LocalCluster cluster(1, 2);
   RunningServer server(ConfigOf(cluster, "ps:0"), std::nullopt);
@@ -487,14 +489,14 @@ TEST(Client, ATrainerThatDoesNotReadCostsBoundedMemoryAndHoldsNobodyUp) {
   trainer.client.Create(Zeros(variables), {.learning_rate = 1.0F});
   Glutton glutton(cluster.tasks.at("ps")[0]);
   Request pull{Operation::kExchange, 1, 1, "", "", {}, {}};
-  pull.part.store = glutton.Open(variables);
+  pull.part.creation = glutton.Open(variables);
   pull.part.pull = {{0, 1 << 18}};
   constexpr uint64_t kPulls = 1000;
   for (pull.part.sequence = 1; pull.part.sequence <= kPulls; ++pull.part.sequence) {
     glutton.Send(pull);
   }
   pull.part.pull.clear();
-  pull.part.update = true;  // an empty push: counted when all before it was answered
+  pull.part.is_push = true;  // an empty push: counted when all before it was answered
   glutton.Send(pull);
   const Tensors ones(1, Tensor(1 << 18, 1.0F));
   for (int i = 0; i < 50; ++i) trainer.PushPull(ones);
@@ -505,7 +507,7 @@ TEST(Client, ATrainerThatDoesNotReadCostsBoundedMemoryAndHoldsNobodyUp) {
   EXPECT_GT(server.counters().unread, kPulls / 2);
 }
 
-TEST(Client, AServerThatWasStartedAgainIsToldFromTheOneBefore) {
+TEST(Client, RestartedServerIsToldFromTheOneBefore) {
   const LocalCluster cluster(1, 1);
   auto server = std::make_unique<RunningServer>(ConfigOf(cluster, "ps:0"), TestSecret());
   Trainer trainer(cluster, "master:0");
@@ -515,9 +517,10 @@ TEST(Client, AServerThatWasStartedAgainIsToldFromTheOneBefore) {
   try {
     trainer.PushPull(kOnes);
     ADD_FAILURE() << "goes on";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.cause(), HasSubstr("this server was started again"));
-    EXPECT_THAT(error.remedy(), HasSubstr("start all tasks of the job again"));
+  } catch (const Refusal& error) {
+    EXPECT_EQ(error.kind(), RefusalKind::kVariablesLost);
+    EXPECT_THAT(error.cause(), HasSubstr("this server was restarted"));
+    EXPECT_THAT(error.remedy(), HasSubstr("restart all tasks of the job"));
   }
 }
 
@@ -563,7 +566,7 @@ TEST(Client, SaysThatTheVariablesAreThereAlready) {
                                  "values, their optimizer and their mode of updates"));
 }
 
-TEST(Client, WhoIsOfALaterAttemptThanItsServerSaysWhy) {
+TEST(Client, TrainerOfALaterAttemptSaysWhyItWaits) {
   const LocalCluster cluster(1, 1);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   ClientOptions options = OptionsFor(cluster, "master:0");
@@ -571,7 +574,7 @@ TEST(Client, WhoIsOfALaterAttemptThanItsServerSaysWhy) {
   options.server_timeout = 1s;
   Trainer chief(options);
   ExpectError([&] { chief.client.Create(kInitial, {.learning_rate = 1}); }, Phase::kConnect,
-              "answer to hello, which a server of an older attempt does not give");
+              "reply to hello (servers of older attempts do not answer)");
 }
 
 }  // namespace

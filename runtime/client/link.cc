@@ -65,7 +65,7 @@ Link::Link(std::string name, std::unique_ptr<Connection> connection, Request hel
       values_(values),
       other_threads_(other_threads) {
   outgoing_.attempt = hello_.attempt;
-  outgoing_.run = hello_.run;
+  outgoing_.client = hello_.client;
 }
 
 void Link::Connect(std::string name, std::unique_ptr<Connection> connection) {
@@ -78,7 +78,7 @@ void Link::Ask(Request question) {
   assert(!asking());
   question_ = std::move(question);
   question_.attempt = hello_.attempt;
-  question_.run = hello_.run;
+  question_.client = hello_.client;
   question_pending_ = true;
   question_due_ = true;
 }
@@ -86,9 +86,9 @@ void Link::Ask(Request question) {
 void Link::Begin(std::shared_ptr<RequestState> state, Operation operation,
                  std::vector<RequestPart> parts) {
   assert(!parts.empty());
-  const bool update = state->update;
-  if (!update || !holds_back_ || FitsUnderWay(parts)) {
-    BeginOne(std::move(state), operation, update, std::move(parts));
+  const bool is_push = state->is_push;
+  if (!is_push || !holds_back_ || FitsUnderWay(parts)) {
+    BeginOne(std::move(state), operation, is_push, std::move(parts));
     return;
   }
   // The server answers none of its parts with values before it has them all, and they cannot all be
@@ -105,11 +105,11 @@ void Link::Begin(std::shared_ptr<RequestState> state, Operation operation,
   if (!pulls.empty()) BeginOne(std::move(state), operation, false, std::move(pulls));
 }
 
-void Link::BeginOne(std::shared_ptr<RequestState> state, Operation operation, bool update,
+void Link::BeginOne(std::shared_ptr<RequestState> state, Operation operation, bool is_push,
                     std::vector<RequestPart> parts) {
   const size_t count = parts.size();
   ++state->servers;
-  begun_.emplace(next_sequence_, Begun{std::move(state), operation, std::move(parts), update,
+  begun_.emplace(next_sequence_, Begun{std::move(state), operation, std::move(parts), is_push,
                                        local_step_, 0, count});
   unsent_.push_back(next_sequence_++);
 }
@@ -216,7 +216,7 @@ bool Link::SendParts() {
     // In turn: the parts of a large request leave room for a small one between them. Not where
     // answers wait for the last part of a push: two halves of pushes would wait for ever. Nor where
     // a push moves all rows of a table with its last part: the next one's gradients would be in it.
-    if (holds_back_ || (moves_all_rows_ && begun->update)) continue;
+    if (holds_back_ || (moves_all_rows_ && begun->is_push)) continue;
     unsent_.pop_front();
     unsent_.push_back(sequence);
   }
@@ -245,13 +245,13 @@ Message Link::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
   const RequestPart& part = begun.parts[number];
   outgoing_.operation = part.about_rows() ? Operation::kRows : begun.operation;
   PartHeader& header = outgoing_.part;
-  header.store = store_;
+  header.creation = creation_;
   header.sequence = sequence;
   header.oldest = Oldest();
   header.number = static_cast<uint32_t>(number);
   header.of = static_cast<uint32_t>(begun.parts.size());
   header.block = part.block;
-  header.update = begun.update;
+  header.is_push = begun.is_push;
   header.local_step = begun.local_step;
   header.values = ValuesOf(begun, part);
   RangesOf(part.push, header.push);
@@ -314,7 +314,7 @@ void Link::Take(const Message& message) {
 }
 
 void Link::TakeHello() {
-  if (reply_.status == Status::kRefused) ThrowRefusal();
+  ThrowIfRefused();
   if (reply_.ports.size() != other_threads_) {
     throw Error(Phase::kRun,
                 fmt::format("{} has {} threads, and {} are expected", name_,
@@ -327,13 +327,14 @@ void Link::TakeHello() {
 
 void Link::TakeQuestionsAnswer() {
   if (!asking() || reply_.operation != question_.operation) return;  // asked twice, answered twice
-  if (reply_.status == Status::kRefused) ThrowRefusal();
-  if (reply_.store == 0) throw Error(Phase::kRun, name_ + " answers without naming its variables");
+  ThrowIfRefused();
+  if (reply_.creation == 0)
+    throw Error(Phase::kRun, name_ + " answers without naming its variables");
   question_pending_ = false;
   question_due_ = false;
-  store_ = reply_.store;
+  creation_ = reply_.creation;
   local_step_ = reply_.local_step;
-  holds_back_ = ParseUpdateMode(reply_.update).kind != UpdateKind::kAsync;
+  holds_back_ = ParseUpdateMode(reply_.update_mode).kind != UpdateKind::kAsync;
   values_wanted_ = reply_.status == Status::kValuesWanted;
   sums_rows_ = reply_.sums_rows;
   moves_all_rows_ = reply_.moves_all_rows;
@@ -352,9 +353,7 @@ void Link::TakePart(const Message& message) {
   const WireFloat values = ValuesOf(begun, part);
   const size_t pull_bytes = part.PullBytes() / sizeof(float) * SizeOf(values);
   if (reply_.status == Status::kRefused) {
-    if (!begun.state->refusal) {
-      begun.state->refusal = Refusal("");
-    }
+    if (!begun.state->refusal) begun.state->refusal = RefusalOf(reply_);
   } else if (message.payload.size() != pull_bytes) {
     throw Error(Phase::kRun, fmt::format("{} answers with {} bytes of values where {} belong",
                                          name_, message.payload.size(), pull_bytes));
@@ -374,23 +373,12 @@ void Link::TakePart(const Message& message) {
   begun_.erase(found);
 }
 
-void Link::ThrowRefusal() const {
-  throw Error(Refusal("give every task the same TF_CONFIG cluster and options"));
+void Link::ThrowIfRefused() const {
+  if (reply_.status == Status::kRefused) throw RefusalOf(reply_);
 }
 
-// What helps against what Service says, where that is known.
-Error Link::Refusal(const std::string& other_remedy) const {
-  const std::pair<std::string, const char*> remedies[] = {
-      {fmt::format("attempt {} is over", hello_.attempt),
-       "give every task of one start of the job the same TFDIST_ATTEMPT"},
-      {"another process has come as ", "start each task once"},
-      {"the variables are gone", kAllAgain},
-  };
-  std::string remedy = other_remedy;
-  for (const auto& [beginning, helps] : remedies) {
-    if (reply_.error.starts_with(beginning)) remedy = helps;
-  }
-  return {Phase::kRun, name_ + " refuses the request: " + reply_.error, remedy};
+Refusal Link::RefusalOf(const Reply& reply) const {
+  return {reply.refusal, name_ + " refuses the request: " + reply.error, reply.remedy};
 }
 
 uint64_t Link::Oldest() const { return begun_.empty() ? next_sequence_ : begun_.begin()->first; }
@@ -402,10 +390,10 @@ std::string Link::WaitsFor(const RequestState* state) const {
   if (found == begun_.end() && (!asking() || state != nullptr)) return "";
   if (!connected_) {
     return connection_->BreaksInHandshake()
-               ? "connection, which breaks in the handshake: does it have another secret?"
+               ? "handshake failed: do both sides have the same secret?"
                : "connection";
   }
-  if (!greeted_) return "answer to hello, which a server of an older attempt does not give";
+  if (!greeted_) return "reply to hello (servers of older attempts do not answer)";
   if (asking()) {
     return question_.operation == Operation::kCreate ? "creation of the variables"
                                                      : "variables, which the chief creates";

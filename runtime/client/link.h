@@ -19,10 +19,6 @@
 
 namespace tfdist::runtime {
 
-// The remedy when a server has lost its variables.
-inline constexpr const char* kAllAgain =
-    "start all tasks of the job again, the servers too: the model is lost";
-
 struct LinkCounters {
   uint64_t sent_bytes = 0;
   uint64_t received_bytes = 0;
@@ -30,8 +26,8 @@ struct LinkCounters {
   uint64_t sent_again = 0;
 };
 
-// One thread. Nothing here waits. Throws Error(kRun) when the server refuses us, or answers what
-// cannot be; what it refuses of a request is in the request.
+// One thread. Nothing here waits. Throws Refusal when the server does not let this trainer in, and
+// Error(kRun) when it sends what it must not; what it refuses of a request is in the request.
 class Link {
  public:
   // `name` is for texts: "ps:1 at 10.0.0.2:2223". `hello` is sent first on every connection; its
@@ -44,7 +40,7 @@ class Link {
   void Ask(Request question);
   [[nodiscard]] bool asking() const { return question_pending_; }
   // An answer has told which variables there are, so that requests can be sent.
-  [[nodiscard]] bool opened() const { return store_ != 0; }
+  [[nodiscard]] bool opened() const { return creation_ != 0; }
   // Each row of a push must be seen once, by the optimizer or in a mean. Holds until an answer
   // tells otherwise.
   [[nodiscard]] bool sums_rows() const { return sums_rows_; }
@@ -81,9 +77,9 @@ class Link {
   // For whom waits: it spins and polls.
   [[nodiscard]] Connection& connection() { return *connection_; }
 
-  // What the request (nullptr: the server's next answer) waits for here: "connection" and what is
-  // known to be wrong with it, "reply to step 12", "it waits for worker:3 (step 12)"; empty when
-  // nothing is missing.
+  // What the request (nullptr: the server's next answer) waits for here: "connection", "handshake
+  // failed: ...", "reply to step 12", "it waits for worker:3 (step 12)"; empty when nothing is
+  // missing.
   [[nodiscard]] std::string WaitsFor(const RequestState* state) const;
   [[nodiscard]] std::chrono::steady_clock::time_point last_answer() const { return last_answer_; }
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -98,13 +94,13 @@ class Link {
     std::shared_ptr<RequestState> state;
     Operation operation = Operation::kExchange;
     std::vector<RequestPart> parts;
-    bool update = false;
+    bool is_push = false;
     uint64_t local_step = 0;
     size_t next = 0;  // no part before it waits to be sent
     size_t unanswered = 0;
   };
 
-  void BeginOne(std::shared_ptr<RequestState> state, Operation operation, bool update,
+  void BeginOne(std::shared_ptr<RequestState> state, Operation operation, bool is_push,
                 std::vector<RequestPart> parts);
   [[nodiscard]] bool FitsUnderWay(const std::vector<RequestPart>& parts) const;
   void BeginAnew();
@@ -121,8 +117,8 @@ class Link {
   void TakeHello();
   void TakeQuestionsAnswer();
   void TakePart(const Message& message);
-  [[noreturn]] void ThrowRefusal() const;
-  [[nodiscard]] Error Refusal(const std::string& other_remedy) const;
+  void ThrowIfRefused() const;
+  [[nodiscard]] Refusal RefusalOf(const Reply& reply) const;
   [[nodiscard]] uint64_t Oldest() const;
 
   std::string name_;
@@ -135,7 +131,7 @@ class Link {
   Request question_;
   bool question_pending_ = false;
   bool question_due_ = false;
-  uint64_t store_ = 0;  // which variables requests are about; 0: not known yet
+  uint64_t creation_ = 0;  // which variables requests are about; 0: not known yet
   bool values_wanted_ = false;
   bool holds_back_ = false;
   uint64_t local_step_ = 0;  // that the next gradients belong to

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "base/error.h"
 #include "runtime/placement/split_ids.h"
 #include "runtime/transport/messages.h"
+#include "runtime/transport/refusal.h"
 
 namespace tfdist::runtime {
 
@@ -37,11 +37,11 @@ struct SummedRows {
 
 // All of it is the client's thread's, but for `borrowed`.
 struct RequestState {
-  size_t servers = 0;            // that have not answered all of their parts
-  uint64_t step = 0;             // newest that ps:0 has told
-  uint64_t next_step = 0;        // for texts: the step that a push would be
-  bool update = false;           // a push
-  std::optional<Error> refusal;  // the first
+  size_t servers = 0;      // that have not answered all of their parts
+  uint64_t step = 0;       // newest that ps:0 has told
+  uint64_t next_step = 0;  // for texts: the step that a push would be
+  bool is_push = false;
+  std::optional<Refusal> refusal;  // the first
   // Messages that ZeroMQ may still read the caller's memory for. A server's answer can overtake the
   // end of the send.
   std::atomic<int> borrowed{0};

@@ -123,7 +123,7 @@ TEST(ServerThreads, OfAServerThatWasStartedAgainAreFound) {
         [&] {
           chief.client.Push({{variable, gradient}});
         },
-        Phase::kRun, "the variables are gone: this server was started again");
+        Phase::kRun, "the variables are lost: this server was restarted");
   }
 }
 

@@ -58,7 +58,7 @@ void PushSome(Trainer& trainer, int pushes) {
   }
 }
 
-TEST(SharedMemory, CarriesWhatIsMoreThanTheRingsHold) {
+TEST(SharedMemory, CarriesMoreThanTheRingsHold) {
   const LocalCluster cluster(1, 1);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   {
@@ -76,7 +76,7 @@ TEST(SharedMemory, CarriesWhatIsMoreThanTheRingsHold) {
   EXPECT_EQ(counters.unread, 0U);
 }
 
-TEST(SharedMemory, IsSharedBySeveralTrainersAndOneWhoComesOverTcp) {
+TEST(SharedMemory, ServesSeveralTrainersBesideOneOverTcp) {
   const LocalCluster cluster(1, 3);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   const auto train = [](const ClientOptions& options) {
@@ -163,7 +163,7 @@ TEST(SharedMemory, AnswersThatWaitForRoomGoOnWhileTheServerIsBusy) {
 }
 
 // Another one goes on, and the server keeps no more than a bounded queue.
-TEST(SharedMemory, OneWhoDoesNotReadHoldsUpNobodyElse) {
+TEST(SharedMemory, TrainerThatDoesNotReadDelaysNoOther) {
   const LocalCluster cluster(1, 2);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   Trainer chief(Local(cluster, "master:0"), kVariables);

@@ -222,7 +222,7 @@ TEST(TableUpdates, RowsThatWereComputedAtAnOlderStepAreDropped) {
   EXPECT_EQ(server.counters().stale, 1U);
 }
 
-TEST(TableUpdates, WhoIsTooFarAheadWaitsForTheSlowestWithItsRows) {
+TEST(TableUpdates, TrainerTooFarAheadWaitsForTheSlowestWithItsRows) {
   TwoTrainers job(TableOf(10, 1), "staleness:bound=0");
   Tensor rows;
   Tensor behind = {0};

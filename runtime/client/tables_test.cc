@@ -278,10 +278,11 @@ TEST(Tables, FindTheirCallersMistakesBeforeAnythingIsSent) {
   expect({{0, high, values}}, "table words: id 10 at position 1");
   expect({{0, low, two}}, "table words: id -1");
   EXPECT_EQ(job.client->counters().messages, before);
-  ExpectError([] { Job(1, TableOf(2, kMaxTableWidth + 1), Sgd()); }, Phase::kUsage, "65536 are");
+  ExpectError([] { Job(1, TableOf(2, kMaxTableWidth + 1), Sgd()); }, Phase::kUsage,
+              "the limit is 65536");
 }
 
-TEST(Tables, WhatIsRefusedHarmsNoOtherRequest) {
+TEST(Tables, RefusedRequestHarmsNoOther) {
   Job job(1, TableOf(10, 2), Sgd());
   Tensor expected = FirstRowsOf(job.table);
   const Ids ids = {4};
@@ -354,7 +355,7 @@ class RawTrainer {
   }
 
   Reply Ask(Request request, const std::vector<uint32_t>& payload) {
-    request.run = 1;
+    request.client = 1;
     Message message{Encode(request), {payload.data(), payload.size() * sizeof(uint32_t)}};
     SendMessage(socket_, message);
     Reply reply;
@@ -380,8 +381,8 @@ TEST(Tables, AMessageThatCannotBeIsRefusedAndChangesNothing) {
   open.tables = {{"words", 10, 1, 0, 1, {}}};
   Request push;
   push.operation = Operation::kRows;
-  push.part.store = trainer.Ask(open, {}).store;
-  push.part.update = true;
+  push.part.creation = trainer.Ask(open, {}).creation;
+  push.part.is_push = true;
   uint64_t sequence = 0;
   const auto expect = [&](std::vector<RowCounts> rows, const std::vector<uint32_t>& payload,
                           const std::string& words) {
@@ -398,9 +399,9 @@ TEST(Tables, AMessageThatCannotBeIsRefusedAndChangesNothing) {
   expect({{0, 1, 0}, {0, 1, 0}}, {1, 0, 2, 0}, "a table twice");
   expect({{0, 0xffffffff, 0xffffffff}}, {}, "0 bytes of rows where");
   expect({{0, 1, 0}}, {1, 0x7f800000}, "for id 1 is inf");
-  push.part.store ^= 1;
-  expect({{0, 1, 0}}, {1, 0x3f800000}, "started again");
-  push.part.store ^= 1;
+  push.part.creation ^= 1;
+  expect({{0, 1, 0}}, {1, 0x3f800000}, "was restarted");
+  push.part.creation ^= 1;
   push.part.rows = {{0, 1, 0}};
   push.part.sequence = push.part.oldest = ++sequence;
   for (int i = 0; i < 3; ++i) {  // one part, three times

@@ -150,7 +150,7 @@ TEST(SyncUpdates, TheSlowestOfThreeIsNotWaitedForAndItsGradientIsDropped) {
 }
 
 // What a variable gets no gradient of stays as it is; the push counts on every server.
-TEST(SyncUpdates, EachVariableTakesTheMeanOfWhatWasPushedToIt) {
+TEST(SyncUpdates, EachVariableTakesTheMeanOfThePushesToIt) {
   const std::vector<TensorSpec> variables = {{"a", {1}}, {"b", {1}}, {"c", {1}}};
   const LocalCluster cluster(2, 2);  // b lies on ps:1
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
@@ -248,7 +248,7 @@ TEST(StalenessUpdates, APushCountsOnceThroughSharedMemoryThatIsGivenUpAllTheTime
   ExpectOnceThroughBreaks("staleness:bound=1", 2, Breaks::kUnderSharedMemory);
 }
 
-TEST(StalenessUpdates, AllPushesAreAppliedAndNobodyRunsAway) {
+TEST(StalenessUpdates, AppliesAllPushesAndKeepsTheBound) {
   const LocalCluster cluster(2, 2);
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
   const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
@@ -290,7 +290,7 @@ struct Waiting {
   std::optional<Trainer> trainer;
 };
 
-TEST(StalenessUpdates, WhoSaysGoodbyeHoldsTheOthersNoLonger) {
+TEST(StalenessUpdates, FinishedTrainerHoldsTheOthersNoLonger) {
   const LocalCluster cluster(1, 2);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret(), 1, 1h);
   Trainer chief(cluster, "master:0");
@@ -305,7 +305,7 @@ TEST(StalenessUpdates, WhoSaysGoodbyeHoldsTheOthersNoLonger) {
 }
 
 // Cuts a trainer off for good: nothing listens for it any more.
-TEST(StalenessUpdates, WhoIsLostHoldsTheOthersNoLonger) {
+TEST(StalenessUpdates, LostTrainerHoldsTheOthersNoLonger) {
   const LocalCluster cluster(1, 2);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret(), 1, 300ms);
   auto proxy = std::make_unique<TcpProxy>(ParseHostPort(cluster.tasks.at("ps")[0])->port);
@@ -322,7 +322,7 @@ TEST(StalenessUpdates, WhoIsLostHoldsTheOthersNoLonger) {
   EXPECT_GT(server.counters().held_seconds, 0);
 }
 
-TEST(SyncUpdates, WhoWaitsSaysWhoseGradientsAreMissingAndGivesUpInTheEnd) {
+TEST(SyncUpdates, WaitingTrainerSaysWhoseGradientsAreMissingAndTimesOut) {
   const LocalCluster cluster(1, 2);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret(), 1, 100ms);
   Trainer(cluster, "master:0").Create("sync");
@@ -358,11 +358,11 @@ void ExpectThatNobodyIsStuck(const std::string& update) {
   for (auto& trainer : trainers) trainer.get();
 }
 
-TEST(SyncUpdates, NobodyIsStuckWithABackupWorkerAndSeveralServers) {
+TEST(SyncUpdates, NoTrainerStallsWithABackupWorkerAndSeveralServers) {
   ExpectThatNobodyIsStuck("sync:replicas=3");
 }
 
-TEST(SyncUpdates, NobodyIsStuckWithSeveralGradientsEachAndSeveralServers) {
+TEST(SyncUpdates, NoTrainerStallsWithSeveralGradientsEachAndSeveralServers) {
   ExpectThatNobodyIsStuck("sync:replicas=6");
 }
 
@@ -371,7 +371,7 @@ struct DigitsJob {
   DigitsJob(const std::string& update, uint64_t steps, int trainers) : cluster(2, trainers) {
     options.data = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
     options.steps = steps;
-    options.update = ParseUpdateMode(update);
+    options.update_mode = ParseUpdateMode(update);
   }
 
   // What master:0, worker:0 and worker:1 reach.
@@ -408,7 +408,7 @@ TEST(StalenessUpdates, LearnTheDigits) {
   DigitsJob job("staleness:bound=2", 2000, 4);
   const DenseNetwork model({64, 128, 10});
   Trainer(job.cluster, "master:0", model.variables())
-      .client.Create(model.InitialValues(1), job.options.optimizer, job.options.update);
+      .client.Create(model.InitialValues(1), job.options.optimizer, job.options.update_mode);
   auto holder = std::make_unique<Trainer>(job.cluster, "worker:2", model.variables());
   holder->Pull();
   const auto hold = [&] {

@@ -1,5 +1,5 @@
 // The inputs of service_fuzz: one byte that says which server (ServerKind), then what peers send to
-// it, turn after turn (turn.h). A header whose store is 0 means the server's, which is random.
+// it, turn after turn (turn.h). A header whose creation is 0 means the server's, which is random.
 #pragma once
 
 #include <cstdint>

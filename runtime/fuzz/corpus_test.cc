@@ -28,7 +28,7 @@ Request Make(Operation operation) {
   Request request;
   request.operation = operation;
   request.attempt = 2;
-  request.run = 1;
+  request.client = 1;
   return request;
 }
 
@@ -41,7 +41,7 @@ Request HelloOf(const std::string& task) {
 Request Create(const std::string& update) {
   Request request = Make(Operation::kCreate);
   request.optimizer = "adam:learning_rate=0.01,lazy=true";
-  request.update = update;
+  request.update_mode = update;
   request.variables = kVariables;
   if (update == "async") request.tables = kTables;
   return request;
@@ -54,13 +54,13 @@ Request Open() {
   return request;
 }
 
-// A part about the first block, of the server's own store.
+// A part about the first block, of the server's own creation.
 Request Part(Operation operation, uint64_t sequence, std::vector<Range> push,
              std::vector<Range> pull) {
   Request request = Make(operation);
   request.part.sequence = sequence;
   request.part.oldest = sequence;
-  request.part.update = operation == Operation::kExchange && !push.empty();
+  request.part.is_push = operation == Operation::kExchange && !push.empty();
   request.part.push = std::move(push);
   request.part.pull = std::move(pull);
   return request;
@@ -79,7 +79,7 @@ Request Local() {
 
 Request Rows(uint64_t sequence, std::vector<RowCounts> counts) {
   Request request = Part(Operation::kRows, sequence, {}, {});
-  request.part.update = true;
+  request.part.is_push = true;
   request.part.rows = std::move(counts);
   return request;
 }
@@ -200,7 +200,7 @@ Script ComesAndGoes() {
   Script script(ServerKind::kStaleness);
   script.Say(kStranger, HelloOf("worker:0")).Say(kWorker0, Make(Operation::kGoodbye));
   Request hello = HelloOf("worker:0");
-  hello.run = 2;
+  hello.client = 2;
   return script.Say(kWorker0, hello).Say(kChief, Create("staleness:bound=1"));
 }
 
@@ -281,7 +281,9 @@ Answers Refusals() {
   Answers answers(0);
   answers.Say(0, HelloAnswer()).Say(0, OpenedAs("async"));
   for (const uint32_t number : {3U, 2U, 3U, 8U}) {
-    answers.Say(kOfASentOne, {Operation::kExchange, Status::kRefused, number, 0, 3, 0, "NaN"});
+    Reply refused{Operation::kExchange, Status::kRefused, number, 0, 3, 0, "NaN"};
+    refused.refusal = RefusalKind::kNotFinite;
+    answers.Say(kOfASentOne, refused);
   }
   return answers.SayAbout(4, 7);
 }
@@ -299,7 +301,10 @@ Answers TooFewBytes() {
 Answers OpenIsRefused() {
   Answers answers(0);
   answers.Say(0, HelloAnswer());
-  return answers.Say(0, {Operation::kOpen, Status::kRefused, 0, 0, 3, 77, "other shapes"});
+  Reply refused{Operation::kOpen, Status::kRefused, 0, 0, 3, 77, "other shapes"};
+  refused.refusal = RefusalKind::kMismatch;
+  refused.remedy = "give every task the same model";
+  return answers.Say(0, refused);
 }
 
 // What shm_message_fuzz reads, step by step.

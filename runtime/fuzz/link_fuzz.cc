@@ -19,7 +19,7 @@
 namespace tfdist::runtime::fuzz {
 namespace {
 
-constexpr uint64_t kStore = 7;
+constexpr uint64_t kCreation = 7;
 constexpr size_t kMuch = size_t{1} << 20;
 constexpr size_t kLittle = 4096;
 constexpr int kMaxRounds = 4;
@@ -159,10 +159,10 @@ class Asked {
     part.pull_rows = std::move(pull);
   }
   // Returns how many requests the link has made of it.
-  size_t Begin(Link& link, Operation operation, bool update, uint64_t sequence) {
+  size_t Begin(Link& link, Operation operation, bool is_push, uint64_t sequence) {
     sequence_ = sequence;
     part_count_ = static_cast<uint32_t>(parts_.size());
-    state_->update = update;
+    state_->is_push = is_push;
     link.Begin(state_, operation, std::move(parts_));
     return state_->servers;
   }
@@ -229,7 +229,7 @@ Asked Rows() {
 Request HelloOfOurs() {
   Request hello;
   hello.attempt = 2;
-  hello.run = 1;
+  hello.client = 1;
   hello.task = "worker:0";
   return hello;
 }
@@ -248,7 +248,7 @@ class Conversation {
  private:
   void Hear(std::string header, std::string payload);
   void AskForMore();
-  void Begin(Asked asked, Operation operation, bool update);
+  void Begin(Asked asked, Operation operation, bool is_push);
   void ConnectAnew();
   void LetGo();
   [[nodiscard]] std::string Header(const Turn& turn) const;
@@ -307,11 +307,11 @@ void Conversation::AskForMore() {
   link_.SendWhatMayBe();
 }
 
-void Conversation::Begin(Asked asked, Operation operation, bool update) {
+void Conversation::Begin(Asked asked, Operation operation, bool is_push) {
   // Three parts at most, each twice where a push waits for others.
   most_sent_ += 6;
   asked_.push_back(std::move(asked));
-  next_sequence_ += asked_.back().Begin(link_, operation, update, next_sequence_);
+  next_sequence_ += asked_.back().Begin(link_, operation, is_push, next_sequence_);
 }
 
 void Conversation::ConnectAnew() {
@@ -347,8 +347,8 @@ Reply Conversation::HonestAnswer(const Sent& message) const {
   reply.operation = message.operation;
   reply.number = message.number;
   reply.sequence = message.sequence;
-  reply.store = kStore;
-  reply.update = "async";
+  reply.creation = kCreation;
+  reply.update_mode = "async";
   if (message.operation == Operation::kHello) reply.ports.resize(other_threads_, 2222);
   return reply;
 }

@@ -16,7 +16,7 @@ namespace tfdist::runtime::fuzz {
 namespace {
 
 constexpr uint32_t kAttempt = 2;
-constexpr uint64_t kRun = 1;
+constexpr uint64_t kClient = 1;
 
 // One block, of more floats than are copied into an answer.
 const std::vector<TensorSpec> kVariables = {{"w", {2}}, {"b", {1}}, {"large", {1500}}};
@@ -40,14 +40,14 @@ Request Make(Operation operation) {
   Request request;
   request.operation = operation;
   request.attempt = kAttempt;
-  request.run = kRun;
+  request.client = kClient;
   return request;
 }
 
 Request CreateFor(ServerKind kind) {
   Request request = Make(Operation::kCreate);
   request.variables = kVariables;
-  request.update = "async";
+  request.update_mode = "async";
   request.optimizer = "sgd:learning_rate=0.5";
   switch (kind) {
     case ServerKind::kEmpty:
@@ -62,12 +62,12 @@ Request CreateFor(ServerKind kind) {
       break;
     case ServerKind::kSync:
       request.tables = kTables;
-      request.update = "sync:replicas=2";
+      request.update_mode = "sync:replicas=2";
       request.optimizer = "adam:learning_rate=0.5,lazy=true";
       break;
     case ServerKind::kStaleness:
       request.tables = kTables;
-      request.update = "staleness:bound=1";
+      request.update_mode = "staleness:bound=1";
       request.optimizer = "momentum:learning_rate=0.5,momentum=0.5";
       break;
     case ServerKind::kAllRows:
@@ -76,7 +76,7 @@ Request CreateFor(ServerKind kind) {
       break;
     case ServerKind::kSyncAllRows:
       request.tables = kTables;
-      request.update = "sync:replicas=2";
+      request.update_mode = "sync:replicas=2";
       request.optimizer = "adam:learning_rate=0.5";
       break;
   }
@@ -118,8 +118,8 @@ class Conversation {
 
  private:
   void Say(const Peer& peer, const std::string& header, std::string_view payload);
-  std::vector<Service::Outgoing> Tell(const Peer& peer, const Message& message);
-  void Keep(std::vector<Service::Outgoing> replies);
+  std::vector<Outgoing> Tell(const Peer& peer, const Message& message);
+  void Keep(std::vector<Outgoing> replies);
   Reply Ask(const Peer& peer, const Request& request, std::string_view payload = {});
   Request PartRequest(Operation operation);
   std::string Header(std::string_view header, int later) const;
@@ -132,8 +132,8 @@ class Conversation {
                     "master:0",
                     std::chrono::seconds(10),
                     &clock_}};
-  std::vector<Service::Outgoing> kept_;  // replies under way: they refer to values of the service
-  uint64_t store_ = 0;
+  std::vector<Outgoing> kept_;  // replies under way: they refer to values of the service
+  uint64_t creation_ = 0;
   bool set_up_ = false;  // here, with kVariables
   bool tables_ = false;
   std::string values_;  // after the last message
@@ -149,7 +149,7 @@ Conversation::Conversation(ServerKind kind) {
   if (kind == ServerKind::kEmpty) return;
   const Request create = CreateFor(kind);
   tables_ = !create.tables.empty();
-  store_ = Ask(kChief, create).store;
+  creation_ = Ask(kChief, create).creation;
   Request assign = PartRequest(Operation::kAssign);
   assign.part.push = {{0, kFloats}};
   Ask(kChief, assign, std::string(kFloats * sizeof(float), '\0'));
@@ -161,7 +161,7 @@ Conversation::Conversation(ServerKind kind) {
 void Conversation::Take(const Turn& turn) {
   if ((turn.what & kTimePasses) != 0) {
     clock_.now += std::chrono::seconds(2);
-    std::vector<Service::Outgoing> notices;
+    std::vector<Outgoing> notices;
     service_.Tick(notices);
     Keep(std::move(notices));
   }
@@ -192,19 +192,19 @@ void Conversation::ExpectPullIsAnswered() {
   assert(std::memcmp(payload.data(), values.data(), payload.size()) == 0);
 }
 
-std::vector<Service::Outgoing> Conversation::Tell(const Peer& peer, const Message& message) {
-  std::vector<Service::Outgoing> replies;
+std::vector<Outgoing> Conversation::Tell(const Peer& peer, const Message& message) {
+  std::vector<Outgoing> replies;
   service_.Handle(peer, message, replies);
-  for (Service::Outgoing& reply : replies) reply.message.Write();
+  for (Outgoing& reply : replies) reply.message.Write();
   return replies;
 }
 
-void Conversation::Keep(std::vector<Service::Outgoing> replies) {
-  for (Service::Outgoing& sent : replies) {
+void Conversation::Keep(std::vector<Outgoing> replies) {
+  for (Outgoing& sent : replies) {
     Reply reply;
     Decode(sent.message.header.to_string_view(), reply);
     assert(sent.message.payload.size() <= kMaxBlockBytes);
-    if (reply.store != 0) store_ = reply.store;
+    if (reply.creation != 0) creation_ = reply.creation;
     kept_.push_back(std::move(sent));
   }
 }
@@ -220,22 +220,22 @@ Reply Conversation::Ask(const Peer& peer, const Request& request, std::string_vi
 
 Request Conversation::PartRequest(Operation operation) {
   Request request = Make(operation);
-  request.part.store = store_;
+  request.part.creation = creation_;
   request.part.sequence = 1;
   request.part.oldest = 1;
   return request;
 }
 
-// With the store filled in, and `later` added to the sequence number.
+// With the creation filled in, and `later` added to the sequence number.
 std::string Conversation::Header(std::string_view header, int later) const {
-  constexpr size_t kStoreAt = 15;  // version, operation, attempt, run
-  uint64_t fields[2];              // store, sequence
+  constexpr size_t kCreationAt = 15;  // version, operation, attempt, client
+  uint64_t fields[2];                 // creation, sequence
   std::string own(header);
-  if (header.size() < kStoreAt + sizeof fields) return own;
-  std::memcpy(fields, own.data() + kStoreAt, sizeof fields);
-  if (fields[0] == 0) fields[0] = store_;
+  if (header.size() < kCreationAt + sizeof fields) return own;
+  std::memcpy(fields, own.data() + kCreationAt, sizeof fields);
+  if (fields[0] == 0) fields[0] = creation_;
   fields[1] += static_cast<uint64_t>(later);
-  std::memcpy(own.data() + kStoreAt, fields, sizeof fields);
+  std::memcpy(own.data() + kCreationAt, fields, sizeof fields);
   return own;
 }
 

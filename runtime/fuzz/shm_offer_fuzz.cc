@@ -13,8 +13,8 @@ using tfdist::runtime::shm::Call;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     Call call({reinterpret_cast<const char*>(data), size});
-    const std::optional<Call::Outcome> outcome = call.TryFinish();
-    assert(!outcome || !outcome->connection);
+    const std::optional<Call::Result> result = call.TryFinish();
+    assert(!result || !result->connection);
   } catch (const tfdist::Error&) {
   }
   return 0;

@@ -65,20 +65,21 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
   TrainingOptions& training = options.training;
   app.add_option("--data", training.data, "folder with train-images-idx3-ubyte[.gz] and so on")
       ->type_name("DIR");
-  app.add_option("--model", training.model)
+  app.add_option("--model", training.model, "kind of network")
       ->check(CLI::IsMember({"softmax", "mlp"}))
       ->capture_default_str();
   app.add_option("--hidden", training.hidden, "widths of the MLP's hidden layers: 128 or 512,128")
       ->delimiter(',')
       ->check(WholeNumber(1, 1 << 16))
       ->capture_default_str();
-  app.add_option("--batch", training.batch, "samples of one step")
+  app.add_option("--batch", training.batch, "samples per step")
       ->check(WholeNumber(1, 1 << 16))
       ->capture_default_str();
-  app.add_option("--steps", training.steps, "global steps, of all trainers together")
+  app.add_option("--steps", training.steps, "global steps, all trainers together")
       ->check(WholeNumber(0))
       ->capture_default_str();
-  auto* rate = app.add_option("--learning-rate", training.optimizer.learning_rate, "of plain SGD")
+  auto* rate = app.add_option("--learning-rate", training.optimizer.learning_rate,
+                              "learning rate of plain SGD")
                    ->check(NumberAboveZero())
                    ->capture_default_str();
   app.add_option("--optimizer", texts.optimizer,
@@ -86,37 +87,39 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
       ->type_name("SPEC")
       ->excludes(rate);
   app.add_option("--update", texts.update,
-                 "when gradients count: async, sync:replicas=3, staleness:bound=4")
+                 "update mode: async, sync:replicas=3 or staleness:bound=4")
       ->type_name("MODE")
       ->capture_default_str();
   app.add_option("--server-threads", options.server_threads,
-                 "of each ps, each with a part of its variables and a port; the same in every task")
+                 "threads per parameter server, each with a part of the variables and a port; the "
+                 "same in every task")
       ->check(WholeNumber(1, kMaxServerThreads))
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--strategy", texts.strategy,
-                 "where variables go: round_robin, or greedy: the server with the fewest bytes")
+  app.add_option(
+         "--strategy", texts.strategy,
+         "placement of variables: round_robin, or greedy (the server with the fewest bytes)")
       ->type_name("NAME")
       ->capture_default_str();
-  app.add_option("--partitioner", texts.partitioner,
-                 "variables in parts: none, fixed:4, min_size:262144, max_size:67108864 (bytes)")
+  app.add_option(
+         "--partitioner", texts.partitioner,
+         "how variables are split: none, fixed:4, min_size:262144, max_size:67108864 (bytes)")
       ->type_name("SPEC")
       ->capture_default_str();
-  app.add_option("--seed", training.seed, "of the first values and of the order of the samples")
+  app.add_option("--seed", training.seed, "seed for initial values and sample order")
       ->check(WholeNumber(0))
       ->capture_default_str();
-  app.add_option("--eval-every", training.eval_every, "global steps between two evaluations")
+  app.add_option("--eval-every", training.eval_every, "global steps between evaluations")
       ->check(WholeNumber(1))
       ->capture_default_str();
   app.add_option("--security", texts.security,
-                 "none: anyone on the network may read and change the model")
+                 "none lets anyone on the network read and change the model")
       ->check(CLI::IsMember({"curve", "none"}))
       ->capture_default_str();
-  app.add_option("--values", texts.values, "how gradients and values travel, of this trainer")
+  app.add_option("--values", texts.values, "number format on the wire, for this trainer")
       ->check(CLI::IsMember({"float32", "float16", "bfloat16"}))
       ->capture_default_str();
-  app.add_option("--shared-memory", texts.shared_memory,
-                 "off: TCP also between tasks of one host (one of the two says so)")
+  app.add_option("--shared-memory", texts.shared_memory, "off: TCP even between tasks of one host")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
   app.add_option("--server-timeout", timeout_seconds, "seconds to wait for a parameter server")
@@ -131,8 +134,8 @@ std::optional<Options> ParseOptions(int argc, const char* const* argv, std::stri
   Texts texts;
   int64_t timeout_seconds = options.server_timeout.count();
   CLI::App app(
-      "Parameter server or trainer, as TF_CONFIG says. TFDIST_SECRET_FILE names the job's secret, "
-      "TFDIST_ATTEMPT the start of the job (1).",
+      "Runs the task of TF_CONFIG: a parameter server or a trainer. TFDIST_SECRET_FILE names the "
+      "file with the job's secret, TFDIST_ATTEMPT the attempt of the job (default 1).",
       "tfdist-runtime");
   Declare(app, options, texts, timeout_seconds);
   try {
@@ -144,7 +147,7 @@ std::optional<Options> ParseOptions(int argc, const char* const* argv, std::stri
     throw Error(Phase::kUsage, error.what(), "tfdist-runtime --help");
   }
   if (!texts.optimizer.empty()) options.training.optimizer = ParseOptimizer(texts.optimizer);
-  options.training.update = ParseUpdateMode(texts.update);
+  options.training.update_mode = ParseUpdateMode(texts.update);
   options.strategy = ParseStrategy(texts.strategy);
   options.partitioner = ParsePartitioner(texts.partitioner);
   options.secure = texts.security == "curve";

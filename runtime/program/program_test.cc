@@ -133,7 +133,7 @@ std::string EndServer(Child& server) {
   return server.lines().empty() ? "" : server.lines().back();
 }
 
-TEST(Program, TrainsAndEndsAndSaysWhatWasServed) {
+TEST(Program, TrainsAndEndsAndReportsWhatWasServed) {
   Job job(2, 2, {});
   job.StartAll();
   ASSERT_EQ(job["master:0"].Wait(kLimit), 0);
@@ -241,7 +241,7 @@ TEST(Program, ATrainerThatWasStoppedFindsTheAnswerThatCameMeanwhile) {
   EXPECT_TRUE(chief.ReadUntil(IsStep, kLimit));
 }
 
-TEST(Program, AServerThatIsInterruptedBeforeAnythingHappensEndsWell) {
+TEST(Program, ServerInterruptedBeforeAnythingHappensExitsWithZero) {
   Job job(1, 1, {});
   job.StartAll();
   ASSERT_TRUE(job["ps:0"].ReadUntil(
@@ -258,7 +258,7 @@ struct BadStart {
   std::string message;
 };
 
-TEST(Program, NamesWhatIsWrongWithItsStart) {
+TEST(Program, NamesTheReasonWhenItCannotStart) {
   const std::string worker =
       R"(TF_CONFIG={"cluster":{"ps":["127.0.0.1:1"],"worker":["a:1"]},"task":{"type":"worker","index":0}})";
   const std::string alone =

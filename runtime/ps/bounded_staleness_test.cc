@@ -43,7 +43,7 @@ TEST(BoundedStaleness, ABoundOfZeroIsABarrier) {
   EXPECT_EQ(Admitted(policy), (Tasks{"a", "b"}));
 }
 
-TEST(BoundedStaleness, WhoLeavesHoldsNobodyAndIsNotHeld) {
+TEST(BoundedStaleness, LeavingTrainerHoldsNoOtherAndIsNotHeld) {
   BoundedStaleness policy(0);
   for (const char* task : {"a", "b", "c"}) policy.Join(task);
   (void)policy.Arrived("a", 1, true);
@@ -54,7 +54,7 @@ TEST(BoundedStaleness, WhoLeavesHoldsNobodyAndIsNotHeld) {
   EXPECT_EQ(Admitted(policy), Tasks{"a"});
 }
 
-TEST(BoundedStaleness, WhoComesBackCountsAsTheSlowestDoes) {
+TEST(BoundedStaleness, ReturningTrainerCountsAsTheSlowest) {
   BoundedStaleness policy(1);
   policy.Join("a");
   policy.Join("b");

@@ -28,7 +28,7 @@ TEST(Finite, FindsOneBadValueWhereverItIs) {
   }
 }
 
-TEST(Finite, TakesWhatIsFinite) {
+TEST(Finite, AcceptsFiniteValues) {
   EXPECT_TRUE(AllFinite({}));
   std::vector<float> values(40);
   for (const float good :

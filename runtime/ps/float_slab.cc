@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/transport/refusal.h"
 
 namespace tfdist::runtime {
 
@@ -16,8 +17,9 @@ FloatSlab::FloatSlab(size_t floats) : count_(floats) {
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    throw Error(Phase::kRun, WithErrno(fmt::format("no memory for {} bytes of rows", bytes), errno),
-                "spread the table over more servers");
+    throw Refusal(RefusalKind::kNoRoom,
+                  WithErrno(fmt::format("no memory for {} bytes of rows", bytes), errno),
+                  "spread the table over more servers");
   }
   madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: works without
   floats_ = static_cast<float*>(memory);

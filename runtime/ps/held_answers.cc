@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/transport/refusal.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -16,7 +17,7 @@ constexpr size_t kMaxHeld = 2 * kMaxMessagesUnderWay;
 void HeldAnswers::ExpectRoom(const std::string& task) const {
   const auto found = held_.find(task);
   if (found == held_.end() || found->second.answers.size() < kMaxHeld) return;
-  throw Error(Phase::kRun, "too many requests while others are waited for");
+  throw Refusal(RefusalKind::kNoRoom, "too many requests while others are waited for");
 }
 
 void HeldAnswers::Hold(const std::string& task, uint64_t awaited, WantedPart wanted,

@@ -7,7 +7,6 @@
 #include <array>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/thread_annotations.h"
 #include "base/unique_fd.h"
 #include "runtime/common/cluster.h"
 #include "runtime/ps/listen_address.h"
@@ -26,9 +26,8 @@ namespace {
 ServerOptions Checked(ServerOptions options) {
   CheckServerThreads(options.threads);
   // Its threads speak one at a time.
-  options.say = [say = options.say,
-                 mutex = std::make_shared<std::mutex>()](const std::string& line) {
-    const std::lock_guard lock(*mutex);
+  options.say = [say = options.say, mutex = std::make_shared<Mutex>()](const std::string& line) {
+    const MutexLock lock(*mutex);
     say(line);
   };
   return options;
@@ -102,7 +101,7 @@ class Server::Impl {
       }
       RunOne(*threads_.front(), stop_fd);
     }
-    if (failure_) std::rethrow_exception(failure_);
+    RethrowFailure();
     options_.say(ToString(counters()));
   }
 
@@ -133,9 +132,14 @@ class Server::Impl {
     }
   }
 
+  void RethrowFailure() {
+    const MutexLock lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
   // All end when one does.
   void Fail(std::exception_ptr why) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!failure_) failure_ = std::move(why);
     eventfd_write(failed_.get(), 1);
   }
@@ -143,8 +147,8 @@ class Server::Impl {
   ServerOptions options_;
   std::vector<std::unique_ptr<ServerThread>> threads_;
   UniqueFd failed_;  // readable once a thread has failed
-  std::mutex mutex_;
-  std::exception_ptr failure_;
+  Mutex mutex_;
+  std::exception_ptr failure_ GUARDED_BY(mutex_);  // of the first thread that failed
 };
 
 Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}

@@ -207,7 +207,7 @@ INSTANTIATE_TEST_SUITE_P(Of, ServerAmongStrangers,
                          });
 
 // After 5 s: what they hold is bounded in time too.
-TEST(Server, HangsUpOnWhoDoesNotFinishTheHandshake) {
+TEST(Server, ClosesConnectionsThatDoNotFinishTheHandshake) {
   const LocalCluster cluster(1, 1);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   const int port = ParseHostPort(cluster.tasks.at("ps")[0])->port;

@@ -105,7 +105,7 @@ bool ServerThread::AnswerWhatHasArrived() {
 }
 
 void ServerThread::SendReplies() {
-  for (Service::Outgoing& reply : replies_) {
+  for (Outgoing& reply : replies_) {
     switch (listener_.Send(reply.to, reply.message)) {
       case Listener::Delivery::kSent:
         break;

@@ -49,7 +49,7 @@ class ServerThread {
   uint64_t waits_ = 0;
   Peer peer_;
   Message message_;
-  std::vector<Service::Outgoing> replies_;
+  std::vector<Outgoing> replies_;
   std::optional<Clock::time_point> next_tick_;
   uint64_t unread_ = 0;
   uint64_t queue_ = 0;

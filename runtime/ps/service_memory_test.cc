@@ -38,16 +38,16 @@ class MemoryLimit {
 Request CreateOf(std::vector<TensorSpec> variables) {
   Request request;
   request.operation = Operation::kCreate;
-  request.run = 1;
+  request.client = 1;
   request.optimizer = "sgd:learning_rate=0.5";
-  request.update = "async";
+  request.update_mode = "async";
   request.variables = std::move(variables);
   return request;
 }
 
 // The chief's.
 Reply Ask(Service& service, const Request& request) {
-  std::vector<Service::Outgoing> replies;
+  std::vector<Outgoing> replies;
   service.Handle({"route", "master:0"}, {Encode(request), {}}, replies);
   EXPECT_EQ(replies.size(), 1U);
   Reply reply;
@@ -55,7 +55,7 @@ Reply Ask(Service& service, const Request& request) {
   return reply;
 }
 
-TEST(ServiceMemory, WhatItCannotHoldIsRefusedAndItGoesOn) {
+TEST(ServiceMemory, RefusesVariablesThatDoNotFitIntoMemoryAndGoesOn) {
   if (TFDIST_TEST_SANITIZED) GTEST_SKIP() << "a sanitizer has its own way with memory";
   // What is known of their blocks alone is 4 GiB; the values come later.
   std::vector<TensorSpec> many(16'000, {"", {1U << 28}});
@@ -64,7 +64,7 @@ TEST(ServiceMemory, WhatItCannotHoldIsRefusedAndItGoesOn) {
   Service service({1, {"master:0"}, "master:0"});
   Request hello;
   hello.operation = Operation::kHello;
-  hello.run = 1;
+  hello.client = 1;
   hello.task = "master:0";
   ASSERT_EQ(Ask(service, hello).status, Status::kDone);
   {

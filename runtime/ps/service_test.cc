@@ -7,6 +7,8 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <optional>
 
 namespace tfdist::runtime {
 namespace {
@@ -36,10 +38,10 @@ Tensor FloatsOf(const zmq::message_t& payload) {
 class ServiceTest : public ::testing::Test {
  protected:
   std::vector<Answer> AskAt(const Peer& peer, const Message& message) {
-    std::vector<Service::Outgoing> replies;
-    service_.Handle(peer, message, replies);
+    std::vector<Outgoing> replies;
+    service_->Handle(peer, message, replies);
     std::vector<Answer> answers;
-    for (Service::Outgoing& sent : replies) {
+    for (Outgoing& sent : replies) {
       sent.message.Write();
       Reply reply;
       Decode(sent.message.header.to_string_view(), reply);
@@ -56,10 +58,10 @@ class ServiceTest : public ::testing::Test {
     Request request;
     request.operation = operation;
     request.attempt = 2;
-    request.run = 1;
+    request.client = 1;
     if (operation == Operation::kCreate) {
       request.optimizer = "sgd:learning_rate=0.5";
-      request.update = "async";
+      request.update_mode = "async";
     }
     if (operation == Operation::kCreate || operation == Operation::kOpen) {
       request.variables = kVariables;
@@ -76,10 +78,10 @@ class ServiceTest : public ::testing::Test {
   // A request of one part about the one block.
   Request Exchange(const std::vector<Range>& push, const std::vector<Range>& pull) {
     Request request = Make(Operation::kExchange);
-    request.part.store = store_;
+    request.part.creation = creation_;
     request.part.sequence = ++sequence_;
     request.part.oldest = sequence_;
-    request.part.update = !push.empty();
+    request.part.is_push = !push.empty();
     request.part.push = push;
     request.part.pull = pull;
     return request;
@@ -94,14 +96,14 @@ class ServiceTest : public ::testing::Test {
   Status Declare() {
     const auto answers = Ask("master:0", Make(Operation::kCreate));
     EXPECT_EQ(answers.size(), 1U);
-    store_ = answers[0].reply.store;
+    creation_ = answers[0].reply.creation;
     return answers[0].reply.status;
   }
 
   std::vector<Answer> Assign(const Tensor& values) {
     Request request = Exchange({{0, static_cast<uint32_t>(values.size())}}, {});
     request.operation = Operation::kAssign;
-    request.part.update = false;
+    request.part.is_push = false;
     return Ask("master:0", request, values);
   }
 
@@ -116,15 +118,20 @@ class ServiceTest : public ::testing::Test {
     return answers.empty() ? Tensor() : answers[0].values;
   }
 
-  static void ExpectRefused(const std::vector<Answer>& answers, const std::string& words) {
+  static void ExpectRefused(const std::vector<Answer>& answers, const std::string& words,
+                            std::optional<RefusalKind> kind = std::nullopt) {
     ASSERT_EQ(answers.size(), 1U);
     EXPECT_EQ(answers[0].reply.status, Status::kRefused);
+    if (kind) {
+      EXPECT_EQ(answers[0].reply.refusal, *kind);
+    }
     EXPECT_NE(answers[0].reply.error.find(words), std::string::npos) << answers[0].reply.error;
     EXPECT_TRUE(answers[0].values.empty());
   }
 
-  Service service_{{2, {"master:0", "worker:0", "worker:1"}, "master:0"}};
-  uint64_t store_ = 0;
+  std::unique_ptr<Service> service_ = std::make_unique<Service>(
+      ServiceOptions{2, {"master:0", "worker:0", "worker:1"}, "master:0"});
+  uint64_t creation_ = 0;
   uint64_t sequence_ = 0;
 };
 
@@ -145,7 +152,7 @@ TEST_F(ServiceTest, APushToSomeValuesLeavesTheOthers) {
   EXPECT_EQ(ValuesNow(), (Tensor{1, 1, 2}));
 }
 
-TEST_F(ServiceTest, WhoOpensWaitsUntilTheVariablesHaveTheirValues) {
+TEST_F(ServiceTest, OpenWaitsUntilTheVariablesHaveTheirValues) {
   SayHello();
   EXPECT_TRUE(Ask("worker:0", Make(Operation::kOpen)).empty());
   EXPECT_TRUE(Ask("worker:1", Make(Operation::kOpen)).empty());
@@ -154,12 +161,12 @@ TEST_F(ServiceTest, WhoOpensWaitsUntilTheVariablesHaveTheirValues) {
   ASSERT_EQ(answers.size(), 3U);
   EXPECT_EQ(answers[0].to, "route of master:0");
   EXPECT_EQ(answers[1].to, "route of worker:0");
-  EXPECT_EQ(answers[1].reply.store, store_);
+  EXPECT_EQ(answers[1].reply.creation, creation_);
   EXPECT_EQ(answers[2].to, "route of worker:1");
   EXPECT_EQ(Ask("worker:0", Make(Operation::kOpen)).size(), 1U);
 }
 
-TEST_F(ServiceTest, WhoWaitsIsAnsweredOnItsNewConnection) {
+TEST_F(ServiceTest, WaitingTrainerIsAnsweredOnItsNewConnection) {
   SayHello();
   EXPECT_TRUE(Ask("worker:0", Make(Operation::kOpen)).empty());
   AskAt({"new", "worker:0"}, {Encode(HelloOf("worker:0")), {}});
@@ -179,7 +186,8 @@ TEST_F(ServiceTest, OtherVariablesAreNotOpened) {
   ExpectRefused({Assign({1, 2, 3})[1]}, "w [3]: the variable here is w [2]");
   other.variables.pop_back();
   other.variables[0].shape = {2};
-  ExpectRefused(Ask("worker:0", other), "1 variables asked for, 2 are here");
+  ExpectRefused(Ask("worker:0", other), "1 variables asked for, 2 are here",
+                RefusalKind::kMismatch);
 }
 
 TEST_F(ServiceTest, AVariableOfTheSameShapeAndAnotherNameIsAnother) {
@@ -189,7 +197,8 @@ TEST_F(ServiceTest, AVariableOfTheSameShapeAndAnotherNameIsAnother) {
   ExpectRefused(Ask("worker:0", other), "c [1]: the variable here is b [1]");
   Request create = Make(Operation::kCreate);
   create.variables = other.variables;
-  ExpectRefused(Ask("master:0", create), "other variables are there already");
+  ExpectRefused(Ask("master:0", create), "other variables are there already",
+                RefusalKind::kMismatch);
   EXPECT_EQ(ValuesNow(), (Tensor{1, 2, 3}));
 }
 
@@ -203,7 +212,7 @@ TEST_F(ServiceTest, APushThatIsSentAgainIsAppliedOnceAndAnsweredAgain) {
   EXPECT_EQ(again[0].to, "new");
   EXPECT_EQ(again[0].reply.step, 1U);
   EXPECT_EQ(again[0].values, (Tensor{0, 1, 2}));
-  EXPECT_EQ(service_.counters().repeated, 1U);
+  EXPECT_EQ(service_->counters().repeated, 1U);
 }
 
 TEST_F(ServiceTest, OnlyThePartsThatAreMissingAreAppliedWhenAPushIsSentAgain) {
@@ -223,7 +232,7 @@ TEST_F(ServiceTest, OnlyThePartsThatAreMissingAreAppliedWhenAPushIsSentAgain) {
   EXPECT_EQ(Ask("worker:0", second, {2})[0].reply.step, 1U);
   EXPECT_EQ(Ask("worker:0", third, {2})[0].reply.step, 1U);
   EXPECT_EQ(ValuesNow(), (Tensor{0, 1, 2}));
-  EXPECT_EQ(service_.counters().pushes, 1U);
+  EXPECT_EQ(service_->counters().pushes, 1U);
 }
 
 TEST_F(ServiceTest, APushOfLongAgoIsNotAppliedAgain) {
@@ -235,19 +244,19 @@ TEST_F(ServiceTest, APushOfLongAgoIsNotAppliedAgain) {
   EXPECT_EQ(ValuesNow(), (Tensor{-1, 0, 1}));
 }
 
-TEST_F(ServiceTest, ATrainerThatWasStartedAgainCountsFromTheBeginning) {
+TEST_F(ServiceTest, RestartedTrainerCountsFromTheBeginning) {
   Create();
   Request push = Exchange(kAll, {});
   Ask("worker:0", push, {2, 2, 2});
   Request hello = HelloOf("worker:0");
-  hello.run = 2;
+  hello.client = 2;
   Ask("worker:0", hello);
-  ExpectRefused(Ask("worker:0", push, {2, 2, 2}), "not of the run that said hello");
-  push.run = 2;
+  ExpectRefused(Ask("worker:0", push, {2, 2, 2}), "not from the client that said hello");
+  push.client = 2;
   EXPECT_EQ(Ask("worker:0", push, {2, 2, 2})[0].reply.step, 2U);
 }
 
-TEST_F(ServiceTest, NobodyBeginsRequestsWithoutEnd) {
+TEST_F(ServiceTest, RequestsUnderWayAreLimited) {
   Create();
   Request push = Exchange(kAll, {});
   push.part.of = 2;
@@ -264,18 +273,18 @@ TEST_F(ServiceTest, AnAnswerOnItsWayKeepsItsValuesThroughAnUpdate) {
   const Tensor first(100'000, 1.0F);
   Request create = Make(Operation::kCreate);
   create.variables = {{"w", {100'000}}};
-  store_ = Ask("master:0", create)[0].reply.store;
+  creation_ = Ask("master:0", create)[0].reply.creation;
   Assign(first);
-  std::vector<Service::Outgoing> replies;
+  std::vector<Outgoing> replies;
   const Request pull = Exchange({}, {{0, 100'000}});
-  service_.Handle({"route of worker:0", "worker:0"}, {Encode(pull), {}}, replies);
+  service_->Handle({"route of worker:0", "worker:0"}, {Encode(pull), {}}, replies);
   ASSERT_EQ(replies.size(), 1U);
   Ask("worker:1", Exchange({{0, 100'000}}, {}), Tensor(100'000, 2.0F));
   EXPECT_EQ(FloatsOf(replies[0].message.payload), first);
-  EXPECT_EQ(service_.store().new_versions(), 1U);
+  EXPECT_EQ(service_->store().new_versions(), 1U);
   replies.clear();  // sent: the next update changes the values where they are
   Ask("worker:1", Exchange({{0, 100'000}}, {}), Tensor(100'000, 2.0F));
-  EXPECT_EQ(service_.store().new_versions(), 1U);
+  EXPECT_EQ(service_->store().new_versions(), 1U);
 }
 
 TEST_F(ServiceTest, AChiefThatWasStartedAgainFindsTheVariablesAsTheyAre) {
@@ -298,10 +307,11 @@ TEST_F(ServiceTest, AnotherModelIsRefusedOnceTheVariablesAreThere) {
   Create();
   Request other = Make(Operation::kCreate);
   other.variables = {{"w", {3}}};
-  ExpectRefused(Ask("master:0", other), "other variables are there already");
+  ExpectRefused(Ask("master:0", other), "other variables are there already",
+                RefusalKind::kMismatch);
 }
 
-TEST_F(ServiceTest, TwoVariablesOfOneNameAreRefused) {
+TEST_F(ServiceTest, VariablesWithTheSameNameAreRefused) {
   SayHello();
   Request create = Make(Operation::kCreate);
   create.variables = {{"w", {2}}, {"w", {2}}};
@@ -311,21 +321,21 @@ TEST_F(ServiceTest, TwoVariablesOfOneNameAreRefused) {
 TEST_F(ServiceTest, ValuesThatAreNotFiniteAreNeverCreated) {
   SayHello();
   Declare();
-  ExpectRefused(Assign({1, kNan, 3}), "w [2]: value 1 is nan");
+  ExpectRefused(Assign({1, kNan, 3}), "w [2]: value 1 is nan", RefusalKind::kNotFinite);
   ExpectRefused(Assign({1, 2}), "first values for a part of a block");
   ExpectRefused(Ask("worker:0", Exchange({}, kAll)), "have no values yet");
   Assign({1, 2, 3});
   EXPECT_EQ(ValuesNow(), (Tensor{1, 2, 3}));
 }
 
-TEST_F(ServiceTest, AnOptimizerThatIsNoneIsRefused) {
+TEST_F(ServiceTest, UnknownOptimizerIsRefused) {
   SayHello();
   for (const char* text : {"", "sgd", "sgd:learning_rate=0", "sgd:learning_rate=nan", "lamb"}) {
     Request request = Make(Operation::kCreate);
     request.optimizer = text;
     ExpectRefused(Ask("master:0", request), "");
   }
-  EXPECT_FALSE(service_.store().declared());
+  EXPECT_FALSE(service_->store().declared());
 }
 
 // Adam corrects its bias by the number of pushes, not by that of the parts they come in.
@@ -335,7 +345,7 @@ TEST_F(ServiceTest, AllPartsOfAPushAreOneStepOfTheOptimizer) {
   Request create = Make(Operation::kCreate);
   create.variables = {{"w", {kFloats}}};
   create.optimizer = "adam:learning_rate=0.5";
-  store_ = Ask("master:0", create)[0].reply.store;
+  creation_ = Ask("master:0", create)[0].reply.creation;
   const auto part = [](Request request, uint32_t block) {
     request.part.block = block;
     request.part.number = block;
@@ -390,18 +400,19 @@ TEST_F(ServiceTest, BadPushesAreRefusedAndNothingElseSuffers) {
   zmq::message_t odd("12345", 5);
   ExpectRefused(AskAt({"route of worker:0", ""}, {Encode(Exchange(kAll, {})), std::move(odd)}),
                 "not made of floats");
-  EXPECT_EQ(service_.counters().refused, std::size(cases) + 1);
-  EXPECT_EQ(service_.counters().pushes, 0U);
+  EXPECT_EQ(service_->counters().refused, std::size(cases) + 1);
+  EXPECT_EQ(service_->counters().pushes, 0U);
 }
 
 TEST_F(ServiceTest, AnOlderAttemptIsRefused) {
   Create();
   Request hello = HelloOf("worker:0");
   hello.attempt = 1;
-  ExpectRefused(Ask("worker:0", hello), "attempt 1 is over; this server belongs to attempt 2");
+  ExpectRefused(Ask("worker:0", hello), "attempt 1 is over; this server belongs to attempt 2",
+                RefusalKind::kAttemptOver);
   Request push = Exchange(kAll, {});
   push.attempt = 1;
-  ExpectRefused(Ask("worker:0", push, {1, 1, 1}), "not of the run that said hello");
+  ExpectRefused(Ask("worker:0", push, {1, 1, 1}), "not from the client that said hello");
   EXPECT_EQ(ValuesNow(), (Tensor{1, 2, 3}));
 }
 
@@ -411,9 +422,9 @@ TEST_F(ServiceTest, ALaterAttemptIsLeftToTheServerThatFollows) {
   EXPECT_TRUE(Ask("worker:0", hello).empty());
 }
 
-TEST_F(ServiceTest, NobodySpeaksForAnother) {
+TEST_F(ServiceTest, NoTaskSpeaksForAnother) {
   ExpectRefused(AskAt({"r", "worker:0"}, {Encode(HelloOf("master:0")), {}}),
-                "this key belongs to worker:0, not to master:0");
+                "this key belongs to worker:0, not to master:0", RefusalKind::kNotPermitted);
 }
 
 TEST_F(ServiceTest, WithoutSecurityTheNameMustStillBeATrainers) {
@@ -421,21 +432,23 @@ TEST_F(ServiceTest, WithoutSecurityTheNameMustStillBeATrainers) {
   EXPECT_EQ(AskAt({"r", ""}, {Encode(HelloOf("worker:0")), {}})[0].reply.status, Status::kDone);
 }
 
-TEST_F(ServiceTest, WhatComesBeforeTheHelloOfItsConnectionIsDropped) {
+TEST_F(ServiceTest, MessageBeforeHelloIsDropped) {
   Create();
   EXPECT_TRUE(
       AskAt({"new", "worker:0"}, {Encode(Exchange(kAll, kAll)), Payload({1, 1, 1})}).empty());
-  EXPECT_EQ(service_.counters().strangers, 1U);
+  EXPECT_EQ(service_->counters().strangers, 1U);
   EXPECT_EQ(ValuesNow(), (Tensor{1, 2, 3}));
 }
 
 TEST_F(ServiceTest, APushToAServerThatLostItsVariablesIsRefused) {
   SayHello();
-  store_ = 77;
-  ExpectRefused(Ask("worker:0", Exchange(kAll, {}), {1, 1, 1}), "this server was started again");
+  creation_ = 77;
+  ExpectRefused(Ask("worker:0", Exchange(kAll, {}), {1, 1, 1}), "this server was restarted",
+                RefusalKind::kVariablesLost);
   Declare();
-  store_ = 77;
-  ExpectRefused(Ask("worker:0", Exchange(kAll, {}), {1, 1, 1}), "this server was started again");
+  creation_ = 77;
+  ExpectRefused(Ask("worker:0", Exchange(kAll, {}), {1, 1, 1}), "this server was restarted",
+                RefusalKind::kVariablesLost);
 }
 
 TEST_F(ServiceTest, APushWithoutGradientsIsAStep) {
@@ -444,15 +457,15 @@ TEST_F(ServiceTest, APushWithoutGradientsIsAStep) {
   create.variables = {};
   const auto created = Ask("master:0", create);
   EXPECT_EQ(created[0].reply.status, Status::kDone);
-  store_ = created[0].reply.store;
+  creation_ = created[0].reply.creation;
   Request push = Exchange({}, {});
-  push.part.update = true;
+  push.part.is_push = true;
   EXPECT_EQ(Ask("worker:0", push)[0].reply.step, 1U);
 }
 
-TEST_F(ServiceTest, WhatCannotBeReadIsRefused) {
+TEST_F(ServiceTest, UnreadableMessageIsRefused) {
   Create();
-  zmq::message_t noise("\x06\x00\x04noise", 8);
+  zmq::message_t noise("\x07\x00\x04noise", 8);
   const auto answers = AskAt({"route of worker:0", "worker:0"}, {std::move(noise), {}});
   ExpectRefused(answers, "cut short");
   zmq::message_t other("\x09\x00", 2);
@@ -488,16 +501,16 @@ class WaitingTest : public ServiceTest {
                   const std::string& optimizer = "sgd:learning_rate=0.5") {
     ServiceOptions options{2, {"master:0", "worker:0", "worker:1"}, "master:0"};
     options.clock = &clock_;
-    service_ = Service(std::move(options));
+    service_ = std::make_unique<Service>(std::move(options));
     SayHello();
     Request create = Make(Operation::kCreate);
-    create.update = update;
+    create.update_mode = update;
     create.optimizer = optimizer;
     create.tables = tables;
     const auto declared = Ask("master:0", create);
-    store_ = declared[0].reply.store;
+    creation_ = declared[0].reply.creation;
     ASSERT_EQ(Assign({1, 2, 3})[0].reply.status, Status::kDone);
-    ASSERT_EQ(declared[0].reply.update, ToString(Completed(ParseUpdateMode(update), 3)));
+    ASSERT_EQ(declared[0].reply.update_mode, ToString(Completed(ParseUpdateMode(update), 3)));
   }
 
   Request PushAt(uint64_t local_step) {
@@ -514,7 +527,7 @@ class WaitingTest : public ServiceTest {
   Rows RowsPushed(const std::vector<uint32_t>& rows, const Tensor& gradients,
                   const std::vector<uint32_t>& wanted) {
     Rows push = RowsPulled(wanted);
-    push.request.part.update = true;
+    push.request.part.is_push = true;
     push.request.part.rows[0].push = static_cast<uint32_t>(rows.size());
     push.words.insert(push.words.begin(), rows.begin(), rows.end());
     for (const float value : gradients) push.words.push_back(std::bit_cast<uint32_t>(value));
@@ -532,10 +545,10 @@ class WaitingTest : public ServiceTest {
   }
 
   std::vector<Answer> Tick() {
-    std::vector<Service::Outgoing> sent;
-    service_.Tick(sent);
+    std::vector<Outgoing> sent;
+    service_->Tick(sent);
     std::vector<Answer> answers;
-    for (Service::Outgoing& one : sent) {
+    for (Outgoing& one : sent) {
       one.message.Write();
       Reply reply;
       Decode(one.message.header.to_string_view(), reply);
@@ -549,9 +562,9 @@ class WaitingTest : public ServiceTest {
 
 TEST_F(WaitingTest, AStepIsTheMeanOfItsGradientsAndAnsweredToAllOfThem) {
   CreateWith("sync:replicas=2");
-  EXPECT_TRUE(service_.store().created());
+  EXPECT_TRUE(service_->store().created());
   EXPECT_TRUE(Ask("worker:0", PushAt(0), {2, 4, -2}).empty());
-  EXPECT_TRUE(service_.holds_answers());
+  EXPECT_TRUE(service_->holds_answers());
   clock_.now += std::chrono::seconds(3);
   const auto answers = Ask("worker:1", PushAt(0), {4, 4, -2});
   ASSERT_EQ(answers.size(), 2U);
@@ -560,11 +573,11 @@ TEST_F(WaitingTest, AStepIsTheMeanOfItsGradientsAndAnsweredToAllOfThem) {
     EXPECT_EQ(answer.reply.local_step, 1U);
     EXPECT_EQ(answer.values, (Tensor{-0.5F, 0, 4}));
   }
-  EXPECT_FALSE(service_.holds_answers());
-  EXPECT_EQ(service_.counters().held_seconds, 3.0);
+  EXPECT_FALSE(service_->holds_answers());
+  EXPECT_EQ(service_->counters().held_seconds, 3.0);
   EXPECT_EQ(Ask("master:0", PushAt(0), {9, 9, 9})[0].values, answers[0].values);
-  EXPECT_EQ(service_.counters().stale, 1U);
-  EXPECT_EQ(service_.counters().updates, 1U);
+  EXPECT_EQ(service_->counters().stale, 1U);
+  EXPECT_EQ(service_->counters().updates, 1U);
 }
 
 TEST_F(WaitingTest, AHeldPushThatIsSentAgainCountsOnceAndWaitsOn) {
@@ -613,10 +626,10 @@ TEST_F(WaitingTest, AGradientOfPartOfAVariableHasNoPlaceInAMean) {
   Request push = PushAt(0);
   push.part.push = {{1, 2}};
   ExpectRefused(Ask("worker:0", push, {1, 1}), "w [2]: a gradient of some of its values");
-  EXPECT_FALSE(service_.holds_answers());
+  EXPECT_FALSE(service_->holds_answers());
 }
 
-TEST_F(WaitingTest, NobodyIsHeldWithoutEnd) {
+TEST_F(WaitingTest, HeldAnswersAreLimited) {
   CreateWith("sync:replicas=2");
   Ask("worker:0", PushAt(0), {1, 1, 1});
   std::vector<Answer> answers;
@@ -625,7 +638,7 @@ TEST_F(WaitingTest, NobodyIsHeldWithoutEnd) {
     answers = Ask("worker:0", Exchange({}, kAll));
     if (answers.empty()) ++held;
   }
-  ExpectRefused(answers, "too many requests while others are waited for");
+  ExpectRefused(answers, "too many requests while others are waited for", RefusalKind::kNoRoom);
   EXPECT_EQ(held, 2 * kMaxMessagesUnderWay);
 }
 
@@ -636,7 +649,7 @@ TEST_F(WaitingTest, APushThatIsRefusedForWantOfRoomIsNotApplied) {
     EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
   }
   const Tensor before = ValuesNow();
-  ExpectRefused(Ask("worker:0", PushAt(0), {1, 1, 1}), "too many requests");
+  ExpectRefused(Ask("worker:0", PushAt(0), {1, 1, 1}), "too many requests", RefusalKind::kNoRoom);
   EXPECT_EQ(ValuesNow(), before);
 }
 
@@ -669,7 +682,7 @@ TEST_F(WaitingTest, OfAPushThatIsRefusedNoPartIsHeld) {
   ASSERT_EQ(answers.size(), 2U);
   EXPECT_EQ(answers[0].reply.number, 0U);
   EXPECT_EQ(answers[0].reply.status, Status::kDone);
-  ExpectRefused({answers[1]}, "too many requests");
+  ExpectRefused({answers[1]}, "too many requests", RefusalKind::kNoRoom);
 }
 
 TEST_F(WaitingTest, APushThatIsRefusedLetsNoEarlierOneGo) {
@@ -684,7 +697,7 @@ TEST_F(WaitingTest, APushThatIsRefusedLetsNoEarlierOneGo) {
   EXPECT_EQ(answers[0].reply.sequence, first.part.sequence);
 }
 
-TEST_F(WaitingTest, WhoWaitsIsToldForWhomAndTheOthersAreLookedAfter) {
+TEST_F(WaitingTest, WaitingTrainerIsToldTheReasonAndTheOthersAreProbed) {
   CreateWith("staleness:bound=0");
   Ask("worker:1", Exchange({}, kAll));  // takes part from now on
   EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
@@ -695,17 +708,17 @@ TEST_F(WaitingTest, WhoWaitsIsToldForWhomAndTheOthersAreLookedAfter) {
   EXPECT_EQ(notices[1].to, "route of worker:1");
   EXPECT_EQ(notices[1].reply.error, "");
   EXPECT_TRUE(Tick().empty());
-  clock_.now += service_.tick();
+  clock_.now += service_->tick();
   EXPECT_EQ(Tick().size(), 2U);
-  clock_.now += service_.tick();
+  clock_.now += service_->tick();
   EXPECT_TRUE(Tick().empty());  // twice as long now
 }
 
-TEST_F(WaitingTest, WhoIsGoneForTooLongIsWaitedForNoMoreUntilItIsBack) {
+TEST_F(WaitingTest, LostTrainerIsNotWaitedForUntilItReturns) {
   CreateWith("staleness:bound=0");
   Ask("worker:1", Exchange({}, kAll));
   Ask("worker:0", PushAt(0), {1, 1, 1});
-  service_.Gone({"route of worker:1", "worker:1"});
+  service_->Gone({"route of worker:1", "worker:1"});
   clock_.now += std::chrono::milliseconds(9'999);
   for (const Answer& answer : Tick()) EXPECT_EQ(answer.reply.status, Status::kWaiting);
   clock_.now += std::chrono::milliseconds(1);
@@ -713,38 +726,38 @@ TEST_F(WaitingTest, WhoIsGoneForTooLongIsWaitedForNoMoreUntilItIsBack) {
   ASSERT_EQ(freed.size(), 1U);
   EXPECT_EQ(freed[0].to, "route of worker:0");
   EXPECT_EQ(freed[0].reply.status, Status::kDone);
-  EXPECT_EQ(service_.counters().lost, 1U);
+  EXPECT_EQ(service_->counters().lost, 1U);
   AskAt({"new", "worker:1"}, {Encode(HelloOf("worker:1")), {}});
   AskAt({"new", "worker:1"}, {Encode(Exchange({}, kAll)), {}});
   EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
 }
 
-TEST_F(WaitingTest, AnotherRunOfATrainerTakesNotTheWaitOfTheOneBefore) {
+TEST_F(WaitingTest, RestartedTrainerDoesNotInheritTheOldWait) {
   CreateWith("sync:replicas=2");
   Ask("worker:0", PushAt(0), {1, 1, 1});
   Request hello = HelloOf("worker:0");
-  hello.run = 2;
+  hello.client = 2;
   Ask("worker:0", hello);
-  EXPECT_FALSE(service_.holds_answers());
+  EXPECT_FALSE(service_->holds_answers());
   EXPECT_TRUE(Ask("worker:1", PushAt(0), {1, 1, 1}).empty());
   Request push = PushAt(0);
-  push.run = 2;
+  push.client = 2;
   EXPECT_EQ(Ask("worker:0", push, {1, 1, 1}).size(), 2U);
 }
 
 // A goodbye of one that was lost, or that asked for the variables and then for none of them.
-TEST_F(WaitingTest, WhoFinishesIsWaitedForNoMoreWhateverCameBefore) {
+TEST_F(WaitingTest, FinishedTrainerIsNotWaitedFor) {
   CreateWith("sync");
   Ask("worker:1", Make(Operation::kOpen));
   EXPECT_TRUE(Ask("master:0", PushAt(0), {1, 1, 1}).empty());
   EXPECT_TRUE(Ask("worker:1", Make(Operation::kGoodbye)).empty());
   Ask("worker:0", Exchange({}, kAll));
-  service_.Gone({"route of worker:0", "worker:0"});
+  service_->Gone({"route of worker:0", "worker:0"});
   clock_.now += std::chrono::seconds(10);
   Tick();
-  EXPECT_EQ(service_.counters().lost, 1U);
+  EXPECT_EQ(service_->counters().lost, 1U);
   AskAt({"new", "worker:0"}, {Encode(HelloOf("worker:0")), {}});
-  EXPECT_TRUE(service_.holds_answers());
+  EXPECT_TRUE(service_->holds_answers());
   const auto freed = AskAt({"new", "worker:0"}, {Encode(Make(Operation::kGoodbye)), {}});
   ASSERT_EQ(freed.size(), 1U);
   EXPECT_EQ(freed[0].to, "route of master:0");
@@ -752,7 +765,7 @@ TEST_F(WaitingTest, WhoFinishesIsWaitedForNoMoreWhateverCameBefore) {
 }
 
 // It only created the variables, and is about to come as the chief that trains.
-TEST_F(WaitingTest, WhoCreatesAndGoesHasNotFinished) {
+TEST_F(WaitingTest, TrainerThatOnlyCreatesHasNotFinished) {
   CreateWith("sync:replicas=3");
   Ask("master:0", Make(Operation::kGoodbye));
   EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
@@ -760,11 +773,11 @@ TEST_F(WaitingTest, WhoCreatesAndGoesHasNotFinished) {
 }
 
 // Who was lost and comes back waits on: its gradient is in the step, and the step is not over.
-TEST_F(WaitingTest, WhoIsLostInASynchronousStepWaitsOnWhenItIsBack) {
+TEST_F(WaitingTest, TrainerLostInASynchronousStepWaitsAgainWhenItReturns) {
   CreateWith("sync:replicas=2");
   const Request push = PushAt(0);
   EXPECT_TRUE(Ask("worker:0", push, {2, 2, 2}).empty());
-  service_.Gone({"route of worker:0", "worker:0"});
+  service_->Gone({"route of worker:0", "worker:0"});
   clock_.now += std::chrono::seconds(10);
   Tick();
   AskAt({"new", "worker:0"}, {Encode(HelloOf("worker:0")), {}});
@@ -779,23 +792,23 @@ TEST_F(ServiceTest, ARunThatLostItsPlaceDoesNotGetItBack) {
   Create();
   const auto hello = [&](const std::string& route, uint64_t run) {
     Request request = HelloOf("worker:0");
-    request.run = run;
+    request.client = run;
     return AskAt({route, "worker:0"}, {Encode(request), {}});
   };
   const auto second = hello("second", 2);
   ASSERT_EQ(second.size(), 2U);
   EXPECT_EQ(second[0].to, "route of worker:0");
   EXPECT_EQ(second[0].reply.status, Status::kRefused);
-  EXPECT_EQ(second[0].reply.error, "another process has come as worker:0");
+  EXPECT_EQ(second[0].reply.error, "another process has taken the place of worker:0");
   EXPECT_EQ(second[1].to, "second");
   EXPECT_EQ(second[1].reply.status, Status::kDone);
-  ExpectRefused(hello("first again", 1), "another process has come as worker:0");
+  ExpectRefused(hello("first again", 1), "another process has taken the place of worker:0");
   EXPECT_EQ(hello("second again", 2)[0].reply.status, Status::kDone);
   ASSERT_EQ(hello("third", 3).size(), 2U);
-  ExpectRefused(hello("second again", 2), "another process has come as worker:0");
+  ExpectRefused(hello("second again", 2), "another process has taken the place of worker:0");
 }
 
-TEST_F(WaitingTest, WhoOpensATableThatMovesIsToldWhetherItWaitedOrNot) {
+TEST_F(WaitingTest, OpenOfAMovingTableIsAnsweredWithTheFlagEarlyOrLate) {
   SayHello();
   Request create = Make(Operation::kCreate);
   create.optimizer = "adam:learning_rate=0.5";
@@ -805,7 +818,7 @@ TEST_F(WaitingTest, WhoOpensATableThatMovesIsToldWhetherItWaitedOrNot) {
   EXPECT_TRUE(Ask("worker:0", open).empty());
   const auto declared = Ask("master:0", create);
   EXPECT_TRUE(declared[0].reply.moves_all_rows);
-  store_ = declared[0].reply.store;
+  creation_ = declared[0].reply.creation;
   const auto answers = Assign({1, 2, 3});
   ASSERT_EQ(answers.size(), 2U);
   for (const auto& opened : {answers[1], Ask("worker:1", open)[0]}) {
@@ -830,7 +843,7 @@ TEST_F(WaitingTest, APullMovesNoTableWhateverItsFlags) {
 TEST_F(WaitingTest, RowsTakeTheMeanOfThePushesThatNameThem) {
   CreateWith("sync:replicas=2", {kTable});
   EXPECT_TRUE(AskRows("worker:0", RowsPushed({1, 3}, {1, 3}, {3, 1})).empty());
-  EXPECT_TRUE(service_.holds_answers());
+  EXPECT_TRUE(service_->holds_answers());
   const auto answers = AskRows("worker:1", RowsPushed({3, 5}, {9, 5}, {5}));
   ASSERT_EQ(answers.size(), 2U);
   EXPECT_EQ(answers[0].to, "route of worker:0");
@@ -838,8 +851,8 @@ TEST_F(WaitingTest, RowsTakeTheMeanOfThePushesThatNameThem) {
   EXPECT_EQ(answers[0].values, (Tensor{-3, -0.5F}));  // half of (3 + 9) / 2, of 1
   EXPECT_EQ(answers[1].values, (Tensor{-2.5F}));
   EXPECT_EQ(answers[1].reply.step, 1U);
-  EXPECT_EQ(service_.counters().pushed_rows, 4U);
-  EXPECT_EQ(service_.counters().pulled_rows, 3U);
+  EXPECT_EQ(service_->counters().pushed_rows, 4U);
+  EXPECT_EQ(service_->counters().pulled_rows, 3U);
 }
 
 TEST_F(WaitingTest, RowsAndVariablesOfOnePushWaitTogether) {
@@ -883,7 +896,7 @@ TEST_F(WaitingTest, APushWhoseFirstPartIsRefusedHoldsNoneOfTheOthers) {
   push.request.part.of = 2;
   ExpectRefused(AskRows("worker:0", push), "no row 8 here");
   Rows pull = RowsPulled({1});
-  pull.request.part.update = true;
+  pull.request.part.is_push = true;
   pull.request.part.sequence = push.request.part.sequence;
   pull.request.part.of = 2;
   pull.request.part.number = 1;
@@ -912,28 +925,28 @@ TEST_F(WaitingTest, RowsAnsweredAtOnceAndRowsReleasedByThemAreThoseThatEachAsked
   EXPECT_EQ(answers[0].values, (Tensor{-3, -4}));
   EXPECT_EQ(answers[1].to, "route of worker:1");
   EXPECT_EQ(answers[1].values, (Tensor{0, -2, 0}));
-  EXPECT_FALSE(service_.holds_answers());
+  EXPECT_FALSE(service_->holds_answers());
 }
 
-TEST_F(WaitingTest, AModeThatIsNoneIsRefused) {
+TEST_F(WaitingTest, UnknownModeIsRefused) {
   SayHello();
   for (const char* text : {"", "bsp", "sync:replicas=9,tokens=1", "sync:replicas=0"}) {
     Request request = Make(Operation::kCreate);
-    request.update = text;
+    request.update_mode = text;
     ExpectRefused(Ask("master:0", request), "update mode");
   }
-  EXPECT_FALSE(service_.store().declared());
+  EXPECT_FALSE(service_->store().declared());
 }
 
 TEST_F(ServiceTest, CountsWhatItServes) {
   Create();
-  const auto before = service_.counters();
+  const auto before = service_->counters();
   Ask("worker:0", Exchange(kAll, kAll), {1, 1, 1});
   ValuesNow();
-  EXPECT_EQ(service_.counters().pulls, 2U);
-  EXPECT_EQ(service_.counters().pushes, 1U);
-  EXPECT_GT(service_.counters().received_bytes, before.received_bytes + 12);
-  EXPECT_GT(service_.counters().sent_bytes, before.sent_bytes + 24);
+  EXPECT_EQ(service_->counters().pulls, 2U);
+  EXPECT_EQ(service_->counters().pushes, 1U);
+  EXPECT_GT(service_->counters().received_bytes, before.received_bytes + 12);
+  EXPECT_GT(service_->counters().sent_bytes, before.sent_bytes + 24);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST(SyncReplicas, TheSlowestOfFourIsNotWaitedFor) {
   EXPECT_EQ(Admitted(policy), "d 2, a 2, c 2");
 }
 
-TEST(SyncReplicas, OneThatIsManyStepsLateGoesOnWithTheStepAtHand) {
+TEST(SyncReplicas, TrainerManyStepsLateGoesOnWithTheCurrentStep) {
   SyncReplicas policy(2, kThree);
   for (uint64_t step = 0; step < 5; ++step) {
     EXPECT_FALSE(Push(policy, "a", step));
@@ -75,7 +75,7 @@ TEST(SyncReplicas, FewerTrainersGiveTheirSharesOfAStep) {
   EXPECT_EQ(Admitted(policy), "b 1, a 1");
 }
 
-TEST(SyncReplicas, NamesThoseWhoseGradientsAreMissing) {
+TEST(SyncReplicas, NamesTheTrainersWhoseGradientsAreMissing) {
   SyncReplicas policy(3, {"worker:0", "worker:1", "worker:2"});
   for (const char* task : {"worker:0", "worker:1"}) policy.Join(task);
   Push(policy, "worker:1", 0);
@@ -99,7 +99,7 @@ TEST(SyncReplicas, OfManyNamesEight) {
 }
 
 // Its connection is gone, no more: the step is as long as it was.
-TEST(SyncReplicas, WhoIsLostCountsAndWaitsAsBefore) {
+TEST(SyncReplicas, LostTrainerCountsAndWaitsAsBefore) {
   SyncReplicas policy(2, {"a", "b"});
   policy.Join("a");
   EXPECT_FALSE(policy.Arrived("a", 7, true));
@@ -123,7 +123,7 @@ TEST(SyncReplicas, AnotherProcessOfATrainerGivesAnew) {
   EXPECT_EQ(Admitted(policy), "b 1, a 1");
 }
 
-TEST(SyncReplicas, WhatOneGivesBeyondItsShareCountsForNobodyElse) {
+TEST(SyncReplicas, GradientsBeyondATrainersShareCountForNoOther) {
   SyncReplicas policy(2, {"a", "b"});
   EXPECT_FALSE(Push(policy, "a", 0));
   EXPECT_FALSE(Push(policy, "a", 0));
@@ -132,7 +132,7 @@ TEST(SyncReplicas, WhatOneGivesBeyondItsShareCountsForNobodyElse) {
   EXPECT_EQ(Admitted(policy), "a 1, a 1, b 1");
 }
 
-TEST(SyncReplicas, AStepEndsWithoutThoseWhoHaveFinished) {
+TEST(SyncReplicas, StepEndsWithoutFinishedTrainers) {
   SyncReplicas policy(3, kThree);
   Push(policy, "c", 0);
   policy.Join("a");
@@ -147,7 +147,7 @@ TEST(SyncReplicas, AStepEndsWithoutThoseWhoHaveFinished) {
 }
 
 // No step has more of it than it needs.
-TEST(SyncReplicas, WhatAFinisherGaveToTheStepIsNotMissing) {
+TEST(SyncReplicas, ShareOfAFinishedTrainerIsNotMissing) {
   SyncReplicas policy(4, {"a", "b"});
   Push(policy, "a", 0);
   EXPECT_FALSE(policy.Finish("a"));
@@ -165,7 +165,7 @@ TEST(SyncReplicas, NoStepEndsWithoutAGradient) {
   EXPECT_TRUE(Push(policy, "c", 0));
 }
 
-TEST(SyncReplicas, WhoComesBackAfterAllIsWaitedForAgain) {
+TEST(SyncReplicas, ReturningTrainerIsWaitedForAgain) {
   SyncReplicas policy(2, {"a", "b"});
   Push(policy, "a", 0);
   EXPECT_TRUE(policy.Finish("b"));

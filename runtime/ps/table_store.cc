@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "runtime/ps/finite.h"
+#include "runtime/transport/refusal.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -44,8 +45,8 @@ void ExpectFinite(const Table& table, const RowsGradient& push) {
   if (AllFinite(push.values)) return;
   const size_t bad = FirstNotFinite(push.values);
   const TablePart& part = table.part();
-  throw Error(
-      Phase::kRun,
+  throw Refusal(
+      RefusalKind::kNotFinite,
       fmt::format("{}: value {} of the gradient for id {} is {}", part.table, bad % push.width,
                   part.first + push.rows[bad / push.width] * part.step, push.values[bad]));
 }
@@ -78,13 +79,17 @@ TableStore::TableStore(const std::vector<TablePart>& parts, const Optimizer& opt
 
 void TableStore::ExpectSame(const std::vector<TablePart>& parts) const {
   if (parts.size() != tables_.size()) {
-    throw Error(Phase::kRun, fmt::format("{} parts of tables asked for, {} are here", parts.size(),
-                                         tables_.size()));
+    throw Refusal(
+        RefusalKind::kMismatch,
+        fmt::format("{} parts of tables asked for, {} are here", parts.size(), tables_.size()),
+        kSameModel);
   }
   for (size_t i = 0; i < parts.size(); ++i) {
     if (SameRows(parts[i], tables_[i].part())) continue;
-    throw Error(Phase::kRun, fmt::format("{}: the table here is {}", ToString(parts[i]),
-                                         ToString(tables_[i].part())));
+    throw Refusal(
+        RefusalKind::kMismatch,
+        fmt::format("{}: the table here is {}", ToString(parts[i]), ToString(tables_[i].part())),
+        kSameModel);
   }
 }
 

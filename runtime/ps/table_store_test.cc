@@ -89,7 +89,7 @@ TEST(TableStore, GathersRowsOfAllWidths) {
   }
 }
 
-TEST_F(TableStoreTest, RefusesWhatIsNotThere) {
+TEST_F(TableStoreTest, RefusesUnknownTablesAndRows) {
   ExpectRefused({{2, 1, 0}}, {0, Bits(1)}, "no such table");
   ExpectRefused({{0, 1, 0}}, {4, Bits(1), Bits(1)}, "a [4,2]: no row 4 here");
   ExpectRefused({{0, 0, 1}}, {0xffffffff}, "no row 4294967295 here");
@@ -119,7 +119,7 @@ TEST_F(TableStoreTest, RefusesAnAnswerLargerThanAMessage) {
   ExpectRefused({{0, 0, rows}}, Words(rows), "more rows wanted than an answer holds");
 }
 
-TEST_F(TableStoreTest, RefusesWhatIsNoNumberAndNamesTheId) {
+TEST_F(TableStoreTest, RefusesNanAndNamesTheId) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   ExpectRefused({{1, 2, 0}}, {0, 2, Bits(1), Bits(nan)},
                 "b: value 0 of the gradient for id 7 is nan");

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "runtime/ps/finite.h"
 #include "runtime/ps/sum.h"
+#include "runtime/transport/refusal.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -74,7 +75,8 @@ void VariableStore::Declare(const std::vector<TensorSpec>& variables, const Opti
   ExpectDistinctNames(variables);
   if (declared()) {
     if (variables != variables_) {
-      throw Error(Phase::kRun, "other variables are there already: was the model changed?");
+      throw Refusal(RefusalKind::kMismatch,
+                    "other variables are there already: was the model changed?", kSameModel);
     }
     return;
   }
@@ -96,11 +98,14 @@ void VariableStore::ExpectSame(const std::vector<TensorSpec>& variables) const {
   const auto [asked, here] =
       std::mismatch(variables.begin(), variables.end(), variables_.begin(), variables_.end());
   if (asked == variables.end() || here == variables_.end()) {
-    throw Error(Phase::kRun, fmt::format("{} variables asked for, {} are here", variables.size(),
-                                         variables_.size()));
+    throw Refusal(
+        RefusalKind::kMismatch,
+        fmt::format("{} variables asked for, {} are here", variables.size(), variables_.size()),
+        kSameModel);
   }
-  throw Error(Phase::kRun,
-              fmt::format("{}: the variable here is {}", ToString(*asked), ToString(*here)));
+  throw Refusal(RefusalKind::kMismatch,
+                fmt::format("{}: the variable here is {}", ToString(*asked), ToString(*here)),
+                kSameModel);
 }
 
 void VariableStore::Assign(size_t block, const std::vector<Range>& ranges,
@@ -238,7 +243,8 @@ void VariableStore::ExpectFinite(size_t block, const std::vector<Range>& ranges,
   const float value = values[bad];
   auto range = ranges.begin();
   for (; bad >= range->count; ++range) bad -= range->count;
-  throw Error(Phase::kRun, fmt::format("{} is {}", NameOf(block, range->offset + bad), value));
+  throw Refusal(RefusalKind::kNotFinite,
+                fmt::format("{} is {}", NameOf(block, range->offset + bad), value));
 }
 
 void VariableStore::ExpectFit(size_t block, const std::vector<Range>& ranges,
@@ -251,8 +257,9 @@ void VariableStore::ExpectFit(size_t block, const std::vector<Range>& ranges,
       return Fit({&value, 1}, kind);
     });
     const auto offset = range.offset + static_cast<size_t>(bad - wanted.begin());
-    throw Error(Phase::kRun, fmt::format("{} is {}, too large for the 16 bits asked for",
-                                         NameOf(block, offset), *bad));
+    throw Refusal(
+        RefusalKind::kNotFinite,
+        fmt::format("{} is {}, too large for the 16 bits asked for", NameOf(block, offset), *bad));
   }
 }
 

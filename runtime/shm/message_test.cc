@@ -152,7 +152,7 @@ bool LiesWithin(std::span<const std::byte> part, std::span<const std::byte> ring
          (part.data() >= ring.data() && part.data() + part.size() <= ring.data() + 2 * ring.size());
 }
 
-TEST(ShmMessage, NeverLeavesTheRingWhateverIsScribbledOverIt) {
+TEST(ShmMessage, NeverLeavesTheRingWhateverThePeerWrites) {
   std::mt19937_64 random(2);
   uint64_t errors = 0;
   uint64_t messages = 0;

@@ -83,7 +83,7 @@ Offer::Offer(size_t ring_bytes)
   Watch(poll_, listener_);
 }
 
-std::optional<Connection> Offer::TryAccept() {
+std::optional<RingPair> Offer::TryAccept() {
   AdmitCallers();
   for (auto caller = callers_.begin(); caller != callers_.end();) {
     const std::optional<Packet> packet = ReceivePacket(*caller);
@@ -110,14 +110,14 @@ void Offer::AdmitCallers() {
   }
 }
 
-std::optional<Connection> Offer::Serve(UniqueFd caller) {
+std::optional<RingPair> Offer::Serve(UniqueFd caller) {
   HangUp(listener_);
   callers_.clear();
   (void)epoll_ctl(poll_.get(), EPOLL_CTL_DEL, caller.get(), nullptr);
   UniqueFd memory;
   Segment segment = Segment::Create(ring_bytes_, memory);
   if (!SendPacketWithFd(caller, server_token_, memory)) return std::nullopt;
-  return Connection(std::move(segment), std::move(caller), Role::kServer);
+  return RingPair(std::move(segment), std::move(caller), Role::kServer);
 }
 
 Call::Call(std::string_view offer_bytes) {
@@ -140,22 +140,21 @@ Call::Call(std::string_view offer_bytes) {
   }
 }
 
-std::optional<Call::Outcome> Call::TryFinish() {
-  if (!socket_.valid()) return Outcome{std::nullopt, reason_};
+std::optional<Call::Result> Call::TryFinish() {
+  if (!socket_.valid()) return Result{std::nullopt, reason_};
   const std::optional<Packet> answer = ReceivePacket(socket_);
   if (!answer) return std::nullopt;
   UniqueFd socket = std::move(socket_);
-  if (answer->bytes.empty()) return Outcome{std::nullopt, "the server has hung up"};
+  if (answer->bytes.empty()) return Result{std::nullopt, "the server has hung up"};
   if (!IsToken(answer->bytes, server_token_)) {
-    return Outcome{std::nullopt, "the server's token is wrong"};
+    return Result{std::nullopt, "the server's token is wrong"};
   }
   try {
-    return Outcome{
-        Connection(Segment::Open(answer->passed, ring_bytes_), std::move(socket), Role::kClient),
-        ""};
+    return Result{
+        RingPair(Segment::Open(answer->passed, ring_bytes_), std::move(socket), Role::kClient), ""};
   } catch (const Error& error) {
     // No memory to map, or not what was announced: TCP is always there.
-    return Outcome{std::nullopt, error.cause()};
+    return Result{std::nullopt, error.cause()};
   }
 }
 

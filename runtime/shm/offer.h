@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "runtime/shm/connection.h"
+#include "runtime/shm/ring_pair.h"
 
 namespace tfdist::runtime::shm {
 
@@ -45,11 +45,11 @@ class Offer {
   // The connection, once the client has called and shown its token. Never waits. Throws Error(kRun)
   // when there is no memory for it, Error(kConnect) when there is no descriptor; the client then
   // stays with TCP, and the offer is spent.
-  std::optional<Connection> TryAccept();
+  std::optional<RingPair> TryAccept();
 
  private:
   void AdmitCallers();
-  std::optional<Connection> Serve(UniqueFd caller);
+  std::optional<RingPair> Serve(UniqueFd caller);
 
   size_t ring_bytes_;
   std::string client_token_;
@@ -66,12 +66,12 @@ class Call {
   // Throws Error(kRun) on bytes that are no offer. A server that cannot be reached is no error.
   explicit Call(std::string_view offer);
 
-  struct Outcome {
-    std::optional<Connection> connection;
+  struct Result {
+    std::optional<RingPair> connection;
     std::string reason;  // why there is none, for the log: "the server runs under another account"
   };
   // nullopt: the server has not answered yet. Once it has, the call is spent.
-  std::optional<Outcome> TryFinish();
+  std::optional<Result> TryFinish();
   // Poll it for input, then call TryFinish; -1 once there is nothing to wait for.
   [[nodiscard]] int fd() const { return socket_.get(); }
 

@@ -40,10 +40,10 @@ ForkedProcess Client(std::string offer, std::function<void()> prepare = {},
                      std::string words = {}) {
   return ForkedProcess([=] {
     if (prepare) prepare();
-    const Call::Outcome outcome = CallWith(offer, In(20s));
-    if (outcome.connection) return 0;
-    if (outcome.reason.find(words) != std::string::npos) return 1;
-    std::fprintf(stderr, "reason: %s\n", outcome.reason.c_str());
+    const Call::Result result = CallWith(offer, In(20s));
+    if (result.connection) return 0;
+    if (result.reason.find(words) != std::string::npos) return 1;
+    std::fprintf(stderr, "reason: %s\n", result.reason.c_str());
     return 2;
   });
 }

@@ -99,7 +99,7 @@ class Trainer {
   TrainingResult Run() {
     SayWhatItDoes();
     if (chief_) {
-      client_.Create(model_.InitialValues(options_.seed), options_.optimizer, options_.update);
+      client_.Create(model_.InitialValues(options_.seed), options_.optimizer, options_.update_mode);
     }
     result_.global_step = client_.Pull(pulled_);
     const Rate rate(result_.global_step);

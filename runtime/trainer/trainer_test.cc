@@ -50,7 +50,7 @@ TEST(Train, TwoTrainersAndTwoServersLearnTheDigits) {
   EXPECT_FALSE(worker.get().test.has_value());
 }
 
-TEST(Train, SaysWhatItHasReachedInTheEnd) {
+TEST(Train, ReportsTheResultAtTheEnd) {
   const LocalCluster cluster(1, 1);
   const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   TrainingOptions options = DigitsOptions();

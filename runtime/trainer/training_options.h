@@ -19,7 +19,7 @@ struct TrainingOptions {
   size_t batch = 32;
   uint64_t steps = 2000;  // global, counted over all trainers
   OptimizerSpec optimizer{.learning_rate = 0.2F};
-  UpdateMode update;
+  UpdateMode update_mode;
   uint64_t seed = 1;
   uint64_t eval_every = 500;  // global steps
 };

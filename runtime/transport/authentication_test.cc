@@ -237,8 +237,7 @@ TEST(AnotherSecret, IsNamedWhileTheTrainerWaitsAndWhenItGivesUp) {
   options.server_timeout = 1s;
   options.say = [&](const std::string& line) { lines.push_back(line); };
   testing::Trainer trainer(options, {{"a", {3}}});
-  const std::string why =
-      "(connection, which breaks in the handshake: does it have another secret?)";
+  const std::string why = "(handshake failed: do both sides have the same secret?)";
   testing::ExpectError(
       [&] {
         trainer.client.Create({{1, 2, 3}}, {.learning_rate = 1});
@@ -305,7 +304,7 @@ class LocalWorker {
 };
 
 // Whose messages come through shared memory has been told by the key over the network.
-TEST(AuthenticationOfSharedMemory, NobodySpeaksForAnother) {
+TEST(AuthenticationOfSharedMemory, NoTaskSpeaksForAnother) {
   const LocalCluster cluster(1, 2);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   {
@@ -324,7 +323,7 @@ TEST(AuthenticationOfSharedMemory, NobodySpeaksForAnother) {
 }
 
 // libzmq's default would let everybody in (curve_server.cpp: zap_enforce_domain).
-TEST(AuthenticationWithoutHandler, LetsNobodyIn) {
+TEST(AuthenticationWithoutHandler, RefusesEveryPeer) {
   zmq::context_t context;
   zmq::socket_t socket(context, zmq::socket_type::router);
   const KeyPair own = DeriveKeyPair(TestSecret(), {"ps", 0});

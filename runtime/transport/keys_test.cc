@@ -30,7 +30,7 @@ TEST(DeriveKeyPair, DiffersByTaskAndByJob) {
   EXPECT_NE(key, DeriveKeyPair(OtherSecret(), {"worker", 1}).public_key);
 }
 
-TEST(KeysOfServer, AllowTheTrainersAndNobodyElse) {
+TEST(KeysOfServer, AllowTheTrainersAlone) {
   const ServerKeys keys = KeysOfServer(TestSecret(), {"ps", 0}, {{"master", 0}, {"worker", 0}});
   EXPECT_EQ(keys.allowed.size(), 2U);
   EXPECT_EQ(keys.allowed.at(KeysOfClient(TestSecret(), {"worker", 0}, {"ps", 0}).own.public_key),

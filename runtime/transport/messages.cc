@@ -19,7 +19,7 @@ constexpr size_t kMaxVariables = 16'384;
 constexpr size_t kMaxRank = 8;
 constexpr size_t kMaxTables = 16'384;
 // Flags of a part.
-constexpr uint8_t kUpdate = 1;
+constexpr uint8_t kIsPush = 1;
 constexpr int kValuesShift = 1;  // WireFloat, in two bits
 // Of rows of a table.
 constexpr uint16_t kPushEnds = 1;
@@ -27,7 +27,7 @@ constexpr uint16_t kPushEnds = 1;
 constexpr uint8_t kSumsRows = 1;
 constexpr uint8_t kMovesAllRows = 2;
 constexpr uint8_t kIsNew = 4;
-constexpr uint8_t kStoreFlags = kSumsRows | kMovesAllRows | kIsNew;
+constexpr uint8_t kCreationFlags = kSumsRows | kMovesAllRows | kIsNew;
 
 void PutVariables(ByteWriter& writer, const std::vector<TensorSpec>& variables) {
   writer.Put(static_cast<uint16_t>(variables.size()));
@@ -129,7 +129,7 @@ void GetRowCounts(ByteReader& reader, std::vector<RowCounts>& rows) {
 }
 
 void PutPart(ByteWriter& writer, Operation operation, const PartHeader& part) {
-  writer.Put(part.store);
+  writer.Put(part.creation);
   writer.Put(part.sequence);
   writer.Put(part.oldest);
   writer.Put(part.local_step);
@@ -137,14 +137,14 @@ void PutPart(ByteWriter& writer, Operation operation, const PartHeader& part) {
   writer.Put(part.of);
   if (operation != Operation::kRows) writer.Put(part.block);
   const int values = static_cast<int>(part.values) << kValuesShift;
-  writer.Put(static_cast<uint8_t>((part.update ? kUpdate : 0) | values));
+  writer.Put(static_cast<uint8_t>((part.is_push ? kIsPush : 0) | values));
   if (operation == Operation::kRows) return PutRowCounts(writer, part.rows);
   PutRanges(writer, part.push);
   PutRanges(writer, part.pull);
 }
 
 void GetPart(ByteReader& reader, Operation operation, PartHeader& part) {
-  part.store = reader.Get<uint64_t>();
+  part.creation = reader.Get<uint64_t>();
   part.sequence = reader.Get<uint64_t>();
   part.oldest = reader.Get<uint64_t>();
   part.local_step = reader.Get<uint64_t>();
@@ -152,7 +152,7 @@ void GetPart(ByteReader& reader, Operation operation, PartHeader& part) {
   part.of = reader.Get<uint32_t>();
   part.block = operation == Operation::kRows ? 0 : reader.Get<uint32_t>();
   const auto flags = reader.Get<uint8_t>();
-  part.update = (flags & kUpdate) != 0;
+  part.is_push = (flags & kIsPush) != 0;
   part.values = static_cast<WireFloat>(flags >> kValuesShift);
   const WireFloat most =
       operation == Operation::kExchange ? WireFloat::kBfloat16 : WireFloat::kFloat32;
@@ -180,19 +180,31 @@ Operation GetStart(ByteReader& reader, std::string_view header) {
   return operation;
 }
 
-uint8_t StoreFlagsOf(const Reply& reply) {
+uint8_t CreationFlagsOf(const Reply& reply) {
   return (reply.sums_rows ? kSumsRows : 0) | (reply.moves_all_rows ? kMovesAllRows : 0) |
          (reply.is_new ? kIsNew : 0);
 }
 
-void SetStoreFlags(uint8_t flags, Reply& into) {
-  if (flags > kStoreFlags) throw Error(Phase::kRun, "message: unknown flags");
+void SetCreationFlags(uint8_t flags, Reply& into) {
+  if (flags > kCreationFlags) throw Error(Phase::kRun, "message: unknown flags");
   into.sums_rows = (flags & kSumsRows) != 0;
   into.moves_all_rows = (flags & kMovesAllRows) != 0;
   into.is_new = (flags & kIsNew) != 0;
 }
 
 bool HasText(Status status) { return status == Status::kRefused || status == Status::kWaiting; }
+
+void PutCut(ByteWriter& writer, std::string_view text) {
+  writer.PutText(text.substr(0, kMaxErrorBytes));
+}
+
+RefusalKind GetRefusalKind(ByteReader& reader) {
+  const auto kind = static_cast<RefusalKind>(reader.Get<uint8_t>());
+  if (kind < RefusalKind::kInvalid || kind > kLastRefusalKind) {
+    throw Error(Phase::kRun, "message: unknown kind of refusal");
+  }
+  return kind;
+}
 
 zmq::message_t ToFrame(const ByteWriter& writer) {
   return {writer.bytes().data(), writer.bytes().size()};
@@ -227,14 +239,14 @@ zmq::message_t Encode(const Request& request) {
   writer.Put(kProtocolVersion);
   writer.Put(static_cast<uint8_t>(request.operation));
   writer.Put(request.attempt);
-  writer.Put(request.run);
+  writer.Put(request.client);
   switch (request.operation) {
     case Operation::kHello:
       writer.PutText(request.task);
       break;
     case Operation::kCreate:
       writer.PutText(request.optimizer);
-      writer.PutText(request.update);
+      writer.PutText(request.update_mode);
       PutVariables(writer, request.variables);
       PutTables(writer, request.tables);
       break;
@@ -267,7 +279,7 @@ void Decode(std::string_view header, Request& into) {
   into.operation = Operation::kHello;
   into.task.clear();
   into.optimizer.clear();
-  into.update.clear();
+  into.update_mode.clear();
   into.variables.clear();
   into.tables.clear();
   into.part.push.clear();
@@ -277,14 +289,14 @@ void Decode(std::string_view header, Request& into) {
   ByteReader reader(header);
   into.operation = GetStart(reader, header);
   into.attempt = reader.Get<uint32_t>();
-  into.run = reader.Get<uint64_t>();
+  into.client = reader.Get<uint64_t>();
   switch (into.operation) {
     case Operation::kHello:
       into.task = reader.GetText(kMaxNameBytes);
       break;
     case Operation::kCreate:
       into.optimizer = reader.GetText(kMaxNameBytes);
-      into.update = reader.GetText(kMaxModeBytes);
+      into.update_mode = reader.GetText(kMaxModeBytes);
       GetVariables(reader, into.variables);
       GetTables(reader, into.tables);
       break;
@@ -316,15 +328,15 @@ zmq::message_t Encode(const Reply& reply) {
   writer.Put(reply.step);
   writer.Put(reply.local_step);
   if (reply.operation == Operation::kCreate || reply.operation == Operation::kOpen) {
-    writer.Put(reply.store);
-    writer.PutText(reply.update);
-    writer.Put(StoreFlagsOf(reply));
+    writer.Put(reply.creation);
+    writer.PutText(reply.update_mode);
+    writer.Put(CreationFlagsOf(reply));
   }
   if (reply.operation == Operation::kLocal) writer.PutText(reply.offer);
   if (reply.operation == Operation::kHello) PutPorts(writer, reply.ports);
-  if (HasText(reply.status)) {
-    writer.PutText(std::string_view(reply.error).substr(0, kMaxErrorBytes));
-  }
+  if (reply.status == Status::kRefused) writer.Put(static_cast<uint8_t>(reply.refusal));
+  if (HasText(reply.status)) PutCut(writer, reply.error);
+  if (reply.status == Status::kRefused) PutCut(writer, reply.remedy);
   return ToFrame(writer);
 }
 
@@ -337,13 +349,16 @@ void Decode(std::string_view header, Reply& into) {
   into.sequence = reader.Get<uint64_t>();
   into.step = reader.Get<uint64_t>();
   into.local_step = reader.Get<uint64_t>();
-  const bool store = into.operation == Operation::kCreate || into.operation == Operation::kOpen;
-  into.store = store ? reader.Get<uint64_t>() : 0;
-  into.update = store ? reader.GetText(kMaxModeBytes) : "";
-  SetStoreFlags(store ? reader.Get<uint8_t>() : 0, into);
+  const bool creation = into.operation == Operation::kCreate || into.operation == Operation::kOpen;
+  into.creation = creation ? reader.Get<uint64_t>() : 0;
+  into.update_mode = creation ? reader.GetText(kMaxModeBytes) : "";
+  SetCreationFlags(creation ? reader.Get<uint8_t>() : 0, into);
   into.offer = into.operation == Operation::kLocal ? reader.GetText(kMaxOfferBytes) : "";
   GetPorts(reader, into);
+  const bool refused = into.status == Status::kRefused;
+  into.refusal = refused ? GetRefusalKind(reader) : RefusalKind::kInvalid;
   into.error = HasText(into.status) ? reader.GetText(kMaxErrorBytes) : "";
+  into.remedy = refused ? reader.GetText(kMaxErrorBytes) : "";
   reader.ExpectEnd();
 }
 

@@ -11,11 +11,12 @@
 
 #include "runtime/common/tensor.h"
 #include "runtime/table.h"
+#include "runtime/transport/refusal.h"
 #include "runtime/transport/wire_float.h"
 
 namespace tfdist::runtime {
 
-inline constexpr uint16_t kProtocolVersion = 6;
+inline constexpr uint16_t kProtocolVersion = 7;
 inline constexpr size_t kMaxHeaderBytes = size_t{1024} * 1024;
 // Messages that a trainer may have under way to one server.
 inline constexpr size_t kMaxMessagesUnderWay = 64;
@@ -28,14 +29,14 @@ inline constexpr uint64_t kMaxRequestsUnderWay = 1024;
 inline constexpr uint32_t kMaxRequestParts = 1U << 16;
 
 enum class Operation : uint8_t {
-  kHello = 1,     // first on every connection: who I am
+  kHello = 1,     // first on every connection: the sender's task
   kCreate = 2,    // chief: these variables, unless they are there already
-  kOpen = 3,      // are these the variables? Answered once they are created
+  kOpen = 3,      // are these the variables? Answered once they have values
   kExchange = 4,  // apply these gradients, then give these values
   kAssign = 5,    // chief: the first values of a created variable
-  kGoodbye = 6,   // I ask for nothing more on this connection; has no answer
+  kGoodbye = 6,   // the sender asks for nothing more; has no answer
   kRows = 7,      // as kExchange, for rows of tables
-  kLocal = 8,     // between the two transports: may we meet in shared memory? See shm_connection.h
+  kLocal = 8,     // between the two transports: is shared memory possible? See shm_connection.h
 };
 
 // A run of floats in a block.
@@ -61,13 +62,13 @@ struct RowCounts {
 
 // kExchange, kAssign: one part of a request, about one block. kRows: one about some rows.
 struct PartHeader {
-  uint64_t store = 0;     // which creation of the variables is meant, as kCreate and kOpen said
-  uint64_t sequence = 0;  // of the request: from 1, per run and server
+  uint64_t creation = 0;  // which creation of the variables is meant, as kCreate and kOpen said
+  uint64_t sequence = 0;  // of the request: from 1, per client and server
   uint64_t oldest = 0;    // no request before this one will be sent again
   uint32_t number = 0;    // of the part in its request
   uint32_t of = 1;        // parts in the request
   uint32_t block = 0;
-  bool update = false;      // the request is a push: counted, and applied once
+  bool is_push = false;     // counted as a step, and applied once
   std::vector<Range> push;  // the payload's values, one range after the other
   std::vector<Range> pull;  // the values that are wanted, in this order
   uint64_t local_step = 0;  // that the gradients belong to, as this server's reply said before
@@ -81,12 +82,12 @@ struct PartHeader {
 struct Request {
   Operation operation = Operation::kHello;
   uint32_t attempt = 1;                // of the job; another attempt's servers do not answer
-  uint64_t run = 0;                    // random, one per start of a client
+  uint64_t client = 0;                 // random, one per start of a client
   std::string task;                    // kHello: the sender, "worker:1"
   std::string optimizer;               // kCreate: as OptimizerSpec writes it
   std::vector<TensorSpec> variables;   // kCreate, kOpen
   PartHeader part;                     // kExchange, kAssign, kRows
-  std::string update{};                // kCreate: as UpdateMode writes it
+  std::string update_mode{};           // kCreate: as UpdateMode writes it
   std::vector<TablePart> tables = {};  // kCreate, kOpen
   std::string host{};                  // kLocal: the sender's, as shm::ThisHost says it
 
@@ -97,19 +98,19 @@ enum class Status : uint8_t {
   kDone = 0,
   kRefused = 1,
   kValuesWanted = 2,  // kCreate: assign first values to all blocks
-  kWaiting = 3,  // no answer yet: one waits for whom `error` names. Of no request in particular
+  kWaiting = 3,       // no answer yet: `error` names the trainers waited for. Of no request
 };
 
 struct Reply {
   Operation operation = Operation::kHello;  // of the request
   Status status = Status::kDone;
-  uint32_t number = 0;      // of the part
-  uint64_t sequence = 0;    // of the request
-  uint64_t step = 0;        // updates that this server has applied
-  uint64_t store = 0;       // kCreate, kOpen
-  std::string error;        // kRefused: why; kWaiting: for whom
-  uint64_t local_step = 0;  // that the trainer's next gradients belong to
-  std::string update{};     // kCreate, kOpen: the mode of updates
+  uint32_t number = 0;        // of the part
+  uint64_t sequence = 0;      // of the request
+  uint64_t step = 0;          // updates that this server has applied
+  uint64_t creation = 0;      // kCreate, kOpen
+  std::string error;          // kRefused: why; kWaiting: the trainers waited for
+  uint64_t local_step = 0;    // that the trainer's next gradients belong to
+  std::string update_mode{};  // kCreate, kOpen
   // kCreate, kOpen: each row of a push must be seen once, by the optimizer or in a mean of pushes.
   bool sums_rows = false;
   std::string offer{};  // kLocal: bytes of an shm::Offer; empty: not here
@@ -119,6 +120,8 @@ struct Reply {
   bool moves_all_rows = false;
   // kCreate: there were no variables before, or they have no values yet.
   bool is_new = false;
+  RefusalKind refusal = RefusalKind::kInvalid;  // kRefused
+  std::string remedy{};                         // kRefused: what helps; may be empty
 
   bool operator==(const Reply&) const = default;
 };

@@ -25,7 +25,7 @@ Request PushPullOfOneBlock() {
   Request request;
   request.operation = Operation::kExchange;
   request.attempt = 1;
-  request.run = 0x0102030405060708;
+  request.client = 0x0102030405060708;
   request.part = {0x1112131415161718, 3, 2, 0, 1, 5, true, {{0, 16}}, {{0, 8}, {12, 4}}, 7};
   return request;
 }
@@ -69,7 +69,22 @@ std::vector<Request> Requests() {
 std::vector<Reply> Replies() {
   return {{Operation::kHello, Status::kDone, 0, 0, 12, 0, ""},
           {Operation::kCreate, Status::kValuesWanted, 0, 0, 0, 77, "", 0, "async"},
-          {Operation::kOpen, Status::kRefused, 0, 0, 3, 77, "why not", 0, "", true},
+          {Operation::kOpen,
+           Status::kRefused,
+           0,
+           0,
+           3,
+           77,
+           "why not",
+           0,
+           "",
+           true,
+           "",
+           {},
+           false,
+           false,
+           RefusalKind::kMismatch,
+           "what helps"},
           {Operation::kExchange, Status::kWaiting, 0, 0, 3, 0, "worker:1 (step 3)"},
           {Operation::kExchange, Status::kDone, 3, 9, 1234, 0, "", 1233},
           {Operation::kHello, Status::kDone, 0, 0, 0, 0, "", 0, "", false, "", {1, 65'535}},
@@ -96,7 +111,7 @@ TEST(Messages, RequestsComeBackAsTheyWereSent) {
   }
 }
 
-TEST(Messages, APortIsNoneOfTooManyNorNought) {
+TEST(Messages, PortsAreLimitedAndNeverZero) {
   Reply hello;
   hello.ports.assign(kMaxServerThreads, 2222);
   ExpectError([&] { (void)Decoded<Reply>(Encode(hello).to_string_view()); }, Phase::kRun,
@@ -113,11 +128,11 @@ TEST(Messages, RepliesComeBackAsTheyWereSent) {
 
 TEST(Messages, ARequestHasTheBytesOfItsPage) {
   const std::string expected(
-      "\x06\x00"                           // version
+      "\x07\x00"                           // version
       "\x04"                               // exchange
       "\x01\x00\x00\x00"                   // attempt
-      "\x08\x07\x06\x05\x04\x03\x02\x01"   // run
-      "\x18\x17\x16\x15\x14\x13\x12\x11"   // store
+      "\x08\x07\x06\x05\x04\x03\x02\x01"   // client
+      "\x18\x17\x16\x15\x14\x13\x12\x11"   // creation
       "\x03\x00\x00\x00\x00\x00\x00\x00"   // sequence
       "\x02\x00\x00\x00\x00\x00\x00\x00"   // oldest
       "\x07\x00\x00\x00\x00\x00\x00\x00"   // local step
@@ -143,9 +158,9 @@ TEST(Messages, WhatTheyAreAboutIsSeenWithoutDecoding) {
 
 TEST(Messages, AnotherVersionIsNamed) {
   std::string bytes = Encode(HelloOfWorkerOne()).to_string();
-  bytes[0] = 7;
+  bytes[0] = 6;
   ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun,
-              "protocol version 7; this program speaks 6");
+              "protocol version 6; this program speaks 7");
 }
 
 TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
@@ -176,6 +191,39 @@ TEST(Messages, UnknownOperationsAndStatusesAreRefused) {
   std::string bytes = Encode(Reply{}).to_string();
   bytes[3] = 4;
   ExpectError([&] { (void)Decoded<Reply>(bytes); }, Phase::kRun, "unknown status");
+}
+
+TEST(Messages, ARefusalHasTheBytesOfItsPage) {
+  Reply reply;
+  reply.operation = Operation::kAssign;
+  reply.status = Status::kRefused;
+  reply.refusal = RefusalKind::kVariablesLost;
+  reply.error = "why";
+  reply.remedy = "what helps";
+  const std::string expected(
+      "\x07\x00"                          // version
+      "\x05"                              // assign
+      "\x01"                              // refused
+      "\x00\x00\x00\x00"                  // part
+      "\x00\x00\x00\x00\x00\x00\x00\x00"  // sequence
+      "\x00\x00\x00\x00\x00\x00\x00\x00"  // step
+      "\x00\x00\x00\x00\x00\x00\x00\x00"  // local step
+      "\x05"                              // variables lost
+      "\x03\x00why"
+      "\x0a\x00what helps",
+      32 + 1 + 5 + 12);
+  EXPECT_EQ(Encode(reply).to_string(), expected);
+}
+
+TEST(Messages, UnknownKindsOfRefusalAreRefused) {
+  Reply reply;
+  reply.operation = Operation::kAssign;
+  reply.status = Status::kRefused;
+  std::string bytes = Encode(reply).to_string();
+  for (const char kind : {'\0', '\x09'}) {
+    bytes[32] = kind;
+    ExpectError([&] { (void)Decoded<Reply>(bytes); }, Phase::kRun, "unknown kind of refusal");
+  }
 }
 
 TEST(Messages, OnlyExchangesHaveNarrowValues) {

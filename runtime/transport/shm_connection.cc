@@ -100,15 +100,15 @@ void ShmConnection::TakeOffer() {
 }
 
 void ShmConnection::FinishCall() {
-  std::optional<shm::Call::Outcome> outcome = call_->TryFinish();
+  std::optional<shm::Call::Result> result = call_->TryFinish();
   // Its end is the server's: it gives the offer up, or freezes and ZeroMQ's connection breaks.
-  if (!outcome) return;
-  if (!outcome->connection) return StayRemote(outcome->reason);
-  if (outcome->connection->ring_bytes() < kLeastRingBytes) {
+  if (!result) return;
+  if (!result->connection) return StayRemote(result->reason);
+  if (result->connection->ring_bytes() < kLeastRingBytes) {
     return StayRemote("the server's rings do not hold every message");
   }
   call_.reset();
-  local_ = std::make_unique<shm::Connection>(*std::move(outcome->connection));
+  local_ = std::make_unique<shm::RingPair>(*std::move(result->connection));
   local_gone_ = false;
   local_error_.clear();
   state_ = State::kLocal;
@@ -119,7 +119,7 @@ void ShmConnection::StayRemote(const std::string& reason) {
   call_.reset();
   state_ = State::kRemote;
   made_ = true;
-  if (!reason.empty()) say_(name_ + " is on this host, and yet without shared memory: " + reason);
+  if (!reason.empty()) say_(name_ + " is on this host, but without shared memory: " + reason);
 }
 
 // Whether a connection that could be used is no more.

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "runtime/common/say.h"
-#include "runtime/shm/connection.h"
 #include "runtime/shm/offer.h"
+#include "runtime/shm/ring_pair.h"
 #include "runtime/transport/connection.h"
 
 namespace tfdist::runtime {
@@ -58,7 +58,7 @@ class ShmConnection : public Connection {
   State state_ = State::kDown;
   bool made_ = false;  // and not told yet
   std::optional<shm::Call> call_;
-  std::unique_ptr<shm::Connection> local_;
+  std::unique_ptr<shm::RingPair> local_;
   bool local_gone_ = false;
   std::string local_error_;  // why it is gone; empty: the server is
   int local_breaks_ = 0;     // since ZeroMQ's connection was made

@@ -32,7 +32,7 @@ bool IsLocal(const std::string& route) { return route.starts_with(kRoute); }
 }  // namespace
 
 struct ShmListener::Local {
-  shm::Connection connection;
+  shm::RingPair connection;
   Peer peer;
   Peer remote;  // the same trainer over ZeroMQ
   std::deque<Message> queue;
@@ -200,7 +200,7 @@ void ShmListener::AcceptCallers() {
   const TimePoint now = steady_clock::now();
   std::erase_if(offered_, [&](Offered& offered) {
     try {
-      std::optional<shm::Connection> connection = offered.offer.TryAccept();
+      std::optional<shm::RingPair> connection = offered.offer.TryAccept();
       if (!connection) return now >= offered.ends;
       Replace(offered.peer.task);
       const Peer peer{kRoute + std::to_string(routes_++), offered.peer.task};

@@ -23,7 +23,7 @@ zmq::message_t ViewOf(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-bool SendLocally(shm::Connection& connection, Message& message) {
+bool SendLocally(shm::RingPair& connection, Message& message) {
   const auto header = BytesOf(message.header);
   const Unwritten& unwritten = message.unwritten;
   const bool sent = unwritten ? connection.TrySend(header, unwritten.bytes, unwritten.write)
@@ -32,7 +32,7 @@ bool SendLocally(shm::Connection& connection, Message& message) {
   return sent;
 }
 
-bool ReceiveLocally(shm::Connection& connection, Message& into) {
+bool ReceiveLocally(shm::RingPair& connection, Message& into) {
   const auto incoming = connection.TryReceive();
   if (!incoming) return false;
   if (incoming->header.size() > kMaxHeaderBytes || incoming->payload.size() > kMaxBlockBytes) {

@@ -159,7 +159,7 @@ TEST_F(ShmTransport, StaysWithZeroMqBeyondTheListenersBound) {
   EXPECT_FALSE(second.WorthSpinning());
 }
 
-TEST_F(ShmTransport, IsNotOfferedToWhoIsOnAnotherHost) {
+TEST_F(ShmTransport, IsNotOfferedToAnotherHost) {
   Listen(4);
   clients_.push_back(RemoteConnection());
   Request question;
@@ -178,7 +178,7 @@ TEST_F(ShmTransport, IsNotOfferedToWhoIsOnAnotherHost) {
   EXPECT_TRUE(requests_.empty());
 }
 
-TEST_F(ShmTransport, WhoGoesIsForgottenOnceAllThatItSentIsRead) {
+TEST_F(ShmTransport, LeavingTrainerIsForgottenOnceItsMessagesAreRead) {
   Listen(1);
   Connection& first = Connect();
   ASSERT_TRUE(WaitForEvents(1));
@@ -219,7 +219,7 @@ TEST_F(ShmTransport, AnswersThatAreNotReadAreBounded) {
 }
 
 // Some into the ring, some into a queue, and over ZeroMQ into a frame.
-TEST_F(ShmTransport, WhatIsToBeWrittenIsWrittenAsItIsWhenItIsSent) {
+TEST_F(ShmTransport, UnwrittenPayloadIsWrittenWhenItIsSent) {
   Listen(1);
   Connection& local = Connect();
   ASSERT_TRUE(WaitForEvents(1));
@@ -248,7 +248,7 @@ TEST_F(ShmTransport, WhatIsToBeWrittenIsWrittenAsItIsWhenItIsSent) {
 }
 
 // Its memory is given back with ZeroMQ's connection, although it hangs up nothing itself.
-TEST_F(ShmTransport, WhoIsStoppedAndDoesNotReadIsForgottenWithItsConnection) {
+TEST_F(ShmTransport, StoppedTrainerIsForgottenWithItsConnection) {
   Listen(1);
   auto proxy = std::make_unique<testing::TcpProxy>(
       std::stoi(listener_->Endpoint().substr(listener_->Endpoint().rfind(':') + 1)));
@@ -294,7 +294,7 @@ TEST_F(ShmTransport, AServerOfAnotherVersionIsNamed) {
       server.send(zmq::message_t(bytes.data(), bytes.size()), zmq::send_flags::none);
     }
   };
-  testing::ExpectError(talk, Phase::kRun, "message of protocol version 3; this program speaks 6");
+  testing::ExpectError(talk, Phase::kRun, "message of protocol version 3; this program speaks 7");
 }
 
 // A server that answers the question for shared memory by itself, as ours would not.
@@ -329,7 +329,7 @@ TEST_F(ShmTransport, AnOfferThatCannotServeLeavesATrainerWithZeroMq) {
     ShmConnection client(
         "ps:0", std::make_unique<ZmqConnection>(context_, "ps:0", server.Endpoint(), std::nullopt),
         [this](const std::string& line) { said_.push_back(line); });
-    std::optional<shm::Connection> connection;
+    std::optional<shm::RingPair> connection;
     const TimePoint deadline = std::chrono::steady_clock::now() + 30s;
     while (client.NextEvent() != Connection::Event::kMade) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline);
@@ -338,14 +338,14 @@ TEST_F(ShmTransport, AnOfferThatCannotServeLeavesATrainerWithZeroMq) {
     }
     EXPECT_FALSE(client.WorthSpinning());
     ASSERT_EQ(said_.size(), 1U);
-    EXPECT_NE(said_[0].find("ps:0 is on this host, and yet without shared memory: "),
+    EXPECT_NE(said_[0].find("ps:0 is on this host, but without shared memory: "),
               std::string::npos);
   }
 }
 
 // A ROUTER's peer may choose its route; were one of these believed, another's answers would be
 // read.
-TEST_F(ShmTransport, NobodyTakesTheRouteOfAnother) {
+TEST_F(ShmTransport, NoTrainerTakesTheRouteOfAnother) {
   Listen(2);
   Connection& client = Connect();
   ASSERT_TRUE(WaitForEvents(1));

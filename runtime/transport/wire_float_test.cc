@@ -55,7 +55,7 @@ TEST(WireFloat, RoundsToTheNearestAndTiesToEven) {
   }
 }
 
-TEST(WireFloat, WhatIsTooLargeIsInfinite) {
+TEST(WireFloat, ValuesTooLargeBecomeInfinite) {
   EXPECT_EQ(Widened(Narrowed(65504, WireFloat::kFloat16), WireFloat::kFloat16), 65504);
   EXPECT_EQ(Narrowed(65520, WireFloat::kFloat16), 0x7c00);
   EXPECT_EQ(Narrowed(-1e10F, WireFloat::kFloat16), 0xfc00);

@@ -18,7 +18,7 @@ TEST(UpdateMode, ComesBackFromItsText) {
   EXPECT_EQ(ParseUpdateMode("async"), UpdateMode{});
 }
 
-TEST(UpdateMode, WhatIsNoneIsNamed) {
+TEST(UpdateMode, UnknownModeIsNamed) {
   const struct {
     const char* text;
     const char* message;
@@ -42,7 +42,7 @@ TEST(UpdateMode, WhatIsNoneIsNamed) {
   }
 }
 
-TEST(UpdateMode, WhatIsLeftOutFollowsFromTheNumberOfTrainers) {
+TEST(UpdateMode, ReplicasDefaultToTheNumberOfTrainers) {
   EXPECT_EQ(ToString(Completed(ParseUpdateMode("sync"), 4)), "sync:replicas=4");
   EXPECT_EQ(ToString(Completed(ParseUpdateMode("sync:replicas=3"), 4)), "sync:replicas=3");
   EXPECT_EQ(Completed({}, 4), UpdateMode{});

@@ -58,33 +58,33 @@ int ForkedProcess::Wait(std::chrono::seconds limit, const std::function<void()>&
 
 TimePoint In(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
 
-Call::Outcome CallWith(std::string_view offer, TimePoint deadline) {
+Call::Result CallWith(std::string_view offer, TimePoint deadline) {
   Call call(offer);
   while (true) {
-    if (std::optional<Call::Outcome> outcome = call.TryFinish()) return *std::move(outcome);
+    if (std::optional<Call::Result> result = call.TryFinish()) return *std::move(result);
     const int limit = PollTimeout(std::chrono::steady_clock::now(), deadline);
     pollfd item = {call.fd(), POLLIN, 0};
     if (limit == 0 || poll(&item, 1, limit) <= 0) return {std::nullopt, "no answer in time"};
   }
 }
 
-std::optional<Connection> WaitForClient(Offer& offer, TimePoint deadline) {
+std::optional<RingPair> WaitForClient(Offer& offer, TimePoint deadline) {
   while (true) {
-    if (std::optional<Connection> connection = offer.TryAccept()) return connection;
+    if (std::optional<RingPair> connection = offer.TryAccept()) return connection;
     const int limit = PollTimeout(std::chrono::steady_clock::now(), deadline);
     pollfd item = {offer.fd(), POLLIN, 0};
     if (limit == 0 || poll(&item, 1, limit) <= 0) return std::nullopt;
   }
 }
 
-Served ServeForked(size_t ring_bytes, const std::function<int(Connection)>& client) {
+Served ServeForked(size_t ring_bytes, const std::function<int(RingPair)>& client) {
   Offer offer(ring_bytes);
   ForkedProcess process([&] {
-    Call::Outcome outcome = CallWith(offer.bytes(), In(std::chrono::seconds(30)));
-    if (!outcome.connection) throw std::runtime_error(outcome.reason);
-    return client(*std::move(outcome.connection));
+    Call::Result result = CallWith(offer.bytes(), In(std::chrono::seconds(30)));
+    if (!result.connection) throw std::runtime_error(result.reason);
+    return client(*std::move(result.connection));
   });
-  std::optional<Connection> connection = WaitForClient(offer, In(std::chrono::seconds(30)));
+  std::optional<RingPair> connection = WaitForClient(offer, In(std::chrono::seconds(30)));
   if (!connection) throw std::runtime_error("the client did not come");
   return {std::move(process), *std::move(connection), offer.bytes()};
 }

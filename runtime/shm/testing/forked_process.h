@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/shm/connection.h"
 #include "runtime/shm/offer.h"
+#include "runtime/shm/ring_pair.h"
 
 namespace tfdist::runtime::shm::testing {
 
@@ -40,14 +40,14 @@ TimePoint In(std::chrono::milliseconds time);
 // that process. Throws when they do not come together.
 struct Served {
   ForkedProcess process;
-  Connection connection;
+  RingPair connection;
   std::string offer;
 };
-Served ServeForked(size_t ring_bytes, const std::function<int(Connection)>& client);
+Served ServeForked(size_t ring_bytes, const std::function<int(RingPair)>& client);
 
 // Waits for the server's answer to a call.
-Call::Outcome CallWith(std::string_view offer, TimePoint deadline);
+Call::Result CallWith(std::string_view offer, TimePoint deadline);
 // Waits for the client of an offer.
-std::optional<Connection> WaitForClient(Offer& offer, TimePoint deadline);
+std::optional<RingPair> WaitForClient(Offer& offer, TimePoint deadline);
 
 }  // namespace tfdist::runtime::shm::testing

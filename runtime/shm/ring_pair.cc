@@ -1,4 +1,4 @@
-#include "runtime/shm/connection.h"
+#include "runtime/shm/ring_pair.h"
 
 #include <utility>
 
@@ -28,40 +28,40 @@ RingReader Reader(const Memory& memory, Role role) {
 
 }  // namespace
 
-Connection::Connection(Segment segment, UniqueFd socket, Role role)
-    : Connection(segment.memory(), std::move(socket), role) {
+RingPair::RingPair(Segment segment, UniqueFd socket, Role role)
+    : RingPair(segment.memory(), std::move(socket), role) {
   segment_.emplace(std::move(segment));  // the mapping stays where it is
 }
 
-Connection::Connection(const Memory& memory, UniqueFd socket, Role role)
+RingPair::RingPair(const Memory& memory, UniqueFd socket, Role role)
     : socket_(std::move(socket)),
       writer_(Writer(memory, role)),
       reader_(Reader(memory, role)),
       sleeper_(OwnSide(memory, role).sleep),
       waker_(OtherSide(memory, role).sleep) {}
 
-Connection::~Connection() {
+RingPair::~RingPair() {
   if (socket_.valid()) HangUp(socket_);  // else moved away
 }
 
-bool Connection::TrySend(std::span<const std::byte> header, std::span<const std::byte> payload) {
+bool RingPair::TrySend(std::span<const std::byte> header, std::span<const std::byte> payload) {
   if (!writer_.TrySend(header, payload)) return false;
   RingIfAwaited();
   return true;
 }
 
-std::optional<MessageReader::Incoming> Connection::TryReceive() {
+std::optional<MessageReader::Incoming> RingPair::TryReceive() {
   const auto incoming = reader_.TryReceive();
   if (waker_.Consumed(reader_.released())) RingBell();
   return incoming;
 }
 
-bool Connection::ArmBell() {
+bool RingPair::ArmBell() {
   sleeper_.Announce(reader_.WakePosition(), writer_.WakePosition());
   return !Ready();
 }
 
-bool Connection::DisarmBell() {
+bool RingPair::DisarmBell() {
   sleeper_.Retract();
   for (int i = 0; i < kBellsAtOnce; ++i) {
     const std::optional<Packet> bell = ReceivePacket(socket_);
@@ -71,11 +71,11 @@ bool Connection::DisarmBell() {
   return true;
 }
 
-void Connection::RingIfAwaited() {
+void RingPair::RingIfAwaited() {
   if (waker_.Produced(writer_.position())) RingBell();
 }
 
-void Connection::RingBell() {
+void RingPair::RingBell() {
   // Not sent: the peer is gone, or has so many bells to read that it is awake anyway.
   (void)SendPacket(socket_, "!");
 }

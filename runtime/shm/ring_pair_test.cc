@@ -1,4 +1,4 @@
-#include "runtime/shm/connection.h"
+#include "runtime/shm/ring_pair.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ enum class Woken { kReady, kTimedOut, kPeerGone };
 
 // Sleeps until there is a message or, after a send in vain, room. A lost wake-up shows as
 // kTimedOut.
-Woken Wait(Connection& connection) {
+Woken Wait(RingPair& connection) {
   while (!connection.Ready()) {
     pollfd item = {connection.bell_fd(), POLLIN, 0};
     const bool asleep = connection.ArmBell();
@@ -50,7 +50,7 @@ Woken Wait(Connection& connection) {
   return Woken::kReady;
 }
 
-Woken Send(Connection& connection, std::span<const std::byte> header,
+Woken Send(RingPair& connection, std::span<const std::byte> header,
            std::span<const std::byte> payload) {
   while (!connection.TrySend(header, payload)) {
     const Woken woken = Wait(connection);
@@ -64,7 +64,7 @@ struct Received {
   std::vector<std::byte> payload;
 };
 
-std::optional<Received> Receive(Connection& connection) {
+std::optional<Received> Receive(RingPair& connection) {
   while (true) {
     if (const auto incoming = connection.TryReceive()) {
       return Received{{incoming->header.begin(), incoming->header.end()},
@@ -87,7 +87,7 @@ void Pause(std::mt19937_64& random) {
   }
 }
 
-void Echo(Connection& connection) {
+void Echo(RingPair& connection) {
   std::mt19937_64 random(77);
   while (const auto received = Receive(connection)) {
     Pause(random);
@@ -96,7 +96,7 @@ void Echo(Connection& connection) {
 }
 
 // The rounds in which what was sent came back.
-int PingPongs(Connection& connection, int rounds, uint64_t seed) {
+int PingPongs(RingPair& connection, int rounds, uint64_t seed) {
   std::mt19937_64 random(seed);
   for (int round = 0; round < rounds; ++round) {
     const auto header = RandomBytes(random, random() % 100);
@@ -110,7 +110,7 @@ int PingPongs(Connection& connection, int rounds, uint64_t seed) {
 }
 
 // Sends without waiting for answers, as far as both rings hold them.
-int Streams(Connection& connection, int messages) {
+int Streams(RingPair& connection, int messages) {
   const std::vector<std::byte> payload(kLargest / 2, std::byte{3});
   int received = 0;
   for (int sent = 0; received < messages;) {
@@ -127,16 +127,16 @@ int Streams(Connection& connection, int messages) {
 
 constexpr int kRounds = 5'000;
 
-TEST(ShmConnection, LosesNoMessageAndNoWakeUpBetweenTwoProcesses) {
-  Served served = ServeForked(kMinRingBytes, [](Connection connection) {
+TEST(RingPair, LosesNoMessageAndNoWakeUpBetweenTwoProcesses) {
+  Served served = ServeForked(kMinRingBytes, [](RingPair connection) {
     return PingPongs(connection, kRounds, 5) == kRounds ? 0 : 1;
   });
   Echo(served.connection);
   EXPECT_EQ(served.process.Wait(kLong), 0);
 }
 
-TEST(ShmConnection, StreamsThroughFullRingsBetweenTwoProcesses) {
-  Served served = ServeForked(kMinRingBytes, [](Connection connection) {
+TEST(RingPair, StreamsThroughFullRingsBetweenTwoProcesses) {
+  Served served = ServeForked(kMinRingBytes, [](RingPair connection) {
     return Streams(connection, kRounds) == kRounds ? 0 : 1;
   });
   // Answers wait here while the client's ring is full, as in a server's queue.
@@ -155,13 +155,13 @@ TEST(ShmConnection, StreamsThroughFullRingsBetweenTwoProcesses) {
 }
 
 // Both ends over one mapping in one process, where a thread sanitizer sees both.
-TEST(ShmConnection, LosesNoMessageAndNoWakeUpBetweenTwoThreads) {
+TEST(RingPair, LosesNoMessageAndNoWakeUpBetweenTwoThreads) {
   UniqueFd fd;
   const Segment segment = Segment::Create(kMinRingBytes, fd);
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
-  Connection server(segment.memory(), UniqueFd(ends[0]), Role::kServer);
-  auto client = std::make_unique<Connection>(segment.memory(), UniqueFd(ends[1]), Role::kClient);
+  RingPair server(segment.memory(), UniqueFd(ends[0]), Role::kServer);
+  auto client = std::make_unique<RingPair>(segment.memory(), UniqueFd(ends[1]), Role::kClient);
   std::thread echo([&] { Echo(server); });
   EXPECT_EQ(PingPongs(*client, kRounds, 6), kRounds);
   client.reset();  // hangs up
@@ -193,12 +193,12 @@ size_t CountMaps() {
   return count;
 }
 
-TEST(ShmConnection, NoticesAKilledWriterAndLeavesNothingBehind) {
+TEST(RingPair, NoticesAKilledWriterAndLeavesNothingBehind) {
   std::mt19937_64 random(10);
   for (int round = 0; round < 20; ++round) {
     std::string offer;
     {
-      Served served = ServeForked(kMinRingBytes, [](Connection connection) -> int {
+      Served served = ServeForked(kMinRingBytes, [](RingPair connection) -> int {
         std::mt19937_64 sizes(9);
         const std::vector<std::byte> payload(kLargest);
         while (true) {
@@ -224,12 +224,12 @@ TEST(ShmConnection, NoticesAKilledWriterAndLeavesNothingBehind) {
   }
 }
 
-TEST(ShmConnection, NoticesAKilledReader) {
+TEST(RingPair, NoticesAKilledReader) {
   std::mt19937_64 random(11);
   const std::vector<std::byte> payload(kLargest);
   for (int round = 0; round < 20; ++round) {
     const uint64_t until = random() % 20;
-    Served served = ServeForked(kMinRingBytes, [until](Connection connection) {
+    Served served = ServeForked(kMinRingBytes, [until](RingPair connection) {
       for (uint64_t got = 0; got < until; ++got) (void)Receive(connection);
       return raise(SIGKILL);
     });
@@ -240,8 +240,8 @@ TEST(ShmConnection, NoticesAKilledReader) {
   }
 }
 
-TEST(ShmConnection, DeliversWhatWasSentBeforeTheDeath) {
-  Served served = ServeForked(kMinRingBytes, [](Connection connection) {
+TEST(RingPair, DeliversWhatWasSentBeforeTheDeath) {
+  Served served = ServeForked(kMinRingBytes, [](RingPair connection) {
     (void)Send(connection, {}, std::vector<std::byte>(100'000));
     return raise(SIGKILL);
   });
@@ -252,8 +252,8 @@ TEST(ShmConnection, DeliversWhatWasSentBeforeTheDeath) {
   EXPECT_FALSE(Receive(served.connection));
 }
 
-TEST(ShmConnection, IsNotInheritedAcrossExec) {
-  Served served = ServeForked(kMinRingBytes, [](Connection) { return 0; });
+TEST(RingPair, IsNotInheritedAcrossExec) {
+  Served served = ServeForked(kMinRingBytes, [](RingPair) { return 0; });
   EXPECT_NE(fcntl(served.connection.bell_fd(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
@@ -288,7 +288,7 @@ void ScribbleWord(Control& control, std::span<std::byte> ring, std::mt19937_64& 
 }
 
 // The calls that a server makes.
-void UseConnection(Connection& connection, std::mt19937_64& random) {
+void UseRingPair(RingPair& connection, std::mt19937_64& random) {
   const std::vector<std::byte> payload(random() % kLargest >> (random() % 16));
   (void)connection.TrySend({}, payload);
   uint64_t sum = 0;
@@ -303,7 +303,7 @@ void UseConnection(Connection& connection, std::mt19937_64& random) {
   (void)connection.DisarmBell();
 }
 
-TEST(ShmConnection, OutlivesAPeerThatScribblesOverTheMemoryAllTheTime) {
+TEST(RingPair, OutlivesAPeerThatScribblesOverTheMemoryAllTheTime) {
   // The scribbler is a process of its own that shares the memory, as the real peer would.
   UniqueFd fd;
   const Segment segment = Segment::Create(kMinRingBytes, fd);
@@ -332,9 +332,9 @@ TEST(ShmConnection, OutlivesAPeerThatScribblesOverTheMemoryAllTheTime) {
       side->produced.bytes = 0;
       side->consumed.bytes = 0;
     }
-    Connection connection(segment.memory(), UniqueFd(ends[0]), Role::kServer);
+    RingPair connection(segment.memory(), UniqueFd(ends[0]), Role::kServer);
     try {
-      for (int step = 0; step < 10; ++step) UseConnection(connection, random);
+      for (int step = 0; step < 10; ++step) UseRingPair(connection, random);
     } catch (const Error&) {
       ++errors;
     }
@@ -342,8 +342,8 @@ TEST(ShmConnection, OutlivesAPeerThatScribblesOverTheMemoryAllTheTime) {
   EXPECT_GT(errors, 200);
 }
 
-TEST(ShmConnection, ReadsNoMoreBellsAtOnceThanAFew) {
-  Served served = ServeForked(kMinRingBytes, [](Connection connection) {
+TEST(RingPair, ReadsNoMoreBellsAtOnceThanAFew) {
+  Served served = ServeForked(kMinRingBytes, [](RingPair connection) {
     while (send(connection.bell_fd(), "!", 1, MSG_NOSIGNAL) == 1 || errno == EAGAIN) {
     }
     return 0;
@@ -352,7 +352,7 @@ TEST(ShmConnection, ReadsNoMoreBellsAtOnceThanAFew) {
     (void)served.connection.ArmBell();
     EXPECT_TRUE(served.connection.DisarmBell());
   }
-  { const Connection closed = std::move(served.connection); }
+  { const RingPair closed = std::move(served.connection); }
   EXPECT_EQ(served.process.Wait(kLong), 0);
 }
 

@@ -20,17 +20,17 @@ namespace tfdist::runtime::shm {
 
 enum class Role { kServer, kClient };
 
-class Connection {
+class RingPair {
  public:
   // `socket` is connected to the other side's process: it tells when that dies, and carries the
   // bell. Made by Offer and Call.
-  Connection(Segment segment, UniqueFd socket, Role role);
+  RingPair(Segment segment, UniqueFd socket, Role role);
   // Borrows the memory. Both ends over one mapping, as a thread sanitizer needs them: for tests.
-  Connection(const Memory& memory, UniqueFd socket, Role role);
-  Connection(Connection&&) noexcept = default;
-  Connection& operator=(Connection&&) = delete;
+  RingPair(const Memory& memory, UniqueFd socket, Role role);
+  RingPair(RingPair&&) noexcept = default;
+  RingPair& operator=(RingPair&&) = delete;
   // Hangs up: the other side is woken, and DisarmBell tells it; what was sent can still be read.
-  ~Connection();
+  ~RingPair();
 
   [[nodiscard]] size_t ring_bytes() const { return writer_.ring_bytes(); }
   // False when there is no room now. Throws Error(kInternal) for a message that is larger than the

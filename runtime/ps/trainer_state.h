@@ -14,18 +14,18 @@
 
 namespace tfdist::runtime {
 
-class Session {
+class TrainerState {
  public:
-  explicit Session(std::string task) : task_(std::move(task)) {}
+  explicit TrainerState(std::string task) : task_(std::move(task)) {}
 
   [[nodiscard]] const std::string& task() const { return task_; }
   [[nodiscard]] const std::string& route() const { return route_; }
-  [[nodiscard]] uint64_t run() const { return run_; }
+  [[nodiscard]] uint64_t client() const { return client_; }
 
   // The trainer is at `route` now. Another run of it counts its requests anew.
-  void Begin(const std::string& route, uint64_t run);
+  void Begin(const std::string& route, uint64_t client);
   // Another run has come since. Known of the last few.
-  [[nodiscard]] bool IsPast(uint64_t run) const;
+  [[nodiscard]] bool IsPast(uint64_t client) const;
 
   // The steps of the push that this is a part of, until its last part is applied.
   PushSteps& StepsOf(const PartHeader& part) { return ProgressOf(part).steps; }
@@ -77,8 +77,8 @@ class Session {
 
   std::string task_;
   std::string route_;
-  uint64_t run_ = 0;
-  std::deque<uint64_t> past_runs_;
+  uint64_t client_ = 0;
+  std::deque<uint64_t> past_clients_;
   std::optional<uint64_t> local_step_;
   uint64_t oldest_ = 0;                    // requests before it are over
   std::map<uint64_t, Progress> requests_;  // by sequence; kMaxRequestsUnderWay at most

@@ -1,0 +1,68 @@
+// What a server holds of the model and how it changes: variables and tables, the optimizer and the
+// mode of updates that the chief has chosen, and the steps made. Knows no trainers' connections.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/ps/table_store.h"
+#include "runtime/ps/update_policy.h"
+#include "runtime/ps/variable_store.h"
+#include "runtime/transport/messages.h"
+
+namespace tfdist::runtime {
+
+using RowSections = std::span<const TableStore::Section>;
+
+class ServedModel {
+ public:
+  ServedModel();
+
+  // All of it or, throwing Error(kRun), nothing. When there are variables already they must be the
+  // same, and keep their optimizer and mode. `trainers`: all of the job.
+  void Declare(const Request& create, const std::set<std::string>& trainers);
+  // Variables and tables with their first values.
+  [[nodiscard]] bool created() const { return store_.created(); }
+  // Throws Refusal that names the first difference.
+  void ExpectSame(const std::vector<TensorSpec>& variables,
+                  const std::vector<TablePart>& tables) const;
+  // Throws Refusal unless the part is about these variables and not those of an earlier start.
+  void ExpectThisCreation(const PartHeader& part) const;
+  // The fields of a reply that say what was created.
+  void Describe(Reply& reply) const;
+
+  // Applies the gradients of a part, or adds them to the sums of the step to come. Throws
+  // Error(kRun) with nothing changed.
+  void Push(const PartHeader& part, std::span<const float> gradients, PushSteps& steps);
+  // The same for rows that TableStore::Read has found good.
+  void PushRows(RowSections rows, PushSteps& steps);
+  // Applies what was summed, and counts it as a step.
+  void ApplyMeans();
+  void CountStep() { ++step_; }
+  // Steps that were made.
+  [[nodiscard]] uint64_t step() const { return step_; }
+
+  // Gradients are summed until a step is due, instead of applied as they come.
+  [[nodiscard]] bool sums() const { return policy_ && policy_->sums(); }
+  // Null: asynchronous, or no variables yet.
+  [[nodiscard]] UpdatePolicy* policy() const { return policy_.get(); }
+  [[nodiscard]] VariableStore& store() { return store_; }
+  [[nodiscard]] const VariableStore& store() const { return store_; }
+  [[nodiscard]] TableStore& tables() { return tables_; }
+  [[nodiscard]] const TableStore& tables() const { return tables_; }
+
+ private:
+  VariableStore store_;
+  TableStore tables_;
+  UpdateMode mode_;
+  std::unique_ptr<UpdatePolicy> policy_;
+  bool sums_rows_ = false;
+  uint64_t creation_;  // random: tells these variables from those of an earlier start
+  uint64_t step_ = 0;
+};
+
+}  // namespace tfdist::runtime
