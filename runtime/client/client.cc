@@ -1,25 +1,20 @@
 #include "runtime/client.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sodium.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <exception>
-#include <iterator>
 #include <utility>
 #include <zmq.hpp>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "runtime/client/link.h"
 #include "runtime/client/request.h"
-#include "runtime/client/rows.h"
+#include "runtime/client/request_builder.h"
+#include "runtime/client/sharding.h"
+#include "runtime/client/waiter.h"
 #include "runtime/common/cluster.h"
-#include "runtime/placement/placement.h"
-#include "runtime/shm/wake.h"
-#include "runtime/transport/blocks.h"
 #include "runtime/transport/no_connection.h"
 #include "runtime/transport/shm_connection.h"
 #include "runtime/transport/zmq_connection.h"
@@ -27,21 +22,8 @@
 namespace tfdist::runtime {
 namespace {
 
-using std::chrono::duration;
-using std::chrono::duration_cast;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-using std::chrono::steady_clock;
-
 // Leaves room below what a server remembers of a client.
 constexpr uint64_t kMaxBegun = kMaxRequestsUnderWay - 24;
-// How often to look whether ZeroMQ has let go of the last message of an answered request.
-constexpr milliseconds kBorrowedLook{1};
-constexpr int kYieldsBeforeLook = 50;
-// How long a server that is late is waited for from when that is seen.
-constexpr seconds kLastLook{5};
-// What a wake-up takes on a busy machine.
-constexpr milliseconds kLate{500};
 // Its own, its monitor's two ends.
 constexpr size_t kSocketsPerLink = 3;
 
@@ -52,94 +34,10 @@ uint64_t RandomClient() {
   return client;
 }
 
-// What one server holds of the variables; of a server with several threads, what one of them holds.
-struct Share {
-  uint64_t bytes = 0;
-  std::vector<TensorSpec> specs;
-  std::vector<TablePart> tables;
-  std::optional<BlockLayout> layout;
-};
-
-// Where a part of a variable is.
-struct Location {
-  size_t server = 0;
-  size_t position = 0;  // in the server's list
-  size_t first = 0;     // float of the variable
-};
-
-// Where a table is.
-struct TableLocation {
-  struct Part {
-    size_t server = 0;
-    uint32_t position = 0;  // in the server's list
-  };
-  RowMap rows;
-  std::vector<Part> parts;
-};
-
-TablePart PartOf(const TableSpec& table, const RowSet& rows) {
-  return {table.name, rows.count, table.width, rows.first, rows.step, table.initial};
+ClientOptions Checked(ClientOptions options) {
+  CheckServerThreads(options.server_threads);
+  return options;
 }
-
-Variable VariableOf(const TableSpec& table) {
-  return {.spec = {table.name, {table.rows, table.width}},
-          .lookup = table.lookup,
-          .partitioner = table.partitioner};
-}
-
-// Collects the parts of one request to one server, one for each block.
-class PartsBuilder {
- public:
-  void Add(const Extent& extent, const float* gradient) {
-    PartOf(extent.block).push.push_back({{extent.offset, extent.count}, gradient + extent.first});
-  }
-  void Add(const Extent& extent, float* target) {
-    PartOf(extent.block).pull.push_back({{extent.offset, extent.count}, target + extent.first});
-  }
-
-  std::vector<RequestPart> Take() {
-    const auto by_offset = [](const auto& a, const auto& b) {
-      return a.range.offset < b.range.offset;
-    };
-    for (RequestPart& part : parts_) {
-      std::sort(part.push.begin(), part.push.end(), by_offset);
-      std::sort(part.pull.begin(), part.pull.end(), by_offset);
-      positions_[part.block] = 0;
-    }
-    return std::exchange(parts_, {});
-  }
-
- private:
-  RequestPart& PartOf(uint32_t block) {
-    if (block >= positions_.size()) positions_.resize(block + 1);
-    if (positions_[block] == 0) {
-      parts_.emplace_back().block = block;
-      positions_[block] = parts_.size();
-    }
-    return parts_[positions_[block] - 1];
-  }
-
-  std::vector<RequestPart> parts_;
-  std::vector<size_t> positions_;  // by block: that of its part, counted from 1
-};
-
-// When to give up. Who was stopped (SIGSTOP) finds a deadline behind it before ZeroMQ's thread has
-// read an answer that has long been there, or has made the connection anew: hence a last look, and
-// another one if it was stopped during that.
-class Patience {
- public:
-  TimePoint EndOf(TimePoint now, TimePoint deadline) {
-    if (now < deadline) {
-      last_look_ = TimePoint::min();
-      return deadline;
-    }
-    if (now >= last_look_ + kLate) last_look_ = now + kLastLook;
-    return last_look_;
-  }
-
- private:
-  TimePoint last_look_ = TimePoint::min();  // its end
-};
 
 }  // namespace
 
@@ -151,28 +49,28 @@ struct Future::State : RequestState {
 class Client::Impl {
  public:
   Impl(ClientOptions options, std::vector<TensorSpec> variables, std::vector<TableSpec> tables)
-      : options_(std::move(options)),
-        variables_(std::move(variables)),
-        tables_(std::move(tables)),
-        id_(RandomClient()) {
-    for (const TableSpec& table : tables_) CheckWidth(table);
-    for (const TensorSpec& variable : variables_) floats_.push_back(ElementCount(variable));
-    CheckServerThreads(options_.server_threads);
-    PlaceVariables(ServersOf(options_.config.cluster).size());
-    context_.set(zmq::ctxopt::max_sockets, static_cast<int>(kSocketsPerLink * shares_.size() + 8));
-    for (size_t i = 0; i < shares_.size(); ++i) links_.push_back(OpenLink(i));
-    ports_.resize(links_.size());
-    builders_.resize(links_.size());
-    row_builders_.resize(links_.size());
+      : options_(Checked(std::move(options))),
+        id_(RandomClient()),
+        sharding_(std::move(variables), std::move(tables),
+                  ServersOf(options_.config.cluster).size(), options_.server_threads,
+                  options_.strategy, options_.partitioner),
+        waiter_(options_, links_) {
+    const size_t servers = sharding_.shares().size();
+    context_.set(zmq::ctxopt::max_sockets, static_cast<int>(kSocketsPerLink * servers + 8));
+    for (size_t i = 0; i < servers; ++i) links_.push_back(OpenLink(i));
+    ports_.resize(servers);
+    std::vector<const ServerFacts*> facts;
+    for (const auto& link : links_) facts.push_back(&link->facts());
+    builder_.emplace(sharding_, std::move(facts));
   }
 
-  // The servers wait for nobody who says goodbye. Where that does not arrive this trainer is lost:
-  // with synchronous updates it is waited for, as nobody knows that it does not come back.
+  // No trainer waits for one that says goodbye. Where that does not arrive this trainer is lost: with
+  // synchronous updates the others wait for it, as it may come back.
   ~Impl() {
     try {
       for (const auto& link : links_) link->SayGoodbye();
     } catch (const std::exception&) {
-      // They will find out.
+      // The servers find out by themselves.
     }
   }
 
@@ -180,8 +78,8 @@ class Client::Impl {
     ThrowIfFailed();
     Check(optimizer, Phase::kUsage);
     Gradients values = GradientsOf(initial);
-    CheckAll(values, "value");
-    if (values.size() != variables_.size()) {
+    builder_->Check(values, "value");
+    if (values.size() != sharding_.variables().size()) {
       throw Error(Phase::kUsage, "a first value is needed for every variable");
     }
     for (size_t i = 0; i < links_.size(); ++i) {
@@ -189,8 +87,8 @@ class Client::Impl {
       request.operation = Operation::kCreate;
       request.optimizer = ToString(optimizer);
       request.update_mode = ToString(update);
-      request.variables = shares_[i].specs;
-      request.tables = shares_[i].tables;
+      request.variables = sharding_.shares()[i].specs;
+      request.tables = sharding_.shares()[i].tables;
       links_[i]->Ask(std::move(request));
     }
     WaitUntil([&] { return std::none_of(links_.begin(), links_.end(), Asking); }, nullptr);
@@ -202,26 +100,19 @@ class Client::Impl {
                                        const RowGradients& row_gradients,
                                        const RowTargets& row_targets, bool is_push) {
     ThrowIfFailed();
-    CheckAll(gradients, "gradient");
-    CheckAll(targets, "target");
-    CheckAllRows(row_gradients, "gradient");
-    CheckAllRows(row_targets, "target");
+    builder_->Check(gradients, targets, row_gradients, row_targets);
     for (size_t i = 0; i < links_.size(); ++i) OpenIfNeeded(i);
     if (is_push) WaitUntil([&] { return AllOpened(); }, nullptr);
     MakeRoom();
     auto state = std::make_shared<Future::State>(this);
     state->is_push = is_push;
-    state->next_step = is_push ? links_.front()->step() + 1 : 0;
-    SplitAll(row_gradients, row_targets, *state);
-    for (const Gradient& gradient : gradients) AddPieces(gradient.variable, gradient.values.data());
-    for (const Target& target : targets) AddPieces(target.variable, target.values.data());
-    AddAllRows(row_gradients, row_targets, *state);
+    state->next_step = is_push ? links_.front()->facts().step + 1 : 0;
+    builder_->Add(gradients, targets, row_gradients, row_targets, *state);
     for (size_t i = 0; i < links_.size(); ++i) {
-      std::vector<RequestPart> parts = builders_[i].Take();
-      std::vector<RequestPart> about_rows = row_builders_[i].Take();
-      std::move(about_rows.begin(), about_rows.end(), std::back_inserter(parts));
+      std::vector<RequestPart> parts = builder_->Take(i);
       // ps:0 counts the steps; where trainers wait for each other all servers with variables do.
-      const bool counts = i == 0 || (links_[i]->holds_back() && shares_[i].bytes > 0);
+      const bool counts =
+          i == 0 || (links_[i]->facts().holds_back && sharding_.shares()[i].bytes > 0);
       if (parts.empty() && is_push && counts) parts.emplace_back();
       if (!parts.empty()) links_[i]->Begin(state, Operation::kExchange, std::move(parts));
     }
@@ -232,9 +123,9 @@ class Client::Impl {
   // Returns when the request has ended, however; throws when the client has failed.
   uint64_t Wait(Future::State& state) {
     WaitUntil([&] { return state.ended(); }, &state);
-    for (auto& split : std::exchange(state.splits, {})) spare_splits_.push_back(std::move(split));
+    builder_->Recycle(state);
     if (state.refusal) throw Refusal(*state.refusal);
-    return links_.front()->step();
+    return links_.front()->facts().step;
   }
 
   bool Ready(const Future::State& state) {
@@ -247,7 +138,7 @@ class Client::Impl {
   }
 
   [[nodiscard]] size_t server_count() const {
-    return (shares_.size() + options_.server_threads - 1) / options_.server_threads;
+    return (sharding_.shares().size() + options_.server_threads - 1) / options_.server_threads;
   }
 
   [[nodiscard]] ClientCounters counters() const {
@@ -258,86 +149,39 @@ class Client::Impl {
       counters.messages += link->counters().messages;
       counters.sent_again += link->counters().sent_again;
     }
-    counters.blocked_seconds = blocked_seconds_;
+    counters.blocked_seconds = waiter_.blocked_seconds();
     return counters;
   }
 
  private:
   [[nodiscard]] bool AllOpened() const {
     return std::all_of(links_.begin(), links_.end(),
-                       [](const auto& link) { return link->opened(); });
+                       [](const auto& link) { return link->facts().opened(); });
   }
 
   // Trained values beside first ones would be no model.
   void SayOrThrowIfThereAlready() {
-    const auto by_steps = [](const auto& a, const auto& b) { return a->step() < b->step(); };
-    const auto is_new = [](const auto& link) { return link->is_new(); };
+    const auto by_steps = [](const auto& a, const auto& b) {
+      return a->facts().step < b->facts().step;
+    };
+    const auto is_new = [](const auto& link) { return link->facts().is_new; };
     const Link& oldest = **std::max_element(links_.begin(), links_.end(), by_steps);
     const auto fresh = std::find_if(links_.begin(), links_.end(), is_new);
     if (fresh == links_.end()) {
       options_.say(
           fmt::format("the variables are there already, at step {}: they keep their "
                       "values, their optimizer and their mode of updates",
-                      links_.front()->step()));
-    } else if (oldest.step() > 0) {
+                      links_.front()->facts().step));
+    } else if (oldest.facts().step > 0) {
       Fail(Error(Phase::kRun,
                  fmt::format("{} was started again: it has no variables, and those of {} are at "
                              "step {}",
-                             (*fresh)->name(), oldest.name(), oldest.step()),
+                             (*fresh)->name(), oldest.name(), oldest.facts().step),
                  kRestartJob));
     }
   }
 
   static bool Asking(const std::unique_ptr<Link>& link) { return link->asking(); }
-
-  void PlaceVariables(size_t server_count) {
-    std::vector<Variable> variables;
-    for (const TensorSpec& spec : variables_) {
-      variables.push_back({.spec = spec, .lookup = {}, .partitioner = options_.partitioner});
-    }
-    for (const TableSpec& table : tables_) variables.push_back(VariableOf(table));
-    const Placement placement = Place(variables, server_count, options_.strategy);
-    // Servers behind the last that holds something are left alone; ps:0 counts the steps.
-    shares_.resize(options_.server_threads);
-    locations_.resize(variables_.size());
-    for (size_t i = 0; i < variables_.size(); ++i) {
-      const size_t rows = placement.variables[i].rows.rows();
-      for (const Part& part : placement.variables[i].parts) {
-        const size_t server = TakeThread(part);
-        Share& share = shares_[server];
-        locations_[i].push_back(
-            {server, share.specs.size(), part.rows.first * (floats_[i] / rows)});
-        share.specs.push_back(part.spec);
-      }
-    }
-    for (size_t i = 0; i < tables_.size(); ++i) {
-      PlaceTable(tables_[i], placement.variables[variables_.size() + i]);
-    }
-    for (Share& share : shares_) share.layout.emplace(share.specs);
-  }
-
-  void PlaceTable(const TableSpec& table, const PlacedVariable& placed) {
-    TableLocation& location = table_locations_.emplace_back(TableLocation{placed.rows, {}});
-    for (const Part& part : placed.parts) {
-      const size_t server = TakeThread(part);
-      std::vector<TablePart>& there = shares_[server].tables;
-      location.parts.push_back({server, static_cast<uint32_t>(there.size())});
-      there.push_back(PartOf(table, part.rows));
-    }
-  }
-
-  // The thread of the part's server that has the least, and has this part too from now on. Threads
-  // count as servers here: those of server i are i * server_threads and the following.
-  size_t TakeThread(const Part& part) {
-    const size_t first = part.server * options_.server_threads;
-    shares_.resize(std::max(shares_.size(), first + options_.server_threads));
-    const auto begin = shares_.begin() + static_cast<ptrdiff_t>(first);
-    const auto least =
-        std::min_element(begin, begin + static_cast<ptrdiff_t>(options_.server_threads),
-                         [](const Share& a, const Share& b) { return a.bytes < b.bytes; });
-    least->bytes += part.bytes;
-    return static_cast<size_t>(least - shares_.begin());
-  }
 
   std::unique_ptr<Link> OpenLink(size_t server) {
     Request hello;
@@ -391,7 +235,7 @@ class Client::Impl {
     bool connected = false;
     const size_t threads = options_.server_threads;
     for (size_t first = 0; first < links_.size(); first += threads) {
-      const auto& ports = links_[first]->ports();
+      const auto& ports = links_[first]->facts().ports;
       if (!ports) continue;
       for (size_t i = 1; i < threads; ++i) {
         connected = ConnectThread(first + i, ports->at(i - 1)) || connected;
@@ -409,134 +253,22 @@ class Client::Impl {
     return true;
   }
 
-  // Each is a variable of ours, once, with as many values as it has.
-  template <typename Items>
-  void CheckAll(const Items& items, const char* what) {
-    seen_.assign(variables_.size(), false);
-    for (const auto& item : items) {
-      if (item.variable >= variables_.size()) {
-        throw Error(Phase::kUsage, fmt::format("{} for variable {} of {}", what, item.variable,
-                                               variables_.size()));
-      }
-      const TensorSpec& variable = variables_[item.variable];
-      if (seen_[item.variable]) {
-        throw Error(Phase::kUsage, fmt::format("two {}s for {}", what, ToString(variable)));
-      }
-      seen_[item.variable] = true;
-      if (item.values.size() != floats_[item.variable]) {
-        throw Error(Phase::kUsage, fmt::format("{} for {} has {} values", what, ToString(variable),
-                                               item.values.size()));
-      }
-    }
-  }
-
-  static void CheckWidth(const TableSpec& table) {
-    if (table.width <= kMaxTableWidth) return;
-    throw Error(Phase::kUsage, fmt::format("table {}: rows of {} floats, {} are the most",
-                                           table.name, table.width, kMaxTableWidth));
-  }
-
-  template <typename Items>
-  void CheckAllRows(const Items& items, const char* what) {
-    seen_.assign(tables_.size(), false);
-    for (const auto& item : items) {
-      if (item.table >= tables_.size()) {
-        throw Error(Phase::kUsage,
-                    fmt::format("row {} for table {} of {}", what, item.table, tables_.size()));
-      }
-      const TableSpec& table = tables_[item.table];
-      if (seen_[item.table]) {
-        throw Error(Phase::kUsage, fmt::format("two row {}s for table {}", what, table.name));
-      }
-      seen_[item.table] = true;
-      if (item.values.size() != item.ids.size() * table.width) {
-        throw Error(Phase::kUsage, fmt::format("row {} for table {}: {} values for {} ids", what,
-                                               table.name, item.values.size(), item.ids.size()));
-      }
-    }
-  }
-
-  // Throws, with nothing begun, for an id that is none.
-  void SplitAll(const RowGradients& gradients, const RowTargets& targets, RequestState& state) {
-    for (const RowGradient& item : gradients) Split(item.table, item.ids, state);
-    for (const RowTarget& item : targets) Split(item.table, item.ids, state);
-  }
-
-  void Split(size_t table, std::span<const int64_t> ids, RequestState& state) {
-    if (spare_splits_.empty()) spare_splits_.push_back(std::make_unique<SplitIds>());
-    try {
-      spare_splits_.back()->Split(table_locations_[table].rows, ids, tables_[table].name);
-    } catch (const Error& error) {
-      throw Error(Phase::kUsage, error.cause(), error.remedy());
-    }
-    state.splits.push_back(std::move(spare_splits_.back()));
-    spare_splits_.pop_back();
-  }
-
-  // In the order in which they were split.
-  void AddAllRows(const RowGradients& gradients, const RowTargets& targets, RequestState& state) {
-    auto split = state.splits.begin();
-    for (const RowGradient& item : gradients) {
-      ForEachSlice(item.table, **split++, [&](size_t server, RowsSlice slice) {
-        if (slice.rows.empty() && !links_[server]->moves_all_rows()) return;
-        slice.gradients = item.values.data();
-        row_builders_[server].AddPush(OnceEach(server, slice, state));
-      });
-    }
-    for (const RowTarget& item : targets) {
-      ForEachSlice(item.table, **split++, [&](size_t server, RowsSlice slice) {
-        if (slice.rows.empty()) return;
-        slice.values = item.values.data();
-        row_builders_[server].AddPull(slice);
-      });
-    }
-  }
-
-  template <typename Use>
-  void ForEachSlice(size_t table, const SplitIds& split, Use use) {
-    const std::vector<TableLocation::Part>& parts = table_locations_[table].parts;
-    for (size_t i = 0; i < parts.size(); ++i) {
-      RowsSlice slice;
-      slice.table = parts[i].position;
-      slice.width = tables_[table].width;
-      slice.rows = split.RowsOf(i);
-      if (parts.size() > 1) slice.positions = split.PositionsOf(i);
-      use(parts[i].server, slice);
-    }
-  }
-
-  // A server sums what comes in one message. A row that is in several must be in one of them.
-  RowsSlice OnceEach(size_t server, const RowsSlice& push, RequestState& state) {
-    if (!RowPartsBuilder::IsCut(push) || !links_[server]->sums_rows()) return push;
-    return SumRepeated(push, row_summer_, state.sums.emplace_back());
-  }
-
   void OpenIfNeeded(size_t server) {
     Link& link = *links_[server];
-    if (link.opened() || link.asking()) return;
+    if (link.facts().opened() || link.asking()) return;
     Request request;
     request.operation = Operation::kOpen;
-    request.variables = shares_[server].specs;
-    request.tables = shares_[server].tables;
+    request.variables = sharding_.shares()[server].specs;
+    request.tables = sharding_.shares()[server].tables;
     link.Ask(std::move(request));
-  }
-
-  template <typename Float>
-  void AddPieces(size_t variable, Float* values) {
-    for (const Location& location : locations_[variable]) {
-      const BlockLayout& layout = *shares_[location.server].layout;
-      for (const Extent& extent : layout.OfVariable(location.position)) {
-        builders_[location.server].Add(extent, values + location.first);
-      }
-    }
   }
 
   void AssignFirstValues(const Gradients& values) {
     auto state = std::make_shared<Future::State>(this);
-    for (const Gradient& value : values) AddPieces(value.variable, value.values.data());
+    builder_->Add(values);
     for (size_t i = 0; i < links_.size(); ++i) {
-      std::vector<RequestPart> parts = builders_[i].Take();
-      if (!links_[i]->values_wanted() || parts.empty()) continue;
+      std::vector<RequestPart> parts = builder_->Take(i);
+      if (!links_[i]->facts().values_wanted || parts.empty()) continue;
       links_[i]->Begin(state, Operation::kAssign, std::move(parts));
     }
     Wait(*state);
@@ -581,106 +313,18 @@ class Client::Impl {
   void WaitUntil(Condition reached, const RequestState* state) {
     ThrowIfFailed();
     if (reached()) return;
-    const auto begin = steady_clock::now();
-    auto next_notice = begin + options_.notice_interval;
-    Patience patience;
-    int yields = 0;
+    runtime::Wait wait = waiter_.Begin(state);
     for (bool slept = false; true;) {
       const bool sent = MoveOn(slept);
       if (reached()) return;
-      // A server that keeps up may take all of a large request like this; who waits for a small one
-      // does not wait for that.
+      // A server that keeps up may take all of a large request like this; a caller that waits for a
+      // small one does not wait for that.
       if (sent) {
         slept = false;
         continue;
       }
-      // All answered, and ZeroMQ is about to let go of the caller's memory.
-      const bool only_borrowed = state != nullptr && state->servers == 0;
-      if (only_borrowed && ++yields < kYieldsBeforeLook) {
-        sched_yield();
-        continue;
-      }
-      const auto now = steady_clock::now();
-      if (now >= next_notice) {
-        SayWhomItWaitsFor(state, duration_cast<seconds>(now - begin));
-        next_notice = now + options_.notice_interval;
-      }
-      const auto end = patience.EndOf(now, Deadline(begin, state));
-      if (now >= end) GiveUp(state);
-      const auto wake = std::min(next_notice, end);
-      slept = WaitForInput(only_borrowed ? std::min(wake, now + kBorrowedLook) : wake, now);
+      if (const std::optional<Error> late = waiter_.Continue(wait, slept)) Fail(*late);
     }
-  }
-
-  // Of all servers that are waited for, the first to have been silent for too long.
-  [[nodiscard]] TimePoint Deadline(TimePoint begin, const RequestState* state) const {
-    TimePoint deadline = TimePoint::max();
-    for (const auto& link : links_) {
-      if (link->WaitsFor(state).empty()) continue;
-      deadline = std::min(deadline, std::max(begin, link->last_answer()) + options_.server_timeout);
-    }
-    return deadline == TimePoint::max() ? begin + options_.server_timeout : deadline;
-  }
-
-  // Whether it went to sleep.
-  bool WaitForInput(TimePoint until, TimePoint now) {
-    const bool sleep = !SpinForInput();
-    if (sleep) SleepForInput(PollTimeout(now, until));
-    blocked_seconds_ += duration<double>(steady_clock::now() - now).count();
-    return sleep;
-  }
-
-  bool SpinForInput() {
-    const auto any = [&](auto what) {
-      return std::any_of(links_.begin(), links_.end(),
-                         [&](const auto& link) { return what(link->connection()); });
-    };
-    const auto has_arrived = [](Connection& connection) { return connection.HasArrived(); };
-    return any([](const Connection& connection) { return connection.WorthSpinning(); }) &&
-           shm::SpinUntil(spin_habit_, [&] { return any(has_arrived); });
-  }
-
-  void SleepForInput(int timeout) {
-    poll_items_.clear();
-    for (const auto& link : links_) {
-      if (!link->connection().BeforePoll(poll_items_)) timeout = 0;
-    }
-    if (poll(poll_items_.data(), poll_items_.size(), timeout) < 0 && errno != EINTR) {
-      throw Error(Phase::kInternal, WithErrno("poll", errno));
-    }
-    for (const auto& link : links_) link->connection().AfterPoll();
-  }
-
-  void SayWhomItWaitsFor(const RequestState* state, seconds waited) const {
-    bool said = false;
-    for (const auto& link : links_) {
-      const std::string what = link->WaitsFor(state);
-      if (what.empty()) continue;
-      said = true;
-      if (!link->held_for().empty()) {
-        options_.say(fmt::format("waiting for {}, says {}: {} s", link->held_for(), link->name(),
-                                 waited.count()));
-        continue;
-      }
-      options_.say(fmt::format("waiting for {} ({}): {} s", link->name(), what, waited.count()));
-    }
-    // Each has answered: a connection broke meanwhile, and what was sent again is not read.
-    if (!said) options_.say(fmt::format("waiting for a send to end: {} s", waited.count()));
-  }
-
-  [[noreturn]] void GiveUp(const RequestState* state) {
-    for (const auto& link : links_) {
-      const std::string what = link->WaitsFor(state);
-      if (what.empty()) continue;
-      const bool held = !link->held_for().empty();
-      Fail(Error(Phase::kConnect,
-                 fmt::format("{} has not answered for {} s ({})", link->name(),
-                             duration_cast<seconds>(options_.server_timeout).count(), what),
-                 held ? "start those again that it waits for; --server-timeout sets how long a "
-                        "trainer waits"
-                      : "--server-timeout sets how long a trainer waits"));
-    }
-    Fail(Error(Phase::kConnect, "a server does not read what was sent to it again"));
   }
 
   // Ends everything that is under way: afterwards nothing of a caller's memory is read any more.
@@ -697,25 +341,14 @@ class Client::Impl {
   }
 
   ClientOptions options_;
-  std::vector<TensorSpec> variables_;
-  std::vector<TableSpec> tables_;
-  std::vector<size_t> floats_;  // of each variable
-  std::vector<bool> seen_;      // kept for its allocation
   uint64_t id_;
-  std::vector<Share> shares_;  // by server; fewer than there are when some hold nothing
-  std::vector<std::vector<Location>> locations_;         // by variable, in order of its parts
-  std::vector<TableLocation> table_locations_;           // by table
-  std::vector<std::unique_ptr<SplitIds>> spare_splits_;  // kept for their allocations
-  RowSummer row_summer_;
+  Sharding sharding_;
   zmq::context_t context_;
-  std::vector<std::unique_ptr<Link>> links_;   // by server
-  std::vector<uint16_t> ports_;                // the same: of threads that are not a server's first
-  std::vector<PartsBuilder> builders_;         // by server
-  std::vector<RowPartsBuilder> row_builders_;  // the same
-  std::vector<pollfd> poll_items_;             // kept for its allocation
-  shm::SpinHabit spin_habit_;
+  std::vector<std::unique_ptr<Link>> links_;  // by server
+  std::vector<uint16_t> ports_;               // the same: of threads that are not a server's first
+  std::optional<RequestBuilder> builder_;
+  Waiter waiter_;
   std::exception_ptr failure_;
-  double blocked_seconds_ = 0;
 };
 
 Future::Future(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -731,7 +364,7 @@ Future::~Future() {
   try {
     state_->client->Wait(*state_);
   } catch (const std::exception&) {
-    // Whoever wanted to know would have waited.
+    // A caller that wants the error waits.
   }
 }
 

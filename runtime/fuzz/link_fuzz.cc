@@ -298,9 +298,9 @@ void Conversation::Hear(std::string header, std::string payload) {
 
 // A client begins nothing before the server has told about the variables.
 void Conversation::AskForMore() {
-  if (!link_.opened() || rounds_ == kMaxRounds) return;
+  if (!link_.facts().opened() || rounds_ == kMaxRounds) return;
   ++rounds_;
-  if (link_.values_wanted()) Begin(FirstValues(), Operation::kAssign, false);
+  if (link_.facts().values_wanted) Begin(FirstValues(), Operation::kAssign, false);
   Begin(PushAndPull(), Operation::kExchange, true);
   Begin(Pull(), Operation::kExchange, false);
   Begin(Rows(), Operation::kExchange, true);

@@ -1,0 +1,21 @@
+#include "runtime/client/server_facts.h"
+
+#include "runtime/update/update_mode.h"
+
+namespace tfdist::runtime {
+
+void ServerFacts::TakeOpened(const Reply& reply) {
+  creation = reply.creation;
+  local_step = reply.local_step;
+  holds_back = ParseUpdateMode(reply.update_mode).kind != UpdateKind::kAsync;
+  values_wanted = reply.status == Status::kValuesWanted;
+  sums_rows = reply.sums_rows;
+  moves_all_rows = reply.moves_all_rows;
+  is_new = reply.is_new;
+}
+
+Refusal RefusalOf(const Reply& reply, const std::string& server) {
+  return {reply.refusal, server + " refuses the request: " + reply.error, reply.remedy};
+}
+
+}  // namespace tfdist::runtime
