@@ -174,7 +174,7 @@ class Client::Impl {
                       links_.front()->facts().step));
     } else if (oldest.facts().step > 0) {
       Fail(Error(Phase::kRun,
-                 fmt::format("{} was started again: it has no variables, and those of {} are at "
+                 fmt::format("{} was restarted: it has no variables, and those of {} are at "
                              "step {}",
                              (*fresh)->name(), oldest.name(), oldest.facts().step),
                  kRestartJob));

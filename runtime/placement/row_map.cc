@@ -13,7 +13,7 @@ RowMap::Rule CheckedRule(uint64_t rows, uint64_t parts, LookupRule rule) {
   if (rows == 0) throw Error(Phase::kRun, "a variable without rows", "give it at least one row");
   if (rows > std::numeric_limits<uint32_t>::max()) {
     throw Error(Phase::kRun, fmt::format("a variable of {} rows", rows),
-                "4294967295 rows are the most: use several variables");
+                "the limit is 4294967295 rows: use several variables");
   }
   if (parts == 0) throw Error(Phase::kRun, "a variable of 0 parts", "give it at least one part");
   if (parts > rows) {
@@ -22,7 +22,7 @@ RowMap::Rule CheckedRule(uint64_t rows, uint64_t parts, LookupRule rule) {
   }
   if (parts > kMaxParts) {
     throw Error(Phase::kRun, fmt::format("{} parts of one variable", parts),
-                fmt::format("{} parts are the most: make them larger", kMaxParts));
+                fmt::format("the limit is {} parts: make them larger", kMaxParts));
   }
   const auto row_count = static_cast<uint32_t>(rows);
   const auto part_count = static_cast<uint32_t>(parts);

@@ -25,7 +25,7 @@ void CheckRole(const TfConfig& config) {
   }
   if (ServersOf(config.cluster).empty()) {
     throw Error(Phase::kConfig,
-                "TF_CONFIG: there is no \"ps\" in the cluster, and the variables live there");
+                "TF_CONFIG: there is no \"ps\" in the cluster to hold the variables");
   }
   const std::vector<TaskId> trainers = TrainersOf(config.cluster);
   if (trainers.empty()) {

@@ -135,7 +135,7 @@ WireFloat ParseWireFloat(std::string_view text) {
   if (text == "float32") return WireFloat::kFloat32;
   if (text == "float16") return WireFloat::kFloat16;
   if (text == "bfloat16") return WireFloat::kBfloat16;
-  throw Error(Phase::kUsage, "no such kind of values: " + std::string(text),
+  throw Error(Phase::kUsage, "unknown number format: " + std::string(text),
               "float32, float16 or bfloat16");
 }
 

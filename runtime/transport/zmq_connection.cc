@@ -63,7 +63,7 @@ Connection::Event ZmqConnection::NextEvent() {
                   "give every task of the job the same TF_CONFIG cluster and the same secret file");
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
       throw Error(Phase::kConnect, name_ + " does not speak this protocol",
-                  "give every task the same --security, and look what else listens on that port");
+                  "give every task the same --security, and check what listens on that port");
     default:
       return Event::kBroken;
   }

@@ -47,10 +47,11 @@ ZmqListener::ZmqListener(const std::string& endpoint, std::optional<ServerKeys> 
   try {
     socket_.bind(endpoint);
   } catch (const zmq::error_t& error) {
-    throw Error(Phase::kPorts, "cannot listen on " + endpoint + ": " + error.what(),
-                error.num() == EADDRINUSE
-                    ? "end what listens there (ss -ltnp), or give the task another port"
-                    : "the address must be one of this machine");
+    throw Error(
+        Phase::kPorts, "cannot listen on " + endpoint + ": " + error.what(),
+        error.num() == EADDRINUSE
+            ? "stop the program that listens there (ss -ltnp), or give the task another port"
+            : "the address must be one of this machine");
   }
 }
 
