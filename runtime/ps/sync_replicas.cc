@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 #include <utility>
 
@@ -25,10 +26,21 @@ SyncReplicas::SyncReplicas(uint32_t replicas, const std::set<std::string>& train
   }
 }
 
+// Keeps the sums over all trainers right: a step's progress is asked for with every push.
+template <typename Change>
+void SyncReplicas::Alter(Trainer& trainer, Change change) {
+  counted_ -= trainer.Counts();
+  missing_ -= trainer.Missing();
+  change(trainer);
+  counted_ += trainer.Counts();
+  missing_ += trainer.Missing();
+}
+
 void SyncReplicas::Join(const std::string& task) {
-  Trainer& trainer = trainers_.at(task);
-  trainer.member = true;
-  trainer.finished = false;
+  Alter(trainers_.at(task), [](Trainer& trainer) {
+    trainer.member = true;
+    trainer.finished = false;
+  });
 }
 
 // What has come of it counts, and its push still waits: an answer before the end of the step would
@@ -36,16 +48,18 @@ void SyncReplicas::Join(const std::string& task) {
 void SyncReplicas::Lose(const std::string& task) { trainers_.at(task).member = false; }
 
 void SyncReplicas::Leave(const std::string& task) {
-  Trainer& trainer = trainers_.at(task);
-  trainer.member = false;
-  trainer.given = 0;
+  Alter(trainers_.at(task), [](Trainer& trainer) {
+    trainer.member = false;
+    trainer.given = 0;
+  });
   EraseWaitOf(task);
 }
 
 bool SyncReplicas::Finish(const std::string& task) {
-  Trainer& trainer = trainers_.at(task);
-  trainer.member = false;
-  trainer.finished = true;
+  Alter(trainers_.at(task), [](Trainer& trainer) {
+    trainer.member = false;
+    trainer.finished = true;
+  });
   EraseWaitOf(task);
   return EndStepIfDue();
 }
@@ -61,7 +75,7 @@ bool SyncReplicas::Arrived(const std::string& task, uint64_t sequence, bool coun
     free_.push_back({task, sequence});
     return false;
   }
-  ++trainers_.at(task).given;
+  Alter(trainers_.at(task), [](Trainer& trainer) { ++trainer.given; });
   Wait(task, sequence);
   return EndStepIfDue();
 }
@@ -86,20 +100,16 @@ std::vector<UpdatePolicy::Admitted> SyncReplicas::Admit() {
 
 // At least one is needed, so that no step is without a gradient.
 SyncReplicas::Progress SyncReplicas::ProgressOfStep() const {
-  uint32_t given = 0;
-  uint32_t missing = 0;
-  for (const auto& [task, trainer] : trainers_) {
-    const uint32_t counts = std::min(trainer.given, trainer.share);
-    given += counts;
-    if (trainer.finished) missing += trainer.share - counts;
-  }
-  return {given, replicas_ - std::min(missing, replicas_ - 1)};
+  return {counted_, replicas_ - std::min(missing_, replicas_ - 1)};
 }
 
 bool SyncReplicas::EndStepIfDue() {
   const Progress progress = ProgressOfStep();
   if (progress.given < progress.needed) return false;
-  for (auto& [task, trainer] : trainers_) trainer.given = 0;
+  for (auto& [task, trainer] : trainers_) {
+    Alter(trainer, [](Trainer& each) { each.given = 0; });
+  }
+  assert(counted_ == 0);
   std::move(waiting_.begin(), waiting_.end(), std::back_inserter(free_));
   waiting_.clear();
   ++step_;

@@ -30,6 +30,7 @@
 // started again owes its share anew.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -71,6 +72,9 @@ class SyncReplicas : public UpdatePolicy {
     bool member = false;
     bool finished = false;
     [[nodiscard]] bool Owes() const { return given < share; }
+    // Of what it gave, what counts; and what it will never give.
+    [[nodiscard]] uint32_t Counts() const { return std::min(given, share); }
+    [[nodiscard]] uint32_t Missing() const { return finished ? share - Counts() : 0; }
   };
   // Gradients of this step, as far as they count.
   struct Progress {
@@ -78,12 +82,16 @@ class SyncReplicas : public UpdatePolicy {
     uint32_t needed = 0;
   };
 
+  template <typename Change>
+  void Alter(Trainer& trainer, Change change);
   [[nodiscard]] Progress ProgressOfStep() const;
   void EraseWaitOf(const std::string& task);
   [[nodiscard]] bool EndStepIfDue();
 
   const uint32_t replicas_;
   std::map<std::string, Trainer> trainers_;
+  uint32_t counted_ = 0;  // sum of all trainers' Counts()
+  uint32_t missing_ = 0;  // and of their Missing()
   uint64_t step_ = 0;
   std::deque<Waiting> waiting_;  // for the end of this step
   std::deque<Waiting> free_;     // may go on
