@@ -8,6 +8,7 @@
 #include "cli/cluster_file/read_hosts.h"
 #include "cli/cluster_file/read_settings.h"
 #include "cli/cluster_file/toml_reader.h"
+#include "runtime/tf_config.h"
 
 namespace tfdist::cli {
 namespace {

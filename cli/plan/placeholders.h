@@ -9,6 +9,7 @@
 
 #include "agent/protocol.h"
 #include "cli/cluster_file/problems.h"
+#include "cli/plan/plan.h"
 
 namespace tfdist::cli {
 

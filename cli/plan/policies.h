@@ -1,7 +1,9 @@
 // What happens when a task ends: DESIGN's table "Policies follow the task type".
 #pragma once
 
+#include "agent/protocol.h"
 #include "cli/cluster_file/cluster_file.h"
+#include "runtime/tf_config.h"
 
 namespace tfdist::cli {
 

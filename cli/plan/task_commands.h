@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/plan/placement.h"
+#include "cli/plan/plan.h"
 
 namespace tfdist::cli {
 

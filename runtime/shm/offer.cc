@@ -42,15 +42,14 @@ std::string Encode(const OfferText& offer) {
 std::optional<OfferText> Decode(std::string_view bytes) {
   ByteReader reader(bytes);
   if (reader.Get<uint16_t>() != kVersion) return std::nullopt;
-  std::optional<OfferText> offer(
-      std::in_place);  // nothing moves: GCC 12 sees a read past the end in that
-  offer->name = reader.GetText(kTextBytes);
-  offer->client_token = reader.GetText(kTextBytes);
-  offer->server_token = reader.GetText(kTextBytes);
-  offer->ring_bytes = reader.Get<uint64_t>();
+  OfferText offer;
+  offer.name = reader.GetText(kTextBytes);
+  offer.client_token = reader.GetText(kTextBytes);
+  offer.server_token = reader.GetText(kTextBytes);
+  offer.ring_bytes = reader.Get<uint64_t>();
   reader.ExpectEnd();
-  if (!IsRingSize(offer->ring_bytes) || offer->server_token.size() != 2 * kRandomBytes ||
-      offer->client_token.size() != 2 * kRandomBytes) {
+  if (!IsRingSize(offer.ring_bytes) || offer.server_token.size() != 2 * kRandomBytes ||
+      offer.client_token.size() != 2 * kRandomBytes) {
     throw Error(Phase::kRun, "shared memory: a malformed offer");
   }
   return offer;
