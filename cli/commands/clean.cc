@@ -12,6 +12,7 @@
 #include "cli/commands/report.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
@@ -97,7 +98,7 @@ std::string Size(uint64_t kib) {
 
 void PrintRow(const std::string& host, const std::string& what, uint64_t kib,
               std::string_view remark) {
-  fmt::print("{:<20} {:>10}  {}{}\n", host, Size(kib), what, remark);
+  Print("{:<20} {:>10}  {}{}\n", host, Size(kib), what, remark);
 }
 
 void PrintProposal(const Plan& plan, const Proposal& proposal) {
@@ -126,8 +127,7 @@ bool IsConfirmed(const CleanArguments& arguments, const Proposal& proposal) {
     throw Error(Phase::kUsage, "nothing was removed: there is no terminal to ask on",
                 "tfdist clean --yes removes what is listed; --dry-run lists only");
   }
-  fmt::print(stderr, "tfdist: remove these{}? [y/N] ",
-             proposal.has_task_files ? ", files of tasks too" : "");
+  Say("tfdist: remove these{}? [y/N] ", proposal.has_task_files ? ", files of tasks too" : "");
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "y" || answer == "Y" || answer == "yes";
@@ -143,8 +143,8 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal) {
   for (size_t slot = 0; slot < answers.size(); ++slot) {
     const std::string& host = plan.hosts[slot].name;
     const auto& [removal, error] = answers[slot];
-    for (const std::string& path : removal.removed) fmt::print("{}: removed {}\n", host, path);
-    for (const std::string& kept : removal.kept) fmt::print("{}: kept {}\n", host, kept);
+    for (const std::string& path : removal.removed) Print("{}: removed {}\n", host, path);
+    for (const std::string& kept : removal.kept) Print("{}: kept {}\n", host, kept);
     if (error) PrintError(*error);
     all_answered = all_answered && !error;
   }
@@ -164,13 +164,13 @@ int CleanCommand(const CleanArguments& arguments) {
   }
   PrintProposal(plan, *proposal);
   if (proposal->empty()) {
-    fmt::print("nothing to remove\n");
+    Print("nothing to remove\n");
     return kExitSuccess;
   }
   if (arguments.dry_run) return kExitSuccess;
   fflush(stdout);
   if (!IsConfirmed(arguments, *proposal)) {
-    fmt::print(stderr, "tfdist: nothing was removed\n");
+    Say("tfdist: nothing was removed\n");
     return kExitSuccess;
   }
   return RemoveAll(plan, *proposal) ? kExitSuccess : kExitHost;

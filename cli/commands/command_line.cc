@@ -20,6 +20,7 @@
 #include "cli/commands/report.h"
 #include "cli/plan/plan.h"
 #include "cli/stream/line_printer.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
@@ -155,7 +156,7 @@ int Told(const Error& error) {
 
 int AfterClosedOutput(const OutputClosed& error) {
   if (error.reader_left()) return kExitSuccess;  // `tfdist logs | head`
-  fputs(fmt::format("tfdist: {}\n", error.cause()).c_str(), stderr);
+  Say("tfdist: {}\n", error.cause());
   return kExitOutput;
 }
 
@@ -163,7 +164,7 @@ int ExitCodeOf(const std::function<int()>& work) {
   try {
     return Flushed(work());
   } catch (const PlanErrors& errors) {
-    fputs(errors.Report().c_str(), stderr);
+    SayLines(errors.Report());
     return kExitUsage;
   } catch (const NoSuchJob& error) {
     PrintError(error);
@@ -172,12 +173,6 @@ int ExitCodeOf(const std::function<int()>& work) {
     return AfterClosedOutput(error);
   } catch (const std::filesystem::filesystem_error& error) {
     return Told(Error(Phase::kFiles, error.what()));
-  } catch (const std::system_error& error) {
-    // fmt::print throws it where a stream cannot be written.
-    if (ferror(stdout) != 0 || ferror(stderr) != 0) {
-      return AfterClosedOutput(OutputClosed(error.code().value()));
-    }
-    return Told(CurrentError());
   } catch (...) {
     return Told(CurrentError());
   }
@@ -202,7 +197,7 @@ void AddCommands(CLI::App& app, Command& command) {
 void PrintHelp(const CLI::App& app, const CLI::Success& asked) {
   std::ostringstream text;
   app.exit(asked, text, text);
-  fmt::print("{}", text.str());
+  PrintLines(text.str());
 }
 
 std::string HelpFor(const CLI::App& app) {

@@ -10,6 +10,7 @@
 #include "cli/commands/report.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
@@ -39,7 +40,7 @@ bool Purge(const JobRecord& record) {
     const std::string& host = record.hosts[slot].name;
     const auto& [removed, kept] = removals[slot];
     for (const std::string& path : removed) {
-      fmt::print(stderr, "tfdist: {}: removed {}\n", host, path);
+      Say("tfdist: {}: removed {}\n", host, path);
     }
     for (const std::string& path : kept) {
       PrintError(Error(Phase::kDown, "kept " + path).WithHost(host));

@@ -6,6 +6,7 @@
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/job_view.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
@@ -54,12 +55,12 @@ std::string Words(const JobRecord& record, const Event& event) {
 
 void PrintEvent(const JobRecord& record, const Event& event, bool json) {
   if (json) {
-    fmt::print("{}\n", Json(event).dump(-1, ' ', false, Json::error_handler_t::replace));
+    PrintLines(Json(event).dump(-1, ' ', true, Json::error_handler_t::replace) + "\n");
     return;
   }
-  fmt::print("{:%Y-%m-%dT%H:%M:%S}.{:03}Z {:>4}  {}\n",
-             fmt::gmtime(static_cast<time_t>(event.time_ns / kSecond)),
-             event.time_ns / 1'000'000 % 1000, event.number, Words(record, event));
+  Print("{:%Y-%m-%dT%H:%M:%S}.{:03}Z {:>4}  {}\n",
+        fmt::gmtime(static_cast<time_t>(event.time_ns / kSecond)), event.time_ns / 1'000'000 % 1000,
+        event.number, Words(record, event));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "cli/commands/last_seen.h"
 #include "cli/commands/report.h"
 #include "cli/job/job_record.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
@@ -27,9 +28,9 @@ json RowJson(const JobRecord& record) {
 }
 
 void PrintRow(const JobRecord& record) {
-  fmt::print("{:<44} {:<12} {:>8} {:>5} {:>5}  {}\n", record.id, StateName(record.last_seen),
-             Span(WallClockNanoseconds() - CreatedNanoseconds(record)), record.hosts.size(),
-             record.tasks.size(), record.file.string());
+  Print("{:<44} {:<12} {:>8} {:>5} {:>5}  {}\n", record.id, StateName(record.last_seen),
+        Span(WallClockNanoseconds() - CreatedNanoseconds(record)), record.hosts.size(),
+        record.tasks.size(), record.file.string());
 }
 
 }  // namespace
@@ -40,15 +41,14 @@ int ListCommand(const ListArguments& arguments) {
   if (arguments.json) {
     json jobs = json::array();
     for (const JobRecord& record : records) jobs.push_back(RowJson(record));
-    fmt::print("{}\n", jobs.dump(2, ' ', false, json::error_handler_t::replace));
+    PrintLines(jobs.dump(2, ' ', true, json::error_handler_t::replace) + "\n");
     return kExitSuccess;
   }
   if (records.empty()) {
-    fmt::print("no job is known on this machine\n");
+    Print("no job is known on this machine\n");
     return kExitSuccess;
   }
-  fmt::print("{:<44} {:<12} {:>8} {:>5} {:>5}  {}\n", "JOB", "STATE", "AGE", "HOSTS", "TASKS",
-             "FILE");
+  Print("{:<44} {:<12} {:>8} {:>5} {:>5}  {}\n", "JOB", "STATE", "AGE", "HOSTS", "TASKS", "FILE");
   for (const JobRecord& record : records) PrintRow(record);
   return kExitSuccess;
 }
@@ -62,8 +62,8 @@ int PruneCommand() {
     RemoveRecord(record.id);
     ++forgotten;
   }
-  fmt::print("forgot {} of {} jobs; their folders stay on the hosts: tfdist clean FILE\n",
-             forgotten, records.size());
+  Print("forgot {} of {} jobs; their folders stay on the hosts: tfdist clean FILE\n", forgotten,
+        records.size());
   return kExitSuccess;
 }
 

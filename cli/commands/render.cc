@@ -4,17 +4,18 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 
 int RenderCommand(const RenderArguments& arguments) {
   const Plan plan = LoadPlan(arguments.file);
   if (arguments.json) {
-    fmt::print("{}\n", RenderJson(plan));
+    PrintLines(RenderJson(plan) + "\n");
   } else if (!arguments.env_of.empty()) {
-    fmt::print("{}", RenderEnv(plan, arguments.env_of));
+    PrintLines(RenderEnv(plan, arguments.env_of));
   } else {
-    fmt::print("{}", RenderTable(plan));
+    PrintLines(RenderTable(plan));
   }
   return kExitSuccess;
 }

@@ -6,14 +6,10 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "cli/stream/terminal_filter.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
-
-std::string Shown(std::string_view text) {
-  return isatty(STDERR_FILENO) != 0 ? SafeForTerminal(text) : std::string(text);
-}
 
 std::string HostOfTask(const JobRecord& record, const std::string& task) {
   for (const auto& known : record.tasks) {
@@ -32,7 +28,7 @@ void PrintLastLines(const std::string& lines) {
   std::string_view rest = lines;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('\n'), rest.size());
-    fmt::print(stderr, "    {}\n", Shown(rest.substr(0, end)));
+    Say("    {}\n", rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
 }
@@ -47,10 +43,10 @@ void PrintFirstFailure(const JobRecord& record, const protocol::JobState& state)
   const auto task = state.tasks.find(state.first_task);
   if (task == state.tasks.end()) return;
   const std::string how = task->second.exit ? Describe(*task->second.exit) : "no exit status";
-  fmt::print(stderr, "tfdist: first to fail: {} on {}: {}\n", state.first_task,
-             HostOfTask(record, state.first_task), Shown(how));
+  Say("tfdist: first to fail: {} on {}: {}\n", state.first_task,
+      HostOfTask(record, state.first_task), how);
   if (task->second.last_lines.empty()) return;
-  fmt::print(stderr, "  its last lines:\n");
+  Say("  its last lines:\n");
   PrintLastLines(task->second.last_lines);
 }
 
@@ -64,30 +60,32 @@ std::string Span(int64_t nanoseconds) {
 }
 
 void PrintError(const Error& error) {
-  std::string text = fmt::format("tfdist: {}\n", Shown(error.what()));
-  if (!error.remedy().empty()) text += fmt::format("  try: {}\n", Shown(error.remedy()));
-  fputs(text.c_str(), stderr);
+  Say("tfdist: {}\n", error.what());
+  if (!error.remedy().empty()) Say("  try: {}\n", error.remedy());
 }
 
 PrinterOptions TerminalOptions() {
   PrinterOptions options;
   options.filter = isatty(STDOUT_FILENO) != 0;
-  const char* no_colour = std::getenv("NO_COLOR");  // https://no-color.org
-  options.colour = options.filter && (no_colour == nullptr || *no_colour == '\0');
+  const auto is = [](const char* variable, std::string_view value) {
+    const char* set = std::getenv(variable);
+    return set != nullptr && set == value;
+  };
+  const bool wanted = std::getenv("NO_COLOR") == nullptr || is("NO_COLOR", "");  // no-color.org
+  options.colour = options.filter && wanted && !is("TERM", "dumb");
   return options;
 }
 
 void ReportEnd(const JobRecord& record, const protocol::JobState& state) {
   if (state.phase != protocol::JobPhase::kEnded) return;
   const double seconds = static_cast<double>(state.ended_ns - state.committed_ns) * 1e-9;
-  fmt::print(stderr, "tfdist: job {} {} after {:.1f} s{}{}\n", record.id, state.result, seconds,
-             state.result == "succeeded" ? "" : ": ",
-             state.result == "succeeded" ? "" : Shown(state.why));
+  Say("tfdist: job {} {} after {:.1f} s{}{}\n", record.id, state.result, seconds,
+      state.result == "succeeded" ? "" : ": ", state.result == "succeeded" ? "" : state.why);
   if (state.result == "failed") PrintFirstFailure(record, state);
   for (const auto* doubtful : {&state.unconfirmed, &state.unreachable}) {
     for (const int slot : *doubtful) {
-      fmt::print(stderr, "tfdist: {}: {}; run tfdist down {}\n", HostOfSlot(state, slot),
-                 doubtful == &state.unconfirmed ? "processes are left" : "unreachable", record.id);
+      Say("tfdist: {}: {}; run tfdist down {}\n", HostOfSlot(state, slot),
+          doubtful == &state.unconfirmed ? "processes are left" : "unreachable", record.id);
     }
   }
 }
@@ -96,20 +94,19 @@ void PrintEndReport(const JobRecord& record, const EndReport& report) {
   const size_t hosts =
       report.confirmed.size() + report.unconfirmed.size() + report.unreachable.size();
   if (report.all_confirmed()) {
-    fmt::print(stderr, "tfdist: job {}: ended; nothing is left on {} of {} hosts\n", record.id,
-               report.confirmed.size(), hosts);
+    Say("tfdist: job {}: ended; nothing is left on {} of {} hosts\n", record.id,
+        report.confirmed.size(), hosts);
     return;
   }
-  fmt::print(stderr, "tfdist: job {}: confirmed on {} of {} hosts\n", record.id,
-             report.confirmed.size(), hosts);
+  Say("tfdist: job {}: confirmed on {} of {} hosts\n", record.id, report.confirmed.size(), hosts);
   if (!report.unconfirmed.empty()) {
-    fmt::print(stderr, "  unconfirmed: {}\n", Joined(report.unconfirmed));
+    Say("  unconfirmed: {}\n", Joined(report.unconfirmed));
   }
   if (!report.unreachable.empty()) {
-    fmt::print(stderr, "  unreachable: {}\n", Joined(report.unreachable));
+    Say("  unreachable: {}\n", Joined(report.unreachable));
   }
-  for (const std::string& line : report.details) fmt::print(stderr, "  {}\n", Shown(line));
-  fmt::print(stderr, "  try: tfdist down {} again when they answer\n", record.id);
+  for (const std::string& line : report.details) Say("  {}\n", line);
+  Say("  try: tfdist down {} again when they answer\n", record.id);
 }
 
 }  // namespace tfdist::cli

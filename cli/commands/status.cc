@@ -8,6 +8,7 @@
 #include "cli/commands/find_job.h"
 #include "cli/commands/job_view.h"
 #include "cli/commands/report.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
@@ -45,29 +46,27 @@ std::string HostOf(const JobState& state, int slot) {
 void PrintTable(const JobRecord& record, const JobView& view) {
   const JobState& state = view.state;
   const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
-  fmt::print("job {}: {}, attempt {}, {}\n", record.id, StateWords(state), state.attempt,
-             Span(until - state.committed_ns));
+  Print("job {}: {}, attempt {}, {}\n", record.id, StateWords(state), state.attempt,
+        Span(until - state.committed_ns));
   if (!view.live && state.phase != JobPhase::kEnded) {
-    fmt::print(
+    Print(
         "  no agent of it runs on {}: was that machine restarted? tfdist down {} ends what is "
         "left\n",
         record.hosts[0].name, record.id);
   }
-  if (state.result == "failed" || state.result == "stopped") fmt::print("  why: {}\n", state.why);
-  fmt::print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", "TASK", "HOST", "PID", "RUN", "SINCE",
-             "STATE");
+  if (state.result == "failed" || state.result == "stopped") Print("  why: {}\n", state.why);
+  Print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", "TASK", "HOST", "PID", "RUN", "SINCE", "STATE");
   for (const protocol::TaskPlan& plan : state.plan.tasks) {
     const TaskState& task = state.tasks.at(plan.task);
-    fmt::print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", plan.task, HostOf(state, plan.slot),
-               task.pid, task.run,
-               task.since_ns == 0 ? "-" : Span(WallClockNanoseconds() - task.since_ns),
-               TaskWords(view, plan));
+    Print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", plan.task, HostOf(state, plan.slot), task.pid,
+          task.run, task.since_ns == 0 ? "-" : Span(WallClockNanoseconds() - task.since_ns),
+          TaskWords(view, plan));
   }
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     const protocol::SlotState& host = state.slots[slot];
     if (host.state.empty() || host.state == "connected") continue;
-    fmt::print("host {}: {}{}\n", HostOf(state, static_cast<int>(slot)), host.state,
-               host.why.empty() ? "" : ": " + host.why);
+    Print("host {}: {}{}\n", HostOf(state, static_cast<int>(slot)), host.state,
+          host.why.empty() ? "" : ": " + host.why);
   }
 }
 
@@ -117,18 +116,18 @@ json LastSeenJson(const JobRecord& record) {
 
 void PrintLastSeen(const JobRecord& record, const Error& error) {
   const LastSeen& seen = record.last_seen;
-  fmt::print("job {}: {}", record.id, StateName(seen));
-  if (seen.ended_ns != 0) fmt::print(", {} ago", Span(WallClockNanoseconds() - seen.ended_ns));
+  Print("job {}: {}", record.id, StateName(seen));
+  if (seen.ended_ns != 0) Print(", {} ago", Span(WallClockNanoseconds() - seen.ended_ns));
   if (seen.ended_ns != 0 && seen.began_ns != 0) {
-    fmt::print(", after {}", Span(seen.ended_ns - seen.began_ns));
+    Print(", after {}", Span(seen.ended_ns - seen.began_ns));
   }
-  fmt::print("\n");
-  if (!seen.why.empty() && seen.result != "succeeded") fmt::print("  why: {}\n", seen.why);
-  fmt::print("  the last known result, from this machine's record: {}\n", error.what());
+  Print("\n");
+  if (!seen.why.empty() && seen.result != "succeeded") Print("  why: {}\n", seen.why);
+  Print("  the last known result, from this machine's record: {}\n", error.what());
 }
 
 void PrintJson(const json& value) {
-  fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace));
+  PrintLines(value.dump(2, ' ', true, json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "cli/deploy/workdir_files.h"
 #include "cli/plan/describe.h"
 #include "cli/stream/job_follower.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
@@ -57,7 +58,7 @@ void ShowDifference(const JobRecord& running, const JobRecord& wanted) {
     std::vector<std::string> missing;
     std::set_difference(from.begin(), from.end(), in.begin(), in.end(),
                         std::back_inserter(missing));
-    for (const std::string& line : missing) fmt::print(stderr, "  {} {}\n", mark, line);
+    for (const std::string& line : missing) Say("  {} {}\n", mark, line);
   };
   const auto old_lines = lines_of(running);
   const auto new_lines = lines_of(wanted);
@@ -72,9 +73,9 @@ void ShowChangedFiles(const JobRecord& running, const JobRecord& wanted) {
   const auto changed = ChangedFiles(running.files, wanted.files);
   if (changed.empty()) return;
   const size_t shown = std::min(changed.size(), kShown);
-  fmt::print(stderr, "  workdir changed: {}{}\n",
-             fmt::join(changed.begin(), changed.begin() + static_cast<ptrdiff_t>(shown), ", "),
-             changed.size() > shown ? fmt::format(" and {} more", changed.size() - shown) : "");
+  Say("  workdir changed: {}{}\n",
+      fmt::join(changed.begin(), changed.begin() + static_cast<ptrdiff_t>(shown), ", "),
+      changed.size() > shown ? fmt::format(" and {} more", changed.size() - shown) : "");
 }
 
 int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts) {
@@ -91,12 +92,8 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
     if (follower.interrupted()) return kExitInterrupted;
     return state.result == "succeeded" ? kExitSuccess : kExitJobFailed;
   } catch (const OutputClosed& error) {
-    // Not fmt::print: nobody may read this either.
-    fputs(fmt::format("tfdist: {}; the job goes on: tfdist logs -f {}\n",
-                      error.reader_left() ? "nobody reads the output any more" : error.cause(),
-                      record.id)
-              .c_str(),
-          stderr);
+    Say("tfdist: {}; the job goes on: tfdist logs -f {}\n",
+        error.reader_left() ? "nobody reads the output any more" : error.cause(), record.id);
     return error.reader_left() ? kExitOutputClosed : kExitOutput;
   }
 }
@@ -117,18 +114,17 @@ JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
 // The job of that name on slot 0, when it is the same plan: `up` again joins it.
 int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wanted, bool detach) {
   if (taken.plan_sha256() != wanted.plan_sha256) {
-    fmt::print(stderr, "tfdist: {}: job {} runs under this name, from another plan\n",
-               plan.hosts[0].name, taken.job());
+    Say("tfdist: {}: job {} runs under this name, from another plan\n", plan.hosts[0].name,
+        taken.job());
     // Of one that another machine started the plan is not here to compare.
     if (const auto running = Known(taken.job())) {
       ShowDifference(*running, wanted);
       ShowChangedFiles(*running, wanted);
     }
-    fmt::print(stderr, "  try: tfdist down {}, or tfdist up --replace, or another name\n",
-               taken.job());
+    Say("  try: tfdist down {}, or tfdist up --replace, or another name\n", taken.job());
     return kExitNoJob;
   }
-  fmt::print(stderr, "tfdist: job {} runs already, from this plan: joining it\n", taken.job());
+  Say("tfdist: job {} runs already, from this plan: joining it\n", taken.job());
   if (detach) return kExitSuccess;
   const JobRecord record = KnownOrAdopted(plan, taken.job());
   Interrupts interrupts;
@@ -180,7 +176,7 @@ class Launch {
       const TimePoint now = SystemClock().Now();
       if (interrupts_->Take() > 0 && !give_up) {
         interrupted_ = true;
-        fmt::print(stderr, "tfdist: interrupted: taking back what was begun\n");
+        Say("tfdist: interrupted: taking back what was begun\n");
         deployment.Cancel();
         give_up = now + kRollBackLimit;
       }
@@ -199,17 +195,16 @@ class Launch {
     const auto busy = deployment.Busy();
     if (busy.empty()) return;
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(waited).count();
-    fmt::print(stderr, "tfdist: {} s: waiting for {}{}\n", seconds, busy.front(),
-               busy.size() > 1 ? fmt::format(" and {} more", busy.size() - 1) : "");
+    Say("tfdist: {} s: waiting for {}{}\n", seconds, busy.front(),
+        busy.size() > 1 ? fmt::format(" and {} more", busy.size() - 1) : "");
   }
 
   static void SayWhatIsRemoved(const std::vector<std::string>& folders) {
     if (folders.empty()) return;
-    fmt::print(stderr,
-               "tfdist: removed {} old folder{} of finished jobs without files of tasks ({}{}); "
-               "agent.log on each host lists them\n",
-               folders.size(), folders.size() == 1 ? "" : "s", folders.front(),
-               folders.size() == 1 ? "" : ", ...");
+    Say("tfdist: removed {} old folder{} of finished jobs without files of tasks ({}{}); "
+        "agent.log on each host lists them\n",
+        folders.size(), folders.size() == 1 ? "" : "s", folders.front(),
+        folders.size() == 1 ? "" : ", ...");
   }
 
   [[noreturn]] void LeaveInterrupted() {
@@ -217,7 +212,7 @@ class Launch {
     if (in_doubt_) {
       SayThatItIsInDoubt();
     } else if (left_.empty()) {
-      fmt::print(stderr, "tfdist: nothing was started\n");
+      Say("tfdist: nothing was started\n");
     } else {
       SayWhoIsLeft();
     }
@@ -234,16 +229,13 @@ class Launch {
   }
 
   void SayThatItIsInDoubt() const {
-    fmt::print(
-        stderr,
-        "tfdist: it is not known whether the job began: tfdist status {0}, tfdist down {0}\n",
+    Say("tfdist: it is not known whether the job began: tfdist status {0}, tfdist down {0}\n",
         record_.id);
   }
 
   void SayWhoIsLeft() const {
     for (const std::string& host : left_) {
-      fmt::print(stderr, "tfdist: {}: not confirmed; the agent there removes itself within 60 s\n",
-                 host);
+      Say("tfdist: {}: not confirmed; the agent there removes itself within 60 s\n", host);
     }
   }
 
@@ -255,13 +247,12 @@ class Launch {
     const std::string size =
         fmt::format("{} tasks on {} hosts", plan_.tasks.size(), plan_.hosts.size());
     if (arguments_.detach) {
-      fmt::print("tfdist: job {}: {} started\n", record_.id, size);
+      Print("tfdist: job {}: {} started\n", record_.id, size);
       return kExitSuccess;
     }
-    fmt::print(stderr,
-               "tfdist: job {}: {}; Ctrl-C ends it, a closed terminal or a lost connection does "
-               "not\n",
-               record_.id, size);
+    Say("tfdist: job {}: {}; Ctrl-C ends it, a closed terminal or a lost connection does "
+        "not\n",
+        record_.id, size);
     return Follow(record_, std::move(coordinator), *interrupts_);
   }
 
@@ -282,8 +273,8 @@ class Launch {
     if (in_doubt_) {
       SayThatItIsInDoubt();
     } else {
-      fmt::print(stderr, "tfdist: {} of {} hosts could not be brought up; nothing was started\n",
-                 outcome.errors.size(), plan_.hosts.size());
+      Say("tfdist: {} of {} hosts could not be brought up; nothing was started\n",
+          outcome.errors.size(), plan_.hosts.size());
     }
     return kExitHost;
   }

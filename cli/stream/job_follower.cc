@@ -151,8 +151,8 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
   }
   const auto piece = protocol::Body<protocol::LogPiece>(message);
   if (!stream.tail_lines && piece.offset > stream.offset) {
-    printer_.Note(fmt::format("tfdist: {}: {} bytes were rotated away", stream.task,
-                              piece.offset - stream.offset));
+    printer_.Note("tfdist: {}: {} bytes were rotated away", stream.task,
+                  piece.offset - stream.offset);
   }
   stream.tail_lines.reset();  // from here on its offset is known
   stream.offset = piece.offset + piece.data.value.size();
@@ -170,13 +170,12 @@ void JobFollower::HandleInterrupts(int count) {
     if (attached_.hello.serving != "agent") return LeaveFolders();
     const bool force = interrupts_seen_ > 1;
     if (interrupts_seen_ > 2) {
-      printer_.Note(
-          fmt::format("tfdist: leaving; the job is being ended: tfdist status {}", record_.id));
+      printer_.Note("tfdist: leaving; the job is being ended: tfdist status {}", record_.id);
       quit_ = true;
       return;
     }
-    printer_.Note(force ? "tfdist: killing all tasks"
-                        : "tfdist: ending the job (Ctrl-C again: at once)");
+    printer_.Note("tfdist: {}",
+                  force ? "killing all tasks" : "ending the job (Ctrl-C again: at once)");
     RequestStop("tfdist up was interrupted", force);
   }
 }
@@ -184,11 +183,11 @@ void JobFollower::HandleInterrupts(int count) {
 // No agent runs that could end the job.
 void JobFollower::LeaveFolders() {
   quit_ = true;
-  printer_.Note(fmt::format("tfdist: leaving; the rest of the output: tfdist logs {}", record_.id));
+  printer_.Note("tfdist: leaving; the rest of the output: tfdist logs {}", record_.id);
   const auto abandoned = events_done_ ? Abandoned() : std::nullopt;
   if (!abandoned) return;
-  printer_.Note(fmt::format("tfdist: {}", abandoned->what()));
-  printer_.Note(fmt::format("  try: {}", abandoned->remedy()));
+  printer_.Note("tfdist: {}", abandoned->what());
+  printer_.Note("  try: {}", abandoned->remedy());
 }
 
 void JobFollower::SendStop() {
@@ -198,19 +197,18 @@ void JobFollower::SendStop() {
 void JobFollower::Narrate(const protocol::Event& event) {
   const Json& fields = event.fields;
   if (event.kind == event::kHost && fields.at("state") != "connected") {
-    printer_.Note(fmt::format("tfdist: {}: {}{}", NameOfSlot(record_, fields.at("slot")),
-                              fields.at("state").get<std::string>(),
-                              fields.contains("why") ? ": " + fields.value("why", "") : ""));
+    printer_.Note("tfdist: {}: {}{}", NameOfSlot(record_, fields.at("slot")),
+                  fields.at("state").get<std::string>(),
+                  fields.contains("why") ? ": " + fields.value("why", "") : "");
   }
   if (event.kind == event::kStopping && fields.at("result") != "succeeded") {
-    printer_.Note(fmt::format("tfdist: stopping all tasks: {}", fields.value("why", "")));
+    printer_.Note("tfdist: stopping all tasks: {}", fields.value("why", ""));
   }
 }
 
 void JobFollower::Reconnect(const Error& why) {
   const auto say = [&] {
-    printer_.Note(
-        fmt::format("tfdist: connection lost ({}), connecting again; the job goes on", why.what()));
+    printer_.Note("tfdist: connection lost ({}), connecting again; the job goes on", why.what());
   };
   const bool ended = !state_.result.empty();  // the agent has ended, too, as it should
   bool silent = ended || next_event_ == 1;    // not known yet: it may just have ended
@@ -237,8 +235,8 @@ void JobFollower::Reconnect(const Error& why) {
     poll(&interrupt, 1, static_cast<int>(pause.count()));
     pause = std::min<std::chrono::milliseconds>(pause * 2, kLongestPause);
     if (interrupts_.Take() > 0) {
-      printer_.Note(fmt::format(
-          "tfdist: leaving without a connection; the job goes on: tfdist down {}", record_.id));
+      printer_.Note("tfdist: leaving without a connection; the job goes on: tfdist down {}",
+                    record_.id);
       ++interrupts_seen_;
       quit_ = true;
       return;
@@ -263,7 +261,7 @@ void JobFollower::ReadFromFolders() {
 
 void JobFollower::GiveUp(TaskStream& stream, std::string_view why) {
   printer_.Finish(stream.task);
-  printer_.Note(fmt::format("tfdist: {}: output is missing: {}", stream.task, why));
+  printer_.Note("tfdist: {}: output is missing: {}", stream.task, why);
   stream.done = true;
   incomplete_ = true;
 }

@@ -73,7 +73,8 @@ void LinePrinter::Add(const std::string& task, protocol::Stream stream, std::str
       continue;
     }
     while (unfinished.size() > kLongestLineBytes) {
-      PrintLine(task, unfinished.substr(0, kLongestLineBytes) + "\\");
+      std::string part = unfinished.substr(0, kLongestLineBytes);
+      PrintLine(task, part += '\\');
       unfinished.erase(0, kLongestLineBytes);
     }
     return;
@@ -82,7 +83,8 @@ void LinePrinter::Add(const std::string& task, protocol::Stream stream, std::str
 
 void LinePrinter::PrintLine(const std::string& task, std::string_view line) {
   out_ += prefixes_[task];
-  out_ += options_.filter ? SafeForTerminal(line) : std::string(line);
+  const Colours colours = options_.colour ? Colours::kKeep : Colours::kDrop;
+  out_ += options_.filter ? SafeForTerminal(line, colours) : std::string(line);
   out_ += '\n';
 }
 
@@ -95,9 +97,7 @@ void LinePrinter::Finish(const std::string& task) {
   Flush();
 }
 
-void LinePrinter::Note(std::string_view text) {
-  WriteOut(STDERR_FILENO, fmt::format("{}\n", text));
-}
+void LinePrinter::WriteNote(std::string text) { WriteOut(STDERR_FILENO, text += '\n'); }
 
 void LinePrinter::Flush() { WriteOut(fd_, std::exchange(out_, {})); }
 

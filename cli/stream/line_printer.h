@@ -9,11 +9,12 @@
 
 #include "agent/protocol.h"
 #include "base/error.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 
 struct PrinterOptions {
-  bool colour = false;  // prefixes in colour
+  bool colour = false;  // prefixes in colour, and the colours of tasks stay
   bool filter = false;  // SafeForTerminal on every line
   bool raw = false;     // no prefixes, no lines: the bytes as they are
 };
@@ -41,12 +42,16 @@ class LinePrinter {
   // The task's last lines, those without a newline.
   void Finish(const std::string& task);
   // A line of tfdist's own, on stderr: stdout holds what tasks print, and nothing else.
-  void Note(std::string_view text);
+  template <Printable... T>
+  void Note(fmt::format_string<T...> format, T&&... values) {
+    WriteNote(FormatHarmless<T...>(format, std::forward<T>(values)...));
+  }
 
  private:
   using Source = std::pair<std::string, protocol::Stream>;
 
   void Add(const std::string& task, protocol::Stream stream, std::string_view bytes);
+  static void WriteNote(std::string text);
   void PrintLine(const std::string& task, std::string_view line);
   void Flush();
 

@@ -6,10 +6,17 @@
 
 namespace tfdist::cli {
 
-// One line without its newline, made safe to show: colours (SGR sequences) and tabs stay, every
-// other control character becomes visible ("^[", "\x9b"), bytes that are not UTF-8 become U+FFFD.
-// Of a line that rewrites itself with carriage returns, as progress bars do, the last state is
-// kept. Sources: ECMA-48 8.3.117 (SGR), RFC 3629 (UTF-8).
-std::string SafeForTerminal(std::string_view line);
+// Whether colours (SGR sequences) of the text stay, or are left out.
+enum class Colours { kKeep, kDrop };
+
+// One line of a task without its newline, made safe to show: colours and tabs stay, every other
+// control character becomes visible ("^[", "\x9b"), also those that change the order of the text
+// (bidirectional ones); bytes that are not UTF-8 become U+FFFD. Of a line that rewrites itself with
+// carriage returns, as progress bars do, the last state is kept. Sources: ECMA-48 8.3.117 (SGR),
+// RFC 3629 (UTF-8), Unicode TR9 2 (bidirectional controls).
+std::string SafeForTerminal(std::string_view line, Colours colours = Colours::kKeep);
+
+// Any other text: no colours, no carriage returns that take something back.
+std::string WithoutControls(std::string_view text);
 
 }  // namespace tfdist::cli

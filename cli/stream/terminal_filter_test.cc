@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "cli/stream/print.h"
+
 namespace tfdist::cli {
 namespace {
 
@@ -25,6 +27,26 @@ TEST(SafeForTerminal, ShowsWhatWouldDriveTheTerminal) {
             "\xef\xbf\xbd"
             "6n");  // C1 as a byte
   EXPECT_EQ(SafeForTerminal("\x7f"), "^?");
+}
+
+// Bidirectional controls let a text be read in another order than it has (CVE-2021-42574).
+TEST(SafeForTerminal, ShowsWhatWouldReorderTheText) {
+  EXPECT_EQ(SafeForTerminal("a\xe2\x80\xae"
+                            "b"),
+            "a\\x202eb");
+  EXPECT_EQ(SafeForTerminal("\xe2\x81\xa6\xd8\x9c\xe2\x80\xa8"), "\\x2066\\x61c\\x2028");
+}
+
+TEST(SafeForTerminal, LeavesColoursOutWhereTheTerminalHasNone) {
+  EXPECT_EQ(SafeForTerminal("\x1b[1;31mred\x1b[2J", Colours::kDrop), "red^[[2J");
+}
+
+TEST(Print, PutsNoTextIntoAFormatThatDrivesTheTerminalOrLeavesItsLine) {
+  EXPECT_EQ(FormatHarmless("{:<6}|{}|\n", std::string("\x1b[m"), 7), "^[[m  |7|\n");
+  EXPECT_EQ(FormatHarmless("{}", "first\r\nsecond\n"), "first / second");
+  EXPECT_EQ(FormatHarmless("{}", std::string_view("\xc2\x9b"
+                                                  "6n")),
+            "\\x9b6n");
 }
 
 TEST(SafeForTerminal, ReplacesWhatIsNotUtf8) {

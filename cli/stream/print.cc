@@ -1,0 +1,56 @@
+#include "cli/stream/print.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "cli/stream/line_printer.h"
+#include "cli/stream/terminal_filter.h"
+
+namespace tfdist::cli {
+namespace {
+
+std::string HarmlessLines(std::string_view text) {
+  std::string lines;
+  while (!text.empty()) {
+    const size_t length = std::min(text.find('\n'), text.size());
+    lines += WithoutControls(text.substr(0, length)) + "\n";
+    text.remove_prefix(std::min(length + 1, text.size()));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string Harmless(std::string_view text) {
+  std::string line;
+  bool broken = false;
+  while (!text.empty()) {
+    const size_t length = std::min(text.find_first_of("\r\n"), text.size());
+    if (length > 0) {
+      if (broken && !line.empty()) line += " / ";
+      line += WithoutControls(text.substr(0, length));
+    }
+    broken = length < text.size();
+    text.remove_prefix(std::min(length + 1, text.size()));
+  }
+  return line;
+}
+
+void PrintRaw(std::string_view text) {
+  if (fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw OutputClosed(errno);
+}
+
+void PrintLines(std::string_view text) {
+  PrintRaw(isatty(STDOUT_FILENO) != 0 ? HarmlessLines(text) : std::string(text));
+}
+
+void SayRaw(std::string_view text) { (void)!fwrite(text.data(), 1, text.size(), stderr); }
+
+void SayLines(std::string_view text) {
+  SayRaw(isatty(STDERR_FILENO) != 0 ? HarmlessLines(text) : std::string(text));
+}
+
+}  // namespace tfdist::cli

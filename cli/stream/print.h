@@ -1,0 +1,65 @@
+// All that tfdist prints, but for the output of tasks (LinePrinter). Names, errors and reasons come
+// from hosts, so nothing is printed but through this file: tests/smoke/test_terminal.py looks for
+// other ways.
+//
+// The format is ours. What is put into it is text or a number, and text is made harmless: it stays
+// on its line, and a terminal takes no orders from it, wherever the bytes go (a pipe may end in
+// one).
+#pragma once
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <concepts>
+#include <ctime>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace tfdist::cli {
+
+// `text` on one line: line breaks as " / ", every control character visible ("^[", "\x9b"), also
+// those that change the order of the text; bytes that are not UTF-8 become U+FFFD.
+std::string Harmless(std::string_view text);
+
+// What may be put into a format.
+template <typename T>
+concept Printable = std::convertible_to<const T&, std::string_view> ||
+    std::is_arithmetic_v<std::remove_cvref_t<T>> || std::same_as<std::remove_cvref_t<T>, std::tm>;
+
+template <typename T>
+decltype(auto) MadeHarmless(const T& value) {
+  if constexpr (std::convertible_to<const T&, std::string_view>) {
+    return Harmless(value);
+  } else {
+    return T(value);
+  }
+}
+
+template <Printable... T>
+std::string FormatHarmless(fmt::format_string<T...> format, T&&... values) {
+  // A function of its own, as the arguments must live until all is formatted.
+  return [&](auto... harmless) {
+    return fmt::vformat(fmt::string_view(format), fmt::make_format_args(harmless...));
+  }(MadeHarmless(values)...);
+}
+
+// To stdout, which is buffered. Throws OutputClosed (line_printer.h).
+void PrintRaw(std::string_view text);
+template <Printable... T>
+void Print(fmt::format_string<T...> format, T&&... values) {
+  PrintRaw(FormatHarmless<T...>(format, std::forward<T>(values)...));
+}
+// Several lines that tfdist has put together from the user's own file, or JSON with all but ASCII
+// escaped. Exact, unless stdout is a terminal.
+void PrintLines(std::string_view text);
+
+// To stderr. What cannot be written there is dropped: nobody could be told.
+void SayRaw(std::string_view text);
+void SayLines(std::string_view text);  // as PrintLines
+template <Printable... T>
+void Say(fmt::format_string<T...> format, T&&... values) {
+  SayRaw(FormatHarmless<T...>(format, std::forward<T>(values)...));
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,138 @@
+"""Whatever hosts and tasks say, the user's terminal takes no orders from it."""
+
+import os
+import pathlib
+import re
+import struct
+import unittest
+
+from tests.support import clusters
+from tests.support.tfdist import BIN, ROOT, Tfdist
+
+# Title (OSC 0), clipboard (OSC 52), clear screen (CSI 2 J), a question to the terminal (C1 CSI 6 n), text in
+# another order (U+202E), a line of one's own.
+ORDERS = "\x1b]0;owned\x07\x1b]52;c;cm0gLXJm\x07\x1b[2J\u009b6n\u202etxt.exe\ntfdist: job succeeded"
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u0080-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def cbor(value):
+    """RFC 8949, as far as the messages below need it."""
+
+    def head(major, number):
+        if number < 24:
+            return bytes([major << 5 | number])
+        return bytes([major << 5 | 27]) + struct.pack(">Q", number)
+
+    if isinstance(value, bool):
+        return b"\xf5" if value else b"\xf4"
+    if isinstance(value, int):
+        return head(0, value)
+    if isinstance(value, str):
+        return head(3, len(value.encode())) + value.encode()
+    if isinstance(value, list):
+        return head(4, len(value)) + b"".join(map(cbor, value))
+    return head(5, len(value)) + b"".join(cbor(key) + cbor(item) for key, item in value.items())
+
+
+def frame(kind, number, body):
+    """One message (agent/protocol.md)."""
+    payload = b"\x01" + cbor({"t": kind, "id": number, "b": body})
+    return struct.pack(">I", len(payload)) + payload
+
+
+def hostile_events():
+    """Of a job whose first host puts orders into every text it may choose."""
+    rule = {"policy": "task", "limit": 3, "backoff_ms": 2000}
+    task = {"task": "worker:0" + ORDERS, "slot": 0, "chief": True, "decides": True, "may_fail": False, "restart": rule}
+    plan = {"job": "j", "name": "j", "layout": "roles", "plan_sha256": "", "tasks": [task],
+            "slots": [{"host": "h" + ORDERS, "address": "127.0.0.1", "spare": False}]}
+    kinds = [
+        ("committed", {"plan": plan}),
+        ("attempt", {"attempt": 1, "why": ORDERS}),
+        ("host", {"slot": 0, "state": "slow", "why": ORDERS}),
+        ("task", {"task": task["task"], "attempt": 1, "run": 1, "state": "started", "pid": 1}),
+        ("task", {"task": task["task"], "attempt": 1, "run": 1, "state": "exited", "last_lines": ORDERS,
+                  "exit": {"code": 1, "signal": 0, "by_us": False, "error": ORDERS}}),
+        ("stopping", {"result": "failed", "why": ORDERS, "task": task["task"], "force": False}),
+        ("ended", {"result": "failed", "unconfirmed": [0], "unreachable": []}),
+    ]
+    return [{"number": number, "time_ns": number, "kind": kind, "fields": fields}
+            for number, (kind, fields) in enumerate(kinds, 1)]
+
+
+class HostileText(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("terminal")
+        self.addCleanup(self.user.close)
+        self.user.env["TERM"] = "xterm"
+
+    def on_terminal(self, *args):
+        terminal = self.user.start_on_terminal(*args)
+        terminal.wait(120)
+        return terminal.text.replace("\r\n", "\n")
+
+    def assert_harmless(self, text):
+        self.assertNotRegex(SGR.sub("", text), CONTROLS)
+        self.assertNotIn("\ntfdist: job succeeded", text)
+
+    def test_what_a_task_prints(self):
+        script = r"printf '\033]0;owned\007\033[2J\302\2336n\342\200\256txt.exe\033[31mred\033[0m\n'; exit 3"
+        file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script]))
+        text = self.on_terminal("up", file)
+        self.assert_harmless(text)
+        self.assertIn("^[]0;owned^G^[[2J", text)
+        self.assertIn("\x1b[31mred\x1b[0m", text)
+        self.assert_harmless(self.on_terminal("status"))
+
+    def test_a_plain_terminal_gets_no_colours(self):
+        file = self.user.write("cluster.toml", clusters.local("job", ["printf", "\\033[31mred\\n"]))
+        self.user.env["TERM"] = "dumb"
+        self.assertNotIn("\x1b", self.on_terminal("up", file))
+        self.user.env.update(TERM="xterm", NO_COLOR="1")
+        self.assertNotIn("\x1b", self.on_terminal("logs"))
+        del self.user.env["NO_COLOR"]
+        self.assertIn("\x1b[31mred\x1b[0m", self.on_terminal("logs"))
+
+    def test_what_a_host_says(self):
+        """The job's own executable on its first host lies: every command is asked about that job."""
+        file = self.user.write("cluster.toml", clusters.local("job", ["true"]))
+        self.assertEqual(self.user.run("up", file).code, 0)
+        agent = self.user.slot_folder(0) / "agent"
+        hello = {"oldest": 1, "newest": 1, "serving": "folder", "agent_sha256": "", "base": ORDERS, "job": ORDERS,
+                 "slot": 0, "public_key": ""}
+        said = self.user.folder / "said"
+        said.write_bytes(frame("hello", 0, hello) + frame("event", 1, {"events": hostile_events()}) +
+                         frame("end", 1, {"offset": 8, "why": ORDERS}))
+        agent.unlink()
+        agent.write_text(f"#!/bin/sh\ncat {said}; exec cat >&2\n")
+        agent.chmod(0o500)
+        for command in (["status"], ["events"], ["logs"], ["down"], ["status", "--json"], ["events", "--json"]):
+            with self.subTest(command=command):
+                text = self.on_terminal(*command)
+                self.assert_harmless(text)
+                self.assertNotEqual(text, "")
+        refusal = {"kind": ORDERS, "phase": ORDERS, "cause": ORDERS, "remedy": ORDERS, "job": "", "plan_sha256": ""}
+        said.write_bytes(frame("hello", 0, hello) + frame("error", 1, refusal))
+        for command in (["status"], ["events"], ["logs"], ["down"]):
+            with self.subTest(refused=command):
+                text = self.on_terminal(*command)
+                self.assert_harmless(text)
+                self.assertIn("^[]0;owned^G", text)
+
+
+class Sources(unittest.TestCase):
+    def test_nothing_is_printed_but_through_the_file_that_filters(self):
+        other_ways = re.compile(r"fmt::print|\bf?put[sc]\(|\bf?printf\(|std::c(out|err|log)\b|\b(Print|Say)Raw\(")
+        allowed = {"stream/print.h", "stream/print.cc", "ssh/testing/ssh_probe.cc"}  # the last one is a program for tests
+        cli = ROOT / "cli"
+        found = [f"{path.relative_to(cli)}:{number}: {line.strip()}"
+                 for path in sorted(cli.rglob("*")) if path.suffix in (".cc", ".h")
+                 and not path.name.endswith("_test.cc") and str(path.relative_to(cli)) not in allowed
+                 for number, line in enumerate(path.read_text().splitlines(), 1)
+                 if other_ways.search(line.partition("//")[0])]
+        self.assertEqual(found, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
