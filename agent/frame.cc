@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/failures.h"
+
 namespace tfdist::protocol {
 namespace {
 
@@ -51,15 +53,16 @@ std::string Frames(const Message& message) {
 }
 
 std::optional<Message> PieceReader::Feed(std::string_view piece) {
-  if (piece.empty()) throw Error(Phase::kControl, "empty frame");
+  if (piece.empty()) throw ProtocolError(Phase::kControl, "empty frame");
   const char flag = piece.front();
   piece.remove_prefix(1);
   if (flag < 0 || flag > (kFirst | kLast)) {
-    throw Error(Phase::kControl, "frame with an unknown flag");
+    throw ProtocolError(Phase::kControl, "frame with an unknown flag");
   }
   if ((flag & kFirst) != 0) collected_.clear();  // the sender gave the message before up half-way
   if (collected_.size() + piece.size() > kMaxMessageBytes) {
-    throw Error(Phase::kControl, fmt::format("message longer than {} bytes", kMaxMessageBytes));
+    throw ProtocolError(Phase::kControl,
+                        fmt::format("message longer than {} bytes", kMaxMessageBytes));
   }
   collected_ += piece;
   if ((flag & kLast) == 0) return std::nullopt;
@@ -81,7 +84,8 @@ std::optional<Message> FrameReader::Next() {
     if (rest.size() < kLengthBytes) return std::nullopt;
     const size_t length = ReadLength(rest);
     if (length == 0 || length > kMaxFrameBytes) {
-      throw Error(Phase::kControl, fmt::format("frame of an impossible length, {}", length));
+      throw ProtocolError(Phase::kControl,
+                          fmt::format("frame of an impossible length, {}", length));
     }
     if (rest.size() < kLengthBytes + length) return std::nullopt;
     consumed_ += kLengthBytes + length;

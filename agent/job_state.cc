@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/failures.h"
+
 namespace tfdist::protocol {
 namespace {
 
@@ -101,9 +103,10 @@ void JobState::Apply(const Event& event) {
     ApplyKnown(*this, event);
     if (IsDecision(event)) decision = event.number;
   } catch (const Json::exception& e) {
-    throw Error(Phase::kControl, Malformed(event, e.what()));
+    throw ProtocolError(Phase::kControl, Malformed(event, e.what()));
   } catch (const std::out_of_range&) {
-    throw Error(Phase::kControl, Malformed(event, "it names a task or slot outside the plan"));
+    throw ProtocolError(Phase::kControl,
+                        Malformed(event, "it names a task or slot outside the plan"));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/failures.h"
 
 namespace tfdist::protocol {
 namespace {
@@ -20,7 +21,7 @@ struct Head {
   bool indefinite = false;  // of major type 7: the "break" that ends such a value
 };
 
-[[noreturn]] void FailMalformed() { throw Error(Phase::kControl, "malformed message"); }
+[[noreturn]] void FailMalformed() { throw ProtocolError(Phase::kControl, "malformed message"); }
 
 Head TakeHead(std::string_view& rest) {
   if (rest.empty()) FailMalformed();
@@ -48,7 +49,7 @@ class Levels {
   // A value that holds `count` others, or as many as come until a break.
   void Enter(std::optional<uint64_t> count) {
     if (depth_ == kDeepestMessage)
-      throw Error(Phase::kControl, "malformed message: nested too deeply");
+      throw ProtocolError(Phase::kControl, "malformed message: nested too deeply");
     left_[depth_++] = count.value_or(kUntilBreak);
   }
   void Leave() {

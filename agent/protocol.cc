@@ -4,6 +4,7 @@
 
 #include "agent/json_fields.h"
 #include "agent/nesting.h"
+#include "agent/refusal.h"
 
 namespace tfdist::protocol {
 namespace {
@@ -27,6 +28,13 @@ void Put(Json& json, const char* key, const std::optional<T>& value) {
 template <typename T>
 void Get(const Json& json, const char* key, std::optional<T>& value) {
   if (json.contains(key)) value = json.at(key).get<T>();
+}
+
+RefusalKind KindOf(const Error& error) {
+  if (const auto* refusal = dynamic_cast<const Refusal*>(&error)) return refusal->kind();
+  if (dynamic_cast<const NameTaken*>(&error) != nullptr) return RefusalKind::kNameTaken;
+  const bool malformed = dynamic_cast<const ProtocolError*>(&error) != nullptr;
+  return malformed ? RefusalKind::kMalformed : RefusalKind::kFailed;
 }
 
 }  // namespace
@@ -72,7 +80,7 @@ std::string Fill(const Text& text, std::span<const std::string> addresses) {
     }
     const auto& [slot, bracketed] = std::get<SlotAddress>(part);
     if (slot < 0 || static_cast<size_t>(slot) >= addresses.size()) {
-      throw Error(Phase::kControl, fmt::format("no address of slot {} was given", slot));
+      throw ProtocolError(Phase::kControl, fmt::format("no address of slot {} was given", slot));
     }
     filled += AddressText(addresses[static_cast<size_t>(slot)], bracketed);
   }
@@ -91,10 +99,11 @@ Message Decode(std::string_view bytes) {
   try {
     const Json json = Json::from_cbor(bytes);
     Message message{json.at("t").get<std::string>(), json.at("id").get<uint64_t>(), json.at("b")};
-    if (!message.body.is_object()) throw Error(Phase::kControl, "message body is not a map");
+    if (!message.body.is_object())
+      throw ProtocolError(Phase::kControl, "message body is not a map");
     return message;
   } catch (const Json::exception& e) {
-    throw Error(Phase::kControl, fmt::format("malformed message: {}", e.what()));
+    throw ProtocolError(Phase::kControl, fmt::format("malformed message: {}", e.what()));
   }
 }
 
@@ -107,15 +116,18 @@ Message ErrorMessage(uint64_t id, const Error& error) {
     body.job = taken->job();
     body.plan_sha256 = taken->plan_sha256();
   }
-  return {std::string(type::kError), id, body};
+  Message message{std::string(type::kError), id, body};
+  message.body["kind"] = RefusalKindName(KindOf(error));
+  return message;
 }
 
 void ThrowIfError(const Message& message) {
   if (message.type != type::kError) return;
   const auto body = Body<ErrorBody>(message);
-  const Error error(PhaseFromName(body.phase), body.cause, body.remedy);
-  if (!body.job.empty()) throw NameTaken(error, body.job, body.plan_sha256);
-  throw error;
+  const RefusalKind kind = RefusalKindFromName(message.body.value("kind", ""));
+  const Refusal refusal(kind, PhaseFromName(body.phase), body.cause, body.remedy);
+  if (kind == RefusalKind::kNameTaken) throw NameTaken(refusal, body.job, body.plan_sha256);
+  throw refusal;
 }
 
 NameTaken::NameTaken(const Error& error, std::string job, std::string plan_sha256)

@@ -6,6 +6,7 @@
 
 #include "agent/frame.h"
 #include "agent/job_state.h"
+#include "agent/refusal.h"
 
 namespace tfdist::protocol {
 namespace {
@@ -45,19 +46,31 @@ TEST(Protocol, FillPutsAnIpv6AddressInBracketsBeforeAPort) {
   EXPECT_EQ(Fill(SampleHost().tasks[0].env[0].second, addresses), "tcp://[fd00::2]:2222");
   Text outside;
   outside.parts.emplace_back(SlotAddress{2, false});
-  EXPECT_THROW((void)Fill(outside, addresses), Error);
+  EXPECT_THROW((void)Fill(outside, addresses), ProtocolError);
 }
 
-TEST(Protocol, AnErrorKeepsPhaseCauseAndRemedy) {
-  const Message message = ErrorMessage(3, Error(Phase::kPorts, "port 2222 is taken", "free it"));
+TEST(Protocol, ARefusalKeepsKindPhaseCauseAndRemedy) {
+  const Message message = ErrorMessage(
+      3, Refusal(RefusalKind::kPortTaken, Phase::kPorts, "port 2222 is taken", "free it"));
   try {
     ThrowIfError(Decode(Encode(message)));
     FAIL() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.phase(), Phase::kPorts);
-    EXPECT_EQ(error.cause(), "port 2222 is taken");
-    EXPECT_EQ(error.remedy(), "free it");
+  } catch (const Refusal& refusal) {
+    EXPECT_EQ(refusal.kind(), RefusalKind::kPortTaken);
+    EXPECT_EQ(refusal.phase(), Phase::kPorts);
+    EXPECT_EQ(refusal.cause(), "port 2222 is taken");
+    EXPECT_EQ(refusal.remedy(), "free it");
   }
+}
+
+// Which end has to change something: the one that asked, or the one that failed.
+TEST(Protocol, ARefusalSaysWhetherTheRequestWasMalformed) {
+  const auto kind_of = [](const Error& error) {
+    return ErrorMessage(1, error).body.at("kind").get<std::string>();
+  };
+  EXPECT_EQ(kind_of(ProtocolError(Phase::kControl, "not a map")), "malformed");
+  EXPECT_EQ(kind_of(LostConnection(Phase::kControl, "the keeper is gone")), "failed");
+  EXPECT_EQ(RefusalKindFromName("of the future"), RefusalKind::kFailed);
 }
 
 TEST(Protocol, AMissingFieldIsNamed) {

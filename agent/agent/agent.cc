@@ -11,6 +11,7 @@
 #include "agent/census/census.h"
 #include "agent/cleanup/retention.h"
 #include "agent/files/file_store.h"
+#include "agent/refusal.h"
 #include "agent/slot/leave_folder.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -159,7 +160,8 @@ void Agent::Connect(const CoordinatorAddress& coordinator) {
 std::unique_ptr<Stream> Agent::OpenLog(uint64_t id, const protocol::ReadLog& request,
                                        LogStream::Sink sink) {
   if (!tasks_.Has(request.task)) {
-    throw Error(Phase::kLogs, fmt::format("this host has no task '{}'", request.task));
+    throw protocol::Refusal(protocol::RefusalKind::kWrongHost, Phase::kLogs,
+                            fmt::format("this host has no task '{}'", request.task));
   }
   LogStream::Source source{.task_folder = folder_.TaskFolder(request.task),
                            .closed = [this, task = request.task] { return tasks_.LogClosed(task); },

@@ -6,6 +6,7 @@
 
 #include "agent/control/control_listener.h"
 #include "agent/control/tcp_address.h"
+#include "agent/refusal.h"
 #include "agent/testing/job_fixture.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -41,14 +42,14 @@ class DeployTest : public JobTest {
     EXPECT_EQ(std::system(command.c_str()), 0);  // NOLINT: one thread
     return ReadFileIfExists(base_ / "a.tar", 1 << 20).value();
   }
-  static Error ErrorOf(const std::function<void()>& work) {
+  static protocol::Refusal RefusalOf(const std::function<void()>& work) {
     try {
       work();
-    } catch (const Error& e) {
+    } catch (const protocol::Refusal& e) {
       return e;
     }
-    ADD_FAILURE() << "no error";
-    return {Phase::kInternal, ""};
+    ADD_FAILURE() << "no refusal";
+    return {protocol::RefusalKind::kFailed, Phase::kInternal, ""};
   }
 };
 
@@ -90,12 +91,12 @@ TEST_F(DeployTest, SaysWhatKeepsATaskFromRunning) {
   auto description = Describe(0, {{"worker:0", 0, ""}});
   const UniqueFd taken = ListenForAgents("127.0.0.1", 0);
   description.tasks[0].ports = {LocalPort(taken.get())};
-  const Error port = ErrorOf([&] { client.Request(type::kDescribe, description); });
-  EXPECT_EQ(port.phase(), Phase::kPorts);
+  const auto port = RefusalOf([&] { client.Request(type::kDescribe, description); });
+  EXPECT_EQ(port.kind(), protocol::RefusalKind::kPortTaken);
   EXPECT_THAT(port.cause(), HasSubstr("of worker:0 is in use by pid"));
   description.tasks[0].ports.clear();
   description.tasks[0].argv = {"no-such-command"};
-  const Error command = ErrorOf([&] { client.Request(type::kDescribe, description); });
+  const auto command = RefusalOf([&] { client.Request(type::kDescribe, description); });
   EXPECT_EQ(command.phase(), Phase::kCommand);
   EXPECT_THAT(command.cause(),
               HasSubstr("command 'no-such-command' of worker:0: not found in PATH="));
@@ -109,7 +110,7 @@ TEST_F(DeployTest, SaysWhyTheCoordinatorCannotBeReached) {
   const int port = LocalPort(listener.get());
   listener.Reset();
   const Json dial = {{"address", "127.0.0.1"}, {"port", port}, {"key", std::string(40, '0')}};
-  const Error refused = ErrorOf([&] { client.Request(type::kDial, dial); });
+  const auto refused = RefusalOf([&] { client.Request(type::kDial, dial); });
   EXPECT_EQ(refused.phase(), Phase::kControl);
   EXPECT_EQ(refused.cause(), "cannot reach the coordinator at 127.0.0.1:" + std::to_string(port) +
                                  " (Connection refused)");
@@ -128,14 +129,14 @@ TEST_F(DeployTest, SaysWhyASlotCannotBeMade) {
     client.Send(type::kCreate, create);
     client.WaitForHello("agent");
   };
-  const Error port = ErrorOf(attempt);
+  const auto port = RefusalOf(attempt);
   EXPECT_EQ(port.phase(), Phase::kStart);
   EXPECT_THAT(port.cause(), HasSubstr("is in use by pid"));
   create.port = 0;
   create.address = "192.0.2.1";  // RFC 5737: nobody's
-  EXPECT_THAT(ErrorOf(attempt).cause(), HasSubstr("cannot listen on 192.0.2.1"));
+  EXPECT_THAT(RefusalOf(attempt).cause(), HasSubstr("cannot listen on 192.0.2.1"));
   create.job = "../escape";
-  EXPECT_THAT(ErrorOf(attempt).cause(), HasSubstr("malformed"));
+  EXPECT_THAT(RefusalOf(attempt).cause(), HasSubstr("malformed"));
   EXPECT_FALSE(std::filesystem::exists(base_ / "jobs" / job_));
 }
 

@@ -5,6 +5,7 @@
 
 #include "agent/frame.h"
 #include "agent/tasks/preflight.h"
+#include "base/failures.h"
 #include "base/file.h"
 
 namespace tfdist::agent {
@@ -42,7 +43,7 @@ void Deployment::Need(const std::shared_ptr<Session>& session, const Message& me
   try {
     message.body.at("files").get_to(files);
   } catch (const Json::exception& e) {
-    throw Error(Phase::kFiles, std::string("malformed list of files: ") + e.what());
+    throw ProtocolError(Phase::kFiles, std::string("malformed list of files: ") + e.what());
   }
   files_.Post(
       [store = store_, files] {

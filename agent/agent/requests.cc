@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/coordinator/event_stream.h"
+#include "agent/refusal.h"
 #include "base/file.h"
 
 namespace tfdist::agent {
@@ -13,6 +14,8 @@ namespace {
 
 using protocol::Json;
 using protocol::Message;
+using protocol::Refusal;
+using protocol::RefusalKind;
 
 namespace type = protocol::type;
 
@@ -23,7 +26,8 @@ T Field(const Message& message, const char* name) {
   try {
     return message.body.at(name).get<T>();
   } catch (const Json::exception& e) {
-    throw Error(Phase::kControl, fmt::format("malformed message '{}': {}", message.type, e.what()));
+    throw ProtocolError(Phase::kControl,
+                        fmt::format("malformed message '{}': {}", message.type, e.what()));
   }
 }
 
@@ -68,7 +72,8 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kPeers) return Peers(reply, message);
   if (type == type::kDial) return Dial(reply, message);
   if (type == type::kAbort) return Abort(reply);
-  throw Error(Phase::kControl, fmt::format("this agent does not know the request '{}'", type));
+  throw Refusal(RefusalKind::kUnknownRequest, Phase::kControl,
+                fmt::format("this agent does not know the request '{}'", type));
 }
 
 // --- deployment ---
@@ -162,11 +167,12 @@ void Requests::Sweep(const Reply& reply, const Message& message) {
 
 Coordinator& Requests::NeedCoordinator() const {
   if (parts_.coordinator != nullptr) return *parts_.coordinator;
-  throw Error(Phase::kControl, "the coordinator is on another host");
+  throw Refusal(RefusalKind::kWrongHost, Phase::kControl, "the coordinator is on another host");
 }
 
 void Requests::NeedUncommitted() const {
-  if (actions_.committed()) throw Error(Phase::kCommit, "the job is committed already");
+  if (!actions_.committed()) return;
+  throw Refusal(RefusalKind::kWrongState, Phase::kCommit, "the job is committed already");
 }
 
 }  // namespace tfdist::agent

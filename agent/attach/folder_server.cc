@@ -11,6 +11,7 @@
 #include "agent/census/census.h"
 #include "agent/coordinator/journal.h"
 #include "agent/files/file_store.h"
+#include "agent/refusal.h"
 #include "agent/slot/leave_folder.h"
 #include "agent/stdio/stdio_messages.h"
 #include "base/clock.h"
@@ -21,6 +22,8 @@ namespace {
 
 using protocol::Json;
 using protocol::Message;
+using protocol::Refusal;
+using protocol::RefusalKind;
 
 namespace type = protocol::type;
 
@@ -80,7 +83,7 @@ void FolderServer::Handle(const Message& message) {
   } catch (const Error& e) {
     WriteToStdout(protocol::ErrorMessage(message.id, e));
   } catch (const Json::exception& e) {
-    WriteToStdout(protocol::ErrorMessage(message.id, Error(Phase::kControl, e.what())));
+    WriteToStdout(protocol::ErrorMessage(message.id, ProtocolError(Phase::kControl, e.what())));
   }
 }
 
@@ -98,7 +101,7 @@ void FolderServer::Dispatch(const Message& message) {
     if (reader != readers_.end()) reader->second.credit += message.body.at("bytes").get<uint64_t>();
     return;
   }
-  throw Error(Phase::kDown, "the job is over");
+  throw Refusal(RefusalKind::kWrongState, Phase::kDown, "the job is over");
 }
 
 void FolderServer::SendEvents(const Message& message) const {
@@ -118,7 +121,8 @@ void FolderServer::OpenLog(const Message& message) {
   const auto request = protocol::Body<protocol::ReadLog>(message);
   const auto task_folder = folder_.TaskFolder(request.task);
   if (!IsTaskName(request.task) || !std::filesystem::exists(task_folder)) {
-    throw Error(Phase::kLogs, fmt::format("this host has no output of '{}'", request.task));
+    throw Refusal(RefusalKind::kWrongHost, Phase::kLogs,
+                  fmt::format("this host has no output of '{}'", request.task));
   }
   readers_.erase(message.id);
   readers_.emplace(message.id, Reader{LogCursor(task_folder, request), request.credit});
@@ -134,8 +138,7 @@ bool FolderServer::SendLog(uint64_t id, Reader& reader) {
     reader.credit -= std::min<uint64_t>(reader.credit, piece.data.value.size());
     WriteToStdout(Answer(type::kLog, id, piece));
     return true;
-  } catch (const Error& e) {
-    if (e.phase() != Phase::kLogs) throw;
+  } catch (const LogUnreadable& e) {
     WriteToStdout(protocol::ErrorMessage(id, e));
     return false;
   }

@@ -8,6 +8,7 @@
 
 #include "agent/control/curve_socket.h"
 #include "base/error.h"
+#include "base/failures.h"
 #include "base/log.h"
 
 namespace tfdist::agent {
@@ -57,9 +58,10 @@ bool Hub::Send(const std::string& connection, const Message& message) {
 }
 
 void Hub::OnParts(const LoopSocket::Parts& parts) {
-  if (parts.size() != 2) throw Error(Phase::kControl, "a control message of the wrong shape");
+  if (parts.size() != 2)
+    throw ProtocolError(Phase::kControl, "a control message of the wrong shape");
   const auto slot = SlotOfSender(parts[1]);
-  if (!slot) throw Error(Phase::kControl, "a control message without a sender");
+  if (!slot) throw ProtocolError(Phase::kControl, "a control message without a sender");
   Peer& peer = peers_[*slot];
   const std::string connection = parts[0].to_string();
   if (auto message = peer.readers[connection].Feed(parts[1].to_string_view())) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/control/curve_socket.h"
+#include "agent/refusal.h"
 
 namespace tfdist::agent {
 namespace {
@@ -18,6 +19,15 @@ using protocol::Message;
 using protocol::TaskPlan;
 
 constexpr size_t kLocalSlot = 0;
+
+[[noreturn]] void FailState(Phase phase, std::string why) {
+  throw protocol::Refusal(protocol::RefusalKind::kWrongState, phase, std::move(why));
+}
+
+[[noreturn]] void FailOtherJob() {
+  throw protocol::Refusal(protocol::RefusalKind::kWrongHost, Phase::kCommit,
+                          "this is another job's agent");
+}
 
 Message ControlMessage(std::string_view type, Json body = Json::object()) {
   return {std::string(type), 0, std::move(body)};
@@ -61,7 +71,7 @@ Coordinator::Coordinator(EventLoop& loop, FileThread& files, zmq::context_t& con
 }
 
 void Coordinator::Open(const std::vector<std::string>& peers) {
-  if (open()) throw Error(Phase::kControl, "the coordinator has its peers already");
+  if (open()) FailState(Phase::kControl, "the coordinator has its peers already");
   orders_.assign(peers.size(), 0);
   left_.assign(peers.size(), false);
   hub_.emplace(loop_, context_, keys_, peers, listener_, Endpoint(info_.address, info_.port),
@@ -85,15 +95,14 @@ void Coordinator::Open(const std::vector<std::string>& peers) {
 
 void Coordinator::Commit(const JobPlan& plan, std::function<void(Outcome<void>&)> done) {
   if (committed()) {
-    if (log_.state().plan.job != plan.job)
-      throw Error(Phase::kCommit, "this is another job's agent");
+    if (log_.state().plan.job != plan.job) FailOtherJob();
     Outcome<void> already;
     return done(already);
   }
   if (control_) control_->Tick();  // if this process was stopped just now, no host is to blame
   CheckPlan(plan);
   if (std::exchange(commit_under_way_, true)) {
-    throw Error(Phase::kCommit, "the commit is being written already");
+    FailState(Phase::kCommit, "the commit is being written already");
   }
   log_.Commit(plan, [this, done = std::move(done)](Outcome<void>& outcome) {
     commit_under_way_ = false;
@@ -103,8 +112,8 @@ void Coordinator::Commit(const JobPlan& plan, std::function<void(Outcome<void>&)
 }
 
 void Coordinator::CheckPlan(const JobPlan& plan) const {
-  if (!control_) throw Error(Phase::kCommit, "the coordinator does not know its peers yet");
-  if (plan.job != info_.job) throw Error(Phase::kCommit, "this is another job's agent");
+  if (!control_) FailState(Phase::kCommit, "the coordinator does not know its peers yet");
+  if (plan.job != info_.job) FailOtherJob();
   if (plan.slots.size() != control_->slots()) {
     throw Error(Phase::kCommit, fmt::format("the plan has {} slots, the coordinator {} peers",
                                             plan.slots.size(), control_->slots()));
@@ -125,7 +134,7 @@ void Coordinator::CheckPlan(const JobPlan& plan) const {
 }
 
 void Coordinator::Stop(const std::string& why, bool force) {
-  if (!control_) throw Error(Phase::kDown, "the job is not committed yet");
+  if (!control_) FailState(Phase::kDown, "the job is not committed yet");
   control_->RequestStop(why, force);
 }
 

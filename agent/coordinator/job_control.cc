@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "agent/coordinator/policy.h"
+#include "agent/refusal.h"
 
 namespace tfdist::agent {
 namespace {
@@ -109,7 +110,9 @@ void JobControl::Tick() {
 // --- what follows ---
 
 void JobControl::RequestStop(const std::string& why, bool force) {
-  if (state_.phase == JobPhase::kNone) throw Error(Phase::kDown, "the job is not committed yet");
+  if (state_.phase == JobPhase::kNone)
+    throw protocol::Refusal(protocol::RefusalKind::kWrongState, Phase::kDown,
+                            "the job is not committed yet");
   if (state_.phase == JobPhase::kEnded) return;
   const bool escalates = force && !state_.forced;
   if (state_.phase != JobPhase::kStopping || escalates) AppendStopping("stopped", why, "", force);

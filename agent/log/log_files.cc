@@ -14,8 +14,6 @@
 #include <cstddef>
 #include <memory>
 
-#include "base/error.h"
-
 namespace tfdist::agent {
 namespace {
 
@@ -25,7 +23,8 @@ constexpr size_t kDigits = 16;
 constexpr std::string_view kTextSuffix = ".log";
 
 [[noreturn]] void Fail(std::string_view what, const std::filesystem::path& path) {
-  throw Error(Phase::kLogs, WithErrno(fmt::format("cannot {} {}", what, path.string()), errno));
+  throw LogUnreadable(Phase::kLogs,
+                      WithErrno(fmt::format("cannot {} {}", what, path.string()), errno));
 }
 
 std::filesystem::path LogPath(const std::filesystem::path& folder, uint64_t start,
@@ -49,7 +48,8 @@ struct CloseFolder {
 
 uint64_t FileSize(int fd) {
   struct stat info {};
-  if (fstat(fd, &info) != 0) throw Error(Phase::kLogs, WithErrno("cannot look at a log", errno));
+  if (fstat(fd, &info) != 0)
+    throw LogUnreadable(Phase::kLogs, WithErrno("cannot look at a log", errno));
   return static_cast<uint64_t>(info.st_size);
 }
 
@@ -60,7 +60,7 @@ size_t ReadAt(int fd, char* buffer, size_t size_bytes, uint64_t position) {
     const ssize_t got =
         pread(fd, buffer + have, size_bytes - have, static_cast<off_t>(position + have));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw Error(Phase::kLogs, WithErrno("cannot read a log", errno));
+    if (got < 0) throw LogUnreadable(Phase::kLogs, WithErrno("cannot read a log", errno));
     if (got == 0) break;
     have += static_cast<size_t>(got);
   }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "agent/log/log_unreadable.h"
 #include "agent/protocol.h"
 #include "base/unique_fd.h"
 
@@ -36,13 +37,13 @@ bool IsWhole(const LogRecord& record);
 
 std::filesystem::path LogTextPath(const std::filesystem::path& folder, uint64_t start);
 std::filesystem::path LogIndexPath(const std::filesystem::path& folder, uint64_t start);
-// The offsets that name files, ascending. None when there is no folder. Throws Error(kLogs).
+// The offsets that name files, ascending. None when there is no folder. Throws LogUnreadable.
 std::vector<uint64_t> ListLogFiles(const std::filesystem::path& folder);
 
 // One pair of files, to read; another process may be appending to them.
 class LogFile {
  public:
-  // nullopt when it is not there (any more). Throws Error(kLogs).
+  // nullopt when it is not there (any more). Throws LogUnreadable.
   static std::optional<LogFile> Open(const std::filesystem::path& folder, uint64_t start);
 
   [[nodiscard]] uint64_t start() const { return start_; }

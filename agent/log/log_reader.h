@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "agent/log/log_unreadable.h"
 #include "agent/protocol.h"
 
 namespace tfdist::agent {
@@ -13,7 +14,7 @@ namespace tfdist::agent {
 // to index: their stream is kUnknown. Of an open one they are not shown yet.
 enum class LogEnd { kOpen, kClosed };
 
-// One reader, one thread; it keeps the file open that it read last. All calls throw Error(kLogs)
+// One reader, one thread; it keeps the file open that it read last. All calls throw LogUnreadable
 // when the disk fails; a log that does not exist is an empty one. All may block on a disk: for the
 // files thread.
 class LogReader {

@@ -9,6 +9,7 @@
 
 #include "agent/protocol.h"
 #include "agent/session/session.h"
+#include "base/failures.h"
 
 namespace tfdist::agent {
 
@@ -29,7 +30,7 @@ class Reply {
     } catch (const Error& e) {
       Fail(e);
     } catch (const protocol::Json::exception& e) {
-      Fail(Error(Phase::kControl, std::string("malformed message: ") + e.what()));
+      Fail(ProtocolError(Phase::kControl, std::string("malformed message: ") + e.what()));
     }
   }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "agent/refusal.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -49,7 +50,10 @@ void Session::Unhold() {
 
 void Session::AddStream(uint64_t id, std::unique_ptr<Stream> stream) {
   if (!fd_.valid()) return;
-  if (streams_.size() >= kMaxStreams) throw Error(Phase::kControl, "too many streams at once");
+  if (streams_.size() >= kMaxStreams) {
+    throw protocol::Refusal(protocol::RefusalKind::kTooMany, Phase::kControl,
+                            "too many streams at once");
+  }
   Stream& added = *stream;
   streams_[id] = std::move(stream);
   added.Pump();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/failures.h"
 #include "base/file.h"
 
 namespace tfdist::agent {
@@ -41,7 +42,7 @@ std::optional<protocol::Message> ReadFromStdin() {
     if (!ReadExactly(head.data(), head.size())) return std::nullopt;
     const size_t length = Length(head);
     if (length == 0 || length > protocol::kMaxFrameBytes) {
-      throw Error(Phase::kControl, "frame of an impossible length");
+      throw ProtocolError(Phase::kControl, "frame of an impossible length");
     }
     std::string piece(length, '\0');
     if (!ReadExactly(piece.data(), piece.size())) return std::nullopt;

@@ -10,11 +10,15 @@
 #include <thread>
 
 #include "agent/census/port_owner.h"
+#include "agent/refusal.h"
 #include "base/error.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::agent {
 namespace {
+
+using protocol::Refusal;
+using protocol::RefusalKind;
 
 // Another agent of this machine that looks at the same port has it for as long as a system call
 // takes.
@@ -60,13 +64,14 @@ int TryPort(int port) {
 
 [[noreturn]] void Fail(int port, const std::string& task, int error_number) {
   if (error_number != EADDRINUSE) {
-    throw Error(Phase::kPorts, WithErrno(fmt::format("port {} of {}", port, task), error_number),
-                "choose another port with `ports` in the cluster file");
+    throw Refusal(RefusalKind::kPortTaken, Phase::kPorts,
+                  WithErrno(fmt::format("port {} of {}", port, task), error_number),
+                  "choose another port with `ports` in the cluster file");
   }
   const auto owner = FindPortOwner(port);
-  throw Error(Phase::kPorts,
-              fmt::format("port {} of {} is in use{}", port, task, owner ? " by " + *owner : ""),
-              "end that process, or choose another port with `ports` in the cluster file");
+  throw Refusal(RefusalKind::kPortTaken, Phase::kPorts,
+                fmt::format("port {} of {} is in use{}", port, task, owner ? " by " + *owner : ""),
+                "end that process, or choose another port with `ports` in the cluster file");
 }
 
 }  // namespace

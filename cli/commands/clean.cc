@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "base/failures.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/for_each_host.h"
@@ -37,7 +38,7 @@ std::vector<HostAnswer<Answer>> AskAll(const Plan& plan, Ask ask) {
     answers[slot].answer = ask(transport->OpenShell(deadline), deadline);
   });
   for (size_t slot = 0; slot < answers.size(); ++slot) {
-    if (failures[slot]) answers[slot].error = failures[slot]->WithHost(plan.hosts[slot].name);
+    if (failures[slot]) answers[slot].error = WithHost(*failures[slot], plan.hosts[slot].name);
   }
   return answers;
 }

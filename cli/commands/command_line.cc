@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/failures.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
@@ -143,15 +144,7 @@ int Flushed(int exit_code) {
 
 int Told(const Error& error) {
   PrintError(error);
-  switch (error.phase()) {
-    case Phase::kUsage:
-    case Phase::kConfig:
-      return kExitUsage;
-    case Phase::kInternal:
-      return kExitInternal;
-    default:
-      return kExitHost;
-  }
+  return error.phase() == Phase::kInternal ? kExitInternal : kExitHost;
 }
 
 int AfterClosedOutput(const OutputClosed& error) {
@@ -171,6 +164,9 @@ int ExitCodeOf(const std::function<int()>& work) {
     return kExitNoJob;
   } catch (const OutputClosed& error) {
     return AfterClosedOutput(error);
+  } catch (const UsageError& error) {
+    PrintError(error);
+    return kExitUsage;
   } catch (const std::filesystem::filesystem_error& error) {
     return Told(Error(Phase::kFiles, error.what()));
   } catch (...) {
@@ -217,7 +213,8 @@ int Run(int argc, char** argv) {
       "`up`.");
   AddCommands(app, command);
   if (argc > 1 && argv[1][0] != '-' && !IsCommand(app, argv[1])) {
-    throw Error(Phase::kUsage, fmt::format("there is no command '{}'", argv[1]), "tfdist --help");
+    throw UsageError(Phase::kUsage, fmt::format("there is no command '{}'", argv[1]),
+                     "tfdist --help");
   }
   try {
     app.parse(argc, argv);
@@ -225,7 +222,7 @@ int Run(int argc, char** argv) {
     PrintHelp(app, asked);
     return kExitSuccess;
   } catch (const CLI::ParseError& error) {
-    throw Error(Phase::kUsage, error.what(), HelpFor(app));
+    throw UsageError(Phase::kUsage, error.what(), HelpFor(app));
   }
   return command();
 }

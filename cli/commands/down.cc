@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "base/failures.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/end_job.h"
 #include "cli/commands/exit_codes.h"
@@ -43,9 +44,9 @@ bool Purge(const JobRecord& record) {
       Say("tfdist: {}: removed {}\n", host, path);
     }
     for (const std::string& path : kept) {
-      PrintError(Error(Phase::kDown, "kept " + path).WithHost(host));
+      PrintError(WithHost(Error(Phase::kDown, "kept " + path), host));
     }
-    if (failures[slot]) PrintError(failures[slot]->WithHost(host));
+    if (failures[slot]) PrintError(WithHost(*failures[slot], host));
     all_removed = all_removed && kept.empty() && !failures[slot];
   }
   if (all_removed) RemoveRecord(record.id);

@@ -6,10 +6,12 @@
 
 #include "agent/job_state.h"
 #include "base/clock.h"
+#include "base/failures.h"
 #include "cli/commands/for_each_host.h"
 #include "cli/commands/last_seen.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
+#include "cli/link/grace.h"
 
 namespace tfdist::cli {
 namespace {
@@ -29,9 +31,11 @@ TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span
 void SeeThrough(AgentLink& link, bool live, protocol::JobState& state) {
   const uint64_t id = link.Send(type::kEvents, {{"from", 1}, {"follow", live}});
   const TimePoint deadline = In(kEndLimit);
+  Grace grace;
   while (true) {
     const auto message = link.Receive(deadline);
-    if (!message) throw Error(Phase::kDown, "the job did not end within 10 minutes");
+    if (!message || grace.IsOver(deadline))
+      throw LostConnection(Phase::kDown, "the job did not end within 10 minutes");
     if (message->id != id) continue;
     protocol::ThrowIfError(*message);
     if (message->type == type::kEnd) return;
@@ -62,9 +66,8 @@ std::vector<std::string> SweepHost(const JobRecord& record, int slot, bool force
     return AskAgainWhenCutOff(deadline, [&] { return Sweep(record, slot, force, deadline); }).left;
   } catch (const NothingThere&) {
     return {};  // an agent that was never committed removes itself and its folder
-  } catch (const Error& error) {
-    if (error.phase() != Phase::kDown) throw;
-    return {error.cause()};
+  } catch (const FolderGone& error) {
+    return {error.cause()};  // nobody can end these but the user
   }
 }
 
@@ -84,7 +87,7 @@ void SweepAll(EndReport& report, const JobRecord& record, const std::vector<int>
     const std::string& host = record.hosts[static_cast<size_t>(slots[at])].name;
     if (failures[at]) {
       report.unreachable.push_back(host);
-      report.details.emplace_back(failures[at]->WithHost(host).what());
+      report.details.emplace_back(WithHost(*failures[at], host).what());
     } else {
       ReportSwept(report, host, left[at]);
     }

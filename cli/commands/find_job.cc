@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/failures.h"
 #include "cli/commands/for_each_host.h"
 #include "cli/commands/last_seen.h"
 #include "cli/job/connector.h"
@@ -127,8 +128,8 @@ std::vector<std::string> SelectTasks(const JobRecord& record,
     if (HasTask(record, word)) continue;
     std::string all;
     for (const auto& task : record.tasks) all += " " + task.id;
-    throw Error(Phase::kUsage, fmt::format("job {} has no task {}", record.id, word),
-                fmt::format("one of:{}", all));
+    throw UsageError(Phase::kUsage, fmt::format("job {} has no task {}", record.id, word),
+                     fmt::format("one of:{}", all));
   }
   std::vector<std::string> selected;
   for (const auto& task : record.tasks) {

@@ -38,7 +38,7 @@ JobRecord AdoptJob(const Plan& plan, const std::string& id);
 bool HasTask(const JobRecord& record, const std::string& word);
 
 // The ids of `wanted` tasks ("worker:0", or a task type: "worker"), all when empty, in the plan's
-// order. Throws Error(kUsage) for a name that the job does not have.
+// order. Throws UsageError for a name that the job does not have.
 std::vector<std::string> SelectTasks(const JobRecord& record,
                                      const std::vector<std::string>& wanted);
 

@@ -1,7 +1,9 @@
 #include "cli/commands/job_view.h"
 
+#include "base/failures.h"
 #include "cli/commands/last_seen.h"
 #include "cli/job/connector.h"
+#include "cli/link/grace.h"
 
 namespace tfdist::cli {
 namespace {
@@ -14,11 +16,12 @@ void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event, 
   view.live = attached.hello.serving == "agent";
   const uint64_t id =
       attached.link->Send(protocol::type::kEvents, {{"from", view.events + 1}, {"follow", false}});
+  Grace grace;
   while (true) {
     const auto message = attached.link->Receive(deadline);
-    if (!message) {
-      throw Error(Phase::kControl, "no answer in time", "try again; the job goes on meanwhile")
-          .WithHost(record.hosts[0].name);
+    if (!message || grace.IsOver(deadline)) {
+      throw WithHost(LostConnection(Phase::kControl, "no whole answer in time", "try again"),
+                     record.hosts[0].name);
     }
     if (message->id != id) continue;
     protocol::ThrowIfError(*message);

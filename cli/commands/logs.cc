@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/failures.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
@@ -14,8 +15,8 @@ namespace {
 void CheckRaw(const LogsArguments& arguments, const FollowOptions& options) {
   const bool offsets = arguments.raw || arguments.from > 0;
   if (offsets && options.tasks.size() != 1) {
-    throw Error(Phase::kUsage, "--raw and --from go with one task",
-                "name it: tfdist logs --raw JOB worker:0");
+    throw UsageError(Phase::kUsage, "--raw and --from go with one task",
+                     "name it: tfdist logs --raw JOB worker:0");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 
+#include "agent/refusal.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -266,15 +267,15 @@ class Launch {
 
   int Failed(const Deployment::Outcome& outcome) {
     if (interrupted_) LeaveInterrupted();
-    KeepRecordIfNeeded(outcome.errors.empty() ? "" : outcome.errors.front().what());
+    KeepRecordIfNeeded(outcome.failures.empty() ? "" : outcome.failures.front().error.what());
     if (OnlyTheNameIsTaken(outcome)) return TakenOver(*outcome.name_taken);
-    for (const Error& error : outcome.errors) PrintError(error);
+    for (const auto& failure : outcome.failures) PrintError(failure.error);
     for (const Error& error : outcome.roll_back_errors) PrintError(error);
     if (in_doubt_) {
       SayThatItIsInDoubt();
     } else {
       Say("tfdist: {} of {} hosts could not be brought up; nothing was started\n",
-          outcome.errors.size(), plan_.hosts.size());
+          outcome.failures.size(), plan_.hosts.size());
     }
     return kExitHost;
   }
@@ -282,9 +283,9 @@ class Launch {
   // Ports that are in use elsewhere are, as far as one knows here, those of the job that has the
   // name: if they are not, --replace finds out when that has ended.
   [[nodiscard]] bool OnlyTheNameIsTaken(const Deployment::Outcome& outcome) const {
-    const auto others =
-        std::count_if(outcome.errors.begin(), outcome.errors.end(),
-                      [](const Error& error) { return error.phase() != Phase::kPorts; });
+    const auto others = std::count_if(
+        outcome.failures.begin(), outcome.failures.end(),
+        [](const auto& failure) { return failure.refusal != protocol::RefusalKind::kPortTaken; });
     return outcome.name_taken && others == 1 && left_.empty();
   }
 

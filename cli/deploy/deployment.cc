@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/eventfd.h>
 
+#include "agent/refusal.h"
+#include "base/failures.h"
 #include "cli/link/bootstrap.h"
 #include "cli/link/embedded_agent.h"
 #include "cli/plan/describe.h"
@@ -28,6 +30,22 @@ constexpr size_t kPieceBytes = 32 * 1024;
 
 TimePoint In(milliseconds span) { return SystemClock().Now() + span; }
 
+Deployment::Failure FailureOf(const std::exception& thrown, const std::string& host) {
+  const auto* error = dynamic_cast<const Error*>(&thrown);
+  // Else out of memory, or of threads.
+  Deployment::Failure failure{
+      .error = error != nullptr ? *error : Error(Phase::kInternal, thrown.what()), .refusal = {}};
+  failure.error = failure.error.WithHost(host);
+  if (const auto* refusal = dynamic_cast<const protocol::Refusal*>(&thrown)) {
+    failure.refusal = refusal->kind();
+  }
+  if (dynamic_cast<const protocol::NameTaken*>(&thrown) != nullptr) {
+    failure.refusal = protocol::RefusalKind::kNameTaken;
+  }
+  failure.lost = dynamic_cast<const LostConnection*>(&thrown) != nullptr;
+  return failure;
+}
+
 }  // namespace
 
 Deployment::Deployment(const Plan& plan, const Cargo& cargo)
@@ -52,8 +70,9 @@ Deployment::Deployment(const Plan& plan, const Cargo& cargo)
 
 void Deployment::FailToBegin(int slot, const std::string& why) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
-  host.error = Error(Phase::kInternal, "cannot start a thread: " + why, "raise ulimit -u")
-                   .WithHost(plan_.hosts[static_cast<size_t>(slot)].name);
+  host.failure =
+      FailureOf(Error(Phase::kInternal, "cannot start a thread: " + why, "raise ulimit -u"),
+                plan_.hosts[static_cast<size_t>(slot)].name);
   host.step = nullptr;
   prepared_.Arrive(false);
   Finish();
@@ -95,13 +114,13 @@ std::vector<std::string> Deployment::HostsNotRolledBack() const {
 Deployment::Outcome Deployment::TakeOutcome() {
   // Looking also makes what the threads have written visible here, which the eventfd alone does
   // not.
-  if (running_ != 0) throw Error(Phase::kInternal, "the deployment is still going on");
+  if (running_ != 0) throw Bug("the deployment is still going on");
   Outcome outcome;
   outcome.committed = committed_;
   outcome.in_doubt = in_doubt_;
   outcome.name_taken = hosts_[0]->name_taken;
   for (auto& host : hosts_) {
-    if (host->error && !SaysTheSameAsTheFirst(*host)) outcome.errors.push_back(*host->error);
+    if (host->failure && !SaysTheSameAsTheFirst(*host)) outcome.failures.push_back(*host->failure);
     if (host->roll_back_error) outcome.roll_back_errors.push_back(*host->roll_back_error);
     outcome.bases.push_back(host->attached.hello.base);
     for (const std::string& folder : host->removed) {
@@ -158,15 +177,13 @@ bool Deployment::Pass(Gate& gate, int slot, const char* name, Step step) {
   try {
     host.step = name;
     step();
-  } catch (const protocol::NameTaken& taken) {
-    host.name_taken = taken;
-    host.error = taken.WithHost(host_name);
-  } catch (const Error& error) {
-    host.error = error.WithHost(host_name);
-  } catch (const std::exception& e) {  // out of memory, of threads: one bad host hides no other
-    host.error = Error(Phase::kInternal, e.what()).WithHost(host_name);
+  } catch (const std::exception& error) {  // one bad host hides no other
+    host.failure = FailureOf(error, host_name);
+    if (const auto* taken = dynamic_cast<const protocol::NameTaken*>(&error)) {
+      host.name_taken = *taken;
+    }
   }
-  gate.Arrive(!host.error);
+  gate.Arrive(!host.failure);
   return WaitAt(gate, host);
 }
 
@@ -175,7 +192,7 @@ bool Deployment::WaitAt(Gate& gate, Host& host) {
   while (true) {
     const Gate::State state = gate.Wait(500ms);
     if (state != Gate::State::kWaiting) return state == Gate::State::kOpen;
-    if (host.error || host.attached.link == nullptr) continue;
+    if (host.failure || host.attached.link == nullptr) continue;
     try {
       (void)host.attached.link->Receive(SystemClock().Now());  // sends pings
     } catch (const Error&) {
@@ -214,9 +231,9 @@ void Deployment::StartOnHost(int slot) {
   try {
     host.attached.hello = host.attached.link->Create(create, In(kStartLimit));
     host.removed = host.attached.link->removed();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     // A refusal leaves nothing behind; a lost answer may.
-    if (!IsLostConnection(error)) host.touched = false;
+    if (FailureOf(error, plan.name).refusal) host.touched = false;
     throw;
   }
 }
@@ -299,8 +316,10 @@ void Deployment::Commit(Host& host) {
   committing_ = true;
   try {
     host.attached.link->Call(type::kCommit, cargo_.job, In(kCommitLimit));
-  } catch (const Error& error) {
-    if (!IsLostConnection(error)) throw;  // the agent's own refusal
+  } catch (const ProtocolError&) {
+    in_doubt_ = true;  // nobody knows what the answer was
+    throw;
+  } catch (const LostConnection&) {
     in_doubt_ = true;
     CommitAgain(host);
   }
@@ -337,11 +356,11 @@ void Deployment::RollBack(int slot) {
     ReportLeft(slot, answer.value("left", ""));
   } catch (const Error& error) {
     // The agent removes itself when it hears nothing for kUncommittedLimit.
-    if (host.error && IsLostConnection(*host.error)) return;  // says as much
-    host.roll_back_error =
+    if (host.failure && host.failure->lost) return;  // says as much
+    host.roll_back_error = WithHost(
         Error(Phase::kStart, "what was begun there is not confirmed to be gone: " + error.cause(),
-              "the agent there removes itself within 60 s")
-            .WithHost(plan_.hosts[static_cast<size_t>(slot)].name);
+              "the agent there removes itself within 60 s"),
+        plan_.hosts[static_cast<size_t>(slot)].name);
   }
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/protocol.h"
+#include "agent/refusal.h"
 #include "cli/deploy/gate.h"
 #include "cli/deploy/packed_file.h"
 #include "cli/job/connector.h"
@@ -50,12 +51,19 @@ class Deployment {
   // "gpu07: upload", for hosts that are still busy; for a progress line.
   [[nodiscard]] std::vector<std::string> Busy() const;
 
+  // Why a host could not be brought up.
+  struct Failure {
+    Error error;
+    std::optional<protocol::RefusalKind> refusal;  // the agent's answer, if it was one
+    bool lost = false;                             // the connection broke instead
+  };
+
   // After DoneFd became readable.
   struct Outcome {
     bool committed = false;
-    bool in_doubt = false;      // slot 0 was asked to commit, and it is not known whether it did
-    std::vector<Error> errors;  // why hosts could not be brought up, with their hosts
-    std::vector<Error> roll_back_errors;            // of what is not confirmed to be removed again
+    bool in_doubt = false;  // slot 0 was asked to commit, and it is not known whether it did
+    std::vector<Failure> failures;        // why hosts could not be brought up, with their hosts
+    std::vector<Error> roll_back_errors;  // of what is not confirmed to be removed again
     std::optional<protocol::NameTaken> name_taken;  // on slot 0's host
     std::vector<std::string> bases;                 // tfdist's folder on each host; where known
     std::vector<std::string> removed;  // "gpu07: /home/u/...": what retention has removed there
@@ -66,7 +74,7 @@ class Deployment {
  private:
   struct Host {
     Attached attached;
-    std::optional<Error> error;
+    std::optional<Failure> failure;
     std::optional<Error> roll_back_error;
     std::optional<protocol::NameTaken> name_taken;
     std::vector<std::string> removed;           // folders of finished jobs

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/failures.h"
 #include "base/subprocess.h"
 
 namespace tfdist::cli {
@@ -62,7 +63,7 @@ PackedFile PackWorkdir(const std::filesystem::path& workdir) {
   fstat(archive.get(), &info);
   const auto size_bytes = static_cast<uint64_t>(info.st_size);
   if (size_bytes > kWorkdirLimitBytes) {
-    throw Error(
+    throw UsageError(
         Phase::kConfig,
         fmt::format("workdir {} is {} MiB compressed; at most {} MiB are sent", workdir.string(),
                     size_bytes >> 20, kWorkdirLimitBytes >> 20),

@@ -24,10 +24,6 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
   return std::make_unique<ssh::SshTransport>(host.name, TargetOf(host, ssh));
 }
 
-bool IsLostConnection(const Error& error) {
-  return error.phase() == Phase::kControl || error.phase() == Phase::kExec;
-}
-
 Attached Attach(const JobRecord& record, int slot, TimePoint deadline) {
   const auto at = static_cast<size_t>(slot);
   const HostPlan& host = record.hosts.at(at);
@@ -42,10 +38,9 @@ Attached Attach(const JobRecord& record, int slot, TimePoint deadline) {
     attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
     attached.hello = attached.link->ReadHello(deadline);
     return attached;
-  } catch (const NothingThere& error) {
-    throw NothingThere(error.WithHost(host.name));
-  } catch (const Error& error) {
-    throw error.host().empty() ? error.WithHost(host.name) : error;
+  } catch (Error& error) {
+    if (error.host().empty()) error = error.WithHost(host.name);
+    throw;
   }
 }
 

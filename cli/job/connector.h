@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/failures.h"
 #include "cli/job/job_record.h"
 #include "cli/link/agent_link.h"
 #include "cli/link/byte_channel.h"
@@ -11,9 +12,6 @@ namespace tfdist::cli {
 
 // Nothing is opened yet. Throws nothing.
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh);
-
-// Whether the connection or its answer was lost, in contrast to a refusal by the other side.
-bool IsLostConnection(const Error& error);
 
 // Attaches to the job's agent in `slot`, or to its folder when no agent runs any more (see
 // Hello::serving). Throws Error with the host; NothingThere (bootstrap.h) when it has no such job.
@@ -30,8 +28,8 @@ template <typename Ask>
 auto AskAgainWhenCutOff(TimePoint deadline, Ask ask) {
   try {
     return ask();
-  } catch (const Error& error) {
-    if (!IsLostConnection(error) || SystemClock().Now() >= deadline) throw;
+  } catch (const LostConnection&) {
+    if (SystemClock().Now() >= deadline) throw;
   }
   return ask();
 }

@@ -3,40 +3,42 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/failures.h"
 
 namespace tfdist::cli {
 namespace {
 
-// Throws the first `failures` times.
+// Throws an E the first `failures` times.
+template <typename E>
 struct Question {
   int failures;
-  Phase phase;
   int asked = 0;
 
   int operator()() {
-    if (++asked <= failures) throw Error(phase, "end of file");
+    if (++asked <= failures) throw E(Phase::kControl, "end of file");
     return asked;
   }
 };
 
-int Ask(Question& question, TimePoint deadline) {
+template <typename E>
+int Ask(Question<E>& question, TimePoint deadline) {
   return AskAgainWhenCutOff(deadline, [&] { return question(); });
 }
 
 TEST(AskAgainWhenCutOff, AsksOnceMoreAfterALostConnectionAlone) {
   const TimePoint later = SystemClock().Now() + std::chrono::hours(1);
-  Question cut_off{1, Phase::kControl};
+  Question<LostConnection> cut_off{1};
   EXPECT_EQ(Ask(cut_off, later), 2);
-  Question cut_off_again{2, Phase::kControl};
+  Question<LostConnection> cut_off_again{2};
   EXPECT_THROW(Ask(cut_off_again, later), Error);
   EXPECT_EQ(cut_off_again.asked, 2);
-  Question refused{1, Phase::kLogs};
+  Question<Error> refused{1};
   EXPECT_THROW(Ask(refused, later), Error);
   EXPECT_EQ(refused.asked, 1);
 }
 
 TEST(AskAgainWhenCutOff, ButNotAfterItsDeadline) {
-  Question late{1, Phase::kControl};
+  Question<LostConnection> late{1};
   EXPECT_THROW(Ask(late, SystemClock().Now()), Error);
   EXPECT_EQ(late.asked, 1);
 }

@@ -7,6 +7,8 @@
 
 #include "agent/housekeeping.h"
 #include "base/error.h"
+#include "base/failures.h"
+#include "cli/link/grace.h"
 #include "cli/link/tail.h"
 
 namespace tfdist::cli {
@@ -21,7 +23,6 @@ constexpr std::chrono::seconds kPingInterval{5};
 constexpr std::chrono::seconds kSilenceLimit{15};
 constexpr std::chrono::seconds kWriteLimit{30};
 constexpr std::chrono::milliseconds kBetweenChecks{200};
-constexpr std::chrono::milliseconds kReadOnLimit{1000};
 // Of all pings: requests count from 1.
 constexpr uint64_t kPingId = 0;
 
@@ -51,7 +52,8 @@ std::vector<protocol::Event> EventsOf(const Message& message) {
   try {
     return message.body.at("events").get<std::vector<protocol::Event>>();
   } catch (const protocol::Json::exception& e) {
-    throw Error(Phase::kControl, fmt::format("malformed message '{}': {}", message.type, e.what()));
+    throw ProtocolError(Phase::kControl,
+                        fmt::format("malformed message '{}': {}", message.type, e.what()));
   }
 }
 
@@ -67,13 +69,14 @@ protocol::Hello AgentLink::ReadHello(TimePoint deadline) {
       TakeRemoved(*message);
       message = Next(deadline);
     }
-  } catch (const Error& error) {
-    throw Error(Phase::kStart, error.cause(), error.remedy());
+  } catch (const LostConnection& error) {
+    throw LostConnection(Phase::kStart, error.cause(), error.remedy());
   }
-  if (!message) throw Error(Phase::kStart, "the agent did not say hello in time");
+  if (!message) throw LostConnection(Phase::kStart, "the agent did not say hello in time");
   protocol::ThrowIfError(*message);
   if (message->type != protocol::type::kHello) {
-    throw Error(Phase::kStart, fmt::format("the agent began with '{}'", OnOneLine(message->type)));
+    throw ProtocolError(Phase::kStart,
+                        fmt::format("the agent began with '{}'", OnOneLine(message->type)));
   }
   auto hello = protocol::Body<protocol::Hello>(*message);
   CheckVersions(hello);
@@ -90,8 +93,8 @@ protocol::Hello AgentLink::Create(const protocol::Create& create, TimePoint dead
 protocol::Json AgentLink::Call(std::string_view type, protocol::Json body, TimePoint deadline,
                                const std::function<void()>& check) {
   const uint64_t id = Send(type, std::move(body));
-  std::optional<TimePoint> last;
-  while (!last || Now() < *last) {
+  Grace grace;
+  while (!grace.IsOver(deadline)) {
     if (check) check();
     auto message = Next(check ? std::min(deadline, Now() + kBetweenChecks) : deadline);
     if (message && message->id == id) {
@@ -99,19 +102,17 @@ protocol::Json AgentLink::Call(std::string_view type, protocol::Json body, TimeP
       return std::move(message->body);
     }
     if (message && handler_) handler_(*message);
-    if (Now() < deadline) continue;
-    if (!message) break;
-    // A process that was stopped itself reads what has come meanwhile.
-    last = last.value_or(Now() + kReadOnLimit);
+    if (!message && Now() >= deadline) break;
   }
-  throw Error(Phase::kControl, fmt::format("no answer to '{}' in time", type));
+  throw LostConnection(Phase::kControl, fmt::format("no answer to '{}' in time", type));
 }
 
 void AgentLink::TakeRemoved(const Message& message) {
   try {
     message.body.at("folders").get_to(removed_);
   } catch (const protocol::Json::exception& e) {
-    throw Error(Phase::kStart, fmt::format("malformed message '{}': {}", message.type, e.what()));
+    throw ProtocolError(Phase::kStart,
+                        fmt::format("malformed message '{}': {}", message.type, e.what()));
   }
 }
 
@@ -135,6 +136,7 @@ void AgentLink::OnMessage(std::function<void(const Message&)> handler) {
 int AgentLink::PollFd() const { return channel_->PollFd(); }
 
 std::optional<Message> AgentLink::Next(TimePoint deadline) {
+  Grace grace;
   std::string bytes;
   while (true) {
     while (auto message = reader_.Next()) {
@@ -146,9 +148,10 @@ std::optional<Message> AgentLink::Next(TimePoint deadline) {
       case ByteChannel::ReadResult::kData:
         unanswered_since_.reset();
         reader_.Feed(bytes);
+        if (grace.IsOver(deadline)) return std::nullopt;
         break;
       case ByteChannel::ReadResult::kEndOfFile:
-        throw Error(Phase::kControl, Ended(*channel_));
+        throw LostConnection(Phase::kControl, Ended(*channel_));
       case ByteChannel::ReadResult::kTimeout:
         ThrowIfSilentForTooLong();
         if (Now() >= deadline) return std::nullopt;
@@ -166,8 +169,8 @@ void AgentLink::PingWhenDue() {
 
 void AgentLink::ThrowIfSilentForTooLong() const {
   if (!unanswered_since_ || Now() - *unanswered_since_ < kSilenceLimit) return;
-  throw Error(Phase::kControl,
-              fmt::format("no word from the agent for {} s", kSilenceLimit.count()));
+  throw LostConnection(Phase::kControl,
+                       fmt::format("no word from the agent for {} s", kSilenceLimit.count()));
 }
 
 }  // namespace tfdist::cli

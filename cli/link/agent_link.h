@@ -13,25 +13,25 @@
 
 namespace tfdist::cli {
 
-// What an `event` message brings, in order. Throws Error(kControl).
+// What an `event` message brings, in order. Throws ProtocolError.
 std::vector<protocol::Event> EventsOf(const protocol::Message& message);
 
-// Belongs to one thread at a time.
+// Belongs to one thread at a time. Deadlines hold while bytes keep coming, too (see Grace).
 class AgentLink {
  public:
   // `channel` must stand right before the agent's first frame.
   explicit AgentLink(std::unique_ptr<ByteChannel> channel);
 
-  // The agent's first message. Throws Error(kStart) on end of file, timeout, or versions that do
-  // not meet (naming both).
+  // The agent's first message. Throws LostConnection on end of file or timeout, Error(kStart) when
+  // versions do not meet (naming both).
   protocol::Hello ReadHello(TimePoint deadline);
 
   // Tells the `start` role to create the job's folder and agent; the hello of that agent, which is
   // the other end from then on. Throws what the role answers with.
   protocol::Hello Create(const protocol::Create& create, TimePoint deadline);
 
-  // Sends a request and waits for its answer; throws the Error that the agent answers with, or
-  // Error(kControl) on timeout (naming `type`), end of file, or pings unanswered for 15 s. Messages
+  // Sends a request and waits for its answer; throws the Refusal that the agent answers with, or
+  // LostConnection on timeout (naming `type`), end of file, or pings unanswered for 15 s. Messages
   // of other ids that come meanwhile go to the handler given to OnMessage. `check` is called
   // several times a second meanwhile: what it throws ends the wait, and the answer is dropped when
   // it comes.
@@ -40,8 +40,8 @@ class AgentLink {
   // Sends without waiting; returns the id.
   uint64_t Send(std::string_view type, protocol::Json body);
   void SendWithId(std::string_view type, uint64_t id, protocol::Json body);
-  // The next message that is not a pong of ours; nullopt on timeout. Throws Error(kControl) on end
-  // of file. Pings go out by themselves while any call of this class waits.
+  // The next message that is not a pong of ours; nullopt on timeout. Throws LostConnection on
+  // end of file. Pings go out by themselves while any call of this class waits.
   std::optional<protocol::Message> Receive(TimePoint deadline);
   void OnMessage(std::function<void(const protocol::Message&)> handler);
   [[nodiscard]] int PollFd() const;

@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <thread>
 
+#include "agent/refusal.h"
 #include "base/error.h"
+#include "base/failures.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::cli {
@@ -36,7 +39,7 @@ class SocketChannel : public ByteChannel {
   }
   void Write(std::string_view bytes, TimePoint /*deadline*/) override {
     if (send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) {
-      throw Error(Phase::kExec, "broken");
+      throw LostConnection(Phase::kExec, "broken");
     }
   }
   [[nodiscard]] int PollFd() const override { return fd_.get(); }
@@ -85,18 +88,19 @@ TEST_F(AgentLinkTest, AnswersComeToTheirCallAndTheRestToTheHandler) {
   EXPECT_EQ(others, std::vector<std::string>{"event"});
 }
 
-TEST_F(AgentLinkTest, ThrowsTheErrorThatTheAgentAnswersWith) {
+TEST_F(AgentLinkTest, ThrowsTheRefusalThatTheAgentAnswersWith) {
   SayHello();
   (void)link_->ReadHello(Soon());
-  const Message refusal =
-      protocol::ErrorMessage(1, Error(Phase::kPorts, "port 2222 is taken", "free it"));
-  Say(refusal.type, refusal.id, refusal.body);
+  const Message said =
+      protocol::ErrorMessage(1, protocol::Refusal(protocol::RefusalKind::kPortTaken, Phase::kPorts,
+                                                  "port 2222 is taken", "free it"));
+  Say(said.type, said.id, said.body);
   try {
     (void)link_->Call("describe", protocol::Json::object(), Soon());
     FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.phase(), Phase::kPorts);
-    EXPECT_EQ(error.remedy(), "free it");
+  } catch (const protocol::Refusal& refusal) {
+    EXPECT_EQ(refusal.kind(), protocol::RefusalKind::kPortTaken);
+    EXPECT_EQ(refusal.remedy(), "free it");
   }
 }
 
@@ -106,8 +110,7 @@ TEST_F(AgentLinkTest, NamesTheRequestThatGotNoAnswer) {
   try {
     (void)link_->Call("peers", protocol::Json::object(), std::chrono::steady_clock::now());
     FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.phase(), Phase::kControl);
+  } catch (const LostConnection& error) {
     EXPECT_EQ(error.cause(), "no answer to 'peers' in time");
   }
 }
@@ -120,6 +123,28 @@ TEST_F(AgentLinkTest, WhatLiesThereIsReadAfterTheDeadlineToo) {
   Say("ok", 1, {{"here", true}});
   const TimePoint past = std::chrono::steady_clock::now() - std::chrono::seconds(60);
   EXPECT_TRUE(link_->Call("peers", protocol::Json::object(), past).contains("here"));
+}
+
+// A deadline that counts only while nothing comes would never be over.
+TEST_F(AgentLinkTest, GivesUpInTimeAnAgentThatNeverStopsTalking) {
+  SayHello();
+  (void)link_->ReadHello(Soon());
+  const std::string event = protocol::Frames({"event", 99, protocol::Json::object()});
+  for (const std::string& said : {event, event.substr(0, 4) + std::string(1, '\0')}) {
+    std::atomic<bool> stop = false;
+    std::thread agent([&] {
+      while (!stop) {
+        (void)!send(agent_.get(), said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      }
+    });
+    const TimePoint begin = std::chrono::steady_clock::now();
+    EXPECT_THROW((void)link_->Call("peers", protocol::Json::object(),
+                                   begin + std::chrono::milliseconds(300)),
+                 Error);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    stop = true;
+    agent.join();
+  }
 }
 
 TEST_F(AgentLinkTest, WhatACheckThrowsEndsTheWaitAndTheLateAnswerIsDropped) {
@@ -145,7 +170,7 @@ TEST_F(AgentLinkTest, AnAgentThatEndsLeavesItsLastWordsInTheError) {
   try {
     (void)link_->ReadHello(Soon());
     FAIL();
-  } catch (const Error& error) {
+  } catch (const LostConnection& error) {
     EXPECT_EQ(error.phase(), Phase::kStart);
     EXPECT_EQ(error.cause(), "the agent hung up: last words");
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/failures.h"
 #include "cli/link/tail.h"
 
 namespace tfdist::cli {
@@ -12,6 +13,8 @@ namespace {
 
 // Our scripts' lines are short; a host that sends a longer one is not running them.
 constexpr size_t kMaxLineBytes = 64 * 1024;
+// Of all lines together: some 100,000 folders of jobs.
+constexpr size_t kMaxLinesBytes = 16 * 1024 * 1024;
 
 // A channel of which the first bytes have been read already.
 class ResumedChannel : public ByteChannel {
@@ -45,7 +48,7 @@ std::string Shown(std::string_view what, std::string_view text) {
 void BootConversation::Begin(std::string_view script, std::string_view nonce, TimePoint deadline) {
   try {
     channel_->Write(script, deadline);
-  } catch (const Error&) {
+  } catch (const LostConnection&) {
     // A login shell like nologin has ended already. What it printed says more than the broken pipe.
     if (channel_->Read(buffer_, deadline) != ByteChannel::ReadResult::kData) throw;
   }
@@ -64,36 +67,49 @@ void BootConversation::Begin(std::string_view script, std::string_view nonce, Ti
     }
     const auto result = channel_->Read(buffer_, deadline);
     if (result != ByteChannel::ReadResult::kData) FailBeforeMarker(result);
+    if (grace_.IsOver(deadline)) FailBeforeMarker(ByteChannel::ReadResult::kTimeout);
   }
 }
 
 // A login shell like nologin says on stdout why it does not let us in.
 void BootConversation::FailBeforeMarker(ByteChannel::ReadResult result) const {
-  const std::string_view what = result == ByteChannel::ReadResult::kTimeout
-                                    ? "the login shell did not run /bin/sh in time"
-                                    : "the login shell ended without running /bin/sh";
-  throw Error(Phase::kExec,
-              fmt::format("{}{}{}", what, Shown("it printed", noise_ + buffer_),
-                          Shown("stderr", channel_->Stderr())),
-              "ssh to the host by hand and look at the account's shell and start-up files");
+  const std::string said =
+      Shown("it printed", noise_ + buffer_) + Shown("stderr", channel_->Stderr());
+  const std::string remedy =
+      "ssh to the host by hand and look at the account's shell and start-up files";
+  if (result == ByteChannel::ReadResult::kTimeout) {
+    throw LostConnection(Phase::kExec, "the login shell did not run /bin/sh in time" + said,
+                         remedy);
+  }
+  throw Error(Phase::kExec, "the login shell ended without running /bin/sh" + said, remedy);
 }
 
 std::string BootConversation::ReadLine(TimePoint deadline) {
   while (true) {
+    if (grace_.IsOver(deadline)) {
+      throw LostConnection(Phase::kStart, "the host's shell did not come to an end in time");
+    }
     const size_t end = buffer_.find('\n');
     if (end != std::string::npos) {
+      taken_bytes_ += end + 1;
+      if (taken_bytes_ > kMaxLinesBytes) {
+        throw ProtocolError(Phase::kStart, "the host sends more than tfdist's script can say");
+      }
       std::string line = buffer_.substr(0, end);
       buffer_.erase(0, end + 1);
       return line;
     }
-    if (buffer_.size() > kMaxLineBytes) throw Error(Phase::kStart, "the host sends garbage");
+    if (buffer_.size() > kMaxLineBytes) {
+      throw ProtocolError(Phase::kStart, "the host sends garbage");
+    }
     const auto result = channel_->Read(buffer_, deadline);
     if (result == ByteChannel::ReadResult::kTimeout) {
-      throw Error(Phase::kStart,
-                  "the host's shell fell silent" + Shown("stderr", channel_->Stderr()));
+      throw LostConnection(Phase::kStart,
+                           "the host's shell fell silent" + Shown("stderr", channel_->Stderr()));
     }
     if (result == ByteChannel::ReadResult::kEndOfFile) {
-      throw Error(Phase::kStart, "the host's shell ended" + Shown("stderr", channel_->Stderr()));
+      throw LostConnection(Phase::kStart,
+                           "the host's shell ended" + Shown("stderr", channel_->Stderr()));
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cli/link/byte_channel.h"
+#include "cli/link/grace.h"
 
 namespace tfdist::cli {
 
@@ -15,11 +16,13 @@ class BootConversation {
   explicit BootConversation(std::unique_ptr<ByteChannel> channel) : channel_(std::move(channel)) {}
 
   // Sends `script` and waits for the line that is `nonce`. Throws Error(kExec) that shows what came
-  // instead.
+  // instead, LostConnection when it did not come in time. Deadlines hold while bytes keep coming,
+  // too (see Grace).
   void Begin(std::string_view script, std::string_view nonce, TimePoint deadline);
-  // The script's next line, without its end. Throws Error(kStart) when it ends or falls silent.
+  // The script's next line, without its end. Throws LostConnection when it ends or falls silent,
+  // ProtocolError when the lines come to more than our scripts have to say.
   std::string ReadLine(TimePoint deadline);
-  // Throws Error(kExec) as ByteChannel::Write.
+  // Throws as ByteChannel::Write.
   void Send(std::string_view bytes, TimePoint deadline) { channel_->Write(bytes, deadline); }
 
   [[nodiscard]] const std::string& noise() const { return noise_; }
@@ -31,6 +34,8 @@ class BootConversation {
 
   std::unique_ptr<ByteChannel> channel_;
   std::string buffer_;  // read, not yet taken
+  size_t taken_bytes_ = 0;
+  Grace grace_;
   std::string noise_;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/failures.h"
 #include "base/text.h"
 
 namespace tfdist::cli {
@@ -388,13 +389,13 @@ bool IsHexadecimal(std::string_view text) {
 }  // namespace
 
 BootScript::BootScript(std::string nonce) : nonce_(std::move(nonce)) {
-  if (nonce_.empty() || !IsHexadecimal(nonce_)) throw Error(Phase::kInternal, "bad nonce");
+  if (nonce_.empty() || !IsHexadecimal(nonce_)) throw Bug("bad nonce");
   Set("nonce", nonce_);
 }
 
 BootScript& BootScript::Set(std::string_view name, std::string_view value) {
   if (value.find('\0') != std::string_view::npos) {
-    throw Error(Phase::kInternal, fmt::format("NUL in the script's {}", name));
+    throw Bug(fmt::format("NUL in the script's {}", name));
   }
   values_ += fmt::format("{}={}\n", name, ShellQuoted(value));
   return *this;

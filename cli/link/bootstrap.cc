@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/failures.h"
 #include "base/hash.h"
 #include "cli/link/boot_conversation.h"
 #include "cli/link/boot_script.h"
@@ -36,7 +37,7 @@ bool Holds(std::string_view text, std::string_view allowed) {
 // Ids become folder names on hosts.
 void CheckId(std::string_view id) {
   if (id.empty() || id.front() == '.' || id.size() > 200 || !Holds(id, kIdCharacters)) {
-    throw Error(Phase::kUsage, fmt::format("'{}' is not a job's id", OnOneLine(id)));
+    throw UsageError(Phase::kUsage, fmt::format("'{}' is not a job's id", OnOneLine(id)));
   }
 }
 
@@ -99,7 +100,7 @@ std::string_view AsText(std::span<const std::byte> bytes) {
 std::optional<std::string> LastWords(BootConversation& talk) {
   try {
     return talk.ReadLine(SystemClock().Now() + kLastWordsLimit);
-  } catch (const Error&) {
+  } catch (const LostConnection&) {
     return std::nullopt;
   }
 }
@@ -110,10 +111,10 @@ void Upload(BootConversation& talk, std::string_view bytes) {
     for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kPieceBytes))) {
       talk.Send(bytes.substr(0, kPieceBytes), SystemClock().Now() + kPieceLimit);
     }
-  } catch (const Error& error) {
+  } catch (const LostConnection& error) {
     // When the shell has given up meanwhile (disk full), its reason is the better one.
     if (const auto line = LastWords(talk)) ThrowIfFailed(*line, {});
-    throw Error(Phase::kUpload, error.cause(), error.remedy());
+    throw LostConnection(Phase::kUpload, error.cause(), error.remedy());
   }
 }
 
@@ -207,16 +208,16 @@ Removal FollowRemoval(BootConversation& talk, TimePoint deadline) {
 
 void CheckRemoteDir(std::string_view remote_dir) {
   if (Holds(remote_dir, kFolderCharacters)) return;
-  throw Error(Phase::kConfig,
-              fmt::format("remote_dir may hold letters, digits and \" ._/~@%+=:,-\" only: {}",
-                          OnOneLine(remote_dir)));
+  throw UsageError(Phase::kConfig,
+                   fmt::format("remote_dir may hold letters, digits and \" ._/~@%+=:,-\" only: {}",
+                               OnOneLine(remote_dir)));
 }
 
 BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, const EmbeddedAgent& agent,
                        const std::string& remote_dir, TimePoint deadline) {
   CheckRemoteDir(remote_dir);
   if (agent.sha256_hex.empty() || !Holds(agent.sha256_hex, kHexadecimal)) {
-    throw Error(Phase::kInternal, "the embedded agent has no hash");
+    throw Bug("the embedded agent has no hash");
   }
   BootScript script = NewScript(remote_dir);
   script.Set("hash", agent.sha256_hex)
@@ -240,15 +241,14 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
   Begin(talk, script, script.Attach(), deadline);
   const std::string line = talk.ReadLine(deadline);
   if (const auto pids = After("lost", line)) {
-    throw Error(Phase::kDown,
-                fmt::format("the folder of job {} is gone, and processes of it run: {}", job,
-                            OnOneLine(*pids)),
-                fmt::format("end them: kill {}", OnOneLine(*pids)));
+    throw FolderGone(Phase::kDown,
+                     fmt::format("the folder of job {} is gone, and processes of it run: {}", job,
+                                 OnOneLine(*pids)),
+                     fmt::format("end them: kill {}", OnOneLine(*pids)));
   }
   if (line != "run") {
-    throw NothingThere(
-        Error(Phase::kRun, fmt::format("this host has no job {} (slot {}){}", job, slot,
-                                       base.empty() ? "" : " in " + OnOneLine(base))));
+    throw NothingThere(Phase::kRun, fmt::format("this host has no job {} (slot {}){}", job, slot,
+                                                base.empty() ? "" : " in " + OnOneLine(base)));
   }
   std::string noise = talk.noise();
   return BootedAgent{.channel = talk.Release(), .noise = std::move(noise), .uploaded = false};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/failures.h"
 #include "cli/link/byte_channel.h"
 #include "cli/link/embedded_agent.h"
 
@@ -23,7 +24,7 @@ namespace tfdist::cli {
 // sticky ones) or owns, root apart. The mode of what is there already is never changed.
 // `remote_dir` may begin with
 // "~/"; a relative one lies in the home folder. Letters, digits and " ._/~@%+=:,-" only, else
-// Error(kConfig).
+// UsageError.
 void CheckRemoteDir(std::string_view remote_dir);
 
 struct BootedAgent {
@@ -35,19 +36,25 @@ struct BootedAgent {
 // Brings `agent` to the host where it is missing (BASE/bin/SHA256, 0500, in a folder of 0700), and
 // runs it in its role `start`. An upload does not count towards `deadline`; it fails when 32 KiB
 // take longer than 30 s. Throws Error: kExec (no shell: says what came instead), kStart (wrong
-// system, no usable folder: each one with its reason), kUpload (no space, dead link).
+// system, no usable folder: each one with its reason), kUpload (no space); LostConnection.
 BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, const EmbeddedAgent& agent,
                        const std::string& remote_dir, TimePoint deadline);
 
 // The host answered that it has nothing of a job, neither folder nor process.
 class NothingThere : public Error {
  public:
-  explicit NothingThere(const Error& error) : Error(error) {}
+  using Error::Error;
+};
+
+// The host has processes of a job, and not its folder.
+class FolderGone : public Error {
+ public:
+  using Error::Error;
 };
 
 // Runs the job's own agent of that slot in its role `attach`. `base` is Hello::base, or a
-// `remote_dir`. Throws NothingThere (kRun) when this host has no such job, Error(kDown) when it has
-// the job's processes but not its folder.
+// `remote_dir`. Throws NothingThere when this host has no such job, FolderGone when it has the
+// job's processes but not its folder.
 BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
                         const std::string& job, int slot, TimePoint deadline);
 

@@ -308,6 +308,36 @@ TEST_F(BootstrapTest, FindsTheNewestJobOfAName) {
   EXPECT_EQ(FindJobs(ShellAfter(""), "", "", Soon()).size(), 3U);
 }
 
+// As a ForceCommand that prints for ever: a deadline that counts only while nothing comes would
+// never be over.
+class ChattyHost : public BootstrapTest {
+ protected:
+  // How long it takes until the search for jobs gives up a host whose shell runs `first`.
+  static std::chrono::steady_clock::duration Search(const std::string& first) {
+    const TimePoint begin = std::chrono::steady_clock::now();
+    EXPECT_THROW((void)FindJobs(ShellAfter(first), "", "", begin + kLimit), Error);
+    return std::chrono::steady_clock::now() - begin;
+  }
+
+  static constexpr std::chrono::milliseconds kLimit{300};
+  // The limit, Grace's second, and room for a busy machine.
+  static constexpr std::chrono::seconds kEnough{10};
+};
+
+TEST_F(ChattyHost, IsGivenUpInTimeThoughItNeverStopsBeforeTheScriptRuns) {
+  EXPECT_LT(Search("exec yes noise\n"), kEnough);
+}
+
+TEST_F(ChattyHost, IsGivenUpInTimeThoughItsAnswerNeverEnds) {
+  EXPECT_LT(Search("while read -r line; do case $line in nonce=*) break;; esac; done\n"
+                   "eval \"$line\"; echo \"$nonce\"; exec yes 'job no folder'\n"),
+            kEnough);
+}
+
+TEST_F(ChattyHost, IsGivenUpInTimeThoughItsErrorsNeverEnd) {
+  EXPECT_LT(Search("exec yes error >&2\n"), kEnough);
+}
+
 // A copy of sleep(1), so that /proc/PID/exe lies in the job's folder as the agent's does.
 class RunningJob {
  public:

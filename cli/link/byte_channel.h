@@ -17,9 +17,9 @@ class ByteChannel {
 
   // Appends to `out` what is there, waiting for at least one byte until `deadline`.
   enum class ReadResult { kData, kTimeout, kEndOfFile };
-  // Throws Error(kExec) when the connection breaks.
+  // Throws LostConnection when the connection breaks.
   [[nodiscard]] virtual ReadResult Read(std::string& out, TimePoint deadline) = 0;
-  // Writes all of `bytes`; throws Error(kExec) when the connection breaks or `deadline` passes.
+  // Writes all of `bytes`; throws LostConnection when the connection breaks or `deadline` passes.
   // What the peer sends meanwhile is kept for the next Read (both sides may be writing).
   virtual void Write(std::string_view bytes, TimePoint deadline) = 0;
   // A descriptor that polls readable when Read may have something, for waiting on several things.
@@ -34,7 +34,8 @@ class Transport {
  public:
   virtual ~Transport() = default;
   // Starts `/bin/sh` on the host with a stream to its stdin and stdout. Throws Error with this
-  // host.
+  // host: Unreachable when it did not let us so far as to log in, LostConnection when it broke off
+  // later.
   virtual std::unique_ptr<ByteChannel> OpenShell(TimePoint deadline) = 0;
 };
 

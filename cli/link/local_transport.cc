@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/error.h"
+#include "base/failures.h"
 #include "base/unique_fd.h"
 #include "cli/link/child.h"
 #include "cli/link/tail.h"
@@ -19,6 +20,8 @@ namespace {
 
 // What the child may send while we are writing to it.
 constexpr size_t kInboxLimitBytes = 16 * 1024 * 1024;
+// Of reads of its stderr at a time: it may never stop.
+constexpr int kStderrTurns = 64;
 
 [[noreturn]] void Fail(std::string_view what, int error_number) {
   throw Error(Phase::kExec, WithErrno(what, error_number));
@@ -107,13 +110,18 @@ void LocalChannel::Write(std::string_view bytes, TimePoint deadline) {
       continue;
     }
     if (errno == EINTR) continue;
-    if (errno != EAGAIN) Fail("the program on the host does not read any more", errno);
+    if (errno != EAGAIN) {
+      throw LostConnection(Phase::kExec,
+                           WithErrno("the program on the host does not read any more", errno));
+    }
     // The child may be waiting for us to read before it reads itself.
     const bool room = inbox_.size() < kInboxLimitBytes;
     if (!Wait(static_cast<int16_t>(room ? POLLIN | POLLOUT : POLLOUT), deadline)) {
-      throw Error(Phase::kExec, "the program on the host does not read what it is sent");
+      throw LostConnection(Phase::kExec, "the program on the host does not read what it is sent");
     }
-    if (room && !Receive(inbox_)) throw Error(Phase::kExec, "the program on the host has ended");
+    if (room && !Receive(inbox_)) {
+      throw LostConnection(Phase::kExec, "the program on the host has ended");
+    }
     ReceiveStderr();
   }
 }
@@ -134,7 +142,7 @@ bool LocalChannel::Receive(std::string& out) {
 
 void LocalChannel::ReceiveStderr() {
   std::array<char, 4096> buffer;
-  while (errors_.valid()) {
+  for (int turn = 0; turn < kStderrTurns && errors_.valid(); ++turn) {
     const ssize_t got = read(errors_.get(), buffer.data(), buffer.size());
     if (got > 0) {
       AppendToTail(stderr_, {buffer.data(), static_cast<size_t>(got)});
@@ -165,8 +173,9 @@ std::unique_ptr<ByteChannel> LocalTransport::OpenShell(
         Child::Spawn({"/bin/sh"}, {stream.childs.get(), stream.childs.get(), errors.childs.get()});
     return std::make_unique<LocalChannel>(std::move(shell), std::move(stream.ours),
                                           std::move(errors.ours));
-  } catch (const Error& error) {
-    throw error.WithHost(host_);
+  } catch (Error& error) {
+    error = error.WithHost(host_);
+    throw;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/failures.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/plan/describe.h"
@@ -105,8 +106,8 @@ const TaskOnHost& FindTask(const Plan& plan, std::string_view name) {
   if (found != plan.tasks.end()) return *found;
   std::vector<std::string> names;
   for (const TaskOnHost& task : plan.tasks) names.push_back(ToString(task.id));
-  throw Error(Phase::kUsage, fmt::format("the job has no task '{}'", name),
-              fmt::format("one of: {}", fmt::join(names, " ")));
+  throw UsageError(Phase::kUsage, fmt::format("the job has no task '{}'", name),
+                   fmt::format("one of: {}", fmt::join(names, " ")));
 }
 
 std::string ExportLine(const std::string& name, const std::string& value) {

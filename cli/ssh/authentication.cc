@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/failures.h"
 #include "cli/link/tail.h"
 #include "cli/ssh/key_offers.h"
 #include "cli/ssh/wire.h"
@@ -98,7 +99,7 @@ bool Authenticator::IsWelcomeAnyway() {
   });
   if (methods == nullptr) {
     if (libssh2_userauth_authenticated(session) != 0) return true;
-    if (!code) throw Error(Phase::kAuth, "the host fell silent when asked how to log in");
+    if (!code) throw Unreachable(Phase::kAuth, "the host fell silent when asked how to log in");
     FailWithBrokenConnection();
   }
   if (std::strstr(methods, "publickey") == nullptr) {
@@ -124,8 +125,10 @@ void Authenticator::CollectKeys() {
 bool Authenticator::Try(const KeyOffer& offer) {
   const auto code = connection_.Finish(
       deadline_, [&] { return offer.in_agent ? TryAgentKey(offer) : TryFile(offer); });
-  if (!code)
-    throw Error(Phase::kAuth, fmt::format("the host fell silent when offered {}", offer.label));
+  if (!code) {
+    throw Unreachable(Phase::kAuth,
+                      fmt::format("the host fell silent when offered {}", offer.label));
+  }
   if (*code == 0) return true;
   // The server ends the connection when it has had enough.
   if (*code == LIBSSH2_ERROR_SOCKET_DISCONNECT || *code == LIBSSH2_ERROR_SOCKET_SEND ||
@@ -169,10 +172,14 @@ void Authenticator::FailWithoutAcceptance() const {
 }
 
 void Authenticator::FailWithBrokenConnection() const {
-  throw Error(Phase::kAuth,
-              fmt::format("the host ended the connection after {} keys of user {} ({}){}{}",
-                          tried_.size(), host_.user, connection_.LastError(),
-                          tried_.empty() ? "" : ": ", fmt::join(tried_, ", ")));
+  if (tried_.empty()) {
+    throw Unreachable(Phase::kAuth, fmt::format("the connection broke before the login ({})",
+                                                connection_.LastError()));
+  }
+  throw Error(
+      Phase::kAuth,
+      fmt::format("the host ended the connection after {} keys of user {} ({}): {}", tried_.size(),
+                  host_.user, connection_.LastError(), fmt::join(tried_, ", ")));
 }
 
 }  // namespace

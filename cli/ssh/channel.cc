@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "base/failures.h"
 #include "cli/link/tail.h"
 
 namespace tfdist::ssh {
@@ -17,11 +18,19 @@ constexpr std::string_view kShell = "/bin/sh";
 constexpr size_t kInboxLimitBytes = 16 * 1024 * 1024;
 // Of one call of Read.
 constexpr size_t kReadLimitBytes = 1024 * 1024;
+// Of a loop that goes on while something comes: its caller has a deadline to look at.
+constexpr int kMaxTurns = 64;
 // All reads must have buffers of one size. libssh2 computes a window adjustment from it; when it
 // cannot be sent at once, the next read sends the old number and counts the new one, and libssh2
 // drops what the peer then sends beyond its own count (1.11.1, channel.c
 // _libssh2_channel_receive_window_adjust; packet.c).
 using ReadBuffer = std::array<char, 65536>;
+
+[[noreturn]] void FailBroken(Connection& connection) {
+  connection.SetBroken();
+  throw LostConnection(Phase::kExec,
+                       fmt::format("the connection broke: {}", connection.LastError()));
+}
 
 class SshChannel : public cli::ByteChannel {
  public:
@@ -36,21 +45,20 @@ class SshChannel : public cli::ByteChannel {
   [[nodiscard]] int PollFd() const override { return connection_->fd(); }
   [[nodiscard]] std::string Stderr() const override { return stderr_; }
 
-  // Throws Error(kExec) when the host refuses to run it.
+  // Throws Error(kExec) when the host refuses to run it, LostConnection when it does not answer.
   void StartShell(TimePoint deadline);
 
  private:
-  enum class Received { kSomething, kNothing, kEnd };
+  enum class Received { kSomething, kNothing, kEnd, kMore };
   // Takes what is there of both streams, without waiting. kEnd: the program will send nothing more.
   Received Receive(std::string& out);
   bool ReceiveStderr();
-  // The same until nothing is left, or `out` has grown to its limit.
+  // The same until nothing is left, or `out` has grown to its limit; kMore: nor after kMaxTurns.
   Received ReceiveQueued(std::string& out, size_t limit_bytes);
   [[nodiscard]] bool HasQueued() const;
   void ReceiveWhileWriting(TimePoint deadline);
   void FinishAdjustment(TimePoint deadline);
   void WaitToWrite(TimePoint deadline, bool also_for_input);
-  [[noreturn]] void FailBroken();
 
   std::shared_ptr<Connection> connection_;
   LIBSSH2_CHANNEL* channel_;
@@ -62,7 +70,7 @@ void SshChannel::StartShell(TimePoint deadline) {
   const auto code = connection_->Finish(deadline, [&] {
     return libssh2_channel_process_startup(channel_, "exec", 4, kShell.data(), kShell.size());
   });
-  if (!code) throw Error(Phase::kExec, "the host did not start /bin/sh in time");
+  if (!code) throw LostConnection(Phase::kExec, "the host did not start /bin/sh in time");
   if (*code == 0) return;
   throw Error(Phase::kExec,
               fmt::format("the host refuses to run /bin/sh: {}", connection_->LastError()));
@@ -75,7 +83,10 @@ cli::ByteChannel::ReadResult SshChannel::Read(std::string& out, TimePoint deadli
     const Received received = ReceiveQueued(out, before + kReadLimitBytes);
     if (out.size() > before) return ReadResult::kData;
     if (received == Received::kEnd) return ReadResult::kEndOfFile;
-    if (!connection_->Wait(deadline, true)) return ReadResult::kTimeout;
+    // What is queued here already wakes no poll.
+    const bool in_time = received == Received::kMore ? std::chrono::steady_clock::now() < deadline
+                                                     : connection_->Wait(deadline, true);
+    if (!in_time) return ReadResult::kTimeout;
   }
 }
 
@@ -86,7 +97,7 @@ void SshChannel::Write(std::string_view bytes, TimePoint deadline) {
     const ssize_t put = libssh2_channel_write(channel_, bytes.data(), bytes.size());
     if (put > 0) bytes.remove_prefix(static_cast<size_t>(put));
     if (put >= 0) continue;
-    if (put != LIBSSH2_ERROR_EAGAIN) FailBroken();
+    if (put != LIBSSH2_ERROR_EAGAIN) FailBroken(*connection_);
     // The program may be waiting for us to read before it reads itself; and what lets us write on
     // (window, new keys) may have come in with what was read, so that no poll would tell.
     const bool room = inbox_.size() < kInboxLimitBytes;
@@ -101,7 +112,7 @@ void SshChannel::Write(std::string_view bytes, TimePoint deadline) {
 
 void SshChannel::ReceiveWhileWriting(TimePoint deadline) {
   if (ReceiveQueued(inbox_, kInboxLimitBytes) == Received::kEnd) {
-    throw Error(Phase::kExec, "the program on the host has ended");
+    throw LostConnection(Phase::kExec, "the program on the host has ended");
   }
   FinishAdjustment(deadline);
 }
@@ -111,14 +122,14 @@ void SshChannel::FinishAdjustment(TimePoint deadline) {
   while (connection_->OutputIsBlocked()) {
     WaitToWrite(deadline, false);
     if (Receive(inbox_) == Received::kEnd)
-      throw Error(Phase::kExec, "the program on the host has ended");
+      throw LostConnection(Phase::kExec, "the program on the host has ended");
   }
 }
 
 void SshChannel::WaitToWrite(TimePoint deadline, bool also_for_input) {
   if (connection_->Wait(deadline, also_for_input)) return;
   connection_->SetBroken();  // part of a packet may be on its way
-  throw Error(Phase::kExec, "the program on the host does not read what it is sent");
+  throw LostConnection(Phase::kExec, "the program on the host does not read what it is sent");
 }
 
 // Each call of libssh2 takes packets of every kind from the socket; no poll would wake us for
@@ -133,7 +144,9 @@ SshChannel::Received SshChannel::ReceiveQueued(std::string& out, size_t limit_by
   // Twice without a byte: what is queued has to wait until something can be sent, or new keys are
   // there.
   int in_vain = 0;
+  int turns = 0;
   do {
+    if (++turns > kMaxTurns) return Received::kMore;
     const Received received = Receive(out);
     if (received == Received::kEnd) return received;
     in_vain = received == Received::kSomething ? 0 : in_vain + 1;
@@ -151,24 +164,19 @@ SshChannel::Received SshChannel::Receive(std::string& out) {
     return Received::kSomething;
   }
   if (got == LIBSSH2_ERROR_EAGAIN) return had_errors ? Received::kSomething : Received::kNothing;
-  if (got < 0) FailBroken();
+  if (got < 0) FailBroken(*connection_);
   return libssh2_channel_eof(channel_) != 0 ? Received::kEnd : Received::kNothing;
 }
 
 bool SshChannel::ReceiveStderr() {
   ReadBuffer buffer;
-  bool any = false;
-  ssize_t got = 0;
-  while ((got = libssh2_channel_read_stderr(channel_, buffer.data(), buffer.size())) > 0) {
+  int turns = 0;
+  for (; turns < kMaxTurns; ++turns) {
+    const ssize_t got = libssh2_channel_read_stderr(channel_, buffer.data(), buffer.size());
+    if (got <= 0) break;
     cli::AppendToTail(stderr_, {buffer.data(), static_cast<size_t>(got)});
-    any = true;
   }
-  return any;
-}
-
-void SshChannel::FailBroken() {
-  connection_->SetBroken();
-  throw Error(Phase::kExec, fmt::format("the connection broke: {}", connection_->LastError()));
+  return turns > 0;
 }
 
 LIBSSH2_CHANNEL* OpenSessionChannel(Connection& connection, TimePoint deadline) {
@@ -180,9 +188,9 @@ LIBSSH2_CHANNEL* OpenSessionChannel(Connection& connection, TimePoint deadline) 
   if (channel != nullptr) return channel;
   if (!code) {
     connection.SetBroken();
-    throw Error(Phase::kExec, "the host did not open a channel in time");
+    throw LostConnection(Phase::kExec, "the host did not open a channel in time");
   }
-  if (*code != LIBSSH2_ERROR_CHANNEL_FAILURE) connection.SetBroken();
+  if (*code != LIBSSH2_ERROR_CHANNEL_FAILURE) FailBroken(connection);
   throw Error(Phase::kExec, fmt::format("the host opens no channel: {}", connection.LastError()));
 }
 

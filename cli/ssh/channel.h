@@ -11,7 +11,7 @@ namespace tfdist::ssh {
 
 // Runs `/bin/sh` on the host: no terminal, no forwarding of anything, no environment sent. The
 // account's login shell, whichever it is, parses the command, which is therefore this fixed word.
-// Throws Error(kExec).
+// Throws LostConnection; Error(kExec) when the host refuses.
 std::unique_ptr<cli::ByteChannel> OpenShellChannel(std::shared_ptr<Connection> connection,
                                                    TimePoint deadline);
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/failures.h"
 #include "cli/link/tail.h"
 #include "cli/ssh/phase_deadline.h"
 #include "cli/ssh/resolve.h"
@@ -98,7 +99,7 @@ void Race::Fail() const {
   for (const Attempt& attempt : attempts_) {
     all += fmt::format("{}{}: no answer", all.empty() ? "" : "; ", attempt.address.Text());
   }
-  throw Error(
+  throw Unreachable(
       Phase::kConnect, all,
       fmt::format(
           "is {} up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh])?",

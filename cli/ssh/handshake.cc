@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/error.h"
+#include "base/failures.h"
 #include "cli/link/tail.h"
 #include "cli/ssh/phase_deadline.h"
 
@@ -67,9 +68,9 @@ void RestrictAlgorithms(const Connection& connection,
                     connection.LastError(), kKeyExchanges, kCiphers, kMacs, HostKeyMethods({})),
         "ssh -vv to the host shows what it offers");
   }
-  throw Error(Phase::kConnect,
-              fmt::format("the connection broke during the {}: {}",
-                          met ? "key exchange" : "exchange of versions", connection.LastError()));
+  throw Unreachable(Phase::kConnect, fmt::format("the connection broke during the {}: {}",
+                                                 met ? "key exchange" : "exchange of versions",
+                                                 connection.LastError()));
 }
 
 Greeting Classify(std::string_view text) {
@@ -121,8 +122,8 @@ void Handshake(Connection& connection, const std::vector<std::string>& first_key
       phase_end = Within(limits.key_exchange, deadline);
     }
     if (!connection.Wait(phase_end)) {
-      throw Error(Phase::kConnect, met ? "the host fell silent during the key exchange"
-                                       : "the host did not send an SSH version in time");
+      throw Unreachable(Phase::kConnect, met ? "the host fell silent during the key exchange"
+                                             : "the host did not send an SSH version in time");
     }
   }
   if (code != 0) FailHandshake(connection, code);

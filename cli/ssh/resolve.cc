@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/failures.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -64,10 +65,12 @@ std::vector<Address> Resolve(const std::string& host_name, int port, TimePoint d
   Answer numeric = Ask(host_name, port, AI_NUMERICHOST);
   if (numeric.error == 0) return std::move(numeric.addresses);
   std::optional<Answer> answer = AskInTime(host_name, port, deadline);
-  if (!answer) throw Error(Phase::kResolve, fmt::format("no answer for {} in time", host_name));
+  if (!answer)
+    throw Unreachable(Phase::kResolve, fmt::format("no answer for {} in time", host_name));
   if (answer->error != 0) {
-    throw Error(Phase::kResolve, fmt::format("{}: {}", host_name, gai_strerror(answer->error)),
-                "check the name, or give the host's address");
+    throw Unreachable(Phase::kResolve,
+                      fmt::format("{}: {}", host_name, gai_strerror(answer->error)),
+                      "check the name, or give the host's address");
   }
   return std::move(answer->addresses);
 }

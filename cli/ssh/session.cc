@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/failures.h"
 #include "cli/ssh/authentication.h"
 #include "cli/ssh/channel.h"
 #include "cli/ssh/connection.h"
@@ -46,9 +47,9 @@ Stream Reach(const HostConfig& host, const Target& target, TimePoint deadline) {
     if (greeting.kind == Greeting::Kind::kSomething) return stream;
     if (greeting.text.empty()) greeting.text = JumpErrors(stream);
     if (greeting.kind == Greeting::Kind::kSilent) {
-      throw Error(Phase::kConnect,
-                  WithText("it took the connection and then said nothing", greeting.text),
-                  fmt::format("is it an sshd that listens on port {}?", host.port));
+      throw Unreachable(Phase::kConnect,
+                        WithText("it took the connection and then said nothing", greeting.text),
+                        fmt::format("is it an sshd that listens on port {}?", host.port));
     }
     if (greeting.kind == Greeting::Kind::kRefused) {
       throw Error(Phase::kConnect, WithText("the host's sshd refuses us", greeting.text),
@@ -57,11 +58,11 @@ Stream Reach(const HostConfig& host, const Target& target, TimePoint deadline) {
     // A jump that fails does so for a reason that stays.
     const auto pause = Pause(tries);
     if (stream.jump || std::chrono::steady_clock::now() + pause > give_up) {
-      throw Error(Phase::kConnect,
-                  WithText(fmt::format("it hung up before it said anything, {} times", tries),
-                           greeting.text),
-                  stream.jump ? "ssh to it by hand"
-                              : "its sshd may have too many logins at once (MaxStartups)");
+      throw Unreachable(Phase::kConnect,
+                        WithText(fmt::format("it hung up before it said anything, {} times", tries),
+                                 greeting.text),
+                        stream.jump ? "ssh to it by hand"
+                                    : "its sshd may have too many logins at once (MaxStartups)");
     }
     poll(nullptr, 0, static_cast<int>(pause.count()));
   }

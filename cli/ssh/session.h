@@ -17,13 +17,14 @@ class Connection;
 class Session {
  public:
   // Reads ssh's configuration for the host, connects, checks the host key against known_hosts,
-  // authenticates; `deadline` bounds all of it together, target.limits each step. Throws Error in
-  // phase kResolve, kConnect, kHostKey or kAuth. An unknown host key is an error, never a prompt:
-  // many hosts share one terminal. An sshd that drops new connections (MaxStartups) is asked again
-  // for a while; a failed authentication never is. Source: RFC 4251 4.1; ssh-keygen(1) -F.
+  // authenticates; `deadline` bounds all of it together, target.limits each step. Throws Unreachable, or Error in phase
+  // kConnect, kHostKey or kAuth where the host or its key refuses. An unknown host key is an error,
+  // never a prompt: many hosts share one terminal. An sshd that drops new connections (MaxStartups)
+  // is asked again for a while; a failed authentication never is. Source: RFC 4251 4.1;
+  // ssh-keygen(1) -F.
   static Session Open(const Target& target, TimePoint deadline);
 
-  // Runs `/bin/sh` on the host. Throws Error(kExec).
+  // Runs `/bin/sh` on the host. Throws as Transport::OpenShell.
   std::unique_ptr<cli::ByteChannel> OpenShell(TimePoint deadline);
 
   // Whether an earlier failure leaves the connection unusable.

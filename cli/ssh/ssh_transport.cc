@@ -9,8 +9,9 @@ std::unique_ptr<cli::ByteChannel> SshTransport::OpenShell(TimePoint deadline) {
     if (session_ && session_->broken()) session_.reset();
     if (!session_) session_ = Session::Open(target_, deadline);
     return session_->OpenShell(deadline);
-  } catch (const Error& error) {
-    throw error.WithHost(host_);
+  } catch (Error& error) {
+    error = error.WithHost(host_);
+    throw;
   }
 }
 

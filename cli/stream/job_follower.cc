@@ -7,6 +7,8 @@
 #include <array>
 #include <utility>
 
+#include "base/failures.h"
+
 namespace tfdist::cli {
 namespace {
 
@@ -18,6 +20,7 @@ namespace type = protocol::type;
 constexpr uint64_t kCreditBytes = 512 * 1024;  // of each task's stream, on its way at a time
 constexpr auto kAttachLimit = 30s;
 constexpr auto kReconnectLimit = 5min;
+constexpr auto kFirstPause = 500ms;
 constexpr auto kLongestPause = 10s;
 constexpr auto kFolderLimit = 10min;
 
@@ -50,6 +53,7 @@ void JobFollower::RequestStop(std::string why, bool force) {
 
 protocol::JobState JobFollower::Run() {
   if (attached_.link == nullptr) attached_ = Attach(record_, 0, Now() + kAttachLimit);
+  attached_since_ = Now();
   bool opened = false;
   while (true) {
     try {
@@ -59,8 +63,7 @@ protocol::JobState JobFollower::Run() {
       const auto abandoned = Abandoned();
       if (abandoned && options_.follow && !quit_) throw *abandoned;
       return state_;
-    } catch (const Error& error) {
-      if (!IsLostConnection(error)) throw;
+    } catch (const LostConnection& error) {
       Reconnect(error);
       if (quit_) return state_;
       opened = false;
@@ -70,9 +73,9 @@ protocol::JobState JobFollower::Run() {
 
 std::optional<Error> JobFollower::Abandoned() const {
   if (state_.phase == protocol::JobPhase::kEnded) return std::nullopt;
-  return Error(Phase::kRun, "the job has not ended, and no agent of it runs any more",
-               fmt::format("tfdist down {} ends what is left", record_.id))
-      .WithHost(record_.hosts[0].name);
+  return WithHost(Error(Phase::kRun, "the job has not ended, and no agent of it runs any more",
+                        fmt::format("tfdist down {} ends what is left", record_.id)),
+                  record_.hosts[0].name);
 }
 
 void JobFollower::Open() {
@@ -103,12 +106,17 @@ bool JobFollower::Done() const {
 }
 
 void JobFollower::WaitAndHandle() {
-  while (auto message = attached_.link->Receive(Now())) Handle(*message);
+  // Bounded, as messages may come without end: Ctrl-C has its turn below.
+  const TimePoint turn_end = Now() + 200ms;
+  while (auto message = Now() < turn_end ? attached_.link->Receive(Now()) : std::nullopt) {
+    Handle(*message);
+  }
   if (Done()) return;
   if (events_done_ && attached_.hello.serving == "folder") return ReadFromFolders();
   std::array<pollfd, 2> fds = {pollfd{attached_.link->PollFd(), POLLIN, 0},
                                pollfd{interrupts_.fd(), POLLIN, 0}};
-  poll(fds.data(), fds.size(), 1000);  // at most a second: pings have to go out
+  // At most a second: pings have to go out. What the link has read already wakes no poll.
+  poll(fds.data(), fds.size(), Now() < turn_end ? 1000 : 0);
   HandleInterrupts(interrupts_.Take());
 }
 
@@ -131,6 +139,7 @@ void JobFollower::HandleEvents(const protocol::Message& message) {
     return;
   }
   for (const auto& event : EventsOf(message)) {
+    brought_something_ = brought_something_ || event.number >= next_event_;
     next_event_ = event.number + 1;
     state_.Apply(event);
     if (options_.narrate) Narrate(event);
@@ -156,6 +165,7 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
   }
   stream.tail_lines.reset();  // from here on its offset is known
   stream.offset = piece.offset + piece.data.value.size();
+  brought_something_ = true;
   printer_.Print(stream.task, piece);
   link.SendWithId(type::kCredit, stream.id, {{"bytes", piece.data.value.size()}});
 }
@@ -206,42 +216,65 @@ void JobFollower::Narrate(const protocol::Event& event) {
   }
 }
 
-void JobFollower::Reconnect(const Error& why) {
-  const auto say = [&] {
-    printer_.Note("tfdist: connection lost ({}), connecting again; the job goes on", why.what());
-  };
-  const bool ended = !state_.result.empty();  // the agent has ended, too, as it should
-  bool silent = ended || next_event_ == 1;    // not known yet: it may just have ended
-  if (!silent) say();
+void JobFollower::Reconnect(const LostConnection& why) {
   attached_ = {};
   // The next connection counts its requests anew.
   stop_id_ = 0;
   for (TaskStream& stream : streams_) stream.id = 0;
-  const TimePoint give_up = Now() + kReconnectLimit;
-  std::chrono::milliseconds pause = 500ms;
-  while (true) {
-    try {
-      attached_ = Attach(record_, 0, Now() + kAttachLimit);
-      return;
-    } catch (const Error& error) {
-      if (!ended && std::exchange(silent, false)) say();
-      if (Now() + pause > give_up) {
-        throw Error(Phase::kLogs, fmt::format("no connection for 5 minutes: {}", error.what()),
-                    fmt::format("the job goes on; tfdist logs -f {}", record_.id))
-            .WithHost(record_.hosts[0].name);
-      }
-    }
-    pollfd interrupt{interrupts_.fd(), POLLIN, 0};
-    poll(&interrupt, 1, static_cast<int>(pause.count()));
-    pause = std::min<std::chrono::milliseconds>(pause * 2, kLongestPause);
-    if (interrupts_.Take() > 0) {
-      printer_.Note("tfdist: leaving without a connection; the job goes on: tfdist down {}",
-                    record_.id);
-      ++interrupts_seen_;
-      quit_ = true;
-      return;
-    }
+  const bool was_of_use = brought_something_ || Now() - attached_since_ > kLongestPause;
+  if (!outage_ || was_of_use) {
+    outage_ = Outage{.why = {}, .give_up = Now() + kReconnectLimit};
   }
+  outage_->why = why.what();
+  // One that ends with the job is as it should be, and so may be the very first.
+  const bool ended = !state_.result.empty();
+  if (!ended && next_event_ > 1) SayThatItIsLost();
+  while (!quit_ && !TryToAttach()) {
+    if (!ended) SayThatItIsLost();
+  }
+}
+
+bool JobFollower::TryToAttach() {
+  WaitBeforeTry();
+  if (quit_) return false;
+  try {
+    attached_ = Attach(record_, 0, Now() + kAttachLimit);
+    attached_since_ = Now();
+    brought_something_ = false;
+    return true;
+  } catch (const LostConnection& error) {
+    outage_->why = error.what();
+  } catch (const Unreachable& error) {
+    outage_->why = error.what();
+  }
+  return false;
+}
+
+// No pause before the first try.
+void JobFollower::WaitBeforeTry() {
+  const auto pause = outage_->pause;
+  if (Now() + pause > outage_->give_up) {
+    throw WithHost(
+        Error(Phase::kLogs, fmt::format("no connection for 5 minutes: {}", outage_->why),
+              fmt::format("whether the job goes on is not known; tfdist logs -f {}", record_.id)),
+        record_.hosts[0].name);
+  }
+  outage_->pause = std::clamp<std::chrono::milliseconds>(pause * 2, kFirstPause, kLongestPause);
+  if (pause == 0ms) return;
+  pollfd interrupt{interrupts_.fd(), POLLIN, 0};
+  poll(&interrupt, 1, static_cast<int>(pause.count()));
+  if (interrupts_.Take() == 0) return;
+  printer_.Note("tfdist: leaving without a connection; the job was not ended: tfdist down {}",
+                record_.id);
+  ++interrupts_seen_;
+  quit_ = true;
+}
+
+void JobFollower::SayThatItIsLost() {
+  if (std::exchange(outage_->said, true)) return;
+  printer_.Note(
+      "tfdist: connection lost ({}), connecting again; whether the job goes on is not known",
+      outage_->why);
 }
 
 void JobFollower::ReadFromFolders() {

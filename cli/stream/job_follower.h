@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/job_state.h"
+#include "base/failures.h"
 #include "cli/job/connector.h"
 #include "cli/job/job_record.h"
 #include "cli/stream/interrupts.h"
@@ -35,9 +36,10 @@ class JobFollower {
   void RequestStop(std::string why, bool force);
 
   // Returns when everything wanted was printed; at once when interrupted (see options). Lost
-  // connections are made again, from the offsets reached: throws Error(kLogs) when that did not
-  // work for kReconnectLimit. Throws Error(kRun) when the job was to be followed to its end, and
-  // nobody watches it any more: all output that there is has been printed then.
+  // connections are made again, from the offsets reached, with growing pauses between those that
+  // bring nothing: throws Error(kLogs) when that did not work for kReconnectLimit, and at once what
+  // a host refuses or says against the protocol. Throws Error(kRun) when the job was to be followed
+  // to its end, and nobody watches it any more: all output that there is has been printed then.
   protocol::JobState Run();
   [[nodiscard]] bool interrupted() const { return interrupts_seen_ > 0; }
   // Some output could not be read, which was said.
@@ -65,7 +67,10 @@ class JobFollower {
   void LeaveFolders();
   void SendStop();
   void Narrate(const protocol::Event& event);
-  void Reconnect(const Error& why);
+  void Reconnect(const LostConnection& why);
+  [[nodiscard]] bool TryToAttach();
+  void SayThatItIsLost();
+  void WaitBeforeTry();
   void ReadFromFolders();
   void ReadFromFolder(TaskStream& stream);
   void GiveUp(TaskStream& stream, std::string_view why);
@@ -87,6 +92,17 @@ class JobFollower {
   std::string stop_why_;
   bool stop_force_ = false;
   uint64_t stop_id_ = 0;
+
+  // From the first lost connection until one that is of use: it brought something, or it held.
+  struct Outage {
+    std::string why;
+    TimePoint give_up;
+    std::chrono::milliseconds pause{0};  // before the next try
+    bool said = false;
+  };
+  std::optional<Outage> outage_;
+  TimePoint attached_since_{};
+  bool brought_something_ = false;  // this connection: an event, or a piece of a log
 };
 
 }  // namespace tfdist::cli

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <thread>
 
+#include "base/failures.h"
+#include "cli/link/bootstrap.h"
 #include "cli/testing/scripted_job.h"
 
 namespace tfdist::cli {
@@ -59,6 +62,47 @@ TEST_F(InterruptedAtTheFolder, SaysThatNobodyWatchesTheJobAnyMore) {
   const std::string said = Follow({committed_});
   EXPECT_THAT(said, HasSubstr("the job has not ended, and no agent of it runs any more"));
   EXPECT_THAT(said, HasSubstr("tfdist down digits-20260801T120000Z-a1b2c3 ends what is left"));
+}
+
+// `logs -f` of a job whose slot 0 behaves as told.
+class Following : public testing::Test {
+ protected:
+  protocol::JobState Follow(const JobRecord& record) {
+    LinePrinter printer(STDOUT_FILENO, {}, {});
+    Interrupts interrupts;
+    JobFollower follower(record, {}, {}, printer, interrupts);
+    return follower.Run();
+  }
+
+  ScriptedJob job_;
+};
+
+TEST_F(Following, EndsWithAMalformedEventInsteadOfAskingAgain) {
+  const JobRecord record =
+      job_.Make(1, {{std::string(type::kEvent), 1, {{"events", {{{"number", 1}}}}}}});
+  EXPECT_THROW(Follow(record), ProtocolError);
+  EXPECT_EQ(job_.TimesAttached(record, 0), 1U);
+}
+
+TEST_F(Following, EndsWithARefusalOfTheHostItReconnectsTo) {
+  const JobRecord record = job_.Make(1, {}, ScriptedJob::Then::kHangsUpAndGoes);
+  EXPECT_THROW(Follow(record), NothingThere);
+}
+
+// Each of these connections costs processes on both machines.
+TEST_F(Following, WaitsLongerBeforeEachReconnectThatBringsNothing) {
+  const JobRecord record = job_.Make(1, {}, ScriptedJob::Then::kHangsUp);
+  const TimePoint begin = SystemClock().Now();
+  TimePoint fourth{};
+  std::thread user([&] {
+    while (job_.TimesAttached(record, 0) < 4) std::this_thread::yield();
+    fourth = SystemClock().Now();
+    kill(getpid(), SIGINT);
+  });
+  (void)Follow(record);
+  user.join();
+  // The second at once, the third after half a second, the fourth after one more.
+  EXPECT_GE(fourth - begin, std::chrono::milliseconds(1500));
 }
 
 }  // namespace

@@ -16,8 +16,9 @@ namespace tfdist::cli {
 class ScriptedJob {
  public:
   // Each agent says hello as one that serves a folder, and `words`. Then it takes in what comes, or
-  // hangs up after the first request.
-  enum class Then { kStays, kHangsUp };
+  // hangs up after the first request, and may remove the job's folder before, or says the words
+  // again and again.
+  enum class Then { kStays, kHangsUp, kHangsUpAndGoes, kRepeats };
   [[nodiscard]] JobRecord Make(size_t slots, const std::vector<protocol::Message>& words,
                                Then then = Then::kStays) const {
     JobRecord record;
@@ -33,6 +34,13 @@ class ScriptedJob {
     return record;
   }
 
+  // How often the agent of `slot` was attached to.
+  [[nodiscard]] size_t TimesAttached(const JobRecord& record, size_t slot) const {
+    const auto starts =
+        folder_.path() / "jobs" / record.id / ("h" + std::to_string(slot)) / "agent.starts";
+    return std::filesystem::exists(starts) ? std::filesystem::file_size(starts) : 0;
+  }
+
   // Of no slot anything is left.
   void RemoveAll() const { std::filesystem::remove_all(folder_.path() / "jobs"); }
 
@@ -41,15 +49,19 @@ class ScriptedJob {
                 Then then) const {
     std::filesystem::create_directories(folder_.path() / folder);
     // The whole request is read: a socket that is closed over unread bytes takes back what it sent.
-    const std::string rest = then == Then::kStays ? "cat >&2" : "dd bs=64K count=1 >&2";
-    const auto agent =
-        folder_.Write(folder + "/agent", "#!/bin/sh\ncat \"$0.says\"; " + rest + "\n");
+    std::string rest = then == Then::kStays ? "cat >&2" : "dd bs=64K count=1 >&2";
+    if (then == Then::kRepeats) rest = "while cat \"$0.words\"; do :; done";
+    if (then == Then::kHangsUpAndGoes) rest += "; rm -r \"${0%/*}\"";
+    const auto agent = folder_.Write(
+        folder + "/agent", "#!/bin/sh\nprintf x >>\"$0.starts\"; cat \"$0.says\"; " + rest + "\n");
     chmod(agent.c_str(), 0500);
     protocol::Hello hello;
     hello.serving = "folder";
-    std::string says = protocol::Frames({std::string(protocol::type::kHello), 0, hello});
-    for (const protocol::Message& word : words) says += protocol::Frames(word);
-    folder_.Write(folder + "/agent.says", says);
+    std::string said;
+    for (const protocol::Message& word : words) said += protocol::Frames(word);
+    folder_.Write(folder + "/agent.words", said);
+    folder_.Write(folder + "/agent.says",
+                  protocol::Frames({std::string(protocol::type::kHello), 0, hello}) + said);
   }
 
   const TemporaryFolder folder_;

@@ -3,11 +3,13 @@
 import contextlib
 import os
 import pathlib
+import resource
 import shutil
 import socket
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible, make_key
@@ -286,6 +288,26 @@ class BusyHostTest(unittest.TestCase):
         with Hosts(1, max_startups="2:100:2") as hosts:
             results = probe_all(hosts.ssh_config, "open", *["h1"] * 8, busy_ms=60_000)
             self.assertEqual([result["ok"] for result in results], [True] * 8, results)
+
+
+class ChattyHostTest(unittest.TestCase):
+    """A host that prints for ever: a deadline that counts only while nothing comes would never be over."""
+
+    def assert_given_up(self, command):
+        with Hosts(1, sshd_lines=(f"ForceCommand {command}",)) as hosts:
+            begin = time.monotonic()
+            result = probe(hosts.ssh_config, "jobs", "h1", answer_ms=500)
+            seconds = time.monotonic() - begin
+        self.assertFalse(result["ok"], result)
+        self.assertIn("the login shell did not run /bin/sh in time", result["cause"])
+        self.assertLess(seconds, 40)  # the login may be slow
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 200 * 1024)  # KiB
+
+    def test_on_its_stdout(self):
+        self.assert_given_up("yes")
+
+    def test_on_its_stderr(self):
+        self.assert_given_up("yes >&2")
 
 
 class NoisyHostTest(SharedHosts):

@@ -41,6 +41,7 @@ struct Arguments {
   Target target;  // all but its name
   std::string action;
   std::string remote_dir;
+  std::chrono::milliseconds answer = kDeadline;  // limit of `jobs`, once connected
   std::vector<std::string> hosts;
 };
 
@@ -90,10 +91,12 @@ Json Boot(SshTransport& transport, const std::string& remote_dir) {
           {"noise", booted.noise}};
 }
 
-Json Jobs(SshTransport& transport, const std::string& remote_dir) {
+Json Jobs(SshTransport& transport, const Arguments& arguments) {
   Json jobs = Json::array();
+  auto shell = transport.OpenShell(Soon());
+  const TimePoint deadline = std::chrono::steady_clock::now() + arguments.answer;
   for (const cli::RemoteJob& job :
-       cli::FindJobs(transport.OpenShell(Soon()), remote_dir, "", Soon())) {
+       cli::FindJobs(std::move(shell), arguments.remote_dir, "", deadline)) {
     jobs.push_back({{"job", job.job}, {"base", job.base}, {"running", job.running}});
   }
   return {{"jobs", jobs}};
@@ -105,7 +108,7 @@ Json Act(const Arguments& arguments, const std::string& host) {
   SshTransport transport(host, std::move(target));
   if (arguments.action == "bulk") return Bulk(transport);
   if (arguments.action == "boot") return Boot(transport, arguments.remote_dir);
-  if (arguments.action == "jobs") return Jobs(transport, arguments.remote_dir);
+  if (arguments.action == "jobs") return Jobs(transport, arguments);
   if (arguments.action == "again") Greet(transport);
   return Greet(transport);
 }
@@ -142,7 +145,9 @@ constexpr std::array kLimitOptions = {
     LimitOption{"--busy-ms", &Limits::busy},
 };
 
-void TakeOption(Target& target, std::string_view option, const std::string& value) {
+void TakeOption(Arguments& arguments, std::string_view option, const std::string& value) {
+  if (option == "--answer-ms") arguments.answer = std::chrono::milliseconds(std::stoi(value));
+  Target& target = arguments.target;
   if (option == "--config") target.config = value;
   if (option == "--user") target.user = value;
   if (option == "--host-keys") target.accept_new = value == "accept-new";
@@ -155,7 +160,7 @@ Arguments Parse(std::vector<std::string> words) {
   Arguments arguments;
   size_t at = 0;
   for (; at + 1 < words.size() && words[at].starts_with("--"); at += 2) {
-    TakeOption(arguments.target, words[at], words[at + 1]);
+    TakeOption(arguments, words[at], words[at + 1]);
   }
   arguments.action = words.at(at++);
   if (arguments.action == "boot") arguments.remote_dir = words.at(at++);
