@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -14,6 +16,7 @@
 #include <system_error>
 
 #include "base/clock.h"
+#include "base/descriptor_limit.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -243,6 +246,42 @@ TEST(RunProgram, KillsWhatOutlivesTheDeadline) {
       RunProgram({.argv = {"sh", "-c", "sleep 60"}}, In(std::chrono::milliseconds(50)));
   EXPECT_TRUE(result.timed_out);
   EXPECT_EQ(result.signal, SIGKILL);
+}
+
+TEST(RunProgram, KillsWhatClosesItsOutputsAndRunsOn) {
+  const auto result = RunProgram({.argv = {"sh", "-c", "exec >&- 2>&-; sleep 60"}},
+                                 In(std::chrono::milliseconds(50)));
+  EXPECT_TRUE(result.timed_out);
+}
+
+// A deadline that counts only while nothing comes would never be over.
+TEST(RunProgram, KillsWhatNeverStopsPrinting) {
+  const auto result = RunProgram({.argv = {"yes"}}, In(std::chrono::milliseconds(50)));
+  EXPECT_TRUE(result.timed_out);
+  EXPECT_LE(result.output.size(), 1U << 20);
+}
+
+TEST(RunProgram, EndsAProgramWhoseOutputIsTooMuchForItsFile) {
+  const TemporaryFolder folder;
+  const UniqueFd file = OpenFile(folder.path() / "out", O_RDWR | O_CREAT);
+  const auto result =
+      RunProgram({.argv = {"yes"}, .stdout_fd = file.get(), .stdout_limit_bytes = 100'000},
+                 In(std::chrono::seconds(60)));
+  EXPECT_TRUE(result.too_long);
+  EXPECT_LE(std::filesystem::file_size(folder.path() / "out"), 100'000U);
+}
+
+TEST(DescriptorLimit, IsRaisedForThisProcessAndRememberedForOthers) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit low = before;
+  low.rlim_cur = 200;
+  setrlimit(RLIMIT_NOFILE, &low);
+  RaiseDescriptorLimit();
+  rlimit raised{};
+  getrlimit(RLIMIT_NOFILE, &raised);
+  EXPECT_GE(raised.rlim_cur, std::min<rlim_t>(before.rlim_max, 65536));
+  EXPECT_EQ(InheritedDescriptorLimit(), 200U);
 }
 
 TEST(RunProgram, NamesAProgramThatIsNotThere) {

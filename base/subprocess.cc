@@ -11,8 +11,12 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/unique_fd.h"
 
 extern char** environ;
@@ -82,57 +86,108 @@ class SpawnSetup {
   posix_spawnattr_t attributes_;
 };
 
-// One read; false at end of file.
-bool Collect(int fd, std::string& text, size_t limit) {
-  char buffer[16384];
-  const ssize_t got = read(fd, buffer, sizeof buffer);
-  if (got < 0) return errno == EINTR;
-  if (text.size() < limit) {
-    text.append(buffer, std::min(static_cast<size_t>(got), limit - text.size()));
-  }
-  return got > 0;
+// One read. What came, "" at end of file, nullopt when a signal came instead.
+std::optional<std::string_view> ReadSome(int fd, std::array<char, 16384>& buffer) {
+  const ssize_t got = read(fd, buffer.data(), buffer.size());
+  if (got < 0 && errno == EINTR) return std::nullopt;
+  return std::string_view(buffer.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
 }
 
-// Reads both pipes to their ends; false when the deadline passes first.
-bool Drain(UniqueFd& out, UniqueFd& err, const ProgramOptions& options, ProgramResult& result,
-           TimePoint deadline) {
-  while (out.valid() || err.valid()) {
-    // poll(2) passes over negative descriptors.
-    std::array<pollfd, 2> fds = {pollfd{out.get(), POLLIN, 0}, pollfd{err.get(), POLLIN, 0}};
-    const int ready = poll(fds.data(), fds.size(), PollTimeout(SystemClock().Now(), deadline));
-    if (ready == 0) return false;
-    if (ready < 0) continue;
-    if (fds[0].revents != 0 && !Collect(out.get(), result.output, options.output_limit_bytes)) {
-      out.Reset();
+void Keep(std::string& text, std::string_view bytes, size_t limit) {
+  text += bytes.substr(0, limit - std::min(limit, text.size()));
+}
+
+// The conversation with a program, over its two pipes.
+class Outputs {
+ public:
+  Outputs(const ProgramOptions& options, ProgramResult& result)
+      : options_(options), result_(result) {}
+
+  // Reads both to their ends; false when the deadline passes first, or there is too much.
+  bool Drain(UniqueFd out, UniqueFd err, TimePoint deadline) {
+    while (out.valid() || err.valid()) {
+      // poll(2) passes over negative descriptors.
+      std::array<pollfd, 2> fds = {pollfd{out.get(), POLLIN, 0}, pollfd{err.get(), POLLIN, 0}};
+      const TimePoint now = SystemClock().Now();
+      if (now >= deadline || poll(fds.data(), fds.size(), PollTimeout(now, deadline)) == 0) {
+        result_.timed_out = true;
+        return false;
+      }
+      if (fds[0].revents != 0 && !TakeOutput(out)) return false;
+      if (fds[1].revents != 0) TakeErrors(err);
     }
-    if (fds[1].revents != 0 &&
-        !Collect(err.get(), result.error_output, options.output_limit_bytes)) {
-      err.Reset();
-    }
+    return true;
   }
-  return true;
+
+ private:
+  bool TakeOutput(UniqueFd& out) {
+    const auto bytes = ReadSome(out.get(), buffer_);
+    if (bytes && bytes->empty()) out.Reset();
+    if (!bytes) return true;
+    if (options_.stdout_fd < 0) {
+      Keep(result_.output, *bytes, options_.output_limit_bytes);
+      return true;
+    }
+    written_bytes_ += bytes->size();
+    result_.too_long = written_bytes_ > options_.stdout_limit_bytes;
+    if (!result_.too_long) WriteAll(options_.stdout_fd, *bytes, options_.argv[0] + "'s output");
+    return !result_.too_long;
+  }
+  void TakeErrors(UniqueFd& err) {
+    const auto bytes = ReadSome(err.get(), buffer_);
+    if (bytes && bytes->empty()) err.Reset();
+    if (bytes) Keep(result_.error_output, *bytes, options_.output_limit_bytes);
+  }
+
+  const ProgramOptions& options_;
+  ProgramResult& result_;
+  std::array<char, 16384> buffer_{};
+  uint64_t written_bytes_ = 0;
+};
+
+// A program may close its outputs and run on. Whoever ends right behind them is not waited for
+// long.
+bool WaitInTime(pid_t pid, int& status, TimePoint deadline) {
+  for (int pause_ms = 1;; pause_ms = std::min(2 * pause_ms, 50)) {
+    const pid_t ended = waitpid(pid, &status, WNOHANG);
+    if (ended == pid) return true;
+    if (SystemClock().Now() >= deadline) return false;
+    poll(nullptr, 0, pause_ms);
+  }
+}
+
+// Ends it with what it has started: that holds our pipes as well.
+void KillAndReap(pid_t pid, int& status) {
+  kill(-pid, SIGKILL);
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
 }
 
 }  // namespace
 
 ProgramResult RunProgram(const ProgramOptions& options, TimePoint deadline) {
-  Pipe out;
-  if (options.stdout_fd < 0) out = MakePipe();
+  Pipe out = MakePipe();
   Pipe err = MakePipe();
   SpawnSetup setup;
-  setup.Connect(options.stdout_fd < 0 ? out.write_end.get() : options.stdout_fd,
-                err.write_end.get());
+  setup.Connect(out.write_end.get(), err.write_end.get());
   const pid_t pid = setup.Spawn(options.argv);
   out.write_end.Reset();
   err.write_end.Reset();
 
   ProgramResult result;
-  if (!Drain(out.read_end, err.read_end, options, result, deadline)) {
-    result.timed_out = true;
-    kill(-pid, SIGKILL);  // its group: what it started holds our pipes as well
-  }
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  try {
+    const bool whole =
+        Outputs(options, result).Drain(std::move(out.read_end), std::move(err.read_end), deadline);
+    if (!whole) {
+      KillAndReap(pid, status);
+    } else if (!WaitInTime(pid, status, deadline)) {
+      result.timed_out = true;
+      KillAndReap(pid, status);
+    }
+  } catch (const Error&) {  // what it says cannot be written: the disk is full
+    KillAndReap(pid, status);
+    throw;
+  }
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   return result;

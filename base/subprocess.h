@@ -12,6 +12,7 @@ struct ProgramResult {
   int exit_code = -1;  // -1: ended by `signal`
   int signal = 0;
   bool timed_out = false;  // was killed at the deadline
+  bool too_long = false;   // was killed as its stdout came to more than `stdout_limit_bytes`
   std::string output;      // stdout, unless it went to `stdout_fd`
   std::string error_output;
 };
@@ -19,6 +20,7 @@ struct ProgramResult {
 struct ProgramOptions {
   std::vector<std::string> argv;        // argv[0] is looked up in PATH
   int stdout_fd = -1;                   // borrowed; -1: collected into `output`
+  uint64_t stdout_limit_bytes = 0;      // of what goes to `stdout_fd`
   size_t output_limit_bytes = 1 << 20;  // of each of the two texts; what is beyond is dropped
 };
 

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/descriptor_limit.h"
 #include "base/failures.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/commands/commands.h"
@@ -230,6 +231,7 @@ int Run(int argc, char** argv) {
 }  // namespace
 
 int Main(int argc, char** argv) {
+  RaiseDescriptorLimit();
   return ExitCodeOf([argc, argv] { return Run(argc, argv); });
 }
 

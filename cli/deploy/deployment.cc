@@ -30,6 +30,14 @@ constexpr size_t kPieceBytes = 32 * 1024;
 
 TimePoint In(milliseconds span) { return SystemClock().Now() + span; }
 
+// The boot script looks at the agent's hash only where the host has sha256sum(1).
+void CheckAgent(const protocol::Hello& hello) {
+  if (hello.agent_sha256 == GetEmbeddedAgent().sha256_hex) return;
+  throw Error(
+      Phase::kStart, "the agent there is damaged: its content does not match its name",
+      fmt::format("remove {}/bin/{} on that host", hello.base, GetEmbeddedAgent().sha256_hex));
+}
+
 Deployment::Failure FailureOf(const std::exception& thrown, const std::string& host) {
   const auto* error = dynamic_cast<const Error*>(&thrown);
   // Else out of memory, or of threads.
@@ -211,7 +219,7 @@ void Deployment::StartOnHost(int slot) {
   BootedAgent booted =
       StartAgent(std::move(shell), GetEmbeddedAgent(), plan_.ssh.remote_dir, In(kBootLimit));
   host.attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
-  host.attached.link->ReadHello(In(kStartLimit));
+  CheckAgent(host.attached.link->ReadHello(In(kStartLimit)));
 
   host.step = "agent start";
   protocol::Create create;

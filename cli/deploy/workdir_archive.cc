@@ -1,7 +1,6 @@
 #include "cli/deploy/workdir_archive.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -52,22 +51,21 @@ PackedFile PackWorkdir(const std::filesystem::path& workdir) {
       RunProgram({.argv = {"tar", "--create", "--gzip", "--exclude-vcs", "--sort=name", "--owner=0",
                            "--group=0", "--numeric-owner", "--mtime=2000-01-01 00:00:00Z",
                            "--directory", workdir.string(), "."},
-                  .stdout_fd = archive.get()},
+                  .stdout_fd = archive.get(),
+                  .stdout_limit_bytes = kWorkdirLimitBytes},
                  SystemClock().Now() + kPackLimit);
+  if (tar.too_long) {
+    throw UsageError(
+        Phase::kConfig,
+        fmt::format(
+            "workdir {} has more than {} MiB when compressed, which is what is sent at most",
+            workdir.string(), kWorkdirLimitBytes >> 20),
+        fmt::format("keep data outside of it; the largest entries: {}", LargestEntries(workdir)));
+  }
   if (tar.timed_out || tar.exit_code != 0) {
     throw Error(Phase::kFiles,
                 fmt::format("cannot pack workdir {}: {}", workdir.string(),
                             tar.timed_out ? "tar took more than 5 minutes" : tar.error_output));
-  }
-  struct stat info {};
-  fstat(archive.get(), &info);
-  const auto size_bytes = static_cast<uint64_t>(info.st_size);
-  if (size_bytes > kWorkdirLimitBytes) {
-    throw UsageError(
-        Phase::kConfig,
-        fmt::format("workdir {} is {} MiB compressed; at most {} MiB are sent", workdir.string(),
-                    size_bytes >> 20, kWorkdirLimitBytes >> 20),
-        fmt::format("keep data outside of it; the largest entries: {}", LargestEntries(workdir)));
   }
   return PackedFile(archive.get(), 0, false, "");
 }

@@ -1,6 +1,7 @@
 #include "cli/link/local_transport.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/descriptor_limit.h"
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/unique_fd.h"
@@ -17,6 +19,12 @@
 
 namespace tfdist::cli {
 namespace {
+
+// Tasks are the shell's descendants, and get the limit that they would have without tfdist.
+std::vector<std::string> ShellCommand() {
+  return {"/bin/sh", "-c",
+          fmt::format("ulimit -S -n {} 2>/dev/null; exec /bin/sh", InheritedDescriptorLimit())};
+}
 
 // What the child may send while we are writing to it.
 constexpr size_t kInboxLimitBytes = 16 * 1024 * 1024;
@@ -169,8 +177,8 @@ std::unique_ptr<ByteChannel> LocalTransport::OpenShell(
   try {
     Pair stream = MakeSocketPair();
     Pair errors = MakeStderrPipe();
-    Child shell =
-        Child::Spawn({"/bin/sh"}, {stream.childs.get(), stream.childs.get(), errors.childs.get()});
+    Child shell = Child::Spawn(ShellCommand(),
+                               {stream.childs.get(), stream.childs.get(), errors.childs.get()});
     return std::make_unique<LocalChannel>(std::move(shell), std::move(stream.ours),
                                           std::move(errors.ours));
   } catch (Error& error) {

@@ -1,5 +1,8 @@
 #include "cli/ssh/identity_file.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <string_view>
 
@@ -38,6 +41,12 @@ std::optional<std::string> Read(const std::string& path) {
   }
 }
 
+// As OpenSSH's sshkey_perm_ok (authfile.c): of a file of somebody else the mode does not count.
+bool IsUnprotected(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && info.st_uid == getuid() && (info.st_mode & 077) != 0;
+}
+
 // The second word of "ssh-ed25519 AAAA... comment".
 std::string BlobOfPublicFile(const std::string& path) {
   const std::string text = Read(path + ".pub").value_or("");
@@ -74,7 +83,8 @@ std::optional<IdentityFile> LookAtIdentityFile(const std::string& path) {
   auto text = Read(path);
   if (!text) return std::nullopt;
   const Secret file(std::move(*text));
-  IdentityFile identity{.path = path, .public_blob = {}, .encrypted = false};
+  IdentityFile identity{.path = path, .public_blob = {}, .encrypted = false, .unprotected = false};
+  identity.unprotected = IsUnprotected(path);
   ReadOpensshHeader(file, identity);
   // PEM files say "Proc-Type: 4,ENCRYPTED" or "BEGIN ENCRYPTED PRIVATE KEY".
   if (file.text().find("ENCRYPTED") != std::string::npos) identity.encrypted = true;

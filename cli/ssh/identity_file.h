@@ -11,6 +11,7 @@ struct IdentityFile {
   std::string path;
   std::string public_blob;  // empty when neither the file nor PATH.pub tells
   bool encrypted = false;
+  bool unprotected = false;  // others may read it: ssh does not use such a key, nor do we
 };
 
 // nullopt when there is no such file, or it cannot be read.

@@ -68,7 +68,9 @@ class Arranger {
         {.in_agent = true, .blob = key.blob, .path = {}, .label = AgentLabel(key)});
   }
   void AddFile(const IdentityFile& file) {
-    if (file.encrypted) {
+    if (file.unprotected) {
+      result_.left_out.push_back(file.path + " (others may read it; chmod 600 it)");
+    } else if (file.encrypted) {
       result_.left_out.push_back(file.path + " (encrypted, and not in ssh-agent)");
     } else if (!file.public_blob.empty() && !IsSupported(KeyType(file.public_blob))) {
       result_.left_out.push_back(file.path + " (of a type that tfdist cannot use)");

@@ -59,6 +59,20 @@ TEST_F(IdentityFileTest, TellsEncryptedFromPlainAndKnowsThePublicKey) {
   }
 }
 
+// OpenSSH: "UNPROTECTED PRIVATE KEY FILE".
+TEST_F(IdentityFileTest, DoesNotOfferAKeyThatOthersMayRead) {
+  const std::string path = MakeKey("open", {"-t", "ed25519", "-N", ""});
+  fs::permissions(path, fs::perms(0644));
+  const auto identity = LookAtIdentityFile(path);
+  ASSERT_TRUE(identity);
+  const KeyOffers offers = ArrangeOffers({}, {*identity}, false);
+  EXPECT_TRUE(offers.offers.empty());
+  EXPECT_EQ(offers.left_out,
+            std::vector<std::string>{path + " (others may read it; chmod 600 it)"});
+  // An agent that has it signs without the file.
+  EXPECT_EQ(ArrangeOffers({{identity->public_blob, "open"}}, {*identity}, false).offers.size(), 1U);
+}
+
 TEST_F(IdentityFileTest, TakesThePublicKeyOfAPemFileFromBesideIt) {
   const std::string path = MakeKey("pem", {"-t", "ecdsa", "-m", "PEM", "-N", "secret"});
   const auto identity = LookAtIdentityFile(path);

@@ -5,11 +5,14 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
+#include <poll.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 
 #include "base/error.h"
@@ -20,6 +23,7 @@ namespace tfdist::ssh {
 namespace {
 
 constexpr size_t kSha1Bytes = 20;
+constexpr std::chrono::seconds kLockLimit{5};
 
 [[noreturn]] void Fail(const std::string& file, int error_number) {
   throw Error(Phase::kHostKey, WithErrno(fmt::format("cannot add to {}", file), error_number));
@@ -37,6 +41,17 @@ std::string HashedName(const std::string& name) {
     return Base64({reinterpret_cast<const char*>(bytes), count});
   };
   return fmt::format("|1|{}|{}", text(salt.data(), salt.size()), text(digest.data(), size));
+}
+
+// Against other hosts' threads and other tfdists, for as long as `fd` is open: two that see the
+// file end inside a line would each begin one. OpenSSH has no lock, and appends a line at a time.
+void Lock(int fd, const std::string& file) {
+  const auto give_up = std::chrono::steady_clock::now() + kLockLimit;
+  while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return;  // a file system without locks
+    if (std::chrono::steady_clock::now() > give_up) Fail(file, EWOULDBLOCK);
+    poll(nullptr, 0, 10);
+  }
 }
 
 // Whether somebody left the file without a newline at its end.
@@ -58,6 +73,7 @@ void AppendKnownHost(const std::vector<std::string>& files, const std::string& n
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) Fail(file, errno);
   const UniqueFd fd(open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
   if (!fd.valid()) Fail(file, errno);
+  Lock(fd.get(), file);
   const std::string line =
       fmt::format("{}{} {} {}\n", EndsInsideALine(fd.get()) ? "\n" : "",
                   hashed ? HashedName(name) : name, KeyType(blob), Base64(blob));

@@ -16,12 +16,17 @@
 #include "cli/ssh/known_hosts.h"
 #include "cli/ssh/openssh_config.h"
 #include "cli/ssh/phase_deadline.h"
+#include "cli/ssh/places.h"
 
 namespace tfdist::ssh {
 namespace {
 
 using namespace std::chrono_literals;
 
+// Each costs two to four processes and some descriptors until it is through.
+constexpr size_t kLoginsAtATime = 32;
+// OpenSSH's MaxStartups begins to drop connections at 10 that have not logged in.
+constexpr size_t kLoginsOfAnSshd = 8;
 constexpr auto kFirstPause = 100ms;
 constexpr auto kLongestPause = 2000ms;
 
@@ -71,8 +76,13 @@ Stream Reach(const HostConfig& host, const Target& target, TimePoint deadline) {
 }  // namespace
 
 Session Session::Open(const Target& target, TimePoint deadline) {
+  static Places places;  // of the process: however many threads there are, and whoever calls
+  const auto place = places.Take("", kLoginsAtATime, deadline);
   const HostConfig host = ReadConfig(target, deadline);
   const KnownHosts known = KnownHosts::Load(host, target.limits.config, deadline);
+  const auto at_sshd =
+      places.Take(fmt::format("{} {} {}", host.host_name, host.port, host.proxy_jump),
+                  kLoginsOfAnSshd, deadline);
   const auto connection = std::make_shared<Connection>(Reach(host, target, deadline));
   Handshake(*connection, known.KnownTypes(), target.limits, deadline);
   known.Check(HostKeyBlob(*connection), target.accept_new);

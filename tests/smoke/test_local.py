@@ -124,6 +124,25 @@ class LocalJob(unittest.TestCase):
         vanished = self.user.run("down", "job")
         self.assertEqual(vanished.code, 0, vanished)
 
+    @unittest.skipIf(os.geteuid() != 0, "needs root for a mount")
+    def test_a_damaged_agent_is_named_where_the_host_cannot_hash(self):
+        file = self.write(["true"])
+        self.assertEqual(self.user.run("up", file).code, 0)
+        [agent] = (self.user.folder / ".cache/tfdist/bin").iterdir()
+        agent.chmod(0o700)
+        with open(agent, "r+b") as damaged:
+            damaged.seek(-1, os.SEEK_END)
+            last = damaged.read(1)[0]
+            damaged.seek(-1, os.SEEK_END)
+            damaged.write(bytes([last ^ 1]))
+        agent.chmod(0o500)
+        hide = f'mount --bind /dev/null {shutil.which("sha256sum")}; exec "$@"'
+        up = subprocess.run(["unshare", "--mount", "sh", "-ec", hide, "up", BIN / "tfdist", "up", file],
+                            env=self.user.env, cwd=self.user.folder, capture_output=True, text=True)
+        self.assertEqual(up.returncode, 3, up)
+        self.assertIn("the agent there is damaged: its content does not match its name", up.stderr)
+        self.assert_nothing_left()
+
     def test_clean_keeps_what_runs_and_removes_all_the_rest(self):
         file = self.write(shell("sleep infinity"))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)

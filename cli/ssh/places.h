@@ -1,0 +1,43 @@
+// How much goes on at once.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace tfdist::ssh {
+
+// Places of which each name has a number. For any thread.
+class Places {
+ public:
+  // A place, for as long as this lives.
+  class Place {
+   public:
+    Place(Places& places, std::string name) : places_(places), name_(std::move(name)) {}
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    ~Place() { places_.Leave(name_); }
+
+   private:
+    Places& places_;
+    std::string name_;
+  };
+
+  // Waits until fewer than `limit` places of that name are taken. No deadline: whoever has one
+  // works against a deadline of its own. That of the caller is put off by the wait.
+  [[nodiscard]] Place Take(const std::string& name, size_t limit, TimePoint& deadline);
+
+ private:
+  void Leave(const std::string& name);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, size_t> taken_;  // guarded by mutex_
+};
+
+}  // namespace tfdist::ssh
