@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/control/host_names.h"
 #include "agent/coordinator/event_stream.h"
 #include "agent/refusal.h"
 #include "base/file.h"
@@ -18,6 +19,12 @@ using protocol::Refusal;
 using protocol::RefusalKind;
 
 namespace type = protocol::type;
+
+// A resolver whose first server is dead asks the next one after 5 s (resolv.conf(5)).
+constexpr std::chrono::seconds kResolveLimit{8};
+constexpr size_t kMostNames = 64;
+
+TimePoint In(std::chrono::milliseconds span) { return std::chrono::steady_clock::now() + span; }
 
 using SessionPtr = std::shared_ptr<Session>;
 
@@ -69,6 +76,7 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kNeed) return parts_.deployment.Need(session, message);
   if (type == type::kFile) return parts_.deployment.File(session, message);
   if (type == type::kDescribe) return parts_.deployment.Describe(session, message);
+  if (type == type::kResolve) return Resolve(reply, message);
   if (type == type::kPeers) return Peers(reply, message);
   if (type == type::kDial) return Dial(reply, message);
   if (type == type::kAbort) return Abort(reply);
@@ -93,16 +101,37 @@ void Requests::Peers(const Reply& reply, const Message& message) {
 }
 
 void Requests::Dial(const Reply& reply, const Message& message) {
-  const auto address = protocol::Body<CoordinatorAddress>(message);
-  parts_.files.Post([path = parts_.folder.coordinator(),
-                     text = message.body.dump()] { ReplaceFile(path, text, 0600); },
-                    [this, reply, address](Outcome<void>& outcome) {
+  const auto coordinator = protocol::Body<CoordinatorAddress>(message);
+  parts_.files.Post([host = coordinator.address] { return ResolveHost(host, In(kResolveLimit)); },
+                    [this, reply, coordinator](Outcome<std::vector<std::string>>& addresses) {
                       reply.Try([&] {
-                        outcome.Get();
-                        parts_.dialer.Dial(address, [reply](const std::optional<Error>& error) {
-                          error ? reply.Fail(*error) : reply.Ok();
-                        });
+                        parts_.dialer.Dial(coordinator, addresses.Get(),
+                                           [this, reply](const std::optional<Error>& error) {
+                                             error ? reply.Fail(*error) : KeepCoordinator(reply);
+                                           });
                       });
+                    });
+}
+
+void Requests::KeepCoordinator(const Reply& reply) {
+  parts_.files.Post(
+      [path = parts_.folder.coordinator(), text = Json(parts_.dialer.answered()).dump()] {
+        ReplaceFile(path, text, 0600);
+      },
+      [reply](Outcome<void>& outcome) {
+        reply.Try([&] {
+          outcome.Get();
+          reply.Ok();
+        });
+      });
+}
+
+void Requests::Resolve(const Reply& reply, const Message& message) {
+  const auto names = Field<std::vector<std::string>>(message, "names");
+  if (names.size() > kMostNames) throw Error(Phase::kControl, "too many names at once");
+  parts_.files.Post([names] { return ResolveHosts(names, In(kResolveLimit)); },
+                    [reply](Outcome<protocol::ResolvedNames>& answers) {
+                      reply.Try([&] { reply.Ok(answers.Get()); });
                     });
 }
 

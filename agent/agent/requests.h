@@ -49,8 +49,11 @@ class Requests {
 
  private:
   void Dispatch(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  void Resolve(const Reply& reply, const protocol::Message& message);
   void Peers(const Reply& reply, const protocol::Message& message);
   void Dial(const Reply& reply, const protocol::Message& message);
+  // To be found again by an agent that takes over from this one.
+  void KeepCoordinator(const Reply& reply);
   void Commit(const Reply& reply, const protocol::Message& message);
   void Abort(const Reply& reply);
   void Events(const std::shared_ptr<Session>& session, const protocol::Message& message);

@@ -8,7 +8,10 @@
 
 namespace tfdist::agent {
 
-// Listens on that address alone; port 0: any free one. Throws Error(kStart).
+// Listens on `address` alone; port 0: any free one. A name, but for localhost, means every address
+// of this machine: what it means to the members is for their resolvers to say (on Debian a host's
+// own name is 127.0.1.1 to itself), and the port lets nobody in without a known key (hub.h). Throws
+// Error(kStart).
 UniqueFd ListenForAgents(const std::string& address, int port);
 
 }  // namespace tfdist::agent

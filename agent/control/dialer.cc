@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "agent/control/tcp_address.h"
+
 namespace tfdist::agent {
 namespace {
 
@@ -17,21 +19,46 @@ Dialer::Dialer(EventLoop& loop, std::function<void(const CoordinatorAddress&)> c
         Fail(fmt::format("connected, but not answered in {} s", kDialLimit.count()));
       }) {}
 
-void Dialer::Dial(const CoordinatorAddress& coordinator,
+void Dialer::Dial(const CoordinatorAddress& coordinator, std::vector<std::string> addresses,
                   std::function<void(std::optional<Error>)> done) {
   if (done_) Fail("asked anew");
   (void)DecodeCurveKey(coordinator.key);
-  probe_ = std::make_unique<TcpProbe>(loop_, coordinator.address, coordinator.port, kProbeLimit,
-                                      [this](const std::string& why) { OnProbe(why); });
+  for (const std::string& address : addresses) (void)ParseTcpAddress(address, coordinator.port);
   coordinator_ = coordinator;
+  addresses_ = std::move(addresses);
+  at_ = 0;
+  tried_.clear();
   done_ = std::move(done);
   limit_.Start(kDialLimit);
+  Probe();
+}
+
+CoordinatorAddress Dialer::answered() const {
+  return {addresses_.at(at_), coordinator_.port, coordinator_.key};
+}
+
+// One after the other: mostly there is one, and a wrong one is refused at once.
+void Dialer::Probe() {
+  const std::chrono::milliseconds limit = kProbeLimit;
+  try {
+    probe_ = std::make_unique<TcpProbe>(loop_, addresses_[at_], coordinator_.port,
+                                        limit / static_cast<int>(addresses_.size()),
+                                        [this](const std::string& why) { OnProbe(why); });
+  } catch (const Error& error) {
+    OnProbe(error.cause());  // an address of a family that this host does not have
+  }
 }
 
 void Dialer::OnProbe(const std::string& why) {
-  probe_.reset();
-  if (!why.empty()) return Fail(why);
-  connect_(coordinator_);
+  if (why.empty()) {
+    probe_.reset();
+    return connect_(answered());
+  }
+  const bool is_name = addresses_[at_] != coordinator_.address;
+  tried_ += (tried_.empty() ? "" : ", ") + (is_name ? addresses_[at_] + ": " : "") + why;
+  if (at_ + 1 == addresses_.size()) return Fail(tried_);
+  ++at_;
+  Probe();
 }
 
 void Dialer::OnContact() { Finish(std::nullopt); }
