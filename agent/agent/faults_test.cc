@@ -167,6 +167,8 @@ TEST_F(FaultsTest, AHostThatGoesSilentIsLostAndNamedAsUnreachable) {
   // Thawed, it is swept from its own host, if the coordinator's last word has not ended it.
   kill(agent, SIGCONT);
   AskSlot(1, [](AgentClient& far) { far.Request(type::kSweep); });
+  // Nor need it have come back to the coordinator, which waits for that: `down` ends the wait.
+  AskSlot(0, [](AgentClient& first) { first.Request(type::kSweep); });
   WaitUntilNothingIsLeft();
 }
 

@@ -26,13 +26,12 @@ using protocol::Json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A job that has just ended lets its agents go within this time, and a lost one hears that it is.
-constexpr milliseconds kMoment{1000};
-// A coordinator beats each second.
-constexpr milliseconds kInTouch{3000};
+// A job that has just ended lets its agents go within this time, and a lost one hears that it is. A
+// coordinator beats each second.
+constexpr milliseconds kMoment{1500};
 // For a silent agent to become lost, or to hear of its coordinator again; and for one of two `up`
 // to go: it finds the name taken on slot 0's host.
-constexpr milliseconds kDecisionLimit = kLostAfter + kInTouch;
+constexpr milliseconds kDecisionLimit = kLostAfter + seconds(3);
 constexpr milliseconds kAnswerLimit{3000};
 // The default grace of a task, a holder's last look, a census.
 constexpr seconds kSweepLimit{20};
@@ -130,6 +129,7 @@ std::string_view WhatItDoes(const std::optional<Contact>& contact) {
 }
 
 void EndOrRefuse(const OtherSlot& other, Waiting waiting) {
+  const TimePoint begin = In(milliseconds(0));
   const TimePoint moment = In(kMoment);
   const TimePoint deadline = In(kDecisionLimit);
   for (;; Pause()) {
@@ -142,7 +142,9 @@ void EndOrRefuse(const OtherSlot& other, Waiting waiting) {
     if (contact && (contact->over || IsDeserted(*contact))) {
       return End(other, contact->committed);
     }
-    const bool runs = contact && contact->committed && milliseconds(contact->silence_ms) < kInTouch;
+    // Its coordinator has been heard since this began: one that was killed just now has not.
+    const bool runs = contact && contact->committed &&
+                      milliseconds(contact->silence_ms) < SystemClock().Now() - begin;
     if ((runs && IsOver(moment)) || IsOver(deadline)) Refuse(other, WhatItDoes(contact));
   }
 }

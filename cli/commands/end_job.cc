@@ -94,6 +94,16 @@ void SweepAll(EndReport& report, const JobRecord& record, const std::vector<int>
   }
 }
 
+// Slot 0's agent waits for hosts that were lost, to tell them that the job is over. They have been
+// swept, and may not have come back to it.
+void EndTheWait(const JobRecord& record, bool force) {
+  try {
+    (void)SweepHost(record, 0, force);
+  } catch (const Error&) {
+    // It leaves by itself, a little later.
+  }
+}
+
 std::vector<std::string> HostsOf(const JobRecord& record) {
   std::vector<std::string> hosts;
   for (const HostPlan& host : record.hosts) hosts.push_back(host.name);
@@ -158,6 +168,7 @@ EndReport EndJob(const JobRecord& record, bool force) {
     }
   }
   SweepAll(report, record, asked, force);
+  if (ended && !asked.empty() && report.unreachable.empty()) EndTheWait(record, force);
   NoteEnd(record, state, report.all_confirmed());
   return report;
 }
