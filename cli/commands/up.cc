@@ -74,8 +74,9 @@ void ShowChangedFiles(const JobRecord& running, const JobRecord& wanted) {
   const auto changed = ChangedFiles(running.files, wanted.files);
   if (changed.empty()) return;
   const size_t shown = std::min(changed.size(), kShown);
-  Say("  workdir changed: {}{}\n",
-      fmt::join(changed.begin(), changed.begin() + static_cast<ptrdiff_t>(shown), ", "),
+  const std::string names = fmt::format(
+      "{}", fmt::join(changed.begin(), changed.begin() + static_cast<ptrdiff_t>(shown), ", "));
+  Say("  workdir changed: {}{}\n", names,
       changed.size() > shown ? fmt::format(" and {} more", changed.size() - shown) : "");
 }
 
