@@ -6,6 +6,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/link/embedded_agent.h"
+#include "cli/stream/print.h"
 #include "library_versions.h"
 
 namespace tfdist::cli {
@@ -15,10 +16,11 @@ std::string VersionLine() {
 }
 
 int VersionCommand(const VersionArguments& arguments) {
-  fmt::print("{}\n", VersionLine());
+  Print("{}\n", VersionLine());
   if (arguments.verbose) {
     // OpenSSL is the machine's own, so its updates need no new tfdist.
-    fmt::print("{}\nthis machine's {}\n", kLibraryVersions, OpenSSL_version(OPENSSL_VERSION));
+    PrintLines(std::string(kLibraryVersions) + "\n");
+    Print("this machine's {}\n", OpenSSL_version(OPENSSL_VERSION));
   }
   return kExitSuccess;
 }
