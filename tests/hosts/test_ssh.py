@@ -362,10 +362,10 @@ class HostFoldersTest(SharedHosts):
         self.assertIn("/home/trainer/.cache/tfdist: Read-only file system", result["cause"])
 
     def test_folder_of_somebody_else(self):
-        self.host.run_as("other", ["mkdir", "-m", "777", "-p", "/tmp/others/bin"])
-        self.host.run_as("other", ["chmod", "777", "/tmp/others/bin"])
+        """Who owns the parent may put another folder in the place of ours."""
+        self.host.run_as("other", ["mkdir", "-m", "777", "/tmp/others"])
         result = probe(self.hosts.ssh_config, "boot//tmp/others", "h1")
-        self.assertIn("/tmp/others: belongs to another account", result["cause"])
+        self.assertIn("/tmp/others/tfdist: /tmp/others belongs to another account (uid ", result["cause"])
 
     def test_full_disk(self):
         self.mount("size=64k")
