@@ -125,8 +125,8 @@ void PrintProposal(const Plan& plan, const Proposal& proposal) {
 bool IsConfirmed(const CleanArguments& arguments, const Proposal& proposal) {
   if (arguments.yes) return true;
   if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) {
-    throw Error(Phase::kUsage, "nothing was removed: there is no terminal to ask on",
-                "tfdist clean --yes removes what is listed; --dry-run lists only");
+    throw UsageError(Phase::kUsage, "nothing was removed: there is no terminal to ask on",
+                     "tfdist clean --yes removes what is listed; --dry-run lists only");
   }
   Say("tfdist: remove these{}? [y/N] ", proposal.has_task_files ? ", files of tasks too" : "");
   std::string answer;

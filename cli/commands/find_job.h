@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/failures.h"
 #include "cli/job/job_record.h"
 
 namespace tfdist::cli {
@@ -16,9 +16,9 @@ class NoSuchJob : public Error {
 };
 
 // Several running jobs are meant. Exit code 2.
-class AmbiguousJob : public Error {
+class AmbiguousJob : public UsageError {
  public:
-  using Error::Error;
+  using UsageError::UsageError;
 };
 
 // What the job is wanted for: of several running jobs, none is ended by mistake.

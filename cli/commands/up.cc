@@ -178,7 +178,7 @@ class Launch {
       const TimePoint now = SystemClock().Now();
       if (interrupts_->Take() > 0 && !give_up) {
         interrupted_ = true;
-        Say("tfdist: interrupted: taking back what was begun\n");
+        Say("tfdist: interrupted: rolling back\n");
         deployment.Cancel();
         give_up = now + kRollBackLimit;
       }

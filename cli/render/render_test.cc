@@ -52,7 +52,7 @@ TEST_F(Render, TheJsonHasTheShapeThatScriptsRelyOn) {
   EXPECT_EQ(worker.at("address"), "10.0.0.2:2222");
   EXPECT_EQ(worker.at("chief"), false);
   EXPECT_EQ(worker.at("argv"), nlohmann::ordered_json({"program"}));
-  EXPECT_EQ(worker.at("env").at("A"), "worker:0");
+  EXPECT_THAT(worker.at("env").at("A").get<std::string>(), testing::StartsWith("sha256:"));
   EXPECT_EQ(worker.at("env").at("TF_CONFIG"), EnvOf(plan, "worker:0", "TF_CONFIG"));
   EXPECT_TRUE(worker.at("gpus").is_null());
   EXPECT_EQ(json.at("tasks").at(0).at("gpus"), nlohmann::ordered_json::array());
@@ -105,7 +105,7 @@ TEST_F(Render, ATaskLineTellsWhatDiffers) {
 }
 
 TEST_F(Render, ValuesOfTheUsersVariablesAreShownByEnvAlone) {
-  const Plan plan = LoadCluster("hosts = [\"h1\"]\n[task]\nenv = { TOKEN = \"canary\" }");
+  const Plan plan = LoadCluster("hosts = [\"h1\"]\n[roles.ps]\nenv = { TOKEN = \"canary\" }");
   EXPECT_THAT(RenderEnv(plan, "ps:0"), HasSubstr("\nexport TOKEN='canary'\n"));
   EXPECT_THAT(RenderJson(plan), Not(HasSubstr("canary")));
   EXPECT_THAT(RenderTable(plan), Not(HasSubstr("canary")));

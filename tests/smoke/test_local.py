@@ -129,12 +129,10 @@ class LocalJob(unittest.TestCase):
         file = self.write(["true"])
         self.assertEqual(self.user.run("up", file).code, 0)
         [agent] = (self.user.folder / ".cache/tfdist/bin").iterdir()
-        agent.chmod(0o700)
-        with open(agent, "r+b") as damaged:
-            damaged.seek(-1, os.SEEK_END)
-            last = damaged.read(1)[0]
-            damaged.seek(-1, os.SEEK_END)
-            damaged.write(bytes([last ^ 1]))
+        # Another file under its name: the agents of the job before may still run from the old one.
+        content = agent.read_bytes()
+        agent.unlink()
+        agent.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         agent.chmod(0o500)
         hide = f'mount --bind /dev/null {shutil.which("sha256sum")}; exec "$@"'
         up = subprocess.run(["unshare", "--mount", "sh", "-ec", hide, "up", BIN / "tfdist", "up", file],
