@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/cluster_file/host_words.h"
 #include "cli/cluster_file/known_keys.h"
 #include "cli/cluster_file/read_hosts.h"
 #include "cli/cluster_file/read_settings.h"
@@ -25,7 +26,8 @@ constexpr int kMostPerHost = 256;
 constexpr int kMostRestarts = 1'000'000;
 
 bool IsJobName(std::string_view name) {
-  return name.size() <= kLongestName && std::all_of(name.begin(), name.end(), [](char c) {
+  return !name.empty() && name.size() <= kLongestName &&
+         std::all_of(name.begin(), name.end(), [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   c == '.' || c == '_' || c == '-';
          });
@@ -36,16 +38,7 @@ std::string ReadName(const TableReader& top, Problems& problems) {
     problems.Add({0, 0, "name"}, "a job needs a name", "write name = \"digits\" at the top");
   }
   const auto name = top.Line("name");
-  if (!name) return {};
-  // "." and ".." are no names for a folder of one's own; neither is an option.
-  if (IsJobName(name->value) && name->value.front() != '.' && name->value.front() != '-') {
-    return name->value;
-  }
-  problems.Add(name->where,
-               fmt::format("{} is no job name: expected 1 to 48 letters, digits, '.', '_' or '-', "
-                           "beginning with neither '.' nor '-'",
-                           Quoted(name->value)));
-  return {};
+  return name && CheckJobName(name->value, name->where, problems) ? name->value : "";
 }
 
 // A key of [roles], [restart] or ports: a task type, which is a path component too.
@@ -148,9 +141,7 @@ void ReadRestart(const TableReader& top, ClusterFile& file, Problems& problems) 
 std::optional<std::string> ReadSshUser(const TableReader& ssh, Problems& problems) {
   const auto user = ssh.Line("user");
   if (!user) return std::nullopt;
-  if (user->value.front() != '-' && user->value.find_first_of(" @:/") == std::string::npos) {
-    return user->value;
-  }
+  if (IsUserName(user->value)) return user->value;
   problems.Add(user->where, fmt::format("{} is no user name", Quoted(user->value)));
   return std::nullopt;
 }
@@ -181,6 +172,16 @@ void ReadControl(const TableReader& top, ClusterFile& file) {
 }
 
 }  // namespace
+
+bool CheckJobName(const std::string& name, const Where& where, Problems& problems) {
+  // "." and ".." are no names for a folder of one's own; neither is an option.
+  if (IsJobName(name) && name.front() != '.' && name.front() != '-') return true;
+  problems.Add(where,
+               fmt::format("{} is no job name: expected 1 to 48 letters, digits, '.', '_' or '-', "
+                           "beginning with neither '.' nor '-'",
+                           Quoted(name)));
+  return false;
+}
 
 std::optional<ClusterFile> ReadClusterFile(std::string_view toml, Problems& problems) {
   const auto parsed = ParseToml(toml);

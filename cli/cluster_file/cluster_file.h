@@ -17,9 +17,11 @@ namespace tfdist::cli {
 // One host; ranges are expanded, `slots` is not.
 struct HostEntry {
   Where where;
-  std::string address;   // without brackets
-  std::string ssh;       // as SSH knows it; the address when not said
-  bool own_ssh = false;  // `ssh` was said: SSH tells apart what its address does not
+  std::string address;          // without brackets
+  std::string ssh;              // as SSH knows it; the address when not said
+  std::string ssh_user;         // "user@gpu7"; empty: not said
+  std::optional<int> ssh_port;  // "gpu7:2200"
+  bool own_ssh = false;  // one of the three was said: SSH tells apart what its address does not
   bool table = false;    // { address = ... }: more than a reference to a host named elsewhere
   bool local = false;
   bool spare = false;
@@ -101,6 +103,9 @@ struct ClusterFile {
   SshTable ssh;
   std::optional<Located<int>> control_port;
 };
+
+// Whether `name` can be a job's; else a problem. Part of paths, and of the job's id.
+bool CheckJobName(const std::string& name, const Where& where, Problems& problems);
 
 // Every mistake goes to `problems`; what is left is usable all the same. nullopt: it is no TOML.
 std::optional<ClusterFile> ReadClusterFile(std::string_view toml, Problems& problems);

@@ -52,24 +52,7 @@ bool IsNumeric(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return IsDigit(c) || c == '.'; });
 }
 
-// "gpu7:22", "[fd00::1]:22"
-bool HasPort(std::string_view text) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size()) return false;
-  const std::string_view port = text.substr(colon + 1);
-  return std::all_of(port.begin(), port.end(), IsDigit) &&
-         (text[colon - 1] == ']' || text.find(':') == colon);
-}
-
 BadAddress Explain(std::string_view text) {
-  if (text.find('@') != std::string_view::npos) {
-    return {"a host is named without a user",
-            "[ssh] user = \"...\", or ~/.ssh/config, has the user"};
-  }
-  if (HasPort(text)) {
-    return {fmt::format("{} has a port", Quoted(text)),
-            "SSH's port goes into [ssh] port or ~/.ssh/config, the tasks' into [cluster] ports"};
-  }
   if (text.find('%') != std::string_view::npos) {
     return {"an IPv6 zone means something on one machine only", {}};
   }
@@ -112,6 +95,8 @@ std::string CanonicalAddress(std::string_view address) {
   std::transform(lower.begin(), lower.end(), lower.begin(), ToLower);
   return lower;
 }
+
+bool IsNumericAddress(std::string_view address) { return ParseIpv4(address) || ParseIpv6(address); }
 
 bool IsLoopback(std::string_view address) {
   if (const auto ipv4 = ParseIpv4(address)) return (ntohl(ipv4->s_addr) >> 24) == IN_LOOPBACKNET;

@@ -7,35 +7,27 @@
 
 #include "cli/cluster_file/host_address.h"
 #include "cli/cluster_file/host_range.h"
+#include "cli/cluster_file/host_words.h"
 #include "cli/cluster_file/known_keys.h"
 
 namespace tfdist::cli {
 namespace {
 
-constexpr int kMostSlots = 256;
 constexpr int kHighestGpu = 1023;
+constexpr int kHighestPort = 65535;
 
 constexpr std::string_view kSshSigns = "._:%+-";  // beside letters and digits
 constexpr std::string_view kTransports[] = {"ssh", "local"};
 
-// "gpu[01-04]" as checked addresses.
-std::optional<std::vector<std::string>> ReadAddresses(std::string_view text, const Where& where,
-                                                      Problems& problems) {
-  auto expanded = ExpandRanges(text);
-  if (const auto* bad = std::get_if<BadRange>(&expanded)) {
-    problems.Add(where, bad->why);
+// "trainer@gpu[01-04]:2200" as checked addresses with what SSH needs.
+std::optional<std::vector<HostWords>> ReadAddresses(std::string_view text, const Where& where,
+                                                    Problems& problems) {
+  auto hosts = ParseHosts(text, kHighestPort, "SSH's port");
+  if (const auto* bad = std::get_if<BadAddress>(&hosts)) {
+    problems.Add(where, bad->why, bad->hint);
     return std::nullopt;
   }
-  auto& names = std::get<std::vector<std::string>>(expanded);
-  for (std::string& name : names) {
-    auto address = ParseAddress(name);
-    if (const auto* bad = std::get_if<BadAddress>(&address)) {
-      problems.Add(where, bad->why, bad->hint);
-      return std::nullopt;
-    }
-    name = std::get<std::string>(std::move(address));
-  }
-  return std::move(names);
+  return std::get<std::vector<HostWords>>(std::move(hosts));
 }
 
 // A name for ssh(1), which looks it up in its configuration.
@@ -46,33 +38,47 @@ bool IsSshName(std::string_view name) {
          });
 }
 
-std::optional<std::vector<std::string>> ReadSshNames(const Located<std::string>& text,
-                                                     size_t expected, Problems& problems) {
+std::optional<std::vector<HostWords>> ReadSshNames(const Located<std::string>& text,
+                                                   size_t expected, Problems& problems) {
   auto expanded = ExpandRanges(text.value);
   if (const auto* bad = std::get_if<BadRange>(&expanded)) {
     problems.Add(text.where, bad->why);
     return std::nullopt;
   }
-  auto& names = std::get<std::vector<std::string>>(expanded);
-  if (!std::all_of(names.begin(), names.end(), IsSshName)) {
-    problems.Add(text.where, fmt::format("{} is no host for ssh", Quoted(text.value)),
-                 "write an alias of ~/.ssh/config; users and ports go there or into [ssh]");
-    return std::nullopt;
+  std::vector<HostWords> hosts;
+  for (const std::string& name : std::get<std::vector<std::string>>(expanded)) {
+    auto split = SplitHost(name, kHighestPort, "SSH's port");
+    const auto* words = std::get_if<HostWords>(&split);
+    if (words == nullptr || words->host.empty() || !IsSshName(words->host)) {
+      problems.Add(text.where, fmt::format("{} is no host for ssh", Quoted(text.value)),
+                   "write an alias of ~/.ssh/config, or \"user@host:port\"");
+      return std::nullopt;
+    }
+    hosts.push_back(*words);
   }
-  if (names.size() != expected) {
+  if (hosts.size() != expected) {
     problems.Add(text.where,
-                 fmt::format("names {} hosts, and address names {}", names.size(), expected));
+                 fmt::format("names {} hosts, and address names {}", hosts.size(), expected));
     return std::nullopt;
   }
-  return std::move(names);
+  return hosts;
 }
 
-HostEntry PlainHost(std::string address, const Where& where) {
+// What SSH is told of the host; whatever is not said here comes from [ssh] or ~/.ssh/config.
+void SetLogin(const HostWords& words, HostEntry& host) {
+  host.ssh_user = words.user;
+  host.ssh_port = words.number;
+  host.own_ssh = host.own_ssh || !words.user.empty() || words.number;
+  if (host.own_ssh) host.local = false;
+}
+
+HostEntry PlainHost(const HostWords& words, const Where& where) {
   HostEntry host;
   host.where = where;
-  host.local = CanonicalAddress(address) == "localhost";
-  host.ssh = address;
-  host.address = std::move(address);
+  host.local = CanonicalAddress(words.host) == "localhost";
+  host.ssh = words.host;
+  host.address = words.host;
+  SetLogin(words, host);
   return host;
 }
 
@@ -83,8 +89,7 @@ std::optional<std::vector<HostEntry>> ReadPlainHosts(const Field& field, Problem
   if (!addresses) return std::nullopt;
   std::vector<HostEntry> hosts;
   hosts.reserve(addresses->size());
-  for (std::string& address : *addresses)
-    hosts.push_back(PlainHost(std::move(address), field.where));
+  for (const HostWords& words : *addresses) hosts.push_back(PlainHost(words, field.where));
   return hosts;
 }
 
@@ -124,9 +129,13 @@ std::optional<std::vector<HostEntry>> ReadTableOfHosts(const Field& field, Probl
   std::vector<HostEntry> hosts(addresses->size(), details);
   for (size_t i = 0; i < hosts.size(); ++i) {
     hosts[i].where = field.where;
-    hosts[i].address = (*addresses)[i];
-    hosts[i].ssh = (*names)[i];
+    hosts[i].address = (*addresses)[i].host;
+    hosts[i].ssh = (*names)[i].host;
     hosts[i].own_ssh = ssh.has_value();
+    HostWords login = (*names)[i];
+    if (login.user.empty()) login.user = (*addresses)[i].user;
+    if (!login.number) login.number = (*addresses)[i].number;
+    if (!details.local) SetLogin(login, hosts[i]);
   }
   return hosts;
 }

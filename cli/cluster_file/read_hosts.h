@@ -9,6 +9,9 @@
 
 namespace tfdist::cli {
 
+// Of one machine.
+inline constexpr int kMostSlots = 256;
+
 // GPU numbers; `repeats`: whether one may stand there twice.
 std::optional<std::vector<int>> ReadGpuList(const Field& field, bool repeats, Problems& problems);
 

@@ -32,25 +32,71 @@ constexpr const char* kJobHelp =
 
 // The chosen command, bound to its arguments.
 using Command = std::function<int()>;
+using Words = std::vector<std::string>;
 
-void AddRender(CLI::App& app, Command& command) {
+// What stands behind `--` of `up` and `render`, off the command line: CLI11 would take it for FILE.
+Words TakeCommand(int& argc, char** argv) {
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  if (name != "up" && name != "render") return {};
+  char** end = argv + argc;
+  char** dashes =
+      std::find_if(argv, end, [](const char* word) { return word == std::string_view("--"); });
+  if (dashes == end) return {};
+  argc = static_cast<int>(dashes - argv);
+  return {dashes + 1, end};
+}
+
+// Of `render` and `up`. The command stands behind `--`, and Main has taken it off.
+void AddPlanSource(CLI::App& sub, PlanSource& source) {
+  sub.add_option("FILE", source.file, "cluster file; - is the standard input");
+  const auto job_option = [&](const char* name, std::string& value, const char* type,
+                              const char* help) {
+    return sub.add_option(name, value, help)->type_name(type)->group("Without a file");
+  };
+  sub.add_option("-H,--hosts", source.job.hosts,
+                 "run the command behind -- on these: gpu1,user@gpu2,gpu[3-6]; gpu7:4 has 4 slots, "
+                 "each a task with a GPU of its own")
+      ->type_name("HOST,...")
+      ->allow_extra_args(false)
+      ->group("Without a file");
+  job_option("--layout", source.job.layout, "LAYOUT",
+             "mirrored (default): a worker in each slot, as mpirun, horovodrun and torchrun start "
+             "them; uai: a parameter server and a trainer in each")
+      ->check(CLI::IsMember({"mirrored", "uai"}));
+  job_option("--name", source.job.name, "NAME", "of the job; default: that of the program");
+  job_option("-F,--ssh-config", source.job.ssh_config, "CONFIG", "as ssh -F");
+  auto* workdir =
+      sub.add_option("--workdir", source.job.workdir,
+                     "folder to send to each host, where tasks start; default: this one");
+  workdir->type_name("FOLDER")->group("Without a file");
+  sub.add_flag("--no-workdir", source.no_workdir, "send nothing")
+      ->excludes(workdir)
+      ->group("Without a file");
+}
+
+void AddRender(CLI::App& app, Command& command, const Words& words) {
   auto arguments = std::make_shared<RenderArguments>();
   CLI::App* sub = app.add_subcommand("render", "show what would run where; touches no host");
-  sub->add_option("FILE", arguments->file, "cluster file")->required();
+  AddPlanSource(*sub, arguments->source);
   auto* env = sub->add_option("--env", arguments->env_of, "a task's environment, as shell lines");
   env->type_name("TASK");
   sub->add_flag("--json", arguments->json, "the whole plan as JSON")->excludes(env);
-  sub->callback(
-      [&command, arguments] { command = [arguments] { return RenderCommand(*arguments); }; });
+  sub->callback([&command, arguments, &words] {
+    arguments->source.job.command = words;
+    command = [arguments] { return RenderCommand(*arguments); };
+  });
 }
 
-void AddUp(CLI::App& app, Command& command) {
+void AddUp(CLI::App& app, Command& command, const Words& words) {
   auto arguments = std::make_shared<UpArguments>();
   CLI::App* sub = app.add_subcommand("up", "start the job and stream its output until it ends");
-  sub->add_option("FILE", arguments->file, "cluster file")->required();
+  AddPlanSource(*sub, arguments->source);
   sub->add_flag("-d,--detach", arguments->detach, "return once it runs");
   sub->add_flag("--replace", arguments->replace, "end the job that runs under this name first");
-  sub->callback([&command, arguments] { command = [arguments] { return UpCommand(*arguments); }; });
+  sub->callback([&command, arguments, &words] {
+    arguments->source.job.command = words;
+    command = [arguments] { return UpCommand(*arguments); };
+  });
 }
 
 // A word with a colon is a task, unless it is a path.
@@ -182,10 +228,13 @@ bool IsCommand(const CLI::App& app, const char* word) {
                      [word](const CLI::App* command) { return command->get_name() == word; });
 }
 
-void AddCommands(CLI::App& app, Command& command) {
+// `words` outlives the parsing.
+void AddCommands(CLI::App& app, Command& command, const Words& words) {
   app.require_subcommand(1);
-  for (auto add : {AddRender, AddUp, AddLogs, AddStatus, AddList, AddEvents, AddDown, AddClean,
-                   AddPrune, AddVersion}) {
+  AddRender(app, command, words);
+  AddUp(app, command, words);
+  for (auto add :
+       {AddLogs, AddStatus, AddList, AddEvents, AddDown, AddClean, AddPrune, AddVersion}) {
     add(app, command);
   }
 }
@@ -204,6 +253,7 @@ std::string HelpFor(const CLI::App& app) {
 
 int Run(int argc, char** argv) {
   Command command;
+  const Words words = TakeCommand(argc, argv);
   CLI::App app("tfdist: a list of machines, one running distributed training job, over SSH alone");
   app.set_version_flag("--version", VersionLine());
   app.footer(
@@ -212,7 +262,7 @@ int Run(int argc, char** argv) {
       "brought up or reached; 4 no such job, or another one of that name is running; 70 internal\n"
       "error; 74 the output could not be written; 130 interrupted; 141 nobody reads the output of\n"
       "`up`.");
-  AddCommands(app, command);
+  AddCommands(app, command, words);
   if (argc > 1 && argv[1][0] != '-' && !IsCommand(app, argv[1])) {
     throw UsageError(Phase::kUsage, fmt::format("there is no command '{}'", argv[1]),
                      "tfdist --help");

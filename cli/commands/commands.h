@@ -7,17 +7,30 @@
 #include <string>
 #include <vector>
 
+#include "cli/cluster_file/command_line_job.h"
+#include "cli/plan/plan.h"
+
 namespace tfdist::cli {
 
-struct RenderArguments {
+// What `render` and `up` make their plan from: a cluster file ("-": the standard input), or hosts
+// and a command.
+struct PlanSource {
   std::string file;
+  CommandLineJob job;  // where it has a command; `hosts` may stand in `file` then
+  bool no_workdir = false;
+};
+// Throws PlanErrors, or Error(kUsage) where it says both or neither. Prints the plan's warnings.
+Plan LoadPlan(const PlanSource& source);
+
+struct RenderArguments {
+  PlanSource source;
   std::string env_of;  // a task: show its environment as shell lines
   bool json = false;
 };
 int RenderCommand(const RenderArguments& arguments);
 
 struct UpArguments {
-  std::string file;
+  PlanSource source;
   bool detach = false;
   bool replace = false;
 };

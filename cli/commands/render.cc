@@ -9,7 +9,7 @@
 namespace tfdist::cli {
 
 int RenderCommand(const RenderArguments& arguments) {
-  const Plan plan = LoadPlan(arguments.file);
+  const Plan plan = LoadPlan(arguments.source);
   if (arguments.json) {
     PrintLines(RenderJson(plan) + "\n");
   } else if (!arguments.env_of.empty()) {

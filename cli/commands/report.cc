@@ -64,6 +64,11 @@ void PrintError(const Error& error) {
   if (!error.remedy().empty()) Say("  try: {}\n", error.remedy());
 }
 
+void PrintWarning(const std::string& text, const std::string& remedy) {
+  Say("tfdist: warning: {}\n", text);
+  if (!remedy.empty()) Say("  try: {}\n", remedy);
+}
+
 PrinterOptions TerminalOptions() {
   PrinterOptions options;
   options.filter = isatty(STDOUT_FILENO) != 0;

@@ -17,6 +17,9 @@ std::string Span(int64_t nanoseconds);
 // code still tells.
 void PrintError(const Error& error);
 
+// "tfdist: warning: ...", then "  try: ...".
+void PrintWarning(const std::string& text, const std::string& remedy);
+
 // Colour and filter where stdout is a terminal (and NO_COLOR is not set).
 PrinterOptions TerminalOptions();
 

@@ -159,6 +159,7 @@ class Launch {
     in_doubt_ = outcome.in_doubt;
     record_.bases = outcome.bases;
     SayWhatIsRemoved(outcome.removed);
+    for (const NameWarning& warning : outcome.warnings) PrintWarning(warning.text, warning.remedy);
     if (outcome.committed) return Committed(std::move(outcome.coordinator));
     return Failed(outcome);
   }
@@ -318,7 +319,7 @@ class Launch {
 }  // namespace
 
 int UpCommand(const UpArguments& arguments) {
-  const Plan plan = LoadPlan(arguments.file);
+  const Plan plan = LoadPlan(arguments.source);
   return Launch(plan, arguments).Run();
 }
 

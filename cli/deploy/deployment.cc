@@ -22,7 +22,8 @@ constexpr auto kBootLimit = 60s;  // rc files of the login shell included
 constexpr auto kStartLimit = 120s;
 constexpr auto kUploadLimit = 15min;
 constexpr auto kDescribeLimit = 120s;
-constexpr auto kDialLimit = 15s;
+constexpr auto kDialLimit = 30s;  // the name of slot 0 is resolved there as well
+constexpr auto kNamesLimit = 30s;
 constexpr auto kCommitLimit = 30s;
 constexpr auto kAbortLimit = 5s;
 constexpr auto kUncommittedLimit = 60s;
@@ -124,6 +125,7 @@ Deployment::Outcome Deployment::TakeOutcome() {
   // not.
   if (running_ != 0) throw Bug("the deployment is still going on");
   Outcome outcome;
+  std::vector<std::optional<protocol::ResolvedNames>> answers;
   outcome.committed = committed_;
   outcome.in_doubt = in_doubt_;
   outcome.name_taken = hosts_[0]->name_taken;
@@ -135,7 +137,9 @@ Deployment::Outcome Deployment::TakeOutcome() {
       outcome.removed.push_back(
           fmt::format("{}: {}", plan_.hosts[outcome.bases.size() - 1].name, folder));
     }
+    answers.push_back(std::move(host->names));
   }
+  outcome.warnings = CompareNames(plan_.hosts, answers);
   if (committed_) outcome.coordinator = std::move(hosts_[0]->attached);
   return outcome;
 }
@@ -162,7 +166,8 @@ void Deployment::Run(int slot) {
 void Deployment::BringUp(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const bool first = slot == 0;
-  const bool ready = Pass(prepared_, slot, "start", [&] { StartOnHost(slot), Describe(slot); }) &&
+  const bool ready = Pass(prepared_, slot, "start",
+                          [&] { StartOnHost(slot), Describe(slot), AskForNames(slot); }) &&
                      Pass(listening_, slot, "listen",
                           [&] {
                             if (first) OpenToPeers(host);
@@ -304,6 +309,17 @@ void Deployment::SendFile(Host& host, const PackedFile& file) {
     host.attached.link->Send(type::kFile, piece);
     offset += count;
   }
+}
+
+// What this host knows the others by: the tasks there will ask the same resolver.
+void Deployment::AskForNames(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  const auto names = NamesToAsk(plan_.hosts, slot);
+  if (names.empty()) return;
+  host.step = "names";
+  Json answer = Ask(host, type::kResolve, {{"names", names}}, kNamesLimit);
+  host.names =
+      protocol::Body<protocol::ResolvedNames>({std::string(type::kResolve), 0, std::move(answer)});
 }
 
 void Deployment::OpenToPeers(Host& host) {

@@ -19,6 +19,7 @@
 #include "agent/protocol.h"
 #include "agent/refusal.h"
 #include "cli/deploy/gate.h"
+#include "cli/deploy/name_check.h"
 #include "cli/deploy/packed_file.h"
 #include "cli/job/connector.h"
 #include "cli/plan/plan.h"
@@ -66,8 +67,9 @@ class Deployment {
     std::vector<Error> roll_back_errors;  // of what is not confirmed to be removed again
     std::optional<protocol::NameTaken> name_taken;  // on slot 0's host
     std::vector<std::string> bases;                 // tfdist's folder on each host; where known
-    std::vector<std::string> removed;  // "gpu07: /home/u/...": what retention has removed there
-    Attached coordinator;              // when committed
+    std::vector<std::string> removed;   // "gpu07: /home/u/...": what retention has removed there
+    std::vector<NameWarning> warnings;  // of hosts' names
+    Attached coordinator;               // when committed
   };
   [[nodiscard]] Outcome TakeOutcome();
 
@@ -77,7 +79,8 @@ class Deployment {
     std::optional<Failure> failure;
     std::optional<Error> roll_back_error;
     std::optional<protocol::NameTaken> name_taken;
-    std::vector<std::string> removed;           // folders of finished jobs
+    std::vector<std::string> removed;  // folders of finished jobs
+    std::optional<protocol::ResolvedNames> names;
     std::atomic<const char*> step = "connect";  // string literals; nullptr: through
     std::atomic<bool> touched = false;          // something of the job may be there
     std::thread thread;
@@ -92,6 +95,7 @@ class Deployment {
   void SendFiles(Host& host, const protocol::HostDescription& description);
   void SendFile(Host& host, const PackedFile& file);
   void Describe(int slot);
+  void AskForNames(int slot);
   void OpenToPeers(Host& host);
   void DialCoordinator(Host& host);
   void Commit(Host& host);

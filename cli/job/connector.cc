@@ -9,8 +9,8 @@ namespace {
 
 ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
   return {.name = host.ssh,
-          .user = options.user,
-          .port = options.port,
+          .user = host.ssh_user.empty() ? options.user : host.ssh_user,
+          .port = host.ssh_port ? host.ssh_port : options.port,
           .identity_file = options.identity_file,
           .config = options.config,
           .accept_new = options.host_keys == "accept-new",

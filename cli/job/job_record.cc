@@ -41,8 +41,14 @@ std::filesystem::path PathOf(std::string_view id) {
 }
 
 json ToJson(const HostPlan& host) {
-  return {{"name", host.name},   {"address", host.address}, {"ssh", host.ssh},
-          {"local", host.local}, {"spare", host.spare},     {"gpus", host.gpus}};
+  return {{"name", host.name},
+          {"address", host.address},
+          {"ssh", host.ssh},
+          {"ssh_user", host.ssh_user},
+          {"ssh_port", host.ssh_port ? json(*host.ssh_port) : json()},
+          {"local", host.local},
+          {"spare", host.spare},
+          {"gpus", host.gpus}};
 }
 
 HostPlan HostFromJson(const json& value) {
@@ -50,6 +56,8 @@ HostPlan HostFromJson(const json& value) {
   value.at("name").get_to(host.name);
   value.at("address").get_to(host.address);
   value.at("ssh").get_to(host.ssh);
+  value.at("ssh_user").get_to(host.ssh_user);
+  if (!value.at("ssh_port").is_null()) host.ssh_port = value.at("ssh_port").get<int>();
   value.at("local").get_to(host.local);
   value.at("spare").get_to(host.spare);
   value.at("gpus").get_to(host.gpus);

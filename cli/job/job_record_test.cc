@@ -20,7 +20,14 @@ class JobRecordTest : public testing::Test {
     record.id = std::move(id);
     record.name = "digits";
     record.created = std::move(created);
-    record.hosts = {{"gpu1", "10.0.0.1", "gpu1", false, false, {0, 1}}};
+    HostPlan host;
+    host.name = "gpu1";
+    host.address = "10.0.0.1";
+    host.ssh = "gpu1";
+    host.ssh_user = "trainer";
+    host.ssh_port = 2201;
+    host.gpus = {0, 1};
+    record.hosts = {host};
     record.bases = {"/home/u/.cache/tfdist"};
     record.ssh.port = 2200;
     record.ssh.user = "ubuntu";
@@ -35,6 +42,8 @@ TEST_F(JobRecordTest, ComesBackAsItWasAndIsPrivate) {
   SaveRecord(Sample("digits-20260801T120000Z-1a2b3c", "2026-08-01T12:00:00Z"));
   const auto records = LoadRecords();
   ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].hosts[0].ssh_user, "trainer");
+  EXPECT_EQ(records[0].hosts[0].ssh_port, 2201);
   EXPECT_EQ(records[0].hosts[0].gpus, (std::vector<int>{0, 1}));
   EXPECT_EQ(records[0].ssh.port, 2200);
   EXPECT_EQ(records[0].tasks[0].line, "worker:0 on gpu1");

@@ -110,9 +110,12 @@ TEST_F(Mistakes, InHostsAreExplained) {
   };
   EXPECT_THAT(message("\"10.0.0.256\""), HasSubstr("'10.0.0.256' is neither"));
   EXPECT_THAT(message("\"10.0.0\""), HasSubstr("neither"));
-  EXPECT_THAT(message("\"gpu7:22\""), HasSubstr("has a port"));
-  EXPECT_THAT(message("\"[fd00::1]:22\""), HasSubstr("has a port"));
-  EXPECT_THAT(message("\"ubuntu@gpu7\""), HasSubstr("without a user"));
+  EXPECT_THAT(message("\"gpu7:0\""), HasSubstr("'0' is not SSH's port from 1 to 65535"));
+  EXPECT_THAT(message("\"gpu7:\""), HasSubstr("'' is not SSH's port"));
+  EXPECT_THAT(message("\"[fd00::1]:x\""), HasSubstr("'x' is not SSH's port"));
+  EXPECT_THAT(message("\"@gpu7\""), HasSubstr("'' is no user name"));
+  EXPECT_THAT(message("\"-l@gpu7\""), HasSubstr("'-l' is no user name"));
+  EXPECT_THAT(message("\"a@b@gpu7\""), HasSubstr("is neither a host name"));
   EXPECT_THAT(message("\"fe80::1%eth0\""), HasSubstr("zone"));
   EXPECT_THAT(message("\"0.0.0.0\""), HasSubstr("every address"));
   EXPECT_THAT(message("\"-oProxyCommand=x\""), HasSubstr("neither"));

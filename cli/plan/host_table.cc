@@ -27,7 +27,9 @@ std::vector<int> HostTable::FindOrAdd(const HostEntry& host) {
   const auto known = slots_.find(CanonicalAddress(host.address));
   if (known == slots_.end()) return Append(host);
   const HostEntry& first = hosts_[static_cast<size_t>(known->second.front())];
-  if (host.table) {
+  const bool other_login = (!host.ssh_user.empty() && host.ssh_user != first.ssh_user) ||
+                           (host.ssh_port && host.ssh_port != first.ssh_port);
+  if (host.table || other_login) {
     problems_->Add(
         host.where,
         fmt::format("{} is described on line {} already", host.address, first.where.line),

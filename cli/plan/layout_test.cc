@@ -69,6 +69,45 @@ TEST_F(Layout, UaiOnOneHostHasNoWorkerKeyAtAll) {
   EXPECT_TRUE(TaskNamed(plan, "master:0").decides);
 }
 
+TEST_F(Layout, UserAndPortOfAHostAreForSshAlone) {
+  const Plan plan = LoadCluster(
+      "hosts = [\"me@gpu[1-2]:2200\", \"[fd00::3]:22\", \"you@fd00::4\", \"gpu5\",\n"
+      "  { address = \"gpu6\", ssh = \"them@gate:2201\" }]");
+  EXPECT_EQ(plan.cluster.tasks.at("ps"), (Addresses{"gpu1:2223", "gpu2:2223", "[fd00::3]:2223",
+                                                    "[fd00::4]:2223", "gpu5:2223", "gpu6:2223"}));
+  std::vector<std::string> logins;
+  for (const HostPlan& host : plan.hosts) {
+    logins.push_back(
+        fmt::format("{} {}@{}:{}", host.name, host.ssh_user, host.ssh, host.ssh_port.value_or(0)));
+  }
+  EXPECT_THAT(logins, ElementsAre("gpu1 me@gpu1:2200", "gpu2 me@gpu2:2200", "fd00::3 @fd00::3:22",
+                                  "fd00::4 you@fd00::4:0", "gpu5 @gpu5:0", "gpu6 them@gate:2201"));
+}
+
+TEST_F(Layout, RanksCountTheChiefFirstAndPsLast) {
+  const Plan plan = LoadCluster("hosts = [\"h[1-2]\", { address = \"h3\", slots = 2 }]");
+  std::vector<std::string> ranks;
+  for (const TaskOnHost& task : plan.tasks) {
+    ranks.push_back(fmt::format("{} {} {}", ToString(task.id), task.rank, task.local_rank));
+  }
+  EXPECT_THAT(ranks, ElementsAre("ps:0 4 1", "master:0 0 0", "ps:1 5 1", "worker:0 1 0", "ps:2 6 2",
+                                 "worker:1 2 0", "ps:3 7 3", "worker:2 3 1"));
+}
+
+TEST_F(Layout, WhatIsNotActedOnYetIsSaid) {
+  EXPECT_THAT(LoadCluster("hosts = [\"h1\"]").warnings, IsEmpty());
+  EXPECT_THAT(LoadCluster("hosts = [\"h1\"]\n[restart]\nps = \"task\"").warnings,
+              ElementsAre(HasSubstr("[restart] is not acted on yet")));
+  EXPECT_THAT(LoadCluster("hosts = [\"h1\", { address = \"h2\", spare = true }]").warnings,
+              ElementsAre(HasSubstr("spare hosts are not used yet")));
+}
+
+TEST_F(Layout, PythonIsUnbufferedUnlessTheFileSaysOtherwise) {
+  EXPECT_EQ(EnvOf(LoadCluster("hosts = [\"h1\"]"), "ps:0", "PYTHONUNBUFFERED"), "1");
+  const Plan plan = LoadCluster("hosts = [\"h1\"]\n[roles.ps]\nenv = { PYTHONUNBUFFERED = \"\" }");
+  EXPECT_EQ(EnvOf(plan, "ps:0", "PYTHONUNBUFFERED"), "");
+}
+
 TEST_F(Layout, HostsKeepTheOrderOfTheFile) {
   const Plan plan = LoadCluster("hosts = [\"10.9.0.10\", \"10.9.0.9\"]");
   EXPECT_EQ(plan.cluster.tasks.at("ps"), (Addresses{"10.9.0.10:2223", "10.9.0.9:2223"}));

@@ -1,11 +1,17 @@
 // LoadPlan: from a cluster file to a Plan, one step after the other. Each step goes on after the
 // mistakes of the one before, so that one run names them all.
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 
+#include "base/failures.h"
 #include "base/file.h"
 #include "cli/cluster_file/cluster_file.h"
+#include "cli/cluster_file/command_line_job.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/plan/cluster_spec.h"
 #include "cli/plan/gpus.h"
@@ -24,9 +30,24 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLongestFile = size_t{1} << 20;
+constexpr std::string_view kStandardInput = "-";
+
+std::string ReadStandardInput() {
+  std::string content;
+  char buffer[16384];
+  while (content.size() <= kLongestFile) {
+    const ssize_t got = read(STDIN_FILENO, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw UsageError(Phase::kConfig, WithErrno("cannot read", errno));
+    if (got == 0) return content;
+    content.append(buffer, static_cast<size_t>(got));
+  }
+  throw UsageError(Phase::kConfig, fmt::format("longer than {} bytes", kLongestFile));
+}
 
 std::optional<std::string> ReadWhole(const fs::path& path, Problems& problems) {
   try {
+    if (path == kStandardInput) return ReadStandardInput();
     auto content = ReadFileIfExists(path, kLongestFile);
     if (!content) problems.Add({}, "there is no such file");
     return content;
@@ -43,12 +64,34 @@ std::vector<HostPlan> PlanHosts(const Placement& placement) {
     host.name = entry.address;
     host.address = entry.address;
     host.ssh = entry.ssh;
+    host.ssh_user = entry.ssh_user;
+    host.ssh_port = entry.ssh_port;
     host.local = entry.local;
     host.spare = entry.spare;
     host.gpus = entry.gpus.value_or(std::vector<int>());
     hosts.push_back(std::move(host));
   }
   return hosts;
+}
+
+// 0: the chief, 2: ps, 1: all others.
+int RankOfType(const std::string& type) { return IsChiefType(type) ? 0 : type == "ps" ? 2 : 1; }
+
+// `machines`: by slot.
+void SetRanks(const std::vector<int>& machines, std::vector<TaskOnHost>& tasks) {
+  std::vector<TaskOnHost*> in_order;
+  for (TaskOnHost& task : tasks) {
+    if (task.port != 0) in_order.push_back(&task);
+  }
+  std::sort(in_order.begin(), in_order.end(), [](const TaskOnHost* a, const TaskOnHost* b) {
+    return std::pair(RankOfType(a->id.type), a->id) < std::pair(RankOfType(b->id.type), b->id);
+  });
+  int rank = 0;
+  std::map<int, int> local_ranks;
+  for (TaskOnHost* task : in_order) {
+    task->rank = rank++;
+    task->local_rank = local_ranks[machines[static_cast<size_t>(task->slot)]]++;
+  }
 }
 
 // In host order, and on each host in the order of the roles.
@@ -76,6 +119,7 @@ std::vector<TaskOnHost> PlanTasks(const ClusterFile& file, const Placement& plac
   }
   std::stable_sort(tasks.begin(), tasks.end(),
                    [](const TaskOnHost& a, const TaskOnHost& b) { return a.slot < b.slot; });
+  SetRanks(machines, tasks);
   return tasks;
 }
 
@@ -109,10 +153,22 @@ void SetSsh(const SshTable& table, SshOptions& ssh) {
   ssh.remote_dir = table.remote_dir.value_or("");
 }
 
-Plan MakePlan(const ClusterFile& file, const fs::path& path, Problems& problems) {
+// What is read and checked, and not acted on yet.
+void Warn(const ClusterFile& file, Plan& plan) {
+  if (!file.restart.empty()) {
+    plan.warnings.emplace_back(
+        "[restart] is not acted on yet: a task that fails, or a host that is lost, ends the job");
+  }
+  if (std::any_of(plan.hosts.begin(), plan.hosts.end(),
+                  [](const auto& host) { return host.spare; })) {
+    plan.warnings.emplace_back("spare hosts are not used yet: no lost host is replaced");
+  }
+}
+
+// `folder`: from where the paths of `file` count.
+Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problems) {
   const Placement placement = PlaceTasks(file, problems);
   Plan plan;
-  plan.file = path;
   plan.name = file.name;
   plan.layout = file.layout.value;
   plan.hosts = PlanHosts(placement);
@@ -122,9 +178,10 @@ Plan MakePlan(const ClusterFile& file, const fs::path& path, Problems& problems)
   });
   plan.control_port = file.control_port ? file.control_port->value : 0;
   SetSsh(file.ssh, plan.ssh);
-  SetPaths(file, path.parent_path(), plan, problems);
+  SetPaths(file, folder, plan, problems);
   SetPolicies(file, plan);
   SetCommands(file, placement, plan, problems);
+  Warn(file, plan);
   return plan;
 }
 
@@ -133,13 +190,24 @@ Plan MakePlan(const ClusterFile& file, const fs::path& path, Problems& problems)
 Plan LoadPlan(const fs::path& file) {
   Problems problems;
   std::optional<Plan> plan;
+  const bool is_file = file != kStandardInput;
+  const fs::path absolute = fs::absolute(file).lexically_normal();
   if (const auto content = ReadWhole(file, problems)) {
     if (const auto read = ReadClusterFile(*content, problems)) {
-      plan = MakePlan(*read, fs::absolute(file).lexically_normal(), problems);
+      plan = MakePlan(*read, absolute.parent_path(), problems);
+      if (is_file) plan->file = absolute;
     }
   }
-  if (!problems.empty()) throw PlanErrors(file, problems.Sorted());
+  if (!problems.empty()) throw PlanErrors(is_file ? file : fs::path("<stdin>"), problems.Sorted());
   return *std::move(plan);
+}
+
+Plan PlanCommandLine(const CommandLineJob& job) {
+  Problems problems;
+  const ClusterFile file = ClusterFileOf(job, problems);
+  Plan plan = MakePlan(file, fs::current_path(), problems);
+  if (!problems.empty()) throw PlanErrors("command line", problems.Sorted());
+  return plan;
 }
 
 }  // namespace tfdist::cli

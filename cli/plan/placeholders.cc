@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/cluster_file/nearest.h"
+#include "cli/plan/placement.h"
 
 namespace tfdist::cli {
 namespace {
@@ -17,8 +18,9 @@ constexpr size_t kMostParts = size_t{128} * 1024;
 // {ps_hosts} for each of thousands of tasks: TF_CONFIG, which is not kept per task, serves there.
 constexpr size_t kMostBytes = size_t{1} << 30;
 
-constexpr std::string_view kNames[] = {"job",  "task",    "task_type", "task_index", "host",
-                                       "port", "address", "runtime",   "shared",     "workdir"};
+constexpr std::string_view kNames[] = {"job",  "task",       "task_type",  "task_index",  "host",
+                                       "port", "address",    "runtime",    "shared",      "workdir",
+                                       "rank", "local_rank", "world_size", "worker_count"};
 
 void AppendLiteral(Parts& parts, std::string_view text) {
   if (parts.empty() || !std::holds_alternative<std::string>(parts.back())) {
@@ -71,7 +73,11 @@ Placeholders::Placeholders(const Plan& plan, bool complete, Problems& problems)
   host_lists_["ps_hosts"];
   host_lists_["worker_hosts"];
   std::map<TaskId, const TaskOnHost*>& tasks = tasks_;
-  for (const TaskOnHost& task : plan.tasks) tasks[task.id] = &task;
+  for (const TaskOnHost& task : plan.tasks) {
+    tasks[task.id] = &task;
+    if (task.rank >= 0) ++world_size_;
+    if (IsChiefType(task.id.type) || task.id.type == "worker") ++worker_count_;
+  }
   for (const auto& [id, task] : tasks) {
     if (task->port == 0) continue;
     Parts& list = host_lists_[id.type + "_hosts"];
@@ -88,7 +94,9 @@ protocol::Text Placeholders::Expand(const Located<std::string>& text, const Task
     AppendLiteral(expanded.parts, rest.substr(0, brace));
     if (brace == rest.npos) break;
     rest.remove_prefix(brace);
-    const std::string_view word = WordIn(rest);
+    // "${LR}" is a shell's variable.
+    const bool of_shell = brace > 0 && rest.data()[-1] == '$';
+    const std::string_view word = of_shell ? std::string_view() : WordIn(rest);
     if (!word.empty()) {
       Resolve({word, task, text.where}, expanded.parts);
       rest.remove_prefix(word.size() + 2);
@@ -112,7 +120,9 @@ bool Placeholders::Charge(const Located<std::string>& text, const protocol::Text
 }
 
 void Placeholders::Resolve(const Use& use, Parts& parts) const {
-  if (ResolveOwn(use, parts) || ResolvePath(use, parts) || ResolveHosts(use, parts)) return;
+  if (ResolveOwn(use, parts) || ResolveRank(use, parts) || ResolvePath(use, parts) ||
+      ResolveHosts(use, parts))
+    return;
   if (use.word.find_first_of(":.") != use.word.npos) return ResolveOther(use, parts);
   Report(use, "is no placeholder", HintFor(use.word));
 }
@@ -132,6 +142,27 @@ bool Placeholders::ResolveOwn(const Use& use, Parts& parts) const {
   } else {
     return false;
   }
+  return true;
+}
+
+bool Placeholders::ResolveRank(const Use& use, Parts& parts) const {
+  int number = 0;
+  if (use.word == "rank") {
+    number = use.task.rank;
+  } else if (use.word == "local_rank") {
+    number = use.task.local_rank;
+  } else if (use.word == "world_size") {
+    number = world_size_;
+  } else if (use.word == "worker_count") {
+    number = worker_count_;
+  } else {
+    return false;
+  }
+  if (number < 0) {
+    Report(use, fmt::format("stands for nothing: {} is not in the cluster spec, so it has no rank",
+                            ToString(use.task.id)));
+  }
+  AppendLiteral(parts, std::to_string(number));
   return true;
 }
 

@@ -13,14 +13,15 @@
 
 namespace tfdist::cli {
 
-// Borrows the plan, whose hosts and tasks (id, slot, port) must be there.
+// Borrows the plan, whose hosts and tasks (id, slot, port, rank) must be there.
 class Placeholders {
  public:
   // `complete`: false when tasks are missing by mistake, so that a name that finds none is no news.
   Placeholders(const Plan& plan, bool complete, Problems& problems);
 
   // The text for one task. Addresses stay open (protocol::SlotAddress), paths of the host are
-  // protocol's markers. `{{` is a brace; a brace that begins no {word} is itself.
+  // protocol's markers. `{{` is a brace; a brace that begins no {word} is itself,
+  // and so is "${word}".
   protocol::Text Expand(const Located<std::string>& text, const TaskOnHost& task);
 
  private:
@@ -29,6 +30,7 @@ class Placeholders {
 
   void Resolve(const Use& use, Parts& parts) const;
   [[nodiscard]] bool ResolveOwn(const Use& use, Parts& parts) const;
+  [[nodiscard]] bool ResolveRank(const Use& use, Parts& parts) const;
   [[nodiscard]] bool ResolvePath(const Use& use, Parts& parts) const;
   [[nodiscard]] bool ResolveHosts(const Use& use, Parts& parts) const;
   void ResolveOther(const Use& use, Parts& parts) const;
@@ -43,6 +45,8 @@ class Placeholders {
   bool complete_;
   Problems& problems_;
   std::map<TaskId, const TaskOnHost*> tasks_;
+  int world_size_ = 0;    // tasks with a rank
+  int worker_count_ = 0;  // the chief included, as TensorFlow counts (run_config.py, _count_worker)
   size_t spent_bytes_ = 0;                   // of memory, on all texts
   std::map<std::string, Parts> host_lists_;  // "ps_hosts" -> addresses with commas between
 };

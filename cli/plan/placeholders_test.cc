@@ -31,6 +31,22 @@ TEST_F(PlaceholdersIn, AnArgumentAreFilledIn) {
             "fd00::2 [fd00::2]:2223 2222");
 }
 
+TEST_F(PlaceholdersIn, RanksAreFilledIn) {
+  EXPECT_EQ(Expand("{rank}/{world_size} {local_rank} {worker_count}"), "1/4 0 2");
+  EXPECT_EQ(Expand("{rank}/{world_size} {local_rank} {worker_count}", "ps:1"), "3/4 1 2");
+}
+
+TEST_F(PlaceholdersIn, AnEvaluatorHasNoRank) {
+  EXPECT_THAT(ClusterMessages("hosts = [\"h[1-2]\"]\nchief_name = \"chief\"\n[roles.evaluator]\n"
+                              "hosts = [\"h1\"]\nenv = { A = \"{rank}\" }"),
+              ElementsAre(HasSubstr("evaluator:0 is not in the cluster spec, so it has no rank")));
+}
+
+TEST_F(PlaceholdersIn, VariablesOfAShellAreLeftAlone) {
+  EXPECT_EQ(Expand("--lr=${LR} ${task} $${task} x{task}"), "--lr=${LR} ${task} $${task} xworker:0");
+  EXPECT_EQ(Expand("${{task}"), "${task}");
+}
+
 TEST_F(PlaceholdersIn, AListOfTenAndMoreGoesByIndex) {
   const Plan plan = LoadCluster("hosts = [\"h[1-11]\"]\n[roles.ps]\nenv = { A = \"{ps_hosts}\" }");
   const std::string hosts = EnvOf(plan, "ps:0", "A");

@@ -17,10 +17,12 @@ namespace tfdist::cli {
 
 // How a host is reached.
 struct HostPlan {
-  std::string name;     // as the cluster file has it: for messages; unique but for slots > 1
-  std::string address;  // as other hosts and TF_CONFIG reach it; numeric or a name, no brackets
-  std::string ssh;      // what is given to ssh(1)'s configuration: alias or address
-  bool local = false;   // transport = "local": no SSH
+  std::string name;      // as the cluster file has it: for messages; unique but for slots > 1
+  std::string address;   // as other hosts and TF_CONFIG reach it; numeric or a name, no brackets
+  std::string ssh;       // what is given to ssh(1)'s configuration: alias or address
+  std::string ssh_user;  // of this host alone; empty: as SshOptions say
+  std::optional<int> ssh_port;  // the same
+  bool local = false;           // transport = "local": no SSH
   bool spare = false;
   std::vector<int> gpus;  // device numbers that the file lists; empty: not said, or none
 };
@@ -29,6 +31,10 @@ struct TaskOnHost {
   TaskId id;
   int slot = 0;  // index into Plan::hosts
   int port = 0;  // 0: a task outside the cluster spec, without a port (evaluator)
+  // Counted from 0 over the cluster spec: the chief, then the other task types in the order of the
+  // alphabet, ps last (run_config.py, _get_global_id_in_cluster); -1: outside of it (evaluator).
+  int rank = -1;
+  int local_rank = -1;  // the same among the tasks of one machine
   bool chief = false;
   bool decides = false;  // see protocol::TaskPlan
   bool may_fail = false;
@@ -54,7 +60,7 @@ struct SshOptions {
 };
 
 struct Plan {
-  std::filesystem::path file;  // the cluster file, absolute
+  std::filesystem::path file;  // the cluster file, absolute; empty: there is none
   std::string name;
   std::string layout;             // uai | mirrored | roles
   std::vector<HostPlan> hosts;    // index = slot; slot 0 carries the coordinator; spares last
@@ -65,9 +71,16 @@ struct Plan {
   std::string shared;                            // absolute path on the hosts, or empty
   int control_port = 0;                          // 0: any free one
   SshOptions ssh;
+  std::vector<std::string> warnings;  // of what is no mistake; a line each
 };
 
-// Reads and checks a cluster file. Throws PlanErrors with every mistake found.
+// Reads and checks a cluster file; "-": the standard input, whose files count from the current
+// folder. Throws PlanErrors with every mistake found.
 Plan LoadPlan(const std::filesystem::path& file);
+
+// The plan of the cluster file that says the same (cluster_file/command_line_job.h). Throws
+// PlanErrors.
+struct CommandLineJob;
+Plan PlanCommandLine(const CommandLineJob& job);
 
 }  // namespace tfdist::cli

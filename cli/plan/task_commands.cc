@@ -26,6 +26,8 @@ std::map<std::string, Located<std::string>> EnvOf(const ClusterFile& file, const
   for (const TaskSettings* settings : SettingsOf(file, role)) {
     env.insert(settings->env.begin(), settings->env.end());  // keeps what is there
   }
+  // Else Python holds back what it prints to a pipe until 8 KiB are full. Empty: as without it.
+  env.try_emplace("PYTHONUNBUFFERED", Located<std::string>{"1", {}});
   return env;
 }
 

@@ -75,7 +75,9 @@ std::string HashOfValue(const std::string& value) {
 }
 
 // The user's own variables may hold secrets; those of tfdist do not.
-bool IsOurs(std::string_view name) { return name == "TF_CONFIG" || name == "CUDA_VISIBLE_DEVICES"; }
+bool IsOurs(std::string_view name) {
+  return name == "TF_CONFIG" || name == "CUDA_VISIBLE_DEVICES" || name == "PYTHONUNBUFFERED";
+}
 
 std::string ValueOrHash(const std::string& name, const std::string& value) {
   return IsOurs(name) ? value : HashOfValue(value);

@@ -71,9 +71,9 @@ TEST_F(Render, EnvUnsetsWhatTheTaskMustNotHave) {
   const Plan plan = Load(
       "name = \"n\"\n[cluster]\nhosts = [\"h1\"]\n[task]\ncommand = [\"a\"]\nenv = { \"A.B\" = "
       "\"1\" }");
-  EXPECT_THAT(
-      RenderEnv(plan, "master:0"),
-      EndsWith("\n# sh cannot set a variable of this name: A.B\nunset CUDA_VISIBLE_DEVICES\n"));
+  EXPECT_THAT(RenderEnv(plan, "master:0"),
+              EndsWith("\n# sh cannot set a variable of this name: A.B\n"
+                       "export PYTHONUNBUFFERED='1'\nunset CUDA_VISIBLE_DEVICES\n"));
   EXPECT_THAT(RenderEnv(plan, "ps:0"), HasSubstr("\nexport CUDA_VISIBLE_DEVICES=''\n"));
   EXPECT_THROW(RenderEnv(plan, "ps:1"), Error);
 }
@@ -101,7 +101,7 @@ TEST_F(Render, ATaskLineTellsWhatDiffers) {
       RenderTaskLine(plan, TaskNamed(plan, "ps:0")),
       "ps:0 on h1 port 2223 gpus none restart gang/3/2000ms output separate log 1073741824 grace "
       "10000ms: program CUDA_VISIBLE_DEVICES='' A=sha256:" +
-          Sha256Hex("x y").substr(0, 8));
+          Sha256Hex("x y").substr(0, 8) + " PYTHONUNBUFFERED=1");
 }
 
 TEST_F(Render, ValuesOfTheUsersVariablesAreShownByEnvAlone) {

@@ -30,13 +30,15 @@ gpus = 0
 """
 
 
-def over_ssh(name, command, hosts, extra="", task_extra="", layout="uai"):
-    """A trainer on each of the test hosts, in `uai` a ps as well."""
+def over_ssh(name, command, hosts, extra="", task_extra="", layout="uai", listed=None, ssh_config=None):
+    """A trainer on each of the test hosts, in `uai` a ps as well. `listed`: `hosts` as a user writes them."""
     count = len(hosts)
     roles = ("worker", "ps") if layout == "uai" else ("worker",)
     firsts = {role: free_ports(count) for role in roles}
     ports = ", ".join(f"{role} = {list(range(first, first + count))}" for role, first in firsts.items())
     addresses = ", ".join(f'{{ address = "{host.address}", ssh = "{host.name}" }}' for host in hosts)
+    if listed:
+        addresses = toml_list(listed)[1:-1]
     return f"""
 name = "{name}"
 {extra}
@@ -51,7 +53,7 @@ gpus = 0
 {task_extra}
 
 [ssh]
-config = "{hosts.ssh_config}"
+config = "{ssh_config or hosts.ssh_config}"
 """
 
 

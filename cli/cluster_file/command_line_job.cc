@@ -1,0 +1,134 @@
+#include "cli/cluster_file/command_line_job.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <string_view>
+
+#include "cli/cluster_file/host_range.h"
+#include "cli/cluster_file/host_words.h"
+#include "cli/cluster_file/read_hosts.h"
+
+namespace tfdist::cli {
+namespace {
+
+constexpr size_t kLongestName = 40;
+const Where kHosts{0, 0, "-H"};
+
+// At the commas that stand in no bracket.
+std::vector<std::string> SplitAtCommas(std::string_view list) {
+  std::vector<std::string> items(1);
+  int depth = 0;
+  for (const char c : list) {
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      items.emplace_back();
+    } else {
+      items.back() += c;
+    }
+  }
+  return items;
+}
+
+HostEntry EntryOf(const HostWords& words) {
+  HostEntry host;
+  host.where = kHosts;
+  host.address = words.host;
+  host.ssh = words.host;
+  host.ssh_user = words.user;
+  host.own_ssh = !words.user.empty();
+  host.local = !host.own_ssh && CanonicalAddress(words.host) == "localhost";
+  host.slots = words.number.value_or(1);
+  return host;
+}
+
+HostList ReadHostLists(const std::vector<std::string>& lists, Problems& problems) {
+  HostList hosts{kHosts, {}, true};
+  size_t slots = 0;
+  for (const std::string& list : lists) {
+    for (const std::string& item : SplitAtCommas(list)) {
+      const auto parsed = ParseHosts(item, kMostSlots, "a number of slots");
+      if (const auto* bad = std::get_if<BadAddress>(&parsed)) {
+        problems.Add(kHosts, bad->why, bad->hint);
+        hosts.complete = false;
+        continue;
+      }
+      for (const HostWords& words : std::get<std::vector<HostWords>>(parsed)) {
+        hosts.hosts.push_back(EntryOf(words));
+        slots += static_cast<size_t>(hosts.hosts.back().slots);
+      }
+    }
+  }
+  if (slots > kMostHosts) {
+    problems.Add(kHosts, "more than " + std::to_string(kMostHosts) + " slots");
+    return {kHosts, {}, false};
+  }
+  return hosts;
+}
+
+// Where a host has several slots, a task gets one GPU: slot i the GPU i, as programs for mpirun
+// and horovodrun pick theirs by local rank.
+void GiveOneGpuPerSlot(ClusterFile& file) {
+  auto& hosts = file.hosts->hosts;
+  if (std::all_of(hosts.begin(), hosts.end(), [](const auto& host) { return host.slots == 1; })) {
+    return;
+  }
+  GpuRequest one{GpuRequest::Kind::kCount, 1, {}};
+  file.task.gpus = Located<GpuRequest>{one, kHosts};
+  for (HostEntry& host : hosts) {
+    host.gpus.emplace(static_cast<size_t>(host.slots));
+    std::iota(host.gpus->begin(), host.gpus->end(), 0);
+  }
+}
+
+// A module or a script, before what runs it.
+std::string ProgramIn(const std::vector<std::string>& command) {
+  for (size_t i = 0; i < command.size(); ++i) {
+    const std::filesystem::path word = command[i];
+    if (word.extension() == ".py" || word.extension() == ".sh") return word.stem().string();
+    if (i > 0 && command[i - 1] == "-m") return command[i].substr(command[i].rfind('.') + 1);
+  }
+  return command.empty() ? "" : std::filesystem::path(command.front()).filename().string();
+}
+
+bool IsNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+}  // namespace
+
+std::string JobNameOf(const std::vector<std::string>& command) {
+  std::string name;
+  for (const char c : ProgramIn(command)) {
+    if (name.size() == kLongestName) break;
+    if (IsNameCharacter(c)) {
+      name += c;
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  while (name.ends_with('-')) name.pop_back();
+  return name.empty() ? "job" : name;
+}
+
+ClusterFile ClusterFileOf(const CommandLineJob& job, Problems& problems) {
+  ClusterFile file;
+  file.cluster = kHosts;
+  file.name = job.name.empty() ? JobNameOf(job.command) : job.name;
+  if (!CheckJobName(file.name, {0, 0, "--name"}, problems)) file.name.clear();
+  file.hosts = ReadHostLists(job.hosts, problems);
+  file.hosts_missing = false;
+  file.layout = {job.layout, {0, 0, "--layout"}};
+  file.task.command.emplace();
+  file.task.command_said = true;
+  const Where command{0, 0, "command"};
+  for (const std::string& word : job.command) file.task.command->push_back({word, command});
+  if (job.workdir) file.workdir = Located<std::string>{*job.workdir, {0, 0, "--workdir"}};
+  if (!job.ssh_config.empty()) {
+    file.ssh.config = Located<std::string>{job.ssh_config, {0, 0, "--ssh-config"}};
+  }
+  GiveOneGpuPerSlot(file);
+  return file;
+}
+
+}  // namespace tfdist::cli

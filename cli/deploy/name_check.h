@@ -1,0 +1,31 @@
+// What the names of a plan's hosts mean on the hosts themselves. The tasks ask the same resolvers
+// later, and where those do not agree a job mostly hangs without a word.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/resolved_names.h"
+#include "cli/plan/plan.h"
+
+namespace tfdist::cli {
+
+// The names that the host in `slot` is asked for: its own, slot 0's, and those of the next hosts,
+// so that the work grows with the hosts and not with their square. Numeric addresses and localhost
+// are not asked for.
+std::vector<std::string> NamesToAsk(const std::vector<HostPlan>& hosts, int slot);
+
+struct NameWarning {
+  std::string text;  // one line
+  std::string remedy;
+};
+
+// `answers[i]`: what slot i has said; nullopt: nothing. At most one warning of each kind: names
+// that cannot be resolved, that mean loopback on their own host while others need it, that mean two
+// machines, that mean another machine than the one to which SSH has led.
+std::vector<NameWarning> CompareNames(
+    const std::vector<HostPlan>& hosts,
+    const std::vector<std::optional<protocol::ResolvedNames>>& answers);
+
+}  // namespace tfdist::cli

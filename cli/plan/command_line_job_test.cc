@@ -1,0 +1,85 @@
+#include "cli/cluster_file/command_line_job.h"
+
+#include <gmock/gmock.h>
+
+#include "cli/plan/testing/test_files.h"
+
+namespace tfdist::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+CommandLineJob Job(const std::string& hosts) {
+  CommandLineJob job;
+  job.hosts = {hosts};
+  job.command = {"python3", "train.py", "--rank={rank}"};
+  return job;
+}
+
+std::string ReportOf(const CommandLineJob& job) {
+  try {
+    (void)PlanCommandLine(job);
+    return "no mistake";
+  } catch (const PlanErrors& errors) {
+    return errors.Report();
+  }
+}
+
+TEST(CommandLine, EachHostRunsAWorkerUnlessToldOtherwise) {
+  const Plan plan = PlanCommandLine(Job("gpu[1-2],[fd00::7]"));
+  EXPECT_EQ(plan.name, "train");
+  EXPECT_EQ(plan.layout, "mirrored");
+  EXPECT_TRUE(plan.file.empty());
+  EXPECT_FALSE(plan.workdir);
+  EXPECT_THAT(Places(plan),
+              ElementsAre("worker:0@gpu1:2222", "worker:1@gpu2:2222", "worker:2@fd00::7:2222"));
+  EXPECT_THAT(ArgvOf(plan, "worker:2"), ElementsAre("python3", "train.py", "--rank=2"));
+  EXPECT_FALSE(TaskNamed(plan, "worker:0").gpus) << "one task sees all GPUs";
+}
+
+TEST(CommandLine, MeansWhatTheFileThatSaysTheSameMeans) {
+  CommandLineJob job = Job("gpu1,gpu2");
+  job.layout = "uai";
+  job.name = "digits";
+  EXPECT_THAT(Places(PlanCommandLine(job)), ElementsAre("ps:0@gpu1:2223", "master:0@gpu1:2222",
+                                                        "ps:1@gpu2:2223", "worker:0@gpu2:2222"));
+}
+
+TEST(CommandLine, SlotsAreTasksWithAGpuOfTheirOwn) {
+  CommandLineJob job = Job("gpu1,me@gpu2:2");
+  job.command.emplace_back("{local_rank}/{world_size}");
+  const Plan plan = PlanCommandLine(job);
+  EXPECT_THAT(Places(plan),
+              ElementsAre("worker:0@gpu1:2222", "worker:1@gpu2:2222", "worker:2@gpu2:2223"));
+  EXPECT_EQ(EnvOf(plan, "worker:0", "CUDA_VISIBLE_DEVICES"), "0");
+  EXPECT_EQ(EnvOf(plan, "worker:2", "CUDA_VISIBLE_DEVICES"), "1");
+  EXPECT_EQ(ArgvOf(plan, "worker:1").back(), "0/3");
+  EXPECT_EQ(ArgvOf(plan, "worker:2").back(), "1/3");
+  EXPECT_EQ(plan.hosts[1].ssh_user, "me");
+  EXPECT_FALSE(plan.hosts[1].ssh_port);
+}
+
+TEST(CommandLine, MistakesNameTheOption) {
+  EXPECT_THAT(ReportOf(Job("gpu 1")), HasSubstr("command line: -H: 'gpu 1' is neither"));
+  EXPECT_THAT(ReportOf(Job("gpu1:0")), HasSubstr("-H: 'gpu1:0': '0' is not a number of slots"));
+  EXPECT_THAT(ReportOf(Job("gpu1,,gpu2")), HasSubstr("-H: '' is neither"));
+  EXPECT_THAT(ReportOf(Job("gpu1,gpu1")), HasSubstr("gpu1 is listed twice"));
+  CommandLineJob job = Job("gpu1");
+  job.name = "a/b";
+  job.workdir = "/no/such/folder";
+  EXPECT_THAT(ReportOf(job), HasSubstr("--name: 'a/b' is no job name"));
+  EXPECT_THAT(ReportOf(job), HasSubstr("--workdir: there is no folder"));
+}
+
+TEST(CommandLine, AJobIsNamedAfterItsProgram) {
+  EXPECT_EQ(JobNameOf({"python3", "-u", "dir/train.py", "--x"}), "train");
+  EXPECT_EQ(JobNameOf({"python3", "-m", "pkg.train_all"}), "train_all");
+  EXPECT_EQ(JobNameOf({"/usr/bin/env"}), "env");
+  EXPECT_EQ(JobNameOf({"{runtime}"}), "runtime");
+  EXPECT_EQ(JobNameOf({"\xc3\xa9"}), "job");
+  EXPECT_EQ(JobNameOf({std::string(300, 'x')}).size(), 40U);
+}
+
+}  // namespace
+}  // namespace tfdist::cli
