@@ -28,7 +28,7 @@ void WriteAll(int fd, std::string_view bytes, std::string_view name);
 UniqueFd OpenFile(const std::filesystem::path& path, int flags, mode_t mode = 0600);
 
 // Makes `path` (parents too) with 0700 and checks that it is a folder of ours that nobody else may
-// enter: owner, type, mode (RELIABILITY F106). Throws Error(kFiles).
+// enter: owner, type, mode. Throws Error(kFiles).
 void MakePrivateFolder(const std::filesystem::path& path);
 
 }  // namespace tfdist

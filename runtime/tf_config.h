@@ -26,7 +26,7 @@ std::optional<TaskId> ParseTaskId(std::string_view text);
 // A letter, then letters, digits, underscores: core/util/device_name_utils.cc.
 bool IsTaskTypeName(std::string_view name);
 
-// Address grammar of gRPC's host-port splitter (TF_SEMANTICS section 1): an IPv6 literal stands in
+// Address grammar of gRPC's host-port splitter (grpc/src/core: split_host_port): an IPv6 literal stands in
 // brackets before a port.
 struct HostPort {
   std::string host;  // without brackets

@@ -21,7 +21,7 @@ void Harden() {
   umask(077);
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
-  // libzmq spins when descriptors run out (RELIABILITY, finding 5).
+  // libzmq spins when descriptors run out (docs/design.md).
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;

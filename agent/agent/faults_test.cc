@@ -187,7 +187,7 @@ TEST_F(FaultsTest, ALostHostThatComesBackHearsThatTheJobIsOver) {
   EXPECT_THAT(state.unconfirmed, ElementsAre());
 }
 
-// C1: the coordinator is gone, and the next job of that name begins.
+// The coordinator is gone, and the next job of that name begins.
 TEST_F(FaultsTest, TheNextJobOfANameEndsTheTasksOfOneWithoutCoordinator) {
   Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
   const int pid = WaitForStart(job, "worker:0");

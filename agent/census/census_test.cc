@@ -197,7 +197,6 @@ TEST(Census, NamesTheNoteThatCannotBeWritten) {
                                 "is left)");
 }
 
-// F67
 TEST(Census, WhatSigkillDoesNotEndIsNamed) {
   const Child task({"/bin/sleep", "infinity"}, {kEntry.c_str()});
   Freezer freezer(task.pid());

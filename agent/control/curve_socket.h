@@ -1,5 +1,5 @@
-// ZeroMQ sockets as tfdist uses them between agents: CURVE only, every limit set. RELIABILITY's
-// "libzmq option profile" says why each.
+// ZeroMQ sockets as tfdist uses them between agents: CURVE only, every limit set
+// (zmq_setsockopt(3); docs/design.md, "Dependencies", says what libzmq does without them).
 #pragma once
 
 #include <string>

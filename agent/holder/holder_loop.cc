@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How long descendants that hold the pipes may outlive the task (STYLE 5, F68).
+// How long descendants that hold the pipes may outlive the task.
 constexpr milliseconds kLinger{2000};
 constexpr milliseconds kFirstPassDelay{10};
 constexpr milliseconds kLastPassDelay{1000};

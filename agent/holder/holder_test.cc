@@ -54,7 +54,7 @@ std::string Joined(const std::vector<std::string>& texts) {
   return joined;
 }
 
-// F105: no shell on the way, and nothing added.
+// No shell on the way, and nothing added.
 TEST_F(HolderTest, ArgumentsAndEnvironmentArriveByteExact) {
   std::string every_byte;
   for (int byte = 1; byte < 256; ++byte) every_byte += static_cast<char>(byte);
@@ -230,14 +230,14 @@ TEST_F(HolderTest, MuchOutputIsKeptWholeAcrossRunsAndRotations) {
   EXPECT_GT(ListLogFiles(TaskFolder("a:0")).size(), 1U);
 }
 
-// F65, and the reason for holders: it has neither our session, nor our environment, nor a pipe.
+// The reason for holders: it has neither our session, nor our environment, nor a pipe.
 TEST_F(HolderTest, NothingIsLeftOfATaskThatLeavesADaemonAndEnds) {
   StartRun("a:0", Helper("daemon-and-end"));
   EXPECT_EQ(WaitForDone("a:0").code, 0);
   EXPECT_EQ(Left().size(), 2U);  // keeper and agent
 }
 
-// F68: the exit counts at once, the pipes get 2 s, then what holds them is killed.
+// The exit counts at once, the pipes get 2 s, then what holds them is killed.
 TEST_F(HolderTest, TheExitIsKnownWhileAGrandchildStillHoldsThePipe) {
   // The holder is halted until the tick is in the pipe, after the task's end: a grandchild that
   // gets no time for 2 s would say nothing.
@@ -303,7 +303,6 @@ TEST_F(HolderTest, KillIsAtOnceAndForAll) {
   EXPECT_EQ(Left().size(), 2U);
 }
 
-// F67
 TEST_F(HolderTest, WhatSigkillDoesNotEndIsSaidAndReapedWhenItEnds) {
   StartRun("a:0", {"sleep", "infinity"});
   WaitForNote(NoteKind::kStarted, "a:0");
@@ -318,7 +317,6 @@ TEST_F(HolderTest, WhatSigkillDoesNotEndIsSaidAndReapedWhenItEnds) {
   EXPECT_EQ(WaitForDone("a:0").signal, SIGKILL);
 }
 
-// F76
 TEST_F(HolderTest, AForkBombIsEnded) {
   const std::filesystem::path group = "/sys/fs/cgroup/pids/tfdist-test-" + std::to_string(getpid());
   if (mkdir(group.c_str(), 0700) != 0) GTEST_SKIP() << "no cgroup v1 pids here (or not root)";
@@ -337,14 +335,13 @@ TEST_F(HolderTest, AForkBombIsEnded) {
   WaitFor([&] { return rmdir(group.c_str()) == 0; }, kLong, "the group to be empty");
 }
 
-// F76: to kill one by one what one has seen never ends this.
+// To kill one by one what one has seen never ends this.
 TEST_F(HolderTest, AChainOfForksIsCaught) {
   StartRun("a:0", Helper("comet"));
   EXPECT_EQ(WaitForDone("a:0").code, 0);
   EXPECT_EQ(Left().size(), 2U);
 }
 
-// F69
 TEST_F(HolderTest, NoExitIsLostInManyQuickLaunches) {
   for (int launch = 0; launch < kLaunches + kAtOnce; ++launch) {
     if (launch < kLaunches) {
@@ -358,7 +355,6 @@ TEST_F(HolderTest, NoExitIsLostInManyQuickLaunches) {
   WaitFor([] { return Left().size() == 2; }, kLong, "all holders to end");
 }
 
-// F84
 TEST_F(HolderTest, AFullDiskCostsLogTextAndNothingElse) {
   std::filesystem::create_directories(TaskFolder("a:0"));
   if (mount("tfdist-test", TaskFolder("a:0").c_str(), "tmpfs", 0, "size=512k") != 0) {

@@ -19,7 +19,7 @@
 namespace tfdist::agent {
 namespace {
 
-// By how much more than we the task is liked by the kernel's out-of-memory killer (F41).
+// By how much more than we the task is liked by the kernel's out-of-memory killer.
 constexpr int kOomScoreAbove = 500;
 constexpr int kOomScoreMax = 1000;  // proc(5)
 constexpr int kExecFailed = 127;    // as a shell says it; ExecReport has the words

@@ -13,7 +13,7 @@ class AgentRestarts {
  public:
   // An agent that lived this long was sound: the next one starts at once again.
   static constexpr std::chrono::seconds kSound{10};
-  // Without a sound agent for so long nobody watches over the tasks: as DESIGN's orphan_timeout.
+  // Without a sound agent for so long nobody watches over the tasks: as long as orphan_timeout (docs/faults.md).
   static constexpr std::chrono::minutes kHopeless{5};
 
   explicit AgentRestarts(TimePoint now) : last_sound_(now), due_(now) {}

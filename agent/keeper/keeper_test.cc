@@ -84,7 +84,7 @@ TEST_F(KeeperTest, AKilledKeepersHoldersEndTheirTasksAndTheAgentTakesItsPlace) {
   WaitUntilNothingIsLeft();
 }
 
-// The promise of DESIGN's "No orphans", with tasks that do their worst; at moments from the middle
+// The promise "no orphans" of README, with tasks that do their worst; at moments from the middle
 // of the start to long after it.
 enum class Victim { kKeeper, kAgent, kHolder, kTask };
 

@@ -237,7 +237,7 @@ TEST_F(LogTest, FindsTheFirstTextSinceATime) {
   EXPECT_GE(found, first);
 }
 
-// F83: no gap and no doubled byte while the writer rotates under the reader.
+// No gap and no doubled byte while the writer rotates under the reader.
 TEST_F(LogTest, AFollowerCrossesRotationsOfALivingWriter) {
   std::string written;
   for (int i = 0; written.size() < 600'000; ++i) written += "line " + std::to_string(i) + "\n";

@@ -1,4 +1,4 @@
-// The agent's second thread: everything that touches a disk, which may hang (RELIABILITY F28). Jobs
+// The agent's second thread: everything that touches a disk, which may hang. Jobs
 // run one after the other, in the order given; what to do with their results runs on the loop.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What tfdist's exit code says; DESIGN and README list them.
+// What tfdist's exit code says; README lists them.
 #pragma once
 
 #include "base/uncaught.h"

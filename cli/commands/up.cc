@@ -30,7 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t kSecretBytes = 32;
-// RELIABILITY F38: a slow host is named after so long.
+// A slow host is named after so long.
 constexpr auto kSlowHost = 5s;
 // Longer than the agents need to take a request to go back; they remove themselves otherwise.
 constexpr auto kRollBackLimit = 10s;

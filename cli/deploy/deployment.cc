@@ -17,7 +17,7 @@ using protocol::Json;
 using std::chrono::milliseconds;
 namespace type = protocol::type;
 
-// Limits of the steps. RELIABILITY F32 has those of connecting; an upload may take its time.
+// Limits of the steps; those of connecting are in cli/ssh. An upload may take its time.
 constexpr auto kBootLimit = 60s;  // rc files of the login shell included
 constexpr auto kStartLimit = 120s;
 constexpr auto kUploadLimit = 15min;

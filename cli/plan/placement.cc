@@ -22,7 +22,8 @@ std::vector<int> First(const std::vector<int>& slots) {
   return {slots.begin(), slots.begin() + (slots.empty() ? 0 : 1)};
 }
 
-// What a layout means, as roles. Sources: TF_SEMANTICS section 4 for uai, 2.2 for mirrored.
+// What a layout means, as roles. Sources: UCloud's uai-sdk for uai, TensorFlow's
+// collective_all_reduce_strategy.py and multi_worker_util.py for mirrored.
 std::vector<Role> RolesOfLayout(const ClusterFile& file, const std::vector<int>& slots) {
   const auto role = [&](std::string type, std::vector<int> where) {
     return Role{std::move(type), file.cluster, nullptr, nullptr, std::move(where)};

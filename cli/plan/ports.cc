@@ -10,7 +10,7 @@
 namespace tfdist::cli {
 namespace {
 
-// tensorflow.org's and Kubeflow's port; 2223 beside it as UCloud prints it (TF_SEMANTICS 1, 4).
+// tensorflow.org's and Kubeflow's port; 2223 beside it as UCloud's uai-sdk prints it.
 constexpr int kDefaultPort = 2222;
 constexpr int kDefaultPsPort = 2223;
 constexpr int kHighestPort = 65535;

@@ -1,4 +1,4 @@
-// What TensorFlow allows together in one cluster (TF_SEMANTICS section 2), and what a job needs to
+// What TensorFlow allows together in one cluster (run_config.py of tensorflow/estimator, multi_worker_util.py), and what a job needs to
 // end.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a task prints cannot drive the user's terminal (RELIABILITY F79).
+// What a task prints cannot drive the user's terminal.
 #pragma once
 
 #include <string>

@@ -54,7 +54,7 @@ Operation ParseOperation(const std::string& name) {
   return name == "pull" ? Operation::kPull : Operation::kPushPull;
 }
 
-// Calls in flight, and distinct buffers, as in PARAMETER_SERVERS: enough to fill the connection.
+// Calls in flight, and distinct buffers: enough to fill the connection.
 int WindowFor(size_t size_bytes) {
   if (size_bytes >= 256 * kMiB) return 2;
   return size_bytes >= 16 * kMiB ? 8 : 40;

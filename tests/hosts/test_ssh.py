@@ -168,7 +168,7 @@ class KeysTest(SharedHosts):
 
 
 class AlgorithmsTest(unittest.TestCase):
-    """RELIABILITY finding 1: hosts that an older libssh2 cannot reach."""
+    """Hosts that an older libssh2 cannot reach."""
 
     def assert_reaches(self, action="open", **options):
         with Hosts(1, **options) as hosts:
@@ -285,7 +285,6 @@ class BadPeersTest(unittest.TestCase):
 
 class BusyHostTest(unittest.TestCase):
     def test_thirty_two_logins_where_two_are_let_in_at_a_time(self):
-        """RELIABILITY F14."""
         with Hosts(1, max_startups="2:100:2") as hosts:
             results = probe_all(hosts.ssh_config, "open", *["h1"] * 32, busy_ms=60_000)
             self.assertEqual([result["ok"] for result in results], [True] * 32, results)

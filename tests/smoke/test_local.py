@@ -67,7 +67,7 @@ class LocalJob(unittest.TestCase):
 
     def test_arguments_and_environment_arrive_byte_exact(self):
         awkward = "quote\" newline\n $(id) `id` \\ ' é \U0001f600 {{brace}}"
-        expected = awkward.replace("{{", "{")  # DESIGN: `{{` is a brace
+        expected = awkward.replace("{{", "{")  # `{{` is a brace
         file = self.write(
             ["python3", "-c",
              "import json,os,sys,signal\n"

@@ -317,7 +317,7 @@ class Faults(OverSsh):
 
 class Stopped(OverSsh):
     def test_a_stopped_slow_reader_does_not_slow_the_tasks(self):
-        """A CLI that stands still: the task's own clock goes on (RELIABILITY F12)."""
+        """A CLI that stands still: the task's own clock goes on."""
         hosts = self.start_hosts(1)
         script = "i=0; while [ $i -lt 3000 ]; do echo line $i xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; i=$((i+1)); done; echo over"
         cli = self.user.start("up", self.write(hosts, shell(script)))
