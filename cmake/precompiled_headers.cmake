@@ -22,22 +22,13 @@ if(NOT TFDIST_PRECOMPILED_HEADERS)
   return()
 endif()
 
-# The body of nlohmann's `_json` literal instantiates the parser in every file that includes the header, which
-# takes a second of each. Precompiled, the literal is declared alone: we do not use it. Where the text is another
-# one, nothing is replaced, and the build is slower.
-file(READ "${TFDIST_JSON_INCLUDE}/nlohmann/json.hpp" text)
-string(REPLACE "\n{\n    return nlohmann::json::parse(s, s + n);\n}" ";" text "${text}")
-set(changed_headers "${CMAKE_BINARY_DIR}/precompiled_headers")
-file(CONFIGURE OUTPUT "${changed_headers}/nlohmann/json.hpp" CONTENT "@text@" @ONLY)
-
 # CMake precompiles for a target with a source alone.
 set(source "${CMAKE_BINARY_DIR}/precompiled_headers.cc")
 file(CONFIGURE OUTPUT "${source}" CONTENT "int main() {}\n")
 add_library(tfdist_library_headers OBJECT "${source}")
 add_executable(tfdist_test_headers "${source}")
 foreach(name IN ITEMS tfdist_library_headers tfdist_test_headers)
-  target_include_directories(${name} SYSTEM BEFORE PRIVATE "${changed_headers}")
-  target_link_libraries(${name} PRIVATE tfdist_flags tfdist_deps::fmt)
+  target_link_libraries(${name} PRIVATE tfdist_flags tfdist_deps::fmt nlohmann_json::nlohmann_json)
   target_precompile_headers(${name} PRIVATE
     <algorithm> <array> <charconv> <chrono> <deque> <filesystem> <fstream> <functional> <map> <memory> <optional>
     <random> <set> <span> <sstream> <string> <string_view> <variant> <vector>
