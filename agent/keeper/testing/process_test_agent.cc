@@ -94,6 +94,7 @@ int DescriptorsMain() {
     const int fd = atoi(entry->d_name);
     if (entry->d_name[0] != '.' && fd != dirfd(folder)) std::cout << fd << "\n";
   }
+  closedir(folder);
   return 0;
 }
 
