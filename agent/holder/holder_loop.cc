@@ -59,6 +59,7 @@ void HolderLoop::Run() {
     OnTime();
   }
   output_.MoveAll();  // all who wrote are gone; the pipes still hold what they wrote
+  WriteLaterLosses();
 }
 
 void HolderLoop::Wait() {
@@ -111,16 +112,27 @@ void HolderLoop::Reap() {
 void HolderLoop::OnTaskEnd(int status) {
   task_ended_ = true;
   if (!exec_known_ && task_.exec.Read()) OnExecKnown();
-  protocol::TaskExit exit{.by_us = signalled_, .error = task_.exec.failure()};
-  if (WIFSIGNALED(status)) exit.signal = WTERMSIG(status);
-  if (WIFEXITED(status)) exit.code = WEXITSTATUS(status);
+  exit_ = {.by_us = signalled_, .error = task_.exec.failure()};
+  if (WIFSIGNALED(status)) exit_.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) exit_.code = WEXITSTATUS(status);
+  output_.MoveAll();  // what the task itself has written is in the log, or counted as lost
+  WriteExit();
+  Tell(NoteKind::kExited, 0);
+  if (!next_pass_) kill_at_ = clock_.Now() + kLinger;
+}
+
+void HolderLoop::WriteExit() {
+  told_lost_bytes_ = output_.lost_bytes();
   try {
-    WriteRunExit(options_.RunFolder(), exit);
+    WriteRunExit(options_.RunFolder(), exit_, told_lost_bytes_);
   } catch (const Error& error) {
     Log("{}: the exit status is lost: {}", options_.task, error.what());
   }
-  Tell(NoteKind::kExited, 0);
-  if (!next_pass_) kill_at_ = clock_.Now() + kLinger;
+}
+
+// Descendants may write, and lose, more after the task has ended.
+void HolderLoop::WriteLaterLosses() {
+  if (output_.lost_bytes() != told_lost_bytes_) WriteExit();
 }
 
 void HolderLoop::StopTask() {

@@ -375,6 +375,22 @@ TEST_F(HolderTest, AFullDiskCostsLogTextAndNothingElse) {
   umount2(TaskFolder("a:0").c_str(), MNT_DETACH);
 }
 
+TEST_F(HolderTest, WhatADiskThatStaysFullDidNotTakeIsCountedInTheExit) {
+  constexpr uint64_t kWritten = 3'000'000 + 100'000;
+  std::filesystem::create_directories(TaskFolder("a:0"));
+  if (mount("tfdist-test", TaskFolder("a:0").c_str(), "tmpfs", 0, "size=512k") != 0) {
+    GTEST_SKIP() << "cannot mount a small disk here (not root)";
+  }
+  // The last 100,000 bytes come from a process that outlives the task.
+  StartRun("a:0", Shell("head -c 3000000 /dev/zero; (sleep 0.3; head -c 100000 /dev/zero) &"));
+  EXPECT_EQ(WaitForDone("a:0").code, 0);
+  const std::string text = LogText("a:0");  // with lines of our own
+  const auto kept = static_cast<uint64_t>(std::count(text.begin(), text.end(), '\0'));
+  EXPECT_EQ(State("a:0").lost_bytes, kWritten - kept);
+  EXPECT_GT(State("a:0").lost_bytes, 2'000'000U);
+  umount2(TaskFolder("a:0").c_str(), MNT_DETACH);
+}
+
 TEST_F(HolderTest, TheFilesOfARunArePrivate) {
   StartRun("a:0", {"true"});
   WaitForDone("a:0");

@@ -28,6 +28,8 @@ class TaskOutput {
   void MoveSome();
   // Moves all that is in the pipes now, and not what a stranger may write meanwhile.
   void MoveAll();
+  // Of the task's output; see LogWriter::lost_bytes.
+  [[nodiscard]] uint64_t lost_bytes() const { return log_.lost_bytes(); }
   // Nobody holds the other ends any more, and all has been moved.
   [[nodiscard]] bool ended() const { return sources_.empty(); }
 

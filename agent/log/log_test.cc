@@ -322,11 +322,13 @@ TEST_F(FullDiskTest, DropsWhatHasNoRoomCountsItAndSaysSoWhenThereIsRoom) {
   writer.Append(Stream::kStdout, lost);
   writer.Append(Stream::kStderr, lost);
   EXPECT_EQ(writer.dropped_bytes(), 2 * lost.size() + 1);
+  EXPECT_EQ(writer.lost_bytes(), 2 * lost.size() + 1);
   EXPECT_EQ(ReadAll(0, LogEnd::kOpen), kept);
 
   std::filesystem::remove(folder_ / "ballast");
   writer.Append(Stream::kStdout, "after\n");
   EXPECT_EQ(writer.dropped_bytes(), 0U);
+  EXPECT_EQ(writer.lost_bytes(), 2 * lost.size() + 1);
   const LogPiece piece = LogReader(folder_).Read(0, 10'000, LogEnd::kOpen);
   EXPECT_EQ(piece.data.value,
             kept + "tfdist: 200001 bytes of output dropped: No space left on device\nafter\n");

@@ -51,16 +51,12 @@ class LogWriter::Impl {
         file_limit_(std::clamp(options_.limit_bytes / kFilesPerLimit, kMinFileBytes, kFileBytes)) {}
 
   void Append(protocol::Stream stream, std::string_view text) {
-    if (dropped_ > 0 && !SayDropped()) {
-      dropped_ += text.size();
-      return;
-    }
+    if (dropped_ > 0 && !SayDropped()) return Drop(text);
     while (!text.empty()) {
       const size_t taken = PutPiece(stream, text);
       if (taken == 0) {
-        dropped_ = text.size();
         drop_errno_ = errno;
-        return;
+        return Drop(text);
       }
       text.remove_prefix(taken);
     }
@@ -76,8 +72,14 @@ class LogWriter::Impl {
   }
 
   [[nodiscard]] uint64_t dropped() const { return dropped_; }
+  [[nodiscard]] uint64_t lost() const { return lost_; }
 
  private:
+  void Drop(std::string_view text) {
+    dropped_ += text.size();
+    lost_ += text.size();
+  }
+
   struct File {
     uint64_t start = 0;
     uint64_t bytes = 0;  // on the disk: text and index
@@ -206,7 +208,8 @@ class LogWriter::Impl {
   uint64_t end_ = 0;          // of the indexed text, from the log's first byte
   uint64_t index_bytes_ = 0;  // of the open file's index
   bool at_line_start_ = true;
-  uint64_t dropped_ = 0;
+  uint64_t dropped_ = 0;  // since the last line that said so
+  uint64_t lost_ = 0;     // in all
   int drop_errno_ = 0;
 };
 
@@ -225,5 +228,6 @@ void LogWriter::Close() noexcept {
 }
 
 uint64_t LogWriter::dropped_bytes() const { return impl_->dropped(); }
+uint64_t LogWriter::lost_bytes() const { return impl_->lost(); }
 
 }  // namespace tfdist::agent

@@ -33,6 +33,8 @@ class LogWriter {
 
   // Since the last line that said so.
   [[nodiscard]] uint64_t dropped_bytes() const;
+  // All that this writer has dropped, whether a line says so or not.
+  [[nodiscard]] uint64_t lost_bytes() const;
 
  private:
   class Impl;

@@ -22,7 +22,9 @@ constexpr size_t kSmallLimitBytes = 64 << 10;
 constexpr size_t kExitBytes = 4096;
 constexpr size_t kErrorLimitBytes = kExitBytes - 256;
 
+// Where the first exit status is written, and a later one.
 constexpr const char* kExitAside = "exit.part";
+constexpr const char* kLaterExitAside = "exit.later.part";
 
 [[noreturn]] void Fail(std::string_view what, const std::filesystem::path& path) {
   throw Error(Phase::kFiles, WithErrno(fmt::format("{} {}", what, path.string()), errno));
@@ -63,15 +65,29 @@ std::optional<RunPids> ReadRunPids(const std::filesystem::path& run_folder) {
   return reader->good() ? std::optional(std::move(pids)) : std::nullopt;
 }
 
-std::optional<protocol::TaskExit> ReadRunExit(const std::filesystem::path& run_folder) {
+void ReadRunExit(const std::filesystem::path& run_folder, RunState& state) {
   auto reader = ReadRecord(run_folder / "exit", kSmallLimitBytes);
-  if (!reader) return std::nullopt;
+  if (!reader) return;
   protocol::TaskExit exit;
   exit.code = static_cast<int>(Signed(reader->Number()));
   exit.signal = static_cast<int>(Signed(reader->Number()));
   exit.by_us = reader->Number() != 0;
   exit.error = reader->Text();
-  return reader->good() ? std::optional(std::move(exit)) : std::nullopt;
+  const uint64_t lost_bytes = reader->Number();
+  if (!reader->good()) return;
+  state.exit = std::move(exit);
+  state.lost_bytes = lost_bytes;
+}
+
+void Reserve(const std::filesystem::path& path) {
+  const UniqueFd fd = OpenFile(path, O_WRONLY | O_CREAT | O_NOFOLLOW);
+  WriteAll(fd.get(), std::string(kExitBytes, '\0'), path.string());
+}
+
+std::filesystem::path FreeExitAside(const std::filesystem::path& run_folder) {
+  std::error_code error;
+  const std::filesystem::path first = run_folder / kExitAside;
+  return std::filesystem::exists(first, error) ? first : run_folder / kLaterExitAside;
 }
 
 }  // namespace
@@ -119,7 +135,7 @@ RunState ReadRunState(const std::filesystem::path& run_folder) {
   state.holder_running =
       state.pids && state.pids->boot_id == BootId() && IsRunning(state.pids->holder);
   // Last: a holder that was gone above has written all that it ever will.
-  state.exit = ReadRunExit(run_folder);
+  ReadRunExit(run_folder, state);
   return state;
 }
 
@@ -132,18 +148,18 @@ void WriteRunPids(const std::filesystem::path& run_folder, const RunPids& pids) 
 }
 
 void ReserveRunExit(const std::filesystem::path& run_folder) {
-  const std::filesystem::path aside = run_folder / kExitAside;
-  const UniqueFd fd = OpenFile(aside, O_WRONLY | O_CREAT | O_NOFOLLOW);
-  WriteAll(fd.get(), std::string(kExitBytes, '\0'), aside.string());
+  Reserve(run_folder / kExitAside);
+  Reserve(run_folder / kLaterExitAside);
 }
 
-void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit) {
+void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit,
+                  uint64_t lost_bytes) {
   RecordWriter writer;
   writer.Put(Unsigned(exit.code)).Put(Unsigned(exit.signal)).Put(exit.by_us ? 1 : 0);
-  writer.Put(std::string_view(exit.error).substr(0, kErrorLimitBytes));
+  writer.Put(std::string_view(exit.error).substr(0, kErrorLimitBytes)).Put(lost_bytes);
   const std::string record = writer.Finish();
 
-  const std::filesystem::path aside = run_folder / kExitAside;
+  const std::filesystem::path aside = FreeExitAside(run_folder);
   // Over the reserved bytes, not instead of them: that needs no new space.
   const UniqueFd fd = OpenFile(aside, O_WRONLY | O_CREAT | O_NOFOLLOW);
   WriteAll(fd.get(), record, aside.string());

@@ -57,6 +57,9 @@ struct RunState {
   // `error` is set when the task could not be executed or its holder was lost; then `code` and
   // `signal` mean nothing.
   std::optional<protocol::TaskExit> exit;
+  // Bytes of the run's output that the disk did not take; known once `exit` is. Grows until the
+  // holder has ended.
+  uint64_t lost_bytes = 0;
   // The holder runs: it may still move output, and another run of this task must not be started.
   bool holder_running = false;
 };
@@ -70,10 +73,11 @@ RunState ReadRunState(const std::filesystem::path& run_folder);
 
 void WriteRunPids(const std::filesystem::path& run_folder, const RunPids& pids);
 
-// Takes the place of the exit status on the disk, before the task starts: a disk that fills up
-// meanwhile does not lose it.
+// Takes the place of the exit status on the disk, twice, before the task starts: a disk that fills
+// up meanwhile loses neither it nor the correction of its `lost_bytes`.
 void ReserveRunExit(const std::filesystem::path& run_folder);
-// A long `error` is cut. Replaces an earlier one.
-void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit);
+// A long `error` is cut. Replaces an earlier one; only the first two use the reserved places.
+void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit,
+                  uint64_t lost_bytes = 0);
 
 }  // namespace tfdist::agent

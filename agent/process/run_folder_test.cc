@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -93,6 +94,25 @@ TEST_F(RunFolderTest, AnExitComesBackAndALongReasonIsCut) {
   EXPECT_EQ(exit.signal, 15);
   EXPECT_TRUE(exit.by_us);
   EXPECT_EQ(exit.error, std::string(3840, 'e'));
+}
+
+TEST_F(RunFolderTest, ALaterExitReplacesTheFirstOnAFullDisk) {
+  std::filesystem::create_directory(run_);
+  if (mount("tfdist-test", run_.c_str(), "tmpfs", 0, "size=64k") != 0) {
+    GTEST_SKIP() << "cannot mount a small disk here (not root)";
+  }
+  ReserveRunExit(run_);
+  {
+    const std::string ballast(1 << 20, 'b');
+    const UniqueFd fd = OpenFile(run_ / "ballast", O_WRONLY | O_CREAT);
+    while (write(fd.get(), ballast.data(), ballast.size()) > 0) continue;
+  }
+  EXPECT_NO_THROW(WriteRunExit(run_, {.code = 3, .error = {}}, 10));
+  EXPECT_EQ(ReadRunState(run_).lost_bytes, 10U);
+  EXPECT_NO_THROW(WriteRunExit(run_, {.code = 3, .error = {}}, 20));
+  EXPECT_EQ(ReadRunState(run_).lost_bytes, 20U);
+  EXPECT_EQ(ReadRunState(run_).exit->code, 3);
+  umount2(run_.c_str(), MNT_DETACH);
 }
 
 TEST_F(RunFolderTest, ATornExitCountsAsNotWritten) {
