@@ -9,10 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
-#include <optional>
 #include <stdexcept>
-#include <utility>
 
 #include "base/hash.h"
 #include "base/subprocess.h"
@@ -20,7 +17,7 @@
 #include "base/uncaught.h"
 #include "base/unique_fd.h"
 #include "runtime/program/testing/child.h"
-#include "runtime/testing/local_cluster.h"
+#include "runtime/program/testing/job.h"
 #include "runtime/testing/loopback.h"
 
 namespace tfdist::runtime {
@@ -28,101 +25,16 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::Child;
-using testing::ConfigOf;
 using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using testing::LocalCluster;
+using testing::Job;
+using testing::kLimit;
+using testing::kProgram;
 using ::testing::MatchesRegex;
 using ::testing::Not;
+using testing::NumberAfter;
 using ::testing::StartsWith;
-
-const std::string kProgram = std::string(TFDIST_TEST_BIN_DIR) + "/tfdist-runtime";
-const std::string kDigits = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
-constexpr auto kLimit = TFDIST_TEST_SANITIZED ? 300s : 60s;
-
-// What tfdist would give a task; those of the caller's own that matter to the sanitizers are kept.
-std::vector<std::string> Environment(const TfConfig& config, const std::string& secret_file) {
-  std::vector<std::string> environment = {"TF_CONFIG=" + config.ToJson(),
-                                          "TFDIST_SECRET_FILE=" + secret_file};
-  for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
-    if (value != nullptr) environment.push_back(std::string(name) + "=" + value);
-  }
-  return environment;
-}
-
-// All tasks of a job, each in a process of its own.
-class Job {
- public:
-  Job(int servers, int trainers, const std::vector<std::string>& arguments)
-      : cluster_(servers, trainers),
-        secret_file_(folder_.Write("secret", RandomHex(32) + "\n")),
-        arguments_(arguments) {}
-
-  // Trainers first: who starts first must not matter. `of_chief`: its arguments beside all tasks'.
-  void StartAll(const std::vector<std::string>& of_chief = {}) {
-    for (const TaskId& task : TasksOf("worker")) Start(task, {});
-    Start({"master", 0}, of_chief);
-    for (const TaskId& task : TasksOf("ps")) Start(task, {});
-  }
-
-  // `task` with at most `descriptors` of them open, or as many as it likes. It may be started
-  // again.
-  Child& StartAlone(const std::string& task, std::optional<int> descriptors = std::nullopt) {
-    std::vector<std::string> argv = ArgvOf({});
-    if (descriptors) {
-      const std::string limited =
-          "ulimit -n " + std::to_string(*descriptors) + R"(; exec "$0" "$@")";
-      argv.insert(argv.begin(), {"/bin/sh", "-c", limited});
-    }
-    tasks_.erase(task);
-    return tasks_.emplace(task, Child(argv, Environment(ConfigOf(cluster_, task), secret_file_)))
-        .first->second;
-  }
-
-  [[nodiscard]] int PortOf(const std::string& type, size_t index) const {
-    return ParseHostPort(cluster_.tasks.at(type).at(index))->port;
-  }
-
-  Child& operator[](const std::string& task) { return tasks_.at(task); }
-
- private:
-  std::vector<TaskId> TasksOf(const std::string& type) const {
-    std::vector<TaskId> tasks;
-    const auto found = cluster_.tasks.find(type);
-    const size_t count = found == cluster_.tasks.end() ? 0 : found->second.size();
-    for (size_t i = 0; i < count; ++i) tasks.push_back({type, static_cast<int>(i)});
-    return tasks;
-  }
-
-  [[nodiscard]] std::vector<std::string> ArgvOf(
-      const std::vector<std::string>& further_arguments) const {
-    std::vector<std::string> argv = {kProgram, "--data", kDigits};
-    argv.insert(argv.end(), arguments_.begin(), arguments_.end());
-    argv.insert(argv.end(), further_arguments.begin(), further_arguments.end());
-    return argv;
-  }
-
-  void Start(const TaskId& task, const std::vector<std::string>& further_arguments) {
-    const std::vector<std::string> argv = ArgvOf(further_arguments);
-    const TfConfig config = ConfigOf(cluster_, ToString(task));
-    tasks_.emplace(ToString(task), Child(argv, Environment(config, secret_file_)));
-  }
-
-  TemporaryFolder folder_;
-  LocalCluster cluster_;
-  std::string secret_file_;
-  std::vector<std::string> arguments_;
-  std::map<std::string, Child> tasks_;
-};
-
-// Of a line that holds "NAME 12.3", the number.
-double NumberAfter(const std::string& line, const std::string& name) {
-  const size_t found = line.find(name + " ");
-  EXPECT_NE(found, std::string::npos) << line;
-  return std::strtod(line.c_str() + found + name.size(), nullptr);
-}
 
 bool IsStep(const std::string& line) { return line.starts_with("step "); }
 

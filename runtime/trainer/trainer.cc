@@ -102,6 +102,7 @@ class Trainer {
       client_.Create(model_.InitialValues(options_.seed), options_.optimizer, options_.update_mode);
     }
     result_.global_step = client_.Pull(pulled_);
+    SayWhereItJoins();
     const Rate rate(result_.global_step);
     uint64_t next_evaluation = NextEvaluation();
     while (result_.global_step < options_.steps) {
@@ -123,6 +124,12 @@ class Trainer {
     say_(fmt::format("{}: {} of {} training samples, {} {}, {} parameters on {} servers",
                      ToString(task_), shard_.size(), data_.train.size(), options_.model,
                      fmt::join(widths_, "-"), parameters, client_.server_count()));
+  }
+
+  // A worker that was started again, or late, begins in the middle.
+  void SayWhereItJoins() const {
+    if (chief_ || result_.global_step == 0) return;
+    say_(fmt::format("{} joins at step {}", ToString(task_), result_.global_step));
   }
 
   void Step() {

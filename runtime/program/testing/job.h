@@ -1,0 +1,60 @@
+// A job of real processes on 127.0.0.1: the executable once for each task, as tfdist starts it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/testing/temporary_folder.h"
+#include "runtime/program/testing/child.h"
+#include "runtime/testing/local_cluster.h"
+
+namespace tfdist::runtime::testing {
+
+inline const std::string kProgram = std::string(TFDIST_TEST_BIN_DIR) + "/tfdist-runtime";
+inline const std::string kDigits = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
+inline constexpr std::chrono::seconds kLimit{TFDIST_TEST_SANITIZED ? 300 : 60};
+
+class Job {
+ public:
+  // `arguments` are every task's.
+  Job(int servers, int trainers, const std::vector<std::string>& arguments);
+
+  // Trainers first: the order of the starts must not matter. `of_chief`: its arguments beside all
+  // tasks'.
+  void StartAll(const std::vector<std::string>& of_chief = {});
+  // `task` with at most `descriptors` of them open, or as many as it likes. It may be started
+  // again.
+  Child& StartAlone(const std::string& task, std::optional<int> descriptors = std::nullopt);
+  // Kills what runs of a task, and waits for its end.
+  void Kill(const std::string& task);
+  // Kills all tasks and starts them again, as the job's next attempt.
+  void StartNextAttempt();
+
+  [[nodiscard]] int PortOf(const std::string& type, size_t index) const;
+  Child& operator[](const std::string& task) { return tasks_.at(task); }
+  // Gone after the test.
+  [[nodiscard]] const TemporaryFolder& folder() const { return folder_; }
+
+ private:
+  [[nodiscard]] std::vector<TaskId> TasksOf(const std::string& type) const;
+  [[nodiscard]] std::vector<std::string> ArgvOf(const std::vector<std::string>& further) const;
+  [[nodiscard]] std::vector<std::string> EnvironmentOf(const std::string& task) const;
+  void Start(const TaskId& task, const std::vector<std::string>& further);
+
+  TemporaryFolder folder_;
+  LocalCluster cluster_;
+  std::string secret_file_;
+  std::vector<std::string> arguments_;
+  uint32_t attempt_ = 1;
+  std::map<std::string, Child> tasks_;
+};
+
+// Of a line that holds "NAME 12.3", the number.
+double NumberAfter(const std::string& line, const std::string& name);
+
+}  // namespace tfdist::runtime::testing
