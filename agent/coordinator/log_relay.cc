@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/failures.h"
 #include "base/hash.h"
 
 namespace tfdist::agent {
@@ -21,11 +22,31 @@ struct Extent {
   uint64_t size_bytes = 0;
 };
 
+size_t SizeOf(const Json& data) {
+  return data.is_binary() ? data.get_binary().size() : data.get_ref<const std::string&>().size();
+}
+
+bool IsSegment(const Json& json) {
+  constexpr size_t kFields = 5;
+  return json.is_array() && json.size() == kFields &&
+         std::ranges::all_of(json, [](const Json& field) { return field.is_number(); });
+}
+
+// Only text costs credit. So a piece has text, and not much beside it: a segment for each byte at
+// most.
 void from_json(const Json& json, Extent& extent) {
+  constexpr size_t kFields = 4;  // from, offset, segments, data
   json.at("offset").get_to(extent.offset);
-  const Json& data = json.at("data");
-  extent.size_bytes =
-      data.is_binary() ? data.get_binary().size() : data.get_ref<const std::string&>().size();
+  extent.size_bytes = SizeOf(json.at("data"));
+  const Json& segments = json.at("segments");
+  if (extent.size_bytes == 0 || json.size() != kFields || !segments.is_array() ||
+      segments.size() > extent.size_bytes || !std::ranges::all_of(segments, IsSegment)) {
+    throw ProtocolError(Phase::kLogs, "its host sent a piece of log that is malformed");
+  }
+}
+
+bool IsOfAStream(const Message& message) {
+  return message.type == type::kLog || message.type == type::kEnd || message.type == type::kError;
 }
 
 }  // namespace
@@ -73,7 +94,22 @@ void LogRelay::OnBulk(int slot, Message message) {
     send_(slot, {std::string(type::kCancel), message.id});
     return;
   }
-  Entry& entry = found->second;
+  auto& [number, entry] = *found;
+  try {
+    Take(number, entry, std::move(message));
+  } catch (const Error& e) {
+    send_(slot, {std::string(type::kCancel), number});
+    End(entry, e.cause());
+  } catch (const Json::exception& e) {
+    send_(slot, {std::string(type::kCancel), number});
+    End(entry, std::string("its host sent a message that is malformed: ") + e.what());
+  }
+}
+
+void LogRelay::Take(uint64_t number, Entry& entry, Message message) {
+  if (!IsOfAStream(message)) {
+    throw ProtocolError(Phase::kLogs, "its host sent a message that belongs to no log");
+  }
   if (message.type == type::kError) return Deliver(entry, std::move(message));
   if (IsNext(entry, message)) {
     entry.asked = false;
@@ -82,7 +118,7 @@ void LogRelay::OnBulk(int slot, Message message) {
   }
   // A piece before this one went on a broken connection. Those that follow are on their way
   // already.
-  if (!entry.asked) Ask(found->first, entry);
+  if (!entry.asked) Ask(number, entry);
 }
 
 bool LogRelay::IsNext(const Entry& entry, const Message& message) {
@@ -93,15 +129,22 @@ bool LogRelay::IsNext(const Entry& entry, const Message& message) {
 void LogRelay::Advance(Entry& entry, const Message& piece) {
   const auto extent = protocol::Body<Extent>(piece);
   ReadLog& request = entry.request;
+  if (extent.size_bytes > request.credit) {
+    throw ProtocolError(Phase::kLogs, "its host sent more text than was asked for");
+  }
   request.tail_lines.reset();
   request.offset = extent.offset + extent.size_bytes;
-  request.credit -= std::min(request.credit, extent.size_bytes);
+  request.credit -= extent.size_bytes;
 }
 
 void LogRelay::Deliver(Entry& entry, Message message) {
   if (message.type != type::kLog) entry.ended = true;
   message.id = entry.id;
   entry.sink(std::move(message));
+}
+
+void LogRelay::End(Entry& entry, const std::string& why) {
+  Deliver(entry, {std::string(type::kEnd), 0, {{"offset", entry.request.offset}, {"why", why}}});
 }
 
 void LogRelay::OnConnected(int slot) {
@@ -112,10 +155,7 @@ void LogRelay::OnConnected(int slot) {
 
 void LogRelay::OnLost(int slot, const std::string& why) {
   for (auto& [number, entry] : entries_) {
-    if (entry.slot != slot || entry.ended) continue;
-    entry.ended = true;
-    entry.sink(
-        {std::string(type::kEnd), entry.id, {{"offset", entry.request.offset}, {"why", why}}});
+    if (entry.slot == slot && !entry.ended) End(entry, why);
   }
 }
 

@@ -1,5 +1,9 @@
 // Logs of other slots' tasks, read through the coordinator: requests and credit go out over the
 // bulk connections, pieces come back. Survives a new connection and a new agent at the far side.
+//
+// The far side is not trusted. A stream whose host sends more text than its reader gave credit for,
+// or what is no piece of a log, is ended, and its reader is told why: what waits here for a slow
+// reader is bounded by the reader's own credit.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +28,8 @@ class LogRelay {
   // The stream must not outlive the relay.
   std::unique_ptr<Stream> Open(int slot, uint64_t id, const protocol::ReadLog& request, Sink sink);
 
+  // What the agent of `slot` sent. A message of a stream that was not asked of this slot is dropped,
+  // and cancelled.
   void OnBulk(int slot, protocol::Message message);
   // Asks anew for what was not delivered.
   void OnConnected(int slot);
@@ -42,9 +48,11 @@ class LogRelay {
   };
 
   void Ask(uint64_t number, Entry& entry);
+  void Take(uint64_t number, Entry& entry, protocol::Message message);
   static bool IsNext(const Entry& entry, const protocol::Message& message);
   static void Advance(Entry& entry, const protocol::Message& piece);
   static void Deliver(Entry& entry, protocol::Message message);
+  static void End(Entry& entry, const std::string& why);
 
   SendBulk send_;
   // Begins at random: what comes for an earlier coordinator's readers is nobody's, and is

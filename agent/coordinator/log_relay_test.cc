@@ -34,7 +34,9 @@ class LogRelayTest : public testing::Test {
                                              [&](const Message& m) { return m.type == type; }));
   }
   void Piece(const Json& from, uint64_t offset, const std::string& text) {
-    Json body = LogPiece{.offset = offset, .segments = {}, .data = {text}};
+    LogPiece piece{.offset = offset, .segments = {}, .data = {text}};
+    if (!text.empty()) piece.segments = {{.size_bytes = static_cast<uint32_t>(text.size())}};
+    Json body = piece;
     body["from"] = from;
     relay_.OnBulk(1, {std::string(type::kLog), Sent(type::kReadLog).id, body});
   }
@@ -52,10 +54,21 @@ class LogRelayTest : public testing::Test {
     return text;
   }
 
+  // The reader was told why, and the host was told to stop.
+  void ExpectEnd(const std::string& why) {
+    ASSERT_FALSE(delivered_.empty());
+    EXPECT_EQ(delivered_.back().type, type::kEnd);
+    EXPECT_NE(delivered_.back().body.value("why", "").find(why), std::string::npos)
+        << delivered_.back().body;
+    EXPECT_EQ(Sent(type::kCancel).id, Sent(type::kReadLog).id);
+    EXPECT_TRUE(stream_->ended());
+  }
+
+  int expected_slot_ = 1;
   std::vector<Message> sent_;
   std::vector<Message> delivered_;
   LogRelay relay_{[this](int slot, const Message& message) {
-    EXPECT_EQ(slot, 1);
+    EXPECT_EQ(slot, expected_slot_);
     sent_.push_back(message);
     return true;
   }};
@@ -129,6 +142,67 @@ TEST_F(LogRelayTest, SaysWhyWhenTheHostIsLost) {
   EXPECT_EQ(delivered_.back().body.at("offset"), 3);
   EXPECT_EQ(delivered_.back().body.at("why"), "host b is lost");
   EXPECT_TRUE(stream_->ended());
+}
+
+TEST_F(LogRelayTest, EndsAStreamWhoseHostSendsMoreThanItsCredit) {
+  Open(Request(0));
+  Piece(0, 0, std::string(60, 'a'));
+  Piece(60, 60, std::string(41, 'b'));
+  ExpectEnd("more text than was asked for");
+  EXPECT_EQ(Text(), std::string(60, 'a'));
+  for (uint64_t offset = 60; offset < 1000; ++offset) Piece(offset, offset, "c");
+  EXPECT_EQ(delivered_.size(), 2U) << "nothing more reaches the reader";
+}
+
+TEST_F(LogRelayTest, TakesAllThatTheReaderGaveCreditFor) {
+  Open(Request(0));
+  Piece(0, 0, std::string(100, 'a'));
+  stream_->Credit(50);
+  Piece(100, 100, std::string(50, 'b'));
+  EXPECT_FALSE(stream_->ended());
+  Piece(150, 150, "c");
+  ExpectEnd("more text than was asked for");
+}
+
+TEST_F(LogRelayTest, EndsAStreamWhosePiecesHoldWhatCostsNoCredit) {
+  Open(Request(0));
+  Piece(0, 0, "");
+  ExpectEnd("malformed");
+  Open(Request(0));
+  Json body = LogPiece{.offset = 0, .segments = {}, .data = {"abc"}};
+  body["from"] = 0;
+  body["ballast"] = std::string(1000, 'x');
+  relay_.OnBulk(1, {std::string(type::kLog), Sent(type::kReadLog).id, body});
+  ExpectEnd("malformed");
+  Open(Request(0));
+  body.erase("ballast");
+  body["segments"] = Json(std::vector<protocol::LogSegment>(4));
+  relay_.OnBulk(1, {std::string(type::kLog), Sent(type::kReadLog).id, body});
+  ExpectEnd("malformed");
+  Open(Request(0));
+  body["segments"] = {"a long text"};
+  relay_.OnBulk(1, {std::string(type::kLog), Sent(type::kReadLog).id, body});
+  ExpectEnd("malformed");
+}
+
+TEST_F(LogRelayTest, EndsAStreamWhoseHostSendsWhatIsNoLog) {
+  Open(Request(0));
+  relay_.OnBulk(1, {std::string(type::kEvent), Sent(type::kReadLog).id});
+  ExpectEnd("belongs to no log");
+  Open(Request(0));
+  relay_.OnBulk(1, {std::string(type::kLog), Sent(type::kReadLog).id, Json::array()});
+  ExpectEnd("malformed");
+}
+
+TEST_F(LogRelayTest, TakesNothingFromASlotThatWasNotAsked) {
+  Open(Request(0));
+  Json body = LogPiece{.offset = 0, .segments = {}, .data = {"abc"}};
+  body["from"] = 0;
+  expected_slot_ = 2;
+  relay_.OnBulk(2, {std::string(type::kLog), Sent(type::kReadLog).id, body});
+  EXPECT_EQ(Sent(type::kCancel).id, Sent(type::kReadLog).id);
+  EXPECT_TRUE(delivered_.empty());
+  expected_slot_ = 1;
 }
 
 TEST_F(LogRelayTest, CancelsWhatNobodyReads) {
