@@ -60,6 +60,7 @@ void HolderLoop::Run() {
   }
   output_.MoveAll();  // all who wrote are gone; the pipes still hold what they wrote
   WriteLaterLosses();
+  ReleaseRunExit(options_.RunFolder());
 }
 
 void HolderLoop::Wait() {

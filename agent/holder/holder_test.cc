@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "agent/keeper/testing/slot_fixture.h"
@@ -389,6 +390,16 @@ TEST_F(HolderTest, WhatADiskThatStaysFullDidNotTakeIsCountedInTheExit) {
   EXPECT_EQ(State("a:0").lost_bytes, kWritten - kept);
   EXPECT_GT(State("a:0").lost_bytes, 2'000'000U);
   umount2(TaskFolder("a:0").c_str(), MNT_DETACH);
+}
+
+TEST_F(HolderTest, AFinishedRunLeavesNothingButItsRecords) {
+  StartRun("a:0", {"true"});
+  WaitForDone("a:0");
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(TaskFolder("a:0") / "run-1-1")) {
+    names.insert(entry.path().filename());
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"spec", "pid", "exit"}));
 }
 
 TEST_F(HolderTest, TheFilesOfARunArePrivate) {

@@ -24,7 +24,7 @@ constexpr size_t kErrorLimitBytes = kExitBytes - 256;
 
 // Where the first exit status is written, and a later one.
 constexpr const char* kExitAside = "exit.part";
-constexpr const char* kLaterExitAside = "exit.later.part";
+constexpr const char* kLaterExitAside = "exit.later";
 
 [[noreturn]] void Fail(std::string_view what, const std::filesystem::path& path) {
   throw Error(Phase::kFiles, WithErrno(fmt::format("{} {}", what, path.string()), errno));
@@ -150,6 +150,10 @@ void WriteRunPids(const std::filesystem::path& run_folder, const RunPids& pids) 
 void ReserveRunExit(const std::filesystem::path& run_folder) {
   Reserve(run_folder / kExitAside);
   Reserve(run_folder / kLaterExitAside);
+}
+
+void ReleaseRunExit(const std::filesystem::path& run_folder) {
+  unlink((run_folder / kLaterExitAside).c_str());
 }
 
 void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit,

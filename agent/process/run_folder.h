@@ -76,6 +76,8 @@ void WriteRunPids(const std::filesystem::path& run_folder, const RunPids& pids);
 // Takes the place of the exit status on the disk, twice, before the task starts: a disk that fills
 // up meanwhile loses neither it nor the correction of its `lost_bytes`.
 void ReserveRunExit(const std::filesystem::path& run_folder);
+// Gives the second place back, once no correction will come. Never fails.
+void ReleaseRunExit(const std::filesystem::path& run_folder);
 // A long `error` is cut. Replaces an earlier one; only the first two use the reserved places.
 void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit,
                   uint64_t lost_bytes = 0);

@@ -100,7 +100,8 @@ bool IsOwnInTaskFolder(const fs::path& path, const struct stat& info) {
 
 bool IsOwnInRunFolder(const fs::path& path, const struct stat& info) {
   const std::string name = path.extension() == ".part" ? path.stem() : path.filename();
-  return S_ISREG(info.st_mode) && (name == "spec" || name == "pid" || name == "exit");
+  constexpr std::array<std::string_view, 4> kOwn = {"spec", "pid", "exit", "exit.later"};
+  return S_ISREG(info.st_mode) && std::ranges::find(kOwn, name) != kOwn.end();
 }
 
 // tasks/<task>/run-<attempt>-<run>/<file>
