@@ -126,6 +126,7 @@ bool FollowStart(BootConversation& talk, const EmbeddedAgent& agent, TimePoint d
     const std::string line = talk.ReadLine(deadline);
     if (line == "run") return uploaded;
     if (line == "upload") {
+      if (uploaded) throw ProtocolError(Phase::kUpload, "the host asks for the agent twice");
       refused.clear();  // a later folder served: what fails from now on has another reason
       Upload(talk, AsText(agent.gzip));
       deadline = std::max(deadline, SystemClock().Now() + kArrivalLimit);
