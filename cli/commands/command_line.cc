@@ -15,6 +15,7 @@
 
 #include "base/descriptor_limit.h"
 #include "base/failures.h"
+#include "cli/cluster_file/nearest.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
@@ -28,7 +29,7 @@ namespace tfdist::cli {
 namespace {
 
 constexpr const char* kJobHelp =
-    "name, id or cluster file; without it the job that runs, else the newest";
+    "name, id or cluster file; without it the running job, else the newest";
 
 // The chosen command, bound to its arguments.
 using Command = std::function<int()>;
@@ -45,6 +46,14 @@ Words TakeCommand(int& argc, char** argv) {
   argc = static_cast<int>(dashes - argv);
   return {dashes + 1, end};
 }
+
+// CLI11 would read -5 as a very large number.
+const CLI::Validator kCount(
+    [](std::string& text) {
+      const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+      return digits ? "" : fmt::format("expected a whole number from 0 on, got {}", text);
+    },
+    "N");
 
 // Of `render` and `up`. The command stands behind `--`, and Main has taken it off.
 void AddPlanSource(CLI::App& sub, PlanSource& source) {
@@ -92,6 +101,8 @@ void AddUp(CLI::App& app, Command& command, const Words& words) {
   CLI::App* sub = app.add_subcommand("up", "start the job and stream its output until it ends");
   AddPlanSource(*sub, arguments->source);
   sub->add_flag("-d,--detach", arguments->detach, "return once it runs");
+  sub->add_flag("-q,--quiet", arguments->quiet,
+                "print output of tasks, warnings and errors alone; with -d the job's id alone");
   sub->add_flag("--replace", arguments->replace, "end the job that runs under this name first");
   sub->callback([&command, arguments, &words] {
     arguments->source.job.command = words;
@@ -108,12 +119,22 @@ void AddLogs(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<LogsArguments>();
   CLI::App* sub = app.add_subcommand("logs", "output of tasks, live or past");
   sub->add_option("JOB", arguments->job, kJobHelp);
-  sub->add_option("TASK", arguments->tasks,
-                  "worker:0, or a task type for all of it; JOB may be left out before it");
+  sub->add_option(
+      "TASK", arguments->tasks,
+      "worker:0, worker:[0-3], or a task type for all of its tasks; JOB may be left out");
   sub->add_flag("-f,--follow", arguments->follow, "go on until the job is over");
-  sub->add_option("--tail", arguments->tail, "so many last lines of each task only");
-  sub->add_flag("--raw", arguments->raw, "one task's bytes as they are, without prefixes");
-  sub->add_option("--from", arguments->from, "first byte wanted of one task's output");
+  sub->add_option("-n,--tail", arguments->tail, "show only the last N lines of each task")
+      ->check(kCount);
+  sub->add_option("--host", arguments->hosts, "show only tasks on these hosts: gpu1,gpu[3-6]")
+      ->type_name("HOST,...")
+      ->allow_extra_args(false)
+      ->delimiter(',');
+  auto* raw =
+      sub->add_flag("--raw", arguments->raw, "one task's bytes as they are, without prefixes");
+  sub->add_flag("-t,--timestamps", arguments->timestamps, "put the time (UTC) before each line")
+      ->excludes(raw);
+  sub->add_option("--from", arguments->from, "start at this byte of one task's output")
+      ->check(kCount);
   sub->callback([&command, arguments] {
     if (IsTask(arguments->job)) {
       arguments->tasks.insert(arguments->tasks.begin(), std::exchange(arguments->job, {}));
@@ -124,7 +145,7 @@ void AddLogs(CLI::App& app, Command& command) {
 
 void AddStatus(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<StatusArguments>();
-  CLI::App* sub = app.add_subcommand("status", "how a job and its tasks fare");
+  CLI::App* sub = app.add_subcommand("status", "show the status of a job and its tasks");
   sub->add_option("JOB", arguments->job, kJobHelp);
   sub->add_flag("--json", arguments->json);
   sub->callback(
@@ -222,10 +243,34 @@ int ExitCodeOf(const std::function<int()>& work) {
 }
 
 // CLI11 itself would only say that a command is missing.
-bool IsCommand(const CLI::App& app, const char* word) {
+void CheckCommand(const CLI::App& app, const std::string& word) {
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-  return std::any_of(commands.begin(), commands.end(),
-                     [word](const CLI::App* command) { return command->get_name() == word; });
+  Words names = {"help"};
+  for (const CLI::App* command : commands) names.push_back(command->get_name());
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  if (std::ranges::find(names, word) != names.end()) return;
+  const std::string nearest = DidYouMean(word, known);
+  throw UsageError(
+      Phase::kUsage,
+      fmt::format("there is no command '{}'{}{}", word, nearest.empty() ? "" : "; ", nearest),
+      "tfdist --help");
+}
+
+// `tfdist help` and `tfdist help up`, as their --help.
+Words WithHelpAsOption(int argc, char** argv) {
+  Words words(argv + 1, argv + argc);
+  if (words.empty() || words[0] != "help") return words;
+  words.erase(words.begin());
+  words.resize(std::min<size_t>(words.size(), 1));
+  words.emplace_back("--help");
+  return words;
+}
+
+// An unknown option says so, even where something else is missing, too.
+std::string Cause(const CLI::App& app, const CLI::ParseError& error) {
+  const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  const Words unknown = missing ? app.remaining(true) : Words();
+  return unknown.empty() ? error.what() : fmt::format("unknown: {}", fmt::join(unknown, " "));
 }
 
 // `words` outlives the parsing.
@@ -254,8 +299,8 @@ std::string HelpFor(const CLI::App& app) {
 int Run(int argc, char** argv) {
   Command command;
   const Words words = TakeCommand(argc, argv);
-  CLI::App app("tfdist: a list of machines, one running distributed training job, over SSH alone");
-  app.set_version_flag("--version", VersionLine());
+  CLI::App app("Run a distributed training job over SSH", "tfdist");
+  app.set_version_flag("-V,--version", VersionLine());
   app.footer(
       "Exit codes: 0 success; 1 the job failed, or `down` could not confirm that nothing is left;\n"
       "2 usage (several running jobs are meant, say) or bad cluster file; 3 a host could not be\n"
@@ -263,17 +308,16 @@ int Run(int argc, char** argv) {
       "error; 74 the output could not be written; 130 interrupted; 141 nobody reads the output of\n"
       "`up`.");
   AddCommands(app, command, words);
-  if (argc > 1 && argv[1][0] != '-' && !IsCommand(app, argv[1])) {
-    throw UsageError(Phase::kUsage, fmt::format("there is no command '{}'", argv[1]),
-                     "tfdist --help");
-  }
+  Words arguments = WithHelpAsOption(argc, argv);
+  if (!arguments.empty() && arguments[0][0] != '-') CheckCommand(app, arguments[0]);
   try {
-    app.parse(argc, argv);
+    std::ranges::reverse(arguments);  // as CLI11 takes them
+    app.parse(std::move(arguments));
   } catch (const CLI::Success& asked) {
     PrintHelp(app, asked);
     return kExitSuccess;
   } catch (const CLI::ParseError& error) {
-    throw UsageError(Phase::kUsage, error.what(), HelpFor(app));
+    throw UsageError(Phase::kUsage, Cause(app, error), HelpFor(app));
   }
   return command();
 }

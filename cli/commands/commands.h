@@ -33,6 +33,7 @@ struct UpArguments {
   PlanSource source;
   bool detach = false;
   bool replace = false;
+  bool quiet = false;  // warnings, errors and the tasks' output alone
 };
 int UpCommand(const UpArguments& arguments);
 
@@ -41,6 +42,8 @@ struct LogsArguments {
   std::vector<std::string> tasks;
   bool follow = false;
   bool raw = false;
+  bool timestamps = false;
+  std::vector<std::string> hosts;  // ranges too; empty: all
   uint64_t from = 0;
   std::optional<uint64_t> tail;
 };

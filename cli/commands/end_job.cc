@@ -2,16 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
 #include <set>
 
 #include "agent/job_state.h"
 #include "base/clock.h"
 #include "base/failures.h"
 #include "cli/commands/for_each_host.h"
+#include "cli/commands/host_fold.h"
 #include "cli/commands/last_seen.h"
+#include "cli/commands/slow_notice.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/link/grace.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
@@ -24,16 +29,50 @@ constexpr auto kAttachLimit = 30s;
 constexpr auto kAnswerLimit = 15s;
 // Longest grace of a task, census and all; the coordinator gives a silent host up long before.
 constexpr auto kEndLimit = 10min;
+// After this long the user is told what the command waits for.
+constexpr auto kSlow = 1s;
 
 TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span; }
 
+// "worker:0 (gpu1), worker:1 (gpu2) and 6 more"
+std::string RunningTasks(const protocol::JobState& state) {
+  constexpr size_t kShown = 4;
+  std::string text;
+  size_t count = 0;
+  for (const protocol::TaskPlan& plan : state.plan.tasks) {
+    const auto task = state.tasks.find(plan.task);
+    if (task == state.tasks.end() || task->second.phase != protocol::TaskPhase::kRunning) continue;
+    if (++count > kShown) continue;
+    const auto slot = static_cast<size_t>(plan.slot);
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", plan.task,
+                        slot < state.plan.slots.size() ? state.plan.slots[slot].host : "?");
+  }
+  return count > kShown ? fmt::format("{} and {} more", text, count - kShown) : text;
+}
+
+void SayWhatIsWaitedFor(const protocol::JobState& state, bool force) {
+  const std::string running = RunningTasks(state);
+  if (running.empty()) {
+    Say("tfdist: waiting for the hosts to confirm that nothing is left\n");
+  } else {
+    Say("tfdist: waiting for {} to end{}\n", running,
+        force ? "" : "; SIGKILL follows after the grace period, --force sends it at once");
+  }
+}
+
 // Follows the events to their end. `state` is what they amount to so far, whatever is thrown.
-void SeeThrough(AgentLink& link, bool live, protocol::JobState& state) {
+void SeeThrough(AgentLink& link, bool live, bool force, protocol::JobState& state) {
   const uint64_t id = link.Send(type::kEvents, {{"from", 1}, {"follow", live}});
   const TimePoint deadline = In(kEndLimit);
   Grace grace;
+  TimePoint say_at = In(kSlow);
   while (true) {
-    const auto message = link.Receive(deadline);
+    const auto message = link.Receive(std::min(say_at, deadline));
+    if (SystemClock().Now() >= say_at) {
+      SayWhatIsWaitedFor(state, force);
+      say_at = TimePoint::max();  // once
+      if (!message) continue;
+    }
     if (!message || grace.IsOver(deadline))
       throw LostConnection(Phase::kDown, "the job did not end within 10 minutes");
     if (message->id != id) continue;
@@ -44,12 +83,15 @@ void SeeThrough(AgentLink& link, bool live, protocol::JobState& state) {
 }
 
 void EndThroughCoordinator(const JobRecord& record, bool force, protocol::JobState& state) {
+  std::optional<SlowNotice> notice;
+  notice.emplace(fmt::format("waiting for {} to answer", record.hosts[0].name));
   Attached attached = Attach(record, 0, In(kAttachLimit));
   const bool live = attached.hello.serving == "agent";
   if (live) {
     attached.link->Call(type::kStop, {{"why", "tfdist down"}, {"force", force}}, In(kAnswerLimit));
   }
-  SeeThrough(*attached.link, live, state);
+  notice.reset();
+  SeeThrough(*attached.link, live, force, state);
 }
 
 protocol::Census Sweep(const JobRecord& record, int slot, bool force, TimePoint deadline) {
@@ -78,9 +120,17 @@ void ReportSwept(EndReport& report, const std::string& host, const std::vector<s
   }
 }
 
+std::string NamesOf(const JobRecord& record, const std::vector<int>& slots) {
+  std::vector<std::string> names;
+  for (const int slot : slots) names.push_back(record.hosts[static_cast<size_t>(slot)].name);
+  return FoldHosts(names);
+}
+
 void SweepAll(EndReport& report, const JobRecord& record, const std::vector<int>& slots,
               bool force) {
   std::vector<std::vector<std::string>> left(slots.size());
+  std::optional<SlowNotice> notice;
+  if (!slots.empty()) notice.emplace("waiting for " + NamesOf(record, slots));
   const auto failures =
       ForEachHost(slots.size(), [&](size_t at) { left[at] = SweepHost(record, slots[at], force); });
   for (size_t at = 0; at < slots.size(); ++at) {

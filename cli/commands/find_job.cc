@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <variant>
 
 #include "base/failures.h"
+#include "cli/cluster_file/host_range.h"
 #include "cli/commands/for_each_host.h"
+#include "cli/commands/host_fold.h"
 #include "cli/commands/last_seen.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
@@ -96,6 +100,35 @@ bool Names(const std::string& word, const std::string& task) {
   return word == task || word == task.substr(0, task.find(':'));
 }
 
+std::vector<std::string> Expanded(const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  for (const std::string& word : words) {
+    auto expanded = ExpandRanges(word);
+    if (const auto* bad = std::get_if<BadRange>(&expanded)) {
+      throw UsageError(Phase::kUsage, fmt::format("{}: {}", word, bad->why));
+    }
+    auto& names = std::get<std::vector<std::string>>(expanded);
+    std::move(names.begin(), names.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+void CheckTask(const JobRecord& record, const std::string& word) {
+  if (HasTask(record, word)) return;
+  std::string all;
+  for (const auto& task : record.tasks) all += " " + task.id;
+  throw UsageError(Phase::kUsage, fmt::format("job {} has no task {}", record.id, word),
+                   fmt::format("one of:{}", all));
+}
+
+void CheckHost(const JobRecord& record, const std::string& name) {
+  std::vector<std::string> names;
+  for (const HostPlan& host : record.hosts) names.push_back(host.name);
+  if (std::ranges::find(names, name) != names.end()) return;
+  throw UsageError(Phase::kUsage, fmt::format("job {} has no host {}", record.id, name),
+                   fmt::format("one of: {}", FoldHosts(names)));
+}
+
 }  // namespace
 
 JobRecord AdoptJob(const Plan& plan, const std::string& id) {
@@ -123,19 +156,19 @@ bool HasTask(const JobRecord& record, const std::string& word) {
 }
 
 std::vector<std::string> SelectTasks(const JobRecord& record,
-                                     const std::vector<std::string>& wanted) {
-  for (const std::string& word : wanted) {
-    if (HasTask(record, word)) continue;
-    std::string all;
-    for (const auto& task : record.tasks) all += " " + task.id;
-    throw UsageError(Phase::kUsage, fmt::format("job {} has no task {}", record.id, word),
-                     fmt::format("one of:{}", all));
-  }
+                                     const std::vector<std::string>& wanted,
+                                     const std::vector<std::string>& hosts) {
+  const std::vector<std::string> words = Expanded(wanted);
+  const std::vector<std::string> names = Expanded(hosts);
+  for (const std::string& word : words) CheckTask(record, word);
+  for (const std::string& name : names) CheckHost(record, name);
   std::vector<std::string> selected;
   for (const auto& task : record.tasks) {
-    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(),
-                                       [&](const auto& word) { return Names(word, task.id); });
-    if (wanted.empty() || is_wanted) selected.push_back(task.id);
+    const auto names_it = [&](const std::string& word) { return Names(word, task.id); };
+    const std::string& host = record.hosts.at(static_cast<size_t>(task.slot)).name;
+    const bool is_wanted = words.empty() || std::ranges::any_of(words, names_it);
+    const bool is_there = names.empty() || std::ranges::find(names, host) != names.end();
+    if (is_wanted && is_there) selected.push_back(task.id);
   }
   return selected;
 }

@@ -37,9 +37,11 @@ JobRecord AdoptJob(const Plan& plan, const std::string& id);
 // Whether `word` is one of the job's tasks ("worker:0") or task types ("worker").
 bool HasTask(const JobRecord& record, const std::string& word);
 
-// The ids of `wanted` tasks ("worker:0", or a task type: "worker"), all when empty, in the plan's
-// order. Throws UsageError for a name that the job does not have.
+// The ids of `wanted` tasks ("worker:0", "worker:[0-3]", or a task type: "worker"), all when empty,
+// in the plan's order; of those the ones on `hosts` ("gpu1", "gpu[3-6]"), on all when empty. Throws
+// UsageError for a task or a host that the job does not have.
 std::vector<std::string> SelectTasks(const JobRecord& record,
-                                     const std::vector<std::string>& wanted);
+                                     const std::vector<std::string>& wanted,
+                                     const std::vector<std::string>& hosts = {});
 
 }  // namespace tfdist::cli

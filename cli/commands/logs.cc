@@ -7,6 +7,7 @@
 #include "cli/commands/find_job.h"
 #include "cli/commands/last_seen.h"
 #include "cli/commands/report.h"
+#include "cli/link/bootstrap.h"
 #include "cli/stream/job_follower.h"
 
 namespace tfdist::cli {
@@ -17,6 +18,17 @@ void CheckRaw(const LogsArguments& arguments, const FollowOptions& options) {
   if (offsets && options.tasks.size() != 1) {
     throw UsageError(Phase::kUsage, "--raw and --from go with one task",
                      "name it: tfdist logs --raw JOB worker:0");
+  }
+}
+
+protocol::JobState Follow(JobFollower& follower, const JobRecord& record) {
+  try {
+    return follower.Run();
+  } catch (const NothingThere&) {
+    throw NoSuchJob(Phase::kLogs,
+                    fmt::format("the output of job {} is gone: its folder was cleaned from {}",
+                                record.id, record.hosts[0].name),
+                    "tfdist prune forgets finished jobs");
   }
 }
 
@@ -38,17 +50,18 @@ int LogsCommand(const LogsArguments& arguments) {
   std::vector<std::string> tasks = arguments.tasks;
   const JobRecord record = FindJobOrTask(arguments.job, tasks);
   FollowOptions options;
-  options.tasks = SelectTasks(record, tasks);
+  options.tasks = SelectTasks(record, tasks, arguments.hosts);
   options.offset = arguments.from;
   options.tail_lines = arguments.tail;
   options.follow = arguments.follow;
   CheckRaw(arguments, options);
   PrinterOptions printing = TerminalOptions();
   printing.raw = arguments.raw;
+  printing.timestamps = arguments.timestamps;
   LinePrinter printer(STDOUT_FILENO, printing, options.tasks);
   Interrupts interrupts;
   JobFollower follower(record, {}, options, printer, interrupts);
-  NoteLastSeen(record.id, SeenIn(follower.Run(), true));
+  NoteLastSeen(record.id, SeenIn(Follow(follower, record), true));
   if (follower.interrupted()) return kExitInterrupted;
   return follower.incomplete() ? kExitHost : kExitSuccess;
 }

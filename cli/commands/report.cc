@@ -1,11 +1,13 @@
 #include "cli/commands/report.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 
+#include "cli/commands/host_fold.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -64,6 +66,20 @@ void PrintError(const Error& error) {
   if (!error.remedy().empty()) Say("  try: {}\n", error.remedy());
 }
 
+void PrintErrors(const std::vector<Error>& errors) {
+  constexpr size_t kMostOneByOne = 3;
+  for (const std::vector<Error>& alike : GroupErrors(errors)) {
+    if (alike.size() <= kMostOneByOne) {
+      for (const Error& error : alike) PrintError(error);
+      continue;
+    }
+    PrintError(alike.front());
+    std::vector<std::string> others;
+    for (size_t at = 1; at < alike.size(); ++at) others.push_back(alike[at].host());
+    Say("  the same on {} more hosts: {}\n", others.size(), FoldHosts(others));
+  }
+}
+
 void PrintWarning(const std::string& text, const std::string& remedy) {
   Say("tfdist: warning: {}\n", text);
   if (!remedy.empty()) Say("  try: {}\n", remedy);
@@ -77,7 +93,12 @@ PrinterOptions TerminalOptions() {
     return set != nullptr && set == value;
   };
   const bool wanted = std::getenv("NO_COLOR") == nullptr || is("NO_COLOR", "");  // no-color.org
-  options.colour = options.filter && wanted && !is("TERM", "dumb");
+  const bool plain = is("TERM", "dumb");
+  options.colour = options.filter && wanted && !plain;
+  winsize size{};
+  if (options.filter && !plain && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+    options.columns = size.ws_col;
+  }
   return options;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "agent/job_state.h"
 #include "cli/commands/end_job.h"
@@ -16,6 +17,10 @@ std::string Span(int64_t nanoseconds);
 // "tfdist: gpu07: host key: ...", then "  try: ...". What cannot be written is dropped: the exit
 // code still tells.
 void PrintError(const Error& error);
+
+// Errors of several hosts. Of more than three alike ones the first is printed, and the other hosts
+// in one line.
+void PrintErrors(const std::vector<Error>& errors);
 
 // "tfdist: warning: ...", then "  try: ...".
 void PrintWarning(const std::string& text, const std::string& remedy);

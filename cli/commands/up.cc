@@ -80,17 +80,17 @@ void ShowChangedFiles(const JobRecord& running, const JobRecord& wanted) {
       changed.size() > shown ? fmt::format(" and {} more", changed.size() - shown) : "");
 }
 
-int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts) {
+int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts, bool quiet) {
   FollowOptions options;
   for (const auto& task : record.tasks) options.tasks.push_back(task.id);
-  options.narrate = true;
+  options.narrate = !quiet;
   options.interrupt_stops_job = true;
   LinePrinter printer(STDOUT_FILENO, TerminalOptions(), options.tasks);
   JobFollower follower(record, std::move(coordinator), options, printer, interrupts);
   try {
     const protocol::JobState state = follower.Run();
     NoteLastSeen(record.id, SeenIn(state, true));
-    ReportEnd(record, state);
+    if (!quiet || state.result != "succeeded") ReportEnd(record, state);
     if (follower.interrupted()) return kExitInterrupted;
     return state.result == "succeeded" ? kExitSuccess : kExitJobFailed;
   } catch (const OutputClosed& error) {
@@ -114,7 +114,8 @@ JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
 }
 
 // The job of that name on slot 0, when it is the same plan: `up` again joins it.
-int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wanted, bool detach) {
+int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wanted,
+         const UpArguments& arguments) {
   if (taken.plan_sha256() != wanted.plan_sha256) {
     Say("tfdist: {}: job {} runs under this name, from another plan\n", plan.hosts[0].name,
         taken.job());
@@ -126,11 +127,14 @@ int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wa
     Say("  try: tfdist down {}, or tfdist up --replace, or another name\n", taken.job());
     return kExitNoJob;
   }
-  Say("tfdist: job {} runs already, from this plan: joining it\n", taken.job());
-  if (detach) return kExitSuccess;
+  if (arguments.quiet && arguments.detach) Print("{}\n", taken.job());
+  if (!arguments.quiet) {
+    Say("tfdist: job {} runs already, from this plan: joining it\n", taken.job());
+  }
+  if (arguments.detach) return kExitSuccess;
   const JobRecord record = KnownOrAdopted(plan, taken.job());
   Interrupts interrupts;
-  return Follow(record, {}, interrupts);
+  return Follow(record, {}, interrupts, arguments.quiet);
 }
 
 class Launch {
@@ -158,7 +162,7 @@ class Launch {
     }
     in_doubt_ = outcome.in_doubt;
     record_.bases = outcome.bases;
-    SayWhatIsRemoved(outcome.removed);
+    if (!arguments_.quiet) SayWhatIsRemoved(outcome.removed);
     for (const NameWarning& warning : outcome.warnings) PrintWarning(warning.text, warning.remedy);
     if (outcome.committed) return Committed(std::move(outcome.coordinator));
     return Failed(outcome);
@@ -187,7 +191,7 @@ class Launch {
           (deployment.HostsNotRolledBack().empty() || now > *give_up)) {
         return false;
       }
-      if (now >= next_word) {
+      if (now >= next_word && !arguments_.quiet) {
         SayWhoIsSlow(deployment, now - begin);
         next_word = now + kSlowHost;
       }
@@ -249,14 +253,22 @@ class Launch {
     if (interrupted_) return EndAtOnce();
     const std::string size =
         fmt::format("{} tasks on {} hosts", plan_.tasks.size(), plan_.hosts.size());
-    if (arguments_.detach) {
-      Print("tfdist: job {}: {} started\n", record_.id, size);
-      return kExitSuccess;
+    if (arguments_.detach) return Started(size);
+    if (!arguments_.quiet) {
+      Say("tfdist: job {}: {}; Ctrl-C ends it, a closed terminal or a lost connection does "
+          "not\n",
+          record_.id, size);
     }
-    Say("tfdist: job {}: {}; Ctrl-C ends it, a closed terminal or a lost connection does "
-        "not\n",
-        record_.id, size);
-    return Follow(record_, std::move(coordinator), *interrupts_);
+    return Follow(record_, std::move(coordinator), *interrupts_, arguments_.quiet);
+  }
+
+  [[nodiscard]] int Started(const std::string& size) const {
+    if (arguments_.quiet) {
+      Print("{}\n", record_.id);
+    } else {
+      Print("tfdist: job {}: {} started\n", record_.id, size);
+    }
+    return kExitSuccess;
   }
 
   // The interrupt came too late to take the commit back.
@@ -271,8 +283,10 @@ class Launch {
     if (interrupted_) LeaveInterrupted();
     KeepRecordIfNeeded(outcome.failures.empty() ? "" : outcome.failures.front().error.what());
     if (OnlyTheNameIsTaken(outcome)) return TakenOver(*outcome.name_taken);
-    for (const auto& failure : outcome.failures) PrintError(failure.error);
-    for (const Error& error : outcome.roll_back_errors) PrintError(error);
+    std::vector<Error> errors;
+    for (const auto& failure : outcome.failures) errors.push_back(failure.error);
+    PrintErrors(errors);
+    PrintErrors(outcome.roll_back_errors);
     if (in_doubt_) {
       SayThatItIsInDoubt();
     } else {
@@ -295,7 +309,7 @@ class Launch {
     // Ctrl-C ends this command: nobody polls while the other job is looked for, and its end is
     // under way by itself.
     interrupts_.reset();
-    if (!arguments_.replace) return Join(plan_, taken, record_, arguments_.detach);
+    if (!arguments_.replace) return Join(plan_, taken, record_, arguments_);
     const JobRecord running = KnownOrAdopted(plan_, taken.job());
     const EndReport report = EndJob(running, false);
     PrintEndReport(running, report);

@@ -117,6 +117,13 @@ std::string ExportLine(const std::string& name, const std::string& value) {
   return fmt::format("# sh cannot set a variable of this name: {}\n", ShellWord(name));
 }
 
+// What the agent adds, as far as it is known before the job starts (agent/tasks/task_spec.cc).
+std::string OwnVariables(const Plan& plan, const TaskOnHost& task) {
+  return ExportLine("TFDIST_JOB", plan.name) + ExportLine("TFDIST_TASK", ToString(task.id)) +
+         ExportLine("TFDIST_HOST", HostOf(plan, task).name) + ExportLine("TFDIST_ATTEMPT", "1") +
+         "# set on the host: TFDIST_JOB_ID TFDIST_LOG_DIR TFDIST_SECRET_FILE TFDIST_COOKIE\n";
+}
+
 }  // namespace
 
 std::string RenderTable(const Plan& plan) {
@@ -153,6 +160,7 @@ std::string RenderEnv(const Plan& plan, std::string_view task) {
   for (const auto& [name, text] : DescribeTask(plan, found).env) {
     lines += ExportLine(name, Fill(text, addresses));
   }
+  lines += OwnVariables(plan, found);
   if (!found.gpus) lines += "unset CUDA_VISIBLE_DEVICES\n";
   return lines;
 }

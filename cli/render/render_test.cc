@@ -73,7 +73,10 @@ TEST_F(Render, EnvUnsetsWhatTheTaskMustNotHave) {
       "\"1\" }");
   EXPECT_THAT(RenderEnv(plan, "master:0"),
               EndsWith("\n# sh cannot set a variable of this name: A.B\n"
-                       "export PYTHONUNBUFFERED='1'\nunset CUDA_VISIBLE_DEVICES\n"));
+                       "export PYTHONUNBUFFERED='1'\nexport TFDIST_JOB='n'\n"
+                       "export TFDIST_TASK='master:0'\nexport TFDIST_HOST='h1'\n"
+                       "export TFDIST_ATTEMPT='1'\n# set on the host: TFDIST_JOB_ID TFDIST_LOG_DIR "
+                       "TFDIST_SECRET_FILE TFDIST_COOKIE\nunset CUDA_VISIBLE_DEVICES\n"));
   EXPECT_THAT(RenderEnv(plan, "ps:0"), HasSubstr("\nexport CUDA_VISIBLE_DEVICES=''\n"));
   EXPECT_THROW(RenderEnv(plan, "ps:1"), Error);
 }

@@ -1,5 +1,6 @@
 #include "cli/stream/line_printer.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -13,9 +14,36 @@
 namespace tfdist::cli {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr size_t kLongestLineBytes = 64 * 1024;
+constexpr auto kUnfinishedPause = 500ms;
+constexpr auto kPushedAwayPause = 5s;
+constexpr std::string_view kBar = " | ";             // between task and line
+constexpr std::string_view kEraseLine = "\r\x1b[K";  // ECMA-48 8.3.41
 // The terminal's own colours, but for red (errors) and black and white (background).
 constexpr std::array<int, 10> kColours = {36, 33, 32, 35, 34, 96, 93, 92, 95, 94};
+
+// "2026-08-01T12:00:00.000Z ", RFC 3339.
+std::string Timestamp(int64_t time_ns) {
+  const auto seconds = static_cast<std::time_t>(time_ns / 1'000'000'000);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z ", fmt::gmtime(seconds),
+                     time_ns / 1'000'000 % 1000);
+}
+
+// The first bytes of `text`, whole characters of it.
+std::string_view CutTo(size_t bytes, std::string_view text) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
+  return text.substr(0, bytes);
+}
+
+// Leaves the last state of a line that rewrites itself.
+void ForgetRewritten(std::string& line) {
+  const size_t end = line.find_last_not_of('\r');
+  const size_t rewritten = end == std::string::npos ? end : line.rfind('\r', end);
+  if (rewritten != std::string::npos) line.erase(0, rewritten + 1);
+}
 
 void WriteOut(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -41,9 +69,10 @@ LinePrinter::LinePrinter(int fd, PrinterOptions options, const std::vector<std::
     : fd_(fd), options_(options) {
   size_t width = 0;
   for (const std::string& task : tasks) width = std::max(width, task.size());
+  prefix_columns_ = width + kBar.size() + (options.timestamps ? Timestamp(0).size() : 0);
   size_t next = 0;
   for (const std::string& task : tasks) {
-    const std::string plain = fmt::format("{:<{}} | ", task, width);
+    const std::string plain = fmt::format("{:<{}}{}", task, width, kBar);
     prefixes_[task] =
         options.colour ? fmt::format("\x1b[{}m{}\x1b[0m", kColours[next % kColours.size()], plain)
                        : plain;
@@ -51,53 +80,116 @@ LinePrinter::LinePrinter(int fd, PrinterOptions options, const std::vector<std::
   }
 }
 
+LinePrinter::~LinePrinter() {
+  if (open_) (void)!write(fd_, "\n", 1);
+}
+
 void LinePrinter::Print(const std::string& task, const protocol::LogPiece& piece) {
   if (options_.raw) return WriteOut(fd_, piece.data.value);
   std::string_view rest = piece.data.value;
   for (const protocol::LogSegment& segment : piece.segments) {
-    Add(task, segment.stream, rest.substr(0, segment.size_bytes));
+    Add(task, segment, rest.substr(0, segment.size_bytes));
     rest.remove_prefix(std::min<size_t>(segment.size_bytes, rest.size()));
   }
   Flush();
 }
 
-void LinePrinter::Add(const std::string& task, protocol::Stream stream, std::string_view bytes) {
-  std::string& unfinished = unfinished_[{task, stream}];
+void LinePrinter::Add(const std::string& task, const protocol::LogSegment& segment,
+                      std::string_view bytes) {
+  const Source source{task, segment.stream};
+  Unfinished& line = unfinished_[source];
   while (true) {
+    if (line.text.empty()) line.time_ns = segment.time_ns;
     const size_t end = bytes.find('\n');
-    unfinished += bytes.substr(0, end);
-    if (end != std::string_view::npos) {
-      PrintLine(task, unfinished);
-      unfinished.clear();
-      bytes.remove_prefix(end + 1);
-      continue;
-    }
-    while (unfinished.size() > kLongestLineBytes) {
-      std::string part = unfinished.substr(0, kLongestLineBytes);
-      PrintLine(task, part += '\\');
-      unfinished.erase(0, kLongestLineBytes);
-    }
-    return;
+    line.text += bytes.substr(0, end);
+    if (end == std::string_view::npos) break;
+    PrintLine(source, line.text, line.time_ns);
+    line = {};
+    bytes.remove_prefix(end + 1);
+  }
+  line.changed = line.changed || !bytes.empty();
+  if (options_.filter) ForgetRewritten(line.text);
+  while (line.text.size() > kLongestLineBytes) {
+    PrintLine(source, line.text.substr(0, kLongestLineBytes) + '\\', line.time_ns);
+    line.text.erase(0, kLongestLineBytes);
   }
 }
 
-void LinePrinter::PrintLine(const std::string& task, std::string_view line) {
-  out_ += prefixes_[task];
+std::string LinePrinter::Shown(std::string_view line) const {
   const Colours colours = options_.colour ? Colours::kKeep : Colours::kDrop;
-  out_ += options_.filter ? SafeForTerminal(line, colours) : std::string(line);
+  return options_.filter ? SafeForTerminal(line, colours) : std::string(line);
+}
+
+void LinePrinter::PrintLine(const Source& source, std::string_view line, int64_t time_ns) {
+  BeginLine(source, time_ns);
+  out_ += Shown(line) + '\n';
+}
+
+void LinePrinter::BeginLine(const Source& source, int64_t time_ns) {
+  if (open_ == source) {
+    out_ += kEraseLine;
+    open_.reset();
+  }
+  LeaveOpenLine();
+  out_ += prefixes_[source.first];
+  if (options_.timestamps) out_ += Timestamp(time_ns);
+}
+
+void LinePrinter::LeaveOpenLine() {
+  if (!open_) return;
   out_ += '\n';
+  unfinished_[*open_].pushed_away = true;
+  open_.reset();
+}
+
+std::optional<TimePoint> LinePrinter::ShowUnfinished(TimePoint now) {
+  std::optional<TimePoint> next;
+  if (options_.columns == 0) return next;
+  for (auto& [source, line] : unfinished_) {
+    if (!line.changed || line.text.empty()) continue;
+    if (!line.show_at)
+      line.show_at = now + (line.pushed_away ? kPushedAwayPause : kUnfinishedPause);
+    if (*line.show_at <= now) {
+      ShowStart(source, line);
+    } else {
+      next = std::min(next.value_or(*line.show_at), *line.show_at);
+    }
+  }
+  Flush();
+  return next;
+}
+
+// On one row of the terminal, so that it can be erased.
+void LinePrinter::ShowStart(const Source& source, Unfinished& line) {
+  BeginLine(source, line.time_ns);
+  const std::string plain = SafeForTerminal(line.text, Colours::kDrop);
+  // The last column stays free: a cursor that wraps stands on the next row.
+  const size_t used = prefix_columns_ + 1;
+  const size_t room = options_.columns > used ? options_.columns - used : 0;
+  const bool fits = plain.size() <= room && plain.find('\t') == std::string::npos;
+  std::string cut(CutTo(room, plain));
+  std::ranges::replace(cut, '\t', ' ');
+  out_ += fits ? Shown(line.text) : cut;
+  open_ = source;
+  line.changed = false;
+  line.pushed_away = false;
+  line.show_at.reset();
 }
 
 void LinePrinter::Finish(const std::string& task) {
-  for (auto& [source, unfinished] : unfinished_) {
-    if (source.first != task || unfinished.empty()) continue;
-    PrintLine(task, unfinished);
-    unfinished.clear();
+  for (auto& [source, line] : unfinished_) {
+    if (source.first != task || line.text.empty()) continue;
+    PrintLine(source, line.text, line.time_ns);
+    line = {};
   }
   Flush();
 }
 
-void LinePrinter::WriteNote(std::string text) { WriteOut(STDERR_FILENO, text += '\n'); }
+void LinePrinter::WriteNote(std::string text) {
+  LeaveOpenLine();
+  Flush();
+  WriteOut(STDERR_FILENO, text += '\n');
+}
 
 void LinePrinter::Flush() { WriteOut(fd_, std::exchange(out_, {})); }
 

@@ -1,22 +1,28 @@
-// Puts the output of many tasks on one stream: whole lines only, each with its task in front.
+// Puts the output of many tasks on one stream: whole lines, each with its task in front. On a
+// terminal a line that stays unfinished (a progress bar, a prompt) is shown as well, and written
+// again in its place as it grows.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "agent/protocol.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
 
 struct PrinterOptions {
-  bool colour = false;  // prefixes in colour, and the colours of tasks stay
-  bool filter = false;  // SafeForTerminal on every line
-  bool raw = false;     // no prefixes, no lines: the bytes as they are
+  bool colour = false;      // prefixes in colour, and the colours of tasks stay
+  bool filter = false;      // SafeForTerminal on every line
+  bool raw = false;         // no prefixes, no lines: the bytes as they are
+  bool timestamps = false;  // when each line began, after its task
+  size_t columns = 0;       // of a terminal that can erase a line; 0: whole lines only
 };
 
 // Thrown when no more output can be written.
@@ -37,10 +43,17 @@ class LinePrinter {
  public:
   // Writes to `fd` (borrowed). `tasks`: all names that will come, for the width of the prefix.
   LinePrinter(int fd, PrinterOptions options, const std::vector<std::string>& tasks);
+  LinePrinter(const LinePrinter&) = delete;
+  LinePrinter& operator=(const LinePrinter&) = delete;
+  ~LinePrinter();  // ends the line that the cursor stands in
 
   void Print(const std::string& task, const protocol::LogPiece& piece);
   // The task's last lines, those without a newline.
   void Finish(const std::string& task);
+  // Shows lines that have been unfinished for half a second since the call that first saw them; cut
+  // to the terminal's width. One that another line has pushed away is shown again 5 s later. Returns
+  // when to call again, nullopt: not before more is printed.
+  std::optional<TimePoint> ShowUnfinished(TimePoint now);
   // A line of tfdist's own, on stderr: stdout holds what tasks print, and nothing else.
   template <Printable... T>
   void Note(fmt::format_string<T...> format, T&&... values) {
@@ -49,17 +62,30 @@ class LinePrinter {
 
  private:
   using Source = std::pair<std::string, protocol::Stream>;
+  struct Unfinished {
+    std::string text;
+    int64_t time_ns = 0;       // wall clock: when the agent's host wrote its first bytes
+    bool changed = false;      // since it was shown
+    bool pushed_away = false;  // was shown, and stands above other lines
+    std::optional<TimePoint> show_at;
+  };
 
-  void Add(const std::string& task, protocol::Stream stream, std::string_view bytes);
-  static void WriteNote(std::string text);
-  void PrintLine(const std::string& task, std::string_view line);
+  void Add(const std::string& task, const protocol::LogSegment& segment, std::string_view bytes);
+  void WriteNote(std::string text);
+  void PrintLine(const Source& source, std::string_view line, int64_t time_ns);
+  void BeginLine(const Source& source, int64_t time_ns);
+  void LeaveOpenLine();
+  void ShowStart(const Source& source, Unfinished& line);
+  [[nodiscard]] std::string Shown(std::string_view line) const;
   void Flush();
 
   int fd_;
   PrinterOptions options_;
   std::map<std::string, std::string> prefixes_;
-  std::map<Source, std::string> unfinished_;
-  std::string out_;  // of the piece at hand; written at its end
+  size_t prefix_columns_ = 0;
+  std::map<Source, Unfinished> unfinished_;
+  std::optional<Source> open_;  // whose unfinished line the cursor stands in
+  std::string out_;             // of the piece at hand; written at its end
 };
 
 }  // namespace tfdist::cli

@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <optional>
 
 #include "base/unique_fd.h"
 
 namespace tfdist::cli {
 namespace {
 
+using namespace std::chrono_literals;
 using protocol::LogPiece;
 using protocol::Stream;
 
@@ -66,10 +69,76 @@ TEST_F(LinePrinterTest, FinishPrintsTheLineWithoutNewline) {
   EXPECT_EQ(Printed(), "w:0 | no newline\n");
 }
 
+// A terminal of 20 columns, of which "w:0 | " takes 6.
+PrinterOptions Terminal() { return {.filter = true, .columns = 20}; }
+
+TEST_F(LinePrinterTest, ShowsAnUnfinishedLineAfterHalfASecondAndWritesItAgainInItsPlace) {
+  LinePrinter printer(write_end_.get(), Terminal(), {"w:0"});
+  const TimePoint start{};
+  printer.Print("w:0", Piece({{Stream::kStdout, "\r10%"}}));
+  EXPECT_EQ(printer.ShowUnfinished(start), start + 500ms);
+  EXPECT_EQ(Printed(), "");
+  EXPECT_EQ(printer.ShowUnfinished(start + 500ms), std::nullopt);
+  EXPECT_EQ(Printed(), "w:0 | 10%");
+  printer.Print("w:0", Piece({{Stream::kStdout, "\r20%"}}));
+  EXPECT_EQ(printer.ShowUnfinished(start + 600ms), start + 1100ms);
+  printer.Print("w:0", Piece({{Stream::kStdout, "\r30%"}}));
+  EXPECT_EQ(printer.ShowUnfinished(start + 1100ms), std::nullopt);
+  EXPECT_EQ(Printed(), "\r\x1b[Kw:0 | 30%");
+  printer.Print("w:0", Piece({{Stream::kStdout, "\rdone\nnext\n"}}));
+  EXPECT_EQ(Printed(), "\r\x1b[Kw:0 | done\nw:0 | next\n");
+}
+
+TEST_F(LinePrinterTest, AnUnfinishedLineThatWasPushedAwayIsShownAgainLater) {
+  LinePrinter printer(write_end_.get(), Terminal(), {"w:0", "w:1"});
+  const TimePoint start{};
+  printer.Print("w:0", Piece({{Stream::kStdout, "Name? "}}));
+  printer.ShowUnfinished(start);
+  printer.ShowUnfinished(start + 1s);
+  printer.Print("w:1", Piece({{Stream::kStdout, "up\n"}}));
+  EXPECT_EQ(Printed(), "w:0 | Name? \nw:1 | up\n");
+  EXPECT_EQ(printer.ShowUnfinished(start + 9s), std::nullopt);  // nothing new
+  printer.Print("w:0", Piece({{Stream::kStdout, "x"}}));
+  EXPECT_EQ(printer.ShowUnfinished(start + 10s), start + 15s);
+  printer.ShowUnfinished(start + 15s);
+  EXPECT_EQ(Printed(), "w:0 | Name? x");
+}
+
+TEST_F(LinePrinterTest, CutsAnUnfinishedLineToTheTerminalAndPrintsItWholeOnceItEnds) {
+  LinePrinter printer(write_end_.get(), Terminal(), {"w:0"});
+  const TimePoint start{};
+  printer.Print("w:0", Piece({{Stream::kStdout, "0123456789ab\xc3\xa4xyz"}}));
+  printer.ShowUnfinished(start);
+  printer.ShowUnfinished(start + 1s);
+  EXPECT_EQ(Printed(), "w:0 | 0123456789ab");
+  printer.Finish("w:0");
+  EXPECT_EQ(Printed(), "\r\x1b[Kw:0 | 0123456789ab\xc3\xa4xyz\n");
+}
+
+TEST_F(LinePrinterTest, WithoutATerminalAnUnfinishedLineWaitsForItsEnd) {
+  LinePrinter printer(write_end_.get(), {}, {"w:0"});
+  printer.Print("w:0", Piece({{Stream::kStdout, "10%\r"}}));
+  EXPECT_EQ(printer.ShowUnfinished(TimePoint{}), std::nullopt);
+  EXPECT_EQ(printer.ShowUnfinished(TimePoint{} + 1h), std::nullopt);
+  EXPECT_EQ(Printed(), "");
+}
+
 TEST_F(LinePrinterTest, CutsALineWithoutEndAndMarksTheCut) {
   LinePrinter printer(write_end_.get(), {}, {"w:0"});
   printer.Print("w:0", Piece({{Stream::kStdout, std::string(64 * 1024 + 1, 'x')}}));
   EXPECT_EQ(Printed(), "w:0 | " + std::string(64 * 1024, 'x') + "\\\n");
+}
+
+TEST_F(LinePrinterTest, PutsTheTimeAtWhichALineBeganAfterItsTask) {
+  LinePrinter printer(write_end_.get(), {.timestamps = true}, {"w:0"});
+  LogPiece piece = Piece({{Stream::kStdout, "one\ntw"}, {Stream::kStdout, "o\nthree\n"}});
+  piece.segments[0].time_ns = 1'785'585'600'007'000'000;
+  piece.segments[1].time_ns = 1'785'585'601'000'000'000;
+  printer.Print("w:0", piece);
+  EXPECT_EQ(Printed(),
+            "w:0 | 2026-08-01T12:00:00.007Z one\n"
+            "w:0 | 2026-08-01T12:00:00.007Z two\n"
+            "w:0 | 2026-08-01T12:00:01.000Z three\n");
 }
 
 TEST_F(LinePrinterTest, LeavesBytesAloneWithoutATerminal) {

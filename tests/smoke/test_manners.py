@@ -1,0 +1,121 @@
+"""Small things that a user of other command-line tools expects."""
+
+import re
+import subprocess
+import unittest
+
+from tests.support import clusters
+from tests.support.tfdist import BIN, Tfdist
+from tests.support.waiting import wait_for
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("manners")
+        self.addCleanup(self.user.close)
+
+    def assert_refused(self, args, text):
+        result = self.user.run(*args)
+        self.assertEqual(result.code, 2, result)
+        self.assertIn(text, result.err)
+
+    def test_a_mistyped_command_is_guessed(self):
+        self.assert_refused(["statsu"], "there is no command 'statsu'; did you mean 'status'?")
+        self.assert_refused(["zzz"], "there is no command 'zzz'\n  try: tfdist --help")
+
+    def test_an_unknown_option_is_named_though_something_else_is_missing(self):
+        self.assert_refused(["up", "--foo"], "--foo")
+        self.assert_refused(["clean", "--foo"], "--foo")
+
+    def test_help_and_version_by_other_names(self):
+        self.assertEqual(self.user.run("help").out, self.user.run("--help").out)
+        self.assertIn("Run a distributed training job over SSH", self.user.run("help").out)
+        self.assertEqual(self.user.run("help", "logs").out, self.user.run("logs", "--help").out)
+        self.assertIn("--follow", self.user.run("help", "logs").out)
+        self.assertEqual(self.user.run("-V").out, self.user.run("--version").out)
+        self.assert_refused(["help", "statsu"], "statsu")
+
+    def test_a_number_that_is_none_is_refused(self):
+        for option in ("--tail", "-n", "--from"):
+            for value in ("-5", "x", "1.5"):
+                with self.subTest(option=option, value=value):
+                    self.assert_refused(["logs", f"{option}={value}" if len(option) > 2 else f"{option}{value}"],
+                                        "expected a whole number from 0 on")
+
+    def test_a_list_that_cannot_be_written_is_no_matter_of_logs(self):
+        result = self.user.run("list")
+        self.assertEqual(result.code, 0, result)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([str(BIN / "tfdist"), "list"], env=self.user.env, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(done.returncode, 74)
+        self.assertEqual(done.stderr, "tfdist: cannot write output: No space left on device\n")
+
+
+class Jobs(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("manners")
+        self.addCleanup(self.user.close)
+
+    def write(self, command, **options):
+        return self.user.write("cluster.toml", clusters.local("job", command, **options))
+
+    def test_quiet_prints_the_tasks_output_and_nothing_else(self):
+        result = self.user.run("up", "-q", self.write(["sh", "-c", "echo hello"], slots=1))
+        self.assertEqual((result.code, result.err), (0, ""), result)
+        self.assertIn("| hello\n", result.out)
+
+    def test_quiet_and_detached_prints_the_id_alone(self):
+        result = self.user.run("up", "-d", "-q", self.write(["sleep", "infinity"]))
+        self.assertEqual((result.code, result.err), (0, ""), result)
+        job = result.out.strip()
+        self.assertEqual(self.user.run("down", job).code, 0)
+
+    def test_a_quiet_up_still_says_why_its_job_failed(self):
+        result = self.user.run("up", "-q", self.write(["sh", "-c", "exit 3"], slots=1))
+        self.assertEqual(result.code, 1, result)
+        self.assertIn("exit code 3", result.err)
+
+    def test_down_says_which_task_it_waits_for(self):
+        stubborn = "trap '' TERM; echo ready; while true; do sleep 1; done"
+        file = self.write(["sh", "-c", stubborn], slots=1)
+        up = self.user.start("up", file)
+        self.user.wait_for_output(up, b"ready")
+        down = self.user.start("down", "job")
+        wait_for(lambda: b"waiting for" in down.err.read_bytes(), "down says what it waits for", 8)
+        self.assertRegex(down.err.read_text(), r"tfdist: waiting for \S+ \(127.0.0.1\).* to end; SIGKILL follows")
+        self.assertEqual(self.user.run("down", "--force", "job").code, 0)
+        self.assertEqual(down.wait(60), 0)
+
+    def test_logs_of_some_tasks_with_times(self):
+        file = self.write(["sh", "-c", "echo one; echo from $TFDIST_TASK"])
+        self.assertEqual(self.user.run("up", file).code, 0)
+        logs = self.user.run("logs", "-t", "-n", "1", "job", "worker:[0-0]")
+        self.assertEqual(logs.code, 0, logs)
+        self.assertRegex(logs.out, r"^worker:0 \| \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z from worker:0\n$")
+        self.assertEqual(self.user.run("logs", "job", "worker:[0-3]").code, 2)
+        here = self.user.run("logs", "--host", "127.0.0.1", "job")
+        self.assertIn("from worker:0", here.out)
+        elsewhere = self.user.run("logs", "--host", "gpu[1-2]", "job")
+        self.assertEqual(elsewhere.code, 2, elsewhere)
+        self.assertIn("has no host gpu1", elsewhere.err)
+
+    def test_logs_of_a_cleaned_job(self):
+        file = self.write(["true"])
+        self.assertEqual(self.user.run("up", file).code, 0)
+        wait_for(lambda: not self.user.left(), "the agents have left", 30)
+        self.assertEqual(self.user.run("clean", "--yes", file).code, 0)
+        logs = self.user.run("logs", "job")
+        self.assertEqual(logs.code, 4, logs)
+        self.assertIn("cleaned", logs.err)
+
+    def test_render_env_names_what_the_host_adds(self):
+        file = self.write(["env"], slots=1)
+        shown = self.user.run("render", "--env", "master:0", file).out
+        up = self.user.run("up", file)
+        self.assertEqual(up.code, 0, up)
+        set_on_host = dict(re.findall(r"master:0 \| (TFDIST_\w+)=(.*)", up.out))
+        known = dict(re.findall(r"export (TFDIST_\w+)='(.*)'", shown))
+        later = re.search("# set on the host: (.*)", shown)[1].split()
+        self.assertEqual(set(known) | set(later), set(set_on_host) - set(self.user.env))
+        self.assertEqual(known, {name: set_on_host[name] for name in known})
