@@ -52,7 +52,7 @@ std::string Frames(const Message& message) {
   return out;
 }
 
-std::optional<Message> PieceReader::Feed(std::string_view piece) {
+std::optional<Message> PieceReader::Feed(std::string_view piece, size_t max_bytes) {
   if (piece.empty()) throw ProtocolError(Phase::kControl, "empty frame");
   const char flag = piece.front();
   piece.remove_prefix(1);
@@ -60,9 +60,9 @@ std::optional<Message> PieceReader::Feed(std::string_view piece) {
     throw ProtocolError(Phase::kControl, "frame with an unknown flag");
   }
   if ((flag & kFirst) != 0) collected_.clear();  // the sender gave the message before up half-way
-  if (collected_.size() + piece.size() > kMaxMessageBytes) {
-    throw ProtocolError(Phase::kControl,
-                        fmt::format("message longer than {} bytes", kMaxMessageBytes));
+  if (collected_.size() + piece.size() > max_bytes) {
+    collected_.clear();
+    throw ProtocolError(Phase::kControl, fmt::format("message longer than {} bytes", max_bytes));
   }
   collected_ += piece;
   if ((flag & kLast) == 0) return std::nullopt;

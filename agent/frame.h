@@ -29,8 +29,8 @@ std::string Frames(const Message& message);
 // Puts messages together again from pieces of one peer, in order.
 class PieceReader {
  public:
-  // Throws Error(kControl) when the message grows past kMaxMessageBytes or is malformed.
-  std::optional<Message> Feed(std::string_view piece);
+  // Throws ProtocolError when the message grows past `max_bytes` or is malformed.
+  std::optional<Message> Feed(std::string_view piece, size_t max_bytes = kMaxMessageBytes);
 
  private:
   std::string collected_;
@@ -40,7 +40,7 @@ class PieceReader {
 class FrameReader {
  public:
   void Feed(std::string_view bytes);
-  // Throws Error(kControl) on an impossible length or a malformed message: the stream is lost then.
+  // Throws ProtocolError on an impossible length or a malformed message: the stream is lost then.
   std::optional<Message> Next();
 
  private:

@@ -7,11 +7,10 @@
 // the descriptor is compared with the peer that it was accepted from.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <cstddef>
 #include <list>
-#include <optional>
+
+#include "base/accepted_connection.h"
 
 namespace tfdist {
 
@@ -21,8 +20,8 @@ class Strangers {
   // At most `limit` connections.
   explicit Strangers(size_t limit) : limit_(limit) {}
 
-  // When that is one too many, shuts another one down (shutdown(2), so that its owner sees its
-  // end): the oldest one from the address that has most.
+  // When that is one too many, shuts another one down: the oldest one from the address that has
+  // most.
   void OnAccepted(int fd);
   void OnProved(int fd) { Forget(fd); }
   void OnClosed(int fd) { Forget(fd); }
@@ -31,18 +30,12 @@ class Strangers {
   [[nodiscard]] size_t size() const { return connections_.size(); }
 
  private:
-  struct Connection {
-    int fd = -1;
-    sockaddr_storage peer{};
-    socklen_t peer_size = 0;
-  };
-  static std::optional<Connection> At(int fd);
   void Forget(int fd);
-  std::list<Connection>::iterator OldestOfTheMost();
-  [[nodiscard]] size_t CountFrom(const Connection& connection) const;
+  std::list<AcceptedConnection>::iterator OldestOfTheMost();
+  [[nodiscard]] size_t CountFrom(const AcceptedConnection& connection) const;
 
   size_t limit_;
-  std::list<Connection> connections_;  // the oldest first
+  std::list<AcceptedConnection> connections_;  // the oldest first
 };
 
 }  // namespace tfdist

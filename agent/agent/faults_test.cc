@@ -2,15 +2,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 
 #include "agent/census/census.h"
+#include "agent/control/tcp_address.h"
 #include "agent/coordinator/journal.h"
 #include "agent/job_state.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/testing/job_fixture.h"
+#include "base/unique_fd.h"
 
 namespace tfdist::agent {
 namespace {
@@ -91,6 +96,47 @@ class FaultsTest : public JobTest {
     EXPECT_THAT(state.why, HasSubstr("host" + std::to_string(slot) + " lost its keeper"));
   }
 };
+
+// Connections to this machine that say nothing.
+std::vector<UniqueFd> ConnectIdle(int port, size_t count) {
+  const TcpAddress address = ParseTcpAddress("127.0.0.1", port);
+  std::vector<UniqueFd> connections;
+  for (size_t i = 0; i < count; ++i) {
+    connections.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(connections.back().get(), address.get(), address.size), 0);
+  }
+  return connections;
+}
+
+size_t CountDescriptors(pid_t pid) {
+  const std::filesystem::path folder("/proc/" + std::to_string(pid) + "/fd");
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder),
+                                           std::filesystem::directory_iterator()));
+}
+
+TEST_F(FaultsTest, IdleConnectionsOfStrangersDoNotKeepTheCoordinatorFromItsWork) {
+  Job job = Deploy(2, {{"worker:0", 1, kForever}});
+  WaitForStart(job, "worker:0");
+  const pid_t agent = FindRole(0, "tfdist-agent");
+  constexpr rlimit kFewDescriptors{256, 256};
+  ASSERT_EQ(prlimit(agent, RLIMIT_NOFILE, &kFewDescriptors, nullptr), 0);
+  const int port = ReadSlotInfo(agent::SlotFolder(SlotFolder(0))).port;
+  const std::vector<UniqueFd> idle = ConnectIdle(port, 400);
+  // Before their handshakes time out, which takes 5 s.
+  EXPECT_TRUE(WaitUntil([&] { return CountDescriptors(agent) < 150; }, "few descriptors",
+                        std::chrono::seconds(4)))
+      << CountDescriptors(agent);
+  // A new reader, and a new connection of the other host.
+  kill(FindRole(1, "tfdist-agent"), SIGKILL);
+  const auto begun = std::chrono::steady_clock::now();
+  AskSlot(0, [&](AgentClient& client) {
+    client.WaitForEvent(client.Send(type::kEvents, kFromTheFirst), event::kHost,
+                        {{"slot", 1}, {"state", "agent-restarted"}});
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(4));
+  job.clients[0].Send(type::kStop, {{"why", "enough"}, {"force", false}});
+  WaitUntilNothingIsLeft();
+}
 
 TEST_F(FaultsTest, TasksGoOnWhenTheCoordinatorsAgentIsKilled) { KillAgentInMidJob(0); }
 

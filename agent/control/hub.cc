@@ -16,12 +16,11 @@ namespace {
 
 using protocol::Message;
 
-// A peer has two; more are left over from broken connections, or made up.
-constexpr size_t kMaxConnectionsOfPeer = 8;
+// Connections that say nothing, beside those that each peer makes: two, and two again when they break.
+constexpr size_t kIdleStrangers = 64;
+constexpr size_t kConnectionsOfPeer = 4;
 
-zmq::socket_t Listening(zmq::context_t& context, const CurveKeys& keys, int listener,
-                        const std::string& endpoint) {
-  zmq::socket_t socket = MakeCurveServer(context, keys);
+void Bind(zmq::socket_t& socket, int listener, const std::string& endpoint) {
   // libzmq closes what it is given; ours stays open for the next agent.
   const int copy = fcntl(listener, F_DUPFD_CLOEXEC, 0);
   if (copy < 0 || fcntl(copy, F_SETFL, O_NONBLOCK) != 0) {
@@ -30,7 +29,6 @@ zmq::socket_t Listening(zmq::context_t& context, const CurveKeys& keys, int list
   socket.set(zmq::sockopt::use_fd, copy);
   ChooseAddressFamily(socket, endpoint);
   socket.bind(endpoint);
-  return socket;
 }
 
 }  // namespace
@@ -40,14 +38,17 @@ Hub::Hub(EventLoop& loop, zmq::context_t& context, const CurveKeys& keys,
          Handlers handlers)
     : handlers_(std::move(handlers)),
       zap_(loop, context, peers),
-      router_(loop, Listening(context, keys, listener, endpoint),
-              [this](LoopSocket::Parts parts) { OnParts(parts); }) {}
-
-bool Hub::SendControl(int slot, const Message& message) {
-  return Send(peers_[slot].control, message);
+      router_(loop, MakeCurveServer(context, keys),
+              [this](LoopSocket::Parts parts) { OnParts(parts); }),
+      door_(loop, context, router_.socket(), kIdleStrangers + kConnectionsOfPeer * peers.size()) {
+  Bind(router_.socket(), listener, endpoint);
 }
 
-bool Hub::SendBulk(int slot, const Message& message) { return Send(peers_[slot].bulk, message); }
+bool Hub::SendControl(int slot, const Message& message) {
+  return Send(peers_[slot].control(), message);
+}
+
+bool Hub::SendBulk(int slot, const Message& message) { return Send(peers_[slot].bulk(), message); }
 
 bool Hub::Send(const std::string& connection, const Message& message) {
   if (connection.empty()) return false;
@@ -62,29 +63,28 @@ void Hub::OnParts(const LoopSocket::Parts& parts) {
     throw ProtocolError(Phase::kControl, "a control message of the wrong shape");
   const auto slot = SlotOfSender(parts[1]);
   if (!slot) throw ProtocolError(Phase::kControl, "a control message without a sender");
-  Peer& peer = peers_[*slot];
+  MemberConnections& peer = peers_[*slot];
   const std::string connection = parts[0].to_string();
-  if (auto message = peer.readers[connection].Feed(parts[1].to_string_view())) {
+  if (!peer.Has(connection)) {
+    const int fd = DescriptorOf(parts[1]);
+    door_.OnProved(fd);
+    peer.Add(connection, AcceptedConnection::At(fd));
+  }
+  if (auto message = peer.Feed(connection, parts[1].to_string_view())) {
     OnMessage(*slot, peer, connection, *std::move(message));
   }
-  if (peer.readers.size() > kMaxConnectionsOfPeer) ForgetOldConnections(peer);
 }
 
-void Hub::OnMessage(int slot, Peer& peer, const std::string& connection, Message message) {
+void Hub::OnMessage(int slot, MemberConnections& peer, const std::string& connection,
+                    Message message) {
   if (message.type == control_type::kReport) {
-    peer.control = connection;
+    peer.SetControl(connection);
     handlers_.on_report(slot, protocol::Body<HostReport>(message));
   } else if (message.type == control_type::kBulk) {
-    if (std::exchange(peer.bulk, connection) != connection) handlers_.on_bulk_connected(slot);
-  } else if (connection == peer.bulk) {
+    if (peer.SetBulk(connection)) handlers_.on_bulk_connected(slot);
+  } else if (connection == peer.bulk()) {
     handlers_.on_bulk(slot, std::move(message));
   }
-}
-
-void Hub::ForgetOldConnections(Peer& peer) {
-  std::erase_if(peer.readers, [&](const auto& item) {
-    return item.first != peer.control && item.first != peer.bulk;
-  });
 }
 
 }  // namespace tfdist::agent

@@ -8,10 +8,11 @@
 #include <zmq.hpp>
 
 #include "agent/control/curve_keys.h"
+#include "agent/control/door.h"
 #include "agent/control/loop_socket.h"
+#include "agent/control/member_connections.h"
 #include "agent/control/messages.h"
 #include "agent/control/zap_handler.h"
-#include "agent/frame.h"
 #include "agent/loop/event_loop.h"
 
 namespace tfdist::agent {
@@ -27,7 +28,8 @@ class Hub {
   };
 
   // Listens on `listener`, a socket that already does, of the given address; a copy is made of it.
-  // `peers[i]`: public key of the agent in slot i; nobody else gets in.
+  // `peers[i]`: public key of the agent in slot i; nobody else gets in. Connections that say nothing
+  // are few: 64 beside those that the peers may be making.
   Hub(EventLoop& loop, zmq::context_t& context, const CurveKeys& keys,
       const std::vector<std::string>& peers, int listener, const std::string& endpoint,
       Handlers handlers);
@@ -37,22 +39,16 @@ class Hub {
   bool SendBulk(int slot, const protocol::Message& message);
 
  private:
-  // A peer's connections, by their routing ids. A reconnect brings new ones.
-  struct Peer {
-    std::string control;
-    std::string bulk;
-    std::map<std::string, protocol::PieceReader> readers;
-  };
-
   void OnParts(const LoopSocket::Parts& parts);
-  void OnMessage(int slot, Peer& peer, const std::string& connection, protocol::Message message);
-  void ForgetOldConnections(Peer& peer);
+  void OnMessage(int slot, MemberConnections& peer, const std::string& connection,
+                 protocol::Message message);
   bool Send(const std::string& connection, const protocol::Message& message);
 
   Handlers handlers_;
   ZapHandler zap_;  // before the socket: it must be there when that is bound
-  std::map<int, Peer> peers_;
+  std::map<int, MemberConnections> peers_;
   LoopSocket router_;
+  Door door_;
 };
 
 }  // namespace tfdist::agent

@@ -6,12 +6,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <optional>
 
 #include "agent/control/control_listener.h"
 #include "agent/control/curve_socket.h"
 #include "agent/control/tcp_address.h"
 #include "agent/control/zmq_uplink.h"
+#include "base/accepted_connection.h"
 
 namespace tfdist::agent {
 namespace {
@@ -34,6 +36,35 @@ class HubTest : public testing::Test {
                           },
                       .on_bulk = [](int, const Message&) {},
                       .on_bulk_connected = [](int) {}});
+  }
+
+  // Connections to the hub's port that this process has accepted and not closed.
+  size_t CountAccepted() const {
+    size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      const int fd = std::stoi(entry.path().filename());
+      if (AcceptedConnection::At(fd) && LocalPort(fd) == port_) ++count;
+    }
+    return count;
+  }
+
+  // A connection of the member that has reported, and breaks for good when the hub closes it.
+  zmq::socket_t ReportOnce() {
+    zmq::socket_t socket = MakeCurveClient(client_context_, member_, coordinator_.public_key);
+    socket.set(zmq::sockopt::reconnect_ivl, -1);
+    socket.connect(Endpoint(address_, port_));
+    const auto pieces = protocol::Pieces({std::string(control_type::kReport), 0, HostReport{}});
+    bool sent = false;
+    const size_t reports = reporters_.size() + 1;
+    EXPECT_TRUE(RunUntil(
+        [&] {
+          if (!sent) {
+            sent = socket.send(zmq::buffer(pieces.at(0)), zmq::send_flags::dontwait).has_value();
+          }
+          return reporters_.size() >= reports;
+        },
+        std::chrono::seconds(30)));
+    return socket;
   }
 
   std::unique_ptr<ZmqUplink> Dial(const CurveKeys& keys) {
@@ -141,6 +172,24 @@ TEST_F(HubTest, GivesAStrangersBytesNothingButTheGreeting) {
       std::chrono::seconds(30)));
   EXPECT_LE(received.size(), 64U);
   EXPECT_TRUE(reporters_.empty());
+}
+
+TEST_F(HubTest, MemberKeepsOneControlConnectionHoweverManyItMakes) {
+  Listen("127.0.0.1");
+  std::vector<zmq::socket_t> connections;
+  for (int i = 0; i < 20; ++i) connections.push_back(ReportOnce());
+  EXPECT_TRUE(RunUntil([this] { return CountAccepted() <= 1; }, std::chrono::seconds(30)))
+      << CountAccepted();
+}
+
+TEST_F(HubTest, MemberThatConnectsAnewTakesThePlaceOfItsOldConnections) {
+  Listen("127.0.0.1");
+  const zmq::socket_t old = ReportOnce();
+  const auto uplink = Dial(member_);
+  uplink->Send({});
+  EXPECT_TRUE(RunUntil([this] { return beats_ > 0; }, std::chrono::seconds(30)));
+  EXPECT_TRUE(RunUntil([this] { return CountAccepted() == 2; }, std::chrono::seconds(30)))
+      << CountAccepted();
 }
 
 }  // namespace

@@ -4,8 +4,6 @@
 #include <exception>
 #include <utility>
 
-#include "base/log.h"
-
 namespace tfdist::agent {
 
 LoopSocket::LoopSocket(EventLoop& loop, zmq::socket_t socket, std::function<void(Parts)> on_message,
@@ -45,7 +43,7 @@ bool LoopSocket::ReceiveOne() {
   try {
     on_message_(std::move(parts));
   } catch (const std::exception& e) {  // Error, or JSON that is not what it should be
-    Log("{}, message dropped", e.what());
+    dropped_.Line(std::string(e.what()) + ", message dropped");
   }
   return true;
 }

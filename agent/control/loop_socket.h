@@ -7,7 +7,9 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "agent/control/limited_log.h"
 #include "agent/loop/event_loop.h"
+#include "base/clock.h"
 
 namespace tfdist::agent {
 
@@ -32,6 +34,8 @@ class LoopSocket {
   void Drain();
   bool ReceiveOne();
 
+  SystemClock clock_;
+  LimitedLog dropped_{clock_};
   zmq::socket_t socket_;
   std::function<void(Parts)> on_message_;
   std::function<void()> on_writable_;

@@ -4,7 +4,6 @@
 
 #include "agent/control/curve_keys.h"
 #include "agent/control/curve_socket.h"
-#include "base/log.h"
 
 namespace tfdist::agent {
 namespace {
@@ -51,8 +50,8 @@ void ZapHandler::Answer(const LoopSocket::Parts& request) {
     socket_.Send({"1.0", id, "200", "OK", UserIdOfSlot(*slot), ""});
     return;
   }
-  Log("refused a connection from {}",
-      request.size() > kAddress ? request[kAddress].to_string_view() : "an unknown place");
+  refusals_.Line("refused a connection from " +
+                 (request.size() > kAddress ? request[kAddress].to_string() : "an unknown place"));
   socket_.Send({"1.0", id, "400", "unknown key", "", ""});
 }
 

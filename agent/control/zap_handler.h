@@ -9,6 +9,7 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "agent/control/limited_log.h"
 #include "agent/control/loop_socket.h"
 #include "agent/loop/event_loop.h"
 
@@ -24,6 +25,8 @@ class ZapHandler {
   [[nodiscard]] std::optional<int> Admit(const LoopSocket::Parts& request) const;
 
   std::map<std::string, int, std::less<>> slots_;  // by the key's 32 bytes
+  SystemClock clock_;
+  LimitedLog refusals_{clock_};
   LoopSocket socket_;
 };
 
