@@ -50,7 +50,7 @@ void FolderServer::Run(std::chrono::milliseconds idle_limit) {
     const bool busy = std::any_of(readers_.begin(), readers_.end(),
                                   [](const auto& item) { return item.second.credit > 0; });
     if (StdinReady(busy ? std::chrono::milliseconds(0) : idle_limit)) {
-      const auto message = ReadFromStdin();
+      const auto message = ReadMessage(STDIN_FILENO, SystemClock().Now() + idle_limit);
       if (!message) return;
       Handle(*message);
     } else if (!busy) {

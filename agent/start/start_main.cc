@@ -29,6 +29,8 @@ namespace {
 constexpr std::chrono::seconds kIdleLimit{30};
 // The CLI waits for the slot meanwhile, and not for ever.
 constexpr std::chrono::seconds kHouseLimit{15};
+// The CLI sends `create` once it has read the hello. A connection may also be cut without a word.
+constexpr std::chrono::seconds kCreateLimit{60};
 
 protocol::Message Hello(const std::filesystem::path& executable) {
   protocol::Hello hello;
@@ -75,7 +77,7 @@ int StartMain() {
   // Before the slot is made: it may need the room that this makes, and its tasks the ports.
   const auto removed = KeepHouse(BaseOf(executable), SystemClock().Now() + kHouseLimit);
   if (!removed.empty()) WriteToStdout(Removed(removed));
-  const auto message = ReadFromStdin();
+  const auto message = ReadMessage(STDIN_FILENO, SystemClock().Now() + kCreateLimit);
   if (!message || IsPeerGone()) return 1;
   UniqueFd agent;
   try {
