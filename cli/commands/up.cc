@@ -16,6 +16,7 @@
 #include "cli/commands/find_job.h"
 #include "cli/commands/last_seen.h"
 #include "cli/commands/report.h"
+#include "cli/commands/slow_notice.h"
 #include "cli/deploy/deployment.h"
 #include "cli/deploy/runtime_program.h"
 #include "cli/deploy/workdir_archive.h"
@@ -35,12 +36,21 @@ constexpr auto kSlowHost = 5s;
 // Longer than the agents need to take a request to go back; they remove themselves otherwise.
 constexpr auto kRollBackLimit = 10s;
 
+PackedFile Pack(const std::filesystem::path& workdir) {
+  std::optional<SlowNotice> notice;
+  notice.emplace(fmt::format("looking through workdir {}", workdir.string()));
+  const WorkdirSize size = MeasureWorkdir(workdir);
+  notice.emplace(fmt::format("packing workdir {}: {} files and folders, {} MiB", workdir.string(),
+                             size.entries, size.bytes >> 20));
+  return PackWorkdir(workdir, size.largest);
+}
+
 Cargo LoadCargo(const Plan& plan) {
   Cargo cargo;
   cargo.job = DescribeJob(plan, NewJobId(plan.name));
   cargo.secret = RandomHex(kSecretBytes);
   if (plan.workdir) {
-    cargo.workdir = PackWorkdir(*plan.workdir);
+    cargo.workdir = Pack(*plan.workdir);
     // A changed program is another plan: `up` again must not join a job that runs the old one.
     cargo.job.plan_sha256 = Sha256Hex(cargo.job.plan_sha256 + cargo.workdir->description().sha256);
   }

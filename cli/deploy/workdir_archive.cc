@@ -4,47 +4,86 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/subprocess.h"
+#include "cli/deploy/workdir_files.h"
 
 namespace tfdist::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::chrono::minutes kPackLimit{5};
 
-uint64_t SizeOf(const std::filesystem::directory_entry& entry) {
-  std::error_code failed;  // a size for a hint: what cannot be read counts nothing
-  if (!entry.is_directory(failed) || entry.is_symlink(failed)) {
-    return entry.is_regular_file(failed) ? entry.file_size(failed) : 0;
-  }
-  uint64_t sum = 0;
-  for (const auto& below : std::filesystem::recursive_directory_iterator(entry.path(), failed)) {
-    if (below.is_regular_file(failed) && !below.is_symlink(failed)) sum += below.file_size(failed);
-  }
-  return sum;
-}
+constexpr size_t kShownEntries = 3;
+constexpr const char* kRemedy =
+    "keep data outside of it; --workdir FOLDER, or workdir in [task], sends another folder, "
+    "--no-workdir none";
 
-std::string LargestEntries(const std::filesystem::path& folder) {
+// Sizes of a folder's own entries, with all that is below them.
+using Sizes = std::map<std::string, uint64_t>;
+
+std::string Largest(const Sizes& sizes) {
   std::vector<std::pair<uint64_t, std::string>> entries;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    entries.emplace_back(SizeOf(entry), entry.path().filename().string());
-  }
+  for (const auto& [name, bytes] : sizes) entries.emplace_back(bytes, name);
   std::sort(entries.rbegin(), entries.rend());
   std::string text;
-  for (size_t i = 0; i < std::min<size_t>(entries.size(), 3); ++i) {
+  for (size_t i = 0; i < std::min(entries.size(), kShownEntries); ++i) {
     text +=
         fmt::format("{}{} ({} MiB)", i == 0 ? "" : ", ", entries[i].second, entries[i].first >> 20);
   }
   return text;
 }
 
+[[noreturn]] void FailTooLarge(const fs::path& workdir, const std::string& how,
+                               const std::string& largest) {
+  throw UsageError(Phase::kConfig,
+                   fmt::format("workdir {} has more than {}; its largest entries: {}",
+                               workdir.string(), how, largest),
+                   kRemedy);
+}
+
+void CheckLimits(const fs::path& workdir, const WorkdirSize& size, const Sizes& sizes,
+                 const WorkdirLimits& limits) {
+  if (size.entries > limits.entries) {
+    FailTooLarge(workdir, fmt::format("{} files and folders", limits.entries), Largest(sizes));
+  }
+  if (size.bytes > limits.bytes) {
+    FailTooLarge(workdir, fmt::format("{} MiB", limits.bytes >> 20), Largest(sizes));
+  }
+}
+
 }  // namespace
 
-PackedFile PackWorkdir(const std::filesystem::path& workdir) {
+WorkdirSize MeasureWorkdir(const fs::path& workdir, const WorkdirLimits& limits) {
+  WorkdirSize size;
+  Sizes sizes;
+  std::error_code error;
+  const auto options = fs::directory_options::skip_permission_denied;
+  // Not a range's for: its ++ throws.
+  for (fs::recursive_directory_iterator entry(workdir, options, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (IsVersionControl(entry->path())) {
+      entry.disable_recursion_pending();
+      continue;
+    }
+    const uint64_t bytes = FileBytes(*entry);
+    ++size.entries;
+    size.bytes += bytes;
+    sizes[*entry->path().lexically_relative(workdir).begin()] += bytes;
+    CheckLimits(workdir, size, sizes, limits);
+  }
+  size.largest = Largest(sizes);
+  return size;
+}
+
+PackedFile PackWorkdir(const fs::path& workdir, const std::string& largest) {
   const UniqueFd archive = TemporaryFile();
   // Sorted, without owners and times: what tar(1) writes then depends on the content alone.
   const ProgramResult tar =
@@ -55,12 +94,10 @@ PackedFile PackWorkdir(const std::filesystem::path& workdir) {
                   .stdout_limit_bytes = kWorkdirLimitBytes},
                  SystemClock().Now() + kPackLimit);
   if (tar.too_long) {
-    throw UsageError(
-        Phase::kConfig,
-        fmt::format(
-            "workdir {} has more than {} MiB when compressed, which is what is sent at most",
-            workdir.string(), kWorkdirLimitBytes >> 20),
-        fmt::format("keep data outside of it; the largest entries: {}", LargestEntries(workdir)));
+    FailTooLarge(workdir,
+                 fmt::format("{} MiB when compressed, which is what is sent at most",
+                             kWorkdirLimitBytes >> 20),
+                 largest);
   }
   if (tar.timed_out || tar.exit_code != 0) {
     throw Error(Phase::kFiles,

@@ -22,10 +22,6 @@ constexpr size_t kHashDigits = 16;
 constexpr std::array<std::string_view, 6> kVersionControl = {".git", ".svn",   ".hg",
                                                              ".bzr", "_darcs", "CVS"};
 
-bool IsVersionControl(const fs::path& path) {
-  return std::ranges::find(kVersionControl, path.filename().string()) != kVersionControl.end();
-}
-
 std::string HashOfFile(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   Sha256 hash;
@@ -44,14 +40,18 @@ std::optional<std::string> HashOf(const fs::directory_entry& entry) {
   return HashOfFile(entry.path());
 }
 
-uint64_t SizeOf(const fs::directory_entry& entry) {
+}  // namespace
+
+bool IsVersionControl(const fs::path& path) {
+  return std::ranges::find(kVersionControl, path.filename().string()) != kVersionControl.end();
+}
+
+uint64_t FileBytes(const fs::directory_entry& entry) {
   std::error_code error;
   if (entry.is_symlink(error) || !entry.is_regular_file(error)) return 0;
   const auto size_bytes = entry.file_size(error);
   return error ? 0 : size_bytes;
 }
-
-}  // namespace
 
 std::map<std::string, std::string> HashWorkdir(const fs::path& workdir) {
   std::map<std::string, std::string> hashes;
@@ -65,7 +65,7 @@ std::map<std::string, std::string> HashWorkdir(const fs::path& workdir) {
       entry.disable_recursion_pending();
       continue;
     }
-    bytes += SizeOf(*entry);
+    bytes += FileBytes(*entry);
     if (bytes > kMaxBytes || hashes.size() >= kMaxFiles) return {};
     if (const auto hash = HashOf(*entry)) {
       hashes[entry->path().lexically_relative(workdir).string()] = hash->substr(0, kHashDigits);

@@ -1,12 +1,18 @@
 // What is in the user's work folder, so that a later `up` can say what has changed in it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace tfdist::cli {
+
+// .git and its like: left out of what is sent.
+bool IsVersionControl(const std::filesystem::path& path);
+// Of a regular file; 0 for all else, and for what cannot be read.
+uint64_t FileBytes(const std::filesystem::directory_entry& entry);
 
 // Path in the folder -> short hash of its content, of files and links. Without version control
 // folders. Empty where there are more than 2,000 of them or they are larger than 256 MiB together:

@@ -42,6 +42,16 @@ class CommandLine(unittest.TestCase):
                     self.assert_refused(["logs", f"{option}={value}" if len(option) > 2 else f"{option}{value}"],
                                         "expected a whole number from 0 on")
 
+    def test_a_huge_current_folder_is_refused_at_once_by_name(self):
+        folder = self.user.folder / "huge"
+        folder.mkdir()
+        for number in range(100_001):
+            (folder / str(number)).touch()
+        result = self.user.run("up", "-H", "localhost", "--", "true", cwd=folder, seconds=60)
+        self.assertEqual(result.code, 2, result)
+        self.assertRegex(result.err, rf"workdir {folder}\S* has more than 100000 files and folders")
+        self.assertIn("--workdir FOLDER", result.err)
+
     def test_a_list_that_cannot_be_written_is_no_matter_of_logs(self):
         result = self.user.run("list")
         self.assertEqual(result.code, 0, result)
