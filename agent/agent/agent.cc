@@ -10,6 +10,7 @@
 
 #include "agent/census/census.h"
 #include "agent/cleanup/retention.h"
+#include "agent/control/tcp_address.h"
 #include "agent/files/file_store.h"
 #include "agent/refusal.h"
 #include "agent/slot/leave_folder.h"
@@ -39,6 +40,15 @@ std::function<protocol::Census()> CensusOf(const SlotFolder& folder, const SlotI
   };
 }
 
+// The socket that the coordinator listens on knows its port, where slot.json does not say it.
+SlotInfo ReadInfo(const KeeperLink& keeper, const SlotFolder& folder) {
+  SlotInfo info = ReadOrInferSlotInfo(folder);
+  if (info.damage.empty() || info.slot != 0) return info;
+  info.address = "::";
+  info.port = LocalPort(keeper.listener_fd());
+  return info;
+}
+
 std::optional<Json> ReadJson(const std::filesystem::path& path) {
   const auto text = ReadFileIfExists(path, kMaxConfigBytes);
   if (!text) return std::nullopt;
@@ -54,7 +64,7 @@ std::optional<Json> ReadJson(const std::filesystem::path& path) {
 Agent::Agent(KeeperLink& keeper)
     : keeper_(keeper),
       folder_(keeper.handover().slot_folder),
-      info_(ReadSlotInfo(folder_)),
+      info_(ReadInfo(keeper, folder_)),
       keys_(ReadCurveKeys(folder_.key())),
       told_committed_(std::filesystem::exists(folder_.committed())),
       files_(loop_),

@@ -15,6 +15,7 @@
 #include "agent/job_state.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/testing/job_fixture.h"
+#include "base/file.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::agent {
@@ -293,6 +294,38 @@ TEST_F(FaultsTest, SweepEndsAHostWithoutItsCoordinator) {
   KillAllOf(0);
   const auto census = job.clients[1].Request(type::kSweep).get<protocol::Census>();
   EXPECT_THAT(census.left, ElementsAre());
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(FaultsTest, AJobWithDamagedSlotFilesGoesOnAndIsEnded) {
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
+  const std::vector<int> pids = {WaitForStart(job, "ps:0"), WaitForStart(job, "worker:0")};
+  for (const int slot : {0, 1}) {
+    ReplaceFile(agent::SlotFolder(SlotFolder(slot)).info(), "{\"base\": \"/x", 0600);
+    kill(FindRole(slot, "tfdist-agent"), SIGKILL);
+  }
+  AgentClient client = AttachToAgent(0);
+  const uint64_t events = client.Send(type::kEvents, kFromTheFirst);
+  const auto seen =
+      client.WaitForEvent(events, event::kHost, {{"slot", 0}, {"state", "agent-restarted"}});
+  EXPECT_THAT(seen.back().fields.at("why").get<std::string>(), HasSubstr("slot.json is damaged"));
+  for (const int pid : pids) EXPECT_EQ(::kill(pid, 0), 0) << "a task has died";
+  client.Request(type::kStop, {{"why", "test"}, {"force", false}});
+  const auto rest = client.WaitForEvent(events, event::kEnded);
+  EXPECT_EQ(rest.back().fields.at("unreachable"), Json::array());
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(FaultsTest, TheFolderOfADeadSlotWithADamagedSlotFileIsSwept) {
+  Job job = Deploy(1, {{"worker:0", 0, "setsid sleep infinity & " + kForever}});
+  WaitForStart(job, "worker:0");
+  std::filesystem::remove(agent::SlotFolder(SlotFolder(0)).info());
+  KillAllOf(0);
+  {
+    AgentClient client = Attach(0);
+    EXPECT_EQ(client.WaitForHello("folder").job, job_);
+    client.Request(type::kSweep);
+  }
   WaitUntilNothingIsLeft();
 }
 

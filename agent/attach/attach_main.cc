@@ -83,7 +83,7 @@ int AttachMain() {
   umask(077);
   std::signal(SIGPIPE, SIG_IGN);
   const SlotFolder folder(std::filesystem::read_symlink("/proc/self/exe").parent_path());
-  const SlotInfo info = ReadSlotInfo(folder);
+  const SlotInfo info = ReadOrInferSlotInfo(folder);
   if (const auto agent = FindAgent(folder, info)) {
     Bridge(agent->get(), kIdleLimit);
   } else {

@@ -86,7 +86,8 @@ void Coordinator::Open(const std::vector<std::string>& peers) {
   control_.emplace(log_.state(), peers.size(), clock_,
                    [this](std::string_view kind, Json f) { log_.Append(kind, std::move(f)); });
   if (committed() && !over()) {
-    log_.Append(protocol::event::kHost, {{"slot", 0}, {"state", "agent-restarted"}, {"why", ""}});
+    log_.Append(protocol::event::kHost,
+                {{"slot", 0}, {"state", "agent-restarted"}, {"why", info_.damage}});
     control_->Begin();
   }
 }

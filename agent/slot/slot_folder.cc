@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <system_error>
 #include <vector>
 
 #include "base/file.h"
+#include "base/log.h"
 
 namespace tfdist::agent {
 namespace {
@@ -51,6 +54,36 @@ bool RemoveContent(const SlotFolder& folder) {
     if (error) is_removed = false;
   }
   return is_removed;
+}
+
+// A job's id is its name, UTC time and 6 hexadecimal digits, with dashes between them.
+std::string NameOfJob(const std::string& job) {
+  const size_t digits = job.rfind('-');
+  const size_t time =
+      digits == std::string::npos || digits == 0 ? digits : job.rfind('-', digits - 1);
+  return job.substr(0, time);
+}
+
+// Of "h12".
+std::optional<int> SlotOf(const std::string& name) {
+  int slot = 0;
+  const char* const end = name.data() + name.size();
+  if (name.size() < 2 || name.front() != 'h') return std::nullopt;
+  const auto [rest, error] = std::from_chars(name.data() + 1, end, slot);
+  if (error != std::errc() || rest != end || slot < 0) return std::nullopt;
+  return slot;
+}
+
+std::optional<SlotInfo> InferFromPath(const fs::path& path) {
+  const fs::path job = path.parent_path();
+  const auto slot = SlotOf(path.filename());
+  if (!slot || !job.has_filename() || job.parent_path().filename() != "jobs") return std::nullopt;
+  SlotInfo info;
+  info.base = job.parent_path().parent_path().string();
+  info.job = job.filename();
+  info.name = NameOfJob(info.job);
+  info.slot = *slot;
+  return info;
 }
 
 }  // namespace
@@ -115,6 +148,18 @@ SlotInfo ReadSlotInfo(const SlotFolder& folder) {
     return info;
   } catch (const protocol::Json::exception& e) {
     throw Error(Phase::kFiles, fmt::format("{} is damaged: {}", folder.info().string(), e.what()));
+  }
+}
+
+SlotInfo ReadOrInferSlotInfo(const SlotFolder& folder) {
+  try {
+    return ReadSlotInfo(folder);
+  } catch (const Error& e) {
+    auto info = InferFromPath(folder.path());
+    if (!info) throw;
+    info->damage = e.cause();
+    Log("{}; going on with what the folder's path says", e.cause());
+    return *info;
   }
 }
 

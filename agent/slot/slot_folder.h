@@ -23,6 +23,7 @@ struct SlotInfo {
   int port = 0;
   int64_t uncommitted_limit_ms = 60'000;
   int64_t orphan_timeout_ms = 300'000;
+  std::string damage;  // not empty: why slot.json could not be read; the rest is what is known
 };
 
 // "worker:2" -> "worker-2": under `<slot folder>/tasks/`.
@@ -69,6 +70,10 @@ void RemoveSlotFolder(const SlotFolder& folder);
 void WriteSlotInfo(const SlotFolder& folder, const SlotInfo& info);
 // Throws Error(kFiles) when it is missing or malformed.
 SlotInfo ReadSlotInfo(const SlotFolder& folder);
+// Goes on without slot.json: base, job, name and slot follow from the folder's path, limits are the
+// usual ones, address and port stay open. Throws Error(kFiles) when the path is not
+// `<base>/jobs/<job>/h<slot>` either.
+SlotInfo ReadOrInferSlotInfo(const SlotFolder& folder);
 
 // Ids and names become file names: `[A-Za-z0-9._-]+`, no leading dot, at most `max_size` bytes.
 bool IsPlainName(std::string_view name, size_t max_size);

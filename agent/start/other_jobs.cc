@@ -59,7 +59,7 @@ std::optional<OtherSlot> FindSlot(const FoundCookie& cookie, const SlotInfo& inf
   if (cookie.value.find("..") != std::string::npos || !IsSlotFolder(folder)) return std::nullopt;
   OtherSlot other{cookie.value, cookie.owned, SlotFolder(folder), {}};
   try {
-    other.info = ReadSlotInfo(other.folder);
+    other.info = ReadOrInferSlotInfo(other.folder);
   } catch (const Error& e) {
     Log("{}, ignoring", e.what());
     return std::nullopt;
