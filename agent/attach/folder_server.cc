@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
-#include <vector>
 
 #include "agent/census/census.h"
+#include "agent/coordinator/event_batch.h"
 #include "agent/coordinator/journal.h"
 #include "agent/files/file_store.h"
 #include "agent/refusal.h"
@@ -28,7 +29,6 @@ using protocol::RefusalKind;
 namespace type = protocol::type;
 
 constexpr std::chrono::seconds kSweepLimit{10};
-constexpr size_t kBatchEvents = 64;
 
 Message Answer(std::string_view type, uint64_t id, Json body = Json::object()) {
   return {std::string(type), id, std::move(body)};
@@ -108,11 +108,9 @@ void FolderServer::SendEvents(const Message& message) const {
   const auto events = ReadJournal(folder_.journal()).events;
   auto next = std::max<uint64_t>(message.body.at("from").get<uint64_t>(), 1);
   while (next <= events.size()) {
-    const auto begin = events.begin() + static_cast<ptrdiff_t>(next - 1);
-    const size_t count = std::min<size_t>(kBatchEvents, events.size() - (next - 1));
-    const std::vector<protocol::Event> batch(begin, begin + static_cast<ptrdiff_t>(count));
-    WriteToStdout(Answer(type::kEvent, message.id, {{"events", batch}}));
-    next += count;
+    EventBatch batch = MakeEventBatch(std::span(events).subspan(next - 1));
+    WriteToStdout(Answer(type::kEvent, message.id, std::move(batch.body)));
+    next += batch.count;
   }
   WriteToStdout(Answer(type::kEnd, message.id, {{"offset", next}}));
 }

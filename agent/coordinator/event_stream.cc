@@ -1,13 +1,12 @@
 #include "agent/coordinator/event_stream.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
+
+#include "agent/coordinator/event_batch.h"
 
 namespace tfdist::agent {
-namespace {
-
-constexpr size_t kBatchEvents = 64;
-
-}  // namespace
 
 EventStream::EventStream(const EventLog& log, const std::shared_ptr<Session>& session, uint64_t id,
                          uint64_t from, bool follow)
@@ -21,12 +20,10 @@ void EventStream::Pump() {
 }
 
 void EventStream::SendBatch() {
-  const uint64_t end = std::min<uint64_t>(next_ + kBatchEvents, log_.written() + 1);
-  const auto& events = log_.events();
-  const std::vector<protocol::Event> batch(events.begin() + static_cast<ptrdiff_t>(next_ - 1),
-                                           events.begin() + static_cast<ptrdiff_t>(end - 1));
-  session_.Send({std::string(protocol::type::kEvent), id_, {{"events", batch}}});
-  next_ = end;
+  const auto written = std::span(log_.events()).first(log_.written());
+  EventBatch batch = MakeEventBatch(written.subspan(next_ - 1));
+  session_.Send({std::string(protocol::type::kEvent), id_, std::move(batch.body)});
+  next_ += batch.count;
 }
 
 bool EventStream::NothingFollows() const {
