@@ -248,8 +248,8 @@ struct FilePiece {
 
 struct ReadLog {
   std::string task;
-  uint64_t offset = 0;                 // first byte wanted
-  std::optional<uint64_t> tail_lines;  // instead of `offset`: so many lines before the end
+  uint64_t offset = 0;                 // of the first byte to send
+  std::optional<uint64_t> tail_lines;  // instead of `offset`: the last N lines
   bool follow = false;                 // go on until the job is over
   uint64_t credit = 0;                 // bytes that may be sent before the first `credit`
 };

@@ -29,7 +29,7 @@ namespace tfdist::agent {
 namespace {
 
 constexpr std::chrono::seconds kIdleLimit{30};
-// A keeper starts a killed agent again, after a pause that grows. Who asks waits for 30 s.
+// A keeper starts a killed agent again, after a growing pause. The command waits for 30 s.
 constexpr std::chrono::seconds kRestartLimit{10};
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::milliseconds kHelloLimit{10'000};

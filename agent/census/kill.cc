@@ -8,8 +8,8 @@
 namespace tfdist::agent {
 namespace {
 
-// Each pass finds what was forked during the one before; a bomb that is not caught in so many
-// passes is caught in the next call.
+// Each pass finds what was forked during the pass before. A fork bomb that survives all passes is
+// caught in the next call.
 constexpr int kStopPasses = 20;
 
 std::vector<ProcessInfo> AliveDescendants(const std::vector<pid_t>& kept) {

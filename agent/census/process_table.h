@@ -1,5 +1,5 @@
-// What /proc says about processes: identity that survives the reuse of a pid, and who is whose
-// child.
+// What /proc says about processes: identity that survives the reuse of a pid, and the parent of
+// each.
 #pragma once
 
 #include <sys/types.h>

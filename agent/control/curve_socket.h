@@ -11,7 +11,7 @@ namespace tfdist::agent {
 
 inline constexpr const char* kZapDomain = "tfdist";
 
-// The coordinator's ROUTER: answers nobody whom the ZAP handler has not let in. That handler must
+// The coordinator's ROUTER: answers only peers that the ZAP handler has accepted. The handler must
 // run before the socket is bound.
 zmq::socket_t MakeCurveServer(zmq::context_t& context, const CurveKeys& keys);
 

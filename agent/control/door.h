@@ -1,5 +1,5 @@
-// Who comes in at the coordinator's port: follows the connections of one ROUTER socket, and keeps
-// those few that have proved nothing (base/strangers.h).
+// The connections at the coordinator's port: follows those of one ROUTER socket, and keeps the
+// number of those that have proved nothing small (base/strangers.h).
 #pragma once
 
 #include <cstddef>

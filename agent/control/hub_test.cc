@@ -1,4 +1,4 @@
-// Who gets into the coordinator, and as whom.
+// Which peers the coordinator accepts, and as which slot.
 #include "agent/control/hub.h"
 
 #include <gtest/gtest.h>

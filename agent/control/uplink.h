@@ -26,7 +26,8 @@ class Uplink {
 
   // May get lost; the next one says the same.
   virtual void Send(const HostReport& report) = 0;
-  // Log messages. What cannot be sent at once waits; those who have many wait for BulkWritable.
+  // Log messages. A message that cannot be sent at once waits. A sender of many waits for
+  // BulkWritable.
   virtual void SendBulk(const protocol::Message& message) = 0;
   [[nodiscard]] virtual bool BulkWritable() = 0;
 };

@@ -34,7 +34,7 @@ void Gunzip::Feed(std::string_view bytes, const std::function<void(std::string_v
   do {
     if (finished_) {
       if (stream.avail_in == 0) return;
-      throw Error(Phase::kFiles, "a file goes on behind its end");
+      throw Error(Phase::kFiles, "data after the end of the gzip stream");
     }
     stream.next_out = state_->output.data();
     stream.avail_out = kOutputBytes;

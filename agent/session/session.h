@@ -30,7 +30,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void Send(const protocol::Message& message);
   // For what can wait: whether little of what was sent is still here.
   [[nodiscard]] bool HasRoom() const { return control_bytes_ < kMaxLogBytes; }
-  // Log pieces; those who have many of them wait for LogReady().
+  // Log pieces. A sender of many waits for LogReady().
   void SendLog(const protocol::Message& message);
   [[nodiscard]] bool LogReady() const { return log_bytes_ < kMaxLogBytes; }
 

@@ -13,7 +13,7 @@ class Stream {
   // Ends it without a word: cancelled, or its session is gone.
   virtual ~Stream() = default;
 
-  // The reader can take so many bytes more.
+  // The reader can take this many more bytes.
   virtual void Credit(uint64_t bytes) = 0;
   // The way to the reader has room again, or there may be something new: goes on.
   virtual void Pump() = 0;

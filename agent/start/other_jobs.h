@@ -1,20 +1,20 @@
-// No host runs tasks of two jobs of one name at a time. The lock on the name is on slot 0's host
-// alone: a host that the earlier job has lost may still run its tasks.
+// No host runs tasks of two jobs of the same name at once. Only slot 0's host has the lock on the
+// name, so another host may still run tasks of an earlier job that had lost it.
 #pragma once
 
 #include "agent/slot/slot_folder.h"
 
 namespace tfdist::agent {
 
-// What is to become of the agent of an earlier slot 0 whose job is over: it may still serve
-// readers, or wait for hosts that were lost. It holds its job's port.
+// What to do with the agent of a finished job's slot 0. It may still serve readers, or wait for
+// lost hosts. It holds its job's port.
 enum class Waiting { kStays, kEnds };
 
-// Looks for other jobs of this name, account and base folder by this host's processes: folders may
-// lie in a home that other hosts share. What still runs of a job that is over is swept, and so is
-// one whose coordinator (before its commit: whose CLI) has been silent for long enough to count as
-// lost. Throws protocol::NameTaken where one goes on, or where its agent does not answer. Blocks:
-// for the tasks' grace, at most some 35 s for each slot.
+// Finds other jobs of this name, account and base folder by the processes of this host. It does not
+// look at folders: hosts may share a home, so a folder here may belong to another host's job.
+// Ends the processes of a finished job, and of a job that has lost its coordinator (or, before the
+// commit, its command). Throws protocol::NameTaken for a job that still runs, or whose agent does
+// not answer. Blocks for the grace period of the tasks, about 35 s for each slot at most.
 void EndOtherJobs(const SlotInfo& info, Waiting waiting);
 
 }  // namespace tfdist::agent

@@ -28,8 +28,8 @@ class AgentClient {
   // Hangs up and reaps the process.
   ~AgentClient();
 
-  // Sends, and does not wait. Returns the id. That the agent has hung up, perhaps after its last
-  // word, is found by who waits for an answer.
+  // Sends, and does not wait. Returns the id. Does not notice that the agent has hung up: a later
+  // wait for an answer does.
   uint64_t Send(std::string_view type, protocol::Json body = protocol::Json::object());
   void SendWithId(uint64_t id, std::string_view type, protocol::Json body);
   // Sends, and waits for the answer; an `error` is thrown.

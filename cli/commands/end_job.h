@@ -1,4 +1,4 @@
-// Ending a job, and the truth about what is left of it.
+// Ends a job, and reports what is left of it on each host.
 #pragma once
 
 #include <string>

@@ -21,14 +21,14 @@ class AmbiguousJob : public UsageError {
   using UsageError::UsageError;
 };
 
-// What the job is wanted for: of several running jobs, none is ended by mistake.
+// Why a job is looked for. With kToEnd, none of several running jobs is ended by mistake.
 enum class Purpose { kToLook, kToEnd };
 
-// `job`: a name, an id, a cluster file, or empty: any job. Of those that are meant the one that
-// runs, else the newest; where the records of several do not say that they are over, their slots 0
-// are asked. Several that run are an error, but for a look at the newest of all jobs. Of a cluster
-// file's name, jobs on its first host come first; where no job of it is known on this machine, it
-// is looked for on that host. Throws NoSuchJob, AmbiguousJob.
+// `job`: a name, an id, a cluster file, or empty for any job. Finds the running job of those that
+// match, else the newest. If the records of several jobs do not say that they have ended, asks
+// their slots 0. Several running jobs are an error, unless `job` is empty and `purpose` is kToLook:
+// then the newest is meant. For a cluster file, jobs on its first host come first; if this machine
+// knows none, that host is asked. Throws NoSuchJob, AmbiguousJob.
 JobRecord FindJob(const std::string& job, Purpose purpose);
 
 // A job by id, on slot 0 of `plan`, that another machine (or another state folder) started.

@@ -1,4 +1,4 @@
-// A look at a job's events as they stand, from its coordinator or, once it is over, its folder.
+// Reads a job's events: from its coordinator or, of a finished job, from its folder.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,8 @@ struct JobView {
   bool live = false;    // an agent answered on slot 0
 };
 
-// Asks slot 0, for at most `limit`, and notes in the job's record how it fares. `on_event` sees
-// each event in order. Throws Error with the host.
+// Asks slot 0, for at most `limit`, and notes the job's state in its record. `on_event` gets each
+// event in order. Throws Error with the host.
 JobView LookAt(const JobRecord& record,
                const std::function<void(const protocol::Event&)>& on_event = {},
                std::chrono::milliseconds limit = std::chrono::seconds(30));

@@ -1,4 +1,5 @@
-// How jobs fare, as far as this machine knows: its records, and slot 0 where they do not know.
+// The last known state of jobs: from this machine's records, and from slot 0 where those do not
+// know.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// How the CLI tells errors and ends; on stderr, so that stdout holds what was asked for.
+// Prints errors, and how jobs ended, to stderr: stdout holds only what was asked for.
 #pragma once
 
 #include <cstdint>

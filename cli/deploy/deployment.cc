@@ -381,10 +381,10 @@ void Deployment::RollBack(int slot) {
   } catch (const Error& error) {
     // The agent removes itself when it hears nothing for kUncommittedLimit.
     if (host.failure && host.failure->lost) return;  // says as much
-    host.roll_back_error = WithHost(
-        Error(Phase::kStart, "what was begun there is not confirmed to be gone: " + error.cause(),
-              "the agent there removes itself within 60 s"),
-        plan_.hosts[static_cast<size_t>(slot)].name);
+    host.roll_back_error =
+        WithHost(Error(Phase::kStart, "roll-back not confirmed: " + error.cause(),
+                       "the agent there removes itself within 60 s"),
+                 plan_.hosts[static_cast<size_t>(slot)].name);
   }
 }
 

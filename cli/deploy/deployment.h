@@ -43,7 +43,7 @@ class Deployment {
 
   // Rolls every host back. Any thread.
   void Cancel();
-  // The job is being committed, which is not taken back: what becomes of it will be known soon.
+  // The job is being committed, which cannot be rolled back. The result will be known soon.
   [[nodiscard]] bool Committing() const { return committing_; }
   // Readable once all threads are through.
   [[nodiscard]] int DoneFd() const { return done_fd_.get(); }
@@ -102,11 +102,11 @@ class Deployment {
   void CommitAgain(Host& host);
 
   void ThrowIfCancelled() const;
-  // A request whose answer is not waited for any more once cancelled.
+  // A request. After a cancel the wait for its answer ends.
   protocol::Json Ask(Host& host, std::string_view type, protocol::Json body,
                      std::chrono::milliseconds limit);
-  // Runs `step` unless the host has failed, tells `gate` how it went, waits for the others. False:
-  // it is off.
+  // Runs `step` unless the host has failed, reports the result to `gate`, waits for the other
+  // hosts. False: the deployment is off.
   template <typename Step>
   bool Pass(Gate& gate, int slot, const char* name, Step step);
   bool WaitAt(Gate& gate, Host& host);

@@ -1,4 +1,4 @@
-// A meeting point of the hosts' threads: opens when all have arrived well.
+// A barrier of the hosts' threads: opens when all have arrived and none has failed.
 #pragma once
 
 #include <condition_variable>
@@ -8,8 +8,8 @@
 
 namespace tfdist::cli {
 
-// Shared by all hosts' threads. Shuts when the last has arrived and one of them badly (so that
-// every host finishes its attempt, and one bad host hides no other), or at once when cancelled.
+// Shared by all hosts' threads. Shuts when the last thread has arrived and at least one has failed,
+// so every host finishes its attempt and one failure hides no other. Shuts at once when cancelled.
 class Gate {
  public:
   enum class State { kWaiting, kOpen, kShut };

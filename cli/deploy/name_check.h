@@ -1,5 +1,5 @@
-// What the names of a plan's hosts mean on the hosts themselves. The tasks ask the same resolvers
-// later, and where those do not agree a job mostly hangs without a word.
+// How the hosts of a plan resolve each other's names. The tasks use the same resolvers later. Where
+// the answers differ, a job mostly hangs without a message.
 #pragma once
 
 #include <optional>

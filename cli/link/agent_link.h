@@ -13,7 +13,7 @@
 
 namespace tfdist::cli {
 
-// What an `event` message brings, in order. Throws ProtocolError.
+// The events in an `event` message, in order. Throws ProtocolError.
 std::vector<protocol::Event> EventsOf(const protocol::Message& message);
 
 // Belongs to one thread at a time. Deadlines hold while bytes keep coming, too (see Grace).

@@ -1,5 +1,5 @@
-// The talk with a boot script: skips what comes before it, takes its lines, then hands the channel
-// on.
+// The conversation with a boot script: skips what the login shell prints, reads the script's lines,
+// then hands the channel over.
 #pragma once
 
 #include <memory>
@@ -19,14 +19,14 @@ class BootConversation {
   // instead, LostConnection when it did not come in time. Deadlines hold while bytes keep coming,
   // too (see Grace).
   void Begin(std::string_view script, std::string_view nonce, TimePoint deadline);
-  // The script's next line, without its end. Throws LostConnection when it ends or falls silent,
-  // ProtocolError when the lines come to more than our scripts have to say.
+  // The script's next line, without its newline. Throws LostConnection when the script ends or
+  // falls silent, ProtocolError when a line is longer than 64 KiB or all lines than 16 MiB.
   std::string ReadLine(TimePoint deadline);
   // Throws as ByteChannel::Write.
   void Send(std::string_view bytes, TimePoint deadline) { channel_->Write(bytes, deadline); }
 
   [[nodiscard]] const std::string& noise() const { return noise_; }
-  // What was read past the last line comes first in it. Nothing else may be called after this.
+  // Bytes that were read after the last line come first. Call nothing else after this.
   std::unique_ptr<ByteChannel> Release();
 
  private:

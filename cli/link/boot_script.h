@@ -1,6 +1,5 @@
-// The texts that /bin/sh runs on a host before an agent speaks. They are fixed; what varies is put
-// in front of them as variables in quotes. They run in dash, bash, busybox and every other POSIX
-// shell.
+// The scripts that /bin/sh runs on a host before an agent runs there. Their text is fixed; values
+// are set as quoted variables before it. They run in dash, bash, busybox and any POSIX shell.
 #pragma once
 
 #include <string>
@@ -8,11 +7,11 @@
 
 namespace tfdist::cli {
 
-// What a script says to us, a line each, behind the line that holds the nonce alone:
-//   system OS MACHINE      not the system that the agent is for
+// What a script prints after the line with the nonce, one line each:
+//   system OS MACHINE      the agent is not for this system
 //   refused FOLDER: WHY    tfdist's folder cannot be there
-//   upload                 the agent is missing: the compressed agent is awaited on stdin
-//   run                    what follows is the agent's own
+//   upload                 the agent is missing: send it, compressed, to stdin
+//   run                    the agent starts; all further bytes are its own
 //   missing                no such job here
 //   job STATE PATH         running | idle, .../jobs/ID/hSLOT
 //   slot STATE KIB FILES PATH  as `job`; FILES: yes | no | unknown (files of tasks)
@@ -20,7 +19,7 @@ namespace tfdist::cli {
 //   removed PATH
 //   kept PATH: WHY
 //   failed TEXT
-//   done                   nothing follows
+//   done                   the last line
 class BootScript {
  public:
   // `nonce` marks where the script's own output begins. Throws Error(kInternal) when it is not

@@ -1,8 +1,7 @@
-// From a shell on a host to an agent that speaks, and what else is done there without an agent.
+// Starts an agent through a shell on a host, and does there what needs no agent.
 //
-// Whatever the login shell prints first (banner, rc files, locale warnings) is skipped; each
-// function takes a channel of Transport::OpenShell that nothing has been written to. Errors carry
-// no host.
+// Each function takes a fresh channel of Transport::OpenShell. It skips what the login shell prints
+// first (banner, rc files, locale warnings). Errors carry no host.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +17,12 @@
 
 namespace tfdist::cli {
 
-// Where tfdist's folder ("base") is looked for on a host: `remote_dir`/tfdist alone where it is not
-// empty, else the first of $HOME/.cache/tfdist, $XDG_CACHE_HOME/tfdist, $HOME/.tfdist that serves:
-// one of this account, in which programs run, and whose parents nobody else may write to (but for
-// sticky ones) or owns, root apart. The mode of what is there already is never changed.
-// `remote_dir` may begin with
-// "~/"; a relative one lies in the home folder. Letters, digits and " ._/~@%+=:,-" only, else
-// UsageError.
+// Where tfdist's folder ("base") is on a host: `remote_dir`/tfdist if `remote_dir` is not empty,
+// else the first usable one of $HOME/.cache/tfdist, $XDG_CACHE_HOME/tfdist and $HOME/.tfdist.
+// Usable: this account owns it, programs can be executed in it, and each parent folder belongs to
+// this account or root and is not writable for others (unless it is sticky). Modes of existing
+// folders are never changed. `remote_dir` may begin with "~/"; a relative path counts from the home
+// folder. Throws UsageError for characters other than letters, digits and " ._/~@%+=:,-".
 void CheckRemoteDir(std::string_view remote_dir);
 
 struct BootedAgent {
@@ -33,20 +31,21 @@ struct BootedAgent {
   bool uploaded = false;                 // false: the host had this agent already
 };
 
-// Brings `agent` to the host where it is missing (BASE/bin/SHA256, 0500, in a folder of 0700), and
-// runs it in its role `start`. An upload does not count towards `deadline`; it fails when 32 KiB
-// take longer than 30 s. Throws Error: kExec (no shell: says what came instead), kStart (wrong
-// system, no usable folder: each one with its reason), kUpload (no space); LostConnection.
+// Uploads `agent` if the host lacks it (to BASE/bin/SHA256, mode 0500, in a folder of mode 0700),
+// and runs it in its role `start`. The time of an upload does not count towards `deadline`; an
+// upload fails when 32 KiB take longer than 30 s. Throws Error: kExec (no shell; shows its output),
+// kStart (wrong system, or no usable folder: names each with the reason), kUpload (no space);
+// LostConnection; ProtocolError.
 BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, const EmbeddedAgent& agent,
                        const std::string& remote_dir, TimePoint deadline);
 
-// The host answered that it has nothing of a job, neither folder nor process.
+// The host has neither a folder nor a process of the job.
 class NothingThere : public Error {
  public:
   using Error::Error;
 };
 
-// The host has processes of a job, and not its folder.
+// The host has processes of the job, but not its folder.
 class FolderGone : public Error {
  public:
   using Error::Error;
@@ -73,7 +72,7 @@ std::vector<RemoteJob> FindJobs(std::unique_ptr<ByteChannel> channel, const std:
 struct SlotOnHost {
   RemoteJob job;
   uint64_t size_kib = 0;
-  // A task has written something into it, or it is not known that none has.
+  // A task has written a file into it, or this is not known.
   bool has_task_files = true;
 };
 
@@ -91,12 +90,13 @@ struct Removal {
   std::vector<std::string> kept;     // "PATH: why"
 };
 
-// Removes the folders of `jobs` (ids) that do not run here, and agents and cached files unless
-// something runs: here, or (`something_runs`) on other hosts, which may share this home folder.
+// Removes the folders of those `jobs` (ids) that do not run on this host. Removes agents and cached
+// files too, unless a job runs on this host, or (`something_runs`) on another one: hosts may share
+// the home folder.
 Removal Clean(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
               const std::vector<std::string>& jobs, bool something_runs, TimePoint deadline);
 
-// Removes one slot's folder of a job that does not run there; nothing when there is none.
+// Removes one slot's folder of a job, unless the job runs there. No folder is no error.
 Removal PurgeJob(std::unique_ptr<ByteChannel> channel, const std::string& base,
                  const std::string& job, int slot, TimePoint deadline);
 

@@ -15,17 +15,17 @@ class ByteChannel {
  public:
   virtual ~ByteChannel() = default;
 
-  // Appends to `out` what is there, waiting for at least one byte until `deadline`.
+  // Waits until `deadline` for at least one byte, and appends all bytes that are there to `out`.
   enum class ReadResult { kData, kTimeout, kEndOfFile };
   // Throws LostConnection when the connection breaks.
   [[nodiscard]] virtual ReadResult Read(std::string& out, TimePoint deadline) = 0;
   // Writes all of `bytes`; throws LostConnection when the connection breaks or `deadline` passes.
   // What the peer sends meanwhile is kept for the next Read (both sides may be writing).
   virtual void Write(std::string_view bytes, TimePoint deadline) = 0;
-  // A descriptor that polls readable when Read may have something, for waiting on several things.
-  // Before it is polled, Read must have answered kTimeout with a deadline that had passed.
+  // A descriptor to poll(2) together with others: readable when Read may have data. Before polling
+  // it, call Read with a deadline in the past until it returns kTimeout.
   [[nodiscard]] virtual int PollFd() const = 0;
-  // What the program wrote to its stderr, the last 64 KiB, so far.
+  // The last 64 KiB that the program has written to its stderr so far.
   [[nodiscard]] virtual std::string Stderr() const = 0;
 };
 
@@ -33,9 +33,8 @@ class ByteChannel {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Starts `/bin/sh` on the host with a stream to its stdin and stdout. Throws Error with this
-  // host: Unreachable when it did not let us so far as to log in, LostConnection when it broke off
-  // later.
+  // Starts `/bin/sh` on the host; the channel is its stdin and stdout. Throws Error with this host:
+  // Unreachable when the connection failed before the login, LostConnection when it broke later.
   virtual std::unique_ptr<ByteChannel> OpenShell(TimePoint deadline) = 0;
 };
 

@@ -16,8 +16,8 @@ struct ChildStreams {
   int err = -1;
 };
 
-// Owns one child until it is reaped. A child that still runs when its owner goes is disowned: it
-// should have been told to end (its stdin closed, or Kill), and is reaped in the background.
+// Owns one child until it is reaped. The destructor does not wait for a running child: tell it to
+// end first (close its stdin, or Kill). It is then reaped in the background.
 class Child {
  public:
   // Runs argv[0] (looked up in PATH) in a session of its own, with this process's environment,

@@ -1,4 +1,4 @@
-// How long one goes on reading what is there when a deadline has passed.
+// How long a reader goes on after its deadline has passed.
 #pragma once
 
 #include <chrono>
@@ -7,9 +7,9 @@
 
 namespace tfdist::cli {
 
-// A reader that looks at its deadline only while nothing comes waits for ever for a peer that never
-// stops; one that ends at the deadline loses an answer that came while this process was stopped
-// itself. So it reads for a second more, and ends then, whatever comes.
+// A reader that checks its deadline only while no data arrives waits for ever for a peer that never
+// stops sending. A reader that ends right at the deadline loses an answer that arrived while this
+// process was stopped. So a reader goes on for one second more, and then ends in any case.
 class Grace {
  public:
   [[nodiscard]] bool IsOver(TimePoint deadline) {

@@ -14,7 +14,7 @@ class LocalTransport : public Transport {
   explicit LocalTransport(std::string host = {}) : host_(std::move(host)) {}
 
   // The shell runs in a session of its own with this process's environment and working folder. When
-  // the channel goes, its stdin ends; it is not killed, as little as sshd would.
+  // the channel is destroyed, the shell's stdin ends. Like sshd, this does not kill it.
   std::unique_ptr<ByteChannel> OpenShell(TimePoint deadline) override;
 
  private:

@@ -1,4 +1,4 @@
-// The end of a text that somebody else may make arbitrarily long.
+// Keeps the end of a text of any length.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ inline constexpr size_t kKeptTextBytes = 64 * 1024;
 // Appends and keeps the last kKeptTextBytes.
 void AppendToTail(std::string& tail, std::string_view text);
 
-// For an error message: the end of `text` on one line, cut to `limit_bytes`, with line breaks as
-// " / " and everything that a terminal might obey as '?'.
+// For an error message: the last `limit_bytes` of `text` on one line. Line breaks become " / ",
+// control characters '?'.
 std::string OnOneLine(std::string_view text, size_t limit_bytes = 300);
 
 }  // namespace tfdist::cli

@@ -1,5 +1,5 @@
-// What a plan means for agents: the one way from a Plan to what a task gets. `up` sends it,
-// `render` shows it.
+// Turns a Plan into the descriptions that agents get. `up` sends them, `render` shows them: there
+// is no other way from a plan to a task.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Which GPUs every task sees.
+// The GPUs of each task.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// {task_index}, {ps_hosts}, {worker:0.host}: what a cluster file can leave open in arguments and in
-// values of variables. configs/README.md lists them.
+// Placeholders in arguments and values of variables: {task_index}, {ps_hosts}, {worker:0.host}.
+// configs/README.md lists them.
 #pragma once
 
 #include <map>

@@ -40,7 +40,7 @@ std::vector<Role> RolesOfLayout(const ClusterFile& file, const std::vector<int>&
   return {};
 }
 
-// `count` tasks on so many hosts, as even as can be: the first ones get one more.
+// `count` tasks, spread over the slots as evenly as possible: the first slots get one more.
 std::vector<int> SpreadEvenly(const std::vector<int>& slots, size_t count) {
   std::vector<int> spread;
   for (size_t i = 0; i < slots.size(); ++i) {

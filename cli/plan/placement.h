@@ -1,5 +1,5 @@
-// Which tasks there are and where each one runs. The presets `uai` and `mirrored` become roles
-// here: from here on there is nothing else.
+// The tasks, and the host of each. The presets `uai` and `mirrored` become roles here; later code
+// knows roles only.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The Plan: a cluster file as one plain value. Everything that can be wrong with the input has been
-// found when a Plan exists; no later code goes back to the TOML.
+// The Plan: a cluster file as one plain value. When a Plan exists, all mistakes of the input have
+// been reported; no later code reads the TOML.
 #pragma once
 
 #include <cstdint>

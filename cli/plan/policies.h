@@ -1,4 +1,4 @@
-// What happens when a task ends, by task type (configs/README.md, [restart]).
+// The restart rule of a task, by task type (configs/README.md, [restart]).
 #pragma once
 
 #include "agent/protocol.h"

@@ -1,4 +1,4 @@
-// What the tables of a cluster file say of one role together.
+// The settings of one role, from all tables of the cluster file that apply to it.
 #pragma once
 
 #include <optional>

@@ -10,7 +10,7 @@
 
 namespace tfdist::cli {
 
-// Who runs what where, a line each.
+// One line for each task: its host, address, GPUs and command.
 std::string RenderTable(const Plan& plan);
 
 // All that can differ between two plans about one task, on one line: place, port, GPUs, policy,

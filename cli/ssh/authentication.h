@@ -1,4 +1,4 @@
-// Proves to a host who the user is: with keys of ssh-agent and key files, never with a password.
+// Logs the user in on a host: with keys of ssh-agent and key files, never with a password.
 #pragma once
 
 #include "base/clock.h"
@@ -9,8 +9,8 @@ namespace tfdist::ssh {
 
 // Offers keys in OpenSSH's order: those of the agent that the configuration names, the agent's
 // others (unless IdentitiesOnly), then files that the agent does not hold. Throws Error(kAuth) that
-// names each key offered; the caller must not try again, for servers count failures and lock out
-// who has too many.
+// names each key offered; the caller must not try again: servers count failures, and lock an
+// account out after too many.
 void Authenticate(Connection& connection, const HostConfig& host, TimePoint deadline);
 
 }  // namespace tfdist::ssh

@@ -1,5 +1,4 @@
-// The libssh2 session and its socket. For the files of this folder alone: everybody else sees
-// Session.
+// The libssh2 session and its socket. For the files of this folder only; others use Session.
 #pragma once
 
 #include <libssh2.h>
@@ -21,8 +20,7 @@ class Connection {
   explicit Connection(Stream stream);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
-  // Shuts the socket down first: nothing that libssh2 wants to say on its way out can then wait for
-  // a dead peer.
+  // Shuts the socket down first, so that no farewell of libssh2 can block on a dead peer.
   ~Connection();
 
   [[nodiscard]] LIBSSH2_SESSION* session() const { return session_; }
@@ -39,7 +37,7 @@ class Connection {
     }
   }
 
-  // Waits until libssh2 may get on; false when `deadline` has passed.
+  // Waits until libssh2 can continue; false when `deadline` has passed.
   bool Wait(TimePoint deadline, bool also_for_input = false);
 
   // Whether libssh2 has part of a packet left that the socket did not take. Then only the call that
@@ -50,7 +48,7 @@ class Connection {
   // Why libssh2's last call failed, in its words.
   [[nodiscard]] std::string LastError() const;
 
-  // Says farewell to a channel that is not used any more, as far as that goes without waiting.
+  // Closes a channel that is no longer used, without waiting for the peer.
   void Close(LIBSSH2_CHANNEL* channel);
 
   // Once set, nothing more can be sent or received in order.

@@ -10,7 +10,7 @@
 
 namespace tfdist::ssh {
 
-// What a peer does first, looked at without taking it from the socket.
+// The peer's first bytes, read without removing them from the socket.
 struct Greeting {
   enum class Kind {
     kSomething,  // it speaks
@@ -19,7 +19,7 @@ struct Greeting {
     kRefused,    // it said that it does not want us
   };
   Kind kind = Kind::kSilent;
-  std::string text;  // what it said, when that was not SSH
+  std::string text;  // what it sent, if that was not SSH
 };
 Greeting AwaitGreeting(int fd, TimePoint deadline);
 

@@ -1,5 +1,5 @@
-// A private key file of the user, as far as it can be known without its passphrase. libssh2 reads
-// the secret part.
+// A private key file of the user: what can be read without its passphrase. libssh2 reads the secret
+// part.
 #pragma once
 
 #include <optional>

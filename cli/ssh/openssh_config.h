@@ -1,5 +1,5 @@
-// What OpenSSH's configuration means for a host. ssh -G answers, so that it means here what it
-// means there.
+// OpenSSH's configuration of a host, as ssh -G prints it: so it has the same meaning here as for
+// ssh.
 #pragma once
 
 #include <string>

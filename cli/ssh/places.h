@@ -1,4 +1,4 @@
-// How much goes on at once.
+// Limits how many operations run at once.
 #pragma once
 
 #include <condition_variable>
@@ -28,8 +28,8 @@ class Places {
     std::string name_;
   };
 
-  // Waits until fewer than `limit` places of that name are taken. No deadline: whoever has one
-  // works against a deadline of its own. That of the caller is put off by the wait.
+  // Waits until fewer than `limit` places of that name are taken. The wait has no deadline: the
+  // holder of a place works against its own. The caller's deadline is moved by the time waited.
   [[nodiscard]] Place Take(const std::string& name, size_t limit, TimePoint& deadline);
 
  private:

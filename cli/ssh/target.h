@@ -1,4 +1,4 @@
-// What tfdist was told about how to reach a host. What is left out comes from ssh's own
+// How to reach a host, as the cluster file says it. Everything else comes from ssh's own
 // configuration.
 #pragma once
 

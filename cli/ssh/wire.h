@@ -17,7 +17,7 @@ inline void AppendString(std::string& out, std::string_view bytes) {
   out += bytes;
 }
 
-// Takes fields off the front of bytes that somebody else has made; nullopt when they are too short.
+// Takes fields from the front of a peer's bytes; nullopt when the bytes are too short.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}

@@ -29,8 +29,7 @@ struct PrinterOptions {
 class OutputClosed : public Error {
  public:
   explicit OutputClosed(int error_number);
-  // Nobody reads any more, as is a reader's right (`tfdist logs | head`); else the disk is full,
-  // say.
+  // The reader has closed the pipe, as `tfdist logs | head` does. Otherwise the disk is full, say.
   [[nodiscard]] bool reader_left() const { return reader_left_; }
 
  private:
@@ -51,8 +50,8 @@ class LinePrinter {
   // The task's last lines, those without a newline.
   void Finish(const std::string& task);
   // Shows lines that have been unfinished for half a second since the call that first saw them; cut
-  // to the terminal's width. One that another line has pushed away is shown again 5 s later. Returns
-  // when to call again, nullopt: not before more is printed.
+  // to the terminal's width. One that another line has pushed away is shown again 5 s later.
+  // Returns when to call again, nullopt: not before more is printed.
   std::optional<TimePoint> ShowUnfinished(TimePoint now);
   // A line of tfdist's own, on stderr: stdout holds what tasks print, and nothing else.
   template <Printable... T>

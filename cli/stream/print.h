@@ -1,10 +1,8 @@
-// All that tfdist prints, but for the output of tasks (LinePrinter). Names, errors and reasons come
-// from hosts, so nothing is printed but through this file: tests/smoke/test_terminal.py looks for
-// other ways.
+// Prints everything but the output of tasks (LinePrinter). Names, errors and reasons come from
+// hosts, so all printing goes through this file; tests/smoke/test_terminal.py looks for other ways.
 //
-// The format is ours. What is put into it is text or a number, and text is made harmless: it stays
-// on its line, and a terminal takes no orders from it, wherever the bytes go (a pipe may end in
-// one).
+// Formats are ours; values are texts or numbers. Texts are made harmless: they stay on their line
+// and cannot control a terminal. This is done for pipes, too, as a pipe may lead to a terminal.
 #pragma once
 
 #include <fmt/chrono.h>

@@ -1,4 +1,4 @@
-// What a task prints cannot drive the user's terminal.
+// Makes output of tasks safe to show: it cannot control the user's terminal.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ enum class Colours { kKeep, kDrop };
 // RFC 3629 (UTF-8), Unicode TR9 2 (bidirectional controls).
 std::string SafeForTerminal(std::string_view line, Colours colours = Colours::kKeep);
 
-// Any other text: no colours, no carriage returns that take something back.
+// The same for other text: without colours, and a carriage return becomes visible, too.
 std::string WithoutControls(std::string_view text);
 
 }  // namespace tfdist::cli

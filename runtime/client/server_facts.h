@@ -20,12 +20,12 @@ struct ServerFacts {
   bool sums_rows = true;
   // A push must come to all parts of a table that are there.
   bool moves_all_rows = false;
-  // The server holds answers to pushes back for other trainers (UpdateMode): every push must go to
-  // every server, for all count them.
+  // The server delays answers to pushes until other trainers have pushed (UpdateMode). So every
+  // push must go to every server, as all of them count pushes.
   bool holds_back = false;
   uint64_t local_step = 0;  // that the next gradients belong to
   uint64_t step = 0;        // updates that the server has applied
-  std::string held_for;     // trainers for whom it holds answers back; empty when it does not
+  std::string held_for;     // trainers that must push before the server answers; empty: none
   // Where the server's other threads listen; nullopt before its first hello.
   std::optional<std::vector<uint16_t>> ports;
   std::chrono::steady_clock::time_point last_answer{};

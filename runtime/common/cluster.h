@@ -1,5 +1,5 @@
-// What the runtime reads out of a cluster spec beyond TF_CONFIG itself: who trains, and who is
-// where.
+// What the runtime reads out of a cluster spec beyond TF_CONFIG itself: which tasks train, and
+// which is where.
 #pragma once
 
 #include <cstddef>

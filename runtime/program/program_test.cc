@@ -255,7 +255,7 @@ class IdleConnections {
     }
   }
 
-  // Waits until the server has closed all but so many of them.
+  // Waits until at most `most` connections are still open.
   bool WaitUntilOpen(size_t most, std::chrono::seconds limit) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
     while (callers_.size() > most && std::chrono::steady_clock::now() < deadline) {

@@ -53,11 +53,12 @@ std::vector<UpdatePolicy::Admitted> BoundedStaleness::Admit() {
 
 std::string BoundedStaleness::WaitsFor() const {
   const uint64_t slowest = Slowest();
-  std::vector<std::string> whom;
+  std::vector<std::string> slowest_trainers;
   for (const std::string& task : members_) {
-    if (steps_.at(task) == slowest) whom.push_back(fmt::format("{} (step {})", task, slowest));
+    if (steps_.at(task) == slowest)
+      slowest_trainers.push_back(fmt::format("{} (step {})", task, slowest));
   }
-  return fmt::format("{}", fmt::join(whom, ", "));
+  return fmt::format("{}", fmt::join(slowest_trainers, ", "));
 }
 
 uint64_t BoundedStaleness::Slowest() const {

@@ -10,7 +10,7 @@ namespace tfdist::runtime {
 
 namespace {
 
-// So many at once: one running result would wait for itself.
+// Values that are checked independently: with a single running result each would wait for the last.
 constexpr size_t kLanes = 32;
 
 // The sign bit is set where the exponent has all bits set: infinity or NaN. On the bits, without a

@@ -50,8 +50,9 @@ class Membership {
   // Some answer is held back: Tick is wanted every tick().
   [[nodiscard]] bool holds_answers() const { return !held_.empty(); }
   [[nodiscard]] std::chrono::milliseconds tick() const;
-  // Adds, for those who wait, for whom; for the others, what shows whether they are still there;
-  // and what may go on because a trainer is lost.
+  // Adds three kinds of replies: to waiting trainers, which trainers they wait for; to the others,
+  // a sign of life that shows whether they are still there; and the answers to pushes that may go
+  // on because a trainer is lost.
   void Tick(Outbound& replies);
   [[nodiscard]] double held_seconds() const { return held_.held_seconds(); }
 

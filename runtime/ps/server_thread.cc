@@ -16,9 +16,9 @@ namespace {
 using std::chrono::duration;
 using std::chrono::steady_clock;
 
-// After so many messages without a pause the server looks whether it is told to end.
+// After this many messages without a pause the server checks whether it shall end.
 constexpr uint64_t kMessagesBetweenLooks = 256;
-// And after so many waits that were too short for a sleep.
+// The same, after this many waits that were too short for a sleep.
 constexpr uint64_t kWaitsBetweenLooks = 64;
 
 std::optional<ServerKeys> Keys(const ServerOptions& options) {

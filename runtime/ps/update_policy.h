@@ -1,5 +1,5 @@
-// Who may go on when, and whether a gradient still counts: what makes a server synchronous or
-// bounded in staleness. Pure logic: knows trainers by name and pushes by number; no sockets, no
+// When each trainer may go on, and whether a gradient still counts: what makes a server synchronous
+// or bounded in staleness. Pure logic: knows trainers by name and pushes by number; no sockets, no
 // values, no time. A server without a policy is asynchronous: each push is applied as it comes and
 // answered at once.
 //
@@ -10,8 +10,8 @@
 // from each as soon as that one has enough (sync_replicas_optimizer.py; core/kernels/
 // conditional_accumulator_base.cc). Ours is coarser, as a server takes a step for all of its
 // variables at once. Servers cannot run away from each other: a trainer waits for the answers of
-// all. Nor must trainers wait for each other on different servers: who waits for whom follows from
-// what each has sent, which is the same everywhere, and not from who came first.
+// all. Nor may trainers wait for each other on different servers: which trainer waits for which
+// follows from what each has sent. That is the same on every server. The order of arrival is not.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ class UpdatePolicy {
   // All that may go on since the last call, in the order in which they came.
   [[nodiscard]] virtual std::vector<Admitted> Admit() = 0;
 
-  // For whom those who wait are waiting: "worker:3 (step 12)".
+  // The trainers that the waiting ones wait for: "worker:3 (step 12)".
   [[nodiscard]] virtual std::string WaitsFor() const = 0;
 };
 

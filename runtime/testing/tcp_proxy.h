@@ -18,7 +18,7 @@ namespace tfdist::runtime::testing {
 
 class TcpProxy {
  public:
-  // For whom is told of ports alone: there the proxy has the port of its target.
+  // For clients that learn ports only: at this address the proxy has the port of its target.
   static constexpr const char* kOtherHost = "127.0.0.3";
 
   // Listens on a port of its own and relays to `target_port`.
@@ -30,7 +30,7 @@ class TcpProxy {
   ~TcpProxy();
 
   [[nodiscard]] int port() const { return port_; }
-  // Closes all connections once so many more bytes of the server have passed, and again and again.
+  // Closes all connections each time that another `bytes` bytes of the server have passed.
   void CutEvery(size_t bytes) { cut_every_bytes_ = bytes; }
   // Waits until there is a connection, and closes all. Throws when none comes within a minute.
   void Cut();

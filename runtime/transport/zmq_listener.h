@@ -1,4 +1,4 @@
-// One ROUTER socket that lets in whom its keys allow.
+// One ROUTER socket that accepts the peers whose keys are listed.
 #pragma once
 
 #include <memory>

@@ -14,7 +14,7 @@ class RowPositions {
  public:
   // Forgets all rows.
   void Clear();
-  // Makes room for so many rows more: at most 2^30 in all. Throws std::bad_alloc alone.
+  // Makes room for `more` rows: at most 2^30 in all. Throws std::bad_alloc alone.
   void Reserve(size_t more);
   // Where `row` stands among rows(); it is the last one now when it is new. There must be room.
   uint32_t Of(uint32_t row);

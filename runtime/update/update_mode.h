@@ -1,5 +1,5 @@
-// When gradients change the variables and who waits for whom: a plain value for command lines,
-// messages and checkpoints. What each mode does: runtime/ps/update_policy.h.
+// When gradients change the variables, and which trainers wait for others: a value for command
+// lines, messages and checkpoints. What each mode does: runtime/ps/update_policy.h.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ UpdateMode ParseUpdateMode(std::string_view text);
 // ParseUpdateMode gives the same mode back.
 std::string ToString(const UpdateMode& mode);
 
-// The mode in a job with so many trainers: nothing left out.
+// The mode in a job with this many trainers: no count is left at 0.
 UpdateMode Completed(UpdateMode mode, size_t trainers);
 
 }  // namespace tfdist::runtime
