@@ -14,6 +14,7 @@ tfdist_library(NAME tfdist_processes
     keeper/keeper.cc
     keeper/keeper_link.cc
     keeper/keeper_loop.cc
+    log/line_search.cc
     log/log_cursor.cc
     log/log_files.cc
     log/log_reader.cc

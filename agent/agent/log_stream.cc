@@ -1,6 +1,7 @@
 #include "agent/agent/log_stream.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "agent/log/log_cursor.h"
@@ -43,7 +44,7 @@ class LogStream::Impl : public std::enable_shared_from_this<Impl> {
     const LogEnd end = source_.closed() ? LogEnd::kClosed : LogEnd::kOpen;
     const bool last_chance = !follow_ || source_.over();
     files_.Post([cursor = cursor_, limit = credit_, end] { return cursor->Next(limit, end); },
-                [weak = weak_from_this(), last_chance](Outcome<LogPiece>& outcome) {
+                [weak = weak_from_this(), last_chance](Outcome<std::optional<LogPiece>>& outcome) {
                   if (const auto self = weak.lock()) self->OnRead(outcome, last_chance);
                 });
   }
@@ -51,10 +52,11 @@ class LogStream::Impl : public std::enable_shared_from_this<Impl> {
   [[nodiscard]] bool ended() const { return ended_; }
 
  private:
-  void OnRead(Outcome<LogPiece>& outcome, bool last_chance) {
+  void OnRead(Outcome<std::optional<LogPiece>>& outcome, bool last_chance) {
     reading_ = false;
     try {
-      Take(outcome.Get(), last_chance);
+      const auto& piece = outcome.Get();
+      piece ? Take(*piece, last_chance) : Pump();
     } catch (const Error& e) {
       ended_ = true;
       sink_.send(protocol::ErrorMessage(id_, e));

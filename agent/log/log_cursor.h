@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "agent/log/line_search.h"
 #include "agent/log/log_reader.h"
 #include "agent/protocol.h"
 
@@ -16,13 +17,18 @@ class LogCursor {
   LogCursor(const std::filesystem::path& task_folder, const protocol::ReadLog& request);
 
   // The next piece, of at most `limit_bytes` and what fits one frame; an empty one, with its
-  // offset, at the end. Throws Error(kLogs).
-  protocol::LogPiece Next(uint64_t limit_bytes, LogEnd end);
+  // offset, at the end. nullopt: the begin of the last lines is not found yet, ask again. A call
+  // looks at some MiB at most, so that others get their turn. Throws Error(kLogs).
+  std::optional<protocol::LogPiece> Next(uint64_t limit_bytes, LogEnd end);
 
  private:
+  // False: not found yet.
+  bool FindLastLines(LogEnd end);
+
   LogReader reader_;
   uint64_t offset_;
   std::optional<uint64_t> tail_lines_;
+  std::optional<LineSearch> search_;  // for these, once it has begun
 };
 
 }  // namespace tfdist::agent

@@ -61,25 +61,6 @@ class LogReader::Impl {
     return {.offset = offset, .segments = {}, .data = {}};
   }
 
-  uint64_t OffsetOfLastLines(uint64_t lines, LogEnd end) {
-    uint64_t position = Size(end);
-    const uint64_t first = FirstOffset();
-    uint64_t newlines = 0;
-    bool last_byte = true;  // the newline there ends the last line, it does not begin another one
-    while (lines > 0 && position > first) {
-      const std::string text = TextBefore(position);
-      if (text.empty()) break;  // rotated away meanwhile
-      for (size_t i = text.size(); i > 0; --i) {
-        if (text[i - 1] == '\n' && !last_byte && ++newlines == lines) {
-          return position - text.size() + i;
-        }
-        last_byte = false;
-      }
-      position -= text.size();
-    }
-    return position;
-  }
-
   uint64_t OffsetSince(int64_t time_ns, LogEnd end) {
     for (const uint64_t start : ListLogFiles(folder_)) {
       if (!Open(start)) continue;
@@ -91,6 +72,15 @@ class LogReader::Impl {
       }
     }
     return Size(end);
+  }
+
+  std::string TextBefore(uint64_t position) {
+    const std::vector<uint64_t> starts = ListLogFiles(folder_);
+    const auto behind = std::ranges::lower_bound(starts, position);
+    if (behind == starts.begin() || !Open(*(behind - 1))) return {};
+    const uint64_t from =
+        std::max(file_->start(), position - std::min<uint64_t>(position, kBackwardBytes));
+    return file_->Text(from, position - from);
   }
 
  private:
@@ -145,16 +135,6 @@ class LogReader::Impl {
     return piece;
   }
 
-  // Up to kBackwardBytes that end at `position`, all in one file.
-  std::string TextBefore(uint64_t position) {
-    const std::vector<uint64_t> starts = ListLogFiles(folder_);
-    const auto behind = std::ranges::lower_bound(starts, position);
-    if (behind == starts.begin() || !Open(*(behind - 1))) return {};
-    const uint64_t from =
-        std::max(file_->start(), position - std::min<uint64_t>(position, kBackwardBytes));
-    return file_->Text(from, position - from);
-  }
-
   std::filesystem::path folder_;
   std::optional<LogFile> file_;
 };
@@ -169,9 +149,7 @@ uint64_t LogReader::Size(LogEnd end) { return impl_->Size(end); }
 protocol::LogPiece LogReader::Read(uint64_t offset, size_t max_bytes, LogEnd end) {
   return impl_->Read(offset, max_bytes, end);
 }
-uint64_t LogReader::OffsetOfLastLines(uint64_t lines, LogEnd end) {
-  return impl_->OffsetOfLastLines(lines, end);
-}
+std::string LogReader::TextBefore(uint64_t position) { return impl_->TextBefore(position); }
 uint64_t LogReader::OffsetSince(int64_t time_ns, LogEnd end) {
   return impl_->OffsetSince(time_ns, end);
 }

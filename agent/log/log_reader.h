@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "agent/log/log_unreadable.h"
 #include "agent/protocol.h"
@@ -30,8 +31,8 @@ class LogReader {
   // At most `max_bytes` from `offset` on, across files; empty at the end. The piece's own offset is
   // larger than asked when that text is no longer kept.
   [[nodiscard]] protocol::LogPiece Read(uint64_t offset, size_t max_bytes, LogEnd end);
-  // Where the last `lines` lines begin; a last one without newline counts.
-  [[nodiscard]] uint64_t OffsetOfLastLines(uint64_t lines, LogEnd end);
+  // At most 64 KiB that end at `position`; empty when that text is no longer kept.
+  [[nodiscard]] std::string TextBefore(uint64_t position);
   // Where the first text that was written at `time_ns` (wall clock) or later begins.
   [[nodiscard]] uint64_t OffsetSince(int64_t time_ns, LogEnd end);
 

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <thread>
 
+#include "agent/log/line_search.h"
+#include "agent/log/log_cursor.h"
 #include "agent/log/log_files.h"
 #include "agent/log/log_reader.h"
 #include "agent/log/log_writer.h"
@@ -48,6 +50,11 @@ class LogTest : public testing::Test {
       text += piece.data.value;
       offset = piece.offset + piece.data.value.size();
     }
+  }
+  static uint64_t OffsetOfLastLines(LogReader& reader, uint64_t lines, LogEnd end) {
+    LineSearch search(reader, lines, end);
+    EXPECT_TRUE(search.Step(reader, 1 << 30));
+    return search.offset();
   }
   void AppendRaw(const std::filesystem::path& path, std::string_view bytes) {
     const UniqueFd fd = OpenFile(path, O_WRONLY | O_APPEND);
@@ -96,7 +103,7 @@ TEST_F(LogTest, AMissingLogIsAnEmptyOne) {
   EXPECT_EQ(reader.Size(LogEnd::kClosed), 0U);
   EXPECT_EQ(reader.FirstOffset(), 0U);
   EXPECT_TRUE(reader.Read(0, 10, LogEnd::kClosed).data.value.empty());
-  EXPECT_EQ(reader.OffsetOfLastLines(3, LogEnd::kClosed), 0U);
+  EXPECT_EQ(OffsetOfLastLines(reader, 3, LogEnd::kClosed), 0U);
   EXPECT_EQ(reader.OffsetSince(0, LogEnd::kClosed), 0U);
 }
 
@@ -208,18 +215,32 @@ TEST_F(LogTest, AFlippedBitCostsTheNamesOfStreamsAndNoText) {
   }
 }
 
+TEST_F(LogTest, LooksForTheLastLinesInSteps) {
+  LogWriter writer = Writer(1, 64 << 20);
+  const std::string line = std::string(999, 'x') + "\n";
+  for (int i = 0; i < 10'000; ++i) writer.Append(Stream::kStdout, line);
+  protocol::ReadLog request;
+  request.tail_lines = 9'000;
+  LogCursor cursor(folder_, request);
+  int asked = 1;
+  auto piece = cursor.Next(100, LogEnd::kOpen);
+  for (; !piece; piece = cursor.Next(100, LogEnd::kOpen)) ++asked;
+  EXPECT_EQ(piece->offset, 1'000U * 1'000U);
+  EXPECT_EQ(asked, 3) << "9 MB are looked at, 4 MiB at a time";
+}
+
 TEST_F(LogTest, FindsTheLastLinesAcrossFiles) {
   LogWriter writer = Writer(1, 40'000);
   for (int i = 0; i < 300; ++i) writer.Append(Stream::kStdout, "line " + std::to_string(i) + "\n");
   LogReader reader(folder_);
-  const uint64_t last = reader.OffsetOfLastLines(1, LogEnd::kOpen);
+  const uint64_t last = OffsetOfLastLines(reader, 1, LogEnd::kOpen);
   EXPECT_EQ(ReadAll(last, LogEnd::kOpen), "line 299\n");
-  const std::string hundred = ReadAll(reader.OffsetOfLastLines(100, LogEnd::kOpen), LogEnd::kOpen);
+  const std::string hundred = ReadAll(OffsetOfLastLines(reader, 100, LogEnd::kOpen), LogEnd::kOpen);
   EXPECT_EQ(hundred.substr(0, 9), "line 200\n");
-  EXPECT_EQ(reader.OffsetOfLastLines(0, LogEnd::kOpen), reader.Size(LogEnd::kOpen));
-  EXPECT_EQ(reader.OffsetOfLastLines(1'000'000, LogEnd::kOpen), reader.FirstOffset());
+  EXPECT_EQ(OffsetOfLastLines(reader, 0, LogEnd::kOpen), reader.Size(LogEnd::kOpen));
+  EXPECT_EQ(OffsetOfLastLines(reader, 1'000'000, LogEnd::kOpen), reader.FirstOffset());
   writer.Append(Stream::kStdout, "no newline");
-  EXPECT_EQ(ReadAll(reader.OffsetOfLastLines(2, LogEnd::kOpen), LogEnd::kOpen),
+  EXPECT_EQ(ReadAll(OffsetOfLastLines(reader, 2, LogEnd::kOpen), LogEnd::kOpen),
             "line 299\nno newline");
 }
 

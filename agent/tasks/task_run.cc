@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/job_state.h"
+#include "agent/log/line_search.h"
 #include "agent/log/log_reader.h"
 
 namespace tfdist::agent {
@@ -18,8 +19,9 @@ constexpr uint64_t kLastBytes = 4096;
 std::string ReadLastLines(const std::filesystem::path& task_folder) {
   LogReader log(task_folder);
   const uint64_t size = log.Size(LogEnd::kClosed);
-  const uint64_t lines_begin = log.OffsetOfLastLines(kLastLines, LogEnd::kClosed);
-  const uint64_t begin = std::max(lines_begin, size > kLastBytes ? size - kLastBytes : 0);
+  LineSearch lines(log, kLastLines, LogEnd::kClosed);
+  lines.Step(log, kLastBytes);
+  const uint64_t begin = std::max(lines.offset(), size > kLastBytes ? size - kLastBytes : 0);
   return log.Read(begin, kLastBytes, LogEnd::kClosed).data.value;
 }
 
