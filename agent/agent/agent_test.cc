@@ -2,7 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
+#include <fstream>
+#include <string>
+
+#include "agent/census/process_table.h"
 #include "agent/job_state.h"
 #include "agent/testing/job_fixture.h"
 #include "base/error.h"
@@ -34,6 +39,52 @@ class AgentTest : public JobTest {
     return state;
   }
 };
+
+// The line of /proc/PID/limits, proc(5).
+std::string CoreLimitOf(pid_t pid) {
+  std::ifstream limits("/proc/" + std::to_string(pid) + "/limits");
+  std::string line;
+  while (std::getline(limits, line) && !line.starts_with("Max core file size")) {
+  }
+  return line;
+}
+
+TEST_F(AgentTest, NoneOfItsProcessesWritesACoreFile) {
+  rlimit before{};
+  getrlimit(RLIMIT_CORE, &before);
+  rlimit unlimited = before;
+  unlimited.rlim_cur = before.rlim_max;
+  if (unlimited.rlim_cur == 0) GTEST_SKIP() << "this machine allows no core files";
+  setrlimit(RLIMIT_CORE, &unlimited);
+  {
+    AgentClient start = CreateSlot(0);
+    AgentClient attached = AttachToAgent(0);
+    const auto processes = Left();
+    EXPECT_EQ(processes.size(), 4U) << "start, keeper, agent, attach";
+    for (const ProcessInfo& process : processes) {
+      EXPECT_THAT(CoreLimitOf(process.id.pid), testing::ContainsRegex("size +0 "))
+          << agent::Describe(process);
+    }
+    start.Request(type::kAbort);
+  }
+  setrlimit(RLIMIT_CORE, &before);
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(AgentTest, RefusesOneKeyForTwoSlots) {
+  {
+    AgentClient client = CreateSlot(0);
+    const std::string key(40, '1');
+    try {
+      client.Request(type::kPeers, {{"keys", {key, key}}});
+      FAIL() << "taken";
+    } catch (const Error& e) {
+      EXPECT_THAT(e.cause(), HasSubstr("same public key"));
+    }
+    client.Request(type::kAbort);
+  }
+  WaitUntilNothingIsLeft();
+}
 
 TEST_F(AgentTest, RunsATaskAndLeavesNothingBehind) {
   Job job = Prepare(1, {{"worker:0", 0, "echo hello; echo oops >&2"}});

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 
 #include "agent/attach/folder_server.h"
 #include "agent/census/census.h"
+#include "agent/process/handover.h"
 #include "agent/session/unix_listener.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/stdio/bridge.h"
@@ -80,7 +80,7 @@ std::optional<UniqueFd> FindAgent(const SlotFolder& folder, const SlotInfo& info
 
 int AttachMain() {
   SetLogName("attach");
-  umask(077);
+  HostSettings::SetOurs();
   std::signal(SIGPIPE, SIG_IGN);
   const SlotFolder folder(std::filesystem::read_symlink("/proc/self/exe").parent_path());
   const SlotInfo info = ReadOrInferSlotInfo(folder);

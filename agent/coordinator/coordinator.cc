@@ -72,6 +72,10 @@ Coordinator::Coordinator(EventLoop& loop, FileThread& files, zmq::context_t& con
 
 void Coordinator::Open(const std::vector<std::string>& peers) {
   if (open()) FailState(Phase::kControl, "the coordinator has its peers already");
+  if (std::set(peers.begin(), peers.end()).size() != peers.size()) {
+    throw protocol::Refusal(protocol::RefusalKind::kMalformed, Phase::kControl,
+                            "two slots have the same public key");
+  }
   orders_.assign(peers.size(), 0);
   left_.assign(peers.size(), false);
   hub_.emplace(loop_, context_, keys_, peers, listener_, Endpoint(info_.address, info_.port),

@@ -31,7 +31,8 @@ class Coordinator {
               const SlotInfo& info, const CurveKeys& keys, int listener,
               std::function<void()> on_news);
 
-  // Lets the agents with these public keys in; `peers[i]` belongs to slot i. Once.
+  // Lets the agents with these public keys in; `peers[i]` belongs to slot i, and a key to one slot
+  // alone. Once. Throws Refusal.
   void Open(const std::vector<std::string>& peers);
   [[nodiscard]] bool open() const { return control_.has_value(); }
 

@@ -1,7 +1,6 @@
 #include "agent/start/start_main.h"
 
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -69,7 +68,7 @@ bool IsPeerGone() {
 int StartMain() {
   SetLogName("start");
   const HostSettings host = HostSettings::Capture();
-  umask(077);
+  HostSettings::SetOurs();  // no core file shows the keys either
   std::signal(SIGPIPE, SIG_IGN);
   const auto executable = std::filesystem::read_symlink("/proc/self/exe");
   MarkUsed(executable);
