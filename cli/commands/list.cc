@@ -22,8 +22,8 @@ json RowJson(const JobRecord& record) {
           {"why", record.last_seen.why},
           {"created", record.created},
           {"ended_ns", record.last_seen.ended_ns},
-          {"hosts", record.hosts.size()},
-          {"tasks", record.tasks.size()},
+          {"host_count", record.hosts.size()},
+          {"task_count", record.tasks.size()},
           {"file", record.file.string()}};
 }
 

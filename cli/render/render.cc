@@ -167,7 +167,7 @@ std::string RenderEnv(const Plan& plan, std::string_view task) {
 
 std::string RenderJson(const Plan& plan) {
   Json json;
-  json["job"] = plan.name;
+  json["name"] = plan.name;
   json["layout"] = plan.layout;
   json["tasks"] = Json::array();
   const std::vector<std::string> addresses = AddressesOf(plan);

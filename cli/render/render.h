@@ -25,12 +25,12 @@ std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task);
 // Throws Error(kUsage) when the plan has no such task.
 std::string RenderEnv(const Plan& plan, std::string_view task);
 
-// {"job": "digits", "layout": "uai", "tasks": [{"task": "worker:0", "type": "worker", "index": 0,
+// {"name": "digits", "layout": "uai", "tasks": [{"task": "worker:0", "type": "worker", "index": 0,
 //   "host": "10.0.0.2", "address": "10.0.0.2:2222", "chief": false, "argv": [...],
 //   "env": {"TF_CONFIG": "{...}", ...}, "gpus": [...]}]}
 // Of the user's variables it has "sha256:" and 8 digits: RenderEnv alone shows values.
 // "address" is null for a task outside the cluster spec, "gpus" for one that sees all of its
-// host's. Scripts rely on this shape: keys may be added, none changed. What is not UTF-8 shows as
+// host's. docs/json.md describes it for scripts: keys may be added, none changed. What is not UTF-8 shows as
 // U+FFFD.
 std::string RenderJson(const Plan& plan);
 

@@ -38,7 +38,7 @@ TEST_F(Render, TheJsonHasTheShapeThatScriptsRelyOn) {
   const Plan plan = LoadCluster(
       "hosts = [\"10.0.0.[1-2]\"]\n[roles.worker]\ngpus = \"auto\"\nenv = { A = \"{task}\" }");
   const auto json = nlohmann::ordered_json::parse(RenderJson(plan));
-  EXPECT_EQ(json.at("job"), "digits");
+  EXPECT_EQ(json.at("name"), "digits");
   EXPECT_EQ(json.at("layout"), "uai");
   const auto& worker = json.at("tasks").at(3);
   std::vector<std::string> keys;

@@ -1,12 +1,33 @@
 """Small things that a user of other command-line tools expects."""
 
+import json
 import re
 import subprocess
 import unittest
 
 from tests.support import clusters
-from tests.support.tfdist import BIN, Tfdist
+from tests.support.tfdist import BIN, ROOT, Tfdist
 from tests.support.waiting import wait_for
+
+
+def documented_keys(command):
+    """Of docs/json.md: {"task", "tasks[].task", ...}."""
+    section = (ROOT / "docs/json.md").read_text().split(f"## `tfdist {command} --json`\n")[1].split("\n## ")[0]
+    return set(re.findall(r"^\| `([\w.\[\]]+)` \|", section, re.MULTILINE))
+
+
+def keys_of(value, documented, prefix=""):
+    """All keys of an object, as documented_keys() writes them. Below a key without rows of its own nothing is looked at."""
+    keys = set()
+    for key, below in value.items():
+        name = prefix + key
+        if f"{name}[]" in documented:
+            keys.add(f"{name}[]")
+            for item in below:
+                keys |= keys_of(item, documented, f"{name}[].")
+        else:
+            keys.add(name)
+    return keys
 
 
 class CommandLine(unittest.TestCase):
@@ -129,3 +150,19 @@ class Jobs(unittest.TestCase):
         later = re.search("# set on the host: (.*)", shown)[1].split()
         self.assertEqual(set(known) | set(later), set(set_on_host) - set(self.user.env))
         self.assertEqual(known, {name: set_on_host[name] for name in known})
+
+    def test_the_documented_json_is_what_the_commands_print(self):
+        file = self.write(["sh", "-c", "exit 3"], slots=1)
+        self.assertEqual(self.user.run("up", file).code, 1)
+        outputs = {command: self.user.run(*words).out for command, words in {
+            "render": ["render", "--json", file], "list": ["list", "--json"], "status": ["status", "--json", "job"],
+            "events": ["events", "--json", "job"]}.items()}
+        values = {command: json.loads(outputs[command]) for command in ("render", "status")}
+        [values["list"]] = json.loads(outputs["list"])
+        values["events"] = json.loads(outputs["events"].splitlines()[0])
+        for command, value in values.items():
+            with self.subTest(command=command):
+                documented = documented_keys(command)
+                self.assertEqual(keys_of(value, documented), documented)
+        self.assertEqual(values["status"]["job"], values["list"]["job"])
+        self.assertEqual({value["name"] for command, value in values.items() if command != "events"}, {"job"})
