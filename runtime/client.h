@@ -63,6 +63,7 @@
 #include <vector>
 
 #include "runtime/common/say.h"
+#include "runtime/common/shard_facts.h"
 #include "runtime/common/tensor.h"
 #include "runtime/placement/placement.h"
 #include "runtime/table.h"
@@ -139,6 +140,27 @@ using RowTargets = std::vector<RowTarget>;
 Gradients GradientsOf(const Tensors& tensors);
 Targets TargetsOf(Tensors& tensors);
 
+// A checkpoint to be made.
+struct SaveSpec {
+  uint64_t number = 0;         // its name is ckpt-NUMBER
+  uint64_t id = 0;             // random
+  std::vector<uint64_t> kept;  // earlier ones that stay; servers remove the others
+};
+// What the servers have written of it.
+struct Saved {
+  uint64_t step = 0;               // the global one, as ps:0 counts it
+  std::vector<ShardFacts> shards;  // by server, or thread of one
+  std::optional<Refusal> failure;  // the first
+};
+// A checkpoint to go on from. Its files lie in the folders that the servers were told.
+struct RestoreSpec {
+  std::string name;  // for texts
+  uint64_t number = 0;
+  uint64_t step = 0;  // to go on from
+  std::vector<ShardFacts> shards;
+  bool values_only = false;  // a new model: step 0, and nothing of the optimizer
+};
+
 struct ClientCounters {
   uint64_t sent_bytes = 0;      // headers and payloads; what is sent again counts again
   uint64_t received_bytes = 0;  // the same
@@ -201,6 +223,21 @@ class Client {
   // Error(kUsage) for an optimizer or a mode with a number out of range, before anything is sent.
   void Create(const Tensors& initial, const OptimizerSpec& optimizer,
               const UpdateMode& update = {});
+
+  // The same, but the values, and what belongs to them, are those of the first of the checkpoints
+  // that all servers can read; of each that they cannot it is said why. Returns which one;
+  // nullopt when the variables are there already, or when there was none to choose from. Throws
+  // Error(kRun) when none of several could be read: training does not begin anew by itself.
+  std::optional<size_t> Restore(const std::vector<RestoreSpec>& checkpoints, const Tensors& initial,
+                                const OptimizerSpec& optimizer, const UpdateMode& update = {});
+
+  // Chief only: every server writes what it holds at that moment, while training goes on. One at a
+  // time. Other calls of the client move it on.
+  void StartSave(const SaveSpec& save);
+  // What has come of it, once: nullopt as long as a server is writing, or when none was started.
+  std::optional<Saved> TakeSaved();
+  // The same, waiting.
+  Saved WaitForSave();
 
   // Applies gradients by the optimizer that the chief has chosen. No variable or table twice. A
   // push may be empty: it counts as a step all the same.

@@ -8,13 +8,15 @@
 //     Server server(options);                         // listens from here on
 //     server.Run(stop_fd);                            // serves until stop_fd is readable
 //
-// Variables are dense float32, and tables of rows of it. Their values live in memory alone: a
-// server that is started again has none, and refuses trainers of before. A process that serves
+// Variables are dense float32, and tables of rows of it. Their values live in memory: a server that
+// is started again has none, and refuses trainers of before. The chief may have them written into
+// checkpoints, and a job whose tasks are all new goes on from one. A process that serves
 // should call KeepFreedMemory() of runtime/common/memory.h.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +41,10 @@ struct ServerOptions {
   // whatever is free, which the first tells the trainers. 1 to 64. More than one pays where a core
   // is free for each and one cannot keep up.
   size_t threads = 1;
+  // Where this server's shards of checkpoints are written and read (runtime/checkpoint/README.md);
+  // empty: it has none. And where a checkpoint is that a new model's first values are taken from.
+  std::filesystem::path checkpoints = {};
+  std::filesystem::path first_values = {};
 };
 
 // Bytes are those of headers and payloads, without what ZeroMQ, CURVE and TCP add. Of several

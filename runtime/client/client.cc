@@ -74,7 +74,9 @@ class Client::Impl {
     }
   }
 
-  void Create(const Tensors& initial, const OptimizerSpec& optimizer, const UpdateMode& update) {
+  std::optional<size_t> Create(const Tensors& initial, const OptimizerSpec& optimizer,
+                               const UpdateMode& update,
+                               const std::vector<RestoreSpec>& checkpoints) {
     ThrowIfFailed();
     Check(optimizer, Phase::kUsage);
     Gradients values = GradientsOf(initial);
@@ -82,18 +84,44 @@ class Client::Impl {
     if (values.size() != sharding_.variables().size()) {
       throw Error(Phase::kUsage, "a first value is needed for every variable");
     }
+    AskForCreation(optimizer, update, !checkpoints.empty());
+    SayOrThrowIfThereAlready();
+    const auto is_new = [](const auto& link) { return link->facts().is_new; };
+    if (!checkpoints.empty()) {
+      if (std::all_of(links_.begin(), links_.end(), is_new)) return RestoreOneOf(checkpoints);
+      // Others have first values, which nothing was learnt with.
+      AskForCreation(optimizer, update, false);
+    }
+    AssignFirstValues(values);
+    return std::nullopt;
+  }
+
+  void StartSave(const SaveSpec& save) {
+    ThrowIfFailed();
+    if (saving_) throw Error(Phase::kUsage, "a checkpoint is being written");
+    saving_ = true;
     for (size_t i = 0; i < links_.size(); ++i) {
-      Request request;
-      request.operation = Operation::kCreate;
-      request.optimizer = ToString(optimizer);
-      request.update_mode = ToString(update);
-      request.variables = sharding_.shares()[i].specs;
-      request.tables = sharding_.shares()[i].tables;
+      Request request = AboutCheckpoint(Operation::kSave, i, save.number, save.id);
+      request.checkpoint.of = static_cast<uint32_t>(links_.size());
+      request.checkpoint.kept = save.kept;
       links_[i]->Ask(std::move(request));
     }
-    WaitUntil([&] { return std::none_of(links_.begin(), links_.end(), Asking); }, nullptr);
-    SayOrThrowIfThereAlready();
-    AssignFirstValues(values);
+    Try([](Link& link) { link.SendWhatMayBe(); });
+  }
+
+  std::optional<Saved> TakeSaved() {
+    ThrowIfFailed();
+    if (!saving_ || std::any_of(links_.begin(), links_.end(), Asking)) return std::nullopt;
+    saving_ = false;
+    Saved saved{links_.front()->checkpoint_answer().saved_step, {}, {}};
+    for (const auto& link : links_) saved.shards.push_back(link->checkpoint_answer().saved);
+    saved.failure = RefusalOfCheckpoint();
+    return saved;
+  }
+
+  Saved WaitForSave() {
+    WaitForAnswers();
+    return TakeSaved().value();
   }
 
   std::shared_ptr<Future::State> Start(const Gradients& gradients, const Targets& targets,
@@ -179,6 +207,75 @@ class Client::Impl {
                              (*fresh)->name(), oldest.name(), oldest.facts().step),
                  kRestartJob));
     }
+  }
+
+  void WaitForAnswers() {
+    WaitUntil([&] { return std::none_of(links_.begin(), links_.end(), Asking); }, nullptr);
+  }
+
+  void AskForCreation(const OptimizerSpec& optimizer, const UpdateMode& update, bool restores) {
+    for (size_t i = 0; i < links_.size(); ++i) {
+      Request request;
+      request.operation = Operation::kCreate;
+      request.optimizer = ToString(optimizer);
+      request.update_mode = ToString(update);
+      request.variables = sharding_.shares()[i].specs;
+      request.tables = sharding_.shares()[i].tables;
+      request.restores = restores;
+      links_[i]->Ask(std::move(request));
+    }
+    WaitForAnswers();
+  }
+
+  size_t RestoreOneOf(const std::vector<RestoreSpec>& checkpoints) {
+    std::optional<Refusal> first;
+    for (size_t i = 0; i < checkpoints.size(); ++i) {
+      const uint64_t id = RandomClient();
+      std::optional<Refusal> refusal = AskAllToRestore(checkpoints[i], id, RestorePhase::kLoad);
+      if (!refusal) refusal = AskAllToRestore(checkpoints[i], id, RestorePhase::kUse);
+      if (!refusal) return i;
+      // Of another optimizer or model: the ones before are so too.
+      if (refusal->kind() == RefusalKind::kMismatch) Fail(std::make_exception_ptr(*refusal));
+      options_.say(fmt::format("{} is not used: {}", checkpoints[i].name, refusal->cause()));
+      if (!first) first = refusal;
+    }
+    Fail(Error(Phase::kRun,
+               fmt::format("none of {} checkpoints can be restored; the newest: {}",
+                           checkpoints.size(), first->cause()),
+               first->remedy().empty() ? "another --checkpoint-dir begins anew" : first->remedy()));
+  }
+
+  std::optional<Refusal> AskAllToRestore(const RestoreSpec& checkpoint, uint64_t id,
+                                         RestorePhase phase) {
+    for (size_t i = 0; i < links_.size(); ++i) {
+      Request request = AboutCheckpoint(Operation::kRestore, i, checkpoint.number, id);
+      request.checkpoint.phase = phase;
+      request.checkpoint.step = checkpoint.step;
+      request.checkpoint.values_only = checkpoint.values_only;
+      request.checkpoint.shards = checkpoint.shards;
+      links_[i]->Ask(std::move(request));
+    }
+    WaitForAnswers();
+    return RefusalOfCheckpoint();
+  }
+
+  Request AboutCheckpoint(Operation operation, size_t server, uint64_t number, uint64_t id) const {
+    Request request;
+    request.operation = operation;
+    request.checkpoint.number = number;
+    request.checkpoint.id = id;
+    request.checkpoint.shard = static_cast<uint32_t>(server);
+    request.checkpoint.origins = sharding_.OriginsOf(server);
+    return request;
+  }
+
+  // Of the first server that has refused what all were asked.
+  [[nodiscard]] std::optional<Refusal> RefusalOfCheckpoint() const {
+    for (const auto& link : links_) {
+      const Reply& answer = link->checkpoint_answer();
+      if (answer.status == Status::kRefused) return RefusalOf(answer, link->name());
+    }
+    return std::nullopt;
   }
 
   static bool Asking(const std::unique_ptr<Link>& link) { return link->asking(); }
@@ -348,6 +445,7 @@ class Client::Impl {
   std::vector<uint16_t> ports_;               // the same: of threads that are not a server's first
   std::optional<RequestBuilder> builder_;
   Waiter waiter_;
+  bool saving_ = false;
   std::exception_ptr failure_;
 };
 
@@ -397,8 +495,20 @@ Client::~Client() = default;
 
 void Client::Create(const Tensors& initial, const OptimizerSpec& optimizer,
                     const UpdateMode& update) {
-  impl_->Create(initial, optimizer, update);
+  (void)impl_->Create(initial, optimizer, update, {});
 }
+
+std::optional<size_t> Client::Restore(const std::vector<RestoreSpec>& checkpoints,
+                                      const Tensors& initial, const OptimizerSpec& optimizer,
+                                      const UpdateMode& update) {
+  return impl_->Create(initial, optimizer, update, checkpoints);
+}
+
+void Client::StartSave(const SaveSpec& save) { impl_->StartSave(save); }
+
+std::optional<Saved> Client::TakeSaved() { return impl_->TakeSaved(); }
+
+Saved Client::WaitForSave() { return impl_->WaitForSave(); }
 
 Future Client::StartPull(const Targets& targets, const RowTargets& row_targets) {
   return Future(impl_->Start({}, targets, {}, row_targets, false));

@@ -114,6 +114,10 @@ void Link::Take(const Message& message) {
     case Operation::kOpen:
       TakeQuestionsAnswer();
       break;
+    case Operation::kSave:
+    case Operation::kRestore:
+      TakeCheckpointAnswer();
+      break;
     case Operation::kExchange:
     case Operation::kAssign:
     case Operation::kRows:
@@ -145,8 +149,35 @@ void Link::TakeQuestionsAnswer() {
   facts_.TakeOpened(reply_);
 }
 
+// A refusal is the caller's to judge: training goes on without a checkpoint.
+void Link::TakeCheckpointAnswer() {
+  if (!asking() || reply_.operation != question_.operation ||
+      reply_.sequence != question_.checkpoint.id) {
+    return;  // asked twice, answered twice; or asked by a process before this one
+  }
+  const auto phase = static_cast<uint32_t>(question_.checkpoint.phase);
+  if (reply_.operation == Operation::kRestore && reply_.number != phase) return;
+  question_pending_ = false;
+  question_due_ = false;
+  checkpoint_answer_ = reply_;
+  if (reply_.operation == Operation::kRestore) facts_.local_step = reply_.local_step;
+}
+
 void Link::ThrowIfRefused() const {
   if (reply_.status == Status::kRefused) throw RefusalOf(reply_, name_);
+}
+
+std::string Link::WhatIsAsked() const {
+  switch (question_.operation) {
+    case Operation::kCreate:
+      return "creation of the variables";
+    case Operation::kSave:
+      return "its shard of a checkpoint";
+    case Operation::kRestore:
+      return "values of a checkpoint";
+    default:
+      return "variables, which the chief creates";
+  }
 }
 
 std::string Link::WaitsFor(const RequestState* state) const {
@@ -158,10 +189,7 @@ std::string Link::WaitsFor(const RequestState* state) const {
                : "connection";
   }
   if (!greeted_) return "reply to hello (servers of older attempts do not answer)";
-  if (asking()) {
-    return question_.operation == Operation::kCreate ? "creation of the variables"
-                                                     : "variables, which the chief creates";
-  }
+  if (asking()) return WhatIsAsked();
   if (!facts_.held_for.empty()) return "it waits for " + facts_.held_for;
   const uint64_t step = request->next_step;
   return step == 0 ? "values" : fmt::format("reply to step {}", step);

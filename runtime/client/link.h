@@ -27,9 +27,12 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // kCreate or kOpen, which tells what later requests are about. None may be pending.
+  // kCreate or kOpen, which tells what later requests are about; kSave or kRestore. None may be
+  // pending.
   void Ask(Request question);
   [[nodiscard]] bool asking() const { return question_pending_; }
+  // To the last kSave or kRestore: done, or refused.
+  [[nodiscard]] const Reply& checkpoint_answer() const { return checkpoint_answer_; }
   // What the server has said so far.
   [[nodiscard]] const ServerFacts& facts() const { return facts_; }
   // The server is there now; what was under way is sent again.
@@ -68,7 +71,9 @@ class Link {
   void Take(const Message& message);
   void TakeHello();
   void TakeQuestionsAnswer();
+  void TakeCheckpointAnswer();
   void ThrowIfRefused() const;
+  [[nodiscard]] std::string WhatIsAsked() const;
 
   std::string name_;
   std::unique_ptr<Connection> connection_;
@@ -80,6 +85,7 @@ class Link {
   Request question_;
   bool question_pending_ = false;
   bool question_due_ = false;
+  Reply checkpoint_answer_;
   ServerFacts facts_;
   Outbox outbox_;
   Reply reply_;  // these two are kept for their allocations

@@ -70,6 +70,17 @@ void Sharding::PlaceTable(const TableSpec& table, const PlacedVariable& placed) 
   }
 }
 
+std::vector<Origin> Sharding::OriginsOf(size_t server) const {
+  std::vector<Origin> origins(shares_[server].specs.size());
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    for (const Location& part : locations_[i]) {
+      if (part.server != server) continue;
+      origins[part.position] = {variables_[i].name, variables_[i].shape, part.first};
+    }
+  }
+  return origins;
+}
+
 // The thread of the part's server that has the least, and has this part too from now on.
 size_t Sharding::TakeThread(const Part& part) {
   const size_t first = part.server * threads_;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/common/origin.h"
 #include "runtime/common/tensor.h"
 #include "runtime/placement/placement.h"
 #include "runtime/placement/row_map.h"
@@ -52,6 +53,8 @@ class Sharding {
   [[nodiscard]] const std::vector<Location>& PartsOf(size_t variable) const {
     return locations_[variable];
   }
+  // Of a server's variables, in its order.
+  [[nodiscard]] std::vector<Origin> OriginsOf(size_t server) const;
   [[nodiscard]] const TableLocation& LocationOf(size_t table) const {
     return table_locations_[table];
   }

@@ -47,6 +47,26 @@ Request Create(const std::string& update) {
   return request;
 }
 
+Request Save() {
+  Request request = Make(Operation::kSave);
+  request.checkpoint = {
+      .number = 500, .id = 9, .shard = 1, .origins = {{"w", {4, 3}, 6}}, .of = 2, .kept = {400}};
+  return request;
+}
+
+Request Restore() {
+  Request request = Make(Operation::kRestore);
+  request.checkpoint = {.number = 500,
+                        .id = 9,
+                        .shard = 1,
+                        .origins = {{"w", {4, 3}, 6}, {"scale", {}, 0}},
+                        .phase = RestorePhase::kUse,
+                        .values_only = true,
+                        .step = 501,
+                        .shards = {{4096, 0x12345678}, {8, 1}}};
+  return request;
+}
+
 Request Open() {
   Request request = Make(Operation::kOpen);
   request.variables = kVariables;
@@ -384,6 +404,8 @@ TEST(FuzzCorpus, HasARequestOfEachKind) {
                  Bytes(Narrow(Part(Operation::kExchange, 3, {{0, 4}}, {{0, 2}, {8, 8}})))},
                 {"goodbye", Bytes(Make(Operation::kGoodbye))},
                 {"local", Bytes(Local())},
+                {"save", Bytes(Save())},
+                {"restore", Bytes(Restore())},
                 {"rows", Bytes(Rows(4, {{0, 5, 6}, {7, 0, 1}, {8, 0, 0, true}}))}});
 }
 
@@ -392,6 +414,7 @@ TEST(FuzzCorpus, HasAReplyOfEachKind) {
       kCorpus / "reply",
       {{"local",
         Bytes(Reply{Operation::kLocal, Status::kDone, 0, 0, 0, 0, "", 0, "", false, "an offer"})},
+       {"saved", Bytes(Reply{Operation::kSave, Status::kDone, 0, 9, 503, 0, ""})},
        {"done", Bytes(Reply{Operation::kExchange, Status::kDone, 3, 9, 12, 0, "", 11})},
        {"hello",
         Bytes(

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ struct Texts {
   std::string values = "float32";
   std::string strategy = "round_robin";
   std::string partitioner = "none";
+  std::string checkpoint_dir;
+  int64_t checkpoint_seconds = 600;
+  std::string from_checkpoint;
 };
 
 // The number that the whole text is; nullopt when it is none, or does not fit. CLI11's own reading
@@ -59,6 +63,12 @@ CLI::Validator NumberAboveZero() {
     return "expected a number above 0, at most 3.4e38, got " + text;
   };
   return {check, "above 0"};
+}
+
+// Without a slash at the end, which would hide the folder's own name.
+std::filesystem::path FolderOf(const std::string& text) {
+  std::filesystem::path folder(text);
+  return folder.has_filename() ? folder : folder.parent_path();
 }
 
 void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_seconds) {
@@ -112,6 +122,26 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
   app.add_option("--eval-every", training.eval_every, "global steps between evaluations")
       ->check(WholeNumber(1))
       ->capture_default_str();
+  CheckpointOptions& checkpoints = training.checkpoints;
+  app.add_option(
+         "--checkpoint-dir", texts.checkpoint_dir,
+         "folder for checkpoints: one that all hosts share, or on each host its own; without "
+         "it there are none")
+      ->type_name("DIR");
+  app.add_option("--checkpoint-steps", checkpoints.steps,
+                 "global steps between checkpoints; 0: by time alone")
+      ->check(WholeNumber(0))
+      ->capture_default_str();
+  app.add_option("--checkpoint-seconds", texts.checkpoint_seconds,
+                 "seconds between checkpoints, where --checkpoint-steps is 0")
+      ->check(WholeNumber(1, 1'000'000'000))
+      ->capture_default_str();
+  app.add_option("--keep-checkpoints", checkpoints.keep, "how many of the newest are kept")
+      ->check(WholeNumber(1, 1000))
+      ->capture_default_str();
+  app.add_option("--from-checkpoint", texts.from_checkpoint,
+                 "a checkpoint, or a folder of them: a new model begins with its values")
+      ->type_name("DIR");
   app.add_option("--security", texts.security,
                  "none lets anyone on the network read and change the model")
       ->check(CLI::IsMember({"curve", "none"}))
@@ -148,6 +178,9 @@ std::optional<Options> ParseOptions(int argc, const char* const* argv, std::stri
   }
   if (!texts.optimizer.empty()) options.training.optimizer = ParseOptimizer(texts.optimizer);
   options.training.update_mode = ParseUpdateMode(texts.update);
+  options.training.checkpoints.folder = FolderOf(texts.checkpoint_dir);
+  options.training.checkpoints.interval = std::chrono::seconds(texts.checkpoint_seconds);
+  options.training.checkpoints.first_values = FolderOf(texts.from_checkpoint);
   options.strategy = ParseStrategy(texts.strategy);
   options.partitioner = ParsePartitioner(texts.partitioner);
   options.secure = texts.security == "curve";

@@ -50,6 +50,8 @@ void RunServer(const Options& options, const TaskEnvironment& task, const Say& s
   server_options.attempt = task.attempt;
   server_options.shared_memory = options.shared_memory;
   server_options.threads = options.server_threads;
+  server_options.checkpoints = options.training.checkpoints.folder;
+  server_options.first_values = options.training.checkpoints.first_values;
   server_options.say = say;
   Server(server_options).Run(stop_fd);
 }

@@ -277,7 +277,7 @@ class IdleConnections {
 
 TEST(Program, ServerWithFewDescriptorsServesTrainersBesideManyIdleConnections) {
   Job job(1, 1, {"--steps", "50"});
-  Child& server = job.StartAlone("ps:0", 256);
+  Child& server = job.StartAlone("ps:0", "ulimit -n 256");
   ASSERT_EQ(job.StartAlone("master:0").Wait(kLimit), 0);
   const auto used = server.CpuTime();
   IdleConnections idle(job.PortOf("ps", 0), 400);

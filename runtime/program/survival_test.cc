@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
+#include <filesystem>
+#include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/testing/temporary_folder.h"
 #include "runtime/program/testing/child.h"
 #include "runtime/program/testing/job.h"
 
@@ -14,14 +19,27 @@ namespace tfdist::runtime {
 namespace {
 
 using testing::Child;
+using ::testing::Contains;
 using ::testing::ContainsRegex;
 using testing::Job;
 using testing::kLimit;
+using ::testing::Not;
 using testing::NumberAfter;
+using ::testing::StartsWith;
 
+bool GoesOn(const std::string& line) { return line.starts_with("goes on at step "); }
+bool IsCheckpoint(const std::string& line) { return line.starts_with("checkpoint "); }
 bool IsStep(const std::string& line) { return line.starts_with("step "); }
 
 bool IsNoLetter(char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }
+
+std::string Letters(std::string text) {
+  std::replace_if(text.begin(), text.end(), IsNoLetter, '_');
+  return text;
+}
+std::string NameOf(const ::testing::TestParamInfo<std::string>& task) {
+  return Letters(task.param);
+}
 
 struct Mode {
   std::string update;
@@ -63,11 +81,88 @@ INSTANTIATE_TEST_SUITE_P(InEveryMode, RestartedWorker,
                                            Mode{"sync:replicas=6", "4000"},
                                            Mode{"staleness:bound=0", "12000"},
                                            Mode{"staleness:bound=4", "12000"}),
-                         [](const auto& mode) {
-                           std::string name = mode.param.update;
-                           std::replace_if(name.begin(), name.end(), IsNoLetter, '_');
-                           return name;
-                         });
+                         [](const auto& mode) { return Letters(mode.param.update); });
+
+// As a job's agent does when a server or the chief fails: all tasks end, and start as the next
+// attempt.
+class GangRestart : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GangRestart, GoesOnFromTheNewestCheckpoint) {
+  const TemporaryFolder shared;
+  Job job(2, 2,
+          {"--checkpoint-dir", shared.path() / "run", "--checkpoint-steps", "500", "--steps",
+           "8000", "--optimizer", "adam:learning_rate=0.001", "--eval-every", "100"});
+  job.StartAll();
+  ASSERT_TRUE(job["master:0"].ReadUntil(IsCheckpoint, kLimit));
+  ASSERT_TRUE(job["master:0"].ReadUntil(IsStep, kLimit));
+  job.Kill(GetParam());
+  job.StartNextAttempt();
+  const auto goes_on = job["master:0"].ReadUntil(GoesOn, kLimit);
+  ASSERT_TRUE(goes_on);
+  EXPECT_THAT(*goes_on, ContainsRegex("^goes on at step [0-9]+, from .*/run/ckpt-[0-9]+: "
+                                      "(the job had reached step [0-9]+, [0-9]+ steps are lost|no "
+                                      "step is lost)$"));
+  EXPECT_GE(NumberAfter(*goes_on, "at step"), 500);
+  EXPECT_EQ(job["master:0"].Wait(kLimit), 0);
+  EXPECT_EQ(job["worker:0"].Wait(kLimit), 0);
+  EXPECT_GE(NumberAfter(job["master:0"].lines().back(), "test accuracy"), 0.95);
+}
+
+// The step of the newest checkpoint that the chief has told of, or that it went on from.
+double NewestStep(const std::vector<std::string>& lines) {
+  double newest = 0;
+  for (const std::string& line : lines) {
+    if (IsCheckpoint(line)) newest = NumberAfter(line, ": step");
+    if (GoesOn(line)) newest = NumberAfter(line, "at step");
+  }
+  return newest;
+}
+
+TEST(KilledWhileSaving, LeavesTheNewestWholeCheckpoint) {
+  const TemporaryFolder shared;
+  Job job(2, 2,
+          {"--checkpoint-dir", shared.path() / "run", "--checkpoint-steps", "20", "--steps",
+           "1000000000", "--optimizer", "momentum:learning_rate=0.001", "--hidden", "512,256"});
+  std::mt19937 random(20);
+  const std::vector<std::string> victims = {"ps:0", "ps:1", "master:0"};
+  job.StartAll();
+  ASSERT_TRUE(job["master:0"].ReadUntil(IsCheckpoint, kLimit));
+  for (int round = 0; round < 10; ++round) {
+    const std::string victim = victims[random() % victims.size()];
+    SCOPED_TRACE(victim + " in round " + std::to_string(round));
+    for (auto left = random() % 4; left > 0; --left) {
+      ASSERT_TRUE(job["master:0"].ReadUntil(IsCheckpoint, kLimit));
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));  // at any moment
+    job.Kill(victim);
+    const double newest = NewestStep(job["master:0"].lines());
+    job.StartNextAttempt();
+    const auto goes_on = job["master:0"].ReadUntil(GoesOn, kLimit);
+    ASSERT_TRUE(goes_on);
+    EXPECT_GE(NumberAfter(*goes_on, "at step"), newest) << *goes_on;
+  }
+}
+
+// EFBIG stands for ENOSPC: a disk of the test's own would need root.
+TEST(DiskThatTakesNoMore, CostsTheCheckpointsAndNotTheTraining) {
+  const TemporaryFolder shared;
+  Job job(
+      2, 1,
+      {"--checkpoint-dir", shared.path() / "run", "--checkpoint-steps", "100", "--steps", "1000"});
+  job.StartAlone("ps:0");
+  job.StartAlone("ps:1", "trap '' XFSZ; ulimit -f 1");
+  Child& chief = job.StartAlone("master:0");
+  EXPECT_EQ(chief.Wait(kLimit), 0);
+  EXPECT_THAT(chief.lines(), Contains(ContainsRegex(
+                                 "^warning: no checkpoint at step 1[0-9][0-9]: ps:1 at .*: cannot "
+                                 "write .*/shard-00001-of-00002.*: File too large; training goes "
+                                 "on$")));
+  EXPECT_THAT(chief.lines(), Not(Contains(StartsWith("checkpoint "))));
+  EXPECT_FALSE(std::filesystem::exists(shared.path() / "run" / "ckpt-1000" / "manifest.json"));
+}
+
+INSTANTIATE_TEST_SUITE_P(AfterTheEndOf, GangRestart,
+                         ::testing::Values("ps:0", "ps:1", "master:0", "worker:0"), NameOf);
 
 }  // namespace
 }  // namespace tfdist::runtime

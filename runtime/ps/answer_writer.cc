@@ -47,6 +47,11 @@ Reply AnswerWriter::ReplyTo(const Request& request) const {
     case Operation::kAssign:
     case Operation::kRows:
       return ReplyTo(request.part, request.operation);
+    case Operation::kSave:
+    case Operation::kRestore:
+      reply.sequence = request.checkpoint.id;
+      reply.number = static_cast<uint32_t>(request.checkpoint.phase);
+      break;
   }
   return reply;
 }

@@ -26,6 +26,8 @@ class BoundedStaleness : public UpdatePolicy {
 
   [[nodiscard]] bool sums() const override { return false; }
   [[nodiscard]] bool IsStale(uint64_t /*local_step*/) const override { return false; }
+  // Steps are counted for each trainer, and all come back: from 0 on is as good.
+  void BeginAt(uint64_t /*step*/) override {}
   void Join(const std::string& task) override;
   void Lose(const std::string& task) override { Leave(task); }
   void Leave(const std::string& task) override;

@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/shard_set.h"
+#include "runtime/common/origin.h"
 #include "runtime/ps/table_store.h"
 #include "runtime/ps/update_policy.h"
 #include "runtime/ps/variable_store.h"
@@ -25,8 +28,8 @@ class ServedModel {
   // All of it or, throwing Error(kRun), nothing. When there are variables already they must be the
   // same, and keep their optimizer and mode. `trainers`: all of the job.
   void Declare(const Request& create, const std::set<std::string>& trainers);
-  // Variables and tables with their first values.
-  [[nodiscard]] bool created() const { return store_.created(); }
+  // Variables and tables with their first values, or with those of a checkpoint.
+  [[nodiscard]] bool created() const { return store_.created() && !withheld_; }
   // Throws Refusal that names the first difference.
   void ExpectSame(const std::vector<TensorSpec>& variables,
                   const std::vector<TablePart>& tables) const;
@@ -46,6 +49,17 @@ class ServedModel {
   // Steps that were made.
   [[nodiscard]] uint64_t step() const { return step_; }
 
+  // All of it as it is now, and what a shard says of itself; while training goes on. `origins` are
+  // those of the variables. Throws Refusal when they are not as many.
+  [[nodiscard]] std::vector<TensorSource> Snapshot(const std::vector<Origin>& origins,
+                                                   ShardInfo& info);
+  // Takes values over from a checkpoint, and with them, unless it is `values_only`, the slots of the
+  // optimizer. Not to be used before SetRestored. Throws Error, with nothing taken over, when
+  // something is not there, is damaged or belongs to another optimizer.
+  void Load(ShardSet& shards, const std::vector<Origin>& origins, bool values_only);
+  // What was loaded is the model now, after so many steps.
+  void SetRestored(uint64_t step);
+
   // Gradients are summed until a step is due, instead of applied as they come.
   [[nodiscard]] bool sums() const { return policy_ && policy_->sums(); }
   // Null: asynchronous, or no variables yet.
@@ -56,9 +70,16 @@ class ServedModel {
   [[nodiscard]] const TableStore& tables() const { return tables_; }
 
  private:
+  void ExpectOriginOfEach(const std::vector<Origin>& origins) const;
+  void LoadVariable(ShardSet& shards, size_t variable, const Origin& origin, bool values_only);
+  void LoadTable(ShardSet& shards, Table& table, bool values_only);
+
   VariableStore store_;
   TableStore tables_;
+  std::optional<OptimizerSpec> optimizer_;
   UpdateMode mode_;
+  // The chief has said that values come from a checkpoint, and they have not come.
+  bool withheld_ = false;
   std::unique_ptr<UpdatePolicy> policy_;
   bool sums_rows_ = false;
   uint64_t creation_;  // random: tells these variables from those of an earlier start

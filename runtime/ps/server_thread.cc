@@ -32,6 +32,8 @@ ServiceOptions OptionsOf(const ServerOptions& options) {
   of_service.attempt = options.attempt;
   of_service.lost_after = options.lost_after;
   const ClusterSpec& cluster = options.config.cluster;
+  of_service.checkpoints = options.checkpoints;
+  of_service.first_values = options.first_values;
   for (const TaskId& trainer : TrainersOf(cluster)) of_service.trainers.insert(ToString(trainer));
   if (const auto chief = ChiefOf(cluster)) of_service.chief = ToString(*chief);
   return of_service;
@@ -54,10 +56,11 @@ ServerThread::ServerThread(const ServerOptions& options, const std::string& endp
                 options.say) {}
 
 void ServerThread::Run(int stop_fd, int other_stop_fd) {
-  items_ = {{stop_fd, POLLIN, 0}, {other_stop_fd, POLLIN, 0}};
+  items_ = {{stop_fd, POLLIN, 0}, {other_stop_fd, POLLIN, 0}, {service_.saved_fd(), POLLIN, 0}};
   const auto begin = steady_clock::now();
   const double idle_before = idle_seconds_;
   while (items_[0].revents == 0 && items_[1].revents == 0) {
+    AnswerWhatIsSaved();
     const bool more = AnswerWhatHasArrived();
     Wait(more ? 0 : TickWhenDue());
   }
@@ -102,6 +105,13 @@ bool ServerThread::AnswerWhatHasArrived() {
     SendReplies();
   }
   return true;
+}
+
+void ServerThread::AnswerWhatIsSaved() {
+  if (!service_.saving()) return;
+  replies_.clear();
+  service_.AnswerSave(replies_);
+  SendReplies();
 }
 
 void ServerThread::SendReplies() {
@@ -152,7 +162,7 @@ bool ServerThread::SpinForInput() {
 }
 
 void ServerThread::Sleep(int timeout) {
-  items_.resize(2);
+  items_.resize(3);
   if (!listener_.BeforePoll(items_)) timeout = 0;
   if (poll(items_.data(), items_.size(), timeout) < 0 && errno != EINTR) {
     throw Error(Phase::kInternal, WithErrno("poll", errno));

@@ -36,6 +36,7 @@ class ServerThread {
   using Clock = std::chrono::steady_clock;
 
   bool AnswerWhatHasArrived();
+  void AnswerWhatIsSaved();
   void SendReplies();
   int TickWhenDue();
   void Wait(int timeout);
@@ -44,7 +45,7 @@ class ServerThread {
 
   Service service_;  // before the listener: messages that it still sends refer to the values
   ShmListener listener_;
-  std::vector<pollfd> items_;  // first those that tell to end
+  std::vector<pollfd> items_;  // first those that tell to end, then that of checkpoints
   shm::SpinHabit spin_habit_;
   uint64_t waits_ = 0;
   Peer peer_;

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/shard_set.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -28,7 +30,10 @@ Service::Service(ServiceOptions options)
       trainers_(options.attempt, std::move(options.trainers)),
       answers_(model_, counters_),
       members_(model_, trainers_, answers_, counters_, clock_, options.lost_after),
-      push_pull_(model_, answers_, members_, counters_) {}
+      push_pull_(model_, answers_, members_, counters_),
+      checkpoints_(std::move(options.checkpoints)),
+      first_values_(std::move(options.first_values)),
+      saver_(checkpoints_) {}
 
 void Service::Handle(const Peer& peer, const Message& message, Outbound& replies) {
   counters_.received_bytes += message.size_bytes();
@@ -80,6 +85,14 @@ void Service::Answer(const Asked& asked, Outbound& replies) {
     case Operation::kAssign:
       ExpectChief(trainer);
       Assign(asked, replies);
+      break;
+    case Operation::kSave:
+      ExpectChief(trainer);
+      Save(asked, replies);
+      break;
+    case Operation::kRestore:
+      ExpectChief(trainer);
+      Restore(asked, trainer, replies);
       break;
     case Operation::kExchange:
     case Operation::kRows:
@@ -170,6 +183,74 @@ void Service::Assign(const Asked& asked, Outbound& replies) {
   const bool complete = push_pull_.Assign(asked);
   replies.push_back(AnswerWriter::To(asked.peer, answers_.ReplyTo(asked.request)));
   if (complete) AnswerAllOpen(replies);
+}
+
+// Answered by AnswerSave, once it is written.
+void Service::Save(const Asked& asked, Outbound& /*replies*/) {
+  const CheckpointPart& part = asked.request.checkpoint;
+  if (saver_.busy() && saver_.id() == part.id) return;  // asked again, on another connection
+  if (saver_.busy()) throw Refusal(RefusalKind::kNotSaved, "the last checkpoint is being written");
+  if (checkpoints_.empty()) {
+    throw Refusal(RefusalKind::kNotSaved, "this server has no folder for checkpoints",
+                  "give every task of the job the same --checkpoint-dir");
+  }
+  if (!model_.created()) throw Refusal(RefusalKind::kVariablesLost, "there are no variables here");
+  ShardInfo info;
+  info.id = part.id;
+  std::vector<TensorSource> tensors = model_.Snapshot(part.origins, info);
+  saver_.Start(part, std::move(info), std::move(tensors));
+}
+
+void Service::AnswerSave(Outbound& replies) {
+  const std::optional<Saver::Result> result = saver_.Take();
+  if (!result) return;
+  const TrainerState& chief = trainers_.Of(chief_);
+  Reply reply;
+  reply.operation = Operation::kSave;
+  reply.sequence = result->asked.id;
+  reply.step = model_.step();
+  reply.saved = result->facts;
+  reply.saved_step = result->step;
+  if (result->failure) SetRefusal({RefusalKind::kNotSaved, *result->failure}, reply);
+  if (trainers_.IsConnected(chief)) {
+    replies.push_back(AnswerWriter::To({chief.route(), chief_}, reply));
+  }
+}
+
+void Service::Restore(const Asked& asked, TrainerState& trainer, Outbound& replies) {
+  const CheckpointPart& part = asked.request.checkpoint;
+  if (model_.created()) {
+    if (loaded_ != part.id) throw Error(Phase::kRun, "the variables are there already");
+  } else if (part.phase == RestorePhase::kLoad) {
+    Load(part);
+  } else if (loaded_ == part.id) {
+    model_.SetRestored(part.values_only ? 0 : part.step);
+    trainer.SetLocalStep(model_.step());
+  } else {
+    throw Refusal(RefusalKind::kNotRestored, "this checkpoint has not been loaded");
+  }
+  Reply reply = answers_.ReplyTo(asked.request);
+  reply.local_step = trainer.LocalStep(model_.step());
+  replies.push_back(AnswerWriter::To(asked.peer, reply));
+  if (model_.created()) AnswerAllOpen(replies);
+}
+
+void Service::Load(const CheckpointPart& part) {
+  loaded_.reset();
+  const std::filesystem::path& folder = part.values_only ? first_values_ : checkpoints_;
+  if (folder.empty()) {
+    throw Refusal(RefusalKind::kNotRestored, "this server has no folder of checkpoints",
+                  "give every task of the job the same --checkpoint-dir and --from-checkpoint");
+  }
+  ShardSet shards(CheckpointAt(folder, part.number), part.shards, part.shard);
+  try {
+    model_.Load(shards, part.origins, part.values_only);
+  } catch (const Refusal&) {
+    throw;
+  } catch (const Error& error) {
+    throw Refusal(RefusalKind::kNotRestored, error.cause(), error.remedy());
+  }
+  loaded_ = part.id;
 }
 
 ServiceCounters Service::counters() const {

@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "runtime/ps/membership.h"
 #include "runtime/ps/outgoing.h"
 #include "runtime/ps/push_pull.h"
+#include "runtime/ps/saver.h"
 #include "runtime/ps/served_model.h"
 #include "runtime/ps/service_counters.h"
 #include "runtime/ps/trainer_directory.h"
@@ -31,6 +34,9 @@ struct ServiceOptions {
   // A trainer whose connection is gone for so long is waited for no more.
   std::chrono::milliseconds lost_after{10'000};
   const Clock* clock = nullptr;  // the system's
+  // Of checkpoints; empty: none can be written. The other one is that of --from-checkpoint.
+  std::filesystem::path checkpoints = {};
+  std::filesystem::path first_values = {};
 };
 
 class Service {
@@ -53,6 +59,11 @@ class Service {
   // A message could not be sent there because the connection is gone.
   void Gone(const Peer& peer) { trainers_.MarkGone(peer.route, clock_.Now()); }
 
+  // Readable once a checkpoint's shard was written, or could not be: AnswerSave is wanted.
+  [[nodiscard]] bool saving() const { return saver_.busy(); }
+  [[nodiscard]] int saved_fd() const { return saver_.fd(); }
+  void AnswerSave(Outbound& replies);
+
   // Of the server's other threads, where trainers ask this one.
   void SetPorts(std::vector<uint16_t> ports) { ports_ = std::move(ports); }
 
@@ -68,6 +79,9 @@ class Service {
   void Create(const Asked& asked, TrainerState& trainer, Outbound& replies);
   void Open(const Asked& asked, TrainerState& trainer, Outbound& replies);
   void Assign(const Asked& asked, Outbound& replies);
+  void Save(const Asked& asked, Outbound& replies);
+  void Restore(const Asked& asked, TrainerState& trainer, Outbound& replies);
+  void Load(const CheckpointPart& part);
   void AnswerOpen(const Peer& peer, const Request& open, TrainerState& trainer, Outbound& replies);
   void AnswerAllOpen(Outbound& replies);
 
@@ -80,6 +94,10 @@ class Service {
   Membership members_;
   PushPull push_pull_;
   std::vector<uint16_t> ports_;
+  std::filesystem::path checkpoints_;
+  std::filesystem::path first_values_;
+  std::optional<uint64_t> loaded_;          // id of the checkpoint that waits for its use
+  Saver saver_;                             // after the model, whose values it reads
   Request request_;                         // kept for its allocations
   std::map<std::string, Request> waiting_;  // by task: kOpen before the creation
 };

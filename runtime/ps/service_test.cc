@@ -465,7 +465,7 @@ TEST_F(ServiceTest, APushWithoutGradientsIsAStep) {
 
 TEST_F(ServiceTest, UnreadableMessageIsRefused) {
   Create();
-  zmq::message_t noise("\x07\x00\x04noise", 8);
+  zmq::message_t noise("\x08\x00\x04noise", 8);
   const auto answers = AskAt({"route of worker:0", "worker:0"}, {std::move(noise), {}});
   ExpectRefused(answers, "cut short");
   zmq::message_t other("\x09\x00", 2);

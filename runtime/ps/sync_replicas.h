@@ -49,6 +49,7 @@ class SyncReplicas : public UpdatePolicy {
 
   [[nodiscard]] bool sums() const override { return true; }
   [[nodiscard]] bool IsStale(uint64_t local_step) const override { return local_step < step_; }
+  void BeginAt(uint64_t step) override { step_ = step; }
   void Join(const std::string& task) override;
   void Lose(const std::string& task) override;
   void Leave(const std::string& task) override;

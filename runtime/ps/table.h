@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "runtime/ps/float_slab.h"
@@ -21,6 +22,12 @@ class Table {
   [[nodiscard]] const TablePart& part() const { return part_; }
   [[nodiscard]] size_t width() const { return part_.width; }
   [[nodiscard]] bool Holds(std::span<const uint32_t> rows) const;
+
+  // All rows (`slot` is nullopt), or a slot of theirs, to be read or, from a checkpoint, written.
+  [[nodiscard]] std::span<float> Floats(std::optional<size_t> slot) const {
+    return slot ? slots_[*slot].floats() : values_.floats();
+  }
+  OptimizerState& state() { return state_; }
 
   // Copies rows, which it holds, to `to`, one after the other.
   void Gather(std::span<const uint32_t> rows, float* to) const;

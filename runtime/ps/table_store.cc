@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "runtime/ps/finite.h"
+#include "runtime/ps/slot_names.h"
 #include "runtime/transport/refusal.h"
 
 namespace tfdist::runtime {
@@ -49,6 +51,11 @@ void ExpectFinite(const Table& table, const RowsGradient& push) {
       RefusalKind::kNotFinite,
       fmt::format("{}: value {} of the gradient for id {} is {}", part.table, bad % push.width,
                   part.first + push.rows[bad / push.width] * part.step, push.values[bad]));
+}
+
+TensorSource CopyOf(std::string name, const TablePart& part, std::span<const float> floats) {
+  const auto copy = std::make_shared<const std::vector<float>>(floats.begin(), floats.end());
+  return {{std::move(name), {part.rows, part.width}}, {{*copy, copy}}};
 }
 
 // The next words of a payload.
@@ -186,6 +193,32 @@ void TableStore::Pull(std::span<const Section> sections, float* to) const {
     table.Gather(section.pull, to);
     to += section.pull.size() * table.width();
   }
+}
+
+std::vector<TensorSource> TableStore::Snapshot() {
+  std::vector<TensorSource> sources;
+  for (Table& table : tables_) {
+    const std::string name = TensorName(table.part());
+    sources.push_back(CopyOf(name, table.part(), table.Floats(std::nullopt)));
+    for (size_t slot = 0; slot < optimizer_->slot_count(); ++slot) {
+      sources.push_back(CopyOf(name + SlotSuffix(optimizer_->spec().kind, slot), table.part(),
+                               table.Floats(slot)));
+    }
+    if (KeepsPowers(optimizer_->spec().kind)) {
+      sources.push_back(SourceOf(StateName(name), table.state()));
+    }
+  }
+  return sources;
+}
+
+std::vector<TablePart> TableStore::parts() const {
+  std::vector<TablePart> parts;
+  for (const Table& table : tables_) parts.push_back(table.part());
+  return parts;
+}
+
+void TableStore::Renew() {
+  if (optimizer_) *this = TableStore(parts(), *optimizer_);
 }
 
 size_t TableStore::FloatsPulled(std::span<const Section> sections) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/checkpoint/shard_file.h"
 #include "runtime/ps/row_means.h"
 #include "runtime/ps/table.h"
 #include "runtime/ps/variable_store.h"
@@ -51,6 +52,14 @@ class TableStore {
   // something was added to; where all rows move, if only a gradient of none of the rows here.
   void ApplyMeans();
   void Pull(std::span<const Section> sections, float* to) const;
+
+  // All that is kept of the tables, copied: that takes as much memory again, and the time of a copy.
+  [[nodiscard]] std::vector<TensorSource> Snapshot();
+  // From a checkpoint: the tables, to be filled.
+  [[nodiscard]] std::vector<Table>& tables() { return tables_; }
+  [[nodiscard]] std::vector<TablePart> parts() const;
+  // All rows as they were at first.
+  void Renew();
 
   [[nodiscard]] static size_t FloatsPulled(std::span<const Section> sections);
   // A push changes all rows of a table, and must come to all of its parts.

@@ -37,6 +37,10 @@ class UpdatePolicy {
   // Whether a gradient that was computed at this step comes too late to count.
   [[nodiscard]] virtual bool IsStale(uint64_t local_step) const = 0;
 
+  // So many steps have been made before, in a job whose checkpoint was restored. Before any other
+  // call.
+  virtual void BeginAt(uint64_t step) = 0;
+
   // The trainer takes part from now on; others may wait for it. May be called again.
   virtual void Join(const std::string& task) = 0;
   // Its connection has been gone for long. It may join again.

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "runtime/ps/finite.h"
+#include "runtime/ps/slot_names.h"
 #include "runtime/ps/sum.h"
 #include "runtime/transport/refusal.h"
 
@@ -119,10 +120,16 @@ void VariableStore::Assign(size_t block, const std::vector<Range>& ranges,
   }
   if (!target.newest) target.newest = pool_.Take(values.size());
   std::copy(values.begin(), values.end(), target.newest->values().begin());
-  for (size_t slot = 0; slot < optimizer_->slot_count(); ++slot) {
-    target.slots[slot].assign(values.size(), optimizer_->initial_slot_value());
-  }
+  SetSlots(target, optimizer_->initial_slot_value());
   if (!std::exchange(target.assigned, true)) --unassigned_;
+}
+
+void VariableStore::SetSlots(Block& block, float value) {
+  const size_t floats = block.newest->values().size();
+  for (size_t slot = 0; slot < optimizer_->slot_count(); ++slot) {
+    if (!block.slots[slot]) block.slots[slot] = pool_.Take(floats);
+    std::ranges::fill(block.slots[slot]->values(), value);
+  }
 }
 
 void VariableStore::Push(size_t block, const std::vector<Range>& ranges,
@@ -194,6 +201,7 @@ void VariableStore::Apply(size_t block, const std::vector<Range>& ranges,
   Block& target = blocks_[block];
   std::unique_ptr<Version> before;
   Version& next = NextVersion(target, before);
+  RenewHeldSlots(target);
   const bool whole = gradients.size() == next.values().size();
   if (before && !whole) {
     const std::span<const float> from = before->values();
@@ -281,11 +289,73 @@ Version& VariableStore::NextVersion(Block& block, std::unique_ptr<Version>& befo
   return *block.newest;
 }
 
+void VariableStore::RenewHeldSlots(Block& block) {
+  for (std::unique_ptr<Version>& slot : block.slots) {
+    if (!slot || !slot->held()) continue;
+    std::unique_ptr<Version> before = std::exchange(slot, pool_.Take(slot->values().size()));
+    std::ranges::copy(before->values(), slot->values().begin());
+    pool_.Retire(std::move(before));
+  }
+}
+
+std::vector<TensorSource> VariableStore::Snapshot() {
+  std::vector<TensorSource> sources;
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    AddPieces(i, std::nullopt, sources.emplace_back(TensorSource{variables_[i], {}}));
+    for (size_t slot = 0; slot < optimizer_->slot_count(); ++slot) {
+      const std::string name = variables_[i].name + SlotSuffix(optimizer_->spec().kind, slot);
+      AddPieces(i, slot, sources.emplace_back(TensorSource{{name, variables_[i].shape}, {}}));
+    }
+    if (KeepsPowers(optimizer_->spec().kind)) {
+      sources.push_back(SourceOf(StateName(variables_[i].name), states_[i]));
+    }
+  }
+  return sources;
+}
+
+void VariableStore::AddPieces(size_t variable, std::optional<size_t> slot, TensorSource& source) {
+  for (const Extent& extent : layout_->OfVariable(variable)) {
+    Version& version = VersionOf(blocks_[extent.block], slot);
+    version.Hold();
+    source.pieces.push_back({version.values().subspan(extent.offset, extent.count),
+                             std::shared_ptr<void>(&version, [](void* held) {
+                               static_cast<Version*>(held)->LetGo();
+                             })});
+  }
+}
+
+void VariableStore::PrepareToLoad() {
+  for (size_t block = 0; block < blocks_.size(); ++block) {
+    Block& target = blocks_[block];
+    if (!target.newest) target.newest = pool_.Take(layout_->FloatsOf(block));
+    SetSlots(target, optimizer_->initial_slot_value());
+  }
+  ForgetLoaded();
+}
+
+std::vector<std::span<float>> VariableStore::Pieces(size_t variable, std::optional<size_t> slot) {
+  std::vector<std::span<float>> pieces;
+  for (const Extent& extent : layout_->OfVariable(variable)) {
+    pieces.push_back(
+        VersionOf(blocks_[extent.block], slot).values().subspan(extent.offset, extent.count));
+  }
+  return pieces;
+}
+
+void VariableStore::SetLoaded() {
+  for (Block& block : blocks_) block.assigned = true;
+  unassigned_ = 0;
+}
+
+void VariableStore::ForgetLoaded() {
+  states_.assign(variables_.size(), optimizer_->initial_state());
+}
+
 void VariableStore::ApplyTo(Block& block, const Extent& extent, const Version* before,
                             std::span<const float> gradient, PushSteps& steps) {
   VariableRange range{block.newest->values().subspan(extent.offset, extent.count), {}};
   for (size_t slot = 0; slot < optimizer_->slot_count(); ++slot) {
-    range.slots[slot] = std::span(block.slots[slot]).subspan(extent.offset, extent.count);
+    range.slots[slot] = block.slots[slot]->values().subspan(extent.offset, extent.count);
   }
   const OptimizerStep step = StepOf(extent.variable, steps);
   if (before == nullptr) {

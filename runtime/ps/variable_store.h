@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/checkpoint/shard_file.h"
 #include "runtime/common/tensor.h"
 #include "runtime/ps/version.h"
 #include "runtime/transport/blocks.h"
@@ -69,15 +70,31 @@ class VariableStore {
   // a new version.
   [[nodiscard]] bool ChangesOften(size_t block) const { return blocks_[block].changed; }
 
+  // All that is kept of the variables, for a checkpoint: the values as they are now, while updates go
+  // on. An update of a block that is still held goes to other memory, as much as the block takes.
+  // The pieces must be let go of before the store ends. Any thread may do that.
+  [[nodiscard]] std::vector<TensorSource> Snapshot();
+  // From a checkpoint: memory for all values and slots, to be filled by Pieces and state. No block
+  // has its first values until SetLoaded.
+  void PrepareToLoad();
+  // The memory of a variable's values (`slot` is nullopt) or of a slot, from first to last.
+  std::vector<std::span<float>> Pieces(size_t variable, std::optional<size_t> slot);
+  OptimizerState& state(size_t variable) { return states_[variable]; }
+  void SetLoaded();
+  // What was loaded is not to be used: first values follow.
+  void ForgetLoaded();
+  [[nodiscard]] const std::vector<TensorSpec>& variables() const { return variables_; }
+
   // Updates that found their version held and went to another buffer.
   [[nodiscard]] uint64_t new_versions() const { return new_versions_; }
 
  private:
   struct Block {
     std::unique_ptr<Version> newest;
-    std::array<std::vector<float>, 2> slots;  // the optimizer's: as long as the block, or empty
-    std::vector<float> sum;                   // of gradients: the same
-    std::vector<uint32_t> summed;             // how many, by piece; empty as long as `sum` is
+    std::array<std::unique_ptr<Version>, 2>
+        slots;                     // the optimizer's: as long as the block, or none
+    std::vector<float> sum;        // of gradients: the same
+    std::vector<uint32_t> summed;  // how many, by piece; empty as long as `sum` is
     bool assigned = false;
     bool changed = false;
   };
@@ -92,8 +109,15 @@ class VariableStore {
   void ExpectFinite(size_t block, const std::vector<Range>& ranges,
                     std::span<const float> values) const;
   [[nodiscard]] std::string NameOf(size_t block, size_t offset) const;
+  void SetSlots(Block& block, float value);
+  void AddPieces(size_t variable, std::optional<size_t> slot, TensorSource& source);
+  Version& VersionOf(Block& block, std::optional<size_t> slot) {
+    return slot ? *block.slots[*slot] : *block.newest;
+  }
   // The version to write to; `before` keeps the one to read from when that is another.
   Version& NextVersion(Block& block, std::unique_ptr<Version>& before);
+  // Slots that somebody still reads go on in other memory.
+  void RenewHeldSlots(Block& block);
   void ApplyTo(Block& block, const Extent& extent, const Version* before,
                std::span<const float> gradient, PushSteps& steps);
   OptimizerStep StepOf(uint32_t variable, PushSteps& steps);

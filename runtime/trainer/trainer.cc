@@ -14,6 +14,7 @@
 #include "runtime/common/cluster.h"
 #include "runtime/data/dataset.h"
 #include "runtime/model/dense_network.h"
+#include "runtime/trainer/checkpoints.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -91,6 +92,7 @@ class Trainer {
         model_(widths_),
         sampler_(shard_, options.seed + TrainerNumber(client_options.config.cluster, task_)),
         client_(client_options, model_.variables()),
+        checkpoints_(options.checkpoints, client_, say_),
         values_(Zeros(model_.variables())),
         gradients_(values_),
         pushed_(GradientsOf(gradients_)),
@@ -99,7 +101,8 @@ class Trainer {
   TrainingResult Run() {
     SayWhatItDoes();
     if (chief_) {
-      client_.Create(model_.InitialValues(options_.seed), options_.optimizer, options_.update_mode);
+      checkpoints_.Begin(model_.InitialValues(options_.seed), options_.optimizer,
+                         options_.update_mode);
     }
     result_.global_step = client_.Pull(pulled_);
     SayWhereItJoins();
@@ -107,6 +110,7 @@ class Trainer {
     uint64_t next_evaluation = NextEvaluation();
     while (result_.global_step < options_.steps) {
       Step();
+      if (chief_) checkpoints_.AfterStep(result_.global_step);
       if (chief_ && result_.global_step >= next_evaluation &&
           result_.global_step < options_.steps) {
         Evaluate("", rate);
@@ -167,7 +171,10 @@ class Trainer {
 
   void Finish(const Rate& rate) {
     // The others have pushed since our last step: the model as it is on the servers now counts.
-    if (chief_) result_.global_step = client_.Pull(pulled_);
+    if (chief_) {
+      result_.global_step = client_.Pull(pulled_);
+      checkpoints_.End(result_.global_step);
+    }
     say_(ToString(client_.counters()));
     if (chief_) {
       Evaluate("final: ", rate);
@@ -192,6 +199,7 @@ class Trainer {
   DenseNetwork model_;
   Sampler sampler_;
   Client client_;
+  Checkpoints checkpoints_;
   Tensors values_;
   Tensors gradients_;
   Gradients pushed_;  // all of gradients_

@@ -2,8 +2,10 @@
 // be told the same.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,16 @@
 #include "runtime/update/update_mode.h"
 
 namespace tfdist::runtime {
+
+// The defaults are TensorFlow's: tf.compat.v1.train.MonitoredTrainingSession, Saver.
+struct CheckpointOptions {
+  std::filesystem::path folder;        // empty: no checkpoints
+  uint64_t steps = 0;                  // global steps between two; 0: by time
+  std::chrono::seconds interval{600};  // between two
+  size_t keep = 5;                     // the newest; at least 1
+  // A checkpoint, or a folder of them, whose values a new model begins with; empty: none.
+  std::filesystem::path first_values;
+};
 
 struct TrainingOptions {
   std::string data;           // folder with MNIST's four files
@@ -22,6 +34,7 @@ struct TrainingOptions {
   UpdateMode update_mode;
   uint64_t seed = 1;
   uint64_t eval_every = 500;  // global steps
+  CheckpointOptions checkpoints;
 };
 
 }  // namespace tfdist::runtime

@@ -18,6 +18,8 @@ constexpr size_t kMaxOfferBytes = 1024;
 constexpr size_t kMaxVariables = 16'384;
 constexpr size_t kMaxRank = 8;
 constexpr size_t kMaxTables = 16'384;
+constexpr size_t kMaxKept = 4096;
+constexpr size_t kMaxShards = 65'536;
 // Flags of a part.
 constexpr uint8_t kIsPush = 1;
 constexpr int kValuesShift = 1;  // WireFloat, in two bits
@@ -165,6 +167,113 @@ void GetPart(ByteReader& reader, Operation operation, PartHeader& part) {
   GetRanges(reader, part.pull);
 }
 
+void PutShape(ByteWriter& writer, const std::vector<uint32_t>& shape) {
+  writer.Put(static_cast<uint8_t>(shape.size()));
+  for (const uint32_t dimension : shape) writer.Put(dimension);
+}
+
+std::vector<uint32_t> GetShape(ByteReader& reader) {
+  const auto rank = reader.Get<uint8_t>();
+  if (rank > kMaxRank) throw Error(Phase::kRun, "message: a variable has too many dimensions");
+  std::vector<uint32_t> shape;
+  for (int i = 0; i < rank; ++i) shape.push_back(reader.Get<uint32_t>());
+  return shape;
+}
+
+void PutOrigins(ByteWriter& writer, const std::vector<Origin>& origins) {
+  writer.Put(static_cast<uint16_t>(origins.size()));
+  for (const Origin& origin : origins) {
+    writer.PutText(origin.whole);
+    PutShape(writer, origin.shape);
+    writer.Put(origin.first);
+  }
+}
+
+void GetOrigins(ByteReader& reader, std::vector<Origin>& origins) {
+  const auto count = reader.Get<uint16_t>();
+  if (count > kMaxVariables) throw Error(Phase::kRun, "message: too many variables");
+  for (int i = 0; i < count; ++i) {
+    Origin& origin = origins.emplace_back();
+    origin.whole = reader.GetText(kMaxNameBytes);
+    origin.shape = GetShape(reader);
+    origin.first = reader.Get<uint64_t>();
+  }
+}
+
+void PutSaving(ByteWriter& writer, const CheckpointPart& part) {
+  writer.Put(part.of);
+  writer.Put(static_cast<uint16_t>(part.kept.size()));
+  for (const uint64_t number : part.kept) writer.Put(number);
+}
+
+void GetSaving(ByteReader& reader, CheckpointPart& part) {
+  part.of = reader.Get<uint32_t>();
+  if (part.of > kMaxShards || part.shard >= part.of) {
+    throw Error(Phase::kRun, "message: no such shard");
+  }
+  const auto count = reader.Get<uint16_t>();
+  if (count > kMaxKept) throw Error(Phase::kRun, "message: too many checkpoints");
+  for (int i = 0; i < count; ++i) part.kept.push_back(reader.Get<uint64_t>());
+}
+
+void PutRestoring(ByteWriter& writer, const CheckpointPart& part) {
+  writer.Put(static_cast<uint8_t>(part.phase));
+  writer.Put(static_cast<uint8_t>(part.values_only ? 1 : 0));
+  writer.Put(part.step);
+  writer.Put(static_cast<uint32_t>(part.shards.size()));
+  for (const ShardFacts& shard : part.shards) {
+    writer.Put(shard.bytes);
+    writer.Put(shard.header_crc);
+  }
+}
+
+void GetRestoring(ByteReader& reader, CheckpointPart& part) {
+  part.phase = static_cast<RestorePhase>(reader.Get<uint8_t>());
+  const auto flags = reader.Get<uint8_t>();
+  if (part.phase < RestorePhase::kLoad || part.phase > RestorePhase::kUse || flags > 1) {
+    throw Error(Phase::kRun, "message: unknown flags");
+  }
+  part.values_only = flags == 1;
+  part.step = reader.Get<uint64_t>();
+  const auto count = reader.Get<uint32_t>();
+  if (count > kMaxShards) throw Error(Phase::kRun, "message: too many shards");
+  for (uint32_t i = 0; i < count; ++i) {
+    ShardFacts& shard = part.shards.emplace_back();
+    shard.bytes = reader.Get<uint64_t>();
+    shard.header_crc = reader.Get<uint32_t>();
+  }
+}
+
+void PutCheckpoint(ByteWriter& writer, Operation operation, const CheckpointPart& part) {
+  writer.Put(part.number);
+  writer.Put(part.id);
+  writer.Put(part.shard);
+  if (operation == Operation::kSave) {
+    PutSaving(writer, part);
+  } else {
+    PutRestoring(writer, part);
+  }
+  PutOrigins(writer, part.origins);
+}
+
+void GetCheckpoint(ByteReader& reader, Operation operation, CheckpointPart& part) {
+  part.number = reader.Get<uint64_t>();
+  part.id = reader.Get<uint64_t>();
+  part.shard = reader.Get<uint32_t>();
+  if (operation == Operation::kSave) {
+    GetSaving(reader, part);
+  } else {
+    GetRestoring(reader, part);
+  }
+  GetOrigins(reader, part.origins);
+}
+
+bool GetRestores(ByteReader& reader) {
+  const auto flags = reader.Get<uint8_t>();
+  if (flags > 1) throw Error(Phase::kRun, "message: unknown flags");
+  return flags == 1;
+}
+
 // Version, then the operation.
 Operation GetStart(ByteReader& reader, std::string_view header) {
   if (header.size() > kMaxHeaderBytes) throw Error(Phase::kRun, "message: the header is too long");
@@ -174,7 +283,7 @@ Operation GetStart(ByteReader& reader, std::string_view header) {
                                          version, kProtocolVersion));
   }
   const auto operation = static_cast<Operation>(reader.Get<uint8_t>());
-  if (operation < Operation::kHello || operation > Operation::kLocal) {
+  if (operation < Operation::kHello || operation > Operation::kRestore) {
     throw Error(Phase::kRun, "message: unknown operation");
   }
   return operation;
@@ -193,6 +302,25 @@ void SetCreationFlags(uint8_t flags, Reply& into) {
 }
 
 bool HasText(Status status) { return status == Status::kRefused || status == Status::kWaiting; }
+
+bool HasSaved(const Reply& reply) {
+  return reply.operation == Operation::kSave && reply.status == Status::kDone;
+}
+
+void PutSaved(ByteWriter& writer, const Reply& reply) {
+  writer.Put(reply.saved.bytes);
+  writer.Put(reply.saved.header_crc);
+  writer.Put(reply.saved_step);
+}
+
+void GetSaved(ByteReader& reader, Reply& into) {
+  into.saved = {};
+  into.saved_step = 0;
+  if (!HasSaved(into)) return;
+  into.saved.bytes = reader.Get<uint64_t>();
+  into.saved.header_crc = reader.Get<uint32_t>();
+  into.saved_step = reader.Get<uint64_t>();
+}
 
 void PutCut(ByteWriter& writer, std::string_view text) {
   writer.PutText(text.substr(0, kMaxErrorBytes));
@@ -249,6 +377,7 @@ zmq::message_t Encode(const Request& request) {
       writer.PutText(request.update_mode);
       PutVariables(writer, request.variables);
       PutTables(writer, request.tables);
+      writer.Put(static_cast<uint8_t>(request.restores ? 1 : 0));
       break;
     case Operation::kOpen:
       PutVariables(writer, request.variables);
@@ -263,6 +392,10 @@ zmq::message_t Encode(const Request& request) {
       break;
     case Operation::kLocal:
       writer.PutText(request.host);
+      break;
+    case Operation::kSave:
+    case Operation::kRestore:
+      PutCheckpoint(writer, request.operation, request.checkpoint);
       break;
   }
   return ToFrame(writer);
@@ -286,6 +419,8 @@ void Decode(std::string_view header, Request& into) {
   into.part.pull.clear();
   into.part.rows.clear();
   into.host.clear();
+  into.restores = false;
+  into.checkpoint = {};
   ByteReader reader(header);
   into.operation = GetStart(reader, header);
   into.attempt = reader.Get<uint32_t>();
@@ -299,6 +434,7 @@ void Decode(std::string_view header, Request& into) {
       into.update_mode = reader.GetText(kMaxModeBytes);
       GetVariables(reader, into.variables);
       GetTables(reader, into.tables);
+      into.restores = GetRestores(reader);
       break;
     case Operation::kOpen:
       GetVariables(reader, into.variables);
@@ -313,6 +449,10 @@ void Decode(std::string_view header, Request& into) {
       break;
     case Operation::kLocal:
       into.host = reader.GetText(kMaxNameBytes);
+      break;
+    case Operation::kSave:
+    case Operation::kRestore:
+      GetCheckpoint(reader, into.operation, into.checkpoint);
       break;
   }
   reader.ExpectEnd();
@@ -334,6 +474,7 @@ zmq::message_t Encode(const Reply& reply) {
   }
   if (reply.operation == Operation::kLocal) writer.PutText(reply.offer);
   if (reply.operation == Operation::kHello) PutPorts(writer, reply.ports);
+  if (HasSaved(reply)) PutSaved(writer, reply);
   if (reply.status == Status::kRefused) writer.Put(static_cast<uint8_t>(reply.refusal));
   if (HasText(reply.status)) PutCut(writer, reply.error);
   if (reply.status == Status::kRefused) PutCut(writer, reply.remedy);
@@ -355,6 +496,7 @@ void Decode(std::string_view header, Reply& into) {
   SetCreationFlags(creation ? reader.Get<uint8_t>() : 0, into);
   into.offer = into.operation == Operation::kLocal ? reader.GetText(kMaxOfferBytes) : "";
   GetPorts(reader, into);
+  GetSaved(reader, into);
   const bool refused = into.status == Status::kRefused;
   into.refusal = refused ? GetRefusalKind(reader) : RefusalKind::kInvalid;
   into.error = HasText(into.status) ? reader.GetText(kMaxErrorBytes) : "";

@@ -9,6 +9,8 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "runtime/common/origin.h"
+#include "runtime/common/shard_facts.h"
 #include "runtime/common/tensor.h"
 #include "runtime/table.h"
 #include "runtime/transport/refusal.h"
@@ -16,7 +18,7 @@
 
 namespace tfdist::runtime {
 
-inline constexpr uint16_t kProtocolVersion = 7;
+inline constexpr uint16_t kProtocolVersion = 8;
 inline constexpr size_t kMaxHeaderBytes = size_t{1024} * 1024;
 // Messages that a trainer may have under way to one server.
 inline constexpr size_t kMaxMessagesUnderWay = 64;
@@ -37,6 +39,29 @@ enum class Operation : uint8_t {
   kGoodbye = 6,   // the sender asks for nothing more; has no answer
   kRows = 7,      // as kExchange, for rows of tables
   kLocal = 8,     // between the two transports: is shared memory possible? See shm_connection.h
+  kSave = 9,      // chief: write what you hold into a checkpoint
+  kRestore = 10,  // chief: take over what a checkpoint has
+};
+
+// What kRestore asks for. All servers load before the first uses what it has loaded.
+enum class RestorePhase : uint8_t { kLoad = 1, kUse = 2 };
+
+// kSave, kRestore.
+struct CheckpointPart {
+  uint64_t number = 0;  // of the checkpoint
+  uint64_t id = 0;     // random, one for each time that a checkpoint is made; the answer has it too
+  uint32_t shard = 0;  // the server's
+  std::vector<Origin> origins = {};  // of the server's variables
+  // kSave
+  uint32_t of = 0;                  // shards
+  std::vector<uint64_t> kept = {};  // checkpoints before this one that are to stay
+  // kRestore
+  RestorePhase phase = RestorePhase::kLoad;
+  bool values_only = false;  // from the folder of --from-checkpoint
+  uint64_t step = 0;         // the global one
+  std::vector<ShardFacts> shards = {};
+
+  bool operator==(const CheckpointPart&) const = default;
 };
 
 // A run of floats in a block.
@@ -90,6 +115,8 @@ struct Request {
   std::string update_mode{};           // kCreate: as UpdateMode writes it
   std::vector<TablePart> tables = {};  // kCreate, kOpen
   std::string host{};                  // kLocal: the sender's, as shm::ThisHost says it
+  bool restores = false;  // kCreate: values come from a checkpoint, by kRestore, not by kAssign
+  CheckpointPart checkpoint = {};  // kSave, kRestore
 
   bool operator==(const Request&) const = default;
 };
@@ -122,6 +149,8 @@ struct Reply {
   bool is_new = false;
   RefusalKind refusal = RefusalKind::kInvalid;  // kRefused
   std::string remedy{};                         // kRefused: what helps; may be empty
+  ShardFacts saved = {};                        // kSave, done: the file
+  uint64_t saved_step = 0;                      // the same: steps when its values were taken
 
   bool operator==(const Reply&) const = default;
 };

@@ -30,6 +30,32 @@ Request PushPullOfOneBlock() {
   return request;
 }
 
+Request CreateThatRestores() {
+  Request request{Operation::kCreate, 1, 7, "", "sgd:learning_rate=0.5", kVariables, {}, "async"};
+  request.restores = true;
+  return request;
+}
+
+Request Save() {
+  Request request{Operation::kSave, 1, 7, "", "", {}, {}};
+  request.checkpoint = {
+      .number = 500, .id = 9, .shard = 1, .origins = {{"w", {4, 3}, 6}}, .of = 2, .kept = {400}};
+  return request;
+}
+
+Request Restore() {
+  Request request{Operation::kRestore, 1, 7, "", "", {}, {}};
+  request.checkpoint = {.number = 500,
+                        .id = 9,
+                        .shard = 1,
+                        .origins = {{"w", {4, 3}, 6}, {"scale", {}, 0}},
+                        .phase = RestorePhase::kUse,
+                        .values_only = true,
+                        .step = 501,
+                        .shards = {{4096, 0x12345678}, {8, 1}}};
+  return request;
+}
+
 std::vector<Request> Requests() {
   return {
       HelloOfWorkerOne(),
@@ -63,7 +89,17 @@ std::vector<Request> Requests() {
         3,
         WireFloat::kFloat32,
         {{0, 5, 6}, {7, 0, 1}, {8, 0, 1, true}}}},
-      {Operation::kLocal, 1, 0, "", "", {}, {}, "", {}, "boot/4026531840"}};
+      {Operation::kLocal, 1, 0, "", "", {}, {}, "", {}, "boot/4026531840"},
+      CreateThatRestores(),
+      Save(),
+      Restore()};
+}
+
+Reply SavedReply() {
+  Reply reply{Operation::kSave, Status::kDone, 0, 9, 503, 0, ""};
+  reply.saved = {4096, 0x12345678};
+  reply.saved_step = 501;
+  return reply;
 }
 
 std::vector<Reply> Replies() {
@@ -89,6 +125,8 @@ std::vector<Reply> Replies() {
           {Operation::kExchange, Status::kDone, 3, 9, 1234, 0, "", 1233},
           {Operation::kHello, Status::kDone, 0, 0, 0, 0, "", 0, "", false, "", {1, 65'535}},
           {Operation::kOpen, Status::kDone, 0, 0, 3, 77, "", 0, "async", false, "", {}, true},
+          SavedReply(),
+          {Operation::kRestore, Status::kDone, 2, 9, 501, 0, "", 501},
           {Operation::kLocal, Status::kDone, 0, 0, 0, 0, "", 0, "", false, "an offer"}};
 }
 
@@ -104,7 +142,7 @@ TEST(Messages, RequestsComeBackAsTheyWereSent) {
   for (const Request& request : Requests()) {
     Decode(Encode(request).to_string_view(), decoded);
     if (request.operation <= Operation::kOpen || request.operation == Operation::kGoodbye ||
-        request.operation == Operation::kLocal) {
+        request.operation >= Operation::kLocal) {
       decoded.part = {};
     }
     EXPECT_EQ(decoded, request);
@@ -128,7 +166,7 @@ TEST(Messages, RepliesComeBackAsTheyWereSent) {
 
 TEST(Messages, ARequestHasTheBytesOfItsPage) {
   const std::string expected(
-      "\x07\x00"                           // version
+      "\x08\x00"                           // version
       "\x04"                               // exchange
       "\x01\x00\x00\x00"                   // attempt
       "\x08\x07\x06\x05\x04\x03\x02\x01"   // client
@@ -160,7 +198,7 @@ TEST(Messages, AnotherVersionIsNamed) {
   std::string bytes = Encode(HelloOfWorkerOne()).to_string();
   bytes[0] = 6;
   ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun,
-              "protocol version 6; this program speaks 7");
+              "protocol version 6; this program speaks 8");
 }
 
 TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
@@ -183,7 +221,7 @@ TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
 }
 
 TEST(Messages, UnknownOperationsAndStatusesAreRefused) {
-  for (const char operation : {'\0', '\x09', '\xff'}) {
+  for (const char operation : {'\0', '\x0b', '\xff'}) {
     std::string bytes = Encode(HelloOfWorkerOne()).to_string();
     bytes[2] = operation;
     ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun, "unknown operation");
@@ -201,7 +239,7 @@ TEST(Messages, ARefusalHasTheBytesOfItsPage) {
   reply.error = "why";
   reply.remedy = "what helps";
   const std::string expected(
-      "\x07\x00"                          // version
+      "\x08\x00"                          // version
       "\x05"                              // assign
       "\x01"                              // refused
       "\x00\x00\x00\x00"                  // part
@@ -220,7 +258,7 @@ TEST(Messages, UnknownKindsOfRefusalAreRefused) {
   reply.operation = Operation::kAssign;
   reply.status = Status::kRefused;
   std::string bytes = Encode(reply).to_string();
-  for (const char kind : {'\0', '\x09'}) {
+  for (const char kind : {'\0', '\x0b'}) {
     bytes[32] = kind;
     ExpectError([&] { (void)Decoded<Reply>(bytes); }, Phase::kRun, "unknown kind of refusal");
   }

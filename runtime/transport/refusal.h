@@ -20,8 +20,10 @@ enum class RefusalKind : uint8_t {
   kMismatch = 6,       // the variables or tables here are different ones
   kNotFinite = 7,      // NaN or infinity, or too large for the number format of the answer
   kNoRoom = 8,         // memory, or a limit on what is under way
+  kNotSaved = 9,       // a checkpoint could not be written
+  kNotRestored = 10,   // a checkpoint lacks something, or is damaged
 };
-inline constexpr RefusalKind kLastRefusalKind = RefusalKind::kNoRoom;
+inline constexpr RefusalKind kLastRefusalKind = RefusalKind::kNotRestored;
 
 class Refusal : public Error {
  public:

@@ -20,12 +20,9 @@ void Job::StartAll(const std::vector<std::string>& of_chief) {
   for (const TaskId& task : TasksOf("ps")) Start(task, {});
 }
 
-Child& Job::StartAlone(const std::string& task, std::optional<int> descriptors) {
+Child& Job::StartAlone(const std::string& task, const std::string& first) {
   std::vector<std::string> argv = ArgvOf({});
-  if (descriptors) {
-    const std::string limited = "ulimit -n " + std::to_string(*descriptors) + R"(; exec "$0" "$@")";
-    argv.insert(argv.begin(), {"/bin/sh", "-c", limited});
-  }
+  if (!first.empty()) argv.insert(argv.begin(), {"/bin/sh", "-c", first + R"(; exec "$0" "$@")"});
   tasks_.erase(task);
   return tasks_.emplace(task, Child(argv, EnvironmentOf(task))).first->second;
 }

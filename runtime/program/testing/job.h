@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +26,9 @@ class Job {
   // Trainers first: the order of the starts must not matter. `of_chief`: its arguments beside all
   // tasks'.
   void StartAll(const std::vector<std::string>& of_chief = {});
-  // `task` with at most `descriptors` of them open, or as many as it likes. It may be started
-  // again.
-  Child& StartAlone(const std::string& task, std::optional<int> descriptors = std::nullopt);
+  // Again, if it was started before. `first`: what a shell does before it becomes the task, "ulimit
+  // -n 256".
+  Child& StartAlone(const std::string& task, const std::string& first = "");
   // Kills what runs of a task, and waits for its end.
   void Kill(const std::string& task);
   // Kills all tasks and starts them again, as the job's next attempt.

@@ -1,0 +1,153 @@
+#include "runtime/trainer/checkpoints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/error.h"
+#include "runtime/checkpoint/manifest.h"
+
+namespace tfdist::runtime {
+namespace {
+
+using std::chrono::duration;
+
+// How old the step on disk may be that a restarted job counts its lost steps from.
+constexpr std::chrono::milliseconds kNoteInterval{100};
+
+uint64_t RandomId() {
+  std::random_device random;
+  return (uint64_t{random()} << 32) | random();
+}
+
+RestoreSpec SpecOf(const std::filesystem::path& checkpoint, const Manifest& manifest,
+                   bool values_only) {
+  return {checkpoint.string(), manifest.number, manifest.step, manifest.shards, values_only};
+}
+
+std::string LostSteps(uint64_t step, std::optional<uint64_t> reached) {
+  if (!reached || *reached <= step) return "no step is lost";
+  return fmt::format("the job had reached step {}, {} steps are lost", *reached, *reached - step);
+}
+
+}  // namespace
+
+void Checkpoints::Begin(const Tensors& initial, const OptimizerSpec& optimizer,
+                        const UpdateMode& update) {
+  const auto reached = ReadProgress(options_.folder);
+  const std::vector<RestoreSpec> candidates = Candidates();
+  const auto used = client_.Restore(candidates, initial, optimizer, update);
+  if (!used) return;
+  if (!candidates[*used].values_only) last_step_ = candidates[*used].step;
+  SayWhereItGoesOn(candidates[*used], reached);
+}
+
+// Without one in the job's own folder a new model may begin with values of another job's.
+std::vector<RestoreSpec> Checkpoints::Candidates() const {
+  std::vector<RestoreSpec> candidates;
+  if (options_.folder.empty() && options_.first_values.empty()) return candidates;
+  std::string damage;
+  const auto add = [&](const std::filesystem::path& checkpoint, bool values_only) {
+    try {
+      candidates.push_back(SpecOf(checkpoint, ReadManifest(checkpoint), values_only));
+    } catch (const Error& error) {
+      damage = error.cause();
+      say_(fmt::format("{} is not used: {}", checkpoint.string(), damage));
+    }
+  };
+  for (const uint64_t number : CheckpointsIn(options_.folder)) {
+    add(options_.folder / CheckpointName(number), false);
+  }
+  if (candidates.empty() && damage.empty() && !options_.first_values.empty()) {
+    add(NewestIn(options_.first_values), true);
+  }
+  if (candidates.empty() && !damage.empty()) {
+    throw Error(Phase::kFiles, "no checkpoint is whole: " + damage,
+                "another --checkpoint-dir begins anew");
+  }
+  return candidates;
+}
+
+void Checkpoints::SayWhereItGoesOn(const RestoreSpec& from, std::optional<uint64_t> reached) const {
+  if (from.values_only) {
+    say_(fmt::format("begins with the values of {}", from.name));
+  } else {
+    say_(fmt::format("goes on at step {}, from {}: {}", from.step, from.name,
+                     LostSteps(from.step, reached)));
+  }
+}
+
+void Checkpoints::AfterStep(uint64_t step) {
+  if (options_.folder.empty()) return;
+  if (saving_) {
+    if (const auto saved = client_.TakeSaved()) Finish(*saved);
+  }
+  const auto now = Clock::now();
+  NoteProgress(step, now);
+  if (last_step_ == 0) last_step_ = step;
+  if (!saving_ && IsDue(step, now)) Start(step);
+}
+
+bool Checkpoints::IsDue(uint64_t step, Clock::time_point now) const {
+  if (options_.steps > 0) return step / options_.steps > last_step_ / options_.steps;
+  return now - last_time_ >= options_.interval;
+}
+
+void Checkpoints::NoteProgress(uint64_t step, Clock::time_point now) {
+  if (now < next_note_) return;
+  next_note_ = now + kNoteInterval;
+  WriteProgress(options_.folder, step);
+}
+
+void Checkpoints::End(uint64_t step) {
+  if (options_.folder.empty()) return;
+  if (saving_) Finish(client_.WaitForSave());
+  if (step != last_step_) Start(step);
+  if (saving_) Finish(client_.WaitForSave());
+  WriteProgress(options_.folder, step);
+}
+
+void Checkpoints::Start(uint64_t step) {
+  last_step_ = step;
+  last_time_ = begun_ = Clock::now();
+  const std::filesystem::path checkpoint = options_.folder / CheckpointName(step);
+  try {
+    std::vector<uint64_t> kept = CheckpointsIn(options_.folder);
+    std::erase_if(kept, [&](uint64_t number) { return number >= step; });
+    kept.resize(std::min(kept.size(), options_.keep));
+    MakeCheckpoint(checkpoint);
+    RemoveManifest(checkpoint);
+    saving_ = SaveSpec{step, RandomId(), std::move(kept)};
+  } catch (const Error& error) {
+    say_(fmt::format("warning: no checkpoint at step {}: {}", step, error.cause()));
+    return;
+  }
+  client_.StartSave(*saving_);
+}
+
+void Checkpoints::Finish(const Saved& saved) {
+  try {
+    if (saved.failure) throw Error(Phase::kFiles, saved.failure->cause());
+    Commit(saved);
+  } catch (const Error& error) {
+    say_(fmt::format("warning: no checkpoint at step {}: {}; training goes on", saving_->number,
+                     error.cause()));
+  }
+  saving_.reset();
+}
+
+void Checkpoints::Commit(const Saved& saved) {
+  const std::filesystem::path checkpoint = options_.folder / CheckpointName(saving_->number);
+  WriteManifest(checkpoint, {saving_->number, saving_->id, saved.step, saved.shards});
+  uint64_t bytes = 0;
+  for (const ShardFacts& shard : saved.shards) bytes += shard.bytes;
+  say_(fmt::format("checkpoint {}: step {}, {:.1f} MB in {:.2f} s", checkpoint.string(), saved.step,
+                   static_cast<double>(bytes) / 1e6,
+                   duration<double>(Clock::now() - begun_).count()));
+  std::vector<uint64_t> kept = saving_->kept;
+  kept.resize(std::min(kept.size(), options_.keep - 1));
+  RemoveOthersBefore(options_.folder, saving_->number, kept);
+}
+
+}  // namespace tfdist::runtime

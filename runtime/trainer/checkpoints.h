@@ -1,0 +1,54 @@
+// The chief's part in checkpoints: when one is made, what makes it whole, which ones are kept, and
+// which one a job goes on from.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "runtime/client.h"
+#include "runtime/common/say.h"
+#include "runtime/trainer/training_options.h"
+
+namespace tfdist::runtime {
+
+// One thread. Borrows what it is made with. What fails is said, and training goes on without.
+class Checkpoints {
+ public:
+  Checkpoints(const CheckpointOptions& options, Client& client, const Say& say)
+      : options_(options), client_(client), say_(say) {}
+
+  // Creates the variables: with the values of the newest checkpoint that is whole, or those given.
+  // Throws what Client::Restore throws.
+  void Begin(const Tensors& initial, const OptimizerSpec& optimizer, const UpdateMode& update);
+
+  // To be called after every step: begins a checkpoint when one is due, and makes it whole when the
+  // servers have written it.
+  void AfterStep(uint64_t step);
+  // Makes the last checkpoint, and waits for it.
+  void End(uint64_t step);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  [[nodiscard]] bool IsDue(uint64_t step, Clock::time_point now) const;
+  void Start(uint64_t step);
+  void Finish(const Saved& saved);
+  void Commit(const Saved& saved);
+  void NoteProgress(uint64_t step, Clock::time_point now);
+  [[nodiscard]] std::vector<RestoreSpec> Candidates() const;
+  void SayWhereItGoesOn(const RestoreSpec& from, std::optional<uint64_t> reached) const;
+
+  const CheckpointOptions& options_;
+  Client& client_;
+  const Say& say_;
+  uint64_t last_step_ = 0;  // that a checkpoint was begun at, or that training was begun with
+  Clock::time_point last_time_ = Clock::now();
+  Clock::time_point begun_{};
+  Clock::time_point next_note_{};
+  std::optional<SaveSpec> saving_;
+};
+
+}  // namespace tfdist::runtime
