@@ -4,109 +4,183 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
 
 #include "base/failures.h"
 
 namespace tfdist::protocol {
 namespace {
 
-void ApplyCommitted(JobState& state, const Event& event) {
-  event.fields.at("plan").get_to(state.plan);
-  state.phase = JobPhase::kCommitted;
-  state.committed_ns = event.time_ns;
-  state.slots.assign(state.plan.slots.size(), {});
-  state.tasks.clear();
-  for (const TaskPlan& task : state.plan.tasks) state.tasks[task.task];
+// Keeps the newest `most`.
+void Remember(std::vector<int64_t>& times, int64_t time_ns, size_t most) {
+  times.push_back(time_ns);
+  if (times.size() > most) times.erase(times.begin());
 }
 
-void ApplyAttempt(JobState& state, const Event& event) {
-  event.fields.at("attempt").get_to(state.attempt);
-  state.phase = JobPhase::kRunning;
-  for (auto& [name, task] : state.tasks) task = {};
+void StartAgain(TaskState& task, int run) {
+  if (task.exit) task.previous = std::exchange(task.exit, {});
+  task.phase = TaskPhase::kWaiting;
+  task.run = 0;
+  task.pid = 0;
+  task.ordered = run;
+  task.due_ns.reset();
 }
 
-void ApplyHost(JobState& state, const Event& event) {
-  SlotState& slot = state.slots.at(event.fields.at("slot").get<size_t>());
-  event.fields.at("state").get_to(slot.state);
-  slot.why = event.fields.value("why", "");
-  if (slot.state == "agent-restarted") ++slot.agent_restarts;
-}
+class Applier {
+ public:
+  Applier(JobState& state, const Event& event) : state_(state), event_(event) {}
 
-void ApplyTask(JobState& state, const Event& event) {
-  TaskState& task = state.tasks.at(event.fields.at("task").get<std::string>());
-  event.fields.at("attempt").get_to(task.attempt);
-  event.fields.at("run").get_to(task.run);
-  task.since_ns = event.time_ns;
-  if (event.fields.at("state") == "started") {
+  void operator()(const event::Other&) {}
+
+  void operator()(const event::Committed& committed) {
+    state_.plan = committed.plan;
+    state_.phase = JobPhase::kCommitted;
+    state_.committed_ns = event_.time_ns;
+    state_.slots.assign(state_.plan.slots.size(), {});
+    state_.seats.resize(state_.plan.slots.size());
+    std::iota(state_.seats.begin(), state_.seats.end(), 0);
+    state_.tasks.clear();
+    for (const TaskPlan& task : state_.plan.tasks) state_.tasks[task.task];
+    state_.decision = event_.number;
+  }
+
+  void operator()(const event::Attempt& attempt) {
+    if (!attempt.seats.empty()) TakeSeats(attempt.seats);
+    state_.attempt = attempt.attempt;
+    state_.phase = JobPhase::kRunning;
+    state_.gang.reset();
+    ForgetCensuses();
+    for (auto& [name, task] : state_.tasks) StartAgain(task, 1);
+    state_.decision = event_.number;
+  }
+
+  void operator()(const event::Host& host) {
+    SlotState& slot = Slot(host.slot);
+    slot.state = host.state;
+    slot.why = host.why;
+    slot.since_ns = event_.time_ns;
+    if (host.state == HostState::kAgentRestarted) ++slot.agent_restarts;
+  }
+
+  void operator()(const event::TaskStarted& started) {
+    TaskState& task = Task(started.task);
+    task.attempt = started.attempt;
+    task.run = started.run;
     task.phase = TaskPhase::kRunning;
-    event.fields.at("pid").get_to(task.pid);
-    return;
+    task.pid = started.pid;
+    task.since_ns = task.started_ns = event_.time_ns;
   }
-  task.phase = TaskPhase::kExited;
-  task.exit = event.fields.at("exit").get<TaskExit>();
-  if (event.fields.contains("last_lines")) {
-    task.last_lines = event.fields.at("last_lines").get<Bytes>().value;
+
+  void operator()(const event::TaskExited& exited) {
+    TaskState& task = Task(exited.task);
+    task.attempt = exited.attempt;
+    task.run = exited.run;
+    task.phase = TaskPhase::kExited;
+    task.exit = exited.exit;
+    task.last_lines = exited.last_lines.value;
+    task.since_ns = event_.time_ns;
   }
-}
 
-void ApplyStopping(JobState& state, const Event& event) {
-  if (event.fields.value("force", false)) state.forced = true;
-  // The first cause stands: a stop request during a failure does not change the result.
-  if (!state.result.empty()) return;
-  state.phase = JobPhase::kStopping;
-  event.fields.at("result").get_to(state.result);
-  event.fields.at("why").get_to(state.why);
-  state.first_task = event.fields.value("task", "");
-}
-
-void ApplyCensus(JobState& state, const Event& event) {
-  const int slot = event.fields.at("slot").get<int>();
-  auto& census = state.slots.at(static_cast<size_t>(slot)).census;
-  census = event.fields.get<Census>();
-  // A lost host that came back after the end is not unreachable any more.
-  if (std::erase(state.unreachable, slot) > 0 && !census->left.empty()) {
-    state.unconfirmed.push_back(slot);
+  void operator()(const event::Restarting& restarting) {
+    const int64_t due_ns = event_.time_ns + restarting.delay_ms * 1'000'000;
+    if (!restarting.task.empty()) Blame(restarting);
+    if (!restarting.gang) {
+      Task(restarting.task).due_ns = due_ns;
+      return;
+    }
+    state_.phase = JobPhase::kRestarting;
+    state_.gang = GangRestart{restarting.task, restarting.why, due_ns};
+    StopAll();
   }
-}
 
-void ApplyEnded(JobState& state, const Event& event) {
-  state.phase = JobPhase::kEnded;
-  state.ended_ns = event.time_ns;
-  event.fields.at("result").get_to(state.result);
-  event.fields.at("unconfirmed").get_to(state.unconfirmed);
-  event.fields.at("unreachable").get_to(state.unreachable);
-}
+  void operator()(const event::Run& run) {
+    StartAgain(Task(run.task), run.run);
+    Slot(state_.SeatOf(Plan(run.task))).decision = event_.number;
+  }
 
-bool IsDecision(const Event& event) {
-  return event.kind == event::kCommitted || event.kind == event::kAttempt ||
-         event.kind == event::kStopping || event.kind == event::kEnded;
-}
+  void operator()(const event::Stopping& stopping) {
+    if (stopping.force) state_.forced = true;
+    state_.decision = event_.number;
+    // The first cause stands: a stop request during a failure does not change the result.
+    if (state_.result != JobResult::kNone) return;
+    state_.phase = JobPhase::kStopping;
+    state_.result = stopping.result;
+    state_.why = stopping.why;
+    state_.first_task = stopping.task;
+    // What a gang restart has stopped already need not be stopped again.
+    if (!std::exchange(state_.gang, {})) StopAll();
+  }
 
-void ApplyKnown(JobState& state, const Event& event) {
-  if (event.kind == event::kCommitted) return ApplyCommitted(state, event);
-  if (event.kind == event::kAttempt) return ApplyAttempt(state, event);
-  if (event.kind == event::kHost) return ApplyHost(state, event);
-  if (event.kind == event::kTask) return ApplyTask(state, event);
-  if (event.kind == event::kStopping) return ApplyStopping(state, event);
-  if (event.kind == event::kCensus) return ApplyCensus(state, event);
-  if (event.kind == event::kEnded) return ApplyEnded(state, event);
-}
+  void operator()(const event::CensusTaken& taken) {
+    auto& census = Slot(taken.slot).census;
+    census = taken.census;
+    // A lost host that came back after the end is not unreachable any more.
+    if (std::erase(state_.unreachable, taken.slot) > 0 && !census->left.empty()) {
+      state_.unconfirmed.push_back(taken.slot);
+    }
+  }
 
-std::string Malformed(const Event& event, std::string_view why) {
-  return fmt::format("malformed event {} ({}): {}", event.number, event.kind, why);
-}
+  void operator()(const event::Ended& ended) {
+    state_.phase = JobPhase::kEnded;
+    state_.ended_ns = event_.time_ns;
+    state_.result = ended.result;
+    state_.unconfirmed = ended.unconfirmed;
+    state_.unreachable = ended.unreachable;
+    state_.decision = event_.number;
+  }
+
+ private:
+  SlotState& Slot(int slot) { return state_.slots.at(static_cast<size_t>(slot)); }
+  TaskState& Task(const std::string& name) { return state_.tasks.at(name); }
+
+  const TaskPlan& Plan(const std::string& name) {
+    const auto& tasks = state_.plan.tasks;
+    const auto found = std::find_if(tasks.begin(), tasks.end(),
+                                    [&](const TaskPlan& plan) { return plan.task == name; });
+    if (found == tasks.end()) throw std::out_of_range(name);
+    return *found;
+  }
+
+  void TakeSeats(const std::vector<int>& seats) {
+    if (seats.size() != state_.seats.size()) throw std::out_of_range("seats");
+    for (const int seat : seats) (void)Slot(seat);
+    state_.seats = seats;
+  }
+
+  void StopAll() {
+    state_.stop = state_.decision = event_.number;
+    ForgetCensuses();
+    for (auto& [name, task] : state_.tasks) task.due_ns.reset();
+  }
+
+  void ForgetCensuses() {
+    for (SlotState& slot : state_.slots) slot.census.reset();
+  }
+
+  void Blame(const event::Restarting& restarting) {
+    TaskState& task = Task(restarting.task);
+    ++task.restarts;
+    Remember(task.restarts_ns, event_.time_ns,
+             static_cast<size_t>(std::max(Plan(restarting.task).restart.limit, 1)));
+    if (restarting.gang) Remember(state_.gangs_ns, event_.time_ns, JobState::kMostGangs);
+  }
+
+  JobState& state_;
+  const Event& event_;
+};
 
 }  // namespace
 
 void JobState::Apply(const Event& event) {
   try {
-    ApplyKnown(*this, event);
-    if (IsDecision(event)) decision = event.number;
-  } catch (const Json::exception& e) {
-    throw ProtocolError(Phase::kControl, Malformed(event, e.what()));
+    std::visit(Applier(*this, event), event.body);
   } catch (const std::out_of_range&) {
-    throw ProtocolError(Phase::kControl,
-                        Malformed(event, "it names a task or slot outside the plan"));
+    throw ProtocolError(
+        Phase::kControl,
+        fmt::format("malformed event {} ({}): it names a task or slot outside the plan",
+                    event.number, KindOf(event.body)));
   }
 }
 
@@ -118,6 +192,8 @@ std::string_view JobPhaseName(JobPhase phase) {
       return "starting";
     case JobPhase::kRunning:
       return "running";
+    case JobPhase::kRestarting:
+      return "restarting";
     case JobPhase::kStopping:
       return "stopping";
     case JobPhase::kEnded:

@@ -136,19 +136,12 @@ NameTaken::NameTaken(const Error& error, std::string job, std::string plan_sha25
 // The bodies ----------------------------------------------------------------------------------
 
 TFDIST_JSON_FIELDS(FileDescription, sha256, size_bytes, executable, link)
-TFDIST_JSON_FIELDS(SlotPlan, host, address, spare)
-TFDIST_JSON_FIELDS(RestartRule, policy, limit, backoff_ms)
-TFDIST_JSON_FIELDS(TaskPlan, task, slot, chief, decides, may_fail, restart)
-TFDIST_JSON_FIELDS(JobPlan, job, name, layout, plan_sha256, slots, tasks)
-TFDIST_JSON_FIELDS(TaskExit, code, signal, by_us, error)
-TFDIST_JSON_FIELDS(Event, number, time_ns, kind, fields)
 TFDIST_JSON_FIELDS(ErrorBody, phase, cause, remedy, job, plan_sha256)
 TFDIST_JSON_FIELDS(Hello, oldest, newest, serving, agent_sha256, base, job, slot, public_key)
 TFDIST_JSON_FIELDS(Create, version, job, name, plan_sha256, slot, address, port,
                    uncommitted_limit_ms, orphan_timeout_ms)
 TFDIST_JSON_FIELDS(FilePiece, sha256, offset, gzip, last)
 TFDIST_JSON_FIELDS(LogPiece, offset, segments, data)
-TFDIST_JSON_FIELDS(Census, killed, left)
 
 void to_json(Json& json, const TaskDescription& value) {
   Json env = Json::array();
@@ -177,13 +170,17 @@ void from_json(const Json& json, TaskDescription& value) {
 }
 
 void to_json(Json& json, const HostDescription& value) {
-  json = {{"tasks", value.tasks}, {"files", value.files}, {"secret", value.secret}};
+  json = {{"tasks", value.tasks},
+          {"files", value.files},
+          {"secret", value.secret},
+          {"slots", value.slots}};
   Put(json, "workdir", value.workdir);
 }
 void from_json(const Json& json, HostDescription& value) {
   json.at("tasks").get_to(value.tasks);
   json.at("files").get_to(value.files);
   json.at("secret").get_to(value.secret);
+  json.at("slots").get_to(value.slots);
   Get(json, "workdir", value.workdir);
 }
 

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,23 +14,16 @@
 #include <variant>
 #include <vector>
 
+#include "agent/bytes.h"
+#include "agent/events.h"
+#include "agent/job_plan.h"
 #include "base/error.h"
 
 namespace tfdist::protocol {
 
-using Json = nlohmann::json;
-
 // Versions of this protocol that this program speaks, newest and oldest.
 inline constexpr int kVersion = 1;
 inline constexpr int kOldestVersion = 1;
-
-// Bytes that need not be UTF-8: CBOR byte strings on the wire.
-struct Bytes {
-  std::string value;
-  bool operator==(const Bytes&) const = default;
-};
-void to_json(Json& json, const Bytes& bytes);
-void from_json(const Json& json, Bytes& bytes);
 
 // ---------------------------------------------------------------------------------------------
 // What to run
@@ -91,72 +83,8 @@ struct HostDescription {
   std::vector<FileDescription> files;
   std::optional<FileDescription> workdir;  // a tar.gz, unpacked into "work"
   Bytes secret;                            // of the job: for the runtime's keys; never logged
+  std::vector<SlotPlan> slots;             // of the job: whose addresses tasks may be given
 };
-
-// ---------------------------------------------------------------------------------------------
-// The plan, as the coordinator keeps it
-
-struct SlotPlan {
-  std::string host;     // as the user wrote it, for messages
-  std::string address;  // as other hosts reach it
-  bool spare = false;
-};
-
-struct RestartRule {
-  std::string policy = "task";  // task | gang | never
-  int limit = 3;
-  int64_t backoff_ms = 2000;
-};
-
-struct TaskPlan {
-  std::string task;
-  int slot = 0;
-  bool chief = false;
-  bool decides = false;   // the job is done when every deciding task has exited with 0
-  bool may_fail = false;  // its failure never fails the job (an evaluator)
-  RestartRule restart;
-};
-
-struct JobPlan {
-  std::string job;  // id: name, UTC time, 6 hexadecimal digits
-  std::string name;
-  std::string layout;
-  std::string plan_sha256;  // of the rendered plan: tells whether `up` again means the same
-  std::vector<SlotPlan> slots;
-  std::vector<TaskPlan> tasks;
-};
-
-// ---------------------------------------------------------------------------------------------
-// Events: what happened. The coordinator's journal holds nothing else.
-
-struct TaskExit {
-  int code = 0;  // exit status, when `signal` is 0
-  int signal = 0;
-  bool by_us = false;  // we had sent it a signal to end
-  std::string error;   // not empty: it could not be executed (and why), or its holder was lost
-};
-
-struct Event {
-  uint64_t number = 0;  // 1, 2, ...: position in the log
-  int64_t time_ns = 0;  // wall clock of slot 0
-  std::string kind;     // one of the constants below
-  Json fields;          // object; protocol.md lists the fields of each kind
-};
-
-namespace event {
-inline constexpr std::string_view kCommitted = "committed";  // plan: JobPlan
-inline constexpr std::string_view kAttempt = "attempt";      // attempt, why
-inline constexpr std::string_view kHost =
-    "host";  // slot, state: connected | slow | lost | agent-restarted | keeper-lost, why
-inline constexpr std::string_view kTask = "task";  // task, attempt, run, state: started {pid} |
-                                                   // exited {exit: TaskExit, last_lines: Bytes}
-inline constexpr std::string_view kStopping =
-    "stopping";  // result: succeeded | failed | stopped; why; task (the first to fail, or "");
-                 // force
-inline constexpr std::string_view kCensus = "census";  // slot, killed: [text], left: [text]
-inline constexpr std::string_view kEnded =
-    "ended";  // result, unconfirmed: [slot], unreachable: [slot]
-}  // namespace event
 
 // ---------------------------------------------------------------------------------------------
 // Messages
@@ -271,11 +199,6 @@ struct LogPiece {
   Bytes data;
 };
 
-struct Census {
-  std::vector<std::string> killed;  // "pid 123 (sleep)": found and ended
-  std::vector<std::string> left;    // still there, or not known to be gone: why
-};
-
 // ---------------------------------------------------------------------------------------------
 // Encoding
 
@@ -318,12 +241,6 @@ T Body(const Message& message) {
 TFDIST_BODY(FileDescription);
 TFDIST_BODY(TaskDescription);
 TFDIST_BODY(HostDescription);
-TFDIST_BODY(SlotPlan);
-TFDIST_BODY(RestartRule);
-TFDIST_BODY(TaskPlan);
-TFDIST_BODY(JobPlan);
-TFDIST_BODY(TaskExit);
-TFDIST_BODY(Event);
 TFDIST_BODY(ErrorBody);
 TFDIST_BODY(Hello);
 TFDIST_BODY(Create);
@@ -331,7 +248,6 @@ TFDIST_BODY(FilePiece);
 TFDIST_BODY(ReadLog);
 TFDIST_BODY(LogSegment);
 TFDIST_BODY(LogPiece);
-TFDIST_BODY(Census);
 #undef TFDIST_BODY
 
 }  // namespace tfdist::protocol

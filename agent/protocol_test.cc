@@ -201,11 +201,9 @@ TEST(Frame, RandomBytesGiveAnErrorAndNothingElse) {
   EXPECT_THROW((void)reader.Next(), Error);
 }
 
+// As it comes from the wire.
 Event MakeEvent(std::string_view kind, Json fields) {
-  Event event;
-  event.kind = kind;
-  event.fields = std::move(fields);
-  return event;
+  return Json{{"number", 1}, {"time_ns", 0}, {"kind", kind}, {"fields", std::move(fields)}};
 }
 
 JobState RunningJob() {
@@ -217,7 +215,8 @@ JobState RunningJob() {
   plan.tasks = {worker};
   JobState state;
   state.Apply(MakeEvent(event::kCommitted, {{"plan", plan}}));
-  state.Apply(MakeEvent(event::kAttempt, {{"attempt", 1}, {"why", "first"}}));
+  state.Apply(
+      MakeEvent(event::kAttempt, {{"attempt", 1}, {"why", "first"}, {"seats", Json::array()}}));
   return state;
 }
 
@@ -241,18 +240,23 @@ TEST(JobState, FollowsATaskToItsExit) {
 
 TEST(JobState, KeepsTheFirstCauseOfTheEnd) {
   JobState state = RunningJob();
+  state.Apply(MakeEvent(
+      event::kStopping,
+      {{"result", "failed"}, {"why", "exit code 3"}, {"task", "worker:0"}, {"force", false}}));
   state.Apply(MakeEvent(event::kStopping,
-                        {{"result", "failed"}, {"why", "exit code 3"}, {"task", "worker:0"}}));
-  state.Apply(MakeEvent(event::kStopping, {{"result", "stopped"}, {"why", "down"}, {"task", ""}}));
-  EXPECT_EQ(state.result, "failed");
+                        {{"result", "stopped"}, {"why", "down"}, {"task", ""}, {"force", false}}));
+  EXPECT_EQ(state.result, JobResult::kFailed);
   EXPECT_EQ(state.first_task, "worker:0");
 }
 
 TEST(JobState, PassesOverUnknownKindsAndRefusesStrangers) {
   JobState state = RunningJob();
   state.Apply(MakeEvent("of the future", {}));
-  EXPECT_THROW(state.Apply(MakeEvent(event::kTask, {{"task", "worker:9"}})), Error);
-  EXPECT_THROW(state.Apply(MakeEvent(event::kHost, {{"slot", 5}, {"state", "lost"}})), Error);
+  EXPECT_THROW(state.Apply({2, 0, event::TaskStarted{"worker:9", 1, 1, 7}}), Error);
+  EXPECT_THROW(state.Apply({2, 0, event::Host{5, HostState::kLost, ""}}), Error);
+  EXPECT_THROW(state.Apply({2, 0, event::Attempt{2, "", {0, 1}}}), Error);
+  EXPECT_THROW(MakeEvent(event::kTask, {{"task", "worker:0"}, {"state", "exited"}}),
+               Json::exception);
 }
 
 }  // namespace

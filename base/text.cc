@@ -1,5 +1,8 @@
 #include "base/text.h"
 
+#include <cstdint>
+#include <utility>
+
 namespace tfdist {
 
 void ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
@@ -20,6 +23,17 @@ std::string ShellQuoted(std::string_view text) {
   std::string quoted(text);
   ReplaceAll(quoted, "'", "'\\''");
   return "'" + quoted + "'";
+}
+
+std::string DurationText(std::chrono::milliseconds duration) {
+  constexpr std::pair<int64_t, const char*> kUnits[] = {
+      {3'600'000, "h"}, {60'000, "m"}, {1'000, "s"}};
+  for (const auto& [unit, name] : kUnits) {
+    if (duration.count() >= unit && duration.count() % unit == 0) {
+      return std::to_string(duration.count() / unit) + name;
+    }
+  }
+  return std::to_string(duration.count()) + "ms";
 }
 
 }  // namespace tfdist

@@ -1,6 +1,7 @@
 // Small things that are done with text.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -15,5 +16,8 @@ std::string_view TakeUpTo(char separator, std::string_view& text);
 
 // As a POSIX shell's word: sh(1) reads exactly `text` back: 'it'\''s'.
 std::string ShellQuoted(std::string_view text);
+
+// In whole units, as a cluster file would have it: "500ms", "30s", "2h".
+std::string DurationText(std::chrono::milliseconds duration);
 
 }  // namespace tfdist

@@ -125,7 +125,7 @@ protocol::Hello Agent::MakeHello() const {
 }
 
 void Agent::Resume() {
-  tasks_.Recover(ReadDescription(folder_).tasks);
+  tasks_.Recover(ReadDescription(folder_));
   if (coordinator_) {
     if (const auto peers = ReadJson(folder_.peers())) {
       coordinator_->Open(peers->get<std::vector<std::string>>());

@@ -112,7 +112,7 @@ TEST_F(AgentTest, EndsTheParameterServersWhenTheWorkersAreDone) {
   Touch(1, "enough");
   EXPECT_EQ(client.ReadToEnd(log), "up\n");
   const auto state = StateOf(client.WaitForEvent(job.events, event::kEnded));
-  EXPECT_EQ(state.result, "succeeded");
+  EXPECT_EQ(state.result, protocol::JobResult::kSucceeded);
   ASSERT_TRUE(state.tasks.at("ps:0").exit);
   EXPECT_TRUE(state.tasks.at("ps:0").exit->by_us);
   EXPECT_TRUE(state.unconfirmed.empty());
@@ -124,7 +124,7 @@ TEST_F(AgentTest, NamesTheTaskThatFailedFirstWithItsLastLines) {
   Job job = Deploy(
       2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, "echo 'about to fail' >&2; exit 3"}});
   const auto state = StateOf(job.clients[0].WaitForEvent(job.events, event::kEnded));
-  EXPECT_EQ(state.result, "failed");
+  EXPECT_EQ(state.result, protocol::JobResult::kFailed);
   EXPECT_EQ(state.first_task, "worker:0");
   EXPECT_EQ(state.why, "worker:0 on host1: exit code 3");
   EXPECT_EQ(state.tasks.at("worker:0").last_lines, "about to fail\n");
@@ -142,7 +142,7 @@ TEST_F(AgentTest, StopsGracefullyThenByForce) {
   WaitForLog(client, "worker:0", "no\n");
   client.Request(type::kStop, {{"why", "Ctrl-C again"}, {"force", true}});
   const auto state = StateOf(client.WaitForEvent(job.events, event::kEnded));
-  EXPECT_EQ(state.result, "stopped");
+  EXPECT_EQ(state.result, protocol::JobResult::kStopped);
   EXPECT_EQ(state.why, "Ctrl-C");
   EXPECT_EQ(state.tasks.at("worker:0").exit->signal, SIGKILL);
   EXPECT_TRUE(state.tasks.at("worker:0").exit->by_us);

@@ -89,7 +89,7 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
       [this, description, reply = Reply(session, message.id)](Outcome<void>& outcome) {
         reply.Try([&] {
           outcome.Get();
-          tasks_.Describe(description.tasks);
+          tasks_.Describe(description);
           reply.Ok();
         });
       });

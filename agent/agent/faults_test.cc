@@ -51,7 +51,7 @@ class FaultsTest : public JobTest {
     EXPECT_GT(number, 0);
   }
   static bool IsStart(const Event& one) {
-    return one.kind == event::kTask && one.fields.at("state") == "started";
+    return std::holds_alternative<event::TaskStarted>(one.body);
   }
   // The pid of the task. Looks at all events: tasks start in any order.
   static int WaitForStart(Job& job, const std::string& task) {
@@ -59,7 +59,7 @@ class FaultsTest : public JobTest {
     const uint64_t events = client.Send(type::kEvents, kFromTheFirst);
     const auto seen =
         client.WaitForEvent(events, event::kTask, {{"task", task}, {"state", "started"}});
-    return seen.back().fields.at("pid").get<int>();
+    return FieldsOf(seen.back()).at("pid").get<int>();
   }
   // Kills the agent of `slot` in mid-job; the job must not notice.
   void KillAgentInMidJob(int slot) {
@@ -93,7 +93,7 @@ class FaultsTest : public JobTest {
   }
   static void ExpectKeeperLost(const std::vector<Event>& events, int slot) {
     const auto state = StateOf(events);
-    EXPECT_EQ(state.result, "failed");
+    EXPECT_EQ(state.result, protocol::JobResult::kFailed);
     EXPECT_THAT(state.why, HasSubstr("host" + std::to_string(slot) + " lost its keeper"));
   }
 };
@@ -179,9 +179,9 @@ TEST_F(FaultsTest, TheJobFailsAndSaysWhyWhenAHolderIsKilled) {
   WaitForStart(job, "worker:0");
   kill(FindRole(1, "tfdist-holder"), SIGKILL);
   const auto seen = job.clients[0].WaitForEvent(job.events, event::kStopping);
-  EXPECT_EQ(seen.back().fields.at("result"), "failed");
-  EXPECT_EQ(seen.back().fields.at("task"), "worker:0");
-  EXPECT_THAT(seen.back().fields.at("why").get<std::string>(), HasSubstr("holder"));
+  EXPECT_EQ(FieldsOf(seen.back()).at("result"), "failed");
+  EXPECT_EQ(FieldsOf(seen.back()).at("task"), "worker:0");
+  EXPECT_THAT(FieldsOf(seen.back()).at("why").get<std::string>(), HasSubstr("holder"));
   WaitUntilNothingIsLeft();
 }
 
@@ -210,7 +210,7 @@ TEST_F(FaultsTest, AHostThatGoesSilentIsLostAndNamedAsUnreachable) {
   EXPECT_EQ(last.body.at("why"), "host host1 is lost");
   const auto seen = client.WaitForEvent(job.events, event::kEnded);
   EXPECT_EQ(ResultOf(seen), "failed");
-  EXPECT_THAT(seen.back().fields.at("unreachable").get<std::vector<int>>(), ElementsAre(1));
+  EXPECT_THAT(FieldsOf(seen.back()).at("unreachable").get<std::vector<int>>(), ElementsAre(1));
   // Thawed, it is swept from its own host, if the coordinator's last word has not ended it.
   kill(agent, SIGCONT);
   AskSlot(1, [](AgentClient& far) { far.Request(type::kSweep); });
@@ -225,7 +225,7 @@ TEST_F(FaultsTest, ALostHostThatComesBackHearsThatTheJobIsOver) {
   const pid_t agent = FindRole(1, "tfdist-agent");
   kill(agent, SIGSTOP);
   const auto seen = job.clients[0].WaitForEvent(job.events, event::kEnded);
-  EXPECT_THAT(seen.back().fields.at("unreachable").get<std::vector<int>>(), ElementsAre(1));
+  EXPECT_THAT(FieldsOf(seen.back()).at("unreachable").get<std::vector<int>>(), ElementsAre(1));
   EXPECT_EQ(::kill(pid, 0), 0) << "nobody has told it to end";
   kill(agent, SIGCONT);
   WaitUntilNothingIsLeft();  // long before its orphan_timeout
@@ -308,11 +308,12 @@ TEST_F(FaultsTest, AJobWithDamagedSlotFilesGoesOnAndIsEnded) {
   const uint64_t events = client.Send(type::kEvents, kFromTheFirst);
   const auto seen =
       client.WaitForEvent(events, event::kHost, {{"slot", 0}, {"state", "agent-restarted"}});
-  EXPECT_THAT(seen.back().fields.at("why").get<std::string>(), HasSubstr("slot.json is damaged"));
+  EXPECT_THAT(FieldsOf(seen.back()).at("why").get<std::string>(),
+              HasSubstr("slot.json is damaged"));
   for (const int pid : pids) EXPECT_EQ(::kill(pid, 0), 0) << "a task has died";
   client.Request(type::kStop, {{"why", "test"}, {"force", false}});
   const auto rest = client.WaitForEvent(events, event::kEnded);
-  EXPECT_EQ(rest.back().fields.at("unreachable"), Json::array());
+  EXPECT_EQ(FieldsOf(rest.back()).at("unreachable"), Json::array());
   WaitUntilNothingIsLeft();
 }
 

@@ -14,7 +14,7 @@ void from_json(const Json& json, Goal& value) {
 }
 
 TFDIST_JSON_FIELDS(TaskOrder, task, run)
-TFDIST_JSON_FIELDS(Order, number, host, name, attempt, goal, addresses, tasks, over)
+TFDIST_JSON_FIELDS(Order, number, attempt, goal, addresses, tasks, over)
 TFDIST_JSON_FIELDS(Beat, order)
 
 void to_json(Json& json, const TaskReport& value) {
@@ -37,6 +37,7 @@ void to_json(Json& json, const HostReport& value) {
           {"incarnation", value.incarnation},
           {"keeper_lost", value.keeper_lost},
           {"leaving", value.leaving},
+          {"swept", value.swept},
           {"tasks", value.tasks}};
   if (value.census) json["census"] = *value.census;
 }
@@ -45,6 +46,7 @@ void from_json(const Json& json, HostReport& value) {
   json.at("incarnation").get_to(value.incarnation);
   json.at("keeper_lost").get_to(value.keeper_lost);
   json.at("leaving").get_to(value.leaving);
+  json.at("swept").get_to(value.swept);
   json.at("tasks").get_to(value.tasks);
   if (json.contains("census")) value.census = json.at("census").get<protocol::Census>();
 }

@@ -35,12 +35,10 @@ struct TaskOrder {
 // What one slot is to do; holds until one with a larger number comes.
 struct Order {
   uint64_t number = 0;  // of the decision in the journal that it rests on; 0: none yet
-  std::string host;     // the slot's host, as the user wrote it
-  std::string name;     // of the job
   int attempt = 0;
   Goal goal = Goal::kRun;              // of all its tasks
-  std::vector<std::string> addresses;  // of all slots
-  std::vector<TaskOrder> tasks;        // of this slot
+  std::vector<std::string> addresses;  // addresses[i]: of the host that runs slot i's tasks
+  std::vector<TaskOrder> tasks;        // that this host is to run
   bool over = false;                   // the job has ended: logs are complete, once their tasks are
 };
 
@@ -60,6 +58,7 @@ struct HostReport {
   bool keeper_lost = false;
   bool leaving = false;  // the agent ends now, as it was released
   std::vector<TaskReport> tasks;
+  bool swept = false;  // the CLI had this slot's tasks ended, whatever the coordinator ordered
   std::optional<protocol::Census> census;  // taken after the last task was stopped
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -33,6 +34,12 @@ Message ControlMessage(std::string_view type, Json body = Json::object()) {
   return {std::string(type), 0, std::move(body)};
 }
 
+// 0.8 to 1.2.
+double RandomJitter() {
+  static std::minstd_rand generator{std::random_device()()};
+  return std::uniform_real_distribution<double>(0.8, 1.2)(generator);
+}
+
 }  // namespace
 
 // Messages stay in the process, but wait their turn like any other: no call into a caller.
@@ -61,7 +68,7 @@ Coordinator::Coordinator(EventLoop& loop, FileThread& files, zmq::context_t& con
       keys_(keys),
       listener_(listener),
       on_news_(std::move(on_news)),
-      log_(files, folder.journal(), [this] { OnWritten(); }),
+      log_(files, folder.journal(), clock_, [this] { OnWritten(); }),
       relay_([this](int slot, const Message& message) {
         return hub_ && hub_->SendBulk(slot, message);
       }),
@@ -87,11 +94,11 @@ void Coordinator::Open(const std::vector<std::string>& peers) {
                    .on_bulk = [this](int slot, Message m) { relay_.OnBulk(slot, std::move(m)); },
                    .on_bulk_connected = [this](int slot) { relay_.OnConnected(slot); },
                });
-  control_.emplace(log_.state(), peers.size(), clock_,
-                   [this](std::string_view kind, Json f) { log_.Append(kind, std::move(f)); });
+  control_.emplace(
+      log_.state(), peers.size(), clock_, log_.clock(),
+      [this](protocol::event::Body body) { log_.Append(std::move(body)); }, RandomJitter);
   if (committed() && !over()) {
-    log_.Append(protocol::event::kHost,
-                {{"slot", 0}, {"state", "agent-restarted"}, {"why", info_.damage}});
+    log_.Append(protocol::event::Host{0, protocol::HostState::kAgentRestarted, info_.damage});
     control_->Begin();
   }
 }
@@ -156,7 +163,7 @@ std::optional<int> Coordinator::SlotOf(const std::string& task) const {
   const auto found = std::find_if(tasks.begin(), tasks.end(),
                                   [&](const TaskPlan& plan) { return plan.task == task; });
   if (found == tasks.end()) return std::nullopt;
-  return found->slot;
+  return log_.state().SeatOf(*found);
 }
 
 std::unique_ptr<Uplink> Coordinator::MakeLocalUplink(Uplink::Handlers handlers) {

@@ -17,8 +17,8 @@ using protocol::Event;
 std::vector<Event> MakeEvents(size_t count, size_t text_bytes) {
   std::vector<Event> events;
   for (size_t i = 1; i <= count; ++i) {
-    events.push_back(
-        {i, 0, "news", {{"last_lines", protocol::Bytes{std::string(text_bytes, 'x')}}}});
+    const protocol::Json fields = {{"last_lines", protocol::Bytes{std::string(text_bytes, 'x')}}};
+    events.push_back({i, 0, protocol::event::Other{"news", fields}});
   }
   return events;
 }

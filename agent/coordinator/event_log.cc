@@ -6,28 +6,25 @@
 #include "base/log.h"
 
 namespace tfdist::agent {
-namespace {
 
 using protocol::Event;
-using protocol::Json;
 
-Event MakeEvent(uint64_t number, std::string_view kind, Json fields) {
-  return {number, WallClockNanoseconds(), std::string(kind), std::move(fields)};
-}
-
-}  // namespace
-
-EventLog::EventLog(FileThread& files, const std::filesystem::path& path,
+EventLog::EventLog(FileThread& files, const std::filesystem::path& path, const Clock& clock,
                    std::function<void()> on_written)
-    : files_(files), on_written_(std::move(on_written)) {
+    : files_(files), clock_(clock, WallClockNanoseconds()), on_written_(std::move(on_written)) {
   const JournalContent content = ReadJournal(path);
   writer_ = std::make_shared<Writer>(Writer{Journal(path, content), {}});
   for (const Event& event : content.events) Accept(event);
   written_ = events_.size();
+  if (!events_.empty()) clock_.NotBefore(events_.back().time_ns);
+}
+
+Event EventLog::MakeEvent(protocol::event::Body body) const {
+  return {events_.size() + 1, clock_.NowNs(), std::move(body)};
 }
 
 void EventLog::Commit(const protocol::JobPlan& plan, std::function<void(Outcome<void>&)> done) {
-  Event event = MakeEvent(1, protocol::event::kCommitted, {{"plan", plan}});
+  Event event = MakeEvent(protocol::event::Committed{plan});
   std::string line = EncodeRecord(event) + "\n";  // before `event` is moved away
   files_.Post([writer = writer_, line = std::move(line)] { writer->journal.Append(line, true); },
               [this, event = std::move(event), done = std::move(done)](Outcome<void>& outcome) {
@@ -42,8 +39,8 @@ void EventLog::Commit(const protocol::JobPlan& plan, std::function<void(Outcome<
               });
 }
 
-void EventLog::Append(std::string_view kind, Json fields) {
-  Accept(MakeEvent(events_.size() + 1, kind, std::move(fields)));
+void EventLog::Append(protocol::event::Body body) {
+  Accept(MakeEvent(std::move(body)));
   Write(events_.back());
 }
 
@@ -53,7 +50,7 @@ void EventLog::Accept(Event event) {
 }
 
 void EventLog::Write(const Event& event) {
-  const bool decision = state_.decision == event.number;
+  const bool decision = protocol::IsDecision(event.body);
   files_.Post(
       [writer = writer_, line = EncodeRecord(event) + "\n", decision] {
         writer->pending += line;

@@ -6,9 +6,9 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "agent/coordinator/job_clock.h"
 #include "agent/coordinator/journal.h"
 #include "agent/job_state.h"
 #include "agent/loop/file_thread.h"
@@ -20,16 +20,19 @@ class EventLog {
  public:
   // Reads what is there, so that an agent that was restarted goes on: before the loop runs.
   // `on_written`: written() has grown. Throws Error(kFiles).
-  EventLog(FileThread& files, const std::filesystem::path& path, std::function<void()> on_written);
+  EventLog(FileThread& files, const std::filesystem::path& path, const Clock& clock,
+           std::function<void()> on_written);
 
   // The first event. It counts only once it is on disk: `done` then, or with the error.
   void Commit(const protocol::JobPlan& plan, std::function<void(Outcome<void>&)> done);
   // Counts at once. Decisions are synced. When the disk fails, the event is kept in memory, and
   // written with a later one: a full disk must not keep a job from ending.
-  void Append(std::string_view kind, protocol::Json fields);
+  void Append(protocol::event::Body body);
   // Calls `done` once what was appended so far is written, at once where it is.
   void WhenWritten(std::function<void()> done);
 
+  // What events' times count on.
+  [[nodiscard]] const JobClock& clock() const { return clock_; }
   [[nodiscard]] const protocol::JobState& state() const { return state_; }
   [[nodiscard]] const std::vector<protocol::Event>& events() const { return events_; }
   // Number of the last event that is on disk (or was refused by it): what others may be told.
@@ -42,11 +45,13 @@ class EventLog {
     std::string pending;  // refused by the disk so far
   };
 
+  [[nodiscard]] protocol::Event MakeEvent(protocol::event::Body body) const;
   void Accept(protocol::Event event);
   void Write(const protocol::Event& event);
   void OnWritten(uint64_t number);
 
   FileThread& files_;
+  JobClock clock_;
   std::function<void()> on_written_;
   std::shared_ptr<Writer> writer_;
   std::vector<protocol::Event> events_;

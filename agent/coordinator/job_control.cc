@@ -4,15 +4,16 @@
 #include <utility>
 #include <vector>
 
-#include "agent/coordinator/policy.h"
+#include "agent/coordinator/report_bounds.h"
 #include "agent/refusal.h"
 
 namespace tfdist::agent {
 namespace {
 
+using protocol::HostState;
 using protocol::JobPhase;
+using protocol::JobResult;
 using protocol::JobState;
-using protocol::Json;
 using protocol::TaskPhase;
 using protocol::TaskPlan;
 
@@ -24,70 +25,73 @@ const TaskPlan* FindTask(const JobState& state, const std::string& name) {
   return found == state.plan.tasks.end() ? nullptr : &*found;
 }
 
-Json TaskFields(const TaskReport& report, const char* state) {
-  return {
-      {"task", report.task}, {"attempt", report.attempt}, {"run", report.run}, {"state", state}};
-}
+bool IsSilent(HostState state) { return state == HostState::kSlow || state == HostState::kLost; }
 
 }  // namespace
 
-JobControl::JobControl(const JobState& state, size_t slots, const Clock& clock, Append append)
-    : state_(state), clock_(clock), append_(std::move(append)), roster_(slots, clock.Now()) {}
+JobControl::JobControl(const JobState& state, size_t slots, const Clock& clock,
+                       const JobClock& job_clock, JobControl::Append append, Jitter jitter)
+    : state_(state),
+      clock_(clock),
+      job_clock_(job_clock),
+      append_(std::move(append)),
+      jitter_(std::move(jitter)),
+      roster_(slots, clock.Now()) {}
 
 void JobControl::Begin() {
   if (state_.phase != JobPhase::kCommitted) return;
   for (size_t slot = 0; slot < roster_.size(); ++slot) {
-    if (roster_.heard(slot)) AppendHost(slot, "connected", "");
+    if (roster_.heard(slot)) AppendHost(slot, HostState::kConnected, "");
   }
-  append_(event::kAttempt, {{"attempt", 1}, {"why", "start"}});
+  append_(event::Attempt{.attempt = 1, .why = "start", .seats = {}});
 }
 
 // --- what the hosts say ---
 
-void JobControl::OnReport(size_t slot, const HostReport& report) {
-  const auto heard = roster_.Hear(slot, report.incarnation, clock_.Now());
+void JobControl::OnReport(size_t slot, const HostReport& said) {
+  const auto heard = roster_.Hear(slot, said.incarnation, clock_.Now());
   if (state_.phase == JobPhase::kNone) return;
+  const HostReport report = Bounded(said);
   NoteContact(slot, heard, report);
   Decide();
   for (const TaskReport& task : report.tasks) NoteTask(slot, task);
-  if (report.census && !state_.slots.at(slot).census) {
-    Json fields = *report.census;
-    fields["slot"] = slot;
-    append_(event::kCensus, std::move(fields));
-  }
+  NoteCensus(slot, report);
   Decide();
 }
 
 void JobControl::NoteContact(size_t slot, Roster::Heard heard, const HostReport& report) {
-  const std::string& known = state_.slots.at(slot).state;
-  if (report.keeper_lost && known != "keeper-lost") {
-    AppendHost(slot, "keeper-lost", "its keeper was killed, which ended its tasks");
+  const HostState known = state_.slots.at(slot).state;
+  const bool new_agent = heard.first || heard.restarted;
+  if (report.keeper_lost && new_agent && known != HostState::kKeeperLost) {
+    AppendHost(slot, HostState::kKeeperLost, "its keeper was killed, which ended its tasks");
   } else if (heard.restarted) {
-    AppendHost(slot, "agent-restarted", "");
-  } else if (known.empty() || known == "slow" || known == "lost") {
-    AppendHost(slot, "connected", "");
+    AppendHost(slot, HostState::kAgentRestarted, "");
+  } else if (known == HostState::kUnknown || IsSilent(known)) {
+    AppendHost(slot, HostState::kConnected, "");
   }
 }
 
 void JobControl::NoteTask(size_t slot, const TaskReport& report) {
   const TaskPlan* plan = FindTask(state_, report.task);
-  // A host speaks for its own tasks, and for the attempt that counts.
-  if (plan == nullptr || plan->slot != static_cast<int>(slot)) return;
-  if (report.attempt != state_.attempt) return;
+  // A host speaks for the tasks that it was given, and for the run that counts.
+  if (plan == nullptr || state_.SeatOf(*plan) != static_cast<int>(slot)) return;
   const auto& known = state_.tasks.at(report.task);
-  if (report.run < known.run) return;
-  const bool is_new = report.run > known.run;
-  if (report.pid != 0 && (is_new || known.phase == TaskPhase::kWaiting)) {
-    Json fields = TaskFields(report, "started");
-    fields["pid"] = report.pid;
-    append_(event::kTask, std::move(fields));
+  if (report.attempt != state_.attempt || report.run != known.ordered) return;
+  if (report.pid != 0 && known.phase == TaskPhase::kWaiting) {
+    append_(event::TaskStarted{report.task, report.attempt, report.run, report.pid});
   }
-  if (report.exit && (is_new || known.phase != TaskPhase::kExited)) {
-    Json fields = TaskFields(report, "exited");
-    fields["exit"] = *report.exit;
-    if (!report.last_lines.value.empty()) fields["last_lines"] = report.last_lines;
-    append_(event::kTask, std::move(fields));
+  if (report.exit && known.phase != TaskPhase::kExited) {
+    append_(event::TaskExited{report.task, report.attempt, report.run, *report.exit,
+                              report.last_lines});
   }
+}
+
+// What was found after the tasks were told to stop; an earlier census tells nothing of that.
+void JobControl::NoteCensus(size_t slot, const HostReport& report) {
+  if (!report.census || state_.slots.at(slot).census) return;
+  const bool asked_for = GoalNow() != Goal::kRun && report.order >= state_.stop;
+  if (!asked_for && !report.swept) return;
+  append_(event::CensusTaken{static_cast<int>(slot), *report.census});
 }
 
 void JobControl::Tick() {
@@ -96,12 +100,12 @@ void JobControl::Tick() {
   if (state_.phase == JobPhase::kNone || state_.phase == JobPhase::kEnded) return;
   for (size_t slot = 0; slot < roster_.size(); ++slot) {
     const auto contact = roster_.contact(slot, now);
-    const std::string& known = state_.slots.at(slot).state;
-    if (contact == Roster::Contact::kSlow && known != "slow" && known != "lost") {
-      AppendHost(slot, "slow", "nothing heard for 4 s");
+    const HostState known = state_.slots.at(slot).state;
+    if (contact == Roster::Contact::kSlow && !IsSilent(known)) {
+      AppendHost(slot, HostState::kSlow, "nothing heard for 4 s");
     }
-    if (contact == Roster::Contact::kLost && known != "lost") {
-      AppendHost(slot, "lost", "nothing heard for 11 s");
+    if (contact == Roster::Contact::kLost && known != HostState::kLost) {
+      AppendHost(slot, HostState::kLost, "nothing heard for 11 s");
     }
   }
   Decide();
@@ -115,7 +119,9 @@ void JobControl::RequestStop(const std::string& why, bool force) {
                             "the job is not committed yet");
   if (state_.phase == JobPhase::kEnded) return;
   const bool escalates = force && !state_.forced;
-  if (state_.phase != JobPhase::kStopping || escalates) AppendStopping("stopped", why, "", force);
+  if (state_.phase != JobPhase::kStopping || escalates) {
+    append_(event::Stopping{JobResult::kStopped, why, "", force});
+  }
   Decide();
 }
 
@@ -125,16 +131,33 @@ void JobControl::Abandon(const std::string& why) {
 }
 
 void JobControl::Decide() {
-  if (state_.phase == JobPhase::kRunning) {
-    if (const auto verdict = Judge(state_)) {
-      AppendStopping(verdict->result, verdict->why, verdict->task, false);
-    }
+  // Each task can fail and be started again: more at a time would be a mistake of the policy.
+  const size_t most = 2 * state_.plan.tasks.size() + 8;
+  for (size_t i = 0; i < most; ++i) {
+    const auto decision = Judge(state_, job_clock_.NowNs());
+    if (!decision) break;
+    Enact(*decision);
   }
   if (state_.phase != JobPhase::kStopping) return;
   for (size_t slot = 0; slot < roster_.size(); ++slot) {
     if (!Settled(slot)) return;
   }
   End();
+}
+
+void JobControl::Enact(const Decision& decision) {
+  if (const auto* stop = std::get_if<StopJob>(&decision)) {
+    append_(event::Stopping{stop->result, stop->why, stop->task, false});
+  } else if (const auto* restart = std::get_if<RestartLater>(&decision)) {
+    const auto delay_ms =
+        static_cast<int64_t>(static_cast<double>(restart->delay.count()) * jitter_());
+    append_(event::Restarting{restart->gang, restart->task, restart->why, delay_ms, restart->left});
+  } else if (const auto* again = std::get_if<RunAgain>(&decision)) {
+    append_(event::Run{again->task, again->run});
+  } else {
+    const auto& next = std::get<NextAttempt>(decision);
+    append_(event::Attempt{state_.attempt + 1, next.why, next.seats});
+  }
 }
 
 // Nothing more is to be waited for from this slot.
@@ -156,43 +179,42 @@ bool JobControl::MayRunOn(size_t slot, std::chrono::milliseconds orphan_limit) c
 }
 
 bool JobControl::Lost(size_t slot) const {
-  return slot < state_.slots.size() && state_.slots[slot].state == "lost";
+  return slot < state_.slots.size() && state_.slots[slot].state == HostState::kLost;
 }
 
 void JobControl::End() {
-  std::vector<size_t> unconfirmed;
-  std::vector<size_t> unreachable;
+  event::Ended ended{.result = state_.result, .unconfirmed = {}, .unreachable = {}};
   for (size_t slot = 0; slot < roster_.size(); ++slot) {
     const auto& census = state_.slots.at(slot).census;
-    if (!census) unreachable.push_back(slot);
-    if (census && !census->left.empty()) unconfirmed.push_back(slot);
+    if (!census) ended.unreachable.push_back(static_cast<int>(slot));
+    if (census && !census->left.empty()) ended.unconfirmed.push_back(static_cast<int>(slot));
   }
-  append_(event::kEnded,
-          {{"result", state_.result}, {"unconfirmed", unconfirmed}, {"unreachable", unreachable}});
+  append_(std::move(ended));
 }
 
-void JobControl::AppendHost(size_t slot, std::string_view state, const std::string& why) {
-  append_(event::kHost, {{"slot", slot}, {"state", state}, {"why", why}});
+void JobControl::AppendHost(size_t slot, HostState state, const std::string& why) {
+  append_(event::Host{static_cast<int>(slot), state, why});
 }
 
-void JobControl::AppendStopping(const std::string& result, const std::string& why,
-                                const std::string& task, bool force) {
-  append_(event::kStopping, {{"result", result}, {"why", why}, {"task", task}, {"force", force}});
+Goal JobControl::GoalNow() const {
+  const bool stopping = state_.phase == JobPhase::kRestarting || state_.result != JobResult::kNone;
+  if (!stopping) return Goal::kRun;
+  return state_.forced ? Goal::kKill : Goal::kStop;
 }
 
 Order JobControl::OrderFor(size_t slot) const {
   Order order;
   if (state_.phase == JobPhase::kNone || state_.phase == JobPhase::kCommitted) return order;
-  order.number = state_.decision;
-  const bool stopping = !state_.result.empty();
-  order.host = state_.plan.slots.at(slot).host;
-  order.name = state_.plan.name;
+  order.number = std::max(state_.decision, state_.slots.at(slot).decision);
   order.attempt = state_.attempt;
-  order.goal = !stopping ? Goal::kRun : state_.forced ? Goal::kKill : Goal::kStop;
+  order.goal = GoalNow();
   order.over = state_.phase == JobPhase::kEnded;
-  for (const auto& plan : state_.plan.slots) order.addresses.push_back(plan.address);
+  for (const int seat : state_.seats) {
+    order.addresses.push_back(state_.plan.slots.at(static_cast<size_t>(seat)).address);
+  }
   for (const TaskPlan& plan : state_.plan.tasks) {
-    if (plan.slot == static_cast<int>(slot)) order.tasks.push_back({.task = plan.task});
+    if (state_.SeatOf(plan) != static_cast<int>(slot)) continue;
+    order.tasks.push_back({.task = plan.task, .run = state_.tasks.at(plan.task).ordered});
   }
   return order;
 }

@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 
 #include "agent/control/messages.h"
+#include "agent/coordinator/job_clock.h"
+#include "agent/coordinator/policy.h"
 #include "agent/coordinator/roster.h"
 #include "agent/job_state.h"
 #include "agent/protocol.h"
@@ -19,9 +20,12 @@ namespace tfdist::agent {
 class JobControl {
  public:
   // `append` writes an event and applies it to `state` before it returns.
-  using Append = std::function<void(std::string_view kind, protocol::Json fields)>;
+  using Append = std::function<void(protocol::event::Body body)>;
+  // Spreads restarts, which would else come all at once: a factor for the pause before one.
+  using Jitter = std::function<double()>;
 
-  JobControl(const protocol::JobState& state, size_t slots, const Clock& clock, Append append);
+  JobControl(const protocol::JobState& state, size_t slots, const Clock& clock,
+             const JobClock& job_clock, Append append, Jitter jitter);
 
   // The plan is in the state: from the CLI just now, or from the journal of an earlier agent.
   void Begin();
@@ -48,16 +52,19 @@ class JobControl {
   [[nodiscard]] bool Lost(size_t slot) const;
   void NoteContact(size_t slot, Roster::Heard heard, const HostReport& report);
   void NoteTask(size_t slot, const TaskReport& report);
-  void AppendHost(size_t slot, std::string_view state, const std::string& why);
-  void AppendStopping(const std::string& result, const std::string& why, const std::string& task,
-                      bool force);
+  void NoteCensus(size_t slot, const HostReport& report);
+  void AppendHost(size_t slot, protocol::HostState state, const std::string& why);
   void Decide();
+  void Enact(const Decision& decision);
   [[nodiscard]] bool Settled(size_t slot) const;
   void End();
+  [[nodiscard]] Goal GoalNow() const;
 
   const protocol::JobState& state_;
   const Clock& clock_;
+  const JobClock& job_clock_;
   Append append_;
+  Jitter jitter_;
   Roster roster_;
   bool abandoned_ = false;
 };

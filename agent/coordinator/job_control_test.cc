@@ -3,132 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
-
+#include "agent/coordinator/testing/control_fixture.h"
 #include "base/error.h"
 
 namespace tfdist::agent {
 namespace {
 
-using protocol::Event;
+using protocol::HostState;
 using protocol::JobPhase;
-using protocol::JobPlan;
+using protocol::JobResult;
 using protocol::JobState;
-using protocol::Json;
-using protocol::TaskExit;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+namespace event = protocol::event;
 
-TaskExit Code(int code) {
-  TaskExit exit;
-  exit.code = code;
-  return exit;
-}
-
-TaskExit Signal(int signal) {
-  TaskExit exit;
-  exit.signal = signal;
-  return exit;
-}
-
-class ManualClock : public Clock {
- public:
-  [[nodiscard]] TimePoint Now() const override { return now_; }
-  void Advance(std::chrono::milliseconds time) { now_ += time; }
-
- private:
-  TimePoint now_{std::chrono::hours(1)};
-};
-
-// Two hosts: ps:0 and worker:0 on the first, ps:1, worker:1 and an evaluator on the second.
-JobPlan MakePlan() {
-  JobPlan plan;
-  plan.job = "job";
-  plan.slots = {{.host = "a", .address = "10.0.0.1"}, {.host = "b", .address = "10.0.0.2"}};
-  const auto add = [&](const char* task, int slot, bool decides, bool may_fail) {
-    protocol::TaskPlan one;
-    one.task = task;
-    one.slot = slot;
-    one.decides = decides;
-    one.may_fail = may_fail;
-    plan.tasks.push_back(one);
-  };
-  add("ps:0", 0, false, false);
-  add("worker:0", 0, true, false);
-  add("ps:1", 1, false, false);
-  add("worker:1", 1, true, false);
-  add("evaluator:0", 1, false, true);
-  return plan;
-}
-
-class JobControlTest : public testing::Test {
- protected:
-  void SetUp() override {
-    Restart();
-    control_->OnReport(0, Report(0, {}));
-    control_->OnReport(1, Report(1, {}));
-    Append(protocol::event::kCommitted, {{"plan", MakePlan()}});
-    control_->Begin();
-  }
-
-  // Another coordinator, which knows what the journal holds.
-  void Restart() {
-    control_ = std::make_unique<JobControl>(
-        state_, 2, clock_, [this](std::string_view kind, Json f) { Append(kind, std::move(f)); });
-  }
-
-  void Append(std::string_view kind, Json fields) {
-    events_.push_back({events_.size() + 1, 0, std::string(kind), std::move(fields)});
-    state_.Apply(events_.back());
-  }
-
-  static TaskReport Running(const std::string& task) {
-    TaskReport report;
-    report.task = task;
-    report.attempt = 1;
-    report.run = 1;
-    report.pid = 100;
-    return report;
-  }
-  static TaskReport Exited(const std::string& task, const TaskExit& exit = {}) {
-    TaskReport report = Running(task);
-    report.exit = exit;
-    report.done = true;
-    return report;
-  }
-  HostReport Report(size_t slot, std::vector<TaskReport> tasks) {
-    HostReport report;
-    report.incarnation = 1000 + slot;
-    report.tasks = std::move(tasks);
-    return report;
-  }
-  void Say(size_t slot, std::vector<TaskReport> tasks) {
-    control_->OnReport(slot, Report(slot, std::move(tasks)));
-  }
-  void SayCensus(size_t slot, std::vector<std::string> left = {}) {
-    HostReport report = Report(slot, {});
-    report.census = protocol::Census{.killed = {}, .left = std::move(left)};
-    control_->OnReport(slot, report);
-  }
-  void RunAll() {
-    Say(0, {Running("ps:0"), Running("worker:0")});
-    Say(1, {Running("ps:1"), Running("worker:1"), Running("evaluator:0")});
-  }
-  // Time passes; the named slots go on reporting.
-  void Pass(std::chrono::milliseconds time, const std::vector<size_t>& reporting) {
-    for (; time.count() > 0; time -= std::chrono::milliseconds(500)) {
-      clock_.Advance(std::chrono::milliseconds(500));
-      for (const size_t slot : reporting) Say(slot, {});
-      control_->Tick();
-    }
-  }
-
-  ManualClock clock_;
-  JobState state_;
-  std::vector<Event> events_;
-  std::unique_ptr<JobControl> control_;
-};
+using JobControlTest = ControlTest;
 
 TEST_F(JobControlTest, BeginsTheFirstAttemptWithTheCommit) {
   EXPECT_EQ(state_.phase, JobPhase::kRunning);
@@ -136,7 +26,6 @@ TEST_F(JobControlTest, BeginsTheFirstAttemptWithTheCommit) {
   const Order order = control_->OrderFor(1);
   EXPECT_EQ(order.number, state_.decision);
   EXPECT_EQ(order.goal, Goal::kRun);
-  EXPECT_EQ(order.host, "b");
   EXPECT_THAT(order.addresses, ElementsAre("10.0.0.1", "10.0.0.2"));
   ASSERT_EQ(order.tasks.size(), 3U);
   EXPECT_EQ(order.tasks[0].task, "ps:1");
@@ -148,7 +37,7 @@ TEST_F(JobControlTest, SucceedsWhenTheDecidingTasksHave) {
   EXPECT_EQ(state_.phase, JobPhase::kRunning);
   Say(1, {Exited("worker:1")});
   EXPECT_EQ(state_.phase, JobPhase::kStopping);
-  EXPECT_EQ(state_.result, "succeeded");
+  EXPECT_EQ(state_.result, JobResult::kSucceeded);
   EXPECT_EQ(control_->OrderFor(0).goal, Goal::kStop);
   SayCensus(0);
   EXPECT_EQ(state_.phase, JobPhase::kStopping);
@@ -165,7 +54,7 @@ TEST_F(JobControlTest, FailsWithTheFirstTaskThatMustNotFail) {
   EXPECT_EQ(state_.phase, JobPhase::kRunning);
   Say(0, {Exited("ps:0", Signal(11))});
   Say(1, {Exited("worker:1", Code(1))});
-  EXPECT_EQ(state_.result, "failed");
+  EXPECT_EQ(state_.result, JobResult::kFailed);
   EXPECT_EQ(state_.first_task, "ps:0");
   EXPECT_EQ(state_.why, "ps:0 on a: signal 11 (SIGSEGV)");
 }
@@ -197,11 +86,11 @@ TEST_F(JobControlTest, RefusesWhatComesFromAnotherAttempt) {
 TEST_F(JobControlTest, SaysSlowThenLostAndFails) {
   RunAll();
   Pass(std::chrono::milliseconds(4000), {0});
-  EXPECT_EQ(state_.slots[1].state, "slow");
+  EXPECT_EQ(state_.slots[1].state, HostState::kSlow);
   EXPECT_EQ(state_.phase, JobPhase::kRunning);
   Pass(std::chrono::milliseconds(7000), {0});
-  EXPECT_EQ(state_.slots[1].state, "lost");
-  EXPECT_EQ(state_.result, "failed");
+  EXPECT_EQ(state_.slots[1].state, HostState::kLost);
+  EXPECT_EQ(state_.result, JobResult::kFailed);
   EXPECT_EQ(state_.why, "host b is lost: nothing heard for 11 s");
   SayCensus(0);
   EXPECT_EQ(state_.phase, JobPhase::kEnded);
@@ -211,7 +100,9 @@ TEST_F(JobControlTest, SaysSlowThenLostAndFails) {
 TEST(JobControl, ItsOwnPauseBeforeTheCommitIsNoHostsSilence) {
   const JobState state;
   ManualClock clock;
-  JobControl control(state, 2, clock, [](std::string_view, Json) {});
+  const JobClock job_clock(clock, 0);
+  JobControl control(
+      state, 2, clock, job_clock, [](const event::Body&) {}, [] { return 1.0; });
   control.OnReport(1, HostReport());
   clock.Advance(std::chrono::seconds(5));
   EXPECT_FALSE(control.InContact(1));
@@ -223,16 +114,16 @@ TEST_F(JobControlTest, ForgivesAHostThatWasOnlySlow) {
   RunAll();
   Pass(std::chrono::milliseconds(5000), {0});
   Say(1, {});
-  EXPECT_EQ(state_.slots[1].state, "connected");
+  EXPECT_EQ(state_.slots[1].state, HostState::kConnected);
   Pass(std::chrono::milliseconds(3000), {0});
-  EXPECT_EQ(state_.slots[1].state, "connected");
+  EXPECT_EQ(state_.slots[1].state, HostState::kConnected);
 }
 
 TEST_F(JobControlTest, DoesNotNeedAHostWhoseTasksAreDone) {
   RunAll();
   Say(1, {Exited("ps:1"), Exited("worker:1"), Exited("evaluator:0")});
   Pass(std::chrono::milliseconds(12000), {0});
-  EXPECT_EQ(state_.slots[1].state, "lost");
+  EXPECT_EQ(state_.slots[1].state, HostState::kLost);
   EXPECT_EQ(state_.phase, JobPhase::kRunning);
 }
 
@@ -241,15 +132,16 @@ TEST_F(JobControlTest, BlamesNobodyForItsOwnPause) {
   Pass(std::chrono::milliseconds(1000), {0, 1});
   clock_.Advance(std::chrono::minutes(2));
   control_->Tick();
-  EXPECT_EQ(state_.slots[1].state, "connected");
+  EXPECT_EQ(state_.slots[1].state, HostState::kConnected);
 }
 
 TEST_F(JobControlTest, NamesTheKeeperAsTheCauseNotTheTasksThatItTookAlong) {
   RunAll();
   HostReport report = Report(1, {Exited("worker:1", Signal(15))});
   report.keeper_lost = true;
+  report.incarnation = 7;  // the agent took its place, and another was started
   control_->OnReport(1, report);
-  EXPECT_EQ(state_.result, "failed");
+  EXPECT_EQ(state_.result, JobResult::kFailed);
   EXPECT_THAT(state_.why, HasSubstr("host b lost its keeper"));
 }
 
@@ -260,6 +152,37 @@ TEST_F(JobControlTest, NoticesAnotherAgentOnAHost) {
   control_->OnReport(1, report);
   EXPECT_EQ(state_.slots[1].agent_restarts, 1);
   EXPECT_EQ(state_.phase, JobPhase::kRunning);
+}
+
+// A hostile member could fill the journal with them.
+TEST_F(JobControlTest, NotesAFewOfAFloodOfAgents) {
+  RunAll();
+  for (uint64_t i = 0; i < 1000; ++i) {
+    HostReport report = Report(1, {});
+    report.incarnation = i;
+    control_->OnReport(1, report);
+  }
+  EXPECT_EQ(state_.slots[1].agent_restarts, 20);
+  clock_.Advance(std::chrono::minutes(2));
+  control_->OnReport(1, Report(1, {}));
+  EXPECT_EQ(state_.slots[1].agent_restarts, 21);
+}
+
+TEST_F(JobControlTest, KeepsNoMoreOfAReportThanAnHonestAgentSays) {
+  RunAll();
+  TaskReport failed = Exited("evaluator:0", Code(1));
+  failed.last_lines.value = std::string(9 << 20, 'x') + "the end";
+  failed.exit->error = "\033]0;title\a" + std::string(1 << 20, 'y');
+  Say(1, {failed});
+  const auto& task = state_.tasks.at("evaluator:0");
+  EXPECT_EQ(task.last_lines.size(), 4096U);
+  EXPECT_TRUE(task.last_lines.ends_with("the end"));
+  EXPECT_EQ(task.exit->error.size(), 1024U);
+  EXPECT_EQ(task.exit->error.substr(0, 10), "?]0;title?");
+  control_->RequestStop("down", false);
+  SayCensus(1, std::vector<std::string>(100'000, std::string(1000, 'z')));
+  EXPECT_EQ(state_.slots[1].census->left.size(), 100U);
+  EXPECT_EQ(state_.slots[1].census->left.front().size(), 200U);
 }
 
 TEST_F(JobControlTest, KeepsTheFirstCauseWhenAStopIsForced) {
@@ -303,22 +226,24 @@ TEST_F(JobControlTest, GoesOnFromTheJournalAfterARestart) {
   EXPECT_EQ(events_.size(), count) << "nothing new has happened";
   Say(0, {Exited("worker:0")});
   Say(1, {Exited("worker:1")});
-  EXPECT_EQ(state_.result, "succeeded");
+  EXPECT_EQ(state_.result, JobResult::kSucceeded);
 }
 
 TEST_F(JobControlTest, CountsSilenceAfterARestartFromThen) {
   RunAll();
   Restart();
   Pass(std::chrono::milliseconds(3500), {0});
-  EXPECT_EQ(state_.slots[1].state, "connected");
+  EXPECT_EQ(state_.slots[1].state, HostState::kConnected);
   Pass(std::chrono::milliseconds(9000), {0});
-  EXPECT_EQ(state_.slots[1].state, "lost");
+  EXPECT_EQ(state_.slots[1].state, HostState::kLost);
 }
 
 TEST(JobControl, HasNothingToStopBeforeTheCommit) {
   ManualClock clock;
   const JobState state;
-  JobControl control(state, 1, clock, [](std::string_view, const Json&) {});
+  const JobClock job_clock(clock, 0);
+  JobControl control(
+      state, 1, clock, job_clock, [](const event::Body&) {}, [] { return 1.0; });
   EXPECT_THROW(control.RequestStop("", false), Error);
   EXPECT_EQ(control.OrderFor(0).number, 0U);
 }

@@ -97,11 +97,8 @@ bool Fits(const Event& event, uint64_t number, protocol::JobState& state) {
 }  // namespace
 
 std::string EncodeRecord(const Event& event) {
-  const Json json = {{"v", kRecordVersion},
-                     {"number", event.number},
-                     {"time_ns", event.time_ns},
-                     {"kind", event.kind},
-                     {"fields", WithoutBinary(event.fields)}};
+  Json json = WithoutBinary(event);
+  json["v"] = kRecordVersion;
   std::string record = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   const std::string checksum = Checksum(record);
   record.pop_back();

@@ -15,8 +15,8 @@ using protocol::Event;
 using protocol::Json;
 
 Event MakeEvent(uint64_t number, Json fields = Json::object()) {
-  return {number, 1'700'000'000'000'000'000 + static_cast<int64_t>(number), "news",
-          std::move(fields)};
+  return {number, 1'700'000'000'000'000'000 + static_cast<int64_t>(number),
+          protocol::event::Other{"news", std::move(fields)}};
 }
 
 class JournalTest : public testing::Test {
@@ -38,9 +38,9 @@ TEST_F(JournalTest, GivesBackWhatWasAppended) {
   journal.Append(EncodeRecord(MakeEvent(2, {{"why", "caf\xc3\xa9"}})) + "\n", false);
   const JournalContent content = ReadJournal(path_);
   ASSERT_EQ(content.events.size(), 2U);
-  EXPECT_EQ(content.events[0].fields.at("last_lines").get<protocol::Bytes>().value, raw);
+  EXPECT_EQ(FieldsOf(content.events[0]).at("last_lines").get<protocol::Bytes>().value, raw);
   EXPECT_EQ(content.events[0].time_ns, MakeEvent(1).time_ns);
-  EXPECT_EQ(content.events[1].fields.at("why"), "caf\xc3\xa9");
+  EXPECT_EQ(FieldsOf(content.events[1]).at("why"), "caf\xc3\xa9");
   EXPECT_EQ(content.damaged_bytes, 0U);
 }
 
@@ -91,7 +91,7 @@ TEST_F(JournalTest, StopsAtADamagedRecordAndKeepsACopyOfAll) {
 }
 
 TEST_F(JournalTest, RefusesAnEventThatCannotHaveHappened) {
-  const Event impossible{2, 0, "task", {{"task", "of no plan"}}};
+  const Event impossible{2, 0, protocol::event::Run{"of no plan", 2}};
   Write(EncodeRecord(MakeEvent(1)) + "\n" + EncodeRecord(impossible) + "\n");
   EXPECT_EQ(ReadJournal(path_).events.size(), 1U);
 }

@@ -1,25 +1,63 @@
-// What a running job's state calls for. This file alone decides when a job is over; restarts of
-// tasks and gangs will be decided here too.
+// What a job's state calls for: this file alone decides when tasks start again, and when a job is
+// over. Pure: no clock, no I/O, no memory of its own.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "agent/job_state.h"
 
 namespace tfdist::agent {
 
 // The job is to be stopped.
-struct Verdict {
-  std::string result;  // succeeded | failed
+struct StopJob {
+  protocol::JobResult result = protocol::JobResult::kNone;
   std::string why;
   std::string task;  // the one that failed first, or ""
 };
 
-// nullopt: it goes on. For a job that runs and is not being stopped.
-//   a task failed that must not                       -> failed
-//   a host (or its keeper) is lost before its tasks were done -> failed
-//   every deciding task has exited with 0             -> succeeded
-std::optional<Verdict> Judge(const protocol::JobState& state);
+// A task is to start again, alone or with all others, after a pause.
+struct RestartLater {
+  bool gang = false;
+  std::string task;  // the one that failed, or "" for a lost host
+  std::string why;
+  std::chrono::milliseconds delay{0};  // without jitter
+  int left = 0;                        // restarts left to that task after this one
+};
+
+// The pause is over: the task starts again.
+struct RunAgain {
+  std::string task;
+  int run = 0;
+};
+
+// Everything has stopped, and all start again.
+struct NextAttempt {
+  std::string why;
+  std::vector<int> seats;
+};
+
+using Decision = std::variant<StopJob, RestartLater, RunAgain, NextAttempt>;
+
+// A parameter server that ended with 0 has failed when the tasks that decide the job run on for so
+// long: until then the job may be about to end.
+inline constexpr std::chrono::seconds kServerEndGrace{5};
+
+// What is to be decided next, at the time `now_ns` (on the clock of the events' times); to be asked
+// again once that is applied. nullopt: nothing.
+//   running     a task failed       -> by its rule: it alone, all tasks, or the job fails
+//               a host is lost      -> a spare host takes its slot, or the plan says "wait" or "fail"
+//               the time is over    -> failed
+//               all that decide ended with 0 -> succeeded
+//   restarting  all have stopped, and the pause is over -> the next attempt
+std::optional<Decision> Judge(const protocol::JobState& state, int64_t now_ns);
+
+// base, 2 base, 4 base ... for the first, second, third restart; 5 minutes at most.
+std::chrono::milliseconds BackOff(std::chrono::milliseconds base, size_t restarts_before);
 
 }  // namespace tfdist::agent

@@ -8,10 +8,21 @@ Roster::Heard Roster::Hear(size_t slot, uint64_t incarnation, TimePoint now) {
   Member& member = members_.at(slot);
   Heard heard;
   heard.first = !member.heard;
-  heard.restarted = member.incarnation && *member.incarnation != incarnation;
+  heard.restarted =
+      member.incarnation && *member.incarnation != incarnation && MayTellRestart(member, now);
   member.heard = now;
   member.incarnation = incarnation;
   return heard;
+}
+
+bool Roster::MayTellRestart(Member& member, TimePoint now) {
+  const auto earned = (now - member.restart_told) / kRestartPause;
+  member.restarts_left =
+      static_cast<int>(std::min<int64_t>(member.restarts_left + earned, kMostRestarts));
+  if (member.restarts_left == 0) return false;
+  --member.restarts_left;
+  member.restart_told = now;
+  return true;
 }
 
 void Roster::Tick(TimePoint now) {

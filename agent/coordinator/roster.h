@@ -22,7 +22,7 @@ class Roster {
 
   struct Heard {
     bool first = false;      // by this coordinator
-    bool restarted = false;  // another agent than before
+    bool restarted = false;  // another agent than before; told kMostRestarts times in a row at most
   };
   Heard Hear(size_t slot, uint64_t incarnation, TimePoint now);
   // Counts silence; a slot that was never heard counts from the first tick on. When this process
@@ -37,11 +37,18 @@ class Roster {
 
  private:
   static constexpr std::chrono::milliseconds kOwnPause{2'000};
+  // Each is an event, and a host may say what it likes: one more is told for each minute without.
+  static constexpr int kMostRestarts = 20;
+  static constexpr std::chrono::minutes kRestartPause{1};
 
   struct Member {
     std::optional<TimePoint> heard;
     std::optional<uint64_t> incarnation;
+    int restarts_left = kMostRestarts;
+    TimePoint restart_told{};
   };
+
+  static bool MayTellRestart(Member& member, TimePoint now);
 
   std::vector<Member> members_;
   std::optional<TimePoint> counting_since_;

@@ -41,30 +41,27 @@ JobPlan SamplePlan() {
 
 Json SampleReport() {
   agent::HostReport report;
-  report.tasks = {{"worker:0", 1, 1, 123, true, TaskExit{3, 0, false, ""}, {"lines"}}};
+  report.tasks = {{"worker:0", 1, 1, 123, true, TaskExit{3, 0, false, "", false}, {"lines"}}};
   report.census = Census{{"pid 123 (sleep)"}, {}};
   return report;
 }
 
 Json SampleOrder() {
-  return agent::Order{7,    "a", "digits", 1, agent::Goal::kStop, {"10.0.0.1"}, {{"worker:0", 1}},
-                      false};
+  return agent::Order{7, 1, agent::Goal::kStop, {"10.0.0.1"}, {{"worker:0", 1}}, false};
 }
 
 Json SampleLog() {
   return LogPiece{5, {{Stream::kStdout, 3, 1, 1, 0}, {Stream::kStderr, 2, 1, 1, 9}}, {"hello"}};
 }
 
-Json EventOf(std::string_view kind, Json fields) {
-  return Event{2, 0, std::string(kind), std::move(fields)};
-}
+Json EventOf(event::Body body) { return Event{2, 0, std::move(body)}; }
 
 std::string Bytes(std::string_view type, Json body) {
   return Encode({std::string(type), 1, std::move(body)});
 }
 
 TEST(FuzzCorpus, HasMessages) {
-  const Json exit = TaskExit{0, 9, true, ""};
+  const auto exit = TaskExit{0, 9, true, "", false};
   ReadLog read_log;
   read_log.tail_lines = 10;
   ExpectCorpus(
@@ -79,18 +76,16 @@ TEST(FuzzCorpus, HasMessages) {
        {"log", Bytes(type::kLog, SampleLog())},
        {"report", Bytes(agent::control_type::kReport, SampleReport())},
        {"order", Bytes(agent::control_type::kOrder, SampleOrder())},
-       {"event_committed", Bytes("", EventOf(event::kCommitted, {{"plan", SamplePlan()}}))},
-       {"event_host", Bytes("", EventOf(event::kHost, {{"slot", 0}, {"state", "lost"}}))},
-       {"event_task", Bytes("", EventOf(event::kTask, {{"task", "worker:0"},
-                                                       {"attempt", 1},
-                                                       {"run", 1},
-                                                       {"state", "exited"},
-                                                       {"exit", exit}}))},
+       {"event_committed", Bytes("", EventOf(event::Committed{SamplePlan()}))},
+       {"event_host", Bytes("", EventOf(event::Host{0, HostState::kLost, "why"}))},
+       {"event_task", Bytes("", EventOf(event::TaskExited{"worker:0", 1, 1, exit, {}}))},
+       {"event_restarting",
+        Bytes("", EventOf(event::Restarting{true, "worker:0", "exit code 3", 2000, 2}))},
+       {"event_attempt", Bytes("", EventOf(event::Attempt{2, "exit code 3", {0}}))},
+       {"event_run", Bytes("", EventOf(event::Run{"worker:0", 2}))},
        {"event_stopping",
-        Bytes("", EventOf(event::kStopping, {{"result", "failed"}, {"why", "exit code 3"}}))},
-       {"event_ended", Bytes("", EventOf(event::kEnded, {{"result", "failed"},
-                                                         {"unconfirmed", {0}},
-                                                         {"unreachable", Json::array()}}))}});
+        Bytes("", EventOf(event::Stopping{JobResult::kFailed, "exit code 3", "", false}))},
+       {"event_ended", Bytes("", EventOf(event::Ended{JobResult::kFailed, {0}, {}}))}});
 }
 
 TEST(FuzzCorpus, HasStreams) {

@@ -50,7 +50,7 @@ void TryEvent(const Message& message) {
   plan.slots = {{"a", "10.0.0.1", false}};
   plan.tasks.emplace_back().task = "worker:0";
   JobState state;
-  state.Apply({1, 0, std::string(event::kCommitted), {{"plan", plan}}});
+  state.Apply({1, 0, event::Committed{plan}});
   const auto event = BodyAs<Event>(message);
   if (!event) return;
   try {

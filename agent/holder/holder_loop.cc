@@ -114,6 +114,7 @@ void HolderLoop::OnTaskEnd(int status) {
   task_ended_ = true;
   if (!exec_known_ && task_.exec.Read()) OnExecKnown();
   exit_ = {.by_us = signalled_, .error = task_.exec.failure()};
+  exit_.permanent = !exit_.error.empty();
   if (WIFSIGNALED(status)) exit_.signal = WTERMSIG(status);
   if (WIFEXITED(status)) exit_.code = WEXITSTATUS(status);
   output_.MoveAll();  // what the task itself has written is in the log, or counted as lost

@@ -48,6 +48,7 @@ void Member::OnOrder(const Order& order) {
   if (order.number <= order_.number) return;
   order_ = order;
   order_.goal = std::max(order_.goal, sweep_goal_);
+  if (order_.goal == Goal::kRun) census_.reset();
   if (!std::exchange(options_.committed, true)) handlers_.on_committed();
   tasks_.Obey(order_);
   MaybeTakeCensus();
@@ -82,6 +83,7 @@ void Member::Report(bool leaving) {
   report.order = order_.number;
   report.incarnation = incarnation_;
   report.keeper_lost = options_.keeper_lost;
+  report.swept = sweep_goal_ != Goal::kRun;
   report.tasks = tasks_.Report();
   report.census = census_;
   uplink_->Send(report);
@@ -125,6 +127,7 @@ void Member::MaybeTakeCensus() {
   files_.Post([take = take_census_] { return take(); },
               [this](Outcome<protocol::Census>& outcome) {
                 census_under_way_ = false;
+                if (order_.goal == Goal::kRun) return;  // the tasks start again
                 census_ = outcome.Get();
                 ReportSoon();
                 TellSwept();

@@ -22,6 +22,10 @@ constexpr size_t kSmallLimitBytes = 64 << 10;
 constexpr size_t kExitBytes = 4096;
 constexpr size_t kErrorLimitBytes = kExitBytes - 256;
 
+// Flags of an exit record.
+constexpr uint64_t kByUs = 1;
+constexpr uint64_t kPermanent = 2;
+
 // Where the first exit status is written, and a later one.
 constexpr const char* kExitAside = "exit.part";
 constexpr const char* kLaterExitAside = "exit.later";
@@ -71,7 +75,9 @@ void ReadRunExit(const std::filesystem::path& run_folder, RunState& state) {
   protocol::TaskExit exit;
   exit.code = static_cast<int>(Signed(reader->Number()));
   exit.signal = static_cast<int>(Signed(reader->Number()));
-  exit.by_us = reader->Number() != 0;
+  const uint64_t flags = reader->Number();
+  exit.by_us = (flags & kByUs) != 0;
+  exit.permanent = (flags & kPermanent) != 0;
   exit.error = reader->Text();
   const uint64_t lost_bytes = reader->Number();
   if (!reader->good()) return;
@@ -159,7 +165,9 @@ void ReleaseRunExit(const std::filesystem::path& run_folder) {
 void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit,
                   uint64_t lost_bytes) {
   RecordWriter writer;
-  writer.Put(Unsigned(exit.code)).Put(Unsigned(exit.signal)).Put(exit.by_us ? 1 : 0);
+  writer.Put(Unsigned(exit.code))
+      .Put(Unsigned(exit.signal))
+      .Put((exit.by_us ? kByUs : 0) | (exit.permanent ? kPermanent : 0));
   writer.Put(std::string_view(exit.error).substr(0, kErrorLimitBytes)).Put(lost_bytes);
   const std::string record = writer.Finish();
 

@@ -7,6 +7,7 @@
 
 #include "agent/job_state.h"
 #include "agent/slot/slot_folder.h"
+#include "agent/tasks/port_check.h"
 #include "agent/tasks/task_spec.h"
 #include "base/log.h"
 
@@ -61,13 +62,14 @@ HostTasks::HostTasks(EventLoop& loop, FileThread& files, KeeperLink& keeper,
       act_again_(loop, [this] { Act(); }),
       refresh_(loop, [this] { RefreshAll(); }) {}
 
-void HostTasks::Describe(std::vector<protocol::TaskDescription> tasks) {
+void HostTasks::Describe(const protocol::HostDescription& description) {
+  slots_ = description.slots;
   tasks_.clear();
-  for (auto& description : tasks) tasks_.emplace_back(std::move(description));
+  for (const auto& task : description.tasks) tasks_.emplace_back(task);
 }
 
-void HostTasks::Recover(std::vector<protocol::TaskDescription> tasks) {
-  Describe(std::move(tasks));
+void HostTasks::Recover(const protocol::HostDescription& description) {
+  Describe(description);
   for (TaskRun& task : tasks_) {
     const auto newest = FindNewestRun(folder_.TaskFolder(task.description.task));
     if (!newest) continue;
@@ -96,6 +98,11 @@ void HostTasks::Act() {
   if (!keeper_takes_orders) act_again_.Start(kKeeperBusyPause);
 }
 
+// What an older attempt has left is ended at once: newer tasks run in its place, here or elsewhere.
+Goal HostTasks::GoalFor(const TaskRun& task) const {
+  return task.attempt < order_.attempt ? Goal::kKill : order_.goal;
+}
+
 void HostTasks::BeginOrderedRuns() {
   for (const TaskOrder& wanted : order_.tasks) {
     TaskRun* task = Find(wanted.task);
@@ -111,10 +118,15 @@ void HostTasks::BeginRun(TaskRun& task, int run) {
   task.phase = RunPhase::kPreparing;
   task.attempt = order_.attempt;
   task.run = run;
-  const AttemptContext context{order_.host, order_.attempt, order_.addresses};
+  AttemptContext context{order_.attempt, order_.addresses, slots_};
   files_.Post(
       [description = task.description, folder = folder_, info = info_, host = host_environment_,
-       context, run] {
+       context = std::move(context), run] {
+        // What the run before has left must be gone, and no stranger be there instead.
+        const bool again = context.attempt > 1 || run > 1;
+        for (const int port : description.ports) {
+          if (again) CheckPort(port, description.task);
+        }
         const RunSpec spec = MakeRunSpec(description, folder, info, host, context, run);
         WriteRunSpec(folder.TaskFolder(description.task) / RunFolderName(spec.attempt, run), spec);
       },
@@ -132,20 +144,21 @@ void HostTasks::BeginRun(TaskRun& task, int run) {
 bool HostTasks::Direct(TaskRun& task) {
   if (task.phase != RunPhase::kAsked) return true;
   if (!task.keeper_knows) return DirectStart(task);
-  if (order_.goal <= task.told) return true;
+  const Goal goal = GoalFor(task);
+  if (goal <= task.told) return true;
   const std::string task_folder = TaskFolderName(task.description.task);
   const std::string run_folder = RunFolderName(task.attempt, task.run);
-  const bool taken = order_.goal == Goal::kKill ? keeper_.KillHolder(task_folder, run_folder)
-                                                : keeper_.StopHolder(task_folder, run_folder);
+  const bool taken = goal == Goal::kKill ? keeper_.KillHolder(task_folder, run_folder)
+                                         : keeper_.StopHolder(task_folder, run_folder);
   if (!taken) return false;
-  task.told = order_.goal;
+  task.told = goal;
   const std::chrono::milliseconds grace(task.told == Goal::kStop ? task.description.grace_ms : 0);
   task.give_up_at = std::chrono::steady_clock::now() + grace + kUnkillableLimit;
   return true;
 }
 
 bool HostTasks::DirectStart(TaskRun& task) {
-  if (order_.goal != Goal::kRun) {
+  if (GoalFor(task) != Goal::kRun) {
     task.phase = RunPhase::kDone;
     on_change_();
     return true;
@@ -182,6 +195,7 @@ void HostTasks::Refresh(TaskRun& task) {
                 task.refreshing = false;
                 Update(task, outcome.Get());
                 if (task.refresh_again) Refresh(task);
+                if (!task.working()) Act();  // its next run may have been ordered already
               });
 }
 

@@ -26,10 +26,10 @@ class HostTasks {
             const SlotInfo& info, std::function<void()> on_change);
 
   // Replaces the descriptions; not once a run was ordered.
-  void Describe(std::vector<protocol::TaskDescription> tasks);
+  void Describe(const protocol::HostDescription& description);
   // At the start of an agent, before the loop runs: the descriptions, and the runs that their
   // folders tell of. Reads disk.
-  void Recover(std::vector<protocol::TaskDescription> tasks);
+  void Recover(const protocol::HostDescription& description);
 
   // Makes it so. Orders may be repeated, and come in any number; the newest counts.
   void Obey(const Order& order);
@@ -48,6 +48,7 @@ class HostTasks {
   TaskRun* FindByFolder(std::string_view task_folder_name);
 
   void Act();
+  [[nodiscard]] Goal GoalFor(const TaskRun& task) const;
   void BeginOrderedRuns();
   void BeginRun(TaskRun& task, int run);
   // False: the keeper took no more orders.
@@ -65,6 +66,7 @@ class HostTasks {
   const SlotInfo& info_;
   std::function<void()> on_change_;
   Environment host_environment_;
+  std::vector<protocol::SlotPlan> slots_;  // of the job, as the CLI named them
   // Never resized once runs exist: jobs under way point into it.
   std::vector<TaskRun> tasks_;
   Order order_;

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "agent/census/census.h"
+#include "base/failures.h"
 #include "base/text.h"
 
 namespace tfdist::agent {
@@ -17,13 +18,29 @@ std::string FillAll(const protocol::Text& text, const SlotFolder& folder,
   return filled;
 }
 
+std::string HostName(const SlotInfo& info, const AttemptContext& context) {
+  const auto slot = static_cast<size_t>(info.slot);
+  return slot < context.slots.size() ? context.slots[slot].host : "";
+}
+
+void CheckAddresses(const AttemptContext& context) {
+  for (const std::string& address : context.addresses) {
+    const bool known = std::any_of(context.slots.begin(), context.slots.end(),
+                                   [&](const auto& slot) { return slot.address == address; });
+    if (!known) {
+      throw ProtocolError(Phase::kControl,
+                          "the coordinator named an address that is not in the plan");
+    }
+  }
+}
+
 void SetOwnVariables(Environment& environment, const std::string& task, const SlotFolder& folder,
                      const SlotInfo& info, const AttemptContext& context) {
   environment.Set("TFDIST_JOB", info.name);
   environment.Set("TFDIST_JOB_ID", info.job);
   environment.Set("TFDIST_ATTEMPT", std::to_string(context.attempt));
   environment.Set("TFDIST_TASK", task);
-  environment.Set("TFDIST_HOST", context.host);
+  environment.Set("TFDIST_HOST", HostName(info, context));
   environment.Set("TFDIST_LOG_DIR", folder.TaskFolder(task).string());
   environment.Set("TFDIST_SECRET_FILE", folder.secret().string());
   environment.Set(std::string(kCookieName), CookieValue(info.job, info.slot));
@@ -51,6 +68,7 @@ size_t SlotsNamedIn(const protocol::TaskDescription& task) {
 RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& folder,
                     const SlotInfo& info, const Environment& host, const AttemptContext& context,
                     int run) {
+  CheckAddresses(context);
   RunSpec spec;
   spec.task = task.task;
   for (const auto& text : task.argv) {
@@ -76,6 +94,7 @@ RunSpec MakePreflightSpec(const protocol::TaskDescription& task, const SlotFolde
                           const SlotInfo& info, const Environment& host) {
   AttemptContext context;
   context.addresses.resize(SlotsNamedIn(task));
+  context.slots = {protocol::SlotPlan()};
   return MakeRunSpec(task, folder, info, host, context, 1);
 }
 

@@ -14,12 +14,14 @@ namespace tfdist::agent {
 
 // What is known only when an attempt starts.
 struct AttemptContext {
-  std::string host;  // the slot's, as the user wrote it
   int attempt = 1;
-  std::vector<std::string> addresses;  // of all slots
+  std::vector<std::string> addresses;     // of all slots, as the coordinator has it
+  std::vector<protocol::SlotPlan> slots;  // of the job, as the CLI has them
 };
 
-// Throws Error(kControl) when the description names a slot that has no address.
+// Throws ProtocolError when an address is none that the CLI has named, or when the description
+// names a slot that has no address: a coordinator cannot put text of its own into commands,
+// environments and TF_CONFIGs of other hosts.
 RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& folder,
                     const SlotInfo& info, const Environment& host, const AttemptContext& context,
                     int run);

@@ -31,10 +31,10 @@ constexpr uint64_t kPingId = std::numeric_limits<uint64_t>::max();
 constexpr std::chrono::seconds kPingInterval{5};
 
 bool Matches(const Event& event, std::string_view kind, const Json& fields) {
-  return event.kind == kind &&
+  const Json has = protocol::FieldsOf(event);
+  return protocol::KindOf(event.body) == kind &&
          std::all_of(fields.items().begin(), fields.items().end(), [&](const auto& field) {
-           return event.fields.contains(field.key()) &&
-                  event.fields.at(field.key()) == field.value();
+           return has.contains(field.key()) && has.at(field.key()) == field.value();
          });
 }
 

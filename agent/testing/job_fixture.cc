@@ -38,6 +38,12 @@ void PrintLogs(const std::filesystem::path& base) {
   }
 }
 
+constexpr int kMostSlots = 8;
+
+protocol::SlotPlan MakeSlot(int slot) {
+  return {.host = fmt::format("host{}", slot), .address = "127.0.0.1"};
+}
+
 // At the deadline the test fails, with the last Error.
 void RepeatUntilDone(const std::function<void()>& work, const std::string& what) {
   std::string why;
@@ -122,6 +128,7 @@ void JobTest::AskSlot(int slot, const std::function<void(AgentClient&)>& ask) {
 
 protocol::HostDescription JobTest::Describe(int slot, const std::vector<Task>& tasks) const {
   protocol::HostDescription description;
+  for (int i = 0; i < kMostSlots; ++i) description.slots.push_back(MakeSlot(i));
   description.secret.value = "a secret";
   for (const Task& task : tasks) {
     if (task.slot != slot) continue;
@@ -141,13 +148,14 @@ protocol::JobPlan JobTest::Plan(int slots, const std::vector<Task>& tasks) const
   plan.layout = "roles";
   plan.plan_sha256 = "the plan's hash";
   for (int slot = 0; slot < slots; ++slot) {
-    plan.slots.push_back({.host = fmt::format("host{}", slot), .address = "127.0.0.1"});
+    plan.slots.push_back(MakeSlot(slot));
   }
   for (const Task& task : tasks) {
     protocol::TaskPlan one;
     one.task = task.name;
     one.slot = task.slot;
     one.decides = task.decides;
+    one.restart = task.restart;
     plan.tasks.push_back(one);
   }
   return plan;
@@ -244,7 +252,7 @@ void JobTest::WaitUntilNothingIsLeft() {
 }
 
 std::string ResultOf(const std::vector<protocol::Event>& events) {
-  return events.back().fields.value("result", "");
+  return std::string(NameOf(std::get<protocol::event::Ended>(events.back().body).result));
 }
 
 }  // namespace tfdist::agent

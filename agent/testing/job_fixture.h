@@ -27,6 +27,7 @@ class JobTest : public testing::Test {
     std::string script;
     bool decides = true;
     int64_t grace_ms = 10'000;
+    protocol::RestartRule restart = {.policy = protocol::RestartPolicy::kNever};
   };
 
   // What `create` is sent for a slot.

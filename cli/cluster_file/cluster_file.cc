@@ -17,7 +17,10 @@ namespace {
 constexpr std::string_view kLayouts[] = {"uai", "mirrored", "roles"};
 constexpr std::string_view kChiefNames[] = {"master", "chief"};
 constexpr std::string_view kDoneRules[] = {"all-workers", "chief"};
-constexpr std::string_view kPolicies[] = {"task", "gang", "never"};
+constexpr std::string_view kPolicies[] = {"task", "gang", "never", "exit-code"};
+constexpr std::string_view kOnHostLostRules[] = {"fail", "wait"};
+// Beside the task types in [restart].
+constexpr std::string_view kOnHostLostKey = "on_host_lost";
 constexpr std::string_view kHostKeyRules[] = {"strict", "accept-new"};
 
 constexpr size_t kLongestName = 48;  // part of paths, and of the job's id
@@ -106,14 +109,20 @@ void ReadRoles(const TableReader& top, ClusterFile& file, Problems& problems) {
   }
 }
 
-// { policy = "task", limit = 3, backoff = "2s" }, or just the policy.
+std::optional<protocol::RestartPolicy> ReadPolicy(const TableReader& reader) {
+  const auto policy = reader.Choice("policy", kPolicies);
+  if (!policy) return std::nullopt;
+  return protocol::Json(policy->value).get<protocol::RestartPolicy>();
+}
+
+// { policy = "task", limit = 3, within = "10m", backoff = "2s" }, or just the policy.
 std::optional<RestartTable> ReadRestartRule(const Field& field, Problems& problems) {
-  RestartTable rule{field.where, {}, {}, {}};
+  RestartTable rule{field.where, {}, {}, {}, {}};
   if (std::holds_alternative<std::string>(field.node->value)) {
     const TomlNode::Table only_policy = {
         {"policy", field.where.line, field.where.column, *field.node}};
     const TableReader reader(only_policy, field.where, kRestartKeys, problems);
-    if (const auto policy = reader.Choice("policy", kPolicies)) rule.policy = policy->value;
+    rule.policy = ReadPolicy(reader);
     return rule;
   }
   const auto* table = std::get_if<TomlNode::Table>(&field.node->value);
@@ -123,16 +132,31 @@ std::optional<RestartTable> ReadRestartRule(const Field& field, Problems& proble
     return std::nullopt;
   }
   const TableReader reader(*table, field.where, kRestartKeys, problems);
-  if (const auto policy = reader.Choice("policy", kPolicies)) rule.policy = policy->value;
+  rule.policy = ReadPolicy(reader);
+  if (const auto window = reader.DurationMs("within")) rule.window_ms = window->value;
   if (const auto limit = reader.Number("limit", 0, kMostRestarts)) rule.limit = limit->value;
   if (const auto backoff = reader.DurationMs("backoff")) rule.backoff_ms = backoff->value;
   return rule;
+}
+
+std::optional<protocol::OnHostLost> ReadOnHostLost(const Field& field, Problems& problems) {
+  static constexpr std::string_view kOnlyKey[] = {kOnHostLostKey};
+  const TomlNode::Table table = {
+      {std::string(kOnHostLostKey), field.where.line, field.where.column, *field.node}};
+  const auto rule =
+      TableReader(table, field.where, kOnlyKey, problems).Choice(kOnHostLostKey, kOnHostLostRules);
+  if (!rule) return std::nullopt;
+  return protocol::Json(rule->value).get<protocol::OnHostLost>();
 }
 
 void ReadRestart(const TableReader& top, ClusterFile& file, Problems& problems) {
   const TomlNode::Table* restart = top.FreeTable("restart");
   if (restart == nullptr) return;
   for (const auto& [type, field] : Entries(*restart, {0, 0, "restart"})) {
+    if (type == kOnHostLostKey) {
+      file.on_host_lost = ReadOnHostLost(field, problems);
+      continue;
+    }
     if (!CheckTaskType(type, field.where, problems)) continue;
     if (const auto rule = ReadRestartRule(field, problems)) file.restart[type] = *rule;
   }
@@ -193,6 +217,8 @@ std::optional<ClusterFile> ReadClusterFile(std::string_view toml, Problems& prob
   const TableReader top(std::get<TomlNode::Table>(parsed), {}, kTopKeys, problems);
   file.name = ReadName(top, problems);
   file.done = top.Choice("done", kDoneRules);
+  if (const auto deadline = top.DurationMs("deadline")) file.deadline_ms = deadline->value;
+  if (const auto finish = top.DurationMs("finish_timeout")) file.finish_timeout_ms = finish->value;
   ReadCluster(top, file, problems);
   ReadTask(top, file, problems);
   ReadRoles(top, file, problems);

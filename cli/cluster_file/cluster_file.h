@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/protocol.h"
 #include "cli/cluster_file/problems.h"
 
 namespace tfdist::cli {
@@ -71,8 +72,9 @@ struct RoleTable {
 
 struct RestartTable {
   Where where;
-  std::optional<std::string> policy;
+  std::optional<protocol::RestartPolicy> policy;
   std::optional<int> limit;
+  std::optional<int64_t> window_ms;
   std::optional<int64_t> backoff_ms;
 };
 
@@ -88,6 +90,8 @@ struct SshTable {
 struct ClusterFile {
   std::string name;
   std::optional<Located<std::string>> done;
+  std::optional<int64_t> deadline_ms;
+  std::optional<int64_t> finish_timeout_ms;
   Where cluster;  // of [cluster]
   std::optional<HostList> hosts;
   bool hosts_missing = true;  // false also when they were a mistake
@@ -98,8 +102,9 @@ struct ClusterFile {
   TaskSettings task;
   std::optional<Located<std::string>> workdir;
   std::optional<Located<std::string>> shared;
-  std::vector<RoleTable> roles;  // in the order of the file
-  std::map<std::string, RestartTable> restart;
+  std::vector<RoleTable> roles;                 // in the order of the file
+  std::map<std::string, RestartTable> restart;  // by task type
+  std::optional<protocol::OnHostLost> on_host_lost;
   SshTable ssh;
   std::optional<Located<int>> control_port;
 };

@@ -7,8 +7,9 @@
 
 namespace tfdist::cli {
 
-inline constexpr std::string_view kTopKeys[] = {"name",  "done",    "cluster", "task",
-                                                "roles", "restart", "ssh",     "control"};
+inline constexpr std::string_view kTopKeys[] = {"name",    "done",   "deadline", "finish_timeout",
+                                                "cluster", "task",   "roles",    "restart",
+                                                "ssh",     "control"};
 inline constexpr std::string_view kClusterKeys[] = {"hosts", "layout", "chief_name", "ports"};
 inline constexpr std::string_view kHostKeys[] = {"address", "ssh",   "gpus",
                                                  "slots",   "spare", "transport"};
@@ -17,7 +18,7 @@ inline constexpr std::string_view kTaskKeys[] = {"command", "workdir", "env",   
 inline constexpr std::string_view kRoleKeys[] = {"hosts",   "count",    "per_host", "ports",
                                                  "command", "env",      "gpus",     "output",
                                                  "grace",   "log_limit"};
-inline constexpr std::string_view kRestartKeys[] = {"policy", "limit", "backoff"};
+inline constexpr std::string_view kRestartKeys[] = {"policy", "limit", "within", "backoff"};
 inline constexpr std::string_view kSshKeys[] = {"user",   "port",      "identity_file",
                                                 "config", "host_keys", "remote_dir"};
 inline constexpr std::string_view kControlKeys[] = {"port"};

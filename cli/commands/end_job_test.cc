@@ -13,8 +13,7 @@ using protocol::Json;
 protocol::Event Committed(const std::vector<std::string>& hosts) {
   protocol::JobPlan plan;
   for (const std::string& host : hosts) plan.slots.push_back({host, "10.0.0.1", false});
-  return {
-      .number = 1, .kind = std::string(protocol::event::kCommitted), .fields = {{"plan", plan}}};
+  return {1, 0, protocol::event::Committed{plan}};
 }
 
 TEST(EndJob, AHostWhoseAnswersAreMalformedIsToldAsOneThatGaveNone) {
@@ -38,9 +37,7 @@ TEST(EndJob, AHostThatHasNothingOfTheJobIsConfirmed) {
 TEST(EndJob, AHostThatOnlyTheCoordinatorKnowsIsToldByItsNameThere) {
   const std::vector<protocol::Event> events = {
       Committed({"host0", "theirs", "host2", "far"}),
-      {.number = 2,
-       .kind = std::string(protocol::event::kEnded),
-       .fields = {{"result", "stopped"}, {"unconfirmed", {1}}, {"unreachable", {3}}}}};
+      {2, 0, protocol::event::Ended{protocol::JobResult::kStopped, {1}, {3}}}};
   const ScriptedJob job;
   const JobRecord record = job.Make(2, {{std::string(type::kEvent), 1, {{"events", events}}},
                                         {std::string(type::kEnd), 1, {{"offset", 3}}}});

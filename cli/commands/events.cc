@@ -17,41 +17,47 @@ namespace event = protocol::event;
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-std::string HostName(const JobRecord& record, const Json& slot) {
-  return record.hosts.at(slot.get<size_t>()).name;
-}
-
 // What happened, in words; empty for a kind of the future.
-std::string Words(const JobRecord& record, const Event& event) {
-  const Json& fields = event.fields;
-  if (event.kind == event::kCommitted) return "committed";
-  if (event.kind == event::kAttempt)
-    return fmt::format("attempt {}", fields.at("attempt").get<int>());
-  if (event.kind == event::kHost) {
-    return fmt::format("host {}: {} {}", HostName(record, fields.at("slot")),
-                       fields.at("state").get<std::string>(), fields.value("why", ""));
+struct Words {
+  const JobRecord& record;
+
+  std::string operator()(const event::Other&) const { return {}; }
+  std::string operator()(const event::Committed&) const { return "committed"; }
+  std::string operator()(const event::Attempt& attempt) const {
+    return fmt::format("attempt {}: {}", attempt.attempt, attempt.why);
   }
-  if (event.kind == event::kTask) {
-    const auto task = fields.at("task").get<std::string>();
-    if (fields.at("state") == "started") {
-      return fmt::format("task {}: started, pid {}", task, fields.at("pid").get<int>());
-    }
-    return fmt::format("task {}: {}", task, Describe(fields.at("exit").get<protocol::TaskExit>()));
+  std::string operator()(const event::Host& host) const {
+    return fmt::format("host {}: {}{}", HostName(host.slot), NameOf(host.state),
+                       host.why.empty() ? "" : ": " + host.why);
   }
-  if (event.kind == event::kStopping) {
-    return fmt::format("stopping: {}: {}", fields.at("result").get<std::string>(),
-                       fields.value("why", ""));
+  std::string operator()(const event::TaskStarted& started) const {
+    return fmt::format("task {}: started, pid {}", started.task, started.pid);
   }
-  if (event.kind == event::kCensus) {
-    const auto census = fields.get<protocol::Census>();
-    return fmt::format("census {}: {} killed, {} left", HostName(record, fields.at("slot")),
-                       census.killed.size(), census.left.size());
+  std::string operator()(const event::TaskExited& exited) const {
+    return fmt::format("task {}: {}", exited.task, Describe(exited.exit));
   }
-  if (event.kind == event::kEnded) {
-    return fmt::format("ended: {}", fields.at("result").get<std::string>());
+  std::string operator()(const event::Restarting& restarting) const {
+    return fmt::format("restarting {}: {}", restarting.gang ? "all tasks" : restarting.task,
+                       restarting.why);
   }
-  return {};
-}
+  std::string operator()(const event::Run& run) const {
+    return fmt::format("task {}: run {}", run.task, run.run);
+  }
+  std::string operator()(const event::Stopping& stopping) const {
+    return fmt::format("stopping: {}: {}", NameOf(stopping.result), stopping.why);
+  }
+  std::string operator()(const event::CensusTaken& taken) const {
+    return fmt::format("census {}: {} killed, {} left", HostName(taken.slot),
+                       taken.census.killed.size(), taken.census.left.size());
+  }
+  std::string operator()(const event::Ended& ended) const {
+    return fmt::format("ended: {}", NameOf(ended.result));
+  }
+
+  [[nodiscard]] std::string HostName(int slot) const {
+    return record.hosts.at(static_cast<size_t>(slot)).name;
+  }
+};
 
 void PrintEvent(const JobRecord& record, const Event& event, bool json) {
   if (json) {
@@ -60,7 +66,7 @@ void PrintEvent(const JobRecord& record, const Event& event, bool json) {
   }
   Print("{:%Y-%m-%dT%H:%M:%S}.{:03}Z {:>4}  {}\n",
         fmt::gmtime(static_cast<time_t>(event.time_ns / kSecond)), event.time_ns / 1'000'000 % 1000,
-        event.number, Words(record, event));
+        event.number, std::visit(Words{record}, event.body));
 }
 
 }  // namespace

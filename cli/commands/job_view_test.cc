@@ -11,7 +11,7 @@ namespace {
 
 TEST(LookAt, GivesUpInTimeACoordinatorWhoseEventsNeverEnd) {
   const ScriptedJob job;
-  const protocol::Event event{.number = 1, .kind = "of the future", .fields = {{"x", 1}}};
+  const protocol::Event event{1, 0, protocol::event::Other{"of the future", {{"x", 1}}}};
   const JobRecord record =
       job.Make(1, {{std::string(protocol::type::kEvent), 1, {{"events", {event}}}}},
                ScriptedJob::Then::kRepeats);

@@ -54,7 +54,7 @@ LastSeen SeenIn(const protocol::JobState& state, bool live) {
   seen.stage = ended ? Stage::kEnded : live ? Stage::kRunning : Stage::kUnwatched;
   seen.began_ns = state.committed_ns;
   if (!ended) return seen;
-  seen.result = state.result;
+  seen.result = NameOf(state.result);
   seen.why = state.why;
   seen.ended_ns = state.ended_ns;
   return seen;

@@ -105,9 +105,10 @@ PrinterOptions TerminalOptions() {
 void ReportEnd(const JobRecord& record, const protocol::JobState& state) {
   if (state.phase != protocol::JobPhase::kEnded) return;
   const double seconds = static_cast<double>(state.ended_ns - state.committed_ns) * 1e-9;
-  Say("tfdist: job {} {} after {:.1f} s{}{}\n", record.id, state.result, seconds,
-      state.result == "succeeded" ? "" : ": ", state.result == "succeeded" ? "" : state.why);
-  if (state.result == "failed") PrintFirstFailure(record, state);
+  const bool succeeded = state.result == protocol::JobResult::kSucceeded;
+  Say("tfdist: job {} {} after {:.1f} s{}{}\n", record.id, NameOf(state.result), seconds,
+      succeeded ? "" : ": ", succeeded ? "" : state.why);
+  if (state.result == protocol::JobResult::kFailed) PrintFirstFailure(record, state);
   for (const auto* doubtful : {&state.unconfirmed, &state.unreachable}) {
     for (const int slot : *doubtful) {
       Say("tfdist: {}: {}; run tfdist down {}\n", HostOfSlot(state, slot),

@@ -14,15 +14,17 @@ namespace tfdist::cli {
 namespace {
 
 using nlohmann::json;
+using protocol::HostState;
 using protocol::JobPhase;
+using protocol::JobResult;
 using protocol::JobState;
 using protocol::TaskPhase;
 using protocol::TaskState;
 
 // "running", "succeeded", "failed", "stopping (failed)".
 std::string StateWords(const JobState& state) {
-  if (state.phase == JobPhase::kEnded) return state.result;
-  if (state.phase == JobPhase::kStopping) return fmt::format("stopping ({})", state.result);
+  if (state.phase == JobPhase::kEnded) return std::string(NameOf(state.result));
+  if (state.phase == JobPhase::kStopping) return fmt::format("stopping ({})", NameOf(state.result));
   return std::string(protocol::JobPhaseName(state.phase));
 }
 
@@ -30,13 +32,21 @@ std::string StateWords(const JobState& state) {
 std::string TaskWords(const JobView& view, const protocol::TaskPlan& plan) {
   const TaskState& task = view.state.tasks.at(plan.task);
   if (task.phase == TaskPhase::kRunning) {
-    if (view.state.slots.at(static_cast<size_t>(plan.slot)).state == "lost")
-      return "unknown (host lost)";
+    const auto seat = static_cast<size_t>(view.state.SeatOf(plan));
+    if (view.state.slots.at(seat).state == HostState::kLost) return "unknown (host lost)";
     if (!view.live) return "unknown (nobody watches it)";
   }
   if (task.phase != TaskPhase::kExited) return std::string(protocol::TaskPhaseName(task.phase));
   const std::string how = task.exit ? Describe(*task.exit) : "no exit status";
+  if (task.due_ns) return how + ", starts again soon";
   return task.exit && task.exit->by_us ? fmt::format("ended by tfdist ({})", how) : how;
+}
+
+// "; 2 restarts, last: signal 9 (SIGKILL)"
+std::string RestartWords(const TaskState& task) {
+  if (task.restarts == 0) return "";
+  return fmt::format("; {} restart{}{}", task.restarts, task.restarts == 1 ? "" : "s",
+                     task.previous ? ", last: " + Describe(*task.previous) : "");
 }
 
 std::string HostOf(const JobState& state, int slot) {
@@ -54,47 +64,53 @@ void PrintTable(const JobRecord& record, const JobView& view) {
         "left\n",
         record.hosts[0].name, record.id);
   }
-  if (state.result == "failed" || state.result == "stopped") Print("  why: {}\n", state.why);
+  if (state.result == JobResult::kFailed || state.result == JobResult::kStopped) {
+    Print("  why: {}\n", state.why);
+  }
+  if (state.gang) Print("  all tasks start again: {}\n", state.gang->why);
   Print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", "TASK", "HOST", "PID", "RUN", "SINCE", "STATE");
   for (const protocol::TaskPlan& plan : state.plan.tasks) {
     const TaskState& task = state.tasks.at(plan.task);
-    Print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", plan.task, HostOf(state, plan.slot), task.pid,
-          task.run, task.since_ns == 0 ? "-" : Span(WallClockNanoseconds() - task.since_ns),
-          TaskWords(view, plan));
+    Print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}{}\n", plan.task, HostOf(state, state.SeatOf(plan)),
+          task.pid, task.run,
+          task.since_ns == 0 ? "-" : Span(WallClockNanoseconds() - task.since_ns),
+          TaskWords(view, plan), RestartWords(task));
   }
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     const protocol::SlotState& host = state.slots[slot];
-    if (host.state.empty() || host.state == "connected") continue;
-    Print("host {}: {}{}\n", HostOf(state, static_cast<int>(slot)), host.state,
-          host.why.empty() ? "" : ": " + host.why);
+    if (host.state == HostState::kUnknown || host.state == HostState::kConnected) continue;
+    Print("host {}: {} since {}{}\n", HostOf(state, static_cast<int>(slot)), NameOf(host.state),
+          Span(WallClockNanoseconds() - host.since_ns), host.why.empty() ? "" : ": " + host.why);
   }
 }
 
 json TaskJson(const JobState& state, const protocol::TaskPlan& plan) {
   const TaskState& task = state.tasks.at(plan.task);
   json value = {{"task", plan.task},
-                {"host", HostOf(state, plan.slot)},
+                {"host", HostOf(state, state.SeatOf(plan))},
                 {"state", protocol::TaskPhaseName(task.phase)},
                 {"attempt", task.attempt},
                 {"run", task.run},
-                {"pid", task.pid}};
+                {"pid", task.pid},
+                {"restarts", task.restarts}};
   if (task.exit) value["exit"] = *task.exit;
+  if (task.previous) value["previous_exit"] = *task.previous;
   return value;
 }
 
 json ViewJson(const JobRecord& record, const JobView& view) {
   const JobState& state = view.state;
-  json value = {{"job", record.id},
-                {"name", record.name},
-                {"state", state.phase == JobPhase::kEnded ? state.result
-                                                          : std::string(JobPhaseName(state.phase))},
-                {"live", view.live},
-                {"attempt", state.attempt},
-                {"result", state.result},
-                {"why", state.why},
-                {"first_task", state.first_task},
-                {"tasks", json::array()},
-                {"hosts", json::array()}};
+  json value = {
+      {"job", record.id},
+      {"name", record.name},
+      {"state", state.phase == JobPhase::kEnded ? NameOf(state.result) : JobPhaseName(state.phase)},
+      {"live", view.live},
+      {"attempt", state.attempt},
+      {"result", state.result},
+      {"why", state.why},
+      {"first_task", state.first_task},
+      {"tasks", json::array()},
+      {"hosts", json::array()}};
   for (const auto& plan : state.plan.tasks) value["tasks"].push_back(TaskJson(state, plan));
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     value["hosts"].push_back({{"host", HostOf(state, static_cast<int>(slot))},

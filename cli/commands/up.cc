@@ -100,9 +100,10 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   try {
     const protocol::JobState state = follower.Run();
     NoteLastSeen(record.id, SeenIn(state, true));
-    if (!quiet || state.result != "succeeded") ReportEnd(record, state);
+    const bool succeeded = state.result == protocol::JobResult::kSucceeded;
+    if (!quiet || !succeeded) ReportEnd(record, state);
     if (follower.interrupted()) return kExitInterrupted;
-    return state.result == "succeeded" ? kExitSuccess : kExitJobFailed;
+    return succeeded ? kExitSuccess : kExitJobFailed;
   } catch (const OutputClosed& error) {
     Say("tfdist: {}; the job goes on: tfdist logs -f {}\n",
         error.reader_left() ? "nobody reads the output any more" : error.cause(), record.id);

@@ -262,6 +262,7 @@ protocol::HostDescription Deployment::DescriptionOf(int slot) const {
   if (cargo_.runtime) description.files.push_back(cargo_.runtime->description());
   if (cargo_.workdir) description.workdir = cargo_.workdir->description();
   description.secret.value = cargo_.secret;
+  description.slots = DescribeSlots(plan_);
   return description;
 }
 

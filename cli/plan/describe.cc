@@ -26,6 +26,7 @@ protocol::TaskPlan DescribePolicy(const TaskOnHost& task) {
   policy.chief = task.chief;
   policy.decides = task.decides;
   policy.may_fail = task.may_fail;
+  policy.serves = task.id.type == "ps";
   policy.restart = task.restart;
   return policy;
 }
@@ -34,14 +35,21 @@ protocol::JobPlan DescribeWithoutHash(const Plan& plan) {
   protocol::JobPlan job;
   job.name = plan.name;
   job.layout = plan.layout;
-  for (const HostPlan& host : plan.hosts) {
-    job.slots.push_back({host.name, host.address, host.spare});
-  }
+  job.slots = DescribeSlots(plan);
+  job.on_host_lost = plan.on_host_lost;
+  job.deadline_ms = plan.deadline_ms;
+  job.finish_timeout_ms = plan.finish_timeout_ms;
   for (const TaskOnHost& task : plan.tasks) job.tasks.push_back(DescribePolicy(task));
   return job;
 }
 
 }  // namespace
+
+std::vector<protocol::SlotPlan> DescribeSlots(const Plan& plan) {
+  std::vector<protocol::SlotPlan> slots;
+  for (const HostPlan& host : plan.hosts) slots.push_back({host.name, host.address, host.spare});
+  return slots;
+}
 
 protocol::TaskDescription DescribeTask(const Plan& plan, const TaskOnHost& task) {
   protocol::TaskDescription description = DescribeWithoutTfConfig(task);

@@ -11,6 +11,7 @@ namespace tfdist::cli {
 
 // Everything about one task; adds TF_CONFIG to its environment.
 protocol::TaskDescription DescribeTask(const Plan& plan, const TaskOnHost& task);
+std::vector<protocol::SlotPlan> DescribeSlots(const Plan& plan);
 
 // What the coordinator is told. `job_id`: name, UTC time, 6 hexadecimal digits.
 protocol::JobPlan DescribeJob(const Plan& plan, std::string job_id);

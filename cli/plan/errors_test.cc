@@ -206,7 +206,9 @@ TEST_F(Mistakes, InTaskSettingsAreExplained) {
   EXPECT_THAT(with_command("[ssh]\nremote_dir = \"tmp\""), HasSubstr("begins with '/' or '~/'"));
   EXPECT_THAT(with_command("[control]\nport = 0"), HasSubstr("from 1 to 65535"));
   EXPECT_THAT(with_command("[restart]\nps = \"always\""),
-              HasSubstr("\"task\", \"gang\" or \"never\""));
+              HasSubstr("\"task\", \"gang\", \"never\" or \"exit-code\""));
+  EXPECT_THAT(with_command("[restart]\non_host_lost = \"pray\""),
+              HasSubstr("\"fail\" or \"wait\""));
   EXPECT_THAT(with_command("[restart]\nps = 3"), HasSubstr("expected a policy in quotes"));
 }
 

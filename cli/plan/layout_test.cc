@@ -94,12 +94,18 @@ TEST_F(Layout, RanksCountTheChiefFirstAndPsLast) {
                                  "worker:1 2 0", "ps:3 7 3", "worker:2 3 1"));
 }
 
-TEST_F(Layout, WhatIsNotActedOnYetIsSaid) {
-  EXPECT_THAT(LoadCluster("hosts = [\"h1\"]").warnings, IsEmpty());
-  EXPECT_THAT(LoadCluster("hosts = [\"h1\"]\n[restart]\nps = \"task\"").warnings,
-              ElementsAre(HasSubstr("[restart] is not acted on yet")));
-  EXPECT_THAT(LoadCluster("hosts = [\"h1\", { address = \"h2\", spare = true }]").warnings,
-              ElementsAre(HasSubstr("spare hosts are not used yet")));
+TEST_F(Layout, TimesAndLostHostsReachTheCoordinator) {
+  const std::string text =
+      "hosts = [\"h1\", { address = \"h2\", spare = true }]\n[restart]\n"
+      "on_host_lost = \"wait\"\n"
+      "worker = { policy = \"exit-code\", within = \"1h\" }\n";
+  const auto job = DescribeJob(LoadCluster(text), "id");
+  EXPECT_EQ(job.on_host_lost, protocol::OnHostLost::kWait);
+  EXPECT_TRUE(job.slots.at(1).spare);
+  EXPECT_EQ(job.finish_timeout_ms, 0);
+  EXPECT_EQ(DescribeJob(LoadCluster("hosts = [\"h1\", \"h2\"]\nlayout = \"mirrored\""), "id")
+                .finish_timeout_ms,
+            30'000);
 }
 
 TEST_F(Layout, PythonIsUnbufferedUnlessTheFileSaysOtherwise) {
@@ -153,7 +159,7 @@ TEST_F(Layout, MirroredHasWorkersOnlyAndNoEnvironment) {
             R"("task":{"type":"worker","index":1}})");
   EXPECT_TRUE(TaskNamed(plan, "worker:0").chief);
   EXPECT_FALSE(TaskNamed(plan, "worker:1").chief);
-  EXPECT_EQ(TaskNamed(plan, "worker:1").restart.policy, "gang");
+  EXPECT_EQ(TaskNamed(plan, "worker:1").restart.policy, protocol::RestartPolicy::kGang);
 }
 
 TEST_F(Layout, MirroredCanNameItsChief) {
@@ -179,7 +185,7 @@ TEST_F(Layout, AnEvaluatorSeesTheClusterAndIsNotInIt) {
   EXPECT_EQ(plan.hosts.at(static_cast<size_t>(evaluator.slot)).address, "h9");
   EXPECT_TRUE(evaluator.may_fail);
   EXPECT_FALSE(evaluator.decides);
-  EXPECT_EQ(evaluator.restart.policy, "task");
+  EXPECT_EQ(evaluator.restart.policy, protocol::RestartPolicy::kTask);
   EXPECT_THAT(DescribeTask(plan, evaluator).ports, IsEmpty());
 }
 
@@ -280,12 +286,12 @@ TEST_F(Layout, PoliciesFollowTheTaskType) {
 worker = { limit = 7, backoff = "500ms" }
 ps = "task"
 )");
-  EXPECT_EQ(TaskNamed(plan, "master:0").restart.policy, "gang");
+  EXPECT_EQ(TaskNamed(plan, "master:0").restart.policy, protocol::RestartPolicy::kGang);
   EXPECT_EQ(TaskNamed(plan, "master:0").restart.limit, 3);
-  EXPECT_EQ(TaskNamed(plan, "worker:0").restart.policy, "task");
+  EXPECT_EQ(TaskNamed(plan, "worker:0").restart.policy, protocol::RestartPolicy::kTask);
   EXPECT_EQ(TaskNamed(plan, "worker:0").restart.limit, 7);
   EXPECT_EQ(TaskNamed(plan, "worker:0").restart.backoff_ms, 500);
-  EXPECT_EQ(TaskNamed(plan, "ps:1").restart.policy, "task");
+  EXPECT_EQ(TaskNamed(plan, "ps:1").restart.policy, protocol::RestartPolicy::kTask);
 }
 
 TEST_F(Layout, RolesOverrideTheTaskTable) {

@@ -30,6 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLongestFile = size_t{1} << 20;
+constexpr int64_t kMirroredFinishMs = 30'000;
 constexpr std::string_view kStandardInput = "-";
 
 std::string ReadStandardInput() {
@@ -124,6 +125,11 @@ std::vector<TaskOnHost> PlanTasks(const ClusterFile& file, const Placement& plac
 }
 
 void SetPolicies(const ClusterFile& file, Plan& plan) {
+  plan.on_host_lost = file.on_host_lost.value_or(plan.on_host_lost);
+  plan.deadline_ms = file.deadline_ms.value_or(0);
+  // Of a collective strategy all workers end together, or one of them hangs.
+  const int64_t finish_timeout_ms = file.layout.value == "mirrored" ? kMirroredFinishMs : 0;
+  plan.finish_timeout_ms = file.finish_timeout_ms.value_or(finish_timeout_ms);
   const std::optional<TaskId> chief = ChiefOf(plan.cluster);
   const bool has_workers = plan.cluster.tasks.contains("worker");
   for (TaskOnHost& task : plan.tasks) {
@@ -153,18 +159,6 @@ void SetSsh(const SshTable& table, SshOptions& ssh) {
   ssh.remote_dir = table.remote_dir.value_or("");
 }
 
-// What is read and checked, and not acted on yet.
-void Warn(const ClusterFile& file, Plan& plan) {
-  if (!file.restart.empty()) {
-    plan.warnings.emplace_back(
-        "[restart] is not acted on yet: a task that fails, or a host that is lost, ends the job");
-  }
-  if (std::any_of(plan.hosts.begin(), plan.hosts.end(),
-                  [](const auto& host) { return host.spare; })) {
-    plan.warnings.emplace_back("spare hosts are not used yet: no lost host is replaced");
-  }
-}
-
 // `folder`: from where the paths of `file` count.
 Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problems) {
   const Placement placement = PlaceTasks(file, problems);
@@ -181,7 +175,6 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   SetPaths(file, folder, plan, problems);
   SetPolicies(file, plan);
   SetCommands(file, placement, plan, problems);
-  Warn(file, plan);
   return plan;
 }
 

@@ -66,6 +66,9 @@ struct Plan {
   std::vector<HostPlan> hosts;    // index = slot; slot 0 carries the coordinator; spares last
   std::vector<TaskOnHost> tasks;  // in the order of `render`
   ClusterSpec cluster;
+  protocol::OnHostLost on_host_lost = protocol::OnHostLost::kFail;
+  int64_t deadline_ms = 0;                       // 0: none
+  int64_t finish_timeout_ms = 0;                 // 0: none
   std::optional<std::filesystem::path> workdir;  // absolute
   bool needs_runtime = false;                    // some argv or env holds {runtime}
   std::string shared;                            // absolute path on the hosts, or empty

@@ -5,11 +5,13 @@
 namespace tfdist::cli {
 namespace {
 
-std::string DefaultPolicy(const ClusterFile& file, const TaskId& task, bool chief) {
-  if (task.type == "evaluator") return "task";
+using protocol::RestartPolicy;
+
+RestartPolicy DefaultPolicy(const ClusterFile& file, const TaskId& task, bool chief) {
+  if (task.type == "evaluator") return RestartPolicy::kTask;
   // A member that is lost makes all others fail (collective operations).
-  if (file.layout.value == "mirrored") return "gang";
-  return task.type == "ps" || chief ? "gang" : "task";
+  if (file.layout.value == "mirrored") return RestartPolicy::kGang;
+  return task.type == "ps" || chief ? RestartPolicy::kGang : RestartPolicy::kTask;
 }
 
 }  // namespace
@@ -22,6 +24,7 @@ protocol::RestartRule RestartRuleOf(const ClusterFile& file, const TaskId& task,
   rule.policy = said->second.policy.value_or(rule.policy);
   rule.limit = said->second.limit.value_or(rule.limit);
   rule.backoff_ms = said->second.backoff_ms.value_or(rule.backoff_ms);
+  rule.window_ms = said->second.window_ms.value_or(rule.window_ms);
   return rule;
 }
 

@@ -143,7 +143,7 @@ std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {
   const protocol::RestartRule& restart = task.restart;
   std::string line = fmt::format(
       "{} on {} port {} gpus {} restart {}/{}/{}ms output {} log {} grace {}ms: {}",
-      ToString(task.id), HostOf(plan, task).name, task.port, GpuText(task), restart.policy,
+      ToString(task.id), HostOf(plan, task).name, task.port, GpuText(task), NameOf(restart.policy),
       restart.limit, restart.backoff_ms, task.merged_output ? "merged" : "separate",
       task.log_limit_bytes, task.grace_ms, CommandLine(FillAll(task.argv, addresses)));
   for (const auto& [name, text] : task.env) {

@@ -72,6 +72,10 @@ void SshChannel::StartShell(TimePoint deadline) {
   });
   if (!code) throw LostConnection(Phase::kExec, "the host did not start /bin/sh in time");
   if (*code == 0) return;
+  if (*code != LIBSSH2_ERROR_CHANNEL_REQUEST_DENIED) {
+    throw LostConnection(Phase::kExec,
+                         fmt::format("/bin/sh was not started: {}", connection_->LastError()));
+  }
   throw Error(Phase::kExec,
               fmt::format("the host refuses to run /bin/sh: {}", connection_->LastError()));
 }

@@ -13,7 +13,6 @@ namespace tfdist::cli {
 namespace {
 
 using namespace std::chrono_literals;
-using protocol::Json;
 namespace event = protocol::event;
 namespace type = protocol::type;
 
@@ -26,8 +25,8 @@ constexpr auto kFolderLimit = 10min;
 
 TimePoint Now() { return SystemClock().Now(); }
 
-std::string NameOfSlot(const JobRecord& record, const Json& slot) {
-  const auto at = slot.get<size_t>();
+std::string NameOfSlot(const JobRecord& record, int slot) {
+  const auto at = static_cast<size_t>(slot);
   return at < record.hosts.size() ? record.hosts[at].name : fmt::format("slot {}", at);
 }
 
@@ -205,14 +204,39 @@ void JobFollower::SendStop() {
 }
 
 void JobFollower::Narrate(const protocol::Event& event) {
-  const Json& fields = event.fields;
-  if (event.kind == event::kHost && fields.at("state") != "connected") {
-    printer_.Note("tfdist: {}: {}{}", NameOfSlot(record_, fields.at("slot")),
-                  fields.at("state").get<std::string>(),
-                  fields.contains("why") ? ": " + fields.value("why", "") : "");
+  if (const auto* host = std::get_if<event::Host>(&event.body)) return Narrate(*host);
+  if (const auto* restarting = std::get_if<event::Restarting>(&event.body)) {
+    return Narrate(*restarting);
   }
-  if (event.kind == event::kStopping && fields.at("result") != "succeeded") {
-    printer_.Note("tfdist: stopping all tasks: {}", fields.value("why", ""));
+  if (const auto* attempt = std::get_if<event::Attempt>(&event.body)) return Narrate(*attempt);
+  const auto* stopping = std::get_if<event::Stopping>(&event.body);
+  if (stopping == nullptr || stopping->result == protocol::JobResult::kSucceeded) return;
+  printer_.Note("tfdist: stopping all tasks: {}", stopping->why);
+}
+
+void JobFollower::Narrate(const event::Host& host) {
+  if (host.state == protocol::HostState::kConnected) return;
+  printer_.Note("tfdist: {}: {}{}", NameOfSlot(record_, host.slot), NameOf(host.state),
+                host.why.empty() ? "" : ": " + host.why);
+}
+
+void JobFollower::Narrate(const event::Restarting& restarting) {
+  const std::string left =
+      restarting.task.empty()
+          ? ""
+          : fmt::format(" ({} restart{} left)", restarting.left, restarting.left == 1 ? "" : "s");
+  printer_.Note("tfdist: {}; starting {} again in {:.1f} s{}", restarting.why,
+                restarting.gang ? "all tasks" : restarting.task,
+                static_cast<double>(restarting.delay_ms) / 1000, left);
+}
+
+// That another attempt begins was said when it was decided; that a host has changed was not.
+void JobFollower::Narrate(const event::Attempt& attempt) {
+  for (size_t slot = 0; slot < attempt.seats.size(); ++slot) {
+    const int seat = attempt.seats[slot];
+    if (seat == static_cast<int>(slot)) continue;
+    printer_.Note("tfdist: attempt {}: {} runs the tasks of {}", attempt.attempt,
+                  NameOfSlot(record_, seat), NameOfSlot(record_, static_cast<int>(slot)));
   }
 }
 
@@ -227,7 +251,7 @@ void JobFollower::Reconnect(const LostConnection& why) {
   }
   outage_->why = why.what();
   // One that ends with the job is as it should be, and so may be the very first.
-  const bool ended = !state_.result.empty();
+  const bool ended = state_.result != protocol::JobResult::kNone;
   if (!ended && next_event_ > 1) SayThatItIsLost();
   while (!quit_ && !TryToAttach()) {
     if (!ended) SayThatItIsLost();

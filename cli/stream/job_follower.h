@@ -67,6 +67,9 @@ class JobFollower {
   void LeaveFolders();
   void SendStop();
   void Narrate(const protocol::Event& event);
+  void Narrate(const protocol::event::Host& host);
+  void Narrate(const protocol::event::Restarting& restarting);
+  void Narrate(const protocol::event::Attempt& attempt);
   void Reconnect(const LostConnection& why);
   [[nodiscard]] bool TryToAttach();
   void SayThatItIsLost();

@@ -43,17 +43,13 @@ class InterruptedAtTheFolder : public testing::Test {
     return testing::internal::GetCapturedStderr();
   }
 
-  static protocol::Event Make(uint64_t number, std::string_view kind, Json fields) {
-    return {.number = number, .kind = std::string(kind), .fields = std::move(fields)};
-  }
-  const protocol::Event committed_ = Make(1, event::kCommitted, {{"plan", protocol::JobPlan()}});
+  const protocol::Event committed_ = {1, 0, event::Committed{}};
   ScriptedJob job_;
 };
 
 TEST_F(InterruptedAtTheFolder, LeavesBeforeAnotherHostIsAskedForOutput) {
-  const Json result = {
-      {"result", "failed"}, {"unconfirmed", Json::array()}, {"unreachable", Json::array()}};
-  const std::string said = Follow({committed_, Make(2, event::kEnded, result)});
+  const std::string said =
+      Follow({committed_, {2, 0, event::Ended{protocol::JobResult::kFailed, {}, {}}}});
   EXPECT_THAT(said, HasSubstr("leaving; the rest of the output: tfdist logs "));
   EXPECT_THAT(said, Not(HasSubstr("has not ended")));
 }

@@ -212,14 +212,11 @@ hosts = ["localhost"]
 ports = {{ worker = {first}, ps = {first + 1} }}
 [task]
 command = {clusters.toml_list(shell("echo hello"))}
-[restart]
-worker = "task"
 """
         done = subprocess.run([str(BIN / "tfdist"), "up", "-"], input=text, env=self.user.env, cwd=self.user.folder,
                               capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("master:0 | hello\n", done.stdout)
-        self.assertIn("tfdist: warning: [restart] is not acted on yet", done.stderr)
         broken = subprocess.run([str(BIN / "tfdist"), "render", "-"], input="nmae = 1\n", env=self.user.env,
                                 cwd=self.user.folder, capture_output=True, text=True, timeout=120)
         self.assertEqual(broken.returncode, 2, broken)

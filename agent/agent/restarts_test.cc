@@ -1,0 +1,152 @@
+// Tasks that fail are started again: real agents, keepers, holders and tasks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "agent/job_state.h"
+#include "agent/testing/job_fixture.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::Event;
+using protocol::RestartPolicy;
+using testing::HasSubstr;
+
+namespace event = protocol::event;
+namespace type = protocol::type;
+
+constexpr protocol::RestartRule kAlone = {.policy = RestartPolicy::kTask, .backoff_ms = 20};
+constexpr protocol::RestartRule kGang = {.policy = RestartPolicy::kGang, .backoff_ms = 20};
+// Fails once, then waits for `enough` in its folder and succeeds.
+constexpr const char* kFailsOnce =
+    "echo run of attempt $TFDIST_ATTEMPT\n"
+    "mkdir once 2>/dev/null && kill -9 $$\n"
+    "until [ -e enough ]; do sleep 0.05; done";
+constexpr const char* kUntilEnough =
+    "echo run of attempt $TFDIST_ATTEMPT; until [ -e enough ]; do sleep 0.05; done";
+
+class RestartsTest : public JobTest {
+ protected:
+  static size_t Starts(const std::vector<Event>& events, const std::string& task) {
+    return static_cast<size_t>(std::ranges::count_if(events, [&](const Event& one) {
+      const auto* started = std::get_if<event::TaskStarted>(&one.body);
+      return started != nullptr && started->task == task;
+    }));
+  }
+  static Task With(protocol::RestartRule rule, Task task) {
+    task.restart = rule;
+    return task;
+  }
+};
+
+TEST_F(RestartsTest, AKilledWorkerStartsAgainAloneInItsPlace) {
+  Job job = Deploy(
+      2, {With(kAlone, {"worker:0", 0, kUntilEnough}), With(kAlone, {"worker:1", 1, kFailsOnce})});
+  auto seen = job.clients[0].WaitForEvent(job.events, event::kTask,
+                                          {{"task", "worker:1"}, {"run", 2}, {"state", "started"}});
+  EXPECT_EQ(Starts(seen, "worker:0"), 1U);
+  EXPECT_EQ(Starts(seen, "worker:1"), 2U);
+  const uint64_t log = job.clients[0].OpenLog("worker:1", true);
+  Touch(0, "enough");
+  Touch(1, "enough");
+  EXPECT_EQ(job.clients[0].ReadToEnd(log), "run of attempt 1\nrun of attempt 1\n");
+  EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(RestartsTest, AKilledServerStartsAllTasksAgain) {
+  Job job = Deploy(2, {With(kGang, {"ps:0", 1, kFailsOnce, false}),
+                       With(kAlone, {"worker:0", 0, kUntilEnough})});
+  job.clients[0].WaitForEvent(job.events, event::kAttempt, {{"attempt", 2}});
+  const uint64_t log = job.clients[0].OpenLog("worker:0", true);
+  Touch(0, "enough");
+  EXPECT_THAT(job.clients[0].ReadToEnd(log), HasSubstr("run of attempt 2"));
+  EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(RestartsTest, WhatTheRunBeforeHasLeftIsGoneFirst) {
+  const char* script =
+      "if mkdir once 2>/dev/null; then\n"
+      "  env -i setsid sleep 1000 & echo $! > left; kill -9 $$\n"
+      "fi\n"
+      "kill -0 $(cat left) 2>/dev/null && echo still there || echo gone";
+  Job job = Deploy(1, {With(kAlone, {"worker:0", 0, script})});
+  const uint64_t log = job.clients[0].OpenLog("worker:0", true);
+  EXPECT_EQ(job.clients[0].ReadToEnd(log), "gone\n");
+  EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(RestartsTest, TheJobFailsAtTheLimitAndNamesTheCause) {
+  protocol::RestartRule rule = kAlone;
+  rule.limit = 2;
+  Job job = Deploy(1, {With(rule, {"worker:0", 0, "echo attempt; exit 3"})});
+  const auto seen = job.clients[0].WaitForEvent(job.events, event::kEnded);
+  EXPECT_EQ(ResultOf(seen), "failed");
+  EXPECT_EQ(Starts(seen, "worker:0"), 3U);
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(RestartsTest, ACommandThatCannotBeExecutedFailsAtOnce) {
+  Job job = Prepare(1, {With(kAlone, {"worker:0", 0, "exit 0"})});
+  protocol::HostDescription description = Describe(0, {With(kAlone, {"worker:0", 0, "exit 0"})});
+  // Found by the preflight, and no executable of this machine.
+  std::filesystem::path script = base_ / "not-executable";
+  {
+    std::ofstream(script) << "#!/no/such/interpreter\n";
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  }
+  description.tasks[0].argv = {script.string()};
+  job.clients[0].Request(type::kDescribe, description);
+  Commit(job);
+  const auto seen = job.clients[0].WaitForEvent(job.events, event::kEnded);
+  EXPECT_EQ(ResultOf(seen), "failed");
+  EXPECT_EQ(
+      std::ranges::count_if(
+          seen, [](const Event& e) { return protocol::KindOf(e.body) == event::kRestarting; }),
+      0);
+  WaitUntilNothingIsLeft();
+}
+
+// The coordinator's agent dies between the decision and what follows from it.
+TEST_F(RestartsTest, GoesOnWhenTheCoordinatorsAgentIsKilledMeanwhile) {
+  Job job = Deploy(2, {With(kGang, {"ps:0", 1, kFailsOnce, false}),
+                       With(kAlone, {"worker:0", 0, kUntilEnough})});
+  job.clients[0].WaitForEvent(job.events, event::kRestarting);
+  kill(FindRole(0, "tfdist-agent"), SIGKILL);
+  AgentClient client = AttachToAgent(0);
+  const uint64_t events = client.Send(type::kEvents, kFromTheFirst);
+  client.WaitForEvent(events, event::kTask,
+                      {{"task", "worker:0"}, {"attempt", 2}, {"state", "started"}});
+  Touch(0, "enough");
+  const auto rest = client.WaitForEvent(events, event::kEnded);
+  EXPECT_EQ(ResultOf(rest), "succeeded");
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(RestartsTest, AKilledKeeperTakesItsTasksAlongAndTheyStartAgain) {
+  Job job = Deploy(2, {With(kAlone, {"worker:0", 0, kUntilEnough}),
+                       With(kAlone, {"worker:1", 1, kUntilEnough})});
+  job.clients[0].WaitForEvent(job.events, event::kTask,
+                              {{"task", "worker:1"}, {"state", "started"}});
+  kill(FindRole(1, "tfdist-keeper"), SIGKILL);
+  const auto seen = job.clients[0].WaitForEvent(job.events, event::kRestarting);
+  EXPECT_THAT(std::get<event::Restarting>(seen.back().body).why, HasSubstr("lost its keeper"));
+  job.clients[0].WaitForEvent(job.events, event::kTask,
+                              {{"task", "worker:1"}, {"run", 2}, {"state", "started"}});
+  Touch(0, "enough");
+  Touch(1, "enough");
+  EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
+  WaitUntilNothingIsLeft();
+}
+
+}  // namespace
+}  // namespace tfdist::agent

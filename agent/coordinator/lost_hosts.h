@@ -1,0 +1,25 @@
+// Which hosts of a job are lost and needed, and who can take their place.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/job_state.h"
+
+namespace tfdist::agent {
+
+bool HasSucceeded(const protocol::TaskState& task);
+// Tasks run on that slot's host, with these seats.
+bool IsSeated(const protocol::JobState& state, const std::vector<int>& seats, int slot);
+
+// A slot that is lost while tasks on it are not done.
+std::optional<int> FirstLost(const protocol::JobState& state);
+// "host h2 is lost: nothing heard for 11 s".
+std::string WhyLost(const protocol::JobState& state, int slot);
+// The seats once other hosts have taken the place of all that are lost and needed; nullopt when
+// there are not enough. A spare host has every task's description, any other that is back after it
+// was lost only those of its own slot, which it may take again.
+std::optional<std::vector<int>> ReplaceLost(const protocol::JobState& state);
+
+}  // namespace tfdist::agent

