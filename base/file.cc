@@ -16,13 +16,13 @@ namespace {
   throw Error(Phase::kFiles, WithErrno(fmt::format("{} {}", what, path.string()), error_number));
 }
 
+}  // namespace
+
 void SyncFolder(const std::filesystem::path& folder) {
   const UniqueFd fd = OpenFile(folder, O_RDONLY | O_DIRECTORY);
   // Some network file systems do not sync folders; the rename itself has succeeded.
   if (fsync(fd.get()) != 0 && errno != EINVAL) Fail("cannot sync", folder, errno);
 }
-
-}  // namespace
 
 UniqueFd OpenFile(const std::filesystem::path& path, int flags, mode_t mode) {
   UniqueFd fd(open(path.c_str(), flags | O_CLOEXEC, mode));

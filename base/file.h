@@ -20,6 +20,10 @@ std::optional<std::string> ReadFileIfExists(const std::filesystem::path& path, s
 // see the old content or the new, also after a power failure. Throws Error(kFiles).
 void ReplaceFile(const std::filesystem::path& path, std::string_view content, mode_t mode);
 
+// After it a rename or a new name in `folder` outlives a power failure, where the file system can
+// do that: some network file systems cannot. Throws Error(kFiles).
+void SyncFolder(const std::filesystem::path& folder);
+
 // Writes all of `bytes`, through EINTR and short writes. Throws Error(kFiles); `name` is for its
 // text.
 void WriteAll(int fd, std::string_view bytes, std::string_view name);

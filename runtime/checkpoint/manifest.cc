@@ -88,14 +88,6 @@ Manifest Decode(const std::string& text) {
   return manifest;
 }
 
-void Make(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
-    throw Error(Phase::kFiles, fmt::format("cannot make {}: {}", folder.string(), error.message()));
-  }
-}
-
 bool IsShard(const fs::path& file) {
   const std::string name = file.filename().string();
   return name.starts_with("shard-") && (name.ends_with(".safetensors") || name.ends_with(".tmp"));
@@ -163,7 +155,15 @@ void WriteManifest(const fs::path& checkpoint, const Manifest& manifest) {
   ReplaceFile(checkpoint / kManifest, Encode(manifest), 0644);
 }
 
-void MakeCheckpoint(const fs::path& checkpoint) { Make(checkpoint); }
+void MakeCheckpoint(const fs::path& checkpoint) {
+  std::error_code error;
+  fs::create_directories(checkpoint, error);
+  if (error) {
+    throw Error(Phase::kFiles,
+                fmt::format("cannot make {}: {}", checkpoint.string(), error.message()));
+  }
+  SyncFolder(checkpoint.parent_path());
+}
 
 void RemoveManifest(const fs::path& checkpoint) {
   std::error_code error;

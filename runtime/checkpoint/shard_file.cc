@@ -149,14 +149,6 @@ void Sync(int fd, const std::string& name) {
   if (fsync(fd) != 0) throw Error(Phase::kFiles, WithErrno("cannot sync " + name, errno));
 }
 
-// Some network file systems do not sync folders.
-void SyncFolder(const std::filesystem::path& folder) {
-  const UniqueFd fd = OpenFile(folder, O_RDONLY | O_DIRECTORY);
-  if (fsync(fd.get()) != 0 && errno != EINVAL) {
-    throw Error(Phase::kFiles, WithErrno("cannot sync " + folder.string(), errno));
-  }
-}
-
 ShardFacts WriteInto(int fd, const std::string& name, const ShardInfo& info,
                      std::vector<TensorSource> tensors, const std::stop_token& stop) {
   std::vector<TensorSpec> specs;
@@ -201,8 +193,7 @@ ShardFacts WriteShard(const std::filesystem::path& path, const ShardInfo& info,
     if (rename(aside.c_str(), path.c_str()) != 0) {
       throw Error(Phase::kFiles, WithErrno("cannot replace " + path.string(), errno));
     }
-    SyncFolder(path.parent_path());
-    SyncFolder(path.parent_path().parent_path());
+    SyncFolder(path.has_parent_path() ? path.parent_path() : ".");
     return facts;
   } catch (const Error&) {
     unlink(aside.c_str());  // what is left would only take room

@@ -1,6 +1,8 @@
 // Checkpoints of running servers, made and read through the client.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -8,7 +10,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
+#include "runtime/checkpoint/export.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/client.h"
 #include "runtime/testing/expect_error.h"
@@ -19,9 +23,12 @@ namespace tfdist::runtime {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using testing::ConfigOf;
 using testing::ExpectError;
+using ::testing::HasSubstr;
 using testing::LocalCluster;
+using ::testing::Not;
 using testing::RunningServer;
 using testing::TestSecret;
 
@@ -241,6 +248,44 @@ TEST_F(CheckpointOfOneJob, IsOfTheMomentWhenItWasBegun) {
   Cluster again({1, 1}, folder_.path());
   EXPECT_EQ(again.client().Restore({SpecOf(*saved, 7)}, Filled(9), optimizer_), 0U);
   EXPECT_EQ(again.All(), expected);
+}
+
+std::string ReadByPython(const fs::path& file) {
+  ProgramOptions options;
+  options.argv = {"python3",
+                  TFDIST_TEST_SOURCE_DIR "/runtime/checkpoint/testing/read_safetensors.py", file};
+  const ProgramResult result =
+      RunProgram(options, std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  return result.output;
+}
+
+TEST_F(CheckpointOfOneJob, IsReadByPython) {
+  EXPECT_THAT(ReadByPython(Shard(1, 0)),
+              AllOf(HasSubstr("w/part_0 [300, 1000] "), HasSubstr("w/part_0#momentum [300, 1000] "),
+                    HasSubstr("words/rows_25_step_1 [25, 3] ")));
+  EXPECT_THAT(ReadByPython(Shard(1, 1)), HasSubstr("words [25, 3] "));
+}
+
+TEST_F(CheckpointOfOneJob, IsExportedAsOneFile) {
+  for (const uint64_t number : {1, 2}) {
+    WriteManifest(folder_.path() / CheckpointName(number),
+                  {number, 1, number, specs_[2 - number].shards});
+  }
+  const fs::path file = folder_.path() / "model.safetensors";
+  const Exported exported = ExportModel(folder_.path(), file);
+  EXPECT_EQ(exported.step, 2U);
+  EXPECT_EQ(exported.variables, 4U);
+  EXPECT_EQ(exported.parameters, values_[1].size());
+  const float first = values_[1][150];
+  EXPECT_THAT(
+      ReadByPython(file),
+      AllOf(HasSubstr("b [7] "), HasSubstr("scale [] "), HasSubstr("words [50, 3] "),
+            HasSubstr("w [600, 1000] " + std::to_string(first).substr(0, 5)), Not(HasSubstr("#"))));
+  EXPECT_EQ(ExportModel(folder_.path() / "ckpt-1", file).step, 1U);
+  fs::remove(Shard(2, 0));
+  ExpectError([&] { ExportModel(folder_.path(), file); }, Phase::kFiles,
+              "missing here: shard-00000-of-00002.safetensors");
 }
 
 TEST(CheckpointWithoutAFolder, IsRefusedAndTrainingGoesOn) {

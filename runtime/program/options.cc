@@ -157,7 +157,35 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
       ->capture_default_str();
 }
 
+// False when the user asked for help, which is then in `help`.
+bool Parse(CLI::App& app, int argc, const char* const* argv, std::string& help) {
+  try {
+    app.parse(argc, argv);
+    return true;
+  } catch (const CLI::CallForHelp&) {
+    help = app.help();
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw Error(Phase::kUsage, error.what(), app.get_name() + " --help");
+  }
+}
+
 }  // namespace
+
+bool IsExport(int argc, const char* const* argv) {
+  return argc > 1 && std::string_view(argv[1]) == "export";
+}
+
+std::optional<ExportOptions> ParseExport(int argc, const char* const* argv, std::string& help) {
+  std::string from;
+  std::string to;
+  CLI::App app("Writes the model of a checkpoint as one safetensors file.",
+               "tfdist-runtime export");
+  app.add_option("DIR", from, "a checkpoint, or a folder of them: its newest one")->required();
+  app.add_option("--to", to, "the file that is written")->required()->type_name("FILE");
+  if (!Parse(app, argc - 1, argv + 1, help)) return std::nullopt;
+  return ExportOptions{FolderOf(from), to};
+}
 
 std::optional<Options> ParseOptions(int argc, const char* const* argv, std::string& help) {
   Options options;
@@ -165,17 +193,11 @@ std::optional<Options> ParseOptions(int argc, const char* const* argv, std::stri
   int64_t timeout_seconds = options.server_timeout.count();
   CLI::App app(
       "Runs the task of TF_CONFIG: a parameter server or a trainer. TFDIST_SECRET_FILE names the "
-      "file with the job's secret, TFDIST_ATTEMPT the attempt of the job (default 1).",
+      "file with the job's secret, TFDIST_ATTEMPT the attempt of the job (default 1). Another use: "
+      "tfdist-runtime export DIR --to FILE.",
       "tfdist-runtime");
   Declare(app, options, texts, timeout_seconds);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    help = app.help();
-    return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    throw Error(Phase::kUsage, error.what(), "tfdist-runtime --help");
-  }
+  if (!Parse(app, argc, argv, help)) return std::nullopt;
   if (!texts.optimizer.empty()) options.training.optimizer = ParseOptimizer(texts.optimizer);
   options.training.update_mode = ParseUpdateMode(texts.update);
   options.training.checkpoints.folder = FolderOf(texts.checkpoint_dir);

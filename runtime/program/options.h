@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -23,7 +24,16 @@ struct Options {
   std::chrono::seconds server_timeout{600};
 };
 
-// Throws Error(kUsage). nullopt when the user asked for help, which is then in `help`.
+// `tfdist-runtime export DIR --to FILE`
+struct ExportOptions {
+  std::filesystem::path checkpoint;
+  std::filesystem::path to;
+};
+// Whether the command line is that of an export: its first word says so.
+bool IsExport(int argc, const char* const* argv);
+
+// Throw Error(kUsage). nullopt when the user asked for help, which is then in `help`.
+std::optional<ExportOptions> ParseExport(int argc, const char* const* argv, std::string& help);
 std::optional<Options> ParseOptions(int argc, const char* const* argv, std::string& help);
 
 }  // namespace tfdist::runtime

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/uncaught.h"
+#include "runtime/checkpoint/export.h"
 #include "runtime/common/memory.h"
 #include "runtime/program/options.h"
 #include "runtime/program/stop_signal.h"
@@ -84,6 +85,22 @@ void RunTask(const Options& options, const Say& say) {
   }
 }
 
+void RunExport(int argc, const char* const* argv, const Say& say) {
+  std::string help;
+  const std::optional<ExportOptions> options = ParseExport(argc, argv, help);
+  if (!options) return say(help);
+  const Exported exported = ExportModel(options->checkpoint, options->to);
+  say(fmt::format("{}: {} parameters in {} variables, step {}", options->to.string(),
+                  exported.parameters, exported.variables, exported.step));
+}
+
+void RunTaskOfJob(int argc, const char* const* argv, const Say& say) {
+  std::string help;
+  const std::optional<Options> options = ParseOptions(argc, argv, help);
+  if (!options) return say(help);
+  RunTask(*options, say);
+}
+
 int Report(const Error& error) {
   std::string text = fmt::format("tfdist-runtime: {}\n", error.cause());
   if (!error.remedy().empty()) text += fmt::format("  try: {}\n", error.remedy());
@@ -96,13 +113,11 @@ int Report(const Error& error) {
 
 int RunProgram(int argc, const char* const* argv, const Say& say) {
   try {
-    std::string help;
-    const std::optional<Options> options = ParseOptions(argc, argv, help);
-    if (!options) {
-      say(help);
-      return 0;
+    if (IsExport(argc, argv)) {
+      RunExport(argc, argv, say);
+    } else {
+      RunTaskOfJob(argc, argv, say);
     }
-    RunTask(*options, say);
     return 0;
   } catch (const std::bad_alloc&) {
     return Report(Error(Phase::kRun, "out of memory",

@@ -163,6 +163,23 @@ TEST(Program, ServerInterruptedBeforeAnythingHappensExitsWithZero) {
   EXPECT_EQ(job["ps:0"].Wait(kLimit), 0);
 }
 
+TEST(Program, ExportsTheModelOfTheNewestCheckpoint) {
+  const TemporaryFolder folder;
+  Job job(2, 1, {"--steps", "40", "--checkpoint-dir", folder.path() / "run/"});
+  job.StartAll();
+  EXPECT_EQ(job["master:0"].Wait(kLimit), 0);
+  EXPECT_THAT(job["master:0"].lines(),
+              Contains(MatchesRegex("checkpoint .*/run/ckpt-40: step 40, 0\\.0 MB in .* s")));
+  const std::string file = folder.path() / "model.safetensors";
+  Child program({kProgram, "export", folder.path() / "run", "--to", file}, {});
+  EXPECT_EQ(program.Wait(kLimit), 0);
+  EXPECT_EQ(program.lines().back(), file + ": 9610 parameters in 4 variables, step 40");
+  EXPECT_GT(std::filesystem::file_size(file), 4 * 9610U);
+  Child empty({kProgram, "export", folder.path(), "--to", file}, {});
+  EXPECT_EQ(empty.Wait(kLimit), 1);
+  EXPECT_THAT(empty.lines().front(), HasSubstr("no checkpoint in "));
+}
+
 struct BadStart {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
@@ -218,6 +235,9 @@ TEST(Program, NamesTheReasonWhenItCannotStart) {
       {{"--optimizer", "adam"}, {worker}, 2, "adam: learning_rate is missing"},
       {{"--optimizer", "sgd:learning_rate=1", "--learning-rate", "1"}, {worker}, 2, "excludes"},
       {{"--stepz", "1"}, {worker}, 2, "--stepz"},
+      {{"--keep-checkpoints", "0"}, {worker}, 2, "expected a whole number from 1 to 1000, got 0"},
+      {{"export"}, {}, 2, "DIR is required"},
+      {{"export", "run"}, {}, 2, "--to is required"},
       {{}, {}, 2, "TF_CONFIG is not set"},
       {{}, {"TF_CONFIG={"}, 2, "TF_CONFIG is not a JSON object"},
       {{}, {alone}, 2, "there is no \"ps\" in the cluster"},
