@@ -110,38 +110,57 @@ void WriteAt(int fd, std::string_view bytes, off_t offset, const std::string& na
   }
 }
 
-// Writes tensor data block by block, and keeps their checksums.
+// Pieces of this size and more are written from where they are.
+constexpr size_t kDirectBytes = size_t{64} << 10;
+
+// Writes tensor data, and keeps the checksums of its blocks.
 class BlockWriter {
  public:
   BlockWriter(int fd, std::string name, const std::stop_token& stop)
-      : fd_(fd), name_(std::move(name)), stop_(stop) {
-    block_.reserve(kCrcBlockBytes);
-  }
+      : fd_(fd), name_(std::move(name)), stop_(stop) {}
+
   void Add(std::string_view bytes) {
     while (!bytes.empty()) {
-      const size_t room = kCrcBlockBytes - block_.size();
-      block_.append(bytes.substr(0, room));
-      bytes.remove_prefix(std::min(room, bytes.size()));
-      if (block_.size() == kCrcBlockBytes) EndBlock();
+      const std::string_view part = bytes.substr(0, kCrcBlockBytes - in_block_);
+      bytes.remove_prefix(part.size());
+      crc_ = Crc32c(part, crc_);
+      in_block_ += part.size();
+      Write(part);
+      if (in_block_ == kCrcBlockBytes) EndBlock();
     }
   }
   std::vector<uint32_t> Finish() {
-    if (!block_.empty()) EndBlock();
+    if (in_block_ > 0) EndBlock();
+    Flush();
     return std::move(crcs_);
   }
 
  private:
   void EndBlock() {
     if (stop_.stop_requested()) throw Error(Phase::kFiles, name_ + ": this server is ending");
-    crcs_.push_back(Crc32c(block_));
-    WriteAll(fd_, block_, name_);
-    block_.clear();
+    crcs_.push_back(std::exchange(crc_, 0));
+    in_block_ = 0;
+  }
+  void Write(std::string_view part) {
+    if (part.size() < kDirectBytes) {
+      small_.append(part);
+      if (small_.size() >= kDirectBytes) Flush();
+    } else {
+      Flush();
+      WriteAll(fd_, part, name_);
+    }
+  }
+  void Flush() {
+    WriteAll(fd_, small_, name_);
+    small_.clear();
   }
 
   int fd_;
   std::string name_;
   const std::stop_token& stop_;
-  std::string block_;
+  std::string small_;  // not yet written
+  uint32_t crc_ = 0;   // of the block so far
+  size_t in_block_ = 0;
   std::vector<uint32_t> crcs_;
 };
 

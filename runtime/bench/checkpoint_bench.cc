@@ -1,0 +1,203 @@
+// What a checkpoint costs a training, and how fast it is written, beside a plain write and fsync of
+// the same bytes. A server of its own process, one trainer, shared memory, no security. Each step
+// pushes and pulls all variables and computes nothing, or for as long as is asked: without
+// computing, a step is memory traffic alone, and the writer's share of it is felt the most.
+//
+// A repetition times steps without a checkpoint, then those while one is written; the ratio is that
+// of one repetition. Machines differ and are noisy; trust the ratios.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/testing/temporary_folder.h"
+#include "base/unique_fd.h"
+#include "runtime/bench/harness.h"
+#include "runtime/client.h"
+#include "runtime/common/memory.h"
+#include "runtime/server.h"
+#include "runtime/testing/local_cluster.h"
+
+namespace tfdist::runtime::bench {
+namespace {
+
+using std::chrono::duration;
+using std::chrono::steady_clock;
+using testing::ConfigOf;
+
+struct Options {
+  std::vector<uint32_t> megabytes = {4, 64, 256};
+  std::string optimizer = "sgd:learning_rate=0.01";
+  double compute_ms = 0;
+  double seconds = 2;
+  int repetitions = 5;
+  std::string folder;
+};
+
+double Since(steady_clock::time_point begin) {
+  return duration<double>(steady_clock::now() - begin).count();
+}
+
+class ServerProcess {
+ public:
+  ServerProcess(const ClusterSpec& cluster, const std::filesystem::path& folder) : pid_(fork()) {
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ServerOptions options;
+    options.config = ConfigOf(cluster, "ps:0");
+    options.checkpoints = folder;
+    const UniqueFd never(eventfd(0, EFD_CLOEXEC));
+    Server(options).Run(never.get());
+    _exit(0);
+  }
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+  ~ServerProcess() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+class Training {
+ public:
+  Training(const ClusterSpec& cluster, uint32_t megabytes, const Options& options)
+      : options_(options),
+        variables_({{"w", {megabytes, 250'000}}}),
+        client_(ClientOptionsOf(cluster), variables_),
+        values_(Zeros(variables_)),
+        gradients_(Zeros(variables_)) {
+    client_.Create(values_, ParseOptimizer(options.optimizer));
+    for (int i = 0; i < 3; ++i) Step();
+  }
+
+  double StepsPerSecond() {
+    const auto begin = steady_clock::now();
+    int steps = 0;
+    for (; steps < 2 || Since(begin) < options_.seconds; ++steps) Step();
+    return steps / Since(begin);
+  }
+
+  struct WhileSaving {
+    double steps_per_second = 0;
+    double seconds = 0;
+    uint64_t bytes = 0;
+  };
+  WhileSaving Save(uint64_t number) {
+    const auto begin = steady_clock::now();
+    client_.StartSave({number, number, {}});
+    int steps = 0;
+    std::optional<Saved> saved;
+    for (; !saved; ++steps) {
+      Step();
+      saved = client_.TakeSaved();
+    }
+    if (saved->failure) throw Error(*saved->failure);
+    const double seconds = Since(begin);
+    return {steps / seconds, seconds, saved->shards.at(0).bytes};
+  }
+
+ private:
+  static ClientOptions ClientOptionsOf(const ClusterSpec& cluster) {
+    ClientOptions options;
+    options.config = ConfigOf(cluster, "master:0");
+    return options;
+  }
+
+  void Step() {
+    client_.PushPull(GradientsOf(gradients_), TargetsOf(values_));
+    const double compute = options_.compute_ms / 1000;
+    for (const auto computes = steady_clock::now(); Since(computes) < compute;) {
+    }
+  }
+
+  const Options& options_;
+  std::vector<TensorSpec> variables_;
+  Client client_;
+  Tensors values_;
+  Tensors gradients_;
+};
+
+double SecondsOfAPlainWrite(const std::filesystem::path& path, uint64_t bytes) {
+  const std::string block(size_t{1} << 20, 'x');
+  const auto begin = steady_clock::now();
+  const UniqueFd file = OpenFile(path, O_WRONLY | O_CREAT | O_TRUNC);
+  for (uint64_t written = 0; written < bytes; written += block.size()) {
+    WriteAll(file.get(), block, path.string());
+  }
+  if (fsync(file.get()) != 0) throw Error(Phase::kFiles, WithErrno("fsync", errno));
+  return Since(begin);
+}
+
+void Measure(uint32_t megabytes, const Options& options) {
+  const TemporaryFolder temporary;
+  const std::filesystem::path folder =
+      options.folder.empty() ? temporary.path() : std::filesystem::path(options.folder);
+  const testing::LocalCluster cluster(1, 1);
+  const ServerProcess server(cluster, folder);
+  Training training(cluster, megabytes, options);
+  std::vector<double> without;
+  std::vector<double> ratios;
+  std::vector<double> rates;
+  std::vector<double> plain;
+  for (int i = 1; i <= options.repetitions; ++i) {
+    without.push_back(training.StepsPerSecond());
+    const auto saved = training.Save(static_cast<uint64_t>(i));
+    ratios.push_back(saved.steps_per_second / without.back());
+    const double gigabytes = static_cast<double>(saved.bytes) / 1e9;
+    rates.push_back(gigabytes / saved.seconds);
+    plain.push_back(gigabytes / SecondsOfAPlainWrite(folder / "plain", saved.bytes));
+    std::filesystem::remove(folder / "plain");
+  }
+  fmt::print("{:>6} {:>12.1f} {:>14.2f} {:>14.2f} {:>12.2f}\n", megabytes, Median(without),
+             Median(ratios), Median(rates), Median(plain));
+  std::fflush(stdout);
+}
+
+void Run(const Options& options) {
+  fmt::print("{:>6} {:>12} {:>14} {:>14} {:>12}\n", "MB", "steps/s", "while it saves",
+             "GB/s written", "plain GB/s");
+  for (const uint32_t megabytes : options.megabytes) Measure(megabytes, options);
+}
+
+}  // namespace
+}  // namespace tfdist::runtime::bench
+
+int main(int argc, char** argv) {
+  tfdist::runtime::bench::Options options;
+  CLI::App app("Measures steps while a checkpoint is written beside steps without.",
+               "checkpoint_bench");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--sizes", options.megabytes, "MB of variables")->delimiter(',');
+  app.add_option("--optimizer", options.optimizer);
+  app.add_option("--compute-ms", options.compute_ms, "of a step, beside the exchange");
+  app.add_option("--seconds", options.seconds, "of steps without a checkpoint");
+  app.add_option("--repetitions", options.repetitions)->check(CLI::Range(1, 1000));
+  app.add_option("--folder", options.folder, "where it writes; default: a temporary one");
+  CLI11_PARSE(app, argc, argv);
+  tfdist::runtime::KeepFreedMemory();
+  try {
+    tfdist::runtime::bench::Run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "checkpoint_bench: {}\n", error.what());
+    return 1;
+  }
+  return 0;
+}
