@@ -1,9 +1,12 @@
 // Whole jobs in which one of our processes dies, or goes silent.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -295,6 +298,45 @@ TEST_F(FaultsTest, SweepEndsAHostWithoutItsCoordinator) {
   const auto census = job.clients[1].Request(type::kSweep).get<protocol::Census>();
   EXPECT_THAT(census.left, ElementsAre());
   WaitUntilNothingIsLeft();
+}
+
+// All that a host has of the job lies on a small disk.
+class SmallDiskTest : public FaultsTest {
+ protected:
+  void SetUp() override {
+    FaultsTest::SetUp();
+    if (mount("tfdist-test", base_.c_str(), "tmpfs", 0, "size=32m") != 0) {
+      GTEST_SKIP() << "cannot mount a small disk here (not root)";
+    }
+    mounted_ = true;
+    std::filesystem::create_directories(executable_.parent_path());
+    std::filesystem::copy_file(std::filesystem::path(TFDIST_TEST_BIN_DIR) / "tfdist-agent",
+                               executable_);
+  }
+  void TearDown() override {
+    if (mounted_) umount2(base_.c_str(), MNT_DETACH);
+    FaultsTest::TearDown();
+  }
+  void FillDisk() const {
+    const std::string ballast(1 << 16, 'b');
+    const UniqueFd fd = OpenFile(base_ / "ballast", O_WRONLY | O_CREAT);
+    while (write(fd.get(), ballast.data(), ballast.size()) > 0) continue;
+  }
+  bool mounted_ = false;
+};
+
+TEST_F(SmallDiskTest, AJobThatEndsOnAFullDiskHasEndedForThoseWhoAskLater) {
+  Job job = Deploy(1, {{"worker:0", 0, "until [ -e enough ]; do sleep 0.02; done"}});
+  WaitForStart(job, "worker:0");
+  FillDisk();
+  Touch(0, "enough");
+  EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
+  job.clients.clear();
+  WaitUntilNothingIsLeft();
+  AskSlot(0, [&](AgentClient& client) {
+    const uint64_t past = client.Send(type::kEvents, {{"from", 1}, {"follow", false}});
+    EXPECT_EQ(ResultOf(client.WaitForEvent(past, event::kEnded)), "succeeded");
+  });
 }
 
 TEST_F(FaultsTest, AJobWithDamagedSlotFilesGoesOnAndIsEnded) {

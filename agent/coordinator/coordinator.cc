@@ -68,7 +68,7 @@ Coordinator::Coordinator(EventLoop& loop, FileThread& files, zmq::context_t& con
       keys_(keys),
       listener_(listener),
       on_news_(std::move(on_news)),
-      log_(files, folder.journal(), clock_, [this] { OnWritten(); }),
+      log_(files, folder.journal(), folder.reserve(), clock_, [this] { OnWritten(); }),
       relay_([this](int slot, const Message& message) {
         return hub_ && hub_->SendBulk(slot, message);
       }),
@@ -203,6 +203,8 @@ void Coordinator::OnReport(size_t slot, const HostReport& report) {
 void Coordinator::OnTimer() {
   timer_.Start(kBeatInterval);
   if (control_) control_->Tick();
+  log_.Retry();
+  if (log_.full() && committed()) control_->RequestStop("the job's event log is full", false);
   EndSilentReaders();
   Beat();
   if (!on_released_) return;
@@ -278,6 +280,8 @@ void Coordinator::FinishRelease() {
     if (MayRunOn(slot)) return;
     if (release_limit_.running() && !left_[slot] && !control_->Silent(slot)) return;
   }
+  // The job's end must be there for those who ask tomorrow.
+  if (log_.unsaved() && clock_.Now() - release_begun_ < kSaveLimit) return;
   release_limit_.Stop();
   std::exchange(on_released_, {})();
 }

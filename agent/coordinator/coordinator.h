@@ -66,6 +66,8 @@ class Coordinator {
 
   static constexpr std::chrono::milliseconds kBeatInterval{1000};
   static constexpr std::chrono::milliseconds kReleaseLimit{2000};
+  // For a disk that refuses the last events: somebody may make room.
+  static constexpr std::chrono::minutes kSaveLimit{1};
   // For an agent to end its tasks once its orphan_timeout is over: their grace, a census.
   static constexpr std::chrono::milliseconds kOrphanEnd{30'000};
   // A host that is back may end its tasks for so long (a long grace, a disk that hangs).

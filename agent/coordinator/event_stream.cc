@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "agent/coordinator/event_batch.h"
@@ -16,7 +17,9 @@ void EventStream::Pump() {
   while (!ended_ && next_ <= log_.written() && session_.HasRoom()) SendBatch();
   if (ended_ || next_ <= log_.written() || !NothingFollows()) return;
   ended_ = true;
-  session_.Send({std::string(protocol::type::kEnd), id_, {{"offset", next_}}});
+  protocol::Json body = {{"offset", next_}};
+  if (const std::string trouble = log_.trouble(); !trouble.empty()) body["trouble"] = trouble;
+  session_.Send({std::string(protocol::type::kEnd), id_, std::move(body)});
 }
 
 void EventStream::SendBatch() {

@@ -28,7 +28,8 @@ void RemoveSpecs(const SlotFolder& folder) {
 }  // namespace
 
 void LeaveFolder(const SlotFolder& folder) {
-  for (const auto& path : {folder.socket(), folder.key(), folder.secret(), folder.description()}) {
+  for (const auto& path :
+       {folder.socket(), folder.key(), folder.secret(), folder.description(), folder.reserve()}) {
     unlink(path.c_str());
   }
   RemoveSpecs(folder);

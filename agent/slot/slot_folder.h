@@ -47,6 +47,8 @@ class SlotFolder {
   [[nodiscard]] std::filesystem::path TaskFolder(std::string_view task) const;
   // Slot 0: the coordinator's journal and the public keys that it lets in.
   [[nodiscard]] std::filesystem::path journal() const { return path_ / "events.jsonl"; }
+  // Room on the disk for the job's last events.
+  [[nodiscard]] std::filesystem::path reserve() const { return path_ / "events.reserve"; }
   [[nodiscard]] std::filesystem::path peers() const { return path_ / "peers.json"; }
   // Other slots: where the coordinator is; and, once that is so, that the job is committed.
   [[nodiscard]] std::filesystem::path coordinator() const { return path_ / "coordinator.json"; }

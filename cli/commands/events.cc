@@ -73,7 +73,9 @@ void PrintEvent(const JobRecord& record, const Event& event, bool json) {
 
 int EventsCommand(const EventsArguments& arguments) {
   const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
-  LookAt(record, [&](const Event& event) { PrintEvent(record, event, arguments.json); });
+  const JobView view =
+      LookAt(record, [&](const Event& event) { PrintEvent(record, event, arguments.json); });
+  if (!view.trouble.empty()) Say("tfdist: the job's event log: {}\n", view.trouble);
   return kExitSuccess;
 }
 

@@ -25,7 +25,10 @@ void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event, 
     }
     if (message->id != id) continue;
     protocol::ThrowIfError(*message);
-    if (message->type == protocol::type::kEnd) return;
+    if (message->type == protocol::type::kEnd) {
+      view.trouble = message->body.value("trouble", "");
+      return;
+    }
     for (const auto& event : EventsOf(*message)) {
       view.state.Apply(event);
       if (on_event) on_event(event);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "agent/job_state.h"
 #include "cli/job/job_record.h"
@@ -14,6 +15,7 @@ struct JobView {
   protocol::JobState state;
   uint64_t events = 0;  // number of the last one in `state`
   bool live = false;    // an agent answered on slot 0
+  std::string trouble;  // what is wrong with the job's event log; empty: nothing
 };
 
 // Asks slot 0, for at most `limit`, and notes the job's state in its record. `on_event` gets each

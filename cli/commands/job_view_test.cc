@@ -20,5 +20,13 @@ TEST(LookAt, GivesUpInTimeACoordinatorWhoseEventsNeverEnd) {
   EXPECT_LT(SystemClock().Now() - begin, std::chrono::seconds(10));
 }
 
+TEST(LookAt, TellsWhatIsWrongWithTheEventLog) {
+  const ScriptedJob job;
+  const JobRecord record = job.Make(
+      1, {{std::string(protocol::type::kEnd), 1, {{"offset", 1}, {"trouble", "disk full"}}}},
+      ScriptedJob::Then::kRepeats);
+  EXPECT_EQ(LookAt(record).trouble, "disk full");
+}
+
 }  // namespace
 }  // namespace tfdist::cli

@@ -82,6 +82,7 @@ void PrintTable(const JobRecord& record, const JobView& view) {
     Print("host {}: {} since {}{}\n", HostOf(state, static_cast<int>(slot)), NameOf(host.state),
           Span(WallClockNanoseconds() - host.since_ns), host.why.empty() ? "" : ": " + host.why);
   }
+  if (!view.trouble.empty()) Print("event log: {}\n", view.trouble);
 }
 
 json TaskJson(const JobState& state, const protocol::TaskPlan& plan) {
@@ -105,6 +106,7 @@ json ViewJson(const JobRecord& record, const JobView& view) {
       {"name", record.name},
       {"state", state.phase == JobPhase::kEnded ? NameOf(state.result) : JobPhaseName(state.phase)},
       {"live", view.live},
+      {"event_log", view.trouble},
       {"attempt", state.attempt},
       {"result", state.result},
       {"why", state.why},
@@ -124,10 +126,10 @@ json ViewJson(const JobRecord& record, const JobView& view) {
 // The same shape, as far as the record goes.
 json LastSeenJson(const JobRecord& record) {
   const std::string state(StateName(record.last_seen));
-  return {{"job", record.id},       {"name", record.name},         {"state", state},
-          {"live", false},          {"last_known", true},          {"attempt", 0},
-          {"result", state},        {"why", record.last_seen.why}, {"first_task", ""},
-          {"tasks", json::array()}, {"hosts", json::array()}};
+  return {{"job", record.id}, {"name", record.name},    {"state", state},
+          {"live", false},    {"last_known", true},     {"attempt", 0},
+          {"event_log", ""},  {"result", state},        {"why", record.last_seen.why},
+          {"first_task", ""}, {"tasks", json::array()}, {"hosts", json::array()}};
 }
 
 void PrintLastSeen(const JobRecord& record, const Error& error) {
