@@ -30,7 +30,7 @@ void from_json(const Json& json, OnHostLost& value) { value = ValueIn(kOnHostLos
 TFDIST_JSON_FIELDS(SlotPlan, host, address, spare)
 TFDIST_JSON_FIELDS(RestartRule, policy, limit, window_ms, backoff_ms)
 TFDIST_JSON_FIELDS(TaskPlan, task, slot, chief, decides, may_fail, serves, restart)
-TFDIST_JSON_FIELDS(JobPlan, job, name, layout, plan_sha256, slots, tasks, on_host_lost, deadline_ms,
-                   finish_timeout_ms)
+TFDIST_JSON_FIELDS(JobPlan, job, name, layout, plan_sha256, slots, tasks, on_host_lost,
+                   host_lost_ms, deadline_ms, finish_timeout_ms)
 
 }  // namespace tfdist::protocol

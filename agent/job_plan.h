@@ -55,6 +55,7 @@ struct JobPlan {
   std::vector<SlotPlan> slots;
   std::vector<TaskPlan> tasks;
   OnHostLost on_host_lost = OnHostLost::kFail;
+  int64_t host_lost_ms = 11'000;  // a host that is silent for so long is lost
   int64_t deadline_ms = 0;        // of the whole job, from the commit; 0: none
   int64_t finish_timeout_ms = 0;  // from the first deciding task's end to the last's; 0: none
 };

@@ -1,5 +1,7 @@
 #include "agent/coordinator/job_control.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -25,6 +27,10 @@ const TaskPlan* FindTask(const JobState& state, const std::string& name) {
   return found == state.plan.tasks.end() ? nullptr : &*found;
 }
 
+std::string Silence(std::chrono::milliseconds time) {
+  return fmt::format("nothing heard for {} s", time.count() / 1000);
+}
+
 bool IsSilent(HostState state) { return state == HostState::kSlow || state == HostState::kLost; }
 
 }  // namespace
@@ -36,10 +42,15 @@ JobControl::JobControl(const JobState& state, size_t slots, const Clock& clock,
       job_clock_(job_clock),
       append_(std::move(append)),
       jitter_(std::move(jitter)),
-      roster_(slots, clock.Now()) {}
+      roster_(slots, clock.Now()) {
+  if (state_.phase != JobPhase::kNone) {
+    roster_.SetLostAfter(std::chrono::milliseconds(state_.plan.host_lost_ms));
+  }
+}
 
 void JobControl::Begin() {
   if (state_.phase != JobPhase::kCommitted) return;
+  roster_.SetLostAfter(std::chrono::milliseconds(state_.plan.host_lost_ms));
   for (size_t slot = 0; slot < roster_.size(); ++slot) {
     if (roster_.heard(slot)) AppendHost(slot, HostState::kConnected, "");
   }
@@ -102,10 +113,10 @@ void JobControl::Tick() {
     const auto contact = roster_.contact(slot, now);
     const HostState known = state_.slots.at(slot).state;
     if (contact == Roster::Contact::kSlow && !IsSilent(known)) {
-      AppendHost(slot, HostState::kSlow, "nothing heard for 4 s");
+      AppendHost(slot, HostState::kSlow, Silence(roster_.slow_after()));
     }
     if (contact == Roster::Contact::kLost && known != HostState::kLost) {
-      AppendHost(slot, HostState::kLost, "nothing heard for 11 s");
+      AppendHost(slot, HostState::kLost, Silence(roster_.lost_after()));
     }
   }
   Decide();

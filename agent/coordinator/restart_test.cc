@@ -287,6 +287,16 @@ TEST_F(RestartTest, DecidingTasksMustEndTogether) {
   EXPECT_EQ(state_.why, "worker:1 on b still runs 30s after worker:0 ended (finish_timeout)");
 }
 
+TEST_F(RestartTest, TheSilenceOfALostHostIsTheUsersToChoose) {
+  plan_.host_lost_ms = 60'000;
+  SetUp();
+  RunAll();
+  Pass(50s, {0});
+  EXPECT_EQ(state_.slots[1].state, HostState::kSlow);
+  Pass(15s, {0});
+  EXPECT_EQ(state_.why, "host b is lost: nothing heard for 60 s");
+}
+
 TEST_F(RestartTest, AJobMayWaitForALostHost) {
   plan_.on_host_lost = protocol::OnHostLost::kWait;
   SetUp();

@@ -4,6 +4,11 @@
 
 namespace tfdist::agent {
 
+void Roster::SetLostAfter(std::chrono::milliseconds silence) {
+  lost_after_ = silence;
+  slow_after_ = std::min(kSlowAfter, silence / 2);
+}
+
 Roster::Heard Roster::Hear(size_t slot, uint64_t incarnation, TimePoint now) {
   Member& member = members_.at(slot);
   Heard heard;
@@ -38,8 +43,8 @@ void Roster::Tick(TimePoint now) {
 
 Roster::Contact Roster::contact(size_t slot, TimePoint now) const {
   const auto silent_for = silence(slot, now);
-  if (silent_for >= kLostAfter) return Contact::kLost;
-  if (silent_for >= kSlowAfter) return Contact::kSlow;
+  if (silent_for >= lost_after_) return Contact::kLost;
+  if (silent_for >= slow_after_) return Contact::kSlow;
   return heard(slot) ? Contact::kGood : Contact::kNone;
 }
 

@@ -11,14 +11,16 @@
 
 namespace tfdist::agent {
 
-// Without a word for so long, a host is marked slow; after kLostAfter it is counted as lost.
-inline constexpr std::chrono::milliseconds kSlowAfter{4'000};
-
 class Roster {
  public:
   enum class Contact { kNone, kGood, kSlow, kLost };
 
   Roster(size_t slots, TimePoint now) : members_(slots), last_tick_(now) {}
+
+  // A host that is silent for so long counts as lost; as slow, after 4 s or somewhat less.
+  void SetLostAfter(std::chrono::milliseconds silence);
+  [[nodiscard]] std::chrono::milliseconds lost_after() const { return lost_after_; }
+  [[nodiscard]] std::chrono::milliseconds slow_after() const { return slow_after_; }
 
   struct Heard {
     bool first = false;      // by this coordinator
@@ -36,6 +38,7 @@ class Roster {
   [[nodiscard]] TimePoint::duration silence(size_t slot, TimePoint now) const;
 
  private:
+  static constexpr std::chrono::milliseconds kSlowAfter{4'000};
   static constexpr std::chrono::milliseconds kOwnPause{2'000};
   // Each is an event, and a host may say what it likes: one more is told for each minute without.
   static constexpr int kMostRestarts = 20;
@@ -51,6 +54,8 @@ class Roster {
   static bool MayTellRestart(Member& member, TimePoint now);
 
   std::vector<Member> members_;
+  std::chrono::milliseconds lost_after_ = kLostAfter;
+  std::chrono::milliseconds slow_after_ = kSlowAfter;
   std::optional<TimePoint> counting_since_;
   TimePoint last_tick_;
 };

@@ -19,8 +19,8 @@ constexpr std::string_view kChiefNames[] = {"master", "chief"};
 constexpr std::string_view kDoneRules[] = {"all-workers", "chief"};
 constexpr std::string_view kPolicies[] = {"task", "gang", "never", "exit-code"};
 constexpr std::string_view kOnHostLostRules[] = {"fail", "wait"};
-// Beside the task types in [restart].
-constexpr std::string_view kOnHostLostKey = "on_host_lost";
+constexpr int64_t kShortestHostLostMs = 5'000;
+constexpr int64_t kLongestHostLostMs = 3'600'000;
 constexpr std::string_view kHostKeyRules[] = {"strict", "accept-new"};
 
 constexpr size_t kLongestName = 48;  // part of paths, and of the job's id
@@ -139,24 +139,32 @@ std::optional<RestartTable> ReadRestartRule(const Field& field, Problems& proble
   return rule;
 }
 
-std::optional<protocol::OnHostLost> ReadOnHostLost(const Field& field, Problems& problems) {
-  static constexpr std::string_view kOnlyKey[] = {kOnHostLostKey};
-  const TomlNode::Table table = {
-      {std::string(kOnHostLostKey), field.where.line, field.where.column, *field.node}};
-  const auto rule =
-      TableReader(table, field.where, kOnlyKey, problems).Choice(kOnHostLostKey, kOnHostLostRules);
-  if (!rule) return std::nullopt;
-  return protocol::Json(rule->value).get<protocol::OnHostLost>();
+// The keys of [restart] that are no task types.
+bool ReadLostHostRule(const std::string& key, const Field& field, ClusterFile& file,
+                      Problems& problems) {
+  static constexpr std::string_view kKeys[] = {"on_host_lost", "host_lost"};
+  if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys)) return false;
+  const TomlNode::Table table = {{key, field.where.line, field.where.column, *field.node}};
+  const TableReader reader(table, {0, 0, "restart"}, kKeys, problems);
+  if (key == "on_host_lost") {
+    const auto rule = reader.Choice(key, kOnHostLostRules);
+    if (rule) file.on_host_lost = protocol::Json(rule->value).get<protocol::OnHostLost>();
+    return true;
+  }
+  const auto silence = reader.DurationMs(key);
+  if (silence && (silence->value < kShortestHostLostMs || silence->value > kLongestHostLostMs)) {
+    problems.Add(silence->where, "expected 5s to 1h: hosts report each second, and may be late");
+  } else if (silence) {
+    file.host_lost_ms = silence->value;
+  }
+  return true;
 }
 
 void ReadRestart(const TableReader& top, ClusterFile& file, Problems& problems) {
   const TomlNode::Table* restart = top.FreeTable("restart");
   if (restart == nullptr) return;
   for (const auto& [type, field] : Entries(*restart, {0, 0, "restart"})) {
-    if (type == kOnHostLostKey) {
-      file.on_host_lost = ReadOnHostLost(field, problems);
-      continue;
-    }
+    if (ReadLostHostRule(type, field, file, problems)) continue;
     if (!CheckTaskType(type, field.where, problems)) continue;
     if (const auto rule = ReadRestartRule(field, problems)) file.restart[type] = *rule;
   }

@@ -105,6 +105,7 @@ struct ClusterFile {
   std::vector<RoleTable> roles;                 // in the order of the file
   std::map<std::string, RestartTable> restart;  // by task type
   std::optional<protocol::OnHostLost> on_host_lost;
+  std::optional<int64_t> host_lost_ms;
   SshTable ssh;
   std::optional<Located<int>> control_port;
 };

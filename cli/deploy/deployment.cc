@@ -234,6 +234,8 @@ void Deployment::StartOnHost(int slot) {
   create.slot = slot;
   create.address = slot == 0 ? plan.address : "";
   create.port = slot == 0 ? plan_.control_port : 0;
+  // An agent must not give the coordinator up before it is given up itself.
+  create.orphan_timeout_ms = std::max(create.orphan_timeout_ms, 2 * plan_.host_lost_ms);
   create.uncommitted_limit_ms = milliseconds(kUncommittedLimit).count();
   host.touched = true;
   // In this order, against Cancel and HostsNotRolledBack: one of the two threads sees the other.

@@ -37,6 +37,7 @@ protocol::JobPlan DescribeWithoutHash(const Plan& plan) {
   job.layout = plan.layout;
   job.slots = DescribeSlots(plan);
   job.on_host_lost = plan.on_host_lost;
+  job.host_lost_ms = plan.host_lost_ms;
   job.deadline_ms = plan.deadline_ms;
   job.finish_timeout_ms = plan.finish_timeout_ms;
   for (const TaskOnHost& task : plan.tasks) job.tasks.push_back(DescribePolicy(task));

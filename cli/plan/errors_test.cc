@@ -209,6 +209,7 @@ TEST_F(Mistakes, InTaskSettingsAreExplained) {
               HasSubstr("\"task\", \"gang\", \"never\" or \"exit-code\""));
   EXPECT_THAT(with_command("[restart]\non_host_lost = \"pray\""),
               HasSubstr("\"fail\" or \"wait\""));
+  EXPECT_THAT(with_command("[restart]\nhost_lost = \"1s\""), HasSubstr("expected 5s to 1h"));
   EXPECT_THAT(with_command("[restart]\nps = 3"), HasSubstr("expected a policy in quotes"));
 }
 

@@ -97,10 +97,11 @@ TEST_F(Layout, RanksCountTheChiefFirstAndPsLast) {
 TEST_F(Layout, TimesAndLostHostsReachTheCoordinator) {
   const std::string text =
       "hosts = [\"h1\", { address = \"h2\", spare = true }]\n[restart]\n"
-      "on_host_lost = \"wait\"\n"
+      "on_host_lost = \"wait\"\nhost_lost = \"1m\"\n"
       "worker = { policy = \"exit-code\", within = \"1h\" }\n";
   const auto job = DescribeJob(LoadCluster(text), "id");
   EXPECT_EQ(job.on_host_lost, protocol::OnHostLost::kWait);
+  EXPECT_EQ(job.host_lost_ms, 60'000);
   EXPECT_TRUE(job.slots.at(1).spare);
   EXPECT_EQ(job.finish_timeout_ms, 0);
   EXPECT_EQ(DescribeJob(LoadCluster("hosts = [\"h1\", \"h2\"]\nlayout = \"mirrored\""), "id")

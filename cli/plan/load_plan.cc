@@ -126,6 +126,7 @@ std::vector<TaskOnHost> PlanTasks(const ClusterFile& file, const Placement& plac
 
 void SetPolicies(const ClusterFile& file, Plan& plan) {
   plan.on_host_lost = file.on_host_lost.value_or(plan.on_host_lost);
+  plan.host_lost_ms = file.host_lost_ms.value_or(plan.host_lost_ms);
   plan.deadline_ms = file.deadline_ms.value_or(0);
   // Of a collective strategy all workers end together, or one of them hangs.
   const int64_t finish_timeout_ms = file.layout.value == "mirrored" ? kMirroredFinishMs : 0;

@@ -67,6 +67,7 @@ struct Plan {
   std::vector<TaskOnHost> tasks;  // in the order of `render`
   ClusterSpec cluster;
   protocol::OnHostLost on_host_lost = protocol::OnHostLost::kFail;
+  int64_t host_lost_ms = 11'000;                 // of silence
   int64_t deadline_ms = 0;                       // 0: none
   int64_t finish_timeout_ms = 0;                 // 0: none
   std::optional<std::filesystem::path> workdir;  // absolute

@@ -15,6 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace event = protocol::event;
 namespace type = protocol::type;
+using protocol::Json;
 
 constexpr uint64_t kCreditBytes = 512 * 1024;  // of each task's stream, on its way at a time
 constexpr auto kAttachLimit = 30s;
@@ -140,8 +141,29 @@ void JobFollower::HandleEvents(const protocol::Message& message) {
   for (const auto& event : EventsOf(message)) {
     brought_something_ = brought_something_ || event.number >= next_event_;
     next_event_ = event.number + 1;
+    const std::vector<int> seats = state_.seats;
     state_.Apply(event);
     if (options_.narrate) Narrate(event);
+    const auto* attempt = std::get_if<event::Attempt>(&event.body);
+    if (attempt != nullptr && seats != state_.seats) FollowToOtherHosts(*attempt, seats);
+  }
+}
+
+void JobFollower::FollowToOtherHosts(const event::Attempt& attempt,
+                                     const std::vector<int>& before) {
+  for (const protocol::TaskPlan& plan : state_.plan.tasks) {
+    const bool moved = before.at(static_cast<size_t>(plan.slot)) != state_.SeatOf(plan);
+    const auto stream = std::find_if(streams_.begin(), streams_.end(),
+                                     [&](const TaskStream& s) { return s.task == plan.task; });
+    // One that has seen this attempt was opened after the move.
+    if (!moved || stream == streams_.end() || stream->attempt >= attempt.attempt) continue;
+    if (!stream->done) attached_.link->SendWithId(type::kCancel, stream->id, Json::object());
+    printer_.Finish(stream->task);
+    TaskStream there;
+    there.task = plan.task;
+    there.attempt = attempt.attempt;
+    *stream = std::move(there);
+    if (attached_.hello.serving == "agent") OpenLog(*stream);
   }
 }
 
@@ -164,6 +186,7 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
   }
   stream.tail_lines.reset();  // from here on its offset is known
   stream.offset = piece.offset + piece.data.value.size();
+  if (!piece.segments.empty()) stream.attempt = piece.segments.back().attempt;
   brought_something_ = true;
   printer_.Print(stream.task, piece);
   link.SendWithId(type::kCredit, stream.id, {{"bytes", piece.data.value.size()}});
@@ -323,11 +346,19 @@ void JobFollower::GiveUp(TaskStream& stream, std::string_view why) {
   incomplete_ = true;
 }
 
+// As the job's events have it: a spare host may have taken the task over.
+int JobFollower::SlotOf(const std::string& task) const {
+  for (const protocol::TaskPlan& plan : state_.plan.tasks) {
+    if (plan.task == task) return state_.SeatOf(plan);
+  }
+  for (const JobRecord::Task& known : record_.tasks) {
+    if (known.id == task) return known.slot;
+  }
+  return 0;
+}
+
 void JobFollower::ReadFromFolder(TaskStream& stream) {
-  const auto found =
-      std::find_if(record_.tasks.begin(), record_.tasks.end(),
-                   [&](const JobRecord::Task& task) { return task.id == stream.task; });
-  const int slot = found == record_.tasks.end() ? 0 : found->slot;
+  const int slot = SlotOf(stream.task);
   // Slot 0 as well: the link to it may have been idle for too long meanwhile.
   const Attached host = Attach(record_, slot, Now() + kAttachLimit);
   protocol::ReadLog request;

@@ -51,6 +51,7 @@ class JobFollower {
     uint64_t id = 0;
     uint64_t offset = 0;
     std::optional<uint64_t> tail_lines;
+    int attempt = 0;  // of the last piece
     bool done = false;
   };
 
@@ -62,6 +63,9 @@ class JobFollower {
   void WaitAndHandle();
   void Handle(const protocol::Message& message);
   void HandleEvents(const protocol::Message& message);
+  // Tasks that another host runs now have their logs there.
+  void FollowToOtherHosts(const protocol::event::Attempt& attempt, const std::vector<int>& before);
+  [[nodiscard]] int SlotOf(const std::string& task) const;
   void HandleLog(AgentLink& link, TaskStream& stream, const protocol::Message& message);
   void HandleInterrupts(int count);
   void LeaveFolders();

@@ -281,6 +281,26 @@ class Faults(OverSsh):
         self.assertEqual(of_worker, [f"line {i}" for i in range(22)] + ["over"])
         self.assert_nothing_left(hosts)
 
+    def test_a_spare_host_takes_the_place_of_one_that_lost_power(self):
+        hosts = self.start_hosts(3)
+        script = ('echo "attempt $TFDIST_ATTEMPT on $TFDIST_HOST with $TF_CONFIG"; '
+                  'case "$TFDIST_TASK" in ps*) exec sleep infinity;; esac; '
+                  '[ "$TFDIST_ATTEMPT" = 1 ] && exec sleep infinity; echo over')
+        text = clusters.over_ssh("job", shell(script), hosts[:2], ssh_config=hosts.ssh_config)
+        spare = f'{{ address = "{hosts[2].address}", ssh = "{hosts[2].name}", spare = true }}'
+        text = text.replace("hosts = [", f"hosts = [{spare}, ", 1)
+        up = self.user.start("up", self.user.write("job.toml", text))
+        self.user.wait_for_output(up, b"worker:0 | attempt 1 on")
+        hosts[1].crash()
+        self.assertEqual(up.wait(120), 0, up.err.read_text())
+        said, printed = up.err.read_text(), up.out.read_text()
+        lost, taken = hosts[1].address, hosts[2].address
+        self.assertIn(f"host {lost} is lost: nothing heard for 11 s; starting all tasks again", said)
+        self.assertIn(f"tfdist: attempt 2: {taken} runs the tasks of {lost}", said)
+        self.assertRegex(printed, f"worker:0 . attempt 2 on {taken} with .*{taken}")
+        self.assertRegex(printed, "worker:0 . over")
+        self.assertNotRegex(printed, f"attempt 2 .*{lost}")
+
     def test_the_next_job_of_a_name_finds_nothing_of_the_earlier_one_on_a_host_that_was_lost(self):
         """The host hangs, the job ends without it, the host is back, and the same `up` again."""
         hosts = self.start_hosts(3)
