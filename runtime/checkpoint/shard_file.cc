@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -56,7 +57,12 @@ json ToJson(const TablePart& part) {
 }
 
 TablePart TableFrom(const json& from) {
-  return {from.at("table"), from.at("rows"), from.at("width"), from.at("first"), from.at("step")};
+  TablePart part{from.at("table"), from.at("rows"), from.at("width"), from.at("first"),
+                 from.at("step")};
+  if (part.rows == 0 || part.width == 0 || part.step == 0) {
+    throw Error(Phase::kFiles, part.table + ": a part without rows");
+  }
+  return part;
 }
 
 template <typename Item>
@@ -250,7 +256,9 @@ void ShardFile::ReadHeader(const ShardFacts& expected) {
   data_bytes_ = expected.bytes - data_begin_;
   try {
     TakeHeader(text);
-  } catch (const json::exception& error) {
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // not JSON, or not what belongs there
     throw Error(Phase::kFiles, fmt::format("{}: {}", path_.string(), error.what()));
   }
 }

@@ -1,6 +1,8 @@
 #include "runtime/ps/service.h"
 
 #include <new>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -88,7 +90,7 @@ void Service::Answer(const Asked& asked, Outbound& replies) {
       break;
     case Operation::kSave:
       ExpectChief(trainer);
-      Save(asked, replies);
+      Save(asked);
       break;
     case Operation::kRestore:
       ExpectChief(trainer);
@@ -186,7 +188,7 @@ void Service::Assign(const Asked& asked, Outbound& replies) {
 }
 
 // Answered by AnswerSave, once it is written.
-void Service::Save(const Asked& asked, Outbound& /*replies*/) {
+void Service::Save(const Asked& asked) {
   const CheckpointPart& part = asked.request.checkpoint;
   if (saver_.busy() && saver_.id() == part.id) return;  // asked again, on another connection
   if (saver_.busy()) throw Refusal(RefusalKind::kNotSaved, "the last checkpoint is being written");
@@ -197,8 +199,15 @@ void Service::Save(const Asked& asked, Outbound& /*replies*/) {
   if (!model_.created()) throw Refusal(RefusalKind::kVariablesLost, "there are no variables here");
   ShardInfo info;
   info.id = part.id;
-  std::vector<TensorSource> tensors = model_.Snapshot(part.origins, info);
-  saver_.Start(part, std::move(info), std::move(tensors));
+  try {
+    std::vector<TensorSource> tensors = model_.Snapshot(part.origins, info);
+    saver_.Start(part, std::move(info), std::move(tensors));
+  } catch (const std::bad_alloc&) {
+    throw Refusal(RefusalKind::kNotSaved,
+                  "this server has not enough memory for a copy of its tables");
+  } catch (const std::system_error& error) {
+    throw Refusal(RefusalKind::kNotSaved, std::string("cannot start a thread: ") + error.what());
+  }
 }
 
 void Service::AnswerSave(Outbound& replies) {
@@ -249,6 +258,8 @@ void Service::Load(const CheckpointPart& part) {
     throw;
   } catch (const Error& error) {
     throw Refusal(RefusalKind::kNotRestored, error.cause(), error.remedy());
+  } catch (const std::bad_alloc&) {
+    throw Refusal(RefusalKind::kNoRoom, "this server has not enough memory for the checkpoint");
   }
   loaded_ = part.id;
 }

@@ -79,7 +79,7 @@ class Service {
   void Create(const Asked& asked, TrainerState& trainer, Outbound& replies);
   void Open(const Asked& asked, TrainerState& trainer, Outbound& replies);
   void Assign(const Asked& asked, Outbound& replies);
-  void Save(const Asked& asked, Outbound& replies);
+  void Save(const Asked& asked);
   void Restore(const Asked& asked, TrainerState& trainer, Outbound& replies);
   void Load(const CheckpointPart& part);
   void AnswerOpen(const Peer& peer, const Request& open, TrainerState& trainer, Outbound& replies);

@@ -26,6 +26,12 @@ RestoreSpec SpecOf(const std::filesystem::path& checkpoint, const Manifest& mani
   return {checkpoint.string(), manifest.number, manifest.step, manifest.shards, values_only};
 }
 
+std::string SizeText(uint64_t bytes) {
+  const auto size = static_cast<double>(bytes);
+  return bytes < 1'000'000 ? fmt::format("{:.1f} kB", size / 1e3)
+                           : fmt::format("{:.1f} MB", size / 1e6);
+}
+
 std::string LostSteps(uint64_t step, std::optional<uint64_t> reached) {
   if (!reached || *reached <= step) return "no step is lost";
   return fmt::format("the job had reached step {}, {} steps are lost", *reached, *reached - step);
@@ -142,9 +148,8 @@ void Checkpoints::Commit(const Saved& saved) {
   WriteManifest(checkpoint, {saving_->number, saving_->id, saved.step, saved.shards});
   uint64_t bytes = 0;
   for (const ShardFacts& shard : saved.shards) bytes += shard.bytes;
-  say_(fmt::format("checkpoint {}: step {}, {:.1f} MB in {:.2f} s", checkpoint.string(), saved.step,
-                   static_cast<double>(bytes) / 1e6,
-                   duration<double>(Clock::now() - begun_).count()));
+  say_(fmt::format("checkpoint {}: step {}, {} in {:.2f} s", checkpoint.string(), saved.step,
+                   SizeText(bytes), duration<double>(Clock::now() - begun_).count()));
   std::vector<uint64_t> kept = saving_->kept;
   kept.resize(std::min(kept.size(), options_.keep - 1));
   RemoveOthersBefore(options_.folder, saving_->number, kept);

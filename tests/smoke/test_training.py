@@ -13,8 +13,8 @@ DATA = ROOT / "configs/data"
 DEMO = ROOT / "configs/digits.toml"
 
 
-def cluster(steps, slots=2):
-    command = ["{runtime}", "--data", "digits", "--model", "mlp", "--steps", str(steps)]
+def cluster(steps, slots=2, further=()):
+    command = ["{runtime}", "--data", "digits", "--model", "mlp", "--steps", str(steps), *further]
     return clusters.local("digits", command, slots=slots, task_extra=f'workdir = "{DATA}"')
 
 
@@ -97,6 +97,29 @@ class Training(unittest.TestCase):
         # The chief speaks first once the global step is 500 or more: others take steps while it stands still.
         self.assertGreaterEqual(int(re.search(rb"step (\d+),", log).group(1)), 500)
         self.assertRegex(log, rb"final: step 200\d\d,")
+        self.assert_nothing_left()
+
+    def said(self, task, text):
+        return self.user.run("logs", "digits", task).out.count(text)
+
+    def kill(self, task, until, text):
+        """Kills a task, and waits until another one has said that training goes on."""
+        before = self.said(until, text)
+        processes.kill(self.user.task_pid(task))
+        wait_for(lambda: self.said(until, text) > before, f"{until}: {text!r} after the end of {task}", 60)
+
+    def test_checkpoints_carry_a_training_through_the_ends_of_a_worker_a_server_and_the_chief(self):
+        checkpoints = ["--checkpoint-dir", "run", "--checkpoint-steps", "500", "--eval-every", "5000"]
+        up = self.user.run("up", "-d", self.user.write("digits.toml", cluster(100_000, further=checkpoints)))
+        self.assertEqual(up.code, 0, up)
+        wait_for(lambda: self.said("master:0", "checkpoint run/ckpt-") > 0, "there is a checkpoint")
+        self.kill("worker:0", "worker:0", "worker:0 joins at step ")
+        self.kill("ps:1", "master:0", "goes on at step ")
+        self.kill("master:0", "master:0", "goes on at step ")
+        self.assertEqual(self.user.wait_until_ended()["result"], "succeeded")
+        log = self.user.run("logs", "digits", "master:0").out
+        self.assertRegex(log, r"goes on at step \d+, from run/ckpt-\d+: (the job had reached step|no step is lost)")
+        self.assertGreaterEqual(float(re.search(r"final: .*test accuracy ([0-9.]+)", log).group(1)), 0.95)
         self.assert_nothing_left()
 
 
