@@ -138,7 +138,7 @@ void from_json(const Json& json, JobResult& value) { value = ValueIn(kResults, j
 void to_json(Json& json, const HostState& value) { json = NameOf(value); }
 void from_json(const Json& json, HostState& value) { value = ValueIn(kHostStates, json); }
 
-TFDIST_JSON_FIELDS(TaskExit, code, signal, by_us, error, permanent)
+TFDIST_JSON_FIELDS(TaskExit, code, signal, by_us, error, permanent, lost_bytes)
 TFDIST_JSON_FIELDS(Census, killed, left)
 
 }  // namespace tfdist::protocol

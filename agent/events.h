@@ -16,9 +16,10 @@ namespace tfdist::protocol {
 struct TaskExit {
   int code = 0;  // exit status, when `signal` is 0
   int signal = 0;
-  bool by_us = false;      // we had sent it a signal to end
-  std::string error;       // not empty: it could not be executed (and why), or its holder was lost
-  bool permanent = false;  // another try would end in the same way: it could not be executed
+  bool by_us = false;       // we had sent it a signal to end
+  std::string error;        // not empty: it could not be executed (and why), or its holder was lost
+  bool permanent = false;   // another try would end in the same way: it could not be executed
+  uint64_t lost_bytes = 0;  // of the run's output: its host's disk was full
 };
 
 struct Census {

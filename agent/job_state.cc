@@ -79,6 +79,7 @@ class Applier {
     task.run = exited.run;
     task.phase = TaskPhase::kExited;
     task.exit = exited.exit;
+    task.lost_bytes += exited.exit.lost_bytes;
     task.last_lines = exited.last_lines.value;
     task.since_ns = event_.time_ns;
   }

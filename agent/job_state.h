@@ -28,6 +28,7 @@ struct TaskState {
   std::optional<TaskExit> exit;      // of the last run, once it has ended
   std::optional<TaskExit> previous;  // of the run before, in this attempt or an earlier one
   std::string last_lines;            // of a failed run; raw bytes
+  uint64_t lost_bytes = 0;           // of the output of all runs (TaskExit::lost_bytes)
   int ordered = 1;                   // the run of this attempt that was ordered last
   std::optional<int64_t> due_ns;  // it has failed, and starts again, alone, at this time or later
   int restarts = 0;               // that its failures caused, of itself or of all tasks

@@ -41,7 +41,7 @@ JobPlan SamplePlan() {
 
 Json SampleReport() {
   agent::HostReport report;
-  report.tasks = {{"worker:0", 1, 1, 123, true, TaskExit{3, 0, false, "", false}, {"lines"}}};
+  report.tasks = {{"worker:0", 1, 1, 123, true, TaskExit{3, 0, false, "", false, 0}, {"lines"}}};
   report.census = Census{{"pid 123 (sleep)"}, {}};
   return report;
 }
@@ -61,7 +61,7 @@ std::string Bytes(std::string_view type, Json body) {
 }
 
 TEST(FuzzCorpus, HasMessages) {
-  const auto exit = TaskExit{0, 9, true, "", false};
+  const auto exit = TaskExit{0, 9, true, "", false, 4096};
   ReadLog read_log;
   read_log.tail_lines = 10;
   ExpectCorpus(

@@ -124,9 +124,9 @@ void HolderLoop::OnTaskEnd(int status) {
 }
 
 void HolderLoop::WriteExit() {
-  told_lost_bytes_ = output_.lost_bytes();
+  exit_.lost_bytes = output_.lost_bytes();
   try {
-    WriteRunExit(options_.RunFolder(), exit_, told_lost_bytes_);
+    WriteRunExit(options_.RunFolder(), exit_);
   } catch (const Error& error) {
     Log("{}: the exit status is lost: {}", options_.task, error.what());
   }
@@ -134,7 +134,7 @@ void HolderLoop::WriteExit() {
 
 // Descendants may write, and lose, more after the task has ended.
 void HolderLoop::WriteLaterLosses() {
-  if (output_.lost_bytes() != told_lost_bytes_) WriteExit();
+  if (output_.lost_bytes() != exit_.lost_bytes) WriteExit();
 }
 
 void HolderLoop::StopTask() {

@@ -64,9 +64,8 @@ class HolderLoop {
   bool exec_known_ = false;
   bool signalled_ = false;  // the task's end is our doing
   bool task_ended_ = false;
-  protocol::TaskExit exit_;       // once the task has ended
-  uint64_t told_lost_bytes_ = 0;  // as `exit` on the disk says
-  bool no_children_ = false;      // as waitpid(2) said last
+  protocol::TaskExit exit_;   // as it was written last; once the task has ended
+  bool no_children_ = false;  // as waitpid(2) said last
 
   std::optional<TimePoint> kill_at_;    // when to begin killing
   std::optional<TimePoint> next_pass_;  // while killing

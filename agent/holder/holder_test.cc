@@ -387,8 +387,8 @@ TEST_F(HolderTest, WhatADiskThatStaysFullDidNotTakeIsCountedInTheExit) {
   EXPECT_EQ(WaitForDone("a:0").code, 0);
   const std::string text = LogText("a:0");  // with lines of our own
   const auto kept = static_cast<uint64_t>(std::count(text.begin(), text.end(), '\0'));
-  EXPECT_EQ(State("a:0").lost_bytes, kWritten - kept);
-  EXPECT_GT(State("a:0").lost_bytes, 2'000'000U);
+  EXPECT_EQ(State("a:0").exit->lost_bytes, kWritten - kept);
+  EXPECT_GT(State("a:0").exit->lost_bytes, 2'000'000U);
   umount2(TaskFolder("a:0").c_str(), MNT_DETACH);
 }
 

@@ -69,9 +69,9 @@ std::optional<RunPids> ReadRunPids(const std::filesystem::path& run_folder) {
   return reader->good() ? std::optional(std::move(pids)) : std::nullopt;
 }
 
-void ReadRunExit(const std::filesystem::path& run_folder, RunState& state) {
+std::optional<protocol::TaskExit> ReadRunExit(const std::filesystem::path& run_folder) {
   auto reader = ReadRecord(run_folder / "exit", kSmallLimitBytes);
-  if (!reader) return;
+  if (!reader) return std::nullopt;
   protocol::TaskExit exit;
   exit.code = static_cast<int>(Signed(reader->Number()));
   exit.signal = static_cast<int>(Signed(reader->Number()));
@@ -79,10 +79,8 @@ void ReadRunExit(const std::filesystem::path& run_folder, RunState& state) {
   exit.by_us = (flags & kByUs) != 0;
   exit.permanent = (flags & kPermanent) != 0;
   exit.error = reader->Text();
-  const uint64_t lost_bytes = reader->Number();
-  if (!reader->good()) return;
-  state.exit = std::move(exit);
-  state.lost_bytes = lost_bytes;
+  exit.lost_bytes = reader->Number();
+  return reader->good() ? std::optional(std::move(exit)) : std::nullopt;
 }
 
 void Reserve(const std::filesystem::path& path) {
@@ -141,7 +139,7 @@ RunState ReadRunState(const std::filesystem::path& run_folder) {
   state.holder_running =
       state.pids && state.pids->boot_id == BootId() && IsRunning(state.pids->holder);
   // Last: a holder that was gone above has written all that it ever will.
-  ReadRunExit(run_folder, state);
+  state.exit = ReadRunExit(run_folder);
   return state;
 }
 
@@ -162,13 +160,12 @@ void ReleaseRunExit(const std::filesystem::path& run_folder) {
   unlink((run_folder / kLaterExitAside).c_str());
 }
 
-void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit,
-                  uint64_t lost_bytes) {
+void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit) {
   RecordWriter writer;
   writer.Put(Unsigned(exit.code))
       .Put(Unsigned(exit.signal))
       .Put((exit.by_us ? kByUs : 0) | (exit.permanent ? kPermanent : 0));
-  writer.Put(std::string_view(exit.error).substr(0, kErrorLimitBytes)).Put(lost_bytes);
+  writer.Put(std::string_view(exit.error).substr(0, kErrorLimitBytes)).Put(exit.lost_bytes);
   const std::string record = writer.Finish();
 
   const std::filesystem::path aside = FreeExitAside(run_folder);

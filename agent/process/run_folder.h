@@ -54,12 +54,9 @@ struct RunPids {
 
 struct RunState {
   std::optional<RunPids> pids;
-  // `error` is set when the task could not be executed or its holder was lost; then `code` and
+  // Its `lost_bytes` may grow until the holder has ended. `error` is set when the task could not be executed or its holder was lost; then `code` and
   // `signal` mean nothing.
   std::optional<protocol::TaskExit> exit;
-  // Bytes of the run's output that the disk did not take; known once `exit` is. Grows until the
-  // holder has ended.
-  uint64_t lost_bytes = 0;
   // The holder runs: it may still move output, and another run of this task must not be started.
   bool holder_running = false;
 };
@@ -79,7 +76,6 @@ void ReserveRunExit(const std::filesystem::path& run_folder);
 // Gives the second place back, once no correction will come. Never fails.
 void ReleaseRunExit(const std::filesystem::path& run_folder);
 // A long `error` is cut. Replaces an earlier one; only the first two use the reserved places.
-void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit,
-                  uint64_t lost_bytes = 0);
+void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit);
 
 }  // namespace tfdist::agent

@@ -107,10 +107,10 @@ TEST_F(RunFolderTest, ALaterExitReplacesTheFirstOnAFullDisk) {
     const UniqueFd fd = OpenFile(run_ / "ballast", O_WRONLY | O_CREAT);
     while (write(fd.get(), ballast.data(), ballast.size()) > 0) continue;
   }
-  EXPECT_NO_THROW(WriteRunExit(run_, {.code = 3, .error = {}}, 10));
-  EXPECT_EQ(ReadRunState(run_).lost_bytes, 10U);
-  EXPECT_NO_THROW(WriteRunExit(run_, {.code = 3, .error = {}}, 20));
-  EXPECT_EQ(ReadRunState(run_).lost_bytes, 20U);
+  EXPECT_NO_THROW(WriteRunExit(run_, {.code = 3, .error = {}, .lost_bytes = 10}));
+  EXPECT_EQ(ReadRunState(run_).exit->lost_bytes, 10U);
+  EXPECT_NO_THROW(WriteRunExit(run_, {.code = 3, .error = {}, .lost_bytes = 20}));
+  EXPECT_EQ(ReadRunState(run_).exit->lost_bytes, 20U);
   EXPECT_EQ(ReadRunState(run_).exit->code, 3);
   umount2(run_.c_str(), MNT_DETACH);
 }

@@ -34,7 +34,9 @@ struct Words {
     return fmt::format("task {}: started, pid {}", started.task, started.pid);
   }
   std::string operator()(const event::TaskExited& exited) const {
-    return fmt::format("task {}: {}", exited.task, Describe(exited.exit));
+    const uint64_t lost = exited.exit.lost_bytes;
+    return fmt::format("task {}: {}{}", exited.task, Describe(exited.exit),
+                       lost == 0 ? "" : fmt::format("; {} bytes of its output lost", lost));
   }
   std::string operator()(const event::Restarting& restarting) const {
     return fmt::format("restarting {}: {}", restarting.gang ? "all tasks" : restarting.task,

@@ -52,6 +52,17 @@ void PrintFirstFailure(const JobRecord& record, const protocol::JobState& state)
   PrintLastLines(task->second.last_lines);
 }
 
+void WarnOfLostOutput(const protocol::JobState& state) {
+  for (const protocol::TaskPlan& plan : state.plan.tasks) {
+    const auto task = state.tasks.find(plan.task);
+    if (task == state.tasks.end() || task->second.lost_bytes == 0) continue;
+    PrintWarning(
+        fmt::format("{} on {}: {} bytes of its output are lost: the disk was full", plan.task,
+                    HostOfSlot(state, state.SeatOf(plan)), task->second.lost_bytes),
+        "");
+  }
+}
+
 }  // namespace
 
 std::string Span(int64_t nanoseconds) {
@@ -102,13 +113,16 @@ PrinterOptions TerminalOptions() {
   return options;
 }
 
-void ReportEnd(const JobRecord& record, const protocol::JobState& state) {
+void ReportEnd(const JobRecord& record, const protocol::JobState& state, bool quiet) {
   if (state.phase != protocol::JobPhase::kEnded) return;
   const double seconds = static_cast<double>(state.ended_ns - state.committed_ns) * 1e-9;
   const bool succeeded = state.result == protocol::JobResult::kSucceeded;
-  Say("tfdist: job {} {} after {:.1f} s{}{}\n", record.id, NameOf(state.result), seconds,
-      succeeded ? "" : ": ", succeeded ? "" : state.why);
+  if (!succeeded || !quiet) {
+    Say("tfdist: job {} {} after {:.1f} s{}{}\n", record.id, NameOf(state.result), seconds,
+        succeeded ? "" : ": ", succeeded ? "" : state.why);
+  }
   if (state.result == protocol::JobResult::kFailed) PrintFirstFailure(record, state);
+  WarnOfLostOutput(state);
   for (const auto* doubtful : {&state.unconfirmed, &state.unreachable}) {
     for (const int slot : *doubtful) {
       Say("tfdist: {}: {}; run tfdist down {}\n", HostOfSlot(state, slot),

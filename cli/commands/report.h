@@ -28,8 +28,9 @@ void PrintWarning(const std::string& text, const std::string& remedy);
 // Colour and filter where stdout is a terminal (and NO_COLOR is not set).
 PrinterOptions TerminalOptions();
 
-// How the job ended; of a failure the first task to fail, its exit code and last lines.
-void ReportEnd(const JobRecord& record, const protocol::JobState& state);
+// How the job ended; of a failure the first task to fail, its exit code and last lines; output that
+// was lost, and hosts where something is left. `quiet`: success itself is not said.
+void ReportEnd(const JobRecord& record, const protocol::JobState& state, bool quiet);
 
 // What `down` found, host by host.
 void PrintEndReport(const JobRecord& record, const EndReport& report);

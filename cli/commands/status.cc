@@ -49,6 +49,12 @@ std::string RestartWords(const TaskState& task) {
                      task.previous ? ", last: " + Describe(*task.previous) : "");
 }
 
+// "; 4096 bytes of its output lost, as the disk was full"
+std::string LossWords(const TaskState& task) {
+  if (task.lost_bytes == 0) return "";
+  return fmt::format("; {} bytes of its output lost, as the disk was full", task.lost_bytes);
+}
+
 std::string HostOf(const JobState& state, int slot) {
   return state.plan.slots.at(static_cast<size_t>(slot)).host;
 }
@@ -74,7 +80,7 @@ void PrintTable(const JobRecord& record, const JobView& view) {
     Print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}{}\n", plan.task, HostOf(state, state.SeatOf(plan)),
           task.pid, task.run,
           task.since_ns == 0 ? "-" : Span(WallClockNanoseconds() - task.since_ns),
-          TaskWords(view, plan), RestartWords(task));
+          TaskWords(view, plan), RestartWords(task) + LossWords(task));
   }
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     const protocol::SlotState& host = state.slots[slot];
@@ -93,7 +99,8 @@ json TaskJson(const JobState& state, const protocol::TaskPlan& plan) {
                 {"attempt", task.attempt},
                 {"run", task.run},
                 {"pid", task.pid},
-                {"restarts", task.restarts}};
+                {"restarts", task.restarts},
+                {"lost_bytes", task.lost_bytes}};
   if (task.exit) value["exit"] = *task.exit;
   if (task.previous) value["previous_exit"] = *task.previous;
   return value;

@@ -101,7 +101,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
     const protocol::JobState state = follower.Run();
     NoteLastSeen(record.id, SeenIn(state, true));
     const bool succeeded = state.result == protocol::JobResult::kSucceeded;
-    if (!quiet || !succeeded) ReportEnd(record, state);
+    ReportEnd(record, state, quiet);
     if (follower.interrupted()) return kExitInterrupted;
     return succeeded ? kExitSuccess : kExitJobFailed;
   } catch (const OutputClosed& error) {

@@ -2,12 +2,14 @@
 
 import itertools
 import os
+import re
+import subprocess
 import unittest
 
 from tests.support import clusters, processes, unkillable
 from tests.support.gate import Gate
-from tests.support.tfdist import ROOT, Tfdist
-from tests.support.waiting import wait_for
+from tests.support.tfdist import BIN, ROOT, Tfdist
+from tests.support.waiting import PATIENCE, wait_for
 
 TREE = ROOT / "tests/support/tree.py"
 _marks = itertools.count(70001)
@@ -211,6 +213,28 @@ class Faults(FaultsCase):
         numbers = [int(line.split("line ")[1]) for line in logs.out.read_text().splitlines() if "line" in line]
         self.assertEqual(numbers, list(range(len(numbers))))
         self.assert_nothing_left()
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root for a mount")
+    def test_output_that_a_full_disk_did_not_take_is_told(self):
+        gate = self.user.folder / "gate"
+        os.mkfifo(gate)
+        task = f'case "$TFDIST_TASK" in ps:*) exec sleep infinity;; esac; : <{gate}; head -c 3000000 /dev/zero'
+        file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", task], slots=1))
+        # The task's log gets a small disk of its own, on which its run's folder stays where it was.
+        script = f'''
+            {BIN}/tfdist up -q {file} >/dev/null &
+            until cd $HOME/.cache/tfdist/jobs/*/h0/tasks/master-0 && test -s run-1-1/pid; do sleep 0.1; done 2>/dev/null
+            mkdir $HOME/run; mount --bind run-1-1 $HOME/run
+            mount -t tmpfs -o size=512k small "$PWD"; cd "$PWD"; mkdir run-1-1; mount --bind $HOME/run run-1-1
+            : >{gate}; wait $!
+            {BIN}/tfdist status job; {BIN}/tfdist events job'''
+        done = subprocess.run(["unshare", "--mount", "sh", "-ec", script], env=self.user.env, capture_output=True,
+                              text=True, timeout=PATIENCE * 60)
+        self.assertEqual(done.returncode, 0, done)
+        [lost] = re.findall(r"warning: master:0 on 127.0.0.1: (\d+) bytes of its output are lost", done.stderr)
+        self.assertGreater(int(lost), 2_000_000)
+        self.assertIn(f"exit code 0; {lost} bytes of its output lost, as the disk was full\n", done.stdout)
+        self.assertIn(f"task master:0: exit code 0; {lost} bytes of its output lost\n", done.stdout)
 
     @unittest.skipIf(os.geteuid() != 0, "needs root: a process that cannot be killed is the first of a namespace")
     def test_a_process_that_cannot_be_killed_is_named_and_waited_for_no_longer(self):

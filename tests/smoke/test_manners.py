@@ -10,6 +10,9 @@ from tests.support.tfdist import BIN, ROOT, Tfdist
 from tests.support.waiting import wait_for
 
 
+NO_RESTART = '[restart]\nmaster = { policy = "never" }\nps = { policy = "never" }\n'
+
+
 def documented_keys(command):
     """Of docs/json.md: {"task", "tasks[].task", ...}."""
     section = (ROOT / "docs/json.md").read_text().split(f"## `tfdist {command} --json`\n")[1].split("\n## ")[0]
@@ -103,7 +106,7 @@ class Jobs(unittest.TestCase):
         self.assertEqual(self.user.run("down", job).code, 0)
 
     def test_a_quiet_up_still_says_why_its_job_failed(self):
-        result = self.user.run("up", "-q", self.write(["sh", "-c", "exit 3"], slots=1))
+        result = self.user.run("up", "-q", self.write(["sh", "-c", "exit 3"], slots=1, extra=NO_RESTART))
         self.assertEqual(result.code, 1, result)
         self.assertIn("exit code 3", result.err)
 
@@ -152,12 +155,14 @@ class Jobs(unittest.TestCase):
         self.assertEqual(known, {name: set_on_host[name] for name in known})
 
     def test_the_documented_json_is_what_the_commands_print(self):
-        file = self.write(["sh", "-c", "exit 3"], slots=1)
+        file = self.write(["sh", "-c", "exit 3"], slots=1, extra=NO_RESTART)
         self.assertEqual(self.user.run("up", file).code, 1)
         outputs = {command: self.user.run(*words).out for command, words in {
             "render": ["render", "--json", file], "list": ["list", "--json"], "status": ["status", "--json", "job"],
             "events": ["events", "--json", "job"]}.items()}
         values = {command: json.loads(outputs[command]) for command in ("render", "status")}
+        for task in values["status"]["tasks"]:
+            self.assertEqual(set(task.pop("previous_exit", task["exit"])), set(task["exit"]))
         [values["list"]] = json.loads(outputs["list"])
         values["events"] = json.loads(outputs["events"].splitlines()[0])
         for command, value in values.items():
