@@ -63,6 +63,14 @@ void WarnOfLostOutput(const protocol::JobState& state) {
   }
 }
 
+// Of the terminal on stdout.
+size_t Columns() {
+  constexpr size_t kWhereUnknown = 80;
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
+                                                                         : kWhereUnknown;
+}
+
 }  // namespace
 
 std::string Span(int64_t nanoseconds) {
@@ -106,10 +114,7 @@ PrinterOptions TerminalOptions() {
   const bool wanted = std::getenv("NO_COLOR") == nullptr || is("NO_COLOR", "");  // no-color.org
   const bool plain = is("TERM", "dumb");
   options.colour = options.filter && wanted && !plain;
-  winsize size{};
-  if (options.filter && !plain && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
-    options.columns = size.ws_col;
-  }
+  if (options.filter && !plain) options.columns = Columns();
   return options;
 }
 

@@ -115,8 +115,10 @@ void JobFollower::WaitAndHandle() {
   if (events_done_ && attached_.hello.serving == "folder") return ReadFromFolders();
   std::array<pollfd, 2> fds = {pollfd{attached_.link->PollFd(), POLLIN, 0},
                                pollfd{interrupts_.fd(), POLLIN, 0}};
+  const auto next_show = printer_.ShowUnfinished(Now());
   // At most a second: pings have to go out. What the link has read already wakes no poll.
-  poll(fds.data(), fds.size(), Now() < turn_end ? 1000 : 0);
+  const TimePoint wake = std::min(next_show.value_or(TimePoint::max()), Now() + 1s);
+  poll(fds.data(), fds.size(), Now() < turn_end ? PollTimeout(Now(), wake) : 0);
   HandleInterrupts(interrupts_.Take());
 }
 

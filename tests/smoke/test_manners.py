@@ -121,6 +121,14 @@ class Jobs(unittest.TestCase):
         self.assertEqual(self.user.run("down", "--force", "job").code, 0)
         self.assertEqual(down.wait(60), 0)
 
+    def test_an_unfinished_line_is_shown_on_a_terminal(self):
+        self.user.env["TERM"] = "xterm"
+        file = self.write(["sh", "-c", "printf 'Name? '; exec sleep infinity"], slots=1)
+        terminal = self.user.start_on_terminal("up", file)
+        self.addCleanup(terminal.wait)
+        self.addCleanup(self.user.run, "down", "--force", "job")
+        terminal.wait_for_text("Name? ", 20)
+
     def test_logs_of_some_tasks_with_times(self):
         file = self.write(["sh", "-c", "echo one; echo from $TFDIST_TASK"])
         self.assertEqual(self.user.run("up", file).code, 0)
