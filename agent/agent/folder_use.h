@@ -1,0 +1,33 @@
+// This agent's use of its slot's folder: other jobs see that it is needed, until it is removed.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "agent/loop/event_loop.h"
+#include "agent/loop/file_thread.h"
+#include "agent/slot/slot_folder.h"
+
+namespace tfdist::agent {
+
+class FolderUse {
+ public:
+  // Marks the folder as used, now and each hour.
+  FolderUse(EventLoop& loop, FileThread& files, const SlotFolder& folder);
+
+  // Removes the folder. `left`: what could not be removed, or empty. `done` runs on the loop's
+  // thread.
+  void Remove(std::function<void(const std::string& left)> done);
+
+ private:
+  static constexpr std::chrono::hours kInterval{1};
+
+  void Touch();
+
+  FileThread& files_;
+  const SlotFolder& folder_;
+  EventLoop::Timer timer_;
+};
+
+}  // namespace tfdist::agent

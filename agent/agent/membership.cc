@@ -1,0 +1,128 @@
+#include "agent/agent/membership.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/census/census.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::Json;
+
+constexpr size_t kMaxConfigBytes = 1024 * 1024;
+constexpr std::chrono::seconds kCensusLimit{5};
+
+std::function<protocol::Census()> CensusOf(const OwnSlot& slot) {
+  // The keeper is this process's parent; both carry the cookie themselves.
+  return [cookie = CookieValue(slot.info.job, slot.info.slot), left = slot.folder.left()] {
+    return EndProcesses(cookie, {getpid(), getppid()}, left,
+                        std::chrono::steady_clock::now() + kCensusLimit);
+  };
+}
+
+std::optional<Json> ReadJson(const std::filesystem::path& path) {
+  const auto text = ReadFileIfExists(path, kMaxConfigBytes);
+  if (!text) return std::nullopt;
+  try {
+    return Json::parse(*text);
+  } catch (const Json::exception& e) {
+    throw Error(Phase::kFiles, fmt::format("{} is damaged: {}", path.string(), e.what()));
+  }
+}
+
+}  // namespace
+
+Membership::Membership(Parts parts, Handlers handlers)
+    : parts_(parts),
+      handlers_(std::move(handlers)),
+      told_committed_(std::filesystem::exists(parts.slot.folder.committed())),
+      coordinator_(MakeCoordinator()),
+      log_server_([this](auto... args) { return parts_.logs.Open(std::move(args)...); },
+                  BulkSink()),
+      member_(parts.loop, parts.files, parts.tasks, CensusOf(parts.slot),
+              {.committed = told_committed_,
+               .keeper_lost = parts.keeper.handover().keeper_lost,
+               .orphan_timeout = std::chrono::milliseconds(parts.slot.info.orphan_timeout_ms)},
+              MemberHandlers()),
+      dialer_(parts.loop, [this](const CoordinatorAddress& coordinator) { Connect(coordinator); }) {
+}
+
+std::unique_ptr<Coordinator> Membership::MakeCoordinator() {
+  const OwnSlot& slot = parts_.slot;
+  if (!slot.leads()) return nullptr;
+  return std::make_unique<Coordinator>(parts_.loop, parts_.files, context_, slot.folder, slot.info,
+                                       slot.keys, parts_.keeper.listener_fd(),
+                                       [this] { handlers_.on_news(); });
+}
+
+void Membership::Resume() {
+  const SlotFolder& folder = parts_.slot.folder;
+  if (coordinator_) {
+    if (const auto peers = ReadJson(folder.peers())) {
+      coordinator_->Open(peers->get<std::vector<std::string>>());
+    }
+    // The agent before may have been killed between the end of the job and its own.
+    parts_.loop.Post([this] { handlers_.on_news(); });
+    member_.SetUplink(coordinator_->MakeLocalUplink(UplinkHandlers()));
+  } else if (const auto coordinator = ReadJson(folder.coordinator())) {
+    Connect(coordinator->get<CoordinatorAddress>());
+  }
+}
+
+void Membership::Release(std::function<void()> done) {
+  coordinator_ ? coordinator_->Release(std::move(done)) : done();
+}
+
+bool Membership::committed() const {
+  return coordinator_ ? coordinator_->committed() : told_committed_;
+}
+
+bool Membership::over() const { return coordinator_ ? coordinator_->over() : member_.over(); }
+
+bool Membership::EndIsWritten() const {
+  if (!coordinator_ || !coordinator_->over()) return false;
+  const EventLog& log = coordinator_->log();
+  return log.written() >= log.events().size();
+}
+
+// --- what the parts need of each other ---
+
+LogStream::Sink Membership::BulkSink() {
+  return {.ready = [this] { return member_.uplink()->BulkWritable(); },
+          .send = [this](const auto& message) { member_.uplink()->SendBulk(message); }};
+}
+
+Member::Handlers Membership::MemberHandlers() {
+  return {.on_first_contact = [this] { dialer_.OnContact(); },
+          .on_committed = [this] { OnCommitted(); },
+          .on_release = [this] { handlers_.on_release(); }};
+}
+
+Uplink::Handlers Membership::UplinkHandlers() {
+  return {.on_beat = [this](const Beat& beat) { member_.OnBeat(beat); },
+          .on_order = [this](const Order& order) { member_.OnOrder(order); },
+          .on_release = [this] { member_.OnRelease(); },
+          .on_bulk = [this](const protocol::Message& m) { log_server_.OnMessage(m); },
+          .on_bulk_writable = [this] { log_server_.Pump(); }};
+}
+
+void Membership::Connect(const CoordinatorAddress& coordinator) {
+  member_.SetUplink(std::make_unique<ZmqUplink>(parts_.loop, context_, parts_.slot.keys,
+                                                coordinator, UplinkHandlers()));
+}
+
+void Membership::OnCommitted() {
+  if (std::exchange(told_committed_, true) || coordinator_) return;
+  parts_.files.Post([path = parts_.slot.folder.committed()] { ReplaceFile(path, "", 0600); },
+                    [](Outcome<void>& outcome) { outcome.Get(); });
+}
+
+}  // namespace tfdist::agent

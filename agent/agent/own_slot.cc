@@ -1,0 +1,36 @@
+#include "agent/agent/own_slot.h"
+
+#include "agent/control/tcp_address.h"
+#include "agent/files/file_store.h"
+
+namespace tfdist::agent {
+namespace {
+
+// The socket that the coordinator listens on knows its port, where slot.json does not say it.
+SlotInfo ReadInfo(const KeeperLink& keeper, const SlotFolder& folder) {
+  SlotInfo info = ReadOrInferSlotInfo(folder);
+  if (info.damage.empty() || info.slot != 0) return info;
+  info.address = "::";
+  info.port = LocalPort(keeper.listener_fd());
+  return info;
+}
+
+}  // namespace
+
+OwnSlot ReadOwnSlot(const KeeperLink& keeper) {
+  const SlotFolder folder(keeper.handover().slot_folder);
+  return {folder, ReadInfo(keeper, folder), ReadCurveKeys(folder.key())};
+}
+
+protocol::Hello MakeHello(const OwnSlot& slot) {
+  protocol::Hello hello;
+  hello.serving = "agent";
+  hello.agent_sha256 = HashFile("/proc/self/exe");
+  hello.base = slot.info.base;
+  hello.job = slot.info.job;
+  hello.slot = slot.info.slot;
+  hello.public_key = slot.keys.public_key;
+  return hello;
+}
+
+}  // namespace tfdist::agent
