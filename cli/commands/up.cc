@@ -90,11 +90,15 @@ void ShowChangedFiles(const JobRecord& running, const JobRecord& wanted) {
       changed.size() > shown ? fmt::format(" and {} more", changed.size() - shown) : "");
 }
 
-int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts, bool quiet) {
+// Whether this command started the job, or found it running. Ctrl-C ends only one's own job.
+enum class Started { kHere, kElsewhere };
+
+int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts, Started started,
+           bool quiet) {
   FollowOptions options;
   for (const auto& task : record.tasks) options.tasks.push_back(task.id);
   options.narrate = !quiet;
-  options.interrupt_stops_job = true;
+  options.interrupt_stops_job = started == Started::kHere;
   LinePrinter printer(STDOUT_FILENO, TerminalOptions(), options.tasks);
   JobFollower follower(record, std::move(coordinator), options, printer, interrupts);
   try {
@@ -102,6 +106,10 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
     NoteLastSeen(record.id, SeenIn(state, true));
     const bool succeeded = state.result == protocol::JobResult::kSucceeded;
     ReportEnd(record, state, quiet);
+    if (follower.interrupted() && started == Started::kElsewhere) {
+      Say("tfdist: leaving; the job goes on: tfdist logs -f {0}; tfdist down {0} ends it\n",
+          record.id);
+    }
     if (follower.interrupted()) return kExitInterrupted;
     return succeeded ? kExitSuccess : kExitJobFailed;
   } catch (const OutputClosed& error) {
@@ -140,12 +148,13 @@ int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wa
   }
   if (arguments.quiet && arguments.detach) Print("{}\n", taken.job());
   if (!arguments.quiet) {
-    Say("tfdist: job {} runs already, from this plan: joining it\n", taken.job());
+    Say("tfdist: job {} runs already, from this plan: joining it; Ctrl-C leaves it running\n",
+        taken.job());
   }
   if (arguments.detach) return kExitSuccess;
   const JobRecord record = KnownOrAdopted(plan, taken.job());
   Interrupts interrupts;
-  return Follow(record, {}, interrupts, arguments.quiet);
+  return Follow(record, {}, interrupts, Started::kElsewhere, arguments.quiet);
 }
 
 class Launch {
@@ -270,7 +279,7 @@ class Launch {
           "not\n",
           record_.id, size);
     }
-    return Follow(record_, std::move(coordinator), *interrupts_, arguments_.quiet);
+    return Follow(record_, std::move(coordinator), *interrupts_, Started::kHere, arguments_.quiet);
   }
 
   [[nodiscard]] int Started(const std::string& size) const {

@@ -474,6 +474,20 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("down").code, 0)
         self.assert_nothing_left()
 
+    def test_ctrl_c_in_an_up_that_joined_leaves_the_job_running(self):
+        file = self.write(shell("echo ready; sleep infinity"))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.wait_until_tasks_run()
+        joined = self.user.start_on_terminal("up", file)
+        joined.wait_for_text("joining it; Ctrl-C leaves it running")
+        joined.wait_for_text("ready\r\n")
+        joined.ctrl_c()
+        self.assertEqual(joined.wait(), 130, joined.text)
+        self.assertIn("leaving; the job goes on", joined.text)
+        self.assertEqual(self.user.status()["state"], "running")
+        self.assertEqual(self.user.run("down").code, 0)
+        self.assert_nothing_left()
+
     def test_up_again_joins_and_replaces_a_job_whose_tasks_listen(self):
         """Every slot but the first, which tells that the job runs, finds its ports in use."""
         listen = ("import json,os,signal,socket\n"
