@@ -66,7 +66,7 @@ void ShardSet::Add(ShardFile& file) {
 }
 
 const ShardInfo& ShardSet::info() {
-  if (files_.empty() && !OpenNext()) Lacks("anything");
+  if (files_.empty() && !OpenNext()) Lacks("every shard");
   return files_.front()->info();
 }
 

@@ -21,6 +21,7 @@ namespace {
 using testing::Child;
 using ::testing::Contains;
 using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
 using testing::Job;
 using testing::kLimit;
 using ::testing::Not;
@@ -76,11 +77,11 @@ TEST_P(RestartedWorker, GoesOnAtTheCurrentStepWithItsOwnShard) {
 }
 
 INSTANTIATE_TEST_SUITE_P(InEveryMode, RestartedWorker,
-                         ::testing::Values(Mode{"async", "50000"}, Mode{"sync", "5000"},
-                                           Mode{"sync:replicas=2", "8000"},
-                                           Mode{"sync:replicas=6", "4000"},
-                                           Mode{"staleness:bound=0", "12000"},
-                                           Mode{"staleness:bound=4", "12000"}),
+                         ::testing::Values(Mode{"async", "30000"}, Mode{"sync", "4000"},
+                                           Mode{"sync:replicas=2", "5000"},
+                                           Mode{"sync:replicas=6", "3000"},
+                                           Mode{"staleness:bound=0", "8000"},
+                                           Mode{"staleness:bound=4", "8000"}),
                          [](const auto& mode) { return Letters(mode.param.update); });
 
 // As a job's agent does when a server or the chief fails: all tasks end, and start as the next
@@ -141,6 +142,50 @@ TEST(KilledWhileSaving, LeavesTheNewestWholeCheckpoint) {
     ASSERT_TRUE(goes_on);
     EXPECT_GE(NumberAfter(*goes_on, "at step"), newest) << *goes_on;
   }
+}
+
+// As on hosts without a shared folder: each task has a work folder on its own host.
+TEST(FoldersOfEachHost, HoldTheShardsOfTheirServers) {
+  const TemporaryFolder hosts;
+  Job job(2, 1, {"--checkpoint-dir", "run", "--steps", "400"});
+  const auto start = [&](const std::string& host_of_second) {
+    const auto in = [&](const std::string& host) {
+      const std::string folder = hosts.path() / host;
+      return "mkdir -p " + folder + "; cd " + folder;
+    };
+    job.StartAlone("ps:0", in("a"));
+    job.StartAlone("ps:1", in(host_of_second));
+    return job.StartAlone("master:0", in("a")).Wait(kLimit);
+  };
+  EXPECT_EQ(start("b"), 0);
+  EXPECT_EQ(start("c"), 1);  // ps:1 was moved
+  EXPECT_THAT(
+      job["master:0"].lines(),
+      Contains(ContainsRegex("^run/ckpt-400 is not used: ps:1 at .* run/ckpt-400 lacks every "
+                             "shard: missing here: shard-00001-of-00002.safetensors")));
+  EXPECT_THAT(job["master:0"].lines(),
+              Contains(HasSubstr("none of 1 checkpoints can be restored")));
+  EXPECT_EQ(start("b"), 0);
+  EXPECT_THAT(job["master:0"].lines(),
+              Contains("goes on at step 400, from run/ckpt-400: no step is lost"));
+}
+
+TEST(FromCheckpoint, ANewModelBeginsWithItsValues) {
+  const TemporaryFolder folder;
+  Job first(2, 1, {"--checkpoint-dir", folder.path() / "first", "--steps", "2000"});
+  first.StartAll();
+  ASSERT_EQ(first["master:0"].Wait(kLimit), 0);
+  Job second(1, 1,
+             {"--from-checkpoint", folder.path() / "first", "--checkpoint-dir",
+              folder.path() / "second", "--steps", "1", "--learning-rate", "0.0001"});
+  second.StartAll();
+  ASSERT_EQ(second["master:0"].Wait(kLimit), 0);
+  const std::vector<std::string>& lines = second["master:0"].lines();
+  EXPECT_THAT(lines, Contains("begins with the values of " +
+                              (folder.path() / "first" / "ckpt-2000").string()));
+  EXPECT_THAT(lines.back(), StartsWith("final: step 1, "));
+  EXPECT_NEAR(NumberAfter(lines.back(), "test accuracy"),
+              NumberAfter(first["master:0"].lines().back(), "test accuracy"), 0.005);
 }
 
 // EFBIG stands for ENOSPC: a disk of the test's own would need root.
