@@ -10,7 +10,7 @@ namespace tfdist::protocol {
 // The deepest message, an event of a plan, has 7.
 inline constexpr size_t kDeepestMessage = 32;
 
-// Throws Error(kControl) when the first value of `cbor` is nested deeper than that, and when it
+// Throws ProtocolError when the first value of `cbor` is nested deeper than that, and when it
 // cannot be walked over to its end: what the decoder makes of the rest would be its own affair.
 void CheckNesting(std::string_view cbor);
 

@@ -32,7 +32,6 @@ void Get(const Json& json, const char* key, std::optional<T>& value) {
 
 RefusalKind KindOf(const Error& error) {
   if (const auto* refusal = dynamic_cast<const Refusal*>(&error)) return refusal->kind();
-  if (dynamic_cast<const NameTaken*>(&error) != nullptr) return RefusalKind::kNameTaken;
   const bool malformed = dynamic_cast<const ProtocolError*>(&error) != nullptr;
   return malformed ? RefusalKind::kMalformed : RefusalKind::kFailed;
 }
@@ -131,7 +130,9 @@ void ThrowIfError(const Message& message) {
 }
 
 NameTaken::NameTaken(const Error& error, std::string job, std::string plan_sha256)
-    : Error(error), job_(std::move(job)), plan_sha256_(std::move(plan_sha256)) {}
+    : Refusal(RefusalKind::kNameTaken, error.phase(), error.cause(), error.remedy()),
+      job_(std::move(job)),
+      plan_sha256_(std::move(plan_sha256)) {}
 
 // The bodies ----------------------------------------------------------------------------------
 

@@ -17,7 +17,9 @@
 #include "agent/bytes.h"
 #include "agent/events.h"
 #include "agent/job_plan.h"
+#include "agent/refusal.h"
 #include "base/error.h"
+#include "base/failures.h"
 
 namespace tfdist::protocol {
 
@@ -50,7 +52,7 @@ void from_json(const Json& json, Text& text);
 
 // "10.0.0.2", or "[fd00::2]" where `bracketed` and the address holds a colon.
 std::string AddressText(std::string_view address, bool bracketed);
-// `addresses[i]`: the address of slot i. Throws Error(kControl) when a slot is out of range.
+// `addresses[i]`: the address of slot i. Throws ProtocolError when a slot is out of range.
 std::string Fill(const Text& text, std::span<const std::string> addresses);
 
 // A file that the job brings, known by content; `link` is its path in the job's folder on the host.
@@ -104,6 +106,10 @@ inline constexpr std::string_view kHello = "hello";  // Hello
 // CLI -> `start` role
 inline constexpr std::string_view kCreate =
     "create";  // Create -> (the agent's own hello follows), or error
+// `start` role -> CLI, between the two hellos
+inline constexpr std::string_view kRemoved =
+    "removed";  // {folders: [path]}: of finished jobs, which retention has removed; not sent where
+                // there are none
 // CLI -> agent, while deploying
 inline constexpr std::string_view kNeed =
     "need";  // {files: [FileDescription]} -> {missing: [sha256]}
@@ -204,14 +210,15 @@ struct LogPiece {
 
 // CBOR of one message. Any string in it may be raw bytes.
 std::string Encode(const Message& message);
-// Throws Error(kControl) when `bytes` are not a message.
+// Throws ProtocolError when `bytes` are not a message.
 Message Decode(std::string_view bytes);
 
 Message ErrorMessage(uint64_t id, const Error& error);
 
 // A job of that name runs already: which, and what it was planned from.
-class NameTaken : public Error {
+class NameTaken : public Refusal {
  public:
+  // Phase, cause and remedy are those of `error`.
   NameTaken(const Error& error, std::string job, std::string plan_sha256);
   [[nodiscard]] const std::string& job() const { return job_; }
   [[nodiscard]] const std::string& plan_sha256() const { return plan_sha256_; }
@@ -221,17 +228,17 @@ class NameTaken : public Error {
   std::string plan_sha256_;
 };
 
-// Throws the Error that an `error` message carries (a NameTaken where it names a job); other
+// Throws the Refusal that an `error` message carries (a NameTaken where it names a job); other
 // messages pass.
 void ThrowIfError(const Message& message);
 
-// The body as a T; throws Error(kControl) that names the message type and what is wrong.
+// The body as a T; throws ProtocolError that names the message type and what is wrong.
 template <typename T>
 T Body(const Message& message) {
   try {
     return message.body.get<T>();
   } catch (const Json::exception& e) {
-    throw Error(Phase::kControl, "malformed message '" + message.type + "': " + e.what());
+    throw ProtocolError(Phase::kControl, "malformed message '" + message.type + "': " + e.what());
   }
 }
 

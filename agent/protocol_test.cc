@@ -64,6 +64,20 @@ TEST(Protocol, ARefusalKeepsKindPhaseCauseAndRemedy) {
 }
 
 // Which end has to change something: the one that asked, or the one that failed.
+TEST(Protocol, ATakenNameIsARefusalThatNamesTheJob) {
+  const Error error(Phase::kStart, "a job named 'digits' runs already", "end it");
+  const Message message = ErrorMessage(3, NameTaken(error, "digits-1", "0123"));
+  EXPECT_EQ(message.body.at("kind"), "name-taken");
+  try {
+    ThrowIfError(message);
+    FAIL() << "no error";
+  } catch (const Refusal& refusal) {
+    EXPECT_EQ(refusal.kind(), RefusalKind::kNameTaken);
+    EXPECT_EQ(refusal.remedy(), "end it");
+    EXPECT_EQ(dynamic_cast<const NameTaken&>(refusal).job(), "digits-1");
+  }
+}
+
 TEST(Protocol, ARefusalSaysWhetherTheRequestWasMalformed) {
   const auto kind_of = [](const Error& error) {
     return ErrorMessage(1, error).body.at("kind").get<std::string>();
@@ -75,7 +89,7 @@ TEST(Protocol, ARefusalSaysWhetherTheRequestWasMalformed) {
 
 TEST(Protocol, AMissingFieldIsNamed) {
   const Message message{"create", 1, Json::object({{"job", "x"}})};
-  EXPECT_THROW((void)Body<Create>(message), Error);
+  EXPECT_THROW((void)Body<Create>(message), ProtocolError);
 }
 
 TEST(Protocol, AMessageNestedDeeplyIsAnError) {

@@ -11,7 +11,6 @@
 
 #include "agent/cleanup/retention.h"
 #include "agent/files/file_store.h"
-#include "agent/housekeeping.h"
 #include "agent/process/handover.h"
 #include "agent/protocol.h"
 #include "agent/start/create_slot.h"

@@ -48,9 +48,6 @@ Deployment::Failure FailureOf(const std::exception& thrown, const std::string& h
   if (const auto* refusal = dynamic_cast<const protocol::Refusal*>(&thrown)) {
     failure.refusal = refusal->kind();
   }
-  if (dynamic_cast<const protocol::NameTaken*>(&thrown) != nullptr) {
-    failure.refusal = protocol::RefusalKind::kNameTaken;
-  }
   failure.lost = dynamic_cast<const LostConnection*>(&thrown) != nullptr;
   return failure;
 }

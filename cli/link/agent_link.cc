@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/housekeeping.h"
 #include "base/error.h"
 #include "base/failures.h"
 #include "cli/link/grace.h"
