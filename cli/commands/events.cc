@@ -6,6 +6,8 @@
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/job_view.h"
+#include "cli/commands/slow_notice.h"
+#include "cli/link/bootstrap.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -71,12 +73,20 @@ void PrintEvent(const JobRecord& record, const Event& event, bool json) {
         event.number, std::visit(Words{record}, event.body));
 }
 
+JobView LookAtEvents(const JobRecord& record, bool json) {
+  const SlowNotice notice(fmt::format("waiting for {} to answer", record.hosts[0].name));
+  try {
+    return LookAt(record, [&](const Event& event) { PrintEvent(record, event, json); });
+  } catch (const NothingThere&) {
+    throw CleanedJob("the event log", record);
+  }
+}
+
 }  // namespace
 
 int EventsCommand(const EventsArguments& arguments) {
   const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
-  const JobView view =
-      LookAt(record, [&](const Event& event) { PrintEvent(record, event, arguments.json); });
+  const JobView view = LookAtEvents(record, arguments.json);
   if (!view.trouble.empty()) Say("tfdist: the job's event log: {}\n", view.trouble);
   return kExitSuccess;
 }

@@ -131,6 +131,13 @@ void CheckHost(const JobRecord& record, const std::string& name) {
 
 }  // namespace
 
+NoSuchJob CleanedJob(std::string_view what, const JobRecord& record) {
+  return {Phase::kLogs,
+          fmt::format("{} of job {} is gone: its folder was cleaned from {}", what, record.id,
+                      record.hosts[0].name),
+          "tfdist prune forgets finished jobs"};
+}
+
 JobRecord AdoptJob(const Plan& plan, const std::string& id) {
   JobRecord record = MakeRecord(plan, id, DescribeJob(plan, id).plan_sha256);
   LearnBases(record);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/failures.h"
@@ -14,6 +15,9 @@ class NoSuchJob : public Error {
  public:
   using Error::Error;
 };
+
+// Of a job whose folder its first host does not have any more; `what`: "the output", say.
+NoSuchJob CleanedJob(std::string_view what, const JobRecord& record);
 
 // Several running jobs are meant. Exit code 2.
 class AmbiguousJob : public UsageError {

@@ -25,10 +25,7 @@ protocol::JobState Follow(JobFollower& follower, const JobRecord& record) {
   try {
     return follower.Run();
   } catch (const NothingThere&) {
-    throw NoSuchJob(Phase::kLogs,
-                    fmt::format("the output of job {} is gone: its folder was cleaned from {}",
-                                record.id, record.hosts[0].name),
-                    "tfdist prune forgets finished jobs");
+    throw CleanedJob("the output", record);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "cli/commands/find_job.h"
 #include "cli/commands/job_view.h"
 #include "cli/commands/report.h"
+#include "cli/commands/slow_notice.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -155,12 +156,18 @@ void PrintJson(const json& value) {
   PrintLines(value.dump(2, ' ', true, json::error_handler_t::replace) + "\n");
 }
 
+// Says after a second which host it waits for.
+JobView LookAtOrSay(const JobRecord& record) {
+  const SlowNotice notice(fmt::format("waiting for {} to answer", record.hosts[0].name));
+  return LookAt(record);
+}
+
 }  // namespace
 
 int StatusCommand(const StatusArguments& arguments) {
   const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
   try {
-    const JobView view = LookAt(record);
+    const JobView view = LookAtOrSay(record);
     arguments.json ? PrintJson(ViewJson(record, view)) : PrintTable(record, view);
   } catch (const Error& error) {
     if (!record.last_seen.is_over()) throw;

@@ -1,7 +1,10 @@
 """Small things that a user of other command-line tools expects."""
 
 import json
+import os
+import pathlib
 import re
+import signal
 import subprocess
 import unittest
 
@@ -129,6 +132,27 @@ class Jobs(unittest.TestCase):
         self.addCleanup(self.user.run, "down", "--force", "job")
         terminal.wait_for_text("Name? ", 20)
 
+    def test_status_says_which_host_it_waits_for(self):
+        self.assertEqual(self.user.run("up", "-d", self.write(["sleep", "infinity"], slots=1)).code, 0)
+        agents = [pid for pid in self.user.left()
+                  if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("tfdist-agent")]
+        self.assertEqual(len(agents), 1)
+        os.kill(agents[0], signal.SIGSTOP)
+        status = self.user.start("status")
+        wait_for(lambda: b"tfdist: waiting for 127.0.0.1 to answer\n" in status.err.read_bytes(), "a word", 10)
+        os.kill(agents[0], signal.SIGCONT)
+        self.assertEqual(status.wait(60), 0)
+        self.assertEqual(self.user.run("down", "--force", "job").code, 0)
+
+    def test_hosts_with_the_same_failure_are_folded(self):
+        file = self.user.write("refused.toml", 'name = "job"\n[cluster]\nhosts = ["127.0.1.[1-5]:1"]\n'
+                                               'layout = "mirrored"\n[task]\ncommand = ["true"]\n')
+        up = self.user.run("up", file)
+        self.assertEqual(up.code, 3, up)
+        self.assertEqual(len(re.findall("onnection refused", up.err)), 1, up)
+        self.assertRegex(up.err, r"\n  the same on 4 more hosts: 127\.0\.1\.\[[\d,-]+\]\n")
+        self.assertIn("5 of 5 hosts could not be brought up", up.err)
+
     def test_logs_of_some_tasks_with_times(self):
         file = self.write(["sh", "-c", "echo one; echo from $TFDIST_TASK"])
         self.assertEqual(self.user.run("up", file).code, 0)
@@ -150,6 +174,9 @@ class Jobs(unittest.TestCase):
         logs = self.user.run("logs", "job")
         self.assertEqual(logs.code, 4, logs)
         self.assertIn("cleaned", logs.err)
+        events = self.user.run("events", "job")
+        self.assertEqual(events.code, 4, events)
+        self.assertIn("cleaned", events.err)
 
     def test_render_env_names_what_the_host_adds(self):
         file = self.write(["env"], slots=1)
