@@ -11,16 +11,14 @@ CommitWatch::CommitWatch(EventLoop& loop, std::chrono::milliseconds limit,
     : limit_(limit),
       settled_(std::move(settled)),
       give_up_(std::move(give_up)),
-      heard_(std::chrono::steady_clock::now()),
+      heard_(SystemClock().Now()),
       timer_(loop, [this] { Check(); }) {
   timer_.Start(kInterval);
 }
 
-void CommitWatch::Heard() { heard_ = std::chrono::steady_clock::now(); }
+void CommitWatch::Heard() { heard_ = SystemClock().Now(); }
 
-TimePoint::duration CommitWatch::silence() const {
-  return std::chrono::steady_clock::now() - heard_;
-}
+TimePoint::duration CommitWatch::silence() const { return SystemClock().Now() - heard_; }
 
 void CommitWatch::Check() {
   if (settled_()) return;

@@ -20,13 +20,13 @@ void Departure::Leave() {
   last_word_();
   files_.Post([folder = folder_] { LeaveFolder(folder); },
               [this](Outcome<void>&) {
-                limit_ = std::chrono::steady_clock::now() + kLimit;
+                limit_ = SystemClock().Now() + kLimit;
                 StopWhenTaken();
               });
 }
 
 void Departure::StopWhenTaken() {
-  if (has_readers_() && std::chrono::steady_clock::now() < limit_) return timer_.Start(kInterval);
+  if (has_readers_() && SystemClock().Now() < limit_) return timer_.Start(kInterval);
   loop_.Stop();
 }
 

@@ -13,12 +13,12 @@ Farewell::Farewell(EventLoop& loop, std::function<bool()> has_readers,
 
 void Farewell::Begin() {
   if (began_) return;
-  began_ = std::chrono::steady_clock::now();
+  began_ = SystemClock().Now();
   Check();
 }
 
 void Farewell::Check() {
-  const auto since = std::chrono::steady_clock::now() - *began_;
+  const auto since = SystemClock().Now() - *began_;
   const bool reading = has_readers_();
   had_readers_ = had_readers_ || reading;
   const bool wait = reading ? since < kReadersLimit : !had_readers_ && since < linger_;

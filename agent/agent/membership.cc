@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "agent/census/census.h"
+#include "base/clock.h"
 #include "base/file.h"
 
 namespace tfdist::agent {
@@ -23,8 +24,7 @@ constexpr std::chrono::seconds kCensusLimit{5};
 std::function<protocol::Census()> CensusOf(const OwnSlot& slot) {
   // The keeper is this process's parent; both carry the cookie themselves.
   return [cookie = CookieValue(slot.info.job, slot.info.slot), left = slot.folder.left()] {
-    return EndProcesses(cookie, {getpid(), getppid()}, left,
-                        std::chrono::steady_clock::now() + kCensusLimit);
+    return EndProcesses(cookie, {getpid(), getppid()}, left, SystemClock().Now() + kCensusLimit);
   };
 }
 

@@ -8,6 +8,7 @@
 #include "agent/control/host_names.h"
 #include "agent/coordinator/event_stream.h"
 #include "agent/refusal.h"
+#include "base/clock.h"
 #include "base/file.h"
 
 namespace tfdist::agent {
@@ -24,7 +25,7 @@ namespace type = protocol::type;
 constexpr std::chrono::seconds kResolveLimit{8};
 constexpr size_t kMostNames = 64;
 
-TimePoint In(std::chrono::milliseconds span) { return std::chrono::steady_clock::now() + span; }
+TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span; }
 
 using SessionPtr = std::shared_ptr<Session>;
 

@@ -66,12 +66,11 @@ bool Greets(const UniqueFd& agent) {
 // An agent that is being restarted does not answer either: only where no keeper runs is the job
 // over.
 std::optional<UniqueFd> FindAgent(const SlotFolder& folder, const SlotInfo& info) {
-  const TimePoint deadline = std::chrono::steady_clock::now() + kRestartLimit;
+  const TimePoint deadline = SystemClock().Now() + kRestartLimit;
   while (true) {
     auto agent = ConnectToAgent(folder.path());
     if (agent && Greets(*agent)) return agent;
-    if (!KeeperRuns(folder, info) || std::chrono::steady_clock::now() > deadline)
-      return std::nullopt;
+    if (!KeeperRuns(folder, info) || SystemClock().Now() > deadline) return std::nullopt;
     std::this_thread::sleep_for(kPause);
   }
 }

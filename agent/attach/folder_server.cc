@@ -145,7 +145,7 @@ bool FolderServer::SendLog(uint64_t id, Reader& reader) {
 
 void FolderServer::Sweep(const Message& message) const {
   const auto census = EndProcesses(CookieValue(info_.job, info_.slot), {getpid()}, folder_.left(),
-                                   std::chrono::steady_clock::now() + kSweepLimit);
+                                   SystemClock().Now() + kSweepLimit);
   LeaveFolder(folder_);
   WriteToStdout(Answer(type::kOk, message.id, census));
 }

@@ -73,7 +73,7 @@ EventLoop::Timer::~Timer() { Stop(); }
 void EventLoop::Timer::Start(std::chrono::milliseconds delay) {
   Stop();
   entry_->running = true;
-  entry_->deadline = std::chrono::steady_clock::now() + delay;
+  entry_->deadline = SystemClock().Now() + delay;
   loop_.timers_.emplace(entry_->deadline, entry_);
 }
 
@@ -151,11 +151,11 @@ void EventLoop::Wait() {
 
 int EventLoop::TimeoutMs() {
   if (timers_.empty()) return -1;
-  return PollTimeout(std::chrono::steady_clock::now(), timers_.begin()->first);
+  return PollTimeout(SystemClock().Now(), timers_.begin()->first);
 }
 
 void EventLoop::RunDueTimers() {
-  const TimePoint now = std::chrono::steady_clock::now();
+  const TimePoint now = SystemClock().Now();
   while (!timers_.empty() && timers_.begin()->first <= now) {
     const auto entry = timers_.begin()->second;
     timers_.erase(timers_.begin());

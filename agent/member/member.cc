@@ -23,14 +23,14 @@ Member::Member(EventLoop& loop, FileThread& files, HostTasks& tasks,
       handlers_(std::move(handlers)),
       options_(options),
       incarnation_(RandomNumber()),
-      last_timer_(std::chrono::steady_clock::now()),
+      last_timer_(SystemClock().Now()),
       timer_(loop, [this] { OnTimer(); }),
       report_soon_(loop, [this] { Report(); }) {}
 
 void Member::SetUplink(std::unique_ptr<Uplink> uplink) {
   uplink_ = std::move(uplink);
   contacted_ = false;
-  heard_ = last_timer_ = std::chrono::steady_clock::now();
+  heard_ = last_timer_ = SystemClock().Now();
   timer_.Start(kReportInterval);
   ReportSoon();
 }
@@ -56,12 +56,12 @@ void Member::OnOrder(const Order& order) {
 }
 
 void Member::Heard() {
-  heard_ = std::chrono::steady_clock::now();
+  heard_ = SystemClock().Now();
   if (!std::exchange(contacted_, true)) handlers_.on_first_contact();
 }
 
 TimePoint::duration Member::silence() const {
-  const TimePoint now = std::chrono::steady_clock::now();
+  const TimePoint now = SystemClock().Now();
   return now - heard_.value_or(now);
 }
 
@@ -90,7 +90,7 @@ void Member::Report(bool leaving) {
 }
 
 void Member::OnTimer() {
-  const TimePoint now = std::chrono::steady_clock::now();
+  const TimePoint now = SystemClock().Now();
   timer_.Start(kReportInterval);
   MaybeTakeCensus();  // a task may have been given up
   Report();

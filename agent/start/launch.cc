@@ -57,7 +57,7 @@ std::string ReadAll(int fd) {
   std::string log = ReadFileIfExists(folder.log(), kMaxLogBytes).value_or("");
   if (log.size() > kShownLogBytes) log = log.substr(log.size() - kShownLogBytes);
   EndProcesses(CookieValue(info.job, info.slot), {}, folder.left(),
-               std::chrono::steady_clock::now() + std::chrono::seconds(5));
+               SystemClock().Now() + std::chrono::seconds(5));
   throw Error(Phase::kStart, log.empty() ? why : fmt::format("{}; its log ends: {}", why, log));
 }
 
@@ -66,8 +66,7 @@ UniqueFd WaitForAgent(const SlotFolder& folder, const SlotInfo& info, pid_t keep
   while (true) {
     if (auto fd = ConnectToAgent(folder.path())) return std::move(*fd);
     if (waitpid(keeper, nullptr, WNOHANG) == keeper) Fail(folder, info, "the keeper has ended");
-    if (std::chrono::steady_clock::now() > deadline)
-      Fail(folder, info, "the agent does not answer");
+    if (SystemClock().Now() > deadline) Fail(folder, info, "the agent does not answer");
     std::this_thread::sleep_for(kPause);
   }
 }
@@ -76,7 +75,7 @@ UniqueFd WaitForAgent(const SlotFolder& folder, const SlotInfo& info, pid_t keep
 
 UniqueFd LaunchKeeper(const SlotFolder& folder, const SlotInfo& info, const HostSettings& host,
                       int listener_fd, int name_lock_fd, std::chrono::milliseconds limit) {
-  const TimePoint deadline = std::chrono::steady_clock::now() + limit;
+  const TimePoint deadline = SystemClock().Now() + limit;
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(Phase::kStart, WithErrno("pipe", errno));
   const UniqueFd complaints(ends[0]);

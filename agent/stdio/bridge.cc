@@ -62,13 +62,13 @@ class Pipe {
 void Bridge(int agent_fd, std::chrono::milliseconds idle_limit) {
   Pipe to_agent(STDIN_FILENO, agent_fd);
   Pipe to_cli(agent_fd, STDOUT_FILENO);
-  TimePoint heard = std::chrono::steady_clock::now();
+  TimePoint heard = SystemClock().Now();
   while (true) {
     std::array<pollfd, 2> fds = {to_agent.Interest(), to_cli.Interest()};
-    const TimePoint now = std::chrono::steady_clock::now();
+    const TimePoint now = SystemClock().Now();
     if (now - heard >= idle_limit) return;
     if (poll(fds.data(), fds.size(), PollTimeout(now, heard + idle_limit)) < 0) continue;
-    if (fds[0].revents != 0) heard = std::chrono::steady_clock::now();
+    if (fds[0].revents != 0) heard = SystemClock().Now();
     if (!to_agent.Step(fds[0].revents)) {
       // The CLI has hung up; or the agent has, and what it said last is still to be read.
       if (!to_agent.has_data()) return;

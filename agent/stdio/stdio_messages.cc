@@ -20,7 +20,7 @@ constexpr size_t kLengthBytes = 4;
 void WaitForInput(int fd, TimePoint deadline) {
   while (true) {
     pollfd input{fd, POLLIN, 0};
-    const TimePoint now = std::chrono::steady_clock::now();
+    const TimePoint now = SystemClock().Now();
     if (now >= deadline) throw Error(Phase::kControl, "the next message did not come in time");
     if (poll(&input, 1, PollTimeout(now, deadline)) > 0) return;
   }

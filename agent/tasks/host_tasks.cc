@@ -9,6 +9,7 @@
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/port_check.h"
 #include "agent/tasks/task_spec.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 namespace tfdist::agent {
@@ -31,8 +32,8 @@ constexpr std::chrono::seconds kLostKeeperLimit{1};
 
 // A failure is reported with its last lines, which the holder may still be writing.
 LastLines LinesFor(const TaskRun& task) {
-  const bool late = task.exit_seen && !task.exit &&
-                    std::chrono::steady_clock::now() - *task.exit_seen >= kLastLinesLimit;
+  const bool late =
+      task.exit_seen && !task.exit && SystemClock().Now() - *task.exit_seen >= kLastLinesLimit;
   return late ? LastLines::kAsTheyAre : LastLines::kOnceTheHolderHasEnded;
 }
 
@@ -43,7 +44,7 @@ bool IsLost(TaskRun& task, const RunState& state, bool keeper_lost) {
     task.lost_since.reset();
     return false;
   }
-  const TimePoint now = std::chrono::steady_clock::now();
+  const TimePoint now = SystemClock().Now();
   task.lost_since = task.lost_since.value_or(now);
   return now - *task.lost_since > (keeper_lost ? kLostKeeperLimit : kLateKeeperLimit);
 }
@@ -153,7 +154,7 @@ bool HostTasks::Direct(TaskRun& task) {
   if (!taken) return false;
   task.told = goal;
   const std::chrono::milliseconds grace(task.told == Goal::kStop ? task.description.grace_ms : 0);
-  task.give_up_at = std::chrono::steady_clock::now() + grace + kUnkillableLimit;
+  task.give_up_at = SystemClock().Now() + grace + kUnkillableLimit;
   return true;
 }
 
@@ -206,7 +207,7 @@ void HostTasks::Update(TaskRun& task, const RunView& view) {
     return GiveUp(task, "its exit status was lost");
   }
   const bool ended = state.exit && !state.holder_running;
-  if (state.exit && !task.exit_seen) task.exit_seen = std::chrono::steady_clock::now();
+  if (state.exit && !task.exit_seen) task.exit_seen = SystemClock().Now();
   if (state.exit && (ended || !HasFailed(*state.exit) || view.last_lines)) {
     task.exit = state.exit;
     task.last_lines = view.last_lines.value_or("");
@@ -240,7 +241,7 @@ std::vector<TaskReport> HostTasks::Report() const {
 }
 
 bool HostTasks::Quiet() const {
-  const TimePoint now = std::chrono::steady_clock::now();
+  const TimePoint now = SystemClock().Now();
   return std::none_of(tasks_.begin(), tasks_.end(),
                       [now](const TaskRun& task) { return task.awaited(now); });
 }
@@ -249,7 +250,7 @@ bool HostTasks::Has(const std::string& task) const { return Find(task) != nullpt
 
 bool HostTasks::LogClosed(const std::string& task) const {
   const TaskRun* found = Find(task);
-  return found == nullptr || !found->awaited(std::chrono::steady_clock::now());
+  return found == nullptr || !found->awaited(SystemClock().Now());
 }
 
 TaskRun* HostTasks::Find(std::string_view task) {

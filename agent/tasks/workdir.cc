@@ -58,7 +58,7 @@ bool ReadComplaints(int fd, TimePoint deadline, std::string& complaints) {
   std::array<char, 4096> buffer{};
   while (true) {
     pollfd waiting{fd, POLLIN, 0};
-    const int ready = poll(&waiting, 1, PollTimeout(std::chrono::steady_clock::now(), deadline));
+    const int ready = poll(&waiting, 1, PollTimeout(SystemClock().Now(), deadline));
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0) return false;
     const ssize_t got = read(fd, buffer.data(), buffer.size());
@@ -83,7 +83,7 @@ void UnpackArchive(const std::filesystem::path& archive, const std::filesystem::
   const Tar tar = Start(archive, folder);
   std::string complaints;
   const bool in_time =
-      ReadComplaints(tar.complaints.get(), std::chrono::steady_clock::now() + limit, complaints);
+      ReadComplaints(tar.complaints.get(), SystemClock().Now() + limit, complaints);
   if (!in_time) kill(tar.pid, SIGKILL);
   const int status = Reap(tar.pid);
   if (!in_time) {

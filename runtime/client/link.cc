@@ -6,6 +6,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace tfdist::runtime {
@@ -102,7 +103,7 @@ void Link::Take(const Message& message) {
     facts_.held_for = reply_.error;
     return;  // no answer: a caller that waits gives up in the end
   }
-  facts_.last_answer = std::chrono::steady_clock::now();
+  facts_.last_answer = SystemClock().Now();
   switch (reply_.operation) {
     case Operation::kGoodbye:
     case Operation::kLocal:

@@ -14,7 +14,6 @@ using std::chrono::duration;
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using std::chrono::steady_clock;
 
 // How often to look whether ZeroMQ has let go of the last message of an answered request.
 constexpr milliseconds kBorrowedLook{1};
@@ -36,7 +35,7 @@ TimePoint Wait::EndOf(TimePoint now, TimePoint deadline) {
 }
 
 Wait Waiter::Begin(const RequestState* state) const {
-  return {state, steady_clock::now(), options_.notice_interval};
+  return {state, SystemClock().Now(), options_.notice_interval};
 }
 
 std::optional<Error> Waiter::Continue(Wait& wait, bool& slept) {
@@ -46,7 +45,7 @@ std::optional<Error> Waiter::Continue(Wait& wait, bool& slept) {
     sched_yield();
     return std::nullopt;
   }
-  const auto now = steady_clock::now();
+  const auto now = SystemClock().Now();
   if (now >= wait.next_notice_) {
     SayWhatItWaitsFor(wait, now);
     wait.next_notice_ = now + options_.notice_interval;
@@ -73,7 +72,7 @@ TimePoint Waiter::Deadline(const Wait& wait) const {
 bool Waiter::WaitForInput(TimePoint until, TimePoint now) {
   const bool sleep = !SpinForInput();
   if (sleep) SleepForInput(PollTimeout(now, until));
-  blocked_seconds_ += duration<double>(steady_clock::now() - now).count();
+  blocked_seconds_ += duration<double>(SystemClock().Now() - now).count();
   return sleep;
 }
 

@@ -14,7 +14,6 @@ namespace tfdist::runtime {
 namespace {
 
 using std::chrono::duration;
-using std::chrono::steady_clock;
 
 // After this many messages without a pause the server checks whether it shall end.
 constexpr uint64_t kMessagesBetweenLooks = 256;
@@ -44,9 +43,7 @@ size_t MaxLocals(const ServerOptions& options) {
   return options.shared_memory ? 2 * TrainersOf(options.config.cluster).size() : 0;
 }
 
-double Since(steady_clock::time_point begin) {
-  return duration<double>(steady_clock::now() - begin).count();
-}
+double Since(TimePoint begin) { return duration<double>(SystemClock().Now() - begin).count(); }
 
 }  // namespace
 
@@ -57,7 +54,7 @@ ServerThread::ServerThread(const ServerOptions& options, const std::string& endp
 
 void ServerThread::Run(int stop_fd, int other_stop_fd) {
   items_ = {{stop_fd, POLLIN, 0}, {other_stop_fd, POLLIN, 0}, {service_.saved_fd(), POLLIN, 0}};
-  const auto begin = steady_clock::now();
+  const auto begin = SystemClock().Now();
   const double idle_before = idle_seconds_;
   while (items_[0].revents == 0 && items_[1].revents == 0) {
     AnswerWhatIsSaved();
@@ -136,7 +133,7 @@ int ServerThread::TickWhenDue() {
     next_tick_.reset();
     return -1;
   }
-  const auto now = steady_clock::now();
+  const auto now = SystemClock().Now();
   if (!next_tick_) next_tick_ = now + service_.tick();
   if (now >= *next_tick_) {
     replies_.clear();
@@ -149,7 +146,7 @@ int ServerThread::TickWhenDue() {
 }
 
 void ServerThread::Wait(int timeout) {
-  const auto begin = steady_clock::now();
+  const auto begin = SystemClock().Now();
   // Where something always comes in time it is seen now and then whether the server shall end.
   const bool spin = timeout != 0 && ++waits_ % kWaitsBetweenLooks != 0;
   if (!spin || !SpinForInput()) Sleep(timeout);

@@ -13,12 +13,12 @@ void Pause() {
 
 }  // namespace
 
-Spin::Spin(const SpinHabit& habit) : end_(std::chrono::steady_clock::now() + habit.limit()) {}
+Spin::Spin(const SpinHabit& habit) : end_(SystemClock().Now() + habit.limit()) {}
 
 bool Spin::Again() {
   Pause();
   constexpr unsigned kRoundsPerLook = 16;  // the clock costs as much as a pause
-  return ++rounds_ % kRoundsPerLook != 0 || std::chrono::steady_clock::now() < end_;
+  return ++rounds_ % kRoundsPerLook != 0 || SystemClock().Now() < end_;
 }
 
 }  // namespace tfdist::runtime::shm

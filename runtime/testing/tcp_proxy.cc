@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace tfdist::runtime::testing {
 namespace {
 
@@ -52,16 +54,19 @@ TcpProxy::~TcpProxy() {
 }
 
 void TcpProxy::Cut() {
-  std::unique_lock lock(mutex_);
+  const TimePoint deadline = SystemClock().Now() + std::chrono::minutes(1);
+  const MutexLock lock(mutex_);
   cut_wanted_ = true;
   eventfd_write(wake_.get(), 1);
-  if (!cut_made_.wait_for(lock, std::chrono::minutes(1), [this] { return !cut_wanted_; })) {
-    throw std::runtime_error("no connection came to the proxy to be cut");
+  while (cut_wanted_) {
+    if (cut_made_.wait_until(mutex_, deadline) == std::cv_status::timeout && cut_wanted_) {
+      throw std::runtime_error("no connection came to the proxy to be cut");
+    }
   }
 }
 
 std::string TcpProxy::FromServer() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return from_server_;
 }
 
@@ -104,7 +109,7 @@ bool TcpProxy::Pass(int from, int to, bool from_server) {
   if (count < 0) return errno == EAGAIN;
   if (count == 0) return false;
   if (from_server) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     from_server_.append(bytes, static_cast<size_t>(count));
     since_cut_bytes_ += static_cast<size_t>(count);
   }
@@ -112,7 +117,7 @@ bool TcpProxy::Pass(int from, int to, bool from_server) {
 }
 
 void TcpProxy::CutWhenDue() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (connections_.empty() || !CutIsDue()) return;
   connections_.clear();
   since_cut_bytes_ = 0;

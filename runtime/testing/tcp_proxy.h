@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "base/thread_annotations.h"
 #include "base/unique_fd.h"
 #include "runtime/testing/loopback.h"
 
@@ -52,21 +52,21 @@ class TcpProxy {
   void Relay(Connection& connection);
   bool Pass(int from, int to, bool from_server);
   void CutWhenDue();
-  [[nodiscard]] bool CutIsDue();
+  [[nodiscard]] bool CutIsDue() REQUIRES(mutex_);
 
   int target_port_;
   int port_ = 0;
   UniqueFd listener_;
   UniqueFd wake_;
   std::atomic<bool> stop_{false};
-  std::list<Connection> connections_;
+  std::list<Connection> connections_;       // of thread_ alone
   std::atomic<size_t> cut_every_bytes_{0};  // 0: never
   std::atomic<int> cuts_{0};
-  size_t since_cut_bytes_ = 0;
-  mutable std::mutex mutex_;
-  std::string from_server_;  // guarded by mutex_
-  bool cut_wanted_ = false;  // the same
-  std::condition_variable cut_made_;
+  mutable Mutex mutex_;
+  size_t since_cut_bytes_ GUARDED_BY(mutex_) = 0;
+  std::string from_server_ GUARDED_BY(mutex_);
+  bool cut_wanted_ GUARDED_BY(mutex_) = false;
+  std::condition_variable_any cut_made_;
   std::thread thread_;
 };
 

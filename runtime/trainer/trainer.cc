@@ -10,6 +10,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "runtime/common/cluster.h"
 #include "runtime/data/dataset.h"
@@ -18,8 +19,6 @@
 
 namespace tfdist::runtime {
 namespace {
-
-using std::chrono::steady_clock;
 
 struct Data {
   Dataset train;
@@ -70,13 +69,13 @@ class Rate {
  public:
   explicit Rate(uint64_t step) : first_step_(step) {}
   [[nodiscard]] double At(uint64_t step) const {
-    const std::chrono::duration<double> time = steady_clock::now() - begin_;
+    const std::chrono::duration<double> time = SystemClock().Now() - begin_;
     return static_cast<double>(step - first_step_) / std::max(time.count(), 1e-9);
   }
 
  private:
   uint64_t first_step_;
-  steady_clock::time_point begin_ = steady_clock::now();
+  TimePoint begin_ = SystemClock().Now();
 };
 
 class Trainer {

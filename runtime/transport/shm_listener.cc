@@ -12,7 +12,6 @@ namespace tfdist::runtime {
 namespace {
 
 using std::chrono::seconds;
-using std::chrono::steady_clock;
 
 // Who has an offer calls at once, or never.
 constexpr seconds kOfferTime{30};
@@ -111,7 +110,7 @@ std::string ShmListener::OfferFor(const Peer& peer, const std::string& host) {
   });
   DropEnded();
   if (locals_.size() + offered_.size() >= max_locals_) return "";
-  offered_.push_back({shm::Offer(), peer, steady_clock::now() + kOfferTime});
+  offered_.push_back({shm::Offer(), peer, SystemClock().Now() + kOfferTime});
   return offered_.back().offer.bytes();
 }
 
@@ -135,7 +134,7 @@ Listener::Delivery ShmListener::Send(const Peer& to, Message& message) {
 bool ShmListener::IsThere(Local& local) {
   if (local.gone) return false;
   if (UseLocal(local, [&] { return local.connection.AllRead(); })) return true;
-  const TimePoint now = steady_clock::now();
+  const TimePoint now = SystemClock().Now();
   if (now - local.asked < kSignOfLife) return !local.gone;
   local.asked = now;
   Reply sign;
@@ -197,7 +196,7 @@ void ShmListener::SendQueued(Local& local) {
 }
 
 void ShmListener::AcceptCallers() {
-  const TimePoint now = steady_clock::now();
+  const TimePoint now = SystemClock().Now();
   std::erase_if(offered_, [&](Offered& offered) {
     try {
       std::optional<shm::RingPair> connection = offered.offer.TryAccept();
