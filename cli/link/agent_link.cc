@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kBetweenChecks{200};
 // Of all pings: requests count from 1.
 constexpr uint64_t kPingId = 0;
 
-TimePoint Now() { return std::chrono::steady_clock::now(); }
+TimePoint Now() { return SystemClock().Now(); }
 
 bool IsPong(const Message& message) {
   return message.id == kPingId && message.type == protocol::type::kOk;

@@ -1,4 +1,7 @@
-// A child process on this machine: /bin/sh for a local host, ssh and ssh-keygen as helpers.
+// A child process on this machine that is spoken with while it runs: /bin/sh for a local host, ssh
+// for a jump. base/subprocess.h is for helpers that run to their end. That one kills its program
+// and the whole group at a deadline, and takes no input. This one has a session of its own and the
+// caller's streams, and may outlive its owner.
 #pragma once
 
 #include <sys/types.h>

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/clock.h"
 #include "base/descriptor_limit.h"
 #include "base/error.h"
 #include "base/failures.h"
@@ -164,7 +165,7 @@ void LocalChannel::ReceiveStderr() {
 
 bool LocalChannel::Wait(int16_t stream_events, TimePoint deadline) {
   std::array<pollfd, 2> fds{{{stream_.get(), stream_events, 0}, {errors_.get(), POLLIN, 0}}};
-  const TimePoint now = std::chrono::steady_clock::now();
+  const TimePoint now = SystemClock().Now();
   if (deadline <= now) return false;
   poll(fds.data(), fds.size(), PollTimeout(now, deadline));  // EINTR: the caller looks again
   return true;

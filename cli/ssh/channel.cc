@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/failures.h"
 #include "cli/link/tail.h"
 
@@ -88,7 +89,7 @@ cli::ByteChannel::ReadResult SshChannel::Read(std::string& out, TimePoint deadli
     if (out.size() > before) return ReadResult::kData;
     if (received == Received::kEnd) return ReadResult::kEndOfFile;
     // What is queued here already wakes no poll.
-    const bool in_time = received == Received::kMore ? std::chrono::steady_clock::now() < deadline
+    const bool in_time = received == Received::kMore ? SystemClock().Now() < deadline
                                                      : connection_->Wait(deadline, true);
     if (!in_time) return ReadResult::kTimeout;
   }

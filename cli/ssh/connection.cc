@@ -38,7 +38,7 @@ bool Connection::Wait(TimePoint deadline, bool also_for_input) {
   int16_t events = also_for_input ? POLLIN : 0;
   if ((directions & LIBSSH2_SESSION_BLOCK_INBOUND) != 0) events |= POLLIN;
   if ((directions & LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0) events |= POLLOUT;
-  const TimePoint now = std::chrono::steady_clock::now();
+  const TimePoint now = SystemClock().Now();
   if (deadline <= now) return false;
   pollfd waited{fd(), events == 0 ? static_cast<int16_t>(POLLIN) : events, 0};
   poll(&waited, 1, PollTimeout(now, deadline));  // EINTR: libssh2 is asked once more

@@ -71,8 +71,7 @@ UniqueFd Race::Wait(TimePoint until) {
   while (!idle()) {
     std::vector<pollfd> polled;
     for (const Attempt& attempt : attempts_) polled.push_back({attempt.fd.get(), POLLOUT, 0});
-    const int ready =
-        poll(polled.data(), polled.size(), PollTimeout(std::chrono::steady_clock::now(), until));
+    const int ready = poll(polled.data(), polled.size(), PollTimeout(SystemClock().Now(), until));
     if (ready == 0) break;
     if (UniqueFd winner = TakeWinner(polled); winner.valid()) return winner;
   }

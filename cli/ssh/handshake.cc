@@ -100,7 +100,7 @@ Greeting AwaitGreeting(int fd, TimePoint deadline) {
   pollfd waited{fd, POLLIN, 0};
   int ready = 0;
   do {
-    ready = poll(&waited, 1, PollTimeout(std::chrono::steady_clock::now(), deadline));
+    ready = poll(&waited, 1, PollTimeout(SystemClock().Now(), deadline));
   } while (ready < 0 && errno == EINTR);
   if (ready == 0) return {Greeting::Kind::kSilent, ""};
   std::array<char, 256> text{};

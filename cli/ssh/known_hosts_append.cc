@@ -15,6 +15,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/unique_fd.h"
 #include "cli/ssh/public_key.h"
@@ -46,10 +47,10 @@ std::string HashedName(const std::string& name) {
 // Against other hosts' threads and other tfdists, for as long as `fd` is open: two that see the
 // file end inside a line would each begin one. OpenSSH has no lock, and appends a line at a time.
 void Lock(int fd, const std::string& file) {
-  const auto give_up = std::chrono::steady_clock::now() + kLockLimit;
+  const auto give_up = SystemClock().Now() + kLockLimit;
   while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return;  // a file system without locks
-    if (std::chrono::steady_clock::now() > give_up) Fail(file, EWOULDBLOCK);
+    if (SystemClock().Now() > give_up) Fail(file, EWOULDBLOCK);
     poll(nullptr, 0, 10);
   }
 }

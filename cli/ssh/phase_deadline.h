@@ -8,7 +8,7 @@
 namespace tfdist::ssh {
 
 inline TimePoint Within(std::chrono::milliseconds limit, TimePoint deadline) {
-  return std::min(deadline, std::chrono::steady_clock::now() + limit);
+  return std::min(deadline, SystemClock().Now() + limit);
 }
 
 }  // namespace tfdist::ssh

@@ -4,15 +4,15 @@ namespace tfdist::ssh {
 
 Places::Place Places::Take(const std::string& name, size_t limit, TimePoint& deadline) {
   const TimePoint begin = SystemClock().Now();
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return taken_[name] < limit; });
+  const MutexLock lock(mutex_);
+  while (taken_[name] >= limit) changed_.wait(mutex_);
   ++taken_[name];
   deadline += SystemClock().Now() - begin;
   return {*this, name};
 }
 
 void Places::Leave(const std::string& name) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   --taken_[name];
   changed_.notify_all();
 }

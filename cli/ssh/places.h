@@ -4,11 +4,11 @@
 #include <condition_variable>
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/thread_annotations.h"
 
 namespace tfdist::ssh {
 
@@ -35,9 +35,9 @@ class Places {
  private:
   void Leave(const std::string& name);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, size_t> taken_;  // guarded by mutex_
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::map<std::string, size_t> taken_ GUARDED_BY(mutex_);
 };
 
 }  // namespace tfdist::ssh

@@ -62,7 +62,7 @@ Stream Reach(const HostConfig& host, const Target& target, TimePoint deadline) {
     }
     // A jump that fails does so for a reason that stays.
     const auto pause = Pause(tries);
-    if (stream.jump || std::chrono::steady_clock::now() + pause > give_up) {
+    if (stream.jump || SystemClock().Now() + pause > give_up) {
       throw Unreachable(Phase::kConnect,
                         WithText(fmt::format("it hung up before it said anything, {} times", tries),
                                  greeting.text),

@@ -31,7 +31,7 @@ bool WaitFor(int fd, int16_t events, TimePoint deadline) {
   pollfd waited{fd, events, 0};
   int ready = 0;
   do {
-    ready = poll(&waited, 1, PollTimeout(std::chrono::steady_clock::now(), deadline));
+    ready = poll(&waited, 1, PollTimeout(SystemClock().Now(), deadline));
   } while (ready < 0 && errno == EINTR);
   return ready > 0;
 }
