@@ -474,6 +474,29 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("down").code, 0)
         self.assert_nothing_left()
 
+    def test_a_crash_of_the_command_leaves_no_core_file(self):
+        """It holds keys for a moment."""
+        self.assertEqual(self.user.run("up", "-d", self.write(shell("echo ready; sleep infinity"))).code, 0)
+        commands = {"control": ["sh", "-c", "echo ready; sleep 60"],
+                    "tfdist": [str(BIN / "tfdist"), "logs", "-f", "job", "master:0"]}
+        cores = {}
+        for name, argv in commands.items():
+            folder = self.user.folder / name
+            folder.mkdir()
+            unlimited = lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2)
+            with subprocess.Popen(argv, env=self.user.env, cwd=folder, stdout=subprocess.PIPE,
+                                  preexec_fn=unlimited) as process:
+                self.assertIn(b"ready", process.stdout.readline())
+                process.send_signal(signal.SIGSEGV)
+                _, status = os.waitpid(process.pid, 0)
+                process.returncode = -os.WTERMSIG(status)
+            self.assertEqual(os.WTERMSIG(status), signal.SIGSEGV)
+            cores[name] = os.WCOREDUMP(status)
+        self.assertEqual(self.user.run("down").code, 0)
+        self.assertFalse(cores["tfdist"])
+        if not cores["control"]:
+            self.skipTest("this machine dumps no core at all")
+
     def test_ctrl_c_in_an_up_that_joined_leaves_the_job_running(self):
         file = self.write(shell("echo ready; sleep infinity"))
         self.assertEqual(self.user.run("up", "-d", file).code, 0)
