@@ -19,9 +19,10 @@ void Remember(std::vector<int64_t>& times, int64_t time_ns, size_t most) {
   if (times.size() > most) times.erase(times.begin());
 }
 
-void StartAgain(TaskState& task, int run) {
+void StartAgain(TaskState& task, int run, int64_t time_ns) {
   if (task.exit) task.previous = std::exchange(task.exit, {});
   task.phase = TaskPhase::kWaiting;
+  task.started_ns = time_ns;
   task.run = 0;
   task.pid = 0;
   task.ordered = run;
@@ -52,7 +53,7 @@ class Applier {
     state_.phase = JobPhase::kRunning;
     state_.gang.reset();
     ForgetCensuses();
-    for (auto& [name, task] : state_.tasks) StartAgain(task, 1);
+    for (auto& [name, task] : state_.tasks) StartAgain(task, 1, event_.time_ns);
     state_.decision = event_.number;
   }
 
@@ -97,7 +98,7 @@ class Applier {
   }
 
   void operator()(const event::Run& run) {
-    StartAgain(Task(run.task), run.run);
+    StartAgain(Task(run.task), run.run, event_.time_ns);
     Slot(state_.SeatOf(Plan(run.task))).decision = event_.number;
   }
 

@@ -239,7 +239,7 @@ void Coordinator::Distribute() {
 
 void Coordinator::SendOrder(size_t slot) {
   const Order order = control_->OrderFor(slot);
-  if (order.number <= orders_[slot] || order.number > log_.written()) return;
+  if (order.number <= orders_[slot] || order.number > log_.saved()) return;
   SendControl(slot, ControlMessage(control_type::kOrder, order));
 }
 

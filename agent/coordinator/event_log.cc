@@ -23,7 +23,7 @@ EventLog::EventLog(FileThread& files, const std::filesystem::path& path,
   const JournalContent content = ReadJournal(path);
   writer_ = std::make_shared<EventWriter>(path, reserve, content);
   for (const Event& event : content.events) Accept(event);
-  written_ = events_.size();
+  written_ = saved_ = events_.size();
   size_bytes_ = content.size_bytes;
   if (!events_.empty()) clock_.NotBefore(events_.back().time_ns);
 }
@@ -43,6 +43,7 @@ void EventLog::Commit(const protocol::JobPlan& plan, std::function<void(Outcome<
                 } catch (const Error&) {
                   return done(outcome);
                 }
+                saved_ = event.number;
                 done(outcome);
                 OnWritten(event.number);
               });
@@ -86,8 +87,10 @@ void EventLog::Post(std::string lines, bool sync) {
       state_.phase >= protocol::JobPhase::kStopping ? Urgency::kJobsEnd : Urgency::kUsual;
   files_.Post([writer = writer_, lines = std::move(lines), sync,
                urgency] { writer->Write(lines, sync, urgency); },
-              [this, number = events_.size()](Outcome<void>& outcome) {
+              [this, number = events_.size(), urgency](Outcome<void>& outcome) {
                 NoteRefusal(outcome);
+                // The job's end alone does not wait for the disk.
+                if (refusal_.empty() || urgency == Urgency::kJobsEnd) saved_ = number;
                 OnWritten(number);
               });
 }

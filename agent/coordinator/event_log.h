@@ -50,6 +50,9 @@ class EventLog {
   [[nodiscard]] const std::vector<protocol::Event>& events() const { return events_; }
   // Number of the last event that is on disk (or was refused by it): what others may be told.
   [[nodiscard]] uint64_t written() const { return written_; }
+  // Number of the last event that another coordinator would know after a crash, or that belongs to
+  // the job's end: what hosts may be ordered to do.
+  [[nodiscard]] uint64_t saved() const { return saved_; }
   // Some of it is in memory alone, as the disk refuses it.
   [[nodiscard]] bool unsaved() const { return !refusal_.empty(); }
   [[nodiscard]] bool full() const { return size_bytes_ > limits_.full_bytes; }
@@ -73,6 +76,7 @@ class EventLog {
   std::vector<protocol::Event> events_;
   protocol::JobState state_;
   uint64_t written_ = 0;
+  uint64_t saved_ = 0;
   uint64_t size_bytes_ = 0;  // of the journal, with what waits for the disk
   uint64_t left_out_ = 0;
   std::string refusal_;  // why the disk took the last write not; empty: it did

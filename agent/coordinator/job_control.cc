@@ -72,7 +72,10 @@ void JobControl::OnReport(size_t slot, const HostReport& said) {
 
 void JobControl::NoteContact(size_t slot, Roster::Heard heard, const HostReport& report) {
   const HostState known = state_.slots.at(slot).state;
-  const bool new_agent = heard.first || heard.restarted;
+  // Of an agent that was known already it is no news to another coordinator.
+  const bool unknown = known == HostState::kUnknown || known == HostState::kLost ||
+                       known == HostState::kAgentRestarted;
+  const bool new_agent = heard.restarted || (heard.first && unknown);
   if (report.keeper_lost && new_agent && known != HostState::kKeeperLost) {
     AppendHost(slot, HostState::kKeeperLost, "its keeper was killed, which ended its tasks");
   } else if (heard.restarted) {

@@ -16,9 +16,12 @@ HostState StateOf(const JobState& state, int slot) {
   return state.slots.at(static_cast<size_t>(slot)).state;
 }
 
+// At a restart of all tasks those that have succeeded start again too.
 bool IsNeeded(const JobState& state, int slot) {
+  const bool all = state.phase == protocol::JobPhase::kRestarting;
   return std::any_of(state.plan.tasks.begin(), state.plan.tasks.end(), [&](const TaskPlan& plan) {
-    return state.SeatOf(plan) == slot && !plan.may_fail && !HasSucceeded(state.tasks.at(plan.task));
+    return state.SeatOf(plan) == slot && !plan.may_fail &&
+           (all || !HasSucceeded(state.tasks.at(plan.task)));
   });
 }
 
@@ -28,7 +31,7 @@ bool IsLostAndNeeded(const JobState& state, int slot) {
 
 bool IsThere(const JobState& state, int slot) {
   const HostState seen = StateOf(state, slot);
-  return seen == HostState::kConnected || seen == HostState::kAgentRestarted;
+  return seen != HostState::kUnknown && seen != HostState::kLost;
 }
 
 // Who can run the tasks that the plan gives to `planned`.
@@ -48,12 +51,20 @@ bool HasTasks(const JobState& state, int planned) {
 }  // namespace
 
 bool HasSucceeded(const protocol::TaskState& task) {
-  return task.phase == TaskPhase::kExited && task.exit && !HasFailed(*task.exit);
+  const bool ended = task.phase == TaskPhase::kExited && task.exit;
+  // What ends with 0 because it was told to end has not done its work.
+  return ended && !HasFailed(*task.exit) && !task.exit->by_us;
 }
 
 bool IsSeated(const JobState& state, const std::vector<int>& seats, int slot) {
   return std::any_of(state.plan.tasks.begin(), state.plan.tasks.end(), [&](const TaskPlan& plan) {
     return seats.at(static_cast<size_t>(plan.slot)) == slot;
+  });
+}
+
+bool IsAwaited(const JobState& state, const std::vector<int>& seats, int slot) {
+  return std::any_of(state.plan.tasks.begin(), state.plan.tasks.end(), [&](const TaskPlan& plan) {
+    return seats.at(static_cast<size_t>(plan.slot)) == slot && !plan.may_fail;
   });
 }
 

@@ -9,9 +9,13 @@
 
 namespace tfdist::agent {
 
+// It has ended with 0, and of its own accord.
 bool HasSucceeded(const protocol::TaskState& task);
 // Tasks run on that slot's host, with these seats.
 bool IsSeated(const protocol::JobState& state, const std::vector<int>& seats, int slot);
+
+// The same, for tasks without which the job cannot go on.
+bool IsAwaited(const protocol::JobState& state, const std::vector<int>& seats, int slot);
 
 // A slot that is lost while tasks on it are not done.
 std::optional<int> FirstLost(const protocol::JobState& state);

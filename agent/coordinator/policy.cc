@@ -66,7 +66,9 @@ std::string WhyFailed(const JobState& state, const TaskPlan& plan) {
   if (slot.state == HostState::kKeeperLost && task.started_ns <= slot.since_ns) {
     return fmt::format("host {} lost its keeper: {}", HostOf(state, plan), slot.why);
   }
-  return fmt::format("{} on {}: {}{}", plan.task, HostOf(state, plan), Describe(*task.exit),
+  const bool was_ended = task.exit->by_us && !HasFailed(*task.exit);
+  return fmt::format("{} on {}: {}{}{}", plan.task, HostOf(state, plan),
+                     was_ended ? "ended by tfdist, " : "", Describe(*task.exit),
                      HasSucceeded(task) ? ", while other tasks still need it" : "");
 }
 
@@ -129,13 +131,32 @@ std::optional<Decision> DecideFailures(const JobState& state, int64_t now_ns) {
 
 // --- hosts that are lost ---
 
+// An agent that hears nothing for so long ends its tasks and itself: it cannot come back. As the
+// command tells the agents (deployment.cc), and a while for them to end.
+milliseconds ReturnLimit(const JobState& state) {
+  const milliseconds orphan_timeout = std::chrono::minutes(5);
+  return std::max(orphan_timeout, milliseconds(2 * state.plan.host_lost_ms)) +
+         std::chrono::seconds(30);
+}
+
+// Nobody can take a lost host's place, and the plan says to wait until it is back.
+bool Waits(const JobState& state) {
+  return state.plan.on_host_lost == protocol::OnHostLost::kWait && FirstLost(state) &&
+         !ReplaceLost(state);
+}
+
+std::optional<Decision> DecideTooLong(const JobState& state, int64_t now_ns) {
+  const int lost = *FirstLost(state);
+  const int64_t since_ns = state.slots.at(static_cast<size_t>(lost)).since_ns;
+  if (!IsOver(now_ns, since_ns, ReturnLimit(state))) return std::nullopt;
+  return Fail(WhyLost(state, lost) + "; by now its agent has ended by itself");
+}
+
 std::optional<Decision> DecideLost(const JobState& state) {
   const auto lost = FirstLost(state);
   if (!lost) return std::nullopt;
-  if (ReplaceLost(state))
-    return RestartLater{.gang = true, .task = "", .why = WhyLost(state, *lost)};
-  if (state.plan.on_host_lost == protocol::OnHostLost::kWait) return std::nullopt;
-  return Fail(WhyLost(state, *lost));
+  if (!ReplaceLost(state)) return Fail(WhyLost(state, *lost));
+  return RestartLater{.gang = true, .task = "", .why = WhyLost(state, *lost)};
 }
 
 // --- the job's end ---
@@ -191,11 +212,13 @@ std::optional<Decision> DecideDue(const JobState& state, int64_t now_ns) {
 // --- by phase ---
 
 std::optional<Decision> JudgeRunning(const JobState& state, int64_t now_ns) {
-  // Hosts before tasks: what fails because a host is gone is not the cause.
-  if (auto decision = DecideLost(state)) return decision;
-  if (auto decision = DecideFailures(state, now_ns)) return decision;
   if (auto decision = DecideSuccess(state)) return decision;
   if (auto decision = DecideDeadline(state, now_ns)) return decision;
+  // The job stands still: what fails meanwhile fails because the host is gone.
+  if (Waits(state)) return DecideTooLong(state, now_ns);
+  // Hosts before tasks, for the same reason.
+  if (auto decision = DecideLost(state)) return decision;
+  if (auto decision = DecideFailures(state, now_ns)) return decision;
   if (auto decision = DecideFinish(state, now_ns)) return decision;
   return DecideDue(state, now_ns);
 }
@@ -204,19 +227,20 @@ std::optional<Decision> JudgeRunning(const JobState& state, int64_t now_ns) {
 bool HasStopped(const JobState& state, size_t slot, const std::vector<int>& seats) {
   // Nobody knows what a lost host still runs. It hears of the next attempt when it is back.
   const bool left_behind = state.slots[slot].state == HostState::kLost &&
-                           !IsSeated(state, seats, static_cast<int>(slot));
+                           !IsAwaited(state, seats, static_cast<int>(slot));
   return left_behind || state.slots[slot].census;
 }
 
 std::optional<Decision> JudgeRestarting(const JobState& state, int64_t now_ns) {
   if (auto decision = DecideDeadline(state, now_ns)) return decision;
+  if (Waits(state)) return DecideTooLong(state, now_ns);
   const auto seats = ReplaceLost(state);
-  if (!seats && state.plan.on_host_lost == protocol::OnHostLost::kWait) return std::nullopt;
   if (!seats) return Fail(WhyLost(state, *FirstLost(state)));
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     if (!HasStopped(state, slot, *seats)) return std::nullopt;
     const auto& census = state.slots[slot].census;
-    if (!census || census->left.empty()) continue;
+    const bool starts_tasks = IsSeated(state, *seats, static_cast<int>(slot));
+    if (!census || census->left.empty() || !starts_tasks) continue;
     return Fail(fmt::format("host {} cannot start its tasks again: {}", state.plan.slots[slot].host,
                             census->left.front()),
                 state.gang->task);

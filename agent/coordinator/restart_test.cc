@@ -308,6 +308,72 @@ TEST_F(RestartTest, AJobMayWaitForALostHost) {
   EXPECT_EQ(state_.slots[1].state, HostState::kConnected);
 }
 
+TEST_F(RestartTest, AJobThatWaitsStandsStill) {
+  plan_.on_host_lost = protocol::OnHostLost::kWait;
+  SetUp();
+  RunAll();
+  Pass(12s, {0});
+  FailTask("worker:0", Code(1));  // its parameter server is gone
+  Pass(60s, {0});
+  EXPECT_TRUE(Restarts().empty());
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+  Say(1, {});
+  EXPECT_EQ(Restarts().size(), 1U) << "the host is back";
+}
+
+TEST_F(RestartTest, AJobDoesNotWaitForAHostThatCannotComeBack) {
+  plan_.on_host_lost = protocol::OnHostLost::kWait;
+  SetUp();
+  RunAll();
+  Pass(340s, {0});
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+  Pass(10s, {0});
+  EXPECT_THAT(state_.why, HasSubstr("host b is lost: nothing heard for 11 s; by now its agent"));
+}
+
+TEST_F(RestartTest, WhatEndsWithZeroBecauseItWasToldToIsNoSuccess) {
+  RunAll();
+  protocol::TaskExit told;
+  told.by_us = true;  // its keeper was killed: the program saved its work and ended
+  Say(0, {Exited("worker:0")});
+  FailTask("worker:1", told);
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+  EXPECT_EQ(Restarts().front().why, "worker:1 on b: ended by tfdist, exit code 0");
+}
+
+TEST_F(RestartTest, AJobThatIsDoneIsNotRestarted) {
+  RunAll();
+  Say(1, {Exited("worker:1")});
+  Say(0, {Exited("ps:0", Signal(11)), Exited("worker:0")});
+  EXPECT_EQ(state_.result, JobResult::kSucceeded);
+}
+
+TEST_F(RestartTest, AnEvaluatorsLostHostHoldsNoRestartUp) {
+  plan_.slots.push_back({.host = "c", .address = "10.0.0.3"});
+  Plan("evaluator:0").slot = 2;
+  SetUp();
+  Say(0, {Running("ps:0"), Running("worker:0")});
+  Say(1, {Running("ps:1"), Running("worker:1")});
+  Say(2, {Running("evaluator:0")});
+  Pass(12s, {0, 1});
+  EXPECT_EQ(state_.slots[2].state, HostState::kLost);
+  FailTask("ps:0");
+  SayCensus(0);
+  SayCensus(1);
+  Pass(3000ms, {0, 1});
+  EXPECT_EQ(state_.attempt, 2);
+}
+
+TEST_F(RestartTest, AWorkersHostThatWasDoneIsNeededAgainByARestart) {
+  RunAll();
+  Say(1, {Exited("worker:1"), Exited("ps:1")});
+  FailTask("ps:0");
+  SayCensus(0);
+  Pass(15s, {0});
+  EXPECT_EQ(state_.result, JobResult::kFailed);
+  EXPECT_THAT(state_.why, HasSubstr("host b is lost"));
+}
+
 class SpareTest : public RestartTest {
  protected:
   SpareTest() { plan_.slots.push_back({.host = "c", .address = "10.0.0.3", .spare = true}); }
@@ -336,6 +402,31 @@ TEST_F(SpareTest, AHostThatComesBackEndsItsOldTasksAndIsNotHeardForThem) {
   const Order order = control_->OrderFor(1);
   EXPECT_EQ(order.attempt, 2) << "its agent ends what an older attempt left";
   EXPECT_TRUE(order.tasks.empty());
+}
+
+TEST_F(SpareTest, ASpareHostThatIsSlowJustThenIsTaken) {
+  RunAll();
+  Pass(6500ms, {0, 2});
+  Pass(4500ms, {0});
+  EXPECT_EQ(state_.slots[2].state, HostState::kSlow);
+  EXPECT_EQ(state_.phase, JobPhase::kRestarting);
+}
+
+TEST_F(SpareTest, WhatIsLeftOnAHostWithoutTasksDoesNotEndTheJob) {
+  RunAll();
+  Pass(12s, {0, 2});
+  SayCensus(0);
+  SayCensus(2);
+  ASSERT_EQ(state_.attempt, 2);
+  Say(1, {});
+  TaskReport failed = Exited("ps:0", Signal(11));
+  failed.attempt = 2;
+  Say(0, {failed});
+  SayCensus(0);
+  SayCensus(1, {"pid 12 (python3): cannot be killed (state D)"});
+  SayCensus(2);
+  Pass(3000ms, {0, 1, 2});
+  EXPECT_EQ(state_.attempt, 3);
 }
 
 TEST_F(SpareTest, WithoutAnotherSpareTheNextLostHostEndsTheJob) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "agent/job_state.h"
@@ -162,6 +163,7 @@ bool HostTasks::DirectStart(TaskRun& task) {
   if (GoalFor(task) != Goal::kRun) {
     task.phase = RunPhase::kDone;
     on_change_();
+    act_again_.Start(std::chrono::milliseconds(0));  // for a newer run that waits for this one
     return true;
   }
   task.keeper_knows = keeper_.StartHolder(TaskFolderName(task.description.task),
@@ -179,10 +181,23 @@ void HostTasks::OnNotes(const std::vector<Note>& notes) {
     if (note.kind == NoteKind::kStarted) {
       task->pid = note.value;
       on_change_();
+    } else if (note.kind == NoteKind::kRefused && note.value == EBUSY) {
+      OnRefused(*task);
     } else {
       Refresh(*task);
     }
   }
+}
+
+// The keeper has not seen the end of the run before: asked again, but not for ever.
+void HostTasks::OnRefused(TaskRun& task) {
+  const TimePoint now = SystemClock().Now();
+  task.refused_since = task.refused_since.value_or(now);
+  if (now - *task.refused_since > kLateKeeperLimit) {
+    return GiveUp(task, "processes of its last run could not be ended");
+  }
+  task.keeper_knows = false;
+  act_again_.Start(kKeeperBusyPause);
 }
 
 void HostTasks::Refresh(TaskRun& task) {
@@ -202,7 +217,10 @@ void HostTasks::Refresh(TaskRun& task) {
 
 void HostTasks::Update(TaskRun& task, const RunView& view) {
   const RunState& state = view.state;
-  if (state.pids) task.pid = state.pids->task.pid;
+  if (state.pids) {
+    task.pid = state.pids->task.pid;
+    task.keeper_knows = true;
+  }
   if (IsLost(task, state, keeper_.handover().keeper_lost)) {
     return GiveUp(task, "its exit status was lost");
   }

@@ -55,6 +55,7 @@ class HostTasks {
   bool Direct(TaskRun& task);
   bool DirectStart(TaskRun& task);
 
+  void OnRefused(TaskRun& task);
   void Refresh(TaskRun& task);
   void Update(TaskRun& task, const RunView& view);
   void GiveUp(TaskRun& task, std::string why);

@@ -37,6 +37,7 @@ struct TaskRun {
   std::string last_lines;               // of a run that failed
   std::optional<TimePoint> lost_since;  // with neither holder nor exit status
   std::optional<TimePoint> exit_seen;
+  std::optional<TimePoint> refused_since;  // by the keeper, which still looks after an earlier run
   bool refreshing = false;
   bool refresh_again = false;
 

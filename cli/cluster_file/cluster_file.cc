@@ -26,7 +26,7 @@ constexpr std::string_view kHostKeyRules[] = {"strict", "accept-new"};
 constexpr size_t kLongestName = 48;  // part of paths, and of the job's id
 constexpr int kMostTasksOfRole = 16384;
 constexpr int kMostPerHost = 256;
-constexpr int kMostRestarts = 1'000'000;
+constexpr int kMostRestarts = 1'000;
 
 bool IsJobName(std::string_view name) {
   return !name.empty() && name.size() <= kLongestName &&

@@ -164,6 +164,10 @@ void JobFollower::FollowToOtherHosts(const event::Attempt& attempt,
     TaskStream there;
     there.task = plan.task;
     there.attempt = attempt.attempt;
+    if (stream->attempt == 0) {  // it has brought nothing yet
+      there.offset = stream->offset;
+      there.tail_lines = stream->tail_lines;
+    }
     *stream = std::move(there);
     if (attached_.hello.serving == "agent") OpenLog(*stream);
   }
