@@ -35,7 +35,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 TEST(JobLife, KeepsItsRulesWhateverBreaks) {
   std::map<std::string, int> ends;
   const uint64_t first = FromEnvironment("JOB_SEED", 1);
-  const uint64_t lives = FromEnvironment("JOB_LIVES", 3000);
+  const uint64_t lives = FromEnvironment("JOB_LIVES", 1000);
   for (uint64_t seed = first; seed < first + lives && !HasFatalFailure(); ++seed) {
     ExpectSound(seed, ends);
   }

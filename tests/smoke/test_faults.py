@@ -40,7 +40,7 @@ class FaultsCase(unittest.TestCase):
 
     def write_cluster(self):
         command = ["python3", str(TREE), self.mark, str(self.gate)]
-        return self.user.write("cluster.toml", clusters.local("job", command))
+        return self.user.write("cluster.toml", clusters.local("job", command) + clusters.NO_RESTARTS)
 
     def task_pids(self):
         pids = {task: self.user.task_pid(task) for task in ("master:0", "worker:0", "ps:0", "ps:1")}

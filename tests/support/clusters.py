@@ -13,6 +13,15 @@ def toml_list(values):
     return json.dumps(values, ensure_ascii=False)
 
 
+# For jobs that a failure is to end.
+NO_RESTARTS = """
+[restart]
+master = "never"
+worker = "never"
+ps = "never"
+"""
+
+
 def local(name, command, slots=2, extra="", task_extra=""):
     """`slots` co-located ps and trainers on this machine, without SSH."""
     return f"""
