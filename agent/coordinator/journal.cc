@@ -37,6 +37,7 @@ std::string ToBase64(const Json::binary_t& bytes) {
 }
 
 Json FromBase64(const std::string& text) {
+  if (text.empty()) return Json::binary({});
   std::vector<uint8_t> bytes(text.size());
   size_t size = 0;
   if (sodium_base642bin(bytes.data(), bytes.size(), text.data(), text.size(), nullptr, &size,

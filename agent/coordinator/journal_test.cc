@@ -44,6 +44,15 @@ TEST_F(JournalTest, GivesBackWhatWasAppended) {
   EXPECT_EQ(content.damaged_bytes, 0U);
 }
 
+// Of a task that has written nothing, say.
+TEST_F(JournalTest, GivesBackNoBytesAtAll) {
+  Journal journal(path_, ReadJournal(path_));
+  journal.Append(EncodeRecord(MakeEvent(1, {{"last_lines", protocol::Bytes{}}})) + "\n", true);
+  const JournalContent content = ReadJournal(path_);
+  ASSERT_EQ(content.events.size(), 1U);
+  EXPECT_EQ(FieldsOf(content.events[0]).at("last_lines").get<protocol::Bytes>().value, "");
+}
+
 TEST_F(JournalTest, WritesOneJsonObjectALine) {
   const std::string line = EncodeRecord(MakeEvent(1, {{"why", "bad \xff text"}}));
   EXPECT_EQ(line.find('\n'), std::string::npos);
