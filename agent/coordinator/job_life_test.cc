@@ -26,6 +26,12 @@ void ExpectSound(uint64_t seed, std::map<std::string, int>& ends) {
   ++ends[std::string(NameOf(story.state.result))];
 }
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr uint64_t kLives = 300;
+#else
+constexpr uint64_t kLives = 1000;
+#endif
+
 // JOB_LIVES lives from the seed JOB_SEED on, where they are set.
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   const char* value = std::getenv(name);
@@ -35,7 +41,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 TEST(JobLife, KeepsItsRulesWhateverBreaks) {
   std::map<std::string, int> ends;
   const uint64_t first = FromEnvironment("JOB_SEED", 1);
-  const uint64_t lives = FromEnvironment("JOB_LIVES", 1000);
+  const uint64_t lives = FromEnvironment("JOB_LIVES", kLives);
   for (uint64_t seed = first; seed < first + lives && !HasFatalFailure(); ++seed) {
     ExpectSound(seed, ends);
   }
