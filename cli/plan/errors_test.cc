@@ -94,6 +94,9 @@ TEST_F(Mistakes, AMisspelledKeyIsReportedOnce) {
 
 TEST_F(Mistakes, AKeyInTheWrongTableIsToldItsHome) {
   const auto hint = [&](const std::string& text) { return Problems(text).at(0).hint; };
+  EXPECT_EQ(hint("name = \"n\"\n[cluster]\nhosts = [\"h1\"]\n[task]\ncommand = [\"a\"]\n[restart]\n"
+                 "host_lots = \"never\""),
+            "did you mean 'host_lost'?");
   EXPECT_EQ(
       hint(
           "name = \"n\"\n[cluster]\nhosts = [\"h1\"]\ndone = \"chief\"\n[task]\ncommand = [\"a\"]"),

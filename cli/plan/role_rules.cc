@@ -128,12 +128,15 @@ void CheckRoleNames(const ClusterFile& file, const std::vector<Role>& roles, Pro
   if (!file.layout_known) known = {"ps", "master", "chief", "worker"};
   for (const Role& role : roles) known.push_back(role.type);
   for (const RoleTable& role : file.roles) known.push_back(role.type);
+  std::vector<std::string_view> meant = known;
   const auto check = [&](const std::string& type, const Where& where) {
     if (std::find(known.begin(), known.end(), type) != known.end()) return;
     problems.Add(where, fmt::format("the job has no role {}", Quoted(type)),
-                 DidYouMean(type, known));
+                 DidYouMean(type, meant));
   };
   for (const auto& [type, ports] : file.ports) check(type, ports.where);
+  // In [restart] these stand beside the roles.
+  meant.insert(meant.end(), {"on_host_lost", "host_lost"});
   for (const auto& [type, rule] : file.restart) check(type, rule.where);
 }
 

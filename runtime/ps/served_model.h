@@ -57,7 +57,7 @@ class ServedModel {
   // optimizer. Not to be used before SetRestored. Throws Error, with nothing taken over, when
   // something is not there, is damaged or belongs to another optimizer.
   void Load(ShardSet& shards, const std::vector<Origin>& origins, bool values_only);
-  // What was loaded is the model now, after so many steps.
+  // The loaded values become the model, at global step `step`.
   void SetRestored(uint64_t step);
 
   // Gradients are summed until a step is due, instead of applied as they come.
