@@ -144,6 +144,18 @@ TFDIST_JSON_FIELDS(Create, version, job, name, plan_sha256, slot, address, port,
 TFDIST_JSON_FIELDS(FilePiece, sha256, offset, gzip, last)
 TFDIST_JSON_FIELDS(LogPiece, offset, segments, data)
 
+void to_json(Json& json, const GpuShare& value) {
+  json = {{"part", value.part}, {"parts", value.parts}};
+}
+void from_json(const Json& json, GpuShare& value) {
+  json.at("part").get_to(value.part);
+  json.at("parts").get_to(value.parts);
+  if (value.part < 0 || value.part >= value.parts) {
+    throw ProtocolError(Phase::kControl,
+                        fmt::format("part {} of {} parts of the GPUs", value.part, value.parts));
+  }
+}
+
 void to_json(Json& json, const TaskDescription& value) {
   Json env = Json::array();
   for (const auto& [name, text] : value.env) env.push_back(Json::array({ToBinary(name), text}));
@@ -155,6 +167,7 @@ void to_json(Json& json, const TaskDescription& value) {
           {"merged_output", value.merged_output},
           {"log_limit", value.log_limit_bytes},
           {"grace_ms", value.grace_ms}};
+  Put(json, "gpu_share", value.gpu_share);
 }
 void from_json(const Json& json, TaskDescription& value) {
   json.at("task").get_to(value.task);
@@ -168,6 +181,7 @@ void from_json(const Json& json, TaskDescription& value) {
   json.at("merged_output").get_to(value.merged_output);
   json.at("log_limit").get_to(value.log_limit_bytes);
   json.at("grace_ms").get_to(value.grace_ms);
+  Get(json, "gpu_share", value.gpu_share);
 }
 
 void to_json(Json& json, const HostDescription& value) {

@@ -63,11 +63,19 @@ struct FileDescription {
   std::string link;  // relative, one component: "runtime"; empty for the workdir's archive
 };
 
+// One of `parts` equal parts of the GPUs that the host turns out to have.
+struct GpuShare {
+  int part = 0;  // from 0
+  int parts = 1;
+  bool operator==(const GpuShare&) const = default;
+};
+
 struct TaskDescription {
   std::string task;  // "worker:2": opaque to the agent, one file name component per half
   std::vector<Text> argv;
   std::vector<std::string> unset;                 // names the host's environment may have
   std::vector<std::pair<std::string, Text>> env;  // set over what the host's environment has
+  std::optional<GpuShare> gpu_share;              // CUDA_VISIBLE_DEVICES is worked out on the host
   std::vector<int> ports;                         // must be free on every address of the host
   bool merged_output = false;  // one pipe for stdout and stderr: exact order, no stream names
   uint64_t log_limit_bytes = 1 << 30;
@@ -246,6 +254,7 @@ T Body(const Message& message) {
   void to_json(Json& json, const T& value); \
   void from_json(const Json& json, T& value)
 TFDIST_BODY(FileDescription);
+TFDIST_BODY(GpuShare);
 TFDIST_BODY(TaskDescription);
 TFDIST_BODY(HostDescription);
 TFDIST_BODY(ErrorBody);

@@ -24,11 +24,18 @@ HostDescription SampleHost() {
   task.unset = {"CUDA_VISIBLE_DEVICES"};
   task.env = {{"PEER", mixed}};
   task.ports = {2222};
+  task.gpu_share = GpuShare{1, 2};
   host.tasks = {task};
   host.files = {{"ab", 12, true, "runtime"}};
   host.workdir = FileDescription{"cd", 3, false, ""};
   host.secret.value = std::string("\0\1\2", 3);
   return host;
+}
+
+TEST(Protocol, APartOfTheGpusThatThereIsNotIsRefused) {
+  for (const GpuShare share : {GpuShare{2, 2}, GpuShare{-1, 2}, GpuShare{0, 0}}) {
+    EXPECT_THROW((void)Json(share).get<GpuShare>(), ProtocolError);
+  }
 }
 
 TEST(Protocol, ADescriptionArrivesByteExact) {
@@ -37,6 +44,7 @@ TEST(Protocol, ADescriptionArrivesByteExact) {
   EXPECT_EQ(got.tasks[0].argv, SampleHost().tasks[0].argv);
   EXPECT_EQ(got.tasks[0].env, SampleHost().tasks[0].env);
   EXPECT_EQ(got.tasks[0].unset, SampleHost().tasks[0].unset);
+  EXPECT_EQ(got.tasks[0].gpu_share, SampleHost().tasks[0].gpu_share);
   EXPECT_EQ(got.secret, SampleHost().secret);
   EXPECT_EQ(got.workdir->sha256, "cd");
 }

@@ -120,15 +120,16 @@ void HostTasks::BeginRun(TaskRun& task, int run) {
   task.phase = RunPhase::kPreparing;
   task.attempt = order_.attempt;
   task.run = run;
-  AttemptContext context{order_.attempt, order_.addresses, slots_};
+  AttemptContext context{order_.attempt, order_.addresses, slots_, 0};
   files_.Post(
       [description = task.description, folder = folder_, info = info_, host = host_environment_,
-       context = std::move(context), run] {
+       context = std::move(context), gpus = gpus_, run]() mutable {
         // What the run before has left must be gone, and no stranger be there instead.
         const bool again = context.attempt > 1 || run > 1;
         for (const int port : description.ports) {
           if (again) CheckPort(port, description.task);
         }
+        if (description.gpu_share) context.gpus = gpus->In(context.attempt);
         const RunSpec spec = MakeRunSpec(description, folder, info, host, context, run);
         WriteRunSpec(folder.TaskFolder(description.task) / RunFolderName(spec.attempt, run), spec);
       },

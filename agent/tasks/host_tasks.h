@@ -15,6 +15,7 @@
 #include "agent/loop/file_thread.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/environment.h"
+#include "agent/tasks/gpu_share.h"
 #include "agent/tasks/task_run.h"
 
 namespace tfdist::agent {
@@ -67,6 +68,7 @@ class HostTasks {
   const SlotInfo& info_;
   std::function<void()> on_change_;
   Environment host_environment_;
+  std::shared_ptr<GpuCount> gpus_ = std::make_shared<GpuCount>();  // of jobs on the file thread
   std::vector<protocol::SlotPlan> slots_;  // of the job, as the CLI named them
   // Never resized once runs exist: jobs under way point into it.
   std::vector<TaskRun> tasks_;

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
 #include <string_view>
 
 #include "agent/slot/task_files.h"
 #include "agent/tasks/command_search.h"
+#include "agent/tasks/gpu_share.h"
 #include "agent/tasks/port_check.h"
 #include "agent/tasks/task_spec.h"
 #include "agent/tasks/workdir.h"
@@ -54,6 +56,15 @@ void CheckPorts(const HostDescription& description) {
   }
 }
 
+void CheckGpus(const HostDescription& description) {
+  std::optional<int> count;
+  for (const TaskDescription& task : description.tasks) {
+    if (!task.gpu_share) continue;
+    if (!count) count = CountGpus();
+    (void)VisibleGpus(*task.gpu_share, *count, task.task);  // for its complaint
+  }
+}
+
 void CheckCommands(const HostDescription& description, const SlotFolder& folder,
                    const SlotInfo& info) {
   const Environment host = Environment::OfHost();
@@ -79,6 +90,7 @@ void Prepare(const HostDescription& description, const FileStore& store, const S
   PlaceFiles(description, store, folder);
   UnpackWorkdir(description, store, folder);
   CheckPorts(description);
+  CheckGpus(description);
   CheckCommands(description, folder, info);
 }
 

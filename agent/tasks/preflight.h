@@ -10,7 +10,7 @@ namespace tfdist::agent {
 // Whether the names in it may be used as file names, each once. Throws Error(kFiles).
 void CheckDescription(const protocol::HostDescription& description);
 
-// Puts the files at their places, unpacks the workdir, and checks ports and commands. May be done
+// Puts the files at their places, unpacks the workdir, and checks ports, GPUs and commands. May be done
 // again. Throws Error(kFiles), Error(kPorts) or Error(kCommand). For the file thread.
 void Prepare(const protocol::HostDescription& description, const FileStore& store,
              const SlotFolder& folder, const SlotInfo& info);

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "agent/census/census.h"
+#include "agent/tasks/gpu_share.h"
 #include "base/failures.h"
 #include "base/text.h"
 
@@ -32,6 +33,13 @@ void CheckAddresses(const AttemptContext& context) {
                           "the coordinator named an address that is not in the plan");
     }
   }
+}
+
+// On a host without GPUs nothing is set: whoever looks for them finds none.
+void SetGpus(Environment& environment, const protocol::TaskDescription& task, int gpus) {
+  if (!task.gpu_share) return;
+  const std::string visible = VisibleGpus(*task.gpu_share, gpus, task.task);
+  if (!visible.empty()) environment.Set("CUDA_VISIBLE_DEVICES", visible);
 }
 
 void SetOwnVariables(Environment& environment, const std::string& task, const SlotFolder& folder,
@@ -79,6 +87,7 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
   for (const auto& [name, text] : task.env) {
     environment.Set(name, FillAll(text, folder, context.addresses));
   }
+  SetGpus(environment, task, context.gpus);
   SetOwnVariables(environment, task.task, folder, info, context);
   spec.env = environment.Strings();
   spec.cwd = folder.work().string();

@@ -17,11 +17,13 @@ struct AttemptContext {
   int attempt = 1;
   std::vector<std::string> addresses;     // of all slots, as the coordinator has it
   std::vector<protocol::SlotPlan> slots;  // of the job, as the CLI has them
+  int gpus = 0;                           // of this host; counted only for tasks with a share
 };
 
-// Throws ProtocolError when an address is none that the CLI has named, or when the description
-// names a slot that has no address: a coordinator cannot put text of its own into commands,
-// environments and TF_CONFIGs of other hosts.
+// Throws Error(kCommand) when the host has fewer GPUs than tasks that share them. Throws
+// ProtocolError when an address is none that the CLI has named, or when the description names a
+// slot that has no address: a coordinator cannot put text of its own into commands, environments
+// and TF_CONFIGs of other hosts.
 RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& folder,
                     const SlotInfo& info, const Environment& host, const AttemptContext& context,
                     int run);

@@ -11,6 +11,7 @@ protocol::TaskDescription DescribeWithoutTfConfig(const TaskOnHost& task) {
   description.task = ToString(task.id);
   description.argv = task.argv;
   if (!task.gpus) description.unset = {"CUDA_VISIBLE_DEVICES"};  // all GPUs, whatever the host says
+  description.gpu_share = task.gpu_share;
   description.env = task.env;
   if (task.port != 0) description.ports = {task.port};
   description.merged_output = task.merged_output;

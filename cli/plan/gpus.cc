@@ -48,6 +48,7 @@ class Giver {
   void GiveOnMachine(std::vector<Wish>& wishes) {
     used_.clear();
     const bool alone = wishes.size() == 1;
+    if (!alone && AllAuto(wishes) && SameHostList(wishes)) return Divide(wishes);
     // Those that name their GPUs first: the others take what is left.
     std::stable_partition(wishes.begin(), wishes.end(), [](const Wish& wish) {
       return wish.request.value.kind == GpuRequest::Kind::kList;
@@ -68,18 +69,65 @@ class Giver {
   }
 
  private:
+  static bool AllAuto(const std::vector<Wish>& wishes) {
+    return std::all_of(wishes.begin(), wishes.end(), [](const Wish& wish) {
+      return wish.request.value.kind == GpuRequest::Kind::kAuto;
+    });
+  }
+
+  // Loopback addresses are one machine, but entries of their own.
+  static bool SameHostList(const std::vector<Wish>& wishes) {
+    return std::all_of(wishes.begin(), wishes.end(), [&](const Wish& wish) {
+      return wish.host->gpus == wishes.front().host->gpus;
+    });
+  }
+
+  void Divide(const std::vector<Wish>& wishes) {
+    if (wishes.front().host->gpus) return DivideList(wishes, *wishes.front().host->gpus);
+    for (size_t i = 0; i < wishes.size(); ++i) {
+      *wishes[i].gpus = {std::nullopt,
+                         protocol::GpuShare{static_cast<int>(i), static_cast<int>(wishes.size())}};
+    }
+  }
+
+  // As the agent does it on a host that lists none (agent/tasks/gpu_share.h).
+  void DivideList(const std::vector<Wish>& wishes, const std::vector<int>& listed) {
+    const size_t each = listed.size() / wishes.size();
+    if (each == 0 && !listed.empty()) {
+      return Report(wishes.front(),
+                    fmt::format("{} tasks on {} are to share its GPUs, and it lists {}",
+                                wishes.size(), wishes.front().host->address, listed.size()),
+                    "run fewer of them there, or write gpus = 0 for those that need none; to share "
+                    "a GPU on purpose, let the host list it twice");
+    }
+    for (size_t i = 0; i < wishes.size(); ++i) {
+      const auto first = listed.begin() + static_cast<std::ptrdiff_t>(i * each);
+      wishes[i].gpus->listed = OnceEach({first, first + static_cast<std::ptrdiff_t>(each)});
+    }
+  }
+
+  // A task does not get one GPU twice.
+  static std::vector<int> OnceEach(const std::vector<int>& gpus) {
+    std::vector<int> once;
+    for (const int gpu : gpus) {
+      if (std::find(once.begin(), once.end(), gpu) == once.end()) once.push_back(gpu);
+    }
+    return once;
+  }
+
   void GiveAll(const Wish& wish, bool alone) {
     if (alone) {
       if (wish.host->gpus) {
-        *wish.gpus = Unused(*wish.host->gpus);
+        wish.gpus->listed = Unused(*wish.host->gpus);
       } else {
-        *wish.gpus = std::nullopt;
+        wish.gpus->listed = std::nullopt;
       }
       return;
     }
     Report(
         wish,
-        fmt::format("several tasks on {} use GPUs, so \"auto\" does not tell which",
+        fmt::format("several tasks on {} use GPUs and not all say \"auto\", so it does not tell "
+                    "which",
                     wish.host->address),
         fmt::format("write gpus = N and list the GPUs of the host: {{ address = \"{}\", gpus = [0, "
                     "1] }}; gpus = 0 for none",
@@ -108,7 +156,7 @@ class Giver {
     }
     gpus.resize(wanted);
     for (const int gpu : gpus) ++used_[gpu];
-    *wish.gpus = gpus;
+    wish.gpus->listed = gpus;
   }
 
   void GiveThese(const Wish& wish) {
@@ -124,7 +172,7 @@ class Giver {
       }
       ++used_[gpu];
     }
-    *wish.gpus = wish.request.value.list;
+    wish.gpus->listed = wish.request.value.list;
   }
 
   // How many tasks may have it. A host that lists none has whatever is asked for, once.
@@ -162,7 +210,7 @@ std::vector<std::vector<Gpus>> AssignGpus(const ClusterFile& file, const Placeme
   std::vector<std::vector<Gpus>> gpus;
   std::map<int, std::vector<Wish>> wishes;
   for (const Role& role : placement.roles) {
-    gpus.emplace_back(role.slots.size(), std::vector<int>());
+    gpus.emplace_back(role.slots.size());
   }
   for (size_t i = 0; i < placement.roles.size(); ++i) {
     const Role& role = placement.roles[i];

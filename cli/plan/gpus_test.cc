@@ -16,6 +16,9 @@ class GpusOf : public PlanTest {
     return "name = \"n\"\n[task]\ncommand = [\"a\"]\n[cluster]\nlayout = \"roles\"\nhosts = [" +
            host + "]\n[roles.ps]\ncount = 1\n[roles.worker]\n" + role;
   }
+  Plan LoadPlanOf(const std::string& cluster) const {
+    return Load("name = \"n\"\n[task]\ncommand = [\"a\"]\n[cluster]\n" + cluster);
+  }
   std::string Visible(const std::string& host, const std::string& role,
                       const std::string& task) const {
     return EnvOf(Load(File(host, role)), task, "CUDA_VISIBLE_DEVICES");
@@ -63,9 +66,10 @@ TEST_F(GpusOf, WhatDoesNotWorkOutIsAnErrorOfThePlan) {
     const auto messages = Messages(File(host, role));
     return messages.size() == 1 ? messages.front() : testing::PrintToString(messages);
   };
-  EXPECT_THAT(message("\"h1\"", "per_host = 2"), HasSubstr("\"auto\" does not tell which"));
-  EXPECT_THAT(message("{ address = \"h1\", gpus = [0, 1] }", "per_host = 2"),
-              HasSubstr("\"auto\" does not tell which"));
+  EXPECT_THAT(message("{ address = \"h1\", gpus = [0, 1] }", "per_host = 3"),
+              HasSubstr("3 tasks on h1 are to share its GPUs, and it lists 2"));
+  EXPECT_THAT(message("\"h1\"", "per_host = 1\n[roles.chief]\ngpus = [0]\ncount = 1"),
+              HasSubstr("not all say \"auto\""));
   EXPECT_THAT(message("\"h1\"", "per_host = 2\ngpus = 1"), HasSubstr("the host lists none"));
   EXPECT_THAT(message("{ address = \"h1\", gpus = [0, 1] }", "per_host = 2\ngpus = 2"),
               HasSubstr("2 GPUs for each task, but h1 has not enough of them: it lists 2"));
@@ -75,6 +79,35 @@ TEST_F(GpusOf, WhatDoesNotWorkOutIsAnErrorOfThePlan) {
               HasSubstr("h1 does not list GPU 1"));
   EXPECT_THAT(message("\"h1\"", "count = 1\ngpus = [1, 1]"), HasSubstr("GPU 1 stands here twice"));
   EXPECT_THAT(message("\"h1\"", "count = 1\ngpus = \"all\""), HasSubstr("expected \"auto\""));
+}
+
+TEST_F(GpusOf, SeveralTasksDivideTheHostsListEvenly) {
+  const std::string host = "{ address = \"h1\", gpus = [3, 2, 1, 0, 4] }";
+  EXPECT_EQ(Visible(host, "per_host = 2", "worker:0"), "3,2");
+  EXPECT_EQ(Visible(host, "per_host = 2", "worker:1"), "1,0");
+  EXPECT_EQ(Visible("{ address = \"h1\", gpus = [] }", "per_host = 2", "worker:1"), "");
+  EXPECT_EQ(Visible("{ address = \"h1\", gpus = [0, 0] }", "per_host = 2", "worker:1"), "0");
+}
+
+TEST_F(GpusOf, SeveralTasksOfAHostThatListsNoneAreDecidedThere) {
+  const Plan plan = Load(File("\"h1\", \"h2\"",
+                              "hosts = [\"h1\"]\nper_host = 2\n[roles.chief]\ncount = 1\n"
+                              "hosts = [\"h2\"]"));
+  const TaskOnHost& last = TaskNamed(plan, "worker:1");
+  EXPECT_EQ(last.gpus, std::nullopt);
+  EXPECT_EQ(last.gpu_share, (protocol::GpuShare{1, 2}));
+  EXPECT_EQ(EnvOf(plan, "worker:1", "CUDA_VISIBLE_DEVICES"), "(unset)");
+  EXPECT_EQ(TaskNamed(plan, "ps:0").gpu_share, std::nullopt);
+  // The only one of its machine sees all.
+  EXPECT_EQ(TaskNamed(plan, "chief:0").gpu_share, std::nullopt);
+}
+
+// Two slots of a machine are two agents: each is told which part is its own.
+TEST_F(GpusOf, SlotsOfThisMachineShareWhatItHas) {
+  const Plan plan =
+      LoadPlanOf("hosts = [{ address = \"127.0.0.1\", transport = \"local\", slots = 2 }]");
+  EXPECT_EQ(TaskNamed(plan, "master:0").gpu_share, (protocol::GpuShare{0, 2}));
+  EXPECT_EQ(TaskNamed(plan, "worker:0").gpu_share, (protocol::GpuShare{1, 2}));
 }
 
 TEST_F(GpusOf, TwoLocalTrainersWithoutGpusSayGpusZero) {

@@ -109,7 +109,8 @@ std::vector<TaskOnHost> PlanTasks(const ClusterFile& file, const Placement& plac
       task.id = {role.type, static_cast<int>(i)};
       task.slot = role.slots[i];
       task.port = ports[r][i];
-      task.gpus = gpus[r][i];
+      task.gpus = gpus[r][i].listed;
+      task.gpu_share = gpus[r][i].share;
       task.may_fail = role.type == "evaluator";
       task.merged_output = Setting(file, role, &TaskSettings::merged_output, task.merged_output);
       task.log_limit_bytes =

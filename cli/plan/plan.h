@@ -41,6 +41,7 @@ struct TaskOnHost {
   protocol::RestartRule restart;
   // GPUs: nullopt = CUDA_VISIBLE_DEVICES is not set (sees all), else exactly these (may be none).
   std::optional<std::vector<int>> gpus;
+  std::optional<protocol::GpuShare> gpu_share;  // instead of `gpus`: decided on the host
   std::vector<protocol::Text> argv;
   // CUDA_VISIBLE_DEVICES and the user's; in order, without doubles. DescribeTask puts TF_CONFIG in
   // front (kept here, it would take the square of the number of tasks); the agent adds TFDIST_*.

@@ -53,7 +53,10 @@ std::string CommandLine(const std::vector<std::string>& argv) {
   return line;
 }
 
+constexpr const char* kDecidedOnTheHost = "decided on the host";
+
 std::string GpuText(const TaskOnHost& task) {
+  if (task.gpu_share) return kDecidedOnTheHost;
   if (!task.gpus) return "all";
   return task.gpus->empty() ? "none" : fmt::format("{}", fmt::join(*task.gpus, ","));
 }
@@ -83,6 +86,11 @@ std::string ValueOrHash(const std::string& name, const std::string& value) {
   return IsOurs(name) ? value : HashOfValue(value);
 }
 
+Json GpusJson(const TaskOnHost& task) {
+  if (task.gpu_share) return kDecidedOnTheHost;
+  return task.gpus ? Json(*task.gpus) : Json(nullptr);
+}
+
 Json TaskJson(const Plan& plan, const TaskOnHost& task, const std::vector<std::string>& addresses) {
   const protocol::TaskDescription description = DescribeTask(plan, task);
   Json json;
@@ -97,7 +105,7 @@ Json TaskJson(const Plan& plan, const TaskOnHost& task, const std::vector<std::s
   for (const auto& [name, text] : description.env) {
     json["env"][name] = ValueOrHash(name, Fill(text, addresses));
   }
-  json["gpus"] = task.gpus ? Json(*task.gpus) : Json(nullptr);
+  json["gpus"] = GpusJson(task);
   return json;
 }
 
@@ -162,6 +170,7 @@ std::string RenderEnv(const Plan& plan, std::string_view task) {
   }
   lines += OwnVariables(plan, found);
   if (!found.gpus) lines += "unset CUDA_VISIBLE_DEVICES\n";
+  if (found.gpu_share) lines += "# decided on the host, if it has GPUs: CUDA_VISIBLE_DEVICES\n";
   return lines;
 }
 

@@ -30,7 +30,7 @@ std::string RenderEnv(const Plan& plan, std::string_view task);
 //   "env": {"TF_CONFIG": "{...}", ...}, "gpus": [...]}]}
 // Of the user's variables it has "sha256:" and 8 digits: RenderEnv alone shows values.
 // "address" is null for a task outside the cluster spec, "gpus" for one that sees all of its
-// host's. docs/json.md describes it for scripts: keys may be added, none changed. What is not UTF-8 shows as
+// host's; "gpus" is a text where the host decides. docs/json.md describes it for scripts: keys may be added, none changed. What is not UTF-8 shows as
 // U+FFFD.
 std::string RenderJson(const Plan& plan);
 

@@ -81,6 +81,18 @@ TEST_F(Render, EnvUnsetsWhatTheTaskMustNotHave) {
   EXPECT_THROW(RenderEnv(plan, "ps:1"), Error);
 }
 
+TEST_F(Render, WhatTheHostDecidesIsSaidSo) {
+  const Plan plan = Load(
+      "name = \"n\"\n[cluster]\nlayout = \"mirrored\"\nhosts = [{ address = \"h1\", slots = 2 "
+      "}]\n[task]\ncommand = [\"a\"]");
+  EXPECT_THAT(RenderTable(plan), HasSubstr("  decided on the host  a\n"));
+  EXPECT_EQ(nlohmann::json::parse(RenderJson(plan)).at("tasks").at(0).at("gpus"),
+            "decided on the host");
+  EXPECT_THAT(RenderEnv(plan, "worker:0"),
+              EndsWith("unset CUDA_VISIBLE_DEVICES\n# decided on the host, if it has GPUs: "
+                       "CUDA_VISIBLE_DEVICES\n"));
+}
+
 TEST_F(Render, ShReadsEveryValueByteByByte) {
   const std::string value = "it's \"q\" $(x) `y` \\ \n\n\t*? é 🙂\n";
   const Plan plan = LoadCluster(
