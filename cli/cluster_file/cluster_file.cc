@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kLayouts[] = {"uai", "mirrored", "roles"};
 constexpr std::string_view kChiefNames[] = {"master", "chief"};
 constexpr std::string_view kDoneRules[] = {"all-workers", "chief"};
+constexpr std::string_view kPrograms[] = {"estimator", "mirrored", "parameter-server", "server"};
 constexpr std::string_view kPolicies[] = {"task", "gang", "never", "exit-code"};
 constexpr std::string_view kOnHostLostRules[] = {"fail", "wait"};
 constexpr int64_t kShortestHostLostMs = 5'000;
@@ -76,6 +77,7 @@ void ReadTask(const TableReader& top, ClusterFile& file, Problems& problems) {
   file.task.command_said = !top.Lacks("task");
   if (!task) return;
   file.task = ReadSettings(*task, problems);
+  file.program = task->Choice("program", kPrograms);
   file.workdir = task->Line("workdir");
   file.shared = task->Line("shared");
   if (file.shared && file.shared->value.front() != '/') {

@@ -100,6 +100,7 @@ struct ClusterFile {
   std::optional<Located<std::string>> chief_name;
   std::map<std::string, Located<PortRequest>> ports;
   TaskSettings task;
+  std::optional<Located<std::string>> program;  // which kind of TensorFlow program it is
   std::optional<Located<std::string>> workdir;
   std::optional<Located<std::string>> shared;
   std::vector<RoleTable> roles;                 // in the order of the file

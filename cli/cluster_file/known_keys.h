@@ -13,8 +13,8 @@ inline constexpr std::string_view kTopKeys[] = {"name",    "done",   "deadline",
 inline constexpr std::string_view kClusterKeys[] = {"hosts", "layout", "chief_name", "ports"};
 inline constexpr std::string_view kHostKeys[] = {"address", "ssh",   "gpus",
                                                  "slots",   "spare", "transport"};
-inline constexpr std::string_view kTaskKeys[] = {"command", "workdir", "env",   "gpus",
-                                                 "shared",  "output",  "grace", "log_limit"};
+inline constexpr std::string_view kTaskKeys[] = {
+    "command", "workdir", "env", "gpus", "program", "shared", "output", "grace", "log_limit"};
 inline constexpr std::string_view kRoleKeys[] = {"hosts",   "count",    "per_host", "ports",
                                                  "command", "env",      "gpus",     "output",
                                                  "grace",   "log_limit"};

@@ -21,6 +21,7 @@
 #include "cli/plan/plan.h"
 #include "cli/plan/policies.h"
 #include "cli/plan/ports.h"
+#include "cli/plan/program_rules.h"
 #include "cli/plan/settings.h"
 #include "cli/plan/task_commands.h"
 
@@ -177,6 +178,10 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   SetPaths(file, folder, plan, problems);
   SetPolicies(file, plan);
   SetCommands(file, placement, plan, problems);
+  if (auto warning = WarningOfTfConfig(getenv("TF_CONFIG"));
+      !warning.empty()) {  // NOLINT(concurrency-mt-unsafe)
+    plan.warnings.push_back(std::move(warning));
+  }
   return plan;
 }
 

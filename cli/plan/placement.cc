@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/plan/host_table.h"
+#include "cli/plan/program_rules.h"
 #include "cli/plan/role_rules.h"
 
 namespace tfdist::cli {
@@ -93,7 +94,11 @@ class Placer {
     placement_.roles = RolesOfLayout(file_, cluster_slots);
     for (const RoleTable& table : file_.roles) Apply(table, cluster_slots);
     FollowWorkers();
-    if (placement_.complete) CheckRoles(file_, placement_.roles, problems_);
+    CheckTypeNames(file_, problems_);
+    if (placement_.complete) {
+      CheckRoles(file_, placement_.roles, problems_);
+      CheckProgram(file_, placement_.roles, problems_);
+    }
     CheckRoleNames(file_, placement_.roles, problems_);
     Finish();
     return std::move(placement_);

@@ -54,6 +54,14 @@ class CommandLine(unittest.TestCase):
         self.assert_refused(["up", "--foo"], "--foo")
         self.assert_refused(["clean", "--foo"], "--foo")
 
+    def test_a_tf_config_of_the_user_is_warned_of(self):
+        path = self.user.write("cluster.toml", clusters.local("job", ["true"]))
+        self.assertEqual(self.user.run("render", path).err, "")
+        self.user.env["TF_CONFIG"] = "{}"
+        result = self.user.run("render", path)
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("TF_CONFIG is set in your environment; each task gets its own instead", result.err)
+
     def test_help_and_version_by_other_names(self):
         self.assertEqual(self.user.run("help").out, self.user.run("--help").out)
         self.assertIn("Run a distributed training job over SSH", self.user.run("help").out)

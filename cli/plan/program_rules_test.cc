@@ -1,0 +1,126 @@
+#include "cli/plan/program_rules.h"
+
+#include <gmock/gmock.h>
+
+#include "cli/plan/testing/test_files.h"
+
+namespace tfdist::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ProgramRules : public PlanTest {
+ protected:
+  // The mistakes of a job that says which kind of program it runs; `top` stands before any table.
+  std::vector<std::string> Of(const std::string& program, const std::string& cluster,
+                              const std::string& top = "") const {
+    return Messages("name = \"n\"\n" + top + "[task]\ncommand = [\"a\"]\nprogram = \"" + program +
+                    "\"\n[cluster]\n" + cluster);
+  }
+  // A task of each type, on a host of its own.
+  static std::string Roles(const std::vector<std::string>& types) {
+    std::string text = "layout = \"roles\"\n";
+    for (const std::string& type : types) {
+      text += "[roles." + type + "]\nhosts = [\"host-of-" + type + "\"]\n";
+    }
+    return text;
+  }
+};
+
+constexpr const char* kUai = "hosts = [\"h1\", \"h2\"]\n";
+constexpr const char* kMirrored = "hosts = [\"h1\", \"h2\"]\nlayout = \"mirrored\"\n";
+constexpr const char* kChief = "chief_name = \"chief\"\n";
+constexpr const char* kDoneByChief = "done = \"chief\"\n";
+
+TEST_F(ProgramRules, AnUnknownKindIsToldTheKnownOnes) {
+  EXPECT_THAT(Of("keras", kUai), ElementsAre(HasSubstr("\"parameter-server\" or \"server\"")));
+}
+
+TEST_F(ProgramRules, AnEstimatorTakesMasterOrChief) {
+  EXPECT_THAT(Of("estimator", kUai), IsEmpty());
+  EXPECT_THAT(Of("estimator", std::string(kUai) + kChief + "[roles.evaluator]\nhosts = [\"h2\"]\n"),
+              IsEmpty());
+}
+
+TEST_F(ProgramRules, AnEstimatorWithoutChiefIsRefused) {
+  EXPECT_THAT(Of("estimator", Roles({"ps", "worker"})),
+              ElementsAre("task.program: Estimator takes no cluster without a chief"));
+  EXPECT_THAT(Of("estimator", kMirrored),
+              ElementsAre("task.program: Estimator takes no cluster without a chief"));
+}
+
+TEST_F(ProgramRules, AnEstimatorTakesNoTypeOfTheUsersOwn) {
+  EXPECT_THAT(Of("estimator", Roles({"chief", "reader"})),
+              ElementsAre("roles.reader: Estimator refuses a task type 'reader'"));
+}
+
+TEST_F(ProgramRules, MirroredTakesWorkersWithOrWithoutChief) {
+  EXPECT_THAT(Of("mirrored", kMirrored), IsEmpty());
+  EXPECT_THAT(Of("mirrored", std::string(kMirrored) + kChief), IsEmpty());
+}
+
+TEST_F(ProgramRules, MirroredTakesNeitherMasterNorPs) {
+  EXPECT_THAT(Of("mirrored", kUai),
+              ElementsAre(HasSubstr("MultiWorkerMirroredStrategy refuses a task type \"master\""),
+                          HasSubstr("MultiWorkerMirroredStrategy has no ps")));
+}
+
+TEST_F(ProgramRules, ParameterServerTakesChiefPsAndWorkers) {
+  EXPECT_THAT(Of("parameter-server", Roles({"chief", "ps", "worker", "evaluator"}), kDoneByChief),
+              IsEmpty());
+  EXPECT_THAT(Of("parameter-server", std::string(kUai) + kChief, kDoneByChief), IsEmpty());
+}
+
+TEST_F(ProgramRules, ParameterServerNamesAllThatIsMissing) {
+  EXPECT_THAT(
+      Of("parameter-server", Roles({"reader"})),
+      ElementsAre(HasSubstr("needs at least one ps"), HasSubstr("needs at least one worker"),
+                  HasSubstr("needs a chief"), HasSubstr("never end"),
+                  HasSubstr("roles.reader: ParameterServerStrategy refuses")));
+}
+
+TEST_F(ProgramRules, ParameterServerRefusesAMaster) {
+  EXPECT_THAT(Of("parameter-server", kUai, kDoneByChief),
+              ElementsAre("cluster: ParameterServerStrategy refuses a task type \"master\""));
+}
+
+TEST_F(ProgramRules, AServerHasNoEvaluator) {
+  EXPECT_THAT(Of("server", Roles({"ps", "worker", "reader"})), IsEmpty());
+  EXPECT_THAT(Of("server", Roles({"worker", "evaluator"})),
+              ElementsAre(HasSubstr("roles.evaluator: an evaluator is not in the cluster spec")));
+}
+
+class TypeNames : public PlanTest {
+ protected:
+  std::vector<std::string> Of(const std::string& type) const {
+    return ClusterMessages("layout = \"roles\"\n[roles." + type +
+                           "]\nhosts = [\"h1\"]\n[roles.worker]\nhosts = [\"h2\"]");
+  }
+};
+
+TEST_F(TypeNames, AnotherCaseOrOneLetterIsASlip) {
+  for (const char* type : {"MASTER", "Chief", "PS", "workers", "wroker", "evaluato"}) {
+    EXPECT_THAT(Of(type), ElementsAre(HasSubstr("but looks like it"))) << type;
+  }
+}
+
+TEST_F(TypeNames, ATypeOfTheUsersOwnIsFine) {
+  for (const char* type : {"reader", "driver", "pss", "local", "working"}) {
+    EXPECT_THAT(Of(type), IsEmpty()) << type;
+  }
+}
+
+TEST_F(TypeNames, APsInTheLayoutMirroredIsRefused) {
+  EXPECT_THAT(ClusterMessages(std::string(kMirrored) + "[roles.ps]\ncount = 1"),
+              ElementsAre(HasSubstr("has no ps: the workers hold the variables")));
+}
+
+TEST(TfConfigOfTheUser, IsWarnedOf) {
+  EXPECT_EQ(WarningOfTfConfig(nullptr), "");
+  EXPECT_THAT(WarningOfTfConfig("{}"), HasSubstr("TF_CONFIG is set in your environment"));
+}
+
+}  // namespace
+}  // namespace tfdist::cli
