@@ -24,6 +24,7 @@ tfdist_library(NAME tfdist_processes
     process/note.cc
     process/record.cc
     process/run_folder.cc
+    process/run_records.cc
     process/signals.cc
     process/spawn.cc
     process/wire.cc

@@ -28,22 +28,12 @@ constexpr std::chrono::milliseconds kPassInterval{20};
 // What the process's environment had for the cookie at its last exec. An environment of another
 // account, or one that cannot be read, has none.
 std::optional<std::string> CookieOf(pid_t pid) {
-  std::string environ_bytes;
   try {
-    environ_bytes =
-        ReadFileIfExists(fmt::format("/proc/{}/environ", pid), kEnvironLimitBytes).value_or("");
+    const auto path = fmt::format("/proc/{}/environ", pid);
+    return CookieIn(ReadFileIfExists(path, kEnvironLimitBytes).value_or(""));
   } catch (const Error&) {
     return std::nullopt;
   }
-  const std::string name = fmt::format("{}=", kCookieName);
-  std::string_view rest = environ_bytes;
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find('\0'), rest.size());
-    const std::string_view entry = rest.substr(0, end);
-    if (entry.starts_with(name)) return std::string(entry.substr(name.size()));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return std::nullopt;
 }
 
 // By the name that it gives itself (prctl(2), PR_SET_NAME), or, just after its exec, its file's.
@@ -147,6 +137,17 @@ void Pause() { poll(nullptr, 0, static_cast<int>(kPassInterval.count())); }
 }  // namespace
 
 std::string CookieValue(std::string_view job, int slot) { return fmt::format("{}/h{}", job, slot); }
+
+std::optional<std::string> CookieIn(std::string_view environ_bytes) {
+  const std::string name = fmt::format("{}=", kCookieName);
+  while (!environ_bytes.empty()) {
+    const size_t end = std::min(environ_bytes.find('\0'), environ_bytes.size());
+    const std::string_view entry = environ_bytes.substr(0, end);
+    if (entry.starts_with(name)) return std::string(entry.substr(name.size()));
+    environ_bytes.remove_prefix(std::min(end + 1, environ_bytes.size()));
+  }
+  return std::nullopt;
+}
 
 std::vector<ProcessInfo> FindProcesses(std::string_view cookie, const std::vector<pid_t>& exclude) {
   return Finder(cookie, exclude).Find();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,9 @@ namespace tfdist::agent {
 inline constexpr std::string_view kCookieName = "TFDIST_COOKIE";
 // "<job id>/h<slot>"
 std::string CookieValue(std::string_view job, int slot);
+
+// The value in the bytes of a /proc/PID/environ; nullopt where it has no cookie.
+std::optional<std::string> CookieIn(std::string_view environ_bytes);
 
 // Running processes (not zombies) of this account with the cookie in their environment, what
 // descends from them, and what is in a session led by one of them. Never one of `exclude`, nor

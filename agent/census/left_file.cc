@@ -15,13 +15,20 @@ constexpr size_t kLimitBytes = 1024 * 1024;
 
 }  // namespace
 
-std::vector<ProcessInfo> ReadLeft(const std::filesystem::path& file) {
-  std::istringstream text(ReadFileIfExists(file, kLimitBytes).value_or(""));
+std::vector<ProcessId> ParseLeft(const std::string& text, std::string_view boot_id) {
+  std::istringstream words(text);
   std::string boot;
-  if (!(text >> boot) || boot != BootId()) return {};
-  std::vector<ProcessInfo> processes;
+  if (!(words >> boot) || boot != boot_id) return {};
+  std::vector<ProcessId> ids;
   ProcessId id;
-  while (text >> id.pid >> id.start_time) {
+  while (words >> id.pid >> id.start_time) ids.push_back(id);
+  return ids;
+}
+
+std::vector<ProcessInfo> ReadLeft(const std::filesystem::path& file) {
+  std::vector<ProcessInfo> processes;
+  for (const ProcessId& id :
+       ParseLeft(ReadFileIfExists(file, kLimitBytes).value_or(""), BootId())) {
     const auto process = ReadProcess(id.pid);
     if (process && process->id == id && !process->ended()) processes.push_back(*process);
   }

@@ -119,10 +119,9 @@ std::optional<Event> DecodeRecord(std::string_view line) {
   }
 }
 
-JournalContent ReadJournal(const std::filesystem::path& path) {
+JournalContent ParseJournal(std::string_view text) {
   JournalContent content;
   protocol::JobState state;
-  const std::string text = ReadFileIfExists(path, kMaxJournalBytes).value_or("");
   std::string_view rest = text;
   while (true) {
     const size_t newline = rest.find('\n');
@@ -135,6 +134,10 @@ JournalContent ReadJournal(const std::filesystem::path& path) {
   content.damaged_bytes = rest.size();
   content.size_bytes = text.size() - rest.size();
   return content;
+}
+
+JournalContent ReadJournal(const std::filesystem::path& path) {
+  return ParseJournal(ReadFileIfExists(path, kMaxJournalBytes).value_or(""));
 }
 
 Journal::Journal(std::filesystem::path path, const JournalContent& content)

@@ -27,6 +27,7 @@ struct JournalContent {
   uint64_t damaged_bytes = 0;  // behind it; a torn last record, usually
 };
 
+JournalContent ParseJournal(std::string_view text);
 // A journal that does not exist is an empty one. Throws Error(kFiles).
 JournalContent ReadJournal(const std::filesystem::path& path);
 

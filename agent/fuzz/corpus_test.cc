@@ -1,13 +1,19 @@
-// Writes, or compares, the first inputs of the agent's fuzz targets.
+// Writes, or compares, the first inputs of the agent's fuzz targets. Those of journal_fuzz whose
+// names begin with "bad_", and those of proc_fuzz, are written by hand.
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
 #include "agent/control/messages.h"
+#include "agent/coordinator/journal.h"
 #include "agent/frame.h"
+#include "agent/fuzz/log_image.h"
+#include "agent/process/record.h"
+#include "agent/process/run_records.h"
 #include "agent/protocol.h"
 #include "base/testing/fuzz_corpus.h"
+#include "base/testing/fuzz_parts.h"
 
 namespace tfdist::protocol {
 namespace {
@@ -96,6 +102,129 @@ TEST(FuzzCorpus, HasStreams) {
   first_piece[4] = 2;
   ExpectCorpus(kCorpus / "frame", {{"two_messages", Frames(ping) + Frames(order)},
                                    {"given_up_half_way", first_piece + Frames(order)}});
+}
+
+std::string Journal(const std::vector<event::Body>& bodies) {
+  std::string text;
+  uint64_t number = 0;
+  for (const event::Body& body : bodies) {
+    text += agent::EncodeRecord({++number, 1'700'000'000'000'000'000, body}) + "\n";
+  }
+  return text;
+}
+
+TEST(FuzzCorpus, HasJournals) {
+  const event::Committed committed{SamplePlan()};
+  const TaskExit exit{3, 0, false, "", false, 4096};
+  const std::string two_lines = Journal({committed, event::TaskStarted{"worker:0", 1, 1, 123}});
+  ExpectCorpus(
+      kCorpus / "journal",
+      {{"whole_job",
+        Journal({committed, event::TaskStarted{"worker:0", 1, 1, 123},
+                 event::TaskExited{"worker:0", 1, 1, exit, {std::string("\xff\0line\n", 7)}},
+                 event::Restarting{false, "worker:0", "exit code 3", 2000, 2},
+                 event::Run{"worker:0", 2}, event::Host{0, HostState::kLost, "silent"},
+                 event::Stopping{JobResult::kFailed, "lost", "worker:0", false},
+                 event::CensusTaken{0, {{"pid 123 (sleep)"}, {}}},
+                 event::Ended{JobResult::kFailed, {}, {0}}})},
+       {"unknown_kind", Journal({committed, event::Other{"news", {{"why", "\xc3("}}}})},
+       {"torn_last_line", two_lines.substr(0, two_lines.size() - 9)},
+       {"line_in_the_middle_lost", two_lines.substr(two_lines.find('\n') + 1)}});
+}
+
+// Before its checksum, which the target puts right.
+std::string WithoutChecksum(std::string record) {
+  record.resize(record.size() - sizeof(uint32_t));
+  return record;
+}
+
+TEST(FuzzCorpus, HasRunRecords) {
+  agent::RunSpec spec;
+  spec.task = "worker:2";
+  spec.argv = {"python3", ""};
+  spec.env = {"A=", "RAW=\xff\n"};
+  spec.cwd = "/w";
+  const agent::RunPids pids{{4, 5}, {6, 7}, "boot"};
+  const TaskExit exit{0, 9, true, std::string(5000, 'x'), true, UINT64_MAX};
+  // A list of 2^64 - 1 texts, and one text of as many bytes.
+  const std::string endless = agent::RecordWriter().Put("t").Put(UINT64_MAX).Finish();
+  ExpectCorpus(kCorpus / "run_record",
+               {{"spec", agent::EncodeRunSpec(spec)},
+                {"spec_unsealed", WithoutChecksum(agent::EncodeRunSpec(spec))},
+                {"pids", WithoutChecksum(agent::EncodeRunPids(pids))},
+                {"exit", WithoutChecksum(agent::EncodeRunExit(exit))},
+                {"endless_list", WithoutChecksum(endless)},
+                {"no_bytes", ""}});
+}
+
+std::string IndexOf(std::vector<agent::LogRecord> records) {
+  std::string bytes;
+  for (agent::LogRecord& record : records) {
+    record.crc32 = Checksum(record);
+    bytes.append(reinterpret_cast<const char*>(&record), sizeof record);
+  }
+  return bytes;
+}
+
+agent::LogRecord PieceOf(uint64_t offset, uint32_t length) {
+  return {.offset = offset, .length = length, .stream = Stream::kStdout, .attempt = 1, .run = 1};
+}
+
+struct SampleFile {
+  uint8_t missing_before = 0;
+  std::string text;
+  std::string index;
+};
+
+std::string LogOf(const std::vector<SampleFile>& files) {
+  std::string input(1, static_cast<char>(agent::fuzz::kRightChecksums));
+  for (const SampleFile& file : files) {
+    agent::fuzz::Append(input, file.missing_before, file.text, file.index);
+  }
+  return input;
+}
+
+TEST(FuzzCorpus, HasLogs) {
+  const std::string whole = IndexOf({PieceOf(0, 6), PieceOf(6, 4)});
+  ExpectCorpus(
+      kCorpus / "log_index",
+      {{"whole", LogOf({{0, "hello\nyou\n", whole}})},
+       {"two_files", LogOf({{0, "hello\nyou\n", whole}, {0, "and\n", IndexOf({PieceOf(10, 4)})}})},
+       {"oldest_removed", LogOf({{200, "late\n", IndexOf({PieceOf(200, 5)})}})},
+       {"file_missing", LogOf({{0, "a\n", IndexOf({PieceOf(0, 2)})}, {9, "b\n", ""}})},
+       {"text_without_records", LogOf({{0, "hello\nyou\n", IndexOf({PieceOf(0, 6)})}})},
+       {"records_without_text", LogOf({{0, "hel", whole}})},
+       {"torn_record", LogOf({{0, "hello\nyou\n", whole.substr(0, 50)}})},
+       {"damaged_record", LogOf({{0, "hello\nyou\n", std::string(40, 'x') + whole.substr(40)}})},
+       {"gap_and_overlap",
+        LogOf({{0, "0123456789", IndexOf({PieceOf(0, 4), PieceOf(6, 2), PieceOf(5, 5)})}})},
+       {"offset_wraps_around",
+        LogOf({{0, "0123456789", IndexOf({PieceOf(0, 4), PieceOf(UINT64_MAX - 1, 9)})}})},
+       {"same_record_for_ever", LogOf({{0, "0123", IndexOf({PieceOf(0, 1), PieceOf(0, 1)})}})},
+       {"longest_record", LogOf({{0, "0123", IndexOf({PieceOf(0, UINT32_MAX)})}})},
+       {"no_files", LogOf({})}});
+}
+
+TEST(FuzzCorpus, HasZapRequests) {
+  const std::string key(32, 'a');
+  const auto request = [](const std::string& version, const std::string& domain,
+                          const std::string& mechanism, const std::string& credentials) {
+    return std::vector<std::string>{version, "7", domain, "10.0.0.1", "", mechanism, credentials};
+  };
+  auto doubled = request("1.0", "tfdist", "CURVE", key);
+  doubled.push_back(std::string(32, 'b'));
+  ExpectCorpus(kCorpus / "agent_zap",
+               {{"known_key", FromParts(request("1.0", "tfdist", "CURVE", key))},
+                {"other_slot", FromParts(request("1.0", "tfdist", "CURVE", std::string(32, 'b')))},
+                {"unknown_key", FromParts(request("1.0", "tfdist", "CURVE", std::string(32, 'c')))},
+                {"short_key", FromParts(request("1.0", "tfdist", "CURVE", key.substr(1)))},
+                {"no_key", FromParts(request("1.0", "tfdist", "CURVE", ""))},
+                {"other_domain", FromParts(request("1.0", "", "CURVE", key))},
+                {"other_version", FromParts(request("2.0", "tfdist", "CURVE", key))},
+                {"null_mechanism", FromParts(request("1.0", "tfdist", "NULL", key))},
+                {"two_keys", FromParts(doubled)},
+                {"version_alone", FromParts({"1.0"})},
+                {"nothing", ""}});
 }
 
 }  // namespace

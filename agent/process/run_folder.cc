@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "agent/process/record.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -18,13 +17,6 @@ namespace {
 // execve(2) takes a few MiB of arguments and environment; this is far above.
 constexpr size_t kSpecLimitBytes = 64 << 20;
 constexpr size_t kSmallLimitBytes = 64 << 10;
-// What is reserved for an exit status, and the longest error text that fits into it.
-constexpr size_t kExitBytes = 4096;
-constexpr size_t kErrorLimitBytes = kExitBytes - 256;
-
-// Flags of an exit record.
-constexpr uint64_t kByUs = 1;
-constexpr uint64_t kPermanent = 2;
 
 // Where the first exit status is written, and a later one.
 constexpr const char* kExitAside = "exit.part";
@@ -46,46 +38,17 @@ void WriteRecord(const std::filesystem::path& path, std::string_view record) {
   Rename(aside, path);
 }
 
-std::optional<RecordReader> ReadRecord(const std::filesystem::path& path, size_t limit_bytes) {
+// nullopt when there is no such file, or no whole record in it.
+template <typename Value>
+std::optional<Value> ReadRecord(const std::filesystem::path& path, size_t limit_bytes,
+                                std::optional<Value> (*decode)(std::string)) {
   auto record = ReadFileIfExists(path, limit_bytes);
-  return record ? RecordReader::Open(std::move(*record)) : std::nullopt;
-}
-
-uint64_t Unsigned(int64_t number) { return static_cast<uint64_t>(number); }
-int64_t Signed(uint64_t number) { return static_cast<int64_t>(number); }
-
-ProcessId ReadProcessId(RecordReader& reader) {
-  const auto pid = static_cast<pid_t>(reader.Number());
-  return {.pid = pid, .start_time = reader.Number()};
-}
-
-std::optional<RunPids> ReadRunPids(const std::filesystem::path& run_folder) {
-  auto reader = ReadRecord(run_folder / "pid", kSmallLimitBytes);
-  if (!reader) return std::nullopt;
-  RunPids pids;
-  pids.holder = ReadProcessId(*reader);
-  pids.task = ReadProcessId(*reader);
-  pids.boot_id = reader->Text();
-  return reader->good() ? std::optional(std::move(pids)) : std::nullopt;
-}
-
-std::optional<protocol::TaskExit> ReadRunExit(const std::filesystem::path& run_folder) {
-  auto reader = ReadRecord(run_folder / "exit", kSmallLimitBytes);
-  if (!reader) return std::nullopt;
-  protocol::TaskExit exit;
-  exit.code = static_cast<int>(Signed(reader->Number()));
-  exit.signal = static_cast<int>(Signed(reader->Number()));
-  const uint64_t flags = reader->Number();
-  exit.by_us = (flags & kByUs) != 0;
-  exit.permanent = (flags & kPermanent) != 0;
-  exit.error = reader->Text();
-  exit.lost_bytes = reader->Number();
-  return reader->good() ? std::optional(std::move(exit)) : std::nullopt;
+  return record ? decode(std::move(*record)) : std::nullopt;
 }
 
 void Reserve(const std::filesystem::path& path) {
   const UniqueFd fd = OpenFile(path, O_WRONLY | O_CREAT | O_NOFOLLOW);
-  WriteAll(fd.get(), std::string(kExitBytes, '\0'), path.string());
+  WriteAll(fd.get(), std::string(kExitRecordBytes, '\0'), path.string());
 }
 
 std::filesystem::path FreeExitAside(const std::filesystem::path& run_folder) {
@@ -100,11 +63,7 @@ std::string RunFolderName(int attempt, int run) { return fmt::format("run-{}-{}"
 
 void WriteRunSpec(const std::filesystem::path& run_folder, const RunSpec& spec) {
   MakePrivateFolder(run_folder);
-  RecordWriter writer;
-  writer.Put(spec.task).Put(spec.argv).Put(spec.env).Put(spec.cwd);
-  writer.Put(spec.merged_output ? 1 : 0).Put(spec.log_limit_bytes).Put(Unsigned(spec.grace_ms));
-  writer.Put(Unsigned(spec.attempt)).Put(Unsigned(spec.run));
-  WriteRecord(run_folder / "spec", writer.Finish());
+  WriteRecord(run_folder / "spec", EncodeRunSpec(spec));
 }
 
 bool HasSpec(const std::filesystem::path& run_folder) {
@@ -113,42 +72,24 @@ bool HasSpec(const std::filesystem::path& run_folder) {
 }
 
 RunSpec ReadRunSpec(const std::filesystem::path& run_folder) {
-  auto reader = ReadRecord(run_folder / "spec", kSpecLimitBytes);
-  RunSpec spec;
-  if (reader) {
-    spec.task = reader->Text();
-    spec.argv = reader->Texts();
-    spec.env = reader->Texts();
-    spec.cwd = reader->Text();
-    spec.merged_output = reader->Number() != 0;
-    spec.log_limit_bytes = reader->Number();
-    spec.grace_ms = Signed(reader->Number());
-    spec.attempt = static_cast<int>(Signed(reader->Number()));
-    spec.run = static_cast<int>(Signed(reader->Number()));
-  }
-  if (!reader || !reader->good() || spec.argv.empty()) {
-    throw Error(Phase::kFiles,
-                fmt::format("{} is missing or damaged", (run_folder / "spec").string()));
-  }
-  return spec;
+  auto spec = ReadRecord(run_folder / "spec", kSpecLimitBytes, DecodeRunSpec);
+  if (spec) return std::move(*spec);
+  throw Error(Phase::kFiles,
+              fmt::format("{} is missing or damaged", (run_folder / "spec").string()));
 }
 
 RunState ReadRunState(const std::filesystem::path& run_folder) {
   RunState state;
-  state.pids = ReadRunPids(run_folder);
+  state.pids = ReadRecord(run_folder / "pid", kSmallLimitBytes, DecodeRunPids);
   state.holder_running =
       state.pids && state.pids->boot_id == BootId() && IsRunning(state.pids->holder);
   // Last: a holder that was gone above has written all that it ever will.
-  state.exit = ReadRunExit(run_folder);
+  state.exit = ReadRecord(run_folder / "exit", kSmallLimitBytes, DecodeRunExit);
   return state;
 }
 
 void WriteRunPids(const std::filesystem::path& run_folder, const RunPids& pids) {
-  RecordWriter writer;
-  writer.Put(Unsigned(pids.holder.pid)).Put(pids.holder.start_time);
-  writer.Put(Unsigned(pids.task.pid)).Put(pids.task.start_time);
-  writer.Put(pids.boot_id);
-  WriteRecord(run_folder / "pid", writer.Finish());
+  WriteRecord(run_folder / "pid", EncodeRunPids(pids));
 }
 
 void ReserveRunExit(const std::filesystem::path& run_folder) {
@@ -161,13 +102,7 @@ void ReleaseRunExit(const std::filesystem::path& run_folder) {
 }
 
 void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit) {
-  RecordWriter writer;
-  writer.Put(Unsigned(exit.code))
-      .Put(Unsigned(exit.signal))
-      .Put((exit.by_us ? kByUs : 0) | (exit.permanent ? kPermanent : 0));
-  writer.Put(std::string_view(exit.error).substr(0, kErrorLimitBytes)).Put(exit.lost_bytes);
-  const std::string record = writer.Finish();
-
+  const std::string record = EncodeRunExit(exit);
   const std::filesystem::path aside = FreeExitAside(run_folder);
   // Over the reserved bytes, not instead of them: that needs no new space.
   const UniqueFd fd = OpenFile(aside, O_WRONLY | O_CREAT | O_NOFOLLOW);

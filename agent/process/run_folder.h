@@ -7,7 +7,7 @@
 //   exit   written by the holder when the task has ended, or by the keeper when there is no
 //          holder to do it: every run that was asked for gets one, unless the disk is full
 //
-// Each appears as a whole (written aside, then renamed) and ends in a checksum. They survive the
+// Each appears as a whole (written aside, then renamed) and holds a record (run_records.h). They survive the
 // death of processes; a power failure ends the run anyway, so none is worth an fsync.
 #pragma once
 
@@ -15,27 +15,11 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "agent/census/process_table.h"
+#include "agent/process/run_records.h"
 #include "agent/protocol.h"
 
 namespace tfdist::agent {
-
-struct RunSpec {
-  std::string task;               // "worker:2", for messages
-  std::vector<std::string> argv;  // [0] without a slash is looked for in the PATH of `env`
-  std::vector<std::string> env;   // "NAME=value": all of it, cookie included; nothing is added
-  std::string cwd;                // absolute
-  bool merged_output = false;
-  uint64_t log_limit_bytes = 1 << 30;
-  int64_t grace_ms = 10'000;
-  int attempt = 1;
-  int run = 1;
-
-  bool operator==(const RunSpec&) const = default;
-};
 
 // "run-<attempt>-<run>"
 std::string RunFolderName(int attempt, int run);
@@ -46,16 +30,10 @@ bool HasSpec(const std::filesystem::path& run_folder);
 // Throws Error(kFiles) when it is missing, torn or of an unknown format.
 RunSpec ReadRunSpec(const std::filesystem::path& run_folder);
 
-struct RunPids {
-  ProcessId holder;
-  ProcessId task;
-  std::string boot_id;
-};
-
 struct RunState {
   std::optional<RunPids> pids;
-  // Its `lost_bytes` may grow until the holder has ended. `error` is set when the task could not be executed or its holder was lost; then `code` and
-  // `signal` mean nothing.
+  // Its `lost_bytes` may grow until the holder has ended. `error` is set when the task could not be
+  // executed or its holder was lost; then `code` and `signal` mean nothing.
   std::optional<protocol::TaskExit> exit;
   // The holder runs: it may still move output, and another run of this task must not be started.
   bool holder_running = false;

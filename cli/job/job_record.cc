@@ -138,9 +138,13 @@ json ToJson(const JobRecord& record) {
           {"last_seen", ToJson(record.last_seen)}};
 }
 
+[[noreturn]] void RefuseRecord(std::string_view why) {
+  throw Error(Phase::kFiles, std::string(why));
+}
+
 JobRecord RecordFromJson(const json& value) {
   if (value.at("version").get<int>() != kRecordVersion) {
-    throw Error(Phase::kFiles, "it was written by another version of tfdist");
+    RefuseRecord("it was written by another version of tfdist");
   }
   JobRecord record;
   value.at("id").get_to(record.id);
@@ -160,8 +164,22 @@ JobRecord RecordFromJson(const json& value) {
   return record;
 }
 
+// What others rely on when they look up a task's host or the record's own file.
+void ExpectCoherent(const JobRecord& record) {
+  if (record.id.empty() || record.id.find('/') != std::string::npos) {
+    RefuseRecord("its id is not a job's");
+  }
+  if (record.bases.size() != record.hosts.size())
+    RefuseRecord("its hosts and folders differ in number");
+  for (const JobRecord::Task& task : record.tasks) {
+    if (task.slot < 0 || static_cast<size_t>(task.slot) >= record.hosts.size()) {
+      RefuseRecord(fmt::format("task {} has no host", task.id));
+    }
+  }
+}
+
 std::string UtcNow(const char* format) {
-  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const std::time_t now = WallClockNanoseconds() / 1'000'000'000;
   return fmt::format(fmt::runtime(format), fmt::gmtime(now));
 }
 
@@ -169,8 +187,8 @@ std::optional<JobRecord> LoadRecord(const std::filesystem::path& path) {
   try {
     const auto content = ReadFileIfExists(path, kRecordLimitBytes);
     if (!content) return std::nullopt;
-    return RecordFromJson(json::parse(*content));
-  } catch (const std::exception& e) {
+    return DecodeRecord(*content);
+  } catch (const Error& e) {
     LogLine(fmt::format("{} is not a job record, ignoring: {}", path.string(), e.what()));
     return std::nullopt;
   }
@@ -217,10 +235,23 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
   return record;
 }
 
+std::string EncodeRecord(const JobRecord& record) {
+  return ToJson(record).dump(2, ' ', false, json::error_handler_t::replace);
+}
+
+JobRecord DecodeRecord(std::string_view text) {
+  try {
+    JobRecord record = RecordFromJson(json::parse(text));
+    ExpectCoherent(record);
+    return record;
+  } catch (const json::exception& e) {
+    RefuseRecord(e.what());
+  }
+}
+
 void SaveRecord(const JobRecord& record) {
   MakePrivateFolder(StateFolder());
-  ReplaceFile(PathOf(record.id), ToJson(record).dump(2, ' ', false, json::error_handler_t::replace),
-              0600);
+  ReplaceFile(PathOf(record.id), EncodeRecord(record), 0600);
 }
 
 void RemoveRecord(std::string_view id) { std::filesystem::remove(PathOf(id)); }

@@ -68,6 +68,10 @@ int64_t CreatedNanoseconds(const JobRecord& record);
 std::string NewJobId(std::string_view name);
 bool IsJobId(std::string_view text);
 
+// What a record's file holds, and back. Throws Error(kFiles) for text that is no record, or whose
+// parts do not fit each other.
+std::string EncodeRecord(const JobRecord& record);
+JobRecord DecodeRecord(std::string_view text);
 // Throws Error(kFiles), before anything was started, when the record cannot be kept.
 void SaveRecord(const JobRecord& record);
 void RemoveRecord(std::string_view id);

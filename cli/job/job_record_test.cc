@@ -63,6 +63,16 @@ TEST_F(JobRecordTest, TheNewestComesFirstAndJunkIsPassedOver) {
   EXPECT_EQ(LoadRecords().size(), 1U);
 }
 
+TEST_F(JobRecordTest, ARecordWhosePartsDoNotFitIsPassedOver) {
+  JobRecord record = Sample("digits-20260801T120000Z-aaaaaa", "2026-08-01T12:00:00Z");
+  record.tasks[0].slot = 1;  // there is one host
+  SaveRecord(record);
+  record = Sample("digits-20260801T120000Z-bbbbbb", "2026-08-01T12:00:00Z");
+  record.bases.clear();
+  SaveRecord(record);
+  EXPECT_TRUE(LoadRecords().empty());
+}
+
 TEST_F(JobRecordTest, RemembersHowTheJobEndedWhateverIsLearnedLate) {
   const std::string id = "digits-20260801T120000Z-1a2b3c";
   LastSeen running;

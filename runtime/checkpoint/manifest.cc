@@ -67,20 +67,7 @@ json ShardsOf(const Manifest& manifest) {
   return shards;
 }
 
-// With a checksum of all but itself.
-std::string Encode(const Manifest& manifest) {
-  json content = {{"format", kFormat},
-                  {"number", manifest.number},
-                  {"id", manifest.id},
-                  {"step", manifest.step},
-                  {"shards", ShardsOf(manifest)}};
-  const std::string crc = Crc32cText(Crc32c(content.dump()));
-  content["crc32c"] = crc;
-  return content.dump(2) + "\n";
-}
-
-Manifest Decode(const std::string& text) {
-  const json content = json::parse(text);
+Manifest FromJson(const json& content) {
   Manifest manifest{content.at("number"), content.at("id"), content.at("step"), {}};
   for (const json& shard : content.at("shards")) {
     manifest.shards.push_back({shard.at("bytes"), shard.at("header_crc32c")});
@@ -137,22 +124,38 @@ fs::path NewestIn(const fs::path& folder) {
   return folder / CheckpointName(numbers.front());
 }
 
+std::string EncodeManifest(const Manifest& manifest) {
+  json content = {{"format", kFormat},
+                  {"number", manifest.number},
+                  {"id", manifest.id},
+                  {"step", manifest.step},
+                  {"shards", ShardsOf(manifest)}};
+  const std::string crc = Crc32cText(Crc32c(content.dump()));
+  content["crc32c"] = crc;
+  return content.dump(2) + "\n";
+}
+
+std::optional<Manifest> DecodeManifest(const std::string& text) {
+  try {
+    Manifest manifest = FromJson(json::parse(text));
+    // The checksum included.
+    if (EncodeManifest(manifest) == text) return manifest;
+  } catch (const json::exception&) {
+    // As for any other damage.
+  }
+  return std::nullopt;
+}
+
 Manifest ReadManifest(const fs::path& checkpoint) {
   const fs::path file = checkpoint / kManifest;
   const std::optional<std::string> text = ReadFileIfExists(file, kMaxManifestBytes);
   if (!text) throw Error(Phase::kFiles, file.string() + " is missing");
-  try {
-    Manifest manifest = Decode(*text);
-    // To the last bit as it was written: the checksum included.
-    if (Encode(manifest) == *text) return manifest;
-  } catch (const json::exception&) {
-    // As for any other damage.
-  }
+  if (auto manifest = DecodeManifest(*text)) return std::move(*manifest);
   throw Error(Phase::kFiles, file.string() + " is damaged");
 }
 
 void WriteManifest(const fs::path& checkpoint, const Manifest& manifest) {
-  ReplaceFile(checkpoint / kManifest, Encode(manifest), 0644);
+  ReplaceFile(checkpoint / kManifest, EncodeManifest(manifest), 0644);
 }
 
 void MakeCheckpoint(const fs::path& checkpoint) {

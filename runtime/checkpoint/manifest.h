@@ -40,6 +40,11 @@ std::vector<uint64_t> CheckpointsIn(const std::filesystem::path& folder);
 // when there is none.
 std::filesystem::path NewestIn(const std::filesystem::path& folder);
 
+// The text of manifest.json, with a checksum of all but itself.
+std::string EncodeManifest(const Manifest& manifest);
+// nullopt unless `text` is, to the last bit, what EncodeManifest would write.
+std::optional<Manifest> DecodeManifest(const std::string& text);
+
 // Throws Error(kFiles) that names the file when it is damaged or missing.
 Manifest ReadManifest(const std::filesystem::path& checkpoint);
 // Makes the checkpoint whole: synced, and there at once or not at all. Throws Error(kFiles).

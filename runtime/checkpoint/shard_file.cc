@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -61,6 +62,9 @@ TablePart TableFrom(const json& from) {
                  from.at("step")};
   if (part.rows == 0 || part.width == 0 || part.step == 0) {
     throw Error(Phase::kFiles, part.table + ": a part without rows");
+  }
+  if ((part.rows - 1) * uint64_t{part.step} >= std::numeric_limits<uint32_t>::max() - part.first) {
+    throw Error(Phase::kFiles, part.table + ": more rows than a table can have");
   }
   return part;
 }
@@ -299,12 +303,12 @@ void ShardFile::TakeHeader(const std::string& text) {
 
 void ShardFile::Read(const std::string& tensor, uint64_t first, std::span<float> to) {
   const auto found = tensors_.find(tensor);
-  const uint64_t skipped = first * sizeof(float);
-  if (found == tensors_.end() || skipped + to.size_bytes() > found->second.bytes) {
-    throw Error(Phase::kFiles, fmt::format("{} has no {} floats of {}", path_.string(),
-                                           first + to.size(), tensor));
+  const uint64_t floats = found == tensors_.end() ? 0 : found->second.bytes / sizeof(float);
+  if (found == tensors_.end() || first > floats || to.size() > floats - first) {
+    throw Error(Phase::kFiles, fmt::format("{} has no {} floats of {} from float {} on",
+                                           path_.string(), to.size(), tensor, first));
   }
-  uint64_t at = found->second.begin + skipped;
+  uint64_t at = found->second.begin + first * sizeof(float);
   auto* into = reinterpret_cast<char*>(to.data());
   for (size_t left = to.size_bytes(); left > 0;) {
     const std::string& block = BlockOf(at / kCrcBlockBytes);

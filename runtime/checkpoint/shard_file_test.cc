@@ -74,7 +74,8 @@ TEST_F(ShardFileTest, GivesBackWhatWasWritten) {
   std::vector<float> some(3);
   shard.Read("w/part_1", 2, some);
   EXPECT_EQ(some, (std::vector<float>{3, 4, 5}));
-  ExpectError([&] { shard.Read("w/part_1", 4, some); }, Phase::kFiles, "has no 7 floats");
+  ExpectError([&] { shard.Read("w/part_1", 4, some); }, Phase::kFiles,
+              "has no 3 floats of w/part_1 from float 4 on");
   ExpectError([&] { shard.Read("b", 0, some); }, Phase::kFiles, "floats of b");
 }
 

@@ -118,12 +118,12 @@ void ShardSet::ReadRows(const TablePart& part, const std::string& slot, std::spa
   std::vector<bool> found(part.rows);
   size_t left = part.rows;
   for (size_t next = 0; left > 0;) {
-    std::vector<Rows>& there = tables_[part.table];
-    if (next == there.size()) {
+    const auto there = tables_.find(part.table);
+    if (there == tables_.end() || next == there->second.size()) {
       if (!OpenNext()) Lacks(fmt::format("{} rows of table {}", left, part.table));
       continue;
     }
-    const Rows& rows = there[next++];
+    const Rows& rows = there->second[next++];
     if (rows.part.width != part.width) {
       throw Error(Phase::kFiles,
                   fmt::format("table {} has rows of {} floats in {}, and of {} here", part.table,
@@ -141,10 +141,10 @@ void ShardSet::ReadRows(const TablePart& part, const std::string& slot, std::spa
 }
 
 void ShardSet::ReadPowers(const TablePart& part, std::span<float> to) {
-  while (tables_[part.table].empty()) {
+  while (!tables_.contains(part.table)) {
     if (!OpenNext()) Lacks("table " + part.table);
   }
-  const Rows& rows = tables_[part.table].front();
+  const Rows& rows = tables_.at(part.table).front();
   rows.file->Read(StateName(TensorName(rows.part)), 0, to);
 }
 

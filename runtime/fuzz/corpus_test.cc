@@ -1,12 +1,19 @@
-// Writes, or compares, the first inputs of the runtime's fuzz targets. Those of tf_config_fuzz are
-// written by hand.
+// Writes, or compares, the first inputs of the runtime's fuzz targets. Those of tf_config_fuzz, and
+// those of manifest_fuzz and shard_fuzz whose names begin with "bad_", are written by hand.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/testing/fuzz_corpus.h"
+#include "base/testing/fuzz_parts.h"
+#include "base/testing/temporary_folder.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/shard_file.h"
 #include "runtime/common/bytes.h"
 #include "runtime/fuzz/answers.h"
 #include "runtime/fuzz/conversation.h"
@@ -487,6 +494,63 @@ TEST(FuzzCorpus, HasAnOfferOfSharedMemory) {
   offer.PutText(std::string(32, 's'));
   offer.Put(uint64_t{4} * 1024 * 1024);
   ExpectCorpus(kCorpus / "shm_offer", {{"offer", offer.bytes()}});
+}
+
+TEST(FuzzCorpus, HasManifests) {
+  ExpectCorpus(kCorpus / "manifest",
+               {{"two_shards", EncodeManifest({500, 9, 498, {{100, 7}, {200, 8}}})},
+                {"no_shards", EncodeManifest({0, 0, 0, {}})}});
+}
+
+// As WriteShard writes them, in the form of shard_image.h.
+std::string ShardInput(const ShardInfo& info, std::vector<TensorSource> tensors) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "shard";
+  WriteShard(path, info, std::move(tensors), {});
+  const std::string file = ReadFileIfExists(path, 1 << 20).value();
+  uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof length);
+  return file.substr(sizeof length, length) + "\n" + file.substr(sizeof length + length);
+}
+
+TEST(FuzzCorpus, HasShards) {
+  ShardInfo info;
+  info.id = 9;
+  info.step = 500;
+  info.optimizer = "adam:learning_rate=0.01";
+  info.update_mode = "async";
+  info.variables = {{{"w/part_1", {2, 3}}, {"w", {4, 3}, 6}}};
+  info.tables = {{"words", 2, 3, 1, 4}};
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  const auto tensor = [&](const std::string& name, size_t floats) {
+    return TensorSource{{name, {static_cast<uint32_t>(floats)}},
+                        {{std::span(values).first(floats), nullptr}}};
+  };
+  ExpectCorpus(
+      kCorpus / "shard",
+      {{"variable_and_table",
+        ShardInput(info, {tensor("w/part_1", 6), tensor("w/part_1#m", 6),
+                          tensor("w/part_1#powers", 2), tensor("words/rows_1_step_4", 6)})},
+       {"no_tensors", ShardInput({}, {})}});
+}
+
+TEST(FuzzCorpus, HasZapRequests) {
+  const std::string key(32, 'a');
+  const auto request = [](const std::string& version, const std::string& mechanism,
+                          const std::string& credentials) {
+    return FromParts({version, "7", "", "10.0.0.1", "", mechanism, credentials});
+  };
+  ExpectCorpus(kCorpus / "runtime_zap",
+               {{"known_key", request("1.0", "CURVE", key)},
+                {"unknown_key", request("1.0", "CURVE", std::string(32, 'c'))},
+                {"short_key", request("1.0", "CURVE", key.substr(1))},
+                {"long_key", request("1.0", "CURVE", key + "a")},
+                {"no_key", request("1.0", "CURVE", "")},
+                {"other_version", request("1.1", "CURVE", key)},
+                {"plain_mechanism", request("1.0", "PLAIN", key)},
+                {"one_part_more", request("1.0", "CURVE", key) + FromParts({key})},
+                {"one_part_less", FromParts({"1.0", "7", "", "10.0.0.1", "", "CURVE"})},
+                {"nothing", ""}});
 }
 
 }  // namespace
