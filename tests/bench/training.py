@@ -31,9 +31,9 @@ import statistics
 import sys
 import tempfile
 
-from tests.bench import tensorflow_environment
 from tests.bench.local_tasks import Failed, LocalJob
 from tests.bench.starts import Interrupted, StopRequest
+from tests.support import tensorflow_environment
 from tests.support.tfdist import BIN, ROOT
 
 DATA = ROOT / "configs/data/digits"
@@ -255,8 +255,8 @@ def read_options():
                         help="that ours are counted for, at least; default 5")
     parser.add_argument("--parts", metavar="PART", nargs="+", choices=[*CASES, WORKERS], default=[*CASES, WORKERS],
                         help=f"of {', '.join([*CASES, WORKERS])}; all by default")
-    parser.add_argument("--python", metavar="PROGRAM", default=sys.executable,
-                        help="for TensorFlow: 2.15.1 with Python 3.11 and older, else 2.21.0; default: this one")
+    parser.add_argument("--python", metavar="PROGRAM", default=tensorflow_environment.PYTHON,
+                        help="for TensorFlow: 2.15.1 with Python 3.11 and older, else 2.21.0; default: %(default)s")
     return parser.parse_args()
 
 

@@ -58,6 +58,7 @@ class Options:
     host_key_types: tuple = ("ed25519",)
     sshd_lines: tuple = ()       # further lines of sshd_config
     shared_home: bool = False    # one home folder and one uid for all hosts, as on a cluster with NFS
+    seen: dict = dataclasses.field(default_factory=dict)  # name -> folder of this machine, read-only at /run/NAME
 
 
 @dataclasses.dataclass
@@ -120,7 +121,8 @@ class Host:
         """Starts the host; wait_until_up() says when it is there."""
         self.sshd_log.write_bytes(b"")
         command = ["unshare", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child",
-                   str(HERE / "host-init"), str(self.folder), self.name]
+                   str(HERE / "host-init"), str(self.folder), self.name,
+                   *(f"{name}={path}" for name, path in self.options.seen.items())]
         with open(self.sshd_log, "ab") as log:
             self._unshare = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,

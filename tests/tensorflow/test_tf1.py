@@ -1,0 +1,15 @@
+"""configs/tensorflow/tf1: the classic trainer, told by flags who it is."""
+
+from tests.tensorflow import jobs
+from tests.tensorflow.jobs import setUpModule  # noqa: F401
+
+
+class Tf1(jobs.TensorFlowJobs):
+    def test_asynchronous(self):
+        out = self.train(self.start_hosts(2), "tf1/async.toml")
+        self.assertRegex(out, r"worker:0 \| final: step (19|20)\d\d,")
+        self.assertRegex(out, r"worker:1 \| final: step (19|20)\d\d,")
+
+    def test_sync_replicas(self):
+        out = self.train(self.start_hosts(2), "tf1/sync.toml")
+        self.assertRegex(out, r"worker:1 \| final: step (999|1000),")
