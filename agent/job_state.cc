@@ -44,7 +44,8 @@ class Applier {
     std::iota(state_.seats.begin(), state_.seats.end(), 0);
     state_.tasks.clear();
     for (const TaskPlan& task : state_.plan.tasks) state_.tasks[task.task];
-    state_.decision = event_.number;
+    OrderAll();
+    state_.tally = JobTally(state_);
   }
 
   void operator()(const event::Attempt& attempt) {
@@ -54,43 +55,46 @@ class Applier {
     state_.gang.reset();
     ForgetCensuses();
     for (auto& [name, task] : state_.tasks) StartAgain(task, 1, event_.time_ns);
-    state_.decision = event_.number;
+    OrderAll();
+    state_.tally = JobTally(state_);
   }
 
   void operator()(const event::Host& host) {
-    SlotState& slot = Slot(host.slot);
-    slot.state = host.state;
-    slot.why = host.why;
-    slot.since_ns = event_.time_ns;
-    if (host.state == HostState::kAgentRestarted) ++slot.agent_restarts;
+    Change(host.slot, [&](SlotState& slot) {
+      slot.state = host.state;
+      slot.why = host.why;
+      slot.since_ns = event_.time_ns;
+      if (host.state == HostState::kAgentRestarted) ++slot.agent_restarts;
+    });
   }
 
   void operator()(const event::TaskStarted& started) {
-    TaskState& task = Task(started.task);
-    task.attempt = started.attempt;
-    task.run = started.run;
-    task.phase = TaskPhase::kRunning;
-    task.pid = started.pid;
-    task.since_ns = task.started_ns = event_.time_ns;
+    Change(started.task, [&](TaskState& task) {
+      task.attempt = started.attempt;
+      task.run = started.run;
+      task.phase = TaskPhase::kRunning;
+      task.pid = started.pid;
+      task.since_ns = task.started_ns = event_.time_ns;
+    });
   }
 
   void operator()(const event::TaskExited& exited) {
-    TaskState& task = Task(exited.task);
-    task.attempt = exited.attempt;
-    task.run = exited.run;
-    task.phase = TaskPhase::kExited;
-    task.exit = exited.exit;
-    task.lost_bytes += exited.exit.lost_bytes;
-    task.last_lines = exited.last_lines.value;
-    task.since_ns = event_.time_ns;
+    Change(exited.task, [&](TaskState& task) {
+      task.attempt = exited.attempt;
+      task.run = exited.run;
+      task.phase = TaskPhase::kExited;
+      task.exit = exited.exit;
+      task.lost_bytes += exited.exit.lost_bytes;
+      task.last_lines = exited.last_lines.value;
+      task.since_ns = event_.time_ns;
+    });
   }
 
   void operator()(const event::Restarting& restarting) {
     const int64_t due_ns = event_.time_ns + restarting.delay_ms * 1'000'000;
     if (!restarting.task.empty()) Blame(restarting);
     if (!restarting.gang) {
-      Task(restarting.task).due_ns = due_ns;
-      return;
+      return Change(restarting.task, [&](TaskState& task) { task.due_ns = due_ns; });
     }
     state_.phase = JobPhase::kRestarting;
     state_.gang = GangRestart{restarting.task, restarting.why, due_ns};
@@ -98,13 +102,13 @@ class Applier {
   }
 
   void operator()(const event::Run& run) {
-    StartAgain(Task(run.task), run.run, event_.time_ns);
-    Slot(state_.SeatOf(Plan(run.task))).decision = event_.number;
+    Change(run.task, [&](TaskState& task) { StartAgain(task, run.run, event_.time_ns); });
+    Slot(state_.SeatOf(Plan(run.task))).decision = state_.newest_order = event_.number;
   }
 
   void operator()(const event::Stopping& stopping) {
     if (stopping.force) state_.forced = true;
-    state_.decision = event_.number;
+    OrderAll();
     // The first cause stands: a stop request during a failure does not change the result.
     if (state_.result != JobResult::kNone) return;
     state_.phase = JobPhase::kStopping;
@@ -116,10 +120,9 @@ class Applier {
   }
 
   void operator()(const event::CensusTaken& taken) {
-    auto& census = Slot(taken.slot).census;
-    census = taken.census;
+    Change(taken.slot, [&](SlotState& slot) { slot.census = taken.census; });
     // A lost host that came back after the end is not unreachable any more.
-    if (std::erase(state_.unreachable, taken.slot) > 0 && !census->left.empty()) {
+    if (std::erase(state_.unreachable, taken.slot) > 0 && !taken.census.left.empty()) {
       state_.unconfirmed.push_back(taken.slot);
     }
   }
@@ -130,7 +133,7 @@ class Applier {
     state_.result = ended.result;
     state_.unconfirmed = ended.unconfirmed;
     state_.unreachable = ended.unreachable;
-    state_.decision = event_.number;
+    OrderAll();
   }
 
  private:
@@ -138,12 +141,27 @@ class Applier {
   TaskState& Task(const std::string& name) { return state_.tasks.at(name); }
 
   const TaskPlan& Plan(const std::string& name) {
-    const auto& tasks = state_.plan.tasks;
-    const auto found = std::find_if(tasks.begin(), tasks.end(),
-                                    [&](const TaskPlan& plan) { return plan.task == name; });
-    if (found == tasks.end()) throw std::out_of_range(name);
-    return *found;
+    return state_.plan.tasks[state_.tally.IndexOf(name)];
   }
+
+  template <typename Body>
+  void Change(const std::string& name, Body body) {
+    const size_t index = state_.tally.IndexOf(name);
+    TaskState& task = Task(name);
+    state_.tally.Count(state_.plan, index, task, false);
+    body(task);
+    state_.tally.Count(state_.plan, index, task, true);
+  }
+
+  template <typename Body>
+  void Change(int number, Body body) {
+    SlotState& slot = Slot(number);
+    state_.tally.Count(number, slot, false);
+    body(slot);
+    state_.tally.Count(number, slot, true);
+  }
+
+  void OrderAll() { state_.decision = state_.newest_order = event_.number; }
 
   void TakeSeats(const std::vector<int>& seats) {
     if (seats.size() != state_.seats.size()) throw std::out_of_range("seats");
@@ -152,9 +170,11 @@ class Applier {
   }
 
   void StopAll() {
-    state_.stop = state_.decision = event_.number;
+    state_.stop = event_.number;
+    OrderAll();
     ForgetCensuses();
     for (auto& [name, task] : state_.tasks) task.due_ns.reset();
+    state_.tally = JobTally(state_);
   }
 
   void ForgetCensuses() {
@@ -178,6 +198,7 @@ class Applier {
 void JobState::Apply(const Event& event) {
   try {
     std::visit(Applier(*this, event), event.body);
+    ++applied;
   } catch (const std::out_of_range&) {
     throw ProtocolError(
         Phase::kControl,
@@ -218,6 +239,12 @@ std::string_view TaskPhaseName(TaskPhase phase) {
 
 bool HasFailed(const TaskExit& exit) {
   return exit.code != 0 || exit.signal != 0 || !exit.error.empty();
+}
+
+bool HasSucceeded(const TaskState& task) {
+  const bool ended = task.phase == TaskPhase::kExited && task.exit;
+  // What ends with 0 because it was told to end has not done its work.
+  return ended && !HasFailed(*task.exit) && !task.exit->by_us;
 }
 
 std::string Describe(const TaskExit& exit) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/job_tally.h"
 #include "agent/protocol.h"
 
 namespace tfdist::protocol {
@@ -56,11 +57,12 @@ struct JobState {
   JobPhase phase = JobPhase::kNone;
   int attempt = 0;
   JobResult result = JobResult::kNone;
-  std::string why;         // first cause, in words
-  std::string first_task;  // the task that failed first, or ""
-  bool forced = false;     // to be stopped at once, without grace
-  uint64_t decision = 0;   // number of the last event that changes what all hosts are to do
-  uint64_t stop = 0;       // number of the last event that told all tasks to stop
+  std::string why;            // first cause, in words
+  std::string first_task;     // the task that failed first, or ""
+  bool forced = false;        // to be stopped at once, without grace
+  uint64_t decision = 0;      // number of the last event that changes what all hosts are to do
+  uint64_t newest_order = 0;  // the largest of `decision` and of all slots'
+  uint64_t stop = 0;          // number of the last event that told all tasks to stop
   int64_t committed_ns = 0;
   int64_t ended_ns = 0;
   std::map<std::string, TaskState> tasks;
@@ -71,6 +73,8 @@ struct JobState {
   std::vector<int64_t> gangs_ns;  // the newest gang restarts that tasks caused, at most kMostGangs
   std::vector<int> unconfirmed;   // slots, once ended
   std::vector<int> unreachable;
+  JobTally tally;        // of all this
+  uint64_t applied = 0;  // how many events
 
   static constexpr size_t kMostGangs = 1000;
 
@@ -89,5 +93,7 @@ std::string_view TaskPhaseName(TaskPhase phase);
 // "exit code 3", "signal 9 (SIGKILL)", "could not be executed: ...".
 std::string Describe(const TaskExit& exit);
 bool HasFailed(const TaskExit& exit);
+// It has ended with 0, and of its own accord.
+bool HasSucceeded(const TaskState& task);
 
 }  // namespace tfdist::protocol

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,25 @@ TEST_F(RestartsTest, AKilledWorkerStartsAgainAloneInItsPlace) {
   Touch(1, "enough");
   EXPECT_EQ(job.clients[0].ReadToEnd(log), "run of attempt 1\nrun of attempt 1\n");
   EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
+  WaitUntilNothingIsLeft();
+}
+
+// At each beat of the coordinator alone, once a second, each pause but the first would last one.
+TEST_F(RestartsTest, AShortPauseIsNotMadeLongerByTheCoordinatorsBeat) {
+  protocol::RestartRule rule = kAlone;
+  rule.limit = 4;
+  Job job = Deploy(1, {With(rule, {"worker:0", 0, "exit 3"})});
+  const auto seen = job.clients[0].WaitForEvent(job.events, event::kEnded);
+  int64_t decided_ns = 0;
+  int64_t shortest_ns = std::numeric_limits<int64_t>::max();
+  for (const Event& one : seen) {
+    if (protocol::KindOf(one.body) == event::kRestarting) decided_ns = one.time_ns;
+    const auto* run = std::get_if<event::Run>(&one.body);
+    if (run != nullptr && run->run > 2) {
+      shortest_ns = std::min(shortest_ns, one.time_ns - decided_ns);
+    }
+  }
+  EXPECT_LT(shortest_ns, 500'000'000);
   WaitUntilNothingIsLeft();
 }
 

@@ -73,6 +73,7 @@ Coordinator::Coordinator(EventLoop& loop, FileThread& files, zmq::context_t& con
         return hub_ && hub_->SendBulk(slot, message);
       }),
       timer_(loop, [this] { OnTimer(); }),
+      wake_(loop, [this] { OnDue(); }),
       release_limit_(loop, [this] { FinishRelease(); }) {
   timer_.Start(kBeatInterval);
 }
@@ -120,6 +121,7 @@ void Coordinator::Commit(const JobPlan& plan, std::function<void(Outcome<void>&)
     commit_under_way_ = false;
     done(outcome);
     if (committed()) control_->Begin();
+    WakeWhenDue();
   });
 }
 
@@ -159,11 +161,10 @@ bool Coordinator::committed() const { return log_.state().phase != JobPhase::kNo
 bool Coordinator::over() const { return log_.state().phase == JobPhase::kEnded; }
 
 std::optional<int> Coordinator::SlotOf(const std::string& task) const {
-  const auto& tasks = log_.state().plan.tasks;
-  const auto found = std::find_if(tasks.begin(), tasks.end(),
-                                  [&](const TaskPlan& plan) { return plan.task == task; });
-  if (found == tasks.end()) return std::nullopt;
-  return log_.state().SeatOf(*found);
+  const protocol::JobState& state = log_.state();
+  const auto found = state.tally.index.find(task);
+  if (found == state.tally.index.end()) return std::nullopt;
+  return state.SeatOf(state.plan.tasks[found->second]);
 }
 
 std::unique_ptr<Uplink> Coordinator::MakeLocalUplink(Uplink::Handlers handlers) {
@@ -189,8 +190,9 @@ void Coordinator::OnReport(size_t slot, const HostReport& report) {
   const bool first = !control_->Heard(slot);
   const bool was_awaited = on_released_ && MayRunOn(slot);
   control_->OnReport(slot, report);
-  if (first) Beat();
+  if (first) SendBeat(slot);
   SendOrder(slot);
+  WakeWhenDue();
   // A host that was lost has ended what it ran: its agent gets a moment to go, as the others did.
   if (was_awaited && !MayRunOn(slot)) {
     release_limit_.Start(kReleaseLimit);
@@ -205,11 +207,27 @@ void Coordinator::OnTimer() {
   if (control_) control_->Tick();
   log_.Retry();
   if (log_.full() && committed()) control_->RequestStop("the job's event log is full", false);
+  if (control_) WakeWhenDue();
   EndSilentReaders();
   Beat();
   if (!on_released_) return;
   SendReleases();
   FinishRelease();
+}
+
+void Coordinator::OnDue() {
+  wake_ns_.reset();
+  control_->Tick();
+  WakeWhenDue();
+}
+
+void Coordinator::WakeWhenDue() {
+  const auto due_ns = control_->due_ns();
+  if (std::exchange(wake_ns_, due_ns) == due_ns) return;
+  if (!due_ns) return wake_.Stop();
+  const std::chrono::nanoseconds ahead(*due_ns - log_.clock().NowNs());
+  // Never early, and never at once: whatever comes of it, the loop does other things as well.
+  wake_.Start(std::max(std::chrono::ceil<std::chrono::milliseconds>(ahead), kShortestWait));
 }
 
 // Nobody waits for output of a host that does not answer.
@@ -227,20 +245,26 @@ void Coordinator::Beat() {
     loop_.Post([this] { local_.on_beat({}); });
     return;
   }
-  for (size_t slot = 0; slot < control_->slots(); ++slot) {
-    SendControl(slot,
-                ControlMessage(control_type::kBeat, agent::Beat{control_->OrderFor(slot).number}));
-  }
+  for (size_t slot = 0; slot < control_->slots(); ++slot) SendBeat(slot);
 }
 
+void Coordinator::SendBeat(size_t slot) {
+  SendControl(slot, ControlMessage(control_type::kBeat, agent::Beat{control_->OrderNumber(slot)}));
+}
+
+// What is written mostly changes nobody's order. An order that is lost is sent again at the slot's
+// next report.
 void Coordinator::Distribute() {
+  const uint64_t orderly = std::min(log_.saved(), control_->NewestOrder());
+  if (orderly <= distributed_) return;
+  distributed_ = orderly;
   for (size_t slot = 0; slot < control_->slots(); ++slot) SendOrder(slot);
 }
 
 void Coordinator::SendOrder(size_t slot) {
-  const Order order = control_->OrderFor(slot);
-  if (order.number <= orders_[slot] || order.number > log_.saved()) return;
-  SendControl(slot, ControlMessage(control_type::kOrder, order));
+  const uint64_t number = control_->OrderNumber(slot);
+  if (number <= orders_[slot] || number > log_.saved()) return;
+  SendControl(slot, ControlMessage(control_type::kOrder, control_->OrderFor(slot)));
 }
 
 bool Coordinator::SendControl(size_t slot, const Message& message) {

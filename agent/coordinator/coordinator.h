@@ -65,6 +65,7 @@ class Coordinator {
   class LocalUplink;
 
   static constexpr std::chrono::milliseconds kBeatInterval{1000};
+  static constexpr std::chrono::milliseconds kShortestWait{1};
   static constexpr std::chrono::milliseconds kReleaseLimit{2000};
   // For a disk that refuses the last events: somebody may make room.
   static constexpr std::chrono::minutes kSaveLimit{1};
@@ -77,8 +78,12 @@ class Coordinator {
   void OnWritten();
   void OnReport(size_t slot, const HostReport& report);
   void OnTimer();
+  void OnDue();
   void EndSilentReaders();
   void Beat();
+  void SendBeat(size_t slot);
+  // What is due before the next beat is decided when it is due.
+  void WakeWhenDue();
   // Sends each slot its order, where it has an older one and the decision is on disk.
   void Distribute();
   void SendOrder(size_t slot);
@@ -102,10 +107,13 @@ class Coordinator {
   Uplink::Handlers local_;
   std::vector<uint64_t> orders_;  // number on which each slot's last report rests
   std::vector<bool> left_;        // its agent has ended
+  uint64_t distributed_ = 0;      // orders up to this number have been sent
   bool commit_under_way_ = false;
   std::function<void()> on_released_;
   TimePoint release_begun_;
   EventLoop::Timer timer_;
+  std::optional<int64_t> wake_ns_;  // when `wake_` is to ring
+  EventLoop::Timer wake_;
   EventLoop::Timer release_limit_;
 };
 

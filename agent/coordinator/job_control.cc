@@ -17,15 +17,8 @@ using protocol::JobPhase;
 using protocol::JobResult;
 using protocol::JobState;
 using protocol::TaskPhase;
-using protocol::TaskPlan;
 
 namespace event = protocol::event;
-
-const TaskPlan* FindTask(const JobState& state, const std::string& name) {
-  const auto found = std::find_if(state.plan.tasks.begin(), state.plan.tasks.end(),
-                                  [&](const TaskPlan& plan) { return plan.task == name; });
-  return found == state.plan.tasks.end() ? nullptr : &*found;
-}
 
 std::string Silence(std::chrono::milliseconds time) {
   return fmt::format("nothing heard for {} s", time.count() / 1000);
@@ -86,9 +79,10 @@ void JobControl::NoteContact(size_t slot, Roster::Heard heard, const HostReport&
 }
 
 void JobControl::NoteTask(size_t slot, const TaskReport& report) {
-  const TaskPlan* plan = FindTask(state_, report.task);
   // A host speaks for the tasks that it was given, and for the run that counts.
-  if (plan == nullptr || state_.SeatOf(*plan) != static_cast<int>(slot)) return;
+  const auto found = state_.tally.index.find(report.task);
+  if (found == state_.tally.index.end()) return;
+  if (state_.SeatOf(state_.plan.tasks[found->second]) != static_cast<int>(slot)) return;
   const auto& known = state_.tasks.at(report.task);
   if (report.attempt != state_.attempt || report.run != known.ordered) return;
   if (report.pid != 0 && known.phase == TaskPhase::kWaiting) {
@@ -141,22 +135,26 @@ void JobControl::RequestStop(const std::string& why, bool force) {
 
 void JobControl::Abandon(const std::string& why) {
   abandoned_ = true;
+  judged_.reset();
   if (state_.phase != JobPhase::kNone) RequestStop(why, false);
 }
 
+// Most reports change nothing, and cost nothing here.
 void JobControl::Decide() {
+  if (judged_ == state_.applied && !(due_ns_ && job_clock_.NowNs() >= *due_ns_)) return;
+  judged_.reset();
   // Each task can fail and be started again: more at a time would be a mistake of the policy.
   const size_t most = 2 * state_.plan.tasks.size() + 8;
-  for (size_t i = 0; i < most; ++i) {
-    const auto decision = Judge(state_, job_clock_.NowNs());
-    if (!decision) break;
-    Enact(*decision);
+  for (size_t i = 0; i < most && !judged_; ++i) {
+    const int64_t now_ns = job_clock_.NowNs();
+    if (const auto decision = Judge(state_, now_ns)) {
+      Enact(*decision);
+    } else {
+      judged_ = state_.applied;
+      due_ns_ = NextDue(state_, now_ns);
+    }
   }
-  if (state_.phase != JobPhase::kStopping) return;
-  for (size_t slot = 0; slot < roster_.size(); ++slot) {
-    if (!Settled(slot)) return;
-  }
-  End();
+  if (state_.phase == JobPhase::kStopping && Settled()) End();
 }
 
 void JobControl::Enact(const Decision& decision) {
@@ -174,9 +172,9 @@ void JobControl::Enact(const Decision& decision) {
   }
 }
 
-// Nothing more is to be waited for from this slot.
-bool JobControl::Settled(size_t slot) const {
-  return state_.slots.at(slot).census || Lost(slot) || (abandoned_ && slot != 0);
+// Nothing more is to be waited for, from any slot.
+bool JobControl::Settled() const {
+  return abandoned_ ? !state_.tally.awaited.contains(0) : state_.tally.awaited.empty();
 }
 
 bool JobControl::InContact(size_t slot) const {
@@ -219,18 +217,23 @@ Goal JobControl::GoalNow() const {
 Order JobControl::OrderFor(size_t slot) const {
   Order order;
   if (state_.phase == JobPhase::kNone || state_.phase == JobPhase::kCommitted) return order;
-  order.number = std::max(state_.decision, state_.slots.at(slot).decision);
+  order.number = OrderNumber(slot);
   order.attempt = state_.attempt;
   order.goal = GoalNow();
   order.over = state_.phase == JobPhase::kEnded;
   for (const int seat : state_.seats) {
     order.addresses.push_back(state_.plan.slots.at(static_cast<size_t>(seat)).address);
   }
-  for (const TaskPlan& plan : state_.plan.tasks) {
-    if (state_.SeatOf(plan) != static_cast<int>(slot)) continue;
-    order.tasks.push_back({.task = plan.task, .run = state_.tasks.at(plan.task).ordered});
+  for (const size_t task : state_.tally.seated.at(slot)) {
+    const std::string& name = state_.plan.tasks[task].task;
+    order.tasks.push_back({.task = name, .run = state_.tasks.at(name).ordered});
   }
   return order;
+}
+
+uint64_t JobControl::OrderNumber(size_t slot) const {
+  if (state_.phase == JobPhase::kNone || state_.phase == JobPhase::kCommitted) return 0;
+  return std::max(state_.decision, state_.slots.at(slot).decision);
 }
 
 }  // namespace tfdist::agent

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "agent/control/messages.h"
@@ -37,7 +38,13 @@ class JobControl {
   // Each second or more often.
   void Tick();
 
+  // When Tick is to be called at the latest, beside its beat, on the clock of the events' times.
+  [[nodiscard]] std::optional<int64_t> due_ns() const { return due_ns_; }
+
   [[nodiscard]] Order OrderFor(size_t slot) const;
+  // That order's number; of the newest order of any slot.
+  [[nodiscard]] uint64_t OrderNumber(size_t slot) const;
+  [[nodiscard]] uint64_t NewestOrder() const { return state_.newest_order; }
   [[nodiscard]] bool Heard(size_t slot) const { return roster_.heard(slot); }
   // Heard, and not long ago.
   [[nodiscard]] bool InContact(size_t slot) const;
@@ -56,7 +63,7 @@ class JobControl {
   void AppendHost(size_t slot, protocol::HostState state, const std::string& why);
   void Decide();
   void Enact(const Decision& decision);
-  [[nodiscard]] bool Settled(size_t slot) const;
+  [[nodiscard]] bool Settled() const;
   void End();
   [[nodiscard]] Goal GoalNow() const;
 
@@ -67,6 +74,9 @@ class JobControl {
   Jitter jitter_;
   Roster roster_;
   bool abandoned_ = false;
+  // What the policy has decided on: without another event it decides nothing before `due_ns_`.
+  std::optional<uint64_t> judged_;
+  std::optional<int64_t> due_ns_;
 };
 
 }  // namespace tfdist::agent

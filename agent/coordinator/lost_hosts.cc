@@ -9,7 +9,6 @@ namespace {
 
 using protocol::HostState;
 using protocol::JobState;
-using protocol::TaskPhase;
 using protocol::TaskPlan;
 
 HostState StateOf(const JobState& state, int slot) {
@@ -19,9 +18,10 @@ HostState StateOf(const JobState& state, int slot) {
 // At a restart of all tasks those that have succeeded start again too.
 bool IsNeeded(const JobState& state, int slot) {
   const bool all = state.phase == protocol::JobPhase::kRestarting;
-  return std::any_of(state.plan.tasks.begin(), state.plan.tasks.end(), [&](const TaskPlan& plan) {
-    return state.SeatOf(plan) == slot && !plan.may_fail &&
-           (all || !HasSucceeded(state.tasks.at(plan.task)));
+  const auto& tasks = state.tally.seated.at(static_cast<size_t>(slot));
+  return std::any_of(tasks.begin(), tasks.end(), [&](size_t task) {
+    const TaskPlan& plan = state.plan.tasks[task];
+    return !plan.may_fail && (all || !HasSucceeded(state.tasks.at(plan.task)));
   });
 }
 
@@ -44,31 +44,33 @@ std::optional<int> FindHost(const JobState& state, const std::vector<int>& seats
 }
 
 bool HasTasks(const JobState& state, int planned) {
-  return std::any_of(state.plan.tasks.begin(), state.plan.tasks.end(),
-                     [&](const TaskPlan& plan) { return plan.slot == planned; });
+  return !state.tally.planned[static_cast<size_t>(planned)].empty();
 }
+
+bool MayFail(const JobState& state, size_t task) { return state.plan.tasks[task].may_fail; }
 
 }  // namespace
 
-bool HasSucceeded(const protocol::TaskState& task) {
-  const bool ended = task.phase == TaskPhase::kExited && task.exit;
-  // What ends with 0 because it was told to end has not done its work.
-  return ended && !HasFailed(*task.exit) && !task.exit->by_us;
-}
-
 bool IsSeated(const JobState& state, const std::vector<int>& seats, int slot) {
-  return std::any_of(state.plan.tasks.begin(), state.plan.tasks.end(), [&](const TaskPlan& plan) {
-    return seats.at(static_cast<size_t>(plan.slot)) == slot;
-  });
+  for (size_t planned = 0; planned < seats.size(); ++planned) {
+    if (seats[planned] == slot && !state.tally.planned[planned].empty()) return true;
+  }
+  return false;
 }
 
 bool IsAwaited(const JobState& state, const std::vector<int>& seats, int slot) {
-  return std::any_of(state.plan.tasks.begin(), state.plan.tasks.end(), [&](const TaskPlan& plan) {
-    return seats.at(static_cast<size_t>(plan.slot)) == slot && !plan.may_fail;
-  });
+  for (size_t planned = 0; planned < seats.size(); ++planned) {
+    if (seats[planned] != slot) continue;
+    const auto& tasks = state.tally.planned[planned];
+    const bool may_all_fail =
+        std::all_of(tasks.begin(), tasks.end(), [&](size_t task) { return MayFail(state, task); });
+    if (!may_all_fail) return true;
+  }
+  return false;
 }
 
 std::optional<int> FirstLost(const JobState& state) {
+  if (state.tally.lost.empty()) return std::nullopt;
   const auto found = std::find_if(state.seats.begin(), state.seats.end(),
                                   [&](int seat) { return IsLostAndNeeded(state, seat); });
   if (found == state.seats.end()) return std::nullopt;
@@ -82,6 +84,7 @@ std::string WhyLost(const JobState& state, int slot) {
 
 std::optional<std::vector<int>> ReplaceLost(const JobState& state) {
   std::vector<int> seats = state.seats;
+  if (state.tally.lost.empty()) return seats;
   for (int planned = 0; planned < static_cast<int>(seats.size()); ++planned) {
     int& seat = seats[static_cast<size_t>(planned)];
     if (!HasTasks(state, planned) || !IsLostAndNeeded(state, seat)) continue;

@@ -9,8 +9,6 @@
 
 namespace tfdist::agent {
 
-// It has ended with 0, and of its own accord.
-bool HasSucceeded(const protocol::TaskState& task);
 // Tasks run on that slot's host, with these seats.
 bool IsSeated(const protocol::JobState& state, const std::vector<int>& seats, int slot);
 

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "agent/coordinator/lost_hosts.h"
@@ -15,6 +18,7 @@ using protocol::HostState;
 using protocol::JobPhase;
 using protocol::JobResult;
 using protocol::JobState;
+using protocol::JobTally;
 using protocol::RestartPolicy;
 using protocol::SlotState;
 using protocol::TaskPhase;
@@ -39,24 +43,6 @@ const std::string& HostOf(const JobState& state, const TaskPlan& plan) {
 }
 
 // --- tasks that failed ---
-
-bool SomeStillDecide(const JobState& state) {
-  return std::any_of(state.plan.tasks.begin(), state.plan.tasks.end(), [&](const TaskPlan& plan) {
-    return plan.decides && !HasSucceeded(state.tasks.at(plan.task));
-  });
-}
-
-// A parameter server must not end while others train, whatever its exit code.
-bool EndedTooEarly(const JobState& state, const TaskPlan& plan, int64_t now_ns) {
-  const TaskState& task = state.tasks.at(plan.task);
-  return plan.serves && IsOver(now_ns, task.since_ns, kServerEndGrace) && SomeStillDecide(state);
-}
-
-bool IsFailure(const JobState& state, const TaskPlan& plan, int64_t now_ns) {
-  const TaskState& task = state.tasks.at(plan.task);
-  if (task.phase != TaskPhase::kExited || task.due_ns) return false;
-  return !HasSucceeded(task) || EndedTooEarly(state, plan, now_ns);
-}
 
 // "worker:1 on h2: signal 9 (SIGKILL)". A keeper that is killed takes its tasks along: then it is
 // the cause, not they.
@@ -114,19 +100,27 @@ std::optional<Decision> DecideFailure(const JobState& state, const TaskPlan& pla
                       .left = rule.limit - static_cast<int>(before) - 1};
 }
 
-// What the failure that was first calls for.
+// Servers that ended with 0 so long ago that they have failed, by the time of their end: a parameter
+// server must not end while others train, whatever its exit code.
+auto EndOfTooEarly(const JobState& state, int64_t now_ns) {
+  const auto& served = state.tally.served;
+  if (state.tally.undecided.empty()) return served.begin();
+  const int64_t latest_ns = now_ns - std::chrono::nanoseconds(kServerEndGrace).count();
+  return served.upper_bound({latest_ns, std::numeric_limits<size_t>::max()});
+}
+
+// What the failure that was first calls for. One that may be hides none that came later.
 std::optional<Decision> DecideFailures(const JobState& state, int64_t now_ns) {
-  std::optional<Decision> first;
-  int64_t first_ns = 0;
-  for (const TaskPlan& plan : state.plan.tasks) {
-    const int64_t since_ns = state.tasks.at(plan.task).since_ns;
-    if (!IsFailure(state, plan, now_ns) || (first && since_ns >= first_ns)) continue;
-    if (auto decision = DecideFailure(state, plan, now_ns)) {
-      first = std::move(decision);
-      first_ns = since_ns;
-    }
+  auto failed = state.tally.failed.begin();
+  auto served = state.tally.served.begin();
+  const auto no_failed = state.tally.failed.end();
+  const auto no_served = EndOfTooEarly(state, now_ns);
+  while (failed != no_failed || served != no_served) {
+    const bool is_server = failed == no_failed || (served != no_served && *served < *failed);
+    const size_t task = is_server ? (served++)->second : (failed++)->second;
+    if (auto decision = DecideFailure(state, state.plan.tasks[task], now_ns)) return decision;
   }
-  return first;
+  return std::nullopt;
 }
 
 // --- hosts that are lost ---
@@ -162,12 +156,7 @@ std::optional<Decision> DecideLost(const JobState& state) {
 // --- the job's end ---
 
 bool IsDone(const JobState& state) {
-  const auto& tasks = state.plan.tasks;
-  const bool any_decides =
-      std::any_of(tasks.begin(), tasks.end(), [](const TaskPlan& plan) { return plan.decides; });
-  return std::all_of(tasks.begin(), tasks.end(), [&](const TaskPlan& plan) {
-    return (any_decides && !plan.decides) || HasSucceeded(state.tasks.at(plan.task));
-  });
+  return state.tally.any_decides ? state.tally.undecided.empty() : state.tally.unfinished == 0;
 }
 
 std::optional<Decision> DecideSuccess(const JobState& state) {
@@ -185,28 +174,21 @@ std::optional<Decision> DecideDeadline(const JobState& state, int64_t now_ns) {
 std::optional<Decision> DecideFinish(const JobState& state, int64_t now_ns) {
   const milliseconds limit(state.plan.finish_timeout_ms);
   if (limit.count() == 0) return std::nullopt;
-  const TaskPlan* first = nullptr;
-  const TaskPlan* late = nullptr;
-  for (const TaskPlan& plan : state.plan.tasks) {
-    if (!plan.decides) continue;
-    const TaskState& task = state.tasks.at(plan.task);
-    if (!HasSucceeded(task)) late = &plan;
-    if (!HasSucceeded(task)) continue;
-    const bool earlier = first == nullptr || task.since_ns < state.tasks.at(first->task).since_ns;
-    if (earlier) first = &plan;
-  }
-  if (first == nullptr || late == nullptr) return std::nullopt;
-  if (!IsOver(now_ns, state.tasks.at(first->task).since_ns, limit)) return std::nullopt;
-  return Fail(fmt::format("{} on {} still runs {} after {} ended (finish_timeout)", late->task,
-                          HostOf(state, *late), DurationText(limit), first->task),
-              late->task);
+  const auto& [decided, undecided] = std::tie(state.tally.decided, state.tally.undecided);
+  if (decided.empty() || undecided.empty()) return std::nullopt;
+  if (!IsOver(now_ns, decided.begin()->first, limit)) return std::nullopt;
+  const TaskPlan& first = state.plan.tasks[decided.begin()->second];
+  const TaskPlan& late = state.plan.tasks[*undecided.rbegin()];
+  return Fail(fmt::format("{} on {} still runs {} after {} ended (finish_timeout)", late.task,
+                          HostOf(state, late), DurationText(limit), first.task),
+              late.task);
 }
 
 std::optional<Decision> DecideDue(const JobState& state, int64_t now_ns) {
-  for (const auto& [name, task] : state.tasks) {
-    if (task.due_ns && now_ns >= *task.due_ns) return RunAgain{name, task.ordered + 1};
-  }
-  return std::nullopt;
+  const auto& due = state.tally.due;
+  if (due.empty() || now_ns < due.begin()->first) return std::nullopt;
+  const std::string& name = state.plan.tasks[due.begin()->second].task;
+  return RunAgain{name, state.tasks.at(name).ordered + 1};
 }
 
 // --- by phase ---
@@ -223,12 +205,17 @@ std::optional<Decision> JudgeRunning(const JobState& state, int64_t now_ns) {
   return DecideDue(state, now_ns);
 }
 
-// A slot whose tasks have stopped as far as they can be known to; false: it is still waited for.
-bool HasStopped(const JobState& state, size_t slot, const std::vector<int>& seats) {
-  // Nobody knows what a lost host still runs. It hears of the next attempt when it is back.
-  const bool left_behind = state.slots[slot].state == HostState::kLost &&
-                           !IsAwaited(state, seats, static_cast<int>(slot));
-  return left_behind || state.slots[slot].census;
+// The first slot whose tasks are not known to have stopped. Nobody knows what a lost host still runs:
+// it is waited for where it is to start tasks, else it hears of the next attempt when it is back.
+std::optional<int> FirstNotStopped(const JobState& state, const std::vector<int>& seats) {
+  std::optional<int> first;
+  if (!state.tally.awaited.empty()) first = *state.tally.awaited.begin();
+  for (const int slot : state.tally.lost) {
+    if (first && slot > *first) break;
+    const bool stopped = state.slots[static_cast<size_t>(slot)].census.has_value();
+    if (!stopped && IsAwaited(state, seats, slot)) return slot;
+  }
+  return first;
 }
 
 std::optional<Decision> JudgeRestarting(const JobState& state, int64_t now_ns) {
@@ -236,17 +223,65 @@ std::optional<Decision> JudgeRestarting(const JobState& state, int64_t now_ns) {
   if (Waits(state)) return DecideTooLong(state, now_ns);
   const auto seats = ReplaceLost(state);
   if (!seats) return Fail(WhyLost(state, *FirstLost(state)));
-  for (size_t slot = 0; slot < state.slots.size(); ++slot) {
-    if (!HasStopped(state, slot, *seats)) return std::nullopt;
-    const auto& census = state.slots[slot].census;
-    const bool starts_tasks = IsSeated(state, *seats, static_cast<int>(slot));
-    if (!census || census->left.empty() || !starts_tasks) continue;
-    return Fail(fmt::format("host {} cannot start its tasks again: {}", state.plan.slots[slot].host,
-                            census->left.front()),
+  const auto not_stopped = FirstNotStopped(state, *seats);
+  for (const int slot : state.tally.unclean) {
+    if (not_stopped && slot > *not_stopped) break;
+    if (!IsSeated(state, *seats, slot)) continue;
+    const auto at = static_cast<size_t>(slot);
+    return Fail(fmt::format("host {} cannot start its tasks again: {}", state.plan.slots[at].host,
+                            state.slots[at].census->left.front()),
                 state.gang->task);
   }
+  if (not_stopped) return std::nullopt;
   if (now_ns < state.gang->due_ns) return std::nullopt;
   return NextAttempt{state.gang->why, *seats};
+}
+
+// --- when to ask again ---
+
+// The earliest of some times that lie ahead.
+class Alarm {
+ public:
+  explicit Alarm(int64_t now_ns) : now_ns_(now_ns) {}
+
+  void At(int64_t time_ns, milliseconds later = milliseconds(0)) {
+    time_ns += std::chrono::nanoseconds(later).count();
+    if (time_ns > now_ns_) time_ns_ = std::min(time_ns_.value_or(time_ns), time_ns);
+  }
+  [[nodiscard]] int64_t now_ns() const { return now_ns_; }
+  // So long after the first of `times`, which are in order, for which that lies ahead.
+  void AtFirstOf(const std::vector<int64_t>& times, milliseconds later) {
+    const int64_t latest_ns = now_ns_ - std::chrono::nanoseconds(later).count();
+    const auto first = std::upper_bound(times.begin(), times.end(), latest_ns);
+    if (first != times.end()) At(*first, later);
+  }
+  [[nodiscard]] std::optional<int64_t> time_ns() const { return time_ns_; }
+
+ private:
+  int64_t now_ns_;
+  std::optional<int64_t> time_ns_;
+};
+
+// A task that is at its limit, and may fail, starts again once its window holds fewer restarts.
+void SetForWindows(const JobState& state, Alarm& alarm) {
+  for (const auto& [since_ns, task] : state.tally.failed) {
+    const TaskPlan& plan = state.plan.tasks[task];
+    const milliseconds window(plan.restart.window_ms);
+    if (window.count() == 0) continue;
+    alarm.AtFirstOf(state.gangs_ns, window);
+    alarm.AtFirstOf(state.tasks.at(plan.task).restarts_ns, window);
+  }
+}
+
+void SetForTasks(const JobState& state, Alarm& alarm) {
+  const JobTally& tally = state.tally;
+  if (!tally.due.empty()) alarm.At(tally.due.begin()->first);
+  const auto served = EndOfTooEarly(state, alarm.now_ns());
+  if (served != tally.served.end()) alarm.At(served->first, kServerEndGrace);
+  if (state.plan.finish_timeout_ms != 0 && !tally.decided.empty()) {
+    alarm.At(tally.decided.begin()->first, milliseconds(state.plan.finish_timeout_ms));
+  }
+  SetForWindows(state, alarm);
 }
 
 }  // namespace
@@ -255,6 +290,23 @@ std::optional<Decision> Judge(const JobState& state, int64_t now_ns) {
   if (state.phase == JobPhase::kRunning) return JudgeRunning(state, now_ns);
   if (state.phase == JobPhase::kRestarting) return JudgeRestarting(state, now_ns);
   return std::nullopt;
+}
+
+std::optional<int64_t> NextDue(const JobState& state, int64_t now_ns) {
+  Alarm alarm(now_ns);
+  const bool running = state.phase == JobPhase::kRunning;
+  if (!running && state.phase != JobPhase::kRestarting) return std::nullopt;
+  if (state.plan.deadline_ms != 0)
+    alarm.At(state.committed_ns, milliseconds(state.plan.deadline_ms));
+  if (Waits(state)) {
+    const auto lost = static_cast<size_t>(*FirstLost(state));
+    alarm.At(state.slots[lost].since_ns, ReturnLimit(state));
+  } else if (running) {
+    SetForTasks(state, alarm);
+  } else {
+    alarm.At(state.gang->due_ns);
+  }
+  return alarm.time_ns();
 }
 
 milliseconds BackOff(milliseconds base, size_t restarts_before) {

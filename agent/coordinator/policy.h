@@ -57,6 +57,10 @@ inline constexpr std::chrono::seconds kServerEndGrace{5};
 //   restarting  all have stopped, and the pause is over -> the next attempt
 std::optional<Decision> Judge(const protocol::JobState& state, int64_t now_ns);
 
+// Judge has decided nothing at the time `now_ns`: when it may decide something without another
+// event; nullopt: never.
+std::optional<int64_t> NextDue(const protocol::JobState& state, int64_t now_ns);
+
 // base, 2 base, 4 base ... for the first, second, third restart; 5 minutes at most.
 std::chrono::milliseconds BackOff(std::chrono::milliseconds base, size_t restarts_before);
 

@@ -57,6 +57,37 @@ class RestartTest : public ControlTest {
   }
 };
 
+// The coordinator's beat is a second: what is due before it is not to wait for it.
+TEST_F(RestartTest, SaysWhenAPauseIsOver) {
+  Plan("worker:1").restart.backoff_ms = 200;
+  SetUp();
+  RunAll();
+  EXPECT_EQ(control_->due_ns(), std::nullopt);
+  FailTask("worker:1");
+  ASSERT_EQ(control_->due_ns(), job_clock_.NowNs() + 200'000'000);
+  clock_.Advance(199ms);
+  control_->Tick();
+  EXPECT_EQ(OrderedRun("worker:1"), 1);
+  clock_.Advance(1ms);
+  control_->Tick();
+  EXPECT_EQ(OrderedRun("worker:1"), 2);
+  EXPECT_EQ(control_->due_ns(), std::nullopt);
+}
+
+TEST_F(RestartTest, SaysWhenTheDeadlineIsOverAndWhenARestartOfAllTasks) {
+  plan_.deadline_ms = 60'000;
+  SetUp();
+  RunAll();
+  const int64_t deadline_ns = state_.committed_ns + 60'000'000'000;
+  EXPECT_EQ(control_->due_ns(), deadline_ns);
+  FailTask("ps:0");
+  EXPECT_EQ(control_->due_ns(), job_clock_.NowNs() + 2'000'000'000);
+  clock_.Advance(2000ms);
+  control_->Tick();
+  EXPECT_EQ(state_.phase, JobPhase::kRestarting) << "hosts have not stopped their tasks yet";
+  EXPECT_EQ(control_->due_ns(), deadline_ns);
+}
+
 TEST_F(RestartTest, AWorkerStartsAgainAloneAfterAPause) {
   RunAll();
   const uint64_t other = control_->OrderFor(0).number;

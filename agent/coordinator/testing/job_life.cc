@@ -157,6 +157,7 @@ void JobLife::Step(bool chaos) {
   }
   if (Chance(0.3)) written_ = events_.size();
   if (broken_.empty()) CheckRules();
+  if (broken_.empty()) CheckTally();
 }
 
 void JobLife::Break() {
@@ -320,6 +321,13 @@ void JobLife::CheckRules() {
       }
     }
   }
+}
+
+// What is kept up with each event is what a look at everything says; and nothing is overlooked because
+// nothing seemed to have changed.
+void JobLife::CheckTally() {
+  if (Judge(state_, job_clock_->NowNs())) broken_ = "a decision is due and was not taken";
+  if (state_.tally != protocol::JobTally(state_)) broken_ = "the tally is not what the state says";
 }
 
 // What was decided is never decided differently: every prefix of the journal leads to one state,

@@ -84,6 +84,7 @@ class JobLife {
   [[nodiscard]] HostReport MakeReport(const Host& host) const;
   [[nodiscard]] bool Quiet(const Host& host) const;
   void CheckRules();
+  void CheckTally();
   void CheckReplay();
   void CheckEnd();
   [[nodiscard]] bool Chance(double probability);
