@@ -66,23 +66,45 @@ void JobLife::MakePlan() {
     plan_.slots.push_back(
         {fmt::format("h{}", slot), fmt::format("10.0.0.{}", slot), slot >= slots});
   }
-  const auto policy = [&] { return kPolicies[random_() % std::size(kPolicies)]; };
+  const bool servers_everywhere = Chance(0.7);
   for (int slot = 0; slot < slots; ++slot) {
-    protocol::TaskPlan server;
-    server.task = fmt::format("ps:{}", slot);
-    server.slot = slot;
-    server.serves = true;
-    server.restart.policy = Chance(0.8) ? RestartPolicy::kGang : policy();
-    protocol::TaskPlan worker;
-    worker.task = fmt::format("worker:{}", slot);
-    worker.slot = slot;
-    worker.decides = true;
-    worker.restart.policy = Chance(0.8) ? RestartPolicy::kTask : policy();
-    server.restart.limit = worker.restart.limit = 50;
-    plan_.tasks.push_back(server);
-    plan_.tasks.push_back(worker);
+    if (servers_everywhere || slot == 0 || Chance(0.5)) AddServer(slot);
+    AddWorker(slot);
   }
+  if (Chance(0.3)) AddEvaluator(static_cast<int>(random_() % static_cast<uint64_t>(slots)));
+  if (Chance(0.1)) plan_.finish_timeout_ms = 60'000;
   plan_.on_host_lost = Chance(0.5) ? protocol::OnHostLost::kWait : protocol::OnHostLost::kFail;
+}
+
+RestartPolicy JobLife::AnyPolicy() { return kPolicies[random_() % std::size(kPolicies)]; }
+
+protocol::TaskPlan& JobLife::AddTask(const char* type, int slot) {
+  protocol::TaskPlan& task = plan_.tasks.emplace_back();
+  task.task = fmt::format("{}:{}", type, slot);
+  task.slot = slot;
+  task.restart.limit = 50;
+  return task;
+}
+
+void JobLife::AddServer(int slot) {
+  protocol::TaskPlan& server = AddTask("ps", slot);
+  server.serves = true;
+  server.restart.policy = Chance(0.8) ? RestartPolicy::kGang : AnyPolicy();
+}
+
+void JobLife::AddWorker(int slot) {
+  protocol::TaskPlan& worker = AddTask("worker", slot);
+  worker.decides = true;
+  worker.restart.policy = Chance(0.8) ? RestartPolicy::kTask : AnyPolicy();
+}
+
+// It never decides the job, and is often given up.
+void JobLife::AddEvaluator(int slot) {
+  protocol::TaskPlan& evaluator = AddTask("evaluator", slot);
+  evaluator.may_fail = true;
+  evaluator.restart.policy = Chance(0.8) ? RestartPolicy::kTask : AnyPolicy();
+  evaluator.restart.limit = static_cast<int>(Between(0, 3).count());
+  evaluator.restart.window_ms = Chance(0.5) ? 0 : 10'000;
 }
 
 // --- the coordinator ---
@@ -176,7 +198,7 @@ void JobLife::Break() {
   task.ends_at = clock_.now;
   task.ends_with = {};
   if (Chance(0.5)) task.ends_with.signal = 9;
-  if (task.ends_with.signal == 0) task.ends_with.code = Chance(0.5) ? 137 : 1;
+  if (task.ends_with.signal == 0) task.ends_with.code = Chance(0.5) ? 137 : Chance(0.8) ? 1 : 0;
 }
 
 // --- the network ---
@@ -259,6 +281,8 @@ void JobLife::Act(Host& host) {
     if (std::exchange(task.told_to_stop, true)) continue;
     task.ends_at = clock_.now + Between(0, 2000);
     task.ends_with = {.signal = 15, .by_us = true, .error = {}};
+    // Many programs catch SIGTERM, save what they have and end with 0.
+    if (task.minds_its_end) task.ends_with.signal = 0;
   }
 }
 
@@ -270,6 +294,7 @@ void JobLife::BeginRun(Host& host, const TaskOrder& wanted) {
   task.attempt = host.order.attempt;
   task.run = wanted.run;
   task.working = true;
+  task.minds_its_end = Chance(0.3);
   host.changed = true;
   if (wanted.task.starts_with("worker")) task.ends_at = clock_.now + Between(3000, 9000);
 }

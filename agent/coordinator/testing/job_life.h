@@ -42,6 +42,7 @@ class JobLife {
     int run = 0;
     bool working = false;
     bool told_to_stop = false;
+    bool minds_its_end = false;  // told to stop, it ends with 0
     std::optional<TimePoint> ends_at;
     protocol::TaskExit ends_with;
     std::optional<protocol::TaskExit> exit;
@@ -69,6 +70,11 @@ class JobLife {
   };
 
   void MakePlan();
+  protocol::TaskPlan& AddTask(const char* type, int slot);
+  void AddServer(int slot);
+  void AddWorker(int slot);
+  void AddEvaluator(int slot);
+  protocol::RestartPolicy AnyPolicy();
   void StartCoordinator();
   void CrashCoordinator();
   void Append(protocol::event::Body body);
