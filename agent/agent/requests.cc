@@ -7,6 +7,7 @@
 
 #include "agent/control/host_names.h"
 #include "agent/coordinator/event_stream.h"
+#include "agent/files/shared_mark.h"
 #include "agent/refusal.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -78,6 +79,9 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kFile) return parts_.deployment.File(session, message);
   if (type == type::kDescribe) return parts_.deployment.Describe(session, message);
   if (type == type::kResolve) return Resolve(reply, message);
+  if (type == type::kMarkShared) return MarkShared(reply, message);
+  if (type == type::kFindMark) return FindShared(reply, message);
+  if (type == type::kUnmarkShared) return UnmarkShared(reply, message);
   if (type == type::kPeers) return Peers(reply, message);
   if (type == type::kDial) return Dial(reply, message);
   if (type == type::kAbort) return Abort(reply);
@@ -133,6 +137,33 @@ void Requests::Resolve(const Reply& reply, const Message& message) {
   parts_.files.Post([names] { return ResolveHosts(names, In(kResolveLimit)); },
                     [reply](Outcome<protocol::ResolvedNames>& answers) {
                       reply.Try([&] { reply.Ok(answers.Get()); });
+                    });
+}
+
+void Requests::MarkShared(const Reply& reply, const Message& message) {
+  parts_.files.Post([path = Field<std::string>(message, "path"),
+                     mark = Field<std::string>(message, "mark")] { return MakeMark(path, mark); },
+                    [reply](Outcome<protocol::SharedFolder>& answer) {
+                      reply.Try([&] { reply.Ok(answer.Get()); });
+                    });
+}
+
+void Requests::FindShared(const Reply& reply, const Message& message) {
+  parts_.files.Post([path = Field<std::string>(message, "path"),
+                     mark = Field<std::string>(message, "mark")] { return FindMark(path, mark); },
+                    [reply](Outcome<protocol::SharedFolder>& answer) {
+                      reply.Try([&] { reply.Ok(answer.Get()); });
+                    });
+}
+
+void Requests::UnmarkShared(const Reply& reply, const Message& message) {
+  parts_.files.Post([path = Field<std::string>(message, "path"),
+                     mark = Field<std::string>(message, "mark")] { RemoveMark(path, mark); },
+                    [reply](Outcome<void>& outcome) {
+                      reply.Try([&] {
+                        outcome.Get();
+                        reply.Ok();
+                      });
                     });
 }
 

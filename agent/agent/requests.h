@@ -50,6 +50,9 @@ class Requests {
  private:
   void Dispatch(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Resolve(const Reply& reply, const protocol::Message& message);
+  void MarkShared(const Reply& reply, const protocol::Message& message);
+  void FindShared(const Reply& reply, const protocol::Message& message);
+  void UnmarkShared(const Reply& reply, const protocol::Message& message);
   void Peers(const Reply& reply, const protocol::Message& message);
   void Dial(const Reply& reply, const protocol::Message& message);
   // To be found again by an agent that takes over from this one.

@@ -5,6 +5,8 @@
 
 #include "agent/refusal.h"
 #include "base/failures.h"
+#include "base/hash.h"
+#include "cli/deploy/shared_check.h"
 #include "cli/link/bootstrap.h"
 #include "cli/link/embedded_agent.h"
 #include "cli/plan/describe.h"
@@ -24,9 +26,11 @@ constexpr auto kUploadLimit = 15min;
 constexpr auto kDescribeLimit = 120s;
 constexpr auto kDialLimit = 30s;  // the name of slot 0 is resolved there as well
 constexpr auto kNamesLimit = 30s;
+constexpr auto kSharedLimit = 30s;  // of a network file system that wakes up
 constexpr auto kCommitLimit = 30s;
 constexpr auto kAbortLimit = 5s;
 constexpr auto kUncommittedLimit = 60s;
+constexpr size_t kMarkBytes = 16;
 constexpr size_t kPieceBytes = 32 * 1024;
 
 TimePoint In(milliseconds span) { return SystemClock().Now() + span; }
@@ -62,6 +66,7 @@ Deployment::Deployment(const Plan& plan, const Cargo& cargo)
       connected_(plan.hosts.size()),
       settled_(plan.hosts.size()),
       running_(plan.hosts.size()),
+      mark_(RandomHex(kMarkBytes)),
       done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   for (size_t i = 0; i < plan.hosts.size(); ++i) hosts_.push_back(std::make_unique<Host>());
   for (size_t i = 0; i < hosts_.size(); ++i) {
@@ -123,6 +128,7 @@ Deployment::Outcome Deployment::TakeOutcome() {
   if (running_ != 0) throw Bug("the deployment is still going on");
   Outcome outcome;
   std::vector<std::optional<protocol::ResolvedNames>> answers;
+  std::vector<std::optional<protocol::SharedFolder>> shared;
   outcome.committed = committed_;
   outcome.in_doubt = in_doubt_;
   outcome.name_taken = hosts_[0]->name_taken;
@@ -135,8 +141,12 @@ Deployment::Outcome Deployment::TakeOutcome() {
           fmt::format("{}: {}", plan_.hosts[outcome.bases.size() - 1].name, folder));
     }
     answers.push_back(std::move(host->names));
+    shared.push_back(std::move(host->shared));
   }
   outcome.warnings = CompareNames(plan_.hosts, answers);
+  for (NameWarning& warning : CompareShared(plan_, shared)) {
+    outcome.warnings.push_back(std::move(warning));
+  }
   if (committed_) outcome.coordinator = std::move(hosts_[0]->attached);
   return outcome;
 }
@@ -164,17 +174,24 @@ void Deployment::BringUp(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const bool first = slot == 0;
   const bool ready = Pass(prepared_, slot, "start",
-                          [&] { StartOnHost(slot), Describe(slot), AskForNames(slot); }) &&
+                          [&] {
+                            StartOnHost(slot), Describe(slot), AskForNames(slot);
+                            if (first) MarkShared(host);
+                          }) &&
                      Pass(listening_, slot, "listen",
                           [&] {
                             if (first) OpenToPeers(host);
                           }) &&
                      Pass(connected_, slot, "reach the coordinator",
                           [&] {
-                            if (!first) DialCoordinator(host);
+                            if (first) return;
+                            DialCoordinator(host);
+                            FindMark(host);
                           }) &&
                      Pass(settled_, slot, "commit", [&] {
-                       if (first) Commit(host);
+                       if (!first) return;
+                       UnmarkShared(host);
+                       Commit(host);
                      });
   // In doubt, nothing is taken back: if the job does not exist, its agents end by themselves.
   if (!ready && !in_doubt_) RollBack(slot);
@@ -322,6 +339,32 @@ void Deployment::AskForNames(int slot) {
       protocol::Body<protocol::ResolvedNames>({std::string(type::kResolve), 0, std::move(answer)});
 }
 
+Json Deployment::SharedBody() const { return {{"path", plan_.shared}, {"mark", mark_}}; }
+
+void Deployment::MarkShared(Host& host) {
+  if (plan_.shared.empty()) return;
+  host.step = "shared folder";
+  host.shared = Ask(host, type::kMarkShared, SharedBody(), kSharedLimit);
+}
+
+// The first host's mark is there by now, if it could be made.
+void Deployment::FindMark(Host& host) {
+  const auto& made = hosts_[0]->shared;
+  if (!made || !made->marked) return;
+  host.step = "shared folder";
+  host.shared = Ask(host, type::kFindMark, SharedBody(), kSharedLimit);
+}
+
+// An empty file that stays is no reason to give a job up.
+void Deployment::UnmarkShared(Host& host) {
+  if (!host.shared || !host.shared->marked) return;
+  try {
+    host.attached.link->Call(type::kUnmarkShared, SharedBody(), In(kSharedLimit));
+  } catch (const protocol::Refusal&) {
+    return;
+  }
+}
+
 void Deployment::OpenToPeers(Host& host) {
   std::vector<std::string> keys;
   for (const auto& other : hosts_) keys.push_back(other->attached.hello.public_key);
@@ -375,6 +418,7 @@ void Deployment::RollBack(int slot) {
   if (!host.touched || host.attached.link == nullptr) return;
   host.step = "roll back";
   try {
+    UnmarkShared(host);
     const Json answer = host.attached.link->Call(type::kAbort, Json::object(), In(kAbortLimit));
     host.touched = false;
     ReportLeft(slot, answer.value("left", ""));

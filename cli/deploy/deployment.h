@@ -18,6 +18,7 @@
 
 #include "agent/protocol.h"
 #include "agent/refusal.h"
+#include "agent/shared_folder.h"
 #include "cli/deploy/gate.h"
 #include "cli/deploy/name_check.h"
 #include "cli/deploy/packed_file.h"
@@ -81,6 +82,8 @@ class Deployment {
     std::optional<protocol::NameTaken> name_taken;
     std::vector<std::string> removed;  // folders of finished jobs
     std::optional<protocol::ResolvedNames> names;
+    // Slot 0's is written before `prepared_` opens, and read by the others after that.
+    std::optional<protocol::SharedFolder> shared;
     std::atomic<const char*> step = "connect";  // string literals; nullptr: through
     std::atomic<bool> touched = false;          // something of the job may be there
     std::thread thread;
@@ -96,6 +99,10 @@ class Deployment {
   void SendFile(Host& host, const PackedFile& file);
   void Describe(int slot);
   void AskForNames(int slot);
+  [[nodiscard]] protocol::Json SharedBody() const;
+  void MarkShared(Host& host);
+  void FindMark(Host& host);
+  void UnmarkShared(Host& host);
   void OpenToPeers(Host& host);
   void DialCoordinator(Host& host);
   void Commit(Host& host);
@@ -128,6 +135,7 @@ class Deployment {
   std::atomic<bool> committed_ = false;
   std::atomic<bool> in_doubt_ = false;
   std::atomic<size_t> running_;
+  const std::string mark_;      // in the name of the file by which a shared folder is known again
   protocol::Json coordinator_;  // answer to `peers`; written before `listening_` opens, read after
   UniqueFd done_fd_;            // eventfd
 };

@@ -1,0 +1,46 @@
+#include "cli/deploy/shared_check.h"
+
+#include <fmt/format.h>
+
+namespace tfdist::cli {
+namespace {
+
+// Of many hosts the first few are named.
+std::string Names(const std::vector<std::string>& hosts) {
+  constexpr size_t kNamed = 3;
+  if (hosts.size() <= kNamed) return fmt::format("{}", fmt::join(hosts, ", "));
+  return fmt::format("{} and {} more", fmt::join(hosts.begin(), hosts.begin() + kNamed, ", "),
+                     hosts.size() - kNamed);
+}
+
+}  // namespace
+
+std::vector<NameWarning> CompareShared(
+    const Plan& plan, const std::vector<std::optional<protocol::SharedFolder>>& answers) {
+  std::vector<std::string> others;
+  std::vector<std::string> unusable;
+  std::string why;
+  for (size_t slot = 0; slot < answers.size(); ++slot) {
+    if (!answers[slot] || answers[slot]->marked) continue;
+    const bool another = answers[slot]->why.empty();
+    (another ? others : unusable).push_back(plan.hosts[slot].name);
+    if (!another && why.empty()) why = answers[slot]->why;
+  }
+  std::vector<NameWarning> warnings;
+  if (!unusable.empty()) {
+    warnings.push_back(
+        {fmt::format("the shared folder cannot be used on {}: {}", Names(unusable), why),
+         "mount it there, or make it, for the account of the tasks"});
+  }
+  if (!others.empty()) {
+    warnings.push_back(
+        {fmt::format("the shared folder {} is not the same one everywhere: what {} writes there is "
+                     "not seen on {}",
+                     plan.shared, plan.hosts[0].name, Names(others)),
+         "mount one file system there on all hosts; on folders of their own a checkpoint that "
+         "several ps write is never complete"});
+  }
+  return warnings;
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,54 @@
+"""`[task] shared`: whether it is one folder on all hosts is looked at, not believed."""
+
+import os
+import unittest
+
+from tests.hosts.hosts import Hosts, check_possible
+from tests.support import clusters
+from tests.support.tfdist import Tfdist
+
+
+def setUpModule():
+    check_possible()
+
+
+class Shared(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("shared")
+        self.addCleanup(self.user.close)
+
+    def up(self, path, code=0, before=lambda hosts: None, **options):
+        """`up` on three hosts, and the hosts."""
+        hosts = Hosts(3, **options)
+        hosts.start()
+        self.addCleanup(hosts.stop)
+        before(hosts)
+        extra = f'workdir = "{self.user.folder / "work"}"\nshared = "{path}"'
+        (self.user.folder / "work").mkdir()
+        result = self.user.run("up", self.user.write("cluster.toml", clusters.over_ssh(
+            "shared", ["true"], hosts, task_extra=extra, layout="mirrored")))
+        self.assertEqual(result.code, code, result)
+        return result, hosts
+
+    def assert_no_mark(self, host):
+        self.assertEqual([name for name in os.listdir(host.home) if name.startswith(".tfdist")], [])
+
+    def test_one_folder_is_fine_and_stays_empty(self):
+        result, hosts = self.up("/home/trainer", shared_home=True)
+        self.assertNotIn("shared folder", result.err)
+        self.assert_no_mark(hosts[0])
+
+    def test_folders_of_their_own_are_said(self):
+        result, hosts = self.up("/home/trainer")
+        self.assertIn(f"the shared folder /home/trainer is not the same one everywhere: what {hosts[0].address} writes "
+                      f"there is not seen on {hosts[1].address}, {hosts[2].address}\n", result.err)
+        self.assert_no_mark(hosts[0])
+
+    def test_a_folder_that_is_not_there_is_said(self):
+        result, _ = self.up("/home/trainer/absent")
+        self.assertIn("/home/trainer/absent: No such file or directory", result.err)
+
+    def test_a_job_that_is_rolled_back_leaves_no_mark(self):
+        result, hosts = self.up("/home/trainer", code=3, before=lambda hosts: hosts[1].refuse_key())
+        self.assertIn(f"{hosts[1].address}: authentication", result.err)
+        self.assert_no_mark(hosts[0])
