@@ -1,7 +1,10 @@
 // Tasks that fail are started again: real agents, keepers, holders and tasks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +15,8 @@
 
 #include "agent/job_state.h"
 #include "agent/testing/job_fixture.h"
+#include "base/file.h"
+#include "base/unique_fd.h"
 
 namespace tfdist::agent {
 namespace {
@@ -102,6 +107,64 @@ TEST_F(RestartsTest, WhatTheRunBeforeHasLeftIsGoneFirst) {
   const uint64_t log = job.clients[0].OpenLog("worker:0", true);
   EXPECT_EQ(job.clients[0].ReadToEnd(log), "gone\n");
   EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
+  WaitUntilNothingIsLeft();
+}
+
+// Its holder waits two seconds for the output's end, and then ends the descendant.
+TEST_F(RestartsTest, AFailureIsToldWhileADescendantStillHoldsTheOutput) {
+  const char* script =
+      "mkdir once 2>/dev/null || exit 0\n"
+      "sleep 1000 & echo $! > left\n"
+      "echo why it failed; exit 3";
+  Job job = Deploy(1, {With(kAlone, {"worker:0", 0, script})});
+  const auto seen =
+      job.clients[0].WaitForEvent(job.events, event::kTask, {{"state", "exited"}, {"run", 1}});
+  const pid_t left = std::stoi(ReadFileIfExists(SlotFolder(0) / "work" / "left", 100).value());
+  EXPECT_EQ(kill(left, 0), 0);
+  EXPECT_EQ(std::get<event::TaskExited>(seen.back().body).last_lines.value, "why it failed\n");
+  EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
+  WaitUntilNothingIsLeft();
+}
+
+// A socket that listens, as a program of somebody else does.
+class Stranger {
+ public:
+  Stranger() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    const int yes = 1;  // until it listens, others may still
+    setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    socklen_t size = sizeof address;
+    getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+  }
+  void Listen() { EXPECT_EQ(listen(fd_.get(), 1), 0); }
+  [[nodiscard]] int port() const { return port_; }
+
+ private:
+  UniqueFd fd_;
+  int port_ = 0;
+};
+
+TEST_F(RestartsTest, AStrangerOnThePortAtARestartIsNamed) {
+  Stranger stranger;
+  protocol::RestartRule rule = kAlone;
+  rule.limit = 1;
+  const std::vector<Task> tasks = {With(rule, {"worker:0", 0, "exit 3"})};
+  Job job = Prepare(1, tasks);
+  protocol::HostDescription description = Describe(0, tasks);
+  description.tasks[0].ports = {stranger.port()};
+  job.clients[0].Request(type::kDescribe, description);
+  stranger.Listen();
+  Commit(job);
+  const auto seen = job.clients[0].WaitForEvent(job.events, event::kStopping);
+  EXPECT_THAT(std::get<event::Stopping>(seen.back().body).why,
+              AllOf(HasSubstr("could not be prepared: port " + std::to_string(stranger.port()) +
+                              " of worker:0 is in use by "),
+                    HasSubstr(std::to_string(getpid()))));
+  job.clients[0].WaitForEvent(job.events, event::kEnded);
   WaitUntilNothingIsLeft();
 }
 

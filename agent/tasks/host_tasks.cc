@@ -22,8 +22,9 @@ constexpr std::chrono::milliseconds kKeeperBusyPause{50};
 // notes.
 constexpr std::chrono::milliseconds kRefreshPause{2000};
 constexpr std::chrono::milliseconds kEndingPause{20};
-// A holder drains and kills what its task left for 2 s at most, as far as it can be killed.
-constexpr std::chrono::milliseconds kLastLinesLimit{3000};
+// A holder whose task left nothing behind has written its last lines and ended by then. Else it drains
+// and kills for 2 s, and a failure is not to be told so late for the sake of other processes' lines.
+constexpr std::chrono::milliseconds kLastLinesLimit{250};
 // A process in uninterruptible sleep (a dead NFS server) may outlive its SIGKILL for ever.
 constexpr std::chrono::milliseconds kUnkillableLimit{10'000};
 // The keeper writes what a killed holder could not, a moment later; it may be late itself. One that
