@@ -41,7 +41,11 @@ JobFollower::JobFollower(const JobRecord& record, Attached attached, FollowOptio
       printer_(printer),
       interrupts_(interrupts) {
   for (const std::string& task : options_.tasks) {
-    streams_.push_back({task, 0, options_.offset, options_.tail_lines, false});
+    TaskStream stream;
+    stream.task = task;
+    stream.offset = options_.offset;
+    stream.tail_lines = options_.tail_lines;
+    streams_.push_back(std::move(stream));
   }
 }
 
@@ -78,17 +82,29 @@ std::optional<Error> JobFollower::Abandoned() const {
                   record_.hosts[0].name);
 }
 
+// A task may have moved to another host while there was no connection, and an offset counts in one
+// host's log alone. So events come first, and logs once they have been caught up with.
 void JobFollower::Open() {
   const bool live = attached_.hello.serving == "agent";
   events_done_ = false;
-  events_id_ = attached_.link->Send(type::kEvents,
-                                    {{"from", next_event_}, {"follow", live && options_.follow}});
-  if (!live) return;
+  caught_up_ = !live || streams_.empty();
+  OpenEvents(live && options_.follow && caught_up_);
+  if (live && !stop_why_.empty() && stop_id_ == 0) SendStop();
+}
+
+void JobFollower::OpenEvents(bool follow) {
+  events_id_ = attached_.link->Send(type::kEvents, {{"from", next_event_}, {"follow", follow}});
+}
+
+void JobFollower::OnCaughtUp() {
+  caught_up_ = true;
+  if (options_.follow) OpenEvents(true);
+  events_done_ = !options_.follow;
   for (TaskStream& stream : streams_) OpenLog(stream);
-  if (!stop_why_.empty() && stop_id_ == 0) SendStop();
 }
 
 void JobFollower::OpenLog(TaskStream& stream) {
+  MoveToItsHost(stream);
   if (stream.done) return;
   protocol::ReadLog request;
   request.task = stream.task;
@@ -97,6 +113,24 @@ void JobFollower::OpenLog(TaskStream& stream) {
   request.follow = options_.follow;
   request.credit = kCreditBytes;
   stream.id = attached_.link->Send(type::kReadLog, request);
+}
+
+void JobFollower::CloseLog(TaskStream& stream) {
+  if (stream.id == 0) return;
+  attached_.link->SendWithId(type::kCancel, stream.id, Json::object());
+  stream.id = 0;
+}
+
+// Before anything was read, it is still what the user asked for that counts.
+void JobFollower::MoveToItsHost(TaskStream& stream) {
+  const int slot = SlotOf(stream.task);
+  const auto before = std::exchange(stream.slot, slot);
+  if (before == slot || !before || !stream.begun) return;
+  printer_.Finish(stream.task);
+  stream.done = false;
+  stream.left_at[*before] = stream.offset;
+  const auto known = stream.left_at.find(slot);
+  stream.offset = known == stream.left_at.end() ? 0 : known->second;
 }
 
 bool JobFollower::Done() const {
@@ -137,39 +171,26 @@ void JobFollower::Handle(const protocol::Message& message) {
 void JobFollower::HandleEvents(const protocol::Message& message) {
   protocol::ThrowIfError(message);
   if (message.type == type::kEnd) {
+    if (!caught_up_) return OnCaughtUp();
     events_done_ = true;
     return;
   }
   for (const auto& event : EventsOf(message)) {
     brought_something_ = brought_something_ || event.number >= next_event_;
     next_event_ = event.number + 1;
-    const std::vector<int> seats = state_.seats;
     state_.Apply(event);
     if (options_.narrate) Narrate(event);
-    const auto* attempt = std::get_if<event::Attempt>(&event.body);
-    if (attempt != nullptr && seats != state_.seats) FollowToOtherHosts(*attempt, seats);
+    if (std::holds_alternative<event::Attempt>(event.body)) FollowToOtherHosts();
   }
 }
 
-void JobFollower::FollowToOtherHosts(const event::Attempt& attempt,
-                                     const std::vector<int>& before) {
-  for (const protocol::TaskPlan& plan : state_.plan.tasks) {
-    const bool moved = before.at(static_cast<size_t>(plan.slot)) != state_.SeatOf(plan);
-    const auto stream = std::find_if(streams_.begin(), streams_.end(),
-                                     [&](const TaskStream& s) { return s.task == plan.task; });
-    // One that has seen this attempt was opened after the move.
-    if (!moved || stream == streams_.end() || stream->attempt >= attempt.attempt) continue;
-    if (!stream->done) attached_.link->SendWithId(type::kCancel, stream->id, Json::object());
-    printer_.Finish(stream->task);
-    TaskStream there;
-    there.task = plan.task;
-    there.attempt = attempt.attempt;
-    if (stream->attempt == 0) {  // it has brought nothing yet
-      there.offset = stream->offset;
-      there.tail_lines = stream->tail_lines;
-    }
-    *stream = std::move(there);
-    if (attached_.hello.serving == "agent") OpenLog(*stream);
+void JobFollower::FollowToOtherHosts() {
+  if (!caught_up_ || attached_.hello.serving != "agent") return;
+  for (TaskStream& stream : streams_) {
+    const bool moved = stream.slot != SlotOf(stream.task);
+    if (!moved && (stream.id != 0 || stream.done)) continue;
+    CloseLog(stream);
+    OpenLog(stream);
   }
 }
 
@@ -186,14 +207,16 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
     return printer_.Finish(stream.task);
   }
   const auto piece = protocol::Body<protocol::LogPiece>(message);
+  // It may be of another host, the offset being wrong there: the event that tells is on its way.
+  const bool ahead = !piece.segments.empty() && piece.segments.back().attempt > state_.attempt;
+  if (ahead && options_.follow && &link == attached_.link.get()) return CloseLog(stream);
   if (!stream.tail_lines && piece.offset > stream.offset) {
     printer_.Note("tfdist: {}: {} bytes were rotated away", stream.task,
                   piece.offset - stream.offset);
   }
   stream.tail_lines.reset();  // from here on its offset is known
   stream.offset = piece.offset + piece.data.value.size();
-  if (!piece.segments.empty()) stream.attempt = piece.segments.back().attempt;
-  brought_something_ = true;
+  stream.begun = brought_something_ = true;
   printer_.Print(stream.task, piece);
   link.SendWithId(type::kCredit, stream.id, {{"bytes", piece.data.value.size()}});
 }
@@ -365,6 +388,7 @@ int JobFollower::SlotOf(const std::string& task) const {
 
 void JobFollower::ReadFromFolder(TaskStream& stream) {
   const int slot = SlotOf(stream.task);
+  MoveToItsHost(stream);
   // Slot 0 as well: the link to it may have been idle for too long meanwhile.
   const Attached host = Attach(record_, slot, Now() + kAttachLimit);
   protocol::ReadLog request;

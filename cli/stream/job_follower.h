@@ -48,23 +48,29 @@ class JobFollower {
  private:
   struct TaskStream {
     std::string task;
-    uint64_t id = 0;
-    uint64_t offset = 0;
-    std::optional<uint64_t> tail_lines;
-    int attempt = 0;  // of the last piece
+    uint64_t offset = 0;                 // in the log on the host of `slot`
+    std::optional<uint64_t> tail_lines;  // instead, until the first piece
+    uint64_t id = 0;                     // of its request; 0: it is not open
+    std::optional<int> slot;             // whose host's log it is
+    std::map<int, uint64_t> left_at;     // offsets reached in logs on other slots' hosts
+    bool begun = false;                  // something of it was read
     bool done = false;
   };
 
   // What to say of a job that has not ended while nobody watches it; its events have been read.
   [[nodiscard]] std::optional<Error> Abandoned() const;
   void Open();
+  void OpenEvents(bool follow);
+  void OnCaughtUp();
   void OpenLog(TaskStream& stream);
   [[nodiscard]] bool Done() const;
   void WaitAndHandle();
   void Handle(const protocol::Message& message);
   void HandleEvents(const protocol::Message& message);
   // Tasks that another host runs now have their logs there.
-  void FollowToOtherHosts(const protocol::event::Attempt& attempt, const std::vector<int>& before);
+  void FollowToOtherHosts();
+  void MoveToItsHost(TaskStream& stream);
+  void CloseLog(TaskStream& stream);
   [[nodiscard]] int SlotOf(const std::string& task) const;
   void HandleLog(AgentLink& link, TaskStream& stream, const protocol::Message& message);
   void HandleInterrupts(int count);
@@ -92,6 +98,8 @@ class JobFollower {
   protocol::JobState state_;
   uint64_t events_id_ = 0;
   uint64_t next_event_ = 1;
+  // This connection: the events up to now are known, so it is known where each task's log is.
+  bool caught_up_ = false;
   bool events_done_ = false;
   bool quit_ = false;
   bool incomplete_ = false;

@@ -101,5 +101,89 @@ TEST_F(Following, WaitsLongerBeforeEachReconnectThatBringsNothing) {
   EXPECT_GE(fourth - begin, std::chrono::milliseconds(1500));
 }
 
+// The output of a task that moves between the job's first host and a spare one. An offset counts in one
+// host's log alone.
+class FollowingAMovedTask : public Following {
+ protected:
+  using Words = std::vector<protocol::Message>;
+
+  static protocol::Event Committed() {
+    protocol::JobPlan plan;
+    plan.slots = {{"host0", "10.0.0.1", false}, {"host1", "10.0.0.2", true}};
+    plan.tasks.emplace_back().task = kTask;
+    return {1, 0, event::Committed{plan}};
+  }
+  static protocol::Event AttemptOn(uint64_t number, int attempt, int slot) {
+    return {number, 0, event::Attempt{attempt, "", {slot, 1}}};
+  }
+  static protocol::Message Events(uint64_t id, const std::vector<protocol::Event>& events) {
+    return {std::string(type::kEvent), id, {{"events", events}}};
+  }
+  static protocol::Message End(uint64_t id) {
+    return {std::string(type::kEnd), id, {{"offset", 0}}};
+  }
+  static protocol::Message Log(uint64_t id, int attempt, uint64_t offset, const std::string& text) {
+    protocol::LogPiece piece;
+    piece.offset = offset;
+    piece.data.value = text;
+    piece.segments.push_back({.stream = protocol::Stream::kStdout,
+                              .size_bytes = static_cast<uint32_t>(text.size()),
+                              .attempt = attempt});
+    return {std::string(type::kLog), id, piece};
+  }
+  // Follows the task, and returns what is printed.
+  std::string Printed(const JobRecord& record) {
+    FollowOptions options;
+    options.tasks = {std::string(kTask)};
+    LinePrinter printer(STDOUT_FILENO, {.raw = true}, options.tasks);
+    Interrupts interrupts;
+    JobFollower follower(record, {}, options, printer, interrupts);
+    testing::internal::CaptureStdout();
+    follower.Run();
+    EXPECT_FALSE(follower.incomplete());
+    return testing::internal::GetCapturedStdout();
+  }
+  // The offsets that one connection was asked for.
+  [[nodiscard]] std::vector<uint64_t> OffsetsAsked(const JobRecord& record, int connection) const {
+    std::vector<uint64_t> offsets;
+    for (const auto& message : job_.Heard(record, connection)) {
+      if (message.type == type::kReadLog) {
+        offsets.push_back(protocol::Body<protocol::ReadLog>(message).offset);
+      }
+    }
+    return offsets;
+  }
+
+  const protocol::Event ended_ = {9, 0, event::Ended{protocol::JobResult::kFailed, {}, {}}};
+};
+
+TEST_F(FollowingAMovedTask, GoesOnWhereItWasWhenTheTaskComesBackToItsFirstHost) {
+  const JobRecord record = job_.MakeInTurn(
+      {{Events(1, {Committed(), AttemptOn(2, 1, 0)}), End(1), Log(3, 1, 0, "one\n"),
+        Events(2, {AttemptOn(3, 2, 1)}), Log(4, 2, 0, "two\n"), Events(2, {AttemptOn(4, 3, 0)}),
+        Log(5, 3, 4, "three\n"), Events(2, {ended_}), End(2), End(5)}});
+  EXPECT_EQ(Printed(record), "one\ntwo\nthree\n");
+  EXPECT_THAT(OffsetsAsked(record, 1), testing::ElementsAre(0, 0, 4));
+}
+
+TEST_F(FollowingAMovedTask, ReadsTheSparesLogFromItsStartWhenTheTaskMovedWhileItWasAway) {
+  const JobRecord record = job_.MakeInTurn(
+      {{Events(1, {Committed(), AttemptOn(2, 1, 0)}), End(1), Log(3, 1, 0, "one\n")},
+       {Events(1, {AttemptOn(3, 2, 1)}), End(1), Log(3, 2, 0, "two\n"), Events(2, {ended_}), End(2),
+        End(3)}});
+  EXPECT_EQ(Printed(record), "one\ntwo\n");
+  EXPECT_THAT(OffsetsAsked(record, 2), testing::ElementsAre(0));
+}
+
+// The task has moved after the events were asked for: the old offset was sent, and is of another log.
+TEST_F(FollowingAMovedTask, DoesNotPrintOutputOfAnAttemptThatNoEventHasToldOf) {
+  const JobRecord record = job_.MakeInTurn(
+      {{Events(1, {Committed(), AttemptOn(2, 1, 0)}), End(1), Log(3, 1, 0, "one\n")},
+       {End(1), Log(3, 2, 4, "the middle\n"), Events(2, {AttemptOn(3, 2, 1)}),
+        Log(4, 2, 0, "two\nthe middle\n"), Events(2, {ended_}), End(2), End(4)}});
+  EXPECT_EQ(Printed(record), "one\ntwo\nthe middle\n");
+  EXPECT_THAT(OffsetsAsked(record, 2), testing::ElementsAre(4, 0));
+}
+
 }  // namespace
 }  // namespace tfdist::cli

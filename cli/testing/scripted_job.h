@@ -3,11 +3,15 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "agent/frame.h"
+#include "base/clock.h"
+#include "base/file.h"
 #include "base/testing/temporary_folder.h"
 #include "cli/job/job_record.h"
 
@@ -34,6 +38,39 @@ class ScriptedJob {
     return record;
   }
 
+  // Of one slot, whose agent says other words at each connection; each but the last lasts a second.
+  [[nodiscard]] JobRecord MakeInTurn(
+      const std::vector<std::vector<protocol::Message>>& connections) const {
+    const JobRecord record = Make(1, {});
+    const std::string agent = "jobs/" + record.id + "/h0/agent";
+    for (size_t i = 0; i < connections.size(); ++i) {
+      folder_.Write(agent + ".says." + std::to_string(i + 1), Said("agent", connections[i]));
+    }
+    std::filesystem::remove(folder_.path() / agent);
+    folder_.Write(agent,
+                  "#!/bin/sh\nprintf x >>\"$0.starts\"; n=$(wc -c <\"$0.starts\")\n"
+                  "cat \"$0.says.$n\"; limit=; [ -e \"$0.says.$((n + 1))\" ] && limit='timeout 1'\n"
+                  "$limit cat >\"$0.hears.$n\"; mv \"$0.hears.$n\" \"$0.heard.$n\"\n");
+    chmod((folder_.path() / agent).c_str(), 0500);
+    return record;
+  }
+
+  // What the n-th connection (1, 2, ...) of such a job was asked; waits for its end.
+  [[nodiscard]] std::vector<protocol::Message> Heard(const JobRecord& record,
+                                                     int connection) const {
+    const auto path =
+        folder_.path() / "jobs" / record.id / "h0" / ("agent.heard." + std::to_string(connection));
+    const TimePoint give_up = SystemClock().Now() + std::chrono::seconds(20);
+    while (!std::filesystem::exists(path) && SystemClock().Now() < give_up) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    protocol::FrameReader reader;
+    reader.Feed(ReadFileIfExists(path, size_t{1} << 20).value_or(""));
+    std::vector<protocol::Message> messages;
+    while (auto message = reader.Next()) messages.push_back(*std::move(message));
+    return messages;
+  }
+
   // How often the agent of `slot` was attached to.
   [[nodiscard]] size_t TimesAttached(const JobRecord& record, size_t slot) const {
     const auto starts =
@@ -55,13 +92,18 @@ class ScriptedJob {
     const auto agent = folder_.Write(
         folder + "/agent", "#!/bin/sh\nprintf x >>\"$0.starts\"; cat \"$0.says\"; " + rest + "\n");
     chmod(agent.c_str(), 0500);
-    protocol::Hello hello;
-    hello.serving = "folder";
     std::string said;
     for (const protocol::Message& word : words) said += protocol::Frames(word);
     folder_.Write(folder + "/agent.words", said);
-    folder_.Write(folder + "/agent.says",
-                  protocol::Frames({std::string(protocol::type::kHello), 0, hello}) + said);
+    folder_.Write(folder + "/agent.says", Said("folder", words));
+  }
+
+  static std::string Said(const char* serving, const std::vector<protocol::Message>& words) {
+    protocol::Hello hello;
+    hello.serving = serving;
+    std::string said = protocol::Frames({std::string(protocol::type::kHello), 0, hello});
+    for (const protocol::Message& word : words) said += protocol::Frames(word);
+    return said;
   }
 
   const TemporaryFolder folder_;
