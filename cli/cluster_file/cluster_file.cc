@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::string_view kLayouts[] = {"uai", "mirrored", "roles"};
 constexpr std::string_view kChiefNames[] = {"master", "chief"};
-constexpr std::string_view kDoneRules[] = {"all-workers", "chief"};
 constexpr std::string_view kPrograms[] = {"estimator", "mirrored", "parameter-server", "server"};
 constexpr std::string_view kPolicies[] = {"task", "gang", "never", "exit-code"};
 constexpr std::string_view kOnHostLostRules[] = {"fail", "wait"};
@@ -226,7 +225,7 @@ std::optional<ClusterFile> ReadClusterFile(std::string_view toml, Problems& prob
   ClusterFile file;
   const TableReader top(std::get<TomlNode::Table>(parsed), {}, kTopKeys, problems);
   file.name = ReadName(top, problems);
-  file.done = top.Choice("done", kDoneRules);
+  file.done = top.Line("done");
   if (const auto deadline = top.DurationMs("deadline")) file.deadline_ms = deadline->value;
   if (const auto finish = top.DurationMs("finish_timeout")) file.finish_timeout_ms = finish->value;
   ReadCluster(top, file, problems);

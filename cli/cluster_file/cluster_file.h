@@ -89,7 +89,7 @@ struct SshTable {
 
 struct ClusterFile {
   std::string name;
-  std::optional<Located<std::string>> done;
+  std::optional<Located<std::string>> done;  // "all-workers", "chief", or a task type
   std::optional<int64_t> deadline_ms;
   std::optional<int64_t> finish_timeout_ms;
   Where cluster;  // of [cluster]

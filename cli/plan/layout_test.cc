@@ -281,6 +281,25 @@ TEST_F(Layout, TheChiefAloneDecidesWhenTheFileSaysSo) {
   EXPECT_FALSE(TaskNamed(plan, "worker:0").decides);
 }
 
+TEST_F(Layout, ARoleOfAnyNameMayDecide) {
+  const Plan plan = Load(
+      "name = \"n\"\ndone = \"driver\"\n[cluster]\nlayout = \"roles\"\n[task]\ncommand = [\"a\"]\n"
+      "[roles.driver]\nhosts = [\"h1\"]\n[roles.worker]\nhosts = [\"h2\"]");
+  EXPECT_TRUE(TaskNamed(plan, "driver:0").decides);
+  EXPECT_FALSE(TaskNamed(plan, "worker:0").decides);
+}
+
+TEST_F(Layout, ARoleThatNeverEndsOrIsNotThereCannotDecide) {
+  const auto messages = [&](const std::string& done) {
+    return Messages("name = \"n\"\ndone = \"" + done +
+                    "\"\n[cluster]\nhosts = [\"h1\", \"h2\"]\n[task]\ncommand = [\"a\"]");
+  };
+  EXPECT_THAT(messages("ps"),
+              ElementsAre(HasSubstr("done: a task of type ps runs until it is ended")));
+  EXPECT_THAT(messages("wroker"), ElementsAre(HasSubstr("a role of the job, got 'wroker'")));
+  EXPECT_THAT(messages("worker"), testing::IsEmpty());
+}
+
 TEST_F(Layout, PoliciesFollowTheTaskType) {
   const Plan plan = LoadCluster(R"(hosts = ["h[1-2]"]
 [restart]

@@ -29,7 +29,9 @@ protocol::RestartRule RestartRuleOf(const ClusterFile& file, const TaskId& task,
 }
 
 bool Decides(const ClusterFile& file, const TaskId& task, bool chief, bool has_workers) {
-  if (file.done && file.done->value == "chief") return chief;
+  const std::string done = file.done ? file.done->value : "all-workers";
+  if (done == "chief") return chief;
+  if (done != "all-workers") return task.type == done;
   if (task.type == "ps" || task.type == "evaluator") return false;
   return !has_workers || task.type == "worker" || IsChiefType(task.type);
 }

@@ -85,11 +85,29 @@ void CheckSomeTaskEndsTheJob(const ClusterFile& file, const std::vector<Role>& r
   }
 }
 
-void CheckDoneRule(const ClusterFile& file, const std::vector<Role>& roles, Problems& problems) {
-  if (!file.done || file.done->value != "chief") return;
+void CheckDoneByChief(const Where& where, const std::vector<Role>& roles, Problems& problems) {
   const bool has_chief =
       FindRole(roles, "chief") || FindRole(roles, "master") || FindRole(roles, "worker");
-  if (!has_chief) problems.Add(file.done->where, "this job has no chief, master or worker");
+  if (!has_chief) problems.Add(where, "this job has no chief, master or worker");
+}
+
+void CheckDoneRule(const ClusterFile& file, const std::vector<Role>& roles, Problems& problems) {
+  if (!file.done || file.done->value == "all-workers") return;
+  const auto& [done, where] = *file.done;
+  if (done == "chief") return CheckDoneByChief(where, roles, problems);
+  const Role* role = FindRole(roles, done);
+  if (role != nullptr && IsHelper(*role)) {
+    problems.Add(where, fmt::format("a task of type {} runs until it is ended: the job would "
+                                    "never be done",
+                                    done));
+  }
+  if (role != nullptr) return;
+  std::vector<std::string_view> meant = {"all-workers", "chief"};
+  for (const Role& known : roles) meant.push_back(known.type);
+  problems.Add(
+      where,
+      fmt::format("expected \"all-workers\", \"chief\" or a role of the job, got {}", Quoted(done)),
+      DidYouMean(done, meant));
 }
 
 std::string WhyMirroredRefuses(std::string_view type) {

@@ -44,6 +44,30 @@ class Agent(unittest.TestCase):
         self.assertRegex(started.stdout, r"^tfdist-agent [\d.]+, protocol")
 
 
+class RoleThatDecides(unittest.TestCase):
+    def test_the_driver_alone_ends_the_job(self):
+        with Tfdist("driver") as user:
+            path = user.write("cluster.toml", f"""
+name = "driver"
+done = "driver"
+[cluster]
+hosts = ["localhost"]
+layout = "roles"
+ports = {{ driver = {clusters.free_ports(1)}, worker = {clusters.free_ports(2)} }}
+[task]
+command = ["sh", "-c", 'case $TFDIST_TASK in driver:0) echo done;; *) exec sleep 600;; esac']
+gpus = 0
+[roles.driver]
+count = 1
+[roles.worker]
+count = 2
+""")
+            result = user.run("up", path)
+            self.assertEqual(result.code, 0, result)
+            self.assertIn("driver:0 | done", result.out)
+            wait_for(lambda: not user.left(), lambda: f"nothing left; there is {user.left()}")
+
+
 class LocalJob(unittest.TestCase):
     def setUp(self):
         self.user = Tfdist("local")
