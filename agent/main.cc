@@ -7,6 +7,7 @@
 #include "agent/agent/agent_main.h"
 #include "agent/attach/attach_main.h"
 #include "agent/holder/holder.h"
+#include "agent/holder/in_task_main.h"
 #include "agent/keeper/keeper.h"
 #include "agent/protocol.h"
 #include "agent/slot/task_files_main.h"
@@ -34,6 +35,7 @@ int Run(std::string_view role, const std::vector<std::string>& arguments) {
   if (role == "holder") return HolderMain(arguments);
   if (role == "agent") return AgentMain(arguments);
   if (role == "task-files") return TaskFilesMain();
+  if (role == "in-task") return InTaskMain(arguments);
   if (role == "version") return PrintVersion(arguments);
   std::fputs(
       "tfdist-agent is started by tfdist; by hand there is only: tfdist-agent version "

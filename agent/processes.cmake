@@ -9,6 +9,7 @@ tfdist_library(NAME tfdist_processes
     holder/exec_search.cc
     holder/holder.cc
     holder/holder_loop.cc
+    holder/in_task_main.cc
     holder/task_output.cc
     holder/task_process.cc
     keeper/keeper.cc

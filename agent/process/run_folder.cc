@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -69,6 +71,20 @@ void WriteRunSpec(const std::filesystem::path& run_folder, const RunSpec& spec) 
 bool HasSpec(const std::filesystem::path& run_folder) {
   std::error_code error;
   return std::filesystem::exists(run_folder / "spec", error);
+}
+
+std::optional<std::pair<int, int>> FindNewestRun(const std::filesystem::path& task_folder) {
+  std::optional<std::pair<int, int>> newest;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(task_folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    std::pair<int, int> found;
+    const std::string name = entry->path().filename();
+    if (std::sscanf(name.c_str(), "run-%d-%d", &found.first, &found.second) != 2) continue;
+    if (name != RunFolderName(found.first, found.second) || !HasSpec(entry->path())) continue;
+    newest = std::max(newest, {found});
+  }
+  return newest;
 }
 
 RunSpec ReadRunSpec(const std::filesystem::path& run_folder) {

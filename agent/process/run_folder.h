@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "agent/process/run_records.h"
 #include "agent/protocol.h"
@@ -27,6 +28,9 @@ std::string RunFolderName(int attempt, int run);
 // Makes `run_folder` (0700) and writes its `spec`. Throws Error(kFiles).
 void WriteRunSpec(const std::filesystem::path& run_folder, const RunSpec& spec);
 bool HasSpec(const std::filesystem::path& run_folder);
+// The newest run in `task_folder`, {attempt, run}; nullopt when there is none. One without a spec
+// is none: an agent was killed while it made it, or the job is over.
+std::optional<std::pair<int, int>> FindNewestRun(const std::filesystem::path& task_folder);
 // Throws Error(kFiles) when it is missing, torn or of an unknown format.
 RunSpec ReadRunSpec(const std::filesystem::path& run_folder);
 

@@ -1,10 +1,6 @@
 #include "agent/tasks/task_run.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <filesystem>
-#include <system_error>
-#include <utility>
 
 #include "agent/job_state.h"
 #include "agent/log/line_search.h"
@@ -48,20 +44,6 @@ RunView ReadRunView(const std::filesystem::path& task_folder, int attempt, int r
     view.last_lines = ReadLastLines(task_folder);
   }
   return view;
-}
-
-std::optional<std::pair<int, int>> FindNewestRun(const std::filesystem::path& task_folder) {
-  std::optional<std::pair<int, int>> newest;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(task_folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    std::pair<int, int> found;
-    const std::string name = entry->path().filename();
-    if (std::sscanf(name.c_str(), "run-%d-%d", &found.first, &found.second) != 2) continue;
-    if (name != RunFolderName(found.first, found.second) || !HasSpec(entry->path())) continue;
-    newest = std::max(newest, {found});
-  }
-  return newest;
 }
 
 }  // namespace tfdist::agent

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "agent/control/messages.h"
 #include "agent/process/run_folder.h"
@@ -63,9 +62,5 @@ enum class LastLines { kOnceTheHolderHasEnded, kAsTheyAre };
 // For the file thread. At most 10 lines and 4 KiB of the log.
 RunView ReadRunView(const std::filesystem::path& task_folder, int attempt, int run,
                     LastLines last_lines);
-
-// The newest run in `task_folder`, {attempt, run}; nullopt when there is none. One without a spec
-// is none: the agent before was killed while it made it. For the file thread.
-std::optional<std::pair<int, int>> FindNewestRun(const std::filesystem::path& task_folder);
 
 }  // namespace tfdist::agent

@@ -35,10 +35,10 @@ constexpr const char* kJobHelp =
 using Command = std::function<int()>;
 using Words = std::vector<std::string>;
 
-// What stands behind `--` of `up` and `render`, off the command line: CLI11 would take it for FILE.
+// What stands behind `--` of `up`, `render` and `exec`, off the command line: CLI11 would take it for FILE.
 Words TakeCommand(int& argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
-  if (name != "up" && name != "render") return {};
+  if (name != "up" && name != "render" && name != "exec") return {};
   char** end = argv + argc;
   char** dashes =
       std::find_if(argv, end, [](const char* word) { return word == std::string_view("--"); });
@@ -110,18 +110,17 @@ void AddUp(CLI::App& app, Command& command, const Words& words) {
   });
 }
 
-// A word with a colon is a task, unless it is a path.
-bool IsTask(const std::string& word) {
-  return word.find(':') != std::string::npos && !word.starts_with('/');
+// Which job, and what of it. `shape` is how --help names them.
+void AddWords(CLI::App& sub, Words& words, const char* shape, const char* help) {
+  sub.add_option("WORDS", words, help)->type_name(shape);
 }
 
 void AddLogs(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<LogsArguments>();
   CLI::App* sub = app.add_subcommand("logs", "output of tasks, live or past");
-  sub->add_option("JOB", arguments->job, kJobHelp);
-  sub->add_option(
-      "TASK", arguments->tasks,
-      "worker:0, worker:[0-3], or a task type for all of its tasks; JOB may be left out");
+  AddWords(*sub, arguments->words, "[JOB] [TASK|@HOST...]",
+           "a job by name, id or cluster file (else the running job, or the newest), then "
+           "worker:0, worker:[0-3], a task type for all of its tasks, @gpu1, @gpu[1-4]");
   sub->add_flag("-f,--follow", arguments->follow, "go on until the job is over");
   sub->add_option("-n,--tail", arguments->tail, "show only the last N lines of each task")
       ->check(kCount);
@@ -135,12 +134,46 @@ void AddLogs(CLI::App& app, Command& command) {
       ->excludes(raw);
   sub->add_option("--from", arguments->from, "start at this byte of one task's output")
       ->check(kCount);
-  sub->callback([&command, arguments] {
-    if (IsTask(arguments->job)) {
-      arguments->tasks.insert(arguments->tasks.begin(), std::exchange(arguments->job, {}));
-    }
-    command = [arguments] { return LogsCommand(*arguments); };
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return LogsCommand(*arguments); }; });
+}
+
+void AddExec(CLI::App& app, Command& command, const Words& words) {
+  auto arguments = std::make_shared<ExecArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "exec", "run the command behind -- on hosts, or where tasks run, all at once");
+  AddWords(*sub, arguments->words, "[JOB] [TASK|HOST...]",
+           "a job by name, id or cluster file (else the running job, or the newest), then hosts "
+           "(gpu1, gpu[1-4], @gpu1), or tasks (worker:0, worker): in their environment and folder; "
+           "nothing: all hosts. For hosts of a cluster file no job is needed");
+  sub->add_option("-H,--hosts", arguments->hosts, "on these hosts: gpu1,user@gpu2,gpu[3-6]")
+      ->type_name("HOST,...");
+  sub->add_option("-F,--ssh-config", arguments->ssh_config, "with -H: as ssh -F")
+      ->type_name("CONFIG");
+  sub->add_flag("-g,--gather", arguments->gather,
+                "print equal output once, with the list of its hosts, when all have ended");
+  sub->add_option("--timeout", arguments->timeout,
+                  "end the command after this time: 30s, 5m; exit code 124")
+      ->type_name("TIME");
+  sub->footer(
+      "The words behind -- reach the program as they are: no shell reads them. Its stdin is empty; "
+      "stdout and\nstderr come in the order of writing. What it leaves in the background is ended "
+      "with it. Exit code: the\nhighest one; 3 where a host could not be reached; 128 and the "
+      "signal's number; 130 after Ctrl-C.");
+  sub->callback([&command, arguments, &words] {
+    arguments->command = words;
+    command = [arguments] { return ExecCommand(*arguments); };
   });
+}
+
+void AddShell(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<ShellArguments>();
+  CLI::App* sub =
+      app.add_subcommand("shell", "open a shell on a host, or where a task runs (by ssh -t)");
+  AddWords(*sub, arguments->words, "[JOB] TASK|HOST",
+           "as for exec; of a task: in its environment and folder");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return ShellCommand(*arguments); }; });
 }
 
 void AddStatus(CLI::App& app, Command& command) {
@@ -278,8 +311,9 @@ void AddCommands(CLI::App& app, Command& command, const Words& words) {
   app.require_subcommand(1);
   AddRender(app, command, words);
   AddUp(app, command, words);
-  for (auto add :
-       {AddLogs, AddStatus, AddList, AddEvents, AddDown, AddClean, AddPrune, AddVersion}) {
+  AddExec(app, command, words);
+  for (auto add : {AddShell, AddLogs, AddStatus, AddList, AddEvents, AddDown, AddClean, AddPrune,
+                   AddVersion}) {
     add(app, command);
   }
 }
@@ -305,8 +339,9 @@ int Run(int argc, char** argv) {
       "Exit codes: 0 success; 1 the job failed, or `down` could not confirm that nothing is left;\n"
       "2 usage (several running jobs are meant, say) or bad cluster file; 3 a host could not be\n"
       "brought up or reached; 4 no such job, or another one of that name is running; 70 internal\n"
-      "error; 74 the output could not be written; 130 interrupted; 141 nobody reads the output of\n"
-      "`up`.");
+      "error; 74 the output could not be written; 124 --timeout; 130 interrupted; 141 nobody "
+      "reads\n"
+      "the output of `up`.");
   AddCommands(app, command, words);
   Words arguments = WithHelpAsOption(argc, argv);
   if (!arguments.empty() && arguments[0][0] != '-') CheckCommand(app, arguments[0]);

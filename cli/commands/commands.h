@@ -38,8 +38,7 @@ struct UpArguments {
 int UpCommand(const UpArguments& arguments);
 
 struct LogsArguments {
-  std::string job;
-  std::vector<std::string> tasks;
+  std::vector<std::string> words;  // the job, then tasks and hosts; each may be missing
   bool follow = false;
   bool raw = false;
   bool timestamps = false;
@@ -48,6 +47,21 @@ struct LogsArguments {
   std::optional<uint64_t> tail;
 };
 int LogsCommand(const LogsArguments& arguments);
+
+struct ExecArguments {
+  std::string hosts;               // of -H: a list with commas; empty: hosts of a job or a file
+  std::string ssh_config;          // with -H: as ssh -F
+  std::vector<std::string> words;  // a job or a cluster file, then tasks and hosts
+  std::vector<std::string> command;
+  bool gather = false;
+  std::string timeout;  // "30s"; empty: none
+};
+int ExecCommand(const ExecArguments& arguments);
+
+struct ShellArguments {
+  std::vector<std::string> words;  // a job or a cluster file, then a task or a host
+};
+int ShellCommand(const ShellArguments& arguments);
 
 struct StatusArguments {
   std::string job;

@@ -12,7 +12,8 @@ enum ExitCode : int {
   kExitHost = 3,       // a host could not be brought up or reached
   kExitNoJob = 4,      // no such job, or one of that name is running
   // kExitInternal = 70: a bug, or a lack of memory, threads or descriptors
-  kExitOutput = 74,  // the output could not be written (EX_IOERR in sysexits.h)
+  kExitOutput = 74,     // the output could not be written (EX_IOERR in sysexits.h)
+  kExitTimedOut = 124,  // of --timeout, as timeout(1) has it
   kExitInterrupted = 130,
   kExitOutputClosed = 141,  // nobody reads `up`'s output any more; the job goes on
 };

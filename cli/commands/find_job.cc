@@ -100,25 +100,19 @@ bool Names(const std::string& word, const std::string& task) {
   return word == task || word == task.substr(0, task.find(':'));
 }
 
-std::vector<std::string> Expanded(const std::vector<std::string>& words) {
-  std::vector<std::string> all;
-  for (const std::string& word : words) {
-    auto expanded = ExpandRanges(word);
-    if (const auto* bad = std::get_if<BadRange>(&expanded)) {
-      throw UsageError(Phase::kUsage, fmt::format("{}: {}", word, bad->why));
-    }
-    auto& names = std::get<std::vector<std::string>>(expanded);
-    std::move(names.begin(), names.end(), std::back_inserter(all));
-  }
-  return all;
-}
-
 void CheckTask(const JobRecord& record, const std::string& word) {
   if (HasTask(record, word)) return;
   std::string all;
   for (const auto& task : record.tasks) all += " " + task.id;
   throw UsageError(Phase::kUsage, fmt::format("job {} has no task {}", record.id, word),
                    fmt::format("one of:{}", all));
+}
+
+bool HasHost(const JobRecord& record, const std::string& word) {
+  const std::vector<std::string> names = Expanded({word});
+  return std::ranges::all_of(names, [&](const std::string& name) {
+    return std::ranges::any_of(record.hosts, [&](const HostPlan& h) { return h.name == name; });
+  });
 }
 
 void CheckHost(const JobRecord& record, const std::string& name) {
@@ -157,6 +151,19 @@ JobRecord FindJob(const std::string& job, Purpose purpose) {
                   "tfdist list shows those that are; a cluster file finds its job on its hosts");
 }
 
+std::vector<std::string> Expanded(const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  for (const std::string& word : words) {
+    auto expanded = ExpandRanges(word);
+    if (const auto* bad = std::get_if<BadRange>(&expanded)) {
+      throw UsageError(Phase::kUsage, fmt::format("{}: {}", word, bad->why));
+    }
+    auto& names = std::get<std::vector<std::string>>(expanded);
+    std::move(names.begin(), names.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
 bool HasTask(const JobRecord& record, const std::string& word) {
   return std::any_of(record.tasks.begin(), record.tasks.end(),
                      [&](const auto& task) { return Names(word, task.id); });
@@ -165,8 +172,12 @@ bool HasTask(const JobRecord& record, const std::string& word) {
 std::vector<std::string> SelectTasks(const JobRecord& record,
                                      const std::vector<std::string>& wanted,
                                      const std::vector<std::string>& hosts) {
-  const std::vector<std::string> words = Expanded(wanted);
-  const std::vector<std::string> names = Expanded(hosts);
+  std::vector<std::string> words = Expanded(wanted);
+  std::vector<std::string> names = Expanded(hosts);
+  std::erase_if(words, [&](const std::string& word) {
+    if (word.front() == '@') names.push_back(word.substr(1));
+    return word.front() == '@';
+  });
   for (const std::string& word : words) CheckTask(record, word);
   for (const std::string& name : names) CheckHost(record, name);
   std::vector<std::string> selected;
@@ -178,6 +189,21 @@ std::vector<std::string> SelectTasks(const JobRecord& record,
     if (is_wanted && is_there) selected.push_back(task.id);
   }
   return selected;
+}
+
+JobAndWords FindJobAndWords(std::vector<std::string> words, Purpose purpose) {
+  const bool is_selector = words.empty() || words[0].starts_with('@') ||
+                           (words[0].find(':') != std::string::npos && !LooksLikeAFile(words[0]));
+  if (is_selector) return {FindJob("", purpose), std::move(words)};
+  try {
+    JobRecord record = FindJob(words[0], purpose);
+    words.erase(words.begin());
+    return {std::move(record), std::move(words)};
+  } catch (const NoSuchJob&) {
+    JobRecord any = FindJob("", purpose);
+    if (!HasTask(any, words[0]) && !HasHost(any, words[0])) throw;
+    return {std::move(any), std::move(words)};
+  }
 }
 
 }  // namespace tfdist::cli

@@ -42,10 +42,22 @@ JobRecord AdoptJob(const Plan& plan, const std::string& id);
 bool HasTask(const JobRecord& record, const std::string& word);
 
 // The ids of `wanted` tasks ("worker:0", "worker:[0-3]", or a task type: "worker"), all when empty,
-// in the plan's order; of those the ones on `hosts` ("gpu1", "gpu[3-6]"), on all when empty. Throws
-// UsageError for a task or a host that the job does not have.
+// in the plan's order; of those the ones on `hosts` ("gpu1", "gpu[3-6]"), on all when empty. A host
+// may stand among `wanted` as well: "@gpu1". Throws UsageError for a task or a host that the job
+// does not have.
 std::vector<std::string> SelectTasks(const JobRecord& record,
                                      const std::vector<std::string>& wanted,
                                      const std::vector<std::string>& hosts = {});
+
+// What [JOB] [TASK|@HOST...] of a command line means: where the first word is none of a job, the
+// job that no word means.
+struct JobAndWords {
+  JobRecord record;
+  std::vector<std::string> words;  // behind the job
+};
+JobAndWords FindJobAndWords(std::vector<std::string> words, Purpose purpose);
+
+// The host of each word with ranges: "gpu[1-2]" or "@gpu[1-2]" is gpu1 and gpu2. Throws UsageError.
+std::vector<std::string> Expanded(const std::vector<std::string>& words);
 
 }  // namespace tfdist::cli

@@ -29,25 +29,12 @@ protocol::JobState Follow(JobFollower& follower, const JobRecord& record) {
   }
 }
 
-// `tfdist logs worker`: the workers of the job that no name means, unless a job is called that.
-JobRecord FindJobOrTask(const std::string& word, std::vector<std::string>& tasks) {
-  try {
-    return FindJob(word, Purpose::kToLook);
-  } catch (const NoSuchJob&) {
-    const JobRecord newest = FindJob("", Purpose::kToLook);
-    if (!HasTask(newest, word)) throw;
-    tasks.insert(tasks.begin(), word);
-    return newest;
-  }
-}
-
 }  // namespace
 
 int LogsCommand(const LogsArguments& arguments) {
-  std::vector<std::string> tasks = arguments.tasks;
-  const JobRecord record = FindJobOrTask(arguments.job, tasks);
+  const auto [record, words] = FindJobAndWords(arguments.words, Purpose::kToLook);
   FollowOptions options;
-  options.tasks = SelectTasks(record, tasks, arguments.hosts);
+  options.tasks = SelectTasks(record, words, arguments.hosts);
   options.offset = arguments.from;
   options.tail_lines = arguments.tail;
   options.follow = arguments.follow;

@@ -189,6 +189,14 @@ give_up() {
 main start
 )sh";
 
+constexpr std::string_view kLook = R"sh(
+# look BASE: makes the job's own agent there `agent`.
+look() {
+  agent=$1/jobs/$job/h$slot/agent
+  [ -x "$agent" ]
+}
+)sh";
+
 constexpr std::string_view kAttach = R"sh(
 prepare() {
   begin
@@ -199,11 +207,6 @@ prepare() {
   fi
   say run
   printf '%s\n' "$agent"
-}
-
-look() {
-  agent=$1/jobs/$job/h$slot/agent
-  [ -x "$agent" ]
 }
 
 # Keepers and holders whose folder was removed under them.
@@ -382,6 +385,105 @@ purge() {
 }
 )sh";
 
+// The command is found again by a variable in its environment, which whatever it starts inherits.
+// It runs in the foreground, as a shell makes what runs in the background ignore SIGINT.
+constexpr std::string_view kRunCommand = R"sh(
+prepare() {
+  begin
+  agent=
+  [ -z "$task" ] || each_known_base look || { say missing; return 1; }
+  say run
+  printf '%s\n' "$agent"
+}
+
+start() {
+  exec >&3 2>&1 3>&- 4<&-
+  TFDIST_EXEC=$(values; printf %s "$mark")
+  export TFDIST_EXEC
+  [ -n "$tfdist_agent" ] || with_words exec
+  with_words exec "$tfdist_agent" in-task "$(values; printf %s "$task")"
+}
+
+# Obeys us, until we are gone.
+watch() {
+  values
+  while read -r word; do
+    case $word in
+      end) signal_marked TERM ;;
+      kill) signal_marked KILL ;;
+    esac
+  done <&4
+  end_marked
+}
+
+# For a host that is cut off: its sshd may not notice for hours.
+limit() {
+  values
+  [ "$limit_seconds" != 0 ] || exit
+  trap 'kill "$nap" 2>/dev/null; exit' TERM
+  nap "$limit_seconds"
+  end_marked
+}
+
+finish() {
+  kill "$tfdist_watch" "$tfdist_limit" 2>/dev/null
+  values
+  end_marked
+  printf '\001%s exit %s %s\n' "$nonce" "$1" "$left" >&3
+}
+
+marked() {
+  for environ in $(grep -lsF -e "TFDIST_EXEC=$mark" /proc/[0-9]*/environ); do
+    environ=${environ#/proc/}
+    printf '%s ' "${environ%/environ}"
+  done
+}
+
+signal_marked() {
+  pids=$(marked)
+  [ -z "$pids" ] || kill -s "$1" $pids 2>/dev/null
+}
+
+# SIGTERM, 5 s, SIGKILL. What is there after 2 s more is `left`.
+end_marked() {
+  left=$(marked)
+  [ -n "$left" ] || return 0
+  signal_marked TERM
+  await 50 && return
+  signal_marked KILL
+  await 20 || true
+}
+
+# await TENTHS: until nothing has the mark.
+await() {
+  tries=0
+  while left=$(marked) && [ -n "$left" ]; do
+    [ "$tries" -lt "$1" ] || return
+    tries=$((tries + 1))
+    nap 0.1 || nap 1  # not every sleep(1) takes a part of a second
+  done
+}
+
+nap() {
+  sleep "$1" 2>/dev/null 3>&- 4<&- &
+  nap=$!
+  wait "$nap"
+}
+
+main() {
+  exec 3>&1 4<&0 </dev/null
+  tfdist_agent=$(prepare) || exit 0
+  (watch) &
+  tfdist_watch=$!
+  (limit) &
+  tfdist_limit=$!
+  (start)
+  (finish "$?")
+  exit 0
+}
+main
+)sh";
+
 bool IsHexadecimal(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
@@ -401,12 +503,21 @@ BootScript& BootScript::Set(std::string_view name, std::string_view value) {
   return *this;
 }
 
+BootScript& BootScript::SetWords(const std::vector<std::string>& words) {
+  words_.clear();
+  for (const std::string& word : words) {
+    if (word.find('\0') != std::string::npos) throw Bug("NUL in a word of the command");
+    words_ += " " + ShellQuoted(word);
+  }
+  return *this;
+}
+
 std::string BootScript::StartAgent() const {
   return WithValues(fmt::format("{}{}", kRunAgent, kStartAgent));
 }
 
 std::string BootScript::Attach() const {
-  return WithValues(fmt::format("{}{}", kRunAgent, kAttach));
+  return WithValues(fmt::format("{}{}{}", kRunAgent, kLook, kAttach));
 }
 
 std::string BootScript::FindJobs() const {
@@ -423,6 +534,13 @@ std::string BootScript::Clean() const {
 
 std::string BootScript::Purge() const {
   return WithValues(fmt::format("{}{}{}{}", kIsSlot, kRemoval, kPurge, kEnd));
+}
+
+std::string BootScript::RunCommand() const {
+  return WithValues(
+      fmt::format("# with_words COMMAND: runs it with the user's words behind its own.\n"
+                  "with_words() {{ \"$@\"{}; }}\n{}{}",
+                  words_, kLook, kRunCommand));
 }
 
 std::string BootScript::WithValues(std::string_view body) const {

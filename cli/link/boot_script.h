@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tfdist::cli {
 
@@ -20,6 +21,8 @@ namespace tfdist::cli {
 //   kept PATH: WHY
 //   failed TEXT
 //   done                   the last line
+// RunCommand says `run` or `missing`; all that follows `run` is what the command prints, up to
+//   \1NONCE exit STATUS LEFT   LEFT: ids of processes that could not be ended
 class BootScript {
  public:
   // `nonce` marks where the script's own output begins. Throws Error(kInternal) when it is not
@@ -28,6 +31,8 @@ class BootScript {
 
   // Sets a variable for the script; `value` may be any text without NUL: it is quoted.
   BootScript& Set(std::string_view name, std::string_view value);
+  // The user's program and its arguments, for RunCommand; quoted as values are.
+  BootScript& SetWords(const std::vector<std::string>& words);
   [[nodiscard]] const std::string& nonce() const { return nonce_; }
 
   // The whole text, ready to be sent. The shell has read all of it when it says its nonce.
@@ -38,12 +43,16 @@ class BootScript {
   // remote_dir; jobs: ids with spaces around each; something_runs: or empty
   [[nodiscard]] std::string Clean() const;
   [[nodiscard]] std::string Purge() const;  // remote_dir job slot
+  // words; mark limit_seconds (0: none), and remote_dir job slot task where it is run as a task is
+  // (task: else empty). While it runs, `end` and `kill` can be sent to it, one a line.
+  [[nodiscard]] std::string RunCommand() const;
 
  private:
   [[nodiscard]] std::string WithValues(std::string_view body) const;
 
   std::string nonce_;
   std::string values_;
+  std::string words_;
 };
 
 }  // namespace tfdist::cli

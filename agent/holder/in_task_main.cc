@@ -1,0 +1,84 @@
+#include "agent/holder/in_task_main.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "agent/census/census.h"
+#include "agent/holder/exec_search.h"
+#include "agent/process/run_folder.h"
+#include "agent/slot/slot_folder.h"
+#include "base/error.h"
+#include "base/failures.h"
+
+namespace tfdist::agent {
+namespace {
+
+constexpr int kNotExecuted = 127;  // as a shell says it
+
+// By this one `tfdist exec` finds what it has started (cli/link/boot_script.cc); the other says
+// what the user's terminal can do.
+constexpr const char* kOfVisitor[] = {"TFDIST_EXEC", "TERM"};
+
+bool IsNamed(std::string_view name, std::string_view entry) {
+  return entry.starts_with(name) && entry.substr(name.size()).starts_with('=');
+}
+
+RunSpec NewestSpec(const SlotFolder& folder, const std::string& task) {
+  if (!IsTaskName(task)) throw UsageError(Phase::kUsage, fmt::format("{} is no task", task));
+  const auto newest = FindNewestRun(folder.TaskFolder(task));
+  if (!newest) {
+    throw Error(Phase::kFiles, fmt::format("{} does not run here, and its environment is not kept "
+                                           "once its job is over",
+                                           task));
+  }
+  return ReadRunSpec(folder.TaskFolder(task) / RunFolderName(newest->first, newest->second));
+}
+
+void MakeItTheVisitors(std::vector<std::string>& env) {
+  std::erase_if(env, [](const std::string& entry) { return IsNamed(kCookieName, entry); });
+  for (const char* name : kOfVisitor) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
+    if (value == nullptr) continue;
+    std::erase_if(env, [name](const std::string& entry) { return IsNamed(name, entry); });
+    env.push_back(fmt::format("{}={}", name, value));
+  }
+}
+
+std::string ShellOf(const std::vector<std::string>& env) {
+  constexpr std::string_view kName = "SHELL";
+  for (const std::string& entry : env) {
+    if (IsNamed(kName, entry)) return entry.substr(kName.size() + 1);
+  }
+  return "/bin/sh";
+}
+
+void Become(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) throw UsageError(Phase::kUsage, "in-task needs a task");
+  const SlotFolder folder(std::filesystem::read_symlink("/proc/self/exe").parent_path());
+  RunSpec spec = NewestSpec(folder, arguments[0]);
+  MakeItTheVisitors(spec.env);
+  spec.argv.assign(arguments.begin() + 1, arguments.end());
+  if (spec.argv.empty()) spec.argv = {ShellOf(spec.env)};
+  if (chdir(spec.cwd.c_str()) != 0) {
+    throw Error(Phase::kFiles, WithErrno("cannot enter " + spec.cwd, errno));
+  }
+  throw Error(Phase::kCommand, Execute(spec));
+}
+
+}  // namespace
+
+int InTaskMain(const std::vector<std::string>& arguments) {
+  try {
+    Become(arguments);
+  } catch (const Error& error) {
+    const std::string text = fmt::format("tfdist: {}\n", error.what());
+    [[maybe_unused]] const ssize_t put = write(STDERR_FILENO, text.data(), text.size());
+  }
+  return kNotExecuted;
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,173 @@
+// `tfdist exec [JOB] [TASK|HOST...] -- COMMAND`: a command on many hosts, at once.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "base/failures.h"
+#include "cli/cluster_file/quantity.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/exit_codes.h"
+#include "cli/commands/fan_out.h"
+#include "cli/commands/host_fold.h"
+#include "cli/commands/report.h"
+#include "cli/commands/sites.h"
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+namespace {
+
+constexpr int kFirstSignalStatus = 128;  // of a shell: 128 and the signal's number
+// Longer than we take to end the command: the host does it only where we cannot.
+constexpr std::chrono::seconds kHostLimitAbove{30};
+
+std::optional<std::chrono::milliseconds> TimeoutOf(const ExecArguments& arguments) {
+  if (arguments.timeout.empty()) return std::nullopt;
+  const auto milliseconds = ParseDurationMs(arguments.timeout);
+  if (milliseconds && *milliseconds > 0) return std::chrono::milliseconds(*milliseconds);
+  throw UsageError(
+      Phase::kUsage,
+      fmt::format("--timeout: expected a time like 500ms, 30s or 5m, got {}", arguments.timeout));
+}
+
+Sites SitesOf(const ExecArguments& arguments) {
+  if (arguments.command.empty()) {
+    throw UsageError(Phase::kUsage, "exec needs a command, after --",
+                     "tfdist exec -H gpu1,gpu2 -- uptime");
+  }
+  if (arguments.hosts.empty()) return FindSites(arguments.words);
+  if (arguments.words.empty()) return SitesOfHosts(arguments.hosts, arguments.ssh_config);
+  throw UsageError(Phase::kUsage, "-H and a job exclude each other");
+}
+
+std::vector<Errand> ErrandsOf(const Sites& sites, const ExecArguments& arguments) {
+  std::chrono::seconds limit{0};
+  if (const auto timeout = TimeoutOf(arguments)) {
+    limit = std::chrono::ceil<std::chrono::seconds>(*timeout) + kHostLimitAbove;
+  }
+  std::vector<Errand> errands;
+  for (const Site& site : sites.sites) {
+    HostCommand command;
+    command.words = arguments.command;
+    command.limit = limit;
+    if (!site.task.empty()) {
+      command.task = site.task;
+      command.job = site.job;
+      command.slot = site.slot;
+      command.base = site.base;
+    }
+    errands.push_back({site.label(), site.host, std::move(command)});
+  }
+  return errands;
+}
+
+// "exit code 3", "signal 9 (SIGKILL)", "timed out"; empty for success.
+std::string HowItEnded(const ErrandResult& result) {
+  if (!result.end) return {};
+  if (result.timed_out) return "timed out, and was ended";
+  const int status = result.end->status;
+  if (status == 0) return {};
+  protocol::TaskExit exit;
+  exit.code = status;
+  if (status > kFirstSignalStatus && status < kFirstSignalStatus + 65) {
+    exit.signal = status - kFirstSignalStatus;
+  }
+  return Describe(exit);
+}
+
+// Labels of equal things, each group in the order of its first one.
+class Groups {
+ public:
+  void Add(const std::string& key, size_t at) {
+    const auto [place, is_new] = places_.try_emplace(key, members_.size());
+    if (is_new) members_.emplace_back();
+    members_[place->second].push_back(at);
+  }
+  [[nodiscard]] const std::vector<std::vector<size_t>>& all() const { return members_; }
+
+ private:
+  std::map<std::string, size_t> places_;
+  std::vector<std::vector<size_t>> members_;
+};
+
+std::string Labels(const std::vector<Errand>& errands, const std::vector<size_t>& group) {
+  std::vector<std::string> labels;
+  for (const size_t at : group) labels.push_back(errands[at].label);
+  return FoldHosts(labels);
+}
+
+// Equal output once, under the list of those that have printed it.
+void PrintGathered(const std::vector<Errand>& errands, const std::vector<ErrandResult>& results) {
+  Groups groups;
+  for (size_t at = 0; at < results.size(); ++at) {
+    if (results[at].end) groups.Add(HowItEnded(results[at]) + '\n' + results[at].output, at);
+  }
+  for (const std::vector<size_t>& group : groups.all()) {
+    const ErrandResult& first = results[group.front()];
+    const std::string how = HowItEnded(first);
+    Print("---- {} ({}){}{}\n", Labels(errands, group), group.size(), how.empty() ? "" : ": ", how);
+    const bool is_open = !first.output.empty() && first.output.back() != '\n';
+    PrintLines(first.output + (is_open ? "\n" : ""));
+    if (first.cut) Print("---- the rest is left out\n");
+  }
+}
+
+void SayFailures(const std::vector<Errand>& errands, const std::vector<ErrandResult>& results) {
+  Groups groups;
+  for (size_t at = 0; at < results.size(); ++at) {
+    const std::string how = HowItEnded(results[at]);
+    if (!how.empty()) groups.Add(how, at);
+  }
+  for (const std::vector<size_t>& group : groups.all()) {
+    Say("tfdist: {}: {}\n", Labels(errands, group), HowItEnded(results[group.front()]));
+  }
+}
+
+std::vector<Error> ErrorsOf(const std::vector<Errand>& errands,
+                            const std::vector<ErrandResult>& results) {
+  std::vector<Error> errors;
+  for (size_t at = 0; at < results.size(); ++at) {
+    const ErrandResult& result = results[at];
+    if (result.error) errors.push_back(*result.error);
+    if (result.end && !result.end->left.empty()) {
+      errors.push_back(Error(Phase::kExec, fmt::format("processes of the command could not be "
+                                                       "ended: {}",
+                                                       result.end->left))
+                           .WithHost(errands[at].host.name));
+    }
+  }
+  return errors;
+}
+
+int WorstExitCode(const FanOutResult& done) {
+  if (done.interrupted) return kExitInterrupted;
+  int worst = 0;
+  for (const ErrandResult& result : done.results) {
+    int code = kExitHost;
+    if (result.end && result.end->left.empty()) {
+      code = result.timed_out ? kExitTimedOut : result.end->status;
+    }
+    worst = std::max(worst, code);
+  }
+  return worst;
+}
+
+}  // namespace
+
+int ExecCommand(const ExecArguments& arguments) {
+  const Sites sites = SitesOf(arguments);
+  const std::vector<Errand> errands = ErrandsOf(sites, arguments);
+  FanOutOptions options;
+  options.gather = arguments.gather;
+  options.timeout = TimeoutOf(arguments);
+  const FanOutResult done = FanOut(errands, sites.ssh, options);
+  if (arguments.gather) PrintGathered(errands, done.results);
+  if (!arguments.gather && !done.interrupted) SayFailures(errands, done.results);
+  PrintErrors(ErrorsOf(errands, done.results));
+  return WorstExitCode(done);
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,88 @@
+// `tfdist shell HOST|TASK`: hands the terminal over to ssh(1).
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/descriptor_limit.h"
+#include "base/failures.h"
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/host_fold.h"
+#include "cli/commands/sites.h"
+#include "cli/link/bootstrap.h"
+
+namespace tfdist::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Site OnlySite(const Sites& sites) {
+  if (sites.sites.size() == 1) return sites.sites[0];
+  Words labels;
+  for (const Site& site : sites.sites) labels.push_back(site.label());
+  throw UsageError(Phase::kUsage, fmt::format("a shell is for one of them: {}", FoldHosts(labels)),
+                   fmt::format("tfdist shell {}", labels[0]));
+}
+
+// The job's own agent knows the task's environment and folder.
+std::string AgentOf(const Site& site) {
+  if (!site.base.starts_with('/')) {
+    throw Error(Phase::kExec, "where tfdist's folder is on that host was never learned",
+                "is the job known on the machine that started it?")
+        .WithHost(site.host.name);
+  }
+  CheckRemoteDir(site.base);
+  return fmt::format("{}/jobs/{}/h{}/agent", site.base, site.job, site.slot);
+}
+
+Words SshWords(const Site& site, const SshOptions& ssh) {
+  Words words = {"ssh", "-t"};
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  const auto port = site.host.ssh_port ? site.host.ssh_port : ssh.port;
+  add("-F", ssh.config.string());
+  add("-l", site.host.ssh_user.empty() ? ssh.user : site.host.ssh_user);
+  add("-p", port ? std::to_string(*port) : "");
+  add("-i", ssh.identity_file);
+  if (ssh.host_keys == "accept-new") add("-o", "StrictHostKeyChecking=accept-new");
+  words.insert(words.end(), {"--", site.host.ssh});
+  if (site.task.empty()) return words;
+  // The account's own shell reads this, whichever it is: all have single quotes, and nothing in the
+  // path needs more (CheckRemoteDir).
+  words.push_back(fmt::format("{} in-task {}", ShellQuoted(AgentOf(site)), ShellQuoted(site.task)));
+  return words;
+}
+
+Words LocalWords(const Site& site) {
+  if (!site.task.empty()) return {AgentOf(site), "in-task", site.task};
+  const char* shell = std::getenv("SHELL");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  return {shell == nullptr || *shell == '\0' ? "/bin/sh" : shell};
+}
+
+[[noreturn]] void Become(Words words) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = InheritedDescriptorLimit();
+  setrlimit(RLIMIT_NOFILE, &limit);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  throw Error(Phase::kExec, WithErrno(fmt::format("cannot run {}", words[0]), errno));
+}
+
+}  // namespace
+
+int ShellCommand(const ShellArguments& arguments) {
+  const Sites sites = FindSites(arguments.words);
+  const Site site = OnlySite(sites);
+  Become(site.host.local ? LocalWords(site) : SshWords(site, sites.ssh));
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,36 @@
+// Where a command of the user is to run: hosts, or tasks on their hosts. For `exec` and `shell`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/plan/plan.h"
+
+namespace tfdist::cli {
+
+struct Site {
+  HostPlan host;
+  // Of a task; empty: the host itself is meant.
+  std::string task;
+  std::string job;
+  int slot = 0;      // the one whose host runs the task now
+  std::string base;  // tfdist's folder there
+
+  [[nodiscard]] const std::string& label() const { return task.empty() ? host.name : task; }
+};
+
+struct Sites {
+  std::vector<Site> sites;  // one at least; each host, and each task, once
+  SshOptions ssh;
+};
+
+// `words`: [JOB|FILE] [TASK|HOST...]. A host is one by its name, or by "@name"; "gpu[1-2]" and
+// "worker:[0-3]" are several. Tasks among them: those, on the hosts among them; else the hosts; all
+// hosts where only a job or a file is named. Hosts of a cluster file need no job. Throws
+// UsageError, NoSuchJob.
+Sites FindSites(const std::vector<std::string>& words);
+
+// Of -H.
+Sites SitesOfHosts(const std::string& list, const std::string& ssh_config);
+
+}  // namespace tfdist::cli

@@ -1,0 +1,104 @@
+#include "cli/link/host_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/failures.h"
+#include "base/hash.h"
+#include "cli/link/boot_conversation.h"
+#include "cli/link/boot_script.h"
+#include "cli/link/bootstrap.h"
+#include "cli/link/tail.h"
+
+namespace tfdist::cli {
+namespace {
+
+// Of the last line: some thousand process ids.
+constexpr size_t kLastLineLimitBytes = 64 * 1024;
+
+BootScript ScriptOf(const HostCommand& command) {
+  BootScript script(RandomHex(16));
+  script.SetWords(command.words).Set("mark", RandomHex(16));
+  script.Set("limit_seconds", std::to_string(command.limit.count()));
+  script.Set("remote_dir", command.base).Set("job", command.job);
+  script.Set("slot", std::to_string(command.slot)).Set("task", command.task);
+  return script;
+}
+
+// How many of the last bytes of `text` are the first ones of `mark`.
+size_t BeginningOf(std::string_view mark, std::string_view text) {
+  for (size_t size = std::min(mark.size(), text.size()); size > 0; --size) {
+    if (text.ends_with(mark.substr(0, size))) return size;
+  }
+  return 0;
+}
+
+// "0 " or "137 4711 4712 "
+HostCommandEnd ParseEnd(std::string_view text) {
+  HostCommandEnd end;
+  const char* last = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), last, end.status);
+  if (error != std::errc() || end.status < 0 || (stop != last && *stop != ' ')) {
+    throw ProtocolError(Phase::kExec, "the host says that the command ended, and not how");
+  }
+  end.left.assign(stop, last);
+  end.left.erase(0, end.left.find_first_not_of(' '));
+  const size_t size = end.left.find_last_not_of(' ');
+  end.left.erase(size == std::string::npos ? 0 : size + 1);
+  return end;
+}
+
+}  // namespace
+
+RunningCommand::RunningCommand(std::unique_ptr<ByteChannel> channel, const HostCommand& command,
+                               TimePoint deadline) {
+  const BootScript script = ScriptOf(command);
+  BootConversation talk(std::move(channel));
+  talk.Begin(script.RunCommand(), script.nonce(), deadline);
+  const std::string line = talk.ReadLine(deadline);
+  if (line == "missing") {
+    throw NothingThere(Phase::kExec, fmt::format("job {} has no folder here", command.job),
+                       "was it cleaned, or has it another tfdist folder?");
+  }
+  if (line != "run") {
+    throw ProtocolError(Phase::kExec, fmt::format("an unexpected answer: {}", OnOneLine(line)));
+  }
+  mark_ = fmt::format("\1{} exit ", script.nonce());
+  channel_ = talk.Release();
+}
+
+std::optional<HostCommandEnd> RunningCommand::Read(std::string& out, TimePoint deadline) {
+  if (auto end = TakeOutput(out)) return end;
+  const auto result = channel_->Read(buffer_, deadline);
+  auto end = TakeOutput(out);
+  if (!end && result == ByteChannel::ReadResult::kEndOfFile) {
+    throw LostConnection(Phase::kExec, "the host hung up while the command ran");
+  }
+  return end;
+}
+
+std::optional<HostCommandEnd> RunningCommand::TakeOutput(std::string& out) {
+  const size_t mark = buffer_.find(mark_);
+  const size_t size =
+      mark != std::string::npos ? mark : buffer_.size() - BeginningOf(mark_, buffer_);
+  out.append(buffer_, 0, size);
+  buffer_.erase(0, size);
+  if (mark == std::string::npos) return std::nullopt;
+  const size_t line = buffer_.find('\n');
+  if (line != std::string::npos) {
+    return ParseEnd(std::string_view(buffer_).substr(mark_.size(), line - mark_.size()));
+  }
+  if (buffer_.size() > kLastLineLimitBytes) {
+    throw ProtocolError(Phase::kExec, "the host does not come to an end");
+  }
+  return std::nullopt;
+}
+
+void RunningCommand::Ask(Ending ending, TimePoint deadline) {
+  channel_->Write(ending == Ending::kTerm ? "end\n" : "kill\n", deadline);
+}
+
+}  // namespace tfdist::cli

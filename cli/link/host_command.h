@@ -1,0 +1,58 @@
+// One command on a host: what it prints and how it ends. No agent is needed on the host.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/link/byte_channel.h"
+
+namespace tfdist::cli {
+
+struct HostCommand {
+  std::vector<std::string> words;  // the program and its arguments; no shell reads them
+  // After this time the host itself ends the command, for a connection may be cut; 0: never.
+  std::chrono::seconds limit{0};
+  // To run in the environment and folder of a job's task; empty: in those of the account.
+  std::string task = {};
+  std::string job = {};
+  int slot = 0;
+  std::string base = {};  // tfdist's folder on the host
+};
+
+struct HostCommandEnd {
+  int status = 0;    // as a shell has it: 128 and the number of the signal that ended it
+  std::string left;  // ids of processes that could not be ended; empty: nothing is left
+};
+
+// A command that runs. Its stdin is empty; its stdout and stderr come in the order in which they
+// were written. What it leaves in the background is ended with it (by a mark in its environment: a
+// process that has cleared that escapes), and so is all of it when the channel is closed. Belongs
+// to one thread.
+class RunningCommand {
+ public:
+  // Starts it through a fresh channel of Transport::OpenShell. Throws Error without a host:
+  // NothingThere (bootstrap.h) where the host has no such job, LostConnection.
+  RunningCommand(std::unique_ptr<ByteChannel> channel, const HostCommand& command,
+                 TimePoint deadline);
+
+  // Waits until `deadline` for output, and appends it to `out`; says how the command has ended once
+  // it has, and everything is in `out`. Throws LostConnection when the host hangs up before.
+  std::optional<HostCommandEnd> Read(std::string& out, TimePoint deadline);
+
+  enum class Ending { kTerm, kKill };
+  // Throws LostConnection when the host does not take the request by `deadline`.
+  void Ask(Ending ending, TimePoint deadline);
+
+ private:
+  std::optional<HostCommandEnd> TakeOutput(std::string& out);
+
+  std::unique_ptr<ByteChannel> channel_;
+  std::string mark_;    // what only the script can print: the output's end
+  std::string buffer_;  // read, not yet given away: it may be the beginning of the mark
+};
+
+}  // namespace tfdist::cli

@@ -1,0 +1,205 @@
+"""`tfdist exec` and `tfdist shell` on test hosts, as a user runs them."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from tests.hosts.hosts import Hosts, check_possible
+from tests.smoke.test_local import shell
+from tests.support import clusters
+from tests.support.tfdist import BIN, Tfdist
+from tests.support.waiting import wait_for
+
+
+def setUpModule():
+    check_possible()
+
+
+class Exec(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.hosts = Hosts(3)
+        cls.hosts.start()
+        cls.addClassCleanup(cls.hosts.stop)
+        cls.names = [host.name for host in cls.hosts]
+
+    def setUp(self):
+        self.user = Tfdist("exec")
+        self.addCleanup(self.user.close)
+        self.addCleanup(self.assert_nothing_left)
+
+    def assert_nothing_left(self):
+        def left():
+            return {host.name: [p.argv for p in host.processes()] for host in self.hosts if host.processes()}
+
+        wait_for(lambda: not left(), lambda: f"nothing left on the hosts; there is {left()}", 30)
+
+    def exec(self, *args):
+        return self.user.run("exec", "-F", str(self.hosts.ssh_config), "-H", ",".join(self.names), *args)
+
+    def write(self, command, **options):
+        return self.user.write("cluster.toml", clusters.over_ssh("job", command, self.hosts, **options))
+
+    def start_job(self, script, **options):
+        """Detached, until all tasks run."""
+        up = self.user.run("up", "-d", self.write(shell(script), **options))
+        self.assertEqual(up.code, 0, up)
+        self.user.wait_until_tasks_run()
+        self.addCleanup(self.user.run, "down", "--force", "job")
+
+    def test_output_of_all_hosts_comes_with_their_names(self):
+        done = self.exec("--", "sh", "-c", "echo on $(hostname); echo bad >&2")
+        self.assertEqual(done.code, 0, done)
+        expected = {f"{name} | on {name}" for name in self.names} | {f"{name} | bad" for name in self.names}
+        self.assertEqual(set(done.out.splitlines()), expected)
+        self.assertEqual(done.err, "")
+
+    def test_words_reach_the_program_as_they_are(self):
+        words = ["a b", "it's", "$HOME `id`", "", "*", "-n", "--", "x\ny", "ä"]
+        done = self.exec("--gather", "--", "printf", "<%s>", *words)
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(done.out, "---- h[1-3] (3)\n" + "".join(f"<{word}>" for word in words) + "\n")
+
+    def test_the_exit_code_is_the_worst_one(self):
+        done = self.exec("--", "sh", "-c", "test $(hostname) = h1 || exit 7; exit 3")
+        self.assertEqual(done.code, 7, done)
+        self.assertIn("tfdist: h1: exit code 3\n", done.err)
+        self.assertIn("tfdist: h[2-3]: exit code 7\n", done.err)
+        self.assertEqual(self.exec("--", "sh", "-c", "kill -9 $$").code, 128 + signal.SIGKILL)
+
+    def test_equal_output_is_folded(self):
+        done = self.exec("--gather", "--", "sh", "-c", "test $(hostname) = h2 && echo other && exit 5; echo same")
+        self.assertEqual(done.code, 5, done)
+        self.assertEqual(done.out, "---- h[1,3] (2)\nsame\n---- h2 (1): exit code 5\nother\n")
+
+    def test_a_host_that_cannot_be_reached_hides_no_other(self):
+        self.hosts[1].refuse_key()
+        self.addCleanup(self.hosts[1].accept_key)
+        done = self.exec("--", "echo", "here")
+        self.assertEqual(done.code, 3, done)
+        self.assertEqual(set(done.out.splitlines()), {"h1 | here", "h3 | here"})
+        self.assertRegex(done.err, "tfdist: h2: authentication: ")
+
+    def test_the_hosts_of_a_file_need_no_job(self):
+        file = self.write(["true"])
+        done = self.user.run("exec", file, "h[1-2]", "--", "hostname")
+        self.assertEqual(done.code, 2, done)  # the file calls them by their addresses
+        self.assertIn("cluster.toml has no task or host h1", done.err)
+        addresses = [host.address for host in self.hosts]
+        done = self.user.run("exec", file, addresses[0], "@" + addresses[2], "--", "hostname")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(set(re.findall(r"\| (\w+)", done.out)), {"h1", "h3"})
+
+    def test_a_task_has_its_environment_and_its_folder(self):
+        self.user.write("work/data.txt", "of the workdir\n")
+        self.start_job("sleep infinity", task_extra='workdir = "work"\nenv = { COLOUR = "it\'s blue" }')
+        done = self.user.run("exec", "worker", "--", "sh", "-c",
+                             'cat data.txt; echo "$TFDIST_TASK $COLOUR"; echo ${TFDIST_COOKIE-none}; '
+                             'echo "$TF_CONFIG" | grep -c cluster')
+        self.assertEqual(done.code, 0, done)
+        for task in ("worker:0", "worker:1"):
+            lines = [line.split(" | ", 1)[1] for line in done.out.splitlines() if line.startswith(task)]
+            self.assertEqual(lines, ["of the workdir", f"{task} it's blue", "none", "1"])
+        one = self.user.run("exec", "job", "worker:[0-1]", f"@{self.hosts[2].address}", "--", "true")
+        self.assertEqual((one.code, one.out), (0, ""), one)
+        unknown = self.user.run("exec", "job", "worker:7", "--", "true")
+        self.assertEqual(unknown.code, 2, unknown)
+        hosts = self.user.run("exec", "job", "--gather", "--", "echo", "all")
+        self.assertEqual(hosts.code, 0, hosts)
+        self.assertIn("(3)\nall\n", hosts.out)
+
+    def test_a_finished_job_has_no_environment_to_run_in(self):
+        self.assertEqual(self.user.run("up", self.write(["true"])).code, 0)
+        self.assert_nothing_left()
+        done = self.user.run("exec", "worker:0", "--", "true")
+        self.assertEqual(done.code, 127, done)
+        self.assertIn("worker:0 does not run here", done.out)
+
+    def test_the_time_limit_ends_it_everywhere(self):
+        done = self.exec("--timeout", "1s", "--", "sh", "-c", "(setsid sleep 1000 &); echo begun; sleep 1000")
+        self.assertEqual(done.code, 124, done)
+        self.assertEqual(done.out.count("begun"), 3)
+        self.assertIn("tfdist: h[1-3]: timed out, and was ended\n", done.err)
+
+    def test_ctrl_c_ends_it_everywhere_and_a_second_one_kills(self):
+        for program, presses in (("sleep 1000", 1), ("trap '' TERM; echo deaf; while true; do sleep 0.1; done", 2)):
+            with self.subTest(program=program):
+                terminal = self.user.start_on_terminal(
+                    "exec", "-F", str(self.hosts.ssh_config), "-H", ",".join(self.names), "--", "sh", "-c",
+                    f"echo begun; {program}")
+                wait_for(lambda: terminal.read().count("begun") >= 3, "the command runs everywhere")
+                terminal.ctrl_c()
+                terminal.wait_for_text("ending the command on")
+                if presses == 2:
+                    terminal.ctrl_c()
+                    terminal.wait_for_text("killing the command on")
+                self.assertEqual(terminal.wait(), 130)
+                self.assert_nothing_left()
+
+    def test_a_killed_tfdist_leaves_nothing_on_the_hosts(self):
+        process = self.user.start("exec", "-F", str(self.hosts.ssh_config), "-H", ",".join(self.names), "--",
+                                  "sh", "-c", "(setsid sleep 1000 &); echo begun; sleep 1000")
+        wait_for(lambda: process.out.read_bytes().count(b"begun") == 3, "the command runs everywhere")
+        process.kill()
+        self.assert_nothing_left()
+
+    def test_a_reader_that_leaves_ends_it(self):
+        read, write = os.pipe()
+        process = subprocess.Popen(
+            [str(BIN / "tfdist"), "exec", "-F", str(self.hosts.ssh_config), "-H", "h1", "--", "yes"],
+            env=self.user.env, cwd=self.user.folder, stdin=subprocess.DEVNULL, stdout=write, stderr=subprocess.PIPE)
+        os.close(write)
+        self.assertIn(b"h1 | y", os.read(read, 100))
+        os.close(read)
+        self.assertEqual(process.wait(60), 0)
+        process.stderr.close()
+
+    def test_a_frozen_host_is_named_after_a_second(self):
+        self.hosts[2].freeze()
+        self.addCleanup(self.hosts[2].thaw)
+        process = self.user.start("exec", "-F", str(self.hosts.ssh_config), "-H", ",".join(self.names), "--", "true")
+        # On a busy machine the others may not have answered either.
+        wait_for(lambda: re.search(r"tfdist: waiting for h(3|\[[\d,-]*3\]) to answer", process.err.read_text()),
+                 "a word on h3")
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20), 130)
+        self.assertLess(time.monotonic() - begun, 20)
+
+    def test_what_is_wrong_is_said_before_any_host_is_asked(self):
+        for args, text in ((["-H", "h1"], "exec needs a command, after --"),
+                           (["-H", "h1", "job", "--", "true"], "-H and a job exclude each other"),
+                           (["-H", "h1", "--timeout", "soon", "--", "true"], "--timeout: expected a time")):
+            with self.subTest(args=args):
+                done = self.user.run("exec", *args)
+                self.assertEqual(done.code, 2, done)
+                self.assertIn(text, done.err)
+        nothing = self.user.run("exec", "--", "true")
+        self.assertEqual(nothing.code, 4, nothing)
+
+    def test_a_shell_of_a_task_is_where_the_task_is(self):
+        self.user.write("work/data.txt", "of the workdir\n")
+        self.start_job("sleep infinity", task_extra='workdir = "work"')
+        self.user.env["TERM"] = "xterm"
+        terminal = self.user.start_on_terminal("shell", "worker:0")
+        os.write(terminal.fd, b"cat data.txt; echo task=$TFDIST_TASK host=$(hostname) tty=$(tty); exit 6\n")
+        self.assertEqual(terminal.wait(), 6)
+        self.assertIn("of the workdir", terminal.text)
+        self.assertRegex(terminal.text, r"task=worker:0 host=h2 tty=/dev/")
+
+    def test_a_shell_on_a_host(self):
+        file = self.write(["true"])
+        terminal = self.user.start_on_terminal("shell", file, self.hosts[1].address)
+        os.write(terminal.fd, b"echo on=$(hostname); exit 5\n")
+        self.assertEqual(terminal.wait(), 5)
+        self.assertIn("on=h2", terminal.text)
+        several = self.user.run("shell", file)
+        self.assertEqual(several.code, 2, several)
+        self.assertIn("a shell is for one of them", several.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
