@@ -185,6 +185,26 @@ void AddStatus(CLI::App& app, Command& command) {
       [&command, arguments] { command = [arguments] { return StatusCommand(*arguments); }; });
 }
 
+void AddWait(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<WaitArguments>();
+  CLI::App* sub = app.add_subcommand("wait", "wait until a job has ended; its exit code, as of up");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_option("--timeout", arguments->timeout, "wait no longer: 30s, 5m; exit code 124")
+      ->type_name("TIME");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return WaitCommand(*arguments); }; });
+}
+
+void AddWhy(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<WhyArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "why", "what went wrong: which task failed first, what followed, what is waited for");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_flag("--json", arguments->json);
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return WhyCommand(*arguments); }; });
+}
+
 void AddList(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<ListArguments>();
   CLI::App* sub = app.add_subcommand("list", "jobs that were started from this machine");
@@ -312,8 +332,8 @@ void AddCommands(CLI::App& app, Command& command, const Words& words) {
   AddRender(app, command, words);
   AddUp(app, command, words);
   AddExec(app, command, words);
-  for (auto add : {AddShell, AddLogs, AddStatus, AddList, AddEvents, AddDown, AddClean, AddPrune,
-                   AddVersion}) {
+  for (auto add : {AddShell, AddLogs, AddStatus, AddWhy, AddWait, AddList, AddEvents, AddDown,
+                   AddClean, AddPrune, AddVersion}) {
     add(app, command);
   }
 }

@@ -69,6 +69,18 @@ struct StatusArguments {
 };
 int StatusCommand(const StatusArguments& arguments);
 
+struct WaitArguments {
+  std::string job;
+  std::string timeout;  // "30s"; empty: none
+};
+int WaitCommand(const WaitArguments& arguments);
+
+struct WhyArguments {
+  std::string job;
+  bool json = false;
+};
+int WhyCommand(const WhyArguments& arguments);
+
 struct ListArguments {
   bool json = false;
 };

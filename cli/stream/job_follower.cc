@@ -145,15 +145,22 @@ void JobFollower::WaitAndHandle() {
   while (auto message = Now() < turn_end ? attached_.link->Receive(Now()) : std::nullopt) {
     Handle(*message);
   }
-  if (Done()) return;
+  if (Done() || GivesUp()) return;
   if (events_done_ && attached_.hello.serving == "folder") return ReadFromFolders();
   std::array<pollfd, 2> fds = {pollfd{attached_.link->PollFd(), POLLIN, 0},
                                pollfd{interrupts_.fd(), POLLIN, 0}};
   const auto next_show = printer_.ShowUnfinished(Now());
   // At most a second: pings have to go out. What the link has read already wakes no poll.
-  const TimePoint wake = std::min(next_show.value_or(TimePoint::max()), Now() + 1s);
+  TimePoint wake = std::min(next_show.value_or(TimePoint::max()), Now() + 1s);
+  if (options_.until) wake = std::min(wake, *options_.until);
   poll(fds.data(), fds.size(), Now() < turn_end ? PollTimeout(Now(), wake) : 0);
   HandleInterrupts(interrupts_.Take());
+}
+
+bool JobFollower::GivesUp() {
+  timed_out_ = options_.until && Now() >= *options_.until;
+  quit_ = quit_ || timed_out_;
+  return timed_out_;
 }
 
 JobFollower::TaskStream* JobFollower::FindStream(uint64_t id) {
@@ -328,6 +335,7 @@ bool JobFollower::TryToAttach() {
 
 // No pause before the first try.
 void JobFollower::WaitBeforeTry() {
+  if (GivesUp()) return;
   const auto pause = outage_->pause;
   if (Now() + pause > outage_->give_up) {
     throw WithHost(

@@ -24,6 +24,7 @@ struct FollowOptions {
   // What Ctrl-C does: ends the job (twice: at once), or just the following. Where no agent runs
   // that could end it, the following.
   bool interrupt_stops_job = false;
+  std::optional<TimePoint> until = {};  // gives up then
 };
 
 class JobFollower {
@@ -42,6 +43,8 @@ class JobFollower {
   // to its end, and nobody watches it any more: all output that there is has been printed then.
   protocol::JobState Run();
   [[nodiscard]] bool interrupted() const { return interrupts_seen_ > 0; }
+  // FollowOptions::until came first.
+  [[nodiscard]] bool timed_out() const { return timed_out_; }
   // Some output could not be read, which was said.
   [[nodiscard]] bool incomplete() const { return incomplete_; }
 
@@ -74,6 +77,7 @@ class JobFollower {
   [[nodiscard]] int SlotOf(const std::string& task) const;
   void HandleLog(AgentLink& link, TaskStream& stream, const protocol::Message& message);
   void HandleInterrupts(int count);
+  [[nodiscard]] bool GivesUp();
   void LeaveFolders();
   void SendStop();
   void Narrate(const protocol::Event& event);
@@ -103,6 +107,7 @@ class JobFollower {
   bool events_done_ = false;
   bool quit_ = false;
   bool incomplete_ = false;
+  bool timed_out_ = false;
   int interrupts_seen_ = 0;
   std::string stop_why_;
   bool stop_force_ = false;

@@ -1,0 +1,69 @@
+// `tfdist wait [JOB]`: until the job has ended; its exit code.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/failures.h"
+#include "cli/cluster_file/quantity.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/exit_codes.h"
+#include "cli/commands/find_job.h"
+#include "cli/commands/last_seen.h"
+#include "cli/commands/report.h"
+#include "cli/commands/slow_notice.h"
+#include "cli/link/bootstrap.h"
+#include "cli/stream/job_follower.h"
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+namespace {
+
+std::optional<TimePoint> EndOf(const std::string& timeout) {
+  if (timeout.empty()) return std::nullopt;
+  const auto milliseconds = ParseDurationMs(timeout);
+  if (!milliseconds) {
+    throw UsageError(Phase::kUsage,
+                     fmt::format("--timeout: expected a time like 30s, 5m or 2h, got {}", timeout));
+  }
+  return SystemClock().Now() + std::chrono::milliseconds(*milliseconds);
+}
+
+protocol::JobState Follow(JobFollower& follower, const JobRecord& record) {
+  const SlowNotice notice(fmt::format("waiting for job {} to end", record.id));
+  try {
+    return follower.Run();
+  } catch (const NothingThere&) {
+    throw CleanedJob("the event log", record);
+  }
+}
+
+// Of a job whose first host does not answer any more, if its end was seen from here.
+int ExitCodeOf(const LastSeen& seen) {
+  return seen.result == NameOf(protocol::JobResult::kSucceeded) ? kExitSuccess : kExitJobFailed;
+}
+
+}  // namespace
+
+int WaitCommand(const WaitArguments& arguments) {
+  FollowOptions options;
+  options.until = EndOf(arguments.timeout);
+  const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
+  if (record.last_seen.is_over()) {
+    Say("tfdist: job {} {}\n", record.id, StateName(record.last_seen));
+    return ExitCodeOf(record.last_seen);
+  }
+  LinePrinter printer(STDOUT_FILENO, {}, {});
+  Interrupts interrupts;
+  JobFollower follower(record, {}, options, printer, interrupts);
+  const protocol::JobState state = Follow(follower, record);
+  NoteLastSeen(record.id, SeenIn(state, true));
+  if (follower.interrupted()) return kExitInterrupted;
+  if (follower.timed_out()) {
+    Say("tfdist: job {} has not ended in {}\n", record.id, arguments.timeout);
+    return kExitTimedOut;
+  }
+  ReportEnd(record, state, false);
+  return state.result == protocol::JobResult::kSucceeded ? kExitSuccess : kExitJobFailed;
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,179 @@
+// `tfdist why [JOB]`: the one true cause of what went wrong, and what the job waits for now.
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/exit_codes.h"
+#include "cli/commands/find_job.h"
+#include "cli/commands/job_view.h"
+#include "cli/commands/report.h"
+#include "cli/commands/slow_notice.h"
+#include "cli/commands/story.h"
+#include "cli/link/bootstrap.h"
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+namespace {
+
+using nlohmann::json;
+using protocol::JobPhase;
+using protocol::JobResult;
+
+// Of which one line each is printed; the last one is told in full.
+constexpr size_t kMostIncidents = 10;
+constexpr int64_t kSecond = 1'000'000'000;
+
+struct Whole {
+  Story story;
+  JobView view;
+};
+
+Whole ReadAll(const JobRecord& record) {
+  const SlowNotice notice(fmt::format("waiting for {} to answer", record.hosts[0].name));
+  Whole whole;
+  try {
+    whole.view = LookAt(record, [&](const protocol::Event& event) { whole.story.Add(event); });
+  } catch (const NothingThere&) {
+    throw CleanedJob("the event log", record);
+  }
+  return whole;
+}
+
+std::string TimeOf(int64_t time_ns) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<time_t>(time_ns / kSecond)));
+}
+
+std::string_view NameOf(Consequence consequence) {
+  switch (consequence) {
+    case Consequence::kTaskRestart:
+      return "restarted the task";
+    case Consequence::kGangRestart:
+      return "restarted all tasks";
+    case Consequence::kJobFailed:
+      return "failed the job";
+    case Consequence::kNone:
+      return "nothing followed";
+  }
+  return "";
+}
+
+std::string How(const Failure& failure) {
+  return fmt::format("{} on {}: {}", failure.task, failure.host, Describe(failure.exit));
+}
+
+std::string Later(int64_t since_ns, int64_t time_ns) {
+  return fmt::format("{:.1f} s later", static_cast<double>(time_ns - since_ns) / kSecond);
+}
+
+void PrintLastLines(std::string_view lines) {
+  if (lines.empty()) return;
+  Print("  its last lines:\n");
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    Print("    {}\n", lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+}
+
+void PrintIncident(const Incident& incident) {
+  Print("{} in attempt {}, at {}: {}\n", NameOf(incident.consequence), incident.attempt,
+        TimeOf(incident.time_ns), incident.why);
+  if (!incident.first) return;
+  const Failure& first = *incident.first;
+  Print("  first to fail: {}\n", How(first));
+  PrintLastLines(first.last_lines);
+  for (const Failure& other : incident.collateral) {
+    Print("  after it, not its cause: {}, {}\n", How(other), Later(first.time_ns, other.time_ns));
+  }
+}
+
+void PrintEarlier(const std::vector<Incident>& incidents, size_t forgotten) {
+  if (incidents.size() <= 1) return;
+  const size_t earlier = incidents.size() - 1;
+  const size_t shown = std::min(earlier, kMostIncidents);
+  Print("before that{}:\n",
+        shown < earlier || forgotten > 0
+            ? fmt::format(" ({} more are in tfdist events)", earlier - shown + forgotten)
+            : "");
+  for (size_t at = earlier - shown; at < earlier; ++at) {
+    const Incident& incident = incidents[at];
+    Print("  {} {}: {}\n", TimeOf(incident.time_ns), NameOf(incident.consequence), incident.why);
+  }
+}
+
+std::string Verdict(const protocol::JobState& state) {
+  const std::string after = Span(state.ended_ns - state.committed_ns);
+  if (state.phase == JobPhase::kEnded) {
+    return fmt::format(
+        "{} after {}{}", NameOf(state.result), after,
+        state.why.empty() || state.result == JobResult::kSucceeded ? "" : ": " + state.why);
+  }
+  return fmt::format("{}, attempt {}", JobPhaseName(state.phase), state.attempt);
+}
+
+void PrintWhy(const JobRecord& record, const Whole& whole) {
+  const protocol::JobState& state = whole.view.state;
+  Print("job {}: {}\n", record.id, Verdict(state));
+  for (const std::string& line : WaitsFor(state, whole.view.live, WallClockNanoseconds())) {
+    Print("waits for {}\n", line);
+  }
+  const std::vector<Incident> incidents = whole.story.Incidents();
+  if (incidents.empty()) {
+    Print("no task has failed\n");
+  } else {
+    PrintIncident(incidents.back());
+    PrintEarlier(incidents, whole.story.forgotten());
+  }
+  if (!whole.view.trouble.empty()) Print("event log: {}\n", whole.view.trouble);
+}
+
+json FailureJson(const Failure& failure) {
+  return {{"task", failure.task}, {"host", failure.host},       {"run", failure.run},
+          {"exit", failure.exit}, {"time_ns", failure.time_ns}, {"how", Describe(failure.exit)}};
+}
+
+json IncidentJson(const Incident& incident) {
+  json value = {{"consequence", NameOf(incident.consequence)},
+                {"time_ns", incident.time_ns},
+                {"attempt", incident.attempt},
+                {"why", incident.why},
+                {"first", nullptr},
+                {"last_lines", incident.first ? incident.first->last_lines : ""},
+                {"collateral", json::array()}};
+  if (incident.first) value["first"] = FailureJson(*incident.first);
+  for (const Failure& other : incident.collateral) {
+    value["collateral"].push_back(FailureJson(other));
+  }
+  return value;
+}
+
+void PrintJson(const JobRecord& record, const Whole& whole) {
+  const protocol::JobState& state = whole.view.state;
+  json value = {
+      {"job", record.id},
+      {"name", record.name},
+      {"state", state.phase == JobPhase::kEnded ? NameOf(state.result) : JobPhaseName(state.phase)},
+      {"why", state.why},
+      {"waits_for", WaitsFor(state, whole.view.live, WallClockNanoseconds())},
+      {"incidents", json::array()}};
+  for (const Incident& incident : whole.story.Incidents()) {
+    value["incidents"].push_back(IncidentJson(incident));
+  }
+  PrintLines(value.dump(2, ' ', true, json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace
+
+int WhyCommand(const WhyArguments& arguments) {
+  const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
+  const Whole whole = ReadAll(record);
+  arguments.json ? PrintJson(record, whole) : PrintWhy(record, whole);
+  return kExitSuccess;
+}
+
+}  // namespace tfdist::cli

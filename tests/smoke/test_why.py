@@ -1,0 +1,114 @@
+"""`tfdist wait` and `tfdist why`, as a user and a script run them."""
+
+import json
+import re
+import signal
+import unittest
+
+from tests.smoke.test_manners import documented_keys, keys_of
+from tests.support import clusters
+from tests.support.tfdist import Tfdist
+from tests.support.waiting import wait_for
+
+
+class WaitAndWhy(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("why")
+        self.addCleanup(self.user.close)
+
+    def start(self, script, slots=2, extra=clusters.NO_RESTARTS):
+        """`script` is what the tasks run: sh, with $TFDIST_TASK."""
+        file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script], slots=slots, extra=extra))
+        up = self.user.run("up", "-d", file)
+        self.assertEqual(up.code, 0, up)
+        self.addCleanup(self.user.run, "down", "--force", "job")
+
+    def test_wait_has_the_exit_code_of_the_job(self):
+        self.start("sleep 1")
+        waited = self.user.run("wait", "job")
+        self.assertEqual((waited.code, waited.out), (0, ""), waited)
+        self.assertRegex(waited.err, r"tfdist: job job-\S+ succeeded after ")
+        again = self.user.run("wait", "job")
+        self.assertEqual(again.code, 0, again)
+
+    def test_wait_says_how_a_job_failed(self):
+        self.start('sleep 1; test "$TFDIST_TASK" != worker:0 || { echo no data; exit 7; }; sleep 1000')
+        waited = self.user.run("wait")
+        self.assertEqual(waited.code, 1, waited)
+        self.assertIn("first to fail: worker:0 on 127.0.0.1: exit code 7", waited.err)
+        self.assertIn("    no data\n", waited.err)
+        self.assertEqual(self.user.run("wait").code, 1)
+
+    def test_wait_gives_up_in_time_and_leaves_the_job_alone(self):
+        self.start("sleep 1000")
+        waited = self.user.run("wait", "--timeout", "1500ms", "job")
+        self.assertEqual(waited.code, 124, waited)
+        self.assertRegex(waited.err, r"tfdist: waiting for job job-\S+ to end\n"
+                                     r"tfdist: job job-\S+ has not ended in 1500ms\n")
+        self.assertEqual(self.user.status("job")["state"], "running")
+        wrong = self.user.run("wait", "--timeout", "soon", "job")
+        self.assertEqual(wrong.code, 2, wrong)
+        self.assertEqual(self.user.run("wait", "nosuch").code, 4)
+
+    def test_ctrl_c_ends_the_waiting_and_not_the_job(self):
+        self.start("sleep 1000")
+        waiting = self.user.start("wait", "job")
+        wait_for(lambda: b"waiting for job" in waiting.err.read_bytes(), "it waits")
+        waiting.send_signal(signal.SIGINT)
+        self.assertEqual(waiting.wait(30), 130)
+        self.assertEqual(self.user.status("job")["state"], "running")
+
+    def test_why_names_the_first_to_fail_and_who_only_ended_because_of_it(self):
+        # master:0 sees that worker:0 is gone, and fails as well.
+        self.start('case $TFDIST_TASK in worker:0) sleep 0.5; echo no data; kill -9 $$;; '
+                   'master:0) trap "exit 9" TERM; while :; do sleep 0.1; done;; *) sleep 1000;; esac')
+        self.user.wait_until_ended("job")
+        why = self.user.run("why", "job")
+        self.assertEqual(why.code, 0, why)
+        lines = why.out.splitlines()
+        self.assertRegex(lines[0], r"^job job-\S+: failed after \d+s: worker:0 on 127.0.0.1: signal 9 \(SIGKILL\)$")
+        self.assertRegex(lines[1], r"^failed the job in attempt 1, at \S+Z: worker:0 on 127.0.0.1: signal 9 \(SIGKILL\)$")
+        self.assertEqual(lines[2:5], ["  first to fail: worker:0 on 127.0.0.1: signal 9 (SIGKILL)",
+                                      "  its last lines:", "    no data"])
+        # What tfdist itself has ended is nobody's failure.
+        self.assertEqual(len(lines), 5, why)
+
+    def test_why_counts_the_restarts_and_says_what_is_waited_for(self):
+        self.start('test "$TFDIST_TASK" != worker:0 || { echo bad; exit 3; }; sleep 1000',
+                   extra='[restart]\nworker = { policy = "task", limit = 2, backoff = "3s" }\n')
+        why = wait_for(lambda: self.waits(), "a pause before a restart")
+        self.assertRegex(why.out, r"waits for the pause before worker:0 starts again: \d\.\d s more\n")
+        self.assertRegex(why.out, r"restarted the task in attempt 1, at \S+Z: worker:0 on 127.0.0.1: exit code 3")
+        self.user.wait_until_ended("job")
+        why = self.user.run("why", "job")
+        self.assertIn("failed the job in attempt 1", why.out)
+        self.assertIn("before that:\n", why.out)
+        self.assertEqual(len(re.findall("restarted the task: worker:0", why.out)), 2, why)
+
+    def waits(self):
+        why = self.user.run("why", "job")
+        return why if "waits for the pause" in why.out else None
+
+    def test_why_of_a_job_that_runs_says_that_nothing_is_wrong(self):
+        self.start("sleep 1000")
+        self.user.wait_until_tasks_run("job")
+        why = self.user.run("why")
+        self.assertEqual(why.code, 0, why)
+        self.assertRegex(why.out, r"^job job-\S+: running, attempt 1\nno task has failed\n$")
+
+    def test_the_documented_json_of_why(self):
+        self.start("exit 3", slots=1)
+        self.user.wait_until_ended("job")
+        why = self.user.run("why", "--json", "job")
+        self.assertEqual(why.code, 0, why)
+        value = json.loads(why.out)
+        value["incidents"][0]["collateral"] = []
+        documented = documented_keys("why")
+        self.assertEqual(keys_of(value, documented), documented)
+        [incident] = value["incidents"]
+        self.assertEqual((value["state"], incident["consequence"]), ("failed", "failed the job"))
+        self.assertEqual((incident["first"]["exit"]["code"], incident["first"]["how"]), (3, "exit code 3"))
+
+
+if __name__ == "__main__":
+    unittest.main()
