@@ -134,6 +134,13 @@ void AddLogs(CLI::App& app, Command& command) {
       ->excludes(raw);
   sub->add_option("--from", arguments->from, "start at this byte of one task's output")
       ->check(kCount);
+  sub->add_option("--attempt", arguments->attempt, "show only what this attempt has written")
+      ->check(kCount)
+      ->type_name("N");
+  sub->add_option("--save", arguments->save,
+                  "write each task's bytes to FOLDER/worker-0.log instead of printing them")
+      ->type_name("FOLDER")
+      ->excludes(raw);
   sub->callback(
       [&command, arguments] { command = [arguments] { return LogsCommand(*arguments); }; });
 }

@@ -45,6 +45,8 @@ struct LogsArguments {
   std::vector<std::string> hosts;  // ranges too; empty: all
   uint64_t from = 0;
   std::optional<uint64_t> tail;
+  std::optional<int> attempt;  // of all: empty
+  std::string save;            // a folder; empty: print
 };
 int LogsCommand(const LogsArguments& arguments);
 

@@ -1,7 +1,13 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
 #include "base/failures.h"
+#include "base/unique_fd.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
@@ -9,11 +15,27 @@
 #include "cli/commands/report.h"
 #include "cli/link/bootstrap.h"
 #include "cli/stream/job_follower.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
 
-void CheckRaw(const LogsArguments& arguments, const FollowOptions& options) {
+namespace fs = std::filesystem;
+
+FollowOptions OptionsOf(const LogsArguments& arguments) {
+  if (!arguments.save.empty() && arguments.follow) {
+    throw UsageError(Phase::kUsage, "--save and --follow exclude each other");
+  }
+  FollowOptions options;
+  options.offset = arguments.from;
+  options.tail_lines = arguments.tail;
+  options.follow = arguments.follow;
+  options.attempt = arguments.attempt;
+  options.mark_runs = !arguments.raw && arguments.save.empty();
+  return options;
+}
+
+void CheckOffsets(const LogsArguments& arguments, const FollowOptions& options) {
   const bool offsets = arguments.raw || arguments.from > 0;
   if (offsets && options.tasks.size() != 1) {
     throw UsageError(Phase::kUsage, "--raw and --from go with one task",
@@ -29,21 +51,48 @@ protocol::JobState Follow(JobFollower& follower, const JobRecord& record) {
   }
 }
 
+UniqueFd CreateFile(const fs::path& path) {
+  UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (file.valid()) return file;
+  throw Error(Phase::kFiles, WithErrno("cannot write " + path.string(), errno));
+}
+
+// One task after the other; a file has its name once it is whole.
+int SaveLogs(const JobRecord& record, FollowOptions options, const fs::path& folder,
+             Interrupts& interrupts) {
+  fs::create_directories(folder);
+  bool incomplete = false;
+  for (const std::string& task : std::vector<std::string>(options.tasks)) {
+    options.tasks = {task};
+    std::string name = task + ".log";
+    std::ranges::replace(name, ':', '-');
+    const fs::path aside = folder / ("." + name + ".part");
+    const UniqueFd file = CreateFile(aside);
+    LinePrinter printer(file.get(), {.raw = true}, options.tasks);
+    JobFollower follower(record, {}, options, printer, interrupts);
+    NoteLastSeen(record.id, SeenIn(Follow(follower, record), true));
+    if (follower.interrupted()) return kExitInterrupted;
+    incomplete = incomplete || follower.incomplete();
+    fs::rename(aside, folder / name);
+    Say("tfdist: {}: {} bytes in {}\n", task, fs::file_size(folder / name),
+        (folder / name).string());
+  }
+  return incomplete ? kExitHost : kExitSuccess;
+}
+
 }  // namespace
 
 int LogsCommand(const LogsArguments& arguments) {
+  FollowOptions options = OptionsOf(arguments);
   const auto [record, words] = FindJobAndWords(arguments.words, Purpose::kToLook);
-  FollowOptions options;
   options.tasks = SelectTasks(record, words, arguments.hosts);
-  options.offset = arguments.from;
-  options.tail_lines = arguments.tail;
-  options.follow = arguments.follow;
-  CheckRaw(arguments, options);
+  CheckOffsets(arguments, options);
+  Interrupts interrupts;
+  if (!arguments.save.empty()) return SaveLogs(record, options, arguments.save, interrupts);
   PrinterOptions printing = TerminalOptions();
   printing.raw = arguments.raw;
   printing.timestamps = arguments.timestamps;
   LinePrinter printer(STDOUT_FILENO, printing, options.tasks);
-  Interrupts interrupts;
   JobFollower follower(record, {}, options, printer, interrupts);
   NoteLastSeen(record.id, SeenIn(Follow(follower, record), true));
   if (follower.interrupted()) return kExitInterrupted;

@@ -98,6 +98,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   FollowOptions options;
   for (const auto& task : record.tasks) options.tasks.push_back(task.id);
   options.narrate = !quiet;
+  options.mark_runs = !quiet;
   options.interrupt_stops_job = started == Started::kHere;
   LinePrinter printer(STDOUT_FILENO, TerminalOptions(), options.tasks);
   JobFollower follower(record, std::move(coordinator), options, printer, interrupts);

@@ -224,8 +224,45 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
   stream.tail_lines.reset();  // from here on its offset is known
   stream.offset = piece.offset + piece.data.value.size();
   stream.begun = brought_something_ = true;
-  printer_.Print(stream.task, piece);
+  Show(stream, piece);
   link.SendWithId(type::kCredit, stream.id, {{"bytes", piece.data.value.size()}});
+}
+
+// What is wanted of the piece, with a line of ours where another run begins.
+void JobFollower::Show(TaskStream& stream, const protocol::LogPiece& piece) {
+  protocol::LogPiece part;
+  const auto flush = [&] {
+    if (!part.segments.empty()) printer_.Print(stream.task, part);
+    part = {};
+  };
+  std::string_view rest = piece.data.value;
+  for (const protocol::LogSegment& segment : piece.segments) {
+    const std::string_view text = rest.substr(0, segment.size_bytes);
+    rest.remove_prefix(text.size());
+    const bool begins = BeginsRun(stream, segment);
+    if (options_.attempt && segment.attempt != *options_.attempt) continue;
+    if (begins && options_.mark_runs) {
+      flush();
+      MarkRun(stream);
+    }
+    part.segments.push_back(segment);
+    part.data.value += text;
+  }
+  flush();
+}
+
+// Of another run than the text before; the stream takes note of it. Text of unknown origin has
+// neither attempt nor run.
+bool JobFollower::BeginsRun(TaskStream& stream, const protocol::LogSegment& segment) {
+  const bool is_known = segment.attempt != 0;
+  if (!is_known || (segment.attempt == stream.attempt && segment.run == stream.run)) return false;
+  stream.run = segment.run;
+  return std::exchange(stream.attempt, segment.attempt) != 0;
+}
+
+void JobFollower::MarkRun(const TaskStream& stream) {
+  printer_.Finish(stream.task);
+  printer_.Note("tfdist: {}: attempt {}, run {} begins", stream.task, stream.attempt, stream.run);
 }
 
 void JobFollower::HandleInterrupts(int count) {

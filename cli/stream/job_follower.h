@@ -25,6 +25,8 @@ struct FollowOptions {
   // that could end it, the following.
   bool interrupt_stops_job = false;
   std::optional<TimePoint> until = {};  // gives up then
+  std::optional<int> attempt = {};      // only its text
+  bool mark_runs = false;               // a line of ours where a task's next run begins
 };
 
 class JobFollower {
@@ -57,6 +59,8 @@ class JobFollower {
     std::optional<int> slot;             // whose host's log it is
     std::map<int, uint64_t> left_at;     // offsets reached in logs on other slots' hosts
     bool begun = false;                  // something of it was read
+    int attempt = 0;                     // of the last piece
+    int run = 0;
     bool done = false;
   };
 
@@ -75,6 +79,9 @@ class JobFollower {
   void MoveToItsHost(TaskStream& stream);
   void CloseLog(TaskStream& stream);
   [[nodiscard]] int SlotOf(const std::string& task) const;
+  void Show(TaskStream& stream, const protocol::LogPiece& piece);
+  static bool BeginsRun(TaskStream& stream, const protocol::LogSegment& segment);
+  void MarkRun(const TaskStream& stream);
   void HandleLog(AgentLink& link, TaskStream& stream, const protocol::Message& message);
   void HandleInterrupts(int count);
   [[nodiscard]] bool GivesUp();

@@ -1,0 +1,68 @@
+"""`tfdist logs` of tasks that have run more than once."""
+
+import unittest
+
+from tests.support import clusters
+from tests.support.tfdist import Tfdist
+
+
+class Logs(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("logs")
+        self.addCleanup(self.user.close)
+
+    def up(self, script, restart):
+        file = self.user.write("cluster.toml", clusters.local(
+            "job", ["sh", "-c", script], slots=2, extra=f"[restart]\nworker = {restart}\n"))
+        up = self.user.run("up", file)
+        self.assertEqual(up.code, 0, up)
+        return up
+
+    # The first run of worker:0 fails; ps:* are ended with the job.
+    ONCE = ('case $TFDIST_TASK in ps*) exec sleep 1000;; esac; printf "$TFDIST_TASK in $TFDIST_ATTEMPT"; '
+            'if [ $TFDIST_TASK = worker:0 ] && [ ! -e been ]; then touch been; exit 3; fi; sleep 0.3; echo; echo end')
+
+    def test_a_line_of_ours_stands_where_a_task_runs_again(self):
+        up = self.up(self.ONCE, '{ policy = "task", backoff = "100ms" }')
+        self.assertIn("tfdist: worker:0: attempt 1, run 2 begins\n", up.err)
+        logs = self.user.run("logs", "job", "worker:0")
+        self.assertEqual(logs.code, 0, logs)
+        self.assertEqual(logs.out, "worker:0 | worker:0 in 1\nworker:0 | worker:0 in 1\nworker:0 | end\n")
+        self.assertEqual(logs.err, "tfdist: worker:0: attempt 1, run 2 begins\n")
+        raw = self.user.run("logs", "--raw", "job", "worker:0")
+        self.assertEqual((raw.out, raw.err), ("worker:0 in 1worker:0 in 1\nend\n", ""), raw)
+
+    def test_one_attempt_alone(self):
+        self.up(self.ONCE, '{ policy = "gang", backoff = "100ms" }')
+        first = self.user.run("logs", "--attempt", "1", "job", "worker:0")
+        self.assertEqual((first.out, first.err), ("worker:0 | worker:0 in 1\n", ""), first)
+        second = self.user.run("logs", "--attempt", "2", "job", "worker:0")
+        self.assertEqual(second.out, "worker:0 | worker:0 in 2\nworker:0 | end\n")
+        both = self.user.run("logs", "job", "worker:0")
+        self.assertRegex(both.err, r"^tfdist: worker:0: attempt 2, run \d begins\n$")
+
+    def test_saved_logs_are_the_bytes_of_the_tasks(self):
+        self.up(self.ONCE, '{ policy = "task", backoff = "100ms" }')
+        saved = self.user.run("logs", "--save", "out/of", "job", "worker", "master")
+        self.assertEqual((saved.code, saved.out), (0, ""), saved)
+        folder = self.user.folder / "out/of"
+        self.assertEqual(sorted(path.name for path in folder.iterdir()), ["master-0.log", "worker-0.log"])
+        for task in ("worker:0", "master:0"):
+            name = task.replace(":", "-") + ".log"
+            content = (folder / name).read_bytes()
+            self.assertEqual(content, self.user.run_bytes("logs", "--raw", "job", task))
+            self.assertIn(f"tfdist: {task}: {len(content)} bytes in out/of/{name}\n", saved.err)
+        wrong = self.user.run("logs", "--save", "x", "-f", "job")
+        self.assertEqual(wrong.code, 2, wrong)
+
+    def test_a_host_selects_its_tasks(self):
+        self.up("echo hello; case $TFDIST_TASK in ps*) sleep 1000;; esac", '"never"')
+        here = self.user.run("logs", "@127.0.0.1", "worker")
+        self.assertEqual(here.out, "worker:0 | hello\n", here)
+        elsewhere = self.user.run("logs", "job", "@gpu[1-2]")
+        self.assertEqual(elsewhere.code, 2, elsewhere)
+        self.assertIn("has no host gpu1", elsewhere.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
