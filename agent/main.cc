@@ -34,7 +34,7 @@ int Run(std::string_view role, const std::vector<std::string>& arguments) {
   if (role == "keeper") return KeeperMain(arguments);
   if (role == "holder") return HolderMain(arguments);
   if (role == "agent") return AgentMain(arguments);
-  if (role == "task-files") return TaskFilesMain();
+  if (role == "task-files") return TaskFilesMain(arguments);
   if (role == "in-task") return InTaskMain(arguments);
   if (role == "version") return PrintVersion(arguments);
   std::fputs(

@@ -132,11 +132,26 @@ std::optional<fs::path> FindForeign(
   return found;
 }
 
-std::optional<fs::path> FindInWorkFolder(const SlotFolder& folder, TimePoint deadline) {
-  const auto manifest = ReadManifest(folder);
-  const auto is_own = [&](const fs::path& path, const struct stat& info) {
+// Whether an entry of the work folder is none of a task's.
+class Unpacked {
+ public:
+  explicit Unpacked(const SlotFolder& folder)
+      : work_(folder.work()), manifest_(ReadManifest(folder)) {}
+
+  [[nodiscard]] bool Has(const fs::path& path, const struct stat& info) const {
     if (IsPythonCache(path, info)) return true;
-    return manifest && std::ranges::binary_search(*manifest, MarkOf(folder.work(), path, info));
+    return manifest_ && std::ranges::binary_search(*manifest_, MarkOf(work_, path, info));
+  }
+
+ private:
+  fs::path work_;
+  std::optional<std::vector<std::string>> manifest_;
+};
+
+std::optional<fs::path> FindInWorkFolder(const SlotFolder& folder, TimePoint deadline) {
+  const Unpacked unpacked(folder);
+  const auto is_own = [&](const fs::path& path, const struct stat& info) {
+    return unpacked.Has(path, info);
   };
   return FindForeign(folder.work(), deadline, is_own);
 }
@@ -175,6 +190,21 @@ void RememberUnpacked(const SlotFolder& folder) {
   RecordWriter writer;
   writer.Put(marks);
   ReplaceFile(ManifestOf(folder), writer.Finish(), 0600);
+}
+
+std::vector<TaskFile> ListTaskFiles(const SlotFolder& folder) {
+  const Unpacked unpacked(folder);
+  std::vector<TaskFile> files;
+  WalkBelow(folder.work(), [&](const fs::path& path, const struct stat* info) {
+    if (info == nullptr || !S_ISREG(info->st_mode) || unpacked.Has(path, *info)) return false;
+    constexpr int64_t kSecond = 1'000'000'000;
+    files.push_back({.path = path.lexically_relative(folder.work()).string(),
+                     .size_bytes = static_cast<uint64_t>(info->st_size),
+                     .changed_ns = info->st_mtim.tv_sec * kSecond + info->st_mtim.tv_nsec});
+    return false;
+  });
+  std::ranges::sort(files, {}, &TaskFile::path);
+  return files;
 }
 
 std::optional<fs::path> FindTaskFile(const SlotFolder& folder, TimePoint deadline) {

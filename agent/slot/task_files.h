@@ -2,9 +2,12 @@
 // removes them.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/slot/slot_folder.h"
 #include "base/clock.h"
@@ -23,5 +26,14 @@ void RememberUnpacked(const SlotFolder& folder);
 // (`__pycache__/*.pyc`) do not count. What cannot be looked at, or not before `deadline`, does:
 // nobody knows that it is not a result. Blocks.
 std::optional<std::filesystem::path> FindTaskFile(const SlotFolder& folder, TimePoint deadline);
+
+struct TaskFile {
+  std::string path;  // below the work folder
+  uint64_t size_bytes = 0;
+  int64_t changed_ns = 0;  // mtime
+};
+// The regular files in the work folder that are not as they were unpacked, in the order of their
+// paths. Python's caches, links and what cannot be looked at are left out. Blocks.
+std::vector<TaskFile> ListTaskFiles(const SlotFolder& folder);
 
 }  // namespace tfdist::agent

@@ -1,26 +1,88 @@
 #include "agent/slot/task_files_main.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 
 #include "agent/slot/task_files.h"
+#include "base/error.h"
+#include "base/failures.h"
+#include "base/file.h"
 #include "base/log.h"
+#include "base/unique_fd.h"
 
 namespace tfdist::agent {
 namespace {
 
 // Many folders are asked about in one command; one that takes longer counts as one with files.
 constexpr std::chrono::seconds kLookLimit{10};
+constexpr size_t kPieceBytes = 256 * 1024;
 
-}  // namespace
-
-int TaskFilesMain() {
-  SetLogName("task-files");
-  const SlotFolder folder(std::filesystem::read_symlink("/proc/self/exe").parent_path());
+int SayWhetherThereAreSome(const SlotFolder& folder) {
   const bool found = FindTaskFile(folder, SystemClock().Now() + kLookLimit).has_value();
   std::puts(found ? "yes" : "no");
   return 0;
+}
+
+void Put(std::string_view bytes) { WriteAll(STDOUT_FILENO, bytes, "stdout"); }
+
+int List(const SlotFolder& folder) {
+  std::string text;
+  for (const TaskFile& file : ListTaskFiles(folder)) {
+    text += fmt::format("{} {} {}", file.size_bytes, file.changed_ns, file.path);
+    text += '\0';
+    if (text.size() < kPieceBytes) continue;
+    Put(text);
+    text.clear();
+  }
+  text += "end";
+  text += '\0';
+  Put(text);
+  return 0;
+}
+
+// False: not to its end.
+bool SendFrom(const UniqueFd& file, uint64_t offset) {
+  std::string piece;
+  while (true) {
+    piece.resize(kPieceBytes);
+    const ssize_t got = pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return got == 0;
+    piece.resize(static_cast<size_t>(got));
+    Put(fmt::format("{}\n", got));
+    Put(piece);
+    offset += static_cast<uint64_t>(got);
+  }
+}
+
+int Send(const SlotFolder& folder, const std::vector<std::string>& arguments) {
+  for (size_t at = 1; at + 1 < arguments.size(); at += 2) {
+    const std::string& number = arguments[at];
+    uint64_t offset = 0;
+    std::from_chars(number.data(), number.data() + number.size(), offset);
+    const auto path = folder.work() / arguments[at + 1];
+    const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    Put(file.valid() && SendFrom(file, offset) ? "0\n" : "-1\n");
+  }
+  return 0;
+}
+
+}  // namespace
+
+int TaskFilesMain(const std::vector<std::string>& arguments) {
+  SetLogName("task-files");
+  const SlotFolder folder(std::filesystem::read_symlink("/proc/self/exe").parent_path());
+  if (arguments.empty()) return SayWhetherThereAreSome(folder);
+  if (arguments[0] == "list") return List(folder);
+  if (arguments[0] == "send") return Send(folder, arguments);
+  throw UsageError(Phase::kUsage, "task-files: list or send");
 }
 
 }  // namespace tfdist::agent

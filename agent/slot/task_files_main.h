@@ -1,10 +1,18 @@
-// The role `task-files`: says whether a task has written something into the folder that this
-// executable lies in.
+// The role `task-files`: what tasks have written into the folder that this executable lies in.
 #pragma once
+
+#include <string>
+#include <vector>
 
 namespace tfdist::agent {
 
-// Prints "yes" or "no"; returns the process's exit code.
-int TaskFilesMain();
+// Returns the process's exit code. `arguments`:
+//   none          prints "yes" or "no": whether there is something
+//   list          prints a record for each file in the work folder, "SIZE MTIME_NS PATH", and
+//                 "end"; each ends in a NUL
+//   send N PATH N PATH ...
+//                 prints each file from byte N on: pieces "SIZE\n" and so many bytes, then "0\n",
+//                 or "-1\n" where it could not be read to its end
+int TaskFilesMain(const std::vector<std::string>& arguments);
 
 }  // namespace tfdist::agent

@@ -212,6 +212,23 @@ void AddWhy(CLI::App& app, Command& command) {
       [&command, arguments] { command = [arguments] { return WhyCommand(*arguments); }; });
 }
 
+void AddPull(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<PullArguments>();
+  CLI::App* sub =
+      app.add_subcommand("pull",
+                         "bring home the files that tasks have written; goes on where it "
+                         "was interrupted");
+  AddWords(
+      *sub, arguments->words, "[JOB] [PATH|TASK|@HOST...]",
+      "a job by name, id or cluster file (else the running job, or the newest), then files and "
+      "folders below the folder in which tasks start (none: all that they have written), and "
+      "of which tasks or hosts");
+  sub->add_option("--to", arguments->to, "into FOLDER/worker-0, ...; default: the job's id")
+      ->type_name("FOLDER");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return PullCommand(*arguments); }; });
+}
+
 void AddList(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<ListArguments>();
   CLI::App* sub = app.add_subcommand("list", "jobs that were started from this machine");
@@ -339,8 +356,8 @@ void AddCommands(CLI::App& app, Command& command, const Words& words) {
   AddRender(app, command, words);
   AddUp(app, command, words);
   AddExec(app, command, words);
-  for (auto add : {AddShell, AddLogs, AddStatus, AddWhy, AddWait, AddList, AddEvents, AddDown,
-                   AddClean, AddPrune, AddVersion}) {
+  for (auto add : {AddShell, AddLogs, AddStatus, AddWhy, AddWait, AddPull, AddList, AddEvents,
+                   AddDown, AddClean, AddPrune, AddVersion}) {
     add(app, command);
   }
 }

@@ -83,6 +83,12 @@ struct WhyArguments {
 };
 int WhyCommand(const WhyArguments& arguments);
 
+struct PullArguments {
+  std::vector<std::string> words;  // a job, then paths, tasks and hosts
+  std::string to;                  // a folder; empty: called after the job, here
+};
+int PullCommand(const PullArguments& arguments);
+
 struct ListArguments {
   bool json = false;
 };

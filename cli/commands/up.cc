@@ -93,6 +93,13 @@ void ShowChangedFiles(const JobRecord& running, const JobRecord& wanted) {
 // Whether this command started the job, or found it running. Ctrl-C ends only one's own job.
 enum class Started { kHere, kElsewhere };
 
+// Nobody would look in a hidden folder.
+void SayWhereResultsLie(const JobRecord& record) {
+  if (record.bases.empty() || record.bases[0].empty()) return;
+  Say("tfdist: files that its tasks wrote: tfdist pull {0}, or {1}/jobs/{0}/h*/work on the hosts\n",
+      record.id, record.bases[0]);
+}
+
 int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts, Started started,
            bool quiet) {
   FollowOptions options;
@@ -107,6 +114,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
     NoteLastSeen(record.id, SeenIn(state, true));
     const bool succeeded = state.result == protocol::JobResult::kSucceeded;
     ReportEnd(record, state, quiet);
+    if (state.phase == protocol::JobPhase::kEnded && !quiet) SayWhereResultsLie(record);
     if (follower.interrupted() && started == Started::kElsewhere) {
       Say("tfdist: leaving; the job goes on: tfdist logs -f {0}; tfdist down {0} ends it\n",
           record.id);

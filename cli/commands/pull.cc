@@ -1,0 +1,243 @@
+// `tfdist pull [JOB] [PATH...]`: brings home what tasks have written.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/failures.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/exit_codes.h"
+#include "cli/commands/find_job.h"
+#include "cli/commands/for_each_host.h"
+#include "cli/commands/host_fold.h"
+#include "cli/commands/local_copy.h"
+#include "cli/commands/remote_files.h"
+#include "cli/commands/report.h"
+#include "cli/commands/slow_notice.h"
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kProgressPauseNs = 2'000'000'000;
+
+// What is brought from one slot.
+struct Haul {
+  int slot = 0;
+  std::string name;  // of its folder here: its trainer's, "worker-0"
+  std::string host;
+  std::vector<std::string> tasks;
+  std::vector<RemoteFile> files;
+  size_t were_there = 0;
+  std::vector<std::string> unfinished;
+};
+
+struct Words {
+  std::string job;
+  std::vector<std::string> paths;
+  std::vector<std::string> selectors;  // tasks and @hosts
+};
+
+// A path that looks like a task is written ./worker:0.
+bool IsSelector(const std::string& word) {
+  return word.starts_with('@') || (word.find(':') != word.npos && word.find('/') == word.npos);
+}
+
+std::string Plain(const std::string& path) {
+  std::string plain = fs::path(path).lexically_normal().string();
+  while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
+  if (plain.starts_with('/') || plain.starts_with("..")) {
+    throw UsageError(Phase::kUsage, fmt::format("{} is not below the tasks' folder", path),
+                     "paths count from the folder in which the tasks start");
+  }
+  return plain;
+}
+
+Words Sorted(const std::vector<std::string>& given) {
+  Words words;
+  for (size_t at = 0; at < given.size(); ++at) {
+    if (IsSelector(given[at])) {
+      words.selectors.push_back(given[at]);
+    } else if (at == 0) {
+      words.job = given[at];
+    } else {
+      words.paths.push_back(Plain(given[at]));
+    }
+  }
+  return words;
+}
+
+bool IsWanted(const std::string& file, const std::vector<std::string>& paths) {
+  return paths.empty() || std::ranges::any_of(paths, [&](const std::string& path) {
+           return path == "." || file == path || file.starts_with(path + '/');
+         });
+}
+
+// The slots of the wanted tasks, in order. A folder is called after a trainer where there is one:
+// a parameter server beside it shares its work folder.
+std::vector<Haul> HaulsOf(const JobRecord& record, const std::vector<std::string>& tasks) {
+  std::vector<Haul> hauls;
+  for (const JobRecord::Task& task : record.tasks) {
+    if (std::ranges::find(tasks, task.id) == tasks.end()) continue;
+    auto haul = std::ranges::find(hauls, task.slot, &Haul::slot);
+    if (haul == hauls.end()) {
+      haul = hauls.emplace(hauls.end());
+      haul->slot = task.slot;
+      haul->host = record.hosts.at(static_cast<size_t>(task.slot)).name;
+    }
+    haul->tasks.push_back(task.id);
+    if (haul->name.empty() || haul->name.starts_with("ps-")) {
+      haul->name = task.id;
+      std::ranges::replace(haul->name, ':', '-');
+    }
+  }
+  return hauls;
+}
+
+// A spare host may have taken the place of another one.
+void AddSpares(const JobRecord& record, std::vector<Haul>& hauls) {
+  for (size_t slot = 0; slot < record.hosts.size(); ++slot) {
+    const HostPlan& host = record.hosts[slot];
+    if (!host.spare) continue;
+    Haul haul;
+    haul.slot = static_cast<int>(slot);
+    haul.name = fmt::format("spare-{}", slot);
+    haul.host = host.name;
+    haul.tasks = {"a spare host"};
+    hauls.push_back(std::move(haul));
+  }
+}
+
+std::string Mebibytes(uint64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+// Of all hosts together; said every two seconds.
+class Progress {
+ public:
+  void Expect(uint64_t bytes) { all_ += bytes; }
+  void Add(uint64_t bytes) {
+    const uint64_t done = done_ += bytes;
+    const int64_t now = SystemClock().Now().time_since_epoch().count();
+    int64_t next = next_;
+    if (now < next || !next_.compare_exchange_strong(next, now + kProgressPauseNs)) return;
+    Say("tfdist: {} of {}\n", Mebibytes(done), Mebibytes(all_));
+  }
+
+ private:
+  std::atomic<uint64_t> all_ = 0;
+  std::atomic<uint64_t> done_ = 0;
+  std::atomic<int64_t> next_ = SystemClock().Now().time_since_epoch().count() + kProgressPauseNs;
+};
+
+void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress& progress) {
+  std::vector<std::unique_ptr<LocalCopy>> copies;
+  std::vector<RemoteFile> wanted;
+  std::vector<uint64_t> offsets;
+  for (const RemoteFile& file : haul.files) {
+    auto copy = std::make_unique<LocalCopy>(folder / haul.name, file);
+    progress.Add(copy->was_there() ? file.size_bytes : copy->offset());
+    haul.were_there += copy->was_there() ? 1 : 0;
+    if (copy->was_there()) continue;
+    offsets.push_back(copy->offset());
+    copies.push_back(std::move(copy));
+    wanted.push_back(file);
+  }
+  SentFiles sent(
+      [&](size_t at, std::string_view bytes) {
+        copies.at(at)->Write(bytes);
+        progress.Add(bytes.size());
+      },
+      [&](size_t at, bool whole) {
+        if (!whole || !copies.at(at)->Finish()) haul.unfinished.push_back(wanted.at(at).path);
+        copies.at(at).reset();
+      });
+  SendRemoteFiles(record, haul.slot, wanted, offsets, sent);
+}
+
+void PrintHaul(const Haul& haul, const fs::path& folder) {
+  uint64_t bytes = 0;
+  for (const RemoteFile& file : haul.files) bytes += file.size_bytes;
+  Print("{}: {} files, {}, of {} on {}{}\n", (folder / haul.name).string(), haul.files.size(),
+        Mebibytes(bytes), FoldHosts(haul.tasks), haul.host,
+        haul.were_there == 0 ? "" : fmt::format("; {} were here already", haul.were_there));
+  for (const std::string& path : haul.unfinished) {
+    Say("tfdist: {}: {} has changed while it was read, or cannot be read: pull again\n", haul.host,
+        path);
+  }
+}
+
+// Those that nobody has written.
+std::vector<std::string> MissingPaths(const std::vector<Haul>& hauls,
+                                      const std::vector<std::string>& paths) {
+  std::vector<std::string> missing;
+  for (const std::string& path : paths) {
+    const bool found = std::ranges::any_of(hauls, [&](const Haul& haul) {
+      return std::ranges::any_of(
+          haul.files, [&](const RemoteFile& file) { return IsWanted(file.path, {path}); });
+    });
+    if (!found) missing.push_back(path);
+  }
+  return missing;
+}
+
+void Collect(const JobRecord& record, const std::vector<std::optional<Error>>& failures,
+             const std::vector<Haul>& hauls, std::vector<Error>& errors) {
+  for (size_t at = 0; at < failures.size(); ++at) {
+    if (!failures[at]) continue;
+    const std::string& host = record.hosts.at(static_cast<size_t>(hauls[at].slot)).name;
+    errors.push_back(failures[at]->WithHost(host));
+  }
+}
+
+}  // namespace
+
+int PullCommand(const PullArguments& arguments) {
+  const Words words = Sorted(arguments.words);
+  const JobRecord record = FindJob(words.job, Purpose::kToLook);
+  std::vector<Haul> hauls = HaulsOf(record, SelectTasks(record, words.selectors));
+  if (words.selectors.empty()) AddSpares(record, hauls);
+  const fs::path folder = arguments.to.empty() ? fs::path(record.id) : fs::path(arguments.to);
+  std::vector<Error> errors;
+  std::optional<SlowNotice> notice;
+  notice.emplace("looking for what the tasks have written");
+  Collect(record,
+          ForEachHost(hauls.size(),
+                      [&](size_t at) {
+                        hauls[at].files = ListRemoteFiles(record, hauls[at].slot);
+                        std::erase_if(hauls[at].files, [&](const RemoteFile& file) {
+                          return !IsWanted(file.path, words.paths);
+                        });
+                      }),
+          hauls, errors);
+  notice.reset();
+  Progress progress;
+  for (const Haul& haul : hauls) {
+    for (const RemoteFile& file : haul.files) progress.Expect(file.size_bytes);
+    if (!haul.files.empty()) fs::create_directories(folder / haul.name);
+  }
+  Collect(record,
+          ForEachHost(hauls.size(), [&](size_t at) { Bring(record, hauls[at], folder, progress); }),
+          hauls, errors);
+  bool unfinished = false;
+  for (const Haul& haul : hauls) {
+    if (!haul.files.empty()) PrintHaul(haul, folder);
+    unfinished = unfinished || !haul.unfinished.empty();
+  }
+  PrintErrors(errors);
+  const auto missing = MissingPaths(hauls, words.paths);
+  for (const std::string& path : missing) Say("tfdist: no task has written {}\n", path);
+  const bool nothing = std::ranges::all_of(hauls, [](const Haul& h) { return h.files.empty(); });
+  if (nothing && words.paths.empty() && errors.empty()) Say("tfdist: no task has written a file\n");
+  if (!errors.empty()) return kExitHost;
+  return unfinished || !missing.empty() ? kExitJobFailed : kExitSuccess;
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,127 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/failures.h"
+#include "base/testing/temporary_folder.h"
+#include "cli/commands/local_copy.h"
+#include "cli/commands/remote_files.h"
+
+namespace tfdist::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string Records(std::initializer_list<std::string> records) {
+  std::string text;
+  for (const std::string& record : records) text += record + '\0';
+  return text;
+}
+
+TEST(RemoteFiles, AreReadWithAllThatAPathMayHold) {
+  const auto files =
+      ParseRemoteFiles(Records({"12 1700000000000000001 out/a b\n.txt", "0 -5 x", "end"}));
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files[0].path, "out/a b\n.txt");
+  EXPECT_EQ(files[0].size_bytes, 12u);
+  EXPECT_EQ(files[0].changed_ns, 1700000000000000001);
+  EXPECT_EQ(files[1].changed_ns, -5);
+  EXPECT_TRUE(ParseRemoteFiles(Records({"end"})).empty());
+}
+
+TEST(RemoteFiles, APathThatLeadsOutOfTheFolderIsRefused) {
+  for (const char* path :
+       {"/etc/passwd", "../x", "a/../../x", "a/..", ".", "a//b", "a/", "", "./a"}) {
+    EXPECT_THROW(ParseRemoteFiles(Records({std::string("1 1 ") + path, "end"})), ProtocolError)
+        << path;
+  }
+  EXPECT_THROW(ParseRemoteFiles(Records({"x 1 a", "end"})), ProtocolError);
+  EXPECT_THROW(ParseRemoteFiles(Records({"-1 1 a", "end"})), ProtocolError);
+}
+
+TEST(RemoteFiles, AListWithoutItsEndIsNone) {
+  EXPECT_THROW(ParseRemoteFiles("yes\n"), Error);
+  EXPECT_THROW(ParseRemoteFiles(Records({"1 1 a"})), Error);
+  EXPECT_THROW(ParseRemoteFiles(""), Error);
+}
+
+TEST(SentFiles, AreTakenApartInWhateverPiecesTheyCome) {
+  const std::string stream = "3\nabc2\nde0\n0\n1\n\n-1\n";
+  for (size_t cut = 1; cut <= stream.size(); ++cut) {
+    std::string text;
+    SentFiles sent(
+        [&](size_t at, std::string_view bytes) { text += std::to_string(at) + std::string(bytes); },
+        [&](size_t at, bool whole) {
+          text += "<" + std::to_string(at) + (whole ? "+" : "-") + ">";
+        });
+    for (size_t at = 0; at < stream.size(); at += cut) sent.Take(stream.substr(at, cut));
+    std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+    EXPECT_EQ(text, "abcde<+><+>\n<->") << cut;
+    EXPECT_EQ(sent.ended(), 3u);
+  }
+}
+
+TEST(SentFiles, WhatIsNoPieceIsRefused) {
+  for (const char* stream : {"x\n", "12345678901234567890123\n", "\n"}) {
+    SentFiles sent([](size_t, std::string_view) {}, [](size_t, bool) {});
+    EXPECT_THROW(sent.Take(stream), ProtocolError) << stream;
+  }
+}
+
+class LocalCopyTest : public testing::Test {
+ protected:
+  const RemoteFile file_{"out/model.bin", 6, 1'700'000'000'000'000'001};
+  TemporaryFolder folder_;
+  fs::path path_ = folder_.path() / "out/model.bin";
+};
+
+TEST_F(LocalCopyTest, GoesOnWhereItWasLeft) {
+  {
+    LocalCopy copy(folder_.path(), file_);
+    EXPECT_EQ(copy.offset(), 0u);
+    copy.Write("abc");
+    EXPECT_FALSE(copy.Finish());
+  }
+  EXPECT_FALSE(fs::exists(path_));
+  LocalCopy copy(folder_.path(), file_);
+  EXPECT_EQ(copy.offset(), 3u);
+  copy.Write("def, and what was written since");
+  EXPECT_TRUE(copy.Finish());
+  EXPECT_EQ(Content(path_), "abcdef");
+  EXPECT_TRUE(LocalCopy(folder_.path(), file_).was_there());
+}
+
+TEST_F(LocalCopyTest, AnotherVersionOfTheFileBeginsAnew) {
+  LocalCopy(folder_.path(), file_).Write("abc");
+  RemoteFile newer = file_;
+  ++newer.changed_ns;
+  LocalCopy copy(folder_.path(), newer);
+  EXPECT_EQ(copy.offset(), 0u);
+  copy.Write("ABCDEF");
+  EXPECT_TRUE(copy.Finish());
+  EXPECT_EQ(Content(path_), "ABCDEF");
+  EXPECT_FALSE(LocalCopy(folder_.path(), file_).was_there());
+}
+
+TEST_F(LocalCopyTest, AnEmptyFileIsMade) {
+  EXPECT_TRUE(LocalCopy(folder_.path(), {"empty", 0, 1}).Finish());
+  EXPECT_TRUE(fs::exists(folder_.path() / "empty"));
+}
+
+TEST_F(LocalCopyTest, LinksAreNotFollowed) {
+  TemporaryFolder elsewhere;
+  fs::create_directory_symlink(elsewhere.path(), folder_.path() / "out");
+  EXPECT_THROW(LocalCopy(folder_.path(), file_), Error);
+  EXPECT_TRUE(fs::is_empty(elsewhere.path()));
+}
+
+}  // namespace
+}  // namespace tfdist::cli

@@ -1,0 +1,160 @@
+#include "cli/commands/remote_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/failures.h"
+#include "base/text.h"
+#include "cli/job/connector.h"
+#include "cli/link/bootstrap.h"
+#include "cli/link/host_command.h"
+#include "cli/link/tail.h"
+
+namespace tfdist::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kStartLimit = 30s;
+constexpr auto kListLimit = 5min;
+constexpr auto kSilenceLimit = 60s;
+constexpr size_t kMostListBytes = 256 << 20;
+constexpr size_t kMostHeaderBytes = 20;
+constexpr size_t kMostPathBytes = 4096;
+// Of the words of one command: far below what execve(2) takes.
+constexpr size_t kMostWordBytes = 64 * 1024;
+
+[[noreturn]] void FailMalformed(std::string_view what) {
+  throw ProtocolError(Phase::kFiles, fmt::format("the host sends no list of files: {}", what));
+}
+
+template <typename Number>
+Number ParseNumber(std::string_view text) {
+  Number number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) FailMalformed(OnOneLine(text));
+  return number;
+}
+
+// It is to lie below the folder that we write to.
+void CheckPath(std::string_view path) {
+  if (path.empty() || path.size() > kMostPathBytes) FailMalformed("a path without a name");
+  while (true) {
+    const size_t slash = path.find('/');
+    const std::string_view part = path.substr(0, slash);
+    if (part.empty() || part == "." || part == "..") FailMalformed("a path that leads elsewhere");
+    if (slash == std::string_view::npos) return;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+std::string AgentOf(const JobRecord& record, int slot) {
+  const std::string& base = record.bases.at(static_cast<size_t>(slot));
+  if (!base.starts_with('/')) {
+    throw Error(Phase::kFiles, "where tfdist's folder is on that host was never learned");
+  }
+  return fmt::format("{}/jobs/{}/h{}/agent", base, record.id, slot);
+}
+
+// Runs the agent there; `on_output` gets what it prints.
+void RunAgent(const JobRecord& record, int slot, std::vector<std::string> arguments,
+              std::chrono::seconds silence_limit,
+              const std::function<void(std::string_view)>& on_output) {
+  const TimePoint deadline = SystemClock().Now() + kStartLimit;
+  const auto transport = MakeTransport(record.hosts.at(static_cast<size_t>(slot)), record.ssh);
+  HostCommand command;
+  command.words = {AgentOf(record, slot), "task-files"};
+  command.words.insert(command.words.end(), arguments.begin(), arguments.end());
+  RunningCommand running(transport->OpenShell(deadline), command, deadline);
+  TimePoint give_up = SystemClock().Now() + silence_limit;
+  std::string output;
+  while (true) {
+    const auto end = running.Read(output, give_up);
+    if (end && (end->status == 126 || end->status == 127)) {
+      throw NothingThere(Phase::kFiles, "the job has no folder here any more",
+                         "was it cleaned? Then its files are gone");
+    }
+    if (!output.empty()) {
+      on_output(output);
+      output.clear();
+      give_up = SystemClock().Now() + silence_limit;
+    }
+    if (end) return;
+    if (SystemClock().Now() >= give_up) {
+      throw LostConnection(Phase::kFiles, "nothing has come for a minute",
+                           "pull again: it goes on");
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<RemoteFile> ParseRemoteFiles(std::string_view records) {
+  std::vector<RemoteFile> files;
+  while (!records.empty()) {
+    std::string_view record = TakeUpTo('\0', records);
+    if (record == "end") return files;
+    RemoteFile file;
+    file.size_bytes = ParseNumber<uint64_t>(TakeUpTo(' ', record));
+    file.changed_ns = ParseNumber<int64_t>(TakeUpTo(' ', record));
+    CheckPath(record);
+    file.path = record;
+    files.push_back(std::move(file));
+  }
+  throw Error(Phase::kFiles, "the list of its files has no end",
+              "is the job's agent older than this tfdist?");
+}
+
+void SentFiles::Take(std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (left_bytes_ > 0) {
+      const auto piece = bytes.substr(0, std::min<uint64_t>(left_bytes_, bytes.size()));
+      on_bytes_(at_, piece);
+      left_bytes_ -= piece.size();
+      bytes.remove_prefix(piece.size());
+      continue;
+    }
+    const size_t newline = bytes.find('\n');
+    header_ += bytes.substr(0, newline);
+    if (header_.size() > kMostHeaderBytes) FailMalformed(OnOneLine(header_));
+    if (newline == std::string_view::npos) return;
+    bytes.remove_prefix(newline + 1);
+    const auto size = ParseNumber<int64_t>(std::exchange(header_, {}));
+    if (size > 0) {
+      left_bytes_ = static_cast<uint64_t>(size);
+    } else {
+      on_end_(at_++, size == 0);
+    }
+  }
+}
+
+std::vector<RemoteFile> ListRemoteFiles(const JobRecord& record, int slot) {
+  std::string records;
+  RunAgent(record, slot, {"list"}, kListLimit, [&](std::string_view output) {
+    records += output;
+    if (records.size() > kMostListBytes) FailMalformed("it is longer than 256 MiB");
+  });
+  return ParseRemoteFiles(records);
+}
+
+void SendRemoteFiles(const JobRecord& record, int slot, const std::vector<RemoteFile>& files,
+                     const std::vector<uint64_t>& offsets, SentFiles& sent) {
+  for (size_t at = 0; at < files.size();) {
+    std::vector<std::string> words = {"send"};
+    for (size_t bytes = 0; at < files.size() && bytes < kMostWordBytes; ++at) {
+      words.push_back(std::to_string(offsets[at]));
+      words.push_back(files[at].path);
+      bytes += words.back().size() + 32;
+    }
+    RunAgent(record, slot, std::move(words), kSilenceLimit,
+             [&](std::string_view output) { sent.Take(output); });
+    if (sent.ended() != at) {
+      throw LostConnection(Phase::kFiles, "not all files have come", "pull again: it goes on");
+    }
+  }
+}
+
+}  // namespace tfdist::cli

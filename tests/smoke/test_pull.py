@@ -1,0 +1,115 @@
+"""`tfdist pull` on test hosts: what tasks have written comes home, whole, and again only what has changed."""
+
+import hashlib
+import pathlib
+import unittest
+
+from tests.hosts.hosts import Hosts, check_possible
+from tests.smoke.test_local import shell
+from tests.support import clusters
+from tests.support.tfdist import Tfdist
+from tests.support.waiting import wait_for
+
+
+def setUpModule():
+    check_possible()
+
+
+def files_below(folder):
+    return sorted(str(path.relative_to(folder)) for path in pathlib.Path(folder).rglob("*") if path.is_file())
+
+
+class Pull(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("pull")
+        self.addCleanup(self.user.close)
+        self.hosts = Hosts(2)
+        self.hosts.start()
+        self.addCleanup(self.hosts.stop)
+        self.home = self.user.folder / "results"
+
+    def run_job(self, script, **options):
+        self.user.write("work/data.txt", "of the workdir\n")
+        file = self.user.write("cluster.toml", clusters.over_ssh(
+            "job", shell(script), self.hosts, task_extra='workdir = "work"', layout="mirrored", **options))
+        up = self.user.run("up", file)
+        self.assertEqual(up.code, 0, up)
+        return up
+
+    def pull(self, *args):
+        return self.user.run("pull", "job", *args, "--to", str(self.home))
+
+    def work(self, number):
+        """The folder in which tasks run, on a host."""
+        [folder] = self.hosts[number].home.glob(f".cache/tfdist/jobs/*/h{number}/work")
+        return folder
+
+    def test_results_come_home_by_task_and_again_only_what_has_changed(self):
+        up = self.run_job('mkdir -p out; echo "by $TFDIST_TASK" >"out/a b.txt"; echo 1 >model.bin; : >empty')
+        self.assertIn("tfdist pull job-", up.err)
+        pulled = self.pull()
+        self.assertEqual(pulled.code, 0, pulled)
+        self.assertEqual(files_below(self.home), [f"worker-{n}/{name}" for n in (0, 1)
+                                                  for name in ("empty", "model.bin", "out/a b.txt")])
+        for number in (0, 1):
+            self.assertEqual((self.home / f"worker-{number}/out/a b.txt").read_text(), f"by worker:{number}\n")
+            self.assertRegex(pulled.out, rf"worker-{number}: 3 files, 0.0 MiB, of worker:{number} on 127")
+        (self.work(0) / "model.bin").write_text("12")
+        again = self.pull()
+        self.assertEqual(again.code, 0, again)
+        self.assertIn("2 were here already", again.out)
+        self.assertIn("3 were here already", again.out)
+        self.assertEqual((self.home / "worker-0/model.bin").read_text(), "12")
+
+    def test_some_files_of_some_tasks(self):
+        self.run_job("mkdir -p out/deep; echo 1 >out/deep/x; echo 2 >out/y; echo 3 >outer")
+        pulled = self.pull("out/deep/", "outer", "worker:1")
+        self.assertEqual(pulled.code, 0, pulled)
+        self.assertEqual(files_below(self.home), ["worker-1/out/deep/x", "worker-1/outer"])
+        missing = self.pull("nothing", "outer", f"@{self.hosts[0].address}")
+        self.assertEqual(missing.code, 1, missing)
+        self.assertIn("tfdist: no task has written nothing\n", missing.err)
+        self.assertTrue((self.home / "worker-0/outer").exists())
+        outside = self.pull("../../secret")
+        self.assertEqual(outside.code, 2, outside)
+
+    def test_a_pull_that_was_killed_goes_on(self):
+        self.run_job("true")
+        content = bytes(range(256)) * (4096 * 64)  # 64 MiB
+        (self.work(1) / "large.bin").write_bytes(content)
+        process = self.user.start("pull", "job", "--to", str(self.home))
+
+        def parts():
+            return [path for path in self.home.rglob(".large.bin.*.part") if path.stat().st_size > 0]
+
+        wait_for(parts, "the first bytes")
+        process.kill()
+        process.wait()
+        self.assertFalse((self.home / "worker-1/large.bin").exists())
+        [part] = parts()
+        had = part.stat()
+        pulled = self.pull()
+        self.assertEqual(pulled.code, 0, pulled)
+        whole = self.home / "worker-1/large.bin"
+        self.assertEqual(hashlib.sha256(whole.read_bytes()).digest(), hashlib.sha256(content).digest())
+        self.assertEqual(whole.stat().st_ino, had.st_ino)  # it is the part that has grown
+        self.assertEqual(files_below(self.home), ["worker-1/large.bin"])
+
+    def test_a_host_that_is_gone_hides_no_other_and_a_cleaned_job_is_said(self):
+        self.run_job("echo 1 >model.bin")
+        self.hosts[1].crash()
+        pulled = self.pull()
+        self.assertEqual(pulled.code, 3, pulled)
+        self.assertEqual(files_below(self.home), ["worker-0/model.bin"])
+        self.assertRegex(pulled.err, rf"tfdist: {self.hosts[1].address}: connect")
+
+    def test_a_job_without_results_says_so(self):
+        self.run_job("true")
+        pulled = self.pull()
+        self.assertEqual((pulled.code, pulled.out), (0, ""), pulled)
+        self.assertIn("tfdist: no task has written a file\n", pulled.err)
+        self.assertFalse(self.home.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
