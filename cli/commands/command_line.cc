@@ -18,6 +18,7 @@
 #include "cli/cluster_file/nearest.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/completion.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/report.h"
@@ -281,6 +282,20 @@ void AddVersion(CLI::App& app, Command& command) {
       [&command, arguments] { command = [arguments] { return VersionCommand(*arguments); }; });
 }
 
+void AddCompletion(CLI::App& app, Command& command) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App* sub = app.add_subcommand("completion",
+                                     "print the script with which a shell completes "
+                                     "tfdist's commands, options, jobs and tasks");
+  sub->add_option("SHELL", *shell, "bash, zsh or fish")->required();
+  sub->callback([&command, shell] {
+    command = [shell] {
+      PrintLines(std::string(CompletionScript(*shell)));
+      return kExitSuccess;
+    };
+  });
+}
+
 // What a command has said has been written, or is an error.
 int Flushed(int exit_code) {
   if (fflush(stdout) != 0) throw OutputClosed(errno);
@@ -357,7 +372,7 @@ void AddCommands(CLI::App& app, Command& command, const Words& words) {
   AddUp(app, command, words);
   AddExec(app, command, words);
   for (auto add : {AddShell, AddLogs, AddStatus, AddWhy, AddWait, AddPull, AddList, AddEvents,
-                   AddDown, AddClean, AddPrune, AddVersion}) {
+                   AddDown, AddClean, AddPrune, AddCompletion, AddVersion}) {
     add(app, command);
   }
 }
@@ -374,6 +389,14 @@ std::string HelpFor(const CLI::App& app) {
   return commands.empty() ? "tfdist --help" : "tfdist " + commands[0]->get_name() + " --help";
 }
 
+// For the scripts of `tfdist completion`: a word, a tab and its help on each line.
+int PrintCandidates(const CLI::App& app, const Words& words) {
+  for (const Candidate& candidate : Candidates(app, words)) {
+    Print("{}\t{}\n", candidate.word, candidate.help);
+  }
+  return kExitSuccess;
+}
+
 int Run(int argc, char** argv) {
   Command command;
   const Words words = TakeCommand(argc, argv);
@@ -387,6 +410,9 @@ int Run(int argc, char** argv) {
       "reads\n"
       "the output of `up`.");
   AddCommands(app, command, words);
+  if (argc > 1 && argv[1] == std::string_view("__complete")) {
+    return PrintCandidates(app, {argv + 2, argv + argc});
+  }
   Words arguments = WithHelpAsOption(argc, argv);
   if (!arguments.empty() && arguments[0][0] != '-') CheckCommand(app, arguments[0]);
   try {
