@@ -94,8 +94,10 @@ int LogsCommand(const LogsArguments& arguments) {
   printing.timestamps = arguments.timestamps;
   LinePrinter printer(STDOUT_FILENO, printing, options.tasks);
   JobFollower follower(record, {}, options, printer, interrupts);
-  NoteLastSeen(record.id, SeenIn(Follow(follower, record), true));
+  const protocol::JobState state = Follow(follower, record);
+  NoteLastSeen(record.id, SeenIn(state, true));
   if (follower.interrupted()) return kExitInterrupted;
+  if (arguments.follow && !arguments.raw) ReportEnd(record, state, false);
   return follower.incomplete() ? kExitHost : kExitSuccess;
 }
 

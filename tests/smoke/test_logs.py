@@ -55,6 +55,17 @@ class Logs(unittest.TestCase):
         wrong = self.user.run("logs", "--save", "x", "-f", "job")
         self.assertEqual(wrong.code, 2, wrong)
 
+    def test_a_follower_is_told_how_the_job_ended(self):
+        file = self.user.write("cluster.toml", clusters.local(
+            "job", ["sh", "-c", "sleep 1; echo no data; exit 7"], slots=1, extra=clusters.NO_RESTARTS))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        logs = self.user.run("logs", "-f", "job")
+        self.assertEqual(logs.code, 0, logs)  # the code of the job is that of `wait`
+        self.assertRegex(logs.err, r"tfdist: job job-\S+ failed after \d+\.\d s: (master|ps):0 on 127.0.0.1: exit code 7")
+        self.assertIn("tfdist: first to fail: ", logs.err)
+        self.assertNotIn("failed after", self.user.run("logs", "job").err)
+        self.assertEqual(self.user.run("wait", "job").code, 1)
+
     def test_a_host_selects_its_tasks(self):
         self.up("echo hello; case $TFDIST_TASK in ps*) sleep 1000;; esac", '"never"')
         here = self.user.run("logs", "@127.0.0.1", "worker")
