@@ -39,7 +39,7 @@ def make_model():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--backup-dir", required=True)
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--steps-per-epoch", type=int, default=22)
     options = parser.parse_args()
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
