@@ -9,6 +9,9 @@ may log in with the keys in `hosts.keys`, and `other`, who may not. Nothing outs
 written, and only processes that were started here are ever signalled. All of it ends with this process,
 however that ends.
 
+With `own_network=True` a host has ports and routes of its own, too, and an address on a bridge: what TensorFlow
+needs, and what a test needs that cuts a link.
+
 By hand, in the repository:
     python3 -m tests.hosts.hosts up 4 FOLDER;  ssh -F FOLDER/ssh_config h1 hostname
     python3 -m tests.hosts.hosts down FOLDER
@@ -59,6 +62,7 @@ class Options:
     sshd_lines: tuple = ()       # further lines of sshd_config
     shared_home: bool = False    # one home folder and one uid for all hosts, as on a cluster with NFS
     seen: dict = dataclasses.field(default_factory=dict)  # name -> folder of this machine, read-only at /run/NAME
+    own_network: bool = False    # a network stack of its own, on a bridge with the others; see Host.drop()
 
 
 @dataclasses.dataclass
@@ -120,13 +124,16 @@ class Host:
     def start(self, with_parent):
         """Starts the host; wait_until_up() says when it is there."""
         self.sshd_log.write_bytes(b"")
-        command = ["unshare", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child",
+        command = ["unshare", *self._namespaces(), "--fork", "--kill-child",
                    str(HERE / "host-init"), str(self.folder), self.name,
                    *(f"{name}={path}" for name, path in self.options.seen.items())]
+        own_network = self.options.own_network
         with open(self.sshd_log, "ab") as log:
             self._unshare = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                preexec_fn=end_with_parent if with_parent else None)
+                command, stdin=subprocess.PIPE if own_network else subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True, preexec_fn=end_with_parent if with_parent else None)
+        if own_network:
+            self._join_network()
 
     def wait_until_up(self, times_listening=1):
         def up():
@@ -135,8 +142,7 @@ class Host:
             return self.sshd_log.read_text().count("Server listening") >= times_listening
         wait_for(up, f"sshd of {self.name}")
         if self.pid is None:
-            children = pathlib.Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children")
-            self.pid = int(children.read_text().split()[0])
+            self.pid = self._first_child()
 
     def crash(self):
         """A power cut: every process of the host is gone at once."""
@@ -190,11 +196,20 @@ class Host:
     def run_as(self, user, argv, check=True, **options):
         """Runs a command on the host as `trainer`, `other` or `root`; subprocess.run()'s result, text."""
         home = "/root" if user == "root" else f"/home/{user}"
-        command = ["nsenter", f"--target={self.pid}", "--mount", "--pid", "--uts", "--ipc",
-                   "setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups",
+        command = ["nsenter", f"--target={self.pid}", *self._namespaces(), "setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups",
                    "env", "-i", f"HOME={home}", f"USER={user}",
                    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *argv]
         return subprocess.run(command, check=check, capture_output=True, text=True, **options)
+
+    def drop(self, source, ports):
+        """From now on this host drops what comes from the host `source` to one of its ports ("2222" or
+        "2222-2224"), as a firewall does."""
+        self._ip("rule", "add", "pref", "10", "from", source.address, "ipproto", "tcp", "dport", str(ports),
+                 "blackhole")
+
+    def drop_all(self):
+        """From now on this host drops every TCP packet that comes."""
+        self._ip("rule", "add", "pref", "10", "ipproto", "tcp", "blackhole")
 
     def replace_host_key(self, key_type="ed25519"):
         """The host shows another key from now on; `known_hosts` of the client has the old one."""
@@ -220,6 +235,41 @@ class Host:
         authorized.write_text(authorized.with_name("authorized_keys.before").read_text())
 
     # --- details ------------------------------------------------------------------------------------
+
+    def _namespaces(self):
+        return ["--mount", "--pid", "--uts", "--ipc", *(["--net"] if self.options.own_network else [])]
+
+    def _first_child(self):
+        children = pathlib.Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children")
+        return int(children.read_text().split()[0])
+
+    def _join_network(self):
+        """Both ends of the cable go with the host. Its sshd starts when a line comes on stdin."""
+        own = pathlib.Path("/proc/self/ns/net").readlink()
+
+        def unshared():
+            try:
+                self.pid = self._first_child()
+                return pathlib.Path(f"/proc/{self.pid}/ns/net").readlink() != own
+            except (IndexError, FileNotFoundError):
+                return False
+        wait_for(unshared, f"namespaces of {self.name}")
+        bridge = bridge_name(self.address)
+        cable = f"{bridge}.{self.address.rsplit('.', 1)[1]}"
+        ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", str(self.pid))
+        ip("link", "set", cable, "master", bridge, "up")
+        self._ip("link", "set", "lo", "up")
+        self._ip("address", "add", f"{self.address}/24", "dev", "eth0")
+        self._ip("link", "set", "eth0", "up")
+        # Rules are looked at before what is this host's own address: those of drop().
+        self._ip("rule", "add", "pref", "100", "lookup", "local")
+        self._ip("rule", "delete", "pref", "0")
+        self._unshare.stdin.write(b"go\n")
+        self._unshare.stdin.close()
+
+    def _ip(self, *arguments):
+        """ip(8) on this host."""
+        subprocess.run(["nsenter", f"--target={self.pid}", "--net", "ip", *arguments], check=True)
 
     def _pids(self):
         """Everything in the host's PID namespace, its process 1 last."""
@@ -316,7 +366,8 @@ class Hosts:
         self.key = self.keys["ed25519"]
         self.known_hosts = self.folder / "known_hosts"
         self.ssh_config = self.folder / "ssh_config"
-        network = free_network(count)
+        self._bridge = None
+        network = free_bridge_network() if options.get("own_network") else free_network(count)
         self._hosts = [Host(number, self.folder, f"{network}.{number}", Options(**options))
                        for number in range(1, count + 1)]
 
@@ -343,6 +394,8 @@ class Hosts:
             for host in self:
                 host.prepare(public_keys, etc_hosts)
             self.write_known_hosts()
+            if self[0].options.own_network:
+                self._add_bridge()
             for host in self:
                 host.start(with_parent)
             for host in self:
@@ -355,6 +408,9 @@ class Hosts:
         atexit.unregister(self.stop)
         for host in self:
             host.crash()
+        if self._bridge:
+            ip("link", "delete", self._bridge)
+            self._bridge = None
         if self._own_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -365,6 +421,13 @@ class Hosts:
             for key_type in host.options.host_key_types:
                 lines.append(f"[{host.address}]:{host.port} {host.host_key(key_type)}\n")
         self.known_hosts.write_text("".join(lines))
+
+    def _add_bridge(self):
+        name = bridge_name(self[0].address)
+        ip("link", "add", name, "type", "bridge")
+        self._bridge = name
+        ip("address", "add", self[0].address.rsplit(".", 1)[0] + ".254/24", "dev", name)
+        ip("link", "set", name, "up")
 
     def _write_client_files(self):
         (self.folder / "keys").mkdir(mode=0o700)
@@ -407,6 +470,25 @@ def free_network(count):
         if all(is_free(f"{network}.{host}") for host in range(1, count + 1)):
             return network
     raise NotPossible("no free loopback addresses")
+
+
+def free_bridge_network():
+    """The first three numbers of addresses on a bridge that this machine does not have yet."""
+    routes = subprocess.run(["ip", "-o", "address"], check=True, capture_output=True, text=True).stdout
+    for step in range(256):
+        network = f"10.213.{(os.getpid() + step) % 256}"
+        if f" {network}." not in routes:
+            return network
+    raise NotPossible("no free network for a bridge")
+
+
+def bridge_name(address):
+    return "tfd" + address.split(".")[2]
+
+
+def ip(*arguments):
+    """ip(8) on this machine."""
+    subprocess.run(["ip", *arguments], check=True)
 
 
 def is_free(address):
