@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "agent/check/serve_check.h"
 #include "agent/cleanup/retention.h"
 #include "agent/files/file_store.h"
+#include "agent/host_check.h"
 #include "agent/process/handover.h"
 #include "agent/protocol.h"
 #include "agent/start/create_slot.h"
@@ -72,11 +74,15 @@ int StartMain() {
   const auto executable = std::filesystem::read_symlink("/proc/self/exe");
   MarkUsed(executable);
   WriteToStdout(Hello(executable));
+  const auto message = ReadMessage(STDIN_FILENO, SystemClock().Now() + kCreateLimit);
+  if (!message) return 1;
+  if (message->type == protocol::type::kSurvey) {
+    return ServeCheck(*message, executable, BaseOf(executable));
+  }
   // Before the slot is made: it may need the room that this makes, and its tasks the ports.
   const auto removed = KeepHouse(BaseOf(executable), SystemClock().Now() + kHouseLimit);
+  if (IsPeerGone()) return 1;
   if (!removed.empty()) WriteToStdout(Removed(removed));
-  const auto message = ReadMessage(STDIN_FILENO, SystemClock().Now() + kCreateLimit);
-  if (!message || IsPeerGone()) return 1;
   UniqueFd agent;
   try {
     agent = CreateSlot(ReadCreate(*message), executable, host, removed);

@@ -4,15 +4,18 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <span>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "agent/census/port_owner.h"
+#include "agent/control/tcp_address.h"
 #include "agent/refusal.h"
 #include "base/error.h"
-#include "base/unique_fd.h"
 
 namespace tfdist::agent {
 namespace {
@@ -25,41 +28,38 @@ using protocol::RefusalKind;
 constexpr int kLooksAgain = 5;
 constexpr std::chrono::milliseconds kPause{20};
 
-sockaddr_in AnyAddress4(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  return address;
-}
+// What to listen on for every address of the host. Two sockets, so that neither hides that the
+// other's port is taken.
+constexpr std::array<std::string_view, 2> kEveryAddress = {"0.0.0.0", "::"};
+// Agents of a whole cluster may dial a port that is kept at once.
+constexpr int kBacklog = 1024;
 
-sockaddr_in6 AnyAddress6(int port) {
-  sockaddr_in6 address{};
-  address.sin6_family = AF_INET6;
-  address.sin6_addr = in6addr_any;
-  address.sin6_port = htons(static_cast<uint16_t>(port));
-  return address;
-}
-
-// 0, or the errno value of what was refused.
-template <typename Address>
-int TryListen(int family, const Address& address) {
-  const UniqueFd fd(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+// 0, or the errno value of what was refused. Where the host does not have the address, or no IPv6,
+// `taken` stays as it was.
+int TryListen(const std::string& address, int port, std::vector<UniqueFd>& taken) {
+  const TcpAddress local = ParseTcpAddress(address, port);
+  UniqueFd fd(socket(local.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return errno == EAFNOSUPPORT ? 0 : errno;  // no IPv6 here
   const int yes = 1;
   // As servers do: connections of an earlier server that are still in TIME_WAIT do not count.
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (family == AF_INET6) setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
-  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return errno == EADDRNOTAVAIL ? 0 : errno;
+  if (local.family() == AF_INET6) {
+    setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
   }
+  if (bind(fd.get(), local.get(), local.size) != 0) return errno == EADDRNOTAVAIL ? 0 : errno;
   // Two sockets with SO_REUSEADDR may be bound to one port, but not listen on it (socket(7)).
-  return listen(fd.get(), 1) == 0 ? 0 : errno;
+  if (listen(fd.get(), kBacklog) != 0) return errno;
+  taken.push_back(std::move(fd));
+  return 0;
 }
 
-int TryPort(int port) {
-  const int error = TryListen(AF_INET, AnyAddress4(port));
-  return error != 0 ? error : TryListen(AF_INET6, AnyAddress6(port));
+// The same for all of `addresses`, all or none.
+int TryPort(int port, std::span<const std::string_view> addresses, std::vector<UniqueFd>& taken) {
+  taken.clear();
+  for (const std::string_view address : addresses) {
+    if (const int error = TryListen(std::string(address), port, taken); error != 0) return error;
+  }
+  return 0;
 }
 
 [[noreturn]] void Fail(int port, const std::string& task, int error_number) {
@@ -76,13 +76,20 @@ int TryPort(int port) {
 
 }  // namespace
 
-void CheckPort(int port, const std::string& task) {
-  int error = TryPort(port);
+std::vector<UniqueFd> TakePort(int port, const std::string& task, const std::string& address) {
+  const std::string_view only = address;
+  const auto addresses = address.empty() ? std::span<const std::string_view>(kEveryAddress)
+                                         : std::span<const std::string_view>(&only, 1);
+  std::vector<UniqueFd> taken;
+  int error = TryPort(port, addresses, taken);
   for (int again = 0; error == EADDRINUSE && again < kLooksAgain; ++again) {
     std::this_thread::sleep_for(kPause);
-    error = TryPort(port);
+    error = TryPort(port, addresses, taken);
   }
   if (error != 0) Fail(port, task, error);
+  return taken;
 }
+
+void CheckPort(int port, const std::string& task) { (void)TakePort(port, task); }
 
 }  // namespace tfdist::agent

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
 
 namespace tfdist::agent {
 
@@ -9,5 +12,9 @@ namespace tfdist::agent {
 // Looks again for a tenth of a second: another agent may just be doing the same. Throws
 // Error(kPorts) that names port, task and, where it can be seen, the process that has it.
 void CheckPort(int port, const std::string& task);
+
+// The same, and keeps the port: sockets that listen on it. `address`: that numeric one alone;
+// empty: every address of this host.
+std::vector<UniqueFd> TakePort(int port, const std::string& task, const std::string& address = {});
 
 }  // namespace tfdist::agent

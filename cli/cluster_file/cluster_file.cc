@@ -27,6 +27,8 @@ constexpr size_t kLongestName = 48;  // part of paths, and of the job's id
 constexpr int kMostTasksOfRole = 16384;
 constexpr int kMostPerHost = 256;
 constexpr int kMostRestarts = 1'000;
+constexpr size_t kLongestPackageName = 100;
+constexpr size_t kMostPackages = 32;
 
 bool IsJobName(std::string_view name) {
   return !name.empty() && name.size() <= kLongestName &&
@@ -204,6 +206,37 @@ void ReadControl(const TableReader& top, ClusterFile& file) {
   if (control) file.control_port = control->Number("port", 1, 65535);
 }
 
+// As PEP 508 has names; no option of a program begins so.
+bool IsPackageName(std::string_view name) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  return !name.empty() && name.size() <= kLongestPackageName && is_plain(name.front()) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return is_plain(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+void ReadCheck(const TableReader& top, ClusterFile& file, Problems& problems) {
+  const auto check = top.Table("check", kCheckKeys);
+  const auto python = check ? check->Find("python") : std::nullopt;
+  if (!python) return;
+  const auto packages = ReadArray(*python, "a list of Python packages", problems);
+  if (!packages) return;
+  if (packages->size() > kMostPackages) {
+    problems.Add(python->where, fmt::format("more than {} packages", kMostPackages));
+    return;
+  }
+  for (const Field& field : *packages) {
+    const auto name = ReadLine(field, problems);
+    if (!name) continue;
+    if (!IsPackageName(*name)) {
+      problems.Add(field.where, fmt::format("{} is no name of a Python package", Quoted(*name)));
+      continue;
+    }
+    file.python_packages.push_back(*name);
+  }
+}
+
 }  // namespace
 
 bool CheckJobName(const std::string& name, const Where& where, Problems& problems) {
@@ -234,6 +267,7 @@ std::optional<ClusterFile> ReadClusterFile(std::string_view toml, Problems& prob
   ReadRestart(top, file, problems);
   ReadSsh(top, file, problems);
   ReadControl(top, file);
+  ReadCheck(top, file, problems);
   return file;
 }
 

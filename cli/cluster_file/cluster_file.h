@@ -109,6 +109,7 @@ struct ClusterFile {
   std::optional<int64_t> host_lost_ms;
   SshTable ssh;
   std::optional<Located<int>> control_port;
+  std::vector<std::string> python_packages;  // [check] python
 };
 
 // Whether `name` can be a job's; else a problem. Part of paths, and of the job's id.

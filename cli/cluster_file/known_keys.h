@@ -7,9 +7,9 @@
 
 namespace tfdist::cli {
 
-inline constexpr std::string_view kTopKeys[] = {"name",    "done",   "deadline", "finish_timeout",
-                                                "cluster", "task",   "roles",    "restart",
-                                                "ssh",     "control"};
+inline constexpr std::string_view kTopKeys[] = {"name",    "done",    "deadline", "finish_timeout",
+                                                "cluster", "task",    "roles",    "restart",
+                                                "ssh",     "control", "check"};
 inline constexpr std::string_view kClusterKeys[] = {"hosts", "layout", "chief_name", "ports"};
 inline constexpr std::string_view kHostKeys[] = {"address", "ssh",   "gpus",
                                                  "slots",   "spare", "transport"};
@@ -22,6 +22,7 @@ inline constexpr std::string_view kRestartKeys[] = {"policy", "limit", "within",
 inline constexpr std::string_view kSshKeys[] = {"user",   "port",      "identity_file",
                                                 "config", "host_keys", "remote_dir"};
 inline constexpr std::string_view kControlKeys[] = {"port"};
+inline constexpr std::string_view kCheckKeys[] = {"python"};
 
 // For a key that is not among `known`: the nearest of them, or the table where it belongs.
 std::string HintForUnknownKey(std::string_view key, std::span<const std::string_view> known);

@@ -36,10 +36,11 @@ constexpr const char* kJobHelp =
 using Command = std::function<int()>;
 using Words = std::vector<std::string>;
 
-// What stands behind `--` of `up`, `render` and `exec`, off the command line: CLI11 would take it for FILE.
+// What stands behind `--` of `up`, `render`, `check` and `exec`, off the command line: CLI11 would take it for FILE.
 Words TakeCommand(int& argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
-  if (name != "up" && name != "render" && name != "exec") return {};
+  static constexpr std::string_view kWithCommand[] = {"up", "render", "check", "exec"};
+  if (std::ranges::find(kWithCommand, name) == std::end(kWithCommand)) return {};
   char** end = argv + argc;
   char** dashes =
       std::find_if(argv, end, [](const char* word) { return word == std::string_view("--"); });
@@ -56,7 +57,7 @@ const CLI::Validator kCount(
     },
     "N");
 
-// Of `render` and `up`. The command stands behind `--`, and Main has taken it off.
+// Of `render`, `check` and `up`. The command stands behind `--`, and Main has taken it off.
 void AddPlanSource(CLI::App& sub, PlanSource& source) {
   sub.add_option("FILE", source.file, "cluster file; - is the standard input");
   const auto job_option = [&](const char* name, std::string& value, const char* type,
@@ -94,6 +95,18 @@ void AddRender(CLI::App& app, Command& command, const Words& words) {
   sub->callback([&command, arguments, &words] {
     arguments->source.job.command = words;
     command = [arguments] { return RenderCommand(*arguments); };
+  });
+}
+
+void AddCheck(CLI::App& app, Command& command, const Words& words) {
+  auto arguments = std::make_shared<CheckArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "check", "find what would stop the job on its hosts; starts nothing, leaves nothing");
+  AddPlanSource(*sub, arguments->source);
+  sub->add_flag("--json", arguments->json);
+  sub->callback([&command, arguments, &words] {
+    arguments->source.job.command = words;
+    command = [arguments] { return CheckCommand(*arguments); };
   });
 }
 
@@ -369,6 +382,7 @@ std::string Cause(const CLI::App& app, const CLI::ParseError& error) {
 void AddCommands(CLI::App& app, Command& command, const Words& words) {
   app.require_subcommand(1);
   AddRender(app, command, words);
+  AddCheck(app, command, words);
   AddUp(app, command, words);
   AddExec(app, command, words);
   for (auto add : {AddShell, AddLogs, AddStatus, AddWhy, AddWait, AddPull, AddList, AddEvents,
@@ -405,10 +419,10 @@ int Run(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 success; 1 the job failed, or `down` could not confirm that nothing is left;\n"
       "2 usage (several running jobs are meant, say) or bad cluster file; 3 a host could not be\n"
-      "brought up or reached; 4 no such job, or another one of that name is running; 70 internal\n"
-      "error; 74 the output could not be written; 124 --timeout; 130 interrupted; 141 nobody "
-      "reads\n"
-      "the output of `up`.");
+      "brought up or reached, or `check` found an error; 4 no such job, or another one of that "
+      "name\n"
+      "is running; 70 internal error; 74 the output could not be written; 124 --timeout;\n"
+      "130 interrupted; 141 nobody reads the output of `up`.");
   AddCommands(app, command, words);
   if (argc > 1 && argv[1] == std::string_view("__complete")) {
     return PrintCandidates(app, {argv + 2, argv + argc});

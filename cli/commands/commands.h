@@ -12,7 +12,7 @@
 
 namespace tfdist::cli {
 
-// What `render` and `up` make their plan from: a cluster file ("-": the standard input), or hosts
+// What `render`, `check` and `up` make their plan from: a cluster file ("-": the standard input), or hosts
 // and a command.
 struct PlanSource {
   std::string file;
@@ -28,6 +28,12 @@ struct RenderArguments {
   bool json = false;
 };
 int RenderCommand(const RenderArguments& arguments);
+
+struct CheckArguments {
+  PlanSource source;
+  bool json = false;
+};
+int CheckCommand(const CheckArguments& arguments);
 
 struct UpArguments {
   PlanSource source;

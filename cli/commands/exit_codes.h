@@ -9,7 +9,7 @@ enum ExitCode : int {
   kExitSuccess = 0,
   kExitJobFailed = 1,  // or `down` could not confirm that nothing is left
   kExitUsage = 2,      // usage, or a bad cluster file
-  kExitHost = 3,       // a host could not be brought up or reached
+  kExitHost = 3,       // a host could not be brought up or reached, or `check` found an error
   kExitNoJob = 4,      // no such job, or one of that name is running
   // kExitInternal = 70: a bug, or a lack of memory, threads or descriptors
   kExitOutput = 74,     // the output could not be written (EX_IOERR in sysexits.h)

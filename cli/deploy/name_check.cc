@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
+#include <string_view>
 
 #include "cli/cluster_file/host_address.h"
 
@@ -103,6 +105,7 @@ class Comparison {
     };
     add(unresolved_, "names cannot be resolved: " + unresolved_.Text(),
         "add them to the DNS or to /etc/hosts there, or write numeric addresses in `hosts`");
+    for (NameWarning& warning : warnings) warning.unresolved = true;
     add(loopback_,
         fmt::format("names mean loopback on their own hosts: {}. A program that listens on its "
                     "host's name cannot be reached from other hosts (TensorFlow's servers and "
@@ -179,19 +182,31 @@ bool IsResolved(const std::string& address) {
   return !IsNumericAddress(address) && !IsLoopback(address);
 }
 
+// Those that are resolved, each once.
+std::vector<std::string> NamesOf(const std::vector<HostPlan>& hosts,
+                                 const std::vector<size_t>& wanted) {
+  std::set<std::string_view> known;
+  std::vector<std::string> names;
+  for (const size_t i : wanted) {
+    const std::string& name = hosts[i].address;
+    if (IsResolved(name) && known.insert(name).second) names.push_back(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<std::string> NamesToAsk(const std::vector<HostPlan>& hosts, int slot) {
   const auto at = static_cast<size_t>(slot);
   std::vector<size_t> wanted = {at, 0};
   for (size_t i = 1; i <= kNeighbours; ++i) wanted.push_back((at + i) % hosts.size());
-  std::vector<std::string> names;
-  for (const size_t i : wanted) {
-    const std::string& name = hosts[i].address;
-    const bool known = std::find(names.begin(), names.end(), name) != names.end();
-    if (!known && IsResolved(name)) names.push_back(name);
-  }
-  return names;
+  return NamesOf(hosts, wanted);
+}
+
+std::vector<std::string> AllNames(const std::vector<HostPlan>& hosts) {
+  std::vector<size_t> wanted(hosts.size());
+  std::iota(wanted.begin(), wanted.end(), 0);
+  return NamesOf(hosts, wanted);
 }
 
 std::vector<NameWarning> CompareNames(

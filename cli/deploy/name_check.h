@@ -15,10 +15,13 @@ namespace tfdist::cli {
 // so that the work grows with the hosts and not with their square. Numeric addresses and localhost
 // are not asked for.
 std::vector<std::string> NamesToAsk(const std::vector<HostPlan>& hosts, int slot);
+// The same of all hosts.
+std::vector<std::string> AllNames(const std::vector<HostPlan>& hosts);
 
 struct NameWarning {
   std::string text;  // one line
   std::string remedy;
+  bool unresolved = false;  // some host does not know some name: its tasks cannot use it
 };
 
 // `answers[i]`: what slot i has said; nullopt: nothing. At most one warning of each kind: names

@@ -92,6 +92,20 @@ TEST_F(Mistakes, AMisspelledKeyIsReportedOnce) {
       ElementsAre("nmae: unknown key", "cluster.host: unknown key", "task.comand: unknown key"));
 }
 
+TEST_F(Mistakes, PackagesOfACheckAreNames) {
+  const auto check = [](const std::string& value) {
+    return "name = \"n\"\n[cluster]\nhosts = [\"h1\"]\n[task]\ncommand = [\"a\"]\n[check]\n" +
+           value;
+  };
+  EXPECT_THAT(Messages(check("python = [\"tensorflow\", \"ruamel.yaml\"]")), IsEmpty());
+  EXPECT_THAT(Messages(check("python = \"tensorflow\"")),
+              ElementsAre(HasSubstr("check.python: expected a list of Python packages")));
+  EXPECT_THAT(Messages(check("python = [\"-c\", \"\"]")),
+              ElementsAre("check.python[0]: '-c' is no name of a Python package",
+                          HasSubstr("check.python[1]: ")));
+  EXPECT_THAT(Messages(check("pyton = []")), ElementsAre("check.pyton: unknown key"));
+}
+
 TEST_F(Mistakes, AKeyInTheWrongTableIsToldItsHome) {
   const auto hint = [&](const std::string& text) { return Problems(text).at(0).hint; };
   EXPECT_EQ(hint("name = \"n\"\n[cluster]\nhosts = [\"h1\"]\n[task]\ncommand = [\"a\"]\n[restart]\n"

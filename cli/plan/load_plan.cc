@@ -174,6 +174,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
     return ToString(HostPort{plan.hosts[static_cast<size_t>(task.slot)].address, task.port});
   });
   plan.control_port = file.control_port ? file.control_port->value : 0;
+  plan.python_packages = file.python_packages;
   SetSsh(file.ssh, plan.ssh);
   SetPaths(file, folder, plan, problems);
   SetPolicies(file, plan);

@@ -76,7 +76,8 @@ struct Plan {
   std::string shared;                            // absolute path on the hosts, or empty
   int control_port = 0;                          // 0: any free one
   SshOptions ssh;
-  std::vector<std::string> warnings;  // of what is no mistake; a line each
+  std::vector<std::string> python_packages;  // whose versions `check` compares
+  std::vector<std::string> warnings;         // of what is no mistake; a line each
 };
 
 // Reads and checks a cluster file; "-": the standard input, whose files count from the current

@@ -200,10 +200,12 @@ class Jobs(unittest.TestCase):
     def test_the_documented_json_is_what_the_commands_print(self):
         file = self.write(["sh", "-c", "exit 3"], slots=1, extra=NO_RESTART)
         self.assertEqual(self.user.run("up", file).code, 1)
+        checked = self.user.write("checked.toml", clusters.local("job", ["true"], slots=1,
+                                                                 extra='[check]\npython = ["no-such-package"]'))
         outputs = {command: self.user.run(*words).out for command, words in {
-            "render": ["render", "--json", file], "list": ["list", "--json"], "status": ["status", "--json", "job"],
+            "render": ["render", "--json", file], "check": ["check", "--json", checked], "list": ["list", "--json"], "status": ["status", "--json", "job"],
             "events": ["events", "--json", "job"]}.items()}
-        values = {command: json.loads(outputs[command]) for command in ("render", "status")}
+        values = {command: json.loads(outputs[command]) for command in ("render", "check", "status")}
         for task in values["status"]["tasks"]:
             self.assertEqual(set(task.pop("previous_exit", task["exit"])), set(task["exit"]))
         [values["list"]] = json.loads(outputs["list"])

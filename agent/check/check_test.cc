@@ -1,0 +1,179 @@
+// The parts of a check that need no other host. tests/smoke/test_check.py has the rest.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/check/handshake.h"
+#include "agent/check/held_ports.h"
+#include "agent/check/programs.h"
+#include "agent/check/reach.h"
+#include "agent/control/tcp_address.h"
+#include "agent/tasks/port_check.h"
+#include "base/failures.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::ReachFailure;
+using protocol::Unreached;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const std::string kKey(32, 'k');
+
+TEST(HandshakeTest, TheAnswerNamesTheSlot) {
+  const Handshake handshake(kKey);
+  const std::string question = handshake.Question(2222);
+  const auto answer = handshake.Answer(question, 2222, 70'000);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(handshake.Slot(*answer, question, 2222), 70'000);
+}
+
+TEST(HandshakeTest, NothingIsSaidToAStranger) {
+  const Handshake handshake(kKey);
+  const std::string question = Handshake(std::string(32, 'x')).Question(2222);
+  EXPECT_FALSE(handshake.Answer(question, 2222, 1));
+  EXPECT_FALSE(handshake.Answer("GET / HTTP/1.1\r\n", 2222, 1));
+  EXPECT_FALSE(handshake.Answer(handshake.Question(2222), 2223, 1)) << "another port's";
+}
+
+TEST(HandshakeTest, AnEchoAnOldAnswerAndAnotherSlotAreNoAnswer) {
+  const Handshake handshake(kKey);
+  const std::string question = handshake.Question(2222);
+  EXPECT_FALSE(handshake.Slot(question.substr(0, kAnswerBytes), question, 2222));
+  const std::string other = handshake.Question(2222);
+  EXPECT_FALSE(handshake.Slot(*handshake.Answer(other, 2222, 1), question, 2222));
+  std::string forged = *handshake.Answer(question, 2222, 1);
+  forged[3] = 2;
+  EXPECT_FALSE(handshake.Slot(forged, question, 2222));
+}
+
+TEST(HandshakeTest, AKeyHas32Bytes) { EXPECT_THROW(Handshake("short"), ProtocolError); }
+
+UniqueFd ListenAnywhere() {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const TcpAddress any = ParseTcpAddress("127.0.0.1", 0);
+  EXPECT_EQ(bind(fd.get(), any.get(), any.size), 0);
+  EXPECT_EQ(listen(fd.get(), 1024), 0);
+  return fd;
+}
+
+class ReachTest : public testing::Test {
+ protected:
+  std::vector<Unreached> Dial(const std::vector<protocol::Target>& targets,
+                              const KnownNames& names = {}) {
+    return FindUnreached(handshake_, targets, names,
+                         SystemClock().Now() + std::chrono::milliseconds(300));
+  }
+  int Hold() {
+    UniqueFd fd = ListenAnywhere();
+    const int port = LocalPort(fd.get());
+    held_.Add(std::move(fd), port);
+    return port;
+  }
+
+  Handshake handshake_{kKey};
+  HeldPorts held_{handshake_, 7};
+};
+
+TEST_F(ReachTest, AHeldPortIsReached) {
+  const int port = Hold();
+  const int another = Hold();
+  held_.Serve();
+  EXPECT_THAT(Dial({{7, "127.0.0.1", port}, {7, "127.0.0.1", another}}), IsEmpty());
+}
+
+TEST_F(ReachTest, OneGoodAddressOfANameIsEnough) {
+  const int port = Hold();
+  held_.Serve();
+  EXPECT_THAT(Dial({{7, "gpu7", port}}, {{"gpu7", {"127.0.0.2", "127.0.0.1"}}}), IsEmpty());
+}
+
+TEST_F(ReachTest, AnotherHostIsToldByItsSlot) {
+  const int port = Hold();
+  held_.Serve();
+  const auto failures = Dial({{3, "127.0.0.1", port}});
+  ASSERT_THAT(failures, SizeIs(1));
+  EXPECT_EQ(failures[0].failure, ReachFailure::kOtherHost);
+  EXPECT_EQ(failures[0].answered_by, 7);
+}
+
+TEST_F(ReachTest, NobodyAMuteStrangerAndANameWithoutAddressAreToldApart) {
+  const UniqueFd mute = ListenAnywhere();
+  const int closed = LocalPort(ListenAnywhere().get());  // by now
+  const auto failures =
+      Dial({{1, "127.0.0.1", closed}, {2, "127.0.0.1", LocalPort(mute.get())}, {3, "gpu3", 2222}});
+  std::vector<ReachFailure> kinds;
+  for (const Unreached& failure : failures) kinds.push_back(failure.failure);
+  EXPECT_THAT(kinds, ElementsAre(ReachFailure::kRefused, ReachFailure::kStranger,
+                                 ReachFailure::kUnresolved));
+}
+
+// Without SO_REUSEADDR, as many a server of a user's own.
+TEST(HeldPortsTest, AnyServerCanHaveThePortAtOnceAfterwards) {
+  const Handshake handshake(kKey);
+  UniqueFd fd = ListenAnywhere();
+  const int port = LocalPort(fd.get());
+  {
+    HeldPorts held(handshake, 7);
+    held.Add(std::move(fd), port);
+    held.Serve();
+    const TimePoint deadline = SystemClock().Now() + std::chrono::seconds(5);
+    EXPECT_THAT(FindUnreached(handshake, {{7, "127.0.0.1", port}}, {}, deadline), IsEmpty());
+  }
+  const UniqueFd server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const TcpAddress address = ParseTcpAddress("127.0.0.1", port);
+  EXPECT_EQ(bind(server.get(), address.get(), address.size), 0);
+}
+
+TEST_F(ReachTest, AnIdleCallerKeepsNobodyOut) {
+  const int port = Hold();
+  held_.Serve();
+  std::vector<UniqueFd> idle;
+  const TcpAddress address = ParseTcpAddress("127.0.0.1", port);
+  for (int i = 0; i < 400; ++i) {
+    idle.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    (void)connect(idle.back().get(), address.get(), address.size);
+  }
+  EXPECT_THAT(Dial({{7, "127.0.0.1", port}}), IsEmpty());
+}
+
+TEST(PortTest, AKeptPortIsTaken) {
+  const int port = LocalPort(ListenAnywhere().get());
+  const auto kept = TakePort(port, "worker:0");
+  EXPECT_FALSE(kept.empty());
+  EXPECT_THROW(CheckPort(port, "worker:1"), Error);
+}
+
+TEST(ProgramsTest, GpusAreCountedByLines) {
+  EXPECT_THAT(GpusInAnswer("NVIDIA H100 80GB HBM3\nNVIDIA H100 80GB HBM3\n"), SizeIs(2));
+  EXPECT_THAT(GpusInAnswer(""), IsEmpty());
+}
+
+// What loginctl prints: systemd 252.
+TEST(ProgramsTest, LogindEndsProcessesByItsSettings) {
+  EXPECT_FALSE(EndsProcesses("KillUserProcesses=no\nKillOnlyUsers=\nKillExcludeUsers=root\n", "u"));
+  EXPECT_TRUE(EndsProcesses("KillUserProcesses=yes\nKillOnlyUsers=\nKillExcludeUsers=root\n", "u"));
+  EXPECT_FALSE(EndsProcesses("KillUserProcesses=yes\nKillExcludeUsers=root u\n", "u"));
+  EXPECT_FALSE(EndsProcesses("KillUserProcesses=yes\nKillOnlyUsers=someone else\n", "u"));
+  EXPECT_FALSE(EndsProcesses("", "u"));
+}
+
+TEST(ProgramsTest, ASessionIsSeenInTheCgroup) {
+  EXPECT_TRUE(IsInSession("0::/user.slice/user-1000.slice/session-3.scope\n"));
+  EXPECT_FALSE(IsInSession("0::/system.slice/ssh.service\n"));
+}
+
+TEST(ProgramsTest, PythonSaysItsVersionAndThoseOfPackages) {
+  const TimePoint deadline = SystemClock().Now() + std::chrono::seconds(20);
+  const auto python = AskPython("python3", {}, {"no-such-package"}, deadline);
+  EXPECT_EQ(python.why, "");
+  EXPECT_THAT(python.version, testing::StartsWith("3."));
+  EXPECT_THAT(python.packages, ElementsAre(testing::Pair("no-such-package", "")));
+  EXPECT_NE(AskPython("no-such-python", {}, {}, deadline).why, "");
+}
+
+}  // namespace
+}  // namespace tfdist::agent

@@ -1,0 +1,93 @@
+#include "agent/check/held_ports.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/error.h"
+
+namespace tfdist::agent {
+namespace {
+
+// Of callers that have not asked yet; a further one takes the place of the oldest.
+constexpr size_t kMostCallers = 256;
+constexpr std::chrono::seconds kPatience{3};
+constexpr std::chrono::hours kForEver{1};
+// Closed by a reset: a connection in TIME_WAIT would keep the job's own server off the port for a
+// minute, unless it sets SO_REUSEADDR.
+constexpr linger kAtOnce{.l_onoff = 1, .l_linger = 0};
+
+}  // namespace
+
+HeldPorts::~HeldPorts() {
+  if (!thread_.joinable()) return;
+  eventfd_write(stop_.get(), 1);
+  thread_.join();
+}
+
+void HeldPorts::Add(UniqueFd listener, int port) {
+  fcntl(listener.get(), F_SETFL, O_NONBLOCK);
+  listeners_.push_back({std::move(listener), port});
+}
+
+void HeldPorts::Serve() {
+  stop_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!stop_.valid()) throw Error(Phase::kStart, WithErrno("eventfd", errno));
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void HeldPorts::Loop() {
+  while (true) {
+    std::vector<pollfd> fds = {{stop_.get(), POLLIN, 0}};
+    for (const Listener& listener : listeners_) fds.push_back({listener.fd.get(), POLLIN, 0});
+    for (const Caller& caller : callers_) fds.push_back({caller.fd.get(), POLLIN, 0});
+    poll(fds.data(), fds.size(), PollTimeout(SystemClock().Now(), NextLimit()));
+    if (fds[0].revents != 0) return;
+    const TimePoint now = SystemClock().Now();
+    auto polled = fds.begin() + 1 + static_cast<ptrdiff_t>(listeners_.size());
+    for (auto caller = callers_.begin(); caller != callers_.end();) {
+      const bool spoke = (polled++)->revents != 0;
+      const bool goes_on = spoke ? Hear(*caller) : now < caller->limit;
+      caller = goes_on ? std::next(caller) : callers_.erase(caller);
+    }
+    for (size_t i = 0; i < listeners_.size(); ++i) {
+      if (fds[i + 1].revents != 0) Accept(listeners_[i]);
+    }
+  }
+}
+
+TimePoint HeldPorts::NextLimit() const {
+  return callers_.empty() ? SystemClock().Now() + kForEver : callers_.front().limit;
+}
+
+void HeldPorts::Accept(const Listener& listener) {
+  while (true) {
+    UniqueFd fd(accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd.valid()) return;
+    setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &kAtOnce, sizeof kAtOnce);
+    if (callers_.size() == kMostCallers) callers_.pop_front();
+    callers_.push_back({std::move(fd), listener.port, SystemClock().Now() + kPatience, {}});
+  }
+}
+
+bool HeldPorts::Hear(Caller& caller) const {
+  std::array<char, kQuestionBytes> buffer{};
+  const size_t missing = kQuestionBytes - caller.question.size();
+  if (missing == 0) return false;  // it has hung up, as it should, or goes on talking
+  const ssize_t got = recv(caller.fd.get(), buffer.data(), missing, 0);
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  if (got == 0) return false;
+  caller.question.append(buffer.data(), static_cast<size_t>(got));
+  if (caller.question.size() < kQuestionBytes) return true;
+  const auto answer = handshake_.Answer(caller.question, caller.port, slot_);
+  if (!answer) return false;
+  // A new connection takes so few bytes at once. A reset now might overtake them.
+  return send(caller.fd.get(), answer->data(), answer->size(), MSG_NOSIGNAL) > 0;
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,210 @@
+#include "agent/check/host_facts.h"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <array>
+#include <future>
+#include <limits>
+#include <set>
+#include <system_error>
+
+#include "agent/check/programs.h"
+#include "agent/check/reach.h"
+#include "agent/control/control_listener.h"
+#include "agent/control/host_names.h"
+#include "agent/control/tcp_address.h"
+#include "agent/slot/slot_folder.h"
+#include "agent/tasks/command_search.h"
+#include "agent/tasks/port_check.h"
+#include "agent/tasks/task_spec.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using protocol::HostFacts;
+using protocol::PortFact;
+using protocol::Survey;
+using protocol::TaskDescription;
+using protocol::Trouble;
+
+constexpr size_t kMostBootIdBytes = 100;
+// A resolver that does not know a name may take seconds for each.
+constexpr size_t kResolversAtATime = 8;
+// Whoever has a port on this very machine answers at once, if it is a check.
+constexpr std::chrono::seconds kNeighbourLimit{1};
+constexpr std::array<std::string_view, 4> kPythonSettings = {"PATH", "PYTHONPATH", "PYTHONHOME",
+                                                             "LD_LIBRARY_PATH"};
+
+// Containers and test hosts share a kernel; what counts is whether they share ports.
+std::string FindMachine() {
+  const auto boot = ReadFileIfExists("/proc/sys/kernel/random/boot_id", kMostBootIdBytes);
+  std::error_code error;
+  const auto network = fs::read_symlink("/proc/self/ns/net", error);
+  if (!boot || error) return {};
+  return fmt::format("{} {}", boot->substr(0, boot->find('\n')), network.string());
+}
+
+void LookAtDisk(const fs::path& base, HostFacts& facts) {
+  struct statvfs info {};
+  if (statvfs(base.c_str(), &info) != 0) {
+    throw Error(Phase::kFiles, WithErrno(base.string(), errno));
+  }
+  facts.disk_free_bytes = uint64_t{info.f_bavail} * info.f_frsize;
+  // Some file systems do not count files.
+  facts.files_free = info.f_files == 0 ? std::numeric_limits<int64_t>::max() : info.f_favail;
+}
+
+PortFact Hold(const Survey& survey, const std::string& task, int port, HeldPorts& held) {
+  PortFact fact{.port = port, .task = task, .trouble = {}};
+  try {
+    for (UniqueFd& fd : TakePort(port, task, survey.listen)) held.Add(std::move(fd), port);
+  } catch (const Error& error) {
+    fact.trouble = Trouble{error.cause(), error.remedy()};
+  }
+  return fact;
+}
+
+PortFact HoldCoordinators(const Survey& survey, HeldPorts& held) {
+  PortFact fact{.port = survey.coordinator_port, .task = "coordinator", .trouble = {}};
+  try {
+    UniqueFd fd = ListenForAgents(survey.coordinator, survey.coordinator_port);
+    fact.port = LocalPort(fd.get());
+    held.Add(std::move(fd), fact.port);
+  } catch (const Error& error) {
+    fact.trouble = Trouble{error.cause(), error.remedy()};
+  }
+  return fact;
+}
+
+std::vector<PortFact> HoldPorts(const Survey& survey, HeldPorts& held) {
+  std::vector<PortFact> facts;
+  std::set<int> seen;  // a spare host has all tasks, of which most share their ports
+  for (const TaskDescription& task : survey.tasks) {
+    for (const int port : task.ports) {
+      if (seen.insert(port).second) facts.push_back(Hold(survey, task.task, port, held));
+    }
+  }
+  if (!survey.coordinator.empty()) facts.push_back(HoldCoordinators(survey, held));
+  return facts;
+}
+
+// Which of the ports that are taken this very check has, for another slot on this machine. This
+// host's own ports are served already: two that ask each other do not wait for each other.
+void FindNeighbours(const Handshake& handshake, const Survey& survey,
+                    std::vector<PortFact>& facts) {
+  const std::string address = survey.listen.empty() ? "127.0.0.1" : survey.listen;
+  std::vector<protocol::Target> targets;
+  std::vector<PortFact*> asked;
+  for (PortFact& fact : facts) {
+    if (!fact.trouble || fact.port == 0) continue;
+    targets.push_back({.slot = -1, .address = address, .port = fact.port});
+    asked.push_back(&fact);
+  }
+  const TimePoint deadline = SystemClock().Now() + kNeighbourLimit;
+  for (const auto& failure : FindUnreached(handshake, targets, {}, deadline)) {
+    asked[failure.target]->held_by = failure.answered_by;
+  }
+}
+
+// As the task would be started, in a folder that there is not.
+RunSpec SpecOf(const TaskDescription& task, const SlotFolder& folder) {
+  return MakePreflightSpec(task, folder, SlotInfo(), Environment::OfHost());
+}
+
+// What the job brings with it is not there yet: its runtime, and programs of the work folder.
+bool IsBrought(const RunSpec& spec, const SlotFolder& folder) {
+  if (spec.argv.empty()) return false;
+  const std::string& program = spec.argv[0];
+  return program.starts_with(folder.path().string()) ||
+         (program.find('/') != std::string::npos && !program.starts_with('/'));
+}
+
+std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder& folder) {
+  std::vector<Trouble> troubles;
+  for (const TaskDescription& task : survey.tasks) {
+    const RunSpec spec = SpecOf(task, folder);
+    if (IsBrought(spec, folder)) continue;
+    try {
+      CheckCommand(spec);
+    } catch (const Error& error) {
+      troubles.push_back({error.cause(), error.remedy()});
+    }
+  }
+  return troubles;
+}
+
+bool IsPython(const std::string& program) {
+  return fs::path(program).filename().string().starts_with("python");
+}
+
+// The tasks' own Python, where one of them runs it.
+protocol::PythonFact FindPython(const Survey& survey, const SlotFolder& folder,
+                                TimePoint deadline) {
+  for (const TaskDescription& task : survey.tasks) {
+    const RunSpec spec = SpecOf(task, folder);
+    if (spec.argv.empty() || !IsPython(spec.argv[0]) || IsBrought(spec, folder)) continue;
+    std::vector<std::string> settings;
+    for (const std::string& entry : spec.env) {
+      const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
+      if (std::find(kPythonSettings.begin(), kPythonSettings.end(), name) !=
+          kPythonSettings.end()) {
+        settings.push_back(entry);
+      }
+    }
+    return AskPython(spec.argv[0], settings, survey.packages, deadline);
+  }
+  return AskPython("python3", {}, survey.packages, deadline);
+}
+
+protocol::ResolvedNames Resolve(const std::vector<std::string>& names, TimePoint deadline) {
+  const size_t parts = std::min(kResolversAtATime, std::max<size_t>(names.size(), 1));
+  std::vector<std::future<protocol::ResolvedNames>> answers;
+  for (size_t part = 0; part < parts; ++part) {
+    std::vector<std::string> some;
+    for (size_t i = part; i < names.size(); i += parts) some.push_back(names[i]);
+    answers.push_back(
+        std::async(std::launch::async, [some, deadline] { return ResolveHosts(some, deadline); }));
+  }
+  protocol::ResolvedNames all;
+  for (auto& answer : answers) {
+    protocol::ResolvedNames some = answer.get();
+    all.own = std::move(some.own);
+    std::move(some.names.begin(), some.names.end(), std::back_inserter(all.names));
+  }
+  return all;
+}
+
+}  // namespace
+
+HostFacts FindFacts(const Survey& survey, const fs::path& base, const Handshake& handshake,
+                    HeldPorts& held, TimePoint deadline) {
+  const SlotFolder folder(base / "jobs" / "check" / "h0");
+  auto gpus = std::async(std::launch::async, [deadline] { return FindGpus(deadline); });
+  auto logout = std::async(std::launch::async, [deadline] { return FindLogoutTrouble(deadline); });
+  auto names = std::async(std::launch::async, [&] { return Resolve(survey.names, deadline); });
+  std::future<protocol::PythonFact> python;
+  if (!survey.packages.empty()) {
+    python = std::async(std::launch::async, [&] { return FindPython(survey, folder, deadline); });
+  }
+  HostFacts facts;
+  facts.machine = FindMachine();
+  LookAtDisk(base, facts);
+  facts.ports = HoldPorts(survey, held);
+  held.Serve();
+  FindNeighbours(handshake, survey, facts.ports);
+  facts.commands = FindCommandTroubles(survey, folder);
+  facts.names = names.get();
+  facts.logout = logout.get();
+  if (python.valid()) facts.python = python.get();
+  Gpus found = gpus.get();
+  facts.gpus = std::move(found.names);
+  facts.gpu_trouble = std::move(found.trouble);
+  return facts;
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,183 @@
+#include "agent/check/programs.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/subprocess.h"
+
+namespace tfdist::agent {
+namespace {
+
+constexpr size_t kMostGpus = 64;
+constexpr size_t kMostLineBytes = 200;
+constexpr size_t kMostCgroupBytes = 64 * 1024;
+constexpr const char* kNvidiaDriver = "/proc/driver/nvidia/gpus";
+
+// Metadata alone: importing TensorFlow takes seconds. A package may be installed under another name
+// (tensorflow-cpu), or by hand.
+constexpr const char* kPythonProgram = R"py(
+import sys
+def version(name):
+    try:
+        from importlib import metadata
+    except ImportError:
+        import pkg_resources as old
+        try:
+            return old.get_distribution(name).version
+        except old.DistributionNotFound:
+            return ""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        providers = getattr(metadata, "packages_distributions", dict)()
+        for provider in providers.get(name, []):
+            return metadata.version(provider)
+    import importlib.util
+    return "unknown" if importlib.util.find_spec(name) else ""
+print(sys.version.split()[0])
+for name in sys.argv[1:]:
+    try:
+        print(version(name))
+    except Exception:
+        print("")
+)py";
+
+std::vector<std::string> Lines(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, std::min(end, kMostLineBytes)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+// The last line is where Python says what is wrong, the first where nvidia-smi does.
+std::string FirstLine(const std::string& text) {
+  const auto lines = Lines(text);
+  return lines.empty() ? "" : lines.front();
+}
+std::string LastLine(const std::string& text) {
+  const auto lines = Lines(text);
+  return lines.empty() ? "" : lines.back();
+}
+
+std::string WhyNot(const ProgramResult& result, const std::string& said) {
+  if (result.timed_out) return "no answer in time";
+  if (result.signal != 0) return fmt::format("ended by signal {}", result.signal);
+  return said.empty() ? fmt::format("ended with {}", result.exit_code) : said;
+}
+
+// nullopt: the program is not installed.
+std::optional<ProgramResult> Ask(std::vector<std::string> argv, TimePoint deadline) {
+  try {
+    return RunProgram({.argv = std::move(argv)}, deadline);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+bool HasNvidiaDriver() {
+  std::error_code none;
+  return !std::filesystem::is_empty(kNvidiaDriver, none) && !none;
+}
+
+std::string UserName() {
+  const char* user = std::getenv("USER");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  return user != nullptr ? user : std::to_string(getuid());
+}
+
+bool HoldsWord(std::string_view words, std::string_view wanted) {
+  while (!words.empty()) {
+    const size_t end = std::min(words.find(' '), words.size());
+    if (words.substr(0, end) == wanted) return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+Gpus FindGpus(TimePoint deadline) {
+  Gpus gpus;
+  const auto result = Ask({"nvidia-smi", "--query-gpu=name", "--format=csv,noheader"}, deadline);
+  if (!result) {
+    if (HasNvidiaDriver()) gpus.trouble = "there is NVIDIA's driver, and no nvidia-smi";
+  } else if (result->exit_code != 0) {
+    gpus.trouble = "nvidia-smi: " + WhyNot(*result, FirstLine(result->output));
+  } else {
+    gpus.names = GpusInAnswer(result->output);
+  }
+  return gpus;
+}
+
+std::vector<std::string> GpusInAnswer(std::string_view answer) {
+  auto names = Lines(answer);
+  names.resize(std::min(names.size(), kMostGpus));
+  return names;
+}
+
+protocol::PythonFact AskPython(const std::string& program, const std::vector<std::string>& settings,
+                               const std::vector<std::string>& packages, TimePoint deadline) {
+  protocol::PythonFact fact{.program = program, .version = "", .packages = {}, .why = ""};
+  std::vector<std::string> argv = {"env"};
+  argv.insert(argv.end(), settings.begin(), settings.end());
+  argv.insert(argv.end(), {program, "-c", kPythonProgram});
+  argv.insert(argv.end(), packages.begin(), packages.end());
+  const auto result = Ask(std::move(argv), deadline);
+  const auto lines = Lines(result ? result->output : "");
+  if (!result || result->exit_code != 0 || lines.size() != packages.size() + 1) {
+    fact.why = result ? WhyNot(*result, LastLine(result->error_output)) : "env cannot be run";
+    return fact;
+  }
+  fact.version = lines[0];
+  for (size_t i = 0; i < packages.size(); ++i)
+    fact.packages.emplace_back(packages[i], lines[i + 1]);
+  return fact;
+}
+
+std::optional<protocol::Trouble> FindLogoutTrouble(TimePoint deadline) {
+  const auto cgroup = ReadFileIfExists("/proc/self/cgroup", kMostCgroupBytes);
+  if (!IsInSession(cgroup.value_or(""))) return std::nullopt;
+  // Without a session's name it shows the manager's own settings.
+  const auto result = Ask({"loginctl", "show-session", "-p", "KillUserProcesses", "-p",
+                           "KillOnlyUsers", "-p", "KillExcludeUsers"},
+                          deadline);
+  const std::string user = UserName();
+  if (!result || !EndsProcesses(result->output, user)) return std::nullopt;
+  return protocol::Trouble{
+      "logind ends all processes of a login when it is over (KillUserProcesses=yes)",
+      fmt::format("write KillExcludeUsers=root {} into /etc/systemd/logind.conf there, then "
+                  "systemctl restart systemd-logind",
+                  user)};
+}
+
+// logind.conf(5): KillOnlyUsers, where it is not empty, limits it; KillExcludeUsers wins.
+bool EndsProcesses(std::string_view answer, std::string_view user) {
+  std::map<std::string, std::string> settings;
+  for (const std::string& line : Lines(answer)) {
+    const size_t equal = line.find('=');
+    if (equal != std::string::npos) settings[line.substr(0, equal)] = line.substr(equal + 1);
+  }
+  if (settings["KillUserProcesses"] != "yes") return false;
+  if (HoldsWord(settings["KillExcludeUsers"], user)) return false;
+  const std::string& only = settings["KillOnlyUsers"];
+  return only.empty() || HoldsWord(only, user);
+}
+
+// "0::/user.slice/user-1000.slice/session-3.scope"
+bool IsInSession(std::string_view cgroup) {
+  const size_t session = cgroup.find("/session-");
+  return session != std::string_view::npos &&
+         cgroup.find(".scope", session) != std::string_view::npos;
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,37 @@
+// What programs of the host say about it. Each is run for a while at most, and without a shell.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/host_check.h"
+#include "base/clock.h"
+
+namespace tfdist::agent {
+
+struct Gpus {
+  std::vector<std::string> names;  // by number
+  std::string trouble;             // why they are not known
+};
+// Of NVIDIA: what nvidia-smi says. Without it, and without their driver, there are none.
+Gpus FindGpus(TimePoint deadline);
+
+// The version of the Python that `program` is, and those of `packages`. `settings`: NAME=value for
+// variables that say which Python and which packages are meant; they become visible to ps(1).
+protocol::PythonFact AskPython(const std::string& program, const std::vector<std::string>& settings,
+                               const std::vector<std::string>& packages, TimePoint deadline);
+
+// Whether logind ends this login's processes when its user logs out; asked only where this process
+// belongs to a session of logind.
+std::optional<protocol::Trouble> FindLogoutTrouble(TimePoint deadline);
+
+// The parts that need no program. What `nvidia-smi --query-gpu=name --format=csv,noheader` prints:
+std::vector<std::string> GpusInAnswer(std::string_view answer);
+// What `loginctl show-session -p ...` prints of the manager, and the name of the user.
+bool EndsProcesses(std::string_view answer, std::string_view user);
+// The content of /proc/self/cgroup.
+bool IsInSession(std::string_view cgroup);
+
+}  // namespace tfdist::agent

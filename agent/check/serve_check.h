@@ -1,0 +1,15 @@
+// The role `start` in a check (agent/host_check.h): it makes no job, and leaves nothing.
+#pragma once
+
+#include <filesystem>
+
+#include "agent/protocol.h"
+
+namespace tfdist::agent {
+
+// Answers `survey`, and what follows it on stdin, until its end or 30 s of silence. Returns the
+// role's exit code. `executable`: this program's, `<base>/bin/...`.
+int ServeCheck(const protocol::Message& survey, const std::filesystem::path& executable,
+               const std::filesystem::path& base);
+
+}  // namespace tfdist::agent

@@ -1,0 +1,325 @@
+#include "cli/check/findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "cli/check/reach_findings.h"
+#include "cli/cluster_file/host_address.h"
+#include "cli/deploy/name_check.h"
+
+namespace tfdist::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using protocol::HostFacts;
+using protocol::PortFact;
+
+constexpr uint64_t kLittleDiskBytes = uint64_t{1} << 30;
+constexpr uint64_t kFewFiles = 1000;
+constexpr std::chrono::nanoseconds kClocksApart = 1s;
+constexpr size_t kMostNamed = 4;
+
+class Findings {
+ public:
+  Findings(const Plan& plan, const std::vector<HostReport>& reports)
+      : plan_(plan), reports_(reports) {}
+
+  std::vector<Finding> All() {
+    for (size_t slot = 0; slot < reports_.size(); ++slot) LookAtHost(slot);
+    LookAtMachines();
+    LookAtLoopback();
+    LookAtNames();
+    for (Finding& finding : ReachFindings(plan_, reports_)) findings_.push_back(std::move(finding));
+    LookAtClocks();
+    LookAtGpuCounts();
+    LookAtVersions();
+    std::stable_sort(findings_.begin(), findings_.end(),
+                     [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+    return std::move(findings_);
+  }
+
+ private:
+  // What one host's answer says by itself -------------------------------------------------------
+
+  void LookAtHost(size_t slot) {
+    const HostReport& report = reports_[slot];
+    if (report.failure) {
+      AddError(slot, std::string(PhaseName(report.failure->phase())), report.failure->cause(),
+               report.failure->remedy());
+    }
+    if (!report.facts) return;
+    LookAtPorts(slot, *report.facts);
+    for (const auto& trouble : report.facts->commands) {
+      AddError(slot, "command", trouble.why, trouble.remedy);
+    }
+    if (const auto& logout = report.facts->logout) {
+      AddError(slot, "logout", logout->why, logout->remedy);
+    }
+    LookAtDisk(slot, *report.facts);
+    LookAtGpus(slot, *report.facts);
+    LookAtPython(slot, *report.facts);
+  }
+
+  void LookAtPorts(size_t slot, const HostFacts& facts) {
+    for (const PortFact& port : facts.ports) {
+      // One that the check itself has is told with the machines.
+      if (!port.trouble || port.held_by >= 0) continue;
+      AddError(slot, "ports", port.trouble->why, port.trouble->remedy);
+    }
+  }
+
+  void LookAtDisk(size_t slot, const HostFacts& facts) {
+    const std::string& base = reports_[slot].base;
+    if (facts.disk_free_bytes < kLittleDiskBytes) {
+      AddWarning(slot, "disk",
+                 fmt::format("{} MiB are free at {}", facts.disk_free_bytes >> 20, base),
+                 "make room there, or set remote_dir in [ssh]");
+    } else if (facts.files_free < kFewFiles) {
+      AddWarning(slot, "disk",
+                 fmt::format("room for {} files is left at {}", facts.files_free, base),
+                 "remove files there, or set remote_dir in [ssh]");
+    }
+  }
+
+  void LookAtGpus(size_t slot, const HostFacts& facts) {
+    const auto wanted = GpusWanted(slot);
+    if (!wanted) return;
+    if (!facts.gpu_trouble.empty()) {
+      AddWarning(slot, "gpus", "its GPUs are not known: " + facts.gpu_trouble,
+                 "run nvidia-smi there; a program may find no GPU, and use the CPU without a word");
+    } else if (*wanted > facts.gpus.size()) {
+      AddError(slot, "gpus",
+               fmt::format("a task is to use GPU {}, and the host has {}", *wanted - 1,
+                           facts.gpus.size()),
+               "correct `gpus` in the cluster file; nvidia-smi -L lists what is there");
+    } else if (const size_t parts = GpuParts(slot);
+               !facts.gpus.empty() && parts > facts.gpus.size()) {
+      AddError(
+          slot, "gpus",
+          fmt::format("{} tasks share its GPUs, and it has {}", parts, facts.gpus.size()),
+          "list `gpus` in the cluster file, one number twice if need be; or place fewer tasks");
+    }
+  }
+
+  // How many tasks the GPUs that are found there are divided among; 0: none.
+  [[nodiscard]] size_t GpuParts(size_t slot) const {
+    int parts = 0;
+    for (const TaskOnHost& task : plan_.tasks) {
+      if (static_cast<size_t>(task.slot) == slot && task.gpu_share) {
+        parts = std::max(parts, task.gpu_share->parts);
+      }
+    }
+    return static_cast<size_t>(parts);
+  }
+
+  // How many GPUs the host must have for its tasks' numbers; 0 for tasks that take what there is;
+  // nullopt: no task of it uses one.
+  [[nodiscard]] std::optional<size_t> GpusWanted(size_t slot) const {
+    std::optional<size_t> wanted;
+    for (const TaskOnHost& task : plan_.tasks) {
+      if (static_cast<size_t>(task.slot) != slot || (task.gpus && task.gpus->empty())) continue;
+      size_t most = 0;
+      for (const int number : task.gpus.value_or(std::vector<int>())) {
+        most = std::max(most, static_cast<size_t>(number) + 1);
+      }
+      wanted = std::max(wanted.value_or(0), most);
+    }
+    return wanted;
+  }
+
+  void LookAtPython(size_t slot, const HostFacts& facts) {
+    if (!facts.python) return;
+    const protocol::PythonFact& python = *facts.python;
+    if (!python.why.empty()) {
+      AddError(slot, "python", fmt::format("{}: {}", python.program, python.why),
+               "install it there, or put its folder into the tasks' PATH");
+      return;
+    }
+    for (const auto& [package, version] : python.packages) {
+      if (!version.empty()) continue;
+      AddError(slot, "python",
+               fmt::format("{} {} has no package {}", python.program, python.version, package),
+               fmt::format("{} -m pip install {}", python.program, package));
+    }
+  }
+
+  // What answers say together ---------------------------------------------------------------------
+
+  // Equal texts: hosts that the plan itself takes for one machine.
+  [[nodiscard]] std::string PlannedMachine(size_t slot) const {
+    const HostPlan& host = plan_.hosts[slot];
+    return host.local ? "" : CanonicalAddress(host.address);
+  }
+
+  void LookAtMachines() {
+    std::map<std::string, std::vector<size_t>> machines;
+    for (size_t slot = 0; slot < reports_.size(); ++slot) {
+      const auto& facts = reports_[slot].facts;
+      if (facts && !facts->machine.empty()) machines[facts->machine].push_back(slot);
+    }
+    for (const auto& [machine, slots] : machines) LookAtMachine(slots);
+  }
+
+  void LookAtMachine(const std::vector<size_t>& slots) {
+    std::set<std::string> planned;
+    std::vector<std::string> names;
+    std::set<int> shared;
+    for (const size_t slot : slots) {
+      if (planned.insert(PlannedMachine(slot)).second) names.push_back(plan_.hosts[slot].name);
+      for (const PortFact& port : reports_[slot].facts->ports) {
+        if (port.trouble && port.held_by >= 0) shared.insert(port.port);
+      }
+    }
+    const std::string several = ListOf(names);
+    const std::string ports =
+        fmt::format("port{} {}", shared.size() > 1 ? "s" : "", fmt::join(shared, ", "));
+    if (planned.size() > 1 && !shared.empty()) {
+      Add(Severity::kError, "machines",
+          fmt::format("{} are one machine, and more than one task is to listen on {}", several,
+                      ports),
+          Remedy(slots));
+    } else if (planned.size() > 1) {
+      Add(Severity::kWarning, "machines", fmt::format("{} are one machine", several),
+          Remedy(slots));
+    } else if (!shared.empty()) {
+      AddError(slots[0], "ports", fmt::format("more than one task is to listen on {}", ports),
+               "give each task a port of its own with `ports`");
+    }
+  }
+
+  [[nodiscard]] std::string Remedy(const std::vector<size_t>& slots) const {
+    return fmt::format(
+        "list it once; to count it as {} hosts, write {{ address = \"{}\", "
+        "slots = {} }}",
+        slots.size(), plan_.hosts[slots[0]].address, slots.size());
+  }
+
+  // The plan refuses loopback beside other addresses; several machines may all be called so.
+  void LookAtLoopback() {
+    std::set<std::string> machines;
+    for (const HostReport& report : reports_) {
+      if (report.facts) machines.insert(report.facts->machine);
+    }
+    if (machines.size() < 2) return;
+    for (size_t slot = 0; slot < reports_.size(); ++slot) {
+      const std::string& address = plan_.hosts[slot].address;
+      if (!reports_[slot].facts || !IsLoopback(address)) continue;
+      AddError(slot, "names", fmt::format("to the other hosts, {} means themselves", address),
+               "give the address that they know it by, and the other one as `ssh`");
+    }
+  }
+
+  void LookAtNames() {
+    std::vector<std::optional<protocol::ResolvedNames>> answers;
+    for (const HostReport& report : reports_) {
+      answers.push_back(report.facts ? std::optional(report.facts->names) : std::nullopt);
+    }
+    for (NameWarning& warning : CompareNames(plan_.hosts, answers)) {
+      Add(warning.unresolved ? Severity::kError : Severity::kWarning, "names",
+          std::move(warning.text), std::move(warning.remedy));
+    }
+  }
+
+  // Against the median: the clock that is wrong is one of few.
+  void LookAtClocks() {
+    std::vector<std::chrono::nanoseconds> ahead;
+    for (const HostReport& report : reports_) {
+      if (report.clock) ahead.push_back(report.clock->ahead);
+    }
+    if (ahead.size() < 2) return;
+    std::sort(ahead.begin(), ahead.end());
+    const auto median = ahead[(ahead.size() - 1) / 2];
+    for (size_t slot = 0; slot < reports_.size(); ++slot) {
+      if (!reports_[slot].clock) continue;
+      const auto apart = reports_[slot].clock->ahead - median;
+      if (std::chrono::abs(apart) - reports_[slot].clock->error <= kClocksApart) continue;
+      AddWarning(slot, "clock",
+                 fmt::format("its clock is {:.1f} s {} that of the other hosts",
+                             std::chrono::duration<double>(std::chrono::abs(apart)).count(),
+                             apart.count() > 0 ? "ahead of" : "behind"),
+                 "start a time service there: sudo timedatectl set-ntp true");
+    }
+  }
+
+  // A GPU that has fallen off its bus is missing on one host only. Of tasks that take what there is.
+  void LookAtGpuCounts() {
+    std::map<std::string, std::map<size_t, std::vector<std::string>>> types;
+    for (const TaskOnHost& task : plan_.tasks) {
+      const auto& facts = reports_[static_cast<size_t>(task.slot)].facts;
+      if (task.gpus || !facts || !facts->gpu_trouble.empty()) continue;
+      auto& names = types[task.id.type][facts->gpus.size()];
+      const std::string& name = plan_.hosts[static_cast<size_t>(task.slot)].name;
+      if (names.empty() || names.back() != name) names.push_back(name);
+    }
+    for (const auto& [type, counts] : types) {
+      if (counts.size() < 2) continue;
+      std::vector<std::string> parts;
+      for (const auto& [count, names] : counts) {
+        parts.push_back(fmt::format("{} on {}", count, ListOf(names)));
+      }
+      Add(Severity::kWarning, "gpus",
+          fmt::format("the hosts of {} differ in their number of GPUs: {}", type,
+                      fmt::join(parts, "; ")),
+          "nvidia-smi -L on those hosts; `gpus` in the cluster file says which to use");
+    }
+  }
+
+  void LookAtVersions() {
+    // What is compared -> version -> hosts.
+    std::map<std::string, std::map<std::string, std::vector<std::string>>> versions;
+    for (size_t slot = 0; slot < reports_.size(); ++slot) {
+      const auto& facts = reports_[slot].facts;
+      if (!facts || !facts->python || !facts->python->why.empty()) continue;
+      const std::string& name = plan_.hosts[slot].name;
+      versions["Python"][facts->python->version].push_back(name);
+      for (const auto& [package, version] : facts->python->packages) {
+        if (!version.empty()) versions[package][version].push_back(name);
+      }
+    }
+    for (const auto& [what, hosts] : versions) {
+      if (hosts.size() < 2) continue;
+      std::vector<std::string> parts;
+      for (const auto& [version, names] : hosts) {
+        parts.push_back(fmt::format("{} on {}", version, ListOf(names)));
+      }
+      Add(Severity::kWarning, "python",
+          fmt::format("the hosts have different versions of {}: {}", what, fmt::join(parts, "; ")),
+          "install one version on all of them");
+    }
+  }
+
+  void AddError(size_t slot, std::string check, std::string what, std::string remedy) {
+    findings_.push_back({Severity::kError, std::move(check), plan_.hosts[slot].name,
+                         std::move(what), std::move(remedy)});
+  }
+  void AddWarning(size_t slot, std::string check, std::string what, std::string remedy) {
+    findings_.push_back({Severity::kWarning, std::move(check), plan_.hosts[slot].name,
+                         std::move(what), std::move(remedy)});
+  }
+  void Add(Severity severity, std::string check, std::string what, std::string remedy) {
+    findings_.push_back({severity, std::move(check), "", std::move(what), std::move(remedy)});
+  }
+
+  const Plan& plan_;
+  const std::vector<HostReport>& reports_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> FindingsOf(const Plan& plan, const std::vector<HostReport>& reports) {
+  return Findings(plan, reports).All();
+}
+
+std::string ListOf(const std::vector<std::string>& names) {
+  if (names.size() <= kMostNamed) return fmt::format("{}", fmt::join(names, ", "));
+  const auto end = names.begin() + static_cast<ptrdiff_t>(kMostNamed);
+  return fmt::format("{} and {} more", fmt::join(names.begin(), end, ", "),
+                     names.size() - kMostNamed);
+}
+
+}  // namespace tfdist::cli

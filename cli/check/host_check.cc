@@ -1,0 +1,217 @@
+#include "cli/check/host_check.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <system_error>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "cli/check/targets.h"
+#include "cli/cluster_file/host_address.h"
+#include "cli/deploy/gate.h"
+#include "cli/deploy/name_check.h"
+#include "cli/job/connector.h"
+#include "cli/link/bootstrap.h"
+#include "cli/link/embedded_agent.h"
+#include "cli/plan/describe.h"
+
+namespace tfdist::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using protocol::Json;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+namespace type = protocol::type;
+
+// A packet that is dropped is sent again after 1 s and 3 s: what did not answer then is cut off.
+constexpr milliseconds kReachLimit = 3'500ms;
+// The agent asks other programs for so long.
+constexpr milliseconds kSurveyLimit = 4s;
+constexpr milliseconds kConnectLimit = 6s;
+constexpr milliseconds kBootLimit = 10s;  // rc files of the login shell included
+constexpr milliseconds kHelloLimit = 5s;
+constexpr milliseconds kAnswerLimit = 3s;  // beyond what the agent was given
+// Of this machine's work for one host more, in each step.
+constexpr milliseconds kPerHost = 100ms;
+constexpr int kClockReadings = 3;
+
+// 32 hexadecimal digits: the 32 bytes that a key of a check has.
+constexpr size_t kKeyBytes = 16;
+
+class Checkup {
+ public:
+  explicit Checkup(const Plan& plan)
+      : plan_(plan),
+        key_(RandomHex(kKeyBytes)),
+        reports_(plan.hosts.size()),
+        uploaded_(plan.hosts.size(), 0),
+        surveyed_(plan.hosts.size()),
+        dialed_(plan.hosts.size()) {}
+
+  std::vector<HostReport> Run() {
+    std::vector<std::thread> threads;
+    for (size_t slot = 0; slot < reports_.size(); ++slot) {
+      try {
+        threads.emplace_back([this, slot] { Ask(slot); });
+      } catch (const std::system_error& error) {
+        Fail(slot, Error(Phase::kInternal, std::string("cannot start a thread: ") + error.what(),
+                         "raise ulimit -u"));
+        surveyed_.Arrive(true);
+        dialed_.Arrive(true);
+      }
+    }
+    for (std::thread& thread : threads) thread.join();
+    return std::move(reports_);
+  }
+
+ private:
+  void Ask(size_t slot) {
+    Attached agent;
+    Try(slot, [&] { Survey(slot, agent); });
+    Pass(surveyed_, agent);
+    if (!reports_[slot].failure) {
+      Try(slot, [&] { ReadClock(slot, *agent.link), Dial(slot, *agent.link); });
+    }
+    // Until the others are through, this host answers them.
+    Pass(dialed_, agent);
+    Leave(agent);
+  }
+
+  // An agent that cannot be told notices that we are gone, and leaves by itself.
+  void Leave(Attached& agent) const {
+    try {
+      if (agent.link) agent.link->Call(type::kAbort, Json::object(), In(kAnswerLimit));
+    } catch (const std::exception&) {
+      return;
+    }
+  }
+
+  template <typename Step>
+  void Try(size_t slot, Step step) {
+    try {
+      step();
+    } catch (const Error& error) {
+      Fail(slot, error);
+    } catch (const std::exception& error) {
+      Fail(slot, Error(Phase::kInternal, error.what()));
+    }
+  }
+
+  void Fail(size_t slot, const Error& error) {
+    reports_[slot].failure = error.WithHost(plan_.hosts[slot].name);
+  }
+
+  static void Pass(Gate& gate, Attached& agent) {
+    gate.Arrive(true);
+    while (gate.Wait(500ms) == Gate::State::kWaiting) {
+      if (agent.link == nullptr) continue;
+      try {
+        (void)agent.link->Receive(SystemClock().Now());  // sends pings
+      } catch (const Error&) {
+        continue;  // the next step finds the broken link, and says so
+      }
+    }
+  }
+
+  [[nodiscard]] TimePoint In(milliseconds limit) const {
+    return SystemClock().Now() + limit + kPerHost * plan_.hosts.size();
+  }
+
+  void Survey(size_t slot, Attached& agent) {
+    const HostPlan& host = plan_.hosts[slot];
+    agent.transport = MakeTransport(host, plan_.ssh);
+    auto shell = agent.transport->OpenShell(In(kConnectLimit));
+    BootedAgent booted =
+        StartAgent(std::move(shell), GetEmbeddedAgent(), plan_.ssh.remote_dir, In(kBootLimit));
+    agent.link = std::make_unique<AgentLink>(std::move(booted.channel));
+    uploaded_[slot] = booted.uploaded ? 1 : 0;
+    reports_[slot].base = agent.link->ReadHello(In(kHelloLimit)).base;
+    Json facts = agent.link->Call(type::kSurvey, SurveyOf(slot, booted.uploaded),
+                                  In(kSurveyLimit + kAnswerLimit));
+    reports_[slot].facts =
+        protocol::Body<protocol::HostFacts>({std::string(type::kSurvey), 0, std::move(facts)});
+  }
+
+  [[nodiscard]] protocol::Survey SurveyOf(size_t slot, bool brought) const {
+    const HostPlan& host = plan_.hosts[slot];
+    protocol::Survey survey;
+    survey.slot = static_cast<int>(slot);
+    survey.key.value = key_;
+    // Many test hosts on one machine: each has its own loopback address, and may have any port.
+    const bool simulated = !host.local && IsLoopback(host.address);
+    if (simulated && IsNumericAddress(host.address)) survey.listen = host.address;
+    for (const TaskOnHost& task : plan_.tasks) {
+      if (host.spare || static_cast<size_t>(task.slot) == slot) {
+        survey.tasks.push_back(DescribeTask(plan_, task));
+      }
+    }
+    if (slot == 0) survey.coordinator = host.address;
+    survey.coordinator_port = plan_.control_port;
+    survey.names = AllNames(plan_.hosts);
+    survey.packages = plan_.python_packages;
+    survey.brought = brought;
+    survey.limit_ms = kSurveyLimit.count();
+    return survey;
+  }
+
+  // The answer that took least is nearest to the truth.
+  void ReadClock(size_t slot, AgentLink& link) {
+    std::optional<ClockReading>& best = reports_[slot].clock;
+    for (int i = 0; i < kClockReadings; ++i) {
+      const int64_t asked_ns = WallClockNanoseconds();
+      const TimePoint begin = SystemClock().Now();
+      const Json answer = link.Call(type::kPing, Json::object(), In(kAnswerLimit));
+      const nanoseconds error = (SystemClock().Now() - begin) / 2;
+      const nanoseconds there(answer.value("time_ns", int64_t{0}));
+      if (best && best->error <= error) continue;
+      best = ClockReading{there - nanoseconds(asked_ns) - error, error};
+    }
+  }
+
+  void Dial(size_t slot, AgentLink& link) {
+    std::vector<const std::vector<protocol::PortFact>*> ports;
+    for (const HostReport& report : reports_) {
+      ports.push_back(report.facts ? &report.facts->ports : nullptr);
+    }
+    HostReport& report = reports_[slot];
+    report.targets = TargetsOf(plan_, ports, static_cast<int>(slot));
+    const auto limit = kReachLimit + kPerHost * plan_.hosts.size() / 10;
+    const protocol::Reach reach{report.targets, WasBrought(slot), milliseconds(limit).count()};
+    Json answer = link.Call(type::kReach, reach, In(limit + kAnswerLimit));
+    auto reached =
+        protocol::Body<protocol::Reached>({std::string(type::kReach), 0, std::move(answer)});
+    std::erase_if(reached.failures,
+                  [&](const auto& failure) { return failure.target >= report.targets.size(); });
+    report.unreached = std::move(reached.failures);
+  }
+
+  // One of the slots of this machine had its agent uploaded: all of them use that one.
+  [[nodiscard]] bool WasBrought(size_t slot) const {
+    const HostReport& own = reports_[slot];
+    for (size_t other = 0; other < reports_.size(); ++other) {
+      const HostReport& report = reports_[other];
+      if (uploaded_[other] != 0 && report.facts && report.facts->machine == own.facts->machine &&
+          report.base == own.base) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const Plan& plan_;
+  std::string key_;
+  // Each element is written by its host's thread, and read by others after a gate.
+  std::vector<HostReport> reports_;
+  std::vector<char> uploaded_;
+  Gate surveyed_;
+  Gate dialed_;
+};
+
+}  // namespace
+
+std::vector<HostReport> AskHosts(const Plan& plan) { return Checkup(plan).Run(); }
+
+}  // namespace tfdist::cli

@@ -1,0 +1,41 @@
+// Asks every host of a plan what `check` wants to know of it, all at the same time. No job is made,
+// and nothing is left on the hosts.
+//
+//   each host   connect, agent, facts; its ports are held   -> surveyed
+//   each host   clock; dials the ports of the others        -> dialed
+//
+// One thread a host; a Gate after each row. A host that fails does not stop the others.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/host_check.h"
+#include "base/error.h"
+#include "cli/plan/plan.h"
+
+namespace tfdist::cli {
+
+struct ClockReading {
+  std::chrono::nanoseconds ahead{0};  // of this machine's clock
+  std::chrono::nanoseconds error{0};  // half of the time that the answer took
+};
+
+// What is known of one host. What is absent was not answered, and `failure` says why.
+struct HostReport {
+  std::optional<Error> failure;  // with the host
+  std::string base;              // tfdist's folder there
+  std::optional<protocol::HostFacts> facts;
+  std::optional<ClockReading> clock;
+  std::vector<protocol::Target> targets;  // that it was to reach
+  std::optional<std::vector<protocol::Unreached>> unreached;
+};
+
+// Element i: the host in slot i. Every wait has a deadline: about 15 s in all for a few hosts, a
+// little more for each further one; an upload of the agent comes on top.
+std::vector<HostReport> AskHosts(const Plan& plan);
+
+}  // namespace tfdist::cli

@@ -1,0 +1,218 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/check/findings.h"
+#include "cli/check/host_check.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/exit_codes.h"
+#include "cli/commands/host_fold.h"
+#include "cli/commands/slow_notice.h"
+#include "cli/render/table.h"
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+namespace {
+
+using nlohmann::json;
+using protocol::PortFact;
+
+size_t FreePorts(const protocol::HostFacts& facts) {
+  return std::count_if(facts.ports.begin(), facts.ports.end(),
+                       [](const PortFact& port) { return !port.trouble; });
+}
+
+size_t Reached(const HostReport& report) {
+  return report.unreached ? report.targets.size() - report.unreached->size() : 0;
+}
+
+// The table ---------------------------------------------------------------------------------------
+
+std::string Size(uint64_t bytes) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  return bytes < 10 * kGiB ? fmt::format("{:.1f} GiB", static_cast<double>(bytes) / kGiB)
+                           : fmt::format("{} GiB", bytes / kGiB);
+}
+
+std::string PythonWords(const protocol::PythonFact& python) {
+  std::string words = python.version.empty() ? "?" : python.version;
+  for (const auto& [package, version] : python.packages) {
+    words += fmt::format(", {} {}", package, version.empty() ? "-" : version);
+  }
+  return words;
+}
+
+std::vector<std::string> Row(const std::string& host, const HostReport& report, bool with_python) {
+  std::vector<std::string> row = {
+      Harmless(host), report.failure ? std::string(PhaseName(report.failure->phase())) : "ok"};
+  if (!report.facts) {
+    row.resize(with_python ? 8 : 7, "-");
+    return row;
+  }
+  const protocol::HostFacts& facts = *report.facts;
+  row.push_back(Size(facts.disk_free_bytes));
+  row.push_back(fmt::format("{} of {} free", FreePorts(facts), facts.ports.size()));
+  row.push_back(fmt::format("{} of {}", Reached(report), report.targets.size()));
+  row.push_back(facts.gpu_trouble.empty() ? std::to_string(facts.gpus.size()) : "?");
+  row.push_back(
+      report.clock
+          ? fmt::format("{:+.3f} s", std::chrono::duration<double>(report.clock->ahead).count())
+          : "-");
+  if (with_python) row.push_back(facts.python ? Harmless(PythonWords(*facts.python)) : "-");
+  return row;
+}
+
+void PrintTable(const Plan& plan, const std::vector<HostReport>& reports) {
+  const bool with_python = !plan.python_packages.empty();
+  std::vector<std::vector<std::string>> rows = {
+      {"HOST", "SSH", "DISK", "PORTS", "REACHES", "GPUS", "CLOCK"}};
+  if (with_python) rows[0].emplace_back("PYTHON");
+  for (size_t slot = 0; slot < reports.size(); ++slot) {
+    rows.push_back(Row(plan.hosts[slot].name, reports[slot], with_python));
+  }
+  PrintLines(AlignColumns(rows));
+}
+
+// The findings ------------------------------------------------------------------------------------
+
+std::string_view Word(Severity severity) {
+  return severity == Severity::kError ? "error" : "warning";
+}
+
+void PrintOne(std::string_view word, const Error& error) {
+  if (error.host().empty()) {
+    Print("{}: {}\n", word, error.cause());
+  } else {
+    Print("{}: {}: {}\n", word, error.host(), error.cause());
+  }
+  if (!error.remedy().empty()) Print("  try: {}\n", error.remedy());
+}
+
+// As PrintErrors (report.h): what many hosts share is said once.
+void PrintFindings(const std::vector<Finding>& findings, Severity severity) {
+  constexpr size_t kMostOneByOne = 3;
+  std::vector<Error> errors;
+  for (const Finding& finding : findings) {
+    if (finding.severity != severity) continue;
+    errors.push_back(Error(Phase::kRun, finding.check + ": " + finding.what, finding.remedy)
+                         .WithHost(finding.host));
+  }
+  for (const std::vector<Error>& alike : GroupErrors(errors)) {
+    const size_t shown = alike.size() <= kMostOneByOne ? alike.size() : 1;
+    for (size_t i = 0; i < shown; ++i) PrintOne(Word(severity), alike[i]);
+    if (shown == alike.size()) continue;
+    std::vector<std::string> others;
+    for (size_t i = shown; i < alike.size(); ++i) others.push_back(alike[i].host());
+    Print("  the same on {} more hosts: {}\n", others.size(), FoldHosts(others));
+  }
+}
+
+size_t Count(const std::vector<Finding>& findings, Severity severity) {
+  return std::count_if(findings.begin(), findings.end(),
+                       [severity](const Finding& one) { return one.severity == severity; });
+}
+
+std::string Counted(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void PrintSummary(size_t hosts, size_t errors, size_t warnings) {
+  if (errors + warnings == 0) {
+    Print("{}: nothing found that would stop the job\n", Counted(hosts, "host"));
+  } else {
+    Print("{}: {}, {}\n", Counted(hosts, "host"), Counted(errors, "error"),
+          Counted(warnings, "warning"));
+  }
+}
+
+// JSON --------------------------------------------------------------------------------------------
+
+json PortsJson(const protocol::HostFacts& facts) {
+  json ports = json::array();
+  for (const PortFact& port : facts.ports) {
+    ports.push_back({{"port", port.port},
+                     {"task", port.task},
+                     {"free", !port.trouble},
+                     {"why", port.trouble ? port.trouble->why : ""}});
+  }
+  return ports;
+}
+
+json UnreachedJson(const Plan& plan, const HostReport& report) {
+  json unreached = json::array();
+  for (const auto& failure : report.unreached.value_or(std::vector<protocol::Unreached>())) {
+    const protocol::Target& target = report.targets[failure.target];
+    unreached.push_back({{"host", plan.hosts[static_cast<size_t>(target.slot)].name},
+                         {"port", target.port},
+                         {"failure", protocol::ReachFailureName(failure.failure)},
+                         {"why", failure.why}});
+  }
+  return unreached;
+}
+
+json HostJson(const Plan& plan, const std::string& name, const HostReport& report) {
+  json host = {{"host", name},
+               {"state", report.failure ? PhaseName(report.failure->phase()) : "ok"},
+               {"folder", report.base}};
+  if (report.clock) host["clock_offset_ns"] = report.clock->ahead.count();
+  if (!report.facts) return host;
+  host["disk_free_bytes"] = report.facts->disk_free_bytes;
+  host["ports"] = PortsJson(*report.facts);
+  host["target_count"] = report.targets.size();
+  host["unreached"] = UnreachedJson(plan, report);
+  host["gpus"] = report.facts->gpus;
+  if (const auto& python = report.facts->python) {
+    host["python"] = {
+        {"program", python->program}, {"version", python->version}, {"packages", json::object()}};
+    for (const auto& [package, version] : python->packages) {
+      host["python"]["packages"][package] = version;
+    }
+  }
+  return host;
+}
+
+void PrintJson(const Plan& plan, const std::vector<HostReport>& reports,
+               const std::vector<Finding>& findings) {
+  json value = {{"name", plan.name},
+                {"error_count", Count(findings, Severity::kError)},
+                {"warning_count", Count(findings, Severity::kWarning)},
+                {"findings", json::array()},
+                {"hosts", json::array()}};
+  for (const Finding& finding : findings) {
+    value["findings"].push_back({{"severity", Word(finding.severity)},
+                                 {"check", finding.check},
+                                 {"host", finding.host},
+                                 {"what", finding.what},
+                                 {"remedy", finding.remedy}});
+  }
+  for (size_t slot = 0; slot < reports.size(); ++slot) {
+    value["hosts"].push_back(HostJson(plan, plan.hosts[slot].name, reports[slot]));
+  }
+  PrintLines(value.dump(2, ' ', true, json::error_handler_t::replace) + "\n");
+}
+
+std::vector<HostReport> AskOrSay(const Plan& plan) {
+  const SlowNotice notice(fmt::format("asking {}", Counted(plan.hosts.size(), "host")));
+  return AskHosts(plan);
+}
+
+}  // namespace
+
+int CheckCommand(const CheckArguments& arguments) {
+  const Plan plan = LoadPlan(arguments.source);
+  const std::vector<HostReport> reports = AskOrSay(plan);
+  const std::vector<Finding> findings = FindingsOf(plan, reports);
+  const size_t errors = Count(findings, Severity::kError);
+  if (arguments.json) {
+    PrintJson(plan, reports, findings);
+  } else {
+    PrintTable(plan, reports);
+    PrintFindings(findings, Severity::kError);
+    PrintFindings(findings, Severity::kWarning);
+    PrintSummary(reports.size(), errors, findings.size() - errors);
+  }
+  return errors == 0 ? kExitSuccess : kExitHost;
+}
+
+}  // namespace tfdist::cli
