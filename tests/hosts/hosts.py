@@ -256,20 +256,24 @@ class Host:
         wait_for(unshared, f"namespaces of {self.name}")
         bridge = bridge_name(self.address)
         cable = f"{bridge}.{self.address.rsplit('.', 1)[1]}"
-        ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", str(self.pid))
+        ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "address", link_address(self.address),
+           "netns", str(self.pid))
         ip("link", "set", cable, "master", bridge, "up")
         self._ip("link", "set", "lo", "up")
         self._ip("address", "add", f"{self.address}/24", "dev", "eth0")
         self._ip("link", "set", "eth0", "up")
+        # Linux keeps about 1,000 neighbours for all network namespaces together; permanent ones do not count. Nor
+        # does a host that drops packets become "no route to host" so.
+        self._ip("-batch", "-", input="".join(neighbour_lines(self.address, "eth0")))
         # Rules are looked at before what is this host's own address: those of drop().
         self._ip("rule", "add", "pref", "100", "lookup", "local")
         self._ip("rule", "delete", "pref", "0")
         self._unshare.stdin.write(b"go\n")
         self._unshare.stdin.close()
 
-    def _ip(self, *arguments):
+    def _ip(self, *arguments, **options):
         """ip(8) on this host."""
-        subprocess.run(["nsenter", f"--target={self.pid}", "--net", "ip", *arguments], check=True)
+        subprocess.run(["nsenter", f"--target={self.pid}", "--net", "ip", *arguments], check=True, text=True, **options)
 
     def _pids(self):
         """Everything in the host's PID namespace, its process 1 last."""
@@ -424,10 +428,12 @@ class Hosts:
 
     def _add_bridge(self):
         name = bridge_name(self[0].address)
-        ip("link", "add", name, "type", "bridge")
+        own = self[0].address.rsplit(".", 1)[0] + ".254"
+        ip("link", "add", name, "address", link_address(own), "type", "bridge")
         self._bridge = name
-        ip("address", "add", self[0].address.rsplit(".", 1)[0] + ".254/24", "dev", name)
+        ip("address", "add", f"{own}/24", "dev", name)
         ip("link", "set", name, "up")
+        ip("-batch", "-", input="".join(neighbour_lines(own, name)))
 
     def _write_client_files(self):
         (self.folder / "keys").mkdir(mode=0o700)
@@ -486,9 +492,22 @@ def bridge_name(address):
     return "tfd" + address.split(".")[2]
 
 
-def ip(*arguments):
+def link_address(address):
+    return f"02:00:00:00:00:{int(address.rsplit('.', 1)[1]):02x}"
+
+
+def neighbour_lines(own, device):
+    """For `ip -batch`: everybody on the bridge."""
+    network = own.rsplit(".", 1)[0]
+    for number in [*range(1, MAX_HOSTS + 1), 254]:
+        address = f"{network}.{number}"
+        if address != own:
+            yield f"neighbour add {address} lladdr {link_address(address)} dev {device} nud permanent\n"
+
+
+def ip(*arguments, **options):
     """ip(8) on this machine."""
-    subprocess.run(["ip", *arguments], check=True)
+    subprocess.run(["ip", *arguments], check=True, text=True, **options)
 
 
 def is_free(address):
