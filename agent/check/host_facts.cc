@@ -126,13 +126,15 @@ bool IsBrought(const RunSpec& spec, const SlotFolder& folder) {
 
 std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder& folder) {
   std::vector<Trouble> troubles;
+  std::set<std::string> told;  // a program that is missing is so for each of its tasks
   for (const TaskDescription& task : survey.tasks) {
     const RunSpec spec = SpecOf(task, folder);
-    if (IsBrought(spec, folder)) continue;
+    if (IsBrought(spec, folder) || (!spec.argv.empty() && told.contains(spec.argv[0]))) continue;
     try {
       CheckCommand(spec);
     } catch (const Error& error) {
       troubles.push_back({error.cause(), error.remedy()});
+      if (!spec.argv.empty()) told.insert(spec.argv[0]);
     }
   }
   return troubles;

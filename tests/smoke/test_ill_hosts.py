@@ -1,5 +1,6 @@
-"""64 hosts of which ten are ill, each in another way: `up` names all ten in one report."""
+"""64 hosts of which ten are ill, each in another way: `check` and `up` name all ten in one report."""
 
+import json
 import time
 import unittest
 
@@ -50,6 +51,19 @@ class TenOfSixtyFour(Checked):
         self.assert_nothing_left([host for host in self.hosts if self.ill.get(host.name, ("",))[0] not in ("ports", "connect")])
         for host in self.hosts:
             self.assertEqual([str(path) for path in host.home.rglob("h[0-9]*")], [], host.name)
+
+    def test_check_names_all_ten(self):
+        begin = time.monotonic()
+        result = self.user.run("check", "--json", self.write(self.hosts))
+        self.assertLess(time.monotonic() - begin, SECONDS)
+        self.assertEqual(result.code, 3, result)
+        findings = json.loads(result.out)["findings"]
+        found = {finding["host"]: finding["check"] for finding in findings if finding["host"]}
+        self.assertEqual(found, {name: check for name, (check, _) in self.ill.items() if check != "names"})
+        self.assertEqual([finding["check"] for finding in findings if not finding["host"]], ["names"])
+        self.assertEqual(len({finding["what"] for finding in findings}), 10)
+        self.assertTrue(all(finding["remedy"] for finding in findings if finding["check"] != "remote shell"), findings)
+        self.assert_hosts_are_as_before()
 
     def test_up_names_all_ten_and_starts_nothing(self):
         begin = time.monotonic()
