@@ -15,6 +15,7 @@
 
 #include "agent/census/kill.h"
 #include "agent/census/left_file.h"
+#include "agent/job_layout.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -42,7 +43,7 @@ bool IsOwn(const ProcessInfo& process) {
   std::error_code error;
   const auto executable =
       std::filesystem::read_symlink(fmt::format("/proc/{}/exe", process.id.pid), error);
-  return executable.filename() == "agent";
+  return executable.filename() == layout::kAgent;
 }
 
 class Finder {
@@ -136,7 +137,7 @@ void Pause() { poll(nullptr, 0, static_cast<int>(kPassInterval.count())); }
 
 }  // namespace
 
-std::string CookieValue(std::string_view job, int slot) { return fmt::format("{}/h{}", job, slot); }
+std::string CookieValue(std::string_view job, int slot) { return layout::SlotPath(job, slot); }
 
 std::optional<std::string> CookieIn(std::string_view environ_bytes) {
   const std::string name = fmt::format("{}=", kCookieName);

@@ -16,7 +16,7 @@ namespace tfdist::agent {
 
 // Set in every task's environment to CookieValue(); whatever it starts inherits it.
 inline constexpr std::string_view kCookieName = "TFDIST_COOKIE";
-// "<job id>/h<slot>"
+// layout::SlotPath(job, slot).
 std::string CookieValue(std::string_view job, int slot);
 
 // The value in the bytes of a /proc/PID/environ; nullopt where it has no cookie.

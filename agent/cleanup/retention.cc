@@ -16,6 +16,7 @@
 
 #include "agent/census/census.h"
 #include "agent/files/file_store.h"
+#include "agent/job_layout.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/slot/task_files.h"
 #include "base/clock.h"
@@ -99,7 +100,7 @@ bool HasResults(const SlotFolder& folder, TimePoint deadline) {
 }
 
 bool HasProcesses(const SlotFolder& folder) {
-  // Its cookie, "<job>/h<slot>", is how the folder is called.
+  // Its cookie is how the folder is called (CookieValue).
   const fs::path& path = folder.path();
   return !FindProcesses((path.parent_path().filename() / path.filename()).string(), {}).empty();
 }
@@ -108,7 +109,7 @@ bool IsOver(TimePoint deadline) { return SystemClock().Now() >= deadline; }
 
 void RemoveOldAgents(const fs::path& base, fs::file_time_type now, TimePoint deadline) {
   std::error_code error;
-  for (const fs::path& agent : EntriesIfPossible(base / "bin")) {
+  for (const fs::path& agent : EntriesIfPossible(base / layout::kAgents)) {
     if (IsOver(deadline)) return;
     const bool ours = IsSha256(agent.filename().string());
     if (ours && IsOlder(agent, now - kKeepAgents)) fs::remove(agent, error);
@@ -122,7 +123,7 @@ std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline) {
   std::error_code error;
   if (!fs::exists(base, error)) return removed;
   const auto now = TimeAt(base);
-  for (const fs::path& job : EntriesIfPossible(base / "jobs")) {
+  for (const fs::path& job : EntriesIfPossible(base / layout::kJobs)) {
     for (const fs::path& slot : EntriesIfPossible(job)) {
       if (IsOver(deadline)) return removed;
       const SlotFolder folder(slot);
@@ -139,7 +140,7 @@ std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline) {
 void EndOrphans(const fs::path& base, TimePoint deadline) {
   for (const std::string& cookie : CookiesWithoutOwner()) {
     if (IsOver(deadline)) return;
-    const SlotFolder folder(base / "jobs" / cookie);  // a cookie is "<job>/h<slot>"
+    const SlotFolder folder(base / layout::kJobs / cookie);  // see CookieValue
     std::error_code error;
     if (!fs::exists(folder.info(), error)) continue;
     const auto census = EndProcesses(cookie, {}, folder.left(),

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "agent/job_layout.h"
 #include "agent/keeper/keeper_loop.h"
 #include "agent/process/spawn.h"
 #include "base/error.h"
@@ -91,7 +92,7 @@ void ExecKeeper(const std::filesystem::path& slot_folder, const HostSettings& ho
   if (handover.has_name_lock) name_lock = DuplicateHigh(name_lock_fd);
   if (handover.has_listener) dup2(listener.get(), kListenerFd);
   if (handover.has_name_lock) dup2(name_lock.get(), kNameLockFd);
-  const std::filesystem::path executable = slot_folder / "agent";
+  const std::filesystem::path executable = slot_folder / layout::kAgent;
   ExecRole(executable.c_str(), "keeper", handover.ToArguments());
   throw Error(Phase::kStart, WithErrno("cannot execute " + executable.string(), errno));
 }

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "agent/job_layout.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -65,19 +66,22 @@ std::string NameOfJob(const std::string& job) {
 }
 
 // Of "h12".
-std::optional<int> SlotOf(const std::string& name) {
+std::optional<int> SlotOf(std::string_view name) {
+  if (!name.starts_with(layout::kSlotPrefix)) return std::nullopt;
+  const std::string_view digits = name.substr(layout::kSlotPrefix.size());
   int slot = 0;
-  const char* const end = name.data() + name.size();
-  if (name.size() < 2 || name.front() != 'h') return std::nullopt;
-  const auto [rest, error] = std::from_chars(name.data() + 1, end, slot);
-  if (error != std::errc() || rest != end || slot < 0) return std::nullopt;
+  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), slot);
+  if (error != std::errc() || rest != digits.data() + digits.size() || slot < 0) {
+    return std::nullopt;
+  }
   return slot;
 }
 
 std::optional<SlotInfo> InferFromPath(const fs::path& path) {
   const fs::path job = path.parent_path();
-  const auto slot = SlotOf(path.filename());
-  if (!slot || !job.has_filename() || job.parent_path().filename() != "jobs") return std::nullopt;
+  const auto slot = SlotOf(path.filename().string());
+  if (!slot || !job.has_filename() || job.parent_path().filename() != layout::kJobs)
+    return std::nullopt;
   SlotInfo info;
   info.base = job.parent_path().parent_path().string();
   info.job = job.filename();
@@ -99,11 +103,8 @@ std::filesystem::path SlotFolder::TaskFolder(std::string_view task) const {
 }
 
 bool IsSlotFolder(const std::filesystem::path& path) {
-  const std::string name = path.filename();
-  const bool named = name.size() > 1 && name.front() == 'h' &&
-                     name.find_first_not_of("0123456789", 1) == std::string::npos;
   std::error_code error;
-  return named && fs::is_directory(fs::symlink_status(path, error)) &&
+  return SlotOf(path.filename().string()) && fs::is_directory(fs::symlink_status(path, error)) &&
          (fs::exists(SlotFolder(path).info(), error) ||
           fs::exists(SlotFolder(path).executable(), error));
 }

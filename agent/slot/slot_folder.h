@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/job_layout.h"
 #include "agent/protocol.h"
 #include "base/unique_fd.h"
 
@@ -34,8 +35,8 @@ class SlotFolder {
   explicit SlotFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  [[nodiscard]] std::filesystem::path executable() const { return path_ / "agent"; }
-  [[nodiscard]] std::filesystem::path info() const { return path_ / "slot.json"; }
+  [[nodiscard]] std::filesystem::path executable() const { return path_ / layout::kAgent; }
+  [[nodiscard]] std::filesystem::path info() const { return path_ / layout::kSlotInfo; }
   [[nodiscard]] std::filesystem::path log() const { return path_ / "agent.log"; }
   [[nodiscard]] std::filesystem::path socket() const { return path_ / "sock"; }
   [[nodiscard]] std::filesystem::path key() const { return path_ / "key"; }
@@ -61,7 +62,7 @@ class SlotFolder {
 };
 
 // Whether `path` is a slot's folder that tfdist has made: `h<slot>`, with the slot's info or its
-// agent in it. cli/link/boot_script.cc has the same rule.
+// agent in it. The scripts of cli/link/boot_script.cc go by the same rule.
 bool IsSlotFolder(const std::filesystem::path& path);
 
 // Removes it, and the job's folder with its last slot; what cannot be removed stays, without an

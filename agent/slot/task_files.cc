@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "agent/job_layout.h"
 #include "agent/process/record.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -169,9 +170,9 @@ std::optional<fs::path> FindBesides(const SlotFolder& folder) {
 
 bool IsOwnName(std::string_view name) {
   constexpr std::array<std::string_view, 16> kNames = {
-      "agent",        "slot.json",   "agent.log",        "sock",     "key",  "secret",
-      "work",         "unpacked",    "runtime",          "tasks",    "left", "peers.json",
-      "events.jsonl", "description", "coordinator.json", "committed"};
+      layout::kAgent, layout::kSlotInfo, "agent.log",        "sock",     "key",  "secret",
+      "work",         "unpacked",        "runtime",          "tasks",    "left", "peers.json",
+      "events.jsonl", "description",     "coordinator.json", "committed"};
   return std::ranges::any_of(kNames, [name](std::string_view own) {
     return name.starts_with(own) && (name.size() == own.size() || name[own.size()] == '.');
   });

@@ -7,6 +7,7 @@
 #include "agent/control/curve_keys.h"
 #include "agent/control/tcp_address.h"
 #include "agent/files/file_store.h"
+#include "agent/job_layout.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/start/launch.h"
 #include "agent/start/name_lock.h"
@@ -83,16 +84,17 @@ UniqueFd Fill(const SlotFolder& folder, SlotInfo info, const std::filesystem::pa
 std::filesystem::path BaseOf(const std::filesystem::path& executable) {
   for (auto folder = executable.parent_path(); folder.has_relative_path();
        folder = folder.parent_path()) {
-    if (folder.filename() == "bin") return folder.parent_path();
+    if (folder.filename() == layout::kAgents) return folder.parent_path();
   }
-  throw Error(Phase::kStart, fmt::format("{} is not in a folder `bin`", executable.string()));
+  throw Error(Phase::kStart,
+              fmt::format("{} is not in a folder `{}`", executable.string(), layout::kAgents));
 }
 
 UniqueFd CreateSlot(const protocol::Create& create, const std::filesystem::path& executable,
                     const HostSettings& host, const std::vector<std::filesystem::path>& removed) {
   Check(create);
   const auto base = BaseOf(executable);
-  const SlotFolder folder(base / "jobs" / create.job / fmt::format("h{}", create.slot));
+  const SlotFolder folder(base / layout::kJobs / layout::SlotPath(create.job, create.slot));
   MakeSlotFolder(folder);
   try {
     ListRemoved(folder, removed);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <thread>
 
+#include "agent/job_layout.h"
 #include "agent/protocol.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -53,7 +54,7 @@ void WriteOwner(int fd, const SlotInfo& info, const std::filesystem::path& slot_
 }  // namespace
 
 UniqueFd TakeNameLock(const SlotInfo& info, const std::filesystem::path& slot_folder) {
-  const auto folder = std::filesystem::path(info.base) / "names";
+  const auto folder = std::filesystem::path(info.base) / layout::kNames;
   MakePrivateFolder(folder);
   const auto path = folder / (info.name + ".lock");
   UniqueFd fd = OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/census/census.h"
+#include "agent/job_layout.h"
 #include "agent/protocol.h"
 #include "agent/session/local_agent.h"
 #include "agent/slot/contact.h"
@@ -54,8 +55,9 @@ bool IsOver(TimePoint deadline) { return SystemClock().Now() >= deadline; }
 void Pause() { std::this_thread::sleep_for(kPause); }
 
 std::optional<OtherSlot> FindSlot(const FoundCookie& cookie, const SlotInfo& info) {
-  // "<job>/h<slot>" is how the folder is called; a task may have put anything there.
-  const std::filesystem::path folder = std::filesystem::path(info.base) / "jobs" / cookie.value;
+  // It says how the folder is called (CookieValue); a task may have put anything there.
+  const std::filesystem::path folder =
+      std::filesystem::path(info.base) / layout::kJobs / cookie.value;
   if (cookie.value.find("..") != std::string::npos || !IsSlotFolder(folder)) return std::nullopt;
   OtherSlot other{cookie.value, cookie.owned, SlotFolder(folder), {}};
   try {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/eventfd.h>
 
+#include "agent/job_layout.h"
 #include "agent/refusal.h"
 #include "base/failures.h"
 #include "base/hash.h"
@@ -38,9 +39,9 @@ TimePoint In(milliseconds span) { return SystemClock().Now() + span; }
 // The boot script looks at the agent's hash only where the host has sha256sum(1).
 void CheckAgent(const protocol::Hello& hello) {
   if (hello.agent_sha256 == GetEmbeddedAgent().sha256_hex) return;
-  throw Error(
-      Phase::kStart, "the agent there is damaged: its content does not match its name",
-      fmt::format("remove {}/bin/{} on that host", hello.base, GetEmbeddedAgent().sha256_hex));
+  throw Error(Phase::kStart, "the agent there is damaged: its content does not match its name",
+              fmt::format("remove {}/{}/{} on that host", hello.base, layout::kAgents,
+                          GetEmbeddedAgent().sha256_hex));
 }
 
 Deployment::Failure FailureOf(const std::exception& thrown, const std::string& host) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/job_layout.h"
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/text.h"
@@ -86,7 +87,7 @@ prepare() {
   fi
   base=
   each_base choose || fail "no folder of this account can hold the agent"
-  agent=$base/bin/$hash
+  agent=$base/$agents/$hash
   intact "$agent" || receive
   say run
   printf '%s\n' "$agent"
@@ -100,12 +101,12 @@ choose() {
     /*) ;;
     *) refuse "$1" "not an absolute path"; return ;;
   esac
-  why=$(umask 077; mkdir -p "$1/bin" 2>&1) || { refuse "$1" "${why##*: }"; return; }
-  if is_ours "$1" && is_safe "$(cd "$1/bin" && pwd -P)" "$1" && runs_programs "$1"; then
+  why=$(umask 077; mkdir -p "$1/$agents" 2>&1) || { refuse "$1" "${why##*: }"; return; }
+  if is_ours "$1" && is_safe "$(cd "$1/$agents" && pwd -P)" "$1" && runs_programs "$1"; then
     base=$(cd "$1" && pwd -P)
     return
   fi
-  rmdir "$1/bin" "$1" 2>/dev/null  # unless something is there
+  rmdir "$1/$agents" "$1" 2>/dev/null  # unless something is there
   return 1
 }
 
@@ -134,7 +135,7 @@ is_safe() {
 }
 
 is_ours() {
-  if ! [ -O "$1" ] || ! [ -O "$1/bin" ]; then
+  if ! [ -O "$1" ] || ! [ -O "$1/$agents" ]; then
     refuse "$1" "belongs to another account"
   elif [ -h "$1" ] && ! [ -O "${1%/*}" ]; then
     refuse "$1" "a symbolic link in somebody else's folder"
@@ -142,7 +143,7 @@ is_ours() {
 }
 
 runs_programs() {
-  probe=$1/bin/.probe.$nonce
+  probe=$1/$agents/.probe.$nonce
   # cat(1), not printf: a shell's own word for a full disk is "I/O error".
   if ! why=$({ echo '#!/bin/sh' | cat >"$probe" && chmod 700 "$probe"; } 2>&1); then
     rm -f "$probe"
@@ -170,8 +171,8 @@ has_hash() {
 # Written aside, and linked: where another slot or job brought it meanwhile, its file stays, which an
 # agent may be running by now. Renamed where what is there is damaged, or cannot have links.
 receive() {
-  part=$base/bin/.$hash.$nonce
-  find "$base/bin" -name ".$sha256.*" -type f -mmin +60 -exec rm -f {} + 2>/dev/null  # of uploads that were cut off
+  part=$base/$agents/.$hash.$nonce
+  find "$base/$agents" -name ".$sha256.*" -type f -mmin +60 -exec rm -f {} + 2>/dev/null  # of uploads that were cut off
   say upload
   why=$({ umask 077; head -c "$gzip_bytes" | gzip -dc >"$part"; } 2>&1) || give_up "$why"
   chmod 500 "$part" || give_up "cannot be made executable"
@@ -183,7 +184,7 @@ receive() {
 give_up() {
   free=$(df -Pk "$base" 2>/dev/null | awk 'END { print $4 }')
   rm -f "$part"
-  fail "cannot write the agent to $base/bin: $(echo $1) ($size_bytes bytes needed, ${free:-?} KiB free)"
+  fail "cannot write the agent to $base/$agents: $(echo $1) ($size_bytes bytes needed, ${free:-?} KiB free)"
 }
 
 main start
@@ -192,7 +193,7 @@ main start
 constexpr std::string_view kLook = R"sh(
 # look BASE: makes the job's own agent there `agent`.
 look() {
-  agent=$1/jobs/$job/h$slot/agent
+  agent=$1/$jobs/$job/$slot_prefix$slot/$agent_name
   [ -x "$agent" ]
 }
 )sh";
@@ -211,7 +212,7 @@ prepare() {
 
 # Keepers and holders whose folder was removed under them.
 pids_of_slot() {
-  ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n "s|.*/proc/\([0-9]*\)/exe -> /.*/jobs/$job/h$slot/.*|\1|p"
+  ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n "s|.*/proc/\([0-9]*\)/exe -> /.*/$jobs/$job/$slot_prefix$slot/.*|\1|p"
 }
 
 main attach
@@ -226,7 +227,7 @@ prepare() {
 # Fails, so that each_base goes on.
 list() {
   base=$(cd "$1" 2>/dev/null && pwd -P) || return
-  for folder in "$base"/jobs/*/h*; do
+  for folder in "$base/$jobs"/*/"$slot_prefix"*; do
     if [ -d "$folder" ]; then
       if runs_below "$folder"; then say "job running $folder"; else say "job idle $folder"; fi
     fi
@@ -236,12 +237,15 @@ list() {
 )sh";
 
 constexpr std::string_view kIsSlot = R"sh(
-# is_slot FOLDER: whether tfdist has made this job's folder of a slot. What else lies near it is its user's.
+# is_slot FOLDER: whether it is a slot's folder that tfdist has made (IsSlotFolder in
+# agent/slot/slot_folder.h). What else lies near it is its user's.
 is_slot() {
   case ${1##*/} in
-    h | h*[!0-9]*) return 1 ;;
+    "$slot_prefix" | "$slot_prefix"*[!0-9]*) return 1 ;;
+    "$slot_prefix"*) ;;
+    *) return 1 ;;
   esac
-  [ -d "$1" ] && ! [ -h "$1" ] && { [ -e "$1/slot.json" ] || [ -e "$1/agent" ]; }
+  [ -d "$1" ] && ! [ -h "$1" ] && { [ -e "$1/$slot_info" ] || [ -e "$1/$agent_name" ]; }
 }
 )sh";
 
@@ -254,20 +258,20 @@ prepare() {
 # Fails, so that each_base goes on.
 survey() {
   base=$(cd "$1" 2>/dev/null && pwd -P) || return
-  for folder in "$base"/jobs/*/h*; do
+  for folder in "$base/$jobs"/*/"$slot_prefix"*; do
     is_slot "$folder" || continue
     state=idle
     if runs_below "$folder"; then state=running; fi
     # The job's own agent knows what tasks have written; one that cannot say leaves it unknown.
-    files=$("$folder/agent" task-files </dev/null 2>/dev/null)
-    case $files in
+    has_files=$("$folder/$agent_name" task-files </dev/null 2>/dev/null)
+    case $has_files in
       yes | no) ;;
-      *) files=unknown ;;
+      *) has_files=unknown ;;
     esac
-    say "slot $state $(kib_of "$folder") $files $folder"
+    say "slot $state $(kib_of "$folder") $has_files $folder"
   done
   caches=0
-  for folder in bin files; do
+  for folder in "$agents" "$files"; do
     if [ -d "$base/$folder" ]; then caches=$((caches + $(kib_of "$base/$folder"))); fi
   done
   if [ "$caches" != 0 ]; then say "caches $caches $base"; fi
@@ -295,14 +299,14 @@ remove_if_idle() {
     return 1
   fi
   # What is left of a slot must be known as one the next time.
-  remove "$1" || is_slot "$1" || touch "$1/slot.json" 2>/dev/null
+  remove "$1" || is_slot "$1" || touch "$1/$slot_info" 2>/dev/null
 }
 
-# has_orphans BASE/jobs/ID/hSLOT: whether a process has the cookie of that slot in its environment.
+# has_orphans FOLDER: whether a process has the cookie of that slot in its environment.
 has_orphans() {
-  of_job=${1%/h*}
+  of_job=${1%/*}
   cookie=TFDIST_COOKIE=${of_job##*/}/${1##*/}
-  # Of h12 or of another job's name too, so far.
+  # Of slot 12 for slot 1 too, or of another job's name, so far.
   for environ in $(grep -lsF -e "$cookie" /proc/[0-9]*/environ); do
     tr '\0' '\n' 2>/dev/null <"$environ" | grep -qxF -e "$cookie" && return
   done
@@ -319,10 +323,10 @@ prepare() {
 # Fails, so that each_base goes on.
 clean() {
   base=$(cd "$1" 2>/dev/null && pwd -P) || return
-  for folder in "$base"/jobs/*; do
+  for folder in "$base/$jobs"/*; do
     [ -d "$folder" ] && clean_job "$folder"
   done
-  rmdir "$base/jobs" 2>/dev/null
+  rmdir "$base/$jobs" 2>/dev/null
   if [ -n "$something_runs" ] || runs_below "$base"; then
     say "kept $base: jobs run"
   else
@@ -332,15 +336,15 @@ clean() {
 }
 
 clean_caches() {
-  remove_files "$base/bin" "$base"/bin/$sha256 "$base"/bin/.$sha256.* "$base"/bin/.probe.*
-  remove_files "$base/files" "$base"/files/$sha256 "$base"/files/$sha256.??????
+  remove_files "$base/$agents" "$base/$agents"/$sha256 "$base/$agents"/.$sha256.* "$base/$agents"/.probe.*
+  remove_files "$base/$files" "$base/$files"/$sha256 "$base/$files"/$sha256.??????
   has_slots && return
-  remove_files "$base/names" "$base"/names/*.lock  # nobody holds one where there is no job
+  remove_files "$base/$names" "$base/$names"/*.lock  # nobody holds one where there is no job
   rmdir "$base" 2>/dev/null && say "removed $base"  # it may be a folder that is not ours alone
 }
 
 has_slots() {
-  for folder in "$base"/jobs/*/h*; do
+  for folder in "$base/$jobs"/*/"$slot_prefix"*; do
     is_slot "$folder" && return
   done
   return 1
@@ -359,11 +363,11 @@ remove_files() {
 }
 
 clean_job() {
-  case $jobs in
+  case $wanted in
     *" ${1##*/} "*) ;;
     *) return ;;
   esac
-  for slot_folder in "$1"/h*; do
+  for slot_folder in "$1/$slot_prefix"*; do
     is_slot "$slot_folder" && remove_if_idle "$slot_folder"
   done
   rmdir "$1" 2>/dev/null
@@ -379,8 +383,8 @@ prepare() {
 # Fails, so that each_base goes on.
 purge() {
   base=$(cd "$1" 2>/dev/null && pwd -P) || return
-  remove_if_idle "$base/jobs/$job/h$slot"
-  rmdir "$base/jobs/$job" 2>/dev/null
+  remove_if_idle "$base/$jobs/$job/$slot_prefix$slot"
+  rmdir "$base/$jobs/$job" 2>/dev/null
   return 1
 }
 )sh";
@@ -493,6 +497,10 @@ bool IsHexadecimal(std::string_view text) {
 BootScript::BootScript(std::string nonce) : nonce_(std::move(nonce)) {
   if (nonce_.empty() || !IsHexadecimal(nonce_)) throw Bug("bad nonce");
   Set("nonce", nonce_);
+  // The scripts spell no name of a folder or file themselves (agent/job_layout.h).
+  Set("agents", layout::kAgents).Set("files", layout::kFiles).Set("names", layout::kNames);
+  Set("jobs", layout::kJobs).Set("slot_prefix", layout::kSlotPrefix);
+  Set("agent_name", layout::kAgent).Set("slot_info", layout::kSlotInfo);
 }
 
 BootScript& BootScript::Set(std::string_view name, std::string_view value) {

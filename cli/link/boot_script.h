@@ -14,7 +14,7 @@ namespace tfdist::cli {
 //   upload                 the agent is missing: send it, compressed, to stdin
 //   run                    the agent starts; all further bytes are its own
 //   missing                no such job here
-//   job STATE PATH         running | idle, .../jobs/ID/hSLOT
+//   job STATE PATH         running | idle, the folder of a slot
 //   slot STATE KIB FILES PATH  as `job`; FILES: yes | no | unknown (files of tasks)
 //   caches KIB BASE        agents and received files
 //   removed PATH
@@ -40,7 +40,7 @@ class BootScript {
   [[nodiscard]] std::string Attach() const;      // remote_dir job slot
   [[nodiscard]] std::string FindJobs() const;    // remote_dir
   [[nodiscard]] std::string Survey() const;      // remote_dir
-  // remote_dir; jobs: ids with spaces around each; something_runs: or empty
+  // remote_dir; wanted: ids of jobs with spaces around each; something_runs: or empty
   [[nodiscard]] std::string Clean() const;
   [[nodiscard]] std::string Purge() const;  // remote_dir job slot
   // words; mark limit_seconds (0: none), and remote_dir job slot task where it is run as a task is

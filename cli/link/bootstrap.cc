@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "agent/job_layout.h"
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/hash.h"
@@ -160,16 +161,19 @@ std::string_view TakeWord(std::string_view& text) {
 // "running /home/u/.cache/tfdist/jobs/ID/h3"; nullopt when a folder there is none of ours.
 std::optional<RemoteJob> ParseJob(const std::string& line) {
   RemoteJob found;
+  static const std::string kBeforeJob = fmt::format("/{}/", layout::kJobs);
+  static const std::string kBeforeSlot = fmt::format("/{}", layout::kSlotPrefix);
   const size_t space = line.find(' ');
-  const size_t slot = line.rfind("/h");
-  const size_t jobs = line.rfind("/jobs/");
+  const size_t slot = line.rfind(kBeforeSlot);
+  const size_t jobs = line.rfind(kBeforeJob);
   if (space == std::string::npos || slot == std::string::npos || jobs == std::string::npos)
     return std::nullopt;
-  if (jobs + 6 > slot || !TakeNumber(std::string_view(line).substr(slot + 2), found.slot))
-    return std::nullopt;
+  const size_t job = jobs + kBeforeJob.size();
+  const auto number = std::string_view(line).substr(slot + kBeforeSlot.size());
+  if (job > slot || !TakeNumber(number, found.slot)) return std::nullopt;
   found.running = line.substr(0, space) == "running";
   found.base = line.substr(space + 1, jobs - space - 1);
-  found.job = line.substr(jobs + 6, slot - jobs - 6);
+  found.job = line.substr(job, slot - job);
   if (found.job.empty() || !Holds(found.job, kIdCharacters)) return std::nullopt;
   return found;
 }
@@ -305,7 +309,7 @@ Removal Clean(std::unique_ptr<ByteChannel> channel, const std::string& remote_di
     ids += job + " ";
   }
   BootScript script = NewScript(remote_dir);
-  script.Set("jobs", ids).Set("something_runs", something_runs ? "yes" : "");
+  script.Set("wanted", ids).Set("something_runs", something_runs ? "yes" : "");
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.Clean(), deadline);
   return FollowRemoval(talk, deadline);

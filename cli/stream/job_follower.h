@@ -17,7 +17,7 @@ namespace tfdist::cli {
 
 struct FollowOptions {
   std::vector<std::string> tasks;      // whose output; may be none
-  uint64_t offset = 0;                 // first byte wanted of each
+  uint64_t offset = 0;                 // each log starts at this byte
   std::optional<uint64_t> tail_lines;  // instead of `offset`
   bool follow = true;                  // until the job is over, else what is there now
   bool narrate = false;                // print what happens to the job between the lines
