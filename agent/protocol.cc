@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "agent/json_fields.h"
+#include "agent/named_enum.h"
 #include "agent/nesting.h"
 #include "agent/refusal.h"
 
@@ -35,6 +36,12 @@ RefusalKind KindOf(const Error& error) {
   const bool malformed = dynamic_cast<const ProtocolError*>(&error) != nullptr;
   return malformed ? RefusalKind::kMalformed : RefusalKind::kFailed;
 }
+
+constexpr EnumNames<Serving, 3> kServing = {{
+    {Serving::kStart, "start"},
+    {Serving::kAgent, "agent"},
+    {Serving::kFolder, "folder"},
+}};
 
 }  // namespace
 
@@ -136,9 +143,11 @@ NameTaken::NameTaken(const Error& error, std::string job, std::string plan_sha25
 
 // The bodies ----------------------------------------------------------------------------------
 
+void to_json(Json& json, const Serving& value) { json = NameIn(kServing, value); }
+void from_json(const Json& json, Serving& value) { value = ValueIn(kServing, json); }
+
 TFDIST_JSON_FIELDS(FileDescription, sha256, size_bytes, executable, link)
 TFDIST_JSON_FIELDS(ErrorBody, phase, cause, remedy, job, plan_sha256)
-TFDIST_JSON_FIELDS(Hello, oldest, newest, serving, agent_sha256, base, job, slot, public_key)
 TFDIST_JSON_FIELDS(Create, version, job, name, plan_sha256, slot, address, port,
                    uncommitted_limit_ms, orphan_timeout_ms)
 TFDIST_JSON_FIELDS(FilePiece, sha256, offset, gzip, last)
@@ -154,6 +163,26 @@ void from_json(const Json& json, GpuShare& value) {
     throw ProtocolError(Phase::kControl,
                         fmt::format("part {} of {} parts of the GPUs", value.part, value.parts));
   }
+}
+
+void to_json(Json& json, const Hello& value) {
+  json = {{"oldest", value.oldest},   {"newest", value.newest},
+          {"serving", value.serving}, {"agent_sha256", value.agent_sha256},
+          {"base", value.base},       {"job", value.job},
+          {"slot", value.slot},       {"public_key", value.public_key}};
+  Put(json, "damage", value.damage);
+}
+
+void from_json(const Json& json, Hello& value) {
+  json.at("oldest").get_to(value.oldest);
+  json.at("newest").get_to(value.newest);
+  json.at("serving").get_to(value.serving);
+  json.at("agent_sha256").get_to(value.agent_sha256);
+  json.at("base").get_to(value.base);
+  json.at("job").get_to(value.job);
+  json.at("slot").get_to(value.slot);
+  json.at("public_key").get_to(value.public_key);
+  Get(json, "damage", value.damage);
 }
 
 void to_json(Json& json, const TaskDescription& value) {

@@ -157,15 +157,24 @@ struct ErrorBody {
   std::string plan_sha256;  // and its plan
 };
 
+// Who answers.
+enum class Serving {
+  kStart,   // the role `start`: no job yet
+  kAgent,   // the job's agent
+  kFolder,  // `attach` itself, from the job's folder: no agent runs
+};
+
 struct Hello {
   int oldest = kOldestVersion;
   int newest = kVersion;
-  std::string serving;  // start | agent | folder (no agent runs; read-only, from the job's folder)
+  Serving serving = Serving::kStart;
   std::string agent_sha256;
   std::string base;  // absolute path of tfdist's folder on the host
   std::string job;   // empty while `start`
   int slot = -1;
   std::string public_key;  // CURVE, Z85; of this agent
+  // Which files of the slot's folder are damaged, and why; nothing depends on them any more.
+  std::optional<std::string> damage;
 };
 
 struct Create {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 #include "agent/frame.h"
@@ -125,11 +126,20 @@ Json NestedIn(int arrays) {
   return json;
 }
 
+// nlohmann would cast it to whatever integer is asked for.
+TEST(Protocol, AFractionThatNoIntegerCanHoldIsRefused) {
+  EXPECT_EQ(Decode(Encode({"x", 1, {{"a", 1.5}}})).body.at("a"), 1.5);
+  for (const double number : {1e20, -1.5, 2147483648.0, std::nan("")}) {
+    EXPECT_THROW((void)Decode(Encode({"x", 1, {{"a", Json::array({number})}}})), ProtocolError)
+        << number;
+  }
+}
+
 TEST(Protocol, TheDepthIsSeenBehindValuesOfAnyKind) {
   Json values = {nullptr,
                  true,
                  -5,
-                 1e300,
+                 0.1,
                  0.1F,
                  300,
                  70'000,

@@ -49,7 +49,7 @@ Agent::Agent(KeeperLink& keeper)
           [this] { return membership_.committed() || departure_.leaving(); },
           [this] { folder_use_.Remove([this](const auto&) { departure_.Leave(); }); }),
       folder_use_(loop_, files_, slot_.folder) {
-  tasks_.Recover(ReadDescription(slot_.folder));
+  tasks_.Recover(slot_.told.description);
   membership_.Resume();
   Log("agent of {}", slot_.folder.path().string());
 }

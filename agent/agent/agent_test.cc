@@ -196,7 +196,7 @@ TEST_F(AgentTest, CommitsOnceAndOnlyWhenAllHostsHaveReported) {
 TEST_F(AgentTest, TakesTheSameCommitTwice) {
   const Job job = Deploy(1, {{"worker:0", 0, kForever}});
   AgentClient another = Attach(0);
-  another.WaitForHello("agent");
+  another.WaitForHello(protocol::Serving::kAgent);
   another.Request(type::kCommit, job.plan);
   EXPECT_THROW(another.Request(type::kAbort), Error);
   StopAndWait(another);
@@ -204,11 +204,11 @@ TEST_F(AgentTest, TakesTheSameCommitTwice) {
 
 TEST_F(AgentTest, GivesUpWhenNobodyCommits) {
   AgentClient client(executable_, "start");
-  client.WaitForHello("start");
+  client.WaitForHello(protocol::Serving::kStart);
   auto create = MakeCreate(0);
   create.uncommitted_limit_ms = 10'000;  // `start` may be slow to connect
   client.Send(type::kCreate, create);
-  client.WaitForHello("agent");
+  client.WaitForHello(protocol::Serving::kAgent);
   EXPECT_TRUE(client.WaitForEnd());
   WaitUntilNothingIsLeft();
   EXPECT_FALSE(std::filesystem::exists(SlotFolder(0).parent_path()));
@@ -217,7 +217,7 @@ TEST_F(AgentTest, GivesUpWhenNobodyCommits) {
 TEST_F(AgentTest, StartsNothingForACliThatHasGone) {
   {
     AgentClient client(executable_, "start");
-    client.WaitForHello("start");
+    client.WaitForHello(protocol::Serving::kStart);
     client.StopReading();
     client.Send(type::kCreate, MakeCreate(0));
   }
@@ -228,12 +228,12 @@ TEST_F(AgentTest, StartsNothingForACliThatHasGone) {
 TEST_F(AgentTest, LetsOneJobOfANameRunAtATime) {
   Job job = Deploy(1, {{"worker:0", 0, kForever}});
   AgentClient second(executable_, "start");
-  second.WaitForHello("start");
+  second.WaitForHello(protocol::Serving::kStart);
   auto create = MakeCreate(0);
   create.job = "test-20260802-000000";
   second.Send(type::kCreate, create);
   try {
-    second.WaitForHello("agent");
+    second.WaitForHello(protocol::Serving::kAgent);
     FAIL() << "two jobs of one name";
   } catch (const protocol::NameTaken& e) {
     EXPECT_EQ(e.job(), job_);

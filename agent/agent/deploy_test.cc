@@ -125,9 +125,9 @@ TEST_F(DeployTest, SaysWhyASlotCannotBeMade) {
   create.port = LocalPort(taken.get());
   const auto attempt = [&] {
     AgentClient client(executable_, "start");
-    client.WaitForHello("start");
+    client.WaitForHello(protocol::Serving::kStart);
     client.Send(type::kCreate, create);
-    client.WaitForHello("agent");
+    client.WaitForHello(protocol::Serving::kAgent);
   };
   const auto port = RefusalOf(attempt);
   EXPECT_EQ(port.phase(), Phase::kStart);

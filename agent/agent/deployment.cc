@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "agent/frame.h"
+#include "agent/job_layout.h"
 #include "agent/tasks/preflight.h"
 #include "base/failures.h"
 #include "base/file.h"
@@ -36,7 +37,7 @@ Deployment::Deployment(FileThread& files, const SlotFolder& folder, const SlotIn
       folder_(folder),
       info_(info),
       tasks_(tasks),
-      store_(std::make_shared<FileStore>(std::filesystem::path(info.base) / "files")) {}
+      store_(std::make_shared<FileStore>(std::filesystem::path(info.base) / layout::kFiles)) {}
 
 void Deployment::Need(const std::shared_ptr<Session>& session, const Message& message) {
   std::vector<FileDescription> files;
@@ -93,12 +94,6 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
           reply.Ok();
         });
       });
-}
-
-HostDescription ReadDescription(const SlotFolder& folder) {
-  const auto bytes = ReadFileIfExists(folder.description(), protocol::kMaxMessageBytes);
-  if (!bytes) return {};
-  return protocol::Body<HostDescription>(protocol::Decode(*bytes));
 }
 
 }  // namespace tfdist::agent

@@ -31,8 +31,4 @@ class Deployment {
   std::shared_ptr<FileStore> store_;  // belongs to the file thread
 };
 
-// What an earlier agent of this slot was told; no tasks when there was nothing. Throws
-// Error(kFiles).
-protocol::HostDescription ReadDescription(const SlotFolder& folder);
-
 }  // namespace tfdist::agent

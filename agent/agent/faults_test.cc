@@ -18,6 +18,7 @@
 #include "agent/job_state.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/testing/job_fixture.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/unique_fd.h"
 
@@ -132,12 +133,12 @@ TEST_F(FaultsTest, IdleConnectionsOfStrangersDoNotKeepTheCoordinatorFromItsWork)
       << CountDescriptors(agent);
   // A new reader, and a new connection of the other host.
   kill(FindRole(1, "tfdist-agent"), SIGKILL);
-  const auto begun = std::chrono::steady_clock::now();
+  const auto begun = SystemClock().Now();
   AskSlot(0, [&](AgentClient& client) {
     client.WaitForEvent(client.Send(type::kEvents, kFromTheFirst), event::kHost,
                         {{"slot", 1}, {"state", "agent-restarted"}});
   });
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(4));
+  EXPECT_LT(SystemClock().Now() - begun, std::chrono::seconds(4));
   job.clients[0].Send(type::kStop, {{"why", "enough"}, {"force", false}});
   WaitUntilNothingIsLeft();
 }
@@ -258,7 +259,7 @@ TEST_F(FaultsTest, AHostRefusesAJobWhoseNameRunsOnItAlready) {
   const std::string earlier = job_;
   job_ += "-next";  // whose slot 0 is on another host, where the name is free
   AgentClient client(executable_, "start");
-  client.WaitForHello("start");
+  client.WaitForHello(protocol::Serving::kStart);
   try {
     client.Request(type::kCreate, MakeCreate(1));
     FAIL() << "it was accepted";
@@ -362,6 +363,68 @@ TEST_F(FaultsTest, AJobWithDamagedSlotFilesGoesOnAndIsEnded) {
   WaitUntilNothingIsLeft();
 }
 
+// Nothing tells the new agents any more what their tasks are; those that run are looked after.
+TEST_F(FaultsTest, AJobWithDamagedDescriptionsGoesOnAndIsEnded) {
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false},
+                       {"worker:0", 1, "until [ -e fail ]; do sleep 0.02; done; exit 7"}});
+  const std::vector<int> pids = {WaitForStart(job, "ps:0"), WaitForStart(job, "worker:0")};
+  for (const int slot : {0, 1}) {
+    ReplaceFile(agent::SlotFolder(SlotFolder(slot)).description(), "junk", 0600);
+    kill(FindRole(slot, "tfdist-agent"), SIGKILL);
+  }
+  protocol::Hello hello;
+  AgentClient client = AttachToAgent(0, &hello);
+  EXPECT_THAT(hello.damage.value_or(""), HasSubstr("description is damaged"));
+  const uint64_t events = client.Send(type::kEvents, kFromTheFirst);
+  const auto seen =
+      client.WaitForEvent(events, event::kHost, {{"slot", 0}, {"state", "agent-restarted"}});
+  EXPECT_THAT(FieldsOf(seen.back()).at("why").get<std::string>(),
+              HasSubstr("description is damaged"));
+  for (const int pid : pids) EXPECT_EQ(::kill(pid, 0), 0) << "a task has died";
+  Touch(1, "fail");
+  const auto rest = client.WaitForEvent(events, event::kEnded);
+  EXPECT_EQ(ResultOf(rest), "failed");
+  EXPECT_EQ(FieldsOf(rest.back()).at("unreachable"), Json::array());
+  WaitUntilNothingIsLeft();
+}
+
+// It cannot find the coordinator any more; the command can find it.
+TEST_F(FaultsTest, AnAgentWithADamagedAddressOfTheCoordinatorIsSwept) {
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
+  WaitForStart(job, "worker:0");
+  ReplaceFile(agent::SlotFolder(SlotFolder(1)).coordinator(), "{\"address\": \"a\"}", 0600);
+  kill(FindRole(1, "tfdist-agent"), SIGKILL);
+  {
+    protocol::Hello hello;
+    AgentClient client = AttachToAgent(1, &hello);
+    EXPECT_THAT(hello.damage.value_or(""), HasSubstr("coordinator.json is damaged"));
+    EXPECT_THAT(client.Request(type::kSweep).get<protocol::Census>().left, ElementsAre());
+  }
+  job.clients[0].Request(type::kStop, {{"why", "test"}, {"force", true}});
+  job.clients[0].WaitForEvent(job.events, event::kEnded);
+  job.clients[0].Request(type::kSweep);
+  WaitUntilNothingIsLeft();
+}
+
+// Its members are strangers to it: they are lost, and the job ends with that.
+TEST_F(FaultsTest, ACoordinatorWithADamagedListOfKeysEndsTheJob) {
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
+  WaitForStart(job, "worker:0");
+  ReplaceFile(agent::SlotFolder(SlotFolder(0)).peers(), "[\"no key\"]", 0600);
+  kill(FindRole(0, "tfdist-agent"), SIGKILL);
+  AgentClient client = AttachToAgent(0);
+  const uint64_t events = client.Send(type::kEvents, kFromTheFirst);
+  const auto seen =
+      client.WaitForEvent(events, event::kHost, {{"slot", 0}, {"state", "agent-restarted"}});
+  EXPECT_THAT(FieldsOf(seen.back()).at("why").get<std::string>(),
+              HasSubstr("peers.json is damaged"));
+  const auto rest = client.WaitForEvent(events, event::kEnded);
+  EXPECT_EQ(FieldsOf(rest.back()).at("unreachable"), Json::array({1}));
+  EXPECT_THAT(job.clients[1].Request(type::kSweep).get<protocol::Census>().left, ElementsAre());
+  client.Request(type::kSweep);
+  WaitUntilNothingIsLeft();
+}
+
 TEST_F(FaultsTest, TheFolderOfADeadSlotWithADamagedSlotFileIsSwept) {
   Job job = Deploy(1, {{"worker:0", 0, "setsid sleep infinity & " + kForever}});
   WaitForStart(job, "worker:0");
@@ -369,7 +432,9 @@ TEST_F(FaultsTest, TheFolderOfADeadSlotWithADamagedSlotFileIsSwept) {
   KillAllOf(0);
   {
     AgentClient client = Attach(0);
-    EXPECT_EQ(client.WaitForHello("folder").job, job_);
+    const auto hello = client.WaitForHello(protocol::Serving::kFolder);
+    EXPECT_EQ(hello.job, job_);
+    EXPECT_THAT(hello.damage.value_or(""), HasSubstr("slot.json is missing"));
     client.Request(type::kSweep);
   }
   WaitUntilNothingIsLeft();
@@ -383,7 +448,7 @@ TEST_F(FaultsTest, TheFolderOfADeadSlotStillAnswersAndIsSwept) {
   KillAllOf(0);
   {
     AgentClient client = Attach(0);
-    client.WaitForHello("folder");
+    client.WaitForHello(protocol::Serving::kFolder);
     EXPECT_EQ(client.ReadLog("worker:0", true), "hello\n");
     const uint64_t past = client.Send(type::kEvents, {{"from", 1}, {"follow", false}});
     client.WaitForEvent(past, event::kTask, {{"state", "started"}});

@@ -1,24 +1,21 @@
 #include "agent/agent/membership.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "agent/census/census.h"
+#include "agent/control/curve_keys.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/file.h"
 
 namespace tfdist::agent {
 namespace {
 
-using protocol::Json;
-
-constexpr size_t kMaxConfigBytes = 1024 * 1024;
 constexpr std::chrono::seconds kCensusLimit{5};
 
 std::function<protocol::Census()> CensusOf(const OwnSlot& slot) {
@@ -28,14 +25,11 @@ std::function<protocol::Census()> CensusOf(const OwnSlot& slot) {
   };
 }
 
-std::optional<Json> ReadJson(const std::filesystem::path& path) {
-  const auto text = ReadFileIfExists(path, kMaxConfigBytes);
-  if (!text) return std::nullopt;
-  try {
-    return Json::parse(*text);
-  } catch (const Json::exception& e) {
-    throw Error(Phase::kFiles, fmt::format("{} is damaged: {}", path.string(), e.what()));
-  }
+// Keys that nobody has: a coordinator whose list is damaged goes on, and its members are lost.
+std::vector<std::string> KeysOfNobody(size_t count) {
+  std::vector<std::string> keys;
+  while (keys.size() < count) keys.push_back(MakeCurveKeys().public_key);
+  return keys;
 }
 
 }  // namespace
@@ -64,16 +58,19 @@ std::unique_ptr<Coordinator> Membership::MakeCoordinator() {
 }
 
 void Membership::Resume() {
-  const SlotFolder& folder = parts_.slot.folder;
+  const Told& told = parts_.slot.told;
   if (coordinator_) {
-    if (const auto peers = ReadJson(folder.peers())) {
-      coordinator_->Open(peers->get<std::vector<std::string>>());
+    const size_t slots = coordinator_->log().state().plan.slots.size();
+    if (!told.peers.empty()) {
+      coordinator_->Open(told.peers);
+    } else if (slots > 0) {
+      coordinator_->Open(KeysOfNobody(slots));
     }
     // The agent before may have been killed between the end of the job and its own.
     parts_.loop.Post([this] { handlers_.on_news(); });
     member_.SetUplink(coordinator_->MakeLocalUplink(UplinkHandlers()));
-  } else if (const auto coordinator = ReadJson(folder.coordinator())) {
-    Connect(coordinator->get<CoordinatorAddress>());
+  } else if (told.coordinator) {
+    Connect(*told.coordinator);
   }
 }
 

@@ -19,17 +19,22 @@ SlotInfo ReadInfo(const KeeperLink& keeper, const SlotFolder& folder) {
 
 OwnSlot ReadOwnSlot(const KeeperLink& keeper) {
   const SlotFolder folder(keeper.handover().slot_folder);
-  return {folder, ReadInfo(keeper, folder), ReadCurveKeys(folder.key())};
+  OwnSlot slot{folder, ReadInfo(keeper, folder), ReadCurveKeys(folder.key()), ReadTold(folder)};
+  std::string& damage = slot.info.damage;
+  if (!damage.empty() && !slot.told.damage.empty()) damage += "; ";
+  damage += slot.told.damage;
+  return slot;
 }
 
 protocol::Hello MakeHello(const OwnSlot& slot) {
   protocol::Hello hello;
-  hello.serving = "agent";
+  hello.serving = protocol::Serving::kAgent;
   hello.agent_sha256 = HashFile("/proc/self/exe");
   hello.base = slot.info.base;
   hello.job = slot.info.job;
   hello.slot = slot.info.slot;
   hello.public_key = slot.keys.public_key;
+  if (!slot.info.damage.empty()) hello.damage = slot.info.damage;
   return hello;
 }
 

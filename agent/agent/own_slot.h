@@ -1,6 +1,7 @@
 // What this agent knows of its own slot from the start. Never changes while it runs.
 #pragma once
 
+#include "agent/agent/told.h"
 #include "agent/control/curve_keys.h"
 #include "agent/keeper/keeper_link.h"
 #include "agent/protocol.h"
@@ -12,6 +13,7 @@ struct OwnSlot {
   SlotFolder folder;
   SlotInfo info;
   CurveKeys keys;
+  Told told;
 
   // Slot 0 carries the coordinator.
   [[nodiscard]] bool leads() const { return info.slot == 0; }

@@ -69,11 +69,12 @@ void FolderServer::SendLogs() {
 
 void FolderServer::SendHello() const {
   protocol::Hello hello;
-  hello.serving = "folder";
+  hello.serving = protocol::Serving::kFolder;
   hello.agent_sha256 = HashFile(folder_.executable());
   hello.base = info_.base;
   hello.job = info_.job;
   hello.slot = info_.slot;
+  if (!info_.damage.empty()) hello.damage = info_.damage;
   WriteToStdout(Answer(type::kHello, 0, hello));
 }
 

@@ -34,7 +34,7 @@ constexpr std::chrono::seconds kCreateLimit{60};
 
 protocol::Message Hello(const std::filesystem::path& executable) {
   protocol::Hello hello;
-  hello.serving = "start";
+  hello.serving = protocol::Serving::kStart;
   hello.agent_sha256 = HashFile(executable);
   hello.base = BaseOf(executable).string();
   return {std::string(protocol::type::kHello), 0, hello};

@@ -5,6 +5,7 @@
 
 #include "agent/census/census.h"
 #include "agent/tasks/gpu_share.h"
+#include "base/error.h"
 #include "base/failures.h"
 #include "base/text.h"
 
@@ -35,7 +36,7 @@ void CheckAddresses(const AttemptContext& context) {
   }
 }
 
-// On a host without GPUs nothing is set: whoever looks for them finds none.
+// On a host without GPUs nothing is set: programs look for them and find none.
 void SetGpus(Environment& environment, const protocol::TaskDescription& task, int gpus) {
   if (!task.gpu_share) return;
   const std::string visible = VisibleGpus(*task.gpu_share, gpus, task.task);
@@ -77,6 +78,10 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
                     const SlotInfo& info, const Environment& host, const AttemptContext& context,
                     int run) {
   CheckAddresses(context);
+  // Known by its folder alone (agent/told.h): `describe` takes no such task.
+  if (task.argv.empty()) {
+    throw Error(Phase::kFiles, "the description of this host's tasks is damaged");
+  }
   RunSpec spec;
   spec.task = task.task;
   for (const auto& text : task.argv) {

@@ -82,7 +82,7 @@ uint64_t AgentClient::Send(std::string_view type, Json body) {
 }
 
 void AgentClient::SendWithId(uint64_t id, std::string_view type, Json body) {
-  last_sent_ = std::chrono::steady_clock::now();
+  last_sent_ = SystemClock().Now();
   try {
     WriteAll(to_agent_.get(), protocol::Frames({std::string(type), id, std::move(body)}), "agent");
   } catch (const Error&) {
@@ -106,9 +106,8 @@ Message AgentClient::Wait(const std::function<bool(const Message&)>& wanted,
     kept_.erase(found);
     return message;
   }
-  auto now = std::chrono::steady_clock::now();
-  for (const auto deadline = now + kLong; !hung_up_ && now < deadline;
-       now = std::chrono::steady_clock::now()) {
+  auto now = SystemClock().Now();
+  for (const auto deadline = now + kLong; !hung_up_ && now < deadline; now = SystemClock().Now()) {
     auto message = Receive(std::min(deadline, now + kPingInterval));
     PingAfterSilence();
     if (!message || message->id == kPingId) continue;
@@ -121,7 +120,7 @@ Message AgentClient::Wait(const std::function<bool(const Message&)>& wanted,
 
 // Not before `create`: `start` takes nothing else first, and has no limit then.
 void AgentClient::PingAfterSilence() {
-  const auto silence = std::chrono::steady_clock::now() - last_sent_;
+  const auto silence = SystemClock().Now() - last_sent_;
   if (last_id_ > 0 && silence >= kPingInterval) SendWithId(kPingId, type::kPing, Json::object());
 }
 
@@ -130,7 +129,7 @@ std::optional<Message> AgentClient::Receive(std::chrono::steady_clock::time_poin
   while (true) {
     if (auto message = reader_.Next()) return message;
     pollfd waiting{from_agent_.get(), POLLIN, 0};
-    const int ready = poll(&waiting, 1, PollTimeout(std::chrono::steady_clock::now(), deadline));
+    const int ready = poll(&waiting, 1, PollTimeout(SystemClock().Now(), deadline));
     if (ready == 0) return std::nullopt;
     const ssize_t got = read(from_agent_.get(), buffer.data(), buffer.size());
     hung_up_ = got <= 0;
@@ -146,7 +145,7 @@ protocol::Hello AgentClient::WaitForHello() {
   return protocol::Body<protocol::Hello>(message);
 }
 
-protocol::Hello AgentClient::WaitForHello(const std::string& serving) {
+protocol::Hello AgentClient::WaitForHello(protocol::Serving serving) {
   auto hello = WaitForHello();
   EXPECT_EQ(hello.serving, serving);
   return hello;
@@ -200,7 +199,7 @@ std::string AgentClient::ReadLog(const std::string& task, bool follow, uint64_t 
 }
 
 bool AgentClient::WaitForEnd() {
-  const auto deadline = std::chrono::steady_clock::now() + kLong;
+  const auto deadline = SystemClock().Now() + kLong;
   while (Receive(deadline)) {
   }
   return hung_up_;
@@ -208,9 +207,9 @@ bool AgentClient::WaitForEnd() {
 
 bool WaitUntil(const std::function<bool()>& condition, const std::string& what,
                std::chrono::milliseconds limit) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
+  const auto deadline = SystemClock().Now() + limit;
   while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) {
+    if (SystemClock().Now() > deadline) {
       ADD_FAILURE() << "waited in vain: " << what;
       return false;
     }

@@ -39,7 +39,7 @@ class AgentClient {
   protocol::Message Wait(const std::function<bool(const protocol::Message&)>& wanted,
                          const std::string& what);
   protocol::Hello WaitForHello();
-  protocol::Hello WaitForHello(const std::string& serving);
+  protocol::Hello WaitForHello(protocol::Serving serving);
   // Events up to the first of that kind, from the stream `id`; the next call goes on behind it.
   std::vector<protocol::Event> WaitForEvent(
       uint64_t id, std::string_view kind, const protocol::Json& fields = protocol::Json::object());

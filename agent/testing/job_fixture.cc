@@ -99,21 +99,24 @@ protocol::Create JobTest::MakeCreate(int slot) const {
 
 AgentClient JobTest::CreateSlot(int slot) {
   AgentClient client(executable_, "start");
-  client.WaitForHello("start");
+  client.WaitForHello(protocol::Serving::kStart);
   client.Send(type::kCreate, MakeCreate(slot));
-  client.WaitForHello("agent");
+  client.WaitForHello(protocol::Serving::kAgent);
   return client;
 }
 
 AgentClient JobTest::Attach(int slot) { return {SlotFolder(slot) / "agent", "attach"}; }
 
-AgentClient JobTest::AttachToAgent(int slot) {
+AgentClient JobTest::AttachToAgent(int slot, protocol::Hello* hello) {
   std::optional<AgentClient> client;
+  protocol::Hello said;
   const auto attached = [&] {
     client.emplace(Attach(slot));
-    return client->WaitForHello().serving == "agent";
+    said = client->WaitForHello();
+    return said.serving == protocol::Serving::kAgent;
   };
   WaitUntil(attached, fmt::format("an agent in slot {}", slot));
+  if (hello != nullptr) *hello = said;
   return std::move(*client);
 }
 
@@ -167,9 +170,9 @@ JobTest::Job JobTest::Prepare(int slots, const std::vector<Task>& tasks) {
   std::vector<std::string> keys;
   for (int slot = 0; slot < slots; ++slot) {
     AgentClient client(executable_, "start");
-    client.WaitForHello("start");
+    client.WaitForHello(protocol::Serving::kStart);
     client.Send(type::kCreate, MakeCreate(slot));
-    keys.push_back(client.WaitForHello("agent").public_key);
+    keys.push_back(client.WaitForHello(protocol::Serving::kAgent).public_key);
     client.Request(type::kDescribe, Describe(slot, tasks));
     job.clients.push_back(std::move(client));
   }
@@ -181,7 +184,7 @@ JobTest::Job JobTest::Prepare(int slots, const std::vector<Task>& tasks) {
 }
 
 void JobTest::Commit(Job& job) {
-  // A host that was not heard for 4 s, whoever was held up, keeps the job from being committed.
+  // A host that was silent for 4 s keeps the job from being committed, on a busy machine too.
   RepeatUntilDone([&] { job.clients[0].Request(type::kCommit, job.plan); }, "the commit");
 }
 

@@ -35,7 +35,7 @@ class JobTest : public testing::Test {
   AgentClient CreateSlot(int slot);
   AgentClient Attach(int slot);
   // Until an agent answers: `attach` waits for one that was killed to come back, but not for ever.
-  AgentClient AttachToAgent(int slot);
+  AgentClient AttachToAgent(int slot, protocol::Hello* hello = nullptr);
   // Attaches to whatever serves the slot, and anew where an agent leaves before `ask` has returned.
   void AskSlot(int slot, const std::function<void(AgentClient&)>& ask);
   [[nodiscard]] protocol::HostDescription Describe(int slot, const std::vector<Task>& tasks) const;

@@ -82,11 +82,21 @@ void SeeThrough(AgentLink& link, bool live, bool force, protocol::JobState& stat
   }
 }
 
-void EndThroughCoordinator(const JobRecord& record, bool force, protocol::JobState& state) {
+// To the report's details: `down` ends the job all the same.
+void NoteDamage(const JobRecord& record, int slot, const protocol::Hello& hello,
+                std::vector<std::string>& details) {
+  if (!hello.damage) return;
+  const std::string& host = record.hosts[static_cast<size_t>(slot)].name;
+  details.push_back(fmt::format("{}: {}", host, *hello.damage));
+}
+
+void EndThroughCoordinator(const JobRecord& record, bool force, protocol::JobState& state,
+                           std::vector<std::string>& details) {
   std::optional<SlowNotice> notice;
   notice.emplace(fmt::format("waiting for {} to answer", record.hosts[0].name));
   Attached attached = Attach(record, 0, In(kAttachLimit));
-  const bool live = attached.hello.serving == "agent";
+  NoteDamage(record, 0, attached.hello, details);
+  const bool live = attached.hello.serving == protocol::Serving::kAgent;
   if (live) {
     attached.link->Call(type::kStop, {{"why", "tfdist down"}, {"force", force}}, In(kAnswerLimit));
   }
@@ -94,28 +104,42 @@ void EndThroughCoordinator(const JobRecord& record, bool force, protocol::JobSta
   SeeThrough(*attached.link, live, force, state);
 }
 
-protocol::Census Sweep(const JobRecord& record, int slot, bool force, TimePoint deadline) {
+// What is left on one host, and what else is to be said of it.
+struct Swept {
+  std::vector<std::string> left;
+  std::vector<std::string> details;
+};
+
+protocol::Census Sweep(const JobRecord& record, int slot, bool force, TimePoint deadline,
+                       std::vector<std::string>& details) {
   Attached attached = Attach(record, slot, In(kAttachLimit));
+  details.clear();  // of a try before
+  NoteDamage(record, slot, attached.hello, details);
   return protocol::Body<protocol::Census>(
       {.type = std::string(type::kSweep),
        .body = attached.link->Call(type::kSweep, {{"force", force}}, deadline)});
 }
 
-// What is left on one host, which is asked directly.
-std::vector<std::string> SweepHost(const JobRecord& record, int slot, bool force) {
+// The host is asked directly.
+Swept SweepHost(const JobRecord& record, int slot, bool force) {
   const TimePoint deadline = In(kEndLimit);
+  Swept swept;
   try {
-    return AskAgainWhenCutOff(deadline, [&] { return Sweep(record, slot, force, deadline); }).left;
+    swept.left = AskAgainWhenCutOff(deadline, [&] {
+                   return Sweep(record, slot, force, deadline, swept.details);
+                 }).left;
   } catch (const NothingThere&) {
-    return {};  // an agent that was never committed removes itself and its folder
+    // An agent that was never committed removes itself and its folder.
   } catch (const FolderGone& error) {
-    return {error.cause()};  // nobody can end these but the user
+    swept.left = {error.cause()};  // nobody can end these but the user
   }
+  return swept;
 }
 
-void ReportSwept(EndReport& report, const std::string& host, const std::vector<std::string>& left) {
-  (left.empty() ? report.confirmed : report.unconfirmed).push_back(host);
-  for (const std::string& process : left) {
+void ReportSwept(EndReport& report, const std::string& host, const Swept& swept) {
+  (swept.left.empty() ? report.confirmed : report.unconfirmed).push_back(host);
+  for (const std::string& detail : swept.details) report.details.push_back(detail);
+  for (const std::string& process : swept.left) {
     report.details.push_back(fmt::format("{}: still there: {}", host, process));
   }
 }
@@ -128,18 +152,18 @@ std::string NamesOf(const JobRecord& record, const std::vector<int>& slots) {
 
 void SweepAll(EndReport& report, const JobRecord& record, const std::vector<int>& slots,
               bool force) {
-  std::vector<std::vector<std::string>> left(slots.size());
+  std::vector<Swept> swept(slots.size());
   std::optional<SlowNotice> notice;
   if (!slots.empty()) notice.emplace("waiting for " + NamesOf(record, slots));
-  const auto failures =
-      ForEachHost(slots.size(), [&](size_t at) { left[at] = SweepHost(record, slots[at], force); });
+  const auto failures = ForEachHost(
+      slots.size(), [&](size_t at) { swept[at] = SweepHost(record, slots[at], force); });
   for (size_t at = 0; at < slots.size(); ++at) {
     const std::string& host = record.hosts[static_cast<size_t>(slots[at])].name;
     if (failures[at]) {
       report.unreachable.push_back(host);
       report.details.emplace_back(WithHost(*failures[at], host).what());
     } else {
-      ReportSwept(report, host, left[at]);
+      ReportSwept(report, host, swept[at]);
     }
   }
 }
@@ -193,7 +217,7 @@ EndReport EndJob(const JobRecord& record, bool force) {
   bool ended = false;
   std::set<int> doubtful;
   try {
-    EndThroughCoordinator(record, force, state);
+    EndThroughCoordinator(record, force, state, report.details);
     ended = state.phase == protocol::JobPhase::kEnded;
     doubtful.insert(state.unconfirmed.begin(), state.unconfirmed.end());
     doubtful.insert(state.unreachable.begin(), state.unreachable.end());

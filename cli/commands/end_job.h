@@ -12,7 +12,8 @@ struct EndReport {
   std::vector<std::string> confirmed;    // nothing of the job is left there
   std::vector<std::string> unconfirmed;  // answered, and something is left
   std::vector<std::string> unreachable;  // no answer
-  std::vector<std::string> details;      // a line each: what was left, or why there was no answer
+  std::vector<std::string>
+      details;  // a line each: what was left, why there was no answer, what is damaged
   [[nodiscard]] bool all_confirmed() const { return unconfirmed.empty() && unreachable.empty(); }
 };
 

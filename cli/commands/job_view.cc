@@ -13,7 +13,7 @@ using OnEvent = std::function<void(const protocol::Event&)>;
 // Goes on behind the last event that `view` has.
 void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event, JobView& view) {
   Attached attached = Attach(record, 0, deadline);
-  view.live = attached.hello.serving == "agent";
+  view.live = attached.hello.serving == protocol::Serving::kAgent;
   const uint64_t id =
       attached.link->Send(protocol::type::kEvents, {{"from", view.events + 1}, {"follow", false}});
   Grace grace;

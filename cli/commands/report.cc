@@ -142,6 +142,7 @@ void PrintEndReport(const JobRecord& record, const EndReport& report) {
   if (report.all_confirmed()) {
     Say("tfdist: job {}: ended; nothing is left on {} of {} hosts\n", record.id,
         report.confirmed.size(), hosts);
+    for (const std::string& line : report.details) Say("  {}\n", line);
     return;
   }
   Say("tfdist: job {}: confirmed on {} of {} hosts\n", record.id, report.confirmed.size(), hosts);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "agent/refusal.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/unique_fd.h"
@@ -19,7 +20,7 @@ namespace {
 
 using protocol::Message;
 
-TimePoint Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(20); }
+TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(20); }
 
 // One end of a socket pair; the test holds the other, as the agent.
 class SocketChannel : public ByteChannel {
@@ -28,7 +29,7 @@ class SocketChannel : public ByteChannel {
 
   ReadResult Read(std::string& out, TimePoint deadline) override {
     pollfd readable{fd_.get(), POLLIN, 0};
-    if (poll(&readable, 1, PollTimeout(std::chrono::steady_clock::now(), deadline)) == 0) {
+    if (poll(&readable, 1, PollTimeout(SystemClock().Now(), deadline)) == 0) {
       return ReadResult::kTimeout;
     }
     std::array<char, 1000> buffer;
@@ -68,7 +69,7 @@ class AgentLinkTest : public testing::Test {
     protocol::Hello hello;
     hello.oldest = oldest;
     hello.newest = oldest;
-    hello.serving = "agent";
+    hello.serving = protocol::Serving::kAgent;
     Say(protocol::type::kHello, 0, hello);
   }
 
@@ -78,7 +79,7 @@ class AgentLinkTest : public testing::Test {
 
 TEST_F(AgentLinkTest, AnswersComeToTheirCallAndTheRestToTheHandler) {
   SayHello();
-  EXPECT_EQ(link_->ReadHello(Soon()).serving, "agent");
+  EXPECT_EQ(link_->ReadHello(Soon()).serving, protocol::Serving::kAgent);
   std::vector<std::string> others;
   link_->OnMessage([&](const Message& message) { others.push_back(message.type); });
   Say("event", 77, protocol::Json::object());
@@ -108,7 +109,7 @@ TEST_F(AgentLinkTest, NamesTheRequestThatGotNoAnswer) {
   SayHello();
   (void)link_->ReadHello(Soon());
   try {
-    (void)link_->Call("peers", protocol::Json::object(), std::chrono::steady_clock::now());
+    (void)link_->Call("peers", protocol::Json::object(), SystemClock().Now());
     FAIL();
   } catch (const LostConnection& error) {
     EXPECT_EQ(error.cause(), "no answer to 'peers' in time");
@@ -121,7 +122,7 @@ TEST_F(AgentLinkTest, WhatLiesThereIsReadAfterTheDeadlineToo) {
   (void)link_->ReadHello(Soon());
   Say("event", 99, protocol::Json::object());
   Say("ok", 1, {{"here", true}});
-  const TimePoint past = std::chrono::steady_clock::now() - std::chrono::seconds(60);
+  const TimePoint past = SystemClock().Now() - std::chrono::seconds(60);
   EXPECT_TRUE(link_->Call("peers", protocol::Json::object(), past).contains("here"));
 }
 
@@ -139,11 +140,11 @@ TEST_F(AgentLinkTest, GivesUpInTimeAnAgentThatNeverStopsTalking) {
         (void)!send(agent_.get(), said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       }
     });
-    const TimePoint begin = std::chrono::steady_clock::now();
+    const TimePoint begin = SystemClock().Now();
     EXPECT_THROW((void)link_->Call("peers", protocol::Json::object(),
                                    begin + std::chrono::milliseconds(300)),
                  Error);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    EXPECT_LT(SystemClock().Now() - begin, std::chrono::seconds(10));
     stop = true;
     agent.join();
   }
@@ -193,7 +194,7 @@ TEST_F(AgentLinkTest, CreateTakesTheHelloOfTheAgentThatItMade) {
   SayHello();
   (void)link_->ReadHello(Soon());
   SayHello();
-  EXPECT_EQ(link_->Create({}, Soon()).serving, "agent");
+  EXPECT_EQ(link_->Create({}, Soon()).serving, protocol::Serving::kAgent);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ JobFollower::JobFollower(const JobRecord& record, Attached attached, FollowOptio
 void JobFollower::RequestStop(std::string why, bool force) {
   stop_why_ = std::move(why);
   stop_force_ = force;
-  if (attached_.link != nullptr && attached_.hello.serving == "agent") SendStop();
+  if (attached_.link != nullptr && attached_.hello.serving == protocol::Serving::kAgent) SendStop();
 }
 
 protocol::JobState JobFollower::Run() {
@@ -85,7 +85,7 @@ std::optional<Error> JobFollower::Abandoned() const {
 // A task may have moved to another host while there was no connection, and an offset counts in one
 // host's log alone. So events come first, and logs once they have been caught up with.
 void JobFollower::Open() {
-  const bool live = attached_.hello.serving == "agent";
+  const bool live = attached_.hello.serving == protocol::Serving::kAgent;
   events_done_ = false;
   caught_up_ = !live || streams_.empty();
   OpenEvents(live && options_.follow && caught_up_);
@@ -146,7 +146,8 @@ void JobFollower::WaitAndHandle() {
     Handle(*message);
   }
   if (Done() || GivesUp()) return;
-  if (events_done_ && attached_.hello.serving == "folder") return ReadFromFolders();
+  if (events_done_ && attached_.hello.serving == protocol::Serving::kFolder)
+    return ReadFromFolders();
   std::array<pollfd, 2> fds = {pollfd{attached_.link->PollFd(), POLLIN, 0},
                                pollfd{interrupts_.fd(), POLLIN, 0}};
   const auto next_show = printer_.ShowUnfinished(Now());
@@ -192,7 +193,7 @@ void JobFollower::HandleEvents(const protocol::Message& message) {
 }
 
 void JobFollower::FollowToOtherHosts() {
-  if (!caught_up_ || attached_.hello.serving != "agent") return;
+  if (!caught_up_ || attached_.hello.serving != protocol::Serving::kAgent) return;
   for (TaskStream& stream : streams_) {
     const bool moved = stream.slot != SlotOf(stream.task);
     if (!moved && (stream.id != 0 || stream.done)) continue;
@@ -272,7 +273,7 @@ void JobFollower::HandleInterrupts(int count) {
       quit_ = true;
       return;
     }
-    if (attached_.hello.serving != "agent") return LeaveFolders();
+    if (attached_.hello.serving != protocol::Serving::kAgent) return LeaveFolders();
     const bool force = interrupts_seen_ > 1;
     if (interrupts_seen_ > 2) {
       printer_.Note("tfdist: leaving; the job is being ended: tfdist status {}", record_.id);
@@ -441,7 +442,7 @@ void JobFollower::ReadFromFolder(TaskStream& stream) {
   request.offset = stream.offset;
   request.tail_lines = stream.tail_lines;
   // The coordinator is gone, and this host's agent is not: it goes on until its orphan_timeout.
-  request.follow = options_.follow && host.hello.serving == "agent";
+  request.follow = options_.follow && host.hello.serving == protocol::Serving::kAgent;
   request.credit = kCreditBytes;
   stream.id = host.link->Send(type::kReadLog, request);
   const TimePoint deadline = Now() + kFolderLimit;

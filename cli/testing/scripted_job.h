@@ -44,7 +44,8 @@ class ScriptedJob {
     const JobRecord record = Make(1, {});
     const std::string agent = "jobs/" + record.id + "/h0/agent";
     for (size_t i = 0; i < connections.size(); ++i) {
-      folder_.Write(agent + ".says." + std::to_string(i + 1), Said("agent", connections[i]));
+      folder_.Write(agent + ".says." + std::to_string(i + 1),
+                    Said(protocol::Serving::kAgent, connections[i]));
     }
     std::filesystem::remove(folder_.path() / agent);
     folder_.Write(agent,
@@ -95,10 +96,10 @@ class ScriptedJob {
     std::string said;
     for (const protocol::Message& word : words) said += protocol::Frames(word);
     folder_.Write(folder + "/agent.words", said);
-    folder_.Write(folder + "/agent.says", Said("folder", words));
+    folder_.Write(folder + "/agent.says", Said(protocol::Serving::kFolder, words));
   }
 
-  static std::string Said(const char* serving, const std::vector<protocol::Message>& words) {
+  static std::string Said(protocol::Serving serving, const std::vector<protocol::Message>& words) {
     protocol::Hello hello;
     hello.serving = serving;
     std::string said = protocol::Frames({std::string(protocol::type::kHello), 0, hello});

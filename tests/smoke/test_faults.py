@@ -155,6 +155,16 @@ class Faults(FaultsCase):
     def test_another_agent_may_die(self):
         self.kill_agent(1)
 
+    def test_down_names_a_damaged_slot_file_and_ends_the_job(self):
+        self.start()
+        (self.user.slot_folder(0) / "slot.json").write_text("{")
+        self.kill(0, "agent")
+        self.user.wait_for_status(lambda s: s["hosts"][0]["agent_restarts"] > 0, "the agent is back")
+        down = self.user.run("down", "job")
+        self.assertEqual(down.code, 0, down)
+        self.assertRegex(down.out + down.err, r"  \S+: \S+/slot\.json is damaged: ")
+        self.assert_nothing_left()
+
     def test_what_outlives_all_of_tfdist_is_told_and_goes_with_the_next_job(self):
         script = f'setsid sleep {self.mark} & exec sleep infinity'
         file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script]))
