@@ -11,6 +11,7 @@
 #include "agent/control/curve_socket.h"
 #include "agent/control/zap_handler.h"
 #include "base/testing/fuzz_parts.h"
+#include "base/testing/zap_answer.h"
 
 namespace tfdist::agent {
 namespace {
@@ -76,13 +77,7 @@ std::string ExpectedUser(const Parts& request) {
 void Run(std::string_view input) {
   static Door door;
   const Parts request = PartsOf(input);
-  const Parts answer = door.Ask(request);
-  const std::string user = ExpectedUser(request);
-  assert(answer.size() == 6);
-  assert(answer[0] == "1.0");
-  assert(answer[1] == (request.size() > 1 ? request[1] : ""));
-  assert(answer[2] == (user.empty() ? "400" : "200"));
-  assert(answer[4] == user);
+  CheckZapAnswer(request, door.Ask(request), ExpectedUser(request));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -64,21 +63,14 @@ void CheckLimits(const fs::path& workdir, const WorkdirSize& size, const Sizes& 
 WorkdirSize MeasureWorkdir(const fs::path& workdir, const WorkdirLimits& limits) {
   WorkdirSize size;
   Sizes sizes;
-  std::error_code error;
-  const auto options = fs::directory_options::skip_permission_denied;
-  // Not a range's for: its ++ throws.
-  for (fs::recursive_directory_iterator entry(workdir, options, error);
-       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    if (IsVersionControl(entry->path())) {
-      entry.disable_recursion_pending();
-      continue;
-    }
-    const uint64_t bytes = FileBytes(*entry);
+  VisitWorkdir(workdir, [&](const fs::directory_entry& entry, const fs::path& path) {
+    const uint64_t bytes = FileBytes(entry);
     ++size.entries;
     size.bytes += bytes;
-    sizes[*entry->path().lexically_relative(workdir).begin()] += bytes;
+    sizes[*path.begin()] += bytes;
     CheckLimits(workdir, size, sizes, limits);
-  }
+    return true;
+  });
   size.largest = Largest(sizes);
   return size;
 }

@@ -40,10 +40,24 @@ std::optional<std::string> HashOf(const fs::directory_entry& entry) {
   return HashOfFile(entry.path());
 }
 
-}  // namespace
-
 bool IsVersionControl(const fs::path& path) {
   return std::ranges::find(kVersionControl, path.filename().string()) != kVersionControl.end();
+}
+
+}  // namespace
+
+void VisitWorkdir(const fs::path& workdir, const VisitEntry& visit) {
+  std::error_code error;
+  const auto options = fs::directory_options::skip_permission_denied;
+  // Not a range's for: its ++ throws.
+  for (fs::recursive_directory_iterator entry(workdir, options, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (IsVersionControl(entry->path())) {
+      entry.disable_recursion_pending();
+    } else if (!visit(*entry, entry->path().lexically_relative(workdir))) {
+      return;
+    }
+  }
 }
 
 uint64_t FileBytes(const fs::directory_entry& entry) {
@@ -56,21 +70,15 @@ uint64_t FileBytes(const fs::directory_entry& entry) {
 std::map<std::string, std::string> HashWorkdir(const fs::path& workdir) {
   std::map<std::string, std::string> hashes;
   uint64_t bytes = 0;
-  std::error_code error;
-  const auto options = fs::directory_options::skip_permission_denied;
-  // Not a range's for: its ++ throws.
-  for (fs::recursive_directory_iterator entry(workdir, options, error);
-       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    if (IsVersionControl(entry->path())) {
-      entry.disable_recursion_pending();
-      continue;
-    }
-    bytes += FileBytes(*entry);
-    if (bytes > kMaxBytes || hashes.size() >= kMaxFiles) return {};
-    if (const auto hash = HashOf(*entry)) {
-      hashes[entry->path().lexically_relative(workdir).string()] = hash->substr(0, kHashDigits);
-    }
-  }
+  bool is_small = true;
+  VisitWorkdir(workdir, [&](const fs::directory_entry& entry, const fs::path& path) {
+    bytes += FileBytes(entry);
+    is_small = bytes <= kMaxBytes && hashes.size() < kMaxFiles;
+    if (!is_small) return false;
+    if (const auto hash = HashOf(entry)) hashes[path.string()] = hash->substr(0, kHashDigits);
+    return true;
+  });
+  if (!is_small) hashes.clear();
   return hashes;
 }
 

@@ -7,10 +7,6 @@
 // of one repetition. Machines differ and are noisy; trust the ratios.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/eventfd.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -23,21 +19,21 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/testing/temporary_folder.h"
 #include "base/unique_fd.h"
 #include "runtime/bench/harness.h"
+#include "runtime/bench/server_process.h"
 #include "runtime/client.h"
 #include "runtime/common/memory.h"
-#include "runtime/server.h"
 #include "runtime/testing/local_cluster.h"
 
 namespace tfdist::runtime::bench {
 namespace {
 
 using std::chrono::duration;
-using std::chrono::steady_clock;
 using testing::ConfigOf;
 
 struct Options {
@@ -49,32 +45,7 @@ struct Options {
   std::string folder;
 };
 
-double Since(steady_clock::time_point begin) {
-  return duration<double>(steady_clock::now() - begin).count();
-}
-
-class ServerProcess {
- public:
-  ServerProcess(const ClusterSpec& cluster, const std::filesystem::path& folder) : pid_(fork()) {
-    if (pid_ != 0) return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ServerOptions options;
-    options.config = ConfigOf(cluster, "ps:0");
-    options.checkpoints = folder;
-    const UniqueFd never(eventfd(0, EFD_CLOEXEC));
-    Server(options).Run(never.get());
-    _exit(0);
-  }
-  ServerProcess(const ServerProcess&) = delete;
-  ServerProcess& operator=(const ServerProcess&) = delete;
-  ~ServerProcess() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-
- private:
-  pid_t pid_;
-};
+double Since(TimePoint begin) { return duration<double>(SystemClock().Now() - begin).count(); }
 
 class Training {
  public:
@@ -89,7 +60,7 @@ class Training {
   }
 
   double StepsPerSecond() {
-    const auto begin = steady_clock::now();
+    const auto begin = SystemClock().Now();
     int steps = 0;
     for (; steps < 2 || Since(begin) < options_.seconds; ++steps) Step();
     return steps / Since(begin);
@@ -101,7 +72,7 @@ class Training {
     uint64_t bytes = 0;
   };
   WhileSaving Save(uint64_t number) {
-    const auto begin = steady_clock::now();
+    const auto begin = SystemClock().Now();
     client_.StartSave({number, number, {}});
     int steps = 0;
     std::optional<Saved> saved;
@@ -124,7 +95,7 @@ class Training {
   void Step() {
     client_.PushPull(GradientsOf(gradients_), TargetsOf(values_));
     const double compute = options_.compute_ms / 1000;
-    for (const auto computes = steady_clock::now(); Since(computes) < compute;) {
+    for (const auto computes = SystemClock().Now(); Since(computes) < compute;) {
     }
   }
 
@@ -137,7 +108,7 @@ class Training {
 
 double SecondsOfAPlainWrite(const std::filesystem::path& path, uint64_t bytes) {
   const std::string block(size_t{1} << 20, 'x');
-  const auto begin = steady_clock::now();
+  const auto begin = SystemClock().Now();
   const UniqueFd file = OpenFile(path, O_WRONLY | O_CREAT | O_TRUNC);
   for (uint64_t written = 0; written < bytes; written += block.size()) {
     WriteAll(file.get(), block, path.string());
@@ -151,7 +122,10 @@ void Measure(uint32_t megabytes, const Options& options) {
   const std::filesystem::path folder =
       options.folder.empty() ? temporary.path() : std::filesystem::path(options.folder);
   const testing::LocalCluster cluster(1, 1);
-  const ServerProcess server(cluster, folder);
+  ServerOptions server_options;
+  server_options.config = ConfigOf(cluster, "ps:0");
+  server_options.checkpoints = folder;
+  const ServerProcess server(server_options);
   Training training(cluster, megabytes, options);
   std::vector<double> without;
   std::vector<double> ratios;

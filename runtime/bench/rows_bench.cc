@@ -5,11 +5,6 @@
 // A repetition times all four, batch by batch in turn; a ratio is that of one repetition. Machines
 // differ and are noisy; trust the ratios.
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/eventfd.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -22,19 +17,18 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/clock.h"
+#include "runtime/bench/server_process.h"
 #include "runtime/client.h"
 #include "runtime/common/memory.h"
 #include "runtime/common/row_bytes.h"
 #include "runtime/ps/float_slab.h"
-#include "runtime/server.h"
 #include "runtime/testing/local_cluster.h"
 
 namespace tfdist::runtime::bench {
 namespace {
 
 using std::chrono::duration;
-using std::chrono::steady_clock;
 using testing::ConfigOf;
 
 struct Options {
@@ -107,28 +101,6 @@ class BareTable {
   FloatSlab values_;
 };
 
-class ServerProcess {
- public:
-  explicit ServerProcess(const ClusterSpec& cluster) : pid_(fork()) {
-    if (pid_ != 0) return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ServerOptions options;
-    options.config = ConfigOf(cluster, "ps:0");
-    const UniqueFd never(eventfd(0, EFD_CLOEXEC));
-    Server(options).Run(never.get());
-    _exit(0);
-  }
-  ServerProcess(const ServerProcess&) = delete;
-  ServerProcess& operator=(const ServerProcess&) = delete;
-  ~ServerProcess() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-
- private:
-  pid_t pid_;
-};
-
 Client ConnectTo(const ClusterSpec& cluster, const Options& options) {
   ClientOptions client_options;
   client_options.config = ConfigOf(cluster, "master:0");
@@ -171,9 +143,9 @@ std::vector<Batch> FreshBatches(const Options& options, std::mt19937_64& random)
 // Million rows per second.
 template <typename Use>
 double RateOf(const std::vector<Batch>& batches, Use use) {
-  const auto begin = steady_clock::now();
+  const auto begin = SystemClock().Now();
   use(batches);
-  const double seconds = duration<double>(steady_clock::now() - begin).count();
+  const double seconds = duration<double>(SystemClock().Now() - begin).count();
   return 1e-6 * static_cast<double>(batches.size() * batches.front().size()) / seconds;
 }
 
@@ -210,7 +182,9 @@ struct Column {
 
 void Run(const Options& options) {
   const testing::LocalCluster cluster(1, 1);
-  const ServerProcess server(cluster);
+  ServerOptions server_options;
+  server_options.config = ConfigOf(cluster, "ps:0");
+  const ServerProcess server(server_options);
   Client client = ConnectTo(cluster, options);
   client.Create({}, {.learning_rate = 0.01F});
   BareTable bare(options);

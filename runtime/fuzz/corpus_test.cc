@@ -20,6 +20,7 @@
 #include "runtime/fuzz/scribbles.h"
 #include "runtime/shm/layout.h"
 #include "runtime/transport/messages.h"
+#include "runtime/transport/testing/sample_messages.h"
 
 namespace tfdist::runtime::fuzz {
 namespace {
@@ -27,8 +28,7 @@ namespace {
 const std::filesystem::path kCorpus = TFDIST_TEST_SOURCE_DIR "/runtime/fuzz/corpus";
 
 const std::vector<TensorSpec> kVariables = {{"w", {2, 3}}, {"scale", {}}};
-const std::vector<TablePart> kTables = {{"words", 10, 16, 0, 1, UniformRows(-1, 1, 5)},
-                                        {"users", 3, 2, 1, 4, TruncatedNormalRows(0, 0.5F, 6)}};
+const std::vector<TablePart> kTables = testing::SampleTables();
 
 // As service_fuzz has its trainers: attempt 2, run 1.
 Request Make(Operation operation) {
@@ -56,21 +56,13 @@ Request Create(const std::string& update) {
 
 Request Save() {
   Request request = Make(Operation::kSave);
-  request.checkpoint = {
-      .number = 500, .id = 9, .shard = 1, .origins = {{"w", {4, 3}, 6}}, .of = 2, .kept = {400}};
+  request.checkpoint = testing::SampleSave();
   return request;
 }
 
 Request Restore() {
   Request request = Make(Operation::kRestore);
-  request.checkpoint = {.number = 500,
-                        .id = 9,
-                        .shard = 1,
-                        .origins = {{"w", {4, 3}, 6}, {"scale", {}, 0}},
-                        .phase = RestorePhase::kUse,
-                        .values_only = true,
-                        .step = 501,
-                        .shards = {{4096, 0x12345678}, {8, 1}}};
+  request.checkpoint = testing::SampleRestore();
   return request;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/testing/fuzz_parts.h"
+#include "base/testing/zap_answer.h"
 #include "runtime/transport/socket_io.h"
 #include "runtime/transport/zap_handler.h"
 
@@ -61,13 +62,7 @@ std::string ExpectedUser(const Parts& request) {
 void Run(std::string_view input) {
   static Door door;
   const Parts request = PartsOf(input);
-  const Parts answer = door.Ask(request);
-  const std::string user = ExpectedUser(request);
-  assert(answer.size() == 6);
-  assert(answer[0] == "1.0");
-  assert(answer[1] == (request.size() > 1 ? request[1] : ""));
-  assert(answer[2] == (user.empty() ? "400" : "200"));
-  assert(answer[4] == user);
+  CheckZapAnswer(request, door.Ask(request), ExpectedUser(request));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "runtime/common/cluster.h"
 #include "runtime/testing/expect_error.h"
+#include "runtime/transport/testing/sample_messages.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -13,8 +14,7 @@ namespace {
 using testing::ExpectError;
 
 const std::vector<TensorSpec> kVariables = {{"w", {2, 3}}, {"b", {3}}, {"scale", {}}};
-const std::vector<TablePart> kTables = {{"words", 10, 16, 0, 1, UniformRows(-1, 1, 5)},
-                                        {"users", 3, 2, 1, 4, TruncatedNormalRows(0, 0.5F, 6)}};
+const std::vector<TablePart> kTables = testing::SampleTables();
 
 Request HelloOfWorkerOne() {
   return {Operation::kHello, 2, 0x1122334455667788, "worker:1", "", {}, {}};
@@ -38,21 +38,13 @@ Request CreateThatRestores() {
 
 Request Save() {
   Request request{Operation::kSave, 1, 7, "", "", {}, {}};
-  request.checkpoint = {
-      .number = 500, .id = 9, .shard = 1, .origins = {{"w", {4, 3}, 6}}, .of = 2, .kept = {400}};
+  request.checkpoint = testing::SampleSave();
   return request;
 }
 
 Request Restore() {
   Request request{Operation::kRestore, 1, 7, "", "", {}, {}};
-  request.checkpoint = {.number = 500,
-                        .id = 9,
-                        .shard = 1,
-                        .origins = {{"w", {4, 3}, 6}, {"scale", {}, 0}},
-                        .phase = RestorePhase::kUse,
-                        .values_only = true,
-                        .step = 501,
-                        .shards = {{4096, 0x12345678}, {8, 1}}};
+  request.checkpoint = testing::SampleRestore();
   return request;
 }
 
