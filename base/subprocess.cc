@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,9 +16,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/spawn.h"
 #include "base/unique_fd.h"
-
-extern char** environ;
 
 namespace tfdist {
 namespace {
@@ -34,57 +32,6 @@ Pipe MakePipe() {
   if (pipe2(ends, O_CLOEXEC) != 0) throw Error(Phase::kInternal, WithErrno("pipe", errno));
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
-
-// posix_spawn's two argument objects, freed together.
-class SpawnSetup {
- public:
-  SpawnSetup() {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none;
-    sigemptyset(&none);
-    sigset_t all;
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
-    // A group of its own: Ctrl-C on our terminal is ours to handle.
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnSetup() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnSetup(const SpawnSetup&) = delete;
-  SpawnSetup& operator=(const SpawnSetup&) = delete;
-
-  void Connect(int out, int err) {
-    posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions_, out, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions_, err, STDERR_FILENO);
-  }
-
-  pid_t Spawn(const std::vector<std::string>& argv) {
-    std::vector<char*> arguments;
-    for (const std::string& argument : argv) {
-      arguments.push_back(const_cast<char*>(argument.c_str()));
-    }
-    arguments.push_back(nullptr);
-    pid_t pid = -1;
-    const int failed =
-        posix_spawnp(&pid, arguments[0], &actions_, &attributes_, arguments.data(), environ);
-    if (failed != 0) {
-      throw Error(Phase::kInternal, WithErrno(fmt::format("cannot run {}", argv[0]), failed),
-                  fmt::format("install {} on this machine", argv[0]));
-    }
-    return pid;
-  }
-
- private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
 
 // One read. What came, "" at end of file, nullopt when a signal came instead.
 std::optional<std::string_view> ReadSome(int fd, std::array<char, 16384>& buffer) {
@@ -145,8 +92,8 @@ class Outputs {
   uint64_t written_bytes_ = 0;
 };
 
-// A program may close its outputs and run on. Whoever ends right behind them is not waited for
-// long.
+// A program may close its outputs and run on. One that ends right after
+// that is not waited for long.
 bool WaitInTime(pid_t pid, int& status, TimePoint deadline) {
   for (int pause_ms = 1;; pause_ms = std::min(2 * pause_ms, 50)) {
     const pid_t ended = waitpid(pid, &status, WNOHANG);
@@ -167,9 +114,8 @@ void KillAndReap(pid_t pid, int& status) {
 ProgramResult RunProgram(const ProgramOptions& options, TimePoint deadline) {
   Pipe out = MakePipe();
   Pipe err = MakePipe();
-  SpawnSetup setup;
-  setup.Connect(out.write_end.get(), err.write_end.get());
-  const pid_t pid = setup.Spawn(options.argv);
+  const SpawnStreams streams{.out = out.write_end.get(), .err = err.write_end.get()};
+  const pid_t pid = SpawnProgram(options.argv, streams, SpawnPlace::kOwnGroup, Phase::kInternal);
   out.write_end.Reset();
   err.write_end.Reset();
 

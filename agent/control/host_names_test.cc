@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace tfdist::agent {
@@ -18,7 +19,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-TimePoint Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(30); }
+TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(30); }
 
 // PATH for the life of the object.
 class Path {

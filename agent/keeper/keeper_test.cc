@@ -17,6 +17,8 @@
 namespace tfdist::agent {
 namespace {
 
+using namespace std::chrono_literals;
+
 class KeeperTest : public SlotTest {};
 
 TEST_F(KeeperTest, StartsAKilledAgentAgainAndNoTaskNotices) {

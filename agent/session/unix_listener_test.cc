@@ -1,5 +1,6 @@
 #include "agent/session/unix_listener.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -23,7 +24,7 @@ class UnixListenerTest : public testing::Test {
   // without a byte, 'd' data. Runs the loop meanwhile.
   char ConnectAsAnotherUser() {
     int ends[2];
-    EXPECT_EQ(pipe(ends), 0);
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
     const UniqueFd answer(ends[0]);
     UniqueFd tell(ends[1]);
     const pid_t child = fork();

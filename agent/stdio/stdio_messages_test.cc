@@ -1,5 +1,6 @@
 #include "agent/stdio/stdio_messages.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@ class StdioMessagesTest : public testing::Test {
  protected:
   StdioMessagesTest() {
     std::array<int, 2> ends{};
-    EXPECT_EQ(pipe(ends.data()), 0);
+    EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
     out_.Reset(ends[0]);
     in_.Reset(ends[1]);
   }

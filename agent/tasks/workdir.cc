@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/spawn.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::agent {
@@ -26,30 +26,15 @@ struct Tar {
   UniqueFd complaints;  // its stderr
 };
 
-// posix_spawn, not fork: the agent has threads.
 Tar Start(const std::filesystem::path& archive, const std::filesystem::path& folder) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw Error(Phase::kFiles, WithErrno("pipe", errno));
   UniqueFd read_end(ends[0]);
   const UniqueFd write_end(ends[1]);
-
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, write_end.get(), 2);
   // -o: files belong to this account also when it is root, whose tar restores owners by default.
-  std::array<std::string, 7> words = {"tar", "-x", "-z", "-o", "-f", archive.string(), "-C"};
-  std::string target = folder.string();
-  std::array<char*, 9> argv{};
-  for (size_t i = 0; i < words.size(); ++i) argv[i] = words[i].data();
-  argv[words.size()] = target.data();
-  pid_t pid = -1;
-  const int error = posix_spawnp(&pid, "tar", &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) {
-    throw Error(Phase::kFiles, WithErrno("cannot run tar", error), "install tar on that host");
-  }
+  const pid_t pid =
+      SpawnProgram({"tar", "-x", "-z", "-o", "-f", archive.string(), "-C", folder.string()},
+                   {.err = write_end.get()}, SpawnPlace::kOwnGroup, Phase::kFiles);
   return {pid, std::move(read_end)};
 }
 
@@ -84,7 +69,7 @@ void UnpackArchive(const std::filesystem::path& archive, const std::filesystem::
   std::string complaints;
   const bool in_time =
       ReadComplaints(tar.complaints.get(), SystemClock().Now() + limit, complaints);
-  if (!in_time) kill(tar.pid, SIGKILL);
+  if (!in_time) kill(-tar.pid, SIGKILL);  // its gzip as well
   const int status = Reap(tar.pid);
   if (!in_time) {
     throw Error(Phase::kFiles,

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -23,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using ReadResult = ByteChannel::ReadResult;
 
-TimePoint Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(20); }
+TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(20); }
 
 // Stands in for the agent: says its role and its environment's `base`, then repeats its stdin.
 class FakeAgent {
@@ -316,9 +317,9 @@ class ChattyHost : public BootstrapTest {
  protected:
   // How long it takes until the search for jobs gives up a host whose shell runs `first`.
   static std::chrono::steady_clock::duration Search(const std::string& first) {
-    const TimePoint begin = std::chrono::steady_clock::now();
+    const TimePoint begin = SystemClock().Now();
     EXPECT_THROW((void)FindJobs(ShellAfter(first), "", "", begin + kLimit), Error);
-    return std::chrono::steady_clock::now() - begin;
+    return SystemClock().Now() - begin;
   }
 
   static constexpr std::chrono::milliseconds kLimit{300};

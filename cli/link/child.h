@@ -10,14 +10,9 @@
 #include <utility>
 #include <vector>
 
-namespace tfdist::cli {
+#include "base/spawn.h"
 
-// Descriptors that become the child's stdin, stdout and stderr; borrowed.
-struct ChildStreams {
-  int in = -1;
-  int out = -1;
-  int err = -1;
-};
+namespace tfdist::cli {
 
 // Owns one child until it is reaped. The destructor does not wait for a running child: tell it to
 // end first (close its stdin, or Kill). It is then reaped in the background.
@@ -25,7 +20,7 @@ class Child {
  public:
   // Runs argv[0] (looked up in PATH) in a session of its own, with this process's environment,
   // default signals and no other descriptor. Throws Error(kExec) when it cannot be executed.
-  static Child Spawn(const std::vector<std::string>& argv, const ChildStreams& streams);
+  static Child Spawn(const std::vector<std::string>& argv, const SpawnStreams& streams);
 
   Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
   Child& operator=(Child&&) = delete;

@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "cli/link/tail.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 using ReadResult = ByteChannel::ReadResult;
 
-TimePoint Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(20); }
+TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(20); }
 
 std::unique_ptr<ByteChannel> Shell() { return LocalTransport("localhost").OpenShell(Soon()); }
 
@@ -79,7 +80,7 @@ TEST(LocalTransport, AProgramThatReadsItsStdinEndsWithTheChannelAndIsReaped) {
   channel.reset();
   const TimePoint deadline = Soon();
   while (kill(std::stoi(pid), 0) == 0) {  // a zombie still takes signals
-    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "the child was not reaped";
+    ASSERT_LT(SystemClock().Now(), deadline) << "the child was not reaped";
   }
 }
 

@@ -6,12 +6,13 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace tfdist::ssh {
 namespace {
 
-TimePoint Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(20); }
+TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(20); }
 
 class Listener {
  public:

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/clock.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
 #include "cli/ssh/handshake.h"
@@ -37,8 +38,7 @@ class IdentityFileTest : public testing::Test {
     const std::string path = (folder_ / name).string();
     std::vector<std::string> argv = {"ssh-keygen", "-q", "-f", path};
     argv.insert(argv.end(), options.begin(), options.end());
-    const auto result =
-        RunProgram({.argv = argv}, std::chrono::steady_clock::now() + std::chrono::seconds(30));
+    const auto result = RunProgram({.argv = argv}, SystemClock().Now() + std::chrono::seconds(30));
     EXPECT_EQ(result.exit_code, 0) << result.error_output;
     return path;
   }

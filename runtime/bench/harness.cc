@@ -17,6 +17,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "base/clock.h"
 #include "runtime/common/memory.h"
 
 namespace tfdist::runtime::bench {
@@ -25,7 +26,6 @@ namespace {
 using std::chrono::duration;
 using std::chrono::duration_cast;
 using std::chrono::nanoseconds;
-using std::chrono::steady_clock;
 
 constexpr double kWarmUpSeconds = 0.2;
 
@@ -71,7 +71,7 @@ double CpuSeconds(const std::vector<pid_t>& pids) {
 // Calls for `seconds`, then the ends of those under way; their number.
 uint64_t Call(const Case& the_case, Exchange& exchange, double seconds,
               std::vector<uint64_t>* latencies_ns) {
-  const auto begin = steady_clock::now();
+  const auto begin = SystemClock().Now();
   uint64_t begun = 0;
   uint64_t ended = 0;
   auto now = begin;
@@ -82,7 +82,7 @@ uint64_t Call(const Case& the_case, Exchange& exchange, double seconds,
       exchange.EndOldest();
       ++ended;
     }
-    now = steady_clock::now();
+    now = SystemClock().Now();
     if (latencies_ns != nullptr && the_case.window == 1) {
       latencies_ns->push_back(
           static_cast<uint64_t>(duration_cast<nanoseconds>(now - called).count()));
@@ -97,10 +97,10 @@ void Work(const Case& the_case, Shared& shared, Exchange& exchange, int worker) 
   std::vector<uint64_t> latencies_ns;
   ++shared.ready;
   while (!shared.go) sched_yield();
-  const auto begin = steady_clock::now();
+  const auto begin = SystemClock().Now();
   shared.calls += Call(the_case, exchange, the_case.seconds, &latencies_ns);
   const auto taken =
-      static_cast<uint64_t>(duration_cast<nanoseconds>(steady_clock::now() - begin).count());
+      static_cast<uint64_t>(duration_cast<nanoseconds>(SystemClock().Now() - begin).count());
   uint64_t longest = shared.longest_ns;
   while (longest < taken && !shared.longest_ns.compare_exchange_weak(longest, taken)) {
   }

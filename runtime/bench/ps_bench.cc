@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "runtime/bench/exchanges.h"
 #include "runtime/bench/harness.h"
 #include "runtime/common/memory.h"
@@ -159,7 +160,6 @@ void ForEachCase(const Options& options, Run run) {
 // 40 MiB.
 double BareApply(const Options& options) {
   using std::chrono::duration;
-  using std::chrono::steady_clock;
   constexpr size_t kFloats = kMiB / sizeof(float);
   std::vector<std::vector<float>> values(40, std::vector<float>(kFloats, 1.0F));
   const std::vector<std::vector<float>> gradients(40, std::vector<float>(kFloats, 1e-3F));
@@ -167,14 +167,14 @@ double BareApply(const Options& options) {
   OptimizerState state = sgd.initial_state();
   std::vector<double> seconds_per_gigabyte;
   for (int i = 0; i < options.repetitions; ++i) {
-    const auto begin = steady_clock::now();
+    const auto begin = SystemClock().Now();
     size_t done = 0;
-    while (duration<double>(steady_clock::now() - begin).count() < options.seconds) {
+    while (duration<double>(SystemClock().Now() - begin).count() < options.seconds) {
       const size_t next = done++ % values.size();
       if (!AllFinite(gradients[next])) return 0;
       sgd.Apply(sgd.NextStep(state), {values[next], {}}, gradients[next]);
     }
-    seconds_per_gigabyte.push_back(duration<double>(steady_clock::now() - begin).count() /
+    seconds_per_gigabyte.push_back(duration<double>(SystemClock().Now() - begin).count() /
                                    (1e-9 * static_cast<double>(done * kMiB)));
   }
   fmt::print("\nCheck and apply of 1 MiB with SGD, one thread: {} CPU s/GB\n",

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
@@ -254,8 +255,7 @@ std::string ReadByPython(const fs::path& file) {
   ProgramOptions options;
   options.argv = {"python3",
                   TFDIST_TEST_SOURCE_DIR "/runtime/checkpoint/testing/read_safetensors.py", file};
-  const ProgramResult result =
-      RunProgram(options, std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  const ProgramResult result = RunProgram(options, SystemClock().Now() + std::chrono::seconds(60));
   EXPECT_EQ(result.exit_code, 0) << result.output;
   return result.output;
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
@@ -374,7 +375,7 @@ TEST(Client, ASmallPullIsNotStuckBehindALargePush) {
 TEST(Client, CountsTheTimeThatAServerIsLateWhichIsIdleThere) {
   using Seconds = std::chrono::duration<double>;
   const LocalCluster cluster(1, 2);
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = SystemClock().Now();
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
   Trainer worker(cluster, "worker:0");
   ClientOptions options = OptionsFor(cluster, "master:0");
@@ -389,16 +390,16 @@ TEST(Client, CountsTheTimeThatAServerIsLateWhichIsIdleThere) {
   Future pushed = chief.Start(kOnes);
   late = true;
   const double before = chief.client.counters().blocked_seconds;
-  const auto wait = std::chrono::steady_clock::now();
+  const auto wait = SystemClock().Now();
   EXPECT_EQ(pushed.Wait(), 1U);
-  const double waited = Seconds(std::chrono::steady_clock::now() - wait).count();
+  const double waited = Seconds(SystemClock().Now() - wait).count();
   EXPECT_FALSE(late);
   const double blocked = chief.client.counters().blocked_seconds - before;
   EXPECT_GT(blocked, 0.1);
   EXPECT_LE(blocked, waited);
 
   server.Stop();
-  const double ran = Seconds(std::chrono::steady_clock::now() - begin).count();
+  const double ran = Seconds(SystemClock().Now() - begin).count();
   const ServerCounters counters = server.counters();
   EXPECT_GT(counters.held_seconds, 0.1);
   EXPECT_GT(counters.idle_seconds, 0.1);

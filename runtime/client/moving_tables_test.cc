@@ -12,6 +12,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/clock.h"
 #include "runtime/client.h"
 #include "runtime/ps/first_rows.h"
 #include "runtime/testing/local_cluster.h"
@@ -346,9 +347,9 @@ struct TwoTrainers : Job {
   }
   // The chief's push is somewhere on its way.
   void WaitForTheExpectedRows() {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto deadline = SystemClock().Now() + std::chrono::seconds(20);
     while (worker.PullAll() != expected.rows()) {
-      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+      ASSERT_LT(SystemClock().Now(), deadline);
     }
   }
 

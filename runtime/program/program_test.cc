@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
@@ -277,8 +278,8 @@ class IdleConnections {
 
   // Waits until at most `most` connections are still open.
   bool WaitUntilOpen(size_t most, std::chrono::seconds limit) {
-    const auto deadline = std::chrono::steady_clock::now() + limit;
-    while (callers_.size() > most && std::chrono::steady_clock::now() < deadline) {
+    const auto deadline = SystemClock().Now() + limit;
+    while (callers_.size() > most && SystemClock().Now() < deadline) {
       std::vector<pollfd> items;
       for (const UniqueFd& caller : callers_) items.push_back({caller.get(), POLLRDHUP, 0});
       poll(items.data(), items.size(), 100);
@@ -313,7 +314,7 @@ TEST(Program, NeedsNothingButGlibc) {
   if (TFDIST_TEST_SANITIZED) GTEST_SKIP() << "a sanitizer's runtime is a library";
   ProgramOptions options;
   options.argv = {"readelf", "-d", kProgram};
-  const ProgramResult result = RunProgram(options, std::chrono::steady_clock::now() + 60s);
+  const ProgramResult result = RunProgram(options, SystemClock().Now() + 60s);
   ASSERT_EQ(result.exit_code, 0);
   std::istringstream output(result.output);
   for (std::string line; std::getline(output, line);) {

@@ -4,13 +4,13 @@
 
 #include <poll.h>
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "runtime/ps/service.h"
 #include "runtime/server.h"
 #include "runtime/shm/wake.h"
@@ -33,8 +33,6 @@ class ServerThread {
   [[nodiscard]] std::string Endpoint() const { return listener_.Endpoint(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   bool AnswerWhatHasArrived();
   void AnswerWhatIsSaved();
   void SendReplies();
@@ -51,7 +49,7 @@ class ServerThread {
   Peer peer_;
   Message message_;
   std::vector<Outgoing> replies_;
-  std::optional<Clock::time_point> next_tick_;
+  std::optional<TimePoint> next_tick_;
   uint64_t unread_ = 0;
   uint64_t queue_ = 0;
   uint64_t longest_queue_ = 0;

@@ -16,6 +16,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "runtime/shm/testing/forked_process.h"
 #include "runtime/shm/testing/random_bytes.h"
@@ -82,8 +83,8 @@ void Pause(std::mt19937_64& random) {
     std::this_thread::sleep_for(length);
     return;
   }
-  const TimePoint end = std::chrono::steady_clock::now() + length;
-  while (std::chrono::steady_clock::now() < end) {
+  const TimePoint end = SystemClock().Now() + length;
+  while (SystemClock().Now() < end) {
   }
 }
 
@@ -321,8 +322,7 @@ TEST(RingPair, OutlivesAPeerThatScribblesOverTheMemoryAllTheTime) {
   int errors = 0;
   // How often the two run at the same time is the machine's choice.
   const TimePoint deadline = In(kLong);
-  for (int round = 0; (round < 500 || errors <= 200) && std::chrono::steady_clock::now() < deadline;
-       ++round) {
+  for (int round = 0; (round < 500 || errors <= 200) && SystemClock().Now() < deadline; ++round) {
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     const UniqueFd other(ends[1]);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 
 #include "base/error.h"
@@ -89,18 +90,18 @@ void Checkpoints::AfterStep(uint64_t step) {
   if (saving_) {
     if (const auto saved = client_.TakeSaved()) Finish(*saved);
   }
-  const auto now = Clock::now();
+  const auto now = SystemClock().Now();
   NoteProgress(step, now);
   if (last_step_ == 0) last_step_ = step;
   if (!saving_ && IsDue(step, now)) Start(step);
 }
 
-bool Checkpoints::IsDue(uint64_t step, Clock::time_point now) const {
+bool Checkpoints::IsDue(uint64_t step, TimePoint now) const {
   if (options_.steps > 0) return step / options_.steps > last_step_ / options_.steps;
   return now - last_time_ >= options_.interval;
 }
 
-void Checkpoints::NoteProgress(uint64_t step, Clock::time_point now) {
+void Checkpoints::NoteProgress(uint64_t step, TimePoint now) {
   if (now < next_note_) return;
   next_note_ = now + kNoteInterval;
   WriteProgress(options_.folder, step);
@@ -116,7 +117,7 @@ void Checkpoints::End(uint64_t step) {
 
 void Checkpoints::Start(uint64_t step) {
   last_step_ = step;
-  last_time_ = begun_ = Clock::now();
+  last_time_ = begun_ = SystemClock().Now();
   const std::filesystem::path checkpoint = options_.folder / CheckpointName(step);
   try {
     std::vector<uint64_t> kept = CheckpointsIn(options_.folder);
@@ -149,7 +150,7 @@ void Checkpoints::Commit(const Saved& saved) {
   uint64_t bytes = 0;
   for (const ShardFacts& shard : saved.shards) bytes += shard.bytes;
   say_(fmt::format("checkpoint {}: step {}, {} in {:.2f} s", checkpoint.string(), saved.step,
-                   SizeText(bytes), duration<double>(Clock::now() - begun_).count()));
+                   SizeText(bytes), duration<double>(SystemClock().Now() - begun_).count()));
   std::vector<uint64_t> kept = saving_->kept;
   kept.resize(std::min(kept.size(), options_.keep - 1));
   RemoveOthersBefore(options_.folder, saving_->number, kept);

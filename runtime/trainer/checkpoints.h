@@ -2,12 +2,12 @@
 // which one a job goes on from.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "runtime/client.h"
 #include "runtime/common/say.h"
 #include "runtime/trainer/training_options.h"
@@ -31,13 +31,11 @@ class Checkpoints {
   void End(uint64_t step);
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  [[nodiscard]] bool IsDue(uint64_t step, Clock::time_point now) const;
+  [[nodiscard]] bool IsDue(uint64_t step, TimePoint now) const;
   void Start(uint64_t step);
   void Finish(const Saved& saved);
   void Commit(const Saved& saved);
-  void NoteProgress(uint64_t step, Clock::time_point now);
+  void NoteProgress(uint64_t step, TimePoint now);
   [[nodiscard]] std::vector<RestoreSpec> Candidates() const;
   void SayWhereItGoesOn(const RestoreSpec& from, std::optional<uint64_t> reached) const;
 
@@ -45,9 +43,9 @@ class Checkpoints {
   Client& client_;
   const Say& say_;
   uint64_t last_step_ = 0;  // that a checkpoint was begun at, or that training was begun with
-  Clock::time_point last_time_ = Clock::now();
-  Clock::time_point begun_{};
-  Clock::time_point next_note_{};
+  TimePoint last_time_ = SystemClock().Now();
+  TimePoint begun_{};
+  TimePoint next_note_{};
   std::optional<SaveSpec> saving_;
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "runtime/shm/host_id.h"
 #include "runtime/shm/layout.h"
@@ -35,9 +36,9 @@ class ShmTransport : public ::testing::Test {
   // Polls both ends as their owners do until the condition holds.
   template <typename Condition>
   bool RunUntil(Condition condition) {
-    const TimePoint deadline = std::chrono::steady_clock::now() + 30s;
+    const TimePoint deadline = SystemClock().Now() + 30s;
     while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
+      if (SystemClock().Now() > deadline) return false;
       Step();
     }
     return true;
@@ -102,8 +103,8 @@ class ShmTransport : public ::testing::Test {
     question.operation = Operation::kLocal;
     question.host = shm::ThisHost().value_or("");
     Message message{Encode(question), {}};
-    const TimePoint deadline = std::chrono::steady_clock::now() + 30s;
-    for (bool sent = false; std::chrono::steady_clock::now() < deadline;) {
+    const TimePoint deadline = SystemClock().Now() + 30s;
+    for (bool sent = false; SystemClock().Now() < deadline;) {
       (void)asker->NextEvent();
       sent = sent || asker->Send(message);
       Peer peer;
@@ -283,8 +284,8 @@ TEST_F(ShmTransport, AServerOfAnotherVersionIsNamed) {
     reply.status = Status::kRefused;
     std::string bytes = Encode(reply).to_string();
     bytes[0] = 3;
-    const TimePoint deadline = std::chrono::steady_clock::now() + 30s;
-    while (std::chrono::steady_clock::now() < deadline) {
+    const TimePoint deadline = SystemClock().Now() + 30s;
+    while (SystemClock().Now() < deadline) {
       (void)client.NextEvent();
       zmq::message_t route;
       if (!server.recv(route, zmq::recv_flags::dontwait)) continue;
@@ -330,9 +331,9 @@ TEST_F(ShmTransport, AnOfferThatCannotServeLeavesATrainerWithZeroMq) {
         "ps:0", std::make_unique<ZmqConnection>(context_, "ps:0", server.Endpoint(), std::nullopt),
         [this](const std::string& line) { said_.push_back(line); });
     std::optional<shm::RingPair> connection;
-    const TimePoint deadline = std::chrono::steady_clock::now() + 30s;
+    const TimePoint deadline = SystemClock().Now() + 30s;
     while (client.NextEvent() != Connection::Event::kMade) {
-      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+      ASSERT_LT(SystemClock().Now(), deadline);
       server.AnswerWith(offer);
       if (auto accepted = small.TryAccept()) connection.emplace(*std::move(accepted));
     }

@@ -22,6 +22,8 @@
 namespace tfdist::agent {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr auto kLook = 2ms;
 
 std::string Content(const std::filesystem::path& path) {

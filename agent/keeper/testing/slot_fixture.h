@@ -16,8 +16,6 @@
 
 namespace tfdist::agent {
 
-using namespace std::chrono_literals;
-
 // Waits until `condition` holds; at `deadline` the test fails, naming `what`.
 bool WaitFor(const std::function<bool()>& condition, std::chrono::milliseconds deadline,
              const std::string& what);

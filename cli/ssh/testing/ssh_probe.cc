@@ -17,13 +17,14 @@
 #include <array>
 #include <cstdio>
 #include <iostream>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/testing/gzip.h"
+#include "base/thread_annotations.h"
 #include "cli/link/bootstrap.h"
 #include "cli/ssh/ssh_transport.h"
 
@@ -35,7 +36,7 @@ using ReadResult = cli::ByteChannel::ReadResult;
 
 constexpr std::chrono::seconds kDeadline{60};
 
-TimePoint Soon() { return std::chrono::steady_clock::now() + kDeadline; }
+TimePoint Soon() { return SystemClock().Now() + kDeadline; }
 
 struct Arguments {
   Target target;  // all but its name
@@ -94,7 +95,7 @@ Json Boot(SshTransport& transport, const std::string& remote_dir) {
 Json Jobs(SshTransport& transport, const Arguments& arguments) {
   Json jobs = Json::array();
   auto shell = transport.OpenShell(Soon());
-  const TimePoint deadline = std::chrono::steady_clock::now() + arguments.answer;
+  const TimePoint deadline = SystemClock().Now() + arguments.answer;
   for (const cli::RemoteJob& job :
        cli::FindJobs(std::move(shell), arguments.remote_dir, "", deadline)) {
     jobs.push_back({{"job", job.job}, {"base", job.base}, {"running", job.running}});
@@ -170,12 +171,12 @@ Arguments Parse(std::vector<std::string> words) {
 
 int Main(std::vector<std::string> words) {
   const Arguments arguments = Parse(std::move(words));
-  std::mutex output;
+  Mutex output;
   std::vector<std::thread> threads;
   for (const std::string& host : arguments.hosts) {
     threads.emplace_back([&arguments, &output, host] {
       const Json result = ActOrFail(arguments, host);
-      const std::lock_guard lock(output);
+      const MutexLock lock(output);
       std::cout << result.dump() << std::endl;
     });
   }

@@ -65,7 +65,7 @@ void Child::Signal(int signal) const { kill(pid_, signal); }
 
 std::optional<std::string> Child::ReadUntil(
     const std::function<bool(const std::string&)>& condition, std::chrono::seconds limit) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
+  const auto deadline = SystemClock().Now() + limit;
   std::string line;
   while (true) {
     while (TakeLine(line)) {
@@ -99,7 +99,7 @@ bool Child::TakeLine(std::string& line) {
 
 bool Child::ReadMore(std::chrono::steady_clock::time_point deadline) {
   pollfd item = {output_.get(), POLLIN, 0};
-  if (poll(&item, 1, PollTimeout(std::chrono::steady_clock::now(), deadline)) <= 0) return false;
+  if (poll(&item, 1, PollTimeout(SystemClock().Now(), deadline)) <= 0) return false;
   char bytes[4096];
   const ssize_t count = read(output_.get(), bytes, sizeof bytes);
   if (count <= 0) return false;

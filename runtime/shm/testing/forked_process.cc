@@ -12,6 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace tfdist::runtime::shm::testing {
 namespace {
 
@@ -48,7 +50,7 @@ int ForkedProcess::Wait(std::chrono::seconds limit, const std::function<void()>&
   int status = 0;
   while (waitpid(pid_, &status, WNOHANG) == 0) {
     meanwhile();
-    if (std::chrono::steady_clock::now() > deadline) Kill();
+    if (SystemClock().Now() > deadline) Kill();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   pid_ = -1;
@@ -56,13 +58,13 @@ int ForkedProcess::Wait(std::chrono::seconds limit, const std::function<void()>&
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-TimePoint In(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
+TimePoint In(std::chrono::milliseconds time) { return SystemClock().Now() + time; }
 
 Call::Result CallWith(std::string_view offer, TimePoint deadline) {
   Call call(offer);
   while (true) {
     if (std::optional<Call::Result> result = call.TryFinish()) return *std::move(result);
-    const int limit = PollTimeout(std::chrono::steady_clock::now(), deadline);
+    const int limit = PollTimeout(SystemClock().Now(), deadline);
     pollfd item = {call.fd(), POLLIN, 0};
     if (limit == 0 || poll(&item, 1, limit) <= 0) return {std::nullopt, "no answer in time"};
   }
@@ -71,7 +73,7 @@ Call::Result CallWith(std::string_view offer, TimePoint deadline) {
 std::optional<RingPair> WaitForClient(Offer& offer, TimePoint deadline) {
   while (true) {
     if (std::optional<RingPair> connection = offer.TryAccept()) return connection;
-    const int limit = PollTimeout(std::chrono::steady_clock::now(), deadline);
+    const int limit = PollTimeout(SystemClock().Now(), deadline);
     pollfd item = {offer.fd(), POLLIN, 0};
     if (limit == 0 || poll(&item, 1, limit) <= 0) return std::nullopt;
   }
