@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <cassert>
 #include <cerrno>
 #include <utility>
 
@@ -157,6 +158,7 @@ Journal::Journal(std::filesystem::path path, const JournalContent& content)
 }
 
 void Journal::Append(std::string_view lines, bool sync) {
+  assert(lines.empty() || lines.back() == '\n');
   try {
     WriteAll(fd_.get(), lines, path_.string());
     if (sync && fdatasync(fd_.get()) != 0) {

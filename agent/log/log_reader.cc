@@ -1,6 +1,7 @@
 #include "agent/log/log_reader.h"
 
 #include <algorithm>
+#include <cassert>
 #include <optional>
 
 #include "agent/log/log_files.h"
@@ -128,6 +129,7 @@ class LogReader::Impl {
         record = LogRecord{.offset = offset, .length = static_cast<uint32_t>(stop - offset)};
       }
       const uint64_t until = std::min(stop, record->end());
+      assert(until > offset);  // else it would go round for ever
       AddSegment(piece, *record, until - offset);
       offset = until;
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <deque>
 
@@ -89,6 +90,7 @@ class LogWriter::Impl {
   size_t PutPiece(protocol::Stream stream, std::string_view text) {
     if (!text_.valid() && !Open()) return 0;
     if (files_.back().bytes >= file_limit_ && !Rotate()) return 0;
+    assert(!files_.empty() && files_.back().start <= end_);
     const uint64_t room = file_limit_ - std::min(file_limit_, files_.back().bytes);
     const std::string_view piece = text.substr(0, std::max(room, kMinPieceBytes));
     // Text first: what a crash leaves between the two writes is text without a record, not a
@@ -103,6 +105,7 @@ class LogWriter::Impl {
   }
 
   bool PutRecord(protocol::Stream stream, uint64_t length) {
+    assert(length > 0 && length <= UINT32_MAX);
     const bool known = stream != protocol::Stream::kUnknown;
     LogRecord record{.offset = end_,
                      .length = static_cast<uint32_t>(length),
@@ -169,8 +172,8 @@ class LogWriter::Impl {
     return true;
   }
 
-  // Cuts a torn end off the index and gives text behind it a record: of an unknown stream, as the
-  // writer that knew it was killed.
+  // Cuts a torn end off the index and gives the text after it a record: of an unknown stream, as
+  // the writer that knew it was killed.
   bool IndexTheRest(uint64_t start) {
     const auto file = LogFile::Open(options_.folder, start);
     if (!file) return false;

@@ -1,5 +1,6 @@
 #include "agent/process/run_records.h"
 
+#include <cassert>
 #include <string_view>
 #include <utility>
 
@@ -73,7 +74,9 @@ std::string EncodeRunExit(const protocol::TaskExit& exit) {
       .Put(Unsigned(exit.signal))
       .Put((exit.by_us ? kByUs : 0) | (exit.permanent ? kPermanent : 0));
   writer.Put(std::string_view(exit.error).substr(0, kErrorLimitBytes)).Put(exit.lost_bytes);
-  return writer.Finish();
+  std::string record = writer.Finish();
+  assert(record.size() <= kExitRecordBytes);  // what is reserved for it on the disk
+  return record;
 }
 
 std::optional<protocol::TaskExit> DecodeRunExit(std::string record) {

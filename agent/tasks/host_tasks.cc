@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <utility>
 
@@ -117,6 +118,7 @@ void HostTasks::BeginOrderedRuns() {
 }
 
 void HostTasks::BeginRun(TaskRun& task, int run) {
+  assert(!task.working());  // its holder still writes the log of the run before
   task = TaskRun(std::move(task.description));
   task.phase = RunPhase::kPreparing;
   task.attempt = order_.attempt;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <optional>
 
@@ -186,6 +187,16 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   return plan;
 }
 
+// What every later step relies on where the file has no mistake.
+void AssertWhole(const Plan& plan) {
+  assert(!plan.hosts.empty() && !plan.tasks.empty());
+  for (const TaskOnHost& task : plan.tasks) {
+    assert(task.slot >= 0 && static_cast<size_t>(task.slot) < plan.hosts.size());
+    assert(!plan.hosts[static_cast<size_t>(task.slot)].spare);
+    assert(!task.argv.empty());
+  }
+}
+
 }  // namespace
 
 Plan LoadPlan(const fs::path& file) {
@@ -200,6 +211,7 @@ Plan LoadPlan(const fs::path& file) {
     }
   }
   if (!problems.empty()) throw PlanErrors(is_file ? file : fs::path("<stdin>"), problems.Sorted());
+  AssertWhole(*plan);
   return *std::move(plan);
 }
 
@@ -208,6 +220,7 @@ Plan PlanCommandLine(const CommandLineJob& job) {
   const ClusterFile file = ClusterFileOf(job, problems);
   Plan plan = MakePlan(file, fs::current_path(), problems);
   if (!problems.empty()) throw PlanErrors("command line", problems.Sorted());
+  AssertWhole(plan);
   return plan;
 }
 
