@@ -1,5 +1,5 @@
 // Errors that code has to tell from each other. The phase and the texts of an Error are for people;
-// whoever has to decide looks at the type: one of these, or one that another header derives.
+// code that has to decide looks at the type: one of these, or one that another header derives.
 //
 // A layer that adds the host keeps the type:
 //   catch (Error& error) { error = error.WithHost(name); throw; }

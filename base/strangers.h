@@ -2,7 +2,7 @@
 // idle ones would else use up the process's descriptors, and a listener that has none left spins in
 // accept(2) and lets nobody in.
 //
-// The descriptors stay their owner's, who tells of each when it is accepted, when its peer has
+// The owner keeps the descriptors and tells of each when it is accepted, when its peer has
 // proved itself, and when it is closed. Those notices may be late: before a connection is shut down
 // the descriptor is compared with the peer that it was accepted from.
 #pragma once

@@ -11,7 +11,7 @@
 //
 // The generator is Philox4x32-10 (J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2,
 // 3", SC 2011), the one that TensorFlow uses. Its output is a function of a key and of a counter,
-// so any row can be made by itself, whoever holds it; a generator with a state would have to be
+// so any row can be made by itself, on any server; a generator with a state would have to be
 // wound forward over the rows of other servers. Key: seed and name; counter: id and column. The
 // numbers are not those of TensorFlow, which counts over the tensor as a whole. They are the same
 // on every machine: no function of the C library is in them.

@@ -61,7 +61,7 @@ struct TfConfig {
   static TfConfig FromJson(std::string_view text);
 };
 
-// Who is chief: "chief" or "master" of the cluster; with neither, worker:0 (kubeflow
+// Which task is chief: "chief" or "master" of the cluster; with neither, worker:0 (kubeflow
 // tensorflow_types.go). nullopt in a cluster without any of them.
 std::optional<TaskId> ChiefOf(const ClusterSpec& cluster);
 

@@ -1,4 +1,4 @@
-// A CURVE key pair, made on the host whose it is. The secret half stays in its file (0600).
+// A CURVE key pair, made on the host that uses it. The secret half stays in its file (0600).
 #pragma once
 
 #include <filesystem>

@@ -49,7 +49,7 @@ Door::Door(EventLoop& loop, zmq::context_t& context, zmq::socket_t& router, size
       hook_(loop, [this] { Follow(); }) {}
 
 void Door::OnProved(int fd) {
-  Follow();  // whoever speaks was accepted before
+  Follow();  // a peer that speaks was accepted before
   strangers_.OnProved(fd);
 }
 

@@ -1,6 +1,6 @@
 // What the coordinator and the agents tell each other. Both sides send their whole view, not
-// changes: a message that is lost, doubled or late does no harm, and whoever was restarted asks
-// nobody. protocol.md shows the exchanges.
+// changes: a message that is lost, doubled or late does no harm, and a restarted side need not ask
+// for anything. protocol.md shows the exchanges.
 #pragma once
 
 #include <cstdint>

@@ -304,7 +304,7 @@ void Coordinator::FinishRelease() {
     if (MayRunOn(slot)) return;
     if (release_limit_.running() && !left_[slot] && !control_->Silent(slot)) return;
   }
-  // The job's end must be there for those who ask tomorrow.
+  // The job's end must be on disk: `status` may be asked tomorrow.
   if (log_.unsaved() && clock_.Now() - release_begun_ < kSaveLimit) return;
   release_limit_.Stop();
   std::exchange(on_released_, {})();

@@ -34,7 +34,7 @@ bool IsThere(const JobState& state, int slot) {
   return seen != HostState::kUnknown && seen != HostState::kLost;
 }
 
-// Who can run the tasks that the plan gives to `planned`.
+// Which host can run the tasks that the plan gives to `planned`.
 std::optional<int> FindHost(const JobState& state, const std::vector<int>& seats, int planned) {
   for (int slot = 0; slot < static_cast<int>(state.slots.size()); ++slot) {
     const bool can = slot == planned || state.plan.slots[static_cast<size_t>(slot)].spare;

@@ -58,7 +58,7 @@ void HolderLoop::Run() {
     output_.MoveSome();
     OnTime();
   }
-  output_.MoveAll();  // all who wrote are gone; the pipes still hold what they wrote
+  output_.MoveAll();  // all writers are gone; the pipes still hold their output
   WriteLaterLosses();
   ReleaseRunExit(options_.RunFolder());
 }

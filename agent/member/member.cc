@@ -120,7 +120,7 @@ void Member::Sweep(Goal goal, std::function<void(const protocol::Census&)> done)
 
 void Member::MaybeTakeCensus() {
   if (order_.goal == Goal::kRun || !tasks_.Quiet()) return;
-  // Who asks anew hears what is left now.
+  // A new question is answered with what is left now.
   const bool stale = census_ && !census_->left.empty() && !on_swept_.empty();
   if (census_ && !stale) return TellSwept();
   if (std::exchange(census_under_way_, true)) return;

@@ -1,5 +1,5 @@
-// The answer that one request still waits for. Copies answer the same request; once, whoever does
-// it.
+// The answer that one request still waits for. Copies answer the same request. Only the first
+// answer counts.
 #pragma once
 
 #include <cstdint>

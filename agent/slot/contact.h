@@ -1,5 +1,5 @@
-// What an agent says to role `start` of another job: whether its own job still has somebody who
-// decides about it.
+// What an agent says to role `start` of another job: whether its own job still has a
+// coordinator or a command that decides about it.
 #pragma once
 
 #include <chrono>

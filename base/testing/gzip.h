@@ -1,4 +1,4 @@
-// What gzip(1) would make of a text. Who includes it links zlib.
+// What gzip(1) would make of a text. Link zlib to use it.
 #pragma once
 
 #include <zlib.h>

@@ -63,7 +63,7 @@ std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh,
 }
 
 // Where tfdist's folder is on each host that has this job. A host that does not answer now keeps an
-// empty one, and is named by whoever needs it.
+// empty one, and is named where it is needed.
 void LearnBases(JobRecord& record) {
   (void)ForEachHost(record.hosts.size(), [&](size_t slot) {
     for (const RemoteJob& found : JobsOn(record.hosts[slot], record.ssh, record.name)) {

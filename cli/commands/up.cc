@@ -135,7 +135,7 @@ std::optional<JobRecord> Known(const std::string& id) {
   return std::nullopt;
 }
 
-// A job that runs under the plan's name, whoever started it.
+// A job that runs under the plan's name, started here or elsewhere.
 JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
   auto known = Known(id);
   return known ? std::move(*known) : AdoptJob(plan, id);

@@ -22,7 +22,7 @@ struct Attached {
 };
 Attached Attach(const JobRecord& record, int slot, TimePoint deadline);
 
-// An agent that leaves hangs up on whoever has just come. The second time there is its folder, or
+// An agent that leaves hangs up on a client that has just come. The second time there is its folder, or
 // the agent that follows.
 template <typename Ask>
 auto AskAgainWhenCutOff(TimePoint deadline, Ask ask) {

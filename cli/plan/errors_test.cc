@@ -257,7 +257,7 @@ TEST_F(Mistakes, HostileNestingIsRefusedAndNotFollowed) {
 }
 
 // Both were undefined behaviour in toml++: see toml_plus_plus.h.
-TEST_F(Mistakes, ThatTomlPlusPlusTripsOverAreSyntaxErrors) {
+TEST_F(Mistakes, ThatStopTomlPlusPlusAreSyntaxErrors) {
   EXPECT_THAT(Messages("a = [1979-05-27 0,"), ElementsAre(HasSubstr("not TOML")));
   EXPECT_THAT(Messages("\xcc\xaa"), ElementsAre(HasSubstr("not TOML")));
   const Plan plan =

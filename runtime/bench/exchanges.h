@@ -24,7 +24,7 @@ void ServeZmq(const Case& the_case, Shared& shared, int server);
 std::unique_ptr<Exchange> MakeZmq(const Case& the_case, Shared& shared, int worker);
 
 // Variables of the size of a call, one for each buffer, and SGD on the servers. With
-// `variables_per_call` above 1 a call is about so many small ones that have the size together.
+// `variables_per_call` above 1 a call is about that many small ones, which have the size together.
 class Own {
  public:
   Own(const Case& the_case, int variables_per_call);

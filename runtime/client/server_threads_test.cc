@@ -109,7 +109,7 @@ TEST(ServerThreads, EveryPushIsAppliedOnceThroughConnectionsThatBreakAllTheTime)
 }
 
 // The first is at the address that the cluster spec says, and tells where the others are now.
-TEST(ServerThreads, OfAServerThatWasStartedAgainAreFound) {
+TEST(ServerThreads, OfARestartedServerAreFound) {
   const LocalCluster cluster(1, 1);
   std::optional<RunningServer> server(std::in_place, ServerWith(2, cluster));
   Trainer chief(ClientFor(2, cluster, "master:0"), kVariables);

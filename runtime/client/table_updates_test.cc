@@ -163,9 +163,11 @@ TEST(TableUpdates, SyncGivesWhatTheMeansOfRowsGiveInOneProcess) {
 }
 
 // An id that comes in several messages of a push is summed before it is sent, and counts once.
-TEST(TableUpdates, SoDoPushesOfSeveralMessages) { ExpectTheSerialResult(size_t{16} << 20, 40'000); }
+TEST(TableUpdates, PushesOfSeveralMessagesGiveTheSameResult) {
+  ExpectTheSerialResult(size_t{16} << 20, 40'000);
+}
 
-TEST(TableUpdates, SoDoPushesThatCannotBeUnderWayAsAWhole) {
+TEST(TableUpdates, PushesThatAreSentInPiecesGiveTheSameResult) {
   ExpectTheSerialResult(1'000'000, 40'000);
 }
 

@@ -120,7 +120,7 @@ TEST(SyncUpdates, TwoOfTwoGiveWhatTheMeanGivesInOneProcess) {
   ExpectTheSerialResult(size_t{16} << 20);
 }
 
-TEST(SyncUpdates, SoDoPushesThatCannotBeUnderWayAsAWhole) { ExpectTheSerialResult(1'000'000); }
+TEST(SyncUpdates, PushesThatAreSentInPiecesGiveTheSameResult) { ExpectTheSerialResult(1'000'000); }
 
 TEST(SyncUpdates, TheSlowestOfThreeIsNotWaitedForAndItsGradientIsDropped) {
   const LocalCluster cluster(1, 3);
@@ -266,7 +266,7 @@ TEST(StalenessUpdates, AppliesAllPushesAndKeepsTheBound) {
   EXPECT_EQ(third.Wait(), 4U);
 }
 
-// One who waits in a thread of its own, and what it says.
+// A trainer that waits in a thread of its own, and what it says.
 struct Waiting {
   explicit Waiting(const ClusterSpec& cluster, const std::string& task) {
     ClientOptions options = OptionsFor(cluster, task);

@@ -26,7 +26,7 @@ class Wait {
 
  private:
   friend class Waiter;
-  // Ends the wait. A process that was stopped (SIGSTOP) finds a deadline behind it before ZeroMQ's
+  // Ends the wait. A process that was stopped (SIGSTOP) finds a deadline passed before ZeroMQ's
   // thread has read an answer that has long been there, or has made the connection anew: hence a
   // last look, and another one if it was stopped during that.
   TimePoint EndOf(TimePoint now, TimePoint deadline);

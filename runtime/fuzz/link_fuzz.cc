@@ -198,7 +198,7 @@ Asked FirstValues() {
   return asked;
 }
 
-// Of the second block so many values are pushed that they are sent from where they lie.
+// Enough values of the second block are pushed that they are sent from where they lie.
 Asked PushAndPull() {
   Asked asked;
   asked.AddBlock(0, {{0, 3}, {3, 2}, {9, 1}}, {{0, 2}, {4, 1}});
@@ -321,7 +321,7 @@ void Conversation::ConnectAnew() {
   link_.MoveOn();
 }
 
-// The memory of what has ended is the caller's, who needs it no more.
+// The caller owns the memory of calls that have ended, and needs it no more.
 void Conversation::LetGo() {
   std::erase_if(asked_, [&](const Asked& asked) {
     assert(!asked.ended() || asked.WasAnswered(heard_));

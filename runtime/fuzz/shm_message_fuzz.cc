@@ -1,6 +1,6 @@
 // The other side of a ring writes anything into it, and into its counter. Each look of a reader
-// finds nothing yet, a message that lies within what was produced, or an Error; and who sleeps
-// until there is more is woken up.
+// finds nothing yet, a message that lies within what was produced, or an Error; and a
+// reader that sleeps until there is more is woken up.
 #include <algorithm>
 #include <cassert>
 #include <cstring>

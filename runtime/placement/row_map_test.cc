@@ -61,7 +61,7 @@ TEST(RowMap, GivesTheFirstPartsOneRowMore) {
   EXPECT_EQ(rows.RowsOf(3), (RowSet{8, 1, 2}));
 }
 
-TEST(RowMap, OfOnePartKeepsTheIdAsRow) {
+TEST(RowMap, OfOnePartTakesIdsAsRows) {
   EXPECT_EQ(RowMap(9, 1, LookupRule::kDiv).Find(8), (RowAddress{0, 8}));
   EXPECT_EQ(RowMap(9, 1, LookupRule::kMod).Find(8), (RowAddress{0, 8}));
 }

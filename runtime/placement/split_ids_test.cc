@@ -90,7 +90,7 @@ TEST(SplitIds, ThenScatterIsTheIdentity) {
   }
 }
 
-TEST(SplitIds, OfATableInOnePartTheRowsAreTheIds) {
+TEST(SplitIds, ATableInOnePartHasItsIdsAsRows) {
   for (const LookupRule rule : {LookupRule::kDiv, LookupRule::kMod}) {
     const RowMap rows(0xFFFFFFFF, 1, rule);
     SplitIds split;

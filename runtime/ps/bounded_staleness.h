@@ -41,7 +41,7 @@ class BoundedStaleness : public UpdatePolicy {
 
   // Pushes of a trainer, as they count here.
   [[nodiscard]] uint64_t StepOf(const std::string& task) const { return steps_.at(task); }
-  // Of those who take part, the fewest; 0 when nobody does.
+  // The fewest pushes of a trainer that takes part; 0 when none does.
   [[nodiscard]] uint64_t Slowest() const;
 
  private:
@@ -52,7 +52,7 @@ class BoundedStaleness : public UpdatePolicy {
   };
 
   uint32_t bound_;
-  std::map<std::string, uint64_t> steps_;  // also of those who left
+  std::map<std::string, uint64_t> steps_;  // also of trainers that left
   std::set<std::string> members_;
   std::deque<Waiting> waiting_;
 };

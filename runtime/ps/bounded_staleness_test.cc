@@ -70,8 +70,8 @@ TEST(BoundedStaleness, ReturningTrainerCountsAsTheSlowest) {
   EXPECT_EQ(policy.StepOf("a"), 10U);
 }
 
-// Trainers push, wait, leave and come back in any order. Whoever is admitted is within the bound at
-// that time, whoever waits is not, and somebody who takes part can always go on.
+// Trainers push, wait, leave and come back in any order. A trainer that is admitted is within the
+// bound at that time, a waiting one is not, and at least one that takes part can go on.
 TEST(BoundedStaleness, TheBoundHoldsInEveryInterleaving) {
   std::mt19937 random(1);
   enum class Is { kAway, kIdle, kWaiting };

@@ -34,7 +34,7 @@ std::vector<Number> Numbers(std::istream& words) {
   return numbers;
 }
 
-TEST(RowMeans, OfEachRowAreOverThePushesThatNameIt) {
+TEST(RowMeans, EachRowIsTheMeanOfThePushesThatNameIt) {
   RowMeans means;
   means.Add({1, Rows{3, 1}, Values{3, 1}});
   means.Add({1, Rows{3, 5}, Values{9, 5}});

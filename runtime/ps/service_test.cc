@@ -666,7 +666,7 @@ TEST_F(WaitingTest, AValueThatSixteenBitsDoNotHoldIsNotSentAsInfinity) {
   EXPECT_EQ(answers[1].values, (Tensor{1, 100002, 3}));
 }
 
-TEST_F(WaitingTest, OfAPushThatIsRefusedNoPartIsHeld) {
+TEST_F(WaitingTest, ARefusedPushLeavesNoPartBehind) {
   CreateWith("staleness:bound=0");
   Ask("worker:1", Exchange({}, kAll));  // takes part from now on
   for (size_t held = 1; held < 2 * kMaxMessagesUnderWay; ++held) {
@@ -772,7 +772,7 @@ TEST_F(WaitingTest, TrainerThatOnlyCreatesHasNotFinished) {
   EXPECT_TRUE(Ask("worker:1", PushAt(0), {1, 1, 1}).empty());
 }
 
-// Who was lost and comes back waits on: its gradient is in the step, and the step is not over.
+// A lost trainer that comes back waits on: its gradient is in the step, and the step is not over.
 TEST_F(WaitingTest, TrainerLostInASynchronousStepWaitsAgainWhenItReturns) {
   CreateWith("sync:replicas=2");
   const Request push = PushAt(0);
@@ -873,7 +873,7 @@ TEST_F(WaitingTest, RowsAndVariablesOfOnePushWaitTogether) {
   EXPECT_EQ(answers[2].values, (Tensor{-4}));
 }
 
-TEST_F(WaitingTest, OfRowsThatAreRefusedNothingIsHeldOrSummed) {
+TEST_F(WaitingTest, RefusedRowsAreNeitherHeldNorSummed) {
   CreateWith("sync:replicas=2", {kTable});
   Request dense = PushAt(0);
   dense.part.of = 2;

@@ -1,6 +1,6 @@
 // Synchronous updates as in TensorFlow's SyncReplicasOptimizer: when R gradients of the step at
 // hand (replicas_to_aggregate) have come, their mean is applied once, the step goes on by one, and
-// those who wait go on with the new step as that of their next gradient. A gradient of an older
+// the waiting trainers go on with the new step as that of their next gradient. A gradient of an older
 // step is dropped, and its trainer goes on at once, with the step at hand. With T trainers, T > R,
 // T - R are backup workers: the slowest of a step are not waited for. With T < R each trainer gives
 // its share of a step's gradients, R / T of them, before it waits.
@@ -14,8 +14,8 @@
 //     Suppose that all trainers are blocked, and of the pushes that they wait for let x's be the
 //     one that was sent first; it waits on server s, in step n of that server. x had been given n
 //     there before it sent, so all other pushes were sent, and came to s, during n. One that does
-//     not wait there was dropped, as its trainer had been given an older step. But whoever gave a
-//     gradient to step n - 1 of s was given n at its end. So as many trainers wait on s in n as
+//     not wait there was dropped, as its trainer had been given an older step. But a trainer that
+//     gave a gradient to step n - 1 of s was given n at its end. So as many trainers wait on s in n as
 //     ended n - 1, which is enough to end n. (T < R: no step ends before all shares are there, so
 //     nothing is ever dropped, and all servers do the same.)
 //

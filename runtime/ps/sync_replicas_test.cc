@@ -89,7 +89,7 @@ TEST(SyncReplicas, NamesTheTrainersWhoseGradientsAreMissing) {
   EXPECT_EQ(policy.WaitsFor(), "worker:2 (not there) (1 of 2 gradients for step 1 are there)");
 }
 
-TEST(SyncReplicas, OfManyNamesEight) {
+TEST(SyncReplicas, NamesEightOfManyMissingTrainers) {
   std::set<std::string> trainers;
   for (char name = 'a'; name <= 'l'; ++name) trainers.insert(std::string(1, name));
   SyncReplicas policy(12, trainers);

@@ -59,7 +59,7 @@ Table::Table(const TablePart& part, const Optimizer& optimizer)
     slots_[i] = FloatSlab(values_.floats().size());
     const float initial = optimizer.initial_slot_value();
     // Zeros are there already, and cost nothing until a row is touched. Where the first push
-    // touches all rows the memory is better taken now, when there is nobody who waits.
+    // touches all rows the memory is better taken now, when nobody waits.
     if (initial != 0 || optimizer.moves_all_rows()) {
       std::fill(slots_[i].floats().begin(), slots_[i].floats().end(), initial);
     }

@@ -37,7 +37,7 @@ class UpdatePolicy {
   // Whether a gradient that was computed at this step comes too late to count.
   [[nodiscard]] virtual bool IsStale(uint64_t local_step) const = 0;
 
-  // So many steps have been made before, in a job whose checkpoint was restored. Before any other
+  // `step` steps have been made before, in a job whose checkpoint was restored. Before any other
   // call.
   virtual void BeginAt(uint64_t step) = 0;
 

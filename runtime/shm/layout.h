@@ -1,4 +1,4 @@
-// What lies where in the shared segment, and who writes it. Whatever the other side writes may be
+// What lies where in the shared segment, and which side writes it. Whatever the other side writes may be
 // anything at any time: it is read into a local copy once, and checked before it is used.
 //
 //   0                        Control, padded to 4 KiB

@@ -92,7 +92,7 @@ UniqueFd ConnectLocally(std::string_view name) {
 UniqueFd AcceptLocally(const UniqueFd& listener) {
   UniqueFd caller(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!caller.valid() && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-    // Out of descriptors: whoever polls the listener would be woken again and again.
+    // Out of descriptors: poll(2) on the listener would return again and again.
     throw Error(Phase::kConnect, WithErrno("shared memory: accept", errno));
   }
   return caller;

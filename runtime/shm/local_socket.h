@@ -1,6 +1,6 @@
 // Unix sockets (SOCK_SEQPACKET) with names in the abstract namespace, unix(7): no file, so nothing
 // is left behind by whatever ends a process, and mount namespaces do not matter. The names can be
-// seen by everybody in /proc/net/unix and have no mode: who calls is checked.
+// seen by everybody in /proc/net/unix and have no mode: the caller is checked.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace tfdist::runtime::shm {
 UniqueFd ListenLocally(std::string_view name);
 // Invalid, with errno, when nobody listens or the queue is full.
 UniqueFd ConnectLocally(std::string_view name);
-// Invalid when nobody calls. Throws Error(kConnect) when who calls cannot be let in.
+// Invalid when nobody calls. Throws Error(kConnect) when a caller cannot be let in.
 UniqueFd AcceptLocally(const UniqueFd& listener);
 
 // Whether the process at the other end runs under our user id, as the kernel noted it when it

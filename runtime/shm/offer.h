@@ -30,7 +30,7 @@ namespace tfdist::runtime::shm {
 
 inline constexpr size_t kDefaultRingBytes = size_t{4} * 1024 * 1024;
 
-// The server's end, for one client and one connection: who calls with these bytes is the one that
+// The server's end, for one client and one connection: a caller with these bytes is the client that
 // they were handed to. Costs two descriptors and no memory until the client has called; its owner
 // drops it when that does not happen. One thread.
 class Offer {

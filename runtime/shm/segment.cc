@@ -44,7 +44,8 @@ void CheckPassed(const UniqueFd& fd, size_t ring_bytes) {
 Segment Segment::Create(size_t ring_bytes, UniqueFd& fd) {
   fd.Reset(memfd_create("tfdist-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) ThrowErrno("memfd_create");
-  if (fchmod(fd.get(), 0600) != 0) ThrowErrno("fchmod");  // else 0777, for who opens it in /proc
+  if (fchmod(fd.get(), 0600) != 0)
+    ThrowErrno("fchmod");  // else 0777, for one that opens it in /proc
   const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(SegmentBytes(ring_bytes)));
   if (error != 0) {
     errno = error;

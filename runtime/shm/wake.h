@@ -1,6 +1,6 @@
 // How a side sleeps until the other has moved, and is woken without a system call where nobody
 // sleeps. It sleeps in poll(2) on the connection's socket: a thread waits for several connections
-// and for ZeroMQ at once. Who wakes it sends a byte there: the bell.
+// and for ZeroMQ at once. To wake it, the other side sends a byte there: the bell.
 //
 // The sleeper says where its own wake-up lies (`wake_at_...`), then that it sleeps (`sleeping`),
 // then looks at the other's counters once more. The waker moves its counter, then looks at

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
@@ -57,7 +58,7 @@ class Client {
     zmq_socket_monitor(socket_.handle(), "inproc://events", ZMQ_EVENT_ALL);
     monitor_.connect("inproc://events");
     socket_.connect(endpoint);
-    // A name that is nobody's: whoever is let in is told so.
+    // A name that no task has: a client that is let in is told so.
     Message hello{Encode(Request{Operation::kHello, 1, 1, "nobody", "", {}, {}}), {}};
     SendMessage(socket_, hello);
   }
@@ -171,7 +172,7 @@ TEST_F(Authentication, StrangersDoNotDisturbTheTrainers) {
   EXPECT_TRUE(client.GetsAnAnswerWithin(10s));
 }
 
-// What a trainer sees of whoever listens at the address of its server.
+// What a trainer sees of the process that listens at its server's address.
 class OneWay {
  public:
   explicit OneWay(const LocalCluster& cluster,
@@ -182,9 +183,9 @@ class OneWay {
   // Follows the connection until then; false after 30 s.
   template <typename Condition>
   bool Until(Condition condition) {
-    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    const auto deadline = SystemClock().Now() + 30s;
     while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
+      if (SystemClock().Now() > deadline) return false;
       std::vector<pollfd> items;
       connection_.BeforePoll(items);
       poll(items.data(), items.size(), 10);
@@ -288,9 +289,9 @@ class LocalWorker {
  private:
   template <typename Condition>
   bool WaitUntil(Condition condition) {
-    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    const auto deadline = SystemClock().Now() + 30s;
     while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
+      if (SystemClock().Now() > deadline) return false;
       std::vector<pollfd> items;
       const bool wait = connection_.BeforePoll(items);
       poll(items.data(), items.size(), wait ? 10 : 0);

@@ -27,8 +27,8 @@ class Connection {
   // What has happened to it since, one event a call. Throws Error(kAuth) when the server refuses
   // our key, Error(kConnect) when what listens there speaks another protocol.
   virtual Event NextEvent() = 0;
-  // What the last try to make it came to, as far as NextEvent has seen: whoever listens there hung
-  // up in the handshake, and gave no reason. A server that is killed does so once; one with another
+  // What the last try to make it came to, as far as NextEvent has seen: the listener there hung up
+  // in the handshake, and gave no reason. A server that is killed does so once; one with another
   // secret each time.
   [[nodiscard]] virtual bool BreaksInHandshake() const { return false; }
 

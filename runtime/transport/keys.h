@@ -1,5 +1,5 @@
 // CURVE keys: every task's key pair follows from the job's secret, so that no key has to be carried
-// around. Whoever has the secret has every key: it is a 0600 file, named by TFDIST_SECRET_FILE.
+// around. A process that has the secret has every key: it is a 0600 file, named by TFDIST_SECRET_FILE.
 #pragma once
 
 #include <array>

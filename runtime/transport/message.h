@@ -16,7 +16,7 @@ struct Unwritten {
   explicit operator bool() const { return write != nullptr; }
 };
 
-// The bytes may be shared with whoever made the message: nobody writes into one that was sent or
+// The bytes may be shared with the maker of the message: nobody writes into one that was sent or
 // received. Those of one that came through shared memory lie there until the next one is received,
 // and its sender may change its payload meanwhile. An empty payload is none.
 struct Message {

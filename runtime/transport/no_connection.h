@@ -1,4 +1,4 @@
-// To a server of which it is not known yet where it listens.
+// To a server whose address is not known yet.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // A connection that goes through shared memory where the server is on the same host, and over
 // ZeroMQ where it is not. Once ZeroMQ's connection is made, it asks the server there (kLocal, with
-// our host); who is on that host answers with an offer (shm/offer.h). What holds for ZeroMQ's
+// our host); a server on that host answers with an offer (shm/offer.h). What holds for ZeroMQ's
 // connection, such as whose key it is, so holds for the memory too, and when it breaks, as it does
 // when the server freezes, the memory is given up with it.
 #pragma once

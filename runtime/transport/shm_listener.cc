@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Who has an offer calls at once, or never.
+// A client that has an offer calls at once, or never.
 constexpr seconds kOfferTime{30};
 // Questions that are answered, or not heard, without a look at anything else.
 constexpr int kQuestionsInARow = 64;
@@ -101,7 +101,7 @@ void ShmListener::Answer(const Peer& peer, const Message& question) {
 
 std::string ShmListener::OfferFor(const Peer& peer, const std::string& host) {
   if (host_ != host) return "";
-  // Who asks twice gets one offer; on another connection it will not come for the first.
+  // A client that asks twice gets one offer; over another connection it never takes up the first.
   for (const Offered& offered : offered_) {
     if (offered.peer.route == peer.route) return offered.offer.bytes();
   }
@@ -225,7 +225,7 @@ void ShmListener::Complain(const Peer& peer, const std::string& why) {
   say_("no shared memory with " + who + ": " + why);
 }
 
-// Those who are gone, once all that they sent is read.
+// Connections whose client is gone, once all that it sent is read.
 void ShmListener::DropEnded() {
   std::erase_if(locals_, [&](const auto& local) {
     return local->gone && !UseLocal(*local, [&] { return local->connection.HasMessage(); });

@@ -1,5 +1,5 @@
 // A listener that takes trainers on the same host through shared memory and all others over ZeroMQ.
-// Who was let in there asks for an offer (kLocal, see shm_connection.h) and calls with it; from
+// A client that was let in there asks for an offer (kLocal, see shm_connection.h) and calls with it; from
 // then on its messages come from another route, under the name that its key has proved.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace tfdist::runtime {
 
 class ShmListener : public Listener {
  public:
-  // At most `max_locals` connections through memory at a time, 0: none; who comes later stays with
+  // At most `max_locals` connections through memory at a time, 0: none; a later client stays with
   // ZeroMQ.
   // `say` gets what went wrong with one.
   ShmListener(std::unique_ptr<Listener> remote, size_t max_locals, Say say);

@@ -33,8 +33,8 @@ ZmqConnection::ZmqConnection(zmq::context_t& context, std::string name, const st
   SetCommonOptions(socket_, endpoint);
   socket_.set(zmq::sockopt::sndhwm, kQueueMessages);
   socket_.set(zmq::sockopt::rcvhwm, kQueueMessages);
-  // Whoever goes has its answers, but to a goodbye, which is a courtesy; the rest would hold the
-  // context up.
+  // A client that goes has its answers, but that to a goodbye, which is a courtesy; a wait would
+  // hold the context up.
   socket_.set(zmq::sockopt::linger, 0);
   if (keys) SetClientKeys(socket_, *keys);
   monitor_.emplace(context, socket_, kEvents, kAllEvents);

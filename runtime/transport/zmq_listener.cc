@@ -56,7 +56,7 @@ ZmqListener::ZmqListener(const std::string& endpoint, std::optional<ServerKeys> 
 }
 
 bool ZmqListener::Receive(Peer& from, Message& into) {
-  // Whoever is let in was accepted before, and speaks afterwards.
+  // A client that is let in was accepted before, and speaks afterwards.
   bool let_in = !zap_;
   while (zap_ && zap_->HandleOne()) let_in = true;
   if (let_in) FollowConnections();
