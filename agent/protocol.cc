@@ -6,6 +6,7 @@
 #include "agent/named_enum.h"
 #include "agent/nesting.h"
 #include "agent/refusal.h"
+#include "base/json_numbers.h"
 
 namespace tfdist::protocol {
 namespace {
@@ -104,6 +105,7 @@ Message Decode(std::string_view bytes) {
   CheckNesting(bytes);
   try {
     const Json json = Json::from_cbor(bytes);
+    if (!NumbersFit(json)) throw ProtocolError(Phase::kControl, "a number is out of range");
     Message message{json.at("t").get<std::string>(), json.at("id").get<uint64_t>(), json.at("b")};
     if (!message.body.is_object())
       throw ProtocolError(Phase::kControl, "message body is not a map");

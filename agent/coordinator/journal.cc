@@ -13,6 +13,7 @@
 #include "agent/job_state.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_numbers.h"
 #include "base/log.h"
 
 namespace tfdist::agent {
@@ -112,7 +113,7 @@ std::optional<Event> DecodeRecord(std::string_view line) {
   if (!record) return std::nullopt;
   try {
     Json json = Json::parse(*record);
-    if (json.at("v").get<int>() > kRecordVersion) return std::nullopt;
+    if (!NumbersFit(json) || json.at("v").get<int>() > kRecordVersion) return std::nullopt;
     json["fields"] = WithBinary(json.at("fields"));
     return json.get<Event>();
   } catch (const std::exception&) {

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json_numbers.h"
 #include "base/log.h"
 #include "cli/render/render.h"
 
@@ -241,7 +242,9 @@ std::string EncodeRecord(const JobRecord& record) {
 
 JobRecord DecodeRecord(std::string_view text) {
   try {
-    JobRecord record = RecordFromJson(json::parse(text));
+    const json value = json::parse(text);
+    if (!NumbersFit(value)) RefuseRecord("a number is out of range");
+    JobRecord record = RecordFromJson(value);
     ExpectCoherent(record);
     return record;
   } catch (const json::exception& e) {

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_numbers.h"
 #include "runtime/checkpoint/crc32c.h"
 
 namespace tfdist::runtime {
@@ -137,7 +138,9 @@ std::string EncodeManifest(const Manifest& manifest) {
 
 std::optional<Manifest> DecodeManifest(const std::string& text) {
   try {
-    Manifest manifest = FromJson(json::parse(text));
+    const json content = json::parse(text);
+    if (!NumbersFit(content)) return std::nullopt;
+    Manifest manifest = FromJson(content);
     // The checksum included.
     if (EncodeManifest(manifest) == text) return manifest;
   } catch (const json::exception&) {

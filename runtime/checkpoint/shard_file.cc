@@ -11,11 +11,13 @@
 #include <exception>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_numbers.h"
 #include "runtime/checkpoint/crc32c.h"
 
 namespace tfdist::runtime {
@@ -67,6 +69,13 @@ TablePart TableFrom(const json& from) {
     throw Error(Phase::kFiles, part.table + ": more rows than a table can have");
   }
   return part;
+}
+
+// Throws exceptions of the standard library.
+json Parse(const std::string& text) {
+  json value = json::parse(text);
+  if (!NumbersFit(value)) throw std::out_of_range("a number is out of range");
+  return value;
 }
 
 template <typename Item>
@@ -268,7 +277,7 @@ void ShardFile::ReadHeader(const ShardFacts& expected) {
 }
 
 void ShardFile::TakeHeader(const std::string& text) {
-  const json header = json::parse(text);
+  const json header = Parse(text);
   const json& metadata = header.at("__metadata__");
   if (metadata.at("format") != kFormat) {
     throw Error(Phase::kFiles, path_.string() + " is of another format than " + kFormat);
@@ -277,10 +286,10 @@ void ShardFile::TakeHeader(const std::string& text) {
   info_.step = std::stoull(metadata.at("step").get<std::string>());
   info_.optimizer = metadata.at("optimizer");
   info_.update_mode = metadata.at("update");
-  for (const json& item : json::parse(metadata.at("variables").get<std::string>())) {
+  for (const json& item : Parse(metadata.at("variables").get<std::string>())) {
     info_.variables.push_back(VariableFrom(item));
   }
-  for (const json& item : json::parse(metadata.at("tables").get<std::string>())) {
+  for (const json& item : Parse(metadata.at("tables").get<std::string>())) {
     info_.tables.push_back(TableFrom(item));
   }
   const std::string crcs = metadata.at("crc32c");
