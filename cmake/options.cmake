@@ -13,6 +13,12 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+# Several files of a target as one: what they include and instantiate is compiled once, which halves a cold
+# build. The presets for daily work (debug) and for checks compile each file alone, so a missing #include shows.
+option(TFDIST_UNITY_BUILD "Compile the files of a target in batches" ON)
+set(CMAKE_UNITY_BUILD ${TFDIST_UNITY_BUILD})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+
 # Without NDEBUG: an assert is a bug of ours, and going on after one harms more than it saves.
 set(CMAKE_C_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")

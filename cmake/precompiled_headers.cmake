@@ -3,7 +3,8 @@
 # compile without precompiled headers. Headers of ours are not in here, else a change to one would compile
 # everything anew.
 #   tfdist_library_headers  standard library, fmt, nlohmann/json
-#   tfdist_test_headers     the same and GoogleTest; executables have flags of their own (-fPIE)
+#   tfdist_test_headers     the same and GoogleTest, for tests, benchmarks and fuzz targets: executables have flags
+#                           of their own (-fPIE)
 
 option(TFDIST_PRECOMPILED_HEADERS "Parse headers of others once instead of once a file" ON)
 
@@ -11,6 +12,9 @@ option(TFDIST_PRECOMPILED_HEADERS "Parse headers of others once instead of once 
 function(tfdist_use_headers target kind)
   if(TFDIST_PRECOMPILED_HEADERS)
     target_precompile_headers(${target} REUSE_FROM tfdist_${kind}_headers)
+    if(kind STREQUAL "test")
+      target_link_libraries(${target} PRIVATE GTest::gtest)  # its definitions are part of the set
+    endif()
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       # A precompiled header is no system header to GCC 12: its false alarms about moved texts would show.
       target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-restrict)

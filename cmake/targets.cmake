@@ -90,6 +90,7 @@ function(tfdist_benchmark)
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${arg_NAME} PRIVATE tfdist_flags ${arg_DEPENDS} benchmark::benchmark_main)
+  tfdist_use_headers(${arg_NAME} test)
 endfunction()
 
 # tfdist_fuzz_target(NAME x_fuzz SOURCES ... [DEPENDS ...]): bin/x_fuzz from a LLVMFuzzerTestOneInput. ctest
@@ -108,6 +109,7 @@ function(tfdist_fuzz_target)
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${arg_NAME} PRIVATE tfdist_flags ${arg_DEPENDS})
+  tfdist_use_headers(${arg_NAME} test)
   if(TFDIST_FUZZ)
     target_link_options(${arg_NAME} PRIVATE -fsanitize=fuzzer)
     add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} -max_total_time=60 -timeout=10 -print_final_stats=1

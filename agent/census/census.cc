@@ -86,10 +86,6 @@ class Finder {
   std::unordered_set<pid_t> found_;
 };
 
-bool Contains(const std::vector<ProcessInfo>& processes, const ProcessId& id) {
-  return std::ranges::any_of(processes, [&](const ProcessInfo& p) { return p.id == id; });
-}
-
 std::vector<ProcessInfo> StillRunning(std::vector<ProcessInfo> processes) {
   std::erase_if(processes, [](const ProcessInfo& process) { return !IsRunning(process.id); });
   return processes;

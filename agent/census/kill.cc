@@ -18,10 +18,6 @@ std::vector<ProcessInfo> AliveDescendants(const std::vector<pid_t>& kept) {
   return found;
 }
 
-bool Contains(const std::vector<ProcessInfo>& processes, const ProcessId& id) {
-  return std::ranges::any_of(processes, [&](const ProcessInfo& p) { return p.id == id; });
-}
-
 void SignalWithGroup(const ProcessInfo& process, int signal) {
   const auto now = ReadProcess(process.id.pid);
   if (!now || now->id != process.id) return;

@@ -82,6 +82,11 @@ bool IsRunning(const ProcessId& id) {
   return process && process->id == id && !process->ended();
 }
 
+bool Contains(const std::vector<ProcessInfo>& processes, const ProcessId& id) {
+  return std::ranges::any_of(processes,
+                             [&](const ProcessInfo& process) { return process.id == id; });
+}
+
 std::vector<ProcessInfo> ReadProcessTable() {
   std::vector<ProcessInfo> table;
   const std::unique_ptr<DIR, CloseFolder> proc(opendir("/proc"));

@@ -41,6 +41,8 @@ std::optional<ProcessInfo> ReadProcess(pid_t pid);
 // Whether that very process still runs (a zombie does not).
 bool IsRunning(const ProcessId& id);
 
+bool Contains(const std::vector<ProcessInfo>& processes, const ProcessId& id);
+
 // All processes that can be seen, in no special order; those that end meanwhile may be missing.
 std::vector<ProcessInfo> ReadProcessTable();
 

@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kPatience{3};
 constexpr std::chrono::hours kForEver{1};
 // Closed by a reset: a connection in TIME_WAIT would keep the job's own server off the port for a
 // minute, unless it sets SO_REUSEADDR.
-constexpr linger kAtOnce{.l_onoff = 1, .l_linger = 0};
+constexpr linger kCloseByReset{.l_onoff = 1, .l_linger = 0};
 
 }  // namespace
 
@@ -69,7 +69,7 @@ void HeldPorts::Accept(const Listener& listener) {
   while (true) {
     UniqueFd fd(accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd.valid()) return;
-    setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &kAtOnce, sizeof kAtOnce);
+    setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &kCloseByReset, sizeof kCloseByReset);
     if (callers_.size() == kMostCallers) callers_.pop_front();
     callers_.push_back({std::move(fd), listener.port, SystemClock().Now() + kPatience, {}});
   }

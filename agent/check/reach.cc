@@ -92,8 +92,8 @@ class Call {
     fd_.Reset(socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd_.valid()) return Fail(errno);
     // No TIME_WAIT: not even on this side, which may be the same machine.
-    constexpr linger kAtOnce{.l_onoff = 1, .l_linger = 0};
-    setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &kAtOnce, sizeof kAtOnce);
+    constexpr linger kByReset{.l_onoff = 1, .l_linger = 0};
+    setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &kByReset, sizeof kByReset);
     if (connect(fd_.get(), address.get(), address.size) == 0 || errno == EINPROGRESS) return true;
     return Fail(errno);
   }

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/testing/soon.h"
 #include "base/testing/temporary_folder.h"
 
 // By which the wall clock of this program is ahead of the machine's: it is a host of its own then,
@@ -39,8 +40,6 @@ const std::string kJob = "test-" + RandomHex(8);
 std::string CookieOf(const std::string& job) {
   return std::string(kCookieName) + "=" + CookieValue(job, 0);
 }
-
-TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(60); }
 
 // Root may do what modes forbid: another account's rights for as long as it lives, for what lies in
 // `folder` too.

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <optional>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/testing/soon.h"
 
 namespace tfdist::agent {
 namespace {
@@ -18,8 +18,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
-
-TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(30); }
 
 // PATH for the life of the object.
 class Path {

@@ -24,12 +24,12 @@ constexpr size_t kSmallLimitBytes = 64 << 10;
 constexpr const char* kExitAside = "exit.part";
 constexpr const char* kLaterExitAside = "exit.later";
 
-[[noreturn]] void Fail(std::string_view what, const std::filesystem::path& path) {
+[[noreturn]] void FailAt(std::string_view what, const std::filesystem::path& path) {
   throw Error(Phase::kFiles, WithErrno(fmt::format("{} {}", what, path.string()), errno));
 }
 
 void Rename(const std::filesystem::path& from, const std::filesystem::path& to) {
-  if (rename(from.c_str(), to.c_str()) != 0) Fail("cannot replace", to);
+  if (rename(from.c_str(), to.c_str()) != 0) FailAt("cannot replace", to);
 }
 
 // Unlike ReplaceFile it does not wait for the disk.
@@ -123,7 +123,7 @@ void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskE
   // Over the reserved bytes, not instead of them: that needs no new space.
   const UniqueFd fd = OpenFile(aside, O_WRONLY | O_CREAT | O_NOFOLLOW);
   WriteAll(fd.get(), record, aside.string());
-  if (ftruncate(fd.get(), static_cast<off_t>(record.size())) != 0) Fail("cannot cut", aside);
+  if (ftruncate(fd.get(), static_cast<off_t>(record.size())) != 0) FailAt("cannot cut", aside);
   Rename(aside, run_folder / "exit");
 }
 

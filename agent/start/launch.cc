@@ -23,7 +23,7 @@
 namespace tfdist::agent {
 namespace {
 
-constexpr std::chrono::milliseconds kPause{5};
+constexpr std::chrono::milliseconds kPauseBetweenProbes{5};
 constexpr size_t kMaxLogBytes = 16 * 1024 * 1024;
 constexpr size_t kShownLogBytes = 600;
 
@@ -67,7 +67,7 @@ UniqueFd WaitForAgent(const SlotFolder& folder, const SlotInfo& info, pid_t keep
     if (auto fd = ConnectToAgent(folder.path())) return std::move(*fd);
     if (waitpid(keeper, nullptr, WNOHANG) == keeper) Fail(folder, info, "the keeper has ended");
     if (SystemClock().Now() > deadline) Fail(folder, info, "the agent does not answer");
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kPauseBetweenProbes);
   }
 }
 

@@ -24,7 +24,7 @@ constexpr size_t kMaxLockBytes = 16 * 1024;
 // the latest with its keeper's last breath; one that takes the lock needs a moment to write its
 // name.
 constexpr int kTries = 20;
-constexpr std::chrono::milliseconds kPause{50};
+constexpr std::chrono::milliseconds kPauseBetweenTries{50};
 
 bool Lock(int fd, const std::filesystem::path& path) {
   if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
@@ -60,7 +60,7 @@ UniqueFd TakeNameLock(const SlotInfo& info, const std::filesystem::path& slot_fo
   UniqueFd fd = OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW);
   for (int tries = 0; !Lock(fd.get(), path); ++tries) {
     if (tries == kTries) FailTaken(info, path);
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kPauseBetweenTries);
   }
   WriteOwner(fd.get(), info, slot_folder);
   return fd;

@@ -38,7 +38,7 @@ constexpr milliseconds kAnswerLimit{3000};
 constexpr seconds kSweepLimit{20};
 constexpr seconds kForceLimit{5};
 constexpr seconds kLeaveLimit{5};
-constexpr milliseconds kPause{50};
+constexpr milliseconds kPauseBetweenLooks{50};
 
 // Another job's slot on this host.
 struct OtherSlot {
@@ -52,7 +52,7 @@ TimePoint In(milliseconds span) { return SystemClock().Now() + span; }
 
 bool IsOver(TimePoint deadline) { return SystemClock().Now() >= deadline; }
 
-void Pause() { std::this_thread::sleep_for(kPause); }
+void Pause() { std::this_thread::sleep_for(kPauseBetweenLooks); }
 
 std::optional<OtherSlot> FindSlot(const FoundCookie& cookie, const SlotInfo& info) {
   // It says how the folder is called (CookieValue); a task may have put anything there.

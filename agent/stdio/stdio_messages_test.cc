@@ -31,11 +31,11 @@ class StdioMessagesTest : public testing::Test {
   UniqueFd in_;
 };
 
-TimePoint Soon() { return SystemClock().Now() + std::chrono::milliseconds(300); }
+TimePoint InAMoment() { return SystemClock().Now() + std::chrono::milliseconds(300); }
 
 TEST_F(StdioMessagesTest, ReadsOneMessageAndNotAByteMore) {
   Write(protocol::Frames({"ping", 7}) + "rest");
-  const auto message = ReadMessage(out_.get(), Soon());
+  const auto message = ReadMessage(out_.get(), InAMoment());
   ASSERT_TRUE(message);
   EXPECT_EQ(message->id, 7U);
   std::array<char, 8> rest{};
@@ -44,11 +44,11 @@ TEST_F(StdioMessagesTest, ReadsOneMessageAndNotAByteMore) {
 
 TEST_F(StdioMessagesTest, SaysThatTheInputHasEnded) {
   in_.Reset();
-  EXPECT_FALSE(ReadMessage(out_.get(), Soon()));
+  EXPECT_FALSE(ReadMessage(out_.get(), InAMoment()));
 }
 
 TEST_F(StdioMessagesTest, GivesUpAtTheDeadlineWhenNothingComes) {
-  EXPECT_THROW((void)ReadMessage(out_.get(), Soon()), Error);
+  EXPECT_THROW((void)ReadMessage(out_.get(), InAMoment()), Error);
 }
 
 TEST_F(StdioMessagesTest, GivesUpAtTheDeadlineWhileBytesKeepComing) {
@@ -61,7 +61,7 @@ TEST_F(StdioMessagesTest, GivesUpAtTheDeadlineWhileBytesKeepComing) {
     }
   });
   const TimePoint begun = SystemClock().Now();
-  EXPECT_THROW((void)ReadMessage(out_.get(), Soon()), Error);
+  EXPECT_THROW((void)ReadMessage(out_.get(), InAMoment()), Error);
   EXPECT_LT(SystemClock().Now() - begun, std::chrono::seconds(10));
   enough = true;
   sender.join();

@@ -34,9 +34,9 @@ struct Group {
   std::string why;
 };
 
-class Findings {
+class ReachCollector {
  public:
-  Findings(const Plan& plan, const std::vector<HostReport>& reports)
+  ReachCollector(const Plan& plan, const std::vector<HostReport>& reports)
       : plan_(plan), reports_(reports) {}
 
   std::vector<Finding> All() {
@@ -221,7 +221,7 @@ class Findings {
 }  // namespace
 
 std::vector<Finding> ReachFindings(const Plan& plan, const std::vector<HostReport>& reports) {
-  return Findings(plan, reports).All();
+  return ReachCollector(plan, reports).All();
 }
 
 }  // namespace tfdist::cli

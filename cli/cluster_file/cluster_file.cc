@@ -23,7 +23,7 @@ constexpr int64_t kShortestHostLostMs = 5'000;
 constexpr int64_t kLongestHostLostMs = 3'600'000;
 constexpr std::string_view kHostKeyRules[] = {"strict", "accept-new"};
 
-constexpr size_t kLongestName = 48;  // part of paths, and of the job's id
+constexpr size_t kLongestPathPart = 48;  // part of paths, and of the job's id
 constexpr int kMostTasksOfRole = 16384;
 constexpr int kMostPerHost = 256;
 constexpr int kMostRestarts = 1'000;
@@ -31,7 +31,7 @@ constexpr size_t kLongestPackageName = 100;
 constexpr size_t kMostPackages = 32;
 
 bool IsJobName(std::string_view name) {
-  return !name.empty() && name.size() <= kLongestName &&
+  return !name.empty() && name.size() <= kLongestPathPart &&
          std::all_of(name.begin(), name.end(), [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   c == '.' || c == '_' || c == '-';
@@ -48,7 +48,7 @@ std::string ReadName(const TableReader& top, Problems& problems) {
 
 // A key of [roles], [restart] or ports: a task type, which is a path component too.
 bool CheckTaskType(const std::string& type, const Where& where, Problems& problems) {
-  if (IsTaskTypeName(type) && type.size() <= kLongestName) return true;
+  if (IsTaskTypeName(type) && type.size() <= kLongestPathPart) return true;
   problems.Add(where, fmt::format("{} is no task type: TensorFlow takes a letter, then letters, "
                                   "digits and underscores (at most 48)",
                                   Quoted(type)));

@@ -12,7 +12,7 @@
 namespace tfdist::cli {
 namespace {
 
-constexpr size_t kLongestName = 40;
+constexpr size_t kLongestJobName = 40;
 const Where kHosts{0, 0, "-H"};
 
 // At the commas that stand in no bracket.
@@ -91,7 +91,7 @@ std::string ProgramIn(const std::vector<std::string>& command) {
   return command.empty() ? "" : std::filesystem::path(command.front()).filename().string();
 }
 
-bool IsNameCharacter(char c) {
+bool IsJobNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
@@ -100,8 +100,8 @@ bool IsNameCharacter(char c) {
 std::string JobNameOf(const std::vector<std::string>& command) {
   std::string name;
   for (const char c : ProgramIn(command)) {
-    if (name.size() == kLongestName) break;
-    if (IsNameCharacter(c)) {
+    if (name.size() == kLongestJobName) break;
+    if (IsJobNameCharacter(c)) {
       name += c;
     } else if (!name.empty() && name.back() != '-') {
       name += '-';

@@ -11,12 +11,12 @@
 namespace tfdist::cli {
 namespace {
 
-constexpr size_t kLongestName = 253;  // RFC 1035 2.3.4, as text
+constexpr size_t kLongestHostName = 253;  // RFC 1035 2.3.4, as text
 constexpr size_t kLongestLabel = 63;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 char ToLower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-bool IsNameCharacter(char c) {
+bool IsLabelCharacter(char c) {
   const char lower = ToLower(c);
   return (lower >= 'a' && lower <= 'z') || IsDigit(c) || c == '-' || c == '_';
 }
@@ -35,11 +35,11 @@ std::optional<in6_addr> ParseIpv6(std::string_view text) {
 
 bool IsLabel(std::string_view label) {
   return !label.empty() && label.size() <= kLongestLabel && label.front() != '-' &&
-         std::all_of(label.begin(), label.end(), IsNameCharacter);
+         std::all_of(label.begin(), label.end(), IsLabelCharacter);
 }
 
 bool IsHostName(std::string_view name) {
-  if (name.size() > kLongestName) return false;
+  if (name.size() > kLongestHostName) return false;
   while (true) {
     const size_t dot = name.find('.');
     if (!IsLabel(name.substr(0, dot))) return false;

@@ -29,7 +29,7 @@ size_t Reached(const HostReport& report) {
 
 // The table ---------------------------------------------------------------------------------------
 
-std::string Size(uint64_t bytes) {
+std::string DiskSize(uint64_t bytes) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
   return bytes < 10 * kGiB ? fmt::format("{:.1f} GiB", static_cast<double>(bytes) / kGiB)
                            : fmt::format("{} GiB", bytes / kGiB);
@@ -51,7 +51,7 @@ std::vector<std::string> Row(const std::string& host, const HostReport& report, 
     return row;
   }
   const protocol::HostFacts& facts = *report.facts;
-  row.push_back(Size(facts.disk_free_bytes));
+  row.push_back(DiskSize(facts.disk_free_bytes));
   row.push_back(fmt::format("{} of {} free", FreePorts(facts), facts.ports.size()));
   row.push_back(fmt::format("{} of {}", Reached(report), report.targets.size()));
   row.push_back(facts.gpu_trouble.empty() ? std::to_string(facts.gpus.size()) : "?");

@@ -372,7 +372,7 @@ Words WithHelpAsOption(int argc, char** argv) {
 }
 
 // An unknown option says so, even where something else is missing, too.
-std::string Cause(const CLI::App& app, const CLI::ParseError& error) {
+std::string CauseOf(const CLI::App& app, const CLI::ParseError& error) {
   const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const Words unknown = missing ? app.remaining(true) : Words();
   return unknown.empty() ? error.what() : fmt::format("unknown: {}", fmt::join(unknown, " "));
@@ -436,7 +436,7 @@ int Run(int argc, char** argv) {
     PrintHelp(app, asked);
     return kExitSuccess;
   } catch (const CLI::ParseError& error) {
-    throw UsageError(Phase::kUsage, Cause(app, error), HelpFor(app));
+    throw UsageError(Phase::kUsage, CauseOf(app, error), HelpFor(app));
   }
   return command();
 }

@@ -20,7 +20,7 @@ namespace event = protocol::event;
 constexpr int64_t kSecond = 1'000'000'000;
 
 // What happened, in words; empty for a kind of the future.
-struct Words {
+struct InWords {
   const JobRecord& record;
 
   std::string operator()(const event::Other&) const { return {}; }
@@ -70,7 +70,7 @@ void PrintEvent(const JobRecord& record, const Event& event, bool json) {
   }
   Print("{:%Y-%m-%dT%H:%M:%S}.{:03}Z {:>4}  {}\n",
         fmt::gmtime(static_cast<time_t>(event.time_ns / kSecond)), event.time_ns / 1'000'000 % 1000,
-        event.number, std::visit(Words{record}, event.body));
+        event.number, std::visit(InWords{record}, event.body));
 }
 
 JobView LookAtEvents(const JobRecord& record, bool json) {

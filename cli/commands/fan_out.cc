@@ -36,8 +36,8 @@ constexpr auto kStartLimit = 30s;
 constexpr auto kTurn = 250ms;  // how late a thread may hear that all is to end
 constexpr auto kGrace = 5s;    // between SIGTERM and SIGKILL, as the host's script has it
 constexpr auto kKillAgain = 500ms;
-constexpr auto kEndLimit = 20s;  // from SIGTERM until the host says that it has ended
-constexpr auto kSlow = 1s;
+constexpr auto kEndingLimit = 20s;  // from SIGTERM until the host says that it has ended
+constexpr auto kNoticeAfter = 1s;
 constexpr size_t kGatheredBytes = 1024 * 1024;
 
 TimePoint Now() { return SystemClock().Now(); }
@@ -180,14 +180,14 @@ class Ender {
     if (!told_) {
       told_ = true;
       since_ = now;
-      running_.Ask(Ending::kTerm, now + kEndLimit);
+      running_.Ask(Ending::kTerm, now + kEndingLimit);
     }
     const bool is_due = wish == Wish::kKill || now >= since_ + kGrace;
     if (is_due && now >= kill_again_) {
       kill_again_ = now + kKillAgain;
-      running_.Ask(Ending::kKill, now + kEndLimit);
+      running_.Ask(Ending::kKill, now + kEndingLimit);
     }
-    if (now > since_ + kEndLimit) {
+    if (now > since_ + kEndingLimit) {
       throw LostConnection(Phase::kExec, "the host does not say that the command has ended",
                            "look there for what is left of it");
     }
@@ -285,7 +285,7 @@ class Overseer {
   }
 
   void SayWhomWeWaitFor() {
-    if (said_ || Now() < since_ + kSlow) return;
+    if (said_ || Now() < since_ + kNoticeAfter) return;
     said_ = true;
     const auto awaited = board_.Awaited();
     if (!awaited.empty()) {

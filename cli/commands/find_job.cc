@@ -78,10 +78,6 @@ std::optional<JobRecord> FindOnHosts(const Plan& plan) {
   return AdoptJob(plan, found.front().job);
 }
 
-bool LooksLikeAFile(const std::string& job) {
-  return job.find('/') != std::string::npos || job.ends_with(".toml");
-}
-
 JobRecord FindByFile(const std::string& job, Purpose purpose) {
   const Plan plan = LoadPlan(job);
   auto candidates = RecordsWhere([&](const JobRecord& r) { return r.name == plan.name; });
@@ -124,6 +120,10 @@ void CheckHost(const JobRecord& record, const std::string& name) {
 }
 
 }  // namespace
+
+bool LooksLikeAFile(const std::string& word) {
+  return word.find('/') != std::string::npos || word.ends_with(".toml");
+}
 
 NoSuchJob CleanedJob(std::string_view what, const JobRecord& record) {
   return {Phase::kLogs,

@@ -35,6 +35,9 @@ enum class Purpose { kToLook, kToEnd };
 // knows none, that host is asked. Throws NoSuchJob, AmbiguousJob.
 JobRecord FindJob(const std::string& job, Purpose purpose);
 
+// Whether `word` names a cluster file, and no job: it has a slash or ends with ".toml".
+bool LooksLikeAFile(const std::string& word);
+
 // A job by id, on slot 0 of `plan`, that another machine (or another state folder) started.
 JobRecord AdoptJob(const Plan& plan, const std::string& id);
 

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kExample = "tfdist up -H gpu1,gpu2 -- python3 train.py";
 
-bool LooksLikeAFile(const std::string& word) {
+bool IsFileOrExists(const std::string& word) {
   return word == "-" || word.ends_with(".toml") || word.find('/') != std::string::npos ||
          fs::exists(word);
 }
@@ -36,7 +36,7 @@ std::string CurrentFolder() {
 
 // `up h1,h2 -- COMMAND` is as good as `up -H h1,h2 -- COMMAND`.
 void TakeHostsFromFile(PlanSource& source) {
-  if (source.file.empty() || !source.job.hosts.empty() || LooksLikeAFile(source.file)) return;
+  if (source.file.empty() || !source.job.hosts.empty() || IsFileOrExists(source.file)) return;
   source.job.hosts = {std::exchange(source.file, {})};
 }
 

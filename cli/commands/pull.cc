@@ -39,7 +39,7 @@ struct Haul {
   std::vector<std::string> unfinished;
 };
 
-struct Words {
+struct PullWords {
   std::string job;
   std::vector<std::string> paths;
   std::vector<std::string> selectors;  // tasks and @hosts
@@ -60,8 +60,8 @@ std::string Plain(const std::string& path) {
   return plain;
 }
 
-Words Sorted(const std::vector<std::string>& given) {
-  Words words;
+PullWords Sorted(const std::vector<std::string>& given) {
+  PullWords words;
   for (size_t at = 0; at < given.size(); ++at) {
     if (IsSelector(given[at])) {
       words.selectors.push_back(given[at]);
@@ -200,7 +200,7 @@ void Collect(const JobRecord& record, const std::vector<std::optional<Error>>& f
 }  // namespace
 
 int PullCommand(const PullArguments& arguments) {
-  const Words words = Sorted(arguments.words);
+  const PullWords words = Sorted(arguments.words);
   const JobRecord record = FindJob(words.job, Purpose::kToLook);
   std::vector<Haul> hauls = HaulsOf(record, SelectTasks(record, words.selectors));
   if (words.selectors.empty()) AddSpares(record, hauls);

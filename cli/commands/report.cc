@@ -21,11 +21,6 @@ std::string HostOfTask(const JobRecord& record, const std::string& task) {
 }
 
 // As the job itself has it: the record of one that was started elsewhere may have other hosts.
-std::string HostOfSlot(const protocol::JobState& state, int slot) {
-  const auto at = static_cast<size_t>(slot);
-  return at < state.plan.slots.size() ? state.plan.slots[at].host : fmt::format("slot {}", slot);
-}
-
 void PrintLastLines(const std::string& lines) {
   std::string_view rest = lines;
   while (!rest.empty()) {
@@ -72,6 +67,11 @@ size_t Columns() {
 }
 
 }  // namespace
+
+std::string HostOfSlot(const protocol::JobState& state, int slot) {
+  const auto at = static_cast<size_t>(slot);
+  return at < state.plan.slots.size() ? state.plan.slots[at].host : fmt::format("slot {}", slot);
+}
 
 std::string Span(int64_t nanoseconds) {
   const int64_t seconds = std::max<int64_t>(nanoseconds / 1'000'000'000, 0);

@@ -14,6 +14,9 @@ namespace tfdist::cli {
 // "17s", "2m05s", "3h07m"; nothing is negative.
 std::string Span(int64_t nanoseconds);
 
+// As the user wrote it.
+std::string HostOfSlot(const protocol::JobState& state, int slot);
+
 // "tfdist: gpu07: host key: ...", then "  try: ...". What cannot be written is dropped: the exit
 // code still tells.
 void PrintError(const Error& error);

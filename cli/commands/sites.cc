@@ -99,10 +99,6 @@ void CheckTasks(const Plan& plan, const std::vector<std::string>& words) {
   }
 }
 
-bool LooksLikeAFile(const std::string& word) {
-  return word.find('/') != std::string::npos || word.ends_with(".toml");
-}
-
 }  // namespace
 
 Sites FindSites(const std::vector<std::string>& words) {

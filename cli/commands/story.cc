@@ -18,13 +18,8 @@ using protocol::JobPhase;
 using protocol::JobState;
 using protocol::TaskPhase;
 
-constexpr size_t kMostIncidents = 1000;
+constexpr size_t kMostIncidentsKept = 1000;
 constexpr size_t kMostFailures = 1000;  // of one attempt
-
-std::string HostOfSlot(const JobState& state, int slot) {
-  const auto at = static_cast<size_t>(slot);
-  return at < state.plan.slots.size() ? state.plan.slots[at].host : fmt::format("slot {}", slot);
-}
 
 std::string HostOfTask(const JobState& state, const std::string& task) {
   for (const protocol::TaskPlan& plan : state.plan.tasks) {
@@ -145,7 +140,7 @@ void Story::AddIncident(const protocol::Event& event, Consequence consequence,
   }
   if (StopsAll(consequence)) incident.collateral = std::exchange(open_, {});
   incidents_.push_back(std::move(incident));
-  if (incidents_.size() > kMostIncidents) {
+  if (incidents_.size() > kMostIncidentsKept) {
     incidents_.erase(incidents_.begin());
     ++forgotten_;
   }

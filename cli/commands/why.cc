@@ -25,7 +25,7 @@ using protocol::JobPhase;
 using protocol::JobResult;
 
 // Of which one line each is printed; the last one is told in full.
-constexpr size_t kMostIncidents = 10;
+constexpr size_t kMostIncidentsShown = 10;
 constexpr int64_t kSecond = 1'000'000'000;
 
 struct Whole {
@@ -95,7 +95,7 @@ void PrintIncident(const Incident& incident) {
 void PrintEarlier(const std::vector<Incident>& incidents, size_t forgotten) {
   if (incidents.size() <= 1) return;
   const size_t earlier = incidents.size() - 1;
-  const size_t shown = std::min(earlier, kMostIncidents);
+  const size_t shown = std::min(earlier, kMostIncidentsShown);
   Print("before that{}:\n",
         shown < earlier || forgotten > 0
             ? fmt::format(" ({} more are in tfdist events)", earlier - shown + forgotten)

@@ -13,14 +13,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/failures.h"
+#include "base/testing/soon.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::cli {
 namespace {
 
 using protocol::Message;
-
-TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(20); }
 
 // One end of a socket pair; the test holds the other, as the agent.
 class SocketChannel : public ByteChannel {

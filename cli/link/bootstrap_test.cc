@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/testing/gzip.h"
+#include "base/testing/soon.h"
 #include "base/testing/temporary_folder.h"
 #include "cli/link/local_transport.h"
 
@@ -23,8 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ReadResult = ByteChannel::ReadResult;
-
-TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(20); }
 
 // Stands in for the agent: says its role and its environment's `base`, then repeats its stdin.
 class FakeAgent {

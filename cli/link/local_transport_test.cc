@@ -7,14 +7,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/testing/soon.h"
 #include "cli/link/tail.h"
 
 namespace tfdist::cli {
 namespace {
 
 using ReadResult = ByteChannel::ReadResult;
-
-TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(20); }
 
 std::unique_ptr<ByteChannel> Shell() { return LocalTransport("localhost").OpenShell(Soon()); }
 

@@ -6,13 +6,11 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/testing/soon.h"
 
 namespace tfdist::ssh {
 namespace {
-
-TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(20); }
 
 class Listener {
  public:

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "ckpt-";
 constexpr const char* kManifest = "manifest.json";
-constexpr const char* kFormat = "tfdist-manifest-1";
+constexpr const char* kManifestFormat = "tfdist-manifest-1";
 constexpr size_t kMaxManifestBytes = size_t{64} << 20;
 constexpr size_t kMaxProgressBytes = 32;
 
@@ -126,7 +126,7 @@ fs::path NewestIn(const fs::path& folder) {
 }
 
 std::string EncodeManifest(const Manifest& manifest) {
-  json content = {{"format", kFormat},
+  json content = {{"format", kManifestFormat},
                   {"number", manifest.number},
                   {"id", manifest.id},
                   {"step", manifest.step},

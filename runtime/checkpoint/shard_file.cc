@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kFormat = "tfdist-checkpoint-1";
+constexpr const char* kShardFormat = "tfdist-checkpoint-1";
 constexpr size_t kLengthBytes = sizeof(uint64_t);
 constexpr size_t kMaxHeaderBytes = size_t{100} << 20;  // of safetensors itself
 constexpr size_t kAlignment = 8;
@@ -93,7 +93,7 @@ std::string CrcText(const std::vector<uint32_t>& crcs) {
 }
 
 json MetadataOf(const ShardInfo& info, const std::vector<uint32_t>& crcs) {
-  return {{"format", kFormat},
+  return {{"format", kShardFormat},
           {"id", fmt::format("{:016x}", info.id)},
           {"step", std::to_string(info.step)},
           {"optimizer", info.optimizer},
@@ -279,8 +279,8 @@ void ShardFile::ReadHeader(const ShardFacts& expected) {
 void ShardFile::TakeHeader(const std::string& text) {
   const json header = Parse(text);
   const json& metadata = header.at("__metadata__");
-  if (metadata.at("format") != kFormat) {
-    throw Error(Phase::kFiles, path_.string() + " is of another format than " + kFormat);
+  if (metadata.at("format") != kShardFormat) {
+    throw Error(Phase::kFiles, path_.string() + " is of another format than " + kShardFormat);
   }
   info_.id = std::stoull(metadata.at("id").get<std::string>(), nullptr, 16);
   info_.step = std::stoull(metadata.at("step").get<std::string>());

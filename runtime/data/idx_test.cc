@@ -11,8 +11,6 @@
 namespace tfdist::runtime {
 namespace {
 
-const std::string kDigits = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
-
 using testing::ExpectError;
 
 std::string BigEndian(uint32_t value) {
@@ -55,7 +53,8 @@ TEST(Idx, ReadsLabelsPlainAndCompressed) {
 }
 
 TEST(Idx, ReadsTheDigits) {
-  const IdxImages images = ReadIdxImages(kDigits + "/train-images-idx3-ubyte.gz");
+  const IdxImages images = ReadIdxImages(std::string(TFDIST_TEST_SOURCE_DIR) +
+                                         "/configs/data/digits/train-images-idx3-ubyte.gz");
   EXPECT_EQ(images.count, 1437U);
   EXPECT_EQ(images.pixels, 64U);
 }

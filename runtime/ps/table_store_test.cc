@@ -22,7 +22,7 @@ const TablePart kA = {"a", 4, 2, 0, 1, kZeros};
 const TablePart kB = {"b", 3, 1, 1, 3, kZeros};
 const Optimizer kSgd({.learning_rate = 1});
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
 uint32_t Bits(float value) { return std::bit_cast<uint32_t>(value); }
 
@@ -268,7 +268,7 @@ TEST_F(TableThatMoves, IsAsItWasAfterAMessageThatIsRefused) {
   TableStore same({kA, kB}, kAdam);
   for (int push = 0; push < 2; ++push) PushToFirstRow(same);
   PushSteps steps;
-  EXPECT_THROW(Push(store_, steps, {{0, 1, 0}}, {0, Bits(kNan), Bits(1)}), Error);
+  EXPECT_THROW(Push(store_, steps, {{0, 1, 0}}, {0, Bits(kNotANumber), Bits(1)}), Error);
   Push(store_, steps, {{0, 1, 0, true}}, {1, Bits(1), Bits(2)});
   PushSteps others;
   Push(same, others, {{0, 1, 0, true}}, {1, Bits(1), Bits(2)});
@@ -279,7 +279,7 @@ TEST_F(TableThatMoves, DoesNotMoveWhenTheLastMessageIsRefused) {
   const std::vector<float> before = AllRows(store_);
   PushSteps steps;
   Push(store_, steps, {{0, 1, 0}}, {0, Bits(1), Bits(1)});
-  EXPECT_THROW(Push(store_, steps, {{0, 1, 0, true}}, {1, Bits(kNan), Bits(1)}), Error);
+  EXPECT_THROW(Push(store_, steps, {{0, 1, 0, true}}, {1, Bits(kNotANumber), Bits(1)}), Error);
   EXPECT_EQ(AllRows(store_), before);
 }
 

@@ -129,7 +129,7 @@ TEST(ShmMessage, IsNotTakenFromImpossibleCounters) {
 }
 
 // Numbers that are near what a counter or a length may be.
-uint64_t Lie(std::mt19937_64& random, uint64_t truth) {
+uint64_t LieAbout(std::mt19937_64& random, uint64_t truth) {
   switch (random() % 6) {
     case 0:
       return random();
@@ -162,13 +162,14 @@ TEST(ShmMessage, NeverLeavesTheRingWhateverThePeerWrites) {
     uint64_t read = 0;
     try {
       for (int step = 0; step < 60; ++step) {
-        if (random() % 6 == 0) ring.produced.bytes = Lie(random, ring.produced.bytes);
-        if (random() % 6 == 0) ring.consumed.bytes = Lie(random, ring.consumed.bytes);
+        if (random() % 6 == 0) ring.produced.bytes = LieAbout(random, ring.produced.bytes);
+        if (random() % 6 == 0) ring.consumed.bytes = LieAbout(random, ring.consumed.bytes);
         if (random() % 3 == 0) {  // a word of a preamble, in all likelihood
           const size_t place = (read + 8 * (random() % 3)) % kMinRingBytes;
           uint64_t word = 0;
           std::memcpy(&word, &ring.ring[place], sizeof word);
-          word = random() % 2 == 0 ? Lie(random, word) : word ^ uint64_t { 1 } << (random() % 64);
+          word =
+              random() % 2 == 0 ? LieAbout(random, word) : word ^ uint64_t { 1 } << (random() % 64);
           std::memcpy(&ring.ring[place], &word, sizeof word);
         }
         const std::vector<std::byte> header(RandomSize(random, kMinRingBytes / 2 - 64));

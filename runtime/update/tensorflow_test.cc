@@ -39,9 +39,9 @@ int64_t MaxUlps(const std::vector<float>& got, const std::string& expected_text)
   return worst;
 }
 
-class Variable {
+class ReplayedVariable {
  public:
-  explicit Variable(const Case& start)
+  explicit ReplayedVariable(const Case& start)
       : optimizer_(ParseOptimizer(start.start.at("optimizer"))),
         width_(std::stoul(start.start.at("width"))),
         values_(Numbers<float>(start.start.at("initial"))),
@@ -93,7 +93,7 @@ TEST(TensorFlow, ComputesTheSameFromTheSameGradients) {
     SCOPED_TRACE(each.start.at("case") + " " + each.start.at("optimizer") + ", width " +
                  each.start.at("width"));
     ASSERT_EQ(each.steps.size(), 5U);
-    Variable variable(each);
+    ReplayedVariable variable(each);
     for (const Lines& step : each.steps) {
       variable.Push(step);
       EXPECT_LE(MaxUlps(variable.values(), step.at("values")), AllowedUlps(each.start));

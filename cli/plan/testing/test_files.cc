@@ -20,7 +20,7 @@ constexpr std::string_view kRest =
     "gpus = 0\n"
     "[cluster]\n";
 
-std::vector<std::string> Addresses(const Plan& plan) {
+std::vector<std::string> AddressesOf(const Plan& plan) {
   std::vector<std::string> addresses;
   for (const HostPlan& host : plan.hosts) addresses.push_back(host.address);
   return addresses;
@@ -95,7 +95,7 @@ TfConfig TfConfigOf(const Plan& plan, std::string_view task) {
 
 std::string EnvOf(const Plan& plan, std::string_view task, std::string_view name) {
   for (const auto& [variable, text] : DescribeTask(plan, TaskNamed(plan, task)).env) {
-    if (variable == name) return protocol::Fill(text, Addresses(plan));
+    if (variable == name) return protocol::Fill(text, AddressesOf(plan));
   }
   return "(unset)";
 }
@@ -103,7 +103,7 @@ std::string EnvOf(const Plan& plan, std::string_view task, std::string_view name
 std::vector<std::string> ArgvOf(const Plan& plan, std::string_view task) {
   std::vector<std::string> argv;
   for (const protocol::Text& text : DescribeTask(plan, TaskNamed(plan, task)).argv) {
-    argv.push_back(protocol::Fill(text, Addresses(plan)));
+    argv.push_back(protocol::Fill(text, AddressesOf(plan)));
   }
   return argv;
 }
