@@ -16,7 +16,8 @@ function(tfdist_embed_agent target)
     DEPENDS tfdist-agent "${PROJECT_SOURCE_DIR}/cmake/embed_agent_script.cmake"
     COMMENT "Embedding tfdist-agent"
     VERBATIM)
-  # The compiler does not see through .incbin.
-  set_source_files_properties("${source}" PROPERTIES OBJECT_DEPENDS "${folder}/tfdist-agent.gz")
+  # The compiler does not see through .incbin. In a batch the file would not be compiled again.
+  set_source_files_properties("${source}" PROPERTIES
+    OBJECT_DEPENDS "${folder}/tfdist-agent.gz" SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE "${source}")
 endfunction()
