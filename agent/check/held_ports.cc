@@ -14,8 +14,9 @@
 namespace tfdist::agent {
 namespace {
 
-// Of callers that have not asked yet; a further one takes the place of the oldest.
-constexpr size_t kMostCallers = 256;
+// Of callers that have not hung up; a further one takes the place of the oldest. Every host of the job may come
+// at once, to each port.
+constexpr size_t kMostCallers = 4096;
 constexpr std::chrono::seconds kPatience{3};
 constexpr std::chrono::hours kForEver{1};
 // Closed by a reset: a connection in TIME_WAIT would keep the job's own server off the port for a

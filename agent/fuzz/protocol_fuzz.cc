@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "agent/control/messages.h"
+#include "agent/host_check.h"
 #include "agent/job_state.h"
 #include "agent/nesting.h"
 #include "agent/protocol.h"
@@ -80,6 +81,10 @@ void TryBodies(const Message& message) {
   TryBody<ReadLog>(message);
   TryBody<LogPiece>(message);
   TryBody<Census>(message);
+  TryBody<Survey>(message);
+  TryBody<HostFacts>(message);
+  TryBody<Reach>(message);
+  TryBody<Reached>(message);
   TryBody<Event>(message);
   TryBody<agent::Order>(message);
   TryBody<agent::HostReport>(message);

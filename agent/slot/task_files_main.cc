@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -47,19 +49,28 @@ int List(const SlotFolder& folder) {
   return 0;
 }
 
-// False: not to its end.
+// What there was when it began, for a file may grow faster than it is sent. False: not to its end, or
+// it was written to meanwhile otherwise than at its end.
 bool SendFrom(const UniqueFd& file, uint64_t offset) {
+  struct stat before {};
+  struct stat after {};
+  if (fstat(file.get(), &before) != 0) return false;
+  const auto end = static_cast<uint64_t>(before.st_size);
   std::string piece;
-  while (true) {
-    piece.resize(kPieceBytes);
+  while (offset < end) {
+    piece.resize(std::min<uint64_t>(kPieceBytes, end - offset));
     const ssize_t got = pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return got == 0;
+    if (got <= 0) return false;
     piece.resize(static_cast<size_t>(got));
     Put(fmt::format("{}\n", got));
     Put(piece);
     offset += static_cast<uint64_t>(got);
   }
+  if (fstat(file.get(), &after) != 0) return false;
+  const bool same_time = after.st_mtim.tv_sec == before.st_mtim.tv_sec &&
+                         after.st_mtim.tv_nsec == before.st_mtim.tv_nsec;
+  return same_time || after.st_size > before.st_size;
 }
 
 int Send(const SlotFolder& folder, const std::vector<std::string>& arguments) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 #include <system_error>
 #include <thread>
 
@@ -133,6 +134,10 @@ class Checkup {
                                   In(kSurveyLimit + kAnswerLimit));
     reports_[slot].facts =
         protocol::Body<protocol::HostFacts>({std::string(type::kSurvey), 0, std::move(facts)});
+    // The other hosts are to dial them.
+    std::erase_if(reports_[slot].facts->ports, [](const protocol::PortFact& fact) {
+      return fact.port < 0 || fact.port > 65535;
+    });
   }
 
   [[nodiscard]] protocol::Survey SurveyOf(size_t slot, bool brought) const {
@@ -183,8 +188,10 @@ class Checkup {
     Json answer = link.Call(type::kReach, reach, In(limit + kAnswerLimit));
     auto reached =
         protocol::Body<protocol::Reached>({std::string(type::kReach), 0, std::move(answer)});
-    std::erase_if(reached.failures,
-                  [&](const auto& failure) { return failure.target >= report.targets.size(); });
+    std::set<size_t> seen;
+    std::erase_if(reached.failures, [&](const auto& failure) {
+      return failure.target >= report.targets.size() || !seen.insert(failure.target).second;
+    });
     report.unreached = std::move(reached.failures);
   }
 

@@ -103,7 +103,11 @@ std::string Labels(const std::vector<Errand>& errands, const std::vector<size_t>
 void PrintGathered(const std::vector<Errand>& errands, const std::vector<ErrandResult>& results) {
   Groups groups;
   for (size_t at = 0; at < results.size(); ++at) {
-    if (results[at].end) groups.Add(HowItEnded(results[at]) + '\n' + results[at].output, at);
+    const ErrandResult& result = results[at];
+    if (!result.end && result.output.empty()) continue;
+    groups.Add(fmt::format("{} {} {}\n{}", HowItEnded(result), result.cut, result.end.has_value(),
+                           result.output),
+               at);
   }
   for (const std::vector<size_t>& group : groups.all()) {
     const ErrandResult& first = results[group.front()];

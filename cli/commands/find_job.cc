@@ -52,7 +52,7 @@ JobRecord Choose(std::vector<JobRecord> candidates, bool any_job, Purpose purpos
   if (running.size() == 1) return *running[0];
   const bool may_look = any_job && purpose == Purpose::kToLook;
   if (running.size() > 1 && !may_look) FailAmbiguous(running);
-  return std::move(candidates[0]);
+  return running.empty() ? std::move(candidates[0]) : *running[0];
 }
 
 std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh,
@@ -175,8 +175,9 @@ std::vector<std::string> SelectTasks(const JobRecord& record,
   std::vector<std::string> words = Expanded(wanted);
   std::vector<std::string> names = Expanded(hosts);
   std::erase_if(words, [&](const std::string& word) {
-    if (word.front() == '@') names.push_back(word.substr(1));
-    return word.front() == '@';
+    const bool is_host = word.starts_with('@');
+    if (is_host) names.push_back(word.substr(1));
+    return is_host;
   });
   for (const std::string& word : words) CheckTask(record, word);
   for (const std::string& name : names) CheckHost(record, name);

@@ -19,6 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kSecond = 1'000'000'000;
+// Of a file's name within its part's, which may have 255 bytes.
+constexpr size_t kMostNameBytes = 200;
 
 [[noreturn]] void Fail(std::string_view what, const fs::path& path) {
   throw Error(Phase::kFiles, WithErrno(fmt::format("{} {}", what, path.string()), errno));
@@ -56,8 +58,9 @@ LocalCopy::LocalCopy(const fs::path& folder, const RemoteFile& file)
     : path_(MakeParents(folder, file.path)),
       size_bytes_(file.size_bytes),
       changed_ns_(file.changed_ns) {
-  part_ = path_.parent_path() / fmt::format(".{}.{:x}-{:x}.part", path_.filename().string(),
-                                            static_cast<uint64_t>(changed_ns_), size_bytes_);
+  const std::string name = path_.filename().string().substr(0, kMostNameBytes);
+  part_ = path_.parent_path() /
+          fmt::format(".{}.{:x}-{:x}.part", name, static_cast<uint64_t>(changed_ns_), size_bytes_);
   const auto there = LookAtFile(path_);
   was_there_ = there && static_cast<uint64_t>(there->st_size) == size_bytes_ &&
                there->st_mtim.tv_sec * kSecond + there->st_mtim.tv_nsec == changed_ns_;
@@ -84,7 +87,8 @@ void LocalCopy::Write(std::string_view bytes) {
 bool LocalCopy::Finish() {
   if (offset_ != size_bytes_) return false;
   Open();
-  const timespec time{changed_ns_ / kSecond, changed_ns_ % kSecond};
+  const int64_t seconds = changed_ns_ / kSecond - (changed_ns_ % kSecond < 0 ? 1 : 0);
+  const timespec time{seconds, changed_ns_ - seconds * kSecond};
   const std::array<timespec, 2> times{time, time};
   if (futimens(fd_.get(), times.data()) != 0) Fail("cannot set the time of", part_);
   fd_.Reset();

@@ -151,6 +151,7 @@ void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress
     wanted.push_back(file);
   }
   SentFiles sent(
+      wanted.size(),
       [&](size_t at, std::string_view bytes) {
         copies.at(at)->Write(bytes);
         progress.Add(bytes.size());

@@ -58,6 +58,7 @@ TEST(SentFiles, AreTakenApartInWhateverPiecesTheyCome) {
   for (size_t cut = 1; cut <= stream.size(); ++cut) {
     std::string text;
     SentFiles sent(
+        3,
         [&](size_t at, std::string_view bytes) { text += std::to_string(at) + std::string(bytes); },
         [&](size_t at, bool whole) {
           text += "<" + std::to_string(at) + (whole ? "+" : "-") + ">";
@@ -70,8 +71,9 @@ TEST(SentFiles, AreTakenApartInWhateverPiecesTheyCome) {
 }
 
 TEST(SentFiles, WhatIsNoPieceIsRefused) {
-  for (const char* stream : {"x\n", "12345678901234567890123\n", "\n"}) {
-    SentFiles sent([](size_t, std::string_view) {}, [](size_t, bool) {});
+  for (const char* stream : {"x\n", "12345678901234567890123\n", "\n", "0\n0\n"}) {
+    SentFiles sent(
+        1, [](size_t, std::string_view) {}, [](size_t, bool) {});
     EXPECT_THROW(sent.Take(stream), ProtocolError) << stream;
   }
 }
@@ -97,6 +99,12 @@ TEST_F(LocalCopyTest, GoesOnWhereItWasLeft) {
   EXPECT_TRUE(copy.Finish());
   EXPECT_EQ(Content(path_), "abcdef");
   EXPECT_TRUE(LocalCopy(folder_.path(), file_).was_there());
+}
+
+TEST_F(LocalCopyTest, FilesFromBefore1970AndWithLongNamesComeWhole) {
+  const RemoteFile old{std::string(255, 'n'), 0, -5};
+  EXPECT_TRUE(LocalCopy(folder_.path(), old).Finish());
+  EXPECT_TRUE(LocalCopy(folder_.path(), old).was_there());
 }
 
 TEST_F(LocalCopyTest, AnotherVersionOfTheFileBeginsAnew) {

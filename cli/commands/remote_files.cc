@@ -23,6 +23,7 @@ constexpr auto kSilenceLimit = 60s;
 constexpr size_t kMostListBytes = 256 << 20;
 constexpr size_t kMostHeaderBytes = 20;
 constexpr size_t kMostPathBytes = 4096;
+constexpr size_t kMostFiles = 2'000'000;
 // Of the words of one command: far below what execve(2) takes.
 constexpr size_t kMostWordBytes = 64 * 1024;
 
@@ -102,6 +103,7 @@ std::vector<RemoteFile> ParseRemoteFiles(std::string_view records) {
     file.changed_ns = ParseNumber<int64_t>(TakeUpTo(' ', record));
     CheckPath(record);
     file.path = record;
+    if (files.size() == kMostFiles) FailMalformed("more than 2,000,000 files");
     files.push_back(std::move(file));
   }
   throw Error(Phase::kFiles, "the list of its files has no end",
@@ -117,6 +119,7 @@ void SentFiles::Take(std::string_view bytes) {
       bytes.remove_prefix(piece.size());
       continue;
     }
+    if (at_ == count_) FailMalformed("more files than were asked for");
     const size_t newline = bytes.find('\n');
     header_ += bytes.substr(0, newline);
     if (header_.size() > kMostHeaderBytes) FailMalformed(OnOneLine(header_));

@@ -27,16 +27,17 @@ std::vector<RemoteFile> ParseRemoteFiles(std::string_view records);
 // Takes `task-files send` apart, whatever pieces it comes in.
 class SentFiles {
  public:
-  // `on_bytes(i, bytes)`: of the i-th file that was asked for. `on_end(i, whole)`.
-  SentFiles(std::function<void(size_t, std::string_view)> on_bytes,
+  // `on_bytes(i, bytes)`: of the i-th of `count` files that were asked for. `on_end(i, whole)`.
+  SentFiles(size_t count, std::function<void(size_t, std::string_view)> on_bytes,
             std::function<void(size_t, bool)> on_end)
-      : on_bytes_(std::move(on_bytes)), on_end_(std::move(on_end)) {}
+      : count_(count), on_bytes_(std::move(on_bytes)), on_end_(std::move(on_end)) {}
 
   // Throws ProtocolError, and what the functions throw.
   void Take(std::string_view bytes);
   [[nodiscard]] size_t ended() const { return at_; }
 
  private:
+  size_t count_;
   std::function<void(size_t, std::string_view)> on_bytes_;
   std::function<void(size_t, bool)> on_end_;
   std::string header_;  // of a piece, as far as it has come

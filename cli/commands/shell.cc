@@ -50,7 +50,8 @@ Words SshWords(const Site& site, const SshOptions& ssh) {
   add("-l", site.host.ssh_user.empty() ? ssh.user : site.host.ssh_user);
   add("-p", port ? std::to_string(*port) : "");
   add("-i", ssh.identity_file);
-  if (ssh.host_keys == "accept-new") add("-o", "StrictHostKeyChecking=accept-new");
+  add("-o", ssh.host_keys == "accept-new" ? "StrictHostKeyChecking=accept-new"
+                                          : "StrictHostKeyChecking=yes");
   words.insert(words.end(), {"--", site.host.ssh});
   if (site.task.empty()) return words;
   // The account's own shell reads this, whichever it is: all have single quotes, and nothing in the

@@ -64,7 +64,10 @@ std::vector<int> SeatsOf(const JobRecord& record) {
   for (size_t slot = 0; slot < record.hosts.size(); ++slot) seats.push_back(static_cast<int>(slot));
   if (!has_spare) return seats;
   const std::vector<int> now = LookAt(record).state.seats;
-  return now.empty() ? seats : now;
+  const bool is_sound = now.size() == seats.size() && std::ranges::all_of(now, [&](int slot) {
+                          return slot >= 0 && static_cast<size_t>(slot) < seats.size();
+                        });
+  return is_sound ? now : seats;
 }
 
 std::vector<Site> TaskSites(const JobRecord& record, const Selectors& selectors) {

@@ -21,7 +21,7 @@ namespace {
 std::optional<TimePoint> EndOf(const std::string& timeout) {
   if (timeout.empty()) return std::nullopt;
   const auto milliseconds = ParseDurationMs(timeout);
-  if (!milliseconds) {
+  if (!milliseconds || *milliseconds <= 0) {
     throw UsageError(Phase::kUsage,
                      fmt::format("--timeout: expected a time like 30s, 5m or 2h, got {}", timeout));
   }
@@ -48,6 +48,7 @@ int WaitCommand(const WaitArguments& arguments) {
   FollowOptions options;
   options.until = EndOf(arguments.timeout);
   const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
+  if (record.last_seen.result == "gone") throw CleanedJob("the event log", record);
   if (record.last_seen.is_over()) {
     Say("tfdist: job {} {}\n", record.id, StateName(record.last_seen));
     return ExitCodeOf(record.last_seen);

@@ -423,14 +423,13 @@ watch() {
 # For a host that is cut off: its sshd may not notice for hours.
 limit() {
   values
-  [ "$limit_seconds" != 0 ] || exit
   trap 'kill "$nap" 2>/dev/null; exit' TERM
   nap "$limit_seconds"
   end_marked
 }
 
 finish() {
-  kill "$tfdist_watch" "$tfdist_limit" 2>/dev/null
+  kill "$tfdist_watch" $tfdist_limit 2>/dev/null
   values
   end_marked
   printf '\001%s exit %s %s\n' "$nonce" "$1" "$left" >&3
@@ -479,8 +478,11 @@ main() {
   tfdist_agent=$(prepare) || exit 0
   (watch) &
   tfdist_watch=$!
-  (limit) &
-  tfdist_limit=$!
+  tfdist_limit=
+  if [ "$(values; printf %s "$limit_seconds")" != 0 ]; then
+    (limit) &
+    tfdist_limit=$!
+  fi
   (start)
   (finish "$?")
   exit 0

@@ -41,7 +41,8 @@ HostCommandEnd ParseEnd(std::string_view text) {
   HostCommandEnd end;
   const char* last = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), last, end.status);
-  if (error != std::errc() || end.status < 0 || (stop != last && *stop != ' ')) {
+  if (error != std::errc() || end.status < 0 || end.status > 255 ||
+      (stop != last && *stop != ' ')) {
     throw ProtocolError(Phase::kExec, "the host says that the command ended, and not how");
   }
   end.left.assign(stop, last);
