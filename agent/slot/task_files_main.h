@@ -11,7 +11,7 @@ namespace tfdist::agent {
 //   list          prints a record for each file in the work folder, "SIZE MTIME_NS PATH", and
 //                 "end"; each ends in a NUL
 //   send N PATH N PATH ...
-//                 prints each file from byte N on: pieces "SIZE\n" and so many bytes, then "0\n",
+//                 prints each file from byte N on: pieces "SIZE\n" and SIZE bytes, then "0\n",
 //                 or "-1\n" where it could not be read to its end
 int TaskFilesMain(const std::vector<std::string>& arguments);
 
