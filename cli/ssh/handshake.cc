@@ -77,11 +77,12 @@ Greeting Classify(std::string_view text) {
   if (text.starts_with(std::string_view("SSH-").substr(0, text.size())))
     return {Greeting::Kind::kSomething, ""};
   const std::string line = cli::OnOneLine(text);
-  if (text.starts_with("Exceeded MaxStartups")) return {Greeting::Kind::kDropped, line};
-  // OpenSSH's PerSourcePenalties: trying again would make it worse.
-  if (text.starts_with("Not allowed at this time")) return {Greeting::Kind::kRefused, line};
-  return {Greeting::Kind::kSomething,
-          line};  // RFC 4253 4.2: other lines may come before the version
+  // sshd.c, drop_connection(). From OpenSSH 9.8 on the second text stands for MaxStartups and for
+  // PerSourcePenalties alike; a connection that it drops with it adds to no penalty.
+  if (text.starts_with("Exceeded MaxStartups") || text.starts_with("Not allowed at this time"))
+    return {Greeting::Kind::kDropped, line};
+  // RFC 4253 4.2: other lines may come before the version.
+  return {Greeting::Kind::kSomething, line};
 }
 
 }  // namespace

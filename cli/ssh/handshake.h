@@ -16,7 +16,6 @@ struct Greeting {
     kSomething,  // it speaks
     kDropped,    // it hung up, or said that it has too many logins: another try may help
     kSilent,     // nothing until the deadline
-    kRefused,    // it said that it does not want us
   };
   Kind kind = Kind::kSilent;
   std::string text;  // what it sent, if that was not SSH

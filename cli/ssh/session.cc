@@ -56,18 +56,15 @@ Stream Reach(const HostConfig& host, const Target& target, TimePoint deadline) {
                         WithText("it took the connection and then said nothing", greeting.text),
                         fmt::format("is it an sshd that listens on port {}?", host.port));
     }
-    if (greeting.kind == Greeting::Kind::kRefused) {
-      throw Error(Phase::kConnect, WithText("the host's sshd refuses us", greeting.text),
-                  "wait some minutes");
-    }
     // A jump that fails does so for a reason that stays.
     const auto pause = Pause(tries);
     if (stream.jump || SystemClock().Now() + pause > give_up) {
       throw Unreachable(Phase::kConnect,
-                        WithText(fmt::format("it hung up before it said anything, {} times", tries),
+                        WithText(fmt::format("it hung up before its SSH version, {} times", tries),
                                  greeting.text),
                         stream.jump ? "ssh to it by hand"
-                                    : "its sshd may have too many logins at once (MaxStartups)");
+                                    : "its sshd may have too many logins at once (MaxStartups), or "
+                                      "punish failed ones (PerSourcePenalties): wait some minutes");
     }
     poll(nullptr, 0, static_cast<int>(pause.count()));
   }

@@ -262,19 +262,15 @@ class BadPeersTest(unittest.TestCase):
         self.assertEqual(result["phase"], "connect")
 
     def test_host_that_hangs_up_is_tried_again(self):
-        busy = b"Exceeded MaxStartups\r\n"
-        listener = Listener(busy, busy, b"Not allowed at this time\r\n", hang_up=True)
-        self.assertIn("Not allowed at this time", listener.probe()["cause"])
-        self.assertEqual(len(listener.connections), 3)
+        listener = Listener(b"Exceeded MaxStartups\r\n", b"", b"Not allowed at this time\r\n",
+                            b"SSH-2.0-tarpit\r\n", hang_up=True)
+        self.assertIn("the connection broke during the key exchange", listener.probe()["cause"])
+        self.assertEqual(len(listener.connections), 4)
 
     def test_host_that_hangs_up_is_given_up_after_a_while(self):
-        result = Listener(b"Exceeded MaxStartups\r\n", hang_up=True).probe(busy_ms=500)
-        self.assertIn("Exceeded MaxStartups", result["cause"])
-
-    def test_host_that_punishes_is_left_alone(self):
-        listener = Listener(b"Not allowed at this time\r\n", hang_up=True)
-        self.assertIn("Not allowed at this time", listener.probe()["cause"])
-        self.assertEqual(len(listener.connections), 1)
+        result = Listener(b"Not allowed at this time\r\n", hang_up=True).probe(busy_ms=500)
+        self.assertRegex(result["cause"], r"hung up before its SSH version, [2-9] times: Not allowed at this time")
+        self.assertIn("PerSourcePenalties", result["remedy"])
 
     def test_nobody_listens(self):
         with socket.socket() as held:
