@@ -31,4 +31,10 @@ inline std::string SlotPath(std::string_view job, int slot) {
   return std::string(job) + "/" + SlotName(slot);
 }
 
+// The job's own agent, which knows its tasks.
+inline std::string AgentPath(std::string_view base, std::string_view job, int slot) {
+  return std::string(base) + "/" + std::string(kJobs) + "/" + SlotPath(job, slot) + "/" +
+         std::string(kAgent);
+}
+
 }  // namespace tfdist::layout

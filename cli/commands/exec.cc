@@ -1,8 +1,10 @@
 // `tfdist exec [JOB] [TASK|HOST...] -- COMMAND`: a command on many hosts, at once.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -171,6 +173,10 @@ int ExecCommand(const ExecArguments& arguments) {
   if (arguments.gather) PrintGathered(errands, done.results);
   if (!arguments.gather && !done.interrupted) SayFailures(errands, done.results);
   PrintErrors(ErrorsOf(errands, done.results));
+  if (done.threads_left) {
+    (void)fflush(stdout);
+    _exit(WorstExitCode(done));
+  }
   return WorstExitCode(done);
 }
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <exception>
 #include <memory>
 #include <thread>
@@ -42,18 +41,25 @@ constexpr size_t kGatheredBytes = 1024 * 1024;
 
 TimePoint Now() { return SystemClock().Now(); }
 
+Error Interrupted() { return {Phase::kExec, "interrupted before the command was started"}; }
+
 // How the hosts are to end what runs there; the later ones are the stronger ones.
 enum class Wish { kNone, kTerm, kKill };
 
 // What threads and main share.
 class Board {
  public:
-  Board(const std::vector<Errand>& errands, bool gather)
-      : errands_(errands), gather_(gather), results_(errands.size()), stages_(errands.size()) {
+  Board(std::vector<Errand> errands, bool gather)
+      : errands_(std::move(errands)),
+        gather_(gather),
+        results_(errands_.size()),
+        stages_(errands_.size()) {
     std::vector<std::string> labels;
-    for (const Errand& errand : errands) labels.push_back(errand.label);
+    for (const Errand& errand : errands_) labels.push_back(errand.label);
     printer_ = std::make_unique<LinePrinter>(STDOUT_FILENO, TerminalOptions(), labels);
   }
+
+  [[nodiscard]] const Errand& errand(size_t at) const { return errands_[at]; }
 
   // False: it is not to begin any more.
   [[nodiscard]] bool MayBegin(size_t at) {
@@ -72,6 +78,7 @@ class Board {
   }
   void End(size_t at, std::optional<HostCommandEnd> end, std::optional<Error> error) {
     const MutexLock lock(mutex_);
+    if (stages_[at] == Stage::kOver) return;  // it was given up
     results_[at].end = std::move(end);
     results_[at].error = std::move(error);
     stages_[at] = Stage::kOver;
@@ -104,6 +111,15 @@ class Board {
     return hosts;
   }
   [[nodiscard]] std::vector<std::string> Running() { return Where(Stage::kRuns); }
+  // Whoever has not begun does not any more, and what its host answers is not heard.
+  void GiveUpWhatHasNotBegun() {
+    const MutexLock lock(mutex_);
+    for (size_t at = 0; at < stages_.size(); ++at) {
+      if (stages_[at] == Stage::kOver) continue;
+      results_[at].error = Interrupted().WithHost(errands_[at].host.name);
+      stages_[at] = Stage::kOver;
+    }
+  }
   std::optional<TimePoint> ShowUnfinished() {
     const MutexLock lock(mutex_);
     std::optional<TimePoint> next;
@@ -158,7 +174,7 @@ class Board {
     return hosts;
   }
 
-  const std::vector<Errand>& errands_;
+  const std::vector<Errand> errands_;
   const bool gather_;
   UniqueFd changed_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   Mutex mutex_;
@@ -216,10 +232,8 @@ void Follow(RunningCommand& running, Board& board, size_t at, const FanOutOption
   }
 }
 
-Error Interrupted() { return {Phase::kExec, "interrupted before the command was started"}; }
-
-void RunErrand(const Errand& errand, size_t at, const SshOptions& ssh, const FanOutOptions& options,
-               Board& board) {
+void RunErrand(size_t at, const SshOptions& ssh, const FanOutOptions& options, Board& board) {
+  const Errand& errand = board.errand(at);
   const TimePoint deadline = Now() + kStartLimit;
   const auto transport = MakeTransport(errand.host, ssh);
   auto channel = transport->OpenShell(deadline);
@@ -229,10 +243,10 @@ void RunErrand(const Errand& errand, size_t at, const SshOptions& ssh, const Fan
   Follow(running, board, at, options);
 }
 
-void RunErrandOrSay(const Errand& errand, size_t at, const SshOptions& ssh,
-                    const FanOutOptions& options, Board& board) {
+void RunErrandOrSay(size_t at, const SshOptions& ssh, const FanOutOptions& options, Board& board) {
+  const Errand& errand = board.errand(at);
   try {
-    RunErrand(errand, at, ssh, options, board);
+    RunErrand(at, ssh, options, board);
   } catch (const Error& error) {
     board.End(at, std::nullopt, error.host().empty() ? error.WithHost(errand.host.name) : error);
   } catch (const std::exception& e) {
@@ -240,26 +254,19 @@ void RunErrandOrSay(const Errand& errand, size_t at, const SshOptions& ssh,
   }
 }
 
-// Hosts that have not answered may take their whole time; nothing was started there.
-[[noreturn]] void Leave() {
-  (void)fflush(stdout);
-  _exit(kExitInterrupted);
-}
-
 class Overseer {
  public:
   Overseer(Board& board, Interrupts& interrupts) : board_(board), interrupts_(interrupts) {}
 
-  // Until all is over; whether Ctrl-C was pressed.
-  bool Run() {
-    while (!board_.AllOver()) {
+  // Until all is over, or Ctrl-C was pressed and nothing runs.
+  void Run() {
+    while (!board_.AllOver() && !(interrupted() && board_.NothingRuns())) {
       Wait(board_.ShowUnfinished());
       HandleInterrupts(interrupts_.Take());
-      if (interrupts_seen_ > 0 && board_.NothingRuns() && !board_.AllOver()) Leave();
       SayWhomWeWaitFor();
     }
-    return interrupts_seen_ > 0;
   }
+  [[nodiscard]] bool interrupted() const { return interrupts_seen_ > 0; }
 
  private:
   void Wait(std::optional<TimePoint> wake) {
@@ -305,22 +312,25 @@ class Overseer {
 FanOutResult FanOut(const std::vector<Errand>& errands, const SshOptions& ssh,
                     const FanOutOptions& options) {
   Interrupts interrupts;
-  Board board(errands, options.gather);
+  const auto board = std::make_shared<Board>(errands, options.gather);
   std::vector<std::thread> threads;
-  const auto run = [&](size_t at) { RunErrandOrSay(errands[at], at, ssh, options, board); };
   for (size_t at = 0; at < errands.size(); ++at) {
     try {
-      threads.emplace_back(run, at);
+      threads.emplace_back([=] { RunErrandOrSay(at, ssh, options, *board); });
     } catch (const std::system_error& e) {
-      board.End(at, std::nullopt,
-                Error(Phase::kInternal, fmt::format("no thread for it: {}", e.what()))
-                    .WithHost(errands[at].host.name));
+      board->End(at, std::nullopt,
+                 Error(Phase::kInternal, fmt::format("no thread for it: {}", e.what()))
+                     .WithHost(errands[at].host.name));
     }
   }
+  Overseer overseer(*board, interrupts);
+  overseer.Run();
   FanOutResult result;
-  result.interrupted = Overseer(board, interrupts).Run();
-  for (std::thread& thread : threads) thread.join();
-  result.results = board.TakeResults();
+  result.interrupted = overseer.interrupted();
+  result.threads_left = !board->AllOver();
+  board->GiveUpWhatHasNotBegun();
+  for (std::thread& thread : threads) result.threads_left ? thread.detach() : thread.join();
+  result.results = board->TakeResults();
   return result;
 }
 

@@ -35,11 +35,14 @@ struct FanOutOptions {
 struct FanOutResult {
   std::vector<ErrandResult> results;  // as the errands
   bool interrupted = false;           // by Ctrl-C
+  // Hosts that had not answered by then may take their whole time: threads still wait for them, and
+  // the process is to end by _exit().
+  bool threads_left = false;
 };
 
 // All at once, a thread each; lines appear on stdout as they come. Says after a second which hosts
-// have not answered yet. Ctrl-C ends all commands (a second one kills them); a host that cannot be
-// reached then is not waited for: the process ends. Throws OutputClosed, once all commands have
+// have not answered yet. Ctrl-C ends all commands (a second one kills them); a host that has not
+// answered by then is not waited for: nothing is started there. Throws OutputClosed, once all commands have
 // been ended.
 FanOutResult FanOut(const std::vector<Errand>& errands, const SshOptions& ssh,
                     const FanOutOptions& options);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "agent/job_layout.h"
 #include "base/failures.h"
 #include "base/text.h"
 #include "cli/job/connector.h"
@@ -57,7 +58,7 @@ std::string AgentOf(const JobRecord& record, int slot) {
   if (!base.starts_with('/')) {
     throw Error(Phase::kFiles, "where tfdist's folder is on that host was never learned");
   }
-  return fmt::format("{}/jobs/{}/h{}/agent", base, record.id, slot);
+  return layout::AgentPath(base, record.id, slot);
 }
 
 // Runs the agent there; `on_output` gets what it prints.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "agent/job_layout.h"
 #include "base/descriptor_limit.h"
 #include "base/failures.h"
 #include "base/text.h"
@@ -37,7 +38,7 @@ std::string AgentOf(const Site& site) {
         .WithHost(site.host.name);
   }
   CheckRemoteDir(site.base);
-  return fmt::format("{}/jobs/{}/h{}/agent", site.base, site.job, site.slot);
+  return layout::AgentPath(site.base, site.job, site.slot);
 }
 
 Words SshWords(const Site& site, const SshOptions& ssh) {
@@ -81,6 +82,10 @@ Words LocalWords(const Site& site) {
 }  // namespace
 
 int ShellCommand(const ShellArguments& arguments) {
+  if (arguments.words.empty()) {
+    throw UsageError(Phase::kUsage, "shell needs a host or a task",
+                     "tfdist shell worker:0, or tfdist shell FILE gpu1");
+  }
   const Sites sites = FindSites(arguments.words);
   const Site site = OnlySite(sites);
   Become(site.host.local ? LocalWords(site) : SshWords(site, sites.ssh));

@@ -83,8 +83,6 @@ TEST(HostCommand, GetsItsWordsAsTheyAreFromEveryShell) {
                        "",       "line\nline", "*",   "\\",   "end"};
   for (const char* shell : {"", "dash", "bash", "busybox sh"}) {
     SCOPED_TRACE(shell);
-    const std::string program = std::string(shell).substr(0, std::string(shell).find(' '));
-    if (!program.empty() && !fs::exists("/bin/" + program)) continue;
     const Ended ended = RunIt(Command(words), shell);
     EXPECT_EQ(ended.output, "a b|it's|$HOME `id` $(id)||line\nline|*|\\|end|");
     EXPECT_EQ(ended.end.status, 0);

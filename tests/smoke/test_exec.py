@@ -157,17 +157,26 @@ class Exec(unittest.TestCase):
         self.assertEqual(process.wait(60), 0)
         process.stderr.close()
 
-    def test_a_frozen_host_is_named_after_a_second(self):
+    def test_a_frozen_host_is_named_after_a_second_and_ctrl_c_keeps_what_the_others_said(self):
         self.hosts[2].freeze()
         self.addCleanup(self.hosts[2].thaw)
-        process = self.user.start("exec", "-F", str(self.hosts.ssh_config), "-H", ",".join(self.names), "--", "true")
+
+        def has_ended(host):
+            begun = host.run_as("trainer", ["test", "-e", "/tmp/begun"], check=False).returncode == 0
+            return begun and not host.processes()
+
+        process = self.user.start("exec", "-F", str(self.hosts.ssh_config), "-H", ",".join(self.names), "--gather",
+                                  "--", "sh", "-c", "echo done; touch /tmp/begun")
         # On a busy machine the others may not have answered either.
         wait_for(lambda: re.search(r"tfdist: waiting for h(3|\[[\d,-]*3\]) to answer", process.err.read_text()),
                  "a word on h3")
-        begun = time.monotonic()
+        wait_for(lambda: has_ended(self.hosts[0]) and has_ended(self.hosts[1]), "the others have ended")
+        interrupted = time.monotonic()
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(20), 130)
-        self.assertLess(time.monotonic() - begun, 20)
+        self.assertLess(time.monotonic() - interrupted, 20)
+        self.assertEqual(process.out.read_text(), "---- h[1-2] (2)\ndone\n")
+        self.assertIn("h3: remote shell: interrupted before the command was started", process.err.read_text())
 
     def test_what_is_wrong_is_said_before_any_host_is_asked(self):
         for args, text in ((["-H", "h1"], "exec needs a command, after --"),
@@ -199,6 +208,9 @@ class Exec(unittest.TestCase):
         several = self.user.run("shell", file)
         self.assertEqual(several.code, 2, several)
         self.assertIn("a shell is for one of them", several.err)
+        nothing = self.user.run("shell")
+        self.assertEqual(nothing.code, 2, nothing)
+        self.assertIn("shell needs a host or a task", nothing.err)
 
 
 if __name__ == "__main__":
