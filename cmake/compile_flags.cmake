@@ -65,3 +65,12 @@ target_link_options(tfdist_flags INTERFACE
 # Static glibc warns about name look-ups inside libzmq. They are never reached: the agent is given
 # numeric addresses.
 check_linker_flag(CXX -Wl,--no-warnings TFDIST_HAS_LINKER_NO_WARNINGS)
+
+# tfdist_test_flags(TARGET): of tests and fuzz targets. What is tested is optimized and checked as ever; tests
+# themselves compile in two thirds of the time.
+function(tfdist_test_flags target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(TFDIST_SANITIZE MATCHES "undefined")
+    target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
+  endif()
+endfunction()

@@ -3,8 +3,8 @@
 # compile without precompiled headers. Headers of ours are not in here, else a change to one would compile
 # everything anew.
 #   tfdist_library_headers  standard library, fmt, nlohmann/json
-#   tfdist_test_headers     the same and GoogleTest, for tests, benchmarks and fuzz targets: executables have flags
-#                           of their own (-fPIE)
+#   tfdist_test_headers     the same and GoogleTest, for tests and fuzz targets, with their flags: GCC 14 takes a set
+#                           only where it was compiled with the same ones
 
 option(TFDIST_PRECOMPILED_HEADERS "Parse headers of others once instead of once a file" ON)
 
@@ -38,5 +38,6 @@ foreach(name IN ITEMS tfdist_library_headers tfdist_test_headers)
     <random> <set> <span> <sstream> <string> <string_view> <variant> <vector>
     <fmt/format.h> <nlohmann/json.hpp>)
 endforeach()
+tfdist_test_flags(tfdist_test_headers)
 target_link_libraries(tfdist_test_headers PRIVATE GTest::gtest)
 target_precompile_headers(tfdist_test_headers PRIVATE <gtest/gtest.h>)
