@@ -1,0 +1,186 @@
+"""README's commands, run on test hosts: what README shows is what they print.
+
+What differs from run to run is masked on both sides (job ids, times, pids, keys, speeds); a line `...` in README
+stands for any number of lines. When an output changes: python3 -B -m tests.smoke.test_readme --print, and copy.
+"""
+
+import re
+import shutil
+import sys
+import unittest
+
+from tests.hosts.hosts import check_possible
+from tests.smoke.test_check import Checked
+from tests.support import clusters
+from tests.support.tfdist import ROOT
+from tests.support.waiting import wait_for
+
+README = (ROOT / "README.md").read_text()
+PRINT = "--print" in sys.argv
+
+MASKS = [
+    (re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}"), "ID"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
+    (re.compile(r"SHA256:[A-Za-z0-9+/]{43}"), "KEY"),
+    (re.compile(r"\b(?:127|10)\.\d+\.\d+\.(\d+)\b"), r"NET.\1"),
+    (re.compile(r"pid \d+"), "pid N"),
+    (re.compile(r"\d+ GiB"), "N GiB"),
+    (re.compile(r"[+-]\d\.\d{3} s\b"), "N s"),
+    (re.compile(r"\b\d+(\.\d+)?m?s\b"), "N s"),
+    (re.compile(r"step \d+, test accuracy \d\.\d+, loss \d+\.\d+, \d+ steps/s"), "step"),
+    (re.compile(r"^(\S+ +NET\.\d+ +)\d+( +1 +N s)"), r"\1PID\2"),  # of `status`
+    (re.compile(r"known_hosts line \d+"), "known_hosts line N"),
+    (re.compile(r"\]:\d+"), "]:PORT"),
+    (re.compile(r" +"), " "),
+]
+
+
+def masked(line):
+    for pattern, mask in MASKS:
+        line = pattern.sub(mask, line)
+    return line.rstrip()
+
+
+def blocks(language):
+    """README's fenced blocks of one language, "" for those without."""
+    return [text for kind, text in re.findall(r"(?ms)^```(\w*)\n(.*?)^```$", README) if kind == language]
+
+
+def shown_commands():
+    """What is behind `$ tfdist`, each with the lines below it."""
+    commands = {}
+    for block in blocks(""):
+        if not block.startswith("$ "):
+            continue
+        for line in block.splitlines():
+            if line.startswith("$ tfdist "):
+                words = line.removeprefix("$ tfdist ")
+                assert words not in commands, f"README shows `tfdist {words}` twice"
+                commands[words] = []
+            else:
+                commands[words].append(line)
+    return commands
+
+
+def is_shown(printed, shown):
+    """Whether the masked lines `printed` are those of `shown`, in which `...` is any number of lines."""
+    if not shown:
+        return not printed
+    if shown[0] == "...":
+        return any(is_shown(printed[skipped:], shown[1:]) for skipped in range(len(printed) + 1))
+    return bool(printed) and printed[0] == shown[0] and is_shown(printed[1:], shown[1:])
+
+
+class Readme(Checked):
+    compared = set()  # commands
+
+    @classmethod
+    def setUpClass(cls):
+        check_possible()
+        cls.commands = shown_commands()
+
+    @classmethod
+    def tearDownClass(cls):
+        left = set(cls.commands) - cls.compared
+        assert not left, f"README shows the output of commands that no test here runs: {left}"
+
+    def setUp(self):
+        super().setUp()
+        (self.user.folder / ".ssh").mkdir(mode=0o700)
+
+    def assert_shown(self, words, exit_code=0, ready=lambda text: True):
+        """`tfdist WORDS` prints what README shows below it; once it is `ready`, where what is asked for may not be there
+        yet. With the user's own home and files in the place of the test's."""
+        self.assertIn(words, self.commands)
+        self.compared.add(words)
+
+        def run():
+            result = self.user.run(*words.split())
+            return result if ready(result.out) else None
+
+        result = wait_for(run, f"what `tfdist {words}` is to show")
+        self.assertEqual(result.code, exit_code, result)
+        text = self.as_the_users(result.out or result.err)
+        if PRINT:
+            print(f"$ tfdist {words}\n{text}", flush=True)
+            return
+        shown = [masked(line) for line in self.commands[words]]
+        printed = [masked(line) for line in text.splitlines()]
+        self.assertTrue(is_shown(printed, shown), "\n".join(["README shows", *shown, "--- printed was", *printed]))
+
+    def as_the_users(self, text):
+        for hosts in getattr(self, "started", []):
+            text = text.replace(str(hosts.known_hosts), "/home/u/.ssh/known_hosts")
+            text = text.replace(str(hosts.key), "/home/u/.ssh/id_ed25519")
+        return text.replace(str(self.user.folder), "/home/u")
+
+    def start_hosts(self, count, **options):
+        hosts = super().start_hosts(count, **options)
+        self.started = [*getattr(self, "started", []), hosts]
+        return hosts
+
+    def write_job(self, name, command, hosts, extra="", task_extra=""):
+        addresses = clusters.toml_list([host.address for host in hosts])
+        self.user.write("cluster.toml", f"""
+name = "{name}"
+[cluster]
+hosts = {addresses}
+layout = "uai"
+[task]
+command = {clusters.toml_list(command)}
+gpus = 0
+{task_extra}
+{extra}
+[ssh]
+config = "{hosts.ssh_config}"
+""")
+
+    def test_render(self):
+        [file] = blocks("toml")
+        self.user.write("cluster.toml", file)
+        self.assert_shown("render cluster.toml")
+        self.assert_shown("render --env worker:1 cluster.toml")
+
+    def test_mistakes(self):
+        shutil.copy(ROOT / "cli/plan/testdata/ten_mistakes.toml", self.user.folder)
+        self.assert_shown("up ten_mistakes.toml", exit_code=2)
+
+    def test_a_job_from_its_start_to_its_end(self):
+        hosts = self.start_hosts(4)
+        self.write_job("digits", ["{runtime}", "--data", "digits", "--model", "mlp", "--steps", "1000000"], hosts,
+                       task_extra=f'workdir = "{ROOT / "configs/data"}"')
+        self.assert_shown("up -d cluster.toml")
+        self.user.wait_until_tasks_run()
+        self.assert_shown("status")
+        self.assert_shown("logs --tail 2 digits master:0", ready=lambda text: text.count("test accuracy") == 2)
+        self.assert_shown("down")
+
+    def test_check(self):
+        hosts = self.start_hosts(4)
+        hosts[1].drop(hosts[0], 2222)
+        self.take_port(hosts[2], 2223)
+        self.edit(hosts[3], lambda text: text.replace(f"{hosts[3].address} h4", "127.0.1.1 h4"))
+        self.write(hosts)
+        self.assert_shown("check cluster.toml", exit_code=3)
+
+    def test_hosts_that_cannot_be_brought_up(self):
+        hosts = self.start_hosts(4)
+        hosts[1].refuse_key()
+        hosts[2].replace_host_key()
+        self.write_job("digits", ["true"], hosts)
+        self.assert_shown("up cluster.toml", exit_code=3)
+
+    def test_why(self):
+        hosts = self.start_hosts(2)
+        script = ('case $TFDIST_TASK.$TFDIST_ATTEMPT in worker:0.1) echo "Traceback: no data in /data"; exit 7;; '
+                  'worker:0.2) echo step 200; kill -9 $$;; esac; sleep 1000')
+        self.write_job("digits", ["sh", "-c", script], hosts,
+                       extra='[restart]\nworker = { policy = "gang", limit = 1 }\n')
+        self.assertEqual(self.user.run("up", "-d", "cluster.toml").code, 0)
+        self.user.wait_until_ended()
+        self.assert_shown("why")
+
+
+if __name__ == "__main__":
+    sys.argv = [word for word in sys.argv if word != "--print"]
+    unittest.main()
