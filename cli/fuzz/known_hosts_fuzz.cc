@@ -1,5 +1,5 @@
-// What ssh-keygen -F prints about lines of known_hosts, which anybody may have written: a key is
-// known only if a line without a marker holds it and no line revokes it.
+// A known_hosts file, which anybody may have written: a key is known only if a line without a marker holds it and no line
+// revokes it.
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
@@ -37,12 +37,18 @@ void Check(const KnownKeys& keys, const std::string& blob) {
   assert((verdict.line->blob == blob) == (verdict.kind != Kind::kChanged));
 }
 
-void Run(std::string_view output) {
-  const KnownKeys keys = ParseFound(output, "known_hosts");
-  const auto lines = std::count(output.begin(), output.end(), '\n') + 1;
-  assert(keys.size() <= static_cast<size_t>(lines));
-  for (const KnownKey& key : keys) Check(keys, key.blob);
-  Check(keys, kUnseenBlob);
+void Run(std::string_view text) {
+  const KnownHostsFile file("known_hosts", std::string(text));
+  const auto lines = std::count(text.begin(), text.end(), '\n') + 1;
+  for (const char* name : {"gpu7", "[gpu7]:2200"}) {
+    const KnownKeys keys = file.Find(name);
+    assert(keys.size() <= static_cast<size_t>(lines));
+    for (const KnownKey& key : keys) {
+      assert(key.line >= 1 && key.line <= lines);
+      Check(keys, key.blob);
+    }
+    Check(keys, kUnseenBlob);
+  }
 }
 
 }  // namespace

@@ -29,6 +29,10 @@ void Child::Kill() {
   if (pid_ != 0) kill(-pid_, SIGKILL);
 }
 
+void Child::HangUp() {
+  if (pid_ != 0) kill(-pid_, SIGHUP);
+}
+
 int Child::Wait() {
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {

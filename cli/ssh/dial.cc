@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <list>
 #include <vector>
 
@@ -123,7 +124,15 @@ std::vector<std::string> JumpCommand(const HostConfig& host, const Target& targe
   return argv;
 }
 
-Stream DialThroughJump(const HostConfig& host, const Target& target) {
+// As ssh does: the user's shell, which becomes the command.
+std::vector<std::string> ProxyCommand(const HostConfig& host) {
+  const char* shell =
+      std::getenv("SHELL");  // NOLINT(concurrency-mt-unsafe): nobody sets the environment
+  return {shell != nullptr && *shell != '\0' ? shell : "/bin/sh", "-c",
+          "exec " + host.proxy_command};
+}
+
+Stream DialThrough(const std::vector<std::string>& command) {
   std::array<int, 2> ends{};
   std::array<int, 2> errors{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
@@ -137,9 +146,8 @@ Stream DialThroughJump(const HostConfig& host, const Target& target) {
   const UniqueFd far_stderr(errors[1]);
   fcntl(stream.fd.get(), F_SETFL, O_NONBLOCK);
   fcntl(stderr_pipe.get(), F_SETFL, O_NONBLOCK);
-  stream.jump.emplace(Jump{cli::Child::Spawn(JumpCommand(host, target),
-                                             {far_end.get(), far_end.get(), far_stderr.get()}),
-                           std::move(stderr_pipe)});
+  stream.jump.emplace(cli::Child::Spawn(command, {far_end.get(), far_end.get(), far_stderr.get()}),
+                      std::move(stderr_pipe));
   return stream;
 }
 
@@ -160,7 +168,8 @@ UniqueFd DialTcp(const std::string& host_name, int port, const Limits& limits, T
 }
 
 Stream Dial(const HostConfig& host, const Target& target, TimePoint deadline) {
-  if (!host.proxy_jump.empty()) return DialThroughJump(host, target);
+  if (!host.proxy_command.empty()) return DialThrough(ProxyCommand(host));
+  if (!host.proxy_jump.empty()) return DialThrough(JumpCommand(host, target));
   Stream stream;
   stream.fd = DialTcp(host.host_name, host.port, target.limits, deadline);
   return stream;

@@ -1,4 +1,4 @@
-// A stream to a host's sshd: TCP, or through the jump hosts of ssh's configuration.
+// A stream to a host's sshd: TCP, or through the jump hosts or the ProxyCommand of ssh's configuration.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,15 @@
 
 namespace tfdist::ssh {
 
-// The process that carries the stream where there are jump hosts: `ssh -W`. It ends with its
-// stream.
+// The process that carries the stream where ssh's configuration has one: `ssh -W` to a jump host, or ProxyCommand in the
+// user's shell. It ends with its stream; one that does not by itself is hung up on, as ssh does.
 struct Jump {
+  Jump(cli::Child child, UniqueFd stderr_fd)
+      : process(std::move(child)), stderr_pipe(std::move(stderr_fd)) {}
+  Jump(Jump&&) noexcept = default;
+  Jump& operator=(Jump&&) = delete;
+  ~Jump() { process.HangUp(); }
+
   cli::Child process;
   UniqueFd stderr_pipe;
 };

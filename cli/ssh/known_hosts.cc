@@ -1,17 +1,11 @@
 #include "cli/ssh/known_hosts.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 
 #include "base/error.h"
-#include "base/subprocess.h"
-#include "cli/link/tail.h"
 #include "cli/ssh/known_hosts_append.h"
-#include "cli/ssh/phase_deadline.h"
 #include "cli/ssh/public_key.h"
 
 namespace tfdist::ssh {
@@ -21,63 +15,11 @@ using Marker = KnownKey::Marker;
 
 constexpr int kDefaultPort = 22;
 
-std::string_view TakeLine(std::string_view& text) {
-  const std::string_view line = text.substr(0, text.find('\n'));
-  text.remove_prefix(std::min(text.size(), line.size() + 1));
-  return line;
-}
-
-std::string_view TakeWord(std::string_view& line) {
-  constexpr std::string_view kBlanks = " \t\r";
-  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
-  const std::string_view word = line.substr(0, line.find_first_of(kBlanks));
-  line.remove_prefix(word.size());
-  return word;
-}
-
-// The number in "# Host NAME found: line 12 REVOKED".
-std::optional<int> LineNumber(std::string_view comment) {
-  constexpr std::string_view kBefore = " found: line ";
-  const size_t at = comment.rfind(kBefore);
-  if (!comment.starts_with("# Host ") || at == std::string_view::npos) return std::nullopt;
-  const std::string_view digits = comment.substr(at + kBefore.size());
-  int number = 0;
-  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return error == std::errc() ? std::optional(number) : std::nullopt;
-}
-
-// "[@marker] names type base64 [comment]", sshd(8).
-std::optional<KnownKey> ParseEntry(std::string_view line) {
-  KnownKey key;
-  std::string_view names = TakeWord(line);
-  if (names.starts_with('@')) {
-    key.marker = names == "@revoked" ? Marker::kRevoked : Marker::kAuthority;
-    names = TakeWord(line);
-  }
-  key.type = TakeWord(line);
-  auto blob = FromBase64(TakeWord(line));
-  if (!blob) return std::nullopt;
-  key.blob = std::move(*blob);
-  return key;
-}
-
-KnownKeys Find(const std::string& name, const std::string& file, TimePoint deadline) {
-  const ProgramResult result =
-      RunProgram({.argv = {"ssh-keygen", "-F", name, "-f", file}}, deadline);
-  if (result.timed_out)
-    throw Error(Phase::kHostKey, fmt::format("ssh-keygen -F -f {} did not end in time", file));
-  // 1: not found. What a file that cannot be read might have held is unknown: that is no reason to
-  // trust.
-  return ParseFound(result.output, file);
-}
-
-KnownKeys FindInAll(const std::string& name, const HostConfig& host,
-                    std::chrono::milliseconds limit, TimePoint deadline) {
+KnownKeys FindInAll(const std::string& name, const HostConfig& host) {
   KnownKeys all;
   for (const auto* files : {&host.user_known_hosts, &host.global_known_hosts}) {
     for (const std::string& file : *files) {
-      if (access(file.c_str(), F_OK) != 0) continue;
-      KnownKeys found = Find(name, file, Within(limit, deadline));
+      KnownKeys found = ReadKnownHosts(file)->Find(name);
       std::move(found.begin(), found.end(), std::back_inserter(all));
     }
   }
@@ -103,22 +45,6 @@ std::string NameInKnownHosts(const HostConfig& host) {
 
 }  // namespace
 
-KnownKeys ParseFound(std::string_view output, const std::string& file) {
-  KnownKeys keys;
-  int number = 0;
-  while (!output.empty()) {
-    const std::string_view line = TakeLine(output);
-    if (const auto found = LineNumber(line)) {
-      number = *found;
-    } else if (auto key = ParseEntry(line)) {
-      key->file = file;
-      key->line = number;
-      keys.push_back(std::move(*key));
-    }
-  }
-  return keys;
-}
-
 Verdict Judge(const KnownKeys& known, std::string_view blob) {
   Verdict verdict;
   for (const KnownKey& key : known) {
@@ -131,14 +57,12 @@ Verdict Judge(const KnownKeys& known, std::string_view blob) {
   return verdict;
 }
 
-KnownHosts KnownHosts::Load(const HostConfig& host, std::chrono::milliseconds limit,
-                            TimePoint deadline) {
+KnownHosts KnownHosts::Load(const HostConfig& host) {
   KnownHosts known;
   known.host_ = host;
   known.name_ = NameInKnownHosts(host);
-  known.by_name_ = FindInAll(known.name_, host, limit, deadline);
-  if (HasOwnPort(host))
-    known.by_host_ = FindInAll(LowerCase(host.host_name), host, limit, deadline);
+  known.by_name_ = FindInAll(known.name_, host);
+  if (HasOwnPort(host)) known.by_host_ = FindInAll(LowerCase(host.host_name), host);
   return known;
 }
 

@@ -1,32 +1,15 @@
-// Whether a host's key is the one that known_hosts has for it, judged as OpenSSH judges. Lines are
-// found by ssh-keygen -F, OpenSSH's own parser (hashed names, wildcards, negations, lines of junk);
-// libssh2's overlooks @revoked. What the lines found mean: OpenSSH's sshconnect.c check_host_key,
-// hostfile.c.
+// Whether a host's key is the one that known_hosts has for it, judged as OpenSSH judges (sshconnect.c check_host_key).
+// libssh2's own reader overlooks @revoked: known_hosts_file.h finds the lines.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
+#include "cli/ssh/known_hosts_file.h"
 #include "cli/ssh/openssh_config.h"
 
 namespace tfdist::ssh {
-
-struct KnownKey {
-  enum class Marker { kNone, kRevoked, kAuthority };
-  Marker marker = Marker::kNone;
-  std::string file;
-  int line = 0;
-  std::string type;
-  std::string blob;  // decoded
-};
-
-// The lines that are about one name.
-using KnownKeys = std::vector<KnownKey>;
-
-// Parses what ssh-keygen -F prints for `file`.
-KnownKeys ParseFound(std::string_view output, const std::string& file);
 
 struct Verdict {
   enum class Kind { kKnown, kUnknown, kChanged, kRevoked };
@@ -40,9 +23,8 @@ Verdict Judge(const KnownKeys& known, std::string_view blob);
 
 class KnownHosts {
  public:
-  // Looks `host` up in its known_hosts files. Throws Error(kHostKey) when ssh-keygen cannot.
-  static KnownHosts Load(const HostConfig& host, std::chrono::milliseconds limit,
-                         TimePoint deadline);
+  // Looks `host` up in its known_hosts files. Throws as ReadKnownHosts.
+  static KnownHosts Load(const HostConfig& host);
 
   // Types of the keys that the host may show ("ssh-rsa"): to be negotiated first, so that a host
   // with several keys shows one that is known.

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/subprocess.h"
+#include "base/text.h"
 #include "cli/link/tail.h"
 #include "cli/ssh/phase_deadline.h"
 
@@ -127,10 +128,10 @@ int ParsePort(const std::string& text) {
 }
 
 void RefuseWhatWeCannotDo(const Settings& settings) {
-  if (!Only(settings, "proxycommand").empty()) {
+  if (!Only(settings, "proxycommand").empty() && IsYes(settings, "proxyusefdpass")) {
     throw Error(Phase::kConnect,
-                "ssh's configuration has a ProxyCommand for it, which tfdist cannot run yet",
-                "use ProxyJump for it in ~/.ssh/config");
+                "ssh's configuration has ProxyUseFdpass for it, which tfdist cannot do yet",
+                "set ProxyUseFdpass no for it, with a ProxyCommand that copies the bytes itself");
   }
   if (!Only(settings, "revokedhostkeys").empty()) {
     throw Error(Phase::kHostKey,
@@ -139,8 +140,58 @@ void RefuseWhatWeCannotDo(const Settings& settings) {
   }
 }
 
-std::vector<std::string> CommandLine(const Target& target) {
+// A shell reads it. ssh 9.6 and newer look for a few characters; names of hosts and users need only these.
+std::string PlainForShell(const std::string& text, char token) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_:@+[]%";
+  if (!text.starts_with('-') && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  throw Error(Phase::kConnect,
+              fmt::format("its ProxyCommand gets %{} as {}, which a shell would not take as it is",
+                          token, cli::OnOneLine(text)));
+}
+
+// ssh_config(5): ProxyCommand takes %% %h %k %n %p %r. ssh ends at any other.
+std::string ExpandProxyCommand(const std::string& command, const HostConfig& host,
+                               const Target& target) {
+  std::string expanded;
+  for (size_t i = 0; i < command.size(); ++i) {
+    if (command[i] != '%') {
+      expanded += command[i];
+      continue;
+    }
+    const char token = ++i < command.size() ? command[i] : '\0';
+    switch (token) {
+      case '%':
+        expanded += '%';
+        break;
+      case 'h':
+        expanded += PlainForShell(host.host_name, token);
+        break;
+      case 'k':
+        expanded +=
+            PlainForShell(host.host_key_alias.empty() ? target.name : host.host_key_alias, token);
+        break;
+      case 'n':
+        expanded += PlainForShell(target.name, token);
+        break;
+      case 'p':
+        expanded += std::to_string(host.port);
+        break;
+      case 'r':
+        expanded += PlainForShell(host.user, token);
+        break;
+      default:
+        throw Error(Phase::kConnect,
+                    fmt::format("its ProxyCommand has %{}, which ssh does not know there",
+                                cli::OnOneLine({&token, 1})));
+    }
+  }
+  return expanded;
+}
+
+std::vector<std::string> CommandLine(const Target& target, SshWords words) {
   std::vector<std::string> argv = {"ssh", "-G"};
+  if (words == SshWords::kMany) argv.emplace_back("-v");
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {option, value});
   };
@@ -152,7 +203,37 @@ std::vector<std::string> CommandLine(const Target& target) {
   return argv;
 }
 
+// Without what -v adds.
+std::string Complaints(std::string_view errors) {
+  std::string complaints;
+  while (!errors.empty()) {
+    const std::string_view line = TakeUpTo('\n', errors);
+    if (!line.starts_with("debug1: ") && !line.starts_with("OpenSSH_")) {
+      complaints.append(line).append("\n");
+    }
+  }
+  return complaints;
+}
+
 }  // namespace
+
+bool IsUsed(std::string_view keyword) {
+  constexpr std::array<std::string_view, 14> kUsed = {"hostname",
+                                                      "user",
+                                                      "port",
+                                                      "identityfile",
+                                                      "identitiesonly",
+                                                      "identityagent",
+                                                      "hostkeyalias",
+                                                      "hashknownhosts",
+                                                      "userknownhostsfile",
+                                                      "globalknownhostsfile",
+                                                      "proxyjump",
+                                                      "proxycommand",
+                                                      "revokedhostkeys",
+                                                      "proxyusefdpass"};
+  return std::ranges::find(kUsed, keyword) != kUsed.end();
+}
 
 HostConfig ParseConfig(std::string_view output, const Target& target) {
   const Settings settings = SplitLines(output);
@@ -165,6 +246,11 @@ HostConfig ParseConfig(std::string_view output, const Target& target) {
   host.host_key_alias = Only(settings, "hostkeyalias");
   host.hash_known_hosts = IsYes(settings, "hashknownhosts");
   host.proxy_jump = Only(settings, "proxyjump");
+  host.gateway = host.proxy_jump;
+  if (const std::string command = Only(settings, "proxycommand"); !command.empty()) {
+    host.gateway = command;
+    host.proxy_command = ExpandProxyCommand(command, host, target);
+  }
   const PathExpander expander(host, target);
   host.identity_files = IdentityFiles(settings, expander);
   host.agent_socket = AgentSocket(settings, expander);
@@ -173,19 +259,25 @@ HostConfig ParseConfig(std::string_view output, const Target& target) {
   return host;
 }
 
-HostConfig ReadConfig(const Target& target, TimePoint deadline) {
+SshAnswer AskSsh(const Target& target, TimePoint deadline, SshWords words) {
   if (target.name.empty() || target.name.front() == '-') {
     throw Error(Phase::kConnect,
                 fmt::format("'{}' is not a host's name", cli::OnOneLine(target.name)));
   }
-  const ProgramResult result =
-      RunProgram({.argv = CommandLine(target)}, Within(target.limits.config, deadline));
+  ProgramResult result =
+      RunProgram({.argv = CommandLine(target, words)}, Within(target.limits.config, deadline));
   if (result.timed_out) throw Error(Phase::kConnect, "ssh -G did not end in time");
   if (result.exit_code != 0) {
     throw Error(Phase::kConnect, fmt::format("ssh does not accept its configuration: {}",
-                                             cli::OnOneLine(result.error_output)));
+                                             cli::OnOneLine(Complaints(result.error_output))));
   }
-  return ParseConfig(result.output, target);
+  return {std::move(result.output), std::move(result.error_output)};
 }
+
+HostConfig ReadConfig(const Target& target, TimePoint deadline) {
+  return ParseConfig(AskSsh(target, deadline, SshWords::kFew).output, target);
+}
+
+std::filesystem::path UserConfigFile() { return HomeFolder() + "/.ssh/config"; }
 
 }  // namespace tfdist::ssh

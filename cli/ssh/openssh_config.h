@@ -23,14 +23,34 @@ struct HostConfig {
   std::string host_key_alias;
   bool hash_known_hosts = false;
   std::string proxy_jump;
+  std::string proxy_command;  // as a shell gets it: what % stands for is put in
+  // Hosts with the same text here are reached through the same machine, as far as one can tell; empty: directly.
+  std::string gateway;
+
+  friend bool operator==(const HostConfig&, const HostConfig&) = default;
 };
 
-// Runs ssh -G. Throws Error(kConnect) when ssh refuses its configuration, and for what tfdist
-// cannot do yet (ProxyCommand, RevokedHostKeys): ignoring it would reach another machine, or trust
-// a key too many.
+// What ssh -G writes.
+struct SshAnswer {
+  std::string output;
+  std::string errors;
+};
+enum class SshWords { kFew, kMany };  // kMany: -v, which names each file that it reads
+
+// Runs ssh -G. Throws Error(kConnect) when ssh refuses its configuration.
+SshAnswer AskSsh(const Target& target, TimePoint deadline, SshWords words);
+
+// Throws as AskSsh and ParseConfig.
 HostConfig ReadConfig(const Target& target, TimePoint deadline);
 
-// The parser of its output; paths are expanded with this account's home folder and SSH_AUTH_SOCK.
+// The parser of its output; paths are expanded with this account's home folder and SSH_AUTH_SOCK. Throws Error for what
+// tfdist cannot do yet (RevokedHostKeys): ignoring it would trust a key too many.
 HostConfig ParseConfig(std::string_view output, const Target& target);
+
+// Whether ParseConfig looks at lines of this keyword (in lower case).
+bool IsUsed(std::string_view keyword);
+
+// ~/.ssh/config of this account, as OpenSSH sees it.
+std::filesystem::path UserConfigFile();
 
 }  // namespace tfdist::ssh

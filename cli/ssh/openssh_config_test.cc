@@ -47,8 +47,25 @@ TEST(ParseConfig, NoneIsNothing) {
 }
 
 TEST(ParseConfig, WhatCannotBeDoneYetIsAnErrorAndNotLeftOut) {
-  EXPECT_THROW((void)Parse("proxycommand nc %h %p\n"), Error);
+  EXPECT_THROW((void)Parse("proxycommand nc %h %p\nproxyusefdpass yes\n"), Error);
   EXPECT_THROW((void)Parse("revokedhostkeys /etc/ssh/revoked\n"), Error);
+}
+
+TEST(ParseConfig, PutsNamesIntoAProxyCommand) {
+  const HostConfig host = Parse("hostkeyalias alias\nproxycommand nc -X 5 %h %p %r@%n %k 100%%\n");
+  EXPECT_EQ(host.proxy_command, "nc -X 5 10.0.0.9 2200 ubuntu@gpu9 alias 100%");
+  EXPECT_EQ(host.gateway, "nc -X 5 %h %p %r@%n %k 100%%");
+  EXPECT_EQ(Parse("proxyjump login\n").gateway, "login");
+  EXPECT_THROW((void)Parse("proxycommand nc %d\n"), Error);
+  EXPECT_THROW((void)Parse("proxycommand nc %\n"), Error);
+}
+
+TEST(ParseConfig, LetsNoNameBecomeAShellsWord) {
+  for (const char* name : {"h;true", "$(true)", "`true`", "h h", "-oh", "h\nh", "h|h", "~h"}) {
+    EXPECT_THROW((void)ParseConfig(std::string(kPlain) + "proxycommand nc %n\n", Named(name)),
+                 Error)
+        << name;
+  }
 }
 
 TEST(ParseConfig, RefusesAPortThatIsNone) {

@@ -13,8 +13,8 @@
 #include "cli/ssh/connection.h"
 #include "cli/ssh/dial.h"
 #include "cli/ssh/handshake.h"
+#include "cli/ssh/host_configs.h"
 #include "cli/ssh/known_hosts.h"
-#include "cli/ssh/openssh_config.h"
 #include "cli/ssh/phase_deadline.h"
 #include "cli/ssh/places.h"
 
@@ -73,12 +73,17 @@ Stream Reach(const HostConfig& host, const Target& target, TimePoint deadline) {
 }  // namespace
 
 Session Session::Open(const Target& target, TimePoint deadline) {
-  static Places places;  // of the process: however many threads there are, and whoever calls
+  // Of the process: however many threads there are, and whoever calls.
+  static Places places;
+  static HostConfigs configs;
   const auto place = places.Take("", kLoginsAtATime, deadline);
-  const HostConfig host = ReadConfig(target, deadline);
-  const KnownHosts known = KnownHosts::Load(host, target.limits.config, deadline);
+  const HostConfig host = configs.Of(target, deadline);
+  const KnownHosts known = KnownHosts::Load(host);
+  // Always in this order. The sshd of a machine in between has a MaxStartups, too.
+  const auto at_gateway = places.Take("via " + host.gateway,
+                                      host.gateway.empty() ? SIZE_MAX : kLoginsOfAnSshd, deadline);
   const auto at_sshd =
-      places.Take(fmt::format("{} {} {}", host.host_name, host.port, host.proxy_jump),
+      places.Take(fmt::format("to {} {} {}", host.host_name, host.port, host.gateway),
                   kLoginsOfAnSshd, deadline);
   const auto connection = std::make_shared<Connection>(Reach(host, target, deadline));
   Handshake(*connection, known.KnownTypes(), target.limits, deadline);

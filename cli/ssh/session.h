@@ -21,8 +21,7 @@ class Session {
   // wait) bounds all of it together, target.limits each step. Throws Unreachable, or Error in phase
   // kConnect, kHostKey or kAuth where the host or its key refuses. An unknown host key is an error,
   // never a prompt: many hosts share one terminal. An sshd that drops new connections (MaxStartups)
-  // is asked again for a while; a failed authentication never is. Source: RFC 4251 4.1;
-  // ssh-keygen(1) -F.
+  // is asked again for a while; a failed authentication never is. Source: RFC 4251 4.1.
   static Session Open(const Target& target, TimePoint deadline);
 
   // Runs `/bin/sh` on the host. Throws as Transport::OpenShell.

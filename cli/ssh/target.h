@@ -11,7 +11,7 @@ namespace tfdist::ssh {
 
 // How long each step may take; the caller's deadline bounds them all together.
 struct Limits {
-  std::chrono::milliseconds config{10'000};  // ssh -G and ssh-keygen -F, each
+  std::chrono::milliseconds config{10'000};  // ssh -G
   std::chrono::milliseconds resolve{5'000};
   std::chrono::milliseconds tcp{5'000};
   std::chrono::milliseconds banner{10'000};

@@ -1,73 +1,167 @@
-"""What `tfdist up` costs the user's machine, beside plain ssh on the same sshds in the same run.
+"""What a start costs beside what no start can do without, on the same sshds in the same run.
 
-    start_cost.py [HOSTS] [REPETITIONS]
+    start_cost.py [--hosts N] [--repetitions N] [--config one|each] [--pdsh]
 
-The job: every host prints a line and exits. Beside it: `ssh HOST echo`, all hosts at a time. Wall time, and CPU
-time of the client and its children; medians, with the smallest and largest. First with an agent to upload, then
-with it already there, as in every later start.
+The job: every host prints a line and exits. Beside it:
+    floor     one thread of libssh2: connect, key exchange, key, `echo` on all hosts (cli/ssh/bench/login_floor.cc)
+    pdsh      as it is shipped (`apt-get install pdsh`), all hosts at a time; with --pdsh
+    ssh       `ssh HOST echo`, all hosts at a time
+Wall time; CPU of the client and its children; CPU of the hosts, from the login until the last process there has gone; the
+client's largest memory. Medians, with the smallest and largest wall time. The hosts are named by their addresses, which ssh's
+configuration cannot tell apart; `--config each` gives each a block of its own there.
 """
 
+import argparse
 import os
+import resource
 import shutil
 import statistics
 import subprocess
-import sys
+import threading
 import time
 
-from tests.hosts.hosts import Hosts
+from tests.hosts.hosts import PORT, Hosts
 from tests.support import clusters
 from tests.support.tfdist import BIN, Tfdist
+from tests.support.waiting import wait_for
+
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def measured(action):
-    """(wall seconds, CPU seconds of child processes) of action()."""
-    before, start = os.times(), time.monotonic()
-    action()
-    wall, after = time.monotonic() - start, os.times()
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return wall, cpu
+def ticks_of(host):
+    """User and system time of a host's process 1, which is its sshd, and of all that it has waited for: orphans too."""
+    with open(f"/proc/{host.pid}/stat") as stat:
+        fields = stat.read().rsplit(") ", 1)[1].split()
+    return sum(int(field) for field in fields[11:15])
 
 
-def up(user, file, count):
-    result = user.run("up", file)
-    assert result.code == 0 and result.out.count("| hello\n") == count, result
+class Sample:
+    def __init__(self, wall, client, hosts, memory_kib):
+        self.wall, self.client, self.hosts, self.memory_kib = wall, client, hosts, memory_kib
 
 
-def plain_ssh(hosts):
-    commands = [
-        subprocess.Popen(["ssh", "-F", hosts.ssh_config, host.name, "echo", "hello"],
-                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-        for host in hosts
-    ]
-    assert all(command.communicate()[0] == b"hello\n" for command in commands)
+def settle(hosts):
+    """Until nothing but the sshds runs there: the time of what runs is not in `ticks_of`."""
+    wait_for(lambda: not any(child_of(host) for host in hosts), "end of all processes on the hosts")
 
 
-def row(name, samples):
-    def spread(values):
-        return f"{statistics.median(values):6.2f} s ({min(values):.2f}-{max(values):.2f})"
+def child_of(host):
+    with open(f"/proc/{host.pid}/task/{host.pid}/children") as children:
+        return children.read()
 
-    walls, cpus = zip(*samples)
-    print(f"{name:<28} wall {spread(walls)}   CPU {spread(cpus)}")
-    return statistics.median(walls), statistics.median(cpus)
+
+def watch_memory(pid, peaks):
+    """Adds the process's largest memory so far (KiB) to `peaks`. What wait4(2) says includes this Python's, before the exec."""
+    while True:
+        with open(f"/proc/{pid}/status") as status:
+            lines = [line for line in status if line.startswith("VmHWM:")]
+        if not lines:  # it has ended
+            return
+        peaks.append(int(lines[0].split()[1]))
+        time.sleep(0.01)
+
+
+def measured(hosts, argv, check, env=None):
+    before = sum(map(ticks_of, hosts))
+    start = time.monotonic()
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    errors, peaks = [], [0]
+    reader = threading.Thread(target=lambda: errors.append(process.stderr.read()))
+    watcher = threading.Thread(target=watch_memory, args=(process.pid, peaks))
+    reader.start(), watcher.start()
+    out = process.stdout.read()
+    reader.join(), watcher.join()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    wall = time.monotonic() - start
+    check(process.returncode, out, errors[0])
+    settle(hosts)
+    client = usage.ru_utime + usage.ru_stime
+    return Sample(wall, client, (sum(map(ticks_of, hosts)) - before) / TICKS, peaks[-1])
+
+
+def prints(line, count):
+    def check(code, out, err):
+        assert code == 0 and sum(text.endswith(line) for text in out.splitlines()) == count, (code, out[-2000:], err[-2000:])
+    return check
+
+
+def succeeds(code, _, err):
+    assert code == 0, err
+
+
+def table(rows, count):
+    print(f"{'':<26} {'wall s':>18} {'x floor':>8} {'client ms/host':>15} {'hosts ms/host':>14} {'x floor':>8} {'client MB':>10}")
+    floor = None
+    for name, samples in rows:
+        if not samples:
+            continue
+        walls = [sample.wall for sample in samples]
+        wall, client = statistics.median(walls), statistics.median(sample.client for sample in samples)
+        host, memory = statistics.median(sample.hosts for sample in samples), max(sample.memory_kib for sample in samples)
+        floor = floor or (wall, host)
+        print(f"{name:<26} {wall:6.2f} ({min(walls):.2f}-{max(walls):.2f}) {wall / floor[0]:8.2f} {client / count * 1e3:15.1f}"
+              f" {host / count * 1e3:14.1f} {host / floor[1]:8.2f} {memory / 1024:10.1f}")
+
+
+def shared_config(hosts):
+    """One block for all hosts, which are named by their addresses."""
+    text = hosts.ssh_config.read_text()
+    config = hosts.folder / "shared_config"
+    config.write_text(text[text.index("Host *"):])
+    return config
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, default=16)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--config", choices=("one", "each"), default="one")
+    parser.add_argument("--pdsh", action="store_true")
+    return parser.parse_args()
+
+
+def pdsh_commands(hosts, config):
+    """pdsh gives ssh's options in PDSH_SSH_ARGS, all hosts at a time by -f."""
+    names = ",".join(host.address for host in hosts)
+    env = os.environ | {"PDSH_SSH_ARGS": f"-F {config} -oKexAlgorithms=curve25519-sha256 %h"}
+    return ["pdsh", "-R", "ssh", "-f", str(len(hosts)), "-w", names, "echo", "ready"], env
+
+
+def plain_ssh(hosts, config):
+    script = "for host; do ssh -F '{}' $host echo ready & done; wait".format(config)
+    return ["sh", "-c", script, "sh", *(host.address for host in hosts)]
 
 
 def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 16
-    repetitions = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    arguments = parse()
+    count = arguments.hosts
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     with Hosts(count) as hosts, Tfdist("bench") as user:
-        file = user.write("cluster.toml", clusters.over_ssh("bench", ["echo", "hello"], hosts, layout="mirrored"))
-        cold, warm, ssh = [], [], []
-        for _ in range(repetitions):
+        shared = shared_config(hosts)
+        listed, config = ([host.address for host in hosts], shared) if arguments.config == "one" else (None, None)
+        file = user.write("cluster.toml", clusters.over_ssh("bench", ["echo", "ready"], hosts, layout="mirrored",
+                                                            listed=listed, ssh_config=config))
+        tfdist = str(BIN / "tfdist")
+        floor_argv = [str(BIN / "login_floor"), "trainer", str(PORT), str(hosts.key), "echo ready", *(h.address for h in hosts)]
+        rows = {name: [] for name in ("floor", "pdsh", "ssh", "tfdist up, agent sent", "tfdist up, agent there", "tfdist exec")}
+
+        def sample(name, argv, check, env=None):
+            rows[name].append(measured(hosts, argv, check, env))
+
+        for _ in range(arguments.repetitions):
+            sample("floor", floor_argv, succeeds)
+            if arguments.pdsh:
+                argv, env = pdsh_commands(hosts, shared)
+                sample("pdsh", argv, prints("ready", count), env)
+            sample("ssh", plain_ssh(hosts, shared), prints("ready", count))
             for host in hosts:
                 shutil.rmtree(host.home / ".cache", ignore_errors=True)
-            cold.append(measured(lambda: up(user, file, count)))
-            warm.append(measured(lambda: up(user, file, count)))
-            ssh.append(measured(lambda: plain_ssh(hosts)))
-    print(f"{count} hosts, {repetitions} repetitions, {os.cpu_count()} cores, {BIN / 'tfdist'}")
-    row("tfdist up, agent uploaded", cold)
-    warm_wall, warm_cpu = row("tfdist up, agent there", warm)
-    ssh_wall, ssh_cpu = row("ssh HOST echo, all at once", ssh)
-    print(f"tfdist up (agent there) / ssh: wall {warm_wall / ssh_wall:.2f}, CPU {warm_cpu / ssh_cpu:.2f}")
+            sample("tfdist up, agent sent", [tfdist, "up", str(file)], prints("| ready", count), user.env)
+            sample("tfdist up, agent there", [tfdist, "up", str(file)], prints("| ready", count), user.env)
+            sample("tfdist exec", [tfdist, "exec", str(file), "--", "echo", "ready"], prints("| ready", count), user.env)
+    print(f"{count} hosts, {arguments.repetitions} repetitions, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {tfdist}")
+    table(rows.items(), count)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,23 @@ import unittest
 
 from tests.hosts.hosts import Hosts, check_possible, make_key
 from tests.hosts.probe import client_config, probe, probe_all
+from tests.support import processes
 from tests.support.waiting import wait_for
+
+# What `nc HOST PORT` does, for machines that have none.
+RELAY = """
+import os, socket, sys, threading
+peer = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+def copy(take, put):
+    while data := take(65536):
+        put(data)
+    os._exit(0)
+def put(data):
+    while data:
+        data = data[os.write(1, data):]
+threading.Thread(target=copy, args=(lambda size: os.read(0, size), peer.sendall)).start()
+copy(peer.recv, put)
+"""
 
 
 def setUpModule():
@@ -154,9 +170,26 @@ class KeysTest(SharedHosts):
         failed = probe(self.config("Host h2", "ProxyJump nowhere.invalid", "Host *"), "open", "h2")
         self.assertEqual(failed["phase"], "connect")
 
-    def test_proxy_command_is_an_error_and_not_ignored(self):
-        result = probe(self.config("ProxyCommand nc %h %p"), "open", "h1")
-        self.assertIn("ProxyCommand", result["cause"])
+    def test_through_a_proxy_command(self):
+        relay = self.hosts.folder / "relay.py"
+        relay.write_text(RELAY)
+        config = self.config(f"ProxyCommand python3 {relay} %h %p")
+        self.assert_works(probe(config, "open", "h1"))
+        self.assertEqual(probe(config, "bulk", "h2"), {"ok": True, "equal": True})
+        wait_for(lambda: not processes.matching(str(relay)), "end of the proxy commands")
+        ssh = f"ssh -F {self.hosts.ssh_config} -W [%h]:%p h1"
+        self.assert_works(probe(self.config("Host h2", f"ProxyCommand {ssh}", "Host *"), "open", "h2"))
+
+    def test_proxy_command_that_fails_is_quoted(self):
+        result = probe(self.config("ProxyCommand echo no way to %n >&2; exit 3"), "open", "h1")
+        self.assertEqual(result["phase"], "connect")
+        self.assertIn("no way to h1", result["cause"])
+
+    def test_proxy_command_that_does_not_end_is_hung_up_on(self):
+        command = "python3 -c 'import time; time.sleep(600)' %n-of-the-test"
+        result = probe(self.config(f"ProxyCommand {command}"), "open", "h1", banner_ms=1000)
+        self.assertEqual(result["phase"], "connect")
+        wait_for(lambda: not processes.matching("h1-of-the-test"), "end of the proxy command")
 
     def test_broken_ssh_configuration(self):
         result = probe(self.config("NoSuchOption yes"), "open", "h1")
