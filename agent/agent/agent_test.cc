@@ -202,6 +202,33 @@ TEST_F(AgentTest, TakesTheSameCommitTwice) {
   StopAndWait(another);
 }
 
+TEST_F(AgentTest, AJobThatIsEndedBeforeItsCommitIsNotCommitted) {
+  Job job = Prepare(2, {{"worker:0", 0, kForever}, {"worker:1", 1, kForever}});
+  // `tfdist down` while `tfdist up` is about to commit: the sweep takes a moment.
+  AgentClient& client = job.clients[0];
+  const uint64_t sweep = client.Send(type::kSweep);
+  const uint64_t commit = client.Send(type::kCommit, job.plan);
+  const auto answer = [](uint64_t id) {
+    return [id](const protocol::Message& message) { return message.id == id; };
+  };
+  const protocol::Message said = client.Wait(answer(commit), "an answer to the commit");
+  EXPECT_EQ(said.type, type::kError);
+  EXPECT_THAT(said.body.dump(), testing::HasSubstr("ended before it began"));
+  EXPECT_EQ(client.Wait(answer(sweep), "a census").type, type::kOk);
+  job.clients[1].Request(type::kSweep);
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(AgentTest, AJobThatIsEndedWhileItsCommitIsWrittenEnds) {
+  Job job = Prepare(2, {{"worker:0", 0, kForever}, {"worker:1", 1, kForever}});
+  AgentClient& client = job.clients[0];
+  client.Send(type::kCommit, job.plan);
+  client.Send(type::kSweep);
+  const auto events = client.WaitForEvent(job.events, event::kEnded);
+  EXPECT_EQ(ResultOf(events), "stopped");
+  WaitUntilNothingIsLeft();
+}
+
 TEST_F(AgentTest, GivesUpWhenNobodyCommits) {
   AgentClient client(executable_, "start");
   client.WaitForHello(protocol::Serving::kStart);

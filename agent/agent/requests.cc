@@ -222,7 +222,7 @@ void Requests::Sweep(const Reply& reply, const Message& message) {
   parts_.member.Sweep(goal, [this, reply](const protocol::Census& census) {
     reply.Ok(census);
     // The coordinator leaves by itself, once the end of the job is in its journal.
-    if (parts_.coordinator == nullptr || !actions_.committed()) actions_.leave();
+    if (parts_.coordinator == nullptr || !parts_.coordinator->committing()) actions_.leave();
   });
 }
 

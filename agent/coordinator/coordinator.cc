@@ -112,6 +112,7 @@ void Coordinator::Commit(const JobPlan& plan, std::function<void(Outcome<void>&)
     Outcome<void> already;
     return done(already);
   }
+  if (abandoned_) FailState(Phase::kCommit, "the job was ended before it began: " + *abandoned_);
   if (control_) control_->Tick();  // if this process was stopped just now, no host is to blame
   CheckPlan(plan);
   if (std::exchange(commit_under_way_, true)) {
@@ -120,7 +121,7 @@ void Coordinator::Commit(const JobPlan& plan, std::function<void(Outcome<void>&)
   log_.Commit(plan, [this, done = std::move(done)](Outcome<void>& outcome) {
     commit_under_way_ = false;
     done(outcome);
-    if (committed()) control_->Begin();
+    if (committed()) abandoned_ ? control_->Abandon(*abandoned_) : control_->Begin();
     WakeWhenDue();
   });
 }
@@ -140,7 +141,7 @@ void Coordinator::CheckPlan(const JobPlan& plan) const {
     }
   }
   for (size_t slot = kLocalSlot + 1; slot < plan.slots.size(); ++slot) {
-    if (!control_->InContact(slot)) {
+    if (!control_->InContact(slot) || left_[slot]) {
       throw Error(Phase::kCommit,
                   fmt::format("{} does not report to the coordinator", plan.slots[slot].host));
     }
@@ -153,6 +154,7 @@ void Coordinator::Stop(const std::string& why, bool force) {
 }
 
 void Coordinator::Abandon(const std::string& why) {
+  abandoned_ = why;
   if (control_) control_->Abandon(why);
 }
 

@@ -40,7 +40,8 @@ class Coordinator {
   // called when the plan is on disk; throws Error(kCommit) when it cannot be accepted.
   void Commit(const protocol::JobPlan& plan, std::function<void(Outcome<void>&)> done);
   void Stop(const std::string& why, bool force);
-  // This slot is being swept: stops the job, waits for nobody else.
+  // This slot is being swept: stops the job, waits for nobody else. A job that is not committed yet
+  // never will be.
   void Abandon(const std::string& why);
 
   // Slot 0's own way to the coordinator.
@@ -57,6 +58,8 @@ class Coordinator {
   [[nodiscard]] const std::string& public_key() const { return keys_.public_key; }
   [[nodiscard]] LogRelay& relay() { return relay_; }
   [[nodiscard]] bool committed() const;
+  // Or it will be in a moment: the plan is being written.
+  [[nodiscard]] bool committing() const { return commit_under_way_ || committed(); }
   [[nodiscard]] bool over() const;
   // The slot whose task it is; nullopt: no such task in the plan.
   [[nodiscard]] std::optional<int> SlotOf(const std::string& task) const;
@@ -109,6 +112,7 @@ class Coordinator {
   std::vector<bool> left_;        // its agent has ended
   uint64_t distributed_ = 0;      // orders up to this number have been sent
   bool commit_under_way_ = false;
+  std::optional<std::string> abandoned_;  // why
   std::function<void()> on_released_;
   TimePoint release_begun_;
   EventLoop::Timer timer_;
