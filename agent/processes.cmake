@@ -48,4 +48,8 @@ target_compile_definitions(tfdist_slot_fixture
 add_dependencies(tfdist_slot_fixture process_test_agent)
 tfdist_test(NAME census_test SOURCES census/census_test.cc DEPENDS tfdist::slot_fixture)
 tfdist_test(NAME holder_test SOURCES holder/holder_test.cc DEPENDS tfdist::slot_fixture)
+add_test(NAME holder_launches
+  COMMAND holder_test --gtest_filter=HolderTest.NoExitIsLostInManyQuickLaunches)
+set_tests_properties(holder_launches PROPERTIES LABELS long ENVIRONMENT TFDIST_TEST_LAUNCHES=100000)
+tfdist_time_limit(holder_launches 3600)
 tfdist_test(NAME keeper_test SOURCES keeper/keeper_test.cc DEPENDS tfdist::slot_fixture)

@@ -49,6 +49,24 @@ int64_t WrittenAt(const std::filesystem::path& path) {
   return info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec;
 }
 
+// What a process may gather over time.
+struct Footprint {
+  long descriptors = 0;
+  long memory_kb = 0;  // its own, resident
+};
+
+Footprint FootprintOf(pid_t pid) {
+  const std::filesystem::path proc = "/proc/" + std::to_string(pid);
+  std::istringstream status(ReadFileIfExists(proc / "status", 1 << 16).value_or(""));
+  Footprint found;
+  for (std::string word; status >> word;) {
+    if (word == "RssAnon:") status >> found.memory_kb;
+  }
+  found.descriptors = std::distance(std::filesystem::directory_iterator(proc / "fd"),
+                                    std::filesystem::directory_iterator());
+  return found;
+}
+
 std::string Joined(const std::vector<std::string>& texts) {
   std::string joined;
   for (const std::string& text : texts) joined += text + '\0';
@@ -343,17 +361,32 @@ TEST_F(HolderTest, AChainOfForksIsCaught) {
   EXPECT_EQ(Left().size(), 2U);
 }
 
+// `scripts/test --long` asks for more.
+int Launches() {
+  const char* wanted = getenv("TFDIST_TEST_LAUNCHES");  // NOLINT(concurrency-mt-unsafe): one thread
+  return wanted != nullptr ? std::stoi(wanted) : kLaunches;
+}
+
 TEST_F(HolderTest, NoExitIsLostInManyQuickLaunches) {
-  for (int launch = 0; launch < kLaunches + kAtOnce; ++launch) {
-    if (launch < kLaunches) {
+  const int launches = Launches();
+  const int warm = std::min(launches, kLaunches) / 2;
+  Footprint early;
+  for (int launch = 0; launch < launches + kAtOnce; ++launch) {
+    if (launch < launches) {
       StartRun("a:" + std::to_string(launch), {launch % 2 == 0 ? "/bin/true" : "/bin/false"});
     }
     if (launch < kAtOnce) continue;
-    const TaskExit exit = WaitForDone("a:" + std::to_string(launch - kAtOnce));
+    const std::string task = "a:" + std::to_string(launch - kAtOnce);
+    const TaskExit exit = WaitForDone(task);
     ASSERT_EQ(exit.error, "");
     ASSERT_EQ(exit.code, launch % 2);
+    std::filesystem::remove_all(TaskFolder(task));
+    if (launch == warm) early = FootprintOf(keeper());
   }
   WaitFor([] { return Left().size() == 2; }, kLong, "all holders to end");
+  const Footprint late = FootprintOf(keeper());
+  EXPECT_LE(late.descriptors, early.descriptors);
+  EXPECT_LE(late.memory_kb, early.memory_kb + 64) << "the keeper grows";
 }
 
 TEST_F(HolderTest, AFullDiskCostsLogTextAndNothingElse) {
