@@ -1,0 +1,306 @@
+"""What must hold after each round, whatever has struck."""
+
+import json
+import re
+
+from tests.chaos.task import line
+from tests.support import processes
+from tests.support.waiting import wait_for
+
+POLICIES = {"worker": "task", "ps": "gang", "master": "gang"}
+END = 90           # seconds for a command or a job to end once nothing is in its way
+UNCOMMITTED = 75   # an agent that nobody has committed ends itself after 60 s
+EXIT_CODES = {"succeeded": 0, "failed": 1, "stopped": 1}
+
+
+class Broken(AssertionError):
+    """A promise was not kept."""
+
+
+def expect(condition, what):
+    if not condition:
+        raise Broken(what() if callable(what) else what)
+
+
+def check(round):
+    commands_end(round)
+    jobs = jobs_of(round)
+    seen = {job: the_job_ends(round, job) for job in jobs}
+    nothing_is_left(round, seen)
+    starts = read_diary(round.diary)
+    one_copy_at_most(round, starts)
+    for job, (status, events) in seen.items():
+        if not events:
+            continue
+        events_are_sound(round, events)
+        exits_are_kept(round, job, events, starts)
+        policy_was_followed(round, status, events, starts)
+        logs_are_exact(round, job, status, starts)
+    exit_codes_agree(round, seen)
+
+
+# --- everything ends -----------------------------------------------------------------------------------
+
+
+def commands_end(round):
+    """`up`, a second one, `down`: none of them hangs."""
+    if round.detached and round.cli.poll() is None:
+        wait_for(lambda: round.cli.poll() is not None, "the end of up -d", END)
+    for command in round.commands:
+        wait_for(lambda: command.poll() is not None,
+                 lambda: f"the end of tfdist {command.args_given}: {command.err.read_text()[-2000:]}", END)
+
+
+def jobs_of(round):
+    """Ids of all jobs that this round has begun, from the user's records, the oldest first."""
+    folder = round.world.user.folder / ".local/state/tfdist/jobs"
+    records = [json.loads(path.read_text()) for path in folder.glob(f"{round.name}-*.json")]
+    return [record["id"] for record in sorted(records, key=lambda record: record["created"])]
+
+
+def the_job_ends(round, job):
+    """(its last status, its events): none, where it never began."""
+    def look():
+        said = round.world.user.run("status", "--json", job, seconds=60)
+        if said.code == 4 or (said.code == 3 and not committed(round, job)):
+            return ({}, [])
+        status = json.loads(said.out) if said.code == 0 else None
+        if status and status["state"] in ("not started", "gone"):
+            return ({}, [])
+        if status and status["state"] == status["result"]:
+            return (status, events_of(round, job))
+        if not committed(round, job):
+            return ({}, [])
+        return None
+    return wait_for(look, lambda: f"the end of {job}: {round.world.user.run('status', job)}", END)
+
+
+def committed(round, job):
+    folder = round.world.job_folder(0, job) / "h0"
+    return any(b'"committed"' in path.read_bytes() for path in folder.glob("events*.jsonl"))
+
+
+def events_of(round, job):
+    said = round.world.user.run("events", "--json", job, seconds=60)
+    expect(said.code == 0, lambda: f"events of {job}: {said}")
+    return [json.loads(text) for text in said.out.splitlines()]
+
+
+def nothing_is_left(round, seen):
+    """Tasks and what they started are gone at once, tfdist's own processes soon. Of a job that never began, and where a
+    host has lost its memory, agents may wait for their time to come: tasks never."""
+    world = round.world
+    stays = round.may("may_stay")
+    if stays:
+        for slot in range(len(world.hosts)):  # what README says may survive
+            for process in world.hosts[slot].processes():
+                if process.argv == ["sleep", round.mark]:
+                    processes.kill(process.pid)
+    wait_for(lambda: not world.tasks_left(round.mark), lambda: f"no task is left; there is {world.tasks_left(round.mark)}", 30)
+    unknown = any(not events for _, events in seen.values())
+    if round.forsaken:
+        coordinator_waits_alone(round)
+        for slot in sorted(round.crashed):
+            world.reboot(slot)
+        world.clear_host(0)
+    wait_for(lambda: not world.left(round.mark), lambda: f"nothing is left; there is {world.left(round.mark)}",
+             UNCOMMITTED if unknown else 30)
+
+
+def coordinator_waits_alone(round):
+    """For a host whose agent never comes back: it must have ended by itself first, which takes minutes."""
+    def others():
+        return {name: here for name, here in round.world.left(round.mark).items()
+                if name != round.world.hosts[0].name or any("agent holder" in command for _, command in here)}
+    wait_for(lambda: not others(), lambda: f"nothing is left but slot 0's agent; there is {others()}", 30)
+
+
+# --- what tasks say of themselves ----------------------------------------------------------------------
+
+
+def read_diary(folder):
+    """{(task, start): what it wrote}"""
+    starts = {}
+    for path in folder.glob("*.start"):
+        me = json.loads(path.read_text())
+        counted = path.with_suffix(".lines").read_text()
+        end = path.with_suffix(".exit")
+        me["lines"] = int(counted) if counted else 0
+        me["exit"] = int(end.read_text()) if end.exists() else None
+        starts[me["task"], me["start"]] = me
+    return starts
+
+
+def one_copy_at_most(round, starts):
+    for path in sorted(round.diary.glob("*.double")):
+        first, second = json.loads(path.read_text())
+        elsewhere = first.get("host") != second["host"]
+        # Nobody can end what a host runs that cannot be reached; its tasks end once it can.
+        expect(elsewhere and round.may("loses_host"), f"two copies of a task at once: {first} and {second}")
+
+
+# --- what the coordinator says -------------------------------------------------------------------------
+
+
+def kinds(events, kind):
+    return [event["fields"] for event in events if event["kind"] == kind]
+
+
+def events_are_sound(round, events):
+    expect([event["number"] for event in events] == list(range(1, len(events) + 1)), "events are not numbered 1, 2, ...")
+    for kind in ("committed", "ended"):
+        expect(len(kinds(events, kind)) == 1, f"{len(kinds(events, kind))} events {kind}")
+    expect(len(kinds(events, "stopping")) in (1, 2), f"stopping was decided {len(kinds(events, 'stopping'))} times")
+    attempts = [fields["attempt"] for fields in kinds(events, "attempt")]
+    expect(attempts == list(range(1, len(attempts) + 1)), f"attempts {attempts}")
+    changes = [(f["task"], f["attempt"], f["run"], f["state"]) for f in kinds(events, "task")]
+    expect(len(changes) == len(set(changes)), lambda: f"told twice: {sorted(c for c in changes if changes.count(c) > 1)}")
+    attempt, run = 0, {}
+    for event in events:
+        fields = event["fields"]
+        if event["kind"] == "attempt":
+            attempt, run = fields["attempt"], {}
+        if event["kind"] == "run":
+            expect(fields["run"] == run.get(fields["task"], 1) + 1, f"run {fields} after {run}")
+            run[fields["task"]] = fields["run"]
+        if event["kind"] == "task" and fields["state"] == "started":
+            expect((fields["attempt"], fields["run"]) == (attempt, run.get(fields["task"], 1)),
+                   f"started without an order: {fields}, ordered attempt {attempt} run {run}")
+
+
+def exits_are_kept(round, job, events, starts):
+    """Each exit code that a task chose is the one that is told. Pids are those on the task's own host."""
+    told = {}
+    pids = {}
+    for fields in kinds(events, "task"):
+        key = (fields["task"], fields["attempt"], fields["run"])
+        if fields["state"] == "started":
+            pids[key] = fields["pid"]
+        else:
+            told[key] = fields["exit"]
+    known = {(task, attempt, pid): key for (task, attempt, run), pid in pids.items() for key in [(task, attempt, run)]}
+    for me in starts.values():
+        key = known.get((me["task"], me["attempt"], me["pid"]))
+        if key is None or me["exit"] is None or key not in told:
+            continue
+        said = told[key]
+        if said["error"] and (round.may("loses_tail") or round.may("loses_host")):
+            continue  # its holder was killed, too
+        expect((said["code"], said["signal"]) == (me["exit"], 0), f"{me} has ended, told was {said}")
+
+
+def policy_was_followed(round, status, events, starts):
+    result = status["result"]
+    allowed = {"succeeded"}
+    if round.may("may_end"):
+        allowed.add("stopped")
+    if round.may("loses_host") and (not round.spare or len(round.strikes) > 1):
+        allowed.add("failed")
+    expect(result in allowed, f"the job has {result} ({status['why']}), allowed is {sorted(allowed)}")
+    for fields in kinds(events, "restarting"):
+        role = fields["task"].split(":")[0]
+        if fields["task"] and "keeper" not in fields["why"]:
+            expect(fields["gang"] == (POLICIES[role] == "gang"), f"against the policy: {fields}")
+    if not round.may("restarts") and not round.ends:
+        expect(not kinds(events, "restarting"), lambda: f"restarts without a reason: {kinds(events, 'restarting')}")
+        again = [key for key in starts if key[1] > 1]
+        expect(not again, f"started again without a reason: {again}")
+    each_failure_has_its_decision(events)
+
+
+def has_failed(fields):
+    end = fields.get("exit")
+    return end and not end["by_us"] and (end["code"] or end["signal"] or end["error"])
+
+
+def each_failure_has_its_decision(events):
+    """At once: between them there is only what the same report told."""
+    undecided, restarting_all = None, False
+    for event in events:
+        kind, fields = event["kind"], event["fields"]
+        if kind in ("restarting", "stopping"):
+            undecided = None
+            restarting_all = kind == "stopping" or fields["gang"]
+        elif kind == "attempt":
+            restarting_all = False
+        elif kind == "task" and has_failed(fields) and not restarting_all:
+            undecided = undecided or fields
+        expect(not undecided or kind in ("task", "host"), lambda: f"nothing followed from {without_lines(undecided)}")
+    expect(not undecided, lambda: f"nothing followed from {without_lines(undecided)}")
+
+
+def without_lines(fields):
+    return {key: value for key, value in fields.items() if key != "last_lines"}
+
+
+def exit_codes_agree(round, seen):
+    """What `up` and `down` have said is what has happened."""
+    jobs = [status for status, events in seen.values() if events]
+    for command in round.commands:
+        verb, code = command.args_given[0], command.returncode
+        said = f"tfdist {' '.join(command.args_given)}: {code}: {command.err.read_text()[-1500:]}"
+        expect(code in (0, 1, 3, 4, 130) or (code == -9 and round.may("ends_cli")), said)
+        expect(code != 70, said)
+        if verb == "up" and code in (0, 1) and "-d" not in command.args_given:
+            expect(any(EXIT_CODES[status["result"]] == code for status in jobs), lambda: f"{said}, but {jobs}")
+    struck_early = any(strike.while_deploying for strike in round.strikes)
+    if not jobs:
+        expect(struck_early or round.may("may_end"), lambda: f"no job: {round.cli.err.read_text()}")
+
+
+# --- logs ----------------------------------------------------------------------------------------------
+
+
+def logs_are_exact(round, job, status, starts):
+    world, saved = round.world, round.world.user.folder / f"saved-{job}"
+    said = world.user.run("logs", "--save", str(saved), job)
+    expect(said.code == 0 or round.forsaken, lambda: f"logs --save: {said}")
+    for task in [row["task"] for row in status["tasks"]]:
+        whole = b""
+        for slot, host in enumerate(world.hosts):
+            mine = {start: me for (name, start), me in starts.items() if name == task and me["host"] == host.name}
+            data = world.log(job, task, slot)
+            numbers = read_log(round, task, data, mine)
+            for start, me in mine.items():
+                has = numbers.get(start, 0)
+                least = 0 if round.may("loses_tail") else me["lines"]
+                expect(least <= has <= me["lines"] + 1,
+                       f"{task}, start {start} on {host.name}: {has} lines in the log, {me['lines']} written")
+            whole += data
+        if round.may("loses_host"):
+            continue  # its log may lie on two hosts, one of them cut off while `up` read
+        read = (saved / f"{task.replace(':', '-')}.log").read_bytes()
+        expect(read == whole, f"logs --save gives {len(read)} bytes of {task}, {len(whole)} are on the disk")
+        for command in round.commands:
+            if command.args_given[0] == "up" and "-d" not in command.args_given and command.returncode in (0, 1):
+                up_has_shown(command, task, whole)
+
+
+def read_log(round, task, data, mine):
+    """{start: how many lines}; anything else than one line after the other is an error."""
+    numbers, at, order = {}, 0, sorted(mine)
+    for index, start in enumerate(order):
+        number = 0
+        while data.startswith(line(task, start, number), at):
+            at += len(line(task, start, number))
+            number += 1
+        numbers[start] = number
+        # What a kill has cut in the middle of a line.
+        following = [line(task, later, 0) for later in order[index + 1:]] + [b""]
+        wanted = line(task, start, number)
+        for cut in range(len(wanted)):
+            if data.startswith(wanted[:cut], at) and (
+                    at + cut == len(data) or any(f and data.startswith(f, at + cut) for f in following)):
+                at += cut
+                break
+    expect(at == len(data), lambda: f"the log of {task} goes on with {data[at:at + 80]!r} at {at} of {len(data)}")
+    return numbers
+
+
+def up_has_shown(command, task, whole):
+    """Each line once and in order, also where the connection broke meanwhile. A second `up` may have come late, but not
+    with a hole."""
+    pattern = re.compile(rb"(?m)^" + task.encode() + rb" *\| (" + task.encode() + rb" start .*)$")
+    shown = pattern.findall(command.out.read_bytes())
+    there = [text for text in whole.split(b"\n")[:-1] if b" line " in text]
+    expect(shown == there, lambda: f"tfdist {command.args_given} showed {len(shown)} lines of {task}, {len(there)} are in the log")

@@ -1,0 +1,120 @@
+"""Four hosts with links of their own, a user, and the diaries of tasks: what the rounds of a batch share."""
+
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+
+from tests.chaos.links import Link
+from tests.hosts.hosts import Hosts, read_process
+from tests.support import processes
+from tests.support.tfdist import Tfdist
+from tests.support.waiting import wait_for
+
+HERE = pathlib.Path(__file__).resolve().parent
+SLOTS = 3  # the fourth host is a spare, or idle
+
+# How each of tfdist's processes on a host is told from the others, by its command line.
+ROLES = {
+    "agent": lambda argv: argv[:2] == ["tfdist-agent", "agent"],
+    "keeper": lambda argv: argv[:2] == ["tfdist-agent", "keeper"],
+    "holder": lambda argv: argv[:2] == ["tfdist-agent", "holder"],
+    "attach": lambda argv: argv[1:2] == ["attach"],
+    "start": lambda argv: argv[1:2] == ["start"],
+    "sshd": lambda argv: re.match(r"sshd(-session)?: trainer", argv[0]) is not None,
+    "task": lambda argv: argv[0] == "python3" and "task.py" in argv,
+}
+
+
+def pid_namespace(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:  # gone
+        return None
+
+
+class World:
+    def __init__(self):
+        self.hosts = Hosts(SLOTS + 1, own_network=True)
+        self.user = Tfdist("chaos")
+        self.links = [Link(host) for host in self.hosts]
+        # Hosts have folders of their own under /tmp and /home; this one is the machine's.
+        self.diaries = pathlib.Path(tempfile.mkdtemp(prefix="tfdist-chaos-", dir="/var/tmp"))
+        self.diaries.chmod(0o755)
+        self.program = self.user.folder / "program"
+        self.program.mkdir()
+        shutil.copy(HERE / "task.py", self.program)
+        self.hosts.start()
+
+    def close(self):
+        self.heal()
+        self.hosts.stop()
+        self.user.close()
+        shutil.rmtree(self.diaries, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # --- processes ----------------------------------------------------------------------------------
+
+    def pids(self, slot, role):
+        """Of that role on the host of a slot, oldest first."""
+        is_it = ROLES[role]
+        return sorted(p.pid for p in self.hosts[slot].processes(with_sshd=True) if p.argv and p.argv[0] and is_it(p.argv))
+
+    def left(self, mark):
+        """What is left of jobs on the hosts: {host: [(pid, command)]}; `mark` finds what has escaped a task."""
+        names = {pid_namespace(host.pid): host.name for host in self.hosts if host.pid}
+        found = {}
+        for pid in processes.pids():  # one walk for all hosts: this is asked again and again
+            name = names.get(pid_namespace(pid))
+            process = read_process(pid) if name else None
+            if process is None or process.state == "Z" or not process.argv[0]:
+                continue
+            if mark in process.argv or any(is_it(process.argv) for role, is_it in ROLES.items() if role != "sshd"):
+                found.setdefault(name, []).append((pid, " ".join(process.argv)))
+        return found
+
+    def tasks_left(self, mark):
+        """Only tasks and what they have started."""
+        left = {name: [(pid, command) for pid, command in here if mark in command or "task.py" in command]
+                for name, here in self.left(mark).items()}
+        return {name: here for name, here in left.items() if here}
+
+    # --- what undoes the nemeses ----------------------------------------------------------------------
+
+    def heal(self):
+        for slot, host in enumerate(self.hosts):
+            self.links[slot].heal()
+            if host.pid is not None:
+                host.thaw()
+
+    def reboot(self, slot):
+        """A host that has crashed starts again; what was on its disk is there."""
+        self.links[slot].wait_until_gone()
+        self.hosts[slot].start(with_parent=True)
+        self.hosts[slot].wait_until_up()
+
+    def clear_host(self, slot):
+        """Ends by force what may rightly still be there, so that the next round begins clean."""
+        def found():
+            return [p.pid for p in self.hosts[slot].processes() if p.argv and p.argv[0] == "tfdist-agent"]
+        processes.kill_together(found)
+        wait_for(lambda: not found(), f"the end of all on {self.hosts[slot].name}")
+
+    # --- what is on the disks of the hosts --------------------------------------------------------------
+
+    def job_folder(self, slot, job):
+        return self.hosts[slot].home / ".cache/tfdist/jobs" / job
+
+    def log(self, job, task, slot):
+        """The bytes of a task's log on the host of a slot: empty, if it never ran there."""
+        return b"".join(path.read_bytes() for folder in self.job_folder(slot, job).glob(f"h*/tasks/{task.replace(':', '-')}")
+                        for path in sorted(folder.glob("*.log")))
+
+    def slot_of(self, host_name):
+        return int(host_name[1:]) - 1
