@@ -33,7 +33,7 @@ import tempfile
 
 from tests.bench.local_tasks import Failed, LocalJob
 from tests.bench.starts import Interrupted, StopRequest
-from tests.support import tensorflow_environment
+from tests.support import environments
 from tests.support.tfdist import BIN, ROOT
 
 DATA = ROOT / "configs/data/digits"
@@ -255,7 +255,7 @@ def read_options():
                         help="that ours are counted for, at least; default 5")
     parser.add_argument("--parts", metavar="PART", nargs="+", choices=[*CASES, WORKERS], default=[*CASES, WORKERS],
                         help=f"of {', '.join([*CASES, WORKERS])}; all by default")
-    parser.add_argument("--python", metavar="PROGRAM", default=tensorflow_environment.PYTHON,
+    parser.add_argument("--python", metavar="PROGRAM", default=environments.PYTHON,
                         help="for TensorFlow: 2.15.1 with Python 3.11 and older, else 2.21.0; default: %(default)s")
     return parser.parse_args()
 
@@ -268,7 +268,7 @@ def print_title(options, tensorflow):
 
 def measure(options):
     cases = [case for name, case in CASES.items() if name in options.parts]
-    python, tensorflow = tensorflow_environment.provide(options.python) if cases else (None, "")
+    python, tensorflow = environments.TENSORFLOW.provide(options.python) if cases else (None, "")
     print_title(options, tensorflow)
     with StopRequest() as stop:
         if cases:
@@ -282,7 +282,7 @@ def main():
         measure(read_options())
     except (Interrupted, KeyboardInterrupt):
         return 130
-    except tensorflow_environment.NoTensorFlow as error:
+    except environments.NoEnvironment as error:
         print(f"bench: {error}\n  try: {error.remedy}", file=sys.stderr)
         return 1
     except Failed as error:

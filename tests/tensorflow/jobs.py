@@ -1,5 +1,5 @@
-"""What the tests of configs/tensorflow have in common: hosts that have TensorFlow and one home folder, cluster files put on
-them, and what a job must have come to."""
+"""What the tests of configs/tensorflow, configs/pytorch and configs/ray have in common: hosts that have the framework and one
+home folder, cluster files put on them, and what a job must have come to."""
 
 import json
 import os
@@ -9,21 +9,26 @@ import time
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
-from tests.support import clusters, tensorflow_environment
+from tests.support import clusters, environments
 from tests.support.tfdist import ROOT, Tfdist
 from tests.support.waiting import wait_for
 
-EXAMPLES = ROOT / "configs/tensorflow"
-SEEN_AS = "tensorflow"  # /run/tensorflow is the virtual environment
+CONFIGS = ROOT / "configs"
+EXAMPLES = CONFIGS / "tensorflow"
+SEEN_AS = "framework"  # /run/framework is the virtual environment
 ACCURACY = re.compile(r"test accuracy ([0-9.]+)")
 MOST_PORTS = 24
 SECONDS = 600  # of one job, on a machine that is busy
 
 
 def setUpModule():
+    need(environments.tensorflow())
+
+
+def need(environment):
     check_possible()
-    if not tensorflow_environment.installed():
-        raise unittest.SkipTest("no TensorFlow here; scripts/test --tensorflow installs it")
+    if not environment.installed():
+        raise unittest.SkipTest(f"no {environment.folder.name} here; scripts/test --tensorflow installs it")
 
 
 def replaced(text, old, new):
@@ -38,27 +43,35 @@ def with_free_ports(text):
 
 
 class TensorFlowJobs(unittest.TestCase):
+    """Of another framework: with its examples and its environment."""
+
     enough_accuracy = 0.93
+    examples = EXAMPLES
+    workdir = '"../.."'  # as its cluster files have it
+
+    @staticmethod
+    def environment():
+        return environments.tensorflow()
 
     def setUp(self):
         self.user = Tfdist("tensorflow")
         self.addCleanup(self.user.close)
 
-    def start_hosts(self, count):
+    def start_hosts(self, count, **options):
         """With one home folder, as on a cluster with NFS: that is where the tasks share their checkpoints."""
-        hosts = Hosts(count, shared_home=True, seen={SEEN_AS: tensorflow_environment.FOLDER},
-                      sshd_lines=(f"SetEnv PATH=/run/{SEEN_AS}/bin:/usr/local/bin:/usr/bin:/bin",))
+        hosts = Hosts(count, shared_home=True, seen={SEEN_AS: self.environment().folder},
+                      sshd_lines=(f"SetEnv PATH=/run/{SEEN_AS}/bin:/usr/local/bin:/usr/bin:/bin",), **options)
         hosts.start()
         self.addCleanup(hosts.stop)
         return hosts
 
     def put_on(self, hosts, example, *changes):
-        """The path of configs/tensorflow/EXAMPLE with what its reader puts in: hosts, their keys, the shared folder.
+        """The path of EXAMPLE with what its reader puts in: hosts, their keys, the shared folder.
         `changes`: pairs of old and new text."""
-        text = with_free_ports((EXAMPLES / example).read_text())
+        text = with_free_ports((self.examples / example).read_text())
         text = replaced(text, "10.0.0.", hosts[0].address.rpartition(".")[0] + ".")
         text = text.replace('"/mnt/shared"', '"/home/trainer"')
-        text = replaced(text, '"../.."', json.dumps(str(ROOT / "configs")))
+        text = replaced(text, self.workdir, json.dumps(str(CONFIGS)))
         for old, new in changes:
             text = replaced(text, old, new)
 
@@ -66,9 +79,9 @@ class TensorFlowJobs(unittest.TestCase):
 
     def put_here(self, example, *changes):
         """The same for one that runs on this machine, without SSH."""
-        self.user.env["PATH"] = f"{tensorflow_environment.FOLDER}/bin:{os.environ['PATH']}"
-        text = with_free_ports((EXAMPLES / example).read_text())
-        for old, new in (('"../.."', json.dumps(str(ROOT / "configs"))), *changes):
+        self.user.env["PATH"] = f"{self.environment().folder}/bin:{os.environ['PATH']}"
+        text = with_free_ports((self.examples / example).read_text())
+        for old, new in ((self.workdir, json.dumps(str(CONFIGS))), *changes):
             text = replaced(text, old, new)
         return self.user.write("cluster.toml", text)
 

@@ -2,14 +2,14 @@
 
 import unittest
 
-from tests.support import tensorflow_environment
+from tests.support import environments
 from tests.tensorflow import jobs
 
 
 def setUpModule():
     jobs.setUpModule()
-    if not tensorflow_environment.has_estimator():
-        raise unittest.SkipTest(f"{tensorflow_environment.installed()} has no Estimator: 2.15 is the last that has")
+    if not environments.has_estimator():
+        raise unittest.SkipTest(f"{environments.tensorflow().installed()} has no Estimator: 2.15 is the last that has")
 
 
 class Estimator(jobs.TensorFlowJobs):
