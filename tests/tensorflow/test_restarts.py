@@ -6,7 +6,7 @@ import re
 import signal
 import unittest
 
-from tests.support import tensorflow_environment
+from tests.support import environments
 from tests.support.waiting import wait_for
 from tests.tensorflow import jobs
 from tests.tensorflow.jobs import setUpModule  # noqa: F401
@@ -54,7 +54,7 @@ class Estimator(Killed):
     STEPS = ('"{shared}/estimator"', '"{shared}/estimator", "--steps=6000"')
 
     def setUp(self):
-        if not tensorflow_environment.has_estimator():
+        if not environments.has_estimator():
             raise unittest.SkipTest("this TensorFlow has no Estimator")
         super().setUp()
 
@@ -70,6 +70,12 @@ class Estimator(Killed):
     def test_a_ps_starts_all_again_from_the_checkpoint(self):
         again = r"(?s)master:0 \| INFO:tensorflow:Using config.*?master:0 \| [^\n]*loss = [^\n]*step = (\d+)"
         after, _ = self.kill("ps:1", again)
+        self.assert_attempts(2)
+        self.assertGreater(int(re.search(again, after)[1]), 0)
+
+    def test_the_master_starts_all_again_from_the_checkpoint(self):
+        again = r"(?s)master:0 \| INFO:tensorflow:Using config.*?master:0 \| [^\n]*loss = [^\n]*step = (\d+)"
+        after, _ = self.kill("master:0", again)
         self.assert_attempts(2)
         self.assertGreater(int(re.search(again, after)[1]), 0)
 
@@ -103,12 +109,19 @@ class Tf1(Killed):
         self.assert_attempts(2)
 
 
-class ParameterServerStrategy(Killed):
-    EPOCHS = ('"{shared}/parameter-server-strategy"', '"{shared}/parameter-server-strategy", "--epochs=30"')
+class Tf1Sync(Killed):
+    def test_a_worker_starts_again_alone_and_the_other_one_waits_for_it(self):
+        after, _ = self.train_and_kill(self.start_hosts(2), "tf1/sync.toml", "worker:1", r"worker:1 \| step [1-9]\d{2,}",
+                                       r"worker:1 \| step [1-9]\d{2,}", ("--steps=1000", "--steps=4000"))
+        self.assertRegex(after, r"worker:1 \| final: step (3999|4000),")
+        self.assert_attempts(1)
 
-    def kill(self, victim, goes_on):
-        return self.train_and_kill(self.start_hosts(3), "parameter_server_strategy/cluster.toml", victim,
-                                   r"chief:0 +\| epoch 5 ended", goes_on, self.EPOCHS)
+
+class ParameterServerStrategy(Killed):
+    def kill(self, victim, goes_on, when=r"chief:0 +\| epoch 5 ended", epochs=30):
+        return self.train_and_kill(self.start_hosts(3), "parameter_server_strategy/cluster.toml", victim, when, goes_on,
+                                   ('"{shared}/parameter-server-strategy"',
+                                    f'"{{shared}}/parameter-server-strategy", "--epochs={epochs}"'))
 
     def test_a_worker_starts_again_alone(self):
         self.kill("worker:1", r"worker:1 +\| ready")
@@ -118,3 +131,13 @@ class ParameterServerStrategy(Killed):
         _, out = self.kill("ps:1", r"(?s)ps:1 +\| ready.*chief:0 +\| epoch \d")
         self.assertEqual(len(re.findall(r"chief:0 +\| epoch 1 ended", out)), 1, out)
         self.assert_attempts(2)
+
+    def test_the_chief_starts_all_again_from_the_backup(self):
+        _, out = self.kill("chief:0", r"(?s)ps:1 +\| ready.*chief:0 +\| epoch \d")
+        self.assertEqual(len(re.findall(r"chief:0 +\| epoch 1 ended", out)), 1, out)
+        self.assert_attempts(2)
+
+    def test_an_evaluator_starts_again_alone(self):
+        evaluated = r"evaluator:0 +\| epoch-\d+: test accuracy"
+        self.kill("evaluator:0", evaluated, when=evaluated, epochs=60)
+        self.assert_attempts(1)
