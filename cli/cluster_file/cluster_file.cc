@@ -261,6 +261,7 @@ std::optional<ClusterFile> ReadClusterFile(std::string_view toml, Problems& prob
   file.done = top.Line("done");
   if (const auto deadline = top.DurationMs("deadline")) file.deadline_ms = deadline->value;
   if (const auto finish = top.DurationMs("finish_timeout")) file.finish_timeout_ms = finish->value;
+  if (const auto silent = top.DurationMs("silent_after")) file.silent_after_ms = silent->value;
   ReadCluster(top, file, problems);
   ReadTask(top, file, problems);
   ReadRoles(top, file, problems);
@@ -268,6 +269,8 @@ std::optional<ClusterFile> ReadClusterFile(std::string_view toml, Problems& prob
   ReadSsh(top, file, problems);
   ReadControl(top, file);
   ReadCheck(top, file, problems);
+  const auto tensorboard = top.Table("tensorboard", kTensorBoardKeys);
+  if (tensorboard) file.logdir = tensorboard->Line("logdir");
   return file;
 }
 

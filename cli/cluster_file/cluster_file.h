@@ -92,6 +92,7 @@ struct ClusterFile {
   std::optional<Located<std::string>> done;  // "all-workers", "chief", or a task type
   std::optional<int64_t> deadline_ms;
   std::optional<int64_t> finish_timeout_ms;
+  std::optional<int64_t> silent_after_ms;
   Where cluster;  // of [cluster]
   std::optional<HostList> hosts;
   bool hosts_missing = true;  // false also when they were a mistake
@@ -109,7 +110,8 @@ struct ClusterFile {
   std::optional<int64_t> host_lost_ms;
   SshTable ssh;
   std::optional<Located<int>> control_port;
-  std::vector<std::string> python_packages;  // [check] python
+  std::vector<std::string> python_packages;    // [check] python
+  std::optional<Located<std::string>> logdir;  // [tensorboard] logdir
 };
 
 // Whether `name` can be a job's; else a problem. Part of paths, and of the job's id.

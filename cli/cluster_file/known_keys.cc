@@ -16,9 +16,13 @@ struct Table {
 
 // In the order in which a key's home is looked for.
 constexpr Table kTables[] = {
-    {"[task]", kTaskKeys},       {"[cluster]", kClusterKeys},
-    {"[roles.NAME]", kRoleKeys}, {"[restart] NAME", kRestartKeys},
-    {"[ssh]", kSshKeys},         {"{ address = ... } of a host", kHostKeys},
+    {"[task]", kTaskKeys},
+    {"[cluster]", kClusterKeys},
+    {"[roles.NAME]", kRoleKeys},
+    {"[restart] NAME", kRestartKeys},
+    {"[ssh]", kSshKeys},
+    {"{ address = ... } of a host", kHostKeys},
+    {"[tensorboard]", kTensorBoardKeys},
 };
 
 bool Holds(std::span<const std::string_view> keys, std::string_view key) {

@@ -7,9 +7,9 @@
 
 namespace tfdist::cli {
 
-inline constexpr std::string_view kTopKeys[] = {"name",    "done",    "deadline", "finish_timeout",
-                                                "cluster", "task",    "roles",    "restart",
-                                                "ssh",     "control", "check"};
+inline constexpr std::string_view kTopKeys[] = {
+    "name",  "done",    "deadline", "finish_timeout", "silent_after", "cluster",    "task",
+    "roles", "restart", "ssh",      "control",        "check",        "tensorboard"};
 inline constexpr std::string_view kClusterKeys[] = {"hosts", "layout", "chief_name", "ports"};
 inline constexpr std::string_view kHostKeys[] = {"address", "ssh",   "gpus",
                                                  "slots",   "spare", "transport"};
@@ -23,6 +23,7 @@ inline constexpr std::string_view kSshKeys[] = {"user",   "port",      "identity
                                                 "config", "host_keys", "remote_dir"};
 inline constexpr std::string_view kControlKeys[] = {"port"};
 inline constexpr std::string_view kCheckKeys[] = {"python"};
+inline constexpr std::string_view kTensorBoardKeys[] = {"logdir"};
 
 // For a key that is not among `known`: the nearest of them, or the table where it belongs.
 std::string HintForUnknownKey(std::string_view key, std::span<const std::string_view> known);

@@ -197,6 +197,27 @@ void AddShell(CLI::App& app, Command& command) {
       [&command, arguments] { command = [arguments] { return ShellCommand(*arguments); }; });
 }
 
+void AddTensorBoard(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<TensorBoardArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "tensorboard", "show a job's TensorBoard, forwarded to this machine, until Ctrl-C");
+  AddWords(*sub, arguments->words, "[JOB] [TASK]",
+           "as for exec; of a task: on its host. Default: the chief, else worker:0");
+  sub->add_option("--logdir", arguments->logdir,
+                  "where the event files are there; default: [tensorboard] logdir of the cluster "
+                  "file, else `shared`, else the folder in which the task starts")
+      ->type_name("FOLDER");
+  sub->add_option("--port", arguments->port, "of this machine; default: any free one")
+      ->check(CLI::Range(1, 65535));
+  sub->add_flag("--wait", arguments->wait, "wait until there are event files");
+  sub->add_flag("--fetch", arguments->fetch,
+                "copy the event files here and run TensorBoard here; done by itself where the host "
+                "has no TensorBoard");
+  sub->add_flag("--open", arguments->open, "open it with xdg-open");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return TensorBoardCommand(*arguments); }; });
+}
+
 void AddStatus(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<StatusArguments>();
   CLI::App* sub = app.add_subcommand("status", "show the status of a job and its tasks");
@@ -385,8 +406,8 @@ void AddCommands(CLI::App& app, Command& command, const Words& words) {
   AddCheck(app, command, words);
   AddUp(app, command, words);
   AddExec(app, command, words);
-  for (auto add : {AddShell, AddLogs, AddStatus, AddWhy, AddWait, AddPull, AddList, AddEvents,
-                   AddDown, AddClean, AddPrune, AddCompletion, AddVersion}) {
+  for (auto add : {AddShell, AddTensorBoard, AddLogs, AddStatus, AddWhy, AddWait, AddPull, AddList,
+                   AddEvents, AddDown, AddClean, AddPrune, AddCompletion, AddVersion}) {
     add(app, command);
   }
 }

@@ -71,6 +71,16 @@ struct ShellArguments {
 };
 int ShellCommand(const ShellArguments& arguments);
 
+struct TensorBoardArguments {
+  std::vector<std::string> words;  // a job or a cluster file, then a task or a host
+  std::string logdir;              // empty: as the cluster file says
+  int port = 0;                    // of this machine; 0: any free one
+  bool wait = false;
+  bool fetch = false;
+  bool open = false;
+};
+int TensorBoardCommand(const TensorBoardArguments& arguments);
+
 struct StatusArguments {
   std::string job;
   bool json = false;

@@ -24,6 +24,15 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
   return std::make_unique<ssh::SshTransport>(host.name, TargetOf(host, ssh));
 }
 
+Tunnels::Tunnels(const HostPlan& host, const SshOptions& ssh)
+    : transport_(std::make_unique<ssh::SshTransport>(host.name, TargetOf(host, ssh))) {}
+
+Tunnels::~Tunnels() = default;
+
+std::unique_ptr<ByteChannel> Tunnels::Open(int port, TimePoint deadline) {
+  return transport_->OpenTunnel(port, deadline);
+}
+
 Attached Attach(const JobRecord& record, int slot, TimePoint deadline) {
   const auto at = static_cast<size_t>(slot);
   const HostPlan& host = record.hosts.at(at);

@@ -8,10 +8,30 @@
 #include "cli/link/agent_link.h"
 #include "cli/link/byte_channel.h"
 
+namespace tfdist::ssh {
+class SshTransport;
+}
+
 namespace tfdist::cli {
 
 // Nothing is opened yet. Throws nothing.
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh);
+
+// Connections to TCP ports of a host that is reached over SSH, as its own programs make them: to its
+// 127.0.0.1. Connects on first use, and again when the connection has broken. Belongs to one thread;
+// one of its channels is used at a time.
+class Tunnels {
+ public:
+  // `host` is not a local one.
+  Tunnels(const HostPlan& host, const SshOptions& ssh);
+  ~Tunnels();
+
+  // Throws Error with the host: Unreachable, LostConnection, or that nobody listens there.
+  std::unique_ptr<ByteChannel> Open(int port, TimePoint deadline);
+
+ private:
+  std::unique_ptr<ssh::SshTransport> transport_;
+};
 
 // Attaches to the job's agent in `slot`, or to its folder when no agent runs any more (see
 // Hello::serving). Throws Error with the host; NothingThere (bootstrap.h) when it has no such job.

@@ -134,6 +134,9 @@ json ToJson(const JobRecord& record) {
           {"hosts", hosts},
           {"bases", record.bases},
           {"ssh", ToJson(record.ssh)},
+          {"shared", record.shared},
+          {"logdir", record.logdir},
+          {"silent_after_ms", record.silent_after_ms},
           {"tasks", tasks},
           {"files", record.files},
           {"last_seen", ToJson(record.last_seen)}};
@@ -156,6 +159,10 @@ JobRecord RecordFromJson(const json& value) {
   for (const json& host : value.at("hosts")) record.hosts.push_back(HostFromJson(host));
   value.at("bases").get_to(record.bases);
   record.ssh = SshFromJson(value.at("ssh"));
+  // Records of earlier versions lack them.
+  record.shared = value.value("shared", record.shared);
+  record.logdir = value.value("logdir", record.logdir);
+  record.silent_after_ms = value.value("silent_after_ms", record.silent_after_ms);
   for (const json& task : value.at("tasks")) {
     record.tasks.push_back({task.at("task").get<std::string>(), task.at("slot").get<int>(),
                             task.at("line").get<std::string>()});
@@ -230,6 +237,9 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
   record.hosts = plan.hosts;
   record.bases.resize(plan.hosts.size());
   record.ssh = plan.ssh;
+  record.shared = plan.shared;
+  record.logdir = plan.logdir;
+  record.silent_after_ms = plan.silent_after_ms;
   for (const TaskOnHost& task : plan.tasks) {
     record.tasks.push_back({ToString(task.id), task.slot, RenderTaskLine(plan, task)});
   }

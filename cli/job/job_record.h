@@ -50,6 +50,9 @@ struct JobRecord {
   std::vector<HostPlan> hosts;     // index = slot
   std::vector<std::string> bases;  // tfdist's folder on each host; empty: not learned yet
   SshOptions ssh;
+  std::string shared;                // as in Plan
+  std::string logdir;                // the same
+  int64_t silent_after_ms = 60'000;  // the same
   struct Task {
     std::string id;  // "worker:0"
     int slot = 0;

@@ -32,6 +32,9 @@ class JobRecordTest : public testing::Test {
     record.ssh.port = 2200;
     record.ssh.user = "ubuntu";
     record.tasks = {{"worker:0", 0, "worker:0 on gpu1"}};
+    record.shared = "/mnt/out";
+    record.logdir = "/mnt/out/logs";
+    record.silent_after_ms = 5000;
     return record;
   }
   const TemporaryFolder temporary_;
@@ -47,6 +50,9 @@ TEST_F(JobRecordTest, ComesBackAsItWasAndIsPrivate) {
   EXPECT_EQ(records[0].hosts[0].gpus, (std::vector<int>{0, 1}));
   EXPECT_EQ(records[0].ssh.port, 2200);
   EXPECT_EQ(records[0].tasks[0].line, "worker:0 on gpu1");
+  EXPECT_EQ(records[0].shared, "/mnt/out");
+  EXPECT_EQ(records[0].logdir, "/mnt/out/logs");
+  EXPECT_EQ(records[0].silent_after_ms, 5000);
   struct stat info {};
   stat((folder_ / "tfdist/jobs/digits-20260801T120000Z-1a2b3c.json").c_str(), &info);
   EXPECT_EQ(info.st_mode & 0777, 0600U);

@@ -222,6 +222,10 @@ TEST_F(Mistakes, InTaskSettingsAreExplained) {
   EXPECT_THAT(with_command("[ssh]\nuser = \"-x\""), HasSubstr("no user name"));
   EXPECT_THAT(with_command("[ssh]\nremote_dir = \"tmp\""), HasSubstr("begins with '/' or '~/'"));
   EXPECT_THAT(with_command("[control]\nport = 0"), HasSubstr("from 1 to 65535"));
+  EXPECT_THAT(with_command("[tensorboard]\nlogdir = \"{shared}/x\""),
+              HasSubstr("{shared} stands for nothing"));
+  EXPECT_THAT(with_command("[tensorboard]\nlogdir = \"runs/{task}\""),
+              HasSubstr("only {shared} may stand here"));
   EXPECT_THAT(with_command("[restart]\nps = \"always\""),
               HasSubstr("\"task\", \"gang\", \"never\" or \"exit-code\""));
   EXPECT_THAT(with_command("[restart]\non_host_lost = \"pray\""),

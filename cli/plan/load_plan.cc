@@ -131,6 +131,7 @@ void SetPolicies(const ClusterFile& file, Plan& plan) {
   plan.on_host_lost = file.on_host_lost.value_or(plan.on_host_lost);
   plan.host_lost_ms = file.host_lost_ms.value_or(plan.host_lost_ms);
   plan.deadline_ms = file.deadline_ms.value_or(0);
+  plan.silent_after_ms = file.silent_after_ms.value_or(plan.silent_after_ms);
   // Of a collective strategy all workers end together, or one of them hangs.
   const int64_t finish_timeout_ms = file.layout.value == "mirrored" ? kMirroredFinishMs : 0;
   plan.finish_timeout_ms = file.finish_timeout_ms.value_or(finish_timeout_ms);
@@ -143,9 +144,27 @@ void SetPolicies(const ClusterFile& file, Plan& plan) {
   }
 }
 
+// {shared} alone is known without a task.
+std::string LogFolder(const Located<std::string>& logdir, const std::string& shared,
+                      Problems& problems) {
+  constexpr std::string_view kShared = "{shared}";
+  std::string folder = logdir.value;
+  if (folder.starts_with(kShared)) {
+    folder.replace(0, kShared.size(), shared);
+    if (shared.empty()) {
+      problems.Add(logdir.where, "{shared} stands for nothing: [task] has no shared");
+    }
+  }
+  if (folder.find('{') != folder.npos) {
+    problems.Add(logdir.where, "only {shared} may stand here, at the beginning");
+  }
+  return folder;
+}
+
 void SetPaths(const ClusterFile& file, const fs::path& folder, Plan& plan, Problems& problems) {
   if (file.workdir) plan.workdir = FindFolder(*file.workdir, folder, problems);
   if (file.shared) plan.shared = file.shared->value;
+  if (file.logdir) plan.logdir = LogFolder(*file.logdir, plan.shared, problems);
   if (file.ssh.identity_file) {
     if (const auto path = FindFile(*file.ssh.identity_file, folder, problems)) {
       plan.ssh.identity_file = path->string();

@@ -71,10 +71,13 @@ struct Plan {
   int64_t host_lost_ms = 11'000;                 // of silence
   int64_t deadline_ms = 0;                       // 0: none
   int64_t finish_timeout_ms = 0;                 // 0: none
+  int64_t silent_after_ms = 60'000;              // without output from any task
   std::optional<std::filesystem::path> workdir;  // absolute
   bool needs_runtime = false;                    // some argv or env holds {runtime}
   std::string shared;                            // absolute path on the hosts, or empty
-  int control_port = 0;                          // 0: any free one
+  std::string
+      logdir;  // of TensorBoard: absolute, or relative to the tasks' folder; empty: not said
+  int control_port = 0;  // 0: any free one
   SshOptions ssh;
   std::vector<std::string> python_packages;  // whose versions `check` compares
   std::vector<std::string> warnings;         // of what is no mistake; a line each

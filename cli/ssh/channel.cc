@@ -184,10 +184,12 @@ bool SshChannel::ReceiveStderr() {
   return turns > 0;
 }
 
-LIBSSH2_CHANNEL* OpenSessionChannel(Connection& connection, TimePoint deadline) {
+// `open`: one of libssh2's functions. nullptr when the host refuses.
+template <typename Open>
+LIBSSH2_CHANNEL* OpenChannel(Connection& connection, TimePoint deadline, Open open) {
   LIBSSH2_CHANNEL* channel = nullptr;
   const auto code = connection.Finish(deadline, [&] {
-    channel = libssh2_channel_open_session(connection.session());
+    channel = open(connection.session());
     return channel != nullptr ? 0 : libssh2_session_last_errno(connection.session());
   });
   if (channel != nullptr) return channel;
@@ -196,6 +198,14 @@ LIBSSH2_CHANNEL* OpenSessionChannel(Connection& connection, TimePoint deadline) 
     throw LostConnection(Phase::kExec, "the host did not open a channel in time");
   }
   if (*code != LIBSSH2_ERROR_CHANNEL_FAILURE) FailBroken(connection);
+  return nullptr;
+}
+
+LIBSSH2_CHANNEL* OpenSessionChannel(Connection& connection, TimePoint deadline) {
+  LIBSSH2_CHANNEL* channel = OpenChannel(connection, deadline, [](LIBSSH2_SESSION* session) {
+    return libssh2_channel_open_session(session);
+  });
+  if (channel != nullptr) return channel;
   throw Error(Phase::kExec, fmt::format("the host opens no channel: {}", connection.LastError()));
 }
 
@@ -207,6 +217,21 @@ std::unique_ptr<cli::ByteChannel> OpenShellChannel(std::shared_ptr<Connection> c
   auto channel = std::make_unique<SshChannel>(std::move(connection), handle);
   channel->StartShell(deadline);
   return channel;
+}
+
+std::unique_ptr<cli::ByteChannel> OpenTunnelChannel(std::shared_ptr<Connection> connection,
+                                                    int port, TimePoint deadline) {
+  constexpr const char* kLoopback = "127.0.0.1";
+  LIBSSH2_CHANNEL* handle = OpenChannel(*connection, deadline, [port](LIBSSH2_SESSION* session) {
+    return libssh2_channel_direct_tcpip_ex(session, kLoopback, port, kLoopback, 0);
+  });
+  if (handle == nullptr) {
+    throw Error(Phase::kConnect,
+                fmt::format("its sshd does not connect to port {} there: {}", port,
+                            connection->LastError()),
+                "if it is prohibited: AllowTcpForwarding yes in its sshd_config");
+  }
+  return std::make_unique<SshChannel>(std::move(connection), handle);
 }
 
 }  // namespace tfdist::ssh

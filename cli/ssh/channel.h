@@ -1,4 +1,5 @@
-// The stdin, stdout and stderr of one program on the host, over a shared connection.
+// The stdin, stdout and stderr of one program on the host, or a TCP connection that the host makes to
+// one of its own ports, over a shared connection.
 #pragma once
 
 #include <memory>
@@ -14,5 +15,10 @@ namespace tfdist::ssh {
 // Throws LostConnection; Error(kExec) when the host refuses.
 std::unique_ptr<cli::ByteChannel> OpenShellChannel(std::shared_ptr<Connection> connection,
                                                    TimePoint deadline);
+
+// What comes from and goes to `port` of the host's 127.0.0.1. Throws LostConnection; Error(kConnect)
+// when nobody listens there, or when sshd forbids it. Source: RFC 4254 7.2.
+std::unique_ptr<cli::ByteChannel> OpenTunnelChannel(std::shared_ptr<Connection> connection,
+                                                    int port, TimePoint deadline);
 
 }  // namespace tfdist::ssh

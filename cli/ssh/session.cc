@@ -96,6 +96,10 @@ std::unique_ptr<cli::ByteChannel> Session::OpenShell(TimePoint deadline) {
   return OpenShellChannel(connection_, Within(limits_.exec, deadline));
 }
 
+std::unique_ptr<cli::ByteChannel> Session::OpenTunnel(int port, TimePoint deadline) {
+  return OpenTunnelChannel(connection_, port, Within(limits_.exec, deadline));
+}
+
 bool Session::broken() const { return connection_->broken(); }
 
 }  // namespace tfdist::ssh

@@ -27,6 +27,9 @@ class Session {
   // Runs `/bin/sh` on the host. Throws as Transport::OpenShell.
   std::unique_ptr<cli::ByteChannel> OpenShell(TimePoint deadline);
 
+  // Connects to `port` of the host's 127.0.0.1. Throws as OpenTunnelChannel (channel.h).
+  std::unique_ptr<cli::ByteChannel> OpenTunnel(int port, TimePoint deadline);
+
   // Whether an earlier failure leaves the connection unusable.
   [[nodiscard]] bool broken() const;
 

@@ -22,7 +22,14 @@ class SshTransport : public cli::Transport {
   // arrives for all).
   std::unique_ptr<cli::ByteChannel> OpenShell(TimePoint deadline) override;
 
+  // The same for a connection to `port` of the host's 127.0.0.1.
+  std::unique_ptr<cli::ByteChannel> OpenTunnel(int port, TimePoint deadline);
+
  private:
+  Session& Connected(TimePoint deadline);
+  template <typename Open>
+  std::unique_ptr<cli::ByteChannel> WithHost(Open open);
+
   std::string host_;
   Target target_;
   std::optional<Session> session_;
