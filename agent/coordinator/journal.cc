@@ -12,6 +12,7 @@
 
 #include "agent/job_state.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/json_numbers.h"
 #include "base/log.h"
@@ -162,6 +163,7 @@ void Journal::Append(std::string_view lines, bool sync) {
   assert(lines.empty() || lines.back() == '\n');
   try {
     WriteAll(fd_.get(), lines, path_.string());
+    FailPoint("journal written");
     if (sync && fdatasync(fd_.get()) != 0) {
       throw Error(Phase::kFiles, WithErrno("cannot sync " + path_.string(), errno));
     }
@@ -171,6 +173,7 @@ void Journal::Append(std::string_view lines, bool sync) {
     throw;
   }
   size_bytes_ += lines.size();
+  FailPoint("journal synced");
 }
 
 }  // namespace tfdist::agent

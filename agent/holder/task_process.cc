@@ -14,6 +14,7 @@
 
 #include "agent/holder/exec_search.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 
 namespace tfdist::agent {
@@ -110,7 +111,10 @@ StartedTask StartTask(const RunSpec& spec, const HostSettings& host, int stdout_
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) throw Error(Phase::kCommand, WithErrno("cannot fork", errno));
-  if (pid > 0) return {.pid = pid, .exec = ExecReport(std::move(report.read))};
+  if (pid > 0) {
+    FailPoint("task forked");
+    return {.pid = pid, .exec = ExecReport(std::move(report.read))};
+  }
 
   const std::string failure = BecomeTask(spec, host, stdout_fd, stderr_fd, parent);
   // At most PIPE_BUF: taken as a whole, without waiting.

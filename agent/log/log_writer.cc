@@ -13,6 +13,7 @@
 #include "agent/log/log_files.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::agent {
@@ -95,10 +96,13 @@ class LogWriter::Impl {
     const std::string_view piece = text.substr(0, std::max(room, kMinPieceBytes));
     // Text first: what a crash leaves between the two writes is text without a record, not a
     // record without text.
-    if (!WriteWhole(text_.get(), piece) || !PutRecord(stream, piece.size())) {
+    const bool text_written = WriteWhole(text_.get(), piece);
+    FailPoint("text written");
+    if (!text_written || !PutRecord(stream, piece.size())) {
       TakeBack();
       return 0;
     }
+    FailPoint("text indexed");
     at_line_start_ = piece.back() == '\n';
     files_.back().bytes += piece.size();
     return piece.size();

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 
 namespace tfdist::agent {
@@ -37,7 +38,9 @@ void WriteRecord(const std::filesystem::path& path, std::string_view record) {
   const std::filesystem::path aside = path.string() + ".part";
   const UniqueFd fd = OpenFile(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
   WriteAll(fd.get(), record, aside.string());
+  FailPoint("record written");
   Rename(aside, path);
+  FailPoint("record renamed");
 }
 
 // nullopt when there is no such file, or no whole record in it.
@@ -124,7 +127,9 @@ void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskE
   const UniqueFd fd = OpenFile(aside, O_WRONLY | O_CREAT | O_NOFOLLOW);
   WriteAll(fd.get(), record, aside.string());
   if (ftruncate(fd.get(), static_cast<off_t>(record.size())) != 0) FailAt("cannot cut", aside);
+  FailPoint("exit written");
   Rename(aside, run_folder / "exit");
+  FailPoint("exit renamed");
 }
 
 }  // namespace tfdist::agent

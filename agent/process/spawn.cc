@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 
 namespace tfdist::agent {
 namespace {
@@ -50,7 +51,10 @@ pid_t SpawnRole(const char* role, const std::vector<std::string>& arguments,
                 std::initializer_list<Inherited> descriptors, SignalMask mask) {
   const std::vector<char*> argv = Argv(role, arguments);
   const pid_t pid = fork();
-  if (pid != 0) return pid;
+  if (pid != 0) {
+    FailPoint("process forked");
+    return pid;
+  }
   TakeDescriptors(descriptors);
   if (mask == SignalMask::kEmpty) EmptySignalMask();
   execve(kThisExecutable, argv.data(), environ);

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/failpoint.h"
+
 namespace tfdist::agent {
 
 SessionTable::SessionTable(EventLoop& loop, const std::filesystem::path& folder,
@@ -17,6 +19,7 @@ void SessionTable::Add(UniqueFd fd) {
   auto session = std::make_shared<Session>(loop_, std::move(fd), on_message_);
   sessions_.insert(session);
   session->Open([this, weak = session->weak_from_this()] { sessions_.erase(weak.lock()); });
+  FailPoint("hello");
   session->Send({std::string(protocol::type::kHello), 0, hello_});
 }
 

@@ -18,6 +18,7 @@
 #include "agent/session/unix_listener.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 
 namespace tfdist::agent {
@@ -85,6 +86,7 @@ UniqueFd LaunchKeeper(const SlotFolder& folder, const SlotInfo& info, const Host
   if (keeper == 0) {
     BecomeKeeper(folder, info, host, listener_fd, name_lock_fd, complain.get());
   }
+  FailPoint("keeper forked");
   complain.Reset();
   const std::string why = ReadAll(complaints.get());
   if (!why.empty()) {

@@ -20,6 +20,7 @@
 #include "agent/stdio/stdio_messages.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 
 namespace tfdist::agent {
@@ -73,6 +74,7 @@ int StartMain() {
   std::signal(SIGPIPE, SIG_IGN);
   const auto executable = std::filesystem::read_symlink("/proc/self/exe");
   MarkUsed(executable);
+  FailPoint("start hello");
   WriteToStdout(Hello(executable));
   const auto message = ReadMessage(STDIN_FILENO, SystemClock().Now() + kCreateLimit);
   if (!message) return 1;
