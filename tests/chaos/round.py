@@ -30,16 +30,18 @@ class Strike:
 
 
 class Round:
-    def __init__(self, world, seed, only=()):
+    def __init__(self, world, seed, only=(), again=0):
         self.world, self.seed = world, seed
         self.chance = random.Random(seed)
-        self.name = f"chaos{seed}"
+        self.name = f"chaos{seed}.{again}" if again else f"chaos{seed}"
         self.mark = f"{86400 + seed % 100000}.{os.getpid()}{seed:09}"
-        self.diary = world.diaries / str(seed)
+        self.diary = world.diaries / self.name
         self.story = []      # what was done, in words
         self.commands = []   # processes of `tfdist`, `up` first
+        self.limits = 'limit = 20, backoff = "100ms"'
         self.crashed = set()   # slots whose hosts are off
         self.forsaken = set()  # slots whose agent does not come back
+        self.file = self.world.user.write(f"{self.name}.toml", "")  # until the round begins
         self._draw(only)
 
     def _draw(self, only):
@@ -49,6 +51,7 @@ class Round:
         count = chance.choices((0, 1, 2, 3), (1, 10, 5, 2))[0]
         drawn = chance.choices(known, [nemesis.weight for nemesis in known], k=count)
         self.seconds = chance.uniform(0.5, 1.0)  # that a trainer lives
+        self.fails_after = self.seconds / 2
         self.spare = chance.random() < 0.6
         self.detached = chance.random() < 0.2
         self.output = chance.choice(("separate", "merged"))
@@ -149,7 +152,7 @@ class Round:
         hosts = self.world.hosts
         rows = [f'{{ address = "{h.address}", ssh = "{h.name}"{", spare = true" if n == SLOTS else ""} }}'
                 for n, h in enumerate(hosts) if n < SLOTS or self.spare]
-        rules = "\n".join(f'{role} = {{ policy = "{policy}", limit = 20, backoff = "100ms" }}'
+        rules = "\n".join(f'{role} = {{ policy = "{policy}", {self.limits} }}'
                           for role, policy in promises.POLICIES.items())
         return f"""name = "{self.name}"
 [cluster]
@@ -162,7 +165,7 @@ workdir = "{self.world.program}"
 gpus = 0
 grace = "3s"
 output = "{self.output}"
-env = {{ CHAOS_SECONDS = "{self.seconds}", CHAOS_MARK = "{self.mark}", CHAOS_ENDS = '{json.dumps(self.ends)}' }}
+env = {{ CHAOS_SECONDS = "{self.seconds}", CHAOS_FAILS_AFTER = "{self.fails_after}", CHAOS_MARK = "{self.mark}", CHAOS_ENDS = '{json.dumps(self.ends)}' }}
 [restart]
 host_lost = "{"5s" if self.may("loses_host") else "11s"}"
 {rules}
@@ -174,7 +177,7 @@ config = "{hosts.ssh_config}"
 
     def keep(self, folder):
         """Everything that may say why."""
-        folder = pathlib.Path(folder) / str(self.seed)
+        folder = pathlib.Path(folder) / self.name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         (folder / "story").write_text(self.describe() + "\n" + "\n".join(self.story) + "\n")

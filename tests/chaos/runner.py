@@ -8,6 +8,7 @@ again: the same job, the same strikes at the same moments, as far as processes o
 
 import argparse
 import collections
+import signal
 import sys
 import threading
 import time
@@ -44,6 +45,8 @@ class Table:
         self.struck.update(strike.nemesis.name for strike in round.strikes)
         if failure:
             self.broken.append((round.seed, failure))
+        if len(self.times) % 50 == 0:
+            print(f"{len(self.times)} rounds, {len(self.broken)} broke a promise; seed {round.seed}", flush=True)
 
     def print(self):
         rounds = len(self.times)
@@ -62,7 +65,7 @@ class Table:
 def arguments(words=None):
     parser = argparse.ArgumentParser(prog="scripts/chaos")
     parser.add_argument("--seed", type=int, help="of the first round; by default the time")
-    parser.add_argument("--rounds", type=int, help="by default 1 with --seed, else 30")
+    parser.add_argument("--rounds", type=int, help="by default 30, with --seed 1, with --minutes as many as there is time for")
     parser.add_argument("--minutes", type=float, help="no new round begins after so long")
     parser.add_argument("--only", action="append", default=[], choices=[nemesis.name for nemesis in NEMESES],
                         metavar="NEMESIS", help="draw from these alone: " + ", ".join(n.name for n in NEMESES))
@@ -73,7 +76,7 @@ def arguments(words=None):
     parser.add_argument("--verbose", action="store_true", help="say each round's plan before it begins")
     given = parser.parse_args(words)
     if given.rounds is None:
-        given.rounds = 1 if given.seed is not None else (10 ** 9 if given.minutes else 30)
+        given.rounds = 10 ** 9 if given.minutes else 1 if given.seed is not None else 30
     if given.quick and not given.only:
         given.only = [nemesis.name for nemesis in NEMESES if not nemesis.effects.loses_host]
     if given.seed is None:
@@ -81,10 +84,10 @@ def arguments(words=None):
     return given
 
 
-def one_round(world, seed, given, table):
+def one_round(world, seed, again, given, table):
     """Whether all held."""
     began, failure = time.monotonic(), None
-    round = Round(world, seed, given.only)
+    round = Round(world, seed, given.only, again)
     if given.verbose:
         print(round.describe(), flush=True)
     try:
@@ -106,11 +109,11 @@ def rounds_of_a_thread(seeds, given, table):
     """Until no seed is left. Hosts end with the thread that has started them, so each thread has its own."""
     world, in_this_world = None, 0
     try:
-        while (seed := table.next_of(seeds, given)) is not None:
+        while (drawn := table.next_of(seeds, given)) is not None:
             if world is None:
                 with table.lock:  # looks for a network that nobody has
                     world, in_this_world = World(), 0
-            held = one_round(world, seed, given, table)
+            held = one_round(world, *drawn, given, table)
             in_this_world += 1
             if not held or in_this_world == ROUNDS_OF_A_WORLD:
                 world.close()
@@ -124,8 +127,9 @@ def rounds_of_a_thread(seeds, given, table):
 
 
 def run(given):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a script
     table = Table()
-    seeds = (given.seed + i for i in range(given.rounds) for _ in range(given.repeat))
+    seeds = ((given.seed + i, again) for i in range(given.rounds) for again in range(given.repeat))
     threads = [threading.Thread(target=rounds_of_a_thread, args=(seeds, given, table)) for _ in range(given.at_once)]
     for thread in threads:
         thread.start()

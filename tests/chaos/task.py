@@ -5,8 +5,8 @@
 DIARY is a folder that all hosts see. Each start of a task leaves three files there: `worker:0.2.start` (who, where),
 `worker:0.2.lines` (how many lines it has surely written) and, if it ended by itself, `worker:0.2.exit` (with which code).
 A second copy of a task that runs finds the lock of the first one and leaves `worker:0.2.double`. Environment:
-CHAOS_SECONDS (how long a trainer lives), CHAOS_ENDS ({"worker:0": [3, 0]}: the codes of its starts, one by one;
-a code other than 0 comes after half the time), CHAOS_MARK (for `sleep`: descendants that try to escape).
+CHAOS_SECONDS (how long a trainer lives), CHAOS_ENDS ({"worker:0": [3, 0]}: the codes of its starts, one by one),
+CHAOS_FAILS_AFTER (seconds until a code other than 0), CHAOS_MARK (for `sleep`: descendants that try to escape).
 """
 
 import fcntl
@@ -67,7 +67,7 @@ def main():
     os.umask(0)  # the diary is everybody's: each host has accounts of its own
     diary, task = sys.argv[1], os.environ["TFDIST_TASK"]
     start = take_number(diary, task)
-    me = {"task": task, "start": start, "host": os.uname().nodename, "pid": os.getpid(),
+    me = {"job": os.environ["TFDIST_JOB_ID"], "task": task, "start": start, "host": os.uname().nodename, "pid": os.getpid(),
           "attempt": int(os.environ["TFDIST_ATTEMPT"]), "time": time.time()}
     lock = take_lock(diary, task, start, me)  # kept until the end
     write_whole(f"{diary}/{task}.{start}.start", json.dumps(me))
@@ -75,7 +75,7 @@ def main():
     escape(clear_environment=False, new_session=True)
     codes = json.loads(os.environ["CHAOS_ENDS"]).get(task, [])
     code = codes[start - 1] if start <= len(codes) else 0
-    seconds = float(os.environ["CHAOS_SECONDS"]) * (0.5 if code else 1.0)
+    seconds = float(os.environ["CHAOS_FAILS_AFTER" if code else "CHAOS_SECONDS"])
     serves = task.startswith("ps:") and not code
     end = time.monotonic() + seconds
     counter = os.open(f"{diary}/{task}.{start}.lines", os.O_WRONLY)

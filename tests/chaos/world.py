@@ -95,7 +95,7 @@ class World:
 
     def reboot(self, slot):
         """A host that has crashed starts again; what was on its disk is there."""
-        self.links[slot].wait_until_gone()
+        self.links[slot].remove()
         self.hosts[slot].start(with_parent=True)
         self.hosts[slot].wait_until_up()
 
