@@ -61,6 +61,55 @@ runs_below() {
 }
 )sh";
 
+// Nothing is run, listed or removed below a folder of which somebody else may have made a part.
+constexpr std::string_view kTrust = R"sh(
+refuse() { say "refused $1: $2"; return 1; }
+
+is_ours() {
+  if ! [ -O "$1" ]; then
+    refuse "$1" "belongs to another account"
+  elif [ -h "$1" ] && ! [ -O "${1%/*}" ]; then
+    refuse "$1" "a symbolic link in somebody else's folder"
+  fi
+}
+
+# is_safe PATH FOLDER: whether nobody else can put another folder in the place of PATH or of one that it
+# lies in, which has no symbolic links. 65534: root, as a user namespace shows it. A group that is the account's alone
+# (user private groups) may write.
+is_safe() {
+  me=$(id -u)
+  own_group=
+  [ "$(id -un)" != "$(id -gn)" ] || own_group=$(id -g)
+  path=$1
+  set -- "$2" "$path"
+  while [ -n "$path" ]; do
+    path=${path%/*}
+    set -- "$@" "${path:-/}"
+  done
+  folder=$1
+  shift
+  listed=$(ls -ldn "$@" 2>&1) || { refuse "$folder" "${listed##*: }"; return; }
+  unsafe=$(printf '%s\n' "$listed" | while read -r mode links owner group size month day time name; do
+    case $owner in
+      0 | 65534 | "$me") ;;
+      *) echo "$name belongs to another account (uid $owner)"; break ;;
+    esac
+    case $mode in
+      ????????w[!tT]*) echo "everybody may write to $name"; break ;;
+      ?????w???[!tT]*) [ "$group" = "$own_group" ] || { echo "a group (gid $group) may write to $name"; break; } ;;
+    esac
+  done)
+  [ -z "$unsafe" ] || refuse "$folder" "$unsafe"
+}
+
+# open_base FOLDER: makes tfdist's folder there `base`, its path without symbolic links. Where there is none it fails in
+# silence.
+open_base() {
+  [ -d "$1" ] && is_ours "$1" && base=$(cd "$1" && pwd -P) || return
+  if [ -d "$base/$jobs" ]; then is_safe "$(cd "$base/$jobs" && pwd -P)" "$1"; else is_safe "$base" "$1"; fi
+}
+)sh";
+
 // Must be the script's last words: the shell reads no further while the agent runs.
 constexpr std::string_view kRunAgent = R"sh(
 main() {
@@ -93,8 +142,6 @@ prepare() {
   printf '%s\n' "$agent"
 }
 
-refuse() { say "refused $1: $2"; return 1; }
-
 # choose FOLDER: makes it `base` if it is ours alone and programs run there.
 choose() {
   case $1 in
@@ -102,44 +149,12 @@ choose() {
     *) refuse "$1" "not an absolute path"; return ;;
   esac
   why=$(umask 077; mkdir -p "$1/$agents" 2>&1) || { refuse "$1" "${why##*: }"; return; }
-  if is_ours "$1" && is_safe "$(cd "$1/$agents" && pwd -P)" "$1" && runs_programs "$1"; then
+  if is_ours "$1" && is_ours "$1/$agents" && is_safe "$(cd "$1/$agents" && pwd -P)" "$1" && runs_programs "$1"; then
     base=$(cd "$1" && pwd -P)
     return
   fi
   rmdir "$1/$agents" "$1" 2>/dev/null  # unless something is there
   return 1
-}
-
-# is_safe PATH FOLDER: whether nobody else can put another folder in the place of PATH or of one that it
-# lies in, which has no symbolic links. 65534: root, as a user namespace shows it.
-is_safe() {
-  me=$(id -u)
-  path=$1
-  set -- "$2" "$path"
-  while [ -n "$path" ]; do
-    path=${path%/*}
-    set -- "$@" "${path:-/}"
-  done
-  folder=$1
-  shift
-  unsafe=$(ls -ldn "$@" 2>/dev/null | while read -r mode links owner group size month day time name; do
-    case $owner in
-      0 | 65534 | "$me") ;;
-      *) echo "$name belongs to another account (uid $owner)"; break ;;
-    esac
-    case $mode in
-      ????????w[!tT]*) echo "everybody may write to $name"; break ;;
-    esac
-  done)
-  [ -z "$unsafe" ] || refuse "$folder" "$unsafe"
-}
-
-is_ours() {
-  if ! [ -O "$1" ] || ! [ -O "$1/$agents" ]; then
-    refuse "$1" "belongs to another account"
-  elif [ -h "$1" ] && ! [ -O "${1%/*}" ]; then
-    refuse "$1" "a symbolic link in somebody else's folder"
-  fi
 }
 
 runs_programs() {
@@ -193,7 +208,8 @@ main start
 constexpr std::string_view kLook = R"sh(
 # look BASE: makes the job's own agent there `agent`.
 look() {
-  agent=$1/$jobs/$job/$slot_prefix$slot/$agent_name
+  open_base "$1" || return
+  agent=$base/$jobs/$job/$slot_prefix$slot/$agent_name
   [ -x "$agent" ]
 }
 )sh";
@@ -226,7 +242,7 @@ prepare() {
 
 # Fails, so that each_base goes on.
 list() {
-  base=$(cd "$1" 2>/dev/null && pwd -P) || return
+  open_base "$1" || return
   for folder in "$base/$jobs"/*/"$slot_prefix"*; do
     if [ -d "$folder" ]; then
       if runs_below "$folder"; then say "job running $folder"; else say "job idle $folder"; fi
@@ -257,7 +273,7 @@ prepare() {
 
 # Fails, so that each_base goes on.
 survey() {
-  base=$(cd "$1" 2>/dev/null && pwd -P) || return
+  open_base "$1" || return
   for folder in "$base/$jobs"/*/"$slot_prefix"*; do
     is_slot "$folder" || continue
     state=idle
@@ -322,7 +338,7 @@ prepare() {
 
 # Fails, so that each_base goes on.
 clean() {
-  base=$(cd "$1" 2>/dev/null && pwd -P) || return
+  open_base "$1" || return
   for folder in "$base/$jobs"/*; do
     [ -d "$folder" ] && clean_job "$folder"
   done
@@ -382,7 +398,7 @@ prepare() {
 
 # Fails, so that each_base goes on.
 purge() {
-  base=$(cd "$1" 2>/dev/null && pwd -P) || return
+  open_base "$1" || return
   remove_if_idle "$base/$jobs/$job/$slot_prefix$slot"
   rmdir "$base/$jobs/$job" 2>/dev/null
   return 1
@@ -554,7 +570,7 @@ std::string BootScript::RunCommand() const {
 }
 
 std::string BootScript::WithValues(std::string_view body) const {
-  return fmt::format("values() {{\n{}}}\n{}{}", values_, kCommon, body);
+  return fmt::format("values() {{\n{}}}\n{}{}{}", values_, kCommon, kTrust, body);
 }
 
 }  // namespace tfdist::cli

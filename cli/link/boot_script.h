@@ -10,7 +10,8 @@ namespace tfdist::cli {
 
 // What a script prints after the line with the nonce, one line each:
 //   system OS MACHINE      the agent is not for this system
-//   refused FOLDER: WHY    tfdist's folder cannot be there
+//   refused FOLDER: WHY    tfdist's folder cannot be there; or it is, and somebody else may have made a part of it: it
+//                          is passed over
 //   upload                 the agent is missing: send it, compressed, to stdin
 //   run                    the agent starts; all further bytes are its own
 //   missing                no such job here
@@ -21,7 +22,7 @@ namespace tfdist::cli {
 //   kept PATH: WHY
 //   failed TEXT
 //   done                   the last line
-// RunCommand says `run` or `missing`; all that follows `run` is what the command prints, up to
+// RunCommand says `run` or, behind what was refused, `missing`; all that follows `run` is what the command prints, up to
 //   \1NONCE exit STATUS LEFT   LEFT: ids of processes that could not be ended
 class BootScript {
  public:

@@ -199,6 +199,15 @@ std::optional<SlotOnHost> ParseSlot(std::string_view line) {
   return slot;
 }
 
+std::string Joined(const std::vector<std::string>& refused) {
+  return OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000);
+}
+
+// What another account may have put there is neither run nor listed.
+[[noreturn]] void FailWithForeignFolders(Phase phase, const std::vector<std::string>& refused) {
+  throw Error(phase, Joined(refused), "look who made it; [ssh] remote_dir names another folder");
+}
+
 Removal FollowRemoval(BootConversation& talk, TimePoint deadline) {
   Removal removal;
   while (true) {
@@ -206,6 +215,7 @@ Removal FollowRemoval(BootConversation& talk, TimePoint deadline) {
     if (line == "done") return removal;
     if (auto path = After("removed", line)) removal.removed.push_back(std::move(*path));
     if (auto path = After("kept", line)) removal.kept.push_back(std::move(*path));
+    if (auto path = After("refused", line)) removal.kept.push_back(std::move(*path));
   }
 }
 
@@ -244,7 +254,8 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
   script.Set("job", job).Set("slot", std::to_string(slot));
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.Attach(), deadline);
-  const std::string line = talk.ReadLine(deadline);
+  std::vector<std::string> refused;
+  const std::string line = talk.ReadBehindRefusals(refused, deadline);
   if (const auto pids = After("lost", line)) {
     throw FolderGone(Phase::kDown,
                      fmt::format("the folder of job {} is gone, and processes of it run: {}", job,
@@ -252,8 +263,9 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
                      fmt::format("end them: kill {}", OnOneLine(*pids)));
   }
   if (line != "run") {
-    throw NothingThere(Phase::kRun, fmt::format("this host has no job {} (slot {}){}", job, slot,
-                                                base.empty() ? "" : " in " + OnOneLine(base)));
+    throw NothingThere(Phase::kRun, fmt::format("this host has no job {} (slot {}){}{}", job, slot,
+                                                base.empty() ? "" : " in " + OnOneLine(base),
+                                                refused.empty() ? "" : ": " + Joined(refused)));
   }
   std::string noise = talk.noise();
   return BootedAgent{.channel = talk.Release(), .noise = std::move(noise), .uploaded = false};
@@ -266,12 +278,15 @@ std::vector<RemoteJob> FindJobs(std::unique_ptr<ByteChannel> channel, const std:
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.FindJobs(), deadline);
   std::vector<RemoteJob> jobs;
+  std::vector<std::string> refused;
   std::string line;
   while ((line = talk.ReadLine(deadline)) != "done") {
+    if (auto refusal = After("refused", line)) refused.push_back(std::move(*refusal));
     const auto rest = After("job", line);
     auto job = rest ? ParseJob(*rest) : std::nullopt;
     if (job && (name.empty() || IsJobIdOf(job->job, name))) jobs.push_back(std::move(*job));
   }
+  if (jobs.empty() && !refused.empty()) FailWithForeignFolders(Phase::kRun, refused);
   std::stable_sort(jobs.begin(), jobs.end(),
                    [](const RemoteJob& a, const RemoteJob& b) { return TimeOf(a) > TimeOf(b); });
   return jobs;
@@ -284,9 +299,12 @@ HostSurvey Survey(std::unique_ptr<ByteChannel> channel, const std::string& remot
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.Survey(), deadline);
   HostSurvey survey;
+  std::vector<std::string> refused;
   std::string line;
   while ((line = talk.ReadLine(deadline)) != "done") {
-    if (const auto caches = After("caches", line)) {
+    if (auto refusal = After("refused", line)) {
+      refused.push_back(std::move(*refusal));
+    } else if (const auto caches = After("caches", line)) {
       std::string_view rest = *caches;
       uint64_t kib = 0;
       if (TakeNumber(TakeWord(rest), kib)) survey.caches_kib += kib;
@@ -294,6 +312,7 @@ HostSurvey Survey(std::unique_ptr<ByteChannel> channel, const std::string& remot
       if (auto parsed = ParseSlot(*slot)) survey.slots.push_back(std::move(*parsed));
     }
   }
+  if (survey.slots.empty() && !refused.empty()) FailWithForeignFolders(Phase::kFiles, refused);
   std::ranges::stable_sort(survey.slots, [](const SlotOnHost& a, const SlotOnHost& b) {
     return TimeOf(a.job) > TimeOf(b.job);
   });

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include "base/testing/gzip.h"
 #include "base/testing/soon.h"
 #include "base/testing/temporary_folder.h"
+#include "cli/link/host_command.h"
 #include "cli/link/local_transport.h"
 
 namespace tfdist::cli {
@@ -245,6 +247,92 @@ TEST_F(BootstrapTest, RefusesALinkThatSomebodyElseMayTurn) {
   ASSERT_EQ(chown((home_ / "others/tfdist").c_str(), 12345, 12345), 0);
   const Error foreign = StartError(FakeAgent(), (home_ / "others").string());
   EXPECT_NE(foreign.cause().find("belongs to another account"), std::string::npos);
+}
+
+// A folder that is called as one of ours would be, made by another account where all may make one. What it holds is
+// not run, not listed and not removed, whichever command looks there.
+class ForeignFolder : public BootstrapTest {
+ protected:
+  void SetUp() override {
+    BootstrapTest::SetUp();
+    if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder away";
+    fs::create_directories(slot_);
+    std::ofstream(slot_ / "agent") << "#!/bin/sh\ntouch '" + ran_.string() + "'\n";
+    chmod((slot_ / "agent").c_str(), 0755);
+    chmod(open_.c_str(), 01777);  // as /tmp
+  }
+  void GiveAway() {
+    for (const auto& entry : fs::recursive_directory_iterator(open_))
+      ASSERT_EQ(lchown(entry.path().c_str(), 12345, 12345), 0);
+  }
+  // `why` is what is said of the folder.
+  void ExpectIsLeftAlone(const std::string& why) {
+    try {
+      AttachAgent(ShellAfter(""), open_.string(), kJob, 0, Soon());
+      ADD_FAILURE() << "attached";
+    } catch (const NothingThere& error) {
+      EXPECT_NE(error.cause().find(why), std::string::npos) << error.cause();
+    }
+    ExpectRefusal(why, [&] { (void)FindJobs(ShellAfter(""), open_.string(), "", Soon()); });
+    ExpectRefusal(why, [&] { (void)Survey(ShellAfter(""), open_.string(), Soon()); });
+    for (const Removal& removal : {Clean(ShellAfter(""), open_.string(), {kJob}, false, Soon()),
+                                   PurgeJob(ShellAfter(""), open_.string(), kJob, 0, Soon())}) {
+      EXPECT_EQ(removal.removed, std::vector<std::string>());
+      EXPECT_TRUE(std::ranges::any_of(removal.kept, [&](const std::string& kept) {
+        return kept.find(why) != std::string::npos;
+      }));
+    }
+    HostCommand command{
+        .words = {"true"}, .task = "worker:0", .job = kJob, .slot = 0, .base = open_.string()};
+    ExpectRefusal(why, [&] { RunningCommand(ShellAfter(""), command, Soon()); });
+    EXPECT_TRUE(fs::exists(slot_ / "agent"));
+    EXPECT_FALSE(fs::exists(ran_));
+  }
+  template <typename Work>
+  static void ExpectRefusal(const std::string& why, Work work) {
+    try {
+      work();
+      ADD_FAILURE() << "nothing was said";
+    } catch (const Error& error) {
+      EXPECT_NE(error.cause().find(why), std::string::npos) << error.cause();
+    }
+  }
+
+  static constexpr const char* kJob = "digits-20260801T120000Z-a1b2c3";
+  const fs::path open_ = home_ / "open";
+  const fs::path slot_ = open_ / "tfdist/jobs" / kJob / "h0";
+  const fs::path ran_ = home_ / "ran";
+};
+
+TEST_F(ForeignFolder, OfAnotherAccountIsLeftAlone) {
+  GiveAway();
+  ExpectIsLeftAlone("belongs to another account");
+}
+
+TEST_F(ForeignFolder, OfJobsWhereEverybodyMayWriteIsLeftAlone) {
+  chmod((open_ / "tfdist/jobs").c_str(), 0777);
+  ExpectIsLeftAlone("everybody may write to");
+}
+
+TEST_F(ForeignFolder, ThatAGroupMayReplaceIsLeftAlone) {
+  chmod(open_.c_str(), 0770);
+  ASSERT_EQ(chown(open_.c_str(), 0, 12345), 0);
+  ExpectIsLeftAlone("a group (gid 12345) may write to");
+}
+
+TEST_F(ForeignFolder, BehindALinkThatAnotherAccountHasMadeIsLeftAlone) {
+  fs::create_directory(home_ / "results");
+  fs::rename(open_ / "tfdist", home_ / "results/tfdist");
+  fs::create_directory_symlink(home_ / "results/tfdist", open_ / "tfdist");
+  ASSERT_EQ(lchown((open_ / "tfdist").c_str(), 12345, 12345), 0);
+  ASSERT_EQ(chown(open_.c_str(), 12345, 12345), 0);
+  ExpectIsLeftAlone("a symbolic link in somebody else's folder");
+}
+
+TEST_F(BootstrapTest, AFolderOfTheAccountsOwnGroupServes) {
+  fs::create_directory(home_ / "mine");
+  chmod((home_ / "mine").c_str(), 0770);  // as umask 002 makes it
+  ExpectSpeaks(*Start(FakeAgent(), (home_ / "mine").string()).channel, "agent start unset");
 }
 
 TEST_F(BootstrapTest, LeavesTheModeOfWhatIsThere) {

@@ -1,6 +1,7 @@
 #include "cli/link/host_command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -59,10 +60,14 @@ RunningCommand::RunningCommand(std::unique_ptr<ByteChannel> channel, const HostC
   const BootScript script = ScriptOf(command);
   BootConversation talk(std::move(channel));
   talk.Begin(script.RunCommand(), script.nonce(), deadline);
-  const std::string line = talk.ReadLine(deadline);
+  std::vector<std::string> refused;
+  const std::string line = talk.ReadBehindRefusals(refused, deadline);
   if (line == "missing") {
-    throw NothingThere(Phase::kExec, fmt::format("job {} has no folder here", command.job),
-                       "was it cleaned, or has it another tfdist folder?");
+    throw NothingThere(
+        Phase::kExec,
+        fmt::format("job {} has no folder here{}{}", command.job, refused.empty() ? "" : ": ",
+                    OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000)),
+        "was it cleaned, or has it another tfdist folder?");
   }
   if (line != "run") {
     throw ProtocolError(Phase::kExec, fmt::format("an unexpected answer: {}", OnOneLine(line)));
