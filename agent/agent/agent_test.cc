@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "agent/census/process_table.h"
 #include "agent/job_state.h"
@@ -267,6 +268,24 @@ TEST_F(AgentTest, LetsOneJobOfANameRunAtATime) {
     EXPECT_EQ(e.plan_sha256(), create.plan_sha256);
   }
   EXPECT_FALSE(std::filesystem::exists(base_ / "jobs" / create.job));
+  StopAndWait(job.clients[0]);
+}
+
+// Of two `up` at once the one that loses slot 0 may find the other's agents where their CLI has just left them.
+TEST_F(AgentTest, AnAgentThatIsAboutToHearOfItsCommitIsNotEndedForAnotherJob) {
+  Job job = Prepare(2, {{"worker:0", 0, kForever}, {"worker:1", 1, kForever}});
+  job.clients.pop_back();  // the CLI leaves slot 1
+  AgentClient second(executable_, "start");
+  second.WaitForHello(protocol::Serving::kStart);
+  auto create = MakeCreate(1);
+  create.job = "test-20260802-000000";
+  second.Send(type::kCreate, create);
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(500));  // it looks at slot 1's agent meanwhile
+  Commit(job);
+  EXPECT_THROW(second.WaitForHello(protocol::Serving::kAgent), protocol::NameTaken);
+  job.clients[0].WaitForEvent(job.events, event::kTask,
+                              {{"task", "worker:1"}, {"state", "started"}});
   StopAndWait(job.clients[0]);
 }
 

@@ -33,6 +33,9 @@ constexpr milliseconds kMoment{1500};
 // For a silent agent to become lost, or to hear of its coordinator again; and for one of two `up`
 // to go: it finds the name taken on slot 0's host.
 constexpr milliseconds kDecisionLimit = kLostAfter + seconds(3);
+// For the news of a commit: the command leaves a host once slot 0 has answered, and the host's agent hears of
+// it from the coordinator, with its next report at the latest.
+constexpr milliseconds kCommitNews{3000};
 constexpr milliseconds kAnswerLimit{3000};
 // The default grace of a task, a holder's last look, a census.
 constexpr seconds kSweepLimit{20};
@@ -120,10 +123,20 @@ void End(const OtherSlot& other, bool committed) {
 }
 
 // Nobody decides about it any more. Before the commit that is the CLI, which is heard each 5 s.
-bool IsDeserted(const Contact& contact) {
-  return milliseconds(contact.silence_ms) >= kLostAfter ||
-         (!contact.committed && !contact.attended);
-}
+class Desertion {
+ public:
+  // What the agent has just said; nullopt: nothing.
+  void Note(const std::optional<Contact>& contact) {
+    const bool is_alone = contact && !contact->committed && !contact->attended;
+    alone_until_ = is_alone ? std::min(alone_until_, In(kCommitNews)) : TimePoint::max();
+    is_silent_ = contact && milliseconds(contact->silence_ms) >= kLostAfter;
+  }
+  [[nodiscard]] bool IsCertain() const { return is_silent_ || IsOver(alone_until_); }
+
+ private:
+  bool is_silent_ = false;
+  TimePoint alone_until_ = TimePoint::max();  // without CLI and commit: from then on it has neither
+};
 
 std::string_view WhatItDoes(const std::optional<Contact>& contact) {
   if (!contact) return "has an agent that does not answer";
@@ -134,14 +147,16 @@ void EndOrRefuse(const OtherSlot& other, Waiting waiting) {
   const TimePoint begin = In(milliseconds(0));
   const TimePoint moment = In(kMoment);
   const TimePoint deadline = In(kDecisionLimit);
+  Desertion desertion;
   for (;; Pause()) {
     const auto contact = AskContact(other);
+    desertion.Note(contact);
     if (!contact && (!other.owned || !IsThere(other))) return End(other, true);
     if (contact && contact->over && contact->clear &&
         (other.info.slot != 0 || waiting == Waiting::kStays)) {
       return;
     }
-    if (contact && (contact->over || IsDeserted(*contact))) {
+    if (contact && (contact->over || desertion.IsCertain())) {
       return End(other, contact->committed);
     }
     // Its coordinator has been heard since this began: one that was killed just now has not.
