@@ -175,7 +175,7 @@ def until_all_run(found, moment_ns, task):
 
 RULES = """
 [restart]
-worker = { policy = "task", limit = 100000, backoff = "10ms", within = "1s" }
+worker = { policy = "task", limit = 1000, backoff = "10ms", within = "1s" }
 on_host_lost = "wait"
 """
 

@@ -19,6 +19,7 @@ class Effects:
     loses_host: bool = False  # the coordinator may count the host as lost
     may_end: bool = False     # somebody asks for the end of the job
     may_stay: bool = False    # a process without session and environment may survive (README, "What it promises")
+    loses_text: bool = False  # output may be lost, and is counted
     ends_cli: bool = False    # `up` may end with its exit code for a killed or cut command
 
 
@@ -26,6 +27,7 @@ class Effects:
 class Nemesis:
     name: str
     strike: Callable          # (round, slot) -> what undoes it, or None
+    prepare: Callable = None  # (round, slot), before the job is started
     effects: Effects = Effects()
     longest: float = 1.5      # seconds until it is undone
     shortest: float = 0.1
@@ -112,6 +114,23 @@ def kill_keeper_and_agent(round, slot):
     round.forsaken.add(slot)
 
 
+def small_disk(round, slot):
+    if slot not in round.world.small_disks:
+        round.world.mount_small_disk(slot)
+
+
+def fill_disk(round, slot):
+    filler = round.world.jobs(slot) / "filler"
+    try:
+        with open(filler, "ab") as file:
+            while True:
+                file.write(bytes(4096))
+                file.flush()
+    except OSError:
+        pass
+    return lambda: filler.unlink(missing_ok=True)
+
+
 def second_up(round, _):
     round.start_command("up", round.file)
 
@@ -125,18 +144,18 @@ LOST = Effects(restarts=True, loses_host=True, loses_tail=True)
 OTHERS = tuple(range(1, SLOTS))  # hosts without the coordinator
 
 NEMESES = [
-    Nemesis("kill task", killer("task"), RESTARTS, weight=8),
+    Nemesis("kill task", killer("task"), effects=RESTARTS, weight=8),
     Nemesis("kill agent", killer("agent"), while_deploying=True),
     Nemesis("kill coordinator", killer("agent"), slots=(0,), weight=8),
-    Nemesis("kill keeper", killer("keeper"), RESTARTS, while_deploying=True),
-    Nemesis("kill holder", killer("holder"), Effects(restarts=True, loses_tail=True)),
+    Nemesis("kill keeper", killer("keeper"), effects=RESTARTS, while_deploying=True),
+    Nemesis("kill holder", killer("holder"), effects=Effects(restarts=True, loses_tail=True)),
     Nemesis("kill keeper and holder", killer("keeper", "holder"),
-            Effects(restarts=True, loses_tail=True, may_stay=True)),
+            effects=Effects(restarts=True, loses_tail=True, may_stay=True)),
     Nemesis("kill all agents", kill_all_agents),
     Nemesis("kill start", killer("start"), while_deploying=True, weight=2),
     Nemesis("kill sshd", killer("sshd"), slots=(0,), while_deploying=True),
     Nemesis("kill attach", killer("attach"), slots=(0,)),
-    Nemesis("kill cli", kill_cli, Effects(ends_cli=True), while_deploying=True),
+    Nemesis("kill cli", kill_cli, effects=Effects(ends_cli=True), while_deploying=True),
     Nemesis("stop agent", stopper("agent")),
     Nemesis("stop coordinator", stopper("agent"), slots=(0,)),
     Nemesis("stop keeper", stopper("keeper")),
@@ -152,12 +171,13 @@ NEMESES = [
     Nemesis("slow link", slow, while_deploying=True, weight=8),
     Nemesis("freeze host", freeze, while_deploying=True),
     Nemesis("second up", second_up, while_deploying=True),
-    Nemesis("down", down, Effects(may_end=True), while_deploying=True),
-    Nemesis("long cut", cut, LOST, shortest=7, longest=9, slots=OTHERS, weight=1),
-    Nemesis("long cut towards host", cut_towards_host, LOST, shortest=7, longest=9, slots=OTHERS, weight=1),
-    Nemesis("long cut from host", cut_from_host, LOST, shortest=7, longest=9, slots=OTHERS, weight=1),
-    Nemesis("long freeze", freeze, LOST, shortest=7, longest=9, slots=OTHERS, weight=1),
-    Nemesis("power cut", crash, LOST, slots=OTHERS, weight=1),
-    Nemesis("kill keeper and agent", kill_keeper_and_agent, LOST, slots=OTHERS, weight=1),
+    Nemesis("down", down, effects=Effects(may_end=True), while_deploying=True),
+    Nemesis("full disk", fill_disk, effects=Effects(loses_text=True), prepare=small_disk),
+    Nemesis("long cut", cut, effects=LOST, shortest=7, longest=9, slots=OTHERS, weight=1),
+    Nemesis("long cut towards host", cut_towards_host, effects=LOST, shortest=7, longest=9, slots=OTHERS, weight=1),
+    Nemesis("long cut from host", cut_from_host, effects=LOST, shortest=7, longest=9, slots=OTHERS, weight=1),
+    Nemesis("long freeze", freeze, effects=LOST, shortest=7, longest=9, slots=OTHERS, weight=1),
+    Nemesis("power cut", crash, effects=LOST, slots=OTHERS, weight=1),
+    Nemesis("kill keeper and agent", kill_keeper_and_agent, effects=LOST, slots=OTHERS, weight=1),
 ]
 BY_NAME = {nemesis.name: nemesis for nemesis in NEMESES}

@@ -197,6 +197,8 @@ def policy_was_followed(round, status, events, starts):
         allowed.add("stopped")
     if round.may("loses_host") and (not round.spare or len(round.strikes) > 1):
         allowed.add("failed")
+    if round.may("loses_text") and (round.may("restarts") or round.ends):
+        allowed.add("failed")  # nothing can be started where the disk is full
     expect(result in allowed, f"the job has {result} ({status['why']}), allowed is {sorted(allowed)}")
     for fields in kinds(events, "restarting"):
         role = fields["task"].split(":")[0]
@@ -262,6 +264,10 @@ def logs_are_exact(round, job, status, starts):
         for slot, host in enumerate(world.hosts):
             mine = {start: me for (name, start), me in starts.items() if name == task and me["host"] == host.name}
             data = world.log(job, task, slot)
+            if round.may("loses_text"):
+                what_is_lost_is_counted(task, data, mine, status)
+                whole += data
+                continue
             numbers = read_log(round, task, data, mine)
             for start, me in mine.items():
                 has = numbers.get(start, 0)
@@ -277,6 +283,20 @@ def logs_are_exact(round, job, status, starts):
             shows = command.args_given[0] == "up" and "-d" not in command.args_given
             if shows and command.returncode in (0, 1) and job in command.err.read_text():
                 up_has_shown(command, task, whole)
+
+
+def what_is_lost_is_counted(task, data, mine, status):
+    """A disk that is full costs text: as much as `status` says. A line that a kill has cut may be there or not."""
+    if not mine:
+        return
+    dropped = re.compile(rb"\n?tfdist: \d+ bytes of output dropped: No space left on device\n")
+    has = len(dropped.sub(b"", data))
+    written = sum(len(line(task, start, number)) for start, me in mine.items() for number in range(me["lines"]))
+    lost = sum(row["lost_bytes"] for row in status["tasks"] if row["task"] == task)
+    slack = sum(len(line(task, start, me["lines"])) for start, me in mine.items())
+    newlines = len(re.findall(rb"\ntfdist: \d+ bytes of output dropped", data))  # ours, or the end of a line of the task
+    expect(has - slack <= written - lost <= has + newlines,
+           f"{task}: {written} bytes written, {has} in the log, {lost} told as lost")
 
 
 def read_log(round, task, data, mine):

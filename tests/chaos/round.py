@@ -17,6 +17,7 @@ from tests.support.waiting import wait_for
 
 TASKS = {0: ("ps:0", "master:0"), 1: ("ps:1", "worker:0"), 2: ("ps:2", "worker:1")}
 END = 90  # seconds for a job to end once nothing is in its way
+SECONDS_A_STRIKE = 6  # of a long job
 DEPLOYING = 0.4  # seconds that `up` takes to bring the hosts up
 
 
@@ -30,7 +31,7 @@ class Strike:
 
 
 class Round:
-    def __init__(self, world, seed, only=(), again=0):
+    def __init__(self, world, seed, only=(), again=0, life=None):
         self.world, self.seed = world, seed
         self.chance = random.Random(seed)
         self.name = f"chaos{seed}.{again}" if again else f"chaos{seed}"
@@ -38,20 +39,21 @@ class Round:
         self.diary = world.diaries / self.name
         self.story = []      # what was done, in words
         self.commands = []   # processes of `tfdist`, `up` first
-        self.limits = 'limit = 20, backoff = "100ms"'
+        self.limits = 'limit = 1000, within = "10s", backoff = "100ms"' if life else 'limit = 20, backoff = "100ms"'
         self.crashed = set()   # slots whose hosts are off
         self.forsaken = set()  # slots whose agent does not come back
         self.file = self.world.user.write(f"{self.name}.toml", "")  # until the round begins
+        self.life = life       # seconds that its job takes; None: as chance will have it
         self._draw(only)
 
     def _draw(self, only):
         """Everything that chance decides beforehand, in one place: a seed names it."""
         chance = self.chance
         known = [nemesis for nemesis in NEMESES if not only or nemesis.name in only]
-        count = chance.choices((0, 1, 2, 3), (1, 10, 5, 2))[0]
+        count = chance.choices((0, 1, 2, 3), (1, 10, 5, 2))[0] if not self.life else int(self.life / SECONDS_A_STRIKE)
         drawn = chance.choices(known, [nemesis.weight for nemesis in known], k=count)
-        self.seconds = chance.uniform(0.5, 1.0)  # that a trainer lives
-        self.fails_after = self.seconds / 2
+        self.seconds = self.life or chance.uniform(0.5, 1.0)  # that a trainer lives
+        self.fails_after = min(self.seconds / 2, 0.5)
         self.spare = chance.random() < 0.6
         self.detached = chance.random() < 0.2
         self.output = chance.choice(("separate", "merged"))
@@ -67,7 +69,7 @@ class Round:
         return {task: [self.chance.choice((1, 3, 77, 137, 255)) for _ in range(self.chance.choice((1, 1, 2)))]}
 
     def _draw_strike(self, nemesis):
-        deploying = nemesis.while_deploying and self.chance.random() < 0.3
+        deploying = nemesis.while_deploying and not self.life and self.chance.random() < 0.3
         return Strike(nemesis, self.chance.choice(nemesis.slots), deploying,
                       self.chance.uniform(0, DEPLOYING if deploying else self.seconds),
                       self.chance.uniform(nemesis.shortest, nemesis.longest))
@@ -108,6 +110,9 @@ class Round:
         self.diary.chmod(0o777)
         self.file = self.world.user.write(f"{self.name}.toml", self._cluster())
         undo = []
+        for strike in self.strikes:
+            if strike.nemesis.prepare:
+                strike.nemesis.prepare(self, strike.slot)
         try:
             began = time.monotonic()
             self.start_command("up", *(["-d"] if self.detached else []), self.file)
@@ -120,6 +125,7 @@ class Round:
             self.world.heal()
         self.note("healed")
         promises.check(self)
+        self.world.unmount_small_disks()
 
     def _strike_all(self, strikes, began, undo):
         for strike in strikes:
@@ -187,7 +193,7 @@ config = "{hosts.ssh_config}"
             shutil.copy(command.out, folder / f"command{number}.out")
             shutil.copy(command.err, folder / f"command{number}.err")
         for slot, host in enumerate(self.world.hosts):
-            for job in (host.home / ".cache/tfdist/jobs").glob(self.name + "-*"):
+            for job in self.world.jobs(slot).glob(self.name + "-*"):
                 shutil.copytree(job, folder / host.name / job.name, ignore=shutil.ignore_patterns("sock", "agent"))
         left = self.world.left(self.mark)
         (folder / "left").write_text("\n".join(f"{name}: {pid} {command}" for name, here in left.items() for pid, command in here))

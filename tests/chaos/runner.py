@@ -69,6 +69,7 @@ def arguments(words=None):
     parser.add_argument("--minutes", type=float, help="no new round begins after so long")
     parser.add_argument("--only", action="append", default=[], choices=[nemesis.name for nemesis in NEMESES],
                         metavar="NEMESIS", help="draw from these alone: " + ", ".join(n.name for n in NEMESES))
+    parser.add_argument("--life", type=float, metavar="SECONDS", help="jobs of so many seconds, with a strike every 6 s")
     parser.add_argument("--quick", action="store_true", help="no strike makes a host count as lost: that takes 10 s each")
     parser.add_argument("--repeat", type=int, default=1, help="each seed so many times")
     parser.add_argument("--at-once", type=int, default=1, help="rounds side by side, each on hosts of its own")
@@ -77,8 +78,9 @@ def arguments(words=None):
     given = parser.parse_args(words)
     if given.rounds is None:
         given.rounds = 10 ** 9 if given.minutes else 1 if given.seed is not None else 30
-    if given.quick and not given.only:
-        given.only = [nemesis.name for nemesis in NEMESES if not nemesis.effects.loses_host]
+    if (given.quick or given.life) and not given.only:
+        given.only = [nemesis.name for nemesis in NEMESES if not nemesis.effects.loses_host
+                      and not (given.life and nemesis.effects.may_end)]
     if given.seed is None:
         given.seed = int(time.time())
     return given
@@ -87,7 +89,7 @@ def arguments(words=None):
 def one_round(world, seed, again, given, table):
     """Whether all held."""
     began, failure = time.monotonic(), None
-    round = Round(world, seed, given.only, again)
+    round = Round(world, seed, given.only, again, given.life)
     if given.verbose:
         print(round.describe(), flush=True)
     try:

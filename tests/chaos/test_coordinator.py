@@ -5,10 +5,12 @@ import os
 import unittest
 
 from tests.chaos import promises
-from tests.chaos.nemeses import BY_NAME
+from tests.chaos.nemeses import BY_NAME, Nemesis
 from tests.chaos.round import Round, Strike
 from tests.chaos.world import World
 from tests.hosts.hosts import check_possible
+from tests.support import processes
+from tests.support.waiting import wait_for
 
 KILLS = int(os.environ.get("CHAOS_KILLS", "5"))
 # One job's: the keeper starts the sixth agent in a row after a pause of seconds.
@@ -20,6 +22,17 @@ def setUpModule():
     check_possible()
 
 
+def kill_coordinator(round, slot):
+    """The next one, if the keeper is about to start it."""
+    pid, = wait_for(lambda: round.world.pids(slot, "agent"), "a coordinator to kill")
+    round.note(f"SIGKILL {pid}")
+    processes.kill(pid)
+    wait_for(lambda: pid not in round.world.pids(slot, "agent"), "its end")
+
+
+KILL = Nemesis("kill coordinator", kill_coordinator)
+
+
 class KillsDuringRestarts(Round):
     """Two workers fail three times a second; parameter servers and the chief run on. `down` ends the job."""
 
@@ -28,7 +41,7 @@ class KillsDuringRestarts(Round):
         self.limits = 'limit = 1000, backoff = "10ms", within = "1s"'
         self.spare, self.detached, self.output = False, True, "separate"
         self.ends = {"worker:0": [3] * 1000, "worker:1": [137] * 1000}
-        kills = [Strike(BY_NAME["kill coordinator"], 0, False, self.chance.uniform(0, SECONDS_OF_A_JOB), 0)
+        kills = [Strike(KILL, 0, False, self.chance.uniform(0, SECONDS_OF_A_JOB), 0)
                  for _ in range(KILLS_OF_A_JOB)]
         self.strikes = sorted(kills, key=lambda kill: kill.at) + [Strike(BY_NAME["down"], 0, False, SECONDS_OF_A_JOB, 0)]
         self.effects = [strike.nemesis.effects for strike in self.strikes]

@@ -13,6 +13,9 @@ from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
+JOBS_PARENTS = ("/home/trainer/.cache", "/home/trainer/.cache/tfdist")
+JOBS = JOBS_PARENTS[-1] + "/jobs"
+SMALL_DISK = "24m"
 SLOTS = 3  # the fourth host is a spare, or idle
 
 # How each of tfdist's processes on a host is told from the others, by its command line.
@@ -39,6 +42,8 @@ class World:
         self.hosts = Hosts(SLOTS + 1, own_network=True)
         self.user = Tfdist("chaos")
         self.links = [Link(host) for host in self.hosts]
+        self.hosts[1].options.uptime = 86_400  # the clocks of machines have nothing in common
+        self.small_disks = set()  # slots whose jobs lie on a small disk of their own
         # Hosts have folders of their own under /tmp and /home; this one is the machine's.
         self.diaries = pathlib.Path(tempfile.mkdtemp(prefix="tfdist-chaos-", dir="/var/tmp"))
         self.diaries.chmod(0o755)
@@ -108,8 +113,28 @@ class World:
 
     # --- what is on the disks of the hosts --------------------------------------------------------------
 
+    def jobs(self, slot):
+        """The folder of all jobs on that host, as seen from here."""
+        host = self.hosts[slot]
+        home = f"/proc/{host.pid}/root/home/{host.user}" if slot in self.small_disks else host.home
+        return pathlib.Path(home) / ".cache/tfdist/jobs"
+
     def job_folder(self, slot, job):
-        return self.hosts[slot].home / ".cache/tfdist/jobs" / job
+        return self.jobs(slot) / job
+
+    def mount_small_disk(self, slot):
+        """Under the folder of all jobs; it holds an agent and some logs."""
+        host = self.hosts[slot]
+        host.run_as(host.user, ["mkdir", "-p", "-m", "700", *JOBS_PARENTS, JOBS])
+        host.run_as("root", ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK},mode=700,uid={host.uid},gid={host.uid}",
+                             "tmpfs", JOBS])
+        self.small_disks.add(slot)
+
+    def unmount_small_disks(self):
+        for slot in self.small_disks:
+            if self.hosts[slot].pid:
+                self.hosts[slot].run_as("root", ["umount", "-l", JOBS])
+        self.small_disks.clear()
 
     def log(self, job, task, slot):
         """The bytes of a task's log on the host of a slot: empty, if it never ran there."""

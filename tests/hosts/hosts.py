@@ -62,6 +62,7 @@ class Options:
     sshd_lines: tuple = ()       # further lines of sshd_config
     shared_home: bool = False    # one home folder and one uid for all hosts, as on a cluster with NFS
     seen: dict = dataclasses.field(default_factory=dict)  # name -> folder of this machine, read-only at /run/NAME
+    uptime: int = 0              # seconds that its monotonic clocks are ahead of this machine's (time_namespaces(7))
     own_network: bool = False    # a network stack of its own, on a bridge with the others; see Host.drop()
 
 
@@ -124,7 +125,9 @@ class Host:
     def start(self, with_parent):
         """Starts the host; wait_until_up() says when it is there."""
         self.sshd_log.write_bytes(b"")
-        command = ["unshare", *self._namespaces(), "--fork", "--kill-child",
+        ahead = str(self.options.uptime)
+        command = ["unshare", *self._namespaces(), *(["--time", "--monotonic", ahead, "--boottime", ahead] if int(ahead) else []),
+                   "--fork", "--kill-child",
                    str(HERE / "host-init"), str(self.folder), self.name,
                    *(f"{name}={path}" for name, path in self.options.seen.items())]
         own_network = self.options.own_network
