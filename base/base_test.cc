@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sodium.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -209,6 +211,25 @@ TEST_F(FileTest, MakePrivateFolderRefusesALinkAndClosesAnOpenFolder) {
 
 TEST(Sha256, GivesThePublishedDigestOfAbc) {  // FIPS 180-2, appendix B.1
   EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+// Whatever the processor has: libsodium's own is the other opinion.
+TEST(Sha256, GivesLibsodiumsDigestOfEveryLengthInEveryTwoPieces) {
+  std::string bytes(700, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 167 + i / 256);
+  for (size_t size = 0; size <= bytes.size(); size += size < 200 ? 1 : 37) {
+    std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
+    crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()), size);
+    std::string expected(2 * digest.size() + 1, '\0');
+    sodium_bin2hex(expected.data(), expected.size(), digest.data(), digest.size());
+    expected.pop_back();
+    for (size_t first = 0; first <= size; first += 13) {
+      Sha256 hash;
+      hash.Update(std::string_view(bytes).substr(0, first));
+      hash.Update(std::string_view(bytes).substr(first, size - first));
+      EXPECT_EQ(hash.FinishHex(), expected) << first << " of " << size;
+    }
+  }
 }
 
 TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span; }

@@ -29,7 +29,7 @@ OwnSlot ReadOwnSlot(const KeeperLink& keeper) {
 protocol::Hello MakeHello(const OwnSlot& slot) {
   protocol::Hello hello;
   hello.serving = protocol::Serving::kAgent;
-  hello.agent_sha256 = HashFile("/proc/self/exe");
+  hello.agent_sha256 = slot.info.agent_sha256;
   hello.base = slot.info.base;
   hello.job = slot.info.job;
   hello.slot = slot.info.slot;

@@ -127,7 +127,8 @@ void WriteSlotInfo(const SlotFolder& folder, const SlotInfo& info) {
                                {"address", info.address},
                                {"port", info.port},
                                {"uncommitted_limit_ms", info.uncommitted_limit_ms},
-                               {"orphan_timeout_ms", info.orphan_timeout_ms}};
+                               {"orphan_timeout_ms", info.orphan_timeout_ms},
+                               {"agent_sha256", info.agent_sha256}};
   ReplaceFile(folder.info(), json.dump() + "\n", 0600);
 }
 
@@ -146,6 +147,7 @@ SlotInfo ReadSlotInfo(const SlotFolder& folder) {
     json.at("port").get_to(info.port);
     json.at("uncommitted_limit_ms").get_to(info.uncommitted_limit_ms);
     json.at("orphan_timeout_ms").get_to(info.orphan_timeout_ms);
+    json.at("agent_sha256").get_to(info.agent_sha256);
     return info;
   } catch (const protocol::Json::exception& e) {
     throw Error(Phase::kFiles, fmt::format("{} is damaged: {}", folder.info().string(), e.what()));

@@ -24,6 +24,7 @@ struct SlotInfo {
   int port = 0;
   int64_t uncommitted_limit_ms = 60'000;
   int64_t orphan_timeout_ms = 300'000;
+  std::string agent_sha256;  // of the executable that the slot was made from
   std::string damage;  // not empty: why slot.json could not be read; the rest is what is known
 };
 

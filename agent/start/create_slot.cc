@@ -31,9 +31,9 @@ void Check(const protocol::Create& create) {
   if (!fine) throw Error(Phase::kStart, "the job's id, its name or the slot is malformed");
 }
 
-SlotInfo MakeInfo(const protocol::Create& create, const std::filesystem::path& base) {
+SlotInfo MakeInfo(const protocol::Create& create, const AgentFile& executable) {
   SlotInfo info;
-  info.base = base.string();
+  info.base = BaseOf(executable.path).string();
   info.job = create.job;
   info.name = create.name;
   info.plan_sha256 = create.plan_sha256;
@@ -41,6 +41,7 @@ SlotInfo MakeInfo(const protocol::Create& create, const std::filesystem::path& b
   info.address = create.address;
   info.uncommitted_limit_ms = create.uncommitted_limit_ms;
   info.orphan_timeout_ms = create.orphan_timeout_ms;
+  info.agent_sha256 = executable.sha256;
   return info;
 }
 
@@ -90,15 +91,15 @@ std::filesystem::path BaseOf(const std::filesystem::path& executable) {
               fmt::format("{} is not in a folder `{}`", executable.string(), layout::kAgents));
 }
 
-UniqueFd CreateSlot(const protocol::Create& create, const std::filesystem::path& executable,
+UniqueFd CreateSlot(const protocol::Create& create, const AgentFile& executable,
                     const HostSettings& host, const std::vector<std::filesystem::path>& removed) {
   Check(create);
-  const auto base = BaseOf(executable);
-  const SlotFolder folder(base / layout::kJobs / layout::SlotPath(create.job, create.slot));
+  const SlotFolder folder(BaseOf(executable.path) / layout::kJobs /
+                          layout::SlotPath(create.job, create.slot));
   MakeSlotFolder(folder);
   try {
     ListRemoved(folder, removed);
-    return Fill(folder, MakeInfo(create, base), executable, host, create.port);
+    return Fill(folder, MakeInfo(create, executable), executable.path, host, create.port);
   } catch (...) {
     RemoveSlotFolder(folder);
     throw;

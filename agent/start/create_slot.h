@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "agent/process/handover.h"
@@ -10,12 +11,18 @@
 
 namespace tfdist::agent {
 
+// The executable of the role `start`, from which the slot gets its agent.
+struct AgentFile {
+  std::filesystem::path path;
+  std::string sha256;
+};
+
 // `<base>` of an executable `<base>/bin/...`. Throws Error(kStart).
 std::filesystem::path BaseOf(const std::filesystem::path& executable);
 
 // Returns a connection to the new slot's agent, in whose log `removed` is listed: what retention
 // has removed just before. All or nothing: what was made is removed again when it throws Error.
-UniqueFd CreateSlot(const protocol::Create& create, const std::filesystem::path& executable,
+UniqueFd CreateSlot(const protocol::Create& create, const AgentFile& executable,
                     const HostSettings& host, const std::vector<std::filesystem::path>& removed);
 
 }  // namespace tfdist::agent

@@ -33,11 +33,11 @@ constexpr std::chrono::seconds kHouseLimit{15};
 // The CLI sends `create` once it has read the hello. A connection may also be cut without a word.
 constexpr std::chrono::seconds kCreateLimit{60};
 
-protocol::Message Hello(const std::filesystem::path& executable) {
+protocol::Message Hello(const AgentFile& executable) {
   protocol::Hello hello;
   hello.serving = protocol::Serving::kStart;
-  hello.agent_sha256 = HashFile(executable);
-  hello.base = BaseOf(executable).string();
+  hello.agent_sha256 = executable.sha256;
+  hello.base = BaseOf(executable.path).string();
   return {std::string(protocol::type::kHello), 0, hello};
 }
 
@@ -72,17 +72,18 @@ int StartMain() {
   const HostSettings host = HostSettings::Capture();
   HostSettings::SetOurs();  // no core file shows the keys either
   std::signal(SIGPIPE, SIG_IGN);
-  const auto executable = std::filesystem::read_symlink("/proc/self/exe");
-  MarkUsed(executable);
+  AgentFile executable{.path = std::filesystem::read_symlink("/proc/self/exe"), .sha256 = {}};
+  executable.sha256 = HashFile(executable.path);
+  MarkUsed(executable.path);
   FailPoint("start hello");
   WriteToStdout(Hello(executable));
   const auto message = ReadMessage(STDIN_FILENO, SystemClock().Now() + kCreateLimit);
   if (!message) return 1;
   if (message->type == protocol::type::kSurvey) {
-    return ServeCheck(*message, executable, BaseOf(executable));
+    return ServeCheck(*message, executable.path, BaseOf(executable.path));
   }
   // Before the slot is made: it may need the room that this makes, and its tasks the ports.
-  const auto removed = KeepHouse(BaseOf(executable), SystemClock().Now() + kHouseLimit);
+  const auto removed = KeepHouse(BaseOf(executable.path), SystemClock().Now() + kHouseLimit);
   if (IsPeerGone()) return 1;
   if (!removed.empty()) WriteToStdout(Removed(removed));
   UniqueFd agent;

@@ -14,7 +14,7 @@
 #include "cli/deploy/gate.h"
 #include "cli/deploy/name_check.h"
 #include "cli/job/connector.h"
-#include "cli/link/bootstrap.h"
+#include "cli/link/agent_start.h"
 #include "cli/link/embedded_agent.h"
 #include "cli/plan/describe.h"
 
@@ -124,13 +124,15 @@ class Checkup {
   void Survey(size_t slot, Attached& agent) {
     const HostPlan& host = plan_.hosts[slot];
     agent.transport = MakeTransport(host, plan_.ssh);
-    auto shell = agent.transport->OpenShell(In(kConnectLimit));
-    BootedAgent booted =
-        StartAgent(std::move(shell), GetEmbeddedAgent(), plan_.ssh.remote_dir, In(kBootLimit));
-    agent.link = std::make_unique<AgentLink>(std::move(booted.channel));
-    uploaded_[slot] = booted.uploaded ? 1 : 0;
-    reports_[slot].base = agent.link->ReadHello(In(kHelloLimit)).base;
-    Json facts = agent.link->Call(type::kSurvey, SurveyOf(slot, booted.uploaded),
+    const milliseconds more = kPerHost * plan_.hosts.size();
+    StartedAgent started = BringAgent(
+        *agent.transport, GetEmbeddedAgent(), plan_.ssh.remote_dir,
+        {.shell = kConnectLimit + more, .boot = kBootLimit + more, .hello = kHelloLimit + more},
+        [](const char*) {});
+    agent.link = std::move(started.link);
+    uploaded_[slot] = started.uploaded ? 1 : 0;
+    reports_[slot].base = started.hello.base;
+    Json facts = agent.link->Call(type::kSurvey, SurveyOf(slot, started.uploaded),
                                   In(kSurveyLimit + kAnswerLimit));
     reports_[slot].facts =
         protocol::Body<protocol::HostFacts>({std::string(type::kSurvey), 0, std::move(facts)});

@@ -118,6 +118,8 @@ void AddUp(CLI::App& app, Command& command, const Words& words) {
   sub->add_flag("-q,--quiet", arguments->quiet,
                 "print output of tasks, warnings and errors alone; with -d the job's id alone");
   sub->add_flag("--replace", arguments->replace, "end the job that runs under this name first");
+  sub->add_flag("--timeline", arguments->timeline,
+                "show how long each host's bring-up took, step by step, and which was slowest");
   sub->callback([&command, arguments, &words] {
     arguments->source.job.command = words;
     command = [arguments] { return UpCommand(*arguments); };

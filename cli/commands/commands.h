@@ -40,6 +40,7 @@ struct UpArguments {
   bool detach = false;
   bool replace = false;
   bool quiet = false;  // warnings, errors and the tasks' output alone
+  bool timeline = false;
 };
 int UpCommand(const UpArguments& arguments);
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/end_job.h"
 #include "cli/commands/exit_codes.h"
@@ -17,6 +18,7 @@
 #include "cli/commands/last_seen.h"
 #include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
+#include "cli/commands/timeline.h"
 #include "cli/deploy/deployment.h"
 #include "cli/deploy/runtime_program.h"
 #include "cli/deploy/workdir_archive.h"
@@ -179,6 +181,7 @@ class Launch {
 
   int Run() {
     SaveRecord(record_);
+    const TimePoint begin = SystemClock().Now();
     Deployment::Outcome outcome;
     {
       Deployment deployment(plan_, cargo_);
@@ -189,6 +192,7 @@ class Launch {
       if (!through) LeaveInterrupted();
       outcome = deployment.TakeOutcome();
     }
+    if (arguments_.timeline) SayTimeline(outcome, SystemClock().Now() - begin);
     in_doubt_ = outcome.in_doubt;
     record_.bases = outcome.bases;
     if (!arguments_.quiet) SayWhatIsRemoved(outcome.removed);
@@ -241,6 +245,15 @@ class Launch {
         "agent.log on each host lists them\n",
         folders.size(), folders.size() == 1 ? "" : "s", folders.front(),
         folders.size() == 1 ? "" : ", ...");
+  }
+
+  void SayTimeline(const Deployment::Outcome& outcome, TimePoint::duration whole) const {
+    std::vector<HostTimes> hosts;
+    for (size_t slot = 0; slot < outcome.spent.size(); ++slot) {
+      hosts.push_back({plan_.hosts[slot].name, outcome.spent[slot]});
+    }
+    const std::string text = TimelineText(std::move(hosts), whole);
+    for (std::string_view rest = text; !rest.empty();) Say("{}\n", TakeUpTo('\n', rest));
   }
 
   [[noreturn]] void LeaveInterrupted() {

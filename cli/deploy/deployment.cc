@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <sys/eventfd.h>
 
-#include "agent/job_layout.h"
 #include "agent/refusal.h"
 #include "base/failures.h"
 #include "base/hash.h"
 #include "cli/deploy/shared_check.h"
+#include "cli/link/agent_start.h"
 #include "cli/link/bootstrap.h"
 #include "cli/link/embedded_agent.h"
 #include "cli/plan/describe.h"
@@ -21,8 +21,8 @@ using std::chrono::milliseconds;
 namespace type = protocol::type;
 
 // Limits of the steps; those of connecting are in cli/ssh. An upload may take its time.
-constexpr auto kBootLimit = 60s;  // rc files of the login shell included
 constexpr auto kStartLimit = 120s;
+constexpr StartLimits kStartLimits{.shell = kStartLimit, .boot = 60s, .hello = kStartLimit};
 constexpr auto kUploadLimit = 15min;
 constexpr auto kDescribeLimit = 120s;
 constexpr auto kDialLimit = 30s;  // the name of slot 0 is resolved there as well
@@ -35,14 +35,6 @@ constexpr size_t kMarkBytes = 16;
 constexpr size_t kPieceBytes = 32 * 1024;
 
 TimePoint In(milliseconds span) { return SystemClock().Now() + span; }
-
-// The boot script looks at the agent's hash only where the host has sha256sum(1).
-void CheckAgent(const protocol::Hello& hello) {
-  if (hello.agent_sha256 == GetEmbeddedAgent().sha256_hex) return;
-  throw Error(Phase::kStart, "the agent there is damaged: its content does not match its name",
-              fmt::format("remove {}/{}/{} on that host", hello.base, layout::kAgents,
-                          GetEmbeddedAgent().sha256_hex));
-}
 
 Deployment::Failure FailureOf(const std::exception& thrown, const std::string& host) {
   const auto* error = dynamic_cast<const Error*>(&thrown);
@@ -69,7 +61,10 @@ Deployment::Deployment(const Plan& plan, const Cargo& cargo)
       running_(plan.hosts.size()),
       mark_(RandomHex(kMarkBytes)),
       done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  for (size_t i = 0; i < plan.hosts.size(); ++i) hosts_.push_back(std::make_unique<Host>());
+  for (size_t i = 0; i < plan.hosts.size(); ++i) {
+    hosts_.push_back(std::make_unique<Host>());
+    hosts_.back()->steps.Begin("start");
+  }
   for (size_t i = 0; i < hosts_.size(); ++i) {
     const int slot = static_cast<int>(i);
     try {
@@ -85,7 +80,7 @@ void Deployment::FailToBegin(int slot, const std::string& why) {
   host.failure =
       FailureOf(Error(Phase::kInternal, "cannot start a thread: " + why, "raise ulimit -u"),
                 plan_.hosts[static_cast<size_t>(slot)].name);
-  host.step = nullptr;
+  host.steps.Begin(nullptr);
   prepared_.Arrive(false);
   Finish();
 }
@@ -108,7 +103,7 @@ void Deployment::Cancel() {
 std::vector<std::string> Deployment::Busy() const {
   std::vector<std::string> busy;
   for (size_t i = 0; i < hosts_.size(); ++i) {
-    if (const char* step = hosts_[i]->step) {
+    if (const char* step = hosts_[i]->steps.current()) {
       busy.push_back(fmt::format("{}: {}", plan_.hosts[i].name, step));
     }
   }
@@ -143,6 +138,7 @@ Deployment::Outcome Deployment::TakeOutcome() {
     }
     answers.push_back(std::move(host->names));
     shared.push_back(std::move(host->shared));
+    outcome.spent.push_back(host->steps.spent());
   }
   outcome.warnings = CompareNames(plan_.hosts, answers);
   for (NameWarning& warning : CompareShared(plan_, shared)) {
@@ -162,7 +158,7 @@ bool Deployment::SaysTheSameAsTheFirst(const Host& host) const {
 void Deployment::Run(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   BringUp(slot);
-  host.step = nullptr;
+  host.steps.Begin(nullptr);
   // Other hosts' links are not needed any more: from now on slot 0 speaks for all.
   if (slot != 0) {
     host.attached.link.reset();
@@ -203,7 +199,7 @@ bool Deployment::Pass(Gate& gate, int slot, const char* name, Step step) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const std::string& host_name = plan_.hosts[static_cast<size_t>(slot)].name;
   try {
-    host.step = name;
+    host.steps.Begin(name);
     step();
   } catch (const std::exception& error) {  // one bad host hides no other
     host.failure = FailureOf(error, host_name);
@@ -216,7 +212,7 @@ bool Deployment::Pass(Gate& gate, int slot, const char* name, Step step) {
 }
 
 bool Deployment::WaitAt(Gate& gate, Host& host) {
-  host.step = nullptr;
+  host.steps.Begin(nullptr);
   while (true) {
     const Gate::State state = gate.Wait(500ms);
     if (state != Gate::State::kWaiting) return state == Gate::State::kOpen;
@@ -232,16 +228,13 @@ bool Deployment::WaitAt(Gate& gate, Host& host) {
 void Deployment::StartOnHost(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const HostPlan& plan = plan_.hosts[static_cast<size_t>(slot)];
-  host.step = "connect";
-  host.attached.transport = MakeTransport(plan, plan_.ssh);
-  auto shell = host.attached.transport->OpenShell(In(kStartLimit));
-  host.step = "upload";
-  BootedAgent booted =
-      StartAgent(std::move(shell), GetEmbeddedAgent(), plan_.ssh.remote_dir, In(kBootLimit));
-  host.attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
-  CheckAgent(host.attached.link->ReadHello(In(kStartLimit)));
+  const auto on_step = [&host](const char* step) { host.steps.Begin(step); };
+  host.attached.transport = MakeTransport(plan, plan_.ssh, on_step);
+  host.attached.link = BringAgent(*host.attached.transport, GetEmbeddedAgent(),
+                                  plan_.ssh.remote_dir, kStartLimits, on_step)
+                           .link;
 
-  host.step = "agent start";
+  host.steps.Begin("agent start");
   protocol::Create create;
   create.job = cargo_.job.job;
   create.name = cargo_.job.name;
@@ -295,12 +288,12 @@ void Deployment::Describe(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const protocol::HostDescription description = DescriptionOf(slot);
   SendFiles(host, description);
-  host.step = "task descriptions";
+  host.steps.Begin("task descriptions");
   Ask(host, type::kDescribe, description, kDescribeLimit);
 }
 
 void Deployment::SendFiles(Host& host, const protocol::HostDescription& description) {
-  host.step = "files";
+  host.steps.Begin("files");
   std::vector<protocol::FileDescription> wanted = description.files;
   if (description.workdir) wanted.push_back(*description.workdir);
   if (wanted.empty()) return;
@@ -334,7 +327,7 @@ void Deployment::AskForNames(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const auto names = NamesToAsk(plan_.hosts, slot);
   if (names.empty()) return;
-  host.step = "names";
+  host.steps.Begin("names");
   Json answer = Ask(host, type::kResolve, {{"names", names}}, kNamesLimit);
   host.names =
       protocol::Body<protocol::ResolvedNames>({std::string(type::kResolve), 0, std::move(answer)});
@@ -344,7 +337,7 @@ Json Deployment::SharedBody() const { return {{"path", plan_.shared}, {"mark", m
 
 void Deployment::MarkShared(Host& host) {
   if (plan_.shared.empty()) return;
-  host.step = "shared folder";
+  host.steps.Begin("shared folder");
   host.shared = Ask(host, type::kMarkShared, SharedBody(), kSharedLimit);
 }
 
@@ -352,7 +345,7 @@ void Deployment::MarkShared(Host& host) {
 void Deployment::FindMark(Host& host) {
   const auto& made = hosts_[0]->shared;
   if (!made || !made->marked) return;
-  host.step = "shared folder";
+  host.steps.Begin("shared folder");
   host.shared = Ask(host, type::kFindMark, SharedBody(), kSharedLimit);
 }
 
@@ -417,7 +410,7 @@ void Deployment::CommitAgain(Host& host) {
 void Deployment::RollBack(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   if (!host.touched || host.attached.link == nullptr) return;
-  host.step = "roll back";
+  host.steps.Begin("roll back");
   try {
     UnmarkShared(host);
     const Json answer = host.attached.link->Call(type::kAbort, Json::object(), In(kAbortLimit));

@@ -22,6 +22,7 @@
 #include "cli/deploy/gate.h"
 #include "cli/deploy/name_check.h"
 #include "cli/deploy/packed_file.h"
+#include "cli/deploy/step_times.h"
 #include "cli/job/connector.h"
 #include "cli/plan/plan.h"
 
@@ -70,7 +71,9 @@ class Deployment {
     std::vector<std::string> bases;                 // tfdist's folder on each host; where known
     std::vector<std::string> removed;   // "gpu07: /home/u/...": what retention has removed there
     std::vector<NameWarning> warnings;  // of hosts' names
-    Attached coordinator;               // when committed
+    std::vector<std::vector<StepTimes::Spent>>
+        spent;             // on each host, without what it waited for others
+    Attached coordinator;  // when committed
   };
   [[nodiscard]] Outcome TakeOutcome();
 
@@ -84,8 +87,8 @@ class Deployment {
     std::optional<protocol::ResolvedNames> names;
     // Slot 0's is written before `prepared_` opens, and read by the others after that.
     std::optional<protocol::SharedFolder> shared;
-    std::atomic<const char*> step = "connect";  // string literals; nullptr: through
-    std::atomic<bool> touched = false;          // something of the job may be there
+    StepTimes steps;
+    std::atomic<bool> touched = false;  // something of the job may be there
     std::thread thread;
   };
 

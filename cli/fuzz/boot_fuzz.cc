@@ -84,7 +84,7 @@ std::string ShowStart(std::unique_ptr<ByteChannel> channel) {
   agent.gzip = kGzip;
   agent.sha256_hex = "abcd";
   agent.size_bytes = 9;
-  return Show(StartAgent(std::move(channel), agent, "", TimePoint::max()));
+  return Show(StartAgent(std::move(channel), agent, "", Upload::kIfMissing, TimePoint::max()));
 }
 
 std::string ShowJobs(std::unique_ptr<ByteChannel> channel) {

@@ -1,5 +1,7 @@
 #include "cli/job/connector.h"
 
+#include <utility>
+
 #include "cli/link/bootstrap.h"
 #include "cli/link/local_transport.h"
 #include "cli/ssh/ssh_transport.h"
@@ -14,14 +16,18 @@ ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
           .identity_file = options.identity_file,
           .config = options.config,
           .accept_new = options.host_keys == "accept-new",
-          .limits = {}};
+          .limits = {},
+          .on_step = {}};
 }
 
 }  // namespace
 
-std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh) {
+std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,
+                                         std::function<void(const char*)> on_step) {
   if (host.local) return std::make_unique<LocalTransport>(host.name);
-  return std::make_unique<ssh::SshTransport>(host.name, TargetOf(host, ssh));
+  ssh::Target target = TargetOf(host, ssh);
+  target.on_step = std::move(on_step);
+  return std::make_unique<ssh::SshTransport>(host.name, std::move(target));
 }
 
 Tunnels::Tunnels(const HostPlan& host, const SshOptions& ssh)

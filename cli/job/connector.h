@@ -1,6 +1,7 @@
 // From a host of the plan to a conversation with the job's agent there.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "base/failures.h"
@@ -14,8 +15,9 @@ class SshTransport;
 
 namespace tfdist::cli {
 
-// Nothing is opened yet. Throws nothing.
-std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh);
+// Nothing is opened yet. Throws nothing. `on_step`: as ssh::Target's.
+std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,
+                                         std::function<void(const char*)> on_step = {});
 
 // Connections to TCP ports of a host that is reached over SSH, as its own programs make them: to its
 // 127.0.0.1. Connects on first use, and again when the connection has broken. Belongs to one thread;

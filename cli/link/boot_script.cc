@@ -20,6 +20,7 @@ say() { printf '%s\n' "$*" >&3; }
 fail() { say "failed $*"; exit 1; }
 
 begin() {
+  quiet=
   values
   PATH=$PATH:/usr/bin:/bin LC_ALL=C  # English error texts
   export PATH LC_ALL
@@ -63,7 +64,7 @@ runs_below() {
 
 // Nothing is run, listed or removed below a folder of which somebody else may have made a part.
 constexpr std::string_view kTrust = R"sh(
-refuse() { say "refused $1: $2"; return 1; }
+refuse() { [ -n "$quiet" ] || say "refused $1: $2"; return 1; }
 
 is_ours() {
   if ! [ -O "$1" ]; then
@@ -75,11 +76,9 @@ is_ours() {
 
 # is_safe PATH FOLDER: whether nobody else can put another folder in the place of PATH or of one that it
 # lies in, which has no symbolic links. 65534: root, as a user namespace shows it. A group that is the account's alone
-# (user private groups) may write.
+# (user private groups) may write. Where all is well it costs ls(1) alone.
 is_safe() {
-  me=$(id -u)
-  own_group=
-  [ "$(id -un)" != "$(id -gn)" ] || own_group=$(id -g)
+  lowest=$1
   path=$1
   set -- "$2" "$path"
   while [ -n "$path" ]; do
@@ -89,18 +88,30 @@ is_safe() {
   folder=$1
   shift
   listed=$(ls -ldn "$@" 2>&1) || { refuse "$folder" "${listed##*: }"; return; }
-  unsafe=$(printf '%s\n' "$listed" | while read -r mode links owner group size month day time name; do
+  me=
+  while read -r mode links owner group size month day time name; do
+    if [ "$name" = "$lowest" ] && [ -O "$name" ]; then me=$owner; fi
+  done <<LISTED
+$listed
+LISTED
+  [ -n "$me" ] || me=$(id -u)
+  unsafe=
+  while read -r mode links owner group size month day time name; do
     case $owner in
       0 | 65534 | "$me") ;;
-      *) echo "$name belongs to another account (uid $owner)"; break ;;
+      *) unsafe="$name belongs to another account (uid $owner)"; break ;;
     esac
     case $mode in
-      ????????w[!tT]*) echo "everybody may write to $name"; break ;;
-      ?????w???[!tT]*) [ "$group" = "$own_group" ] || { echo "a group (gid $group) may write to $name"; break; } ;;
+      ????????w[!tT]*) unsafe="everybody may write to $name"; break ;;
+      ?????w???[!tT]*) is_own_group "$group" || { unsafe="a group (gid $group) may write to $name"; break; } ;;
     esac
-  done)
+  done <<LISTED
+$listed
+LISTED
   [ -z "$unsafe" ] || refuse "$folder" "$unsafe"
 }
+
+is_own_group() { [ "$(id -un)" = "$(id -gn)" ] && [ "$1" = "$(id -g)" ]; }
 
 # open_base FOLDER: makes tfdist's folder there `base`, its path without symbolic links. Where there is none it fails in
 # silence.
@@ -126,20 +137,33 @@ main() {
 main
 )sh";
 
+// An agent that is there costs one program, ls(1), before it runs: whether its content is what it should be it says itself.
 constexpr std::string_view kStartAgent = R"sh(
 prepare() {
   begin
-  system="$(uname -s) $(uname -m)"
+  if [ -n "$anew" ] || ! quiet=yes each_base there; then bring; fi
+  say run
+  printf '%s\n' "$agent"
+}
+
+# there FOLDER: makes the agent that is there `agent`.
+there() {
+  agent=$1/$agents/$hash
+  [ -f "$agent" ] && ! [ -h "$agent" ] && [ -O "$agent" ] && [ -x "$agent" ] &&
+    is_ours "$1" && is_ours "$1/$agents" && cd -P "$1/$agents" && is_safe "$PWD" "$1" && agent=$PWD/$hash
+}
+
+bring() {
+  quiet=
+  system=$(uname -sm)
   if [ "$system" != "Linux x86_64" ]; then
     say "system $system"
-    return 1
+    exit 1
   fi
   base=
   each_base choose || fail "no folder of this account can hold the agent"
   agent=$base/$agents/$hash
-  intact "$agent" || receive
-  say run
-  printf '%s\n' "$agent"
+  { [ -z "$anew" ] && intact "$agent"; } || receive
 }
 
 # choose FOLDER: makes it `base` if it is ours alone and programs run there.
@@ -184,16 +208,23 @@ has_hash() {
 }
 
 # Written aside, and linked: where another slot or job brought it meanwhile, its file stays, which an
-# agent may be running by now. Renamed where what is there is damaged, or cannot have links.
+# agent may be running by now. Renamed where what is there is damaged, or cannot have links. gzip(1) has a checksum of its own.
 receive() {
   part=$base/$agents/.$hash.$nonce
-  find "$base/$agents" -name ".$sha256.*" -type f -mmin +60 -exec rm -f {} + 2>/dev/null  # of uploads that were cut off
+  for old in "$base/$agents"/.$sha256.*; do
+    [ -f "$old" ] || continue
+    find "$base/$agents" -name ".$sha256.*" -type f -mmin +60 -exec rm -f {} + 2>/dev/null  # of uploads that were cut off
+    break
+  done
   say upload
   why=$({ umask 077; head -c "$gzip_bytes" | gzip -dc >"$part"; } 2>&1) || give_up "$why"
   chmod 500 "$part" || give_up "cannot be made executable"
-  intact "$part" || give_up "it arrived damaged"
-  ln "$part" "$agent" 2>/dev/null || intact "$agent" || why=$(mv -f "$part" "$agent" 2>&1) || give_up "$why"
-  rm -f "$part"
+  [ "$(wc -c <"$part")" -eq "$size_bytes" ] || give_up "it arrived damaged"
+  if [ -n "$anew" ] || { ! ln "$part" "$agent" 2>/dev/null && ! intact "$agent"; }; then
+    why=$(mv -f "$part" "$agent" 2>&1) || give_up "$why"
+  else
+    rm -f "$part"
+  fi
 }
 
 give_up() {

@@ -37,7 +37,7 @@ class BootScript {
   [[nodiscard]] const std::string& nonce() const { return nonce_; }
 
   // The whole text, ready to be sent. The shell has read all of it when it says its nonce.
-  [[nodiscard]] std::string StartAgent() const;  // nonce remote_dir hash size_bytes gzip_bytes
+  [[nodiscard]] std::string StartAgent() const;  // nonce remote_dir hash size_bytes gzip_bytes anew
   [[nodiscard]] std::string Attach() const;      // remote_dir job slot
   [[nodiscard]] std::string FindJobs() const;    // remote_dir
   [[nodiscard]] std::string Survey() const;      // remote_dir

@@ -107,7 +107,7 @@ std::optional<std::string> LastWords(BootConversation& talk) {
 }
 
 // Piece by piece: a slow link is no failure, but one that takes nothing for long is dead.
-void Upload(BootConversation& talk, std::string_view bytes) {
+void SendInPieces(BootConversation& talk, std::string_view bytes) {
   try {
     for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kPieceBytes))) {
       talk.Send(bytes.substr(0, kPieceBytes), SystemClock().Now() + kPieceLimit);
@@ -129,7 +129,7 @@ bool FollowStart(BootConversation& talk, const EmbeddedAgent& agent, TimePoint d
     if (line == "upload") {
       if (uploaded) throw ProtocolError(Phase::kUpload, "the host asks for the agent twice");
       refused.clear();  // a later folder served: what fails from now on has another reason
-      Upload(talk, AsText(agent.gzip));
+      SendInPieces(talk, AsText(agent.gzip));
       deadline = std::max(deadline, SystemClock().Now() + kArrivalLimit);
       uploaded = true;
     } else if (auto refusal = After("refused", line)) {
@@ -229,7 +229,7 @@ void CheckRemoteDir(std::string_view remote_dir) {
 }
 
 BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, const EmbeddedAgent& agent,
-                       const std::string& remote_dir, TimePoint deadline) {
+                       const std::string& remote_dir, Upload upload, TimePoint deadline) {
   CheckRemoteDir(remote_dir);
   if (agent.sha256_hex.empty() || !Holds(agent.sha256_hex, kHexadecimal)) {
     throw Bug("the embedded agent has no hash");
@@ -237,7 +237,8 @@ BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, const EmbeddedAgent
   BootScript script = NewScript(remote_dir);
   script.Set("hash", agent.sha256_hex)
       .Set("size_bytes", std::to_string(agent.size_bytes))
-      .Set("gzip_bytes", std::to_string(agent.gzip.size()));
+      .Set("gzip_bytes", std::to_string(agent.gzip.size()))
+      .Set("anew", upload == Upload::kAlways ? "yes" : "");
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.StartAgent(), deadline);
   BootedAgent booted;

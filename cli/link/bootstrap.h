@@ -31,13 +31,15 @@ struct BootedAgent {
   bool uploaded = false;                 // false: the host had this agent already
 };
 
-// Uploads `agent` if the host lacks it (to BASE/bin/SHA256, mode 0500, in a folder of mode 0700),
-// and runs it in its role `start`. The time of an upload does not count towards `deadline`; an
+enum class Upload { kIfMissing, kAlways };
+
+// Uploads `agent` if the host lacks it (to BASE/bin/SHA256, mode 0500, in a folder of mode 0700), or always, as one that is
+// there may be damaged: only its hello tells. Runs it in its role `start`. The time of an upload does not count towards `deadline`; an
 // upload fails when 32 KiB take longer than 30 s. Throws Error: kExec (no shell; shows its output),
 // kStart (wrong system, or no usable folder: names each with the reason), kUpload (no space);
 // LostConnection; ProtocolError.
 BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, const EmbeddedAgent& agent,
-                       const std::string& remote_dir, TimePoint deadline);
+                       const std::string& remote_dir, Upload upload, TimePoint deadline);
 
 // The host has neither a folder nor a process of the job.
 class NothingThere : public Error {

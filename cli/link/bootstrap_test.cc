@@ -62,8 +62,8 @@ class BootstrapTest : public testing::Test {
   }
 
   static BootedAgent Start(const FakeAgent& agent, const std::string& remote_dir = {},
-                           const std::string& first = {}) {
-    return StartAgent(ShellAfter(first), agent.Embedded(), remote_dir, Soon());
+                           const std::string& first = {}, Upload upload = Upload::kIfMissing) {
+    return StartAgent(ShellAfter(first), agent.Embedded(), remote_dir, upload, Soon());
   }
   // What StartAgent throws; an Error of phase kInternal when it throws nothing.
   static Error StartError(const FakeAgent& agent, const std::string& remote_dir = {},
@@ -116,6 +116,40 @@ TEST_F(BootstrapTest, UploadsTheAgentOnceAndRunsIt) {
   EXPECT_EQ(info.st_mode & 0777, 0700U);
 }
 
+// The shell becomes the agent; ls(1) is all that it starts before, and needs no other program.
+TEST_F(BootstrapTest, StartsOneProgramBeforeAnAgentThatIsThere) {
+  const FakeAgent agent;
+  ExpectSpeaks(*Start(agent).channel, "agent start unset");
+  fs::create_directory(home_ / "path");
+  std::ofstream(home_ / "path/ls") << "#!/bin/sh\necho ls >>~/started\nexec /bin/ls \"$@\"\n";
+  chmod((home_ / "path/ls").c_str(), 0700);
+  for (const char* name : {"cat", "chmod", "cp", "df", "find", "grep", "gzip", "head", "id",
+                           "mkdir", "mv", "rm", "sed", "sha256sum", "stat", "uname", "wc"}) {
+    std::ofstream(home_ / "path" / name) << "#!/bin/sh\necho " << name << " >>~/started\n";
+    chmod((home_ / "path" / name).c_str(), 0700);
+  }
+  const BootedAgent again = Start(agent, {}, "PATH=~/path:$PATH\n");
+  EXPECT_FALSE(again.uploaded);
+  EXPECT_EQ(ReadFileIfExists(home_ / "started", 1 << 20), "ls\n");
+}
+
+TEST_F(BootstrapTest, TakesNoAgentFromAFolderThatSomebodyElseMayReplace) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder away";
+  const FakeAgent agent;
+  const std::string remote_dir = (home_ / "others/mine").string();
+  fs::create_directories(remote_dir);
+  ExpectSpeaks(*Start(agent, remote_dir).channel, "agent start unset");
+  ASSERT_EQ(chown((home_ / "others").c_str(), 12345, 12345), 0);
+  const Error error = StartError(agent, remote_dir);
+  EXPECT_NE(error.cause().find("others belongs to another account (uid 12345)"), std::string::npos)
+      << error.cause();
+  ASSERT_EQ(chown((home_ / "others").c_str(), 0, 0), 0);
+  fs::create_directory_symlink(home_ / "others/mine", home_ / "link");
+  const std::string file = home_ / "others/mine/tfdist/bin" / agent.sha256();
+  ASSERT_EQ(chown(file.c_str(), 12345, 12345), 0);
+  EXPECT_TRUE(Start(agent, (home_ / "link").string()).uploaded);
+}
+
 TEST_F(BootstrapTest, BringsALargeAgentWhole) {
   const FakeAgent agent(RandomHex(1'500'000));
   ExpectSpeaks(*Start(agent).channel, "agent start unset");
@@ -123,7 +157,8 @@ TEST_F(BootstrapTest, BringsALargeAgentWhole) {
             agent.program());
 }
 
-TEST_F(BootstrapTest, ReplacesADamagedAgent) {
+// What is there is run as it is: whether it is damaged its hello tells (agent_start_test.cc).
+TEST_F(BootstrapTest, ReplacesADamagedAgentWhenTold) {
   const FakeAgent agent;
   ExpectSpeaks(*Start(agent).channel, "agent start unset");
   const fs::path file = home_ / ".cache/tfdist/bin" / agent.sha256();
@@ -131,8 +166,8 @@ TEST_F(BootstrapTest, ReplacesADamagedAgent) {
   std::string damaged = agent.program();
   damaged.back() = '!';
   std::ofstream(file) << damaged;
-  const BootedAgent again = Start(agent);
-  EXPECT_TRUE(again.uploaded);
+  EXPECT_FALSE(Start(agent).uploaded);
+  EXPECT_TRUE(Start(agent, {}, {}, Upload::kAlways).uploaded);
   EXPECT_EQ(ReadFileIfExists(file, 1 << 20), agent.program());
 }
 
@@ -181,8 +216,7 @@ TEST_F(BootstrapTest, SaysWhatAnAccountWithoutAShellPrints) {
 
 TEST_F(BootstrapTest, NamesTheSystemThatHasNoAgent) {
   fs::create_directory(home_ / "path");
-  std::ofstream(home_ / "path/uname")
-      << "#!/bin/sh\ncase $1 in -s) echo Linux;; *) echo aarch64;; esac\n";
+  std::ofstream(home_ / "path/uname") << "#!/bin/sh\necho Linux aarch64\n";
   chmod((home_ / "path/uname").c_str(), 0700);
   const Error error = StartError(FakeAgent(), {}, "PATH=" + (home_ / "path").string() + ":$PATH\n");
   EXPECT_EQ(error.phase(), Phase::kStart);

@@ -76,19 +76,29 @@ Session Session::Open(const Target& target, TimePoint deadline) {
   // Of the process: however many threads there are, and whoever calls.
   static Places places;
   static HostConfigs configs;
+  const auto step = [&](const char* name) {
+    if (target.on_step) target.on_step(name);
+  };
+  step("wait for other logins");
   const auto place = places.Take("", kLoginsAtATime, deadline);
+  step("ssh's configuration");
   const HostConfig host = configs.Of(target, deadline);
   const KnownHosts known = KnownHosts::Load(host);
+  step("wait for other logins");
   // Always in this order. The sshd of a machine in between has a MaxStartups, too.
   const auto at_gateway = places.Take("via " + host.gateway,
                                       host.gateway.empty() ? SIZE_MAX : kLoginsOfAnSshd, deadline);
   const auto at_sshd =
       places.Take(fmt::format("to {} {} {}", host.host_name, host.port, host.gateway),
                   kLoginsOfAnSshd, deadline);
+  step("connect");
   const auto connection = std::make_shared<Connection>(Reach(host, target, deadline));
+  step("key exchange");
   Handshake(*connection, known.KnownTypes(), target.limits, deadline);
   known.Check(HostKeyBlob(*connection), target.accept_new);
+  step("authentication");
   Authenticate(*connection, host, Within(target.limits.authentication, deadline));
+  step("shell");
   return {connection, target.limits};
 }
 

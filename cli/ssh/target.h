@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -33,6 +34,8 @@ struct Target {
   bool accept_new =
       false;  // adds the key of a host that is not known; a changed one is always refused
   Limits limits;
+  // Told each step of a connection as it begins, by a string literal, on the thread that opens it; may be empty.
+  std::function<void(const char*)> on_step;
 };
 
 }  // namespace tfdist::ssh

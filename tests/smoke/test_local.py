@@ -149,7 +149,7 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(vanished.code, 0, vanished)
 
     @unittest.skipIf(os.geteuid() != 0, "needs root for a mount")
-    def test_a_damaged_agent_is_named_where_the_host_cannot_hash(self):
+    def test_a_damaged_agent_is_replaced_where_the_host_cannot_hash(self):
         file = self.write(["true"])
         self.assertEqual(self.user.run("up", file).code, 0)
         [agent] = (self.user.folder / ".cache/tfdist/bin").iterdir()
@@ -161,8 +161,8 @@ class LocalJob(unittest.TestCase):
         hide = f'mount --bind /dev/null {shutil.which("sha256sum")}; exec "$@"'
         up = subprocess.run(["unshare", "--mount", "sh", "-ec", hide, "up", BIN / "tfdist", "up", file],
                             env=self.user.env, cwd=self.user.folder, capture_output=True, text=True)
-        self.assertEqual(up.returncode, 3, up)
-        self.assertIn("the agent there is damaged: its content does not match its name", up.stderr)
+        self.assertEqual(up.returncode, 0, up)
+        self.assertEqual(agent.read_bytes(), content)
         self.assert_nothing_left()
 
     def test_clean_keeps_what_runs_and_removes_all_the_rest(self):
@@ -617,9 +617,9 @@ class LocalJob(unittest.TestCase):
         for name in ("good", "bad"):
             self.user.wait_until_ended(name)
         # One whose `up` was killed while it brought its host up.
-        uname = self.user.write("path/uname", f"#!/bin/sh\n: >{self.user.folder}/asked\n{gate.wait}\n")
-        os.chmod(uname, 0o700)
-        path, self.user.env["PATH"] = self.user.env["PATH"], f"{os.path.dirname(uname)}:{os.environ['PATH']}"
+        ls = self.user.write("path/ls", f"#!/bin/sh\n: >{self.user.folder}/asked\n{gate.wait}\n")
+        os.chmod(ls, 0o700)
+        path, self.user.env["PATH"] = self.user.env["PATH"], f"{os.path.dirname(ls)}:{os.environ['PATH']}"
         up = self.user.start("up", self.user.write("killed.toml", clusters.local("killed", shell("true"), slots=1)))
         wait_for((self.user.folder / "asked").exists, "the host is being brought up")
         up.kill()
@@ -634,6 +634,14 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("prune").out.split(";")[0], "forgot 3 of 4 jobs")
         self.assertEqual(self.states(), {"long": "running"})
         self.assertEqual(self.user.run("down").code, 0)
+
+    def test_timeline_shows_each_host_and_its_steps(self):
+        result = self.user.run("up", "--timeline", self.write(["true"]))
+        self.assertEqual(result.code, 0, result)
+        self.assertRegex(result.err, r"(?m)^HOST +total ms .*find or send the agent .*commit$")
+        self.assertEqual(len(re.findall(r"(?m)^127\.0\.0\.1 +\d+\.\d ", result.err)), 2, result)
+        self.assertRegex(result.err, r"(?m)^bring-up of 2 hosts: \d+\.\d\d s$")
+        self.assertRegex(result.err, r"(?m)^slowest: 127\.0\.0\.1, .* more than the median host in: ")
 
     def test_no_such_job_is_exit_code_4(self):
         result = self.user.run("status", "nobody")

@@ -85,8 +85,8 @@ Json Boot(SshTransport& transport, const std::string& remote_dir) {
   const std::string gzip = Gzip(agent);
   const std::string hash = Sha256Hex(agent);
   const cli::EmbeddedAgent embedded{std::as_bytes(std::span(gzip)), hash, agent.size()};
-  const cli::BootedAgent booted =
-      cli::StartAgent(transport.OpenShell(Soon()), embedded, remote_dir, Soon());
+  const cli::BootedAgent booted = cli::StartAgent(transport.OpenShell(Soon()), embedded, remote_dir,
+                                                  cli::Upload::kIfMissing, Soon());
   return {{"first_line", ReadUntil(*booted.channel, "\n")},
           {"uploaded", booted.uploaded},
           {"noise", booted.noise}};

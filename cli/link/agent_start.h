@@ -1,0 +1,35 @@
+// From a host to an agent there that is what this tfdist brings.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agent/protocol.h"
+#include "cli/link/agent_link.h"
+#include "cli/link/byte_channel.h"
+#include "cli/link/embedded_agent.h"
+
+namespace tfdist::cli {
+
+struct StartLimits {
+  std::chrono::milliseconds shell{};  // the login too
+  std::chrono::milliseconds boot{};   // rc files of the login shell included
+  std::chrono::milliseconds hello{};
+};
+
+struct StartedAgent {
+  std::unique_ptr<AgentLink> link;
+  protocol::Hello hello;
+  bool uploaded = false;  // false: the host had this agent already
+};
+
+// Runs `agent` in its role `start` on the host of `transport`. One that is there is taken as it is; if it cannot run, or its
+// content is not what its name says, it is replaced. `on_step` is told "connect", "find or send the agent", "hello" as each begins. Throws as
+// Transport::OpenShell, StartAgent and AgentLink::ReadHello; Error(kStart) when a new one is damaged as well.
+StartedAgent BringAgent(Transport& transport, const EmbeddedAgent& agent,
+                        const std::string& remote_dir, const StartLimits& limits,
+                        const std::function<void(const char*)>& on_step);
+
+}  // namespace tfdist::cli

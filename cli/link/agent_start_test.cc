@@ -1,0 +1,118 @@
+// This machine's own shell, and a shell script as the agent, which hashes itself before it says hello.
+#include "cli/link/agent_start.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "agent/frame.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/testing/gzip.h"
+#include "base/testing/soon.h"
+#include "base/testing/temporary_folder.h"
+#include "cli/link/local_transport.h"
+
+namespace tfdist::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+const std::string kNoHash(64, '0');
+
+std::string Octal(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) text += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+  return text;
+}
+
+// Says hello with the hash that its file has now.
+std::string SelfHashingAgent() {
+  protocol::Hello hello;
+  hello.serving = protocol::Serving::kStart;
+  hello.agent_sha256 = kNoHash;
+  hello.base = "/base";
+  const std::string frame = protocol::Frames({std::string(protocol::type::kHello), 0, hello});
+  const size_t hash = frame.find(kNoHash);
+  return fmt::format(
+      "#!/bin/sh\nprintf '{}'; sha256sum <\"$0\" | head -c 64; printf '{}'\nexec cat\n",
+      Octal(frame.substr(0, hash)), Octal(frame.substr(hash + kNoHash.size())));
+}
+
+class AgentStartTest : public testing::Test {
+ protected:
+  AgentStartTest() {
+    setenv("HOME", home_.path().c_str(), 1);  // NOLINT(concurrency-mt-unsafe): one thread
+    unsetenv("XDG_CACHE_HOME");               // NOLINT(concurrency-mt-unsafe)
+  }
+
+  StartedAgent Bring() {
+    LocalTransport transport("localhost");
+    const EmbeddedAgent agent{std::as_bytes(std::span(gzip_)), sha256_, program_.size()};
+    return BringAgent(transport, agent, "",
+                      {.shell = seconds(30), .boot = seconds(30), .hello = seconds(30)},
+                      [this](const char* step) { steps_ += fmt::format("{}, ", step); });
+  }
+  [[nodiscard]] fs::path File() const { return home_.path() / ".cache/tfdist/bin" / sha256_; }
+  void Damage(const std::string& content) const {
+    chmod(File().c_str(), 0700);
+    std::ofstream(File(), std::ios::binary) << content;
+  }
+
+  const TemporaryFolder home_;
+  std::string program_ = SelfHashingAgent();
+  std::string gzip_ = Gzip(program_);
+  std::string sha256_ = Sha256Hex(program_);
+  std::string steps_;
+};
+
+TEST_F(AgentStartTest, TakesAnAgentThatIsThere) {
+  EXPECT_TRUE(Bring().uploaded);
+  const StartedAgent again = Bring();
+  EXPECT_FALSE(again.uploaded);
+  EXPECT_EQ(again.hello.base, "/base");
+  EXPECT_EQ(steps_,
+            "connect, find or send the agent, hello, connect, find or send the agent, hello, ");
+}
+
+TEST_F(AgentStartTest, ReplacesOneWhoseContentIsNotWhatItsNameSays) {
+  (void)Bring();
+  Damage(program_ + "# damaged\n");
+  const StartedAgent again = Bring();
+  EXPECT_TRUE(again.uploaded);
+  EXPECT_EQ(again.hello.agent_sha256, sha256_);
+  EXPECT_FALSE(Bring().uploaded);
+}
+
+TEST_F(AgentStartTest, ReplacesOneThatDoesNotRun) {
+  for (const char* content : {"",
+                              "\x7f"
+                              "ELF and no more",
+                              "#!/bin/sh\nexit 3\n", "#!/bin/sh\nkill -SEGV $$\n",
+                              "#!/bin/sh\necho this is no frame, and long enough to be one\n"}) {
+    (void)Bring();
+    Damage(content);
+    EXPECT_TRUE(Bring().uploaded) << content;
+    EXPECT_FALSE(Bring().uploaded) << content;
+  }
+}
+
+TEST_F(AgentStartTest, GivesUpWhenANewOneIsDamagedAsWell) {
+  sha256_ = Sha256Hex("something else");
+  try {
+    (void)Bring();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.phase(), Phase::kStart);
+    EXPECT_EQ(error.cause(), "the agent there is damaged: its content does not match its name");
+    EXPECT_EQ(error.remedy(), "remove /base/bin/" + sha256_ + " on that host");
+  }
+}
+
+}  // namespace
+}  // namespace tfdist::cli
