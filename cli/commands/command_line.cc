@@ -21,6 +21,7 @@
 #include "cli/commands/completion.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
+#include "cli/commands/help.h"
 #include "cli/commands/report.h"
 #include "cli/plan/plan.h"
 #include "cli/stream/line_printer.h"
@@ -103,7 +104,7 @@ void AddCheck(CLI::App& app, Command& command, const Words& words) {
   CLI::App* sub = app.add_subcommand(
       "check", "find what would stop the job on its hosts; starts nothing, leaves nothing");
   AddPlanSource(*sub, arguments->source);
-  sub->add_flag("--json", arguments->json);
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   sub->callback([&command, arguments, &words] {
     arguments->source.job.command = words;
     command = [arguments] { return CheckCommand(*arguments); };
@@ -224,7 +225,7 @@ void AddStatus(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<StatusArguments>();
   CLI::App* sub = app.add_subcommand("status", "show the status of a job and its tasks");
   sub->add_option("JOB", arguments->job, kJobHelp);
-  sub->add_flag("--json", arguments->json);
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return StatusCommand(*arguments); }; });
 }
@@ -244,7 +245,7 @@ void AddWhy(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
       "why", "what went wrong: which task failed first, what followed, what is waited for");
   sub->add_option("JOB", arguments->job, kJobHelp);
-  sub->add_flag("--json", arguments->json);
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return WhyCommand(*arguments); }; });
 }
@@ -269,7 +270,7 @@ void AddPull(CLI::App& app, Command& command) {
 void AddList(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<ListArguments>();
   CLI::App* sub = app.add_subcommand("list", "jobs that were started from this machine");
-  sub->add_flag("--json", arguments->json);
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return ListCommand(*arguments); }; });
 }
@@ -446,7 +447,13 @@ int Run(int argc, char** argv) {
       "name\n"
       "is running; 70 internal error; 74 the output could not be written; 124 --timeout;\n"
       "130 interrupted; 141 nobody reads the output of `up`.");
+  app.formatter(HelpFormat());  // before the commands, which inherit it
   AddCommands(app, command, words);
+  // For installation.
+  if (argc == 2 && argv[1] == std::string_view("__man")) {
+    PrintLines(ManPage(app, VersionLine()));
+    return kExitSuccess;
+  }
   if (argc > 1 && argv[1] == std::string_view("__complete")) {
     return PrintCandidates(app, {argv + 2, argv + argc});
   }
