@@ -135,6 +135,11 @@ def second_up(round, _):
     round.start_command("up", round.file)
 
 
+def ask_status(round, _):
+    """It must answer, whatever else strikes, and say what was so."""
+    round.start_command("status", "--json", round.name)
+
+
 def down(round, _):
     round.start_command("down", round.name)
 
@@ -171,6 +176,7 @@ NEMESES = [
     Nemesis("slow link", slow, while_deploying=True, weight=8),
     Nemesis("freeze host", freeze, while_deploying=True),
     Nemesis("second up", second_up, while_deploying=True),
+    Nemesis("status", ask_status, while_deploying=True),
     Nemesis("down", down, effects=Effects(may_end=True), while_deploying=True),
     Nemesis("full disk", fill_disk, effects=Effects(loses_text=True), prepare=small_disk),
     Nemesis("long cut", cut, effects=LOST, shortest=7, longest=9, slots=OTHERS, weight=1),

@@ -38,6 +38,7 @@ def check(round):
         policy_was_followed(round, status, events, of_job)
         logs_are_exact(round, job, status, of_job)
     exit_codes_agree(round, seen)
+    status_told_the_truth(round, seen)
 
 
 # --- everything ends -----------------------------------------------------------------------------------
@@ -250,6 +251,23 @@ def exit_codes_agree(round, seen):
     struck_early = any(strike.while_deploying for strike in round.strikes)
     if not jobs:
         expect(struck_early or round.may("may_end"), lambda: f"no job: {round.cli.err.read_text()}")
+
+
+def status_told_the_truth(round, seen):
+    """What it said in the middle of all is what the job's own events say of a moment before."""
+    for command in round.commands:
+        if command.args_given[0] != "status" or command.returncode != 0:
+            continue
+        said = json.loads(command.out.read_text())
+        events = seen.get(said["job"], (None, []))[1]
+        started = {(f["task"], f["attempt"], f["run"], f["pid"]) for f in kinds(events, "task") if f["state"] == "started"}
+        exited = {(f["task"], f["attempt"], f["run"]) for f in kinds(events, "task") if f["state"] == "exited"}
+        for row in said["tasks"]:
+            run = (row["task"], row["attempt"], row["run"])
+            true = {"running": (*run, row["pid"]) in started, "exited": run in exited}.get(row["state"], True)
+            expect(true, lambda: f"status said {row}, events have {sorted(started)}")
+        if said["result"] and events:
+            expect(said["result"] == seen[said["job"]][0]["result"], lambda: f"status said {said['result']}")
 
 
 # --- logs ----------------------------------------------------------------------------------------------
