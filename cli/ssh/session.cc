@@ -23,8 +23,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Each costs two to four processes and some descriptors until it is through.
-constexpr size_t kLoginsAtATime = 32;
+// Each costs a connection until it is through. On a link of 50 ms it waits for half a second.
+constexpr size_t kLoginsAtATime = 128;
+// Where ssh has to be asked for each host: a process.
+constexpr size_t kConfigsAtATime = 16;
 // OpenSSH's MaxStartups begins to drop connections at 10 that have not logged in.
 constexpr size_t kLoginsOfAnSshd = 8;
 constexpr auto kFirstPause = 100ms;
@@ -79,12 +81,14 @@ Session Session::Open(const Target& target, TimePoint deadline) {
   const auto step = [&](const char* name) {
     if (target.on_step) target.on_step(name);
   };
+  step("ssh's configuration");
+  const HostConfig host = [&] {
+    const auto place = places.Take("configuration", kConfigsAtATime, deadline);
+    return configs.Of(target, deadline);
+  }();
   step("wait for other logins");
   const auto place = places.Take("", kLoginsAtATime, deadline);
-  step("ssh's configuration");
-  const HostConfig host = configs.Of(target, deadline);
   const KnownHosts known = KnownHosts::Load(host);
-  step("wait for other logins");
   // Always in this order. The sshd of a machine in between has a MaxStartups, too.
   const auto at_gateway = places.Take("via " + host.gateway,
                                       host.gateway.empty() ? SIZE_MAX : kLoginsOfAnSshd, deadline);

@@ -17,7 +17,7 @@ class Connection;
 class Session {
  public:
   // Reads ssh's configuration for the host, connects, checks the host key against known_hosts,
-  // authenticates; at most 32 at a time, 8 of one sshd, the others wait. `deadline` (without that
+  // authenticates; at most 128 at a time, 8 of one sshd, the others wait. `deadline` (without that
   // wait) bounds all of it together, target.limits each step. Throws Unreachable, or Error in phase
   // kConnect, kHostKey or kAuth where the host or its key refuses. An unknown host key is an error,
   // never a prompt: many hosts share one terminal. An sshd that drops new connections (MaxStartups)
