@@ -28,7 +28,7 @@ using Marker = KnownKey::Marker;
 constexpr size_t kMaxFileBytes = size_t{64} << 20;
 constexpr std::string_view kBlanks = " \t";
 constexpr std::string_view kHashMagic = "|1|";
-constexpr size_t kSha1Bytes = 20;
+constexpr size_t kSaltBytes = 20;
 // match.c: a longer one matches nothing, nor does what stands behind it.
 constexpr size_t kMaxPatternBytes = 1022;
 // hostfile.c: of a marker, and of the name of a key's type.
@@ -130,7 +130,7 @@ bool MatchesHash(const std::string& name, std::string_view hashed) {
   std::string_view rest = hashed.substr(kHashMagic.size());
   const std::string_view salt_text = TakeUpTo('|', rest);
   const auto salt = FromBase64(salt_text);
-  if (!salt || salt->size() != kSha1Bytes || Base64(*salt) != salt_text) return false;
+  if (!salt || salt->size() != kSaltBytes || Base64(*salt) != salt_text) return false;
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
   HMAC(EVP_sha1(), salt->data(), static_cast<int>(salt->size()),
