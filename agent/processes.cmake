@@ -6,6 +6,7 @@ tfdist_library(NAME tfdist_processes
     census/left_file.cc
     census/port_owner.cc
     census/process_table.cc
+    census/tcp_table.cc
     holder/exec_search.cc
     holder/holder.cc
     holder/holder_loop.cc

@@ -68,6 +68,8 @@ Requests::Actions Agent::RequestActions() {
   return {.committed = [this] { return membership_.committed(); },
           .contact = [this] { return FindContact(); },
           .read_log = [this](auto... args) { return logs_.Open(std::move(args)...); },
+          .look = [this](const auto& request,
+                         auto done) { membership_.Look(request, std::move(done)); },
           .remove_folder = [this](auto done) { folder_use_.Remove(std::move(done)); },
           .leave = [this] { departure_.Leave(); }};
 }

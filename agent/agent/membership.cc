@@ -90,7 +90,23 @@ bool Membership::EndIsWritten() const {
   return log.written() >= log.events().size();
 }
 
+void Membership::Look(const protocol::LookRequest& request,
+                      std::function<void(protocol::HostLook)> done) {
+  parts_.files.Post([tasks = parts_.tasks.ToSee(), request] { return LookAtTasks(tasks, request); },
+                    [slot = parts_.slot.info.slot,
+                     done = std::move(done)](Outcome<std::vector<protocol::TaskLook>>& looks) {
+                      done(protocol::Bounded({slot, std::move(looks.Get())}, slot));
+                    });
+}
+
 // --- what the parts need of each other ---
+
+void Membership::OnBulk(const protocol::Message& message) {
+  if (message.type != protocol::type::kLook) return log_server_.OnMessage(message);
+  Look(protocol::Body<protocol::LookRequest>(message), [this, id = message.id](const auto& look) {
+    member_.uplink()->SendBulk({std::string(protocol::type::kLooked), id, look});
+  });
+}
 
 LogStream::Sink Membership::BulkSink() {
   return {.ready = [this] { return member_.uplink()->BulkWritable(); },
@@ -107,7 +123,7 @@ Uplink::Handlers Membership::UplinkHandlers() {
   return {.on_beat = [this](const Beat& beat) { member_.OnBeat(beat); },
           .on_order = [this](const Order& order) { member_.OnOrder(order); },
           .on_release = [this] { member_.OnRelease(); },
-          .on_bulk = [this](const protocol::Message& m) { log_server_.OnMessage(m); },
+          .on_bulk = [this](const protocol::Message& m) { OnBulk(m); },
           .on_bulk_writable = [this] { log_server_.Pump(); }};
 }
 

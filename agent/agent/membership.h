@@ -16,6 +16,7 @@
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
 #include "agent/member/member.h"
+#include "agent/task_look.h"
 #include "agent/tasks/host_tasks.h"
 
 namespace tfdist::agent {
@@ -42,6 +43,8 @@ class Membership {
   void Resume();
   // The job is over: lets the other agents go where this is slot 0, then calls `done`.
   void Release(std::function<void()> done);
+  // What this host's tasks look like now.
+  void Look(const protocol::LookRequest& request, std::function<void(protocol::HostLook)> done);
 
   [[nodiscard]] Member& member() { return member_; }
   [[nodiscard]] const Member& member() const { return member_; }
@@ -58,6 +61,7 @@ class Membership {
  private:
   std::unique_ptr<Coordinator> MakeCoordinator();
   LogStream::Sink BulkSink();
+  void OnBulk(const protocol::Message& message);
   Member::Handlers MemberHandlers();
   Uplink::Handlers UplinkHandlers();
   void Connect(const CoordinatorAddress& coordinator);

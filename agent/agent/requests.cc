@@ -70,6 +70,7 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kCancel) return session->CancelStream(message.id);
   if (type == type::kEvents) return Events(session, message);
   if (type == type::kReadLog) return ReadLog(session, message);
+  if (type == type::kLook) return Look(session, message);
   if (type == type::kStop) return Stop(reply, message);
   if (type == type::kSweep) return Sweep(reply, message);
   if (type == type::kCommit) return Commit(reply, message);
@@ -206,6 +207,22 @@ void Requests::ReadLog(const SessionPtr& session, const Message& message) {
   }
   session->AddStream(message.id,
                      parts_.coordinator->relay().Open(*slot, message.id, request, sink.send));
+}
+
+void Requests::Look(const SessionPtr& session, const Message& message) {
+  const auto request = protocol::Body<protocol::LookRequest>(message);
+  Coordinator& coordinator = NeedCoordinator();
+  const auto look_here = [&](uint64_t number) {
+    actions_.look(request, [&coordinator, number](protocol::HostLook look) {
+      coordinator.looks().OnLooked(number, std::move(look));
+    });
+  };
+  const std::weak_ptr<Session> weak = session;
+  session->AddStream(message.id, coordinator.looks().Open(coordinator.slots(), message.id, request,
+                                                          look_here, [weak](const Message& answer) {
+                                                            const auto reader = weak.lock();
+                                                            if (reader) reader->Send(answer);
+                                                          }));
 }
 
 // --- the end ---

@@ -16,6 +16,7 @@
 #include "agent/session/reply.h"
 #include "agent/session/session.h"
 #include "agent/slot/contact.h"
+#include "agent/task_look.h"
 
 namespace tfdist::agent {
 
@@ -37,6 +38,9 @@ class Requests {
     // A stream of a log on this host; throws Error(kLogs) when there is no such task.
     std::function<std::unique_ptr<Stream>(uint64_t, const protocol::ReadLog&, LogStream::Sink)>
         read_log;
+    // This host's tasks, now; `done` gets what was seen.
+    std::function<void(const protocol::LookRequest&, std::function<void(protocol::HostLook)> done)>
+        look;
     // `left`: what could not be removed, or empty.
     std::function<void(std::function<void(const std::string& left)> done)> remove_folder;
     std::function<void()> leave;
@@ -61,6 +65,7 @@ class Requests {
   void Abort(const Reply& reply);
   void Events(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void ReadLog(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  void Look(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Stop(const Reply& reply, const protocol::Message& message);
   void Sweep(const Reply& reply, const protocol::Message& message);
 

@@ -13,6 +13,7 @@
 
 #include "agent/census/left_file.h"
 #include "agent/census/process_table.h"
+#include "agent/census/tcp_table.h"
 #include "agent/keeper/testing/slot_fixture.h"
 #include "agent/testing/child.h"
 #include "base/error.h"
@@ -60,6 +61,33 @@ TEST(ParseStat, RefusesWhatIsNotALineOfIt) {
         "77 (a) S 10 11 12 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 -987 1 1 0"}) {
     EXPECT_FALSE(ParseStat(line)) << line;
   }
+}
+
+// As the kernel printed them on x86-64.
+TEST(TcpTable, ReadsBothKindsOfAddresses) {
+  const auto sockets = ParseTcpTable(
+      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "
+      "inode\n"
+      "   0: 0100007F:08AF 0200007F:9C40 01 0000000C:00000000 00:00000000 00000000  1000        0 "
+      "77 1\n"
+      "   1: 0000000000000000FFFF00000100007F:08AE 00000000000000000000000001000000:0001 02 "
+      "00000001:00000000 00:00000000 00000000     0        0 78 1\n");
+  ASSERT_EQ(sockets.size(), 2U);
+  EXPECT_EQ(sockets[0].local, "127.0.0.1:2223");
+  EXPECT_EQ(sockets[0].remote, "127.0.0.2:40000");
+  EXPECT_TRUE(sockets[0].established());
+  EXPECT_EQ(sockets[0].unread_bytes, 12U);
+  EXPECT_EQ(sockets[0].inode, 77U);
+  EXPECT_EQ(sockets[1].local, "127.0.0.1:2222");  // an IPv4 address in an IPv6 one
+  EXPECT_EQ(sockets[1].local_port, 2222);
+  EXPECT_EQ(sockets[1].remote, "[::1]:1");
+  EXPECT_TRUE(sockets[1].connecting());
+}
+
+TEST(TcpTable, PassesOverWhatIsNoSocket) {
+  EXPECT_TRUE(ParseTcpTable("").empty());
+  EXPECT_TRUE(ParseTcpTable("   0: 0100007F:FFFFF 0200007F:9C40 01 00000000:00000000\n").empty());
+  EXPECT_TRUE(ParseTcpTable("   0: 01:08AF 02:9C40 01 0:0 00:0 0 0 0 77 1\n").empty());
 }
 
 TEST(ProcessTable, TellsAProcessFromALaterOneWithItsPid) {

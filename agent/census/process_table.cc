@@ -59,11 +59,14 @@ std::optional<ProcessInfo> ParseStat(std::string_view line) {
   const auto group = ParseNumber<pid_t>(rest[2]);
   const auto session = ParseNumber<pid_t>(rest[3]);
   const auto start_time = ParseNumber<uint64_t>(rest[19]);
-  if (!parent || !group || !session || !start_time) return std::nullopt;
+  const auto user = ParseNumber<uint64_t>(rest[11]);
+  const auto system = ParseNumber<uint64_t>(rest[12]);
+  if (!parent || !group || !session || !start_time || !user || !system) return std::nullopt;
   return ProcessInfo{.id = {.pid = *pid, .start_time = *start_time},
                      .parent = *parent,
                      .group = *group,
                      .session = *session,
+                     .cpu_ticks = *user + *system,
                      .state = rest[0][0],
                      .comm = std::string(line.substr(open + 1, close - open - 1))};
 }

@@ -25,8 +25,9 @@ struct ProcessInfo {
   pid_t parent = 0;
   pid_t group = 0;
   pid_t session = 0;
-  char state = '?';  // R, S, D, T, Z, ...: proc(5)
-  std::string comm;  // any bytes but NUL, at most 15 of them
+  uint64_t cpu_ticks = 0;  // in user mode and in the kernel; of sysconf(_SC_CLK_TCK) a second
+  char state = '?';        // R, S, D, T, Z, ...: proc(5)
+  std::string comm;        // any bytes but NUL, at most 15 of them
 
   // Ended, though perhaps not reaped yet.
   [[nodiscard]] bool ended() const { return state == 'Z' || state == 'X'; }

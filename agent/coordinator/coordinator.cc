@@ -72,6 +72,9 @@ Coordinator::Coordinator(EventLoop& loop, FileThread& files, zmq::context_t& con
       relay_([this](int slot, const Message& message) {
         return hub_ && hub_->SendBulk(slot, message);
       }),
+      looks_([this](int slot, const Message& message) {
+        return hub_ && hub_->SendBulk(slot, message);
+      }),
       timer_(loop, [this] { OnTimer(); }),
       wake_(loop, [this] { OnDue(); }),
       release_limit_(loop, [this] { FinishRelease(); }) {
@@ -92,7 +95,7 @@ void Coordinator::Open(const std::vector<std::string>& peers) {
                        [this](int slot, const HostReport& report) {
                          OnReport(static_cast<size_t>(slot), report);
                        },
-                   .on_bulk = [this](int slot, Message m) { relay_.OnBulk(slot, std::move(m)); },
+                   .on_bulk = [this](int slot, Message m) { OnBulk(slot, std::move(m)); },
                    .on_bulk_connected = [this](int slot) { relay_.OnConnected(slot); },
                });
   control_.emplace(
@@ -179,6 +182,11 @@ std::unique_ptr<Uplink> Coordinator::MakeLocalUplink(Uplink::Handlers handlers) 
 void Coordinator::OnWritten() {
   if (control_) Distribute();
   on_news_();
+}
+
+void Coordinator::OnBulk(int slot, Message message) {
+  if (message.type == protocol::type::kLooked) return looks_.OnBulk(slot, message);
+  relay_.OnBulk(slot, std::move(message));
 }
 
 void Coordinator::OnReport(size_t slot, const HostReport& report) {

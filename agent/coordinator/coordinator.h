@@ -16,6 +16,7 @@
 #include "agent/coordinator/event_log.h"
 #include "agent/coordinator/job_control.h"
 #include "agent/coordinator/log_relay.h"
+#include "agent/coordinator/look_relay.h"
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
 #include "agent/protocol.h"
@@ -57,6 +58,8 @@ class Coordinator {
   [[nodiscard]] const EventLog& log() const { return log_; }
   [[nodiscard]] const std::string& public_key() const { return keys_.public_key; }
   [[nodiscard]] LogRelay& relay() { return relay_; }
+  [[nodiscard]] LookRelay& looks() { return looks_; }
+  [[nodiscard]] size_t slots() const { return orders_.size(); }
   [[nodiscard]] bool committed() const;
   // Or it will be in a moment: the plan is being written.
   [[nodiscard]] bool committing() const { return commit_under_way_ || committed(); }
@@ -79,6 +82,7 @@ class Coordinator {
 
   void CheckPlan(const protocol::JobPlan& plan) const;
   void OnWritten();
+  void OnBulk(int slot, protocol::Message message);
   void OnReport(size_t slot, const HostReport& report);
   void OnTimer();
   void OnDue();
@@ -107,6 +111,7 @@ class Coordinator {
   std::optional<JobControl> control_;
   std::optional<Hub> hub_;
   LogRelay relay_;
+  LookRelay looks_;
   Uplink::Handlers local_;
   std::vector<uint64_t> orders_;  // number on which each slot's last report rests
   std::vector<bool> left_;        // its agent has ended

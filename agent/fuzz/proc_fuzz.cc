@@ -14,6 +14,7 @@
 #include "agent/census/left_file.h"
 #include "agent/census/port_owner.h"
 #include "agent/census/process_table.h"
+#include "agent/census/tcp_table.h"
 
 namespace tfdist::agent {
 namespace {
@@ -50,6 +51,10 @@ void TryEnvironment(std::string_view bytes) {
 void TryPorts(std::string_view table) {
   for (const std::string& socket : ListeningSockets(table, kPort)) {
     assert(socket.starts_with("socket:[") && socket.ends_with("]"));
+  }
+  for (const TcpSocket& socket : ParseTcpTable(table)) {
+    assert(socket.local_port >= 0 && socket.local_port <= 65535);
+    assert(socket.local.find(':') != std::string::npos);
   }
 }
 

@@ -262,6 +262,17 @@ std::vector<TaskReport> HostTasks::Report() const {
   return reports;
 }
 
+std::vector<TaskToSee> HostTasks::ToSee() const {
+  std::vector<TaskToSee> tasks;
+  for (const TaskRun& task : tasks_) {
+    if (!task.working() || task.pid == 0 || task.exit) continue;
+    const protocol::TaskDescription& description = task.description;
+    tasks.push_back(
+        {description.task, task.pid, description.ports, folder_.TaskFolder(description.task)});
+  }
+  return tasks;
+}
+
 bool HostTasks::Quiet() const {
   const TimePoint now = SystemClock().Now();
   return std::none_of(tasks_.begin(), tasks_.end(),

@@ -17,6 +17,7 @@
 #include "agent/tasks/environment.h"
 #include "agent/tasks/gpu_share.h"
 #include "agent/tasks/task_run.h"
+#include "agent/tasks/task_sight.h"
 
 namespace tfdist::agent {
 
@@ -37,6 +38,8 @@ class HostTasks {
   void OnNotes(const std::vector<Note>& notes);
 
   [[nodiscard]] std::vector<TaskReport> Report() const;
+  // Those that run now.
+  [[nodiscard]] std::vector<TaskToSee> ToSee() const;
   // Nothing of any task is left, but for what cannot be killed.
   [[nodiscard]] bool Quiet() const;
   [[nodiscard]] bool Has(const std::string& task) const;

@@ -23,16 +23,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kOpenLimit = 15s;
+constexpr auto kTunnelLimit = 15s;
 constexpr auto kWriteLimit = 30s;  // for one piece, to a peer that does not read
 // A wish of libssh2 to send, which waits for room, wakes no poll for input.
-constexpr int kTurnMs = 1000;
+constexpr int kPairTurnMs = 1000;
 constexpr int kBacklog = 64;
 constexpr size_t kPieceBytes = 64 * 1024;
 
-TimePoint In(std::chrono::seconds span) { return SystemClock().Now() + span; }
+TimePoint InTime(std::chrono::seconds span) { return SystemClock().Now() + span; }
 
-UniqueFd Listen(int port) {
+UniqueFd ListenHere(int port) {
   UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -73,16 +73,17 @@ bool SendAll(int fd, std::string_view bytes, TimePoint deadline) {
 }
 
 // One connection of this machine and its other half on the host.
-class Pair {
+class ForwardedPair {
  public:
-  Pair(const UniqueFd& near, ByteChannel& far, int stop) : near_(near), far_(far), stop_(stop) {}
+  ForwardedPair(const UniqueFd& near, ByteChannel& far, int stop)
+      : near_(near), far_(far), stop_(stop) {}
 
   // Until either side ends it, or `stop` is readable. Throws LostConnection.
   void Run() {
     while (PassBack()) {
       std::array<pollfd, 3> fds{
           {{near_.get(), POLLIN, 0}, {far_.PollFd(), POLLIN, 0}, {stop_, POLLIN, 0}}};
-      poll(fds.data(), fds.size(), kTurnMs);
+      poll(fds.data(), fds.size(), kPairTurnMs);
       if (fds[2].revents != 0) return;
       if (fds[0].revents != 0 && !PassOn()) return;
     }
@@ -94,7 +95,7 @@ class Pair {
     while (true) {
       std::string bytes;
       const auto result = far_.Read(bytes, TimePoint());
-      if (!SendAll(near_.get(), bytes, In(kWriteLimit))) return false;
+      if (!SendAll(near_.get(), bytes, InTime(kWriteLimit))) return false;
       if (result != ByteChannel::ReadResult::kData) {
         return result == ByteChannel::ReadResult::kTimeout;
       }
@@ -104,7 +105,7 @@ class Pair {
     std::array<char, kPieceBytes> piece;
     const ssize_t got = recv(near_.get(), piece.data(), piece.size(), MSG_DONTWAIT);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
-    if (got > 0) far_.Write({piece.data(), static_cast<size_t>(got)}, In(kWriteLimit));
+    if (got > 0) far_.Write({piece.data(), static_cast<size_t>(got)}, InTime(kWriteLimit));
     return got > 0;
   }
 
@@ -119,7 +120,7 @@ Forwarder::Forwarder(const HostPlan& host, const SshOptions& ssh, int remote_por
     : host_(host),
       ssh_(ssh),
       remote_port_(remote_port),
-      listener_(Listen(local_port)),
+      listener_(ListenHere(local_port)),
       port_(PortOf(listener_)),
       stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       acceptor_([this] { Accept(); }) {}
@@ -178,8 +179,8 @@ void Forwarder::Serve() {
   Tunnels tunnels(host_, ssh_);
   for (UniqueFd near = Next(); near.valid(); near = Next()) {
     try {
-      const auto far = tunnels.Open(remote_port_, In(kOpenLimit));
-      Pair(near, *far, stop_.get()).Run();
+      const auto far = tunnels.Open(remote_port_, InTime(kTunnelLimit));
+      ForwardedPair(near, *far, stop_.get()).Run();
     } catch (const Error& error) {
       Note(error);
     } catch (const std::exception& e) {

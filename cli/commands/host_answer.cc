@@ -12,12 +12,12 @@
 namespace tfdist::cli {
 namespace {
 
-constexpr std::chrono::seconds kStartLimit{30};
-constexpr size_t kMostOutputBytes = size_t{16} << 20;
+constexpr std::chrono::seconds kAnswerStartLimit{30};
+constexpr size_t kMostAnswerBytes = size_t{16} << 20;
 
-HostAnswer Ask(const Site& site, const SshOptions& ssh, std::vector<std::string> words,
-               std::chrono::seconds limit) {
-  const TimePoint start_by = SystemClock().Now() + kStartLimit;
+HostAnswer AskOnce(const Site& site, const SshOptions& ssh, std::vector<std::string> words,
+                   std::chrono::seconds limit) {
+  const TimePoint start_by = SystemClock().Now() + kAnswerStartLimit;
   const auto transport = MakeTransport(site.host, ssh);
   const std::string program = words.at(0);
   HostCommand command = CommandAt(site, std::move(words));
@@ -27,7 +27,7 @@ HostAnswer Ask(const Site& site, const SshOptions& ssh, std::vector<std::string>
   HostAnswer answer;
   while (true) {
     const auto end = running.Read(answer.output, deadline);
-    if (answer.output.size() > kMostOutputBytes) answer.output.resize(kMostOutputBytes);
+    if (answer.output.size() > kMostAnswerBytes) answer.output.resize(kMostAnswerBytes);
     if (end) {
       answer.status = end->status;
       return answer;
@@ -64,7 +64,7 @@ std::string HostAnswer::LastLine() const {
 HostAnswer AskHost(const Site& site, const SshOptions& ssh, std::vector<std::string> words,
                    std::chrono::seconds limit) {
   try {
-    return Ask(site, ssh, std::move(words), limit);
+    return AskOnce(site, ssh, std::move(words), limit);
   } catch (Error& error) {
     if (error.host().empty()) error = error.WithHost(site.host.name);
     throw;

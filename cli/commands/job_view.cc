@@ -11,7 +11,8 @@ namespace {
 using OnEvent = std::function<void(const protocol::Event&)>;
 
 // Goes on behind the last event that `view` has.
-void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event, JobView& view) {
+void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event,
+          const std::optional<LookWish>& wish, JobView& view) {
   Attached attached = Attach(record, 0, deadline);
   view.live = attached.hello.serving == protocol::Serving::kAgent;
   const uint64_t id =
@@ -27,6 +28,8 @@ void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event, 
     protocol::ThrowIfError(*message);
     if (message->type == protocol::type::kEnd) {
       view.trouble = message->body.value("trouble", "");
+      const bool runs = view.live && view.state.phase == protocol::JobPhase::kRunning;
+      if (wish && runs) view.look = LookAtTasks(*attached.link, view.state, *wish);
       return;
     }
     for (const auto& event : EventsOf(*message)) {
@@ -39,10 +42,11 @@ void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event, 
 
 }  // namespace
 
-JobView LookAt(const JobRecord& record, const OnEvent& on_event, std::chrono::milliseconds limit) {
+JobView LookAt(const JobRecord& record, const OnEvent& on_event, std::chrono::milliseconds limit,
+               const std::optional<LookWish>& wish) {
   const TimePoint deadline = SystemClock().Now() + limit;
   JobView view;
-  AskAgainWhenCutOff(deadline, [&] { Read(record, deadline, on_event, view); });
+  AskAgainWhenCutOff(deadline, [&] { Read(record, deadline, on_event, wish, view); });
   NoteLastSeen(record.id, SeenIn(view.state, view.live));
   return view;
 }

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "agent/job_state.h"
+#include "cli/commands/job_look.h"
 #include "cli/job/job_record.h"
 
 namespace tfdist::cli {
@@ -16,12 +18,14 @@ struct JobView {
   uint64_t events = 0;  // number of the last one in `state`
   bool live = false;    // an agent answered on slot 0
   std::string trouble;  // what is wrong with the job's event log; empty: nothing
+  JobLook look;         // where it was wished, and the job runs
 };
 
-// Asks slot 0, for at most `limit`, and notes the job's state in its record. `on_event` gets each
+// Asks slot 0, for at most `limit` (a look comes on top of that), and notes the job's state in its record. `on_event` gets each
 // event in order. Throws Error with the host.
 JobView LookAt(const JobRecord& record,
                const std::function<void(const protocol::Event&)>& on_event = {},
-               std::chrono::milliseconds limit = std::chrono::seconds(30));
+               std::chrono::milliseconds limit = std::chrono::seconds(30),
+               const std::optional<LookWish>& wish = {});
 
 }  // namespace tfdist::cli

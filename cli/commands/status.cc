@@ -60,6 +60,13 @@ std::string HostOf(const JobState& state, int slot) {
   return state.plan.slots.at(static_cast<size_t>(slot)).host;
 }
 
+void PrintLook(const JobLook& look, const JobState& state) {
+  const std::vector<std::string> sentences = Sentences(look, state);
+  if (sentences.empty()) return;
+  Print("no task has written anything for {}:\n", Span(look.silent_ms * 1'000'000));
+  for (const std::string& sentence : sentences) Print("  {}\n", sentence);
+}
+
 void PrintTable(const JobRecord& record, const JobView& view) {
   const JobState& state = view.state;
   const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
@@ -90,6 +97,7 @@ void PrintTable(const JobRecord& record, const JobView& view) {
           Span(WallClockNanoseconds() - host.since_ns), host.why.empty() ? "" : ": " + host.why);
   }
   if (!view.trouble.empty()) Print("event log: {}\n", view.trouble);
+  PrintLook(view.look, state);
 }
 
 json TaskJson(const JobState& state, const protocol::TaskPlan& plan) {
@@ -120,7 +128,8 @@ json ViewJson(const JobRecord& record, const JobView& view) {
       {"why", state.why},
       {"first_task", state.first_task},
       {"tasks", json::array()},
-      {"hosts", json::array()}};
+      {"hosts", json::array()},
+      {"look", LookJson(view.look, state)}};
   for (const auto& plan : state.plan.tasks) value["tasks"].push_back(TaskJson(state, plan));
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     value["hosts"].push_back({{"host", HostOf(state, static_cast<int>(slot))},
@@ -137,7 +146,8 @@ json LastSeenJson(const JobRecord& record) {
   return {{"job", record.id}, {"name", record.name},    {"state", state},
           {"live", false},    {"last_known", true},     {"attempt", 0},
           {"event_log", ""},  {"result", state},        {"why", record.last_seen.why},
-          {"first_task", ""}, {"tasks", json::array()}, {"hosts", json::array()}};
+          {"first_task", ""}, {"tasks", json::array()}, {"hosts", json::array()},
+          {"look", nullptr}};
 }
 
 void PrintLastSeen(const JobRecord& record, const Error& error) {
@@ -159,7 +169,8 @@ void PrintJson(const json& value) {
 // Says after a second which host it waits for.
 JobView LookAtOrSay(const JobRecord& record) {
   const SlowNotice notice(fmt::format("waiting for {} to answer", record.hosts[0].name));
-  return LookAt(record);
+  return LookAt(record, {}, std::chrono::seconds(30),
+                LookWish{.silent_after_ms = record.silent_after_ms, .stacks = false});
 }
 
 }  // namespace

@@ -30,14 +30,15 @@ namespace {
 using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
-constexpr auto kListenLimit = 120s;  // TensorBoard imports TensorFlow first, where there is one
-constexpr auto kTurn = 250ms;        // how late Ctrl-C may be seen
+constexpr auto kBoardListenLimit =
+    120s;                          // TensorBoard imports TensorFlow first, where there is one
+constexpr auto kShowTurn = 250ms;  // how late Ctrl-C may be seen
 constexpr auto kFetchPause = 10s;
 constexpr auto kLookPause = 2s;
-constexpr auto kOpenLimit = 10s;
+constexpr auto kBrowserLimit = 10s;
 
 // Where the event files are.
-struct Place {
+struct BoardPlace {
   std::string job;
   Sites where;  // one
   std::string folder;
@@ -65,7 +66,7 @@ std::string Leader(const JobRecord& record) {
   return record.tasks.front().id;
 }
 
-Sites SiteOf(const JobRecord& record, const Words& given, const Words& rest) {
+Sites BoardSite(const JobRecord& record, const Words& given, const Words& rest) {
   Words words = {!given.empty() && LooksLikeAFile(given[0]) ? given[0] : record.id};
   words.insert(words.end(), rest.begin(), rest.end());
   if (rest.empty()) words.push_back(Leader(record));
@@ -75,13 +76,13 @@ Sites SiteOf(const JobRecord& record, const Words& given, const Words& rest) {
                    fmt::format("tfdist tensorboard {} {}", record.id, sites.sites[0].label()));
 }
 
-Place FindPlace(const TensorBoardArguments& arguments) {
+BoardPlace FindBoardPlace(const TensorBoardArguments& arguments) {
   const auto [record, rest] = FindJobAndWords(arguments.words, Purpose::kToLook);
   if (record.tasks.empty()) throw Error(Phase::kUsage, "the job has no task");
-  Place place{.job = record.id,
-              .where = SiteOf(record, arguments.words, rest),
-              .folder = arguments.logdir.empty() ? record.logdir : arguments.logdir,
-              .folder_words = {}};
+  BoardPlace place{.job = record.id,
+                   .where = BoardSite(record, arguments.words, rest),
+                   .folder = arguments.logdir.empty() ? record.logdir : arguments.logdir,
+                   .folder_words = {}};
   if (place.folder.empty()) place.folder = record.shared;
   const bool is_absolute = place.folder.starts_with('/');
   if (!is_absolute) place.folder = "./" + place.folder;
@@ -91,7 +92,7 @@ Place FindPlace(const TensorBoardArguments& arguments) {
   return place;
 }
 
-void ExpectEventFiles(const Place& place) {
+void ExpectEventFiles(const BoardPlace& place) {
   const EventFilesThere there = LookForEventFiles(place.site(), place.where.ssh, place.folder);
   if (there.any) return;
   throw WithHost(
@@ -103,7 +104,7 @@ void ExpectEventFiles(const Place& place) {
       place.site().host.name);
 }
 
-void AwaitEventFiles(const Place& place) {
+void AwaitEventFiles(const BoardPlace& place) {
   bool said = false;
   while (true) {
     try {
@@ -116,7 +117,7 @@ void AwaitEventFiles(const Place& place) {
 }
 
 // Where TensorBoard runs, and with what.
-struct Stage {
+struct BoardStage {
   Site site;
   TensorBoardProgram program;
   std::unique_ptr<EventFilesCopy> copy;  // they were fetched to this machine
@@ -129,7 +130,7 @@ Site ThisMachine() {
   return site;
 }
 
-Stage Prepare(const Place& place, bool fetch) {
+BoardStage PrepareBoard(const BoardPlace& place, bool fetch) {
   if (!fetch) {
     if (auto program = FindTensorBoard(place.site(), place.where.ssh)) {
       return {place.site(), *program, nullptr};
@@ -151,14 +152,14 @@ Stage Prepare(const Place& place, bool fetch) {
 void OpenInBrowser(const std::string& url) {
   try {
     const ProgramResult result =
-        RunProgram({.argv = {"xdg-open", url}}, SystemClock().Now() + kOpenLimit);
+        RunProgram({.argv = {"xdg-open", url}}, SystemClock().Now() + kBrowserLimit);
     if (result.exit_code != 0) PrintWarning("xdg-open could not open it", "");
   } catch (const Error& error) {
     PrintWarning(error.what(), "open the address in a browser by hand");
   }
 }
 
-void Update(EventFilesCopy& copy) {
+void UpdateCopy(EventFilesCopy& copy) {
   try {
     copy.Update();
   } catch (const Error& error) {
@@ -168,40 +169,40 @@ void Update(EventFilesCopy& copy) {
 }
 
 // Until Ctrl-C.
-void Show(TensorBoardServer& server, Forwarder* forwarder, EventFilesCopy* copy,
-          Interrupts& interrupts) {
+void ShowBoard(TensorBoardServer& server, Forwarder* forwarder, EventFilesCopy* copy,
+               Interrupts& interrupts) {
   TimePoint next_fetch = SystemClock().Now() + kFetchPause;
   while (interrupts.Take() == 0) {
-    server.Watch(SystemClock().Now() + kTurn);
+    server.Watch(SystemClock().Now() + kShowTurn);
     if (forwarder != nullptr) {
       if (const auto failure = forwarder->TakeFailure()) PrintError(*failure);
     }
     if (copy != nullptr && SystemClock().Now() >= next_fetch) {
-      Update(*copy);
+      UpdateCopy(*copy);
       next_fetch = SystemClock().Now() + kFetchPause;
     }
   }
 }
 
-int AwaitPort(TensorBoardServer& server, Interrupts& interrupts) {
-  const TimePoint deadline = SystemClock().Now() + kListenLimit;
+int AwaitBoardPort(TensorBoardServer& server, Interrupts& interrupts) {
+  const TimePoint deadline = SystemClock().Now() + kBoardListenLimit;
   while (true) {
     if (interrupts.Take() > 0) throw Interrupted();
-    if (const auto port = server.AwaitPort(SystemClock().Now() + kTurn)) return *port;
+    if (const auto port = server.AwaitPort(SystemClock().Now() + kShowTurn)) return *port;
     if (SystemClock().Now() >= deadline) server.FailSilent();
   }
 }
 
-void Run(const Place& place, const TensorBoardArguments& arguments) {
+void RunBoard(const BoardPlace& place, const TensorBoardArguments& arguments) {
   std::optional<SlowNotice> notice;
   notice.emplace("looking for TensorBoard and event files on " + place.site().host.name);
   arguments.wait ? AwaitEventFiles(place) : ExpectEventFiles(place);
   Interrupts interrupts;  // from here on something must be ended
-  const Stage stage = Prepare(place, arguments.fetch);
+  const BoardStage stage = PrepareBoard(place, arguments.fetch);
   const std::string folder = stage.copy ? stage.copy->path().string() : place.folder;
   TensorBoardServer server(stage.site, place.where.ssh, stage.program, folder);
   try {
-    int port = AwaitPort(server, interrupts);
+    int port = AwaitBoardPort(server, interrupts);
     std::optional<Forwarder> forwarder;
     if (!stage.site.host.local) {
       forwarder.emplace(stage.site.host, place.where.ssh, port, arguments.port);
@@ -215,7 +216,7 @@ void Run(const Place& place, const TensorBoardArguments& arguments) {
         stage.program.version, stage.site.host.name, place.folder_words, place.job,
         stage.copy ? ", fetched from " + place.site().host.name : "");
     if (arguments.open) OpenInBrowser(url);
-    Show(server, forwarder ? &*forwarder : nullptr, stage.copy.get(), interrupts);
+    ShowBoard(server, forwarder ? &*forwarder : nullptr, stage.copy.get(), interrupts);
   } catch (const Error&) {
     server.End();
     throw;
@@ -227,7 +228,7 @@ void Run(const Place& place, const TensorBoardArguments& arguments) {
 
 int TensorBoardCommand(const TensorBoardArguments& arguments) {
   try {
-    Run(FindPlace(arguments), arguments);
+    RunBoard(FindBoardPlace(arguments), arguments);
     return kExitSuccess;
   } catch (const Interrupted&) {
     return kExitInterrupted;

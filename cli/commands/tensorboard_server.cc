@@ -18,21 +18,21 @@ using namespace std::chrono_literals;
 using Ending = RunningCommand::Ending;
 using Words = std::vector<std::string>;
 
-constexpr auto kStartLimit = 30s;
-constexpr auto kLookLimit = 60s;  // importing TensorFlow takes its time on a busy host
-constexpr auto kGrace = 5s;
-constexpr auto kEndLimit = 10s;
-constexpr std::string_view kUrl = "http://127.0.0.1:";
+constexpr auto kServerStartLimit = 30s;
+constexpr auto kProgramLookLimit = 60s;  // importing TensorFlow takes its time on a busy host
+constexpr auto kServerGrace = 5s;
+constexpr auto kServerEndLimit = 10s;
+constexpr std::string_view kLocalUrl = "http://127.0.0.1:";
 
-TimePoint In(std::chrono::seconds span) { return SystemClock().Now() + span; }
+TimePoint FromNow(std::chrono::seconds span) { return SystemClock().Now() + span; }
 
 // "TensorBoard 2.15.2 at http://127.0.0.1:6006/ (Press CTRL+C to quit)"
 std::optional<int> PortIn(std::string_view said) {
-  const size_t at = said.find(kUrl);
+  const size_t at = said.find(kLocalUrl);
   if (at == said.npos) return std::nullopt;
   const char* end = said.data() + said.size();
   int port = 0;
-  const auto [stop, error] = std::from_chars(said.data() + at + kUrl.size(), end, port);
+  const auto [stop, error] = std::from_chars(said.data() + at + kLocalUrl.size(), end, port);
   // A number that is cut off goes on in the next piece.
   if (error != std::errc() || stop == end || port < 1 || port > 65535) return std::nullopt;
   return port;
@@ -44,11 +44,11 @@ std::optional<TensorBoardProgram> FindTensorBoard(const Site& site, const SshOpt
   const HostAnswer module =
       AskHost(site, ssh,
               {"python3", "-c", "import tensorboard.version; print(tensorboard.version.VERSION)"},
-              kLookLimit);
+              kProgramLookLimit);
   if (module.status == 0) {
     return TensorBoardProgram{{"python3", "-m", "tensorboard.main"}, module.LastLine()};
   }
-  const HostAnswer program = AskHost(site, ssh, {"tensorboard", "--version"}, kLookLimit);
+  const HostAnswer program = AskHost(site, ssh, {"tensorboard", "--version"}, kProgramLookLimit);
   if (program.status == 0) return TensorBoardProgram{{"tensorboard"}, program.LastLine()};
   return std::nullopt;
 }
@@ -58,7 +58,7 @@ TensorBoardServer::TensorBoardServer(const Site& site, const SshOptions& ssh,
     : host_(site.host.name), transport_(MakeTransport(site.host, ssh)) {
   Words words = program.words;
   words.insert(words.end(), {"--logdir", folder, "--host", "127.0.0.1", "--port", "0"});
-  const TimePoint deadline = In(kStartLimit);
+  const TimePoint deadline = FromNow(kServerStartLimit);
   try {
     running_.emplace(transport_->OpenShell(deadline), CommandAt(site, std::move(words)), deadline);
   } catch (Error& error) {
@@ -106,13 +106,13 @@ void TensorBoardServer::Watch(TimePoint deadline) {
 
 void TensorBoardServer::End() {
   if (end_) return;
-  running_->Ask(Ending::kTerm, In(kStartLimit));
-  const TimePoint kill_at = In(kGrace);
+  running_->Ask(Ending::kTerm, FromNow(kServerStartLimit));
+  const TimePoint kill_at = FromNow(kServerGrace);
   while (SystemClock().Now() < kill_at) {
     if (Read(kill_at)) return;
   }
-  running_->Ask(Ending::kKill, In(kStartLimit));
-  const TimePoint give_up = In(kEndLimit);
+  running_->Ask(Ending::kKill, FromNow(kServerStartLimit));
+  const TimePoint give_up = FromNow(kServerEndLimit);
   while (SystemClock().Now() < give_up) {
     if (Read(give_up)) return;
   }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
@@ -37,7 +38,10 @@ Whole ReadAll(const JobRecord& record) {
   const SlowNotice notice(fmt::format("waiting for {} to answer", record.hosts[0].name));
   Whole whole;
   try {
-    whole.view = LookAt(record, [&](const protocol::Event& event) { whole.story.Add(event); });
+    whole.view = LookAt(
+        record, [&](const protocol::Event& event) { whole.story.Add(event); },
+        std::chrono::seconds(30),
+        LookWish{.silent_after_ms = record.silent_after_ms, .stacks = true});
   } catch (const NothingThere&) {
     throw CleanedJob("the event log", record);
   }
@@ -116,12 +120,31 @@ std::string Verdict(const protocol::JobState& state) {
   return fmt::format("{}, attempt {}", JobPhaseName(state.phase), state.attempt);
 }
 
+// A stack, line by line.
+void PrintIndented(std::string_view lines) {
+  while (!lines.empty()) Print("      {}\n", TakeUpTo('\n', lines));
+}
+
+void PrintLookWithTasks(const JobLook& look, const protocol::JobState& state) {
+  const std::vector<std::string> sentences = Sentences(look, state);
+  if (sentences.empty()) return;
+  Print("no task has written anything for {}:\n", Span(look.silent_ms * (kSecond / 1000)));
+  for (const std::string& sentence : sentences) Print("  {}\n", sentence);
+  for (const protocol::HostLook& host : look.hosts) {
+    for (const protocol::TaskLook& task : host.tasks) {
+      Print("    {} on {}: {}\n", task.task, HostOfSlot(state, host.slot), Describe(task));
+      PrintIndented(task.stack);
+    }
+  }
+}
+
 void PrintWhy(const JobRecord& record, const Whole& whole) {
   const protocol::JobState& state = whole.view.state;
   Print("job {}: {}\n", record.id, Verdict(state));
   for (const std::string& line : WaitsFor(state, whole.view.live, WallClockNanoseconds())) {
     Print("waits for {}\n", line);
   }
+  PrintLookWithTasks(whole.view.look, state);
   const std::vector<Incident> incidents = whole.story.Incidents();
   if (incidents.empty()) {
     Print("no task has failed\n");
@@ -160,6 +183,7 @@ void PrintJson(const JobRecord& record, const Whole& whole) {
       {"state", state.phase == JobPhase::kEnded ? NameOf(state.result) : JobPhaseName(state.phase)},
       {"why", state.why},
       {"waits_for", WaitsFor(state, whole.view.live, WallClockNanoseconds())},
+      {"look", LookJson(whole.view.look, state)},
       {"incidents", json::array()}};
   for (const Incident& incident : whole.story.Incidents()) {
     value["incidents"].push_back(IncidentJson(incident));

@@ -1,0 +1,70 @@
+#include "agent/task_look.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/json_fields.h"
+
+namespace tfdist::protocol {
+namespace {
+
+constexpr size_t kMostTasks = 1024;
+constexpr size_t kMostPorts = 64;
+constexpr size_t kLongestName = 256;
+
+void Cut(std::string& text, size_t size) { text.resize(std::min(text.size(), size)); }
+
+template <typename T>
+void Cut(std::vector<T>& list, size_t size) {
+  if (list.size() > size) list.resize(size);
+}
+
+}  // namespace
+
+TFDIST_JSON_FIELDS(LookRequest, deep, stacks)
+TFDIST_JSON_FIELDS(TaskConnection, local, remote, half_open, unread_bytes)
+TFDIST_JSON_FIELDS(HostLook, slot, tasks)
+
+void to_json(Json& json, const TaskLook& value) {
+  json = {{"task", value.task},
+          {"silent_ms", value.silent_ms},
+          {"state", value.state},
+          {"processes", value.processes},
+          {"cpu_percent", value.cpu_percent},
+          {"ports", value.ports},
+          {"listens", value.listens},
+          {"connections", value.connections},
+          {"stack", Bytes{value.stack}}};
+}
+
+void from_json(const Json& json, TaskLook& value) {
+  json.at("task").get_to(value.task);
+  json.at("silent_ms").get_to(value.silent_ms);
+  json.at("state").get_to(value.state);
+  json.at("processes").get_to(value.processes);
+  json.at("cpu_percent").get_to(value.cpu_percent);
+  json.at("ports").get_to(value.ports);
+  json.at("listens").get_to(value.listens);
+  json.at("connections").get_to(value.connections);
+  value.stack = json.at("stack").get<Bytes>().value;
+}
+
+HostLook Bounded(HostLook look, int slot) {
+  look.slot = slot;
+  Cut(look.tasks, kMostTasks);
+  for (TaskLook& task : look.tasks) {
+    Cut(task.task, kLongestName);
+    Cut(task.state, 1);
+    Cut(task.stack, kMostStackBytes);
+    Cut(task.ports, kMostPorts);
+    Cut(task.listens, kMostPorts);
+    Cut(task.connections, kMostConnections);
+    for (TaskConnection& connection : task.connections) {
+      Cut(connection.local, kLongestName);
+      Cut(connection.remote, kLongestName);
+    }
+  }
+  return look;
+}
+
+}  // namespace tfdist::protocol

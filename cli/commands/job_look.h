@@ -1,0 +1,41 @@
+// A look at the tasks of a job that has written nothing for long: what each does, and who waits for
+// whom. For `status` and `why`.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "agent/job_state.h"
+#include "agent/task_look.h"
+#include "cli/link/agent_link.h"
+
+namespace tfdist::cli {
+
+struct LookWish {
+  int64_t silent_after_ms = 60'000;  // only a job that has been silent for so long is looked at
+  bool stacks = false;
+};
+
+struct JobLook {
+  int64_t silent_ms = -1;  // since the last output of any task; -1: not known
+  bool deep = false;       // the job was silent for long: `hosts` have more than that
+  std::vector<protocol::HostLook>
+      hosts;  // of those that answered in time, and only tasks of the plan
+};
+
+// Asks slot 0, which asks the others. For at most 3 s, and for a silent job 3 s more (with stacks 8). An agent that knows
+// of no look gives none.
+JobLook LookAtTasks(AgentLink& link, const protocol::JobState& state, const LookWish& wish);
+
+// What keeps the job, each in a sentence, the most telling first. Of a deep look; never empty then.
+std::vector<std::string> Sentences(const JobLook& look, const protocol::JobState& state);
+
+// "stopped, 0 % of a CPU, silent for 65s, 3 connections"
+std::string Describe(const protocol::TaskLook& task);
+
+// Null for a job that was not looked at.
+nlohmann::json LookJson(const JobLook& look, const protocol::JobState& state);
+
+}  // namespace tfdist::cli

@@ -1,0 +1,113 @@
+"""A job in which no task writes: `status` and `why` look at its tasks and say who waits for whom."""
+
+import json
+import os
+import signal
+import unittest
+
+from tests.hosts.hosts import Hosts, check_possible
+from tests.smoke.test_manners import documented_keys, keys_of
+from tests.support import clusters
+from tests.support.tfdist import Tfdist
+from tests.support.waiting import wait_for
+
+# A ps that listens, trainers that connect to one of them and wait for its answer for ever: nobody writes.
+PROGRAM = """
+import os, socket, sys
+server = None
+if os.environ["TFDIST_TASK"].startswith("ps:"):
+    server = socket.create_server(("", int(sys.argv[1])))
+    accepted = []
+    while True:
+        accepted.append(server.accept())
+host, port = sys.argv[2].rsplit(":", 1)
+while True:
+    try:
+        connection = socket.create_connection((host, int(port)))
+        break
+    except ConnectionRefusedError:
+        pass
+connection.recv(1)
+"""
+SILENT = 'silent_after = "1s"\n' + clusters.NO_RESTARTS
+
+
+def command(ps):
+    return ["python3", "-c", PROGRAM, "{port}", "{" + ps + ".address}"]
+
+
+class Looks(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("look")
+        self.addCleanup(self.user.close)
+
+    def start(self, text):
+        up = self.user.run("up", "-d", self.user.write("cluster.toml", text))
+        self.assertEqual(up.code, 0, up)
+        self.addCleanup(self.user.run, "down", "--force", "job")
+        self.user.wait_until_tasks_run("job")
+
+    def wait_for_sentence(self, *sentences):
+        """Until `why` says them."""
+        def said():
+            text = self.user.run("why", "job").out
+            return text if all(f"\n  {sentence}\n" in text for sentence in sentences) else None
+
+        return wait_for(said, lambda: f"{sentences}: {self.user.run('why', 'job')}")
+
+    def look(self, command="status"):
+        """What the JSON has of it, once there is a look."""
+        return wait_for(lambda: json.loads(self.user.run(command, "--json", "job").out)["look"], "a look")
+
+
+class OnThisMachine(Looks):
+    def test_the_stopped_ps_is_named_with_those_that_wait_for_it(self):
+        self.start(clusters.local("job", command("ps:0"), extra=SILENT))
+        self.wait_for_sentence("master:0, worker:0 do not listen on the ports that the cluster file gives them")
+        os.kill(self.user.task_pid("ps:0", "job"), signal.SIGSTOP)
+        why = self.wait_for_sentence("master:0, worker:0 wait for ps:0, which is stopped")
+        self.assertRegex(why, r"\nno task has written anything for \d+s:\n")
+        self.assertRegex(why, r"\n    ps:0 on 127\.0\.0\.1: stopped, 0 % of a CPU, silent for \d+s, 2 connections\n")
+        status = self.user.run("status", "job")
+        self.assertIn("\n  master:0, worker:0 wait for ps:0, which is stopped\n", status.out)
+        look = self.look()
+        tasks = {task["task"]: task for task in look["tasks"]}
+        self.assertEqual(tasks["ps:0"]["state"], "T")
+        self.assertEqual([c["task"] for c in tasks["worker:0"]["connections"]], ["ps:0"])
+        self.assertEqual(sorted(c["task"] for c in tasks["ps:0"]["connections"]), ["master:0", "worker:0"])
+        for name in ("status", "why"):
+            documented = documented_keys("look")
+            self.assertEqual(keys_of(self.look(name), documented), documented)
+
+    def test_a_job_that_writes_is_not_looked_at(self):
+        self.start(clusters.local("job", ["sh", "-c", "while :; do echo on; sleep 0.2; done"], slots=1, extra=SILENT))
+        wait_for(lambda: "on" in self.user.run("logs", "job").out, "output")
+        self.assertIsNone(self.user.status("job")["look"])
+        self.assertNotIn("no task has written", self.user.run("why", "job").out)
+
+
+class OnHosts(Looks):
+    def test_a_connection_that_nobody_answers_and_a_stopped_task_on_other_hosts(self):
+        check_possible()
+        hosts = Hosts(3, own_network=True)
+        hosts.start()
+        self.addCleanup(hosts.stop)
+        text = clusters.over_ssh("job", command("ps:1"), hosts, extra=SILENT + 'host_lost = "10m"\n')
+        plan = self.user.run("render", "--json", self.user.write("plan.toml", text))
+        address = {task["task"]: task["address"] for task in json.loads(plan.out)["tasks"]}["ps:1"]
+        hosts[1].drop(hosts[2], address.rpartition(":")[2])
+        self.start(text)
+        half_open = (f"worker:1 waits for an answer from ps:1 at {address}: packets are dropped on the way, or the host "
+                     "is off")
+        self.wait_for_sentence(half_open)
+        pid = {task["task"]: task["pid"] for task in self.user.status("job")["tasks"]}["ps:1"]
+        hosts[1].run_as("root", ["kill", "-STOP", str(pid)])
+        self.wait_for_sentence("master:0, worker:0 wait for ps:1, which is stopped", half_open)
+        hosts[2].freeze()
+        self.wait_for_sentence("master:0, worker:0 wait for ps:1, which is stopped",
+                               "what ps:2, worker:1 do is not known: no answer in time")
+        hosts[2].thaw()
+
+
+if __name__ == "__main__":
+    unittest.main()
