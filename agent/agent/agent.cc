@@ -47,7 +47,10 @@ Agent::Agent(KeeperLink& keeper)
       commit_watch_(
           loop_, std::chrono::milliseconds(slot_.info.uncommitted_limit_ms),
           [this] { return membership_.committed() || departure_.leaving(); },
-          [this] { folder_use_.Remove([this](const auto&) { departure_.Leave(); }); }),
+          [this] {
+            requests_.RemoveForgottenMark();
+            folder_use_.Remove([this](const auto&) { departure_.Leave(); });
+          }),
       folder_use_(loop_, files_, slot_.folder) {
   tasks_.Recover(slot_.told.description);
   membership_.Resume();

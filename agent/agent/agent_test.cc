@@ -10,9 +10,11 @@
 
 #include "agent/census/process_table.h"
 #include "agent/job_state.h"
+#include "agent/shared_folder.h"
 #include "agent/testing/job_fixture.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
 namespace {
@@ -237,9 +239,14 @@ TEST_F(AgentTest, GivesUpWhenNobodyCommits) {
   create.uncommitted_limit_ms = 10'000;  // `start` may be slow to connect
   client.Send(type::kCreate, create);
   client.WaitForHello(protocol::Serving::kAgent);
+  const TemporaryFolder shared;
+  const protocol::Json mark = {{"path", shared.path().string()}, {"mark", "1a2b3c"}};
+  client.Request(type::kMarkShared, mark);
+  EXPECT_FALSE(std::filesystem::is_empty(shared.path()));
   EXPECT_TRUE(client.WaitForEnd());
   WaitUntilNothingIsLeft();
   EXPECT_FALSE(std::filesystem::exists(SlotFolder(0).parent_path()));
+  EXPECT_TRUE(std::filesystem::is_empty(shared.path()));
 }
 
 TEST_F(AgentTest, StartsNothingForACliThatHasGone) {

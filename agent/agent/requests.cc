@@ -141,7 +141,16 @@ void Requests::Resolve(const Reply& reply, const Message& message) {
                     });
 }
 
+void Requests::RemoveForgottenMark() {
+  if (!mark_) return;
+  parts_.files.Post([path = mark_->first, mark = mark_->second] { RemoveMark(path, mark); },
+                    [](Outcome<void>&) {});
+  mark_.reset();
+}
+
 void Requests::MarkShared(const Reply& reply, const Message& message) {
+  RemoveForgottenMark();  // the CLI makes one
+  mark_.emplace(Field<std::string>(message, "path"), Field<std::string>(message, "mark"));
   parts_.files.Post([path = Field<std::string>(message, "path"),
                      mark = Field<std::string>(message, "mark")] { return MakeMark(path, mark); },
                     [reply](Outcome<protocol::SharedFolder>& answer) {
@@ -158,6 +167,7 @@ void Requests::FindShared(const Reply& reply, const Message& message) {
 }
 
 void Requests::UnmarkShared(const Reply& reply, const Message& message) {
+  mark_.reset();
   parts_.files.Post([path = Field<std::string>(message, "path"),
                      mark = Field<std::string>(message, "mark")] { RemoveMark(path, mark); },
                     [reply](Outcome<void>& outcome) {
@@ -179,6 +189,7 @@ void Requests::Commit(const Reply& reply, const Message& message) {
 }
 
 void Requests::Abort(const Reply& reply) {
+  RemoveForgottenMark();
   actions_.remove_folder([this, reply](const std::string& left) {
     reply.Ok({{"left", left}});
     actions_.leave();

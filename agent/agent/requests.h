@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "agent/agent/deployment.h"
 #include "agent/agent/log_stream.h"
@@ -48,6 +49,9 @@ class Requests {
 
   Requests(Parts parts, Actions actions) : parts_(parts), actions_(std::move(actions)) {}
 
+  // The mark in the shared folder, if the CLI has had one made and not removed: it was killed, say.
+  void RemoveForgottenMark();
+
   // An Error becomes the answer.
   void Handle(const std::shared_ptr<Session>& session, const protocol::Message& message);
 
@@ -74,6 +78,7 @@ class Requests {
 
   Parts parts_;
   Actions actions_;
+  std::optional<std::pair<std::string, std::string>> mark_;  // path and name
 };
 
 }  // namespace tfdist::agent
