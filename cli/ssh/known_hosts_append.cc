@@ -23,7 +23,7 @@
 namespace tfdist::ssh {
 namespace {
 
-constexpr size_t kSaltBytes = 20;
+constexpr size_t kSha1Bytes = 20;
 constexpr std::chrono::seconds kLockLimit{5};
 
 [[noreturn]] void Fail(const std::string& file, int error_number) {
@@ -32,7 +32,7 @@ constexpr std::chrono::seconds kLockLimit{5};
 
 // "|1|salt|HMAC-SHA1 of the name", OpenSSH's hostfile.c host_hash: hides which hosts a user visits.
 std::string HashedName(const std::string& name) {
-  std::array<unsigned char, kSaltBytes> salt{};
+  std::array<unsigned char, kSha1Bytes> salt{};
   if (RAND_bytes(salt.data(), salt.size()) != 1) throw Error(Phase::kHostKey, "no random bytes");
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
