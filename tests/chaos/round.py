@@ -9,7 +9,7 @@ import shutil
 import time
 
 from tests.chaos import promises
-from tests.chaos.nemeses import NEMESES, Nemesis
+from tests.chaos.nemeses import NEMESES, Effects, Nemesis
 from tests.chaos.world import SLOTS
 from tests.support import processes
 from tests.support.clusters import toml_list
@@ -59,7 +59,7 @@ class Round:
         self.output = chance.choice(("separate", "merged"))
         self.ends = self._draw_ends()
         self.strikes = sorted((self._draw_strike(nemesis) for nemesis in drawn), key=lambda s: (not s.while_deploying, s.at))
-        self.effects = [strike.nemesis.effects for strike in self.strikes]
+        self.effects = [strike.nemesis.effects for strike in self.strikes] + [Effects(may_end=True)] * bool(self.life)
 
     def _draw_ends(self):
         """Some rounds have a task that fails by itself, as any may."""
@@ -124,6 +124,8 @@ class Round:
             self._undo(undo, until=None)
             self.world.heal()
         self.note("healed")
+        if self.life:  # each restart of all tasks has begun it anew
+            self.start_command("down", self.name)
         promises.check(self)
         self.world.unmount_small_disks()
 
