@@ -1,8 +1,11 @@
 #include "agent/stdio/bridge.h"
 
+#include <limits.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -11,6 +14,14 @@
 
 namespace tfdist::agent {
 namespace {
+
+// Never waits, once poll(2) has said that there is room: a pipe has some for PIPE_BUF bytes then, and
+// a longer write would wait for the rest. O_NONBLOCK would be everybody's who shares the descriptor.
+ssize_t WriteSome(int fd, const char* bytes, size_t size) {
+  const ssize_t sent = send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent >= 0 || errno != ENOTSOCK) return sent;
+  return write(fd, bytes, std::min<size_t>(size, PIPE_BUF));
+}
 
 // One direction. Holds at most one buffer: a slow end makes the other one wait.
 class Pipe {
@@ -43,7 +54,7 @@ class Pipe {
   }
 
   bool Write() {
-    const ssize_t put = write(to_, buffer_.data() + begin_, end_ - begin_);
+    const ssize_t put = WriteSome(to_, buffer_.data() + begin_, end_ - begin_);
     if (put < 0) return errno == EINTR || errno == EAGAIN;
     begin_ += static_cast<size_t>(put);
     return true;
