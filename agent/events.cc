@@ -36,6 +36,8 @@ TFDIST_JSON_FIELDS(TaskStarted, task, attempt, run, pid)
 TFDIST_JSON_FIELDS(TaskExited, task, attempt, run, exit, last_lines)
 TFDIST_JSON_FIELDS(Restarting, gang, task, why, delay_ms, left)
 TFDIST_JSON_FIELDS(Run, task, run)
+TFDIST_JSON_FIELDS(Warned, signal, left_ms)
+TFDIST_JSON_FIELDS(Clock, slot, offset_ns, error_ns)
 TFDIST_JSON_FIELDS(Stopping, result, why, task, force)
 TFDIST_JSON_FIELDS(Ended, result, unconfirmed, unreachable)
 
@@ -73,6 +75,8 @@ constexpr std::array<Kind, std::variant_size_v<event::Body> - 1> kKinds = {
     MakeKind<event::TaskExited>(event::kTask, "exited"),
     MakeKind<event::Restarting>(event::kRestarting),
     MakeKind<event::Run>(event::kRun),
+    MakeKind<event::Warned>(event::kWarned),
+    MakeKind<event::Clock>(event::kClock),
     MakeKind<event::Stopping>(event::kStopping),
     MakeKind<event::CensusTaken>(event::kCensus),
     MakeKind<event::Ended>(event::kEnded),
@@ -108,6 +112,7 @@ bool IsDecision(const event::Body& body) {
   if (const auto* restarting = std::get_if<event::Restarting>(&body)) return restarting->gang;
   return std::holds_alternative<event::Committed>(body) ||
          std::holds_alternative<event::Attempt>(body) || std::holds_alternative<event::Run>(body) ||
+         std::holds_alternative<event::Warned>(body) ||
          std::holds_alternative<event::Stopping>(body) ||
          std::holds_alternative<event::Ended>(body);
 }
@@ -138,7 +143,37 @@ void from_json(const Json& json, JobResult& value) { value = ValueIn(kResults, j
 void to_json(Json& json, const HostState& value) { json = NameOf(value); }
 void from_json(const Json& json, HostState& value) { value = ValueIn(kHostStates, json); }
 
-TFDIST_JSON_FIELDS(TaskExit, code, signal, by_us, error, permanent, lost_bytes)
-TFDIST_JSON_FIELDS(Census, killed, left)
+void to_json(Json& json, const TaskExit& value) {
+  json = {{"code", value.code},
+          {"signal", value.signal},
+          {"by_us", value.by_us},
+          {"error", value.error},
+          {"permanent", value.permanent},
+          {"lost_bytes", value.lost_bytes},
+          {"out_of_memory", value.out_of_memory},
+          {"peak_bytes", value.peak_bytes},
+          {"ended_ns", value.ended_ns}};
+}
+void from_json(const Json& json, TaskExit& value) {
+  json.at("code").get_to(value.code);
+  json.at("signal").get_to(value.signal);
+  json.at("by_us").get_to(value.by_us);
+  json.at("error").get_to(value.error);
+  json.at("permanent").get_to(value.permanent);
+  json.at("lost_bytes").get_to(value.lost_bytes);
+  // Of a job that an older tfdist has started.
+  value.out_of_memory = json.value("out_of_memory", false);
+  value.peak_bytes = json.value("peak_bytes", uint64_t{0});
+  value.ended_ns = json.value("ended_ns", int64_t{0});
+}
+
+void to_json(Json& json, const Census& value) {
+  json = {{"killed", value.killed}, {"left", value.left}, {"unknown", value.unknown}};
+}
+void from_json(const Json& json, Census& value) {
+  json.at("killed").get_to(value.killed);
+  json.at("left").get_to(value.left);
+  value.unknown = json.value("unknown", std::vector<std::string>());
+}
 
 }  // namespace tfdist::protocol

@@ -20,11 +20,18 @@ struct TaskExit {
   std::string error;        // not empty: it could not be executed (and why), or its holder was lost
   bool permanent = false;   // another try would end in the same way: it could not be executed
   uint64_t lost_bytes = 0;  // of the run's output: its host's disk was full
+  // The kernel killed it for want of memory.
+  bool out_of_memory = false;
+  uint64_t peak_bytes = 0;  // memory of the largest of its processes; 0: not known
+  // When: on its host's monotonic clock; in an event, on the clock of the events' times. 0: not
+  // known.
+  int64_t ended_ns = 0;
 };
 
 struct Census {
-  std::vector<std::string> killed;  // "pid 123 (sleep)": found and ended
-  std::vector<std::string> left;    // still there, or not known to be gone: why
+  std::vector<std::string> killed;   // "pid 123 (sleep)": found and ended
+  std::vector<std::string> left;     // still there: why
+  std::vector<std::string> unknown;  // not known to be gone: why
 };
 
 enum class JobResult { kNone, kSucceeded, kFailed, kStopped };  // kNone: it has none yet
@@ -47,6 +54,8 @@ inline constexpr std::string_view kHost = "host";
 inline constexpr std::string_view kTask = "task";  // TaskStarted and TaskExited
 inline constexpr std::string_view kRestarting = "restarting";
 inline constexpr std::string_view kRun = "run";
+inline constexpr std::string_view kWarned = "warned";
+inline constexpr std::string_view kClock = "clock";
 inline constexpr std::string_view kStopping = "stopping";
 inline constexpr std::string_view kCensus = "census";
 inline constexpr std::string_view kEnded = "ended";
@@ -98,6 +107,20 @@ struct Run {
   int run = 0;
 };
 
+// The job's deadline is near: each task that runs gets a signal.
+struct Warned {
+  int signal = 0;
+  int64_t left_ms = 0;  // until the deadline
+};
+
+// How far a host's wall clock is ahead of the clock of the events' times; when it was first
+// measured, and when it has changed.
+struct Clock {
+  int slot = 0;
+  int64_t offset_ns = 0;
+  int64_t error_ns = 0;  // it may be wrong by so much: half of the time that the messages took
+};
+
 struct Stopping {
   JobResult result = JobResult::kNone;
   std::string why;
@@ -123,7 +146,7 @@ struct Other {
 };
 
 using Body = std::variant<Other, Committed, Attempt, Host, TaskStarted, TaskExited, Restarting, Run,
-                          Stopping, CensusTaken, Ended>;
+                          Warned, Clock, Stopping, CensusTaken, Ended>;
 
 }  // namespace event
 

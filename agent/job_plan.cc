@@ -30,7 +30,35 @@ void from_json(const Json& json, OnHostLost& value) { value = ValueIn(kOnHostLos
 TFDIST_JSON_FIELDS(SlotPlan, host, address, spare)
 TFDIST_JSON_FIELDS(RestartRule, policy, limit, window_ms, backoff_ms)
 TFDIST_JSON_FIELDS(TaskPlan, task, slot, chief, decides, may_fail, serves, restart)
-TFDIST_JSON_FIELDS(JobPlan, job, name, layout, plan_sha256, slots, tasks, on_host_lost,
-                   host_lost_ms, deadline_ms, finish_timeout_ms)
+
+void to_json(Json& json, const JobPlan& value) {
+  json = {{"job", value.job},
+          {"name", value.name},
+          {"layout", value.layout},
+          {"plan_sha256", value.plan_sha256},
+          {"slots", value.slots},
+          {"tasks", value.tasks},
+          {"on_host_lost", value.on_host_lost},
+          {"host_lost_ms", value.host_lost_ms},
+          {"deadline_ms", value.deadline_ms},
+          {"warning_ms", value.warning_ms},
+          {"warning_signal", value.warning_signal},
+          {"finish_timeout_ms", value.finish_timeout_ms}};
+}
+void from_json(const Json& json, JobPlan& value) {
+  json.at("job").get_to(value.job);
+  json.at("name").get_to(value.name);
+  json.at("layout").get_to(value.layout);
+  json.at("plan_sha256").get_to(value.plan_sha256);
+  json.at("slots").get_to(value.slots);
+  json.at("tasks").get_to(value.tasks);
+  json.at("on_host_lost").get_to(value.on_host_lost);
+  json.at("host_lost_ms").get_to(value.host_lost_ms);
+  json.at("deadline_ms").get_to(value.deadline_ms);
+  json.at("finish_timeout_ms").get_to(value.finish_timeout_ms);
+  // Of a job that an older tfdist has started.
+  value.warning_ms = json.value("warning_ms", int64_t{0});
+  value.warning_signal = json.value("warning_signal", 0);
+}
 
 }  // namespace tfdist::protocol

@@ -57,6 +57,8 @@ struct JobPlan {
   OnHostLost on_host_lost = OnHostLost::kFail;
   int64_t host_lost_ms = 11'000;  // a host that is silent for so long is lost
   int64_t deadline_ms = 0;        // of the whole job, from the commit; 0: none
+  int64_t warning_ms = 0;         // before the deadline tasks get `warning_signal`; 0: no warning
+  int warning_signal = 0;
   int64_t finish_timeout_ms = 0;  // from the first deciding task's end to the last's; 0: none
 };
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "agent/first_cause.h"
 #include "base/failures.h"
 
 namespace tfdist::protocol {
@@ -86,8 +87,9 @@ class Applier {
       task.exit = exited.exit;
       task.lost_bytes += exited.exit.lost_bytes;
       task.last_lines = exited.last_lines.value;
-      task.since_ns = event_.time_ns;
+      task.since_ns = EndOf(exited, task.started_ns);
     });
+    if (FailedBeforeTheBlamed(state_, Plan(exited.task))) BlameInstead(exited.task);
   }
 
   void operator()(const event::Restarting& restarting) {
@@ -106,6 +108,13 @@ class Applier {
     Slot(state_.SeatOf(Plan(run.task))).decision = state_.newest_order = event_.number;
   }
 
+  void operator()(const event::Warned&) {
+    state_.warned = event_.number;
+    OrderAll();
+  }
+
+  void operator()(const event::Clock& clock) { Slot(clock.slot).clock = clock; }
+
   void operator()(const event::Stopping& stopping) {
     if (stopping.force) state_.forced = true;
     OrderAll();
@@ -122,7 +131,8 @@ class Applier {
   void operator()(const event::CensusTaken& taken) {
     Change(taken.slot, [&](SlotState& slot) { slot.census = taken.census; });
     // A lost host that came back after the end is not unreachable any more.
-    if (std::erase(state_.unreachable, taken.slot) > 0 && !taken.census.left.empty()) {
+    const bool clear = taken.census.left.empty() && taken.census.unknown.empty();
+    if (std::erase(state_.unreachable, taken.slot) > 0 && !clear) {
       state_.unconfirmed.push_back(taken.slot);
     }
   }
@@ -175,6 +185,25 @@ class Applier {
     ForgetCensuses();
     for (auto& [name, task] : state_.tasks) task.due_ns.reset();
     state_.tally = JobTally(state_);
+  }
+
+  // Its host knows best, but cannot have heard of it before it began, nor tell the future.
+  int64_t EndOf(const event::TaskExited& exited, int64_t started_ns) const {
+    const int64_t ended_ns = exited.exit.ended_ns;
+    if (ended_ns == 0) return event_.time_ns;
+    return std::clamp(ended_ns, std::min(started_ns, event_.time_ns), event_.time_ns);
+  }
+
+  // What was decided stands; only the cause was another one.
+  void BlameInstead(const std::string& task) {
+    const std::string why = WhyFailed(state_, Plan(task));
+    if (state_.gang) {
+      state_.gang->task = task;
+      state_.gang->why = why;
+    } else {
+      state_.first_task = task;
+      state_.why = why;
+    }
   }
 
   void ForgetCensuses() {
@@ -249,9 +278,14 @@ bool HasSucceeded(const TaskState& task) {
 
 std::string Describe(const TaskExit& exit) {
   if (!exit.error.empty()) return exit.error;
-  if (exit.signal == 0) return fmt::format("exit code {}", exit.code);
-  const char* name = sigabbrev_np(exit.signal);
-  return fmt::format("signal {} (SIG{})", exit.signal, name != nullptr ? name : "?");
+  const char* name = exit.signal == 0 ? nullptr : sigabbrev_np(exit.signal);
+  const std::string how = exit.signal == 0 ? fmt::format("exit code {}", exit.code)
+                                           : fmt::format("signal {} (SIG{})", exit.signal,
+                                                         name == nullptr ? "?" : name);
+  if (!exit.out_of_memory) return how;
+  const std::string peak =
+      exit.peak_bytes == 0 ? "" : fmt::format(" at {} MiB", exit.peak_bytes >> 20);
+  return fmt::format("out of memory: the kernel killed it{}: {}", peak, how);
 }
 
 }  // namespace tfdist::protocol

@@ -43,6 +43,7 @@ struct SlotState {
   int agent_restarts = 0;
   std::optional<Census> census;  // since the tasks were told to stop
   uint64_t decision = 0;         // number of the last event that concerns this slot's tasks alone
+  std::optional<event::Clock> clock;  // as it was measured last
 };
 
 // A gang restart under way.
@@ -63,6 +64,7 @@ struct JobState {
   uint64_t decision = 0;      // number of the last event that changes what all hosts are to do
   uint64_t newest_order = 0;  // the largest of `decision` and of all slots'
   uint64_t stop = 0;          // number of the last event that told all tasks to stop
+  uint64_t warned = 0;        // number of the event that warned of the deadline; 0: none has
   int64_t committed_ns = 0;
   int64_t ended_ns = 0;
   std::map<std::string, TaskState> tasks;

@@ -11,12 +11,15 @@ tfdist_library(NAME tfdist_processes
     holder/holder.cc
     holder/holder_loop.cc
     holder/in_task_main.cc
+    holder/memory_watch.cc
     holder/task_output.cc
     holder/task_process.cc
     keeper/keeper.cc
     keeper/keeper_link.cc
     keeper/keeper_loop.cc
+    log/line_filter.cc
     log/line_search.cc
+    log/log_copy.cc
     log/log_cursor.cc
     log/log_files.cc
     log/log_reader.cc
@@ -30,6 +33,7 @@ tfdist_library(NAME tfdist_processes
     process/signals.cc
     process/spawn.cc
     process/wire.cc
+    slot/slot_census.cc
     slot/slot_folder.cc
     slot/task_files.cc
   DEPENDS tfdist::base tfdist::protocol tfdist_deps::zlib)

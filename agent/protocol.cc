@@ -173,6 +173,7 @@ void to_json(Json& json, const Hello& value) {
           {"base", value.base},       {"job", value.job},
           {"slot", value.slot},       {"public_key", value.public_key}};
   Put(json, "damage", value.damage);
+  Put(json, "orphaned", value.orphaned);
 }
 
 void from_json(const Json& json, Hello& value) {
@@ -185,6 +186,7 @@ void from_json(const Json& json, Hello& value) {
   json.at("slot").get_to(value.slot);
   json.at("public_key").get_to(value.public_key);
   Get(json, "damage", value.damage);
+  Get(json, "orphaned", value.orphaned);
 }
 
 void to_json(Json& json, const TaskDescription& value) {
@@ -197,7 +199,8 @@ void to_json(Json& json, const TaskDescription& value) {
           {"ports", value.ports},
           {"merged_output", value.merged_output},
           {"log_limit", value.log_limit_bytes},
-          {"grace_ms", value.grace_ms}};
+          {"grace_ms", value.grace_ms},
+          {"warning_signal", value.warning_signal}};
   Put(json, "gpu_share", value.gpu_share);
 }
 void from_json(const Json& json, TaskDescription& value) {
@@ -212,6 +215,7 @@ void from_json(const Json& json, TaskDescription& value) {
   json.at("merged_output").get_to(value.merged_output);
   json.at("log_limit").get_to(value.log_limit_bytes);
   json.at("grace_ms").get_to(value.grace_ms);
+  value.warning_signal = json.value("warning_signal", 0);
   Get(json, "gpu_share", value.gpu_share);
 }
 
@@ -219,7 +223,8 @@ void to_json(Json& json, const HostDescription& value) {
   json = {{"tasks", value.tasks},
           {"files", value.files},
           {"secret", value.secret},
-          {"slots", value.slots}};
+          {"slots", value.slots},
+          {"shared", value.shared}};
   Put(json, "workdir", value.workdir);
 }
 void from_json(const Json& json, HostDescription& value) {
@@ -227,6 +232,7 @@ void from_json(const Json& json, HostDescription& value) {
   json.at("files").get_to(value.files);
   json.at("secret").get_to(value.secret);
   json.at("slots").get_to(value.slots);
+  value.shared = json.value("shared", "");
   Get(json, "workdir", value.workdir);
 }
 
@@ -236,6 +242,9 @@ void to_json(Json& json, const ReadLog& value) {
           {"follow", value.follow},
           {"credit", value.credit}};
   Put(json, "tail_lines", value.tail_lines);
+  Put(json, "since_ns", value.since_ns);
+  if (!value.grep.empty()) json["grep"] = ToBinary(value.grep);
+  if (value.exact_times) json["exact_times"] = true;
 }
 void from_json(const Json& json, ReadLog& value) {
   json.at("task").get_to(value.task);
@@ -243,6 +252,9 @@ void from_json(const Json& json, ReadLog& value) {
   json.at("follow").get_to(value.follow);
   json.at("credit").get_to(value.credit);
   Get(json, "tail_lines", value.tail_lines);
+  Get(json, "since_ns", value.since_ns);
+  if (json.contains("grep")) value.grep = RawText(json.at("grep"));
+  value.exact_times = json.value("exact_times", false);
 }
 
 void to_json(Json& json, const LogSegment& value) {

@@ -1,5 +1,5 @@
 tfdist_library(NAME tfdist_protocol
-  SOURCES protocol.cc job_plan.cc events.cc refusal.cc nesting.cc frame.cc job_state.cc job_tally.cc resolved_names.cc shared_folder.cc
+  SOURCES protocol.cc job_plan.cc events.cc first_cause.cc refusal.cc nesting.cc frame.cc job_state.cc job_tally.cc resolved_names.cc shared_folder.cc
     host_check.cc task_look.cc
   DEPENDS tfdist::base nlohmann_json::nlohmann_json tfdist_deps::fmt)
 

@@ -80,6 +80,7 @@ struct TaskDescription {
   bool merged_output = false;  // one pipe for stdout and stderr: exact order, no stream names
   uint64_t log_limit_bytes = 1 << 30;
   int64_t grace_ms = 10'000;  // between SIGTERM and SIGKILL
+  int warning_signal = 0;     // what it gets before the job's deadline; 0: nothing
 };
 // In argv and env, "{jobdir}" cannot occur; paths that only the host knows are given as these
 // markers, a NUL byte and a letter, which no user's text can hold.
@@ -94,6 +95,7 @@ struct HostDescription {
   std::optional<FileDescription> workdir;  // a tar.gz, unpacked into "work"
   Bytes secret;                            // of the job: for the runtime's keys; never logged
   std::vector<SlotPlan> slots;             // of the job: whose addresses tasks may be given
+  std::string shared;                      // absolute path where logs are copied to; empty: nowhere
 };
 
 // ---------------------------------------------------------------------------------------------
@@ -175,6 +177,8 @@ struct Hello {
   std::string public_key;  // CURVE, Z85; of this agent
   // Which files of the slot's folder are damaged, and why; nothing depends on them any more.
   std::optional<std::string> damage;
+  // Why this slot's agent ended the tasks by itself: its coordinator was not heard any more.
+  std::optional<std::string> orphaned;
 };
 
 struct Create {
@@ -201,8 +205,16 @@ struct ReadLog {
   std::string task;
   uint64_t offset = 0;                 // of the first byte to send
   std::optional<uint64_t> tail_lines;  // instead of `offset`: the last N lines
-  bool follow = false;                 // go on until the job is over
-  uint64_t credit = 0;                 // bytes that may be sent before the first `credit`
+  // From the first text that was written then or later (wall clock of its host) on; with
+  // `tail_lines`, whichever is later.
+  std::optional<int64_t> since_ns;
+  std::string grep;          // only lines in which this POSIX extended regular expression is found
+  bool exact_times = false;  // text of two times is two segments
+  bool follow = false;       // go on until the job is over
+  uint64_t credit = 0;       // bytes that may be sent before the first `credit`
+
+  // The first piece may begin anywhere: the host looks for its beginning.
+  [[nodiscard]] bool begins_somewhere() const { return tail_lines || since_ns; }
 };
 
 enum class Stream : uint8_t { kUnknown = 0, kStdout = 1, kStderr = 2, kMerged = 3, kTfdist = 4 };

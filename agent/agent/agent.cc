@@ -23,6 +23,7 @@ Agent::Agent(KeeperLink& keeper)
       tasks_(loop_, files_, keeper_, slot_.folder, slot_.info,
              [this] { membership_.member().OnTasksChanged(); }),
       logs_(loop_, files_, slot_.folder, tasks_, [this] { return membership_.over(); }),
+      shared_logs_(loop_, slot_.folder, slot_.info, keeper_.handover().host.umask),
       membership_({.loop = loop_,
                    .files = files_,
                    .slot = slot_,
@@ -30,13 +31,14 @@ Agent::Agent(KeeperLink& keeper)
                    .tasks = tasks_,
                    .logs = logs_},
                   {.on_news = [this] { OnNews(); }, .on_release = [this] { farewell_.Begin(); }}),
-      deployment_(files_, slot_.folder, slot_.info, tasks_),
+      deployment_(files_, slot_.folder, slot_.info,
+                  [this](const auto& description) { OnDescribed(description); }),
       requests_(RequestParts(), RequestActions()),
       sessions_(loop_, slot_.folder.path(), MakeHello(slot_),
                 [this](const auto& session, const auto& m) { OnMessage(session, m); }),
-      departure_(
-          loop_, files_, slot_.folder, [this] { membership_.member().Leave(); },
-          [this] { return sessions_.HasReaders(); }),
+      departure_(loop_, files_, slot_.folder, [this] { OnLeaving(); },
+                 {.has_readers = [this] { return sessions_.HasReaders(); },
+                  .is_copying = [this] { return shared_logs_.busy(); }}),
       farewell_(
           loop_, [this] { return sessions_.HasReaders(); },
           slot_.leads() ? kLinger : std::chrono::milliseconds(0),
@@ -53,6 +55,7 @@ Agent::Agent(KeeperLink& keeper)
           }),
       folder_use_(loop_, files_, slot_.folder) {
   tasks_.Recover(slot_.told.description);
+  shared_logs_.Begin(slot_.told.description);
   membership_.Resume();
   Log("agent of {}", slot_.folder.path().string());
 }
@@ -81,6 +84,16 @@ void Agent::OnMessage(const std::shared_ptr<Session>& session, const protocol::M
   // Another job asks: no word of this one's CLI.
   if (message.type != kContactRequest) commit_watch_.Heard();
   requests_.Handle(session, message);
+}
+
+void Agent::OnDescribed(const protocol::HostDescription& description) {
+  tasks_.Describe(description);
+  shared_logs_.Begin(description);
+}
+
+void Agent::OnLeaving() {
+  membership_.member().Leave();
+  shared_logs_.Finish();
 }
 
 void Agent::OnNews() {

@@ -15,6 +15,7 @@
 #include "agent/agent/membership.h"
 #include "agent/agent/own_slot.h"
 #include "agent/agent/requests.h"
+#include "agent/agent/shared_logs.h"
 #include "agent/keeper/keeper_link.h"
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
@@ -39,6 +40,8 @@ class Agent {
   void OnMessage(const std::shared_ptr<Session>& session, const protocol::Message& message);
   // Slot 0: something new is in the job's events.
   void OnNews();
+  void OnDescribed(const protocol::HostDescription& description);
+  void OnLeaving();
   void FreeName();
   [[nodiscard]] Contact FindContact() const;
 
@@ -49,6 +52,7 @@ class Agent {
   LogSink log_sink_;
   HostTasks tasks_;
   LocalLogs logs_;
+  SharedLogs shared_logs_;
   Membership membership_;
   Deployment deployment_;
   Requests requests_;

@@ -7,12 +7,12 @@
 namespace tfdist::agent {
 
 Departure::Departure(EventLoop& loop, FileThread& files, const SlotFolder& folder,
-                     std::function<void()> last_word, std::function<bool()> has_readers)
+                     std::function<void()> last_word, Waits waits)
     : loop_(loop),
       files_(files),
       folder_(folder),
       last_word_(std::move(last_word)),
-      has_readers_(std::move(has_readers)),
+      waits_(std::move(waits)),
       timer_(loop, [this] { StopWhenTaken(); }) {}
 
 void Departure::Leave() {
@@ -20,13 +20,16 @@ void Departure::Leave() {
   last_word_();
   files_.Post([folder = folder_] { LeaveFolder(folder); },
               [this](Outcome<void>&) {
-                limit_ = SystemClock().Now() + kLimit;
+                tidy_at_ = SystemClock().Now();
                 StopWhenTaken();
               });
 }
 
 void Departure::StopWhenTaken() {
-  if (has_readers_() && SystemClock().Now() < limit_) return timer_.Start(kInterval);
+  const auto since = SystemClock().Now() - tidy_at_;
+  const bool waits =
+      (waits_.has_readers() && since < kLimit) || (waits_.is_copying() && since < kCopyLimit);
+  if (waits) return timer_.Start(kInterval);
   loop_.Stop();
 }
 

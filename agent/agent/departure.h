@@ -1,5 +1,5 @@
 // The end of this process: tells the coordinator, tidies the folder, lets readers take the last
-// answers, then stops the loop.
+// answers and the last output be copied, then stops the loop.
 #pragma once
 
 #include <chrono>
@@ -14,9 +14,14 @@ namespace tfdist::agent {
 
 class Departure {
  public:
-  // `last_word` is called once, first. `has_readers`: somebody has not taken all that was sent.
+  struct Waits {
+    std::function<bool()> has_readers;  // somebody has not taken all that was sent
+    std::function<bool()> is_copying;   // output is on its way to a shared folder
+  };
+
+  // `last_word` is called once, first.
   Departure(EventLoop& loop, FileThread& files, const SlotFolder& folder,
-            std::function<void()> last_word, std::function<bool()> has_readers);
+            std::function<void()> last_word, Waits waits);
 
   // Again: nothing.
   void Leave();
@@ -25,6 +30,7 @@ class Departure {
  private:
   // For the last answers to be taken.
   static constexpr std::chrono::milliseconds kLimit{1000};
+  static constexpr std::chrono::seconds kCopyLimit{30};
   static constexpr std::chrono::milliseconds kInterval{5};
 
   void StopWhenTaken();
@@ -33,9 +39,9 @@ class Departure {
   FileThread& files_;
   const SlotFolder& folder_;
   std::function<void()> last_word_;
-  std::function<bool()> has_readers_;
+  Waits waits_;
   bool leaving_ = false;
-  TimePoint limit_;  // set once the folder is tidy
+  TimePoint tidy_at_;  // set once the folder is tidy
   EventLoop::Timer timer_;
 };
 

@@ -32,11 +32,11 @@ class HeldSession {
 }  // namespace
 
 Deployment::Deployment(FileThread& files, const SlotFolder& folder, const SlotInfo& info,
-                       HostTasks& tasks)
+                       OnDescribed on_described)
     : files_(files),
       folder_(folder),
       info_(info),
-      tasks_(tasks),
+      on_described_(std::move(on_described)),
       store_(std::make_shared<FileStore>(std::filesystem::path(info.base) / layout::kFiles)) {}
 
 void Deployment::Need(const std::shared_ptr<Session>& session, const Message& message) {
@@ -90,7 +90,7 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
       [this, description, reply = Reply(session, message.id)](Outcome<void>& outcome) {
         reply.Try([&] {
           outcome.Get();
-          tasks_.Describe(description);
+          on_described_(description);
           reply.Ok();
         });
       });

@@ -1,6 +1,7 @@
 // What comes before the commit: files, descriptions, and whether the tasks could run here.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,13 +11,16 @@
 #include "agent/session/reply.h"
 #include "agent/session/session.h"
 #include "agent/slot/slot_folder.h"
-#include "agent/tasks/host_tasks.h"
 
 namespace tfdist::agent {
 
 class Deployment {
  public:
-  Deployment(FileThread& files, const SlotFolder& folder, const SlotInfo& info, HostTasks& tasks);
+  // What the tasks are: on disk, and able to run here.
+  using OnDescribed = std::function<void(const protocol::HostDescription&)>;
+
+  Deployment(FileThread& files, const SlotFolder& folder, const SlotInfo& info,
+             OnDescribed on_described);
 
   // The requests `need`, `file` and `describe`. They throw Error when malformed.
   void Need(const std::shared_ptr<Session>& session, const protocol::Message& message);
@@ -27,7 +31,7 @@ class Deployment {
   FileThread& files_;
   const SlotFolder& folder_;
   const SlotInfo& info_;
-  HostTasks& tasks_;
+  OnDescribed on_described_;
   std::shared_ptr<FileStore> store_;  // belongs to the file thread
 };
 

@@ -29,6 +29,7 @@ using protocol::Event;
 using protocol::Json;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 namespace event = protocol::event;
 namespace type = protocol::type;
@@ -423,6 +424,58 @@ TEST_F(FaultsTest, ACoordinatorWithADamagedListOfKeysEndsTheJob) {
   EXPECT_THAT(job.clients[1].Request(type::kSweep).get<protocol::Census>().left, ElementsAre());
   client.Request(type::kSweep);
   WaitUntilNothingIsLeft();
+}
+
+// A stranger to its coordinator from then on: it is lost, and the command ends what it runs.
+TEST_F(FaultsTest, AnAgentWithADamagedKeyIsSetAsideAndSwept) {
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
+  const int pid = WaitForStart(job, "worker:0");
+  ReplaceFile(agent::SlotFolder(SlotFolder(1)).key(), "junk", 0600);
+  kill(FindRole(1, "tfdist-agent"), SIGKILL);
+  protocol::Hello hello;
+  {
+    AgentClient client = AttachToAgent(1, &hello);
+    EXPECT_THAT(hello.damage.value_or(""), HasSubstr("key is missing or damaged"));
+    EXPECT_EQ(::kill(pid, 0), 0) << "a task has died";
+    EXPECT_THAT(client.Request(type::kSweep).get<protocol::Census>().left, ElementsAre());
+  }
+  job.clients[0].Request(type::kSweep);
+  WaitUntilNothingIsLeft();
+}
+
+// Slot 0 is gone for good: the others end by themselves, and say why to whoever asks later.
+TEST_F(FaultsTest, WhatEndedWithoutItsCoordinatorSaysSo) {
+  orphan_timeout_ms_ = 3000;
+  Job job = Deploy(2, {{"worker:0", 0, kForever}, {"worker:1", 1, kForever}});
+  WaitForStart(job, "worker:1");
+  job.clients.clear();
+  KillAllOf(0);
+  WaitUntilNothingIsLeft();
+  AgentClient client = Attach(1);
+  EXPECT_THAT(client.WaitForHello(protocol::Serving::kFolder).orphaned.value_or(""),
+              MatchesRegex("nothing was heard from the coordinator for [0-9]+ s: its tasks were "
+                           "ended at 20.*Z"));
+}
+
+// Byte-exact, though the agent that copies is killed meanwhile.
+TEST_F(FaultsTest, LogsAreInTheSharedFolderWhileTasksRun) {
+  shared_ = base_ / "shared";
+  std::filesystem::create_directory(shared_);
+  Job job = Deploy(1, {{"worker:0", 0, kCount}});
+  const auto copy = std::filesystem::path(shared_) / job_ / "worker-0.log";
+  const auto text = [&] { return ReadFileIfExists(copy, 1 << 20).value_or(""); };
+  WaitUntil([&] { return text().starts_with("0\n1\n2\n"); }, "the copy to begin");
+  kill(FindRole(0, "tfdist-agent"), SIGKILL);
+  const size_t before = text().size();
+  WaitUntil([&] { return text().size() > before + 40; }, "the next agent to go on");
+  AgentClient client = AttachToAgent(0);
+  const uint64_t log = client.OpenLog("worker:0", true);
+  Touch(0, "enough");
+  const std::string all = client.ReadToEnd(log);
+  client.StopReading();
+  WaitUntilNothingIsLeft();
+  ExpectCounted(all);
+  EXPECT_EQ(text(), all);
 }
 
 TEST_F(FaultsTest, TheFolderOfADeadSlotWithADamagedSlotFileIsSwept) {

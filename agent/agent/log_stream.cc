@@ -26,7 +26,7 @@ class LogStream::Impl : public std::enable_shared_from_this<Impl> {
         id_(id),
         follow_(request.follow),
         credit_(request.credit),
-        from_(request.tail_lines ? Json() : Json(request.offset)),
+        from_(request.begins_somewhere() ? Json() : Json(request.offset)),
         cursor_(std::make_shared<LogCursor>(source.task_folder, request)),
         source_(std::move(source)),
         sink_(std::move(sink)),

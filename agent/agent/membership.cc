@@ -1,17 +1,21 @@
 #include "agent/agent/membership.h"
 
+#include <fmt/chrono.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "agent/census/census.h"
 #include "agent/control/curve_keys.h"
+#include "agent/slot/slot_census.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 
 namespace tfdist::agent {
 namespace {
@@ -20,8 +24,9 @@ constexpr std::chrono::seconds kCensusLimit{5};
 
 std::function<protocol::Census()> CensusOf(const OwnSlot& slot) {
   // The keeper is this process's parent; both carry the cookie themselves.
-  return [cookie = CookieValue(slot.info.job, slot.info.slot), left = slot.folder.left()] {
-    return EndProcesses(cookie, {getpid(), getppid()}, left, SystemClock().Now() + kCensusLimit);
+  return [folder = slot.folder, info = slot.info] {
+    return EndSlotProcesses(folder, info, {getpid(), getppid()},
+                            SystemClock().Now() + kCensusLimit);
   };
 }
 
@@ -116,7 +121,8 @@ LogStream::Sink Membership::BulkSink() {
 Member::Handlers Membership::MemberHandlers() {
   return {.on_first_contact = [this] { dialer_.OnContact(); },
           .on_committed = [this] { OnCommitted(); },
-          .on_release = [this] { handlers_.on_release(); }};
+          .on_release = [this] { handlers_.on_release(); },
+          .on_orphaned = [this](const std::string& why) { KeepOrphaned(why); }};
 }
 
 Uplink::Handlers Membership::UplinkHandlers() {
@@ -130,6 +136,20 @@ Uplink::Handlers Membership::UplinkHandlers() {
 void Membership::Connect(const CoordinatorAddress& coordinator) {
   member_.SetUplink(std::make_unique<ZmqUplink>(parts_.loop, context_, parts_.slot.keys,
                                                 coordinator, UplinkHandlers()));
+}
+
+void Membership::KeepOrphaned(const std::string& why) {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const std::string text =
+      fmt::format("{}: its tasks were ended at {:%Y-%m-%dT%H:%M:%SZ}", why, fmt::gmtime(now));
+  parts_.files.Post([path = parts_.slot.folder.orphaned(), text] { ReplaceFile(path, text, 0600); },
+                    [](Outcome<void>& outcome) {
+                      try {
+                        outcome.Get();
+                      } catch (const Error& e) {
+                        Log("{}, ignoring", e.cause());
+                      }
+                    });
 }
 
 void Membership::OnCommitted() {

@@ -66,6 +66,7 @@ class Membership {
   Uplink::Handlers UplinkHandlers();
   void Connect(const CoordinatorAddress& coordinator);
   void OnCommitted();
+  void KeepOrphaned(const std::string& why);
 
   Parts parts_;
   Handlers handlers_;

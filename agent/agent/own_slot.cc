@@ -1,7 +1,11 @@
 #include "agent/agent/own_slot.h"
 
+#include <utility>
+
 #include "agent/control/tcp_address.h"
 #include "agent/files/file_store.h"
+#include "base/error.h"
+#include "base/log.h"
 
 namespace tfdist::agent {
 namespace {
@@ -15,14 +19,31 @@ SlotInfo ReadInfo(const KeeperLink& keeper, const SlotFolder& folder) {
   return info;
 }
 
+void AddDamage(std::string& damage, const std::string& more) {
+  if (!damage.empty() && !more.empty()) damage += "; ";
+  damage += more;
+}
+
+// Without its keys this slot is set aside: its coordinator does not let it in, or, on slot 0, nobody
+// finds the coordinator. The command still reaches this agent, and ends what runs here.
+CurveKeys ReadKeys(const SlotFolder& folder, std::string& damage) {
+  try {
+    return ReadCurveKeys(folder.key());
+  } catch (const Error& e) {
+    Log("{}; going on without the coordinator", e.cause());
+    AddDamage(damage, e.cause());
+    return MakeCurveKeys();
+  }
+}
+
 }  // namespace
 
 OwnSlot ReadOwnSlot(const KeeperLink& keeper) {
   const SlotFolder folder(keeper.handover().slot_folder);
-  OwnSlot slot{folder, ReadInfo(keeper, folder), ReadCurveKeys(folder.key()), ReadTold(folder)};
-  std::string& damage = slot.info.damage;
-  if (!damage.empty() && !slot.told.damage.empty()) damage += "; ";
-  damage += slot.told.damage;
+  SlotInfo info = ReadInfo(keeper, folder);
+  CurveKeys keys = ReadKeys(folder, info.damage);
+  OwnSlot slot{folder, std::move(info), std::move(keys), ReadTold(folder)};
+  AddDamage(slot.info.damage, slot.told.damage);
   return slot;
 }
 

@@ -8,15 +8,16 @@
 #include <span>
 #include <utility>
 
-#include "agent/census/census.h"
 #include "agent/coordinator/event_batch.h"
 #include "agent/coordinator/journal.h"
 #include "agent/files/file_store.h"
 #include "agent/refusal.h"
 #include "agent/slot/leave_folder.h"
+#include "agent/slot/slot_census.h"
 #include "agent/stdio/stdio_messages.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 
 namespace tfdist::agent {
 namespace {
@@ -29,6 +30,7 @@ using protocol::RefusalKind;
 namespace type = protocol::type;
 
 constexpr std::chrono::seconds kSweepLimit{10};
+constexpr size_t kMostOrphanedBytes = 1024;
 
 Message Answer(std::string_view type, uint64_t id, Json body = Json::object()) {
   return {std::string(type), id, std::move(body)};
@@ -75,6 +77,7 @@ void FolderServer::SendHello() const {
   hello.job = info_.job;
   hello.slot = info_.slot;
   if (!info_.damage.empty()) hello.damage = info_.damage;
+  hello.orphaned = ReadFileIfExists(folder_.orphaned(), kMostOrphanedBytes);
   WriteToStdout(Answer(type::kHello, 0, hello));
 }
 
@@ -145,8 +148,8 @@ bool FolderServer::SendLog(uint64_t id, Reader& reader) {
 }
 
 void FolderServer::Sweep(const Message& message) const {
-  const auto census = EndProcesses(CookieValue(info_.job, info_.slot), {getpid()}, folder_.left(),
-                                   SystemClock().Now() + kSweepLimit);
+  const auto census =
+      EndSlotProcesses(folder_, info_, {getpid()}, SystemClock().Now() + kSweepLimit);
   LeaveFolder(folder_);
   WriteToStdout(Answer(type::kOk, message.id, census));
 }

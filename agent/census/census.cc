@@ -26,17 +26,6 @@ namespace {
 constexpr size_t kEnvironLimitBytes = 64 << 20;
 constexpr std::chrono::milliseconds kPassInterval{20};
 
-// What the process's environment had for the cookie at its last exec. An environment of another
-// account, or one that cannot be read, has none.
-std::optional<std::string> CookieOf(pid_t pid) {
-  try {
-    const auto path = fmt::format("/proc/{}/environ", pid);
-    return CookieIn(ReadFileIfExists(path, kEnvironLimitBytes).value_or(""));
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
 // By the name that it gives itself (prctl(2), PR_SET_NAME), or, just after its exec, its file's.
 bool IsOwn(const ProcessInfo& process) {
   if (process.comm.starts_with("tfdist-")) return true;
@@ -52,7 +41,7 @@ class Finder {
       : table_(ReadProcessTable()), excluded_(exclude.begin(), exclude.end()) {
     excluded_.insert(getpid());
     for (const ProcessInfo& process : table_) {
-      if (!excluded_.contains(process.id.pid) && CookieOf(process.id.pid) == cookie) {
+      if (!excluded_.contains(process.id.pid) && CookieOfProcess(process.id.pid) == cookie) {
         found_.insert(process.id.pid);
       }
     }
@@ -146,6 +135,15 @@ std::optional<std::string> CookieIn(std::string_view environ_bytes) {
   return std::nullopt;
 }
 
+std::optional<std::string> CookieOfProcess(pid_t pid) {
+  try {
+    const auto path = fmt::format("/proc/{}/environ", pid);
+    return CookieIn(ReadFileIfExists(path, kEnvironLimitBytes).value_or(""));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 std::vector<ProcessInfo> FindProcesses(std::string_view cookie, const std::vector<pid_t>& exclude) {
   return Finder(cookie, exclude).Find();
 }
@@ -154,7 +152,7 @@ std::vector<FoundCookie> FindCookies() {
   std::map<std::string, bool> owned;
   for (const ProcessInfo& process : ReadProcessTable()) {
     if (process.ended() || process.id.pid == getpid()) continue;
-    if (const auto cookie = CookieOf(process.id.pid)) owned[*cookie] |= IsOwn(process);
+    if (const auto cookie = CookieOfProcess(process.id.pid)) owned[*cookie] |= IsOwn(process);
   }
   std::vector<FoundCookie> cookies;
   for (const auto& [value, is_owned] : owned) cookies.push_back({value, is_owned});

@@ -22,6 +22,10 @@ std::string CookieValue(std::string_view job, int slot);
 // The value in the bytes of a /proc/PID/environ; nullopt where it has no cookie.
 std::optional<std::string> CookieIn(std::string_view environ_bytes);
 
+// What the process's environment had for the cookie at its last exec. An environment of another
+// account, or one that cannot be read, has none.
+std::optional<std::string> CookieOfProcess(pid_t pid);
+
 // Running processes (not zombies) of this account with the cookie in their environment, what
 // descends from them, and what is in a session led by one of them. Never one of `exclude`, nor
 // what is found through it alone.

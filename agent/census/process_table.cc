@@ -71,6 +71,18 @@ std::optional<ProcessInfo> ParseStat(std::string_view line) {
                      .comm = std::string(line.substr(open + 1, close - open - 1))};
 }
 
+namespace {
+
+std::string SmallFile(const std::string& path) {
+  try {
+    return ReadFileIfExists(path, kStatLimitBytes).value_or("");
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+}  // namespace
+
 std::optional<ProcessInfo> ReadProcess(pid_t pid) {
   try {
     const auto line = ReadFileIfExists(fmt::format("/proc/{}/stat", pid), kStatLimitBytes);
@@ -135,14 +147,14 @@ std::string Describe(const ProcessInfo& process) {
 }
 
 std::string BootId() {
-  try {
-    std::string id =
-        ReadFileIfExists("/proc/sys/kernel/random/boot_id", kStatLimitBytes).value_or("");
-    while (!id.empty() && id.back() == '\n') id.pop_back();
-    return id;
-  } catch (const Error&) {
-    return "";
-  }
+  std::string id = SmallFile("/proc/sys/kernel/random/boot_id");
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  // A container that was started again sees other processes in the same boot of its machine.
+  const auto init = ReadProcess(1);
+  if (!id.empty() && init) id += fmt::format(".{}", init->id.start_time);
+  return id;
 }
+
+std::string CgroupsOf(pid_t pid) { return SmallFile(fmt::format("/proc/{}/cgroup", pid)); }
 
 }  // namespace tfdist::agent

@@ -55,7 +55,11 @@ std::vector<ProcessInfo> Descendants(pid_t root, const std::vector<ProcessInfo>&
 // "pid 123 (sleep)"; control characters and bytes above 127 in the name are shown as '?'.
 std::string Describe(const ProcessInfo& process);
 
-// Changes at each boot: pids and start times of another boot mean nothing. Empty when unreadable.
+// Changes at each boot of the machine, and of the container: pids and start times of another boot
+// mean nothing. Empty when unreadable.
 std::string BootId();
+
+// The text of /proc/PID/cgroup: which cgroups it is in. Empty when unreadable.
+std::string CgroupsOf(pid_t pid);
 
 }  // namespace tfdist::agent

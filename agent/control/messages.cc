@@ -14,8 +14,9 @@ void from_json(const Json& json, Goal& value) {
 }
 
 TFDIST_JSON_FIELDS(TaskOrder, task, run)
-TFDIST_JSON_FIELDS(Order, number, attempt, goal, addresses, tasks, over)
-TFDIST_JSON_FIELDS(Beat, order)
+TFDIST_JSON_FIELDS(Order, number, attempt, goal, addresses, tasks, over, warned)
+TFDIST_JSON_FIELDS(ClockEcho, beat_ns, heard_ns, sent_ns, wall_ns)
+TFDIST_JSON_FIELDS(Beat, order, time_ns)
 
 void to_json(Json& json, const TaskReport& value) {
   json = {{"task", value.task}, {"attempt", value.attempt}, {"run", value.run},
@@ -40,6 +41,7 @@ void to_json(Json& json, const HostReport& value) {
           {"swept", value.swept},
           {"tasks", value.tasks}};
   if (value.census) json["census"] = *value.census;
+  if (value.clock) json["clock"] = *value.clock;
 }
 void from_json(const Json& json, HostReport& value) {
   json.at("order").get_to(value.order);
@@ -49,6 +51,7 @@ void from_json(const Json& json, HostReport& value) {
   json.at("swept").get_to(value.swept);
   json.at("tasks").get_to(value.tasks);
   if (json.contains("census")) value.census = json.at("census").get<protocol::Census>();
+  if (json.contains("clock")) value.clock = json.at("clock").get<ClockEcho>();
 }
 
 }  // namespace tfdist::agent

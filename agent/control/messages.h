@@ -40,6 +40,7 @@ struct Order {
   std::vector<std::string> addresses;  // addresses[i]: of the host that runs slot i's tasks
   std::vector<TaskOrder> tasks;        // that this host is to run
   bool over = false;                   // the job has ended: logs are complete, once their tasks are
+  bool warned = false;  // its deadline is near: each task that runs gets its warning signal, once
 };
 
 struct TaskReport {
@@ -52,6 +53,15 @@ struct TaskReport {
   protocol::Bytes last_lines;  // of a run that failed
 };
 
+// By which the coordinator measures how far this host's clocks are from its own (as NTP does,
+// RFC 5905, section 8). Nanoseconds; of the host's monotonic clock where nothing else is said.
+struct ClockEcho {
+  int64_t beat_ns = 0;   // Beat::time_ns of the last beat
+  int64_t heard_ns = 0;  // when that came
+  int64_t sent_ns = 0;   // when the report went out
+  int64_t wall_ns = 0;   // the same moment on the wall clock
+};
+
 struct HostReport {
   uint64_t order = 0;        // number of the Order that it rests on
   uint64_t incarnation = 0;  // of the agent: another one after each start
@@ -60,10 +70,12 @@ struct HostReport {
   std::vector<TaskReport> tasks;
   bool swept = false;  // the CLI had this slot's tasks ended, whatever the coordinator ordered
   std::optional<protocol::Census> census;  // taken after the last task was stopped
+  std::optional<ClockEcho> clock;          // once a beat has come
 };
 
 struct Beat {
-  uint64_t order = 0;  // number of the newest Order for this slot
+  uint64_t order = 0;   // number of the newest Order for this slot
+  int64_t time_ns = 0;  // on the clock of the events' times
 };
 
 void to_json(protocol::Json& json, const Goal& value);
@@ -74,6 +86,8 @@ void to_json(protocol::Json& json, const Order& value);
 void from_json(const protocol::Json& json, Order& value);
 void to_json(protocol::Json& json, const TaskReport& value);
 void from_json(const protocol::Json& json, TaskReport& value);
+void to_json(protocol::Json& json, const ClockEcho& value);
+void from_json(const protocol::Json& json, ClockEcho& value);
 void to_json(protocol::Json& json, const HostReport& value);
 void from_json(const protocol::Json& json, HostReport& value);
 void to_json(protocol::Json& json, const Beat& value);

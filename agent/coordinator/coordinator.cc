@@ -259,7 +259,8 @@ void Coordinator::Beat() {
 }
 
 void Coordinator::SendBeat(size_t slot) {
-  SendControl(slot, ControlMessage(control_type::kBeat, agent::Beat{control_->OrderNumber(slot)}));
+  SendControl(slot, ControlMessage(control_type::kBeat,
+                                   agent::Beat{control_->OrderNumber(slot), log_.clock().NowNs()}));
 }
 
 // What is written mostly changes nobody's order. An order that is lost is sent again at the slot's

@@ -60,8 +60,10 @@ void EventLog::Append(protocol::event::Body body) {
 
 // Nothing rests on it but what `status` shows; and a host may say it as often as it likes.
 bool EventLog::IsLeftOut(const protocol::event::Body& body) const {
+  if (size_bytes_ <= limits_.quiet_bytes) return false;
+  if (std::holds_alternative<protocol::event::Clock>(body)) return true;
   const auto* const host = std::get_if<protocol::event::Host>(&body);
-  if (host == nullptr || size_bytes_ <= limits_.quiet_bytes) return false;
+  if (host == nullptr) return false;
   if (host->state == HostState::kSlow || host->state == HostState::kAgentRestarted) return true;
   return host->state == HostState::kConnected &&
          state_.slots.at(static_cast<size_t>(host->slot)).state != HostState::kLost;

@@ -35,7 +35,8 @@ JobControl::JobControl(const JobState& state, size_t slots, const Clock& clock,
       job_clock_(job_clock),
       append_(std::move(append)),
       jitter_(std::move(jitter)),
-      roster_(slots, clock.Now()) {
+      roster_(slots, clock.Now()),
+      clocks_(slots) {
   if (state_.phase != JobPhase::kNone) {
     roster_.SetLostAfter(std::chrono::milliseconds(state_.plan.host_lost_ms));
   }
@@ -54,9 +55,11 @@ void JobControl::Begin() {
 
 void JobControl::OnReport(size_t slot, const HostReport& said) {
   const auto heard = roster_.Hear(slot, said.incarnation, clock_.Now());
+  if (said.clock) clocks_.Hear(slot, *said.clock, job_clock_.NowNs());
   if (state_.phase == JobPhase::kNone) return;
   const HostReport report = Bounded(said);
   NoteContact(slot, heard, report);
+  NoteClock(slot, report);
   Decide();
   for (const TaskReport& task : report.tasks) NoteTask(slot, task);
   NoteCensus(slot, report);
@@ -78,6 +81,20 @@ void JobControl::NoteContact(size_t slot, Roster::Heard heard, const HostReport&
   }
 }
 
+void JobControl::NoteClock(size_t slot, const HostReport& report) {
+  if (!report.clock || state_.phase == JobPhase::kEnded) return;
+  const auto news = clocks_.News(slot, state_.slots.at(slot).clock, job_clock_.NowNs());
+  if (news) append_(*news);
+}
+
+// Its end on the clock of the events' times.
+protocol::TaskExit JobControl::Dated(size_t slot, protocol::TaskExit exit) const {
+  if (exit.ended_ns != 0) {
+    exit.ended_ns = clocks_.ToEventTime(slot, exit.ended_ns).value_or(0);
+  }
+  return exit;
+}
+
 void JobControl::NoteTask(size_t slot, const TaskReport& report) {
   // A host speaks for the tasks that it was given, and for the run that counts.
   const auto found = state_.tally.index.find(report.task);
@@ -89,7 +106,7 @@ void JobControl::NoteTask(size_t slot, const TaskReport& report) {
     append_(event::TaskStarted{report.task, report.attempt, report.run, report.pid});
   }
   if (report.exit && known.phase != TaskPhase::kExited) {
-    append_(event::TaskExited{report.task, report.attempt, report.run, *report.exit,
+    append_(event::TaskExited{report.task, report.attempt, report.run, Dated(slot, *report.exit),
                               report.last_lines});
   }
 }
@@ -164,6 +181,8 @@ void JobControl::Enact(const Decision& decision) {
     const auto delay_ms =
         static_cast<int64_t>(static_cast<double>(restart->delay.count()) * jitter_());
     append_(event::Restarting{restart->gang, restart->task, restart->why, delay_ms, restart->left});
+  } else if (const auto* warn = std::get_if<WarnTasks>(&decision)) {
+    append_(event::Warned{warn->signal, warn->left_ms});
   } else if (const auto* again = std::get_if<RunAgain>(&decision)) {
     append_(event::Run{again->task, again->run});
   } else {
@@ -199,7 +218,8 @@ void JobControl::End() {
   for (size_t slot = 0; slot < roster_.size(); ++slot) {
     const auto& census = state_.slots.at(slot).census;
     if (!census) ended.unreachable.push_back(static_cast<int>(slot));
-    if (census && !census->left.empty()) ended.unconfirmed.push_back(static_cast<int>(slot));
+    const bool clear = census && census->left.empty() && census->unknown.empty();
+    if (census && !clear) ended.unconfirmed.push_back(static_cast<int>(slot));
   }
   append_(std::move(ended));
 }
@@ -221,6 +241,7 @@ Order JobControl::OrderFor(size_t slot) const {
   order.attempt = state_.attempt;
   order.goal = GoalNow();
   order.over = state_.phase == JobPhase::kEnded;
+  order.warned = state_.warned != 0;
   for (const int seat : state_.seats) {
     order.addresses.push_back(state_.plan.slots.at(static_cast<size_t>(seat)).address);
   }

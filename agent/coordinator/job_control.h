@@ -9,6 +9,7 @@
 #include <string>
 
 #include "agent/control/messages.h"
+#include "agent/coordinator/host_clocks.h"
 #include "agent/coordinator/job_clock.h"
 #include "agent/coordinator/policy.h"
 #include "agent/coordinator/roster.h"
@@ -58,6 +59,8 @@ class JobControl {
  private:
   [[nodiscard]] bool Lost(size_t slot) const;
   void NoteContact(size_t slot, Roster::Heard heard, const HostReport& report);
+  void NoteClock(size_t slot, const HostReport& report);
+  [[nodiscard]] protocol::TaskExit Dated(size_t slot, protocol::TaskExit exit) const;
   void NoteTask(size_t slot, const TaskReport& report);
   void NoteCensus(size_t slot, const HostReport& report);
   void AppendHost(size_t slot, protocol::HostState state, const std::string& why);
@@ -73,6 +76,7 @@ class JobControl {
   Append append_;
   Jitter jitter_;
   Roster roster_;
+  HostClocks clocks_;
   bool abandoned_ = false;
   // What the policy has decided on: without another event it decides nothing before `due_ns_`.
   std::optional<uint64_t> judged_;

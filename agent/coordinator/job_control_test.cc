@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/coordinator/testing/control_fixture.h"
+#include "agent/first_cause.h"
 #include "base/error.h"
 
 namespace tfdist::agent {
@@ -46,6 +47,82 @@ TEST_F(JobControlTest, SucceedsWhenTheDecidingTasksHave) {
   EXPECT_TRUE(control_->OrderFor(0).over);
   EXPECT_THAT(state_.unconfirmed, IsEmpty());
   EXPECT_THAT(state_.unreachable, IsEmpty());
+}
+
+// What its host says of the time, on a monotonic clock that is an hour ahead; a millisecond each way.
+class FirstCauseTest : public ControlTest {
+ protected:
+  static constexpr int64_t kMs = 1'000'000;
+  static constexpr int64_t kAhead = 3'600'000 * kMs;
+
+  // `task` failed so long ago.
+  void SayFailed(size_t slot, const std::string& task, int64_t ago_ns) {
+    protocol::TaskExit exit = Code(1);
+    exit.ended_ns = job_clock_.NowNs() - ago_ns + kAhead;
+    HostReport report = Report(slot, {Exited(task, exit)});
+    const int64_t now = job_clock_.NowNs();
+    report.clock = ClockEcho{.beat_ns = now - 2 * kMs,
+                             .heard_ns = now - kMs + kAhead,
+                             .sent_ns = now - kMs + kAhead,
+                             .wall_ns = now - kMs};
+    control_->OnReport(slot, report);
+  }
+};
+
+// Its worker's host was heard sooner; the server had failed before.
+TEST_F(FirstCauseTest, TheTaskThatFailedFirstIsNamedThoughAnotherWasHeardOfSooner) {
+  RunAll();
+  clock_.Advance(std::chrono::seconds(5));
+  SayFailed(1, "worker:1", 50 * kMs);
+  EXPECT_EQ(state_.first_task, "worker:1");
+  clock_.Advance(std::chrono::milliseconds(200));
+  SayFailed(0, "ps:0", 1000 * kMs);
+  EXPECT_EQ(state_.result, JobResult::kFailed);
+  EXPECT_EQ(state_.first_task, "ps:0");
+  EXPECT_EQ(state_.why, "ps:0 on a: exit code 1");
+  EXPECT_THAT(Collateral(state_), ElementsAre("worker:1"));
+  EXPECT_EQ(state_.tasks.at("worker:1").since_ns - state_.tasks.at("ps:0").since_ns, 750 * kMs);
+}
+
+// Within what the clocks are known by, the one that was heard first stays.
+TEST_F(FirstCauseTest, ADifferenceThatTheClocksCannotTellChangesNothing) {
+  RunAll();
+  clock_.Advance(std::chrono::seconds(5));
+  SayFailed(1, "worker:1", 50 * kMs);
+  SayFailed(0, "ps:0", 51 * kMs);
+  EXPECT_EQ(state_.first_task, "worker:1");
+}
+
+TEST_F(FirstCauseTest, WhatEndedBecauseItWasStoppedOrMayFailIsNoCause) {
+  RunAll();
+  clock_.Advance(std::chrono::seconds(5));
+  SayFailed(1, "worker:1", 50 * kMs);
+  SayFailed(1, "evaluator:0", 900 * kMs);
+  protocol::TaskExit stopped = Signal(15);
+  stopped.by_us = true;
+  stopped.ended_ns = job_clock_.NowNs() - 800 * kMs + kAhead;
+  Say(0, {Exited("ps:0", stopped)});
+  EXPECT_EQ(state_.first_task, "worker:1");
+}
+
+TEST_F(FirstCauseTest, AHostCannotSayThatItsTaskFailedBeforeItBeganOrWillFail) {
+  RunAll();
+  const int64_t began = state_.tasks.at("worker:1").started_ns;
+  clock_.Advance(std::chrono::seconds(5));
+  SayFailed(1, "worker:1", 1'000'000 * kMs);
+  EXPECT_EQ(state_.tasks.at("worker:1").since_ns, began);
+  SayFailed(0, "ps:0", -1'000'000 * kMs);
+  EXPECT_EQ(state_.tasks.at("ps:0").since_ns, job_clock_.NowNs());
+}
+
+TEST_F(FirstCauseTest, TheOffsetOfEachHostsWallClockIsKept) {
+  RunAll();
+  clock_.Advance(std::chrono::seconds(5));
+  SayFailed(1, "worker:1", 0);
+  ASSERT_TRUE(state_.slots[1].clock);
+  EXPECT_EQ(state_.slots[1].clock->offset_ns, 0);
+  EXPECT_EQ(state_.slots[1].clock->error_ns, kMs);
+  EXPECT_FALSE(state_.slots[0].clock);
 }
 
 TEST_F(JobControlTest, FailsWithTheFirstTaskThatMustNotFail) {

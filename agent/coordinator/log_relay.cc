@@ -123,7 +123,7 @@ void LogRelay::Take(uint64_t number, Entry& entry, Message message) {
 
 bool LogRelay::IsNext(const Entry& entry, const Message& message) {
   const Json from = message.body.value("from", Json());
-  return entry.request.tail_lines ? from.is_null() : from == Json(entry.request.offset);
+  return entry.request.begins_somewhere() ? from.is_null() : from == Json(entry.request.offset);
 }
 
 void LogRelay::Advance(Entry& entry, const Message& piece) {
@@ -133,6 +133,7 @@ void LogRelay::Advance(Entry& entry, const Message& piece) {
     throw ProtocolError(Phase::kLogs, "its host sent more text than was asked for");
   }
   request.tail_lines.reset();
+  request.since_ns.reset();
   request.offset = extent.offset + extent.size_bytes;
   request.credit -= extent.size_bytes;
 }

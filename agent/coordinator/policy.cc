@@ -9,18 +9,17 @@
 #include <utility>
 
 #include "agent/coordinator/lost_hosts.h"
+#include "agent/first_cause.h"
 #include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
 
-using protocol::HostState;
 using protocol::JobPhase;
 using protocol::JobResult;
 using protocol::JobState;
 using protocol::JobTally;
 using protocol::RestartPolicy;
-using protocol::SlotState;
 using protocol::TaskPhase;
 using protocol::TaskPlan;
 using protocol::TaskState;
@@ -43,20 +42,6 @@ const std::string& HostOf(const JobState& state, const TaskPlan& plan) {
 }
 
 // --- tasks that failed ---
-
-// "worker:1 on h2: signal 9 (SIGKILL)". A keeper that is killed takes its tasks along: then it is
-// the cause, not they.
-std::string WhyFailed(const JobState& state, const TaskPlan& plan) {
-  const TaskState& task = state.tasks.at(plan.task);
-  const SlotState& slot = state.slots.at(static_cast<size_t>(state.SeatOf(plan)));
-  if (slot.state == HostState::kKeeperLost && task.started_ns <= slot.since_ns) {
-    return fmt::format("host {} lost its keeper: {}", HostOf(state, plan), slot.why);
-  }
-  const bool was_ended = task.exit->by_us && !HasFailed(*task.exit);
-  return fmt::format("{} on {}: {}{}{}", plan.task, HostOf(state, plan),
-                     was_ended ? "ended by tfdist, " : "", Describe(*task.exit),
-                     HasSucceeded(task) ? ", while other tasks still need it" : "");
-}
 
 RestartPolicy PolicyFor(const TaskPlan& plan, const protocol::TaskExit& exit) {
   if (exit.permanent) return RestartPolicy::kNever;
@@ -91,11 +76,11 @@ std::optional<Decision> DecideFailure(const JobState& state, const TaskPlan& pla
   if (policy == RestartPolicy::kNever || at_limit) {
     if (plan.may_fail) return std::nullopt;
     const bool tried = policy != RestartPolicy::kNever;
-    return Fail(WhyFailed(state, plan) + (tried ? LimitWords(rule) : ""), plan.task);
+    return Fail(protocol::WhyFailed(state, plan) + (tried ? LimitWords(rule) : ""), plan.task);
   }
   return RestartLater{.gang = gang,
                       .task = plan.task,
-                      .why = WhyFailed(state, plan),
+                      .why = protocol::WhyFailed(state, plan),
                       .delay = BackOff(milliseconds(rule.backoff_ms), before),
                       .left = rule.limit - static_cast<int>(before) - 1};
 }
@@ -164,6 +149,16 @@ std::optional<Decision> DecideSuccess(const JobState& state) {
   return StopJob{JobResult::kSucceeded, "all deciding tasks exited with 0", ""};
 }
 
+// Once, and only in time: after a wait for a lost host, say, the deadline may be over.
+std::optional<Decision> DecideWarning(const JobState& state, int64_t now_ns) {
+  const milliseconds before(state.plan.warning_ms);
+  const milliseconds at(state.plan.deadline_ms - before.count());
+  if (before.count() == 0 || state.warned != 0) return std::nullopt;
+  if (!IsOver(now_ns, state.committed_ns, at)) return std::nullopt;
+  const int64_t end_ns = state.committed_ns + state.plan.deadline_ms * 1'000'000;
+  return WarnTasks{state.plan.warning_signal, (end_ns - now_ns) / 1'000'000};
+}
+
 std::optional<Decision> DecideDeadline(const JobState& state, int64_t now_ns) {
   const milliseconds limit(state.plan.deadline_ms);
   if (limit.count() == 0 || !IsOver(now_ns, state.committed_ns, limit)) return std::nullopt;
@@ -196,6 +191,7 @@ std::optional<Decision> DecideDue(const JobState& state, int64_t now_ns) {
 std::optional<Decision> JudgeRunning(const JobState& state, int64_t now_ns) {
   if (auto decision = DecideSuccess(state)) return decision;
   if (auto decision = DecideDeadline(state, now_ns)) return decision;
+  if (auto decision = DecideWarning(state, now_ns)) return decision;
   // The job stands still: what fails meanwhile fails because the host is gone.
   if (Waits(state)) return DecideTooLong(state, now_ns);
   // Hosts before tasks, for the same reason.
@@ -298,6 +294,8 @@ std::optional<int64_t> NextDue(const JobState& state, int64_t now_ns) {
   if (!running && state.phase != JobPhase::kRestarting) return std::nullopt;
   if (state.plan.deadline_ms != 0)
     alarm.At(state.committed_ns, milliseconds(state.plan.deadline_ms));
+  if (running && state.plan.warning_ms != 0 && state.warned == 0)
+    alarm.At(state.committed_ns, milliseconds(state.plan.deadline_ms - state.plan.warning_ms));
   if (Waits(state)) {
     const auto lost = static_cast<size_t>(*FirstLost(state));
     alarm.At(state.slots[lost].since_ns, ReturnLimit(state));

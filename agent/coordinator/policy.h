@@ -42,7 +42,13 @@ struct NextAttempt {
   std::vector<int> seats;
 };
 
-using Decision = std::variant<StopJob, RestartLater, RunAgain, NextAttempt>;
+// The deadline is near: all tasks that run get a signal, once.
+struct WarnTasks {
+  int signal = 0;
+  int64_t left_ms = 0;
+};
+
+using Decision = std::variant<StopJob, RestartLater, RunAgain, NextAttempt, WarnTasks>;
 
 // A parameter server that ended with 0 has failed when the tasks that decide the job run on for so
 // long: until then the job may be about to end.
@@ -52,7 +58,7 @@ inline constexpr std::chrono::seconds kServerEndGrace{5};
 // again once that is applied. nullopt: nothing.
 //   running     a task failed       -> by its rule: it alone, all tasks, or the job fails
 //               a host is lost      -> a spare host takes its slot, or the plan says "wait" or "fail"
-//               the time is over    -> failed
+//               the time is over    -> failed; it is nearly over -> tasks are warned
 //               all that decide ended with 0 -> succeeded
 //   restarting  all have stopped, and the pause is over -> the next attempt
 std::optional<Decision> Judge(const protocol::JobState& state, int64_t now_ns);

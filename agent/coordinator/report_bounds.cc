@@ -40,6 +40,7 @@ HostReport Bounded(HostReport report) {
   if (report.census) {
     Bound(report.census->killed);
     Bound(report.census->left);
+    Bound(report.census->unknown);
   }
   return report;
 }

@@ -308,6 +308,29 @@ TEST_F(RestartTest, TheDeadlineEndsTheJob) {
   EXPECT_EQ(state_.why, "its deadline of 30s has passed");
 }
 
+TEST_F(RestartTest, TasksAreWarnedOnceBeforeTheDeadline) {
+  plan_.deadline_ms = 30'000;
+  plan_.warning_ms = 10'000;
+  plan_.warning_signal = 10;
+  SetUp();
+  RunAll();
+  EXPECT_EQ(control_->due_ns(), state_.committed_ns + 20'000'000'000);
+  Pass(19s, {0, 1});
+  EXPECT_FALSE(control_->OrderFor(1).warned);
+  const uint64_t before = control_->OrderFor(1).number;
+  Pass(2s, {0, 1});
+  EXPECT_TRUE(control_->OrderFor(1).warned);
+  EXPECT_GT(control_->OrderFor(1).number, before) << "every host hears of it";
+  Restart();
+  Pass(5s, {0, 1});
+  const auto warnings = std::ranges::count_if(
+      events_, [](const auto& one) { return std::holds_alternative<event::Warned>(one.body); });
+  EXPECT_EQ(warnings, 1);
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+  Pass(5s, {0, 1});
+  EXPECT_EQ(state_.why, "its deadline of 30s has passed");
+}
+
 TEST_F(RestartTest, DecidingTasksMustEndTogether) {
   plan_.finish_timeout_ms = 30'000;
   SetUp();

@@ -48,7 +48,7 @@ JobPlan SamplePlan() {
 Json SampleReport() {
   agent::HostReport report;
   report.tasks = {{"worker:0", 1, 1, 123, true, TaskExit{3, 0, false, "", false, 0}, {"lines"}}};
-  report.census = Census{{"pid 123 (sleep)"}, {}};
+  report.census = Census{{"pid 123 (sleep)"}, {}, {}};
   return report;
 }
 

@@ -48,7 +48,7 @@ int HolderMain(const std::vector<std::string>& arguments) {
     throw Error(Phase::kUsage, "a holder is started by its keeper, not by hand");
   }
   // Blocked, some are ours to read and the others are errors of write(2).
-  Signals signals({SIGCHLD, SIGTERM, SIGQUIT, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ});
+  Signals signals({SIGCHLD, SIGTERM, SIGUSR1, SIGQUIT, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ});
   EndWithKeeper(arguments[3]);
   fcntl(kHolderNotesFd, F_SETFD, FD_CLOEXEC);
   prctl(PR_SET_CHILD_SUBREAPER, 1);

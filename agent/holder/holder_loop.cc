@@ -2,13 +2,16 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "agent/census/kill.h"
+#include "agent/monotonic.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -32,19 +35,24 @@ HolderLoop::HolderLoop(const HolderOptions& options, const RunSpec& spec, Signal
     : options_(options),
       signals_(signals),
       grace_(std::max<int64_t>(spec.grace_ms, 0)),
+      warning_signal_(spec.warning_signal),
       output_({.folder = options.task_folder,
                .limit_bytes = spec.log_limit_bytes,
                .attempt = spec.attempt,
                .run = spec.run},
               spec.merged_output),
       task_(StartTask(spec, options.host, output_.stdout_fd(), output_.stderr_fd())),
+      memory_(task_.pid),
       pass_delay_(kFirstPassDelay) {
   output_.CloseTaskEnds();
   const auto self = ReadProcess(getpid());
   const auto task = ReadProcess(task_.pid);
   if (!self || !task) return;
   try {
-    WriteRunPids(options_.RunFolder(), {.holder = self->id, .task = task->id, .boot_id = BootId()});
+    WriteRunPids(options_.RunFolder(), {.holder = self->id,
+                                        .task = task->id,
+                                        .boot_id = BootId(),
+                                        .cgroups = CgroupsOf(getpid())});
   } catch (const Error& error) {
     Log("{}, ignoring", error.what());  // the keeper knows us, too
   }
@@ -71,7 +79,7 @@ void HolderLoop::Wait() {
 }
 
 TimePoint HolderLoop::NextDeadline() const {
-  TimePoint next = clock_.Now() + kIdle;
+  TimePoint next = task_ended_ ? clock_.Now() + kIdle : memory_.next_look();
   if (kill_at_) next = std::min(next, *kill_at_);
   if (next_pass_) next = std::min(next, *next_pass_);
   return next;
@@ -81,6 +89,7 @@ void HolderLoop::OnSignals() {
   for (const int signal : signals_.Take()) {
     if (signal == SIGCHLD) Reap();
     if (signal == SIGTERM) StopTask();
+    if (signal == SIGUSR1) WarnTask();
     if (signal == SIGQUIT) {
       signalled_ = signalled_ || !task_ended_;
       BeginKilling();
@@ -90,6 +99,7 @@ void HolderLoop::OnSignals() {
 
 void HolderLoop::OnTime() {
   const TimePoint now = clock_.Now();
+  if (!task_ended_ && now >= memory_.next_look()) memory_.Look();
   const bool lingers = task_ended_ && !next_pass_;
   if (lingers && output_.ended()) BeginKilling();  // nothing is left to wait for
   if (kill_at_ && now >= *kill_at_) BeginKilling();
@@ -103,20 +113,26 @@ void HolderLoop::OnExecKnown() {
 
 void HolderLoop::Reap() {
   int status = 0;
+  rusage usage{};
   pid_t pid = 0;
-  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-    if (pid == task_.pid) OnTaskEnd(status);
+  while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+    if (pid == task_.pid) OnTaskEnd(status, usage);
   }
   no_children_ = pid < 0 && errno == ECHILD;
 }
 
-void HolderLoop::OnTaskEnd(int status) {
+void HolderLoop::OnTaskEnd(int status, const rusage& usage) {
   task_ended_ = true;
   if (!exec_known_ && task_.exec.Read()) OnExecKnown();
   exit_ = {.by_us = signalled_, .error = task_.exec.failure()};
   exit_.permanent = !exit_.error.empty();
   if (WIFSIGNALED(status)) exit_.signal = WTERMSIG(status);
   if (WIFEXITED(status)) exit_.code = WEXITSTATUS(status);
+  exit_.ended_ns = Nanoseconds(clock_.Now());
+  exit_.peak_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;  // getrusage(2): KiB
+  // A shell says so of the command that it ran.
+  const bool was_killed = exit_.signal == SIGKILL || exit_.code == 128 + SIGKILL;
+  exit_.out_of_memory = was_killed && !signalled_ && memory_.HasKilled();
   output_.MoveAll();  // what the task itself has written is in the log, or counted as lost
   WriteExit();
   Tell(NoteKind::kExited, 0);
@@ -135,6 +151,13 @@ void HolderLoop::WriteExit() {
 // Descendants may write, and lose, more after the task has ended.
 void HolderLoop::WriteLaterLosses() {
   if (output_.lost_bytes() != exit_.lost_bytes) WriteExit();
+}
+
+// Once, however often an agent that was restarted asks for it.
+void HolderLoop::WarnTask() {
+  if (task_ended_ || signalled_ || warning_signal_ == 0 || std::exchange(warned_, true)) return;
+  Log("{}: the job's deadline is near: signal {}", options_.task, warning_signal_);
+  if (kill(-task_.pid, warning_signal_) != 0) kill(task_.pid, warning_signal_);
 }
 
 void HolderLoop::StopTask() {

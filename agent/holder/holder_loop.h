@@ -4,6 +4,7 @@
 //      \------SIGQUIT, or grace over after SIGTERM---------------^
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/holder/memory_watch.h"
 #include "agent/holder/task_output.h"
 #include "agent/holder/task_process.h"
 #include "agent/process/handover.h"
@@ -43,11 +45,12 @@ class HolderLoop {
   void OnSignals();
   void OnTime();
   void Reap();
-  void OnTaskEnd(int status);
+  void OnTaskEnd(int status, const rusage& usage);
   void WriteExit();
   void WriteLaterLosses();
   void OnExecKnown();
 
+  void WarnTask();
   void StopTask();
   void BeginKilling();
   void KillPass();
@@ -58,10 +61,13 @@ class HolderLoop {
   Signals& signals_;
   SystemClock clock_;
   std::chrono::milliseconds grace_;
+  int warning_signal_;
 
   TaskOutput output_;
   StartedTask task_;
+  MemoryWatch memory_;
   bool exec_known_ = false;
+  bool warned_ = false;
   bool signalled_ = false;  // the task's end is our doing
   bool task_ended_ = false;
   protocol::TaskExit exit_;   // as it was written last; once the task has ended

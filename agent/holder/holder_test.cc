@@ -11,9 +11,11 @@
 #include <set>
 #include <sstream>
 
+#include "agent/holder/memory_watch.h"
 #include "agent/keeper/testing/slot_fixture.h"
 #include "agent/log/log_files.h"
 #include "agent/log/log_reader.h"
+#include "agent/monotonic.h"
 #include "agent/process/handover.h"
 #include "agent/slot/slot_folder.h"
 #include "base/clock.h"
@@ -113,6 +115,37 @@ TEST_F(HolderTest, KeepsExitCodesAndSignalsApart) {
   EXPECT_EQ(code_and_signal("a:3"), std::pair(0, SIGKILL));
   EXPECT_EQ(code_and_signal("a:4"), std::pair(0, SIGSEGV));
   EXPECT_EQ(code_and_signal("a:5"), std::pair(137, 0));
+}
+
+TEST_F(HolderTest, TheWarningSignalComesOnceHoweverOftenItIsOrdered) {
+  const std::string end = folder_ / "end";
+  const std::string wait = "echo ready; until [ -e " + end + " ]; do sleep 0.05; done";
+  StartRun("a:0", Shell("trap 'echo warned' USR2; " + wait), 1,
+           [](RunSpec& spec) { spec.warning_signal = SIGUSR2; });
+  StartRun("a:1", Shell(wait));
+  WaitForLog("a:0", "ready\n");
+  WaitForLog("a:1", "ready\n");
+  for (const int slot : {0, 0, 1}) Order("warn a-" + std::to_string(slot) + " run-1-1");
+  WaitForLog("a:0", "warned\n");
+  Order("warn a-0 run-1-1");
+  WaitUntilOrdered("warn a-0 run-1-1");
+  OpenFile(end, O_WRONLY | O_CREAT, 0600);
+  EXPECT_EQ(WaitForDone("a:0").code, 0);
+  EXPECT_EQ(WaitForDone("a:1").code, 0) << "it has no warning signal";
+  // The shell may add a word on its `sleep`, which had the signal, too.
+  const std::string text = LogText("a:0");
+  EXPECT_NE(text.find("warned\n"), std::string::npos);
+  EXPECT_EQ(text.find("warned\n"), text.rfind("warned\n"));
+}
+
+TEST_F(HolderTest, TheExitSaysWhenAndHowMuchMemory) {
+  const int64_t before = Nanoseconds(SystemClock().Now());
+  StartRun("a:0", Shell("exit 0"));
+  const TaskExit exit = WaitForDone("a:0");
+  EXPECT_GE(exit.ended_ns, before);
+  EXPECT_LE(exit.ended_ns, Nanoseconds(SystemClock().Now()));
+  EXPECT_GT(exit.peak_bytes, 100'000U);
+  EXPECT_FALSE(exit.out_of_memory);
 }
 
 TEST_F(HolderTest, SaysWhyACommandCannotBeExecuted) {
@@ -443,6 +476,81 @@ TEST_F(HolderTest, TheFilesOfARunArePrivate) {
     ASSERT_EQ(stat((TaskFolder("a:0") / "run-1-1" / name).c_str(), &info), 0) << name;
     EXPECT_EQ(info.st_mode & 0777, 0600U) << name;
   }
+}
+
+// A memory cgroup of version 1 with a limit; where there can be none, `works()` is false.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(uint64_t bytes)
+      : folder_("/sys/fs/cgroup/memory/tfdist-test-" + std::to_string(getpid())) {
+    std::error_code error;
+    works_ = std::filesystem::create_directory(folder_, error) &&
+             Put(folder_ / "memory.limit_in_bytes", std::to_string(bytes));
+    // Else the pages go to swap.
+    if (works_) (void)Put(folder_ / "memory.swappiness", "0");
+  }
+  ~MemoryLimit() {
+    Leave();
+    rmdir(folder_.c_str());
+  }
+  // What this process starts from now on runs under the limit.
+  void Enter() { works_ = works_ && Put(folder_ / "cgroup.procs", "0"); }
+  void Leave() { (void)Put(folder_.parent_path() / "cgroup.procs", "0"); }
+  [[nodiscard]] bool works() const { return works_; }
+
+ private:
+  static bool Put(const std::filesystem::path& file, const std::string& text) {
+    const UniqueFd fd(open(file.c_str(), O_WRONLY | O_CLOEXEC));
+    return fd.valid() && write(fd.get(), text.data(), text.size()) > 0;
+  }
+
+  std::filesystem::path folder_;
+  bool works_ = false;
+};
+
+class OutOfMemoryTest : public SlotTest {};
+
+TEST_F(OutOfMemoryTest, ATaskThatTheKernelKillsForWantOfMemoryIsToldFromOneThatWasKilled) {
+  MemoryLimit limit(96 << 20);
+  if (!limit.works()) GTEST_SKIP() << "no memory cgroup of version 1 can be made here";
+  limit.Enter();
+  StartKeeper();
+  StartRun("a:0", {"/usr/bin/python3", "-c", "x = bytearray(400 << 20)"});
+  StartRun("a:1", Shell("kill -KILL $$"));
+  const TaskExit killed = WaitForDone("a:1");
+  const TaskExit exit = WaitForDone("a:0");
+  limit.Leave();
+  EXPECT_EQ(exit.signal, SIGKILL);
+  EXPECT_TRUE(exit.out_of_memory);
+  EXPECT_GT(exit.peak_bytes, 20'000'000U);
+  EXPECT_EQ(killed.signal, SIGKILL);
+  StartRun("b:0", Shell("sleep 0.2; kill -KILL $$"));
+  EXPECT_FALSE(WaitForDone("b:0").out_of_memory) << "the other one's kill was before";
+}
+
+TEST(MemoryWatch, FindsTheCountOfTheTasksOwnCgroup) {
+  const auto file = [](const char* cgroups, const char* mounts) {
+    return OomCountFile(cgroups, mounts).value_or("none").string();
+  };
+  const char* unified = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
+  EXPECT_EQ(file("0::/user.slice/session-4.scope\n", unified),
+            "/sys/fs/cgroup/user.slice/session-4.scope/memory.events");
+  const char* old =
+      "31 30 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+      "36 30 0:33 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+      "30 23 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+  EXPECT_EQ(file("4:memory:/a\n2:cpu,cpuacct:/\n0::/\n", old),
+            "/sys/fs/cgroup/memory/a/memory.oom_control");
+  // In a container that sees its own cgroup as the root of the mount.
+  EXPECT_EQ(file("4:memory:/docker/1a\n",
+                 "36 30 0:33 /docker/1a /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"),
+            "/sys/fs/cgroup/memory/memory.oom_control");
+  EXPECT_EQ(file("", unified), "none");
+  EXPECT_EQ(file("0::/\n", "1 2 3\n - \n"), "none");
+  EXPECT_EQ(OomKillsIn("oom_kill_disable 0\nunder_oom 0\noom_kill 17\n"), 17U);
+  EXPECT_EQ(OomKillsIn("low 0\noom 3\noom_kill 2\noom_group_kill 0\n"), 2U);
+  EXPECT_EQ(OomKillsIn("oom_kill x\n"), std::nullopt);
+  EXPECT_EQ(OomKillsIn(""), std::nullopt);
 }
 
 }  // namespace

@@ -54,6 +54,12 @@ bool KeeperLink::KillHolder(std::string_view task, std::string_view run) {
       {.kind = CommandKind::kKill, .task = std::string(task), .run = std::string(run)});
 }
 
+bool KeeperLink::WarnHolder(std::string_view task, std::string_view run) {
+  return SendCommand(
+      commands_.get(),
+      {.kind = CommandKind::kWarn, .task = std::string(task), .run = std::string(run)});
+}
+
 bool KeeperLink::Quit(std::chrono::milliseconds limit) {
   return SendCommand(commands_.get(), {.kind = CommandKind::kQuit,
                                        .value = static_cast<int32_t>(limit.count()),

@@ -29,6 +29,8 @@ class KeeperLink {
   [[nodiscard]] bool StartHolder(std::string_view task, std::string_view run);
   [[nodiscard]] bool StopHolder(std::string_view task, std::string_view run);  // TERM, grace, KILL
   [[nodiscard]] bool KillHolder(std::string_view task, std::string_view run);  // KILL, now
+  // The task gets the warning signal of its RunSpec, once.
+  [[nodiscard]] bool WarnHolder(std::string_view task, std::string_view run);
   // Ends every task gracefully, then this agent (SIGTERM), then the keeper; what is left at `limit`
   // is killed. An agent that has stopped its tasks itself just exits with kAgentJobOver.
   [[nodiscard]] bool Quit(std::chrono::milliseconds limit);

@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "agent/census/kill.h"
+#include "agent/monotonic.h"
 #include "agent/process/run_folder.h"
 #include "agent/process/spawn.h"
 #include "base/error.h"
@@ -51,7 +52,7 @@ std::string HowItEnded(int status) {
 KeeperLoop::KeeperLoop(Handover handover, KeeperResources resources)
     : handover_(std::move(handover)),
       resources_(std::move(resources)),
-      signals_({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGQUIT}),
+      signals_({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGQUIT, SIGUSR1}),
       restarts_(clock_.Now()) {}
 
 int KeeperLoop::Run() {
@@ -173,6 +174,8 @@ void KeeperLoop::OnCommand(const Command& command) {
       return SignalHolder(names, SIGTERM);
     case CommandKind::kKill:
       return SignalHolder(names, SIGQUIT);
+    case CommandKind::kWarn:
+      return SignalHolder(names, SIGUSR1);
     case CommandKind::kQuit:
       return BeginEnding(SIGTERM, milliseconds(std::max(command.value, 0)));
   }
@@ -243,7 +246,8 @@ void KeeperLoop::OnHolderEnd(const RunNames& names, int status) {
 void KeeperLoop::WriteExitOfLostRun(const RunNames& names, const std::string& error) const {
   const std::filesystem::path folder = RunFolder(names);
   try {
-    if (!ReadRunState(folder).exit) WriteRunExit(folder, {.error = error});
+    if (!ReadRunState(folder).exit)
+      WriteRunExit(folder, {.error = error, .ended_ns = Nanoseconds(clock_.Now())});
   } catch (const Error& e) {
     Log("{}, ignoring", e.what());  // the note says it, too
   }

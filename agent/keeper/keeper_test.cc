@@ -11,6 +11,7 @@
 
 #include "agent/keeper/agent_restarts.h"
 #include "agent/keeper/testing/slot_fixture.h"
+#include "agent/slot/slot_census.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -50,6 +51,70 @@ TEST_F(KeeperTest, KillsWhatAKilledHolderLeaves) {
   EXPECT_EQ(Left().size(), 2U);  // keeper and agent
   StartRun("a:0", {"true"}, 2);  // the task may be started again
   EXPECT_EQ(WaitForDone("a:0", 2).error, "");
+}
+
+// The one thing that no single fault does. Its daemon shows neither the job's environment nor a session
+// or a parent of the task.
+TEST_F(KeeperTest, WhatKeeperAndHolderLeaveWhenTheyAreKilledTogetherIsNamed) {
+  StartKeeper();
+  StartRun("a:0", Helper("daemon-and-sleep"));
+  WaitForLog("a:0", "left a daemon");
+  const RunPids pids = WaitForPids("a:0");
+  SlotInfo info;
+  info.job = "job-" + folder_.filename().string();
+  const SlotFolder slot(folder_);
+  EXPECT_TRUE(FindLostRuns(slot).empty()) << "its holder runs";
+  for (const ProcessInfo& process : Left()) kill(process.id.pid, SIGSTOP);
+  for (const pid_t pid : {keeper(), Births().back().pid, pids.holder.pid}) kill(pid, SIGKILL);
+  WaitFor([&] { return Left().size() == 1; }, kLong, "only the daemon to be left");
+  const ProcessInfo daemon = Left().front();
+  kill(daemon.id.pid, SIGCONT);
+
+  ASSERT_EQ(FindLostRuns(slot).size(), 1U);
+  const auto census = EndSlotProcesses(slot, info, {}, SystemClock().Now() + 10s);
+  EXPECT_EQ(census.left, std::vector<std::string>());
+  EXPECT_EQ(census.unknown,
+            std::vector<std::string>{
+                Describe(daemon) +
+                " may be of a-0, run-1-1, whose holder and keeper were killed together"});
+  EXPECT_TRUE(IsRunning(daemon.id)) << "it may be somebody else's";
+  kill(daemon.id.pid, SIGKILL);
+  WaitUntilNothingIsLeft();
+  EXPECT_EQ(EndSlotProcesses(slot, info, {}, SystemClock().Now() + 10s).unknown,
+            std::vector<std::string>());
+}
+
+// Without the job's environment, and its leader gone; the session's number is still the task's.
+TEST_F(KeeperTest, WhatIsInTheSessionOfATaskWhoseHolderAndKeeperWereKilledIsEnded) {
+  StartKeeper();
+  StartRun("a:0", {"/bin/sh", "-c", "env -i sleep infinity & echo ready; wait"});
+  WaitForLog("a:0", "ready");
+  const RunPids pids = WaitForPids("a:0");
+  for (const ProcessInfo& process : Left()) kill(process.id.pid, SIGSTOP);
+  for (const pid_t pid : {keeper(), Births().back().pid, pids.holder.pid}) kill(pid, SIGKILL);
+  WaitFor([&] { return Left().size() == 1; }, kLong, "only the child of the task to be left");
+  SlotInfo info;
+  info.job = "job-" + folder_.filename().string();
+  const auto census = EndSlotProcesses(SlotFolder(folder_), info, {}, SystemClock().Now() + 10s);
+  EXPECT_EQ(census.killed.size(), 1U);
+  EXPECT_TRUE(census.left.empty() && census.unknown.empty());
+  WaitUntilNothingIsLeft();
+}
+
+// All processes of that boot are gone: nothing is in doubt.
+TEST_F(KeeperTest, ARunOfAnotherBootIsNotLost) {
+  RunPids pids{.holder = {.pid = 1, .start_time = 1},
+               .task = {.pid = 1, .start_time = 1},
+               .boot_id = "another boot"};
+  const std::filesystem::path run = TaskFolder("a:0") / RunFolderName(1, 1);
+  std::filesystem::create_directories(run);
+  WriteRunPids(run, pids);
+  EXPECT_TRUE(FindLostRuns(SlotFolder(folder_)).empty());
+  pids.boot_id = BootId();
+  WriteRunPids(run, pids);
+  EXPECT_EQ(FindLostRuns(SlotFolder(folder_)).size(), 1U);
+  WriteRunExit(run, {});
+  EXPECT_TRUE(FindLostRuns(SlotFolder(folder_)).empty());
 }
 
 TEST_F(KeeperTest, AKilledKeepersHoldersEndTheirTasksAndTheAgentTakesItsPlace) {

@@ -7,31 +7,90 @@ namespace {
 
 // With its segments it still fits one frame, and so one ZeroMQ message.
 constexpr uint64_t kPieceBytes = 32 * 1024;
-// Of a search for the last lines, at a time.
+// Of a search for the last lines, or for lines that fit, at a time.
 constexpr size_t kSearchBytes = 4 * 1024 * 1024;
+// In a search for lines that fit, a longer line counts as several.
+constexpr size_t kLongestLineBytes = 64 * 1024;
 
 }  // namespace
 
 LogCursor::LogCursor(const std::filesystem::path& task_folder, const protocol::ReadLog& request)
-    : reader_(task_folder), offset_(request.offset), tail_lines_(request.tail_lines) {}
+    : reader_(task_folder),
+      offset_(request.offset),
+      since_ns_(request.since_ns),
+      tail_lines_(request.tail_lines),
+      times_(request.exact_times ? SegmentTimes::kExact : SegmentTimes::kOfTheFirstByte) {
+  if (!request.grep.empty()) filter_.emplace(request.grep);
+}
 
-bool LogCursor::FindLastLines(LogEnd end) {
+bool LogCursor::FindBeginning(LogEnd end) {
+  if (since_ns_) {
+    offset_ = std::max(offset_, reader_.OffsetSince(*since_ns_, end));
+    since_ns_.reset();
+  }
+  if (!tail_lines_) return true;
   if (!search_) search_.emplace(reader_, *tail_lines_, end);
   if (!search_->Step(reader_, kSearchBytes)) return false;
-  offset_ = search_->offset();
+  offset_ = std::max(offset_, search_->offset());
   tail_lines_.reset();
   return true;
 }
 
 std::optional<protocol::LogPiece> LogCursor::Next(uint64_t limit_bytes, LogEnd end) {
-  if (tail_lines_ && !FindLastLines(end)) return std::nullopt;
-  protocol::LogPiece piece = reader_.Read(offset_, std::min(limit_bytes, kPieceBytes), end);
+  if (!FindBeginning(end)) return std::nullopt;
+  return filter_ ? NextThatFits(limit_bytes, end) : NextOfAll(limit_bytes, end);
+}
+
+std::optional<protocol::LogPiece> LogCursor::NextOfAll(uint64_t limit_bytes, LogEnd end) {
+  protocol::LogPiece piece = reader_.Read(offset_, std::min(limit_bytes, kPieceBytes), end, times_);
   if (piece.data.value.empty()) {
     piece.offset = offset_;
   } else {
     offset_ = piece.offset + piece.data.value.size();
   }
   return piece;
+}
+
+// From `offset_` on, where a line begins: with a newline in it, or the longest line, or all that
+// there is. `may_grow`: what has no newline may be an unfinished line.
+LogCursor::Lines LogCursor::ReadLines(LogEnd end) {
+  Lines lines;
+  while (lines.text.size() < kLongestLineBytes && lines.text.find('\n') == std::string::npos) {
+    const uint64_t at = offset_ + lines.text.size();
+    const auto piece = reader_.Read(at, kLongestLineBytes - lines.text.size(), end);
+    if (piece.data.value.empty()) {
+      lines.may_grow = end == LogEnd::kOpen;
+      break;
+    }
+    if (piece.offset != at) {  // what was before is no longer kept
+      offset_ = piece.offset;
+      lines.text.clear();
+    }
+    lines.text += piece.data.value;
+  }
+  return lines;
+}
+
+// A line that fits goes out as a piece of its own, or in several when it is long.
+std::optional<protocol::LogPiece> LogCursor::NextThatFits(uint64_t limit_bytes, LogEnd end) {
+  for (size_t looked_at = 0; looked_at < kSearchBytes;) {
+    if (filter_->found_bytes() > 0) {
+      const uint64_t most = std::min({limit_bytes, kPieceBytes, filter_->found_bytes()});
+      auto piece = reader_.Read(offset_, most, end, times_);
+      filter_->Take(piece.data.value.size());
+      offset_ = piece.offset + piece.data.value.size();
+      if (!piece.data.value.empty()) return piece;
+    }
+    const Lines lines = ReadLines(end);
+    const bool is_open = lines.text.find('\n') == std::string::npos && lines.may_grow;
+    if (lines.text.empty() || is_open) {
+      return protocol::LogPiece{.offset = offset_, .segments = {}, .data = {}};
+    }
+    const uint64_t passed = filter_->Look(lines.text);
+    offset_ += passed;
+    looked_at += passed;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tfdist::agent

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "agent/log/line_filter.h"
 #include "agent/log/line_search.h"
 #include "agent/log/log_reader.h"
 #include "agent/protocol.h"
@@ -17,18 +18,28 @@ class LogCursor {
   LogCursor(const std::filesystem::path& task_folder, const protocol::ReadLog& request);
 
   // The next piece, of at most `limit_bytes` and what fits one frame; an empty one, with its
-  // offset, at the end. nullopt: the begin of the last lines is not found yet, ask again. A call
-  // looks at some MiB at most, so that others get their turn. Throws Error(kLogs).
+  // offset, at the end. nullopt: the begin of the last lines, or a line that fits, is not found yet:
+  // ask again. A call looks at some MiB at most, so that others get their turn. Throws Error(kLogs).
   std::optional<protocol::LogPiece> Next(uint64_t limit_bytes, LogEnd end);
 
  private:
   // False: not found yet.
-  bool FindLastLines(LogEnd end);
+  bool FindBeginning(LogEnd end);
+  struct Lines {
+    std::string text;
+    bool may_grow = false;
+  };
+  Lines ReadLines(LogEnd end);
+  std::optional<protocol::LogPiece> NextOfAll(uint64_t limit_bytes, LogEnd end);
+  std::optional<protocol::LogPiece> NextThatFits(uint64_t limit_bytes, LogEnd end);
 
   LogReader reader_;
   uint64_t offset_;
+  std::optional<int64_t> since_ns_;
   std::optional<uint64_t> tail_lines_;
   std::optional<LineSearch> search_;  // for these, once it has begun
+  std::optional<LineFilter> filter_;
+  SegmentTimes times_;
 };
 
 }  // namespace tfdist::agent

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <optional>
+#include <ranges>
 
 #include "agent/log/log_files.h"
 
@@ -19,8 +20,11 @@ bool SameOrigin(const protocol::LogSegment& segment, const LogRecord& record) {
 }
 
 // Adds `size_bytes` of the text that `record` describes; with the time of its first byte.
-void AddSegment(protocol::LogPiece& piece, const LogRecord& record, size_t size_bytes) {
-  if (!piece.segments.empty() && SameOrigin(piece.segments.back(), record)) {
+void AddSegment(protocol::LogPiece& piece, const LogRecord& record, size_t size_bytes,
+                SegmentTimes times) {
+  const bool same = !piece.segments.empty() && SameOrigin(piece.segments.back(), record);
+  if (same &&
+      (times == SegmentTimes::kOfTheFirstByte || piece.segments.back().time_ns == record.time_ns)) {
     piece.segments.back().size_bytes += static_cast<uint32_t>(size_bytes);
     return;
   }
@@ -50,14 +54,14 @@ class LogReader::Impl {
     }
   }
 
-  protocol::LogPiece Read(uint64_t offset, size_t max_bytes, LogEnd end) {
+  protocol::LogPiece Read(uint64_t offset, size_t max_bytes, LogEnd end, SegmentTimes times) {
     // While the file that was read last has more, the folder need not be looked at.
     if (file_ && file_->has_index() && offset >= file_->start()) {
       const uint64_t known_end = EndOf(*file_, false, end);
-      if (offset < known_end) return ReadFile(offset, max_bytes, known_end);
+      if (offset < known_end) return ReadFile(offset, max_bytes, known_end, times);
     }
     if (const auto place = Locate(offset, end)) {
-      return ReadFile(place->offset, max_bytes, place->end);
+      return ReadFile(place->offset, max_bytes, place->end, times);
     }
     return {.offset = offset, .segments = {}, .data = {}};
   }
@@ -67,10 +71,14 @@ class LogReader::Impl {
       if (!Open(start)) continue;
       const auto last = file_->LastRecord();
       if (!last || last->time_ns < time_ns) continue;
-      for (size_t number = 0; number < file_->RecordCount(); ++number) {
+      // Times grow, but for a wall clock that was stepped back: then somewhere near.
+      const auto numbers = std::views::iota(size_t{0}, file_->RecordCount());
+      const auto first = std::ranges::partition_point(numbers, [&](size_t number) {
         const auto record = file_->Record(number);
-        if (record && record->time_ns >= time_ns) return record->offset;
-      }
+        return !record || record->time_ns < time_ns;
+      });
+      if (first == numbers.end()) continue;
+      if (const auto record = file_->Record(*first)) return record->offset;
     }
     return Size(end);
   }
@@ -118,7 +126,7 @@ class LogReader::Impl {
     return std::nullopt;
   }
 
-  protocol::LogPiece ReadFile(uint64_t offset, size_t max_bytes, uint64_t end) {
+  protocol::LogPiece ReadFile(uint64_t offset, size_t max_bytes, uint64_t end, SegmentTimes times) {
     protocol::LogPiece piece{.offset = offset, .segments = {}, .data = {}};
     const uint64_t stop = std::min(end, offset + max_bytes);
     size_t number = file_->FindRecord(offset);
@@ -130,7 +138,7 @@ class LogReader::Impl {
       }
       const uint64_t until = std::min(stop, record->end());
       assert(until > offset);  // else it would go round for ever
-      AddSegment(piece, *record, until - offset);
+      AddSegment(piece, *record, until - offset, times);
       offset = until;
     }
     piece.data.value = file_->Text(piece.offset, offset - piece.offset);
@@ -148,8 +156,9 @@ LogReader::LogReader(LogReader&&) noexcept = default;
 
 uint64_t LogReader::FirstOffset() { return impl_->FirstOffset(); }
 uint64_t LogReader::Size(LogEnd end) { return impl_->Size(end); }
-protocol::LogPiece LogReader::Read(uint64_t offset, size_t max_bytes, LogEnd end) {
-  return impl_->Read(offset, max_bytes, end);
+protocol::LogPiece LogReader::Read(uint64_t offset, size_t max_bytes, LogEnd end,
+                                   SegmentTimes times) {
+  return impl_->Read(offset, max_bytes, end, times);
 }
 std::string LogReader::TextBefore(uint64_t position) { return impl_->TextBefore(position); }
 uint64_t LogReader::OffsetSince(int64_t time_ns, LogEnd end) {

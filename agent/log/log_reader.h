@@ -15,6 +15,9 @@ namespace tfdist::agent {
 // to index: their stream is kUnknown. Of an open one they are not shown yet.
 enum class LogEnd { kOpen, kClosed };
 
+// Whether text of two times is two segments, or one with the time of its first byte.
+enum class SegmentTimes { kOfTheFirstByte, kExact };
+
 // One reader, one thread; it keeps the file open that it read last. All calls throw LogUnreadable
 // when the disk fails; a log that does not exist is an empty one. All may block on a disk: for the
 // files thread.
@@ -30,7 +33,8 @@ class LogReader {
   [[nodiscard]] uint64_t Size(LogEnd end);
   // At most `max_bytes` from `offset` on, across files; empty at the end. The piece's own offset is
   // larger than asked when that text is no longer kept.
-  [[nodiscard]] protocol::LogPiece Read(uint64_t offset, size_t max_bytes, LogEnd end);
+  [[nodiscard]] protocol::LogPiece Read(uint64_t offset, size_t max_bytes, LogEnd end,
+                                        SegmentTimes times = SegmentTimes::kOfTheFirstByte);
   // At most 64 KiB that end at `position`; empty when that text is no longer kept.
   [[nodiscard]] std::string TextBefore(uint64_t position);
   // Where the first text that was written at `time_ns` (wall clock) or later begins.

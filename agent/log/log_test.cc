@@ -10,10 +10,12 @@
 #include <thread>
 
 #include "agent/log/line_search.h"
+#include "agent/log/log_copy.h"
 #include "agent/log/log_cursor.h"
 #include "agent/log/log_files.h"
 #include "agent/log/log_reader.h"
 #include "agent/log/log_writer.h"
+#include "base/failures.h"
 #include "base/file.h"
 #include "base/testing/temporary_folder.h"
 
@@ -256,6 +258,157 @@ TEST_F(LogTest, FindsTheFirstTextSinceATime) {
   const uint64_t found = reader.OffsetSince(second.time_ns, LogEnd::kOpen);
   EXPECT_LE(found, second.offset);  // two records may carry one time
   EXPECT_GE(found, first);
+}
+
+// What a cursor brings in pieces, as text.
+std::string TextOfAll(LogCursor& cursor, LogEnd end, size_t limit_bytes = 1000) {
+  std::string text;
+  while (true) {
+    const auto piece = cursor.Next(limit_bytes, end);
+    if (!piece) continue;
+    if (piece->data.value.empty()) return text;
+    text += piece->data.value;
+  }
+}
+
+TEST_F(LogTest, FindsTheFirstTextSinceATimeAmongManyRecords) {
+  LogWriter writer = Writer(1, 40'000);
+  for (int i = 0; i < 300; ++i) writer.Append(Stream::kStdout, "line " + std::to_string(i) + "\n");
+  LogReader reader(folder_);
+  for (const uint64_t start : ListLogFiles(folder_)) {
+    const LogFile file = LogFile::Open(folder_, start).value();
+    for (size_t number = 0; number < file.RecordCount(); ++number) {
+      const LogRecord record = file.Record(number).value();
+      const uint64_t found = reader.OffsetSince(record.time_ns, LogEnd::kOpen);
+      const auto piece = reader.Read(found, 1, LogEnd::kOpen, SegmentTimes::kExact);
+      EXPECT_EQ(piece.segments.front().time_ns, record.time_ns);
+      EXPECT_LE(found, record.offset);
+    }
+  }
+}
+
+TEST_F(LogTest, TextOfTwoTimesIsTwoSegmentsWhereThatIsAskedFor) {
+  LogWriter writer = Writer();
+  writer.Append(Stream::kStdout, "one\n");
+  writer.Append(Stream::kStdout, "two\n");
+  LogReader reader(folder_);
+  EXPECT_EQ(reader.Read(0, 100, LogEnd::kOpen).segments.size(), 1U);
+  const auto exact = reader.Read(0, 100, LogEnd::kOpen, SegmentTimes::kExact).segments;
+  ASSERT_EQ(exact.size(), 2U);
+  EXPECT_LT(exact[0].time_ns, exact[1].time_ns);
+}
+
+TEST_F(LogTest, SearchesForLinesAndBringsNothingElse) {
+  LogWriter writer = Writer(1, 40'000);
+  std::string fitting;
+  for (int i = 0; i < 300; ++i) {
+    const std::string line = "step " + std::to_string(i) + "\n";
+    writer.Append(Stream::kStdout, line);
+    if (i % 10 == 7) fitting += line;
+  }
+  protocol::ReadLog request;
+  request.grep = "^step [0-9]*7$";
+  LogCursor cursor(folder_, request);
+  EXPECT_EQ(TextOfAll(cursor, LogEnd::kOpen), fitting);
+}
+
+// A line is not judged before it is whole, unless nobody writes any more.
+TEST_F(LogTest, ASearchWaitsForTheEndOfALine) {
+  LogWriter writer = Writer();
+  writer.Append(Stream::kStdout, "other\nlo");
+  protocol::ReadLog request;
+  request.grep = "loss";
+  LogCursor cursor(folder_, request);
+  EXPECT_EQ(TextOfAll(cursor, LogEnd::kOpen), "");
+  writer.Append(Stream::kStdout, "ss 0.5\nthe last loss");
+  EXPECT_EQ(TextOfAll(cursor, LogEnd::kOpen, 3), "loss 0.5\n");
+  EXPECT_EQ(TextOfAll(cursor, LogEnd::kClosed), "the last loss");
+}
+
+TEST_F(LogTest, ASearchGoesThroughALongLogInSteps) {
+  LogWriter writer = Writer(1, 64 << 20);
+  const std::string line = std::string(999, 'x') + "\n";
+  for (int i = 0; i < 10'000; ++i) writer.Append(Stream::kStdout, line);
+  writer.Append(Stream::kStdout, "found\n");
+  protocol::ReadLog request;
+  request.grep = "found";
+  LogCursor cursor(folder_, request);
+  int asked = 1;
+  auto piece = cursor.Next(100, LogEnd::kOpen);
+  for (; !piece; piece = cursor.Next(100, LogEnd::kOpen)) ++asked;
+  EXPECT_EQ(piece->data.value, "found\n");
+  EXPECT_EQ(piece->offset, 10'000U * 1000U);
+  EXPECT_EQ(asked, 3) << "10 MB are looked at, 4 MiB at a time";
+}
+
+TEST_F(LogTest, ASearchIsForBytesThatMayBeNul) {
+  LogWriter writer = Writer();
+  writer.Append(Stream::kStdout, std::string("a\0b needle\n", 11) + "\xff\n");
+  protocol::ReadLog request;
+  request.grep = "needle";
+  LogCursor cursor(folder_, request);
+  EXPECT_EQ(TextOfAll(cursor, LogEnd::kOpen), std::string("a\0b needle\n", 11));
+  request.grep = "(";
+  EXPECT_THROW(LogCursor(folder_, request), UsageError);
+}
+
+class LogCopyTest : public LogTest {
+ protected:
+  LogCopyTest() { std::filesystem::create_directory(shared_); }
+
+  [[nodiscard]] CopyTarget Target() const {
+    return {.parent = shared_, .folder = "job", .file = "worker-0.log", .umask = 022};
+  }
+  [[nodiscard]] std::string Copied() const {
+    return ReadFileIfExists(shared_ / "job/worker-0.log", 1 << 30).value_or("");
+  }
+  void CopyAll(LogEnd end) {
+    LogCopy copy(folder_, Target());
+    while (copy.Step(end)) continue;
+  }
+
+  std::filesystem::path shared_ = temporary_.path() / "shared";
+};
+
+TEST_F(LogCopyTest, IsByteExactAcrossRotationsAndGoesOnWhereItWas) {
+  CopyAll(LogEnd::kOpen);
+  EXPECT_FALSE(std::filesystem::exists(shared_ / "job")) << "nothing was said yet";
+  LogWriter writer = Writer(1, 40'000'000);
+  std::string text;
+  for (int i = 0; i < 300; ++i) {
+    const std::string line = "line " + std::to_string(i) + "\n";
+    writer.Append(Stream::kStdout, line);
+    text += line;
+    if (i % 60 == 0) CopyAll(LogEnd::kOpen);  // each time by another agent
+  }
+  CopyAll(LogEnd::kOpen);
+  EXPECT_EQ(Copied(), text);
+  struct stat info {};
+  ASSERT_EQ(stat((shared_ / "job/worker-0.log").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0644U) << "as the account's own files";
+}
+
+TEST_F(LogCopyTest, WhatWasRotatedAwayIsAHoleAndEveryOtherByteIsInItsPlace) {
+  LogWriter writer = Writer(1, 40'000);
+  for (int i = 0; i < 3'000; ++i) writer.Append(Stream::kStdout, "some text of a line\n");
+  CopyAll(LogEnd::kOpen);
+  LogReader reader(folder_);
+  const uint64_t first = reader.FirstOffset();
+  ASSERT_GT(first, 0U);
+  EXPECT_EQ(Copied(), std::string(first, '\0') + ReadAll(first, LogEnd::kOpen));
+}
+
+TEST_F(LogCopyTest, FollowsNoLinkOfOthersAndSaysWhatIsWrong) {
+  Writer().Append(Stream::kStdout, "text\n");
+  std::filesystem::create_directory(temporary_.path() / "elsewhere");
+  std::filesystem::create_directory_symlink(temporary_.path() / "elsewhere", shared_ / "job");
+  EXPECT_THROW(CopyAll(LogEnd::kOpen), Error);
+  EXPECT_TRUE(std::filesystem::is_empty(temporary_.path() / "elsewhere"));
+  std::filesystem::remove(shared_ / "job");
+  std::filesystem::create_directory(shared_ / "job");
+  std::filesystem::create_symlink(temporary_.path() / "victim", shared_ / "job/worker-0.log");
+  EXPECT_THROW(CopyAll(LogEnd::kOpen), Error);
+  EXPECT_FALSE(std::filesystem::exists(temporary_.path() / "victim"));
 }
 
 // No gap and no doubled byte while the writer rotates under the reader.

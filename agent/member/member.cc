@@ -1,8 +1,11 @@
 #include "agent/member/member.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "agent/monotonic.h"
 #include "base/hash.h"
 #include "base/log.h"
 
@@ -30,6 +33,7 @@ Member::Member(EventLoop& loop, FileThread& files, HostTasks& tasks,
 void Member::SetUplink(std::unique_ptr<Uplink> uplink) {
   uplink_ = std::move(uplink);
   contacted_ = false;
+  beat_heard_.reset();
   heard_ = last_timer_ = SystemClock().Now();
   timer_.Start(kReportInterval);
   ReportSoon();
@@ -39,6 +43,8 @@ void Member::SetUplink(std::unique_ptr<Uplink> uplink) {
 
 void Member::OnBeat(const Beat& beat) {
   Heard();
+  beat_ = beat;
+  beat_heard_ = heard_;
   // Asks for the newer order by saying on which this slot rests.
   if (beat.order != order_.number) ReportSoon();
 }
@@ -86,7 +92,16 @@ void Member::Report(bool leaving) {
   report.swept = sweep_goal_ != Goal::kRun;
   report.tasks = tasks_.Report();
   report.census = census_;
+  report.clock = Echo();
   uplink_->Send(report);
+}
+
+std::optional<ClockEcho> Member::Echo() const {
+  if (!beat_heard_ || beat_.time_ns == 0) return std::nullopt;
+  return ClockEcho{.beat_ns = beat_.time_ns,
+                   .heard_ns = Nanoseconds(*beat_heard_),
+                   .sent_ns = Nanoseconds(SystemClock().Now()),
+                   .wall_ns = WallClockNanoseconds()};
 }
 
 void Member::OnTimer() {
@@ -103,8 +118,11 @@ void Member::CheckContact(TimePoint now) {
   const auto silence = now - *heard_;
   if (order_.over && silence > kSilentAfterEnd) return handlers_.on_release();
   if (!options_.committed || sweep_goal_ != Goal::kRun || silence < options_.orphan_timeout) return;
-  Log("nothing heard from the coordinator for {} s: ending this host's tasks",
-      std::chrono::duration_cast<std::chrono::seconds>(silence).count());
+  const std::string why =
+      fmt::format("nothing was heard from the coordinator for {} s",
+                  std::chrono::duration_cast<std::chrono::seconds>(silence).count());
+  Log("{}: ending this host's tasks", why);
+  handlers_.on_orphaned(why);
   Sweep(Goal::kStop, [this](const protocol::Census&) { handlers_.on_release(); });
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "agent/control/messages.h"
@@ -24,6 +25,8 @@ class Member {
     std::function<void()> on_first_contact;  // the coordinator has been heard
     std::function<void()> on_committed;      // its first order: the job exists
     std::function<void()> on_release;        // this agent is not needed any more
+    // The coordinator was not heard for so long that this host's tasks are ended: why, in words.
+    std::function<void(const std::string&)> on_orphaned;
   };
 
   struct Options {
@@ -73,6 +76,7 @@ class Member {
   void OnTimer();
   void CheckContact(TimePoint now);
   void Heard();
+  [[nodiscard]] std::optional<ClockEcho> Echo() const;
   void Report(bool leaving = false);
   void ReportSoon();
   void MaybeTakeCensus();
@@ -93,6 +97,8 @@ class Member {
   std::vector<std::function<void(const protocol::Census&)>> on_swept_;
   bool contacted_ = false;
   std::optional<TimePoint> heard_;
+  Beat beat_;  // the last one that has come
+  std::optional<TimePoint> beat_heard_;
   TimePoint last_timer_;
   EventLoop::Timer timer_;
   EventLoop::Timer report_soon_;

@@ -20,6 +20,7 @@ bool IsSound(const Command& command) {
     case CommandKind::kStart:
     case CommandKind::kStop:
     case CommandKind::kKill:
+    case CommandKind::kWarn:
       return IsFolderName(command.task) && IsFolderName(command.run);
     case CommandKind::kQuit:
       return true;

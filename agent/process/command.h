@@ -7,7 +7,7 @@
 
 namespace tfdist::agent {
 
-enum class CommandKind : uint32_t { kStart = 1, kStop = 2, kKill = 3, kQuit = 4 };
+enum class CommandKind : uint32_t { kStart = 1, kStop = 2, kKill = 3, kQuit = 4, kWarn = 5 };
 
 struct Command {
   CommandKind kind = CommandKind::kStart;

@@ -14,6 +14,7 @@ constexpr size_t kErrorLimitBytes = kExitRecordBytes - 256;
 // Flags of an exit record.
 constexpr uint64_t kByUs = 1;
 constexpr uint64_t kPermanent = 2;
+constexpr uint64_t kOutOfMemory = 4;
 
 uint64_t Unsigned(int64_t number) { return static_cast<uint64_t>(number); }
 int64_t Signed(uint64_t number) { return static_cast<int64_t>(number); }
@@ -30,6 +31,7 @@ std::string EncodeRunSpec(const RunSpec& spec) {
   writer.Put(spec.task).Put(spec.argv).Put(spec.env).Put(spec.cwd);
   writer.Put(spec.merged_output ? 1 : 0).Put(spec.log_limit_bytes).Put(Unsigned(spec.grace_ms));
   writer.Put(Unsigned(spec.attempt)).Put(Unsigned(spec.run));
+  writer.Put(Unsigned(spec.warning_signal));
   return writer.Finish();
 }
 
@@ -46,6 +48,7 @@ std::optional<RunSpec> DecodeRunSpec(std::string record) {
   spec.grace_ms = Signed(reader->Number());
   spec.attempt = static_cast<int>(Signed(reader->Number()));
   spec.run = static_cast<int>(Signed(reader->Number()));
+  spec.warning_signal = static_cast<int>(Signed(reader->Number()));
   if (!reader->good() || spec.argv.empty()) return std::nullopt;
   return spec;
 }
@@ -54,7 +57,7 @@ std::string EncodeRunPids(const RunPids& pids) {
   RecordWriter writer;
   writer.Put(Unsigned(pids.holder.pid)).Put(pids.holder.start_time);
   writer.Put(Unsigned(pids.task.pid)).Put(pids.task.start_time);
-  writer.Put(pids.boot_id);
+  writer.Put(pids.boot_id).Put(pids.cgroups);
   return writer.Finish();
 }
 
@@ -65,6 +68,7 @@ std::optional<RunPids> DecodeRunPids(std::string record) {
   pids.holder = ReadProcessId(*reader);
   pids.task = ReadProcessId(*reader);
   pids.boot_id = reader->Text();
+  pids.cgroups = reader->Text();
   return reader->good() ? std::optional(std::move(pids)) : std::nullopt;
 }
 
@@ -72,8 +76,10 @@ std::string EncodeRunExit(const protocol::TaskExit& exit) {
   RecordWriter writer;
   writer.Put(Unsigned(exit.code))
       .Put(Unsigned(exit.signal))
-      .Put((exit.by_us ? kByUs : 0) | (exit.permanent ? kPermanent : 0));
+      .Put((exit.by_us ? kByUs : 0) | (exit.permanent ? kPermanent : 0) |
+           (exit.out_of_memory ? kOutOfMemory : 0));
   writer.Put(std::string_view(exit.error).substr(0, kErrorLimitBytes)).Put(exit.lost_bytes);
+  writer.Put(exit.peak_bytes).Put(Unsigned(exit.ended_ns));
   std::string record = writer.Finish();
   assert(record.size() <= kExitRecordBytes);  // what is reserved for it on the disk
   return record;
@@ -89,7 +95,10 @@ std::optional<protocol::TaskExit> DecodeRunExit(std::string record) {
   exit.by_us = (flags & kByUs) != 0;
   exit.permanent = (flags & kPermanent) != 0;
   exit.error = reader->Text();
+  exit.out_of_memory = (flags & kOutOfMemory) != 0;
   exit.lost_bytes = reader->Number();
+  exit.peak_bytes = reader->Number();
+  exit.ended_ns = Signed(reader->Number());
   return reader->good() ? std::optional(std::move(exit)) : std::nullopt;
 }
 

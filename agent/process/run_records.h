@@ -22,6 +22,7 @@ struct RunSpec {
   int64_t grace_ms = 10'000;
   int attempt = 1;
   int run = 1;
+  int warning_signal = 0;  // what the task gets before the job's deadline; 0: nothing
 
   bool operator==(const RunSpec&) const = default;
 };
@@ -33,6 +34,7 @@ struct RunPids {
   ProcessId holder;
   ProcessId task;
   std::string boot_id;
+  std::string cgroups = {};  // of the task when it began: CgroupsOf
 
   bool operator==(const RunPids&) const = default;
 };

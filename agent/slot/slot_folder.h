@@ -55,6 +55,8 @@ class SlotFolder {
   // Other slots: where the coordinator is; and, once that is so, that the job is committed.
   [[nodiscard]] std::filesystem::path coordinator() const { return path_ / "coordinator.json"; }
   [[nodiscard]] std::filesystem::path committed() const { return path_ / "committed"; }
+  // Why the agent ended its tasks by itself: for whoever asks later.
+  [[nodiscard]] std::filesystem::path orphaned() const { return path_ / "orphaned"; }
   // Processes that could not be ended.
   [[nodiscard]] std::filesystem::path left() const { return path_ / "left"; }
 

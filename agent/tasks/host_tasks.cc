@@ -123,17 +123,19 @@ void HostTasks::BeginRun(TaskRun& task, int run) {
   task.phase = RunPhase::kPreparing;
   task.attempt = order_.attempt;
   task.run = run;
+  task.warned = order_.warned;  // it began too late for that
   AttemptContext context{order_.attempt, order_.addresses, slots_, 0};
   files_.Post(
       [description = task.description, folder = folder_, info = info_, host = host_environment_,
-       context = std::move(context), gpus = gpus_, run]() mutable {
+       context = std::move(context), gpus = gpus_, run, warned = order_.warned]() mutable {
         // What the run before has left must be gone, and no stranger be there instead.
         const bool again = context.attempt > 1 || run > 1;
         for (const int port : description.ports) {
           if (again) CheckPort(port, description.task);
         }
         if (description.gpu_share) context.gpus = gpus->In(context.attempt);
-        const RunSpec spec = MakeRunSpec(description, folder, info, host, context, run);
+        RunSpec spec = MakeRunSpec(description, folder, info, host, context, run);
+        if (warned) spec.warning_signal = 0;
         WriteRunSpec(folder.TaskFolder(description.task) / RunFolderName(spec.attempt, run), spec);
       },
       [this, &task](Outcome<void>& outcome) {
@@ -150,6 +152,7 @@ void HostTasks::BeginRun(TaskRun& task, int run) {
 bool HostTasks::Direct(TaskRun& task) {
   if (task.phase != RunPhase::kAsked) return true;
   if (!task.keeper_knows) return DirectStart(task);
+  if (order_.warned && !task.warned && !Warn(task)) return false;
   const Goal goal = GoalFor(task);
   if (goal <= task.told) return true;
   const std::string task_folder = TaskFolderName(task.description.task);
@@ -161,6 +164,13 @@ bool HostTasks::Direct(TaskRun& task) {
   const std::chrono::milliseconds grace(task.told == Goal::kStop ? task.description.grace_ms : 0);
   task.give_up_at = SystemClock().Now() + grace + kUnkillableLimit;
   return true;
+}
+
+// Its holder may have warned it before, for an earlier agent; then it does nothing.
+bool HostTasks::Warn(TaskRun& task) {
+  task.warned = keeper_.WarnHolder(TaskFolderName(task.description.task),
+                                   RunFolderName(task.attempt, task.run));
+  return task.warned;
 }
 
 bool HostTasks::DirectStart(TaskRun& task) {

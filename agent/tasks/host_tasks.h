@@ -58,6 +58,7 @@ class HostTasks {
   // False: the keeper took no more orders.
   bool Direct(TaskRun& task);
   bool DirectStart(TaskRun& task);
+  bool Warn(TaskRun& task);
 
   void OnRefused(TaskRun& task);
   void Refresh(TaskRun& task);

@@ -29,6 +29,7 @@ struct TaskRun {
   int run = 0;
   bool keeper_knows = false;  // the order to start was taken
   Goal told = Goal::kRun;     // what the holder was told last
+  bool warned = false;        // told of the deadline, or begun after that
   // What is left of it at this time cannot be killed: the census will name it.
   std::optional<TimePoint> give_up_at;
   int pid = 0;
@@ -59,7 +60,7 @@ struct RunView {
 // When a failed run's are read: once its holder has ended, or whatever it has written.
 enum class LastLines { kOnceTheHolderHasEnded, kAsTheyAre };
 
-// For the file thread. At most 10 lines and 4 KiB of the log.
+// For the file thread. At most 20 lines and 4 KiB of what the run itself has written.
 RunView ReadRunView(const std::filesystem::path& task_folder, int attempt, int run,
                     LastLines last_lines);
 

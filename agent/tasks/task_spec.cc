@@ -99,6 +99,7 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
   spec.merged_output = task.merged_output;
   spec.log_limit_bytes = task.log_limit_bytes;
   spec.grace_ms = task.grace_ms;
+  spec.warning_signal = task.warning_signal;
   spec.attempt = context.attempt;
   spec.run = run;
   return spec;

@@ -133,6 +133,7 @@ protocol::HostDescription JobTest::Describe(int slot, const std::vector<Task>& t
   protocol::HostDescription description;
   for (int i = 0; i < kMostSlots; ++i) description.slots.push_back(MakeSlot(i));
   description.secret.value = "a secret";
+  description.shared = shared_;
   for (const Task& task : tasks) {
     if (task.slot != slot) continue;
     protocol::TaskDescription one;

@@ -75,6 +75,7 @@ class JobTest : public testing::Test {
   std::filesystem::path base_;
   std::filesystem::path executable_;
   int64_t orphan_timeout_ms_ = 300'000;
+  std::string shared_;  // where logs are copied to; empty: nowhere
   // Its own in every test and every run of it: a census looks at the whole machine.
   std::string job_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "cli/cluster_file/host_words.h"
 #include "cli/cluster_file/known_keys.h"
@@ -19,6 +20,9 @@ constexpr std::string_view kChiefNames[] = {"master", "chief"};
 constexpr std::string_view kPrograms[] = {"estimator", "mirrored", "parameter-server", "server"};
 constexpr std::string_view kPolicies[] = {"task", "gang", "never", "exit-code"};
 constexpr std::string_view kOnHostLostRules[] = {"fail", "wait"};
+constexpr std::string_view kWarningSignals[] = {"SIGUSR1", "SIGUSR2", "SIGTERM", "SIGINT",
+                                                "SIGHUP"};
+constexpr int kWarningSignalNumbers[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
 constexpr int64_t kShortestHostLostMs = 5'000;
 constexpr int64_t kLongestHostLostMs = 3'600'000;
 constexpr std::string_view kHostKeyRules[] = {"strict", "accept-new"};
@@ -102,6 +106,27 @@ std::optional<RoleTable> ReadRole(const std::string& type, const Field& field, P
   if (const auto ports = role.Find("ports")) result.ports = ReadPorts(*ports, problems);
   if (!type_is_fine) return std::nullopt;
   return result;
+}
+
+std::optional<Located<int>> ReadSignal(const TableReader& top) {
+  const auto name = top.Choice("deadline_signal", kWarningSignals);
+  if (!name) return std::nullopt;
+  const auto at = std::ranges::find(kWarningSignals, name->value) - std::begin(kWarningSignals);
+  return Located<int>{kWarningSignalNumbers[at], name->where};
+}
+
+void ReadDeadline(const TableReader& top, ClusterFile& file, Problems& problems) {
+  file.deadline_ms = top.DurationMs("deadline");
+  file.warning_ms = top.DurationMs("deadline_warning");
+  file.warning_signal = ReadSignal(top);
+  if (!file.warning_ms) {
+    if (file.warning_signal)
+      problems.Add(file.warning_signal->where, "without deadline_warning nothing is sent");
+  } else if (!file.deadline_ms) {
+    problems.Add(file.warning_ms->where, "there is no deadline to warn of");
+  } else if (file.warning_ms->value >= file.deadline_ms->value) {
+    problems.Add(file.warning_ms->where, "expected less than the deadline");
+  }
 }
 
 void ReadRoles(const TableReader& top, ClusterFile& file, Problems& problems) {
@@ -259,7 +284,7 @@ std::optional<ClusterFile> ReadClusterFile(std::string_view toml, Problems& prob
   const TableReader top(std::get<TomlNode::Table>(parsed), {}, kTopKeys, problems);
   file.name = ReadName(top, problems);
   file.done = top.Line("done");
-  if (const auto deadline = top.DurationMs("deadline")) file.deadline_ms = deadline->value;
+  ReadDeadline(top, file, problems);
   if (const auto finish = top.DurationMs("finish_timeout")) file.finish_timeout_ms = finish->value;
   if (const auto silent = top.DurationMs("silent_after")) file.silent_after_ms = silent->value;
   ReadCluster(top, file, problems);

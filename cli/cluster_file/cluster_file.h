@@ -90,7 +90,9 @@ struct SshTable {
 struct ClusterFile {
   std::string name;
   std::optional<Located<std::string>> done;  // "all-workers", "chief", or a task type
-  std::optional<int64_t> deadline_ms;
+  std::optional<Located<int64_t>> deadline_ms;
+  std::optional<Located<int64_t>> warning_ms;  // before the deadline
+  std::optional<Located<int>> warning_signal;
   std::optional<int64_t> finish_timeout_ms;
   std::optional<int64_t> silent_after_ms;
   Where cluster;  // of [cluster]

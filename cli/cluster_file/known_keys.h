@@ -7,9 +7,21 @@
 
 namespace tfdist::cli {
 
-inline constexpr std::string_view kTopKeys[] = {
-    "name",  "done",    "deadline", "finish_timeout", "silent_after", "cluster",    "task",
-    "roles", "restart", "ssh",      "control",        "check",        "tensorboard"};
+inline constexpr std::string_view kTopKeys[] = {"name",
+                                                "done",
+                                                "deadline",
+                                                "deadline_warning",
+                                                "deadline_signal",
+                                                "finish_timeout",
+                                                "silent_after",
+                                                "cluster",
+                                                "task",
+                                                "roles",
+                                                "restart",
+                                                "ssh",
+                                                "control",
+                                                "check",
+                                                "tensorboard"};
 inline constexpr std::string_view kClusterKeys[] = {"hosts", "layout", "chief_name", "ports"};
 inline constexpr std::string_view kHostKeys[] = {"address", "ssh",   "gpus",
                                                  "slots",   "spare", "transport"};

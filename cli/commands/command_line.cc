@@ -151,6 +151,16 @@ void AddLogs(CLI::App& app, Command& command) {
       ->excludes(raw);
   sub->add_option("--from", arguments->from, "start at this byte of one task's output")
       ->check(kCount);
+  sub->add_option("--since", arguments->since,
+                  "show what was written then or later: an age (10m, 2h, 7d) or a time "
+                  "(2026-08-01T12:00:00Z), by the clock of the task's host")
+      ->type_name("TIME");
+  sub->add_option("--until", arguments->until, "show what was written before then")
+      ->type_name("TIME");
+  sub->add_option("--grep", arguments->grep,
+                  "show only lines in which this regular expression (as of grep -E) is found; the "
+                  "hosts search, and send nothing else")
+      ->type_name("PATTERN");
   sub->add_option("--attempt", arguments->attempt, "show only what this attempt has written")
       ->check(kCount)
       ->type_name("N");

@@ -52,6 +52,9 @@ struct LogsArguments {
   std::vector<std::string> hosts;  // ranges too; empty: all
   uint64_t from = 0;
   std::optional<uint64_t> tail;
+  std::string since;  // moment.h; empty: from the beginning
+  std::string until;
+  std::string grep;
   std::optional<int> attempt;  // of all: empty
   std::string save;            // a folder; empty: print
 };

@@ -107,6 +107,7 @@ void EndThroughCoordinator(const JobRecord& record, bool force, protocol::JobSta
 // What is left on one host, and what else is to be said of it.
 struct Swept {
   std::vector<std::string> left;
+  std::vector<std::string> unknown;  // not known to be gone
   std::vector<std::string> details;
 };
 
@@ -125,9 +126,10 @@ Swept SweepHost(const JobRecord& record, int slot, bool force) {
   const TimePoint deadline = In(kEndLimit);
   Swept swept;
   try {
-    swept.left = AskAgainWhenCutOff(deadline, [&] {
-                   return Sweep(record, slot, force, deadline, swept.details);
-                 }).left;
+    protocol::Census census = AskAgainWhenCutOff(
+        deadline, [&] { return Sweep(record, slot, force, deadline, swept.details); });
+    swept.left = std::move(census.left);
+    swept.unknown = std::move(census.unknown);
   } catch (const NothingThere&) {
     // An agent that was never committed removes itself and its folder.
   } catch (const FolderGone& error) {
@@ -137,10 +139,14 @@ Swept SweepHost(const JobRecord& record, int slot, bool force) {
 }
 
 void ReportSwept(EndReport& report, const std::string& host, const Swept& swept) {
-  (swept.left.empty() ? report.confirmed : report.unconfirmed).push_back(host);
+  const bool clear = swept.left.empty() && swept.unknown.empty();
+  (clear ? report.confirmed : report.unconfirmed).push_back(host);
   for (const std::string& detail : swept.details) report.details.push_back(detail);
   for (const std::string& process : swept.left) {
     report.details.push_back(fmt::format("{}: still there: {}", host, process));
+  }
+  for (const std::string& process : swept.unknown) {
+    report.details.push_back(fmt::format("{}: not known to be gone: {}", host, process));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "agent/first_cause.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
@@ -47,12 +48,22 @@ struct InWords {
   std::string operator()(const event::Run& run) const {
     return fmt::format("task {}: run {}", run.task, run.run);
   }
+  std::string operator()(const event::Warned& warned) const {
+    return fmt::format("the deadline is near: {}", protocol::WarningWords(warned));
+  }
+  std::string operator()(const event::Clock& clock) const {
+    return fmt::format("clock of {}: {:+.6f} s (+-{:.6f} s)", HostName(clock.slot),
+                       static_cast<double>(clock.offset_ns) / kSecond,
+                       static_cast<double>(clock.error_ns) / kSecond);
+  }
   std::string operator()(const event::Stopping& stopping) const {
     return fmt::format("stopping: {}: {}", NameOf(stopping.result), stopping.why);
   }
   std::string operator()(const event::CensusTaken& taken) const {
-    return fmt::format("census {}: {} killed, {} left", HostName(taken.slot),
-                       taken.census.killed.size(), taken.census.left.size());
+    const size_t unknown = taken.census.unknown.size();
+    return fmt::format("census {}: {} killed, {} left{}", HostName(taken.slot),
+                       taken.census.killed.size(), taken.census.left.size(),
+                       unknown == 0 ? "" : fmt::format(", {} not known to be gone", unknown));
   }
   std::string operator()(const event::Ended& ended) const {
     return fmt::format("ended: {}", NameOf(ended.result));

@@ -1,17 +1,21 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <regex.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/failures.h"
 #include "base/unique_fd.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/last_seen.h"
+#include "cli/commands/moment.h"
 #include "cli/commands/report.h"
 #include "cli/link/bootstrap.h"
 #include "cli/stream/job_follower.h"
@@ -22,6 +26,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The hosts search with the same function.
+void CheckPattern(const std::string& pattern) {
+  regex_t compiled{};
+  const int error = regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB);
+  if (error == 0) return regfree(&compiled);
+  std::array<char, 200> why{};
+  regerror(error, &compiled, why.data(), why.size());
+  throw UsageError(Phase::kUsage, fmt::format("--grep: {}: {}", pattern, why.data()));
+}
+
+void SetTimes(const LogsArguments& arguments, FollowOptions& options) {
+  const int64_t now_ns = WallClockNanoseconds();
+  if (!arguments.since.empty()) options.since_ns = ParseMoment("--since", arguments.since, now_ns);
+  if (!arguments.until.empty()) options.until_ns = ParseMoment("--until", arguments.until, now_ns);
+  options.exact_times = arguments.timestamps || options.since_ns || options.until_ns;
+}
+
 FollowOptions OptionsOf(const LogsArguments& arguments) {
   if (!arguments.save.empty() && arguments.follow) {
     throw UsageError(Phase::kUsage, "--save and --follow exclude each other");
@@ -31,6 +52,9 @@ FollowOptions OptionsOf(const LogsArguments& arguments) {
   options.tail_lines = arguments.tail;
   options.follow = arguments.follow;
   options.attempt = arguments.attempt;
+  options.grep = arguments.grep;
+  if (!options.grep.empty()) CheckPattern(options.grep);
+  SetTimes(arguments, options);
   options.mark_runs = !arguments.raw && arguments.save.empty();
   return options;
 }

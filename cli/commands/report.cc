@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "agent/first_cause.h"
 #include "cli/commands/host_fold.h"
 #include "cli/stream/print.h"
 
@@ -36,15 +37,31 @@ std::string Joined(const std::vector<std::string>& names) {
   return text;
 }
 
+constexpr size_t kMostCollateral = 10;
+
+// Those that failed after the first one, as they do where a peer is gone.
+void PrintCollateral(const protocol::JobState& state, int64_t first_ns) {
+  const std::vector<std::string> names = protocol::Collateral(state);
+  for (size_t at = 0; at < std::min(names.size(), kMostCollateral); ++at) {
+    const protocol::TaskState& task = state.tasks.at(names[at]);
+    Say("  after it, not its cause: {}: {}, {:.1f} s later\n", names[at], Describe(*task.exit),
+        static_cast<double>(task.since_ns - first_ns) * 1e-9);
+  }
+  if (names.size() > kMostCollateral)
+    Say("  and {} more tasks after it\n", names.size() - kMostCollateral);
+}
+
 void PrintFirstFailure(const JobRecord& record, const protocol::JobState& state) {
   const auto task = state.tasks.find(state.first_task);
   if (task == state.tasks.end()) return;
   const std::string how = task->second.exit ? Describe(*task->second.exit) : "no exit status";
   Say("tfdist: first to fail: {} on {}: {}\n", state.first_task,
       HostOfTask(record, state.first_task), how);
-  if (task->second.last_lines.empty()) return;
-  Say("  its last lines:\n");
-  PrintLastLines(task->second.last_lines);
+  if (!task->second.last_lines.empty()) {
+    Say("  its last lines:\n");
+    PrintLastLines(task->second.last_lines);
+  }
+  PrintCollateral(state, task->second.since_ns);
 }
 
 void WarnOfLostOutput(const protocol::JobState& state) {

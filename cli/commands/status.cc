@@ -2,11 +2,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "agent/first_cause.h"
 #include "base/clock.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
+#include "cli/commands/host_fold.h"
 #include "cli/commands/job_view.h"
+#include "cli/commands/other_hosts.h"
 #include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
 #include "cli/stream/print.h"
@@ -81,6 +84,9 @@ void PrintTable(const JobRecord& record, const JobView& view) {
   if (state.result == JobResult::kFailed || state.result == JobResult::kStopped) {
     Print("  why: {}\n", state.why);
   }
+  if (const auto later = protocol::Collateral(state); !later.empty()) {
+    Print("  after it, not its cause: {}\n", FoldHosts(later));
+  }
   if (state.gang) Print("  all tasks start again: {}\n", state.gang->why);
   Print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", "TASK", "HOST", "PID", "RUN", "SINCE", "STATE");
   for (const protocol::TaskPlan& plan : state.plan.tasks) {
@@ -115,6 +121,21 @@ json TaskJson(const JobState& state, const protocol::TaskPlan& plan) {
   return value;
 }
 
+json HostJson(const JobState& state, size_t slot) {
+  const protocol::SlotState& host = state.slots[slot];
+  json value = {{"host", HostOf(state, static_cast<int>(slot))},
+                {"state", host.state},
+                {"why", host.why},
+                {"agent_restarts", host.agent_restarts},
+                {"clock_offset_ns", nullptr},
+                {"clock_error_ns", nullptr}};
+  if (host.clock) {
+    value["clock_offset_ns"] = host.clock->offset_ns;
+    value["clock_error_ns"] = host.clock->error_ns;
+  }
+  return value;
+}
+
 json ViewJson(const JobRecord& record, const JobView& view) {
   const JobState& state = view.state;
   json value = {
@@ -127,15 +148,13 @@ json ViewJson(const JobRecord& record, const JobView& view) {
       {"result", state.result},
       {"why", state.why},
       {"first_task", state.first_task},
+      {"collateral", protocol::Collateral(state)},
       {"tasks", json::array()},
       {"hosts", json::array()},
       {"look", LookJson(view.look, state)}};
   for (const auto& plan : state.plan.tasks) value["tasks"].push_back(TaskJson(state, plan));
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
-    value["hosts"].push_back({{"host", HostOf(state, static_cast<int>(slot))},
-                              {"state", state.slots[slot].state},
-                              {"why", state.slots[slot].why},
-                              {"agent_restarts", state.slots[slot].agent_restarts}});
+    value["hosts"].push_back(HostJson(state, slot));
   }
   return value;
 }
@@ -143,10 +162,19 @@ json ViewJson(const JobRecord& record, const JobView& view) {
 // The same shape, as far as the record goes.
 json LastSeenJson(const JobRecord& record) {
   const std::string state(StateName(record.last_seen));
-  return {{"job", record.id}, {"name", record.name},    {"state", state},
-          {"live", false},    {"last_known", true},     {"attempt", 0},
-          {"event_log", ""},  {"result", state},        {"why", record.last_seen.why},
-          {"first_task", ""}, {"tasks", json::array()}, {"hosts", json::array()},
+  return {{"job", record.id},
+          {"name", record.name},
+          {"state", state},
+          {"live", false},
+          {"last_known", true},
+          {"attempt", 0},
+          {"event_log", ""},
+          {"result", state},
+          {"why", record.last_seen.why},
+          {"first_task", ""},
+          {"collateral", json::array()},
+          {"tasks", json::array()},
+          {"hosts", json::array()},
           {"look", nullptr}};
 }
 
@@ -173,6 +201,25 @@ JobView LookAtOrSay(const JobRecord& record) {
                 LookWish{.silent_after_ms = record.silent_after_ms, .stacks = false});
 }
 
+// Nobody but the first host knows how the job stands. The others say what became of their part.
+int ReportOtherHosts(const JobRecord& record, const Error& error, bool as_json) {
+  PrintError(error);
+  const std::vector<HostsWord> words = AskOtherHosts(record);
+  json hosts = json::array();
+  for (const HostsWord& word : words) {
+    if (!as_json) Print("host {}: {}\n", word.host, word.why);
+    hosts.push_back({{"host", word.host}, {"state", NameOf(word.word)}, {"why", word.why}});
+  }
+  if (as_json) {
+    json value = LastSeenJson(record);
+    value["state"] = "unreachable";
+    value["why"] = error.what();
+    value["hosts"] = hosts;
+    PrintJson(value);
+  }
+  return kExitHost;
+}
+
 }  // namespace
 
 int StatusCommand(const StatusArguments& arguments) {
@@ -181,7 +228,7 @@ int StatusCommand(const StatusArguments& arguments) {
     const JobView view = LookAtOrSay(record);
     arguments.json ? PrintJson(ViewJson(record, view)) : PrintTable(record, view);
   } catch (const Error& error) {
-    if (!record.last_seen.is_over()) throw;
+    if (!record.last_seen.is_over()) return ReportOtherHosts(record, error, arguments.json);
     arguments.json ? PrintJson(LastSeenJson(record)) : PrintLastSeen(record, error);
   }
   return kExitSuccess;

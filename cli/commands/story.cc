@@ -28,6 +28,10 @@ std::string HostOfTask(const JobState& state, const std::string& task) {
   return "?";
 }
 
+const std::string& Blamed(const JobState& state) {
+  return state.gang ? state.gang->task : state.first_task;
+}
+
 bool StopsAll(Consequence consequence) {
   return consequence == Consequence::kGangRestart || consequence == Consequence::kJobFailed;
 }
@@ -92,8 +96,11 @@ void AddStarts(const JobState& state, int64_t now_ns, std::vector<std::string>& 
 }  // namespace
 
 void Story::Add(const protocol::Event& event) {
+  if (const auto* exited = std::get_if<event::TaskExited>(&event.body)) {
+    state_.Apply(event);
+    return AddFailure(*exited);
+  }
   // Before the state changes: a restart gives tasks other hosts.
-  if (const auto* exited = std::get_if<event::TaskExited>(&event.body)) AddFailure(event, *exited);
   if (const auto* restarting = std::get_if<event::Restarting>(&event.body)) {
     AddIncident(event, restarting->gang ? Consequence::kGangRestart : Consequence::kTaskRestart,
                 restarting->task, restarting->why);
@@ -106,18 +113,23 @@ void Story::Add(const protocol::Event& event) {
   state_.Apply(event);
 }
 
-void Story::AddFailure(const protocol::Event& event, const event::TaskExited& exited) {
+void Story::AddFailure(const event::TaskExited& exited) {
   if (!HasFailed(exited.exit) || exited.exit.by_us) return;
   Failure failure{.task = exited.task,
                   .host = HostOfTask(state_, exited.task),
                   .attempt = exited.attempt,
                   .run = exited.run,
-                  .time_ns = event.time_ns,
+                  .time_ns = state_.tasks.at(exited.task).since_ns,
                   .exit = exited.exit,
                   .last_lines = exited.last_lines.value};
   // All are being stopped already, because of another one.
   Incident* last = incidents_.empty() ? nullptr : &incidents_.back();
   if (last != nullptr && StopsAll(last->consequence) && last->attempt == exited.attempt) {
+    // It was heard of later, and failed first all the same: so the coordinator has it by now.
+    if (last->first && Blamed(state_) == failure.task) {
+      last->why = failure.task + " on " + failure.host + ": " + Describe(failure.exit);
+      std::swap(*last->first, failure);
+    }
     if (last->collateral.size() < kMostFailures) last->collateral.push_back(std::move(failure));
   } else if (open_.size() < kMostFailures) {
     open_.push_back(std::move(failure));

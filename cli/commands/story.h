@@ -17,7 +17,7 @@ struct Failure {
   std::string host;
   int attempt = 0;
   int run = 0;
-  int64_t time_ns = 0;  // when slot 0 heard of it
+  int64_t time_ns = 0;  // of its end, as far as that is known
   protocol::TaskExit exit;
   std::string last_lines;  // raw bytes
 };
@@ -47,7 +47,7 @@ class Story {
   [[nodiscard]] const protocol::JobState& state() const { return state_; }
 
  private:
-  void AddFailure(const protocol::Event& event, const protocol::event::TaskExited& exited);
+  void AddFailure(const protocol::event::TaskExited& exited);
   void AddIncident(const protocol::Event& event, Consequence consequence, const std::string& task,
                    std::string why);
 

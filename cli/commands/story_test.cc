@@ -64,6 +64,27 @@ class StoryTest : public testing::Test {
   uint64_t number_ = 0;
 };
 
+TEST_F(StoryTest, AFailureThatWasHeardOfLaterIsTheCauseWhereItWasBeforeTheOther) {
+  const auto fail = [&](const std::string& task, int64_t ended_ns) {
+    event::TaskExited exited;
+    exited.task = task;
+    exited.attempt = exited.run = 1;
+    exited.exit.code = 1;
+    exited.exit.ended_ns = ended_ns;
+    Add(exited);
+  };
+  Add(event::Attempt{1, "started", {}});
+  fail("worker:0", 4 * kSecond);
+  Add(event::Stopping{JobResult::kFailed, "worker:0 on h1: exit code 1", "worker:0", false});
+  fail("worker:1", 3 * kSecond + 1);
+  const auto incidents = story_.Incidents();
+  ASSERT_EQ(incidents.size(), 1u);
+  EXPECT_EQ(incidents[0].why, "worker:1 on h2: exit code 1");
+  EXPECT_EQ(incidents[0].first->task, "worker:1");
+  EXPECT_THAT(Tasks(incidents[0].collateral), ElementsAre("worker:0@h1"));
+  EXPECT_EQ(story_.state().first_task, "worker:1");
+}
+
 TEST_F(StoryTest, TheTaskThatFailedFirstIsTheCauseAndTheOthersAreCollateral) {
   Exit("worker:1", 0, 9);
   Exit("worker:0", 1);

@@ -273,6 +273,7 @@ protocol::HostDescription Deployment::DescriptionOf(int slot) const {
   if (cargo_.workdir) description.workdir = cargo_.workdir->description();
   description.secret.value = cargo_.secret;
   description.slots = DescribeSlots(plan_);
+  description.shared = plan_.shared;
   return description;
 }
 

@@ -40,6 +40,8 @@ protocol::JobPlan DescribeWithoutHash(const Plan& plan) {
   job.on_host_lost = plan.on_host_lost;
   job.host_lost_ms = plan.host_lost_ms;
   job.deadline_ms = plan.deadline_ms;
+  job.warning_ms = plan.warning_ms;
+  job.warning_signal = plan.warning_signal;
   job.finish_timeout_ms = plan.finish_timeout_ms;
   for (const TaskOnHost& task : plan.tasks) job.tasks.push_back(DescribePolicy(task));
   return job;
@@ -55,6 +57,7 @@ std::vector<protocol::SlotPlan> DescribeSlots(const Plan& plan) {
 
 protocol::TaskDescription DescribeTask(const Plan& plan, const TaskOnHost& task) {
   protocol::TaskDescription description = DescribeWithoutTfConfig(task);
+  description.warning_signal = plan.warning_signal;
   description.env.insert(description.env.begin(), {"TF_CONFIG", TfConfigText(plan, task)});
   return description;
 }

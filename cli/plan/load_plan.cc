@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <csignal>
 #include <optional>
 
 #include "base/failures.h"
@@ -130,7 +131,11 @@ std::vector<TaskOnHost> PlanTasks(const ClusterFile& file, const Placement& plac
 void SetPolicies(const ClusterFile& file, Plan& plan) {
   plan.on_host_lost = file.on_host_lost.value_or(plan.on_host_lost);
   plan.host_lost_ms = file.host_lost_ms.value_or(plan.host_lost_ms);
-  plan.deadline_ms = file.deadline_ms.value_or(0);
+  if (file.deadline_ms) plan.deadline_ms = file.deadline_ms->value;
+  if (file.deadline_ms && file.warning_ms) {
+    plan.warning_ms = file.warning_ms->value;
+    plan.warning_signal = file.warning_signal ? file.warning_signal->value : SIGUSR1;
+  }
   plan.silent_after_ms = file.silent_after_ms.value_or(plan.silent_after_ms);
   // Of a collective strategy all workers end together, or one of them hangs.
   const int64_t finish_timeout_ms = file.layout.value == "mirrored" ? kMirroredFinishMs : 0;

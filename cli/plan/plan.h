@@ -70,6 +70,8 @@ struct Plan {
   protocol::OnHostLost on_host_lost = protocol::OnHostLost::kFail;
   int64_t host_lost_ms = 11'000;                 // of silence
   int64_t deadline_ms = 0;                       // 0: none
+  int64_t warning_ms = 0;                        // before the deadline; 0: none
+  int warning_signal = 0;                        // that tasks get then
   int64_t finish_timeout_ms = 0;                 // 0: none
   int64_t silent_after_ms = 60'000;              // without output from any task
   std::optional<std::filesystem::path> workdir;  // absolute

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "agent/first_cause.h"
 #include "base/failures.h"
 
 namespace tfdist::cli {
@@ -45,6 +46,7 @@ JobFollower::JobFollower(const JobRecord& record, Attached attached, FollowOptio
     stream.task = task;
     stream.offset = options_.offset;
     stream.tail_lines = options_.tail_lines;
+    stream.since_ns = options_.since_ns;
     streams_.push_back(std::move(stream));
   }
 }
@@ -106,13 +108,21 @@ void JobFollower::OnCaughtUp() {
 void JobFollower::OpenLog(TaskStream& stream) {
   MoveToItsHost(stream);
   if (stream.done) return;
+  protocol::ReadLog request = RequestFor(stream);
+  request.follow = options_.follow;
+  stream.id = attached_.link->Send(type::kReadLog, request);
+}
+
+protocol::ReadLog JobFollower::RequestFor(const TaskStream& stream) const {
   protocol::ReadLog request;
   request.task = stream.task;
   request.offset = stream.offset;
   request.tail_lines = stream.tail_lines;
-  request.follow = options_.follow;
+  request.since_ns = stream.since_ns;
+  request.grep = options_.grep;
+  request.exact_times = options_.exact_times;
   request.credit = kCreditBytes;
-  stream.id = attached_.link->Send(type::kReadLog, request);
+  return request;
 }
 
 void JobFollower::CloseLog(TaskStream& stream) {
@@ -181,7 +191,7 @@ void JobFollower::HandleEvents(const protocol::Message& message) {
   if (message.type == type::kEnd) {
     if (!caught_up_) return OnCaughtUp();
     events_done_ = true;
-    return;
+    return GiveUpUnannounced();
   }
   for (const auto& event : EventsOf(message)) {
     brought_something_ = brought_something_ || event.number >= next_event_;
@@ -189,6 +199,15 @@ void JobFollower::HandleEvents(const protocol::Message& message) {
     state_.Apply(event);
     if (options_.narrate) Narrate(event);
     if (std::holds_alternative<event::Attempt>(event.body)) FollowToOtherHosts();
+  }
+}
+
+// Their logs were closed to wait for an attempt that the text named; it never came.
+void JobFollower::GiveUpUnannounced() {
+  if (attached_.hello.serving != protocol::Serving::kAgent) return;
+  for (TaskStream& stream : streams_) {
+    if (!stream.done && stream.id == 0)
+      GiveUp(stream, "its log names an attempt that the job never had");
   }
 }
 
@@ -218,15 +237,34 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
   // It may be of another host, the offset being wrong there: the event that tells is on its way.
   const bool ahead = !piece.segments.empty() && piece.segments.back().attempt > state_.attempt;
   if (ahead && options_.follow && &link == attached_.link.get()) return CloseLog(stream);
-  if (!stream.tail_lines && piece.offset > stream.offset) {
+  const bool may_skip = stream.tail_lines || stream.since_ns || !options_.grep.empty();
+  if (!may_skip && piece.offset > stream.offset) {
     printer_.Note("tfdist: {}: {} bytes were rotated away", stream.task,
                   piece.offset - stream.offset);
   }
   stream.tail_lines.reset();  // from here on its offset is known
+  stream.since_ns.reset();
   stream.offset = piece.offset + piece.data.value.size();
   stream.begun = brought_something_ = true;
   Show(stream, piece);
+  if (IsPastTheEnd(piece)) {
+    link.SendWithId(type::kCancel, stream.id, Json::object());
+    stream.done = true;
+    return printer_.Finish(stream.task);
+  }
   link.SendWithId(type::kCredit, stream.id, {{"bytes", piece.data.value.size()}});
+}
+
+bool JobFollower::Wants(const protocol::LogSegment& segment) const {
+  return (!options_.since_ns || segment.time_ns >= *options_.since_ns) &&
+         (!options_.until_ns || segment.time_ns < *options_.until_ns) &&
+         (!options_.attempt || segment.attempt == *options_.attempt);
+}
+
+bool JobFollower::IsPastTheEnd(const protocol::LogPiece& piece) const {
+  return options_.until_ns && std::ranges::any_of(piece.segments, [&](const auto& segment) {
+           return segment.time_ns >= *options_.until_ns;
+         });
 }
 
 // What is wanted of the piece, with a line of ours where another run begins.
@@ -241,7 +279,7 @@ void JobFollower::Show(TaskStream& stream, const protocol::LogPiece& piece) {
     const std::string_view text = rest.substr(0, segment.size_bytes);
     rest.remove_prefix(text.size());
     const bool begins = BeginsRun(stream, segment);
-    if (options_.attempt && segment.attempt != *options_.attempt) continue;
+    if (!Wants(segment)) continue;
     if (begins && options_.mark_runs) {
       flush();
       MarkRun(stream);
@@ -306,6 +344,9 @@ void JobFollower::Narrate(const protocol::Event& event) {
     return Narrate(*restarting);
   }
   if (const auto* attempt = std::get_if<event::Attempt>(&event.body)) return Narrate(*attempt);
+  if (const auto* warned = std::get_if<event::Warned>(&event.body)) {
+    printer_.Note("tfdist: the deadline is near: {}", protocol::WarningWords(*warned));
+  }
   const auto* stopping = std::get_if<event::Stopping>(&event.body);
   if (stopping == nullptr || stopping->result == protocol::JobResult::kSucceeded) return;
   printer_.Note("tfdist: stopping all tasks: {}", stopping->why);
@@ -437,13 +478,9 @@ void JobFollower::ReadFromFolder(TaskStream& stream) {
   MoveToItsHost(stream);
   // Slot 0 as well: the link to it may have been idle for too long meanwhile.
   const Attached host = Attach(record_, slot, Now() + kAttachLimit);
-  protocol::ReadLog request;
-  request.task = stream.task;
-  request.offset = stream.offset;
-  request.tail_lines = stream.tail_lines;
+  protocol::ReadLog request = RequestFor(stream);
   // The coordinator is gone, and this host's agent is not: it goes on until its orphan_timeout.
   request.follow = options_.follow && host.hello.serving == protocol::Serving::kAgent;
-  request.credit = kCreditBytes;
   stream.id = host.link->Send(type::kReadLog, request);
   const TimePoint deadline = Now() + kFolderLimit;
   while (!stream.done && !quit_) {

@@ -26,7 +26,13 @@ struct FollowOptions {
   bool interrupt_stops_job = false;
   std::optional<TimePoint> until = {};  // gives up then
   std::optional<int> attempt = {};      // only its text
-  bool mark_runs = false;               // a line of ours where a task's next run begins
+  // Only what was written from `since_ns` on and before `until_ns`, by its host's wall clock; only
+  // lines in which `grep` is found (ReadLog).
+  std::optional<int64_t> since_ns = {};
+  std::optional<int64_t> until_ns = {};
+  std::string grep = {};
+  bool exact_times = false;  // each line with the time of its own
+  bool mark_runs = false;    // a line of ours where a task's next run begins
 };
 
 class JobFollower {
@@ -55,6 +61,7 @@ class JobFollower {
     std::string task;
     uint64_t offset = 0;                 // in the log on the host of `slot`
     std::optional<uint64_t> tail_lines;  // instead, until the first piece
+    std::optional<int64_t> since_ns;     // the same
     uint64_t id = 0;                     // of its request; 0: it is not open
     std::optional<int> slot;             // whose host's log it is
     std::map<int, uint64_t> left_at;     // offsets reached in logs on other slots' hosts
@@ -76,9 +83,13 @@ class JobFollower {
   void HandleEvents(const protocol::Message& message);
   // Tasks that another host runs now have their logs there.
   void FollowToOtherHosts();
+  void GiveUpUnannounced();
   void MoveToItsHost(TaskStream& stream);
   void CloseLog(TaskStream& stream);
   [[nodiscard]] int SlotOf(const std::string& task) const;
+  [[nodiscard]] protocol::ReadLog RequestFor(const TaskStream& stream) const;
+  [[nodiscard]] bool Wants(const protocol::LogSegment& segment) const;
+  [[nodiscard]] bool IsPastTheEnd(const protocol::LogPiece& piece) const;
   void Show(TaskStream& stream, const protocol::LogPiece& piece);
   static bool BeginsRun(TaskStream& stream, const protocol::LogSegment& segment);
   void MarkRun(const TaskStream& stream);

@@ -185,5 +185,23 @@ TEST_F(FollowingAMovedTask, DoesNotPrintOutputOfAnAttemptThatNoEventHasToldOf) {
   EXPECT_THAT(OffsetsAsked(record, 2), testing::ElementsAre(4, 0));
 }
 
+// A damaged index, say.
+TEST_F(FollowingAMovedTask, GivesUpALogThatNamesAnAttemptWhichTheJobNeverHad) {
+  const JobRecord record =
+      job_.MakeInTurn({{Events(1, {Committed(), AttemptOn(2, 1, 0)}), End(1),
+                        Log(3, 7, 0, "from where?\n"), Events(2, {ended_}), End(2)}});
+  FollowOptions options;
+  options.tasks = {std::string(kTask)};
+  LinePrinter printer(STDOUT_FILENO, {.raw = true}, options.tasks);
+  Interrupts interrupts;
+  JobFollower follower(record, {}, options, printer, interrupts);
+  testing::internal::CaptureStderr();
+  follower.Run();
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      HasSubstr("worker:0: output is missing: its log names an attempt that the job never had"));
+  EXPECT_TRUE(follower.incomplete());
+}
+
 }  // namespace
 }  // namespace tfdist::cli

@@ -1,5 +1,7 @@
 """`tfdist logs` of tasks that have run more than once."""
 
+import datetime
+import re
 import unittest
 
 from tests.support import clusters
@@ -40,6 +42,39 @@ class Logs(unittest.TestCase):
         self.assertEqual(second.out, "worker:0 | worker:0 in 2\nworker:0 | end\n")
         both = self.user.run("logs", "job", "worker:0")
         self.assertRegex(both.err, r"^tfdist: worker:0: attempt 2, run \d begins\n$")
+
+    def test_lines_are_searched_for_on_the_hosts(self):
+        self.up('case $TFDIST_TASK in ps*) exec sleep 1000;; esac; i=0; '
+                'while [ $i -lt 2000 ]; do echo "step $i"; i=$((i+1)); done', '"never"')
+        found = self.user.run("logs", "--grep", "^step 1[0-9]9$", "job", "worker:0")
+        self.assertEqual(found.out, "".join(f"worker:0 | step 1{n}9\n" for n in range(10)), found)
+        raw = self.user.run_bytes("logs", "--raw", "--grep", "step 7$", "job", "worker:0")
+        self.assertEqual(raw, b"step 7\n")
+        wrong = self.user.run("logs", "--grep", "(", "job", "worker:0")
+        self.assertEqual((wrong.code, wrong.out), (2, ""), wrong)
+        self.assertIn("--grep: (: ", wrong.err)
+
+    def test_times_are_those_of_writing_and_bound_what_is_shown(self):
+        """Three lines with half a second between them, read long after."""
+        self.up('case $TFDIST_TASK in ps*) exec sleep 1000;; esac; '
+                'for i in 1 2 3; do echo "line $i"; sleep 0.5; done', '"never"')
+        logs = self.user.run("logs", "--timestamps", "job", "worker:0")
+        stamps = re.findall(r"^worker:0 \| (\S+Z) line \d$", logs.out, re.M)
+        self.assertEqual(len(stamps), 3, logs)
+        times = [datetime.datetime.fromisoformat(stamp.replace("Z", "+00:00")) for stamp in stamps]
+        for before, after in zip(times, times[1:]):
+            self.assertGreaterEqual((after - before).total_seconds(), 0.45, stamps)
+        since = self.user.run("logs", "--since", stamps[1], "job", "worker:0")
+        self.assertEqual(since.out, "worker:0 | line 2\nworker:0 | line 3\n", since)
+        until = self.user.run("logs", "--until", stamps[1], "job", "worker:0")
+        self.assertEqual(until.out, "worker:0 | line 1\n", until)
+        one = self.user.run("logs", "--since", stamps[1], "--until", stamps[2], "-f", "job", "worker:0")
+        self.assertEqual(one.out, "worker:0 | line 2\n", one)
+        nothing = self.user.run("logs", "--since", "0s", "job", "worker:0")
+        self.assertEqual((nothing.code, nothing.out), (0, ""), nothing)
+        wrong = self.user.run("logs", "--since", "yesterday", "job", "worker:0")
+        self.assertEqual(wrong.code, 2, wrong)
+        self.assertIn("--since: expected an age", wrong.err)
 
     def test_saved_logs_are_the_bytes_of_the_tasks(self):
         self.up(self.ONCE, '{ policy = "task", backoff = "100ms" }')

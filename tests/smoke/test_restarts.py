@@ -64,6 +64,18 @@ master = { policy = "task", limit = 2, backoff = "100ms" }
         self.assertEqual([row["restarts"] for row in status["tasks"] if row["task"] == "master:0"], [2])
         self.assert_nothing_left()
 
+    def test_tasks_are_warned_before_the_deadline_and_may_still_end_well(self):
+        """Each saves its work when it is told, and ends with 0: the job succeeds, in time."""
+        script = "trap 'echo saved; exit 0' USR2; while true; do sleep 0.1; done"
+        text = clusters.local("job", ["sh", "-c", script], slots=1,
+                              extra='deadline = "60s"\ndeadline_warning = "57s"\ndeadline_signal = "SIGUSR2"')
+        up = self.user.run("up", self.user.write("job.toml", text))
+        self.assertEqual(up.code, 0, up)
+        self.assertIn("master:0 | saved\n", up.out)
+        self.assertIn("tfdist: the deadline is near: all tasks get SIGUSR2, 57s before it\n", up.err)
+        self.assertIn("all tasks get SIGUSR2", self.user.run("events").out)
+        self.assert_nothing_left()
+
     def test_a_hanging_worker_does_not_outlive_the_deadline(self):
         text = clusters.local("job", ["sleep", "infinity"], slots=1, extra='deadline = "3s"')
         up = self.user.run("up", self.user.write("job.toml", text))

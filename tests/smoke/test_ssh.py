@@ -1,5 +1,6 @@
 """Jobs over SSH, on test hosts with an unprivileged account each."""
 
+import json
 import pathlib
 import re
 import signal
@@ -300,6 +301,30 @@ class Faults(OverSsh):
         self.assertRegex(printed, f"worker:0 . attempt 2 on {taken} with .*{taken}")
         self.assertRegex(printed, "worker:0 . over")
         self.assertNotRegex(printed, f"attempt 2 .*{lost}")
+
+    def test_when_the_first_host_is_lost_status_says_what_the_others_know(self):
+        hosts = self.start_hosts(3)
+        self.assertEqual(self.user.run("up", "-d", self.write(hosts, shell("exec sleep infinity"))).code, 0)
+        self.user.wait_until_tasks_run()
+        hosts[0].crash()
+
+        def said():
+            status = self.user.run("status")
+            self.assertEqual(status.code, 3, status)
+            self.assertIn(f"{hosts[0].address}: ", status.err)
+            return status.out if "for" in status.out else None
+
+        out = wait_for(said, "the others miss the coordinator", 60)
+        for host in list(hosts)[1:]:
+            self.assertRegex(out, f"host {host.address}: its agent has not heard the coordinator for \\d+s; "
+                                  "it ends its tasks when that lasts\n")
+        status = json.loads(self.user.run("status", "--json").out)
+        self.assertEqual(status["state"], "unreachable")
+        self.assertEqual([(host["host"], host["state"]) for host in status["hosts"]],
+                         [(host.address, "waits") for host in list(hosts)[1:]])
+        down = self.user.run("down", "--force")
+        self.assertEqual(down.code, 1, down)
+        self.assertIn("confirmed on 2 of 3 hosts", down.err)
 
     def test_the_next_job_of_a_name_finds_nothing_of_the_earlier_one_on_a_host_that_was_lost(self):
         """The host hangs, the job ends without it, the host is back, and the same `up` again."""

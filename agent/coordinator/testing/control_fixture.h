@@ -109,7 +109,7 @@ class ControlTest : public testing::Test {
   }
   void SayCensus(size_t slot, std::vector<std::string> left = {}) {
     HostReport report = Report(slot, {});
-    report.census = protocol::Census{.killed = {}, .left = std::move(left)};
+    report.census = protocol::Census{.killed = {}, .left = std::move(left), .unknown = {}};
     control_->OnReport(slot, report);
   }
   void RunAll() {

@@ -43,6 +43,7 @@ void Obey(KeeperLink& link, const std::string& order) {
   if (verb == "start") taken = link.StartHolder(first, second);
   if (verb == "stop") taken = link.StopHolder(first, second);
   if (verb == "kill") taken = link.KillHolder(first, second);
+  if (verb == "warn") taken = link.WarnHolder(first, second);
   if (verb == "quit") taken = link.Quit(std::chrono::milliseconds(std::stoi(first)));
   if (verb == "exit") exit(std::stoi(first));
   if (!taken) Log("the keeper did not take '{}'", order);

@@ -1,0 +1,145 @@
+#include "agent/slot/slot_census.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "agent/census/census.h"
+#include "agent/census/kill.h"
+#include "agent/process/run_folder.h"
+
+namespace tfdist::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kPassInterval{20};
+
+bool IsLost(const RunState& state) {
+  return state.pids && !state.exit && !state.holder_running && state.pids->boot_id == BootId();
+}
+
+bool IsOfThisAccount(pid_t pid) {
+  struct stat info {};
+  return stat(fmt::format("/proc/{}", pid).c_str(), &info) == 0 && info.st_uid == geteuid();
+}
+
+const ProcessInfo* Find(const std::vector<ProcessInfo>& table, pid_t pid) {
+  const auto found = std::ranges::find(table, pid, [](const auto& one) { return one.id.pid; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+bool IsYounger(const ProcessInfo* process, const RunPids& run) {
+  return process != nullptr && process->id.start_time >= run.task.start_time;
+}
+
+// Its session was made before the run, or by a process whose parent is as young: a login of later.
+bool BelongsElsewhere(const ProcessInfo& process, const RunPids& run,
+                      const std::vector<ProcessInfo>& table) {
+  const ProcessInfo* leader = Find(table, process.session);
+  if (leader != nullptr && !IsYounger(leader, run)) return true;
+  const ProcessInfo& top = leader != nullptr ? *leader : process;
+  return IsYounger(Find(table, top.parent), run);
+}
+
+// An agent hides its environment; it and its like look after themselves.
+bool IsOfNoJob(const ProcessInfo& process) {
+  return !process.comm.starts_with("tfdist-") && !CookieOfProcess(process.id.pid);
+}
+
+// The number of a session stays taken for as long as a process is in it: these are the run's.
+bool IsInSessionOf(const ProcessInfo& process, const RunPids& run) {
+  return process.session == run.task.pid && IsYounger(&process, run) && !process.ended();
+}
+
+std::vector<ProcessInfo> InSessionsOf(const std::vector<LostRun>& runs) {
+  std::vector<ProcessInfo> found;
+  const std::vector<ProcessInfo> table = ReadProcessTable();
+  std::ranges::copy_if(table, std::back_inserter(found), [&](const ProcessInfo& process) {
+    return IsOfThisAccount(process.id.pid) && std::ranges::any_of(runs, [&](const LostRun& run) {
+             return IsInSessionOf(process, run.pids);
+           });
+  });
+  return found;
+}
+
+void EndSessions(const std::vector<LostRun>& runs, TimePoint deadline, protocol::Census& census) {
+  std::vector<ProcessInfo> seen;
+  while (true) {
+    const std::vector<ProcessInfo> alive = InSessionsOf(runs);
+    for (const ProcessInfo& process : alive) {
+      if (!Contains(seen, process.id)) seen.push_back(process);
+      SignalProcess(process.id, SIGKILL);
+    }
+    if (alive.empty() || SystemClock().Now() >= deadline) break;
+    poll(nullptr, 0, static_cast<int>(kPassInterval.count()));
+  }
+  for (const ProcessInfo& process : seen) {
+    (IsRunning(process.id) ? census.left : census.killed).push_back(Describe(process));
+  }
+}
+
+std::string WhyUnknown(const LostRun& run, const ProcessInfo& suspect) {
+  return fmt::format("{} may be of {}, whose holder and keeper were killed together",
+                     Describe(suspect), run.name);
+}
+
+}  // namespace
+
+std::vector<LostRun> FindLostRuns(const SlotFolder& folder) {
+  std::vector<LostRun> runs;
+  std::error_code error;
+  for (fs::directory_iterator task(folder.tasks(), error);
+       !error && task != fs::directory_iterator(); task.increment(error)) {
+    std::error_code ignored;
+    for (fs::directory_iterator run(task->path(), ignored);
+         !ignored && run != fs::directory_iterator(); run.increment(ignored)) {
+      const std::string name = run->path().filename();
+      if (!name.starts_with("run-")) continue;
+      const RunState state = ReadRunState(run->path());
+      if (!IsLost(state)) continue;
+      runs.push_back({fmt::format("{}, {}", task->path().filename().string(), name), *state.pids});
+    }
+  }
+  return runs;
+}
+
+std::vector<ProcessInfo> FindSuspects(const RunPids& run, const std::vector<ProcessInfo>& table) {
+  std::vector<ProcessInfo> suspects;
+  for (const ProcessInfo& process : table) {
+    const pid_t pid = process.id.pid;
+    if (process.ended() || !IsYounger(&process, run) || !IsOfThisAccount(pid)) continue;
+    if (BelongsElsewhere(process, run, table) || CgroupsOf(pid) != run.cgroups) continue;
+    if (IsOfNoJob(process)) suspects.push_back(process);
+  }
+  return suspects;
+}
+
+protocol::Census EndSlotProcesses(const SlotFolder& folder, const SlotInfo& info,
+                                  const std::vector<pid_t>& exclude, TimePoint deadline) {
+  protocol::Census census =
+      EndProcesses(CookieValue(info.job, info.slot), exclude, folder.left(), deadline);
+  const std::vector<LostRun> runs = FindLostRuns(folder);
+  if (runs.empty()) return census;
+  EndSessions(runs, deadline, census);
+  const std::vector<ProcessInfo> table = ReadProcessTable();
+  for (const LostRun& run : runs) {
+    for (const ProcessInfo& suspect : FindSuspects(run.pids, table)) {
+      const bool excluded = std::ranges::find(exclude, suspect.id.pid) != exclude.end();
+      if (!excluded && suspect.id.pid != getpid())
+        census.unknown.push_back(WhyUnknown(run, suspect));
+    }
+  }
+  return census;
+}
+
+}  // namespace tfdist::agent

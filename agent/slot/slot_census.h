@@ -1,0 +1,35 @@
+// The census of a slot: what its job has left here is ended, and what is not known to be gone is said.
+#pragma once
+
+#include <sys/types.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/census/process_table.h"
+#include "agent/process/run_records.h"
+#include "agent/protocol.h"
+#include "agent/slot/slot_folder.h"
+#include "base/clock.h"
+
+namespace tfdist::agent {
+
+// A run of this boot that nobody has seen end: its holder was killed, and the keeper with it.
+struct LostRun {
+  std::string name;  // "worker-0, run-1-1"
+  RunPids pids;
+};
+std::vector<LostRun> FindLostRuns(const SlotFolder& folder);
+
+// Processes that a lost run may have left, though they show neither its cookie nor its session: of
+// this account and the run's cgroup, younger than the run, and without a parent or a session that is
+// younger than it too.
+std::vector<ProcessInfo> FindSuspects(const RunPids& run, const std::vector<ProcessInfo>& table);
+
+// EndProcesses (census.h) of the slot's cookie; then what is in the session of a lost run's task, too.
+// Blocks: for the files thread.
+protocol::Census EndSlotProcesses(const SlotFolder& folder, const SlotInfo& info,
+                                  const std::vector<pid_t>& exclude, TimePoint deadline);
+
+}  // namespace tfdist::agent

@@ -1,0 +1,103 @@
+#include "cli/commands/other_hosts.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/commands/for_each_host.h"
+#include "cli/job/connector.h"
+#include "cli/link/bootstrap.h"
+
+namespace tfdist::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLimit = 20s;
+constexpr std::string_view kContact = "contact";  // agent/protocol.md
+// A coordinator beats each second.
+constexpr auto kSilence = 4s;
+
+// An agent that runs says how long it has not heard of the coordinator.
+HostsWord OfAgent(AgentLink& link, TimePoint deadline) {
+  const protocol::Message answer{.type = std::string(kContact),
+                                 .body = link.Call(kContact, protocol::Json::object(), deadline)};
+  struct Contact {
+    bool over;
+    int64_t silence_ms;
+  };
+  const auto contact = [&]() -> Contact {
+    try {
+      return {answer.body.at("over").get<bool>(), answer.body.at("silence_ms").get<int64_t>()};
+    } catch (const protocol::Json::exception& e) {
+      throw ProtocolError(Phase::kControl,
+                          fmt::format("malformed answer '{}': {}", kContact, e.what()));
+    }
+  }();
+  const std::chrono::milliseconds silence(contact.silence_ms);
+  HostsWord said;
+  if (contact.over) {
+    said.word = Word::kOver;
+    said.why = "the job is over there";
+  } else if (silence < kSilence) {
+    said.word = Word::kHears;
+    said.why = fmt::format(
+        "its agent has heard the coordinator {} ago: as far as it knows the job goes on",
+        DurationText(std::chrono::ceil<std::chrono::seconds>(silence)));
+  } else {
+    said.word = Word::kWaits;
+    said.why = fmt::format(
+        "its agent has not heard the coordinator for {}; it ends its tasks when that lasts",
+        DurationText(std::chrono::floor<std::chrono::seconds>(silence)));
+  }
+  return said;
+}
+
+HostsWord Ask(const JobRecord& record, int slot) {
+  const TimePoint deadline = SystemClock().Now() + kLimit;
+  try {
+    const Attached host = Attach(record, slot, deadline);
+    if (host.hello.serving == protocol::Serving::kAgent) return OfAgent(*host.link, deadline);
+    HostsWord said;
+    said.word = Word::kOver;
+    said.why = host.hello.orphaned.value_or("nothing of the job runs there");
+    return said;
+  } catch (const NothingThere&) {
+    HostsWord said;
+    said.word = Word::kOver;
+    said.why = "nothing of the job is there";
+    return said;
+  }
+}
+
+}  // namespace
+
+std::string_view NameOf(Word word) {
+  switch (word) {
+    case Word::kWaits:
+      return "waits";
+    case Word::kHears:
+      return "running";
+    case Word::kOver:
+      return "over";
+    case Word::kNothing:
+      return "unreachable";
+  }
+  return "";
+}
+
+std::vector<HostsWord> AskOtherHosts(const JobRecord& record) {
+  const size_t others = record.hosts.empty() ? 0 : record.hosts.size() - 1;
+  std::vector<HostsWord> words(others);
+  const auto failures =
+      ForEachHost(others, [&](size_t at) { words[at] = Ask(record, static_cast<int>(at) + 1); });
+  for (size_t at = 0; at < others; ++at) {
+    words[at].host = record.hosts[at + 1].name;
+    if (failures[at]) words[at].why = fmt::format("cannot be asked: {}", failures[at]->cause());
+  }
+  return words;
+}
+
+}  // namespace tfdist::cli
