@@ -1,8 +1,10 @@
 #include "agent/agent/deployment.h"
 
+#include <chrono>
 #include <utility>
 #include <vector>
 
+#include "agent/check/quick_look.h"
 #include "agent/frame.h"
 #include "agent/job_layout.h"
 #include "agent/tasks/preflight.h"
@@ -16,6 +18,11 @@ using protocol::FileDescription;
 using protocol::HostDescription;
 using protocol::Json;
 using protocol::Message;
+
+using Troubles = std::vector<protocol::Trouble>;
+
+// For a program that says something about the host.
+constexpr std::chrono::seconds kLookLimit{2};
 
 // Pieces come without waiting for answers: the disk must be able to push back.
 class HeldSession {
@@ -86,12 +93,13 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
         ReplaceFile(folder.secret(), description.secret.value, 0600);
         ReplaceFile(folder.description(), bytes, 0600);
         Prepare(description, *store, folder, info);
+        return QuickLook(info.base, SystemClock().Now() + kLookLimit);
       },
-      [this, description, reply = Reply(session, message.id)](Outcome<void>& outcome) {
+      [this, description, reply = Reply(session, message.id)](Outcome<Troubles>& outcome) {
         reply.Try([&] {
-          outcome.Get();
+          const Troubles& troubles = outcome.Get();
           on_described_(description);
-          reply.Ok();
+          reply.Ok({{"troubles", troubles}});
         });
       });
 }

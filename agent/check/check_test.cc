@@ -1,16 +1,19 @@
 // The parts of a check that need no other host. tests/smoke/test_check.py has the rest.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/check/handshake.h"
 #include "agent/check/held_ports.h"
 #include "agent/check/programs.h"
+#include "agent/check/quick_look.h"
 #include "agent/check/reach.h"
 #include "agent/control/tcp_address.h"
 #include "agent/tasks/port_check.h"
 #include "base/failures.h"
+#include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
 namespace {
@@ -173,6 +176,18 @@ TEST(ProgramsTest, PythonSaysItsVersionAndThoseOfPackages) {
   EXPECT_THAT(python.version, testing::StartsWith("3."));
   EXPECT_THAT(python.packages, ElementsAre(testing::Pair("no-such-package", "")));
   EXPECT_NE(AskPython("no-such-python", {}, {}, deadline).why, "");
+}
+
+TEST(QuickLook, SaysThatTheDiskIsSmall) {
+  const TemporaryFolder folder;
+  const TimePoint deadline = SystemClock().Now() + std::chrono::seconds(2);
+  if (mount("tfdist-test", folder.path().c_str(), "tmpfs", 0, "size=4m") != 0) {
+    GTEST_SKIP() << "cannot mount a small disk here (not root)";
+  }
+  const auto troubles = QuickLook(folder.path(), deadline);
+  umount2(folder.path().c_str(), MNT_DETACH);
+  ASSERT_GE(troubles.size(), 1U);
+  EXPECT_EQ(troubles[0].why, "4 MiB are free at " + folder.path().string());
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <sys/eventfd.h>
 
+#include <map>
+#include <utility>
+
 #include "agent/refusal.h"
 #include "base/failures.h"
 #include "base/hash.h"
@@ -141,11 +144,26 @@ Deployment::Outcome Deployment::TakeOutcome() {
     outcome.spent.push_back(host->steps.spent());
   }
   outcome.warnings = CompareNames(plan_.hosts, answers);
+  AddTroubles(outcome.warnings);
   for (NameWarning& warning : CompareShared(plan_, shared)) {
     outcome.warnings.push_back(std::move(warning));
   }
   if (committed_) outcome.coordinator = std::move(hosts_[0]->attached);
   return outcome;
+}
+
+// What several hosts say alike is said once.
+void Deployment::AddTroubles(std::vector<NameWarning>& warnings) const {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> hosts;
+  for (size_t slot = 0; slot < hosts_.size(); ++slot) {
+    for (const auto& [why, remedy] : hosts_[slot]->troubles) {
+      hosts[{why, remedy}].push_back(plan_.hosts[slot].name);
+    }
+  }
+  for (const auto& [trouble, names] : hosts) {
+    const auto& [why, remedy] = trouble;
+    warnings.push_back({fmt::format("{}: {}", fmt::join(names, ", "), why), remedy});
+  }
 }
 
 // A job of that name runs on all its hosts, and each of them refuses a second one.
@@ -290,7 +308,9 @@ void Deployment::Describe(int slot) {
   const protocol::HostDescription description = DescriptionOf(slot);
   SendFiles(host, description);
   host.steps.Begin("task descriptions");
-  Ask(host, type::kDescribe, description, kDescribeLimit);
+  const Json answer = Ask(host, type::kDescribe, description, kDescribeLimit);
+  host.troubles = protocol::Body<std::vector<protocol::Trouble>>(
+      {.type = "ok", .body = answer.value("troubles", Json::array())});
 }
 
 void Deployment::SendFiles(Host& host, const protocol::HostDescription& description) {

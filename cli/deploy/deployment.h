@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "agent/host_check.h"
 #include "agent/protocol.h"
 #include "agent/refusal.h"
 #include "agent/shared_folder.h"
@@ -70,7 +71,7 @@ class Deployment {
     std::optional<protocol::NameTaken> name_taken;  // on slot 0's host
     std::vector<std::string> bases;                 // tfdist's folder on each host; where known
     std::vector<std::string> removed;   // "gpu07: /home/u/...": what retention has removed there
-    std::vector<NameWarning> warnings;  // of hosts' names
+    std::vector<NameWarning> warnings;  // of hosts' names, and what the hosts say of themselves
     std::vector<std::vector<StepTimes::Spent>>
         spent;             // on each host, without what it waited for others
     Attached coordinator;  // when committed
@@ -85,6 +86,7 @@ class Deployment {
     std::optional<protocol::NameTaken> name_taken;
     std::vector<std::string> removed;  // folders of finished jobs
     std::optional<protocol::ResolvedNames> names;
+    std::vector<protocol::Trouble> troubles;  // that may end the job later
     // Slot 0's is written before `prepared_` opens, and read by the others after that.
     std::optional<protocol::SharedFolder> shared;
     StepTimes steps;
@@ -120,6 +122,7 @@ class Deployment {
   template <typename Step>
   bool Pass(Gate& gate, int slot, const char* name, Step step);
   bool WaitAt(Gate& gate, Host& host);
+  void AddTroubles(std::vector<NameWarning>& warnings) const;
   [[nodiscard]] bool SaysTheSameAsTheFirst(const Host& host) const;
   void RollBack(int slot);
   // `left`: what an agent that was rolled back could not remove, or empty.

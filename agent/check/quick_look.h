@@ -1,0 +1,17 @@
+// What `up` is told of a host that is ready: what would not stop the job now, but may end it later. The
+// quick part of a check, without a second host and without a question of its own.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "agent/host_check.h"
+#include "base/clock.h"
+
+namespace tfdist::agent {
+
+// `base`: tfdist's folder on this host. Programs are waited for until `deadline`. Blocks: for the files
+// thread.
+std::vector<protocol::Trouble> QuickLook(const std::filesystem::path& base, TimePoint deadline);
+
+}  // namespace tfdist::agent
