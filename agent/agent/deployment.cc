@@ -22,7 +22,7 @@ using protocol::Message;
 using Troubles = std::vector<protocol::Trouble>;
 
 // For a program that says something about the host.
-constexpr std::chrono::seconds kLookLimit{2};
+constexpr std::chrono::seconds kQuickLookLimit{2};
 
 // Pieces come without waiting for answers: the disk must be able to push back.
 class HeldSession {
@@ -93,7 +93,7 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
         ReplaceFile(folder.secret(), description.secret.value, 0600);
         ReplaceFile(folder.description(), bytes, 0600);
         Prepare(description, *store, folder, info);
-        return QuickLook(info.base, SystemClock().Now() + kLookLimit);
+        return QuickLook(info.base, SystemClock().Now() + kQuickLookLimit);
       },
       [this, description, reply = Reply(session, message.id)](Outcome<Troubles>& outcome) {
         reply.Try([&] {

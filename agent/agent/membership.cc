@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -139,7 +139,7 @@ void Membership::Connect(const CoordinatorAddress& coordinator) {
 }
 
 void Membership::KeepOrphaned(const std::string& why) {
-  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const auto now = static_cast<std::time_t>(WallClockNanoseconds() / 1'000'000'000);
   const std::string text =
       fmt::format("{}: its tasks were ended at {:%Y-%m-%dT%H:%M:%SZ}", why, fmt::gmtime(now));
   parts_.files.Post([path = parts_.slot.folder.orphaned(), text] { ReplaceFile(path, text, 0600); },

@@ -17,7 +17,7 @@ constexpr size_t kStepBytes = 1 << 20;
 constexpr mode_t kFolderMode = 0777;
 constexpr mode_t kFileMode = 0666;
 
-[[noreturn]] void Fail(std::string_view what, const std::filesystem::path& path) {
+[[noreturn]] void FailToCopy(std::string_view what, const std::filesystem::path& path) {
   const int error_number = errno;
   throw Error(Phase::kFiles, WithErrno(std::string(what) + " " + path.string(), error_number));
 }
@@ -25,12 +25,12 @@ constexpr mode_t kFileMode = 0666;
 // Others may write to a shared folder, too: no link of theirs is followed.
 UniqueFd OpenFolder(const CopyTarget& target) {
   const UniqueFd parent(open(target.parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!parent.valid()) Fail("cannot open", target.parent);
+  if (!parent.valid()) FailToCopy("cannot open", target.parent);
   const char* name = target.folder.c_str();
   const bool made = mkdirat(parent.get(), name, kFolderMode & ~target.umask) == 0;
-  if (!made && errno != EEXIST) Fail("cannot make", target.parent / target.folder);
+  if (!made && errno != EEXIST) FailToCopy("cannot make", target.parent / target.folder);
   UniqueFd folder(openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!folder.valid()) Fail("cannot open", target.parent / target.folder);
+  if (!folder.valid()) FailToCopy("cannot open", target.parent / target.folder);
   // This process's own umask keeps everything private.
   if (made) fchmod(folder.get(), kFolderMode & ~target.umask);
   return folder;
@@ -47,11 +47,11 @@ void LogCopy::Open() {
                        O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   struct stat info {};
   if (!file.valid() || fstat(file.get(), &info) != 0) {
-    Fail("cannot open", target_.parent / target_.folder / target_.file);
+    FailToCopy("cannot open", target_.parent / target_.folder / target_.file);
   }
   if (!S_ISREG(info.st_mode)) {
     errno = EINVAL;
-    Fail("not a file:", target_.parent / target_.folder / target_.file);
+    FailToCopy("not a file:", target_.parent / target_.folder / target_.file);
   }
   if (info.st_size == 0) fchmod(file.get(), kFileMode & ~target_.umask);
   offset_ = static_cast<uint64_t>(info.st_size);
@@ -78,7 +78,7 @@ void LogCopy::Write(const protocol::LogPiece& piece) {
       const int error_number = put < 0 ? errno : EIO;
       file_.Reset();
       errno = error_number;
-      Fail("cannot write", target_.parent / target_.folder / target_.file);
+      FailToCopy("cannot write", target_.parent / target_.folder / target_.file);
     }
     text.remove_prefix(static_cast<size_t>(put));
     offset += static_cast<uint64_t>(put);

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kPassInterval{20};
+constexpr std::chrono::milliseconds kSessionPause{20};
 
 bool IsLost(const RunState& state) {
   return state.pids && !state.exit && !state.holder_running && state.pids->boot_id == BootId();
@@ -33,7 +33,7 @@ bool IsOfThisAccount(pid_t pid) {
   return stat(fmt::format("/proc/{}", pid).c_str(), &info) == 0 && info.st_uid == geteuid();
 }
 
-const ProcessInfo* Find(const std::vector<ProcessInfo>& table, pid_t pid) {
+const ProcessInfo* FindIn(const std::vector<ProcessInfo>& table, pid_t pid) {
   const auto found = std::ranges::find(table, pid, [](const auto& one) { return one.id.pid; });
   return found == table.end() ? nullptr : &*found;
 }
@@ -45,10 +45,10 @@ bool IsYounger(const ProcessInfo* process, const RunPids& run) {
 // Its session was made before the run, or by a process whose parent is as young: a login of later.
 bool BelongsElsewhere(const ProcessInfo& process, const RunPids& run,
                       const std::vector<ProcessInfo>& table) {
-  const ProcessInfo* leader = Find(table, process.session);
+  const ProcessInfo* leader = FindIn(table, process.session);
   if (leader != nullptr && !IsYounger(leader, run)) return true;
   const ProcessInfo& top = leader != nullptr ? *leader : process;
-  return IsYounger(Find(table, top.parent), run);
+  return IsYounger(FindIn(table, top.parent), run);
 }
 
 // An agent hides its environment; it and its like look after themselves.
@@ -81,7 +81,7 @@ void EndSessions(const std::vector<LostRun>& runs, TimePoint deadline, protocol:
       SignalProcess(process.id, SIGKILL);
     }
     if (alive.empty() || SystemClock().Now() >= deadline) break;
-    poll(nullptr, 0, static_cast<int>(kPassInterval.count()));
+    poll(nullptr, 0, static_cast<int>(kSessionPause.count()));
   }
   for (const ProcessInfo& process : seen) {
     (IsRunning(process.id) ? census.left : census.killed).push_back(Describe(process));

@@ -12,12 +12,12 @@
 namespace tfdist::cli {
 namespace {
 
-constexpr int64_t kMillisecond = 1'000'000;
-constexpr int64_t kSecond = 1000 * kMillisecond;
-constexpr int64_t kDay = 24 * 3600 * kSecond;
+constexpr int64_t kMomentMillisecond = 1'000'000;
+constexpr int64_t kMomentSecond = 1000 * kMomentMillisecond;
+constexpr int64_t kDay = 24 * 3600 * kMomentSecond;
 constexpr int64_t kMostDays = 36'500;
 
-std::optional<int64_t> ParseNumber(std::string_view digits) {
+std::optional<int64_t> ParseCount(std::string_view digits) {
   int64_t number = 0;
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, number);
@@ -28,12 +28,12 @@ std::optional<int64_t> ParseNumber(std::string_view digits) {
 // "10m", "7d"
 std::optional<int64_t> ParseAge(std::string_view text) {
   if (text.size() > 1 && text.ends_with('d')) {
-    const auto days = ParseNumber(text.substr(0, text.size() - 1));
+    const auto days = ParseCount(text.substr(0, text.size() - 1));
     return days && *days <= kMostDays ? std::optional(*days * kDay) : std::nullopt;
   }
   const auto milliseconds = ParseDurationMs(text);
-  if (!milliseconds || *milliseconds > kMostDays * (kDay / kMillisecond)) return std::nullopt;
-  return *milliseconds * kMillisecond;
+  if (!milliseconds || *milliseconds > kMostDays * (kDay / kMomentMillisecond)) return std::nullopt;
+  return *milliseconds * kMomentMillisecond;
 }
 
 // ".125": of a second.
@@ -42,7 +42,7 @@ std::optional<int64_t> ParseFraction(std::string_view text) {
   if (text.front() != '.' || text.size() < 2 || text.size() > 10) return std::nullopt;
   std::string digits(text.substr(1));
   digits.resize(9, '0');
-  return ParseNumber(digits);
+  return ParseCount(digits);
 }
 
 // RFC 3339, in UTC.
@@ -56,7 +56,7 @@ std::optional<int64_t> ParseTime(const std::string& text) {
   if (fraction.ends_with('Z')) fraction.remove_suffix(1);
   const auto nanoseconds = ParseFraction(fraction);
   if (!nanoseconds) return std::nullopt;
-  return timegm(&parts) * kSecond + *nanoseconds;
+  return timegm(&parts) * kMomentSecond + *nanoseconds;
 }
 
 }  // namespace

@@ -15,10 +15,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLimit = 20s;
+constexpr auto kOtherHostsLimit = 20s;
 constexpr std::string_view kContact = "contact";  // agent/protocol.md
 // A coordinator beats each second.
-constexpr auto kSilence = 4s;
+constexpr auto kSilentAfterBeats = 4s;
 
 // An agent that runs says how long it has not heard of the coordinator.
 HostsWord OfAgent(AgentLink& link, TimePoint deadline) {
@@ -41,7 +41,7 @@ HostsWord OfAgent(AgentLink& link, TimePoint deadline) {
   if (contact.over) {
     said.word = Word::kOver;
     said.why = "the job is over there";
-  } else if (silence < kSilence) {
+  } else if (silence < kSilentAfterBeats) {
     said.word = Word::kHears;
     said.why = fmt::format(
         "its agent has heard the coordinator {} ago: as far as it knows the job goes on",
@@ -55,8 +55,8 @@ HostsWord OfAgent(AgentLink& link, TimePoint deadline) {
   return said;
 }
 
-HostsWord Ask(const JobRecord& record, int slot) {
-  const TimePoint deadline = SystemClock().Now() + kLimit;
+HostsWord AskOne(const JobRecord& record, int slot) {
+  const TimePoint deadline = SystemClock().Now() + kOtherHostsLimit;
   try {
     const Attached host = Attach(record, slot, deadline);
     if (host.hello.serving == protocol::Serving::kAgent) return OfAgent(*host.link, deadline);
@@ -92,7 +92,7 @@ std::vector<HostsWord> AskOtherHosts(const JobRecord& record) {
   const size_t others = record.hosts.empty() ? 0 : record.hosts.size() - 1;
   std::vector<HostsWord> words(others);
   const auto failures =
-      ForEachHost(others, [&](size_t at) { words[at] = Ask(record, static_cast<int>(at) + 1); });
+      ForEachHost(others, [&](size_t at) { words[at] = AskOne(record, static_cast<int>(at) + 1); });
   for (size_t at = 0; at < others; ++at) {
     words[at].host = record.hosts[at + 1].name;
     if (failures[at]) words[at].why = fmt::format("cannot be asked: {}", failures[at]->cause());

@@ -121,7 +121,7 @@ json TaskJson(const JobState& state, const protocol::TaskPlan& plan) {
   return value;
 }
 
-json HostJson(const JobState& state, size_t slot) {
+json SlotJson(const JobState& state, size_t slot) {
   const protocol::SlotState& host = state.slots[slot];
   json value = {{"host", HostOf(state, static_cast<int>(slot))},
                 {"state", host.state},
@@ -154,7 +154,7 @@ json ViewJson(const JobRecord& record, const JobView& view) {
       {"look", LookJson(view.look, state)}};
   for (const auto& plan : state.plan.tasks) value["tasks"].push_back(TaskJson(state, plan));
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
-    value["hosts"].push_back(HostJson(state, slot));
+    value["hosts"].push_back(SlotJson(state, slot));
   }
   return value;
 }
