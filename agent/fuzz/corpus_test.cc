@@ -125,7 +125,7 @@ TEST(FuzzCorpus, HasJournals) {
                  event::Restarting{false, "worker:0", "exit code 3", 2000, 2},
                  event::Run{"worker:0", 2}, event::Host{0, HostState::kLost, "silent"},
                  event::Stopping{JobResult::kFailed, "lost", "worker:0", false},
-                 event::CensusTaken{0, {{"pid 123 (sleep)"}, {}}},
+                 event::CensusTaken{0, {{"pid 123 (sleep)"}, {}, {}}},
                  event::Ended{JobResult::kFailed, {}, {0}}})},
        {"unknown_kind", Journal({committed, event::Other{"news", {{"why", "\xc3("}}}})},
        {"torn_last_line", two_lines.substr(0, two_lines.size() - 9)},

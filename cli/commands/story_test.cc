@@ -12,7 +12,7 @@ using protocol::JobResult;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kSecondNs = 1'000'000'000;
 
 // Two workers on two hosts, and a spare.
 class StoryTest : public testing::Test {
@@ -37,7 +37,7 @@ class StoryTest : public testing::Test {
 
   void Add(event::Body body) {
     ++number_;
-    story_.Add({number_, static_cast<int64_t>(number_) * kSecond, std::move(body)});
+    story_.Add({number_, static_cast<int64_t>(number_) * kSecondNs, std::move(body)});
   }
   void Exit(const std::string& task, int code, int signal = 0, bool by_us = false,
             int attempt = 1) {
@@ -52,7 +52,7 @@ class StoryTest : public testing::Test {
     Add(exited);
   }
   [[nodiscard]] std::vector<std::string> Waits(int64_t after_ns = 0) const {
-    return WaitsFor(story_.state(), true, static_cast<int64_t>(number_) * kSecond + after_ns);
+    return WaitsFor(story_.state(), true, static_cast<int64_t>(number_) * kSecondNs + after_ns);
   }
   static std::vector<std::string> Tasks(const std::vector<Failure>& failures) {
     std::vector<std::string> tasks;
@@ -74,9 +74,9 @@ TEST_F(StoryTest, AFailureThatWasHeardOfLaterIsTheCauseWhereItWasBeforeTheOther)
     Add(exited);
   };
   Add(event::Attempt{1, "started", {}});
-  fail("worker:0", 4 * kSecond);
+  fail("worker:0", 4 * kSecondNs);
   Add(event::Stopping{JobResult::kFailed, "worker:0 on h1: exit code 1", "worker:0", false});
-  fail("worker:1", 3 * kSecond + 1);
+  fail("worker:1", 3 * kSecondNs + 1);
   const auto incidents = story_.Incidents();
   ASSERT_EQ(incidents.size(), 1u);
   EXPECT_EQ(incidents[0].why, "worker:1 on h2: exit code 1");
@@ -156,13 +156,13 @@ TEST_F(StoryTest, SaysWhatIsWaitedFor) {
   for (const char* task : {"worker:0", "worker:1"}) Add(event::TaskStarted{task, 1, 1, 7});
   EXPECT_THAT(Waits(), IsEmpty());
   Add(event::Host{1, HostState::kLost, ""});
-  EXPECT_THAT(Waits(3 * kSecond), ElementsAre("host h2 is lost since 3s"));
+  EXPECT_THAT(Waits(3 * kSecondNs), ElementsAre("host h2 is lost since 3s"));
   Add(event::Host{1, HostState::kConnected, ""});
   Exit("worker:0", 7);
   Add(event::Restarting{false, "worker:0", "", 4000, 2});
-  EXPECT_THAT(Waits(kSecond), ElementsAre("the pause before worker:0 starts again: 3.0 s more"));
+  EXPECT_THAT(Waits(kSecondNs), ElementsAre("the pause before worker:0 starts again: 3.0 s more"));
   Add(event::Restarting{true, "worker:0", "", 4000, 2});
-  EXPECT_THAT(Waits(5 * kSecond),
+  EXPECT_THAT(Waits(5 * kSecondNs),
               ElementsAre("h[1-3] to say that nothing of attempt 1 is left there"));
   Add(event::Stopping{JobResult::kStopped, "down", "", false});
   EXPECT_THAT(Waits(), ElementsAre("worker:1 on h2 to end"));
