@@ -12,7 +12,8 @@ namespace tfdist::agent {
 
 class LineFilter {
  public:
-  // A POSIX extended regular expression, as grep -E; bytes, not characters. Throws UsageError.
+  // A POSIX extended regular expression, as grep -E; bytes, not characters. Throws UsageError, also
+  // for what could take longer than the text is long: back-references, groups that are repeated by {}.
   explicit LineFilter(const std::string& pattern);
 
   // Looks at `text`, which begins with a line; one without any newline is a line. Says how many

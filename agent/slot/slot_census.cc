@@ -56,8 +56,12 @@ bool IsOfNoJob(const ProcessInfo& process) {
   return !process.comm.starts_with("tfdist-") && !CookieOfProcess(process.id.pid);
 }
 
-// The number of a session stays taken for as long as a process is in it: these are the run's.
-bool IsInSessionOf(const ProcessInfo& process, const RunPids& run) {
+// The number of a session stays taken for as long as a process is in it, and is free again after that: with another
+// leader it is another's.
+bool IsInSessionOf(const ProcessInfo& process, const RunPids& run,
+                   const std::vector<ProcessInfo>& table) {
+  const ProcessInfo* leader = FindIn(table, run.task.pid);
+  if (leader != nullptr && leader->id != run.task) return false;
   return process.session == run.task.pid && IsYounger(&process, run) && !process.ended();
 }
 
@@ -66,7 +70,7 @@ std::vector<ProcessInfo> InSessionsOf(const std::vector<LostRun>& runs) {
   const std::vector<ProcessInfo> table = ReadProcessTable();
   std::ranges::copy_if(table, std::back_inserter(found), [&](const ProcessInfo& process) {
     return IsOfThisAccount(process.id.pid) && std::ranges::any_of(runs, [&](const LostRun& run) {
-             return IsInSessionOf(process, run.pids);
+             return IsInSessionOf(process, run.pids, table);
            });
   });
   return found;

@@ -58,7 +58,7 @@ int PortOf(const UniqueFd& listener) {
 }
 
 // False when the peer has gone or does not read.
-bool SendAll(int fd, std::string_view bytes, TimePoint deadline) {
+bool SendAll(int fd, std::string_view bytes, int stop, TimePoint deadline) {
   while (!bytes.empty()) {
     const ssize_t put = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (put >= 0) {
@@ -66,8 +66,10 @@ bool SendAll(int fd, std::string_view bytes, TimePoint deadline) {
       continue;
     }
     if (errno != EAGAIN && errno != EINTR) return false;
-    pollfd polled{fd, POLLOUT, 0};
-    if (poll(&polled, 1, PollTimeout(SystemClock().Now(), deadline)) == 0) return false;
+    std::array<pollfd, 2> polled{{{fd, POLLOUT, 0}, {stop, POLLIN, 0}}};
+    const int ready =
+        poll(polled.data(), polled.size(), PollTimeout(SystemClock().Now(), deadline));
+    if (ready == 0 || polled[1].revents != 0) return false;
   }
   return true;
 }
@@ -90,16 +92,21 @@ class ForwardedPair {
   }
 
  private:
-  // All that the host has sent. False: it, or the reader here, has ended.
+  // All that the host has sent. False: it, or the reader here, has ended, or all is to end.
   bool PassBack() {
-    while (true) {
+    while (!Stopped()) {
       std::string bytes;
       const auto result = far_.Read(bytes, TimePoint());
-      if (!SendAll(near_.get(), bytes, InTime(kWriteLimit))) return false;
+      if (!SendAll(near_.get(), bytes, stop_, InTime(kWriteLimit))) return false;
       if (result != ByteChannel::ReadResult::kData) {
         return result == ByteChannel::ReadResult::kTimeout;
       }
     }
+    return false;
+  }
+  [[nodiscard]] bool Stopped() const {
+    pollfd polled{stop_, POLLIN, 0};
+    return poll(&polled, 1, 0) > 0;
   }
   bool PassOn() {
     std::array<char, kPieceBytes> piece;

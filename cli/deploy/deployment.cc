@@ -28,7 +28,8 @@ constexpr auto kStartLimit = 120s;
 constexpr StartLimits kStartLimits{.shell = kStartLimit, .boot = 60s, .hello = kStartLimit};
 constexpr auto kUploadLimit = 15min;
 constexpr auto kDescribeLimit = 120s;
-constexpr auto kDialLimit = 30s;  // the name of slot 0 is resolved there as well
+constexpr size_t kMostTroubles = 8;  // of a host: more is nothing that an agent says
+constexpr auto kDialLimit = 30s;     // the name of slot 0 is resolved there as well
 constexpr auto kNamesLimit = 30s;
 constexpr auto kSharedLimit = 30s;  // of a network file system that wakes up
 constexpr auto kCommitLimit = 30s;
@@ -156,8 +157,9 @@ Deployment::Outcome Deployment::TakeOutcome() {
 void Deployment::AddTroubles(std::vector<NameWarning>& warnings) const {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> hosts;
   for (size_t slot = 0; slot < hosts_.size(); ++slot) {
-    for (const auto& [why, remedy] : hosts_[slot]->troubles) {
-      hosts[{why, remedy}].push_back(plan_.hosts[slot].name);
+    const auto& troubles = hosts_[slot]->troubles;
+    for (size_t at = 0; at < std::min(troubles.size(), kMostTroubles); ++at) {
+      hosts[{troubles[at].why, troubles[at].remedy}].push_back(plan_.hosts[slot].name);
     }
   }
   for (const auto& [trouble, names] : hosts) {

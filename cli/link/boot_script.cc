@@ -102,7 +102,9 @@ LISTED
       *) unsafe="$name belongs to another account (uid $owner)"; break ;;
     esac
     case $mode in
-      ????????w[!tT]*) unsafe="everybody may write to $name"; break ;;
+      ????????w[tT]*) [ "$name" != "$lowest" ] || { unsafe="everybody may write to $name"; break; } ;;
+      ????????w*) unsafe="everybody may write to $name"; break ;;
+      ?????w???[!tT]+*) unsafe="an access control list may let others write to $name"; break ;;
       ?????w???[!tT]*) is_own_group "$group" || { unsafe="a group (gid $group) may write to $name"; break; } ;;
     esac
   done <<LISTED
@@ -117,7 +119,8 @@ is_own_group() { [ "$(id -un)" = "$(id -gn)" ] && [ "$1" = "$(id -g)" ]; }
 # silence.
 open_base() {
   [ -d "$1" ] && is_ours "$1" && base=$(cd "$1" && pwd -P) || return
-  if [ -d "$base/$jobs" ]; then is_safe "$(cd "$base/$jobs" && pwd -P)" "$1"; else is_safe "$base" "$1"; fi
+  if ! [ -d "$base/$jobs" ] || [ -h "$base/$jobs" ]; then is_safe "$base" "$1" || return; fi
+  ! [ -d "$base/$jobs" ] || is_safe "$(cd "$base/$jobs" && pwd -P)" "$1"
 }
 )sh";
 
@@ -240,8 +243,9 @@ constexpr std::string_view kLook = R"sh(
 # look BASE: makes the job's own agent there `agent`.
 look() {
   open_base "$1" || return
-  agent=$base/$jobs/$job/$slot_prefix$slot/$agent_name
-  [ -x "$agent" ]
+  folder=$base/$jobs/$job/$slot_prefix$slot
+  agent=$folder/$agent_name
+  [ -x "$agent" ] && [ -O "$agent" ] && [ -O "$folder" ] && [ -O "$base/$jobs/$job" ]
 }
 )sh";
 

@@ -258,15 +258,17 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
   std::vector<std::string> refused;
   const std::string line = talk.ReadBehindRefusals(refused, deadline);
   if (const auto pids = After("lost", line)) {
-    throw FolderGone(Phase::kDown,
-                     fmt::format("the folder of job {} is gone, and processes of it run: {}", job,
-                                 OnOneLine(*pids)),
-                     fmt::format("end them: kill {}", OnOneLine(*pids)));
+    throw FolderGone(
+        Phase::kDown,
+        fmt::format("the folder of job {} is {}, and processes of it run: {}", job,
+                    refused.empty() ? "gone" : "not used: " + Joined(refused), OnOneLine(*pids)),
+        fmt::format("end them: kill {}", OnOneLine(*pids)));
   }
   if (line != "run") {
-    throw NothingThere(Phase::kRun, fmt::format("this host has no job {} (slot {}){}{}", job, slot,
-                                                base.empty() ? "" : " in " + OnOneLine(base),
-                                                refused.empty() ? "" : ": " + Joined(refused)));
+    // Nobody can say then that nothing is there.
+    if (!refused.empty()) FailWithForeignFolders(Phase::kRun, refused);
+    throw NothingThere(Phase::kRun, fmt::format("this host has no job {} (slot {}){}", job, slot,
+                                                base.empty() ? "" : " in " + OnOneLine(base)));
   }
   std::string noise = talk.noise();
   return BootedAgent{.channel = talk.Release(), .noise = std::move(noise), .uploaded = false};

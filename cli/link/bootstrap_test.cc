@@ -305,6 +305,8 @@ class ForeignFolder : public BootstrapTest {
       AttachAgent(ShellAfter(""), open_.string(), kJob, 0, Soon());
       ADD_FAILURE() << "attached";
     } catch (const NothingThere& error) {
+      ADD_FAILURE() << "down would call it confirmed: " << error.cause();
+    } catch (const Error& error) {
       EXPECT_NE(error.cause().find(why), std::string::npos) << error.cause();
     }
     ExpectRefusal(why, [&] { (void)FindJobs(ShellAfter(""), open_.string(), "", Soon()); });

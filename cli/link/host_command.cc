@@ -62,12 +62,13 @@ RunningCommand::RunningCommand(std::unique_ptr<ByteChannel> channel, const HostC
   talk.Begin(script.RunCommand(), script.nonce(), deadline);
   std::vector<std::string> refused;
   const std::string line = talk.ReadBehindRefusals(refused, deadline);
+  if (line == "missing" && !refused.empty()) {
+    throw Error(Phase::kExec, OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000),
+                "look who made it; [ssh] remote_dir names another folder");
+  }
   if (line == "missing") {
-    throw NothingThere(
-        Phase::kExec,
-        fmt::format("job {} has no folder here{}{}", command.job, refused.empty() ? "" : ": ",
-                    OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000)),
-        "was it cleaned, or has it another tfdist folder?");
+    throw NothingThere(Phase::kExec, fmt::format("job {} has no folder here", command.job),
+                       "was it cleaned, or has it another tfdist folder?");
   }
   if (line != "run") {
     throw ProtocolError(Phase::kExec, fmt::format("an unexpected answer: {}", OnOneLine(line)));

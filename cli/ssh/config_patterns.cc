@@ -23,7 +23,7 @@ std::string LowerCase(std::string_view text) {
   return lower;
 }
 
-// Quotes only join words, and no name has a blank in it: to see too many patterns does no harm.
+// Not for `Host` lines with quotes, which may join what stands beside them.
 std::vector<std::string> Words(std::string_view text) {
   std::vector<std::string> words;
   while (true) {
@@ -84,7 +84,7 @@ bool ConfigPatterns::TakeLine(std::string_view line) {
   // A hash that the host's name is part of.
   if (value.find("%C") != std::string_view::npos) return false;
   if (keyword != "host") return true;
-  if (value.find('\\') != std::string_view::npos) return false;
+  if (value.find_first_of("\\\"'") != std::string_view::npos) return false;
   for (const std::string& word : words) {
     const std::string pattern = word.starts_with('!') ? word.substr(1) : word;
     patterns_.push_back(pattern);

@@ -166,7 +166,10 @@ std::string ReadAll(const std::string& path) {
   while (true) {
     const ssize_t got = read(fd.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return text;
+    if (got < 0) {  // what it may have held is no reason to trust
+      throw Error(Phase::kHostKey, WithErrno(fmt::format("cannot read {}", path), errno));
+    }
+    if (got == 0) return text;
     text.append(buffer.data(), static_cast<size_t>(got));
     if (text.size() > kMaxFileBytes) {
       throw Error(Phase::kHostKey, fmt::format("{} is longer than 64 MiB", path));
