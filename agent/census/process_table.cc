@@ -155,6 +155,12 @@ std::string BootId() {
   return id;
 }
 
+std::optional<int> OomScoreOf(pid_t pid) {
+  std::string text = SmallFile(fmt::format("/proc/{}/oom_score_adj", pid));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return ParseNumber<int>(text);
+}
+
 std::string CgroupsOf(pid_t pid) { return SmallFile(fmt::format("/proc/{}/cgroup", pid)); }
 
 }  // namespace tfdist::agent

@@ -59,6 +59,9 @@ std::string Describe(const ProcessInfo& process);
 // mean nothing. Empty when unreadable.
 std::string BootId();
 
+// Its oom_score_adj (proc(5)), which what it starts inherits; nullopt where it cannot be read.
+std::optional<int> OomScoreOf(pid_t pid);
+
 // The text of /proc/PID/cgroup: which cgroups it is in. Empty when unreadable.
 std::string CgroupsOf(pid_t pid);
 

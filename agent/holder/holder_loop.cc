@@ -49,10 +49,12 @@ HolderLoop::HolderLoop(const HolderOptions& options, const RunSpec& spec, Signal
   const auto task = ReadProcess(task_.pid);
   if (!self || !task) return;
   try {
-    WriteRunPids(options_.RunFolder(), {.holder = self->id,
-                                        .task = task->id,
-                                        .boot_id = BootId(),
-                                        .cgroups = CgroupsOf(getpid())});
+    WriteRunPids(options_.RunFolder(),
+                 {.holder = self->id,
+                  .task = task->id,
+                  .boot_id = BootId(),
+                  .cgroups = CgroupsOf(getpid()),
+                  .oom_score = TaskOomScore(OomScoreOf(getpid()).value_or(0))});
   } catch (const Error& error) {
     Log("{}, ignoring", error.what());  // the keeper knows us, too
   }

@@ -38,7 +38,7 @@ void RaiseOomScore() {
   const UniqueFd fd(open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC));
   char text[16] = {};
   if (!fd.valid() || read(fd.get(), text, sizeof text - 1) <= 0) return;
-  const std::string score = std::to_string(std::min(atoi(text) + kOomScoreAbove, kOomScoreMax));
+  const std::string score = std::to_string(TaskOomScore(atoi(text)));
   [[maybe_unused]] const ssize_t put = pwrite(fd.get(), score.data(), score.size(), 0);
 }
 
@@ -89,6 +89,8 @@ Pipe MakeReportPipe() {
 }
 
 }  // namespace
+
+int TaskOomScore(int own) { return std::min(own + kOomScoreAbove, kOomScoreMax); }
 
 bool ExecReport::Read() {
   char text[PIPE_BUF];

@@ -35,6 +35,9 @@ struct StartedTask {
   ExecReport exec;
 };
 
+// The oom_score_adj of a task whose holder has `own`: the kernel is to prefer it.
+int TaskOomScore(int own);
+
 // Forks; the child gets a session of its own, dies with this process (parent-death SIGKILL), and
 // executes the command without a shell, its stdout and stderr being the given descriptors. Only
 // from a single-threaded process. Throws Error(kCommand) when there can be no child.

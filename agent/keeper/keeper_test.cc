@@ -70,6 +70,18 @@ TEST_F(KeeperTest, WhatKeeperAndHolderLeaveWhenTheyAreKilledTogetherIsNamed) {
   const ProcessInfo daemon = Left().front();
   kill(daemon.id.pid, SIGCONT);
 
+  // A daemon of somebody else, which was started meanwhile.
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    setsid();
+    clearenv();
+    execl("/bin/sleep", "sleep", "infinity", nullptr);
+    _exit(1);
+  }
+  WaitFor(
+      [&] { return CgroupsOf(stranger) == pids.cgroups && ReadProcess(stranger)->comm == "sleep"; },
+      kLong, "the stranger to execute");
+
   ASSERT_EQ(FindLostRuns(slot).size(), 1U);
   const auto census = EndSlotProcesses(slot, info, {}, SystemClock().Now() + 10s);
   EXPECT_EQ(census.left, std::vector<std::string>());
@@ -79,6 +91,7 @@ TEST_F(KeeperTest, WhatKeeperAndHolderLeaveWhenTheyAreKilledTogetherIsNamed) {
                 " may be of a-0, run-1-1, whose holder and keeper were killed together"});
   EXPECT_TRUE(IsRunning(daemon.id)) << "it may be somebody else's";
   kill(daemon.id.pid, SIGKILL);
+  kill(stranger, SIGKILL);
   WaitUntilNothingIsLeft();
   EXPECT_EQ(EndSlotProcesses(slot, info, {}, SystemClock().Now() + 10s).unknown,
             std::vector<std::string>());

@@ -57,7 +57,7 @@ std::string EncodeRunPids(const RunPids& pids) {
   RecordWriter writer;
   writer.Put(Unsigned(pids.holder.pid)).Put(pids.holder.start_time);
   writer.Put(Unsigned(pids.task.pid)).Put(pids.task.start_time);
-  writer.Put(pids.boot_id).Put(pids.cgroups);
+  writer.Put(pids.boot_id).Put(pids.cgroups).Put(Unsigned(pids.oom_score));
   return writer.Finish();
 }
 
@@ -69,6 +69,7 @@ std::optional<RunPids> DecodeRunPids(std::string record) {
   pids.task = ReadProcessId(*reader);
   pids.boot_id = reader->Text();
   pids.cgroups = reader->Text();
+  pids.oom_score = static_cast<int>(Signed(reader->Number()));
   return reader->good() ? std::optional(std::move(pids)) : std::nullopt;
 }
 

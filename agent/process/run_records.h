@@ -35,6 +35,7 @@ struct RunPids {
   ProcessId task;
   std::string boot_id;
   std::string cgroups = {};  // of the task when it began: CgroupsOf
+  int oom_score = 0;         // OomScoreOf
 
   bool operator==(const RunPids&) const = default;
 };

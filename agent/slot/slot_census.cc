@@ -122,6 +122,8 @@ std::vector<ProcessInfo> FindSuspects(const RunPids& run, const std::vector<Proc
   for (const ProcessInfo& process : table) {
     const pid_t pid = process.id.pid;
     if (process.ended() || !IsYounger(&process, run) || !IsOfThisAccount(pid)) continue;
+    // Every task has a higher one than what else runs here, and leaves it to what it starts.
+    if (OomScoreOf(pid).value_or(run.oom_score) < run.oom_score) continue;
     if (BelongsElsewhere(process, run, table) || CgroupsOf(pid) != run.cgroups) continue;
     if (IsOfNoJob(process)) suspects.push_back(process);
   }

@@ -23,8 +23,8 @@ struct LostRun {
 std::vector<LostRun> FindLostRuns(const SlotFolder& folder);
 
 // Processes that a lost run may have left, though they show neither its cookie nor its session: of
-// this account and the run's cgroup, younger than the run, and without a parent or a session that is
-// younger than it too.
+// this account, the run's cgroup and its oom_score_adj, younger than the run, and without a parent or
+// a session that is younger than it too.
 std::vector<ProcessInfo> FindSuspects(const RunPids& run, const std::vector<ProcessInfo>& table);
 
 // EndProcesses (census.h) of the slot's cookie; then what is in the session of a lost run's task, too.
