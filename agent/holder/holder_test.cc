@@ -419,7 +419,10 @@ TEST_F(HolderTest, NoExitIsLostInManyQuickLaunches) {
   WaitFor([] { return Left().size() == 2; }, kLong, "all holders to end");
   const Footprint late = FootprintOf(keeper());
   EXPECT_LE(late.descriptors, early.descriptors);
-  EXPECT_LE(late.memory_kb, early.memory_kb + 64) << "the keeper grows";
+  // The address sanitizer keeps what is freed for a while.
+  if (TFDIST_TEST_SANITIZED == 0) {
+    EXPECT_LE(late.memory_kb, early.memory_kb + 64) << "the keeper grows";
+  }
 }
 
 TEST_F(HolderTest, AFullDiskCostsLogTextAndNothingElse) {
