@@ -1,5 +1,5 @@
-// A look at the tasks of a job that has written nothing for long: what each does, and who waits for
-// whom. For `status` and `why`.
+// A look at the tasks of a job that has written nothing for a while: what each task does, and which
+// tasks wait for another one. For `status` and `why`.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ class Link:
         self._on_host("tc", "qdisc", "replace", "dev", "eth0", "root", *NOTHING_PASSES)
 
     def slow(self, delay_ms, loss_percent):
-        """Each way takes delay_ms / 2 longer and loses so many packets: by a program, as a kernel may lack netem."""
+        """Delays each way by delay_ms / 2 and drops packets. A program does it: a kernel may lack netem."""
         tap = self.cable + "t"
         run("ip", "link", "set", self.cable, "nomaster")
         run("ip", "tuntap", "add", "dev", tap, "mode", "tap", "vnet_hdr")

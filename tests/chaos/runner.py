@@ -69,9 +69,9 @@ def arguments(words=None):
     parser.add_argument("--minutes", type=float, help="no new round begins after so long")
     parser.add_argument("--only", action="append", default=[], choices=[nemesis.name for nemesis in NEMESES],
                         metavar="NEMESIS", help="draw from these alone: " + ", ".join(n.name for n in NEMESES))
-    parser.add_argument("--life", type=float, metavar="SECONDS", help="jobs of so many seconds, with a strike every 6 s")
+    parser.add_argument("--life", type=float, metavar="SECONDS", help="let each job run for SECONDS, with a strike every 6 s")
     parser.add_argument("--quick", action="store_true", help="no strike makes a host count as lost: that takes 10 s each")
-    parser.add_argument("--repeat", type=int, default=1, help="each seed so many times")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run each seed N times")
     parser.add_argument("--at-once", type=int, default=1, help="rounds side by side, each on hosts of its own")
     parser.add_argument("--keep", default=str(ROOT / "build/chaos"), help="where failed rounds leave what there is to see")
     parser.add_argument("--verbose", action="store_true", help="say each round's plan before it begins")
