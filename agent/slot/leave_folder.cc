@@ -3,26 +3,15 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <system_error>
+
+#include "agent/slot/run_folders.h"
 
 namespace tfdist::agent {
 namespace {
 
-namespace fs = std::filesystem;
-
 // tasks/<task>/run-<attempt>-<run>/spec
 void RemoveSpecs(const SlotFolder& folder) {
-  std::error_code error;
-  for (fs::directory_iterator task(folder.tasks(), error);
-       !error && task != fs::directory_iterator(); task.increment(error)) {
-    std::error_code ignored;
-    for (fs::directory_iterator run(task->path(), ignored);
-         !ignored && run != fs::directory_iterator(); run.increment(ignored)) {
-      if (run->path().filename().string().starts_with("run-")) {
-        unlink((run->path() / "spec").c_str());
-      }
-    }
-  }
+  for (const std::filesystem::path& run : RunFolders(folder)) unlink((run / "spec").c_str());
 }
 
 }  // namespace

@@ -10,17 +10,15 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "agent/census/census.h"
 #include "agent/census/kill.h"
 #include "agent/process/run_folder.h"
+#include "agent/slot/run_folders.h"
 
 namespace tfdist::agent {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kSessionPause{20};
 
@@ -101,18 +99,12 @@ std::string WhyUnknown(const LostRun& run, const ProcessInfo& suspect) {
 
 std::vector<LostRun> FindLostRuns(const SlotFolder& folder) {
   std::vector<LostRun> runs;
-  std::error_code error;
-  for (fs::directory_iterator task(folder.tasks(), error);
-       !error && task != fs::directory_iterator(); task.increment(error)) {
-    std::error_code ignored;
-    for (fs::directory_iterator run(task->path(), ignored);
-         !ignored && run != fs::directory_iterator(); run.increment(ignored)) {
-      const std::string name = run->path().filename();
-      if (!name.starts_with("run-")) continue;
-      const RunState state = ReadRunState(run->path());
-      if (!IsLost(state)) continue;
-      runs.push_back({fmt::format("{}, {}", task->path().filename().string(), name), *state.pids});
-    }
+  for (const std::filesystem::path& run : RunFolders(folder)) {
+    const RunState state = ReadRunState(run);
+    if (!IsLost(state)) continue;
+    runs.push_back(
+        {fmt::format("{}, {}", run.parent_path().filename().string(), run.filename().string()),
+         *state.pids});
   }
   return runs;
 }
