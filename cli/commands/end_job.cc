@@ -203,10 +203,16 @@ bool Knows(const JobRecord& record, int slot, const std::string& host) {
   return at < record.hosts.size() && record.hosts[at].name == host;
 }
 
-// A job whose coordinator is gone has no result of its own.
+// A job whose coordinator is gone has no result of its own. One that was ended while `up` brought its
+// hosts up has never begun.
 void NoteEnd(const JobRecord& record, const protocol::JobState& state, bool nothing_left) {
   LastSeen seen = SeenIn(state, true);
-  if (!seen.is_over() && nothing_left) {
+  const bool began = seen.stage != LastSeen::Stage::kStarting ||
+                     record.last_seen.stage != LastSeen::Stage::kStarting;
+  if (!began && nothing_left) {
+    seen.stage = LastSeen::Stage::kNotStarted;
+    seen.why = "tfdist down";
+  } else if (!seen.is_over() && nothing_left) {
     seen.stage = LastSeen::Stage::kEnded;
     seen.result = "stopped";
     seen.why = "tfdist down";

@@ -89,7 +89,7 @@ JobView LookAtEvents(const JobRecord& record, bool json) {
   try {
     return LookAt(record, [&](const Event& event) { PrintEvent(record, event, json); });
   } catch (const NothingThere&) {
-    throw CleanedJob("the event log", record);
+    throw NothingLeftOf("the event log", record);
   }
 }
 

@@ -125,7 +125,13 @@ bool LooksLikeAFile(const std::string& word) {
   return word.find('/') != std::string::npos || word.ends_with(".toml");
 }
 
-NoSuchJob CleanedJob(std::string_view what, const JobRecord& record) {
+NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record) {
+  const LastSeen::Stage stage = record.last_seen.stage;
+  if (stage == LastSeen::Stage::kStarting || stage == LastSeen::Stage::kNotStarted) {
+    return {Phase::kLogs,
+            fmt::format("{} of job {} is not there: the job has not started", what, record.id),
+            fmt::format("tfdist status {} says how it stands", record.id)};
+  }
   return {Phase::kLogs,
           fmt::format("{} of job {} is gone: its folder was cleaned from {}", what, record.id,
                       record.hosts[0].name),

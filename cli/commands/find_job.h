@@ -16,8 +16,8 @@ class NoSuchJob : public Error {
   using Error::Error;
 };
 
-// Of a job whose folder its first host does not have any more; `what`: "the output", say.
-NoSuchJob CleanedJob(std::string_view what, const JobRecord& record);
+// Of a job whose folder its first host does not have, any more or yet; `what`: "the output", say.
+NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record);
 
 // Several running jobs are meant. Exit code 2.
 class AmbiguousJob : public UsageError {

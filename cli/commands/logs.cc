@@ -71,7 +71,7 @@ protocol::JobState Follow(JobFollower& follower, const JobRecord& record) {
   try {
     return follower.Run();
   } catch (const NothingThere&) {
-    throw CleanedJob("the output", record);
+    throw NothingLeftOf("the output", record);
   }
 }
 

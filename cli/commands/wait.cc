@@ -33,7 +33,7 @@ protocol::JobState Follow(JobFollower& follower, const JobRecord& record) {
   try {
     return follower.Run();
   } catch (const NothingThere&) {
-    throw CleanedJob("the event log", record);
+    throw NothingLeftOf("the event log", record);
   }
 }
 
@@ -48,7 +48,7 @@ int WaitCommand(const WaitArguments& arguments) {
   FollowOptions options;
   options.until = EndOf(arguments.timeout);
   const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
-  if (record.last_seen.result == "gone") throw CleanedJob("the event log", record);
+  if (record.last_seen.result == "gone") throw NothingLeftOf("the event log", record);
   if (record.last_seen.is_over()) {
     Say("tfdist: job {} {}\n", record.id, StateName(record.last_seen));
     return ExitCodeOf(record.last_seen);

@@ -43,7 +43,7 @@ Whole ReadAll(const JobRecord& record) {
         std::chrono::seconds(30),
         LookWish{.silent_after_ms = record.silent_after_ms, .stacks = true});
   } catch (const NothingThere&) {
-    throw CleanedJob("the event log", record);
+    throw NothingLeftOf("the event log", record);
   }
   return whole;
 }

@@ -22,7 +22,7 @@ struct LastSeen {
     kRunning,    // had begun, and had not ended
     kUnwatched,  // so too, but no agent of it runs on its first host
     kEnded,
-    kNotStarted,  // a host could not be brought up
+    kNotStarted,  // a host could not be brought up, or `down` came first
   };
   Stage stage = Stage::kStarting;
   std::string result;    // kEnded: succeeded | failed | stopped | gone (no folder is left)

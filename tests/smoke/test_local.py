@@ -609,6 +609,17 @@ class LocalJob(unittest.TestCase):
     def states(self):
         return {row["name"]: row["state"] for row in json.loads(self.user.run("list", "--json").out)}
 
+    def kill_up_while_it_brings_its_host_up(self, name, gate):
+        """Its record says "starting"; nothing has reached the host."""
+        ls = self.user.write("path/ls", f"#!/bin/sh\n: >{self.user.folder}/asked\n{gate.wait}\n")
+        os.chmod(ls, 0o700)
+        path, self.user.env["PATH"] = self.user.env["PATH"], f"{os.path.dirname(ls)}:{os.environ['PATH']}"
+        up = self.user.start("up", self.user.write(f"{name}.toml", clusters.local(name, shell("true"), slots=1)))
+        wait_for((self.user.folder / "asked").exists, "the host is being brought up")
+        up.kill()
+        up.wait()
+        self.user.env["PATH"] = path
+
     def test_list_says_how_jobs_fare_and_prune_forgets_those_that_are_over(self):
         gate = Gate(self)
         self.start_job("good", "true")
@@ -616,16 +627,8 @@ class LocalJob(unittest.TestCase):
         self.start_job("long")
         for name in ("good", "bad"):
             self.user.wait_until_ended(name)
-        # One whose `up` was killed while it brought its host up.
-        ls = self.user.write("path/ls", f"#!/bin/sh\n: >{self.user.folder}/asked\n{gate.wait}\n")
-        os.chmod(ls, 0o700)
-        path, self.user.env["PATH"] = self.user.env["PATH"], f"{os.path.dirname(ls)}:{os.environ['PATH']}"
-        up = self.user.start("up", self.user.write("killed.toml", clusters.local("killed", shell("true"), slots=1)))
-        wait_for((self.user.folder / "asked").exists, "the host is being brought up")
-        up.kill()
-        up.wait()
+        self.kill_up_while_it_brings_its_host_up("killed", gate)
         gate.open()
-        self.user.env["PATH"] = path
         self.assertEqual(self.states(), {"good": "succeeded", "bad": "failed", "long": "running", "killed": "starting"})
         record = next((self.user.folder / ".local/state/tfdist/jobs").glob("killed-*.json"))
         record.write_text(re.sub(r'"created": "\d+', '"created": "2025', record.read_text()))
@@ -634,6 +637,19 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("prune").out.split(";")[0], "forgot 3 of 4 jobs")
         self.assertEqual(self.states(), {"long": "running"})
         self.assertEqual(self.user.run("down").code, 0)
+
+    def test_a_job_that_down_has_ended_before_it_began_has_not_started(self):
+        gate = Gate(self)
+        self.kill_up_while_it_brings_its_host_up("early", gate)
+        gate.open()
+        self.assertEqual(self.user.run("down", "early").code, 0)
+        self.assertEqual(self.user.status("early")["state"], "not started")
+        for command in ("events", "logs", "why"):
+            result = self.user.run(command, "early")
+            self.assertEqual(result.code, 4, result)
+            self.assertIn("the job has not started", result.err)
+        self.assertEqual(self.user.run("wait", "early").code, 1)
+        self.assert_nothing_left()
 
     def test_timeline_shows_each_host_and_its_steps(self):
         result = self.user.run("up", "--timeline", self.write(["true"]))
