@@ -39,7 +39,7 @@ tfdist_library(NAME tfdist_processes
     slot/task_files.cc
   DEPENDS tfdist::base tfdist::protocol tfdist_deps::zlib)
 
-tfdist_test(NAME log_test SOURCES log/line_filter_test.cc log/log_test.cc DEPENDS tfdist::processes)
+tfdist_test(NAME log_test SOURCES log/log_test.cc DEPENDS tfdist::processes)
 tfdist_test(NAME run_folder_test SOURCES process/run_folder_test.cc slot/slot_folder_test.cc DEPENDS tfdist::processes)
 
 # Real keepers and holders, with a stand-in for the agent.

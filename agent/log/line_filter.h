@@ -1,20 +1,18 @@
 // Lines in which a pattern is found.
 #pragma once
 
-#include <regex.h>
-
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
+
+#include "agent/log_pattern.h"
 
 namespace tfdist::agent {
 
 class LineFilter {
  public:
-  // A POSIX extended regular expression, as grep -E; bytes, not characters. Throws UsageError, also
-  // for what could take longer than the text is long: back-references, groups that are repeated by {}.
-  explicit LineFilter(const std::string& pattern);
+  // Throws UsageError, as LogPattern.
+  explicit LineFilter(const std::string& pattern) : pattern_(pattern) {}
 
   // Looks at `text`, which begins with a line; one without any newline is a line. Says how many
   // bytes lie before the first line that fits, or before the unfinished line at the end;
@@ -25,12 +23,7 @@ class LineFilter {
   void Take(uint64_t bytes);
 
  private:
-  [[nodiscard]] bool Fits(std::string_view line) const;
-
-  struct Free {
-    void operator()(regex_t* pattern) const;
-  };
-  std::unique_ptr<regex_t, Free> pattern_;
+  protocol::LogPattern pattern_;
   uint64_t found_bytes_ = 0;
 };
 

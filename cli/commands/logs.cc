@@ -1,13 +1,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <regex.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
 
+#include "agent/log_pattern.h"
 #include "base/clock.h"
 #include "base/failures.h"
 #include "base/unique_fd.h"
@@ -26,16 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The hosts search with the same function.
-void CheckPattern(const std::string& pattern) {
-  regex_t compiled{};
-  const int error = regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB);
-  if (error == 0) return regfree(&compiled);
-  std::array<char, 200> why{};
-  regerror(error, &compiled, why.data(), why.size());
-  throw UsageError(Phase::kUsage, fmt::format("--grep: {}: {}", pattern, why.data()));
-}
-
 void SetTimes(const LogsArguments& arguments, FollowOptions& options) {
   const int64_t now_ns = WallClockNanoseconds();
   if (!arguments.since.empty()) options.since_ns = ParseMoment("--since", arguments.since, now_ns);
@@ -53,7 +42,7 @@ FollowOptions OptionsOf(const LogsArguments& arguments) {
   options.follow = arguments.follow;
   options.attempt = arguments.attempt;
   options.grep = arguments.grep;
-  if (!options.grep.empty()) CheckPattern(options.grep);
+  if (!options.grep.empty()) (void)protocol::LogPattern(options.grep);
   SetTimes(arguments, options);
   options.mark_runs = !arguments.raw && arguments.save.empty();
   return options;

@@ -52,7 +52,10 @@ class Logs(unittest.TestCase):
         self.assertEqual(raw, b"step 7\n")
         wrong = self.user.run("logs", "--grep", "(", "job", "worker:0")
         self.assertEqual((wrong.code, wrong.out), (2, ""), wrong)
-        self.assertIn("--grep: (: ", wrong.err)
+        self.assertIn("(: not a regular expression: ", wrong.err)
+        costly = self.user.run("logs", "--grep", r"(a)\1")
+        self.assertEqual(costly.code, 2, costly)
+        self.assertEqual(costly.err.count("it has a back-reference"), 1, costly)
 
     def test_times_are_those_of_writing_and_bound_what_is_shown(self):
         """Three lines with half a second between them, read long after."""
