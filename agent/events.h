@@ -92,16 +92,18 @@ struct TaskExited {
   Bytes last_lines;  // of a failure
 };
 
-// A task has failed and will start again: alone, or all tasks with it, which stop now.
+// A task will start again, alone, or all tasks with it, which stop now: it has failed, or the user
+// has asked for it.
 struct Restarting {
   bool gang = false;
-  std::string task;      // the one that failed, or "" when a host was lost
+  std::string task;      // the one that failed; "": a host was lost, or all were asked for
   std::string why;       // first cause, in words
   int64_t delay_ms = 0;  // at least so long from now
   int left = 0;          // restarts left to that task after this one
+  bool asked = false;    // by the user: it counts as no failure
 };
 
-// A task starts again alone.
+// A task starts again alone; what still runs of it is ended first.
 struct Run {
   std::string task;
   int run = 0;

@@ -94,7 +94,7 @@ class Applier {
 
   void operator()(const event::Restarting& restarting) {
     const int64_t due_ns = event_.time_ns + restarting.delay_ms * 1'000'000;
-    if (!restarting.task.empty()) Blame(restarting);
+    if (!restarting.task.empty() && !restarting.asked) Blame(restarting);
     if (!restarting.gang) {
       return Change(restarting.task, [&](TaskState& task) { task.due_ns = due_ns; });
     }

@@ -143,6 +143,9 @@ inline constexpr std::string_view kCredit = "credit";  // {bytes}: `id` is the s
 inline constexpr std::string_view kCancel = "cancel";  // {}: `id` is the stream's; no answer
 inline constexpr std::string_view kStop =
     "stop";  // {why, force} -> {} once it is on disk; slot 0 only
+inline constexpr std::string_view kRestart =
+    "restart";  // {tasks: [name], empty: all} -> {event: number of the last one that it caused},
+                // once it is on disk; slot 0 only
 inline constexpr std::string_view kSweep =
     "sweep";  // {force} -> Census: ends all of this job on this host, then the agent
 // Agent -> CLI, streams

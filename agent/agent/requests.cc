@@ -72,6 +72,7 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kReadLog) return ReadLog(session, message);
   if (type == type::kLook) return Look(session, message);
   if (type == type::kStop) return Stop(reply, message);
+  if (type == type::kRestart) return Restart(reply, message);
   if (type == type::kSweep) return Sweep(reply, message);
   if (type == type::kCommit) return Commit(reply, message);
   if (type == kContactRequest) return reply.Ok(actions_.contact());
@@ -242,6 +243,12 @@ void Requests::Stop(const Reply& reply, const Message& message) {
   Coordinator& coordinator = NeedCoordinator();
   coordinator.Stop(Field<std::string>(message, "why"), Field<bool>(message, "force"));
   coordinator.WhenWritten([reply] { reply.Ok(); });
+}
+
+void Requests::Restart(const Reply& reply, const Message& message) {
+  Coordinator& coordinator = NeedCoordinator();
+  const uint64_t event = coordinator.Restart(Field<std::vector<std::string>>(message, "tasks"));
+  coordinator.WhenWritten([reply, event] { reply.Ok({{"event", event}}); });
 }
 
 void Requests::Sweep(const Reply& reply, const Message& message) {

@@ -70,6 +70,7 @@ class Requests {
   void Events(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void ReadLog(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Look(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  void Restart(const Reply& reply, const protocol::Message& message);
   void Stop(const Reply& reply, const protocol::Message& message);
   void Sweep(const Reply& reply, const protocol::Message& message);
 

@@ -24,6 +24,7 @@ namespace {
 using protocol::Event;
 using protocol::RestartPolicy;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 namespace event = protocol::event;
 namespace type = protocol::type;
@@ -83,6 +84,29 @@ TEST_F(RestartsTest, AShortPauseIsNotMadeLongerByTheCoordinatorsBeat) {
     }
   }
   EXPECT_LT(shortest_ns, 500'000'000);
+  WaitUntilNothingIsLeft();
+}
+
+// The run before has its grace, and is gone before the next one begins.
+TEST_F(RestartsTest, ATaskThatIsAskedToStartAgainEndsFirst) {
+  const char* const script =
+      "trap 'sleep 0.3; echo ends; exit 0' TERM\n"
+      "echo begins\n"
+      "until [ -e enough ]; do sleep 0.05; done";
+  Job job = Deploy(
+      2, {With(kAlone, {"worker:0", 0, kUntilEnough}), With(kAlone, {"worker:1", 1, script})});
+  const uint64_t log = job.clients[0].OpenLog("worker:1", true);
+  WaitForLog(job.clients[0], "worker:1", "begins");
+  const auto answer = job.clients[0].Request(type::kRestart, {{"tasks", {"worker:1"}}});
+  EXPECT_GT(answer.at("event").get<uint64_t>(), 0U);
+  const auto seen = job.clients[0].WaitForEvent(
+      job.events, event::kTask, {{"task", "worker:1"}, {"run", 2}, {"state", "started"}});
+  EXPECT_EQ(Starts(seen, "worker:0"), 1U);
+  Touch(0, "enough");
+  Touch(1, "enough");
+  // The shell may add a word of its own on what the signal has ended.
+  EXPECT_THAT(job.clients[0].ReadToEnd(log), MatchesRegex("begins\n(Terminated\n)?ends\nbegins\n"));
+  EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
   WaitUntilNothingIsLeft();
 }
 

@@ -156,6 +156,12 @@ void Coordinator::Stop(const std::string& why, bool force) {
   control_->RequestStop(why, force);
 }
 
+uint64_t Coordinator::Restart(const std::vector<std::string>& tasks) {
+  if (!control_) FailState(Phase::kControl, "the job is not committed yet");
+  control_->RequestRestart(tasks);
+  return log_.state().applied;
+}
+
 void Coordinator::Abandon(const std::string& why) {
   abandoned_ = why;
   if (control_) control_->Abandon(why);

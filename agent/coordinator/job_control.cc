@@ -150,6 +150,21 @@ void JobControl::RequestStop(const std::string& why, bool force) {
   Decide();
 }
 
+void JobControl::RequestRestart(const std::vector<std::string>& tasks) {
+  if (state_.phase != JobPhase::kRunning && state_.phase != JobPhase::kRestarting) {
+    throw protocol::Refusal(
+        protocol::RefusalKind::kWrongState, Phase::kControl,
+        fmt::format("the job does not run: it is {}", JobPhaseName(state_.phase)));
+  }
+  for (const std::string& task : tasks) {
+    if (state_.tally.index.contains(task)) continue;
+    throw protocol::Refusal(protocol::RefusalKind::kMalformed, Phase::kControl,
+                            fmt::format("the job has no task '{}'", task));
+  }
+  for (const RestartLater& restart : RestartsFor(state_, tasks)) Enact(restart);
+  Decide();
+}
+
 void JobControl::Abandon(const std::string& why) {
   abandoned_ = true;
   judged_.reset();
@@ -180,7 +195,8 @@ void JobControl::Enact(const Decision& decision) {
   } else if (const auto* restart = std::get_if<RestartLater>(&decision)) {
     const auto delay_ms =
         static_cast<int64_t>(static_cast<double>(restart->delay.count()) * jitter_());
-    append_(event::Restarting{restart->gang, restart->task, restart->why, delay_ms, restart->left});
+    append_(event::Restarting{restart->gang, restart->task, restart->why, delay_ms, restart->left,
+                              restart->asked});
   } else if (const auto* warn = std::get_if<WarnTasks>(&decision)) {
     append_(event::Warned{warn->signal, warn->left_ms});
   } else if (const auto* again = std::get_if<RunAgain>(&decision)) {

@@ -307,6 +307,22 @@ std::optional<int64_t> NextDue(const JobState& state, int64_t now_ns) {
   return alarm.time_ns();
 }
 
+std::vector<RestartLater> RestartsFor(const JobState& state,
+                                      const std::vector<std::string>& tasks) {
+  if (state.phase == JobPhase::kRestarting) return {};
+  const auto takes_all = [&](const std::string& task) {
+    return state.plan.tasks[state.tally.IndexOf(task)].restart.policy == RestartPolicy::kGang;
+  };
+  if (tasks.empty() || std::ranges::any_of(tasks, takes_all)) {
+    return {{.gang = true, .task = "", .why = "tfdist restart", .asked = true}};
+  }
+  std::vector<RestartLater> restarts;
+  for (const std::string& task : tasks) {
+    restarts.push_back({.gang = false, .task = task, .why = "tfdist restart", .asked = true});
+  }
+  return restarts;
+}
+
 milliseconds BackOff(milliseconds base, size_t restarts_before) {
   const milliseconds longest = std::max(base, kLongestBackOff);
   milliseconds delay = base;

@@ -24,10 +24,11 @@ struct StopJob {
 // A task is to start again, alone or with all others, after a pause.
 struct RestartLater {
   bool gang = false;
-  std::string task;  // the one that failed, or "" for a lost host
+  std::string task;  // the one that failed; "": for a lost host, or by the user's wish
   std::string why;
   std::chrono::milliseconds delay{0};  // without jitter
   int left = 0;                        // restarts left to that task after this one
+  bool asked = false;
 };
 
 // The pause is over: the task starts again.
@@ -66,6 +67,11 @@ std::optional<Decision> Judge(const protocol::JobState& state, int64_t now_ns);
 // Judge has decided nothing at the time `now_ns`: when it may decide something without another
 // event; nullopt: never.
 std::optional<int64_t> NextDue(const protocol::JobState& state, int64_t now_ns);
+
+// What the user's wish to start `tasks` again calls for; none: all of them. Each by its own rule: one
+// of a gang takes all with it. Nothing where all are about to start again anyway.
+std::vector<RestartLater> RestartsFor(const protocol::JobState& state,
+                                      const std::vector<std::string>& tasks);
 
 // base, 2 base, 4 base ... for the first, second, third restart; 5 minutes at most.
 std::chrono::milliseconds BackOff(std::chrono::milliseconds base, size_t restarts_before);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/coordinator/testing/control_fixture.h"
+#include "agent/refusal.h"
 
 namespace tfdist::agent {
 namespace {
@@ -131,6 +132,64 @@ TEST_F(RestartTest, AnAttemptBeginsNoEarlierThanItsPauseEnds) {
   EXPECT_EQ(state_.attempt, 1);
   Pass(2500ms, {0, 1});
   EXPECT_EQ(state_.attempt, 2);
+}
+
+// `tfdist restart`: without a failure, a pause, or one restart less.
+TEST_F(RestartTest, AWorkerMayBeAskedToStartAgain) {
+  RunAll();
+  const uint64_t other = control_->OrderFor(0).number;
+  control_->RequestRestart({"worker:1"});
+  EXPECT_EQ(OrderedRun("worker:1"), 2) << "its host ends the run that it has, and starts the next";
+  EXPECT_EQ(control_->OrderFor(0).number, other) << "the other host has nothing new to do";
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+  EXPECT_TRUE(Restarts().front().asked);
+  EXPECT_EQ(state_.tasks.at("worker:1").restarts, 0) << "it has not failed";
+  TaskReport old = Exited("worker:1", Signal(15));
+  Say(1, {old});
+  EXPECT_EQ(state_.tasks.at("worker:1").phase, TaskPhase::kWaiting) << "the old run counts no more";
+  TaskReport next = Running("worker:1");
+  next.run = 2;
+  Say(1, {next});
+  EXPECT_EQ(state_.tasks.at("worker:1").phase, TaskPhase::kRunning);
+}
+
+TEST_F(RestartTest, ATaskOfAGangThatIsAskedToStartAgainTakesAllWithIt) {
+  RunAll();
+  control_->RequestRestart({"worker:1", "ps:0"});
+  ASSERT_EQ(Restarts().size(), 1U);
+  EXPECT_TRUE(Restarts().front().gang);
+  EXPECT_EQ(control_->OrderFor(0).goal, Goal::kStop);
+  control_->RequestRestart({});
+  EXPECT_EQ(Restarts().size(), 1U) << "all start again already";
+  StopEverywhere();
+  EXPECT_EQ(state_.attempt, 2);
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+  control_->RequestRestart({});
+  StopEverywhere();
+  EXPECT_EQ(state_.attempt, 3) << "no limit counts them";
+}
+
+// One whose pause is not over yet need not wait for that, and one that has ended runs once more.
+TEST_F(RestartTest, AskingEndsAPauseAndAppliesToWhatHasEnded) {
+  Plan("worker:1").restart.backoff_ms = 60'000;
+  SetUp();
+  RunAll();
+  FailTask("worker:1");
+  EXPECT_EQ(OrderedRun("worker:1"), 1);
+  control_->RequestRestart({"worker:1"});
+  EXPECT_EQ(OrderedRun("worker:1"), 2);
+  Say(0, {Exited("worker:0")});
+  control_->RequestRestart({"worker:0"});
+  EXPECT_EQ(OrderedRun("worker:0"), 2);
+}
+
+TEST_F(RestartTest, OnlyTasksOfARunningJobStartAgainOnRequest) {
+  RunAll();
+  EXPECT_THROW(control_->RequestRestart({"worker:9"}), protocol::Refusal);
+  control_->RequestStop("down", false);
+  EXPECT_THROW(control_->RequestRestart({}), protocol::Refusal);
+  StopEverywhere();
+  EXPECT_THROW(control_->RequestRestart({}), protocol::Refusal);
 }
 
 TEST_F(RestartTest, ATaskThatSucceededStartsAgainWithTheOthersOnly) {

@@ -102,9 +102,17 @@ void HostTasks::Act() {
   if (!keeper_takes_orders) act_again_.Start(kKeeperBusyPause);
 }
 
-// What an older attempt has left is ended at once: newer tasks run in its place, here or elsewhere.
+// What an older attempt has left is ended at once: newer tasks run in its place, here or elsewhere. A
+// run that is to be replaced by another one of its attempt has its grace.
 Goal HostTasks::GoalFor(const TaskRun& task) const {
-  return task.attempt < order_.attempt ? Goal::kKill : order_.goal;
+  if (task.attempt < order_.attempt) return Goal::kKill;
+  const bool replaced = !task.exit && task.run < OrderedRun(task.description.task);
+  return std::max(order_.goal, replaced ? Goal::kStop : Goal::kRun);
+}
+
+int HostTasks::OrderedRun(const std::string& task) const {
+  const auto ordered = std::ranges::find(order_.tasks, task, &TaskOrder::task);
+  return ordered == order_.tasks.end() ? 0 : ordered->run;
 }
 
 void HostTasks::BeginOrderedRuns() {

@@ -53,6 +53,7 @@ class HostTasks {
 
   void Act();
   [[nodiscard]] Goal GoalFor(const TaskRun& task) const;
+  [[nodiscard]] int OrderedRun(const std::string& task) const;  // 0: none
   void BeginOrderedRuns();
   void BeginRun(TaskRun& task, int run);
   // False: the keeper took no more orders.

@@ -250,6 +250,21 @@ void AddWait(CLI::App& app, Command& command) {
       [&command, arguments] { command = [arguments] { return WaitCommand(*arguments); }; });
 }
 
+void AddRestart(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<RestartArguments>();
+  CLI::App* sub = app.add_subcommand("restart", "end tasks and start them again");
+  AddWords(*sub, arguments->words, "[JOB] [TASK...]",
+           "a job by name, id or cluster file (else the running job), then tasks (worker:0, "
+           "worker:[0-3], worker, @gpu1); nothing: all tasks");
+  sub->footer(
+      "A task whose rule in [restart] is \"gang\", a parameter server for example, takes all "
+      "others "
+      "with it. Each\nhas its grace to end. It counts as no failure. Exit code 0 once they run "
+      "again.");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return RestartCommand(*arguments); }; });
+}
+
 void AddWhy(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<WhyArguments>();
   CLI::App* sub = app.add_subcommand(
@@ -419,8 +434,9 @@ void AddCommands(CLI::App& app, Command& command, const Words& words) {
   AddCheck(app, command, words);
   AddUp(app, command, words);
   AddExec(app, command, words);
-  for (auto add : {AddShell, AddTensorBoard, AddLogs, AddStatus, AddWhy, AddWait, AddPull, AddList,
-                   AddEvents, AddDown, AddClean, AddPrune, AddCompletion, AddVersion}) {
+  for (auto add :
+       {AddShell, AddTensorBoard, AddLogs, AddStatus, AddWhy, AddWait, AddRestart, AddPull, AddList,
+        AddEvents, AddDown, AddClean, AddPrune, AddCompletion, AddVersion}) {
     add(app, command);
   }
 }

@@ -97,6 +97,11 @@ struct WaitArguments {
 };
 int WaitCommand(const WaitArguments& arguments);
 
+struct RestartArguments {
+  std::vector<std::string> words;  // a job, then tasks and hosts; none: all tasks
+};
+int RestartCommand(const RestartArguments& arguments);
+
 struct WhyArguments {
   std::string job;
   bool json = false;

@@ -359,6 +359,11 @@ void JobFollower::Narrate(const event::Host& host) {
 }
 
 void JobFollower::Narrate(const event::Restarting& restarting) {
+  if (restarting.asked) {
+    const bool all = restarting.gang;
+    return printer_.Note("tfdist: {}; starting {} again", restarting.why,
+                         all ? "all tasks" : restarting.task);
+  }
   const std::string left =
       restarting.task.empty()
           ? ""

@@ -51,6 +51,33 @@ class Restarts(unittest.TestCase):
         said = self.kill_in_training("master:0")
         self.assertRegex(said, r"tfdist: master:0 on \S+: signal 9 \(SIGKILL\); starting all tasks again in ")
 
+    def test_tasks_start_again_when_they_are_asked_to(self):
+        up = self.train(steps=12000)
+        before = {row["task"]: row for row in self.user.status()["tasks"]}
+        one = self.user.run("restart", "digits", "worker:0")
+        self.assertEqual(one.code, 0, one)
+        self.assertRegex(one.out, r"^worker:0 on \S+: attempt 1, run 2, pid \d+\n$")
+        self.assertIn("worker:0 of job digits-", one.err)
+        after = {row["task"]: row for row in self.user.status()["tasks"]}
+        self.assertEqual({task for task in after if after[task]["pid"] != before[task]["pid"]}, {"worker:0"})
+        self.assertEqual(after["worker:0"]["restarts"], 0)
+        whole = self.user.run("restart")
+        self.assertEqual(whole.code, 0, whole)
+        self.assertEqual(len(re.findall(r"(?m)^\S+ on \S+: attempt 2, run 1, pid \d+$", whole.out)), len(after))
+        self.assertRegex(self.user.run("why").out, r"(?s)restarted all tasks in attempt 1.*tfdist restart")
+        self.assert_trained(up)
+        self.assertIn("tfdist: tfdist restart; starting worker:0 again\n", up.err.read_text())
+
+    def test_restart_refuses_what_cannot_be(self):
+        self.assertEqual(self.user.run("restart", "nobody").code, 4)
+        file = self.user.write("job.toml", clusters.local("job", ["true"], slots=1))
+        self.assertEqual(self.user.run("up", file).code, 0)
+        unknown = self.user.run("restart", "job", "worker:7")
+        self.assertEqual(unknown.code, 2, unknown)
+        over = self.user.run("restart", "job")
+        self.assertEqual(over.code, 3, over)
+        self.assertRegex(over.err, r"job job-\S+ does not run: \S+ has no agent of it")
+
     def test_a_task_that_fails_again_and_again_ends_the_job_with_its_cause(self):
         text = clusters.local("job", ["sh", "-c", "case $TFDIST_TASK in ps*) exec sleep infinity;; esac; echo hello; exit 3"], slots=1) + """
 [restart]
