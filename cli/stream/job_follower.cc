@@ -239,6 +239,7 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
   if (ahead && options_.follow && &link == attached_.link.get()) return CloseLog(stream);
   const bool may_skip = stream.tail_lines || stream.since_ns || !options_.grep.empty();
   if (!may_skip && piece.offset > stream.offset) {
+    printer_.Finish(stream.task);  // the rest of a line that was cut is not what follows
     printer_.Note("tfdist: {}: {} bytes were rotated away", stream.task,
                   piece.offset - stream.offset);
   }

@@ -185,6 +185,23 @@ TEST_F(FollowingAMovedTask, DoesNotPrintOutputOfAnAttemptThatNoEventHasToldOf) {
   EXPECT_THAT(OffsetsAsked(record, 2), testing::ElementsAre(4, 0));
 }
 
+// The end of that line is gone: what comes next is another one's.
+TEST_F(FollowingAMovedTask, ALineThatRotationHasCutIsNotGluedToWhatFollows) {
+  const JobRecord record = job_.MakeInTurn(
+      {{Events(1, {Committed(), AttemptOn(2, 1, 0)}), End(1), Log(3, 1, 0, "one tw"),
+        Log(3, 1, 100, "nine\n"), Events(2, {ended_}), End(2), End(3)}});
+  FollowOptions options;
+  options.tasks = {std::string(kTask)};
+  LinePrinter printer(STDOUT_FILENO, {}, options.tasks);
+  Interrupts interrupts;
+  JobFollower follower(record, {}, options, printer, interrupts);
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  follower.Run();
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "worker:0 | one tw\nworker:0 | nine\n");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("94 bytes were rotated away"));
+}
+
 // A damaged index, say.
 TEST_F(FollowingAMovedTask, GivesUpALogThatNamesAnAttemptWhichTheJobNeverHad) {
   const JobRecord record =
