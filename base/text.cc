@@ -18,6 +18,14 @@ std::string_view TakeUpTo(char separator, std::string_view& text) {
   return taken;
 }
 
+std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
 std::string ShellQuoted(std::string_view text) {
   // Nothing is special between single quotes but the quote itself.
   std::string quoted(text);

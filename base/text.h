@@ -14,6 +14,9 @@ void ReplaceAll(std::string& text, std::string_view from, std::string_view to);
 // none.
 std::string_view TakeUpTo(char separator, std::string_view& text);
 
+// Of ASCII letters alone, whatever the locale: host names, keywords.
+std::string LowerCase(std::string_view text);
+
 // As a POSIX shell's word: sh(1) reads exactly `text` back: 'it'\''s'.
 std::string ShellQuoted(std::string_view text);
 

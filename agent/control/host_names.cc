@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/subprocess.h"
+#include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
@@ -51,12 +52,7 @@ void AddAddress(std::string_view word, std::vector<std::string>& addresses) {
   addresses.push_back(std::move(address));
 }
 
-char ToLower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool SameName(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return ToLower(x) == ToLower(y); });
-}
+bool SameName(std::string_view a, std::string_view b) { return LowerCase(a) == LowerCase(b); }
 
 // nullopt: getent cannot be run here.
 std::optional<ProgramResult> AskGetent(const std::string& host, TimePoint deadline) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/text.h"
 #include "cli/cluster_file/problems.h"
 
 namespace tfdist::cli {
@@ -15,11 +16,8 @@ constexpr size_t kLongestHostName = 253;  // RFC 1035 2.3.4, as text
 constexpr size_t kLongestLabel = 63;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-char ToLower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-bool IsLabelCharacter(char c) {
-  const char lower = ToLower(c);
-  return (lower >= 'a' && lower <= 'z') || IsDigit(c) || c == '-' || c == '_';
-}
+bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool IsLabelCharacter(char c) { return IsLetter(c) || IsDigit(c) || c == '-' || c == '_'; }
 
 std::optional<in_addr> ParseIpv4(std::string_view text) {
   in_addr address{};
@@ -91,9 +89,7 @@ std::string CanonicalAddress(std::string_view address) {
     char text[INET6_ADDRSTRLEN];
     return inet_ntop(AF_INET6, &*ipv6, text, sizeof text);
   }
-  std::string lower(address);
-  std::transform(lower.begin(), lower.end(), lower.begin(), ToLower);
-  return lower;
+  return LowerCase(address);
 }
 
 bool IsNumericAddress(std::string_view address) { return ParseIpv4(address) || ParseIpv6(address); }

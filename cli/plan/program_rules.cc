@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 
+#include "base/text.h"
 #include "cli/cluster_file/nearest.h"
 
 namespace tfdist::cli {
@@ -15,16 +15,10 @@ constexpr std::string_view kKnownTypes[] = {"chief", "evaluator", "master", "ps"
 // A shorter word is one letter away from too many others.
 constexpr size_t kShortestMisspelled = 4;
 
-std::string InLowerCase(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 // The known type that was meant; empty: `type` is one, or is far from all of them.
 std::string_view MeantType(const std::string& type) {
   if (std::ranges::find(kKnownTypes, type) != std::end(kKnownTypes)) return {};
-  const std::string lower = InLowerCase(type);
+  const std::string lower = LowerCase(type);
   for (const std::string_view known : kKnownTypes) {
     if (lower == known) return known;
     if (known.size() >= kShortestMisspelled && EditDistance(lower, known) == 1) return known;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <memory>
 
 #include "base/text.h"
@@ -14,14 +13,6 @@ namespace tfdist::ssh {
 namespace {
 
 constexpr std::string_view kSeparators = " \t\r\f\v=\"'";
-
-char Lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
-
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), Lower);
-  return lower;
-}
 
 // Not for `Host` lines with quotes, which may join what stands beside them.
 std::vector<std::string> Words(std::string_view text) {

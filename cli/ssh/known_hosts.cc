@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/ssh/known_hosts_append.h"
 #include "cli/ssh/public_key.h"
 
@@ -24,13 +25,6 @@ KnownKeys FindInAll(const std::string& name, const HostConfig& host) {
     }
   }
   return all;
-}
-
-std::string LowerCase(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
 }
 
 bool HasOwnPort(const HostConfig& host) {

@@ -66,19 +66,10 @@ constexpr std::array<std::string_view, 24> kTypes = {
 constexpr std::array<std::string_view, 6> kShortTypes = {"ED25519",    "RSA",      "ECDSA",
                                                          "ED25519-SK", "ECDSA-SK", "DSA"};
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), Lower);
-  return lower;
-}
-
 bool IsType(std::string_view word) {
   if (std::ranges::find(kTypes, word) != kTypes.end()) return true;
-  return std::ranges::any_of(kShortTypes, [&](std::string_view type) {
-    return std::ranges::equal(type, word, {}, Lower, Lower);
-  });
+  return std::ranges::any_of(
+      kShortTypes, [&](std::string_view type) { return LowerCase(type) == LowerCase(word); });
 }
 
 void SkipBlanks(std::string_view& text) {
