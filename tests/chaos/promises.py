@@ -10,6 +10,8 @@ from tests.support.waiting import wait_for
 POLICIES = {"worker": "task", "ps": "gang", "master": "gang"}
 END = 90           # seconds for a command or a job to end once nothing is in its way
 UNCOMMITTED = 75   # an agent that nobody has committed ends itself after 60 s
+STALE = 3          # seconds that an event may take to the disk, and so to whoever asks
+SECOND = 10 ** 9
 EXIT_CODES = {"succeeded": 0, "failed": 1, "stopped": 1}
 
 
@@ -171,7 +173,7 @@ def events_are_sound(round, events):
 
 
 def exits_are_kept(round, events, starts):
-    """Each exit code that a task chose is the one that is told. Pids are those on the task's own host."""
+    """Each exit code that a task chose is told, and none else in its place. Pids are those on the task's own host."""
     told = {}
     pids = {}
     for fields in kinds(events, "task"):
@@ -181,9 +183,13 @@ def exits_are_kept(round, events, starts):
         else:
             told[key] = fields["exit"]
     known = {(task, attempt, pid): key for (task, attempt, run), pid in pids.items() for key in [(task, attempt, run)]}
+    may_be_lost = any(round.may(effect) for effect in ("loses_tail", "loses_host", "loses_text"))
     for me in starts.values():
+        if me["exit"] is None:
+            continue
         key = known.get((me["task"], me["attempt"], me["pid"]))
-        if key is None or me["exit"] is None or key not in told:
+        if key not in told:
+            expect(may_be_lost, f"{me} has ended, and no event tells it")
             continue
         said = told[key]
         if said["error"] and (round.may("loses_tail") or round.may("loses_host")):
@@ -260,14 +266,42 @@ def status_told_the_truth(round, seen):
             continue
         said = json.loads(command.out.read_text())
         events = seen.get(said["job"], (None, []))[1]
-        started = {(f["task"], f["attempt"], f["run"], f["pid"]) for f in kinds(events, "task") if f["state"] == "started"}
-        exited = {(f["task"], f["attempt"], f["run"]) for f in kinds(events, "task") if f["state"] == "exited"}
+        if not events:
+            continue
+        asked = event_time(command.began)
         for row in said["tasks"]:
-            run = (row["task"], row["attempt"], row["run"])
-            true = {"running": (*run, row["pid"]) in started, "exited": run in exited}.get(row["state"], True)
-            expect(true, lambda: f"status said {row}, events have {sorted(started)}")
-        if said["result"] and events:
+            it_was_so(row, events, asked)
+        ended = [event for event in events if event["kind"] == "ended"]
+        if said["result"]:
             expect(said["result"] == seen[said["job"]][0]["result"], lambda: f"status said {said['result']}")
+        expect(said["state"] == said["result"] or not is_over(ended, asked),
+               lambda: f"status said {said['state']}, asked at {asked}: the job had ended at {ended[0]['time_ns']}")
+
+
+def event_time(moment):
+    """A time.time() on the clock of the job's events: all hosts are on this machine."""
+    return int(moment * SECOND)
+
+
+def is_over(events, asked):
+    """The first of them had happened, and was on the disk, before anybody asked."""
+    return bool(events) and events[0]["time_ns"] < asked - STALE * SECOND
+
+
+def it_was_so(row, events, asked):
+    """What `status` said of a task was so when it was asked, or soon after: what is long past must not be told as if it were so."""
+    run = (row["task"], row["attempt"], row["run"])
+    of_task = [event for event in events if event["kind"] == "task" and event["fields"]["task"] == row["task"]]
+    runs = [(event, tuple(event["fields"][key] for key in ("task", "attempt", "run"))) for event in of_task]
+    starts = [event for event, its_run in runs if its_run == run and event["fields"]["state"] == "started"]
+    exits = [event for event, its_run in runs if its_run == run and event["fields"]["state"] == "exited"]
+    later = [event for event, its_run in runs if its_run[1:] > run[1:]]
+    if row["state"] == "running":
+        expect(starts and starts[0]["fields"]["pid"] == row["pid"], lambda: f"status said {row}, events have {of_task}")
+        expect(not is_over(exits, asked), lambda: f"status said {row}, asked at {asked}: it had ended: {exits}")
+    if row["state"] == "exited":
+        expect(exits, lambda: f"status said {row}, events have {of_task}")
+    expect(not is_over(later, asked), lambda: f"status said {row}, asked at {asked}: it had started again: {later}")
 
 
 # --- logs ----------------------------------------------------------------------------------------------

@@ -100,6 +100,7 @@ class Round:
         self.note("tfdist " + " ".join(args))
         command = self.world.user.start(*args)
         command.args_given = args
+        command.began = time.time()
         self.commands.append(command)
         return command
 

@@ -1,0 +1,98 @@
+"""The promises that scripts/chaos looks at can be broken: a round in which one is must fail."""
+
+import json
+import pathlib
+import tempfile
+import types
+import unittest
+
+from tests.chaos import promises
+from tests.chaos.nemeses import BY_NAME
+
+SECOND = 10 ** 9
+ASKED = 1000  # seconds
+
+
+def event(number, seconds, kind, **fields):
+    return {"number": number, "time_ns": seconds * SECOND, "kind": kind, "fields": fields}
+
+
+def exit_of(code, error=""):
+    return {"code": code, "signal": 0, "by_us": False, "error": error}
+
+
+def events(*, exited_at=None, code=0):
+    """Of a task that was started at 900 s."""
+    found = [event(1, 900, "task", task="worker:0", attempt=1, run=1, pid=7, state="started")]
+    if exited_at is not None:
+        found.append(event(2, exited_at, "task", task="worker:0", attempt=1, run=1, state="exited", exit=exit_of(code)))
+    return found
+
+
+def round_of(*nemeses):
+    strikes = [types.SimpleNamespace(nemesis=BY_NAME[name], slot=0, while_deploying=False) for name in nemeses]
+    return types.SimpleNamespace(
+        strikes=strikes, commands=[],
+        may=lambda effect: any(getattr(strike.nemesis.effects, effect) for strike in strikes))
+
+
+class Exits(unittest.TestCase):
+    DIARY = {("worker:0", 1): {"task": "worker:0", "attempt": 1, "pid": 7, "exit": 3}}
+
+    def test_an_exit_that_is_told_is_kept(self):
+        promises.exits_are_kept(round_of("kill agent"), events(exited_at=950, code=3), self.DIARY)
+
+    def test_an_exit_that_no_event_tells_is_a_broken_promise(self):
+        for told in (events(), []):
+            with self.assertRaisesRegex(promises.Broken, "no event tells it"):
+                promises.exits_are_kept(round_of("kill agent"), told, self.DIARY)
+
+    def test_another_code_is_a_broken_promise(self):
+        with self.assertRaisesRegex(promises.Broken, "has ended, told was"):
+            promises.exits_are_kept(round_of(), events(exited_at=950, code=4), self.DIARY)
+
+    def test_a_killed_holder_may_take_the_exit_along(self):
+        promises.exits_are_kept(round_of("kill holder"), events(), self.DIARY)
+
+
+class Status(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.out = pathlib.Path(folder.name) / "out"
+
+    def look(self, happened, job="running", **row):
+        """`status` was asked at ASKED, and said that row, and `job`: that state of the job."""
+        said = {"job": "job", "state": job, "result": "",
+                "tasks": [{"task": "worker:0", "attempt": 1, "run": 1, "pid": 7, "state": "running", **row}]}
+        self.out.write_text(json.dumps(said))
+        round = round_of()
+        round.commands = [types.SimpleNamespace(args_given=["status"], returncode=0, out=self.out, began=ASKED)]
+        promises.status_told_the_truth(round, {"job": ({"result": "succeeded"}, happened)})
+
+    def test_what_was_so_when_it_was_asked_is_the_truth(self):
+        self.look(events())
+        self.look(events(exited_at=ASKED - 1))
+        self.look(events(exited_at=950), state="exited")
+
+    def test_a_task_that_has_long_ended_does_not_run(self):
+        with self.assertRaisesRegex(promises.Broken, "it had ended"):
+            self.look(events(exited_at=ASKED - 60))
+
+    def test_a_run_before_the_last_one_is_not_the_last_one(self):
+        again = event(3, 960, "task", task="worker:0", attempt=2, run=1, pid=8, state="started")
+        with self.assertRaisesRegex(promises.Broken, "it had started again"):
+            self.look([*events(exited_at=950), again], state="exited")
+
+    def test_a_job_that_has_long_ended_has_a_result(self):
+        ended = [*events(exited_at=950), event(3, 960, "ended", result="succeeded")]
+        with self.assertRaisesRegex(promises.Broken, "the job had ended"):
+            self.look(ended, job="running", state="exited")
+
+    def test_a_run_that_never_was_is_a_broken_promise(self):
+        with self.assertRaisesRegex(promises.Broken, "events have"):
+            self.look(events(), pid=8)
+
+
+if __name__ == "__main__":
+    unittest.main()
