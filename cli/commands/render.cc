@@ -4,6 +4,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
+#include "cli/commands/workdir_look.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -16,6 +17,7 @@ int RenderCommand(const RenderArguments& arguments) {
     PrintLines(RenderEnv(plan, arguments.env_of));
   } else {
     PrintLines(RenderTable(plan));
+    LookThroughWorkdir(plan, true);
   }
   return kExitSuccess;
 }

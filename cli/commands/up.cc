@@ -19,10 +19,12 @@
 #include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
 #include "cli/commands/timeline.h"
+#include "cli/commands/workdir_look.h"
 #include "cli/deploy/deployment.h"
 #include "cli/deploy/runtime_program.h"
 #include "cli/deploy/workdir_archive.h"
-#include "cli/deploy/workdir_files.h"
+#include "cli/deploy/workdir_hashes.h"
+#include "cli/deploy/workdir_report.h"
 #include "cli/plan/describe.h"
 #include "cli/stream/job_follower.h"
 #include "cli/stream/print.h"
@@ -38,21 +40,17 @@ constexpr auto kSlowHost = 5s;
 // Longer than the agents need to take a request to go back; they remove themselves otherwise.
 constexpr auto kRollBackLimit = 10s;
 
-PackedFile Pack(const std::filesystem::path& workdir) {
-  std::optional<SlowNotice> notice;
-  notice.emplace(fmt::format("looking through workdir {}", workdir.string()));
-  const WorkdirSize size = MeasureWorkdir(workdir);
-  notice.emplace(fmt::format("packing workdir {}: {} files and folders, {} MiB", workdir.string(),
-                             size.entries, size.bytes >> 20));
-  return PackWorkdir(workdir, size.largest);
+PackedFile Pack(const std::filesystem::path& workdir, const WorkdirListing& listing) {
+  const SlowNotice notice(fmt::format("packing {}", WorkdirText(listing)));
+  return PackWorkdir(workdir, listing);
 }
 
-Cargo LoadCargo(const Plan& plan) {
+Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing) {
   Cargo cargo;
   cargo.job = DescribeJob(plan, NewJobId(plan.name));
   cargo.secret = RandomHex(kSecretBytes);
   if (plan.workdir) {
-    cargo.workdir = Pack(*plan.workdir);
+    cargo.workdir = Pack(*plan.workdir, listing);
     // A changed program is another plan: `up` again must not join a job that runs the old one.
     cargo.job.plan_sha256 = Sha256Hex(cargo.job.plan_sha256 + cargo.workdir->description().sha256);
   }
@@ -173,9 +171,10 @@ class Launch {
   Launch(const Plan& plan, const UpArguments& arguments)
       : plan_(plan),
         arguments_(arguments),
-        cargo_(LoadCargo(plan)),
+        listing_(LookThroughWorkdir(plan, !arguments.quiet)),
+        cargo_(LoadCargo(plan, listing_)),
         record_(MakeRecord(plan, cargo_.job.job, cargo_.job.plan_sha256)) {
-    if (plan.workdir) record_.files = HashWorkdir(*plan.workdir);
+    if (plan.workdir) record_.files = HashWorkdir(*plan.workdir, listing_);
     interrupts_.emplace();
   }
 
@@ -363,6 +362,7 @@ class Launch {
 
   const Plan& plan_;
   UpArguments arguments_;
+  WorkdirListing listing_;
   Cargo cargo_;
   JobRecord record_;
   std::optional<Interrupts> interrupts_;

@@ -273,6 +273,25 @@ class LocalJob(unittest.TestCase):
         self.assertIn("  workdir changed: data/new (new), run.sh\n", changed.err)
         self.assertEqual(self.user.run("down", "job").code, 0)
 
+    def test_what_gitignore_names_stays_here(self):
+        self.user.write("work/.gitignore", ".venv/\n/data/\n")
+        self.user.write("work/.venv/lib", "x" * 3000)
+        self.user.write("work/data/train.csv", "numbers\n")
+        self.user.write("work/run.sh", "find . -type f | sort")
+        file = self.write(["sh", "run.sh"], slots=1, task_extra='workdir = "work"')
+        result = self.user.run("up", file)
+        self.assertEqual(result.code, 0, result)
+        self.assertNotIn("train.csv", result.out)
+        self.assertNotIn(".venv", result.out)
+        said = "tfdist: workdir: 2 files, 35 bytes; left out by .gitignore: 3.0 kB (.venv 3.0 kB, data 8 bytes)\n"
+        self.assertIn(said, result.err)
+        self.assertIn(said, self.user.run("render", file).err)
+        self.assertRegex(result.err, r"write a line such as !/\.venv/ into /\S+/work/\.tfdistignore\n")
+        self.user.write("work/.tfdistignore", "!/data/\n")
+        result = self.user.run("up", file)
+        self.assertIn("./data/train.csv\n", result.out, result)
+        self.assertNotIn(".venv/", result.out)
+
     def test_values_of_the_user_s_variables_are_neither_shown_nor_kept(self):
         canary = f"canary-{os.urandom(8).hex()}"
 

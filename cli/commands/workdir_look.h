@@ -1,0 +1,13 @@
+// The first look at the user's work folder.
+#pragma once
+
+#include "cli/deploy/workdir_list.h"
+#include "cli/plan/plan.h"
+
+namespace tfdist::cli {
+
+// What would be sent of it; nothing where the plan has none. With `say` a line on stderr tells how
+// much that is, and what stays here. Throws as ListWorkdir.
+WorkdirListing LookThroughWorkdir(const Plan& plan, bool say);
+
+}  // namespace tfdist::cli

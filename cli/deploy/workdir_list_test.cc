@@ -1,0 +1,269 @@
+#include "cli/deploy/workdir_list.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <random>
+#include <set>
+
+#include "base/clock.h"
+#include "base/failures.h"
+#include "base/subprocess.h"
+#include "base/testing/temporary_folder.h"
+#include "base/text.h"
+#include "cli/deploy/size_text.h"
+#include "cli/deploy/workdir_report.h"
+
+namespace tfdist::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class WorkdirListTest : public testing::Test {
+ protected:
+  void Text(const std::string& name, const std::string& content) const {
+    fs::create_directories((folder() / name).parent_path());
+    std::ofstream(folder() / name, std::ios::binary) << content;
+  }
+  void Write(const std::string& name, size_t bytes = 1) const {
+    Text(name, std::string(bytes, 'x'));
+  }
+  [[nodiscard]] const fs::path& folder() const { return temporary_.path(); }
+  [[nodiscard]] static std::vector<std::string> Sent(const fs::path& workdir) {
+    std::vector<std::string> paths;
+    for (const WorkdirEntry& entry : ListWorkdir(workdir).entries) paths.push_back(entry.path);
+    return paths;
+  }
+  // Of a folder that is too large.
+  [[nodiscard]] UsageError Refusal(const WorkdirLimits& limits) const {
+    try {
+      (void)ListWorkdir(folder(), limits);
+    } catch (const UsageError& error) {
+      return error;
+    }
+    ADD_FAILURE() << "was not refused";
+    return {Phase::kInternal, ""};
+  }
+
+ private:
+  const TemporaryFolder temporary_;
+};
+
+TEST_F(WorkdirListTest, CountsWhatIsSentAndNotVersionControl) {
+  Write("train.py", 10);
+  Write("data/numbers", 3'000'000);
+  Write("data/.git/objects/pack", 5'000'000);
+  const WorkdirListing listing = ListWorkdir(folder());
+  EXPECT_THAT(Sent(folder()), ElementsAre("data", "data/numbers", "train.py"));
+  EXPECT_EQ(listing.bytes, 3'000'010U);
+  EXPECT_EQ(LargestEntries(listing.entries), "data (3.0 MB), train.py (10 bytes)");
+  EXPECT_EQ(WorkdirText(listing),
+            "workdir: 2 files, 3.0 MB; left out as version control: 5.0 MB (data/.git 5.0 MB)");
+  EXPECT_EQ(HowToBringBack(listing, folder()), "");
+}
+
+TEST_F(WorkdirListTest, GitIgnoreIsFollowedAndSaidWithAWayBack) {
+  Text(".gitignore", "/.venv/\n*.ckpt\n!keep.ckpt\n");
+  Write(".venv/lib/big", 2'900'000);
+  Write("out/model.ckpt", 100'000);
+  Write("out/keep.ckpt");
+  Write("train.py");
+  EXPECT_THAT(Sent(folder()), ElementsAre(".gitignore", "out", "out/keep.ckpt", "train.py"));
+  const WorkdirListing listing = ListWorkdir(folder());
+  EXPECT_EQ(WorkdirText(listing),
+            "workdir: 3 files, 28 bytes; left out by .gitignore: 3.0 MB (.venv 2.9 MB, "
+            "out/model.ckpt 100 kB)");
+  EXPECT_EQ(HowToBringBack(listing, folder()),
+            "to send what .gitignore leaves out, write a line such as !/.venv/ into " +
+                (folder() / ".tfdistignore").string());
+}
+
+TEST_F(WorkdirListTest, TfdistIgnoreWinsAndBringsBackFromALeftOutFolder) {
+  Text(".gitignore", "data/\ncache/\n");
+  Text(".tfdistignore", "notes/\n!/data/\n!/cache/weights\n/data/raw/\n");
+  Write("data/train.csv");
+  Write("data/raw/huge", 2000);
+  Write("cache/a/b");
+  Write("cache/weights");
+  Write("cache/z/later");
+  Write("notes/diary", 10);
+  EXPECT_THAT(Sent(folder()), ElementsAre(".gitignore", ".tfdistignore", "cache", "cache/weights",
+                                          "data", "data/train.csv"));
+  EXPECT_THAT(WorkdirText(ListWorkdir(folder())),
+              HasSubstr("left out by .gitignore: 2 bytes (cache 2 bytes); left out by "
+                        ".tfdistignore: 2.0 kB (data/raw 2.0 kB, notes 10 bytes)"));
+}
+
+TEST_F(WorkdirListTest, TheRepositorysFilesAboveTheWorkFolderCount) {
+  fs::create_directory(folder() / ".git");
+  Text(".gitignore", "/project/out/\n*.log\n");
+  Text("project/.gitignore", "!keep.log\n");
+  Write("project/out/model");
+  Write("project/run.log");
+  Write("project/keep.log");
+  EXPECT_THAT(Sent(folder() / "project"), ElementsAre(".gitignore", "keep.log"));
+  fs::remove(folder() / ".git");  // no repository: no business of this folder
+  EXPECT_THAT(Sent(folder() / "project"),
+              ElementsAre(".gitignore", "keep.log", "out", "out/model", "run.log"));
+}
+
+TEST_F(WorkdirListTest, LinksAreSentAsLinksAndPipesNotAtAll) {
+  Write("real/file");
+  fs::create_directory_symlink("real", folder() / "link");
+  ASSERT_EQ(mkfifo((folder() / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(Sent(folder()), ElementsAre("link", "real", "real/file"));
+}
+
+TEST_F(WorkdirListTest, RefusesAFolderWithTooManyFilesByNameAndWithARemedy) {
+  Text(".gitignore", "/ignored/\n");
+  for (int file = 0; file < 20; ++file) {
+    Write("many/" + std::to_string(file), 0);
+    Write("ignored/" + std::to_string(file), 1000);
+  }
+  const UsageError error = Refusal({.entries = 10});
+  EXPECT_EQ(error.cause(),
+            "workdir " + folder().string() +
+                " has more than 10 files and folders to send; its largest entries: .gitignore (10 "
+                "bytes), many (0 bytes)");
+  EXPECT_NE(error.remedy().find(".tfdistignore"), std::string::npos);
+  EXPECT_NE(error.remedy().find("--workdir FOLDER"), std::string::npos);
+}
+
+TEST_F(WorkdirListTest, RefusesAFolderThatIsTooLargeByName) {
+  Write("data", 2'000'000);
+  EXPECT_EQ(Refusal({.bytes = 1'000'000}).cause(),
+            "workdir " + folder().string() +
+                " has more than 1.0 MB to send; its largest entries: data (2.0 MB)");
+}
+
+TEST(SizeText, RoundsToWhatPeopleRead) {
+  for (const auto& [bytes, text] :
+       std::vector<std::pair<uint64_t, std::string>>{{0, "0 bytes"},
+                                                     {1, "1 byte"},
+                                                     {999, "999 bytes"},
+                                                     {1000, "1.0 kB"},
+                                                     {9949, "9.9 kB"},
+                                                     {9950, "10 kB"},
+                                                     {999'400, "999 kB"},
+                                                     {999'600, "1.0 MB"},
+                                                     {83'000'000, "83 MB"},
+                                                     {3'100'000'000, "3.1 GB"}}) {
+    EXPECT_EQ(SizeText(bytes), text);
+  }
+  EXPECT_EQ(CountText(1204), "1,204");
+  EXPECT_EQ(CountText(1'234'567), "1,234,567");
+  EXPECT_EQ(CountText(999), "999");
+}
+
+// Folders, files and patterns at random, from few letters so that they meet.
+class RandomFolder {
+ public:
+  RandomFolder(fs::path folder, uint32_t seed) : folder_(std::move(folder)), random_(seed) {
+    for (int entry = 0; entry < 12; ++entry) Make(Name(), Below(3));
+    IgnoreFileIn(folder_);
+    for (const std::string& path : paths_) {
+      if (fs::is_directory(folder_ / path) && Below(4) == 0) IgnoreFileIn(folder_ / path);
+    }
+  }
+  [[nodiscard]] const std::set<std::string>& paths() const { return paths_; }
+  [[nodiscard]] const std::string& patterns() const { return patterns_; }
+
+ private:
+  uint32_t Below(uint32_t count) { return static_cast<uint32_t>(random_() % count); }
+  template <size_t kCount>
+  const char* OneOf(const char* const (&texts)[kCount]) {
+    return texts[Below(kCount)];
+  }
+  std::string Name() {
+    return OneOf({"a", "b", "ab", "a.c", "b.c", "abc", "c d", "x-y", "[a]", "!a", "#b", "ba\\"});
+  }
+
+  void Make(const std::string& path, uint32_t depth) {
+    std::error_code error;
+    if (fs::exists(folder_ / path, error)) return;
+    if (!fs::is_directory((folder_ / path).parent_path(), error)) return;
+    paths_.insert(path);
+    if (depth == 0) {
+      std::ofstream(folder_ / path) << "x";
+      return;
+    }
+    fs::create_directory(folder_ / path);
+    for (uint32_t entry = Below(4); entry > 0; --entry) Make(path + "/" + Name(), Below(depth + 1));
+  }
+
+  std::string Pattern() {
+    std::string pattern;
+    for (uint32_t part = 1 + Below(5); part > 0; --part) {
+      pattern +=
+          OneOf({"a",    "b",    "c",    "ab",   "*",     "**",          "?",       "/",     "/",
+                 "/**/", "**/",  "[ab]", "[!a]", "[a-c]", "[[:alpha:]]", "\\",      ".c",    " ",
+                 "[",    "[]a]", "[^b",  "!",    "#",     "-",           "[[:x:]]", "[\\]a]"});
+    }
+    return OneOf({"", "", "", "!", "/", "!/", "**/", "\\"}) + pattern +
+           OneOf({"", "", "", "/", " ", "\\ ", "\r"});
+  }
+
+  void IgnoreFileIn(const fs::path& folder) {
+    std::string content;
+    for (uint32_t line = 1 + Below(4); line > 0; --line) content += Pattern() + "\n";
+    std::ofstream(folder / ".gitignore", std::ios::binary) << content;
+    patterns_ += folder.lexically_relative(folder_).string() + ":\n" + content;
+  }
+
+  fs::path folder_;
+  std::mt19937 random_;
+  std::set<std::string> paths_;
+  std::string patterns_;
+};
+
+// What git does not ignore of `paths`.
+std::vector<std::string> SentByGit(const fs::path& folder, const std::set<std::string>& paths) {
+  const TemporaryFolder aside;
+  std::ofstream names(aside.path() / "names", std::ios::binary);
+  for (const std::string& path : paths) names << path << '\0';
+  names.close();
+  const ProgramResult git = RunProgram(
+      {.argv = {"sh", "-c",
+                "git init -q \"$1\" && exec git -C \"$1\" -c core.excludesFile=/dev/null "
+                "check-ignore --no-index -z --stdin <\"$2\"",
+                "sh", folder.string(), (aside.path() / "names").string()}},
+      SystemClock().Now() + std::chrono::seconds(60));
+  EXPECT_TRUE(git.exit_code == 0 || git.exit_code == 1) << git.error_output;  // 1: nothing is
+  std::set<std::string> sent = paths;
+  for (std::string_view ignored = git.output; !ignored.empty();) {
+    EXPECT_EQ(sent.erase(std::string(TakeUpTo('\0', ignored))), 1U);
+  }
+  return {sent.begin(), sent.end()};
+}
+
+// One repository with many folders, each with patterns of its own: git is asked once for all.
+TEST(IgnoreRules, AgreeWithGitOnRandomFolders) {
+  constexpr uint32_t kFolders = 100;
+  const TemporaryFolder temporary;
+  std::set<std::string> paths;
+  std::string patterns;
+  for (uint32_t seed = 0; seed < kFolders; ++seed) {
+    const std::string name = "seed" + std::to_string(seed);
+    fs::create_directory(temporary.path() / name);
+    const RandomFolder made(temporary.path() / name, seed);
+    for (const std::string& path : made.paths()) paths.insert(name + "/" + path);
+    patterns += name + ":\n" + made.patterns();
+  }
+  std::vector<std::string> sent;
+  for (const WorkdirEntry& entry : ListWorkdir(temporary.path()).entries) {
+    if (paths.contains(entry.path)) sent.push_back(entry.path);
+  }
+  std::ranges::sort(sent);
+  EXPECT_EQ(sent, SentByGit(temporary.path(), paths)) << patterns;
+  EXPECT_GT(sent.size(), kFolders);
+  EXPECT_GT(paths.size() - sent.size(), kFolders);  // both sides have something to differ in
+}
+
+}  // namespace
+}  // namespace tfdist::cli

@@ -1,0 +1,63 @@
+#include "cli/deploy/workdir_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "cli/deploy/ignore_rules.h"
+#include "cli/deploy/size_text.h"
+
+namespace tfdist::cli {
+namespace {
+
+constexpr size_t kShown = 3;
+constexpr std::array<const char*, kLeftOutReasons> kReasons = {"by .gitignore", "by .tfdistignore",
+                                                               "as version control"};
+
+// The largest first.
+std::vector<LeftOut> LeftOutFor(LeftOutBy reason, const WorkdirListing& listing) {
+  std::vector<LeftOut> found;
+  std::ranges::copy_if(listing.left_out, std::back_inserter(found),
+                       [&](const LeftOut& one) { return one.by == reason; });
+  std::ranges::stable_sort(found, std::ranges::greater(), &LeftOut::bytes);
+  return found;
+}
+
+std::string TextFor(const std::vector<LeftOut>& found, const char* more) {
+  uint64_t bytes = 0;
+  std::string shown;
+  for (size_t i = 0; i < found.size(); ++i) {
+    bytes += found[i].bytes;
+    if (i >= kShown) continue;
+    shown += fmt::format("{}{} {}", i == 0 ? "" : ", ", found[i].path, SizeText(found[i].bytes));
+  }
+  return fmt::format("{}{} ({}{})", more, SizeText(bytes), shown,
+                     found.size() > kShown ? ", ..." : "");
+}
+
+}  // namespace
+
+std::string WorkdirText(const WorkdirListing& listing) {
+  std::string text = fmt::format("workdir: {} file{}, {}", CountText(listing.files),
+                                 listing.files == 1 ? "" : "s", SizeText(listing.bytes));
+  const char* more = listing.left_out_is_more ? "more than " : "";
+  for (size_t reason = 0; reason < kLeftOutReasons; ++reason) {
+    const auto found = LeftOutFor(static_cast<LeftOutBy>(reason), listing);
+    if (found.empty()) continue;
+    text += fmt::format("; left out {}: {}", kReasons.at(reason), TextFor(found, more));
+  }
+  return text;
+}
+
+std::string HowToBringBack(const WorkdirListing& listing, const std::filesystem::path& workdir) {
+  const auto ignored = LeftOutFor(LeftOutBy::kGitIgnore, listing);
+  if (ignored.empty()) return {};
+  return fmt::format("to send what .gitignore leaves out, write a line such as !/{}{} into {}",
+                     ignored[0].path, ignored[0].is_folder ? "/" : "",
+                     (workdir / kTfdistIgnore).string());
+}
+
+}  // namespace tfdist::cli
