@@ -81,13 +81,19 @@ class Estimator(Killed):
 
 
 class Mirrored(Killed):
-    def test_all_start_again_where_any_member_is_killed(self):
+    def kill(self, victim):
         epochs = ('"{shared}/mirrored"', '"{shared}/mirrored", "--epochs=30"')
-        after, out = self.train_and_kill(self.start_hosts(2), "mirrored/two_hosts.toml", "worker:1",
+        after, out = self.train_and_kill(self.start_hosts(2), "mirrored/two_hosts.toml", victim,
                                          r"worker:0 \| epoch 10 ended", r"worker:0 \| epoch 1[1-9] ended", epochs)
         # Not from the beginning.
         self.assertEqual(len(re.findall(r"worker:0 \| epoch 1 ended", out)), 1)
         self.assert_attempts(2)
+
+    def test_all_start_again_where_a_member_is_killed(self):
+        self.kill("worker:1")
+
+    def test_all_start_again_where_the_chief_is_killed(self):
+        self.kill("worker:0")
 
 
 class Tf1(Killed):
@@ -110,11 +116,21 @@ class Tf1(Killed):
 
 
 class Tf1Sync(Killed):
+    def kill(self, victim, goes_on):
+        return self.train_and_kill(self.start_hosts(2), "tf1/sync.toml", victim, r"worker:1 \| step [1-9]\d{2,}",
+                                   goes_on, ("--steps=1000", "--steps=4000"))
+
     def test_a_worker_starts_again_alone_and_the_other_one_waits_for_it(self):
-        after, _ = self.train_and_kill(self.start_hosts(2), "tf1/sync.toml", "worker:1", r"worker:1 \| step [1-9]\d{2,}",
-                                       r"worker:1 \| step [1-9]\d{2,}", ("--steps=1000", "--steps=4000"))
+        after, _ = self.kill("worker:1", r"worker:1 \| step [1-9]\d{2,}")
         self.assertRegex(after, r"worker:1 \| final: step (3999|4000),")
         self.assert_attempts(1)
+
+    def test_a_ps_starts_all_again_from_the_checkpoint(self):
+        after, out = self.kill("ps:1", r"(?s)ps:1 +\| ready.*worker:0 +\| step \d")
+        steps = [int(step) for step in re.findall(r"worker:0 +\| step (\d+)", after.split("| ready")[-1])]
+        self.assertTrue(steps, out)
+        self.assertGreater(steps[0], 90)
+        self.assert_attempts(2)
 
 
 class ParameterServerStrategy(Killed):
