@@ -15,7 +15,7 @@ namespace tfdist::cli {
 namespace {
 
 constexpr std::chrono::minutes kPackLimit{5};
-constexpr const char* kRemedy =
+constexpr const char* kArchiveRemedy =
     "keep data outside of it, or name it in a file .tfdistignore there; --workdir FOLDER, or "
     "workdir in [task], sends another folder, --no-workdir none";
 
@@ -48,7 +48,7 @@ PackedFile PackWorkdir(const std::filesystem::path& workdir, const WorkdirListin
         fmt::format("workdir {} has more than {} MiB when compressed, which is what is "
                     "sent at most; its largest entries: {}",
                     workdir.string(), kWorkdirLimitBytes >> 20, LargestEntries(listing.entries)),
-        kRemedy);
+        kArchiveRemedy);
   }
   if (tar.timed_out || tar.exit_code != 0) {
     throw Error(Phase::kFiles,

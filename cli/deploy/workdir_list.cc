@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr size_t kShownEntries = 3;
 // A cache that is left out may hold millions of files, and only its size is told.
 constexpr size_t kMaxCountedLeftOut = 200'000;
-constexpr const char* kRemedy =
+constexpr const char* kTooLargeRemedy =
     "keep data outside of it, or name it in a file .tfdistignore there; --workdir FOLDER, or "
     "workdir in [task], sends another folder, --no-workdir none";
 
@@ -140,7 +140,7 @@ class Walk {
     throw UsageError(Phase::kConfig,
                      fmt::format("workdir {} has more than {} to send; its largest entries: {}",
                                  workdir_.string(), how, LargestEntries(listing_.entries)),
-                     kRemedy);
+                     kTooLargeRemedy);
   }
 
   const fs::path workdir_;

@@ -13,7 +13,7 @@
 namespace tfdist::cli {
 namespace {
 
-constexpr size_t kShown = 3;
+constexpr size_t kShownLeftOut = 3;
 constexpr std::array<const char*, kLeftOutReasons> kReasons = {"by .gitignore", "by .tfdistignore",
                                                                "as version control"};
 
@@ -31,11 +31,11 @@ std::string TextFor(const std::vector<LeftOut>& found, const char* more) {
   std::string shown;
   for (size_t i = 0; i < found.size(); ++i) {
     bytes += found[i].bytes;
-    if (i >= kShown) continue;
+    if (i >= kShownLeftOut) continue;
     shown += fmt::format("{}{} {}", i == 0 ? "" : ", ", found[i].path, SizeText(found[i].bytes));
   }
   return fmt::format("{}{} ({}{})", more, SizeText(bytes), shown,
-                     found.size() > kShown ? ", ..." : "");
+                     found.size() > kShownLeftOut ? ", ..." : "");
 }
 
 }  // namespace
