@@ -1,7 +1,7 @@
-# tfdist_embed_agent(TARGET): puts the executable tfdist-agent, stripped and compressed, into TARGET,
-# which reads it through cli/link/embedded_agent.h.
-function(tfdist_embed_agent target)
-  set(folder "${CMAKE_BINARY_DIR}/embedded_agent")
+# tfdist_embed_agent(TARGET AGENT): puts the executable AGENT, stripped and compressed, into TARGET,
+# which reads it through cli/link/embedded_agent.h. An executable's own agent goes before the one of a library.
+function(tfdist_embed_agent target agent)
+  set(folder "${CMAKE_BINARY_DIR}/embedded/${agent}")
   set(source "${folder}/embedded_agent.cc")
   # 2 MiB take 25 s on a link of 200 ms and 1 % loss; much larger would hurt every first start there.
   # Regular expressions (logs --grep) took it beyond 2 MiB.
@@ -12,10 +12,10 @@ function(tfdist_embed_agent target)
   add_custom_command(
     OUTPUT "${source}" "${folder}/tfdist-agent.gz"
     COMMAND "${CMAKE_COMMAND}"
-      "-DAGENT=$<TARGET_FILE:tfdist-agent>" "-DFOLDER=${folder}" "-DLIMIT_BYTES=${limit_bytes}"
+      "-DAGENT=$<TARGET_FILE:${agent}>" "-DFOLDER=${folder}" "-DLIMIT_BYTES=${limit_bytes}"
       "-DSTRIP=${CMAKE_STRIP}" -P "${PROJECT_SOURCE_DIR}/cmake/embed_agent_script.cmake"
-    DEPENDS tfdist-agent "${PROJECT_SOURCE_DIR}/cmake/embed_agent_script.cmake"
-    COMMENT "Embedding tfdist-agent"
+    DEPENDS ${agent} "${PROJECT_SOURCE_DIR}/cmake/embed_agent_script.cmake"
+    COMMENT "Embedding ${agent}"
     VERBATIM)
   # The compiler does not see through .incbin. In a batch the file would not be compiled again.
   set_source_files_properties("${source}" PROPERTIES

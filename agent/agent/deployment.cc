@@ -10,6 +10,7 @@
 #include "agent/tasks/preflight.h"
 #include "base/failures.h"
 #include "base/file.h"
+#include "base/log.h"
 
 namespace tfdist::agent {
 namespace {
@@ -55,7 +56,11 @@ void Deployment::Need(const std::shared_ptr<Session>& session, const Message& me
   }
   files_.Post(
       [store = store_, files] {
-        store->ForgetUnused();
+        try {
+          store->ForgetUnused();
+        } catch (const Error& e) {
+          Log("{}, ignoring", e.what());  // the disk is full, perhaps of other things
+        }
         std::vector<std::string> missing;
         for (const FileDescription& file : files) {
           if (store->Has(file)) continue;

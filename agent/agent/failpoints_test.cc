@@ -148,5 +148,22 @@ TEST_F(JobTest, TheReleasedAgentPassesEveryFailPoint) {
   WaitUntilNothingIsLeft();
 }
 
+std::string ContentOf(const std::filesystem::path& path) {
+  std::ostringstream content;
+  content << std::ifstream(path, std::ios::binary).rdbuf();
+  return content.str();
+}
+
+TEST(ReleasedAgent, HoldsNoTraceOfWhatTestsMayDo) {
+  const std::filesystem::path folder(TFDIST_TEST_BIN_DIR);
+  const std::string released = ContentOf(folder / "tfdist-agent");
+  const std::string for_tests = ContentOf(folder / "tfdist-agent-failpoints");
+  for (const char* variable : {"TFDIST_TEST_FAILPOINTS", "TFDIST_TEST_CLOCK"}) {
+    EXPECT_NE(for_tests.find(variable), std::string::npos) << variable;
+    EXPECT_EQ(released.find(variable), std::string::npos) << variable;
+  }
+  EXPECT_GT(released.size(), 1'000'000U);
+}
+
 }  // namespace
 }  // namespace tfdist::agent

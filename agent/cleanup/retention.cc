@@ -2,12 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <string>
@@ -16,19 +13,18 @@
 
 #include "agent/census/census.h"
 #include "agent/files/file_store.h"
+#include "agent/files/folder_time.h"
 #include "agent/job_layout.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/slot/task_files.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/unique_fd.h"
 
 namespace tfdist::agent {
 namespace {
 
 namespace fs = std::filesystem;
-using FileClock = fs::file_time_type::clock;
 
 constexpr std::chrono::hours kKeepJobs{7 * 24};
 constexpr std::chrono::hours kKeepAgents{14 * 24};
@@ -55,19 +51,6 @@ std::optional<std::vector<fs::path>> Entries(const fs::path& folder) {
 
 std::vector<fs::path> EntriesIfPossible(const fs::path& folder) {
   return Entries(folder).value_or(std::vector<fs::path>());
-}
-
-// What time it is where `folder` lies: a file server's time, for a home that hosts share. The new
-// file has no name by then. Throws Error(kFiles).
-fs::file_time_type TimeAt(const fs::path& folder) {
-  std::string name = (folder / ".now.XXXXXX").string();
-  const UniqueFd fd(mkostemp(name.data(), O_CLOEXEC));
-  if (!fd.valid()) throw Error(Phase::kFiles, WithErrno("cannot create " + name, errno));
-  unlink(name.c_str());
-  struct stat info {};
-  if (fstat(fd.get(), &info) != 0) throw Error(Phase::kFiles, WithErrno("fstat", errno));
-  return FileClock::from_sys(std::chrono::sys_time<std::chrono::nanoseconds>(
-      std::chrono::seconds(info.st_mtim.tv_sec) + std::chrono::nanoseconds(info.st_mtim.tv_nsec)));
 }
 
 // So is what is not there; what cannot be looked at is not.

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "agent/census/census.h"
+#include "agent/files/file_store.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/slot/task_files.h"
 #include "agent/testing/child.h"
@@ -127,6 +128,16 @@ TEST_F(RetentionTest, AHostWhoseClockIsAheadRemovesNothing) {
   RemoveOld(base_, Soon());
   clock_ahead = {};
   EXPECT_TRUE(fs::exists(folder.info()));
+}
+
+TEST_F(RetentionTest, AHostWhoseClockIsAheadForgetsNoFileThatIsUsed) {
+  const fs::path file = base_ / "files" / Sha256Hex("content");
+  fs::create_directories(file.parent_path());
+  ReplaceFile(file, "content", 0600);
+  clock_ahead = std::chrono::hours(24 * 365);
+  FileStore(base_ / "files").ForgetUnused();
+  clock_ahead = {};
+  EXPECT_TRUE(fs::exists(file));
 }
 
 TEST_F(RetentionTest, RemovesAWorkFolderThatIsAsItWasUnpacked) {

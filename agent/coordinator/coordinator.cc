@@ -68,7 +68,8 @@ Coordinator::Coordinator(EventLoop& loop, FileThread& files, zmq::context_t& con
       keys_(keys),
       listener_(listener),
       on_news_(std::move(on_news)),
-      log_(files, folder.journal(), folder.reserve(), clock_, [this] { OnWritten(); }),
+      log_(files, folder.journal(), folder.reserve(), folder.path() / "events.jsonl.clock", clock_,
+           [this] { OnWritten(); }),
       relay_([this](int slot, const Message& message) {
         return hub_ && hub_->SendBulk(slot, message);
       }),

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "agent/coordinator/clock_anchor.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -14,10 +15,10 @@ using protocol::Event;
 using protocol::HostState;
 
 EventLog::EventLog(FileThread& files, const std::filesystem::path& path,
-                   const std::filesystem::path& reserve, const Clock& clock,
-                   std::function<void()> on_written, EventLogLimits limits)
+                   const std::filesystem::path& reserve, const std::filesystem::path& anchor,
+                   const Clock& clock, std::function<void()> on_written, EventLogLimits limits)
     : files_(files),
-      clock_(clock, WallClockNanoseconds()),
+      clock_(clock, EventTimeNow(anchor, clock)),
       on_written_(std::move(on_written)),
       limits_(limits) {
   const JournalContent content = ReadJournal(path);

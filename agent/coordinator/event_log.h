@@ -29,10 +29,11 @@ struct EventLogLimits {
 class EventLog {
  public:
   // Reads what is there, so that an agent that was restarted goes on: before the loop runs. Room for
-  // the job's end is kept at `reserve`. `on_written`: written() has grown. Throws Error(kFiles).
+  // the job's end is kept at `reserve`, and where the events' clock stands at `anchor`. `on_written`: written() has grown.
+  // Throws Error(kFiles).
   EventLog(FileThread& files, const std::filesystem::path& path,
-           const std::filesystem::path& reserve, const Clock& clock,
-           std::function<void()> on_written, EventLogLimits limits = {});
+           const std::filesystem::path& reserve, const std::filesystem::path& anchor,
+           const Clock& clock, std::function<void()> on_written, EventLogLimits limits = {});
 
   // The first event. It counts only once it is on disk: `done` then, or with the error.
   void Commit(const protocol::JobPlan& plan, std::function<void(Outcome<void>&)> done);

@@ -30,7 +30,8 @@ class EventLogTest : public testing::Test {
  protected:
   void Open(EventLogLimits limits = {}) {
     log_.emplace(
-        files_, path(), folder_ / "events.reserve", clock_, [] {}, limits);
+        files_, path(), folder_ / "events.reserve", folder_ / "events.jsonl.clock", clock_, [] {},
+        limits);
     bool committed = false;
     protocol::JobPlan plan;
     plan.job = "job";

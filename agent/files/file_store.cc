@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/files/file_receiver.h"
+#include "agent/files/folder_time.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -80,8 +81,9 @@ std::filesystem::path FileStore::PathOf(const std::string& sha256) const {
 }
 
 void FileStore::ForgetUnused() const {
-  const auto oldest = std::filesystem::file_time_type::clock::now() - kUnusedLimit;
   std::error_code error;
+  if (!std::filesystem::exists(folder_, error)) return;
+  const auto oldest = TimeAt(folder_) - kUnusedLimit;
   // Not a range's for: its ++ throws.
   for (std::filesystem::directory_iterator entry(folder_, error);
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {

@@ -118,11 +118,18 @@ protocol::ReadLog JobFollower::RequestFor(const TaskStream& stream) const {
   request.task = stream.task;
   request.offset = stream.offset;
   request.tail_lines = stream.tail_lines;
-  request.since_ns = stream.since_ns;
+  if (stream.since_ns) request.since_ns = *stream.since_ns + AheadNs(stream);
   request.grep = options_.grep;
   request.exact_times = options_.exact_times;
   request.credit = kCreditBytes;
   return request;
+}
+
+// How far the wall clock of its host, by which the log has its times, is ahead of the clock of the job's events, as measured last.
+int64_t JobFollower::AheadNs(const TaskStream& stream) const {
+  const auto slot = static_cast<size_t>(stream.slot.value_or(0));
+  if (slot >= state_.slots.size() || !state_.slots[slot].clock) return 0;
+  return state_.slots[slot].clock->offset_ns;
 }
 
 void JobFollower::CloseLog(TaskStream& stream) {
@@ -233,7 +240,10 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
     stream.done = true;
     return printer_.Finish(stream.task);
   }
-  const auto piece = protocol::Body<protocol::LogPiece>(message);
+  auto piece = protocol::Body<protocol::LogPiece>(message);
+  for (protocol::LogSegment& segment : piece.segments) {
+    if (segment.time_ns != 0) segment.time_ns -= AheadNs(stream);
+  }
   // It may be of another host, the offset being wrong there: the event that tells is on its way.
   const bool ahead = !piece.segments.empty() && piece.segments.back().attempt > state_.attempt;
   if (ahead && options_.follow && &link == attached_.link.get()) return CloseLog(stream);

@@ -26,7 +26,7 @@ struct FollowOptions {
   bool interrupt_stops_job = false;
   std::optional<TimePoint> until = {};  // gives up then
   std::optional<int> attempt = {};      // only its text
-  // Only what was written from `since_ns` on and before `until_ns`, by its host's wall clock; only
+  // Only what was written from `since_ns` on and before `until_ns`, by the clock of the job's events; only
   // lines in which `grep` is found (ReadLog).
   std::optional<int64_t> since_ns = {};
   std::optional<int64_t> until_ns = {};
@@ -85,6 +85,7 @@ class JobFollower {
   void FollowToOtherHosts();
   void GiveUpUnannounced();
   void MoveToItsHost(TaskStream& stream);
+  [[nodiscard]] int64_t AheadNs(const TaskStream& stream) const;
   void CloseLog(TaskStream& stream);
   [[nodiscard]] int SlotOf(const std::string& task) const;
   [[nodiscard]] protocol::ReadLog RequestFor(const TaskStream& stream) const;

@@ -34,6 +34,7 @@ class Nemesis:
     weight: int = 4
     slots: tuple = tuple(range(SLOTS))
     while_deploying: bool = False  # it may also strike before the job exists
+    program: str = "tfdist"   # "tfdist-failpoints": what brings the agent of tests
 
 
 def killer(*roles):
@@ -131,6 +132,17 @@ def fill_disk(round, slot):
     return lambda: filler.unlink(missing_ok=True)
 
 
+JUMPS = (3, 45, 600, 86_400, 10 * 365 * 86_400)  # seconds
+
+
+def jump_clock(round, slot):
+    """Forward or back, and, once it is undone, the other way."""
+    seconds = round.chance.choice((-1, 1)) * round.chance.choice(JUMPS)
+    round.note(f"by {seconds} s")
+    round.world.hosts[slot].move_clock(seconds)
+    return lambda: round.world.hosts[slot].move_clock(0)
+
+
 def second_up(round, _):
     round.start_command("up", round.file)
 
@@ -175,6 +187,7 @@ NEMESES = [
     Nemesis("cut from host", cut_from_host, while_deploying=True),
     Nemesis("slow link", slow, while_deploying=True, weight=8),
     Nemesis("freeze host", freeze, while_deploying=True),
+    Nemesis("clock jump", jump_clock, while_deploying=True, program="tfdist-failpoints"),
     Nemesis("second up", second_up, while_deploying=True),
     Nemesis("status", ask_status, while_deploying=True),
     Nemesis("down", down, effects=Effects(may_end=True), while_deploying=True),

@@ -59,6 +59,7 @@ class Round:
         self.output = chance.choice(("separate", "merged"))
         self.ends = self._draw_ends()
         self.strikes = sorted((self._draw_strike(nemesis) for nemesis in drawn), key=lambda s: (not s.while_deploying, s.at))
+        self.program = max((strike.nemesis.program for strike in self.strikes), default="tfdist")  # the longer name
         self.effects = [strike.nemesis.effects for strike in self.strikes] + [Effects(may_end=True)] * bool(self.life)
 
     def _draw_ends(self):
@@ -109,6 +110,7 @@ class Round:
     def run(self):
         self.diary.mkdir()
         self.diary.chmod(0o777)
+        self.world.user.program = self.program
         self.file = self.world.user.write(f"{self.name}.toml", self._cluster())
         undo = []
         for strike in self.strikes:

@@ -39,7 +39,7 @@ def pid_namespace(pid):
 
 class World:
     def __init__(self):
-        self.hosts = Hosts(SLOTS + 1, own_network=True)
+        self.hosts = Hosts(SLOTS + 1, own_network=True, own_clock=True)
         self.user = Tfdist("chaos")
         self.links = [Link(host) for host in self.hosts]
         self.hosts[1].options.uptime = 86_400  # the clocks of machines have nothing in common
@@ -95,6 +95,7 @@ class World:
     def heal(self):
         for slot, host in enumerate(self.hosts):
             self.links[slot].heal()
+            host.move_clock(0)
             if host.pid is not None:
                 host.thaw()
 

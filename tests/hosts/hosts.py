@@ -64,6 +64,7 @@ class Options:
     seen: dict = dataclasses.field(default_factory=dict)  # name -> folder of this machine, read-only at /run/NAME
     uptime: int = 0              # seconds that its monotonic clocks are ahead of this machine's (time_namespaces(7))
     own_network: bool = False    # a network stack of its own, on a bridge with the others; see Host.drop()
+    own_clock: bool = False      # a wall clock of its own for `tfdist-failpoints`' agent; see Host.move_clock()
 
 
 @dataclasses.dataclass
@@ -121,6 +122,10 @@ class Host:
         for key_type in self.options.host_key_types:
             make_key(self._host_key(key_type), key_type, self.name)
         (etc / "ssh" / "sshd_config").write_text(self._sshd_config())
+        if self.options.own_clock:
+            self.options.seen["clock"] = self.folder / "clock"
+            self.options.seen["clock"].mkdir()
+            self.move_clock(0)
 
     def start(self, with_parent):
         """Starts the host; wait_until_up() says when it is there."""
@@ -213,6 +218,12 @@ class Host:
     def drop_all(self):
         """From now on this host drops every TCP packet that comes."""
         self._ip("rule", "add", "pref", "10", "ipproto", "tcp", "blackhole")
+
+    def move_clock(self, seconds_ahead):
+        """From now on the agent of `tfdist-failpoints` there sees a wall clock that is ahead of this machine's by so much."""
+        aside = self.folder / "clock/aside"
+        aside.write_text(str(seconds_ahead))
+        aside.rename(self.folder / "clock/ahead")
 
     def replace_host_key(self, key_type="ed25519"):
         """The host shows another key from now on; `known_hosts` of the client has the old one."""
@@ -351,6 +362,8 @@ class Host:
         ]
         if self.options.banner:
             lines.append("Banner /etc/ssh/banner")
+        if self.options.own_clock:
+            lines.append("SetEnv TFDIST_TEST_CLOCK=/run/clock/ahead")
         if self.options.locale:
             lines.append(f"SetEnv LC_ALL={self.options.locale}")
         if knows_penalties():

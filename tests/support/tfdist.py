@@ -32,6 +32,7 @@ class Tfdist:
     def __init__(self, name="t"):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"tfdist-{name}-"))
         self.env = dict(os.environ, HOME=str(self.folder))
+        self.program = "tfdist"  # or "tfdist-failpoints", whose agent tests can make fail (agent/testing)
         for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "SSH_AUTH_SOCK"):
             self.env.pop(variable, None)
         self._started = []
@@ -62,7 +63,7 @@ class Tfdist:
 
     def run(self, *args, seconds=120, cwd=None):
         done = subprocess.run(
-            [str(BIN / "tfdist"), *args],
+            [str(BIN / self.program), *args],
             env=self.env,
             cwd=cwd or self.folder,
             stdin=subprocess.DEVNULL,
@@ -73,7 +74,7 @@ class Tfdist:
 
     def run_bytes(self, *args, seconds=120):
         """stdout as it is, of a command that must succeed."""
-        done = subprocess.run([str(BIN / "tfdist"), *args], env=self.env, cwd=self.folder,
+        done = subprocess.run([str(BIN / self.program), *args], env=self.env, cwd=self.folder,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE * seconds)
         assert done.returncode == 0, done
         return done.stdout
@@ -84,7 +85,7 @@ class Tfdist:
         out, err = self.folder / f"out{number}", self.folder / f"err{number}"
         with open(out, "wb") as out_file, open(err, "wb") as err_file:
             process = subprocess.Popen(
-                [str(BIN / "tfdist"), *args],
+                [str(BIN / self.program), *args],
                 env=self.env,
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
@@ -113,7 +114,7 @@ class Tfdist:
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(self.folder)
-            os.execve(str(BIN / "tfdist"), [str(BIN / "tfdist"), *args], self.env)
+            os.execve(str(BIN / self.program), [str(BIN / self.program), *args], self.env)
         return Terminal(pid, terminal)
 
     def status(self, job=""):

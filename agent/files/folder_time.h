@@ -1,0 +1,12 @@
+// What time it is where a folder lies: a file server's time, for a home that hosts share. The ages of files count by it, and not by
+// the host's wall clock, which may be days off.
+#pragma once
+
+#include <filesystem>
+
+namespace tfdist::agent {
+
+// Throws Error(kFiles).
+std::filesystem::file_time_type TimeAt(const std::filesystem::path& folder);
+
+}  // namespace tfdist::agent
