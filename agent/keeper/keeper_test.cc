@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "agent/keeper/agent_restarts.h"
@@ -40,13 +41,40 @@ TEST_F(KeeperTest, StartsAKilledAgentAgainAndNoTaskNotices) {
   WaitForNote(NoteKind::kHolderDone, "a:0");
 }
 
+constexpr const char* kHolderKilled =
+    "its holder was killed by signal 9; its last output may be lost, at most 192 KiB";
+
+// The task writes until its pipe is full; each line's number is on the disk once it is in the pipe.
+TEST_F(KeeperTest, AKilledHolderCostsNoMoreOutputThanThePipesHold) {
+  StartKeeper();
+  const auto count = folder_ / "count";
+  StartRun("a:0", {"/bin/sh", "-c",
+                   "exec 3>" + count.string() +
+                       "; i=1; while printf '%0999d\n' $i; do echo $i >&3; i=$((i+1)); done"});
+  WaitForLog("a:0", std::string(990, '0'));
+  const RunPids pids = WaitForPids("a:0");
+  kill(pids.holder.pid, SIGSTOP);
+  size_t written = 0;
+  const auto lost = [&] {
+    const std::string numbers = ReadFileIfExists(count, 1 << 26).value_or("");
+    written = 1000 * static_cast<size_t>(std::ranges::count(numbers, '\n'));
+    return written - std::min(written, LogText("a:0").size());
+  };
+  WaitFor([&] { return lost() >= 60'000; }, kLong, "a full pipe");
+  kill(pids.holder.pid, SIGKILL);
+  EXPECT_EQ(WaitForExit("a:0").error, kHolderKilled);
+  WaitForNote(NoteKind::kHolderLost, "a:0");
+  EXPECT_GE(lost(), 60'000U) << "otherwise say so no more";
+  EXPECT_LE(lost(), 192U * 1024);
+}
+
 TEST_F(KeeperTest, KillsWhatAKilledHolderLeaves) {
   StartKeeper();
   StartRun("a:0", Helper("daemon-and-sleep"));
   WaitForLog("a:0", "left a daemon");
   const RunPids pids = WaitForPids("a:0");
   kill(pids.holder.pid, SIGKILL);
-  EXPECT_EQ(WaitForExit("a:0").error, "its holder was killed by signal 9");
+  EXPECT_EQ(WaitForExit("a:0").error, kHolderKilled);
   WaitForNote(NoteKind::kHolderLost, "a:0");
   EXPECT_EQ(Left().size(), 2U);  // keeper and agent
   StartRun("a:0", {"true"}, 2);  // the task may be started again
@@ -231,7 +259,7 @@ TEST_F(KeeperTest, QuitDoesNotWaitBeyondItsLimit) {
   Order("quit 100");
   EXPECT_EQ(WaitForKeeperEnd(), 0);
   EXPECT_TRUE(Left().empty());
-  EXPECT_EQ(State("a:0").exit.value().error, "its holder was killed by signal 9");
+  EXPECT_EQ(State("a:0").exit.value().error, kHolderKilled);
 }
 
 TEST_F(KeeperTest, ASignalToTheKeeperEndsItAsQuitDoes) {
