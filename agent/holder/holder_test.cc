@@ -20,6 +20,7 @@
 #include "agent/slot/slot_folder.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
 namespace {
@@ -555,6 +556,25 @@ TEST(MemoryWatch, FindsTheCountOfTheTasksOwnCgroup) {
   EXPECT_EQ(OomKillsIn("low 0\noom 3\noom_kill 2\noom_group_kill 0\n"), 2U);
   EXPECT_EQ(OomKillsIn("oom_kill x\n"), std::nullopt);
   EXPECT_EQ(OomKillsIn(""), std::nullopt);
+}
+
+TEST(MemoryWatch, SeesAKillThatALookHasSeenJustBeforeTheNewsOfIt) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "memory.events";
+  const auto write = [&](int kills) {
+    ReplaceFile(file, "oom_kill " + std::to_string(kills) + "\n", 0600);
+  };
+  write(3);
+  MemoryWatch watch(file);
+  EXPECT_FALSE(watch.HasKilled()) << "they were before";
+  watch.Look();
+  EXPECT_FALSE(watch.HasKilled());
+  write(4);
+  EXPECT_TRUE(watch.HasKilled());
+  watch.Look();
+  EXPECT_TRUE(watch.HasKilled());
+  watch.Look();
+  EXPECT_FALSE(watch.HasKilled()) << "by now another one's";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -88,6 +89,15 @@ std::optional<uint64_t> CountIn(const std::filesystem::path& path) {
   return text ? OomKillsIn(*text) : std::nullopt;
 }
 
+std::filesystem::path CountFileOf(pid_t pid) {
+  const auto cgroups = Text(fmt::format("/proc/{}/cgroup", pid));
+  const auto mounts = Text("/proc/self/mountinfo");
+  std::optional<std::filesystem::path> file;
+  if (cgroups && mounts) file = OomCountFile(*cgroups, *mounts);
+  // The root has no such file, and an old kernel no such line.
+  return file && CountIn(*file) ? *file : "/proc/vmstat";
+}
+
 }  // namespace
 
 std::optional<std::filesystem::path> OomCountFile(std::string_view cgroups,
@@ -111,25 +121,27 @@ std::optional<uint64_t> OomKillsIn(std::string_view text) {
   return std::nullopt;
 }
 
-MemoryWatch::MemoryWatch(pid_t pid) {
-  const auto cgroups = Text(fmt::format("/proc/{}/cgroup", pid));
-  const auto mounts = Text("/proc/self/mountinfo");
-  if (cgroups && mounts) file_ = OomCountFile(*cgroups, *mounts);
-  // The root has no such file, and an old kernel no such line.
-  if (!file_ || !CountIn(*file_)) file_ = "/proc/vmstat";
+MemoryWatch::MemoryWatch(pid_t pid) : MemoryWatch(CountFileOf(pid)) {}
+
+MemoryWatch::MemoryWatch(std::filesystem::path file) : file_(std::move(file)) {
   Look();
+  known_before_ = known_;
 }
 
 void MemoryWatch::Look() {
+  known_before_ = known_;
   known_ = Count();
-  next_look_ = SystemClock().Now() + kInterval;
+  looked_ = SystemClock().Now();
+  next_look_ = looked_ + kInterval;
 }
 
 bool MemoryWatch::HasKilled() const {
+  const bool just_looked = SystemClock().Now() - looked_ < kNewsTakes;
+  const auto known = just_looked ? known_before_ : known_;
   const auto count = Count();
-  return known_ && count && *count > *known_;
+  return known && count && *count > *known;
 }
 
-std::optional<uint64_t> MemoryWatch::Count() const { return CountIn(*file_); }
+std::optional<uint64_t> MemoryWatch::Count() const { return CountIn(file_); }
 
 }  // namespace tfdist::agent

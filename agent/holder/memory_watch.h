@@ -24,20 +24,26 @@ class MemoryWatch {
  public:
   // Of the process `pid`, which has just begun.
   explicit MemoryWatch(pid_t pid);
+  // By a count in this file.
+  explicit MemoryWatch(std::filesystem::path file);
 
   // When to call Look() next. It keeps the time short for which a kill may be another one's.
   [[nodiscard]] TimePoint next_look() const { return next_look_; }
   void Look();
-  // A process has been killed since the last look.
+  // A process has been killed since the last look; or, where that was a moment ago, since the one before: it may have
+  // come between a kill and the news of it.
   [[nodiscard]] bool HasKilled() const;
 
  private:
   static constexpr std::chrono::minutes kInterval{1};
+  static constexpr std::chrono::seconds kNewsTakes{10};  // the tear-down of a large program
 
   [[nodiscard]] std::optional<uint64_t> Count() const;
 
-  std::optional<std::filesystem::path> file_;
+  std::filesystem::path file_;
+  std::optional<uint64_t> known_before_;  // at the look before the last
   std::optional<uint64_t> known_;
+  TimePoint looked_;
   TimePoint next_look_;
 };
 
