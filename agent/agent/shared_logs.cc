@@ -59,15 +59,21 @@ struct SharedLogs::Shared {
     return ending;
   }
 
-  // One task's copy that fails does not keep the others from theirs.
+  // A step each in turn: a task that writes without end does not keep the others from theirs, nor
+  // does one whose copy fails.
   std::string CopyAll(LogEnd end) {
     std::string failure;
-    for (LogCopy& copy : copies) {
-      try {
-        while (copy.Step(end)) continue;
-      } catch (const Error& e) {
-        failure = e.cause();
-      }
+    std::vector<LogCopy*> growing;
+    for (LogCopy& copy : copies) growing.push_back(&copy);
+    while (!growing.empty()) {
+      std::erase_if(growing, [&](LogCopy* copy) {
+        try {
+          return !copy->Step(end);
+        } catch (const Error& e) {
+          failure = e.cause();
+          return true;
+        }
+      });
     }
     return failure;
   }

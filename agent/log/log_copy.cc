@@ -16,24 +16,45 @@ namespace {
 constexpr size_t kStepBytes = 1 << 20;
 constexpr mode_t kFolderMode = 0777;
 constexpr mode_t kFileMode = 0666;
+constexpr uid_t kNobody = 65534;  // what a file server makes of root
 
 [[noreturn]] void FailToCopy(std::string_view what, const std::filesystem::path& path) {
   const int error_number = errno;
   throw Error(Phase::kFiles, WithErrno(std::string(what) + " " + path.string(), error_number));
 }
 
+struct Folder {
+  UniqueFd fd;
+  uid_t parent_owner = 0;
+};
+
+// Ours; or of the owner of the shared folder, as a file server may call everybody who writes there.
+bool MayWriteTo(const struct stat& info, uid_t parent_owner) {
+  return info.st_uid == geteuid() || info.st_uid == parent_owner ||
+         (geteuid() == 0 && info.st_uid == kNobody);
+}
+
+[[noreturn]] void FailOtherAccounts(const std::filesystem::path& path) {
+  throw Error(Phase::kFiles, path.string() + " belongs to another account");
+}
+
 // Others may write to a shared folder, too: no link of theirs is followed.
-UniqueFd OpenFolder(const CopyTarget& target) {
+Folder OpenFolder(const CopyTarget& target) {
   const UniqueFd parent(open(target.parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!parent.valid()) FailToCopy("cannot open", target.parent);
+  struct stat info {};
+  if (!parent.valid() || fstat(parent.get(), &info) != 0) FailToCopy("cannot open", target.parent);
+  const uid_t parent_owner = info.st_uid;
   const char* name = target.folder.c_str();
   const bool made = mkdirat(parent.get(), name, kFolderMode & ~target.umask) == 0;
   if (!made && errno != EEXIST) FailToCopy("cannot make", target.parent / target.folder);
   UniqueFd folder(openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!folder.valid()) FailToCopy("cannot open", target.parent / target.folder);
+  if (!folder.valid() || fstat(folder.get(), &info) != 0) {
+    FailToCopy("cannot open", target.parent / target.folder);
+  }
+  if (!made && !MayWriteTo(info, parent_owner)) FailOtherAccounts(target.parent / target.folder);
   // This process's own umask keeps everything private.
   if (made) fchmod(folder.get(), kFolderMode & ~target.umask);
-  return folder;
+  return {std::move(folder), parent_owner};
 }
 
 }  // namespace
@@ -42,17 +63,21 @@ LogCopy::LogCopy(const std::filesystem::path& task_folder, CopyTarget target)
     : reader_(task_folder), target_(std::move(target)) {}
 
 void LogCopy::Open() {
-  const UniqueFd folder = OpenFolder(target_);
-  UniqueFd file(openat(folder.get(), target_.file.c_str(),
+  const Folder folder = OpenFolder(target_);
+  const std::filesystem::path path = target_.parent / target_.folder / target_.file;
+  UniqueFd file(openat(folder.fd.get(), target_.file.c_str(),
                        O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   struct stat info {};
   if (!file.valid() || fstat(file.get(), &info) != 0) {
-    FailToCopy("cannot open", target_.parent / target_.folder / target_.file);
+    FailToCopy("cannot open", path);
   }
   if (!S_ISREG(info.st_mode)) {
     errno = EINVAL;
-    FailToCopy("not a file:", target_.parent / target_.folder / target_.file);
+    FailToCopy("not a file:", path);
   }
+  // A second name would be that of a file which somebody wants us to overwrite.
+  if (info.st_nlink > 1) throw Error(Phase::kFiles, path.string() + " has another name as well");
+  if (!MayWriteTo(info, folder.parent_owner)) FailOtherAccounts(path);
   if (info.st_size == 0) fchmod(file.get(), kFileMode & ~target_.umask);
   offset_ = static_cast<uint64_t>(info.st_size);
   file_ = std::move(file);

@@ -411,6 +411,32 @@ TEST_F(LogCopyTest, FollowsNoLinkOfOthersAndSaysWhatIsWrong) {
   EXPECT_FALSE(std::filesystem::exists(temporary_.path() / "victim"));
 }
 
+TEST_F(LogCopyTest, WritesToNoFileThatHasAnotherNameOrBelongsToAnotherAccount) {
+  Writer().Append(Stream::kStdout, "text\n");
+  const std::filesystem::path victim = temporary_.path() / "victim";
+  ReplaceFile(victim, "mine\n", 0600);
+  std::filesystem::create_directory(shared_ / "job");
+  std::filesystem::create_hard_link(victim, shared_ / "job/worker-0.log");
+  EXPECT_THROW(CopyAll(LogEnd::kOpen), Error);
+  EXPECT_EQ(ReadFileIfExists(victim, 100), "mine\n");
+  std::filesystem::remove(victim);
+  if (geteuid() == 0) {
+    for (const char* name : {"job/worker-0.log", "job"}) {
+      ASSERT_EQ(chown((shared_ / name).c_str(), 12345, 12345), 0);
+      EXPECT_THROW(CopyAll(LogEnd::kOpen), Error) << name;
+      ASSERT_EQ(chown((shared_ / name).c_str(), 0, 0), 0);
+    }
+    EXPECT_EQ(Copied(), "mine\n");
+    // A file server that gives everybody's files to one account gives it the shared folder as well.
+    for (const char* name : {"job/worker-0.log", "job", "."}) {
+      ASSERT_EQ(chown((shared_ / name).c_str(), 12345, 12345), 0);
+    }
+  }
+  std::filesystem::resize_file(shared_ / "job/worker-0.log", 0);
+  CopyAll(LogEnd::kOpen);
+  EXPECT_EQ(Copied(), "text\n");
+}
+
 // No gap and no doubled byte while the writer rotates under the reader.
 TEST_F(LogTest, AFollowerCrossesRotationsOfALivingWriter) {
   std::string written;
