@@ -97,11 +97,12 @@ bool Membership::EndIsWritten() const {
 
 void Membership::Look(const protocol::LookRequest& request,
                       std::function<void(protocol::HostLook)> done) {
-  parts_.files.Post([tasks = parts_.tasks.ToSee(), request] { return LookAtTasks(tasks, request); },
-                    [slot = parts_.slot.info.slot,
-                     done = std::move(done)](Outcome<std::vector<protocol::TaskLook>>& looks) {
-                      done(protocol::Bounded({slot, std::move(looks.Get())}, slot));
-                    });
+  if (!looking_) looking_.emplace(parts_.loop);
+  looking_->Post([tasks = parts_.tasks.ToSee(), request] { return LookAtTasks(tasks, request); },
+                 [slot = parts_.slot.info.slot,
+                  done = std::move(done)](Outcome<std::vector<protocol::TaskLook>>& looks) {
+                   done(protocol::Bounded({slot, std::move(looks.Get())}, slot));
+                 });
 }
 
 // --- what the parts need of each other ---

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <zmq.hpp>
 
 #include "agent/agent/local_logs.h"
@@ -69,6 +70,7 @@ class Membership {
   void KeepOrphaned(const std::string& why);
 
   Parts parts_;
+  std::optional<FileThread> looking_;  // from the first look on: one may take seconds
   Handlers handlers_;
   bool told_committed_;  // by the coordinator, on slots other than 0
   zmq::context_t context_;

@@ -117,15 +117,31 @@ std::set<uint64_t> SocketsOf(const Tree& tree) {
   return inodes;
 }
 
-void LookAtSockets(const Tree& tree, TaskLook& look) {
-  const pid_t pid = tree.front().id.pid;
-  const std::set<uint64_t> own = SocketsOf(tree);
-  std::vector<TcpSocket> sockets = ParseTcpTable(ReadProc(pid, "net/tcp", kMostTableBytes));
-  for (TcpSocket& socket : ParseTcpTable(ReadProc(pid, "net/tcp6", kMostTableBytes))) {
-    sockets.push_back(std::move(socket));
+// The kernel's tables of sockets, which may be long: each network namespace's is read once in a look.
+class TcpTables {
+ public:
+  const std::vector<TcpSocket>& Of(pid_t pid) {
+    std::error_code error;
+    std::string network = fs::read_symlink(fmt::format("/proc/{}/ns/net", pid), error).string();
+    if (error) network = std::to_string(pid);
+    const auto [table, is_new] = tables_.try_emplace(std::move(network));
+    if (!is_new) return table->second;
+    for (const char* file : {"net/tcp", "net/tcp6"}) {
+      for (TcpSocket& socket : ParseTcpTable(ReadProc(pid, file, kMostTableBytes))) {
+        table->second.push_back(std::move(socket));
+      }
+    }
+    return table->second;
   }
+
+ private:
+  std::map<std::string, std::vector<TcpSocket>> tables_;
+};
+
+void LookAtSockets(const Tree& tree, TcpTables& tables, TaskLook& look) {
+  const std::set<uint64_t> own = SocketsOf(tree);
   std::set<int> listens;
-  for (const TcpSocket& socket : sockets) {
+  for (const TcpSocket& socket : tables.Of(tree.front().id.pid)) {
     if (!own.contains(socket.inode)) continue;
     if (socket.listens()) listens.insert(socket.local_port);
     if (!socket.established() && !socket.connecting()) continue;
@@ -187,6 +203,7 @@ void LookDeep(const std::vector<TaskToSee>& tasks, bool stacks, std::vector<Task
   }
   const timespec span{0, std::chrono::nanoseconds(kCpuSpan).count()};
   nanosleep(&span, nullptr);
+  TcpTables tables;
   for (size_t at = 0; at < tasks.size(); ++at) {
     const Tree& tree = trees[at];
     if (tree.empty()) continue;
@@ -196,7 +213,7 @@ void LookDeep(const std::vector<TaskToSee>& tasks, bool stacks, std::vector<Task
     looks[at].cpu_percent = 100 * ticks / static_cast<double>(sysconf(_SC_CLK_TCK)) / seconds;
     looks[at].state = std::string(1, tree.front().state);
     looks[at].processes = static_cast<int>(tree.size());
-    LookAtSockets(tree, looks[at]);
+    LookAtSockets(tree, tables, looks[at]);
   }
   const TimePoint deadline = SystemClock().Now() + kStacksLimit;
   for (size_t at = 0; stacks && at < tasks.size(); ++at)

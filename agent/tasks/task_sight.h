@@ -19,7 +19,7 @@ struct TaskToSee {
   std::filesystem::path folder;
 };
 
-// For the file thread: a deep look takes a fifth of a second, with stacks up to 4 s more.
+// For a thread of its own: a deep look takes a fifth of a second, with stacks up to 4 s more.
 std::vector<protocol::TaskLook> LookAtTasks(const std::vector<TaskToSee>& tasks,
                                             const protocol::LookRequest& request);
 
