@@ -15,8 +15,8 @@
 namespace tfdist::agent {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kYear = 365 * 86'400 * kSecond;
+constexpr int64_t kAnchorSecond = 1'000'000'000;
+constexpr int64_t kAnchorYear = 365 * 86'400 * kAnchorSecond;
 
 class ClockAnchorTest : public testing::Test {
  protected:
@@ -36,28 +36,28 @@ class ClockAnchorTest : public testing::Test {
 };
 
 TEST_F(ClockAnchorTest, TheFirstCoordinatorHasTheWallClock) {
-  EXPECT_LT(std::abs(Behind()), 60 * kSecond);
+  EXPECT_LT(std::abs(Behind()), 60 * kAnchorSecond);
   EXPECT_TRUE(std::filesystem::exists(path_));
 }
 
 TEST_F(ClockAnchorTest, AnotherCoordinatorGoesOnWhereverTheWallClockHasJumpedTo) {
-  for (const int64_t jump : {-kYear, 30 * kYear}) {
+  for (const int64_t jump : {-kAnchorYear, 30 * kAnchorYear}) {
     WriteAnchor(BootId(), jump);
-    EXPECT_LT(std::abs(Behind() - jump), 60 * kSecond);
+    EXPECT_LT(std::abs(Behind() - jump), 60 * kAnchorSecond);
     clock_.Advance(std::chrono::hours(1));
-    EXPECT_LT(std::abs(Behind() - (jump - 3600 * kSecond)), 60 * kSecond);
+    EXPECT_LT(std::abs(Behind() - (jump - 3600 * kAnchorSecond)), 60 * kAnchorSecond);
   }
 }
 
 TEST_F(ClockAnchorTest, AnotherBootOrADamagedFileSaysNothing) {
-  WriteAnchor("another-boot", kYear);
-  EXPECT_LT(std::abs(Behind()), 60 * kSecond);
+  WriteAnchor("another-boot", kAnchorYear);
+  EXPECT_LT(std::abs(Behind()), 60 * kAnchorSecond);
   for (const std::string text : {"", " ", "12", "\n"}) {
     ReplaceFile(path_, text, 0600);
-    EXPECT_LT(std::abs(Behind()), 60 * kSecond) << text;
+    EXPECT_LT(std::abs(Behind()), 60 * kAnchorSecond) << text;
   }
   ReplaceFile(path_, BootId() + " 12x\n", 0600);
-  EXPECT_LT(std::abs(Behind()), 60 * kSecond);
+  EXPECT_LT(std::abs(Behind()), 60 * kAnchorSecond);
 }
 
 }  // namespace
