@@ -39,7 +39,7 @@ class ClocksApart(unittest.TestCase):
         up = self.user.run("up", "-d", file)
         self.assertEqual(up.code, 0, up)
 
-    def fail(self, number):
+    def fail_task_on(self, number):
         (self.hosts[number].folder / "tmp/fail").touch()
 
     def agents(self, number):
@@ -72,10 +72,10 @@ class ClocksApart(unittest.TestCase):
         stopped = self.agents(2)
         for pid in stopped:
             processes.kill(pid, signal.SIGSTOP)
-        self.fail(2)
+        self.fail_task_on(2)
         holder = [p.pid for p in self.hosts[2].processes() if p.argv[:2] == ["tfdist-agent", "holder"]]
         wait_for(lambda: not any(p.pid in holder for p in self.hosts[2].processes()), "the holder has ended there")
-        self.fail(1)
+        self.fail_task_on(1)
         wait_for(lambda: any(e["kind"] == "stopping" for e in self.events()), "the other failure is heard of")
         for pid in stopped:
             processes.kill(pid, signal.SIGCONT)
