@@ -38,6 +38,7 @@ class Applier {
 
   void operator()(const event::Committed& committed) {
     state_.plan = committed.plan;
+    LetNoneFailThatDecides();
     state_.phase = JobPhase::kCommitted;
     state_.committed_ns = event_.time_ns;
     state_.slots.assign(state_.plan.slots.size(), {});
@@ -169,6 +170,14 @@ class Applier {
     state_.tally.Count(number, slot, false);
     body(slot);
     state_.tally.Count(number, slot, true);
+  }
+
+  // The end of the job waits for what decides it; where no task does, for all. A job whose evaluator has
+  // failed for good would else wait for ever.
+  void LetNoneFailThatDecides() {
+    auto& tasks = state_.plan.tasks;
+    const bool any = std::ranges::any_of(tasks, [](const TaskPlan& task) { return task.decides; });
+    for (TaskPlan& task : tasks) task.may_fail = task.may_fail && any && !task.decides;
   }
 
   void OrderAll() { state_.decision = state_.newest_order = event_.number; }

@@ -136,6 +136,16 @@ TEST_F(JobControlTest, FailsWithTheFirstTaskThatMustNotFail) {
   EXPECT_EQ(state_.why, "ps:0 on a: signal 11 (SIGSEGV)");
 }
 
+// Nothing else decides: to wait for it would be to wait for ever.
+TEST_F(JobControlTest, FailsWithAnEvaluatorThatTheJobsEndWaitsFor) {
+  for (auto& task : plan_.tasks) task.decides = task.task == "evaluator:0";
+  SetUp();
+  RunAll();
+  Say(1, {Exited("evaluator:0", Code(1))});
+  EXPECT_EQ(state_.result, JobResult::kFailed);
+  EXPECT_EQ(state_.first_task, "evaluator:0");
+}
+
 TEST_F(JobControlTest, TakesAReportTwiceForOne) {
   RunAll();
   Say(0, {Exited("worker:0")});

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/coordinator/testing/journal_rules.h"
+
 namespace tfdist::agent {
 namespace {
 
@@ -13,7 +15,6 @@ using namespace std::chrono_literals;
 using protocol::HostState;
 using protocol::JobPhase;
 using protocol::JobResult;
-using protocol::JobState;
 using protocol::RestartPolicy;
 
 constexpr auto kStep = 100ms;
@@ -23,21 +24,6 @@ constexpr auto kLastWord = 3min;
 
 constexpr RestartPolicy kPolicies[] = {RestartPolicy::kTask, RestartPolicy::kGang,
                                        RestartPolicy::kExitCode, RestartPolicy::kNever};
-
-// All of a state that decides anything, as text.
-std::string Digest(const JobState& state) {
-  std::string text = fmt::format("{} {} {} {} {} {}", static_cast<int>(state.phase), state.attempt,
-                                 NameOf(state.result), state.why, state.decision, state.stop);
-  for (const auto& [name, task] : state.tasks) {
-    text += fmt::format("; {} {} {} {} {}", name, static_cast<int>(task.phase), task.run,
-                        task.ordered, task.due_ns.value_or(0));
-  }
-  for (const auto& slot : state.slots) {
-    text += fmt::format("; {} {}", NameOf(slot.state), slot.census.has_value());
-  }
-  for (const int seat : state.seats) text += fmt::format(" {}", seat);
-  return text;
-}
 
 }  // namespace
 
@@ -358,20 +344,7 @@ void JobLife::CheckTally() {
 // What was decided is never decided differently: every prefix of the journal leads to one state,
 // however often it is read.
 void JobLife::CheckReplay() {
-  JobState once;
-  std::set<std::string> exits;
-  for (const auto& one : events_) {
-    once.Apply(protocol::Json(one).get<protocol::Event>());
-    const auto* exited = std::get_if<event::TaskExited>(&one.body);
-    if (exited != nullptr &&
-        !exits.insert(fmt::format("{} {} {}", exited->task, exited->attempt, exited->run)).second) {
-      broken_ = exited->task + " ended twice in one run";
-    }
-    if (std::holds_alternative<event::Ended>(one.body) && once.why.empty()) {
-      broken_ = "the end has no cause";
-    }
-  }
-  if (Digest(once) != Digest(state_)) broken_ = "a replay of the journal leads elsewhere";
+  if (broken_.empty()) broken_ = BrokenRule(events_, state_);
 }
 
 void JobLife::CheckEnd() {
