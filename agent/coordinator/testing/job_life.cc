@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "agent/coordinator/testing/journal_rules.h"
@@ -21,6 +22,10 @@ constexpr auto kStep = 100ms;
 constexpr auto kChaos = 60s;
 constexpr auto kCalm = 20min;
 constexpr auto kLastWord = 3min;
+// Hosts' clocks are days apart. Messages take 5 s at most, and a coordinator's clock jumps by 10 s: what its
+// successor makes of a beat of before may be wrong by half of that.
+constexpr int64_t kFarthestNs = 864'000'000'000'000;
+constexpr int64_t kClockErrorNs = 15'000'000'000;
 
 constexpr RestartPolicy kPolicies[] = {RestartPolicy::kTask, RestartPolicy::kGang,
                                        RestartPolicy::kExitCode, RestartPolicy::kNever};
@@ -31,6 +36,9 @@ JobLife::JobLife(uint64_t seed) : random_(seed) {
   MakePlan();
   hosts_.resize(plan_.slots.size());
   rests_on_.resize(hosts_.size());
+  for (Host& host : hosts_) {
+    host.ahead_ns = static_cast<int64_t>(random_() % (2 * kFarthestNs));
+  }
   StartCoordinator();
 }
 
@@ -118,10 +126,25 @@ void JobLife::CrashCoordinator() {
 void JobLife::Append(event::Body body) {
   events_.push_back({events_.size() + 1, job_clock_->NowNs(), std::move(body)});
   state_.Apply(events_.back());
+  if (const auto* exited = std::get_if<event::TaskExited>(&events_.back().body)) CheckTime(*exited);
   if (!std::holds_alternative<event::Attempt>(events_.back().body)) return;
   for (size_t slot = 0; slot < hosts_.size(); ++slot) {
     if (state_.slots[slot].state == HostState::kLost) left_behind_.insert(slot);
   }
+}
+
+// Each host tells the end of its tasks on its own clock.
+void JobLife::CheckTime(const event::TaskExited& exited) {
+  const auto& plan = plan_.tasks[state_.tally.IndexOf(exited.task)];
+  const auto& tasks = hosts_[static_cast<size_t>(state_.SeatOf(plan))].tasks;
+  const auto found = tasks.find(exited.task);
+  if (exited.exit.ended_ns == 0 || found == tasks.end()) return;
+  const Task& task = found->second;
+  if (std::pair(task.attempt, task.run) != std::pair(exited.attempt, exited.run)) return;
+  ++dated_;
+  const auto ago = std::chrono::nanoseconds(clock_.now - task.ended).count();
+  const int64_t wrong_ns = exited.exit.ended_ns - (job_clock_->NowNs() - ago);
+  if (std::abs(wrong_ns) > kClockErrorNs) broken_ = exited.task + " ended at another time";
 }
 
 // --- time ---
@@ -143,7 +166,7 @@ LifeStory JobLife::Run() {
   }
   CheckEnd();
   CheckReplay();
-  return {broken_, state_, events_};
+  return {broken_, state_, events_, dated_};
 }
 
 void JobLife::Step(bool chaos) {
@@ -154,12 +177,12 @@ void JobLife::Step(bool chaos) {
   control_->Tick();
   // The disk lags behind; orders go out once they are on it.
   for (size_t slot = 0; slot < hosts_.size(); ++slot) {
-    const Order order = control_->OrderFor(slot);
-    if (order.number > rests_on_[slot] && order.number <= written_ && Chance(0.3)) {
+    const uint64_t number = control_->OrderNumber(slot);
+    if (number > rests_on_[slot] && number <= written_ && Chance(0.3)) {
       Letter letter;
       letter.slot = slot;
       letter.connection = hosts_[slot].incarnation;
-      letter.order = order;
+      letter.order = control_->OrderFor(slot);
       Send(std::move(letter));
     }
   }
@@ -212,13 +235,30 @@ void JobLife::Deliver() {
     if (letter.report) {
       rests_on_[letter.slot] = letter.report->order;
       control_->OnReport(letter.slot, *letter.report);
+      if (Chance(0.3)) SendBeat(letter.slot);
     } else if (host.powered && !host.agent_back_at && letter.connection == host.incarnation) {
-      OnOrder(host, *letter.order);
+      if (letter.beat_ns) {
+        host.echo = {.beat_ns = *letter.beat_ns, .heard_ns = TimeOn(host, clock_.now)};
+      } else {
+        OnOrder(host, *letter.order);
+      }
     }
   }
 }
 
+void JobLife::SendBeat(size_t slot) {
+  Letter letter;
+  letter.slot = slot;
+  letter.connection = hosts_[slot].incarnation;
+  letter.beat_ns = job_clock_->NowNs();
+  Send(std::move(letter));
+}
+
 // --- a host ---
+
+int64_t JobLife::TimeOn(const Host& host, TimePoint time) const {
+  return std::chrono::nanoseconds(time.time_since_epoch()).count() + host.ahead_ns;
+}
 
 void JobLife::StepHost(size_t slot) {
   Host& host = hosts_[slot];
@@ -234,6 +274,7 @@ void JobLife::StepHost(size_t slot) {
     host.incarnation = random_();
     host.order = {};
     host.census.reset();
+    host.echo = {};
   }
   Act(host);
   if (host.order.goal != Goal::kRun && Quiet(host) && !host.census) {
@@ -290,6 +331,8 @@ void JobLife::EndTasks(Host& host) {
     if (!task.working || !task.ends_at || clock_.now < *task.ends_at) continue;
     task.working = false;
     task.exit = task.ends_with;
+    task.exit->ended_ns = TimeOn(host, clock_.now);
+    task.ended = clock_.now;
     host.changed = true;
   }
 }
@@ -303,6 +346,10 @@ HostReport JobLife::MakeReport(const Host& host) const {
   report.order = host.order.number;
   report.incarnation = host.incarnation;
   report.census = host.census;
+  if (host.echo.beat_ns != 0) {
+    report.clock = host.echo;
+    report.clock->sent_ns = report.clock->wall_ns = TimeOn(host, clock_.now);
+  }
   for (const auto& [name, task] : host.tasks) {
     TaskReport one;
     one.task = name;
@@ -338,6 +385,7 @@ void JobLife::CheckRules() {
 // nothing seemed to have changed.
 void JobLife::CheckTally() {
   if (Judge(state_, job_clock_->NowNs())) broken_ = "a decision is due and was not taken";
+  if (std::exchange(counted_, state_.applied) == state_.applied) return;
   if (state_.tally != protocol::JobTally(state_)) broken_ = "the tally is not what the state says";
 }
 

@@ -21,6 +21,7 @@ struct LifeStory {
   std::string broken;
   protocol::JobState state;
   std::vector<protocol::Event> events;
+  int dated = 0;  // ends of tasks whose time was told by a host's clock
 };
 
 class JobLife {
@@ -46,6 +47,7 @@ class JobLife {
     std::optional<TimePoint> ends_at;
     protocol::TaskExit ends_with;
     std::optional<protocol::TaskExit> exit;
+    TimePoint ended{};
   };
 
   // One host with its agent: what Member and HostTasks do, without processes.
@@ -54,6 +56,8 @@ class JobLife {
     bool cut = false;  // from the network
     std::optional<TimePoint> agent_back_at;
     uint64_t incarnation = 1;
+    int64_t ahead_ns = 0;  // of its monotonic clock
+    ClockEcho echo;        // of the last beat
     Order order;
     std::map<std::string, Task> tasks;
     std::optional<protocol::Census> census;
@@ -67,6 +71,7 @@ class JobLife {
     uint64_t connection = 0;           // an agent that starts anew gets nothing that was on its way
     std::optional<HostReport> report;  // to the coordinator
     std::optional<Order> order;        // to the slot
+    std::optional<int64_t> beat_ns;    // too
   };
 
   void MakePlan();
@@ -78,10 +83,13 @@ class JobLife {
   void StartCoordinator();
   void CrashCoordinator();
   void Append(protocol::event::Body body);
+  void CheckTime(const protocol::event::TaskExited& exited);
   void Step(bool chaos);
   void Break();
   void Deliver();
   void StepHost(size_t slot);
+  void SendBeat(size_t slot);
+  [[nodiscard]] int64_t TimeOn(const Host& host, TimePoint time) const;
   void OnOrder(Host& host, const Order& order);
   void Act(Host& host);
   void BeginRun(Host& host, const TaskOrder& wanted);
@@ -111,6 +119,8 @@ class JobLife {
   std::unique_ptr<JobControl> control_;
   std::vector<uint64_t> rests_on_;  // the order that each slot's last report rests on
   std::set<size_t> left_behind_;    // lost when another attempt began
+  uint64_t counted_ = 0;            // events, when the tally was counted anew
+  int dated_ = 0;
   std::string broken_;
 };
 
