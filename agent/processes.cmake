@@ -40,7 +40,8 @@ tfdist_library(NAME tfdist_processes
   DEPENDS tfdist::base tfdist::protocol tfdist_deps::zlib)
 
 tfdist_test(NAME log_test SOURCES log/log_test.cc DEPENDS tfdist::processes)
-tfdist_test(NAME run_folder_test SOURCES process/run_folder_test.cc slot/slot_folder_test.cc DEPENDS tfdist::processes)
+tfdist_test(NAME run_folder_test SOURCES process/run_folder_test.cc slot/run_folders_test.cc slot/slot_folder_test.cc
+  DEPENDS tfdist::processes)
 
 # Real keepers and holders, with a stand-in for the agent.
 tfdist_static_executable(NAME process_test_agent

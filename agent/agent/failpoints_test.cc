@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/slot/run_folders.h"
 #include "agent/testing/job_fixture.h"
 #include "base/error.h"
 
@@ -111,6 +112,35 @@ INSTANTIATE_TEST_SUITE_P(
                     Place{"text written", "kill"}, Place{"text indexed", "kill"},
                     Place{"journal written", "kill"}, Place{"journal written", "fail"},
                     Place{"journal synced", "kill"}, Place{"hello", "kill"}));
+
+// The folders of old runs are removed when a run begins.
+TEST_F(FailPointsTest, AnAgentKilledWhileItRemovesAnOldRunLeavesNothingOfIt) {
+  const Place place{"old run without its pid", "kill"};
+  Arm(place);
+  protocol::RestartRule rule = kOften;
+  rule.backoff_ms = 0;
+  const char* script =
+      "echo >> runs; [ $(wc -l < runs) -ge 16 ] || exit 3\n"
+      "until [ -e enough ]; do sleep 0.02; done";
+  Job job = Deploy(1, {{.name = "worker:0", .slot = 0, .script = script, .restart = rule}});
+  ASSERT_TRUE(WaitUntil(
+      [&] {
+        if (WasPassed(place)) return true;
+        Attach(0);  // one that says hello
+        return false;
+      },
+      "the failpoint to be passed"));
+  AgentClient client = AttachToAgent(0);
+  const uint64_t events = client.Send(type::kEvents, kFromTheFirst);
+  Touch(0, "enough");
+  EXPECT_EQ(ResultOf(client.WaitForEvent(events, event::kEnded)), "succeeded");
+  WaitUntilNothingIsLeft();
+  size_t folders = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(SlotFolder(0) / "tasks/worker-0")) {
+    folders += entry.is_directory() ? 1 : 0;
+  }
+  EXPECT_EQ(folders, kMostOldRuns + 1);
+}
 
 class WhileAHostIsBroughtUp : public FailPointsTest, public testing::WithParamInterface<Place> {};
 

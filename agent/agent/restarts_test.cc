@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/job_state.h"
+#include "agent/process/run_folder.h"
 #include "agent/testing/job_fixture.h"
 #include "base/file.h"
 #include "base/unique_fd.h"
@@ -189,6 +190,87 @@ TEST_F(RestartsTest, AStrangerOnThePortAtARestartIsNamed) {
                               " of worker:0 is in use by "),
                     HasSubstr(std::to_string(getpid()))));
   job.clients[0].WaitForEvent(job.events, event::kEnded);
+  WaitUntilNothingIsLeft();
+}
+
+// A server as TensorFlow's are: it listens on its port with SO_REUSEADDR. Before its first run is killed, that does
+// `first_run`; the next one says what it has found.
+std::string Server(int port, const std::string& first_run) {
+  return "exec python3 -I -S -c \"\n"
+         "import os, signal, socket, time\n"
+         "port = " +
+         std::to_string(port) +
+         "\n"
+         "table = [line.split() for line in open('/proc/net/tcp')][1:]\n"
+         "end = lambda: os.kill(os.getpid(), signal.SIGKILL)\n"
+         "waiting = [row for row in table if row[1].endswith(':%04X' % port) and row[3] == '06']\n"
+         "server = socket.socket()\n"
+         "server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+         "server.bind(('127.0.0.1', port))\n"
+         "server.listen()\n"
+         "if not os.path.exists('again'):\n"
+         "    open('again', 'w').close()\n" +
+         first_run +
+         "    end()\n"
+         "print('listens,', len(waiting), 'in TIME_WAIT')\n"
+         "\"";
+}
+
+// The end that closes first keeps a connection in TIME_WAIT for a minute (RFC 9293, section 3.6.1).
+constexpr const char* kCloseFirst =
+    "    for _ in range(3):\n"
+    "        client = socket.create_connection(('127.0.0.1', port))\n"
+    "        accepted = server.accept()[0]\n"
+    "        accepted.close()\n"
+    "        client.recv(1)\n"
+    "        client.close()\n";
+constexpr const char* kLeaveAListener =
+    "    if os.fork() == 0:\n"
+    "        os.setsid()\n"
+    "        time.sleep(1000)\n";
+
+class ServerRestartsTest : public RestartsTest {
+ protected:
+  // What the server has written, in all its runs.
+  std::string RunServer(const std::string& first_run) {
+    const int port = Stranger().port();
+    const std::vector<Task> tasks = {With(kAlone, {"ps:0", 0, Server(port, first_run)})};
+    Job job = Prepare(1, tasks);
+    protocol::HostDescription description = Describe(0, tasks);
+    description.tasks[0].ports = {port};
+    job.clients[0].Request(type::kDescribe, description);
+    const uint64_t log = job.clients[0].OpenLog("ps:0", true);
+    Commit(job);
+    const std::string text = job.clients[0].ReadToEnd(log);
+    EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
+    WaitUntilNothingIsLeft();
+    return text;
+  }
+};
+
+TEST_F(ServerRestartsTest, ConnectionsOfItsPredecessorInTimeWaitDoNotKeepItFromItsPort) {
+  EXPECT_EQ(RunServer(kCloseFirst), "listens, 3 in TIME_WAIT\n");
+}
+
+TEST_F(ServerRestartsTest, AGrandchildOfItsPredecessorThatStillListensIsGoneFirst) {
+  EXPECT_EQ(RunServer(kLeaveAListener), "listens, 0 in TIME_WAIT\n");
+}
+
+TEST_F(RestartsTest, OfATaskThatStartsOftenTheNewestRunFoldersStayAndAllOfItsLog) {
+  protocol::RestartRule rule = kAlone;
+  rule.limit = 20;
+  rule.backoff_ms = 0;
+  const char* script = "echo run >> runs; echo run; [ $(wc -l < runs) -ge 15 ] || exit 3";
+  Job job = Prepare(1, {With(rule, {"worker:0", 0, script})});
+  const uint64_t log = job.clients[0].OpenLog("worker:0", true);
+  Commit(job);
+  const std::string text = job.clients[0].ReadToEnd(log);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 15);
+  EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
+  const std::filesystem::path folder = SlotFolder(0) / "tasks" / "worker-0";
+  for (int run = 1; run <= 15; ++run) {
+    EXPECT_EQ(std::filesystem::exists(folder / RunFolderName(1, run)), run > 4) << run;
+  }
   WaitUntilNothingIsLeft();
 }
 

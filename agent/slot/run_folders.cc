@@ -1,12 +1,61 @@
 #include "agent/slot/run_folders.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <functional>
+#include <string>
 #include <system_error>
+#include <utility>
+
+#include "agent/process/run_folder.h"
+#include "base/failpoint.h"
 
 namespace tfdist::agent {
+namespace {
 
-std::vector<std::filesystem::path> RunFolders(const SlotFolder& folder) {
-  using Iterator = std::filesystem::directory_iterator;
-  std::vector<std::filesystem::path> found;
+namespace fs = std::filesystem;
+
+// Of one task; the newest first.
+std::vector<fs::path> NewestRunsFirst(const fs::path& task_folder) {
+  std::vector<std::pair<std::pair<int, int>, fs::path>> found;
+  std::error_code error;
+  fs::directory_iterator entry(task_folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::pair<int, int> number;
+    const std::string name = entry->path().filename();
+    if (std::sscanf(name.c_str(), "run-%d-%d", &number.first, &number.second) != 2) continue;
+    if (name == RunFolderName(number.first, number.second))
+      found.emplace_back(number, entry->path());
+  }
+  std::ranges::sort(found, std::greater());
+  std::vector<fs::path> runs;
+  for (auto& [number, path] : found) runs.push_back(std::move(path));
+  return runs;
+}
+
+bool IsOver(const fs::path& run) {
+  const RunState state = ReadRunState(run);
+  return !state.holder_running && (state.exit || !state.pids);
+}
+
+// Its exit goes after its pid: with a pid alone it would be a run whose exit was lost.
+void RemoveRun(const fs::path& run) {
+  for (const char* name : {"spec", "spec.part", "pid", "pid.part"}) {
+    if (unlink((run / name).c_str()) != 0 && errno != ENOENT) return;
+  }
+  FailPoint("old run without its pid");
+  for (const char* name : {"exit", "exit.part", "exit.later"}) unlink((run / name).c_str());
+  rmdir(run.c_str());
+}
+
+}  // namespace
+
+std::vector<fs::path> RunFolders(const SlotFolder& folder) {
+  using Iterator = fs::directory_iterator;
+  std::vector<fs::path> found;
   std::error_code error;
   for (Iterator task(folder.tasks(), error); !error && task != Iterator(); task.increment(error)) {
     std::error_code ignored;
@@ -16,6 +65,13 @@ std::vector<std::filesystem::path> RunFolders(const SlotFolder& folder) {
     }
   }
   return found;
+}
+
+void RemoveOldRuns(const fs::path& task_folder) {
+  const std::vector<fs::path> runs = NewestRunsFirst(task_folder);
+  for (size_t i = kMostOldRuns + 1; i < runs.size(); ++i) {
+    if (IsOver(runs[i])) RemoveRun(runs[i]);
+  }
 }
 
 }  // namespace tfdist::agent

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/job_state.h"
+#include "agent/slot/run_folders.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/port_check.h"
 #include "agent/tasks/task_spec.h"
@@ -144,7 +145,9 @@ void HostTasks::BeginRun(TaskRun& task, int run) {
         if (description.gpu_share) context.gpus = gpus->In(context.attempt);
         RunSpec spec = MakeRunSpec(description, folder, info, host, context, run);
         if (warned) spec.warning_signal = 0;
-        WriteRunSpec(folder.TaskFolder(description.task) / RunFolderName(spec.attempt, run), spec);
+        const auto task_folder = folder.TaskFolder(description.task);
+        WriteRunSpec(task_folder / RunFolderName(spec.attempt, run), spec);
+        RemoveOldRuns(task_folder);
       },
       [this, &task](Outcome<void>& outcome) {
         try {
