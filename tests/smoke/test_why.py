@@ -6,7 +6,7 @@ import signal
 import unittest
 
 from tests.smoke.test_manners import documented_keys, keys_of
-from tests.support import clusters
+from tests.support import clusters, processes
 from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
 
@@ -72,6 +72,32 @@ class WaitAndWhy(unittest.TestCase):
                                       "  its last lines:", "    no data"])
         # What tfdist itself has ended is nobody's failure.
         self.assertEqual(len(lines), 5, why)
+
+    def test_up_and_status_name_who_failed_after_the_first_and_because_of_it(self):
+        """worker:0 sees that master:0 is gone, and fails before it is told to stop: its keeper stands still meanwhile."""
+        folder = self.user.folder
+        script = (f'wait_for() {{ until [ -e {folder}/$1 ]; do sleep 0.05; done; }}; case $TFDIST_TASK in '
+                  'master:0) wait_for go; kill -9 $$;; worker:0) wait_for gone; exit 9;; *) exec sleep 1000;; esac')
+        up = self.user.start("up", self.user.write("cluster.toml", clusters.local(
+            "job", ["sh", "-c", script], extra=clusters.NO_RESTARTS)))
+        for task in ("master:0", "worker:0"):
+            self.user.task_pid(task)
+        slot = str(self.user.slot_folder(1))
+        [keeper] = [pid for pid, cmd in processes.matching(slot).items() if cmd.startswith("tfdist-agent keeper ")]
+        processes.kill(keeper, signal.SIGSTOP)
+        self.addCleanup(processes.kill, keeper, signal.SIGCONT)
+        (folder / "go").touch()
+        self.user.wait_for_status(lambda status: status["state"] == "stopping", "the job stops")
+        (folder / "gone").touch()
+        self.user.wait_for_status(lambda status: any(
+            (row["task"], row["state"]) == ("worker:0", "exited") for row in status["tasks"]), "worker:0 has ended")
+        processes.kill(keeper, signal.SIGCONT)
+        self.assertEqual(up.wait(60), 1, up.err.read_text())
+        said = up.err.read_text()
+        self.assertIn("tfdist: first to fail: master:0 on 127.0.0.1: signal 9 (SIGKILL)\n", said)
+        self.assertRegex(said, r"\n  after it, not its cause: worker:0: exit code 9, \d+\.\d s later\n")
+        self.assertNotIn("cause: ps", said, "what tfdist itself has ended is nobody's failure")
+        self.assertIn("after it, not its cause: worker:0\n", self.user.run("status", "job").out)
 
     def test_why_counts_the_restarts_and_says_what_is_waited_for(self):
         self.start('test "$TFDIST_TASK" != worker:0 || { echo bad; exit 3; }; sleep 1000',
