@@ -115,12 +115,16 @@ void AddUp(CLI::App& app, Command& command, const Words& words) {
   auto arguments = std::make_shared<UpArguments>();
   CLI::App* sub = app.add_subcommand("up", "start the job and stream its output until it ends");
   AddPlanSource(*sub, arguments->source);
-  sub->add_flag("-d,--detach", arguments->detach, "return once it runs");
+  auto* detach = sub->add_flag("-d,--detach", arguments->detach, "return once it runs");
   sub->add_flag("-q,--quiet", arguments->quiet,
                 "print output of tasks, warnings and errors alone; with -d the job's id alone");
   sub->add_flag("--replace", arguments->replace, "end the job that runs under this name first");
   sub->add_flag("--timeline", arguments->timeline,
                 "show how long each host's bring-up took, step by step, and which was slowest");
+  sub->add_flag("--tensorboard", arguments->tensorboard,
+                "show the job's TensorBoard, as tfdist tensorboard does, once there are event "
+                "files; it ends with this command")
+      ->excludes(detach);
   sub->callback([&command, arguments, &words] {
     arguments->source.job.command = words;
     command = [arguments] { return UpCommand(*arguments); };
@@ -227,6 +231,7 @@ void AddTensorBoard(CLI::App& app, Command& command) {
                 "copy the event files here and run TensorBoard here; done by itself where the host "
                 "has no TensorBoard");
   sub->add_flag("--open", arguments->open, "open it with xdg-open");
+  sub->add_option("--beside", arguments->beside)->group("");  // of `up --tensorboard` alone
   sub->callback(
       [&command, arguments] { command = [arguments] { return TensorBoardCommand(*arguments); }; });
 }

@@ -41,6 +41,7 @@ struct UpArguments {
   bool replace = false;
   bool quiet = false;  // warnings, errors and the tasks' output alone
   bool timeline = false;
+  bool tensorboard = false;
 };
 int UpCommand(const UpArguments& arguments);
 
@@ -82,6 +83,7 @@ struct TensorBoardArguments {
   bool wait = false;
   bool fetch = false;
   bool open = false;
+  int beside = 0;  // the process of an `up` whose child this is: speaks and ends as that needs it
 };
 int TensorBoardCommand(const TensorBoardArguments& arguments);
 

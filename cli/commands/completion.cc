@@ -68,6 +68,7 @@ std::vector<Candidate> Commands(const CLI::App& app) {
 std::vector<Candidate> Options(const CLI::App& command) {
   std::vector<Candidate> found;
   for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group().empty()) continue;  // not for users
     for (const std::string& name : option->get_lnames()) {
       found.push_back({"--" + name, FirstLine(option->get_description())});
     }

@@ -12,7 +12,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/commands/host_answer.h"
 
 namespace tfdist::cli {
 namespace {
@@ -22,7 +21,6 @@ using namespace std::chrono_literals;
 
 constexpr auto kFindLimit = 60s;
 constexpr auto kFetchLimit = 120s;
-constexpr uint64_t kMostBytesAtOnce = 8 << 20;  // of one file; the rest comes with the next update
 constexpr size_t kMostFiles = 10'000;
 constexpr const char* kPattern = "*tfevents*";  // events.out.tfevents.SECONDS.HOST...
 
@@ -40,10 +38,9 @@ uint64_t SizeOf(const fs::path& path) {
 
 }  // namespace
 
-EventFilesThere LookForEventFiles(const Site& site, const SshOptions& ssh,
-                                  const std::string& folder) {
-  const HostAnswer answer = AskHost(
-      site, ssh, {"find", folder, "-name", kPattern, "-type", "f", "-print", "-quit"}, kFindLimit);
+EventFilesThere LookForEventFiles(HostTalk& talk, const std::string& folder) {
+  const HostAnswer answer =
+      talk.Ask({"find", folder, "-name", kPattern, "-type", "f", "-print", "-quit"}, kFindLimit);
   if (answer.output.find("tfevents") != std::string::npos) return {.any = true, .trouble = {}};
   return {.any = false, .trouble = answer.status == 0 ? "" : answer.LastLine()};
 }
@@ -65,8 +62,8 @@ std::vector<EventFile> ParseEventFiles(std::string_view output) {
   return files;
 }
 
-EventFilesCopy::EventFilesCopy(Site site, SshOptions ssh, std::string folder)
-    : site_(std::move(site)), ssh_(std::move(ssh)), folder_(std::move(folder)) {
+EventFilesCopy::EventFilesCopy(HostTalk& talk, std::string folder, CopyLimits limits)
+    : talk_(talk), folder_(std::move(folder)), limits_(limits) {
   std::string name = (fs::temp_directory_path() / "tfdist-events-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) {
     throw Error(Phase::kFiles, WithErrno("cannot make a folder for event files", errno));
@@ -79,35 +76,63 @@ EventFilesCopy::~EventFilesCopy() {
   fs::remove_all(path_, ignored);
 }
 
-void EventFilesCopy::Update() {
-  const HostAnswer answer = AskHost(
-      site_, ssh_, {"find", folder_, "-name", kPattern, "-type", "f", "-printf", "%s %P\\0"},
-      kFindLimit);
+std::vector<EventFilesCopy::Trouble> EventFilesCopy::Update() {
+  const HostAnswer answer = talk_.Ask(
+      {"find", folder_, "-name", kPattern, "-type", "f", "-printf", "%s %P\\0"}, kFindLimit);
+  std::vector<Trouble> troubles;
+  uint64_t room = limits_.update_bytes;
   for (const EventFile& file : ParseEventFiles(answer.output)) {
     const uint64_t have = SizeOf(path_ / file.path);
-    if (have < file.size_bytes) Fetch(file, have);
+    if (have >= file.size_bytes || unreadable_.contains(file.path)) continue;
+    const uint64_t left = limits_.all_bytes - copied_bytes_;
+    if (left == 0 && !std::exchange(said_full_, true)) {
+      troubles.push_back(
+          {fmt::format("the event files below {} on {} have more than {} MiB: the rest "
+                       "is not fetched",
+                       folder_, talk_.site().host.name, limits_.all_bytes >> 20),
+           "install TensorBoard on that host, or name a smaller folder: --logdir"});
+    }
+    const uint64_t wanted = std::min({file.size_bytes - have, limits_.file_bytes, room, left});
+    if (wanted == 0) break;
+    std::string why;
+    const auto came = Fetch(file, have, wanted, why);
+    if (!came) {
+      unreadable_.insert(file.path);
+      troubles.push_back({fmt::format("{}: {}/{} cannot be read and is passed over: {}",
+                                      talk_.site().host.name, folder_, file.path, why),
+                          ""});
+      continue;
+    }
+    room -= *came;
+    copied_bytes_ += *came;
   }
+  return troubles;
 }
 
-void EventFilesCopy::Fetch(const EventFile& file, uint64_t from) {
-  const uint64_t wanted = std::min(file.size_bytes - from, kMostBytesAtOnce);
-  const std::string remote = folder_ + "/" + file.path;
-  const HostAnswer answer =
-      AskHost(site_, ssh_,
-              {"dd", "if=" + remote, "iflag=skip_bytes,count_bytes,fullblock", "bs=64K",
-               fmt::format("skip={}", from), fmt::format("count={}", wanted), "status=none"},
-              kFetchLimit);
+std::optional<uint64_t> EventFilesCopy::Fetch(const EventFile& file, uint64_t from, uint64_t wanted,
+                                              std::string& why) {
+  HostAnswer answer = talk_.Ask(
+      {"dd", "if=" + folder_ + "/" + file.path, "iflag=skip_bytes,count_bytes,fullblock", "bs=64K",
+       fmt::format("skip={}", from), fmt::format("count={}", wanted), "status=none"},
+      kFetchLimit);
   if (answer.status != 0) {
-    throw Error(Phase::kFiles, fmt::format("{} cannot be read: {}", remote, answer.LastLine()))
-        .WithHost(site_.host.name);
+    why = answer.LastLine();
+    return std::nullopt;
   }
-  fs::create_directories((path_ / file.path).parent_path());
-  std::ofstream copy(path_ / file.path, std::ios::binary | std::ios::app);
-  copy.write(answer.output.data(), static_cast<std::streamsize>(answer.output.size()));
+  // No more than was asked for: hosts are not trusted with numbers either.
+  const auto bytes = std::string_view(answer.output).substr(0, wanted);
+  Append(file.path, bytes);
+  return bytes.size();
+}
+
+void EventFilesCopy::Append(const std::string& path, std::string_view bytes) const {
+  const fs::path here = path_ / path;
+  std::error_code error;
+  fs::create_directories(here.parent_path(), error);
+  std::ofstream copy(here, std::ios::binary | std::ios::app);
+  copy.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   copy.flush();
-  if (!copy) {
-    throw Error(Phase::kFiles, fmt::format("cannot write {}", (path_ / file.path).string()));
-  }
+  if (error || !copy) throw Error(Phase::kFiles, fmt::format("cannot write {}", here.string()));
 }
 
 }  // namespace tfdist::cli

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -13,31 +14,8 @@ namespace tfdist::cli {
 namespace {
 
 constexpr std::chrono::seconds kAnswerStartLimit{30};
+constexpr std::chrono::milliseconds kAnswerTurn{250};  // how late Ctrl-C may be seen
 constexpr size_t kMostAnswerBytes = size_t{16} << 20;
-
-HostAnswer AskOnce(const Site& site, const SshOptions& ssh, std::vector<std::string> words,
-                   std::chrono::seconds limit) {
-  const TimePoint start_by = SystemClock().Now() + kAnswerStartLimit;
-  const auto transport = MakeTransport(site.host, ssh);
-  const std::string program = words.at(0);
-  HostCommand command = CommandAt(site, std::move(words));
-  command.limit = limit;
-  RunningCommand running(transport->OpenShell(start_by), command, start_by);
-  const TimePoint deadline = SystemClock().Now() + limit;
-  HostAnswer answer;
-  while (true) {
-    const auto end = running.Read(answer.output, deadline);
-    if (answer.output.size() > kMostAnswerBytes) answer.output.resize(kMostAnswerBytes);
-    if (end) {
-      answer.status = end->status;
-      return answer;
-    }
-    if (SystemClock().Now() >= deadline) {
-      throw LostConnection(Phase::kExec,
-                           fmt::format("{} has not ended within {} s", program, limit.count()));
-    }
-  }
-}
 
 }  // namespace
 
@@ -61,13 +39,52 @@ std::string HostAnswer::LastLine() const {
   return OnOneLine(output.substr(begin, end + 1 - begin));
 }
 
-HostAnswer AskHost(const Site& site, const SshOptions& ssh, std::vector<std::string> words,
-                   std::chrono::seconds limit) {
+HostTalk::HostTalk(Site site, SshOptions ssh)
+    : site_(std::move(site)), ssh_(std::move(ssh)), transport_(MakeTransport(site_.host, ssh_)) {}
+
+HostAnswer HostTalk::Ask(std::vector<std::string> words, std::chrono::seconds limit) {
   try {
-    return AskOnce(site, ssh, std::move(words), limit);
-  } catch (Error& error) {
-    if (error.host().empty()) error = error.WithHost(site.host.name);
+    return AskOnce(std::move(words), limit);
+  } catch (const TalkInterrupted&) {
     throw;
+  } catch (Error& error) {
+    if (error.host().empty()) error = error.WithHost(site_.host.name);
+    throw;
+  }
+}
+
+// A connection may have broken since the last question.
+std::unique_ptr<ByteChannel> HostTalk::OpenShell(TimePoint deadline) {
+  try {
+    return transport_->OpenShell(deadline);
+  } catch (const LostConnection&) {
+    if (!std::exchange(has_answered_, false)) throw;
+  }
+  return transport_->OpenShell(deadline);
+}
+
+HostAnswer HostTalk::AskOnce(std::vector<std::string> words, std::chrono::seconds limit) {
+  const TimePoint start_by = SystemClock().Now() + kAnswerStartLimit;
+  const std::string program = words.at(0);
+  HostCommand command = CommandAt(site_, std::move(words));
+  command.limit = limit;
+  RunningCommand running(OpenShell(start_by), command, start_by);
+  const TimePoint deadline = SystemClock().Now() + limit;
+  HostAnswer answer;
+  while (true) {
+    if (interrupts_ != nullptr && interrupts_->Take() > 0) throw TalkInterrupted();
+    const TimePoint turn_end = std::min(deadline, SystemClock().Now() + kAnswerTurn);
+    const auto end = running.Read(answer.output, turn_end);
+    if (answer.output.size() > kMostAnswerBytes) answer.output.resize(kMostAnswerBytes);
+    if (end) {
+      answer.status = end->status;
+      has_answered_ = true;
+      return answer;
+    }
+    if (SystemClock().Now() >= deadline) {
+      throw LostConnection(Phase::kExec,
+                           fmt::format("{} has not ended within {} s", program, limit.count()));
+    }
   }
 }
 

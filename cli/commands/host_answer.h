@@ -1,12 +1,16 @@
-// A short command on a host: run to its end, with what it printed.
+// Short commands on a host: each run to its end, with what it printed.
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/commands/sites.h"
+#include "cli/link/byte_channel.h"
 #include "cli/link/host_command.h"
+#include "cli/stream/interrupts.h"
 
 namespace tfdist::cli {
 
@@ -21,9 +25,34 @@ struct HostAnswer {
   [[nodiscard]] std::string LastLine() const;
 };
 
-// Throws Error with the host: NothingThere, or LostConnection when the command has not ended within
-// `limit` (the host ends it then).
-HostAnswer AskHost(const Site& site, const SshOptions& ssh, std::vector<std::string> words,
-                   std::chrono::seconds limit);
+// By Ctrl-C.
+class TalkInterrupted : public Error {
+ public:
+  TalkInterrupted() : Error(Phase::kExec, "interrupted") {}
+};
+
+// Asks one host, over one connection: made with the first question, and again when it has broken.
+// Belongs to one thread.
+class HostTalk {
+ public:
+  HostTalk(Site site, SshOptions ssh);
+
+  // From now on Ctrl-C ends a question. `interrupts` outlives this object.
+  void Heed(Interrupts& interrupts) { interrupts_ = &interrupts; }
+  // Throws Error with the host: NothingThere, or LostConnection when the command has not ended within
+  // `limit` (the host ends it then). Throws TalkInterrupted.
+  HostAnswer Ask(std::vector<std::string> words, std::chrono::seconds limit);
+  [[nodiscard]] const Site& site() const { return site_; }
+
+ private:
+  HostAnswer AskOnce(std::vector<std::string> words, std::chrono::seconds limit);
+  std::unique_ptr<ByteChannel> OpenShell(TimePoint deadline);
+
+  Site site_;
+  SshOptions ssh_;
+  std::unique_ptr<Transport> transport_;
+  bool has_answered_ = false;
+  Interrupts* interrupts_ = nullptr;
+};
 
 }  // namespace tfdist::cli

@@ -44,7 +44,7 @@ std::string CommandPart(const CLI::App& command) {
   for (const std::string& line : Synopsis(command)) part += fmt::format("{}\n.br\n", Bold(line));
   part += fmt::format(".PP\n{}\n", Escaped(command.get_description()));
   for (const CLI::Option* option : command.get_options()) {
-    if (option == command.get_help_ptr()) continue;
+    if (option == command.get_help_ptr() || option->get_group().empty()) continue;
     part += Row(ShapeOf(*option), HelpOf(*option));
   }
   return part + FooterOf(command);

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -16,6 +20,7 @@
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/forwarder.h"
+#include "cli/commands/host_answer.h"
 #include "cli/commands/report.h"
 #include "cli/commands/sites.h"
 #include "cli/commands/slow_notice.h"
@@ -34,7 +39,8 @@ constexpr auto kBoardListenLimit =
     120s;                          // TensorBoard imports TensorFlow first, where there is one
 constexpr auto kShowTurn = 250ms;  // how late Ctrl-C may be seen
 constexpr auto kFetchPause = 10s;
-constexpr auto kLookPause = 2s;
+constexpr auto kFirstLookPause = 1s;
+constexpr auto kLongestLookPause = 20s;
 constexpr auto kBrowserLimit = 10s;
 
 // Where the event files are.
@@ -50,12 +56,6 @@ struct BoardPlace {
 class NothingYet : public Error {
  public:
   using Error::Error;
-};
-
-// By Ctrl-C, before anything was shown.
-class Interrupted : public Error {
- public:
-  Interrupted() : Error(Phase::kExec, "interrupted") {}
 };
 
 // The one that writes summaries in TensorFlow's own programs.
@@ -92,8 +92,8 @@ BoardPlace FindBoardPlace(const TensorBoardArguments& arguments) {
   return place;
 }
 
-void ExpectEventFiles(const BoardPlace& place) {
-  const EventFilesThere there = LookForEventFiles(place.site(), place.where.ssh, place.folder);
+void ExpectEventFiles(const BoardPlace& place, HostTalk& talk) {
+  const EventFilesThere there = LookForEventFiles(talk, place.folder);
   if (there.any) return;
   throw WithHost(
       NothingYet(Phase::kFiles,
@@ -104,15 +104,18 @@ void ExpectEventFiles(const BoardPlace& place) {
       place.site().host.name);
 }
 
-void AwaitEventFiles(const BoardPlace& place) {
-  bool said = false;
+// With growing pauses: they may never come, and a look costs the host a little.
+void AwaitEventFiles(const BoardPlace& place, HostTalk& talk, bool is_beside_up) {
+  bool is_said = is_beside_up;
+  auto pause = std::chrono::milliseconds(kFirstLookPause);
   while (true) {
     try {
-      return ExpectEventFiles(place);
+      return ExpectEventFiles(place, talk);
     } catch (const NothingYet& nothing) {
-      if (!std::exchange(said, true)) Say("tfdist: {}; waiting for them\n", nothing.what());
+      if (!std::exchange(is_said, true)) Say("tfdist: {}; waiting for them\n", nothing.what());
     }
-    poll(nullptr, 0, std::chrono::milliseconds(kLookPause).count());
+    poll(nullptr, 0, static_cast<int>(pause.count()));
+    pause = std::min<std::chrono::milliseconds>(pause * 3 / 2, kLongestLookPause);
   }
 }
 
@@ -130,13 +133,18 @@ Site ThisMachine() {
   return site;
 }
 
-BoardStage PrepareBoard(const BoardPlace& place, bool fetch) {
+void UpdateCopy(EventFilesCopy& copy) {
+  for (const auto& trouble : copy.Update()) PrintWarning(trouble.what, trouble.remedy);
+}
+
+BoardStage PrepareBoard(const BoardPlace& place, HostTalk& talk, bool fetch,
+                        Interrupts& interrupts) {
   if (!fetch) {
-    if (auto program = FindTensorBoard(place.site(), place.where.ssh)) {
-      return {place.site(), *program, nullptr};
-    }
+    if (auto program = FindTensorBoard(talk)) return {place.site(), *program, nullptr};
   }
-  auto program = FindTensorBoard(ThisMachine(), place.where.ssh);
+  HostTalk here(ThisMachine(), {});
+  here.Heed(interrupts);
+  auto program = FindTensorBoard(here);
   if (!program) {
     throw Error(Phase::kExec,
                 fetch ? "TensorBoard is not installed on this machine"
@@ -144,8 +152,8 @@ BoardStage PrepareBoard(const BoardPlace& place, bool fetch) {
                 "python3 -m pip install tensorboard, on one of them, for the python3 in PATH")
         .WithHost(place.site().host.name);
   }
-  auto copy = std::make_unique<EventFilesCopy>(place.site(), place.where.ssh, place.folder);
-  copy->Update();
+  auto copy = std::make_unique<EventFilesCopy>(talk, place.folder);
+  UpdateCopy(*copy);
   return {ThisMachine(), *program, std::move(copy)};
 }
 
@@ -159,18 +167,21 @@ void OpenInBrowser(const std::string& url) {
   }
 }
 
-void UpdateCopy(EventFilesCopy& copy) {
+// Throws TalkInterrupted.
+void KeepCopyUpToDate(EventFilesCopy& copy) {
   try {
-    copy.Update();
+    UpdateCopy(copy);
+  } catch (const TalkInterrupted&) {
+    throw;
   } catch (const Error& error) {
     PrintWarning(fmt::format("event files could not be fetched, trying again: {}", error.what()),
                  "");
   }
 }
 
-// Until Ctrl-C.
-void ShowBoard(TensorBoardServer& server, Forwarder* forwarder, EventFilesCopy* copy,
-               Interrupts& interrupts) {
+// Until Ctrl-C, which is TalkInterrupted where it comes while event files are fetched.
+void ShowUntilInterrupted(TensorBoardServer& server, Forwarder* forwarder, EventFilesCopy* copy,
+                          Interrupts& interrupts) {
   TimePoint next_fetch = SystemClock().Now() + kFetchPause;
   while (interrupts.Take() == 0) {
     server.Watch(SystemClock().Now() + kShowTurn);
@@ -178,27 +189,55 @@ void ShowBoard(TensorBoardServer& server, Forwarder* forwarder, EventFilesCopy* 
       if (const auto failure = forwarder->TakeFailure()) PrintError(*failure);
     }
     if (copy != nullptr && SystemClock().Now() >= next_fetch) {
-      UpdateCopy(*copy);
+      KeepCopyUpToDate(*copy);
       next_fetch = SystemClock().Now() + kFetchPause;
     }
+  }
+}
+
+void ShowBoard(TensorBoardServer& server, Forwarder* forwarder, EventFilesCopy* copy,
+               Interrupts& interrupts) {
+  try {
+    ShowUntilInterrupted(server, forwarder, copy, interrupts);
+  } catch (const TalkInterrupted&) {
+    // As it was asked to.
   }
 }
 
 int AwaitBoardPort(TensorBoardServer& server, Interrupts& interrupts) {
   const TimePoint deadline = SystemClock().Now() + kBoardListenLimit;
   while (true) {
-    if (interrupts.Take() > 0) throw Interrupted();
+    if (interrupts.Take() > 0) throw TalkInterrupted();
     if (const auto port = server.AwaitPort(SystemClock().Now() + kShowTurn)) return *port;
     if (SystemClock().Now() >= deadline) server.FailSilent();
   }
 }
 
+void SayWhere(const BoardPlace& place, const BoardStage& stage, const std::string& url,
+              bool is_beside_up) {
+  const std::string what = fmt::format(
+      "TensorBoard {} on {} shows {} of job {}{}", stage.program.version, stage.site.host.name,
+      place.folder_words, place.job, stage.copy ? ", fetched from " + place.site().host.name : "");
+  if (is_beside_up) {
+    Say("tfdist: {}: {}\n", what, url);
+    return;
+  }
+  Print("{}\n", url);
+  if (fflush(stdout) != 0) throw OutputClosed(errno);
+  Say("tfdist: {}; Ctrl-C ends it\n", what);
+}
+
 void RunBoard(const BoardPlace& place, const TensorBoardArguments& arguments) {
+  const bool is_beside_up = arguments.beside != 0;
   std::optional<SlowNotice> notice;
-  notice.emplace("looking for TensorBoard and event files on " + place.site().host.name);
-  arguments.wait ? AwaitEventFiles(place) : ExpectEventFiles(place);
+  if (!is_beside_up) {
+    notice.emplace("looking for TensorBoard and event files on " + place.site().host.name);
+  }
+  HostTalk talk(place.site(), place.where.ssh);
+  arguments.wait ? AwaitEventFiles(place, talk, is_beside_up) : ExpectEventFiles(place, talk);
   Interrupts interrupts;  // from here on something must be ended
-  const BoardStage stage = PrepareBoard(place, arguments.fetch);
+  talk.Heed(interrupts);
+  const BoardStage stage = PrepareBoard(place, talk, arguments.fetch, interrupts);
   const std::string folder = stage.copy ? stage.copy->path().string() : place.folder;
   TensorBoardServer server(stage.site, place.where.ssh, stage.program, folder);
   try {
@@ -210,11 +249,7 @@ void RunBoard(const BoardPlace& place, const TensorBoardArguments& arguments) {
     }
     notice.reset();
     const std::string url = fmt::format("http://127.0.0.1:{}/", port);
-    Print("{}\n", url);
-    if (fflush(stdout) != 0) throw OutputClosed(errno);
-    Say("tfdist: TensorBoard {} on {} shows {} of job {}{}; Ctrl-C ends it\n",
-        stage.program.version, stage.site.host.name, place.folder_words, place.job,
-        stage.copy ? ", fetched from " + place.site().host.name : "");
+    SayWhere(place, stage, url, is_beside_up);
     if (arguments.open) OpenInBrowser(url);
     ShowBoard(server, forwarder ? &*forwarder : nullptr, stage.copy.get(), interrupts);
   } catch (const Error&) {
@@ -224,14 +259,33 @@ void RunBoard(const BoardPlace& place, const TensorBoardArguments& arguments) {
   server.End();
 }
 
+// `up` is the parent, and gets SIGKILL, too.
+void EndWithUp(int parent) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) throw TalkInterrupted();
+}
+
+// What `up` tells its user in place of an error: its job goes on.
+void WarnUp(const Error& error, const TensorBoardArguments& arguments) {
+  PrintWarning(fmt::format("no TensorBoard: {}", error.what()),
+               error.remedy().empty()
+                   ? fmt::format("tfdist tensorboard {}", fmt::join(arguments.words, " "))
+                   : error.remedy());
+}
+
 }  // namespace
 
 int TensorBoardCommand(const TensorBoardArguments& arguments) {
   try {
+    if (arguments.beside != 0) EndWithUp(arguments.beside);
     RunBoard(FindBoardPlace(arguments), arguments);
     return kExitSuccess;
-  } catch (const Interrupted&) {
+  } catch (const TalkInterrupted&) {
     return kExitInterrupted;
+  } catch (const Error& error) {
+    if (arguments.beside == 0) throw;
+    WarnUp(error, arguments);
+    return kExitHost;
   }
 }
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/failures.h"
-#include "cli/commands/host_answer.h"
 #include "cli/job/connector.h"
 #include "cli/link/tail.h"
 
@@ -40,15 +39,14 @@ std::optional<int> PortIn(std::string_view said) {
 
 }  // namespace
 
-std::optional<TensorBoardProgram> FindTensorBoard(const Site& site, const SshOptions& ssh) {
+std::optional<TensorBoardProgram> FindTensorBoard(HostTalk& talk) {
   const HostAnswer module =
-      AskHost(site, ssh,
-              {"python3", "-c", "import tensorboard.version; print(tensorboard.version.VERSION)"},
-              kProgramLookLimit);
+      talk.Ask({"python3", "-c", "import tensorboard.version; print(tensorboard.version.VERSION)"},
+               kProgramLookLimit);
   if (module.status == 0) {
     return TensorBoardProgram{{"python3", "-m", "tensorboard.main"}, module.LastLine()};
   }
-  const HostAnswer program = AskHost(site, ssh, {"tensorboard", "--version"}, kProgramLookLimit);
+  const HostAnswer program = talk.Ask({"tensorboard", "--version"}, kProgramLookLimit);
   if (program.status == 0) return TensorBoardProgram{{"tensorboard"}, program.LastLine()};
   return std::nullopt;
 }

@@ -7,18 +7,18 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cli/commands/sites.h"
+#include "cli/commands/host_answer.h"
 #include "cli/link/byte_channel.h"
 #include "cli/link/host_command.h"
 
 namespace tfdist::cli {
 
-// How TensorBoard is called there, and its version; nullopt: it is not installed, or does not run.
+// How TensorBoard is called at the other end of `talk`, and its version; nullopt: it is not installed, or does not run.
 struct TensorBoardProgram {
   std::vector<std::string> words;
   std::string version;
 };
-std::optional<TensorBoardProgram> FindTensorBoard(const Site& site, const SshOptions& ssh);
+std::optional<TensorBoardProgram> FindTensorBoard(HostTalk& talk);
 
 // It listens on the host's 127.0.0.1, on a port of its choice. When this process is killed or the
 // connection breaks, the host ends it.

@@ -18,6 +18,7 @@
 #include "cli/commands/last_seen.h"
 #include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
+#include "cli/commands/tensorboard_beside.h"
 #include "cli/commands/timeline.h"
 #include "cli/commands/workdir_look.h"
 #include "cli/deploy/deployment.h"
@@ -101,8 +102,12 @@ void SayWhereResultsLie(const JobRecord& record) {
 }
 
 int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts, Started started,
-           bool quiet) {
+           const UpArguments& arguments) {
+  const bool quiet = arguments.quiet;
+  std::optional<TensorBoardBeside> board;
+  if (arguments.tensorboard) board.emplace(record.id);
   FollowOptions options;
+  if (board) options.notes_fd = board->lines_fd();
   for (const auto& task : record.tasks) options.tasks.push_back(task.id);
   options.narrate = !quiet;
   options.mark_runs = !quiet;
@@ -163,7 +168,7 @@ int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wa
   if (arguments.detach) return kExitSuccess;
   const JobRecord record = KnownOrAdopted(plan, taken.job());
   Interrupts interrupts;
-  return Follow(record, {}, interrupts, Started::kElsewhere, arguments.quiet);
+  return Follow(record, {}, interrupts, Started::kElsewhere, arguments);
 }
 
 class Launch {
@@ -300,7 +305,7 @@ class Launch {
           "not\n",
           record_.id, size);
     }
-    return Follow(record_, std::move(coordinator), *interrupts_, Started::kHere, arguments_.quiet);
+    return Follow(record_, std::move(coordinator), *interrupts_, Started::kHere, arguments_);
   }
 
   [[nodiscard]] int Started(const std::string& size) const {

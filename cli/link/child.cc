@@ -33,6 +33,10 @@ void Child::HangUp() {
   if (pid_ != 0) kill(-pid_, SIGHUP);
 }
 
+void Child::Terminate() {
+  if (pid_ != 0) kill(-pid_, SIGTERM);
+}
+
 int Child::Wait() {
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {

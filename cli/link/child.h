@@ -28,8 +28,9 @@ class Child {
 
   // SIGKILL to the child and what it has started in its process group.
   void Kill();
-  // SIGHUP to the same, if it runs.
+  // SIGHUP, or SIGTERM, to the same, if it runs.
   void HangUp();
+  void Terminate();
   // Its wait(2) status. Blocks: for a child that has closed its output or was killed.
   int Wait();
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +20,7 @@ namespace type = protocol::type;
 using protocol::Json;
 
 constexpr uint64_t kCreditBytes = 512 * 1024;  // of each task's stream, on its way at a time
+constexpr size_t kLongestNoteBytes = 64 * 1024;
 constexpr auto kAttachLimit = 30s;
 constexpr auto kReconnectLimit = 5min;
 constexpr auto kFirstPause = 500ms;
@@ -165,14 +167,30 @@ void JobFollower::WaitAndHandle() {
   if (Done() || GivesUp()) return;
   if (events_done_ && attached_.hello.serving == protocol::Serving::kFolder)
     return ReadFromFolders();
-  std::array<pollfd, 2> fds = {pollfd{attached_.link->PollFd(), POLLIN, 0},
-                               pollfd{interrupts_.fd(), POLLIN, 0}};
+  std::array<pollfd, 3> fds = {pollfd{attached_.link->PollFd(), POLLIN, 0},
+                               pollfd{interrupts_.fd(), POLLIN, 0},
+                               pollfd{options_.notes_fd, POLLIN, 0}};
   const auto next_show = printer_.ShowUnfinished(Now());
   // At most a second: pings have to go out. What the link has read already wakes no poll.
   TimePoint wake = std::min(next_show.value_or(TimePoint::max()), Now() + 1s);
   if (options_.until) wake = std::min(wake, *options_.until);
   poll(fds.data(), fds.size(), Now() < turn_end ? PollTimeout(Now(), wake) : 0);
+  PassOnNotes();
   HandleInterrupts(interrupts_.Take());
+}
+
+void JobFollower::PassOnNotes() {
+  std::array<char, 4096> piece;
+  const ssize_t got =
+      options_.notes_fd < 0 ? -1 : read(options_.notes_fd, piece.data(), piece.size());
+  if (got == 0) options_.notes_fd = -1;
+  if (got <= 0) return;
+  notes_.append(piece.data(), static_cast<size_t>(got));
+  for (size_t end = notes_.find('\n'); end != std::string::npos; end = notes_.find('\n')) {
+    printer_.Note("{}", notes_.substr(0, end));
+    notes_.erase(0, end + 1);
+  }
+  if (notes_.size() > kLongestNoteBytes) printer_.Note("{}", std::exchange(notes_, {}));
 }
 
 bool JobFollower::GivesUp() {

@@ -33,6 +33,9 @@ struct FollowOptions {
   std::string grep = {};
   bool exact_times = false;  // each line with the time of its own
   bool mark_runs = false;    // a line of ours where a task's next run begins
+  // Whole lines that come out of it are printed between those of the tasks. It does not block, and is
+  // borrowed; -1: none.
+  int notes_fd = -1;
 };
 
 class JobFollower {
@@ -95,6 +98,7 @@ class JobFollower {
   static bool BeginsRun(TaskStream& stream, const protocol::LogSegment& segment);
   void MarkRun(const TaskStream& stream);
   void HandleLog(AgentLink& link, TaskStream& stream, const protocol::Message& message);
+  void PassOnNotes();
   void HandleInterrupts(int count);
   [[nodiscard]] bool GivesUp();
   void LeaveFolders();
@@ -128,6 +132,7 @@ class JobFollower {
   bool incomplete_ = false;
   bool timed_out_ = false;
   int interrupts_seen_ = 0;
+  std::string notes_;  // of FollowOptions::notes_fd: the beginning of a line
   std::string stop_why_;
   bool stop_force_ = false;
   uint64_t stop_id_ = 0;

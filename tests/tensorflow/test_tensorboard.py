@@ -40,8 +40,8 @@ class TensorBoard(unittest.TestCase):
         self.user = Tfdist("tensorboard")
         self.addCleanup(self.user.close)
 
-    def start_job(self, folder, program=WRITER, path_of_hosts=True, **options):
-        """A job on two hosts whose worker:1 writes event files to `folder`."""
+    def put_job(self, folder, program=WRITER, path_of_hosts=True, **options):
+        """Two hosts, and the cluster file of a job on them that writes event files to `folder`."""
         python = f"/run/{jobs.SEEN_AS}/bin/python3"
         path = f"/run/{jobs.SEEN_AS}/bin:" if path_of_hosts else ""
         hosts = Hosts(2, seen={jobs.SEEN_AS: environments.tensorflow().folder},
@@ -50,7 +50,11 @@ class TensorBoard(unittest.TestCase):
         self.addCleanup(hosts.stop)
         text = clusters.over_ssh("board", [python, "-c", program, folder], hosts,
                                  task_extra='shared = "/home/trainer"', layout="mirrored")
-        up = self.user.run("up", "-d", self.user.write("cluster.toml", text))
+        return hosts, self.user.write("cluster.toml", text)
+
+    def start_job(self, *arguments, **options):
+        hosts, path = self.put_job(*arguments, **options)
+        up = self.user.run("up", "-d", path)
         self.assertEqual(up.code, 0, up)
         return hosts
 
@@ -106,6 +110,20 @@ class TensorBoard(unittest.TestCase):
                                                 r"board-\S+; Ctrl-C ends it")
         self.assert_ends(shown, hosts)
         self.assertEqual(self.user.status("board")["state"], "running")
+
+    def test_up_opens_it_with_the_job_and_ends_it(self):
+        hosts, path = self.put_job("/home/trainer/runs", shared_home=True)
+        up = self.user.start("up", "--tensorboard", path)
+
+        def address():
+            assert up.poll() is None, f"ended with {up.returncode}: {up.err.read_text()}"
+            return re.search(r"tfdist: TensorBoard [\d.]+ on \S+ shows /home/trainer of job board-\S+: (http://\S+)\n",
+                             up.err.read_text())
+
+        self.assert_shows(wait_for(address, lambda: f"an address: {up.err.read_text()}", ENOUGH_SECONDS)[1], "runs")
+        up.send_signal(signal.SIGINT)
+        self.assertEqual(up.wait(60), 130, up.err.read_text())
+        wait_for(lambda: not self.boards(hosts), lambda: f"no TensorBoard left: {self.boards(hosts)}")
 
     def test_nothing_is_left_on_the_host_when_the_command_is_killed(self):
         hosts = self.start_job_that_writes("/home/trainer/runs", shared_home=True)
