@@ -1,0 +1,66 @@
+"""A TF_CONFIG that a host sets by itself: each task has tfdist's own, unless its command is a login shell whose profile sets another one."""
+
+import unittest
+
+from tests.hosts.hosts import Hosts, check_possible
+from tests.support import clusters
+from tests.support.tfdist import Tfdist
+
+FOREIGN = "foreign"
+SHOW = ("python3", "-c", "import os; print('config', os.environ['TF_CONFIG'])")
+
+
+def setUpModule():
+    check_possible()
+
+
+class TfConfigOfTheHost(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("settings")
+        self.addCleanup(self.user.close)
+
+    def start_host(self, **options):
+        hosts = Hosts(1, **options)
+        hosts.start()
+        self.addCleanup(hosts.stop)
+        return hosts
+
+    def up(self, hosts, command=SHOW):
+        text = clusters.over_ssh("settings", list(command), hosts, layout="mirrored")
+        result = self.user.run("up", self.user.write("cluster.toml", text))
+        self.assertEqual(result.code, 0, result)
+        return result
+
+    def assert_task_has_its_own(self, hosts):
+        self.assertRegex(self.up(hosts).out, r'worker:0 \| config \{"cluster":\{"worker":')
+
+    def assert_login_has_the_foreign_one(self):
+        result = self.user.run("exec", str(self.user.folder / "cluster.toml"), "--", "printenv", "TF_CONFIG")
+        self.assertIn(FOREIGN, result.out, result)
+
+    def write_file(self, hosts, name, text):
+        path = f"/home/trainer/{name}"
+        hosts[0].run_as("trainer", ["sh", "-c", 'mkdir -p "${0%/*}"; echo "$1" > "$0"', path, text])
+
+    def test_sshd_sets_it(self):
+        hosts = self.start_host(sshd_lines=(f"SetEnv TF_CONFIG={FOREIGN}",))
+        self.assert_task_has_its_own(hosts)
+        self.assert_login_has_the_foreign_one()
+
+    def test_a_file_that_sshd_reads_sets_it(self):
+        hosts = self.start_host(sshd_lines=("PermitUserEnvironment yes",))
+        self.write_file(hosts, ".ssh/environment", f"TF_CONFIG={FOREIGN}")
+        self.assert_task_has_its_own(hosts)
+        self.assert_login_has_the_foreign_one()
+
+    def test_a_shell_that_reads_a_file_for_every_command_sets_it(self):
+        hosts = self.start_host(bashrc=f"export TF_CONFIG={FOREIGN}\n")
+        self.assert_task_has_its_own(hosts)
+        self.assert_login_has_the_foreign_one()
+
+    def test_a_login_profile_reaches_only_a_task_that_runs_a_login_shell(self):
+        hosts = self.start_host()
+        self.write_file(hosts, ".bash_profile", f"export TF_CONFIG={FOREIGN}")
+        self.assert_task_has_its_own(hosts)
+        result = self.up(hosts, ("bash", "-lc", "echo config $TF_CONFIG"))
+        self.assertIn(f"worker:0 | config {FOREIGN}\n", result.out)
