@@ -220,7 +220,7 @@ void AddUnconfirmed(const Sight& sight, std::vector<std::string>& sentences) {
       const TaskLook* peer = sight.PeerOf(connection);
       if (connection.half_open || connection.unread_bytes == 0 || peer == nullptr) continue;
       if (IsStopped(*peer) || IsStopped(*seen.look)) continue;
-      sentences.push_back(fmt::format("{} has sent {} bytes to {} that are not confirmed", name,
+      sentences.push_back(fmt::format("{} has sent {} bytes to {} that are not confirmed now", name,
                                       connection.unread_bytes, peer->task));
     }
   }
@@ -235,8 +235,9 @@ void AddUnseen(const Sight& sight, const JobState& state, std::vector<std::strin
     if (runs && !sight.tasks().contains(plan.task)) names.push_back(plan.task);
   }
   if (names.empty()) return;
-  sentences.push_back(
-      fmt::format("what {} not known: no answer in time", Subject(names, "does is", "do is")));
+  sentences.push_back(fmt::format("what {} not known, and {} may write: no answer in time",
+                                  Subject(names, "does is", "do is"),
+                                  names.size() == 1 ? "it" : "they"));
 }
 
 void AddGroup(const TaskNames& names, std::string_view one, std::string_view many,

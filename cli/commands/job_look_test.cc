@@ -94,14 +94,14 @@ TEST_F(JobLookTest, SaysWhoseAnswerIsMissing) {
   Apply(event::Host{0, protocol::HostState::kLost, "silent"});
   EXPECT_THAT(Say(),
               ElementsAre("worker:0 waits for an answer from 10.0.0.1:2223: host 10.0.0.1 is lost",
-                          "what ps:0 does is not known: no answer in time"));
+                          "what ps:0 does is not known, and it may write: no answer in time"));
 }
 
 TEST_F(JobLookTest, NamesWhatElseKeepsTasks) {
   At(3).state = "D";
   At(1).connections[0].unread_bytes = 512;
   EXPECT_THAT(Say(), ElementsAre("worker:2 waits for a disk or a file server",
-                                 "worker:0 has sent 512 bytes to ps:0 that are not confirmed"));
+                                 "worker:0 has sent 512 bytes to ps:0 that are not confirmed now"));
 }
 
 TEST_F(JobLookTest, SaysWhoDoesNotListenOnlyWhereNothingElseIsFound) {
