@@ -60,7 +60,9 @@ struct FileDescription {
   std::string sha256;  // 64 hexadecimal digits, of the content as it lies on the host
   uint64_t size_bytes = 0;
   bool executable = false;
-  std::string link;  // relative, one component: "runtime"; empty for the workdir's archive
+  // Relative: "runtime"; "work/data/train.npz" for a large file of the workdir; empty for the
+  // workdir's archive of all else.
+  std::string link;
 };
 
 // One of `parts` equal parts of the GPUs that the host turns out to have.
@@ -92,7 +94,7 @@ inline constexpr std::string_view kWorkdirPath{"\0W", 2};  // absolute path of t
 struct HostDescription {
   std::vector<TaskDescription> tasks;
   std::vector<FileDescription> files;
-  std::optional<FileDescription> workdir;  // a tar.gz, unpacked into "work"
+  std::optional<FileDescription> workdir;  // a tar.gz, unpacked into "work" before files go there
   Bytes secret;                            // of the job: for the runtime's keys; never logged
   std::vector<SlotPlan> slots;             // of the job: whose addresses tasks may be given
   std::string shared;                      // absolute path where logs are copied to; empty: nowhere

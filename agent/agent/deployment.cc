@@ -1,13 +1,16 @@
 #include "agent/agent/deployment.h"
 
 #include <chrono>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "agent/check/quick_look.h"
+#include "agent/files/disk_room.h"
 #include "agent/frame.h"
 #include "agent/job_layout.h"
 #include "agent/tasks/preflight.h"
+#include "agent/tasks/work_files.h"
 #include "base/failures.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -55,18 +58,22 @@ void Deployment::Need(const std::shared_ptr<Session>& session, const Message& me
     throw ProtocolError(Phase::kFiles, std::string("malformed list of files: ") + e.what());
   }
   files_.Post(
-      [store = store_, files] {
+      [store = store_, base = std::filesystem::path(info_.base), files] {
         try {
           store->ForgetUnused();
         } catch (const Error& e) {
           Log("{}, ignoring", e.what());  // the disk is full, perhaps of other things
         }
         std::vector<std::string> missing;
+        uint64_t needed_bytes = 0;
         for (const FileDescription& file : files) {
+          if (PathInWork(file.link)) needed_bytes += file.size_bytes;  // the tasks' copy
           if (store->Has(file)) continue;
           store->Expect(file);
           missing.push_back(file.sha256);
+          needed_bytes += file.size_bytes;
         }
+        CheckRoom(base, needed_bytes);
         return missing;
       },
       [reply = Reply(session, message.id)](Outcome<std::vector<std::string>>& outcome) {

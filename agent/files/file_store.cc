@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,10 +60,18 @@ std::string HashFile(const std::filesystem::path& path) {
   return hash.FinishHex();
 }
 
+void CopyContent(const std::filesystem::path& from, int to, const std::string& name) {
+  {
+    const UniqueFd fd = OpenFile(from, O_RDONLY);
+    if (ioctl(to, FICLONE, fd.get()) == 0) return;  // ioctl_ficlone(2)
+  }
+  ReadWhole(from, [&](std::string_view bytes) { WriteAll(to, bytes, name); });
+}
+
 void CopyFile(const std::filesystem::path& from, const std::filesystem::path& to, mode_t mode) {
   std::filesystem::remove(to);
   const UniqueFd fd = OpenFile(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-  ReadWhole(from, [&](std::string_view bytes) { WriteAll(fd.get(), bytes, to.string()); });
+  CopyContent(from, fd.get(), to.string());
 }
 
 void LinkOrCopy(const std::filesystem::path& from, const std::filesystem::path& to, mode_t mode) {

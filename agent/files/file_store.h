@@ -46,6 +46,10 @@ class FileStore {
 // Whether `text` is 64 lower-case hexadecimal digits: it becomes a file name.
 bool IsSha256(std::string_view text);
 
+// Appends the content of `from` to the open file `to`, whose name is for errors; blocks are shared
+// where the file system can do that.
+void CopyContent(const std::filesystem::path& from, int to, const std::string& name);
+
 // Copies the content, with `mode` for the new file. An existing `to` is replaced.
 void CopyFile(const std::filesystem::path& from, const std::filesystem::path& to, mode_t mode);
 

@@ -11,6 +11,7 @@
 #include "agent/tasks/gpu_share.h"
 #include "agent/tasks/port_check.h"
 #include "agent/tasks/task_spec.h"
+#include "agent/tasks/work_files.h"
 #include "agent/tasks/workdir.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -22,10 +23,12 @@ using protocol::FileDescription;
 using protocol::HostDescription;
 using protocol::TaskDescription;
 
-constexpr std::chrono::seconds kUnpackLimit{60};
+// The command gives up earlier, by what there is to unpack.
+constexpr std::chrono::minutes kUnpackLimit{30};
 constexpr size_t kMaxLinkBytes = 100;
 
 void CheckLink(const FileDescription& file) {
+  if (PathInWork(file.link)) return;
   const bool taken = IsOwnName(file.link) && file.link != "runtime";
   if (!IsPlainName(file.link, kMaxLinkBytes) || taken) {
     throw Error(Phase::kFiles, fmt::format("a file cannot be called '{}'", file.link));
@@ -35,7 +38,7 @@ void CheckLink(const FileDescription& file) {
 void PlaceFiles(const HostDescription& description, const FileStore& store,
                 const SlotFolder& folder) {
   for (const FileDescription& file : description.files) {
-    store.Place(file, folder.path() / file.link);
+    if (!PathInWork(file.link)) store.Place(file, folder.path() / file.link);
   }
 }
 
@@ -46,6 +49,9 @@ void UnpackWorkdir(const HostDescription& description, const FileStore& store,
   MakePrivateFolder(folder.work());
   if (description.workdir) {
     UnpackArchive(store.PathOf(description.workdir->sha256), folder.work(), kUnpackLimit);
+  }
+  for (const FileDescription& file : description.files) {
+    if (const auto path = PathInWork(file.link)) PlaceInWork(store, file, folder.work(), *path);
   }
   RememberUnpacked(folder);
 }

@@ -6,13 +6,16 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "agent/census/process_table.h"
 #include "agent/control/control_listener.h"
 #include "agent/control/tcp_address.h"
+#include "agent/files/disk_room.h"
 #include "agent/tasks/port_check.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
@@ -108,6 +111,65 @@ TEST_F(PreflightTest, TellsWhatTarSaysOfABrokenArchive) {
   }
 }
 
+class WorkFilesTest : public PreflightTest {
+ protected:
+  // A description with one large file, which is in the store, at `link`.
+  HostDescription WithFile(const std::string& link) {
+    const std::string content = "weights";
+    HostDescription description = WithTask(Task("sh"));
+    description.files = {{Sha256Hex(content), content.size(), true, link}};
+    MakePrivateFolder(path_ / "files");
+    ReplaceFile(path_ / "files" / description.files[0].sha256, content, 0400);
+    return description;
+  }
+  // An archive of the folder `from`, as the work folder's.
+  void AddArchive(HostDescription& description, const std::filesystem::path& from) {
+    description.workdir.emplace();
+    description.workdir->sha256 = std::string(64, 'a');
+    const std::string command = "tar -czf " + (path_ / "files" / std::string(64, 'a')).string() +
+                                " -C " + from.string() + " .";
+    ASSERT_EQ(std::system(command.c_str()), 0);  // NOLINT: one thread
+  }
+};
+
+TEST_F(WorkFilesTest, ALargeFileIsCopiedIntoItsFolder) {
+  std::filesystem::create_directories(path_ / "from/data");
+  HostDescription description = WithFile("work/data/weights");
+  AddArchive(description, path_ / "from");
+  TryPrepare(description);
+  const auto placed = path_ / "work/data/weights";
+  EXPECT_EQ(ReadFileIfExists(placed, 100), "weights");
+  struct stat info {};
+  ASSERT_EQ(stat(placed.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700U);
+  EXPECT_EQ(info.st_nlink, 1U);  // what a task writes there does not reach the store
+  TryPrepare(description);       // again
+}
+
+TEST_F(WorkFilesTest, ALargeFileGoesThroughNoLinkAndOverNothing) {
+  std::filesystem::create_directories(path_ / "from");
+  std::filesystem::create_directory_symlink(path_ / "outside", path_ / "from/out");
+  std::filesystem::create_directories(path_ / "outside");
+  std::ofstream(path_ / "from/there") << "x";
+  for (const char* link : {"work/out/weights", "work/there", "work/missing/weights"}) {
+    HostDescription description = WithFile(link);
+    AddArchive(description, path_ / "from");
+    EXPECT_THROW(TryPrepare(description), Error) << link;
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(path_ / "outside"));
+}
+
+TEST(CheckRoom, SaysBothSizes) {
+  CheckRoom("/tmp", 0);
+  try {
+    CheckRoom("/tmp", uint64_t{1} << 60);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.cause(), HasSubstr("the job's files need 1099511627776 MiB at /tmp, where "));
+    EXPECT_FALSE(e.remedy().empty());
+  }
+}
+
 TEST(CheckDescription, RefusesNamesThatLeaveTheFolder) {
   for (const char* name : {"worker", "../x:0", "a/b:0", ".a:0", "worker:0/1", ":0"}) {
     HostDescription description;
@@ -116,7 +178,8 @@ TEST(CheckDescription, RefusesNamesThatLeaveTheFolder) {
     description.tasks = {task};
     EXPECT_THROW(CheckDescription(description), Error) << name;
   }
-  for (const char* link : {"", "../x", "key", "agent", "a/b"}) {
+  for (const char* link : {"", "../x", "key", "agent", "a/b", "work", "work/", "work/../x",
+                           "work//x", "work/a/./b", "work/a/", "work/.."}) {
     HostDescription description;
     description.files = {{.sha256 = {}, .size_bytes = 0, .executable = false, .link = link}};
     EXPECT_THROW(CheckDescription(description), Error) << link;

@@ -22,8 +22,9 @@
 #include "cli/commands/timeline.h"
 #include "cli/commands/workdir_look.h"
 #include "cli/deploy/deployment.h"
+#include "cli/deploy/file_hashes.h"
 #include "cli/deploy/runtime_program.h"
-#include "cli/deploy/workdir_archive.h"
+#include "cli/deploy/size_text.h"
 #include "cli/deploy/workdir_hashes.h"
 #include "cli/deploy/workdir_report.h"
 #include "cli/plan/describe.h"
@@ -41,19 +42,15 @@ constexpr auto kSlowHost = 5s;
 // Longer than the agents need to take a request to go back; they remove themselves otherwise.
 constexpr auto kRollBackLimit = 10s;
 
-PackedFile Pack(const std::filesystem::path& workdir, const WorkdirListing& listing) {
-  const SlowNotice notice(fmt::format("packing {}", WorkdirText(listing)));
-  return PackWorkdir(workdir, listing);
-}
-
-Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing) {
+Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& hashes) {
   Cargo cargo;
   cargo.job = DescribeJob(plan, NewJobId(plan.name));
   cargo.secret = RandomHex(kSecretBytes);
   if (plan.workdir) {
-    cargo.workdir = Pack(*plan.workdir, listing);
+    const SlowNotice notice(fmt::format("packing {}", WorkdirText(listing)));
+    cargo.workdir = std::make_unique<WorkdirParts>(*plan.workdir, listing, hashes);
     // A changed program is another plan: `up` again must not join a job that runs the old one.
-    cargo.job.plan_sha256 = Sha256Hex(cargo.job.plan_sha256 + cargo.workdir->description().sha256);
+    cargo.job.plan_sha256 = Sha256Hex(cargo.job.plan_sha256 + cargo.workdir->Hash());
   }
   if (plan.needs_runtime) cargo.runtime = PackRuntime();
   return cargo;
@@ -177,9 +174,13 @@ class Launch {
       : plan_(plan),
         arguments_(arguments),
         listing_(LookThroughWorkdir(plan, !arguments.quiet)),
-        cargo_(LoadCargo(plan, listing_)),
+        hashes_(plan.workdir.value_or("")),
+        cargo_(LoadCargo(plan, listing_, hashes_)),
         record_(MakeRecord(plan, cargo_.job.job, cargo_.job.plan_sha256)) {
-    if (plan.workdir) record_.files = HashWorkdir(*plan.workdir, listing_);
+    if (plan.workdir) {
+      record_.files = HashesByPath(listing_, hashes_);
+      hashes_.Save();
+    }
     interrupts_.emplace();
   }
 
@@ -187,6 +188,7 @@ class Launch {
     SaveRecord(record_);
     const TimePoint begin = SystemClock().Now();
     Deployment::Outcome outcome;
+    FilesSent sent;
     {
       Deployment deployment(plan_, cargo_);
       const bool through = Wait(deployment);
@@ -195,8 +197,12 @@ class Launch {
       // them any more, so the process ends under them.
       if (!through) LeaveInterrupted();
       outcome = deployment.TakeOutcome();
+      sent = deployment.Sent();
     }
-    if (arguments_.timeline) SayTimeline(outcome, SystemClock().Now() - begin);
+    if (arguments_.timeline) {
+      SayTimeline(outcome, SystemClock().Now() - begin);
+      SayFiles(sent);
+    }
     in_doubt_ = outcome.in_doubt;
     record_.bases = outcome.bases;
     if (!arguments_.quiet) SayWhatIsRemoved(outcome.removed);
@@ -239,6 +245,13 @@ class Launch {
     const auto busy = deployment.Busy();
     if (busy.empty()) return;
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(waited).count();
+    const FilesSent sent = deployment.Sent();
+    if (sent.hosts_done < sent.hosts) {
+      Say("tfdist: {} s: files: {} of {} sent ({} %), {} of {} hosts have all\n", seconds,
+          SizeText(sent.bytes_done), SizeText(sent.bytes), 100 * sent.bytes_done / sent.bytes,
+          sent.hosts_done, sent.hosts);
+      return;
+    }
     Say("tfdist: {} s: waiting for {}{}\n", seconds, busy.front(),
         busy.size() > 1 ? fmt::format(" and {} more", busy.size() - 1) : "");
   }
@@ -258,6 +271,12 @@ class Launch {
     }
     const std::string text = TimelineText(std::move(hosts), whole);
     for (std::string_view rest = text; !rest.empty();) Say("{}\n", TakeUpTo('\n', rest));
+  }
+
+  static void SayFiles(const FilesSent& sent) {
+    if (sent.hosts == 0) return Say("files: nothing was sent\n");
+    Say("files: {} to {} host{}, {} sent\n", SizeText(sent.bytes), sent.hosts,
+        sent.hosts == 1 ? "" : "s", SizeText(sent.wire_bytes));
   }
 
   [[noreturn]] void LeaveInterrupted() {
@@ -368,6 +387,7 @@ class Launch {
   const Plan& plan_;
   UpArguments arguments_;
   WorkdirListing listing_;
+  FileHashes hashes_;
   Cargo cargo_;
   JobRecord record_;
   std::optional<Interrupts> interrupts_;

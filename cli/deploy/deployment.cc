@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "agent/refusal.h"
@@ -39,6 +40,20 @@ constexpr size_t kMarkBytes = 16;
 constexpr size_t kPieceBytes = 32 * 1024;
 
 TimePoint In(milliseconds span) { return SystemClock().Now() + span; }
+
+// A host reads, hashes and copies what is in the description.
+milliseconds LimitFor(const protocol::HostDescription& description) {
+  constexpr uint64_t kBytesPerMillisecond = 5000;  // of a slow disk
+  uint64_t bytes = description.workdir ? description.workdir->size_bytes : 0;
+  for (const auto& file : description.files) bytes += file.size_bytes;
+  return kDescribeLimit + milliseconds(bytes / kBytesPerMillisecond);
+}
+
+// How much of the content the first `wire_bytes` hold, as far as one can say.
+uint64_t ContentUpTo(const PackedFile& file, uint64_t wire_bytes) {
+  const auto part = static_cast<double>(wire_bytes) / static_cast<double>(file.gzip_size_bytes());
+  return static_cast<uint64_t>(part * static_cast<double>(file.description().size_bytes));
+}
 
 Deployment::Failure FailureOf(const std::exception& thrown, const std::string& host) {
   const auto* error = dynamic_cast<const Error*>(&thrown);
@@ -290,7 +305,11 @@ protocol::HostDescription Deployment::DescriptionOf(int slot) const {
     }
   }
   if (cargo_.runtime) description.files.push_back(cargo_.runtime->description());
-  if (cargo_.workdir) description.workdir = cargo_.workdir->description();
+  if (cargo_.workdir) {
+    description.workdir = cargo_.workdir->archive().description();
+    const auto& large = cargo_.workdir->files();
+    description.files.insert(description.files.end(), large.begin(), large.end());
+  }
   description.secret.value = cargo_.secret;
   description.slots = DescribeSlots(plan_);
   description.shared = plan_.shared;
@@ -310,7 +329,7 @@ void Deployment::Describe(int slot) {
   const protocol::HostDescription description = DescriptionOf(slot);
   SendFiles(host, description);
   host.steps.Begin("task descriptions");
-  const Json answer = Ask(host, type::kDescribe, description, kDescribeLimit);
+  const Json answer = Ask(host, type::kDescribe, description, LimitFor(description));
   host.troubles = protocol::Body<std::vector<protocol::Trouble>>(
       {.type = "ok", .body = answer.value("troubles", Json::array())});
 }
@@ -320,12 +339,33 @@ void Deployment::SendFiles(Host& host, const protocol::HostDescription& descript
   std::vector<protocol::FileDescription> wanted = description.files;
   if (description.workdir) wanted.push_back(*description.workdir);
   if (wanted.empty()) return;
-  const Json answer = Ask(host, type::kNeed, {{"files", wanted}}, kDescribeLimit);
-  for (const auto& sha256 : answer.at("missing").get<std::vector<std::string>>()) {
-    for (const auto* file : {&cargo_.workdir, &cargo_.runtime}) {
-      if (*file && (*file)->description().sha256 == sha256) SendFile(host, **file);
-    }
-  }
+  std::map<std::string, uint64_t> sizes;
+  for (const auto& file : wanted) sizes[file.sha256] = file.size_bytes;
+  const Json answer = Ask(host, type::kNeed, {{"files", wanted}}, LimitFor(description));
+  const auto missing = answer.at("missing").get<std::set<std::string>>();
+  for (const std::string& sha256 : missing) to_send_ += sizes[sha256];
+  lacking_ += missing.empty() ? 0 : 1;
+  for (const std::string& sha256 : missing) SendFile(host, PackOf(host, sha256));
+  supplied_ += missing.empty() ? 0 : 1;
+}
+
+const PackedFile& Deployment::PackOf(Host& host, const std::string& sha256) {
+  if (cargo_.runtime && cargo_.runtime->description().sha256 == sha256) return *cargo_.runtime;
+  const auto keep_alive = [&] {
+    ThrowIfCancelled();
+    (void)host.attached.link->Receive(SystemClock().Now());  // sends pings
+  };
+  const PackedFile* pack = cargo_.workdir ? cargo_.workdir->Pack(sha256, keep_alive) : nullptr;
+  if (pack != nullptr) return *pack;
+  throw ProtocolError(Phase::kFiles, "the host wants a file that it was not offered");
+}
+
+FilesSent Deployment::Sent() const {
+  return {.bytes = to_send_,
+          .bytes_done = sent_,
+          .wire_bytes = wire_,
+          .hosts = lacking_,
+          .hosts_done = supplied_};
 }
 
 void Deployment::SendFile(Host& host, const PackedFile& file) {
@@ -338,9 +378,12 @@ void Deployment::SendFile(Host& host, const PackedFile& file) {
     const protocol::FilePiece piece{file.description().sha256, offset, {std::move(bytes)}, last};
     if (last) {
       Ask(host, type::kFile, piece, kUploadLimit);
-      return;
+    } else {
+      host.attached.link->Send(type::kFile, piece);
     }
-    host.attached.link->Send(type::kFile, piece);
+    sent_ += ContentUpTo(file, offset + count) - ContentUpTo(file, offset);
+    wire_ += count;
+    if (last) return;
     offset += count;
   }
 }

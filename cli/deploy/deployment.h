@@ -24,6 +24,7 @@
 #include "cli/deploy/name_check.h"
 #include "cli/deploy/packed_file.h"
 #include "cli/deploy/step_times.h"
+#include "cli/deploy/workdir_parts.h"
 #include "cli/job/connector.h"
 #include "cli/plan/plan.h"
 
@@ -33,8 +34,17 @@ namespace tfdist::cli {
 struct Cargo {
   protocol::JobPlan job;
   std::string secret;  // of the job; never shown
-  std::optional<PackedFile> workdir;
+  std::unique_ptr<WorkdirParts> workdir;
   std::optional<PackedFile> runtime;
+};
+
+// How far files have come to the hosts.
+struct FilesSent {
+  uint64_t bytes = 0;  // of content, on all hosts together
+  uint64_t bytes_done = 0;
+  uint64_t wire_bytes = 0;  // as sent until now: compressed
+  size_t hosts = 0;         // that lacked any
+  size_t hosts_done = 0;
 };
 
 class Deployment {
@@ -54,6 +64,9 @@ class Deployment {
   [[nodiscard]] std::vector<std::string> HostsNotRolledBack() const;
   // "gpu07: upload", for hosts that are still busy; for a progress line.
   [[nodiscard]] std::vector<std::string> Busy() const;
+
+  // Any thread. Hosts are counted once they have said what they lack.
+  [[nodiscard]] FilesSent Sent() const;
 
   // Why a host could not be brought up.
   struct Failure {
@@ -101,6 +114,7 @@ class Deployment {
   // The steps; each throws Error.
   void StartOnHost(int slot);
   void SendFiles(Host& host, const protocol::HostDescription& description);
+  const PackedFile& PackOf(Host& host, const std::string& sha256);
   void SendFile(Host& host, const PackedFile& file);
   void Describe(int slot);
   void AskForNames(int slot);
@@ -141,6 +155,12 @@ class Deployment {
   std::atomic<bool> committed_ = false;
   std::atomic<bool> in_doubt_ = false;
   std::atomic<size_t> running_;
+  // As FilesSent has them.
+  std::atomic<uint64_t> to_send_ = 0;
+  std::atomic<uint64_t> sent_ = 0;
+  std::atomic<uint64_t> wire_ = 0;
+  std::atomic<size_t> lacking_ = 0;
+  std::atomic<size_t> supplied_ = 0;
   const std::string mark_;      // in the name of the file by which a shared folder is known again
   protocol::Json coordinator_;  // answer to `peers`; written before `listening_` opens, read after
   UniqueFd done_fd_;            // eventfd

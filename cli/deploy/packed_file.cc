@@ -4,8 +4,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -76,8 +78,16 @@ UniqueFd TemporaryFile() {
 }
 
 PackedFile::PackedFile(int fd, int level, bool executable, std::string link)
-    : gzip_(TemporaryFile()) {
-  GzipWriter writer(gzip_.get(), level);
+    : PackedFile(fd, level, executable, std::move(link),
+                 std::make_shared<UniqueFd>(TemporaryFile()), [] {}) {}
+
+PackedFile::PackedFile(int fd, int level, bool executable, std::string link,
+                       std::shared_ptr<UniqueFd> spool, const std::function<void()>& meanwhile)
+    : spool_(std::move(spool)) {
+  const off_t end = lseek(spool_->get(), 0, SEEK_END);
+  if (end < 0) throw Error(Phase::kFiles, WithErrno("cannot use a temporary file", errno));
+  begin_ = static_cast<uint64_t>(end);
+  GzipWriter writer(spool_->get(), level);
   Sha256 hash;
   uint64_t size_bytes = 0;
   while (true) {
@@ -85,6 +95,7 @@ PackedFile::PackedFile(int fd, int level, bool executable, std::string link)
     hash.Update(block);
     size_bytes += block.size();
     writer.Write(block, block.empty());
+    meanwhile();
     if (block.empty()) break;
   }
   gzip_size_bytes_ = writer.written();
@@ -92,7 +103,8 @@ PackedFile::PackedFile(int fd, int level, bool executable, std::string link)
 }
 
 std::string PackedFile::Read(uint64_t offset, size_t count) const {
-  return ReadAt(gzip_.get(), offset, count);
+  const uint64_t left = gzip_size_bytes_ - std::min(gzip_size_bytes_, offset);
+  return ReadAt(spool_->get(), begin_ + offset, std::min<uint64_t>(count, left));
 }
 
 }  // namespace tfdist::cli

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "agent/protocol.h"
@@ -13,8 +15,12 @@ namespace tfdist::cli {
 // Any number of threads may read it at once: only pread(2) is used.
 class PackedFile {
  public:
-  // Compresses `fd`'s content (borrowed, read from its start) into an unlinked temporary file.
-  // `level`: of gzip, 0..9; 0 for what is compressed already. Throws Error(kFiles).
+  // Compresses `fd`'s content (borrowed, read from its start) to the end of `spool`, which nobody
+  // else writes meanwhile. `level`: of gzip, 0..9; 0 for what is compressed already. Calls
+  // `meanwhile` every few milliseconds. Throws Error(kFiles).
+  PackedFile(int fd, int level, bool executable, std::string link, std::shared_ptr<UniqueFd> spool,
+             const std::function<void()>& meanwhile);
+  // Into a temporary file of its own.
   PackedFile(int fd, int level, bool executable, std::string link);
 
   [[nodiscard]] const protocol::FileDescription& description() const { return description_; }
@@ -24,7 +30,8 @@ class PackedFile {
 
  private:
   protocol::FileDescription description_;
-  UniqueFd gzip_;
+  std::shared_ptr<UniqueFd> spool_;
+  uint64_t begin_ = 0;  // in the spool
   uint64_t gzip_size_bytes_ = 0;
 };
 

@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/testing/temporary_folder.h"
-#include "cli/deploy/workdir_archive.h"
 
 namespace tfdist::cli {
 namespace {
@@ -57,37 +56,6 @@ TEST_F(PackedFileTest, UnpacksToTheContentItsHashNames) {
     EXPECT_EQ(packed.description().size_bytes, content.size());
     EXPECT_EQ(Whole(packed).size(), packed.gzip_size_bytes());
     EXPECT_EQ(Gunzip(Whole(packed), content.size()), content);
-  }
-}
-
-TEST_F(PackedFileTest, TheSameFolderGivesTheSameArchive) {
-  Write("train.py", "print('hi')");
-  std::filesystem::create_directory(folder_ / ".git");
-  Write(".git/objects", "history");
-  const PackedFile one = PackWorkdir(folder_, ListWorkdir(folder_));
-  const PackedFile two = PackWorkdir(folder_, ListWorkdir(folder_));
-  EXPECT_EQ(one.description().sha256, two.description().sha256);
-}
-
-TEST_F(PackedFileTest, AFolderBeyondTheLimitIsRefusedByItsLargestEntries) {
-  std::mt19937_64 random(7);  // does not compress
-  std::string block(1 << 20, '\0');
-  for (size_t i = 0; i < block.size(); i += 8) {
-    const uint64_t word = random();
-    block.replace(i, 8, reinterpret_cast<const char*>(&word), 8);
-  }
-  std::ofstream big(folder_ / "dataset.bin", std::ios::binary);
-  for (int i = 0; i < 66; ++i) {
-    block[0] = static_cast<char>(i);  // further apart than gzip's window: nothing repeats
-    big << block;
-  }
-  big.close();
-  try {
-    (void)PackWorkdir(folder_, ListWorkdir(folder_));
-    FAIL() << "66 MiB were packed";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.phase(), Phase::kConfig);
-    EXPECT_NE(error.cause().find("dataset.bin (69 MB)"), std::string::npos) << error.cause();
   }
 }
 

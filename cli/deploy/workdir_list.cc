@@ -133,7 +133,6 @@ class Walk {
     if (listing_.entries.size() > limits_.entries) {
       FailTooLarge(fmt::format("{} files and folders", limits_.entries));
     }
-    if (listing_.bytes > limits_.bytes) FailTooLarge(SizeText(limits_.bytes));
   }
 
   [[noreturn]] void FailTooLarge(const std::string& how) const {

@@ -48,7 +48,6 @@ struct WorkdirListing {
 // What would be sent at most. A home folder is meant by mistake.
 struct WorkdirLimits {
   uint64_t entries = 100'000;
-  uint64_t bytes = 4ULL << 30;
 };
 
 // Throws UsageError(kConfig) as soon as more than `limits` would be sent: it names the folder, its

@@ -135,13 +135,6 @@ TEST_F(WorkdirListTest, RefusesAFolderWithTooManyFilesByNameAndWithARemedy) {
   EXPECT_NE(error.remedy().find("--workdir FOLDER"), std::string::npos);
 }
 
-TEST_F(WorkdirListTest, RefusesAFolderThatIsTooLargeByName) {
-  Write("data", 2'000'000);
-  EXPECT_EQ(Refusal({.bytes = 1'000'000}).cause(),
-            "workdir " + folder().string() +
-                " has more than 1.0 MB to send; its largest entries: data (2.0 MB)");
-}
-
 TEST(SizeText, RoundsToWhatPeopleRead) {
   for (const auto& [bytes, text] :
        std::vector<std::pair<uint64_t, std::string>>{{0, "0 bytes"},

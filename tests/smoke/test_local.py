@@ -1,5 +1,6 @@
 """Jobs on this machine without SSH: what a newcomer runs first."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -291,6 +292,28 @@ class LocalJob(unittest.TestCase):
         result = self.user.run("up", file)
         self.assertIn("./data/train.csv\n", result.out, result)
         self.assertNotIn(".venv/", result.out)
+
+    def test_only_what_has_changed_is_sent(self):
+        work = self.user.folder / "work"
+        work.mkdir()
+        for number in range(7):  # does not compress, and is more than one archive could once hold
+            (work / f"data{number}").write_bytes(os.urandom(10_000_000))
+        self.user.write("work/run.sh", "cat data* | sha256sum")
+        file = self.write(["sh", "run.sh"], slots=1, task_extra='workdir = "work"')
+
+        def sent():
+            result = self.user.run("up", "--timeline", file)
+            self.assertEqual(result.code, 0, result)
+            content = b"".join(path.read_bytes() for path in sorted(work.glob("data*")))
+            self.assertIn(hashlib.sha256(content).hexdigest(), result.out)
+            return re.search(r"^files: (.*)$", result.err, re.MULTILINE)[1]
+
+        self.assertEqual(sent(), "70 MB to 1 host, 70 MB sent")
+        self.assertEqual(sent(), "nothing was sent")
+        (work / "data3").write_bytes(os.urandom(10_000_000))
+        self.assertEqual(sent(), "10 MB to 1 host, 10 MB sent")
+        self.user.write("work/run.sh", "sha256sum <data0 >/dev/null; cat data* | sha256sum")
+        self.assertRegex(sent(), r"^\d+ bytes to 1 host, \d+ bytes sent$")
 
     def test_values_of_the_user_s_variables_are_neither_shown_nor_kept(self):
         canary = f"canary-{os.urandom(8).hex()}"

@@ -1,0 +1,22 @@
+#include "agent/files/disk_room.h"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include "base/error.h"
+
+namespace tfdist::agent {
+
+void CheckRoom(const std::filesystem::path& folder, uint64_t bytes) {
+  struct statvfs info {};
+  if (statvfs(folder.c_str(), &info) != 0) return;  // what follows fails with its reason
+  const uint64_t free_bytes = uint64_t{info.f_bavail} * info.f_frsize;
+  if (free_bytes >= bytes) return;
+  throw Error(Phase::kFiles,
+              fmt::format("the job's files need {} MiB at {}, where {} MiB are free", bytes >> 20,
+                          folder.string(), free_bytes >> 20),
+              "make room there, or set remote_dir in [ssh]; .tfdistignore keeps files of the work "
+              "folder at home");
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,13 @@
+// Whether what is to come fits on the disk.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+namespace tfdist::agent {
+
+// Throws Error(kFiles) that names both sizes where less than `bytes` are free for this account in
+// the file system of `folder`.
+void CheckRoom(const std::filesystem::path& folder, uint64_t bytes);
+
+}  // namespace tfdist::agent

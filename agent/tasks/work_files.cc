@@ -1,0 +1,64 @@
+#include "agent/tasks/work_files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <limits.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+
+namespace tfdist::agent {
+namespace {
+
+constexpr std::string_view kPrefix = "work/";
+
+bool IsSafe(std::string_view path) {
+  if (path.empty() || path.size() >= PATH_MAX || path.ends_with('/')) return false;
+  if (path.find('\0') != std::string_view::npos) return false;
+  while (!path.empty()) {
+    const std::string_view name = TakeUpTo('/', path);
+    if (name.empty() || name == "." || name == "..") return false;
+  }
+  return true;
+}
+
+UniqueFd OpenBelow(int folder, std::string_view name, int flags, mode_t mode,
+                   const std::string& path) {
+  UniqueFd fd(openat(folder, std::string(name).c_str(), flags | O_CLOEXEC | O_NOFOLLOW, mode));
+  if (fd.valid()) return fd;
+  throw Error(Phase::kFiles,
+              WithErrno(fmt::format("cannot place {} in the work folder", path), errno));
+}
+
+}  // namespace
+
+std::optional<std::string> PathInWork(std::string_view link) {
+  if (!link.starts_with(kPrefix)) return std::nullopt;
+  link.remove_prefix(kPrefix.size());
+  if (!IsSafe(link)) {
+    throw Error(Phase::kFiles,
+                fmt::format("a file of the work folder cannot be called '{}'", link));
+  }
+  return std::string(link);
+}
+
+void PlaceInWork(const FileStore& store, const protocol::FileDescription& file,
+                 const std::filesystem::path& work, const std::string& path) {
+  constexpr int kFolder = O_RDONLY | O_DIRECTORY;
+  UniqueFd folder = OpenFile(work, kFolder | O_NOFOLLOW);
+  std::string_view rest = path;
+  std::string_view name = TakeUpTo('/', rest);
+  for (; !rest.empty(); name = TakeUpTo('/', rest)) {
+    folder = OpenBelow(folder.get(), name, kFolder, 0, path);
+  }
+  const mode_t mode = file.executable ? 0700 : 0600;
+  const UniqueFd fd = OpenBelow(folder.get(), name, O_WRONLY | O_CREAT | O_EXCL, mode, path);
+  CopyContent(store.PathOf(file.sha256), fd.get(), path);
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,22 @@
+// Large files of the work folder, which come one by one.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/files/file_store.h"
+
+namespace tfdist::agent {
+
+// "data/train.npz" for the link "work/data/train.npz"; nullopt for a link that is not below "work/".
+// Throws Error(kFiles) for a path that could leave the work folder.
+std::optional<std::string> PathInWork(std::string_view link);
+
+// Copies the file to `path` below the work folder `work`, which has its folders already. It goes
+// through no link, and over nothing that is there. Throws Error(kFiles).
+void PlaceInWork(const FileStore& store, const protocol::FileDescription& file,
+                 const std::filesystem::path& work, const std::string& path);
+
+}  // namespace tfdist::agent

@@ -1,0 +1,45 @@
+// Hashes of a work folder's files, kept from one `up` to the next: a file is read again only when
+// it has changed.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "cli/deploy/workdir_list.h"
+
+namespace tfdist::cli {
+
+// One thread. $XDG_CACHE_HOME/tfdist/hashes/ (or ~/.cache) has one file for each work folder; what
+// cannot be read or written there costs time alone.
+class FileHashes {
+ public:
+  explicit FileHashes(std::filesystem::path workdir);
+
+  // SHA-256 of a file's content, or of where a link points. Throws Error(kFiles).
+  std::string Of(const WorkdirEntry& entry);
+  // How many bytes were read for it.
+  [[nodiscard]] uint64_t read_bytes() const { return read_bytes_; }
+  // Keeps what was asked for.
+  void Save() const;
+
+ private:
+  struct Known {
+    std::array<int64_t, 4> stamp{};  // size, mtime, ctime, inode
+    std::string sha256;
+    bool kept = false;  // asked for, and old enough: a change would show
+  };
+
+  void Load();
+
+  std::filesystem::path workdir_;
+  std::filesystem::path cache_;  // empty: none
+  std::map<std::string, Known> known_;
+  uint64_t read_bytes_ = 0;
+};
+
+}  // namespace tfdist::cli

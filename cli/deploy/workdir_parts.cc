@@ -1,0 +1,133 @@
+#include "cli/deploy/workdir_parts.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/subprocess.h"
+
+namespace tfdist::cli {
+namespace {
+
+constexpr std::chrono::minutes kPackLimit{30};
+// Data that compresses badly must not hold the network up.
+constexpr int kFastLevel = 1;
+constexpr const char* kFilePrefix = "work/";
+
+bool IsLarge(const WorkdirEntry& entry) { return entry.size_bytes() >= kLargeFileBytes; }
+
+// Paths for tar(1) --null: all but the large files.
+UniqueFd WriteNames(const WorkdirListing& listing) {
+  UniqueFd file = TemporaryFile();
+  std::string names("./\0", 3);
+  for (const WorkdirEntry& entry : listing.entries) {
+    if (!IsLarge(entry)) names += "./" + entry.path + '\0';
+  }
+  WriteAll(file.get(), names, "a temporary file");
+  return file;
+}
+
+PackedFile PackArchive(const std::filesystem::path& workdir, const WorkdirListing& listing) {
+  const UniqueFd archive = TemporaryFile();
+  const UniqueFd names = WriteNames(listing);
+  // Without owners and times: what tar(1) writes then depends on the content alone.
+  const ProgramResult tar =
+      RunProgram({.argv = {"tar", "--create", "--gzip", "--owner=0", "--group=0", "--numeric-owner",
+                           "--mtime=2000-01-01 00:00:00Z", "--directory", workdir.string(),
+                           "--no-recursion", "--null", "--verbatim-files-from",
+                           fmt::format("--files-from=/proc/{}/fd/{}", getpid(), names.get())},
+                  .stdout_fd = archive.get(),
+                  .stdout_limit_bytes = UINT64_MAX},
+                 SystemClock().Now() + kPackLimit);
+  if (tar.timed_out || tar.exit_code != 0) {
+    throw Error(Phase::kFiles,
+                fmt::format("cannot pack workdir {}: {}", workdir.string(),
+                            tar.timed_out ? "tar took more than 30 minutes" : tar.error_output));
+  }
+  return {archive.get(), 0, false, ""};
+}
+
+std::vector<protocol::FileDescription> LargeFiles(const WorkdirListing& listing,
+                                                  FileHashes& hashes) {
+  std::vector<protocol::FileDescription> files;
+  for (const WorkdirEntry& entry : listing.entries) {
+    if (!IsLarge(entry)) continue;
+    const bool executable = (entry.info.st_mode & S_IXUSR) != 0;
+    files.push_back({hashes.Of(entry), entry.size_bytes(), executable, kFilePrefix + entry.path});
+  }
+  return files;
+}
+
+}  // namespace
+
+WorkdirParts::WorkdirParts(std::filesystem::path workdir, const WorkdirListing& listing,
+                           FileHashes& hashes)
+    : workdir_(std::move(workdir)),
+      archive_(PackArchive(workdir_, listing)),
+      files_(LargeFiles(listing, hashes)),
+      spool_(std::make_shared<UniqueFd>(TemporaryFile())) {
+  for (const protocol::FileDescription& file : files_) by_hash_[file.sha256] = &file;
+}
+
+std::string WorkdirParts::Hash() const {
+  std::string all = archive_.description().sha256;
+  for (const protocol::FileDescription& file : files_) {
+    all += fmt::format("{} {} {}", file.sha256, file.executable, file.link) + '\0';
+  }
+  return Sha256Hex(all);
+}
+
+const PackedFile* WorkdirParts::Pack(const std::string& sha256,
+                                     const std::function<void()>& meanwhile) {
+  if (sha256 == archive_.description().sha256) return &archive_;
+  const auto found = by_hash_.find(sha256);
+  if (found == by_hash_.end()) return nullptr;
+  if (const PackedFile* known = Begin(sha256, meanwhile)) return known;
+  try {
+    return End(sha256, Compress(*found->second, meanwhile));
+  } catch (...) {
+    End(sha256, nullptr);
+    throw;
+  }
+}
+
+std::unique_ptr<PackedFile> WorkdirParts::Compress(const protocol::FileDescription& file,
+                                                   const std::function<void()>& meanwhile) const {
+  const auto path = workdir_ / file.link.substr(std::string_view(kFilePrefix).size());
+  const UniqueFd fd = OpenFile(path, O_RDONLY | O_NOFOLLOW);
+  auto made = std::make_unique<PackedFile>(fd.get(), kFastLevel, file.executable, file.link, spool_,
+                                           meanwhile);
+  if (made->description().sha256 == file.sha256) return made;
+  throw Error(Phase::kFiles, path.string() + " has changed since it was looked at",
+              "start again once nothing writes it");
+}
+
+const PackedFile* WorkdirParts::Begin(const std::string& sha256,
+                                      const std::function<void()>& meanwhile) {
+  while (true) {
+    {
+      const MutexLock lock(mutex_);
+      if (packing_) changed_.wait_for(mutex_, std::chrono::seconds(1));
+      const auto known = packed_.find(sha256);
+      if (known != packed_.end()) return known->second.get();
+      if (!std::exchange(packing_, true)) return nullptr;
+    }
+    meanwhile();
+  }
+}
+
+const PackedFile* WorkdirParts::End(const std::string& sha256, std::unique_ptr<PackedFile> made) {
+  const MutexLock lock(mutex_);
+  packing_ = false;
+  changed_.notify_all();
+  if (made == nullptr) return nullptr;
+  return (packed_[sha256] = std::move(made)).get();
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,58 @@
+// The user's work folder as it is sent: each large file by its content, all else as one archive. A
+// host that has a part already is not sent it again.
+#pragma once
+
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/protocol.h"
+#include "base/thread_annotations.h"
+#include "cli/deploy/file_hashes.h"
+#include "cli/deploy/packed_file.h"
+#include "cli/deploy/workdir_list.h"
+
+namespace tfdist::cli {
+
+inline constexpr uint64_t kLargeFileBytes = 1 << 20;
+
+class WorkdirParts {
+ public:
+  // Makes the archive with tar(1), and hashes the large files. Throws Error(kFiles).
+  WorkdirParts(std::filesystem::path workdir, const WorkdirListing& listing, FileHashes& hashes);
+
+  [[nodiscard]] const PackedFile& archive() const { return archive_; }
+  // The large files: `link` is "work/" and the path in the work folder.
+  [[nodiscard]] const std::vector<protocol::FileDescription>& files() const { return files_; }
+  // Of all that is in the folder: equal folders have equal hashes.
+  [[nodiscard]] std::string Hash() const;
+  // The part of this content, compressed now if no other thread has asked for it before; nullptr:
+  // there is no such part. A large file takes its time: `meanwhile` is called at least each second.
+  // Any thread. Throws Error(kFiles), also for a file that has changed since its hash was taken,
+  // and what `meanwhile` throws.
+  const PackedFile* Pack(const std::string& sha256, const std::function<void()>& meanwhile);
+
+ private:
+  [[nodiscard]] std::unique_ptr<PackedFile> Compress(const protocol::FileDescription& file,
+                                                     const std::function<void()>& meanwhile) const;
+  // What is packed already; else nullptr, and it is this thread's turn until it calls End.
+  const PackedFile* Begin(const std::string& sha256, const std::function<void()>& meanwhile);
+  // `made`: nullptr after an error.
+  const PackedFile* End(const std::string& sha256, std::unique_ptr<PackedFile> made);
+
+  const std::filesystem::path workdir_;
+  PackedFile archive_;
+  std::vector<protocol::FileDescription> files_;
+  std::map<std::string, const protocol::FileDescription*> by_hash_;
+  const std::shared_ptr<UniqueFd> spool_;  // written by the thread whose turn it is
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool packing_ GUARDED_BY(mutex_) = false;  // it is some thread's turn
+  std::map<std::string, std::unique_ptr<PackedFile>> packed_ GUARDED_BY(mutex_);
+};
+
+}  // namespace tfdist::cli

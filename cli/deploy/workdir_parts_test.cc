@@ -1,0 +1,113 @@
+#include "cli/deploy/workdir_parts.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/testing/temporary_folder.h"
+
+namespace tfdist::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+class WorkdirPartsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("XDG_CACHE_HOME", (temporary_.path() / "cache").c_str(), 1);  // NOLINT: one thread
+    fs::create_directory(folder_);
+  }
+  // As one that was written an hour ago: newer files are hashed again.
+  void Write(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+  }
+  [[nodiscard]] WorkdirParts Parts(FileHashes& hashes) const {
+    return {folder_, ListWorkdir(folder_), hashes};
+  }
+  [[nodiscard]] std::string Hash() const {
+    FileHashes hashes(folder_);
+    return Parts(hashes).Hash();
+  }
+
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path() / "work";
+  const std::string large_ = std::string(kLargeFileBytes, 'x');
+};
+
+TEST_F(WorkdirPartsTest, TheSameContentHasTheSameHash) {
+  Write("train.py", "print('hi')");
+  Write("data", large_);
+  const std::string hash = Hash();
+  Write("data", large_);
+  EXPECT_EQ(Hash(), hash);
+  fs::permissions(folder_ / "data", fs::perms::owner_all);
+  const std::string executable = Hash();
+  EXPECT_NE(executable, hash);
+  fs::rename(folder_ / "data", folder_ / "other");
+  EXPECT_NE(Hash(), executable);
+}
+
+TEST_F(WorkdirPartsTest, ALargeFileIsAPartOfItsOwn) {
+  Write("small", "x");
+  const std::string archive = [&] {
+    FileHashes hashes(folder_);
+    return Parts(hashes).archive().description().sha256;
+  }();
+  Write("data", large_);
+  FileHashes hashes(folder_);
+  WorkdirParts parts = Parts(hashes);
+  EXPECT_EQ(parts.archive().description().sha256, archive);
+  ASSERT_EQ(parts.files().size(), 1U);
+  EXPECT_EQ(parts.files()[0].link, "work/data");
+  EXPECT_EQ(parts.files()[0].sha256, Sha256Hex(large_));
+  const PackedFile* pack = parts.Pack(parts.files()[0].sha256, [] {});
+  ASSERT_NE(pack, nullptr);
+  EXPECT_EQ(pack->description().size_bytes, large_.size());
+  EXPECT_LT(pack->gzip_size_bytes(), large_.size() / 10);
+  EXPECT_EQ(pack->Read(0, 1 << 20).size(), pack->gzip_size_bytes());
+  EXPECT_EQ(parts.Pack(archive, [] {}), &parts.archive());
+  EXPECT_EQ(parts.Pack(std::string(64, '0'), [] {}), nullptr);
+}
+
+TEST_F(WorkdirPartsTest, AFileThatChangesMeanwhileIsNamed) {
+  Write("data", large_);
+  FileHashes hashes(folder_);
+  WorkdirParts parts = Parts(hashes);
+  Write("data", large_ + "more");
+  try {
+    parts.Pack(parts.files()[0].sha256, [] {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.cause().find("work/data has changed since"), std::string::npos);
+  }
+}
+
+TEST_F(WorkdirPartsTest, AFileIsReadAgainOnlyWhenItHasChanged) {
+  Write("data", large_);
+  WorkdirListing listing = ListWorkdir(folder_);
+  constexpr int64_t kHour = 3600;
+  listing.entries[0].info.st_mtim.tv_sec -=
+      kHour;  // a file that was written just now is not trusted
+  listing.entries[0].info.st_ctim.tv_sec -= kHour;
+  const auto read_bytes = [&] {
+    FileHashes hashes(folder_);
+    EXPECT_EQ(hashes.Of(listing.entries[0]), Sha256Hex(large_));
+    hashes.Save();
+    return hashes.read_bytes();
+  };
+  EXPECT_EQ(read_bytes(), large_.size());
+  EXPECT_EQ(read_bytes(), 0U);
+  ++listing.entries[0].info.st_mtim.tv_nsec;
+  EXPECT_EQ(read_bytes(), large_.size());
+  for (const auto& file : fs::directory_iterator(temporary_.path() / "cache/tfdist/hashes")) {
+    std::ofstream(file.path()) << "damaged";
+  }
+  EXPECT_EQ(read_bytes(), large_.size());
+}
+
+}  // namespace
+}  // namespace tfdist::cli
