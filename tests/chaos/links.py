@@ -33,7 +33,10 @@ class Link:
         self._on_host("tc", "qdisc", "replace", "dev", "eth0", "root", *NOTHING_PASSES)
 
     def slow(self, delay_ms, loss_percent):
-        """Delays each way by delay_ms / 2 and drops packets. A program does it: a kernel may lack netem."""
+        """Delays each way by delay_ms / 2 and drops packets. A program does it: a kernel may lack netem. A link that is
+        slow already is slow anew."""
+        if self._wire:
+            self.heal()
         tap = self.cable + "t"
         run("ip", "link", "set", self.cable, "nomaster")
         run("ip", "tuntap", "add", "dev", tap, "mode", "tap", "vnet_hdr")
