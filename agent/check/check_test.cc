@@ -7,12 +7,14 @@
 
 #include "agent/check/handshake.h"
 #include "agent/check/held_ports.h"
+#include "agent/check/host_settings.h"
 #include "agent/check/programs.h"
 #include "agent/check/quick_look.h"
 #include "agent/check/reach.h"
 #include "agent/control/tcp_address.h"
 #include "agent/tasks/port_check.h"
 #include "base/failures.h"
+#include "base/file.h"
 #include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
@@ -176,6 +178,39 @@ TEST(ProgramsTest, PythonSaysItsVersionAndThoseOfPackages) {
   EXPECT_THAT(python.version, testing::StartsWith("3."));
   EXPECT_THAT(python.packages, ElementsAre(testing::Pair("no-such-package", "")));
   EXPECT_NE(AskPython("no-such-python", {}, {}, deadline).why, "");
+}
+
+TEST(HostSettings, AreLinesThatSetAVariable) {
+  EXPECT_TRUE(SetsVariable("a\n  export TF_CONFIG='{}'\n", "TF_CONFIG"));
+  EXPECT_TRUE(SetsVariable("TF_CONFIG=", "TF_CONFIG"));
+  EXPECT_FALSE(
+      SetsVariable("# TF_CONFIG={}\nexport TF_CONFIG\nMY_TF_CONFIG=1\nTF_CONFIGS=1\n"
+                   "echo TF_CONFIG=\n",
+                   "TF_CONFIG"));
+  EXPECT_FALSE(SetsVariable("", "TF_CONFIG"));
+}
+
+TEST(HostSettings, ForeignTfConfigIsFoundInALoginAndInItsProfile) {
+  const TemporaryFolder folder;
+  const auto etc = folder.path() / "etc";
+  const auto home = folder.path() / "home";
+  const auto none = Environment::From(nullptr);
+  EXPECT_THAT(FindForeignTfConfig(none, etc, home), IsEmpty());
+  const char* own[] = {"TF_CONFIG={}", nullptr};
+  EXPECT_THAT(FindForeignTfConfig(Environment::From(own), etc, home), IsEmpty());
+  const char* login[] = {"TF_CONFIG={}", "SSH_CONNECTION=10.0.0.1 1 10.0.0.2 22", nullptr};
+  const auto found = FindForeignTfConfig(Environment::From(login), etc, home);
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found[0].why, testing::EndsWith("each task gets tfdist's own instead"));
+  std::filesystem::create_directories(home);
+  ReplaceFile(home / ".profile", "export TF_CONFIG={}\n", 0600);
+  std::filesystem::create_directories(etc / "profile.d");
+  ReplaceFile(etc / "profile.d/a.txt", "TF_CONFIG={}\n", 0600);
+  const auto profile = FindForeignTfConfig(none, etc, home);
+  ASSERT_THAT(profile, SizeIs(1));
+  EXPECT_THAT(profile[0].why,
+              testing::StartsWith("TF_CONFIG is set in " + (home / ".profile").string() + ";"));
+  EXPECT_THAT(FindForeignTfConfig(Environment::From(login), etc, home), SizeIs(2));
 }
 
 TEST(QuickLook, SaysThatTheDiskIsSmall) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "agent/check/host_settings.h"
 #include "agent/check/programs.h"
 
 namespace tfdist::agent {
@@ -29,6 +30,7 @@ std::vector<protocol::Trouble> QuickLook(const std::filesystem::path& base, Time
   std::vector<protocol::Trouble> troubles;
   if (auto disk = FindDiskTrouble(base)) troubles.push_back(*std::move(disk));
   if (auto logout = FindLogoutTrouble(deadline)) troubles.push_back(*std::move(logout));
+  for (auto& setting : FindForeignTfConfig()) troubles.push_back(std::move(setting));
   return troubles;
 }
 

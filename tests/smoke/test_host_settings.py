@@ -1,4 +1,5 @@
-"""A TF_CONFIG that a host sets by itself: each task has tfdist's own, unless its command is a login shell whose profile sets another one."""
+"""A TF_CONFIG that a host sets by itself: each task has tfdist's own, unless its command is a login shell whose profile sets another one;
+and `up` warns of it."""
 
 import unittest
 
@@ -7,6 +8,7 @@ from tests.support import clusters
 from tests.support.tfdist import Tfdist
 
 FOREIGN = "foreign"
+EVERY_PROGRAM = "TF_CONFIG is set there for every program; each task gets tfdist's own instead\n"
 SHOW = ("python3", "-c", "import os; print('config', os.environ['TF_CONFIG'])")
 
 
@@ -31,8 +33,10 @@ class TfConfigOfTheHost(unittest.TestCase):
         self.assertEqual(result.code, 0, result)
         return result
 
-    def assert_task_has_its_own(self, hosts):
-        self.assertRegex(self.up(hosts).out, r'worker:0 \| config \{"cluster":\{"worker":')
+    def assert_task_has_its_own(self, hosts, warning):
+        result = self.up(hosts)
+        self.assertRegex(result.out, r'worker:0 \| config \{"cluster":\{"worker":')
+        self.assertIn(f"tfdist: warning: {hosts[0].address}: {warning}", result.err)
 
     def assert_login_has_the_foreign_one(self):
         result = self.user.run("exec", str(self.user.folder / "cluster.toml"), "--", "printenv", "TF_CONFIG")
@@ -44,23 +48,27 @@ class TfConfigOfTheHost(unittest.TestCase):
 
     def test_sshd_sets_it(self):
         hosts = self.start_host(sshd_lines=(f"SetEnv TF_CONFIG={FOREIGN}",))
-        self.assert_task_has_its_own(hosts)
+        self.assert_task_has_its_own(hosts, EVERY_PROGRAM)
         self.assert_login_has_the_foreign_one()
 
     def test_a_file_that_sshd_reads_sets_it(self):
         hosts = self.start_host(sshd_lines=("PermitUserEnvironment yes",))
         self.write_file(hosts, ".ssh/environment", f"TF_CONFIG={FOREIGN}")
-        self.assert_task_has_its_own(hosts)
+        self.assert_task_has_its_own(hosts, EVERY_PROGRAM)
         self.assert_login_has_the_foreign_one()
 
     def test_a_shell_that_reads_a_file_for_every_command_sets_it(self):
         hosts = self.start_host(bashrc=f"export TF_CONFIG={FOREIGN}\n")
-        self.assert_task_has_its_own(hosts)
+        self.assert_task_has_its_own(hosts, EVERY_PROGRAM)
         self.assert_login_has_the_foreign_one()
 
     def test_a_login_profile_reaches_only_a_task_that_runs_a_login_shell(self):
         hosts = self.start_host()
         self.write_file(hosts, ".bash_profile", f"export TF_CONFIG={FOREIGN}")
-        self.assert_task_has_its_own(hosts)
+        self.assert_task_has_its_own(hosts, "TF_CONFIG is set in /home/trainer/.bash_profile; each task gets tfdist's own, unless its "
+                                            "command is a login shell")
         result = self.up(hosts, ("bash", "-lc", "echo config $TF_CONFIG"))
         self.assertIn(f"worker:0 | config {FOREIGN}\n", result.out)
+
+    def test_nothing_is_said_where_no_host_sets_it(self):
+        self.assertNotIn("TF_CONFIG", self.up(self.start_host()).err)
