@@ -62,7 +62,7 @@ constexpr std::array<std::string_view, 24> kTypes = {
     "ssh-xmss@openssh.com",
     "ssh-xmss-cert-v01@openssh.com",
 };
-// The same function takes these in any case.
+// The same function took these in any case, before OpenSSH 10.
 constexpr std::array<std::string_view, 6> kShortTypes = {"ED25519",    "RSA",      "ECDSA",
                                                          "ED25519-SK", "ECDSA-SK", "DSA"};
 

@@ -2,6 +2,7 @@
 #include "cli/ssh/known_hosts_file.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -162,11 +163,6 @@ TEST_F(KnownHostsFileTest, FindsTheLinesThatSshKeygenFinds) {
                                           "gpu7 " + ed + " #",
                                           "gpu7 ssh-nothing AAAA",
                                           "gpu7 1024 35 123456789",
-                                          "gpu7 ED25519 AAAA",
-                                          "gpu7 ed25519 AAAA",
-                                          "gpu7 rsa AAAA",
-                                          "gpu7 ecdsa AAAA",
-                                          "gpu7 ecdsa-sk AAAA",
                                           "gpu7 x AAAA",
                                           "gpu7 SSH-RSA AAAA",
                                           "gpu7 rsa-sha2-512 AAAA",
@@ -202,6 +198,17 @@ TEST_F(KnownHostsFileTest, FindsTheLinesThatSshKeygenFinds) {
   for (const char* end : {"gpu7", "gpu7 ", "gpu7 ssh-rsa", "gpu7 ssh-rsa ", "gpu7 ssh-rsa AAAA",
                           "@revoked", "#", " "}) {
     Compare("gpu7 " + rsa + "\n" + end);
+  }
+}
+
+// Types as OpenSSH 9.2 takes them and 10.0 does not: who relies on such a line is not to find the host
+// unknown.
+TEST_F(KnownHostsFileTest, FindsLinesWithShortNamesOfTypes) {
+  const std::vector<std::string> line = {"1 "};
+  for (const char* type : {"ED25519", "ed25519", "rsa", "ecdsa", "ecdsa-sk"}) {
+    Write(fmt::format("gpu7 {} AAAA\n", type));
+    EXPECT_EQ(FoundByUs("gpu7"), line) << type;
+    EXPECT_THAT(FoundBySshKeygen("gpu7"), testing::AnyOf(line, testing::IsEmpty())) << type;
   }
 }
 
