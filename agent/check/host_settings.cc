@@ -37,7 +37,7 @@ std::vector<fs::path> LoginScripts(const fs::path& etc, const fs::path& home) {
   return scripts;
 }
 
-std::string TextOf(const fs::path& path) {
+std::string ScriptText(const fs::path& path) {
   try {
     std::error_code error;
     if (!fs::is_regular_file(path, error)) return "";
@@ -72,7 +72,7 @@ std::vector<protocol::Trouble> FindForeignTfConfig(const Environment& environmen
          "/etc/environment or a shell's start-up file"});
   }
   for (const fs::path& script : LoginScripts(etc, home)) {
-    if (!SetsVariable(TextOf(script), kTfConfig)) continue;
+    if (!SetsVariable(ScriptText(script), kTfConfig)) continue;
     troubles.push_back(
         {fmt::format("TF_CONFIG is set in {}; each task gets tfdist's own, unless its "
                      "command is a login shell (bash -l), which reads that file",
