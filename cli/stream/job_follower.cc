@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "agent/first_cause.h"
+#include "agent/refusal.h"
 #include "base/failures.h"
 
 namespace tfdist::cli {
@@ -248,6 +249,10 @@ void JobFollower::FollowToOtherHosts() {
 
 void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol::Message& message) {
   if (message.type == type::kError) {
+    if (NeverBegan(stream, message)) {
+      stream.done = true;
+      return printer_.Finish(stream.task);
+    }
     // One task's log that cannot be read is said; the others go on.
     const auto error = protocol::Body<protocol::ErrorBody>(message);
     return GiveUp(stream, fmt::format("{}: {}", error.phase, error.cause));
@@ -282,6 +287,15 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
     return printer_.Finish(stream.task);
   }
   link.SendWithId(type::kCredit, stream.id, {{"bytes", piece.data.value.size()}});
+}
+
+// A job that is ended while it begins has tasks without any output: their hosts know nothing of them,
+// nor do the events.
+bool JobFollower::NeverBegan(const TaskStream& stream, const protocol::Message& error) const {
+  const auto task = state_.tasks.find(stream.task);
+  const bool no_run = task != state_.tasks.end() && task->second.attempt == 0;
+  return no_run && state_.phase == protocol::JobPhase::kEnded &&
+         error.body.value("kind", "") == RefusalKindName(protocol::RefusalKind::kWrongHost);
 }
 
 bool JobFollower::Wants(const protocol::LogSegment& segment) const {

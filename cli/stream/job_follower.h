@@ -92,6 +92,7 @@ class JobFollower {
   void CloseLog(TaskStream& stream);
   [[nodiscard]] int SlotOf(const std::string& task) const;
   [[nodiscard]] protocol::ReadLog RequestFor(const TaskStream& stream) const;
+  [[nodiscard]] bool NeverBegan(const TaskStream& stream, const protocol::Message& error) const;
   [[nodiscard]] bool Wants(const protocol::LogSegment& segment) const;
   [[nodiscard]] bool IsPastTheEnd(const protocol::LogPiece& piece) const;
   void Show(TaskStream& stream, const protocol::LogPiece& piece);

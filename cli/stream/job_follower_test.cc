@@ -7,6 +7,7 @@
 #include <csignal>
 #include <thread>
 
+#include "agent/refusal.h"
 #include "base/failures.h"
 #include "cli/link/bootstrap.h"
 #include "cli/testing/scripted_job.h"
@@ -200,6 +201,16 @@ TEST_F(FollowingAMovedTask, ALineThatRotationHasCutIsNotGluedToWhatFollows) {
   follower.Run();
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "worker:0 | one tw\nworker:0 | nine\n");
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("94 bytes were rotated away"));
+}
+
+// `down` came when some hosts had not begun yet.
+TEST_F(FollowingAMovedTask, ATaskThatNeverBeganHasNoOutputAndMissesNone) {
+  const auto refusal = protocol::ErrorMessage(
+      3, protocol::Refusal(protocol::RefusalKind::kWrongHost, Phase::kLogs, "no output here"));
+  const protocol::Event stopped = {3, 0, event::Ended{protocol::JobResult::kStopped, {}, {}}};
+  EXPECT_EQ(Printed(job_.MakeInTurn({{Events(1, {Committed(), AttemptOn(2, 1, 0), stopped}), End(1),
+                                      End(2), refusal}})),
+            "");
 }
 
 // A damaged index, say.
