@@ -236,6 +236,8 @@ void from_json(const Json& json, HostDescription& value) {
   Get(json, "workdir", value.workdir);
 }
 
+TFDIST_JSON_FIELDS(OrderedRun, task, attempt, run)
+
 void to_json(Json& json, const ReadLog& value) {
   json = {{"task", value.task},
           {"offset", value.offset},

@@ -146,8 +146,7 @@ inline constexpr std::string_view kCancel = "cancel";  // {}: `id` is the stream
 inline constexpr std::string_view kStop =
     "stop";  // {why, force} -> {} once it is on disk; slot 0 only
 inline constexpr std::string_view kRestart =
-    "restart";  // {tasks: [name], empty: all} -> {event: number of the last one that it caused},
-                // once it is on disk; slot 0 only
+    "restart";  // {tasks: [name], all} -> {runs: [OrderedRun]}, once it is on disk; slot 0 only
 inline constexpr std::string_view kSweep =
     "sweep";  // {force} -> Census: ends all of this job on this host, then the agent
 // Agent -> CLI, streams
@@ -204,6 +203,13 @@ struct FilePiece {
   uint64_t offset = 0;
   Bytes gzip;  // piece of the gzip-compressed content, at most 32 KiB
   bool last = false;
+};
+
+// A run that is to begin, and has perhaps begun already.
+struct OrderedRun {
+  std::string task;
+  int attempt = 0;
+  int run = 0;
 };
 
 struct ReadLog {
@@ -287,6 +293,7 @@ TFDIST_BODY(ErrorBody);
 TFDIST_BODY(Hello);
 TFDIST_BODY(Create);
 TFDIST_BODY(FilePiece);
+TFDIST_BODY(OrderedRun);
 TFDIST_BODY(ReadLog);
 TFDIST_BODY(LogSegment);
 TFDIST_BODY(LogPiece);

@@ -114,7 +114,9 @@ void KillAndReap(pid_t pid, int& status) {
 ProgramResult RunProgram(const ProgramOptions& options, TimePoint deadline) {
   Pipe out = MakePipe();
   Pipe err = MakePipe();
-  const SpawnStreams streams{.out = out.write_end.get(), .err = err.write_end.get()};
+  if (options.stdin_fd >= 0) (void)lseek(options.stdin_fd, 0, SEEK_SET);
+  const SpawnStreams streams{
+      .in = options.stdin_fd, .out = out.write_end.get(), .err = err.write_end.get()};
   const pid_t pid = SpawnProgram(options.argv, streams, SpawnPlace::kOwnGroup, Phase::kInternal);
   out.write_end.Reset();
   err.write_end.Reset();

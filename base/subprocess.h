@@ -19,12 +19,13 @@ struct ProgramResult {
 
 struct ProgramOptions {
   std::vector<std::string> argv;        // argv[0] is looked up in PATH
+  int stdin_fd = -1;                    // borrowed, read from its beginning; -1: /dev/null
   int stdout_fd = -1;                   // borrowed; -1: collected into `output`
   uint64_t stdout_limit_bytes = 0;      // of what goes to `stdout_fd`
   size_t output_limit_bytes = 1 << 20;  // of each of the two texts; what is beyond is dropped
 };
 
-// Runs the program with /dev/null as stdin and default signals. Throws Error(kInternal) when it
+// Runs the program with default signals. Throws Error(kInternal) when it
 // cannot be started at all (not installed), naming it.
 ProgramResult RunProgram(const ProgramOptions& options, TimePoint deadline);
 

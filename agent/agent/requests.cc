@@ -247,8 +247,9 @@ void Requests::Stop(const Reply& reply, const Message& message) {
 
 void Requests::Restart(const Reply& reply, const Message& message) {
   Coordinator& coordinator = NeedCoordinator();
-  const uint64_t event = coordinator.Restart(Field<std::vector<std::string>>(message, "tasks"));
-  coordinator.WhenWritten([reply, event] { reply.Ok({{"event", event}}); });
+  Json runs = coordinator.Restart(Field<std::vector<std::string>>(message, "tasks"),
+                                  Field<bool>(message, "all"));
+  coordinator.WhenWritten([reply, runs = std::move(runs)] { reply.Ok({{"runs", runs}}); });
 }
 
 void Requests::Sweep(const Reply& reply, const Message& message) {

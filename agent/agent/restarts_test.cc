@@ -98,8 +98,9 @@ TEST_F(RestartsTest, ATaskThatIsAskedToStartAgainEndsFirst) {
       2, {With(kAlone, {"worker:0", 0, kUntilEnough}), With(kAlone, {"worker:1", 1, script})});
   const uint64_t log = job.clients[0].OpenLog("worker:1", true);
   WaitForLog(job.clients[0], "worker:1", "begins");
-  const auto answer = job.clients[0].Request(type::kRestart, {{"tasks", {"worker:1"}}});
-  EXPECT_GT(answer.at("event").get<uint64_t>(), 0U);
+  const auto answer =
+      job.clients[0].Request(type::kRestart, {{"tasks", {"worker:1"}}, {"all", false}});
+  EXPECT_EQ(answer.at("runs").at(0).at("run"), 2);
   const auto seen = job.clients[0].WaitForEvent(
       job.events, event::kTask, {{"task", "worker:1"}, {"run", 2}, {"state", "started"}});
   EXPECT_EQ(Starts(seen, "worker:0"), 1U);

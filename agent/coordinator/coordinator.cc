@@ -157,10 +157,13 @@ void Coordinator::Stop(const std::string& why, bool force) {
   control_->RequestStop(why, force);
 }
 
-uint64_t Coordinator::Restart(const std::vector<std::string>& tasks) {
+std::vector<protocol::OrderedRun> Coordinator::Restart(std::vector<std::string> tasks, bool all) {
   if (!control_) FailState(Phase::kControl, "the job is not committed yet");
-  control_->RequestRestart(tasks);
-  return log_.state().applied;
+  if (all) {
+    tasks.clear();
+    for (const TaskPlan& task : log_.state().plan.tasks) tasks.push_back(task.task);
+  }
+  return control_->RequestRestart(tasks);
 }
 
 void Coordinator::Abandon(const std::string& why) {

@@ -41,8 +41,8 @@ class Coordinator {
   // called when the plan is on disk; throws Error(kCommit) when it cannot be accepted.
   void Commit(const protocol::JobPlan& plan, std::function<void(Outcome<void>&)> done);
   void Stop(const std::string& why, bool force);
-  // As JobControl::RequestRestart; returns the number of the last event.
-  uint64_t Restart(const std::vector<std::string>& tasks);
+  // As JobControl::RequestRestart; with `all` of every task.
+  std::vector<protocol::OrderedRun> Restart(std::vector<std::string> tasks, bool all);
   // This slot is being swept: stops the job, waits for nobody else. A job that is not committed yet
   // never will be.
   void Abandon(const std::string& why);

@@ -150,7 +150,8 @@ void JobControl::RequestStop(const std::string& why, bool force) {
   Decide();
 }
 
-void JobControl::RequestRestart(const std::vector<std::string>& tasks) {
+std::vector<protocol::OrderedRun> JobControl::RequestRestart(
+    const std::vector<std::string>& tasks) {
   if (state_.phase != JobPhase::kRunning && state_.phase != JobPhase::kRestarting) {
     throw protocol::Refusal(
         protocol::RefusalKind::kWrongState, Phase::kControl,
@@ -161,8 +162,17 @@ void JobControl::RequestRestart(const std::vector<std::string>& tasks) {
     throw protocol::Refusal(protocol::RefusalKind::kMalformed, Phase::kControl,
                             fmt::format("the job has no task '{}'", task));
   }
+  std::vector<protocol::OrderedRun> runs;
+  const int attempt = state_.attempt;
   for (const RestartLater& restart : RestartsFor(state_, tasks)) Enact(restart);
+  const bool all = state_.phase == JobPhase::kRestarting;
+  for (const protocol::TaskPlan& plan : state_.plan.tasks) {
+    if (!all && std::ranges::find(tasks, plan.task) == tasks.end()) continue;
+    const int ordered = state_.tasks.at(plan.task).ordered;
+    runs.push_back({plan.task, all ? attempt + 1 : attempt, all ? 1 : ordered + 1});
+  }
   Decide();
+  return runs;
 }
 
 void JobControl::Abandon(const std::string& why) {

@@ -34,9 +34,9 @@ class JobControl {
   void OnReport(size_t slot, const HostReport& report);
   // Throws Error(kDown) when there is no job.
   void RequestStop(const std::string& why, bool force);
-  // Starts tasks again though they have not failed; none: all. Throws Error(kControl) when the job
-  // does not run, or has no such task.
-  void RequestRestart(const std::vector<std::string>& tasks);
+  // Starts tasks again though they have not failed. Returns the runs that follow, which may be more.
+  // Throws Error(kControl) when the job does not run, or has no such task.
+  std::vector<protocol::OrderedRun> RequestRestart(const std::vector<std::string>& tasks);
   // Stops, without waiting for other slots: this one's agent is told to leave.
   void Abandon(const std::string& why);
   // Each second or more often.

@@ -313,7 +313,7 @@ std::vector<RestartLater> RestartsFor(const JobState& state,
   const auto takes_all = [&](const std::string& task) {
     return state.plan.tasks[state.tally.IndexOf(task)].restart.policy == RestartPolicy::kGang;
   };
-  if (tasks.empty() || std::ranges::any_of(tasks, takes_all)) {
+  if (std::ranges::any_of(tasks, takes_all) || tasks.size() == state.plan.tasks.size()) {
     return {{.gang = true, .task = "", .why = "tfdist restart", .asked = true}};
   }
   std::vector<RestartLater> restarts;

@@ -68,8 +68,8 @@ std::optional<Decision> Judge(const protocol::JobState& state, int64_t now_ns);
 // event; nullopt: never.
 std::optional<int64_t> NextDue(const protocol::JobState& state, int64_t now_ns);
 
-// What the user's wish to start `tasks` again calls for; none: all of them. Each by its own rule: one
-// of a gang takes all with it. Nothing where all are about to start again anyway.
+// What the user's wish to start `tasks` again calls for. Each by its own rule: one of a gang takes all
+// with it. Nothing where all are about to start again anyway.
 std::vector<RestartLater> RestartsFor(const protocol::JobState& state,
                                       const std::vector<std::string>& tasks);
 

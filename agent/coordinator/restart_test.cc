@@ -138,7 +138,9 @@ TEST_F(RestartTest, AnAttemptBeginsNoEarlierThanItsPauseEnds) {
 TEST_F(RestartTest, AWorkerMayBeAskedToStartAgain) {
   RunAll();
   const uint64_t other = control_->OrderFor(0).number;
-  control_->RequestRestart({"worker:1"});
+  const auto runs = control_->RequestRestart({"worker:1"});
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_EQ(std::pair(runs[0].attempt, runs[0].run), std::pair(1, 2));
   EXPECT_EQ(OrderedRun("worker:1"), 2) << "its host ends the run that it has, and starts the next";
   EXPECT_EQ(control_->OrderFor(0).number, other) << "the other host has nothing new to do";
   EXPECT_EQ(state_.phase, JobPhase::kRunning);
@@ -155,16 +157,18 @@ TEST_F(RestartTest, AWorkerMayBeAskedToStartAgain) {
 
 TEST_F(RestartTest, ATaskOfAGangThatIsAskedToStartAgainTakesAllWithIt) {
   RunAll();
-  control_->RequestRestart({"worker:1", "ps:0"});
+  const auto runs = control_->RequestRestart({"worker:1", "ps:0"});
+  ASSERT_EQ(runs.size(), plan_.tasks.size());
+  EXPECT_EQ(std::pair(runs[0].attempt, runs[0].run), std::pair(2, 1));
   ASSERT_EQ(Restarts().size(), 1U);
   EXPECT_TRUE(Restarts().front().gang);
   EXPECT_EQ(control_->OrderFor(0).goal, Goal::kStop);
-  control_->RequestRestart({});
+  control_->RequestRestart({"worker:0"});
   EXPECT_EQ(Restarts().size(), 1U) << "all start again already";
   StopEverywhere();
   EXPECT_EQ(state_.attempt, 2);
   EXPECT_EQ(state_.phase, JobPhase::kRunning);
-  control_->RequestRestart({});
+  control_->RequestRestart({"ps:1"});
   StopEverywhere();
   EXPECT_EQ(state_.attempt, 3) << "no limit counts them";
 }
@@ -187,9 +191,9 @@ TEST_F(RestartTest, OnlyTasksOfARunningJobStartAgainOnRequest) {
   RunAll();
   EXPECT_THROW(control_->RequestRestart({"worker:9"}), protocol::Refusal);
   control_->RequestStop("down", false);
-  EXPECT_THROW(control_->RequestRestart({}), protocol::Refusal);
+  EXPECT_THROW(control_->RequestRestart({"worker:1"}), protocol::Refusal);
   StopEverywhere();
-  EXPECT_THROW(control_->RequestRestart({}), protocol::Refusal);
+  EXPECT_THROW(control_->RequestRestart({"worker:1"}), protocol::Refusal);
 }
 
 TEST_F(RestartTest, ATaskThatSucceededStartsAgainWithTheOthersOnly) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "agent/process/run_folder.h"
+#include "base/error.h"
 #include "base/failpoint.h"
 
 namespace tfdist::agent {
@@ -36,9 +37,14 @@ std::vector<fs::path> NewestRunsFirst(const fs::path& task_folder) {
   return runs;
 }
 
+// What cannot be read stays: it is no reason to start nothing.
 bool IsOver(const fs::path& run) {
-  const RunState state = ReadRunState(run);
-  return !state.holder_running && (state.exit || !state.pids);
+  try {
+    const RunState state = ReadRunState(run);
+    return !state.holder_running && (state.exit || !state.pids);
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 // Its exit goes after its pid: with a pid alone it would be a run whose exit was lost.

@@ -264,6 +264,7 @@ void HostTasks::GiveUp(TaskRun& task, std::string why) {
   task.exit = protocol::TaskExit{.error = std::move(why)};
   task.phase = RunPhase::kDone;
   on_change_();
+  act_again_.Start(std::chrono::milliseconds(0));  // its next run may have been ordered already
 }
 
 void HostTasks::RefreshAll() {

@@ -146,6 +146,21 @@ TEST_F(WorkFilesTest, ALargeFileIsCopiedIntoItsFolder) {
   TryPrepare(description);       // again
 }
 
+TEST_F(WorkFilesTest, AReadOnlyFolderTakesItsLargeFileAndStaysReadOnly) {
+  const auto from = path_ / "from/data";
+  std::filesystem::create_directories(from);
+  ASSERT_EQ(chmod(from.c_str(), 0555), 0);
+  HostDescription description = WithFile("work/data/weights");
+  AddArchive(description, path_ / "from");
+  TryPrepare(description);
+  EXPECT_EQ(ReadFileIfExists(path_ / "work/data/weights", 100), "weights");
+  struct stat info {};
+  ASSERT_EQ(stat((path_ / "work/data").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0555U);
+  ASSERT_EQ(chmod((path_ / "work/data").c_str(), 0755), 0);
+  ASSERT_EQ(chmod(from.c_str(), 0755), 0);
+}
+
 TEST_F(WorkFilesTest, ALargeFileGoesThroughNoLinkAndOverNothing) {
   std::filesystem::create_directories(path_ / "from");
   std::filesystem::create_directory_symlink(path_ / "outside", path_ / "from/out");

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <limits.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <utility>
@@ -35,6 +36,29 @@ UniqueFd OpenBelow(int folder, std::string_view name, int flags, mode_t mode,
               WithErrno(fmt::format("cannot place {} in the work folder", path), errno));
 }
 
+// A folder that the archive has made read-only takes a file while this lives.
+class Writable {
+ public:
+  explicit Writable(int folder) : folder_(folder) {
+    struct stat info {};
+    if (fstat(folder, &info) != 0) return;
+    mode_ = info.st_mode & 07777;
+    if (!was_writable()) (void)fchmod(folder_, mode_ | kNeeded);
+  }
+  Writable(const Writable&) = delete;
+  Writable& operator=(const Writable&) = delete;
+  ~Writable() {
+    if (!was_writable()) (void)fchmod(folder_, mode_);
+  }
+
+ private:
+  static constexpr mode_t kNeeded = S_IWUSR | S_IXUSR;
+  [[nodiscard]] bool was_writable() const { return (mode_ & kNeeded) == kNeeded; }
+
+  int folder_;
+  mode_t mode_ = kNeeded;
+};
+
 }  // namespace
 
 std::optional<std::string> PathInWork(std::string_view link) {
@@ -56,6 +80,7 @@ void PlaceInWork(const FileStore& store, const protocol::FileDescription& file,
   for (; !rest.empty(); name = TakeUpTo('/', rest)) {
     folder = OpenBelow(folder.get(), name, kFolder, 0, path);
   }
+  const Writable writable(folder.get());
   const mode_t mode = file.executable ? 0700 : 0600;
   const UniqueFd fd = OpenBelow(folder.get(), name, O_WRONLY | O_CREAT | O_EXCL, mode, path);
   CopyContent(store.PathOf(file.sha256), fd.get(), path);

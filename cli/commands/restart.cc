@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "agent/job_state.h"
@@ -15,6 +15,7 @@
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/host_fold.h"
+#include "cli/commands/sites.h"
 #include "cli/commands/slow_notice.h"
 #include "cli/job/connector.h"
 #include "cli/stream/print.h"
@@ -25,82 +26,85 @@ namespace {
 using namespace std::chrono_literals;
 using protocol::JobPhase;
 using protocol::JobState;
+using protocol::OrderedRun;
 using protocol::TaskPhase;
 using protocol::TaskState;
 namespace type = protocol::type;
 
-constexpr auto kAttachLimit = 30s;
-constexpr auto kAnswerLimit = 15s;
+constexpr auto kRestartAttachLimit = 30s;
+constexpr auto kRestartAnswerLimit = 15s;
 // Longest grace of a task, and the start of the next run.
-constexpr auto kStartLimit = 10min;
+constexpr auto kNextRunLimit = 10min;
+constexpr auto kReconnectPause = 500ms;
 
-// Attempt and run: later ones compare greater.
-using RunNumber = std::pair<int, int>;
+bool HasBegun(const JobState& state, const OrderedRun& run) {
+  const auto task = state.tasks.find(run.task);
+  if (task == state.tasks.end() || task->second.phase == TaskPhase::kWaiting) return false;
+  return std::pair(task->second.attempt, task->second.run) >= std::pair(run.attempt, run.run);
+}
 
-// Which runs the coordinator has ordered, and how far they are.
-class Starts {
- public:
-  // `state` is the job's once the order is in it. A task of which nothing is known is passed over.
-  Starts(const JobState& state, const std::vector<std::string>& tasks) {
-    all_ = state.phase == JobPhase::kRestarting;
-    for (const auto& [name, task] : state.tasks) {
-      if (!all_ && std::ranges::find(tasks, name) == tasks.end()) continue;
-      wanted_[name] =
-          all_ ? RunNumber(state.attempt + 1, 1) : RunNumber(state.attempt, task.ordered);
+std::vector<std::string> TaskNames(const std::vector<OrderedRun>& runs) {
+  std::vector<std::string> names;
+  for (const OrderedRun& run : runs) names.push_back(run.task);
+  return names;
+}
+
+// Which tasks are meant, by the hosts on which they run now. Empty: all.
+std::vector<std::string> TasksMeant(JobRecord record, const std::vector<std::string>& words) {
+  if (words.empty()) return {};
+  const std::vector<int> seats = SeatsOf(record);
+  for (JobRecord::Task& task : record.tasks) task.slot = seats.at(static_cast<size_t>(task.slot));
+  std::vector<std::string> tasks = SelectTasks(record, words, {});
+  if (!tasks.empty()) return tasks;
+  throw UsageError(Phase::kUsage, fmt::format("job {} has no such task on that host", record.id));
+}
+
+void CheckThatItRuns(const JobRecord& record, const Attached& attached) {
+  if (attached.hello.serving == protocol::Serving::kAgent) return;
+  throw Error(
+      Phase::kControl,
+      fmt::format("job {} does not run: {} has no agent of it", record.id, record.hosts[0].name),
+      fmt::format("tfdist status {}", record.id));
+}
+
+// Reads the job's events until all `runs` have begun or the job is ending. `state` is what the events
+// amount to. Throws LostConnection.
+void FollowUntilBegun(AgentLink& link, const std::vector<OrderedRun>& runs, TimePoint deadline,
+                      JobState& state) {
+  const uint64_t id = link.Send(type::kEvents, {{"from", 1}, {"follow", true}});
+  const auto is_over = [&] {
+    return state.phase == JobPhase::kStopping || state.phase == JobPhase::kEnded ||
+           std::ranges::all_of(runs, [&](const OrderedRun& run) { return HasBegun(state, run); });
+  };
+  while (!is_over()) {
+    const auto message = link.Receive(deadline);
+    if (!message) return;
+    if (message->id != id) continue;
+    protocol::ThrowIfError(*message);
+    if (message->type == type::kEnd) return;
+    for (const auto& event : EventsOf(*message)) state.Apply(event);
+  }
+}
+
+// The order stands whatever becomes of the connection, and of slot 0's agent.
+JobState WaitForRuns(const JobRecord& record, Attached attached,
+                     const std::vector<OrderedRun>& runs) {
+  const TimePoint deadline = SystemClock().Now() + kNextRunLimit;
+  while (true) {
+    JobState state;
+    try {
+      FollowUntilBegun(*attached.link, runs, deadline, state);
+      return state;
+    } catch (const LostConnection&) {
+      std::this_thread::sleep_for(kReconnectPause);
+      if (SystemClock().Now() > deadline) throw;
+      attached = Attach(record, 0, std::min(deadline, SystemClock().Now() + kRestartAttachLimit));
     }
   }
+}
 
-  [[nodiscard]] bool all() const { return all_; }
-  [[nodiscard]] std::vector<std::string> Names() const {
-    std::vector<std::string> names;
-    for (const auto& [name, run] : wanted_) names.push_back(name);
-    return names;
-  }
-  [[nodiscard]] std::vector<std::string> NotStarted(const JobState& state) const {
-    std::vector<std::string> names;
-    for (const auto& [name, run] : wanted_) {
-      const TaskState& task = state.tasks.at(name);
-      const bool begun =
-          task.phase != TaskPhase::kWaiting && RunNumber(task.attempt, task.run) >= run;
-      if (!begun) names.push_back(name);
-    }
-    return names;
-  }
-
- private:
-  bool all_ = false;
-  std::map<std::string, RunNumber> wanted_;
-};
-
-// Reads events until `until` says that it has seen enough; false: the job ended before.
-class EventReader {
- public:
-  explicit EventReader(AgentLink& link)
-      : link_(link), id_(link.Send(type::kEvents, {{"from", 1}, {"follow", true}})) {}
-
-  template <typename Until>
-  bool Read(TimePoint deadline, Until until) {
-    while (!until()) {
-      const auto message = link_.Receive(deadline);
-      if (!message)
-        throw LostConnection(Phase::kControl, "the tasks did not start within 10 minutes");
-      if (message->id != id_) continue;
-      protocol::ThrowIfError(*message);
-      if (message->type == type::kEnd) return until();
-      for (const auto& event : EventsOf(*message)) state_.Apply(event);
-    }
-    return true;
-  }
-  [[nodiscard]] const JobState& state() const { return state_; }
-
- private:
-  AgentLink& link_;
-  uint64_t id_;
-  JobState state_;
-};
-
-// "worker:1 on gpu2: run 2, pid 4711", or how it has ended meanwhile.
-std::string Found(const JobState& state, const std::string& name) {
+// "worker:1 on gpu2: attempt 1, run 2, pid 4711", or how it has ended meanwhile.
+std::string RunInWords(const JobState& state, const std::string& name) {
   const TaskState& task = state.tasks.at(name);
   const auto& plan = state.plan.tasks[state.tally.IndexOf(name)];
   const std::string& host = state.plan.slots.at(static_cast<size_t>(state.SeatOf(plan))).host;
@@ -110,62 +114,52 @@ std::string Found(const JobState& state, const std::string& name) {
   return fmt::format("{}: {}", run, task.exit ? Describe(*task.exit) : "ended");
 }
 
-bool HasFailedAgain(const JobState& state, const std::string& name) {
-  const TaskState& task = state.tasks.at(name);
+bool HasFailedAgain(const TaskState& task) {
   return task.phase == TaskPhase::kExited && task.exit && HasFailed(*task.exit);
 }
 
-int Report(const JobRecord& record, const JobState& state, const Starts& starts) {
+int ReportRuns(const JobRecord& record, const JobState& state,
+               const std::vector<OrderedRun>& runs) {
+  std::vector<std::string> waiting;
   bool failed = false;
-  for (const std::string& name : starts.Names()) {
-    Print("{}\n", Found(state, name));
-    failed = failed || HasFailedAgain(state, name);
+  for (const OrderedRun& run : runs) {
+    if (!HasBegun(state, run)) {
+      waiting.push_back(run.task);
+      continue;
+    }
+    Print("{}\n", RunInWords(state, run.task));
+    failed = failed || HasFailedAgain(state.tasks.at(run.task));
   }
-  if (failed) Say("tfdist: not all of them run: tfdist why {}\n", record.id);
-  return failed ? kExitJobFailed : kExitSuccess;
-}
-
-int ReportEndOfJob(const JobRecord& record, const JobState& state) {
-  Say("tfdist: job {} has ended meanwhile: {}\n", record.id, state.why);
-  return kExitJobFailed;
+  if (!waiting.empty() && state.result != protocol::JobResult::kNone) {
+    Say("tfdist: job {} ends meanwhile: {}\n", record.id, state.why);
+  } else if (!waiting.empty()) {
+    Say("tfdist: {} did not start within 10 minutes: tfdist why {}\n", FoldHosts(waiting),
+        record.id);
+  } else if (failed) {
+    Say("tfdist: not all of them run: tfdist why {}\n", record.id);
+  }
+  return failed || !waiting.empty() ? kExitJobFailed : kExitSuccess;
 }
 
 }  // namespace
 
 int RestartCommand(const RestartArguments& arguments) {
   const auto [record, words] = FindJobAndWords(arguments.words, Purpose::kToEnd);
-  const std::vector<std::string> tasks =
-      words.empty() ? std::vector<std::string>() : SelectTasks(record, words, {});
+  const std::vector<std::string> tasks = TasksMeant(record, words);
   std::optional<SlowNotice> notice;
   notice.emplace(fmt::format("waiting for {} to answer", record.hosts[0].name));
-  Attached attached = Attach(record, 0, SystemClock().Now() + kAttachLimit);
-  if (attached.hello.serving != protocol::Serving::kAgent) {
-    throw Error(
-        Phase::kControl,
-        fmt::format("job {} does not run: {} has no agent of it", record.id, record.hosts[0].name),
-        fmt::format("tfdist status {}", record.id));
-  }
+  Attached attached = Attach(record, 0, SystemClock().Now() + kRestartAttachLimit);
+  CheckThatItRuns(record, attached);
   const auto answer =
-      attached.link->Call(type::kRestart, {{"tasks", tasks}}, SystemClock().Now() + kAnswerLimit);
-  const auto ordered = answer.at("event").get<uint64_t>();
-  const TimePoint deadline = SystemClock().Now() + kStartLimit;
-  EventReader reader(*attached.link);
-  const JobState& state = reader.state();
-  if (!reader.Read(deadline, [&] { return state.applied >= ordered; })) {
-    return ReportEndOfJob(record, state);
-  }
-  const Starts starts(state, tasks);
-  Say("tfdist: {} of job {} start{} again\n",
-      starts.all() ? "all tasks" : FoldHosts(starts.Names()), record.id,
-      starts.Names().size() == 1 ? "s" : "");
-  notice.emplace(
-      fmt::format("waiting for {} to end and to start again", FoldHosts(starts.Names())));
-  const bool seen = reader.Read(deadline, [&] {
-    return starts.NotStarted(state).empty() || state.phase == JobPhase::kStopping;
-  });
+      attached.link->Call(type::kRestart, {{"tasks", tasks}, {"all", tasks.empty()}},
+                          SystemClock().Now() + kRestartAnswerLimit);
+  const auto runs = answer.at("runs").get<std::vector<OrderedRun>>();
+  const std::string names = FoldHosts(TaskNames(runs));
+  Say("tfdist: {} of job {} start{} again\n", names, record.id, runs.size() == 1 ? "s" : "");
+  notice.emplace(fmt::format("waiting for {} to end and to start again", names));
+  const JobState state = WaitForRuns(record, std::move(attached), runs);
   notice.reset();
-  if (!seen || !starts.NotStarted(state).empty()) return ReportEndOfJob(record, state);
-  return Report(record, state, starts);
+  return ReportRuns(record, state, runs);
 }
 
 }  // namespace tfdist::cli

@@ -56,20 +56,6 @@ std::vector<Site> HostSites(const std::vector<HostPlan>& hosts,
   return sites;
 }
 
-// Of each task; the job itself is asked only where a spare host may have taken a place.
-std::vector<int> SeatsOf(const JobRecord& record) {
-  const bool has_spare =
-      std::ranges::any_of(record.hosts, [](const HostPlan& host) { return host.spare; });
-  std::vector<int> seats;
-  for (size_t slot = 0; slot < record.hosts.size(); ++slot) seats.push_back(static_cast<int>(slot));
-  if (!has_spare) return seats;
-  const std::vector<int> now = LookAt(record).state.seats;
-  const bool is_sound = now.size() == seats.size() && std::ranges::all_of(now, [&](int slot) {
-                          return slot >= 0 && static_cast<size_t>(slot) < seats.size();
-                        });
-  return is_sound ? now : seats;
-}
-
 std::vector<Site> TaskSites(const JobRecord& record, const Selectors& selectors) {
   const std::vector<std::string> tasks = SelectTasks(record, selectors.tasks, selectors.hosts);
   if (tasks.empty()) {
@@ -103,6 +89,19 @@ void CheckTasks(const Plan& plan, const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::vector<int> SeatsOf(const JobRecord& record) {
+  const bool has_spare =
+      std::ranges::any_of(record.hosts, [](const HostPlan& host) { return host.spare; });
+  std::vector<int> seats;
+  for (size_t slot = 0; slot < record.hosts.size(); ++slot) seats.push_back(static_cast<int>(slot));
+  if (!has_spare) return seats;
+  const std::vector<int> now = LookAt(record).state.seats;
+  const bool is_sound = now.size() == seats.size() && std::ranges::all_of(now, [&](int slot) {
+                          return slot >= 0 && static_cast<size_t>(slot) < seats.size();
+                        });
+  return is_sound ? now : seats;
+}
 
 Sites FindSites(const std::vector<std::string>& words) {
   if (!words.empty() && LooksLikeAFile(words[0])) {

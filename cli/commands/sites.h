@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/job/job_record.h"
 #include "cli/plan/plan.h"
 
 namespace tfdist::cli {
@@ -29,6 +30,10 @@ struct Sites {
 // hosts where only a job or a file is named. Hosts of a cluster file need no job. Throws
 // UsageError, NoSuchJob.
 Sites FindSites(const std::vector<std::string>& words);
+
+// The slot whose host runs the tasks that the plan gives slot i; the job itself is asked only where a
+// spare host may have taken a place.
+std::vector<int> SeatsOf(const JobRecord& record);
 
 // Of -H.
 Sites SitesOfHosts(const std::string& list, const std::string& ssh_config);

@@ -102,8 +102,10 @@ void Story::Add(const protocol::Event& event) {
   }
   // Before the state changes: a restart gives tasks other hosts.
   if (const auto* restarting = std::get_if<event::Restarting>(&event.body)) {
+    const std::vector<Failure> open = restarting->asked ? std::exchange(open_, {}) : open_;
     AddIncident(event, restarting->gang ? Consequence::kGangRestart : Consequence::kTaskRestart,
                 restarting->task, restarting->why);
+    if (restarting->asked) open_ = open;  // nothing has failed because of it
   }
   const auto* stopping = std::get_if<event::Stopping>(&event.body);
   if (stopping != nullptr && stopping->result == protocol::JobResult::kFailed) {

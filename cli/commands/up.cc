@@ -248,8 +248,8 @@ class Launch {
     const FilesSent sent = deployment.Sent();
     if (sent.hosts_done < sent.hosts) {
       Say("tfdist: {} s: files: {} of {} sent ({} %), {} of {} hosts have all\n", seconds,
-          SizeText(sent.bytes_done), SizeText(sent.bytes), 100 * sent.bytes_done / sent.bytes,
-          sent.hosts_done, sent.hosts);
+          SizeText(sent.bytes_done), SizeText(sent.bytes),
+          100 * sent.bytes_done / std::max<uint64_t>(sent.bytes, 1), sent.hosts_done, sent.hosts);
       return;
     }
     Say("tfdist: {} s: waiting for {}{}\n", seconds, busy.front(),

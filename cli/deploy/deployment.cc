@@ -343,6 +343,11 @@ void Deployment::SendFiles(Host& host, const protocol::HostDescription& descript
   for (const auto& file : wanted) sizes[file.sha256] = file.size_bytes;
   const Json answer = Ask(host, type::kNeed, {{"files", wanted}}, LimitFor(description));
   const auto missing = answer.at("missing").get<std::set<std::string>>();
+  for (const std::string& sha256 : missing) {
+    if (!sizes.contains(sha256)) {
+      throw ProtocolError(Phase::kUpload, "the host asks for a file that it was not offered");
+    }
+  }
   for (const std::string& sha256 : missing) to_send_ += sizes[sha256];
   lacking_ += missing.empty() ? 0 : 1;
   for (const std::string& sha256 : missing) SendFile(host, PackOf(host, sha256));

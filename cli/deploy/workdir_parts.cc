@@ -40,8 +40,8 @@ PackedFile PackArchive(const std::filesystem::path& workdir, const WorkdirListin
   const ProgramResult tar =
       RunProgram({.argv = {"tar", "--create", "--gzip", "--owner=0", "--group=0", "--numeric-owner",
                            "--mtime=2000-01-01 00:00:00Z", "--directory", workdir.string(),
-                           "--no-recursion", "--null", "--verbatim-files-from",
-                           fmt::format("--files-from=/proc/{}/fd/{}", getpid(), names.get())},
+                           "--no-recursion", "--null", "--verbatim-files-from", "--files-from=-"},
+                  .stdin_fd = names.get(),
                   .stdout_fd = archive.get(),
                   .stdout_limit_bytes = UINT64_MAX},
                  SystemClock().Now() + kPackLimit);

@@ -74,6 +74,7 @@ class Restarts(unittest.TestCase):
         self.assertEqual(self.user.run("up", file).code, 0)
         unknown = self.user.run("restart", "job", "worker:7")
         self.assertEqual(unknown.code, 2, unknown)
+        self.assert_nothing_left()
         over = self.user.run("restart", "job")
         self.assertEqual(over.code, 3, over)
         self.assertRegex(over.err, r"job job-\S+ does not run: \S+ has no agent of it")

@@ -206,8 +206,12 @@ void JobModel::MakeHappen(Happening what) {
 void JobModel::AskForRestart() {
   if (state_.phase != JobPhase::kRunning && state_.phase != JobPhase::kRestarting) return;
   std::vector<std::string> tasks;
-  if (Chance(70)) tasks.push_back(plan_.tasks[Any(plan_.tasks.size())].task);
-  control_->RequestRestart(tasks);
+  const bool one = Chance(70);
+  const size_t chosen = one ? Any(plan_.tasks.size()) : 0;
+  for (size_t task = 0; task < plan_.tasks.size(); ++task) {
+    if (!one || task == chosen) tasks.push_back(plan_.tasks[task].task);
+  }
+  (void)control_->RequestRestart(tasks);
 }
 
 void JobModel::PassTime(bool all_report) {
