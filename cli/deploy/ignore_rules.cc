@@ -39,7 +39,7 @@ IgnoreRules::IgnoreRules(const fs::path& workdir) {
   if (!repository || *repository == real) return;
   fs::path folder = *repository;
   for (const fs::path& name : real.lexically_relative(*repository)) {
-    levels_.push_back({workdir_base_, ReadIgnoreFile(folder / kGitIgnore), std::nullopt});
+    levels_.push_back({workdir_base_, ReadIgnoreFile(folder / kGitIgnoreFile), std::nullopt});
     folder /= name;
     workdir_base_ += name.string() + "/";
   }
@@ -47,7 +47,8 @@ IgnoreRules::IgnoreRules(const fs::path& workdir) {
 
 void IgnoreRules::Enter(const fs::path& folder, const std::string& path) {
   levels_.push_back({workdir_base_ + (path.empty() ? "" : path + "/"),
-                     ReadIgnoreFile(folder / kGitIgnore), ReadIgnoreFile(folder / kTfdistIgnore)});
+                     ReadIgnoreFile(folder / kGitIgnoreFile),
+                     ReadIgnoreFile(folder / kTfdistIgnoreFile)});
 }
 
 void IgnoreRules::Leave() { levels_.pop_back(); }

@@ -10,8 +10,8 @@
 
 namespace tfdist::cli {
 
-inline constexpr const char* kGitIgnore = ".gitignore";
-inline constexpr const char* kTfdistIgnore = ".tfdistignore";
+inline constexpr const char* kGitIgnoreFile = ".gitignore";
+inline constexpr const char* kTfdistIgnoreFile = ".tfdistignore";
 
 // For a walk that enters each folder, looks at what is in it, and leaves it.
 class IgnoreRules {

@@ -60,7 +60,7 @@ class Walk {
                   fmt::format("cannot read workdir's folder {}: {}", PathOf(path).string(),
                               error.message()),
                   fmt::format("chmod u+rx, or leave it out with a line /{}/ in {}", path,
-                              (workdir_ / kTfdistIgnore).string()));
+                              (workdir_ / kTfdistIgnoreFile).string()));
     }
     std::ranges::sort(names);
     return names;

@@ -57,7 +57,7 @@ std::string HowToBringBack(const WorkdirListing& listing, const std::filesystem:
   if (ignored.empty()) return {};
   return fmt::format("to send what .gitignore leaves out, write a line such as !/{}{} into {}",
                      ignored[0].path, ignored[0].is_folder ? "/" : "",
-                     (workdir / kTfdistIgnore).string());
+                     (workdir / kTfdistIgnoreFile).string());
 }
 
 }  // namespace tfdist::cli
