@@ -45,6 +45,7 @@ class Round:
         self.file = self.world.user.write(f"{self.name}.toml", "")  # until the round begins
         self.life = life       # seconds that its job takes; None: as chance will have it
         self._draw(only)
+        self.program = max((strike.nemesis.program for strike in self.strikes), default="tfdist")  # the longer name
 
     def _draw(self, only):
         """Everything that chance decides beforehand, in one place: a seed names it."""
@@ -59,7 +60,6 @@ class Round:
         self.output = chance.choice(("separate", "merged"))
         self.ends = self._draw_ends()
         self.strikes = sorted((self._draw_strike(nemesis) for nemesis in drawn), key=lambda s: (not s.while_deploying, s.at))
-        self.program = max((strike.nemesis.program for strike in self.strikes), default="tfdist")  # the longer name
         self.effects = [strike.nemesis.effects for strike in self.strikes] + [Effects(may_end=True)] * bool(self.life)
 
     def _draw_ends(self):
