@@ -172,6 +172,14 @@ struct ClientCounters {
 // 0.4 s"
 std::string ToString(const ClientCounters& counters);
 
+// What one server has exchanged with this client: all threads of it together.
+struct ServerTraffic {
+  std::string server;           // "ps:1"
+  uint64_t held_bytes = 0;      // of variables, as float32
+  uint64_t sent_bytes = 0;      // as in ClientCounters
+  uint64_t received_bytes = 0;  // the same
+};
+
 // A request under way. The client must outlive it.
 class Future {
  public:
@@ -268,6 +276,8 @@ class Client {
   // How many servers hold a part of the variables (ps:0 counts the steps and always does).
   [[nodiscard]] size_t server_count() const;
   [[nodiscard]] ClientCounters counters() const;
+  // Of the servers that are counted there, in the order of the cluster spec.
+  [[nodiscard]] std::vector<ServerTraffic> traffic() const;
 
  private:
   friend class Future;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -13,7 +14,8 @@
 
 #include "runtime/bench/harness.h"
 #include "runtime/data/dataset.h"
-#include "runtime/model/dense_network.h"
+#include "runtime/device/cpu_device.h"
+#include "runtime/model/models.h"
 #include "runtime/update/optimizer.h"
 
 namespace tfdist::runtime::bench {
@@ -21,7 +23,7 @@ namespace {
 
 struct Options {
   std::string data;
-  std::vector<size_t> hidden = {128};
+  ModelSpec model;
   size_t batch = 32;
   float learning_rate = 0.1F;
   int processes = 2;
@@ -35,34 +37,32 @@ class Alone : public Exchange {
       : batch_size_(options.batch),
         data_(LoadDataset(options.data, "train")),
         sampler_(ShardOf(data_.size(), 0, 1), seed),
-        model_(WidthsOf(options, data_)),
-        values_(model_.InitialValues(1)),
-        gradients_(values_),
+        model_(MakeModel(options.model, {data_.images.rows, data_.images.columns, 1},
+                         ClassCount(data_), device_)),
         sgd_({.learning_rate = options.learning_rate}),
-        state_(sgd_.initial_state()) {}
+        state_(sgd_.initial_state()) {
+    const Tensors initial = model_.InitialValues(1);
+    for (size_t i = 0; i < initial.size(); ++i) {
+      std::copy(initial[i].begin(), initial[i].end(), model_.values()[i].begin());
+    }
+  }
 
   void Begin(size_t) override {
     FillBatch(data_, sampler_.Next(batch_size_), batch_);
-    model_.Gradients(values_, batch_, gradients_);
+    model_.Gradients(batch_);
     const OptimizerStep step = sgd_.NextStep(state_);
-    for (size_t i = 0; i < values_.size(); ++i) sgd_.Apply(step, {values_[i], {}}, gradients_[i]);
+    for (size_t i = 0; i < model_.values().size(); ++i) {
+      sgd_.Apply(step, {model_.values()[i], {}}, model_.gradients()[i]);
+    }
   }
   void EndOldest() override {}
 
  private:
-  static std::vector<size_t> WidthsOf(const Options& options, const Dataset& data) {
-    std::vector<size_t> widths = {data.images.pixels};
-    widths.insert(widths.end(), options.hidden.begin(), options.hidden.end());
-    widths.push_back(ClassCount(data));
-    return widths;
-  }
-
   size_t batch_size_;
   Dataset data_;
   Sampler sampler_;
-  DenseNetwork model_;
-  Tensors values_;
-  Tensors gradients_;
+  CpuDevice device_;
+  Sequential model_;
   Optimizer sgd_;
   OptimizerState state_;
   Batch batch_;
@@ -89,7 +89,9 @@ int main(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   app.add_option("--data", options.data, "folder with train-images-idx3-ubyte[.gz] and so on")
       ->required();
-  app.add_option("--hidden", options.hidden, "widths of the hidden layers")->delimiter(',');
+  app.add_option("--model", options.model.kind, "softmax, mlp or cnn");
+  app.add_option("--filters", options.model.filters, "of the convolutions")->delimiter(',');
+  app.add_option("--hidden", options.model.hidden, "widths of the hidden layers")->delimiter(',');
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 1 << 16));
   app.add_option("--learning-rate", options.learning_rate)->check(CLI::PositiveNumber);
   app.add_option("--processes", options.processes)->check(CLI::Range(1, 1000));

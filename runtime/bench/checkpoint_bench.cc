@@ -1,5 +1,5 @@
 // What a checkpoint costs a training, and how fast it is written, beside a plain write and fsync of
-// the same bytes. A server of its own process, one trainer, shared memory, no security. Each step
+// the same bytes; and how fast it is restored, beside a plain read. A server of its own process, one trainer, shared memory, no security. Each step
 // pushes and pulls all variables and computes nothing, or for as long as is asked: without
 // computing, a step is memory traffic alone, and the writer's share of it is felt the most.
 //
@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -26,6 +27,7 @@
 #include "base/unique_fd.h"
 #include "runtime/bench/harness.h"
 #include "runtime/bench/server_process.h"
+#include "runtime/checkpoint/manifest.h"
 #include "runtime/client.h"
 #include "runtime/common/memory.h"
 #include "runtime/testing/local_cluster.h"
@@ -54,8 +56,10 @@ class Training {
         variables_({{"w", {megabytes, 250'000}}}),
         client_(ClientOptionsOf(cluster), variables_),
         values_(Zeros(variables_)),
-        gradients_(Zeros(variables_)) {
-    client_.Create(values_, ParseOptimizer(options.optimizer));
+        gradients_(Zeros(variables_)) {}
+
+  void Begin() {
+    client_.Create(values_, ParseOptimizer(options_.optimizer));
     for (int i = 0; i < 3; ++i) Step();
   }
 
@@ -70,6 +74,7 @@ class Training {
     double steps_per_second = 0;
     double seconds = 0;
     uint64_t bytes = 0;
+    RestoreSpec spec;
   };
   WhileSaving Save(uint64_t number) {
     const auto begin = SystemClock().Now();
@@ -82,7 +87,16 @@ class Training {
     }
     if (saved->failure) throw Error(*saved->failure);
     const double seconds = Since(begin);
-    return {steps / seconds, seconds, saved->shards.at(0).bytes};
+    RestoreSpec spec{CheckpointName(number), number, saved->step, saved->shards};
+    return {steps / seconds, seconds, saved->shards.at(0).bytes, std::move(spec)};
+  }
+  // On a server that has no variables yet.
+  double SecondsOfRestore(const RestoreSpec& spec) {
+    const auto begin = SystemClock().Now();
+    if (!client_.Restore({spec}, values_, ParseOptimizer(options_.optimizer))) {
+      throw Error(Phase::kInternal, "nothing was restored");
+    }
+    return Since(begin);
   }
 
  private:
@@ -117,6 +131,32 @@ double SecondsOfAPlainWrite(const std::filesystem::path& path, uint64_t bytes) {
   return Since(begin);
 }
 
+double SecondsOfAPlainRead(const std::filesystem::path& path) {
+  std::string block(size_t{1} << 20, '\0');
+  const auto begin = SystemClock().Now();
+  const UniqueFd file = OpenFile(path, O_RDONLY);
+  while (true) {
+    const ssize_t got = read(file.get(), block.data(), block.size());
+    if (got < 0) throw Error(Phase::kFiles, WithErrno("read", errno));
+    if (got == 0) return Since(begin);
+  }
+}
+
+// Both from the page cache. The server's start is part of it.
+struct Restored {
+  double seconds = 0;
+  double plain_seconds = 0;
+};
+Restored MeasureRestore(uint32_t megabytes, const Options& options, const RestoreSpec& spec,
+                        ServerOptions server_options) {
+  const testing::LocalCluster cluster(1, 1);
+  server_options.config = ConfigOf(cluster, "ps:0");
+  const ServerProcess server(server_options);
+  Training training(cluster, megabytes, options);
+  const double seconds = training.SecondsOfRestore(spec);
+  return {seconds, SecondsOfAPlainRead(server_options.checkpoints / spec.name / ShardName(0, 1))};
+}
+
 void Measure(uint32_t megabytes, const Options& options) {
   const TemporaryFolder temporary;
   const std::filesystem::path folder =
@@ -125,29 +165,43 @@ void Measure(uint32_t megabytes, const Options& options) {
   ServerOptions server_options;
   server_options.config = ConfigOf(cluster, "ps:0");
   server_options.checkpoints = folder;
-  const ServerProcess server(server_options);
-  Training training(cluster, megabytes, options);
   std::vector<double> without;
   std::vector<double> ratios;
   std::vector<double> rates;
   std::vector<double> plain;
-  for (int i = 1; i <= options.repetitions; ++i) {
-    without.push_back(training.StepsPerSecond());
-    const auto saved = training.Save(static_cast<uint64_t>(i));
-    ratios.push_back(saved.steps_per_second / without.back());
-    const double gigabytes = static_cast<double>(saved.bytes) / 1e9;
-    rates.push_back(gigabytes / saved.seconds);
-    plain.push_back(gigabytes / SecondsOfAPlainWrite(folder / "plain", saved.bytes));
-    std::filesystem::remove(folder / "plain");
+  RestoreSpec newest;
+  {
+    const ServerProcess server(server_options);
+    Training training(cluster, megabytes, options);
+    training.Begin();
+    for (int i = 1; i <= options.repetitions; ++i) {
+      without.push_back(training.StepsPerSecond());
+      auto saved = training.Save(static_cast<uint64_t>(i));
+      ratios.push_back(saved.steps_per_second / without.back());
+      const double gigabytes = static_cast<double>(saved.bytes) / 1e9;
+      rates.push_back(gigabytes / saved.seconds);
+      plain.push_back(gigabytes / SecondsOfAPlainWrite(folder / "plain", saved.bytes));
+      std::filesystem::remove(folder / "plain");
+      newest = std::move(saved.spec);
+    }
   }
-  fmt::print("{:>6} {:>12.1f} {:>14.2f} {:>14.2f} {:>12.2f}\n", megabytes, Median(without),
-             Median(ratios), Median(rates), Median(plain));
+  std::vector<double> restored;
+  std::vector<double> read;
+  const double gigabytes = static_cast<double>(newest.shards.at(0).bytes) / 1e9;
+  for (int i = 1; i <= options.repetitions; ++i) {
+    const Restored times = MeasureRestore(megabytes, options, newest, server_options);
+    restored.push_back(gigabytes / times.seconds);
+    read.push_back(gigabytes / times.plain_seconds);
+  }
+  fmt::print("{:>6} {:>12.1f} {:>14.2f} {:>14.2f} {:>12.2f} {:>14.2f} {:>12.2f}\n", megabytes,
+             Median(without), Median(ratios), Median(rates), Median(plain), Median(restored),
+             Median(read));
   std::fflush(stdout);
 }
 
 void Run(const Options& options) {
-  fmt::print("{:>6} {:>12} {:>14} {:>14} {:>12}\n", "MB", "steps/s", "while it saves",
-             "GB/s written", "plain GB/s");
+  fmt::print("{:>6} {:>12} {:>14} {:>14} {:>12} {:>14} {:>12}\n", "MB", "steps/s", "while it saves",
+             "GB/s written", "plain GB/s", "GB/s restored", "plain read");
   for (const uint32_t megabytes : options.megabytes) Measure(megabytes, options);
 }
 

@@ -58,6 +58,10 @@ std::vector<uint64_t> NumbersIn(const fs::path& folder) {
   return numbers;
 }
 
+fs::path ParentOf(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
 json ShardsOf(const Manifest& manifest) {
   json shards = json::array();
   for (size_t i = 0; i < manifest.shards.size(); ++i) {
@@ -163,12 +167,15 @@ void WriteManifest(const fs::path& checkpoint, const Manifest& manifest) {
 
 void MakeCheckpoint(const fs::path& checkpoint) {
   std::error_code error;
+  std::vector<fs::path> changed = {
+      ParentOf(checkpoint)};  // at every time: another server may have made it
+  while (!fs::exists(changed.back(), error)) changed.push_back(ParentOf(changed.back()));
   fs::create_directories(checkpoint, error);
   if (error) {
     throw Error(Phase::kFiles,
                 fmt::format("cannot make {}: {}", checkpoint.string(), error.message()));
   }
-  SyncFolder(checkpoint.parent_path());
+  for (const fs::path& folder : changed) SyncFolder(folder);
 }
 
 void RemoveManifest(const fs::path& checkpoint) {

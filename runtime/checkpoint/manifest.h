@@ -50,7 +50,8 @@ Manifest ReadManifest(const std::filesystem::path& checkpoint);
 // Makes the checkpoint whole: synced, and there at once or not at all. Throws Error(kFiles).
 void WriteManifest(const std::filesystem::path& checkpoint, const Manifest& manifest);
 
-// Makes the checkpoint's folder, for files that are to be new. Throws Error(kFiles).
+// Makes the checkpoint's folder, for files that are to be new, and syncs the names of all folders that it
+// has made. Throws Error(kFiles).
 void MakeCheckpoint(const std::filesystem::path& checkpoint);
 // From here on it is no checkpoint any more, whatever is in it. Throws Error(kFiles).
 void RemoveManifest(const std::filesystem::path& checkpoint);

@@ -134,6 +134,7 @@ class Client::Impl {
     MakeRoom();
     auto state = std::make_shared<Future::State>(this);
     state->is_push = is_push;
+    if (is_push) state->own_step = CountOwnStep();
     state->next_step = is_push ? links_.front()->facts().step + 1 : 0;
     builder_->Add(gradients, targets, row_gradients, row_targets, *state);
     for (size_t i = 0; i < links_.size(); ++i) {
@@ -181,7 +182,26 @@ class Client::Impl {
     return counters;
   }
 
+  [[nodiscard]] std::vector<ServerTraffic> traffic() const {
+    std::vector<ServerTraffic> traffic(server_count());
+    for (size_t i = 0; i < links_.size(); ++i) {
+      ServerTraffic& server = traffic[i / options_.server_threads];
+      server.server = ToString(TaskOf(i));
+      server.held_bytes += sharding_.shares()[i].bytes;
+      server.sent_bytes += links_[i]->counters().sent_bytes;
+      server.received_bytes += links_[i]->counters().received_bytes;
+    }
+    return traffic;
+  }
+
  private:
+  // Of the push that is begun now; nullopt where the servers count.
+  std::optional<uint64_t> CountOwnStep() {
+    if (!links_.front()->facts().own_steps) return std::nullopt;
+    for (const auto& link : links_) own_steps_ = std::max(own_steps_, link->facts().local_step);
+    return own_steps_++;
+  }
+
   [[nodiscard]] bool AllOpened() const {
     return std::all_of(links_.begin(), links_.end(),
                        [](const auto& link) { return link->facts().opened(); });
@@ -445,6 +465,7 @@ class Client::Impl {
   std::vector<uint16_t> ports_;               // the same: of threads that are not a server's first
   std::optional<RequestBuilder> builder_;
   Waiter waiter_;
+  uint64_t own_steps_ = 0;  // where ServerFacts::own_steps
   bool saving_ = false;
   std::exception_ptr failure_;
 };
@@ -528,5 +549,7 @@ std::string ToString(const ClientCounters& counters) {
 
 size_t Client::server_count() const { return impl_->server_count(); }
 ClientCounters Client::counters() const { return impl_->counters(); }
+
+std::vector<ServerTraffic> Client::traffic() const { return impl_->traffic(); }
 
 }  // namespace tfdist::runtime

@@ -95,8 +95,9 @@ void Outbox::BeginOne(std::shared_ptr<RequestState> state, Operation operation, 
                       std::vector<RequestPart> parts) {
   const size_t count = parts.size();
   ++state->servers;
+  const uint64_t local_step = state->own_step.value_or(facts_.local_step);
   begun_.emplace(next_sequence_, Begun{std::move(state), operation, std::move(parts), is_push,
-                                       facts_.local_step, 0, count});
+                                       local_step, 0, count});
   unsent_.push_back(next_sequence_++);
 }
 

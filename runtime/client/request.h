@@ -41,7 +41,8 @@ struct RequestState {
   uint64_t step = 0;       // newest that ps:0 has told
   uint64_t next_step = 0;  // for texts: the step that a push would be
   bool is_push = false;
-  std::optional<Refusal> refusal;  // the first
+  std::optional<uint64_t> own_step;  // of a push, where its trainer counts; else each server's
+  std::optional<Refusal> refusal;    // the first
   // Messages that ZeroMQ may still read the caller's memory for. A server's answer can overtake the
   // end of the send.
   std::atomic<int> borrowed{0};

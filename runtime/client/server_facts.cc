@@ -7,7 +7,9 @@ namespace tfdist::runtime {
 void ServerFacts::TakeOpened(const Reply& reply) {
   creation = reply.creation;
   local_step = reply.local_step;
-  holds_back = ParseUpdateMode(reply.update_mode).kind != UpdateKind::kAsync;
+  const UpdateKind kind = ParseUpdateMode(reply.update_mode).kind;
+  holds_back = kind != UpdateKind::kAsync;
+  own_steps = kind == UpdateKind::kStaleness;
   values_wanted = reply.status == Status::kValuesWanted;
   sums_rows = reply.sums_rows;
   moves_all_rows = reply.moves_all_rows;

@@ -23,6 +23,8 @@ struct ServerFacts {
   // The server delays answers to pushes until other trainers have pushed (UpdateMode). So every
   // push must go to every server, as all of them count pushes.
   bool holds_back = false;
+  // The trainer counts its pushes itself, the same for all servers (ps/bounded_staleness.h).
+  bool own_steps = false;
   uint64_t local_step = 0;  // that the next gradients belong to
   uint64_t step = 0;        // updates that the server has applied
   std::string held_for;     // trainers that must push before the server answers; empty: none

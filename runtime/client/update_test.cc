@@ -10,7 +10,8 @@
 #include <optional>
 
 #include "runtime/client.h"
-#include "runtime/model/dense_network.h"
+#include "runtime/device/cpu_device.h"
+#include "runtime/model/models.h"
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
@@ -377,7 +378,8 @@ struct DigitsJob {
   // What master:0, worker:0 and worker:1 reach.
   double Accuracy(const std::function<void()>& meanwhile = [] {}) {
     const auto train = [&](const std::string& task) {
-      return Train(options, OptionsFor(cluster, task));
+      CpuDevice device;
+      return Train(options, OptionsFor(cluster, task), device);
     };
     auto chief = std::async(std::launch::async, train, "master:0");
     auto worker = std::async(std::launch::async, train, "worker:0");
@@ -406,7 +408,8 @@ TEST(SyncUpdates, LearnTheDigitsWithABackupWorker) {
 // them all, until each has gone as far as the bound lets it.
 TEST(StalenessUpdates, LearnTheDigits) {
   DigitsJob job("staleness:bound=2", 2000, 4);
-  const DenseNetwork model({64, 128, 10});
+  CpuDevice device;
+  const Sequential model = MakeModel({}, {8, 8, 1}, 10, device);
   Trainer(job.cluster, "master:0", model.variables())
       .client.Create(model.InitialValues(1), job.options.optimizer, job.options.update_mode);
   auto holder = std::make_unique<Trainer>(job.cluster, "worker:2", model.variables());

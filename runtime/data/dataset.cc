@@ -41,7 +41,7 @@ size_t ClassCount(const Dataset& dataset) {
 }
 
 void FillBatch(const Dataset& dataset, std::span<const size_t> samples, Batch& batch) {
-  const size_t pixels = dataset.images.pixels;
+  const size_t pixels = dataset.images.pixels();
   batch.pixels.resize(samples.size() * pixels);
   batch.labels.resize(samples.size());
   for (size_t row = 0; row < samples.size(); ++row) {

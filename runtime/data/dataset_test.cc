@@ -39,7 +39,7 @@ TEST(Dataset, SaysWhichFileIsMissing) {
 }
 
 TEST(Dataset, ScalesPixelsToOne) {
-  const Dataset dataset{{2, 2, {0, 51, 255, 102}}, {3, 4}};
+  const Dataset dataset{{2, 1, 2, {0, 51, 255, 102}}, {3, 4}};
   Batch batch;
   FillBatch(dataset, std::vector<size_t>{1, 0}, batch);
   EXPECT_EQ(batch.pixels, (Tensor{1.0F, 0.4F, 0.0F, 0.2F}));

@@ -87,15 +87,14 @@ IdxImages ReadIdxImages(const std::filesystem::path& path) {
   file.ExpectMagic(kImagesMagic);
   IdxImages images;
   images.count = file.ReadNumber();
-  const uint64_t rows = file.ReadNumber();
-  const uint64_t columns = file.ReadNumber();
+  images.rows = file.ReadNumber();
+  images.columns = file.ReadNumber();
   // 32-bit numbers: rows * columns cannot overflow 64 bits, the product of all three can.
-  if (rows * columns > kMaxBytes) throw file.Bad("an image of more than 4 GiB");
-  images.pixels = rows * columns;
-  if (images.pixels == 0 || images.count == 0) throw file.Bad("there is no image in it");
-  if (images.count > kMaxBytes / images.pixels)
+  if (images.pixels() > kMaxBytes) throw file.Bad("an image of more than 4 GiB");
+  if (images.pixels() == 0 || images.count == 0) throw file.Bad("there is no image in it");
+  if (images.count > kMaxBytes / images.pixels())
     throw file.Bad("its header promises more than 4 GiB");
-  images.bytes = file.ReadRest(images.count * images.pixels);
+  images.bytes = file.ReadRest(images.count * images.pixels());
   return images;
 }
 

@@ -10,8 +10,11 @@ namespace tfdist::runtime {
 
 struct IdxImages {
   size_t count = 0;
-  size_t pixels = 0;           // of one image: rows * columns
-  std::vector<uint8_t> bytes;  // image after image
+  size_t rows = 0;  // of one image
+  size_t columns = 0;
+  std::vector<uint8_t> bytes;  // image after image, each row after row
+
+  [[nodiscard]] size_t pixels() const { return rows * columns; }  // of one image
 };
 
 // Magic 0x803 and 0x801, big-endian. Throw Error(kFiles) that names the file and what is wrong:

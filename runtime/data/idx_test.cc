@@ -40,7 +40,7 @@ TEST(Idx, ReadsImagesPlainAndCompressed) {
   for (const std::string& content : {kTwoImages, Gzip(kTwoImages)}) {
     const IdxImages images = ReadIdxImages(folder.Write("images", content));
     EXPECT_EQ(images.count, 2U);
-    EXPECT_EQ(images.pixels, 3U);
+    EXPECT_EQ(images.pixels(), 3U);
     EXPECT_EQ(images.bytes, (std::vector<uint8_t>{'a', 'b', 'c', 'd', 'e', 'f'}));
   }
 }
@@ -56,7 +56,8 @@ TEST(Idx, ReadsTheDigits) {
   const IdxImages images = ReadIdxImages(std::string(TFDIST_TEST_SOURCE_DIR) +
                                          "/configs/data/digits/train-images-idx3-ubyte.gz");
   EXPECT_EQ(images.count, 1437U);
-  EXPECT_EQ(images.pixels, 64U);
+  EXPECT_EQ(images.rows, 8U);
+  EXPECT_EQ(images.columns, 8U);
 }
 
 TEST(Idx, NamesWhatIsWrongWithAFileOfImages) {

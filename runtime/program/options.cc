@@ -19,15 +19,19 @@ namespace {
 // Options as they are written, before they are read.
 struct Texts {
   std::string optimizer;
+  std::string schedule;
   std::string update = "async";
   std::string security = "curve";
   std::string shared_memory = "on";
   std::string values = "float32";
+  std::string device = "auto";
   std::string strategy = "round_robin";
   std::string partitioner = "none";
   std::string checkpoint_dir;
   int64_t checkpoint_seconds = 600;
   std::string from_checkpoint;
+  std::string metrics;
+  std::string summary_dir;
 };
 
 // The number that the whole text is; nullopt when it is none, or does not fit. CLI11's own reading
@@ -65,6 +69,15 @@ CLI::Validator NumberAboveZero() {
   return {check, "above 0"};
 }
 
+CLI::Validator ShareBelowOne() {
+  const auto check = [](const std::string& text) {
+    const auto number = Parse<double>(text);
+    if (number && *number > 0 && *number < 1) return std::string();
+    return "expected a number above 0 and below 1, got " + text;
+  };
+  return {check, "above 0, below 1"};
+}
+
 // Without a slash at the end, which would hide the folder's own name.
 std::filesystem::path FolderOf(const std::string& text) {
   std::filesystem::path folder(text);
@@ -75,19 +88,36 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
   TrainingOptions& training = options.training;
   app.add_option("--data", training.data, "folder with train-images-idx3-ubyte[.gz] and so on")
       ->type_name("DIR");
-  app.add_option("--model", training.model, "kind of network")
-      ->check(CLI::IsMember({"softmax", "mlp"}))
+  app.add_option("--model", training.model.kind, "kind of network")
+      ->check(CLI::IsMember({"softmax", "mlp", "cnn"}))
       ->capture_default_str();
-  app.add_option("--hidden", training.hidden, "widths of the MLP's hidden layers: 128 or 512,128")
+  app.add_option("--hidden", training.model.hidden,
+                 "widths of the hidden layers of mlp and cnn: 128 or 512,128")
       ->delimiter(',')
       ->check(WholeNumber(1, 1 << 16))
+      ->capture_default_str();
+  app.add_option("--filters", training.model.filters, "of the convolutions of cnn: 32 or 32,64")
+      ->delimiter(',')
+      ->check(WholeNumber(1, 1 << 12))
       ->capture_default_str();
   app.add_option("--batch", training.batch, "samples per step")
       ->check(WholeNumber(1, 1 << 16))
       ->capture_default_str();
-  app.add_option("--steps", training.steps, "global steps, all trainers together")
+  app.add_option(
+         "--steps", training.steps,
+         "global steps, all trainers together; with --epochs: as many as those, if not given")
       ->check(WholeNumber(0))
       ->capture_default_str();
+  app.add_option("--epochs", training.epochs,
+                 "rounds through the training samples, all trainers together; with --steps: what "
+                 "ends first")
+      ->check(WholeNumber(1))
+      ->type_name("N");
+  app.add_option("--validation-split", training.validation_split,
+                 "share of the training samples that evaluations go by instead; the last line goes "
+                 "by the test set: 0.1")
+      ->check(ShareBelowOne())
+      ->type_name("F");
   auto* rate = app.add_option("--learning-rate", training.optimizer.learning_rate,
                               "learning rate of plain SGD")
                    ->check(NumberAboveZero())
@@ -96,6 +126,10 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
                  "sgd, momentum, adagrad or adam: adam:learning_rate=0.001")
       ->type_name("SPEC")
       ->excludes(rate);
+  app.add_option("--learning-rate-schedule", texts.schedule,
+                 "constant, exponential, piecewise or cosine: "
+                 "exponential:decay_steps=1000,decay_rate=0.96")
+      ->type_name("SPEC");
   app.add_option("--update", texts.update,
                  "update mode: async, sync:replicas=3 or staleness:bound=4")
       ->type_name("MODE")
@@ -122,6 +156,18 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
   app.add_option("--eval-every", training.eval_every, "global steps between evaluations")
       ->check(WholeNumber(1))
       ->capture_default_str();
+  app.add_option(
+         "--stop-at-accuracy", training.stop_at_accuracy,
+         "the chief ends when an evaluation finds this accuracy: 0.98. Other trainers go on "
+         "to the last step, unless the job ends with the chief")
+      ->check(ShareBelowOne())
+      ->type_name("A");
+  app.add_option("--metrics", texts.metrics,
+                 "file for the chief's measurements, a line of JSON about every second")
+      ->type_name("FILE");
+  app.add_option("--summary-dir", texts.summary_dir,
+                 "folder for the same as TensorBoard's event files")
+      ->type_name("DIR");
   CheckpointOptions& checkpoints = training.checkpoints;
   app.add_option(
          "--checkpoint-dir", texts.checkpoint_dir,
@@ -139,12 +185,22 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
   app.add_option("--keep-checkpoints", checkpoints.keep, "how many of the newest are kept")
       ->check(WholeNumber(1, 1000))
       ->capture_default_str();
+  app.add_option("--checkpoint-misses", checkpoints.misses,
+                 "how many checkpoints in a row that fail end the training; 0: none do")
+      ->check(WholeNumber(0, 1'000'000))
+      ->capture_default_str();
   app.add_option("--from-checkpoint", texts.from_checkpoint,
                  "a checkpoint, or a folder of them: a new model begins with its values")
       ->type_name("DIR");
   app.add_option("--security", texts.security,
                  "none lets anyone on the network read and change the model")
       ->check(CLI::IsMember({"curve", "none"}))
+      ->capture_default_str();
+  app.add_option(
+         "--device", texts.device,
+         "what a trainer computes on: auto (a GPU that this executable can use and sees, else "
+         "the CPU), cpu, cuda:N")
+      ->type_name("DEVICE")
       ->capture_default_str();
   app.add_option("--values", texts.values, "number format on the wire, for this trainer")
       ->check(CLI::IsMember({"float32", "float16", "bfloat16"}))
@@ -199,14 +255,23 @@ std::optional<Options> ParseOptions(int argc, const char* const* argv, std::stri
   Declare(app, options, texts, timeout_seconds);
   if (!Parse(app, argc, argv, help)) return std::nullopt;
   if (!texts.optimizer.empty()) options.training.optimizer = ParseOptimizer(texts.optimizer);
+  if (!texts.schedule.empty()) {
+    options.training.optimizer.schedule = ParseSchedule(texts.schedule);
+  }
+  if (app.count("--epochs") > 0 && app.count("--steps") == 0) {
+    options.training.steps = std::numeric_limits<uint64_t>::max();
+  }
   options.training.update_mode = ParseUpdateMode(texts.update);
   options.training.checkpoints.folder = FolderOf(texts.checkpoint_dir);
   options.training.checkpoints.interval = std::chrono::seconds(texts.checkpoint_seconds);
   options.training.checkpoints.first_values = FolderOf(texts.from_checkpoint);
+  options.training.reports.metrics = texts.metrics;
+  options.training.reports.summaries = texts.summary_dir;
   options.strategy = ParseStrategy(texts.strategy);
   options.partitioner = ParsePartitioner(texts.partitioner);
   options.secure = texts.security == "curve";
   options.values = ParseWireFloat(texts.values);
+  options.device = ParseDeviceChoice(texts.device);
   options.shared_memory = texts.shared_memory == "on";
   options.server_timeout = std::chrono::seconds(timeout_seconds);
   return options;

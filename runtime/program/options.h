@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/device/device_choice.h"
 #include "runtime/placement/placement.h"
 #include "runtime/trainer/training_options.h"
 #include "runtime/transport/wire_float.h"
@@ -21,6 +22,7 @@ struct Options {
   bool secure = true;         // --security curve
   bool shared_memory = true;  // where it can be had
   WireFloat values = WireFloat::kFloat32;
+  DeviceChoice device;
   std::chrono::seconds server_timeout{600};
 };
 

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "runtime/checkpoint/export.h"
 #include "runtime/common/memory.h"
 #include "runtime/program/options.h"
+#include "runtime/program/status_line.h"
 #include "runtime/program/stop_signal.h"
 #include "runtime/program/task_environment.h"
 #include "runtime/server.h"
@@ -57,7 +59,8 @@ void RunServer(const Options& options, const TaskEnvironment& task, const Say& s
   Server(server_options).Run(stop_fd);
 }
 
-void RunTrainer(const Options& options, const TaskEnvironment& task, const Say& say) {
+void RunTrainer(const Options& options, const TaskEnvironment& task, const Say& say,
+                const MakeDevice& make_device) {
   UseOneBlasThreadUnlessToldOtherwise();
   ClientOptions client_options;
   client_options.config = task.config;
@@ -69,11 +72,17 @@ void RunTrainer(const Options& options, const TaskEnvironment& task, const Say& 
   client_options.values = options.values;
   client_options.shared_memory = options.shared_memory;
   client_options.server_timeout = options.server_timeout;
-  client_options.say = say;
-  Train(options.training, client_options);
+  StatusLine status_line(say);
+  client_options.say = [&](const std::string& line) { status_line.SayLine(line); };
+  TrainingOptions training = options.training;
+  if (status_line.is_shown()) {
+    training.reports.status = [&](const std::string& text) { status_line.Show(text); };
+  }
+  const std::unique_ptr<Device> device = make_device(options.device, client_options.say);
+  Train(training, client_options, *device);
 }
 
-void RunTask(const Options& options, const Say& say) {
+void RunTask(const Options& options, const Say& say, const MakeDevice& make_device) {
   ForbidCoreFiles();
   AllowAllDescriptors();
   KeepFreedMemory();
@@ -81,7 +90,7 @@ void RunTask(const Options& options, const Say& say) {
   if (task.config.task.type == "ps") {
     RunServer(options, task, say);
   } else {
-    RunTrainer(options, task, say);
+    RunTrainer(options, task, say, make_device);
   }
 }
 
@@ -94,11 +103,12 @@ void RunExport(int argc, const char* const* argv, const Say& say) {
                   exported.parameters, exported.variables, exported.step));
 }
 
-void RunTaskOfJob(int argc, const char* const* argv, const Say& say) {
+void RunTaskOfJob(int argc, const char* const* argv, const Say& say,
+                  const MakeDevice& make_device) {
   std::string help;
   const std::optional<Options> options = ParseOptions(argc, argv, help);
   if (!options) return say(help);
-  RunTask(*options, say);
+  RunTask(*options, say, make_device);
 }
 
 int Report(const Error& error) {
@@ -111,12 +121,17 @@ int Report(const Error& error) {
 
 }  // namespace
 
-int RunProgram(int argc, const char* const* argv, const Say& say) {
+void PrintLine(const std::string& line) {
+  std::fwrite((line + "\n").data(), 1, line.size() + 1, stdout);
+  std::fflush(stdout);
+}
+
+int RunProgram(int argc, const char* const* argv, const Say& say, const MakeDevice& make_device) {
   try {
     if (IsExport(argc, argv)) {
       RunExport(argc, argv, say);
     } else {
-      RunTaskOfJob(argc, argv, say);
+      RunTaskOfJob(argc, argv, say, make_device);
     }
     return 0;
   } catch (const std::bad_alloc&) {

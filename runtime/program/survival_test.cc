@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/testing/temporary_folder.h"
+#include "runtime/checkpoint/manifest.h"
 #include "runtime/program/testing/child.h"
 #include "runtime/program/testing/job.h"
 
@@ -109,6 +110,59 @@ TEST_P(GangRestart, GoesOnFromTheNewestCheckpoint) {
   EXPECT_GE(NumberAfter(job["master:0"].lines().back(), "test accuracy"), 0.95);
 }
 
+// A host that was cut off, and comes back when the job goes on without it.
+class StoppedTask : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(StoppedTask, OfAnEarlierAttemptIsTurnedAwayAndToldWhy) {
+  const TemporaryFolder shared;
+  Job job(2, 2,
+          {"--checkpoint-dir", shared.path() / "run", "--checkpoint-steps", "500", "--steps",
+           "1000000000", "--model", "softmax"});
+  job.StartAll();
+  ASSERT_TRUE(job["master:0"].ReadUntil(IsCheckpoint, kLimit));
+  job[GetParam()].Signal(SIGSTOP);
+  Child old = job.Release(GetParam());
+  job.StartNextAttempt();
+  ASSERT_TRUE(job["master:0"].ReadUntil(GoesOn, kLimit));
+  ASSERT_TRUE(job["master:0"].ReadUntil(IsCheckpoint, kLimit));
+  old.Signal(SIGCONT);
+  EXPECT_EQ(old.Wait(kLimit), 1);
+  EXPECT_THAT(old.lines(),
+              Contains(ContainsRegex("^tfdist-runtime: ps:[01] at .*attempt 1 is over; "
+                                     "this server belongs to attempt 2$")));
+  EXPECT_TRUE(job["master:0"].ReadUntil(IsCheckpoint, kLimit));
+}
+
+INSTANTIATE_TEST_SUITE_P(Is, StoppedTask, ::testing::Values("worker:0", "master:0"), NameOf);
+
+TEST(SecondServer, AtOneAddressEndsAndTheFirstServesOn) {
+  Job job(1, 1, {"--steps", "3000", "--model", "softmax"});
+  job.StartAll();
+  ASSERT_TRUE(job["master:0"].ReadUntil(IsStep, kLimit));
+  const Child first = job.Release("ps:0");
+  Child& second = job.StartAlone("ps:0");
+  EXPECT_EQ(second.Wait(kLimit), 1);
+  EXPECT_THAT(second.lines(), Contains(ContainsRegex("^tfdist-runtime: .*in use")));
+  EXPECT_EQ(job["master:0"].Wait(kLimit), 0);
+}
+
+TEST(KilledBeforeTheFirstCheckpoint, BeginsAnewAndSaysWhatIsLost) {
+  const TemporaryFolder shared;
+  Job job(1, 1,
+          {"--checkpoint-dir", shared.path() / "run", "--steps", "20000", "--eval-every", "100"});
+  job.StartAll();
+  // The chief notes its step ten times a second: the first note says 1, which is no loss.
+  while (ReadProgress(shared.path() / "run").value_or(0) < 2) {
+    ASSERT_TRUE(job["master:0"].ReadUntil(IsStep, kLimit));
+  }
+  job.Kill("ps:0");
+  job.StartNextAttempt();
+  EXPECT_EQ(job["master:0"].Wait(kLimit), 0);
+  EXPECT_THAT(job["master:0"].lines(),
+              Contains(ContainsRegex("^begins anew, as there is no checkpoint: the job had reached "
+                                     "step ([0-9]+), [0-9]+ steps are lost$")));
+}
+
 // The step of the newest checkpoint that the chief has told of, or that it went on from.
 double NewestStep(const std::vector<std::string>& lines) {
   double newest = 0;
@@ -191,9 +245,9 @@ TEST(FromCheckpoint, ANewModelBeginsWithItsValues) {
 // EFBIG stands for ENOSPC: a disk of the test's own would need root.
 TEST(DiskThatTakesNoMore, CostsTheCheckpointsAndNotTheTraining) {
   const TemporaryFolder shared;
-  Job job(
-      2, 1,
-      {"--checkpoint-dir", shared.path() / "run", "--checkpoint-steps", "100", "--steps", "1000"});
+  Job job(2, 1,
+          {"--checkpoint-dir", shared.path() / "run", "--checkpoint-steps", "100", "--steps",
+           "1000", "--checkpoint-misses", "0"});
   job.StartAlone("ps:0");
   job.StartAlone("ps:1", "trap '' XFSZ; ulimit -f 1");
   Child& chief = job.StartAlone("master:0");
@@ -204,6 +258,38 @@ TEST(DiskThatTakesNoMore, CostsTheCheckpointsAndNotTheTraining) {
                                  "on$")));
   EXPECT_THAT(chief.lines(), Not(Contains(StartsWith("checkpoint "))));
   EXPECT_FALSE(std::filesystem::exists(shared.path() / "run" / "ckpt-1000" / "manifest.json"));
+}
+
+TEST(DiskThatTakesNoMore, EndsTheTrainingAfterTheNthMissInARow) {
+  const TemporaryFolder shared;
+  Job job(1, 1,
+          {"--checkpoint-dir", shared.path() / "run", "--checkpoint-steps", "100", "--steps",
+           "1000000", "--checkpoint-misses", "3"});
+  job.StartAlone("ps:0", "trap '' XFSZ; ulimit -f 1");
+  Child& chief = job.StartAlone("master:0");
+  EXPECT_EQ(chief.Wait(kLimit), 1);
+  const std::vector<std::string>& lines = chief.lines();
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                          [](const std::string& line) {
+                            return line.starts_with("warning: no checkpoint at step ");
+                          }),
+            2);
+  EXPECT_THAT(lines, Contains(ContainsRegex("^tfdist-runtime: no checkpoint at step [0-9]+: "
+                                            "ps:0 at .*: File too large; 3 in a row have failed "
+                                            "now \\(--checkpoint-misses\\)$")));
+  EXPECT_THAT(lines, Contains(StartsWith("  try: room and a healthy disk for ")));
+}
+
+TEST(DiskThatTakesNoMore, EndsWithAnErrorIfTheTrainedModelIsLost) {
+  const TemporaryFolder shared;
+  Job job(
+      1, 1,
+      {"--checkpoint-dir", shared.path() / "run", "--checkpoint-steps", "100", "--steps", "50"});
+  job.StartAlone("ps:0", "trap '' XFSZ; ulimit -f 1");
+  Child& chief = job.StartAlone("master:0");
+  EXPECT_EQ(chief.Wait(kLimit), 1);
+  EXPECT_THAT(chief.lines(), Contains(ContainsRegex("no checkpoint at step 5[0-9]: ps:0 at .*; it "
+                                                    "was the last one, of the trained model$")));
 }
 
 INSTANTIATE_TEST_SUITE_P(AfterTheEndOf, GangRestart,

@@ -79,7 +79,7 @@ void AnswerWriter::Refuse(const Peer& peer, const Request& request, const Refusa
 
 void AnswerWriter::AddPart(const PartHeader& part, TrainerState& trainer, Outbound& replies) {
   Reply reply = ReplyTo(part, Operation::kExchange);
-  reply.local_step = trainer.LocalStep(model_.step());
+  reply.local_step = trainer.LocalStep(model_.LocalStepOf(trainer.task()));
   Message message;
   try {
     AddValues(part, message);
@@ -93,7 +93,7 @@ void AnswerWriter::AddPart(const PartHeader& part, TrainerState& trainer, Outbou
 void AnswerWriter::AddRows(const PartHeader& part, RowSections rows, TrainerState& trainer,
                            Outbound& replies) {
   Reply reply = ReplyTo(part, Operation::kRows);
-  reply.local_step = trainer.LocalStep(model_.step());
+  reply.local_step = trainer.LocalStep(model_.LocalStepOf(trainer.task()));
   Message message{Encode(reply), {}};
   const size_t bytes = TableStore::FloatsPulled(rows) * sizeof(float);
   if (bytes > 0) {

@@ -6,12 +6,28 @@
 #include <algorithm>
 
 namespace tfdist::runtime {
+namespace {
+
+// No trainer comes so far; one that says so must not overflow what is reckoned with it.
+constexpr uint64_t kMostSteps = uint64_t{1} << 62;
+
+}  // namespace
 
 void BoundedStaleness::Join(const std::string& task) {
   if (members_.contains(task)) return;
   uint64_t& step = steps_[task];
-  if (!members_.empty()) step = std::clamp(step, Slowest(), Slowest() + bound_);
+  step = JoinedAt(step);
   members_.insert(task);
+}
+
+uint64_t BoundedStaleness::JoinedAt(uint64_t own) const {
+  return members_.empty() ? own : std::clamp(own, Slowest(), Slowest() + bound_);
+}
+
+std::optional<uint64_t> BoundedStaleness::LocalStepOf(const std::string& task) const {
+  const auto found = steps_.find(task);
+  const uint64_t own = found == steps_.end() ? 0 : found->second;
+  return members_.contains(task) ? own : JoinedAt(own);
 }
 
 void BoundedStaleness::Leave(const std::string& task) {
@@ -24,14 +40,16 @@ bool BoundedStaleness::Finish(const std::string& task) {
   return false;
 }
 
-bool BoundedStaleness::Arrived(const std::string& task, uint64_t sequence, bool /*counts*/) {
-  ++steps_[task];
-  Wait(task, sequence);
+bool BoundedStaleness::Arrived(const Push& push, bool /*counts*/) {
+  Wait(push);
   return false;
 }
 
-void BoundedStaleness::Wait(const std::string& task, uint64_t sequence) {
-  waiting_.push_back({task, sequence, steps_[task]});
+// What the trainer says counts, not where it has joined here.
+void BoundedStaleness::Wait(const Push& push) {
+  const uint64_t step = std::min(push.local_step, kMostSteps) + 1;
+  steps_[push.task] = step;
+  waiting_.push_back({push.task, push.sequence, step});
 }
 
 bool BoundedStaleness::Waits(const std::string& task, uint64_t sequence) const {

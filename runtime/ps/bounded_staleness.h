@@ -5,13 +5,16 @@
 //
 // A trainer that joins, or comes back, counts as many pushes as the slowest does, so that the
 // others need not wait until it has made up for what it was not there for; its own count, if that
-// is within the bound, stays. Each server sees to that by what it has seen itself: with a small
-// bound, trainers that come back again and again in the middle of pushes can be counted so
-// differently that two of them wait on two servers for each other.
+// is within the bound, stays. Servers may see different trainers as the slowest. So what a trainer
+// is told when it joins is the beginning of its own count alone: the largest that any server has
+// told it. It sends that count with every push, as the local step, and all servers take it over.
+// With one count on all servers, a trainer waits only for those whose count is smaller than that of
+// the push which it waits with, whatever server holds it: so no two wait for each other.
 #pragma once
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,8 +35,9 @@ class BoundedStaleness : public UpdatePolicy {
   void Lose(const std::string& task) override { Leave(task); }
   void Leave(const std::string& task) override;
   [[nodiscard]] bool Finish(const std::string& task) override;
-  [[nodiscard]] bool Arrived(const std::string& task, uint64_t sequence, bool counts) override;
-  void Wait(const std::string& task, uint64_t sequence) override;
+  [[nodiscard]] std::optional<uint64_t> LocalStepOf(const std::string& task) const override;
+  [[nodiscard]] bool Arrived(const Push& push, bool counts) override;
+  void Wait(const Push& push) override;
   [[nodiscard]] bool Waits(const std::string& task, uint64_t sequence) const override;
   [[nodiscard]] std::vector<Admitted> Admit() override;
   // "worker:3 (step 12)": the slowest, and how many pushes of theirs have come.
@@ -50,6 +54,9 @@ class BoundedStaleness : public UpdatePolicy {
     uint64_t sequence = 0;
     uint64_t step = 0;
   };
+
+  // What a trainer that joins now counts.
+  [[nodiscard]] uint64_t JoinedAt(uint64_t own) const;
 
   uint32_t bound_;
   std::map<std::string, uint64_t> steps_;  // also of trainers that left

@@ -21,6 +21,7 @@ void Membership::Join(TrainerState& trainer) {
   UpdatePolicy* const policy = model_.policy();
   if (policy == nullptr || std::exchange(trainer.member, true)) return;
   policy->Join(trainer.task());
+  if (const auto step = policy->LocalStepOf(trainer.task())) trainer.SetLocalStep(*step);
 }
 
 void Membership::Lose(TrainerState& trainer) {

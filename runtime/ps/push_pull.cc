@@ -12,6 +12,10 @@ bool AsksForValues(const PartHeader& part) {
                                            [](const RowCounts& rows) { return rows.pull > 0; });
 }
 
+UpdatePolicy::Push PushOf(const PartHeader& part, const TrainerState& trainer) {
+  return {trainer.task(), part.sequence, part.local_step};
+}
+
 // Without gradients, which are applied by now.
 WantedPart WantedBy(const Asked& asked, RowSections rows) {
   WantedPart wanted{asked.request.operation, asked.request.part, {}};
@@ -73,7 +77,7 @@ std::optional<uint64_t> PushPull::Awaited(const PartHeader& part, TrainerState& 
   if (!part.is_push) return trainer.WaitingBefore(part.sequence);
   if (trainer.IsAdmitted(part)) return std::nullopt;
   if (trainer.IsWhole(part)) {
-    if (!policy->Waits(trainer.task(), part.sequence)) policy->Wait(trainer.task(), part.sequence);
+    if (!policy->Waits(trainer.task(), part.sequence)) policy->Wait(PushOf(part, trainer));
     return part.sequence;
   }
   // Its trainer may need this answer to send the rest; but values are those of after the push.
@@ -112,7 +116,7 @@ void PushPull::FinishPart(const PartHeader& part, TrainerState& trainer) {
   UpdatePolicy* const policy = model_.policy();
   const bool stale = policy != nullptr && trainer.IsStale(part);
   ++(stale ? counters_.stale : counters_.pushes);
-  const bool due = policy != nullptr && policy->Arrived(trainer.task(), part.sequence, !stale);
+  const bool due = policy != nullptr && policy->Arrived(PushOf(part, trainer), !stale);
   if (!model_.sums()) return model_.CountStep();
   if (due) model_.ApplyMeans();
 }

@@ -99,6 +99,12 @@ void ServedModel::PushRows(RowSections rows, PushSteps& steps) {
   }
 }
 
+void ServedModel::SetStep(uint64_t step) {
+  step_ = step;
+  store_.SetGlobalStep(step);
+  tables_.SetGlobalStep(step);
+}
+
 void ServedModel::ApplyMeans() {
   store_.ApplyMeans();
   tables_.ApplyMeans();
@@ -174,7 +180,7 @@ void ServedModel::LoadTable(ShardSet& shards, Table& table, bool values_only) {
 void ServedModel::SetRestored(uint64_t step) {
   store_.SetLoaded();
   withheld_ = false;
-  step_ = step;
+  SetStep(step);
   if (policy_) policy_->BeginAt(step);
 }
 

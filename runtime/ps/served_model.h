@@ -45,9 +45,13 @@ class ServedModel {
   void PushRows(RowSections rows, PushSteps& steps);
   // Applies what was summed, and counts it as a step.
   void ApplyMeans();
-  void CountStep() { ++step_; }
+  void CountStep() { SetStep(step_ + 1); }
   // Steps that were made.
   [[nodiscard]] uint64_t step() const { return step_; }
+  // That a trainer's next gradients belong to, before a push of it was admitted.
+  [[nodiscard]] uint64_t LocalStepOf(const std::string& task) const {
+    return policy_ ? policy_->LocalStepOf(task).value_or(step_) : step_;
+  }
 
   // All of it as it is now, and what a shard says of itself; while training goes on. `origins` are
   // those of the variables. Throws Refusal when they are not as many.
@@ -70,6 +74,7 @@ class ServedModel {
   [[nodiscard]] const TableStore& tables() const { return tables_; }
 
  private:
+  void SetStep(uint64_t step);
   void ExpectOriginOfEach(const std::vector<Origin>& origins) const;
   void LoadVariable(ShardSet& shards, size_t variable, const Origin& origin, bool values_only);
   void LoadTable(ShardSet& shards, Table& table, bool values_only);

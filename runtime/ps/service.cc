@@ -145,7 +145,7 @@ void Service::Create(const Asked& asked, TrainerState& trainer, Outbound& replie
                   "more servers, which then hold less each, or a smaller model");
   }
   Reply reply = answers_.ReplyTo(asked.request);
-  reply.local_step = trainer.LocalStep(model_.step());
+  reply.local_step = trainer.LocalStep(model_.LocalStepOf(trainer.task()));
   reply.is_new = is_new;
   if (!model_.created()) reply.status = Status::kValuesWanted;
   replies.push_back(AnswerWriter::To(asked.peer, reply));
@@ -165,7 +165,7 @@ void Service::AnswerOpen(const Peer& peer, const Request& open, TrainerState& tr
                          Outbound& replies) {
   model_.ExpectSame(open.variables, open.tables);
   Reply reply = answers_.ReplyTo(open);
-  reply.local_step = trainer.LocalStep(model_.step());
+  reply.local_step = trainer.LocalStep(model_.LocalStepOf(trainer.task()));
   replies.push_back(AnswerWriter::To(peer, reply));
 }
 
@@ -234,12 +234,12 @@ void Service::Restore(const Asked& asked, TrainerState& trainer, Outbound& repli
     Load(part);
   } else if (loaded_ == part.id) {
     model_.SetRestored(part.values_only ? 0 : part.step);
-    trainer.SetLocalStep(model_.step());
+    trainer.SetLocalStep(model_.LocalStepOf(trainer.task()));
   } else {
     throw Refusal(RefusalKind::kNotRestored, "this checkpoint has not been loaded");
   }
   Reply reply = answers_.ReplyTo(asked.request);
-  reply.local_step = trainer.LocalStep(model_.step());
+  reply.local_step = trainer.LocalStep(model_.LocalStepOf(trainer.task()));
   replies.push_back(AnswerWriter::To(asked.peer, reply));
   if (model_.created()) AnswerAllOpen(replies);
 }

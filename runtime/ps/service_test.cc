@@ -729,7 +729,7 @@ TEST_F(WaitingTest, LostTrainerIsNotWaitedForUntilItReturns) {
   EXPECT_EQ(service_->counters().lost, 1U);
   AskAt({"new", "worker:1"}, {Encode(HelloOf("worker:1")), {}});
   AskAt({"new", "worker:1"}, {Encode(Exchange({}, kAll)), {}});
-  EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
+  EXPECT_TRUE(Ask("worker:0", PushAt(1), {1, 1, 1}).empty());
 }
 
 TEST_F(WaitingTest, RestartedTrainerDoesNotInheritTheOldWait) {

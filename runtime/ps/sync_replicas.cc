@@ -70,18 +70,18 @@ void SyncReplicas::EraseWaitOf(const std::string& task) {
   std::erase_if(free_, is_its);
 }
 
-bool SyncReplicas::Arrived(const std::string& task, uint64_t sequence, bool counts) {
+bool SyncReplicas::Arrived(const Push& push, bool counts) {
   if (!counts) {
-    free_.push_back({task, sequence});
+    free_.push_back({push.task, push.sequence});
     return false;
   }
-  Alter(trainers_.at(task), [](Trainer& trainer) { ++trainer.given; });
-  Wait(task, sequence);
+  Alter(trainers_.at(push.task), [](Trainer& trainer) { ++trainer.given; });
+  Wait(push);
   return EndStepIfDue();
 }
 
-void SyncReplicas::Wait(const std::string& task, uint64_t sequence) {
-  (trainers_.at(task).Owes() ? free_ : waiting_).push_back({task, sequence});
+void SyncReplicas::Wait(const Push& push) {
+  (trainers_.at(push.task).Owes() ? free_ : waiting_).push_back({push.task, push.sequence});
 }
 
 bool SyncReplicas::Waits(const std::string& task, uint64_t sequence) const {

@@ -34,6 +34,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -54,8 +55,11 @@ class SyncReplicas : public UpdatePolicy {
   void Lose(const std::string& task) override;
   void Leave(const std::string& task) override;
   [[nodiscard]] bool Finish(const std::string& task) override;
-  [[nodiscard]] bool Arrived(const std::string& task, uint64_t sequence, bool counts) override;
-  void Wait(const std::string& task, uint64_t sequence) override;
+  [[nodiscard]] std::optional<uint64_t> LocalStepOf(const std::string& /*task*/) const override {
+    return std::nullopt;
+  }
+  [[nodiscard]] bool Arrived(const Push& push, bool counts) override;
+  void Wait(const Push& push) override;
   [[nodiscard]] bool Waits(const std::string& task, uint64_t sequence) const override;
   [[nodiscard]] std::vector<Admitted> Admit() override;
   // "worker:0, worker:1 (not there) (1 of 3 gradients for step 12 are there)".

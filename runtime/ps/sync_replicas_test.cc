@@ -31,7 +31,7 @@ std::string Admitted(SyncReplicas& policy) {
 bool Push(SyncReplicas& policy, const std::string& task, uint64_t local_step) {
   static uint64_t sequence = 0;
   policy.Join(task);
-  return policy.Arrived(task, ++sequence, !policy.IsStale(local_step));
+  return policy.Arrived({task, ++sequence, local_step}, !policy.IsStale(local_step));
 }
 
 // The example of TensorFlow's documentation: R = 3, T = 4.
@@ -102,7 +102,7 @@ TEST(SyncReplicas, NamesEightOfManyMissingTrainers) {
 TEST(SyncReplicas, LostTrainerCountsAndWaitsAsBefore) {
   SyncReplicas policy(2, {"a", "b"});
   policy.Join("a");
-  EXPECT_FALSE(policy.Arrived("a", 7, true));
+  EXPECT_FALSE(policy.Arrived({"a", 7, 0}, true));
   policy.Lose("a");
   EXPECT_EQ(Admitted(policy), "");
   EXPECT_TRUE(policy.Waits("a", 7));
@@ -262,7 +262,7 @@ class Job {
       server.policy.Join(task);
       const bool stale = server.policy.IsStale(message.step);
       if (stale) ++stale_;
-      if (server.policy.Arrived(task, message.sequence, !stale)) ++server.step;
+      if (server.policy.Arrived({task, message.sequence, message.step}, !stale)) ++server.step;
     }
     for (const auto& admitted : server.policy.Admit()) {
       EXPECT_EQ(admitted.local_step, server.step);

@@ -51,6 +51,10 @@ class TableStore {
   // Applies the means of what has been added since the last time, as one step of each table that
   // something was added to; where all rows move, if only a gradient of none of the rows here.
   void ApplyMeans();
+  // For the schedule of the learning rate.
+  void SetGlobalStep(uint64_t step) {
+    if (optimizer_) optimizer_->SetGlobalStep(step);
+  }
   void Pull(std::span<const Section> sections, float* to) const;
 
   // All that is kept of the tables, copied: that takes as much memory again, and the time of a copy.

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -50,11 +51,21 @@ class UpdatePolicy {
   // It has said that it has finished. True when a step is due.
   [[nodiscard]] virtual bool Finish(const std::string& task) = 0;
 
+  // What a trainer is told as the local step of its next gradient before a push of it was admitted;
+  // nullopt: the step of the server.
+  [[nodiscard]] virtual std::optional<uint64_t> LocalStepOf(const std::string& task) const = 0;
+
+  // A push, as its trainer has sent it. `local_step`: of its gradients.
+  struct Push {
+    std::string task;
+    uint64_t sequence = 0;
+    uint64_t local_step = 0;
+  };
   // A push of a trainer that takes part has come in whole, and waits from now on. `counts`: none of
   // it was stale. True when a step is due: apply the sums now, before any other call.
-  [[nodiscard]] virtual bool Arrived(const std::string& task, uint64_t sequence, bool counts) = 0;
+  [[nodiscard]] virtual bool Arrived(const Push& push, bool counts) = 0;
   // A push that had arrived before its trainer was lost and that no longer waits does so again.
-  virtual void Wait(const std::string& task, uint64_t sequence) = 0;
+  virtual void Wait(const Push& push) = 0;
   [[nodiscard]] virtual bool Waits(const std::string& task, uint64_t sequence) const = 0;
 
   // A push that waits no more. Its trainer's next gradient belongs to `local_step`.

@@ -44,6 +44,10 @@ class VariableStore {
 
   // First values. Throws Error(kRun) for values that are not finite.
   void Assign(size_t block, const std::vector<Range>& ranges, std::span<const float> values);
+  // For the schedule of the learning rate.
+  void SetGlobalStep(uint64_t step) {
+    if (optimizer_) optimizer_->SetGlobalStep(step);
+  }
   // Every block has its first values.
   [[nodiscard]] bool created() const { return declared() && unassigned_ == 0; }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <random>
+#include <utility>
 
 #include "base/error.h"
 #include "runtime/checkpoint/manifest.h"
@@ -34,7 +35,8 @@ std::string SizeText(uint64_t bytes) {
 }
 
 std::string LostSteps(uint64_t step, std::optional<uint64_t> reached) {
-  if (!reached || *reached <= step) return "no step is lost";
+  if (!reached) return "how many steps are lost is not known";  // a power cut may take the note
+  if (*reached <= step) return "no step is lost";
   return fmt::format("the job had reached step {}, {} steps are lost", *reached, *reached - step);
 }
 
@@ -42,12 +44,22 @@ std::string LostSteps(uint64_t step, std::optional<uint64_t> reached) {
 
 void Checkpoints::Begin(const Tensors& initial, const OptimizerSpec& optimizer,
                         const UpdateMode& update) {
-  const auto reached = ReadProgress(options_.folder);
+  MakeFolder();
+  reached_ = ReadProgress(options_.folder);
   const std::vector<RestoreSpec> candidates = Candidates();
   const auto used = client_.Restore(candidates, initial, optimizer, update);
   if (!used) return;
   if (!candidates[*used].values_only) last_step_ = candidates[*used].step;
-  SayWhereItGoesOn(candidates[*used], reached);
+  SayWhereItGoesOn(candidates[*used]);
+}
+
+// So that the step is noted from the first one on. Where it cannot be made, the first checkpoint says why.
+void Checkpoints::MakeFolder() const {
+  if (options_.folder.empty()) return;
+  try {
+    MakeCheckpoint(options_.folder);
+  } catch (const Error&) {
+  }
 }
 
 // Without one in the job's own folder a new model may begin with values of another job's.
@@ -76,12 +88,12 @@ std::vector<RestoreSpec> Checkpoints::Candidates() const {
   return candidates;
 }
 
-void Checkpoints::SayWhereItGoesOn(const RestoreSpec& from, std::optional<uint64_t> reached) const {
+void Checkpoints::SayWhereItGoesOn(const RestoreSpec& from) const {
   if (from.values_only) {
     say_(fmt::format("begins with the values of {}", from.name));
   } else {
     say_(fmt::format("goes on at step {}, from {}: {}", from.step, from.name,
-                     LostSteps(from.step, reached)));
+                     LostSteps(from.step, reached_)));
   }
 }
 
@@ -90,10 +102,17 @@ void Checkpoints::AfterStep(uint64_t step) {
   if (saving_) {
     if (const auto saved = client_.TakeSaved()) Finish(*saved);
   }
+  if (last_step_ == 0) SayIfItBeganAnew(step);
   const auto now = SystemClock().Now();
   NoteProgress(step, now);
   if (last_step_ == 0) last_step_ = step;
   if (!saving_ && IsDue(step, now)) Start(step);
+}
+
+// A chief that came back alone finds the others at the step that it had reached, or further.
+void Checkpoints::SayIfItBeganAnew(uint64_t first_step) const {
+  if (!reached_ || *reached_ <= first_step) return;
+  say_(fmt::format("begins anew, as there is no checkpoint: {}", LostSteps(0, reached_)));
 }
 
 bool Checkpoints::IsDue(uint64_t step, TimePoint now) const {
@@ -110,7 +129,8 @@ void Checkpoints::NoteProgress(uint64_t step, TimePoint now) {
 void Checkpoints::End(uint64_t step) {
   if (options_.folder.empty()) return;
   if (saving_) Finish(client_.WaitForSave());
-  if (step != last_step_) Start(step);
+  ending_ = true;
+  if (step != last_step_ || misses_ > 0) Start(step);
   if (saving_) Finish(client_.WaitForSave());
   WriteProgress(options_.folder, step);
 }
@@ -127,33 +147,53 @@ void Checkpoints::Start(uint64_t step) {
     RemoveManifest(checkpoint);
     saving_ = SaveSpec{step, RandomId(), std::move(kept)};
   } catch (const Error& error) {
-    say_(fmt::format("warning: no checkpoint at step {}: {}", step, error.cause()));
+    Miss(step, error);
     return;
   }
   client_.StartSave(*saving_);
 }
 
 void Checkpoints::Finish(const Saved& saved) {
+  const SaveSpec ended = *std::exchange(saving_, std::nullopt);
   try {
     if (saved.failure) throw Error(Phase::kFiles, saved.failure->cause());
-    Commit(saved);
+    Commit(ended, saved);
+    misses_ = 0;
   } catch (const Error& error) {
-    say_(fmt::format("warning: no checkpoint at step {}: {}; training goes on", saving_->number,
-                     error.cause()));
+    Miss(ended.number, error);
   }
-  saving_.reset();
 }
 
-void Checkpoints::Commit(const Saved& saved) {
-  const std::filesystem::path checkpoint = options_.folder / CheckpointName(saving_->number);
-  WriteManifest(checkpoint, {saving_->number, saving_->id, saved.step, saved.shards});
+// Training that can lose more and more steps is not what its user asked for; nor is one whose
+// result is lost.
+void Checkpoints::Miss(uint64_t step, const Error& error) {
+  const std::string missed = fmt::format("no checkpoint at step {}: {}", step, error.cause());
+  ++misses_;
+  if (ending_ && options_.misses > 0) {
+    throw Error(Phase::kFiles, missed + "; it was the last one, of the trained model",
+                "room and a healthy disk for " + options_.folder.string() +
+                    "; then start the job again: it goes on from the newest whole checkpoint");
+  }
+  if (misses_ != options_.misses) {
+    say_("warning: " + missed + (ending_ ? "; it was the last one" : "; training goes on"));
+    return;
+  }
+  throw Error(Phase::kFiles,
+              fmt::format("{}; {} in a row have failed now (--checkpoint-misses)", missed, misses_),
+              "room and a healthy disk for " + options_.folder.string() +
+                  "; then start the job again: it goes on from the newest whole checkpoint");
+}
+
+void Checkpoints::Commit(const SaveSpec& asked, const Saved& saved) {
+  const std::filesystem::path checkpoint = options_.folder / CheckpointName(asked.number);
+  WriteManifest(checkpoint, {asked.number, asked.id, saved.step, saved.shards});
   uint64_t bytes = 0;
   for (const ShardFacts& shard : saved.shards) bytes += shard.bytes;
   say_(fmt::format("checkpoint {}: step {}, {} in {:.2f} s", checkpoint.string(), saved.step,
                    SizeText(bytes), duration<double>(SystemClock().Now() - begun_).count()));
-  std::vector<uint64_t> kept = saving_->kept;
+  std::vector<uint64_t> kept = asked.kept;
   kept.resize(std::min(kept.size(), options_.keep - 1));
-  RemoveOthersBefore(options_.folder, saving_->number, kept);
+  RemoveOthersBefore(options_.folder, asked.number, kept);
 }
 
 }  // namespace tfdist::runtime

@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "runtime/client.h"
 #include "runtime/common/say.h"
 #include "runtime/trainer/training_options.h"
 
 namespace tfdist::runtime {
 
-// One thread. Borrows what it is made with. What fails is said, and training goes on without.
+// One thread. Borrows what it is made with. A checkpoint that fails is said, and training goes on
+// without it, until too many have failed in a row: then AfterStep and End throw Error(kFiles).
 class Checkpoints {
  public:
   Checkpoints(const CheckpointOptions& options, Client& client, const Say& say)
@@ -34,19 +36,25 @@ class Checkpoints {
   [[nodiscard]] bool IsDue(uint64_t step, TimePoint now) const;
   void Start(uint64_t step);
   void Finish(const Saved& saved);
-  void Commit(const Saved& saved);
+  void Commit(const SaveSpec& asked, const Saved& saved);
+  void Miss(uint64_t step, const Error& error);
   void NoteProgress(uint64_t step, TimePoint now);
   [[nodiscard]] std::vector<RestoreSpec> Candidates() const;
-  void SayWhereItGoesOn(const RestoreSpec& from, std::optional<uint64_t> reached) const;
+  void MakeFolder() const;
+  void SayWhereItGoesOn(const RestoreSpec& from) const;
+  void SayIfItBeganAnew(uint64_t first_step) const;
 
   const CheckpointOptions& options_;
   Client& client_;
   const Say& say_;
+  std::optional<uint64_t> reached_;  // step that an earlier attempt has noted
   uint64_t last_step_ = 0;  // that a checkpoint was begun at, or that training was begun with
   TimePoint last_time_ = SystemClock().Now();
   TimePoint begun_{};
   TimePoint next_note_{};
   std::optional<SaveSpec> saving_;
+  size_t misses_ = 0;    // since the last whole checkpoint
+  bool ending_ = false;  // training is over: this is the last one
 };
 
 }  // namespace tfdist::runtime

@@ -1,67 +1,33 @@
 #include "runtime/trainer/trainer.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <memory>
-#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "runtime/common/cluster.h"
+#include "runtime/data/batch_reader.h"
 #include "runtime/data/dataset.h"
-#include "runtime/model/dense_network.h"
+#include "runtime/model/models.h"
 #include "runtime/trainer/checkpoints.h"
+#include "runtime/trainer/progress.h"
+#include "runtime/trainer/reports.h"
+#include "runtime/trainer/training_data.h"
 
 namespace tfdist::runtime {
 namespace {
 
-struct Data {
-  Dataset train;
-  Dataset test;
-  size_t classes = 0;
-};
-
-Data LoadData(const std::string& folder) {
-  if (folder.empty()) throw Error(Phase::kUsage, "a trainer needs --data DIR");
-  Data data{LoadDataset(folder, "train"), LoadDataset(folder, "t10k")};
-  if (data.train.images.pixels != data.test.images.pixels) {
-    throw Error(Phase::kFiles, folder + ": training and test images differ in size");
-  }
-  data.classes = std::max(ClassCount(data.train), ClassCount(data.test));
-  return data;
-}
-
-std::vector<size_t> WidthsOf(const TrainingOptions& options, const Data& data) {
-  std::vector<size_t> widths = {data.train.images.pixels};
-  if (options.model == "mlp") {
-    widths.insert(widths.end(), options.hidden.begin(), options.hidden.end());
-  }
-  widths.push_back(data.classes);
-  return widths;
-}
-
-Batch WholeOf(const Dataset& dataset) {
-  std::vector<size_t> samples(dataset.size());
-  std::iota(samples.begin(), samples.end(), 0);
-  Batch batch;
-  FillBatch(dataset, samples, batch);
-  return batch;
-}
-
-std::vector<size_t> OwnShard(const TfConfig& config, size_t sample_count) {
-  const size_t trainers = TrainersOf(config.cluster).size();
-  std::vector<size_t> shard =
-      ShardOf(sample_count, TrainerNumber(config.cluster, config.task), trainers);
-  if (shard.empty()) {
-    throw Error(Phase::kConfig,
-                fmt::format("{} samples are too few for {} trainers", sample_count, trainers));
-  }
-  return shard;
+// A request for every variable of the model: Gradients or Targets.
+template <typename Request, typename Views>
+Request AllOf(const Views& views) {
+  Request request;
+  for (size_t i = 0; i < views.size(); ++i) request.push_back({i, views[i]});
+  return request;
 }
 
 // Steps per second since it was made.
@@ -80,22 +46,22 @@ class Rate {
 
 class Trainer {
  public:
-  Trainer(const TrainingOptions& options, const ClientOptions& client_options)
+  Trainer(const TrainingOptions& options, const ClientOptions& client_options, Device& device)
       : options_(options),
         say_(client_options.say),
         task_(client_options.config.task),
         chief_(ChiefOf(client_options.config.cluster) == task_),
-        data_(LoadData(options.data)),
-        shard_(OwnShard(client_options.config, data_.train.size())),
-        widths_(WidthsOf(options, data_)),
-        model_(widths_),
-        sampler_(shard_, options.seed + TrainerNumber(client_options.config.cluster, task_)),
+        data_(LoadTrainingData(options, client_options.config)),
+        steps_(TotalSteps(options, client_options.config, data_)),
+        model_(MakeModel(options.model, data_.image, data_.classes, device)),
         client_(client_options, model_.variables()),
         checkpoints_(options.checkpoints, client_, say_),
-        values_(Zeros(model_.variables())),
-        gradients_(values_),
-        pushed_(GradientsOf(gradients_)),
-        pulled_(TargetsOf(values_)) {}
+        pushed_(AllOf<Gradients>(model_.gradients())),
+        pulled_(AllOf<Targets>(model_.values())),
+        reader_(data_.train, data_.shard,
+                options.seed + TrainerNumber(client_options.config.cluster, task_), options.batch) {
+    if (chief_) reports_.emplace(options.reports, steps_, say_);
+  }
 
   TrainingResult Run() {
     SayWhatItDoes();
@@ -105,16 +71,17 @@ class Trainer {
     }
     result_.global_step = client_.Pull(pulled_);
     SayWhereItJoins();
+    if (reports_ && reports_->wanted()) progress_.emplace(client_, result_.global_step);
     const Rate rate(result_.global_step);
     uint64_t next_evaluation = NextEvaluation();
-    while (result_.global_step < options_.steps) {
+    while (result_.global_step < steps_ && !is_good_enough_) {
       Step();
       if (chief_) checkpoints_.AfterStep(result_.global_step);
-      if (chief_ && result_.global_step >= next_evaluation &&
-          result_.global_step < options_.steps) {
-        Evaluate("", rate);
+      if (chief_ && result_.global_step >= next_evaluation && result_.global_step < steps_) {
+        Evaluate(rate);
         next_evaluation = NextEvaluation();
       }
+      if (progress_ && progress_->IsDue()) Report(std::nullopt, "");
     }
     Finish(rate);
     return result_;
@@ -124,9 +91,12 @@ class Trainer {
   void SayWhatItDoes() const {
     size_t parameters = 0;
     for (const TensorSpec& variable : model_.variables()) parameters += ElementCount(variable);
-    say_(fmt::format("{}: {} of {} training samples, {} {}, {} parameters on {} servers",
-                     ToString(task_), shard_.size(), data_.train.size(), options_.model,
-                     fmt::join(widths_, "-"), parameters, client_.server_count()));
+    const std::string validation =
+        data_.validation.empty() ? "" : fmt::format("{} for validation, ", data_.validation.size());
+    say_(fmt::format("{}: {} of {} training samples, {}{}, {} parameters on {} servers",
+                     ToString(task_), data_.shard.size(), data_.trained_count, validation,
+                     ToString(options_.model, data_.image, data_.classes), parameters,
+                     client_.server_count()));
   }
 
   // A worker that was started again, or late, begins in the middle.
@@ -136,11 +106,13 @@ class Trainer {
   }
 
   void Step() {
-    FillBatch(data_.train, sampler_.Next(options_.batch), batch_);
-    loss_ = model_.Gradients(values_, batch_, gradients_);
+    reader_.Next(batch_);
+    loss_ = model_.Gradients(batch_);
     ThrowIfItDiverges(loss_);
+    const uint64_t before = result_.global_step;
     result_.global_step = client_.PushPull(pushed_, pulled_);
     ++result_.own_steps;
+    if (progress_) progress_->AddStep(loss_, before, result_.global_step);
   }
 
   // A server refuses gradients that are not finite, and cannot know why they are not.
@@ -158,14 +130,43 @@ class Trainer {
     return (result_.global_step / options_.eval_every + 1) * options_.eval_every;
   }
 
-  void Evaluate(const std::string& prefix, const Rate& rate) {
-    if (test_batch_.size() == 0) test_batch_ = WholeOf(data_.test);
+  // During training by the validation samples, where some were set aside.
+  void Evaluate(const Rate& rate) {
+    const bool validates = !data_.validation.empty();
+    if (validates && !validation_) validation_ = PartOf(data_.train, data_.validation);
+    const std::string samples = validates ? "validation" : "test";
+    const Quality quality = SayQuality(samples, validates ? *validation_ : Test(), "", rate);
+    is_good_enough_ = quality.accuracy >= options_.stop_at_accuracy;
+    if (!is_good_enough_) return;
+    say_(fmt::format("{} stops: {} accuracy {:.4f} is at least {:g}", ToString(task_), samples,
+                     quality.accuracy, options_.stop_at_accuracy));
+  }
+
+  Quality SayQuality(const std::string& samples, const Batch& batch, const std::string& prefix,
+                     const Rate& rate) {
     const double steps_per_second = rate.At(result_.global_step);
-    result_.test = model_.Evaluate(values_, test_batch_);
-    say_(fmt::format("{}step {}, test accuracy {:.4f}, loss {:.4f}, {:.0f} steps/s", prefix,
-                     result_.global_step, result_.test->accuracy, result_.test->loss,
+    const Quality quality = model_.Evaluate(batch);
+    say_(fmt::format("{}step {}, {} accuracy {:.4f}, loss {:.4f}, {:.0f} steps/s", prefix,
+                     result_.global_step, samples, quality.accuracy, quality.loss,
                      steps_per_second));
-    ThrowIfItDiverges(result_.test->loss);
+    ThrowIfItDiverges(quality.loss);
+    Report(quality, samples);
+    return quality;
+  }
+
+  void Report(std::optional<Quality> quality, const std::string& samples) {
+    if (!progress_) return;
+    Measurement measurement = progress_->Take(result_.global_step);
+    measurement.learning_rate =
+        RateAt(options_.optimizer.schedule, options_.optimizer.learning_rate, result_.global_step);
+    measurement.quality = quality;
+    measurement.samples = samples;
+    reports_->Add(measurement);
+  }
+
+  const Batch& Test() {
+    if (!test_) test_ = WholeOf(data_.test);
+    return *test_;
   }
 
   void Finish(const Rate& rate) {
@@ -173,10 +174,11 @@ class Trainer {
     if (chief_) {
       result_.global_step = client_.Pull(pulled_);
       checkpoints_.End(result_.global_step);
+      for (const std::string& line : ServerTable(client_.traffic())) say_(line);
     }
     say_(ToString(client_.counters()));
     if (chief_) {
-      Evaluate("final: ", rate);
+      result_.test = SayQuality("test", Test(), "final: ", rate);
       return;
     }
     if (result_.own_steps == 0) {
@@ -192,27 +194,29 @@ class Trainer {
   const Say& say_;
   TaskId task_;
   bool chief_;
-  Data data_;
-  std::vector<size_t> shard_;
-  std::vector<size_t> widths_;
-  DenseNetwork model_;
-  Sampler sampler_;
+  TrainingData data_;
+  uint64_t steps_;
+  Sequential model_;
   Client client_;
   Checkpoints checkpoints_;
-  Tensors values_;
-  Tensors gradients_;
-  Gradients pushed_;  // all of gradients_
-  Targets pulled_;    // all of values_
+  Gradients pushed_;  // all of the model's
+  Targets pulled_;    // all of the model's values
   Batch batch_;
-  Batch test_batch_;  // filled by the chief's first evaluation
+  BatchReader reader_;
+  std::optional<Batch> validation_;   // filled by the chief's first evaluation
+  std::optional<Batch> test_;         // the same
+  std::optional<Reports> reports_;    // the chief's
+  std::optional<Progress> progress_;  // the same, where somebody reads them
+  bool is_good_enough_ = false;
   float loss_ = 0;
   TrainingResult result_;
 };
 
 }  // namespace
 
-TrainingResult Train(const TrainingOptions& options, const ClientOptions& client_options) {
-  return Trainer(options, client_options).Run();
+TrainingResult Train(const TrainingOptions& options, const ClientOptions& client_options,
+                     Device& device) {
+  return Trainer(options, client_options, device).Run();
 }
 
 }  // namespace tfdist::runtime

@@ -4,7 +4,8 @@
 #include <optional>
 
 #include "runtime/client.h"
-#include "runtime/model/classifier.h"
+#include "runtime/device/device.h"
+#include "runtime/model/sequential.h"
 #include "runtime/trainer/training_options.h"
 
 namespace tfdist::runtime {
@@ -16,7 +17,8 @@ struct TrainingResult {
 };
 
 // Trains until the global step has reached `options.steps`; the chief creates the variables and
-// evaluates. `client_options` name the job and the task.
-TrainingResult Train(const TrainingOptions& options, const ClientOptions& client_options);
+// evaluates. `client_options` name the job and the task, `device` computes.
+TrainingResult Train(const TrainingOptions& options, const ClientOptions& client_options,
+                     Device& device);
 
 }  // namespace tfdist::runtime

@@ -2,9 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
 #include <future>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "base/testing/temporary_folder.h"
+#include "runtime/device/cpu_device.h"
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
@@ -32,15 +38,20 @@ TrainingOptions DigitsOptions() {
   return options;
 }
 
+TrainingResult TrainOnCpu(const TrainingOptions& options, const ClientOptions& client_options) {
+  CpuDevice device;
+  return Train(options, client_options, device);
+}
+
 TEST(Train, TwoTrainersAndTwoServersLearnTheDigits) {
   const LocalCluster cluster(2, 2);
   const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
   const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
   TrainingOptions options = DigitsOptions();
-  options.model = "softmax";
+  options.model.kind = "softmax";
   options.steps = 600;
   const auto train = [&](const std::string& task) {
-    return Train(options, ClientOf(cluster, task));
+    return TrainOnCpu(options, ClientOf(cluster, task));
   };
   auto worker = std::async(std::launch::async, train, "worker:0");
   const TrainingResult chief = train("master:0");
@@ -59,14 +70,17 @@ TEST(Train, ReportsTheResultAtTheEnd) {
   std::vector<std::string> lines;
   ClientOptions client_options = ClientOf(cluster, "master:0");
   client_options.say = [&](const std::string& line) { lines.push_back(line); };
-  Train(options, client_options);
-  ASSERT_EQ(lines.size(), 5U);
+  TrainOnCpu(options, client_options);
+  ASSERT_EQ(lines.size(), 8U);
   EXPECT_EQ(lines[0],
             "master:0: 1437 of 1437 training samples, mlp 64-128-10, 9610 parameters on 1 servers");
   EXPECT_EQ(lines[1].rfind("step 10, test accuracy 0.", 0), 0U) << lines[1];
   EXPECT_EQ(lines[2].rfind("step 20, test accuracy 0.", 0), 0U) << lines[2];
-  EXPECT_EQ(lines[3].rfind("asked: ", 0), 0U) << lines[3];
-  EXPECT_EQ(lines[4].rfind("final: step 30, test accuracy 0.", 0), 0U) << lines[4];
+  EXPECT_EQ(lines[3].rfind("server ", 0), 0U) << lines[3];
+  EXPECT_EQ(lines[4].rfind("ps:0         38.4 kB", 0), 0U) << lines[4];
+  EXPECT_EQ(lines[5], "balance: the server with the largest load has 1.00 times the mean");
+  EXPECT_EQ(lines[6].rfind("asked: ", 0), 0U) << lines[6];
+  EXPECT_EQ(lines[7].rfind("final: step 30, test accuracy 0.", 0), 0U) << lines[7];
 }
 
 TEST(Train, EndsAtOnceWhenTheOthersHaveDoneAllSteps) {
@@ -75,14 +89,115 @@ TEST(Train, EndsAtOnceWhenTheOthersHaveDoneAllSteps) {
   TrainingOptions options = DigitsOptions();
   options.steps = 5;
   const auto train = [&](const std::string& task) {
-    return Train(options, ClientOf(cluster, task));
+    return TrainOnCpu(options, ClientOf(cluster, task));
   };
   EXPECT_EQ(train("master:0").own_steps, 5U);
   ClientOptions late = ClientOf(cluster, "worker:0");
   std::string last;
   late.say = [&](const std::string& line) { last = line; };
-  EXPECT_EQ(Train(options, late).own_steps, 0U);
+  EXPECT_EQ(TrainOnCpu(options, late).own_steps, 0U);
   EXPECT_EQ(last, "final: step 5, none of them by worker:0");
+}
+
+// 0.8 of 1,437 samples are 1,149; two rounds of them in batches of 50 are 46 steps.
+TEST(Train, EndsAfterItsEpochsAndEvaluatesByTheValidationSamples) {
+  const LocalCluster cluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  TrainingOptions options = DigitsOptions();
+  options.batch = 50;
+  options.epochs = 2;
+  options.validation_split = 0.2;
+  options.eval_every = 30;
+  std::vector<std::string> lines;
+  ClientOptions client_options = ClientOf(cluster, "master:0");
+  client_options.say = [&](const std::string& line) { lines.push_back(line); };
+  EXPECT_EQ(TrainOnCpu(options, client_options).global_step, 46U);
+  ASSERT_EQ(lines.size(), 7U);
+  EXPECT_EQ(lines[0],
+            "master:0: 1149 of 1149 training samples, 288 for validation, mlp 64-128-10, 9610 "
+            "parameters on 1 servers");
+  EXPECT_EQ(lines[1].rfind("step 30, validation accuracy 0.", 0), 0U) << lines[1];
+  EXPECT_EQ(lines[6].rfind("final: step 46, test accuracy 0.", 0), 0U) << lines[6];
+}
+
+TEST(Train, ChiefStopsWhenItIsGoodEnough) {
+  const LocalCluster cluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  TrainingOptions options = DigitsOptions();
+  options.eval_every = 10;
+  options.stop_at_accuracy = 0.8;
+  std::vector<std::string> lines;
+  ClientOptions client_options = ClientOf(cluster, "master:0");
+  client_options.say = [&](const std::string& line) { lines.push_back(line); };
+  const TrainingResult result = TrainOnCpu(options, client_options);
+  EXPECT_LT(result.global_step, 1000U);
+  EXPECT_GE(result.test->accuracy, 0.8);
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                          [](const std::string& line) {
+                            return line.starts_with("master:0 stops: test accuracy 0.8");
+                          }),
+            1);
+}
+
+TEST(Train, ReportsMeasurementsOfTheTraining) {
+  const LocalCluster cluster(2, 1);
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  const TemporaryFolder folder;
+  TrainingOptions options = DigitsOptions();
+  options.steps = 20;
+  options.eval_every = 10;
+  options.reports.metrics = folder.path() / "metrics.jsonl";
+  TrainOnCpu(options, ClientOf(cluster, "master:0"));
+  std::ifstream file(options.reports.metrics);
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  ASSERT_GE(lines.size(), 2U);
+  EXPECT_EQ(lines.back()["step"], 20);
+  EXPECT_FLOAT_EQ(lines.back()["learning_rate"].get<float>(), 0.2F);
+  EXPECT_GT(lines.back()["test_accuracy"], 0.1);
+  EXPECT_GT(lines.back()["loss"], 0.0);
+  EXPECT_EQ(lines.back()["staleness"], 0.0);  // there is no other trainer
+  EXPECT_GT(lines.back()["steps_per_second"], 0.0);
+  ASSERT_EQ(lines.back()["servers"].size(), 2U);
+  // The first has the kernels: 65,536 + 5,120 bytes.
+  EXPECT_GT(lines.back()["servers"][0]["bytes_per_second"],
+            lines.back()["servers"][1]["bytes_per_second"]);
+}
+
+// A step of two replicas is two batches.
+TEST(Train, CountsTheBatchesOfASynchronousStep) {
+  const LocalCluster cluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  TrainingOptions options = DigitsOptions();
+  options.batch = 500;
+  options.epochs = 2;
+  options.update_mode = ParseUpdateMode("sync:replicas=2");
+  EXPECT_EQ(TrainOnCpu(options, ClientOf(cluster, "master:0")).global_step, 3U);
+}
+
+TEST(Train, EndsWithItsStepsWhereTheyAreFewerThanItsEpochs) {
+  const LocalCluster cluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  TrainingOptions options = DigitsOptions();
+  options.epochs = 1000;
+  options.steps = 7;
+  EXPECT_EQ(TrainOnCpu(options, ClientOf(cluster, "master:0")).global_step, 7U);
+}
+
+// The server's own count of steps moves the rate: nothing is learned behind step 20.
+TEST(Train, FollowsTheScheduleOfTheLearningRate) {
+  const auto loss_after = [](uint64_t steps) {
+    const LocalCluster cluster(2, 1);
+    const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+    const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+    TrainingOptions options = DigitsOptions();
+    options.steps = steps;
+    options.optimizer.schedule = ParseSchedule("piecewise:boundaries=19,values=0.2/1e-30");
+    return TrainOnCpu(options, ClientOf(cluster, "master:0")).test->loss;
+  };
+  EXPECT_EQ(loss_after(20), loss_after(40));
+  EXPECT_NE(loss_after(15), loss_after(20));
 }
 
 TEST(Train, SaysWhenItDivergesBeforeAServerMust) {
@@ -91,7 +206,7 @@ TEST(Train, SaysWhenItDivergesBeforeAServerMust) {
   TrainingOptions options = DigitsOptions();
   options.optimizer.learning_rate = 1e30F;
   try {
-    Train(options, ClientOf(cluster, "master:0"));
+    TrainOnCpu(options, ClientOf(cluster, "master:0"));
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "run: training diverges: after step 1 the loss is not finite");
@@ -109,13 +224,13 @@ TEST(Train, SaysWhenTheLastStepMadeItDiverge) {
   TrainingOptions options = DigitsOptions();
   options.optimizer.learning_rate = 1e30F;
   options.steps = 1;
-  testing::ExpectError([&] { Train(options, ClientOf(cluster, "master:0")); }, Phase::kRun,
+  testing::ExpectError([&] { TrainOnCpu(options, ClientOf(cluster, "master:0")); }, Phase::kRun,
                        "after step 1 the loss is not finite");
 }
 
 TEST(Train, NeedsData) {
-  testing::ExpectError([] { Train({}, ClientOf(LocalCluster(1, 1), "master:0")); }, Phase::kUsage,
-                       "--data");
+  testing::ExpectError([] { TrainOnCpu({}, ClientOf(LocalCluster(1, 1), "master:0")); },
+                       Phase::kUsage, "--data");
 }
 
 }  // namespace

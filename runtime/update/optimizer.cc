@@ -223,7 +223,10 @@ Arrays ArraysOf(std::span<const float> before, const VariableRange& range,
 
 }  // namespace
 
-Optimizer::Optimizer(const OptimizerSpec& spec) : spec_(spec) { Check(spec_, Phase::kRun); }
+Optimizer::Optimizer(const OptimizerSpec& spec) : spec_(spec) {
+  Check(spec_, Phase::kRun);
+  SetGlobalStep(0);
+}
 
 size_t Optimizer::slot_count() const {
   switch (spec_.kind) {
@@ -248,9 +251,8 @@ OptimizerState Optimizer::initial_state() const {
 }
 
 OptimizerStep Optimizer::NextStep(OptimizerState& state) const noexcept {
-  if (spec_.kind != OptimizerKind::kAdam) return OptimizerStep(spec_.learning_rate);
-  const OptimizerStep step(spec_.learning_rate * std::sqrt(1 - state.beta2_power) /
-                           (1 - state.beta1_power));
+  if (spec_.kind != OptimizerKind::kAdam) return OptimizerStep(rate_);
+  const OptimizerStep step(rate_ * std::sqrt(1 - state.beta2_power) / (1 - state.beta1_power));
   state.beta1_power *= spec_.beta1;
   state.beta2_power *= spec_.beta2;
   return step;

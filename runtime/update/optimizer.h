@@ -11,7 +11,7 @@
 //     for (each chunk) optimizer.Apply(step, range of the chunk, gradient of the chunk);
 //
 // All ranges of one push take the same step, in any order, and give bit for bit what one call for
-// the whole variable gives. An Optimizer never changes and may be shared; what is passed to a call
+// the whole variable gives. An Optimizer changes by SetGlobalStep alone; what is passed to a call
 // belongs to it until it returns. Nothing here allocates or throws but the constructor.
 #pragma once
 
@@ -70,6 +70,11 @@ class Optimizer {
   // Of a new variable.
   [[nodiscard]] OptimizerState initial_state() const;
 
+  // For the schedule of the learning rate: the next steps are those behind so many. 0 at first.
+  void SetGlobalStep(uint64_t step) noexcept {
+    rate_ = RateAt(spec_.schedule, spec_.learning_rate, step);
+  }
+
   // Counts one push to one variable, dense or sparse, however many ranges it is applied in.
   OptimizerStep NextStep(OptimizerState& state) const noexcept;
 
@@ -117,6 +122,7 @@ class Optimizer {
   [[nodiscard]] bool HasSlotsOf(const VariableRange& range) const;
 
   OptimizerSpec spec_;
+  float rate_ = 0;  // at the global step
 };
 
 }  // namespace tfdist::runtime

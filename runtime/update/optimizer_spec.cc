@@ -98,6 +98,7 @@ void SetField(OptimizerSpec& spec, const Field& field, std::string_view value,
 
 void Check(const OptimizerSpec& spec, Phase phase) {
   const Kind& kind = KindOf(spec, phase);
+  Check(spec.schedule, phase);
   for (const Field& field : kind.fields) {
     const auto* member = std::get_if<float OptimizerSpec::*>(&field.member);
     if (member == nullptr) continue;
@@ -112,7 +113,8 @@ void Check(const OptimizerSpec& spec, Phase phase) {
 }
 
 OptimizerSpec ParseOptimizer(std::string_view text) {
-  std::string_view rest = text;
+  std::string_view schedule = text;
+  std::string_view rest = TakeUpTo(' ', schedule);
   const std::string_view name = TakeUpTo(':', rest);
   const auto kind = std::find_if(Kinds().begin(), Kinds().end(),
                                  [&](const Kind& candidate) { return candidate.name == name; });
@@ -143,6 +145,7 @@ OptimizerSpec ParseOptimizer(std::string_view text) {
     throw Error(Phase::kUsage, fmt::format("{}: learning_rate is missing", kind->name),
                 fmt::format("{}:learning_rate=0.01", kind->name));
   }
+  if (!schedule.empty()) spec.schedule = ParseSchedule(schedule);
   Check(spec, Phase::kUsage);
   return spec;
 }
@@ -157,6 +160,7 @@ std::string ToString(const OptimizerSpec& spec) {
         field.member);
     separator = ',';
   }
+  if (spec.schedule != LearningRateSchedule()) text += " " + ToString(spec.schedule);
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "runtime/update/learning_rate_schedule.h"
 
 namespace tfdist::runtime {
 
@@ -26,6 +27,8 @@ struct OptimizerSpec {
   // Rows of a table that a push does not name stay as they are. Without it every push changes, and
   // costs as much as, all of the table, as with TensorFlow's AdamOptimizer. See Optimizer.
   bool lazy = false;
+  // Of the learning rate, by global step.
+  LearningRateSchedule schedule = {};
 
   bool operator==(const OptimizerSpec&) const = default;
 };
@@ -35,10 +38,11 @@ struct OptimizerSpec {
 void Check(const OptimizerSpec& spec, Phase phase);
 
 // "adam:learning_rate=0.001,beta1=0.8": a kind (sgd, momentum, adagrad, adam), then fields of that
-// kind; those left out have their defaults. Throws Error(kUsage) for anything else.
+// kind; those left out have their defaults. Behind a space there may be a schedule, as ParseSchedule
+// reads it. Throws Error(kUsage) for anything else.
 OptimizerSpec ParseOptimizer(std::string_view text);
 
-// All fields of its kind; ParseOptimizer gives the same spec back.
+// All fields of its kind, and the schedule, unless that is constant; ParseOptimizer gives the same spec back.
 std::string ToString(const OptimizerSpec& spec);
 
 }  // namespace tfdist::runtime

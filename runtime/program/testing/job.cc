@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 #include "base/hash.h"
 
@@ -13,6 +14,11 @@ Job::Job(int servers, int trainers, const std::vector<std::string>& arguments)
     : cluster_(servers, trainers),
       secret_file_(folder_.Write("secret", RandomHex(32) + "\n")),
       arguments_(arguments) {}
+
+void Job::Use(std::string program, std::vector<std::string> environment) {
+  program_ = std::move(program);
+  further_environment_ = std::move(environment);
+}
 
 void Job::StartAll(const std::vector<std::string>& of_chief) {
   for (const TaskId& task : TasksOf("worker")) Start(task, {});
@@ -27,10 +33,16 @@ Child& Job::StartAlone(const std::string& task, const std::string& first) {
   return tasks_.emplace(task, Child(argv, EnvironmentOf(task))).first->second;
 }
 
+void Job::SetEnvironment(const std::string& task, std::vector<std::string> variables) {
+  environment_[task] = std::move(variables);
+}
+
 void Job::Kill(const std::string& task) {
   tasks_.at(task).Signal(SIGKILL);
   EXPECT_EQ(tasks_.at(task).Wait(kLimit), 128 + SIGKILL) << task;
 }
+
+Child Job::Release(const std::string& task) { return std::move(tasks_.extract(task).mapped()); }
 
 void Job::StartNextAttempt() {
   tasks_.clear();  // kills them
@@ -51,7 +63,7 @@ std::vector<TaskId> Job::TasksOf(const std::string& type) const {
 }
 
 std::vector<std::string> Job::ArgvOf(const std::vector<std::string>& further) const {
-  std::vector<std::string> argv = {kProgram, "--data", kDigits};
+  std::vector<std::string> argv = {program_, "--data", kDigits};
   argv.insert(argv.end(), arguments_.begin(), arguments_.end());
   argv.insert(argv.end(), further.begin(), further.end());
   return argv;
@@ -66,6 +78,10 @@ std::vector<std::string> Job::EnvironmentOf(const std::string& task) const {
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
     if (value != nullptr) environment.push_back(std::string(name) + "=" + value);
   }
+  if (const auto more = environment_.find(task); more != environment_.end()) {
+    environment.insert(environment.end(), more->second.begin(), more->second.end());
+  }
+  environment.insert(environment.end(), further_environment_.begin(), further_environment_.end());
   return environment;
 }
 

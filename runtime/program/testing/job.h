@@ -23,14 +23,22 @@ class Job {
   // `arguments` are every task's.
   Job(int servers, int trainers, const std::vector<std::string>& arguments);
 
+  // What the tasks that are started from now on run instead of tfdist-runtime, and what is in their
+  // environment besides ("NAME=value").
+  void Use(std::string program, std::vector<std::string> environment = {});
+
   // Trainers first: the order of the starts must not matter. `of_chief`: its arguments beside all
   // tasks'.
   void StartAll(const std::vector<std::string>& of_chief = {});
   // Again, if it was started before. `first`: what a shell does before it becomes the task, "ulimit
   // -n 256".
   Child& StartAlone(const std::string& task, const std::string& first = "");
+  // Variables ("NAME=value") that a task has from its next start on; before: none.
+  void SetEnvironment(const std::string& task, std::vector<std::string> variables);
   // Kills what runs of a task, and waits for its end.
   void Kill(const std::string& task);
+  // Gives a task's process away: it outlives what happens to the job.
+  Child Release(const std::string& task);
   // Kills all tasks and starts them again, as the job's next attempt.
   void StartNextAttempt();
 
@@ -49,7 +57,10 @@ class Job {
   LocalCluster cluster_;
   std::string secret_file_;
   std::vector<std::string> arguments_;
+  std::string program_ = kProgram;
+  std::vector<std::string> further_environment_;
   uint32_t attempt_ = 1;
+  std::map<std::string, std::vector<std::string>> environment_;  // by task
   std::map<std::string, Child> tasks_;
 };
 

@@ -1,0 +1,62 @@
+# CUDA, where its toolkit is: for tfdist-runtime-cuda, and for nothing else of tfdist. TFDIST_WITH_CUDA says whether.
+#   CUDA::cudart_static  from CUDAToolkit
+#   tfdist_cuda_kernels(TARGET SOURCE)
+
+set(TFDIST_CUDA AUTO CACHE STRING "Build tfdist-runtime-cuda: ON, OFF, or AUTO: where the CUDA toolkit is found")
+set_property(CACHE TFDIST_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(TFDIST_OLDEST_CUDA 12.0)
+
+set(TFDIST_WITH_CUDA OFF)
+set(why "")
+find_program(TFDIST_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
+mark_as_advanced(TFDIST_NVCC)
+if(TFDIST_CUDA STREQUAL "OFF")
+  set(why "TFDIST_CUDA is OFF")
+elseif(TFDIST_SANITIZE OR TFDIST_FUZZ)
+  set(why "not with sanitizers")
+elseif(NOT TFDIST_NVCC)
+  set(why "no CUDA toolkit: nvcc is neither in PATH nor in /usr/local/cuda/bin")
+else()
+  execute_process(COMMAND "${TFDIST_NVCC}" --version OUTPUT_VARIABLE version ERROR_QUIET)
+  string(REGEX MATCH "release ([0-9.]+)" version "${version}")
+  set(version "${CMAKE_MATCH_1}")
+  if(version VERSION_LESS TFDIST_OLDEST_CUDA)
+    set(why "${TFDIST_NVCC} is CUDA ${version}, ${TFDIST_OLDEST_CUDA} is needed")
+  else()
+    set(TFDIST_WITH_CUDA ON)
+  endif()
+endif()
+
+if(NOT TFDIST_WITH_CUDA)
+  if(TFDIST_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "TFDIST_CUDA is ON: ${why}")
+  endif()
+  message(STATUS "tfdist-runtime-cuda: not built (${why})")
+  return()
+endif()
+message(STATUS "tfdist-runtime-cuda: with CUDA ${version} (${TFDIST_NVCC}), for sm_80, sm_90 and, as PTX, newer GPUs")
+
+set(CMAKE_CUDA_COMPILER "${TFDIST_NVCC}" CACHE FILEPATH "")
+set(CMAKE_CUDA_HOST_COMPILER "${CMAKE_CXX_COMPILER}" CACHE FILEPATH "")
+set(CMAKE_CUDA_ARCHITECTURES "80-real;90-real;90-virtual" CACHE STRING "")
+set(CMAKE_CUDA_FLAGS_RELEASE "-O2" CACHE STRING "")
+set(CMAKE_CUDA_STANDARD 17)  # CMake 3.25.1 knows no newer one for nvcc; kernels need none
+enable_language(CUDA)
+find_package(CUDAToolkit REQUIRED)
+
+# tfdist_cuda_kernels(TARGET SOURCE): a static library of kernels. Its flags are its own: nvcc knows few of
+# those in tfdist_flags, and hands the others to the compiler of the host by -Xcompiler alone.
+function(tfdist_cuda_kernels target source)
+  add_library(${target} STATIC ${source})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${target} PUBLIC CUDA::cudart_static)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  set(host -Wall -Wextra -Wshadow -ffunction-sections -fdata-sections -fstack-protector-strong
+    "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+  if(TFDIST_WERROR)
+    target_compile_options(${target} PRIVATE "SHELL:-Werror all-warnings")
+    list(APPEND host -Werror)
+  endif()
+  list(JOIN host "," host)
+  target_compile_options(${target} PRIVATE "-Xcompiler=${host}")
+endfunction()

@@ -1,0 +1,474 @@
+// Every operation, layer and model on a GPU beside the CPU. cuda_device_test is skipped, with CUDA's
+// reason, where there is no GPU; scripts/gpu-test runs it. cuda_emulated_test is the same on an
+// emulated GPU (testing/): kernels and streams run on the CPU.
+#include "runtime/cuda/cuda_device.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/cuda/gpus.h"
+#include "runtime/device/cpu_device.h"
+#include "runtime/model/conv2d.h"
+#include "runtime/model/dense.h"
+#include "runtime/model/max_pool.h"
+#include "runtime/model/models.h"
+#include "runtime/model/testing/gradient_check.h"
+#include "runtime/program/testing/job.h"
+
+namespace tfdist::runtime {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+#ifdef TFDIST_EMULATED_GPU
+constexpr bool kEmulated = true;  // and slow: smaller shapes
+#else
+constexpr bool kEmulated = false;
+#endif
+constexpr size_t kSamples = kEmulated ? 2 : 70;
+
+// Of what the CPU has, relative to the largest value of it: both add the same products in float32, in
+// different orders. A wrong index is off by about 1.
+constexpr double kTolerance = 1e-4;
+// After ten steps of training, in each of which values that differ a little go into the next.
+constexpr double kToleranceAfterTenSteps = 1e-3;
+
+class CudaDeviceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      cuda::RequireGpu(cuda::CountGpus(), 0);
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.cause();
+    }
+    gpu_ = std::make_unique<cuda::CudaDevice>(0);
+  }
+
+  std::vector<float> Random(size_t count) {
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    std::vector<float> values(count);
+    for (float& value : values) value = uniform(random_);
+    return values;
+  }
+  template <typename T>
+  static Buffer Put(Device& device, const std::vector<T>& values) {
+    Buffer buffer(device, values.size() * sizeof(T));
+    device.Upload(values.data(), values.size() * sizeof(T), buffer);
+    return buffer;
+  }
+  static Buffer Unwritten(Device& device, size_t count) {
+    return Put(device, std::vector<float>(count, std::nanf("")));
+  }
+  template <typename T = float>
+  static std::vector<T> Fetch(Device& device, const Buffer& buffer) {
+    std::vector<T> values(buffer.size_bytes() / sizeof(T));
+    device.Wait(device.Download(buffer, buffer.size_bytes(), values.data()));
+    return values;
+  }
+
+  // `compute` gives what it has made on the device that it is given: on both devices the same.
+  template <typename Compute>
+  void ExpectSame(Compute compute, const std::string& what) {
+    CpuDevice cpu;
+    const std::mt19937 before = random_;
+    const std::vector<float> expected = compute(cpu);
+    random_ = before;
+    ExpectClose(compute(*gpu_), expected, kTolerance, what);
+  }
+  template <typename Values>
+  static void ExpectClose(const Values& got, const Values& expected, double tolerance,
+                          const std::string& what) {
+    ASSERT_EQ(got.size(), expected.size()) << what;
+    double scale = 1e-6;
+    for (const float value : expected) scale = std::max(scale, std::abs(double{value}));
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_NEAR(got[i], expected[i], tolerance * scale) << what << ", element " << i;
+    }
+  }
+
+  std::unique_ptr<cuda::CudaDevice> gpu_;
+  std::mt19937 random_{11};
+};
+
+TEST_F(CudaDeviceTest, ProductsOfMatricesAreThoseOfTheCpu) {
+  for (const auto& [rows, columns, inner] :
+       {std::array<size_t, 3>{1, 1, 1}, {5, 7, 3}, {64, 10, 128}, {1024, 300, 784}}) {
+    for (const bool transpose_a : {false, true}) {
+      for (const bool transpose_b : {false, true}) {
+        for (const bool add : {false, true}) {
+          const GemmShape shape{rows, columns, inner, transpose_a, transpose_b, add};
+          ExpectSame(
+              [&, this](Device& device) {
+                const Buffer a = Put(device, Random(shape.rows * shape.inner));
+                const Buffer b = Put(device, Random(shape.inner * shape.columns));
+                Buffer c = Put(device, Random(shape.rows * shape.columns));
+                device.Gemm(shape, a, b, c);
+                return Fetch(device, c);
+              },
+              "Gemm");
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaDeviceTest, RowsAreRepeatedAndSummedAsOnTheCpu) {
+  for (const auto& [rows, columns] : {std::pair<size_t, size_t>{1, 1},
+                                      {1024, 10},
+                                      {kEmulated ? 10 : 1000, 3072},
+                                      {kEmulated ? 2000 : 200'000, 33}}) {
+    ExpectSame(
+        [&, this](Device& device) {
+          const Buffer row = Put(device, Random(columns));
+          Buffer to = Unwritten(device, rows * columns);
+          device.RepeatRow(row, rows, columns, to);
+          return Fetch(device, to);
+        },
+        "RepeatRow");
+    ExpectSame(
+        [&, this](Device& device) {
+          const Buffer matrix = Put(device, Random(rows * columns));
+          Buffer sum = Unwritten(device, columns);
+          device.SumRows(matrix, rows, columns, sum);
+          return Fetch(device, sum);
+        },
+        "SumRows");
+  }
+}
+
+TEST_F(CudaDeviceTest, ReluAndItsGradientAreThoseOfTheCpu) {
+  constexpr size_t kCount = kEmulated ? 30'001 : 3'000'001;
+  ExpectSame(
+      [&, this](Device& device) {
+        Buffer values = Put(device, Random(kCount));
+        Buffer errors = Put(device, Random(kCount));
+        device.Relu(kCount, values);
+        device.ReluGradient(kCount, values, errors);
+        std::vector<float> both = Fetch(device, values);
+        const std::vector<float> rest = Fetch(device, errors);
+        both.insert(both.end(), rest.begin(), rest.end());
+        return both;
+      },
+      "ReLU");
+}
+
+// Small and large channels, strides, edges, windows that are not square; the CNN's own layers last.
+const WindowShape kConvolutions[] = {
+    {3, {6, 7, 1}, {6, 7, 3}, {5, 5, 1, 2, 2}},
+    {2, {5, 5, 8}, {5, 5, 40}, {3, 3, 1, 1, 1}},
+    {2, {7, 6, 16}, {4, 3, 8}, {3, 3, 2, 1, 0}},
+    {1, {9, 9, 3}, {3, 3, 72}, {4, 2, 3, 1, 0}},
+    {5, {4, 4, 33}, {2, 2, 5}, {3, 3, 1, 0, 0}},
+    {kSamples, {28, 28, 1}, {28, 28, 32}, {5, 5, 1, 2, 2}},
+    {kSamples, {14, 14, 32}, {14, 14, 64}, {5, 5, 1, 2, 2}},
+};
+
+TEST_F(CudaDeviceTest, ConvolutionsAndTheirGradientsAreThoseOfTheCpu) {
+  for (const WindowShape& shape : kConvolutions) {
+    const size_t kernel_size =
+        shape.window.height * shape.window.width * shape.input.channels * shape.output.channels;
+    const size_t inputs = shape.samples * shape.input.size();
+    const size_t outputs = shape.samples * shape.output.size();
+    ExpectSame(
+        [&, this](Device& device) {
+          const Buffer x = Put(device, Random(inputs));
+          const Buffer kernel = Put(device, Random(kernel_size));
+          const Buffer bias = Put(device, Random(shape.output.channels));
+          Buffer y = Unwritten(device, outputs);
+          device.Convolve(shape, x, kernel, bias, y);
+          return Fetch(device, y);
+        },
+        "Convolve");
+    ExpectSame(
+        [&, this](Device& device) {
+          const Buffer x = Put(device, Random(inputs));
+          const Buffer y_error = Put(device, Random(outputs));
+          Buffer gradient = Unwritten(device, kernel_size);
+          device.ConvolveKernelGradient(shape, x, y_error, gradient);
+          return Fetch(device, gradient);
+        },
+        "ConvolveKernelGradient");
+    ExpectSame(
+        [&, this](Device& device) {
+          const Buffer kernel = Put(device, Random(kernel_size));
+          const Buffer y_error = Put(device, Random(outputs));
+          Buffer x_error = Unwritten(device, inputs);
+          device.ConvolveInputGradient(shape, kernel, y_error, x_error);
+          return Fetch(device, x_error);
+        },
+        "ConvolveInputGradient");
+  }
+}
+
+TEST_F(CudaDeviceTest, MaxPoolsAndTheirGradientsAreThoseOfTheCpu) {
+  const WindowShape shapes[] = {{kSamples, {28, 28, 32}, {14, 14, 32}, {2, 2, 2, 0, 0}},
+                                {2, {7, 5, 3}, {3, 2, 3}, {2, 2, 2, 0, 0}},
+                                {2, {6, 6, 4}, {6, 6, 4}, {3, 3, 1, 1, 1}},
+                                {1, {5, 7, 2}, {3, 4, 2}, {3, 3, 2, 1, 1}}};
+  for (const WindowShape& shape : shapes) {
+    const size_t outputs = shape.samples * shape.output.size();
+    ExpectSame(
+        [&, this](Device& device) {
+          const Buffer x = Put(device, Random(shape.samples * shape.input.size()));
+          const Buffer y_error = Put(device, Random(outputs));
+          Buffer y = Unwritten(device, outputs);
+          Buffer winners(device, outputs * sizeof(uint32_t));
+          Buffer x_error = Unwritten(device, shape.samples * shape.input.size());
+          device.MaxPool(shape, x, y, winners);
+          device.MaxPoolGradient(shape, winners, y_error, x_error);
+          std::vector<float> all = Fetch(device, y);
+          for (const uint32_t place : Fetch<uint32_t>(device, winners)) {
+            all.push_back(static_cast<float>(place));
+          }
+          const std::vector<float> rest = Fetch(device, x_error);
+          all.insert(all.end(), rest.begin(), rest.end());
+          return all;
+        },
+        "MaxPool");
+  }
+}
+
+TEST_F(CudaDeviceTest, CrossEntropyIsThatOfTheCpu) {
+  for (const auto& [samples, classes] :
+       {std::pair<size_t, size_t>{1, 2}, {1024, 10}, {kEmulated ? 700 : 65'536, 10}, {33, 200}}) {
+    std::vector<uint8_t> label(samples);
+    for (size_t i = 0; i < samples; ++i) label[i] = static_cast<uint8_t>(i * 7 % classes);
+    double right[2] = {};
+    int run = 0;
+    ExpectSame(
+        [&, this](Device& device) {
+          const Buffer labels = Put(device, label);
+          Buffer logits = Put(device, Random(samples * classes));
+          Buffer outcome(device, sizeof(Outcome));
+          device.SoftmaxCrossEntropy(samples, classes, labels, logits, outcome);
+          const Outcome sums = Fetch<Outcome>(device, outcome)[0];
+          right[run++] = static_cast<double>(sums.right);
+          std::vector<float> all = Fetch(device, logits);
+          all.push_back(static_cast<float>(sums.loss / static_cast<double>(samples)));
+          return all;
+        },
+        "SoftmaxCrossEntropy");
+    // Two probabilities that are alike may change their order.
+    EXPECT_NEAR(right[0], right[1], 1 + 1e-3 * static_cast<double>(samples));
+  }
+}
+
+TEST_F(CudaDeviceTest, WhatIsNotANumberIsNotLost) {
+  std::vector<float> values = Random(1000);
+  values[77] = std::nanf("");
+  Buffer on_gpu = Put(*gpu_, values);
+  gpu_->Relu(values.size(), on_gpu);
+  EXPECT_TRUE(std::isnan(Fetch(*gpu_, on_gpu)[77]));
+  Buffer logits = Put(*gpu_, values);
+  Buffer outcome(*gpu_, sizeof(Outcome));
+  gpu_->SoftmaxCrossEntropy(100, 10, Put(*gpu_, std::vector<uint8_t>(100, 3)), logits, outcome);
+  EXPECT_TRUE(std::isnan(Fetch<Outcome>(*gpu_, outcome)[0].loss));
+}
+
+// Gives the same floats every time: no kernel adds in an order that chance decides.
+TEST_F(CudaDeviceTest, AGradientIsTheSameWheneverItIsComputed) {
+  const WindowShape& shape = std::end(kConvolutions)[-1];
+  const Buffer x = Put(*gpu_, Random(shape.samples * shape.input.size()));
+  const Buffer y_error = Put(*gpu_, Random(shape.samples * shape.output.size()));
+  Buffer gradient = Unwritten(*gpu_, 25 * shape.input.channels * shape.output.channels);
+  std::vector<float> first;
+  for (int i = 0; i < 20; ++i) {
+    gpu_->ConvolveKernelGradient(shape, x, y_error, gradient);
+    const std::vector<float> again = Fetch(*gpu_, gradient);
+    if (i == 0) first = again;
+    ASSERT_EQ(again, first) << i;
+  }
+}
+
+TEST_F(CudaDeviceTest, CopiesAndOperationsTakeEffectInTheOrderOfTheCalls) {
+  constexpr size_t kSide = kEmulated ? 64 : 1024;
+  Buffer host = Buffer::ForHost(*gpu_, kSide * kSide * sizeof(float));
+  Buffer back = Buffer::ForHost(*gpu_, kSide * kSide * sizeof(float));
+  Buffer a(*gpu_, kSide * kSide * sizeof(float));
+  Buffer b(*gpu_, kSide * kSide * sizeof(float));
+  std::vector<float> identity(kSide * kSide);
+  for (size_t i = 0; i < kSide; ++i) identity[i * kSide + i] = 1;
+  const Buffer one = Put(*gpu_, identity);
+  for (int round = 1; round < 30; ++round) {
+    std::fill_n(host.As<float>(), kSide * kSide, static_cast<float>(round));
+    gpu_->Upload(host.As<float>(), host.size_bytes(), a);  // must wait for the product before it
+    gpu_->Gemm({.rows = kSide, .columns = kSide, .inner = kSide}, a, one, b);
+    const Device::Mark mark = gpu_->Download(b, b.size_bytes(), back.As<float>());
+    gpu_->Relu(kSide * kSide, b);  // and this for the copy
+    gpu_->Wait(mark);
+    ASSERT_TRUE(gpu_->HasPassed(mark));
+    for (const size_t at : {size_t{0}, kSide * kSide / 2, kSide * kSide - 1}) {
+      ASSERT_EQ(back.As<float>()[at], static_cast<float>(round)) << at;
+    }
+  }
+}
+
+TEST_F(CudaDeviceTest, AnUploadWaitsForWhatStillReadsTheBuffer) {
+  constexpr size_t kWide = kEmulated ? 64 : 1024;
+  constexpr size_t kBytes = kWide * kWide * sizeof(float);
+  std::vector<float> identity(kWide * kWide);
+  for (size_t i = 0; i < kWide; ++i) identity[i * kWide + i] = 1;
+  const Buffer one = Put(*gpu_, identity);
+  Buffer a(*gpu_, kBytes);
+  std::vector<Buffer> hosts;
+  std::vector<Buffer> products;
+  for (int i = 0; i < 8; ++i) {
+    hosts.push_back(Buffer::ForHost(*gpu_, kBytes));
+    products.emplace_back(*gpu_, kBytes);
+    std::fill_n(hosts.back().As<float>(), kWide * kWide, static_cast<float>(i));
+  }
+  for (size_t i = 0; i < products.size(); ++i) {  // nothing is waited for
+    gpu_->Upload(hosts[i].As<float>(), kBytes, a);
+    gpu_->Gemm({.rows = kWide, .columns = kWide, .inner = kWide}, a, one, products[i]);
+  }
+  for (size_t i = 0; i < products.size(); ++i) {
+    EXPECT_THAT(Fetch(*gpu_, products[i]), ::testing::Each(static_cast<float>(i)));
+  }
+}
+
+TEST_F(CudaDeviceTest, MemoryOfTheHostMayBeChangedOnceUploadHasReturned) {
+  constexpr size_t kCount = 1 << 20;
+  std::vector<float> values(kCount);
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 8; ++i) {
+    std::fill(values.begin(), values.end(), static_cast<float>(i));
+    buffers.emplace_back(*gpu_, kCount * sizeof(float));
+    gpu_->Upload(values.data(), kCount * sizeof(float), buffers.back());
+  }
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_THAT(Fetch(*gpu_, buffers[static_cast<size_t>(i)]),
+                ::testing::Each(static_cast<float>(i)));
+  }
+}
+
+TEST_F(CudaDeviceTest, LayersHaveTrueGradients) {
+  Conv2d convolution("conv", {6, 5, 2}, {.filters = 3, .size = 3});
+  testing::ExpectTrueGradients(*gpu_, convolution, 3);
+  Dense dense("dense", {1, 1, 7}, 5);
+  testing::ExpectTrueGradients(*gpu_, dense, 4);
+  MaxPool pool({6, 6, 3}, 2, 2, Padding::kValid);
+  testing::ExpectTrueGradients(*gpu_, pool, 2);
+}
+
+constexpr size_t kSide = kEmulated ? 12 : 28;
+
+struct Case {
+  ModelSpec spec;
+  ImageShape image;
+};
+const Case kModels[] = {{{.kind = "softmax"}, {8, 8, 1}},
+                        {{.kind = "mlp", .hidden = {128, 64}}, {8, 8, 1}},
+                        {{.kind = "cnn", .hidden = {128}, .filters = {32, 64}}, {kSide, kSide, 1}},
+                        {{.kind = "cnn", .hidden = {16}, .filters = {5, 7}}, {9, 10, 1}}};
+constexpr size_t kClasses = 10;
+
+struct Trained {
+  std::vector<float> losses;
+  std::vector<std::vector<float>> values;
+  Quality quality;
+};
+
+Trained TrainTenSteps(Device& device, const Case& model_case) {
+  Sequential model = MakeModel(model_case.spec, model_case.image, kClasses, device);
+  const Tensors first = model.InitialValues(3);
+  for (size_t i = 0; i < first.size(); ++i) {
+    std::copy(first[i].begin(), first[i].end(), model.values()[i].begin());
+  }
+  const Batch batch = testing::RandomBatch(kEmulated ? 4 : 64, model_case.image.size(), kClasses);
+  Trained trained;
+  for (int step = 0; step < 10; ++step) {
+    trained.losses.push_back(model.Gradients(batch));
+    for (size_t i = 0; i < first.size(); ++i) {
+      for (size_t k = 0; k < first[i].size(); ++k) {
+        model.values()[i][k] -= 0.05F * model.gradients()[i][k];
+      }
+    }
+  }
+  for (const auto& values : model.values())
+    trained.values.emplace_back(values.begin(), values.end());
+  trained.quality = model.Evaluate(batch);
+  return trained;
+}
+
+TEST_F(CudaDeviceTest, TenStepsOfEachModelEndWhereTheyDoOnTheCpu) {
+  for (const Case& model_case : kModels) {
+    const std::string what = ToString(model_case.spec, model_case.image, kClasses);
+    CpuDevice cpu;
+    const Trained expected = TrainTenSteps(cpu, model_case);
+    const Trained got = TrainTenSteps(*gpu_, model_case);
+    ExpectClose(got.losses, expected.losses, kToleranceAfterTenSteps, what + " loss");
+    for (size_t i = 0; i < expected.values.size(); ++i) {
+      ExpectClose(got.values[i], expected.values[i], kToleranceAfterTenSteps, what);
+    }
+    EXPECT_LT(got.losses.back(), got.losses.front()) << what;
+    EXPECT_NEAR(got.quality.loss, expected.quality.loss, 1e-3) << what;
+    EXPECT_NEAR(got.quality.accuracy, expected.quality.accuracy, 0.05) << what;
+  }
+}
+
+// What a trainer does: values are filled in when they are asked for, gradients are taken when they
+// are told of, and both are overwritten in every step.
+TEST_F(CudaDeviceTest, GradientsAreThereWhenTheyAreToldOf) {
+  const Case& model_case = kModels[2];
+  Sequential model = MakeModel(model_case.spec, model_case.image, kClasses, *gpu_);
+  const Tensors first = model.InitialValues(3);
+  const Batch batch = testing::RandomBatch(kEmulated ? 4 : 256, model_case.image.size(), kClasses);
+  for (int step = 0; step < 5; ++step) {
+    std::vector<std::vector<float>> told(first.size());
+    StepHooks hooks;
+    hooks.need_values = [&](LayerVariables variables) {
+      for (size_t i = variables.first; i < variables.first + variables.count; ++i) {
+        std::copy(first[i].begin(), first[i].end(), model.values()[i].begin());
+        for (float& value : model.values()[i]) value *= 1 + 0.1F * static_cast<float>(step);
+      }
+    };
+    hooks.have_gradients = [&](LayerVariables variables) {
+      for (size_t i = variables.first; i < variables.first + variables.count; ++i) {
+        told[i].assign(model.gradients()[i].begin(), model.gradients()[i].end());
+      }
+    };
+    model.Gradients(batch, hooks);
+    for (size_t i = 0; i < first.size(); ++i) {
+      EXPECT_EQ(told[i],
+                std::vector<float>(model.gradients()[i].begin(), model.gradients()[i].end()))
+          << i;
+    }
+  }
+}
+
+#ifndef TFDIST_EMULATED_GPU
+TEST_F(CudaDeviceTest, TwoWorkersLearnTheDigitsOnOneGpu) {
+  testing::Job job(1, 2, {"--model", "cnn", "--steps", "400", "--learning-rate", "0.05"});
+  std::vector<std::string> environment;
+  for (const char* name : {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"}) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+    if (value != nullptr) environment.push_back(std::string(name) + "=" + value);
+  }
+  job.Use(std::string(TFDIST_TEST_BIN_DIR) + "/tfdist-runtime-cuda", environment);
+  job.StartAll();
+  for (const char* task : {"master:0", "worker:0"}) {
+    EXPECT_EQ(job[task].Wait(std::chrono::seconds(120)), 0) << task;
+    EXPECT_THAT(job[task].lines(), Contains(HasSubstr("computes on GPU 0: "))) << task;
+  }
+  const auto& lines = job["master:0"].lines();
+  const auto last = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.starts_with("final: ");
+  });
+  ASSERT_NE(last, lines.end());
+  EXPECT_GT(testing::NumberAfter(*last, "test accuracy"), 0.9);
+}
+#endif
+
+}  // namespace
+}  // namespace tfdist::runtime

@@ -1,0 +1,7 @@
+#include "runtime/cuda/make_device.h"
+#include "runtime/program/program.h"
+
+int main(int argc, char** argv) {
+  return tfdist::runtime::RunProgram(argc, argv, tfdist::runtime::PrintLine,
+                                     tfdist::runtime::cuda::MakeGpuOrCpu);
+}

@@ -1,0 +1,34 @@
+// Floats of which the host and a device each have a copy; one and the same where the device computes
+// on the host's memory. For variables: the host's copy of the values is filled by servers, that of
+// the gradients is sent to them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "runtime/device/device.h"
+
+namespace tfdist::runtime {
+
+class Mirror {
+ public:
+  // Zeros on the host.
+  Mirror(Device& device, size_t count);
+
+  [[nodiscard]] std::span<float> host() { return {host_.As<float>(), count_}; }
+  [[nodiscard]] std::span<const float> host() const { return {host_.As<float>(), count_}; }
+  [[nodiscard]] Buffer& on_device() { return shared_ ? host_ : device_; }
+  [[nodiscard]] const Buffer& on_device() const { return shared_ ? host_ : device_; }
+
+  // From the host's copy to the device's, and back: as the device's calls of these names.
+  void Upload(Device& device);
+  [[nodiscard]] Device::Mark Download(Device& device);
+
+ private:
+  bool shared_;
+  size_t count_;
+  Buffer host_;
+  Buffer device_;
+};
+
+}  // namespace tfdist::runtime

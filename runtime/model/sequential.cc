@@ -1,0 +1,163 @@
+#include "runtime/model/sequential.h"
+
+#include <algorithm>
+#include <cassert>
+#include <random>
+#include <utility>
+
+namespace tfdist::runtime {
+namespace {
+
+// Of an evaluation, at a time: bounds the memory for what layers give.
+constexpr size_t kSamplesAtATime = 1024;
+
+size_t SizeOfFloats(size_t count) { return count * sizeof(float); }
+
+}  // namespace
+
+Sequential::Sequential(Device& device, std::vector<std::unique_ptr<Layer>> layers)
+    : device_(device),
+      layers_(std::move(layers)),
+      outcome_(device, sizeof(Outcome)),
+      outcome_on_host_(Buffer::ForHost(device, sizeof(Outcome))) {
+  assert(!layers_.empty() && !layers_.front()->in_place());
+  for (const auto& layer : layers_) {
+    of_layer_.push_back({variables_.size(), layer->variables().size()});
+    variables_.insert(variables_.end(), layer->variables().begin(), layer->variables().end());
+  }
+  for (const TensorSpec& variable : variables_) {
+    values_.emplace_back(device, ElementCount(variable));
+    gradients_.emplace_back(device, ElementCount(variable));
+    values_on_host_.push_back(values_.back().host());
+    gradients_on_host_.emplace_back(gradients_.back().host());
+  }
+}
+
+Tensors Sequential::InitialValues(uint64_t seed) const {
+  Tensors values = Zeros(variables_);
+  std::mt19937_64 random(seed);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    layers_[i]->FillInitialValues(std::span(values).subspan(of_layer_[i].first, of_layer_[i].count),
+                                  random);
+  }
+  return values;
+}
+
+float Sequential::Gradients(const Batch& batch, const StepHooks& hooks) {
+  const size_t samples = batch.size();
+  Reserve(samples);
+  UploadSamples(batch, 0, samples);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    UploadValues(i, hooks);
+    layers_[i]->Forward(PassOf(i, samples), InputOf(i), *output_of_[i]);
+  }
+  const Device::Mark outcome = StartLoss(samples);
+  Backward(samples, hooks);
+  device_.Wait(outcome);
+  return static_cast<float>(outcome_on_host_.As<Outcome>()->loss / static_cast<double>(samples));
+}
+
+Quality Sequential::Evaluate(const Batch& batch) {
+  Outcome sum;
+  for (size_t i = 0; i < layers_.size(); ++i) UploadValues(i, {});
+  for (size_t first = 0; first < batch.size(); first += kSamplesAtATime) {
+    const size_t samples = std::min(kSamplesAtATime, batch.size() - first);
+    Reserve(samples);
+    UploadSamples(batch, first, samples);
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      layers_[i]->Forward(PassOf(i, samples), InputOf(i), *output_of_[i]);
+    }
+    device_.Wait(StartLoss(samples));
+    sum.loss += outcome_on_host_.As<Outcome>()->loss;
+    sum.right += outcome_on_host_.As<Outcome>()->right;
+  }
+  const auto size = static_cast<double>(batch.size());
+  return {sum.loss / size, static_cast<double>(sum.right) / size};
+}
+
+Pass Sequential::PassOf(size_t layer, size_t samples) {
+  const auto [first, count] = of_layer_[layer];
+  return {device_, samples, std::span<const Mirror>(values_).subspan(first, count),
+          std::span(gradients_).subspan(first, count)};
+}
+
+const Buffer& Sequential::InputOf(size_t layer) const {
+  return layer == 0 ? pixels_ : *output_of_[layer - 1];
+}
+
+void Sequential::Reserve(size_t samples) {
+  if (samples <= reserved_samples_) return;
+  pixels_ = Buffer(device_, SizeOfFloats(samples * layers_.front()->input().size()));
+  labels_ = Buffer(device_, samples);
+  outputs_.clear();
+  outputs_.resize(layers_.size());
+  output_of_.clear();
+  size_t largest = 0;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const size_t bytes = SizeOfFloats(samples * layers_[i]->output().size());
+    if (!layers_[i]->in_place()) outputs_[i] = Buffer(device_, bytes);
+    output_of_.push_back(layers_[i]->in_place() ? output_of_[i - 1] : &outputs_[i]);
+    if (i + 1 < layers_.size()) largest = std::max(largest, bytes);
+  }
+  for (Buffer& errors : errors_) errors = Buffer(device_, largest);
+  reserved_samples_ = samples;
+}
+
+void Sequential::UploadSamples(const Batch& batch, size_t first, size_t samples) {
+  const size_t pixels = layers_.front()->input().size();
+  assert(batch.pixels.size() == batch.size() * pixels);
+  device_.Upload(batch.pixels.data() + first * pixels, SizeOfFloats(samples * pixels), pixels_);
+  device_.Upload(batch.labels.data() + first, samples, labels_);
+}
+
+void Sequential::UploadValues(size_t layer, const StepHooks& hooks) {
+  const auto [first, count] = of_layer_[layer];
+  if (count == 0) return;
+  hooks.need_values(of_layer_[layer]);
+  for (size_t i = first; i < first + count; ++i) values_[i].Upload(device_);
+}
+
+// From the logits, which become their own derivatives.
+Device::Mark Sequential::StartLoss(size_t samples) {
+  device_.SoftmaxCrossEntropy(samples, layers_.back()->output().size(), labels_, *output_of_.back(),
+                              outcome_);
+  return device_.Download(outcome_, sizeof(Outcome), outcome_on_host_.As<void>());
+}
+
+void Sequential::Backward(size_t samples, const StepHooks& hooks) {
+  Buffer* y_error = output_of_.back();
+  size_t free_errors = 0;
+  for (size_t i = layers_.size(); i-- > 0;) {
+    Buffer* x_error = i == 0 ? nullptr : &errors_[free_errors];
+    if (layers_[i]->in_place()) {
+      x_error = y_error;
+    } else {
+      free_errors = 1 - free_errors;
+    }
+    layers_[i]->Backward(PassOf(i, samples), InputOf(i), *y_error, x_error);
+    y_error = x_error;
+    StartDownload(of_layer_[i]);
+    TellOfArrived(hooks, false);
+  }
+  TellOfArrived(hooks, true);
+}
+
+void Sequential::StartDownload(LayerVariables variables) {
+  if (variables.count == 0) return;
+  Device::Mark mark = 0;
+  for (size_t i = variables.first; i < variables.first + variables.count; ++i) {
+    mark = gradients_[i].Download(device_);
+  }
+  arriving_.push_back({mark, variables});
+}
+
+void Sequential::TellOfArrived(const StepHooks& hooks, bool wait) {
+  while (!arriving_.empty() && (wait || device_.HasPassed(arriving_.front().mark))) {
+    device_.Wait(arriving_.front().mark);
+    const LayerVariables variables = arriving_.front().variables;
+    arriving_.pop_front();
+    hooks.have_gradients(variables);
+  }
+}
+
+}  // namespace tfdist::runtime

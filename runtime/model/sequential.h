@@ -1,0 +1,103 @@
+// A classifier: layers in a row, then softmax with cross-entropy. It computes on a device, and keeps
+// its values and gradients where the host sees them, too.
+//
+//     Sequential model = MakeModel(spec, image, classes, device);   // models.h
+//     client.Pull(model.values()...);
+//     const float loss = model.Gradients(batch);
+//     client.PushPull(model.gradients()..., model.values()...);
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "runtime/common/tensor.h"
+#include "runtime/data/dataset.h"
+#include "runtime/device/device.h"
+#include "runtime/device/mirror.h"
+#include "runtime/model/layer.h"
+
+namespace tfdist::runtime {
+
+struct Quality {
+  double loss = 0;  // mean cross-entropy
+  double accuracy = 0;
+};
+
+// Some variables side by side in the order of creation: those of one layer.
+struct LayerVariables {
+  size_t first = 0;
+  size_t count = 0;
+};
+
+// What a caller may do while a step is computed. Each is called on the caller's thread, once for
+// each layer that has variables.
+struct StepHooks {
+  // Values of these variables are needed now, first layer first: returns when values() has them.
+  std::function<void(LayerVariables)> need_values = [](LayerVariables) {};
+  // gradients() has these, last layer first. What belongs to layers before it is computed meanwhile.
+  std::function<void(LayerVariables)> have_gradients = [](LayerVariables) {};
+};
+
+// One thread at a time. The device must outlive it.
+class Sequential {
+ public:
+  // At least one layer; the output of each is the input of the next, that of the last are the
+  // logits of as many classes.
+  Sequential(Device& device, std::vector<std::unique_ptr<Layer>> layers);
+
+  // In the order of creation, which decides on placement.
+  [[nodiscard]] const std::vector<TensorSpec>& variables() const { return variables_; }
+  // Values to begin with: the same for the same seed, on every device.
+  [[nodiscard]] Tensors InitialValues(uint64_t seed) const;
+
+  // On the host, one for each variable: where the caller puts values, and finds gradients. Both stay
+  // where they are as long as the model. Zeros at first.
+  [[nodiscard]] const MutableTensorViews& values() const { return values_on_host_; }
+  [[nodiscard]] const TensorViews& gradients() const { return gradients_on_host_; }
+
+  // Mean cross-entropy of the batch, with values() as they are then; gradients() become its
+  // derivatives.
+  float Gradients(const Batch& batch, const StepHooks& hooks = {});
+  // Over the batch, which may be large, without gradients.
+  Quality Evaluate(const Batch& batch);
+
+ private:
+  struct Arriving {  // gradients on their way to the host
+    Device::Mark mark;
+    LayerVariables variables;
+  };
+  [[nodiscard]] Pass PassOf(size_t layer, size_t samples);
+  [[nodiscard]] const Buffer& InputOf(size_t layer) const;
+  void Reserve(size_t samples);
+  void UploadSamples(const Batch& batch, size_t first, size_t samples);
+  void UploadValues(size_t layer, const StepHooks& hooks);
+  [[nodiscard]] Device::Mark StartLoss(size_t samples);
+  void Backward(size_t samples, const StepHooks& hooks);
+  void StartDownload(LayerVariables variables);
+  void TellOfArrived(const StepHooks& hooks, bool wait);
+
+  Device& device_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<LayerVariables> of_layer_;  // one for each layer
+  std::vector<TensorSpec> variables_;
+  std::vector<Mirror> values_;
+  std::vector<Mirror> gradients_;
+  MutableTensorViews values_on_host_;
+  TensorViews gradients_on_host_;
+  std::deque<Arriving> arriving_;
+
+  // For the batch at hand; grown to the largest.
+  size_t reserved_samples_ = 0;
+  Buffer pixels_;
+  Buffer labels_;
+  std::vector<Buffer> outputs_;     // of each layer; of one in place: empty
+  std::vector<Buffer*> output_of_;  // of each layer; of one in place: that of the layer before
+  Buffer errors_[2];                // derivatives by the input and the output of a layer, in turns
+  Buffer outcome_;
+  Buffer outcome_on_host_;
+};
+
+}  // namespace tfdist::runtime
