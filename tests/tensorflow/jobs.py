@@ -100,14 +100,16 @@ class TensorFlowJobs(unittest.TestCase):
         watch = Stopwatch()
         result = self.user.run("up", path, seconds=SECONDS)
         self.assertEqual(result.code, 0, result)
-        self.assert_learned(result.out)
-        print(f"\n{self.id().rpartition('.')[2]}: {watch.seconds():.1f} s", flush=True)
+        accuracy = self.assert_learned(result.out)
+        print(f"\n{self.id().rpartition('.')[2]}: {watch.seconds():.1f} s, accuracy {accuracy}", flush=True)
         return result.out
 
     def assert_learned(self, out):
+        """The last accuracy that the program printed."""
         accuracies = [float(match) for match in ACCURACY.findall(out)]
         self.assertTrue(accuracies, out)
         self.assertGreaterEqual(accuracies[-1], self.enough_accuracy, out)
+        return accuracies[-1]
 
     def assert_nothing_left(self, hosts):
         def left():

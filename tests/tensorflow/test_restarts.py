@@ -32,10 +32,10 @@ class Killed(jobs.TensorFlowJobs):
         code = up.wait(jobs.SECONDS)
         out = up.out.read_text(errors="replace")
         self.assertEqual(code, 0, out + up.err.read_text())
-        self.assert_learned(out)
+        accuracy = self.assert_learned(out)
         self.assert_nothing_left(hosts)
         print(f"\n{example}: {victim} killed: training goes on after {goes_on_after:.1f} s, the job ends after "
-              f"{watch.seconds():.1f} s", flush=True)
+              f"{watch.seconds():.1f} s, accuracy {accuracy}", flush=True)
         return out[before:], out
 
     def assert_attempts(self, count):
@@ -51,20 +51,19 @@ class Killed(jobs.TensorFlowJobs):
 
 
 class Estimator(Killed):
-    STEPS = ('"{shared}/estimator"', '"{shared}/estimator", "--steps=6000"')
-
     def setUp(self):
         if not environments.has_estimator():
             raise unittest.SkipTest("this TensorFlow has no Estimator")
         super().setUp()
 
-    def kill(self, victim, goes_on):
+    def kill(self, victim, goes_on, steps=6000):
         return self.train_and_kill(self.start_hosts(3), "estimator/master.toml", victim,
                                    r"worker:1 \| .*loss = .*step = \d{3,}", goes_on,
-                                   self.STEPS, ("[1-4]", "[1-3]"))
+                                   ('"{shared}/estimator"', f'"{{shared}}/estimator", "--steps={steps}"'), ("[1-4]", "[1-3]"))
 
     def test_a_worker_starts_again_alone(self):
-        self.kill("worker:1", r"worker:1 \| .*loss = .*step = \d{3,}")
+        # On a calm machine the others make 6,000 steps before its TensorFlow has started again.
+        self.kill("worker:1", r"worker:1 \| .*loss = .*step = \d{3,}", steps=15000)
         self.assert_attempts(1)
 
     def test_a_ps_starts_all_again_from_the_checkpoint(self):
