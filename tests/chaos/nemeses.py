@@ -117,7 +117,7 @@ def kill_keeper_and_agent(round, slot):
 
 def small_disk(round, slot):
     if slot not in round.world.small_disks:
-        round.world.mount_small_disk(slot)
+        round.world.mount_small_disk(slot, round.most_log_bytes())
 
 
 def fill_disk(round, slot):

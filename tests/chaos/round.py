@@ -8,7 +8,7 @@ import random
 import shutil
 import time
 
-from tests.chaos import promises
+from tests.chaos import promises, task
 from tests.chaos.nemeses import NEMESES, Effects, Nemesis
 from tests.chaos.world import SLOTS
 from tests.support import processes
@@ -18,6 +18,7 @@ from tests.support.waiting import wait_for
 TASKS = {0: ("ps:0", "master:0"), 1: ("ps:1", "worker:0"), 2: ("ps:2", "worker:1")}
 END = 90  # seconds for a job to end once nothing is in its way
 SECONDS_A_STRIKE = 6  # of a long job
+LOGGED_BYTES_A_LINE = 128  # at most: its text, and its record in the index
 DEPLOYING = 0.4  # seconds that `up` takes to bring the hosts up
 
 
@@ -74,6 +75,10 @@ class Round:
         return Strike(nemesis, self.chance.choice(nemesis.slots), deploying,
                       self.chance.uniform(0, DEPLOYING if deploying else self.seconds),
                       self.chance.uniform(nemesis.shortest, nemesis.longest))
+
+    def most_log_bytes(self):
+        """That a long job may write on one host: its disk is to be full because of a strike, and never by itself."""
+        return int(self.life / task.PAUSE) * LOGGED_BYTES_A_LINE * max(len(tasks) for tasks in TASKS.values()) if self.life else 0
 
     def may(self, effect):
         return any(getattr(effects, effect) for effects in self.effects)

@@ -8,6 +8,7 @@ import unittest
 
 from tests.chaos import promises
 from tests.chaos.nemeses import BY_NAME
+from tests.chaos.task import line
 
 SECOND = 10 ** 9
 ASKED = 1000  # seconds
@@ -53,6 +54,45 @@ class Exits(unittest.TestCase):
 
     def test_a_killed_holder_may_take_the_exit_along(self):
         promises.exits_are_kept(round_of("kill holder"), events(), self.DIARY)
+
+
+class LostOutput(unittest.TestCase):
+    """Of a task that wrote LINES lines on a host whose disk was full now and then."""
+    LINES = 20_000
+    MINE = {1: {"task": "worker:0", "start": 1, "attempt": 1, "pid": 7, "lines": LINES}}
+    HOLDER_KILLED = "its holder was killed by signal 9; its last output may be lost, at most 192 KiB"
+
+    def look(self, *nemeses, lines_there, told=0, ends=()):
+        data = b"".join(line("worker:0", 1, number) for number in range(lines_there))
+        cost = promises.cost_of_killed_holders(round_of("full disk", *nemeses), [*events(), *ends], self.MINE)
+        promises.what_is_lost_is_counted("worker:0", data, self.MINE, {"tasks": [{"task": "worker:0", "lost_bytes": told}]}, cost)
+
+    def end(self, error):
+        return event(2, 950, "task", task="worker:0", attempt=1, run=1, state="exited", exit=exit_of(0, error))
+
+    def test_what_is_told_as_lost_is_counted(self):
+        lost = sum(len(line("worker:0", 1, number)) for number in range(self.LINES - 100, self.LINES))
+        self.look(lines_there=self.LINES - 100, told=lost, ends=[self.end("")])
+
+    def test_what_nobody_tells_is_a_broken_promise(self):
+        with self.assertRaisesRegex(promises.Broken, "told as lost"):
+            self.look(lines_there=self.LINES - 100, ends=[self.end("")])
+
+    def test_a_killed_holder_takes_no_more_along_than_its_end_says(self):
+        width = len(line("worker:0", 1, self.LINES))
+        most = promises.KILLED_HOLDER_BYTES // width
+        self.look("kill holder", lines_there=self.LINES - most, ends=[self.end(self.HOLDER_KILLED)])
+        with self.assertRaisesRegex(promises.Broken, "lost with holders"):
+            self.look("kill holder", lines_there=self.LINES - most - 200, ends=[self.end(self.HOLDER_KILLED)])
+
+    def test_another_end_costs_nothing_although_holders_were_killed(self):
+        with self.assertRaisesRegex(promises.Broken, "told as lost"):
+            self.look("kill holder", lines_there=self.LINES - 100, ends=[self.end("")])
+
+    def test_an_end_that_is_not_told_may_be_a_killed_holders(self):
+        self.look("kill keeper and holder", lines_there=self.LINES - 100)
+        with self.assertRaisesRegex(promises.Broken, "told as lost"):
+            self.look("kill agent", lines_there=self.LINES - 100)
 
 
 class Status(unittest.TestCase):

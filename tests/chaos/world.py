@@ -15,7 +15,7 @@ from tests.support.waiting import wait_for
 HERE = pathlib.Path(__file__).resolve().parent
 JOBS_PARENTS = ("/home/trainer/.cache", "/home/trainer/.cache/tfdist")
 JOBS = JOBS_PARENTS[-1] + "/jobs"
-SMALL_DISK = "24m"
+SMALL_DISK_BYTES = 24 << 20
 SLOTS = 3  # the fourth host is a spare, or idle
 
 # How each of tfdist's processes on a host is told from the others, by its command line.
@@ -123,11 +123,11 @@ class World:
     def job_folder(self, slot, job):
         return self.jobs(slot) / job
 
-    def mount_small_disk(self, slot):
-        """Under the folder of all jobs; it holds an agent and some logs."""
+    def mount_small_disk(self, slot, logs_bytes=0):
+        """Under the folder of all jobs; it holds an agent, some logs, and `logs_bytes` more of them."""
         host = self.hosts[slot]
         host.run_as(host.user, ["mkdir", "-p", "-m", "700", *JOBS_PARENTS, JOBS])
-        host.run_as("root", ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK},mode=700,uid={host.uid},gid={host.uid}",
+        host.run_as("root", ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK_BYTES + logs_bytes},mode=700,uid={host.uid},gid={host.uid}",
                              "tmpfs", JOBS])
         self.small_disks.add(slot)
 
