@@ -33,6 +33,7 @@ TFDIST_JSON_FIELDS(Survey, slot, key, listen, tasks, coordinator, coordinator_po
                    brought, limit_ms)
 TFDIST_JSON_FIELDS(Trouble, why, remedy)
 TFDIST_JSON_FIELDS(PythonFact, program, version, packages, why)
+TFDIST_JSON_FIELDS(NetworkFact, interface, address, prefix, speed_mbit)
 TFDIST_JSON_FIELDS(Target, slot, address, port)
 TFDIST_JSON_FIELDS(Reach, targets, brought, limit_ms)
 TFDIST_JSON_FIELDS(Reached, failures)
@@ -56,7 +57,8 @@ void to_json(Json& json, const HostFacts& value) {
           {"names", value.names},
           {"commands", value.commands},
           {"gpus", value.gpus},
-          {"gpu_trouble", value.gpu_trouble}};
+          {"gpu_trouble", value.gpu_trouble},
+          {"networks", value.networks}};
   Put(json, "logout", value.logout);
   Put(json, "python", value.python);
 }
@@ -69,6 +71,7 @@ void from_json(const Json& json, HostFacts& value) {
   json.at("commands").get_to(value.commands);
   json.at("gpus").get_to(value.gpus);
   json.at("gpu_trouble").get_to(value.gpu_trouble);
+  json.at("networks").get_to(value.networks);
   Get(json, "logout", value.logout);
   Get(json, "python", value.python);
 }

@@ -58,6 +58,14 @@ struct PythonFact {
   std::string why;
 };
 
+// An address of the host in a network that other hosts may be in, too.
+struct NetworkFact {
+  std::string interface;    // "eth0"
+  std::string address;      // "10.0.0.1"
+  int prefix = 0;           // bits of the network: 24
+  int64_t speed_mbit = -1;  // of the link, as its driver says; -1: not known
+};
+
 struct HostFacts {
   std::string machine;  // equal texts: one machine, or one network namespace of it
   uint64_t disk_free_bytes = 0;
@@ -69,6 +77,7 @@ struct HostFacts {
   std::string gpu_trouble;        // why the GPUs are not known
   std::optional<Trouble> logout;  // why processes would be ended when their user logs out
   std::optional<PythonFact> python;
+  std::vector<NetworkFact> networks;
 };
 
 // A port of another host, or of a task beside.
@@ -113,6 +122,7 @@ TFDIST_BODY(Survey);
 TFDIST_BODY(Trouble);
 TFDIST_BODY(PortFact);
 TFDIST_BODY(PythonFact);
+TFDIST_BODY(NetworkFact);
 TFDIST_BODY(HostFacts);
 TFDIST_BODY(Target);
 TFDIST_BODY(Reach);

@@ -1,5 +1,7 @@
 #include "agent/job_plan.h"
 
+#include <algorithm>
+
 #include "agent/json_fields.h"
 #include "agent/named_enum.h"
 
@@ -18,9 +20,16 @@ constexpr EnumNames<OnHostLost, 2> kOnHostLost = {{
     {OnHostLost::kWait, "wait"},
 }};
 
+// For an agent to find that it is time, and for what SIGKILL has to end.
+constexpr std::chrono::seconds kEndOfOrphans{10};
+
 }  // namespace
 
 std::string_view NameOf(RestartPolicy policy) { return NameIn(kPolicies, policy); }
+
+std::chrono::milliseconds LostTasksLimit(const JobPlan& plan) {
+  return std::chrono::milliseconds(plan.orphan_timeout_ms + plan.longest_grace_ms) + kEndOfOrphans;
+}
 
 void to_json(Json& json, const RestartPolicy& value) { json = NameOf(value); }
 void from_json(const Json& json, RestartPolicy& value) { value = ValueIn(kPolicies, json); }
@@ -40,6 +49,9 @@ void to_json(Json& json, const JobPlan& value) {
           {"tasks", value.tasks},
           {"on_host_lost", value.on_host_lost},
           {"host_lost_ms", value.host_lost_ms},
+          {"exclusive", value.exclusive},
+          {"orphan_timeout_ms", value.orphan_timeout_ms},
+          {"longest_grace_ms", value.longest_grace_ms},
           {"deadline_ms", value.deadline_ms},
           {"warning_ms", value.warning_ms},
           {"warning_signal", value.warning_signal},
@@ -59,6 +71,11 @@ void from_json(const Json& json, JobPlan& value) {
   // Of a job that an older tfdist has started.
   value.warning_ms = json.value("warning_ms", int64_t{0});
   value.warning_signal = json.value("warning_signal", 0);
+  const JobPlan fresh;
+  value.exclusive = json.value("exclusive", fresh.exclusive);
+  value.orphan_timeout_ms =
+      json.value("orphan_timeout_ms", std::max(fresh.orphan_timeout_ms, 2 * value.host_lost_ms));
+  value.longest_grace_ms = json.value("longest_grace_ms", fresh.longest_grace_ms);
 }
 
 }  // namespace tfdist::protocol

@@ -2,6 +2,7 @@
 // to happen when one of them ends. Part of protocol.h.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -56,13 +57,20 @@ struct JobPlan {
   std::vector<TaskPlan> tasks;
   OnHostLost on_host_lost = OnHostLost::kFail;
   int64_t host_lost_ms = 11'000;  // a host that is silent for so long is lost
-  int64_t deadline_ms = 0;        // of the whole job, from the commit; 0: none
-  int64_t warning_ms = 0;         // before the deadline tasks get `warning_signal`; 0: no warning
+  // A lost host's place is taken once its tasks must have ended: LostTasksLimit().
+  bool exclusive = false;
+  int64_t orphan_timeout_ms = 300'000;  // an agent that hears nothing for so long ends by itself
+  int64_t longest_grace_ms = 10'000;    // of all tasks, between SIGTERM and SIGKILL
+  int64_t deadline_ms = 0;              // of the whole job, from the commit; 0: none
+  int64_t warning_ms = 0;  // before the deadline tasks get `warning_signal`; 0: no warning
   int warning_signal = 0;
   int64_t finish_timeout_ms = 0;  // from the first deciding task's end to the last's; 0: none
 };
 
 std::string_view NameOf(RestartPolicy policy);
+// For so long, at most, the tasks of a lost host go on: its agent hears nothing from the coordinator, and ends
+// them. A host that was suspended, or an agent that was stopped or killed, counts from when it goes on.
+std::chrono::milliseconds LostTasksLimit(const JobPlan& plan);
 
 void to_json(Json& json, const RestartPolicy& value);
 void from_json(const Json& json, RestartPolicy& value);

@@ -21,9 +21,19 @@ void Cut(std::vector<T>& list, size_t size) {
 
 }  // namespace
 
-TFDIST_JSON_FIELDS(LookRequest, deep, stacks)
+TFDIST_JSON_FIELDS(GpuUse, index, percent, used_bytes, total_bytes)
 TFDIST_JSON_FIELDS(TaskConnection, local, remote, half_open, unread_bytes)
 TFDIST_JSON_FIELDS(HostLook, slot, tasks)
+
+void to_json(Json& json, const LookRequest& value) {
+  json = {{"deep", value.deep}, {"stacks", value.stacks}, {"usage", value.usage}};
+}
+
+void from_json(const Json& json, LookRequest& value) {
+  json.at("deep").get_to(value.deep);
+  json.at("stacks").get_to(value.stacks);
+  value.usage = json.value("usage", false);  // of an earlier tfdist
+}
 
 void to_json(Json& json, const TaskLook& value) {
   json = {{"task", value.task},
@@ -31,6 +41,8 @@ void to_json(Json& json, const TaskLook& value) {
           {"state", value.state},
           {"processes", value.processes},
           {"cpu_percent", value.cpu_percent},
+          {"memory_bytes", value.memory_bytes},
+          {"gpus", value.gpus},
           {"ports", value.ports},
           {"listens", value.listens},
           {"connections", value.connections},
@@ -43,6 +55,9 @@ void from_json(const Json& json, TaskLook& value) {
   json.at("state").get_to(value.state);
   json.at("processes").get_to(value.processes);
   json.at("cpu_percent").get_to(value.cpu_percent);
+  // An earlier agent does not tell them.
+  value.memory_bytes = json.value("memory_bytes", uint64_t{0});
+  value.gpus = json.value("gpus", std::vector<GpuUse>());
   json.at("ports").get_to(value.ports);
   json.at("listens").get_to(value.listens);
   json.at("connections").get_to(value.connections);
@@ -58,6 +73,7 @@ HostLook Bounded(HostLook look, int slot) {
     Cut(task.stack, kMostStackBytes);
     Cut(task.ports, kMostPorts);
     Cut(task.listens, kMostPorts);
+    Cut(task.gpus, kMostGpusUsed);
     Cut(task.connections, kMostConnections);
     for (TaskConnection& connection : task.connections) {
       Cut(connection.local, kLongestName);

@@ -23,6 +23,7 @@ inline constexpr std::string_view kLooked = "looked";
 struct LookRequest {
   bool deep = false;    // else only how long the tasks have been silent
   bool stacks = false;  // the Python stack too, where py-spy is there; with `deep`
+  bool usage = false;   // CPU, memory and GPUs of each task's processes
 };
 
 // One of a task's TCP connections.
@@ -33,12 +34,24 @@ struct TaskConnection {
   uint64_t unread_bytes = 0;  // the other end has not confirmed them
 };
 
+// What a task's processes use of one GPU.
+struct GpuUse {
+  int index = 0;
+  int percent = 0;          // of the time in which anything ran on it, whoever it was
+  uint64_t used_bytes = 0;  // by these processes; 0: not known
+  uint64_t total_bytes = 0;
+};
+
 struct TaskLook {
   std::string task;
   int64_t silent_ms = -1;  // since its last output; -1: not known
   std::string state;  // "R", "S", "D", "T" of the task's own process, proc(5); empty: not looked
   int processes = 0;  // itself and what descends from it
-  double cpu_percent = 0;    // of one CPU, all its processes together, over a fifth of a second
+  // Of one CPU, all its processes together, over a fifth of a second; with `usage` over half a second.
+  double cpu_percent = 0;
+  uint64_t memory_bytes =
+      0;  // resident, all its processes together; what they share counts for each
+  std::vector<GpuUse> gpus;  // on which its processes have memory, as far as nvidia-smi shows
   std::vector<int> ports;    // of the plan
   std::vector<int> listens;  // those of its ports, whatever they are, on which it listens
   std::vector<TaskConnection> connections;  // at most kMostConnections, half-open ones first
@@ -51,6 +64,7 @@ struct HostLook {
 };
 
 inline constexpr size_t kMostConnections = 256;
+inline constexpr size_t kMostGpusUsed = 64;
 inline constexpr size_t kMostStackBytes = 4096;
 
 // What a host may say of itself: `look` cut to size, as slot `slot`. Throws nothing.
@@ -60,6 +74,7 @@ HostLook Bounded(HostLook look, int slot);
   void to_json(Json& json, const T& value); \
   void from_json(const Json& json, T& value)
 TFDIST_BODY(LookRequest);
+TFDIST_BODY(GpuUse);
 TFDIST_BODY(TaskConnection);
 TFDIST_BODY(TaskLook);
 TFDIST_BODY(HostLook);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <optional>
 #include <string_view>
@@ -103,10 +104,12 @@ bool WaitInTime(pid_t pid, int& status, TimePoint deadline) {
   }
 }
 
-// Ends it with what it has started: that holds our pipes as well.
+// Ends it with what it has started: that holds our pipes as well. What not even SIGKILL ends (it
+// waits for a disk or a GPU that is gone) is left behind.
 void KillAndReap(pid_t pid, int& status) {
+  constexpr std::chrono::seconds kEndLimit{2};
   kill(-pid, SIGKILL);
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (!WaitInTime(pid, status, SystemClock().Now() + kEndLimit)) status = SIGKILL;
 }
 
 }  // namespace

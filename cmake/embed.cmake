@@ -22,3 +22,15 @@ function(tfdist_embed_agent target agent)
     OBJECT_DEPENDS "${folder}/tfdist-agent.gz" SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE "${source}")
 endfunction()
+
+# tfdist_embed_text(TARGET NAME FILE): the sources of TARGET may include "FILE.h" (the file's name without its folder), in which
+# NAME is the text of FILE.
+function(tfdist_embed_text target name file)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+  file(READ "${file}" text)
+  get_filename_component(base "${file}" NAME)
+  set(folder "${CMAKE_BINARY_DIR}/embedded/${target}")
+  file(CONFIGURE OUTPUT "${folder}/${base}.h" @ONLY CONTENT
+    "#pragma once\n\ninline constexpr char @name@[] = R\"text(@text@)text\";\n")
+  target_include_directories(${target} PRIVATE "${folder}")
+endfunction()

@@ -27,6 +27,10 @@ add_custom_target(installed_pages DEPENDS ${page_files})
 
 install(TARGETS tfdist DESTINATION bin)
 install(TARGETS tfdist-runtime DESTINATION libexec/tfdist)
+if(TFDIST_WITH_CUDA)
+  install(TARGETS tfdist-runtime-cuda DESTINATION libexec/tfdist)
+  add_dependencies(installed_pages tfdist-runtime-cuda)
+endif()
 install(FILES README.md CHANGELOG.md DESTINATION share/doc/tfdist)
 install(DIRECTORY docs configs DESTINATION share/doc/tfdist)
 

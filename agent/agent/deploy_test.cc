@@ -76,6 +76,24 @@ TEST_F(DeployTest, BringsFilesAndWorkdirAndRunsThem) {
   WaitUntilNothingIsLeft();
 }
 
+TEST_F(DeployTest, BringsTheRuntimeForGpusBesideTheOther) {
+  const std::string program = "#!/bin/sh\necho \"on a GPU with $1\"\n";
+  AgentClient client = CreateSlot(0);
+  auto description = Describe(0, {});
+  description.files = {FileOf(program, true, "runtime-cuda")};
+  Upload(client, description.files[0], program);
+  protocol::TaskDescription task;
+  task.task = "worker:0";
+  task.argv = {protocol::Text(std::string(protocol::kRuntimePath) + "-cuda"), "arguments"};
+  description.tasks = {task};
+  client.Request(type::kDescribe, description);
+  client.Request(type::kPeers, {{"keys", {std::string(40, '0')}}});
+  const uint64_t log = client.OpenLog("worker:0", true);
+  client.Request(type::kCommit, Plan(1, {{"worker:0", 0, ""}}));
+  EXPECT_EQ(client.ReadToEnd(log), "on a GPU with arguments\n");
+  WaitUntilNothingIsLeft();
+}
+
 TEST_F(DeployTest, NeedsAFileOnceForAllJobs) {
   const std::string content = "content";
   const auto file = FileOf(content, false, "data");

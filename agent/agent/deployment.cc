@@ -40,23 +40,33 @@ class HeldSession {
   std::shared_ptr<Session> session_;
 };
 
+std::vector<FileDescription> FilesIn(const Message& message) {
+  try {
+    return message.body.at("files").get<std::vector<FileDescription>>();
+  } catch (const Json::exception& e) {
+    throw ProtocolError(Phase::kFiles, std::string("malformed list of files: ") + e.what());
+  }
+}
+
 }  // namespace
 
-Deployment::Deployment(FileThread& files, const SlotFolder& folder, const SlotInfo& info,
-                       OnDescribed on_described)
+Deployment::Deployment(EventLoop& loop, FileThread& files, const SlotFolder& folder,
+                       const SlotInfo& info, Ways ways, OnDescribed on_described)
     : files_(files),
       folder_(folder),
       info_(info),
       on_described_(std::move(on_described)),
-      store_(std::make_shared<FileStore>(std::filesystem::path(info.base) / layout::kFiles)) {}
+      store_(std::make_shared<FileStore>(std::filesystem::path(info.base) / layout::kFiles)),
+      server_(files, store_,
+              [answer = std::move(ways.answer)](int slot, const protocol::FilePart& part) {
+                answer(slot, {std::string(protocol::type::kFilePart), 0, part});
+              }),
+      fetcher_(loop, files, store_, [ask = std::move(ways.ask)](const protocol::FileAsk& what) {
+        ask({std::string(protocol::type::kAskFile), 0, what});
+      }) {}
 
 void Deployment::Need(const std::shared_ptr<Session>& session, const Message& message) {
-  std::vector<FileDescription> files;
-  try {
-    message.body.at("files").get_to(files);
-  } catch (const Json::exception& e) {
-    throw ProtocolError(Phase::kFiles, std::string("malformed list of files: ") + e.what());
-  }
+  const auto files = FilesIn(message);
   files_.Post(
       [store = store_, base = std::filesystem::path(info_.base), files] {
         try {
@@ -68,6 +78,7 @@ void Deployment::Need(const std::shared_ptr<Session>& session, const Message& me
         uint64_t needed_bytes = 0;
         for (const FileDescription& file : files) {
           if (PathInWork(file.link)) needed_bytes += file.size_bytes;  // the tasks' copy
+          store->Announce(file);
           if (store->Has(file)) continue;
           store->Expect(file);
           missing.push_back(file.sha256);
@@ -91,6 +102,23 @@ void Deployment::File(const std::shared_ptr<Session>& session, const Message& me
                 });
                 held.Release();
               });
+}
+
+void Deployment::Fetch(const std::shared_ptr<Session>& session, const Message& message) {
+  fetcher_.Begin(FilesIn(message));
+  Reply(session, message.id).Ok();
+}
+
+void Deployment::Fetched(const std::shared_ptr<Session>& session, const Message& message) {
+  Reply(session, message.id).Ok(fetcher_.state());
+}
+
+void Deployment::OnAsk(int slot, const Message& message) {
+  server_.OnAsk(slot, protocol::Body<protocol::FileAsk>(message));
+}
+
+void Deployment::OnPart(const Message& message) {
+  fetcher_.OnPart(protocol::Body<protocol::FilePart>(message));
 }
 
 void Deployment::Describe(const std::shared_ptr<Session>& session, const Message& message) {

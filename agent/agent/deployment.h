@@ -5,7 +5,10 @@
 #include <memory>
 #include <string>
 
+#include "agent/files/file_fetcher.h"
+#include "agent/files/file_server.h"
 #include "agent/files/file_store.h"
+#include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
 #include "agent/protocol.h"
 #include "agent/session/reply.h"
@@ -19,13 +22,26 @@ class Deployment {
   // What the tasks are: on disk, and able to run here.
   using OnDescribed = std::function<void(const protocol::HostDescription&)>;
 
-  Deployment(FileThread& files, const SlotFolder& folder, const SlotInfo& info,
-             OnDescribed on_described);
+  // The ways to other hosts.
+  struct Ways {
+    std::function<void(const protocol::Message&)> ask;  // the first host
+    std::function<void(int slot, const protocol::Message&)>
+        answer;  // on the first host: another one
+  };
 
-  // The requests `need`, `file` and `describe`. They throw Error when malformed.
+  Deployment(EventLoop& loop, FileThread& files, const SlotFolder& folder, const SlotInfo& info,
+             Ways ways, OnDescribed on_described);
+
+  // The requests `need`, `file`, `fetch`, `fetched` and `describe`. They throw Error when malformed.
   void Need(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void File(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  void Fetch(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  void Fetched(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Describe(const std::shared_ptr<Session>& session, const protocol::Message& message);
+
+  // From other hosts: `ask_file` on slot 0, `file_part` elsewhere. They throw Error when malformed.
+  void OnAsk(int slot, const protocol::Message& message);
+  void OnPart(const protocol::Message& message);
 
  private:
   FileThread& files_;
@@ -33,6 +49,8 @@ class Deployment {
   const SlotInfo& info_;
   OnDescribed on_described_;
   std::shared_ptr<FileStore> store_;  // belongs to the file thread
+  FileServer server_;
+  FileFetcher fetcher_;
 };
 
 }  // namespace tfdist::agent

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/control/curve_keys.h"
+#include "agent/file_fetch.h"
 #include "agent/slot/slot_census.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -57,9 +58,10 @@ Membership::Membership(Parts parts, Handlers handlers)
 std::unique_ptr<Coordinator> Membership::MakeCoordinator() {
   const OwnSlot& slot = parts_.slot;
   if (!slot.leads()) return nullptr;
-  return std::make_unique<Coordinator>(parts_.loop, parts_.files, context_, slot.folder, slot.info,
-                                       slot.keys, parts_.keeper.listener_fd(),
-                                       [this] { handlers_.on_news(); });
+  return std::make_unique<Coordinator>(
+      parts_.loop, parts_.files, context_, slot.folder, slot.info, slot.keys,
+      parts_.keeper.listener_fd(), [this] { handlers_.on_news(); },
+      [this](int from, const auto& ask) { handlers_.on_file_ask(from, ask); });
 }
 
 void Membership::Resume() {
@@ -105,9 +107,21 @@ void Membership::Look(const protocol::LookRequest& request,
                  });
 }
 
+void Membership::AskFirstHost(const protocol::Message& message) {
+  // What waits for a connection is asked again anyway.
+  if (member_.uplink() != nullptr && member_.uplink()->BulkWritable()) {
+    member_.uplink()->SendBulk(message);
+  }
+}
+
+void Membership::Answer(int slot, const protocol::Message& message) {
+  if (coordinator_) coordinator_->SendBulk(slot, message);
+}
+
 // --- what the parts need of each other ---
 
 void Membership::OnBulk(const protocol::Message& message) {
+  if (message.type == protocol::type::kFilePart) return handlers_.on_file_part(message);
   if (message.type != protocol::type::kLook) return log_server_.OnMessage(message);
   Look(protocol::Body<protocol::LookRequest>(message), [this, id = message.id](const auto& look) {
     member_.uplink()->SendBulk({std::string(protocol::type::kLooked), id, look});

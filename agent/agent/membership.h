@@ -36,6 +36,9 @@ class Membership {
   struct Handlers {
     std::function<void()> on_news;     // slot 0: readers of events and logs may find something new
     std::function<void()> on_release;  // the coordinator does not need this agent any more
+    // Files of the job (file_fetch.h): `ask_file` of another slot, on slot 0; `file_part` elsewhere.
+    std::function<void(int slot, const protocol::Message&)> on_file_ask;
+    std::function<void(const protocol::Message&)> on_file_part;
   };
 
   Membership(Parts parts, Handlers handlers);
@@ -46,6 +49,10 @@ class Membership {
   void Release(std::function<void()> done);
   // What this host's tasks look like now.
   void Look(const protocol::LookRequest& request, std::function<void(protocol::HostLook)> done);
+
+  // Both may get lost.
+  void AskFirstHost(const protocol::Message& message);
+  void Answer(int slot, const protocol::Message& message);
 
   [[nodiscard]] Member& member() { return member_; }
   [[nodiscard]] const Member& member() const { return member_; }

@@ -79,6 +79,8 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   NeedUncommitted();
   if (type == type::kNeed) return parts_.deployment.Need(session, message);
   if (type == type::kFile) return parts_.deployment.File(session, message);
+  if (type == type::kFetch) return parts_.deployment.Fetch(session, message);
+  if (type == type::kFetched) return parts_.deployment.Fetched(session, message);
   if (type == type::kDescribe) return parts_.deployment.Describe(session, message);
   if (type == type::kResolve) return Resolve(reply, message);
   if (type == type::kMarkShared) return MarkShared(reply, message);

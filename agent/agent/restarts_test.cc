@@ -112,6 +112,38 @@ TEST_F(RestartsTest, ATaskThatIsAskedToStartAgainEndsFirst) {
   WaitUntilNothingIsLeft();
 }
 
+// The agent that has to end the run is killed meanwhile, then the coordinator that has ordered it.
+TEST_F(RestartsTest, AnAskedRestartOutlivesTheAgents) {
+  const char* const script =
+      "trap 'sleep 0.7; exit 0' TERM\n"
+      "echo begins\n"
+      "until [ -e enough ]; do sleep 0.05; done";
+  Job job = Deploy(
+      2, {With(kAlone, {"worker:0", 0, kUntilEnough}), With(kAlone, {"worker:1", 1, script})});
+  WaitForLog(job.clients[0], "worker:1", "begins");
+  for (const int killed : {1, 0}) {
+    const int run = killed == 1 ? 2 : 3;
+    AgentClient client = AttachToAgent(0);
+    const auto answer = client.Request(type::kRestart, {{"tasks", {"worker:1"}}, {"all", false}});
+    EXPECT_EQ(answer.at("runs").at(0).at("run"), run);
+    kill(FindRole(killed, "tfdist-agent"), SIGKILL);
+    AskSlot(0, [&](AgentClient& asked) {
+      asked.WaitForEvent(asked.Send(type::kEvents, kFromTheFirst), event::kTask,
+                         {{"task", "worker:1"}, {"run", run}, {"state", "started"}});
+    });
+  }
+  Touch(0, "enough");
+  Touch(1, "enough");
+  std::vector<Event> events;
+  AskSlot(0, [&](AgentClient& asked) {
+    events = asked.WaitForEvent(asked.Send(type::kEvents, kFromTheFirst), event::kEnded);
+  });
+  EXPECT_EQ(ResultOf(events), "succeeded");
+  EXPECT_EQ(Starts(events, "worker:0"), 1U);
+  EXPECT_EQ(Starts(events, "worker:1"), 3U);
+  WaitUntilNothingIsLeft();
+}
+
 TEST_F(RestartsTest, AKilledServerStartsAllTasksAgain) {
   Job job = Deploy(2, {With(kGang, {"ps:0", 1, kFailsOnce, false}),
                        With(kAlone, {"worker:0", 0, kUntilEnough})});

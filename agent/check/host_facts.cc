@@ -10,6 +10,7 @@
 #include <set>
 #include <system_error>
 
+#include "agent/check/networks.h"
 #include "agent/check/programs.h"
 #include "agent/check/reach.h"
 #include "agent/control/control_listener.h"
@@ -206,6 +207,7 @@ HostFacts FindFacts(const Survey& survey, const fs::path& base, const Handshake&
   Gpus found = gpus.get();
   facts.gpus = std::move(found.names);
   facts.gpu_trouble = std::move(found.trouble);
+  facts.networks = FindNetworks();
   return facts;
 }
 

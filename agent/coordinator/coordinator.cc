@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/control/curve_socket.h"
+#include "agent/file_fetch.h"
 #include "agent/refusal.h"
 
 namespace tfdist::agent {
@@ -61,21 +62,18 @@ class Coordinator::LocalUplink : public Uplink {
 
 Coordinator::Coordinator(EventLoop& loop, FileThread& files, zmq::context_t& context,
                          const SlotFolder& folder, const SlotInfo& info, const CurveKeys& keys,
-                         int listener, std::function<void()> on_news)
+                         int listener, std::function<void()> on_news, OnFileAsk on_file_ask)
     : loop_(loop),
       context_(context),
       info_(info),
       keys_(keys),
       listener_(listener),
       on_news_(std::move(on_news)),
+      on_file_ask_(std::move(on_file_ask)),
       log_(files, folder.journal(), folder.reserve(), folder.path() / "events.jsonl.clock", clock_,
            [this] { OnWritten(); }),
-      relay_([this](int slot, const Message& message) {
-        return hub_ && hub_->SendBulk(slot, message);
-      }),
-      looks_([this](int slot, const Message& message) {
-        return hub_ && hub_->SendBulk(slot, message);
-      }),
+      relay_([this](int slot, const Message& message) { return SendBulk(slot, message); }),
+      looks_([this](int slot, const Message& message) { return SendBulk(slot, message); }),
       timer_(loop, [this] { OnTimer(); }),
       wake_(loop, [this] { OnDue(); }),
       release_limit_(loop, [this] { FinishRelease(); }) {
@@ -196,6 +194,7 @@ void Coordinator::OnWritten() {
 
 void Coordinator::OnBulk(int slot, Message message) {
   if (message.type == protocol::type::kLooked) return looks_.OnBulk(slot, message);
+  if (message.type == protocol::type::kAskFile) return on_file_ask_(slot, message);
   relay_.OnBulk(slot, std::move(message));
 }
 
@@ -286,6 +285,10 @@ void Coordinator::SendOrder(size_t slot) {
   const uint64_t number = control_->OrderNumber(slot);
   if (number <= orders_[slot] || number > log_.saved()) return;
   SendControl(slot, ControlMessage(control_type::kOrder, control_->OrderFor(slot)));
+}
+
+bool Coordinator::SendBulk(int slot, const Message& message) {
+  return hub_ && hub_->SendBulk(slot, message);
 }
 
 bool Coordinator::SendControl(size_t slot, const Message& message) {

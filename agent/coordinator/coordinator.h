@@ -27,10 +27,13 @@ namespace tfdist::agent {
 
 class Coordinator {
  public:
-  // `on_news`: readers of events and logs may find something new.
+  using OnFileAsk = std::function<void(int slot, const protocol::Message&)>;
+
+  // `on_news`: readers of events and logs may find something new. `on_file_ask`: a slot asks for a part
+  // of a file (file_fetch.h).
   Coordinator(EventLoop& loop, FileThread& files, zmq::context_t& context, const SlotFolder& folder,
               const SlotInfo& info, const CurveKeys& keys, int listener,
-              std::function<void()> on_news);
+              std::function<void()> on_news, OnFileAsk on_file_ask);
 
   // Lets the agents with these public keys in; `peers[i]` belongs to slot i, and a key to one slot
   // alone. Once. Throws Refusal.
@@ -56,6 +59,9 @@ class Coordinator {
 
   // Once all that has happened so far is on disk.
   void WhenWritten(std::function<void()> done) { log_.WhenWritten(std::move(done)); }
+
+  // False: the slot is not connected, or does not read.
+  bool SendBulk(int slot, const protocol::Message& message);
 
   [[nodiscard]] const EventLog& log() const { return log_; }
   [[nodiscard]] const std::string& public_key() const { return keys_.public_key; }
@@ -107,6 +113,7 @@ class Coordinator {
   const CurveKeys& keys_;
   int listener_;
   std::function<void()> on_news_;
+  OnFileAsk on_file_ask_;
   SystemClock clock_;
 
   EventLog log_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace tfdist::agent {
 namespace {
@@ -93,6 +94,19 @@ std::optional<std::vector<int>> ReplaceLost(const JobState& state) {
     seat = *host;
   }
   return seats;
+}
+
+std::optional<int64_t> PlacesFreeAt(const JobState& state, const std::vector<int>& seats) {
+  if (!state.plan.exclusive || seats == state.seats) return std::nullopt;
+  const std::chrono::nanoseconds limit = LostTasksLimit(state.plan);
+  std::optional<int64_t> free_ns;
+  for (size_t planned = 0; planned < seats.size(); ++planned) {
+    if (seats[planned] == state.seats[planned]) continue;
+    const protocol::SlotState& lost = state.slots[static_cast<size_t>(state.seats[planned])];
+    if (lost.census) continue;  // it had ended them before it was lost
+    free_ns = std::max(free_ns.value_or(0), lost.since_ns + limit.count());
+  }
+  return free_ns;
 }
 
 }  // namespace tfdist::agent

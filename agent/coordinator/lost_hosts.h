@@ -1,6 +1,7 @@
 // Which hosts of a job are lost and needed, and who can take their place.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,5 +24,9 @@ std::string WhyLost(const protocol::JobState& state, int slot);
 // there are not enough. A spare host has every task's description, any other that is back after it
 // was lost only those of its own slot, which it may take again.
 std::optional<std::vector<int>> ReplaceLost(const protocol::JobState& state);
+
+// With these seats other hosts take the place of some whose tasks may still run, and the plan is exclusive:
+// the time by which these have ended. nullopt: nobody is to be waited for.
+std::optional<int64_t> PlacesFreeAt(const protocol::JobState& state, const std::vector<int>& seats);
 
 }  // namespace tfdist::agent

@@ -110,12 +110,10 @@ std::optional<Decision> DecideFailures(const JobState& state, int64_t now_ns) {
 
 // --- hosts that are lost ---
 
-// An agent that hears nothing for so long ends its tasks and itself: it cannot come back. As the
-// command tells the agents (deployment.cc), and a while for them to end.
+// An agent that hears nothing for so long ends its tasks and itself: it cannot come back. And a while for
+// them to end.
 milliseconds ReturnLimit(const JobState& state) {
-  const milliseconds orphan_timeout = std::chrono::minutes(5);
-  return std::max(orphan_timeout, milliseconds(2 * state.plan.host_lost_ms)) +
-         std::chrono::seconds(30);
+  return milliseconds(state.plan.orphan_timeout_ms) + std::chrono::seconds(30);
 }
 
 // Nobody can take a lost host's place, and the plan says to wait until it is back.
@@ -134,8 +132,14 @@ std::optional<Decision> DecideTooLong(const JobState& state, int64_t now_ns) {
 std::optional<Decision> DecideLost(const JobState& state) {
   const auto lost = FirstLost(state);
   if (!lost) return std::nullopt;
-  if (!ReplaceLost(state)) return Fail(WhyLost(state, *lost));
-  return RestartLater{.gang = true, .task = "", .why = WhyLost(state, *lost)};
+  const auto seats = ReplaceLost(state);
+  if (!seats) return Fail(WhyLost(state, *lost));
+  std::string why = WhyLost(state, *lost);
+  if (PlacesFreeAt(state, *seats)) {
+    why += fmt::format("; exclusive: its tasks start elsewhere {} after that, unless it is back",
+                       DurationText(LostTasksLimit(state.plan)));
+  }
+  return RestartLater{.gang = true, .task = "", .why = std::move(why)};
 }
 
 // --- the job's end ---
@@ -229,7 +233,9 @@ std::optional<Decision> JudgeRestarting(const JobState& state, int64_t now_ns) {
                 state.gang->task);
   }
   if (not_stopped) return std::nullopt;
-  if (now_ns < state.gang->due_ns) return std::nullopt;
+  if (now_ns < std::max(state.gang->due_ns, PlacesFreeAt(state, *seats).value_or(0))) {
+    return std::nullopt;
+  }
   return NextAttempt{state.gang->why, *seats};
 }
 
@@ -303,6 +309,7 @@ std::optional<int64_t> NextDue(const JobState& state, int64_t now_ns) {
     SetForTasks(state, alarm);
   } else {
     alarm.At(state.gang->due_ns);
+    if (const auto seats = ReplaceLost(state)) alarm.At(PlacesFreeAt(state, *seats).value_or(0));
   }
   return alarm.time_ns();
 }

@@ -546,6 +546,75 @@ TEST_F(SpareTest, WhatIsLeftOnAHostWithoutTasksDoesNotEndTheJob) {
   EXPECT_EQ(state_.attempt, 3);
 }
 
+class ExclusiveTest : public SpareTest {
+ protected:
+  ExclusiveTest() {
+    plan_.exclusive = true;
+    plan_.orphan_timeout_ms = 60'000;
+    plan_.longest_grace_ms = 5'000;
+  }
+};
+
+// No task may run twice: the spare host waits until the lost host's agent must have ended its tasks.
+TEST_F(ExclusiveTest, ASpareHostWaitsUntilTheLostOnesTasksHaveEnded) {
+  RunAll();
+  Pass(12s, {0, 2});
+  ASSERT_EQ(state_.phase, JobPhase::kRestarting);
+  EXPECT_EQ(Restarts().back().why,
+            "host b is lost: nothing heard for 11 s; exclusive: its tasks start elsewhere 75s "
+            "after that, "
+            "unless it is back");
+  SayCensus(0);
+  SayCensus(2);
+  const int64_t free_ns = state_.slots[1].since_ns + 75'000'000'000;
+  EXPECT_EQ(control_->due_ns(), free_ns);
+  while (job_clock_.NowNs() < free_ns - 500'000'000) Pass(500ms, {0, 2});
+  EXPECT_EQ(state_.attempt, 1);
+  Pass(1s, {0, 2});
+  EXPECT_EQ(state_.attempt, 2);
+  EXPECT_THAT(state_.seats, ElementsAre(0, 2, 2));
+}
+
+TEST_F(ExclusiveTest, AHostThatIsBackEndsTheWaitOnceItsOldTasksAreGone) {
+  RunAll();
+  Pass(12s, {0, 2});
+  SayCensus(0);
+  SayCensus(2);
+  Pass(10s, {0, 1, 2});
+  EXPECT_EQ(state_.attempt, 1) << "it still ends its old tasks";
+  SayCensus(1);
+  EXPECT_EQ(state_.attempt, 2);
+  EXPECT_THAT(state_.seats, ElementsAre(0, 1, 2)) << "the host that is back runs its own tasks";
+}
+
+TEST_F(ExclusiveTest, AHostThatWasLostAfterItsTasksHadEndedIsNotWaitedFor) {
+  RunAll();
+  FailTask("ps:0");
+  SayCensus(1);
+  Pass(13s, {0, 2});
+  ASSERT_EQ(state_.slots[1].state, HostState::kLost);
+  SayCensus(0);
+  SayCensus(2);
+  EXPECT_EQ(state_.attempt, 2);
+  EXPECT_THAT(state_.seats, ElementsAre(0, 2, 2));
+}
+
+// A coordinator that is started meanwhile waits for the same moment.
+TEST_F(ExclusiveTest, TheWaitOutlivesTheCoordinator) {
+  RunAll();
+  Pass(12s, {0, 2});
+  SayCensus(0);
+  SayCensus(2);
+  const auto due_ns = control_->due_ns();
+  Restart();
+  control_->Begin();
+  Pass(20s, {0, 2});
+  EXPECT_EQ(control_->due_ns(), due_ns);
+  EXPECT_EQ(state_.attempt, 1);
+  Pass(60s, {0, 2});
+  EXPECT_EQ(state_.attempt, 2);
+}
+
 TEST_F(SpareTest, WithoutAnotherSpareTheNextLostHostEndsTheJob) {
   RunAll();
   Pass(12s, {0, 2});

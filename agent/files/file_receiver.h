@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "agent/files/gunzip.h"
 #include "agent/protocol.h"
@@ -21,8 +22,14 @@ class FileReceiver {
   ~FileReceiver();
 
   void Add(const protocol::FilePiece& piece);
+  // The next bytes as they are, instead of pieces. True: that was all.
+  bool AddContent(uint64_t offset, std::string_view content);
   // Checks and renames.
   void Finish();
+
+  // Where it is written to until then, and how much of it is there.
+  [[nodiscard]] const std::string& aside() const { return aside_; }
+  [[nodiscard]] uint64_t written() const { return written_; }
 
  private:
   void Write(std::string_view content);
@@ -35,6 +42,7 @@ class FileReceiver {
   Sha256 hash_;
   uint64_t received_ = 0;  // compressed
   uint64_t written_ = 0;   // unpacked
+  bool plain_ = false;     // it comes by AddContent
 };
 
 }  // namespace tfdist::agent

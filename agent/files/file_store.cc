@@ -38,6 +38,15 @@ void ReadWhole(const std::filesystem::path& path, Take take) {
   }
 }
 
+std::string ReadPart(const std::string& path, uint64_t offset, size_t count) {
+  const UniqueFd fd = OpenFile(path, O_RDONLY | O_NOFOLLOW);
+  std::string bytes(count, '\0');
+  const ssize_t got = pread(fd.get(), bytes.data(), count, static_cast<off_t>(offset));
+  if (got == static_cast<ssize_t>(count)) return bytes;
+  throw Error(Phase::kFiles, got < 0 ? WithErrno("cannot read " + path, errno)
+                                     : "a file is shorter than was announced: " + path);
+}
+
 // "<sha256>", or "<sha256>.a1B2c3" while it arrives (FileReceiver).
 bool IsNameOfFile(std::string_view name) {
   constexpr size_t kDigits = 64;
@@ -120,29 +129,63 @@ void FileStore::Expect(const protocol::FileDescription& file) {
   failed_.erase(file.sha256);
 }
 
-bool FileStore::Accept(const protocol::FilePiece& piece) {
-  if (failed_.contains(piece.sha256)) return false;
-  const auto expected = expected_.find(piece.sha256);
+template <typename Take>
+bool FileStore::Receive(const std::string& sha256, uint64_t offset, Take take) {
+  if (failed_.contains(sha256)) return false;
+  const auto expected = expected_.find(sha256);
   if (expected == expected_.end()) {
     throw Error(Phase::kFiles, "a file came that was not announced");
   }
-  auto& receiver = receiving_[piece.sha256];
+  auto& receiver = receiving_[sha256];
   try {
-    if (piece.offset == 0 || receiver == nullptr) {
+    if (offset == 0 || receiver == nullptr) {
       MakePrivateFolder(folder_);
-      receiver = std::make_unique<FileReceiver>(expected->second, PathOf(piece.sha256));
+      receiver = std::make_unique<FileReceiver>(expected->second, PathOf(sha256));
     }
-    receiver->Add(piece);
-    if (!piece.last) return false;
+    if (!take(*receiver)) return false;
     receiver->Finish();
+    expected_.erase(expected);
   } catch (...) {
     // Later pieces of it are on their way already: one error is enough.
-    failed_.insert(piece.sha256);
-    receiving_.erase(piece.sha256);
+    failed_.insert(sha256);
+    receiving_.erase(sha256);
     throw;
   }
-  receiving_.erase(piece.sha256);
+  receiving_.erase(sha256);
   return true;
+}
+
+bool FileStore::Accept(const protocol::FilePiece& piece) {
+  return Receive(piece.sha256, piece.offset, [&](FileReceiver& receiver) {
+    receiver.Add(piece);
+    return piece.last;
+  });
+}
+
+bool FileStore::AcceptContent(const std::string& sha256, uint64_t offset,
+                              std::string_view content) {
+  return Receive(sha256, offset,
+                 [&](FileReceiver& receiver) { return receiver.AddContent(offset, content); });
+}
+
+protocol::FilePart FileStore::Part(const protocol::FileAsk& ask) const {
+  protocol::FilePart part{ask.sha256, ask.offset, protocol::PartState::kNone, {}};
+  const auto file = announced_.find(ask.sha256);
+  if (file == announced_.end() || ask.offset >= file->second.size_bytes ||
+      failed_.contains(ask.sha256)) {
+    return part;
+  }
+  const uint64_t count = std::min(protocol::kFilePartBytes, file->second.size_bytes - ask.offset);
+  const auto receiving = receiving_.find(ask.sha256);
+  const bool whole = receiving == receiving_.end();
+  part.state = protocol::PartState::kLater;
+  if (whole && expected_.contains(ask.sha256)) return part;
+  if (!whole && receiving->second->written() < ask.offset + count) return part;
+  const std::string path = whole ? PathOf(ask.sha256).string() : receiving->second->aside();
+  if (!std::filesystem::exists(path)) return part;
+  part.data.value = ReadPart(path, ask.offset, count);
+  part.state = protocol::PartState::kData;
+  return part;
 }
 
 void FileStore::Place(const protocol::FileDescription& file,

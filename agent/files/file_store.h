@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/file_fetch.h"
 #include "agent/protocol.h"
 
 namespace tfdist::agent {
@@ -32,12 +33,25 @@ class FileStore {
   // Pieces come in order. True: that was the last one, the file is here and is what it should be.
   // After an error the file's further pieces are passed over until it is expected anew.
   [[nodiscard]] bool Accept(const protocol::FilePiece& piece);
+  // As Accept, for bytes that another host has sent.
+  [[nodiscard]] bool AcceptContent(const std::string& sha256, uint64_t offset,
+                                   std::string_view content);
+  // A file of the job: Part() may give it away.
+  void Announce(const protocol::FileDescription& file) { announced_[file.sha256] = file; }
+  // What another host of the job has asked for. From a file that is on its way here, too: who gets it
+  // hashes it.
+  [[nodiscard]] protocol::FilePart Part(const protocol::FileAsk& ask) const;
   // Puts the file at `path`: a hard link where that can be, else a copy.
   void Place(const protocol::FileDescription& file, const std::filesystem::path& path) const;
   [[nodiscard]] std::filesystem::path PathOf(const std::string& sha256) const;
 
  private:
   std::filesystem::path folder_;
+  // `take` gives the receiver what has come, and says whether that was all of the file.
+  template <typename Take>
+  bool Receive(const std::string& sha256, uint64_t offset, Take take);
+
+  std::map<std::string, protocol::FileDescription> announced_;
   std::map<std::string, protocol::FileDescription> expected_;
   std::map<std::string, std::unique_ptr<FileReceiver>> receiving_;
   std::set<std::string> failed_;

@@ -10,22 +10,16 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
 
 constexpr size_t kMostBytes = 1 << 20;
 
-std::string_view TakeUntil(std::string_view& text, char end) {
-  const size_t size = std::min(text.find(end), text.size());
-  const std::string_view taken = text.substr(0, size);
-  text.remove_prefix(std::min(size + 1, text.size()));
-  return taken;
-}
-
 bool Has(std::string_view list, std::string_view wanted) {
   while (!list.empty()) {
-    if (TakeUntil(list, ',') == wanted) return true;
+    if (TakeUpTo(',', list) == wanted) return true;
   }
   return false;
 }
@@ -33,9 +27,9 @@ bool Has(std::string_view list, std::string_view wanted) {
 // "4:memory:/user.slice", "0::/user.slice": of cgroups version 1, and 2.
 std::optional<std::string_view> PathIn(std::string_view cgroups, bool version_2) {
   while (!cgroups.empty()) {
-    std::string_view line = TakeUntil(cgroups, '\n');
-    TakeUntil(line, ':');
-    const std::string_view controllers = TakeUntil(line, ':');
+    std::string_view line = TakeUpTo('\n', cgroups);
+    TakeUpTo(':', line);
+    const std::string_view controllers = TakeUpTo(':', line);
     if (version_2 ? controllers.empty() : Has(controllers, "memory")) return line;
   }
   return std::nullopt;
@@ -51,14 +45,14 @@ std::optional<Mount> MountIn(std::string_view line, bool version_2) {
   const size_t dash = line.find(" - ");
   if (dash == std::string_view::npos) return std::nullopt;
   std::string_view kind = line.substr(dash + 3);
-  const std::string_view type = TakeUntil(kind, ' ');
-  TakeUntil(kind, ' ');
+  const std::string_view type = TakeUpTo(' ', kind);
+  TakeUpTo(' ', kind);
   if (type != (version_2 ? "cgroup2" : "cgroup")) return std::nullopt;
   if (!version_2 && !Has(kind, "memory")) return std::nullopt;
-  for (int field = 0; field < 3; ++field) TakeUntil(line, ' ');
+  for (int field = 0; field < 3; ++field) TakeUpTo(' ', line);
   Mount mount;
-  mount.root = TakeUntil(line, ' ');
-  mount.point = TakeUntil(line, ' ');
+  mount.root = TakeUpTo(' ', line);
+  mount.point = TakeUpTo(' ', line);
   return mount;
 }
 
@@ -66,7 +60,7 @@ std::optional<std::filesystem::path> FolderIn(std::string_view cgroups, std::str
                                               bool version_2) {
   const auto path = PathIn(cgroups, version_2);
   while (path && !mounts.empty()) {
-    const auto mount = MountIn(TakeUntil(mounts, '\n'), version_2);
+    const auto mount = MountIn(TakeUpTo('\n', mounts), version_2);
     if (!mount) continue;
     // In a container the path may be the host's, and the mount show only what is below it.
     const std::string_view root = mount->root == "/" ? "" : mount->root;
@@ -111,7 +105,7 @@ std::optional<std::filesystem::path> OomCountFile(std::string_view cgroups,
 std::optional<uint64_t> OomKillsIn(std::string_view text) {
   constexpr std::string_view kName = "oom_kill ";
   while (!text.empty()) {
-    const std::string_view line = TakeUntil(text, '\n');
+    const std::string_view line = TakeUpTo('\n', text);
     if (!line.starts_with(kName)) continue;
     uint64_t count = 0;
     const auto [end, error] =

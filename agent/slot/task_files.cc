@@ -169,10 +169,25 @@ std::optional<fs::path> FindBesides(const SlotFolder& folder) {
 }  // namespace
 
 bool IsOwnName(std::string_view name) {
-  constexpr std::array<std::string_view, 16> kNames = {
-      layout::kAgent, layout::kSlotInfo, "agent.log",        "sock",     "key",  "secret",
-      "work",         "unpacked",        "runtime",          "tasks",    "left", "peers.json",
-      "events.jsonl", "description",     "coordinator.json", "committed"};
+  constexpr std::array<std::string_view, 19> kNames = {layout::kAgent,
+                                                       layout::kSlotInfo,
+                                                       "agent.log",
+                                                       "sock",
+                                                       "key",
+                                                       "secret",
+                                                       "work",
+                                                       "unpacked",
+                                                       "runtime",
+                                                       "runtime-cuda",
+                                                       "tasks",
+                                                       "left",
+                                                       "peers.json",
+                                                       "events.jsonl",
+                                                       "events.reserve",
+                                                       "description",
+                                                       "coordinator.json",
+                                                       "committed",
+                                                       "orphaned"};
   return std::ranges::any_of(kNames, [name](std::string_view own) {
     return name.starts_with(own) && (name.size() == own.size() || name[own.size()] == '.');
   });

@@ -166,15 +166,19 @@ bool HostTasks::Direct(TaskRun& task) {
   if (order_.warned && !task.warned && !Warn(task)) return false;
   const Goal goal = GoalFor(task);
   if (goal <= task.told) return true;
-  const std::string task_folder = TaskFolderName(task.description.task);
-  const std::string run_folder = RunFolderName(task.attempt, task.run);
-  const bool taken = goal == Goal::kKill ? keeper_.KillHolder(task_folder, run_folder)
-                                         : keeper_.StopHolder(task_folder, run_folder);
-  if (!taken) return false;
+  if (!EndHolder(task, goal)) return false;
   task.told = goal;
   const std::chrono::milliseconds grace(task.told == Goal::kStop ? task.description.grace_ms : 0);
   task.give_up_at = SystemClock().Now() + grace + kUnkillableLimit;
   return true;
+}
+
+// False: the keeper took no more orders. One that has no such holder does nothing.
+bool HostTasks::EndHolder(const TaskRun& task, Goal goal) {
+  const std::string task_folder = TaskFolderName(task.description.task);
+  const std::string run_folder = RunFolderName(task.attempt, task.run);
+  return goal == Goal::kKill ? keeper_.KillHolder(task_folder, run_folder)
+                             : keeper_.StopHolder(task_folder, run_folder);
 }
 
 // Its holder may have warned it before, for an earlier agent; then it does nothing.
@@ -185,7 +189,9 @@ bool HostTasks::Warn(TaskRun& task) {
 }
 
 bool HostTasks::DirectStart(TaskRun& task) {
-  if (GoalFor(task) != Goal::kRun) {
+  if (const Goal goal = GoalFor(task); goal != Goal::kRun) {
+    // An agent before this one may have asked for it a moment ago, and its holder has written nothing yet.
+    if (!EndHolder(task, goal)) return false;
     task.phase = RunPhase::kDone;
     on_change_();
     act_again_.Start(std::chrono::milliseconds(0));  // for a newer run that waits for this one
@@ -267,8 +273,26 @@ void HostTasks::GiveUp(TaskRun& task, std::string why) {
   act_again_.Start(std::chrono::milliseconds(0));  // its next run may have been ordered already
 }
 
+// A run that was asked to end and does not, even after SIGKILL, would keep the next one waiting for ever, and
+// nobody would hear of it.
+void HostTasks::GiveUpNextRunOf(TaskRun& task) {
+  const int next = OrderedRun(task.description.task);
+  const bool replaced = task.attempt == order_.attempt && task.run < next;
+  if (!replaced || !task.working() || task.awaited(SystemClock().Now())) return;
+  if (task.refreshing) return;  // what is on its way is of this run
+  const std::string why = fmt::format(
+      "run {} of it cannot be ended (its process {} may be in state D)", task.run, task.pid);
+  task = TaskRun(std::move(task.description));
+  task.attempt = order_.attempt;
+  task.run = next;
+  GiveUp(task, why);
+}
+
 void HostTasks::RefreshAll() {
-  for (TaskRun& task : tasks_) Refresh(task);
+  for (TaskRun& task : tasks_) {
+    GiveUpNextRunOf(task);
+    Refresh(task);
+  }
   const bool working =
       std::any_of(tasks_.begin(), tasks_.end(), [](const TaskRun& t) { return t.working(); });
   if (working && !refresh_.running()) refresh_.Start(kRefreshPause);

@@ -59,12 +59,14 @@ class HostTasks {
   // False: the keeper took no more orders.
   bool Direct(TaskRun& task);
   bool DirectStart(TaskRun& task);
+  bool EndHolder(const TaskRun& task, Goal goal);
   bool Warn(TaskRun& task);
 
   void OnRefused(TaskRun& task);
   void Refresh(TaskRun& task);
   void Update(TaskRun& task, const RunView& view);
   void GiveUp(TaskRun& task, std::string why);
+  void GiveUpNextRunOf(TaskRun& task);
   void RefreshAll();
 
   FileThread& files_;

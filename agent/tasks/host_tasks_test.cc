@@ -13,8 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "agent/census/process_table.h"
 #include "agent/process/command.h"
 #include "agent/process/handover.h"
+#include "agent/process/run_folder.h"
 #include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
@@ -35,13 +37,12 @@ UniqueFd Aside(int fd) {
 class HostTasksTest : public testing::Test {
  protected:
   HostTasksTest() : keeper_end_(MakeInherited()), keeper_(HandoverOf(folder_).ToArguments()) {
-    protocol::HostDescription description;
-    description.slots = {{"host", "127.0.0.1", false}};
+    description_.slots = {{"host", "127.0.0.1", false}};
     protocol::TaskDescription task;
     task.task = "worker:0";
     task.argv = {"true"};
-    description.tasks.push_back(task);
-    tasks_.Describe(description);
+    description_.tasks.push_back(task);
+    tasks_.Describe(description_);
   }
 
   static UniqueFd MakeInherited() {
@@ -90,10 +91,12 @@ class HostTasksTest : public testing::Test {
   std::vector<std::string>& Started() {
     while (auto command = ReceiveCommand(keeper_end_.get()).command) {
       if (command->kind == CommandKind::kStart) started_.push_back(command->run);
+      if (command->kind == CommandKind::kStop) stopped_.push_back(command->run);
     }
     return started_;
   }
 
+  protocol::HostDescription description_;
   const TemporaryFolder folder_;
   const SlotFolder slot_folder_{folder_.path()};
   const SlotInfo info_;
@@ -103,6 +106,7 @@ class HostTasksTest : public testing::Test {
   FileThread files_{loop_};
   HostTasks tasks_{loop_, files_, keeper_, slot_folder_, info_, [] {}};
   std::vector<std::string> started_;
+  std::vector<std::string> stopped_;  // the same, to end
 };
 
 // Its spec is being written when the order comes: there is no holder whose end could be waited for.
@@ -134,6 +138,39 @@ TEST_F(HostTasksTest, ARunThatTheKeeperRefusesForTheOneBeforeIsAskedForAgain) {
   RunUntil([&] { return Started().size() == 2; });
   EXPECT_THAT(Started(), ElementsAre("run-1-1", "run-1-1"));
   EXPECT_FALSE(tasks_.Report()[0].done);
+}
+
+// An agent was killed just after it had asked for a run, whose holder has written nothing yet: the next agent
+// must not take that run for one that never was.
+TEST_F(HostTasksTest, ARunOfAnEarlierAgentThatLeftNoTraceYetIsEndedBeforeTheNextOneBegins) {
+  tasks_.Obey(RunOrder(1, 1));
+  RunUntil([&] { return !Started().empty(); });
+  HostTasks next(loop_, files_, keeper_, slot_folder_, info_, [] {});
+  next.Recover(description_);
+  Order asked = RunOrder(2, 1);
+  asked.tasks[0].run = 2;
+  next.Obey(asked);
+  RunUntil([&] { return Started().size() == 2; });
+  EXPECT_THAT(Started(), ElementsAre("run-1-1", "run-1-2"));
+  EXPECT_THAT(stopped_, ElementsAre("run-1-1"));
+}
+
+// Its holder is this test, which minds no order to end: as a process in state D, it outlives SIGKILL.
+TEST_F(HostTasksTest, ARunThatCannotBeEndedIsNamed) {
+  description_.tasks[0].grace_ms = 0;
+  tasks_.Describe(description_);
+  tasks_.Obey(RunOrder(1, 1));
+  RunUntil([&] { return !Started().empty(); });
+  const ProcessId self = ReadProcess(getpid())->id;
+  WriteRunPids(slot_folder_.TaskFolder("worker:0") / "run-1-1",
+               {.holder = self, .task = self, .boot_id = BootId()});
+  Order asked = RunOrder(2, 1);
+  asked.tasks[0].run = 2;
+  tasks_.Obey(asked);
+  RunUntil([&] { return tasks_.Report()[0].run == 2 && tasks_.Report()[0].done; });
+  EXPECT_EQ(tasks_.Report()[0].exit->error, "run 1 of it cannot be ended (its process " +
+                                                std::to_string(getpid()) + " may be in state D)");
+  EXPECT_THAT(Started(), ElementsAre("run-1-1"));
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ constexpr size_t kMaxLinkBytes = 100;
 
 void CheckLink(const FileDescription& file) {
   if (PathInWork(file.link)) return;
-  const bool taken = IsOwnName(file.link) && file.link != "runtime";
+  const bool is_runtime = file.link == "runtime" || file.link == "runtime-cuda";
+  const bool taken = IsOwnName(file.link) && !is_runtime;
   if (!IsPlainName(file.link, kMaxLinkBytes) || taken) {
     throw Error(Phase::kFiles, fmt::format("a file cannot be called '{}'", file.link));
   }

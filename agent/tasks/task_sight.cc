@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <future>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include "agent/census/process_table.h"
 #include "agent/census/tcp_table.h"
 #include "agent/log/log_files.h"
+#include "agent/tasks/gpu_use.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -30,8 +32,11 @@ using protocol::TaskConnection;
 using protocol::TaskLook;
 
 constexpr std::chrono::milliseconds kCpuSpan{200};
+constexpr std::chrono::milliseconds kUsageSpan{500};
+constexpr std::chrono::seconds kGpuLimit{2};
 constexpr std::chrono::seconds kStacksLimit{4};  // of all tasks together
 constexpr size_t kMostTableBytes = 16 << 20;
+constexpr size_t kMostStatmBytes = 256;
 constexpr size_t kMostEnvironmentBytes = 1 << 20;
 constexpr size_t kMostDescriptors = 65536;  // of one process
 constexpr int64_t kMillisecond = 1'000'000;
@@ -96,6 +101,27 @@ uint64_t CpuTicks(const Tree& tree) {
     }
   }
   return ticks;
+}
+
+// /proc/PID/statm, proc(5): the second number, in pages.
+uint64_t ResidentBytes(const Tree& tree) {
+  uint64_t pages = 0;
+  for (const ProcessInfo& process : tree) {
+    const std::string text = ReadProc(process.id.pid, "statm", kMostStatmBytes);
+    std::string_view rest = text;
+    (void)TakeUpTo(' ', rest);
+    const std::string_view resident = TakeUpTo(' ', rest);
+    uint64_t own = 0;
+    std::from_chars(resident.data(), resident.data() + resident.size(), own);
+    pages += own;
+  }
+  return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::vector<pid_t> PidsOf(const Tree& tree) {
+  std::vector<pid_t> pids;
+  for (const ProcessInfo& process : tree) pids.push_back(process.id.pid);
+  return pids;
 }
 
 std::set<uint64_t> SocketsOf(const Tree& tree) {
@@ -192,7 +218,8 @@ void LookAtStack(const Tree& tree, TimePoint deadline, TaskLook& look) {
   }
 }
 
-void LookDeep(const std::vector<TaskToSee>& tasks, bool stacks, std::vector<TaskLook>& looks) {
+void LookDeep(const std::vector<TaskToSee>& tasks, const protocol::LookRequest& request,
+              std::vector<TaskLook>& looks) {
   const std::vector<ProcessInfo> table = ReadProcessTable();
   std::vector<Tree> trees;
   std::vector<uint64_t> before;
@@ -201,7 +228,12 @@ void LookDeep(const std::vector<TaskToSee>& tasks, bool stacks, std::vector<Task
     trees.push_back(TreeOf(task.pid, table));
     before.push_back(CpuTicks(trees.back()));
   }
-  const timespec span{0, std::chrono::nanoseconds(kCpuSpan).count()};
+  std::future<GpuUses> gpus;
+  if (request.usage) {
+    gpus = std::async(std::launch::async, [begin] { return AskGpuUses(begin + kGpuLimit); });
+  }
+  const auto sample = request.usage ? kUsageSpan : kCpuSpan;
+  const timespec span{0, std::chrono::nanoseconds(sample).count()};
   nanosleep(&span, nullptr);
   TcpTables tables;
   for (size_t at = 0; at < tasks.size(); ++at) {
@@ -213,10 +245,13 @@ void LookDeep(const std::vector<TaskToSee>& tasks, bool stacks, std::vector<Task
     looks[at].cpu_percent = 100 * ticks / static_cast<double>(sysconf(_SC_CLK_TCK)) / seconds;
     looks[at].state = std::string(1, tree.front().state);
     looks[at].processes = static_cast<int>(tree.size());
-    LookAtSockets(tree, tables, looks[at]);
+    if (request.usage) looks[at].memory_bytes = ResidentBytes(tree);
+    if (request.deep) LookAtSockets(tree, tables, looks[at]);
   }
+  const GpuUses uses = request.usage ? gpus.get() : GpuUses();
+  for (size_t at = 0; at < tasks.size(); ++at) looks[at].gpus = UsedBy(PidsOf(trees[at]), uses);
   const TimePoint deadline = SystemClock().Now() + kStacksLimit;
-  for (size_t at = 0; stacks && at < tasks.size(); ++at)
+  for (size_t at = 0; request.stacks && at < tasks.size(); ++at)
     LookAtStack(trees[at], deadline, looks[at]);
 }
 
@@ -232,7 +267,7 @@ std::vector<TaskLook> LookAtTasks(const std::vector<TaskToSee>& tasks,
     look.silent_ms = SilentMs(task);
     looks.push_back(std::move(look));
   }
-  if (request.deep) LookDeep(tasks, request.stacks, looks);
+  if (request.deep || request.usage) LookDeep(tasks, request, looks);
   return looks;
 }
 

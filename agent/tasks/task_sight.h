@@ -19,7 +19,8 @@ struct TaskToSee {
   std::filesystem::path folder;
 };
 
-// For a thread of its own: a deep look takes a fifth of a second, with stacks up to 4 s more.
+// For a thread of its own: a deep look takes a fifth of a second, one at what is used half a second (2 s where nvidia-smi
+// is slow), with stacks up to 4 s more.
 std::vector<protocol::TaskLook> LookAtTasks(const std::vector<TaskToSee>& tasks,
                                             const protocol::LookRequest& request);
 

@@ -25,6 +25,7 @@ constexpr std::string_view kWarningSignals[] = {"SIGUSR1", "SIGUSR2", "SIGTERM",
 constexpr int kWarningSignalNumbers[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
 constexpr int64_t kShortestHostLostMs = 5'000;
 constexpr int64_t kLongestHostLostMs = 3'600'000;
+constexpr int64_t kLongestOrphanTimeoutMs = 86'400'000;
 constexpr std::string_view kHostKeyRules[] = {"strict", "accept-new"};
 
 constexpr size_t kLongestPathPart = 48;  // part of paths, and of the job's id
@@ -170,7 +171,8 @@ std::optional<RestartTable> ReadRestartRule(const Field& field, Problems& proble
 // The keys of [restart] that are no task types.
 bool ReadLostHostRule(const std::string& key, const Field& field, ClusterFile& file,
                       Problems& problems) {
-  static constexpr std::string_view kKeys[] = {"on_host_lost", "host_lost"};
+  static constexpr std::string_view kKeys[] = {"on_host_lost", "host_lost", "exclusive",
+                                               "orphan_timeout"};
   if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys)) return false;
   const TomlNode::Table table = {{key, field.where.line, field.where.column, *field.node}};
   const TableReader reader(table, {0, 0, "restart"}, kKeys, problems);
@@ -179,7 +181,19 @@ bool ReadLostHostRule(const std::string& key, const Field& field, ClusterFile& f
     if (rule) file.on_host_lost = protocol::Json(rule->value).get<protocol::OnHostLost>();
     return true;
   }
+  if (key == "exclusive") {
+    if (const auto flag = reader.Flag(key)) file.exclusive = flag->value;
+    return true;
+  }
   const auto silence = reader.DurationMs(key);
+  if (key == "orphan_timeout") {
+    if (silence && silence->value > kLongestOrphanTimeoutMs) {
+      problems.Add(silence->where, "expected 24h at most");
+    } else {
+      file.orphan_timeout_ms = silence;
+    }
+    return true;
+  }
   if (silence && (silence->value < kShortestHostLostMs || silence->value > kLongestHostLostMs)) {
     problems.Add(silence->where, "expected 5s to 1h: hosts report each second, and may be late");
   } else if (silence) {

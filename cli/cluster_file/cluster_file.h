@@ -110,6 +110,8 @@ struct ClusterFile {
   std::map<std::string, RestartTable> restart;  // by task type
   std::optional<protocol::OnHostLost> on_host_lost;
   std::optional<int64_t> host_lost_ms;
+  std::optional<bool> exclusive;
+  std::optional<Located<int64_t>> orphan_timeout_ms;
   SshTable ssh;
   std::optional<Located<int>> control_port;
   std::vector<std::string> python_packages;    // [check] python

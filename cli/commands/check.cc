@@ -8,6 +8,8 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/host_fold.h"
+#include "cli/commands/print_json.h"
+#include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
 #include "cli/render/table.h"
 #include "cli/stream/print.h"
@@ -113,10 +115,6 @@ size_t Count(const std::vector<Finding>& findings, Severity severity) {
                        [severity](const Finding& one) { return one.severity == severity; });
 }
 
-std::string Counted(size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 void PrintSummary(size_t hosts, size_t errors, size_t warnings) {
   if (errors + warnings == 0) {
     Print("{}: nothing found that would stop the job\n", Counted(hosts, "host"));
@@ -172,8 +170,8 @@ json HostJson(const Plan& plan, const std::string& name, const HostReport& repor
   return host;
 }
 
-void PrintJson(const Plan& plan, const std::vector<HostReport>& reports,
-               const std::vector<Finding>& findings) {
+void PrintCheckAsJson(const Plan& plan, const std::vector<HostReport>& reports,
+                      const std::vector<Finding>& findings) {
   json value = {{"name", plan.name},
                 {"error_count", Count(findings, Severity::kError)},
                 {"warning_count", Count(findings, Severity::kWarning)},
@@ -189,7 +187,7 @@ void PrintJson(const Plan& plan, const std::vector<HostReport>& reports,
   for (size_t slot = 0; slot < reports.size(); ++slot) {
     value["hosts"].push_back(HostJson(plan, plan.hosts[slot].name, reports[slot]));
   }
-  PrintLines(value.dump(2, ' ', true, json::error_handler_t::replace) + "\n");
+  PrintJson(value);
 }
 
 std::vector<HostReport> AskOrSay(const Plan& plan) {
@@ -205,7 +203,7 @@ int CheckCommand(const CheckArguments& arguments) {
   const std::vector<Finding> findings = FindingsOf(plan, reports);
   const size_t errors = Count(findings, Severity::kError);
   if (arguments.json) {
-    PrintJson(plan, reports, findings);
+    PrintCheckAsJson(plan, reports, findings);
   } else {
     PrintTable(plan, reports);
     PrintFindings(findings, Severity::kError);

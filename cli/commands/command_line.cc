@@ -37,10 +37,10 @@ constexpr const char* kJobHelp =
 using Command = std::function<int()>;
 using Words = std::vector<std::string>;
 
-// What stands behind `--` of `up`, `render`, `check` and `exec`, off the command line: CLI11 would take it for FILE.
+// What stands behind `--` of `init`, `up`, `render`, `check` and `exec`, off the command line: CLI11 would take it for FILE.
 Words TakeCommand(int& argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
-  static constexpr std::string_view kWithCommand[] = {"up", "render", "check", "exec"};
+  static constexpr std::string_view kWithCommand[] = {"init", "up", "render", "check", "exec"};
   if (std::ranges::find(kWithCommand, name) == std::end(kWithCommand)) return {};
   char** end = argv + argc;
   char** dashes =
@@ -96,6 +96,32 @@ void AddRender(CLI::App& app, Command& command, const Words& words) {
   sub->callback([&command, arguments, &words] {
     arguments->source.job.command = words;
     command = [arguments] { return RenderCommand(*arguments); };
+  });
+}
+
+void AddInit(CLI::App& app, Command& command, const Words& words) {
+  auto arguments = std::make_shared<InitArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "init", "look at hosts, and write a cluster file for them; leaves nothing there");
+  sub->add_option("HOST", arguments->hosts, "gpu1, user@gpu2, gpu[3-6]; gpu7:4 has 4 slots")
+      ->required();
+  sub->add_option("-o,--output", arguments->output,
+                  "write to FILE, which must not exist yet; default: to stdout")
+      ->type_name("FILE");
+  sub->add_option("-F,--ssh-config", arguments->ssh_config, "as ssh -F")->type_name("CONFIG");
+  sub->add_option("--name", arguments->name, "of the job")->type_name("NAME");
+  sub->add_option("--layout", arguments->layout, "default: mirrored")
+      ->type_name("LAYOUT")
+      ->check(CLI::IsMember({"mirrored", "uai"}));
+  sub->footer(
+      "The file says of each host its GPUs, Python and TensorFlow. Hosts use the fastest network "
+      "among\nthemselves in which all of them have an address and reach each other. A host that "
+      "does "
+      "not answer is\nleft out, as a comment, and the exit code is 3. The words behind -- are the "
+      "job's command (default:\npython3 train.py).");
+  sub->callback([&command, arguments, &words] {
+    arguments->command = words;
+    command = [arguments] { return InitCommand(*arguments); };
   });
 }
 
@@ -188,11 +214,15 @@ void AddExec(CLI::App& app, Command& command, const Words& words) {
       ->type_name("HOST,...");
   sub->add_option("-F,--ssh-config", arguments->ssh_config, "with -H: as ssh -F")
       ->type_name("CONFIG");
-  sub->add_flag("-g,--gather", arguments->gather,
-                "print equal output once, with the list of its hosts, when all have ended");
+  auto* gather =
+      sub->add_flag("-g,--gather", arguments->gather,
+                    "print equal output once, with the list of its hosts, when all have ended");
   sub->add_option("--timeout", arguments->timeout,
                   "end the command after this time: 30s, 5m; exit code 124")
       ->type_name("TIME");
+  sub->add_flag("--json", arguments->json,
+                "as JSON, for scripts: exit code and output of each, when all have ended")
+      ->excludes(gather);
   sub->footer(
       "The words behind -- reach the program as they are: no shell reads them. Its stdin is empty; "
       "stdout and\nstderr come in the order of writing. What it leaves in the background is ended "
@@ -240,9 +270,35 @@ void AddStatus(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<StatusArguments>();
   CLI::App* sub = app.add_subcommand("status", "show the status of a job and its tasks");
   sub->add_option("JOB", arguments->job, kJobHelp);
-  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  auto watch = std::make_shared<bool>(false);
+  auto* as_json = sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->add_flag("-w,--watch", *watch, "as tfdist top")->excludes(as_json);
+  sub->callback([&command, arguments, watch] {
+    command = [arguments, watch] {
+      if (!*watch) return StatusCommand(*arguments);
+      TopArguments top;
+      top.job = arguments->job;
+      return TopCommand(top);
+    };
+  });
+}
+
+void AddTop(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<TopArguments>();
+  CLI::App* sub =
+      app.add_subcommand("top", "show what each task uses, again and again: CPU, memory, GPUs");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_option("--interval", arguments->interval, "look so often; default: 2s")
+      ->type_name("TIME");
+  sub->add_option("-n,--count", arguments->count, "look N times; default: until the job has ended")
+      ->check(kCount);
+  sub->add_flag("--json", arguments->json, "one JSON object a line");
+  sub->footer(
+      "Of a task's process and all that it has started: CPU in percent of one CPU, resident "
+      "memory, and as\nnvidia-smi shows it how busy its GPUs are and how much of their memory it "
+      "has. On a terminal the table\nstays in its place; elsewhere one follows the other.");
   sub->callback(
-      [&command, arguments] { command = [arguments] { return StatusCommand(*arguments); }; });
+      [&command, arguments] { command = [arguments] { return TopCommand(*arguments); }; });
 }
 
 void AddWait(CLI::App& app, Command& command) {
@@ -251,6 +307,7 @@ void AddWait(CLI::App& app, Command& command) {
   sub->add_option("JOB", arguments->job, kJobHelp);
   sub->add_option("--timeout", arguments->timeout, "wait no longer: 30s, 5m; exit code 124")
       ->type_name("TIME");
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return WaitCommand(*arguments); }; });
 }
@@ -261,6 +318,7 @@ void AddRestart(CLI::App& app, Command& command) {
   AddWords(*sub, arguments->words, "[JOB] [TASK...]",
            "a job by name, id or cluster file (else the running job), then tasks (worker:0, "
            "worker:[0-3], worker, @gpu1); nothing: all tasks");
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   sub->footer(
       "A task whose rule in [restart] is \"gang\", a parameter server for example, takes all "
       "others "
@@ -325,6 +383,7 @@ void AddDown(CLI::App& app, Command& command) {
   sub->add_option("JOB", arguments->job, kJobHelp);
   sub->add_flag("--force", arguments->force, "kill at once, without grace");
   sub->add_flag("--purge", arguments->purge, "remove its logs and folders as well");
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return DownCommand(*arguments); }; });
 }
@@ -345,8 +404,17 @@ void AddVersion(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<VersionArguments>();
   CLI::App* sub = app.add_subcommand("version", "version, and what tfdist is built from");
   sub->add_flag("--verbose", arguments->verbose, "the libraries inside, with their versions");
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return VersionCommand(*arguments); }; });
+}
+
+void AddSchema(CLI::App& app, Command& command) {
+  auto of = std::make_shared<std::string>();
+  CLI::App* sub =
+      app.add_subcommand("schema", "print the JSON Schema of what commands print with --json");
+  sub->add_option("COMMAND", *of, "of this one alone: status, say");
+  sub->callback([&command, of] { command = [of] { return SchemaCommand(*of); }; });
 }
 
 void AddCompletion(CLI::App& app, Command& command) {
@@ -435,13 +503,14 @@ std::string CauseOf(const CLI::App& app, const CLI::ParseError& error) {
 // `words` outlives the parsing.
 void AddCommands(CLI::App& app, Command& command, const Words& words) {
   app.require_subcommand(1);
+  AddInit(app, command, words);
   AddRender(app, command, words);
   AddCheck(app, command, words);
   AddUp(app, command, words);
   AddExec(app, command, words);
   for (auto add :
-       {AddShell, AddTensorBoard, AddLogs, AddStatus, AddWhy, AddWait, AddRestart, AddPull, AddList,
-        AddEvents, AddDown, AddClean, AddPrune, AddCompletion, AddVersion}) {
+       {AddShell, AddTensorBoard, AddLogs, AddStatus, AddTop, AddWhy, AddWait, AddRestart, AddPull,
+        AddList, AddEvents, AddDown, AddClean, AddPrune, AddSchema, AddCompletion, AddVersion}) {
     add(app, command);
   }
 }

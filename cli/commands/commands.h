@@ -29,6 +29,16 @@ struct RenderArguments {
 };
 int RenderCommand(const RenderArguments& arguments);
 
+struct InitArguments {
+  std::vector<std::string> hosts;  // as those of CommandLineJob
+  std::string ssh_config;          // as ssh -F
+  std::string output;              // a file that there is not; empty: stdout
+  std::string name = "job";
+  std::string layout = "mirrored";
+  std::vector<std::string> command;  // empty: python3 train.py
+};
+int InitCommand(InitArguments arguments);
+
 struct CheckArguments {
   PlanSource source;
   bool json = false;
@@ -68,6 +78,7 @@ struct ExecArguments {
   std::vector<std::string> command;
   bool gather = false;
   std::string timeout;  // "30s"; empty: none
+  bool json = false;
 };
 int ExecCommand(const ExecArguments& arguments);
 
@@ -93,14 +104,24 @@ struct StatusArguments {
 };
 int StatusCommand(const StatusArguments& arguments);
 
+struct TopArguments {
+  std::string job;
+  std::string interval = "2s";
+  std::optional<uint64_t> count;  // of looks; absent: until the job has ended
+  bool json = false;
+};
+int TopCommand(const TopArguments& arguments);
+
 struct WaitArguments {
   std::string job;
+  bool json = false;
   std::string timeout;  // "30s"; empty: none
 };
 int WaitCommand(const WaitArguments& arguments);
 
 struct RestartArguments {
   std::vector<std::string> words;  // a job, then tasks and hosts; none: all tasks
+  bool json = false;
 };
 int RestartCommand(const RestartArguments& arguments);
 
@@ -124,6 +145,9 @@ int ListCommand(const ListArguments& arguments);
 // Forgets the records of jobs that are over.
 int PruneCommand();
 
+// The JSON Schema of what a command prints with --json; `command` empty: of all.
+int SchemaCommand(const std::string& command);
+
 struct EventsArguments {
   std::string job;
   bool json = false;
@@ -134,6 +158,7 @@ struct DownArguments {
   std::string job;
   bool purge = false;
   bool force = false;
+  bool json = false;
 };
 int DownCommand(const DownArguments& arguments);
 
@@ -147,6 +172,7 @@ int CleanCommand(const CleanArguments& arguments);
 
 struct VersionArguments {
   bool verbose = false;  // the libraries inside as well
+  bool json = false;
 };
 int VersionCommand(const VersionArguments& arguments);
 // "tfdist 0.1.0 (agent 0123456789ab)"

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/failures.h"
@@ -8,6 +9,7 @@
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/for_each_host.h"
+#include "cli/commands/print_json.h"
 #include "cli/commands/report.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
@@ -53,15 +55,25 @@ bool Purge(const JobRecord& record) {
   return all_removed;
 }
 
+void PrintReport(const JobRecord& record, const EndReport& report, bool purged) {
+  PrintJson({{"job", record.id},
+             {"name", record.name},
+             {"confirmed", report.confirmed},
+             {"unconfirmed", report.unconfirmed},
+             {"unreachable", report.unreachable},
+             {"details", report.details},
+             {"purged", purged}});
+}
+
 }  // namespace
 
 int DownCommand(const DownArguments& arguments) {
   const JobRecord record = FindJob(arguments.job, Purpose::kToEnd);
   const EndReport report = EndJob(record, arguments.force);
   PrintEndReport(record, report);
-  if (!report.all_confirmed()) return kExitJobFailed;
-  if (arguments.purge && !Purge(record)) return kExitJobFailed;
-  return kExitSuccess;
+  const bool purged = arguments.purge && report.all_confirmed() && Purge(record);
+  if (arguments.json) PrintReport(record, report, purged);
+  return report.all_confirmed() && purged == arguments.purge ? kExitSuccess : kExitJobFailed;
 }
 
 }  // namespace tfdist::cli

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/failures.h"
@@ -15,6 +16,7 @@
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/fan_out.h"
 #include "cli/commands/host_fold.h"
+#include "cli/commands/print_json.h"
 #include "cli/commands/report.h"
 #include "cli/commands/sites.h"
 #include "cli/stream/print.h"
@@ -121,6 +123,22 @@ void PrintGathered(const std::vector<Errand>& errands, const std::vector<ErrandR
   }
 }
 
+void PrintResults(const Sites& sites, const std::vector<ErrandResult>& results) {
+  nlohmann::json list = nlohmann::json::array();
+  for (size_t at = 0; at < results.size(); ++at) {
+    const ErrandResult& result = results[at];
+    list.push_back({{"host", sites.sites[at].host.name},
+                    {"task", sites.sites[at].task},
+                    {"exit_code", nullptr},
+                    {"timed_out", result.timed_out},
+                    {"output", result.output},
+                    {"cut", result.cut},
+                    {"error", result.error ? result.error->what() : ""}});
+    if (result.end) list.back()["exit_code"] = result.end->status;
+  }
+  PrintJson(list);
+}
+
 void SayFailures(const std::vector<Errand>& errands, const std::vector<ErrandResult>& results) {
   Groups groups;
   for (size_t at = 0; at < results.size(); ++at) {
@@ -167,11 +185,12 @@ int ExecCommand(const ExecArguments& arguments) {
   const Sites sites = SitesOf(arguments);
   const std::vector<Errand> errands = ErrandsOf(sites, arguments);
   FanOutOptions options;
-  options.gather = arguments.gather;
+  options.gather = arguments.gather || arguments.json;
   options.timeout = TimeoutOf(arguments);
   const FanOutResult done = FanOut(errands, sites.ssh, options);
-  if (arguments.gather) PrintGathered(errands, done.results);
-  if (!arguments.gather && !done.interrupted) SayFailures(errands, done.results);
+  if (arguments.json) PrintResults(sites, done.results);
+  if (arguments.gather && !arguments.json) PrintGathered(errands, done.results);
+  if (!options.gather && !done.interrupted) SayFailures(errands, done.results);
   PrintErrors(ErrorsOf(errands, done.results));
   if (done.threads_left) {
     (void)fflush(stdout);

@@ -27,6 +27,7 @@ using protocol::TaskPhase;
 
 constexpr auto kQuickLimit = 3s;
 constexpr auto kStacksLimit = 8s;
+constexpr auto kUsageLimit = 4s;
 constexpr int64_t kNanosecondsOfMillisecond = 1'000'000;
 constexpr double kBusyPercent = 50;  // of one CPU: it computes, whatever else it waits for
 
@@ -294,6 +295,14 @@ JobLook LookAtTasks(AgentLink& link, const JobState& state, const LookWish& wish
     // An agent of an earlier version.
   }
   return look;
+}
+
+std::vector<HostLook> LookAtUsage(AgentLink& link, const JobState& state) {
+  try {
+    return AskForLooks(link, state, {.usage = true}, SystemClock().Now() + kUsageLimit);
+  } catch (const protocol::Refusal&) {
+    return {};
+  }
 }
 
 std::vector<std::string> Sentences(const JobLook& look, const JobState& state) {

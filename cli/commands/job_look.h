@@ -29,6 +29,9 @@ struct JobLook {
 // of no look gives none.
 JobLook LookAtTasks(AgentLink& link, const protocol::JobState& state, const LookWish& wish);
 
+// What the tasks use of their hosts; for at most 4 s. Empty of an agent that cannot tell.
+std::vector<protocol::HostLook> LookAtUsage(AgentLink& link, const protocol::JobState& state);
+
 // What keeps the job, each in a sentence, the most telling first. Of a deep look; never empty then.
 std::vector<std::string> Sentences(const JobLook& look, const protocol::JobState& state);
 

@@ -10,16 +10,24 @@ namespace {
 
 using OnEvent = std::function<void(const protocol::Event&)>;
 
-// Goes on behind the last event that `view` has.
 void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event,
           const std::optional<LookWish>& wish, JobView& view) {
   Attached attached = Attach(record, 0, deadline);
   view.live = attached.hello.serving == protocol::Serving::kAgent;
+  ReadEvents(*attached.link, record, deadline, on_event, view);
+  const bool runs = view.live && view.state.phase == protocol::JobPhase::kRunning;
+  if (wish && runs) view.look = LookAtTasks(*attached.link, view.state, *wish);
+}
+
+}  // namespace
+
+void ReadEvents(AgentLink& link, const JobRecord& record, TimePoint deadline,
+                const OnEvent& on_event, JobView& view) {
   const uint64_t id =
-      attached.link->Send(protocol::type::kEvents, {{"from", view.events + 1}, {"follow", false}});
+      link.Send(protocol::type::kEvents, {{"from", view.events + 1}, {"follow", false}});
   Grace grace;
   while (true) {
-    const auto message = attached.link->Receive(deadline);
+    const auto message = link.Receive(deadline);
     if (!message || grace.IsOver(deadline)) {
       throw WithHost(LostConnection(Phase::kControl, "no whole answer in time", "try again"),
                      record.hosts[0].name);
@@ -28,8 +36,6 @@ void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event,
     protocol::ThrowIfError(*message);
     if (message->type == protocol::type::kEnd) {
       view.trouble = message->body.value("trouble", "");
-      const bool runs = view.live && view.state.phase == protocol::JobPhase::kRunning;
-      if (wish && runs) view.look = LookAtTasks(*attached.link, view.state, *wish);
       return;
     }
     for (const auto& event : EventsOf(*message)) {
@@ -39,8 +45,6 @@ void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event,
     }
   }
 }
-
-}  // namespace
 
 JobView LookAt(const JobRecord& record, const OnEvent& on_event, std::chrono::milliseconds limit,
                const std::optional<LookWish>& wish) {

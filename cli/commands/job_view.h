@@ -28,4 +28,8 @@ JobView LookAt(const JobRecord& record,
                std::chrono::milliseconds limit = std::chrono::seconds(30),
                const std::optional<LookWish>& wish = {});
 
+// Goes on behind the last event that `view` has.
+void ReadEvents(AgentLink& link, const JobRecord& record, TimePoint deadline,
+                const std::function<void(const protocol::Event&)>& on_event, JobView& view);
+
 }  // namespace tfdist::cli

@@ -6,6 +6,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/last_seen.h"
+#include "cli/commands/print_json.h"
 #include "cli/commands/report.h"
 #include "cli/job/job_record.h"
 #include "cli/stream/print.h"
@@ -41,7 +42,7 @@ int ListCommand(const ListArguments& arguments) {
   if (arguments.json) {
     json jobs = json::array();
     for (const JobRecord& record : records) jobs.push_back(RowJson(record));
-    PrintLines(jobs.dump(2, ' ', true, json::error_handler_t::replace) + "\n");
+    PrintJson(jobs);
     return kExitSuccess;
   }
   if (records.empty()) {

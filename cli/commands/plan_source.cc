@@ -8,6 +8,8 @@
 #include "base/failures.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/report.h"
+#include "cli/deploy/runtime_program.h"
+#include "cli/plan/runtime_choice.h"
 
 namespace tfdist::cli {
 namespace {
@@ -68,6 +70,7 @@ Plan PlanOfFile(const PlanSource& source) {
 
 Plan LoadPlan(const PlanSource& source) {
   Plan plan = source.job.command.empty() ? PlanOfFile(source) : PlanOfCommand(source);
+  ChooseRuntimes(plan, HasCudaRuntime());
   for (const std::string& warning : plan.warnings) PrintWarning(warning, "");
   return plan;
 }

@@ -90,6 +90,10 @@ std::string HostOfSlot(const protocol::JobState& state, int slot) {
   return at < state.plan.slots.size() ? state.plan.slots[at].host : fmt::format("slot {}", slot);
 }
 
+std::string Counted(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::string Span(int64_t nanoseconds) {
   const int64_t seconds = std::max<int64_t>(nanoseconds / 1'000'000'000, 0);
   if (seconds < 120) return fmt::format("{}s", seconds);

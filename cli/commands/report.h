@@ -1,8 +1,10 @@
 // Prints errors, and how jobs ended, to stderr: stdout holds only what was asked for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/job_state.h"
@@ -13,6 +15,8 @@ namespace tfdist::cli {
 
 // "17s", "2m05s", "3h07m"; nothing is negative.
 std::string Span(int64_t nanoseconds);
+// "1 host", "2 hosts".
+std::string Counted(size_t count, std::string_view what);
 
 // As the user wrote it.
 std::string HostOfSlot(const protocol::JobState& state, int slot);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -15,6 +16,8 @@
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/host_fold.h"
+#include "cli/commands/print_json.h"
+#include "cli/commands/report.h"
 #include "cli/commands/sites.h"
 #include "cli/commands/slow_notice.h"
 #include "cli/job/connector.h"
@@ -24,6 +27,7 @@ namespace tfdist::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using nlohmann::json;
 using protocol::JobPhase;
 using protocol::JobState;
 using protocol::OrderedRun;
@@ -103,13 +107,15 @@ JobState WaitForRuns(const JobRecord& record, Attached attached,
   }
 }
 
+std::string HostOfRun(const JobState& state, const std::string& name) {
+  return HostOfSlot(state, state.SeatOf(state.plan.tasks[state.tally.IndexOf(name)]));
+}
+
 // "worker:1 on gpu2: attempt 1, run 2, pid 4711", or how it has ended meanwhile.
 std::string RunInWords(const JobState& state, const std::string& name) {
   const TaskState& task = state.tasks.at(name);
-  const auto& plan = state.plan.tasks[state.tally.IndexOf(name)];
-  const std::string& host = state.plan.slots.at(static_cast<size_t>(state.SeatOf(plan))).host;
-  const std::string run =
-      fmt::format("{} on {}: attempt {}, run {}", name, host, task.attempt, task.run);
+  const std::string run = fmt::format("{} on {}: attempt {}, run {}", name, HostOfRun(state, name),
+                                      task.attempt, task.run);
   if (task.phase == TaskPhase::kRunning) return fmt::format("{}, pid {}", run, task.pid);
   return fmt::format("{}: {}", run, task.exit ? Describe(*task.exit) : "ended");
 }
@@ -118,6 +124,30 @@ bool HasFailedAgain(const TaskState& task) {
   return task.phase == TaskPhase::kExited && task.exit && HasFailed(*task.exit);
 }
 
+json RunJson(const JobState& state, const OrderedRun& run) {
+  const TaskState& task = state.tasks.at(run.task);
+  const bool has_begun = HasBegun(state, run);
+  json value = {{"task", run.task},
+                {"host", HostOfRun(state, run.task)},
+                {"state", TaskPhaseName(has_begun ? task.phase : TaskPhase::kWaiting)},
+                {"attempt", has_begun ? task.attempt : run.attempt},
+                {"run", has_begun ? task.run : run.run},
+                {"pid", has_begun ? task.pid : 0}};
+  if (has_begun && task.phase == TaskPhase::kExited && task.exit) value["exit"] = *task.exit;
+  return value;
+}
+
+void PrintRuns(const JobRecord& record, const JobState& state, const std::vector<OrderedRun>& runs,
+               bool as_json) {
+  json value = {{"job", record.id}, {"name", record.name}, {"tasks", json::array()}};
+  for (const OrderedRun& run : runs) {
+    value["tasks"].push_back(RunJson(state, run));
+    if (!as_json && HasBegun(state, run)) Print("{}\n", RunInWords(state, run.task));
+  }
+  if (as_json) PrintJson(value);
+}
+
+// Says what has gone wrong.
 int ReportRuns(const JobRecord& record, const JobState& state,
                const std::vector<OrderedRun>& runs) {
   std::vector<std::string> waiting;
@@ -127,7 +157,6 @@ int ReportRuns(const JobRecord& record, const JobState& state,
       waiting.push_back(run.task);
       continue;
     }
-    Print("{}\n", RunInWords(state, run.task));
     failed = failed || HasFailedAgain(state.tasks.at(run.task));
   }
   if (!waiting.empty() && state.result != protocol::JobResult::kNone) {
@@ -159,6 +188,7 @@ int RestartCommand(const RestartArguments& arguments) {
   notice.emplace(fmt::format("waiting for {} to end and to start again", names));
   const JobState state = WaitForRuns(record, std::move(attached), runs);
   notice.reset();
+  PrintRuns(record, state, runs, arguments.json);
   return ReportRuns(record, state, runs);
 }
 

@@ -10,6 +10,7 @@
 #include "cli/commands/host_fold.h"
 #include "cli/commands/job_view.h"
 #include "cli/commands/other_hosts.h"
+#include "cli/commands/print_json.h"
 #include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
 #include "cli/stream/print.h"
@@ -188,10 +189,6 @@ void PrintLastSeen(const JobRecord& record, const Error& error) {
   Print("\n");
   if (!seen.why.empty() && seen.result != "succeeded") Print("  why: {}\n", seen.why);
   Print("  the last known result, from this machine's record: {}\n", error.what());
-}
-
-void PrintJson(const json& value) {
-  PrintLines(value.dump(2, ' ', true, json::error_handler_t::replace) + "\n");
 }
 
 // Says after a second which host it waits for.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -41,6 +43,19 @@ std::string Until(int64_t due_ns, int64_t now_ns) {
   return fmt::format("{:.1f} s", static_cast<double>(std::max<int64_t>(due_ns - now_ns, 0)) * 1e-9);
 }
 
+// Of a lost host whose tasks another one is to run, in an exclusive job.
+std::optional<std::string> UntilItsTasksEnded(const JobState& state, size_t slot, int64_t now_ns) {
+  const bool all_start_again = state.phase == JobPhase::kRestarting;
+  if (!state.plan.exclusive || !all_start_again || state.slots[slot].census) return std::nullopt;
+  if (state.tally.seated[slot].empty()) return std::nullopt;
+  const std::chrono::nanoseconds limit = protocol::LostTasksLimit(state.plan);
+  const int64_t left_ns = state.slots[slot].since_ns + limit.count() - now_ns;
+  return fmt::format(
+      "; its tasks start elsewhere in {}, when its agent must have ended them, or here when it is "
+      "back",
+      Span(std::max<int64_t>(left_ns, 0)));
+}
+
 void AddHosts(const JobState& state, int64_t now_ns, std::vector<std::string>& lines) {
   const bool waits = state.plan.on_host_lost == protocol::OnHostLost::kWait;
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
@@ -48,8 +63,9 @@ void AddHosts(const JobState& state, int64_t now_ns, std::vector<std::string>& l
     const std::string name = HostOfSlot(state, static_cast<int>(slot));
     const std::string since = Span(now_ns - host.since_ns);
     if (host.state == HostState::kLost) {
+      const std::string then = waits ? "; the job goes on when it is back" : "";
       lines.push_back(fmt::format("host {} is lost since {}{}", name, since,
-                                  waits ? "; the job goes on when it is back" : ""));
+                                  UntilItsTasksEnded(state, slot, now_ns).value_or(then)));
     } else if (host.state == HostState::kSlow) {
       lines.push_back(fmt::format("host {} is silent; slow since {}", name, since));
     }

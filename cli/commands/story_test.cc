@@ -9,6 +9,7 @@ namespace {
 namespace event = protocol::event;
 using protocol::HostState;
 using protocol::JobResult;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -168,6 +169,23 @@ TEST_F(StoryTest, SaysWhatIsWaitedFor) {
   EXPECT_THAT(Waits(), ElementsAre("worker:1 on h2 to end"));
   Add(event::Ended{JobResult::kStopped, {}, {}});
   EXPECT_THAT(Waits(), IsEmpty());
+}
+
+TEST_F(StoryTest, ASpareHostOfAnExclusiveJobWaits) {
+  protocol::JobPlan plan = story_.state().plan;
+  plan.exclusive = true;
+  plan.slots[2].spare = true;
+  story_ = {};
+  number_ = 0;
+  Add(event::Committed{plan});
+  Add(event::Attempt{1, "started", {}});
+  Add(event::Host{1, HostState::kLost, "nothing heard for 11 s"});
+  Add(event::Restarting{true, "", "host h2 is lost: nothing heard for 11 s", 0, 0});
+  EXPECT_THAT(Waits(10 * kSecondNs),
+              Contains("host h2 is lost since 11s; its tasks start elsewhere in 5m09s, when its "
+                       "agent must have ended them, or here when it is back"));
+  Add(event::Attempt{2, "host h2 is lost", {0, 2, 2}});
+  EXPECT_THAT(Waits(), Contains("host h2 is lost since 2s"));
 }
 
 TEST_F(StoryTest, AJobThatNobodyWatchesWaitsForNothing) {

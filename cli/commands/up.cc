@@ -53,6 +53,7 @@ Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& has
     cargo.job.plan_sha256 = Sha256Hex(cargo.job.plan_sha256 + cargo.workdir->Hash());
   }
   if (plan.needs_runtime) cargo.runtime = PackRuntime();
+  if (plan.needs_cuda_runtime) cargo.cuda_runtime = PackCudaRuntime();
   return cargo;
 }
 
@@ -317,7 +318,7 @@ class Launch {
     SaveRecord(record_);
     if (interrupted_) return EndAtOnce();
     const std::string size =
-        fmt::format("{} tasks on {} hosts", plan_.tasks.size(), plan_.hosts.size());
+        Counted(plan_.tasks.size(), "task") + " on " + Counted(plan_.hosts.size(), "host");
     if (arguments_.detach) return Started(size);
     if (!arguments_.quiet) {
       Say("tfdist: job {}: {}; Ctrl-C ends it, a closed terminal or a lost connection does "

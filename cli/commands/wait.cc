@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/failures.h"
 #include "cli/cluster_file/quantity.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/last_seen.h"
+#include "cli/commands/print_json.h"
 #include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
 #include "cli/link/bootstrap.h"
@@ -42,6 +45,14 @@ int ExitCodeOf(const LastSeen& seen) {
   return seen.result == NameOf(protocol::JobResult::kSucceeded) ? kExitSuccess : kExitJobFailed;
 }
 
+void PrintEnd(const JobRecord& record, const LastSeen& seen) {
+  PrintJson({{"job", record.id},
+             {"name", record.name},
+             {"state", StateName(seen)},
+             {"why", seen.why},
+             {"ended_ns", seen.ended_ns}});
+}
+
 }  // namespace
 
 int WaitCommand(const WaitArguments& arguments) {
@@ -50,6 +61,7 @@ int WaitCommand(const WaitArguments& arguments) {
   const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
   if (record.last_seen.result == "gone") throw NothingLeftOf("the event log", record);
   if (record.last_seen.is_over()) {
+    if (arguments.json) PrintEnd(record, record.last_seen);
     Say("tfdist: job {} {}\n", record.id, StateName(record.last_seen));
     return ExitCodeOf(record.last_seen);
   }
@@ -57,8 +69,12 @@ int WaitCommand(const WaitArguments& arguments) {
   Interrupts interrupts;
   JobFollower follower(record, {}, options, printer, interrupts);
   const protocol::JobState state = Follow(follower, record);
-  NoteLastSeen(record.id, SeenIn(state, true));
+  // Without an event so far nothing new is known.
+  const bool is_known = state.phase != protocol::JobPhase::kNone;
+  const LastSeen seen = is_known ? SeenIn(state, true) : record.last_seen;
+  if (is_known) NoteLastSeen(record.id, seen);
   if (follower.interrupted()) return kExitInterrupted;
+  if (arguments.json) PrintEnd(record, seen);
   if (follower.timed_out()) {
     Say("tfdist: job {} has not ended in {}\n", record.id, arguments.timeout);
     return kExitTimedOut;

@@ -12,6 +12,7 @@
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/job_view.h"
+#include "cli/commands/print_json.h"
 #include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
 #include "cli/commands/story.h"
@@ -175,7 +176,7 @@ json IncidentJson(const Incident& incident) {
   return value;
 }
 
-void PrintJson(const JobRecord& record, const Whole& whole) {
+void PrintWhyAsJson(const JobRecord& record, const Whole& whole) {
   const protocol::JobState& state = whole.view.state;
   json value = {
       {"job", record.id},
@@ -188,7 +189,7 @@ void PrintJson(const JobRecord& record, const Whole& whole) {
   for (const Incident& incident : whole.story.Incidents()) {
     value["incidents"].push_back(IncidentJson(incident));
   }
-  PrintLines(value.dump(2, ' ', true, json::error_handler_t::replace) + "\n");
+  PrintJson(value);
 }
 
 }  // namespace
@@ -196,7 +197,7 @@ void PrintJson(const JobRecord& record, const Whole& whole) {
 int WhyCommand(const WhyArguments& arguments) {
   const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
   const Whole whole = ReadAll(record);
-  arguments.json ? PrintJson(record, whole) : PrintWhy(record, whole);
+  arguments.json ? PrintWhyAsJson(record, whole) : PrintWhy(record, whole);
   return kExitSuccess;
 }
 

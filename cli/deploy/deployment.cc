@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "cli/link/bootstrap.h"
 #include "cli/link/embedded_agent.h"
 #include "cli/plan/describe.h"
+#include "cli/plan/runtime_choice.h"
 
 namespace tfdist::cli {
 namespace {
@@ -28,6 +30,11 @@ namespace type = protocol::type;
 constexpr auto kStartLimit = 120s;
 constexpr StartLimits kStartLimits{.shell = kStartLimit, .boot = 60s, .hello = kStartLimit};
 constexpr auto kUploadLimit = 15min;
+// From here on it pays that a file crosses the user's uplink once.
+constexpr uint64_t kHandOnBytes = 8 << 20;
+constexpr auto kFetchLook = 200ms;
+// A host to which nothing has come for so long, though slot 0 has it all, gets it from here.
+constexpr auto kFetchSilence = 10s;
 constexpr auto kDescribeLimit = 120s;
 constexpr size_t kMostTroubles = 8;  // of a host: more is nothing that an agent says
 constexpr auto kDialLimit = 30s;     // the name of slot 0 is resolved there as well
@@ -37,7 +44,6 @@ constexpr auto kCommitLimit = 30s;
 constexpr auto kAbortLimit = 5s;
 constexpr auto kUncommittedLimit = 60s;
 constexpr size_t kMarkBytes = 16;
-constexpr size_t kPieceBytes = 32 * 1024;
 
 TimePoint In(milliseconds span) { return SystemClock().Now() + span; }
 
@@ -49,10 +55,10 @@ milliseconds LimitFor(const protocol::HostDescription& description) {
   return kDescribeLimit + milliseconds(bytes / kBytesPerMillisecond);
 }
 
-// How much of the content the first `wire_bytes` hold, as far as one can say.
-uint64_t ContentUpTo(const PackedFile& file, uint64_t wire_bytes) {
-  const auto part = static_cast<double>(wire_bytes) / static_cast<double>(file.gzip_size_bytes());
-  return static_cast<uint64_t>(part * static_cast<double>(file.description().size_bytes));
+uint64_t ContentBytes(const std::vector<protocol::FileDescription>& files) {
+  uint64_t bytes = 0;
+  for (const auto& file : files) bytes += file.size_bytes;
+  return bytes;
 }
 
 Deployment::Failure FailureOf(const std::exception& thrown, const std::string& host) {
@@ -76,8 +82,10 @@ Deployment::Deployment(const Plan& plan, const Cargo& cargo)
       prepared_(plan.hosts.size()),
       listening_(plan.hosts.size()),
       connected_(plan.hosts.size()),
+      equipped_(plan.hosts.size()),
       settled_(plan.hosts.size()),
       running_(plan.hosts.size()),
+      hands_on_(HandsOn()),
       mark_(RandomHex(kMarkBytes)),
       done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   for (size_t i = 0; i < plan.hosts.size(); ++i) {
@@ -116,7 +124,7 @@ Deployment::~Deployment() {
 
 void Deployment::Cancel() {
   cancelled_ = true;
-  for (Gate* gate : {&prepared_, &listening_, &connected_}) gate->Cancel();
+  for (Gate* gate : {&prepared_, &listening_, &connected_, &equipped_}) gate->Cancel();
 }
 
 std::vector<std::string> Deployment::Busy() const {
@@ -161,6 +169,7 @@ Deployment::Outcome Deployment::TakeOutcome() {
   }
   outcome.warnings = CompareNames(plan_.hosts, answers);
   AddTroubles(outcome.warnings);
+  AddFilesFromHere(outcome.warnings);
   for (NameWarning& warning : CompareShared(plan_, shared)) {
     outcome.warnings.push_back(std::move(warning));
   }
@@ -180,6 +189,16 @@ void Deployment::AddTroubles(std::vector<NameWarning>& warnings) const {
   for (const auto& [trouble, names] : hosts) {
     const auto& [why, remedy] = trouble;
     warnings.push_back({fmt::format("{}: {}", fmt::join(names, ", "), why), remedy});
+  }
+}
+
+void Deployment::AddFilesFromHere(std::vector<NameWarning>& warnings) const {
+  for (size_t slot = 0; slot < hosts_.size(); ++slot) {
+    if (hosts_[slot]->not_from_first.empty()) continue;
+    warnings.push_back(
+        {fmt::format("{}: got the job's files from this machine, not from {}: {}",
+                     plan_.hosts[slot].name, plan_.hosts[0].name, hosts_[slot]->not_from_first),
+         "look at the network between the two: tfdist check"});
   }
 }
 
@@ -207,7 +226,8 @@ void Deployment::BringUp(int slot) {
   const bool first = slot == 0;
   const bool ready = Pass(prepared_, slot, "start",
                           [&] {
-                            StartOnHost(slot), Describe(slot), AskForNames(slot);
+                            StartOnHost(slot), AskWhatIsMissing(slot);
+                            if (!hands_on_) Equip(slot);
                             if (first) MarkShared(host);
                           }) &&
                      Pass(listening_, slot, "listen",
@@ -220,6 +240,7 @@ void Deployment::BringUp(int slot) {
                             DialCoordinator(host);
                             FindMark(host);
                           }) &&
+                     (!hands_on_ || Pass(equipped_, slot, "files", [&] { Equip(slot); })) &&
                      Pass(settled_, slot, "commit", [&] {
                        if (!first) return;
                        UnmarkShared(host);
@@ -277,8 +298,7 @@ void Deployment::StartOnHost(int slot) {
   create.slot = slot;
   create.address = slot == 0 ? plan.address : "";
   create.port = slot == 0 ? plan_.control_port : 0;
-  // An agent must not give the coordinator up before it is given up itself.
-  create.orphan_timeout_ms = std::max(create.orphan_timeout_ms, 2 * plan_.host_lost_ms);
+  create.orphan_timeout_ms = plan_.orphan_timeout_ms;
   create.uncommitted_limit_ms = milliseconds(kUncommittedLimit).count();
   host.touched = true;
   // In this order, against Cancel and HostsNotRolledBack: one of the two threads sees the other.
@@ -304,7 +324,9 @@ protocol::HostDescription Deployment::DescriptionOf(int slot) const {
       description.tasks.push_back(DescribeTask(plan_, task));
     }
   }
-  if (cargo_.runtime) description.files.push_back(cargo_.runtime->description());
+  const RuntimesUsed used = RuntimesOf(description.tasks);
+  if (used.cpu) description.files.push_back(cargo_.runtime->description());
+  if (used.cuda) description.files.push_back(cargo_.cuda_runtime->description());
   if (cargo_.workdir) {
     description.workdir = cargo_.workdir->archive().description();
     const auto& large = cargo_.workdir->files();
@@ -324,42 +346,140 @@ Json Deployment::Ask(Host& host, std::string_view type, Json body, milliseconds 
   return host.attached.link->Call(type, std::move(body), In(limit), [this] { ThrowIfCancelled(); });
 }
 
+// Among hosts that are this machine nothing crosses a wire.
+bool Deployment::HandsOn() const {
+  uint64_t bytes = 0;
+  for (const auto& runtime : RuntimesOfCargo()) bytes += runtime.size_bytes;
+  if (cargo_.workdir) {
+    bytes += cargo_.workdir->archive().description().size_bytes;
+    for (const auto& file : cargo_.workdir->files()) bytes += file.size_bytes;
+  }
+  const auto remote =
+      std::ranges::count_if(plan_.hosts, [](const auto& host) { return !host.local; });
+  return bytes >= kHandOnBytes && remote > 1;
+}
+
+void Deployment::Equip(int slot) {
+  try {
+    BringFiles(slot);
+    if (slot == 0) first_is_through_ = true;
+  } catch (...) {
+    if (slot == 0) first_has_failed_ = true;
+    throw;
+  }
+  if (first_has_failed_) return;  // nobody gets through the next gate
+  Describe(slot);
+  AskForNames(slot);
+}
+
 void Deployment::Describe(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const protocol::HostDescription description = DescriptionOf(slot);
-  SendFiles(host, description);
   host.steps.Begin("task descriptions");
   const Json answer = Ask(host, type::kDescribe, description, LimitFor(description));
   host.troubles = protocol::Body<std::vector<protocol::Trouble>>(
       {.type = "ok", .body = answer.value("troubles", Json::array())});
 }
 
-void Deployment::SendFiles(Host& host, const protocol::HostDescription& description) {
-  host.steps.Begin("files");
-  std::vector<protocol::FileDescription> wanted = description.files;
-  if (description.workdir) wanted.push_back(*description.workdir);
-  if (wanted.empty()) return;
-  std::map<std::string, uint64_t> sizes;
-  for (const auto& file : wanted) sizes[file.sha256] = file.size_bytes;
-  const Json answer = Ask(host, type::kNeed, {{"files", wanted}}, LimitFor(description));
-  const auto missing = answer.at("missing").get<std::set<std::string>>();
-  for (const std::string& sha256 : missing) {
-    if (!sizes.contains(sha256)) {
-      throw ProtocolError(Phase::kUpload, "the host asks for a file that it was not offered");
-    }
+std::vector<protocol::FileDescription> Deployment::RuntimesOfCargo() const {
+  std::vector<protocol::FileDescription> runtimes;
+  for (const auto* runtime : {&cargo_.runtime, &cargo_.cuda_runtime}) {
+    if (*runtime) runtimes.push_back((*runtime)->description());
   }
-  for (const std::string& sha256 : missing) to_send_ += sizes[sha256];
-  lacking_ += missing.empty() ? 0 : 1;
-  for (const std::string& sha256 : missing) SendFile(host, PackOf(host, sha256));
-  supplied_ += missing.empty() ? 0 : 1;
+  return runtimes;
 }
 
-const PackedFile& Deployment::PackOf(Host& host, const std::string& sha256) {
-  if (cargo_.runtime && cargo_.runtime->description().sha256 == sha256) return *cargo_.runtime;
-  const auto keep_alive = [&] {
-    ThrowIfCancelled();
-    (void)host.attached.link->Receive(SystemClock().Now());  // sends pings
-  };
+// Slot 0 hands on what its own tasks have no use for, too.
+void Deployment::AddRuntimesOfOthers(std::vector<protocol::FileDescription>& wanted) const {
+  for (auto& runtime : RuntimesOfCargo()) {
+    if (std::ranges::find(wanted, runtime.sha256, &protocol::FileDescription::sha256) ==
+        wanted.end()) {
+      wanted.push_back(std::move(runtime));
+    }
+  }
+}
+
+void Deployment::AskWhatIsMissing(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  host.steps.Begin("files");
+  const protocol::HostDescription description = DescriptionOf(slot);
+  std::vector<protocol::FileDescription> wanted = description.files;
+  if (description.workdir) wanted.push_back(*description.workdir);
+  if (hands_on_ && slot == 0) AddRuntimesOfOthers(wanted);
+  host.missing.clear();
+  if (wanted.empty()) return;
+  const Json answer = Ask(host, type::kNeed, {{"files", wanted}}, LimitFor(description));
+  auto missing = answer.at("missing").get<std::set<std::string>>();
+  // In one order for all hosts: what slot 0 gets first, the others ask it for first.
+  for (const auto& file : wanted) {
+    if (missing.erase(file.sha256) > 0) host.missing.push_back(file);
+  }
+  if (!missing.empty()) {
+    throw ProtocolError(Phase::kUpload, "the host asks for a file that it was not offered");
+  }
+}
+
+void Deployment::BringFiles(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  if (host.missing.empty()) return;
+  host.steps.Begin("files");
+  const uint64_t bytes = ContentBytes(host.missing);
+  to_send_ += bytes;
+  ++lacking_;
+  if (slot == 0 || !hands_on_) {
+    SendFiles(host);
+  } else if (!FetchFiles(host)) {
+    AskWhatIsMissing(slot);
+    sent_ += bytes - ContentBytes(host.missing);
+    SendFiles(host);
+  }
+  ++supplied_;
+}
+
+bool Deployment::FetchFiles(Host& host) {
+  const Json wanted = {{"files", host.missing}};
+  Ask(host, type::kFetch, wanted, kDialLimit);
+  const protocol::Fetched fetched = WatchFetch(host);
+  if (first_has_failed_ || (fetched.done && fetched.missing.empty())) return true;
+  sent_ -= fetched.bytes;
+  Ask(host, type::kFetch, {{"files", Json::array()}}, kDialLimit);
+  host.not_from_first =
+      fetched.done ? fetched.why : fmt::format("nothing came for {} s", kFetchSilence.count());
+  return false;
+}
+
+protocol::Fetched Deployment::WatchFetch(Host& host) {
+  uint64_t counted = 0;
+  TimePoint moved = SystemClock().Now();
+  while (true) {
+    const auto fetched = protocol::Body<protocol::Fetched>(
+        {.type = "ok", .body = Ask(host, type::kFetched, Json::object(), kDialLimit)});
+    const TimePoint now = SystemClock().Now();
+    if (fetched.bytes != counted || !first_is_through_) moved = now;
+    sent_ += fetched.bytes - counted;  // it may wrap around, and back
+    counted = fetched.bytes;
+    const bool stuck = now - moved > kFetchSilence;
+    if (fetched.done || stuck || first_has_failed_) return fetched;
+    (void)host.attached.link->Receive(now + kFetchLook);  // sends pings
+  }
+}
+
+void Deployment::SendFiles(Host& host) {
+  FileUpload upload(
+      *host.attached.link, [this] { ThrowIfCancelled(); },
+      [this](uint64_t content_bytes, uint64_t wire_bytes) {
+        sent_ += content_bytes;
+        wire_ += wire_bytes;
+      });
+  for (const auto& file : host.missing) upload.Send(PackOf(upload, file.sha256));
+  upload.Finish(In(kUploadLimit));
+}
+
+const PackedFile& Deployment::PackOf(FileUpload& upload, const std::string& sha256) {
+  for (const auto* runtime : {&cargo_.runtime, &cargo_.cuda_runtime}) {
+    if (*runtime && (*runtime)->description().sha256 == sha256) return **runtime;
+  }
+  const auto keep_alive = [&] { upload.Poll(); };
   const PackedFile* pack = cargo_.workdir ? cargo_.workdir->Pack(sha256, keep_alive) : nullptr;
   if (pack != nullptr) return *pack;
   throw ProtocolError(Phase::kFiles, "the host wants a file that it was not offered");
@@ -371,26 +491,6 @@ FilesSent Deployment::Sent() const {
           .wire_bytes = wire_,
           .hosts = lacking_,
           .hosts_done = supplied_};
-}
-
-void Deployment::SendFile(Host& host, const PackedFile& file) {
-  uint64_t offset = 0;
-  while (true) {
-    ThrowIfCancelled();
-    std::string bytes = file.Read(offset, kPieceBytes);
-    const size_t count = bytes.size();
-    const bool last = offset + count >= file.gzip_size_bytes();
-    const protocol::FilePiece piece{file.description().sha256, offset, {std::move(bytes)}, last};
-    if (last) {
-      Ask(host, type::kFile, piece, kUploadLimit);
-    } else {
-      host.attached.link->Send(type::kFile, piece);
-    }
-    sent_ += ContentUpTo(file, offset + count) - ContentUpTo(file, offset);
-    wire_ += count;
-    if (last) return;
-    offset += count;
-  }
 }
 
 // What this host knows the others by: the tasks there will ask the same resolver.

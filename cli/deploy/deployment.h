@@ -3,10 +3,13 @@
 //   each host     connect, agent, files, task descriptions   -> prepared
 //   slot 0        allow-list of all agents' keys             -> listening
 //   other slots   agent reaches the coordinator              -> connected
+//   each host     large files, task descriptions             -> equipped
 //   slot 0        plan                                       -> settled: the job exists, or not
 //
 // One thread a host; a Gate after each row. While a host waits for the others its link is kept
-// alive.
+// alive. Files of less than 8 MiB go to each host in the first row. More go to slot 0 alone, in the
+// fourth, and the other hosts get them from slot 0 as they come; a host that does not is sent them
+// from here.
 #pragma once
 
 #include <atomic>
@@ -16,10 +19,12 @@
 #include <thread>
 #include <vector>
 
+#include "agent/file_fetch.h"
 #include "agent/host_check.h"
 #include "agent/protocol.h"
 #include "agent/refusal.h"
 #include "agent/shared_folder.h"
+#include "cli/deploy/file_upload.h"
 #include "cli/deploy/gate.h"
 #include "cli/deploy/name_check.h"
 #include "cli/deploy/packed_file.h"
@@ -36,13 +41,14 @@ struct Cargo {
   std::string secret;  // of the job; never shown
   std::unique_ptr<WorkdirParts> workdir;
   std::optional<PackedFile> runtime;
+  std::optional<PackedFile> cuda_runtime;
 };
 
 // How far files have come to the hosts.
 struct FilesSent {
-  uint64_t bytes = 0;  // of content, on all hosts together
-  uint64_t bytes_done = 0;
-  uint64_t wire_bytes = 0;  // as sent until now: compressed
+  uint64_t bytes = 0;       // of content, on all hosts together
+  uint64_t bytes_done = 0;  // from here, or from slot 0
+  uint64_t wire_bytes = 0;  // sent from here until now: compressed
   size_t hosts = 0;         // that lacked any
   size_t hosts_done = 0;
 };
@@ -102,6 +108,8 @@ class Deployment {
     std::vector<protocol::Trouble> troubles;  // that may end the job later
     // Slot 0's is written before `prepared_` opens, and read by the others after that.
     std::optional<protocol::SharedFolder> shared;
+    std::vector<protocol::FileDescription> missing;  // files, as the host has said
+    std::string not_from_first;                      // why they came from here; empty: they did not
     StepTimes steps;
     std::atomic<bool> touched = false;  // something of the job may be there
     std::thread thread;
@@ -113,9 +121,18 @@ class Deployment {
   void BringUp(int slot);
   // The steps; each throws Error.
   void StartOnHost(int slot);
-  void SendFiles(Host& host, const protocol::HostDescription& description);
-  const PackedFile& PackOf(Host& host, const std::string& sha256);
-  void SendFile(Host& host, const PackedFile& file);
+  [[nodiscard]] bool HandsOn() const;
+  [[nodiscard]] std::vector<protocol::FileDescription> RuntimesOfCargo() const;
+  void AddRuntimesOfOthers(std::vector<protocol::FileDescription>& wanted) const;
+  void AskWhatIsMissing(int slot);
+  void Equip(int slot);
+  void BringFiles(int slot);
+  void SendFiles(Host& host);
+  // False: they did not come, and the host is to get them from here.
+  bool FetchFiles(Host& host);
+  protocol::Fetched WatchFetch(Host& host);
+  void AddFilesFromHere(std::vector<NameWarning>& warnings) const;
+  const PackedFile& PackOf(FileUpload& upload, const std::string& sha256);
   void Describe(int slot);
   void AskForNames(int slot);
   [[nodiscard]] protocol::Json SharedBody() const;
@@ -149,12 +166,16 @@ class Deployment {
   Gate prepared_;
   Gate listening_;
   Gate connected_;
+  Gate equipped_;
   Gate settled_;  // never cancelled: a commit is waited for
   std::atomic<bool> cancelled_ = false;
   std::atomic<bool> committing_ = false;
   std::atomic<bool> committed_ = false;
   std::atomic<bool> in_doubt_ = false;
   std::atomic<size_t> running_;
+  const bool hands_on_;                         // large files, from slot 0 to the others
+  std::atomic<bool> first_is_through_ = false;  // slot 0 has all files
+  std::atomic<bool> first_has_failed_ = false;  // it will not get them
   // As FilesSent has them.
   std::atomic<uint64_t> to_send_ = 0;
   std::atomic<uint64_t> sent_ = 0;

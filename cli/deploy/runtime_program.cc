@@ -3,30 +3,51 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
 
 #include "base/error.h"
+#include "base/unique_fd.h"
+#include "cli/plan/runtime_choice.h"
 
 namespace tfdist::cli {
 namespace {
 
 constexpr int kGzipLevel = 1;  // sent once to each host: time to the first step counts, not size
+constexpr const char* kCudaProgram = "tfdist-runtime-cuda";
+
+std::array<std::filesystem::path, 2> PlacesOf(const char* name) {
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  return {folder / name, folder.parent_path() / "libexec/tfdist" / name};
+}
+
+PackedFile Pack(const char* name, std::string_view link) {
+  const auto places = PlacesOf(name);
+  for (const auto& path : places) {
+    const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (fd.valid()) return PackedFile(fd.get(), kGzipLevel, true, std::string(link));
+  }
+  throw Error(Phase::kFiles,
+              fmt::format("the plan uses {{runtime}}, and there is no {}: neither {} nor {}", name,
+                          places[0].string(), places[1].string()),
+              "build it (scripts/build), or keep it beside tfdist");
+}
 
 }  // namespace
 
-PackedFile PackRuntime() {
-  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const auto beside = folder / "tfdist-runtime";
-  const auto installed = folder.parent_path() / "libexec/tfdist/tfdist-runtime";
-  for (const auto& path : {beside, installed}) {
-    const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (fd.valid()) return PackedFile(fd.get(), kGzipLevel, true, "runtime");
-  }
-  throw Error(Phase::kFiles,
-              fmt::format("the plan uses {{runtime}}, and there is no tfdist-runtime: neither {} "
-                          "nor {}",
-                          beside.string(), installed.string()),
-              "build it (scripts/build), or keep it beside tfdist");
+PackedFile PackRuntime() { return Pack("tfdist-runtime", kRuntimeLink); }
+
+PackedFile PackCudaRuntime() { return Pack(kCudaProgram, kCudaRuntimeLink); }
+
+bool HasCudaRuntime() {
+  return std::ranges::any_of(PlacesOf(kCudaProgram), [](const auto& path) {
+    std::error_code none;
+    return std::filesystem::exists(path, none);
+  });
 }
 
 }  // namespace tfdist::cli

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <chrono>
 #include <utility>
@@ -16,9 +17,27 @@ namespace tfdist::cli {
 namespace {
 
 constexpr std::chrono::minutes kPackLimit{30};
-// Data that compresses badly must not hold the network up.
+// Compressing must not hold the network up.
 constexpr int kFastLevel = 1;
+constexpr int kStored = 0;
 constexpr const char* kFilePrefix = "work/";
+
+// Of what is compressed already nothing is gained, at the price of most of the time (images,
+// checkpoints, .npz). A piece in the middle tells: heads are often plain.
+int LevelFor(int fd, uint64_t size_bytes) {
+  constexpr size_t kSampleBytes = 128 * 1024;
+  constexpr double kWorthIt = 0.95;
+  std::string sample(kSampleBytes, '\0');
+  const ssize_t got = pread(fd, sample.data(), sample.size(), static_cast<off_t>(size_bytes / 2));
+  if (got <= 0) return kFastLevel;
+  const auto count = static_cast<uLong>(got);
+  uLongf packed_bytes = compressBound(count);
+  std::string packed(packed_bytes, '\0');
+  const int rc = compress2(reinterpret_cast<Bytef*>(packed.data()), &packed_bytes,
+                           reinterpret_cast<const Bytef*>(sample.data()), count, kFastLevel);
+  const bool shrinks = static_cast<double>(packed_bytes) < kWorthIt * static_cast<double>(count);
+  return rc == Z_OK && !shrinks ? kStored : kFastLevel;
+}
 
 bool IsLarge(const WorkdirEntry& entry) { return entry.size_bytes() >= kLargeFileBytes; }
 
@@ -101,8 +120,8 @@ std::unique_ptr<PackedFile> WorkdirParts::Compress(const protocol::FileDescripti
                                                    const std::function<void()>& meanwhile) const {
   const auto path = workdir_ / file.link.substr(std::string_view(kFilePrefix).size());
   const UniqueFd fd = OpenFile(path, O_RDONLY | O_NOFOLLOW);
-  auto made = std::make_unique<PackedFile>(fd.get(), kFastLevel, file.executable, file.link, spool_,
-                                           meanwhile);
+  auto made = std::make_unique<PackedFile>(fd.get(), LevelFor(fd.get(), file.size_bytes),
+                                           file.executable, file.link, spool_, meanwhile);
   if (made->description().sha256 == file.sha256) return made;
   throw Error(Phase::kFiles, path.string() + " has changed since it was looked at",
               "start again once nothing writes it");

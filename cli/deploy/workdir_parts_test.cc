@@ -1,6 +1,7 @@
 #include "cli/deploy/workdir_parts.h"
 
 #include <gtest/gtest.h>
+#include <sodium.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -71,6 +72,18 @@ TEST_F(WorkdirPartsTest, ALargeFileIsAPartOfItsOwn) {
   EXPECT_EQ(pack->Read(0, 1 << 20).size(), pack->gzip_size_bytes());
   EXPECT_EQ(parts.Pack(archive, [] {}), &parts.archive());
   EXPECT_EQ(parts.Pack(std::string(64, '0'), [] {}), nullptr);
+}
+
+TEST_F(WorkdirPartsTest, WhatDoesNotCompressIsStored) {
+  std::string random(kLargeFileBytes, '\0');
+  randombytes_buf(random.data(), random.size());
+  Write("checkpoint", random);
+  FileHashes hashes(folder_);
+  WorkdirParts parts = Parts(hashes);
+  const PackedFile* pack = parts.Pack(parts.files()[0].sha256, [] {});
+  // A block of what is stored is up to 64 KiB long; the fastest level ends one after 16 KiB, as nothing shrinks.
+  const uint64_t blocks = random.size() / (32 * 1024);
+  EXPECT_LT(pack->gzip_size_bytes(), random.size() + 5 * blocks + 50);
 }
 
 TEST_F(WorkdirPartsTest, AFileThatChangesMeanwhileIsNamed) {

@@ -116,7 +116,7 @@ void AgentLink::TakeRemoved(const Message& message) {
 }
 
 uint64_t AgentLink::Send(std::string_view type, protocol::Json body) {
-  const uint64_t id = next_id_++;
+  const uint64_t id = NewId();
   SendWithId(type, id, std::move(body));
   return id;
 }

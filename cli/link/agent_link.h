@@ -40,6 +40,8 @@ class AgentLink {
   // Sends without waiting; returns the id.
   uint64_t Send(std::string_view type, protocol::Json body);
   void SendWithId(std::string_view type, uint64_t id, protocol::Json body);
+  // For SendWithId: of no other message.
+  uint64_t NewId() { return next_id_++; }
   // The next message that is not a pong of ours; nullopt on timeout. Throws LostConnection on
   // end of file. Pings go out by themselves while any call of this class waits.
   std::optional<protocol::Message> Receive(TimePoint deadline);

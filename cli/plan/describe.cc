@@ -1,5 +1,7 @@
 #include "cli/plan/describe.h"
 
+#include <algorithm>
+
 #include "base/hash.h"
 #include "cli/plan/tf_config_text.h"
 
@@ -39,11 +41,17 @@ protocol::JobPlan DescribeWithoutHash(const Plan& plan) {
   job.slots = DescribeSlots(plan);
   job.on_host_lost = plan.on_host_lost;
   job.host_lost_ms = plan.host_lost_ms;
+  job.exclusive = plan.exclusive;
+  job.orphan_timeout_ms = plan.orphan_timeout_ms;
+  job.longest_grace_ms = 0;
   job.deadline_ms = plan.deadline_ms;
   job.warning_ms = plan.warning_ms;
   job.warning_signal = plan.warning_signal;
   job.finish_timeout_ms = plan.finish_timeout_ms;
-  for (const TaskOnHost& task : plan.tasks) job.tasks.push_back(DescribePolicy(task));
+  for (const TaskOnHost& task : plan.tasks) {
+    job.tasks.push_back(DescribePolicy(task));
+    job.longest_grace_ms = std::max(job.longest_grace_ms, task.grace_ms);
+  }
   return job;
 }
 

@@ -231,6 +231,11 @@ TEST_F(Mistakes, InTaskSettingsAreExplained) {
   EXPECT_THAT(with_command("[restart]\non_host_lost = \"pray\""),
               HasSubstr("\"fail\" or \"wait\""));
   EXPECT_THAT(with_command("[restart]\nhost_lost = \"1s\""), HasSubstr("expected 5s to 1h"));
+  EXPECT_THAT(with_command("[restart]\norphan_timeout = \"15s\""),
+              HasSubstr("expected 22s at least: twice host_lost"));
+  EXPECT_THAT(with_command("[restart]\norphan_timeout = \"25h\""),
+              HasSubstr("expected 24h at most"));
+  EXPECT_THAT(with_command("[restart]\nexclusive = \"yes\""), HasSubstr("true or false"));
   EXPECT_THAT(with_command("[restart]\nps = 3"), HasSubstr("expected a policy in quotes"));
 }
 

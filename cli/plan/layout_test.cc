@@ -94,6 +94,17 @@ TEST_F(Layout, RanksCountTheChiefFirstAndPsLast) {
                                  "worker:1 2 0", "ps:3 7 3", "worker:2 3 1"));
 }
 
+TEST_F(Layout, AnExclusiveJobKnowsWhenALostHostsTasksHaveEnded) {
+  const std::string head = "hosts = [\"h1\", { address = \"h2\", spare = true }]\n[restart]\n";
+  const auto job =
+      DescribeJob(LoadCluster(head + "exclusive = true\norphan_timeout = \"1m\"\n"), "id");
+  EXPECT_TRUE(job.exclusive);
+  EXPECT_EQ(job.orphan_timeout_ms, 60'000);
+  EXPECT_EQ(protocol::LostTasksLimit(job), std::chrono::seconds(80)) << "with a grace of 10 s";
+  const auto long_silence = DescribeJob(LoadCluster(head + "host_lost = \"10m\"\n"), "id");
+  EXPECT_EQ(long_silence.orphan_timeout_ms, 1'200'000);
+}
+
 TEST_F(Layout, TimesAndLostHostsReachTheCoordinator) {
   const std::string text =
       "hosts = [\"h1\", { address = \"h2\", spare = true }]\n[restart]\n"
@@ -102,6 +113,8 @@ TEST_F(Layout, TimesAndLostHostsReachTheCoordinator) {
   const auto job = DescribeJob(LoadCluster(text), "id");
   EXPECT_EQ(job.on_host_lost, protocol::OnHostLost::kWait);
   EXPECT_EQ(job.host_lost_ms, 60'000);
+  EXPECT_FALSE(job.exclusive);
+  EXPECT_EQ(job.orphan_timeout_ms, 300'000);
   EXPECT_TRUE(job.slots.at(1).spare);
   EXPECT_EQ(job.finish_timeout_ms, 0);
   EXPECT_EQ(DescribeJob(LoadCluster("hosts = [\"h1\", \"h2\"]\nlayout = \"mirrored\""), "id")

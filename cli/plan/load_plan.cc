@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <optional>
 
 #include "base/failures.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/cluster_file/cluster_file.h"
 #include "cli/cluster_file/command_line_job.h"
 #include "cli/cluster_file/problems.h"
@@ -128,9 +130,23 @@ std::vector<TaskOnHost> PlanTasks(const ClusterFile& file, const Placement& plac
   return tasks;
 }
 
-void SetPolicies(const ClusterFile& file, Plan& plan) {
+// An agent must not give the coordinator up before it is given up itself.
+int64_t OrphanTimeoutOf(const ClusterFile& file, const Plan& plan, Problems& problems) {
+  const int64_t least_ms = 2 * plan.host_lost_ms;
+  if (!file.orphan_timeout_ms) return std::max(plan.orphan_timeout_ms, least_ms);
+  if (file.orphan_timeout_ms->value < least_ms) {
+    problems.Add(file.orphan_timeout_ms->where,
+                 fmt::format("expected {} at least: twice host_lost",
+                             DurationText(std::chrono::milliseconds(least_ms))));
+  }
+  return file.orphan_timeout_ms->value;
+}
+
+void SetPolicies(const ClusterFile& file, Plan& plan, Problems& problems) {
   plan.on_host_lost = file.on_host_lost.value_or(plan.on_host_lost);
   plan.host_lost_ms = file.host_lost_ms.value_or(plan.host_lost_ms);
+  plan.exclusive = file.exclusive.value_or(plan.exclusive);
+  plan.orphan_timeout_ms = OrphanTimeoutOf(file, plan, problems);
   if (file.deadline_ms) plan.deadline_ms = file.deadline_ms->value;
   if (file.deadline_ms && file.warning_ms) {
     plan.warning_ms = file.warning_ms->value;
@@ -202,7 +218,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   plan.python_packages = file.python_packages;
   SetSsh(file.ssh, plan.ssh);
   SetPaths(file, folder, plan, problems);
-  SetPolicies(file, plan);
+  SetPolicies(file, plan, problems);
   SetCommands(file, placement, plan, problems);
   if (auto warning = WarningOfTfConfig(getenv("TF_CONFIG"));
       !warning.empty()) {  // NOLINT(concurrency-mt-unsafe)

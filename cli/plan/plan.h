@@ -69,6 +69,8 @@ struct Plan {
   ClusterSpec cluster;
   protocol::OnHostLost on_host_lost = protocol::OnHostLost::kFail;
   int64_t host_lost_ms = 11'000;                 // of silence
+  bool exclusive = false;                        // of the places of lost hosts
+  int64_t orphan_timeout_ms = 300'000;           // of silence, for an agent
   int64_t deadline_ms = 0;                       // 0: none
   int64_t warning_ms = 0;                        // before the deadline; 0: none
   int warning_signal = 0;                        // that tasks get then
@@ -76,6 +78,7 @@ struct Plan {
   int64_t silent_after_ms = 60'000;              // without output from any task
   std::optional<std::filesystem::path> workdir;  // absolute
   bool needs_runtime = false;                    // some argv or env holds {runtime}
+  bool needs_cuda_runtime = false;               // the same of its CUDA twin (runtime_choice.h)
   std::string shared;                            // absolute path on the hosts, or empty
   std::string
       logdir;  // of TensorBoard: absolute, or relative to the tasks' folder; empty: not said

@@ -154,7 +154,7 @@ void CheckRoleNames(const ClusterFile& file, const std::vector<Role>& roles, Pro
   };
   for (const auto& [type, ports] : file.ports) check(type, ports.where);
   // In [restart] these stand beside the roles.
-  meant.insert(meant.end(), {"on_host_lost", "host_lost"});
+  meant.insert(meant.end(), {"on_host_lost", "host_lost", "exclusive", "orphan_timeout"});
   for (const auto& [type, rule] : file.restart) check(type, rule.where);
 }
 

@@ -101,21 +101,6 @@ void ReportMissingCommands(const ClusterFile& file, const Placement& placement,
                "write command = [\"python3\", \"train.py\"] in [task]");
 }
 
-bool HoldsRuntime(const protocol::Text& text) {
-  return std::any_of(text.parts.begin(), text.parts.end(), [](const auto& part) {
-    const auto* literal = std::get_if<std::string>(&part);
-    return literal != nullptr && literal->find(protocol::kRuntimePath) != std::string::npos;
-  });
-}
-
-bool NeedsRuntime(const Plan& plan) {
-  return std::any_of(plan.tasks.begin(), plan.tasks.end(), [](const TaskOnHost& task) {
-    return std::any_of(task.argv.begin(), task.argv.end(), HoldsRuntime) ||
-           std::any_of(task.env.begin(), task.env.end(),
-                       [](const auto& variable) { return HoldsRuntime(variable.second); });
-  });
-}
-
 }  // namespace
 
 void SetCommands(const ClusterFile& file, const Placement& placement, Plan& plan,
@@ -126,7 +111,6 @@ void SetCommands(const ClusterFile& file, const Placement& placement, Plan& plan
   CommandWriter writer(file, placement.complete, plan, problems);
   for (TaskOnHost& task : plan.tasks) writer.Write(*roles.at(task.id.type), task);
   writer.CheckTfConfig();
-  plan.needs_runtime = NeedsRuntime(plan);
 }
 
 }  // namespace tfdist::cli

@@ -6,7 +6,7 @@
 
 namespace tfdist::cli {
 
-// Fills in argv, env and needs_runtime of a plan that has everything else.
+// Fills in argv and env of a plan that has everything else.
 void SetCommands(const ClusterFile& file, const Placement& placement, Plan& plan,
                  Problems& problems);
 

@@ -47,6 +47,10 @@ void PrintLines(std::string_view text) {
   PrintRaw(isatty(STDOUT_FILENO) != 0 ? HarmlessLines(text) : std::string(text));
 }
 
+void ClearLinesAbove(size_t lines) {
+  PrintRaw(fmt::format("\x1b[{}F\x1b[J", lines));  // ECMA-48: CPL, ED
+}
+
 void SayRaw(std::string_view text) { (void)!fwrite(text.data(), 1, text.size(), stderr); }
 
 void SayLines(std::string_view text) {

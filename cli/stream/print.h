@@ -52,6 +52,9 @@ void Print(fmt::format_string<T...> format, T&&... values) {
 // escaped. Exact, unless stdout is a terminal.
 void PrintLines(std::string_view text);
 
+// On a terminal: the cursor goes up by `lines`, and what stands from there on is cleared.
+void ClearLinesAbove(size_t lines);
+
 // To stderr. What cannot be written there is dropped: nobody could be told.
 void SayRaw(std::string_view text);
 void SayLines(std::string_view text);  // as PrintLines

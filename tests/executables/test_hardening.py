@@ -9,7 +9,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ["TFDIST_BIN_DIR"])
 SANITIZED = bool(os.environ.get("TFDIST_SANITIZE"))
-EXECUTABLES = ("tfdist", "tfdist-agent", "tfdist-runtime")
+CUDA = "tfdist-runtime-cuda"  # where the build has found CUDA's toolkit
+EXECUTABLES = ("tfdist", "tfdist-agent", "tfdist-runtime") + ((CUDA,) if (BIN / CUDA).exists() else ())
 
 
 def readelf(name, *options):
@@ -54,6 +55,15 @@ class Hardening(unittest.TestCase):
         for name in EXECUTABLES:
             with self.subTest(executable=name):
                 self.assertNotRegex(readelf(name, "--dynamic"), r"\((RPATH|RUNPATH)\)")
+
+    def test_executables_for_the_cpu_have_nothing_of_cuda(self):
+        for name in EXECUTABLES:
+            with self.subTest(executable=name):
+                self.assertNotRegex(readelf(name, "--dynamic"), r"NEEDED.*(cuda|cublas)")
+                content = (BIN / name).read_bytes()
+                self.assertEqual(b"libcuda.so" in content, name == CUDA)
+                self.assertEqual(b"libcublas.so" in content, name == CUDA)
+                self.assertEqual(b"cudaMalloc" in content, name == CUDA)
 
     @unittest.skipIf(SANITIZED, "the agent of a sanitizer's build is dynamic")
     def test_agent_needs_no_shared_library(self):

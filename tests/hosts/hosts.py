@@ -269,7 +269,7 @@ class Host:
                 return False
         wait_for(unshared, f"namespaces of {self.name}")
         bridge = bridge_name(self.address)
-        cable = f"{bridge}.{self.address.rsplit('.', 1)[1]}"
+        cable = cable_name(self.address)
         ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "address", link_address(self.address),
            "netns", str(self.pid))
         ip("link", "set", cable, "master", bridge, "up")
@@ -429,6 +429,8 @@ class Hosts:
         for host in self:
             host.crash()
         if self._bridge:
+            for host in self:  # else they go some time after their hosts, and the next ones find the names taken
+                subprocess.run(["ip", "link", "delete", cable_name(host.address)], check=False, stderr=subprocess.DEVNULL)
             ip("link", "delete", self._bridge)
             self._bridge = None
         if self._own_folder:
@@ -506,6 +508,10 @@ def free_bridge_network():
 
 def bridge_name(address):
     return "tfd" + address.split(".")[2]
+
+
+def cable_name(address):
+    return f"{bridge_name(address)}.{address.rsplit('.', 1)[1]}"
 
 
 def link_address(address):

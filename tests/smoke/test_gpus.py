@@ -1,10 +1,11 @@
 """GPUs that the cluster file does not list: counted on the host, and divided among its tasks."""
 
 import os
+import shutil
 import unittest
 
 from tests.support import clusters
-from tests.support.tfdist import Tfdist
+from tests.support.tfdist import BIN, Tfdist
 
 SHOW = ["sh", "-c", "echo \"$TFDIST_TASK sees ${CUDA_VISIBLE_DEVICES-all}\""]
 
@@ -62,3 +63,50 @@ command = {clusters.toml_list(SHOW)}
         result = self.up(extra="gpus = 0")
         self.assertEqual(result.code, 0, result)
         self.assertIn("worker:1 sees \n", result.out)
+
+
+class RuntimeChoice(unittest.TestCase):
+    """A tfdist with runtimes of its own beside it, which say what they are."""
+
+    def setUp(self):
+        self.user = Tfdist("runtimes")
+        self.addCleanup(self.user.close)
+        os.mkdir(self.user.folder / "bin")
+        shutil.copy(BIN / "tfdist", self.user.folder / "bin/tfdist")
+        self.user.program = self.user.folder / "bin/tfdist"
+        self.add_runtime("tfdist-runtime", "CPU")
+
+    def add_runtime(self, name, device):
+        os.chmod(self.user.write(f"bin/{name}", f'#!/bin/sh\necho "$TFDIST_TASK runs on a $1: {device}"\n'), 0o755)
+
+    def cluster(self, task_extra=""):
+        return self.user.write("cluster.toml", f"""
+name = "choice"
+[cluster]
+hosts = [{{ address = "localhost", gpus = [0] }}]
+ports = {{ worker = {clusters.free_ports(1)}, ps = {clusters.free_ports(1)} }}
+[task]
+command = ["{{runtime}}", "device"]
+{task_extra}
+""")
+
+    def test_tasks_with_gpus_run_the_one_for_gpus(self):
+        self.add_runtime("tfdist-runtime-cuda", "GPU")
+        result = self.user.run("up", self.cluster())
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("master:0 runs on a device: GPU", result.out)
+        self.assertIn("ps:0 runs on a device: CPU", result.out)
+        self.assertNotIn("idle", result.err)
+
+    def test_without_it_they_run_the_other_and_a_warning_says_so(self):
+        result = self.user.run("up", self.cluster())
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("master:0 runs on a device: CPU", result.out)
+        self.assertIn("warning: the GPUs of master:0 stay idle: there is no tfdist-runtime-cuda", result.err)
+
+    def test_a_job_without_gpus_does_not_send_it(self):
+        self.add_runtime("tfdist-runtime-cuda", "GPU")
+        result = self.user.run("up", self.cluster("gpus = 0"))
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("master:0 runs on a device: CPU", result.out)
+        self.assertNotIn("GPU", result.out)

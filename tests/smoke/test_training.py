@@ -1,12 +1,20 @@
 """The built-in runtime: what scripts/demo shows, and parameter servers that stop for a while."""
 
+import contextlib
+import json
+import os
+import pathlib
+import pty
 import re
+import shutil
 import signal
 import socket
+import subprocess
+import tempfile
 import unittest
 
 from tests.support import clusters, processes
-from tests.support.tfdist import ROOT, Tfdist
+from tests.support.tfdist import BIN, ROOT, Tfdist
 from tests.support.waiting import wait_for
 
 DATA = ROOT / "configs/data"
@@ -121,6 +129,46 @@ class Training(unittest.TestCase):
         self.assertRegex(log, r"goes on at step \d+, from run/ckpt-\d+: (the job had reached step|no step is lost)")
         self.assertGreaterEqual(float(re.search(r"final: .*test accuracy ([0-9.]+)", log).group(1)), 0.95)
         self.assert_nothing_left()
+
+
+class OnATerminal(unittest.TestCase):
+    """The executable itself, without tfdist."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tfdist-status-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        secret = self.folder / "secret"
+        secret.write_text("7" * 64)
+        secret.chmod(0o600)
+        port = clusters.free_ports(2)
+        self.cluster = {"ps": [f"127.0.0.1:{port}"], "master": [f"127.0.0.1:{port + 1}"]}
+        self.environment = dict(os.environ, TFDIST_SECRET_FILE=str(secret))
+
+    def start(self, task, *arguments, **options):
+        config = json.dumps({"cluster": self.cluster, "task": {"type": task, "index": 0}})
+        process = subprocess.Popen([BIN / "tfdist-runtime", *arguments], stdin=subprocess.DEVNULL,
+                                   env=dict(self.environment, TF_CONFIG=config), **options)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_the_chief_writes_one_status_line_over_the_other(self):
+        self.start("ps", stdout=subprocess.DEVNULL)
+        terminal, inner = pty.openpty()
+        with open(terminal, "rb", buffering=0) as shown:
+            chief = self.start("master", "--data", str(DATA / "digits"), "--steps", "60", "--eval-every", "20", stdout=inner)
+            os.close(inner)
+            text = b""
+            with contextlib.suppress(OSError):  # EIO: nobody has the terminal open any more
+                while piece := shown.read(65536):
+                    text += piece
+        self.assertEqual(chief.wait(60), 0)
+        lines = text.decode().split("\r\n")
+        erase = "\r\x1b[K"
+        # A line that stays, behind the status line that it has taken the place of.
+        second = next(line for line in lines if "step 40, test" in line)
+        self.assertRegex(second, rf"^step 20 of 60, loss [\d.]+, test accuracy [\d.]+, \d+ steps/s, [\d.]+ .B/s{re.escape(erase)}step 40,")
+        self.assertTrue(text.endswith(erase.encode()), text)  # nothing is left of it
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ constexpr auto kLastWord = 3min;
 // successor makes of a beat of before may be wrong by half of that.
 constexpr int64_t kFarthestNs = 864'000'000'000'000;
 constexpr int64_t kClockErrorNs = 15'000'000'000;
+constexpr int64_t kShortOrphanTimeoutMs = 22'000;
+constexpr auto kLongestEnd = 2000ms;  // of a task that was told to
 
 constexpr RestartPolicy kPolicies[] = {RestartPolicy::kTask, RestartPolicy::kGang,
                                        RestartPolicy::kExitCode, RestartPolicy::kNever};
@@ -68,6 +70,9 @@ void JobLife::MakePlan() {
   if (Chance(0.3)) AddEvaluator(static_cast<int>(random_() % static_cast<uint64_t>(slots)));
   if (Chance(0.1)) plan_.finish_timeout_ms = 60'000;
   plan_.on_host_lost = Chance(0.5) ? protocol::OnHostLost::kWait : protocol::OnHostLost::kFail;
+  plan_.exclusive = Chance(0.3);
+  if (plan_.exclusive) plan_.orphan_timeout_ms = kShortOrphanTimeoutMs;
+  plan_.longest_grace_ms = kLongestEnd.count();
 }
 
 RestartPolicy JobLife::AnyPolicy() { return kPolicies[random_() % std::size(kPolicies)]; }
@@ -267,6 +272,7 @@ void JobLife::StepHost(size_t slot) {
     return;
   }
   EndTasks(host);
+  EndIfOrphaned(host);
   if (host.agent_back_at) {
     if (clock_.now < *host.agent_back_at) return;
     // Another agent: it knows what the files tell, and no order yet.
@@ -306,7 +312,7 @@ void JobLife::Act(Host& host) {
     const bool old = task.attempt < host.order.attempt;
     if (!task.working || (host.order.goal == Goal::kRun && !old)) continue;
     if (std::exchange(task.told_to_stop, true)) continue;
-    task.ends_at = clock_.now + Between(0, 2000);
+    task.ends_at = clock_.now + Between(0, kLongestEnd.count());
     task.ends_with = {.signal = 15, .by_us = true, .error = {}};
     // Many programs catch SIGTERM, save what they have and end with 0.
     if (task.minds_its_end) task.ends_with.signal = 0;
@@ -334,6 +340,19 @@ void JobLife::EndTasks(Host& host) {
     task.exit->ended_ns = TimeOn(host, clock_.now);
     task.ended = clock_.now;
     host.changed = true;
+  }
+}
+
+// An agent that hears nothing for long ends its tasks, and then itself.
+void JobLife::EndIfOrphaned(Host& host) {
+  if (!host.cut) host.heard = clock_.now;
+  const auto silence = clock_.now - host.heard;
+  if (silence < Millis(plan_.orphan_timeout_ms)) return;
+  if (silence >= Millis(plan_.orphan_timeout_ms) + kLongestEnd) host.powered = false;
+  for (auto& [name, task] : host.tasks) {
+    if (!task.working || std::exchange(task.told_to_stop, true)) continue;
+    task.ends_at = clock_.now + Between(0, kLongestEnd.count());
+    task.ends_with = {.signal = 15, .by_us = true, .error = {}};
   }
 }
 
@@ -372,7 +391,8 @@ void JobLife::CheckRules() {
     for (const auto& [name, task] : hosts_[slot].tasks) {
       if (!task.working) continue;
       const bool current = task.attempt == state_.attempt;
-      if (current && !running.insert(name).second) broken_ = name + " runs twice";
+      const bool counts = current || plan_.exclusive;
+      if (counts && !running.insert(name).second) broken_ = name + " runs twice";
       if (task.attempt > state_.attempt) broken_ = name + " runs in an attempt of the future";
       if (!current && state_.phase == JobPhase::kRunning && !left_behind_.contains(slot)) {
         broken_ = name + " of an older attempt runs beside the newer one";

@@ -55,6 +55,7 @@ class JobLife {
     bool powered = true;
     bool cut = false;  // from the network
     std::optional<TimePoint> agent_back_at;
+    TimePoint heard{};  // the coordinator, for the last time
     uint64_t incarnation = 1;
     int64_t ahead_ns = 0;  // of its monotonic clock
     ClockEcho echo;        // of the last beat
@@ -94,6 +95,7 @@ class JobLife {
   void Act(Host& host);
   void BeginRun(Host& host, const TaskOrder& wanted);
   void EndTasks(Host& host);
+  void EndIfOrphaned(Host& host);
   void Send(Letter letter);
   [[nodiscard]] HostReport MakeReport(const Host& host) const;
   [[nodiscard]] bool Quiet(const Host& host) const;

@@ -24,6 +24,7 @@ constexpr size_t kMostLate = 8;
 // Shorter than what the coordinator takes for a pause of its own.
 constexpr auto kPass = 800ms;
 constexpr int64_t kHostLostMs = 2'500;
+constexpr std::chrono::milliseconds kOrphanTimeout{20'000};
 // From any moment on, a job in calm needs fewer rounds than that to its end.
 constexpr int kMostRounds = 80;
 constexpr int kStillRounds = 5;
@@ -84,6 +85,8 @@ void JobModel::MakePlan() {
   if (Chance(20)) AddTask("evaluator", slots - 1);
   plan_.on_host_lost = Chance(50) ? protocol::OnHostLost::kWait : protocol::OnHostLost::kFail;
   plan_.host_lost_ms = kHostLostMs;
+  plan_.exclusive = Chance(30);
+  plan_.orphan_timeout_ms = kOrphanTimeout.count();
   if (Chance(15)) plan_.finish_timeout_ms = 5'000;
   if (!Chance(10)) return;
   plan_.deadline_ms = 20'000;
@@ -218,10 +221,21 @@ void JobModel::PassTime(bool all_report) {
   const int times = all_report ? 1 : 1 + static_cast<int>(Any(5));
   for (int i = 0; i < times; ++i) {
     clock_.now += kPass;
+    EndOrphans();
     for (size_t slot = 0; slot < hosts_.size(); ++slot) {
       if (all_report || Chance(90)) SendReport(slot, false);
     }
     control_->Tick();
+  }
+}
+
+// An agent that hears nothing for long ends its tasks and itself.
+void JobModel::EndOrphans() {
+  for (Host& host : hosts_) {
+    if (host.reached) host.heard = clock_.now;
+    if (clock_.now - host.heard < kOrphanTimeout) continue;
+    host.powered = false;
+    host.tasks.clear();
   }
 }
 
@@ -374,6 +388,7 @@ std::string JobModel::Calm() {
     if (still < kStillRounds || !control_->due_ns()) continue;
     clock_.now +=
         std::chrono::nanoseconds(std::max<int64_t>(*control_->due_ns() - job_clock_->NowNs(), 0));
+    EndOrphans();
     control_->Tick();
   }
   CheckEnd();
@@ -411,7 +426,8 @@ void JobModel::CheckNow() {
     for (const auto& [name, copy] : hosts_[slot].tasks) {
       if (!copy.working) continue;
       const bool current = copy.attempt == state_.attempt;
-      if (current && !running.insert(name).second) Break(name + " runs twice");
+      const bool counts = current || plan_.exclusive;
+      if (counts && !running.insert(name).second) Break(name + " runs twice");
       if (copy.attempt > state_.attempt) Break(name + " runs in an attempt of the future");
       if (!current && state_.phase == JobPhase::kRunning && !left_behind_[slot]) {
         Break(name + " of an older attempt runs beside the newer one");

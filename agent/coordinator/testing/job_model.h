@@ -88,6 +88,7 @@ class JobModel {
     bool powered = true;
     bool reached = true;
     bool keeper_lost = false;
+    TimePoint heard{};  // the coordinator, for the last time
     uint64_t incarnation = 1;
     Order order;
     std::map<std::string, Copy> tasks;
@@ -118,6 +119,7 @@ class JobModel {
   void ReplaceAgent(Host& host);
   void AskForRestart();
   void PassTime(bool all_report);
+  void EndOrphans();
   void Obey(Host& host, const Order& order);
   void BeginOrderedRuns(Host& host);
   void BeginRun(Host& host, const TaskOrder& wanted);

@@ -1,0 +1,151 @@
+#include "cli/deploy/file_upload.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "agent/refusal.h"
+#include "base/failures.h"
+#include "base/file.h"
+#include "base/testing/soon.h"
+#include "base/unique_fd.h"
+
+namespace tfdist::cli {
+namespace {
+
+using protocol::Message;
+namespace type = protocol::type;
+
+// One end of a socket pair; the test holds the other, as the host's agent.
+class AgentSocket : public ByteChannel {
+ public:
+  explicit AgentSocket(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  ReadResult Read(std::string& out, TimePoint deadline) override {
+    pollfd readable{fd_.get(), POLLIN, 0};
+    if (poll(&readable, 1, PollTimeout(SystemClock().Now(), deadline)) == 0) {
+      return ReadResult::kTimeout;
+    }
+    std::array<char, 1000> buffer;
+    const ssize_t got = read(fd_.get(), buffer.data(), buffer.size());
+    if (got <= 0) return ReadResult::kEndOfFile;
+    out.append(buffer.data(), static_cast<size_t>(got));
+    return ReadResult::kData;
+  }
+  void Write(std::string_view bytes, TimePoint /*deadline*/) override {
+    WriteAll(fd_.get(), bytes, "the agent");
+  }
+  [[nodiscard]] int PollFd() const override { return fd_.get(); }
+  [[nodiscard]] std::string Stderr() const override { return ""; }
+
+ private:
+  UniqueFd fd_;
+};
+
+PackedFile Pack(const std::string& content) {
+  const UniqueFd fd = TemporaryFile();
+  WriteAll(fd.get(), content, "a temporary file");
+  return {fd.get(), 0, false, ""};
+}
+
+class FileUploadTest : public testing::Test {
+ protected:
+  FileUploadTest() {
+    std::array<int, 2> fds{};
+    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data());
+    agent_.Reset(fds[0]);
+    link_ = std::make_unique<AgentLink>(std::make_unique<AgentSocket>(UniqueFd(fds[1])));
+    upload_ = std::make_unique<FileUpload>(
+        *link_, [] {}, [this](uint64_t content_bytes, uint64_t) { sent_bytes_ += content_bytes; });
+  }
+  ~FileUploadTest() override {
+    link_.reset();  // the agent's thread finds the end of its input
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // Runs the agent's part: each message that comes is given to `on_message`.
+  void RunAgent(std::function<void(const Message&)> on_message) {
+    thread_ = std::thread([this, on_message = std::move(on_message)] {
+      protocol::FrameReader reader;
+      std::array<char, 65536> buffer;
+      while (true) {
+        const ssize_t got = read(agent_.get(), buffer.data(), buffer.size());
+        if (got <= 0) return;
+        reader.Feed({buffer.data(), static_cast<size_t>(got)});
+        while (const auto message = reader.Next()) on_message(*message);
+      }
+    });
+  }
+  void Answer(const Message& message) const {
+    WriteAll(agent_.get(), protocol::Frames(message), "the command");
+  }
+
+  UniqueFd agent_;
+  std::unique_ptr<AgentLink> link_;
+  std::unique_ptr<FileUpload> upload_;
+  uint64_t sent_bytes_ = 0;
+  std::thread thread_;
+};
+
+// With a wait for each answer the first file would never end here.
+TEST_F(FileUploadTest, NoFileWaitsForTheAnswerToTheOneBefore) {
+  std::vector<uint64_t> ids;
+  RunAgent([&](const Message& message) {
+    if (message.body.at("last").get<bool>()) ids.push_back(message.id);
+    if (ids.size() < 3) return;
+    for (const uint64_t id : ids) Answer({std::string(type::kOk), id});
+  });
+  for (const char* content : {"one", "two", "three"}) upload_->Send(Pack(content));
+  upload_->Finish(Soon());
+  EXPECT_EQ(sent_bytes_, 11U);
+}
+
+TEST_F(FileUploadTest, AnAnswerThatComesWhileTheNextFileIsPreparedCounts) {
+  std::atomic<int> answered = 0;
+  RunAgent([&](const Message& message) {
+    Answer({std::string(type::kOk), message.id});
+    ++answered;
+  });
+  upload_->Send(Pack("one"));
+  while (answered < 1) upload_->Poll();
+  upload_->Poll();
+  upload_->Send(Pack("two"));
+  upload_->Finish(Soon());
+}
+
+TEST_F(FileUploadTest, ARefusalInTheMiddleOfAFileEndsTheUpload) {
+  bool refused = false;
+  RunAgent([&](const Message& message) {
+    if (std::exchange(refused, true)) return;
+    Answer(protocol::ErrorMessage(message.id, Error(Phase::kFiles, "the disk is full")));
+  });
+  const PackedFile large = Pack(std::string(40 << 20, 'x'));
+  try {
+    upload_->Send(large);
+    upload_->Finish(Soon());
+    FAIL();
+  } catch (const protocol::Refusal& refusal) {
+    EXPECT_EQ(refusal.cause(), "the disk is full");
+  }
+  EXPECT_LT(sent_bytes_, large.description().size_bytes);
+}
+
+TEST_F(FileUploadTest, AHostThatConfirmsNothingHasADeadline) {
+  RunAgent([](const Message&) {});
+  upload_->Send(Pack("one"));
+  EXPECT_THROW(upload_->Finish(SystemClock().Now() + std::chrono::milliseconds(50)),
+               LostConnection);
+}
+
+}  // namespace
+}  // namespace tfdist::cli

@@ -1,0 +1,143 @@
+"""Large work folders on their way to the hosts."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+from tests.hosts.hosts import bridge_name
+from tests.smoke.test_ssh import OverSsh, setUpModule  # noqa: F401: unittest looks for it here
+from tests.support import clusters
+from tests.support.tfdist import BIN
+from tests.support.waiting import wait_for
+
+MB = 1_000_000
+
+
+class FilesTest(OverSsh):
+    def write_job(self, hosts, **options):
+        return self.user.write("cluster.toml", clusters.over_ssh(
+            "job", ["sh", "-c", "wc -c data*"], hosts, layout="mirrored", task_extra='workdir = "work"', **options))
+
+    def write_data(self, megabytes, name="data"):
+        """Of random bytes, so that what is sent is as long."""
+        path = self.user.folder / "work" / name
+        path.parent.mkdir(exist_ok=True)
+        with open(path, "wb") as file:
+            for _ in range(megabytes):
+                file.write(os.urandom(MB))
+
+
+class LargeWorkdirs(FilesTest):
+    def test_up_says_how_many_bytes_and_hosts_have_their_files(self):
+        hosts = self.start_hosts(2)
+        self.write_data(60)
+        up = self.user.start("up", self.write_job(hosts))
+        # The first bytes are there: from now on one host hangs.
+        files = hosts[1].home / ".cache/tfdist/files"
+        wait_for(lambda: files.is_dir() and any(f.stat().st_size > 0 for f in files.iterdir()), "the first bytes")
+        hosts[1].freeze()
+        said = re.compile(rb"(\d+) s: files: ([\d.]+) MB of 120 MB sent \((\d+) %\), 1 of 2 hosts have all")
+        wait_for(lambda: said.search(up.err.read_bytes()), "the progress")
+        hosts[1].thaw()
+        self.assertEqual(up.wait(timeout=60), 0, up.err.read_text())
+        seconds, megabytes, percent = said.search(up.err.read_bytes()).groups()
+        self.assertTrue(60 <= float(megabytes) < 120 and 50 <= int(percent) < 100 and int(seconds) >= 5)
+        self.assertEqual(up.out.read_text().count("60000000 data"), 2)
+
+    def test_a_disk_that_is_too_small_is_said_before_the_hosts_get_a_byte(self):
+        hosts = self.start_hosts(2)
+        self.write_data(40)
+        subprocess.run(["nsenter", f"--target={hosts[1].pid}", "--mount", "sh", "-c",
+                        "mkdir -p /home/trainer/.cache && "
+                        f"mount -t tmpfs -o size=50m,uid={hosts[1].uid},mode=0700 tmpfs /home/trainer/.cache"], check=True)
+        result = self.user.run("up", self.write_job(hosts))
+        self.assertEqual(result.code, 3, result)
+        # Twice 40 MB: the cache's copy and the tasks' own.
+        self.assertRegex(result.err, r"127\.\S+: files: the job's files need 76 MiB at /home/trainer/.cache/tfdist, "
+                                     r"where \d+ MiB are free")
+        self.assertIn("  try: make room there, or set remote_dir in [ssh]", result.err)
+        self.assertIn("1 of 2 hosts could not be brought up; nothing was started", result.err)
+        for host in hosts:  # the first has room, and gets nothing for nothing either
+            self.assertFalse((host.home / ".cache/tfdist/files").exists())
+
+    def test_the_memory_of_up_does_not_grow_with_the_workdir(self):
+        hosts = self.start_hosts(1)
+
+        def peak_mb(megabytes):
+            self.write_data(megabytes)
+            process = subprocess.Popen([str(BIN / "tfdist"), "up", "-q", self.write_job(hosts)], env=self.user.env,
+                                       cwd=self.user.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0)
+            return usage.ru_maxrss / 1000
+
+        small = peak_mb(5)
+        self.assertLess(peak_mb(120), small + 20, f"{small} MB for 5 MB")
+
+
+class OverTheUplinkOnce(FilesTest):
+    """Each host has a network of its own; this machine's bytes are counted at its end of the bridge."""
+
+    @staticmethod
+    def sent_bytes(hosts):
+        lines = pathlib.Path("/proc/net/dev").read_text().splitlines()  # proc_pid_net(5); /sys may be another namespace's
+        counters = dict(line.strip().split(":", 1) for line in lines if ":" in line)
+        return int(counters[bridge_name(hosts[0].address)].split()[8])
+
+    def test_a_large_workdir_is_sent_once_and_hosts_need_not_reach_each_other(self):
+        hosts = self.start_hosts(4, own_network=True)
+        self.write_data(1)
+        self.assertEqual(self.user.run("up", self.write_job(hosts)).code, 0)  # the agents are there
+        for one in hosts:
+            for other in hosts:
+                if one is not other and hosts[0] not in (one, other):
+                    one.drop(other, "1-65534")
+        for number in range(10):  # the answers to some come while others are compressed
+            self.write_data(5, f"data{number}")
+        before = self.sent_bytes(hosts)
+        result = self.user.run("up", "--timeline", self.write_job(hosts))
+        sent = self.sent_bytes(hosts) - before
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(result.out.count("5000000 data"), 4 * 10, result)
+        self.assertRegex(result.err, r"files: 200 MB to 4 hosts, 50 MB sent")
+        self.assertLess(sent, 1.3 * 50 * MB)
+        self.assertGreater(sent, 50 * MB)
+        again = self.user.run("up", "--timeline", self.write_job(hosts))
+        self.assertIn("files: nothing was sent", again.err)
+
+    def test_a_host_refuses_wrong_bytes_and_gets_the_files_from_here(self):
+        hosts = self.start_hosts(2, own_network=True)
+        self.write_data(20)
+        self.assertEqual(self.user.run("up", self.write_job([hosts[0]], ssh_config=hosts.ssh_config)).code, 0)
+        path = next(f for f in (hosts[0].home / ".cache/tfdist/files").iterdir() if f.stat().st_size == 20 * MB)
+        used = path.stat().st_mtime_ns
+        # The first host looks at its file before the second one can ask for it.
+        hosts[1].freeze()
+        up = self.user.start("up", self.write_job(hosts))
+        wait_for(lambda: path.stat().st_mtime_ns != used, "the first host's look at the file")
+        with open(path, "r+b") as file:
+            file.seek(10 * MB)
+            file.write(b"wrong bytes")
+        hosts[1].thaw()
+        self.assertEqual(up.wait(timeout=60), 0, up.err.read_text())
+        self.assertRegex(up.err.read_text(), rf"warning: {hosts[1].address}: got the job's files from this machine, not from "
+                                             rf"{hosts[0].address}: a file arrived damaged: 20000000 of 20000000 bytes")
+        cached = hosts[1].home / ".cache/tfdist/files" / path.name
+        self.assertEqual(cached.read_bytes(), (self.user.folder / "work/data").read_bytes())
+
+    def test_a_connection_that_breaks_meanwhile_costs_time_alone(self):
+        hosts = self.start_hosts(2, own_network=True)
+        self.write_data(60)
+        up = self.user.start("up", self.write_job(hosts))
+        files = hosts[1].home / ".cache/tfdist/files"
+        wait_for(lambda: files.is_dir() and any(f.stat().st_size > 0 for f in files.iterdir()), "the first bytes")
+        # New connections have other ports.
+        listing = subprocess.run(["nsenter", f"--target={hosts[1].pid}", "--net", "ss", "-Htn", "dst", hosts[0].address],
+                                 check=True, capture_output=True, text=True).stdout
+        for port in re.findall(rf"{re.escape(hosts[1].address)}:(\d+)", listing):
+            hosts[1].drop(hosts[0], port)
+        self.assertEqual(up.wait(timeout=60), 0, up.err.read_text())
+        self.assertNotIn("from this machine", up.err.read_text())
+        self.assertEqual(up.out.read_text().count("60000000 data"), 2)

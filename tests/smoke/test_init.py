@@ -1,0 +1,87 @@
+"""`tfdist init`: looks at hosts, and writes a cluster file that `check` and `up` take as it is."""
+
+import os
+import tomllib
+import unittest
+
+from tests.hosts.hosts import check_possible
+from tests.smoke.test_check import Checked
+
+
+def setUpModule():
+    check_possible()
+
+
+class Init(Checked):
+    def init(self, hosts, *args, code=0, names=None):
+        result = self.user.run("init", "-F", str(hosts.ssh_config), *(names or [host.name for host in hosts]), *args)
+        self.assertEqual(result.code, code, result)
+        return result
+
+    def test_the_file_passes_check_and_runs(self):
+        hosts = self.start_hosts(3)
+        hosts[2].refuse_key()
+        file = str(self.user.folder / "cluster.toml")
+        said = self.init(hosts, "-o", file, "--name", "digits", "--", "sh", "-c", "echo rank {rank} of {world_size}", code=3).err
+        self.assertIn("tfdist: h3: authentication: the host does not let trainer in", said)
+        self.assertIn(f"tfdist: wrote {file}: 2 of 3 hosts; tfdist check {file}\n", said)
+        text = (self.user.folder / "cluster.toml").read_text()
+        value = tomllib.loads(text)
+        self.assertEqual((value["name"], value["cluster"]["hosts"]), ("digits", ["h1", "h2"]))
+        self.assertRegex(text, r'(?m)^  "h1",  +# no GPU; (no python3|Python 3\.\d+\.\d+.*(without tensorflow|, tensorflow .+))$')
+        self.assertRegex(text, r'(?m)^  # "h3",  # left out: authentication: the host does not let trainer in')
+        network = hosts[0].address.rsplit(".", 1)[0] + ".0/24"
+        self.assertRegex(text, rf"(?m)^# Among themselves they use {network} \(eth0, .*\)\.$")
+        self.assert_clean(hosts)
+        code, said = self.check(file)
+        self.assertEqual((code, said["error_count"], said["warning_count"]), (0, 0, 0), said)
+        up = self.user.run("up", file)
+        self.assertEqual(up.code, 0, up)
+        self.assertIn("worker:1 | rank 1 of 2\n", up.out)
+        again = self.init(hosts, "-o", file, code=2).err
+        self.assertIn(f"{file} exists", again)
+        self.assertEqual((self.user.folder / "cluster.toml").read_text(), text)
+
+    def test_names_that_hosts_do_not_know_become_addresses(self):
+        hosts = self.start_hosts(2)
+        for host in hosts:
+            self.edit(host, lambda _: "127.0.0.1 localhost\n")
+        (self.user.folder / "train.py").write_text("print('trained')\n")
+        result = self.init(hosts)
+        value = tomllib.loads(result.out)
+        self.assertEqual(value["cluster"]["hosts"], [{"address": host.address, "ssh": host.name} for host in hosts])
+        self.assertEqual(value["task"]["command"], ["python3", "train.py"])
+        self.assert_clean(hosts)
+        file = self.user.write("here/cluster.toml", result.out)
+        code, said = self.check(file)
+        self.assertEqual((code, said["error_count"]), (0, 0), said)
+
+    def test_hosts_that_do_not_reach_each_other_are_said(self):
+        hosts = self.start_hosts(2)
+        hosts[1].drop(hosts[0], "1-65534")
+        result = self.init(hosts)
+        self.assertIn("# Not every host could connect to every other one: tfdist check says which.\n", result.out)
+        self.assertEqual(tomllib.loads(result.out)["cluster"]["hosts"], ["h1", "h2"])
+
+    def test_without_any_answer_nothing_is_written(self):
+        hosts = self.start_hosts(1)
+        hosts[0].refuse_key()
+        file = self.user.folder / "cluster.toml"
+        said = self.init(hosts, "-o", str(file), code=3).err
+        self.assertIn("no host has answered; nothing was written", said)
+        self.assertFalse(file.exists())
+
+    def test_a_host_says_which_gpus_it_has(self):
+        path = self.user.write("bin/nvidia-smi", "#!/bin/sh\n[ $1 = --query-gpu=name ] && printf 'NVIDIA \\033[2JH100\\nNVIDIA \\033[2JH100\\n'\n")
+        os.chmod(path, 0o755)
+        self.user.env["PATH"] = f"{self.user.folder}/bin:{os.environ['PATH']}"
+        result = self.user.run("init", "localhost:2")
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("# 2 x NVIDIA ^[[2JH100; ", result.out)
+        self.assertEqual(tomllib.loads(result.out)["cluster"]["hosts"], [{"address": "localhost", "slots": 2}])
+        file = self.user.write("cluster.toml", result.out.replace("python3", "true"))
+        self.assertEqual(self.user.run("render", file).code, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,131 @@
+"""What commands print with --json is what docs/json.schema.json says, and docs/json.md has the same keys."""
+
+import copy
+import json
+import re
+import unittest
+
+from tests.smoke.test_manners import documented_keys
+from tests.support import clusters
+from tests.support.json_schema import Schema
+from tests.support.tfdist import ROOT, Tfdist
+from tests.support.waiting import wait_for
+
+DOCUMENT = json.loads((ROOT / "docs/json.schema.json").read_text())
+COMMANDS = {name for name in DOCUMENT["$defs"] if name.islower()}
+# Of the pages' tables: objects that are described elsewhere, in words or in a table of their own.
+IN_WORDS = {"exit", "previous_exit", "look", "unreached[]", "python", "plan", "collateral", "first", "fields", "last_known"}
+
+
+def keys_in_schema(schema, prefix=""):
+    """As documented_keys() writes them."""
+    if "$ref" in schema:
+        schema = DOCUMENT["$defs"][schema["$ref"].rsplit("/", 1)[1]]
+    if schema.get("type") == "array":
+        return keys_in_schema(schema["items"], prefix)
+    if "anyOf" in schema:
+        return set().union(*(keys_in_schema(each, prefix) for each in schema["anyOf"]))
+    keys = set()
+    for key, below in schema.get("properties", {}).items():
+        is_list = below.get("type") == "array" and "properties" in below["items"]
+        name = f"{key}[]" if is_list else key
+        if key not in IN_WORDS and name not in IN_WORDS:
+            keys |= {prefix + name} | (keys_in_schema(below, f"{prefix}{name}.") if is_list else set())
+    return keys
+
+
+class Json(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("json")
+        self.addCleanup(self.user.close)
+
+    def read(self, command, *words, code=0, by_line=False):
+        """Runs it with --json and holds the output against the schema."""
+        result = self.user.run(command, "--json", *words)
+        self.assertEqual(result.code, code, result)
+        value = [json.loads(line) for line in result.out.splitlines()] if by_line else json.loads(result.out)
+        schema = Schema({"$ref": f"#/$defs/{command}", "$defs": DOCUMENT["$defs"]})
+        for each in value if by_line else [value]:
+            self.assertEqual(schema.problems(each), [], f"{command}: {result.out}")
+        self.seen.add(command)
+        return value
+
+    def test_every_command_prints_what_the_schema_says(self):
+        self.seen = set()
+        # worker:0 fails once; then nobody writes anything.
+        script = 'case $TFDIST_TASK-$TFDIST_ATTEMPT in master*) [ -e $0 ] || { touch $0; exit 7; };; esac; exec sleep infinity'
+        text = clusters.local("job", ["sh", "-c", script, str(self.user.folder / "failed")], extra='silent_after = "1s"',
+                              task_extra='env = { COLOR = "red" }')
+        file = self.user.write("job.toml", text + '[check]\npython = ["no-such-package"]\n')
+        self.assertEqual(self.read("render", file)["tasks"][0]["env"]["COLOR"][:7], "sha256:")
+        self.assertEqual({one["check"] for one in self.read("check", file, code=3)["findings"]}, {"python"})
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.wait_for_status(lambda status: status["attempt"] == 2 and status["look"], "silence in the second attempt")
+        status = self.read("status")
+        self.assertEqual(status["look"]["tasks"][0]["state"], "S")
+        self.assertIn("previous_exit", status["tasks"][1])
+        self.assertEqual([one["consequence"] for one in self.read("why")["incidents"]], ["restarted all tasks"])
+        [look] = self.read("top", "-n", "1", by_line=True)
+        self.assertEqual({task["state"] for task in look["tasks"]}, {"running"})
+        self.assertEqual(self.read("wait", "--timeout", "2s", code=124)["state"], "running")
+        [one, other] = self.read("restart", "job", "worker:0", "ps:0")["tasks"][:2]
+        self.assertEqual((one["state"], other["state"]), ("running", "running"))
+        ran = self.read("exec", "job", "worker:0", "ps:1", "--", "sh", "-c", "echo $TFDIST_TASK; exit 5", code=5)
+        self.assertEqual([(row["task"], row["exit_code"], row["output"]) for row in ran],
+                         [("ps:1", 5, "ps:1\n"), ("worker:0", 5, "worker:0\n")])  # in the plan's order
+        self.assertEqual([row["state"] for row in self.read("list")], ["running"])
+        self.assertEqual(self.read("down")["unconfirmed"], [])
+        self.assertEqual(self.read("status")["result"], "stopped")
+        self.assertEqual(self.read("wait", code=1)["state"], "stopped")
+        kinds = {event["kind"] for event in self.read("events", by_line=True)}
+        self.assertLessEqual({"committed", "attempt", "host", "task", "restarting", "stopping", "census", "ended"}, kinds)
+        wait_for(lambda: not self.user.left(), "the agents have left", 30)
+        self.assertTrue(self.read("down", "--purge", "job")["purged"])
+        self.assertIn("libssh2", self.read("version")["libraries"])
+        self.assertEqual(self.seen, COMMANDS)
+
+    def test_a_host_that_is_not_there_is_in_the_schema_too(self):
+        self.seen = set()
+        [row] = self.read("exec", "-H", "127.0.0.1:1", "--", "true", code=3)
+        self.assertEqual(row["exit_code"], None)
+        self.assertIn("onnection refused", row["error"])
+
+    def test_every_option_json_has_a_schema(self):
+        listed = re.findall(r"(?m)^  ([a-z]+) ", self.user.run("--help").out.split("Subcommands:")[1])
+        self.assertEqual({command for command in listed if "\n  --json " in self.user.run(command, "--help").out}, COMMANDS)
+
+    def test_the_page_has_the_keys_of_the_schema(self):
+        for command in sorted(COMMANDS):
+            with self.subTest(command=command):
+                documented = {key for key in documented_keys(command)
+                              if not re.match("|".join(re.escape(name) + "$" for name in IN_WORDS), key.rsplit(".", 1)[-1])}
+                self.assertEqual(keys_in_schema(DOCUMENT["$defs"][command]), documented)
+
+    def test_the_command_prints_the_schema(self):
+        self.assertEqual(json.loads(self.user.run("schema").out), DOCUMENT)
+        of_status = json.loads(self.user.run("schema", "status").out)
+        self.assertEqual(of_status["$ref"], "#/$defs/status")
+        refused = self.user.run("schema", "up")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("'up' is none of the commands that have --json: render, check, ", refused.err)
+
+    def test_the_check_itself_finds_what_is_wrong(self):
+        version = {"version": "1", "agent_sha256": "", "openssl": "", "libraries": {}}
+        schema = Schema({"$ref": "#/$defs/version", "$defs": DOCUMENT["$defs"]})
+        self.assertEqual(schema.problems(version), [])
+        for change in ({"more": 1}, {"version": 1}, {"libraries": {"zlib": None}}):
+            self.assertEqual(len(schema.problems(dict(copy.deepcopy(version), **change))), 1, change)
+        self.assertEqual(schema.problems({}), [f"$: {key} is missing" for key in version])
+
+    def test_the_schema_is_one(self):
+        try:
+            import jsonschema  # not in every distribution of Python
+        except ImportError:
+            self.skipTest("no package jsonschema")
+        jsonschema.Draft202012Validator.check_schema(DOCUMENT)
+        printed = json.loads(self.user.run("version", "--json").out)
+        jsonschema.validate(printed, json.loads(self.user.run("schema", "version").out), jsonschema.Draft202012Validator)
+
+
+if __name__ == "__main__":
+    unittest.main()
