@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <thread>
 #include <variant>
 
 #include "base/failures.h"
@@ -21,6 +22,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLookLimit = 30s;
+// For one of several `up`s of a name to be let in.
+constexpr auto kRefusalLimit = 10s;
+constexpr auto kPause = 500ms;
 
 // Newest first.
 std::vector<JobRecord> RecordsWhere(auto matches) {
@@ -40,14 +44,25 @@ bool MayRun(const JobRecord& record) { return record.last_seen.may_run(); }
                      "name one of them by its id");
 }
 
+// Several `up`s of one name: the first host lets one of them in and refuses the others.
+bool AreBroughtUpAtOnce(const std::vector<const JobRecord*>& running) {
+  return running.size() > 1 && std::ranges::all_of(running, [&](const JobRecord* record) {
+           return record->last_seen.stage == LastSeen::Stage::kStarting &&
+                  record->name == running[0]->name;
+         });
+}
+
 // Of `candidates`, of which there is one at least, newest first.
 JobRecord Choose(std::vector<JobRecord> candidates, bool any_job, Purpose purpose) {
   const auto count = std::ranges::count_if(candidates, MayRun);
   const bool newest_alone = count == 0 || (count == 1 && MayRun(candidates[0]));
   if (!newest_alone) LookAgain(candidates);
-  std::vector<const JobRecord*> running;
-  for (const JobRecord& record : candidates) {
-    if (MayRun(record)) running.push_back(&record);
+  std::vector<const JobRecord*> running = ThatMayRun(candidates);
+  const TimePoint limit = SystemClock().Now() + kRefusalLimit;
+  while (AreBroughtUpAtOnce(running) && SystemClock().Now() < limit) {
+    std::this_thread::sleep_for(kPause);
+    LookAgain(candidates);
+    running = ThatMayRun(candidates);
   }
   if (running.size() == 1) return *running[0];
   const bool may_look = any_job && purpose == Purpose::kToLook;

@@ -225,6 +225,21 @@ bool IsJobId(std::string_view text) {
   return tail[0] == '-' && tail[9] == 'T' && tail[16] == 'Z' && tail[17] == '-';
 }
 
+std::vector<const JobRecord*> ThatMayRun(const std::vector<JobRecord>& records) {
+  std::vector<const JobRecord*> found;
+  for (const JobRecord& record : records) {
+    const auto holds_its_name = [&](const JobRecord& other) {
+      return other.last_seen.stage == LastSeen::Stage::kRunning && other.name == record.name &&
+             other.hosts[0].ssh == record.hosts[0].ssh &&
+             other.hosts[0].address == record.hosts[0].address;
+    };
+    const bool is_refused = record.last_seen.stage == LastSeen::Stage::kStarting &&
+                            std::ranges::any_of(records, holds_its_name);
+    if (record.last_seen.may_run() && !is_refused) found.push_back(&record);
+  }
+  return found;
+}
+
 JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) {
   JobRecord record;
   record.id = std::move(id);

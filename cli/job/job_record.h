@@ -63,6 +63,10 @@ struct JobRecord {
   LastSeen last_seen;
 };
 
+// Those of `records` that may run. A host lets in one job of a name at a time: one that is still brought up
+// beside a running one of its name on its first host will be refused, and is left out.
+std::vector<const JobRecord*> ThatMayRun(const std::vector<JobRecord>& records);
+
 // The record of a job about to be started from `plan`.
 JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256);
 // `created` on the wall clock; 0 when it is malformed.

@@ -1,5 +1,6 @@
 #include "cli/job/job_record.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -99,6 +100,20 @@ TEST_F(JobRecordTest, RemembersHowTheJobEndedWhateverIsLearnedLate) {
   NoteLastSeen(id, running);  // an answer that was overtaken
   EXPECT_EQ(LoadRecords().at(0).last_seen, ended);
   EXPECT_EQ(StateName(ended), "failed");
+}
+
+TEST_F(JobRecordTest, AJobThatIsBroughtUpBesideARunningOneIsNotMeant) {
+  using Stage = LastSeen::Stage;
+  std::vector<JobRecord> records(4,
+                                 Sample("digits-20260803T120000Z-cccccc", "2026-08-03T12:00:00Z"));
+  records[0].last_seen.stage = Stage::kStarting;
+  records[1].last_seen.stage = Stage::kRunning;
+  records[2].last_seen.stage = Stage::kEnded;
+  records[3].last_seen.stage = Stage::kStarting;
+  records[3].hosts[0].address = "10.0.0.2";
+  EXPECT_THAT(ThatMayRun(records), testing::ElementsAre(&records[1], &records[3]));
+  records[1].name = "cifar";
+  EXPECT_THAT(ThatMayRun(records), testing::ElementsAre(&records[0], &records[1], &records[3]));
 }
 
 }  // namespace
