@@ -21,6 +21,7 @@
 #include "base/descriptor_limit.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/getent.h"
 #include "base/hash.h"
 #include "base/strangers.h"
 #include "base/subprocess.h"
@@ -308,6 +309,28 @@ TEST(DescriptorLimit, IsRaisedForThisProcessAndRememberedForOthers) {
 TEST(RunProgram, NamesAProgramThatIsNotThere) {
   EXPECT_THROW((void)RunProgram({.argv = {"/no/such/program"}}, In(std::chrono::seconds(1))),
                Error);
+}
+
+TEST(Getent, FindsTheHomeFolderOfAUserInAPasswd) {
+  constexpr const char* kText =
+      "root:x:0:0:root:/root:/bin/bash\n"
+      "# a comment\n"
+      "+::::::\n"
+      "eve:x:1000:10:Eve, of office 100:/home/eve:/bin/sh\n"
+      "last:x:100:100::/home/last:";
+  EXPECT_EQ(HomeInPasswd(kText, 0), "/root");
+  EXPECT_EQ(HomeInPasswd(kText, 1000), "/home/eve");
+  EXPECT_EQ(HomeInPasswd(kText, 100), "/home/last");
+  EXPECT_EQ(HomeInPasswd(kText, 10), "");
+}
+
+TEST(Getent, SaysWhyItHasNoAnswer) {
+  const auto known = AskGetent("passwd", "0", In(std::chrono::seconds(10)));
+  ASSERT_TRUE(known.has_value());
+  EXPECT_EQ(HomeInPasswd(known->output, 0), "/root");
+  const auto unknown = AskGetent("ahosts", "no-such-host.invalid", In(std::chrono::seconds(10)));
+  ASSERT_TRUE(unknown.has_value());
+  EXPECT_EQ(WhyGetentHasNone(*unknown), "the name is not known");
 }
 
 }  // namespace

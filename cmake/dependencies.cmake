@@ -1,9 +1,10 @@
 # Libraries of others. Those of the distribution keep their own target names:
 #   nlohmann_json::nlohmann_json  tomlplusplus::tomlplusplus  CLI11::CLI11
-#   GTest::gmock_main  benchmark::benchmark  OpenSSL::Crypto  Threads::Threads
+#   GTest::gmock_main  benchmark::benchmark  Threads::Threads
 # Those that are linked statically, or built by scripts/setup, are defined here:
 #   tfdist_deps::zmq       libzmq with CURVE, and zmq.hpp
 #   tfdist_deps::ssh2      libssh2 1.11 or newer
+#   tfdist_deps::crypto    OpenSSL's libcrypto
 #   tfdist_deps::fmt       text formatting (GCC 12 has no std::format)
 #   tfdist_deps::sodium    tfdist_deps::zlib    tfdist_deps::openblas (cblas.h)
 
@@ -15,7 +16,6 @@ mark_as_advanced(TFDIST_JSON_INCLUDE)
 find_package(CLI11 REQUIRED)
 find_path(TFDIST_CLI11_INCLUDE NAMES CLI/CLI.hpp REQUIRED)
 mark_as_advanced(TFDIST_CLI11_INCLUDE)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 
@@ -68,15 +68,14 @@ tfdist_import_static(zmq FILE libzmq.a HEADER zmq.h
   LINKS tfdist_deps::sodium Threads::Threads)
 set_target_properties(tfdist_deps::zmq PROPERTIES INTERFACE_COMPILE_DEFINITIONS ZMQ_STATIC)
 
-# libssh2: ours where scripts/setup built one, else the system's, which is then new enough.
-if(EXISTS "${prefix}/lib/libssh2.a")
-  tfdist_import_static(ssh2 FILE libssh2.a HEADER libssh2.h
-    PATHS "${prefix}/lib" INCLUDE_PATHS "${prefix}/include"
-    LINKS OpenSSL::Crypto tfdist_deps::zlib)
-else()
-  pkg_check_modules(TFDIST_SSH2 REQUIRED IMPORTED_TARGET GLOBAL libssh2>=1.11)
-  add_library(tfdist_deps::ssh2 ALIAS PkgConfig::TFDIST_SSH2)
-endif()
+# What libcrypto itself needs differs: Debian 13's has zlib and zstd inside.
+pkg_check_modules(TFDIST_CRYPTO_PKG REQUIRED libcrypto)
+set(crypto_needs ${TFDIST_CRYPTO_PKG_STATIC_LIBRARIES})
+list(REMOVE_ITEM crypto_needs crypto)
+tfdist_import_static(crypto FILE libcrypto.a HEADER openssl/crypto.h LINKS ${crypto_needs} Threads::Threads)
+tfdist_import_static(ssh2 FILE libssh2.a HEADER libssh2.h
+  PATHS "${prefix}/lib" INCLUDE_PATHS "${prefix}/include"
+  LINKS tfdist_deps::crypto tfdist_deps::zlib)
 
 # OpenBLAS: a program that links it runs on glibc alone. Debian keeps several variants side by side.
 tfdist_import_static(openblas FILE libopenblas.a HEADER cblas.h

@@ -21,7 +21,7 @@ function(tfdist_library)
   add_library(${alias} ALIAS ${arg_NAME})
 endfunction()
 
-# tfdist_executable(NAME x SOURCES ... [DEPENDS ...]): bin/x; libc and libcrypto alone are dynamic.
+# tfdist_executable(NAME x SOURCES ... [DEPENDS ...]): bin/x; libc alone is dynamic. See also static_executable.cmake.
 function(tfdist_executable)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
   add_executable(${arg_NAME} ${arg_SOURCES})

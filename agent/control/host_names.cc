@@ -11,16 +11,14 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/subprocess.h"
+#include "base/getent.h"
 #include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
 
 constexpr size_t kMostAddresses = 16;
-constexpr size_t kMostAnswerBytes = 64 * 1024;
 constexpr size_t kMostHostsFileBytes = 16 << 20;  // of blocklists some have megabytes
-constexpr int kNotFound = 2;                      // getent(1)
 constexpr const char* kHostsFile = "/etc/hosts";
 constexpr const char* kRemedy =
     "add the name to the DNS or to /etc/hosts of that host, or write numeric addresses in `hosts`";
@@ -54,17 +52,6 @@ void AddAddress(std::string_view word, std::vector<std::string>& addresses) {
 
 bool SameName(std::string_view a, std::string_view b) { return LowerCase(a) == LowerCase(b); }
 
-// nullopt: getent cannot be run here.
-std::optional<ProgramResult> AskGetent(const std::string& host, TimePoint deadline) {
-  try {
-    // `--` would be an option too many for the getent of musl; no name begins with a dash.
-    return RunProgram({.argv = {"getent", "ahosts", host}, .output_limit_bytes = kMostAnswerBytes},
-                      deadline);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
 std::vector<std::string> LookIntoHostsFile(const std::string& host) {
   const auto text = ReadFileIfExists(kHostsFile, kMostHostsFileBytes);
   auto addresses = AddressesInHostsFile(text.value_or(""), host);
@@ -74,13 +61,6 @@ std::vector<std::string> LookIntoHostsFile(const std::string& host) {
                           "have the name",
                           host, kHostsFile),
               "write numeric addresses in `hosts`, or install getent on that host");
-}
-
-std::string WhyNot(const ProgramResult& result) {
-  if (result.timed_out) return "no answer in time";
-  if (result.exit_code == kNotFound) return "the name is not known";
-  if (result.exit_code == 0) return "it has no address that other hosts can use";
-  return fmt::format("getent ended with {}", result.exit_code);
 }
 
 std::vector<std::string> OwnAddresses() {
@@ -126,13 +106,13 @@ std::vector<std::string> ResolveHost(const std::string& host, TimePoint deadline
   if (host.empty() || host.front() == '-' || host.find('\0') != std::string::npos) {
     throw Error(Phase::kResolve, fmt::format("'{}' is no name of a host", host));
   }
-  const auto answer = AskGetent(host, deadline);
+  const auto answer = AskGetent("ahosts", host, deadline);
   if (!answer) return LookIntoHostsFile(host);
   std::vector<std::string> addresses;
   if (answer->exit_code == 0) addresses = AddressesInAnswer(answer->output);
   if (!addresses.empty()) return addresses;
-  throw Error(Phase::kResolve, fmt::format("cannot resolve {}: {}", host, WhyNot(*answer)),
-              kRemedy);
+  throw Error(Phase::kResolve,
+              fmt::format("cannot resolve {}: {}", host, WhyGetentHasNone(*answer)), kRemedy);
 }
 
 protocol::ResolvedNames ResolveHosts(const std::vector<std::string>& names, TimePoint deadline) {

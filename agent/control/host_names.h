@@ -1,6 +1,5 @@
-// Names of hosts to numeric addresses, by the host's own resolver. A static program must not look
-// names up itself (glibc loads NSS modules of the very version that it was built with), so
-// getent(1) is asked. Blocks: for the file thread and the role `start`.
+// Names of hosts to numeric addresses, by the host's own resolver (base/getent.h). Blocks: for the file thread and the role
+// `start`.
 #pragma once
 
 #include <optional>

@@ -43,11 +43,7 @@ int VersionCommand(const VersionArguments& arguments) {
     return kExitSuccess;
   }
   Print("{}\n", VersionLine());
-  if (arguments.verbose) {
-    // OpenSSL is the machine's own, so its updates need no new tfdist.
-    PrintLines(std::string(kLibraryVersions) + "\n");
-    Print("this machine's {}\n", OpenSSL_version(OPENSSL_VERSION));
-  }
+  if (arguments.verbose) PrintLines(std::string(kLibraryVersions) + "\n");
   return kExitSuccess;
 }
 

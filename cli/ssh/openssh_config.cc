@@ -1,7 +1,6 @@
 #include "cli/ssh/openssh_config.h"
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +9,10 @@
 #include <cstdlib>
 #include <map>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
+#include "base/getent.h"
 #include "base/subprocess.h"
 #include "base/text.h"
 #include "cli/link/tail.h"
@@ -51,13 +53,24 @@ bool IsYes(const Settings& settings, std::string_view keyword) {
   return value == "yes" || value == "true";
 }
 
-// As OpenSSH, which asks the password file and not the environment.
-std::string HomeFolder() {
-  std::array<char, 16384> buffer{};
-  passwd entry{};
-  passwd* found = nullptr;
-  getpwuid_r(getuid(), &entry, buffer.data(), buffer.size(), &found);
-  return found == nullptr ? Environment("HOME") : entry.pw_dir;
+// A directory server may have to be asked.
+constexpr std::chrono::seconds kHomeLimit{10};
+
+std::string LookUpHomeFolder() {
+  constexpr size_t kMostBytes = 16 << 20;
+  const auto local = ReadFileIfExists("/etc/passwd", kMostBytes);
+  std::string home = HomeInPasswd(local.value_or(""), getuid());
+  if (!home.empty()) return home;
+  const auto answer =
+      AskGetent("passwd", std::to_string(getuid()), SystemClock().Now() + kHomeLimit);
+  if (answer) home = HomeInPasswd(answer->output, getuid());
+  return home.empty() ? Environment("HOME") : home;
+}
+
+// As OpenSSH, which asks the password file and not the environment. Once: it is needed for each host.
+const std::string& HomeFolder() {
+  static const std::string home = LookUpHomeFolder();
+  return home;
 }
 
 // What ~ and % stand for in paths: ssh -G leaves them as they are written. ssh_config(5), TOKENS.

@@ -5,46 +5,50 @@
 
 #include <array>
 #include <cstring>
-#include <future>
 #include <memory>
-#include <optional>
-#include <thread>
+#include <set>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/failures.h"
+#include "base/getent.h"
+#include "base/text.h"
 
 namespace tfdist::ssh {
 namespace {
 
-struct Answer {
-  int error = 0;  // EAI_...
-  std::vector<Address> addresses;
-};
-
-Answer Ask(const std::string& host_name, int port, int flags) {
+// Of a numeric address alone, with its zone ("fe80::1%eth0"): for those getaddrinfo(3) asks nobody, neither a server nor
+// a file. Empty for a name.
+std::vector<Address> Numeric(const std::string& text, int port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   addrinfo* list = nullptr;
-  Answer answer;
-  answer.error = getaddrinfo(host_name.c_str(), std::to_string(port).c_str(), &hints, &list);
-  if (answer.error != 0) return answer;
+  if (getaddrinfo(text.c_str(), std::to_string(port).c_str(), &hints, &list) != 0) return {};
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, freeaddrinfo);
+  std::vector<Address> addresses;
   for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
-    answer.addresses.emplace_back(one->ai_addr, one->ai_addrlen);
+    addresses.emplace_back(one->ai_addr, one->ai_addrlen);
   }
-  return answer;
+  return addresses;
 }
 
-// getaddrinfo(3) has no deadline: a thread waits for it, and is left behind when it takes too long.
-std::optional<Answer> AskInTime(const std::string& host_name, int port, TimePoint deadline) {
-  std::promise<Answer> promise;
-  std::future<Answer> future = promise.get_future();
-  std::thread([promise = std::move(promise), host_name, port]() mutable {
-    promise.set_value(Ask(host_name, port, 0));
-  }).detach();
-  if (future.wait_until(deadline) != std::future_status::ready) return std::nullopt;
-  return future.get();
+// The first words of what `getent ahosts` prints, each once: it has a line for each type of socket.
+std::vector<Address> AddressesIn(std::string_view answer, int port) {
+  std::set<std::string> seen;
+  std::vector<Address> addresses;
+  while (!answer.empty()) {
+    std::string_view line = TakeUpTo('\n', answer);
+    const std::string word(line.substr(0, line.find_first_of(" \t")));
+    if (!seen.insert(word).second) continue;
+    for (const Address& address : Numeric(word, port)) addresses.push_back(address);
+  }
+  return addresses;
+}
+
+[[noreturn]] void FailToResolve(const std::string& host_name, const std::string& why,
+                                const std::string& remedy) {
+  throw Unreachable(Phase::kResolve, fmt::format("{}: {}", host_name, why), remedy);
 }
 
 }  // namespace
@@ -62,17 +66,25 @@ std::string Address::Text() const {
 }
 
 std::vector<Address> Resolve(const std::string& host_name, int port, TimePoint deadline) {
-  Answer numeric = Ask(host_name, port, AI_NUMERICHOST);
-  if (numeric.error == 0) return std::move(numeric.addresses);
-  std::optional<Answer> answer = AskInTime(host_name, port, deadline);
-  if (!answer)
-    throw Unreachable(Phase::kResolve, fmt::format("no answer for {} in time", host_name));
-  if (answer->error != 0) {
-    throw Unreachable(Phase::kResolve,
-                      fmt::format("{}: {}", host_name, gai_strerror(answer->error)),
-                      "check the name, or give the host's address");
+  std::vector<Address> addresses = Numeric(host_name, port);
+  if (!addresses.empty()) return addresses;
+  if (host_name.empty() || host_name.front() == '-') {  // it becomes an argument
+    FailToResolve(host_name, "this is no name of a host", "check the name");
   }
-  return std::move(answer->addresses);
+  const auto answer = AskGetent("ahosts", host_name, deadline);
+  if (!answer) {
+    FailToResolve(host_name, "getent, which looks names up, cannot be run on this machine",
+                  "install it (libc-bin, on Alpine musl-utils), or give the host's address");
+  }
+  if (answer->exit_code == 0) addresses = AddressesIn(answer->output, port);
+  if (addresses.empty()) {
+    FailToResolve(
+        host_name, WhyGetentHasNone(*answer),
+        fmt::format(
+            "check the name and this machine's DNS (getent ahosts {}), or give the host's address",
+            host_name));
+  }
+  return addresses;
 }
 
 }  // namespace tfdist::ssh

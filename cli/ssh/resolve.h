@@ -25,7 +25,7 @@ class Address {
   socklen_t size_;
 };
 
-// In the order in which they should be tried (RFC 6724, by getaddrinfo). Throws Error(kResolve).
+// In the order in which they should be tried (RFC 6724, by getent ahosts). Throws Unreachable(kResolve).
 std::vector<Address> Resolve(const std::string& host_name, int port, TimePoint deadline);
 
 }  // namespace tfdist::ssh

@@ -1,7 +1,9 @@
 """Executables say which libraries are inside, with the distribution's revision: whether they have a fix."""
 
+import json
 import os
 import pathlib
+import re
 import subprocess
 import unittest
 
@@ -22,8 +24,12 @@ class Versions(unittest.TestCase):
     def test_tfdist_lists_its_libraries(self):
         printed = lines(BIN / "tfdist", "version", "--verbose")
         self.assertEqual(printed[0], lines(BIN / "tfdist", "--version")[0])
-        self.check(printed, ["libsodium", "fmtlib", "nlohmann-json3"])
-        self.assertTrue(any("OpenSSL" in line for line in printed), printed)
+        self.check(printed, ["openssl", "libssh2", "libsodium", "fmtlib", "glibc", "nlohmann-json3"])
+
+    def test_the_version_of_openssl_is_that_of_its_package(self):
+        version = json.loads("\n".join(lines(BIN / "tfdist", "version", "--json")))
+        inside = re.match(r"OpenSSL (\S+) ", version["openssl"])[1]
+        self.assertEqual(inside, version["libraries"]["openssl"].split("-")[0])
 
     def test_agent_lists_its_libraries(self):
         printed = lines(BIN / "tfdist-agent", "version", "--verbose")

@@ -1,6 +1,6 @@
-# tfdist_static_executable(NAME x SOURCES ... [DEPENDS ...]): bin/x without any shared library, so that
-# it starts on whatever Linux a host runs. Sanitizers cannot be linked statically: their builds get a
-# dynamic twin.
+# tfdist_static_executable(NAME x SOURCES ... [DEPENDS ...]): bin/x without any shared library, so that it starts on whatever Linux
+# it is copied to: the command and the agent. It must not look up names of hosts or accounts itself (base/getent.h). Sanitizers
+# cannot be linked statically: their builds get a dynamic twin.
 function(tfdist_static_executable)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
   add_executable(${arg_NAME} ${arg_SOURCES})
