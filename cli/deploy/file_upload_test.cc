@@ -73,7 +73,8 @@ class FileUploadTest : public testing::Test {
     if (thread_.joinable()) thread_.join();
   }
 
-  // Runs the agent's part: each message that comes is given to `on_message`.
+  // Runs the agent's part: each message that comes is given to `on_message`, until the fixture ends: what
+  // that needs is its own, not the test's.
   void RunAgent(std::function<void(const Message&)> on_message) {
     thread_ = std::thread([this, on_message = std::move(on_message)] {
       protocol::FrameReader reader;
@@ -94,13 +95,13 @@ class FileUploadTest : public testing::Test {
   std::unique_ptr<AgentLink> link_;
   std::unique_ptr<FileUpload> upload_;
   uint64_t sent_bytes_ = 0;
+  std::atomic<int> answered_ = 0;
   std::thread thread_;
 };
 
 // With a wait for each answer the first file would never end here.
 TEST_F(FileUploadTest, NoFileWaitsForTheAnswerToTheOneBefore) {
-  std::vector<uint64_t> ids;
-  RunAgent([&](const Message& message) {
+  RunAgent([this, ids = std::vector<uint64_t>()](const Message& message) mutable {
     if (message.body.at("last").get<bool>()) ids.push_back(message.id);
     if (ids.size() < 3) return;
     for (const uint64_t id : ids) Answer({std::string(type::kOk), id});
@@ -111,21 +112,19 @@ TEST_F(FileUploadTest, NoFileWaitsForTheAnswerToTheOneBefore) {
 }
 
 TEST_F(FileUploadTest, AnAnswerThatComesWhileTheNextFileIsPreparedCounts) {
-  std::atomic<int> answered = 0;
-  RunAgent([&](const Message& message) {
+  RunAgent([this](const Message& message) {
     Answer({std::string(type::kOk), message.id});
-    ++answered;
+    ++answered_;
   });
   upload_->Send(Pack("one"));
-  while (answered < 1) upload_->Poll();
+  while (answered_ < 1) upload_->Poll();
   upload_->Poll();
   upload_->Send(Pack("two"));
   upload_->Finish(Soon());
 }
 
 TEST_F(FileUploadTest, ARefusalInTheMiddleOfAFileEndsTheUpload) {
-  bool refused = false;
-  RunAgent([&](const Message& message) {
+  RunAgent([this, refused = false](const Message& message) mutable {
     if (std::exchange(refused, true)) return;
     Answer(protocol::ErrorMessage(message.id, Error(Phase::kFiles, "the disk is full")));
   });
