@@ -6,6 +6,7 @@
 #include <zmq.hpp>
 
 #include "runtime/bench/exchanges.h"
+#include "runtime/bench/slow_link.h"
 #include "runtime/transport/keys.h"
 #include "runtime/transport/zap_handler.h"
 
@@ -49,14 +50,29 @@ class ZmqExchange : public Exchange {
         SetKey(socket, ZMQ_CURVE_PUBLICKEY, keys.own.public_key.data());
         SetKey(socket, ZMQ_CURVE_SECRETKEY, keys.own.secret_key.data());
       }
-      socket.connect("tcp://127.0.0.1:" + std::to_string(PortOf(shared, i)));
+      const std::string host = the_case.link_bytes_per_second > 0 ? kLinkHost : "127.0.0.1";
+      socket.connect("tcp://" + host + ":" + std::to_string(PortOf(shared, i)));
     }
   }
 
   void Begin(size_t call) override {
     zmq::socket_t& socket = sockets_[call % sockets_.size()];
-    const bool push = case_.operation != Operation::kPull;
-    const bool pull = case_.operation != Operation::kPush;
+    if (case_.operation == Operation::kBothAtOnce) {
+      Send(socket, call, false, true);
+      Send(socket, call, true, false);
+    } else {
+      Send(socket, call, case_.operation != Operation::kPull, case_.operation != Operation::kPush);
+    }
+  }
+
+  void EndOldest() override {
+    ReceiveRest(*begun_.front());
+    begun_.pop_front();
+    if (case_.operation == Operation::kBothAtOnce && begun_.size() % 2 == 1) EndOldest();
+  }
+
+ private:
+  void Send(zmq::socket_t& socket, size_t call, bool push, bool pull) {
     const BareHeader header{static_cast<uint32_t>(call), pull ? 1U : 0U, 0};
     zmq::message_t frame(&header, sizeof header);
     socket.send(frame, push ? zmq::send_flags::sndmore : zmq::send_flags::none);
@@ -67,12 +83,6 @@ class ZmqExchange : public Exchange {
     begun_.push_back(&socket);
   }
 
-  void EndOldest() override {
-    ReceiveRest(*begun_.front());
-    begun_.pop_front();
-  }
-
- private:
   Case case_;
   std::vector<std::vector<char>> buffers_;
   zmq::context_t context_;
@@ -93,7 +103,9 @@ void ServeZmq(const Case& the_case, Shared& shared, int server) {
   }
   socket.bind("tcp://127.0.0.1:*");
   const std::string endpoint = socket.get(zmq::sockopt::last_endpoint);
-  shared.ports[server] = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
+  const int port = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
+  if (the_case.link_bytes_per_second > 0) StartSlowLink(port, the_case.link_bytes_per_second);
+  shared.ports[server] = port;
   while (true) {
     zmq::message_t route;
     (void)socket.recv(route);

@@ -16,7 +16,8 @@
 
 namespace tfdist::runtime::bench {
 
-enum class Operation { kPush, kPull, kPushPull };
+// kBothAtOnce: a push, and a pull that does not wait for it. Bare ZeroMQ alone has it.
+enum class Operation { kPush, kPull, kPushPull, kBothAtOnce };
 
 struct Case {
   Operation operation = Operation::kPush;
@@ -27,6 +28,8 @@ struct Case {
   int buffers = 1;  // distinct ones, used in turn; call i is about buffer i and server i % servers
   bool curve = false;
   bool shared_memory = false;  // with our own, on this host; else TCP like the others
+  // Through a SlowLink of so many bytes a second each way; 0: none. For one server.
+  size_t link_bytes_per_second = 0;
   double seconds = 0.5;
   // Of our own exchange alone:
   std::string optimizer = "sgd:learning_rate=0.01";

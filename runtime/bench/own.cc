@@ -1,10 +1,13 @@
+#include <fmt/format.h>
 #include <sys/eventfd.h>
 
 #include <deque>
+#include <stdexcept>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "runtime/bench/exchanges.h"
+#include "runtime/bench/slow_link.h"
 #include "runtime/client.h"
 #include "runtime/server.h"
 #include "runtime/testing/local_cluster.h"
@@ -14,6 +17,10 @@ namespace {
 
 using testing::ConfigOf;
 using testing::TestSecret;
+
+int PortOfServer(const ClusterSpec& cluster) {
+  return ParseHostPort(cluster.tasks.at("ps")[0])->port;
+}
 
 class OwnExchange : public Exchange {
  public:
@@ -49,6 +56,8 @@ class OwnExchange : public Exchange {
       case Operation::kPushPull:
         begun_.push_back(client_.StartPushPull(pushed_[call], pulled_[call]));
         break;
+      case Operation::kBothAtOnce:
+        throw std::logic_error("a client's call waits for what it pushes");
     }
   }
 
@@ -93,13 +102,21 @@ void Own::Serve(const Case& the_case, Shared&, int server) const {
   options.shared_memory = the_case.shared_memory;
   options.threads = the_case.server_threads;
   const UniqueFd never(eventfd(0, EFD_CLOEXEC));
-  Server(options).Run(never.get());
+  Server served(options);
+  if (the_case.link_bytes_per_second > 0) {
+    StartSlowLink(PortOfServer(job_->cluster), the_case.link_bytes_per_second);
+  }
+  served.Run(never.get());
 }
 
 std::unique_ptr<Exchange> Own::Make(const Case& the_case, Shared&, int worker) const {
   ClientOptions options;
   options.config =
       ConfigOf(job_->cluster, worker == 0 ? "master:0" : "worker:" + std::to_string(worker - 1));
+  if (the_case.link_bytes_per_second > 0) {
+    options.config.cluster.tasks["ps"] = {
+        fmt::format("{}:{}", kLinkHost, PortOfServer(job_->cluster))};
+  }
   if (the_case.curve) options.secret = TestSecret();
   options.shared_memory = the_case.shared_memory;
   options.values = the_case.values;

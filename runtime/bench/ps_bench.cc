@@ -29,8 +29,8 @@
 namespace tfdist::runtime::bench {
 namespace {
 
-const std::vector<std::string> kParts = {"throughput", "latency", "small", "adam",
-                                         "values",     "threads", "cpu",   "memory"};
+const std::vector<std::string> kParts = {"throughput", "latency", "small",  "adam",  "values",
+                                         "threads",    "cpu",     "memory", "duplex"};
 
 constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
@@ -43,6 +43,7 @@ struct Options {
   std::vector<int> layouts = {1, 2};  // servers, and as many workers
   std::vector<std::string> security = {"none", "curve"};
   size_t bytes_under_way = 0;
+  size_t link_bytes_per_second = 125'000'000;
   std::vector<std::string> parts;
 };
 
@@ -127,7 +128,7 @@ void PrintRow(const std::string& name, const Compared& compared, double Sample::
 
 void PrintBeside(const std::string& name, const std::string& peer_name, const Series& peer,
                  const Series& own, double Sample::*member, const char* format) {
-  fmt::print("{:<34} {} {:<20} this {:<20} ratio {}\n", name, peer_name,
+  fmt::print("{:<44} {} {:<20} this {:<20} ratio {}\n", name, peer_name,
              Spread(peer.All(member), format), Spread(own.All(member), format),
              Spread(Ratios(own, peer, member), "{:.2f}"));
   std::fflush(stdout);
@@ -339,6 +340,58 @@ void SharedMemory(Options options) {
   });
 }
 
+// A call that pushes and pulls beside one that pushes: 1 where both directions are used at once and
+// cost each other nothing, 2 where they take turns. Bare ZeroMQ shows what can be had: both at
+// once, where the answer does not wait for the push, and push+pull, where it waits for all of it.
+void CompareBothWays(const Options& options, Case the_case, const std::string& name) {
+  const auto of = [&](Operation operation) {
+    Case same = the_case;
+    same.operation = operation;
+    return same;
+  };
+  const bool bare = !the_case.shared_memory;
+  Series zmq_push;
+  Series zmq_at_once;
+  Series zmq_both;
+  Series push;
+  Series both;
+  for (int i = 0; i < options.repetitions; ++i) {
+    if (bare) {
+      zmq_push.samples.push_back(Measure(of(Operation::kPush), ServeZmq, MakeZmq));
+      zmq_at_once.samples.push_back(Measure(of(Operation::kBothAtOnce), ServeZmq, MakeZmq));
+      zmq_both.samples.push_back(Measure(of(Operation::kPushPull), ServeZmq, MakeZmq));
+    }
+    push.samples.push_back(MeasureOwn(of(Operation::kPush), 1));
+    both.samples.push_back(MeasureOwn(of(Operation::kPushPull), 1));
+  }
+  constexpr auto kMember = &Sample::latency_us;
+  if (bare) {
+    PrintBeside(name + " zmq at once", "zmq push", zmq_push, zmq_at_once, kMember, "{:.0f}");
+    PrintBeside(name + " zmq push+pull", "zmq push", zmq_push, zmq_both, kMember, "{:.0f}");
+  }
+  PrintBeside(name + " push+pull", "push", push, both, kMember, "{:.0f}");
+  if (bare) PrintBeside("", "zmq push+pull", zmq_both, both, kMember, "{:.0f}");
+}
+
+void BothWays(const Options& options) {
+  fmt::print("\nPush and pull in one call beside a push, microseconds of one call at a time\n");
+  const double gigabits = 8e-9 * static_cast<double>(options.link_bytes_per_second);
+  for (const size_t size : options.sizes) {
+    if (size < kMiB || size > 16 * kMiB) continue;
+    Case the_case;
+    the_case.size_bytes = size;
+    the_case.seconds = options.seconds;
+    the_case.buffers = WindowFor(size);
+    CompareBothWays(options, the_case, "TCP on this machine " + SizeName(size));
+    the_case.shared_memory = true;
+    CompareBothWays(options, the_case, "shared memory " + SizeName(size));
+    the_case.shared_memory = false;
+    the_case.link_bytes_per_second = options.link_bytes_per_second;
+    CompareBothWays(options, the_case,
+                    fmt::format("link of {:.3g} Gbit/s {}", gigabits, SizeName(size)));
+  }
+}
+
 bool Wants(const Options& options, const std::string& part) {
   return options.parts.empty() ||
          std::find(options.parts.begin(), options.parts.end(), part) != options.parts.end();
@@ -355,6 +408,7 @@ void Run(const Options& options) {
   if (Wants(options, "values")) WireValues(options);
   if (Wants(options, "threads")) ServerThreads(options);
   if (Wants(options, "memory")) SharedMemory(options);
+  if (Wants(options, "duplex")) BothWays(options);
 }
 
 }  // namespace
@@ -379,6 +433,9 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"none", "curve"}));
   app.add_option("--bytes-under-way", options.bytes_under_way,
                  "of our client, per server; 0: its own choice");
+  app.add_option("--link-bytes-per-second", options.link_bytes_per_second,
+                 "each way, of the network that `duplex` makes up")
+      ->check(CLI::PositiveNumber);
   app.add_option("--parts", options.parts,
                  fmt::format("{}; all by default", fmt::join(tfdist::runtime::bench::kParts, ",")))
       ->delimiter(',')

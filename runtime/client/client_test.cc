@@ -41,10 +41,15 @@ using testing::OverTcp;
 using testing::RunningServer;
 using testing::TestSecret;
 using testing::Through;
+using testing::ThroughOtherHost;
 
 const std::vector<TensorSpec> kVariables = {{"a", {3}}, {"b", {2, 2}}, {"c", {}}};
 const Tensors kInitial = {{1, 2, 3}, {4, 5, 6, 7}, {8}};
 const Tensors kOnes = {{1, 1, 1}, {1, 1, 1, 1}, {1}};
+
+int PortOfServer(const ClusterSpec& cluster) {
+  return ParseHostPort(cluster.tasks.at("ps")[0])->port;
+}
 
 // With the variables of these tests, where a test names no others.
 struct Trainer : testing::Trainer {
@@ -229,12 +234,11 @@ TEST(Client, EveryPushIsAppliedOnceThroughAConnectionThatBreaksAllTheTime) {
 }
 
 // Three blocks of its own, one shared block; pushes of many parts, several under way, cut anywhere.
-TEST(Client, EveryPartOfALargePushIsAppliedOnceThroughBreaks) {
+void PushThroughBreaks(const LocalCluster& cluster, testing::TcpProxy& proxy,
+                       const ClusterSpec& through) {
   const std::vector<TensorSpec> variables = {{"large", {3, 200'000}}, {"small", {5}}};
-  const LocalCluster cluster(1, 1);
   RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
-  testing::TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
-  Trainer trainer(OverTcp(OptionsFor(Through(proxy, cluster), "master:0")), variables);
+  Trainer trainer(OverTcp(OptionsFor(through, "master:0")), variables);
   trainer.client.Create(Zeros(variables), {.learning_rate = 1.0F});
   proxy.CutEvery(7'000'000);
   Tensors ones = Zeros(variables);
@@ -257,6 +261,97 @@ TEST(Client, EveryPartOfALargePushIsAppliedOnceThroughBreaks) {
   EXPECT_GT(trainer.client.counters().sent_again, 0U);
   server.Stop();
   EXPECT_EQ(server.counters().pushes, static_cast<uint64_t>(kRounds * kUnderWay));
+}
+
+TEST(Client, EveryPartOfALargePushIsAppliedOnceThroughBreaks) {
+  const LocalCluster cluster(1, 1);
+  testing::TcpProxy proxy(PortOfServer(cluster));
+  PushThroughBreaks(cluster, proxy, Through(proxy, cluster));
+}
+
+TEST(Client, EveryPieceOfABlockIsAppliedOnceThroughBreaks) {
+  const LocalCluster cluster(1, 1);
+  const auto proxy = testing::TcpProxy::AtOtherHost(PortOfServer(cluster));
+  PushThroughBreaks(cluster, *proxy, ThroughOtherHost(*proxy, cluster));
+}
+
+// Messages of the last of three requests about a variable of one block, and the values then.
+// Adam, as each push takes a step of it.
+struct Trained {
+  uint64_t messages = 0;
+  Tensors values;
+};
+
+Trained TrainOneBlock(const ClientOptions& options, const UpdateMode& update = {}) {
+  Trainer trainer(options, {{"w", {512, 512}}});
+  Tensors gradients(1, Tensor(512 * 512));
+  std::iota(gradients[0].begin(), gradients[0].end(), -1000.0F);
+  trainer.client.Create(trainer.values, {.kind = OptimizerKind::kAdam, .learning_rate = 0.1F},
+                        update);
+  trainer.PushPull(gradients);
+  trainer.PushPull(gradients);
+  const uint64_t before = trainer.client.counters().messages;
+  trainer.PushPull(gradients);
+  const uint64_t after = trainer.client.counters().messages;
+  return {after - before, trainer.values};
+}
+
+Trained TrainOverConnection(bool other_host, const UpdateMode& update = {}) {
+  const LocalCluster cluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  const auto proxy = testing::TcpProxy::AtOtherHost(PortOfServer(cluster));
+  const ClusterSpec way = other_host ? ThroughOtherHost(*proxy, cluster) : ClusterSpec(cluster);
+  return TrainOneBlock(OverTcp(OptionsFor(way, "master:0")), update);
+}
+
+// While the answer to one piece travels the next ones are pushed; to the model it is one push.
+TEST(Client, ConnectionToAnotherHostIsUsedBothWaysAtOnce) {
+  const Trained whole = TrainOverConnection(false);
+  const Trained pieces = TrainOverConnection(true);
+  EXPECT_EQ(whole.messages, 1U);
+  EXPECT_EQ(pieces.messages, 4U);
+  EXPECT_EQ(pieces.values, whole.values);
+}
+
+TEST(Client, SharedMemoryConnectionIsUsedBothWaysAtOnce) {
+  const LocalCluster cluster(1, 1);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  ClientOptions options = OptionsFor(cluster, "master:0");
+  options.shared_memory = true;
+  const Trained pieces = TrainOneBlock(options);
+  EXPECT_EQ(pieces.messages, 4U);
+  EXPECT_EQ(pieces.values, TrainOverConnection(false).values);
+}
+
+// A mean is of whole gradients, and no answer leaves before all of the push has come.
+TEST(Client, ConnectionWhoseAnswersWaitForTheWholePushGetsItWhole) {
+  for (const char* update : {"sync:replicas=1", "staleness:bound=1"}) {
+    EXPECT_EQ(TrainOverConnection(true, ParseUpdateMode(update)).messages, 1U) << update;
+  }
+}
+
+// Others' pushes in between move on too: a push whose pieces they interleave with is applied once.
+TEST(Client, PushesOfTwoTrainersMixOverConnectionsBothWaysAtOnce) {
+  constexpr int kPushes = 30;
+  const std::vector<TensorSpec> variables = {{"w", {512, 512}}};
+  const Tensors ones(1, Tensor(512 * 512, 1.0F));
+  const LocalCluster cluster(1, 2);
+  const RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  const auto proxy = testing::TcpProxy::AtOtherHost(PortOfServer(cluster));
+  const auto train = [&](Trainer& trainer) {
+    trainer.Pull();
+    for (int i = 0; i < kPushes; ++i) trainer.PushPull(ones);
+  };
+  Trainer chief(OverTcp(OptionsFor(ThroughOtherHost(*proxy, cluster), "master:0")), variables);
+  chief.client.Create(chief.values, {.learning_rate = 1.0F});
+  auto worker = std::async(std::launch::async, [&] {
+    Trainer trainer(OverTcp(OptionsFor(cluster, "worker:0")), variables);
+    train(trainer);
+  });
+  train(chief);
+  worker.get();
+  EXPECT_EQ(chief.Pull(), uint64_t{2 * kPushes});
+  EXPECT_EQ(chief.values[0], Tensor(512 * 512, -2.0F * kPushes));
 }
 
 // What float16 and bfloat16 hold exactly arrives exactly, in blocks of every kind, and half of the

@@ -43,7 +43,7 @@ class Link {
   // Begins a request; its parts are sent as soon as may be. There is at least one part.
   void Begin(std::shared_ptr<RequestState> state, Operation operation,
              std::vector<RequestPart> parts) {
-    outbox_.Begin(std::move(state), operation, std::move(parts));
+    outbox_.Begin(std::move(state), operation, std::move(parts), connection_->BothWaysAtOnce());
   }
   [[nodiscard]] uint64_t requests_under_way() const { return outbox_.requests_under_way(); }
 

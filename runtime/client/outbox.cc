@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/client/cut_ends.h"
 #include "runtime/client/rows.h"
 
 namespace tfdist::runtime {
@@ -70,8 +71,13 @@ Outbox::Outbox(const Request& hello, size_t bytes_under_way, WireFloat values, S
 }
 
 void Outbox::Begin(std::shared_ptr<RequestState> state, Operation operation,
-                   std::vector<RequestPart> parts) {
+                   std::vector<RequestPart> parts, bool both_ways) {
   assert(!parts.empty());
+  // Where answers wait for the whole push, or the parts of other requests fill both directions,
+  // smaller messages only cost time.
+  if (both_ways && operation == Operation::kExchange && !facts_.holds_back && begun_.empty()) {
+    CutEnds(parts);
+  }
   const bool is_push = state->is_push;
   if (!is_push || !facts_.holds_back || FitsUnderWay(parts)) {
     BeginOne(std::move(state), operation, is_push, std::move(parts));

@@ -33,8 +33,9 @@ class Outbox {
   Outbox(const Request& hello, size_t bytes_under_way, WireFloat values, ServerFacts& facts);
 
   // Begins a request; its parts are sent as soon as may be. There is at least one part.
+  // `both_ways`: its connection carries values in both directions at once.
   void Begin(std::shared_ptr<RequestState> state, Operation operation,
-             std::vector<RequestPart> parts);
+             std::vector<RequestPart> parts, bool both_ways);
   // What was under way is sent again, on another connection.
   void BeginAnew();
   // Sends what may be sent at once. Returns whether that was something.

@@ -465,11 +465,11 @@ TEST_F(ServiceTest, APushWithoutGradientsIsAStep) {
 
 TEST_F(ServiceTest, UnreadableMessageIsRefused) {
   Create();
-  zmq::message_t noise("\x08\x00\x04noise", 8);
+  zmq::message_t noise("\x09\x00\x04noise", 8);
   const auto answers = AskAt({"route of worker:0", "worker:0"}, {std::move(noise), {}});
   ExpectRefused(answers, "cut short");
-  zmq::message_t other("\x09\x00", 2);
-  ExpectRefused(AskAt({"r", ""}, {std::move(other), {}}), "protocol version 9");
+  zmq::message_t other("\x0a\x00", 2);
+  ExpectRefused(AskAt({"r", ""}, {std::move(other), {}}), "protocol version 10");
 }
 
 // libzmq hands small payloads out where they lie in what it received.

@@ -357,7 +357,7 @@ void VariableStore::ApplyTo(Block& block, const Extent& extent, const Version* b
   for (size_t slot = 0; slot < optimizer_->slot_count(); ++slot) {
     range.slots[slot] = block.slots[slot]->values().subspan(extent.offset, extent.count);
   }
-  const OptimizerStep step = StepOf(extent.variable, steps);
+  const OptimizerStep step = StepOf(extent, steps);
   if (before == nullptr) {
     optimizer_->Apply(step, range, gradient);
   } else {
@@ -366,10 +366,12 @@ void VariableStore::ApplyTo(Block& block, const Extent& extent, const Version* b
   }
 }
 
-OptimizerStep VariableStore::StepOf(uint32_t variable, PushSteps& steps) {
-  if (const OptimizerStep* step = steps.Find(variable)) return *step;
-  const OptimizerStep step = optimizer_->NextStep(states_[variable]);
-  if (layout_->OfVariable(variable).size() > 1) steps.Add(variable, step);
+OptimizerStep VariableStore::StepOf(const Extent& extent, PushSteps& steps) {
+  if (const OptimizerStep* step = steps.Find(extent.variable)) return *step;
+  const OptimizerStep step = optimizer_->NextStep(states_[extent.variable]);
+  const std::span<const Extent> pieces = layout_->OfVariable(extent.variable);
+  const bool may_come_again = pieces.size() > 1 || extent.count < pieces.front().count;
+  if (may_come_again) steps.Add(extent.variable, step);
   return step;
 }
 

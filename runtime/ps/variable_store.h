@@ -18,8 +18,8 @@
 
 namespace tfdist::runtime {
 
-// The optimizer's steps of the variables that one push is about and that lie in several blocks: all
-// parts of the push take the same.
+// The optimizer's steps of the variables that one push is about and that come in several parts of
+// it: all parts take the same.
 class PushSteps {
  public:
   [[nodiscard]] const OptimizerStep* Find(uint32_t variable) const;
@@ -124,7 +124,8 @@ class VariableStore {
   void RenewHeldSlots(Block& block);
   void ApplyTo(Block& block, const Extent& extent, const Version* before,
                std::span<const float> gradient, PushSteps& steps);
-  OptimizerStep StepOf(uint32_t variable, PushSteps& steps);
+  // `extent`: what one message has of a variable in one block.
+  OptimizerStep StepOf(const Extent& extent, PushSteps& steps);
 
   std::vector<TensorSpec> variables_;
   std::optional<BlockLayout> layout_;

@@ -33,6 +33,12 @@ inline ClusterSpec Through(const TcpProxy& proxy, ClusterSpec cluster) {
   return cluster;
 }
 
+// The same, for a proxy AtOtherHost: the client takes the server for one on another host.
+inline ClusterSpec ThroughOtherHost(const TcpProxy& proxy, ClusterSpec cluster) {
+  cluster.tasks["ps"][0] = TcpProxy::kOtherHost + (":" + std::to_string(proxy.port()));
+  return cluster;
+}
+
 struct Trainer {
   Trainer(const ClientOptions& options, const std::vector<TensorSpec>& variables)
       : client(options, variables), values(Zeros(variables)) {}

@@ -32,6 +32,10 @@ class Connection {
   // secret each time.
   [[nodiscard]] virtual bool BreaksInHandshake() const { return false; }
 
+  // Whether what is sent does not slow down what is received: each has its own direction of a
+  // network, or its own ring. Over TCP within a host both take turns on the same cores.
+  [[nodiscard]] virtual bool BothWaysAtOnce() const { return false; }
+
   // Whether it can tell without a system call that something has arrived, so that looking for a
   // moment is better than going to sleep at once.
   [[nodiscard]] virtual bool WorthSpinning() const { return false; }

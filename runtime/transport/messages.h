@@ -18,7 +18,7 @@
 
 namespace tfdist::runtime {
 
-inline constexpr uint16_t kProtocolVersion = 8;
+inline constexpr uint16_t kProtocolVersion = 9;
 inline constexpr size_t kMaxHeaderBytes = size_t{1024} * 1024;
 // Messages that a trainer may have under way to one server.
 inline constexpr size_t kMaxMessagesUnderWay = 64;

@@ -158,7 +158,7 @@ TEST(Messages, RepliesComeBackAsTheyWereSent) {
 
 TEST(Messages, ARequestHasTheBytesOfItsPage) {
   const std::string expected(
-      "\x08\x00"                           // version
+      "\x09\x00"                           // version
       "\x04"                               // exchange
       "\x01\x00\x00\x00"                   // attempt
       "\x08\x07\x06\x05\x04\x03\x02\x01"   // client
@@ -190,7 +190,7 @@ TEST(Messages, AnotherVersionIsNamed) {
   std::string bytes = Encode(HelloOfWorkerOne()).to_string();
   bytes[0] = 6;
   ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun,
-              "protocol version 6; this program speaks 8");
+              "protocol version 6; this program speaks 9");
 }
 
 TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
@@ -231,7 +231,7 @@ TEST(Messages, ARefusalHasTheBytesOfItsPage) {
   reply.error = "why";
   reply.remedy = "what helps";
   const std::string expected(
-      "\x08\x00"                          // version
+      "\x09\x00"                          // version
       "\x05"                              // assign
       "\x01"                              // refused
       "\x00\x00\x00\x00"                  // part

@@ -29,6 +29,10 @@ class ShmConnection : public Connection {
   Event NextEvent() override;
   [[nodiscard]] bool BreaksInHandshake() const override { return remote_->BreaksInHandshake(); }
 
+  [[nodiscard]] bool BothWaysAtOnce() const override {
+    return state_ == State::kLocal || remote_->BothWaysAtOnce();
+  }
+
   [[nodiscard]] bool WorthSpinning() const override { return state_ == State::kLocal; }
   bool HasArrived() override;
   bool BeforePoll(std::vector<pollfd>& items) override;

@@ -1,6 +1,10 @@
 #include "runtime/transport/zmq_connection.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <cerrno>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -12,7 +16,8 @@ namespace tfdist::runtime {
 namespace {
 
 // CLOSED: nobody listens, or nobody is there.
-constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
+constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                        ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
                         ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
                         ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
 // What may be under way twice, once in a connection that broke, and the few messages around it.
@@ -24,6 +29,30 @@ constexpr int kAllEvents = 0;
 // tcp_read makes EPIPE of an orderly end), as a server does that cannot read what our keys made.
 // Anything else is a server that did not answer in time.
 bool HungUp(uint32_t error_number) { return error_number == EPIPE || error_number == ECONNRESET; }
+
+struct Address {
+  int family = AF_UNSPEC;
+  std::string bytes;
+  bool operator==(const Address&) const = default;
+};
+
+template <typename Get>
+Address AddressOf(int fd, Get get) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (get(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  const auto bytes = [](const auto& of_host) {
+    return std::string(reinterpret_cast<const char*>(&of_host), sizeof of_host);
+  };
+  if (address.ss_family == AF_INET) {
+    return {AF_INET, bytes(reinterpret_cast<const sockaddr_in&>(address).sin_addr)};
+  }
+  return {AF_INET6, bytes(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr)};
+}
+
+// What connects to an address of its own host has the same one itself. The descriptor is ZeroMQ's,
+// and may be gone: then it counts as the same host.
+bool IsToOtherHost(int fd) { return AddressOf(fd, getsockname) != AddressOf(fd, getpeername); }
 
 }  // namespace
 
@@ -46,7 +75,10 @@ bool ZmqConnection::Send(Message& message) { return SendMessage(socket_, message
 bool ZmqConnection::Receive(Message& into) { return ReceiveMessage(socket_, into); }
 
 Connection::Event ZmqConnection::NextEvent() {
-  const std::optional<SocketMonitor::Happened> happened = monitor_->Next();
+  std::optional<SocketMonitor::Happened> happened = monitor_->Next();
+  for (; happened && happened->event == ZMQ_EVENT_CONNECTED; happened = monitor_->Next()) {
+    to_other_host_ = IsToOtherHost(static_cast<int>(happened->value));
+  }
   if (!happened) return Event::kNone;
   switch (happened->event) {
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:

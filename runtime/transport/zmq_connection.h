@@ -25,6 +25,7 @@ class ZmqConnection : public Connection {
   bool Receive(Message& into) override;
   Event NextEvent() override;
   [[nodiscard]] bool BreaksInHandshake() const override { return breaks_in_handshake_; }
+  [[nodiscard]] bool BothWaysAtOnce() const override { return to_other_host_; }
   bool HasRoomFor(size_t) override {
     return true;
   }  // its queue has more room than may be under way
@@ -35,6 +36,7 @@ class ZmqConnection : public Connection {
   zmq::socket_t socket_;
   std::optional<SocketMonitor> monitor_;
   bool breaks_in_handshake_ = false;
+  bool to_other_host_ = false;  // as far as its addresses tell
 };
 
 }  // namespace tfdist::runtime

@@ -1,0 +1,18 @@
+// A network between a worker and a server of this machine: a relay that lets so many bytes a second
+// pass each way, whatever passes the other way.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace tfdist::runtime::bench {
+
+// Where its near end is, with the port of its far end. Another address than the worker's own: to a
+// client that is another host.
+inline constexpr char kLinkHost[] = "127.0.0.3";
+
+// Relays to `port` of 127.0.0.1 from threads of its own until the process ends. Throws
+// std::runtime_error.
+void StartSlowLink(int port, size_t bytes_per_second);
+
+}  // namespace tfdist::runtime::bench
