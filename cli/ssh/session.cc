@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 
-#include <random>
 #include <utility>
 
 #include "base/error.h"
@@ -13,33 +12,12 @@
 #include "cli/ssh/connection.h"
 #include "cli/ssh/dial.h"
 #include "cli/ssh/handshake.h"
-#include "cli/ssh/host_configs.h"
 #include "cli/ssh/known_hosts.h"
+#include "cli/ssh/logins.h"
 #include "cli/ssh/phase_deadline.h"
-#include "cli/ssh/places.h"
 
 namespace tfdist::ssh {
 namespace {
-
-using namespace std::chrono_literals;
-
-// Each costs a connection until it is through. On a link of 50 ms it waits for half a second.
-constexpr size_t kLoginsAtATime = 128;
-// Where ssh has to be asked for each host: a process.
-constexpr size_t kConfigsAtATime = 16;
-// OpenSSH's MaxStartups begins to drop connections at 10 that have not logged in.
-constexpr size_t kLoginsOfAnSshd = 8;
-constexpr auto kFirstPause = 100ms;
-constexpr auto kLongestPause = 2000ms;
-
-// Between tries. Random, so that hosts that were dropped together do not come back together.
-std::chrono::milliseconds Pause(int tries) {
-  thread_local std::minstd_rand random{std::random_device{}()};
-  const auto most =
-      std::min<std::chrono::milliseconds>(kFirstPause * (1 << std::min(tries, 8)), kLongestPause);
-  std::uniform_int_distribution<int64_t> milliseconds(most.count() / 2, most.count());
-  return std::chrono::milliseconds(milliseconds(random));
-}
 
 std::string WithText(std::string_view what, const std::string& text) {
   return text.empty() ? std::string(what) : fmt::format("{}: {}", what, text);
@@ -59,7 +37,7 @@ Stream Reach(const HostConfig& host, const Target& target, TimePoint deadline) {
                         fmt::format("is it an sshd that listens on port {}?", host.port));
     }
     // A jump that fails does so for a reason that stays.
-    const auto pause = Pause(tries);
+    const auto pause = PauseAfter(tries);
     if (stream.jump || SystemClock().Now() + pause > give_up) {
       throw Unreachable(Phase::kConnect,
                         WithText(fmt::format("it hung up before its SSH version, {} times", tries),
@@ -75,26 +53,14 @@ Stream Reach(const HostConfig& host, const Target& target, TimePoint deadline) {
 }  // namespace
 
 Session Session::Open(const Target& target, TimePoint deadline) {
-  // Of the process: however many threads there are, and whoever calls.
-  static Places places;
-  static HostConfigs configs;
   const auto step = [&](const char* name) {
     if (target.on_step) target.on_step(name);
   };
   step("ssh's configuration");
-  const HostConfig host = [&] {
-    const auto place = places.Take("configuration", kConfigsAtATime, deadline);
-    return configs.Of(target, deadline);
-  }();
+  const HostConfig host = ConfigOf(target, deadline);
   step("wait for other logins");
-  const auto place = places.Take("", kLoginsAtATime, deadline);
+  const LoginPlaces places = TakeLoginPlaces(host, deadline);
   const KnownHosts known = KnownHosts::Load(host);
-  // Always in this order. The sshd of a machine in between has a MaxStartups, too.
-  const auto at_gateway = places.Take("via " + host.gateway,
-                                      host.gateway.empty() ? SIZE_MAX : kLoginsOfAnSshd, deadline);
-  const auto at_sshd =
-      places.Take(fmt::format("to {} {} {}", host.host_name, host.port, host.gateway),
-                  kLoginsOfAnSshd, deadline);
   step("connect");
   const auto connection = std::make_shared<Connection>(Reach(host, target, deadline));
   step("key exchange");
