@@ -27,6 +27,7 @@ constexpr int64_t kShortestHostLostMs = 5'000;
 constexpr int64_t kLongestHostLostMs = 3'600'000;
 constexpr int64_t kLongestOrphanTimeoutMs = 86'400'000;
 constexpr std::string_view kHostKeyRules[] = {"strict", "accept-new"};
+constexpr std::string_view kSshTransports[] = {"ssh", "openssh"};
 
 constexpr size_t kLongestPathPart = 48;  // part of paths, and of the job's id
 constexpr int kMostTasksOfRole = 16384;
@@ -237,6 +238,7 @@ void ReadSsh(const TableReader& top, ClusterFile& file, Problems& problems) {
   file.ssh.identity_file = ssh->Line("identity_file");
   file.ssh.config = ssh->Line("config");
   if (const auto rule = ssh->Choice("host_keys", kHostKeyRules)) file.ssh.host_keys = rule->value;
+  if (const auto kind = ssh->Choice("transport", kSshTransports)) file.ssh.transport = kind->value;
   file.ssh.remote_dir = ReadRemoteDir(*ssh, problems);
 }
 

@@ -22,6 +22,7 @@ struct HostEntry {
   std::string ssh;              // as SSH knows it; the address when not said
   std::string ssh_user;         // "user@gpu7"; empty: not said
   std::optional<int> ssh_port;  // "gpu7:2200"
+  std::string transport;        // "ssh", "openssh"; empty: not said
   bool own_ssh = false;  // one of the three was said: SSH tells apart what its address does not
   bool table = false;    // { address = ... }: more than a reference to a host named elsewhere
   bool local = false;
@@ -84,6 +85,7 @@ struct SshTable {
   std::optional<Located<std::string>> identity_file;
   std::optional<Located<std::string>> config;
   std::optional<std::string> host_keys;
+  std::optional<std::string> transport;
   std::optional<std::string> remote_dir;
 };
 

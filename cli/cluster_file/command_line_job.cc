@@ -127,6 +127,7 @@ ClusterFile ClusterFileOf(const CommandLineJob& job, Problems& problems) {
   if (!job.ssh_config.empty()) {
     file.ssh.config = Located<std::string>{job.ssh_config, {0, 0, "--ssh-config"}};
   }
+  if (!job.transport.empty()) file.ssh.transport = job.transport;
   GiveOneGpuPerSlot(file);
   return file;
 }

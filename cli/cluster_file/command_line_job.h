@@ -17,6 +17,7 @@ struct CommandLineJob {
   std::vector<std::string> command;
   std::optional<std::string> workdir;  // absent: nothing is sent
   std::string ssh_config;              // as ssh -F; may be empty
+  std::string transport;               // of [ssh]; may be empty
 };
 
 // Mistakes go to `problems`, under the options' names.

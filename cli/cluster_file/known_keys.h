@@ -31,8 +31,8 @@ inline constexpr std::string_view kRoleKeys[] = {"hosts",   "count",    "per_hos
                                                  "command", "env",      "gpus",     "output",
                                                  "grace",   "log_limit"};
 inline constexpr std::string_view kRestartKeys[] = {"policy", "limit", "within", "backoff"};
-inline constexpr std::string_view kSshKeys[] = {"user",   "port",      "identity_file",
-                                                "config", "host_keys", "remote_dir"};
+inline constexpr std::string_view kSshKeys[] = {"user",      "port",      "identity_file", "config",
+                                                "host_keys", "transport", "remote_dir"};
 inline constexpr std::string_view kControlKeys[] = {"port"};
 inline constexpr std::string_view kCheckKeys[] = {"python"};
 inline constexpr std::string_view kTensorBoardKeys[] = {"logdir"};

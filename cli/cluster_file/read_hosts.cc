@@ -17,7 +17,7 @@ constexpr int kHighestGpu = 1023;
 constexpr int kHighestPort = 65535;
 
 constexpr std::string_view kSshSigns = "._:%+-";  // beside letters and digits
-constexpr std::string_view kTransports[] = {"ssh", "local"};
+constexpr std::string_view kTransports[] = {"ssh", "openssh", "local"};
 
 // "trainer@gpu[01-04]:2200" as checked addresses with what SSH needs.
 std::optional<std::vector<HostWords>> ReadAddresses(std::string_view text, const Where& where,
@@ -98,6 +98,7 @@ void ReadDetails(const TableReader& table, HostEntry& host, Problems& problems) 
   host.table = true;
   if (const auto transport = table.Choice("transport", kTransports)) {
     host.local = transport->value == "local";
+    if (!host.local) host.transport = transport->value;
   } else if (table.Find("ssh")) {
     host.local = false;
   }

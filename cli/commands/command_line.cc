@@ -58,6 +58,15 @@ const CLI::Validator kCount(
     },
     "N");
 
+constexpr const char* kTransportHelp =
+    "ssh (default), or openssh: by your own ssh program, for FIDO keys, GSSAPI, certificates";
+
+CLI::Option* AddTransport(CLI::App& sub, std::string& transport) {
+  return sub.add_option("--transport", transport, kTransportHelp)
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"ssh", "openssh"}));
+}
+
 // Of `render`, `check` and `up`. The command stands behind `--`, and Main has taken it off.
 void AddPlanSource(CLI::App& sub, PlanSource& source) {
   sub.add_option("FILE", source.file, "cluster file; - is the standard input");
@@ -77,6 +86,7 @@ void AddPlanSource(CLI::App& sub, PlanSource& source) {
       ->check(CLI::IsMember({"mirrored", "uai"}));
   job_option("--name", source.job.name, "NAME", "of the job; default: that of the program");
   job_option("-F,--ssh-config", source.job.ssh_config, "CONFIG", "as ssh -F");
+  AddTransport(sub, source.job.transport)->group("Without a file");
   auto* workdir =
       sub.add_option("--workdir", source.job.workdir,
                      "folder to send to each host, where tasks start; default: this one");
@@ -109,6 +119,7 @@ void AddInit(CLI::App& app, Command& command, const Words& words) {
                   "write to FILE, which must not exist yet; default: to stdout")
       ->type_name("FILE");
   sub->add_option("-F,--ssh-config", arguments->ssh_config, "as ssh -F")->type_name("CONFIG");
+  AddTransport(*sub, arguments->transport);
   sub->add_option("--name", arguments->name, "of the job")->type_name("NAME");
   sub->add_option("--layout", arguments->layout, "default: mirrored")
       ->type_name("LAYOUT")
@@ -214,6 +225,7 @@ void AddExec(CLI::App& app, Command& command, const Words& words) {
       ->type_name("HOST,...");
   sub->add_option("-F,--ssh-config", arguments->ssh_config, "with -H: as ssh -F")
       ->type_name("CONFIG");
+  AddTransport(*sub, arguments->transport);
   auto* gather =
       sub->add_flag("-g,--gather", arguments->gather,
                     "print equal output once, with the list of its hosts, when all have ended");

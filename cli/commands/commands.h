@@ -32,6 +32,7 @@ int RenderCommand(const RenderArguments& arguments);
 struct InitArguments {
   std::vector<std::string> hosts;  // as those of CommandLineJob
   std::string ssh_config;          // as ssh -F
+  std::string transport;           // of [ssh]; empty: not said
   std::string output;              // a file that there is not; empty: stdout
   std::string name = "job";
   std::string layout = "mirrored";
@@ -74,6 +75,7 @@ int LogsCommand(const LogsArguments& arguments);
 struct ExecArguments {
   std::string hosts;               // of -H: a list with commas; empty: hosts of a job or a file
   std::string ssh_config;          // with -H: as ssh -F
+  std::string transport;           // with -H: of [ssh]; empty: not said
   std::vector<std::string> words;  // a job or a cluster file, then tasks and hosts
   std::vector<std::string> command;
   bool gather = false;

@@ -19,6 +19,7 @@
 #include "cli/commands/print_json.h"
 #include "cli/commands/report.h"
 #include "cli/commands/sites.h"
+#include "cli/job/connector.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -43,7 +44,8 @@ Sites SitesOf(const ExecArguments& arguments) {
                      "tfdist exec -H gpu1,gpu2 -- uptime");
   }
   if (arguments.hosts.empty()) return FindSites(arguments.words);
-  if (arguments.words.empty()) return SitesOfHosts(arguments.hosts, arguments.ssh_config);
+  if (arguments.words.empty())
+    return SitesOfHosts(arguments.hosts, arguments.ssh_config, arguments.transport);
   throw UsageError(Phase::kUsage, "-H and a job exclude each other");
 }
 
@@ -194,6 +196,7 @@ int ExecCommand(const ExecArguments& arguments) {
   PrintErrors(ErrorsOf(errands, done.results));
   if (done.threads_left) {
     (void)fflush(stdout);
+    EndConnections();
     _exit(WorstExitCode(done));
   }
   return WorstExitCode(done);

@@ -53,6 +53,7 @@ Plan PlanToProbe(const InitArguments& arguments, const std::vector<std::string>&
   job.layout = arguments.layout;
   job.name = arguments.name;
   job.ssh_config = arguments.ssh_config;
+  job.transport = arguments.transport;
   job.command = arguments.command;
   Plan plan = PlanCommandLine(job);
   plan.python_packages = {"tensorflow"};
@@ -254,6 +255,16 @@ bool IsHomeOrRoot(const fs::path& folder) {
   return folder == folder.root_path() || (home != nullptr && fs::equivalent(folder, home, none));
 }
 
+// What was said on the command line.
+std::string SshText(const SshOptions& ssh) {
+  std::string keys;
+  if (!ssh.config.empty()) {
+    keys += fmt::format("config = {}\n", Quoted(fs::absolute(ssh.config).string()));
+  }
+  if (ssh.transport != "ssh") keys += fmt::format("transport = {}\n", Quoted(ssh.transport));
+  return keys.empty() ? "" : "\n[ssh]\n" + keys;
+}
+
 std::string FileText(const InitArguments& arguments, const Plan& plan,
                      const std::vector<Probed>& hosts, const Choice& choice,
                      const fs::path& folder) {
@@ -271,10 +282,7 @@ std::string FileText(const InitArguments& arguments, const Plan& plan,
           : "workdir = \".\"  # this file's folder is sent to each host, without what .gitignore "
             "names\n";
   text += "# gpus = 0        # default \"auto\": the tasks of a host share its GPUs evenly\n";
-  if (!plan.ssh.config.empty()) {
-    text += fmt::format("\n[ssh]\nconfig = {}\n", Quoted(fs::absolute(plan.ssh.config).string()));
-  }
-  return text + "\n# All keys: configs/README.md\n";
+  return text + SshText(plan.ssh) + "\n# All keys: configs/README.md\n";
 }
 
 // Never over a file that is there.

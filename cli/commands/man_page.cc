@@ -75,6 +75,9 @@ where this machine's list of jobs lies, in the folder \fItfdist\fR (~/.local/sta
 where a work folder is packed before it is sent
 .SH FILES
 .TP
+.I /tmp/tfdist-ssh-*
+control sockets of ssh, with \fItransport = "openssh"\fR, while a command runs
+.TP
 .I ~/.cache/tfdist
 on each host: agents, files that were sent, and the folders of jobs with their logs
 .SH SEE ALSO

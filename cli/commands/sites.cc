@@ -116,10 +116,12 @@ Sites FindSites(const std::vector<std::string>& words) {
   return {TaskSites(record, selectors), record.ssh};
 }
 
-Sites SitesOfHosts(const std::string& list, const std::string& ssh_config) {
+Sites SitesOfHosts(const std::string& list, const std::string& ssh_config,
+                   const std::string& transport) {
   CommandLineJob job;
   job.hosts = {list};
   job.ssh_config = ssh_config;
+  job.transport = transport;
   job.command = {"true"};  // a plan needs one; nobody runs it
   const Plan plan = PlanCommandLine(job);
   return {HostSites(plan.hosts, {}), plan.ssh};

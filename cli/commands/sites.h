@@ -36,6 +36,7 @@ Sites FindSites(const std::vector<std::string>& words);
 std::vector<int> SeatsOf(const JobRecord& record);
 
 // Of -H.
-Sites SitesOfHosts(const std::string& list, const std::string& ssh_config);
+Sites SitesOfHosts(const std::string& list, const std::string& ssh_config,
+                   const std::string& transport);
 
 }  // namespace tfdist::cli

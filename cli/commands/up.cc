@@ -27,6 +27,7 @@
 #include "cli/deploy/size_text.h"
 #include "cli/deploy/workdir_hashes.h"
 #include "cli/deploy/workdir_report.h"
+#include "cli/job/connector.h"
 #include "cli/plan/describe.h"
 #include "cli/stream/job_follower.h"
 #include "cli/stream/print.h"
@@ -290,6 +291,7 @@ class Launch {
       SayWhoIsLeft();
     }
     fflush(nullptr);
+    EndConnections();
     _exit(kExitInterrupted);
   }
 

@@ -4,6 +4,7 @@
 
 #include "cli/link/bootstrap.h"
 #include "cli/link/local_transport.h"
+#include "cli/ssh/openssh_masters.h"
 #include "cli/ssh/ssh_transport.h"
 
 namespace tfdist::cli {
@@ -16,6 +17,7 @@ ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
           .identity_file = options.identity_file,
           .config = options.config,
           .accept_new = options.host_keys == "accept-new",
+          .openssh = (host.transport.empty() ? options.transport : host.transport) == "openssh",
           .limits = {},
           .on_step = {}};
 }
@@ -27,11 +29,13 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
   if (host.local) return std::make_unique<LocalTransport>(host.name);
   ssh::Target target = TargetOf(host, ssh);
   target.on_step = std::move(on_step);
-  return std::make_unique<ssh::SshTransport>(host.name, std::move(target));
+  return ssh::MakeSshTransport(host.name, std::move(target));
 }
 
+void EndConnections() { ssh::EndMasters(); }
+
 Tunnels::Tunnels(const HostPlan& host, const SshOptions& ssh)
-    : transport_(std::make_unique<ssh::SshTransport>(host.name, TargetOf(host, ssh))) {}
+    : transport_(ssh::MakeSshTransport(host.name, TargetOf(host, ssh))) {}
 
 Tunnels::~Tunnels() = default;
 

@@ -19,6 +19,9 @@ namespace tfdist::cli {
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,
                                          std::function<void(const char*)> on_step = {});
 
+// Ends the connections that ssh programs keep for this process: before _exit(2). Elsewhere main's return does.
+void EndConnections();
+
 // Connections to TCP ports of a host that is reached over SSH, as its own programs make them: to its
 // 127.0.0.1. Connects on first use, and again when the connection has broken. Belongs to one thread;
 // one of its channels is used at a time.

@@ -47,6 +47,7 @@ json ToJson(const HostPlan& host) {
           {"ssh", host.ssh},
           {"ssh_user", host.ssh_user},
           {"ssh_port", host.ssh_port ? json(*host.ssh_port) : json()},
+          {"transport", host.transport},
           {"local", host.local},
           {"spare", host.spare},
           {"gpus", host.gpus}};
@@ -59,6 +60,7 @@ HostPlan HostFromJson(const json& value) {
   value.at("ssh").get_to(host.ssh);
   value.at("ssh_user").get_to(host.ssh_user);
   if (!value.at("ssh_port").is_null()) host.ssh_port = value.at("ssh_port").get<int>();
+  host.transport = value.value("transport", host.transport);  // records of earlier versions lack it
   value.at("local").get_to(host.local);
   value.at("spare").get_to(host.spare);
   value.at("gpus").get_to(host.gpus);
@@ -71,6 +73,7 @@ json ToJson(const SshOptions& ssh) {
           {"identity_file", ssh.identity_file},
           {"config", ssh.config.string()},
           {"host_keys", ssh.host_keys},
+          {"transport", ssh.transport},
           {"remote_dir", ssh.remote_dir}};
 }
 
@@ -81,6 +84,7 @@ SshOptions SshFromJson(const json& value) {
   value.at("identity_file").get_to(ssh.identity_file);
   ssh.config = value.at("config").get<std::string>();
   value.at("host_keys").get_to(ssh.host_keys);
+  ssh.transport = value.value("transport", ssh.transport);
   value.at("remote_dir").get_to(ssh.remote_dir);
   return ssh;
 }

@@ -27,11 +27,13 @@ class JobRecordTest : public testing::Test {
     host.ssh = "gpu1";
     host.ssh_user = "trainer";
     host.ssh_port = 2201;
+    host.transport = "ssh";
     host.gpus = {0, 1};
     record.hosts = {host};
     record.bases = {"/home/u/.cache/tfdist"};
     record.ssh.port = 2200;
     record.ssh.user = "ubuntu";
+    record.ssh.transport = "openssh";
     record.tasks = {{"worker:0", 0, "worker:0 on gpu1"}};
     record.shared = "/mnt/out";
     record.logdir = "/mnt/out/logs";
@@ -49,7 +51,9 @@ TEST_F(JobRecordTest, ComesBackAsItWasAndIsPrivate) {
   EXPECT_EQ(records[0].hosts[0].ssh_user, "trainer");
   EXPECT_EQ(records[0].hosts[0].ssh_port, 2201);
   EXPECT_EQ(records[0].hosts[0].gpus, (std::vector<int>{0, 1}));
+  EXPECT_EQ(records[0].hosts[0].transport, "ssh");
   EXPECT_EQ(records[0].ssh.port, 2200);
+  EXPECT_EQ(records[0].ssh.transport, "openssh");
   EXPECT_EQ(records[0].tasks[0].line, "worker:0 on gpu1");
   EXPECT_EQ(records[0].shared, "/mnt/out");
   EXPECT_EQ(records[0].logdir, "/mnt/out/logs");

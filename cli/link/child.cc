@@ -45,4 +45,11 @@ int Child::Wait() {
   return status;
 }
 
+std::optional<int> Child::TryWait() {
+  int status = 0;
+  if (waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  pid_ = 0;
+  return status;
+}
+
 }  // namespace tfdist::cli

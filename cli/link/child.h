@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,8 @@ class Child {
   void Terminate();
   // Its wait(2) status. Blocks: for a child that has closed its output or was killed.
   int Wait();
+  // The same once it has ended; nullopt while it runs.
+  std::optional<int> TryWait();
 
  private:
   explicit Child(pid_t pid) : pid_(pid) {}

@@ -72,6 +72,7 @@ std::vector<HostPlan> PlanHosts(const Placement& placement) {
     host.ssh = entry.ssh;
     host.ssh_user = entry.ssh_user;
     host.ssh_port = entry.ssh_port;
+    host.transport = entry.transport;
     host.local = entry.local;
     host.spare = entry.spare;
     host.gpus = entry.gpus.value_or(std::vector<int>());
@@ -200,6 +201,7 @@ void SetSsh(const SshTable& table, SshOptions& ssh) {
   ssh.user = table.user.value_or("");
   ssh.port = table.port;
   ssh.host_keys = table.host_keys.value_or(ssh.host_keys);
+  ssh.transport = table.transport.value_or(ssh.transport);
   ssh.remote_dir = table.remote_dir.value_or("");
 }
 

@@ -52,6 +52,7 @@ ps = "task"
 user = "ubuntu"
 port = 22
 host_keys = "accept-new"
+transport = "openssh"
 [control]
 port = 4000
 )";

@@ -22,6 +22,7 @@ struct HostPlan {
   std::string ssh;       // what is given to ssh(1)'s configuration: alias or address
   std::string ssh_user;  // of this host alone; empty: as SshOptions say
   std::optional<int> ssh_port;  // the same
+  std::string transport;        // the same: "ssh", "openssh"
   bool local = false;           // transport = "local": no SSH
   bool spare = false;
   std::vector<int> gpus;  // device numbers that the file lists; empty: not said, or none
@@ -57,6 +58,7 @@ struct SshOptions {
   std::string identity_file;         // empty: as ~/.ssh/config says
   std::filesystem::path config;      // empty: ssh's own; else as ssh -F
   std::string host_keys = "strict";  // strict | accept-new
+  std::string transport = "ssh";     // ssh: libssh2; openssh: the user's ssh program
   std::string remote_dir;            // empty: the documented candidates
 };
 

@@ -1,13 +1,16 @@
 #include "cli/ssh/authentication.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/failures.h"
 #include "cli/link/tail.h"
 #include "cli/ssh/key_offers.h"
+#include "cli/ssh/target.h"
 #include "cli/ssh/wire.h"
 
 namespace tfdist::ssh {
@@ -51,6 +54,25 @@ int SignWithAgent(LIBSSH2_SESSION* /*session*/, unsigned char** signature, size_
   } catch (...) {  // a C library cannot pass it on
     return LIBSSH2_ERROR_AGENT_PROTOCOL;
   }
+}
+
+// `methods`: that the host offers instead.
+std::string RemedyWithoutKeys(std::string_view methods) {
+  if (methods.find("gssapi") != methods.npos || methods.find("hostbased") != methods.npos) {
+    return std::string(kUseOpenssh);
+  }
+  return "PubkeyAuthentication must be on in its sshd_config; or log in by hand where "
+         "~/.ssh/config has ControlMaster, "
+         "ControlPath and ControlPersist: with transport = \"openssh\" in [ssh], tfdist uses that "
+         "connection";
+}
+
+// ssh finds it beside the key; libssh2 shows the key alone.
+bool HasCertificate(const HostConfig& host) {
+  const auto is_there = [](const std::string& path) { return access(path.c_str(), R_OK) == 0; };
+  return std::ranges::any_of(host.certificate_files, is_there) ||
+         std::ranges::any_of(host.identity_files,
+                             [&](const std::string& path) { return is_there(path + "-cert.pub"); });
 }
 
 class Authenticator {
@@ -106,7 +128,7 @@ bool Authenticator::IsWelcomeAnyway() {
     throw Error(Phase::kAuth,
                 fmt::format("the host takes no keys from user {}; it offers: {}", host_.user,
                             cli::OnOneLine(methods)),
-                "PubkeyAuthentication must be on in its sshd_config");
+                RemedyWithoutKeys(methods));
   }
   return false;
 }
@@ -163,11 +185,13 @@ void Authenticator::FailWithoutAcceptance() const {
     cause += fmt::format("; not offered: {}", fmt::join(keys_.left_out, ", "));
   if (keys_.offers.size() > kMaxOffers)
     cause += fmt::format("; {} more keys were not offered", keys_.offers.size() - kMaxOffers);
+  if (HasCertificate(host_)) cause += "; tfdist itself shows no certificates";
   std::string remedy = tried_.empty()
                            ? "ssh-keygen -t ed25519, then ssh-copy-id to the host"
                            : "check [ssh] user and identity_file, or ssh-copy-id to the host";
   if (!keys_.left_out.empty())
     remedy = "ssh-add the key that was not offered, or name another as [ssh] identity_file";
+  if (keys_.openssh_could || HasCertificate(host_)) remedy = kUseOpenssh;
   throw Error(Phase::kAuth, std::move(cause), std::move(remedy));
 }
 

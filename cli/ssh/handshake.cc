@@ -66,7 +66,7 @@ void RestrictAlgorithms(const Connection& connection,
                     "ciphers {}; "
                     "MACs {}; host keys {}",
                     connection.LastError(), kKeyExchanges, kCiphers, kMacs, HostKeyMethods({})),
-        "ssh -vv to the host shows what it offers");
+        fmt::format("{} (ssh -vv to the host shows what it offers)", kUseOpenssh));
   }
   throw Unreachable(Phase::kConnect, fmt::format("the connection broke during the {}: {}",
                                                  met ? "key exchange" : "exchange of versions",

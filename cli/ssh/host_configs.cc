@@ -43,15 +43,17 @@ std::optional<ConfigPatterns> PatternsOf(const Target& target, const SshAnswer& 
 }
 
 // The lines that hold for each host of the same signature: all but its name. nullopt when others
-// depend on the name as well (HostName %h.cluster, keys by host).
-std::optional<std::string> CommonLines(std::string_view output, const std::string& name) {
+// depend on the name as well (HostName %h.cluster, keys by host), or on its hash, as a ControlPath does.
+std::optional<std::string> CommonLines(std::string_view output, const Target& target) {
+  const std::string& name = target.name;
   std::string common;
   bool is_taken_as_it_is = false;
   while (!output.empty()) {
     const std::string_view line = TakeUpTo('\n', output);
     if (line == "hostname " + name) {
       is_taken_as_it_is = true;
-    } else if (IsUsed(line.substr(0, line.find(' ')))) {
+    } else if (IsUsed(line.substr(0, line.find(' ')), target)) {
+      if (line.starts_with("controlpath ") && line != "controlpath none") return std::nullopt;
       if (line.find(name) != std::string_view::npos) return std::nullopt;
       common.append(line).append("\n");
     }
@@ -71,7 +73,7 @@ HostConfig HostConfigs::Of(const Target& target, TimePoint deadline) {
     if (!answer->asked) {
       answer->asked = true;  // if ssh fails for this host, each of the others has its own try
       own_output = AskSsh(target, deadline, SshWords::kFew).output;
-      answer->common = CommonLines(*own_output, target.name);
+      answer->common = CommonLines(*own_output, target);
     }
     if (answer->common && !own_output) {
       return ParseConfig(*answer->common + "hostname " + target.name + "\n", target);
@@ -84,7 +86,7 @@ std::shared_ptr<HostConfigs::Kind> HostConfigs::KindOf(const Target& target) {
   std::string key;
   for (const std::string& part :
        {target.config.string(), target.user, target.port ? std::to_string(*target.port) : "",
-        target.identity_file}) {
+        target.identity_file, std::string(target.openssh ? "openssh" : "")}) {
     key.append(part).push_back('\0');
   }
   const TimePoint now = SystemClock().Now();
@@ -105,7 +107,7 @@ std::shared_ptr<HostConfigs::Answer> HostConfigs::AnswerFor(
     kind.asked = true;
     SshAnswer first = AskSsh(target, deadline, SshWords::kMany);
     kind.patterns = PatternsOf(target, first);
-    common = CommonLines(first.output, target.name);
+    common = CommonLines(first.output, target);
     own_output = std::move(first.output);
   }
   if (!kind.patterns) return nullptr;

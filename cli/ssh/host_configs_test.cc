@@ -31,14 +31,18 @@ class HostConfigsTest : public testing::Test {
   }
   static TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(30); }
 
-  // Each host's is what ssh says for it alone.
+  // Each host's is what ssh says for it alone, whichever program connects.
   void Compare(const std::string& config, const std::vector<std::string>& names) const {
     Write("config", config);
     HostConfigs together;
     for (const std::string& name : names) {
-      const HostConfig ours = together.Of(To(name), Soon());
-      const HostConfig alone = ReadConfig(To(name), Soon());
-      EXPECT_EQ(ours, alone) << name << " with\n" << config;
+      for (const bool openssh : {false, true}) {
+        Target target = To(name);
+        target.openssh = openssh;
+        const HostConfig ours = together.Of(target, Soon());
+        const HostConfig alone = ReadConfig(target, Soon());
+        EXPECT_EQ(ours, alone) << name << " with\n" << config;
+      }
     }
   }
 
@@ -59,7 +63,8 @@ TEST_F(HostConfigsTest, AreThoseOfEachHostAlone) {
         "Match all\n  Port 9\n", "Host *.org\n  ProxyJump login\n",
         "Host gpu1\n  ProxyCommand nc %h %p\n",
         "Host gpu* 10.*\n  UserKnownHostsFile ~/.ssh/known-%h\n  IdentityFile ~/.ssh/key-%n\n",
-        "Host GPU1\n  Port 4\n", "Host \"gpu1\"\n  Port 5\n"}) {
+        "Host GPU1\n  Port 4\n", "Host \"gpu1\"\n  Port 5\n", "ControlPath /run/%C\n",
+        "ControlPath none\n", "ControlPath /run/one\nCertificateFile ~/.ssh/cert\n"}) {
     Compare(config, names);
   }
   for (const std::string config : {"", "Host gpu1\n  Port 1\n", "Match all\n  Port 9\n"}) {

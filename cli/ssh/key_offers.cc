@@ -61,11 +61,15 @@ class Arranger {
   }
   void AddAgentKey(const AgentKey& key) {
     if (!IsSupported(KeyType(key.blob))) {
-      result_.left_out.push_back(AgentLabel(key) + " (of a type that tfdist cannot use)");
+      LeaveOutType(AgentLabel(key));
       return;
     }
     result_.offers.push_back(
         {.in_agent = true, .blob = key.blob, .path = {}, .label = AgentLabel(key)});
+  }
+  void LeaveOutType(const std::string& label) {
+    result_.left_out.push_back(label + " (of a type that tfdist cannot use)");
+    result_.openssh_could = true;
   }
   void AddFile(const IdentityFile& file) {
     if (file.unprotected) {
@@ -73,7 +77,7 @@ class Arranger {
     } else if (file.encrypted) {
       result_.left_out.push_back(file.path + " (encrypted, and not in ssh-agent)");
     } else if (!file.public_blob.empty() && !IsSupported(KeyType(file.public_blob))) {
-      result_.left_out.push_back(file.path + " (of a type that tfdist cannot use)");
+      LeaveOutType(file.path);
     } else {
       result_.offers.push_back({.in_agent = false,
                                 .blob = file.public_blob,

@@ -20,6 +20,7 @@ struct KeyOffer {
 struct KeyOffers {
   std::vector<KeyOffer> offers;
   std::vector<std::string> left_out;  // "/home/u/.ssh/id_rsa (encrypted, and not in ssh-agent)"
+  bool openssh_could = false;  // some are left out that ssh(1) can use: security keys, certificates
 };
 
 // sshconnect2.c pubkey_prepare has the order.

@@ -110,6 +110,8 @@ TEST(ArrangeOffers, SaysWhatItLeavesOut) {
   ASSERT_EQ(offers.left_out.size(), 2U);
   EXPECT_NE(offers.left_out[0].find("of a type that tfdist cannot use"), std::string::npos);
   EXPECT_EQ(offers.left_out[1], "/a (encrypted, and not in ssh-agent)");
+  EXPECT_TRUE(offers.openssh_could);
+  EXPECT_FALSE(ArrangeOffers({}, files, false).openssh_could);
 }
 
 TEST(Fingerprint, IsWhatSshKeygenShows) {

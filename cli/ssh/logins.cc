@@ -15,6 +15,8 @@ using namespace std::chrono_literals;
 
 // Each costs a connection until it is through. On a link of 50 ms it waits for half a second.
 constexpr size_t kLoginsAtATime = 128;
+// The same where each is a process of some megabytes, which does its own arithmetic.
+constexpr size_t kProgramsAtATime = 32;
 // Where ssh has to be asked for each host: a process.
 constexpr size_t kConfigsAtATime = 16;
 // OpenSSH's MaxStartups begins to drop connections at 10 that have not logged in.
@@ -36,10 +38,10 @@ HostConfig ConfigOf(const Target& target, TimePoint& deadline) {
   return configs.Of(target, deadline);
 }
 
-LoginPlaces TakeLoginPlaces(const HostConfig& host, TimePoint& deadline) {
+LoginPlaces TakeLoginPlaces(const HostConfig& host, const Target& target, TimePoint& deadline) {
   Places& places = AllPlaces();
   // Always in this order. The sshd of a machine in between has a MaxStartups, too.
-  return {places.Take("", kLoginsAtATime, deadline),
+  return {places.Take("", target.openssh ? kProgramsAtATime : kLoginsAtATime, deadline),
           places.Take("via " + host.gateway, host.gateway.empty() ? SIZE_MAX : kLoginsOfAnSshd,
                       deadline),
           places.Take(fmt::format("to {} {} {}", host.host_name, host.port, host.gateway),

@@ -22,7 +22,7 @@ struct LoginPlaces {
 };
 
 // Waits for them. The caller's deadline is moved by the time waited.
-LoginPlaces TakeLoginPlaces(const HostConfig& host, TimePoint& deadline);
+LoginPlaces TakeLoginPlaces(const HostConfig& host, const Target& target, TimePoint& deadline);
 
 // Before another try, after so many. Random, so that hosts that were dropped together do not come
 // back together.

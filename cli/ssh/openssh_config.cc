@@ -113,9 +113,10 @@ std::vector<std::string> ExpandList(const std::string& value, const PathExpander
   return paths;
 }
 
-std::vector<std::string> IdentityFiles(const Settings& settings, const PathExpander& expander) {
+std::vector<std::string> FilesOf(std::string_view keyword, const Settings& settings,
+                                 const PathExpander& expander) {
   std::vector<std::string> files;
-  const auto [begin, end] = settings.equal_range("identityfile");
+  const auto [begin, end] = settings.equal_range(keyword);
   for (auto it = begin; it != end; ++it) {
     if (it->second != "none") files.push_back(expander.Expand(it->second));
   }
@@ -144,12 +145,13 @@ void RefuseWhatWeCannotDo(const Settings& settings) {
   if (!Only(settings, "proxycommand").empty() && IsYes(settings, "proxyusefdpass")) {
     throw Error(Phase::kConnect,
                 "ssh's configuration has ProxyUseFdpass for it, which tfdist cannot do yet",
-                "set ProxyUseFdpass no for it, with a ProxyCommand that copies the bytes itself");
+                std::string(kUseOpenssh));
   }
   if (!Only(settings, "revokedhostkeys").empty()) {
-    throw Error(Phase::kHostKey,
-                "ssh's configuration has RevokedHostKeys for it, which tfdist cannot read yet",
-                "list revoked keys in known_hosts, with @revoked");
+    throw Error(
+        Phase::kHostKey,
+        "ssh's configuration has RevokedHostKeys for it, which tfdist cannot read yet",
+        fmt::format("list revoked keys in known_hosts, with @revoked; or, {}", kUseOpenssh));
   }
 }
 
@@ -230,11 +232,13 @@ std::string Complaints(std::string_view errors) {
 
 }  // namespace
 
-bool IsUsed(std::string_view keyword) {
-  constexpr std::array<std::string_view, 14> kUsed = {"hostname",
+bool IsUsed(std::string_view keyword, const Target& target) {
+  if (keyword == "controlpath") return target.openssh;
+  constexpr std::array<std::string_view, 15> kUsed = {"hostname",
                                                       "user",
                                                       "port",
                                                       "identityfile",
+                                                      "certificatefile",
                                                       "identitiesonly",
                                                       "identityagent",
                                                       "hostkeyalias",
@@ -250,7 +254,7 @@ bool IsUsed(std::string_view keyword) {
 
 HostConfig ParseConfig(std::string_view output, const Target& target) {
   const Settings settings = SplitLines(output);
-  RefuseWhatWeCannotDo(settings);
+  if (!target.openssh) RefuseWhatWeCannotDo(settings);
   HostConfig host;
   host.host_name = Only(settings, "hostname");
   host.user = Only(settings, "user");
@@ -258,14 +262,16 @@ HostConfig ParseConfig(std::string_view output, const Target& target) {
   host.identities_only = IsYes(settings, "identitiesonly");
   host.host_key_alias = Only(settings, "hostkeyalias");
   host.hash_known_hosts = IsYes(settings, "hashknownhosts");
+  if (target.openssh) host.control_path = Only(settings, "controlpath");
   host.proxy_jump = Only(settings, "proxyjump");
   host.gateway = host.proxy_jump;
   if (const std::string command = Only(settings, "proxycommand"); !command.empty()) {
     host.gateway = command;
-    host.proxy_command = ExpandProxyCommand(command, host, target);
+    if (!target.openssh) host.proxy_command = ExpandProxyCommand(command, host, target);
   }
   const PathExpander expander(host, target);
-  host.identity_files = IdentityFiles(settings, expander);
+  host.identity_files = FilesOf("identityfile", settings, expander);
+  host.certificate_files = FilesOf("certificatefile", settings, expander);
   host.agent_socket = AgentSocket(settings, expander);
   host.user_known_hosts = ExpandList(Only(settings, "userknownhostsfile"), expander);
   host.global_known_hosts = ExpandList(Only(settings, "globalknownhostsfile"), expander);

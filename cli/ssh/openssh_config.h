@@ -17,7 +17,8 @@ struct HostConfig {
   int port = 22;
   std::vector<std::string> identity_files;  // absolute paths; need not exist
   bool identities_only = false;
-  std::string agent_socket;  // of ssh-agent; empty: none
+  std::vector<std::string> certificate_files;  // as identity_files
+  std::string agent_socket;                    // of ssh-agent; empty: none
   std::vector<std::string> user_known_hosts;
   std::vector<std::string> global_known_hosts;
   std::string host_key_alias;
@@ -26,6 +27,9 @@ struct HostConfig {
   std::string proxy_command;  // as a shell gets it: what % stands for is put in
   // Hosts with the same text here are reached through the same machine, as far as one can tell; empty: directly.
   std::string gateway;
+
+  // Where the user's own ssh would share a connection (ControlPath), for openssh alone; empty: nowhere.
+  std::string control_path;
 
   friend bool operator==(const HostConfig&, const HostConfig&) = default;
 };
@@ -44,11 +48,11 @@ SshAnswer AskSsh(const Target& target, TimePoint deadline, SshWords words);
 HostConfig ReadConfig(const Target& target, TimePoint deadline);
 
 // The parser of its output; paths are expanded with this account's home folder and SSH_AUTH_SOCK. Throws Error for what
-// tfdist cannot do yet (RevokedHostKeys): ignoring it would trust a key too many.
+// libssh2 and tfdist cannot do (RevokedHostKeys): ignoring it would trust a key too many.
 HostConfig ParseConfig(std::string_view output, const Target& target);
 
 // Whether ParseConfig looks at lines of this keyword (in lower case).
-bool IsUsed(std::string_view keyword);
+bool IsUsed(std::string_view keyword, const Target& target);
 
 // ~/.ssh/config of this account, as OpenSSH sees it.
 std::filesystem::path UserConfigFile();

@@ -59,7 +59,7 @@ Session Session::Open(const Target& target, TimePoint deadline) {
   step("ssh's configuration");
   const HostConfig host = ConfigOf(target, deadline);
   step("wait for other logins");
-  const LoginPlaces places = TakeLoginPlaces(host, deadline);
+  const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
   const KnownHosts known = KnownHosts::Load(host);
   step("connect");
   const auto connection = std::make_shared<Connection>(Reach(host, target, deadline));

@@ -1,14 +1,96 @@
 #include "cli/ssh/ssh_transport.h"
 
+#include <fmt/format.h>
+
+#include <optional>
+
 #include "base/error.h"
+#include "base/failures.h"
+#include "cli/link/child_channel.h"
+#include "cli/link/tail.h"
+#include "cli/ssh/openssh_masters.h"
+#include "cli/ssh/session.h"
 
 namespace tfdist::ssh {
+namespace {
 
-Session& SshTransport::Connected(TimePoint deadline) {
-  if (session_ && session_->broken()) session_.reset();
-  if (!session_) session_ = Session::Open(target_, deadline);
-  return *session_;
-}
+class LibraryTransport : public SshTransport {
+ public:
+  LibraryTransport(std::string host, Target target)
+      : SshTransport(std::move(host)), target_(std::move(target)) {}
+
+ private:
+  std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) override {
+    return Connected(deadline).OpenShell(deadline);
+  }
+  std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) override {
+    return Connected(deadline).OpenTunnel(port, deadline);
+  }
+
+  Session& Connected(TimePoint deadline) {
+    if (session_ && session_->broken()) session_.reset();
+    if (!session_) session_ = Session::Open(target_, deadline);
+    return *session_;
+  }
+
+  Target target_;
+  std::optional<Session> session_;
+};
+
+// ssh -W. Whether somebody listens there shows when it ends.
+class TunnelChannel : public cli::ByteChannel {
+ public:
+  TunnelChannel(std::unique_ptr<cli::ByteChannel> ssh, std::string host, int port)
+      : ssh_(std::move(ssh)), host_(std::move(host)), port_(port) {}
+
+  ReadResult Read(std::string& out, TimePoint deadline) override {
+    const ReadResult result = ssh_->Read(out, deadline);
+    if (result == ReadResult::kData) works_ = true;
+    if (result == ReadResult::kEndOfFile && !works_ && !ssh_->Stderr().empty()) Refuse();
+    return result;
+  }
+  void Write(std::string_view bytes, TimePoint deadline) override { ssh_->Write(bytes, deadline); }
+  [[nodiscard]] int PollFd() const override { return ssh_->PollFd(); }
+  [[nodiscard]] std::string Stderr() const override { return ssh_->Stderr(); }
+
+ private:
+  [[noreturn]] void Refuse() const {
+    throw Error(Phase::kConnect,
+                fmt::format("its sshd does not connect to port {} there: {}", port_,
+                            cli::OnOneLine(ssh_->Stderr())),
+                "if it is prohibited: AllowTcpForwarding yes in its sshd_config")
+        .WithHost(host_);
+  }
+
+  std::unique_ptr<cli::ByteChannel> ssh_;
+  std::string host_;
+  int port_;
+  bool works_ = false;
+};
+
+class ProgramTransport : public SshTransport {
+ public:
+  ProgramTransport(std::string host, Target target)
+      : SshTransport(std::move(host)), target_(std::move(target)) {}
+
+ private:
+  std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) override {
+    const std::string socket = MasterSocket(target_, deadline);
+    if (target_.on_step) target_.on_step("shell");
+    return cli::OpenChildChannel(ThroughMaster(socket, target_, {}, "/bin/sh"));
+  }
+  std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) override {
+    const std::string socket = MasterSocket(target_, deadline);
+    return std::make_unique<TunnelChannel>(
+        cli::OpenChildChannel(
+            ThroughMaster(socket, target_, {"-W", fmt::format("127.0.0.1:{}", port)}, "")),
+        host(), port);
+  }
+
+  Target target_;
+};
+
+}  // namespace
 
 template <typename Open>
 std::unique_ptr<cli::ByteChannel> SshTransport::WithHost(Open open) {
@@ -21,11 +103,18 @@ std::unique_ptr<cli::ByteChannel> SshTransport::WithHost(Open open) {
 }
 
 std::unique_ptr<cli::ByteChannel> SshTransport::OpenShell(TimePoint deadline) {
-  return WithHost([&] { return Connected(deadline).OpenShell(deadline); });
+  return WithHost([&] { return Shell(deadline); });
 }
 
 std::unique_ptr<cli::ByteChannel> SshTransport::OpenTunnel(int port, TimePoint deadline) {
-  return WithHost([&] { return Connected(deadline).OpenTunnel(port, deadline); });
+  return WithHost([&] { return Tunnel(port, deadline); });
+}
+
+std::unique_ptr<SshTransport> MakeSshTransport(std::string host, Target target) {
+  if (target.openssh) {
+    return std::make_unique<ProgramTransport>(std::move(host), std::move(target));
+  }
+  return std::make_unique<LibraryTransport>(std::move(host), std::move(target));
 }
 
 }  // namespace tfdist::ssh

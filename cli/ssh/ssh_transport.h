@@ -2,37 +2,40 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/link/byte_channel.h"
-#include "cli/ssh/session.h"
 #include "cli/ssh/target.h"
 
 namespace tfdist::ssh {
 
+// Connects on first use, and again when the connection has broken. Channels may outlive the
+// transport; those of one transport are used one at a time (reading from one takes in what arrives
+// for all).
 class SshTransport : public cli::Transport {
  public:
-  // `host`: as the cluster file has it, for messages.
-  SshTransport(std::string host, Target target)
-      : host_(std::move(host)), target_(std::move(target)) {}
-
-  // Connects on first use, and again when the connection has broken. Channels may outlive the
-  // transport; those of one transport are used one at a time (reading from one takes in what
-  // arrives for all).
   std::unique_ptr<cli::ByteChannel> OpenShell(TimePoint deadline) override;
 
   // The same for a connection to `port` of the host's 127.0.0.1.
   std::unique_ptr<cli::ByteChannel> OpenTunnel(int port, TimePoint deadline);
 
+ protected:
+  explicit SshTransport(std::string host) : host_(std::move(host)) {}
+  [[nodiscard]] const std::string& host() const { return host_; }
+
  private:
-  Session& Connected(TimePoint deadline);
+  // Their errors have no host.
+  virtual std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) = 0;
+  virtual std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) = 0;
+
   template <typename Open>
   std::unique_ptr<cli::ByteChannel> WithHost(Open open);
 
   std::string host_;
-  Target target_;
-  std::optional<Session> session_;
 };
+
+// By libssh2, or by the user's ssh program, as `target` says. `host`: as the cluster file has it, for messages.
+std::unique_ptr<SshTransport> MakeSshTransport(std::string host, Target target);
 
 }  // namespace tfdist::ssh

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace tfdist::ssh {
 
@@ -24,6 +25,11 @@ struct Limits {
   std::chrono::milliseconds busy{30'000};
 };
 
+// The remedy for what libssh2 cannot.
+inline constexpr std::string_view kUseOpenssh =
+    "if `ssh HOST` works without a question: transport = \"openssh\" in [ssh], or --transport "
+    "openssh";
+
 struct Target {
   std::string
       name;  // what ssh(1) would be given: a name, an address, an alias of its configuration
@@ -33,6 +39,7 @@ struct Target {
   std::filesystem::path config;  // as ssh -F; empty: the user's and the system's
   bool accept_new =
       false;  // adds the key of a host that is not known; a changed one is always refused
+  bool openssh = false;  // the user's ssh program connects, instead of libssh2
   Limits limits;
   // Told each step of a connection as it begins, by a string literal, on the thread that opens it; may be empty.
   std::function<void(const char*)> on_step;

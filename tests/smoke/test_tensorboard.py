@@ -51,7 +51,7 @@ class TensorBoard(unittest.TestCase):
         path.write_text(text)
         path.chmod(0o755)
 
-    def start_host(self, sshd_lines=()):
+    def start_host(self, sshd_lines=(), transport="ssh"):
         """One, whose tasks find `self.programs` first; and the path of a cluster file of a job that ends at end_job()."""
         self.user.folder.chmod(0o755)
         hosts = Hosts(1, seen={"programs": self.programs},
@@ -60,7 +60,7 @@ class TensorBoard(unittest.TestCase):
         self.addCleanup(hosts.stop)
         self.host = hosts[0]
         text = clusters.over_ssh("board", TASK, hosts, task_extra='shared = "/home/trainer"', layout="mirrored")
-        return self.user.write("cluster.toml", text)
+        return self.user.write("cluster.toml", text + f'transport = "{transport}"\n')
 
     def write_events(self, text="events", name=EVENTS):
         self.host.run_as("trainer", ["sh", "-c", f"printf {text} > /home/trainer/{name}"])
@@ -136,6 +136,38 @@ class TensorBoard(unittest.TestCase):
         result = self.user.run("up", "-d", "--tensorboard", "cluster.toml")
         self.assertEqual(result.code, 2, result)
         self.assertIn("--tensorboard", result.err)
+
+    def test_by_the_users_ssh_program(self):
+        self.add_program("tensorboard", SERVER)
+        up = self.user.start("up", "--tensorboard", self.start_host(transport="openssh"))
+        self.user.wait_until_tasks_run("board")
+        self.write_events()
+        address = URL.search(self.wait_for_text(up, URL.pattern))[0]
+        for _ in range(3):
+            self.assertEqual(self.get(address, EVENTS), b"events")
+        self.end_job()
+        self.assertEqual(up.wait(60), 0, up.err.read_text())
+        self.assertEqual([command for command in self.user.left().values() if command.startswith("ssh ")], [])
+        self.wait_for_no_board()
+
+    def test_a_host_that_forbids_forwarding_is_named_with_the_remedy(self):
+        self.add_program("tensorboard", SERVER)
+        for transport in ("ssh", "openssh"):
+            with self.subTest(transport):
+                path = self.start_host(sshd_lines=("AllowTcpForwarding no",), transport=transport)
+                self.write_events()
+                up = self.user.run("up", "-d", path)
+                self.assertEqual(up.code, 0, up)
+                self.user.wait_until_tasks_run("board")
+                shown = self.user.start("tensorboard", "board")
+                address = URL.search(self.wait_for_text(shown, URL.pattern))[0]
+                with self.assertRaises(OSError):
+                    self.get(address, EVENTS)
+                said = self.wait_for_text(shown, r"tfdist: \S+: connect: its sshd does not connect to port .*\n.*AllowTcpForwarding yes")
+                self.assertIn(self.host.address, said)
+                self.end(shown)
+                self.end_job()
+                self.assertEqual(self.user.wait_until_ended("board")["state"], "succeeded")
 
     # --- event files that are fetched
 

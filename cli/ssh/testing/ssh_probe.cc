@@ -1,8 +1,9 @@
-// Test program: reaches hosts with ssh::Session, and says as JSON lines what came of it.
+// Test program: reaches hosts with ssh::SshTransport, and says as JSON lines what came of it.
 // tests/hosts drives it.
 //
 //   ssh_probe [OPTION VALUE]... ACTION HOST...
 //   options: --config FILE  --host-keys strict|accept-new  --user NAME
+//            --transport ssh|openssh
 //            --config-ms N  and so on: how long one phase may take (kLimitOptions)
 //   actions: open           connects, runs a shell, checks that it answers
 //            again          the same, twice over one connection
@@ -106,7 +107,8 @@ Json Jobs(SshTransport& transport, const Arguments& arguments) {
 Json Act(const Arguments& arguments, const std::string& host) {
   Target target = arguments.target;
   target.name = host;
-  SshTransport transport(host, std::move(target));
+  const std::unique_ptr<SshTransport> made = MakeSshTransport(host, std::move(target));
+  SshTransport& transport = *made;
   if (arguments.action == "bulk") return Bulk(transport);
   if (arguments.action == "boot") return Boot(transport, arguments.remote_dir);
   if (arguments.action == "jobs") return Jobs(transport, arguments);
@@ -151,6 +153,7 @@ void TakeOption(Arguments& arguments, std::string_view option, const std::string
   Target& target = arguments.target;
   if (option == "--config") target.config = value;
   if (option == "--user") target.user = value;
+  if (option == "--transport") target.openssh = value == "openssh";
   if (option == "--host-keys") target.accept_new = value == "accept-new";
   for (const auto& [name, limit] : kLimitOptions) {
     if (option == name) target.limits.*limit = std::chrono::milliseconds(std::stoi(value));

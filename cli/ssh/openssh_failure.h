@@ -1,0 +1,29 @@
+// Why ssh(1) did not log in, from what it has said on its stderr.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace tfdist::ssh {
+
+struct LoginFailure {
+  enum class Kind {
+    kRefused,      // by the host, or by its key: another try would bring the same
+    kUnreachable,  // another try may help, later
+    kBusy,         // the host hung up before its SSH version: another try may help soon
+  };
+  Kind kind = Kind::kRefused;
+  Phase phase = Phase::kConnect;
+  std::string cause;
+  std::string remedy;
+};
+
+// `host`: what ssh was given. The texts are those of OpenSSH 8.2 to 10.0.
+LoginFailure ExplainLogin(std::string_view said, const std::string& host);
+
+// Throws Error or Unreachable.
+[[noreturn]] void Throw(const LoginFailure& failure);
+
+}  // namespace tfdist::ssh

@@ -1,0 +1,301 @@
+"""transport = "openssh": hosts that the user's ssh program reaches, against real sshd."""
+
+import base64
+import os
+import socket
+import struct
+import subprocess
+import unittest
+
+from tests.hosts.hosts import Hosts, check_possible, make_key
+from tests.hosts.probe import client_config, probe, probe_all
+from tests.hosts.test_ssh import RELAY, Listener, SharedHosts, probe_port
+from tests.support import processes
+from tests.support.waiting import wait_for
+
+REMEDY = 'transport = "openssh"'
+POST_QUANTUM = "KexAlgorithms sntrup761x25519-sha512@openssh.com"
+
+
+def setUpModule():
+    check_possible()
+
+
+def by_openssh(config, action, host, **options):
+    return probe(config, action, host, transport="openssh", **options)
+
+
+def logins(host):
+    """How many the host has let in."""
+    return host.sshd_log.read_text().count("Accepted ")
+
+
+def only_file(hosts, name, key):
+    """A config without the hosts' own key."""
+    config = client_config(hosts, name)
+    config.write_text(config.read_text().replace(str(hosts.key), str(key)))
+    return config
+
+
+class OpensshTest(SharedHosts):
+    def tearDown(self):
+        """Each run of the probe has ended its connections. Their command lines have the config's path."""
+        self.assertEqual(self.programs(), [])
+
+    def programs(self):
+        return [command for command in processes.matching(f"{self.hosts.folder}/").values() if command.startswith("ssh ")]
+
+    def assert_accepts(self, host, count):
+        """`count` logins since the last call."""
+        before = getattr(host, "seen_logins", 0)
+        wait_for(lambda: logins(host) >= before + count, f"{count} logins")
+        self.assertEqual(logins(host), before + count, host.sshd_log.read_text())
+        host.seen_logins = logins(host)
+
+    def setUp(self):
+        for host in self.hosts:
+            host.seen_logins = logins(host)
+
+    def test_two_channels_one_after_the_other_have_one_connection(self):
+        self.assert_works(by_openssh(self.hosts.ssh_config, "again", "h1"))
+        self.assert_accepts(self.host, 1)
+
+    def test_many_at_once_to_one_host_have_one_connection(self):
+        results = probe_all(self.hosts.ssh_config, "open", *["h1"] * 8, transport="openssh")
+        for result in results:
+            self.assert_works(result)
+        self.assert_accepts(self.host, 1)
+
+    def test_much_in_both_directions_at_once(self):
+        self.assertEqual(by_openssh(self.hosts.ssh_config, "bulk", "h1"), {"ok": True, "equal": True})
+
+    def test_agent_is_brought_there(self):
+        result = by_openssh(self.hosts.ssh_config, "boot//home/trainer/openssh", "h2")
+        self.assertEqual((result["ok"], result["first_line"]), (True, "agent start\n"), result)
+
+    def test_through_a_jump_host_and_a_proxy_command(self):
+        self.assert_works(by_openssh(self.config("Host h2", "ProxyJump h1", "Host *"), "open", "h2"))
+        relay = self.hosts.folder / "relay.py"
+        relay.write_text(RELAY)
+        self.assert_works(by_openssh(self.config(f"ProxyCommand python3 {relay} %h %p"), "open", "h1"))
+        result = by_openssh(self.config("ProxyCommand echo no way to %n >&2; exit 3"), "open", "h1")
+        self.assertEqual(result["phase"], "connect")
+
+    def test_what_the_configuration_adds_has_no_effect(self):
+        """Neither forwarding nor commands nor an environment: what libssh2's transport asks for, and no more."""
+        config = self.config("ForwardAgent yes", "ForwardX11 yes", "LocalForward 127.0.0.1:1 127.0.0.1:1",
+                             "RemoteForward 127.0.0.1:45 127.0.0.1:1", "PermitLocalCommand yes",
+                             "LocalCommand touch /tmp/local-command-of-the-test", "RemoteCommand echo no", "RequestTTY yes",
+                             "SendEnv *", "LogLevel QUIET")
+        with Hosts(1, sshd_lines=("LogLevel DEBUG1", "AcceptEnv *")) as hosts:
+            config.write_text("\n".join(config.read_text().splitlines()[:10]) + "\n" + hosts.ssh_config.read_text())
+            self.assert_works(by_openssh(config, "open", "h1"))
+            log = wait_for(lambda: (text := hosts[0].sshd_log.read_text()).count("request exec") and text, "log line")
+            requests = [line for line in log.splitlines() if "server_input_channel_req" in line]
+            self.assertEqual(len(requests), 1, requests)
+            self.assertIn("request exec", requests[0])
+            self.assertNotIn("tcpip-forward", log)
+        self.assertFalse(os.path.exists("/tmp/local-command-of-the-test"))
+
+    def test_the_users_own_connection_is_used_where_one_is_open(self):
+        """Also where no new login would be let in; it stays open afterwards."""
+        own = self.hosts.folder / "own.sock"
+        config = self.config(f"ControlPath {own}")
+        self.assert_works(by_openssh(config, "open", "h1"))
+        self.assertFalse(own.exists())
+        self.assert_accepts(self.host, 1)
+        options = ["ssh", "-F", config, "-o", "ControlMaster=yes", "-o", "ControlPersist=600", "-N"]
+        subprocess.run([*options, "h1"], check=True, capture_output=True, timeout=60)
+        try:
+            self.assert_accepts(self.host, 1)
+            self.host.refuse_key()
+            self.assert_works(by_openssh(config, "again", "h1"))
+            self.assert_accepts(self.host, 0)
+            check = subprocess.run(["ssh", "-F", config, "-O", "check", "h1"], capture_output=True, timeout=60)
+            self.assertEqual(check.returncode, 0, check)
+            # A path that two hosts do not share: h2 gets one of its own.
+            path_by_host = client_config(self.hosts, "by_host_config", f"ControlPath {self.hosts.folder}/%h.sock")
+            self.assert_works(by_openssh(path_by_host, "open", "h2"))
+            self.assert_accepts(self.hosts[1], 1)
+        finally:
+            self.host.accept_key()
+            subprocess.run(["ssh", "-F", config, "-O", "exit", "h1"], check=True, capture_output=True, timeout=60)
+
+    def test_hosts_with_control_paths_of_their_own_are_not_mixed_up(self):
+        """ssh -G names the path with the host's hash in it: the answer for one host is none for another."""
+        config = self.config(f"ControlPath {self.hosts.folder}/%C")
+        options = ["ssh", "-F", config, "-o", "ControlMaster=yes", "-o", "ControlPersist=600", "-N"]
+        subprocess.run([*options, "h1"], check=True, capture_output=True, timeout=60)
+        try:
+            self.assert_accepts(self.host, 1)
+            for result in probe_all(config, "open", "h1", "h2", transport="openssh"):
+                self.assert_works(result)
+            self.assert_accepts(self.host, 0)
+            self.assert_accepts(self.hosts[1], 1)
+        finally:
+            subprocess.run(["ssh", "-F", config, "-O", "exit", "h1"], check=True, capture_output=True, timeout=60)
+
+    # --- errors -------------------------------------------------------------------------------------
+
+    def test_changed_key(self):
+        config = self.config("UserKnownHostsFile " + str(self.hosts.folder / "changed"))
+        other = self.hosts[1].host_key()
+        (self.hosts.folder / "changed").write_text(f"[{self.host.address}]:{self.host.port} {other}\n")
+        for rule in ("strict", "accept-new"):
+            result = by_openssh(config, "open", "h1", host_keys=rule)
+            self.assertEqual((result["host"], result["phase"]), ("h1", "host key"), result)
+            self.assertIn(f"differs from {self.hosts.folder}/changed:1; it shows SHA256:", result["cause"])
+            self.assertIn("ask who runs the host", result["remedy"])
+        self.assert_accepts(self.host, 0)
+
+    def test_unknown_key(self):
+        known = self.hosts.folder / "unknown"
+        config = self.config(f"UserKnownHostsFile {known}", "StrictHostKeyChecking no")
+        result = by_openssh(config, "open", "h1")
+        self.assertEqual(result["phase"], "host key", result)
+        self.assertIn("key is known for", result["cause"])
+        self.assertIn('host_keys = "accept-new"', result["remedy"])
+        self.assertFalse(known.exists())
+        self.assert_works(by_openssh(config, "open", "h1", host_keys="accept-new"))
+        self.assertIn(self.host.host_key(), known.read_text())
+
+    def test_revoked_key(self):
+        known = self.hosts.folder / "revoked"
+        known.write_text(f"@revoked * {self.host.host_key()}\n")
+        result = by_openssh(self.config(f"UserKnownHostsFile {known}"), "open", "h1")
+        self.assertEqual((result["phase"], "revoked" in result["cause"]), ("host key", True), result)
+
+    def test_refused_key_is_tried_once(self):
+        host = self.hosts[1]
+        host.refuse_key()
+        self.addCleanup(host.accept_key)
+        before = host.sshd_log.read_text().count("Connection ")
+        result = by_openssh(self.hosts.ssh_config, "open", "h2")
+        self.assertEqual((result["host"], result["phase"]), ("h2", "authentication"))
+        self.assertIn(f"trainer@{host.address}: Permission denied (publickey)", result["cause"])
+        self.assertIn("without a question", result["remedy"])
+        log = wait_for(lambda: (text := host.sshd_log.read_text()).count("Connection ") > before and text, "log line")
+        self.assertEqual(log.count("Connection ") - before, 1, log)
+
+    def test_unknown_name(self):
+        self.assertEqual(by_openssh(self.hosts.ssh_config, "open", "no-such-host.invalid")["phase"], "name lookup")
+
+    def test_host_name_is_never_an_option(self):
+        mark = self.hosts.folder / "mark"
+        for name in (f"-oProxyCommand=touch {mark}", "-V", "--"):
+            self.assertIn("is not a host's name", by_openssh(self.hosts.ssh_config, "open", name)["cause"])
+        self.assertFalse(mark.exists())
+
+    def test_host_that_hangs(self):
+        """Its system takes the connection, and nobody answers."""
+        self.hosts[1].freeze()
+        try:
+            result = by_openssh(self.hosts.ssh_config, "open", "h2", tcp_ms=500, banner_ms=500, key_exchange_ms=500,
+                                authentication_ms=500)
+        finally:
+            self.hosts[1].thaw()
+        self.assertEqual(result["phase"], "connect", result)
+        self.assertRegex(result["cause"], "timed out|did not log in within")
+
+
+class BadPeersTest(unittest.TestCase):
+    def test_nobody_listens(self):
+        with socket.socket() as held:
+            held.bind(("127.0.0.1", 0))  # taken, so that nobody else listens there either
+            port = held.getsockname()[1]
+            result = probe_port(port, transport="openssh")
+            self.assertEqual(result["phase"], "connect")
+            self.assertIn(f"port {port}: Connection refused", result["cause"])
+            self.assertIn("is it up", result["remedy"])
+
+    def test_silent_host(self):
+        result = Listener().probe(transport="openssh", tcp_ms=500, banner_ms=500)
+        self.assertEqual(result["phase"], "connect")
+        self.assertIn("timed out", result["cause"])
+
+    def test_host_that_stops_after_its_version(self):
+        result = Listener(b"SSH-2.0-tarpit\r\n").probe(transport="openssh", tcp_ms=500, banner_ms=500, key_exchange_ms=500,
+                                                       authentication_ms=500)
+        self.assertEqual(result["phase"], "connect")
+        self.assertRegex(result["cause"], "did not log in within 2 s|timed out")
+
+    def test_host_that_hangs_up_is_tried_again_and_given_up(self):
+        listener = Listener(b"Exceeded MaxStartups\r\n", b"", b"Not allowed at this time\r\n", hang_up=True)
+        result = listener.probe(transport="openssh", busy_ms=1500)
+        self.assertGreater(len(listener.connections), 2)
+        self.assertEqual(result["phase"], "connect")
+        self.assertIn("PerSourcePenalties", result["remedy"])
+
+
+class RemedyTest(unittest.TestCase):
+    """What libssh2 cannot, ssh can, and the error says so."""
+
+    def assert_remedied(self, hosts, config, phase):
+        result = probe(config, "open", "h1")
+        self.assertEqual((result["ok"], result.get("phase")), (False, phase), result)
+        self.assertIn(REMEDY, result["remedy"], result)
+        return result
+
+    def assert_ssh_works(self, config):
+        result = by_openssh(config, "open", "h1")
+        self.assertEqual((result["ok"], result.get("out")), (True, "out\n"), result)
+
+    def test_post_quantum_key_exchange_alone(self):
+        with Hosts(1, sshd_lines=(POST_QUANTUM,)) as hosts:
+            self.assert_remedied(hosts, hosts.ssh_config, "connect")
+            self.assert_ssh_works(hosts.ssh_config)
+
+    def test_certificate_of_the_user(self):
+        authority_lines = ("TrustedUserCAKeys /etc/ssh/user_ca.pub", "AuthorizedKeysFile none")
+        with Hosts(1, sshd_lines=authority_lines) as hosts:
+            # The first value of a keyword counts: the hosts' own AuthorizedKeysFile goes.
+            sshd = hosts[0].folder / "etc/ssh/sshd_config"
+            sshd.write_text(sshd.read_text().replace("AuthorizedKeysFile /etc/ssh/authorized_keys\n", ""))
+            authority, key = hosts.folder / "ca", hosts.folder / "with_certificate"
+            make_key(authority, "ed25519", "ca")
+            make_key(key, "ed25519", "user")
+            (hosts[0].folder / "etc/ssh/user_ca.pub").write_text(authority.with_name("ca.pub").read_text())
+            hosts[0]._reload()
+            config = only_file(hosts, "certificate_config", key)
+            refused = probe(config, "open", "h1")
+            self.assertNotIn(REMEDY, refused["remedy"], refused)  # there is no certificate yet: ssh could not do better
+            subprocess.run(["ssh-keygen", "-q", "-s", authority, "-I", "user", "-n", "trainer", f"{key}.pub"], check=True)
+            result = self.assert_remedied(hosts, config, "authentication")
+            self.assertIn("shows no certificates", result["cause"])
+            self.assert_ssh_works(config)
+
+    def test_security_key(self):
+        """Such a key is made up here: without the device nobody can log in with it."""
+        def text(data):
+            return struct.pack(">I", len(data)) + data
+
+        blob = text(b"sk-ssh-ed25519@openssh.com") + text(bytes(32)) + text(b"ssh:")
+        private = (b"openssh-key-v1\0" + text(b"none") + text(b"none") + text(b"") + struct.pack(">I", 1) + text(blob) +
+                   text(bytes(64)))
+        with Hosts(1) as hosts:
+            key = hosts.folder / "id_ed25519_sk"
+            body = base64.encodebytes(private).decode()
+            key.write_text(f"-----BEGIN OPENSSH PRIVATE KEY-----\n{body}-----END OPENSSH PRIVATE KEY-----\n")
+            key.chmod(0o600)
+            result = self.assert_remedied(hosts, only_file(hosts, "sk_config", key), "authentication")
+            self.assertIn("of a type that tfdist cannot use", result["cause"])
+
+    def test_host_that_takes_no_keys(self):
+        with Hosts(1, sshd_lines=("PubkeyAuthentication no", "GSSAPIAuthentication yes")) as hosts:
+            result = self.assert_remedied(hosts, hosts.ssh_config, "authentication")
+            self.assertIn("it offers: gssapi", result["cause"])
+
+    def test_settings_that_tfdist_cannot_follow_itself(self):
+        with Hosts(1) as hosts:
+            revoked = hosts.folder / "revoked_keys"
+            revoked.write_text("")
+            config = client_config(hosts, "revoked_config", f"RevokedHostKeys {revoked}")
+            self.assert_remedied(hosts, config, "host key")
+            self.assert_ssh_works(config)
+            revoked.write_text(hosts[0].host_key() + "\n")
+            result = by_openssh(config, "open", "h1")
+            self.assertEqual((result["phase"], "revoked" in result["cause"]), ("host key", True), result)
+
+
+if __name__ == "__main__":
+    unittest.main()

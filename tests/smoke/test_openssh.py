@@ -1,0 +1,185 @@
+"""Jobs over the user's own ssh program (transport = "openssh"), on hosts that libssh2 cannot reach."""
+
+import pathlib
+import re
+import signal
+import unittest
+
+from tests.hosts.hosts import Hosts, check_possible
+from tests.smoke.test_local import shell
+from tests.support import clusters, processes
+from tests.support.tfdist import Tfdist
+from tests.support.waiting import wait_for
+
+POST_QUANTUM = ("KexAlgorithms sntrup761x25519-sha512@openssh.com",)
+
+
+def setUpModule():
+    check_possible()
+
+
+class Openssh(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("openssh")
+        self.addCleanup(self.user.close)
+
+    def start_hosts(self, count, **options):
+        hosts = Hosts(count, sshd_lines=POST_QUANTUM, **options)
+        hosts.start()
+        self.addCleanup(hosts.stop)
+        return hosts
+
+    def write(self, hosts, command, transport="openssh", **options):
+        text = clusters.over_ssh("job", command, hosts, layout="mirrored", **options)
+        return self.user.write("cluster.toml", text + (f'transport = "{transport}"\n' if transport else ""))
+
+    def masters(self):
+        """Of this user: {pid: command}. Each has its socket's path in its command line."""
+        return {pid: command for pid, command in processes.matching(str(self.user.folder)).items()
+                if re.search(r"ssh -M -S /tmp/tfdist-ssh-\S+/\d+ ", command)}
+
+    def folders(self):
+        return {pathlib.Path(re.search(r"-S (/tmp/tfdist-ssh-[^/]+)/", command).group(1))
+                for command in self.masters().values()}
+
+    def logins(self, host):
+        return host.sshd_log.read_text().count("Accepted ")
+
+    def run_well(self, *args, **options):
+        result = self.user.run(*args, **options)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.user.left(), {}, "no ssh outlives its command")
+        return result
+
+    def test_default_transport_fails_and_names_the_remedy(self):
+        hosts = self.start_hosts(2)
+        up = self.user.run("up", self.write(hosts, shell("true"), transport=None))
+        self.assertEqual(up.code, 3, up)
+        for host in hosts:
+            self.assertIn(f"{host.address}: connect: ", up.err)
+        self.assertIn('transport = "openssh" in [ssh], or --transport openssh', up.err)
+
+    def test_a_whole_job_over_ssh_with_one_login_a_host_and_command(self):
+        hosts = self.start_hosts(3)
+        self.user.write("work/train.sh", "echo begin $TFDIST_TASK; echo result >out.txt; read word <gate; echo end; ")
+        script = "mkfifo gate; exec sh train.sh"
+        file = self.write(hosts, shell(script), task_extra='workdir = "work"')
+        self.run_well("check", file)
+        before = [self.logins(host) for host in hosts]
+        self.run_well("up", "-d", file)
+        self.assertEqual([self.logins(host) for host in hosts], [count + 1 for count in before])
+        self.user.wait_until_tasks_run()
+        before = [self.logins(host) for host in hosts]
+        done = self.run_well("exec", "job", "worker:[0-2]", "--", "sh", "-c", "cat out.txt; exit 0")
+        self.assertEqual(sorted(done.out.splitlines()), [f"worker:{n} | result" for n in range(3)])
+        self.assertEqual([self.logins(host) for host in hosts], [count + 1 for count in before])
+        failed = self.user.run("exec", "job", "worker:1", "--", "sh", "-c", "exit 255")
+        self.assertEqual(failed.code, 255, failed)  # the command's own, and not ssh's for "no connection"
+        follower = self.user.start("logs", "-f")
+        self.user.wait_for_output(follower, b"worker:2 | begin worker:2\n")
+        for number, host in enumerate(hosts):
+            gate = next((host.home / ".cache/tfdist/jobs").iterdir()) / f"h{number}/work/gate"
+            gate.write_text("go\n")
+        self.assertEqual(follower.wait(60), 0, follower.err.read_text())
+        self.assertEqual(len(re.findall(r"\| end\n", follower.out.read_text())), 3)
+        self.assertEqual(self.user.wait_until_ended()["state"], "succeeded")
+        home = self.user.folder / "results"
+        self.run_well("pull", "job", "--to", str(home))
+        self.assertEqual([(home / f"worker-{n}/out.txt").read_text() for n in range(3)], ["result\n"] * 3)
+        self.run_well("down", "--purge")
+        wait_for(lambda: not any(host.processes() for host in hosts), "nothing left on the hosts")
+
+    def test_down_ends_a_job_and_a_host_may_have_another_transport(self):
+        hosts = self.start_hosts(2)
+        text = clusters.over_ssh("job", shell("exec sleep infinity"), hosts, layout="mirrored")
+        text = text.replace(f'ssh = "{hosts[0].name}"', f'ssh = "{hosts[0].name}", transport = "openssh"')
+        mixed = self.user.write("mixed.toml", text)
+        up = self.user.run("up", "-d", mixed)
+        self.assertEqual(up.code, 3, up)
+        self.assertNotIn(f"tfdist: {hosts[0].address}: ", up.err)
+        self.assertIn(f"tfdist: {hosts[1].address}: connect: ", up.err)
+        self.run_well("up", "-d", self.write(hosts, shell("exec sleep infinity")))
+        self.user.wait_until_tasks_run()
+        self.run_well("down")
+        wait_for(lambda: not any(host.processes() for host in hosts), "nothing left on the hosts")
+
+    def test_the_follower_goes_on_when_its_ssh_is_killed(self):
+        hosts = self.start_hosts(1)
+        script = "mkfifo gate && exec 3<>gate; i=0; while echo line $i; i=$((i+1)); read word <&3 && [ $word = more ]; do :; done"
+        up = self.user.start("up", self.write(hosts, shell(script)))
+        self.user.wait_for_output(up, b"worker:0 | line 0\n")
+        gate = next((hosts[0].home / ".cache/tfdist/jobs").iterdir()) / "h0/work/gate"
+        for turn, victims in ((1, self.masters), (2, self.channels)):
+            found = wait_for(victims, "ssh")
+            for pid in found:
+                processes.kill(pid)
+            wait_for(lambda: up.err.read_text().count("connecting again") >= turn, lambda: f"it notices; {up.err.read_text()}")
+            gate.write_text("more\n")
+            self.user.wait_for_output(up, f"worker:0 | line {turn}\n".encode())
+        gate.write_text("end\n")
+        self.assertEqual(up.wait(60), 0, up.err.read_text())
+        lines = [line for line in up.out.read_text().splitlines() if " | line " in line]
+        self.assertEqual(lines, [f"worker:0 | line {n}" for n in (0, 1, 2)])
+        self.assertEqual(self.user.left(), {})
+
+    def channels(self):
+        return {pid: command for pid, command in processes.matching(str(self.user.folder)).items()
+                if command.startswith("ssh -F /dev/null -S /tmp/tfdist-ssh-")}
+
+    def test_nothing_stays_of_a_command_that_was_killed(self):
+        """Its connections end by themselves; their folder goes with the next command."""
+        hosts = self.start_hosts(2)
+        up = self.user.start("up", self.write(hosts, shell("echo up; exec sleep infinity")))
+        self.user.wait_for_output(up, b"worker:1 | up\n")
+        wait_for(self.masters, "connections")
+        [folder] = self.folders()
+        self.assertEqual(folder.stat().st_mode & 0o777, 0o700)
+        up.send_signal(signal.SIGKILL)
+        up.wait()
+        wait_for(lambda: not self.user.left(), lambda: f"end of {self.user.left()}", 60)
+        self.assertTrue(folder.exists())
+        self.run_well("status")
+        self.assertFalse(folder.exists())
+        self.run_well("down")
+
+    def test_ctrl_c_leaves_nothing(self):
+        hosts = self.start_hosts(2)
+        terminal = self.user.start_on_terminal("up", self.write(hosts, shell("echo running; exec sleep infinity")))
+        terminal.wait_for_text("running")
+        [folder] = self.folders()
+        terminal.ctrl_c()
+        self.assertEqual(terminal.wait(), 130, terminal.text)
+        self.assertEqual(self.user.left(), {})
+        self.assertFalse(folder.exists())
+        wait_for(lambda: not any(host.processes() for host in hosts), "nothing left on the hosts")
+
+    def test_a_host_that_hangs_is_named_in_time(self):
+        hosts = self.start_hosts(3)
+        self.run_well("up", "-d", self.write(hosts, shell("exec sleep infinity")))
+        self.user.wait_until_tasks_run()
+        hosts[2].freeze()
+        try:
+            down = self.user.run("down", "job", seconds=120)
+        finally:
+            hosts[2].thaw()
+        self.assertNotIn(down.code, (0, 2), down)
+        self.assertIn(f"unreachable: {hosts[2].address}", down.err)
+        self.assertEqual(self.user.left(), {})
+        self.run_well("down", "job")
+
+    def test_sixteen_hosts_of_the_command_line_have_one_connection_each(self):
+        hosts = self.start_hosts(16)
+        listed = ",".join(host.name for host in hosts)
+        done = self.run_well("exec", "--gather", "-F", str(hosts.ssh_config), "--transport", "openssh", "-H", listed,
+                             "--", "echo", "ready")
+        self.assertEqual(done.out, "---- h[1-9], h[10-16] (16)\nready\n")
+        self.assertEqual([self.logins(host) for host in hosts], [1] * 16)
+
+    def test_init_writes_the_transport_down(self):
+        hosts = self.start_hosts(1)
+        done = self.run_well("init", "-F", str(hosts.ssh_config), "--transport", "openssh", "h1")
+        self.assertRegex(done.out, r'\n\[ssh\]\nconfig = ".*"\ntransport = "openssh"\n')
+
+
+if __name__ == "__main__":
+    unittest.main()
