@@ -117,9 +117,10 @@ void KnownHosts::RefuseUnknown(std::string_view blob) const {
       Phase::kHostKey,
       fmt::format(
           "{} is not in known_hosts; it shows {} {}{}", name_, KeyType(blob), Fingerprint(blob),
-          has_authority ? " (host certificates, @cert-authority, are not supported yet)" : ""),
-      fmt::format("compare the fingerprint, then ssh to it once by hand, or set host_keys = "
-                  "\"accept-new\" in [ssh]"));
+          has_authority ? " (tfdist itself knows no host certificates, @cert-authority)" : ""),
+      has_authority ? std::string(kUseOpenssh)
+                    : "compare the fingerprint, then ssh to it once by hand, or set host_keys = "
+                      "\"accept-new\" in [ssh]");
 }
 
 }  // namespace tfdist::ssh

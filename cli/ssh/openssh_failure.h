@@ -20,7 +20,7 @@ struct LoginFailure {
   std::string remedy;
 };
 
-// `host`: what ssh was given. The texts are those of OpenSSH 8.2 to 10.0.
+// `host`: what ssh was given. The texts are those of OpenSSH 9.2, and of sshd 9.8; what is worded otherwise is shown as it is.
 LoginFailure ExplainLogin(std::string_view said, const std::string& host);
 
 // Throws Error or Unreachable.

@@ -9,7 +9,7 @@ namespace {
 
 using FailureKind = LoginFailure::Kind;
 
-// The texts are those of ssh 9.2, 9.8 and 10.0.
+// As ssh 9.2 says it.
 TEST(OpensshFailure, TheCauseIsTheLineThatSaysIt) {
   struct Case {
     const char* said;

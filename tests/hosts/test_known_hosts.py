@@ -194,7 +194,9 @@ class KnownHostsTest(unittest.TestCase):
         file.write_text(f"@revoked * {self.key}\n")
         self.assertIn(f"revoked: {file} line 1", probe(config, "open", self.host.name, host_keys="accept-new")["cause"])
         file.write_text(f"@cert-authority * {self.strange}\n")
-        self.assertIn("@cert-authority, are not supported", probe(config, "open", self.host.name)["cause"])
+        result = probe(config, "open", self.host.name)
+        self.assertIn("no host certificates, @cert-authority", result["cause"])
+        self.assertIn('transport = "openssh"', result["remedy"])
 
 
 if __name__ == "__main__":

@@ -264,6 +264,16 @@ class RemedyTest(unittest.TestCase):
             self.assertIn("shows no certificates", result["cause"])
             self.assert_ssh_works(config)
 
+    def test_certificate_of_the_host(self):
+        with Hosts(1, sshd_lines=("HostCertificate /etc/ssh/ssh_host_ed25519_key-cert.pub",)) as hosts:
+            authority, key = hosts.folder / "ca", hosts[0].folder / "etc/ssh/ssh_host_ed25519_key.pub"
+            make_key(authority, "ed25519", "ca")
+            subprocess.run(["ssh-keygen", "-q", "-s", authority, "-I", "host", "-h", "-n", hosts[0].address, key], check=True)
+            hosts[0]._reload()
+            hosts.known_hosts.write_text("@cert-authority * " + authority.with_name("ca.pub").read_text())
+            self.assert_remedied(hosts, hosts.ssh_config, "host key")
+            self.assert_ssh_works(hosts.ssh_config)
+
     def test_security_key(self):
         """Such a key is made up here: without the device nobody can log in with it."""
         def text(data):
