@@ -57,6 +57,11 @@ foreach(flag IN ITEMS
   endif()
 endforeach()
 
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  # char has a sign on x86-64 and none there; what is written for the one is compiled for the other.
+  target_compile_options(tfdist_flags INTERFACE -fsigned-char -mbranch-protection=standard)
+endif()
+
 # Unused functions are left out of executables: the agent travels over slow links.
 target_compile_options(tfdist_flags INTERFACE -ffunction-sections -fdata-sections)
 target_link_options(tfdist_flags INTERFACE

@@ -9,27 +9,15 @@
 #   tfdist_deps::sodium    tfdist_deps::zlib    tfdist_deps::openblas (cblas.h)
 
 find_package(Threads REQUIRED)
-find_package(PkgConfig REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_path(TFDIST_JSON_INCLUDE NAMES nlohmann/json.hpp REQUIRED)
 mark_as_advanced(TFDIST_JSON_INCLUDE)
-find_package(CLI11 REQUIRED)
-find_path(TFDIST_CLI11_INCLUDE NAMES CLI/CLI.hpp REQUIRED)
-mark_as_advanced(TFDIST_CLI11_INCLUDE)
-find_package(GTest REQUIRED)
-find_package(benchmark REQUIRED)
-
-# Debian's own target of toml++ is a shared library, which users' machines lack, and which brings a
-# second libstdc++ into the process.
-find_path(TFDIST_TOMLPLUSPLUS_INCLUDE NAMES toml++/toml.h REQUIRED)
-mark_as_advanced(TFDIST_TOMLPLUSPLUS_INCLUDE)
-add_library(tomlplusplus::tomlplusplus INTERFACE IMPORTED GLOBAL)
-set_target_properties(tomlplusplus::tomlplusplus PROPERTIES
-  INTERFACE_INCLUDE_DIRECTORIES "${TFDIST_TOMLPLUSPLUS_INCLUDE}"
-  INTERFACE_COMPILE_DEFINITIONS TOML_HEADER_ONLY=1)
 
 set(TFDIST_DEPS_DIR "${PROJECT_SOURCE_DIR}/build/deps" CACHE PATH "Where scripts/setup builds libraries")
 set(prefix "${TFDIST_DEPS_DIR}/prefix")
+if(CMAKE_CROSSCOMPILING)
+  set(prefix "${TFDIST_DEPS_DIR}/prefix-${CMAKE_SYSTEM_PROCESSOR}")
+endif()
 
 # Defines tfdist_deps::NAME from the archive FILE, found in the given folders or the compiler's own.
 function(tfdist_import_static name)
@@ -67,6 +55,30 @@ tfdist_import_static(zmq FILE libzmq.a HEADER zmq.h
   PATHS "${zmq_prefix}/lib" INCLUDE_PATHS "${zmq_prefix}/include"
   LINKS tfdist_deps::sodium Threads::Threads)
 set_target_properties(tfdist_deps::zmq PROPERTIES INTERFACE_COMPILE_DEFINITIONS ZMQ_STATIC)
+
+# What only others than the agent need is declared, and not there.
+if(TFDIST_AGENT_ONLY)
+  foreach(name IN ITEMS CLI11::CLI11 GTest::gtest GTest::gmock_main benchmark::benchmark_main)
+    add_library(${name} INTERFACE IMPORTED GLOBAL)
+  endforeach()
+  return()
+endif()
+
+find_package(PkgConfig REQUIRED)
+find_package(CLI11 REQUIRED)
+find_path(TFDIST_CLI11_INCLUDE NAMES CLI/CLI.hpp REQUIRED)
+mark_as_advanced(TFDIST_CLI11_INCLUDE)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+
+# Debian's own target of toml++ is a shared library, which users' machines lack, and which brings a
+# second libstdc++ into the process.
+find_path(TFDIST_TOMLPLUSPLUS_INCLUDE NAMES toml++/toml.h REQUIRED)
+mark_as_advanced(TFDIST_TOMLPLUSPLUS_INCLUDE)
+add_library(tomlplusplus::tomlplusplus INTERFACE IMPORTED GLOBAL)
+set_target_properties(tomlplusplus::tomlplusplus PROPERTIES
+  INTERFACE_INCLUDE_DIRECTORIES "${TFDIST_TOMLPLUSPLUS_INCLUDE}"
+  INTERFACE_COMPILE_DEFINITIONS TOML_HEADER_ONLY=1)
 
 # What libcrypto itself needs differs: Debian 13's has zlib and zstd inside.
 pkg_check_modules(TFDIST_CRYPTO_PKG REQUIRED libcrypto)

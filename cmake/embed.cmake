@@ -1,25 +1,33 @@
-# tfdist_embed_agent(TARGET AGENT): puts the executable AGENT, stripped and compressed, into TARGET,
-# which reads it through cli/link/embedded_agent.h. An executable's own agent goes before the one of a library.
-function(tfdist_embed_agent target agent)
+# tfdist_embed_agents(TARGET AGENT): puts the executable AGENT, stripped and compressed, into TARGET, and, where it is built, the
+# agent for aarch64 (agent_aarch64.cmake). TARGET reads them through cli/link/embedded_agent.h. An executable's own agents go before
+# those of a library.
+function(tfdist_embed_agents target agent)
   set(folder "${CMAKE_BINARY_DIR}/embedded/${agent}")
-  set(source "${folder}/embedded_agent.cc")
-  # 2 MiB take 25 s on a link of 200 ms and 1 % loss; much larger would hurt every first start there.
-  # Regular expressions (logs --grep) took it beyond 2 MiB.
-  set(limit_bytes 2228224)
+  set(source "${folder}/embedded_agents.cc")
+  # Of xz, which most hosts can unpack. Much more would hurt every first start on a slow link.
+  set(limit_bytes 1600000)
   if(TFDIST_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
     set(limit_bytes 0)  # none
   endif()
+  set(agents "${CMAKE_SYSTEM_PROCESSOR}=$<TARGET_FILE:${agent}>=${CMAKE_STRIP}")
+  set(compressed "${folder}/tfdist-agent.${CMAKE_SYSTEM_PROCESSOR}.gz")
+  set(depends ${agent})
+  if(TFDIST_WITH_AARCH64)
+    list(APPEND agents "aarch64=${TFDIST_AARCH64_AGENT}=aarch64-linux-gnu-strip")
+    list(APPEND compressed "${folder}/tfdist-agent.aarch64.gz")
+    list(APPEND depends "${TFDIST_AARCH64_AGENT}")
+  endif()
   add_custom_command(
-    OUTPUT "${source}" "${folder}/tfdist-agent.gz"
+    OUTPUT "${source}" ${compressed}
     COMMAND "${CMAKE_COMMAND}"
-      "-DAGENT=$<TARGET_FILE:${agent}>" "-DFOLDER=${folder}" "-DLIMIT_BYTES=${limit_bytes}"
-      "-DSTRIP=${CMAKE_STRIP}" -P "${PROJECT_SOURCE_DIR}/cmake/embed_agent_script.cmake"
-    DEPENDS ${agent} "${PROJECT_SOURCE_DIR}/cmake/embed_agent_script.cmake"
+      "-DAGENTS=${agents}" "-DFOLDER=${folder}" "-DLIMIT_BYTES=${limit_bytes}"
+      -P "${PROJECT_SOURCE_DIR}/cmake/embed_agent_script.cmake"
+    DEPENDS ${depends} "${PROJECT_SOURCE_DIR}/cmake/embed_agent_script.cmake"
     COMMENT "Embedding ${agent}"
     VERBATIM)
   # The compiler does not see through .incbin. In a batch the file would not be compiled again.
   set_source_files_properties("${source}" PROPERTIES
-    OBJECT_DEPENDS "${folder}/tfdist-agent.gz" SKIP_UNITY_BUILD_INCLUSION ON)
+    OBJECT_DEPENDS "${compressed}" SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE "${source}")
 endfunction()
 

@@ -3,6 +3,7 @@
 option(TFDIST_WERROR "Treat warnings as errors (CI does)" OFF)
 set(TFDIST_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=: address,undefined or thread")
 option(TFDIST_FUZZ "Link fuzz targets with libFuzzer, which clang alone has, and let ctest run those" OFF)
+option(TFDIST_AGENT_ONLY "For a build of the target tfdist-agent alone, as agent_aarch64.cmake makes one" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
@@ -23,6 +24,9 @@ set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 set(CMAKE_C_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_DEBUG "-Og -g")
+if(TFDIST_AGENT_ONLY)
+  set(CMAKE_CXX_FLAGS_RELEASE "-Os")  # it is sent to each host
+endif()
 
 # Libraries end up in position-independent executables, and may be linked into others' shared objects.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)

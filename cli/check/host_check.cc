@@ -126,7 +126,7 @@ class Checkup {
     agent.transport = MakeTransport(host, plan_.ssh);
     const milliseconds more = kPerHost * plan_.hosts.size();
     StartedAgent started = BringAgent(
-        *agent.transport, GetEmbeddedAgent(), plan_.ssh.remote_dir,
+        *agent.transport, GetEmbeddedAgents(), plan_.ssh.remote_dir,
         {.shell = kConnectLimit + more, .boot = kBootLimit + more, .hello = kHelloLimit + more},
         [](const char*) {});
     agent.link = std::move(started.link);

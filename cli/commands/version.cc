@@ -31,13 +31,22 @@ nlohmann::json LibrariesJson() {
 }  // namespace
 
 std::string VersionLine() {
-  return fmt::format("tfdist {} (agent {:.12})", TFDIST_VERSION, GetEmbeddedAgent().sha256_hex);
+  std::string agents;
+  for (const EmbeddedAgent& agent : GetEmbeddedAgents()) {
+    agents += fmt::format("{}agent {:.12} for {}", agents.empty() ? "" : ", ", agent.sha256_hex,
+                          agent.machine);
+  }
+  return fmt::format("tfdist {} ({})", TFDIST_VERSION, agents);
 }
 
 int VersionCommand(const VersionArguments& arguments) {
   if (arguments.json) {
+    nlohmann::json agents = nlohmann::json::object();
+    for (const EmbeddedAgent& agent : GetEmbeddedAgents()) {
+      agents[std::string(agent.machine)] = agent.sha256_hex;
+    }
     PrintJson({{"version", TFDIST_VERSION},
-               {"agent_sha256", GetEmbeddedAgent().sha256_hex},
+               {"agents", agents},
                {"openssl", OpenSSL_version(OPENSSL_VERSION)},
                {"libraries", LibrariesJson()}});
     return kExitSuccess;

@@ -286,9 +286,10 @@ void Deployment::StartOnHost(int slot) {
   const HostPlan& plan = plan_.hosts[static_cast<size_t>(slot)];
   const auto on_step = [&host](const char* step) { host.steps.Begin(step); };
   host.attached.transport = MakeTransport(plan, plan_.ssh, on_step);
-  host.attached.link = BringAgent(*host.attached.transport, GetEmbeddedAgent(),
-                                  plan_.ssh.remote_dir, kStartLimits, on_step)
-                           .link;
+  StartedAgent started = BringAgent(*host.attached.transport, GetEmbeddedAgents(),
+                                    plan_.ssh.remote_dir, kStartLimits, on_step);
+  host.attached.link = std::move(started.link);
+  CheckRuntimeRuns(slot, started.machine);
 
   host.steps.Begin("agent start");
   protocol::Create create;
@@ -314,6 +315,17 @@ void Deployment::StartOnHost(int slot) {
     if (FailureOf(error, plan.name).refusal) host.touched = false;
     throw;
   }
+}
+
+void Deployment::CheckRuntimeRuns(int slot, const std::string& machine) const {
+  const std::string_view ours = GetEmbeddedAgents().front().machine;
+  if (machine == ours) return;
+  const RuntimesUsed used = RuntimesOf(DescriptionOf(slot).tasks);
+  if (!used.cpu && !used.cuda) return;
+  throw Error(
+      Phase::kStart,
+      fmt::format("its tasks use {{runtime}}, which is for {}; the host is {}", ours, machine),
+      "give the host other tasks, or a program of your own");
 }
 
 protocol::HostDescription Deployment::DescriptionOf(int slot) const {

@@ -84,7 +84,9 @@ std::string ShowStart(std::unique_ptr<ByteChannel> channel) {
   agent.gzip = kGzip;
   agent.sha256_hex = "abcd";
   agent.size_bytes = 9;
-  return Show(StartAgent(std::move(channel), agent, "", Upload::kIfMissing, TimePoint::max()));
+  agent.machine = "x86_64";
+  return Show(
+      StartAgent(std::move(channel), {&agent, 1}, "", Upload::kIfMissing, TimePoint::max()));
 }
 
 std::string ShowJobs(std::unique_ptr<ByteChannel> channel) {

@@ -17,10 +17,11 @@ TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span
 
 class Bringer {
  public:
-  Bringer(Transport& transport, const EmbeddedAgent& agent, const std::string& remote_dir,
-          const StartLimits& limits, const std::function<void(const char*)>& on_step)
+  Bringer(Transport& transport, std::span<const EmbeddedAgent> agents,
+          const std::string& remote_dir, const StartLimits& limits,
+          const std::function<void(const char*)>& on_step)
       : transport_(transport),
-        agent_(agent),
+        agents_(agents),
         remote_dir_(remote_dir),
         limits_(limits),
         on_step_(on_step) {}
@@ -32,7 +33,7 @@ class Bringer {
     if (IsWhole(started)) return started;
     throw Error(Phase::kStart, "the agent there is damaged: its content does not match its name",
                 fmt::format("remove {}/{}/{} on that host", started.hello.base, layout::kAgents,
-                            agent_.sha256_hex));
+                            agent_->sha256_hex));
   }
 
  private:
@@ -56,19 +57,24 @@ class Bringer {
     auto shell = transport_.OpenShell(In(limits_.shell));
     on_step_("find or send the agent");
     BootedAgent booted =
-        StartAgent(std::move(shell), agent_, remote_dir_, upload, In(limits_.boot));
-    return {std::make_unique<AgentLink>(std::move(booted.channel)), {}, booted.uploaded};
+        StartAgent(std::move(shell), agents_, remote_dir_, upload, In(limits_.boot));
+    agent_ = booted.agent;
+    return {std::make_unique<AgentLink>(std::move(booted.channel)),
+            {},
+            booted.uploaded,
+            std::string(agent_->machine)};
   }
   void ReadHello(StartedAgent& started) {
     on_step_("hello");
     started.hello = started.link->ReadHello(In(limits_.hello));
   }
   [[nodiscard]] bool IsWhole(const StartedAgent& started) const {
-    return started.hello.agent_sha256 == agent_.sha256_hex;
+    return started.hello.agent_sha256 == agent_->sha256_hex;
   }
 
   Transport& transport_;
-  const EmbeddedAgent& agent_;
+  std::span<const EmbeddedAgent> agents_;
+  const EmbeddedAgent* agent_ = nullptr;  // the one that was started last
   const std::string& remote_dir_;
   const StartLimits& limits_;
   const std::function<void(const char*)>& on_step_;
@@ -76,10 +82,10 @@ class Bringer {
 
 }  // namespace
 
-StartedAgent BringAgent(Transport& transport, const EmbeddedAgent& agent,
+StartedAgent BringAgent(Transport& transport, std::span<const EmbeddedAgent> agents,
                         const std::string& remote_dir, const StartLimits& limits,
                         const std::function<void(const char*)>& on_step) {
-  return Bringer(transport, agent, remote_dir, limits, on_step).Run();
+  return Bringer(transport, agents, remote_dir, limits, on_step).Run();
 }
 
 }  // namespace tfdist::cli

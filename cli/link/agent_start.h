@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "agent/protocol.h"
@@ -23,12 +24,13 @@ struct StartedAgent {
   std::unique_ptr<AgentLink> link;
   protocol::Hello hello;
   bool uploaded = false;  // false: the host had this agent already
+  std::string machine;    // what it runs on, as `uname -m` prints it
 };
 
-// Runs `agent` in its role `start` on the host of `transport`. One that is there is taken as it is; if it cannot run, or its
+// Runs that of `agents` which is for the host's kind of machine in its role `start` on the host of `transport`. One that is there is taken as it is; if it cannot run, or its
 // content is not what its name says, it is replaced. `on_step` is told "connect", "find or send the agent", "hello" as each begins. Throws as
 // Transport::OpenShell, StartAgent and AgentLink::ReadHello; Error(kStart) when a new one is damaged as well.
-StartedAgent BringAgent(Transport& transport, const EmbeddedAgent& agent,
+StartedAgent BringAgent(Transport& transport, std::span<const EmbeddedAgent> agents,
                         const std::string& remote_dir, const StartLimits& limits,
                         const std::function<void(const char*)>& on_step);
 

@@ -53,8 +53,12 @@ class AgentStartTest : public testing::Test {
 
   StartedAgent Bring() {
     LocalTransport transport("localhost");
-    const EmbeddedAgent agent{std::as_bytes(std::span(gzip_)), sha256_, program_.size()};
-    return BringAgent(transport, agent, "",
+    const EmbeddedAgent agent{.gzip = std::as_bytes(std::span(gzip_)),
+                              .xz = {},
+                              .sha256_hex = sha256_,
+                              .size_bytes = program_.size(),
+                              .machine = "x86_64"};
+    return BringAgent(transport, {&agent, 1}, "",
                       {.shell = seconds(30), .boot = seconds(30), .hello = seconds(30)},
                       [this](const char* step) { steps_ += fmt::format("{}, ", step); });
   }
@@ -76,6 +80,7 @@ TEST_F(AgentStartTest, TakesAnAgentThatIsThere) {
   const StartedAgent again = Bring();
   EXPECT_FALSE(again.uploaded);
   EXPECT_EQ(again.hello.base, "/base");
+  EXPECT_EQ(again.machine, "x86_64");
   EXPECT_EQ(steps_,
             "connect, find or send the agent, hello, connect, find or send the agent, hello, ");
 }

@@ -144,9 +144,38 @@ main
 constexpr std::string_view kStartAgent = R"sh(
 prepare() {
   begin
-  if [ -n "$anew" ] || ! quiet=yes each_base there; then bring; fi
-  say run
+  if [ -n "$anew" ] || ! is_there; then bring; fi
+  say "run $machine"
   printf '%s\n' "$agent"
+}
+
+is_there() {
+  guess_machine
+  of_machine "$machine" && quiet=yes each_base there
+}
+
+# Which programs run here the loaders of the C library tell as well, without a process. Where there are both, or another C
+# library's, uname(1) tells.
+guess_machine() {
+  x86=/lib64/ld-linux-x86-64.so.2
+  arm=/lib/ld-linux-aarch64.so.1
+  if [ -e "$x86" ] && ! [ -e "$arm" ]; then
+    machine=x86_64
+  elif [ -e "$arm" ] && ! [ -e "$x86" ]; then
+    machine=aarch64
+  else
+    machine=$(uname -m)
+  fi
+}
+
+# of_machine NAME: what there is to know of the agent for that kind of machine.
+of_machine() {
+  while read -r name hash size_bytes gzip_bytes xz_bytes; do
+    [ "$name" != "$1" ] || return 0
+  done <<KINDS
+$kinds
+KINDS
+  return 1
 }
 
 # there FOLDER: makes the agent that is there `agent`.
@@ -159,7 +188,8 @@ there() {
 bring() {
   quiet=
   system=$(uname -sm)
-  if [ "$system" != "Linux x86_64" ]; then
+  machine=${system#Linux }
+  if ! of_machine "$machine"; then
     say "system $system"
     exit 1
   fi
@@ -211,7 +241,7 @@ has_hash() {
 }
 
 # Written aside, and linked: where another slot or job brought it meanwhile, its file stays, which an
-# agent may be running by now. Renamed where what is there is damaged, or cannot have links. gzip(1) has a checksum of its own.
+# agent may be running by now. Renamed where what is there is damaged, or cannot have links. gzip(1) and xz(1) have checksums of their own.
 receive() {
   part=$base/$agents/.$hash.$nonce
   for old in "$base/$agents"/.$sha256.*; do
@@ -219,8 +249,15 @@ receive() {
     find "$base/$agents" -name ".$sha256.*" -type f -mmin +60 -exec rm -f {} + 2>/dev/null  # of uploads that were cut off
     break
   done
-  say upload
-  why=$({ umask 077; head -c "$gzip_bytes" | gzip -dc >"$part"; } 2>&1) || give_up "$why"
+  form=plain
+  if command -v gzip >/dev/null; then form=gzip; fi
+  # That of busybox lacks the filter for machine code.
+  case $xz_bytes$(command -v xz >/dev/null && xz --version 2>/dev/null) in
+    0*) ;;
+    *"XZ Utils"*) form=xz ;;
+  esac
+  say "upload $form $machine"
+  why=$({ umask 077; unpack >"$part"; } 2>&1) || give_up "$why"
   chmod 500 "$part" || give_up "cannot be made executable"
   [ "$(wc -c <"$part")" -eq "$size_bytes" ] || give_up "it arrived damaged"
   if [ -n "$anew" ] || { ! ln "$part" "$agent" 2>/dev/null && ! intact "$agent"; }; then
@@ -228,6 +265,14 @@ receive() {
   else
     rm -f "$part"
   fi
+}
+
+unpack() {
+  case $form in
+    xz) head -c "$xz_bytes" | xz -dc ;;
+    gzip) head -c "$gzip_bytes" | gzip -dc ;;
+    plain) head -c "$size_bytes" ;;
+  esac
 }
 
 give_up() {

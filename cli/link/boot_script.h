@@ -9,11 +9,11 @@
 namespace tfdist::cli {
 
 // What a script prints after the line with the nonce, one line each:
-//   system OS MACHINE      the agent is not for this system
+//   system OS MACHINE      no agent is for this system
 //   refused FOLDER: WHY    tfdist's folder cannot be there; or it is, and somebody else may have made a part of it: it
 //                          is passed over
-//   upload                 the agent is missing: send it, compressed, to stdin
-//   run                    the agent starts; all further bytes are its own
+//   upload FORM MACHINE    the agent for MACHINE is missing: send it to stdin, in the FORM xz, gzip or plain
+//   run MACHINE            the agent starts; all further bytes are its own. From the other scripts: `run` alone
 //   missing                no such job here
 //   job STATE PATH         running | idle, the folder of a slot
 //   slot STATE KIB FILES PATH  as `job`; FILES: yes | no | unknown (files of tasks)
@@ -37,10 +37,11 @@ class BootScript {
   [[nodiscard]] const std::string& nonce() const { return nonce_; }
 
   // The whole text, ready to be sent. The shell has read all of it when it says its nonce.
-  [[nodiscard]] std::string StartAgent() const;  // nonce remote_dir hash size_bytes gzip_bytes anew
-  [[nodiscard]] std::string Attach() const;      // remote_dir job slot
-  [[nodiscard]] std::string FindJobs() const;    // remote_dir
-  [[nodiscard]] std::string Survey() const;      // remote_dir
+  // nonce remote_dir anew; kinds: a line for each agent, MACHINE HASH SIZE_BYTES GZIP_BYTES XZ_BYTES (0: none)
+  [[nodiscard]] std::string StartAgent() const;
+  [[nodiscard]] std::string Attach() const;    // remote_dir job slot
+  [[nodiscard]] std::string FindJobs() const;  // remote_dir
+  [[nodiscard]] std::string Survey() const;    // remote_dir
   // remote_dir; wanted: ids of jobs with spaces around each; something_runs: or empty
   [[nodiscard]] std::string Clean() const;
   [[nodiscard]] std::string Purge() const;  // remote_dir job slot

@@ -1,6 +1,7 @@
 #include "cli/link/bootstrap.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <charconv>
@@ -63,9 +64,16 @@ void Begin(BootConversation& talk, const BootScript& script, const std::string& 
 // ---------------------------------------------------------------------------------------------
 // Starting an agent
 
-[[noreturn]] void FailWithSystem(const std::string& system) {
-  throw Error(Phase::kStart,
-              fmt::format("the host is {}; tfdist's agent is for Linux x86_64", OnOneLine(system)));
+[[noreturn]] void FailWithSystem(const std::string& system, std::span<const EmbeddedAgent> agents) {
+  std::vector<std::string_view> machines;
+  for (const EmbeddedAgent& agent : agents) machines.push_back(agent.machine);
+  std::string cause = fmt::format("the host is {}; the agents in this tfdist are for Linux on {}",
+                                  OnOneLine(system), fmt::join(machines, " and "));
+  if (system == "Linux aarch64") {
+    throw Error(Phase::kStart, std::move(cause),
+                "scripts/setup --aarch64, and build tfdist again: it then has one for that, too");
+  }
+  throw Error(Phase::kStart, std::move(cause), "leave the host out");
 }
 
 bool IsAboutSpace(std::string_view why) {
@@ -85,7 +93,6 @@ bool IsAboutSpace(std::string_view why) {
 
 // Lines that are not progress; returns when `line` is.
 void ThrowIfFailed(const std::string& line, const std::vector<std::string>& refused) {
-  if (const auto system = After("system", line)) FailWithSystem(*system);
   if (const auto why = After("failed", line)) {
     if (!refused.empty()) FailWithRefusals(*why, refused);
     throw Error(Phase::kUpload, OnOneLine(*why, 1000),
@@ -95,6 +102,21 @@ void ThrowIfFailed(const std::string& line, const std::vector<std::string>& refu
 
 std::string_view AsText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// As the host wants it that has neither xz nor gzip.
+std::string Unpacked(const EmbeddedAgent& agent) {
+  std::string bytes(agent.size_bytes, '\0');
+  z_stream stream{};
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(agent.gzip.data()));
+  stream.avail_in = static_cast<uInt>(agent.gzip.size());
+  stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_out = static_cast<uInt>(bytes.size());
+  inflateInit2(&stream, MAX_WBITS + 16);
+  const int result = inflate(&stream, Z_FINISH);
+  inflateEnd(&stream);
+  if (result != Z_STREAM_END || stream.avail_out != 0) throw Bug("the embedded agent is damaged");
+  return bytes;
 }
 
 // The shell's next words, if it has some.
@@ -119,21 +141,51 @@ void SendInPieces(BootConversation& talk, std::string_view bytes) {
   }
 }
 
-// Follows the script until it runs the agent; says whether the agent was uploaded.
-bool FollowStart(BootConversation& talk, const EmbeddedAgent& agent, TimePoint deadline) {
+const EmbeddedAgent& AgentFor(std::string_view machine, std::span<const EmbeddedAgent> agents) {
+  const auto found = std::ranges::find(agents, machine, &EmbeddedAgent::machine);
+  if (found != agents.end()) return *found;
+  throw ProtocolError(Phase::kStart,
+                      fmt::format("the host asks for an agent for {}", OnOneLine(machine)));
+}
+
+// What the host has asked for: "xz x86_64", "gzip x86_64" or "plain x86_64".
+void SendAgent(BootConversation& talk, const std::string& wanted,
+               std::span<const EmbeddedAgent> agents) {
+  const size_t space = std::min(wanted.find(' '), wanted.size() - 1);
+  const EmbeddedAgent& agent = AgentFor(std::string_view(wanted).substr(space + 1), agents);
+  const std::string_view form = std::string_view(wanted).substr(0, space);
+  if (form == "xz") {
+    SendInPieces(talk, AsText(agent.xz));
+  } else if (form == "gzip") {
+    SendInPieces(talk, AsText(agent.gzip));
+  } else if (form == "plain") {
+    SendInPieces(talk, Unpacked(agent));
+  } else {
+    throw ProtocolError(Phase::kUpload,
+                        fmt::format("the host asks for an agent in the form {}", OnOneLine(form)));
+  }
+}
+
+// Follows the script until it runs the agent; says which, and whether it was uploaded.
+void FollowStart(BootConversation& talk, std::span<const EmbeddedAgent> agents, TimePoint deadline,
+                 BootedAgent& booted) {
   std::vector<std::string> refused;
-  bool uploaded = false;
   while (true) {
     const std::string line = talk.ReadLine(deadline);
-    if (line == "run") return uploaded;
-    if (line == "upload") {
-      if (uploaded) throw ProtocolError(Phase::kUpload, "the host asks for the agent twice");
+    if (const auto machine = After("run", line)) {
+      booted.agent = &AgentFor(*machine, agents);
+      return;
+    }
+    if (const auto wanted = After("upload", line)) {
+      if (booted.uploaded) throw ProtocolError(Phase::kUpload, "the host asks for the agent twice");
       refused.clear();  // a later folder served: what fails from now on has another reason
-      SendInPieces(talk, AsText(agent.gzip));
+      SendAgent(talk, *wanted, agents);
       deadline = std::max(deadline, SystemClock().Now() + kArrivalLimit);
-      uploaded = true;
+      booted.uploaded = true;
     } else if (auto refusal = After("refused", line)) {
       refused.push_back(std::move(*refusal));
+    } else if (const auto system = After("system", line)) {
+      FailWithSystem(*system, agents);
     } else {
       ThrowIfFailed(line, refused);
     }
@@ -228,21 +280,23 @@ void CheckRemoteDir(std::string_view remote_dir) {
                                OnOneLine(remote_dir)));
 }
 
-BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, const EmbeddedAgent& agent,
+BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, std::span<const EmbeddedAgent> agents,
                        const std::string& remote_dir, Upload upload, TimePoint deadline) {
   CheckRemoteDir(remote_dir);
-  if (agent.sha256_hex.empty() || !Holds(agent.sha256_hex, kHexadecimal)) {
-    throw Bug("the embedded agent has no hash");
+  std::string kinds;
+  for (const EmbeddedAgent& agent : agents) {
+    if (agent.sha256_hex.empty() || !Holds(agent.sha256_hex, kHexadecimal)) {
+      throw Bug("the embedded agent has no hash");
+    }
+    kinds += fmt::format("{} {} {} {} {}\n", agent.machine, agent.sha256_hex, agent.size_bytes,
+                         agent.gzip.size(), agent.xz.size());
   }
   BootScript script = NewScript(remote_dir);
-  script.Set("hash", agent.sha256_hex)
-      .Set("size_bytes", std::to_string(agent.size_bytes))
-      .Set("gzip_bytes", std::to_string(agent.gzip.size()))
-      .Set("anew", upload == Upload::kAlways ? "yes" : "");
+  script.Set("kinds", kinds).Set("anew", upload == Upload::kAlways ? "yes" : "");
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.StartAgent(), deadline);
   BootedAgent booted;
-  booted.uploaded = FollowStart(talk, agent, deadline);
+  FollowStart(talk, agents, deadline, booted);
   booted.noise = talk.noise();
   booted.channel = talk.Release();
   return booted;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,16 +30,17 @@ struct BootedAgent {
   std::unique_ptr<ByteChannel> channel;  // right before the agent's first frame
   std::string noise;                     // what came before our own output: the last 64 KiB
   bool uploaded = false;                 // false: the host had this agent already
+  const EmbeddedAgent* agent = nullptr;  // of StartAgent: the one that runs there
 };
 
 enum class Upload { kIfMissing, kAlways };
 
-// Uploads `agent` if the host lacks it (to BASE/bin/SHA256, mode 0500, in a folder of mode 0700), or always, as one that is
+// Uploads that of `agents` which is for the host's kind of machine, if the host lacks it (to BASE/bin/SHA256, mode 0500, in a folder of mode 0700), or always, as one that is
 // there may be damaged: only its hello tells. Runs it in its role `start`. The time of an upload does not count towards `deadline`; an
 // upload fails when 32 KiB take longer than 30 s. Throws Error: kExec (no shell; shows its output),
-// kStart (wrong system, or no usable folder: names each with the reason), kUpload (no space);
+// kStart (a system that none of them is for, or no usable folder: names each with the reason), kUpload (no space);
 // LostConnection; ProtocolError.
-BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, const EmbeddedAgent& agent,
+BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, std::span<const EmbeddedAgent> agents,
                        const std::string& remote_dir, Upload upload, TimePoint deadline);
 
 // The host has neither a folder nor a process of the job.

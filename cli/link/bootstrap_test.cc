@@ -1,12 +1,15 @@
 // The boot scripts, run by this machine's own shells, with a shell script as the agent.
 #include "cli/link/bootstrap.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,9 +18,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/subprocess.h"
 #include "base/testing/gzip.h"
 #include "base/testing/soon.h"
 #include "base/testing/temporary_folder.h"
+#include "base/unique_fd.h"
 #include "cli/link/host_command.h"
 #include "cli/link/local_transport.h"
 
@@ -27,16 +32,32 @@ namespace {
 namespace fs = std::filesystem;
 using ReadResult = ByteChannel::ReadResult;
 
+// What xz(1) makes of a text.
+std::string Xz(const std::string& text) {
+  const TemporaryFolder folder;
+  const UniqueFd file = OpenFile(folder.path() / "plain", O_RDWR | O_CREAT);
+  WriteAll(file.get(), text, "plain");
+  return RunProgram({.argv = {"xz", "-c"}, .stdin_fd = file.get(), .output_limit_bytes = 64 << 20},
+                    Soon())
+      .output;
+}
+
 // Stands in for the agent: says its role and its environment's `base`, then repeats its stdin.
 class FakeAgent {
  public:
-  explicit FakeAgent(const std::string& padding = {})
+  explicit FakeAgent(const std::string& padding = {}, std::string machine = "x86_64")
       : program_("#!/bin/sh\necho \"agent $1 ${base-unset}\"\nexec cat\n#" + padding),
         gzip_(Gzip(program_)),
-        sha256_(Sha256Hex(program_)) {}
+        xz_(Xz(program_)),
+        sha256_(Sha256Hex(program_)),
+        machine_(std::move(machine)) {}
 
   [[nodiscard]] EmbeddedAgent Embedded() const {
-    return {std::as_bytes(std::span(gzip_)), sha256_, program_.size()};
+    return {.gzip = std::as_bytes(std::span(gzip_)),
+            .xz = std::as_bytes(std::span(xz_)),
+            .sha256_hex = sha256_,
+            .size_bytes = program_.size(),
+            .machine = machine_};
   }
   [[nodiscard]] const std::string& sha256() const { return sha256_; }
   [[nodiscard]] const std::string& program() const { return program_; }
@@ -44,7 +65,9 @@ class FakeAgent {
  private:
   std::string program_;
   std::string gzip_;
+  std::string xz_;
   std::string sha256_;
+  std::string machine_;
 };
 
 // A channel whose login shell runs some other text first, or instead.
@@ -63,7 +86,15 @@ class BootstrapTest : public testing::Test {
 
   static BootedAgent Start(const FakeAgent& agent, const std::string& remote_dir = {},
                            const std::string& first = {}, Upload upload = Upload::kIfMissing) {
-    return StartAgent(ShellAfter(first), agent.Embedded(), remote_dir, upload, Soon());
+    const EmbeddedAgent embedded = agent.Embedded();
+    return StartAgent(ShellAfter(first), {&embedded, 1}, remote_dir, upload, Soon());
+  }
+  // A folder for PATH in which uname(1) says that this is another machine.
+  [[nodiscard]] std::string PathOfMachine(const std::string& machine) const {
+    fs::create_directories(home_ / "path");
+    std::ofstream(home_ / "path/uname") << "#!/bin/sh\necho Linux " << machine << "\n";
+    chmod((home_ / "path/uname").c_str(), 0700);
+    return fmt::format("PATH={}:$PATH\n", (home_ / "path").string());
   }
   // What StartAgent throws; an Error of phase kInternal when it throws nothing.
   static Error StartError(const FakeAgent& agent, const std::string& remote_dir = {},
@@ -179,9 +210,10 @@ TEST_F(BootstrapTest, LeavesTheFileThatCameMeanwhile) {
   fs::create_directory(home_ / "path");
   std::ofstream(home_ / "theirs") << agent.program();
   chmod((home_ / "theirs").c_str(), 0500);
-  std::ofstream(home_ / "path/gzip") << "#!/bin/sh\nln ~/theirs ~/.cache/tfdist/bin/"
-                                     << agent.sha256() << "\nexec /bin/gzip -dc\n";
-  chmod((home_ / "path/gzip").c_str(), 0700);
+  std::ofstream(home_ / "path/xz")
+      << "#!/bin/sh\n[ \"$1\" = --version ] || ln ~/theirs "
+      << "~/.cache/tfdist/bin/" << agent.sha256() << "\nexec /usr/bin/xz \"$@\"\n";
+  chmod((home_ / "path/xz").c_str(), 0700);
   const BootedAgent booted = Start(agent, {}, "PATH=~/path:$PATH\n");
   EXPECT_TRUE(booted.uploaded);
   ExpectSpeaks(*booted.channel, "agent start unset");
@@ -215,12 +247,67 @@ TEST_F(BootstrapTest, SaysWhatAnAccountWithoutAShellPrints) {
 }
 
 TEST_F(BootstrapTest, NamesTheSystemThatHasNoAgent) {
-  fs::create_directory(home_ / "path");
-  std::ofstream(home_ / "path/uname") << "#!/bin/sh\necho Linux aarch64\n";
-  chmod((home_ / "path/uname").c_str(), 0700);
-  const Error error = StartError(FakeAgent(), {}, "PATH=" + (home_ / "path").string() + ":$PATH\n");
-  EXPECT_EQ(error.phase(), Phase::kStart);
-  EXPECT_EQ(error.cause(), "the host is Linux aarch64; tfdist's agent is for Linux x86_64");
+  const Error unknown = StartError(FakeAgent(), {}, PathOfMachine("riscv64"));
+  EXPECT_EQ(unknown.phase(), Phase::kStart);
+  EXPECT_EQ(unknown.cause(),
+            "the host is Linux riscv64; the agents in this tfdist are for Linux on x86_64");
+  EXPECT_EQ(unknown.remedy(), "leave the host out");
+  const Error unbuilt = StartError(FakeAgent(), {}, PathOfMachine("aarch64"));
+  EXPECT_EQ(unbuilt.cause(),
+            "the host is Linux aarch64; the agents in this tfdist are for Linux on x86_64");
+  EXPECT_TRUE(unbuilt.remedy().starts_with("scripts/setup --aarch64")) << unbuilt.remedy();
+}
+
+TEST_F(BootstrapTest, EachKindOfMachineGetsItsOwnAgent) {
+  const FakeAgent x86("of x86");
+  const FakeAgent arm("of arm", "aarch64");
+  const std::array agents = {x86.Embedded(), arm.Embedded()};
+  const auto start = [&](const std::string& first) {
+    return StartAgent(ShellAfter(first), agents, {}, Upload::kIfMissing, Soon());
+  };
+  const std::string on_arm = PathOfMachine("aarch64");
+  for (const bool uploaded : {true, false}) {
+    const BootedAgent here = start("");
+    EXPECT_EQ(here.agent->machine, "x86_64");
+    EXPECT_EQ(here.uploaded, uploaded);
+  }
+  // The same home folder, as hosts may share it: what is there is for another machine.
+  fs::remove(home_ / ".cache/tfdist/bin" / x86.sha256());
+  for (const bool uploaded : {true, false}) {
+    const BootedAgent there = start(on_arm);
+    EXPECT_EQ(there.agent->machine, "aarch64");
+    EXPECT_EQ(there.uploaded, uploaded);
+    ExpectSpeaks(*there.channel, "agent start unset");
+  }
+  EXPECT_EQ(ReadFileIfExists(home_ / ".cache/tfdist/bin" / arm.sha256(), 1 << 20), arm.program());
+}
+
+// The script asks `command -v`, in whose place a function can say that a tool is not there.
+TEST_F(BootstrapTest, SendsTheAgentInTheShortestFormThatTheHostCanUnpack) {
+  const FakeAgent agent;
+  const fs::path file = home_ / ".cache/tfdist/bin" / agent.sha256();
+  const std::string tools = (home_ / "tools").string();
+  fs::create_directory(tools);
+  // Each says that it ran.
+  for (const char* tool : {"xz", "gzip"}) {
+    std::ofstream(home_ / "tools" / tool) << fmt::format(
+        "#!/bin/sh\n[ \"$1\" = --version ] || echo {0} >>~/ran\nexec /usr/bin/{0} \"$@\"\n", tool);
+    chmod((home_ / "tools" / tool).c_str(), 0700);
+  }
+  const auto ran = [&](const std::string& missing) {
+    fs::remove(file);
+    fs::remove(home_ / "ran");
+    std::string first = fmt::format("PATH={}:$PATH\n", tools);
+    if (!missing.empty())
+      first += fmt::format("command() {{ case $2 in {}) false ;; esac; }}\n", missing);
+    const BootedAgent booted = Start(agent, {}, first);
+    EXPECT_TRUE(booted.uploaded);
+    EXPECT_EQ(ReadFileIfExists(file, 1 << 20), agent.program()) << missing;
+    return ReadFileIfExists(home_ / "ran", 100).value_or("");
+  };
+  EXPECT_EQ(ran(""), "xz\n");
+  EXPECT_EQ(ran("xz"), "gzip\n");
+  EXPECT_EQ(ran("xz | gzip"), "");
 }
 
 TEST_F(BootstrapTest, TakesTheNextFolderWhenOneCannotServe) {

@@ -85,9 +85,13 @@ Json Boot(SshTransport& transport, const std::string& remote_dir) {
   for (int i = 0; i < 40'000; ++i) agent += fmt::format("{:x}", i * 2654435761U);
   const std::string gzip = Gzip(agent);
   const std::string hash = Sha256Hex(agent);
-  const cli::EmbeddedAgent embedded{std::as_bytes(std::span(gzip)), hash, agent.size()};
-  const cli::BootedAgent booted = cli::StartAgent(transport.OpenShell(Soon()), embedded, remote_dir,
-                                                  cli::Upload::kIfMissing, Soon());
+  const cli::EmbeddedAgent embedded{.gzip = std::as_bytes(std::span(gzip)),
+                                    .xz = {},
+                                    .sha256_hex = hash,
+                                    .size_bytes = agent.size(),
+                                    .machine = "x86_64"};
+  const cli::BootedAgent booted = cli::StartAgent(transport.OpenShell(Soon()), {&embedded, 1},
+                                                  remote_dir, cli::Upload::kIfMissing, Soon());
   return {{"first_line", ReadUntil(*booted.channel, "\n")},
           {"uploaded", booted.uploaded},
           {"noise", booted.noise}};
