@@ -1,5 +1,7 @@
 // What a checkpoint costs a training, and how fast it is written, beside a plain write and fsync of
-// the same bytes; and how fast it is restored, beside a plain read. A server of its own process, one trainer, shared memory, no security. Each step
+// the same bytes; and how fast it is restored, beside a plain read, and one into memory that was not
+// used before, as a server that has just started has no other: there each page has to be provided
+// first, in a virtual machine by its host. A server of its own process, one trainer, shared memory, no security. Each step
 // pushes and pulls all variables and computes nothing, or for as long as is asked: without
 // computing, a step is memory traffic alone, and the writer's share of it is felt the most.
 //
@@ -7,9 +9,11 @@
 // of one repetition. Machines differ and are noisy; trust the ratios.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -131,8 +135,10 @@ double SecondsOfAPlainWrite(const std::filesystem::path& path, uint64_t bytes) {
   return Since(begin);
 }
 
+constexpr size_t kReadBytes = size_t{1} << 20;
+
 double SecondsOfAPlainRead(const std::filesystem::path& path) {
-  std::string block(size_t{1} << 20, '\0');
+  std::string block(kReadBytes, '\0');
   const auto begin = SystemClock().Now();
   const UniqueFd file = OpenFile(path, O_RDONLY);
   while (true) {
@@ -142,10 +148,29 @@ double SecondsOfAPlainRead(const std::filesystem::path& path) {
   }
 }
 
-// Both from the page cache. The server's start is part of it.
+double SecondsOfAReadIntoNewMemory(const std::filesystem::path& path) {
+  const size_t bytes = std::filesystem::file_size(path);
+  const auto begin = SystemClock().Now();
+  const UniqueFd file = OpenFile(path, O_RDONLY);
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw Error(Phase::kInternal, WithErrno("mmap", errno));
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t got =
+        read(file.get(), static_cast<char*>(memory) + done, std::min(kReadBytes, bytes - done));
+    if (got <= 0) throw Error(Phase::kFiles, WithErrno("read", errno));
+    done += static_cast<size_t>(got);
+  }
+  const double seconds = Since(begin);
+  munmap(memory, bytes);
+  return seconds;
+}
+
+// All from the page cache. The server's start is part of the first.
 struct Restored {
   double seconds = 0;
   double plain_seconds = 0;
+  double new_memory_seconds = 0;
 };
 Restored MeasureRestore(uint32_t megabytes, const Options& options, const RestoreSpec& spec,
                         ServerOptions server_options) {
@@ -154,7 +179,8 @@ Restored MeasureRestore(uint32_t megabytes, const Options& options, const Restor
   const ServerProcess server(server_options);
   Training training(cluster, megabytes, options);
   const double seconds = training.SecondsOfRestore(spec);
-  return {seconds, SecondsOfAPlainRead(server_options.checkpoints / spec.name / ShardName(0, 1))};
+  const std::filesystem::path shard = server_options.checkpoints / spec.name / ShardName(0, 1);
+  return {seconds, SecondsOfAPlainRead(shard), SecondsOfAReadIntoNewMemory(shard)};
 }
 
 void Measure(uint32_t megabytes, const Options& options) {
@@ -187,21 +213,24 @@ void Measure(uint32_t megabytes, const Options& options) {
   }
   std::vector<double> restored;
   std::vector<double> read;
+  std::vector<double> into_new_memory;
   const double gigabytes = static_cast<double>(newest.shards.at(0).bytes) / 1e9;
   for (int i = 1; i <= options.repetitions; ++i) {
     const Restored times = MeasureRestore(megabytes, options, newest, server_options);
     restored.push_back(gigabytes / times.seconds);
     read.push_back(gigabytes / times.plain_seconds);
+    into_new_memory.push_back(gigabytes / times.new_memory_seconds);
   }
-  fmt::print("{:>6} {:>12.1f} {:>14.2f} {:>14.2f} {:>12.2f} {:>14.2f} {:>12.2f}\n", megabytes,
-             Median(without), Median(ratios), Median(rates), Median(plain), Median(restored),
-             Median(read));
+  fmt::print("{:>6} {:>12.1f} {:>14.2f} {:>14.2f} {:>12.2f} {:>14.2f} {:>12.2f} {:>16.2f}\n",
+             megabytes, Median(without), Median(ratios), Median(rates), Median(plain),
+             Median(restored), Median(read), Median(into_new_memory));
   std::fflush(stdout);
 }
 
 void Run(const Options& options) {
-  fmt::print("{:>6} {:>12} {:>14} {:>14} {:>12} {:>14} {:>12}\n", "MB", "steps/s", "while it saves",
-             "GB/s written", "plain GB/s", "GB/s restored", "plain read");
+  fmt::print("{:>6} {:>12} {:>14} {:>14} {:>12} {:>14} {:>12} {:>16}\n", "MB", "steps/s",
+             "while it saves", "GB/s written", "plain GB/s", "GB/s restored", "plain read",
+             "into new memory");
   for (const uint32_t megabytes : options.megabytes) Measure(megabytes, options);
 }
 

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_numbers.h"
-#include "runtime/checkpoint/crc32c.h"
+#include "runtime/common/crc32c.h"
 
 namespace tfdist::runtime {
 namespace {

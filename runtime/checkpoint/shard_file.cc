@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_numbers.h"
-#include "runtime/checkpoint/crc32c.h"
+#include "runtime/common/crc32c.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -334,7 +334,8 @@ const std::string& ShardFile::BlockOf(uint64_t block) {
   if (block == block_number_) return block_;
   const uint64_t begin = block * kCrcBlockBytes;
   block_number_ = UINT64_MAX;
-  block_ = ReadAt(data_begin_ + begin, std::min<uint64_t>(kCrcBlockBytes, data_bytes_ - begin));
+  block_.resize(std::min<uint64_t>(kCrcBlockBytes, data_bytes_ - begin));  // mostly as it was
+  ReadInto(block_, data_begin_ + begin);
   if (Crc32c(block_) != crcs_[block]) {
     throw Error(Phase::kFiles,
                 fmt::format("{}: bytes {} to {} are damaged (checksum)", path_.string(),
@@ -346,15 +347,19 @@ const std::string& ShardFile::BlockOf(uint64_t block) {
 
 std::string ShardFile::ReadAt(uint64_t offset, size_t bytes) const {
   std::string text(bytes, '\0');
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t got =
-        pread(file_.get(), text.data() + done, bytes - done, static_cast<off_t>(offset + done));
+  ReadInto(text, offset);
+  return text;
+}
+
+void ShardFile::ReadInto(std::string& text, uint64_t offset) const {
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t got = pread(file_.get(), text.data() + done, text.size() - done,
+                              static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw Error(Phase::kFiles, WithErrno("cannot read " + path_.string(), errno));
     if (got == 0) throw Error(Phase::kFiles, path_.string() + " became shorter");
     done += static_cast<size_t>(got);
   }
-  return text;
 }
 
 }  // namespace tfdist::runtime

@@ -81,6 +81,8 @@ class ShardFile {
   void TakeHeader(const std::string& text);
   const std::string& BlockOf(uint64_t block);
   [[nodiscard]] std::string ReadAt(uint64_t offset, size_t bytes) const;
+  // As many bytes as the text has.
+  void ReadInto(std::string& text, uint64_t offset) const;
 
   std::filesystem::path path_;
   UniqueFd file_;

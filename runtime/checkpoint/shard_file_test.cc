@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/testing/temporary_folder.h"
-#include "runtime/checkpoint/crc32c.h"
 #include "runtime/checkpoint/testing/damage.h"
+#include "runtime/common/crc32c.h"
 #include "runtime/testing/expect_error.h"
 
 namespace tfdist::runtime {

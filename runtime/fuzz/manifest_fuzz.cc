@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "runtime/checkpoint/crc32c.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/common/crc32c.h"
 
 namespace tfdist::runtime {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/checkpoint/crc32c.h"
 #include "runtime/checkpoint/shard_file.h"
+#include "runtime/common/crc32c.h"
 
 namespace tfdist::runtime::fuzz {
 

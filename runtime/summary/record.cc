@@ -1,6 +1,6 @@
 #include "runtime/summary/record.h"
 
-#include "runtime/checkpoint/crc32c.h"
+#include "runtime/common/crc32c.h"
 
 namespace tfdist::runtime {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/crc32c.h"
+#include "runtime/common/crc32c.h"
 
 #include <fmt/format.h>
 
