@@ -37,7 +37,7 @@ std::string Xz(const std::string& text) {
   const TemporaryFolder folder;
   const UniqueFd file = OpenFile(folder.path() / "plain", O_RDWR | O_CREAT);
   WriteAll(file.get(), text, "plain");
-  return RunProgram({.argv = {"xz", "-c"}, .stdin_fd = file.get(), .output_limit_bytes = 64 << 20},
+  return RunProgram({.argv = {"xz", "-0c"}, .stdin_fd = file.get(), .output_limit_bytes = 64 << 20},
                     Soon())
       .output;
 }
@@ -46,7 +46,7 @@ std::string Xz(const std::string& text) {
 class FakeAgent {
  public:
   explicit FakeAgent(const std::string& padding = {}, std::string machine = "x86_64")
-      : program_("#!/bin/sh\necho \"agent $1 ${base-unset}\"\nexec cat\n#" + padding),
+      : program_("#!/bin/sh\necho \"agent $1 ${base-unset}\"\nexec /bin/cat\n#" + padding),
         gzip_(Gzip(program_)),
         xz_(Xz(program_)),
         sha256_(Sha256Hex(program_)),
