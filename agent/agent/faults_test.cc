@@ -190,6 +190,21 @@ TEST_F(FaultsTest, TheJobFailsAndSaysWhyWhenAHolderIsKilled) {
   WaitUntilNothingIsLeft();
 }
 
+// Nobody has seen how the task ended, nor what its holder had not written yet.
+TEST_F(FaultsTest, WhatAHolderKilledWithItsKeeperMayHaveLostIsSaid) {
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
+  WaitForStart(job, "worker:0");
+  const pid_t keeper = FindRole(1, "tfdist-keeper");
+  kill(keeper, SIGSTOP);  // it sees nothing of the holder's end
+  kill(FindRole(1, "tfdist-holder"), SIGKILL);
+  kill(keeper, SIGKILL);
+  const auto seen = job.clients[0].WaitForEvent(job.events, event::kTask,
+                                                {{"task", "worker:0"}, {"state", "exited"}});
+  EXPECT_THAT(FieldsOf(seen.back()).at("exit").at("error").get<std::string>(),
+              HasSubstr("its last output may be lost"));
+  WaitUntilNothingIsLeft();
+}
+
 TEST_F(FaultsTest, AnAgentThatIsKilledAfterTheEndOfItsJobStillEnds) {
   Job job = Prepare(1, {{"worker:0", 0, "echo hello"}});
   // A reader that takes nothing keeps the agent there.

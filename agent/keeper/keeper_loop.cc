@@ -33,8 +33,6 @@ constexpr milliseconds kFirstStrayDelay{10};
 constexpr milliseconds kLastStrayDelay{1000};
 constexpr milliseconds kHousekeeping{60'000};
 constexpr off_t kAgentLogLimitBytes = 4 << 20;
-// What two pipes hold, and a piece that was read and not written: nobody else has their other ends.
-constexpr const char* kOutputLost = "; its last output may be lost, at most 192 KiB";
 
 // Agents and holders append to the same file through descriptors of their own, so it is cut, not
 // renamed.
@@ -286,7 +284,7 @@ void KeeperLoop::KillStrays() {
 
 void KeeperLoop::ReportLostRuns() {
   for (const LostRun& lost : lost_) {
-    WriteExitOfLostRun(lost.names, "its holder " + HowItEnded(lost.status) + kOutputLost);
+    WriteExitOfLostRun(lost.names, "its holder " + HowItEnded(lost.status) + "; " + kOutputLost);
     Tell(NoteKind::kHolderLost, WIFSIGNALED(lost.status) ? WTERMSIG(lost.status) : 0, lost.names);
   }
   lost_.clear();

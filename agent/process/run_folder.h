@@ -22,6 +22,10 @@
 
 namespace tfdist::agent {
 
+// Of a run whose holder was killed: what two pipes hold, and a piece that was read and not written. Nobody else has
+// their other ends. What a full disk had not taken of it before is not counted anywhere else than in the log.
+inline constexpr const char* kOutputLost = "its last output may be lost, at most 192 KiB";
+
 // "run-<attempt>-<run>"
 std::string RunFolderName(int attempt, int run);
 

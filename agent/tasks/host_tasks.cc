@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <string>
 #include <utility>
 
 #include "agent/job_state.h"
+#include "agent/process/run_folder.h"
 #include "agent/slot/run_folders.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/port_check.h"
@@ -253,7 +255,7 @@ void HostTasks::Update(TaskRun& task, const RunView& view) {
     task.keeper_knows = true;
   }
   if (IsLost(task, state, keeper_.handover().keeper_lost)) {
-    return GiveUp(task, "its exit status was lost");
+    return GiveUp(task, std::string("its exit status was lost with its holder; ") + kOutputLost);
   }
   const bool ended = state.exit && !state.holder_running;
   if (state.exit && !task.exit_seen) task.exit_seen = SystemClock().Now();
