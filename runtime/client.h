@@ -15,6 +15,19 @@
 //     pushed.Wait();
 //     both.Wait();
 //
+// That is two steps. One step whose gradients come one after the other, and whose values are awaited
+// one after the other:
+//
+//     Future step = client.StartStep({{0, kernel_gradient}, {1, bias_gradient}},
+//                                    {{0, kernel}, {1, bias}});
+//     ... compute the gradient of bias ...
+//     step.GiveGradients(1, 1);
+//     ... compute the gradient of kernel ...
+//     step.GiveGradients(0, 1);
+//     step.WaitForValues(0, 1);
+//     ... compute with the kernel ...
+//     step.Wait();
+//
 // Embedding tables, of which a request names rows by id (runtime/table.h):
 //
 //     Client client(options, {}, {words});
@@ -186,7 +199,14 @@ class Future {
   Future(Future&&) noexcept;
   Future& operator=(Future&&) noexcept;
   // Waits for the end of the request, whose buffers are borrowed until then, and drops its error.
+  // A step whose gradients are not all there cannot end: then the client has failed.
   ~Future();
+
+  // Of StartStep alone, for `count` variables from `first` on. Their gradients are there, and leave
+  // as soon as may be: a message when it has all that belongs into it.
+  void GiveGradients(size_t first, size_t count);
+  // Waits for their values. May be called several times. Throws as Wait(), which is still due.
+  void WaitForValues(size_t first, size_t count);
 
   // Moves all requests of the client on, without waiting. True when this one has ended.
   bool Ready();
@@ -272,6 +292,12 @@ class Client {
   Future StartPull(const Targets& targets, const RowTargets& row_targets = {});
   Future StartPushPull(const Gradients& gradients, const Targets& targets,
                        const RowGradients& row_gradients = {}, const RowTargets& row_targets = {});
+
+  // As StartPushPull: one push, one step. But no gradient is read before Future::GiveGradients has
+  // told of it, and until it has told of all no other push or pull may be begun. Values come as soon
+  // as the gradients of their message are applied; where trainers wait for each other, when the
+  // whole push may go on.
+  Future StartStep(const Gradients& gradients, const Targets& targets);
 
   // How many servers hold a part of the variables (ps:0 counts the steps and always does).
   [[nodiscard]] size_t server_count() const;

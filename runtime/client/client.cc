@@ -48,6 +48,8 @@ struct Future::State : RequestState {
 
 class Client::Impl {
  public:
+  enum class Kind { kPull, kPush, kStep };
+
   Impl(ClientOptions options, std::vector<TensorSpec> variables, std::vector<TableSpec> tables)
       : options_(Checked(std::move(options))),
         id_(RandomClient()),
@@ -126,13 +128,16 @@ class Client::Impl {
 
   std::shared_ptr<Future::State> Start(const Gradients& gradients, const Targets& targets,
                                        const RowGradients& row_gradients,
-                                       const RowTargets& row_targets, bool is_push) {
+                                       const RowTargets& row_targets, Kind kind) {
     ThrowIfFailed();
+    if (step_) throw Error(Phase::kUsage, "gradients of a step are still to be given");
     builder_->Check(gradients, targets, row_gradients, row_targets);
     for (size_t i = 0; i < links_.size(); ++i) OpenIfNeeded(i);
+    const bool is_push = kind != Kind::kPull;
     if (is_push) WaitUntil([&] { return AllOpened(); }, nullptr);
     MakeRoom();
     auto state = std::make_shared<Future::State>(this);
+    if (kind == Kind::kStep) ExpectLater(gradients, *state);
     state->is_push = is_push;
     if (is_push) state->own_step = CountOwnStep();
     state->next_step = is_push ? links_.front()->facts().step + 1 : 0;
@@ -145,12 +150,49 @@ class Client::Impl {
       if (parts.empty() && is_push && counts) parts.emplace_back();
       if (!parts.empty()) links_[i]->Begin(state, Operation::kExchange, std::move(parts));
     }
+    if (state->lacking > 0) step_ = state;
     Try([](Link& link) { link.SendWhatMayBe(); });
     return state;
   }
 
+  void GiveGradients(Future::State& state, size_t first, size_t count) {
+    ThrowIfFailed();
+    for (size_t variable = first; variable < first + count; ++variable) {
+      if (variable >= state.lacks.size() || !state.lacks[variable]) {
+        throw Error(Phase::kUsage, fmt::format("no gradient of variable {} is due", variable));
+      }
+      state.lacks[variable] = false;
+      --state.lacking;
+    }
+    if (state.lacking == 0) step_.reset();
+    for (const auto& link : links_) link->Release(state);
+    MoveOn(false);
+  }
+
+  // Throws the request's refusal, and leaves it for Wait too.
+  void WaitForValues(const Future::State& state, size_t first, size_t count) {
+    if (first + count > state.values_due.size()) {
+      throw Error(Phase::kUsage, fmt::format("no value of variable {} is due", first));
+    }
+    const auto are_there = [&] {
+      return std::all_of(state.values_due.begin() + static_cast<ptrdiff_t>(first),
+                         state.values_due.begin() + static_cast<ptrdiff_t>(first + count),
+                         [](size_t due) { return due == 0; });
+    };
+    WaitUntil([&] { return state.refusal || are_there(); }, &state);
+    if (state.refusal) throw Refusal(*state.refusal);
+  }
+
+  // The caller gives no more gradients: what servers hold of this step can never become whole.
+  void BreakOff(const Future::State& state) {
+    if (state.lacking == 0 || failure_) return;
+    Fail(Error(Phase::kRun, "a step was broken off before all of its gradients were there"));
+  }
+
   // Returns when the request has ended, however; throws when the client has failed.
   uint64_t Wait(Future::State& state) {
+    if (state.lacking > 0)
+      throw Error(Phase::kUsage, "gradients of the step are still to be given");
     WaitUntil([&] { return state.ended(); }, &state);
     builder_->Recycle(state);
     if (state.refusal) throw Refusal(*state.refusal);
@@ -195,6 +237,13 @@ class Client::Impl {
   }
 
  private:
+  void ExpectLater(const Gradients& gradients, RequestState& state) const {
+    state.lacks.resize(sharding_.variables().size());
+    state.values_due.resize(sharding_.variables().size());
+    for (const Gradient& gradient : gradients) state.lacks[gradient.variable] = true;
+    state.lacking = gradients.size();
+  }
+
   // Of the push that is begun now; nullopt where the servers count.
   std::optional<uint64_t> CountOwnStep() {
     if (!links_.front()->facts().own_steps) return std::nullopt;
@@ -465,7 +514,8 @@ class Client::Impl {
   std::vector<uint16_t> ports_;               // the same: of threads that are not a server's first
   std::optional<RequestBuilder> builder_;
   Waiter waiter_;
-  uint64_t own_steps_ = 0;  // where ServerFacts::own_steps
+  uint64_t own_steps_ = 0;                    // where ServerFacts::own_steps
+  std::shared_ptr<const RequestState> step_;  // that lacks gradients
   bool saving_ = false;
   std::exception_ptr failure_;
 };
@@ -481,6 +531,7 @@ Future& Future::operator=(Future&& other) noexcept {
 Future::~Future() {
   if (!state_) return;
   try {
+    state_->client->BreakOff(*state_);
     state_->client->Wait(*state_);
   } catch (const std::exception&) {
     // A caller that wants the error waits.
@@ -488,6 +539,14 @@ Future::~Future() {
 }
 
 bool Future::Ready() { return state_->client->Ready(*state_); }
+
+void Future::GiveGradients(size_t first, size_t count) {
+  state_->client->GiveGradients(*state_, first, count);
+}
+
+void Future::WaitForValues(size_t first, size_t count) {
+  state_->client->WaitForValues(*state_, first, count);
+}
 
 uint64_t Future::Wait() {
   const std::shared_ptr<State> state = std::exchange(state_, nullptr);
@@ -532,12 +591,16 @@ std::optional<Saved> Client::TakeSaved() { return impl_->TakeSaved(); }
 Saved Client::WaitForSave() { return impl_->WaitForSave(); }
 
 Future Client::StartPull(const Targets& targets, const RowTargets& row_targets) {
-  return Future(impl_->Start({}, targets, {}, row_targets, false));
+  return Future(impl_->Start({}, targets, {}, row_targets, Impl::Kind::kPull));
 }
 
 Future Client::StartPushPull(const Gradients& gradients, const Targets& targets,
                              const RowGradients& row_gradients, const RowTargets& row_targets) {
-  return Future(impl_->Start(gradients, targets, row_gradients, row_targets, true));
+  return Future(impl_->Start(gradients, targets, row_gradients, row_targets, Impl::Kind::kPush));
+}
+
+Future Client::StartStep(const Gradients& gradients, const Targets& targets) {
+  return Future(impl_->Start(gradients, targets, {}, {}, Impl::Kind::kStep));
 }
 
 std::string ToString(const ClientCounters& counters) {

@@ -45,6 +45,8 @@ class Link {
              std::vector<RequestPart> parts) {
     outbox_.Begin(std::move(state), operation, std::move(parts), connection_->BothWaysAtOnce());
   }
+  // A gradient of the request is there now.
+  void Release(const RequestState& state) { outbox_.Release(state); }
   [[nodiscard]] uint64_t requests_under_way() const { return outbox_.requests_under_way(); }
 
   // Sends what may be sent at once. Returns whether that was something.

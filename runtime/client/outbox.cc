@@ -101,6 +101,11 @@ void Outbox::BeginOne(std::shared_ptr<RequestState> state, Operation operation, 
                       std::vector<RequestPart> parts) {
   const size_t count = parts.size();
   ++state->servers;
+  for (RequestPart& part : parts) {
+    if (part.LacksGradients(*state)) part.fate = RequestPart::Fate::kLacksGradients;
+    if (state->values_due.empty()) continue;
+    for (const Sink& sink : part.pull) ++state->values_due[sink.variable];
+  }
   const uint64_t local_step = state->own_step.value_or(facts_.local_step);
   begun_.emplace(next_sequence_, Begun{std::move(state), operation, std::move(parts), is_push,
                                        local_step, 0, count});
@@ -111,6 +116,23 @@ bool Outbox::FitsUnderWay(const std::vector<RequestPart>& parts) const {
   size_t bytes = 0;
   for (const RequestPart& part : parts) bytes += part.PushBytes() + part.PullBytes();
   return parts.size() == 1 || (parts.size() <= kMaxMessagesUnderWay && bytes <= bytes_limit_);
+}
+
+void Outbox::Release(const RequestState& state) {
+  for (auto& [sequence, begun] : begun_) {
+    if (begun.state.get() != &state) continue;
+    bool released = false;
+    for (RequestPart& part : begun.parts) {
+      if (part.fate != RequestPart::Fate::kLacksGradients || part.LacksGradients(state)) continue;
+      part.fate = RequestPart::Fate::kWaits;
+      released = true;
+    }
+    if (!released) continue;
+    begun.next = 0;
+    if (std::find(unsent_.begin(), unsent_.end(), sequence) == unsent_.end()) {
+      unsent_.push_back(sequence);
+    }
+  }
 }
 
 // What went out on the connection before may be lost. If it is not, the server sees the same part
@@ -230,6 +252,9 @@ void Outbox::Take(const Reply& reply, const zmq::message_t& payload, const std::
   } else {
     Scatter(payload, part.pull, values);
     ScatterRows(payload, part);
+    if (!begun.state->values_due.empty()) {
+      for (const Sink& sink : part.pull) --begun.state->values_due[sink.variable];
+    }
     facts_.local_step = reply.local_step;
     facts_.held_for.clear();
   }

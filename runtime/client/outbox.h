@@ -36,6 +36,8 @@ class Outbox {
   // `both_ways`: its connection carries values in both directions at once.
   void Begin(std::shared_ptr<RequestState> state, Operation operation,
              std::vector<RequestPart> parts, bool both_ways);
+  // A gradient of the request is there now, as its state says.
+  void Release(const RequestState& state);
   // What was under way is sent again, on another connection.
   void BeginAnew();
   // Sends what may be sent at once. Returns whether that was something.

@@ -1,5 +1,7 @@
 #include "runtime/client/request.h"
 
+#include <algorithm>
+
 namespace tfdist::runtime {
 namespace {
 
@@ -23,6 +25,13 @@ size_t RowBytesOf(const std::vector<RowsSlice>& slices) {
 }
 
 }  // namespace
+
+bool RequestPart::LacksGradients(const RequestState& state) const {
+  if (state.lacking == 0) return false;
+  return push.empty() || std::any_of(push.begin(), push.end(), [&](const Source& source) {
+           return state.lacks[source.variable];
+         });
+}
 
 size_t RequestPart::PushBytes() const {
   return BytesOf(push) + RowBytesOf(push_rows) + RowBytesOf(pull_rows) + FloatBytesOf(push_rows);

@@ -49,6 +49,11 @@ struct RequestState {
   // What the slices of this request refer to.
   std::vector<std::unique_ptr<SplitIds>> splits;
   std::vector<SummedRows> sums;
+  // Of a step (Client::StartStep), by variable: whose gradient is not there yet, and how many parts
+  // of its values are still to come. Else empty.
+  std::vector<bool> lacks;
+  std::vector<size_t> values_due;
+  size_t lacking = 0;  // gradients
 
   [[nodiscard]] bool ended() const {
     return servers == 0 && borrowed.load(std::memory_order_acquire) == 0;
@@ -59,10 +64,12 @@ struct RequestState {
 struct Source {
   Range range;
   const float* from = nullptr;
+  size_t variable = 0;  // in the client's list
 };
 struct Sink {
   Range range;
   float* to = nullptr;
+  size_t variable = 0;
 };
 
 // The part of a request that is about one block, or about some rows of tables, as long as it has no
@@ -73,10 +80,12 @@ struct RequestPart {
   std::vector<Sink> pull;            // the same
   std::vector<RowsSlice> push_rows;  // in order of their tables, each once
   std::vector<RowsSlice> pull_rows;  // the same
-  enum class Fate { kWaits, kUnderWay, kAnswered } fate = Fate::kWaits;
+  enum class Fate { kLacksGradients, kWaits, kUnderWay, kAnswered } fate = Fate::kWaits;
   bool was_sent = false;
 
   [[nodiscard]] bool about_rows() const { return !push_rows.empty() || !pull_rows.empty(); }
+  // Gradients that belong into it are not there yet. What is about values alone follows them all.
+  [[nodiscard]] bool LacksGradients(const RequestState& state) const;
   [[nodiscard]] size_t PushBytes() const;  // of the message's payload
   [[nodiscard]] size_t PullBytes() const;  // of the answer's
 };

@@ -17,11 +17,13 @@ namespace tfdist::runtime {
 // Collects the parts of one request to one server, one for each block.
 class BlockPartsBuilder {
  public:
-  void Add(const Extent& extent, const float* gradient) {
-    PartOf(extent.block).push.push_back({{extent.offset, extent.count}, gradient + extent.first});
+  void Add(const Extent& extent, const float* gradient, size_t variable) {
+    PartOf(extent.block)
+        .push.push_back({{extent.offset, extent.count}, gradient + extent.first, variable});
   }
-  void Add(const Extent& extent, float* target) {
-    PartOf(extent.block).pull.push_back({{extent.offset, extent.count}, target + extent.first});
+  void Add(const Extent& extent, float* target, size_t variable) {
+    PartOf(extent.block)
+        .pull.push_back({{extent.offset, extent.count}, target + extent.first, variable});
   }
   std::vector<RequestPart> Take();
 

@@ -426,19 +426,24 @@ TEST_F(CudaDeviceTest, GradientsAreThereWhenTheyAreToldOf) {
   const Batch batch = testing::RandomBatch(kEmulated ? 4 : 256, model_case.image.size(), kClasses);
   for (int step = 0; step < 5; ++step) {
     std::vector<std::vector<float>> told(first.size());
-    StepHooks hooks;
-    hooks.need_values = [&](LayerVariables variables) {
+    const auto fill_values = [&](LayerVariables variables) {
       for (size_t i = variables.first; i < variables.first + variables.count; ++i) {
         std::copy(first[i].begin(), first[i].end(), model.values()[i].begin());
         for (float& value : model.values()[i]) value *= 1 + 0.1F * static_cast<float>(step);
       }
     };
-    hooks.have_gradients = [&](LayerVariables variables) {
+    float told_loss = 0;
+    model.Forward(batch, fill_values);
+    const auto take_gradients = [&](LayerVariables variables) {
       for (size_t i = variables.first; i < variables.first + variables.count; ++i) {
         told[i].assign(model.gradients()[i].begin(), model.gradients()[i].end());
+        // As a server's answer does.
+        std::fill(model.values()[i].begin(), model.values()[i].end(), std::nanf(""));
       }
     };
-    model.Gradients(batch, hooks);
+    const float loss = model.Backward([&](float now) { told_loss = now; }, take_gradients);
+    EXPECT_TRUE(std::isfinite(loss));
+    EXPECT_EQ(told_loss, loss);
     for (size_t i = 0; i < first.size(); ++i) {
       EXPECT_EQ(told[i],
                 std::vector<float>(model.gradients()[i].begin(), model.gradients()[i].end()))

@@ -43,23 +43,22 @@ Tensors Sequential::InitialValues(uint64_t seed) const {
   return values;
 }
 
-float Sequential::Gradients(const Batch& batch, const StepHooks& hooks) {
-  const size_t samples = batch.size();
-  Reserve(samples);
-  UploadSamples(batch, 0, samples);
+void Sequential::Forward(const Batch& batch, const LayerHook& need_values) {
+  samples_ = batch.size();
+  arriving_.clear();  // of a Backward that was broken off
+  Reserve(samples_);
+  UploadSamples(batch, 0, samples_);
   for (size_t i = 0; i < layers_.size(); ++i) {
-    UploadValues(i, hooks);
-    layers_[i]->Forward(PassOf(i, samples), InputOf(i), *output_of_[i]);
+    if (of_layer_[i].count > 0) need_values(of_layer_[i]);
+    UploadValues(i);
+    layers_[i]->Forward(PassOf(i, samples_), InputOf(i), *output_of_[i]);
   }
-  const Device::Mark outcome = StartLoss(samples);
-  Backward(samples, hooks);
-  device_.Wait(outcome);
-  return static_cast<float>(outcome_on_host_.As<Outcome>()->loss / static_cast<double>(samples));
+  loss_mark_ = StartLoss(samples_);
 }
 
 Quality Sequential::Evaluate(const Batch& batch) {
   Outcome sum;
-  for (size_t i = 0; i < layers_.size(); ++i) UploadValues(i, {});
+  for (size_t i = 0; i < layers_.size(); ++i) UploadValues(i);
   for (size_t first = 0; first < batch.size(); first += kSamplesAtATime) {
     const size_t samples = std::min(kSamplesAtATime, batch.size() - first);
     Reserve(samples);
@@ -110,10 +109,8 @@ void Sequential::UploadSamples(const Batch& batch, size_t first, size_t samples)
   device_.Upload(batch.labels.data() + first, samples, labels_);
 }
 
-void Sequential::UploadValues(size_t layer, const StepHooks& hooks) {
+void Sequential::UploadValues(size_t layer) {
   const auto [first, count] = of_layer_[layer];
-  if (count == 0) return;
-  hooks.need_values(of_layer_[layer]);
   for (size_t i = first; i < first + count; ++i) values_[i].Upload(device_);
 }
 
@@ -124,7 +121,21 @@ Device::Mark Sequential::StartLoss(size_t samples) {
   return device_.Download(outcome_, sizeof(Outcome), outcome_on_host_.As<void>());
 }
 
-void Sequential::Backward(size_t samples, const StepHooks& hooks) {
+float Sequential::Backward(const std::function<void(float loss)>& have_loss,
+                           const LayerHook& have_gradients) {
+  float loss = 0;
+  bool told = false;
+  // No gradient arrives before the outcome, which the device has given first.
+  const auto tell = [&](bool wait) {
+    if (arriving_.empty() || !(wait || device_.HasPassed(arriving_.front().mark))) return;
+    if (!std::exchange(told, true)) {
+      device_.Wait(loss_mark_);
+      loss =
+          static_cast<float>(outcome_on_host_.As<Outcome>()->loss / static_cast<double>(samples_));
+      have_loss(loss);
+    }
+    TellOfArrived(have_gradients, wait);
+  };
   Buffer* y_error = output_of_.back();
   size_t free_errors = 0;
   for (size_t i = layers_.size(); i-- > 0;) {
@@ -134,12 +145,13 @@ void Sequential::Backward(size_t samples, const StepHooks& hooks) {
     } else {
       free_errors = 1 - free_errors;
     }
-    layers_[i]->Backward(PassOf(i, samples), InputOf(i), *y_error, x_error);
+    layers_[i]->Backward(PassOf(i, samples_), InputOf(i), *y_error, x_error);
     y_error = x_error;
     StartDownload(of_layer_[i]);
-    TellOfArrived(hooks, false);
+    tell(false);
   }
-  TellOfArrived(hooks, true);
+  tell(true);
+  return loss;
 }
 
 void Sequential::StartDownload(LayerVariables variables) {
@@ -151,12 +163,12 @@ void Sequential::StartDownload(LayerVariables variables) {
   arriving_.push_back({mark, variables});
 }
 
-void Sequential::TellOfArrived(const StepHooks& hooks, bool wait) {
+void Sequential::TellOfArrived(const LayerHook& have_gradients, bool wait) {
   while (!arriving_.empty() && (wait || device_.HasPassed(arriving_.front().mark))) {
     device_.Wait(arriving_.front().mark);
     const LayerVariables variables = arriving_.front().variables;
     arriving_.pop_front();
-    hooks.have_gradients(variables);
+    have_gradients(variables);
   }
 }
 

@@ -5,6 +5,8 @@
 //     client.Pull(model.values()...);
 //     const float loss = model.Gradients(batch);
 //     client.PushPull(model.gradients()..., model.values()...);
+//
+// or, to exchange some variables while others are computed with: Forward and Backward with hooks.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +34,9 @@ struct LayerVariables {
   size_t count = 0;
 };
 
-// What a caller may do while a step is computed. Each is called on the caller's thread, once for
-// each layer that has variables.
-struct StepHooks {
-  // Values of these variables are needed now, first layer first: returns when values() has them.
-  std::function<void(LayerVariables)> need_values = [](LayerVariables) {};
-  // gradients() has these, last layer first. What belongs to layers before it is computed meanwhile.
-  std::function<void(LayerVariables)> have_gradients = [](LayerVariables) {};
-};
+// What a caller may do while a step is computed, on its own thread; once for each layer that has
+// variables.
+using LayerHook = std::function<void(LayerVariables)>;
 
 // One thread at a time. The device must outlive it.
 class Sequential {
@@ -60,8 +57,18 @@ class Sequential {
 
   // Mean cross-entropy of the batch, with values() as they are then; gradients() become its
   // derivatives.
-  float Gradients(const Batch& batch, const StepHooks& hooks = {});
-  // Over the batch, which may be large, without gradients.
+  float Gradients(const Batch& batch) {
+    Forward(batch, [](LayerVariables) {});
+    return Backward([](float) {}, [](LayerVariables) {});
+  }
+  // The same in two. Values of a layer's variables are needed when `need_values` is called, first
+  // layer first: it returns when values() has them.
+  void Forward(const Batch& batch, const LayerHook& need_values);
+  // Of the last Forward, since which values() may have changed. `have_loss` comes first.
+  // `have_gradients` says that gradients() has those of a layer, last layer first, while what
+  // belongs to the layers before it is computed. From then on its values() may be changed.
+  float Backward(const std::function<void(float loss)>& have_loss, const LayerHook& have_gradients);
+  // Over the batch, which may be large, without gradients. Not between Forward and Backward.
   Quality Evaluate(const Batch& batch);
 
  private:
@@ -73,11 +80,10 @@ class Sequential {
   [[nodiscard]] const Buffer& InputOf(size_t layer) const;
   void Reserve(size_t samples);
   void UploadSamples(const Batch& batch, size_t first, size_t samples);
-  void UploadValues(size_t layer, const StepHooks& hooks);
+  void UploadValues(size_t layer);
   [[nodiscard]] Device::Mark StartLoss(size_t samples);
-  void Backward(size_t samples, const StepHooks& hooks);
   void StartDownload(LayerVariables variables);
-  void TellOfArrived(const StepHooks& hooks, bool wait);
+  void TellOfArrived(const LayerHook& have_gradients, bool wait);
 
   Device& device_;
   std::vector<std::unique_ptr<Layer>> layers_;
@@ -88,6 +94,8 @@ class Sequential {
   MutableTensorViews values_on_host_;
   TensorViews gradients_on_host_;
   std::deque<Arriving> arriving_;
+  size_t samples_ = 0;  // of the last Forward
+  Device::Mark loss_mark_ = 0;
 
   // For the batch at hand; grown to the largest.
   size_t reserved_samples_ = 0;

@@ -47,11 +47,13 @@ TEST(Sequential, AsksForValuesFirstLayerFirstAndGivesGradientsLastLayerFirst) {
     EXPECT_EQ(variables.count, 2U);
     calls.push_back(what + model.variables()[variables.first].name);
   };
-  model.Gradients(RandomBatch(6, 16, 4),
-                  {[&](LayerVariables variables) { call("needs ", variables); },
-                   [&](LayerVariables variables) { call("has ", variables); }});
-  EXPECT_THAT(calls, ElementsAre("needs conv0/kernel", "needs dense0/kernel", "needs dense1/kernel",
-                                 "has dense1/kernel", "has dense0/kernel", "has conv0/kernel"));
+  model.Forward(RandomBatch(6, 16, 4),
+                [&](LayerVariables variables) { call("needs ", variables); });
+  model.Backward([&](float loss) { calls.push_back(loss > 0 ? "has loss" : "has no loss"); },
+                 [&](LayerVariables variables) { call("has ", variables); });
+  EXPECT_THAT(
+      calls, ElementsAre("needs conv0/kernel", "needs dense0/kernel", "needs dense1/kernel",
+                         "has loss", "has dense1/kernel", "has dense0/kernel", "has conv0/kernel"));
 }
 
 TEST(Sequential, EvaluatesABatchThatIsLargerThanItsPieces) {

@@ -85,6 +85,41 @@ INSTANTIATE_TEST_SUITE_P(InEveryMode, RestartedWorker,
                                            Mode{"staleness:bound=4", "8000"}),
                          [](const auto& mode) { return Letters(mode.param.update); });
 
+// A step of a model of some megabytes takes several messages, and most of the time: the worker is
+// killed in the midst of one, which is left in parts on the servers.
+TEST(KilledInTheMidstOfAStep, TheOthersGoOnAndItComesBack) {
+  for (const char* update : {"async", "sync", "staleness:bound=1"}) {
+    Job job(2, 3,
+            {"--update", update, "--steps", "150", "--eval-every", "20", "--hidden", "1000,1000",
+             "--learning-rate", "0.05"});
+    job.StartAll();
+    ASSERT_TRUE(job["master:0"].ReadUntil(IsStep, kLimit)) << update;
+    for (int kill = 0; kill < 3; ++kill) {
+      job.Kill("worker:1");
+      Child& again = job.StartAlone("worker:1");
+      ASSERT_TRUE(again.ReadUntil(
+          [](const std::string& line) { return line.starts_with("worker:1"); }, kLimit));
+    }
+    for (const char* trainer : {"master:0", "worker:0", "worker:1"}) {
+      EXPECT_EQ(job[trainer].Wait(kLimit), 0) << update << " " << trainer;
+    }
+    EXPECT_GE(NumberAfter(job["master:0"].lines().back(), "test accuracy"), 0.8) << update;
+  }
+}
+
+// The trainers end, as the job does: nobody trains with half of the model, or waits for ever.
+TEST(KilledInTheMidstOfAStep, AServerEndsTheTrainersThatItComesBackTo) {
+  Job job(2, 2, {"--steps", "1000000000", "--eval-every", "20", "--hidden", "1000,1000"});
+  job.StartAll();
+  ASSERT_TRUE(job["master:0"].ReadUntil(IsStep, kLimit));
+  job.Kill("ps:1");
+  job.StartAlone("ps:1");
+  for (const char* trainer : {"master:0", "worker:0"}) {
+    EXPECT_EQ(job[trainer].Wait(kLimit), 1) << trainer;
+    EXPECT_THAT(job[trainer].lines(), Contains(HasSubstr("ps:1 at "))) << trainer;
+  }
+}
+
 // As a job's agent does when a server or the chief fails: all tasks end, and start as the next
 // attempt.
 class GangRestart : public ::testing::TestWithParam<std::string> {};

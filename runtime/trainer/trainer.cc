@@ -76,12 +76,12 @@ class Trainer {
     uint64_t next_evaluation = NextEvaluation();
     while (result_.global_step < steps_ && !is_good_enough_) {
       Step();
-      if (chief_) checkpoints_.AfterStep(result_.global_step);
+      if (MayRunAhead(next_evaluation)) continue;
+      EndStep();
       if (chief_ && result_.global_step >= next_evaluation && result_.global_step < steps_) {
         Evaluate(rate);
         next_evaluation = NextEvaluation();
       }
-      if (progress_ && progress_->IsDue()) Report(std::nullopt, "");
     }
     Finish(rate);
     return result_;
@@ -105,14 +105,38 @@ class Trainer {
     say_(fmt::format("{} joins at step {}", ToString(task_), result_.global_step));
   }
 
+  // Each layer waits for its own values, and its gradients leave while those of the layer before are
+  // computed. Leaves the step under way; ends the one before, or finds that it was the last.
   void Step() {
     reader_.Next(batch_);
-    loss_ = model_.Gradients(batch_);
-    ThrowIfItDiverges(loss_);
+    model_.Forward(batch_, [&](LayerVariables layer) {
+      if (step_) step_->WaitForValues(layer.first, layer.count);
+    });
+    EndStep();
+    if (result_.global_step >= steps_) return;
+    const auto begin = [&](float loss) {
+      ThrowIfItDiverges(loss);
+      step_.emplace(client_.StartStep(pushed_, pulled_));
+    };
+    loss_ = model_.Backward(
+        begin, [&](LayerVariables layer) { step_->GiveGradients(layer.first, layer.count); });
+  }
+
+  // Waits for all that belongs to the step under way.
+  void EndStep() {
+    if (!step_) return;
     const uint64_t before = result_.global_step;
-    result_.global_step = client_.PushPull(pushed_, pulled_);
+    result_.global_step = std::exchange(step_, std::nullopt)->Wait();
     ++result_.own_steps;
     if (progress_) progress_->AddStep(loss_, before, result_.global_step);
+    if (chief_) checkpoints_.AfterStep(result_.global_step);
+    if (progress_ && progress_->IsDue()) Report(std::nullopt, "");
+  }
+
+  // Nothing is to be done after the step under way but the next one, as far as this trainer knows.
+  [[nodiscard]] bool MayRunAhead(uint64_t next_evaluation) const {
+    const uint64_t step = result_.global_step + 1;  // at least
+    return step < steps_ && !(chief_ && step >= next_evaluation);
   }
 
   // A server refuses gradients that are not finite, and cannot know why they are not.
@@ -199,8 +223,9 @@ class Trainer {
   Sequential model_;
   Client client_;
   Checkpoints checkpoints_;
-  Gradients pushed_;  // all of the model's
-  Targets pulled_;    // all of the model's values
+  Gradients pushed_;            // all of the model's
+  Targets pulled_;              // all of the model's values
+  std::optional<Future> step_;  // under way
   Batch batch_;
   BatchReader reader_;
   std::optional<Batch> validation_;   // filled by the chief's first evaluation

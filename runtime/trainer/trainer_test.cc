@@ -10,10 +10,13 @@
 #include <vector>
 
 #include "base/testing/temporary_folder.h"
+#include "runtime/data/batch_reader.h"
 #include "runtime/device/cpu_device.h"
+#include "runtime/model/models.h"
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
+#include "runtime/trainer/training_data.h"
 
 namespace tfdist::runtime {
 namespace {
@@ -59,6 +62,55 @@ TEST(Train, TwoTrainersAndTwoServersLearnTheDigits) {
   ASSERT_TRUE(chief.test.has_value());
   EXPECT_GE(chief.test->accuracy, 0.9);
   EXPECT_FALSE(worker.get().test.has_value());
+}
+
+// What the model is after the same batches, each step whole before the next.
+Quality QualityWithoutOverlap(const TrainingOptions& options) {
+  const LocalCluster cluster(2, 1);
+  const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+  const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+  const ClientOptions client_options = ClientOf(cluster, "master:0");
+  CpuDevice device;
+  const TrainingData data = LoadTrainingData(options, client_options.config);
+  Sequential model = MakeModel(options.model, data.image, data.classes, device);
+  Client client(client_options, model.variables());
+  Gradients gradients;
+  Targets values;
+  for (size_t i = 0; i < model.variables().size(); ++i) {
+    gradients.push_back({i, model.gradients()[i]});
+    values.push_back({i, model.values()[i]});
+  }
+  client.Create(model.InitialValues(options.seed), options.optimizer, options.update_mode);
+  client.Pull(values);
+  BatchReader reader(data.train, data.shard, options.seed, options.batch);
+  Batch batch;
+  for (uint64_t step = 0; step < options.steps; ++step) {
+    reader.Next(batch);
+    model.Gradients(batch);
+    client.PushPull(gradients, values);
+  }
+  return model.Evaluate(WholeOf(data.test));
+}
+
+// Bit for bit: with variables of several blocks, and with evaluations in between.
+TEST(Train, LearnsTheSameWhileGradientsAndValuesTravel) {
+  for (const char* update : {"async", "sync", "staleness:bound=0"}) {
+    const LocalCluster cluster(2, 1);
+    const RunningServer one(ConfigOf(cluster, "ps:0"), TestSecret());
+    const RunningServer two(ConfigOf(cluster, "ps:1"), TestSecret());
+    TrainingOptions options = DigitsOptions();
+    options.model.hidden = {700, 600};
+    options.optimizer = ParseOptimizer("adam:learning_rate=0.001");
+    options.update_mode = ParseUpdateMode(update);
+    options.steps = 25;
+    options.eval_every = 10;
+    const TrainingResult got = TrainOnCpu(options, ClientOf(cluster, "master:0"));
+    EXPECT_EQ(got.global_step, 25U);
+    EXPECT_EQ(got.own_steps, 25U);
+    const Quality expected = QualityWithoutOverlap(options);
+    EXPECT_EQ(got.test->loss, expected.loss) << update;
+    EXPECT_EQ(got.test->accuracy, expected.accuracy) << update;
+  }
 }
 
 TEST(Train, ReportsTheResultAtTheEnd) {
