@@ -481,7 +481,8 @@ __global__ void MaxPoolKernel(Windows w, size_t count, const float* x, float* y,
         const int place =
             ((first_row + i) * w.in_width + first_column + j) * w.in_channels + channel;
         const float value = image[place];
-        if (first || value > best || value != value) {  // a NaN counts as largest
+        // The first NaN counts as largest.
+        if (first || value > best || (value != value && best == best)) {
           best = value;
           winner = static_cast<uint32_t>(place);
         }

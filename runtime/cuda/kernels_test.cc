@@ -158,6 +158,49 @@ TEST_F(Kernels, MaxPoolsAndTheirGradientsAreThoseOfTheCpu) {
   }
 }
 
+// Of the emulation: what would never end is named.
+TEST(EmulatedGpuDeathTest, AStreamThatWaitsForEverEndsTheTest) {
+  const auto wait = [] {
+    cudaStream_t recording = nullptr;
+    cudaStream_t waiting = nullptr;
+    cudaEvent_t event = nullptr;
+    (void)cudaStreamCreateWithFlags(&recording, 0);
+    (void)cudaStreamCreateWithFlags(&waiting, 0);
+    (void)cudaEventCreateWithFlags(&event, 0);
+    (void)cudaEventRecord(event, recording);
+    (void)cudaStreamWaitEvent(waiting, event, 0);
+    (void)cudaStreamDestroy(recording);
+    (void)cudaStreamSynchronize(waiting);
+  };
+  EXPECT_DEATH(wait(), "emulated GPU: the host waits for an event that no stream comes to");
+}
+
+TEST(EmulatedGpuDeathTest, ABarrierThatNotAllThreadsComeToEndsTheTest) {
+  const auto wait = [] {
+    cuda::testing::RunBlocks(dim3(1), dim3(2), [] {
+      if (threadIdx.x == 0) __syncthreads();
+    });
+  };
+  EXPECT_DEATH(wait(), "emulated GPU: threads of a block wait at a barrier");
+}
+
+TEST_F(Kernels, TheFirstNotANumberWinsAMaxPoolAsOnTheCpu) {
+  const WindowShape shape{1, {2, 4, 1}, {1, 2, 1}, {2, 2, 2, 0, 0}};
+  Buffer x = Floats(8);
+  for (const size_t i : {0, 4, 6, 7}) x.As<float>()[i] = std::nanf("");
+  Buffer y = Unwritten(2);
+  Buffer winners = Unwritten(2);
+  Buffer expected = Unwritten(2);
+  ASSERT_EQ(cuda::MaxPool(WindowsOf(shape), x.As<float>(), y.As<float>(), winners.As<uint32_t>(),
+                          nullptr),
+            cudaSuccess);
+  cpu_.MaxPool(shape, x, y, expected);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(winners.As<uint32_t>()[i], i == 0 ? 0U : 6U);
+    EXPECT_EQ(expected.As<uint32_t>()[i], winners.As<uint32_t>()[i]);
+  }
+}
+
 TEST_F(Kernels, CrossEntropyIsThatOfTheCpu) {
   for (const auto& [samples, classes] : {std::pair{1, 2}, {5, 10}, {300, 10}, {9, 70}}) {
     const size_t count = static_cast<size_t>(samples) * static_cast<size_t>(classes);

@@ -52,7 +52,7 @@ Winner WinnerOf(const WindowShape& shape, const float* image, size_t y, size_t x
     for (size_t j = begin(left, window.left); j < right; ++j) {
       const size_t place = (i * shape.input.width + j) * shape.input.channels + channel;
       const float value = image[place];
-      if (first || value > winner.value || std::isnan(value)) {
+      if (first || value > winner.value || (std::isnan(value) && !std::isnan(winner.value))) {
         winner = {value, static_cast<uint32_t>(place)};
       }
       first = false;

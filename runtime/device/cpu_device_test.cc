@@ -107,6 +107,49 @@ TEST_F(CpuDeviceTest, ConvolutionOfManySamplesIsThatOfEach) {
   }
 }
 
+// The derivatives of a convolution, too, are computed in groups of as many samples as the work space
+// takes. Beside the definition, in double.
+TEST_F(CpuDeviceTest, GradientsOfAConvolutionOfManySamplesAreThoseOfTheDefinition) {
+  const size_t samples = 40;  // groups of four
+  const WindowShape shape = {samples, {12, 12, 4}, {12, 12, 3}, {5, 5, 1, 2, 2}};
+  const Tensor x = Random(samples * shape.input.size());
+  const Tensor y_error = Random(samples * shape.output.size());
+  const Tensor kernel = Random(size_t{5} * 5 * 4 * 3);
+  std::vector<double> kernel_gradient(kernel.size());
+  std::vector<double> x_gradient(x.size());
+  const auto add = [&](size_t from, size_t weight, size_t to) {
+    kernel_gradient[weight] += double{x[from]} * y_error[to];
+    x_gradient[from] += double{kernel[weight]} * y_error[to];
+  };
+  for (size_t s = 0; s < samples; ++s) {
+    for (size_t i = 0; i < 12; ++i) {
+      for (size_t j = 0; j < 12; ++j) {
+        for (size_t window = 0; window < 25; ++window) {
+          const size_t row = i + window / 5;  // two more than in the image
+          const size_t column = j + window % 5;
+          if (row < 2 || row >= 14 || column < 2 || column >= 14) continue;
+          for (size_t in = 0; in < 4; ++in) {
+            for (size_t out = 0; out < 3; ++out) {
+              add(((s * 12 + row - 2) * 12 + column - 2) * 4 + in, (window * 4 + in) * 3 + out,
+                  ((s * 12 + i) * 12 + j) * 3 + out);
+            }
+          }
+        }
+      }
+    }
+  }
+  Buffer got_kernel = Put(Tensor(kernel.size(), std::nanf("")));
+  device_.ConvolveKernelGradient(shape, Put(x), Put(y_error), got_kernel);
+  Buffer got_x = Put(Tensor(x.size(), std::nanf("")));
+  device_.ConvolveInputGradient(shape, Put(kernel), Put(y_error), got_x);
+  const Tensor kernel_floats = Fetch(got_kernel);
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    ASSERT_NEAR(kernel_floats[i], kernel_gradient[i], 1e-3) << i;  // sums of 5,760 products
+  }
+  const Tensor x_floats = Fetch(got_x);
+  for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x_floats[i], x_gradient[i], 1e-4) << i;
+}
+
 TEST_F(CpuDeviceTest, MaxPoolKnowsItsWinnersAndLetsNanThrough) {
   const WindowShape shape = {1, {2, 4, 1}, {1, 2, 1}, {2, 2, 2, 0, 0}};
   Buffer y(device_, 2 * sizeof(float));
@@ -116,6 +159,10 @@ TEST_F(CpuDeviceTest, MaxPoolKnowsItsWinnersAndLetsNanThrough) {
   EXPECT_EQ(y.As<float>()[0], 3);
   EXPECT_EQ(winners.As<uint32_t>()[0], 1U);  // the first of two
   EXPECT_TRUE(std::isnan(y.As<float>()[1]));
+  EXPECT_EQ(winners.As<uint32_t>()[1], 2U);
+  device_.MaxPool(shape, Put<float>({nan, 3, 1, 5, nan, 2, nan, nan}), y, winners);
+  EXPECT_EQ(winners.As<uint32_t>()[0], 0U);  // the first NaN of two
+  EXPECT_EQ(winners.As<uint32_t>()[1], 6U);
 }
 
 TEST_F(CpuDeviceTest, SoftmaxIsTheSameForLogitsThatAreAllHigher) {

@@ -136,7 +136,7 @@ class Device {
                                      const Buffer& y_error, Buffer& x_error) = 0;
 
   // Each y is the largest x of its window and channel, the first of several; a NaN counts as
-  // largest. `winners`: uint32 for each y, its place within its sample of x.
+  // largest, the first of several as well. `winners`: uint32 for each y, its place within its sample of x.
   virtual void MaxPool(const WindowShape& shape, const Buffer& x, Buffer& y, Buffer& winners) = 0;
   // x_error: each winner has the sum of the errors of the windows that it has won, all others zero.
   virtual void MaxPoolGradient(const WindowShape& shape, const Buffer& winners,

@@ -9,7 +9,6 @@
 #include <vector_functions.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -59,8 +58,7 @@ class Block {
       bool moved = false;
       for (const size_t thread : order) moved = Resume(thread) || moved;
       std::erase_if(order, [this](size_t thread) { return fibers_[thread].done; });
-      assert(moved);  // else some wait at a barrier that others have left
-      (void)moved;
+      if (!moved) EndStuck("threads of a block wait at a barrier that others do not come to");
     }
   }
 

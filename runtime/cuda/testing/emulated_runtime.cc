@@ -3,7 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cassert>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -52,6 +52,13 @@ bool DoOne(cudaStream_t stream) {
   return true;
 }
 
+std::string WhatWaits(const std::vector<cudaStream_t>& streams) {
+  size_t pieces = 0;
+  for (const cudaStream_t stream : streams) pieces += stream->pieces.size();
+  return "the host waits for an event that no stream comes to: " + std::to_string(pieces) +
+         " pieces are left on " + std::to_string(streams.size()) + " streams";
+}
+
 // Does pieces of any stream, in any order, until the condition holds.
 template <typename Condition>
 void RunUntil(Condition condition) {
@@ -59,9 +66,7 @@ void RunUntil(Condition condition) {
   while (!condition()) {
     std::vector<cudaStream_t> streams = gpu.streams;
     std::shuffle(streams.begin(), streams.end(), gpu.random);
-    const bool done = std::any_of(streams.begin(), streams.end(), DoOne);
-    assert(done);  // else streams wait for each other
-    (void)done;
+    if (!std::any_of(streams.begin(), streams.end(), DoOne)) EndStuck(WhatWaits(streams));
   }
 }
 
@@ -73,6 +78,11 @@ bool IsPinned(const void* host) {
 }
 
 }  // namespace
+
+void EndStuck(const std::string& why) {
+  std::fprintf(stderr, "emulated GPU: %s\n", why.c_str());
+  std::abort();
+}
 
 void Enqueue(cudaStream_t stream, std::function<void()> work) {
   if (stream == nullptr) return work();

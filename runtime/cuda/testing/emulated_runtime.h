@@ -7,10 +7,14 @@
 #include <driver_types.h>
 
 #include <functional>
+#include <string>
 
 namespace tfdist::runtime::cuda::testing {
 
 // On the default stream (nullptr): at once.
 void Enqueue(cudaStream_t stream, std::function<void()> work);
+
+// What would wait for ever ends the test here, and says why.
+[[noreturn]] void EndStuck(const std::string& why);
 
 }  // namespace tfdist::runtime::cuda::testing
