@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 namespace tfdist::runtime {
@@ -17,14 +19,20 @@ size_t ColumnsOfTerminal() {
                                                                          : kUsualColumns;
 }
 
+// A terminal that can erase to the end of a line. TERM=dumb says that it cannot (Emacs' shell).
+bool CanWriteOver() {
+  const char* term = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe)
+  return isatty(STDOUT_FILENO) == 1 && (term == nullptr || std::string_view(term) != "dumb");
+}
+
 }  // namespace
 
-StatusLine::StatusLine(Say say) : say_(std::move(say)), is_terminal_(isatty(STDOUT_FILENO) == 1) {}
+StatusLine::StatusLine(Say say) : say_(std::move(say)), can_write_over_(CanWriteOver()) {}
 
 StatusLine::~StatusLine() { Clear(); }
 
 void StatusLine::Show(const std::string& text) {
-  if (!is_terminal_) return;
+  if (!can_write_over_) return;
   Clear();
   text_ = text.substr(0, ColumnsOfTerminal() - 1);  // a full line would begin the next one
   Draw();

@@ -8,7 +8,7 @@
 
 namespace tfdist::runtime {
 
-// One thread. Where standard output is no terminal there is no status line.
+// One thread. Where standard output is no terminal, or TERM is "dumb", there is no status line.
 class StatusLine {
  public:
   // `say` writes a line that stays, to the same terminal.
@@ -18,7 +18,7 @@ class StatusLine {
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
 
-  [[nodiscard]] bool is_shown() const { return is_terminal_; }
+  [[nodiscard]] bool is_shown() const { return can_write_over_; }
   // In the place of the one before, cut to the width of the terminal.
   void Show(const std::string& text);
   // A line that stays, above the status line.
@@ -29,7 +29,7 @@ class StatusLine {
   void Draw() const;
 
   Say say_;
-  bool is_terminal_;
+  bool can_write_over_;
   std::string text_;
 };
 

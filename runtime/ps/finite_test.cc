@@ -8,7 +8,7 @@
 namespace tfdist::runtime {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kInfiniteFloat = std::numeric_limits<float>::infinity();
 
 // However long the rest is that fills no lane of the vectorized loop.
 TEST(Finite, FindsOneBadValueWhereverItIs) {
@@ -16,9 +16,10 @@ TEST(Finite, FindsOneBadValueWhereverItIs) {
     std::vector<float> values(count, -1.5F);
     EXPECT_TRUE(AllFinite(values));
     for (size_t at = 0; at < count; ++at) {
-      for (const float bad : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(),
-                              -std::numeric_limits<float>::quiet_NaN(),
-                              std::numeric_limits<float>::signaling_NaN()}) {
+      for (const float bad :
+           {kInfiniteFloat, -kInfiniteFloat, std::numeric_limits<float>::quiet_NaN(),
+            -std::numeric_limits<float>::quiet_NaN(),
+            std::numeric_limits<float>::signaling_NaN()}) {
         values[at] = bad;
         EXPECT_FALSE(AllFinite(values)) << bad << " at " << at << " of " << count;
         EXPECT_EQ(FirstNotFinite(values), at);
