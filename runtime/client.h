@@ -193,6 +193,15 @@ struct ServerTraffic {
   uint64_t received_bytes = 0;  // the same
 };
 
+// How much one server has to do, for all trainers, as its replies to this client have said: all
+// threads of it together.
+struct ServerLoad {
+  uint64_t longest_queue = 0;  // messages answered without a pause in between; of one thread
+  uint64_t most_held = 0;      // answers held back at a time, until other trainers have pushed
+  double idle_seconds = 0;     // since it started, until it replied last; mean of its threads
+  std::chrono::steady_clock::time_point replied{};  // when that was
+};
+
 // A request under way. The client must outlive it.
 class Future {
  public:
@@ -299,11 +308,19 @@ class Client {
   // whole push may go on.
   Future StartStep(const Gradients& gradients, const Targets& targets);
 
+  // Chief only: training is over. The other trainers are told so with every reply from now on, and
+  // none waits for another any more. Ends when a chief calls Create again.
+  void EndTraining();
+  // As the last replies have said.
+  [[nodiscard]] bool training_is_over() const;
+
   // How many servers hold a part of the variables (ps:0 counts the steps and always does).
   [[nodiscard]] size_t server_count() const;
   [[nodiscard]] ClientCounters counters() const;
   // Of the servers that are counted there, in the order of the cluster spec.
   [[nodiscard]] std::vector<ServerTraffic> traffic() const;
+  // Of the same servers, since the last call.
+  [[nodiscard]] std::vector<ServerLoad> TakeLoads();
 
  private:
   friend class Future;

@@ -208,6 +208,36 @@ class Client::Impl {
     return failure_ || state.ended();
   }
 
+  void EndTraining() {
+    WaitForAnswers();
+    for (const auto& link : links_) {
+      Request request;
+      request.operation = Operation::kEnd;
+      link->Ask(std::move(request));
+    }
+    WaitForAnswers();
+  }
+
+  [[nodiscard]] bool training_is_over() const {
+    return std::any_of(links_.begin(), links_.end(),
+                       [](const auto& link) { return link->facts().is_over; });
+  }
+
+  std::vector<ServerLoad> TakeLoads() {
+    std::vector<ServerLoad> loads(server_count());
+    for (size_t i = 0; i < links_.size(); ++i) {
+      const ServerFacts& facts = links_[i]->facts();
+      ServerLoad& load = loads[i / options_.server_threads];
+      load.longest_queue = std::max<uint64_t>(load.longest_queue, facts.longest_queue);
+      load.most_held += facts.most_held;
+      load.idle_seconds += static_cast<double>(facts.idle_microseconds) / 1e6 /
+                           static_cast<double>(options_.server_threads);
+      load.replied = std::max(load.replied, facts.last_answer);
+      links_[i]->ForgetLoad();
+    }
+    return loads;
+  }
+
   [[nodiscard]] size_t server_count() const {
     return (sharding_.shares().size() + options_.server_threads - 1) / options_.server_threads;
   }
@@ -612,6 +642,11 @@ std::string ToString(const ClientCounters& counters) {
 
 size_t Client::server_count() const { return impl_->server_count(); }
 ClientCounters Client::counters() const { return impl_->counters(); }
+
+void Client::EndTraining() { impl_->EndTraining(); }
+bool Client::training_is_over() const { return impl_->training_is_over(); }
+
+std::vector<ServerLoad> Client::TakeLoads() { return impl_->TakeLoads(); }
 
 std::vector<ServerTraffic> Client::traffic() const { return impl_->traffic(); }
 

@@ -98,7 +98,7 @@ void Link::TakeAnswers() {
 
 void Link::Take(const Message& message) {
   Decode(message.header.to_string_view(), reply_);
-  facts_.step = std::max(facts_.step, reply_.step);
+  facts_.TakeAny(reply_);
   if (reply_.status == Status::kWaiting) {
     facts_.held_for = reply_.error;
     return;  // no answer: a caller that waits gives up in the end
@@ -118,6 +118,9 @@ void Link::Take(const Message& message) {
     case Operation::kSave:
     case Operation::kRestore:
       TakeCheckpointAnswer();
+      break;
+    case Operation::kEnd:
+      if (asking() && question_.operation == Operation::kEnd) question_pending_ = false;
       break;
     case Operation::kExchange:
     case Operation::kAssign:
@@ -176,6 +179,8 @@ std::string Link::WhatIsAsked() const {
       return "its shard of a checkpoint";
     case Operation::kRestore:
       return "values of a checkpoint";
+    case Operation::kEnd:
+      return "reply to the end of the training";
     default:
       return "variables, which the chief creates";
   }

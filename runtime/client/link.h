@@ -27,14 +27,16 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // kCreate or kOpen, which tells what later requests are about; kSave or kRestore. None may be
-  // pending.
+  // kCreate or kOpen, which tells what later requests are about; kSave, kRestore or kEnd. None may
+  // be pending.
   void Ask(Request question);
   [[nodiscard]] bool asking() const { return question_pending_; }
   // To the last kSave or kRestore: done, or refused.
   [[nodiscard]] const Reply& checkpoint_answer() const { return checkpoint_answer_; }
   // What the server has said so far.
   [[nodiscard]] const ServerFacts& facts() const { return facts_; }
+  // From now on they are counted anew.
+  void ForgetLoad() { facts_.longest_queue = facts_.most_held = 0; }
   // The server is there now; what was under way is sent again.
   void Connect(std::string name, std::unique_ptr<Connection> connection);
   // Tells the server, if it can, that no trainer needs to wait for this one.

@@ -28,6 +28,11 @@ struct ServerFacts {
   uint64_t local_step = 0;  // that the next gradients belong to
   uint64_t step = 0;        // updates that the server has applied
   std::string held_for;     // trainers that must push before the server answers; empty: none
+  bool is_over = false;     // the chief has ended the training
+  // The server's load, as its replies tell it (Reply): the largest since somebody took them.
+  uint32_t longest_queue = 0;
+  uint32_t most_held = 0;
+  uint64_t idle_microseconds = 0;  // of now
   // Where the server's other threads listen; nullopt before its first hello.
   std::optional<std::vector<uint16_t>> ports;
   std::chrono::steady_clock::time_point last_answer{};
@@ -36,6 +41,8 @@ struct ServerFacts {
   [[nodiscard]] bool opened() const { return creation != 0; }
   // Of a reply to kCreate or kOpen.
   void TakeOpened(const Reply& reply);
+  // Of any reply.
+  void TakeAny(const Reply& reply);
 };
 
 // What a reply with status kRefused says. `server` is for the text: "ps:1 at 10.0.0.2:2223".

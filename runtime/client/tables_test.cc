@@ -255,7 +255,7 @@ TEST(Tables, SendNothingButWhatTheIdsNeed) {
   job.client->PushPull({}, {}, {{0, ids, gradients}}, {{0, ids, rows}});
   const ClientCounters after = job.client->counters();
   constexpr uint64_t kHeader = 70;  // of one table
-  constexpr uint64_t kAnswer = 32;
+  constexpr uint64_t kAnswer = 49;
   EXPECT_EQ(after.messages - before.messages, 2U);
   EXPECT_EQ(after.sent_bytes - before.sent_bytes, 2 * kHeader + 5 * (4 + 4 + 64));
   EXPECT_EQ(after.received_bytes - before.received_bytes, 2 * kAnswer + 5 * 64);

@@ -215,6 +215,20 @@ Script RowsThatWait(ServerKind kind) {
   return script.Say(kWorker0 | kTimePasses, push, RowNumbers({4, 1, 0}) + Floats(8));
 }
 
+// With answers held back, one push in parts, and more of both afterwards.
+Script TrainingEnds() {
+  Script script(ServerKind::kSync);
+  Request part = Part(Operation::kExchange, 1, {{0, 2}}, {});
+  part.part.of = 2;
+  const Request push = Part(Operation::kExchange, 1, {{0, 3}}, {{0, 3}});
+  script.Say(kWorker0, push, Floats(3)).Say(kWorker1, part, Floats(2));
+  script.Say(kChief, Make(Operation::kEnd));
+  part.part.number = 1;
+  script.Say(kWorker1, part, Floats(2));
+  return script.Say(kWorker0, Part(Operation::kExchange, 2, {{0, 3}}, {{0, 3}}), Floats(3))
+      .Say(kChief, Create("sync:replicas=2"));
+}
+
 Script ComesAndGoes() {
   Script script(ServerKind::kStaleness);
   script.Say(kStranger, HelloOf("worker:0")).Say(kWorker0, Make(Operation::kGoodbye));
@@ -402,10 +416,20 @@ TEST(FuzzCorpus, HasARequestOfEachKind) {
                 {"narrow_exchange",
                  Bytes(Narrow(Part(Operation::kExchange, 3, {{0, 4}}, {{0, 2}, {8, 8}})))},
                 {"goodbye", Bytes(Make(Operation::kGoodbye))},
+                {"end", Bytes(Make(Operation::kEnd))},
                 {"local", Bytes(Local())},
                 {"save", Bytes(Save())},
                 {"restore", Bytes(Restore())},
                 {"rows", Bytes(Rows(4, {{0, 5, 6}, {7, 0, 1}, {8, 0, 0, true}}))}});
+}
+
+Reply ReplyAtTheEnd() {
+  Reply reply{Operation::kEnd, Status::kDone, 0, 0, 3, 0, ""};
+  reply.queue = 7;
+  reply.held = 2;
+  reply.idle_microseconds = 1'000'000;
+  reply.is_over = true;
+  return reply;
 }
 
 TEST(FuzzCorpus, HasAReplyOfEachKind) {
@@ -413,6 +437,7 @@ TEST(FuzzCorpus, HasAReplyOfEachKind) {
       kCorpus / "reply",
       {{"local",
         Bytes(Reply{Operation::kLocal, Status::kDone, 0, 0, 0, 0, "", 0, "", false, "an offer"})},
+       {"end", Bytes(ReplyAtTheEnd())},
        {"saved", Bytes(Reply{Operation::kSave, Status::kDone, 0, 9, 503, 0, ""})},
        {"done", Bytes(Reply{Operation::kExchange, Status::kDone, 3, 9, 12, 0, "", 11})},
        {"hello",
@@ -447,6 +472,7 @@ TEST(FuzzCorpus, HasConversations) {
                 {"sync_all_rows", AllRowsMove(ServerKind::kSyncAllRows).bytes()},
                 {"sync_rows", RowsThatWait(ServerKind::kSync).bytes()},
                 {"staleness_rows", RowsThatWait(ServerKind::kStaleness).bytes()},
+                {"training_ends", TrainingEnds().bytes()},
                 {"comes_and_goes", ComesAndGoes().bytes()}});
 }
 

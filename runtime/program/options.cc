@@ -156,10 +156,8 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
   app.add_option("--eval-every", training.eval_every, "global steps between evaluations")
       ->check(WholeNumber(1))
       ->capture_default_str();
-  app.add_option(
-         "--stop-at-accuracy", training.stop_at_accuracy,
-         "the chief ends when an evaluation finds this accuracy: 0.98. Other trainers go on "
-         "to the last step, unless the job ends with the chief")
+  app.add_option("--stop-at-accuracy", training.stop_at_accuracy,
+                 "training ends when an evaluation of the chief finds this accuracy: 0.98")
       ->check(ShareBelowOne())
       ->type_name("A");
   app.add_option("--metrics", texts.metrics,

@@ -67,6 +67,33 @@ TEST(Program, TrainsAndEndsAndReportsWhatWasServed) {
   }
 }
 
+// Started by hand: nobody ends the workers with the chief.
+class StopAtAccuracy : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(StopAtAccuracy, EndsTheWorkersTooAndThoseThatComeLater) {
+  Job job(2, 3,
+          {"--update", GetParam(), "--steps", "1000000000", "--eval-every", "50",
+           "--stop-at-accuracy", "0.8"});
+  job.StartAll();
+  EXPECT_EQ(job["master:0"].Wait(kLimit), 0);
+  EXPECT_THAT(job["master:0"].lines(), Contains(StartsWith("master:0 stops: test accuracy 0.")));
+  for (const std::string worker : {"worker:0", "worker:1"}) {
+    EXPECT_EQ(job[worker].Wait(10s), 0);
+    EXPECT_THAT(job[worker].lines(),
+                Contains(MatchesRegex(worker + " stops at step [0-9]+: the chief has ended the "
+                                               "training")));
+  }
+  EXPECT_EQ(job.StartAlone("worker:1").Wait(10s), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(InEveryMode, StopAtAccuracy,
+                         ::testing::Values("async", "sync", "sync:replicas=2", "staleness:bound=0"),
+                         [](const auto& mode) {
+                           std::string name = mode.param;
+                           std::erase_if(name, [](char c) { return c == ':' || c == '='; });
+                           return name;
+                         });
+
 TEST(Program, EndsWithAnExitCodeOfItsOwnAfterABug) {
   const char* const argv[] = {"tfdist-runtime", "--help"};
   for (const Say& say : {Say([](const std::string&) { throw std::logic_error("impossible"); }),

@@ -30,14 +30,24 @@ void SetRefusal(const Refusal& refusal, Reply& reply) {
   reply.remedy = refusal.remedy();
 }
 
-Reply AnswerWriter::ReplyTo(const Request& request) const {
+Reply AnswerWriter::ReplyAbout(Operation operation) const {
   Reply reply;
-  reply.operation = request.operation;
+  reply.operation = operation;
   reply.step = model_.step();
+  reply.queue = counters_.queue;
+  reply.held = counters_.held;
+  reply.idle_microseconds = counters_.idle_microseconds;
+  reply.is_over = counters_.is_over;
+  return reply;
+}
+
+Reply AnswerWriter::ReplyTo(const Request& request) const {
+  Reply reply = ReplyAbout(request.operation);
   switch (request.operation) {
     case Operation::kHello:
     case Operation::kGoodbye:
     case Operation::kLocal:
+    case Operation::kEnd:
       break;
     case Operation::kCreate:
     case Operation::kOpen:
@@ -57,9 +67,7 @@ Reply AnswerWriter::ReplyTo(const Request& request) const {
 }
 
 Reply AnswerWriter::ReplyTo(const PartHeader& part, Operation operation) const {
-  Reply reply;
-  reply.operation = operation;
-  reply.step = model_.step();
+  Reply reply = ReplyAbout(operation);
   reply.number = part.number;
   reply.sequence = part.sequence;
   return reply;

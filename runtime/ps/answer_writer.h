@@ -18,7 +18,8 @@ class AnswerWriter {
   AnswerWriter(ServedModel& model, ServiceCounters& counters)
       : model_(model), counters_(counters) {}
 
-  // The fields that the reply to a request has in any case.
+  // The fields that every reply has, and those that the reply to a request has in any case.
+  [[nodiscard]] Reply ReplyAbout(Operation operation) const;
   [[nodiscard]] Reply ReplyTo(const Request& request) const;
   [[nodiscard]] static Outgoing To(const Peer& peer, const Reply& reply);
   void Refuse(const Peer& peer, const Request& request, const Refusal& why, Outbound& replies);

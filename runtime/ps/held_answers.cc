@@ -25,6 +25,7 @@ void HeldAnswers::Hold(const std::string& task, uint64_t awaited, WantedPart wan
   ExpectRoom(task);
   OfTrainer& trainer = held_.try_emplace(task, OfTrainer{{}, now}).first->second;
   trainer.answers.push_back({awaited, std::move(wanted)});
+  ++count_;
 }
 
 std::vector<WantedPart> HeldAnswers::Release(const std::string& task, uint64_t sequence,
@@ -48,6 +49,7 @@ std::vector<WantedPart> HeldAnswers::ReleaseWhere(const std::string& task, TimeP
     released.push_back(std::move(held.wanted));
     return true;
   });
+  count_ -= released.size();
   if (found->second.answers.empty()) End(found, now);
   return released;
 }
@@ -58,6 +60,7 @@ void HeldAnswers::Drop(const std::string& task, TimePoint now) {
 }
 
 void HeldAnswers::End(std::map<std::string, OfTrainer>::iterator trainer, TimePoint now) {
+  count_ -= trainer->second.answers.size();
   held_seconds_ += std::chrono::duration<double>(now - trainer->second.since).count();
   held_.erase(trainer);
 }

@@ -34,6 +34,7 @@ class HeldAnswers {
   void Drop(const std::string& task, TimePoint now);
 
   [[nodiscard]] bool empty() const { return held_.empty(); }
+  [[nodiscard]] size_t count() const { return count_; }  // all trainers' together
   [[nodiscard]] bool Holds(const std::string& task) const { return held_.contains(task); }
   // All trainers' together, of answers that are held no more.
   [[nodiscard]] double held_seconds() const { return held_seconds_; }
@@ -52,6 +53,7 @@ class HeldAnswers {
   void End(std::map<std::string, OfTrainer>::iterator trainer, TimePoint now);
 
   std::map<std::string, OfTrainer> held_;  // by task; none is empty
+  size_t count_ = 0;
   double held_seconds_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/ps/membership.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,21 @@ void Membership::Finish(TrainerState& trainer) {
   }
 }
 
+void Membership::Hold(const TrainerState& trainer, uint64_t awaited, WantedPart wanted) {
+  held_.Hold(trainer.task(), awaited, std::move(wanted), clock_.Now());
+  counters_.held = static_cast<uint32_t>(held_.count());
+}
+
+void Membership::ReleaseAll(Outbound& replies) {
+  constexpr auto kLast = std::numeric_limits<uint64_t>::max();
+  for (auto& [task, trainer] : trainers_.states()) {
+    for (const WantedPart& wanted : held_.Release(task, kLast, clock_.Now())) {
+      answers_.AddHeld(wanted, trainer, replies);
+    }
+  }
+  counters_.held = 0;
+}
+
 void Membership::GiveUpPush(uint64_t sequence, TrainerState& trainer, Outbound& replies) {
   trainer.Admit(sequence);
   for (const WantedPart& wanted : held_.ReleaseOf(trainer.task(), sequence, clock_.Now())) {
@@ -69,6 +85,7 @@ void Membership::Admit(Outbound& replies) {
       answers_.AddHeld(wanted, trainer, replies);
     }
   }
+  counters_.held = static_cast<uint32_t>(held_.count());
 }
 
 std::chrono::milliseconds Membership::tick() const {
@@ -92,10 +109,8 @@ void Membership::Notify(TrainerState& trainer, TimePoint now, Outbound& replies)
   TrainerState::Notices& notices = trainer.notices;
   const std::string text = held_.Holds(trainer.task()) ? model_.policy()->WaitsFor() : "";
   if (notices.count >= kMaxNotices || (now < notices.next && text == notices.text)) return;
-  Reply reply;
-  reply.operation = Operation::kExchange;
+  Reply reply = answers_.ReplyAbout(Operation::kExchange);
   reply.status = Status::kWaiting;
-  reply.step = model_.step();
   reply.error = text;
   notices.text = text;
   notices.next = now + tick() * (1 << std::min(notices.count++, kMaxDoublings));

@@ -39,9 +39,9 @@ class Membership {
   // Throws Refusal when as many answers are held as a trainer may have under way.
   void ExpectRoom(const TrainerState& trainer) const { held_.ExpectRoom(trainer.task()); }
   // Holds an answer back until push `awaited` of the trainer may go on.
-  void Hold(const TrainerState& trainer, uint64_t awaited, WantedPart wanted) {
-    held_.Hold(trainer.task(), awaited, std::move(wanted), clock_.Now());
-  }
+  void Hold(const TrainerState& trainer, uint64_t awaited, WantedPart wanted);
+  // Adds all answers that are held back: training is over, and nobody waits for anybody any more.
+  void ReleaseAll(Outbound& replies);
   // Adds what waits for a push that never becomes whole. What waits for an earlier push does not.
   void GiveUpPush(uint64_t sequence, TrainerState& trainer, Outbound& replies);
   // Adds what waits for pushes that may go on now.

@@ -73,7 +73,7 @@ void PushPull::Handle(const Asked& asked, TrainerState& trainer, Outbound& repli
 // The push that the answer has to wait for.
 std::optional<uint64_t> PushPull::Awaited(const PartHeader& part, TrainerState& trainer) {
   UpdatePolicy* const policy = model_.policy();
-  if (policy == nullptr) return std::nullopt;
+  if (policy == nullptr || counters_.is_over) return std::nullopt;
   if (!part.is_push) return trainer.WaitingBefore(part.sequence);
   if (trainer.IsAdmitted(part)) return std::nullopt;
   if (trainer.IsWhole(part)) {

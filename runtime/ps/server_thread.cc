@@ -98,6 +98,7 @@ bool ServerThread::AnswerWhatHasArrived() {
     }
     longest_queue_ = std::max(longest_queue_, ++queue_);
     replies_.clear();
+    service_.SetLoad(queue_, idle_seconds_);
     service_.Handle(peer_, message_, replies_);
     SendReplies();
   }

@@ -1,5 +1,7 @@
 #include "runtime/ps/service.h"
 
+#include <algorithm>
+#include <limits>
 #include <new>
 #include <string>
 #include <system_error>
@@ -54,6 +56,12 @@ void Service::Handle(const Peer& peer, const Message& message, Outbound& replies
   }
 }
 
+void Service::SetLoad(uint64_t queue, double idle_seconds) {
+  counters_.queue =
+      static_cast<uint32_t>(std::min<uint64_t>(queue, std::numeric_limits<uint32_t>::max()));
+  counters_.idle_microseconds = static_cast<uint64_t>(idle_seconds * 1e6);
+}
+
 void Service::Answer(const Asked& asked, Outbound& replies) {
   if (asked.request.operation == Operation::kHello) {
     Hello(asked, replies);
@@ -76,6 +84,12 @@ void Service::Answer(const Asked& asked, Outbound& replies) {
       break;
     case Operation::kGoodbye:
       members_.Finish(trainer);
+      break;
+    case Operation::kEnd:
+      ExpectChief(trainer);
+      counters_.is_over = true;
+      members_.ReleaseAll(replies);
+      replies.push_back(AnswerWriter::To(asked.peer, answers_.ReplyTo(asked.request)));
       break;
     case Operation::kCreate:
       ExpectChief(trainer);
@@ -138,6 +152,7 @@ void Service::ExpectChief(const TrainerState& trainer) const {
 
 void Service::Create(const Asked& asked, TrainerState& trainer, Outbound& replies) {
   const bool is_new = !model_.created();
+  counters_.is_over = false;  // a chief that comes back trains on
   try {
     model_.Declare(asked.request, trainers_.trainers());
   } catch (const std::bad_alloc&) {
@@ -214,10 +229,8 @@ void Service::AnswerSave(Outbound& replies) {
   const std::optional<Saver::Result> result = saver_.Take();
   if (!result) return;
   const TrainerState& chief = trainers_.Of(chief_);
-  Reply reply;
-  reply.operation = Operation::kSave;
+  Reply reply = answers_.ReplyAbout(Operation::kSave);
   reply.sequence = result->asked.id;
-  reply.step = model_.step();
   reply.saved = result->facts;
   reply.saved_step = result->step;
   if (result->failure) SetRefusal({RefusalKind::kNotSaved, *result->failure}, reply);

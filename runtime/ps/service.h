@@ -52,6 +52,9 @@ class Service {
   // A request that cannot be granted is answered with the reason, and changes nothing.
   void Handle(const Peer& peer, const Message& message, Outbound& replies);
 
+  // What its caller knows of the load, for the replies that follow (Reply).
+  void SetLoad(uint64_t queue, double idle_seconds);
+
   // Some answer waits for other trainers: Tick is wanted every tick().
   [[nodiscard]] bool holds_answers() const { return members_.holds_answers(); }
   [[nodiscard]] std::chrono::milliseconds tick() const { return members_.tick(); }

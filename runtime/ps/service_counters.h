@@ -19,6 +19,11 @@ struct ServiceCounters {
   uint64_t pulled_rows = 0;
   uint64_t pushed_rows = 0;  // applied
   uint64_t strangers = 0;    // messages of connections that had not said hello, dropped
+  // Of now, for replies: as Reply has them.
+  uint32_t queue = 0;
+  uint32_t held = 0;
+  uint64_t idle_microseconds = 0;
+  bool is_over = false;
 };
 
 }  // namespace tfdist::runtime

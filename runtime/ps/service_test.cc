@@ -465,11 +465,11 @@ TEST_F(ServiceTest, APushWithoutGradientsIsAStep) {
 
 TEST_F(ServiceTest, UnreadableMessageIsRefused) {
   Create();
-  zmq::message_t noise("\x09\x00\x04noise", 8);
+  zmq::message_t noise("\x0a\x00\x04noise", 8);
   const auto answers = AskAt({"route of worker:0", "worker:0"}, {std::move(noise), {}});
   ExpectRefused(answers, "cut short");
-  zmq::message_t other("\x0a\x00", 2);
-  ExpectRefused(AskAt({"r", ""}, {std::move(other), {}}), "protocol version 10");
+  zmq::message_t other("\x0b\x00", 2);
+  ExpectRefused(AskAt({"r", ""}, {std::move(other), {}}), "protocol version 11");
 }
 
 // libzmq hands small payloads out where they lie in what it received.
@@ -627,6 +627,42 @@ TEST_F(WaitingTest, AGradientOfPartOfAVariableHasNoPlaceInAMean) {
   push.part.push = {{1, 2}};
   ExpectRefused(Ask("worker:0", push, {1, 1}), "w [2]: a gradient of some of its values");
   EXPECT_FALSE(service_->holds_answers());
+}
+
+TEST_F(WaitingTest, RepliesTellTheLoad) {
+  CreateWith("sync");
+  service_->SetLoad(7, 1.5);
+  EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
+  EXPECT_TRUE(Ask("worker:1", PushAt(0), {1, 1, 1}).empty());
+  const auto hello = Ask("worker:1", Make(Operation::kOpen));
+  ASSERT_EQ(hello.size(), 1U);
+  EXPECT_EQ(hello[0].reply.held, 2U);
+  const auto answers = Ask("master:0", PushAt(0), {1, 1, 1});
+  ASSERT_EQ(answers.size(), 3U);
+  for (const Answer& answer : answers) {
+    EXPECT_EQ(answer.reply.queue, 7U);
+    EXPECT_EQ(answer.reply.held, 3U);  // all of the step's
+    EXPECT_EQ(answer.reply.idle_microseconds, 1'500'000U);
+  }
+  EXPECT_EQ(Ask("worker:1", Exchange({}, kAll))[0].reply.held, 0U);
+}
+
+TEST_F(WaitingTest, AtTheEndOfTheTrainingNobodyWaitsAndAllAreTold) {
+  CreateWith("sync");
+  EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
+  ExpectRefused(Ask("worker:1", Make(Operation::kEnd)), "master:0", RefusalKind::kNotPermitted);
+  const auto answers = Ask("master:0", Make(Operation::kEnd));
+  ASSERT_EQ(answers.size(), 2U);  // the worker's, and the chief's own
+  EXPECT_EQ(answers[0].to, "route of worker:0");
+  for (const Answer& answer : answers) EXPECT_TRUE(answer.reply.is_over);
+  const auto late = Ask("worker:1", PushAt(0), {1, 1, 1});
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_TRUE(late[0].reply.is_over);
+  // A chief that comes back trains on.
+  Request create = Make(Operation::kCreate);
+  create.update_mode = "sync";
+  EXPECT_FALSE(Ask("master:0", create)[0].reply.is_over);
+  EXPECT_TRUE(Ask("worker:0", PushAt(0), {1, 1, 1}).empty());
 }
 
 TEST_F(WaitingTest, HeldAnswersAreLimited) {

@@ -15,6 +15,9 @@ namespace tfdist::runtime {
 struct ServerRate {
   std::string server;  // "ps:1"
   double bytes_per_second = 0;
+  uint64_t queue = 0;  // the most messages that it answered without a pause, of all trainers
+  uint64_t held = 0;   // the most answers that it held back at a time, until others had pushed
+  double load = 0;     // share of the time that it was busy
 };
 
 // Rates and means are those of the time since the measurement before.
@@ -36,7 +39,7 @@ struct Measurement {
 // One thread. Borrows the client.
 class Progress {
  public:
-  Progress(const Client& client, uint64_t step);
+  Progress(Client& client, uint64_t step);
 
   // A step of this trainer's own: from values of step `before`; `after` is the global step with it.
   void AddStep(float loss, uint64_t before, uint64_t after);
@@ -46,13 +49,14 @@ class Progress {
   Measurement Take(uint64_t step);
 
  private:
-  void Begin(uint64_t step);
+  void Begin(uint64_t step, std::vector<ServerLoad> loads);
 
-  const Client& client_;
+  Client& client_;
   TimePoint begin_;
   uint64_t first_step_ = 0;
   double blocked_before_ = 0;
   std::vector<ServerTraffic> traffic_before_;
+  std::vector<ServerLoad> loads_before_;
   uint64_t own_steps_ = 0;
   double losses_ = 0;
   uint64_t steps_of_others_ = 0;

@@ -30,6 +30,9 @@ std::vector<Scalar> ScalarsOf(const Measurement& measurement) {
   add("speed/waiting", measurement.waiting);
   for (const ServerRate& server : measurement.servers) {
     add("server_bytes_per_second/" + server.server, server.bytes_per_second);
+    add("server_queue/" + server.server, static_cast<double>(server.queue));
+    add("server_held/" + server.server, static_cast<double>(server.held));
+    add("server_load/" + server.server, server.load);
   }
   return scalars;
 }
@@ -95,8 +98,11 @@ std::string JsonLine(const Measurement& measurement, double wall_time) {
   line["waiting"] = measurement.waiting;
   line["servers"] = nlohmann::ordered_json::array();
   for (const ServerRate& server : measurement.servers) {
-    line["servers"].push_back(
-        {{"server", server.server}, {"bytes_per_second", server.bytes_per_second}});
+    line["servers"].push_back({{"server", server.server},
+                               {"bytes_per_second", server.bytes_per_second},
+                               {"queue", server.queue},
+                               {"held", server.held},
+                               {"load", server.load}});
   }
   return line.dump();
 }

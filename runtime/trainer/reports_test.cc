@@ -20,7 +20,7 @@ Measurement Measured() {
   measurement.steps_per_second = 1000;
   measurement.bytes_per_second = 3'000'000;
   measurement.waiting = 0.5;
-  measurement.servers = {{"ps:0", 1'000'000}, {"ps:1", 2'000'000}};
+  measurement.servers = {{"ps:0", 1'000'000, 3, 1, 0.25}, {"ps:1", 2'000'000, 40, 0, 0.75}};
   measurement.loss = 0.125;
   measurement.staleness = 1.5;
   measurement.quality = Quality{0.5, 0.75};
@@ -33,7 +33,8 @@ TEST(Reports, WriteALineOfJson) {
             R"({"step":500,"time":10.5,"loss":0.125,"test_accuracy":0.75,"test_loss":0.5,)"
             R"("learning_rate":0.25,"steps_per_second":1000.0,"bytes_per_second":3000000.0,)"
             R"("staleness":1.5,"waiting":0.5,"servers":[{"server":"ps:0","bytes_per_second":)"
-            R"(1000000.0},{"server":"ps:1","bytes_per_second":2000000.0}]})");
+            R"(1000000.0,"queue":3,"held":1,"load":0.25},{"server":"ps:1",)"
+            R"("bytes_per_second":2000000.0,"queue":40,"held":0,"load":0.75}]})");
 }
 
 TEST(Reports, SayHowFarTrainingIs) {

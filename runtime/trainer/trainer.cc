@@ -74,7 +74,7 @@ class Trainer {
     if (reports_ && reports_->wanted()) progress_.emplace(client_, result_.global_step);
     const Rate rate(result_.global_step);
     uint64_t next_evaluation = NextEvaluation();
-    while (result_.global_step < steps_ && !is_good_enough_) {
+    while (!IsOver()) {
       Step();
       if (MayRunAhead(next_evaluation)) continue;
       EndStep();
@@ -113,13 +113,18 @@ class Trainer {
       if (step_) step_->WaitForValues(layer.first, layer.count);
     });
     EndStep();
-    if (result_.global_step >= steps_) return;
+    if (IsOver()) return;
     const auto begin = [&](float loss) {
       ThrowIfItDiverges(loss);
       step_.emplace(client_.StartStep(pushed_, pulled_));
     };
     loss_ = model_.Backward(
         begin, [&](LayerVariables layer) { step_->GiveGradients(layer.first, layer.count); });
+  }
+
+  // By the steps, by this chief's choice, or by that of the chief of this worker.
+  [[nodiscard]] bool IsOver() const {
+    return result_.global_step >= steps_ || is_good_enough_ || client_.training_is_over();
   }
 
   // Waits for all that belongs to the step under way.
@@ -194,6 +199,11 @@ class Trainer {
   }
 
   void Finish(const Rate& rate) {
+    if (is_good_enough_) client_.EndTraining();
+    if (!chief_ && result_.global_step < steps_) {
+      say_(fmt::format("{} stops at step {}: the chief has ended the training", ToString(task_),
+                       result_.global_step));
+    }
     // The others have pushed since our last step: the model as it is on the servers now counts.
     if (chief_) {
       result_.global_step = client_.Pull(pulled_);

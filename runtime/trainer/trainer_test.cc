@@ -215,6 +215,12 @@ TEST(Train, ReportsMeasurementsOfTheTraining) {
   // The first has the kernels: 65,536 + 5,120 bytes.
   EXPECT_GT(lines.back()["servers"][0]["bytes_per_second"],
             lines.back()["servers"][1]["bytes_per_second"]);
+  for (const auto& server : lines.back()["servers"]) {
+    EXPECT_GE(server["queue"], 1);
+    EXPECT_EQ(server["held"], 0);  // nobody waits for anybody
+    EXPECT_GE(server["load"], 0.0);
+    EXPECT_LT(server["load"], 1.0);
+  }
 }
 
 // A step of two replicas is two batches.

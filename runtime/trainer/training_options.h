@@ -49,8 +49,8 @@ struct TrainingOptions {
   UpdateMode update_mode;
   uint64_t seed = 1;
   uint64_t eval_every = 500;  // global steps
-  // The chief ends its training when an evaluation before the last one finds this accuracy; above 1:
-  // it does not. The other trainers go on to the last step, unless the job ends with the chief.
+  // The chief ends the training when an evaluation before the last one finds this accuracy; above 1:
+  // it does not. The other trainers learn of it from the servers, and end too.
   double stop_at_accuracy = 2;
   CheckpointOptions checkpoints;
   ReportOptions reports;

@@ -23,6 +23,8 @@ constexpr size_t kMaxShards = 65'536;
 // Flags of a part.
 constexpr uint8_t kIsPush = 1;
 constexpr int kValuesShift = 1;  // WireFloat, in two bits
+// Of any reply.
+constexpr uint8_t kIsOver = 1;
 // Of rows of a table.
 constexpr uint16_t kPushEnds = 1;
 // Of a server's variables, and how it applies rows.
@@ -283,7 +285,7 @@ Operation GetStart(ByteReader& reader, std::string_view header) {
                                          version, kProtocolVersion));
   }
   const auto operation = static_cast<Operation>(reader.Get<uint8_t>());
-  if (operation < Operation::kHello || operation > Operation::kRestore) {
+  if (operation < Operation::kHello || operation > Operation::kEnd) {
     throw Error(Phase::kRun, "message: unknown operation");
   }
   return operation;
@@ -299,6 +301,22 @@ void SetCreationFlags(uint8_t flags, Reply& into) {
   into.sums_rows = (flags & kSumsRows) != 0;
   into.moves_all_rows = (flags & kMovesAllRows) != 0;
   into.is_new = (flags & kIsNew) != 0;
+}
+
+void PutLoad(ByteWriter& writer, const Reply& reply) {
+  writer.Put(reply.queue);
+  writer.Put(reply.held);
+  writer.Put(reply.idle_microseconds);
+  writer.Put(static_cast<uint8_t>(reply.is_over ? kIsOver : 0));
+}
+
+void GetLoad(ByteReader& reader, Reply& into) {
+  into.queue = reader.Get<uint32_t>();
+  into.held = reader.Get<uint32_t>();
+  into.idle_microseconds = reader.Get<uint64_t>();
+  const auto flags = reader.Get<uint8_t>();
+  if (flags > kIsOver) throw Error(Phase::kRun, "message: unknown flags");
+  into.is_over = flags == kIsOver;
 }
 
 bool HasText(Status status) { return status == Status::kRefused || status == Status::kWaiting; }
@@ -389,6 +407,7 @@ zmq::message_t Encode(const Request& request) {
       PutPart(writer, request.operation, request.part);
       break;
     case Operation::kGoodbye:
+    case Operation::kEnd:
       break;
     case Operation::kLocal:
       writer.PutText(request.host);
@@ -446,6 +465,7 @@ void Decode(std::string_view header, Request& into) {
       GetPart(reader, into.operation, into.part);
       break;
     case Operation::kGoodbye:
+    case Operation::kEnd:
       break;
     case Operation::kLocal:
       into.host = reader.GetText(kMaxNameBytes);
@@ -467,6 +487,7 @@ zmq::message_t Encode(const Reply& reply) {
   writer.Put(reply.sequence);
   writer.Put(reply.step);
   writer.Put(reply.local_step);
+  PutLoad(writer, reply);
   if (reply.operation == Operation::kCreate || reply.operation == Operation::kOpen) {
     writer.Put(reply.creation);
     writer.PutText(reply.update_mode);
@@ -490,6 +511,7 @@ void Decode(std::string_view header, Reply& into) {
   into.sequence = reader.Get<uint64_t>();
   into.step = reader.Get<uint64_t>();
   into.local_step = reader.Get<uint64_t>();
+  GetLoad(reader, into);
   const bool creation = into.operation == Operation::kCreate || into.operation == Operation::kOpen;
   into.creation = creation ? reader.Get<uint64_t>() : 0;
   into.update_mode = creation ? reader.GetText(kMaxModeBytes) : "";

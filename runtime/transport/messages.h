@@ -18,7 +18,7 @@
 
 namespace tfdist::runtime {
 
-inline constexpr uint16_t kProtocolVersion = 9;
+inline constexpr uint16_t kProtocolVersion = 10;
 inline constexpr size_t kMaxHeaderBytes = size_t{1024} * 1024;
 // Messages that a trainer may have under way to one server.
 inline constexpr size_t kMaxMessagesUnderWay = 64;
@@ -41,6 +41,7 @@ enum class Operation : uint8_t {
   kLocal = 8,     // between the two transports: is shared memory possible? See shm_connection.h
   kSave = 9,      // chief: write what you hold into a checkpoint
   kRestore = 10,  // chief: take over what a checkpoint has
+  kEnd = 11,      // chief: training is over, tell the others
 };
 
 // What kRestore asks for. All servers load before the first uses what it has loaded.
@@ -151,6 +152,12 @@ struct Reply {
   std::string remedy{};                         // kRefused: what helps; may be empty
   ShardFacts saved = {};                        // kSave, done: the file
   uint64_t saved_step = 0;                      // the same: steps when its values were taken
+  // How much the server has to do. Messages that it has answered without a pause, this one included;
+  // answers that it held back; how long it has been idle since it started.
+  uint32_t queue = 0;
+  uint32_t held = 0;
+  uint64_t idle_microseconds = 0;
+  bool is_over = false;  // the chief has ended the training
 
   bool operator==(const Reply&) const = default;
 };

@@ -84,7 +84,8 @@ std::vector<Request> Requests() {
       {Operation::kLocal, 1, 0, "", "", {}, {}, "", {}, "boot/4026531840"},
       CreateThatRestores(),
       Save(),
-      Restore()};
+      Restore(),
+      {Operation::kEnd, 1, 7, "", "", {}, {}}};
 }
 
 Reply SavedReply() {
@@ -94,8 +95,18 @@ Reply SavedReply() {
   return reply;
 }
 
+Reply ReplyOfALoadedServer() {
+  Reply reply{Operation::kExchange, Status::kDone, 3, 9, 1234, 0, "", 1233};
+  reply.queue = 70'000;
+  reply.held = 3;
+  reply.idle_microseconds = uint64_t{1} << 40;
+  reply.is_over = true;
+  return reply;
+}
+
 std::vector<Reply> Replies() {
-  return {{Operation::kHello, Status::kDone, 0, 0, 12, 0, ""},
+  return {ReplyOfALoadedServer(),
+          {Operation::kHello, Status::kDone, 0, 0, 12, 0, ""},
           {Operation::kCreate, Status::kValuesWanted, 0, 0, 0, 77, "", 0, "async"},
           {Operation::kOpen,
            Status::kRefused,
@@ -158,7 +169,7 @@ TEST(Messages, RepliesComeBackAsTheyWereSent) {
 
 TEST(Messages, ARequestHasTheBytesOfItsPage) {
   const std::string expected(
-      "\x09\x00"                           // version
+      "\x0a\x00"                           // version
       "\x04"                               // exchange
       "\x01\x00\x00\x00"                   // attempt
       "\x08\x07\x06\x05\x04\x03\x02\x01"   // client
@@ -190,7 +201,7 @@ TEST(Messages, AnotherVersionIsNamed) {
   std::string bytes = Encode(HelloOfWorkerOne()).to_string();
   bytes[0] = 6;
   ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun,
-              "protocol version 6; this program speaks 9");
+              "protocol version 6; this program speaks 10");
 }
 
 TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
@@ -213,7 +224,7 @@ TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
 }
 
 TEST(Messages, UnknownOperationsAndStatusesAreRefused) {
-  for (const char operation : {'\0', '\x0b', '\xff'}) {
+  for (const char operation : {'\0', '\x0c', '\xff'}) {
     std::string bytes = Encode(HelloOfWorkerOne()).to_string();
     bytes[2] = operation;
     ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun, "unknown operation");
@@ -230,18 +241,26 @@ TEST(Messages, ARefusalHasTheBytesOfItsPage) {
   reply.refusal = RefusalKind::kVariablesLost;
   reply.error = "why";
   reply.remedy = "what helps";
+  reply.queue = 258;
+  reply.held = 3;
+  reply.idle_microseconds = 1'000'000;
+  reply.is_over = true;
   const std::string expected(
-      "\x09\x00"                          // version
+      "\x0a\x00"                          // version
       "\x05"                              // assign
       "\x01"                              // refused
       "\x00\x00\x00\x00"                  // part
       "\x00\x00\x00\x00\x00\x00\x00\x00"  // sequence
       "\x00\x00\x00\x00\x00\x00\x00\x00"  // step
       "\x00\x00\x00\x00\x00\x00\x00\x00"  // local step
+      "\x02\x01\x00\x00"                  // queue
+      "\x03\x00\x00\x00"                  // held
+      "\x40\x42\x0f\x00\x00\x00\x00\x00"  // idle for a second
+      "\x01"                              // training is over
       "\x05"                              // variables lost
       "\x03\x00why"
       "\x0a\x00what helps",
-      32 + 1 + 5 + 12);
+      49 + 1 + 5 + 12);
   EXPECT_EQ(Encode(reply).to_string(), expected);
 }
 
@@ -251,9 +270,15 @@ TEST(Messages, UnknownKindsOfRefusalAreRefused) {
   reply.status = Status::kRefused;
   std::string bytes = Encode(reply).to_string();
   for (const char kind : {'\0', '\x0b'}) {
-    bytes[32] = kind;
+    bytes[49] = kind;
     ExpectError([&] { (void)Decoded<Reply>(bytes); }, Phase::kRun, "unknown kind of refusal");
   }
+}
+
+TEST(Messages, UnknownFlagsOfAReplyAreRefused) {
+  std::string bytes = Encode(Reply{}).to_string();
+  bytes[48] = 2;
+  ExpectError([&] { (void)Decoded<Reply>(bytes); }, Phase::kRun, "unknown flags");
 }
 
 TEST(Messages, OnlyExchangesHaveNarrowValues) {

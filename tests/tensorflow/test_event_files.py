@@ -43,5 +43,6 @@ class EventFiles(unittest.TestCase):
         self.assertGreater(accuracy[-1][1], 0.8)
         self.assertEqual([step for step, _ in accuracy], sorted(step for step, _ in accuracy))
         for tag in ("loss/train", "loss/test", "learning_rate", "speed/steps_per_second", "speed/bytes_per_second",
-                    "speed/staleness", "speed/waiting", "server_bytes_per_second/ps:0", "server_bytes_per_second/ps:1"):
+                    "speed/staleness", "speed/waiting", "server_bytes_per_second/ps:0", "server_bytes_per_second/ps:1",
+                    "server_queue/ps:0", "server_held/ps:0", "server_load/ps:0", "server_load/ps:1"):
             self.assertIn(tag, scalars)
