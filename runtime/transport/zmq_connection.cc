@@ -50,8 +50,9 @@ Address AddressOf(int fd, Get get) {
   return {AF_INET6, bytes(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr)};
 }
 
-// What connects to an address of its own host has the same one itself. The descriptor is ZeroMQ's,
-// and may be gone: then it counts as the same host.
+// What connects to an address of its own host has the same one itself, but for loopback addresses other than
+// 127.0.0.1, which count as another host: there a push is cut for nothing. The descriptor is ZeroMQ's, and may
+// be gone: then it counts as the same host.
 bool IsToOtherHost(int fd) { return AddressOf(fd, getsockname) != AddressOf(fd, getpeername); }
 
 }  // namespace
