@@ -19,12 +19,7 @@ namespace tfdist::runtime::bench {
 namespace {
 
 using testing::Loopback;
-
-UniqueFd NewSocket() {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) throw std::runtime_error("socket");
-  return fd;
-}
+using testing::NewTcpSocket;
 
 void SendAtOnce(int fd) {
   const int on = 1;
@@ -72,7 +67,7 @@ class TcpExchange : public Exchange {
         buffers_(static_cast<size_t>(the_case.buffers), std::vector<char>(the_case.size_bytes, 1)) {
     for (int i = 0; i < the_case.servers; ++i) {
       const sockaddr_in address = Loopback(PortOf(shared, i));
-      connections_.push_back(NewSocket());
+      connections_.push_back(NewTcpSocket());
       const int fd = connections_.back().get();
       if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
         throw std::runtime_error("connect");
@@ -108,7 +103,7 @@ class TcpExchange : public Exchange {
 }  // namespace
 
 void ServeTcp(const Case& the_case, Shared& shared, int server) {
-  const UniqueFd listener = NewSocket();
+  const UniqueFd listener = NewTcpSocket();
   sockaddr_in address = Loopback(0);
   socklen_t size = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);

@@ -20,16 +20,12 @@
 namespace tfdist::runtime::bench {
 namespace {
 
+using testing::NewTcpSocket;
+
 // What passes at a time.
 constexpr size_t kPacketBytes = size_t{16} * 1024;
 // So much of a late wake-up is made up for.
 constexpr std::chrono::milliseconds kMadeUpFor{1};
-
-UniqueFd NewSocket() {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) throw std::runtime_error("socket");
-  return fd;
-}
 
 bool SendAll(int to, const char* bytes, size_t count) {
   while (count > 0) {
@@ -59,7 +55,7 @@ void Pass(int from, int to, double bytes_per_second) {
 }
 
 void Relay(UniqueFd near, int port, double bytes_per_second) {
-  UniqueFd far = NewSocket();
+  UniqueFd far = NewTcpSocket();
   const sockaddr_in address = testing::Loopback(port);
   const int on = 1;
   setsockopt(near.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -74,7 +70,7 @@ void Relay(UniqueFd near, int port, double bytes_per_second) {
 
 void StartSlowLink(int port, size_t bytes_per_second) {
   const auto rate = static_cast<double>(bytes_per_second);
-  const auto listener = std::make_shared<UniqueFd>(NewSocket());
+  const auto listener = std::make_shared<UniqueFd>(NewTcpSocket());
   sockaddr_in address = testing::Loopback(port);
   inet_pton(AF_INET, kLinkHost, &address.sin_addr);
   const int on = 1;

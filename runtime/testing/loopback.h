@@ -2,8 +2,12 @@
 #pragma once
 
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <cstdint>
+#include <stdexcept>
+
+#include "base/unique_fd.h"
 
 namespace tfdist::runtime::testing {
 
@@ -14,6 +18,12 @@ inline sockaddr_in Loopback(int port) {
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return address;
+}
+
+inline UniqueFd NewTcpSocket() {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) throw std::runtime_error("socket");
+  return fd;
 }
 
 }  // namespace tfdist::runtime::testing
