@@ -61,11 +61,11 @@ void JobFollower::RequestStop(std::string why, bool force) {
 }
 
 protocol::JobState JobFollower::Run() {
-  if (attached_.link == nullptr) attached_ = Attach(record_, 0, Now() + kAttachLimit);
   attached_since_ = Now();
   bool opened = false;
   while (true) {
     try {
+      if (attached_.link == nullptr) attached_ = Attach(record_, 0, Now() + kAttachLimit);
       if (!opened) Open();
       opened = true;
       while (!Done()) WaitAndHandle();
@@ -73,6 +73,8 @@ protocol::JobState JobFollower::Run() {
       if (abandoned && options_.follow && !quit_) throw *abandoned;
       return state_;
     } catch (const LostConnection& error) {
+      const bool has_begun = attached_.link != nullptr;
+      if (!has_begun && !options_.follow) throw;
       Reconnect(error);
       if (quit_) return state_;
       opened = false;

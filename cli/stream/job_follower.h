@@ -48,10 +48,11 @@ class JobFollower {
   void RequestStop(std::string why, bool force);
 
   // Returns when everything wanted was printed; at once when interrupted (see options). Lost
-  // connections are made again, from the offsets reached, with growing pauses between those that
-  // bring nothing: throws Error(kLogs) when that did not work for kReconnectLimit, and at once what
-  // a host refuses or says against the protocol. Throws Error(kRun) when the job was to be followed
-  // to its end, and nobody watches it any more: all output that there is has been printed then.
+  // connections are made again (when following, also a first one), from the offsets reached, with
+  // growing pauses between those that bring nothing: throws Error(kLogs) when that did not work for
+  // kReconnectLimit, and at once what a host refuses or says against the protocol. Throws
+  // Error(kRun) when the job was to be followed to its end, and nobody watches it any more: all
+  // output that there is has been printed then.
   protocol::JobState Run();
   [[nodiscard]] bool interrupted() const { return interrupts_seen_ > 0; }
   // FollowOptions::until came first.

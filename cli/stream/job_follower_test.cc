@@ -167,6 +167,15 @@ TEST_F(FollowingAMovedTask, GoesOnWhereItWasWhenTheTaskComesBackToItsFirstHost) 
   EXPECT_THAT(OffsetsAsked(record, 1), testing::ElementsAre(0, 0, 4));
 }
 
+TEST_F(FollowingAMovedTask, TheFirstConnectionMayBreakToo) {
+  const JobRecord record =
+      job_.MakeInTurn({{},
+                       {Events(1, {Committed(), AttemptOn(2, 1, 0)}), End(1), Log(3, 1, 0, "one\n"),
+                        Events(2, {ended_}), End(2), End(3)}});
+  job_.BreakBeforeHello(record, 1);
+  EXPECT_EQ(Printed(record), "one\n");
+}
+
 TEST_F(FollowingAMovedTask, ReadsTheSparesLogFromItsStartWhenTheTaskMovedWhileItWasAway) {
   const JobRecord record = job_.MakeInTurn(
       {{Events(1, {Committed(), AttemptOn(2, 1, 0)}), End(1), Log(3, 1, 0, "one\n")},

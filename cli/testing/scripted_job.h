@@ -56,6 +56,11 @@ class ScriptedJob {
     return record;
   }
 
+  // The n-th connection of such a job breaks after a second, before it has said hello.
+  void BreakBeforeHello(const JobRecord& record, int connection) const {
+    folder_.Write("jobs/" + record.id + "/h0/agent.says." + std::to_string(connection), "");
+  }
+
   // What the n-th connection (1, 2, ...) of such a job was asked; waits for its end.
   [[nodiscard]] std::vector<protocol::Message> Heard(const JobRecord& record,
                                                      int connection) const {
