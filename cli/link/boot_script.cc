@@ -13,6 +13,7 @@
 namespace tfdist::cli {
 namespace {
 
+// No here-documents: bash before 5.1 writes them to a file below /tmp, and goes on without them where that is full.
 // All work is done in a subshell (kRunAgent, kEnd), so that no variable of ours ends up in the
 // environment of the agent. Its fd 3 leads to us, its stdout to the shell that runs the agent.
 constexpr std::string_view kCommon = R"sh(
@@ -33,6 +34,8 @@ begin() {
   esac
   # A pattern: 64 hexadecimal digits, which name what is kept by its content.
   x=[0-9a-f]; x=$x$x$x$x; x=$x$x$x$x; sha256=$x$x$x$x
+  newline='
+'
   say "$nonce"
 }
 
@@ -88,28 +91,30 @@ is_safe() {
   folder=$1
   shift
   listed=$(ls -ldn "$@" 2>&1) || { refuse "$folder" "${listed##*: }"; return; }
-  me=
-  while read -r mode links owner group size month day time name; do
-    if [ "$name" = "$lowest" ] && [ -O "$name" ]; then me=$owner; fi
-  done <<LISTED
-$listed
-LISTED
-  [ -n "$me" ] || me=$(id -u)
+  unseen=$#
+  last=${listed##*"$newline"}
+  set -- ${last%%/*}
+  if [ "/${last#*/}" = "$lowest" ] && [ -O "$lowest" ]; then me=$3; else me=$(id -u); fi
   unsafe=
-  while read -r mode links owner group size month day time name; do
-    case $owner in
+  rest=$listed$newline
+  while [ -n "$rest" ]; do
+    line=${rest%%"$newline"*}
+    rest=${rest#*"$newline"}
+    unseen=$((unseen - 1))
+    name=/${line#*/}
+    set -- ${line%%/*}  # mode, links, owner, group
+    case $3 in
       0 | 65534 | "$me") ;;
-      *) unsafe="$name belongs to another account (uid $owner)"; break ;;
+      *) unsafe="$name belongs to another account (uid $3)"; break ;;
     esac
-    case $mode in
+    case $1 in
       ????????w[tT]*) [ "$name" != "$lowest" ] || { unsafe="everybody may write to $name"; break; } ;;
       ????????w*) unsafe="everybody may write to $name"; break ;;
       ?????w???[!tT]+*) unsafe="an access control list may let others write to $name"; break ;;
-      ?????w???[!tT]*) is_own_group "$group" || { unsafe="a group (gid $group) may write to $name"; break; } ;;
+      ?????w???[!tT]*) is_own_group "$4" || { unsafe="a group (gid $4) may write to $name"; break; } ;;
     esac
-  done <<LISTED
-$listed
-LISTED
+  done
+  if [ -z "$unsafe" ] && [ "$unseen" != 0 ]; then unsafe="ls -ldn does not show who may write there"; fi
   [ -z "$unsafe" ] || refuse "$folder" "$unsafe"
 }
 
@@ -170,11 +175,13 @@ guess_machine() {
 
 # of_machine NAME: what there is to know of the agent for that kind of machine.
 of_machine() {
-  while read -r name hash size_bytes gzip_bytes xz_bytes; do
-    [ "$name" != "$1" ] || return 0
-  done <<KINDS
-$kinds
-KINDS
+  wanted=$1
+  set -- $kinds
+  while [ $# -gt 0 ]; do
+    hash=$2 size_bytes=$3 gzip_bytes=$4 xz_bytes=$5
+    [ "$1" != "$wanted" ] || return 0
+    shift 5
+  done
   return 1
 }
 

@@ -23,6 +23,7 @@
 #include "base/testing/soon.h"
 #include "base/testing/temporary_folder.h"
 #include "base/unique_fd.h"
+#include "cli/link/child_channel.h"
 #include "cli/link/host_command.h"
 #include "cli/link/local_transport.h"
 
@@ -485,6 +486,44 @@ TEST_F(BootstrapTest, NamesAFullDisk) {
   umount2(full.c_str(), MNT_DETACH);
   EXPECT_NE(error.cause().find("No space left on device"), std::string::npos) << error.cause();
   EXPECT_EQ(error.remedy(), "make room there, or set remote_dir in [ssh]");
+}
+
+// As /bin/sh on RHEL 8 where /tmp and /var/tmp are full: that bash writes here-documents to files, which it cannot make.
+std::unique_ptr<ByteChannel> OldBashWithoutTemporaryFiles() {
+  return OpenChildChannel({"/usr/bin/env", "BASH_COMPAT=5.0", "TMPDIR=/proc", "bash", "--posix"});
+}
+
+TEST_F(BootstrapTest, NeedsNoTemporaryFiles) {
+  if (geteuid() != 0) GTEST_SKIP() << "bash takes a TMPDIR only where it may write, as root may";
+  const FakeAgent agent;
+  const EmbeddedAgent embedded = agent.Embedded();
+  const auto start = [&](const std::string& remote_dir) {
+    return StartAgent(OldBashWithoutTemporaryFiles(), {&embedded, 1}, remote_dir,
+                      Upload::kIfMissing, Soon());
+  };
+  EXPECT_TRUE(start("").uploaded);
+  const BootedAgent again = start("");
+  EXPECT_FALSE(again.uploaded);
+  ExpectSpeaks(*again.channel, "agent start unset");
+
+  fs::create_directories(home_ / "open/mine/tfdist/bin");
+  chmod((home_ / "open").c_str(), 0777);
+  try {
+    start((home_ / "open/mine").string());
+    FAIL() << "took a folder that everybody may replace";
+  } catch (const Error& error) {
+    EXPECT_NE(error.cause().find("everybody may write to"), std::string::npos) << error.cause();
+  }
+}
+
+// Names of folders may hold what a shell would split or match.
+TEST_F(BootstrapTest, TakesAFolderOnlyWhereEachOfItsParentsWasSeen) {
+  const std::string remote_dir = (home_ / "a b/c  d").string();
+  ExpectSpeaks(*Start(FakeAgent(), remote_dir).channel, "agent start unset");
+  const Error error =
+      StartError(FakeAgent(), remote_dir, "ls() { command ls \"$@\" | tail -n 1; }\n");
+  EXPECT_NE(error.cause().find("ls -ldn does not show who may write there"), std::string::npos)
+      << error.cause();
 }
 
 TEST_F(BootstrapTest, AttachesToAJobsOwnAgent) {
