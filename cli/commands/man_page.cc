@@ -75,7 +75,7 @@ where this machine's list of jobs lies, in the folder \fItfdist\fR (~/.local/sta
 where a work folder is packed before it is sent
 .SH FILES
 .TP
-.I /tmp/tfdist-ssh-*
+.I /tmp/tfdist-masters-*
 control sockets of ssh, with \fItransport = "openssh"\fR, while a command runs
 .TP
 .I ~/.cache/tfdist

@@ -40,7 +40,8 @@ using namespace std::chrono_literals;
 
 // Short: sockaddr_un has 108 bytes, of which ssh adds 17 to the name while it makes the socket.
 constexpr const char* kParent = "/tmp";
-constexpr std::string_view kPrefix = "tfdist-ssh-";
+constexpr std::string_view kPrefix = "tfdist-masters-";
+constexpr std::string_view kPattern = "XXXXXX";  // of mkdtemp
 // Of a process that was killed: how long after the last channel.
 constexpr int kPersistSeconds = 10;
 // A host that has lost its power is given up after three times this.
@@ -94,12 +95,11 @@ void EndMastersAt(const std::vector<std::string>& sockets) {
   }
 }
 
-// What is in one of our folders.
 std::vector<std::string> SocketsIn(const fs::path& folder) {
   std::vector<std::string> sockets;
   std::error_code none;  // it may go meanwhile
   for (fs::directory_iterator it(folder, none); it != end(it); it.increment(none)) {
-    sockets.push_back(it->path().string());
+    if (IsSocket(it->path().string())) sockets.push_back(it->path().string());
   }
   return sockets;
 }
@@ -120,16 +120,21 @@ std::optional<UniqueFd> LockFolder(const fs::path& path) {
   return folder;
 }
 
+// Sockets, and the folder where nothing else is in it: /tmp has names of everybody's choice.
 void Remove(const fs::path& folder) {
   EndMastersAt(SocketsIn(folder));
-  std::error_code none;
-  fs::remove_all(folder, none);
+  for (const std::string& path : SocketsIn(folder)) unlink(path.c_str());
+  rmdir(folder.c_str());
+}
+
+bool IsOurName(const std::string& name) {
+  return name.starts_with(kPrefix) && name.size() == kPrefix.size() + kPattern.size();
 }
 
 void SweepFoldersOfTheDead() {
   std::error_code none;
   for (fs::directory_iterator it(kParent, none); it != end(it); it.increment(none)) {
-    if (!it->path().filename().string().starts_with(kPrefix)) continue;
+    if (!IsOurName(it->path().filename().string())) continue;
     if (const auto lock = LockFolder(it->path())) Remove(it->path());
   }
 }
@@ -140,7 +145,7 @@ class SocketFolder {
     SweepFoldersOfTheDead();
     constexpr int kTries = 10;  // another process may have just swept the one that we have made
     for (int i = 0; i < kTries; ++i) {
-      std::string name = fmt::format("{}/{}XXXXXX", kParent, kPrefix);
+      std::string name = fmt::format("{}/{}{}", kParent, kPrefix, kPattern);
       if (mkdtemp(name.data()) == nullptr) break;
       auto lock = LockFolder(name);
       if (!lock) continue;

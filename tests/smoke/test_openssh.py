@@ -2,7 +2,9 @@
 
 import pathlib
 import re
+import shutil
 import signal
+import tempfile
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
@@ -36,10 +38,10 @@ class Openssh(unittest.TestCase):
     def masters(self):
         """Of this user: {pid: command}. Each has its socket's path in its command line."""
         return {pid: command for pid, command in processes.matching(str(self.user.folder)).items()
-                if re.search(r"ssh -M -S /tmp/tfdist-ssh-\S+/\d+ ", command)}
+                if re.search(r"ssh -M -S /tmp/tfdist-masters-\S+/\d+ ", command)}
 
     def folders(self):
-        return {pathlib.Path(re.search(r"-S (/tmp/tfdist-ssh-[^/]+)/", command).group(1))
+        return {pathlib.Path(re.search(r"-S (/tmp/tfdist-masters-[^/]+)/", command).group(1))
                 for command in self.masters().values()}
 
     def logins(self, host):
@@ -124,7 +126,7 @@ class Openssh(unittest.TestCase):
 
     def channels(self):
         return {pid: command for pid, command in processes.matching(str(self.user.folder)).items()
-                if command.startswith("ssh -F /dev/null -S /tmp/tfdist-ssh-")}
+                if command.startswith("ssh -F /dev/null -S /tmp/tfdist-masters-")}
 
     def test_nothing_stays_of_a_command_that_was_killed(self):
         """Its connections end by themselves; their folder goes with the next command."""
@@ -138,8 +140,13 @@ class Openssh(unittest.TestCase):
         up.wait()
         wait_for(lambda: not self.user.left(), lambda: f"end of {self.user.left()}", 60)
         self.assertTrue(folder.exists())
+        strangers = [pathlib.Path(tempfile.mkdtemp(prefix="tfdist-masters-")), folder.with_name(folder.name[:-6] + "strang")]
+        strangers[1].mkdir(mode=0o700)
+        (strangers[1] / "work").touch()
+        self.addCleanup(lambda: [shutil.rmtree(stranger) for stranger in strangers])
         self.run_well("status")
         self.assertFalse(folder.exists())
+        self.assertTrue(strangers[0].exists() and (strangers[1] / "work").exists(), "folders of others stay")
         self.run_well("down")
 
     def test_ctrl_c_leaves_nothing(self):
