@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/failures.h"
 #include "cli/link/tail.h"
+#include "cli/ssh/jump_command.h"
 #include "cli/ssh/phase_deadline.h"
 #include "cli/ssh/resolve.h"
 
@@ -111,19 +112,6 @@ void SendAtOnce(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-// One argument of -J and the destination: "a,b,c" is reached as ssh -J a,b c.
-std::vector<std::string> JumpCommand(const HostConfig& host, const Target& target) {
-  const size_t comma = host.proxy_jump.rfind(',');
-  const bool several = comma != std::string::npos;
-  const std::string last = several ? host.proxy_jump.substr(comma + 1) : host.proxy_jump;
-  std::vector<std::string> argv = {"ssh", "-o", "BatchMode=yes", "-W",
-                                   fmt::format("[{}]:{}", host.host_name, host.port)};
-  if (!target.config.empty()) argv.insert(argv.end(), {"-F", target.config.string()});
-  if (several) argv.insert(argv.end(), {"-J", host.proxy_jump.substr(0, comma)});
-  argv.insert(argv.end(), {"--", last.starts_with("ssh://") ? last : "ssh://" + last});
-  return argv;
-}
-
 // As ssh does: the user's shell, which becomes the command.
 std::vector<std::string> ProxyCommand(const HostConfig& host) {
   const char* shell =
@@ -169,7 +157,10 @@ UniqueFd DialTcp(const std::string& host_name, int port, const Limits& limits, T
 
 Stream Dial(const HostConfig& host, const Target& target, TimePoint deadline) {
   if (!host.proxy_command.empty()) return DialThrough(ProxyCommand(host));
-  if (!host.proxy_jump.empty()) return DialThrough(JumpCommand(host, target));
+  if (!host.proxy_jump.empty()) {
+    const std::string to = fmt::format("[{}]:{}", host.host_name, host.port);
+    return DialThrough(WithoutQuestions(JumpCommand(host.proxy_jump, to, target)));
+  }
   Stream stream;
   stream.fd = DialTcp(host.host_name, host.port, target.limits, deadline);
   return stream;

@@ -28,6 +28,7 @@
 #include "base/unique_fd.h"
 #include "cli/link/child.h"
 #include "cli/link/tail.h"
+#include "cli/ssh/jump_command.h"
 #include "cli/ssh/logins.h"
 #include "cli/ssh/openssh_failure.h"
 #include "cli/ssh/phase_deadline.h"
@@ -168,7 +169,8 @@ class SocketFolder {
   UniqueFd lock_;
 };
 
-std::vector<std::string> LoginCommand(const Target& target, const std::string& socket) {
+std::vector<std::string> LoginCommand(const Target& target, const HostConfig& host,
+                                      const std::string& socket) {
   std::vector<std::string> argv = {"ssh", "-M", "-S", socket, "-N", "-T"};
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {option, value});
@@ -191,8 +193,11 @@ std::vector<std::string> LoginCommand(const Target& target, const std::string& s
         std::string("RemoteCommand=none"), std::string("LogLevel=INFO")}) {
     argv.insert(argv.end(), {"-o", option});
   }
+  if (!host.proxy_jump.empty()) {
+    argv.insert(argv.end(), {"-o", "ProxyCommand=" + JumpProxyCommand(host.proxy_jump, target)});
+  }
   argv.insert(argv.end(), {"--", target.name});
-  return argv;
+  return WithoutQuestions(argv);
 }
 
 struct Pipe {
@@ -222,12 +227,12 @@ bool TakeWords(int fd, std::string& said) {
 
 // One login. ssh goes into the background once it is logged in, and only then ends in the foreground: with 0. (Before
 // OpenSSH 8.5 the one in the background keeps stderr, so the pipe's end says nothing.) nullopt: it has worked.
-std::optional<LoginFailure> LogIn(const Target& target, const std::string& socket,
-                                  TimePoint deadline) {
+std::optional<LoginFailure> LogIn(const Target& target, const HostConfig& host,
+                                  const std::string& socket, TimePoint deadline) {
   (void)unlink(socket.c_str());  // of a killed one: ssh would not listen
   const TimePoint begin = SystemClock().Now();
   Pipe errors = MakePipe();
-  cli::Child ssh = cli::Child::Spawn(LoginCommand(target, socket),
+  cli::Child ssh = cli::Child::Spawn(LoginCommand(target, host, socket),
                                      {.in = -1, .out = -1, .err = errors.write_end.get()});
   errors.write_end.Reset();
   std::string said;
@@ -259,7 +264,7 @@ void LogInWithPatience(const Target& target, const HostConfig& host, const std::
   const auto limit = limits.tcp + limits.banner + limits.key_exchange + limits.authentication;
   const TimePoint give_up = Within(limits.busy, deadline);
   for (int tries = 1;; ++tries) {
-    const auto failure = LogIn(target, socket, Within(limit, deadline));
+    const auto failure = LogIn(target, host, socket, Within(limit, deadline));
     if (!failure) return;
     const auto pause = PauseAfter(tries);
     // A jump that fails does so for a reason that stays.
@@ -347,7 +352,7 @@ std::vector<std::string> ThroughMaster(const std::string& socket, const Target& 
                                        const std::string& command) {
   std::vector<std::string> argv = {"ssh", "-F", "/dev/null", "-S", Escaped(socket), "-T"};
   // Where the socket has gone or the host opens no channel, ssh would connect anew, to what it takes for the host.
-  for (const char* option : {"ControlMaster=no", "BatchMode=yes", "ProxyCommand=exec false"}) {
+  for (const char* option : {"ControlMaster=no", "BatchMode=yes", "ProxyCommand=false"}) {
     argv.insert(argv.end(), {"-o", option});
   }
   argv.insert(argv.end(), words.begin(), words.end());

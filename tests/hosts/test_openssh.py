@@ -6,6 +6,7 @@ import socket
 import struct
 import subprocess
 import unittest
+import unittest.mock
 
 from tests.hosts.hosts import Hosts, check_possible, make_key
 from tests.hosts.probe import client_config, probe, probe_all
@@ -162,6 +163,28 @@ class OpensshTest(SharedHosts):
         self.assertFalse(known.exists())
         self.assert_works(by_openssh(config, "open", "h1", host_keys="accept-new"))
         self.assertIn(self.host.host_key(), known.read_text())
+
+    def test_unknown_key_of_a_jump_host(self):
+        """Nobody is asked about it, on a display either, and no setting of the configuration takes it unseen."""
+        known, mark, askpass = (self.hosts.folder / name for name in ("jump_unknown", "jump_asked", "askpass"))
+        target = self.hosts[1]
+        askpass.write_text(f"#!/bin/sh\ntouch {mark}\necho yes\n")
+        askpass.chmod(0o755)
+        display = {"DISPLAY": ":77", "SSH_ASKPASS": str(askpass)}
+        for jumps in ("h1", f"trainer@{self.host.address}:{self.host.port},h1"):
+            for setting in ("ask", "no"):
+                for transport in ("openssh", "ssh"):
+                    with self.subTest(jumps=jumps, setting=setting, transport=transport):
+                        known.write_text(f"[{target.address}]:{target.port} {target.host_key()}\n")
+                        config = self.config("Host h2", f"ProxyJump {jumps}", "Host *", f"UserKnownHostsFile {known}",
+                                             f"StrictHostKeyChecking {setting}", "BatchMode no")
+                        with unittest.mock.patch.dict(os.environ, display):
+                            result = probe(config, "open", "h2", transport=transport)
+                            self.assertFalse(mark.exists(), "asked on the display")
+                            self.assertFalse(result["ok"], result)
+                            self.assertNotIn(self.host.host_key(), known.read_text())
+                            self.assert_works(probe(config, "open", "h2", transport=transport, host_keys="accept-new"))
+                        self.assertIn(self.host.host_key(), known.read_text())
 
     def test_revoked_key(self):
         known = self.hosts.folder / "revoked"
