@@ -160,7 +160,8 @@ class Round:
         def clear():
             self._undo(undo, until=time.monotonic())
             started = {path.name.split(".")[0] for path in self.diary.glob("*.start")}
-            return all(task in started for tasks in TASKS.values() for task in tasks) or \
+            ended = any(command.args_given[0] == "down" and command.poll() == 0 for command in self.commands)
+            return all(task in started for tasks in TASKS.values() for task in tasks) or ended or \
                 (self.cli.poll() is not None and (not self.detached or self.cli.returncode != 0))
         wait_for(clear, lambda: f"tasks run or `up` ends: {self.describe()}", END)
 
