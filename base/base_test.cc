@@ -276,6 +276,16 @@ TEST(RunProgram, KillsWhatClosesItsOutputsAndRunsOn) {
   EXPECT_TRUE(result.timed_out);
 }
 
+// With SIGCHLD ignored the system keeps no exit code of a child, and says that there is none.
+TEST(RunProgram, SeesTheEndOfAProgramWhoseExitCodeNobodyKept) {
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  const auto result = RunProgram({.argv = {"echo", "out"}}, In(std::chrono::seconds(30)));
+  (void)signal(SIGCHLD, before);
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.output, "out\n");
+  EXPECT_EQ(result.exit_code, 255);
+}
+
 // A deadline that counts only while nothing comes would never be over.
 TEST(RunProgram, KillsWhatNeverStopsPrinting) {
   const auto result = RunProgram({.argv = {"yes"}}, In(std::chrono::milliseconds(50)));

@@ -24,6 +24,9 @@ enum class SpawnPlace {
   kOwnSession,  // that, and it has no terminal to ask for a password
 };
 
+// The wait(2) status of a child that ended unseen (ECHILD), as where SIGCHLD is ignored: exit code 255.
+inline constexpr int kUnseenEnd = 255 << 8;
+
 // Runs argv[0] (looked up in PATH) with this process's environment. Returns its pid, for the caller
 // to reap. Throws Error in `phase` when it cannot be executed.
 pid_t SpawnProgram(const std::vector<std::string>& argv, const SpawnStreams& streams,

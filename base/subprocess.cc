@@ -99,6 +99,10 @@ bool WaitInTime(pid_t pid, int& status, TimePoint deadline) {
   for (int pause_ms = 1;; pause_ms = std::min(2 * pause_ms, 50)) {
     const pid_t ended = waitpid(pid, &status, WNOHANG);
     if (ended == pid) return true;
+    if (ended < 0 && errno == ECHILD) {
+      status = kUnseenEnd;
+      return true;
+    }
     if (SystemClock().Now() >= deadline) return false;
     poll(nullptr, 0, pause_ms);
   }

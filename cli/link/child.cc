@@ -39,7 +39,10 @@ void Child::Terminate() {
 
 int Child::Wait() {
   int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  while (waitpid(pid_, &status, 0) < 0) {
+    if (errno == EINTR) continue;
+    status = kUnseenEnd;
+    break;
   }
   pid_ = 0;
   return status;
@@ -47,7 +50,12 @@ int Child::Wait() {
 
 std::optional<int> Child::TryWait() {
   int status = 0;
-  if (waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  const pid_t ended = waitpid(pid_, &status, WNOHANG);
+  if (ended < 0 && errno == ECHILD) {
+    status = kUnseenEnd;
+  } else if (ended != pid_) {
+    return std::nullopt;
+  }
   pid_ = 0;
   return status;
 }

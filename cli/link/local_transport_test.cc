@@ -4,10 +4,13 @@
 #include <poll.h>
 
 #include <csignal>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/spawn.h"
 #include "base/testing/soon.h"
+#include "cli/link/child.h"
 #include "cli/link/tail.h"
 
 namespace tfdist::cli {
@@ -31,6 +34,17 @@ TEST(LocalTransport, RunsAShellAndKeepsItsStderrApart) {
   channel->Write("echo out; echo err >&2; exit\n", Soon());
   EXPECT_EQ(ReadAll(*channel), "out\n");
   EXPECT_EQ(channel->Stderr(), "err\n");
+}
+
+TEST(Child, HasEndedThoughNobodyKeptItsExitCode) {
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  Child one = Child::Spawn({"true"}, {});
+  std::optional<int> status;
+  const TimePoint deadline = Soon();
+  while (!(status = one.TryWait()) && SystemClock().Now() < deadline) poll(nullptr, 0, 1);
+  EXPECT_EQ(status, kUnseenEnd);
+  EXPECT_EQ(Child::Spawn({"true"}, {}).Wait(), kUnseenEnd);
+  (void)signal(SIGCHLD, before);
 }
 
 TEST(LocalTransport, ReadsBeforeAProgramThatFillsItsStderr) {

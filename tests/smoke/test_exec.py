@@ -178,6 +178,17 @@ class Exec(unittest.TestCase):
         self.assertEqual(process.out.read_text(), "---- h[1-2] (2)\ndone\n")
         self.assertIn("h3: remote shell: interrupted before the command was started", process.err.read_text())
 
+    def test_a_parent_that_ignores_sigchld_is_no_obstacle(self):
+        """As some CI runners, and `trap '' CHLD` in bash: the system then keeps no exit code of a child."""
+        for transport in ("ssh", "openssh"):
+            with self.subTest(transport=transport):
+                done = subprocess.run(
+                    ["bash", "-c", "trap '' CHLD; exec \"$@\"", "bash", str(BIN / "tfdist"), "exec", "-F",
+                     str(self.hosts.ssh_config), "--transport", transport, "-H", "h1", "--", "hostname"],
+                    env=self.user.env, cwd=self.user.folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+                self.assertEqual(done.returncode, 0, done)
+                self.assertEqual(done.stdout, b"h1 | h1\n")
+
     def test_what_is_wrong_is_said_before_any_host_is_asked(self):
         for args, text in ((["-H", "h1"], "exec needs a command, after --"),
                            (["-H", "h1", "job", "--", "true"], "-H and a job exclude each other"),
