@@ -49,6 +49,8 @@ constexpr int kPersistSeconds = 10;
 constexpr int kAliveSeconds = 5;
 constexpr auto kEndLimit = 2s;  // of all connections together
 constexpr int kLongestTurnMs = 20;
+// MaxSessions is 10; sshd may see the end of a channel after we have.
+constexpr long kChannels = 8;
 
 bool IsSocket(const std::string& path) {
   struct stat status {};
@@ -279,7 +281,7 @@ void LogInWithPatience(const Target& target, const HostConfig& host, const std::
 // Those of this process.
 class Masters {
  public:
-  std::string SocketFor(const Target& target, TimePoint deadline);
+  MasterPlace TakePlace(const Target& target, TimePoint deadline);
   void End();
 
  private:
@@ -287,11 +289,13 @@ class Masters {
     Mutex mutex;         // of one login at a time; its holder works against a deadline of its own
     std::string socket;  // never changes
   };
+  // One with room for a channel. Each channel on it owns it too, which is how they are counted.
   std::shared_ptr<Master> MasterFor(const Target& target);
 
   Mutex mutex_;
   std::unique_ptr<SocketFolder> folder_ GUARDED_BY(mutex_);
-  std::map<std::string, std::shared_ptr<Master>> masters_ GUARDED_BY(mutex_);
+  std::map<std::string, std::vector<std::shared_ptr<Master>>> masters_ GUARDED_BY(mutex_);
+  int sockets_ GUARDED_BY(mutex_) = 0;  // named so far
 };
 
 std::shared_ptr<Masters::Master> Masters::MasterFor(const Target& target) {
@@ -304,29 +308,31 @@ std::shared_ptr<Masters::Master> Masters::MasterFor(const Target& target) {
   }
   const MutexLock lock(mutex_);
   if (folder_ == nullptr) folder_ = std::make_unique<SocketFolder>();
-  std::shared_ptr<Master>& master = masters_[key];
-  if (master == nullptr) {
-    master = std::make_shared<Master>();
-    master->socket = (folder_->path() / std::to_string(masters_.size())).string();
+  std::vector<std::shared_ptr<Master>>& masters = masters_[key];
+  for (const std::shared_ptr<Master>& master : masters) {
+    if (master.use_count() - 1 < kChannels) return master;
   }
+  auto master = std::make_shared<Master>();
+  master->socket = (folder_->path() / std::to_string(++sockets_)).string();
+  masters.push_back(master);
   return master;
 }
 
-std::string Masters::SocketFor(const Target& target, TimePoint deadline) {
+MasterPlace Masters::TakePlace(const Target& target, TimePoint deadline) {
   const auto step = [&](const char* name) {
     if (target.on_step) target.on_step(name);
   };
   step("ssh's configuration");
   const HostConfig host = ConfigOf(target, deadline);
-  if (IsListenedTo(host.control_path)) return host.control_path;
+  if (IsListenedTo(host.control_path)) return {host.control_path, nullptr};
   const std::shared_ptr<Master> master = MasterFor(target);
   step("wait for other logins");
   const MutexLock lock(master->mutex);
-  if (IsListenedTo(master->socket)) return master->socket;
+  if (IsListenedTo(master->socket)) return {master->socket, master};
   const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
   step("login");
   LogInWithPatience(target, host, master->socket, deadline);
-  return master->socket;
+  return {master->socket, master};
 }
 
 void Masters::End() {
@@ -343,8 +349,8 @@ Masters& AllMasters() {
 
 }  // namespace
 
-std::string MasterSocket(const Target& target, TimePoint deadline) {
-  return AllMasters().SocketFor(target, deadline);
+MasterPlace TakeMasterPlace(const Target& target, TimePoint deadline) {
+  return AllMasters().TakePlace(target, deadline);
 }
 
 std::vector<std::string> ThroughMaster(const std::string& socket, const Target& target,

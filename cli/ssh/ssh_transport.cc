@@ -75,15 +75,16 @@ class ProgramTransport : public SshTransport {
 
  private:
   std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) override {
-    const std::string socket = MasterSocket(target_, deadline);
+    const MasterPlace place = TakeMasterPlace(target_, deadline);
     if (target_.on_step) target_.on_step("shell");
-    return cli::OpenChildChannel(ThroughMaster(socket, target_, {}, "/bin/sh"));
+    return cli::OpenChildChannel(ThroughMaster(place.socket, target_, {}, "/bin/sh"), place.held);
   }
   std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) override {
-    const std::string socket = MasterSocket(target_, deadline);
+    const MasterPlace place = TakeMasterPlace(target_, deadline);
     return std::make_unique<TunnelChannel>(
         cli::OpenChildChannel(
-            ThroughMaster(socket, target_, {"-W", fmt::format("127.0.0.1:{}", port)}, "")),
+            ThroughMaster(place.socket, target_, {"-W", fmt::format("127.0.0.1:{}", port)}, ""),
+            place.held),
         host(), port);
   }
 

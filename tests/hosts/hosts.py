@@ -356,9 +356,9 @@ class Host:
             "PrintMotd no",
             "PrintLastLog no",
             "UseDNS no",
+            *self.options.sshd_lines,  # the first line of a key counts
             "MaxSessions 1000",
             f"MaxStartups {self.options.max_startups}",
-            *self.options.sshd_lines,
         ]
         if self.options.banner:
             lines.append("Banner /etc/ssh/banner")

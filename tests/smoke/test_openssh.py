@@ -61,6 +61,19 @@ class Openssh(unittest.TestCase):
             self.assertIn(f"{host.address}: connect: ", up.err)
         self.assertIn('transport = "openssh" in [ssh], or --transport openssh', up.err)
 
+    def test_a_machine_with_more_slots_than_sshd_has_sessions_for(self):
+        hosts = Hosts(1, sshd_lines=(*POST_QUANTUM, "MaxSessions 10"))
+        hosts.start()
+        self.addCleanup(hosts.stop)
+        host = f'{{ address = "{hosts[0].address}", ssh = "h1", slots = 12 }}'
+        ports = list(range(first := clusters.free_ports(12), first + 12))
+        self.run_well("up", self.user.write("cluster.toml", f"""
+name = "job"
+cluster = {{ hosts = [{host}], layout = "mirrored", ports = {{ worker = {ports} }} }}
+task = {{ command = ["true"], gpus = 0 }}
+ssh = {{ config = "{hosts.ssh_config}", transport = "openssh" }}
+"""))
+
     def test_a_whole_job_over_ssh_with_one_login_a_host_and_command(self):
         hosts = self.start_hosts(3)
         self.user.write("work/train.sh", "echo begin $TFDIST_TASK; echo result >out.txt; read word <gate; echo end; ")
