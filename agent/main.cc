@@ -1,4 +1,5 @@
 // tfdist-agent: one executable, its role is its first argument.
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -47,6 +48,8 @@ int Run(std::string_view role, const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // An account's shell may leave SIGCHLD ignored: no task that we start could be waited for.
+  (void)std::signal(SIGCHLD, SIG_DFL);
   try {
     return Run(argc > 1 ? argv[1] : "",
                std::vector<std::string>(argv + (argc > 2 ? 2 : argc), argv + argc));
