@@ -1,8 +1,11 @@
 #include "cli/ssh/channel.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "base/clock.h"
@@ -19,6 +22,8 @@ constexpr std::string_view kShell = "/bin/sh";
 constexpr size_t kInboxLimitBytes = 16 * 1024 * 1024;
 // Of one call of Read.
 constexpr size_t kReadLimitBytes = 1024 * 1024;
+constexpr std::chrono::seconds kEndOfOthersLimit{2};
+constexpr int kEndOfOthersPauseMs = 20;
 // Of a loop that goes on while something comes: its caller has a deadline to look at.
 constexpr int kMaxTurns = 64;
 // All reads must have buffers of one size. libssh2 computes a window adjustment from it; when it
@@ -203,12 +208,21 @@ LIBSSH2_CHANNEL* OpenChannel(Connection& connection, TimePoint deadline, Open op
   return nullptr;
 }
 
+// A channel that we have closed counts on the host until its program has ended there: where sshd opens few at a
+// time (MaxSessions in sshd_config(5)), the next one may be refused just then.
 LIBSSH2_CHANNEL* OpenSessionChannel(Connection& connection, TimePoint deadline) {
-  LIBSSH2_CHANNEL* channel = OpenChannel(connection, deadline, [](LIBSSH2_SESSION* session) {
-    return libssh2_channel_open_session(session);
-  });
-  if (channel != nullptr) return channel;
-  throw Error(Phase::kExec, fmt::format("the host opens no channel: {}", connection.LastError()));
+  const TimePoint give_up = std::min(deadline, SystemClock().Now() + kEndOfOthersLimit);
+  while (true) {
+    LIBSSH2_CHANNEL* channel = OpenChannel(connection, deadline, [](LIBSSH2_SESSION* session) {
+      return libssh2_channel_open_session(session);
+    });
+    if (channel != nullptr) return channel;
+    if (!connection.has_closed_channels() || SystemClock().Now() >= give_up) {
+      throw Error(Phase::kExec,
+                  fmt::format("the host opens no channel: {}", connection.LastError()));
+    }
+    poll(nullptr, 0, kEndOfOthersPauseMs);
+  }
 }
 
 }  // namespace

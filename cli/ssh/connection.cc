@@ -59,6 +59,7 @@ std::string Connection::LastError() const {
 
 void Connection::Close(LIBSSH2_CHANNEL* channel) {
   if (OutputIsBlocked()) SetBroken();  // by a packet of this channel, which nobody will finish now
+  has_closed_channels_ = true;
   closing_.push_back(channel);
   if (!broken_) FreeClosedChannels();
 }

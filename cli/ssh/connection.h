@@ -50,6 +50,7 @@ class Connection {
 
   // Closes a channel that is no longer used, without waiting for the peer.
   void Close(LIBSSH2_CHANNEL* channel);
+  [[nodiscard]] bool has_closed_channels() const { return has_closed_channels_; }
 
   // Once set, nothing more can be sent or received in order.
   void SetBroken() { broken_ = true; }
@@ -61,6 +62,7 @@ class Connection {
   Stream stream_;
   LIBSSH2_SESSION* session_;
   std::vector<LIBSSH2_CHANNEL*> closing_;  // the peer has not yet confirmed
+  bool has_closed_channels_ = false;
   bool closing_blocks_output_ = false;
   bool broken_ = false;
 };
