@@ -1,11 +1,26 @@
+#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <csignal>
 
 #include "cli/commands/command_line.h"
 
+namespace {
+
+// What is opened next would have the number of a standard stream that our caller has closed, and what is printed would
+// go there. For reading alone: whatever is written is still refused, and so told as not written.
+void TakeClosedStreams() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+    if (fcntl(stream, F_GETFD) < 0) (void)open("/dev/null", O_RDONLY);
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  TakeClosedStreams();
   // Keys lie in its memory for a moment: no core file. (Not RLIMIT_CORE, which tasks of this machine
   // would have too; this flag ends with execve.)
   prctl(PR_SET_DUMPABLE, 0);

@@ -368,6 +368,16 @@ class LocalJob(unittest.TestCase):
                 self.assertEqual("tfdist: cannot write output: No space left on device\n", said.stderr)
         self.assertEqual(self.user.run("down", "job").code, 0)
 
+    def test_closed_streams_are_no_interrupt(self):
+        """The pipe of signals must not have the number of a stream: what was printed was taken for Ctrl-C."""
+        file = self.write(shell("echo line; sleep infinity"))
+        up = subprocess.run(["sh", "-c", 'exec "$0" up "$1" <&- >&-', str(BIN / "tfdist"), file], env=self.user.env,
+                            stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(up.returncode, 74, up)
+        self.assertIn("the job goes on", up.stderr)
+        self.assertEqual(self.user.status("job")["state"], "running")
+        self.assertEqual(self.user.run("down", "job").code, 0)
+
     def test_an_error_that_cannot_be_printed_still_has_its_exit_code(self):
         with open("/dev/full", "wb") as full:
             for command, code in ((("nonsense",), 2), (("up",), 2), (("status", "nonsense"), 4)):
