@@ -7,7 +7,7 @@
 namespace tfdist::ssh {
 namespace {
 
-// A % that is one again once so many ssh programs have expanded it.
+// Each ssh program that expands the text halves its percent signs: `expansions` of them leave one.
 std::string Percent(int expansions) { return std::string(size_t{1} << expansions, '%'); }
 
 std::string AsProxyCommand(const std::vector<std::string>& argv) {

@@ -24,8 +24,8 @@ struct LoginPlaces {
 // Waits for them. The caller's deadline is moved by the time waited.
 LoginPlaces TakeLoginPlaces(const HostConfig& host, const Target& target, TimePoint& deadline);
 
-// Before another try, after so many. Random, so that hosts that were dropped together do not come
-// back together.
+// The pause after `tries` failed logins. Random: hosts that dropped us together are not tried
+// together again.
 std::chrono::milliseconds PauseAfter(int tries);
 
 }  // namespace tfdist::ssh

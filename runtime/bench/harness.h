@@ -28,7 +28,7 @@ struct Case {
   int buffers = 1;  // distinct ones, used in turn; call i is about buffer i and server i % servers
   bool curve = false;
   bool shared_memory = false;  // with our own, on this host; else TCP like the others
-  // Through a SlowLink of so many bytes a second each way; 0: none. For one server.
+  // The rate of a SlowLink, each way; 0: no such link. For one server.
   size_t link_bytes_per_second = 0;
   double seconds = 0.5;
   // Of our own exchange alone:

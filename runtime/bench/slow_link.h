@@ -1,5 +1,5 @@
-// A network between a worker and a server of this machine: a relay that lets so many bytes a second
-// pass each way, whatever passes the other way.
+// A network between a worker and a server of this machine: a relay with a fixed rate in each
+// direction, independent of the other direction.
 #pragma once
 
 #include <cstddef>

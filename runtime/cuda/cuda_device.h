@@ -1,7 +1,7 @@
 // An NVIDIA GPU as a Device: products by cuBLAS, all else by kernels of our own (kernels.h).
 //
-// Two streams: one computes, one copies. A buffer knows what was last done with it on each, and what
-// is begun with it on one waits for the other by that alone. So the values of a layer travel to the
+// Two streams: one computes, one copies. A buffer knows the last operation on it in each stream, and
+// an operation in one stream waits for that of the other stream alone. So the values of a layer travel to the
 // GPU, and gradients from it, while another layer is computed. The host waits for marks only, and
 // where a copy from memory that is not pinned finds both of its own pinned buffers in use.
 #pragma once
