@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kBufferAlignment = 64;
 
-// Columns of so many samples at a time as a second-level cache holds.
+// The columns of one group of samples: they fit into a second-level cache.
 constexpr size_t kColumnsBytes = size_t{1} << 18;
 
 size_t SamplesAtATime(const WindowShape& shape) {

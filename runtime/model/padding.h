@@ -15,7 +15,7 @@ enum class Padding { kSame, kValid };
 
 Window WindowOf(const ImageShape& image, size_t size, size_t stride, Padding padding);
 
-// How many windows there are, as an image with so many channels.
+// The image that the windows make: a pixel for each window, with `channels` channels.
 ImageShape WindowsOn(const ImageShape& image, size_t size, size_t stride, Padding padding,
                      size_t channels);
 

@@ -70,7 +70,7 @@ class Optimizer {
   // Of a new variable.
   [[nodiscard]] OptimizerState initial_state() const;
 
-  // For the schedule of the learning rate: the next steps are those behind so many. 0 at first.
+  // For the schedule of the learning rate: the next update is number `step`, counted from 0.
   void SetGlobalStep(uint64_t step) noexcept {
     rate_ = RateAt(spec_.schedule, spec_.learning_rate, step);
   }

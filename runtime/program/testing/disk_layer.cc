@@ -4,7 +4,7 @@
 //     TFDIST_TEST_DISK=FOLDER           what lies under it is watched; all else is passed on
 //     TFDIST_TEST_DISK_RECORD=FILE      each change is appended once it is made, with the bytes written; disk_record.h reads it
 //     TFDIST_TEST_DISK_KILL=K           SIGKILL at the K-th watched call of this process, a write half done
-//     TFDIST_TEST_DISK_FAIL_ONE_IN=K    so many fail, drawn from a fixed seed: fsync with EIO, others with ENOSPC, a write half done
+//     TFDIST_TEST_DISK_FAIL_ONE_IN=K    one call in K fails, drawn from a fixed seed: fsync with EIO, others with ENOSPC, a write half done
 //
 // `progress`, which is never synced and never trusted, is not watched.
 #include <dlfcn.h>
