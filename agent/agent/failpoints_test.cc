@@ -79,10 +79,7 @@ class InARunningJob : public FailPointsTest, public testing::WithParamInterface<
 TEST_P(InARunningJob, TheJobGoesOnAndNothingIsLostOrLeft) {
   Job job = Deploy(2, {{.name = "worker:0", .slot = 0, .script = kUntilEnough, .restart = kOften},
                        {.name = "worker:1", .slot = 1, .script = kUntilEnough, .restart = kOften}});
-  for (const char* task : {"worker:0", "worker:1"}) {
-    job.clients[0].WaitForEvent(job.clients[0].Send(type::kEvents, kFromTheFirst), event::kTask,
-                                {{"task", task}, {"state", "started"}});
-  }
+  for (const char* task : {"worker:0", "worker:1"}) WaitForStart(job, task);
   Arm(GetParam());
   Touch(0, "again");
   Touch(1, "again");

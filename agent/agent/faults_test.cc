@@ -58,14 +58,6 @@ class FaultsTest : public JobTest {
   static bool IsStart(const Event& one) {
     return std::holds_alternative<event::TaskStarted>(one.body);
   }
-  // The pid of the task. Looks at all events: tasks start in any order.
-  static int WaitForStart(Job& job, const std::string& task) {
-    AgentClient& client = job.clients[0];
-    const uint64_t events = client.Send(type::kEvents, kFromTheFirst);
-    const auto seen =
-        client.WaitForEvent(events, event::kTask, {{"task", task}, {"state", "started"}});
-    return FieldsOf(seen.back()).at("pid").get<int>();
-  }
   // Kills the agent of `slot` in mid-job; the job must not notice.
   void KillAgentInMidJob(int slot) {
     Job job = Deploy(2, {{"worker:0", 0, kCount}, {"worker:1", 1, kCount}});

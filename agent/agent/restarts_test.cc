@@ -59,13 +59,15 @@ TEST_F(RestartsTest, AKilledWorkerStartsAgainAloneInItsPlace) {
       2, {With(kAlone, {"worker:0", 0, kUntilEnough}), With(kAlone, {"worker:1", 1, kFailsOnce})});
   auto seen = job.clients[0].WaitForEvent(job.events, event::kTask,
                                           {{"task", "worker:1"}, {"run", 2}, {"state", "started"}});
-  EXPECT_EQ(Starts(seen, "worker:0"), 1U);
-  EXPECT_EQ(Starts(seen, "worker:1"), 2U);
   const uint64_t log = job.clients[0].OpenLog("worker:1", true);
   Touch(0, "enough");
   Touch(1, "enough");
   EXPECT_EQ(job.clients[0].ReadToEnd(log), "run of attempt 1\nrun of attempt 1\n");
-  EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
+  const auto rest = job.clients[0].WaitForEvent(job.events, event::kEnded);
+  EXPECT_EQ(ResultOf(rest), "succeeded");
+  // Hosts report their tasks in any order.
+  EXPECT_EQ(Starts(seen, "worker:0") + Starts(rest, "worker:0"), 1U);
+  EXPECT_EQ(Starts(seen, "worker:1") + Starts(rest, "worker:1"), 2U);
   WaitUntilNothingIsLeft();
 }
 
@@ -103,12 +105,13 @@ TEST_F(RestartsTest, ATaskThatIsAskedToStartAgainEndsFirst) {
   EXPECT_EQ(answer.at("runs").at(0).at("run"), 2);
   const auto seen = job.clients[0].WaitForEvent(
       job.events, event::kTask, {{"task", "worker:1"}, {"run", 2}, {"state", "started"}});
-  EXPECT_EQ(Starts(seen, "worker:0"), 1U);
   Touch(0, "enough");
   Touch(1, "enough");
   // The shell may add a word of its own on what the signal has ended.
   EXPECT_THAT(job.clients[0].ReadToEnd(log), MatchesRegex("begins\n(Terminated\n)?ends\nbegins\n"));
-  EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
+  const auto rest = job.clients[0].WaitForEvent(job.events, event::kEnded);
+  EXPECT_EQ(ResultOf(rest), "succeeded");
+  EXPECT_EQ(Starts(seen, "worker:0") + Starts(rest, "worker:0"), 1U);
   WaitUntilNothingIsLeft();
 }
 
@@ -121,6 +124,8 @@ TEST_F(RestartsTest, AnAskedRestartOutlivesTheAgents) {
   Job job = Deploy(
       2, {With(kAlone, {"worker:0", 0, kUntilEnough}), With(kAlone, {"worker:1", 1, script})});
   WaitForLog(job.clients[0], "worker:1", "begins");
+  // A run counts from the report of its start on: an agent that is killed before it has sent that reports the next run alone.
+  for (const char* task : {"worker:0", "worker:1"}) WaitForStart(job, task);
   for (const int killed : {1, 0}) {
     const int run = killed == 1 ? 2 : 3;
     AgentClient client = AttachToAgent(0);

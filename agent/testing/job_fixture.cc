@@ -195,6 +195,14 @@ JobTest::Job JobTest::Deploy(int slots, const std::vector<Task>& tasks) {
   return job;
 }
 
+int JobTest::WaitForStart(Job& job, const std::string& task) {
+  AgentClient& client = job.clients[0];
+  const uint64_t events = client.Send(type::kEvents, kFromTheFirst);
+  const auto seen =
+      client.WaitForEvent(events, protocol::event::kTask, {{"task", task}, {"state", "started"}});
+  return FieldsOf(seen.back()).at("pid").get<int>();
+}
+
 std::filesystem::path JobTest::SlotFolder(int slot) const {
   return base_ / "jobs" / job_ / fmt::format("h{}", slot);
 }

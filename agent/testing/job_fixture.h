@@ -54,6 +54,9 @@ class JobTest : public testing::Test {
   // Both.
   Job Deploy(int slots, const std::vector<Task>& tasks);
 
+  // The pid of the task, once the coordinator has heard of its start. Looks at all events: tasks start in any order.
+  static int WaitForStart(Job& job, const std::string& task);
+
   [[nodiscard]] std::filesystem::path SlotFolder(int slot) const;
   // Makes the name known to tasks of the slot: it is there in their folder.
   void Touch(int slot, const std::string& name);
