@@ -12,7 +12,7 @@ import unittest
 from tests.hosts.hosts import check_possible
 from tests.smoke.test_check import Checked
 from tests.support import clusters
-from tests.support.tfdist import ROOT
+from tests.support.tfdist import ROOT, without_waiting
 from tests.support.waiting import wait_for
 
 README = (ROOT / "README.md").read_text()
@@ -105,7 +105,7 @@ class Readme(Checked):
             print(f"$ tfdist {words}\n{text}", flush=True)
             return
         shown = [masked(line) for line in self.commands[words]]
-        printed = [masked(line) for line in text.splitlines()]
+        printed = [masked(line) for line in without_waiting(text).splitlines()]
         self.assertTrue(is_shown(printed, shown), "\n".join(["README shows", *shown, "--- printed was", *printed]))
 
     def as_the_users(self, text):

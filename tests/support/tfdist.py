@@ -18,6 +18,11 @@ BIN = pathlib.Path(os.environ.get("TFDIST_BIN_DIR", ROOT / "build/bin"))
 JOB_ID = re.compile(r"[A-Za-z0-9._-]+-\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
+def without_waiting(text):
+    """What a command said, but for what it waits for: it says that after a second, which a busy machine may need."""
+    return re.sub(r"(?m)^tfdist: waiting for .*\n", "", text)
+
+
 class Result:
     def __init__(self, code, out, err):
         self.code, self.out, self.err = code, out, err
