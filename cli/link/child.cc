@@ -11,15 +11,16 @@
 
 namespace tfdist::cli {
 
-Child Child::Spawn(const std::vector<std::string>& argv, const SpawnStreams& streams) {
-  return Child(SpawnProgram(argv, streams, SpawnPlace::kOwnSession, Phase::kExec));
+Child Child::Spawn(const std::vector<std::string>& argv, const SpawnStreams& streams,
+                   std::shared_ptr<const void> kept) {
+  return {SpawnProgram(argv, streams, SpawnPlace::kOwnSession, Phase::kExec), std::move(kept)};
 }
 
 Child::~Child() {
   if (pid_ == 0 || waitpid(pid_, nullptr, WNOHANG) != 0) return;
   try {
     // A thread, and no list of children to look after: nobody has to come back for it.
-    std::thread([pid = pid_] { waitpid(pid, nullptr, 0); }).detach();
+    std::thread([pid = pid_, kept = kept_] { waitpid(pid, nullptr, 0); }).detach();
   } catch (const std::system_error&) {
     // Without a thread it stays a zombie until this process ends; no harm.
   }

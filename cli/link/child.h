@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,10 +21,13 @@ namespace tfdist::cli {
 class Child {
  public:
   // Runs argv[0] (looked up in PATH) in a session of its own, with this process's environment,
-  // default signals and no other descriptor. Throws Error(kExec) when it cannot be executed.
-  static Child Spawn(const std::vector<std::string>& argv, const SpawnStreams& streams);
+  // default signals and no other descriptor. `kept` lives until the child has been reaped, on
+  // whatever thread. Throws Error(kExec) when it cannot be executed.
+  static Child Spawn(const std::vector<std::string>& argv, const SpawnStreams& streams,
+                     std::shared_ptr<const void> kept = nullptr);
 
-  Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
+  Child(Child&& other) noexcept
+      : pid_(std::exchange(other.pid_, 0)), kept_(std::move(other.kept_)) {}
   Child& operator=(Child&&) = delete;
   ~Child();
 
@@ -38,8 +42,9 @@ class Child {
   std::optional<int> TryWait();
 
  private:
-  explicit Child(pid_t pid) : pid_(pid) {}
+  Child(pid_t pid, std::shared_ptr<const void> kept) : pid_(pid), kept_(std::move(kept)) {}
   pid_t pid_;  // 0 once reaped: the number may belong to someone else by then
+  std::shared_ptr<const void> kept_;
 };
 
 }  // namespace tfdist::cli

@@ -65,9 +65,8 @@ UniqueFd PollBoth(int first, int second) {
 
 class ChildChannel : public ByteChannel {
  public:
-  ChildChannel(Child child, UniqueFd stream, UniqueFd errors, std::shared_ptr<const void> kept)
-      : kept_(std::move(kept)),
-        child_(std::move(child)),
+  ChildChannel(Child child, UniqueFd stream, UniqueFd errors)
+      : child_(std::move(child)),
         stream_(std::move(stream)),
         errors_(std::move(errors)),
         both_(PollBoth(stream_.get(), errors_.get())) {}
@@ -84,7 +83,6 @@ class ChildChannel : public ByteChannel {
   // False when `deadline` has passed.
   bool Wait(int16_t stream_events, TimePoint deadline);
 
-  std::shared_ptr<const void> kept_;
   Child child_;
   UniqueFd stream_;  // its stdin and stdout
   UniqueFd errors_;  // its stderr; none once it has ended
@@ -172,9 +170,10 @@ std::unique_ptr<ByteChannel> OpenChildChannel(const std::vector<std::string>& ar
                                               std::shared_ptr<const void> kept) {
   Pair stream = MakeSocketPair();
   Pair errors = MakeStderrPipe();
-  Child child = Child::Spawn(argv, {stream.childs.get(), stream.childs.get(), errors.childs.get()});
+  Child child = Child::Spawn(argv, {stream.childs.get(), stream.childs.get(), errors.childs.get()},
+                             std::move(kept));
   return std::make_unique<ChildChannel>(std::move(child), std::move(stream.ours),
-                                        std::move(errors.ours), std::move(kept));
+                                        std::move(errors.ours));
 }
 
 }  // namespace tfdist::cli

@@ -10,7 +10,7 @@
 namespace tfdist::cli {
 
 // Runs argv[0] (looked up in PATH) as Child does. When the channel is destroyed, the program's stdin ends; nobody kills
-// it. `kept` lives as long as the channel. Throws Error(kExec) when it cannot be executed.
+// it. `kept` lives until the program has ended. Throws Error(kExec) when it cannot be executed.
 std::unique_ptr<ByteChannel> OpenChildChannel(const std::vector<std::string>& argv,
                                               std::shared_ptr<const void> kept = nullptr);
 

@@ -4,18 +4,15 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -30,6 +27,7 @@
 #include "cli/link/tail.h"
 #include "cli/ssh/jump_command.h"
 #include "cli/ssh/logins.h"
+#include "cli/ssh/master_end.h"
 #include "cli/ssh/openssh_failure.h"
 #include "cli/ssh/phase_deadline.h"
 
@@ -47,8 +45,8 @@ constexpr std::string_view kPattern = "XXXXXX";  // of mkdtemp
 constexpr int kPersistSeconds = 10;
 // A host that has lost its power is given up after three times this.
 constexpr int kAliveSeconds = 5;
-constexpr auto kEndLimit = 2s;  // of all connections together
 constexpr int kLongestTurnMs = 20;
+constexpr auto kEndLimit = 2s;  // of what the ends of all have in common, each
 // MaxSessions is 10; sshd may see the end of a channel after we have.
 constexpr long kChannels = 8;
 
@@ -57,45 +55,13 @@ bool IsSocket(const std::string& path) {
   return lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
-// Whether a program listens there; what a killed one has left refuses.
-bool IsListenedTo(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path || !IsSocket(path)) return false;
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const UniqueFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  return probe.valid() &&
-         connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-}
+bool IsListenedTo(const std::string& path) { return ConnectToMaster(path).valid(); }
 
 // For -S: ssh expands %.
 std::string Escaped(const std::string& path) {
   std::string escaped;
   for (const char c : path) escaped.append(c == '%' ? "%%" : std::string(1, c));
   return escaped;
-}
-
-void EndMastersAt(const std::vector<std::string>& sockets) {
-  std::vector<cli::Child> children;
-  for (const std::string& path : sockets) {
-    if (!IsListenedTo(path)) continue;
-    try {
-      children.push_back(cli::Child::Spawn(
-          {"ssh", "-F", "/dev/null", "-S", Escaped(path), "-O", "exit", "--", "tfdist"}, {}));
-    } catch (const Error&) {
-      // Without ssh, or without a process to spare, they end by themselves (ControlPersist).
-    }
-  }
-  const TimePoint deadline = SystemClock().Now() + kEndLimit;
-  for (cli::Child& child : children) {
-    while (!child.TryWait()) {
-      if (SystemClock().Now() >= deadline) {
-        child.Kill();
-        break;
-      }
-      poll(nullptr, 0, 1);
-    }
-  }
 }
 
 std::vector<std::string> SocketsIn(const fs::path& folder) {
@@ -227,15 +193,53 @@ bool TakeWords(int fd, std::string& said) {
   }
 }
 
+// Programs that run. For any thread.
+class Running {
+ public:
+  // Counted for as long as this lives.
+  std::shared_ptr<const void> Count() { return count_; }
+  // Returns at `deadline` at the latest.
+  void WaitUntilNone(TimePoint deadline) const {
+    while (count_.use_count() > 1 && SystemClock().Now() < deadline) poll(nullptr, 0, 1);
+  }
+
+ private:
+  std::shared_ptr<const int> count_ = std::make_shared<int>();
+};
+
+// Logins of this process, all of which may be told to end.
+class Logins {
+ public:
+  // Counts one from now on. Throws where they are to end.
+  std::shared_ptr<const void> Begin() {
+    auto login = running_.Count();
+    ThrowIfEnding();
+    return login;
+  }
+  void ThrowIfEnding() const {
+    if (ending_) throw Error(Phase::kConnect, "this command is about to end");
+  }
+  [[nodiscard]] bool ending() const { return ending_; }
+  void End(TimePoint deadline) {
+    ending_ = true;
+    running_.WaitUntilNone(deadline);
+  }
+
+ private:
+  std::atomic<bool> ending_ = false;
+  Running running_;
+};
+
 // One login. ssh goes into the background once it is logged in, and only then ends in the foreground: with 0. (Before
 // OpenSSH 8.5 the one in the background keeps stderr, so the pipe's end says nothing.) nullopt: it has worked.
-std::optional<LoginFailure> LogIn(const Target& target, const HostConfig& host,
+std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const HostConfig& host,
                                   const std::string& socket, TimePoint deadline) {
   (void)unlink(socket.c_str());  // of a killed one: ssh would not listen
   const TimePoint begin = SystemClock().Now();
   Pipe errors = MakePipe();
-  cli::Child ssh = cli::Child::Spawn(LoginCommand(target, host, socket),
-                                     {.in = -1, .out = -1, .err = errors.write_end.get()});
+  cli::Child ssh =
+      cli::Child::Spawn(LoginCommand(target, host, socket),
+                        {.in = -1, .out = -1, .err = errors.write_end.get()}, logins.Begin());
   errors.write_end.Reset();
   std::string said;
   bool open = true;
@@ -247,11 +251,12 @@ std::optional<LoginFailure> LogIn(const Target& target, const HostConfig& host,
       return ExplainLogin(said, target.name);
     }
     const TimePoint now = SystemClock().Now();
-    if (now >= deadline) break;
+    if (now >= deadline || logins.ending()) break;
     pollfd waited{open ? errors.read_end.get() : -1, POLLIN, 0};
     poll(&waited, 1, open ? std::min(kLongestTurnMs, PollTimeout(now, deadline)) : 1);
   }
   ssh.Kill();
+  logins.ThrowIfEnding();
   const auto waited = std::chrono::round<std::chrono::seconds>(deadline - begin);
   return LoginFailure{LoginFailure::Kind::kUnreachable, Phase::kConnect,
                       fmt::format("ssh did not log in within {} s{}{}", waited.count(),
@@ -260,13 +265,13 @@ std::optional<LoginFailure> LogIn(const Target& target, const HostConfig& host,
 }
 
 // All of it: again where the host is busy.
-void LogInWithPatience(const Target& target, const HostConfig& host, const std::string& socket,
-                       TimePoint deadline) {
+void LogInWithPatience(Logins& logins, const Target& target, const HostConfig& host,
+                       const std::string& socket, TimePoint deadline) {
   const Limits& limits = target.limits;
   const auto limit = limits.tcp + limits.banner + limits.key_exchange + limits.authentication;
   const TimePoint give_up = Within(limits.busy, deadline);
   for (int tries = 1;; ++tries) {
-    const auto failure = LogIn(target, host, socket, Within(limit, deadline));
+    const auto failure = LogIn(logins, target, host, socket, Within(limit, deadline));
     if (!failure) return;
     const auto pause = PauseAfter(tries);
     // A jump that fails does so for a reason that stays.
@@ -281,6 +286,11 @@ void LogInWithPatience(const Target& target, const HostConfig& host, const std::
 // Those of this process.
 class Masters {
  public:
+  Masters() = default;
+  Masters(const Masters&) = delete;
+  Masters& operator=(const Masters&) = delete;
+  ~Masters() { End(); }
+
   MasterPlace TakePlace(const Target& target, TimePoint deadline);
   void End();
 
@@ -289,8 +299,16 @@ class Masters {
     Mutex mutex;         // of one login at a time; its holder works against a deadline of its own
     std::string socket;  // never changes
   };
+  // Lives as long as its ssh program.
+  struct Channel {
+    std::shared_ptr<Master> master;
+    std::shared_ptr<const void> counted;
+  };
   // One with room for a channel. Each channel on it owns it too, which is how they are counted.
   std::shared_ptr<Master> MasterFor(const Target& target);
+
+  Logins logins_;
+  Running channels_;
 
   Mutex mutex_;
   std::unique_ptr<SocketFolder> folder_ GUARDED_BY(mutex_);
@@ -307,6 +325,7 @@ std::shared_ptr<Masters::Master> Masters::MasterFor(const Target& target) {
     key.append(part).push_back('\0');
   }
   const MutexLock lock(mutex_);
+  logins_.ThrowIfEnding();
   if (folder_ == nullptr) folder_ = std::make_unique<SocketFolder>();
   std::vector<std::shared_ptr<Master>>& masters = masters_[key];
   for (const std::shared_ptr<Master>& master : masters) {
@@ -328,17 +347,26 @@ MasterPlace Masters::TakePlace(const Target& target, TimePoint deadline) {
   const std::shared_ptr<Master> master = MasterFor(target);
   step("wait for other logins");
   const MutexLock lock(master->mutex);
-  if (IsListenedTo(master->socket)) return {master->socket, master};
+  const auto place = [&] {
+    return MasterPlace{master->socket,
+                       std::make_shared<Channel>(Channel{master, channels_.Count()})};
+  };
+  if (IsListenedTo(master->socket)) return place();
   const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
   step("login");
-  LogInWithPatience(target, host, master->socket, deadline);
-  return {master->socket, master};
+  LogInWithPatience(logins_, target, host, master->socket, deadline);
+  return place();
 }
 
 void Masters::End() {
-  const MutexLock lock(mutex_);
-  masters_.clear();
-  folder_.reset();
+  logins_.End(SystemClock().Now() + kEndLimit);
+  {
+    const MutexLock lock(mutex_);
+    masters_.clear();
+    folder_.reset();
+  }
+  // Without their connection they end.
+  channels_.WaitUntilNone(SystemClock().Now() + kEndLimit);
 }
 
 // Of the process: a host has one, whoever calls. Its destructor runs when main has returned.

@@ -195,6 +195,32 @@ ssh = {{ config = "{hosts.ssh_config}", transport = "openssh" }}
         self.assertEqual(done.out, "---- h[1-9], h[10-16] (16)\nready\n")
         self.assertEqual([self.logins(host) for host in hosts], [1] * 16)
 
+    def exec_on(self, hosts, *command):
+        return ("exec", "-F", str(hosts.ssh_config), "--transport", "openssh", "-H", "h1", "--", *command)
+
+    def interrupt(self, command):
+        """Ends it as Ctrl-C does, and looks at once for what it leaves."""
+        command.send_signal(signal.SIGINT)
+        code = command.wait(120)
+        self.assertEqual(self.user.left(), {}, command.err.read_text())
+        self.assertEqual(code, 130, command.err.read_text())
+
+    def test_a_login_ends_with_its_command(self):
+        hosts = self.start_hosts(1)
+        hosts[0].freeze()
+        self.addCleanup(hosts[0].thaw)
+        command = self.user.start(*self.exec_on(hosts, "true"))
+        wait_for(self.masters, "a login")
+        self.interrupt(command)
+
+    def test_a_connection_that_hangs_ends_with_its_command(self):
+        hosts = self.start_hosts(1)
+        command = self.user.start(*self.exec_on(hosts, "sh", "-c", "echo up; exec sleep infinity"))
+        self.user.wait_for_output(command, b"up\n")
+        [master] = self.masters()
+        processes.kill(master, signal.SIGSTOP)
+        self.interrupt(command)
+
     def test_init_writes_the_transport_down(self):
         hosts = self.start_hosts(1)
         done = self.run_well("init", "-F", str(hosts.ssh_config), "--transport", "openssh", "h1")
