@@ -26,8 +26,13 @@ std::vector<std::string> Words(const std::string& jumps, const std::string& to,
   const bool several = comma != std::string::npos;
   const std::string last = several ? jumps.substr(comma + 1) : jumps;
   std::vector<std::string> argv = {
-      "ssh", "-o", "BatchMode=yes", "-o",
-      fmt::format("StrictHostKeyChecking={}", target.accept_new ? "accept-new" : "yes")};
+      "ssh",
+      "-o",
+      "BatchMode=yes",
+      "-o",
+      fmt::format("StrictHostKeyChecking={}", target.accept_new ? "accept-new" : "yes"),
+      "-o",
+      "GSSAPIDelegateCredentials=no"};
   if (!target.config.empty()) {
     std::string config = target.config.string();
     ReplaceAll(config, "%", Percent(expansions));

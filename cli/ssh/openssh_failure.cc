@@ -59,6 +59,9 @@ LoginFailure ExplainHostKey(std::string_view said, const std::string& host) {
       "[ssh]"};
 }
 
+// Before the SSH version of the host.
+constexpr std::string_view kNoVersion = "kex_exchange_identification";
+
 struct Saying {
   std::string_view part;
   Kind kind;
@@ -75,6 +78,14 @@ constexpr std::string_view kBusy =
     "its sshd may have too many logins at once (MaxStartups), or punish failed ones "
     "(PerSourcePenalties): wait some minutes";
 
+constexpr std::string_view kHungUp =
+    "its sshd hung up during the login: its log says why (journalctl -u ssh there)";
+constexpr std::string_view kNotFromJump =
+    "can the jump host reach it (is it up, is that its port), and may it (AllowTcpForwarding, "
+    "PermitOpen in the jump host's sshd_config)?";
+constexpr std::string_view kNoWayThere =
+    "what leads to it has failed: ssh to the jump host by hand, or run its ProxyCommand";
+
 // The first that is said counts: what went wrong on the way to the host comes before the end that it led to.
 constexpr Saying kSayings[] = {
     {"Too many authentication failures", Kind::kRefused, Phase::kAuth, kLogin},
@@ -83,17 +94,30 @@ constexpr Saying kSayings[] = {
      "check the name, or give the host's address"},
     {"Unable to negotiate with", Kind::kRefused, Phase::kConnect,
      "a newer ssh on this machine, or KexAlgorithms, Ciphers and the like in ~/.ssh/config"},
+    {": open failed: ", Kind::kUnreachable, Phase::kConnect, kNotFromJump},
     {"timed out", Kind::kUnreachable, Phase::kConnect, kIsItUp},
     {"Connection refused", Kind::kUnreachable, Phase::kConnect, kIsItUp},
     {"No route to host", Kind::kUnreachable, Phase::kConnect, kIsItUp},
     {"is unreachable", Kind::kUnreachable, Phase::kConnect, kIsItUp},
     {"Exceeded MaxStartups", Kind::kBusy, Phase::kConnect, kBusy},
     {"Not allowed at this time", Kind::kBusy, Phase::kConnect, kBusy},
-    {"kex_exchange_identification", Kind::kBusy, Phase::kConnect, kBusy},
+    {kNoVersion, Kind::kBusy, Phase::kConnect, kBusy},
     {"banner exchange", Kind::kBusy, Phase::kConnect, kBusy},
-    {"Connection closed by", Kind::kUnreachable, Phase::kConnect, ""},
-    {"Connection reset by", Kind::kUnreachable, Phase::kConnect, ""},
+    {"Connection closed by", Kind::kUnreachable, Phase::kConnect, kHungUp},
+    {"Connection reset by", Kind::kUnreachable, Phase::kConnect, kHungUp},
 };
+
+// What a jump host's ssh, or a ProxyCommand, has said before ssh missed the host's SSH version. Empty: nothing, or ssh
+// connects directly.
+std::string WordsOfTheWay(std::string_view said) {
+  std::string words;
+  if (!Says(said, "UNKNOWN port ")) return words;
+  for (std::string_view rest = said.substr(0, said.find(kNoVersion)); !rest.empty();) {
+    const std::string_view line = TakeUpTo('\n', rest);
+    if (!line.starts_with("Warning: ")) words.append(line).push_back('\n');
+  }
+  return cli::OnOneLine(words);
+}
 
 }  // namespace
 
@@ -102,6 +126,13 @@ LoginFailure ExplainLogin(std::string_view said, const std::string& host) {
   for (const Saying& saying : kSayings) {
     const std::string_view line = LineWith(saying.part, said);
     if (line.empty()) continue;
+    if (saying.part == kNoVersion) {
+      const std::string words = WordsOfTheWay(said);
+      if (!words.empty()) {
+        return {Kind::kUnreachable, Phase::kConnect, "ssh says: " + words,
+                std::string(kNoWayThere)};
+      }
+    }
     return {saying.kind, saying.phase, "ssh says: " + cli::OnOneLine(line),
             std::string(saying.remedy)};
   }

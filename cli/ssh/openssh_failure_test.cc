@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "base/failures.h"
 
 namespace tfdist::ssh {
@@ -63,6 +65,50 @@ TEST(OpensshFailure, TheCauseIsTheLineThatSaysIt) {
     EXPECT_EQ(failure.phase, one.phase) << one.said;
     EXPECT_EQ(failure.cause, one.cause);
   }
+}
+
+// ssh 9.2, with hosts as they are set up in the comments.
+TEST(OpensshFailure, AWayThatFailsIsNoBusyHost) {
+  struct Case {
+    const char* said;
+    FailureKind kind;
+    const char* cause;
+    const char* remedy;
+  };
+  const std::string end =
+      "kex_exchange_identification: Connection closed by remote host\r\n"
+      "Connection closed by UNKNOWN port 65535\r\n";
+  const Case cases[] = {
+      // PermitOpen none
+      {"channel 0: open failed: administratively prohibited: open failed\r\n"
+       "stdio forwarding failed\r\n",
+       FailureKind::kUnreachable,
+       "ssh says: channel 0: open failed: administratively prohibited: open failed", "PermitOpen"},
+      // nobody listens at the host
+      {"channel 0: open failed: connect failed: Connection refused\r\nstdio forwarding failed\r\n",
+       FailureKind::kUnreachable,
+       "ssh says: channel 0: open failed: connect failed: Connection refused",
+       "jump host reach it"},
+      // ProxyCommand echo no way >&2
+      {"no way\n", FailureKind::kUnreachable, "ssh says: no way", "ProxyCommand"},
+      // the host hangs up
+      {"Warning: Permanently added 'jump' (ED25519) to the list of known hosts.\r\n",
+       FailureKind::kBusy,
+       "ssh says: kex_exchange_identification: Connection closed by remote host", "MaxStartups"},
+      {"", FailureKind::kBusy,
+       "ssh says: kex_exchange_identification: Connection closed by remote host", "MaxStartups"},
+  };
+  for (const Case& one : cases) {
+    const LoginFailure failure = ExplainLogin(one.said + end, "gpu7");
+    EXPECT_EQ(failure.kind, one.kind) << one.said;
+    EXPECT_EQ(failure.cause, one.cause);
+    EXPECT_NE(failure.remedy.find(one.remedy), std::string::npos) << failure.remedy;
+  }
+}
+
+TEST(OpensshFailure, EachFailureHasARemedy) {
+  EXPECT_NE(ExplainLogin("Connection closed by 10.0.0.7 port 22\r\n", "gpu7").remedy, "");
+  EXPECT_NE(ExplainLogin("Connection reset by 10.0.0.7 port 22\r\n", "gpu7").remedy, "");
 }
 
 TEST(OpensshFailure, AChangedKeyIsNamedWithItsLineAndFingerprint) {

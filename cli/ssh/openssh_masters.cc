@@ -73,19 +73,25 @@ std::vector<std::string> SocketsIn(const fs::path& folder) {
   return sockets;
 }
 
+// Whether the open file has that name still.
+bool IsAt(const fs::path& path, int fd) {
+  struct stat opened {};
+  struct stat named {};
+  return fstat(fd, &opened) == 0 && lstat(path.c_str(), &named) == 0 &&
+         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
 // The folder, open and locked for as long as this lives. The system frees the lock of a process that has ended, however
 // it has. nullopt: another process has it, or it is nobody's of ours.
 std::optional<UniqueFd> LockFolder(const fs::path& path) {
   UniqueFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat opened {};
-  struct stat named {};
   if (!folder.valid() || fstat(folder.get(), &opened) != 0 || opened.st_uid != geteuid() ||
       (opened.st_mode & 0777) != 0700) {
     return std::nullopt;
   }
   if (flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
-  // It may have been removed between.
-  if (lstat(path.c_str(), &named) != 0 || named.st_ino != opened.st_ino) return std::nullopt;
+  if (!IsAt(path, folder.get())) return std::nullopt;  // it was removed between
   return folder;
 }
 
@@ -124,11 +130,17 @@ class SocketFolder {
     }
     throw Error(
         Phase::kConnect,
-        WithErrno(fmt::format("cannot make a folder in {} for ssh's sockets", kParent), errno));
+        WithErrno(fmt::format("cannot make a folder in {} for ssh's sockets", kParent), errno),
+        fmt::format("let this account write to {0}, and make room there (df {0})", kParent));
   }
   SocketFolder(const SocketFolder&) = delete;
   SocketFolder& operator=(const SocketFolder&) = delete;
-  ~SocketFolder() { Remove(path_); }
+  ~SocketFolder() {
+    if (IsThere()) Remove(path_);
+  }
+
+  // Not one that a cleaner of /tmp has taken, even if another one has its name now.
+  [[nodiscard]] bool IsThere() const { return IsAt(path_, lock_.get()); }
 
   [[nodiscard]] const fs::path& path() const { return path_; }
 
@@ -158,7 +170,8 @@ std::vector<std::string> LoginCommand(const Target& target, const HostConfig& ho
         std::string("UpdateHostKeys=no"), std::string("ForwardAgent=no"),
         std::string("ForwardX11=no"), std::string("ClearAllForwardings=yes"),
         std::string("Tunnel=no"), std::string("PermitLocalCommand=no"),
-        std::string("RemoteCommand=none"), std::string("LogLevel=INFO")}) {
+        std::string("GSSAPIDelegateCredentials=no"), std::string("RemoteCommand=none"),
+        std::string("LogLevel=INFO")}) {
     argv.insert(argv.end(), {"-o", option});
   }
   if (!host.proxy_jump.empty()) {
@@ -265,19 +278,20 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
 }
 
 // All of it: again where the host is busy.
-void LogInWithPatience(Logins& logins, const Target& target, const HostConfig& host,
-                       const std::string& socket, TimePoint deadline) {
+std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& target,
+                                              const HostConfig& host, const std::string& socket,
+                                              TimePoint deadline) {
   const Limits& limits = target.limits;
   const auto limit = limits.tcp + limits.banner + limits.key_exchange + limits.authentication;
   const TimePoint give_up = Within(limits.busy, deadline);
   for (int tries = 1;; ++tries) {
     const auto failure = LogIn(logins, target, host, socket, Within(limit, deadline));
-    if (!failure) return;
+    if (!failure) return std::nullopt;
     const auto pause = PauseAfter(tries);
     // A jump that fails does so for a reason that stays.
     if (failure->kind != LoginFailure::Kind::kBusy || !host.gateway.empty() ||
         SystemClock().Now() + pause > give_up) {
-      Throw(*failure);
+      return failure;
     }
     poll(nullptr, 0, static_cast<int>(pause.count()));
   }
@@ -298,6 +312,8 @@ class Masters {
   struct Master {
     Mutex mutex;         // of one login at a time; its holder works against a deadline of its own
     std::string socket;  // never changes
+    std::atomic<int> logins = 0;                            // that have ended
+    std::optional<LoginFailure> failure GUARDED_BY(mutex);  // of the last one
   };
   // Lives as long as its ssh program.
   struct Channel {
@@ -326,7 +342,11 @@ std::shared_ptr<Masters::Master> Masters::MasterFor(const Target& target) {
   }
   const MutexLock lock(mutex_);
   logins_.ThrowIfEnding();
-  if (folder_ == nullptr) folder_ = std::make_unique<SocketFolder>();
+  if (folder_ == nullptr || !folder_->IsThere()) {
+    // Nobody reaches connections whose sockets have gone. They end after their last channel.
+    masters_.clear();
+    folder_ = std::make_unique<SocketFolder>();
+  }
   std::vector<std::shared_ptr<Master>>& masters = masters_[key];
   for (const std::shared_ptr<Master>& master : masters) {
     if (master.use_count() - 1 < kChannels) return master;
@@ -346,15 +366,20 @@ MasterPlace Masters::TakePlace(const Target& target, TimePoint deadline) {
   if (IsListenedTo(host.control_path)) return {host.control_path, nullptr};
   const std::shared_ptr<Master> master = MasterFor(target);
   step("wait for other logins");
+  const int logins_before = master->logins;
   const MutexLock lock(master->mutex);
   const auto place = [&] {
     return MasterPlace{master->socket,
                        std::make_shared<Channel>(Channel{master, channels_.Count()})};
   };
   if (IsListenedTo(master->socket)) return place();
+  // What another one has just found out: a host that says nothing takes its time once, not once a slot.
+  if (master->logins != logins_before && master->failure) Throw(*master->failure);
   const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
   step("login");
-  LogInWithPatience(logins_, target, host, master->socket, deadline);
+  master->failure = LogInWithPatience(logins_, target, host, master->socket, deadline);
+  ++master->logins;
+  if (master->failure) Throw(*master->failure);
   return place();
 }
 

@@ -68,6 +68,36 @@ class TunnelChannel : public cli::ByteChannel {
   bool works_ = false;
 };
 
+// The shell of a connection. Where the host opens no further session on it, ssh says so and ends.
+class SessionChannel : public cli::ByteChannel {
+ public:
+  SessionChannel(std::unique_ptr<cli::ByteChannel> ssh, std::string host, bool own)
+      : ssh_(std::move(ssh)), host_(std::move(host)), own_(own) {}
+
+  ReadResult Read(std::string& out, TimePoint deadline) override {
+    const ReadResult result = ssh_->Read(out, deadline);
+    if (result == ReadResult::kEndOfFile) ThrowIfRefused();
+    return result;
+  }
+  void Write(std::string_view bytes, TimePoint deadline) override { ssh_->Write(bytes, deadline); }
+  [[nodiscard]] int PollFd() const override { return ssh_->PollFd(); }
+  [[nodiscard]] std::string Stderr() const override { return ssh_->Stderr(); }
+
+ private:
+  void ThrowIfRefused() const {
+    if (ssh_->Stderr().find("Session open refused by peer") == std::string::npos) return;
+    throw Error(Phase::kExec, "its sshd opens no further session on the connection",
+                own_ ? "MaxSessions 10 (the default) or more in its sshd_config"
+                     : "it is your own connection (ControlPath): end what else uses it, end it "
+                       "(ssh -O exit), or raise MaxSessions in the host's sshd_config")
+        .WithHost(host_);
+  }
+
+  std::unique_ptr<cli::ByteChannel> ssh_;
+  std::string host_;
+  bool own_;  // tfdist's, not the user's
+};
+
 class ProgramTransport : public SshTransport {
  public:
   ProgramTransport(std::string host, Target target)
@@ -77,7 +107,10 @@ class ProgramTransport : public SshTransport {
   std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) override {
     const MasterPlace place = TakeMasterPlace(target_, deadline);
     if (target_.on_step) target_.on_step("shell");
-    return cli::OpenChildChannel(ThroughMaster(place.socket, target_, {}, "/bin/sh"), place.held);
+    const bool own = place.held != nullptr;
+    return std::make_unique<SessionChannel>(
+        cli::OpenChildChannel(ThroughMaster(place.socket, target_, {}, "/bin/sh"), place.held),
+        host(), own);
   }
   std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) override {
     const MasterPlace place = TakeMasterPlace(target_, deadline);

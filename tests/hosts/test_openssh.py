@@ -2,12 +2,14 @@
 
 import base64
 import os
+import pathlib
 import socket
 import struct
 import subprocess
 import unittest
 import unittest.mock
 
+from tests.hosts import probe as probes
 from tests.hosts.hosts import Hosts, check_possible, make_key
 from tests.hosts.probe import client_config, probe, probe_all
 from tests.hosts.test_ssh import RELAY, Listener, SharedHosts, probe_port
@@ -97,6 +99,41 @@ class OpensshTest(SharedHosts):
             self.assertIn("request exec", requests[0])
             self.assertNotIn("tcpip-forward", log)
         self.assertFalse(os.path.exists("/tmp/local-command-of-the-test"))
+
+    def test_logins_delegate_no_credentials(self):
+        """What ssh makes of the login's command line, whatever the configuration says."""
+        config = self.config("GSSAPIAuthentication yes", "GSSAPIDelegateCredentials yes", "ForwardAgent yes")
+        self.host.freeze()
+        try:
+            seen = subprocess.Popen([probes.BIN / "ssh_probe", "--config", config, "--transport", "openssh", "--tcp-ms",
+                                     "600000", "open", "h1"], stdout=subprocess.DEVNULL)
+            login = wait_for(lambda: [pid for pid, command in processes.matching(str(config)).items()
+                                      if command.startswith("ssh -M ")], "a login")[0]
+            words = pathlib.Path(f"/proc/{login}/cmdline").read_text().split("\0")[1:-1]
+            meant = subprocess.run(["ssh", "-G", *words], capture_output=True, text=True, check=True, timeout=60).stdout
+        finally:
+            self.host.thaw()
+            seen.wait(60)
+        self.assertIn("\ngssapiauthentication yes\n", meant)
+        self.assertIn("\ngssapidelegatecredentials no\n", meant)
+        self.assertIn("\nforwardagent no\n", meant)
+
+    def test_host_that_opens_no_session_is_named_with_the_remedy(self):
+        """Also on a connection of the user's own."""
+        with Hosts(1, sshd_lines=("MaxSessions 0",)) as hosts:
+            own = hosts.folder / "own.sock"
+            config = client_config(hosts, "own_config", f"ControlPath {own}")
+            result = by_openssh(config, "open", "h1")
+            self.assertIn("opens no further session", result.get("cause", ""), result)
+            self.assertIn("MaxSessions 10 (the default) or more", result["remedy"])
+            options = ["ssh", "-F", config, "-o", "ControlMaster=yes", "-o", "ControlPersist=600", "-N"]
+            subprocess.run([*options, "h1"], check=True, capture_output=True, timeout=60)
+            try:
+                result = by_openssh(config, "open", "h1")
+            finally:
+                subprocess.run(["ssh", "-F", config, "-O", "exit", "h1"], check=True, capture_output=True, timeout=60)
+            self.assertIn("opens no further session", result.get("cause", ""), result)
+            self.assertIn("your own connection (ControlPath)", result["remedy"])
 
     def test_the_users_own_connection_is_used_where_one_is_open(self):
         """Also where no new login would be let in; it stays open afterwards."""
@@ -245,6 +282,14 @@ class BadPeersTest(unittest.TestCase):
                                                        authentication_ms=500)
         self.assertEqual(result["phase"], "connect")
         self.assertRegex(result["cause"], "did not log in within 2 s|timed out")
+
+    def test_silent_host_with_many_slots_is_tried_once_for_all(self):
+        listener = Listener()
+        results = listener.probe_all(6, transport="openssh", tcp_ms=1000, banner_ms=1000)
+        for result in results:
+            self.assertEqual(result["phase"], "connect", result)
+            self.assertIn("timed out", result["cause"])
+        self.assertLess(len(listener.connections), 6, "one answers all that wait")
 
     def test_host_that_hangs_up_is_tried_again_and_given_up(self):
         listener = Listener(b"Exceeded MaxStartups\r\n", b"", b"Not allowed at this time\r\n", hang_up=True)

@@ -245,10 +245,14 @@ class AlgorithmsTest(unittest.TestCase):
 
 def probe_port(port, **options):
     """What becomes of a connection to 127.0.0.1:port."""
+    return probe_port_at_once(port, 1, **options)[0]
+
+
+def probe_port_at_once(port, count, **options):
     with tempfile.TemporaryDirectory() as folder:
         config = pathlib.Path(folder) / "config"
         config.write_text(f"Host *\n HostName 127.0.0.1\n Port {port}\n UserKnownHostsFile /dev/null\n")
-        return probe(config, "open", "fake", **options)
+        return probe_all(config, "open", *["fake"] * count, **options)
 
 
 class Listener:
@@ -270,9 +274,13 @@ class Listener:
                     connection.close()
 
     def probe(self, **options):
+        return self.probe_all(1, **options)[0]
+
+    def probe_all(self, count, **options):
+        """What becomes of as many connections to it at once."""
         self.thread.start()
         try:
-            return probe_port(self.socket.getsockname()[1], **options)
+            return probe_port_at_once(self.socket.getsockname()[1], count, **options)
         finally:
             self.socket.shutdown(socket.SHUT_RDWR)
             self.thread.join()

@@ -4,13 +4,14 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
 import tempfile
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
 from tests.support import clusters, processes
-from tests.support.tfdist import Tfdist
+from tests.support.tfdist import BIN, Tfdist
 from tests.support.waiting import wait_for
 
 POST_QUANTUM = ("KexAlgorithms sntrup761x25519-sha512@openssh.com",)
@@ -194,6 +195,35 @@ ssh = {{ config = "{hosts.ssh_config}", transport = "openssh" }}
                              "--", "echo", "ready")
         self.assertEqual(done.out, "---- h[1-9], h[10-16] (16)\nready\n")
         self.assertEqual([self.logins(host) for host in hosts], [1] * 16)
+
+    def test_the_sockets_folder_may_go_while_a_command_runs(self):
+        """As a cleaner of /tmp takes it."""
+        hosts = self.start_hosts(1)
+        script = "mkfifo gate && exec 3<>gate; echo line 0; read word <&3; echo line 1; read word <&3; exit 0"
+        up = self.user.start("up", self.write(hosts, shell(script)))
+        self.user.wait_for_output(up, b"worker:0 | line 0\n")
+        [old] = self.folders()
+        shutil.rmtree(old)
+        for pid in self.masters():
+            processes.kill(pid)
+        gate = next((hosts[0].home / ".cache/tfdist/jobs").iterdir()) / "h0/work/gate"
+        gate.write_text("more\n")
+        self.user.wait_for_output(up, b"worker:0 | line 1\n")
+        [new] = self.folders()
+        self.assertNotEqual(new, old)
+        gate.write_text("end\n")
+        self.assertEqual(up.wait(60), 0, up.err.read_text())
+        self.assertEqual(self.user.left(), {})
+        self.assertFalse(new.exists())
+
+    def test_a_tmp_that_cannot_be_written_is_named_with_the_remedy(self):
+        hosts = self.start_hosts(1)
+        script = 'mount --bind /tmp /tmp && mount -o remount,bind,ro /tmp && exec "$@"'
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", BIN / "tfdist", *self.exec_on(hosts, "true")],
+                              env=self.user.env, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 3, done)
+        self.assertIn("cannot make a folder in /tmp for ssh's sockets: Read-only file system", done.stderr)
+        self.assertIn("try: let this account write to /tmp", done.stderr)
 
     def exec_on(self, hosts, *command):
         return ("exec", "-F", str(hosts.ssh_config), "--transport", "openssh", "-H", "h1", "--", *command)
