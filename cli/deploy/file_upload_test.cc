@@ -1,7 +1,6 @@
 #include "cli/deploy/file_upload.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,38 +18,13 @@
 #include "base/file.h"
 #include "base/testing/soon.h"
 #include "base/unique_fd.h"
+#include "cli/testing/socket_channel.h"
 
 namespace tfdist::cli {
 namespace {
 
 using protocol::Message;
 namespace type = protocol::type;
-
-// One end of a socket pair; the test holds the other, as the host's agent.
-class AgentSocket : public ByteChannel {
- public:
-  explicit AgentSocket(UniqueFd fd) : fd_(std::move(fd)) {}
-
-  ReadResult Read(std::string& out, TimePoint deadline) override {
-    pollfd readable{fd_.get(), POLLIN, 0};
-    if (poll(&readable, 1, PollTimeout(SystemClock().Now(), deadline)) == 0) {
-      return ReadResult::kTimeout;
-    }
-    std::array<char, 1000> buffer;
-    const ssize_t got = read(fd_.get(), buffer.data(), buffer.size());
-    if (got <= 0) return ReadResult::kEndOfFile;
-    out.append(buffer.data(), static_cast<size_t>(got));
-    return ReadResult::kData;
-  }
-  void Write(std::string_view bytes, TimePoint /*deadline*/) override {
-    WriteAll(fd_.get(), bytes, "the agent");
-  }
-  [[nodiscard]] int PollFd() const override { return fd_.get(); }
-  [[nodiscard]] std::string Stderr() const override { return ""; }
-
- private:
-  UniqueFd fd_;
-};
 
 PackedFile Pack(const std::string& content) {
   const UniqueFd fd = TemporaryFile();
@@ -64,7 +38,7 @@ class FileUploadTest : public testing::Test {
     std::array<int, 2> fds{};
     socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data());
     agent_.Reset(fds[0]);
-    link_ = std::make_unique<AgentLink>(std::make_unique<AgentSocket>(UniqueFd(fds[1])));
+    link_ = std::make_unique<AgentLink>(std::make_unique<SocketChannel>(UniqueFd(fds[1])));
     upload_ = std::make_unique<FileUpload>(
         *link_, [] {}, [this](uint64_t content_bytes, uint64_t) { sent_bytes_ += content_bytes; });
   }

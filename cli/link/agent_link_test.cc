@@ -1,7 +1,6 @@
 #include "cli/link/agent_link.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,39 +14,12 @@
 #include "base/failures.h"
 #include "base/testing/soon.h"
 #include "base/unique_fd.h"
+#include "cli/testing/socket_channel.h"
 
 namespace tfdist::cli {
 namespace {
 
 using protocol::Message;
-
-// One end of a socket pair; the test holds the other, as the agent.
-class SocketChannel : public ByteChannel {
- public:
-  explicit SocketChannel(UniqueFd fd) : fd_(std::move(fd)) {}
-
-  ReadResult Read(std::string& out, TimePoint deadline) override {
-    pollfd readable{fd_.get(), POLLIN, 0};
-    if (poll(&readable, 1, PollTimeout(SystemClock().Now(), deadline)) == 0) {
-      return ReadResult::kTimeout;
-    }
-    std::array<char, 1000> buffer;
-    const ssize_t got = read(fd_.get(), buffer.data(), buffer.size());
-    if (got <= 0) return ReadResult::kEndOfFile;
-    out.append(buffer.data(), static_cast<size_t>(got));
-    return ReadResult::kData;
-  }
-  void Write(std::string_view bytes, TimePoint /*deadline*/) override {
-    if (send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) {
-      throw LostConnection(Phase::kExec, "broken");
-    }
-  }
-  [[nodiscard]] int PollFd() const override { return fd_.get(); }
-  [[nodiscard]] std::string Stderr() const override { return "last words\n"; }
-
- private:
-  UniqueFd fd_;
-};
 
 class AgentLinkTest : public testing::Test {
  protected:
