@@ -202,6 +202,8 @@ void AddLogs(CLI::App& app, Command& command) {
                   "show only lines in which this regular expression (as of grep -E) is found; the "
                   "hosts search, and send nothing else")
       ->type_name("PATTERN");
+  sub->add_flag("--stderr", arguments->stderr_alone,
+                "show only what was written to stderr; for tasks with output = \"separate\"");
   sub->add_option("--attempt", arguments->attempt, "show only what this attempt has written")
       ->check(kCount)
       ->type_name("N");

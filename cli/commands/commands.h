@@ -67,6 +67,7 @@ struct LogsArguments {
   std::string since;  // moment.h; empty: from the beginning
   std::string until;
   std::string grep;
+  bool stderr_alone = false;
   std::optional<int> attempt;  // of all: empty
   std::string save;            // a folder; empty: print
 };

@@ -42,6 +42,7 @@ FollowOptions OptionsOf(const LogsArguments& arguments) {
   options.follow = arguments.follow;
   options.attempt = arguments.attempt;
   options.grep = arguments.grep;
+  options.stderr_alone = arguments.stderr_alone;
   if (!options.grep.empty()) (void)protocol::LogPattern(options.grep);
   SetTimes(arguments, options);
   options.mark_runs = !arguments.raw && arguments.save.empty();

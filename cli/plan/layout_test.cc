@@ -330,14 +330,14 @@ ps = "task"
 TEST_F(Layout, RolesOverrideTheTaskTable) {
   const Plan plan = LoadCluster(R"(hosts = ["h1"]
 [roles.ps]
-output = "merged"
+output = "separate"
 grace = "1m"
 log_limit = "1MiB"
 )");
-  EXPECT_TRUE(TaskNamed(plan, "ps:0").merged_output);
+  EXPECT_FALSE(TaskNamed(plan, "ps:0").merged_output);
   EXPECT_EQ(TaskNamed(plan, "ps:0").grace_ms, 60'000);
   EXPECT_EQ(TaskNamed(plan, "ps:0").log_limit_bytes, 1 << 20);
-  EXPECT_FALSE(TaskNamed(plan, "master:0").merged_output);
+  EXPECT_TRUE(TaskNamed(plan, "master:0").merged_output);
   EXPECT_EQ(TaskNamed(plan, "master:0").log_limit_bytes, 1 << 30);
 }
 

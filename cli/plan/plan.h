@@ -47,7 +47,7 @@ struct TaskOnHost {
   // CUDA_VISIBLE_DEVICES and the user's; in order, without doubles. DescribeTask puts TF_CONFIG in
   // front (kept here, it would take the square of the number of tasks); the agent adds TFDIST_*.
   std::vector<std::pair<std::string, protocol::Text>> env;
-  bool merged_output = false;
+  bool merged_output = true;
   int64_t log_limit_bytes = 1 << 30;
   int64_t grace_ms = 10'000;
 };

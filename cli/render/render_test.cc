@@ -114,7 +114,7 @@ TEST_F(Render, ATaskLineTellsWhatDiffers) {
   const Plan plan = LoadCluster("hosts = [\"h1\"]\n[roles.ps]\nenv = { A = \"x y\" }");
   EXPECT_EQ(
       RenderTaskLine(plan, TaskNamed(plan, "ps:0")),
-      "ps:0 on h1 port 2223 gpus none restart gang/3/2000ms output separate log 1073741824 grace "
+      "ps:0 on h1 port 2223 gpus none restart gang/3/2000ms output merged log 1073741824 grace "
       "10000ms: program CUDA_VISIBLE_DEVICES='' A=sha256:" +
           Sha256Hex("x y").substr(0, 8) + " PYTHONUNBUFFERED=1");
 }

@@ -300,8 +300,15 @@ bool JobFollower::NeverBegan(const TaskStream& stream, const protocol::Message& 
          error.body.value("kind", "") == RefusalKindName(protocol::RefusalKind::kWrongHost);
 }
 
+void JobFollower::CheckIsApart(const std::string& task, const protocol::LogSegment& segment) {
+  if (segment.stream != protocol::Stream::kMerged) return;
+  throw UsageError(Phase::kLogs, task + " wrote stdout and stderr as one stream",
+                   "output = \"separate\" in [task] keeps those of the next job apart");
+}
+
 bool JobFollower::Wants(const protocol::LogSegment& segment) const {
-  return (!options_.since_ns || segment.time_ns >= *options_.since_ns) &&
+  return (!options_.stderr_alone || segment.stream != protocol::Stream::kStdout) &&
+         (!options_.since_ns || segment.time_ns >= *options_.since_ns) &&
          (!options_.until_ns || segment.time_ns < *options_.until_ns) &&
          (!options_.attempt || segment.attempt == *options_.attempt);
 }
@@ -324,6 +331,7 @@ void JobFollower::Show(TaskStream& stream, const protocol::LogPiece& piece) {
     const std::string_view text = rest.substr(0, segment.size_bytes);
     rest.remove_prefix(text.size());
     const bool begins = BeginsRun(stream, segment);
+    if (options_.stderr_alone) CheckIsApart(stream.task, segment);
     if (!Wants(segment)) continue;
     if (begins && options_.mark_runs) {
       flush();
@@ -498,6 +506,8 @@ void JobFollower::ReadFromFolders() {
     try {
       ReadFromFolder(stream);
     } catch (const OutputClosed&) {
+      throw;
+    } catch (const UsageError&) {
       throw;
     } catch (const Error& error) {
       GiveUp(stream, error.what());

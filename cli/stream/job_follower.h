@@ -31,8 +31,9 @@ struct FollowOptions {
   std::optional<int64_t> since_ns = {};
   std::optional<int64_t> until_ns = {};
   std::string grep = {};
-  bool exact_times = false;  // each line with the time of its own
-  bool mark_runs = false;    // a line of ours where a task's next run begins
+  bool stderr_alone = false;  // of tasks whose stdout is apart: UsageError else
+  bool exact_times = false;   // each line with the time of its own
+  bool mark_runs = false;     // a line of ours where a task's next run begins
   // Whole lines that come out of it are printed between those of the tasks. It does not block, and is
   // borrowed; -1: none.
   int notes_fd = -1;
@@ -94,6 +95,7 @@ class JobFollower {
   [[nodiscard]] int SlotOf(const std::string& task) const;
   [[nodiscard]] protocol::ReadLog RequestFor(const TaskStream& stream) const;
   [[nodiscard]] bool NeverBegan(const TaskStream& stream, const protocol::Message& error) const;
+  static void CheckIsApart(const std::string& task, const protocol::LogSegment& segment);
   [[nodiscard]] bool Wants(const protocol::LogSegment& segment) const;
   [[nodiscard]] bool IsPastTheEnd(const protocol::LogPiece& piece) const;
   void Show(TaskStream& stream, const protocol::LogPiece& piece);

@@ -20,6 +20,30 @@ class Logs(unittest.TestCase):
         self.assertEqual(up.code, 0, up)
         return up
 
+    BOTH = ("case $TFDIST_TASK in ps*) exec sleep 1000;; esac; "
+            "for i in 1 2 3 4 5 6 7 8 9; do echo out $i; echo err $i >&2; done")
+
+    def run_once(self, task_extra=""):
+        return self.user.run("up", self.user.write("cluster.toml", clusters.local(
+            "job", ["sh", "-c", self.BOTH], slots=1, task_extra=task_extra)))
+
+    def test_both_streams_come_in_the_order_of_writing(self):
+        self.assertEqual(self.run_once().code, 0)
+        raw = self.user.run_bytes("logs", "--raw", "job", "master:0").decode()
+        self.assertEqual(raw, "".join(f"out {i}\nerr {i}\n" for i in range(1, 10)))
+        apart = self.user.run("logs", "--stderr", "job", "master:0")
+        self.assertEqual(apart.code, 2, apart)
+        self.assertIn('master:0 wrote stdout and stderr as one stream', apart.err)
+        self.assertIn('output = "separate" in [task]', apart.err)
+
+    def test_stderr_alone_where_the_streams_are_apart(self):
+        self.assertEqual(self.run_once('output = "separate"').code, 0)
+        self.assertEqual(self.user.run_bytes("logs", "--raw", "--stderr", "job", "master:0").decode(),
+                         "".join(f"err {i}\n" for i in range(1, 10)))
+        self.assertEqual(self.user.run("logs", "--stderr", "job", "master:0").out.splitlines(),
+                         [f"master:0 | err {i}" for i in range(1, 10)])
+        self.assertEqual(self.user.run_bytes("logs", "--raw", "job", "master:0").decode().count("out"), 9)
+
     # The first run of worker:0 fails; ps:* are ended with the job.
     ONCE = ('case $TFDIST_TASK in ps*) exec sleep 1000;; esac; printf "$TFDIST_TASK in $TFDIST_ATTEMPT"; '
             'if [ $TFDIST_TASK = worker:0 ] && [ ! -e been ]; then touch been; exit 3; fi; sleep 0.3; echo; echo end')
