@@ -241,6 +241,11 @@ TEST(Text, ReplacesEveryOccurrenceOnce) {
   EXPECT_EQ(text, "<{a}><{a}> and <{a}>");
 }
 
+TEST(Text, MomentIsWrittenInUtc) {
+  EXPECT_EQ(UtcText(0), "1970-01-01T00:00:00.000Z");
+  EXPECT_EQ(UtcText(1'785'585'605'009'999'999), "2026-08-01T12:00:05.009Z");
+}
+
 TEST(Text, TakesUpToASeparator) {
   std::string_view rest = "sync:replicas=3";
   EXPECT_EQ(TakeUpTo(':', rest), "sync");

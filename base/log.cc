@@ -1,13 +1,12 @@
 #include "base/log.h"
 
-#include <fmt/chrono.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <ctime>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 namespace tfdist {
 namespace {
@@ -25,10 +24,8 @@ void WriteLogLine(std::string_view line) noexcept {
 
 void LogLine(std::string_view text) noexcept {
   try {
-    const int64_t now = WallClockNanoseconds();
-    std::string line = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z {}[{}]: {}\n",
-                                   fmt::gmtime(static_cast<time_t>(now / 1'000'000'000)),
-                                   now / 1'000'000 % 1000, log_name, getpid(), text);
+    std::string line =
+        fmt::format("{} {}[{}]: {}\n", UtcText(WallClockNanoseconds()), log_name, getpid(), text);
     log_sink ? log_sink(std::move(line)) : WriteLogLine(line);
   } catch (...) {  // a diagnostic is never worth a failure
     return;

@@ -1,6 +1,9 @@
 #include "base/text.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <ctime>
 #include <utility>
 
 namespace tfdist {
@@ -24,6 +27,16 @@ std::string LowerCase(std::string_view text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return lower;
+}
+
+// fmt/chrono.h would say it in a word, and brings the locales into the agent.
+std::string UtcText(int64_t time_ns) {
+  const auto seconds = static_cast<std::time_t>(time_ns / 1'000'000'000);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
+                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                     time_ns / 1'000'000 % 1000);
 }
 
 std::string ShellQuoted(std::string_view text) {

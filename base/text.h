@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,9 @@ std::string LowerCase(std::string_view text);
 
 // As a POSIX shell's word: sh(1) reads exactly `text` back: 'it'\''s'.
 std::string ShellQuoted(std::string_view text);
+
+// A moment of the wall clock in UTC: "2026-08-01T12:00:00.000Z", RFC 3339.
+std::string UtcText(int64_t time_ns);
 
 // In whole units, as a cluster file would have it: "500ms", "30s", "2h".
 std::string DurationText(std::chrono::milliseconds duration);

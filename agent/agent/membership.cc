@@ -1,10 +1,8 @@
 #include "agent/agent/membership.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <ctime>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -17,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
@@ -154,9 +153,8 @@ void Membership::Connect(const CoordinatorAddress& coordinator) {
 }
 
 void Membership::KeepOrphaned(const std::string& why) {
-  const auto now = static_cast<std::time_t>(WallClockNanoseconds() / 1'000'000'000);
   const std::string text =
-      fmt::format("{}: its tasks were ended at {:%Y-%m-%dT%H:%M:%SZ}", why, fmt::gmtime(now));
+      fmt::format("{}: its tasks were ended at {}", why, UtcText(WallClockNanoseconds()));
   parts_.files.Post([path = parts_.slot.folder.orphaned(), text] { ReplaceFile(path, text, 0600); },
                     [](Outcome<void>& outcome) {
                       try {

@@ -1,8 +1,8 @@
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "agent/first_cause.h"
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
@@ -79,9 +79,8 @@ void PrintEvent(const JobRecord& record, const Event& event, bool json) {
     PrintLines(Json(event).dump(-1, ' ', true, Json::error_handler_t::replace) + "\n");
     return;
   }
-  Print("{:%Y-%m-%dT%H:%M:%S}.{:03}Z {:>4}  {}\n",
-        fmt::gmtime(static_cast<time_t>(event.time_ns / kSecond)), event.time_ns / 1'000'000 % 1000,
-        event.number, std::visit(InWords{record}, event.body));
+  Print("{} {:>4}  {}\n", UtcText(event.time_ns), event.number,
+        std::visit(InWords{record}, event.body));
 }
 
 JobView LookAtEvents(const JobRecord& record, bool json) {

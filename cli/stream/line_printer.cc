@@ -1,6 +1,5 @@
 #include "cli/stream/line_printer.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/text.h"
 #include "cli/stream/terminal_filter.h"
 
 namespace tfdist::cli {
@@ -23,13 +23,6 @@ constexpr std::string_view kBar = " | ";             // between task and line
 constexpr std::string_view kEraseLine = "\r\x1b[K";  // ECMA-48 8.3.41
 // The terminal's own colours, but for red (errors) and black and white (background).
 constexpr std::array<int, 10> kColours = {36, 33, 32, 35, 34, 96, 93, 92, 95, 94};
-
-// "2026-08-01T12:00:00.000Z ", RFC 3339.
-std::string Timestamp(int64_t time_ns) {
-  const auto seconds = static_cast<std::time_t>(time_ns / 1'000'000'000);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z ", fmt::gmtime(seconds),
-                     time_ns / 1'000'000 % 1000);
-}
 
 // The first bytes of `text`, whole characters of it.
 std::string_view CutTo(size_t bytes, std::string_view text) {
@@ -69,7 +62,7 @@ LinePrinter::LinePrinter(int fd, PrinterOptions options, const std::vector<std::
     : fd_(fd), options_(options) {
   size_t width = 0;
   for (const std::string& task : tasks) width = std::max(width, task.size());
-  prefix_columns_ = width + kBar.size() + (options.timestamps ? Timestamp(0).size() : 0);
+  prefix_columns_ = width + kBar.size() + (options.timestamps ? UtcText(0).size() + 1 : 0);
   size_t next = 0;
   for (const std::string& task : tasks) {
     const std::string plain = fmt::format("{:<{}}{}", task, width, kBar);
@@ -132,7 +125,7 @@ void LinePrinter::BeginLine(const Source& source, int64_t time_ns) {
   }
   LeaveOpenLine();
   out_ += prefixes_[source.first];
-  if (options_.timestamps) out_ += Timestamp(time_ns);
+  if (options_.timestamps) out_ += UtcText(time_ns) + " ";
 }
 
 void LinePrinter::LeaveOpenLine() {
