@@ -3,25 +3,37 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <sstream>
+#include <charconv>
 #include <string>
+#include <system_error>
 
 #include "base/file.h"
+#include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
 
 constexpr size_t kLimitBytes = 1024 * 1024;
 
+template <typename Number>
+bool IsNumber(std::string_view text, Number& number) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end;
+}
+
 }  // namespace
 
 std::vector<ProcessId> ParseLeft(const std::string& text, std::string_view boot_id) {
-  std::istringstream words(text);
-  std::string boot;
-  if (!(words >> boot) || boot != boot_id) return {};
+  std::string_view rest = text;
   std::vector<ProcessId> ids;
+  if (TakeUpTo('\n', rest) != boot_id) return ids;
   ProcessId id;
-  while (words >> id.pid >> id.start_time) ids.push_back(id);
+  while (!rest.empty()) {
+    std::string_view line = TakeUpTo('\n', rest);
+    if (!IsNumber(TakeUpTo(' ', line), id.pid) || !IsNumber(line, id.start_time)) break;
+    ids.push_back(id);
+  }
   return ids;
 }
 

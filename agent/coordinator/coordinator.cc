@@ -1,6 +1,7 @@
 #include "agent/coordinator/coordinator.h"
 
 #include <fmt/format.h>
+#include <sodium.h>
 
 #include <algorithm>
 #include <random>
@@ -37,7 +38,7 @@ Message ControlMessage(std::string_view type, Json body = Json::object()) {
 
 // 0.8 to 1.2.
 double RandomJitter() {
-  static std::minstd_rand generator{std::random_device()()};
+  static std::minstd_rand generator{randombytes_random()};
   return std::uniform_real_distribution<double>(0.8, 1.2)(generator);
 }
 

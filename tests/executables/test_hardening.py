@@ -75,10 +75,18 @@ class Hardening(unittest.TestCase):
     @unittest.skipIf(SANITIZED, "executables of a sanitizer's build are dynamic")
     def test_command_does_not_look_accounts_up_itself(self):
         # It would load the machine's NSS modules into a glibc that is not the machine's. (getaddrinfo(3) is there: it is
-        # asked for numeric addresses alone. In the agent libzmq brings getpwuid(3) along, for filters that it never sets.)
+        # asked for numeric addresses alone.)
         of_accounts = re.compile(r"(get(pw|gr)(nam|uid|gid|ent)(_r)?|initgroups|getgrouplist|getlogin(_r)?)$")
         symbols = {line.split()[-1] for line in readelf("tfdist", "--symbols").splitlines() if line}
         self.assertEqual([symbol for symbol in symbols if of_accounts.match(symbol)], [])
+
+    @unittest.skipIf(SANITIZED, "executables of a sanitizer's build are dynamic")
+    def test_agent_has_neither_resolver_nor_modules_of_one(self):
+        # agent/no_lookups.cc stands in for what libzmq would bring along.
+        of_lookups = re.compile(r"(__nss_(database|module)_\w+|_nss_\w+|__?res_\w*send\w*|gethostby\w+)$")
+        symbols = {line.split()[-1] for line in readelf("tfdist-agent", "--symbols").splitlines() if line}
+        self.assertIn("getaddrinfo", symbols)
+        self.assertEqual([symbol for symbol in symbols if of_lookups.match(symbol)], [])
 
     @unittest.skipIf(SANITIZED, "debugging information names the sources")
     def test_agent_does_not_hold_the_path_of_the_checkout(self):
