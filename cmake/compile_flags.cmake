@@ -1,6 +1,7 @@
 # The flags of every target of ours, as the interface target `tfdist_flags`.
 
 include(CheckCXXCompilerFlag)
+include(CheckCXXSourceCompiles)
 include(CheckLinkerFlag)
 
 add_library(tfdist_flags INTERFACE)
@@ -66,6 +67,13 @@ endif()
 target_compile_options(tfdist_flags INTERFACE -ffunction-sections -fdata-sections)
 target_link_options(tfdist_flags INTERFACE
   -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+
+# Relocations of position-independent executables, packed: 19 kB less to send of an agent. A static executable relocates itself
+# by what its glibc knows, from 2.36 on. Linkers for other machines than x86 may ignore the flag, and say so.
+set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,-z,pack-relative-relocs)
+check_cxx_source_compiles("#include <features.h>\n#if !__GLIBC_PREREQ(2, 36)\n#error\n#endif\nint main() {}"
+  TFDIST_CAN_PACK_RELOCATIONS FAIL_REGEX "pack-relative-relocs ignored")
+unset(CMAKE_REQUIRED_LINK_OPTIONS)
 
 # Static glibc warns about name look-ups inside libzmq. They are never reached: the agent is given
 # numeric addresses.

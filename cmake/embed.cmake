@@ -4,8 +4,8 @@
 function(tfdist_embed_agents target agent)
   set(folder "${CMAKE_BINARY_DIR}/embedded/${agent}")
   set(source "${folder}/embedded_agents.cc")
-  # Of xz, which most hosts can unpack. Much more would hurt every first start on a slow link.
-  set(limit_bytes 1600000)
+  # Of xz, which most hosts can unpack. More hurts every first start on a slow link.
+  set(limit_bytes 1500000)
   if(TFDIST_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
     set(limit_bytes 0)  # none
   endif()

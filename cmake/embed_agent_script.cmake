@@ -18,7 +18,7 @@ foreach(agent IN LISTS AGENTS)
     # aarch64 is in new ones alone.
     set(filters --lzma2=preset=9e,dict=8MiB,lc=2,lp=2,pb=2)
     if(machine STREQUAL "x86_64")
-      set(filters --x86 --lzma2=preset=9e,dict=8MiB)
+      set(filters --x86 --lzma2=preset=9e,dict=8MiB,lc=4,lp=0,pb=1)
     endif()
     execute_process(COMMAND xz -c --check=crc32 ${filters} "${plain}" OUTPUT_FILE "${plain}.xz" COMMAND_ERROR_IS_FATAL ANY)
     set(level -9)
