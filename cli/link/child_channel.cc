@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <utility>
 
 #include "base/clock.h"
@@ -24,6 +25,7 @@ namespace {
 constexpr size_t kInboxLimitBytes = 16 * 1024 * 1024;
 // Of reads of its stderr at a time: it may never stop.
 constexpr int kStderrTurns = 64;
+constexpr size_t kReadBufferBytes = 65536;
 
 [[noreturn]] void Fail(std::string_view what, int error_number) {
   throw Error(Phase::kExec, WithErrno(what, error_number));
@@ -87,6 +89,8 @@ class ChildChannel : public ByteChannel {
   UniqueFd stream_;  // its stdin and stdout
   UniqueFd errors_;  // its stderr; none once it has ended
   UniqueFd both_;    // epoll of the two
+  // On the heap and uninitialized, as in cli/ssh/channel.cc.
+  const std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(kReadBufferBytes);
   std::string inbox_;
   std::string stderr_;
 };
@@ -129,11 +133,10 @@ void ChildChannel::Write(std::string_view bytes, TimePoint deadline) {
 }
 
 bool ChildChannel::Receive(std::string& out) {
-  std::array<char, 65536> buffer;
   while (true) {
-    const ssize_t got = recv(stream_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    const ssize_t got = recv(stream_.get(), buffer_.get(), kReadBufferBytes, MSG_DONTWAIT);
     if (got > 0) {
-      out.append(buffer.data(), static_cast<size_t>(got));
+      out.append(buffer_.get(), static_cast<size_t>(got));
       return true;
     }
     if (got == 0) return false;

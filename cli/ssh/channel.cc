@@ -4,8 +4,8 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "base/clock.h"
@@ -30,9 +30,7 @@ constexpr int kMaxTurns = 64;
 // cannot be sent at once, the next read sends the old number and counts the new one, and libssh2
 // drops what the peer then sends beyond its own count (1.11.1, channel.c
 // _libssh2_channel_receive_window_adjust; packet.c).
-using ReadBuffer = std::array<char, 65536>;
-// They are left uninitialized: filled with zeros (-ftrivial-auto-var-init), two of them would stay in the memory of each
-// host's thread, and cost time at each read.
+constexpr size_t kReadBufferBytes = 65536;
 
 [[noreturn]] void FailBroken(Connection& connection) {
   connection.SetBroken();
@@ -70,6 +68,9 @@ class SshChannel : public cli::ByteChannel {
 
   std::shared_ptr<Connection> connection_;
   LIBSSH2_CHANNEL* channel_;
+  // On the heap and uninitialized: only what has been read into takes memory. On the stack all of it would, for each host's
+  // thread: every page of a large frame is touched (-fstack-clash-protection).
+  const std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(kReadBufferBytes);
   std::string inbox_;
   std::string stderr_;
 };
@@ -168,11 +169,10 @@ SshChannel::Received SshChannel::ReceiveQueued(std::string& out, size_t limit_by
 }
 
 SshChannel::Received SshChannel::Receive(std::string& out) {
-  __attribute__((uninitialized)) ReadBuffer buffer;
   const bool had_errors = ReceiveStderr();
-  const ssize_t got = libssh2_channel_read(channel_, buffer.data(), buffer.size());
+  const ssize_t got = libssh2_channel_read(channel_, buffer_.get(), kReadBufferBytes);
   if (got > 0) {
-    out.append(buffer.data(), static_cast<size_t>(got));
+    out.append(buffer_.get(), static_cast<size_t>(got));
     return Received::kSomething;
   }
   if (got == LIBSSH2_ERROR_EAGAIN) return had_errors ? Received::kSomething : Received::kNothing;
@@ -181,12 +181,11 @@ SshChannel::Received SshChannel::Receive(std::string& out) {
 }
 
 bool SshChannel::ReceiveStderr() {
-  __attribute__((uninitialized)) ReadBuffer buffer;
   int turns = 0;
   for (; turns < kMaxTurns; ++turns) {
-    const ssize_t got = libssh2_channel_read_stderr(channel_, buffer.data(), buffer.size());
+    const ssize_t got = libssh2_channel_read_stderr(channel_, buffer_.get(), kReadBufferBytes);
     if (got <= 0) break;
-    cli::AppendToTail(stderr_, {buffer.data(), static_cast<size_t>(got)});
+    cli::AppendToTail(stderr_, {buffer_.get(), static_cast<size_t>(got)});
   }
   return turns > 0;
 }
