@@ -61,15 +61,23 @@ def watch_memory(pid, peaks):
         time.sleep(0.01)
 
 
-def measured(hosts, argv, check, env=None):
+def measured(hosts, argv, check, env=None, out=None):
+    """`check` is called with exit code, stdout and stderr; stdout goes to the file `out` instead, if there is one."""
+    if out is not None:
+        with open(out, "wb") as stdout:
+            return measured_into(stdout, hosts, argv, check, env)
+    return measured_into(subprocess.PIPE, hosts, argv, check, env)
+
+
+def measured_into(stdout, hosts, argv, check, env):
     before = sum(map(ticks_of, hosts))
     start = time.monotonic()
-    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True, env=env)
     errors, peaks = [], [0]
     reader = threading.Thread(target=lambda: errors.append(process.stderr.read()))
     watcher = threading.Thread(target=watch_memory, args=(process.pid, peaks))
     reader.start(), watcher.start()
-    out = process.stdout.read()
+    out = process.stdout.read() if process.stdout else ""
     reader.join(), watcher.join()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
