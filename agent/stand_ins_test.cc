@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kNone = "none";
 
-std::string TextOf(const sockaddr& address, socklen_t size) {
+std::string Shown(const sockaddr& address, socklen_t size) {
   std::array<char, 64> text{};
   const int code = getnameinfo(&address, size, text.data(), text.size(), nullptr, 0, 0);
   return code == 0 ? text.data() : kNone;
@@ -32,7 +32,7 @@ std::string Parsed(const char* text, int family = AF_UNSPEC, int flags = 0) {
   EXPECT_EQ(list->ai_next, nullptr);
   EXPECT_EQ(list->ai_family, list->ai_addr->sa_family);
   EXPECT_EQ(list->ai_socktype, SOCK_STREAM);
-  std::string parsed = TextOf(*list->ai_addr, list->ai_addrlen);
+  std::string parsed = Shown(*list->ai_addr, list->ai_addrlen);
   freeaddrinfo(list);
   return parsed;
 }
@@ -62,9 +62,9 @@ TEST(StandIns, TextOfAnAddressHasItsLink) {
   address.sin6_family = AF_INET6;
   address.sin6_addr = in6addr_loopback;
   address.sin6_scope_id = if_nametoindex("lo");
-  EXPECT_EQ(TextOf(reinterpret_cast<sockaddr&>(address), sizeof address), "::1%lo");
+  EXPECT_EQ(Shown(reinterpret_cast<sockaddr&>(address), sizeof address), "::1%lo");
   address.sin6_scope_id = 999999;
-  EXPECT_EQ(TextOf(reinterpret_cast<sockaddr&>(address), sizeof address), "::1%999999");
+  EXPECT_EQ(Shown(reinterpret_cast<sockaddr&>(address), sizeof address), "::1%999999");
 }
 
 TEST(StandIns, TextNeedsItsRoom) {
