@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kLimitBytes = 1024 * 1024;
 
 template <typename Number>
-bool IsNumber(std::string_view text, Number& number) {
+bool ParseWhole(std::string_view text, Number& number) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   return error == std::errc() && stop == end;
@@ -31,7 +31,7 @@ std::vector<ProcessId> ParseLeft(const std::string& text, std::string_view boot_
   ProcessId id;
   while (!rest.empty()) {
     std::string_view line = TakeUpTo('\n', rest);
-    if (!IsNumber(TakeUpTo(' ', line), id.pid) || !IsNumber(line, id.start_time)) break;
+    if (!ParseWhole(TakeUpTo(' ', line), id.pid) || !ParseWhole(line, id.start_time)) break;
     ids.push_back(id);
   }
   return ids;
