@@ -23,6 +23,7 @@
 #include "base/file.h"
 #include "base/getent.h"
 #include "base/hash.h"
+#include "base/hosts_file.h"
 #include "base/strangers.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
@@ -346,6 +347,20 @@ TEST(Getent, SaysWhyItHasNoAnswer) {
   const auto unknown = AskGetent("ahosts", "no-such-host.invalid", In(std::chrono::seconds(10)));
   ASSERT_TRUE(unknown.has_value());
   EXPECT_EQ(WhyGetentHasNone(*unknown), "the name is not known");
+}
+
+TEST(HostsFile, IsReadAsItsManPageSays) {
+  const char* text =
+      "127.0.0.1\tlocalhost\n"
+      "# 10.0.0.9 h001\n"
+      "10.0.0.1 h001.example.org H001 # h002\n"
+      "fd00::1 h001\n"
+      "10.0.0.2\th002\r\n";
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(AddressesInHosts(text, "h001"), (Words{"10.0.0.1", "fd00::1"}));
+  EXPECT_EQ(AddressesInHosts(text, "h002"), Words{"10.0.0.2"});
+  EXPECT_EQ(AddressesInHosts(text, "h00"), Words{});
+  EXPECT_EQ(AddressesInHosts("", "h001"), Words{});
 }
 
 }  // namespace

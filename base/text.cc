@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <ctime>
 #include <utility>
@@ -55,6 +56,15 @@ std::string DurationText(std::chrono::milliseconds duration) {
     }
   }
   return std::to_string(duration.count()) + "ms";
+}
+
+std::string_view TakeWord(std::string_view& line) {
+  constexpr std::string_view kBlanks = " \t\r";
+  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+  const size_t end = std::min(line.find_first_of(kBlanks), line.size());
+  const std::string_view word = line.substr(0, end);
+  line.remove_prefix(end);
+  return word;
 }
 
 }  // namespace tfdist

@@ -27,4 +27,7 @@ std::string UtcText(int64_t time_ns);
 // In whole units, as a cluster file would have it: "500ms", "30s", "2h".
 std::string DurationText(std::chrono::milliseconds duration);
 
+// Takes the next word from the front of `line`: up to a space, a tab or \r. Empty at the end of the line.
+std::string_view TakeWord(std::string_view& line);
+
 }  // namespace tfdist

@@ -10,36 +10,16 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/getent.h"
+#include "base/hosts_file.h"
 #include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
 
 constexpr size_t kMostAddresses = 16;
-constexpr size_t kMostHostsFileBytes = 16 << 20;  // of blocklists some have megabytes
-constexpr const char* kHostsFile = "/etc/hosts";
 constexpr const char* kRemedy =
     "add the name to the DNS or to /etc/hosts of that host, or write numeric addresses in `hosts`";
-
-constexpr std::string_view kBlanks = " \t\r";
-
-std::string_view TakeLine(std::string_view& text) {
-  const size_t end = std::min(text.find('\n'), text.size());
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return line;
-}
-
-// Empty at the end of the line.
-std::string_view TakeWord(std::string_view& line) {
-  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
-  const size_t end = std::min(line.find_first_of(kBlanks), line.size());
-  const std::string_view word = line.substr(0, end);
-  line.remove_prefix(end);
-  return word;
-}
 
 void AddAddress(std::string_view word, std::vector<std::string>& addresses) {
   std::string address(word);
@@ -53,8 +33,8 @@ void AddAddress(std::string_view word, std::vector<std::string>& addresses) {
 bool SameName(std::string_view a, std::string_view b) { return LowerCase(a) == LowerCase(b); }
 
 std::vector<std::string> LookIntoHostsFile(const std::string& host) {
-  const auto text = ReadFileIfExists(kHostsFile, kMostHostsFileBytes);
-  auto addresses = AddressesInHostsFile(text.value_or(""), host);
+  std::vector<std::string> addresses;
+  for (const std::string& word : AddressesInHostsFile(host)) AddAddress(word, addresses);
   if (!addresses.empty()) return addresses;
   throw Error(Phase::kResolve,
               fmt::format("cannot resolve {}: getent cannot be run on this host, and {} does not "
@@ -133,21 +113,8 @@ protocol::ResolvedNames ResolveHosts(const std::vector<std::string>& names, Time
 std::vector<std::string> AddressesInAnswer(std::string_view answer) {
   std::vector<std::string> addresses;
   while (!answer.empty()) {
-    std::string_view line = TakeLine(answer);
+    std::string_view line = TakeUpTo('\n', answer);
     AddAddress(TakeWord(line), addresses);
-  }
-  return addresses;
-}
-
-std::vector<std::string> AddressesInHostsFile(std::string_view text, std::string_view name) {
-  std::vector<std::string> addresses;
-  while (!text.empty()) {
-    std::string_view line = TakeLine(text);
-    line = line.substr(0, line.find('#'));
-    const std::string_view address = TakeWord(line);
-    for (std::string_view word = TakeWord(line); !word.empty(); word = TakeWord(line)) {
-      if (SameName(word, name)) AddAddress(address, addresses);
-    }
   }
   return addresses;
 }

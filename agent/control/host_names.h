@@ -28,7 +28,5 @@ protocol::ResolvedNames ResolveHosts(const std::vector<std::string>& names, Time
 
 // The numeric addresses in what `getent ahosts` prints, the first word of each line.
 std::vector<std::string> AddressesInAnswer(std::string_view answer);
-// The addresses of `name` in the text of an /etc/hosts, hosts(5).
-std::vector<std::string> AddressesInHostsFile(std::string_view text, std::string_view name);
 
 }  // namespace tfdist::agent

@@ -91,19 +91,5 @@ TEST(HostNames, AnAnswerWithoutEndIsCut) {
   EXPECT_THAT(AddressesInAnswer(answer), SizeIs(16));
 }
 
-TEST(HostNames, AHostsFileIsReadAsItsManPageSays) {
-  const char* text =
-      "127.0.0.1\tlocalhost\n"
-      "# 10.0.0.9 h001\n"
-      "10.0.0.1 h001.example.org H001 # h002\n"
-      "fd00::1 h001\n"
-      "10.0.0.2\th002\r\n"
-      "not-an-address h001\n";
-  EXPECT_THAT(AddressesInHostsFile(text, "h001"), ElementsAre("10.0.0.1", "fd00::1"));
-  EXPECT_THAT(AddressesInHostsFile(text, "h002"), ElementsAre("10.0.0.2"));
-  EXPECT_THAT(AddressesInHostsFile(text, "h00"), IsEmpty());
-  EXPECT_THAT(AddressesInHostsFile("", "h001"), IsEmpty());
-}
-
 }  // namespace
 }  // namespace tfdist::agent

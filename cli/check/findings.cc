@@ -10,6 +10,7 @@
 #include "cli/check/reach_findings.h"
 #include "cli/cluster_file/host_address.h"
 #include "cli/deploy/name_check.h"
+#include "cli/deploy/runtime_program.h"
 
 namespace tfdist::cli {
 namespace {
@@ -53,6 +54,9 @@ class Findings {
     }
     if (!report.facts) return;
     LookAtPorts(slot, *report.facts);
+    if (const auto trouble = RuntimeTrouble(plan_, static_cast<int>(slot), report.kind)) {
+      AddError(slot, "runtime", trouble->why, trouble->remedy);
+    }
     for (const auto& trouble : report.facts->commands) {
       AddError(slot, "command", trouble.why, trouble.remedy);
     }

@@ -39,6 +39,7 @@ class FindingsTest : public testing::Test {
     plan_.tasks.push_back(task);
     HostReport report;
     report.base = "/home/u/.cache/tfdist";
+    report.kind = "x86_64";
     report.facts.emplace();
     report.facts->machine = host.name;
     report.facts->disk_free_bytes = uint64_t{100} << 30;
@@ -95,6 +96,16 @@ TEST_F(FindingsTest, APortThatNobodyReachesIsOneFinding) {
   EXPECT_THAT(Found(), ElementsAre("error reach h2: no other host can connect to ports 2222, 2223 "
                                    "at 10.0.0.2: no answer: packets are dropped on the way"));
   EXPECT_THAT(Remedy(), HasSubstr("ufw allow proto tcp from any to any port 2222,2223"));
+}
+
+TEST_F(FindingsTest, TheBuiltInProgramOnAnotherKindOfMachineIsAnError) {
+  reports_[1].kind = reports_[2].kind = "aarch64";
+  plan_.tasks[1].argv = {std::string(protocol::kRuntimePath), "--data", "digits"};
+  plan_.tasks[2].argv = {"python3", "train.py"};
+  EXPECT_THAT(Found(),
+              ElementsAre("error runtime h2: its tasks use {runtime}, which is for x86_64; "
+                          "the host is aarch64"));
+  EXPECT_THAT(Remedy(), HasSubstr("a program of your own"));
 }
 
 TEST_F(FindingsTest, ACutBetweenTwoHostsNamesBothAndTheRuleForTheirAddresses) {

@@ -132,6 +132,7 @@ class Checkup {
     agent.link = std::move(started.link);
     uploaded_[slot] = started.uploaded ? 1 : 0;
     reports_[slot].base = started.hello.base;
+    reports_[slot].kind = started.machine;
     Json facts = agent.link->Call(type::kSurvey, SurveyOf(slot, started.uploaded),
                                   In(kSurveyLimit + kAnswerLimit));
     reports_[slot].facts =

@@ -28,6 +28,7 @@ struct ClockReading {
 struct HostReport {
   std::optional<Error> failure;  // with the host
   std::string base;              // tfdist's folder there
+  std::string kind;              // of machine, as `uname -m` prints it
   std::optional<protocol::HostFacts> facts;
   std::optional<ClockReading> clock;
   std::vector<protocol::Target> targets;  // that it was to reach

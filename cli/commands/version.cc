@@ -46,6 +46,7 @@ int VersionCommand(const VersionArguments& arguments) {
       agents[std::string(agent.machine)] = agent.sha256_hex;
     }
     PrintJson({{"version", TFDIST_VERSION},
+               {"agent_sha256", GetEmbeddedAgents().front().sha256_hex},
                {"agents", agents},
                {"openssl", OpenSSL_version(OPENSSL_VERSION)},
                {"libraries", LibrariesJson()}});

@@ -11,6 +11,7 @@
 #include "agent/refusal.h"
 #include "base/failures.h"
 #include "base/hash.h"
+#include "cli/deploy/runtime_program.h"
 #include "cli/deploy/shared_check.h"
 #include "cli/link/agent_start.h"
 #include "cli/link/bootstrap.h"
@@ -289,7 +290,9 @@ void Deployment::StartOnHost(int slot) {
   StartedAgent started = BringAgent(*host.attached.transport, GetEmbeddedAgents(),
                                     plan_.ssh.remote_dir, kStartLimits, on_step);
   host.attached.link = std::move(started.link);
-  CheckRuntimeRuns(slot, started.machine);
+  if (const auto trouble = RuntimeTrouble(plan_, slot, started.machine)) {
+    throw Error(Phase::kStart, trouble->why, trouble->remedy);
+  }
 
   host.steps.Begin("agent start");
   protocol::Create create;
@@ -317,25 +320,9 @@ void Deployment::StartOnHost(int slot) {
   }
 }
 
-void Deployment::CheckRuntimeRuns(int slot, const std::string& machine) const {
-  const std::string_view ours = GetEmbeddedAgents().front().machine;
-  if (machine == ours) return;
-  const RuntimesUsed used = RuntimesOf(DescriptionOf(slot).tasks);
-  if (!used.cpu && !used.cuda) return;
-  throw Error(
-      Phase::kStart,
-      fmt::format("its tasks use {{runtime}}, which is for {}; the host is {}", ours, machine),
-      "give the host other tasks, or a program of your own");
-}
-
 protocol::HostDescription Deployment::DescriptionOf(int slot) const {
   protocol::HostDescription description;
-  for (const TaskOnHost& task : plan_.tasks) {
-    // A spare may take any slot over: it gets every task.
-    if (task.slot == slot || plan_.hosts[static_cast<size_t>(slot)].spare) {
-      description.tasks.push_back(DescribeTask(plan_, task));
-    }
-  }
+  description.tasks = TasksFor(plan_, slot);
   const RuntimesUsed used = RuntimesOf(description.tasks);
   if (used.cpu) description.files.push_back(cargo_.runtime->description());
   if (used.cuda) description.files.push_back(cargo_.cuda_runtime->description());

@@ -158,8 +158,6 @@ class Deployment {
   void RollBack(int slot);
   // `left`: what an agent that was rolled back could not remove, or empty.
   void ReportLeft(int slot, const std::string& left);
-  // Throws Error(kStart) when that slot's tasks would run the built-in program, which is not for `machine`.
-  void CheckRuntimeRuns(int slot, const std::string& machine) const;
   [[nodiscard]] protocol::HostDescription DescriptionOf(int slot) const;
 
   const Plan& plan_;

@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 #include "base/unique_fd.h"
+#include "cli/link/embedded_agent.h"
+#include "cli/plan/describe.h"
 #include "cli/plan/runtime_choice.h"
 
 namespace tfdist::cli {
@@ -48,6 +50,18 @@ bool HasCudaRuntime() {
     std::error_code none;
     return std::filesystem::exists(path, none);
   });
+}
+
+std::optional<protocol::Trouble> RuntimeTrouble(const Plan& plan, int slot,
+                                                std::string_view machine) {
+  const std::string_view ours = GetEmbeddedAgents().front().machine;
+  if (machine == ours) return std::nullopt;
+  const RuntimesUsed used = RuntimesOf(TasksFor(plan, slot));
+  if (!used.cpu && !used.cuda) return std::nullopt;
+  return protocol::Trouble{
+      .why =
+          fmt::format("its tasks use {{runtime}}, which is for {}; the host is {}", ours, machine),
+      .remedy = "give the host other tasks, or a program of your own"};
 }
 
 }  // namespace tfdist::cli

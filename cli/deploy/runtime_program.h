@@ -1,7 +1,12 @@
 // The built-in training program, sent to hosts like any file.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
+#include "agent/host_check.h"
 #include "cli/deploy/packed_file.h"
+#include "cli/plan/plan.h"
 
 namespace tfdist::cli {
 
@@ -11,5 +16,10 @@ PackedFile PackRuntime();
 // The same of tfdist-runtime-cuda, which is there where tfdist was built with CUDA.
 PackedFile PackCudaRuntime();
 bool HasCudaRuntime();
+
+// Why the {runtime} of that slot's tasks cannot run on a machine of this kind, named as `uname -m` does. nullopt: it can,
+// or none of them uses it.
+std::optional<protocol::Trouble> RuntimeTrouble(const Plan& plan, int slot,
+                                                std::string_view machine);
 
 }  // namespace tfdist::cli

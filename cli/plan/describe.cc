@@ -57,6 +57,15 @@ protocol::JobPlan DescribeWithoutHash(const Plan& plan) {
 
 }  // namespace
 
+std::vector<protocol::TaskDescription> TasksFor(const Plan& plan, int slot) {
+  const bool is_spare = plan.hosts[static_cast<size_t>(slot)].spare;
+  std::vector<protocol::TaskDescription> tasks;
+  for (const TaskOnHost& task : plan.tasks) {
+    if (is_spare || task.slot == slot) tasks.push_back(DescribeTask(plan, task));
+  }
+  return tasks;
+}
+
 std::vector<protocol::SlotPlan> DescribeSlots(const Plan& plan) {
   std::vector<protocol::SlotPlan> slots;
   for (const HostPlan& host : plan.hosts) slots.push_back({host.name, host.address, host.spare});

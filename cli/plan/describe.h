@@ -11,6 +11,8 @@ namespace tfdist::cli {
 
 // Everything about one task; adds TF_CONFIG to its environment.
 protocol::TaskDescription DescribeTask(const Plan& plan, const TaskOnHost& task);
+// Those of a slot. A spare may take any slot over: it gets every task.
+std::vector<protocol::TaskDescription> TasksFor(const Plan& plan, int slot);
 std::vector<protocol::SlotPlan> DescribeSlots(const Plan& plan);
 
 // What the coordinator is told. `job_id`: name, UTC time, 6 hexadecimal digits.

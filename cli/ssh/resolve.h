@@ -25,7 +25,8 @@ class Address {
   socklen_t size_;
 };
 
-// In the order in which they should be tried (RFC 6724, by getent ahosts). Throws Unreachable(kResolve).
+// In the order in which they should be tried (RFC 6724, by getent ahosts; where there is no getent, as
+// /etc/hosts has them). Throws Unreachable(kResolve).
 std::vector<Address> Resolve(const std::string& host_name, int port, TimePoint deadline);
 
 }  // namespace tfdist::ssh

@@ -57,14 +57,19 @@ TEST(Resolve, AnUnknownNameIsUnreachableWithARemedy) {
   }
 }
 
+TEST(Resolve, WithoutGetentTheHostsFileServes) {
+  const OtherPath none("/nonexistent");
+  EXPECT_THAT(Texts("LOCALHOST"), testing::Contains("127.0.0.1 port 22"));
+}
+
 TEST(Resolve, WithoutGetentTheErrorSaysWhatToDo) {
   const OtherPath none("/nonexistent");
   try {
-    Resolve("localhost", 22, Soon());
+    Resolve("no-such-host.invalid", 22, Soon());
     ADD_FAILURE() << "resolved";
   } catch (const Unreachable& error) {
     EXPECT_THAT(error.cause(), HasSubstr("getent"));
-    EXPECT_THAT(error.remedy(), HasSubstr("install it"));
+    EXPECT_THAT(error.remedy(), HasSubstr("install getent"));
   }
 }
 

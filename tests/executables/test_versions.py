@@ -31,6 +31,11 @@ class Versions(unittest.TestCase):
         inside = re.match(r"OpenSSL (\S+) ", version["openssl"])[1]
         self.assertEqual(inside, version["libraries"]["openssl"].split("-")[0])
 
+    def test_the_agents_inside_are_named_by_their_hashes(self):
+        version = json.loads("\n".join(lines(BIN / "tfdist", "version", "--json")))
+        self.assertRegex(version["agent_sha256"], r"^[0-9a-f]{64}$")
+        self.assertEqual(version["agent_sha256"], version["agents"]["x86_64"])
+
     def test_agent_lists_its_libraries(self):
         printed = lines(BIN / "tfdist-agent", "version", "--verbose")
         self.check(printed, ["libsodium", "zeromq3", "fmtlib", "glibc"])

@@ -110,7 +110,7 @@ class Json(unittest.TestCase):
         self.assertIn("'up' is none of the commands that have --json: render, check, ", refused.err)
 
     def test_the_check_itself_finds_what_is_wrong(self):
-        version = {"version": "1", "agents": {}, "openssl": "", "libraries": {}}
+        version = {"version": "1", "agent_sha256": "", "agents": {}, "openssl": "", "libraries": {}}
         schema = Schema({"$ref": "#/$defs/version", "$defs": DOCUMENT["$defs"]})
         self.assertEqual(schema.problems(version), [])
         for change in ({"more": 1}, {"version": 1}, {"libraries": {"zlib": None}}):

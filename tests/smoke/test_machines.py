@@ -76,7 +76,11 @@ class TwoKinds(OverSsh):
 
     def test_the_builtin_program_is_refused_there_with_a_remedy(self):
         hosts = self.start_one_of_each()
-        result = self.user.run("up", self.write(hosts, ["{runtime}", "--data", "digits"]), seconds=300)
+        file = self.write(hosts, ["{runtime}", "--data", "digits"])
+        check = self.user.run("check", file, seconds=300)
+        self.assertNotEqual(check.code, 0, check)
+        self.assertIn("its tasks use {runtime}, which is for x86_64; the host is aarch64", check.out)
+        result = self.user.run("up", file, seconds=300)
         self.assertNotEqual(result.code, 0, result)
         self.assertIn(f"{hosts[1].address}: agent start: its tasks use {{runtime}}, which is for x86_64; the host is aarch64", result.err)
         self.assert_nothing_left(hosts)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -135,6 +136,17 @@ class WithoutGetent(NamedHosts):
 
 class KnownToTheClient(NamedHosts):
     def test_names_need_no_entry_in_an_ssh_config(self):
+        self.run_a_job_by_names()
+
+    def test_nor_a_getent_where_the_hosts_file_has_them(self):
+        programs = self.user.folder / "programs"
+        programs.mkdir()
+        for name in ("sh", "ssh", "env"):
+            (programs / name).symlink_to(shutil.which(name))
+        self.user.env["PATH"] = str(programs)
+        self.run_a_job_by_names()
+
+    def run_a_job_by_names(self):
         hosts = self.start_hosts(2)
         known = "".join(f"[{host.name}]:{host.port} {host.host_key()}\n" for host in hosts)
         config = self.user.write("client_config", "\n  ".join([
@@ -150,8 +162,8 @@ class KnownToTheClient(NamedHosts):
     def run_where_names_are_known(self, names, *args):
         """On this machine, with another /etc/hosts for this command alone."""
         file = self.user.write("hosts", "127.0.0.1 localhost\n" + names)
-        done = subprocess.run(["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', file,
-                               str(BIN / "tfdist"), *args], env=self.user.env, cwd=self.user.folder,
+        script = 'path=$PATH; PATH=/usr/bin:/bin:/usr/sbin:/sbin; mount --bind "$0" /etc/hosts && export PATH="$path" && exec "$@"'
+        done = subprocess.run([shutil.which("unshare"), "--mount", "/bin/sh", "-c", script, file, str(BIN / "tfdist"), *args], env=self.user.env, cwd=self.user.folder,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
         return Result(done.returncode, done.stdout, done.stderr)
 
