@@ -52,11 +52,19 @@ bool AreBroughtUpAtOnce(const std::vector<const JobRecord*>& running) {
          });
 }
 
+// It may have begun all the same, just before its `up` was killed.
+bool MayHaveBegun(const JobRecord& record) {
+  return IsLeftByItsUp(record) && record.last_seen.why != kUpWasKilled;
+}
+
 // Of `candidates`, of which there is one at least, newest first.
 JobRecord Choose(std::vector<JobRecord> candidates, bool any_job, Purpose purpose) {
   const auto count = std::ranges::count_if(candidates, MayRun);
   const bool newest_alone = count == 0 || (count == 1 && MayRun(candidates[0]));
-  if (!newest_alone) LookAgain(candidates);
+  const bool is_one = candidates.size() == 1;
+  if (!newest_alone || (!is_one && std::ranges::any_of(candidates, MayHaveBegun))) {
+    LookAgain(candidates);
+  }
   std::vector<const JobRecord*> running = ThatMayRun(candidates);
   const TimePoint limit = SystemClock().Now() + kRefusalLimit;
   while (AreBroughtUpAtOnce(running) && SystemClock().Now() < limit) {
@@ -67,7 +75,13 @@ JobRecord Choose(std::vector<JobRecord> candidates, bool any_job, Purpose purpos
   if (running.size() == 1) return *running[0];
   const bool may_look = any_job && purpose == Purpose::kToLook;
   if (running.size() > 1 && !may_look) FailAmbiguous(running);
-  return running.empty() ? std::move(candidates[0]) : *running[0];
+  if (!running.empty()) return *running[0];
+  if (purpose == Purpose::kToLook) {
+    // Who looks means a job that has done something, if there is one.
+    std::ranges::stable_partition(candidates,
+                                  [](const JobRecord& record) { return !IsLeftByItsUp(record); });
+  }
+  return std::move(candidates[0]);
 }
 
 std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh,
@@ -142,6 +156,11 @@ bool LooksLikeAFile(const std::string& word) {
 
 NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record) {
   const LastSeen::Stage stage = record.last_seen.stage;
+  if (IsLeftByItsUp(record)) {
+    return {Phase::kLogs,
+            fmt::format("{} of job {} is not there: {}", what, record.id, kUpWasKilled),
+            fmt::format("tfdist down {} ends what it left", record.id)};
+  }
   if (stage == LastSeen::Stage::kStarting || stage == LastSeen::Stage::kNotStarted) {
     return {Phase::kLogs,
             fmt::format("{} of job {} is not there: the job has not started", what, record.id),

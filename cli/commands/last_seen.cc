@@ -1,10 +1,12 @@
 #include "cli/commands/last_seen.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/clock.h"
 #include "cli/commands/for_each_host.h"
 #include "cli/commands/job_view.h"
+#include "cli/commands/other_hosts.h"
 #include "cli/link/bootstrap.h"
 
 namespace tfdist::cli {
@@ -14,13 +16,6 @@ using namespace std::chrono_literals;
 using Stage = LastSeen::Stage;
 
 constexpr auto kAskLimit = 10s;
-// From the record to a folder on slot 0: a connection, and the agent's upload.
-constexpr auto kFolderLimit = 2min;
-
-int64_t AgeOf(const JobRecord& record) {
-  return WallClockNanoseconds() - CreatedNanoseconds(record);
-}
-
 // Slot 0 has nothing of the job.
 LastSeen WithoutFolder(const JobRecord& record) {
   LastSeen seen = record.last_seen;
@@ -28,21 +23,33 @@ LastSeen WithoutFolder(const JobRecord& record) {
     seen.stage = Stage::kEnded;
     seen.result = "gone";
     seen.why = "its folder was removed";
-  } else if (AgeOf(record) > std::chrono::nanoseconds(kFolderLimit).count()) {
-    seen.stage = Stage::kNotStarted;
   }
   return seen;
 }
 
+bool NothingIsOnOtherHosts(const JobRecord& record) {
+  return std::ranges::all_of(AskOtherHosts(record),
+                             [](const HostsWord& said) { return said.word == Word::kOver; });
+}
+
 LastSeen Ask(const JobRecord& record) {
+  const bool is_left = IsLeftByItsUp(
+      record);  // before the question: what `up` has begun until its end is in the answer
+  bool is_there = true;
+  LastSeen seen;
   try {
     const JobView view = LookAt(record, {}, kAskLimit);
-    return SeenIn(view.state, view.live);
+    seen = SeenIn(view.state, view.live);
   } catch (const NothingThere&) {
-    return WithoutFolder(record);
+    seen = WithoutFolder(record);
+    is_there = false;
   } catch (const Error&) {
     return record.last_seen;
   }
+  if (!is_left || seen.stage != Stage::kStarting) return seen;
+  seen.why = kUpWasKilled;
+  if (!is_there && NothingIsOnOtherHosts(record)) seen.stage = Stage::kNotStarted;
+  return seen;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "cli/commands/print_json.h"
 #include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
+#include "cli/link/bootstrap.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -179,6 +180,17 @@ json LastSeenJson(const JobRecord& record) {
           {"look", nullptr}};
 }
 
+// Nobody brings it up any more.
+void SayThatItWasLeft(const JobRecord& record, bool as_json) {
+  if (as_json) {
+    json value = LastSeenJson(record);
+    value["why"] = kUpWasKilled;
+    PrintJson(value);
+    return;
+  }
+  Print("job {0}: {1}; tfdist down {0} ends what it left\n", record.id, kUpWasKilled);
+}
+
 void PrintLastSeen(const JobRecord& record, const Error& error) {
   const LastSeen& seen = record.last_seen;
   Print("job {}: {}", record.id, StateName(seen));
@@ -217,16 +229,32 @@ int ReportOtherHosts(const JobRecord& record, const Error& error, bool as_json) 
   return kExitHost;
 }
 
+int Unanswered(const JobRecord& record, const Error& error, bool as_json) {
+  if (!record.last_seen.is_over()) return ReportOtherHosts(record, error, as_json);
+  as_json ? PrintJson(LastSeenJson(record)) : PrintLastSeen(record, error);
+  return kExitSuccess;
+}
+
 }  // namespace
 
 int StatusCommand(const StatusArguments& arguments) {
   const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
+  const bool is_left = IsLeftByItsUp(record);
   try {
     const JobView view = LookAtOrSay(record);
+    if (is_left && view.state.phase == JobPhase::kNone) {
+      SayThatItWasLeft(record, arguments.json);
+      return kExitSuccess;
+    }
     arguments.json ? PrintJson(ViewJson(record, view)) : PrintTable(record, view);
+  } catch (const NothingThere& error) {
+    if (is_left) {
+      SayThatItWasLeft(record, arguments.json);
+      return kExitSuccess;
+    }
+    return Unanswered(record, error, arguments.json);
   } catch (const Error& error) {
-    if (!record.last_seen.is_over()) return ReportOtherHosts(record, error, arguments.json);
-    arguments.json ? PrintJson(LastSeenJson(record)) : PrintLastSeen(record, error);
+    return Unanswered(record, error, arguments.json);
   }
   return kExitSuccess;
 }

@@ -145,6 +145,18 @@ JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
   return known ? std::move(*known) : AdoptJob(plan, id);
 }
 
+// A job that runs from this plan.
+int JoinIt(const Plan& plan, const std::string& job, const UpArguments& arguments) {
+  if (arguments.quiet && arguments.detach) Print("{}\n", job);
+  if (!arguments.quiet) {
+    Say("tfdist: job {} runs already, from this plan: joining it; Ctrl-C leaves it running\n", job);
+  }
+  if (arguments.detach) return kExitSuccess;
+  const JobRecord record = KnownOrAdopted(plan, job);
+  Interrupts interrupts;
+  return Follow(record, {}, interrupts, Started::kElsewhere, arguments);
+}
+
 // The job of that name on slot 0, when it is the same plan: `up` again joins it.
 int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wanted,
          const UpArguments& arguments) {
@@ -159,15 +171,7 @@ int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wa
     Say("  try: tfdist down {}, or tfdist up --replace, or another name\n", taken.job());
     return kExitNoJob;
   }
-  if (arguments.quiet && arguments.detach) Print("{}\n", taken.job());
-  if (!arguments.quiet) {
-    Say("tfdist: job {} runs already, from this plan: joining it; Ctrl-C leaves it running\n",
-        taken.job());
-  }
-  if (arguments.detach) return kExitSuccess;
-  const JobRecord record = KnownOrAdopted(plan, taken.job());
-  Interrupts interrupts;
-  return Follow(record, {}, interrupts, Started::kElsewhere, arguments);
+  return JoinIt(plan, taken.job(), arguments);
 }
 
 class Launch {
@@ -183,10 +187,14 @@ class Launch {
       record_.files = HashesByPath(listing_, hashes_);
       hashes_.Save();
     }
-    interrupts_.emplace();
   }
 
   int Run() {
+    if (const auto running = RunsAlready()) return JoinIt(plan_, *running, arguments_);
+    interrupts_.emplace();
+    // A closed terminal rolls back, as Ctrl-C does: nobody would, later.
+    interrupts_->HearHangUp();
+    mark_.emplace(record_.id);
     SaveRecord(record_);
     const TimePoint begin = SystemClock().Now();
     Deployment::Outcome outcome;
@@ -214,6 +222,22 @@ class Launch {
   }
 
  private:
+  // The job of this plan that this machine has started and that runs, as its coordinator says now: there is nothing to
+  // bring up, and no record to make.
+  [[nodiscard]] std::optional<std::string> RunsAlready() const {
+    if (arguments_.replace) return std::nullopt;
+    for (const JobRecord& known : LoadRecords()) {
+      if (known.last_seen.stage != LastSeen::Stage::kRunning || known.name != record_.name ||
+          known.plan_sha256 != record_.plan_sha256) {
+        continue;
+      }
+      std::vector<JobRecord> asked = {known};
+      LookAgain(asked);
+      if (asked[0].last_seen.stage == LastSeen::Stage::kRunning) return known.id;
+    }
+    return std::nullopt;
+  }
+
   // True when the hosts' threads are through, false when a roll-back took longer than its limit.
   bool Wait(Deployment& deployment) {
     const bool terminal = isatty(STDERR_FILENO) != 0;
@@ -318,6 +342,8 @@ class Launch {
     record_.last_seen.stage = LastSeen::Stage::kRunning;
     record_.last_seen.began_ns = WallClockNanoseconds();
     SaveRecord(record_);
+    mark_.reset();
+    interrupts_->LetHangUpEnd();
     if (interrupted_) return EndAtOnce();
     const std::string size =
         Counted(plan_.tasks.size(), "task") + " on " + Counted(plan_.hosts.size(), "host");
@@ -374,6 +400,7 @@ class Launch {
   }
 
   int TakenOver(const protocol::NameTaken& taken) {
+    mark_.reset();
     // Ctrl-C ends this command: nobody polls while the other job is looked for, and its end is
     // under way by itself.
     interrupts_.reset();
@@ -393,6 +420,7 @@ class Launch {
   FileHashes hashes_;
   Cargo cargo_;
   JobRecord record_;
+  std::optional<BringUpMark> mark_;
   std::optional<Interrupts> interrupts_;
   bool interrupted_ = false;
   // What the deployment has come to.

@@ -46,6 +46,9 @@ Whole ReadAll(const JobRecord& record) {
   } catch (const NothingThere&) {
     throw NothingLeftOf("the event log", record);
   }
+  if (whole.view.state.phase == JobPhase::kNone && IsLeftByItsUp(record)) {
+    throw NothingLeftOf("the event log", record);
+  }
   return whole;
 }
 

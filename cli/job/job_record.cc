@@ -1,10 +1,14 @@
 #include "cli/job/job_record.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
@@ -39,6 +43,10 @@ std::filesystem::path StateFolder() {
 
 std::filesystem::path PathOf(std::string_view id) {
   return StateFolder() / fmt::format("{}.json", id);
+}
+
+std::filesystem::path MarkPathOf(std::string_view id) {
+  return StateFolder() / fmt::format("{}.up", id);
 }
 
 json ToJson(const HostPlan& host) {
@@ -229,6 +237,22 @@ bool IsJobId(std::string_view text) {
   return tail[0] == '-' && tail[9] == 'T' && tail[16] == 'Z' && tail[17] == '-';
 }
 
+BringUpMark::BringUpMark(std::string_view id) : path_(MarkPathOf(id)) {
+  MakePrivateFolder(StateFolder());
+  file_.Reset(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!file_.valid() || flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    throw Error(Phase::kFiles, WithErrno(fmt::format("cannot make {}", path_.string()), errno));
+  }
+}
+
+BringUpMark::~BringUpMark() { (void)unlink(path_.c_str()); }
+
+bool IsLeftByItsUp(const JobRecord& record) {
+  if (record.last_seen.stage != LastSeen::Stage::kStarting) return false;
+  const UniqueFd file(open(MarkPathOf(record.id).c_str(), O_RDONLY | O_CLOEXEC));
+  return !file.valid() || flock(file.get(), LOCK_SH | LOCK_NB) == 0;
+}
+
 std::vector<const JobRecord*> ThatMayRun(const std::vector<JobRecord>& records) {
   std::vector<const JobRecord*> found;
   for (const JobRecord& record : records) {
@@ -239,7 +263,9 @@ std::vector<const JobRecord*> ThatMayRun(const std::vector<JobRecord>& records) 
     };
     const bool is_refused = record.last_seen.stage == LastSeen::Stage::kStarting &&
                             std::ranges::any_of(records, holds_its_name);
-    if (record.last_seen.may_run() && !is_refused) found.push_back(&record);
+    if (record.last_seen.may_run() && !is_refused && !IsLeftByItsUp(record)) {
+      found.push_back(&record);
+    }
   }
   return found;
 }
@@ -286,13 +312,16 @@ void SaveRecord(const JobRecord& record) {
   ReplaceFile(PathOf(record.id), EncodeRecord(record), 0600);
 }
 
-void RemoveRecord(std::string_view id) { std::filesystem::remove(PathOf(id)); }
+void RemoveRecord(std::string_view id) {
+  std::filesystem::remove(PathOf(id));
+  std::filesystem::remove(MarkPathOf(id));
+}
 
 void NoteLastSeen(std::string_view id, const LastSeen& seen) {
   auto record = LoadRecord(PathOf(id));
   if (!record || record->last_seen == seen) return;
   if (record->last_seen.stage == LastSeen::Stage::kEnded) return;
-  if (seen.stage == LastSeen::Stage::kStarting) return;  // says nothing
+  if (seen.stage == LastSeen::Stage::kStarting && seen.why.empty()) return;
   record->last_seen = seen;
   SaveRecord(*record);
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "cli/plan/plan.h"
 
 namespace tfdist::cli {
@@ -63,7 +64,26 @@ struct JobRecord {
   LastSeen last_seen;
 };
 
-// Those of `records` that may run. A host lets in one job of a name at a time: one that is still brought up
+// `why` of a job whose `up` is gone, and which has not begun.
+inline constexpr std::string_view kUpWasKilled = "its `up` was killed while it brought hosts up";
+
+// Held by `up` while it brings a job's hosts up. The system frees it, however the process ends.
+class BringUpMark {
+ public:
+  // Throws Error(kFiles).
+  explicit BringUpMark(std::string_view id);
+  BringUpMark(const BringUpMark&) = delete;
+  BringUpMark& operator=(const BringUpMark&) = delete;
+  ~BringUpMark();
+
+ private:
+  std::filesystem::path path_;
+  UniqueFd file_;
+};
+// The record says that the job is brought up, and no `up` is at it.
+bool IsLeftByItsUp(const JobRecord& record);
+
+// Those of `records` that may run, without those that are left by their `up`. A host lets in one job of a name at a time: one that is still brought up
 // beside a running one of its name on its first host will be refused, and is left out.
 std::vector<const JobRecord*> ThatMayRun(const std::vector<JobRecord>& records);
 
@@ -82,7 +102,8 @@ JobRecord DecodeRecord(std::string_view text);
 // Throws Error(kFiles), before anything was started, when the record cannot be kept.
 void SaveRecord(const JobRecord& record);
 void RemoveRecord(std::string_view id);
-// Notes it in the job's record, where this machine has one; an end that is noted stays. Throws
+// Notes it in the job's record, where this machine has one; an end that is noted stays, and "starting" without
+// a reason says nothing. Throws
 // Error(kFiles).
 void NoteLastSeen(std::string_view id, const LastSeen& seen);
 // Newest first. A file that cannot be read as a record is passed over, with a line on stderr.

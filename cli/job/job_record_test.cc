@@ -115,9 +115,22 @@ TEST_F(JobRecordTest, AJobThatIsBroughtUpBesideARunningOneIsNotMeant) {
   records[2].last_seen.stage = Stage::kEnded;
   records[3].last_seen.stage = Stage::kStarting;
   records[3].hosts[0].address = "10.0.0.2";
+  const BringUpMark up(records[0].id);
   EXPECT_THAT(ThatMayRun(records), testing::ElementsAre(&records[1], &records[3]));
   records[1].name = "cifar";
   EXPECT_THAT(ThatMayRun(records), testing::ElementsAre(&records[0], &records[1], &records[3]));
+}
+
+TEST_F(JobRecordTest, AJobWhoseUpIsGoneIsLeftUnlessItHasBegun) {
+  JobRecord record = Sample("digits-20260803T120000Z-cccccc", "2026-08-03T12:00:00Z");
+  {
+    const BringUpMark up(record.id);
+    EXPECT_FALSE(IsLeftByItsUp(record));
+  }
+  EXPECT_TRUE(IsLeftByItsUp(record));
+  EXPECT_THAT(ThatMayRun({record}), testing::IsEmpty());
+  record.last_seen.stage = LastSeen::Stage::kRunning;
+  EXPECT_FALSE(IsLeftByItsUp(record));
 }
 
 }  // namespace

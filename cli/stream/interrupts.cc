@@ -39,12 +39,25 @@ Interrupts::Interrupts() {
 }
 
 Interrupts::~Interrupts() {
+  LetHangUpEnd();
   Install(SIGINT, SIG_DFL);
   Install(SIGTERM, SIG_DFL);
   for (int& end : signal_pipe) {
     close(end);
     end = -1;
   }
+}
+
+void Interrupts::HearHangUp() {
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) Install(SIGHUP, OnInterrupt);
+}
+
+void Interrupts::LetHangUpEnd() {
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler == OnInterrupt) Install(SIGHUP, SIG_DFL);
 }
 
 int Interrupts::fd() const { return signal_pipe[0]; }

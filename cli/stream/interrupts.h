@@ -4,13 +4,18 @@
 namespace tfdist::cli {
 
 // One at a time. SIGINT and SIGTERM make `fd()` readable; SIGPIPE is ignored (write(2) says EPIPE).
-// SIGHUP keeps its default: the CLI ends, the job goes on.
+// SIGHUP keeps its default: the CLI ends, the job goes on. Unless HearHangUp: what is half done does not go on by itself.
 class Interrupts {
  public:
   Interrupts();
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
+
+  // From now on SIGHUP is as SIGINT, unless this process was started with it ignored (nohup).
+  void HearHangUp();
+  // It has its default again.
+  void LetHangUpEnd();
 
   [[nodiscard]] int fd() const;
   // How many came since the last call.

@@ -1,0 +1,96 @@
+"""What `up` leaves when a signal ends it while it brings hosts up."""
+
+import json
+import signal
+import unittest
+
+from tests.hosts.hosts import check_possible
+from tests.smoke.test_local import shell
+from tests.smoke.test_ssh import OverSsh
+from tests.support import clusters
+from tests.support.waiting import wait_for
+
+KILLED = "its `up` was killed while it brought hosts up"
+
+
+def setUpModule():
+    check_possible()
+
+
+class LeftByUp(OverSsh):
+    def begin(self):
+        """`up` of two hosts: the first one has its agent, the second one does not answer."""
+        self.hosts = self.start_hosts(2)
+        self.hosts[1].freeze()
+        self.addCleanup(self.hosts[1].thaw)
+        up = self.user.start("up", self.write(self.hosts, shell("exec sleep infinity")))
+        wait_for(lambda: [process for process in self.hosts[0].processes() if "agent" in process.argv[1:]],
+                 lambda: f"an agent; {up.err.read_text()}")
+        return up
+
+    def run_well(self, *args):
+        result = self.user.run(*args)
+        self.assertEqual(result.code, 0, result)
+        return result.out
+
+    def test_a_closed_terminal_rolls_back(self):
+        up = self.begin()
+        up.send_signal(signal.SIGHUP)
+        self.assertEqual(up.wait(60), 130, up.err.read_text())
+        self.assertIn("rolling back", up.err.read_text())
+        self.hosts[1].thaw()
+        self.assert_nothing_left(self.hosts)
+        self.assertEqual(json.loads(self.run_well("list", "--json")), [])
+
+    def test_a_killed_up_is_named_and_nobody_means_its_job(self):
+        self.run_well("up", self.user.write("real.toml", clusters.local("real", shell("echo real output"), slots=1)))
+        real = self.user.job_id()
+        up = self.begin()
+        left = self.user.job_id()
+        up.kill()
+        up.wait()
+        self.hosts[1].thaw()
+        status = self.user.run("status", left)
+        self.assertEqual((status.code, status.out),
+                         (0, f"job {left}: {KILLED}; tfdist down {left} ends what it left\n"), status)
+        shown = json.loads(self.run_well("status", "--json", left))
+        self.assertEqual((shown["state"], shown["why"]), ("starting", KILLED))
+        self.assertIn(f"job {real}: succeeded", self.run_well("why"))
+        self.assertIn("real output", self.run_well("logs"))
+        why = self.user.run("why", left)
+        self.assertEqual(why.code, 4, why)
+        self.assertIn(f"the event log of job {left} is not there: {KILLED}\n  try: tfdist down {left} ends what", why.err)
+        pruned = self.run_well("prune")
+        self.assertIn("forgot 1 of 2 jobs", pruned)
+        self.assertIn(f"kept {left}: {KILLED}; tfdist down {left} ends what it left\n", pruned)
+        self.run_well("down")
+        self.assert_nothing_left(self.hosts)
+        self.assertIn("forgot 1 of 1 jobs", self.run_well("prune"))
+        self.assertEqual(list((self.user.folder / ".local/state/tfdist/jobs").iterdir()), [])
+
+
+class JoiningUp(OverSsh):
+    def test_up_of_a_running_plan_makes_no_record(self):
+        """Nor does it bring a host up: that of slot 0 is asked, the other ones may even be gone."""
+        hosts = self.start_hosts(2)
+        file = self.write(hosts, shell("exec sleep infinity"))
+        self.run_up(file)
+        self.user.wait_until_tasks_run()
+        records = self.user.folder / ".local/state/tfdist/jobs"
+        before = set(records.iterdir())
+        hosts[1].freeze()
+        self.addCleanup(hosts[1].thaw)
+        again = self.run_up(file)
+        self.assertIn("runs already, from this plan: joining it", again.err)
+        self.assertEqual(set(records.iterdir()), before)
+        hosts[1].thaw()
+        self.assertEqual(self.user.run("down").code, 0)
+
+    def run_up(self, file):
+        up = self.user.run("up", "-d", file)
+        self.assertEqual(up.code, 0, up)
+        return up
+
+
+if __name__ == "__main__":
+    unittest.main()
