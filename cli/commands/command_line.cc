@@ -219,10 +219,11 @@ void AddExec(CLI::App& app, Command& command, const Words& words) {
   auto arguments = std::make_shared<ExecArguments>();
   CLI::App* sub = app.add_subcommand(
       "exec", "run the command behind -- on hosts, or where tasks run, all at once");
-  AddWords(*sub, arguments->words, "[JOB] [TASK|HOST...]",
-           "a job by name, id or cluster file (else the running job, or the newest), then hosts "
-           "(gpu1, gpu[1-4], @gpu1), or tasks (worker:0, worker): in their environment and folder; "
-           "nothing: all hosts. For hosts of a cluster file no job is needed");
+  AddWords(
+      *sub, arguments->words, "[JOB] [TASK|HOST...]",
+      "a job by name, id or cluster file (else the running job, or the newest), then hosts "
+      "(gpu1, gpu[1-4], @gpu1), or tasks (worker:0, or worker for all workers), in their "
+      "environment and folder; nothing: all hosts. For hosts of a cluster file no job is needed");
   sub->add_option("-H,--hosts", arguments->hosts, "on these hosts: gpu1,user@gpu2,gpu[3-6]")
       ->type_name("HOST,...");
   sub->add_option("-F,--ssh-config", arguments->ssh_config, "with -H: as ssh -F")
@@ -286,13 +287,16 @@ void AddStatus(CLI::App& app, Command& command) {
   sub->add_option("JOB", arguments->job, kJobHelp);
   auto watch = std::make_shared<bool>(false);
   auto* as_json = sub->add_flag("--json", arguments->json, "as JSON, for scripts");
-  sub->add_flag("-w,--watch", *watch, "as tfdist top")->excludes(as_json);
-  sub->callback([&command, arguments, watch] {
-    command = [arguments, watch] {
+  auto* watch_flag = sub->add_flag("-w,--watch", *watch, "as tfdist top")->excludes(as_json);
+  auto top = std::make_shared<TopArguments>();
+  sub->add_option("--interval", top->interval, "with -w: look so often; default: 2s")
+      ->type_name("TIME")
+      ->needs(watch_flag);
+  sub->callback([&command, arguments, watch, top] {
+    command = [arguments, watch, top] {
       if (!*watch) return StatusCommand(*arguments);
-      TopArguments top;
-      top.job = arguments->job;
-      return TopCommand(top);
+      top->job = arguments->job;
+      return TopCommand(*top);
     };
   });
 }

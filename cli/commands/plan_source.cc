@@ -55,6 +55,21 @@ Plan PlanOfCommand(PlanSource source) {
   return PlanCommandLine(source.job);
 }
 
+// They would have no effect.
+void RefuseOptionsOfNoFile(const PlanSource& source) {
+  const CommandLineJob& job = source.job;
+  const auto refuse = [&](const char* option, const char* key) {
+    throw UsageError(Phase::kUsage,
+                     fmt::format("{} goes with -H: {} says it itself", option, source.file),
+                     fmt::format("{} in the file", key));
+  };
+  if (!job.ssh_config.empty()) refuse("-F", "config = \"...\" in [ssh]");
+  if (!job.transport.empty()) refuse("--transport", "transport = \"...\" in [ssh]");
+  if (job.layout != CommandLineJob().layout) refuse("--layout", "layout in [cluster]");
+  if (!job.name.empty()) refuse("--name", "name");
+  if (job.workdir || source.no_workdir) refuse("--workdir and --no-workdir", "workdir in [task]");
+}
+
 Plan PlanOfFile(const PlanSource& source) {
   if (!source.job.hosts.empty()) {
     throw UsageError(Phase::kUsage, "-H needs a command, after --", kExample);
@@ -63,6 +78,7 @@ Plan PlanOfFile(const PlanSource& source) {
     throw UsageError(Phase::kUsage, "a cluster file is needed, or hosts and a command",
                      fmt::format("tfdist up cluster.toml, or {}", kExample));
   }
+  RefuseOptionsOfNoFile(source);
   return LoadPlan(fs::path(source.file));
 }
 

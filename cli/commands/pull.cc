@@ -19,6 +19,7 @@
 #include "cli/commands/remote_files.h"
 #include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
+#include "cli/link/bootstrap.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -35,6 +36,7 @@ struct Haul {
   std::string host;
   std::vector<std::string> tasks;
   std::vector<RemoteFile> files;
+  bool has_no_folder = false;
   size_t were_there = 0;
   std::vector<std::string> unfinished;
 };
@@ -163,6 +165,32 @@ void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress
   SendRemoteFiles(record, haul.slot, wanted, offsets, sent);
 }
 
+std::vector<RemoteFile> List(const JobRecord& record, Haul& haul) {
+  try {
+    return ListRemoteFiles(record, haul.slot);
+  } catch (const NothingThere&) {
+    haul.has_no_folder = true;
+    throw;
+  }
+}
+
+// The first word may be meant as a path.
+JobRecord FindJobBeforePaths(const std::string& job) {
+  const auto no_such_job = [&] {
+    return NoSuchJob(Phase::kUsage, fmt::format("no job {} is known on this machine", job),
+                     fmt::format("a path stands behind its job: tfdist pull JOB {}; tfdist list "
+                                 "shows the jobs",
+                                 job));
+  };
+  if (LooksLikeAFile(job) && job != "-" && !fs::exists(job)) throw no_such_job();
+  try {
+    return FindJob(job, Purpose::kToLook);
+  } catch (const NoSuchJob&) {
+    if (job.empty() || LooksLikeAFile(job)) throw;
+    throw no_such_job();
+  }
+}
+
 void PrintHaul(const Haul& haul, const fs::path& folder) {
   uint64_t bytes = 0;
   for (const RemoteFile& file : haul.files) bytes += file.size_bytes;
@@ -202,7 +230,7 @@ void Collect(const JobRecord& record, const std::vector<std::optional<Error>>& f
 
 int PullCommand(const PullArguments& arguments) {
   const PullWords words = Sorted(arguments.words);
-  const JobRecord record = FindJob(words.job, Purpose::kToLook);
+  const JobRecord record = FindJobBeforePaths(words.job);
   std::vector<Haul> hauls = HaulsOf(record, SelectTasks(record, words.selectors));
   if (words.selectors.empty()) AddSpares(record, hauls);
   const fs::path folder = arguments.to.empty() ? fs::path(record.id) : fs::path(arguments.to);
@@ -212,13 +240,16 @@ int PullCommand(const PullArguments& arguments) {
   Collect(record,
           ForEachHost(hauls.size(),
                       [&](size_t at) {
-                        hauls[at].files = ListRemoteFiles(record, hauls[at].slot);
+                        hauls[at].files = List(record, hauls[at]);
                         std::erase_if(hauls[at].files, [&](const RemoteFile& file) {
                           return !IsWanted(file.path, words.paths);
                         });
                       }),
           hauls, errors);
   notice.reset();
+  if (std::ranges::all_of(hauls, &Haul::has_no_folder)) {
+    throw NothingLeftOf("what its tasks wrote", record);
+  }
   Progress progress;
   for (const Haul& haul : hauls) {
     for (const RemoteFile& file : haul.files) progress.Expect(file.size_bytes);

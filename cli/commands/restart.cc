@@ -16,11 +16,13 @@
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/host_fold.h"
+#include "cli/commands/job_view.h"
 #include "cli/commands/print_json.h"
 #include "cli/commands/report.h"
 #include "cli/commands/sites.h"
 #include "cli/commands/slow_notice.h"
 #include "cli/job/connector.h"
+#include "cli/link/bootstrap.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -63,8 +65,23 @@ std::vector<std::string> TasksMeant(JobRecord record, const std::vector<std::str
   throw UsageError(Phase::kUsage, fmt::format("job {} has no such task on that host", record.id));
 }
 
+Attached AttachOrSayThatItIsGone(const JobRecord& record) {
+  try {
+    return Attach(record, 0, SystemClock().Now() + kRestartAttachLimit);
+  } catch (const NothingThere&) {
+    throw NothingLeftOf("the folder", record);
+  }
+}
+
 void CheckThatItRuns(const JobRecord& record, const Attached& attached) {
   if (attached.hello.serving == protocol::Serving::kAgent) return;
+  const JobState state = LookAt(record).state;
+  if (state.phase == JobPhase::kEnded) {
+    throw NoSuchJob(
+        Phase::kUsage,
+        fmt::format("job {} has ended ({}): nothing of it runs", record.id, NameOf(state.result)),
+        fmt::format("tfdist up {} starts a new one", record.file.string()));
+  }
   throw Error(
       Phase::kControl,
       fmt::format("job {} does not run: {} has no agent of it", record.id, record.hosts[0].name),
@@ -177,7 +194,7 @@ int RestartCommand(const RestartArguments& arguments) {
   const std::vector<std::string> tasks = TasksMeant(record, words);
   std::optional<SlowNotice> notice;
   notice.emplace(fmt::format("waiting for {} to answer", record.hosts[0].name));
-  Attached attached = Attach(record, 0, SystemClock().Now() + kRestartAttachLimit);
+  Attached attached = AttachOrSayThatItIsGone(record);
   CheckThatItRuns(record, attached);
   const auto answer =
       attached.link->Call(type::kRestart, {{"tasks", tasks}, {"all", tasks.empty()}},

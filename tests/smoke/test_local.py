@@ -658,6 +658,44 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.status(second)["state"], "stopped")
         self.assert_nothing_left()
 
+    def test_exec_is_refused_where_several_jobs_run_and_none_is_named(self):
+        first, second = self.start_job("first"), self.start_job("second")
+        for words in ([], ["worker:0"]):
+            refused = self.user.run("exec", *words, "--", "true")
+            self.assertEqual(refused.code, 2, refused)
+            self.assertIn(f"2 jobs run: {second} (127.0.0.1), {first} (127.0.0.1)", refused.err)
+        self.assertEqual(self.user.run("exec", "second", "--", "true").code, 0)
+        for job in (first, second):
+            self.assertEqual(self.user.run("down", job).code, 0)
+
+    def test_what_a_job_that_is_gone_has_left_is_exit_code_4(self):
+        job = self.start_job("short", "echo text >file")
+        self.user.wait_until_ended("short")
+        restart = self.user.run("restart", job)
+        self.assertEqual(restart.code, 4, restart)
+        self.assertIn(f"job {job} has ended (succeeded): nothing of it runs\n  try: tfdist up ", restart.err)
+        # A path where the job should stand.
+        for path in ("file", "folder/file"):
+            pull = self.user.run("pull", path)
+            self.assertEqual(pull.code, 4, pull)
+            self.assertIn(f"a path stands behind its job: tfdist pull JOB {path}", pull.err)
+        wait_for(lambda: not self.user.left(), "the agents have left")
+        cleaned = self.user.run("clean", "--yes", str(self.user.folder / "short-0.toml"))
+        self.assertEqual(cleaned.code, 0, cleaned)
+        for command in ("pull", "restart"):
+            gone = self.user.run(command, job)
+            self.assertEqual(gone.code, 4, gone)
+            self.assertIn(f"of job {job} is gone: its folder was cleaned from 127.0.0.1", gone.err)
+
+    def test_options_that_a_file_has_no_use_for_are_refused(self):
+        file = self.write(["true"])
+        for options, named in ((["-F", "config"], "-F"), (["--transport", "openssh"], "--transport"),
+                               (["--name", "other"], "--name"), (["--no-workdir"], "--workdir and --no-workdir")):
+            for command in ("up", "render", "check"):
+                refused = self.user.run(command, file, *options)
+                self.assertEqual(refused.code, 2, refused)
+                self.assertIn(f"{named} goes with -H: {file} says it itself\n  try: ", refused.err)
+
     def states(self):
         return {row["name"]: row["state"] for row in json.loads(self.user.run("list", "--json").out)}
 

@@ -76,8 +76,8 @@ class Restarts(unittest.TestCase):
         self.assertEqual(unknown.code, 2, unknown)
         self.assert_nothing_left()
         over = self.user.run("restart", "job")
-        self.assertEqual(over.code, 3, over)
-        self.assertRegex(over.err, r"job job-\S+ does not run: \S+ has no agent of it")
+        self.assertEqual(over.code, 4, over)
+        self.assertRegex(over.err, r"job job-\S+ has ended \(succeeded\): nothing of it runs")
 
     def test_a_task_that_fails_again_and_again_ends_the_job_with_its_cause(self):
         text = clusters.local("job", ["sh", "-c", "case $TFDIST_TASK in ps*) exec sleep infinity;; esac; echo hello; exit 3"], slots=1) + """

@@ -67,7 +67,7 @@ esac
     def test_on_a_terminal_the_table_stays_in_its_place_and_ends_with_the_job(self):
         self.start()
         self.user.env["TERM"] = "xterm"
-        terminal = self.user.start_on_terminal("status", "-w")
+        terminal = self.user.start_on_terminal("status", "-w", "--interval", "500ms")
         fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
         terminal.wait_for_text("\x1b[4F\x1b[J", 30)  # a heading and three lines further up
         terminal.wait_for_text("\x1b[4F\x1b[J", 30)
