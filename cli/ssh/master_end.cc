@@ -29,8 +29,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kEndLimit = 2s;      // of all together
-constexpr auto kKillLimit = 500ms;  // the same, after SIGKILL
+constexpr auto kMasterEndLimit = 2s;      // of all together
+constexpr auto kMasterKillLimit = 500ms;  // the same, after SIGKILL
 
 // Of the protocol on a control socket: PROTOCOL.mux in OpenSSH's sources. A message is a string (wire.h): a type, then a
 // number.
@@ -148,9 +148,9 @@ void EndMastersAt(const std::vector<std::string>& sockets) {
     masters.push_back({path, std::move(socket)});
     Ask(masters.back());
   }
-  if (AllEnd(masters, kEndLimit)) return;
+  if (AllEnd(masters, kMasterEndLimit)) return;
   KillThoseLeft(masters);
-  (void)AllEnd(masters, kKillLimit);
+  (void)AllEnd(masters, kMasterKillLimit);
 }
 
 }  // namespace tfdist::ssh
