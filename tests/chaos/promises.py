@@ -313,6 +313,8 @@ def it_was_so(row, events, asked):
 
 def logs_are_exact(round, job, status, events, starts):
     world, saved = round.world, round.world.user.folder / f"saved-{job}"
+    # Before there is a coordinator, `down` ends each host's agent, and with it what brings `up` the output.
+    swept_early = any(strike.nemesis.name == "down" and strike.while_deploying for strike in round.strikes)
     said = world.user.run("logs", "--save", str(saved), job)
     expect(said.code == 0 or round.forsaken, lambda: f"logs --save: {said}")
     for task in [row["task"] for row in status["tasks"]]:
@@ -338,7 +340,8 @@ def logs_are_exact(round, job, status, events, starts):
         for command in round.commands:
             shows = command.args_given[0] == "up" and "-d" not in command.args_given
             if shows and command.returncode in (0, 1) and job in command.err.read_text():
-                up_has_shown(command, task, whole)
+                if not (swept_early and f"tfdist: {task}: output is missing: host " in command.err.read_text()):
+                    up_has_shown(command, task, whole)
 
 
 def cost_of_killed_holders(round, events, mine):
