@@ -29,8 +29,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kMasterEndLimit = 2s;      // of all together
-constexpr auto kMasterKillLimit = 500ms;  // the same, after SIGKILL
+constexpr auto kMasterEndLimit = 2s;   // of all together
+constexpr auto kMasterKillLimit = 2s;  // the same, after SIGKILL
 
 // Of the protocol on a control socket: PROTOCOL.mux in OpenSSH's sources. A message is a string (wire.h): a type, then a
 // number.
