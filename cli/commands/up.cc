@@ -15,6 +15,7 @@
 #include "cli/commands/end_job.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
+#include "cli/commands/job_view.h"
 #include "cli/commands/last_seen.h"
 #include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
@@ -40,6 +41,8 @@ using namespace std::chrono_literals;
 constexpr size_t kSecretBytes = 32;
 // A slow host is named after so long.
 constexpr auto kSlowHost = 5s;
+// For the coordinator of a job that may run already.
+constexpr auto kAskLimit = 10s;
 // Longer than the agents need to take a request to go back; they remove themselves otherwise.
 constexpr auto kRollBackLimit = 10s;
 
@@ -222,8 +225,8 @@ class Launch {
   }
 
  private:
-  // The job of this plan that this machine has started and that runs, as its coordinator says now: there is nothing to
-  // bring up, and no record to make.
+  // The job of this plan that this machine has started and that runs, as its coordinator says now:
+  // there is nothing to bring up, and no record to make.
   [[nodiscard]] std::optional<std::string> RunsAlready() const {
     if (arguments_.replace) return std::nullopt;
     for (const JobRecord& known : LoadRecords()) {
@@ -231,11 +234,22 @@ class Launch {
           known.plan_sha256 != record_.plan_sha256) {
         continue;
       }
-      std::vector<JobRecord> asked = {known};
-      LookAgain(asked);
-      if (asked[0].last_seen.stage == LastSeen::Stage::kRunning) return known.id;
+      if (SaysThatItRuns(known)) return known.id;
     }
     return std::nullopt;
+  }
+
+  // What nobody answers is for those to say who bring the hosts up.
+  static bool SaysThatItRuns(const JobRecord& record) {
+    using protocol::JobPhase;
+    try {
+      const JobView view = LookAt(record, {}, kAskLimit);
+      const JobPhase phase = view.state.phase;
+      return view.live && (phase == JobPhase::kCommitted || phase == JobPhase::kRunning ||
+                           phase == JobPhase::kRestarting);
+    } catch (const Error&) {
+      return false;
+    }
   }
 
   // True when the hosts' threads are through, false when a roll-back took longer than its limit.

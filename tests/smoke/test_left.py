@@ -86,6 +86,22 @@ class JoiningUp(OverSsh):
         hosts[1].thaw()
         self.assertEqual(self.user.run("down").code, 0)
 
+    def test_a_job_that_nobody_speaks_for_is_not_said_to_run(self):
+        """Its record says "running"; its first host hangs."""
+        hosts = self.start_hosts(2)
+        file = self.write(hosts, shell("exec sleep infinity"))
+        self.run_up(file)
+        self.user.wait_until_tasks_run()
+        hosts[0].freeze()
+        self.addCleanup(hosts[0].thaw)
+        again = self.user.run("up", "-d", file, seconds=300)
+        self.assertEqual(again.code, 3, again)
+        self.assertIn(f"tfdist: {hosts[0].address}: connect: ", again.err)
+        self.assertNotIn("runs already", again.err)
+        hosts[0].thaw()
+        self.assertEqual(self.user.status()["state"], "running")
+        self.assertEqual(self.user.run("down").code, 0)
+
     def run_up(self, file):
         up = self.user.run("up", "-d", file)
         self.assertEqual(up.code, 0, up)
