@@ -37,10 +37,16 @@ bool MayRun(const JobRecord& record) { return record.last_seen.may_run(); }
 
 [[noreturn]] void FailAmbiguous(const std::vector<const JobRecord*>& running) {
   std::string ids;
+  bool one_is_left = false;
   for (const JobRecord* record : running) {
-    ids += fmt::format("{}{} ({})", ids.empty() ? "" : ", ", record->id, record->hosts[0].name);
+    const bool is_left = IsLeftByItsUp(*record);
+    one_is_left = one_is_left || is_left;
+    ids += fmt::format("{}{} ({}{})", ids.empty() ? "" : ", ", record->id, record->hosts[0].name,
+                       is_left ? fmt::format("; {}", kUpWasKilled) : "");
   }
-  throw AmbiguousJob(Phase::kUsage, fmt::format("{} jobs run: {}", running.size(), ids),
+  throw AmbiguousJob(Phase::kUsage,
+                     fmt::format("{} jobs run{}: {}", running.size(),
+                                 one_is_left ? ", or have left something" : "", ids),
                      "name one of them by its id");
 }
 
@@ -55,6 +61,21 @@ bool AreBroughtUpAtOnce(const std::vector<const JobRecord*>& running) {
 // It may have begun all the same, just before its `up` was killed.
 bool MayHaveBegun(const JobRecord& record) {
   return IsLeftByItsUp(record) && record.last_seen.why != kUpWasKilled;
+}
+
+// Who ends a job may mean one that is left, but for one of a running job's name: its first host has
+// refused it.
+std::vector<const JobRecord*> WithThoseLeft(const std::vector<const JobRecord*>& running,
+                                            const std::vector<JobRecord>& candidates) {
+  std::vector<const JobRecord*> found;
+  for (const JobRecord& record : candidates) {
+    const auto has_its_name = [&](const JobRecord* other) { return other->name == record.name; };
+    const bool runs = std::ranges::find(running, &record) != running.end();
+    if (runs || (IsLeftByItsUp(record) && std::ranges::none_of(running, has_its_name))) {
+      found.push_back(&record);
+    }
+  }
+  return found;
 }
 
 // Of `candidates`, of which there is one at least, newest first.
@@ -72,6 +93,7 @@ JobRecord Choose(std::vector<JobRecord> candidates, bool any_job, Purpose purpos
     LookAgain(candidates);
     running = ThatMayRun(candidates);
   }
+  if (purpose == Purpose::kToEnd && !running.empty()) running = WithThoseLeft(running, candidates);
   if (running.size() == 1) return *running[0];
   const bool may_look = any_job && purpose == Purpose::kToLook;
   if (running.size() > 1 && !may_look) FailAmbiguous(running);

@@ -31,9 +31,10 @@ enum class Purpose { kToLook, kToEnd };
 // `job`: a name, an id, a cluster file, or empty for any job. Finds the running job of those that
 // match, else the newest. If the records of several jobs do not say that they have ended, asks
 // their slots 0. Several running jobs are an error, unless `job` is empty and `purpose` is kToLook:
-// then the newest is meant. With kToLook, a job that its `up` has left (job_record.h) is meant only where there is no
-// other one. For a cluster file, jobs on its first host come first; if this machine
-// knows none, that host is asked. Throws NoSuchJob, AmbiguousJob.
+// then the newest is meant. With kToLook, a job that its `up` has left (job_record.h) is meant only
+// where there is no other one; with kToEnd it counts as a running one. For a cluster file, jobs on
+// its first host come first; if this machine knows none, that host is asked. Throws NoSuchJob,
+// AmbiguousJob.
 JobRecord FindJob(const std::string& job, Purpose purpose);
 
 // Whether `word` names a cluster file, and no job: it has a slash or ends with ".toml".

@@ -68,6 +68,22 @@ class LeftByUp(OverSsh):
         self.assertIn("forgot 1 of 1 jobs", self.run_well("prune"))
         self.assertEqual(list((self.user.folder / ".local/state/tfdist/jobs").iterdir()), [])
 
+    def test_down_without_a_name_ends_no_other_job_than_the_killed_one(self):
+        self.run_well("up", "-d", self.user.write("long.toml", clusters.local("long", shell("exec sleep infinity"), slots=1)))
+        long = self.user.job_id()
+        self.user.wait_until_tasks_run(long)
+        up = self.begin()
+        left = self.user.job_id()
+        up.kill()
+        up.wait()
+        down = self.user.run("down")
+        self.assertEqual(down.code, 2, down)
+        self.assertRegex(down.err, f"2 jobs run, or have left something: {left} .*{KILLED}.*, {long} ")
+        self.assertEqual(self.user.status(long)["state"], "running")
+        self.hosts[1].thaw()
+        self.run_well("down", left)
+        self.run_well("down", long)
+
 
 class JoiningUp(OverSsh):
     def test_up_of_a_running_plan_makes_no_record(self):
