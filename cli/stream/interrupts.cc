@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 
@@ -14,9 +15,14 @@ namespace {
 // A signal handler can reach only what is static.
 int signal_pipe[2] = {-1, -1};
 
-extern "C" void OnInterrupt(int) {
+void Put(int signal) {
+  const char mark = static_cast<char>(signal);
+  [[maybe_unused]] const ssize_t put = write(signal_pipe[1], &mark, 1);
+}
+
+extern "C" void OnInterrupt(int signal) {
   const int saved = errno;
-  [[maybe_unused]] const ssize_t put = write(signal_pipe[1], "!", 1);
+  Put(signal);
   errno = saved;
 }
 
@@ -25,6 +31,12 @@ void Install(int signal, void (*handler)(int)) {
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
   sigaction(signal, &action, nullptr);
+}
+
+void RestoreHangUp() {
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler == OnInterrupt) Install(SIGHUP, SIG_DFL);
 }
 
 }  // namespace
@@ -39,7 +51,7 @@ Interrupts::Interrupts() {
 }
 
 Interrupts::~Interrupts() {
-  LetHangUpEnd();
+  RestoreHangUp();
   Install(SIGINT, SIG_DFL);
   Install(SIGTERM, SIG_DFL);
   for (int& end : signal_pipe) {
@@ -55,9 +67,13 @@ void Interrupts::HearHangUp() {
 }
 
 void Interrupts::LetHangUpEnd() {
-  struct sigaction before {};
-  sigaction(SIGHUP, nullptr, &before);
-  if (before.sa_handler == OnInterrupt) Install(SIGHUP, SIG_DFL);
+  RestoreHangUp();
+  const int others_before = others_;
+  (void)Take();
+  // Those are for the next call of Take.
+  for (int i = others_before; i < others_; ++i) Put(SIGINT);
+  if (hang_ups_ > 0 && others_ == 0) (void)raise(SIGHUP);
+  others_ = others_before;
 }
 
 int Interrupts::fd() const { return signal_pipe[0]; }
@@ -65,7 +81,11 @@ int Interrupts::fd() const { return signal_pipe[0]; }
 int Interrupts::Take() {
   char marks[16];
   const ssize_t got = read(signal_pipe[0], marks, sizeof marks);
-  return got > 0 ? static_cast<int>(got) : 0;
+  if (got <= 0) return 0;
+  const auto hang_ups = static_cast<int>(std::count(marks, marks + got, static_cast<char>(SIGHUP)));
+  hang_ups_ += hang_ups;
+  others_ += static_cast<int>(got) - hang_ups;
+  return static_cast<int>(got);
 }
 
 }  // namespace tfdist::cli

@@ -4,7 +4,8 @@
 namespace tfdist::cli {
 
 // One at a time. SIGINT and SIGTERM make `fd()` readable; SIGPIPE is ignored (write(2) says EPIPE).
-// SIGHUP keeps its default: the CLI ends, the job goes on. Unless HearHangUp: what is half done does not go on by itself.
+// SIGHUP keeps its default: the CLI ends, the job goes on. Unless HearHangUp: what is half done does
+// not go on by itself.
 class Interrupts {
  public:
   Interrupts();
@@ -14,12 +15,17 @@ class Interrupts {
 
   // From now on SIGHUP is as SIGINT, unless this process was started with it ignored (nohup).
   void HearHangUp();
-  // It has its default again.
+  // It has its default again, also for one that was heard before: this process ends by it here, unless
+  // SIGINT or SIGTERM has come as well.
   void LetHangUpEnd();
 
   [[nodiscard]] int fd() const;
   // How many came since the last call.
   int Take();
+
+ private:
+  int hang_ups_ = 0;  // taken
+  int others_ = 0;
 };
 
 }  // namespace tfdist::cli

@@ -2,12 +2,14 @@
 
 import json
 import signal
+import time
 import unittest
 
 from tests.hosts.hosts import check_possible
 from tests.smoke.test_local import shell
 from tests.smoke.test_ssh import OverSsh
 from tests.support import clusters
+from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
 
 KILLED = "its `up` was killed while it brought hosts up"
@@ -83,6 +85,34 @@ class LeftByUp(OverSsh):
         self.hosts[1].thaw()
         self.run_well("down", left)
         self.run_well("down", long)
+
+
+class ClosedTerminal(unittest.TestCase):
+    """Once a job runs, SIGHUP ends its `up` alone."""
+
+    def test_a_job_that_runs_goes_on(self):
+        self.hang_up_once(lambda: self.user.wait_until_tasks_run())
+
+    def test_a_job_that_has_just_been_committed_goes_on(self):
+        for _ in range(8):
+            self.hang_up_once(self.wait_until_committed)
+
+    def hang_up_once(self, wait):
+        with Tfdist("hangup") as self.user:
+            up = self.user.start("up", self.user.write("job.toml", clusters.local("job", shell("exec sleep infinity"), slots=1)))
+            wait()
+            up.send_signal(signal.SIGHUP)
+            self.assertEqual(up.wait(60), -signal.SIGHUP, up.err.read_text())
+            self.user.wait_until_tasks_run()
+            self.assertEqual(self.user.status()["state"], "running")
+            self.assertEqual(self.user.run("down").code, 0)
+
+    def wait_until_committed(self):
+        """Looks without a pause: its `up` has not yet done all that it does then."""
+        records = self.user.folder / ".local/state/tfdist/jobs"
+        end = time.monotonic() + 60
+        while not any('"stage": "running"' in path.read_text() for path in records.glob("*.json")):
+            self.assertLess(time.monotonic(), end, "the record says that the job runs")
 
 
 class JoiningUp(OverSsh):

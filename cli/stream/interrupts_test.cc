@@ -1,0 +1,42 @@
+#include "cli/stream/interrupts.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace tfdist::cli {
+namespace {
+
+TEST(Interrupts, AHangUpIsHeardUntilItMayEndTheProcess) {
+  Interrupts interrupts;
+  interrupts.HearHangUp();
+  (void)raise(SIGHUP);
+  (void)raise(SIGINT);
+  EXPECT_EQ(interrupts.Take(), 2);
+}
+
+void HangUp(bool is_taken) {
+  Interrupts interrupts;
+  interrupts.HearHangUp();
+  (void)raise(SIGHUP);
+  if (is_taken) (void)interrupts.Take();
+  interrupts.LetHangUpEnd();
+}
+
+TEST(InterruptsDeathTest, AHangUpThatWasHeardBeforeEndsTheProcess) {
+  EXPECT_EXIT(HangUp(false), testing::KilledBySignal(SIGHUP), "");
+  EXPECT_EXIT(HangUp(true), testing::KilledBySignal(SIGHUP), "");
+}
+
+TEST(Interrupts, AnInterruptStaysOneBesideAHangUp) {
+  Interrupts interrupts;
+  interrupts.HearHangUp();
+  (void)raise(SIGHUP);
+  (void)raise(SIGTERM);
+  interrupts.LetHangUpEnd();
+  EXPECT_EQ(interrupts.Take(), 1);
+  EXPECT_EQ(interrupts.Take(), 0);
+}
+
+}  // namespace
+}  // namespace tfdist::cli
