@@ -42,7 +42,7 @@ bool MayRun(const JobRecord& record) { return record.last_seen.may_run(); }
     const bool is_left = IsLeftByItsUp(*record);
     one_is_left = one_is_left || is_left;
     ids += fmt::format("{}{} ({}{})", ids.empty() ? "" : ", ", record->id, record->hosts[0].name,
-                       is_left ? fmt::format("; {}", kUpWasKilled) : "");
+                       is_left ? fmt::format("; {}", WhyItIsLeft(*record)) : "");
   }
   throw AmbiguousJob(Phase::kUsage,
                      fmt::format("{} jobs run{}: {}", running.size(),
@@ -180,7 +180,7 @@ NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record) {
   const LastSeen::Stage stage = record.last_seen.stage;
   if (IsLeftByItsUp(record)) {
     return {Phase::kLogs,
-            fmt::format("{} of job {} is not there: {}", what, record.id, kUpWasKilled),
+            fmt::format("{} of job {} is not there: {}", what, record.id, WhyItIsLeft(record)),
             fmt::format("tfdist down {} ends what it left", record.id)};
   }
   if (stage == LastSeen::Stage::kStarting || stage == LastSeen::Stage::kNotStarted) {

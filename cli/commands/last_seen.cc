@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 using Stage = LastSeen::Stage;
 
 constexpr auto kAskLimit = 10s;
+
 // Slot 0 has nothing of the job.
 LastSeen WithoutFolder(const JobRecord& record) {
   LastSeen seen = record.last_seen;
@@ -33,8 +34,8 @@ bool NothingIsOnOtherHosts(const JobRecord& record) {
 }
 
 LastSeen Ask(const JobRecord& record) {
-  const bool is_left = IsLeftByItsUp(
-      record);  // before the question: what `up` has begun until its end is in the answer
+  // Before the question: what `up` has begun until its end is in the answer.
+  const bool is_left = IsLeftByItsUp(record);
   bool is_there = true;
   LastSeen seen;
   try {
@@ -47,12 +48,16 @@ LastSeen Ask(const JobRecord& record) {
     return record.last_seen;
   }
   if (!is_left || seen.stage != Stage::kStarting) return seen;
-  seen.why = kUpWasKilled;
+  seen.why = WhyItIsLeft(record);
   if (!is_there && NothingIsOnOtherHosts(record)) seen.stage = Stage::kNotStarted;
   return seen;
 }
 
 }  // namespace
+
+std::string WhyItIsLeft(const JobRecord& record) {
+  return record.last_seen.why.empty() ? std::string(kUpWasKilled) : record.last_seen.why;
+}
 
 LastSeen SeenIn(const protocol::JobState& state, bool live) {
   LastSeen seen;

@@ -2,6 +2,7 @@
 // know.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "agent/job_state.h"
@@ -11,6 +12,9 @@ namespace tfdist::cli {
 
 // What a job's events say of it; `live`: as its coordinator tells them.
 LastSeen SeenIn(const protocol::JobState& state, bool live);
+
+// Of a job that its `up` has left (job_record.h): what `up` has noted itself, where it could.
+std::string WhyItIsLeft(const JobRecord& record);
 
 // Asks slot 0 of each job that is not known to be over, all at once and for at most 10 s, and notes
 // the answers in `records` and on the disk. What does not answer stays as it was.

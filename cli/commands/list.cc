@@ -68,7 +68,7 @@ int PruneCommand() {
   Print("forgot {} of {} jobs; their folders stay on the hosts: tfdist clean FILE\n", forgotten,
         records.size());
   for (const JobRecord* record : left) {
-    Print("kept {0}: {1}; tfdist down {0} ends what it left\n", record->id, kUpWasKilled);
+    Print("kept {0}: {1}; tfdist down {0} ends what it left\n", record->id, WhyItIsLeft(*record));
   }
   return kExitSuccess;
 }

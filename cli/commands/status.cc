@@ -9,6 +9,7 @@
 #include "cli/commands/find_job.h"
 #include "cli/commands/host_fold.h"
 #include "cli/commands/job_view.h"
+#include "cli/commands/last_seen.h"
 #include "cli/commands/other_hosts.h"
 #include "cli/commands/print_json.h"
 #include "cli/commands/report.h"
@@ -184,11 +185,11 @@ json LastSeenJson(const JobRecord& record) {
 void SayThatItWasLeft(const JobRecord& record, bool as_json) {
   if (as_json) {
     json value = LastSeenJson(record);
-    value["why"] = kUpWasKilled;
+    value["why"] = WhyItIsLeft(record);
     PrintJson(value);
     return;
   }
-  Print("job {0}: {1}; tfdist down {0} ends what it left\n", record.id, kUpWasKilled);
+  Print("job {0}: {1}; tfdist down {0} ends what it left\n", record.id, WhyItIsLeft(record));
 }
 
 void PrintLastSeen(const JobRecord& record, const Error& error) {

@@ -62,6 +62,8 @@ class LeftByUp(OverSsh):
         why = self.user.run("why", left)
         self.assertEqual(why.code, 4, why)
         self.assertIn(f"the event log of job {left} is not there: {KILLED}\n  try: tfdist down {left} ends what", why.err)
+        self.assert_told(left, "h1: connection lost")
+        self.assert_told(left, KILLED)
         pruned = self.run_well("prune")
         self.assertIn("forgot 1 of 2 jobs", pruned)
         self.assertIn(f"kept {left}: {KILLED}; tfdist down {left} ends what it left\n", pruned)
@@ -69,6 +71,15 @@ class LeftByUp(OverSsh):
         self.assert_nothing_left(self.hosts)
         self.assertIn("forgot 1 of 1 jobs", self.run_well("prune"))
         self.assertEqual(list((self.user.folder / ".local/state/tfdist/jobs").iterdir()), [])
+
+    def assert_told(self, job, why):
+        """What `up` has noted of its job itself comes before what others make of it."""
+        path = self.user.folder / f".local/state/tfdist/jobs/{job}.json"
+        record = json.loads(path.read_text())
+        record["last_seen"]["why"] = why
+        path.write_text(json.dumps(record))
+        self.assertEqual(self.run_well("status", job), f"job {job}: {why}; tfdist down {job} ends what it left\n")
+        self.assertIn(f"the event log of job {job} is not there: {why}\n", self.user.run("why", job).err)
 
     def test_down_without_a_name_ends_no_other_job_than_the_killed_one(self):
         self.run_well("up", "-d", self.user.write("long.toml", clusters.local("long", shell("exec sleep infinity"), slots=1)))
