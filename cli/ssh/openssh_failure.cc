@@ -80,13 +80,13 @@ constexpr std::string_view kBusy =
 
 constexpr std::string_view kHungUp =
     "its sshd hung up during the login: its log says why (journalctl -u ssh there)";
-constexpr std::string_view kNotFromJump =
-    "can the jump host reach it (is it up, is that its port), and may it (AllowTcpForwarding, "
-    "PermitOpen in the jump host's sshd_config)?";
+// A login that stays in the background keeps back what the program that connects it says.
 constexpr std::string_view kNoWayThere =
-    "what leads to it has failed: ssh to the jump host by hand, or run its ProxyCommand";
+    "ssh to it by hand, which shows what went wrong on the way (the jump host's port, its "
+    "AllowTcpForwarding; the ProxyCommand's words); if that works, its sshd may have too many "
+    "logins "
+    "at once (MaxStartups)";
 
-// The first that is said counts: what went wrong on the way to the host comes before the end that it led to.
 constexpr Saying kSayings[] = {
     {"Too many authentication failures", Kind::kRefused, Phase::kAuth, kLogin},
     {"Permission denied (", Kind::kRefused, Phase::kAuth, kLogin},
@@ -94,7 +94,6 @@ constexpr Saying kSayings[] = {
      "check the name, or give the host's address"},
     {"Unable to negotiate with", Kind::kRefused, Phase::kConnect,
      "a newer ssh on this machine, or KexAlgorithms, Ciphers and the like in ~/.ssh/config"},
-    {": open failed: ", Kind::kUnreachable, Phase::kConnect, kNotFromJump},
     {"timed out", Kind::kUnreachable, Phase::kConnect, kIsItUp},
     {"Connection refused", Kind::kUnreachable, Phase::kConnect, kIsItUp},
     {"No route to host", Kind::kUnreachable, Phase::kConnect, kIsItUp},
@@ -107,16 +106,17 @@ constexpr Saying kSayings[] = {
     {"Connection reset by", Kind::kUnreachable, Phase::kConnect, kHungUp},
 };
 
-// What a jump host's ssh, or a ProxyCommand, has said before ssh missed the host's SSH version. Empty: nothing, or ssh
-// connects directly.
-std::string WordsOfTheWay(std::string_view said) {
+// ssh has nobody's address where another program connects it.
+bool IsByAnotherWay(std::string_view said) { return Says(said, "UNKNOWN port "); }
+
+// Of options that this ssh does not know: what it says of them does not stop it.
+std::string WithoutWordsOfOptions(std::string_view said) {
   std::string words;
-  if (!Says(said, "UNKNOWN port ")) return words;
-  for (std::string_view rest = said.substr(0, said.find(kNoVersion)); !rest.empty();) {
+  for (std::string_view rest = said; !rest.empty();) {
     const std::string_view line = TakeUpTo('\n', rest);
-    if (!line.starts_with("Warning: ")) words.append(line).push_back('\n');
+    if (!line.starts_with("command-line line")) words.append(line).push_back('\n');
   }
-  return cli::OnOneLine(words);
+  return words.empty() ? std::string(said) : words;
 }
 
 }  // namespace
@@ -126,18 +126,17 @@ LoginFailure ExplainLogin(std::string_view said, const std::string& host) {
   for (const Saying& saying : kSayings) {
     const std::string_view line = LineWith(saying.part, said);
     if (line.empty()) continue;
-    if (saying.part == kNoVersion) {
-      const std::string words = WordsOfTheWay(said);
-      if (!words.empty()) {
-        return {Kind::kUnreachable, Phase::kConnect, "ssh says: " + words,
-                std::string(kNoWayThere)};
-      }
+    if (saying.part == kNoVersion && IsByAnotherWay(said)) {
+      return {saying.kind, saying.phase,
+              "the jump host or ProxyCommand gave no way to it; ssh says: " + cli::OnOneLine(line),
+              std::string(kNoWayThere)};
     }
     return {saying.kind, saying.phase, "ssh says: " + cli::OnOneLine(line),
             std::string(saying.remedy)};
   }
   return {Kind::kUnreachable, Phase::kConnect,
-          said.empty() ? "ssh failed and said nothing" : "ssh says: " + cli::OnOneLine(said),
+          said.empty() ? "ssh failed and said nothing"
+                       : "ssh says: " + cli::OnOneLine(WithoutWordsOfOptions(said)),
           "ssh to it by hand"};
 }
 
