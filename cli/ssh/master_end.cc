@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/unique_fd.h"
 #include "cli/ssh/wire.h"
 
 namespace tfdist::ssh {
@@ -49,7 +50,8 @@ void AppendMessage(std::string& out, uint32_t type, uint32_t number) {
 // One that is asked to end. It closes its side of the socket when it ends.
 struct EndingMaster {
   std::string path;
-  UniqueFd socket;  // none: it has ended
+  UniqueFd socket;        // none: it has ended
+  bool is_stuck = false;  // it takes no more connections, and is not asked
 };
 
 void Ask(const EndingMaster& master) {
@@ -116,14 +118,19 @@ std::vector<pid_t> AllProcesses() {
 void KillThoseLeft(const std::vector<EndingMaster>& masters) {
   for (const pid_t pid : AllProcesses()) {
     for (const EndingMaster& master : masters) {
-      if (master.socket.valid() && HasSocket(pid, master.path)) Kill(pid, master.path);
+      if ((master.socket.valid() || master.is_stuck) && HasSocket(pid, master.path))
+        Kill(pid, master.path);
     }
   }
 }
 
-}  // namespace
+// With neither: nobody listens there.
+struct Connection {
+  UniqueFd socket;
+  bool is_stuck = false;
+};
 
-UniqueFd ConnectToMaster(const std::string& socket) {
+Connection ConnectToMaster(const std::string& socket) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   struct stat status {};
@@ -135,20 +142,29 @@ UniqueFd ConnectToMaster(const std::string& socket) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid() ||
       connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return {};
+    // EAGAIN: as many wait there as may.
+    return {{}, fd.valid() && errno == EAGAIN};
   }
-  return fd;
+  return {std::move(fd), false};
+}
+
+}  // namespace
+
+bool IsListenedTo(const std::string& socket) {
+  const Connection master = ConnectToMaster(socket);
+  return master.socket.valid() || master.is_stuck;
 }
 
 void EndMastersAt(const std::vector<std::string>& sockets) {
   std::vector<EndingMaster> masters;
   for (const std::string& path : sockets) {
-    UniqueFd socket = ConnectToMaster(path);
-    if (!socket.valid()) continue;
-    masters.push_back({path, std::move(socket)});
-    Ask(masters.back());
+    Connection master = ConnectToMaster(path);
+    if (!master.socket.valid() && !master.is_stuck) continue;
+    masters.push_back({path, std::move(master.socket), master.is_stuck});
+    if (!master.is_stuck) Ask(masters.back());
   }
-  if (AllEnd(masters, kMasterEndLimit)) return;
+  const bool one_is_stuck = std::ranges::any_of(masters, &EndingMaster::is_stuck);
+  if (AllEnd(masters, kMasterEndLimit) && !one_is_stuck) return;
   KillThoseLeft(masters);
   (void)AllEnd(masters, kMasterKillLimit);
 }

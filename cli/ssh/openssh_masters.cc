@@ -55,8 +55,6 @@ bool IsSocket(const std::string& path) {
   return lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
-bool IsListenedTo(const std::string& path) { return ConnectToMaster(path).valid(); }
-
 // For -S: ssh expands %.
 std::string Escaped(const std::string& path) {
   std::string escaped;
