@@ -203,6 +203,21 @@ std::string UtcNow(const char* format) {
   return fmt::format(fmt::runtime(format), fmt::gmtime(now));
 }
 
+// Some file systems have none: without a lock on the mark, no job counts as left by its `up`.
+bool HasNoLocks(int error) { return error == ENOSYS || error == EOPNOTSUPP || error == ENOLCK; }
+
+std::string ThisMachine() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+// Some file systems keep locks to one machine: none of another's are seen here.
+bool HasMadeIt(int mark) {
+  std::array<char, 256> name{};
+  const ssize_t got = read(mark, name.data(), name.size());
+  return got <= 0 || std::string_view(name.data(), static_cast<size_t>(got)) == ThisMachine();
+}
+
 std::optional<JobRecord> LoadRecord(const std::filesystem::path& path) {
   try {
     const auto content = ReadFileIfExists(path, kRecordLimitBytes);
@@ -240,9 +255,11 @@ bool IsJobId(std::string_view text) {
 BringUpMark::BringUpMark(std::string_view id) : path_(MarkPathOf(id)) {
   MakePrivateFolder(StateFolder());
   file_.Reset(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!file_.valid() || flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (!file_.valid() || (flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && !HasNoLocks(errno))) {
     throw Error(Phase::kFiles, WithErrno(fmt::format("cannot make {}", path_.string()), errno));
   }
+  const std::string machine = ThisMachine();
+  [[maybe_unused]] const ssize_t put = write(file_.get(), machine.data(), machine.size());
 }
 
 BringUpMark::~BringUpMark() { (void)unlink(path_.c_str()); }
@@ -250,7 +267,8 @@ BringUpMark::~BringUpMark() { (void)unlink(path_.c_str()); }
 bool IsLeftByItsUp(const JobRecord& record) {
   if (record.last_seen.stage != LastSeen::Stage::kStarting) return false;
   const UniqueFd file(open(MarkPathOf(record.id).c_str(), O_RDONLY | O_CLOEXEC));
-  return !file.valid() || flock(file.get(), LOCK_SH | LOCK_NB) == 0;
+  if (!file.valid()) return true;
+  return HasMadeIt(file.get()) && flock(file.get(), LOCK_SH | LOCK_NB) == 0;
 }
 
 std::vector<const JobRecord*> ThatMayRun(const std::vector<JobRecord>& records) {

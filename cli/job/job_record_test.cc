@@ -2,10 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 
 #include "base/testing/temporary_folder.h"
 
@@ -131,6 +139,46 @@ TEST_F(JobRecordTest, AJobWhoseUpIsGoneIsLeftUnlessItHasBegun) {
   EXPECT_THAT(ThatMayRun({record}), testing::IsEmpty());
   record.last_seen.stage = LastSeen::Stage::kRunning;
   EXPECT_FALSE(IsLeftByItsUp(record));
+}
+
+TEST_F(JobRecordTest, AnotherMachinesMarkIsNotJudgedHere) {
+  const JobRecord record = Sample("digits-20260803T120000Z-cccccc", "2026-08-03T12:00:00Z");
+  SaveRecord(record);
+  const std::filesystem::path mark = folder_ / "tfdist/jobs" / (record.id + ".up");
+  std::ofstream(mark) << "";  // its `up` was killed before it could write
+  EXPECT_TRUE(IsLeftByItsUp(record));
+  std::ofstream(mark) << "another machine";
+  EXPECT_FALSE(IsLeftByItsUp(record));
+}
+
+// From now on flock(2) fails in this process as it does on file systems without locks.
+void RefuseLocks(uint32_t error) {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_flock, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {std::size(rules), rules};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    _exit(2);
+  }
+}
+
+[[noreturn]] void MarkWithoutLocks(uint32_t error, const JobRecord& record) {
+  RefuseLocks(error);
+  const BringUpMark up(record.id);
+  _exit(IsLeftByItsUp(record) ? 1 : 0);
+}
+
+using JobRecordDeathTest = JobRecordTest;
+
+TEST_F(JobRecordDeathTest, WhereThereAreNoLocksNoJobIsLeft) {
+  const JobRecord record = Sample("digits-20260803T120000Z-cccccc", "2026-08-03T12:00:00Z");
+  for (const uint32_t error : {ENOSYS, EOPNOTSUPP, ENOLCK}) {
+    EXPECT_EXIT(MarkWithoutLocks(error, record), testing::ExitedWithCode(0), "");
+  }
 }
 
 }  // namespace
