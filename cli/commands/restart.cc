@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/job_state.h"
+#include "agent/refusal.h"
 #include "base/clock.h"
 #include "base/failures.h"
 #include "cli/commands/commands.h"
@@ -73,19 +74,40 @@ Attached AttachOrSayThatItIsGone(const JobRecord& record) {
   }
 }
 
+void FailIfItHasEnded(const JobRecord& record) {
+  const JobState state = LookAt(record).state;
+  if (state.phase != JobPhase::kEnded) return;
+  throw NoSuchJob(
+      Phase::kUsage,
+      fmt::format("job {} has ended ({}): nothing of it runs", record.id, NameOf(state.result)),
+      fmt::format("tfdist up {} starts a new one", record.file.string()));
+}
+
 void CheckThatItRuns(const JobRecord& record, const Attached& attached) {
   if (attached.hello.serving == protocol::Serving::kAgent) return;
-  const JobState state = LookAt(record).state;
-  if (state.phase == JobPhase::kEnded) {
-    throw NoSuchJob(
-        Phase::kUsage,
-        fmt::format("job {} has ended ({}): nothing of it runs", record.id, NameOf(state.result)),
-        fmt::format("tfdist up {} starts a new one", record.file.string()));
-  }
+  FailIfItHasEnded(record);
   throw Error(
       Phase::kControl,
       fmt::format("job {} does not run: {} has no agent of it", record.id, record.hosts[0].name),
       fmt::format("tfdist status {}", record.id));
+}
+
+// The agents of a job that is over stay for a moment.
+std::vector<OrderedRun> OrderRuns(const JobRecord& record, Attached& attached,
+                                  const std::vector<std::string>& tasks) {
+  try {
+    return attached.link
+        ->Call(type::kRestart, {{"tasks", tasks}, {"all", tasks.empty()}},
+               SystemClock().Now() + kRestartAnswerLimit)
+        .at("runs")
+        .get<std::vector<OrderedRun>>();
+  } catch (const protocol::Refusal& refusal) {
+    if (refusal.kind() == protocol::RefusalKind::kWrongState) FailIfItHasEnded(record);
+    throw;
+  } catch (const LostConnection&) {
+    FailIfItHasEnded(record);
+    throw;
+  }
 }
 
 // Reads the job's events until all `runs` have begun or the job is ending. `state` is what the events
@@ -196,10 +218,7 @@ int RestartCommand(const RestartArguments& arguments) {
   notice.emplace(fmt::format("waiting for {} to answer", record.hosts[0].name));
   Attached attached = AttachOrSayThatItIsGone(record);
   CheckThatItRuns(record, attached);
-  const auto answer =
-      attached.link->Call(type::kRestart, {{"tasks", tasks}, {"all", tasks.empty()}},
-                          SystemClock().Now() + kRestartAnswerLimit);
-  const auto runs = answer.at("runs").get<std::vector<OrderedRun>>();
+  const std::vector<OrderedRun> runs = OrderRuns(record, attached, tasks);
   const std::string names = FoldHosts(TaskNames(runs));
   Say("tfdist: {} of job {} start{} again\n", names, record.id, runs.size() == 1 ? "s" : "");
   notice.emplace(fmt::format("waiting for {} to end and to start again", names));
