@@ -77,9 +77,11 @@ constexpr std::string_view kIsItUp =
 constexpr std::string_view kBusy =
     "its sshd may have too many logins at once (MaxStartups), or punish failed ones "
     "(PerSourcePenalties): wait some minutes";
-
+// From OpenSSH 10 on this is all that ssh says of a host that hangs up before its version; it may also have come later.
 constexpr std::string_view kHungUp =
-    "its sshd hung up during the login: its log says why (journalctl -u ssh there)";
+    "its sshd hung up during the login, and its log says why (journalctl -u ssh there); it may "
+    "have "
+    "too many logins at once (MaxStartups), or punish failed ones (PerSourcePenalties)";
 // A login that stays in the background keeps back what the program that connects it says.
 constexpr std::string_view kNoWayThere =
     "ssh to it by hand, which shows what went wrong on the way (the jump host's port, its "
@@ -102,8 +104,8 @@ constexpr Saying kSayings[] = {
     {"Not allowed at this time", Kind::kBusy, Phase::kConnect, kBusy},
     {kNoVersion, Kind::kBusy, Phase::kConnect, kBusy},
     {"banner exchange", Kind::kBusy, Phase::kConnect, kBusy},
-    {"Connection closed by", Kind::kUnreachable, Phase::kConnect, kHungUp},
-    {"Connection reset by", Kind::kUnreachable, Phase::kConnect, kHungUp},
+    {"Connection closed by", Kind::kBusy, Phase::kConnect, kHungUp},
+    {"Connection reset by", Kind::kBusy, Phase::kConnect, kHungUp},
 };
 
 // ssh has nobody's address where another program connects it.
@@ -126,7 +128,8 @@ LoginFailure ExplainLogin(std::string_view said, const std::string& host) {
   for (const Saying& saying : kSayings) {
     const std::string_view line = LineWith(saying.part, said);
     if (line.empty()) continue;
-    if (saying.part == kNoVersion && IsByAnotherWay(said)) {
+    const bool hung_up = saying.part == kNoVersion || saying.remedy == kHungUp;
+    if (hung_up && IsByAnotherWay(said)) {
       return {saying.kind, saying.phase,
               "the jump host or ProxyCommand gave no way to it; ssh says: " + cli::OnOneLine(line),
               std::string(kNoWayThere)};
