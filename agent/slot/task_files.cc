@@ -208,15 +208,32 @@ void RememberUnpacked(const SlotFolder& folder) {
   ReplaceFile(ManifestOf(folder), writer.Finish(), 0600);
 }
 
+namespace {
+
+// Below another folder an absolute one would lead back to where it was made.
+std::string TargetOf(const fs::path& work, const fs::path& link) {
+  std::error_code gone;
+  const fs::path target = fs::read_symlink(link, gone);
+  if (!target.is_absolute()) return target.string();
+  const fs::path below = target.lexically_normal().lexically_relative(work);
+  if (below.empty() || *below.begin() == "..") return target.string();
+  return target.lexically_normal().lexically_relative(link.parent_path()).string();
+}
+
+}  // namespace
+
 std::vector<TaskFile> ListTaskFiles(const SlotFolder& folder) {
   const Unpacked unpacked(folder);
   std::vector<TaskFile> files;
   WalkBelow(folder.work(), [&](const fs::path& path, const struct stat* info) {
-    if (info == nullptr || !S_ISREG(info->st_mode) || unpacked.Has(path, *info)) return false;
+    const bool is_link = info != nullptr && S_ISLNK(info->st_mode);
+    const bool is_file = info != nullptr && S_ISREG(info->st_mode);
+    if (!(is_link || is_file) || unpacked.Has(path, *info)) return false;
     constexpr int64_t kSecond = 1'000'000'000;
     files.push_back({.path = path.lexically_relative(folder.work()).string(),
                      .size_bytes = static_cast<uint64_t>(info->st_size),
-                     .changed_ns = info->st_mtim.tv_sec * kSecond + info->st_mtim.tv_nsec});
+                     .changed_ns = info->st_mtim.tv_sec * kSecond + info->st_mtim.tv_nsec,
+                     .target = is_link ? TargetOf(folder.work(), path) : ""});
     return false;
   });
   std::ranges::sort(files, {}, &TaskFile::path);

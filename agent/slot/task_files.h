@@ -31,9 +31,10 @@ struct TaskFile {
   std::string path;  // below the work folder
   uint64_t size_bytes = 0;
   int64_t changed_ns = 0;  // mtime
+  std::string target;  // of a link, one into the work folder from its own folder on; empty: a file
 };
-// The regular files in the work folder that are not as they were unpacked, in the order of their
-// paths. Python's caches, links and what cannot be looked at are left out. Blocks.
+// The regular files and links in the work folder that are not as they were unpacked, in the order of
+// their paths. Python's caches and what cannot be looked at are left out. Blocks.
 std::vector<TaskFile> ListTaskFiles(const SlotFolder& folder);
 
 }  // namespace tfdist::agent

@@ -37,8 +37,11 @@ void Put(std::string_view bytes) { WriteAll(STDOUT_FILENO, bytes, "stdout"); }
 int List(const SlotFolder& folder) {
   std::string text;
   for (const TaskFile& file : ListTaskFiles(folder)) {
-    text += fmt::format("{} {} {}", file.size_bytes, file.changed_ns, file.path);
+    const bool is_link = !file.target.empty();
+    text += is_link ? "link" : std::to_string(file.size_bytes);
+    text += fmt::format(" {} {}", file.changed_ns, file.path);
     text += '\0';
+    if (is_link) text += file.target + '\0';
     if (text.size() < kPieceBytes) continue;
     Put(text);
     text.clear();
@@ -80,7 +83,9 @@ int Send(const SlotFolder& folder, const std::vector<std::string>& arguments) {
     std::from_chars(number.data(), number.data() + number.size(), offset);
     const auto path = folder.work() / arguments[at + 1];
     const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    Put(file.valid() && SendFrom(file, offset) ? "0\n" : "-1\n");
+    const bool may_read = file.valid() || errno == ENOENT;
+    const bool whole = file.valid() && SendFrom(file, offset);
+    Put(whole ? "0\n" : may_read ? "-1\n" : "-2\n");
   }
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <optional>
 
 #include "base/error.h"
@@ -94,6 +95,32 @@ bool LocalCopy::Finish() {
   fd_.Reset();
   if (rename(part_.c_str(), path_.c_str()) != 0) Fail("cannot make", path_);
   return true;
+}
+
+bool CopyLink(const fs::path& folder, const RemoteFile& link) {
+  const fs::path path = MakeParents(folder, link.path);
+  std::error_code none;
+  if (fs::read_symlink(path, none) == link.target) return false;
+  const fs::path aside = path.parent_path() / ".tfdist-link.part";
+  (void)unlink(aside.c_str());  // of a pull that was killed
+  if (symlink(link.target.c_str(), aside.c_str()) != 0 ||
+      rename(aside.c_str(), path.c_str()) != 0) {
+    Fail("cannot make", path);
+  }
+  return true;
+}
+
+bool LinkLeadsOut(const RemoteFile& link) {
+  const fs::path target(link.target);
+  const fs::path parent = fs::path(link.path).parent_path();
+  auto depth = std::distance(parent.begin(), parent.end());
+  bool climbs = true;
+  for (const fs::path& part : target) {
+    climbs = climbs && part == "..";
+    // Up from what may be a link itself: who knows where that is.
+    if (part == ".." && (!climbs || --depth < 0)) return true;
+  }
+  return target.is_absolute();
 }
 
 }  // namespace tfdist::cli

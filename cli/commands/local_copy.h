@@ -39,4 +39,10 @@ class LocalCopy {
   bool was_there_ = false;
 };
 
+// Makes `link`, below `folder`, in the place of a file or link of that name. False: it was there already. Throws Error(kFiles).
+bool CopyLink(const std::filesystem::path& folder, const RemoteFile& link);
+
+// Whether the link would lead to something that is not below the folder it is in.
+bool LinkLeadsOut(const RemoteFile& link);
+
 }  // namespace tfdist::cli

@@ -38,7 +38,9 @@ struct Haul {
   std::vector<RemoteFile> files;
   bool has_no_folder = false;
   size_t were_there = 0;
-  std::vector<std::string> unfinished;
+  std::vector<std::string> changed;  // while they were read
+  std::vector<std::string> unreadable;
+  std::vector<RemoteFile> leading_out;  // links, which stay where they are
 };
 
 struct PullWords {
@@ -144,6 +146,7 @@ void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress
   std::vector<RemoteFile> wanted;
   std::vector<uint64_t> offsets;
   for (const RemoteFile& file : haul.files) {
+    if (!file.target.empty()) continue;
     auto copy = std::make_unique<LocalCopy>(folder / haul.name, file);
     progress.Add(copy->was_there() ? file.size_bytes : copy->offset());
     haul.were_there += copy->was_there() ? 1 : 0;
@@ -158,11 +161,43 @@ void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress
         copies.at(at)->Write(bytes);
         progress.Add(bytes.size());
       },
-      [&](size_t at, bool whole) {
-        if (!whole || !copies.at(at)->Finish()) haul.unfinished.push_back(wanted.at(at).path);
+      [&](size_t at, FileEnd end) {
+        const bool is_whole = end == FileEnd::kWhole && copies.at(at)->Finish();
+        if (end == FileEnd::kUnreadable) {
+          haul.unreadable.push_back(wanted.at(at).path);
+        } else if (!is_whole) {
+          haul.changed.push_back(wanted.at(at).path);
+        }
         copies.at(at).reset();
       });
   SendRemoteFiles(record, haul.slot, wanted, offsets, sent);
+  for (const RemoteFile& file : haul.files) {
+    if (!file.target.empty() && !CopyLink(folder / haul.name, file)) ++haul.were_there;
+  }
+}
+
+// Of those links what is behind them is wanted as well, and what is behind that.
+std::vector<std::string> WithTargets(std::vector<std::string> paths,
+                                     const std::vector<RemoteFile>& files) {
+  for (size_t at = 0; at < paths.size(); ++at) {
+    for (const RemoteFile& file : files) {
+      if (file.path != paths[at] || file.target.empty() || LinkLeadsOut(file)) continue;
+      std::string target = Plain((fs::path(file.path).parent_path() / file.target).string());
+      if (std::ranges::find(paths, target) == paths.end()) paths.push_back(std::move(target));
+    }
+  }
+  return paths;
+}
+
+// Leaves what is wanted in `haul`.
+void ChooseFiles(Haul& haul, const std::vector<std::string>& paths) {
+  const std::vector<std::string> wanted = WithTargets(paths, haul.files);
+  std::erase_if(haul.files, [&](const RemoteFile& file) { return !IsWanted(file.path, wanted); });
+  const auto stay = std::ranges::partition(haul.files, [](const RemoteFile& file) {
+    return file.target.empty() || !LinkLeadsOut(file);
+  });
+  haul.leading_out.assign(stay.begin(), stay.end());
+  haul.files.erase(stay.begin(), stay.end());
 }
 
 std::vector<RemoteFile> List(const JobRecord& record, Haul& haul) {
@@ -194,12 +229,23 @@ JobRecord FindJobBeforePaths(const std::string& job) {
 void PrintHaul(const Haul& haul, const fs::path& folder) {
   uint64_t bytes = 0;
   for (const RemoteFile& file : haul.files) bytes += file.size_bytes;
-  Print("{}: {} files, {}, of {} on {}{}\n", (folder / haul.name).string(), haul.files.size(),
-        Mebibytes(bytes), FoldHosts(haul.tasks), haul.host,
-        haul.were_there == 0 ? "" : fmt::format("; {} were here already", haul.were_there));
-  for (const std::string& path : haul.unfinished) {
-    Say("tfdist: {}: {} has changed while it was read, or cannot be read: pull again\n", haul.host,
-        path);
+  const size_t missing = haul.changed.size() + haul.unreadable.size();
+  Print("{}: {} files, {}, of {} on {}{}{}\n", (folder / haul.name).string(),
+        haul.files.size() - missing, Mebibytes(bytes), FoldHosts(haul.tasks), haul.host,
+        haul.were_there == 0 ? "" : fmt::format("; {} were here already", haul.were_there),
+        missing == 0 ? "" : fmt::format("; {} are missing", missing));
+  for (const std::string& path : haul.changed) {
+    Say("tfdist: {}: {} has changed while it was read: pull again\n", haul.host, path);
+  }
+  for (const std::string& path : haul.unreadable) {
+    Say("tfdist: {}: {} cannot be read there: chmod u+r makes it readable\n", haul.host, path);
+  }
+}
+
+void SayWhatStays(const Haul& haul) {
+  for (const RemoteFile& link : haul.leading_out) {
+    Say("tfdist: {}: {} -> {} leads out of the tasks' folder, and is left there\n", haul.host,
+        link.path, link.target);
   }
 }
 
@@ -209,8 +255,9 @@ std::vector<std::string> MissingPaths(const std::vector<Haul>& hauls,
   std::vector<std::string> missing;
   for (const std::string& path : paths) {
     const bool found = std::ranges::any_of(hauls, [&](const Haul& haul) {
-      return std::ranges::any_of(
-          haul.files, [&](const RemoteFile& file) { return IsWanted(file.path, {path}); });
+      const auto is_meant = [&](const RemoteFile& file) { return IsWanted(file.path, {path}); };
+      return std::ranges::any_of(haul.files, is_meant) ||
+             std::ranges::any_of(haul.leading_out, is_meant);
     });
     if (!found) missing.push_back(path);
   }
@@ -241,9 +288,7 @@ int PullCommand(const PullArguments& arguments) {
           ForEachHost(hauls.size(),
                       [&](size_t at) {
                         hauls[at].files = List(record, hauls[at]);
-                        std::erase_if(hauls[at].files, [&](const RemoteFile& file) {
-                          return !IsWanted(file.path, words.paths);
-                        });
+                        ChooseFiles(hauls[at], words.paths);
                       }),
           hauls, errors);
   notice.reset();
@@ -261,12 +306,14 @@ int PullCommand(const PullArguments& arguments) {
   bool unfinished = false;
   for (const Haul& haul : hauls) {
     if (!haul.files.empty()) PrintHaul(haul, folder);
-    unfinished = unfinished || !haul.unfinished.empty();
+    SayWhatStays(haul);
+    unfinished = unfinished || !haul.changed.empty() || !haul.unreadable.empty();
   }
   PrintErrors(errors);
   const auto missing = MissingPaths(hauls, words.paths);
   for (const std::string& path : missing) Say("tfdist: no task has written {}\n", path);
-  const bool nothing = std::ranges::all_of(hauls, [](const Haul& h) { return h.files.empty(); });
+  const bool nothing = std::ranges::all_of(
+      hauls, [](const Haul& h) { return h.files.empty() && h.leading_out.empty(); });
   if (nothing && words.paths.empty() && errors.empty()) Say("tfdist: no task has written a file\n");
   if (!errors.empty()) return kExitHost;
   return unfinished || !missing.empty() ? kExitJobFailed : kExitSuccess;

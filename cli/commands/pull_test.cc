@@ -54,33 +54,56 @@ TEST(RemoteFiles, AListWithoutItsEndIsNone) {
 }
 
 TEST(SentFiles, AreTakenApartInWhateverPiecesTheyCome) {
-  const std::string stream = "3\nabc2\nde0\n0\n1\n\n-1\n";
+  const std::string stream = "3\nabc2\nde0\n0\n1\n\n-1\n-2\n";
   for (size_t cut = 1; cut <= stream.size(); ++cut) {
     std::string text;
     SentFiles sent(
-        3,
+        4,
         [&](size_t at, std::string_view bytes) { text += std::to_string(at) + std::string(bytes); },
-        [&](size_t at, bool whole) {
-          text += "<" + std::to_string(at) + (whole ? "+" : "-") + ">";
+        [&](size_t /*at*/, FileEnd end) {
+          text += end == FileEnd::kWhole ? "<+>" : end == FileEnd::kChanged ? "<->" : "<no>";
         });
     for (size_t at = 0; at < stream.size(); at += cut) sent.Take(stream.substr(at, cut));
     std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
-    EXPECT_EQ(text, "abcde<+><+>\n<->") << cut;
-    EXPECT_EQ(sent.ended(), 3u);
+    EXPECT_EQ(text, "abcde<+><+>\n<-><no>") << cut;
+    EXPECT_EQ(sent.ended(), 4u);
   }
 }
 
 TEST(SentFiles, WhatIsNoPieceIsRefused) {
-  for (const char* stream : {"x\n", "12345678901234567890123\n", "\n", "0\n0\n"}) {
+  for (const char* stream : {"x\n", "12345678901234567890123\n", "\n", "0\n0\n", "-3\n"}) {
     SentFiles sent(
-        1, [](size_t, std::string_view) {}, [](size_t, bool) {});
+        1, [](size_t, std::string_view) {}, [](size_t, FileEnd) {});
     EXPECT_THROW(sent.Take(stream), ProtocolError) << stream;
   }
 }
 
+TEST(RemoteFiles, ALinkHasItsTarget) {
+  const auto files = ParseRemoteFiles(Records({"link 5 out/latest", "ck 5", "1 2 x", "end"}));
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files[0].path, "out/latest");
+  EXPECT_EQ(files[0].target, "ck 5");
+  EXPECT_EQ(files[1].target, "");
+  EXPECT_THROW(ParseRemoteFiles(Records({"link 5 ../x", "a", "end"})), ProtocolError);
+  EXPECT_THROW(ParseRemoteFiles(Records({"link 5 x", "", "end"})), ProtocolError);
+}
+
+TEST(LinkLeadsOut, LinksThatStayInTheFolderDoNot) {
+  const auto leads_out = [](const std::string& path, const std::string& target) {
+    return LinkLeadsOut({.path = path, .target = target});
+  };
+  EXPECT_FALSE(leads_out("latest", "ck-5"));
+  EXPECT_FALSE(leads_out("out/best", "../ck-5/w"));
+  EXPECT_FALSE(leads_out("out/deep/top", "../.."));
+  EXPECT_TRUE(leads_out("latest", "/etc"));
+  EXPECT_TRUE(leads_out("latest", ".."));
+  EXPECT_TRUE(leads_out("out/x", "../../y"));
+  EXPECT_TRUE(leads_out("a/b/c/x", "top/../.."));  // top -> ../../..
+}
+
 class LocalCopyTest : public testing::Test {
  protected:
-  const RemoteFile file_{"out/model.bin", 6, 1'700'000'000'000'000'001};
+  const RemoteFile file_{"out/model.bin", 6, 1'700'000'000'000'000'001, ""};
   TemporaryFolder folder_;
   fs::path path_ = folder_.path() / "out/model.bin";
 };
@@ -102,7 +125,7 @@ TEST_F(LocalCopyTest, GoesOnWhereItWasLeft) {
 }
 
 TEST_F(LocalCopyTest, FilesFromBefore1970AndWithLongNamesComeWhole) {
-  const RemoteFile old{std::string(255, 'n'), 0, -5};
+  const RemoteFile old{std::string(255, 'n'), 0, -5, ""};
   EXPECT_TRUE(LocalCopy(folder_.path(), old).Finish());
   EXPECT_TRUE(LocalCopy(folder_.path(), old).was_there());
 }
@@ -120,7 +143,7 @@ TEST_F(LocalCopyTest, AnotherVersionOfTheFileBeginsAnew) {
 }
 
 TEST_F(LocalCopyTest, AnEmptyFileIsMade) {
-  EXPECT_TRUE(LocalCopy(folder_.path(), {"empty", 0, 1}).Finish());
+  EXPECT_TRUE(LocalCopy(folder_.path(), {"empty", 0, 1, ""}).Finish());
   EXPECT_TRUE(fs::exists(folder_.path() / "empty"));
 }
 

@@ -92,6 +92,13 @@ void RunAgent(const JobRecord& record, int slot, std::vector<std::string> argume
   }
 }
 
+FileEnd FileEndOf(int64_t number) {
+  if (number == 0) return FileEnd::kWhole;
+  if (number == -1) return FileEnd::kChanged;
+  if (number == -2) return FileEnd::kUnreadable;
+  FailMalformed(std::to_string(number));
+}
+
 }  // namespace
 
 std::vector<RemoteFile> ParseRemoteFiles(std::string_view records) {
@@ -100,10 +107,14 @@ std::vector<RemoteFile> ParseRemoteFiles(std::string_view records) {
     std::string_view record = TakeUpTo('\0', records);
     if (record == "end") return files;
     RemoteFile file;
-    file.size_bytes = ParseNumber<uint64_t>(TakeUpTo(' ', record));
+    const std::string_view size = TakeUpTo(' ', record);
+    const bool is_link = size == "link";
+    if (!is_link) file.size_bytes = ParseNumber<uint64_t>(size);
     file.changed_ns = ParseNumber<int64_t>(TakeUpTo(' ', record));
     CheckPath(record);
     file.path = record;
+    if (is_link) file.target = TakeUpTo('\0', records);
+    if (is_link && file.target.empty()) FailMalformed("a link that leads nowhere");
     if (files.size() == kMostFiles) FailMalformed("more than 2,000,000 files");
     files.push_back(std::move(file));
   }
@@ -130,7 +141,7 @@ void SentFiles::Take(std::string_view bytes) {
     if (size > 0) {
       left_bytes_ = static_cast<uint64_t>(size);
     } else {
-      on_end_(at_++, size == 0);
+      on_end_(at_++, FileEndOf(size));
     }
   }
 }

@@ -99,7 +99,8 @@ enum class Started { kHere, kElsewhere };
 // Nobody would look in a hidden folder.
 void SayWhereResultsLie(const JobRecord& record) {
   if (record.bases.empty() || record.bases[0].empty()) return;
-  Say("tfdist: files that its tasks wrote: tfdist pull {0}, or {1}/jobs/{0}/h*/work on the hosts\n",
+  Say("tfdist: what its tasks wrote, if anything: tfdist pull {0}, or {1}/jobs/{0}/h*/work on the "
+      "hosts\n",
       record.id, record.bases[0]);
 }
 

@@ -37,9 +37,9 @@ std::string Taken(std::string_view stream, size_t cut) {
         last = at;
         all += bytes;
       },
-      [&](size_t at, bool whole) {
+      [&](size_t at, FileEnd end) {
         assert(at >= last && at < kFiles);
-        all += whole ? "<whole>" : "<part>";
+        all += end == FileEnd::kWhole ? "<whole>" : "<part>";
       });
   try {
     for (size_t at = 0; at < stream.size(); at += cut) sent.Take(stream.substr(at, cut));

@@ -1,7 +1,9 @@
 """`tfdist pull` on test hosts: what tasks have written comes home, whole, and again only what has changed."""
 
 import hashlib
+import os
 import pathlib
+import shutil
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
@@ -72,6 +74,32 @@ class Pull(unittest.TestCase):
         self.assertTrue((self.home / "worker-0/outer").exists())
         outside = self.pull("../../secret")
         self.assertEqual(outside.code, 2, outside)
+
+    def test_links_come_along_but_for_those_that_lead_out(self):
+        self.run_job('mkdir -p ck-5 out; echo w >ck-5/w; ln -s ck-5 latest; ln -s "$PWD/ck-5/w" out/best; ln -s /etc/passwd far')
+        pulled = self.pull("worker:0")
+        self.assertEqual(pulled.code, 0, pulled)
+        home = self.home / "worker-0"
+        self.assertEqual(os.readlink(home / "latest"), "ck-5")
+        self.assertEqual(os.readlink(home / "out/best"), "../ck-5/w")
+        self.assertEqual((home / "out/best").read_text(), "w\n")
+        self.assertFalse(os.path.lexists(home / "far"))
+        self.assertIn("far -> /etc/passwd leads out of the tasks' folder, and is left there\n", pulled.err)
+        self.assertIn("3 were here already", self.pull("worker:0").out)
+        shutil.rmtree(home)
+        latest = self.pull("latest", "worker:0")  # and what is behind it
+        self.assertEqual(latest.code, 0, latest)
+        self.assertEqual((home / "latest/w").read_text(), "w\n")
+        self.assertFalse((home / "out").exists())
+
+    def test_a_file_that_cannot_be_read_is_named_and_not_counted(self):
+        self.run_job("echo 1 >open; echo 2 >closed")
+        (self.work(0) / "closed").chmod(0)
+        pulled = self.pull("worker:0")
+        self.assertEqual(pulled.code, 1, pulled)
+        self.assertIn("worker-0: 1 files, ", pulled.out)
+        self.assertIn("; 1 are missing\n", pulled.out)
+        self.assertIn("closed cannot be read there: chmod u+r makes it readable\n", pulled.err)
 
     def test_a_pull_that_was_killed_goes_on(self):
         self.run_job("true")
