@@ -92,7 +92,7 @@ void CheckThatItRuns(const JobRecord& record, const Attached& attached) {
       fmt::format("tfdist status {}", record.id));
 }
 
-// The agents of a job that is over stay for a moment.
+// After the end of a job its agents still answer for a moment.
 std::vector<OrderedRun> OrderRuns(const JobRecord& record, Attached& attached,
                                   const std::vector<std::string>& tasks) {
   try {

@@ -2,7 +2,7 @@
 
     stream.py [--hosts N] [--lines N] [--repetitions N]
 
-The job: every host prints a file of so many lines of 100 bytes, and `tfdist up` writes what comes to a file. Beside it:
+The job: each host prints a file of N lines of 100 bytes, and `tfdist up` writes the output to a file. Beside it:
     floor     one thread of libssh2: login, and `cat` of the same file on all hosts, read and dropped (cli/ssh/bench/login_floor.cc)
     ssh       `ssh HOST cat`, all hosts at a time, to one file
     start     `tfdist up` of a job whose tasks print one line: what of the time of `up` is no stream
