@@ -2,11 +2,14 @@
 #include <unistd.h>
 
 #include "agent/first_cause.h"
+#include "base/failures.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/job_view.h"
+#include "cli/commands/last_known.h"
+#include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
 #include "cli/link/bootstrap.h"
 #include "cli/stream/print.h"
@@ -92,13 +95,25 @@ JobView LookAtEvents(const JobRecord& record, bool json) {
   }
 }
 
+// Its first host has the only event log.
+int EventsUnanswered(const JobRecord& record, const Error& error, bool json) {
+  json ? PrintError(error) : (void)PrintLastKnown(record, error);
+  return kExitHost;
+}
+
 }  // namespace
 
 int EventsCommand(const EventsArguments& arguments) {
   const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
-  const JobView view = LookAtEvents(record, arguments.json);
-  if (!view.trouble.empty()) Say("tfdist: the job's event log: {}\n", view.trouble);
-  return kExitSuccess;
+  try {
+    const JobView view = LookAtEvents(record, arguments.json);
+    if (!view.trouble.empty()) Say("tfdist: the job's event log: {}\n", view.trouble);
+    return kExitSuccess;
+  } catch (const Unreachable& error) {
+    return EventsUnanswered(record, error, arguments.json);
+  } catch (const LostConnection& error) {
+    return EventsUnanswered(record, error, arguments.json);
+  }
 }
 
 }  // namespace tfdist::cli

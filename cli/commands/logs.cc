@@ -71,11 +71,13 @@ UniqueFd CreateFile(const fs::path& path) {
   throw Error(Phase::kFiles, WithErrno("cannot write " + path.string(), errno));
 }
 
-// One task after the other; a file has its name once it is whole.
+// One task after the other; a file has its name once it is whole. Of a host that is off there is none.
 int SaveLogs(const JobRecord& record, FollowOptions options, const fs::path& folder,
              Interrupts& interrupts) {
   fs::create_directories(folder);
   bool incomplete = false;
+  HostLinks hosts(record);
+  options.hosts = &hosts;
   for (const std::string& task : std::vector<std::string>(options.tasks)) {
     options.tasks = {task};
     std::string name = task + ".log";
@@ -87,6 +89,10 @@ int SaveLogs(const JobRecord& record, FollowOptions options, const fs::path& fol
     NoteLastSeen(record.id, SeenIn(Follow(follower, record), true));
     if (follower.interrupted()) return kExitInterrupted;
     incomplete = incomplete || follower.incomplete();
+    if (follower.incomplete() && fs::is_empty(aside)) {
+      fs::remove(aside);
+      continue;
+    }
     fs::rename(aside, folder / name);
     Say("tfdist: {}: {} bytes in {}\n", task, fs::file_size(folder / name),
         (folder / name).string());
@@ -111,7 +117,8 @@ int LogsCommand(const LogsArguments& arguments) {
   const protocol::JobState state = Follow(follower, record);
   NoteLastSeen(record.id, SeenIn(state, true));
   if (follower.interrupted()) return kExitInterrupted;
-  if (arguments.follow && !arguments.raw) ReportEnd(record, state, false);
+  const bool is_known = state.phase != protocol::JobPhase::kNone;
+  if (arguments.follow && !arguments.raw && is_known) ReportEnd(record, state, false);
   return follower.incomplete() ? kExitHost : kExitSuccess;
 }
 

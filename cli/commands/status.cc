@@ -9,6 +9,7 @@
 #include "cli/commands/find_job.h"
 #include "cli/commands/host_fold.h"
 #include "cli/commands/job_view.h"
+#include "cli/commands/last_known.h"
 #include "cli/commands/last_seen.h"
 #include "cli/commands/other_hosts.h"
 #include "cli/commands/print_json.h"
@@ -162,46 +163,15 @@ json ViewJson(const JobRecord& record, const JobView& view) {
   return value;
 }
 
-// The same shape, as far as the record goes.
-json LastSeenJson(const JobRecord& record) {
-  const std::string state(StateName(record.last_seen));
-  return {{"job", record.id},
-          {"name", record.name},
-          {"state", state},
-          {"live", false},
-          {"last_known", true},
-          {"attempt", 0},
-          {"event_log", ""},
-          {"result", state},
-          {"why", record.last_seen.why},
-          {"first_task", ""},
-          {"collateral", json::array()},
-          {"tasks", json::array()},
-          {"hosts", json::array()},
-          {"look", nullptr}};
-}
-
 // Nobody brings it up any more.
 void SayThatItWasLeft(const JobRecord& record, bool as_json) {
   if (as_json) {
-    json value = LastSeenJson(record);
+    json value = LastKnownJson(record);
     value["why"] = WhyItIsLeft(record);
     PrintJson(value);
     return;
   }
   Print("job {0}: {1}; tfdist down {0} ends what it left\n", record.id, WhyItIsLeft(record));
-}
-
-void PrintLastSeen(const JobRecord& record, const Error& error) {
-  const LastSeen& seen = record.last_seen;
-  Print("job {}: {}", record.id, StateName(seen));
-  if (seen.ended_ns != 0) Print(", {} ago", Span(WallClockNanoseconds() - seen.ended_ns));
-  if (seen.ended_ns != 0 && seen.began_ns != 0) {
-    Print(", after {}", Span(seen.ended_ns - seen.began_ns));
-  }
-  Print("\n");
-  if (!seen.why.empty() && seen.result != "succeeded") Print("  why: {}\n", seen.why);
-  Print("  the last known result, from this machine's record: {}\n", error.what());
 }
 
 // Says after a second which host it waits for.
@@ -211,29 +181,22 @@ JobView LookAtOrSay(const JobRecord& record) {
                 LookWish{.silent_after_ms = record.silent_after_ms, .stacks = false});
 }
 
-// Nobody but the first host knows how the job stands. The others say what became of their part.
-int ReportOtherHosts(const JobRecord& record, const Error& error, bool as_json) {
-  PrintError(error);
-  const std::vector<HostsWord> words = AskOtherHosts(record);
-  json hosts = json::array();
-  for (const HostsWord& word : words) {
-    if (!as_json) Print("host {}: {}\n", word.host, word.why);
-    hosts.push_back({{"host", word.host}, {"state", NameOf(word.word)}, {"why", word.why}});
-  }
-  if (as_json) {
-    json value = LastSeenJson(record);
-    value["state"] = "unreachable";
-    value["why"] = error.what();
-    value["hosts"] = hosts;
+int StatusUnanswered(const JobRecord& record, const Error& error, bool as_json) {
+  if (!as_json) return PrintLastKnown(record, error);
+  json value = LastKnownJson(record);
+  if (record.last_seen.is_over()) {
     PrintJson(value);
+    return kExitSuccess;
   }
+  PrintError(error);
+  value["state"] = "unreachable";
+  value["why"] = error.what();
+  for (const HostsWord& word : AskOtherHosts(record)) {
+    value["hosts"].push_back(
+        {{"host", word.host}, {"state", NameOf(word.word)}, {"why", word.why}});
+  }
+  PrintJson(value);
   return kExitHost;
-}
-
-int Unanswered(const JobRecord& record, const Error& error, bool as_json) {
-  if (!record.last_seen.is_over()) return ReportOtherHosts(record, error, as_json);
-  as_json ? PrintJson(LastSeenJson(record)) : PrintLastSeen(record, error);
-  return kExitSuccess;
 }
 
 }  // namespace
@@ -253,9 +216,9 @@ int StatusCommand(const StatusArguments& arguments) {
       SayThatItWasLeft(record, arguments.json);
       return kExitSuccess;
     }
-    return Unanswered(record, error, arguments.json);
+    return StatusUnanswered(record, error, arguments.json);
   } catch (const Error& error) {
-    return Unanswered(record, error, arguments.json);
+    return StatusUnanswered(record, error, arguments.json);
   }
   return kExitSuccess;
 }

@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/failures.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
 #include "cli/commands/job_view.h"
+#include "cli/commands/last_known.h"
 #include "cli/commands/print_json.h"
 #include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
@@ -195,13 +197,34 @@ void PrintWhyAsJson(const JobRecord& record, const Whole& whole) {
   PrintJson(value);
 }
 
+// Its event log is out of reach.
+int WhyUnanswered(const JobRecord& record, const Error& error, bool as_json) {
+  if (!as_json) return PrintLastKnown(record, error);
+  const LastSeen& seen = record.last_seen;
+  PrintError(error);
+  PrintJson({{"job", record.id},
+             {"name", record.name},
+             {"state", seen.is_over() ? StateName(seen) : "unreachable"},
+             {"why", seen.is_over() ? seen.why : error.what()},
+             {"waits_for", json::array()},
+             {"look", nullptr},
+             {"incidents", json::array()}});
+  return kExitHost;
+}
+
 }  // namespace
 
 int WhyCommand(const WhyArguments& arguments) {
   const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
-  const Whole whole = ReadAll(record);
-  arguments.json ? PrintWhyAsJson(record, whole) : PrintWhy(record, whole);
-  return kExitSuccess;
+  try {
+    const Whole whole = ReadAll(record);
+    arguments.json ? PrintWhyAsJson(record, whole) : PrintWhy(record, whole);
+    return kExitSuccess;
+  } catch (const Unreachable& error) {
+    return WhyUnanswered(record, error, arguments.json);
+  } catch (const LostConnection& error) {
+    return WhyUnanswered(record, error, arguments.json);
+  }
 }
 
 }  // namespace tfdist::cli

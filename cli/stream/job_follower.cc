@@ -23,6 +23,7 @@ using protocol::Json;
 constexpr uint64_t kCreditBytes = 512 * 1024;  // of each task's stream, on its way at a time
 constexpr size_t kLongestNoteBytes = 64 * 1024;
 constexpr auto kAttachLimit = 30s;
+constexpr auto kLostHostLimit = 10s;
 constexpr auto kReconnectLimit = 5min;
 constexpr auto kFirstPause = 500ms;
 constexpr auto kLongestPause = 10s;
@@ -43,7 +44,9 @@ JobFollower::JobFollower(const JobRecord& record, Attached attached, FollowOptio
       attached_(std::move(attached)),
       options_(std::move(options)),
       printer_(printer),
-      interrupts_(interrupts) {
+      interrupts_(interrupts),
+      own_hosts_(record),
+      hosts_(options_.hosts != nullptr ? *options_.hosts : own_hosts_) {
   for (const std::string& task : options_.tasks) {
     TaskStream stream;
     stream.task = task;
@@ -65,21 +68,34 @@ protocol::JobState JobFollower::Run() {
   bool opened = false;
   while (true) {
     try {
-      if (attached_.link == nullptr) attached_ = Attach(record_, 0, Now() + kAttachLimit);
+      if (attached_.link == nullptr) attached_ = AttachToSlot0();
       if (!opened) Open();
       opened = true;
       while (!Done()) WaitAndHandle();
       const auto abandoned = Abandoned();
       if (abandoned && options_.follow && !quit_) throw *abandoned;
       return state_;
+    } catch (const Unreachable& error) {
+      if (streams_.empty()) throw;
+      ReadWithoutSlot0(error);
+      return state_;
     } catch (const LostConnection& error) {
       const bool has_begun = attached_.link != nullptr;
-      if (!has_begun && !options_.follow) throw;
+      if (!has_begun && !options_.follow) {
+        ReadWithoutSlot0(error);
+        return state_;
+      }
       Reconnect(error);
       if (quit_) return state_;
       opened = false;
     }
   }
+}
+
+// Where the job is followed, an earlier failure counts for nothing.
+Attached JobFollower::AttachToSlot0() {
+  const TimePoint deadline = Now() + kAttachLimit;
+  return options_.follow ? Attach(record_, 0, deadline) : hosts_.Attach(0, deadline);
 }
 
 std::optional<Error> JobFollower::Abandoned() const {
@@ -110,9 +126,11 @@ void JobFollower::OnCaughtUp() {
   for (TaskStream& stream : streams_) OpenLog(stream);
 }
 
+// The agents of a job that is over go one by one, and slot 0's last: none may be left to pass a log on.
 void JobFollower::OpenLog(TaskStream& stream) {
   MoveToItsHost(stream);
-  if (stream.done) return;
+  stream.unrelayed = state_.phase == protocol::JobPhase::kEnded && stream.slot != 0;
+  if (stream.done || stream.unrelayed) return;
   protocol::ReadLog request = RequestFor(stream);
   request.follow = options_.follow;
   stream.id = attached_.link->Send(type::kReadLog, request);
@@ -135,6 +153,26 @@ int64_t JobFollower::AheadNs(const TaskStream& stream) const {
   const auto slot = static_cast<size_t>(stream.slot.value_or(0));
   if (slot >= state_.slots.size() || !state_.slots[slot].clock) return 0;
   return state_.slots[slot].clock->offset_ns;
+}
+
+void JobFollower::SetAside(TaskStream& stream, const std::string& why) {
+  stream.id = 0;
+  stream.unrelayed = true;
+  const bool goes_on = options_.follow && state_.result == protocol::JobResult::kNone;
+  if (goes_on && !options_.narrate) {
+    printer_.Note("tfdist: {}: {}; its output goes on once the host is back", stream.task, why);
+  }
+}
+
+void JobFollower::ReopenLogsOf(int slot) {
+  for (TaskStream& stream : streams_) {
+    if (caught_up_ && stream.unrelayed && stream.slot == slot) OpenLog(stream);
+  }
+}
+
+// But for those that slot 0 cannot pass on.
+bool JobFollower::OthersAreDone() const {
+  return std::ranges::all_of(streams_, [](const auto& s) { return s.done || s.unrelayed; });
 }
 
 void JobFollower::CloseLog(TaskStream& stream) {
@@ -168,8 +206,8 @@ void JobFollower::WaitAndHandle() {
     Handle(*message);
   }
   if (Done() || GivesUp()) return;
-  if (events_done_ && attached_.hello.serving == protocol::Serving::kFolder)
-    return ReadFromFolders();
+  const bool in_folders = attached_.hello.serving == protocol::Serving::kFolder;
+  if (events_done_ && (in_folders || OthersAreDone())) return ReadFromHosts();
   std::array<pollfd, 3> fds = {pollfd{attached_.link->PollFd(), POLLIN, 0},
                                pollfd{interrupts_.fd(), POLLIN, 0},
                                pollfd{options_.notes_fd, POLLIN, 0}};
@@ -227,6 +265,8 @@ void JobFollower::HandleEvents(const protocol::Message& message) {
     state_.Apply(event);
     if (options_.narrate) Narrate(event);
     if (std::holds_alternative<event::Attempt>(event.body)) FollowToOtherHosts();
+    const auto* host = std::get_if<event::Host>(&event.body);
+    if (host != nullptr && host->state != protocol::HostState::kLost) ReopenLogsOf(host->slot);
   }
 }
 
@@ -234,7 +274,7 @@ void JobFollower::HandleEvents(const protocol::Message& message) {
 void JobFollower::GiveUpUnannounced() {
   if (attached_.hello.serving != protocol::Serving::kAgent) return;
   for (TaskStream& stream : streams_) {
-    if (!stream.done && stream.id == 0)
+    if (!stream.done && stream.id == 0 && !stream.unrelayed)
       GiveUp(stream, "its log names an attempt that the job never had");
   }
 }
@@ -261,7 +301,8 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
   }
   if (message.type == type::kEnd) {
     const auto why = message.body.value("why", "");
-    if (!why.empty()) return GiveUp(stream, why);
+    const bool is_relayed = &link == attached_.link.get() && stream.slot != 0;
+    if (!why.empty()) return is_relayed ? SetAside(stream, why) : GiveUp(stream, why);
     stream.done = true;
     return printer_.Finish(stream.task);
   }
@@ -498,20 +539,50 @@ void JobFollower::SayThatItIsLost() {
       outage_->why);
 }
 
-void JobFollower::ReadFromFolders() {
+// Nobody says then where a spare host has taken tasks over: each is looked for where the plan has put it.
+void JobFollower::ReadWithoutSlot0(const Error& why) {
+  for (TaskStream& stream : streams_) {
+    if (SlotOf(stream.task) == 0) Miss(stream, why);
+  }
+  if (unread_.empty()) printer_.Note("tfdist: {}; the output is read without it", why.what());
+  ReadFromHosts();
+  if (!options_.follow || quit_) return;
+  printer_.Note("tfdist: without {} the job cannot be followed further", record_.hosts[0].name);
+  incomplete_ = true;
+}
+
+void JobFollower::Miss(TaskStream& stream, const Error& why) {
+  const std::string host = NameOfSlot(record_, SlotOf(stream.task));
+  const Error named = why.host().empty() ? why.WithHost(host) : why;
+  unread_[named.what()].push_back(stream.task);
+  stream.done = true;
+}
+
+void JobFollower::ReadFromHosts() {
   for (TaskStream& stream : streams_) {
     if (stream.done) continue;
-    HandleInterrupts(interrupts_.Take());  // each host that does not answer takes kAttachLimit
-    if (quit_) return;
+    HandleInterrupts(interrupts_.Take());  // each host that does not answer takes its limit
+    if (quit_) break;
     try {
-      ReadFromFolder(stream);
+      ReadFromItsHost(stream);
     } catch (const OutputClosed&) {
       throw;
     } catch (const UsageError&) {
       throw;
     } catch (const Error& error) {
-      GiveUp(stream, error.what());
+      hosts_.Drop();
+      Miss(stream, error);
     }
+  }
+  GiveUpHosts();
+}
+
+// One line for each host, however many tasks it had.
+void JobFollower::GiveUpHosts() {
+  for (const auto& [why, tasks] : std::exchange(unread_, {})) {
+    for (const std::string& task : tasks) printer_.Finish(task);
+    printer_.Note("tfdist: {}: output is missing: {}", fmt::to_string(fmt::join(tasks, ", ")), why);
+    incomplete_ = true;
   }
 }
 
@@ -533,14 +604,24 @@ int JobFollower::SlotOf(const std::string& task) const {
   return 0;
 }
 
-void JobFollower::ReadFromFolder(TaskStream& stream) {
+// A host that is lost answers at once, or not at all.
+TimePoint JobFollower::AttachDeadline(int slot) const {
+  const auto at = static_cast<size_t>(slot);
+  const bool is_lost =
+      at < state_.slots.size() && state_.slots[at].state == protocol::HostState::kLost;
+  return Now() + (is_lost ? kLostHostLimit : kAttachLimit);
+}
+
+void JobFollower::ReadFromItsHost(TaskStream& stream) {
   const int slot = SlotOf(stream.task);
   MoveToItsHost(stream);
   // Slot 0 as well: the link to it may have been idle for too long meanwhile.
-  const Attached host = Attach(record_, slot, Now() + kAttachLimit);
+  Attached& host = hosts_.To(slot, AttachDeadline(slot));
   protocol::ReadLog request = RequestFor(stream);
   // The coordinator is gone, and this host's agent is not: it goes on until its orphan_timeout.
-  request.follow = options_.follow && host.hello.serving == protocol::Serving::kAgent;
+  request.follow = options_.follow && attached_.link != nullptr &&
+                   host.hello.serving == protocol::Serving::kAgent &&
+                   state_.phase != protocol::JobPhase::kEnded;
   stream.id = host.link->Send(type::kReadLog, request);
   const TimePoint deadline = Now() + kFolderLimit;
   while (!stream.done && !quit_) {

@@ -10,6 +10,7 @@
 #include "base/failures.h"
 #include "cli/job/connector.h"
 #include "cli/job/job_record.h"
+#include "cli/stream/host_links.h"
 #include "cli/stream/interrupts.h"
 #include "cli/stream/line_printer.h"
 
@@ -37,6 +38,9 @@ struct FollowOptions {
   // Whole lines that come out of it are printed between those of the tasks. It does not block, and is
   // borrowed; -1: none.
   int notes_fd = -1;
+  // Knows, for several followers of one job, which of its hosts do not answer. Borrowed; nullptr: one
+  // of the follower's own.
+  HostLinks* hosts = nullptr;
 };
 
 class JobFollower {
@@ -54,6 +58,8 @@ class JobFollower {
   // kReconnectLimit, and at once what a host refuses or says against the protocol. Throws
   // Error(kRun) when the job was to be followed to its end, and nobody watches it any more: all
   // output that there is has been printed then.
+  // Logs come through slot 0 while it can pass them on, else from each host itself. Where slot 0 does not
+  // answer at all, the state that is returned knows nothing.
   protocol::JobState Run();
   [[nodiscard]] bool interrupted() const { return interrupts_seen_ > 0; }
   // FollowOptions::until came first.
@@ -74,14 +80,19 @@ class JobFollower {
     int attempt = 0;                     // of the last piece
     int run = 0;
     bool done = false;
+    bool unrelayed = false;  // slot 0 cannot pass it on: its host itself is asked, last
   };
 
   // What to say of a job that has not ended while nobody watches it; its events have been read.
   [[nodiscard]] std::optional<Error> Abandoned() const;
+  [[nodiscard]] Attached AttachToSlot0();
   void Open();
   void OpenEvents(bool follow);
   void OnCaughtUp();
   void OpenLog(TaskStream& stream);
+  void SetAside(TaskStream& stream, const std::string& why);
+  void ReopenLogsOf(int slot);
+  [[nodiscard]] bool OthersAreDone() const;
   [[nodiscard]] bool Done() const;
   void WaitAndHandle();
   void Handle(const protocol::Message& message);
@@ -115,8 +126,12 @@ class JobFollower {
   [[nodiscard]] bool TryToAttach();
   void SayThatItIsLost();
   void WaitBeforeTry();
-  void ReadFromFolders();
-  void ReadFromFolder(TaskStream& stream);
+  void ReadWithoutSlot0(const Error& why);
+  void ReadFromHosts();
+  void ReadFromItsHost(TaskStream& stream);
+  [[nodiscard]] TimePoint AttachDeadline(int slot) const;
+  void Miss(TaskStream& stream, const Error& why);
+  void GiveUpHosts();
   void GiveUp(TaskStream& stream, std::string_view why);
   TaskStream* FindStream(uint64_t id);
 
@@ -125,6 +140,10 @@ class JobFollower {
   FollowOptions options_;
   LinePrinter& printer_;
   Interrupts& interrupts_;
+  HostLinks own_hosts_;
+  HostLinks& hosts_;
+  // Why a host cannot be read, and its tasks.
+  std::map<std::string, std::vector<std::string>> unread_;
   std::vector<TaskStream> streams_;
   protocol::JobState state_;
   uint64_t events_id_ = 0;

@@ -188,6 +188,67 @@ class FourHosts(OverSsh):
         self.assertEqual(self.user.status()["state"], "failed")
 
 
+class HostsThatAreOff(OverSsh):
+    """A host lost power for good, and the job failed: the others' output is what is asked for then."""
+
+    def lose(self, hosts, at):
+        """The job fails because of it; slot 0's agent stays, as the lost host may come back."""
+        script = 'echo "$TFDIST_TASK on $TFDIST_HOST"; echo more; exec sleep infinity'
+        extra = '[restart]\nworker = "never"\nhost_lost = "5s"\n'
+        file = self.write(hosts, shell(script), layout="mirrored", extra=extra)
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.wait_until_tasks_run()
+        hosts[at].crash()
+        if at:
+            self.user.wait_until_ended()
+
+    def lines(self, hosts, but):
+        return [f"worker:{i} | worker:{i} on {host.address}" for i, host in enumerate(hosts) if i != but]
+
+    def assert_names(self, err, host, task):
+        """One line, of that host alone."""
+        self.assertRegex(err, rf"(?m)^tfdist: {task}: output is missing: {host.address}: connect: ")
+        self.assertEqual(err.count("\n"), 1, err)
+
+    def test_the_others_logs_are_read_from_them_and_one_line_names_the_host(self):
+        hosts = self.start_hosts(4)
+        self.lose(hosts, 3)
+        for ended in (False, True):
+            with self.subTest(after_down=ended):
+                logs = self.user.run("logs", "job", "--grep", " on ")
+                self.assertEqual((logs.code, logs.out.splitlines()), (3, self.lines(hosts, 3)), logs)
+                self.assert_names(logs.err, hosts[3], "worker:3")
+                one = self.user.run("logs", "job", "-n", "1", f"@{hosts[1].address}")
+                self.assertEqual((one.code, one.out, one.err), (0, "worker:1 | more\n", ""))
+            self.user.run("down", "job")
+        follow = self.user.run("logs", "-f", "job", "worker:1", "worker:3")
+        self.assertEqual((follow.code, follow.out.splitlines()), (3, [self.lines(hosts, 3)[1], "worker:1 | more"]), follow)
+        saved = self.user.run("logs", "job", "--save", "saved")
+        self.assertEqual(saved.code, 3, saved)
+        self.assertEqual({path.name: path.read_text() for path in (self.user.folder / "saved").iterdir()},
+                         {f"worker-{i}.log": f"worker:{i} on {hosts[i].address}\nmore\n" for i in range(3)})
+
+    def test_without_the_first_host_the_others_logs_are_read_all_the_same(self):
+        hosts = self.start_hosts(3)
+        self.lose(hosts, 0)
+        logs = self.user.run("logs", "job", "--grep", " on ")
+        self.assertEqual((logs.code, logs.out.splitlines()), (3, self.lines(hosts, 0)), logs)
+        self.assert_names(logs.err, hosts[0], "worker:0")
+        one = self.user.run("logs", "job", "worker:1", "-n", "1")
+        self.assertEqual((one.code, one.out), (0, "worker:1 | more\n"), one)
+        self.assertRegex(one.err, f"^tfdist: {hosts[0].address}: connect: .*; the output is read without it\n$")
+        saved = self.user.run("logs", "job", "--save", "saved")
+        self.assertEqual(saved.code, 3, saved)
+        self.assertEqual(sorted(path.name for path in (self.user.folder / "saved").iterdir()), ["worker-1.log", "worker-2.log"])
+        for command in ("why", "events"):
+            with self.subTest(command):
+                said = self.user.run(command)
+                self.assertEqual(said.code, 3, said)
+                self.assertRegex(said.out, r"(?m)^job \S+: running when its first host answered last; it began \d+s ago$")
+                self.assertEqual(said.out.count(": its agent has "), 2, said.out)
+        self.assertEqual(json.loads(self.user.run("why", "--json").out)["state"], "unreachable")
+
+
 class NoisyHosts(OverSsh):
     def test_banner_rc_file_and_locale_warning_have_no_effect(self):
         hosts = self.start_hosts(

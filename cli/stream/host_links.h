@@ -1,0 +1,35 @@
+// Conversations with a job's hosts one after the other, without slot 0 in between.
+#pragma once
+
+#include <exception>
+#include <map>
+
+#include "base/clock.h"
+#include "cli/job/connector.h"
+#include "cli/job/job_record.h"
+
+namespace tfdist::cli {
+
+class HostLinks {
+ public:
+  // `record` is borrowed.
+  explicit HostLinks(const JobRecord& record) : record_(record) {}
+
+  // As cli::Attach. A host that did not answer is not asked again: throws what it threw then.
+  Attached Attach(int slot, TimePoint deadline);
+  // The same; the answer is kept until another slot is asked for, or until Drop.
+  Attached& To(int slot, TimePoint deadline);
+  // The conversation that is kept has broken.
+  void Drop() { slot_ = kNone; }
+  [[nodiscard]] bool IsOff(int slot) const { return off_.contains(slot); }
+
+ private:
+  static constexpr int kNone = -1;
+
+  const JobRecord& record_;
+  std::map<int, std::exception_ptr> off_;
+  int slot_ = kNone;
+  Attached attached_;  // to `slot_`
+};
+
+}  // namespace tfdist::cli
