@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/failures.h"
 #include "cli/commands/commands.h"
@@ -12,6 +14,7 @@
 #include "cli/commands/for_each_host.h"
 #include "cli/commands/report.h"
 #include "cli/job/connector.h"
+#include "cli/job/job_record.h"
 #include "cli/link/bootstrap.h"
 #include "cli/stream/print.h"
 
@@ -30,64 +33,113 @@ struct HostAnswer {
 };
 
 template <typename Answer, typename Ask>
-std::vector<HostAnswer<Answer>> AskAll(const Plan& plan, Ask ask) {
-  std::vector<HostAnswer<Answer>> answers(plan.hosts.size());
-  const auto failures = ForEachHost(plan.hosts.size(), [&](size_t slot) {
+std::vector<HostAnswer<Answer>> AskAll(const std::vector<HostPlan>& hosts, const SshOptions& ssh,
+                                       Ask ask) {
+  std::vector<HostAnswer<Answer>> answers(hosts.size());
+  const auto failures = ForEachHost(hosts.size(), [&](size_t at) {
     const TimePoint deadline = SystemClock().Now() + kHostLimit;
-    const auto transport = MakeTransport(plan.hosts[slot], plan.ssh);
-    answers[slot].answer = ask(transport->OpenShell(deadline), deadline);
+    const auto transport = MakeTransport(hosts[at], ssh);
+    answers[at].answer = ask(transport->OpenShell(deadline), deadline);
   });
-  for (size_t slot = 0; slot < answers.size(); ++slot) {
-    if (failures[slot]) answers[slot].error = WithHost(*failures[slot], plan.hosts[slot].name);
+  for (size_t at = 0; at < answers.size(); ++at) {
+    if (failures[at]) answers[at].error = WithHost(*failures[at], hosts[at].name);
   }
   return answers;
 }
 
 // Slots of one machine share a folder.
+using Machine = std::pair<bool, std::string>;
+
+Machine MachineOf(const HostPlan& host) { return {host.local, host.local ? "" : host.ssh}; }
+
 Plan OncePerMachine(Plan plan) {
-  std::set<std::pair<bool, std::string>> seen;
-  std::erase_if(plan.hosts, [&](const HostPlan& host) {
-    return !seen.emplace(host.local, host.local ? "" : host.ssh).second;
-  });
+  std::set<Machine> seen;
+  std::erase_if(plan.hosts,
+                [&](const HostPlan& host) { return !seen.insert(MachineOf(host)).second; });
   return plan;
 }
 
-// What there is on the hosts, and what of it is to go.
-struct Proposal {
-  std::vector<HostSurvey> hosts;  // as in the plan
-  std::set<std::string> running;  // ids, on any host: homes may be shared, and a folder with them
-  std::set<std::string> jobs;     // ids that are to be removed
-  bool has_task_files = false;    // of some job to be removed
-  bool has_caches = false;
-  [[nodiscard]] bool empty() const { return jobs.empty() && !has_caches; }
+// Whose a slot's folder is: by the job's record, where this machine has one, else by the cluster file.
+class Owners {
+ public:
+  // `plan` is borrowed, with all slots.
+  explicit Owners(const Plan& plan) : plan_(plan) {
+    for (JobRecord& record : LoadRecords()) hosts_[record.id] = std::move(record.hosts);
+  }
+
+  [[nodiscard]] std::optional<Machine> Of(const RemoteJob& slot) const {
+    const auto known = hosts_.find(slot.job);
+    if (known == hosts_.end() && !IsJobIdOf(slot.job, plan_.name)) return std::nullopt;
+    const auto& hosts = known == hosts_.end() ? plan_.hosts : known->second;
+    const auto at = static_cast<size_t>(slot.slot);
+    return at < hosts.size() ? std::optional(MachineOf(hosts[at])) : std::nullopt;
+  }
+
+ private:
+  const Plan& plan_;
+  std::map<std::string, std::vector<HostPlan>> hosts_;
 };
 
-// nullopt when a host did not answer, which has been said.
-std::optional<Proposal> Propose(const Plan& plan, bool all_jobs) {
-  auto answers = AskAll<HostSurvey>(plan, [&](auto channel, TimePoint deadline) {
+// What there is on the hosts, and what of it is to go.
+struct Proposal {
+  std::vector<HostPlan> answering;
+  std::vector<HostSurvey> hosts;  // of these
+  std::set<Machine> silent;
+  std::set<std::string> running;  // ids, on any host: homes may be shared, and a folder with them
+  // A host that does not answer may run them, in a folder that it shares with one that does.
+  std::set<std::string> in_doubt;
+  std::set<std::string> jobs;   // ids that are to be removed
+  bool has_task_files = false;  // of some job to be removed
+  bool has_caches = false;
+  [[nodiscard]] bool empty() const { return jobs.empty() && !has_caches; }
+  [[nodiscard]] bool something_may_run() const { return !running.empty() || !in_doubt.empty(); }
+};
+
+// Says which hosts did not answer.
+Proposal SurveyHosts(const Plan& plan) {
+  auto answers = AskAll<HostSurvey>(plan.hosts, plan.ssh, [&](auto channel, TimePoint deadline) {
     return Survey(std::move(channel), plan.ssh.remote_dir, deadline);
   });
   Proposal proposal;
-  bool all_answered = true;
-  for (auto& host : answers) {
-    if (host.error) PrintError(*host.error);
-    all_answered = all_answered && !host.error;
-    for (const SlotOnHost& slot : host.answer.slots) {
-      if (slot.job.running) proposal.running.insert(slot.job.job);
+  for (size_t at = 0; at < answers.size(); ++at) {
+    if (answers[at].error) {
+      PrintError(*answers[at].error);
+      proposal.silent.insert(MachineOf(plan.hosts[at]));
+    } else {
+      proposal.answering.push_back(plan.hosts[at]);
+      proposal.hosts.push_back(std::move(answers[at].answer));
     }
-    proposal.hosts.push_back(std::move(host.answer));
   }
-  if (!all_answered) return std::nullopt;
+  return proposal;
+}
+
+// Hosts share a folder where one has the folders of the other's slots. So a silent host runs nothing in a
+// folder that holds no slot of its own, and none of which nobody knows whose it is.
+bool IsInDoubt(const Proposal& proposal, const Owners& owners, const RemoteJob& slot) {
+  if (proposal.silent.empty()) return false;
+  const auto owner = owners.Of(slot);
+  return !owner || proposal.silent.contains(*owner);
+}
+
+Proposal Propose(const Plan& plan, const Owners& owners, bool all_jobs) {
+  Proposal proposal = SurveyHosts(plan);
   for (const HostSurvey& host : proposal.hosts) {
     for (const SlotOnHost& slot : host.slots) {
-      const bool meant = all_jobs || IsJobIdOf(slot.job.job, plan.name);
-      if (!meant || proposal.running.contains(slot.job.job)) continue;
-      proposal.jobs.insert(slot.job.job);
+      if (slot.job.running) proposal.running.insert(slot.job.job);
+      if (IsInDoubt(proposal, owners, slot.job)) proposal.in_doubt.insert(slot.job.job);
+    }
+  }
+  for (const HostSurvey& host : proposal.hosts) {
+    for (const SlotOnHost& slot : host.slots) {
+      const std::string& job = slot.job.job;
+      const bool meant = all_jobs || IsJobIdOf(job, plan.name);
+      if (!meant || proposal.running.contains(job) || proposal.in_doubt.contains(job)) continue;
+      proposal.jobs.insert(job);
       proposal.has_task_files = proposal.has_task_files || slot.has_task_files;
     }
     proposal.has_caches = proposal.has_caches || host.caches_kib > 0;
   }
-  proposal.has_caches = proposal.has_caches && proposal.running.empty();
+  proposal.has_caches = proposal.has_caches && !proposal.something_may_run();
   return proposal;
 }
 
@@ -102,13 +154,20 @@ void PrintRow(const std::string& host, const std::string& what, uint64_t kib,
   Print("{:<20} {:>10}  {}{}\n", host, Size(kib), what, remark);
 }
 
-void PrintProposal(const Plan& plan, const Proposal& proposal) {
+// Why the slot's folder stays; nullopt: it goes, or it is not meant.
+std::optional<std::string_view> WhyItStays(const Proposal& proposal, const std::string& job) {
+  if (proposal.running.contains(job)) return ": stays, it runs";
+  if (proposal.in_doubt.contains(job)) return ": stays, a host that does not answer may run it";
+  return std::nullopt;
+}
+
+void PrintProposal(const Proposal& proposal) {
   for (size_t at = 0; at < proposal.hosts.size(); ++at) {
-    const std::string& host = plan.hosts[at].name;
+    const std::string& host = proposal.answering[at].name;
     for (const SlotOnHost& slot : proposal.hosts[at].slots) {
       const std::string what = fmt::format("job {}, slot {}", slot.job.job, slot.job.slot);
-      if (proposal.running.contains(slot.job.job)) {
-        PrintRow(host, what, slot.size_kib, ": stays, it runs");
+      if (const auto why = WhyItStays(proposal, slot.job.job)) {
+        PrintRow(host, what, slot.size_kib, *why);
       } else if (proposal.jobs.contains(slot.job.job)) {
         PrintRow(host, what, slot.size_kib, slot.has_task_files ? ": HAS FILES OF TASKS" : "");
       }
@@ -116,7 +175,9 @@ void PrintProposal(const Plan& plan, const Proposal& proposal) {
     const uint64_t caches_kib = proposal.hosts[at].caches_kib;
     if (caches_kib > 0) {
       PrintRow(host, "agents and caches", caches_kib,
-               proposal.has_caches ? "" : ": stay, a job runs");
+               proposal.has_caches        ? ""
+               : proposal.running.empty() ? ": stay, a job may run"
+                                          : ": stay, a job runs");
     }
   }
 }
@@ -136,14 +197,15 @@ bool IsConfirmed(const CleanArguments& arguments, const Proposal& proposal) {
 
 bool RemoveAll(const Plan& plan, const Proposal& proposal) {
   const std::vector<std::string> jobs(proposal.jobs.begin(), proposal.jobs.end());
-  const auto answers = AskAll<Removal>(plan, [&](auto channel, TimePoint deadline) {
-    return Clean(std::move(channel), plan.ssh.remote_dir, jobs, !proposal.running.empty(),
-                 deadline);
-  });
+  const auto answers =
+      AskAll<Removal>(proposal.answering, plan.ssh, [&](auto channel, TimePoint deadline) {
+        return Clean(std::move(channel), plan.ssh.remote_dir, jobs, proposal.something_may_run(),
+                     deadline);
+      });
   bool all_answered = true;
-  for (size_t slot = 0; slot < answers.size(); ++slot) {
-    const std::string& host = plan.hosts[slot].name;
-    const auto& [removal, error] = answers[slot];
+  for (size_t at = 0; at < answers.size(); ++at) {
+    const std::string& host = proposal.answering[at].name;
+    const auto& [removal, error] = answers[at];
     for (const std::string& path : removal.removed) Print("{}: removed {}\n", host, path);
     for (const std::string& kept : removal.kept) Print("{}: kept {}\n", host, kept);
     if (error) PrintError(*error);
@@ -152,29 +214,31 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal) {
   return all_answered;
 }
 
+// False: a host that had answered did not answer again.
+bool CleanAnswering(const CleanArguments& arguments, const Plan& plan, const Proposal& proposal) {
+  PrintProposal(proposal);
+  if (proposal.empty()) Print("nothing to remove\n");
+  if (proposal.empty() || arguments.dry_run) return true;
+  fflush(stdout);
+  if (IsConfirmed(arguments, proposal)) return RemoveAll(plan, proposal);
+  Say("tfdist: nothing was removed\n");
+  return true;
+}
+
 }  // namespace
 
 int CleanCommand(const CleanArguments& arguments) {
-  const Plan plan = OncePerMachine(LoadPlan(arguments.file));
-  const auto proposal = Propose(plan, arguments.all);
-  if (!proposal) {
-    PrintError(Error(Phase::kDown,
-                     "nothing was removed: a host that does not answer may run a job "
-                     "whose folder the others share"));
-    return kExitHost;
-  }
-  PrintProposal(plan, *proposal);
-  if (proposal->empty()) {
-    Print("nothing to remove\n");
-    return kExitSuccess;
-  }
-  if (arguments.dry_run) return kExitSuccess;
-  fflush(stdout);
-  if (!IsConfirmed(arguments, *proposal)) {
-    Say("tfdist: nothing was removed\n");
-    return kExitSuccess;
-  }
-  return RemoveAll(plan, *proposal) ? kExitSuccess : kExitHost;
+  const Plan all_slots = LoadPlan(arguments.file);
+  const Plan plan = OncePerMachine(all_slots);
+  const Proposal proposal = Propose(plan, Owners(all_slots), arguments.all);
+  const bool all_answered = proposal.answering.empty() || CleanAnswering(arguments, plan, proposal);
+  if (proposal.silent.empty()) return all_answered ? kExitSuccess : kExitHost;
+  PrintError(Error(
+      Phase::kDown,
+      fmt::format("{} of {} hosts did not answer: what lies there stays", proposal.silent.size(),
+                  plan.hosts.size()),
+      "the same again once they are back; or take them out of `hosts`, if they never will be"));
+  return kExitHost;
 }
 
 }  // namespace tfdist::cli

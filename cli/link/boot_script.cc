@@ -371,7 +371,8 @@ survey() {
       yes | no) ;;
       *) has_files=unknown ;;
     esac
-    say "slot $state $(kib_of "$folder") $has_files $folder"
+    # Of the agent, which is a link to the one in the cache, nothing would be freed.
+    say "slot $state $(kib_of "$base/$agents" "$folder") $has_files $folder"
   done
   caches=0
   for folder in "$agents" "$files"; do
@@ -381,8 +382,10 @@ survey() {
   return 1
 }
 
+# kib_of FILE...: what the last one holds beyond those before it.
 kib_of() {
-  kib=$(du -sk "$1" 2>/dev/null)
+  kib=$(du -sk "$@" 2>/dev/null)
+  kib=${kib##*"$newline"}
   kib=${kib%%[!0-9]*}
   echo "${kib:-0}"
 }

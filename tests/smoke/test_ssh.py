@@ -249,6 +249,32 @@ class HostsThatAreOff(OverSsh):
         self.assertEqual(json.loads(self.user.run("why", "--json").out)["state"], "unreachable")
 
 
+    def clean_without_the_last(self, hosts):
+        """After a job has succeeded on all of them."""
+        up = self.user.run("up", self.write(hosts, shell("true"), layout="mirrored"))
+        self.assertEqual(up.code, 0, up)
+        self.assert_nothing_left(hosts)
+        hosts[-1].crash()
+        cleaned = self.user.run("clean", "--yes", "cluster.toml")
+        self.assertEqual(cleaned.code, 3, cleaned)
+        self.assertRegex(cleaned.err, f"(?s)^tfdist: {hosts[-1].address}: connect: .*"
+                         f"1 of {len(hosts)} hosts did not answer: what lies there stays\n  try: ")
+        return cleaned
+
+    def test_clean_removes_all_on_the_other_hosts(self):
+        hosts = self.start_hosts(3)
+        self.clean_without_the_last(hosts)
+        files = [str(path) for host in hosts[:2] for path in (host.home / ".cache").rglob("*") if path.is_file()]
+        self.assertEqual(files, [])
+
+    def test_clean_keeps_what_may_run_in_a_folder_that_is_shared(self):
+        hosts = self.start_hosts(2, shared_home=True)
+        cleaned = self.clean_without_the_last(hosts)
+        self.assertEqual(cleaned.out.count(": stays, a host that does not answer may run it\n"), 2, cleaned.out)
+        self.assertIn("agents and caches: stay, a job may run\n", cleaned.out)
+        self.assertTrue((self.job_folder(hosts[0]) / "h1/agent").exists())
+
+
 class NoisyHosts(OverSsh):
     def test_banner_rc_file_and_locale_warning_have_no_effect(self):
         hosts = self.start_hosts(
