@@ -8,6 +8,8 @@
 //                                  more, see slot/slot_folder.h
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +32,23 @@ inline std::string SlotName(int slot) { return std::string(kSlotPrefix) + std::t
 inline std::string SlotPath(std::string_view job, int slot) {
   return std::string(job) + "/" + SlotName(slot);
 }
+
+// Ids and names become file names: `[A-Za-z0-9._-]+`, no leading dot, at most `max_size` bytes.
+bool IsPlainName(std::string_view name, size_t max_size);
+inline constexpr size_t kMostJobBytes = 100;
+
+struct SlotOfJob {
+  std::string job;
+  int slot = 0;
+};
+// What SlotPath has made; nullopt for any other text, above all for a path that leads elsewhere.
+std::optional<SlotOfJob> ParseSlotPath(std::string_view path);
+// The slot's number in "h12".
+std::optional<int> ParseSlotName(std::string_view name);
+
+// Whether `id` is one of a job called `name`: name, UTC time, 6 hexadecimal digits, with dashes
+// between.
+bool IsJobIdOf(std::string_view id, std::string_view name);
 
 // The job's own agent, which knows its tasks.
 inline std::string AgentPath(std::string_view base, std::string_view job, int slot) {

@@ -200,6 +200,19 @@ TEST_F(FileTest, ReplaceFileLeavesTheNewContentAndNothingBeside) {
   EXPECT_THROW((void)ReadFileIfExists(folder_ / "a", 2), Error);
 }
 
+TEST_F(FileTest, ReadOwnFileIfExistsTakesNothingThatAnotherMayHavePutThere) {
+  ReplaceFile(folder_ / "a", "mine", 0600);
+  EXPECT_EQ(ReadOwnFileIfExists(folder_ / "a", 100), "mine");
+  EXPECT_EQ(ReadOwnFileIfExists(folder_ / "none", 100), std::nullopt);
+  std::filesystem::create_symlink(folder_ / "a", folder_ / "link");
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_THROW((void)ReadOwnFileIfExists(folder_ / "link", 100), Error);
+  EXPECT_THROW((void)ReadOwnFileIfExists(folder_ / "pipe", 100), Error);  // and does not wait
+  if (geteuid() != 0) return;
+  ASSERT_EQ(chown((folder_ / "a").c_str(), 12345, 12345), 0);
+  EXPECT_THROW((void)ReadOwnFileIfExists(folder_ / "a", 100), Error);
+}
+
 TEST_F(FileTest, MakePrivateFolderRefusesALinkAndClosesAnOpenFolder) {
   std::filesystem::create_directory(folder_ / "open");
   chmod((folder_ / "open").c_str(), 0755);

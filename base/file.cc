@@ -30,12 +30,16 @@ UniqueFd OpenFile(const std::filesystem::path& path, int flags, mode_t mode) {
   return fd;
 }
 
-std::optional<std::string> ReadFileIfExists(const std::filesystem::path& path, size_t limit_bytes) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) {
-    if (errno == ENOENT) return std::nullopt;
-    Fail("cannot open", path, errno);
-  }
+namespace {
+
+// Invalid: there is none.
+UniqueFd OpenIfExists(const std::filesystem::path& path, int flags) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
+  if (!fd.valid() && errno != ENOENT) Fail("cannot open", path, errno);
+  return fd;
+}
+
+std::string ReadAll(const UniqueFd& fd, const std::filesystem::path& path, size_t limit_bytes) {
   std::string content;
   char buffer[16384];
   while (true) {
@@ -49,6 +53,30 @@ std::optional<std::string> ReadFileIfExists(const std::filesystem::path& path, s
                   fmt::format("{} is longer than {} bytes", path.string(), limit_bytes));
     }
   }
+}
+
+void CheckIsOwnFile(const UniqueFd& fd, const std::filesystem::path& path) {
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) Fail("cannot look at", path, errno);
+  if (!S_ISREG(info.st_mode) || info.st_uid != geteuid()) {
+    throw Error(Phase::kFiles, fmt::format("{} is no file of this account", path.string()));
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> ReadFileIfExists(const std::filesystem::path& path, size_t limit_bytes) {
+  const UniqueFd fd = OpenIfExists(path, 0);
+  if (!fd.valid()) return std::nullopt;
+  return ReadAll(fd, path, limit_bytes);
+}
+
+std::optional<std::string> ReadOwnFileIfExists(const std::filesystem::path& path,
+                                               size_t limit_bytes) {
+  const UniqueFd fd = OpenIfExists(path, O_NOFOLLOW | O_NONBLOCK);
+  if (!fd.valid()) return std::nullopt;
+  CheckIsOwnFile(fd, path);
+  return ReadAll(fd, path, limit_bytes);
 }
 
 void WriteAll(int fd, std::string_view bytes, std::string_view name) {

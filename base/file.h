@@ -16,6 +16,11 @@ namespace tfdist {
 // failure and when the file is longer than `limit_bytes`.
 std::optional<std::string> ReadFileIfExists(const std::filesystem::path& path, size_t limit_bytes);
 
+// As ReadFileIfExists, of a file that a folder of ours holds: a link, a pipe, and a file of another
+// account are errors, and none of them is waited for.
+std::optional<std::string> ReadOwnFileIfExists(const std::filesystem::path& path,
+                                               size_t limit_bytes);
+
 // Replaces `path` as a whole: written aside with `mode`, synced, renamed, folder synced. Readers
 // see the old content or the new, also after a power failure. Throws Error(kFiles).
 void ReplaceFile(const std::filesystem::path& path, std::string_view content, mode_t mode);

@@ -24,7 +24,7 @@ constexpr size_t kMaxConfigBytes = 1024 * 1024;
 template <typename Decode>
 auto ReadUsable(const std::filesystem::path& path, size_t limit_bytes, Decode decode,
                 std::string& damage) -> std::optional<decltype(decode(std::string()))> {
-  const auto content = ReadFileIfExists(path, limit_bytes);
+  const auto content = ReadOwnFileIfExists(path, limit_bytes);
   if (!content) return std::nullopt;
   std::string why;
   try {

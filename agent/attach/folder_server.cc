@@ -77,7 +77,7 @@ void FolderServer::SendHello() const {
   hello.job = info_.job;
   hello.slot = info_.slot;
   if (!info_.damage.empty()) hello.damage = info_.damage;
-  hello.orphaned = ReadFileIfExists(folder_.orphaned(), kMostOrphanedBytes);
+  hello.orphaned = ReadOwnFileIfExists(folder_.orphaned(), kMostOrphanedBytes);
   WriteToStdout(Answer(type::kHello, 0, hello));
 }
 

@@ -116,6 +116,10 @@ class LeftFile {
   std::optional<std::string> problem_;
 };
 
+std::optional<std::string> Checked(std::string_view cookie) {
+  return layout::ParseSlotPath(cookie) ? std::optional<std::string>(cookie) : std::nullopt;
+}
+
 // Processes that are not our children cannot be waited for, and Linux 4.18 has no pidfd: one looks
 // again.
 void Pause() { poll(nullptr, 0, static_cast<int>(kPassInterval.count())); }
@@ -129,13 +133,15 @@ std::optional<std::string> CookieIn(std::string_view environ_bytes) {
   while (!environ_bytes.empty()) {
     const size_t end = std::min(environ_bytes.find('\0'), environ_bytes.size());
     const std::string_view entry = environ_bytes.substr(0, end);
-    if (entry.starts_with(name)) return std::string(entry.substr(name.size()));
+    if (entry.starts_with(name)) return Checked(entry.substr(name.size()));
     environ_bytes.remove_prefix(std::min(end + 1, environ_bytes.size()));
   }
   return std::nullopt;
 }
 
 std::optional<std::string> CookieOfProcess(pid_t pid) {
+  // First: what a page of another account's environment comes from may keep its reader waiting.
+  if (!IsOfThisAccount(pid)) return std::nullopt;
   try {
     const auto path = fmt::format("/proc/{}/environ", pid);
     return CookieIn(ReadFileIfExists(path, kEnvironLimitBytes).value_or(""));

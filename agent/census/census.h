@@ -19,11 +19,12 @@ inline constexpr std::string_view kCookieName = "TFDIST_COOKIE";
 // layout::SlotPath(job, slot).
 std::string CookieValue(std::string_view job, int slot);
 
-// The value in the bytes of a /proc/PID/environ; nullopt where it has no cookie.
+// The value in the bytes of a /proc/PID/environ; nullopt where it has no cookie. A task may have put
+// any text there: what is no CookieValue is none.
 std::optional<std::string> CookieIn(std::string_view environ_bytes);
 
-// What the process's environment had for the cookie at its last exec. An environment of another
-// account, or one that cannot be read, has none.
+// What the process's environment had for the cookie at its last exec. A process of another account
+// has none, though root could read it: nothing is believed that another account can write.
 std::optional<std::string> CookieOfProcess(pid_t pid);
 
 // Running processes (not zombies) of this account with the cookie in their environment, what

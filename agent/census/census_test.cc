@@ -152,6 +152,32 @@ TEST(Census, FindsTheCookieTheDescendantsAndTheSessionOfItsLeader) {
   EXPECT_TRUE(ReadProcess(other.pid()) && ReadProcess(stranger.pid()));
 }
 
+TEST(Census, TakesNoTextForACookieThatIsNoPathOfASlot) {
+  const auto cookie_in = [](const std::string& value) {
+    return CookieIn("A=1\0TFDIST_COOKIE=" + value + std::string(1, '\0'));
+  };
+  EXPECT_EQ(CookieIn(std::string("A=1\0", 4) + kEntry), kCookie);
+  for (const char* value :
+       {"", "/", "h0", "/h0", "a/", "a/h", "a/h-0", "a/h01", "a/h0/", "a/b/h0", "/tmp/evil/h0",
+        "../../tmp/evil/h0", "../h0", "./h0", ".a/h0", "a b/h0", "a/h0\n", "a/h99999999999"}) {
+    EXPECT_FALSE(cookie_in(value)) << value;
+  }
+}
+
+// Root may read the environments of all: another account could have it end what it likes. A program
+// that is root's by its file (setuid) runs in the environment of who started it.
+TEST(Census, BelievesNoCookieOfAnotherAccount) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, which may read every environment";
+  for (const char* id : {"--reuid=12345", "--ruid=12345"}) {
+    const Child stranger({"/usr/bin/setpriv", "--clear-groups", id, "/bin/sleep", "infinity"},
+                         {kEntry.c_str()});
+    const auto sleeps = [&] { return ReadProcess(stranger.pid())->comm == "sleep"; };
+    WaitFor(sleeps, kLong, "the other account's process");
+    EXPECT_FALSE(CookieOfProcess(stranger.pid())) << id;
+    EXPECT_TRUE(FindProcesses(kCookie, {}).empty()) << id;
+  }
+}
+
 // A cookie that a user has copied into a shell's child must not end the shell.
 TEST(Census, ASessionIsNotCondemnedByOneOfItsMembers) {
   const std::string script = kEntry + " sleep infinity; true";

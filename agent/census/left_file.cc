@@ -40,7 +40,7 @@ std::vector<ProcessId> ParseLeft(const std::string& text, std::string_view boot_
 std::vector<ProcessInfo> ReadLeft(const std::filesystem::path& file) {
   std::vector<ProcessInfo> processes;
   for (const ProcessId& id :
-       ParseLeft(ReadFileIfExists(file, kLimitBytes).value_or(""), BootId())) {
+       ParseLeft(ReadOwnFileIfExists(file, kLimitBytes).value_or(""), BootId())) {
     const auto process = ReadProcess(id.pid);
     if (process && process->id == id && !process->ended()) processes.push_back(*process);
   }

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
@@ -159,6 +161,18 @@ std::optional<int> OomScoreOf(pid_t pid) {
   std::string text = SmallFile(fmt::format("/proc/{}/oom_score_adj", pid));
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return ParseNumber<int>(text);
+}
+
+bool IsOfThisAccount(pid_t pid) {
+  // proc(5): "Uid:" and the real, the effective, the saved and the file system's user id.
+  const std::string status = SmallFile(fmt::format("/proc/{}/status", pid));
+  constexpr std::string_view kUid = "\nUid:";
+  const size_t found = status.find(kUid);
+  if (found == std::string::npos) return false;
+  std::string_view ids = std::string_view(status).substr(found + kUid.size() + 1);
+  ids = TakeUpTo('\n', ids);
+  const std::string own = std::to_string(geteuid());
+  return TakeUpTo('\t', ids) == own && TakeUpTo('\t', ids) == own && TakeUpTo('\t', ids) == own;
 }
 
 std::string CgroupsOf(pid_t pid) { return SmallFile(fmt::format("/proc/{}/cgroup", pid)); }

@@ -62,6 +62,11 @@ std::string BootId();
 // Its oom_score_adj (proc(5)), which what it starts inherits; nullopt where it cannot be read.
 std::optional<int> OomScoreOf(pid_t pid);
 
+// Whether it is of this account by each of its user ids, which is what ptrace(2) asks of everybody
+// but root. What another account runs may become this one (setuid), in an environment and under a
+// name of that account's choice.
+bool IsOfThisAccount(pid_t pid);
+
 // The text of /proc/PID/cgroup: which cgroups it is in. Empty when unreadable.
 std::string CgroupsOf(pid_t pid);
 

@@ -124,8 +124,7 @@ void EndOrphans(const fs::path& base, TimePoint deadline) {
   for (const std::string& cookie : CookiesWithoutOwner()) {
     if (IsOver(deadline)) return;
     const SlotFolder folder(base / layout::kJobs / cookie);  // see CookieValue
-    std::error_code error;
-    if (!fs::exists(folder.info(), error)) continue;
+    if (!IsSlotFolder(folder.path())) continue;
     const auto census = EndProcesses(cookie, {}, folder.left(),
                                      std::min(deadline, SystemClock().Now() + kOrphansLimit));
     Log("of {}, whose keeper was killed: {} processes ended, {} left", cookie, census.killed.size(),

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "agent/census/census.h"
+#include "agent/census/left_file.h"
 #include "agent/files/file_store.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/slot/task_files.h"
@@ -269,6 +270,25 @@ TEST_F(RetentionTest, EndsOrphansOfJobsThatLieHere) {
   EndOrphans(base_, Soon());
   EXPECT_EQ(orphan.Wait(), SIGKILL);
   EXPECT_TRUE(IsRunning(ReadProcess(stranger.pid())->id));
+}
+
+// A task may have put anything into its environment.
+TEST_F(RetentionTest, NoCookieLeadsOutOfTheFolder) {
+  const TemporaryFolder outside;
+  const SlotFolder evil(outside.path() / "evil/h0");
+  fs::create_directories(evil.path());
+  WriteSlotInfo(evil, {});
+  fs::create_directories(base_ / "jobs");
+  const Child victim({"/bin/sleep", "infinity"}, {"PATH=/bin"});
+  WriteLeft(evil.left(), {*ReadProcess(victim.pid())});
+  const fs::path to_root = fs::relative("/", base_ / "jobs");
+  for (const fs::path& path : {evil.path(), to_root / evil.path().relative_path()}) {
+    const std::string cookie = std::string(kCookieName) + "=" + path.string();
+    const Child orphan({"/bin/sleep", "infinity"}, {cookie.c_str()});
+    EndOrphans(base_, Soon());
+    EXPECT_TRUE(IsRunning(ReadProcess(victim.pid())->id)) << path;
+    EXPECT_TRUE(fs::exists(evil.left())) << path;
+  }
 }
 
 TEST_F(RetentionTest, BeginsNothingAfterItsDeadline) {

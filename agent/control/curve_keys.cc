@@ -29,7 +29,7 @@ void WriteCurveKeys(const std::filesystem::path& path, const CurveKeys& keys) {
 }
 
 CurveKeys ReadCurveKeys(const std::filesystem::path& path) {
-  const auto text = ReadFileIfExists(path, 2 * kTextBytes);
+  const auto text = ReadOwnFileIfExists(path, 2 * kTextBytes);
   if (!text || text->size() != 2 * kTextBytes) {
     throw Error(Phase::kFiles, path.string() + " is missing or damaged");
   }

@@ -23,7 +23,7 @@ constexpr size_t kMostAnchorBytes = 256;
 // "BOOT NANOSECONDS\n": by so much the clock of the events is ahead of the monotonic one.
 std::optional<int64_t> ReadAnchor(const std::filesystem::path& path, std::string_view boot) {
   try {
-    const std::string content = ReadFileIfExists(path, kMostAnchorBytes).value_or("");
+    const std::string content = ReadOwnFileIfExists(path, kMostAnchorBytes).value_or("");
     std::string_view rest = content;
     if (TakeUpTo(' ', rest) != boot || boot.empty()) return std::nullopt;
     const std::string_view number = TakeUpTo('\n', rest);

@@ -140,7 +140,7 @@ JournalContent ParseJournal(std::string_view text) {
 }
 
 JournalContent ReadJournal(const std::filesystem::path& path) {
-  return ParseJournal(ReadFileIfExists(path, kMaxJournalBytes).value_or(""));
+  return ParseJournal(ReadOwnFileIfExists(path, kMaxJournalBytes).value_or(""));
 }
 
 Journal::Journal(std::filesystem::path path, const JournalContent& content)
@@ -149,7 +149,7 @@ Journal::Journal(std::filesystem::path path, const JournalContent& content)
       size_bytes_(content.size_bytes) {
   if (content.damaged_bytes == 0) return;
   Log("the journal's last {} bytes are not a whole record and are cut off", content.damaged_bytes);
-  const std::string text = ReadFileIfExists(path_, kMaxJournalBytes).value_or("");
+  const std::string text = ReadOwnFileIfExists(path_, kMaxJournalBytes).value_or("");
   const size_t newline = text.find('\n', content.size_bytes);
   if (newline != std::string::npos && newline + 1 < text.size()) {
     ReplaceFile(path_.string() + ".damaged", text, 0600);

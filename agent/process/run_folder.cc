@@ -47,7 +47,7 @@ void WriteRecord(const std::filesystem::path& path, std::string_view record) {
 template <typename Value>
 std::optional<Value> ReadRecord(const std::filesystem::path& path, size_t limit_bytes,
                                 std::optional<Value> (*decode)(std::string)) {
-  auto record = ReadFileIfExists(path, limit_bytes);
+  auto record = ReadOwnFileIfExists(path, limit_bytes);
   return record ? decode(std::move(*record)) : std::nullopt;
 }
 

@@ -85,8 +85,10 @@ std::optional<UniqueFd> ConnectToAgent(const std::filesystem::path& folder) {
   const UniqueFd folder_fd = OpenFile(folder, O_RDONLY | O_DIRECTORY);
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_un address = Address(ShortSocketPath(folder_fd));
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-    return fd;
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    if (IsOwnUser(fd.get())) return fd;
+    throw Error(Phase::kControl, "the agent's socket belongs to another account");
+  }
   if (errno == ENOENT || errno == ECONNREFUSED) return std::nullopt;
   throw Error(Phase::kControl, WithErrno("cannot connect to the agent's socket", errno));
 }

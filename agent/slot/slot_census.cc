@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,11 +23,6 @@ constexpr std::chrono::milliseconds kSessionPause{20};
 
 bool IsLost(const RunState& state) {
   return state.pids && !state.exit && !state.holder_running && state.pids->boot_id == BootId();
-}
-
-bool IsOfThisAccount(pid_t pid) {
-  struct stat info {};
-  return stat(fmt::format("/proc/{}", pid).c_str(), &info) == 0 && info.st_uid == geteuid();
 }
 
 const ProcessInfo* FindIn(const std::vector<ProcessInfo>& table, pid_t pid) {

@@ -1,10 +1,10 @@
 #include "agent/slot/slot_folder.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <system_error>
 #include <vector>
@@ -20,11 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxInfoBytes = 64 * 1024;
 constexpr size_t kMaxTaskBytes = 100;
-
-bool IsPlain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '_' || c == '-';
-}
 
 // A task may have left folders that it made read-only.
 void MakeRemovable(const fs::path& folder) {
@@ -65,21 +60,9 @@ std::string NameOfJob(const std::string& job) {
   return job.substr(0, time);
 }
 
-// Of "h12".
-std::optional<int> SlotOf(std::string_view name) {
-  if (!name.starts_with(layout::kSlotPrefix)) return std::nullopt;
-  const std::string_view digits = name.substr(layout::kSlotPrefix.size());
-  int slot = 0;
-  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), slot);
-  if (error != std::errc() || rest != digits.data() + digits.size() || slot < 0) {
-    return std::nullopt;
-  }
-  return slot;
-}
-
 std::optional<SlotInfo> InferFromPath(const fs::path& path) {
   const fs::path job = path.parent_path();
-  const auto slot = SlotOf(path.filename().string());
+  const auto slot = layout::ParseSlotName(path.filename().string());
   if (!slot || !job.has_filename() || job.parent_path().filename() != layout::kJobs)
     return std::nullopt;
   SlotInfo info;
@@ -103,9 +86,13 @@ std::filesystem::path SlotFolder::TaskFolder(std::string_view task) const {
 }
 
 bool IsSlotFolder(const std::filesystem::path& path) {
+  struct stat info {};
+  if (!layout::ParseSlotName(path.filename().string()) || lstat(path.c_str(), &info) != 0 ||
+      !S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
+    return false;
+  }
   std::error_code error;
-  return SlotOf(path.filename().string()) && fs::is_directory(fs::symlink_status(path, error)) &&
-         (fs::exists(SlotFolder(path).info(), error) ||
+  return (fs::exists(SlotFolder(path).info(), error) ||
           fs::exists(SlotFolder(path).executable(), error));
 }
 
@@ -133,7 +120,7 @@ void WriteSlotInfo(const SlotFolder& folder, const SlotInfo& info) {
 }
 
 SlotInfo ReadSlotInfo(const SlotFolder& folder) {
-  const auto text = ReadFileIfExists(folder.info(), kMaxInfoBytes);
+  const auto text = ReadOwnFileIfExists(folder.info(), kMaxInfoBytes);
   if (!text) throw Error(Phase::kFiles, folder.info().string() + " is missing");
   try {
     const auto json = protocol::Json::parse(*text);
@@ -166,16 +153,12 @@ SlotInfo ReadOrInferSlotInfo(const SlotFolder& folder) {
   }
 }
 
-bool IsPlainName(std::string_view name, size_t max_size) {
-  return !name.empty() && name.size() <= max_size && name.front() != '.' &&
-         std::all_of(name.begin(), name.end(), IsPlain);
-}
-
 bool IsTaskName(std::string_view task) {
   const size_t colon = task.find(':');
   if (colon == std::string_view::npos) return false;
   const std::string_view index = task.substr(colon + 1);
-  return IsPlainName(task.substr(0, colon), kMaxTaskBytes) && IsPlainName(index, kMaxTaskBytes);
+  return layout::IsPlainName(task.substr(0, colon), kMaxTaskBytes) &&
+         layout::IsPlainName(index, kMaxTaskBytes);
 }
 
 std::string ShortSocketPath(const UniqueFd& folder) {

@@ -64,8 +64,8 @@ class SlotFolder {
   std::filesystem::path path_;
 };
 
-// Whether `path` is a slot's folder that tfdist has made: `h<slot>`, with the slot's info or its
-// agent in it. The scripts of cli/link/boot_script.cc go by the same rule.
+// Whether `path` is a slot's folder that tfdist has made: `h<slot>`, of this account, with the
+// slot's info or its agent in it. The scripts of cli/link/boot_script.cc go by the same rule.
 bool IsSlotFolder(const std::filesystem::path& path);
 
 // Removes it, and the job's folder with its last slot; what cannot be removed stays, without an
@@ -80,9 +80,6 @@ SlotInfo ReadSlotInfo(const SlotFolder& folder);
 // usual ones, address and port stay open. Throws Error(kFiles) when the path is not
 // `<base>/jobs/<job>/h<slot>` either.
 SlotInfo ReadOrInferSlotInfo(const SlotFolder& folder);
-
-// Ids and names become file names: `[A-Za-z0-9._-]+`, no leading dot, at most `max_size` bytes.
-bool IsPlainName(std::string_view name, size_t max_size);
 
 // Whether `task` may be used as "type:index" in file names.
 bool IsTaskName(std::string_view task);

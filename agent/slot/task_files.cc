@@ -73,7 +73,7 @@ void WalkBelow(const fs::path& root, const Look& looked) {
 // Sorted. nullopt when nobody has remembered, or the memory is damaged.
 std::optional<std::vector<std::string>> ReadManifest(const SlotFolder& folder) {
   try {
-    auto content = ReadFileIfExists(ManifestOf(folder), kMaxManifestBytes);
+    auto content = ReadOwnFileIfExists(ManifestOf(folder), kMaxManifestBytes);
     auto record = content ? RecordReader::Open(std::move(*content)) : std::nullopt;
     if (!record) return std::nullopt;
     auto marks = record->Texts();

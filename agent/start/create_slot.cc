@@ -19,14 +19,13 @@
 namespace tfdist::agent {
 namespace {
 
-constexpr size_t kMaxJobBytes = 100;
 constexpr size_t kMaxNameBytes = 48;
 constexpr int kMaxSlot = 100'000;
 constexpr std::chrono::seconds kLaunchLimit{10};
 
 void Check(const protocol::Create& create) {
-  const bool fine = IsPlainName(create.job, kMaxJobBytes) &&
-                    IsPlainName(create.name, kMaxNameBytes) && create.slot >= 0 &&
+  const bool fine = layout::IsPlainName(create.job, layout::kMostJobBytes) &&
+                    layout::IsPlainName(create.name, kMaxNameBytes) && create.slot >= 0 &&
                     create.slot <= kMaxSlot;
   if (!fine) throw Error(Phase::kStart, "the job's id, its name or the slot is malformed");
 }

@@ -55,7 +55,7 @@ std::string ReadAll(int fd) {
 }
 
 [[noreturn]] void Fail(const SlotFolder& folder, const SlotInfo& info, const std::string& why) {
-  std::string log = ReadFileIfExists(folder.log(), kMaxLogBytes).value_or("");
+  std::string log = ReadOwnFileIfExists(folder.log(), kMaxLogBytes).value_or("");
   if (log.size() > kShownLogBytes) log = log.substr(log.size() - kShownLogBytes);
   EndProcesses(CookieValue(info.job, info.slot), {}, folder.left(),
                SystemClock().Now() + std::chrono::seconds(5));

@@ -41,7 +41,7 @@ void WriteOwner(int fd, const SlotInfo& info, const std::filesystem::path& slot_
 
 [[noreturn]] void FailTaken(const SlotInfo& info, const std::filesystem::path& path) {
   const auto owner =
-      Json::parse(ReadFileIfExists(path, kMaxLockBytes).value_or(""), nullptr, false);
+      Json::parse(ReadOwnFileIfExists(path, kMaxLockBytes).value_or(""), nullptr, false);
   const bool known = owner.is_object();
   const std::string job = known ? owner.value("job", "") : "";
   throw protocol::NameTaken(

@@ -57,11 +57,16 @@ bool IsOver(TimePoint deadline) { return SystemClock().Now() >= deadline; }
 
 void Pause() { std::this_thread::sleep_for(kPauseBetweenLooks); }
 
+// What a slot says of itself counts where its folder is called so.
+bool IsOfItsFolder(const SlotInfo& info, std::string_view cookie) {
+  return layout::SlotPath(info.job, info.slot) == cookie && layout::IsJobIdOf(info.job, info.name);
+}
+
 std::optional<OtherSlot> FindSlot(const FoundCookie& cookie, const SlotInfo& info) {
-  // It says how the folder is called (CookieValue); a task may have put anything there.
+  // It says how the folder is called (CookieValue).
   const std::filesystem::path folder =
       std::filesystem::path(info.base) / layout::kJobs / cookie.value;
-  if (cookie.value.find("..") != std::string::npos || !IsSlotFolder(folder)) return std::nullopt;
+  if (!IsSlotFolder(folder)) return std::nullopt;
   OtherSlot other{cookie.value, cookie.owned, SlotFolder(folder), {}};
   try {
     other.info = ReadOrInferSlotInfo(other.folder);
@@ -70,6 +75,7 @@ std::optional<OtherSlot> FindSlot(const FoundCookie& cookie, const SlotInfo& inf
     return std::nullopt;
   }
   if (other.info.name != info.name || other.info.job == info.job) return std::nullopt;
+  if (!IsOfItsFolder(other.info, cookie.value)) return std::nullopt;
   return other;
 }
 

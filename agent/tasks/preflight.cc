@@ -31,7 +31,7 @@ void CheckLink(const FileDescription& file) {
   if (PathInWork(file.link)) return;
   const bool is_runtime = file.link == "runtime" || file.link == "runtime-cuda";
   const bool taken = IsOwnName(file.link) && !is_runtime;
-  if (!IsPlainName(file.link, kMaxLinkBytes) || taken) {
+  if (!layout::IsPlainName(file.link, kMaxLinkBytes) || taken) {
     throw Error(Phase::kFiles, fmt::format("a file cannot be called '{}'", file.link));
   }
 }

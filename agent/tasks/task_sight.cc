@@ -209,10 +209,12 @@ std::string StackOf(pid_t pid, TimePoint deadline) {
   }
 }
 
-// A process in uninterruptible sleep may hold what reading its environment waits for.
+// A process in uninterruptible sleep may hold what reading its environment waits for. What another
+// account, to which a task of root has changed, says of its PATH is not run.
 void LookAtStack(const Tree& tree, TimePoint deadline, TaskLook& look) {
   for (const ProcessInfo& process : tree) {
     if (process.state == 'D' || !process.comm.starts_with("python")) continue;
+    if (!IsOfThisAccount(process.id.pid)) continue;
     look.stack = StackOf(process.id.pid, deadline);
     return;
   }

@@ -66,7 +66,7 @@ void JobTest::SetUp() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::string name = testing::TempDir() + "job.XXXXXX";
   base_ = mkdtemp(name.data());
-  job_ = "test-" + RandomHex(8);
+  job_ = "test-20260801T120000Z-" + RandomHex(3);
   std::filesystem::create_directories(base_ / "bin" / "some-hash");
   executable_ = base_ / "bin" / "some-hash" / "tfdist-agent";
   std::filesystem::copy_file(std::filesystem::path(TFDIST_TEST_BIN_DIR) / "tfdist-agent",

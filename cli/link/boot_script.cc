@@ -59,9 +59,17 @@ each_known_base() {
   each_base "$1"
 }
 
+# own_processes FILE: that file in /proc of each process of this account. What another account's processes say
+# of themselves is not believed.
+own_processes() {
+  for process in /proc/[0-9]*; do
+    ! [ -O "$process" ] || printf '%s ' "$process/$1"
+  done
+}
+
 # runs_below FOLDER: whether a process runs an executable that lies there. FOLDER has no symbolic links.
 runs_below() {
-  ls -l /proc/[0-9]*/exe 2>/dev/null | grep -qF -e "-> $1/"
+  ls -l $(own_processes exe) 2>/dev/null | grep -qF -e "-> $1/"
 }
 )sh";
 
@@ -348,7 +356,7 @@ is_slot() {
     "$slot_prefix"*) ;;
     *) return 1 ;;
   esac
-  [ -d "$1" ] && ! [ -h "$1" ] && { [ -e "$1/$slot_info" ] || [ -e "$1/$agent_name" ]; }
+  [ -d "$1" ] && [ -O "$1" ] && ! [ -h "$1" ] && { [ -e "$1/$slot_info" ] || [ -e "$1/$agent_name" ]; }
 }
 )sh";
 
@@ -413,7 +421,7 @@ has_orphans() {
   of_job=${1%/*}
   cookie=TFDIST_COOKIE=${of_job##*/}/${1##*/}
   # Of slot 12 for slot 1 too, or of another job's name, so far.
-  for environ in $(grep -lsF -e "$cookie" /proc/[0-9]*/environ); do
+  for environ in $(grep -lsF -e "$cookie" $(own_processes environ)); do
     tr '\0' '\n' 2>/dev/null <"$environ" | grep -qxF -e "$cookie" && return
   done
   return 1
@@ -541,8 +549,10 @@ finish() {
   printf '\001%s exit %s %s\n' "$nonce" "$1" "$left" >&3
 }
 
+# The command may have changed to another account. Only what it has started knows the mark: grep reads it
+# from a pipe, for its arguments are everybody's to see.
 marked() {
-  for environ in $(grep -lsF -e "TFDIST_EXEC=$mark" /proc/[0-9]*/environ); do
+  for environ in $(printf %s "TFDIST_EXEC=$mark" | grep -lsF -f - /proc/[0-9]*/environ); do
     environ=${environ#/proc/}
     printf '%s ' "${environ%/environ}"
   done

@@ -401,13 +401,4 @@ Removal PurgeJob(std::unique_ptr<ByteChannel> channel, const std::string& base,
   return FollowRemoval(talk, deadline);
 }
 
-bool IsJobIdOf(std::string_view id, std::string_view name) {
-  // "-20260801T120000Z-a1b2c3" at least: the name may hold dashes itself.
-  if (!id.starts_with(name) || id.size() < name.size() + 9) return false;
-  const std::string_view rest = id.substr(name.size());
-  const size_t hex = rest.size() - 6;
-  return rest.front() == '-' && rest[hex - 1] == '-' && Holds(rest.substr(hex), kHexadecimal) &&
-         std::count(rest.begin(), rest.end(), '-') == 2 && rest[1] >= '0' && rest[1] <= '9';
-}
-
 }  // namespace tfdist::cli

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/job_layout.h"
 #include "base/error.h"
 #include "base/failures.h"
 #include "cli/link/byte_channel.h"
@@ -104,8 +105,6 @@ Removal Clean(std::unique_ptr<ByteChannel> channel, const std::string& remote_di
 Removal PurgeJob(std::unique_ptr<ByteChannel> channel, const std::string& base,
                  const std::string& job, int slot, TimePoint deadline);
 
-// Whether `id` is one of a job called `name`: name, UTC time, 6 hexadecimal digits, with dashes
-// between.
-bool IsJobIdOf(std::string_view id, std::string_view name);
+using layout::IsJobIdOf;
 
 }  // namespace tfdist::cli

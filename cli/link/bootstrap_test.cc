@@ -685,6 +685,18 @@ TEST_F(BootstrapTest, CleanKeepsASlotOfWhichAnOrphanRunsAndNoOther) {
   EXPECT_TRUE(fs::exists(folder / "h12"));
 }
 
+TEST_F(BootstrapTest, AnotherAccountKeepsNoFolderFromClean) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, which may read every environment";
+  const std::string job = "a-20260801T120000Z-" + RandomHex(3);
+  MakeJobFolder(job, 1);
+  const auto stranger = ShellAfter("TFDIST_COOKIE=" + job +
+                                   "/h1 setpriv --reuid=12345 --clear-groups "
+                                   "/bin/sh -c 'echo runs; cat'\n");
+  std::string line;
+  while (line.find("runs\n") == std::string::npos) (void)stranger->Read(line, Soon());
+  EXPECT_TRUE(Clean(ShellAfter(""), "", {job}, false, Soon()).kept.empty());
+}
+
 // As with an immutable file: rm(1) takes what a slot is known by, and fails.
 TEST_F(BootstrapTest, CleanFindsAgainWhatItCouldNotRemove) {
   MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
