@@ -1,8 +1,6 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <iostream>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +8,7 @@
 
 #include "base/failures.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/consent.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/for_each_host.h"
 #include "cli/commands/report.h"
@@ -183,16 +182,13 @@ void PrintProposal(const Proposal& proposal) {
 }
 
 // Whether the user says so: by --yes, or now.
-bool IsConfirmed(const CleanArguments& arguments, const Proposal& proposal) {
-  if (arguments.yes) return true;
-  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) {
-    throw UsageError(Phase::kUsage, "nothing was removed: there is no terminal to ask on",
-                     "tfdist clean --yes removes what is listed; --dry-run lists only");
-  }
-  Say("tfdist: remove these{}? [y/N] ", proposal.has_task_files ? ", files of tasks too" : "");
-  std::string answer;
-  std::getline(std::cin, answer);
-  return answer == "y" || answer == "Y" || answer == "yes";
+bool MayRemove(const CleanArguments& arguments, const Proposal& proposal) {
+  const JobsMeant meant{.named = true, .running = 0, .finished = proposal.jobs.size()};
+  if (arguments.yes || ConsentFor(Deed::kClean, meant) == Consent::kGiven) return true;
+  return IsConfirmed(
+      fmt::format("remove these{}?", proposal.has_task_files ? ", files of tasks too" : ""),
+      UsageError(Phase::kUsage, "nothing was removed: there is no terminal to ask on",
+                 "tfdist clean --yes removes what is listed; --dry-run lists only"));
 }
 
 bool RemoveAll(const Plan& plan, const Proposal& proposal) {
@@ -220,7 +216,7 @@ bool CleanAnswering(const CleanArguments& arguments, const Plan& plan, const Pro
   if (proposal.empty()) Print("nothing to remove\n");
   if (proposal.empty() || arguments.dry_run) return true;
   fflush(stdout);
-  if (IsConfirmed(arguments, proposal)) return RemoveAll(plan, proposal);
+  if (MayRemove(arguments, proposal)) return RemoveAll(plan, proposal);
   Say("tfdist: nothing was removed\n");
   return true;
 }

@@ -68,7 +68,7 @@ void PrintReport(const JobRecord& record, const EndReport& report, bool purged) 
 }  // namespace
 
 int DownCommand(const DownArguments& arguments) {
-  const JobRecord record = FindJob(arguments.job, Purpose::kToEnd);
+  const JobRecord record = FindJob(arguments.job, arguments.purge ? Deed::kPurge : Deed::kEnd);
   const EndReport report = EndJob(record, arguments.force);
   PrintEndReport(record, report);
   const bool purged = arguments.purge && report.all_confirmed() && Purge(record);

@@ -104,7 +104,7 @@ int EventsUnanswered(const JobRecord& record, const Error& error, bool json) {
 }  // namespace
 
 int EventsCommand(const EventsArguments& arguments) {
-  const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
+  const JobRecord record = FindJob(arguments.job, Deed::kLook);
   try {
     const JobView view = LookAtEvents(record, arguments.json);
     if (!view.trouble.empty()) Say("tfdist: the job's event log: {}\n", view.trouble);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <thread>
 #include <variant>
 
@@ -15,6 +16,7 @@
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/plan/describe.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
@@ -78,12 +80,19 @@ std::vector<const JobRecord*> WithThoseLeft(const std::vector<const JobRecord*>&
   return found;
 }
 
+// Which job was meant is in no word of the command line.
+void SayWhichIsMeant(const std::vector<const JobRecord*>& running) {
+  Say("tfdist: of {} running jobs this is the newest: {}\n", running.size(), running[0]->id);
+}
+
 // Of `candidates`, of which there is one at least, newest first.
-JobRecord Choose(std::vector<JobRecord> candidates, bool any_job, Purpose purpose) {
+JobRecord Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
   const auto count = std::ranges::count_if(candidates, MayRun);
   const bool newest_alone = count == 0 || (count == 1 && MayRun(candidates[0]));
   const bool is_one = candidates.size() == 1;
-  if (!newest_alone || (!is_one && std::ranges::any_of(candidates, MayHaveBegun))) {
+  // What ran when this machine last looked may be over.
+  if (!newest_alone || deed == Deed::kPurge ||
+      (!is_one && std::ranges::any_of(candidates, MayHaveBegun))) {
     LookAgain(candidates);
   }
   std::vector<const JobRecord*> running = ThatMayRun(candidates);
@@ -93,12 +102,18 @@ JobRecord Choose(std::vector<JobRecord> candidates, bool any_job, Purpose purpos
     LookAgain(candidates);
     running = ThatMayRun(candidates);
   }
-  if (purpose == Purpose::kToEnd && !running.empty()) running = WithThoseLeft(running, candidates);
-  if (running.size() == 1) return *running[0];
-  const bool may_look = any_job && purpose == Purpose::kToLook;
-  if (running.size() > 1 && !may_look) FailAmbiguous(running);
+  if (deed != Deed::kLook && !running.empty()) running = WithThoseLeft(running, candidates);
+  const JobsMeant meant{.named = named,
+                        .running = running.size(),
+                        .finished = candidates.size() - running.size()};
+  const Consent consent = ConsentFor(deed, meant);
+  if (consent == Consent::kRefused) FailAmbiguous(running);
+  if (consent == Consent::kAsked) {
+    AskBeforePurge(running.empty() ? candidates[0] : *running[0], meant);
+  }
+  if (running.size() > 1) SayWhichIsMeant(running);
   if (!running.empty()) return *running[0];
-  if (purpose == Purpose::kToLook) {
+  if (deed == Deed::kLook) {
     // Who looks means a job that has done something, if there is one.
     std::ranges::stable_partition(candidates,
                                   [](const JobRecord& record) { return !IsLeftByItsUp(record); });
@@ -123,22 +138,32 @@ void LearnBases(JobRecord& record) {
   });
 }
 
-std::optional<JobRecord> FindOnHosts(const Plan& plan) {
+std::optional<JobRecord> FindOnHosts(const Plan& plan, Deed deed) {
   const auto found = JobsOn(plan.hosts[0], plan.ssh, plan.name);
   if (found.empty()) return std::nullopt;
+  std::set<std::string> ids;
+  for (const RemoteJob& job : found) ids.insert(job.job);
+  if (deed == Deed::kPurge && ids.size() > 1) {
+    throw AmbiguousJob(Phase::kUsage,
+                       fmt::format("{} has {} jobs of that name, started on another machine; "
+                                   "nothing was removed",
+                                   plan.hosts[0].name, ids.size()),
+                       "tfdist clean FILE lists them, and asks before it removes them");
+  }
   return AdoptJob(plan, found.front().job);
 }
 
-JobRecord FindByFile(const std::string& job, Purpose purpose) {
+JobRecord FindByFile(const std::string& job, Deed deed) {
   const Plan plan = LoadPlan(job);
   auto candidates = RecordsWhere([&](const JobRecord& r) { return r.name == plan.name; });
   const HostPlan& first = plan.hosts[0];
   const auto elsewhere = [&](const JobRecord& r) {
     return r.hosts[0].ssh != first.ssh || r.hosts[0].address != first.address;
   };
-  if (!std::ranges::all_of(candidates, elsewhere)) std::erase_if(candidates, elsewhere);
-  if (!candidates.empty()) return Choose(std::move(candidates), false, purpose);
-  if (auto record = FindOnHosts(plan)) return *record;
+  const bool one_is_here = !std::ranges::all_of(candidates, elsewhere);
+  if (one_is_here) std::erase_if(candidates, elsewhere);
+  if (!candidates.empty()) return Choose(std::move(candidates), one_is_here, deed);
+  if (auto record = FindOnHosts(plan, deed)) return *record;
   throw NoSuchJob(Phase::kUsage, fmt::format("no job {} of {} is known here, nor on {}", plan.name,
                                              job, plan.hosts[0].name));
 }
@@ -200,13 +225,13 @@ JobRecord AdoptJob(const Plan& plan, const std::string& id) {
   return record;
 }
 
-JobRecord FindJob(const std::string& job, Purpose purpose) {
-  if (LooksLikeAFile(job)) return FindByFile(job, purpose);
+JobRecord FindJob(const std::string& job, Deed deed) {
+  if (LooksLikeAFile(job)) return FindByFile(job, deed);
   const auto meant = [&](const JobRecord& r) {
     return job.empty() || r.name == job || r.id == job;
   };
   auto candidates = RecordsWhere(meant);
-  if (!candidates.empty()) return Choose(std::move(candidates), job.empty(), purpose);
+  if (!candidates.empty()) return Choose(std::move(candidates), !job.empty(), deed);
   throw NoSuchJob(Phase::kUsage,
                   job.empty() ? "no job is known on this machine"
                               : fmt::format("no job {} is known on this machine", job),
@@ -254,16 +279,16 @@ std::vector<std::string> SelectTasks(const JobRecord& record,
   return selected;
 }
 
-JobAndWords FindJobAndWords(std::vector<std::string> words, Purpose purpose) {
+JobAndWords FindJobAndWords(std::vector<std::string> words, Deed deed) {
   const bool is_selector = words.empty() || words[0].starts_with('@') ||
                            (words[0].find(':') != std::string::npos && !LooksLikeAFile(words[0]));
-  if (is_selector) return {FindJob("", purpose), std::move(words)};
+  if (is_selector) return {FindJob("", deed), std::move(words)};
   try {
-    JobRecord record = FindJob(words[0], purpose);
+    JobRecord record = FindJob(words[0], deed);
     words.erase(words.begin());
     return {std::move(record), std::move(words)};
   } catch (const NoSuchJob&) {
-    JobRecord any = FindJob("", purpose);
+    JobRecord any = FindJob("", deed);
     if (!HasTask(any, words[0]) && !HasHost(any, words[0])) throw;
     return {std::move(any), std::move(words)};
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/failures.h"
+#include "cli/commands/consent.h"
 #include "cli/job/job_record.h"
 
 namespace tfdist::cli {
@@ -25,17 +26,13 @@ class AmbiguousJob : public UsageError {
   using UsageError::UsageError;
 };
 
-// Why a job is looked for. With kToEnd, none of several running jobs is ended by mistake.
-enum class Purpose { kToLook, kToEnd };
-
 // `job`: a name, an id, a cluster file, or empty for any job. Finds the running job of those that
 // match, else the newest. If the records of several jobs do not say that they have ended, asks
-// their slots 0. Several running jobs are an error, unless `job` is empty and `purpose` is kToLook:
-// then the newest is meant. With kToLook, a job that its `up` has left (job_record.h) is meant only
-// where there is no other one; with kToEnd it counts as a running one. For a cluster file, jobs on
-// its first host come first; if this machine knows none, that host is asked. Throws NoSuchJob,
-// AmbiguousJob.
-JobRecord FindJob(const std::string& job, Purpose purpose);
+// their slots 0. What the deed needs the user's word for (consent.h) is asked for. With kLook, a job that its `up` has
+// left (job_record.h) is meant only where there is no other one; else it counts as a running one. For a cluster file,
+// jobs on its first host come first; if this machine knows none, that host is asked. Throws NoSuchJob,
+// AmbiguousJob, UsageError where the user says no.
+JobRecord FindJob(const std::string& job, Deed deed);
 
 // Whether `word` names a cluster file, and no job: it has a slash or ends with ".toml".
 bool LooksLikeAFile(const std::string& word);
@@ -60,7 +57,7 @@ struct JobAndWords {
   JobRecord record;
   std::vector<std::string> words;  // behind the job
 };
-JobAndWords FindJobAndWords(std::vector<std::string> words, Purpose purpose);
+JobAndWords FindJobAndWords(std::vector<std::string> words, Deed deed);
 
 // The host of each word with ranges: "gpu[1-2]" or "@gpu[1-2]" is gpu1 and gpu2. Throws UsageError.
 std::vector<std::string> Expanded(const std::vector<std::string>& words);

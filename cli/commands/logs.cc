@@ -104,7 +104,7 @@ int SaveLogs(const JobRecord& record, FollowOptions options, const fs::path& fol
 
 int LogsCommand(const LogsArguments& arguments) {
   FollowOptions options = OptionsOf(arguments);
-  const auto [record, words] = FindJobAndWords(arguments.words, Purpose::kToLook);
+  const auto [record, words] = FindJobAndWords(arguments.words, Deed::kLook);
   options.tasks = SelectTasks(record, words, arguments.hosts);
   CheckOffsets(arguments, options);
   Interrupts interrupts;

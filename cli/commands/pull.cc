@@ -219,7 +219,7 @@ JobRecord FindJobBeforePaths(const std::string& job) {
   };
   if (LooksLikeAFile(job) && job != "-" && !fs::exists(job)) throw no_such_job();
   try {
-    return FindJob(job, Purpose::kToLook);
+    return FindJob(job, Deed::kLook);
   } catch (const NoSuchJob&) {
     if (job.empty() || LooksLikeAFile(job)) throw;
     throw no_such_job();

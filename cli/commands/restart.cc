@@ -212,7 +212,7 @@ int ReportRuns(const JobRecord& record, const JobState& state,
 }  // namespace
 
 int RestartCommand(const RestartArguments& arguments) {
-  const auto [record, words] = FindJobAndWords(arguments.words, Purpose::kToEnd);
+  const auto [record, words] = FindJobAndWords(arguments.words, Deed::kRestart);
   const std::vector<std::string> tasks = TasksMeant(record, words);
   std::optional<SlowNotice> notice;
   notice.emplace(fmt::format("waiting for {} to answer", record.hosts[0].name));

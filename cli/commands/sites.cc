@@ -110,7 +110,7 @@ Sites FindSites(const std::vector<std::string>& words) {
     if (selectors.tasks.empty()) return {HostSites(plan.hosts, selectors.hosts), plan.ssh};
     CheckTasks(plan, selectors.tasks);
   }
-  const auto [record, rest] = FindJobAndWords(words, Purpose::kToEnd);
+  const auto [record, rest] = FindJobAndWords(words, Deed::kEnter);
   const Selectors selectors = Sort(record.hosts, rest);
   if (selectors.tasks.empty()) return {HostSites(record.hosts, selectors.hosts), record.ssh};
   return {TaskSites(record, selectors), record.ssh};

@@ -202,7 +202,7 @@ int StatusUnanswered(const JobRecord& record, const Error& error, bool as_json) 
 }  // namespace
 
 int StatusCommand(const StatusArguments& arguments) {
-  const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
+  const JobRecord record = FindJob(arguments.job, Deed::kLook);
   const bool is_left = IsLeftByItsUp(record);
   try {
     const JobView view = LookAtOrSay(record);

@@ -77,7 +77,7 @@ Sites BoardSite(const JobRecord& record, const Words& given, const Words& rest) 
 }
 
 BoardPlace FindBoardPlace(const TensorBoardArguments& arguments) {
-  const auto [record, rest] = FindJobAndWords(arguments.words, Purpose::kToLook);
+  const auto [record, rest] = FindJobAndWords(arguments.words, Deed::kLook);
   if (record.tasks.empty()) throw Error(Phase::kUsage, "the job has no task");
   BoardPlace place{.job = record.id,
                    .where = BoardSite(record, arguments.words, rest),

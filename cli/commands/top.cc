@@ -152,7 +152,7 @@ void PrintLookAsLine(const JobRecord& record, const JobView& view,
 
 int TopCommand(const TopArguments& arguments) {
   const std::chrono::milliseconds interval = IntervalOf(arguments);
-  const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
+  const JobRecord record = FindJob(arguments.job, Deed::kLook);
   Watch watch(record);
   Screen screen;
   for (uint64_t count = 1;; ++count) {

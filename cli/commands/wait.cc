@@ -58,7 +58,7 @@ void PrintEnd(const JobRecord& record, const LastSeen& seen) {
 int WaitCommand(const WaitArguments& arguments) {
   FollowOptions options;
   options.until = EndOf(arguments.timeout);
-  const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
+  const JobRecord record = FindJob(arguments.job, Deed::kLook);
   if (record.last_seen.result == "gone") throw NothingLeftOf("the event log", record);
   if (record.last_seen.is_over()) {
     if (arguments.json) PrintEnd(record, record.last_seen);

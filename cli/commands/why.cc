@@ -215,7 +215,7 @@ int WhyUnanswered(const JobRecord& record, const Error& error, bool as_json) {
 }  // namespace
 
 int WhyCommand(const WhyArguments& arguments) {
-  const JobRecord record = FindJob(arguments.job, Purpose::kToLook);
+  const JobRecord record = FindJob(arguments.job, Deed::kLook);
   try {
     const Whole whole = ReadAll(record);
     arguments.json ? PrintWhyAsJson(record, whole) : PrintWhy(record, whole);

@@ -644,6 +644,35 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("down").code, 0)
         self.assertEqual(self.user.status(second)["state"], "stopped")
 
+    def test_purge_asks_before_it_removes_a_finished_job_that_nobody_named(self):
+        first = self.start_job("done", "echo weights >model.ckpt")
+        self.user.wait_until_ended(first)
+        result = self.user.slot_folder(0, first) / "work/model.ckpt"
+        # The record still says that it runs: nobody has looked since.
+        record = self.user.folder / f".local/state/tfdist/jobs/{first}.json"
+        seen = json.loads(record.read_text())
+        seen["last_seen"] |= {"stage": "running", "result": "", "ended_ns": 0}
+        record.write_text(json.dumps(seen))
+        refused = self.user.run("down", "--purge")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn(f"nothing was removed: no job runs, and the newest is {first} (succeeded)\n"
+                      f"  try: tfdist down --purge {first} ", refused.err)
+        second = self.start_job("done")
+        refused = self.user.run("down", "--purge", "done")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn(f"2 jobs are meant, of which {second} (running) comes first", refused.err)
+        self.assertEqual(self.user.status(second)["state"], "running")
+        purged = self.user.run("down", "--purge")
+        self.assertEqual(purged.code, 0, purged)
+        self.assertIn(f"job {second}: ended", purged.err)
+        for answer, code in ((b"n\n", 2), (b"y\n", 0)):
+            self.assertEqual(result.read_text(), "weights\n")
+            terminal = self.user.start_on_terminal("down", "--purge")
+            terminal.wait_for_text("remove what its tasks have written? [y/N]")
+            os.write(terminal.fd, answer)
+            self.assertEqual(terminal.wait(), code, terminal.text)
+        self.assertFalse(result.exists())
+
     def test_a_name_that_two_running_jobs_have_is_refused(self):
         first = self.start_job("twin")
         second = self.start_job("twin", extra='\n[ssh]\nremote_dir = "~/elsewhere"\n')

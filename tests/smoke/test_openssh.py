@@ -102,7 +102,7 @@ ssh = {{ config = "{hosts.ssh_config}", transport = "openssh" }}
         home = self.user.folder / "results"
         self.run_well("pull", "job", "--to", str(home))
         self.assertEqual([(home / f"worker-{n}/out.txt").read_text() for n in range(3)], ["result\n"] * 3)
-        self.run_well("down", "--purge")
+        self.run_well("down", "--purge", "job")
         wait_for(lambda: not any(host.processes() for host in hosts), "nothing left on the hosts")
 
     def test_down_ends_a_job_and_a_host_may_have_another_transport(self):

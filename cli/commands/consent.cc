@@ -1,0 +1,50 @@
+#include "cli/commands/consent.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+namespace {
+
+std::string WhyToAsk(const JobRecord& record, const JobsMeant& jobs) {
+  const auto state = StateName(record.last_seen);
+  if (!jobs.named) return fmt::format("no job runs, and the newest is {} ({})", record.id, state);
+  return fmt::format("{} jobs are meant, of which {} ({}) comes first",
+                     jobs.running + jobs.finished, record.id, state);
+}
+
+}  // namespace
+
+Consent ConsentFor(Deed deed, const JobsMeant& jobs) {
+  const bool is_one = jobs.running + jobs.finished == 1;
+  if (deed == Deed::kClean) return Consent::kAsked;
+  if (deed == Deed::kLook && !jobs.named) return Consent::kGiven;
+  if (jobs.running > 1) return Consent::kRefused;
+  if (deed != Deed::kPurge) return Consent::kGiven;
+  return (jobs.named ? is_one : jobs.running == 1) ? Consent::kGiven : Consent::kAsked;
+}
+
+bool IsConfirmed(const std::string& question, const UsageError& without_terminal) {
+  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) throw without_terminal;
+  Say("tfdist: {} [y/N] ", question);
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+void AskBeforePurge(const JobRecord& record, const JobsMeant& jobs) {
+  const std::string why = WhyToAsk(record, jobs);
+  const UsageError refusal(
+      Phase::kUsage, fmt::format("nothing was removed: {}", why),
+      fmt::format("tfdist down --purge {} removes what its tasks have written; tfdist list shows all jobs",
+                  record.id));
+  const std::string question = fmt::format("{}: {}remove what its tasks have written?", why,
+                                           jobs.running > 0 ? "end it, and " : "");
+  if (!IsConfirmed(question, refusal)) throw UsageError(Phase::kUsage, "nothing was removed");
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,45 @@
+// What a command may do to a job, or to what its tasks have written, without the user's word: the one place where that is
+// decided, for all commands. The rule: no command touches a running job, or results, that the user has not named or
+// confirmed. docs/consent.md shows it as a table, which consent_test compares with this.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "base/failures.h"
+#include "cli/job/job_record.h"
+
+namespace tfdist::cli {
+
+// What a command is about to do.
+enum class Deed {
+  kLook,     // reads what is there, and changes nothing
+  kEnter,    // runs a command of the user's on hosts, or where tasks run
+  kRestart,  // ends tasks and starts them again
+  kEnd,
+  kPurge,    // ends the job, and removes what its tasks have written
+  kReplace,  // ends the job that has the plan's name
+  kClean,    // removes finished jobs from hosts
+};
+
+// The jobs that a command line may mean.
+struct JobsMeant {
+  bool named = false;    // by a name, an id or a cluster file; else those that this machine knows
+  size_t running = 0;    // or left by their `up` (job_record.h)
+  size_t finished = 0;
+};
+
+enum class Consent {
+  kGiven,    // to do it to the running one, else to the newest
+  kAsked,    // the user says y or N on a terminal; where there is none it is refused
+  kRefused,  // the user has to say which one
+};
+Consent ConsentFor(Deed deed, const JobsMeant& jobs);
+
+// Asks "tfdist: QUESTION [y/N]" on the terminal; true for y. Throws `without_terminal` where there is none.
+bool IsConfirmed(const std::string& question, const UsageError& without_terminal);
+
+// Whether `record`, the one of `jobs` that would be meant, may be purged. Returns where the user says so, throws UsageError else.
+void AskBeforePurge(const JobRecord& record, const JobsMeant& jobs);
+
+}  // namespace tfdist::cli
