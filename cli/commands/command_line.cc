@@ -400,7 +400,8 @@ void AddDown(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand("down", "end a job; says what is left, host by host");
   sub->add_option("JOB", arguments->job, kJobHelp);
   sub->add_flag("--force", arguments->force, "kill at once, without grace");
-  sub->add_flag("--purge", arguments->purge, "remove its logs and folders as well; of the running job, of one that is named, "
+  sub->add_flag("--purge", arguments->purge,
+                "remove its logs and folders as well; of the running job, of one that is named, "
                 "or of the newest once that is confirmed");
   sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   sub->callback(

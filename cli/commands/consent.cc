@@ -40,8 +40,9 @@ void AskBeforePurge(const JobRecord& record, const JobsMeant& jobs) {
   const std::string why = WhyToAsk(record, jobs);
   const UsageError refusal(
       Phase::kUsage, fmt::format("nothing was removed: {}", why),
-      fmt::format("tfdist down --purge {} removes what its tasks have written; tfdist list shows all jobs",
-                  record.id));
+      fmt::format(
+          "tfdist down --purge {} removes what its tasks have written; tfdist list shows all jobs",
+          record.id));
   const std::string question = fmt::format("{}: {}remove what its tasks have written?", why,
                                            jobs.running > 0 ? "end it, and " : "");
   if (!IsConfirmed(question, refusal)) throw UsageError(Phase::kUsage, "nothing was removed");

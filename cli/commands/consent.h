@@ -24,8 +24,8 @@ enum class Deed {
 
 // The jobs that a command line may mean.
 struct JobsMeant {
-  bool named = false;    // by a name, an id or a cluster file; else those that this machine knows
-  size_t running = 0;    // or left by their `up` (job_record.h)
+  bool named = false;  // by a name, an id or a cluster file; else those that this machine knows
+  size_t running = 0;  // or left by their `up` (job_record.h)
   size_t finished = 0;
 };
 

@@ -103,9 +103,8 @@ JobRecord Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
     running = ThatMayRun(candidates);
   }
   if (deed != Deed::kLook && !running.empty()) running = WithThoseLeft(running, candidates);
-  const JobsMeant meant{.named = named,
-                        .running = running.size(),
-                        .finished = candidates.size() - running.size()};
+  const JobsMeant meant{
+      .named = named, .running = running.size(), .finished = candidates.size() - running.size()};
   const Consent consent = ConsentFor(deed, meant);
   if (consent == Consent::kRefused) FailAmbiguous(running);
   if (consent == Consent::kAsked) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "agent/job_layout.h"
 #include "base/failures.h"
 #include "base/text.h"
 #include "cli/job/connector.h"
@@ -53,14 +52,6 @@ void CheckPath(std::string_view path) {
   }
 }
 
-std::string AgentOf(const JobRecord& record, int slot) {
-  const std::string& base = record.bases.at(static_cast<size_t>(slot));
-  if (!base.starts_with('/')) {
-    throw Error(Phase::kFiles, "where tfdist's folder is on that host was never learned");
-  }
-  return layout::AgentPath(base, record.id, slot);
-}
-
 // Runs the agent there; `on_output` gets what it prints.
 void RunAgent(const JobRecord& record, int slot, std::vector<std::string> arguments,
               std::chrono::seconds silence_limit,
@@ -68,8 +59,11 @@ void RunAgent(const JobRecord& record, int slot, std::vector<std::string> argume
   const TimePoint deadline = SystemClock().Now() + kStartLimit;
   const auto transport = MakeTransport(record.hosts.at(static_cast<size_t>(slot)), record.ssh);
   HostCommand command;
-  command.words = {AgentOf(record, slot), "task-files"};
+  command.words = {"task-files"};
   command.words.insert(command.words.end(), arguments.begin(), arguments.end());
+  command.job = record.id;
+  command.slot = slot;
+  command.base = BaseOf(record, slot);
   RunningCommand running(transport->OpenShell(deadline), command, deadline);
   TimePoint give_up = SystemClock().Now() + silence_limit;
   std::string output;

@@ -8,19 +8,22 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "agent/job_layout.h"
+#include "base/clock.h"
 #include "base/descriptor_limit.h"
 #include "base/failures.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/host_fold.h"
 #include "cli/commands/sites.h"
+#include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 
 namespace tfdist::cli {
 namespace {
 
 using Words = std::vector<std::string>;
+
+constexpr std::chrono::seconds kLookLimit{30};
 
 Site OnlySite(const Sites& sites) {
   if (sites.sites.size() == 1) return sites.sites[0];
@@ -30,15 +33,19 @@ Site OnlySite(const Sites& sites) {
                    fmt::format("tfdist shell {}", labels[0]));
 }
 
-// The job's own agent knows the task's environment and folder.
-std::string AgentOf(const Site& site) {
-  if (!site.base.starts_with('/')) {
-    throw Error(Phase::kExec, "where tfdist's folder is on that host was never learned",
-                "is the job known on the machine that started it?")
-        .WithHost(site.host.name);
+// The job's own agent knows the task's environment and folder. The look at its folder comes right before it runs.
+std::string AgentOf(const Site& site, const SshOptions& ssh) {
+  const TimePoint deadline = SystemClock().Now() + kLookLimit;
+  try {
+    const auto transport = MakeTransport(site.host, ssh);
+    std::string path =
+        FindAgent(transport->OpenShell(deadline), site.base, site.job, site.slot, deadline);
+    CheckRemoteDir(path);
+    return path;
+  } catch (Error& error) {
+    error = error.WithHost(site.host.name);
+    throw;
   }
-  CheckRemoteDir(site.base);
-  return layout::AgentPath(site.base, site.job, site.slot);
 }
 
 Words SshWords(const Site& site, const SshOptions& ssh) {
@@ -57,12 +64,13 @@ Words SshWords(const Site& site, const SshOptions& ssh) {
   if (site.task.empty()) return words;
   // The account's own shell reads this, whichever it is: all have single quotes, and nothing in the
   // path needs more (CheckRemoteDir).
-  words.push_back(fmt::format("{} in-task {}", ShellQuoted(AgentOf(site)), ShellQuoted(site.task)));
+  words.push_back(
+      fmt::format("{} in-task {}", ShellQuoted(AgentOf(site, ssh)), ShellQuoted(site.task)));
   return words;
 }
 
-Words LocalWords(const Site& site) {
-  if (!site.task.empty()) return {AgentOf(site), "in-task", site.task};
+Words LocalWords(const Site& site, const SshOptions& ssh) {
+  if (!site.task.empty()) return {AgentOf(site, ssh), "in-task", site.task};
   const char* shell = std::getenv("SHELL");  // NOLINT(concurrency-mt-unsafe): nobody sets it
   return {shell == nullptr || *shell == '\0' ? "/bin/sh" : shell};
 }
@@ -88,7 +96,9 @@ int ShellCommand(const ShellArguments& arguments) {
   }
   const Sites sites = FindSites(arguments.words);
   const Site site = OnlySite(sites);
-  Become(site.host.local ? LocalWords(site) : SshWords(site, sites.ssh));
+  Words words = site.host.local ? LocalWords(site, sites.ssh) : SshWords(site, sites.ssh);
+  EndConnections();
+  Become(std::move(words));
 }
 
 }  // namespace tfdist::cli

@@ -67,11 +67,10 @@ std::vector<Site> TaskSites(const JobRecord& record, const Selectors& selectors)
     if (std::ranges::find(tasks, task.id) == tasks.end()) continue;
     Site site;
     site.slot = seats.at(static_cast<size_t>(task.slot));
-    const auto at = static_cast<size_t>(site.slot);
-    site.host = record.hosts.at(at);
+    site.host = record.hosts.at(static_cast<size_t>(site.slot));
     site.task = task.id;
     site.job = record.id;
-    site.base = record.bases.at(at).empty() ? record.ssh.remote_dir : record.bases.at(at);
+    site.base = BaseOf(record, site.slot);
     sites.push_back(std::move(site));
   }
   return sites;

@@ -44,16 +44,12 @@ std::unique_ptr<ByteChannel> Tunnels::Open(int port, TimePoint deadline) {
 }
 
 Attached Attach(const JobRecord& record, int slot, TimePoint deadline) {
-  const auto at = static_cast<size_t>(slot);
-  const HostPlan& host = record.hosts.at(at);
+  const HostPlan& host = record.hosts.at(static_cast<size_t>(slot));
   try {
     Attached attached;
     attached.transport = MakeTransport(host, record.ssh);
-    // A host that never got so far as to say where its folder is has it where it was told to.
-    const std::string& base =
-        record.bases.at(at).empty() ? record.ssh.remote_dir : record.bases.at(at);
-    BootedAgent booted =
-        AttachAgent(attached.transport->OpenShell(deadline), base, record.id, slot, deadline);
+    BootedAgent booted = AttachAgent(attached.transport->OpenShell(deadline), BaseOf(record, slot),
+                                     record.id, slot, deadline);
     attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
     attached.hello = attached.link->ReadHello(deadline);
     return attached;

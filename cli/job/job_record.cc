@@ -231,6 +231,11 @@ std::optional<JobRecord> LoadRecord(const std::filesystem::path& path) {
 
 }  // namespace
 
+const std::string& BaseOf(const JobRecord& record, int slot) {
+  const std::string& base = record.bases.at(static_cast<size_t>(slot));
+  return base.empty() ? record.ssh.remote_dir : base;
+}
+
 std::string_view StateName(const LastSeen& seen) {
   return seen.stage == LastSeen::Stage::kEnded ? seen.result : StageName(seen.stage);
 }

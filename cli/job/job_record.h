@@ -64,6 +64,9 @@ struct JobRecord {
   LastSeen last_seen;
 };
 
+// tfdist's folder on the host of that slot; where that was never learned, the one that the host was told.
+const std::string& BaseOf(const JobRecord& record, int slot);
+
 // `why` of a job whose `up` is gone, and which has not begun.
 inline constexpr std::string_view kUpWasKilled = "its `up` was killed while it brought hosts up";
 

@@ -329,6 +329,13 @@ pids_of_slot() {
 main attach
 )sh";
 
+constexpr std::string_view kFindAgent = R"sh(
+prepare() {
+  begin
+  if each_known_base look; then say "agent $agent"; else say missing; fi
+}
+)sh";
+
 constexpr std::string_view kFindJobs = R"sh(
 prepare() {
   begin
@@ -509,7 +516,7 @@ constexpr std::string_view kRunCommand = R"sh(
 prepare() {
   begin
   agent=
-  [ -z "$task" ] || each_known_base look || { say missing; return 1; }
+  [ -z "$job" ] || each_known_base look || { say missing; return 1; }
   say run
   printf '%s\n' "$agent"
 }
@@ -519,7 +526,9 @@ start() {
   TFDIST_EXEC=$(values; printf %s "$mark")
   export TFDIST_EXEC
   [ -n "$tfdist_agent" ] || with_words exec
-  with_words exec "$tfdist_agent" in-task "$(values; printf %s "$task")"
+  tfdist_task=$(values; printf %s "$task")
+  [ -n "$tfdist_task" ] || with_words exec "$tfdist_agent"
+  with_words exec "$tfdist_agent" in-task "$tfdist_task"
 }
 
 # Obeys us, until we are gone.
@@ -644,6 +653,10 @@ std::string BootScript::StartAgent() const {
 
 std::string BootScript::Attach() const {
   return WithValues(fmt::format("{}{}{}", kRunAgent, kLook, kAttach));
+}
+
+std::string BootScript::FindAgent() const {
+  return WithValues(fmt::format("{}{}{}", kLook, kFindAgent, kEnd));
 }
 
 std::string BootScript::FindJobs() const {

@@ -15,6 +15,7 @@ namespace tfdist::cli {
 //   upload FORM MACHINE    the agent for MACHINE is missing: send it to stdin, in the FORM xz, gzip or plain
 //   run MACHINE            the agent starts; all further bytes are its own. From the other scripts: `run` alone
 //   missing                no such job here
+//   agent PATH             of a job's slot
 //   job STATE PATH         running | idle, the folder of a slot
 //   slot STATE KIB FILES PATH  as `job`; FILES: yes | no | unknown (files of tasks)
 //   caches KIB BASE        agents and received files
@@ -39,14 +40,15 @@ class BootScript {
   // The whole text, ready to be sent. The shell has read all of it when it says its nonce.
   // nonce remote_dir anew; kinds: a line for each agent, MACHINE HASH SIZE_BYTES GZIP_BYTES XZ_BYTES (0: none)
   [[nodiscard]] std::string StartAgent() const;
-  [[nodiscard]] std::string Attach() const;    // remote_dir job slot
-  [[nodiscard]] std::string FindJobs() const;  // remote_dir
-  [[nodiscard]] std::string Survey() const;    // remote_dir
+  [[nodiscard]] std::string Attach() const;     // remote_dir job slot
+  [[nodiscard]] std::string FindAgent() const;  // remote_dir job slot
+  [[nodiscard]] std::string FindJobs() const;   // remote_dir
+  [[nodiscard]] std::string Survey() const;     // remote_dir
   // remote_dir; wanted: ids of jobs with spaces around each; something_runs: or empty
   [[nodiscard]] std::string Clean() const;
   [[nodiscard]] std::string Purge() const;  // remote_dir job slot
-  // words; mark limit_seconds (0: none), and remote_dir job slot task where it is run as a task is
-  // (task: else empty). While it runs, `end` and `kill` can be sent to it, one a line.
+  // words; mark limit_seconds (0: none); remote_dir job slot where a job's agent runs them as its role (job: else
+  // empty), and task where they run as a task does (else empty). While it runs, `end` and `kill` can be sent to it, one a line.
   [[nodiscard]] std::string RunCommand() const;
 
  private:

@@ -328,6 +328,21 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
   return BootedAgent{.channel = talk.Release(), .noise = std::move(noise), .uploaded = false};
 }
 
+std::string FindAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
+                      const std::string& job, int slot, TimePoint deadline) {
+  CheckId(job);
+  BootScript script = NewScript(base);
+  script.Set("job", job).Set("slot", std::to_string(slot));
+  BootConversation talk(std::move(channel));
+  Begin(talk, script, script.FindAgent(), deadline);
+  std::vector<std::string> refused;
+  const std::string line = talk.ReadBehindRefusals(refused, deadline);
+  if (auto path = After("agent", line)) return std::move(*path);
+  if (!refused.empty()) FailWithForeignFolders(Phase::kExec, refused);
+  throw NothingThere(Phase::kExec, fmt::format("job {} has no folder here", job),
+                     "was it cleaned, or has it another tfdist folder?");
+}
+
 std::vector<RemoteJob> FindJobs(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
                                 std::string_view name, TimePoint deadline) {
   CheckRemoteDir(remote_dir);

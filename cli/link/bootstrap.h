@@ -62,6 +62,10 @@ class FolderGone : public Error {
 BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
                         const std::string& job, int slot, TimePoint deadline);
 
+// Where the job's own agent of that slot is, which nobody else can have put there. Throws NothingThere.
+std::string FindAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
+                      const std::string& job, int slot, TimePoint deadline);
+
 struct RemoteJob {
   std::string base;  // absolute path of the tfdist folder that holds it
   std::string job;   // id

@@ -406,9 +406,12 @@ class ForeignFolder : public BootstrapTest {
         return kept.find(why) != std::string::npos;
       }));
     }
-    HostCommand command{
-        .words = {"true"}, .task = "worker:0", .job = kJob, .slot = 0, .base = open_.string()};
-    ExpectRefusal(why, [&] { RunningCommand(ShellAfter(""), command, Soon()); });
+    for (const char* task : {"worker:0", ""}) {
+      HostCommand command{
+          .words = {"true"}, .task = task, .job = kJob, .slot = 0, .base = open_.string()};
+      ExpectRefusal(why, [&] { RunningCommand(ShellAfter(""), command, Soon()); });
+    }
+    ExpectRefusal(why, [&] { (void)FindAgent(ShellAfter(""), open_.string(), kJob, 0, Soon()); });
     EXPECT_TRUE(fs::exists(slot_ / "agent"));
     EXPECT_FALSE(fs::exists(ran_));
   }

@@ -18,6 +18,7 @@ struct HostCommand {
   std::chrono::seconds limit{0};
   // To run in the environment and folder of a job's task; empty: in those of the account.
   std::string task = {};
+  // Without a task: `words` are a role of the job's own agent, and its arguments.
   std::string job = {};
   int slot = 0;
   std::string base = {};  // tfdist's folder on the host

@@ -644,6 +644,33 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("down").code, 0)
         self.assertEqual(self.user.status(second)["state"], "stopped")
 
+    @unittest.skipIf(os.geteuid() != 0, "needs root to give a folder away")
+    def test_no_command_runs_what_another_account_has_put_where_the_job_was(self):
+        open_to_all = self.user.folder / "open"
+        open_to_all.mkdir()
+        open_to_all.chmod(0o1777)  # as /tmp
+        job = self.start_job("job", "echo text >file", f'\n[ssh]\nremote_dir = "{open_to_all}"\n')
+        file = str(next(self.user.folder.glob("job-*.toml")))
+        self.user.wait_until_ended(job)
+        wait_for(lambda: not self.user.left(), "the agents have left")
+        shutil.rmtree(open_to_all / "tfdist")
+        slot = open_to_all / "tfdist/jobs" / job / "h0"
+        slot.mkdir(parents=True)
+        (slot / "agent").write_text(f"#!/bin/sh\ntouch {self.user.folder}/ran\necho end\n")
+        (slot / "agent").chmod(0o755)
+        for folder, _, names in os.walk(open_to_all / "tfdist"):
+            for path in (folder, *(os.path.join(folder, name) for name in names)):
+                os.chown(path, 12345, 12345)
+        for words in (["pull", job], ["exec", job, "master:0", "--", "true"], ["shell", job, "master:0"], ["logs", job],
+                      ["why", job], ["events", job], ["top", "-n", "1", job], ["restart", job], ["tensorboard", job],
+                      ["down", job], ["down", "--purge", job], ["clean", "--yes", file], ["up", file]):
+            with self.subTest(words=words):
+                done = self.user.run(*words)
+                self.assertNotEqual(done.code, 0, done)
+                self.assertIn("belongs to another account", done.err)
+                self.assertFalse((self.user.folder / "ran").exists())
+        self.assertEqual([path.name for path in slot.iterdir()], ["agent"])
+
     def test_purge_asks_before_it_removes_a_finished_job_that_nobody_named(self):
         first = self.start_job("done", "echo weights >model.ckpt")
         self.user.wait_until_ended(first)
