@@ -12,6 +12,12 @@ LocalLogs::LocalLogs(EventLoop& loop, FileThread& files, const SlotFolder& folde
                      const HostTasks& tasks, std::function<bool()> over)
     : loop_(loop), files_(files), folder_(folder), tasks_(tasks), over_(std::move(over)) {}
 
+FileThread& LocalLogs::ThreadFor(const protocol::ReadLog& request) {
+  if (request.grep.empty()) return files_;
+  if (!searching_) searching_.emplace(loop_);
+  return *searching_;
+}
+
 std::unique_ptr<Stream> LocalLogs::Open(uint64_t id, const protocol::ReadLog& request,
                                         LogStream::Sink sink) {
   if (!tasks_.Has(request.task)) {
@@ -21,7 +27,7 @@ std::unique_ptr<Stream> LocalLogs::Open(uint64_t id, const protocol::ReadLog& re
   LogStream::Source source{.task_folder = folder_.TaskFolder(request.task),
                            .closed = [this, task = request.task] { return tasks_.LogClosed(task); },
                            .over = over_};
-  return std::make_unique<LogStream>(loop_, files_, id, request, std::move(source),
+  return std::make_unique<LogStream>(loop_, ThreadFor(request), id, request, std::move(source),
                                      std::move(sink));
 }
 

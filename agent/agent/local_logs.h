@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "agent/agent/log_stream.h"
 #include "agent/loop/event_loop.h"
@@ -26,7 +27,12 @@ class LocalLogs {
 
  private:
   EventLoop& loop_;
+  // Searches have a thread of their own, from the first on: what a pattern makes of a long log keeps
+  // no event from the disk.
+  FileThread& ThreadFor(const protocol::ReadLog& request);
+
   FileThread& files_;
+  std::optional<FileThread> searching_;
   const SlotFolder& folder_;
   const HostTasks& tasks_;
   std::function<bool()> over_;

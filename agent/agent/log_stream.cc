@@ -43,7 +43,10 @@ class LogStream::Impl : public std::enable_shared_from_this<Impl> {
     // Asked before the read: what is written afterwards is read the next time.
     const LogEnd end = source_.closed() ? LogEnd::kClosed : LogEnd::kOpen;
     const bool last_chance = !follow_ || source_.over();
-    files_.Post([cursor = cursor_, limit = credit_, end] { return cursor->Next(limit, end); },
+    const auto read = [weak = weak_from_this(), cursor = cursor_, limit = credit_, end] {
+      return weak.expired() ? std::nullopt : cursor->Next(limit, end);  // nobody reads any more
+    };
+    files_.Post(read,
                 [weak = weak_from_this(), last_chance](Outcome<std::optional<LogPiece>>& outcome) {
                   if (const auto self = weak.lock()) self->OnRead(outcome, last_chance);
                 });

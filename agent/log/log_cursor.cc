@@ -1,6 +1,9 @@
 #include "agent/log/log_cursor.h"
 
 #include <algorithm>
+#include <chrono>
+
+#include "base/clock.h"
 
 namespace tfdist::agent {
 namespace {
@@ -9,6 +12,7 @@ namespace {
 constexpr uint64_t kPieceBytes = 32 * 1024;
 // Of a search for the last lines, or for lines that fit, at a time.
 constexpr size_t kSearchBytes = 4 * 1024 * 1024;
+constexpr std::chrono::milliseconds kSearchTime{100};
 // In a search for lines that fit, a longer line counts as several.
 constexpr size_t kLongestLineBytes = 64 * 1024;
 
@@ -73,7 +77,8 @@ LogCursor::Lines LogCursor::ReadLines(LogEnd end) {
 
 // A line that fits goes out as a piece of its own, or in several when it is long.
 std::optional<protocol::LogPiece> LogCursor::NextThatFits(uint64_t limit_bytes, LogEnd end) {
-  for (size_t looked_at = 0; looked_at < kSearchBytes;) {
+  const TimePoint deadline = SystemClock().Now() + kSearchTime;
+  for (size_t looked_at = 0; looked_at < kSearchBytes && SystemClock().Now() < deadline;) {
     if (filter_->found_bytes() > 0) {
       const uint64_t most = std::min({limit_bytes, kPieceBytes, filter_->found_bytes()});
       auto piece = reader_.Read(offset_, most, end, times_);

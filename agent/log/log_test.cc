@@ -338,7 +338,7 @@ TEST_F(LogTest, ASearchGoesThroughALongLogInSteps) {
   for (; !piece; piece = cursor.Next(100, LogEnd::kOpen)) ++asked;
   EXPECT_EQ(piece->data.value, "found\n");
   EXPECT_EQ(piece->offset, 10'000U * 1000U);
-  EXPECT_EQ(asked, 3) << "10 MB are looked at, 4 MiB at a time";
+  EXPECT_GE(asked, 3) << "10 MB are looked at, 4 MiB at a time, or less in 0.1 s";
 }
 
 TEST_F(LogTest, ASearchIsForBytesThatMayBeNul) {
