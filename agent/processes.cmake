@@ -50,8 +50,6 @@ tfdist_static_executable(NAME process_test_agent
 tfdist_library(NAME tfdist_slot_fixture
   SOURCES keeper/testing/slot_fixture.cc
   DEPENDS tfdist::processes GTest::gtest)
-target_compile_definitions(tfdist_slot_fixture
-  PRIVATE TFDIST_TEST_AGENT="$<TARGET_FILE:process_test_agent>")
 add_dependencies(tfdist_slot_fixture process_test_agent)
 tfdist_test(NAME census_test SOURCES census/census_test.cc DEPENDS tfdist::slot_fixture)
 tfdist_test(NAME holder_test SOURCES holder/holder_test.cc DEPENDS tfdist::slot_fixture)

@@ -14,6 +14,16 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+# The cache is shared by all checkouts on a machine: paths below the sources count relative to them, and a precompiled header by
+# its content.
+find_program(TFDIST_CCACHE ccache)
+if(TFDIST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(ccache "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+    "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime" "${TFDIST_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER ${ccache})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache})
+endif()
+
 # Several files of a target as one: what they include and instantiate is compiled once, which halves a cold
 # build. The presets for daily work (debug) and for checks compile each file alone, so a missing #include shows.
 option(TFDIST_UNITY_BUILD "Compile the files of a target in batches" ON)

@@ -33,6 +33,9 @@ function(tfdist_executable)
   endif()
 endfunction()
 
+# Read by base/testing/test_paths.h.
+file(CONFIGURE OUTPUT "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/.source_dir" CONTENT "${PROJECT_SOURCE_DIR}\n")
+
 # All that `ctest -L unit` runs: the target of sanitizers' builds in .ci/run.
 add_custom_target(unit_tests)
 
@@ -46,8 +49,8 @@ endfunction()
 
 # tfdist_test(NAME x_test SOURCES ... [DEPENDS ...] [RUNS ...] [LABELS ...] [TIMEOUT seconds]):
 # bin/x_test, run by ctest as one test; label `unit` unless others are given. GoogleTest brings main().
-# RUNS names executables that the test starts; they lie in TFDIST_TEST_BIN_DIR, the sources in
-# TFDIST_TEST_SOURCE_DIR (two string macros). TFDIST_TEST_SANITIZED is 1 or 0.
+# RUNS names executables that the test starts; base/testing/test_paths.h finds them and the sources.
+# TFDIST_TEST_SANITIZED is 1 or 0.
 function(tfdist_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;DEPENDS;RUNS;LABELS")
   if(NOT arg_LABELS)
@@ -62,10 +65,7 @@ function(tfdist_test)
   endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
-  target_compile_definitions(${arg_NAME} PRIVATE
-    "TFDIST_TEST_BIN_DIR=\"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\""
-    "TFDIST_TEST_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\""
-    TFDIST_TEST_SANITIZED=${sanitized})
+  target_compile_definitions(${arg_NAME} PRIVATE TFDIST_TEST_SANITIZED=${sanitized})
   target_link_libraries(${arg_NAME} PRIVATE tfdist_flags ${arg_DEPENDS} GTest::gmock_main)
   tfdist_test_flags(${arg_NAME})
   tfdist_use_headers(${arg_NAME} test)
@@ -80,16 +80,29 @@ function(tfdist_test)
   tfdist_time_limit(${arg_NAME} ${arg_TIMEOUT})
 endfunction()
 
-# tfdist_benchmark(NAME x_bench SOURCES ... [DEPENDS ...]): bin/x_bench, with Google Benchmark's main().
+# What scripts/bench runs is built when it is asked for, by target `benchmarks` or its own: it is a sixth of a cold build.
+add_custom_target(benchmarks)
+
+# tfdist_bench_executable(NAME x_bench SOURCES ... [DEPENDS ...]): bin/x_bench, with a main() of its own. Its tests (label
+# `bench`) belong to scripts/test --long, which builds `benchmarks`. What a sanitizer makes of it measures nothing.
+function(tfdist_bench_executable)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
+  tfdist_executable(${ARGV})
+  set_target_properties(${arg_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
+  add_dependencies(benchmarks ${arg_NAME})
+endfunction()
+
+# tfdist_benchmark(NAME x_bench SOURCES ... [DEPENDS ...]): the same with Google Benchmark's main().
 function(tfdist_benchmark)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
-  add_executable(${arg_NAME} ${arg_SOURCES})
+  add_executable(${arg_NAME} EXCLUDE_FROM_ALL ${arg_SOURCES})
+  add_dependencies(benchmarks ${arg_NAME})
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${arg_NAME} PRIVATE tfdist_flags ${arg_DEPENDS} benchmark::benchmark_main)
 endfunction()
 
 # tfdist_fuzz_target(NAME x_fuzz SOURCES ... [DEPENDS ...]): bin/x_fuzz from a LLVMFuzzerTestOneInput. ctest
-# runs it on the inputs in corpus/x and on changed ones (label `unit`), or, with TFDIST_FUZZ, lets libFuzzer
+# runs it on the inputs in corpus/x (label `unit`), `long` on 20,000 changed ones, or, with TFDIST_FUZZ, lets libFuzzer
 # look for new ones for a minute (label `fuzz`); those stay in the build folder for the next time.
 function(tfdist_fuzz_target)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
@@ -114,9 +127,12 @@ function(tfdist_fuzz_target)
     add_dependencies(fuzz_targets ${arg_NAME})
   else()
     target_sources(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/base/testing/fuzz_replay.cc")
-    add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} "${found}-input" "${corpus}")
+    add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} "${found}-input" 0 "${corpus}")
     set_tests_properties(${arg_NAME} PROPERTIES LABELS unit ENVIRONMENT "${in_memory}")
-    tfdist_time_limit(${arg_NAME} 120)
+    tfdist_time_limit(${arg_NAME} 20)
+    add_test(NAME ${arg_NAME}_changed COMMAND ${arg_NAME} "${found}-changed" 20000 "${corpus}")
+    set_tests_properties(${arg_NAME}_changed PROPERTIES LABELS "unit;long" ENVIRONMENT "${in_memory}")
+    tfdist_time_limit(${arg_NAME}_changed 120)
     add_dependencies(unit_tests ${arg_NAME})
   endif()
 endfunction()

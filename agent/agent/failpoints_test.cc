@@ -11,6 +11,7 @@
 #include "agent/slot/run_folders.h"
 #include "agent/testing/job_fixture.h"
 #include "base/error.h"
+#include "base/testing/test_paths.h"
 
 namespace tfdist::agent {
 namespace {
@@ -38,9 +39,8 @@ class FailPointsTest : public JobTest {
  protected:
   void SetUp() override {
     JobTest::SetUp();
-    std::filesystem::copy_file(
-        std::filesystem::path(TFDIST_TEST_BIN_DIR) / "tfdist-agent-failpoints", executable_,
-        std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file(TestBinDir() / "tfdist-agent-failpoints", executable_,
+                               std::filesystem::copy_options::overwrite_existing);
     setenv("TFDIST_TEST_FAILPOINTS", folder().c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   }
   void TearDown() override {
@@ -182,7 +182,7 @@ std::string ContentOf(const std::filesystem::path& path) {
 }
 
 TEST(ReleasedAgent, HoldsNoTraceOfWhatTestsMayDo) {
-  const std::filesystem::path folder(TFDIST_TEST_BIN_DIR);
+  const std::filesystem::path folder = TestBinDir();
   const std::string released = ContentOf(folder / "tfdist-agent");
   const std::string for_tests = ContentOf(folder / "tfdist-agent-failpoints");
   for (const char* variable : {"TFDIST_TEST_FAILPOINTS", "TFDIST_TEST_CLOCK"}) {

@@ -20,6 +20,7 @@
 #include "agent/testing/job_fixture.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/testing/test_paths.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::agent {
@@ -315,7 +316,7 @@ class SmallDiskTest : public FaultsTest {
   void SetUp() override {
     FaultsTest::SetUp();
     // The agent itself lies there too: a sanitizer makes it large.
-    const auto agent = std::filesystem::path(TFDIST_TEST_BIN_DIR) / "tfdist-agent";
+    const auto agent = TestBinDir() / "tfdist-agent";
     const auto size = std::filesystem::file_size(agent) + (24U << 20);
     const std::string options = "size=" + std::to_string(size);
     if (mount("tfdist-test", base_.c_str(), "tmpfs", 0, options.c_str()) != 0) {

@@ -15,7 +15,7 @@ namespace {
 using protocol::JobResult;
 
 // A sanitizer takes ten times as long for each.
-constexpr uint64_t kSequences = TFDIST_TEST_SANITIZED != 0 ? 5'000 : 100'000;
+constexpr uint64_t kSequences = TFDIST_TEST_SANITIZED != 0 ? 2'000 : 10'000;
 // The second test takes a hundred times as long for each.
 constexpr uint64_t kShare = 100;
 

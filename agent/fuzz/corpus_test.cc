@@ -14,11 +14,12 @@
 #include "agent/protocol.h"
 #include "base/testing/fuzz_corpus.h"
 #include "base/testing/fuzz_parts.h"
+#include "base/testing/test_paths.h"
 
 namespace tfdist::protocol {
 namespace {
 
-const std::filesystem::path kCorpus = TFDIST_TEST_SOURCE_DIR "/agent/fuzz/corpus";
+const std::filesystem::path kCorpus = TestSourceDir() / "agent/fuzz/corpus";
 
 Json SampleHost() {
   TaskDescription task;

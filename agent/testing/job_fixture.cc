@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/testing/test_paths.h"
 
 namespace tfdist::agent {
 
@@ -69,8 +70,7 @@ void JobTest::SetUp() {
   job_ = "test-20260801T120000Z-" + RandomHex(3);
   std::filesystem::create_directories(base_ / "bin" / "some-hash");
   executable_ = base_ / "bin" / "some-hash" / "tfdist-agent";
-  std::filesystem::copy_file(std::filesystem::path(TFDIST_TEST_BIN_DIR) / "tfdist-agent",
-                             executable_);
+  std::filesystem::copy_file(TestBinDir() / "tfdist-agent", executable_);
   std::filesystem::permissions(executable_, std::filesystem::perms::owner_all);
 }
 

@@ -1,7 +1,7 @@
 // main() of a fuzz target that is not linked with libFuzzer: gives it the inputs of a corpus, then
 // changed ones, the same at every run.
 //
-//   x_fuzz STATE PATH...   PATH: an input, or a folder of them
+//   x_fuzz STATE COUNT PATH...   COUNT: of changed inputs; PATH: an input, or a folder of them
 //
 // The input under way lies in the file STATE: when the target crashes, it is found there.
 #include <fcntl.h>
@@ -28,7 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kChangedInputs = 20'000;
 constexpr size_t kMaxChanges = 4;
 constexpr size_t kMaxBytes = 4096;
 constexpr size_t kMaxPieceBytes = 32;
@@ -117,26 +116,26 @@ void Try(const std::string& input, const UniqueFd& state) {
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
 }
 
-void Replay(const fs::path& state_path, const std::vector<fs::path>& paths) {
+void Replay(const fs::path& state_path, size_t changed, const std::vector<fs::path>& paths) {
   const UniqueFd state = OpenFile(state_path, O_WRONLY | O_CREAT);
   const std::vector<std::string> corpus = ReadCorpus(paths);
   for (const std::string& input : corpus) Try(input, state);
   Random random(1);
-  for (size_t i = 0; i < kChangedInputs; ++i) Try(Changed(corpus, random), state);
+  for (size_t i = 0; i < changed; ++i) Try(Changed(corpus, random), state);
   fs::remove(state_path);
-  fmt::print("{} inputs, {} changed ones\n", corpus.size(), kChangedInputs);
+  fmt::print("{} inputs, {} changed ones\n", corpus.size(), changed);
 }
 
 }  // namespace
 }  // namespace tfdist
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    fmt::print(stderr, "usage: {} STATE PATH...\n", argv[0]);
+  if (argc < 4) {
+    fmt::print(stderr, "usage: {} STATE COUNT PATH...\n", argv[0]);
     return 2;
   }
   try {
-    tfdist::Replay(argv[1], {argv + 2, argv + argc});
+    tfdist::Replay(argv[1], std::stoul(argv[2]), {argv + 3, argv + argc});
     return 0;
   } catch (const tfdist::Error& error) {
     fmt::print(stderr, "{}\n", error.cause());

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/testing/test_paths.h"
 #include "cli/cluster_file/host_range.h"
 #include "cli/cluster_file/key_depth.h"
 #include "cli/cluster_file/nearest.h"
@@ -35,7 +36,7 @@ std::string WithoutFolder(std::string text, const std::string& folder) {
 
 // To write the golden texts anew: TFDIST_UPDATE_GOLDEN=1 plan_test.
 void CheckGolden(const std::string& name) {
-  const std::filesystem::path folder = TFDIST_PLAN_TESTDATA;
+  const std::filesystem::path folder = TestSourceDir() / "cli/plan/testdata";
   std::string report;
   try {
     LoadPlan(folder / (name + ".toml"));
@@ -52,7 +53,7 @@ TEST_F(Mistakes, TenOfOneFileAreNamedInOneRun) { CheckGolden("ten_mistakes"); }
 TEST_F(Mistakes, OfTheWholePlanAreNamedInOneRun) { CheckGolden("plan_mistakes"); }
 
 TEST_F(Mistakes, TenMistakesAreTenProblems) {
-  EXPECT_EQ(Problems(ReadAll(TFDIST_PLAN_TESTDATA "/ten_mistakes.toml")).size(), 10U);
+  EXPECT_EQ(Problems(ReadAll(TestSourceDir() / "cli/plan/testdata/ten_mistakes.toml")).size(), 10U);
 }
 
 TEST_F(Mistakes, AFileThatIsNotThereIsNamed) {

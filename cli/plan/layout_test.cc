@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "base/testing/test_paths.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/testing/test_files.h"
 
@@ -42,7 +43,8 @@ TEST_F(Layout, UaiGivesEveryTaskTheClusterOfUcloudsPage) {
 
 TEST_F(Layout, TheClusterFilesOfConfigsAreFine) {
   int files = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(TFDIST_CONFIGS)) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(TestSourceDir() / "configs")) {
     if (entry.path().extension() != ".toml") continue;
     ++files;
     try {

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
+#include "base/testing/test_paths.h"
 #include "runtime/checkpoint/export.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/client.h"
@@ -253,8 +254,8 @@ TEST_F(CheckpointOfOneJob, IsOfTheMomentWhenItWasBegun) {
 
 std::string ReadByPython(const fs::path& file) {
   ProgramOptions options;
-  options.argv = {"python3",
-                  TFDIST_TEST_SOURCE_DIR "/runtime/checkpoint/testing/read_safetensors.py", file};
+  options.argv = {"python3", TestSourceDir() / "runtime/checkpoint/testing/read_safetensors.py",
+                  file};
   const ProgramResult result = RunProgram(options, SystemClock().Now() + std::chrono::seconds(60));
   EXPECT_EQ(result.exit_code, 0) << result.output;
   return result.output;

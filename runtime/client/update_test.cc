@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/testing/test_paths.h"
 #include "runtime/client.h"
 #include "runtime/device/cpu_device.h"
 #include "runtime/model/models.h"
@@ -370,7 +371,7 @@ TEST(SyncUpdates, NoTrainerStallsWithSeveralGradientsEachAndSeveralServers) {
 // A job with the digits whose servers run.
 struct DigitsJob {
   DigitsJob(const std::string& update, uint64_t steps, int trainers) : cluster(2, trainers) {
-    options.data = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
+    options.data = TestSourceDir() / "configs/data/digits";
     options.steps = steps;
     options.update_mode = ParseUpdateMode(update);
   }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/testing/test_paths.h"
 #include "runtime/cuda/gpus.h"
 #include "runtime/device/cpu_device.h"
 #include "runtime/model/conv2d.h"
@@ -461,7 +462,7 @@ TEST_F(CudaDeviceTest, TwoWorkersLearnTheDigitsOnOneGpu) {
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
     if (value != nullptr) environment.push_back(std::string(name) + "=" + value);
   }
-  job.Use(std::string(TFDIST_TEST_BIN_DIR) + "/tfdist-runtime-cuda", environment);
+  job.Use(TestBinDir() / "tfdist-runtime-cuda", environment);
   job.StartAll();
   for (const char* task : {"master:0", "worker:0"}) {
     EXPECT_EQ(job[task].Wait(std::chrono::seconds(120)), 0) << task;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_paths.h"
 #include "runtime/program/testing/job.h"
 
 namespace tfdist::runtime::testing {
@@ -14,7 +15,7 @@ using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-const std::string kCudaProgram = std::string(TFDIST_TEST_BIN_DIR) + "/tfdist-runtime-cuda";
+const std::string kCudaProgram = TestBinDir() / "tfdist-runtime-cuda";
 const std::vector<std::string> kNoGpus = {"CUDA_VISIBLE_DEVICES="};
 
 TEST(CudaProgram, TrainsOnTheCpuWhereItSeesNoGpuAndSaysSo) {

@@ -4,12 +4,13 @@
 
 #include <string>
 
+#include "base/testing/test_paths.h"
+
 namespace tfdist::runtime {
 namespace {
 
 const Dataset& ReadersDigits() {
-  static const Dataset digits =
-      LoadDataset(std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits", "train");
+  static const Dataset digits = LoadDataset(TestSourceDir() / "configs/data/digits", "train");
   return digits;
 }
 

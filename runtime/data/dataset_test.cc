@@ -6,12 +6,13 @@
 #include <string>
 
 #include "base/testing/temporary_folder.h"
+#include "base/testing/test_paths.h"
 #include "runtime/testing/expect_error.h"
 
 namespace tfdist::runtime {
 namespace {
 
-const std::string kDigits = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
+const std::string kDigits = TestSourceDir() / "configs/data/digits";
 
 using ::testing::UnorderedElementsAreArray;
 

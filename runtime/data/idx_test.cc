@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/testing/temporary_folder.h"
+#include "base/testing/test_paths.h"
 #include "runtime/testing/expect_error.h"
 
 namespace tfdist::runtime {
@@ -53,8 +54,8 @@ TEST(Idx, ReadsLabelsPlainAndCompressed) {
 }
 
 TEST(Idx, ReadsTheDigits) {
-  const IdxImages images = ReadIdxImages(std::string(TFDIST_TEST_SOURCE_DIR) +
-                                         "/configs/data/digits/train-images-idx3-ubyte.gz");
+  const IdxImages images =
+      ReadIdxImages(TestSourceDir() / "configs/data/digits/train-images-idx3-ubyte.gz");
   EXPECT_EQ(images.count, 1437U);
   EXPECT_EQ(images.rows, 8U);
   EXPECT_EQ(images.columns, 8U);

@@ -12,6 +12,7 @@
 #include "base/testing/fuzz_corpus.h"
 #include "base/testing/fuzz_parts.h"
 #include "base/testing/temporary_folder.h"
+#include "base/testing/test_paths.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/shard_file.h"
 #include "runtime/common/bytes.h"
@@ -25,7 +26,7 @@
 namespace tfdist::runtime::fuzz {
 namespace {
 
-const std::filesystem::path kCorpus = TFDIST_TEST_SOURCE_DIR "/runtime/fuzz/corpus";
+const std::filesystem::path kCorpus = TestSourceDir() / "runtime/fuzz/corpus";
 
 const std::vector<TensorSpec> kVariables = {{"w", {2, 3}}, {"scale", {}}};
 const std::vector<TablePart> kTables = testing::SampleTables();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_paths.h"
 #include "runtime/placement/names.h"
 #include "runtime/placement/placement.h"
 
@@ -35,7 +36,7 @@ Case ReadCase(const std::string& line) {
 
 // Runs `check` on the cases of that kind, and expects that there are some.
 void ForEachCase(const std::string& kind, const std::function<void(const Case&)>& check) {
-  std::ifstream file(TFDIST_PLACEMENT_TESTDATA "/expected.txt");
+  std::ifstream file(TestSourceDir() / "runtime/placement/testdata/expected.txt");
   size_t cases = 0;
   for (std::string line; std::getline(file, line);) {
     if (line.rfind(kind + " ", 0) != 0) continue;

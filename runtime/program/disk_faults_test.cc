@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/testing/temporary_folder.h"
+#include "base/testing/test_paths.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/shard_file.h"
 #include "runtime/program/testing/child.h"
@@ -57,8 +58,8 @@ std::vector<std::string> ArgumentsFor(const fs::path& folder, const std::string&
 }
 
 std::vector<std::string> LayerOver(const fs::path& folder, const std::string& further) {
-  return {"LD_PRELOAD=" TFDIST_TEST_BIN_DIR "/disk_layer.so", "TFDIST_TEST_DISK=" + folder.string(),
-          further};
+  return {"LD_PRELOAD=" + (TestBinDir() / "disk_layer.so").string(),
+          "TFDIST_TEST_DISK=" + folder.string(), further};
 }
 
 // Reads all of a checkpoint, as servers do.

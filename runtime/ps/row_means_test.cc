@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_paths.h"
+
 namespace tfdist::runtime {
 namespace {
 
@@ -55,7 +57,7 @@ TEST(RowMeans, KnowAPushThatNamesNoRow) {
 
 // Bit for bit: testdata/make_row_means.py.
 TEST(RowMeans, AreThoseOfTensorFlowsAccumulator) {
-  std::ifstream file(TFDIST_PS_TESTDATA "/row_means.txt");
+  std::ifstream file(TestSourceDir() / "runtime/ps/testdata/row_means.txt");
   RowMeans means;
   Rows rows;
   RowsGradient mean;

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_paths.h"
+
 namespace tfdist::runtime::testing {
 
 // The words and values of a line of expected.txt.
@@ -22,7 +24,7 @@ struct TensorFlowCase {
 };
 
 inline std::vector<TensorFlowCase> ReadTensorFlowCases() {
-  std::ifstream file(TFDIST_UPDATE_TESTDATA "/expected.txt");
+  std::ifstream file(TestSourceDir() / "runtime/update/testdata/expected.txt");
   std::vector<TensorFlowCase> cases;
   std::string line;
   while (std::getline(file, line)) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/testing/temporary_folder.h"
+#include "base/testing/test_paths.h"
 #include "runtime/data/batch_reader.h"
 #include "runtime/device/cpu_device.h"
 #include "runtime/model/models.h"
@@ -21,7 +22,7 @@
 namespace tfdist::runtime {
 namespace {
 
-const std::string kDigits = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
+const std::string kDigits = TestSourceDir() / "configs/data/digits";
 
 using testing::ConfigOf;
 using testing::LocalCluster;

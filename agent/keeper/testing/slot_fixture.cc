@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/testing/test_paths.h"
 
 namespace tfdist::agent {
 namespace {
@@ -70,7 +71,7 @@ void SlotTest::SetUp() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::string name = testing::TempDir() + "/slot.XXXXXX";
   folder_ = mkdtemp(name.data());
-  std::filesystem::copy_file(TFDIST_TEST_AGENT, folder_ / "agent");
+  std::filesystem::copy_file(TestBinDir() / "process_test_agent", folder_ / "agent");
   mkfifo((folder_ / "orders").c_str(), 0600);
 }
 

@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "base/testing/temporary_folder.h"
+#include "base/testing/test_paths.h"
 #include "runtime/program/testing/child.h"
 #include "runtime/testing/local_cluster.h"
 
 namespace tfdist::runtime::testing {
 
-inline const std::string kProgram = std::string(TFDIST_TEST_BIN_DIR) + "/tfdist-runtime";
-inline const std::string kDigits = std::string(TFDIST_TEST_SOURCE_DIR) + "/configs/data/digits";
+inline const std::string kProgram = TestBinDir() / "tfdist-runtime";
+inline const std::string kDigits = TestSourceDir() / "configs/data/digits";
 inline constexpr std::chrono::seconds kLimit{TFDIST_TEST_SANITIZED ? 300 : 60};
 
 class Job {
