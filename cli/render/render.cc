@@ -132,6 +132,24 @@ std::string OwnVariables(const Plan& plan, const TaskOnHost& task) {
          "# set on the host: TFDIST_JOB_ID TFDIST_LOG_DIR TFDIST_SECRET_FILE TFDIST_COOKIE\n";
 }
 
+// The parts of [ssh] that say which program and which files of this machine a connection uses.
+std::vector<std::pair<std::string, std::string>> SshParts(const SshOptions& ssh) {
+  std::vector<std::pair<std::string, std::string>> parts;
+  if (ssh.transport == "openssh") parts.emplace_back("transport", ssh.transport);
+  if (!ssh.config.empty()) parts.emplace_back("config", ssh.config.string());
+  if (!ssh.identity_file.empty()) parts.emplace_back("identity_file", ssh.identity_file);
+  return parts;
+}
+
+std::string SshLines(const SshOptions& ssh) {
+  std::string lines;
+  for (const auto& [key, value] : SshParts(ssh)) lines += fmt::format("ssh: {} {}\n", key, value);
+  if (!ssh.config.empty()) {
+    lines += "ssh: commands of that configuration (ProxyCommand, Match exec) run on this machine\n";
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string RenderTable(const Plan& plan) {
@@ -143,7 +161,7 @@ std::string RenderTable(const Plan& plan) {
   for (const HostPlan& host : plan.hosts) {
     if (host.spare) text += fmt::format("spare host: {}\n", host.name);
   }
-  return text;
+  return text + SshLines(plan.ssh);
 }
 
 std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {
@@ -178,6 +196,8 @@ std::string RenderJson(const Plan& plan) {
   Json json;
   json["name"] = plan.name;
   json["layout"] = plan.layout;
+  json["ssh"] = Json::object();
+  for (const auto& [key, value] : SshParts(plan.ssh)) json["ssh"][key] = value;
   json["tasks"] = Json::array();
   const std::vector<std::string> addresses = AddressesOf(plan);
   for (const TaskOnHost& task : plan.tasks) {

@@ -10,7 +10,8 @@
 
 namespace tfdist::cli {
 
-// One line for each task: its host, address, GPUs and command.
+// One line for each task: its host, address, GPUs and command; then what of [ssh] concerns this machine: a configuration may run
+// commands here.
 std::string RenderTable(const Plan& plan);
 
 // All that can differ between two plans about one task, on one line: place, port, GPUs, policy,
@@ -25,7 +26,7 @@ std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task);
 // Throws Error(kUsage) when the plan has no such task.
 std::string RenderEnv(const Plan& plan, std::string_view task);
 
-// {"name": "digits", "layout": "uai", "tasks": [{"task": "worker:0", "type": "worker", "index": 0,
+// {"name": "digits", "layout": "uai", "ssh": {"config": "/c"}, "tasks": [{"task": "worker:0", "type": "worker", "index": 0,
 //   "host": "10.0.0.2", "address": "10.0.0.2:2222", "chief": false, "argv": [...],
 //   "env": {"TF_CONFIG": "{...}", ...}, "gpus": [...]}]}
 // Of the user's variables it has "sha256:" and 8 digits: RenderEnv alone shows values.

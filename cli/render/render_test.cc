@@ -34,6 +34,17 @@ command = ["python3", "train.py", "a b", "{task_index}"]
             "spare host: 10.0.0.3\n");
 }
 
+TEST_F(Render, WhatConnectionsUseOfThisMachineIsShown) {
+  Plan plan = LoadCluster("hosts = [\"10.0.0.1\"]");
+  EXPECT_THAT(RenderTable(plan), testing::Not(HasSubstr("ssh:")));
+  EXPECT_EQ(nlohmann::json::parse(RenderJson(plan)).at("ssh"), nlohmann::json::object());
+  plan.ssh.config = "/c/sshc";
+  plan.ssh.transport = "openssh";
+  EXPECT_THAT(RenderTable(plan),
+              HasSubstr("ssh: transport openssh\nssh: config /c/sshc\nssh: commands of that"));
+  EXPECT_EQ(nlohmann::json::parse(RenderJson(plan)).at("ssh").at("config"), "/c/sshc");
+}
+
 TEST_F(Render, TheJsonHasTheShapeThatScriptsRelyOn) {
   const Plan plan = LoadCluster(
       "hosts = [\"10.0.0.[1-2]\"]\n[roles.worker]\ngpus = \"auto\"\nenv = { A = \"{task}\" }");

@@ -31,10 +31,13 @@ bool HasOwnPort(const HostConfig& host) {
   return host.host_key_alias.empty() && host.port != kDefaultPort;
 }
 
+std::string WithPort(const std::string& name, int port) {
+  return port == kDefaultPort ? name : fmt::format("[{}]:{}", name, port);
+}
+
 std::string NameInKnownHosts(const HostConfig& host) {
   if (!host.host_key_alias.empty()) return host.host_key_alias;
-  if (host.port == kDefaultPort) return LowerCase(host.host_name);
-  return fmt::format("[{}]:{}", LowerCase(host.host_name), host.port);
+  return WithPort(LowerCase(host.host_name), host.port);
 }
 
 }  // namespace
@@ -87,6 +90,14 @@ void KnownHosts::Check(std::string_view blob, bool accept_new) const {
   if (without_port.kind == Verdict::Kind::kRevoked) RefuseRevoked(blob, *without_port.line);
   if (!accept_new) RefuseUnknown(blob);
   AppendKnownHost(host_.user_known_hosts, name_, blob, host_.hash_known_hosts);
+}
+
+void KnownHosts::CheckAddress(std::string_view blob, const std::string& address) const {
+  if (!host_.check_host_ip || address == host_.host_name) return;
+  const KnownKeys of_address = FindInAll(WithPort(address, host_.port), host_);
+  const Verdict verdict = Judge(of_address, blob);
+  if (verdict.kind == Verdict::Kind::kChanged) RefuseChanged(blob, *verdict.line);
+  if (verdict.kind == Verdict::Kind::kRevoked) RefuseRevoked(blob, *verdict.line);
 }
 
 void KnownHosts::RefuseChanged(std::string_view blob, const KnownKey& line) const {

@@ -34,6 +34,10 @@ class KnownHosts {
   // `accept_new` is set: then its key is added to the first of the user's files.
   void Check(std::string_view blob, bool accept_new) const;
 
+  // Where the configuration says CheckHostIP: throws Error(kHostKey) if known_hosts has another key for the numeric `address`
+  // that a direct connection has reached.
+  void CheckAddress(std::string_view blob, const std::string& address) const;
+
  private:
   [[noreturn]] void RefuseChanged(std::string_view blob, const KnownKey& line) const;
   [[noreturn]] void RefuseRevoked(std::string_view blob, const KnownKey& line) const;

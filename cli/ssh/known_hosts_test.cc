@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
+#include "base/testing/temporary_folder.h"
+
 namespace tfdist::ssh {
 namespace {
 
@@ -21,6 +24,22 @@ TEST(Judge, OneEqualKeyIsEnoughAndARevokedOneTooMuch) {
   EXPECT_EQ(Judge({Key(Marker::kNone, "a"), Key(Marker::kRevoked, "a")}, "a").kind, Kind::kRevoked);
   EXPECT_EQ(Judge({Key(Marker::kNone, "a"), Key(Marker::kRevoked, "b")}, "a").kind, Kind::kKnown);
   EXPECT_EQ(Judge({Key(Marker::kAuthority, "a")}, "a").kind, Kind::kUnknown);
+}
+
+TEST(KnownHosts, AnotherKeyOfTheAddressIsRefusedWhereCheckHostIpIsSet) {
+  const TemporaryFolder folder;
+  // A key is a length and its type first (RFC 4253 6.6): "ssh-ed25519", and the letter A or B.
+  HostConfig host;
+  host.host_name = "gpu9.example";
+  host.user_known_hosts = {
+      folder.Write("known", "10.0.0.9 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAAUE=\n")};
+  const std::string known("\0\0\0\vssh-ed25519\0\0\0\1A", 20);
+  const std::string other("\0\0\0\vssh-ed25519\0\0\0\1B", 20);
+  KnownHosts::Load(host).CheckAddress(other, "10.0.0.9");
+  host.check_host_ip = true;
+  KnownHosts::Load(host).CheckAddress(known, "10.0.0.9");
+  KnownHosts::Load(host).CheckAddress(other, "10.0.0.10");
+  EXPECT_THROW(KnownHosts::Load(host).CheckAddress(other, "10.0.0.9"), Error);
 }
 
 }  // namespace

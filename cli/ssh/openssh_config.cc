@@ -11,11 +11,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/getent.h"
 #include "base/subprocess.h"
 #include "base/text.h"
 #include "cli/link/tail.h"
+#include "cli/ssh/config_paths.h"
 #include "cli/ssh/phase_deadline.h"
 
 namespace tfdist::ssh {
@@ -53,82 +52,22 @@ bool IsYes(const Settings& settings, std::string_view keyword) {
   return value == "yes" || value == "true";
 }
 
-// A directory server may have to be asked.
-constexpr std::chrono::seconds kHomeLimit{10};
-
-std::string LookUpHomeFolder() {
-  constexpr size_t kMostBytes = 16 << 20;
-  const auto local = ReadFileIfExists("/etc/passwd", kMostBytes);
-  std::string home = HomeInPasswd(local.value_or(""), getuid());
-  if (!home.empty()) return home;
-  const auto answer =
-      AskGetent("passwd", std::to_string(getuid()), SystemClock().Now() + kHomeLimit);
-  if (answer) home = HomeInPasswd(answer->output, getuid());
-  return home.empty() ? Environment("HOME") : home;
-}
-
-// As OpenSSH, which asks the password file and not the environment. Once: it is needed for each host.
-const std::string& HomeFolder() {
-  static const std::string home = LookUpHomeFolder();
-  return home;
-}
-
-// What ~ and % stand for in paths: ssh -G leaves them as they are written. ssh_config(5), TOKENS.
-class PathExpander {
- public:
-  PathExpander(const HostConfig& host, const Target& target)
-      : home_(HomeFolder()), tokens_{{'d', home_},       {'h', host.host_name},
-                                     {'n', target.name}, {'p', std::to_string(host.port)},
-                                     {'r', host.user},   {'i', std::to_string(getuid())},
-                                     {'%', "%"}} {}
-
-  [[nodiscard]] std::string Expand(const std::string& path) const {
-    std::string expanded;
-    for (size_t i = 0; i < path.size(); ++i) {
-      const auto token =
-          i + 1 < path.size() && path[i] == '%' ? tokens_.find(path[i + 1]) : tokens_.end();
-      if (token == tokens_.end()) {
-        expanded += path[i];
-      } else {
-        expanded += token->second;
-        ++i;
-      }
-    }
-    return expanded.starts_with("~/") ? home_ + expanded.substr(1) : expanded;
-  }
-
- private:
-  std::string home_;
-  std::map<char, std::string> tokens_;
-};
-
-std::vector<std::string> ExpandList(const std::string& value, const PathExpander& expander) {
-  std::vector<std::string> paths;
-  size_t begin = 0;
-  while (begin < value.size()) {
-    const size_t end = std::min(value.find(' ', begin), value.size());
-    if (end > begin) paths.push_back(expander.Expand(value.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return paths;
-}
-
 std::vector<std::string> FilesOf(std::string_view keyword, const Settings& settings,
-                                 const PathExpander& expander) {
+                                 const ConfigPaths& paths) {
   std::vector<std::string> files;
   const auto [begin, end] = settings.equal_range(keyword);
   for (auto it = begin; it != end; ++it) {
-    if (it->second != "none") files.push_back(expander.Expand(it->second));
+    if (it->second != "none") files.push_back(paths.Expand(it->second));
   }
   return files;
 }
 
-std::string AgentSocket(const Settings& settings, const PathExpander& expander) {
+std::string AgentSocket(const Settings& settings, const ConfigPaths& paths) {
   if (settings.find("identityagent") == settings.end()) return Environment("SSH_AUTH_SOCK");
   const std::string value = Only(settings, "identityagent");  // empty for "none"
   if (value == "SSH_AUTH_SOCK") return Environment("SSH_AUTH_SOCK");
-  if (value.starts_with('$')) return Environment(value.c_str() + 1);
-  return expander.Expand(value);
+  if (value.starts_with('$') && !value.starts_with("${")) return Environment(value.c_str() + 1);
+  return paths.Expand(value);
 }
 
 int ParsePort(const std::string& text) {
@@ -145,6 +84,11 @@ void RefuseWhatWeCannotDo(const Settings& settings) {
   if (!Only(settings, "proxycommand").empty() && IsYes(settings, "proxyusefdpass")) {
     throw Error(Phase::kConnect,
                 "ssh's configuration has ProxyUseFdpass for it, which tfdist cannot do yet",
+                std::string(kUseOpenssh));
+  }
+  if (!Only(settings, "knownhostscommand").empty()) {
+    throw Error(Phase::kHostKey,
+                "ssh's configuration has KnownHostsCommand for it, which tfdist does not run",
                 std::string(kUseOpenssh));
   }
   if (!Only(settings, "revokedhostkeys").empty()) {
@@ -234,7 +178,7 @@ std::string Complaints(std::string_view errors) {
 
 bool IsUsed(std::string_view keyword, const Target& target) {
   if (keyword == "controlpath") return target.openssh;
-  constexpr std::array<std::string_view, 15> kUsed = {"hostname",
+  constexpr std::array<std::string_view, 17> kUsed = {"hostname",
                                                       "user",
                                                       "port",
                                                       "identityfile",
@@ -248,6 +192,8 @@ bool IsUsed(std::string_view keyword, const Target& target) {
                                                       "proxyjump",
                                                       "proxycommand",
                                                       "revokedhostkeys",
+                                                      "knownhostscommand",
+                                                      "checkhostip",
                                                       "proxyusefdpass"};
   return std::ranges::find(kUsed, keyword) != kUsed.end();
 }
@@ -262,6 +208,7 @@ HostConfig ParseConfig(std::string_view output, const Target& target) {
   host.identities_only = IsYes(settings, "identitiesonly");
   host.host_key_alias = Only(settings, "hostkeyalias");
   host.hash_known_hosts = IsYes(settings, "hashknownhosts");
+  host.check_host_ip = IsYes(settings, "checkhostip");
   if (target.openssh) host.control_path = Only(settings, "controlpath");
   host.proxy_jump = Only(settings, "proxyjump");
   host.gateway = host.proxy_jump;
@@ -269,12 +216,14 @@ HostConfig ParseConfig(std::string_view output, const Target& target) {
     host.gateway = command;
     if (!target.openssh) host.proxy_command = ExpandProxyCommand(command, host, target);
   }
-  const PathExpander expander(host, target);
-  host.identity_files = FilesOf("identityfile", settings, expander);
-  host.certificate_files = FilesOf("certificatefile", settings, expander);
-  host.agent_socket = AgentSocket(settings, expander);
-  host.user_known_hosts = ExpandList(Only(settings, "userknownhostsfile"), expander);
-  host.global_known_hosts = ExpandList(Only(settings, "globalknownhostsfile"), expander);
+  const ConfigPaths paths(host, target);
+  host.identity_files = FilesOf("identityfile", settings, paths);
+  host.certificate_files = FilesOf("certificatefile", settings, paths);
+  host.agent_socket = AgentSocket(settings, paths);
+  host.user_known_hosts =
+      KnownHostsFiles("UserKnownHostsFile", Only(settings, "userknownhostsfile"));
+  host.global_known_hosts =
+      KnownHostsFiles("GlobalKnownHostsFile", Only(settings, "globalknownhostsfile"));
   return host;
 }
 

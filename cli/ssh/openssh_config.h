@@ -23,6 +23,7 @@ struct HostConfig {
   std::vector<std::string> global_known_hosts;
   std::string host_key_alias;
   bool hash_known_hosts = false;
+  bool check_host_ip = false;  // the address's own lines of known_hosts count as well
   std::string proxy_jump;
   std::string proxy_command;  // as a shell gets it: what % stands for is put in
   // Hosts with the same text here are reached through the same machine, as far as one can tell; empty: directly.
@@ -48,7 +49,7 @@ SshAnswer AskSsh(const Target& target, TimePoint deadline, SshWords words);
 HostConfig ReadConfig(const Target& target, TimePoint deadline);
 
 // The parser of its output; paths are expanded with this account's home folder and SSH_AUTH_SOCK. Throws Error for what
-// libssh2 and tfdist cannot do (RevokedHostKeys): ignoring it would trust a key too many.
+// libssh2 and tfdist cannot do (RevokedHostKeys, KnownHostsCommand): ignoring it would trust a key too many.
 HostConfig ParseConfig(std::string_view output, const Target& target);
 
 // Whether ParseConfig looks at lines of this keyword (in lower case).

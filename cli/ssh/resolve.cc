@@ -80,6 +80,18 @@ std::string Address::Text() const {
   return fmt::format("{} port {}", host.data(), port.data());
 }
 
+std::string PeerAddress(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  std::array<char, NI_MAXHOST> host{};
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host.data(), host.size(), nullptr, 0,
+                  NI_NUMERICHOST) != 0) {
+    return "";
+  }
+  return host.data();
+}
+
 std::vector<Address> Resolve(const std::string& host_name, int port, TimePoint deadline) {
   std::vector<Address> addresses = Numeric(host_name, port);
   if (!addresses.empty()) return addresses;

@@ -15,6 +15,7 @@
 #include "cli/ssh/known_hosts.h"
 #include "cli/ssh/logins.h"
 #include "cli/ssh/phase_deadline.h"
+#include "cli/ssh/resolve.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -65,6 +66,9 @@ Session Session::Open(const Target& target, TimePoint deadline) {
   const auto connection = std::make_shared<Connection>(Reach(host, target, deadline));
   step("key exchange");
   Handshake(*connection, known.KnownTypes(), target.limits, deadline);
+  if (host.gateway.empty()) {
+    known.CheckAddress(HostKeyBlob(*connection), PeerAddress(connection->fd()));
+  }
   known.Check(HostKeyBlob(*connection), target.accept_new);
   step("authentication");
   Authenticate(*connection, host, Within(target.limits.authentication, deadline));

@@ -181,6 +181,25 @@ class KnownHostsTest(unittest.TestCase):
             self.assertIn(f"ssh-keygen -f '{file}' -R '[{self.host.address}]:{self.host.port}'", result["remedy"])
         self.assertEqual(file.read_text(), before)
 
+    def test_changed_key_is_refused_where_the_path_has_a_blank(self):
+        """`ssh -G` prints the path without its quotes; no key is trusted, and no file made, for a part of it."""
+        folder = self.hosts.folder / "blanks"
+        folder.mkdir()
+        file = folder / "my hosts"
+        config = client_config(self.hosts, "blank_config", f'UserKnownHostsFile "{file}"')
+        self.assertEqual(probe(config, "open", self.host.name, host_keys="accept-new")["phase"], "host key")
+        file.write_text(f"[{self.host.address}]:{self.host.port} {self.strange}\n")
+        self.assertIn("differs from", probe(config, "open", self.host.name, host_keys="accept-new")["cause"])
+        file.write_text(f"[{self.host.address}]:{self.host.port} {self.key}\n")
+        self.assertTrue(probe(config, "open", self.host.name)["ok"])
+        self.assertEqual([entry.name for entry in folder.iterdir()], ["my hosts"])
+
+    def test_what_may_know_more_of_a_key_is_not_passed_over(self):
+        config = client_config(self.hosts, "command_config", "KnownHostsCommand /bin/true")
+        result = probe(config, "open", self.host.name)
+        self.assertIn("KnownHostsCommand", result["cause"])
+        self.assertIn('transport = "openssh"', result["remedy"])
+
     def test_key_of_another_type_is_no_new_key(self):
         """A host that hides the key that is known of it has changed."""
         file = self.hosts.folder / "hidden"
