@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -44,8 +45,11 @@ void TryEnvironment(std::string_view bytes) {
   const std::string entry = fmt::format("{}=", kCookieName);
   const auto cookie = CookieIn(bytes);
   const bool is_there = bytes.starts_with(entry) || bytes.find('\0' + entry) != bytes.npos;
-  assert(cookie.has_value() == is_there);
-  assert(!cookie || cookie->find('\0') == std::string::npos);
+  assert(!cookie || is_there);
+  // A path from the folder of all jobs to a slot's, and nowhere else.
+  assert(!cookie || std::filesystem::path(*cookie).lexically_normal() == *cookie);
+  assert(!cookie || (cookie->front() != '/' && cookie->front() != '.' &&
+                     std::ranges::count(*cookie, '/') == 1));
 }
 
 void TryPorts(std::string_view table) {

@@ -18,7 +18,7 @@ class Restarts(unittest.TestCase):
     def assert_nothing_left(self):
         wait_for(lambda: not self.user.left(), lambda: f"nothing left; there is {self.user.left()}", 30)
 
-    def train(self, steps=2000):
+    def train(self, steps):
         """The demo's job, in the background; returns the process of `up` once training goes on."""
         command = ["{runtime}", "--data", "digits", "--model", "mlp", "--steps", str(steps)]
         up = self.user.start("up", self.user.write("digits.toml", clusters.local(
@@ -33,7 +33,7 @@ class Restarts(unittest.TestCase):
         self.assert_nothing_left()
 
     def kill_in_training(self, task):
-        up = self.train()
+        up = self.train(steps=20000)  # some seconds: the kill comes in time on a busy machine, too
         processes.kill(self.user.task_pid(task))
         self.assert_trained(up)
         return up.err.read_text()
