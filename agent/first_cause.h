@@ -12,6 +12,14 @@ namespace tfdist::protocol {
 // tasks along: then it is the cause, not they.
 std::string WhyFailed(const JobState& state, const TaskPlan& task);
 
+// "host h2 is lost: nothing heard for 11 s". Where all other hosts fell silent at once, slot 0's own network
+// is the cause.
+std::string WhyLost(const JobState& state, int slot);
+
+// The host of `slot` has just been lost, and was silent before the task failed that is blamed for the stop or
+// the restart under way: the task may well have failed because of it.
+bool WasSilentBeforeTheBlamed(const JobState& state, int slot);
+
 // `task` has just failed by itself, before the task that is blamed for the stop or the restart under
 // way: so far before that it is no matter of how well the hosts' clocks are known.
 bool FailedBeforeTheBlamed(const JobState& state, const TaskPlan& task);

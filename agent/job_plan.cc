@@ -23,9 +23,15 @@ constexpr EnumNames<OnHostLost, 2> kOnHostLost = {{
 // For an agent to find that it is time, and for what SIGKILL has to end.
 constexpr std::chrono::seconds kEndOfOrphans{10};
 
+constexpr std::chrono::seconds kSlowAfter{4};
+
 }  // namespace
 
 std::string_view NameOf(RestartPolicy policy) { return NameIn(kPolicies, policy); }
+
+std::chrono::milliseconds SlowAfter(std::chrono::milliseconds lost_after) {
+  return std::min<std::chrono::milliseconds>(kSlowAfter, lost_after / 2);
+}
 
 std::chrono::milliseconds LostTasksLimit(const JobPlan& plan) {
   return std::chrono::milliseconds(plan.orphan_timeout_ms + plan.longest_grace_ms) + kEndOfOrphans;

@@ -68,6 +68,8 @@ struct JobPlan {
 };
 
 std::string_view NameOf(RestartPolicy policy);
+// A host counts as slow after this silence, where it counts as lost after `lost_after`.
+std::chrono::milliseconds SlowAfter(std::chrono::milliseconds lost_after);
 // For so long, at most, the tasks of a lost host go on: its agent hears nothing from the coordinator, and ends
 // them. A host that was suspended, or an agent that was stopped or killed, counts from when it goes on.
 std::chrono::milliseconds LostTasksLimit(const JobPlan& plan);

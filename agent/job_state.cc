@@ -68,6 +68,9 @@ class Applier {
       slot.since_ns = event_.time_ns;
       if (host.state == HostState::kAgentRestarted) ++slot.agent_restarts;
     });
+    const bool is_cause =
+        host.state == HostState::kLost && WasSilentBeforeTheBlamed(state_, host.slot);
+    if (is_cause) BlameInstead("", WhyLost(state_, host.slot));
   }
 
   void operator()(const event::TaskStarted& started) {
@@ -90,7 +93,8 @@ class Applier {
       task.last_lines = exited.last_lines.value;
       task.since_ns = EndOf(exited, task.started_ns);
     });
-    if (FailedBeforeTheBlamed(state_, Plan(exited.task))) BlameInstead(exited.task);
+    const TaskPlan& plan = Plan(exited.task);
+    if (FailedBeforeTheBlamed(state_, plan)) BlameInstead(plan.task, WhyFailed(state_, plan));
   }
 
   void operator()(const event::Restarting& restarting) {
@@ -204,8 +208,7 @@ class Applier {
   }
 
   // What was decided stands; only the cause was another one.
-  void BlameInstead(const std::string& task) {
-    const std::string why = WhyFailed(state_, Plan(task));
+  void BlameInstead(const std::string& task, const std::string& why) {
     if (state_.gang) {
       state_.gang->task = task;
       state_.gang->why = why;

@@ -174,6 +174,7 @@ void to_json(Json& json, const Hello& value) {
           {"slot", value.slot},       {"public_key", value.public_key}};
   Put(json, "damage", value.damage);
   Put(json, "orphaned", value.orphaned);
+  Put(json, "killed", value.killed);
 }
 
 void from_json(const Json& json, Hello& value) {
@@ -187,6 +188,7 @@ void from_json(const Json& json, Hello& value) {
   json.at("public_key").get_to(value.public_key);
   Get(json, "damage", value.damage);
   Get(json, "orphaned", value.orphaned);
+  Get(json, "killed", value.killed);
 }
 
 void to_json(Json& json, const TaskDescription& value) {

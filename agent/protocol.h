@@ -183,6 +183,8 @@ struct Hello {
   std::optional<std::string> damage;
   // Why this slot's agent ended the tasks by itself: its coordinator was not heard any more.
   std::optional<std::string> orphaned;
+  // Why no agent runs here, though the one that did had not been told to end.
+  std::optional<std::string> killed;
 };
 
 struct Create {

@@ -8,11 +8,14 @@
 #include <span>
 #include <utility>
 
+#include "agent/census/process_table.h"
 #include "agent/coordinator/event_batch.h"
 #include "agent/coordinator/journal.h"
 #include "agent/files/file_store.h"
+#include "agent/process/run_folder.h"
 #include "agent/refusal.h"
 #include "agent/slot/leave_folder.h"
+#include "agent/slot/run_folders.h"
 #include "agent/slot/slot_census.h"
 #include "agent/stdio/stdio_messages.h"
 #include "base/clock.h"
@@ -34,6 +37,18 @@ constexpr size_t kMostOrphanedBytes = 1024;
 
 Message Answer(std::string_view type, uint64_t id, Json body = Json::object()) {
   return {std::string(type), id, std::move(body)};
+}
+
+// An agent that leaves takes its key along. A keeper starts one again that is killed alone.
+std::optional<std::string> WhyKilled(const SlotFolder& folder) {
+  if (!std::filesystem::exists(folder.key())) return std::nullopt;
+  for (const std::filesystem::path& run : RunFolders(folder)) {
+    const auto pids = ReadRunState(run).pids;
+    if (pids && pids->boot_id != BootId()) return "the host was restarted";
+  }
+  return "all processes of tfdist there were killed at once, and the host was not restarted: "
+         "whoever "
+         "ended its login did it (OOMPolicy of its session, systemd-oomd, pkill -u)";
 }
 
 bool StdinReady(std::chrono::milliseconds limit) {
@@ -78,6 +93,7 @@ void FolderServer::SendHello() const {
   hello.slot = info_.slot;
   if (!info_.damage.empty()) hello.damage = info_.damage;
   hello.orphaned = ReadOwnFileIfExists(folder_.orphaned(), kMostOrphanedBytes);
+  hello.killed = WhyKilled(folder_);
   WriteToStdout(Answer(type::kHello, 0, hello));
 }
 

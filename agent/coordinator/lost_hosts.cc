@@ -1,7 +1,5 @@
 #include "agent/coordinator/lost_hosts.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -76,11 +74,6 @@ std::optional<int> FirstLost(const JobState& state) {
                                   [&](int seat) { return IsLostAndNeeded(state, seat); });
   if (found == state.seats.end()) return std::nullopt;
   return *found;
-}
-
-std::string WhyLost(const JobState& state, int slot) {
-  const auto at = static_cast<size_t>(slot);
-  return fmt::format("host {} is lost: {}", state.plan.slots.at(at).host, state.slots.at(at).why);
 }
 
 std::optional<std::vector<int>> ReplaceLost(const JobState& state) {

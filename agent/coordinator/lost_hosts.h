@@ -18,8 +18,6 @@ bool IsAwaited(const protocol::JobState& state, const std::vector<int>& seats, i
 
 // A slot that is lost while tasks on it are not done.
 std::optional<int> FirstLost(const protocol::JobState& state);
-// "host h2 is lost: nothing heard for 11 s".
-std::string WhyLost(const protocol::JobState& state, int slot);
 // The seats once other hosts have taken the place of all that are lost and needed; nullopt when
 // there are not enough. A spare host has every task's description, any other that is back after it
 // was lost only those of its own slot, which it may take again.

@@ -126,15 +126,15 @@ std::optional<Decision> DecideTooLong(const JobState& state, int64_t now_ns) {
   const int lost = *FirstLost(state);
   const int64_t since_ns = state.slots.at(static_cast<size_t>(lost)).since_ns;
   if (!IsOver(now_ns, since_ns, ReturnLimit(state))) return std::nullopt;
-  return Fail(WhyLost(state, lost) + "; by now its agent has ended by itself");
+  return Fail(protocol::WhyLost(state, lost) + "; by now its agent has ended by itself");
 }
 
 std::optional<Decision> DecideLost(const JobState& state) {
   const auto lost = FirstLost(state);
   if (!lost) return std::nullopt;
   const auto seats = ReplaceLost(state);
-  if (!seats) return Fail(WhyLost(state, *lost));
-  std::string why = WhyLost(state, *lost);
+  if (!seats) return Fail(protocol::WhyLost(state, *lost));
+  std::string why = protocol::WhyLost(state, *lost);
   if (PlacesFreeAt(state, *seats)) {
     why += fmt::format("; exclusive: its tasks start elsewhere {} after that, unless it is back",
                        DurationText(LostTasksLimit(state.plan)));
@@ -222,7 +222,7 @@ std::optional<Decision> JudgeRestarting(const JobState& state, int64_t now_ns) {
   if (auto decision = DecideDeadline(state, now_ns)) return decision;
   if (Waits(state)) return DecideTooLong(state, now_ns);
   const auto seats = ReplaceLost(state);
-  if (!seats) return Fail(WhyLost(state, *FirstLost(state)));
+  if (!seats) return Fail(protocol::WhyLost(state, *FirstLost(state)));
   const auto not_stopped = FirstNotStopped(state, *seats);
   for (const int slot : state.tally.unclean) {
     if (not_stopped && slot > *not_stopped) break;

@@ -414,6 +414,30 @@ TEST_F(RestartTest, TheSilenceOfALostHostIsTheUsersToChoose) {
   EXPECT_EQ(state_.why, "host b is lost: nothing heard for 60 s");
 }
 
+// Else a host that is well would be blamed for slot 0's link.
+TEST_F(RestartTest, WhereAllOtherHostsFallSilentAtOnceTheFirstOneIsTheCause) {
+  plan_.slots.push_back({.host = "c", .address = "10.0.0.3"});
+  SetUp();
+  RunAll();
+  Say(2, {});
+  Pass(20s, {0});
+  EXPECT_EQ(state_.why,
+            "host a seems to have lost its network: nothing heard for 11 s from any other host");
+}
+
+// worker:0 ran into its time limit because of b, which did not count as lost yet.
+TEST_F(RestartTest, AHostThatWasSilentBeforeTheFirstFailureIsTheCause) {
+  Plan("worker:0").restart.policy = RestartPolicy::kNever;
+  SetUp();
+  RunAll();
+  Pass(6s, {0});
+  FailTask("worker:0", Code(1));
+  EXPECT_EQ(state_.why, "worker:0 on a: exit code 1");
+  Pass(6s, {0});
+  EXPECT_EQ(state_.why, "host b is lost: nothing heard for 11 s");
+  EXPECT_EQ(state_.first_task, "");
+}
+
 TEST_F(RestartTest, AJobMayWaitForALostHost) {
   plan_.on_host_lost = protocol::OnHostLost::kWait;
   SetUp();

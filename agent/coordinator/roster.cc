@@ -6,7 +6,7 @@ namespace tfdist::agent {
 
 void Roster::SetLostAfter(std::chrono::milliseconds silence) {
   lost_after_ = silence;
-  slow_after_ = std::min(kSlowAfter, silence / 2);
+  slow_after_ = protocol::SlowAfter(silence);
 }
 
 Roster::Heard Roster::Hear(size_t slot, uint64_t incarnation, TimePoint now) {

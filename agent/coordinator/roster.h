@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "agent/job_plan.h"
 #include "agent/slot/contact.h"
 #include "base/clock.h"
 
@@ -38,7 +39,6 @@ class Roster {
   [[nodiscard]] TimePoint::duration silence(size_t slot, TimePoint now) const;
 
  private:
-  static constexpr std::chrono::milliseconds kSlowAfter{4'000};
   static constexpr std::chrono::milliseconds kOwnPause{2'000};
   // Each is an event, and a host may say what it likes: one more is told for each minute without.
   static constexpr int kMostRestarts = 20;
@@ -55,7 +55,7 @@ class Roster {
 
   std::vector<Member> members_;
   std::chrono::milliseconds lost_after_ = kLostAfter;
-  std::chrono::milliseconds slow_after_ = kSlowAfter;
+  std::chrono::milliseconds slow_after_ = protocol::SlowAfter(kLostAfter);
   std::optional<TimePoint> counting_since_;
   TimePoint last_tick_;
 };

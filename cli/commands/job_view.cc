@@ -14,6 +14,7 @@ void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event,
           const std::optional<LookWish>& wish, JobView& view) {
   Attached attached = Attach(record, 0, deadline);
   view.live = attached.hello.serving == protocol::Serving::kAgent;
+  view.killed = attached.hello.killed.value_or("");
   ReadEvents(*attached.link, record, deadline, on_event, view);
   const bool runs = view.live && view.state.phase == protocol::JobPhase::kRunning;
   if (wish && runs) view.look = LookAtTasks(*attached.link, view.state, *wish);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <numeric>
 #include <utility>
 
 #include "base/text.h"
@@ -62,7 +63,8 @@ HostsWord AskOne(const JobRecord& record, int slot) {
     if (host.hello.serving == protocol::Serving::kAgent) return OfAgent(*host.link, deadline);
     HostsWord said;
     said.word = Word::kOver;
-    said.why = host.hello.orphaned.value_or("nothing of the job runs there");
+    said.why =
+        host.hello.orphaned.value_or(host.hello.killed.value_or("nothing of the job runs there"));
     return said;
   } catch (const NothingThere&) {
     HostsWord said;
@@ -88,16 +90,21 @@ std::string_view NameOf(Word word) {
   return "";
 }
 
-std::vector<HostsWord> AskOtherHosts(const JobRecord& record) {
-  const size_t others = record.hosts.empty() ? 0 : record.hosts.size() - 1;
-  std::vector<HostsWord> words(others);
+std::vector<HostsWord> AskHosts(const JobRecord& record, const std::vector<int>& slots) {
+  std::vector<HostsWord> words(slots.size());
   const auto failures =
-      ForEachHost(others, [&](size_t at) { words[at] = AskOne(record, static_cast<int>(at) + 1); });
-  for (size_t at = 0; at < others; ++at) {
-    words[at].host = record.hosts[at + 1].name;
+      ForEachHost(slots.size(), [&](size_t at) { words[at] = AskOne(record, slots[at]); });
+  for (size_t at = 0; at < slots.size(); ++at) {
+    words[at].host = record.hosts.at(static_cast<size_t>(slots[at])).name;
     if (failures[at]) words[at].why = fmt::format("cannot be asked: {}", failures[at]->cause());
   }
   return words;
+}
+
+std::vector<HostsWord> AskOtherHosts(const JobRecord& record) {
+  std::vector<int> others(record.hosts.empty() ? 0 : record.hosts.size() - 1);
+  std::iota(others.begin(), others.end(), 1);
+  return AskHosts(record, others);
 }
 
 }  // namespace tfdist::cli

@@ -23,7 +23,9 @@ struct HostsWord {
 
 std::string_view NameOf(Word word);
 
-// Asks all slots but the first, at once.
+// Asks the job's agents or folders in these slots, at once.
+std::vector<HostsWord> AskHosts(const JobRecord& record, const std::vector<int>& slots);
+// In all slots but the first: the answer of slot i is element i - 1.
 std::vector<HostsWord> AskOtherHosts(const JobRecord& record);
 
 }  // namespace tfdist::cli

@@ -36,13 +36,22 @@ std::string StateWords(const JobState& state) {
   return std::string(protocol::JobPhaseName(state.phase));
 }
 
-// What nobody can have said since: its host is lost, or the job's agent.
-std::string TaskWords(const JobView& view, const protocol::TaskPlan& plan) {
+// Of a task that ran when its host, or the job's first one, was heard last. `others`: what the other hosts
+// say themselves where the first one does not watch any more.
+std::string LastHeardWords(const JobView& view, size_t seat, const std::vector<HostsWord>& others) {
+  if (view.state.slots.at(seat).state == HostState::kLost) return "unknown (host lost)";
+  if (view.live) return "running";
+  if (seat == 0 || seat > others.size()) return "unknown (nobody watches it)";
+  const Word word = others[seat - 1].word;
+  if (word == Word::kNothing) return "unknown (its host does not answer)";
+  return word == Word::kOver ? "ended with its agent" : "running, as its host's agent says";
+}
+
+std::string TaskWords(const JobView& view, const protocol::TaskPlan& plan,
+                      const std::vector<HostsWord>& others) {
   const TaskState& task = view.state.tasks.at(plan.task);
   if (task.phase == TaskPhase::kRunning) {
-    const auto seat = static_cast<size_t>(view.state.SeatOf(plan));
-    if (view.state.slots.at(seat).state == HostState::kLost) return "unknown (host lost)";
-    if (!view.live) return "unknown (nobody watches it)";
+    return LastHeardWords(view, static_cast<size_t>(view.state.SeatOf(plan)), others);
   }
   if (task.phase != TaskPhase::kExited) return std::string(protocol::TaskPhaseName(task.phase));
   const std::string how = task.exit ? Describe(*task.exit) : "no exit status";
@@ -79,11 +88,12 @@ void PrintTable(const JobRecord& record, const JobView& view) {
   const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
   Print("job {}: {}, attempt {}, {}\n", record.id, StateWords(state), state.attempt,
         Span(until - state.committed_ns));
+  std::vector<HostsWord> others;
   if (!view.live && state.phase != JobPhase::kEnded) {
-    Print(
-        "  no agent of it runs on {}: was that machine restarted? tfdist down {} ends what is "
-        "left\n",
-        record.hosts[0].name, record.id);
+    Print("  no agent of it runs on {}: {}; tfdist down {} ends what is left\n",
+          record.hosts[0].name, view.killed.empty() ? "was that machine restarted?" : view.killed,
+          record.id);
+    others = AskOtherHosts(record);
   }
   if (state.result == JobResult::kFailed || state.result == JobResult::kStopped) {
     Print("  why: {}\n", state.why);
@@ -98,7 +108,7 @@ void PrintTable(const JobRecord& record, const JobView& view) {
     Print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}{}\n", plan.task, HostOf(state, state.SeatOf(plan)),
           task.pid, task.run,
           task.since_ns == 0 ? "-" : Span(WallClockNanoseconds() - task.since_ns),
-          TaskWords(view, plan), RestartWords(task) + LossWords(task));
+          TaskWords(view, plan, others), RestartWords(task) + LossWords(task));
   }
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     const protocol::SlotState& host = state.slots[slot];

@@ -56,18 +56,29 @@ std::optional<std::string> UntilItsTasksEnded(const JobState& state, size_t slot
       Span(std::max<int64_t>(left_ns, 0)));
 }
 
+// At a restart of all tasks those that have succeeded start again too.
+bool IsNeeded(const JobState& state, size_t slot) {
+  const bool all = state.phase == JobPhase::kRestarting;
+  return std::ranges::any_of(state.tally.seated[slot], [&](size_t task) {
+    const protocol::TaskPlan& plan = state.plan.tasks[task];
+    return !plan.may_fail && (all || !HasSucceeded(state.tasks.at(plan.task)));
+  });
+}
+
+// A job that is being stopped waits for no host that is lost.
 void AddHosts(const JobState& state, int64_t now_ns, std::vector<std::string>& lines) {
   const bool waits = state.plan.on_host_lost == protocol::OnHostLost::kWait;
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     const protocol::SlotState& host = state.slots[slot];
+    if (!IsNeeded(state, slot)) continue;
     const std::string name = HostOfSlot(state, static_cast<int>(slot));
     const std::string since = Span(now_ns - host.since_ns);
-    if (host.state == HostState::kLost) {
+    if (host.state == HostState::kLost && state.phase != JobPhase::kStopping) {
       const std::string then = waits ? "; the job goes on when it is back" : "";
-      lines.push_back(fmt::format("host {} is lost since {}{}", name, since,
+      lines.push_back(fmt::format("host {}, which has been lost for {}{}", name, since,
                                   UntilItsTasksEnded(state, slot, now_ns).value_or(then)));
     } else if (host.state == HostState::kSlow) {
-      lines.push_back(fmt::format("host {} is silent; slow since {}", name, since));
+      lines.push_back(fmt::format("host {}, which has been slow for {}", name, since));
     }
   }
 }
@@ -128,7 +139,19 @@ void Story::Add(const protocol::Event& event) {
     AddIncident(event, Consequence::kJobFailed, stopping->task, stopping->why);
   }
   if (std::holds_alternative<event::Attempt>(event.body)) open_.clear();
+  const std::string blamed = Blamed(state_);
   state_.Apply(event);
+  const auto* host = std::get_if<event::Host>(&event.body);
+  if (host != nullptr && Blamed(state_) != blamed) BlameTheHost();
+}
+
+// A lost host was the cause of the failure for which all are being stopped.
+void Story::BlameTheHost() {
+  if (incidents_.empty()) return;
+  Incident& last = incidents_.back();
+  last.why = state_.gang ? state_.gang->why : state_.why;
+  if (last.first) last.collateral.insert(last.collateral.begin(), *std::move(last.first));
+  last.first.reset();
 }
 
 void Story::AddFailure(const event::TaskExited& exited) {

@@ -48,6 +48,7 @@ class Story {
 
  private:
   void AddFailure(const protocol::event::TaskExited& exited);
+  void BlameTheHost();
   void AddIncident(const protocol::Event& event, Consequence consequence, const std::string& task,
                    std::string why);
 

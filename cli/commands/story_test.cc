@@ -137,6 +137,25 @@ TEST_F(StoryTest, ALostHostHasNoTaskThatFailedFirst) {
   EXPECT_EQ(incidents[0].why, "host h2 is lost");
 }
 
+// A peer of the silent host ran into its time limit, before the host counted as lost.
+TEST_F(StoryTest, AHostThatWasSilentBeforeTheFirstFailureIsTheCause) {
+  for (const char* task : {"worker:0", "worker:1"}) Add(event::TaskStarted{task, 1, 1, 7});
+  number_ = 20;
+  event::TaskExited exited;
+  exited.task = "worker:0";
+  exited.attempt = exited.run = exited.exit.code = 1;
+  exited.exit.ended_ns = 21 * kSecondNs;
+  Add(exited);
+  Add(event::Restarting{true, "worker:0", "worker:0 on h1: exit code 1", 0, 2});
+  number_ = 26;  // heard last at 16
+  Add(event::Host{1, HostState::kLost, "nothing heard for 11 s"});
+  const Incident incident = story_.Incidents().at(0);
+  EXPECT_FALSE(incident.first.has_value());
+  EXPECT_EQ(incident.why, "host h2 is lost: nothing heard for 11 s");
+  EXPECT_THAT(Tasks(incident.collateral), ElementsAre("worker:0@h1"));
+  EXPECT_EQ(story_.state().gang->why, incident.why);
+}
+
 TEST_F(StoryTest, AFailureOnASpareHostNamesThatHost) {
   Add(event::Attempt{2, "h2 is lost", {0, 2, 2}});
   Exit("worker:1", 3, 0, false, 2);
@@ -157,7 +176,7 @@ TEST_F(StoryTest, SaysWhatIsWaitedFor) {
   for (const char* task : {"worker:0", "worker:1"}) Add(event::TaskStarted{task, 1, 1, 7});
   EXPECT_THAT(Waits(), IsEmpty());
   Add(event::Host{1, HostState::kLost, ""});
-  EXPECT_THAT(Waits(3 * kSecondNs), ElementsAre("host h2 is lost since 3s"));
+  EXPECT_THAT(Waits(3 * kSecondNs), ElementsAre("host h2, which has been lost for 3s"));
   Add(event::Host{1, HostState::kConnected, ""});
   Exit("worker:0", 7);
   Add(event::Restarting{false, "worker:0", "", 4000, 2});
@@ -181,11 +200,12 @@ TEST_F(StoryTest, ASpareHostOfAnExclusiveJobWaits) {
   Add(event::Attempt{1, "started", {}});
   Add(event::Host{1, HostState::kLost, "nothing heard for 11 s"});
   Add(event::Restarting{true, "", "host h2 is lost: nothing heard for 11 s", 0, 0});
-  EXPECT_THAT(Waits(10 * kSecondNs),
-              Contains("host h2 is lost since 11s; its tasks start elsewhere in 5m09s, when its "
-                       "agent must have ended them, or here when it is back"));
+  EXPECT_THAT(
+      Waits(10 * kSecondNs),
+      Contains("host h2, which has been lost for 11s; its tasks start elsewhere in 5m09s, when its "
+               "agent must have ended them, or here when it is back"));
   Add(event::Attempt{2, "host h2 is lost", {0, 2, 2}});
-  EXPECT_THAT(Waits(), Contains("host h2 is lost since 2s"));
+  EXPECT_THAT(Waits(), ElementsAre("worker:[0-1] to start")) << "h3 has its place";
 }
 
 TEST_F(StoryTest, AJobThatNobodyWatchesWaitsForNothing) {

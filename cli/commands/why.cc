@@ -14,6 +14,7 @@
 #include "cli/commands/find_job.h"
 #include "cli/commands/job_view.h"
 #include "cli/commands/last_known.h"
+#include "cli/commands/other_hosts.h"
 #include "cli/commands/print_json.h"
 #include "cli/commands/report.h"
 #include "cli/commands/slow_notice.h"
@@ -93,12 +94,13 @@ void PrintLastLines(std::string_view lines) {
 void PrintIncident(const Incident& incident) {
   Print("{} in attempt {}, at {}: {}\n", NameOf(incident.consequence), incident.attempt,
         TimeOf(incident.time_ns), incident.why);
-  if (!incident.first) return;
-  const Failure& first = *incident.first;
-  Print("  first to fail: {}\n", How(first));
-  PrintLastLines(first.last_lines);
+  if (incident.first) {
+    Print("  first to fail: {}\n", How(*incident.first));
+    PrintLastLines(incident.first->last_lines);
+  }
   for (const Failure& other : incident.collateral) {
-    Print("  after it, not its cause: {}, {}\n", How(other), Later(first.time_ns, other.time_ns));
+    Print("  after it, not its cause: {}{}\n", How(other),
+          incident.first ? ", " + Later(incident.first->time_ns, other.time_ns) : "");
   }
 }
 
@@ -144,6 +146,19 @@ void PrintLookWithTasks(const JobLook& look, const protocol::JobState& state) {
   }
 }
 
+// What slot 0 does not hear may be heard from here: a host that is up, say, where all of the job was killed.
+void PrintLostHosts(const JobRecord& record, const protocol::JobState& state) {
+  std::vector<int> lost;
+  for (const int slot : state.tally.lost) {
+    if (static_cast<size_t>(slot) < record.hosts.size()) lost.push_back(slot);
+  }
+  if (lost.empty()) return;
+  const SlowNotice notice("asking the lost hosts themselves");
+  for (const HostsWord& word : AskHosts(record, lost)) {
+    Print("host {}, asked just now: {}\n", word.host, word.why);
+  }
+}
+
 void PrintWhy(const JobRecord& record, const Whole& whole) {
   const protocol::JobState& state = whole.view.state;
   Print("job {}: {}\n", record.id, Verdict(state));
@@ -157,6 +172,10 @@ void PrintWhy(const JobRecord& record, const Whole& whole) {
   } else {
     PrintIncident(incidents.back());
     PrintEarlier(incidents, whole.story.forgotten());
+  }
+  PrintLostHosts(record, state);
+  if (!whole.view.killed.empty()) {
+    Print("host {}: {}\n", record.hosts[0].name, whole.view.killed);
   }
   if (!whole.view.trouble.empty()) Print("event log: {}\n", whole.view.trouble);
 }

@@ -411,6 +411,31 @@ class Faults(OverSsh):
         self.assertEqual(down.code, 1, down)
         self.assertIn("confirmed on 2 of 3 hosts", down.err)
 
+    KILLED = "all processes of tfdist there were killed at once, and the host was not restarted"
+
+    def kill_all(self, host):
+        """As the end of a login's control group does, while the host stays up: none sees another one end."""
+        processes.kill_together(lambda: [process.pid for process in host.processes()])
+
+    def test_a_host_that_is_up_and_lost_all_its_processes_is_told_from_one_that_is_off(self):
+        hosts = self.start_hosts(3)
+        file = self.write(hosts, shell("exec sleep infinity"), layout="mirrored", extra='[restart]\nhost_lost = "5s"\n')
+        for lost in (0, 2):
+            self.assertEqual(self.user.run("up", "-d", file).code, 0)
+            self.user.wait_until_tasks_run()
+            self.kill_all(hosts[lost])
+            if lost:
+                self.user.wait_until_ended()
+                why = self.user.run("why").out
+                self.assertIn(f"host {hosts[2].address}, asked just now: {self.KILLED}", why)
+            else:
+                status = self.user.run("status").out
+                self.assertIn(f"no agent of it runs on {hosts[0].address}: {self.KILLED}", status)
+                self.assertEqual(status.count("  unknown (nobody watches it)\n"), 1, status)
+                self.assertEqual(status.count("  running, as its host's agent says\n"), 2, status)
+                self.assertIn(f"host {hosts[0].address}: {self.KILLED}", self.user.run("why").out)
+            self.assertEqual(self.user.run("down").code, 0)
+
     def test_the_next_job_of_a_name_finds_nothing_of_the_earlier_one_on_a_host_that_was_lost(self):
         """The host hangs, the job ends without it, the host is back, and the same `up` again."""
         hosts = self.start_hosts(3)
