@@ -61,7 +61,8 @@ void to_json(Json& json, const JobPlan& value) {
           {"deadline_ms", value.deadline_ms},
           {"warning_ms", value.warning_ms},
           {"warning_signal", value.warning_signal},
-          {"finish_timeout_ms", value.finish_timeout_ms}};
+          {"finish_timeout_ms", value.finish_timeout_ms},
+          {"rest_timeout_ms", value.rest_timeout_ms}};
 }
 void from_json(const Json& json, JobPlan& value) {
   json.at("job").get_to(value.job);
@@ -77,6 +78,7 @@ void from_json(const Json& json, JobPlan& value) {
   // Of a job that an older tfdist has started.
   value.warning_ms = json.value("warning_ms", int64_t{0});
   value.warning_signal = json.value("warning_signal", 0);
+  value.rest_timeout_ms = json.value("rest_timeout_ms", int64_t{0});
   const JobPlan fresh;
   value.exclusive = json.value("exclusive", fresh.exclusive);
   value.orphan_timeout_ms =

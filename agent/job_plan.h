@@ -65,6 +65,7 @@ struct JobPlan {
   int64_t warning_ms = 0;  // before the deadline tasks get `warning_signal`; 0: no warning
   int warning_signal = 0;
   int64_t finish_timeout_ms = 0;  // from the first deciding task's end to the last's; 0: none
+  int64_t rest_timeout_ms = 0;    // from the last one's end to that of the others, which end then
 };
 
 std::string_view NameOf(RestartPolicy policy);

@@ -148,8 +148,24 @@ bool IsDone(const JobState& state) {
   return state.tally.any_decides ? state.tally.undecided.empty() : state.tally.unfinished == 0;
 }
 
-std::optional<Decision> DecideSuccess(const JobState& state) {
-  if (!IsDone(state)) return std::nullopt;
+// Until when tasks that do not decide, and do not serve others, may go on by themselves.
+int64_t RestEndsNs(const JobState& state) {
+  const auto& decided = state.tally.decided;
+  const int64_t last_ns = decided.empty() ? 0 : decided.rbegin()->first;
+  return last_ns + std::chrono::nanoseconds(milliseconds(state.plan.rest_timeout_ms)).count();
+}
+
+bool RestRuns(const JobState& state) {
+  return std::ranges::any_of(state.plan.tasks, [&](const TaskPlan& plan) {
+    const bool is_rest = !plan.decides && !plan.serves && !plan.may_fail;
+    return is_rest && state.tasks.at(plan.task).phase == TaskPhase::kRunning;
+  });
+}
+
+// Of a job that is done. What fails by now fails because the others are gone.
+std::optional<Decision> DecideSuccess(const JobState& state, int64_t now_ns) {
+  const bool has_time = state.plan.rest_timeout_ms != 0 && now_ns < RestEndsNs(state);
+  if (has_time && RestRuns(state)) return std::nullopt;
   return StopJob{JobResult::kSucceeded, "all deciding tasks exited with 0", ""};
 }
 
@@ -193,7 +209,7 @@ std::optional<Decision> DecideDue(const JobState& state, int64_t now_ns) {
 // --- by phase ---
 
 std::optional<Decision> JudgeRunning(const JobState& state, int64_t now_ns) {
-  if (auto decision = DecideSuccess(state)) return decision;
+  if (IsDone(state)) return DecideSuccess(state, now_ns);
   if (auto decision = DecideDeadline(state, now_ns)) return decision;
   if (auto decision = DecideWarning(state, now_ns)) return decision;
   // The job stands still: what fails meanwhile fails because the host is gone.
@@ -302,7 +318,9 @@ std::optional<int64_t> NextDue(const JobState& state, int64_t now_ns) {
     alarm.At(state.committed_ns, milliseconds(state.plan.deadline_ms));
   if (running && state.plan.warning_ms != 0 && state.warned == 0)
     alarm.At(state.committed_ns, milliseconds(state.plan.deadline_ms - state.plan.warning_ms));
-  if (Waits(state)) {
+  if (running && IsDone(state)) {
+    alarm.At(RestEndsNs(state));
+  } else if (Waits(state)) {
     const auto lost = static_cast<size_t>(*FirstLost(state));
     alarm.At(state.slots[lost].since_ns, ReturnLimit(state));
   } else if (running) {

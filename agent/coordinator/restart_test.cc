@@ -404,6 +404,24 @@ TEST_F(RestartTest, DecidingTasksMustEndTogether) {
   EXPECT_EQ(state_.why, "worker:1 on b still runs 30s after worker:0 ended (finish_timeout)");
 }
 
+// A chief has ended with 0, and a worker waits for it for ever, or fails for want of it.
+TEST_F(RestartTest, TasksThatDoNotDecideMayRunALittleLongerThanTheChief) {
+  plan_.rest_timeout_ms = 30'000;
+  Plan("worker:1").decides = false;
+  SetUp();
+  RunAll();
+  Say(0, {Exited("worker:0")});
+  Pass(29s, {0, 1});
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+  Pass(2s, {0, 1});
+  EXPECT_EQ(state_.result, JobResult::kSucceeded);
+  SetUp();
+  RunAll();
+  Say(0, {Exited("worker:0")});
+  FailTask("worker:1");
+  EXPECT_EQ(state_.result, JobResult::kSucceeded) << "at once: nobody else runs";
+}
+
 TEST_F(RestartTest, TheSilenceOfALostHostIsTheUsersToChoose) {
   plan_.host_lost_ms = 60'000;
   SetUp();

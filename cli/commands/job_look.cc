@@ -246,10 +246,47 @@ void AddGroup(const TaskNames& names, std::string_view one, std::string_view man
   if (!names.empty()) sentences.push_back(Subject(names, one, many));
 }
 
+// Of a program that uses the network: it listens elsewhere, or is connected. Others need no ports.
 bool LacksAPort(const TaskLook& task) {
+  if (task.listens.empty() && task.connections.empty()) return false;
   return std::ranges::any_of(task.ports, [&](int port) {
     return std::ranges::find(task.listens, port) == task.listens.end();
   });
+}
+
+// A cluster that the program's own code names, say, instead of the one in its TF_CONFIG.
+void AddPorts(const Sight& sight, std::vector<std::string>& sentences) {
+  const TaskNames names = TasksThat(sight, LacksAPort);
+  if (names.empty()) return;
+  std::set<int> elsewhere;
+  for (const std::string& name : names) {
+    const TaskLook& task = *sight.tasks().at(name).look;
+    elsewhere.insert(task.listens.begin(), task.listens.end());
+  }
+  std::string sentence =
+      Subject(names, "does not listen on the port that the cluster file gives it",
+              "do not listen on the ports that the cluster file gives them");
+  if (!elsewhere.empty()) {
+    sentence += fmt::format(", but on {}: does the program set TF_CONFIG or its cluster itself?",
+                            fmt::join(elsewhere, ", "));
+  }
+  sentences.push_back(std::move(sentence));
+}
+
+// Whoever waits for one of these waits for ever.
+void AddEnded(const Sight& sight, const JobState& state, std::vector<std::string>& sentences) {
+  TaskNames ended;
+  for (const protocol::TaskPlan& plan : state.plan.tasks) {
+    if (HasSucceeded(state.tasks.at(plan.task))) ended.push_back(plan.task);
+  }
+  const TaskNames waiting =
+      TasksThat(sight, [&](const TaskLook& task) { return !IsBusy(task) && !sight.Serves(task); });
+  if (ended.empty() || waiting.empty()) return;
+  sentences.push_back(fmt::format(
+      "{} with exit code 0, and {}: where {} for {}, the job never ends (`done` says whose end is "
+      "the job's)",
+      Subject(ended, "has ended", "have ended"), Subject(waiting, "still runs", "still run"),
+      waiting.size() == 1 ? "it waits" : "they wait", ended.size() == 1 ? ended[0] : "them"));
 }
 
 std::string StateOfProcess(const std::string& state) {
@@ -317,15 +354,20 @@ std::vector<std::string> Sentences(const JobLook& look, const JobState& state) {
   AddUnseen(sight, state, sentences);
   AddGroup(TasksThat(sight, IsBusy), "computes and writes nothing", "compute and write nothing",
            sentences);
+  AddEnded(sight, state, sentences);
+  if (sentences.empty()) AddPorts(sight, sentences);
   if (sentences.empty()) {
-    AddGroup(TasksThat(sight, LacksAPort),
-             "does not listen on the port that the cluster file gives it",
-             "do not listen on the ports that the cluster file gives them", sentences);
-  }
-  if (sentences.empty()) {
-    sentences.emplace_back("all tasks sleep; none is stopped, and no connection is half-open");
+    sentences.emplace_back(
+        "all tasks sleep; none is stopped, and no connection is half-open. Where py-spy is on the "
+        "hosts, tfdist why shows Python stacks");
   }
   return sentences;
+}
+
+bool StandsStill(const JobLook& look) {
+  return look.deep && std::ranges::none_of(look.hosts, [](const HostLook& host) {
+           return std::ranges::any_of(host.tasks, IsBusy);
+         });
 }
 
 std::string Describe(const TaskLook& task) {

@@ -2,12 +2,29 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/workdir_look.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
+namespace {
+
+// Of a job whose chief decides alone.
+void SayWhoEndsIt(const Plan& plan) {
+  if (plan.rest_timeout_ms == 0) return;
+  const auto chief = std::ranges::find(plan.tasks, true, &TaskOnHost::decides);
+  if (chief == plan.tasks.end()) return;
+  Say("tfdist: the job is done when {} has ended with 0; tasks that run on have {} then (done, "
+      "finish_timeout)\n",
+      ToString(chief->id), DurationText(std::chrono::milliseconds(plan.rest_timeout_ms)));
+}
+
+}  // namespace
 
 int RenderCommand(const RenderArguments& arguments) {
   const Plan plan = LoadPlan(arguments.source);
@@ -17,6 +34,7 @@ int RenderCommand(const RenderArguments& arguments) {
     PrintLines(RenderEnv(plan, arguments.env_of));
   } else {
     PrintLines(RenderTable(plan));
+    SayWhoEndsIt(plan);
     LookThroughWorkdir(plan, true);
   }
   return kExitSuccess;

@@ -104,6 +104,24 @@ void SayWhereResultsLie(const JobRecord& record) {
       record.id, record.bases[0]);
 }
 
+// A job may well be silent for long; one in which nobody computes either is likely to stand still.
+std::vector<std::string> LinesOfSilence(const JobRecord& record) {
+  try {
+    const JobView view =
+        LookAt(record, {}, kAskLimit, LookWish{.silent_after_ms = record.silent_after_ms});
+    if (!StandsStill(view.look)) return {};
+    std::vector<std::string> lines = {fmt::format(
+        "tfdist: no task has written anything for {}, and none computes; tfdist why {} says more:",
+        Span(view.look.silent_ms * 1'000'000), record.id)};
+    for (const std::string& sentence : Sentences(view.look, view.state)) {
+      lines.push_back("  " + sentence);
+    }
+    return lines;
+  } catch (const Error&) {
+    return {};  // its connection is another one's matter
+  }
+}
+
 int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts, Started started,
            const UpArguments& arguments) {
   const bool quiet = arguments.quiet;
@@ -115,6 +133,10 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   options.narrate = !quiet;
   options.mark_runs = !quiet;
   options.interrupt_stops_job = started == Started::kHere;
+  if (!quiet) {
+    options.silent_after = std::chrono::milliseconds(record.silent_after_ms);
+    options.on_silence = [&record] { return LinesOfSilence(record); };
+  }
   LinePrinter printer(STDOUT_FILENO, TerminalOptions(), options.tasks);
   JobFollower follower(record, std::move(coordinator), options, printer, interrupts);
   try {

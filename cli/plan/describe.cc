@@ -48,6 +48,7 @@ protocol::JobPlan DescribeWithoutHash(const Plan& plan) {
   job.warning_ms = plan.warning_ms;
   job.warning_signal = plan.warning_signal;
   job.finish_timeout_ms = plan.finish_timeout_ms;
+  job.rest_timeout_ms = plan.rest_timeout_ms;
   for (const TaskOnHost& task : plan.tasks) {
     job.tasks.push_back(DescribePolicy(task));
     job.longest_grace_ms = std::max(job.longest_grace_ms, task.grace_ms);

@@ -296,6 +296,24 @@ TEST_F(Layout, TheChiefAloneDecidesWhenTheFileSaysSo) {
   EXPECT_FALSE(TaskNamed(plan, "worker:0").decides);
 }
 
+// As of a TFJob: its workers wait for the chief that has ended, or a little for their own last step.
+TEST_F(Layout, AChiefAmongTheRolesDecidesByDefaultAndTheRestHasSomeTime) {
+  for (const std::string chief : {"chief", "master"}) {
+    const std::string text =
+        "[cluster]\nlayout = \"roles\"\n[task]\ncommand = [\"a\"]\n[roles." + chief +
+        "]\nhosts = [\"h1\"]\n[roles.worker]\nhosts = [\"h2\"]\n[roles.ps]\nhosts = [\"h1\"]\n";
+    const Plan plan = Load("name = \"n\"\n" + text);
+    EXPECT_TRUE(TaskNamed(plan, chief + ":0").decides);
+    EXPECT_FALSE(TaskNamed(plan, "worker:0").decides);
+    EXPECT_EQ(DescribeJob(plan, "id").rest_timeout_ms, 30'000);
+    const Plan all = Load("name = \"n\"\ndone = \"all-workers\"\n" + text);
+    EXPECT_TRUE(TaskNamed(all, "worker:0").decides);
+    EXPECT_EQ(DescribeJob(all, "id").rest_timeout_ms, 0);
+    const Plan at_once = Load("name = \"n\"\ndone = \"chief\"\n" + text);
+    EXPECT_EQ(DescribeJob(at_once, "id").rest_timeout_ms, 0);
+  }
+}
+
 TEST_F(Layout, ARoleOfAnyNameMayDecide) {
   const Plan plan = Load(
       "name = \"n\"\ndone = \"driver\"\n[cluster]\nlayout = \"roles\"\n[task]\ncommand = [\"a\"]\n"

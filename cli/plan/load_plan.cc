@@ -157,6 +157,7 @@ void SetPolicies(const ClusterFile& file, Plan& plan, Problems& problems) {
   // Of a collective strategy all workers end together, or one of them hangs.
   const int64_t finish_timeout_ms = file.layout.value == "mirrored" ? kMirroredFinishMs : 0;
   plan.finish_timeout_ms = file.finish_timeout_ms.value_or(finish_timeout_ms);
+  plan.rest_timeout_ms = RestTimeoutOf(file);
   const std::optional<TaskId> chief = ChiefOf(plan.cluster);
   const bool has_workers = plan.cluster.tasks.contains("worker");
   for (TaskOnHost& task : plan.tasks) {

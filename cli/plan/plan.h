@@ -77,6 +77,7 @@ struct Plan {
   int64_t warning_ms = 0;                        // before the deadline; 0: none
   int warning_signal = 0;                        // that tasks get then
   int64_t finish_timeout_ms = 0;                 // 0: none
+  int64_t rest_timeout_ms = 0;                   // the same
   int64_t silent_after_ms = 60'000;              // without output from any task
   std::optional<std::filesystem::path> workdir;  // absolute
   bool needs_runtime = false;                    // some argv or env holds {runtime}

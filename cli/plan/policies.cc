@@ -1,11 +1,16 @@
 #include "cli/plan/policies.h"
 
+#include <algorithm>
+
 #include "cli/plan/placement.h"
 
 namespace tfdist::cli {
 namespace {
 
 using protocol::RestartPolicy;
+
+// For workers that end by themselves a little after the chief.
+constexpr int64_t kFinishMs = 30'000;
 
 RestartPolicy DefaultPolicy(const ClusterFile& file, const TaskId& task, bool chief) {
   if (task.type == "evaluator") return RestartPolicy::kTask;
@@ -28,8 +33,21 @@ protocol::RestartRule RestartRuleOf(const ClusterFile& file, const TaskId& task,
   return rule;
 }
 
+std::string DoneOf(const ClusterFile& file) {
+  if (file.done) return file.done->value;
+  const bool has_chief =
+      file.layout.value == "roles" &&
+      std::ranges::any_of(file.roles, [](const auto& role) { return IsChiefType(role.type); });
+  return has_chief ? "chief" : "all-workers";
+}
+
+int64_t RestTimeoutOf(const ClusterFile& file) {
+  if (DoneOf(file) != "chief") return 0;
+  return file.finish_timeout_ms.value_or(file.done ? 0 : kFinishMs);
+}
+
 bool Decides(const ClusterFile& file, const TaskId& task, bool chief, bool has_workers) {
-  const std::string done = file.done ? file.done->value : "all-workers";
+  const std::string done = DoneOf(file);
   if (done == "chief") return chief;
   if (done != "all-workers") return task.type == done;
   if (task.type == "ps" || task.type == "evaluator") return false;

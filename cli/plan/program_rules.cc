@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/cluster_file/nearest.h"
+#include "cli/plan/policies.h"
 
 namespace tfdist::cli {
 namespace {
@@ -60,7 +61,7 @@ class Checker {
       Complain(fmt::format("{} needs a chief, which tells the workers what to do", name_),
                "add [roles.chief] with count = 1");
     }
-    if (file_.done && file_.done->value == "chief") return;
+    if (DoneOf(file_) == "chief") return;
     Complain(fmt::format("the workers of {} never end, so the job would not either", name_),
              "write done = \"chief\" at the top of the file");
   }

@@ -64,7 +64,7 @@ void JobFollower::RequestStop(std::string why, bool force) {
 }
 
 protocol::JobState JobFollower::Run() {
-  attached_since_ = Now();
+  attached_since_ = last_output_ = Now();
   bool opened = false;
   while (true) {
     try {
@@ -217,7 +217,19 @@ void JobFollower::WaitAndHandle() {
   if (options_.until) wake = std::min(wake, *options_.until);
   poll(fds.data(), fds.size(), Now() < turn_end ? PollTimeout(Now(), wake) : 0);
   PassOnNotes();
+  LookIntoSilence();
   HandleInterrupts(interrupts_.Take());
+}
+
+void JobFollower::LookIntoSilence() {
+  if (silence_.valid()) {
+    if (silence_.wait_for(0s) != std::future_status::ready) return;
+    for (const std::string& line : silence_.get()) printer_.Note("{}", line);
+  }
+  const bool is_silent = options_.on_silence && state_.phase == protocol::JobPhase::kRunning &&
+                         Now() - last_output_ >= options_.silent_after;
+  if (!is_silent || std::exchange(looked_into_silence_, true)) return;
+  silence_ = std::async(std::launch::async, options_.on_silence);
 }
 
 void JobFollower::PassOnNotes() {
@@ -323,6 +335,8 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
   stream.since_ns.reset();
   stream.offset = piece.offset + piece.data.value.size();
   stream.begun = brought_something_ = true;
+  last_output_ = Now();
+  looked_into_silence_ = false;
   Show(stream, piece);
   if (IsPastTheEnd(piece)) {
     link.SendWithId(type::kCancel, stream.id, Json::object());

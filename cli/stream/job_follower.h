@@ -1,6 +1,9 @@
 // Streams a job's events and output from its agents to this terminal, across lost connections.
 #pragma once
 
+#include <chrono>
+#include <functional>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,6 +44,10 @@ struct FollowOptions {
   // Knows, for several followers of one job, which of its hosts do not answer. Borrowed; nullptr: one
   // of the follower's own.
   HostLinks* hosts = nullptr;
+  // Where no task has written for `silent_after` while the job runs, `on_silence` is called on a thread of
+  // its own, and the lines that it returns are printed; again after more output. Bounds its waits.
+  std::chrono::milliseconds silent_after{0};
+  std::function<std::vector<std::string>()> on_silence = {};
 };
 
 class JobFollower {
@@ -114,6 +121,7 @@ class JobFollower {
   void MarkRun(const TaskStream& stream);
   void HandleLog(AgentLink& link, TaskStream& stream, const protocol::Message& message);
   void PassOnNotes();
+  void LookIntoSilence();
   void HandleInterrupts(int count);
   [[nodiscard]] bool GivesUp();
   void LeaveFolders();
@@ -155,6 +163,9 @@ class JobFollower {
   bool incomplete_ = false;
   bool timed_out_ = false;
   int interrupts_seen_ = 0;
+  TimePoint last_output_{};
+  bool looked_into_silence_ = false;  // since then
+  std::future<std::vector<std::string>> silence_;
   std::string notes_;  // of FollowOptions::notes_fd: the beginning of a line
   std::string stop_why_;
   bool stop_force_ = false;

@@ -69,6 +69,31 @@ count = 2
             wait_for(lambda: not user.left(), lambda: f"nothing left; there is {user.left()}")
 
 
+    def test_the_master_ends_the_job_of_a_tfjob_and_workers_have_a_moment(self):
+        with Tfdist("tfjob") as user:
+            path = user.write("cluster.toml", f"""
+name = "tfjob"
+finish_timeout = "1s"
+[cluster]
+hosts = ["localhost"]
+layout = "roles"
+ports = {{ master = {clusters.free_ports(1)}, worker = {clusters.free_ports(2)}, ps = {clusters.free_ports(1)} }}
+[task]
+command = ["sh", "-c", 'case $TFDIST_TASK in master:0) echo done;; worker:0) sleep 0.3; echo last;; *) exec sleep 600;; esac']
+gpus = 0
+[roles.master]
+count = 1
+[roles.worker]
+count = 2
+[roles.ps]
+count = 1
+""")
+            self.assertIn("done when master:0 has ended with 0; tasks that run on have 1s then", user.run("render", path).err)
+            result = user.run("up", path, seconds=20)
+            self.assertEqual(result.code, 0, result)
+            self.assertIn("worker:0 | last", result.out)
+
+
 class LocalJob(unittest.TestCase):
     def setUp(self):
         self.user = Tfdist("local")

@@ -86,6 +86,28 @@ class OnThisMachine(Looks):
         self.assertNotIn("no task has written", self.user.run("why", "job").out)
 
 
+    HANGS = """
+import os, socket, time
+if os.environ["TFDIST_TASK"] == "master:0" and ENDS:
+    raise SystemExit
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+time.sleep(600)
+"""
+
+    def test_up_says_by_itself_why_a_job_stands_still(self):
+        said = {"True": "master:0 has ended with exit code 0, and worker:0 still runs: where it waits for master:0, the job never ends",
+                "False": "master:0, ps:[0-1], worker:0 do not listen on the ports that the cluster file gives them, but on "}
+        for ends, sentence in said.items():
+            with self.subTest(sentence):
+                text = clusters.local(f"hangs-{ends}", ["python3", "-c", self.HANGS.replace("ENDS", ends)], extra=SILENT)
+                up = self.user.start("up", self.user.write("hangs.toml", text))
+                wait_for(lambda: sentence in up.err.read_text(), lambda: up.err.read_text())
+                self.assertRegex(up.err.read_text(), r"tfdist: no task has written anything for \d+s, and none computes; tfdist why ")
+                up.send_signal(signal.SIGINT)
+                self.assertEqual(up.wait(60), 130)
+
+
 class OnHosts(Looks):
     def test_a_connection_that_nobody_answers_and_a_stopped_task_on_other_hosts(self):
         check_possible()
