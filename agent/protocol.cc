@@ -249,6 +249,7 @@ void to_json(Json& json, const ReadLog& value) {
   Put(json, "since_ns", value.since_ns);
   if (!value.grep.empty()) json["grep"] = ToBinary(value.grep);
   if (value.exact_times) json["exact_times"] = true;
+  if (value.stderr_alone) json["stderr_alone"] = true;
 }
 void from_json(const Json& json, ReadLog& value) {
   json.at("task").get_to(value.task);
@@ -259,6 +260,7 @@ void from_json(const Json& json, ReadLog& value) {
   Get(json, "since_ns", value.since_ns);
   if (json.contains("grep")) value.grep = RawText(json.at("grep"));
   value.exact_times = json.value("exact_times", false);
+  value.stderr_alone = json.value("stderr_alone", false);
 }
 
 void to_json(Json& json, const LogSegment& value) {

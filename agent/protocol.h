@@ -221,7 +221,9 @@ struct ReadLog {
   // From the first text that was written then or later (wall clock of its host) on; with
   // `tail_lines`, whichever is later.
   std::optional<int64_t> since_ns;
-  std::string grep;          // only lines in which this POSIX extended regular expression is found
+  bool stderr_alone =
+      false;         // `tail_lines` are stderr's; what stdout wrote in between comes as well
+  std::string grep;  // only lines in which this POSIX extended regular expression is found
   bool exact_times = false;  // text of two times is two segments
   bool follow = false;       // go on until the job is over
   uint64_t credit = 0;       // bytes that may be sent before the first `credit`

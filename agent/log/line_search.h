@@ -13,8 +13,8 @@ namespace tfdist::agent {
 // For the thread of its reader, which is the same one in every call.
 class LineSearch {
  public:
-  // A last line without newline counts.
-  LineSearch(LogReader& reader, uint64_t lines, LogEnd end);
+  // A last line without newline counts. `stderr_alone`: lines of stdout do not.
+  LineSearch(LogReader& reader, uint64_t lines, LogEnd end, bool stderr_alone = false);
 
   // Looks at `max_bytes` more, or a little more than that. False: not found yet.
   bool Step(LogReader& reader, size_t max_bytes);
@@ -23,7 +23,10 @@ class LineSearch {
 
  private:
   bool LookAt(const std::string& text);
+  void BlankStdout(LogReader& reader, std::string& text) const;
 
+  LogEnd end_;
+  bool stderr_alone_;
   uint64_t lines_;         // still to be found
   uint64_t position_;      // what is behind it has been looked at
   uint64_t first_;         // of the log

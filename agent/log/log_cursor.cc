@@ -23,6 +23,7 @@ LogCursor::LogCursor(const std::filesystem::path& task_folder, const protocol::R
       offset_(request.offset),
       since_ns_(request.since_ns),
       tail_lines_(request.tail_lines),
+      stderr_alone_(request.stderr_alone),
       times_(request.exact_times ? SegmentTimes::kExact : SegmentTimes::kOfTheFirstByte) {
   if (!request.grep.empty()) filter_.emplace(request.grep);
 }
@@ -33,7 +34,7 @@ bool LogCursor::FindBeginning(LogEnd end) {
     since_ns_.reset();
   }
   if (!tail_lines_) return true;
-  if (!search_) search_.emplace(reader_, *tail_lines_, end);
+  if (!search_) search_.emplace(reader_, *tail_lines_, end, stderr_alone_);
   if (!search_->Step(reader_, kSearchBytes)) return false;
   offset_ = std::max(offset_, search_->offset());
   tail_lines_.reset();

@@ -37,6 +37,7 @@ class LogCursor {
   uint64_t offset_;
   std::optional<int64_t> since_ns_;
   std::optional<uint64_t> tail_lines_;
+  bool stderr_alone_;
   std::optional<LineSearch> search_;  // for these, once it has begun
   std::optional<LineFilter> filter_;
   SegmentTimes times_;

@@ -141,6 +141,7 @@ protocol::ReadLog JobFollower::RequestFor(const TaskStream& stream) const {
   request.task = stream.task;
   request.offset = stream.offset;
   request.tail_lines = stream.tail_lines;
+  request.stderr_alone = options_.stderr_alone;
   if (stream.since_ns) request.since_ns = *stream.since_ns + AheadNs(stream);
   request.grep = options_.grep;
   request.exact_times = options_.exact_times;

@@ -42,6 +42,8 @@ class Logs(unittest.TestCase):
                          "".join(f"err {i}\n" for i in range(1, 10)))
         self.assertEqual(self.user.run("logs", "--stderr", "job", "master:0").out.splitlines(),
                          [f"master:0 | err {i}" for i in range(1, 10)])
+        self.assertEqual(self.user.run("logs", "--stderr", "-n", "3", "job", "master:0").out.splitlines(),
+                         [f"master:0 | err {i}" for i in range(7, 10)])
         self.assertEqual(self.user.run_bytes("logs", "--raw", "job", "master:0").decode().count("out"), 9)
 
     # The first run of worker:0 fails; ps:* are ended with the job.
