@@ -116,6 +116,21 @@ TEST(ProcessTable, DescendantsLeaveOutTheKeptAndTheirs) {
   EXPECT_EQ(Pids(Descendants(2, table, {4})), (std::vector<pid_t>{3}));
 }
 
+TEST(ProcessTable, KnowsWhatHidesProcesses) {
+  const std::string before = "20 1 0:19 / /sys rw - sysfs sysfs rw\n";
+  const auto option = [&](const std::string& options, const std::vector<gid_t>& groups = {5}) {
+    return HidingOptionIn(
+        before + "21 1 0:20 / /proc rw,nosuid shared:5 - proc proc " + options + "\n", groups);
+  };
+  EXPECT_EQ(HidingOptionIn(before, {}), "");
+  EXPECT_EQ(option("rw"), "");
+  EXPECT_EQ(option("rw,hidepid=0"), "");
+  EXPECT_EQ(option("rw,hidepid=off"), "");
+  EXPECT_EQ(option("rw,hidepid=2"), "hidepid=2");
+  EXPECT_EQ(option("rw,gid=7,hidepid=invisible"), "hidepid=invisible");
+  EXPECT_EQ(option("rw,gid=7,hidepid=invisible", {5, 7}), "");
+}
+
 TEST(ProcessTable, DescribesHostileNamesInPrintableText) {
   EXPECT_EQ(Describe({.id = {.pid = 5, .start_time = 0}, .comm = "a\x1b]\n\xff"}),
             "pid 5 (a?]?"

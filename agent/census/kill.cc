@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace tfdist::agent {
 namespace {
@@ -15,11 +16,16 @@ constexpr int kStopPasses = 20;
 std::vector<ProcessInfo> AliveDescendants(const std::vector<pid_t>& kept) {
   std::vector<ProcessInfo> found = Descendants(getpid(), ReadProcessTable(), kept);
   std::erase_if(found, [](const ProcessInfo& process) { return process.ended(); });
+  // What one of them has started comes to us when it is killed.
+  for (ProcessInfo& child : HiddenChildren()) {
+    const bool is_kept = std::ranges::find(kept, child.id.pid) != kept.end();
+    if (!is_kept) found.push_back(std::move(child));
+  }
   return found;
 }
 
 void SignalWithGroup(const ProcessInfo& process, int signal) {
-  const auto now = ReadProcess(process.id.pid);
+  const auto now = process.hidden() ? std::optional(process) : ReadProcess(process.id.pid);
   if (!now || now->id != process.id) return;
   if (now->group > 1 && now->group != getpgrp()) kill(-now->group, signal);
   kill(process.id.pid, signal);

@@ -19,6 +19,7 @@ namespace {
 
 // A line of /proc/PID/stat is some 300 bytes long; this is room for decades of new fields.
 constexpr size_t kStatLimitBytes = 1 << 16;
+constexpr size_t kListLimitBytes = 16 << 20;
 
 template <typename Number>
 std::optional<Number> ParseNumber(std::string_view text) {
@@ -75,13 +76,15 @@ std::optional<ProcessInfo> ParseStat(std::string_view line) {
 
 namespace {
 
-std::string SmallFile(const std::string& path) {
+std::string FileText(const std::string& path, size_t limit_bytes) {
   try {
-    return ReadFileIfExists(path, kStatLimitBytes).value_or("");
+    return ReadFileIfExists(path, limit_bytes).value_or("");
   } catch (const Error&) {
     return "";
   }
 }
+
+std::string SmallFile(const std::string& path) { return FileText(path, kStatLimitBytes); }
 
 }  // namespace
 
@@ -138,6 +141,59 @@ std::vector<ProcessInfo> Descendants(pid_t root, const std::vector<ProcessInfo>&
     children.erase(begin, end);  // a table read while pids are reused may hold a circle
   }
   return found;
+}
+
+namespace {
+
+constexpr const char* kChildren = "/proc/thread-self/children";
+
+}  // namespace
+
+bool CanListChildren() { return access(kChildren, R_OK) == 0; }
+
+std::vector<ProcessInfo> HiddenChildren() {
+  std::vector<ProcessInfo> hidden;
+  const std::string pids = FileText(kChildren, kListLimitBytes);
+  for (const std::string_view word : Words(pids)) {
+    const auto pid = ParseNumber<pid_t>(word);
+    if (!pid || ReadProcess(*pid)) continue;
+    hidden.push_back({.id = {.pid = *pid, .start_time = 0},
+                      .parent = getpid(),
+                      .group = getpgid(*pid),
+                      .session = getsid(*pid),
+                      .comm = "hidden by /proc"});
+  }
+  return hidden;
+}
+
+std::string HidingOptionIn(std::string_view mountinfo, const std::vector<gid_t>& groups) {
+  // proc(5): "36 35 98:0 ROOT POINT OPTIONS OPTIONAL... - proc SOURCE rw,hidepid=2,gid=7"
+  std::string option;
+  while (!mountinfo.empty()) {
+    const std::vector<std::string_view> words = Words(TakeUpTo('\n', mountinfo));
+    if (words.size() < 7 || words[4] != "/proc") continue;
+    option.clear();  // a later mount is above the earlier one
+    std::string_view options = words.back();
+    bool is_spared = false;
+    while (!options.empty()) {
+      const std::string_view one = TakeUpTo(',', options);
+      if (one.starts_with("hidepid=") && one != "hidepid=0" && one != "hidepid=off") option = one;
+      if (!one.starts_with("gid=")) continue;
+      const auto group = ParseNumber<gid_t>(one.substr(4));
+      is_spared = group && std::ranges::find(groups, *group) != groups.end();
+    }
+    if (is_spared) option.clear();
+  }
+  return option;
+}
+
+std::string ProcessesHiddenBy() {
+  if (geteuid() == 0) return "";  // it sees all
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(getgroups(0, nullptr), 0)));
+  groups.resize(
+      static_cast<size_t>(std::max(getgroups(static_cast<int>(groups.size()), groups.data()), 0)));
+  groups.push_back(getegid());
+  return HidingOptionIn(FileText("/proc/self/mountinfo", kListLimitBytes), groups);
 }
 
 std::string Describe(const ProcessInfo& process) {

@@ -31,6 +31,8 @@ struct ProcessInfo {
 
   // Ended, though perhaps not reaped yet.
   [[nodiscard]] bool ended() const { return state == 'Z' || state == 'X'; }
+  // One of HiddenChildren.
+  [[nodiscard]] bool hidden() const { return state == '?'; }
 };
 
 // One line of /proc/PID/stat; nullopt when it is not one. `comm` may hold anything, also ") R 1".
@@ -46,6 +48,19 @@ bool Contains(const std::vector<ProcessInfo>& processes, const ProcessId& id);
 
 // All processes that can be seen, in no special order; those that end meanwhile may be missing.
 std::vector<ProcessInfo> ReadProcessTable();
+
+// The children of this thread of which /proc shows nothing (ProcessesHiddenBy), though they are there: nobody else
+// can reap them, so their pids are not reused. Their start time is 0. None where CanListChildren is false.
+std::vector<ProcessInfo> HiddenChildren();
+
+// Whether the kernel says who its children are (CONFIG_PROC_CHILDREN).
+bool CanListChildren();
+
+// What hides processes of this account in /proc: "hidepid=2"; empty when nothing does. With it Linux shows an account
+// only those of its processes that are dumpable: not ssh-agent, for example.
+std::string ProcessesHiddenBy();
+// In the text of a /proc/PID/mountinfo, for an account of these groups.
+std::string HidingOptionIn(std::string_view mountinfo, const std::vector<gid_t>& groups);
 
 // Children of `root`, their children and so on, without `root`; ended ones included. Left out: the
 // processes of `kept`, and what descends from them.

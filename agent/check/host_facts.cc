@@ -10,6 +10,7 @@
 #include <set>
 #include <system_error>
 
+#include "agent/census/process_table.h"
 #include "agent/check/networks.h"
 #include "agent/check/programs.h"
 #include "agent/check/reach.h"
@@ -48,6 +49,17 @@ std::string FindMachine() {
   const auto network = fs::read_symlink("/proc/self/ns/net", error);
   if (!boot || error) return {};
   return fmt::format("{} {}", boot->substr(0, boot->find('\n')), network.string());
+}
+
+std::optional<Trouble> FindHiddenProcesses() {
+  const std::string hidden_by = ProcessesHiddenBy();
+  if (hidden_by.empty()) return std::nullopt;
+  return Trouble{fmt::format("/proc is mounted with {}: it hides what is not dumpable, such as "
+                             "ssh-agent, from its own account. "
+                             "`down` ends it, but for what stays when tfdist's own processes are "
+                             "killed, and then says so",
+                             hidden_by),
+                 "mount /proc without hidepid, or with gid= of a group that this account is in"};
 }
 
 void LookAtDisk(const fs::path& base, HostFacts& facts) {
@@ -203,6 +215,7 @@ HostFacts FindFacts(const Survey& survey, const fs::path& base, const Handshake&
   facts.commands = FindCommandTroubles(survey, folder);
   facts.names = names.get();
   facts.logout = logout.get();
+  facts.hidden = FindHiddenProcesses();
   if (python.valid()) facts.python = python.get();
   Gpus found = gpus.get();
   facts.gpus = std::move(found.names);

@@ -89,6 +89,23 @@ std::string WhyUnknown(const LostRun& run, const ProcessInfo& suspect) {
                      Describe(suspect), run.name);
 }
 
+// Holder and keeper end what nobody sees: they are told of their children, and wait for all of them. Of what is
+// not their child any more nothing is known.
+void AddWhatIsHidden(const std::vector<LostRun>& runs, protocol::Census& census) {
+  const std::string hidden_by = ProcessesHiddenBy();
+  if (hidden_by.empty()) return;
+  if (!CanListChildren()) {
+    census.unknown.push_back(fmt::format(
+        "/proc shows no process that is not dumpable ({}), and this kernel does not list children",
+        hidden_by));
+  }
+  for (const LostRun& run : runs) {
+    census.unknown.push_back(fmt::format(
+        "what {} has started, as its holder and keeper were killed together: /proc hides it ({})",
+        run.name, hidden_by));
+  }
+}
+
 }  // namespace
 
 std::vector<LostRun> FindLostRuns(const SlotFolder& folder) {
@@ -121,6 +138,7 @@ protocol::Census EndSlotProcesses(const SlotFolder& folder, const SlotInfo& info
   protocol::Census census =
       EndProcesses(CookieValue(info.job, info.slot), exclude, folder.left(), deadline);
   const std::vector<LostRun> runs = FindLostRuns(folder);
+  AddWhatIsHidden(runs, census);
   if (runs.empty()) return census;
   EndSessions(runs, deadline, census);
   const std::vector<ProcessInfo> table = ReadProcessTable();

@@ -63,6 +63,9 @@ class Findings {
     if (const auto& logout = report.facts->logout) {
       AddError(slot, "logout", logout->why, logout->remedy);
     }
+    if (const auto& hidden = report.facts->hidden) {
+      AddWarning(slot, "processes", hidden->why, hidden->remedy);
+    }
     LookAtDisk(slot, *report.facts);
     LookAtGpus(slot, *report.facts);
     LookAtPython(slot, *report.facts);
