@@ -23,6 +23,7 @@
 #include "agent/tasks/task_spec.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/process_limits.h"
 
 namespace tfdist::agent {
 namespace {
@@ -39,6 +40,8 @@ constexpr size_t kMostBootIdBytes = 100;
 constexpr size_t kResolversAtATime = 8;
 // Whoever has a port on this very machine answers at once, if it is a check.
 constexpr std::chrono::seconds kNeighbourLimit{1};
+constexpr int kThreadsOfAnAgent = 6;  // as start/create_slot.cc has it
+constexpr size_t kCheckStackBytes = 64 << 10;
 constexpr std::array<std::string_view, 4> kPythonSettings = {"PATH", "PYTHONPATH", "PYTHONHOME",
                                                              "LD_LIBRARY_PATH"};
 
@@ -198,6 +201,9 @@ protocol::ResolvedNames Resolve(const std::vector<std::string>& names, TimePoint
 
 HostFacts FindFacts(const Survey& survey, const fs::path& base, const Handshake& handshake,
                     HeldPorts& held, TimePoint deadline) {
+  // What is asked here has threads of its own; the agent and each task with its holder need more.
+  CheckRoomForThreads(kThreadsOfAnAgent + 2 * static_cast<int>(survey.tasks.size()),
+                      kCheckStackBytes, Phase::kStart);
   const SlotFolder folder(base / "jobs" / "check" / "h0");
   auto gpus = std::async(std::launch::async, [deadline] { return FindGpus(deadline); });
   auto logout = std::async(std::launch::async, [deadline] { return FindLogoutTrouble(deadline); });

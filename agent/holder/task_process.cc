@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
+#include "base/process_limits.h"
 
 namespace tfdist::agent {
 namespace {
@@ -112,7 +113,7 @@ StartedTask StartTask(const RunSpec& spec, const HostSettings& host, int stdout_
   Pipe report = MakeReportPipe();
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid < 0) throw Error(Phase::kCommand, WithErrno("cannot fork", errno));
+  if (pid < 0) throw Error(Phase::kCommand, WithProcessLimits(WithErrno("cannot fork", errno)));
   if (pid > 0) {
     FailPoint("task forked");
     return {.pid = pid, .exec = ExecReport(std::move(report.read))};

@@ -17,6 +17,7 @@
 #include "agent/process/spawn.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/process_limits.h"
 
 namespace tfdist::agent {
 namespace {
@@ -224,7 +225,7 @@ void KeeperLoop::StartHolder(const RunNames& names) {
     return;
   }
   const int error_number = errno;
-  WriteExitOfLostRun(names, WithErrno("cannot start a holder", error_number));
+  WriteExitOfLostRun(names, WithProcessLimits(WithErrno("cannot start a holder", error_number)));
   Tell(NoteKind::kRefused, error_number, names);
 }
 

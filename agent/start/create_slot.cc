@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/process_limits.h"
 
 namespace tfdist::agent {
 namespace {
@@ -22,6 +23,11 @@ namespace {
 constexpr size_t kMaxNameBytes = 48;
 constexpr int kMaxSlot = 100'000;
 constexpr std::chrono::seconds kLaunchLimit{10};
+// A keeper, and an agent with its threads: two for files and searches, two of libzmq, which aborts where it cannot
+// have them.
+constexpr int kThreadsOfASlot = 6;
+// An agent's own; libzmq aborts or spins where there are none.
+constexpr size_t kDescriptorsOfASlot = 64;
 
 void Check(const protocol::Create& create) {
   const bool fine = layout::IsPlainName(create.job, layout::kMostJobBytes) &&
@@ -93,6 +99,8 @@ std::filesystem::path BaseOf(const std::filesystem::path& executable) {
 UniqueFd CreateSlot(const protocol::Create& create, const AgentFile& executable,
                     const HostSettings& host, const std::vector<std::filesystem::path>& removed) {
   Check(create);
+  CheckRoomForDescriptors(kDescriptorsOfASlot, Phase::kStart);
+  CheckRoomForThreads(kThreadsOfASlot, 0, Phase::kStart);
   const SlotFolder folder(BaseOf(executable.path) / layout::kJobs /
                           layout::SlotPath(create.job, create.slot));
   MakeSlotFolder(folder);

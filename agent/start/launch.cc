@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
+#include "base/process_limits.h"
 
 namespace tfdist::agent {
 namespace {
@@ -82,7 +83,10 @@ UniqueFd LaunchKeeper(const SlotFolder& folder, const SlotInfo& info, const Host
   const UniqueFd complaints(ends[0]);
   UniqueFd complain(ends[1]);
   const pid_t keeper = fork();
-  if (keeper < 0) throw Error(Phase::kStart, WithErrno("cannot start a process", errno));
+  if (keeper < 0) {
+    throw Error(Phase::kStart, WithProcessLimits(WithErrno("cannot start a process", errno)),
+                std::string(kProcessLimitRemedy));
+  }
   if (keeper == 0) {
     BecomeKeeper(folder, info, host, listener_fd, name_lock_fd, complain.get());
   }

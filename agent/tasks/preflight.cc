@@ -15,6 +15,7 @@
 #include "agent/tasks/workdir.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/process_limits.h"
 
 namespace tfdist::agent {
 namespace {
@@ -24,6 +25,9 @@ using protocol::HostDescription;
 using protocol::TaskDescription;
 
 // The command gives up earlier, by what there is to unpack.
+constexpr size_t kSmallStackBytes = 64 << 10;
+constexpr int kThreadsToCome =
+    3;  // two of libzmq, which has none before its first socket; one that looks at tasks
 constexpr std::chrono::minutes kUnpackLimit{30};
 constexpr size_t kMaxLinkBytes = 100;
 
@@ -94,6 +98,9 @@ void CheckDescription(const HostDescription& description) {
 
 void Prepare(const HostDescription& description, const FileStore& store, const SlotFolder& folder,
              const SlotInfo& info) {
+  // A task and its holder, and what this agent has not started yet.
+  CheckRoomForThreads(2 * static_cast<int>(description.tasks.size()) + kThreadsToCome,
+                      kSmallStackBytes, Phase::kCommand);
   PlaceFiles(description, store, folder);
   UnpackWorkdir(description, store, folder);
   CheckPorts(description);

@@ -1,6 +1,7 @@
-"""Hosts that hide processes from their own account."""
+"""Hosts that hide processes from their own account, or let it have few of them."""
 
 import json
+import resource
 import unittest
 
 from tests.hosts.hosts import check_possible
@@ -55,6 +56,26 @@ class HiddenProcesses(OverSsh):
         check = self.user.run("check", "--json", self.write("sleep infinity"))
         self.assertEqual(check.code, 0, check)
         self.assertIn(("warning", "processes"), [(f["severity"], f["check"]) for f in json.loads(check.out)["findings"]])
+
+
+class FewProcesses(OverSsh):
+    """At each number a job either runs, or does not begin, says why and leaves nothing."""
+
+    def test_too_few_are_said_before_anything_starts(self):
+        refused = 0
+        for most in (6, 7, 8, 9, 10):
+            with self.subTest(most=most):
+                hosts = self.start_hosts(1)
+                resource.prlimit(hosts[0].pid, resource.RLIMIT_NPROC, (most, most))
+                up = self.user.run("up", self.write(hosts, shell("true"), layout="mirrored"))
+                if up.code != 0:
+                    refused += 1
+                    self.assertEqual(up.code, 3, up)
+                    self.assertRegex(up.err, f"ulimit -u is {most}|refuses to run|annot fork", up)
+                    self.assertIn("nothing was started", up.err)
+                self.assert_nothing_left(hosts, seconds=5)
+                hosts.stop()
+        self.assertGreaterEqual(refused, 2)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,141 @@
+#include "base/process_limits.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <charconv>
+#include <filesystem>
+#include <future>
+#include <optional>
+#include <vector>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace tfdist {
+namespace {
+
+constexpr size_t kMostBytes = 1 << 20;
+
+std::string TextOf(const std::filesystem::path& path) {
+  try {
+    return ReadFileIfExists(path, kMostBytes).value_or("");
+  } catch (const Error&) {
+    return "";  // it is not for us to read
+  }
+}
+
+std::optional<rlim_t> LimitOf(__rlimit_resource resource) {
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return limit.rlim_cur;
+}
+
+// "12:pids:/a/b" or, of cgroups version 2, "0::/a/b": where that lies, by custom.
+std::filesystem::path CgroupIn(std::string_view line) {
+  (void)TakeUpTo(':', line);
+  const std::string_view controllers = TakeUpTo(':', line);
+  if (!controllers.empty() && controllers != "pids") return {};
+  std::filesystem::path folder = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/pids";
+  return folder += std::string(line);
+}
+
+std::optional<long> NumberIn(const std::filesystem::path& file) {
+  const std::string text = TextOf(file);
+  long number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;  // "max"
+}
+
+// The lowest of a cgroup and those above it.
+std::optional<long> CgroupLimit() {
+  std::optional<long> lowest;
+  const std::string cgroups = TextOf("/proc/self/cgroup");
+  for (std::string_view rest = cgroups; !rest.empty();) {
+    for (auto folder = CgroupIn(TakeUpTo('\n', rest)); folder.has_relative_path();
+         folder = folder.parent_path()) {
+      const auto limit = NumberIn(folder / "pids.max");
+      if (limit && (!lowest || *limit < *lowest)) lowest = limit;
+    }
+  }
+  return lowest;
+}
+
+class Threads {
+ public:
+  explicit Threads(size_t stack_bytes) {
+    pthread_attr_init(&attributes_);
+    if (stack_bytes != 0) pthread_attr_setstacksize(&attributes_, stack_bytes);
+  }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  ~Threads() {
+    go_on_.set_value();
+    for (const pthread_t thread : threads_) pthread_join(thread, nullptr);
+    pthread_attr_destroy(&attributes_);
+  }
+
+  bool StartOne() {
+    pthread_t thread{};
+    if (pthread_create(&thread, &attributes_, Wait, &may_go_on_) != 0) return false;
+    threads_.push_back(thread);
+    return true;
+  }
+
+ private:
+  static void* Wait(void* until) {
+    static_cast<std::shared_future<void>*>(until)->wait();
+    return nullptr;
+  }
+
+  pthread_attr_t attributes_{};
+  std::promise<void> go_on_;
+  std::shared_future<void> may_go_on_ = go_on_.get_future().share();
+  std::vector<pthread_t> threads_;
+};
+
+}  // namespace
+
+std::string ProcessLimits() {
+  std::vector<std::string> limits;
+  if (const auto limit = LimitOf(RLIMIT_NPROC)) {
+    limits.push_back(fmt::format("ulimit -u is {}", *limit));
+  }
+  if (const auto limit = CgroupLimit()) {
+    limits.push_back(fmt::format("pids.max of its cgroup is {}", *limit));
+  }
+  if (const auto limit = LimitOf(RLIMIT_AS)) {
+    limits.push_back(fmt::format("ulimit -v is {} KiB", *limit / 1024));
+  }
+  return fmt::format("{}", fmt::join(limits, ", "));
+}
+
+std::string WithProcessLimits(const std::string& why) {
+  const std::string limits = ProcessLimits();
+  return limits.empty() ? why : fmt::format("{} ({})", why, limits);
+}
+
+void CheckRoomForThreads(int count, size_t stack_bytes, Phase phase) {
+  Threads threads(stack_bytes);
+  for (int started = 0; started < count; ++started) {
+    if (threads.StartOne()) continue;
+    throw Error(phase,
+                WithProcessLimits(fmt::format(
+                    "this account may start {} more processes and threads there, and needs {}",
+                    started, count)),
+                std::string(kProcessLimitRemedy));
+  }
+}
+
+void CheckRoomForDescriptors(size_t least, Phase phase) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= least) return;
+  throw Error(
+      phase,
+      fmt::format("a process of this account may have {} files open there, and needs {}",
+                  limit.rlim_max, least),
+      "have the hard limit raised (ulimit -Hn, nofile in limits.conf, LimitNOFILE of systemd)");
+}
+
+}  // namespace tfdist

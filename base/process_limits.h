@@ -1,0 +1,30 @@
+// What keeps this account from starting processes and threads. For Linux one limit holds for both.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace tfdist {
+
+// The limits that this process finds, with their numbers: "ulimit -u is 100, pids.max of its cgroup is 64". Empty when
+// there is none.
+std::string ProcessLimits();
+
+// Adds them to `why`, in parentheses.
+std::string WithProcessLimits(const std::string& why);
+
+inline constexpr std::string_view kProcessLimitRemedy =
+    "end processes of this account there, or have the limit raised (ulimit -u, nproc in "
+    "limits.conf, TasksMax of systemd)";
+
+// Starts so many threads for a moment, all at once, each with a stack of `stack_bytes` (0: the usual one). Throws
+// Error(phase) that says how many there may be, and which limits hold.
+void CheckRoomForThreads(int count, size_t stack_bytes, Phase phase);
+
+// Throws Error(phase) where a process may have fewer descriptors than `least`, however it asks.
+void CheckRoomForDescriptors(size_t least, Phase phase);
+
+}  // namespace tfdist
