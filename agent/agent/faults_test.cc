@@ -501,6 +501,28 @@ TEST_F(FaultsTest, TheFolderOfADeadSlotWithADamagedSlotFileIsSwept) {
   WaitUntilNothingIsLeft();
 }
 
+TEST_F(FaultsTest, AFolderThatWasNeverCommittedIsRolledBackWithoutItsAgent) {
+  const AgentClient started = CreateSlot(0);
+  KillAllOf(0);
+  AgentClient client = Attach(0);
+  client.WaitForHello(protocol::Serving::kFolder);
+  EXPECT_EQ(client.Request(type::kAbort).value("left", "?"), "");
+  EXPECT_FALSE(std::filesystem::exists(SlotFolder(0)));
+  WaitUntilNothingIsLeft();
+}
+
+TEST_F(FaultsTest, AJobThatHasBegunIsNotRolledBack) {
+  Job job = Deploy(1, {{"worker:0", 0, kForever}});
+  WaitForStart(job, "worker:0");
+  KillAllOf(0);
+  AgentClient client = Attach(0);
+  client.WaitForHello(protocol::Serving::kFolder);
+  EXPECT_THROW(client.Request(type::kAbort), Error);
+  client.Request(type::kSweep);
+  EXPECT_TRUE(std::filesystem::exists(SlotFolder(0) / "slot.json"));
+  WaitUntilNothingIsLeft();
+}
+
 TEST_F(FaultsTest, TheFolderOfADeadSlotStillAnswersAndIsSwept) {
   Job job = Deploy(1, {{"worker:0", 0, "echo hello; setsid sleep infinity & " + kForever}});
   WaitForLog(job.clients[0], "worker:0", "hello\n");

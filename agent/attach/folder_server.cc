@@ -112,6 +112,7 @@ void FolderServer::Dispatch(const Message& message) {
   if (message.type == type::kEvents) return SendEvents(message);
   if (message.type == type::kReadLog) return OpenLog(message);
   if (message.type == type::kSweep) return Sweep(message);
+  if (message.type == type::kAbort) return Abort(message);
   if (message.type == type::kCancel) {
     readers_.erase(message.id);
     return;
@@ -161,6 +162,22 @@ bool FolderServer::SendLog(uint64_t id, Reader& reader) {
     WriteToStdout(protocol::ErrorMessage(id, e));
     return false;
   }
+}
+
+// Of an agent that could not be kept alive, or was lost while its host was brought up.
+void FolderServer::Abort(const Message& message) const {
+  std::error_code error;
+  const bool committed = std::filesystem::exists(folder_.committed(), error) ||
+                         !ReadJournal(folder_.journal()).events.empty();
+  if (committed) throw Refusal(RefusalKind::kWrongState, Phase::kStart, "the job has begun");
+  const auto census =
+      EndSlotProcesses(folder_, info_, {getpid()}, SystemClock().Now() + kSweepLimit);
+  if (!census.left.empty()) {
+    throw Error(Phase::kStart, fmt::format("still there: {}", fmt::join(census.left, ", ")));
+  }
+  RemoveSlotFolder(folder_);
+  const bool is_left = std::filesystem::exists(folder_.path(), error);
+  WriteToStdout(Answer(type::kOk, message.id, {{"left", is_left ? folder_.path().string() : ""}}));
 }
 
 void FolderServer::Sweep(const Message& message) const {

@@ -31,6 +31,7 @@ class FolderServer {
   void SendEvents(const protocol::Message& message) const;
   void OpenLog(const protocol::Message& message);
   void Sweep(const protocol::Message& message) const;
+  void Abort(const protocol::Message& message) const;
   // A piece to each reader with credit.
   void SendLogs();
   // False: it has ended.

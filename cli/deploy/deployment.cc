@@ -43,6 +43,8 @@ constexpr auto kNamesLimit = 30s;
 constexpr auto kSharedLimit = 30s;  // of a network file system that wakes up
 constexpr auto kCommitLimit = 30s;
 constexpr auto kAbortLimit = 5s;
+// An agent that dies again and again is given up by the host after 10 s.
+constexpr auto kAbortAgainLimit = 25s;
 constexpr auto kUncommittedLimit = 60s;
 constexpr size_t kMarkBytes = 16;
 
@@ -557,13 +559,18 @@ void Deployment::Commit(Host& host) {
   committed_ = true;
 }
 
-// The answer was lost, and perhaps not the request: asked again by id, on a new connection.
-void Deployment::CommitAgain(Host& host) {
+JobRecord Deployment::RecordOf(const Host& host) const {
   JobRecord record;
   record.id = cargo_.job.job;
   record.hosts = plan_.hosts;
   record.ssh = plan_.ssh;
   record.bases.assign(plan_.hosts.size(), host.attached.hello.base);
+  return record;
+}
+
+// The answer was lost, and perhaps not the request: asked again by id, on a new connection.
+void Deployment::CommitAgain(Host& host) {
+  const JobRecord record = RecordOf(host);
   try {
     Attached again = Attach(record, 0, In(kCommitLimit));
     again.link->Call(type::kCommit, cargo_.job, In(kCommitLimit));
@@ -582,17 +589,40 @@ void Deployment::RollBack(int slot) {
   if (!host.touched || host.attached.link == nullptr) return;
   host.steps.Begin("roll back");
   try {
-    UnmarkShared(host);
-    const Json answer = host.attached.link->Call(type::kAbort, Json::object(), In(kAbortLimit));
+    const std::string left = Abort(slot);
     host.touched = false;
-    ReportLeft(slot, answer.value("left", ""));
+    ReportLeft(slot, left);
   } catch (const Error& error) {
     // The agent removes itself when it hears nothing for kUncommittedLimit.
-    if (host.failure && host.failure->lost) return;  // says as much
     host.roll_back_error =
         WithHost(Error(Phase::kStart, "roll-back not confirmed: " + error.cause(),
                        "the agent there removes itself within 60 s"),
                  plan_.hosts[static_cast<size_t>(slot)].name);
+  }
+}
+
+std::string Deployment::Abort(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  try {
+    UnmarkShared(host);
+    const Json answer = host.attached.link->Call(type::kAbort, Json::object(), In(kAbortLimit));
+    return answer.value("left", "");
+  } catch (const LostConnection&) {
+    return AbortOverAnotherConnection(slot);
+  }
+}
+
+// Its agent has died, perhaps, and its keeper starts another one.
+std::string Deployment::AbortOverAnotherConnection(int slot) {
+  const JobRecord record = RecordOf(*hosts_[static_cast<size_t>(slot)]);
+  const TimePoint deadline = In(kAbortAgainLimit);
+  try {
+    return AskAgainWhenCutOff(deadline, [&] {
+      const Attached again = Attach(record, slot, deadline);
+      return again.link->Call(type::kAbort, Json::object(), deadline).value("left", "");
+    });
+  } catch (const NothingThere&) {
+    return "";
   }
 }
 

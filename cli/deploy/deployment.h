@@ -156,6 +156,11 @@ class Deployment {
   void AddTroubles(std::vector<NameWarning>& warnings) const;
   [[nodiscard]] bool SaysTheSameAsTheFirst(const Host& host) const;
   void RollBack(int slot);
+  // What could not be removed there; empty: nothing is left. Throws Error.
+  std::string Abort(int slot);
+  std::string AbortOverAnotherConnection(int slot);
+  // Enough of one to attach to the job.
+  [[nodiscard]] JobRecord RecordOf(const Host& host) const;
   // `left`: what an agent that was rolled back could not remove, or empty.
   void ReportLeft(int slot, const std::string& left);
   [[nodiscard]] protocol::HostDescription DescriptionOf(int slot) const;
