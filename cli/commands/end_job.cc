@@ -7,6 +7,7 @@
 #include <set>
 
 #include "agent/job_state.h"
+#include "agent/refusal.h"
 #include "base/clock.h"
 #include "base/failures.h"
 #include "cli/commands/for_each_host.h"
@@ -174,13 +175,11 @@ void SweepAll(EndReport& report, const JobRecord& record, const std::vector<int>
   }
 }
 
-// Slot 0's agent waits for hosts that were lost, to tell them that the job is over. They have been
-// swept, and may not have come back to it.
-void EndTheWait(const JobRecord& record, bool force) {
+void SweepFirstHost(const JobRecord& record, bool force) {
   try {
     (void)SweepHost(record, 0, force);
   } catch (const Error&) {
-    // It leaves by itself, a little later.
+    // Its agent leaves by itself, a little later; or it is asked again.
   }
 }
 
@@ -233,6 +232,10 @@ EndReport EndJob(const JobRecord& record, bool force) {
     ended = state.phase == protocol::JobPhase::kEnded;
     doubtful.insert(state.unconfirmed.begin(), state.unconfirmed.end());
     doubtful.insert(state.unreachable.begin(), state.unreachable.end());
+  } catch (const protocol::Refusal&) {
+    // It is being brought up. From now on it cannot begin; a coordinator that began meanwhile would take
+    // what is ended on other hosts for failures, and start those tasks again.
+    SweepFirstHost(record, force);
   } catch (const Error&) {
     // No coordinator to ask: every host is asked itself, and says more exactly what is wrong.
   }
@@ -254,7 +257,9 @@ EndReport EndJob(const JobRecord& record, bool force) {
     }
   }
   SweepAll(report, record, asked, force);
-  if (ended && !asked.empty() && report.unreachable.empty()) EndTheWait(record, force);
+  // Slot 0's agent waits for hosts that were lost, to tell them that the job is over. They have been
+  // swept, and may not have come back to it.
+  if (ended && !asked.empty() && report.unreachable.empty()) SweepFirstHost(record, force);
   NoteEnd(record, state, report.all_confirmed());
   return report;
 }
