@@ -260,6 +260,11 @@ EndReport EndJob(const JobRecord& record, bool force) {
   // Slot 0's agent waits for hosts that were lost, to tell them that the job is over. They have been
   // swept, and may not have come back to it.
   if (ended && !asked.empty() && report.unreachable.empty()) SweepFirstHost(record, force);
+  for (const std::string& client : record.clients) {
+    report.details.push_back(fmt::format(
+        "what {0} runs for its tasks belongs to a daemon and cannot be seen: {0} ps on the hosts",
+        client));
+  }
   NoteEnd(record, state, report.all_confirmed());
   return report;
 }

@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/json_numbers.h"
 #include "base/log.h"
+#include "cli/plan/container_clients.h"
 #include "cli/render/render.h"
 
 namespace tfdist::cli {
@@ -147,6 +148,7 @@ json ToJson(const JobRecord& record) {
           {"bases", record.bases},
           {"ssh", ToJson(record.ssh)},
           {"shared", record.shared},
+          {"clients", record.clients},
           {"logdir", record.logdir},
           {"silent_after_ms", record.silent_after_ms},
           {"tasks", tasks},
@@ -173,6 +175,7 @@ JobRecord RecordFromJson(const json& value) {
   record.ssh = SshFromJson(value.at("ssh"));
   // Records of earlier versions lack them.
   record.shared = value.value("shared", record.shared);
+  record.clients = value.value("clients", record.clients);
   record.logdir = value.value("logdir", record.logdir);
   record.silent_after_ms = value.value("silent_after_ms", record.silent_after_ms);
   for (const json& task : value.at("tasks")) {
@@ -306,6 +309,7 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
   record.bases.resize(plan.hosts.size());
   record.ssh = plan.ssh;
   record.shared = plan.shared;
+  record.clients = ContainerClientsOf(plan);
   record.logdir = plan.logdir;
   record.silent_after_ms = plan.silent_after_ms;
   for (const TaskOnHost& task : plan.tasks) {

@@ -60,6 +60,7 @@ struct JobRecord {
     std::string line;  // how `render` shows it: tells what differs between two plans
   };
   std::vector<Task> tasks;
+  std::vector<std::string> clients;          // plan/container_clients.h
   std::map<std::string, std::string> files;  // of the workdir: path -> short hash (workdir_files.h)
   LastSeen last_seen;
 };

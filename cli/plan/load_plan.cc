@@ -18,6 +18,7 @@
 #include "cli/cluster_file/command_line_job.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/plan/cluster_spec.h"
+#include "cli/plan/container_clients.h"
 #include "cli/plan/gpus.h"
 #include "cli/plan/local_path.h"
 #include "cli/plan/machines.h"
@@ -223,6 +224,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   SetPaths(file, folder, plan, problems);
   SetPolicies(file, plan, problems);
   SetCommands(file, placement, plan, problems);
+  WarnOfContainerClients(plan);
   if (auto warning = WarningOfTfConfig(getenv("TF_CONFIG"));
       !warning.empty()) {  // NOLINT(concurrency-mt-unsafe)
     plan.warnings.push_back(std::move(warning));

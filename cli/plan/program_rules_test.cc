@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "cli/plan/container_clients.h"
 #include "cli/plan/testing/test_files.h"
 
 namespace tfdist::cli {
@@ -115,6 +116,22 @@ TEST_F(TypeNames, ATypeOfTheUsersOwnIsFine) {
 TEST_F(TypeNames, APsInTheLayoutMirroredIsRefused) {
   EXPECT_THAT(ClusterMessages(std::string(kMirrored) + "[roles.ps]\ncount = 1"),
               ElementsAre(HasSubstr("has no ps: the workers hold the variables")));
+}
+
+class ContainerClients : public PlanTest {
+ protected:
+  std::vector<std::string> Of(const std::string& command) const {
+    return ContainerClientsOf(
+        Load("name = \"n\"\n[task]\ncommand = " + command + "\n[cluster]\nhosts = [\"h1\"]\n"));
+  }
+};
+
+TEST_F(ContainerClients, AreKnownByTheProgram) {
+  EXPECT_THAT(Of("[\"docker\", \"run\", \"image\"]"), ElementsAre("docker"));
+  EXPECT_THAT(Of("[\"/usr/bin/nerdctl\", \"run\", \"image\"]"), ElementsAre("nerdctl"));
+  EXPECT_THAT(Of("[\"sudo\", \"-n\", \"docker\", \"run\", \"image\"]"), ElementsAre("docker"));
+  EXPECT_THAT(Of("[\"podman\", \"run\", \"docker\"]"), IsEmpty());
+  EXPECT_THAT(Of("[\"python3\", \"docker\"]"), IsEmpty());
 }
 
 TEST(TfConfigOfTheUser, IsWarnedOf) {
