@@ -35,9 +35,7 @@ std::optional<AcceptedConnection> AcceptedConnection::At(int fd) {
   return connection;
 }
 
-bool AcceptedConnection::SameHost(const AcceptedConnection& other) const {
-  return HostOf(peer_, peer_size_) == HostOf(other.peer_, other.peer_size_);
-}
+std::string AcceptedConnection::Host() const { return std::string(HostOf(peer_, peer_size_)); }
 
 void AcceptedConnection::ShutDown() const {
   if (At(fd_) == *this) shutdown(fd_, SHUT_RDWR);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <optional>
+#include <string>
 
 namespace tfdist {
 
@@ -15,7 +16,8 @@ class AcceptedConnection {
   static std::optional<AcceptedConnection> At(int fd);
 
   [[nodiscard]] int fd() const { return fd_; }
-  [[nodiscard]] bool SameHost(const AcceptedConnection& other) const;
+  // Equal for two connections from one address.
+  [[nodiscard]] std::string Host() const;
   // shutdown(2), so that its owner sees its end; nothing when the number is another one's by now.
   void ShutDown() const;
 

@@ -8,7 +8,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <list>
+#include <map>
+#include <string>
+#include <unordered_map>
 
 #include "base/accepted_connection.h"
 
@@ -26,16 +30,28 @@ class Strangers {
   void OnProved(int fd) { Forget(fd); }
   void OnClosed(int fd) { Forget(fd); }
 
-  [[nodiscard]] bool empty() const { return connections_.empty(); }
-  [[nodiscard]] size_t size() const { return connections_.size(); }
+  [[nodiscard]] bool empty() const { return places_.empty(); }
+  [[nodiscard]] size_t size() const { return places_.size(); }
 
  private:
+  struct Stranger {
+    AcceptedConnection connection;
+    uint64_t number = 0;  // the older one has the lower
+  };
+  using FromOneHost = std::list<Stranger>;  // the oldest first
+  struct Place {
+    std::string host;
+    FromOneHost::iterator at;
+  };
+
   void Forget(int fd);
-  std::list<AcceptedConnection>::iterator OldestOfTheMost();
-  [[nodiscard]] size_t CountFrom(const AcceptedConnection& connection) const;
+  // Looks at each address, not at each connection: an owner has other work.
+  [[nodiscard]] const Stranger& OldestOfTheMost() const;
 
   size_t limit_;
-  std::list<AcceptedConnection> connections_;  // the oldest first
+  uint64_t accepted_ = 0;
+  std::map<std::string, FromOneHost> hosts_;
+  std::unordered_map<int, Place> places_;  // of each connection, by its descriptor
 };
 
 }  // namespace tfdist

@@ -1,9 +1,15 @@
 // The parts of a check that need no other host. tests/smoke/test_check.py has the rest.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <chrono>
+#include <ctime>
+#include <vector>
 
 #include "agent/check/handshake.h"
 #include "agent/check/held_ports.h"
@@ -114,6 +120,37 @@ TEST_F(ReachTest, NobodyAMuteStrangerAndANameWithoutAddressAreToldApart) {
   for (const Unreached& failure : failures) kinds.push_back(failure.failure);
   EXPECT_THAT(kinds, ElementsAre(ReachFailure::kRefused, ReachFailure::kStranger,
                                  ReachFailure::kUnresolved));
+}
+
+std::chrono::nanoseconds ProcessorTime() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+// What cannot be accepted stays in the queue, and makes poll(2) return at once.
+TEST(HeldPortsTest, DoesNotSpinWhereNoDescriptorIsLeft) {
+  const Handshake handshake(kKey);
+  UniqueFd listener = ListenAnywhere();
+  const int port = LocalPort(listener.get());
+  HeldPorts held(handshake, 7);
+  held.Add(std::move(listener), port);
+  held.Serve();
+  const UniqueFd caller(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{64, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  std::vector<UniqueFd> all;
+  do {
+    all.emplace_back(dup(STDOUT_FILENO));  // NOLINT: no program is started meanwhile
+  } while (all.back().valid());
+  const TcpAddress address = ParseTcpAddress("127.0.0.1", port);
+  ASSERT_EQ(connect(caller.get(), address.get(), address.size), 0);
+  const auto begin = ProcessorTime();
+  poll(nullptr, 0, 300);
+  EXPECT_LT(ProcessorTime() - begin, std::chrono::milliseconds(100));
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 // Without SO_REUSEADDR, as many a server of a user's own.

@@ -16,6 +16,7 @@ namespace {
 
 // Of callers that have not hung up; a further one takes the place of the oldest. Every host of the job may come
 // at once, to each port.
+constexpr std::chrono::milliseconds kOutOfDescriptorsPause{100};
 constexpr size_t kMostCallers = 4096;
 constexpr std::chrono::seconds kPatience{3};
 constexpr std::chrono::hours kForEver{1};
@@ -45,7 +46,9 @@ void HeldPorts::Serve() {
 void HeldPorts::Loop() {
   while (true) {
     std::vector<pollfd> fds = {{stop_.get(), POLLIN, 0}};
-    for (const Listener& listener : listeners_) fds.push_back({listener.fd.get(), POLLIN, 0});
+    // A connection that nobody can accept would wake us at once, again and again.
+    const short wanted = SystemClock().Now() < accept_from_ ? 0 : POLLIN;
+    for (const Listener& listener : listeners_) fds.push_back({listener.fd.get(), wanted, 0});
     for (const Caller& caller : callers_) fds.push_back({caller.fd.get(), POLLIN, 0});
     poll(fds.data(), fds.size(), PollTimeout(SystemClock().Now(), NextLimit()));
     if (fds[0].revents != 0) return;
@@ -56,20 +59,30 @@ void HeldPorts::Loop() {
       const bool goes_on = spoke ? Hear(*caller) : now < caller->limit;
       caller = goes_on ? std::next(caller) : callers_.erase(caller);
     }
-    for (size_t i = 0; i < listeners_.size(); ++i) {
-      if (fds[i + 1].revents != 0) Accept(listeners_[i]);
-    }
+    AcceptAll(fds);
   }
 }
 
 TimePoint HeldPorts::NextLimit() const {
-  return callers_.empty() ? SystemClock().Now() + kForEver : callers_.front().limit;
+  const TimePoint now = SystemClock().Now();
+  const TimePoint limit = callers_.empty() ? now + kForEver : callers_.front().limit;
+  return now < accept_from_ ? std::min(limit, accept_from_) : limit;
+}
+
+void HeldPorts::AcceptAll(const std::vector<pollfd>& fds) {
+  for (size_t i = 0; i < listeners_.size(); ++i) {
+    if (fds[i + 1].revents != 0) Accept(listeners_[i]);
+  }
 }
 
 void HeldPorts::Accept(const Listener& listener) {
   while (true) {
     UniqueFd fd(accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid()) return;
+    if (!fd.valid()) {
+      if (errno == EMFILE || errno == ENFILE)
+        accept_from_ = SystemClock().Now() + kOutOfDescriptorsPause;
+      return;
+    }
     setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &kCloseByReset, sizeof kCloseByReset);
     if (callers_.size() == kMostCallers) callers_.pop_front();
     callers_.push_back({std::move(fd), listener.port, SystemClock().Now() + kPatience, {}});

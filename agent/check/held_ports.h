@@ -2,6 +2,8 @@
 // them.
 #pragma once
 
+#include <poll.h>
+
 #include <list>
 #include <string>
 #include <thread>
@@ -40,6 +42,7 @@ class HeldPorts {
   };
 
   void Loop();
+  void AcceptAll(const std::vector<pollfd>& fds);
   void Accept(const Listener& listener);
   // False: there is nothing more to be said to it.
   bool Hear(Caller& caller) const;
@@ -48,6 +51,7 @@ class HeldPorts {
   const Handshake& handshake_;
   int slot_;
   std::vector<Listener> listeners_;
+  TimePoint accept_from_{};    // later than now: there were no descriptors left
   std::list<Caller> callers_;  // the oldest first
   UniqueFd stop_;              // eventfd
   std::thread thread_;

@@ -23,6 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr int kOutOfDescriptorsPauseMs = 100;
 constexpr auto kTunnelLimit = 15s;
 constexpr auto kWriteLimit = 30s;  // for one piece, to a peer that does not read
 // A wish of libssh2 to send, which waits for room, wakes no poll for input.
@@ -157,7 +158,12 @@ void Forwarder::Accept() {
     poll(fds.data(), fds.size(), -1);
     if (fds[1].revents != 0) return;
     UniqueFd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (connection.valid()) Take(std::move(connection));
+    if (connection.valid()) {
+      Take(std::move(connection));
+    } else if (errno == EMFILE || errno == ENFILE) {
+      poll(&fds[1], 1,
+           kOutOfDescriptorsPauseMs);  // the connection would wake us at once, again and again
+    }
   }
 }
 
