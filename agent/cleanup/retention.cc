@@ -15,6 +15,7 @@
 #include "agent/files/file_store.h"
 #include "agent/files/folder_time.h"
 #include "agent/job_layout.h"
+#include "agent/slot/leave_folder.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/slot/task_files.h"
 #include "base/clock.h"
@@ -28,6 +29,8 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::hours kKeepJobs{7 * 24};
 constexpr std::chrono::hours kKeepAgents{14 * 24};
+// A living agent touches its folder each hour (FolderUse).
+constexpr std::chrono::hours kLease{3};
 constexpr std::chrono::seconds kOrphansLimit{5};
 
 // Any other error may pass (a file server that does not answer, a handle that is stale): it says
@@ -90,6 +93,12 @@ bool HasProcesses(const SlotFolder& folder) {
 
 bool IsOver(TimePoint deadline) { return SystemClock().Now() >= deadline; }
 
+// Of a machine that lost power: a job's end takes with it what tasks are told (their environment), its secret and keys.
+bool KeepsSecrets(const SlotFolder& folder) {
+  std::error_code error;
+  return fs::exists(folder.description(), error) || fs::exists(folder.secret(), error);
+}
+
 void RemoveOldAgents(const fs::path& base, fs::file_time_type now, TimePoint deadline) {
   std::error_code error;
   for (const fs::path& agent : EntriesIfPossible(base / layout::kAgents)) {
@@ -110,7 +119,13 @@ std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline) {
     for (const fs::path& slot : EntriesIfPossible(job)) {
       if (IsOver(deadline)) return removed;
       const SlotFolder folder(slot);
-      if (!IsSlotFolder(slot) || !IsOld(folder, now - kKeepJobs)) continue;
+      if (!IsSlotFolder(slot)) continue;
+      if (KeepsSecrets(folder) && IsOlder(slot, now - kLease) && !HasProcesses(folder)) {
+        const auto used = fs::last_write_time(slot, error);
+        LeaveFolder(folder);
+        fs::last_write_time(slot, used, error);  // it goes with its logs all the same
+      }
+      if (!IsOld(folder, now - kKeepJobs)) continue;
       if (HasResults(folder, deadline) || HasProcesses(folder)) continue;
       RemoveSlotFolder(folder);
       if (!fs::exists(slot, error)) removed.push_back(slot);

@@ -291,6 +291,27 @@ TEST_F(RetentionTest, NoCookieLeadsOutOfTheFolder) {
   }
 }
 
+// The machine lost power while the job ran.
+TEST_F(RetentionTest, SecretsOfWhatNobodyUsesAnyMoreGo) {
+  const SlotFolder dead = MakeSlot("dead");
+  const SlotFolder fresh = MakeSlot("fresh");
+  const SlotFolder quiet = MakeSlot(kJob);
+  const std::string cookie = CookieOf(kJob);
+  const Child task({"/bin/sleep", "infinity"}, {cookie.c_str()});
+  for (const SlotFolder& folder : {dead, fresh, quiet}) {
+    ReplaceFile(folder.description(), "TOKEN=1", 0600);
+    ReplaceFile(folder.secret(), "secret", 0600);
+  }
+  MakeOld(dead.path(), 1);
+  MakeOld(quiet.path(), 1);
+  RemoveOld(base_, Soon());
+  EXPECT_FALSE(fs::exists(dead.description()));
+  EXPECT_FALSE(fs::exists(dead.secret()));
+  EXPECT_TRUE(fs::exists(dead.info()));
+  EXPECT_TRUE(fs::exists(fresh.description()));
+  EXPECT_TRUE(fs::exists(quiet.description()));
+}
+
 TEST_F(RetentionTest, BeginsNothingAfterItsDeadline) {
   const SlotFolder old_one = MakeSlot("old");
   const fs::path agent = base_ / "bin" / Sha256Hex("old");
