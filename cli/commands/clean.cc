@@ -185,10 +185,12 @@ void PrintProposal(const Proposal& proposal) {
 bool MayRemove(const CleanArguments& arguments, const Proposal& proposal) {
   const JobsMeant meant{.named = true, .running = 0, .finished = proposal.jobs.size()};
   if (arguments.yes || ConsentFor(Deed::kClean, meant) == Consent::kGiven) return true;
+  if (!HasTerminal()) {
+    throw UsageError(Phase::kUsage, "nothing was removed: there is no terminal to ask on",
+                     "tfdist clean --yes removes what is listed; --dry-run lists only");
+  }
   return IsConfirmed(
-      fmt::format("remove these{}?", proposal.has_task_files ? ", files of tasks too" : ""),
-      UsageError(Phase::kUsage, "nothing was removed: there is no terminal to ask on",
-                 "tfdist clean --yes removes what is listed; --dry-run lists only"));
+      fmt::format("remove these{}?", proposal.has_task_files ? ", files of tasks too" : ""));
 }
 
 bool RemoveAll(const Plan& plan, const Proposal& proposal) {

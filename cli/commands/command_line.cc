@@ -382,8 +382,15 @@ void AddList(CLI::App& app, Command& command) {
 }
 
 void AddPrune(CLI::App& app, Command& command) {
-  CLI::App* sub = app.add_subcommand("prune", "forget finished jobs; touches no folder on a host");
-  sub->callback([&command] { command = [] { return PruneCommand(); }; });
+  auto arguments = std::make_shared<PruneArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "prune",
+      "forget finished jobs that have left no files on their hosts, or those that are named");
+  AddWords(*sub, arguments->jobs, "[JOB...]",
+           "by name or id: forget these, though files of their tasks may be on the hosts, where no "
+           "command finds them then");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return PruneCommand(*arguments); }; });
 }
 
 void AddEvents(CLI::App& app, Command& command) {

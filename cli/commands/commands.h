@@ -145,8 +145,11 @@ struct ListArguments {
 };
 int ListCommand(const ListArguments& arguments);
 
-// Forgets the records of jobs that are over.
-int PruneCommand();
+struct PruneArguments {
+  std::vector<std::string>
+      jobs;  // names or ids; none: all that are over and have left no files of tasks
+};
+int PruneCommand(const PruneArguments& arguments);
 
 // The JSON Schema of what a command prints with --json; `command` empty: of all.
 int SchemaCommand(const std::string& command);

@@ -23,13 +23,16 @@ Consent ConsentFor(Deed deed, const JobsMeant& jobs) {
   const bool is_one = jobs.running + jobs.finished == 1;
   if (deed == Deed::kClean) return Consent::kAsked;
   if (deed == Deed::kLook && !jobs.named) return Consent::kGiven;
+  if (deed == Deed::kForget && !jobs.named) return Consent::kAsked;
   if (jobs.running > 1) return Consent::kRefused;
+  if (deed == Deed::kForget && jobs.running > 0) return Consent::kRefused;
   if (deed != Deed::kPurge) return Consent::kGiven;
   return (jobs.named ? is_one : jobs.running == 1) ? Consent::kGiven : Consent::kAsked;
 }
 
-bool IsConfirmed(const std::string& question, const UsageError& without_terminal) {
-  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) throw without_terminal;
+bool HasTerminal() { return isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0; }
+
+bool IsConfirmed(const std::string& question) {
   Say("tfdist: {} [y/N] ", question);
   std::string answer;
   std::getline(std::cin, answer);
@@ -38,14 +41,17 @@ bool IsConfirmed(const std::string& question, const UsageError& without_terminal
 
 void AskBeforePurge(const JobRecord& record, const JobsMeant& jobs) {
   const std::string why = WhyToAsk(record, jobs);
-  const UsageError refusal(
-      Phase::kUsage, fmt::format("nothing was removed: {}", why),
-      fmt::format(
-          "tfdist down --purge {} removes what its tasks have written; tfdist list shows all jobs",
-          record.id));
-  const std::string question = fmt::format("{}: {}remove what its tasks have written?", why,
-                                           jobs.running > 0 ? "end it, and " : "");
-  if (!IsConfirmed(question, refusal)) throw UsageError(Phase::kUsage, "nothing was removed");
+  if (!HasTerminal()) {
+    throw UsageError(Phase::kUsage, fmt::format("nothing was removed: {}", why),
+                     fmt::format("tfdist down --purge {} removes what its tasks have written; "
+                                 "tfdist list shows all jobs",
+                                 record.id));
+  }
+  if (IsConfirmed(fmt::format("{}: {}remove what its tasks have written?", why,
+                              jobs.running > 0 ? "end it, and " : ""))) {
+    return;
+  }
+  throw UsageError(Phase::kUsage, "nothing was removed");
 }
 
 }  // namespace tfdist::cli

@@ -19,6 +19,7 @@ enum class Deed {
   kEnd,
   kPurge,    // ends the job, and removes what its tasks have written
   kReplace,  // ends the job that has the plan's name
+  kForget,   // forgets how what its tasks have written is reached
   kClean,    // removes finished jobs from hosts
 };
 
@@ -36,8 +37,10 @@ enum class Consent {
 };
 Consent ConsentFor(Deed deed, const JobsMeant& jobs);
 
-// Asks "tfdist: QUESTION [y/N]" on the terminal; true for y. Throws `without_terminal` where there is none.
-bool IsConfirmed(const std::string& question, const UsageError& without_terminal);
+// Whether there is somebody to ask.
+bool HasTerminal();
+// Asks "tfdist: QUESTION [y/N]"; true for y.
+bool IsConfirmed(const std::string& question);
 
 // Whether `record`, the one of `jobs` that would be meant, may be purged. Returns where the user says so, throws UsageError else.
 void AskBeforePurge(const JobRecord& record, const JobsMeant& jobs);

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <string>
 
+#include "base/testing/test_paths.h"
+
 namespace tfdist::cli {
 namespace {
 
@@ -22,6 +24,7 @@ constexpr std::array kRows = {
     Row{Deed::kEnd, "`down`", false},
     Row{Deed::kPurge, "`down --purge`", false},
     Row{Deed::kReplace, "`up --replace`", true},
+    Row{Deed::kForget, "`prune`", false},
     Row{Deed::kClean, "`clean`", true},
 };
 
@@ -51,7 +54,7 @@ std::string Cell(const Row& row, const JobsMeant& jobs) {
 
 TEST(ConsentTest, IsWhatThePageShows) {
   std::ostringstream page;
-  page << std::ifstream(TFDIST_CONSENT_PAGE).rdbuf();
+  page << std::ifstream(TestSourceDir() / "docs/consent.md").rdbuf();
   for (const Row& row : kRows) {
     std::string line = std::string("| ") + row.commands + " |";
     for (const JobsMeant& jobs : kColumns) line += " " + Cell(row, jobs) + " |";

@@ -54,23 +54,4 @@ int ListCommand(const ListArguments& arguments) {
   return kExitSuccess;
 }
 
-int PruneCommand() {
-  std::vector<JobRecord> records = LoadRecords();
-  LookAgain(records);
-  size_t forgotten = 0;
-  std::vector<const JobRecord*> left;
-  for (const JobRecord& record : records) {
-    if (IsLeftByItsUp(record)) left.push_back(&record);
-    if (!record.last_seen.is_over()) continue;
-    RemoveRecord(record.id);
-    ++forgotten;
-  }
-  Print("forgot {} of {} jobs; their folders stay on the hosts: tfdist clean FILE\n", forgotten,
-        records.size());
-  for (const JobRecord* record : left) {
-    Print("kept {0}: {1}; tfdist down {0} ends what it left\n", record->id, WhyItIsLeft(*record));
-  }
-  return kExitSuccess;
-}
-
 }  // namespace tfdist::cli

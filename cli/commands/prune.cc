@@ -1,0 +1,186 @@
+// `tfdist prune [JOB...]`: forgets jobs that are over. What their tasks have written stays on the hosts, and this machine's
+// record may be the only way to it.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/clock.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/consent.h"
+#include "cli/commands/exit_codes.h"
+#include "cli/commands/find_job.h"
+#include "cli/commands/for_each_host.h"
+#include "cli/commands/host_fold.h"
+#include "cli/commands/last_seen.h"
+#include "cli/commands/slow_notice.h"
+#include "cli/job/connector.h"
+#include "cli/link/bootstrap.h"
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+namespace {
+
+constexpr std::chrono::seconds kSurveyLimit{60};
+
+// How a machine is reached, and where tfdist's folder is there: jobs that agree in it share a survey.
+using Machine = std::tuple<std::string, std::string, int, std::string, std::string, std::string>;
+
+Machine MachineOf(const JobRecord& record, const HostPlan& host) {
+  const SshOptions& ssh = record.ssh;
+  return {host.local ? "" : host.ssh,
+          host.ssh_user.empty() ? ssh.user : host.ssh_user,
+          host.ssh_port.value_or(ssh.port.value_or(0)),
+          ssh.config.string(),
+          ssh.identity_file,
+          ssh.remote_dir};
+}
+
+struct Surveyed {
+  const JobRecord* record = nullptr;  // one of a job that has that machine
+  const HostPlan* host = nullptr;
+  HostSurvey found;
+  bool answered = false;
+};
+using Surveys = std::map<Machine, Surveyed>;
+
+Surveys SurveyHostsOf(const std::vector<const JobRecord*>& records) {
+  Surveys surveys;
+  for (const JobRecord* record : records) {
+    for (const HostPlan& host : record->hosts) {
+      Surveyed& surveyed = surveys[MachineOf(*record, host)];
+      surveyed.record = record;
+      surveyed.host = &host;
+    }
+  }
+  std::vector<Surveyed*> all;
+  for (auto& [machine, surveyed] : surveys) all.push_back(&surveyed);
+  const SlowNotice notice("looking for what tasks of finished jobs have written");
+  (void)ForEachHost(all.size(), [&](size_t at) {
+    const TimePoint deadline = SystemClock().Now() + kSurveyLimit;
+    const SshOptions& ssh = all[at]->record->ssh;
+    const auto transport = MakeTransport(*all[at]->host, ssh);
+    all[at]->found = Survey(transport->OpenShell(deadline), ssh.remote_dir, deadline);
+    all[at]->answered = true;
+  });
+  return surveys;
+}
+
+bool HasTaskFiles(const HostSurvey& survey, const std::string& job) {
+  return std::ranges::any_of(survey.slots, [&](const SlotOnHost& slot) {
+    return slot.job.job == job && slot.has_task_files;
+  });
+}
+
+// Why it is kept; empty: nothing of its tasks is left.
+std::string WhatIsLeft(const JobRecord& record, const Surveys& surveys) {
+  std::vector<std::string> with_files;
+  std::vector<std::string> silent;
+  for (const HostPlan& host : record.hosts) {
+    const Surveyed& surveyed = surveys.at(MachineOf(record, host));
+    if (!surveyed.answered) silent.push_back(host.name);
+    if (HasTaskFiles(surveyed.found, record.id)) with_files.push_back(host.name);
+  }
+  if (!with_files.empty()) {
+    return fmt::format("files of its tasks are on {}", FoldHosts(with_files));
+  }
+  return silent.empty() ? "" : fmt::format("{} did not answer", FoldHosts(silent));
+}
+
+// No task of a job that has not started has written a file.
+bool MayHaveResults(const JobRecord& record) {
+  return record.last_seen.stage == LastSeen::Stage::kEnded;
+}
+
+[[noreturn]] void FailAsItIsNotOver(const JobRecord& record) {
+  throw UsageError(
+      Phase::kUsage,
+      fmt::format(
+          "job {} is not over ({}): nothing was forgotten", record.id,
+          IsLeftByItsUp(record) ? WhyItIsLeft(record) : std::string(StateName(record.last_seen))),
+      fmt::format("tfdist down {} ends it; an id names one of several jobs", record.id));
+}
+
+std::vector<const JobRecord*> Named(const std::vector<JobRecord>& records,
+                                    const std::string& word) {
+  std::vector<const JobRecord*> named;
+  JobsMeant meant{.named = true, .running = 0, .finished = 0};
+  for (const JobRecord& record : records) {
+    if (record.id != word && record.name != word) continue;
+    ++(record.last_seen.is_over() ? meant.finished : meant.running);
+    named.push_back(&record);
+  }
+  if (named.empty()) {
+    throw NoSuchJob(Phase::kUsage, fmt::format("no job {} is known on this machine", word),
+                    "tfdist list shows those that are");
+  }
+  if (ConsentFor(Deed::kForget, meant) == Consent::kGiven) return named;
+  FailAsItIsNotOver(**std::ranges::find_if(
+      named, [](const JobRecord* record) { return !record->last_seen.is_over(); }));
+}
+
+void Forget(const std::vector<const JobRecord*>& records, size_t of) {
+  for (const JobRecord* record : records) RemoveRecord(record->id);
+  Print("forgot {} of {} jobs; their folders stay on the hosts: tfdist clean FILE\n",
+        records.size(), of);
+}
+
+int ForgetNamed(const std::vector<JobRecord>& records, const std::vector<std::string>& words) {
+  std::vector<const JobRecord*> named;
+  for (const std::string& word : words) {
+    for (const JobRecord* record : Named(records, word)) {
+      if (std::ranges::find(named, record) == named.end()) named.push_back(record);
+    }
+  }
+  Forget(named, records.size());
+  return kExitSuccess;
+}
+
+// Jobs with results whose record nobody has named: they are kept unless the user says y.
+bool MayForget(const std::vector<const JobRecord*>& kept, const Surveys& surveys) {
+  const JobsMeant meant{.named = false, .running = 0, .finished = kept.size()};
+  const bool asks = ConsentFor(Deed::kForget, meant) == Consent::kAsked && HasTerminal();
+  for (const JobRecord* record : kept) {
+    Print("{} {}: {}\n", asks ? "left:" : "kept", record->id, WhatIsLeft(*record, surveys));
+  }
+  Print(
+      "tfdist pull JOB brings them home, tfdist down --purge JOB removes them, tfdist prune JOB "
+      "forgets the job\n");
+  (void)fflush(stdout);
+  return asks && IsConfirmed(fmt::format("forget {} too? No command finds {} then",
+                                         kept.size() == 1 ? "this job" : "these jobs",
+                                         kept.size() == 1 ? "its files" : "their files"));
+}
+
+}  // namespace
+
+int PruneCommand(const PruneArguments& arguments) {
+  std::vector<JobRecord> records = LoadRecords();
+  LookAgain(records);
+  if (!arguments.jobs.empty()) return ForgetNamed(records, arguments.jobs);
+  std::vector<const JobRecord*> forgotten;
+  std::vector<const JobRecord*> with_results;
+  for (const JobRecord& record : records) {
+    if (record.last_seen.is_over()) {
+      (MayHaveResults(record) ? with_results : forgotten).push_back(&record);
+    }
+  }
+  const Surveys surveys = SurveyHostsOf(with_results);
+  const auto kept = std::ranges::stable_partition(
+      with_results, [&](const JobRecord* record) { return WhatIsLeft(*record, surveys).empty(); });
+  forgotten.insert(forgotten.end(), with_results.begin(), kept.begin());
+  const std::vector<const JobRecord*> rest(kept.begin(), kept.end());
+  if (!rest.empty() && MayForget(rest, surveys)) {
+    forgotten.insert(forgotten.end(), rest.begin(), rest.end());
+  }
+  Forget(forgotten, records.size());
+  for (const JobRecord& record : records) {
+    if (!IsLeftByItsUp(record)) continue;
+    Print("kept {0}: {1}; tfdist down {0} ends what it left\n", record.id, WhyItIsLeft(record));
+  }
+  return kExitSuccess;
+}
+
+}  // namespace tfdist::cli
