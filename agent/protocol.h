@@ -60,7 +60,7 @@ struct FileDescription {
   std::string sha256;  // 64 hexadecimal digits, of the content as it lies on the host
   uint64_t size_bytes = 0;
   bool executable = false;
-  // Relative: "runtime"; "work/data/train.npz" for a large file of the workdir; empty for the
+  // Relative: "runtime"; kWorkTimes; "work/data/train.npz" for a large file of the workdir; empty for the
   // workdir's archive of all else.
   std::string link;
 };
@@ -89,6 +89,10 @@ struct TaskDescription {
 inline constexpr std::string_view kRuntimePath{"\0R",
                                                2};  // absolute path of the file linked as "runtime"
 inline constexpr std::string_view kWorkdirPath{"\0W", 2};  // absolute path of the work folder
+
+// The link of a file that says when what is in the work folder was written, as data beside its content: "SECONDS
+// NANOSECONDS PATH" and a NUL for each entry; "." is the folder itself.
+inline constexpr std::string_view kWorkTimes = "work-times";
 
 // Everything one host needs before the job is committed.
 struct HostDescription {

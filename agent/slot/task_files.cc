@@ -14,6 +14,7 @@
 
 #include "agent/job_layout.h"
 #include "agent/process/record.h"
+#include "agent/protocol.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -169,25 +170,12 @@ std::optional<fs::path> FindBesides(const SlotFolder& folder) {
 }  // namespace
 
 bool IsOwnName(std::string_view name) {
-  constexpr std::array<std::string_view, 19> kNames = {layout::kAgent,
-                                                       layout::kSlotInfo,
-                                                       "agent.log",
-                                                       "sock",
-                                                       "key",
-                                                       "secret",
-                                                       "work",
-                                                       "unpacked",
-                                                       "runtime",
-                                                       "runtime-cuda",
-                                                       "tasks",
-                                                       "left",
-                                                       "peers.json",
-                                                       "events.jsonl",
-                                                       "events.reserve",
-                                                       "description",
-                                                       "coordinator.json",
-                                                       "committed",
-                                                       "orphaned"};
+  constexpr std::array<std::string_view, 20> kNames = {
+      layout::kAgent, layout::kSlotInfo,  "agent.log",    "sock",
+      "key",          "secret",           "work",         protocol::kWorkTimes,
+      "unpacked",     "runtime",          "runtime-cuda", "tasks",
+      "left",         "peers.json",       "events.jsonl", "events.reserve",
+      "description",  "coordinator.json", "committed",    "orphaned"};
   return std::ranges::any_of(kNames, [name](std::string_view own) {
     return name.starts_with(own) && (name.size() == own.size() || name[own.size()] == '.');
   });

@@ -33,8 +33,9 @@ constexpr size_t kMaxLinkBytes = 100;
 
 void CheckLink(const FileDescription& file) {
   if (PathInWork(file.link)) return;
-  const bool is_runtime = file.link == "runtime" || file.link == "runtime-cuda";
-  const bool taken = IsOwnName(file.link) && !is_runtime;
+  const bool is_ours =
+      file.link == "runtime" || file.link == "runtime-cuda" || file.link == protocol::kWorkTimes;
+  const bool taken = IsOwnName(file.link) && !is_ours;
   if (!layout::IsPlainName(file.link, kMaxLinkBytes) || taken) {
     throw Error(Phase::kFiles, fmt::format("a file cannot be called '{}'", file.link));
   }
@@ -58,6 +59,9 @@ void UnpackWorkdir(const HostDescription& description, const FileStore& store,
   for (const FileDescription& file : description.files) {
     if (const auto path = PathInWork(file.link)) PlaceInWork(store, file, folder.work(), *path);
   }
+  const auto times = folder.path() / protocol::kWorkTimes;
+  SetTimes(times, folder.work());
+  std::filesystem::remove(times);
   RememberUnpacked(folder);
 }
 

@@ -174,6 +174,50 @@ TEST_F(WorkFilesTest, ALargeFileGoesThroughNoLinkAndOverNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(path_ / "outside"));
 }
 
+TEST_F(WorkFilesTest, WhatArrivesHasItsTimesFromHome) {
+  std::filesystem::create_directories(path_ / "from/data");
+  std::ofstream(path_ / "from/small") << "x";
+  std::filesystem::create_symlink("small", path_ / "from/link");
+  HostDescription description = WithFile("work/data/weights");
+  AddArchive(description, path_ / "from");
+  std::string times;
+  for (const char* entry :
+       {"1500000001 7 .", "1500000002 0 data", "1500000003 999999999 data/weights", "-5 1 small",
+        "1500000004 2 link"}) {
+    times += std::string(entry) + '\0';
+  }
+  description.files.push_back(
+      {Sha256Hex(times), times.size(), false, std::string(protocol::kWorkTimes)});
+  ReplaceFile(path_ / "files" / description.files[1].sha256, times, 0400);
+  for (int round = 0; round < 2; ++round) {
+    TryPrepare(description);
+    const auto expect = [&](const char* path, int64_t seconds, int64_t nanoseconds) {
+      struct stat info {};
+      ASSERT_EQ(lstat((path_ / "work" / path).c_str(), &info), 0);
+      EXPECT_EQ(info.st_mtim.tv_sec, seconds) << path;
+      EXPECT_EQ(info.st_mtim.tv_nsec, nanoseconds) << path;
+    };
+    expect(".", 1500000001, 7);
+    expect("data", 1500000002, 0);
+    expect("data/weights", 1500000003, 999999999);
+    expect("small", -5, 1);
+    expect("link", 1500000004, 2);
+    EXPECT_FALSE(std::filesystem::exists(path_ / protocol::kWorkTimes));
+  }
+}
+
+TEST_F(WorkFilesTest, TimesReachNothingOutsideTheWorkFolder) {
+  for (const std::string entry : {"1 1 ../x", "1 1 /etc", "1 1 ", "1 x", "1"}) {
+    HostDescription description = WithTask(Task("sh"));
+    const std::string times = entry + '\0';
+    description.files = {
+        {Sha256Hex(times), times.size(), false, std::string(protocol::kWorkTimes)}};
+    MakePrivateFolder(path_ / "files");
+    ReplaceFile(path_ / "files" / description.files[0].sha256, times, 0400);
+    EXPECT_THROW(TryPrepare(description), Error) << entry;
+  }
+}
+
 TEST(CheckRoom, SaysBothSizes) {
   CheckRoom("/tmp", 0);
   try {

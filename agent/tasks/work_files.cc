@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <ctime>
 #include <utility>
 
 #include "base/error.h"
@@ -59,7 +62,38 @@ class Writable {
   mode_t mode_ = kNeeded;
 };
 
+constexpr size_t kMostTimesBytes = 256 << 20;
+
+// Takes a number and the space behind it.
+template <typename Number>
+Number TakeNumber(std::string_view& text) {
+  Number number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto size = static_cast<size_t>(stop - text.data());
+  if (error != std::errc() || size == text.size() || *stop != ' ') {
+    throw Error(Phase::kFiles, "the times of the work folder are damaged");
+  }
+  text.remove_prefix(size + 1);
+  return number;
+}
+
 }  // namespace
+
+void SetTimes(const std::filesystem::path& times, const std::filesystem::path& work) {
+  const std::string list = ReadFileIfExists(times, kMostTimesBytes).value_or("");
+  for (std::string_view rest = list; !rest.empty();) {
+    std::string_view entry = TakeUpTo('\0', rest);
+    timespec time{};
+    time.tv_sec = TakeNumber<time_t>(entry);
+    time.tv_nsec = TakeNumber<int64_t>(entry);
+    if (entry != "." && !IsSafe(entry)) {
+      throw Error(Phase::kFiles,
+                  fmt::format("the times of the work folder have a path '{}'", entry));
+    }
+    const timespec both[2] = {{0, UTIME_OMIT}, time};
+    (void)utimensat(AT_FDCWD, (work / entry).c_str(), both, AT_SYMLINK_NOFOLLOW);
+  }
+}
 
 std::optional<std::string> PathInWork(std::string_view link) {
   if (!link.starts_with(kPrefix)) return std::nullopt;

@@ -332,6 +332,7 @@ protocol::HostDescription Deployment::DescriptionOf(int slot) const {
     description.workdir = cargo_.workdir->archive().description();
     const auto& large = cargo_.workdir->files();
     description.files.insert(description.files.end(), large.begin(), large.end());
+    description.files.push_back(cargo_.workdir->times().description());
   }
   description.secret.value = cargo_.secret;
   description.slots = DescribeSlots(plan_);

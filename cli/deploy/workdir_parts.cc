@@ -72,6 +72,19 @@ PackedFile PackArchive(const std::filesystem::path& workdir, const WorkdirListin
   return {archive.get(), 0, false, ""};
 }
 
+PackedFile PackTimes(const std::filesystem::path& workdir, const WorkdirListing& listing) {
+  std::string text;
+  const auto add = [&](const struct stat& info, const std::string& path) {
+    text += fmt::format("{} {} {}", info.st_mtim.tv_sec, info.st_mtim.tv_nsec, path) + '\0';
+  };
+  struct stat root {};
+  if (stat(workdir.c_str(), &root) == 0) add(root, ".");
+  for (const WorkdirEntry& entry : listing.entries) add(entry.info, entry.path);
+  const UniqueFd file = TemporaryFile();
+  WriteAll(file.get(), text, "a temporary file");
+  return {file.get(), kFastLevel, false, std::string(protocol::kWorkTimes)};
+}
+
 std::vector<protocol::FileDescription> LargeFiles(const WorkdirListing& listing,
                                                   FileHashes& hashes) {
   std::vector<protocol::FileDescription> files;
@@ -89,6 +102,7 @@ WorkdirParts::WorkdirParts(std::filesystem::path workdir, const WorkdirListing& 
                            FileHashes& hashes)
     : workdir_(std::move(workdir)),
       archive_(PackArchive(workdir_, listing)),
+      times_(PackTimes(workdir_, listing)),
       files_(LargeFiles(listing, hashes)),
       spool_(std::make_shared<UniqueFd>(TemporaryFile())) {
   for (const protocol::FileDescription& file : files_) by_hash_[file.sha256] = &file;
@@ -105,6 +119,7 @@ std::string WorkdirParts::Hash() const {
 const PackedFile* WorkdirParts::Pack(const std::string& sha256,
                                      const std::function<void()>& meanwhile) {
   if (sha256 == archive_.description().sha256) return &archive_;
+  if (sha256 == times_.description().sha256) return &times_;
   const auto found = by_hash_.find(sha256);
   if (found == by_hash_.end()) return nullptr;
   if (const PackedFile* known = Begin(sha256, meanwhile)) return known;

@@ -28,7 +28,9 @@ class WorkdirParts {
   [[nodiscard]] const PackedFile& archive() const { return archive_; }
   // The large files: `link` is "work/" and the path in the work folder.
   [[nodiscard]] const std::vector<protocol::FileDescription>& files() const { return files_; }
-  // Of all that is in the folder: equal folders have equal hashes.
+  // When all of it was written (protocol::kWorkTimes): a touched file is not sent again, and has its new time.
+  [[nodiscard]] const PackedFile& times() const { return times_; }
+  // Of all that is in the folder, but for its times: equal folders have equal hashes.
   [[nodiscard]] std::string Hash() const;
   // The part of this content, compressed now if no other thread has asked for it before; nullptr:
   // there is no such part. A large file takes its time: `meanwhile` is called at least each second.
@@ -46,6 +48,7 @@ class WorkdirParts {
 
   const std::filesystem::path workdir_;
   PackedFile archive_;
+  PackedFile times_;
   std::vector<protocol::FileDescription> files_;
   std::map<std::string, const protocol::FileDescription*> by_hash_;
   const std::shared_ptr<UniqueFd> spool_;  // written by the thread whose turn it is

@@ -52,6 +52,22 @@ TEST_F(WorkdirPartsTest, TheSameContentHasTheSameHash) {
   EXPECT_NE(Hash(), executable);
 }
 
+TEST_F(WorkdirPartsTest, ATouchedFileChangesTheTimesAndNothingElse) {
+  Write("train.py", "print('hi')");
+  Write("data", large_);
+  const auto look = [&] {
+    FileHashes hashes(folder_);
+    const WorkdirParts parts = Parts(hashes);
+    return std::pair(parts.Hash(), parts.times().description().sha256);
+  };
+  const auto before = look();
+  EXPECT_EQ(look(), before);
+  fs::last_write_time(folder_ / "train.py", fs::file_time_type() + std::chrono::hours(1));
+  const auto after = look();
+  EXPECT_EQ(after.first, before.first);
+  EXPECT_NE(after.second, before.second);
+}
+
 TEST_F(WorkdirPartsTest, ALargeFileIsAPartOfItsOwn) {
   Write("small", "x");
   const std::string archive = [&] {

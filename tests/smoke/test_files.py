@@ -77,6 +77,39 @@ class LargeWorkdirs(FilesTest):
         self.assertLess(peak_mb(120), small + 20, f"{small} MB for 5 MB")
 
 
+class Times(FilesTest):
+    def test_files_arrive_with_their_times_and_a_touched_one_is_not_sent_again(self):
+        """Programs look for the newest checkpoint, and for what is newer than what it was made from."""
+        hosts = self.start_hosts(2)
+        work = self.user.folder / "work"
+        self.write_data(2, "ckpt-0")
+        (work / "ckpt-1").write_text("1")
+        (work / "sub").mkdir()
+        (work / "sub/ckpt-2").write_text("2")
+        (work / "latest").symlink_to("sub/ckpt-2")
+        names = ["ckpt-0", "ckpt-1", "latest", "sub/ckpt-2", "sub", "."]
+        times = {name: 1_600_000_000_123_456_789 + number * 2_000_000_007 for number, name in enumerate(names)}
+        file = self.user.write("cluster.toml", clusters.over_ssh(
+            "job", ["sh", "-c", "stat -c '%n %.9Y' " + " ".join(names)], hosts, layout="mirrored", task_extra='workdir = "work"'))
+
+        def up():
+            for name, time in times.items():
+                os.utime(work / name, ns=(time, time), follow_symlinks=False)
+            done = self.user.run("up", "--timeline", file)
+            self.assertEqual(done.code, 0, done)
+            shown = re.findall(r"worker:[01] \| (\S+) (\d+)\.(\d{9})", done.out)
+            self.assertEqual(sorted((name, int(seconds + fraction)) for name, seconds, fraction in shown),
+                             sorted(2 * list(times.items())))
+            return done.err, {path.name for path in (hosts[1].home / ".cache/tfdist/files").iterdir()}
+
+        before = up()[1]
+        times["ckpt-0"] += 1
+        said, after = up()
+        self.assertEqual(len(after - before), 1)  # the list of times
+        self.assertRegex(said, r"files: \d+ bytes to 2 hosts, ")
+        self.assertIn("files: nothing was sent\n", up()[0])
+
+
 class OverTheUplinkOnce(FilesTest):
     """Each host has a network of its own; this machine's bytes are counted at its end of the bridge."""
 
