@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -210,20 +211,50 @@ std::string TargetOf(const fs::path& work, const fs::path& link) {
 
 }  // namespace
 
+namespace {
+
+TaskFile Described(const fs::path& work, const fs::path& path, const struct stat& info) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  return {.path = path.lexically_relative(work).string(),
+          .size_bytes = static_cast<uint64_t>(info.st_size),
+          .changed_ns = info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec,
+          .mode = info.st_mode & 07777,
+          .is_folder = S_ISDIR(info.st_mode),
+          .target = S_ISLNK(info.st_mode) ? TargetOf(work, path) : ""};
+}
+
+// The folders that `files` are in move from `folders` to them.
+void AddFoldersOf(std::vector<TaskFile>& files, std::map<std::string, TaskFile>& folders) {
+  const size_t count = files.size();
+  for (size_t at = 0; at < count; ++at) {
+    std::string path = files[at].path;
+    for (size_t slash = path.rfind('/'); slash != std::string::npos; slash = path.rfind('/')) {
+      path.resize(slash);
+      auto folder = folders.extract(path);
+      if (folder.empty()) break;  // it has been moved, and those above it
+      files.push_back(std::move(folder.mapped()));
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<TaskFile> ListTaskFiles(const SlotFolder& folder) {
   const Unpacked unpacked(folder);
+  const fs::path work = folder.work();
   std::vector<TaskFile> files;
-  WalkBelow(folder.work(), [&](const fs::path& path, const struct stat* info) {
-    const bool is_link = info != nullptr && S_ISLNK(info->st_mode);
-    const bool is_file = info != nullptr && S_ISREG(info->st_mode);
-    if (!(is_link || is_file) || unpacked.Has(path, *info)) return false;
-    constexpr int64_t kSecond = 1'000'000'000;
-    files.push_back({.path = path.lexically_relative(folder.work()).string(),
-                     .size_bytes = static_cast<uint64_t>(info->st_size),
-                     .changed_ns = info->st_mtim.tv_sec * kSecond + info->st_mtim.tv_nsec,
-                     .target = is_link ? TargetOf(folder.work(), path) : ""});
+  std::map<std::string, TaskFile> folders;
+  WalkBelow(work, [&](const fs::path& path, const struct stat* info) {
+    if (info == nullptr) return false;
+    if (S_ISDIR(info->st_mode)) {
+      TaskFile found = Described(work, path, *info);
+      folders.emplace(found.path, std::move(found));
+    } else if ((S_ISLNK(info->st_mode) || S_ISREG(info->st_mode)) && !unpacked.Has(path, *info)) {
+      files.push_back(Described(work, path, *info));
+    }
     return false;
   });
+  AddFoldersOf(files, folders);
   std::ranges::sort(files, {}, &TaskFile::path);
   return files;
 }

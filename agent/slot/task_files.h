@@ -31,10 +31,12 @@ struct TaskFile {
   std::string path;  // below the work folder
   uint64_t size_bytes = 0;
   int64_t changed_ns = 0;  // mtime
+  unsigned mode = 0;       // permissions
+  bool is_folder = false;
   std::string target;  // of a link, one into the work folder from its own folder on; empty: a file
 };
-// The regular files and links in the work folder that are not as they were unpacked, in the order of
-// their paths. Python's caches and what cannot be looked at are left out. Blocks.
+// The regular files and links in the work folder that are not as they were unpacked, and the folders that they are in, in the
+// order of their paths. Python's caches and what cannot be looked at are left out. Blocks.
 std::vector<TaskFile> ListTaskFiles(const SlotFolder& folder);
 
 }  // namespace tfdist::agent

@@ -38,8 +38,8 @@ int List(const SlotFolder& folder) {
   std::string text;
   for (const TaskFile& file : ListTaskFiles(folder)) {
     const bool is_link = !file.target.empty();
-    text += is_link ? "link" : std::to_string(file.size_bytes);
-    text += fmt::format(" {} {}", file.changed_ns, file.path);
+    text += file.is_folder ? "folder" : is_link ? "link" : std::to_string(file.size_bytes);
+    text += fmt::format(":{:o} {} {}", file.mode, file.changed_ns, file.path);
     text += '\0';
     if (is_link) text += file.target + '\0';
     if (text.size() < kPieceBytes) continue;
@@ -52,13 +52,13 @@ int List(const SlotFolder& folder) {
   return 0;
 }
 
-// What there was when it began, for a file may grow faster than it is sent. False: not to its end, or
+// What there was when it was listed: it may grow faster than it is sent. False: not to its end, or
 // it was written to meanwhile otherwise than at its end.
-bool SendFrom(const UniqueFd& file, uint64_t offset) {
+bool SendFrom(const UniqueFd& file, uint64_t offset, uint64_t end) {
   struct stat before {};
   struct stat after {};
   if (fstat(file.get(), &before) != 0) return false;
-  const auto end = static_cast<uint64_t>(before.st_size);
+  end = std::min(end, static_cast<uint64_t>(before.st_size));
   std::string piece;
   while (offset < end) {
     piece.resize(std::min<uint64_t>(kPieceBytes, end - offset));
@@ -78,13 +78,17 @@ bool SendFrom(const UniqueFd& file, uint64_t offset) {
 
 int Send(const SlotFolder& folder, const std::vector<std::string>& arguments) {
   for (size_t at = 1; at + 1 < arguments.size(); at += 2) {
-    const std::string& number = arguments[at];
+    // "0-1000"; a tfdist of an earlier version gives no end.
+    const std::string& range = arguments[at];
+    const char* last = range.data() + range.size();
     uint64_t offset = 0;
-    std::from_chars(number.data(), number.data() + number.size(), offset);
+    uint64_t end = UINT64_MAX;
+    const char* dash = std::from_chars(range.data(), last, offset).ptr;
+    if (dash != last) std::from_chars(dash + 1, last, end);
     const auto path = folder.work() / arguments[at + 1];
     const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     const bool may_read = file.valid() || errno == ENOENT;
-    const bool whole = file.valid() && SendFrom(file, offset);
+    const bool whole = file.valid() && SendFrom(file, offset, end);
     Put(whole ? "0\n" : may_read ? "-1\n" : "-2\n");
   }
   return 0;

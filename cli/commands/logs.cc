@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/failures.h"
 #include "base/unique_fd.h"
+#include "cli/commands/brought.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
@@ -65,10 +66,19 @@ protocol::JobState Follow(JobFollower& follower, const JobRecord& record) {
   }
 }
 
+// A link of that name, or what a save that was killed has left, goes.
 UniqueFd CreateFile(const fs::path& path) {
-  UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  (void)unlink(path.c_str());
+  UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (file.valid()) return file;
   throw Error(Phase::kFiles, WithErrno("cannot write " + path.string(), errno));
+}
+
+// Of a host that is off less may come than was saved before.
+bool IsLessThanBefore(const JobFollower& follower, const fs::path& aside, const fs::path& before) {
+  std::error_code none;
+  const auto size = fs::file_size(before, none);
+  return follower.incomplete() && fs::file_size(aside) <= (none ? 0 : size);
 }
 
 // One task after the other; a file has its name once it is whole. Of a host that is off there is none.
@@ -76,12 +86,23 @@ int SaveLogs(const JobRecord& record, FollowOptions options, const fs::path& fol
              Interrupts& interrupts) {
   fs::create_directories(folder);
   bool incomplete = false;
+  bool one_is_kept = false;
+  Brought brought(folder, record.id);
   HostLinks hosts(record);
   options.hosts = &hosts;
   for (const std::string& task : std::vector<std::string>(options.tasks)) {
     options.tasks = {task};
     std::string name = task + ".log";
     std::ranges::replace(name, ':', '-');
+    if (!brought.MayReplace(name)) {
+      PrintError(
+          Error(Phase::kFiles,
+                fmt::format("{} stays as it is: it is not as logs --save of this job has left it",
+                            (folder / name).string()),
+                "--save another folder, or move it away"));
+      one_is_kept = true;
+      continue;
+    }
     const fs::path aside = folder / ("." + name + ".part");
     const UniqueFd file = CreateFile(aside);
     LinePrinter printer(file.get(), {.raw = true}, options.tasks);
@@ -89,14 +110,16 @@ int SaveLogs(const JobRecord& record, FollowOptions options, const fs::path& fol
     NoteLastSeen(record.id, SeenIn(Follow(follower, record), true));
     if (follower.interrupted()) return kExitInterrupted;
     incomplete = incomplete || follower.incomplete();
-    if (follower.incomplete() && fs::is_empty(aside)) {
+    if (IsLessThanBefore(follower, aside, folder / name)) {
       fs::remove(aside);
       continue;
     }
     fs::rename(aside, folder / name);
+    brought.Note(name);
     Say("tfdist: {}: {} bytes in {}\n", task, fs::file_size(folder / name),
         (folder / name).string());
   }
+  if (one_is_kept) return kExitJobFailed;
   return incomplete ? kExitHost : kExitSuccess;
 }
 

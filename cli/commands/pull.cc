@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/failures.h"
+#include "cli/commands/brought.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
 #include "cli/commands/find_job.h"
@@ -36,10 +37,12 @@ struct Haul {
   std::string host;
   std::vector<std::string> tasks;
   std::vector<RemoteFile> files;
+  std::vector<RemoteFile> folders;  // for their modes and times
   bool has_no_folder = false;
   size_t were_there = 0;
   std::vector<std::string> changed;  // while they were read
   std::vector<std::string> unreadable;
+  std::vector<std::string> kept;        // what is here already, and is the user's
   std::vector<RemoteFile> leading_out;  // links, which stay where they are
 };
 
@@ -141,52 +144,94 @@ class Progress {
   std::atomic<int64_t> next_ = SystemClock().Now().time_since_epoch().count() + kProgressPauseNs;
 };
 
-void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress& progress) {
+// What is to come of one slot, and where to.
+struct Fetch {
   std::vector<std::unique_ptr<LocalCopy>> copies;
   std::vector<RemoteFile> wanted;
   std::vector<uint64_t> offsets;
-  for (const RemoteFile& file : haul.files) {
-    if (!file.target.empty()) continue;
-    auto copy = std::make_unique<LocalCopy>(folder / haul.name, file);
-    progress.Add(copy->was_there() ? file.size_bytes : copy->offset());
-    haul.were_there += copy->was_there() ? 1 : 0;
-    if (copy->was_there()) continue;
+  std::vector<uint64_t> missing;
+
+  void Add(std::unique_ptr<LocalCopy> copy, const RemoteFile& file) {
     offsets.push_back(copy->offset());
+    missing.push_back(copy->missing_bytes());
     copies.push_back(std::move(copy));
     wanted.push_back(file);
   }
-  SentFiles sent(
-      wanted.size(),
-      [&](size_t at, std::string_view bytes) {
-        copies.at(at)->Write(bytes);
-        progress.Add(bytes.size());
-      },
-      [&](size_t at, FileEnd end) {
-        const bool is_whole = end == FileEnd::kWhole && copies.at(at)->Finish();
-        if (end == FileEnd::kUnreadable) {
-          haul.unreadable.push_back(wanted.at(at).path);
-        } else if (!is_whole) {
-          haul.changed.push_back(wanted.at(at).path);
-        }
-        copies.at(at).reset();
-      });
-  SendRemoteFiles(record, haul.slot, wanted, offsets, sent);
+};
+
+Fetch WhatIsToCome(Haul& haul, LocalPlace& place, Brought& brought, Progress& progress) {
+  Fetch fetch;
   for (const RemoteFile& file : haul.files) {
-    if (!file.target.empty() && !CopyLink(folder / haul.name, file)) ++haul.were_there;
+    if (!file.target.empty()) continue;
+    auto copy = std::make_unique<LocalCopy>(place, file);
+    const bool is_kept = !copy->was_there() && !brought.MayReplace(file.path);
+    progress.Add(file.size_bytes - (is_kept ? 0 : copy->missing_bytes()));
+    if (copy->was_there()) {
+      ++haul.were_there;
+      brought.Note(file.path);
+    } else if (is_kept) {
+      haul.kept.push_back(file.path);
+    } else {
+      fetch.Add(std::move(copy), file);
+    }
+  }
+  return fetch;
+}
+
+void BringLinks(Haul& haul, LocalPlace& place, Brought& brought) {
+  for (const RemoteFile& file : haul.files) {
+    if (file.target.empty()) continue;
+    if (IsThere(place, file)) {
+      ++haul.were_there;
+    } else if (!brought.MayReplace(file.path)) {
+      haul.kept.push_back(file.path);
+      continue;
+    } else {
+      CopyLink(place, file);
+    }
+    brought.Note(file.path);
   }
 }
 
-// Of those links what is behind them is wanted as well, and what is behind that.
-std::vector<std::string> WithTargets(std::vector<std::string> paths,
-                                     const std::vector<RemoteFile>& files) {
-  for (size_t at = 0; at < paths.size(); ++at) {
-    for (const RemoteFile& file : files) {
-      if (file.path != paths[at] || file.target.empty() || LinkLeadsOut(file)) continue;
-      std::string target = Plain((fs::path(file.path).parent_path() / file.target).string());
-      if (std::ranges::find(paths, target) == paths.end()) paths.push_back(std::move(target));
+void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress& progress) {
+  LocalPlace place(folder / haul.name, haul.folders);
+  Brought brought(place.root(), record.id);
+  Fetch fetch = WhatIsToCome(haul, place, brought, progress);
+  SentFiles sent(
+      fetch.missing,
+      [&](size_t at, std::string_view bytes) {
+        fetch.copies.at(at)->Write(bytes);
+        progress.Add(bytes.size());
+      },
+      [&](size_t at, FileEnd end) {
+        const std::string& path = fetch.wanted.at(at).path;
+        if (end == FileEnd::kUnreadable) {
+          haul.unreadable.push_back(path);
+        } else if (!brought.MayReplace(path)) {  // somebody has made it meanwhile
+          haul.kept.push_back(path);
+        } else if (end == FileEnd::kWhole && fetch.copies.at(at)->Finish()) {
+          brought.Note(path);
+        } else {
+          haul.changed.push_back(path);
+        }
+        fetch.copies.at(at).reset();
+      });
+  SendRemoteFiles(record, haul.slot, fetch.wanted, fetch.offsets, sent);
+  BringLinks(haul, place, brought);
+  place.Finish();
+}
+
+// Of all that is to come to one disk.
+void CheckRoom(const std::vector<Haul>& hauls, const fs::path& folder) {
+  uint64_t missing = 0;
+  for (const Haul& haul : hauls) {
+    LocalPlace place(folder / haul.name);
+    for (const RemoteFile& file : haul.files) {
+      const uint64_t more = file.target.empty() ? LocalCopy(place, file).missing_bytes() : 0;
+      missing += std::min(more, UINT64_MAX - missing);
     }
   }
-  return paths;
+  if (missing > 0) LocalPlace(folder).CheckRoom(missing);
 }
 
 // Leaves what is wanted in `haul`.
@@ -200,9 +245,11 @@ void ChooseFiles(Haul& haul, const std::vector<std::string>& paths) {
   haul.files.erase(stay.begin(), stay.end());
 }
 
-std::vector<RemoteFile> List(const JobRecord& record, Haul& haul) {
+void List(const JobRecord& record, Haul& haul) {
   try {
-    return ListRemoteFiles(record, haul.slot);
+    RemoteListing listing = ListRemoteFiles(record, haul.slot);
+    haul.files = std::move(listing.files);
+    haul.folders = std::move(listing.folders);
   } catch (const NothingThere&) {
     haul.has_no_folder = true;
     throw;
@@ -229,7 +276,7 @@ JobRecord FindJobBeforePaths(const std::string& job) {
 void PrintHaul(const Haul& haul, const fs::path& folder) {
   uint64_t bytes = 0;
   for (const RemoteFile& file : haul.files) bytes += file.size_bytes;
-  const size_t missing = haul.changed.size() + haul.unreadable.size();
+  const size_t missing = haul.changed.size() + haul.unreadable.size() + haul.kept.size();
   Print("{}: {} files, {}, of {} on {}{}{}\n", (folder / haul.name).string(),
         haul.files.size() - missing, Mebibytes(bytes), FoldHosts(haul.tasks), haul.host,
         haul.were_there == 0 ? "" : fmt::format("; {} were here already", haul.were_there),
@@ -240,6 +287,11 @@ void PrintHaul(const Haul& haul, const fs::path& folder) {
   for (const std::string& path : haul.unreadable) {
     Say("tfdist: {}: {} cannot be read there: chmod u+r makes it readable\n", haul.host, path);
   }
+  for (const std::string& path : haul.kept) {
+    Say("tfdist: {} stays as it is: it is not as a pull of this job has left it\n",
+        (folder / haul.name / path).string());
+  }
+  if (!haul.kept.empty()) Say("  try: --to another folder, or move it away\n");
 }
 
 void SayWhatStays(const Haul& haul) {
@@ -287,7 +339,7 @@ int PullCommand(const PullArguments& arguments) {
   Collect(record,
           ForEachHost(hauls.size(),
                       [&](size_t at) {
-                        hauls[at].files = List(record, hauls[at]);
+                        List(record, hauls[at]);
                         ChooseFiles(hauls[at], words.paths);
                       }),
           hauls, errors);
@@ -300,14 +352,21 @@ int PullCommand(const PullArguments& arguments) {
     for (const RemoteFile& file : haul.files) progress.Expect(file.size_bytes);
     if (!haul.files.empty()) fs::create_directories(folder / haul.name);
   }
+  CheckRoom(hauls, folder);
   Collect(record,
-          ForEachHost(hauls.size(), [&](size_t at) { Bring(record, hauls[at], folder, progress); }),
+          ForEachHost(hauls.size(),
+                      [&](size_t at) {
+                        if (!hauls[at].files.empty()) {
+                          Bring(record, hauls[at], folder, progress);
+                        }
+                      }),
           hauls, errors);
   bool unfinished = false;
   for (const Haul& haul : hauls) {
     if (!haul.files.empty()) PrintHaul(haul, folder);
     SayWhatStays(haul);
-    unfinished = unfinished || !haul.changed.empty() || !haul.unreadable.empty();
+    unfinished =
+        unfinished || !haul.changed.empty() || !haul.unreadable.empty() || !haul.kept.empty();
   }
   PrintErrors(errors);
   const auto missing = MissingPaths(hauls, words.paths);

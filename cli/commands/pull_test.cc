@@ -28,13 +28,16 @@ std::string Records(std::initializer_list<std::string> records) {
 
 TEST(RemoteFiles, AreReadWithAllThatAPathMayHold) {
   const auto files =
-      ParseRemoteFiles(Records({"12 1700000000000000001 out/a b\n.txt", "0 -5 x", "end"}));
+      ParseRemoteFiles(Records({"12:640 1700000000000000001 out/a b\n.txt", "0 -5 x", "end"}))
+          .files;
   ASSERT_EQ(files.size(), 2u);
   EXPECT_EQ(files[0].path, "out/a b\n.txt");
   EXPECT_EQ(files[0].size_bytes, 12u);
   EXPECT_EQ(files[0].changed_ns, 1700000000000000001);
+  EXPECT_EQ(files[0].mode, 0640u);
   EXPECT_EQ(files[1].changed_ns, -5);
-  EXPECT_TRUE(ParseRemoteFiles(Records({"end"})).empty());
+  EXPECT_EQ(files[1].mode, 0666u);  // of an earlier version
+  EXPECT_TRUE(ParseRemoteFiles(Records({"end"})).files.empty());
 }
 
 TEST(RemoteFiles, APathThatLeadsOutOfTheFolderIsRefused) {
@@ -58,7 +61,7 @@ TEST(SentFiles, AreTakenApartInWhateverPiecesTheyCome) {
   for (size_t cut = 1; cut <= stream.size(); ++cut) {
     std::string text;
     SentFiles sent(
-        4,
+        {5, 0, 1, 0, 0},
         [&](size_t at, std::string_view bytes) { text += std::to_string(at) + std::string(bytes); },
         [&](size_t /*at*/, FileEnd end) {
           text += end == FileEnd::kWhole ? "<+>" : end == FileEnd::kChanged ? "<->" : "<no>";
@@ -71,15 +74,17 @@ TEST(SentFiles, AreTakenApartInWhateverPiecesTheyCome) {
 }
 
 TEST(SentFiles, WhatIsNoPieceIsRefused) {
-  for (const char* stream : {"x\n", "12345678901234567890123\n", "\n", "0\n0\n", "-3\n"}) {
+  for (const char* stream :
+       {"x\n", "12345678901234567890123\n", "\n", "0\n0\n", "-3\n", "6\n", "3\nabc3\n"}) {
     SentFiles sent(
-        1, [](size_t, std::string_view) {}, [](size_t, FileEnd) {});
+        {5}, [](size_t, std::string_view) {}, [](size_t, FileEnd) {});
     EXPECT_THROW(sent.Take(stream), ProtocolError) << stream;
   }
 }
 
 TEST(RemoteFiles, ALinkHasItsTarget) {
-  const auto files = ParseRemoteFiles(Records({"link 5 out/latest", "ck 5", "1 2 x", "end"}));
+  const auto files =
+      ParseRemoteFiles(Records({"link:777 5 out/latest", "ck 5", "1 2 x", "end"})).files;
   ASSERT_EQ(files.size(), 2u);
   EXPECT_EQ(files[0].path, "out/latest");
   EXPECT_EQ(files[0].target, "ck 5");
@@ -101,56 +106,129 @@ TEST(LinkLeadsOut, LinksThatStayInTheFolderDoNot) {
   EXPECT_TRUE(leads_out("a/b/c/x", "top/../.."));  // top -> ../../..
 }
 
+TEST(RemoteFiles, FoldersAreLimitedInDepthAndNumber) {
+  std::string deep;
+  for (int level = 0; level < 64; ++level) deep += "d/";
+  EXPECT_EQ(ParseRemoteFiles(Records({"1 1 " + deep + "x", "end"})).files.size(), 1u);
+  EXPECT_THROW(ParseRemoteFiles(Records({"1 1 " + deep + "d/x", "end"})), ProtocolError);
+  std::string many;
+  for (int number = 0; number < 100'001; ++number) {
+    many += "1 1 " + std::to_string(number) + "/a/x" + '\0';
+  }
+  EXPECT_THROW(ParseRemoteFiles(many + Records({"end"})), ProtocolError);
+  const RemoteListing listing = ParseRemoteFiles(Records({"folder:700 7 a", "1:600 1 a/x", "end"}));
+  ASSERT_EQ(listing.folders.size(), 1u);
+  EXPECT_EQ(listing.folders[0].mode, 0700u);
+}
+
+TEST(Pace, IsTooSlowWhenLessThan64KibCameInAMinute) {
+  using namespace std::chrono_literals;
+  const TimePoint begin;
+  Pace pace(begin);
+  for (int second = 1; second < 60; ++second) pace.Add(1, 0, begin + second * 1s);
+  EXPECT_EQ(pace.until(), begin + 60s);
+  pace.Add(64 << 10, 0, begin + 59s);
+  EXPECT_EQ(pace.until(), begin + 119s);
+  pace.Add(0, 64, begin + 100s);
+  EXPECT_EQ(pace.until(), begin + 160s);
+}
+
+TEST(WithTargets, FollowsAsManyLinksAsTheKernel) {
+  std::vector<RemoteFile> files = {{.path = "a", .target = "b"}, {.path = "b", .target = "d/c"}};
+  EXPECT_EQ(WithTargets({"a"}, files), (std::vector<std::string>{"a", "b", "d/c"}));
+  files.clear();
+  for (int number = 0; number < 100'000; ++number) {
+    files.push_back({.path = std::to_string(number), .target = std::to_string(number + 1)});
+  }
+  EXPECT_EQ(WithTargets({"0"}, files).size(), 41u);
+  files = {{.path = "round", .target = "round"}};
+  EXPECT_EQ(WithTargets({"round"}, files).size(), 41u);
+}
+
 class LocalCopyTest : public testing::Test {
  protected:
   const RemoteFile file_{"out/model.bin", 6, 1'700'000'000'000'000'001, ""};
   TemporaryFolder folder_;
   fs::path path_ = folder_.path() / "out/model.bin";
+  LocalPlace place_{folder_.path()};
 };
 
 TEST_F(LocalCopyTest, GoesOnWhereItWasLeft) {
   {
-    LocalCopy copy(folder_.path(), file_);
+    LocalCopy copy(place_, file_);
     EXPECT_EQ(copy.offset(), 0u);
     copy.Write("abc");
     EXPECT_FALSE(copy.Finish());
   }
   EXPECT_FALSE(fs::exists(path_));
-  LocalCopy copy(folder_.path(), file_);
+  LocalCopy copy(place_, file_);
   EXPECT_EQ(copy.offset(), 3u);
   copy.Write("def, and what was written since");
   EXPECT_TRUE(copy.Finish());
   EXPECT_EQ(Content(path_), "abcdef");
-  EXPECT_TRUE(LocalCopy(folder_.path(), file_).was_there());
+  EXPECT_TRUE(LocalCopy(place_, file_).was_there());
 }
 
 TEST_F(LocalCopyTest, FilesFromBefore1970AndWithLongNamesComeWhole) {
   const RemoteFile old{std::string(255, 'n'), 0, -5, ""};
-  EXPECT_TRUE(LocalCopy(folder_.path(), old).Finish());
-  EXPECT_TRUE(LocalCopy(folder_.path(), old).was_there());
+  EXPECT_TRUE(LocalCopy(place_, old).Finish());
+  EXPECT_TRUE(LocalCopy(place_, old).was_there());
 }
 
 TEST_F(LocalCopyTest, AnotherVersionOfTheFileBeginsAnew) {
-  LocalCopy(folder_.path(), file_).Write("abc");
+  LocalCopy(place_, file_).Write("abc");
   RemoteFile newer = file_;
   ++newer.changed_ns;
-  LocalCopy copy(folder_.path(), newer);
+  LocalCopy copy(place_, newer);
   EXPECT_EQ(copy.offset(), 0u);
   copy.Write("ABCDEF");
   EXPECT_TRUE(copy.Finish());
   EXPECT_EQ(Content(path_), "ABCDEF");
-  EXPECT_FALSE(LocalCopy(folder_.path(), file_).was_there());
+  EXPECT_FALSE(LocalCopy(place_, file_).was_there());
 }
 
 TEST_F(LocalCopyTest, AnEmptyFileIsMade) {
-  EXPECT_TRUE(LocalCopy(folder_.path(), {"empty", 0, 1, ""}).Finish());
+  EXPECT_TRUE(LocalCopy(place_, {"empty", 0, 1, ""}).Finish());
   EXPECT_TRUE(fs::exists(folder_.path() / "empty"));
+}
+
+mode_t ModeOf(const fs::path& path) {
+  struct stat info {};
+  EXPECT_EQ(lstat(path.c_str(), &info), 0) << path;
+  return info.st_mode & 07777;
+}
+
+TEST_F(LocalCopyTest, FoldersComeWithTheFirstByteAndModesAreNeverWider) {
+  const mode_t before = umask(027);
+  LocalPlace place(folder_.path(), {{"out", 0, 5, "", 0700}});
+  umask(before);
+  RemoteFile file = file_;
+  file.mode = 04755;
+  LocalCopy copy(place, file);
+  EXPECT_TRUE(fs::is_empty(folder_.path()));
+  copy.Write("abc");
+  for (const auto& entry : fs::directory_iterator(path_.parent_path())) {
+    EXPECT_EQ(ModeOf(entry.path()), 0600u);  // the part
+  }
+  copy.Write("def");
+  EXPECT_TRUE(copy.Finish());
+  EXPECT_EQ(ModeOf(path_), 0750u);
+  place.Finish();
+  EXPECT_EQ(ModeOf(path_.parent_path()), 0700u);
+  struct stat info {};
+  ASSERT_EQ(stat(path_.parent_path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mtim.tv_nsec, 5);
+}
+
+TEST_F(LocalCopyTest, WhatTheDiskHasNoRoomForIsRefused) {
+  EXPECT_THROW(place_.CheckRoom(UINT64_MAX), Error);
+  place_.CheckRoom(1);
 }
 
 TEST_F(LocalCopyTest, LinksAreNotFollowed) {
   TemporaryFolder elsewhere;
   fs::create_directory_symlink(elsewhere.path(), folder_.path() / "out");
-  EXPECT_THROW(LocalCopy(folder_.path(), file_), Error);
+  EXPECT_THROW(LocalCopy(place_, file_).Write("x"), Error);
   EXPECT_TRUE(fs::is_empty(elsewhere.path()));
 }
 

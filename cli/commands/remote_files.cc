@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "base/failures.h"
 #include "base/text.h"
@@ -18,8 +19,12 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kStartLimit = 30s;
-constexpr auto kListLimit = 5min;
-constexpr auto kSilenceLimit = 60s;
+constexpr auto kListLimit = 10min;
+constexpr auto kPaceWindow = 1min;
+constexpr uint64_t kLeastBytesInWindow = 64 << 10;
+constexpr uint64_t kUnitsOfAnEnd = 1 << 10;
+constexpr size_t kMostDepth = 64;
+constexpr size_t kMostFolders = 200'000;
 constexpr size_t kMostListBytes = 256 << 20;
 constexpr size_t kMostHeaderBytes = 20;
 constexpr size_t kMostPathBytes = 4096;
@@ -32,10 +37,10 @@ constexpr size_t kMostWordBytes = 64 * 1024;
 }
 
 template <typename Number>
-Number ParseNumber(std::string_view text) {
+Number ParseNumber(std::string_view text, int base = 10) {
   Number number = 0;
   const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const auto [stop, error] = std::from_chars(text.data(), end, number, base);
   if (error != std::errc() || stop != end) FailMalformed(OnOneLine(text));
   return number;
 }
@@ -43,6 +48,9 @@ Number ParseNumber(std::string_view text) {
 // It is to lie below the folder that we write to.
 void CheckPath(std::string_view path) {
   if (path.empty() || path.size() > kMostPathBytes) FailMalformed("a path without a name");
+  if (std::ranges::count(path, '/') > static_cast<ptrdiff_t>(kMostDepth)) {
+    FailMalformed("a file below more than 64 folders");
+  }
   while (true) {
     const size_t slash = path.find('/');
     const std::string_view part = path.substr(0, slash);
@@ -52,10 +60,9 @@ void CheckPath(std::string_view path) {
   }
 }
 
-// Runs the agent there; `on_output` gets what it prints.
+// Runs the agent there. `on_output` gets what it prints, and says by when more must have come.
 void RunAgent(const JobRecord& record, int slot, std::vector<std::string> arguments,
-              std::chrono::seconds silence_limit,
-              const std::function<void(std::string_view)>& on_output) {
+              TimePoint give_up, const std::function<TimePoint(std::string_view)>& on_output) {
   const TimePoint deadline = SystemClock().Now() + kStartLimit;
   const auto transport = MakeTransport(record.hosts.at(static_cast<size_t>(slot)), record.ssh);
   HostCommand command;
@@ -65,7 +72,6 @@ void RunAgent(const JobRecord& record, int slot, std::vector<std::string> argume
   command.slot = slot;
   command.base = BaseOf(record, slot);
   RunningCommand running(transport->OpenShell(deadline), command, deadline);
-  TimePoint give_up = SystemClock().Now() + silence_limit;
   std::string output;
   while (true) {
     const auto end = running.Read(output, give_up);
@@ -73,16 +79,22 @@ void RunAgent(const JobRecord& record, int slot, std::vector<std::string> argume
       throw NothingThere(Phase::kFiles, "the job has no folder here any more",
                          "was it cleaned? Then its files are gone");
     }
-    if (!output.empty()) {
-      on_output(output);
-      output.clear();
-      give_up = SystemClock().Now() + silence_limit;
-    }
+    if (!output.empty()) give_up = on_output(output);
+    output.clear();
     if (end) return;
     if (SystemClock().Now() >= give_up) {
-      throw LostConnection(Phase::kFiles, "nothing has come for a minute",
+      throw LostConnection(Phase::kFiles, "the host sends next to nothing",
                            "pull again: it goes on");
     }
+  }
+}
+
+// The folders of files in each other count as well.
+void CountFolders(std::string_view path, std::set<std::string_view>& folders) {
+  for (size_t slash = path.rfind('/'); slash != path.npos; slash = path.rfind('/')) {
+    path = path.substr(0, slash);
+    if (!folders.insert(path).second) return;
+    if (folders.size() > kMostFolders) FailMalformed("more than 200,000 folders");
   }
 }
 
@@ -95,25 +107,38 @@ FileEnd FileEndOf(int64_t number) {
 
 }  // namespace
 
-std::vector<RemoteFile> ParseRemoteFiles(std::string_view records) {
-  std::vector<RemoteFile> files;
+RemoteListing ParseRemoteFiles(std::string_view records) {
+  RemoteListing listing;
+  std::set<std::string_view> folders;
   while (!records.empty()) {
     std::string_view record = TakeUpTo('\0', records);
-    if (record == "end") return files;
+    if (record == "end") return listing;
     RemoteFile file;
-    const std::string_view size = TakeUpTo(' ', record);
-    const bool is_link = size == "link";
-    if (!is_link) file.size_bytes = ParseNumber<uint64_t>(size);
+    std::string_view mode = TakeUpTo(' ', record);
+    const std::string_view kind = TakeUpTo(':', mode);
+    const bool is_link = kind == "link";
+    const bool is_folder = kind == "folder";
+    if (!is_link && !is_folder) file.size_bytes = ParseNumber<uint64_t>(kind);
+    if (!mode.empty()) file.mode = ParseNumber<uint32_t>(mode, 8);
     file.changed_ns = ParseNumber<int64_t>(TakeUpTo(' ', record));
     CheckPath(record);
+    CountFolders(record, folders);
     file.path = record;
     if (is_link) file.target = TakeUpTo('\0', records);
     if (is_link && file.target.empty()) FailMalformed("a link that leads nowhere");
-    if (files.size() == kMostFiles) FailMalformed("more than 2,000,000 files");
-    files.push_back(std::move(file));
+    auto& list = is_folder ? listing.folders : listing.files;
+    if (list.size() == kMostFiles) FailMalformed("more than 2,000,000 files");
+    list.push_back(std::move(file));
   }
   throw Error(Phase::kFiles, "the list of its files has no end",
               "is the job's agent older than this tfdist?");
+}
+
+void Pace::Add(uint64_t bytes, size_t ended_files, TimePoint now) {
+  units_ += bytes + kUnitsOfAnEnd * ended_files;
+  if (units_ < kLeastBytesInWindow) return;
+  units_ = 0;
+  until_ = now + kPaceWindow;
 }
 
 void SentFiles::Take(std::string_view bytes) {
@@ -125,7 +150,7 @@ void SentFiles::Take(std::string_view bytes) {
       bytes.remove_prefix(piece.size());
       continue;
     }
-    if (at_ == count_) FailMalformed("more files than were asked for");
+    if (at_ == limits_.size()) FailMalformed("more files than were asked for");
     const size_t newline = bytes.find('\n');
     header_ += bytes.substr(0, newline);
     if (header_.size() > kMostHeaderBytes) FailMalformed(OnOneLine(header_));
@@ -134,17 +159,21 @@ void SentFiles::Take(std::string_view bytes) {
     const auto size = ParseNumber<int64_t>(std::exchange(header_, {}));
     if (size > 0) {
       left_bytes_ = static_cast<uint64_t>(size);
+      if (left_bytes_ > limits_[at_]) FailMalformed("more bytes of a file than it has listed");
+      limits_[at_] -= left_bytes_;
     } else {
       on_end_(at_++, FileEndOf(size));
     }
   }
 }
 
-std::vector<RemoteFile> ListRemoteFiles(const JobRecord& record, int slot) {
+RemoteListing ListRemoteFiles(const JobRecord& record, int slot) {
   std::string records;
-  RunAgent(record, slot, {"list"}, kListLimit, [&](std::string_view output) {
+  const TimePoint give_up = SystemClock().Now() + kListLimit;
+  RunAgent(record, slot, {"list"}, give_up, [&](std::string_view output) {
     records += output;
     if (records.size() > kMostListBytes) FailMalformed("it is longer than 256 MiB");
+    return give_up;
   });
   return ParseRemoteFiles(records);
 }
@@ -154,12 +183,17 @@ void SendRemoteFiles(const JobRecord& record, int slot, const std::vector<Remote
   for (size_t at = 0; at < files.size();) {
     std::vector<std::string> words = {"send"};
     for (size_t bytes = 0; at < files.size() && bytes < kMostWordBytes; ++at) {
-      words.push_back(std::to_string(offsets[at]));
+      words.push_back(fmt::format("{}-{}", offsets[at], files[at].size_bytes));
       words.push_back(files[at].path);
-      bytes += words.back().size() + 32;
+      bytes += words.back().size() + 64;
     }
-    RunAgent(record, slot, std::move(words), kSilenceLimit,
-             [&](std::string_view output) { sent.Take(output); });
+    Pace pace(SystemClock().Now() + kStartLimit);
+    RunAgent(record, slot, std::move(words), pace.until(), [&](std::string_view output) {
+      const size_t ended = sent.ended();
+      sent.Take(output);
+      pace.Add(output.size(), sent.ended() - ended, SystemClock().Now());
+      return pace.until();
+    });
     if (sent.ended() != at) {
       throw LostConnection(Phase::kFiles, "not all files have come", "pull again: it goes on");
     }

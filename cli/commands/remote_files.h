@@ -2,6 +2,7 @@
 // `task-files` (agent/slot/task_files_main.h). Hosts are not trusted with paths.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,7 +18,14 @@ struct RemoteFile {
   std::string path;  // below the work folder: relative, without "." and ".."
   uint64_t size_bytes = 0;
   int64_t changed_ns = 0;
-  std::string target;  // of a link: anything; empty: a file
+  std::string target;    // of a link: anything; empty: a file
+  uint32_t mode = 0666;  // permissions, and more; an agent of an earlier version does not say
+};
+
+// What a host says.
+struct RemoteListing {
+  std::vector<RemoteFile> files;  // and links
+  std::vector<RemoteFile> folders;
 };
 
 enum class FileEnd {
@@ -28,23 +36,23 @@ enum class FileEnd {
 
 // Reads records of `task-files list`. Throws ProtocolError for what an agent does not say, a path
 // that leads out of its folder among it; Error(kFiles) where they do not end as they should: an
-// agent that is too old, say.
-std::vector<RemoteFile> ParseRemoteFiles(std::string_view records);
+// agent that is too old, say. At most 2,000,000 files in 200,000 folders, none deeper than 64.
+RemoteListing ParseRemoteFiles(std::string_view records);
 
 // Takes `task-files send` apart, whatever pieces it comes in.
 class SentFiles {
  public:
-  // `on_bytes(i, bytes)`: of the i-th of `count` files that were asked for. `on_end(i, end)`.
-  SentFiles(size_t count, std::function<void(size_t, std::string_view)> on_bytes,
+  // `limits`: how many bytes of each file that was asked for are to come. `on_bytes(i, bytes)`: of the i-th of them. `on_end(i, end)`.
+  SentFiles(std::vector<uint64_t> limits, std::function<void(size_t, std::string_view)> on_bytes,
             std::function<void(size_t, FileEnd)> on_end)
-      : count_(count), on_bytes_(std::move(on_bytes)), on_end_(std::move(on_end)) {}
+      : limits_(std::move(limits)), on_bytes_(std::move(on_bytes)), on_end_(std::move(on_end)) {}
 
-  // Throws ProtocolError, and what the functions throw.
+  // Throws ProtocolError, also for more bytes of a file than are to come, and what the functions throw.
   void Take(std::string_view bytes);
   [[nodiscard]] size_t ended() const { return at_; }
 
  private:
-  size_t count_;
+  std::vector<uint64_t> limits_;  // what is still to come
   std::function<void(size_t, std::string_view)> on_bytes_;
   std::function<void(size_t, FileEnd)> on_end_;
   std::string header_;  // of a piece, as far as it has come
@@ -52,11 +60,24 @@ class SentFiles {
   size_t at_ = 0;
 };
 
-// What tasks of `slot` have written. For at most 5 minutes.
-std::vector<RemoteFile> ListRemoteFiles(const JobRecord& record, int slot);
+// Whether a host still sends what is worth waiting for: 64 KiB each minute, where a file that ends counts as 1 KiB.
+class Pace {
+ public:
+  explicit Pace(TimePoint now) : until_(now + std::chrono::minutes(1)) {}
+  void Add(uint64_t bytes, size_t ended_files, TimePoint now);
+  // Then it is too slow.
+  [[nodiscard]] TimePoint until() const { return until_; }
+
+ private:
+  TimePoint until_;
+  uint64_t units_ = 0;
+};
+
+// What tasks of `slot` have written. For at most 10 minutes.
+RemoteListing ListRemoteFiles(const JobRecord& record, int slot);
 
 // Asks for `files`, which are no links, from `offsets` on, and hands what comes to `sent`. Throws LostConnection when
-// nothing comes for a minute.
+// the host is too slow (Pace).
 void SendRemoteFiles(const JobRecord& record, int slot, const std::vector<RemoteFile>& files,
                      const std::vector<uint64_t>& offsets, SentFiles& sent);
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "cli/commands/remote_files.h"
@@ -15,10 +16,11 @@ namespace tfdist::cli {
 namespace {
 
 constexpr size_t kFiles = 3;
+constexpr uint64_t kMostBytes = 1000;
 
 void TryList(std::string_view records) {
   try {
-    for (const RemoteFile& file : ParseRemoteFiles(records)) {
+    for (const RemoteFile& file : ParseRemoteFiles(records).files) {
       const std::filesystem::path path(file.path);
       assert(path.is_relative() && path == path.lexically_normal() && path.has_filename());
       assert(*path.begin() != "..");
@@ -31,7 +33,7 @@ std::string Taken(std::string_view stream, size_t cut) {
   std::string all;
   size_t last = 0;
   SentFiles sent(
-      kFiles,
+      std::vector<uint64_t>(kFiles, kMostBytes),
       [&](size_t at, std::string_view bytes) {
         assert(at >= last && at < kFiles);
         last = at;

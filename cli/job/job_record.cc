@@ -30,24 +30,14 @@ using nlohmann::json;
 constexpr size_t kRecordLimitBytes = 16 << 20;
 constexpr int kRecordVersion = 2;
 
-std::filesystem::path StateFolder() {
-  // XDG Base Directory Specification: a relative path there is to be ignored.
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && state[0] == '/') {
-    return std::filesystem::path(state) / "tfdist" / "jobs";
-  }
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || home[0] != '/') {
-    throw Error(Phase::kFiles, "HOME is not set", "set HOME, or XDG_STATE_HOME");
-  }
-  return std::filesystem::path(home) / ".local/state/tfdist/jobs";
-}
+std::filesystem::path JobsFolder() { return StateFolder() / "jobs"; }
 
 std::filesystem::path PathOf(std::string_view id) {
-  return StateFolder() / fmt::format("{}.json", id);
+  return JobsFolder() / fmt::format("{}.json", id);
 }
 
 std::filesystem::path MarkPathOf(std::string_view id) {
-  return StateFolder() / fmt::format("{}.up", id);
+  return JobsFolder() / fmt::format("{}.up", id);
 }
 
 json ToJson(const HostPlan& host) {
@@ -234,6 +224,18 @@ std::optional<JobRecord> LoadRecord(const std::filesystem::path& path) {
 
 }  // namespace
 
+std::filesystem::path StateFolder() {
+  // XDG Base Directory Specification: a relative path there is to be ignored.
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && state[0] == '/') {
+    return std::filesystem::path(state) / "tfdist";
+  }
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || home[0] != '/') {
+    throw Error(Phase::kFiles, "HOME is not set", "set HOME, or XDG_STATE_HOME");
+  }
+  return std::filesystem::path(home) / ".local/state/tfdist";
+}
+
 const std::string& BaseOf(const JobRecord& record, int slot) {
   const std::string& base = record.bases.at(static_cast<size_t>(slot));
   return base.empty() ? record.ssh.remote_dir : base;
@@ -261,7 +263,7 @@ bool IsJobId(std::string_view text) {
 }
 
 BringUpMark::BringUpMark(std::string_view id) : path_(MarkPathOf(id)) {
-  MakePrivateFolder(StateFolder());
+  MakePrivateFolder(JobsFolder());
   file_.Reset(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file_.valid() || (flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && !HasNoLocks(errno))) {
     throw Error(Phase::kFiles, WithErrno(fmt::format("cannot make {}", path_.string()), errno));
@@ -335,7 +337,7 @@ JobRecord DecodeRecord(std::string_view text) {
 }
 
 void SaveRecord(const JobRecord& record) {
-  MakePrivateFolder(StateFolder());
+  MakePrivateFolder(JobsFolder());
   ReplaceFile(PathOf(record.id), EncodeRecord(record), 0600);
 }
 
@@ -356,7 +358,7 @@ void NoteLastSeen(std::string_view id, const LastSeen& seen) {
 std::vector<JobRecord> LoadRecords() {
   std::vector<JobRecord> records;
   std::error_code none;  // no folder: no records
-  for (const auto& entry : std::filesystem::directory_iterator(StateFolder(), none)) {
+  for (const auto& entry : std::filesystem::directory_iterator(JobsFolder(), none)) {
     if (entry.path().extension() != ".json") continue;
     if (auto record = LoadRecord(entry.path())) records.push_back(std::move(*record));
   }

@@ -1,6 +1,7 @@
 """`tfdist logs` of tasks that have run more than once."""
 
 import datetime
+import pathlib
 import re
 import unittest
 
@@ -116,6 +117,15 @@ class Logs(unittest.TestCase):
             content = (folder / name).read_bytes()
             self.assertEqual(content, self.user.run_bytes("logs", "--raw", "job", task))
             self.assertIn(f"tfdist: {task}: {len(content)} bytes in out/of/{name}\n", saved.err)
+        # Again, over its own; not over what somebody else has made, nor through a link.
+        self.assertEqual(self.user.run("logs", "--save", "out/of", "job", "worker").code, 0)
+        victim = pathlib.Path(self.user.write("victim", "mine\n"))
+        (self.user.folder / "out/of/.worker-0.log.part").symlink_to(victim)
+        (self.user.folder / "out/of/master-0.log").write_text("mine\n")
+        kept = self.user.run("logs", "--save", "out/of", "job", "worker", "master")
+        self.assertEqual(kept.code, 1, kept)
+        self.assertIn("out/of/master-0.log stays as it is: it is not as logs --save of this job has left it\n", kept.err)
+        self.assertEqual((victim.read_text(), (self.user.folder / "out/of/master-0.log").read_text()), ("mine\n", "mine\n"))
         wrong = self.user.run("logs", "--save", "x", "-f", "job")
         self.assertEqual(wrong.code, 2, wrong)
 

@@ -92,6 +92,57 @@ class Pull(unittest.TestCase):
         self.assertEqual((home / "latest/w").read_text(), "w\n")
         self.assertFalse((home / "out").exists())
 
+    def test_modes_and_times_come_along_and_no_mode_is_wider_than_there(self):
+        self.run_job('umask 022; mkdir -m 700 private; echo k >private/key; echo t >token; chmod 600 token; '
+                     'echo x >tool; chmod 777 tool; touch -d "2020-01-01 00:00:00.123456789" token private')
+        pulled = self.pull("worker:0")
+        self.assertEqual(pulled.code, 0, pulled)
+        home = self.home / "worker-0"
+        for name, mode in (("private", 0o700), ("private/key", 0o644), ("token", 0o600), ("tool", 0o755)):
+            here, there = (home / name).stat(), (self.work(0) / name).stat()
+            self.assertEqual((name, here.st_mode & 0o7777, here.st_mtime_ns), (name, mode, there.st_mtime_ns))
+
+    def test_a_file_that_was_changed_here_stays(self):
+        self.run_job("echo 1 >notes; echo 1 >model.bin; ln -s model.bin latest; mkdir out; echo 1 >out/x")
+        home = self.home / "worker-0"
+        self.assertEqual(self.pull("worker:0").code, 0)
+        (home / "notes").write_text("mine\n")
+        (home / "latest").unlink()
+        (home / "latest").write_text("mine\n")
+        (home / "new").write_text("mine\n")
+        for name in ("notes", "model.bin", "new"):
+            (self.work(0) / name).write_text("of the task\n")
+        pulled = self.pull("worker:0")
+        self.assertEqual(pulled.code, 1, pulled)
+        for name in ("notes", "latest", "new"):
+            self.assertEqual((home / name).read_text(), "mine\n")
+            self.assertIn(f"{home}/{name} stays as it is: it is not as a pull of this job has left it\n", pulled.err)
+        self.assertIn("  try: --to another folder, or move it away\n", pulled.err)
+        self.assertEqual((home / "model.bin").read_text(), "of the task\n")
+        self.assertIn("; 3 are missing\n", pulled.out)
+        for name in ("notes", "latest", "new"):
+            (home / name).unlink()
+        self.assertEqual(self.pull("worker:0").code, 0)
+        self.assertEqual((home / "notes").read_text(), "of the task\n")
+        # Another job's files of the same names.
+        self.run_job("echo 2 >model.bin")
+        other = self.pull("worker:0")
+        self.assertEqual(other.code, 1, other)
+        self.assertEqual((home / "model.bin").read_text(), "of the task\n")
+
+    def test_a_host_that_sends_more_than_it_has_listed_is_given_up(self):
+        self.run_job("echo 1 >model.bin")
+        agent = self.work(0).parent / "agent"
+        agent.unlink()
+        agent.write_text('#!/bin/sh\ncase $2 in\nlist) printf "5:600 1 a/x\\0end\\0";;\n'
+                         'send) while printf "1\\nx"; do sleep 0.1; done;;\nesac\n')
+        agent.chmod(0o700)
+        os.chown(agent, self.hosts[0].uid, self.hosts[0].uid)
+        pulled = self.user.run("pull", "job", "worker:0", "--to", str(self.home), seconds=20)
+        self.assertEqual(pulled.code, 3, pulled)
+        self.assertIn("more bytes of a file than it has listed", pulled.err)
+        self.assertFalse((self.home / "worker-0/a/x").exists())
+
     def test_a_file_that_cannot_be_read_is_named_and_not_counted(self):
         self.run_job("echo 1 >open; echo 2 >closed")
         (self.work(0) / "closed").chmod(0)

@@ -1,0 +1,34 @@
+// What `pull` and `logs --save` have written into a folder of this machine: it may be replaced by what the same job has
+// now, as long as nobody has changed it. All else in the folder is the user's.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/unique_fd.h"
+
+namespace tfdist::cli {
+
+// Remembered in $XDG_STATE_HOME/tfdist/brought, one file a folder. Belongs to one thread.
+class Brought {
+ public:
+  // What `job` brings into `folder`, which is there. Throws Error(kFiles), as all calls do.
+  Brought(const std::filesystem::path& folder, const std::string& job);
+
+  // Whether there is nothing at `path`, below the folder, or what was brought of this job and has not changed since.
+  [[nodiscard]] bool MayReplace(const std::string& path) const;
+  // What is at `path` now was brought.
+  void Note(const std::string& path);
+
+ private:
+  [[nodiscard]] std::optional<std::string> MarkOf(const std::string& path) const;
+
+  std::filesystem::path folder_;
+  std::string job_;
+  std::map<std::string, std::string> marks_;  // path -> job, size and time
+  UniqueFd file_;
+};
+
+}  // namespace tfdist::cli
