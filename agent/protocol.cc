@@ -222,11 +222,8 @@ void from_json(const Json& json, TaskDescription& value) {
 }
 
 void to_json(Json& json, const HostDescription& value) {
-  json = {{"tasks", value.tasks},
-          {"files", value.files},
-          {"secret", value.secret},
-          {"slots", value.slots},
-          {"shared", value.shared}};
+  json = {{"tasks", value.tasks}, {"files", value.files},   {"secret", value.secret},
+          {"slots", value.slots}, {"shared", value.shared}, {"replaces", value.replaces}};
   Put(json, "workdir", value.workdir);
 }
 void from_json(const Json& json, HostDescription& value) {
@@ -235,6 +232,7 @@ void from_json(const Json& json, HostDescription& value) {
   json.at("secret").get_to(value.secret);
   json.at("slots").get_to(value.slots);
   value.shared = json.value("shared", "");
+  value.replaces = json.value("replaces", "");
   Get(json, "workdir", value.workdir);
 }
 

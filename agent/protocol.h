@@ -102,6 +102,7 @@ struct HostDescription {
   Bytes secret;                            // of the job: for the runtime's keys; never logged
   std::vector<SlotPlan> slots;             // of the job: whose addresses tasks may be given
   std::string shared;                      // absolute path where logs are copied to; empty: nowhere
+  std::string replaces;  // id of a job that ends before this one begins: its ports count as free
 };
 
 // ---------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ HostDescription SampleHost() {
   host.files = {{"ab", 12, true, "runtime"}};
   host.workdir = FileDescription{"cd", 3, false, ""};
   host.secret.value = std::string("\0\1\2", 3);
+  host.replaces = "digits-1";
   return host;
 }
 
@@ -48,6 +49,7 @@ TEST(Protocol, ADescriptionArrivesByteExact) {
   EXPECT_EQ(got.tasks[0].gpu_share, SampleHost().tasks[0].gpu_share);
   EXPECT_EQ(got.secret, SampleHost().secret);
   EXPECT_EQ(got.workdir->sha256, "cd");
+  EXPECT_EQ(got.replaces, "digits-1");
 }
 
 TEST(Protocol, FillPutsAnIpv6AddressInBracketsBeforeAPort) {

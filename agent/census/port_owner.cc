@@ -9,7 +9,6 @@
 #include <string_view>
 #include <system_error>
 
-#include "agent/census/process_table.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -56,12 +55,12 @@ std::set<std::string> ListeningSockets(std::string_view table, int port) {
   return sockets;
 }
 
-std::optional<std::string> FindPortOwner(int port) {
+std::optional<ProcessInfo> FindPortOwner(int port) {
   try {
     std::set<std::string> sockets = ListeningSockets(ReadTable("/proc/net/tcp"), port);
     sockets.merge(ListeningSockets(ReadTable("/proc/net/tcp6"), port));
     for (const ProcessInfo& process : ReadProcessTable()) {
-      if (HoldsOneOf(fmt::format("/proc/{}/fd", process.id.pid), sockets)) return Describe(process);
+      if (HoldsOneOf(fmt::format("/proc/{}/fd", process.id.pid), sockets)) return process;
     }
   } catch (const Error&) {
     // Only a nicer message is lost.

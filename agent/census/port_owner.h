@@ -6,10 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include "agent/census/process_table.h"
+
 namespace tfdist::agent {
 
-// "pid 123 (python3)"; nullopt when it cannot be seen (another user's process).
-std::optional<std::string> FindPortOwner(int port);
+// nullopt when it cannot be seen (another user's process).
+std::optional<ProcessInfo> FindPortOwner(int port);
 
 // The sockets that listen on `port`, as /proc/PID/fd shows them ("socket:[123]"), from the text of
 // /proc/net/tcp or tcp6 (proc(5)).

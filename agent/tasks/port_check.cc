@@ -12,8 +12,10 @@
 #include <thread>
 #include <utility>
 
+#include "agent/census/census.h"
 #include "agent/census/port_owner.h"
 #include "agent/control/tcp_address.h"
+#include "agent/job_layout.h"
 #include "agent/refusal.h"
 #include "base/error.h"
 
@@ -69,9 +71,10 @@ int TryPort(int port, std::span<const std::string_view> addresses, std::vector<U
                   "choose another port with `ports` in the cluster file");
   }
   const auto owner = FindPortOwner(port);
-  throw Refusal(RefusalKind::kPortTaken, Phase::kPorts,
-                fmt::format("port {} of {} is in use{}", port, task, owner ? " by " + *owner : ""),
-                "end that process, or choose another port with `ports` in the cluster file");
+  throw Refusal(
+      RefusalKind::kPortTaken, Phase::kPorts,
+      fmt::format("port {} of {} is in use{}", port, task, owner ? " by " + Describe(*owner) : ""),
+      "end that process, or choose another port with `ports` in the cluster file");
 }
 
 }  // namespace
@@ -91,5 +94,12 @@ std::vector<UniqueFd> TakePort(int port, const std::string& task, const std::str
 }
 
 void CheckPort(int port, const std::string& task) { (void)TakePort(port, task); }
+
+bool IsPortOfJob(int port, const std::string& job) {
+  const auto owner = FindPortOwner(port);
+  const auto cookie = owner ? CookieOfProcess(owner->id.pid) : std::nullopt;
+  const auto slot = cookie ? layout::ParseSlotPath(*cookie) : std::nullopt;
+  return slot && slot->job == job;
+}
 
 }  // namespace tfdist::agent

@@ -13,6 +13,9 @@ namespace tfdist::agent {
 // Error(kPorts) that names port, task and, where it can be seen, the process that has it.
 void CheckPort(int port, const std::string& task);
 
+// Whether a process of that job listens on it.
+bool IsPortOfJob(int port, const std::string& job);
+
 // The same, and keeps the port: sockets that listen on it. `address`: that numeric one alone;
 // empty: every address of this host.
 std::vector<UniqueFd> TakePort(int port, const std::string& task, const std::string& address = {});

@@ -67,7 +67,11 @@ void UnpackWorkdir(const HostDescription& description, const FileStore& store,
 
 void CheckPorts(const HostDescription& description) {
   for (const TaskDescription& task : description.tasks) {
-    for (const int port : task.ports) CheckPort(port, task.task);
+    for (const int port : task.ports) {
+      const bool will_be_free =
+          !description.replaces.empty() && IsPortOfJob(port, description.replaces);
+      if (!will_be_free) CheckPort(port, task.task);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 
+#include "agent/job_layout.h"
 #include "agent/refusal.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -165,10 +166,25 @@ std::optional<JobRecord> Known(const std::string& id) {
   return std::nullopt;
 }
 
-// A job that runs under the plan's name, started here or elsewhere.
+bool HasItsFirstHost(const JobRecord& record, const Plan& plan) {
+  const HostPlan& first = plan.hosts[0];
+  return record.hosts[0].ssh == first.ssh && record.hosts[0].address == first.address;
+}
+
+// A job that runs under the plan's name, started here or elsewhere. The host that names it is not trusted with jobs of
+// other names, nor of other hosts.
 JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
+  if (!layout::IsJobIdOf(id, plan.name)) {
+    throw ProtocolError(
+        Phase::kStart,
+        id.empty()
+            ? fmt::format("a job named '{}' runs there, and which one is not known", plan.name)
+            : fmt::format("the host says that job {} has the name {}", id, plan.name),
+        "look who else uses this account there; another name helps")
+        .WithHost(plan.hosts[0].name);
+  }
   auto known = Known(id);
-  return known ? std::move(*known) : AdoptJob(plan, id);
+  return known && HasItsFirstHost(*known, plan) ? std::move(*known) : AdoptJob(plan, id);
 }
 
 // A job that runs from this plan.
@@ -186,13 +202,14 @@ int JoinIt(const Plan& plan, const std::string& job, const UpArguments& argument
 // The job of that name on slot 0, when it is the same plan: `up` again joins it.
 int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wanted,
          const UpArguments& arguments) {
+  const JobRecord running = KnownOrAdopted(plan, taken.job());
   if (taken.plan_sha256() != wanted.plan_sha256) {
     Say("tfdist: {}: job {} runs under this name, from another plan\n", plan.hosts[0].name,
         taken.job());
     // Of one that another machine started the plan is not here to compare.
-    if (const auto running = Known(taken.job())) {
-      ShowDifference(*running, wanted);
-      ShowChangedFiles(*running, wanted);
+    if (Known(taken.job())) {
+      ShowDifference(running, wanted);
+      ShowChangedFiles(running, wanted);
     }
     Say("  try: tfdist down {}, or tfdist up --replace, or another name\n", taken.job());
     return kExitNoJob;
@@ -216,7 +233,9 @@ class Launch {
   }
 
   int Run() {
-    if (const auto running = RunsAlready()) return JoinIt(plan_, *running, arguments_);
+    if (const auto running = RunsAlready()) {
+      return arguments_.replace ? Replace(*running) : JoinIt(plan_, running->id, arguments_);
+    }
     interrupts_.emplace();
     // A closed terminal rolls back, as Ctrl-C does: nobody would, later.
     interrupts_->HearHangUp();
@@ -248,16 +267,17 @@ class Launch {
   }
 
  private:
-  // The job of this plan that this machine has started and that runs, as its coordinator says now:
-  // there is nothing to bring up, and no record to make.
-  [[nodiscard]] std::optional<std::string> RunsAlready() const {
-    if (arguments_.replace) return std::nullopt;
-    for (const JobRecord& known : LoadRecords()) {
+  // The job of this plan, or with --replace of its name, that this machine has started and that runs, as its coordinator
+  // says now: there is nothing to bring up, and no record to make.
+  [[nodiscard]] std::optional<JobRecord> RunsAlready() const {
+    for (JobRecord& known : LoadRecords()) {
+      const bool is_meant = arguments_.replace ? HasItsFirstHost(known, plan_)
+                                               : known.plan_sha256 == record_.plan_sha256;
       if (known.last_seen.stage != LastSeen::Stage::kRunning || known.name != record_.name ||
-          known.plan_sha256 != record_.plan_sha256) {
+          !is_meant) {
         continue;
       }
-      if (SaysThatItRuns(known)) return known.id;
+      if (SaysThatItRuns(known)) return std::move(known);
     }
     return std::nullopt;
   }
@@ -442,7 +462,37 @@ class Launch {
     // under way by itself.
     interrupts_.reset();
     if (!arguments_.replace) return Join(plan_, taken, record_, arguments_);
-    const JobRecord running = KnownOrAdopted(plan_, taken.job());
+    return Replace(KnownOrAdopted(plan_, taken.job()));
+  }
+
+  // Under a name of its own the new job comes as far as the commit, while the other one runs.
+  [[nodiscard]] Deployment::Outcome Rehearse(const JobRecord& running) {
+    constexpr size_t kMostNameBytes = 40;
+    cargo_.job.name = plan_.name.substr(0, kMostNameBytes) + ".next";
+    cargo_.job.job = NewJobId(cargo_.job.name);
+    record_.id = cargo_.job.job;
+    interrupts_.emplace();
+    interrupts_->HearHangUp();
+    Deployment deployment(plan_, cargo_, running.id);
+    const bool through = Wait(deployment);
+    left_ = deployment.HostsNotRolledBack();
+    if (!through || interrupted_) LeaveInterrupted();
+    interrupts_.reset();
+    return deployment.TakeOutcome();
+  }
+
+  // What would stop the new job is found before the one that runs is ended.
+  int Replace(const JobRecord& running) {
+    const Deployment::Outcome outcome = Rehearse(running);
+    if (!outcome.failures.empty()) {
+      std::vector<Error> errors;
+      for (const auto& failure : outcome.failures) errors.push_back(failure.error);
+      PrintErrors(errors);
+      Say("tfdist: {} of {} hosts could not be brought up; nothing was started, and job {} runs "
+          "on\n",
+          outcome.failures.size(), plan_.hosts.size(), running.id);
+      return kExitHost;
+    }
     const EndReport report = EndJob(running, false);
     PrintEndReport(running, report);
     if (!report.all_confirmed()) return kExitJobFailed;

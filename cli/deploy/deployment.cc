@@ -79,9 +79,10 @@ Deployment::Failure FailureOf(const std::exception& thrown, const std::string& h
 
 }  // namespace
 
-Deployment::Deployment(const Plan& plan, const Cargo& cargo)
+Deployment::Deployment(const Plan& plan, const Cargo& cargo, std::string rehearsed_for)
     : plan_(plan),
       cargo_(cargo),
+      rehearsed_for_(std::move(rehearsed_for)),
       prepared_(plan.hosts.size()),
       listening_(plan.hosts.size()),
       connected_(plan.hosts.size()),
@@ -247,10 +248,10 @@ void Deployment::BringUp(int slot) {
                      Pass(settled_, slot, "commit", [&] {
                        if (!first) return;
                        UnmarkShared(host);
-                       Commit(host);
+                       if (!is_rehearsal()) Commit(host);
                      });
   // In doubt, nothing is taken back: if the job does not exist, its agents end by themselves.
-  if (!ready && !in_doubt_) RollBack(slot);
+  if ((!ready || is_rehearsal()) && !in_doubt_) RollBack(slot);
 }
 
 template <typename Step>
@@ -303,7 +304,7 @@ void Deployment::StartOnHost(int slot) {
   create.plan_sha256 = cargo_.job.plan_sha256;
   create.slot = slot;
   create.address = slot == 0 ? plan.address : "";
-  create.port = slot == 0 ? plan_.control_port : 0;
+  create.port = slot == 0 && !is_rehearsal() ? plan_.control_port : 0;
   create.orphan_timeout_ms = plan_.orphan_timeout_ms;
   create.uncommitted_limit_ms = milliseconds(kUncommittedLimit).count();
   host.touched = true;
@@ -337,6 +338,7 @@ protocol::HostDescription Deployment::DescriptionOf(int slot) const {
   description.secret.value = cargo_.secret;
   description.slots = DescribeSlots(plan_);
   description.shared = plan_.shared;
+  description.replaces = rehearsed_for_;
   return description;
 }
 

@@ -7,7 +7,7 @@
 //   slot 0        plan                                       -> settled: the job exists, or not
 //
 // One thread a host; a Gate after each row. While a host waits for the others its link is kept
-// alive. Files of less than 8 MiB go to each host in the first row. More go to slot 0 alone, in the
+// alive. A rehearsal does all of it but the last row, and is rolled back. Files of less than 8 MiB go to each host in the first row. More go to slot 0 alone, in the
 // fourth, and the other hosts get them from slot 0 as they come; a host that does not is sent them
 // from here.
 #pragma once
@@ -55,8 +55,9 @@ struct FilesSent {
 
 class Deployment {
  public:
-  // Borrows `plan` and `cargo` until the destructor has returned. Starts at once.
-  Deployment(const Plan& plan, const Cargo& cargo);
+  // Borrows `plan` and `cargo` until the destructor has returned. Starts at once. `rehearsed_for`: the id of a running job
+  // that ends before this one begins, so that its ports count as free: nothing is committed; empty: no rehearsal.
+  Deployment(const Plan& plan, const Cargo& cargo, std::string rehearsed_for = {});
   // Waits for the hosts' threads: at most their deadlines.
   ~Deployment();
 
@@ -165,8 +166,11 @@ class Deployment {
   void ReportLeft(int slot, const std::string& left);
   [[nodiscard]] protocol::HostDescription DescriptionOf(int slot) const;
 
+  [[nodiscard]] bool is_rehearsal() const { return !rehearsed_for_.empty(); }
+
   const Plan& plan_;
   const Cargo& cargo_;
+  const std::string rehearsed_for_;
   std::vector<std::unique_ptr<Host>> hosts_;  // index = slot
   Gate prepared_;
   Gate listening_;

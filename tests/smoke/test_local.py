@@ -1,5 +1,6 @@
 """Jobs on this machine without SSH: what a newcomer runs first."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -8,6 +9,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -638,6 +640,37 @@ class LocalJob(unittest.TestCase):
         wait_for(all_listen, "all tasks of the new job listen")
         self.assertEqual(self.user.run("down").code, 0)
         self.assert_nothing_left()
+
+    def test_replace_leaves_the_job_alone_where_the_new_one_could_not_start(self):
+        running = self.start_job("job")
+        file = pathlib.Path(next(self.user.folder.glob("job-*.toml")))
+        with socket.create_server(("127.0.0.1", 0)) as stranger:
+            port = stranger.getsockname()[1]
+            for name, text, why in (
+                    ("mistyped.toml", clusters.local("job", ["pyhton3", "train.py"], slots=1), "command 'pyhton3' of "),
+                    ("taken.toml", re.sub(r"worker = \d+", f"worker = {port}", file.read_text()), f"port {port} of master:0 is in use")):
+                with self.subTest(name):
+                    refused = self.user.run("up", "-d", "--replace", self.user.write(name, text))
+                    self.assertEqual(refused.code, 3, refused)
+                    self.assertIn(why, refused.err)
+                    self.assertIn("nothing was started", refused.err)
+                    self.assertEqual(self.user.status(running)["state"], "running")
+        self.assertEqual(self.user.run("down").code, 0)
+        self.assert_nothing_left()
+
+    def test_a_host_cannot_have_a_job_of_another_name_ended(self):
+        victim = self.start_job("victim")
+        lock = self.user.folder / ".cache/tfdist/names/other.lock"
+        lock.write_text(json.dumps({"job": victim, "plan_sha256": "0" * 64}))
+        with open(lock, encoding="utf-8") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            for options in (["--replace"], []):
+                refused = self.user.run("up", "-d", *options, self.user.write("other.toml", clusters.local("other", shell("true"), slots=1)))
+                self.assertEqual(refused.code, 3, refused)
+                self.assertIn(f"the host says that job {victim} has the name other", refused.err)
+                self.assertNotIn("tfdist down", refused.err)
+        self.assertEqual(self.user.status(victim)["state"], "running")
+        self.assertEqual(self.user.run("down").code, 0)
 
     def start_job(self, name, script="sleep infinity", extra=""):
         """Detached, on one slot; its id."""
