@@ -1,5 +1,7 @@
 #include "agent/agent/deployment.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <filesystem>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "agent/files/disk_room.h"
 #include "agent/frame.h"
 #include "agent/job_layout.h"
+#include "agent/slot/task_files.h"
 #include "agent/tasks/preflight.h"
 #include "agent/tasks/work_files.h"
 #include "base/failures.h"
@@ -27,6 +30,7 @@ using Troubles = std::vector<protocol::Trouble>;
 
 // For a program that says something about the host.
 constexpr std::chrono::seconds kQuickLookLimit{2};
+constexpr std::chrono::milliseconds kEarlierResultsLimit{500};
 
 // Pieces come without waiting for answers: the disk must be able to push back.
 class HeldSession {
@@ -46,6 +50,20 @@ std::vector<FileDescription> FilesIn(const Message& message) {
   } catch (const Json::exception& e) {
     throw ProtocolError(Phase::kFiles, std::string("malformed list of files: ") + e.what());
   }
+}
+
+// Each job has a fresh folder: who counts on what the last one has written hears that it is not there.
+void AddEarlierResults(const SlotFolder& folder, const SlotInfo& info, Troubles& troubles) {
+  const TimePoint deadline = SystemClock().Now() + kEarlierResultsLimit;
+  const auto job = FindEarlierResults(folder, info.name, deadline);
+  if (!job) return;
+  troubles.push_back(
+      {fmt::format("job {} has left files of its tasks here; this job starts in a fresh folder",
+                   *job),
+       fmt::format(
+           "tfdist pull {} brings them home; with `shared` in the cluster file tasks can write "
+           "where the next job finds it",
+           *job)});
 }
 
 }  // namespace
@@ -133,7 +151,9 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
         ReplaceFile(folder.secret(), description.secret.value, 0600);
         ReplaceFile(folder.description(), bytes, 0600);
         Prepare(description, *store, folder, info);
-        return QuickLook(info.base, SystemClock().Now() + kQuickLookLimit);
+        Troubles troubles = QuickLook(info.base, SystemClock().Now() + kQuickLookLimit);
+        AddEarlierResults(folder, info, troubles);
+        return troubles;
       },
       [this, description, reply = Reply(session, message.id)](Outcome<Troubles>& outcome) {
         reply.Try([&] {

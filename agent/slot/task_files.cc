@@ -269,4 +269,39 @@ std::optional<fs::path> FindTaskFile(const SlotFolder& folder, TimePoint deadlin
   return FindInWorkFolder(folder, deadline);
 }
 
+namespace {
+
+// Newest first: what follows the name begins with the time.
+std::vector<fs::path> EarlierJobs(const SlotFolder& own, const std::string& name) {
+  const fs::path job = own.path().parent_path();
+  std::vector<fs::path> jobs;
+  std::error_code error;
+  for (fs::directory_iterator entry(job.parent_path(), error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const bool is_other = entry->path().filename() != job.filename();
+    if (is_other && layout::IsJobIdOf(entry->path().filename().string(), name)) {
+      jobs.push_back(entry->path());
+    }
+  }
+  std::ranges::sort(jobs, std::greater());
+  return jobs;
+}
+
+}  // namespace
+
+std::optional<std::string> FindEarlierResults(const SlotFolder& own, const std::string& name,
+                                              TimePoint deadline) {
+  for (const fs::path& job : EarlierJobs(own, name)) {
+    std::error_code error;
+    for (fs::directory_iterator slot(job, error); !error && slot != fs::directory_iterator();
+         slot.increment(error)) {
+      const bool found =
+          IsSlotFolder(slot->path()) && FindTaskFile(SlotFolder(slot->path()), deadline);
+      if (SystemClock().Now() >= deadline) return std::nullopt;
+      if (found) return job.filename().string();
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace tfdist::agent

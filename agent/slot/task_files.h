@@ -27,6 +27,11 @@ void RememberUnpacked(const SlotFolder& folder);
 // nobody knows that it is not a result. Blocks.
 std::optional<std::filesystem::path> FindTaskFile(const SlotFolder& folder, TimePoint deadline);
 
+// The newest other job called `name` whose tasks have left files in a folder of this host. nullopt also where that is not
+// known before `deadline`. Blocks.
+std::optional<std::string> FindEarlierResults(const SlotFolder& own, const std::string& name,
+                                              TimePoint deadline);
+
 struct TaskFile {
   std::string path;  // below the work folder
   uint64_t size_bytes = 0;

@@ -173,7 +173,7 @@ void PrintProposal(const Proposal& proposal) {
     }
     const uint64_t caches_kib = proposal.hosts[at].caches_kib;
     if (caches_kib > 0) {
-      PrintRow(host, "agents and caches", caches_kib,
+      PrintRow(host, "agents and caches, shared with all other jobs of this account", caches_kib,
                proposal.has_caches        ? ""
                : proposal.running.empty() ? ": stay, a job may run"
                                           : ": stay, a job runs");

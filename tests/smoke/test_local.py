@@ -222,7 +222,7 @@ class LocalJob(unittest.TestCase):
         self.assertRegex(listed.out, rf"\d+ KiB  job {mine.name}, slot 0: HAS FILES OF TASKS\n")
         kib = re.search(rf"(\d+) KiB  job {theirs.name}, slot 0\n", listed.out)
         self.assertLess(int(kib[1]), 1024, "the agent is counted once, in the cache that its link comes from")
-        self.assertRegex(listed.out, r"\d+ \w+  agents and caches\n")
+        self.assertRegex(listed.out, r"\d+ \w+  agents and caches, shared with all other jobs of this account\n")
         refused = self.user.run("clean", files["mine"])
         self.assertEqual(refused.code, 2, refused)
         self.assertIn("there is no terminal to ask on", refused.err)
@@ -728,6 +728,19 @@ class LocalJob(unittest.TestCase):
                 self.assertIn("belongs to another account", done.err)
                 self.assertFalse((self.user.folder / "ran").exists())
         self.assertEqual([path.name for path in slot.iterdir()], ["agent"])
+
+    def test_up_says_what_the_last_job_of_its_name_has_left(self):
+        said = "has left files of its tasks here; this job starts in a fresh folder"
+        text = clusters.local("job", shell("ls; echo weights >model.ckpt"), slots=1)
+        first = self.user.run("up", self.user.write("cluster.toml", text))
+        self.assertNotIn(said, first.err)
+        job = self.user.job_id()
+        second = self.user.run("up", str(self.user.folder / "cluster.toml"))
+        self.assertNotIn("| model.ckpt", second.out)
+        self.assertIn(f"tfdist: warning: 127.0.0.1: job {job} {said}\n  try: tfdist pull {job} brings them home; ", second.err)
+        for job in (job, self.user.job_id()):
+            self.assertEqual(self.user.run("down", "--purge", job).code, 0)
+        self.assertNotIn(said, self.user.run("up", str(self.user.folder / "cluster.toml")).err)
 
     def test_prune_keeps_the_only_way_to_results(self):
         run = self.user.run("up", "-H", "localhost", "--name", "made", "--no-workdir", "--", "sh", "-c", "echo weights >model.ckpt")

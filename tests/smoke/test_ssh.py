@@ -271,7 +271,7 @@ class HostsThatAreOff(OverSsh):
         hosts = self.start_hosts(2, shared_home=True)
         cleaned = self.clean_without_the_last(hosts)
         self.assertEqual(cleaned.out.count(": stays, a host that does not answer may run it\n"), 2, cleaned.out)
-        self.assertIn("agents and caches: stay, a job may run\n", cleaned.out)
+        self.assertIn("agents and caches, shared with all other jobs of this account: stay, a job may run\n", cleaned.out)
         self.assertTrue((self.job_folder(hosts[0]) / "h1/agent").exists())
 
 
