@@ -82,7 +82,8 @@ class Board {
     results_[at].end = std::move(end);
     results_[at].error = std::move(error);
     stages_[at] = Stage::kOver;
-    if (!gather_) WhileOutputIsOpen([&] { printer_->Finish(errands_[at].label); });
+    if (!gather_)
+      WhileOutputIsOpen([&](LinePrinter& printer) { printer.Finish(errands_[at].label); });
     const uint64_t one = 1;
     (void)!write(changed_.get(), &one, sizeof one);
   }
@@ -123,12 +124,13 @@ class Board {
   std::optional<TimePoint> ShowUnfinished() {
     const MutexLock lock(mutex_);
     std::optional<TimePoint> next;
-    if (!gather_) WhileOutputIsOpen([&] { next = printer_->ShowUnfinished(Now()); });
+    if (!gather_)
+      WhileOutputIsOpen([&](LinePrinter& printer) { next = printer.ShowUnfinished(Now()); });
     return next;
   }
   void Note(const std::string& text) {
     const MutexLock lock(mutex_);
-    WhileOutputIsOpen([&] { printer_->Note("tfdist: {}", text); });
+    WhileOutputIsOpen([&](LinePrinter& printer) { printer.Note("tfdist: {}", text); });
   }
   // Readable when something has ended.
   [[nodiscard]] int fd() const { return changed_.get(); }
@@ -152,14 +154,14 @@ class Board {
     piece.segments.push_back({protocol::Stream::kMerged, static_cast<uint32_t>(output.size()), 1, 1,
                               WallClockNanoseconds()});
     piece.data.value = output;
-    WhileOutputIsOpen([&] { printer_->Print(errands_[at].label, piece); });
+    WhileOutputIsOpen([&](LinePrinter& printer) { printer.Print(errands_[at].label, piece); });
   }
   // Once nobody reads what comes, all is ended.
   template <typename Write>
   void WhileOutputIsOpen(Write write_it) REQUIRES(mutex_) {
     if (output_failure_) return;
     try {
-      write_it();
+      write_it(*printer_);
     } catch (const OutputClosed& closed) {
       output_failure_ = closed;
       wish_ = std::max(wish_, Wish::kTerm);
