@@ -20,7 +20,7 @@ inline constexpr std::string_view kProcessLimitRemedy =
     "end processes of this account there, or have the limit raised (ulimit -u, nproc in "
     "limits.conf, TasksMax of systemd)";
 
-// Starts so many threads for a moment, all at once, each with a stack of `stack_bytes` (0: the usual one). Throws
+// Starts that number of threads at once, for a moment, each with a stack of `stack_bytes` (0: the usual one). Throws
 // Error(phase) that says how many there may be, and which limits hold.
 void CheckRoomForThreads(int count, size_t stack_bytes, Phase phase);
 

@@ -201,7 +201,7 @@ protocol::ResolvedNames Resolve(const std::vector<std::string>& names, TimePoint
 
 HostFacts FindFacts(const Survey& survey, const fs::path& base, const Handshake& handshake,
                     HeldPorts& held, TimePoint deadline) {
-  // What is asked here has threads of its own; the agent and each task with its holder need more.
+  // This check has threads too; the agent and each task with its holder need more.
   CheckRoomForThreads(kThreadsOfAnAgent + 2 * static_cast<int>(survey.tasks.size()),
                       kCheckStackBytes, Phase::kStart);
   const SlotFolder folder(base / "jobs" / "check" / "h0");

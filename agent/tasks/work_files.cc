@@ -64,7 +64,7 @@ class Writable {
 
 constexpr size_t kMostTimesBytes = 256 << 20;
 
-// Takes a number and the space behind it.
+// Takes a number and the space after it.
 template <typename Number>
 Number TakeNumber(std::string_view& text) {
   Number number = 0;

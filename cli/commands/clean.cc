@@ -113,7 +113,7 @@ Proposal SurveyHosts(const Plan& plan) {
 }
 
 // Hosts share a folder where one has the folders of the other's slots. So a silent host runs nothing in a
-// folder that holds no slot of its own, and none of which nobody knows whose it is.
+// folder that holds none of its slots and only slots whose hosts are known.
 bool IsInDoubt(const Proposal& proposal, const Owners& owners, const RemoteJob& slot) {
   if (proposal.silent.empty()) return false;
   const auto owner = owners.Of(slot);
