@@ -54,9 +54,10 @@ void to_json(Json& json, const Text& text) {
   for (const auto& part : text.parts) {
     if (const auto* literal = std::get_if<std::string>(&part)) {
       json.push_back(ToBinary(*literal));
+    } else if (const auto* address = std::get_if<SlotAddress>(&part)) {
+      json.push_back({{"slot", address->slot}, {"bracketed", address->bracketed}});
     } else {
-      const auto& address = std::get<SlotAddress>(part);
-      json.push_back({{"slot", address.slot}, {"bracketed", address.bracketed}});
+      json.push_back({{"common", std::get<CommonText>(part).name}});
     }
   }
 }
@@ -64,7 +65,9 @@ void to_json(Json& json, const Text& text) {
 void from_json(const Json& json, Text& text) {
   text.parts.clear();
   for (const Json& part : json) {
-    if (part.is_object()) {
+    if (part.is_object() && part.contains("common")) {
+      text.parts.emplace_back(CommonText{part.at("common").get<std::string>()});
+    } else if (part.is_object()) {
       text.parts.emplace_back(
           SlotAddress{part.at("slot").get<int>(), part.at("bracketed").get<bool>()});
     } else {
@@ -78,18 +81,26 @@ std::string AddressText(std::string_view address, bool bracketed) {
   return bracketed && is_ipv6 ? fmt::format("[{}]", address) : std::string(address);
 }
 
-std::string Fill(const Text& text, std::span<const std::string> addresses) {
+std::string Fill(const Text& text, std::span<const std::string> addresses,
+                 const CommonTexts& common) {
   std::string filled;
   for (const auto& part : text.parts) {
     if (const auto* literal = std::get_if<std::string>(&part)) {
       filled += *literal;
-      continue;
+    } else if (const auto* place = std::get_if<SlotAddress>(&part)) {
+      if (place->slot < 0 || static_cast<size_t>(place->slot) >= addresses.size()) {
+        throw ProtocolError(Phase::kControl,
+                            fmt::format("no address of slot {} was given", place->slot));
+      }
+      filled += AddressText(addresses[static_cast<size_t>(place->slot)], place->bracketed);
+    } else {
+      const auto& name = std::get<CommonText>(part).name;
+      const auto found = common.find(name);
+      if (found == common.end()) {
+        throw ProtocolError(Phase::kControl, fmt::format("no text '{}' was given", name));
+      }
+      filled += Fill(found->second, addresses, {});
     }
-    const auto& [slot, bracketed] = std::get<SlotAddress>(part);
-    if (slot < 0 || static_cast<size_t>(slot) >= addresses.size()) {
-      throw ProtocolError(Phase::kControl, fmt::format("no address of slot {} was given", slot));
-    }
-    filled += AddressText(addresses[static_cast<size_t>(slot)], bracketed);
   }
   return filled;
 }
@@ -195,6 +206,7 @@ void to_json(Json& json, const TaskDescription& value) {
   Json env = Json::array();
   for (const auto& [name, text] : value.env) env.push_back(Json::array({ToBinary(name), text}));
   json = {{"task", value.task},
+          {"slot", value.slot},
           {"argv", value.argv},
           {"unset", value.unset},
           {"env", env},
@@ -207,6 +219,7 @@ void to_json(Json& json, const TaskDescription& value) {
 }
 void from_json(const Json& json, TaskDescription& value) {
   json.at("task").get_to(value.task);
+  json.at("slot").get_to(value.slot);
   json.at("argv").get_to(value.argv);
   json.at("unset").get_to(value.unset);
   value.env.clear();
@@ -222,12 +235,14 @@ void from_json(const Json& json, TaskDescription& value) {
 }
 
 void to_json(Json& json, const HostDescription& value) {
-  json = {{"tasks", value.tasks}, {"files", value.files},   {"secret", value.secret},
-          {"slots", value.slots}, {"shared", value.shared}, {"replaces", value.replaces}};
+  json = {{"tasks", value.tasks},      {"common", value.common}, {"files", value.files},
+          {"secret", value.secret},    {"slots", value.slots},   {"shared", value.shared},
+          {"replaces", value.replaces}};
   Put(json, "workdir", value.workdir);
 }
 void from_json(const Json& json, HostDescription& value) {
   json.at("tasks").get_to(value.tasks);
+  json.at("common").get_to(value.common);
   json.at("files").get_to(value.files);
   json.at("secret").get_to(value.secret);
   json.at("slots").get_to(value.slots);

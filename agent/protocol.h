@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,10 +39,17 @@ struct SlotAddress {
   bool operator==(const SlotAddress&) const = default;
 };
 
+// Stands for one of HostDescription::common.
+struct CommonText {
+  std::string name;
+  bool operator==(const CommonText&) const = default;
+};
+
 // Text in which addresses of slots are left open: a spare host can take a slot over without the
 // user's machine. Literal parts are raw bytes without NUL.
 struct Text {
-  std::vector<std::variant<std::string, SlotAddress>> parts;
+  using Part = std::variant<std::string, SlotAddress, CommonText>;
+  std::vector<Part> parts;
 
   Text() = default;
   Text(std::string literal) : parts{std::move(literal)} {}  // NOLINT: a literal is a Text
@@ -52,8 +61,14 @@ void from_json(const Json& json, Text& text);
 
 // "10.0.0.2", or "[fd00::2]" where `bracketed` and the address holds a colon.
 std::string AddressText(std::string_view address, bool bracketed);
-// `addresses[i]`: the address of slot i. Throws ProtocolError when a slot is out of range.
-std::string Fill(const Text& text, std::span<const std::string> addresses);
+
+// Texts that grow with the job and are the same for all of its tasks, by name: the cluster spec, lists of hosts.
+// None holds a CommonText.
+using CommonTexts = std::map<std::string, Text, std::less<>>;
+
+// `addresses[i]`: the address of slot i. Throws ProtocolError when a slot is out of range, or a common text is not there.
+std::string Fill(const Text& text, std::span<const std::string> addresses,
+                 const CommonTexts& common);
 
 // A file that the job brings, known by content; `link` is its path in the job's folder on the host.
 struct FileDescription {
@@ -74,6 +89,7 @@ struct GpuShare {
 
 struct TaskDescription {
   std::string task;  // "worker:2": opaque to the agent, one file name component per half
+  int slot = 0;      // whose host runs it; a spare host takes one slot over
   std::vector<Text> argv;
   std::vector<std::string> unset;                 // names the host's environment may have
   std::vector<std::pair<std::string, Text>> env;  // set over what the host's environment has
@@ -97,6 +113,7 @@ inline constexpr std::string_view kWorkTimes = "work-times";
 // Everything one host needs before the job is committed.
 struct HostDescription {
   std::vector<TaskDescription> tasks;
+  CommonTexts common;  // those that the tasks' texts name
   std::vector<FileDescription> files;
   std::optional<FileDescription> workdir;  // a tar.gz, unpacked into "work" before files go there
   Bytes secret;                            // of the job: for the runtime's keys; never logged

@@ -21,12 +21,13 @@ HostDescription SampleHost() {
   task.argv = {Text("python3"), Text(kAwkward)};
   Text mixed("tcp://");
   mixed.parts.emplace_back(SlotAddress{1, true});
-  mixed.parts.emplace_back(std::string(":2222"));
+  mixed.parts.emplace_back(CommonText{"port"});
   task.unset = {"CUDA_VISIBLE_DEVICES"};
   task.env = {{"PEER", mixed}};
   task.ports = {2222};
   task.gpu_share = GpuShare{1, 2};
   host.tasks = {task};
+  host.common = {{"port", Text(":2222")}};
   host.files = {{"ab", 12, true, "runtime"}};
   host.workdir = FileDescription{"cd", 3, false, ""};
   host.secret.value = std::string("\0\1\2", 3);
@@ -47,6 +48,7 @@ TEST(Protocol, ADescriptionArrivesByteExact) {
   EXPECT_EQ(got.tasks[0].env, SampleHost().tasks[0].env);
   EXPECT_EQ(got.tasks[0].unset, SampleHost().tasks[0].unset);
   EXPECT_EQ(got.tasks[0].gpu_share, SampleHost().tasks[0].gpu_share);
+  EXPECT_EQ(got.common, SampleHost().common);
   EXPECT_EQ(got.secret, SampleHost().secret);
   EXPECT_EQ(got.workdir->sha256, "cd");
   EXPECT_EQ(got.replaces, "digits-1");
@@ -54,10 +56,15 @@ TEST(Protocol, ADescriptionArrivesByteExact) {
 
 TEST(Protocol, FillPutsAnIpv6AddressInBracketsBeforeAPort) {
   const std::vector<std::string> addresses = {"10.0.0.1", "fd00::2"};
-  EXPECT_EQ(Fill(SampleHost().tasks[0].env[0].second, addresses), "tcp://[fd00::2]:2222");
+  EXPECT_EQ(Fill(SampleHost().tasks[0].env[0].second, addresses, SampleHost().common),
+            "tcp://[fd00::2]:2222");
   Text outside;
   outside.parts.emplace_back(SlotAddress{2, false});
-  EXPECT_THROW((void)Fill(outside, addresses), ProtocolError);
+  EXPECT_THROW((void)Fill(outside, addresses, {}), ProtocolError);
+  Text of_nobody;
+  of_nobody.parts.emplace_back(CommonText{"port"});
+  EXPECT_THROW((void)Fill(of_nobody, addresses, {}), ProtocolError);
+  EXPECT_THROW((void)Fill(of_nobody, addresses, {{"port", of_nobody}}), ProtocolError);
 }
 
 TEST(Protocol, ARefusalKeepsKindPhaseCauseAndRemedy) {

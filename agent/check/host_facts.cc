@@ -20,6 +20,7 @@
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/command_search.h"
 #include "agent/tasks/port_check.h"
+#include "agent/tasks/preflight.h"
 #include "agent/tasks/task_spec.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -202,8 +203,8 @@ protocol::ResolvedNames Resolve(const std::vector<std::string>& names, TimePoint
 HostFacts FindFacts(const Survey& survey, const fs::path& base, const Handshake& handshake,
                     HeldPorts& held, TimePoint deadline) {
   // This check has threads too; the agent and each task with its holder need more.
-  CheckRoomForThreads(kThreadsOfAnAgent + 2 * static_cast<int>(survey.tasks.size()),
-                      kCheckStackBytes, Phase::kStart);
+  CheckRoomForThreads(kThreadsOfAnAgent + MostThreadsOf(survey.tasks), kCheckStackBytes,
+                      Phase::kStart);
   const SlotFolder folder(base / "jobs" / "check" / "h0");
   auto gpus = std::async(std::launch::async, [deadline] { return FindGpus(deadline); });
   auto logout = std::async(std::launch::async, [deadline] { return FindLogoutTrouble(deadline); });

@@ -71,6 +71,7 @@ HostTasks::HostTasks(EventLoop& loop, FileThread& files, KeeperLink& keeper,
 
 void HostTasks::Describe(const protocol::HostDescription& description) {
   slots_ = description.slots;
+  common_ = description.common;
   tasks_.clear();
   for (const auto& task : description.tasks) tasks_.emplace_back(task);
 }
@@ -135,7 +136,7 @@ void HostTasks::BeginRun(TaskRun& task, int run) {
   task.attempt = order_.attempt;
   task.run = run;
   task.warned = order_.warned;  // it began too late for that
-  AttemptContext context{order_.attempt, order_.addresses, slots_, 0};
+  AttemptContext context{order_.attempt, order_.addresses, slots_, common_, 0};
   files_.Post(
       [description = task.description, folder = folder_, info = info_, host = host_environment_,
        context = std::move(context), gpus = gpus_, run, warned = order_.warned]() mutable {

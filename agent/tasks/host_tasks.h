@@ -77,6 +77,7 @@ class HostTasks {
   Environment host_environment_;
   std::shared_ptr<GpuCount> gpus_ = std::make_shared<GpuCount>();  // of jobs on the file thread
   std::vector<protocol::SlotPlan> slots_;  // of the job, as the CLI named them
+  protocol::CommonTexts common_;
   // Never resized once runs exist: jobs under way point into it.
   std::vector<TaskRun> tasks_;
   Order order_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -94,6 +96,13 @@ void CheckCommands(const HostDescription& description, const SlotFolder& folder,
 
 }  // namespace
 
+int MostThreadsOf(const std::vector<TaskDescription>& tasks) {
+  std::map<int, int> of_slot;
+  int most = 0;
+  for (const TaskDescription& task : tasks) most = std::max(most, of_slot[task.slot] += 2);
+  return most;
+}
+
 void CheckDescription(const HostDescription& description) {
   for (const FileDescription& file : description.files) CheckLink(file);
   std::set<std::string_view> names;
@@ -106,9 +115,8 @@ void CheckDescription(const HostDescription& description) {
 
 void Prepare(const HostDescription& description, const FileStore& store, const SlotFolder& folder,
              const SlotInfo& info) {
-  // A task and its holder, and what this agent has not started yet.
-  CheckRoomForThreads(2 * static_cast<int>(description.tasks.size()) + kThreadsToCome,
-                      kSmallStackBytes, Phase::kCommand);
+  CheckRoomForThreads(MostThreadsOf(description.tasks) + kThreadsToCome, kSmallStackBytes,
+                      Phase::kCommand);
   PlaceFiles(description, store, folder);
   UnpackWorkdir(description, store, folder);
   CheckPorts(description);

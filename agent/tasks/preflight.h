@@ -8,6 +8,9 @@
 namespace tfdist::agent {
 
 // Whether the names in it may be used as file names, each once. Throws Error(kFiles).
+// Threads of tasks and their holders, as many as may run at the same time: those of the fullest slot.
+int MostThreadsOf(const std::vector<protocol::TaskDescription>& tasks);
+
 void CheckDescription(const protocol::HostDescription& description);
 
 // Puts the files at their places, unpacks the workdir, and checks ports, GPUs and commands. May be done

@@ -1,7 +1,8 @@
 #include "agent/tasks/task_spec.h"
 
-#include <algorithm>
-#include <span>
+#include <set>
+#include <string_view>
+#include <variant>
 
 #include "agent/census/census.h"
 #include "agent/tasks/gpu_share.h"
@@ -13,8 +14,8 @@ namespace tfdist::agent {
 namespace {
 
 std::string FillAll(const protocol::Text& text, const SlotFolder& folder,
-                    std::span<const std::string> addresses) {
-  std::string filled = protocol::Fill(text, addresses);
+                    const AttemptContext& context) {
+  std::string filled = protocol::Fill(text, context.addresses, context.common);
   ReplaceAll(filled, protocol::kRuntimePath, folder.runtime().string());
   ReplaceAll(filled, protocol::kWorkdirPath, folder.work().string());
   return filled;
@@ -26,10 +27,10 @@ std::string HostName(const SlotInfo& info, const AttemptContext& context) {
 }
 
 void CheckAddresses(const AttemptContext& context) {
+  std::set<std::string_view> known;
+  for (const auto& slot : context.slots) known.insert(slot.address);
   for (const std::string& address : context.addresses) {
-    const bool known = std::any_of(context.slots.begin(), context.slots.end(),
-                                   [&](const auto& slot) { return slot.address == address; });
-    if (!known) {
+    if (!known.contains(address)) {
       throw ProtocolError(Phase::kControl,
                           "the coordinator named an address that is not in the plan");
     }
@@ -55,21 +56,9 @@ void SetOwnVariables(Environment& environment, const std::string& task, const Sl
   environment.Set(std::string(kCookieName), CookieValue(info.job, info.slot));
 }
 
-size_t SlotsNamedIn(const protocol::Text& text) {
-  size_t count = 0;
-  for (const auto& part : text.parts) {
-    if (const auto* address = std::get_if<protocol::SlotAddress>(&part)) {
-      count = std::max(count, static_cast<size_t>(std::max(address->slot, 0)) + 1);
-    }
-  }
-  return count;
-}
-
-size_t SlotsNamedIn(const protocol::TaskDescription& task) {
-  size_t count = 0;
-  for (const auto& text : task.argv) count = std::max(count, SlotsNamedIn(text));
-  for (const auto& [name, text] : task.env) count = std::max(count, SlotsNamedIn(text));
-  return count;
+void KeepLiterals(protocol::Text& text) {
+  std::erase_if(text.parts,
+                [](const auto& part) { return !std::holds_alternative<std::string>(part); });
 }
 
 }  // namespace
@@ -85,12 +74,12 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
   RunSpec spec;
   spec.task = task.task;
   for (const auto& text : task.argv) {
-    spec.argv.push_back(FillAll(text, folder, context.addresses));
+    spec.argv.push_back(FillAll(text, folder, context));
   }
   Environment environment = host;
   for (const std::string& name : task.unset) environment.Unset(name);
   for (const auto& [name, text] : task.env) {
-    environment.Set(name, FillAll(text, folder, context.addresses));
+    environment.Set(name, FillAll(text, folder, context));
   }
   SetGpus(environment, task, context.gpus);
   SetOwnVariables(environment, task.task, folder, info, context);
@@ -107,10 +96,10 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
 
 RunSpec MakePreflightSpec(const protocol::TaskDescription& task, const SlotFolder& folder,
                           const SlotInfo& info, const Environment& host) {
-  AttemptContext context;
-  context.addresses.resize(SlotsNamedIn(task));
-  context.slots = {protocol::SlotPlan()};
-  return MakeRunSpec(task, folder, info, host, context, 1);
+  protocol::TaskDescription literal = task;
+  for (auto& text : literal.argv) KeepLiterals(text);
+  for (auto& [name, text] : literal.env) KeepLiterals(text);
+  return MakeRunSpec(literal, folder, info, host, AttemptContext(), 1);
 }
 
 }  // namespace tfdist::agent

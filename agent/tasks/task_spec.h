@@ -17,6 +17,7 @@ struct AttemptContext {
   int attempt = 1;
   std::vector<std::string> addresses;     // of all slots, as the coordinator has it
   std::vector<protocol::SlotPlan> slots;  // of the job, as the CLI has them
+  protocol::CommonTexts common;           // the same
   int gpus = 0;                           // of this host; counted only for tasks with a share
 };
 
@@ -28,7 +29,7 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
                     const SlotInfo& info, const Environment& host, const AttemptContext& context,
                     int run);
 
-// The same before any attempt, for looking at the command: with empty addresses.
+// The same before any attempt, for looking at the command: without addresses and common texts.
 RunSpec MakePreflightSpec(const protocol::TaskDescription& task, const SlotFolder& folder,
                           const SlotInfo& info, const Environment& host);
 

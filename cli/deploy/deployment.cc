@@ -230,7 +230,9 @@ void Deployment::BringUp(int slot) {
   const bool first = slot == 0;
   const bool ready = Pass(prepared_, slot, "start",
                           [&] {
-                            StartOnHost(slot), AskWhatIsMissing(slot);
+                            StartOnHost(slot);
+                            host.description = DescriptionOf(slot);
+                            AskWhatIsMissing(slot);
                             if (!hands_on_) Equip(slot);
                             if (first) MarkShared(host);
                           }) &&
@@ -324,8 +326,7 @@ void Deployment::StartOnHost(int slot) {
 }
 
 protocol::HostDescription Deployment::DescriptionOf(int slot) const {
-  protocol::HostDescription description;
-  description.tasks = TasksFor(plan_, slot);
+  protocol::HostDescription description = DescribeHost(plan_, slot);
   const RuntimesUsed used = RuntimesOf(description.tasks);
   if (used.cpu) description.files.push_back(cargo_.runtime->description());
   if (used.cuda) description.files.push_back(cargo_.cuda_runtime->description());
@@ -336,8 +337,6 @@ protocol::HostDescription Deployment::DescriptionOf(int slot) const {
     description.files.push_back(cargo_.workdir->times().description());
   }
   description.secret.value = cargo_.secret;
-  description.slots = DescribeSlots(plan_);
-  description.shared = plan_.shared;
   description.replaces = rehearsed_for_;
   return description;
 }
@@ -378,7 +377,7 @@ void Deployment::Equip(int slot) {
 
 void Deployment::Describe(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
-  const protocol::HostDescription description = DescriptionOf(slot);
+  const auto description = std::exchange(host.description, {});
   host.steps.Begin("task descriptions");
   const Json answer = Ask(host, type::kDescribe, description, LimitFor(description));
   host.troubles = protocol::Body<std::vector<protocol::Trouble>>(
@@ -406,7 +405,7 @@ void Deployment::AddRuntimesOfOthers(std::vector<protocol::FileDescription>& wan
 void Deployment::AskWhatIsMissing(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   host.steps.Begin("files");
-  const protocol::HostDescription description = DescriptionOf(slot);
+  const protocol::HostDescription& description = host.description;
   std::vector<protocol::FileDescription> wanted = description.files;
   if (description.workdir) wanted.push_back(*description.workdir);
   if (hands_on_ && slot == 0) AddRuntimesOfOthers(wanted);

@@ -109,6 +109,7 @@ class Deployment {
     std::vector<protocol::Trouble> troubles;  // that may end the job later
     // Slot 0's is written before `prepared_` opens, and read by the others after that.
     std::optional<protocol::SharedFolder> shared;
+    protocol::HostDescription description;           // until the host has it
     std::vector<protocol::FileDescription> missing;  // files, as the host has said
     std::string not_from_first;                      // why they came from here; empty: they did not
     StepTimes steps;

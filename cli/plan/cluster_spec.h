@@ -1,15 +1,23 @@
 // The cluster spec of a plan's tasks.
 #pragma once
 
-#include <functional>
+#include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/plan/plan.h"
 
 namespace tfdist::cli {
 
-// Every task that has a port, under its type and at its index; `address_of` says what stands there.
-ClusterSpec MakeClusterSpec(const Plan& plan,
-                            const std::function<std::string(const TaskOnHost&)>& address_of);
+// Needs plan.hosts, and the tasks' ids, slots and ports.
+ClusterSpec MakeClusterSpec(const Plan& plan);
+
+// The cluster spec as JSON, the value of "cluster" in TF_CONFIG, is the common text of this name.
+inline constexpr std::string_view kClusterText = "cluster";
+
+// What the texts of all tasks share, with addresses left open: the cluster spec, and "worker_hosts" and its like, the
+// addresses of a task type with commas between. Of a ps or worker that the job does not have the list is empty.
+protocol::CommonTexts MakeCommonTexts(const std::vector<TaskOnHost>& tasks);
 
 }  // namespace tfdist::cli

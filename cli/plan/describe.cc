@@ -11,6 +11,7 @@ namespace {
 protocol::TaskDescription DescribeWithoutTfConfig(const TaskOnHost& task) {
   protocol::TaskDescription description;
   description.task = ToString(task.id);
+  description.slot = task.slot;
   description.argv = task.argv;
   if (!task.gpus) description.unset = {"CUDA_VISIBLE_DEVICES"};  // all GPUs, whatever the host says
   description.gpu_share = task.gpu_share;
@@ -32,6 +33,30 @@ protocol::TaskPlan DescribePolicy(const TaskOnHost& task) {
   policy.serves = task.id.type == "ps";
   policy.restart = task.restart;
   return policy;
+}
+
+// Those that the texts of the tasks name.
+protocol::CommonTexts CommonTextsOf(const Plan& plan,
+                                    const std::vector<protocol::TaskDescription>& tasks) {
+  protocol::CommonTexts common;
+  const auto add_from = [&](const protocol::Text& text) {
+    for (const auto& part : text.parts) {
+      if (const auto* named = std::get_if<protocol::CommonText>(&part)) {
+        common.insert(*plan.common.find(named->name));
+      }
+    }
+  };
+  for (const auto& task : tasks) {
+    for (const auto& text : task.argv) add_from(text);
+    for (const auto& [name, text] : task.env) add_from(text);
+  }
+  return common;
+}
+
+std::vector<protocol::SlotPlan> DescribeSlots(const Plan& plan) {
+  std::vector<protocol::SlotPlan> slots;
+  for (const HostPlan& host : plan.hosts) slots.push_back({host.name, host.address, host.spare});
+  return slots;
 }
 
 protocol::JobPlan DescribeWithoutHash(const Plan& plan) {
@@ -67,10 +92,13 @@ std::vector<protocol::TaskDescription> TasksFor(const Plan& plan, int slot) {
   return tasks;
 }
 
-std::vector<protocol::SlotPlan> DescribeSlots(const Plan& plan) {
-  std::vector<protocol::SlotPlan> slots;
-  for (const HostPlan& host : plan.hosts) slots.push_back({host.name, host.address, host.spare});
-  return slots;
+protocol::HostDescription DescribeHost(const Plan& plan, int slot) {
+  protocol::HostDescription description;
+  description.tasks = TasksFor(plan, slot);
+  description.common = CommonTextsOf(plan, description.tasks);
+  description.slots = DescribeSlots(plan);
+  description.shared = plan.shared;
+  return description;
 }
 
 protocol::TaskDescription DescribeTask(const Plan& plan, const TaskOnHost& task) {
@@ -88,7 +116,6 @@ protocol::JobPlan DescribeJob(const Plan& plan, std::string job_id) {
 }
 
 std::string HashOf(const Plan& plan) {
-  // TF_CONFIG once, as the cluster, not once per task: it grows with their number.
   protocol::Json meaning = {{"job", DescribeWithoutHash(plan)},
                             {"cluster", plan.cluster.tasks},
                             {"tasks", protocol::Json::array()}};

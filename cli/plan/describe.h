@@ -13,7 +13,8 @@ namespace tfdist::cli {
 protocol::TaskDescription DescribeTask(const Plan& plan, const TaskOnHost& task);
 // Those of a slot. A spare may take any slot over: it gets every task.
 std::vector<protocol::TaskDescription> TasksFor(const Plan& plan, int slot);
-std::vector<protocol::SlotPlan> DescribeSlots(const Plan& plan);
+// What a host gets before the job is committed, but for its files and its secret.
+protocol::HostDescription DescribeHost(const Plan& plan, int slot);
 
 // What the coordinator is told. `job_id`: name, UTC time, 6 hexadecimal digits.
 protocol::JobPlan DescribeJob(const Plan& plan, std::string job_id);

@@ -215,9 +215,8 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   plan.layout = file.layout.value;
   plan.hosts = PlanHosts(placement);
   plan.tasks = PlanTasks(file, placement, problems);
-  plan.cluster = MakeClusterSpec(plan, [&plan](const TaskOnHost& task) {
-    return ToString(HostPort{plan.hosts[static_cast<size_t>(task.slot)].address, task.port});
-  });
+  plan.cluster = MakeClusterSpec(plan);
+  plan.common = MakeCommonTexts(plan.tasks);
   plan.control_port = file.control_port ? file.control_port->value : 0;
   plan.python_packages = file.python_packages;
   SetSsh(file.ssh, plan.ssh);

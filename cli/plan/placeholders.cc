@@ -5,17 +5,18 @@
 #include <algorithm>
 
 #include "cli/cluster_file/nearest.h"
+#include "cli/plan/cluster_spec.h"
 #include "cli/plan/placement.h"
 
 namespace tfdist::cli {
 namespace {
 
 using protocol::SlotAddress;
-using Parts = std::vector<std::variant<std::string, SlotAddress>>;
+using Parts = std::vector<protocol::Text::Part>;
 
 // Linux: MAX_ARG_STRLEN, execve(2). Each part is at least a byte.
 constexpr size_t kMostParts = size_t{128} * 1024;
-// {ps_hosts} for each of thousands of tasks: TF_CONFIG, which is not kept per task, serves there.
+// Of all tasks' texts together, which may be thousands, each with hundreds of placeholders.
 constexpr size_t kMostBytes = size_t{1} << 30;
 
 constexpr std::string_view kNames[] = {"job",  "task",       "task_type",  "task_index",  "host",
@@ -32,16 +33,6 @@ void AppendLiteral(Parts& parts, std::string_view text) {
 void AppendAddress(Parts& parts, const TaskOnHost& task) {
   parts.emplace_back(SlotAddress{task.slot, true});
   AppendLiteral(parts, fmt::format(":{}", task.port));
-}
-
-void AppendAll(Parts& parts, const Parts& more) {
-  for (const auto& part : more) {
-    if (const auto* literal = std::get_if<std::string>(&part)) {
-      AppendLiteral(parts, *literal);
-    } else {
-      parts.push_back(part);
-    }
-  }
 }
 
 bool IsWordCharacter(char c) {
@@ -69,20 +60,10 @@ struct Placeholders::Use {
 
 Placeholders::Placeholders(const Plan& plan, bool complete, Problems& problems)
     : plan_(plan), complete_(complete), problems_(problems) {
-  // A program that asks for both may run where there is one kind alone: the text is empty then.
-  host_lists_["ps_hosts"];
-  host_lists_["worker_hosts"];
-  std::map<TaskId, const TaskOnHost*>& tasks = tasks_;
   for (const TaskOnHost& task : plan.tasks) {
-    tasks[task.id] = &task;
+    tasks_[task.id] = &task;
     if (task.rank >= 0) ++world_size_;
     if (IsChiefType(task.id.type) || task.id.type == "worker") ++worker_count_;
-  }
-  for (const auto& [id, task] : tasks) {
-    if (task->port == 0) continue;
-    Parts& list = host_lists_[id.type + "_hosts"];
-    if (!list.empty()) AppendLiteral(list, ",");
-    AppendAddress(list, *task);
   }
 }
 
@@ -182,9 +163,8 @@ bool Placeholders::ResolvePath(const Use& use, Parts& parts) const {
 }
 
 bool Placeholders::ResolveHosts(const Use& use, Parts& parts) const {
-  const auto list = host_lists_.find(std::string(use.word));
-  if (list == host_lists_.end()) return false;
-  AppendAll(parts, list->second);
+  if (use.word == kClusterText || !plan_.common.contains(use.word)) return false;
+  parts.emplace_back(protocol::CommonText{std::string(use.word)});
   return true;
 }
 
@@ -224,7 +204,9 @@ void Placeholders::Report(const Use& use, const std::string& why, std::string hi
 
 std::string Placeholders::HintFor(std::string_view word) const {
   std::vector<std::string_view> known(std::begin(kNames), std::end(kNames));
-  for (const auto& [name, list] : host_lists_) known.push_back(name);
+  for (const auto& [name, text] : plan_.common) {
+    if (name != kClusterText) known.push_back(name);
+  }
   const std::string_view nearest = NearestWord(word, known);
   const std::string brace = fmt::format("for the text itself, write {{{{{}}}", word);
   return nearest.empty() ? brace : fmt::format("did you mean '{{{}}}'? {}", nearest, brace);

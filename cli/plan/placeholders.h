@@ -13,7 +13,7 @@
 
 namespace tfdist::cli {
 
-// Borrows the plan, whose hosts and tasks (id, slot, port, rank) must be there.
+// Borrows the plan, whose hosts, common texts and tasks (id, slot, port, rank) must be there.
 class Placeholders {
  public:
   // `complete`: false when tasks are missing by mistake, so that a name that finds none is no news.
@@ -25,7 +25,7 @@ class Placeholders {
   protocol::Text Expand(const Located<std::string>& text, const TaskOnHost& task);
 
  private:
-  using Parts = std::vector<std::variant<std::string, protocol::SlotAddress>>;
+  using Parts = std::vector<protocol::Text::Part>;
   struct Use;  // one placeholder in one text
 
   void Resolve(const Use& use, Parts& parts) const;
@@ -47,8 +47,7 @@ class Placeholders {
   std::map<TaskId, const TaskOnHost*> tasks_;
   int world_size_ = 0;    // tasks with a rank
   int worker_count_ = 0;  // the chief included, as TensorFlow counts (run_config.py, _count_worker)
-  size_t spent_bytes_ = 0;                   // of memory, on all texts
-  std::map<std::string, Parts> host_lists_;  // "ps_hosts" -> addresses with commas between
+  size_t spent_bytes_ = 0;  // of memory, on all texts
 };
 
 }  // namespace tfdist::cli

@@ -69,6 +69,7 @@ struct Plan {
   std::vector<HostPlan> hosts;    // index = slot; slot 0 carries the coordinator; spares last
   std::vector<TaskOnHost> tasks;  // in the order of `render`
   ClusterSpec cluster;
+  protocol::CommonTexts common;  // cluster_spec.h has their names
   protocol::OnHostLost on_host_lost = protocol::OnHostLost::kFail;
   int64_t host_lost_ms = 11'000;                 // of silence
   bool exclusive = false;                        // of the places of lost hosts

@@ -59,7 +59,8 @@ class CommandWriter {
   void CheckTfConfig() {
     if (!problems_.empty()) return;  // some task may lack a port
     const auto text = TfConfigText(plan_, plan_.tasks.back());
-    const size_t length = protocol::Fill(text, addresses_).size() + sizeof "TF_CONFIG=123456";
+    const size_t length =
+        protocol::Fill(text, addresses_, plan_.common).size() + sizeof "TF_CONFIG=123456";
     if (length <= kLongestArgument) return;
     problems_.Add(file_.cluster,
                   fmt::format("TF_CONFIG would have {} bytes, and Linux takes {} in one variable",
@@ -71,7 +72,8 @@ class CommandWriter {
   protocol::Text Expand(const Located<std::string>& text, const TaskOnHost& task,
                         size_t name_length) {
     protocol::Text expanded = placeholders_.Expand(text, task);
-    const size_t length = name_length + protocol::Fill(expanded, addresses_).size() + 1;
+    const size_t length =
+        name_length + protocol::Fill(expanded, addresses_, plan_.common).size() + 1;
     if (length > kLongestArgument) {
       problems_.Add(text.where, fmt::format("has {} bytes, and Linux takes {} in one argument",
                                             length, kLongestArgument));

@@ -1,4 +1,4 @@
-// TF_CONFIG of one task, with the hosts' addresses left open.
+// TF_CONFIG of one task; the cluster spec in it is the common text kClusterText.
 #pragma once
 
 #include "cli/plan/plan.h"

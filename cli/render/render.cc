@@ -18,24 +18,29 @@ namespace {
 // Keeps the order in which keys are added.
 using Json = nlohmann::ordered_json;
 
-std::string Fill(const protocol::Text& text, const std::vector<std::string>& addresses) {
-  std::string filled = protocol::Fill(text, addresses);
+// What fills the texts of a plan.
+struct Filling {
+  std::vector<std::string> addresses;
+  const protocol::CommonTexts& common;
+};
+
+std::string Fill(const protocol::Text& text, const Filling& filling) {
+  std::string filled = protocol::Fill(text, filling.addresses, filling.common);
   ReplaceAll(filled, protocol::kRuntimePath, "<jobdir>/runtime");
   ReplaceAll(filled, protocol::kWorkdirPath, "<jobdir>/work");
   return filled;
 }
 
-std::vector<std::string> AddressesOf(const Plan& plan) {
-  std::vector<std::string> addresses;
-  for (const HostPlan& host : plan.hosts) addresses.push_back(host.address);
-  return addresses;
+Filling FillingOf(const Plan& plan) {
+  Filling filling{{}, plan.common};
+  for (const HostPlan& host : plan.hosts) filling.addresses.push_back(host.address);
+  return filling;
 }
 
-std::vector<std::string> FillAll(const std::vector<protocol::Text>& texts,
-                                 const std::vector<std::string>& addresses) {
+std::vector<std::string> FillAll(const std::vector<protocol::Text>& texts, const Filling& filling) {
   std::vector<std::string> filled;
   filled.reserve(texts.size());
-  for (const protocol::Text& text : texts) filled.push_back(Fill(text, addresses));
+  for (const protocol::Text& text : texts) filled.push_back(Fill(text, filling));
   return filled;
 }
 
@@ -61,14 +66,13 @@ std::string GpuText(const TaskOnHost& task) {
   return task.gpus->empty() ? "none" : fmt::format("{}", fmt::join(*task.gpus, ","));
 }
 
-std::vector<std::string> Row(const Plan& plan, const TaskOnHost& task,
-                             const std::vector<std::string>& addresses) {
+std::vector<std::string> Row(const Plan& plan, const TaskOnHost& task, const Filling& filling) {
   return {ToString(task.id),
           HostOf(plan, task).name,
           task.port == 0 ? "-" : AddressOf(plan, task),
           task.chief ? "yes" : "-",
           GpuText(task),
-          CommandLine(FillAll(task.argv, addresses))};
+          CommandLine(FillAll(task.argv, filling))};
 }
 
 // Tells two values apart without showing either.
@@ -91,7 +95,7 @@ Json GpusJson(const TaskOnHost& task) {
   return task.gpus ? Json(*task.gpus) : Json(nullptr);
 }
 
-Json TaskJson(const Plan& plan, const TaskOnHost& task, const std::vector<std::string>& addresses) {
+Json TaskJson(const Plan& plan, const TaskOnHost& task, const Filling& filling) {
   const protocol::TaskDescription description = DescribeTask(plan, task);
   Json json;
   json["task"] = ToString(task.id);
@@ -100,10 +104,10 @@ Json TaskJson(const Plan& plan, const TaskOnHost& task, const std::vector<std::s
   json["host"] = HostOf(plan, task).name;
   json["address"] = task.port == 0 ? Json(nullptr) : Json(AddressOf(plan, task));
   json["chief"] = task.chief;
-  json["argv"] = FillAll(description.argv, addresses);
+  json["argv"] = FillAll(description.argv, filling);
   json["env"] = Json::object();
   for (const auto& [name, text] : description.env) {
-    json["env"][name] = ValueOrHash(name, Fill(text, addresses));
+    json["env"][name] = ValueOrHash(name, Fill(text, filling));
   }
   json["gpus"] = GpusJson(task);
   return json;
@@ -153,10 +157,10 @@ std::string SshLines(const SshOptions& ssh) {
 }  // namespace
 
 std::string RenderTable(const Plan& plan) {
-  const std::vector<std::string> addresses = AddressesOf(plan);
+  const Filling filling = FillingOf(plan);
   std::vector<std::vector<std::string>> rows = {
       {"TASK", "HOST", "ADDRESS", "CHIEF", "GPUS", "COMMAND"}};
-  for (const TaskOnHost& task : plan.tasks) rows.push_back(Row(plan, task, addresses));
+  for (const TaskOnHost& task : plan.tasks) rows.push_back(Row(plan, task, filling));
   std::string text = AlignColumns(rows);
   for (const HostPlan& host : plan.hosts) {
     if (host.spare) text += fmt::format("spare host: {}\n", host.name);
@@ -165,26 +169,26 @@ std::string RenderTable(const Plan& plan) {
 }
 
 std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {
-  const std::vector<std::string> addresses = AddressesOf(plan);
+  const Filling filling = FillingOf(plan);
   const protocol::RestartRule& restart = task.restart;
   std::string line = fmt::format(
       "{} on {} port {} gpus {} restart {}/{}/{}ms output {} log {} grace {}ms: {}",
       ToString(task.id), HostOf(plan, task).name, task.port, GpuText(task), NameOf(restart.policy),
       restart.limit, restart.backoff_ms, task.merged_output ? "merged" : "separate",
-      task.log_limit_bytes, task.grace_ms, CommandLine(FillAll(task.argv, addresses)));
+      task.log_limit_bytes, task.grace_ms, CommandLine(FillAll(task.argv, filling)));
   for (const auto& [name, text] : task.env) {
     line +=
-        fmt::format(" {}={}", ShellWord(name), ShellWord(ValueOrHash(name, Fill(text, addresses))));
+        fmt::format(" {}={}", ShellWord(name), ShellWord(ValueOrHash(name, Fill(text, filling))));
   }
   return line;
 }
 
 std::string RenderEnv(const Plan& plan, std::string_view task) {
   const TaskOnHost& found = FindTask(plan, task);
-  const std::vector<std::string> addresses = AddressesOf(plan);
+  const Filling filling = FillingOf(plan);
   std::string lines;
   for (const auto& [name, text] : DescribeTask(plan, found).env) {
-    lines += ExportLine(name, Fill(text, addresses));
+    lines += ExportLine(name, Fill(text, filling));
   }
   lines += OwnVariables(plan, found);
   if (!found.gpus) lines += "unset CUDA_VISIBLE_DEVICES\n";
@@ -199,9 +203,9 @@ std::string RenderJson(const Plan& plan) {
   json["ssh"] = Json::object();
   for (const auto& [key, value] : SshParts(plan.ssh)) json["ssh"][key] = value;
   json["tasks"] = Json::array();
-  const std::vector<std::string> addresses = AddressesOf(plan);
+  const Filling filling = FillingOf(plan);
   for (const TaskOnHost& task : plan.tasks) {
-    json["tasks"].push_back(TaskJson(plan, task, addresses));
+    json["tasks"].push_back(TaskJson(plan, task, filling));
   }
   return json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }

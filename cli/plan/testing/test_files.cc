@@ -95,7 +95,7 @@ TfConfig TfConfigOf(const Plan& plan, std::string_view task) {
 
 std::string EnvOf(const Plan& plan, std::string_view task, std::string_view name) {
   for (const auto& [variable, text] : DescribeTask(plan, TaskNamed(plan, task)).env) {
-    if (variable == name) return protocol::Fill(text, AddressesOf(plan));
+    if (variable == name) return protocol::Fill(text, AddressesOf(plan), plan.common);
   }
   return "(unset)";
 }
@@ -103,7 +103,7 @@ std::string EnvOf(const Plan& plan, std::string_view task, std::string_view name
 std::vector<std::string> ArgvOf(const Plan& plan, std::string_view task) {
   std::vector<std::string> argv;
   for (const protocol::Text& text : DescribeTask(plan, TaskNamed(plan, task)).argv) {
-    argv.push_back(protocol::Fill(text, AddressesOf(plan)));
+    argv.push_back(protocol::Fill(text, AddressesOf(plan), plan.common));
   }
   return argv;
 }

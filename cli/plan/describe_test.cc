@@ -1,0 +1,48 @@
+// What hosts are told, for jobs of the largest size.
+#include "cli/plan/describe.h"
+
+#include <gmock/gmock.h>
+
+#include "agent/frame.h"
+#include "cli/plan/testing/test_files.h"
+
+namespace tfdist::cli {
+namespace {
+
+using protocol::Message;
+using testing::ElementsAre;
+
+class Describe : public PlanTest {};
+
+// As a host reads it.
+Message SentAndRead(const Message& message) {
+  protocol::FrameReader reader;
+  reader.Feed(protocol::Frames(message));
+  return reader.Next().value();
+}
+
+TEST_F(Describe, ASpareOfFourThousandHostsCanBeToldAllTasks) {
+  const Plan plan = LoadCluster(
+      "layout = \"mirrored\"\n"
+      "hosts = [\"10.0.[0-14].[0-255]\", \"10.0.15.[0-247]\", { address = \"10.1.0.[1-8]\", spare "
+      "= true }]\n"
+      "[roles.worker]\ncommand = [\"train\", \"--workers={worker_hosts}\"]");
+  const int spare = 4095;
+  ASSERT_TRUE(plan.hosts.at(spare).spare);
+  const Message read = SentAndRead({"describe", 1, DescribeHost(plan, spare)});
+  const auto told = protocol::Body<protocol::HostDescription>(read);
+  EXPECT_EQ(told.tasks.size(), 4088U);
+  (void)SentAndRead({"commit", 1, DescribeJob(plan, "big-1")});
+}
+
+TEST_F(Describe, AHostIsToldTheCommonTextsThatItsTasksName) {
+  const Plan plan =
+      LoadCluster("hosts = [\"h[1-2]\"]\n[roles.ps]\nenv = { A = \"{worker_hosts}\" }");
+  const auto told = DescribeHost(plan, 0);
+  std::vector<std::string> names;
+  for (const auto& [name, text] : told.common) names.push_back(name);
+  EXPECT_THAT(names, ElementsAre("cluster", "worker_hosts"));
+}
+
+}  // namespace
+}  // namespace tfdist::cli
