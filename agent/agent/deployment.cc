@@ -55,15 +55,15 @@ std::vector<FileDescription> FilesIn(const Message& message) {
 // Each job has a fresh folder: who counts on what the last one has written hears that it is not there.
 void AddEarlierResults(const SlotFolder& folder, const SlotInfo& info, Troubles& troubles) {
   const TimePoint deadline = SystemClock().Now() + kEarlierResultsLimit;
-  const auto job = FindEarlierResults(folder, info.name, deadline);
-  if (!job) return;
+  const auto earlier = FindEarlierResults(folder, info.name, deadline);
+  if (!earlier) return;
   troubles.push_back(
-      {fmt::format("job {} has left files of its tasks here; this job starts in a fresh folder",
-                   *job),
+      {fmt::format("job {} {} left files of its tasks here; this job starts in a fresh folder",
+                   earlier->job, earlier->certain ? "has" : "may have"),
        fmt::format(
            "tfdist pull {} brings them home; with `shared` in the cluster file tasks can write "
            "where the next job finds it",
-           *job)});
+           earlier->job)});
 }
 
 }  // namespace

@@ -289,16 +289,16 @@ std::vector<fs::path> EarlierJobs(const SlotFolder& own, const std::string& name
 
 }  // namespace
 
-std::optional<std::string> FindEarlierResults(const SlotFolder& own, const std::string& name,
-                                              TimePoint deadline) {
+std::optional<EarlierResults> FindEarlierResults(const SlotFolder& own, const std::string& name,
+                                                 TimePoint deadline) {
   for (const fs::path& job : EarlierJobs(own, name)) {
     std::error_code error;
     for (fs::directory_iterator slot(job, error); !error && slot != fs::directory_iterator();
          slot.increment(error)) {
       const bool found =
           IsSlotFolder(slot->path()) && FindTaskFile(SlotFolder(slot->path()), deadline);
-      if (SystemClock().Now() >= deadline) return std::nullopt;
-      if (found) return job.filename().string();
+      const bool late = SystemClock().Now() >= deadline;
+      if (found || late) return EarlierResults{job.filename().string(), !late};
     }
   }
   return std::nullopt;

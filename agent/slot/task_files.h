@@ -27,10 +27,15 @@ void RememberUnpacked(const SlotFolder& folder);
 // nobody knows that it is not a result. Blocks.
 std::optional<std::filesystem::path> FindTaskFile(const SlotFolder& folder, TimePoint deadline);
 
-// The newest other job called `name` whose tasks have left files in a folder of this host. nullopt also where that is not
-// known before `deadline`. Blocks.
-std::optional<std::string> FindEarlierResults(const SlotFolder& own, const std::string& name,
-                                              TimePoint deadline);
+struct EarlierResults {
+  std::string job;
+  bool certain = false;  // false: there was no time to look whether there are any
+};
+
+// The newest other job called `name` whose tasks have left files in a folder of this host, or may have: `deadline` came
+// before that was known. Blocks.
+std::optional<EarlierResults> FindEarlierResults(const SlotFolder& own, const std::string& name,
+                                                 TimePoint deadline);
 
 struct TaskFile {
   std::string path;  // below the work folder

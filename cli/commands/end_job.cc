@@ -17,6 +17,7 @@
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/link/grace.h"
+#include "cli/plan/container_clients.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -261,9 +262,7 @@ EndReport EndJob(const JobRecord& record, bool force) {
   // swept, and may not have come back to it.
   if (ended && !asked.empty() && report.unreachable.empty()) SweepFirstHost(record, force);
   for (const std::string& client : record.clients) {
-    report.details.push_back(fmt::format(
-        "what {0} runs for its tasks belongs to a daemon and cannot be seen: {0} ps on the hosts",
-        client));
+    report.details.push_back(UnseenWorkOf(client));
   }
   NoteEnd(record, state, report.all_confirmed());
   return report;

@@ -274,13 +274,22 @@ void AddPorts(const Sight& sight, std::vector<std::string>& sentences) {
 }
 
 // Whoever waits for one of these waits for ever.
-void AddEnded(const Sight& sight, const JobState& state, std::vector<std::string>& sentences) {
+TaskNames Succeeded(const JobState& state) {
   TaskNames ended;
   for (const protocol::TaskPlan& plan : state.plan.tasks) {
     if (HasSucceeded(state.tasks.at(plan.task))) ended.push_back(plan.task);
   }
-  const TaskNames waiting =
-      TasksThat(sight, [&](const TaskLook& task) { return !IsBusy(task) && !sight.Serves(task); });
+  return ended;
+}
+
+// Those that may wait for a task that has ended.
+TaskNames StillRunning(const Sight& sight) {
+  return TasksThat(sight, [&](const TaskLook& task) { return !sight.Serves(task); });
+}
+
+void AddEnded(const Sight& sight, const JobState& state, std::vector<std::string>& sentences) {
+  const TaskNames ended = Succeeded(state);
+  const TaskNames waiting = StillRunning(sight);
   if (ended.empty() || waiting.empty()) return;
   sentences.push_back(fmt::format(
       "{} with exit code 0, and {}: where {} for {}, the job never ends (`done` says whose end is "
@@ -364,10 +373,11 @@ std::vector<std::string> Sentences(const JobLook& look, const JobState& state) {
   return sentences;
 }
 
-bool StandsStill(const JobLook& look) {
-  return look.deep && std::ranges::none_of(look.hosts, [](const HostLook& host) {
-           return std::ranges::any_of(host.tasks, IsBusy);
-         });
+bool MayStandStill(const JobLook& look, const JobState& state) {
+  if (!look.deep) return false;
+  const bool none_computes = std::ranges::none_of(
+      look.hosts, [](const HostLook& host) { return std::ranges::any_of(host.tasks, IsBusy); });
+  return none_computes || (!Succeeded(state).empty() && !StillRunning(Sight(look, state)).empty());
 }
 
 std::string Describe(const TaskLook& task) {

@@ -35,8 +35,9 @@ std::vector<protocol::HostLook> LookAtUsage(AgentLink& link, const protocol::Job
 // What keeps the job, each in a sentence, the most telling first. Of a deep look; never empty then.
 std::vector<std::string> Sentences(const JobLook& look, const protocol::JobState& state);
 
-// A deep look found no task that computes.
-bool StandsStill(const JobLook& look);
+// Whether the silence of a job is worth a word: a deep look found no task that computes, or a task that has ended with 0
+// while others go on, which may wait for it, and some wait by computing.
+bool MayStandStill(const JobLook& look, const protocol::JobState& state);
 
 // "stopped, 0 % of a CPU, silent for 65s, 3 connections"
 std::string Describe(const protocol::TaskLook& task);

@@ -161,7 +161,8 @@ void PrintEndReport(const JobRecord& record, const EndReport& report) {
   const size_t hosts =
       report.confirmed.size() + report.unconfirmed.size() + report.unreachable.size();
   if (report.all_confirmed()) {
-    Say("tfdist: job {}: ended; nothing is left on {} of {} hosts\n", record.id,
+    Say("tfdist: job {}: ended; {} on {} of {} hosts\n", record.id,
+        record.clients.empty() ? "nothing is left" : "no process of its tasks is left",
         report.confirmed.size(), hosts);
     for (const std::string& line : report.details) Say("  {}\n", line);
     return;

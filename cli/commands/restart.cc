@@ -24,6 +24,7 @@
 #include "cli/commands/slow_notice.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
+#include "cli/plan/container_clients.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -225,6 +226,9 @@ int RestartCommand(const RestartArguments& arguments) {
   const JobState state = WaitForRuns(record, std::move(attached), runs);
   notice.reset();
   PrintRuns(record, state, runs, arguments.json);
+  for (const std::string& client : record.clients) {
+    Say("tfdist: {}; of the run before, too\n", UnseenWorkOf(client));
+  }
   return ReportRuns(record, state, runs);
 }
 

@@ -105,15 +105,15 @@ void SayWhereResultsLie(const JobRecord& record) {
       record.id, record.bases[0]);
 }
 
-// A job may well be silent for long; one in which nobody computes either is likely to stand still.
+// A job may well be silent for long.
 std::vector<std::string> LinesOfSilence(const JobRecord& record) {
   try {
     const JobView view =
         LookAt(record, {}, kAskLimit, LookWish{.silent_after_ms = record.silent_after_ms});
-    if (!StandsStill(view.look)) return {};
-    std::vector<std::string> lines = {fmt::format(
-        "tfdist: no task has written anything for {}, and none computes; tfdist why {} says more:",
-        Span(view.look.silent_ms * 1'000'000), record.id)};
+    if (!MayStandStill(view.look, view.state)) return {};
+    std::vector<std::string> lines = {
+        fmt::format("tfdist: no task has written anything for {}; tfdist why {} says more:",
+                    Span(view.look.silent_ms * 1'000'000), record.id)};
     for (const std::string& sentence : Sentences(view.look, view.state)) {
       lines.push_back("  " + sentence);
     }

@@ -3,61 +3,175 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
 #include <iterator>
-#include <optional>
+#include <map>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <variant>
+
+#include "base/error.h"
+#include "base/file.h"
 
 namespace tfdist::cli {
 namespace {
 
-constexpr std::string_view kClients[] = {"docker", "nerdctl", "podman-remote"};
-// What may stand before it: "sudo -n docker", "nice -n 5 docker".
-constexpr std::string_view kWrappers[] = {"env",    "exec", "nice", "nohup",
-                                          "stdbuf", "sudo", "time", "timeout"};
+using Words = std::vector<std::string_view>;
 
-bool IsOneOf(std::string_view name, std::span<const std::string_view> names) {
-  return std::ranges::find(names, name) != names.end();
-}
+struct Client {
+  std::string_view name;
+  // What follows it where it begins something, perhaps after options; none: whatever follows.
+  std::span<const std::string_view> verbs;
+  std::string_view remedy;
+  std::string_view shown_by;
+};
 
-std::string_view NameOf(const protocol::Text& word) {
-  if (word.parts.empty()) return {};
-  const auto* text = std::get_if<std::string>(&word.parts.front());
-  if (text == nullptr) return {};
-  return std::string_view(*text).substr(text->rfind('/') + 1);
-}
+constexpr std::array<std::string_view, 6> kContainerVerbs = {"run",     "create", "start",
+                                                             "compose", "exec",   "up"};
+constexpr std::string_view kContainerRemedy =
+    "the container must end with its client: run --init --rm, without -d";
+constexpr Client kClients[] = {
+    {"docker", kContainerVerbs, kContainerRemedy, "docker ps"},
+    {"docker-compose", {}, "in the foreground, without -d, it ends its containers", "docker ps"},
+    {"nerdctl", kContainerVerbs, kContainerRemedy, "nerdctl ps"},
+    {"podman-remote", kContainerVerbs, kContainerRemedy, "podman-remote ps"},
+    {"ctr", kContainerVerbs, "run --rm, without --detach", "ctr tasks ls"},
+    {"systemd-run", {}, "with --scope it stays the task's own", "systemctl list-units 'run-*'"},
+};
+// "docker -H tcp://host run": the verb is one of the first words that are no options.
+constexpr int kMostWordsToTheVerb = 2;
+constexpr size_t kLongestScriptBytes = size_t{256} * 1024;
 
-std::optional<std::string> ClientIn(const std::vector<protocol::Text>& argv) {
-  if (argv.empty()) return std::nullopt;
-  const std::string_view first = NameOf(argv.front());
-  if (IsOneOf(first, kClients)) return std::string(first);
-  if (!IsOneOf(first, kWrappers)) return std::nullopt;
-  for (const protocol::Text& word : argv) {
-    if (IsOneOf(NameOf(word), kClients)) return std::string(NameOf(word));
+// Of shell text: quotes and operators part words, as blanks do.
+Words ShellWordsOf(std::string_view text) {
+  constexpr std::string_view kBetween = " \t\r\n'\"`;&|()<>{}$=,[]";
+  Words words;
+  while (true) {
+    const size_t begin = text.find_first_not_of(kBetween);
+    if (begin == text.npos) return words;
+    text.remove_prefix(begin);
+    const size_t end = std::min(text.find_first_of(kBetween), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(end);
   }
-  return std::nullopt;
+}
+
+bool BeginsSomething(const Client& client, std::span<const std::string_view> after) {
+  if (client.verbs.empty()) return true;
+  int words = 0;
+  for (const std::string_view word : after) {
+    if (word.starts_with('-')) continue;
+    if (std::ranges::find(client.verbs, word) != client.verbs.end()) return true;
+    if (++words == kMostWordsToTheVerb) break;
+  }
+  return false;
+}
+
+const Client* ClientIn(const Words& words) {
+  for (size_t at = 0; at < words.size(); ++at) {
+    const std::string_view name = words[at].substr(words[at].rfind('/') + 1);
+    const auto client = std::ranges::find(kClients, name, &Client::name);
+    if (client == std::end(kClients)) continue;
+    if (BeginsSomething(*client, std::span(words).subspan(at + 1))) return &*client;
+  }
+  return nullptr;
+}
+
+// Without comments: those tell of what is not run.
+std::string ScriptText(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return {};
+  const auto content = ReadFileIfExists(path, kLongestScriptBytes);
+  if (!content || content->find('\0') != std::string::npos) return {};
+  std::string text;
+  std::string_view rest = *content;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    const size_t first = line.find_first_not_of(" \t");
+    if (first != line.npos && line[first] != '#') text.append(line).append("\n");
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+  }
+  return text;
+}
+
+std::string LiteralsOf(const protocol::Text& text) {
+  std::string literals;
+  for (const auto& part : text.parts) {
+    const auto* literal = std::get_if<std::string>(&part);
+    literals += literal == nullptr ? "_" : *literal;
+  }
+  return literals;
+}
+
+class Search {
+ public:
+  explicit Search(const Plan& plan) : plan_(plan) {}
+
+  const Client* In(const TaskOnHost& task) {
+    std::string command;
+    for (const protocol::Text& text : task.argv) command += LiteralsOf(text) + ' ';
+    if (const Client* client = ClientIn(ShellWordsOf(command))) return client;
+    if (!plan_.workdir) return nullptr;
+    for (const std::string_view word : ShellWordsOf(command)) {
+      if (const Client* client = InScript(std::string(word))) return client;
+    }
+    return nullptr;
+  }
+
+ private:
+  const Client* InScript(const std::string& word) {
+    const auto [known, is_new] = scripts_.try_emplace(word, nullptr);
+    if (is_new && !word.starts_with('/') && !word.starts_with('-')) {
+      try {
+        known->second = ClientIn(ShellWordsOf(ScriptText(*plan_.workdir / word)));
+      } catch (const Error&) {
+        return nullptr;  // who sends the file says what is wrong with it
+      }
+    }
+    return known->second;
+  }
+
+  const Plan& plan_;
+  std::map<std::string, const Client*> scripts_;  // by path in the workdir
+};
+
+std::vector<const Client*> ClientsOf(const Plan& plan) {
+  Search search(plan);
+  std::vector<const Client*> clients;
+  for (const TaskOnHost& task : plan.tasks) {
+    const Client* client = search.In(task);
+    if (client != nullptr && std::ranges::find(clients, client) == clients.end()) {
+      clients.push_back(client);
+    }
+  }
+  return clients;
 }
 
 }  // namespace
 
 std::vector<std::string> ContainerClientsOf(const Plan& plan) {
-  std::vector<std::string> clients;
-  for (const TaskOnHost& task : plan.tasks) {
-    const auto client = ClientIn(task.argv);
-    if (client && std::ranges::find(clients, *client) == clients.end()) clients.push_back(*client);
-  }
-  return clients;
+  std::vector<std::string> names;
+  for (const Client* client : ClientsOf(plan)) names.emplace_back(client->name);
+  return names;
+}
+
+std::string UnseenWorkOf(std::string_view client) {
+  // A record may name one that only another version of tfdist knew.
+  const auto known = std::ranges::find(kClients, client, &Client::name);
+  return fmt::format(
+      "what {} runs for the job's tasks belongs to a daemon and cannot be seen{}", client,
+      known == std::end(kClients) ? ""
+                                  : fmt::format(": {} on the hosts shows it", known->shown_by));
 }
 
 void WarnOfContainerClients(Plan& plan) {
-  for (const std::string& client : ContainerClientsOf(plan)) {
+  for (const Client* client : ClientsOf(plan)) {
     plan.warnings.push_back(
-        fmt::format("a task runs {0}, whose daemon runs the container: `down` and restarts end the "
-                    "client only. The container must "
-                    "end with it: {0} run --init --rm, without -d. podman's own containers are "
-                    "ended with their task",
-                    client));
+        fmt::format("a task runs {}, which hands its work to a daemon: `down` and restarts end the "
+                    "client only; {}",
+                    client->name, client->remedy));
   }
 }
 

@@ -130,8 +130,27 @@ TEST_F(ContainerClients, AreKnownByTheProgram) {
   EXPECT_THAT(Of("[\"docker\", \"run\", \"image\"]"), ElementsAre("docker"));
   EXPECT_THAT(Of("[\"/usr/bin/nerdctl\", \"run\", \"image\"]"), ElementsAre("nerdctl"));
   EXPECT_THAT(Of("[\"sudo\", \"-n\", \"docker\", \"run\", \"image\"]"), ElementsAre("docker"));
+  EXPECT_THAT(Of("[\"docker-compose\", \"up\"]"), ElementsAre("docker-compose"));
+  EXPECT_THAT(Of("[\"systemd-run\", \"--user\", \"train\"]"), ElementsAre("systemd-run"));
   EXPECT_THAT(Of("[\"podman\", \"run\", \"docker\"]"), IsEmpty());
   EXPECT_THAT(Of("[\"python3\", \"docker\"]"), IsEmpty());
+}
+
+TEST_F(ContainerClients, AreKnownInWhatAShellIsGiven) {
+  EXPECT_THAT(Of(R"(["sh", "-c", "cd /data && exec docker -H tcp://h:1 run image"])"),
+              ElementsAre("docker"));
+  EXPECT_THAT(Of(R"(["bash", "-lc", "ID=$(docker create image); sleep 1"])"),
+              ElementsAre("docker"));
+  EXPECT_THAT(Of(R"(["sh", "-c", "docker info; python3 run"])"), IsEmpty());
+}
+
+TEST_F(ContainerClients, AreKnownInScriptsOfTheWorkdir) {
+  std::ofstream(folder() / "work/train.sh") << "#!/bin/sh\nset -e\ndocker run image\n";
+  std::ofstream(folder() / "work/other.sh") << "#!/bin/sh\n# docker run image\ntrain\n";
+  const std::string workdir = "\nworkdir = \"work\"";
+  EXPECT_THAT(Of(R"(["./train.sh"])" + workdir), ElementsAre("docker"));
+  EXPECT_THAT(Of(R"(["bash", "train.sh"])" + workdir), ElementsAre("docker"));
+  EXPECT_THAT(Of(R"(["./other.sh"])" + workdir), IsEmpty());
 }
 
 TEST(TfConfigOfTheUser, IsWarnedOf) {

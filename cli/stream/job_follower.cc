@@ -225,11 +225,15 @@ void JobFollower::WaitAndHandle() {
 void JobFollower::LookIntoSilence() {
   if (silence_.valid()) {
     if (silence_.wait_for(0s) != std::future_status::ready) return;
-    for (const std::string& line : silence_.get()) printer_.Note("{}", line);
+    const auto lines = silence_.get();
+    for (const std::string& line : lines) printer_.Note("{}", line);
+    looked_into_silence_ = Now();
+    silence_told_ = !lines.empty();
   }
-  const bool is_silent = options_.on_silence && state_.phase == protocol::JobPhase::kRunning &&
-                         Now() - last_output_ >= options_.silent_after;
-  if (!is_silent || std::exchange(looked_into_silence_, true)) return;
+  const bool is_silent =
+      options_.on_silence && state_.phase == protocol::JobPhase::kRunning &&
+      Now() - std::max(last_output_, looked_into_silence_) >= options_.silent_after;
+  if (!is_silent || silence_told_) return;
   silence_ = std::async(std::launch::async, options_.on_silence);
 }
 
@@ -337,7 +341,7 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
   stream.offset = piece.offset + piece.data.value.size();
   stream.begun = brought_something_ = true;
   last_output_ = Now();
-  looked_into_silence_ = false;
+  silence_told_ = false;
   Show(stream, piece);
   if (IsPastTheEnd(piece)) {
     link.SendWithId(type::kCancel, stream.id, Json::object());

@@ -164,7 +164,8 @@ class JobFollower {
   bool timed_out_ = false;
   int interrupts_seen_ = 0;
   TimePoint last_output_{};
-  bool looked_into_silence_ = false;  // since then
+  TimePoint looked_into_silence_{};
+  bool silence_told_ = false;  // since the last output
   std::future<std::vector<std::string>> silence_;
   std::string notes_;  // of FollowOptions::notes_fd: the beginning of a line
   std::string stop_why_;
