@@ -10,12 +10,12 @@
 #include "agent/holder/holder.h"
 #include "agent/holder/in_task_main.h"
 #include "agent/keeper/keeper.h"
-#include "agent/protocol.h"
 #include "agent/slot/task_files_main.h"
 #include "agent/start/start_main.h"
 #include "base/log.h"
 #include "base/uncaught.h"
 #include "library_versions.h"
+#include "wire/protocol.h"
 
 namespace {
 

@@ -37,7 +37,7 @@ tfdist_library(NAME tfdist_processes
     slot/slot_census.cc
     slot/slot_folder.cc
     slot/task_files.cc
-  DEPENDS tfdist::base tfdist::protocol tfdist_deps::zlib)
+  DEPENDS tfdist::base tfdist::wire tfdist_deps::zlib)
 
 tfdist_test(NAME log_test SOURCES log/log_test.cc DEPENDS tfdist::processes)
 tfdist_test(NAME run_folder_test SOURCES process/run_folder_test.cc slot/run_folders_test.cc slot/slot_folder_test.cc

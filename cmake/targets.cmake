@@ -1,5 +1,5 @@
 # How a folder declares what it builds. Includes are written from the repository root:
-# "agent/protocol.h".
+# "wire/protocol.h".
 
 # tfdist_library(NAME tfdist_x SOURCES ... [DEPENDS ...]): a static library, also called tfdist::x.
 # What it depends on is passed on to those who link it. Headers alone make an interface library.

@@ -20,9 +20,9 @@
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
 #include "agent/loop/log_sink.h"
-#include "agent/protocol.h"
 #include "agent/session/session_table.h"
 #include "agent/tasks/host_tasks.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -9,12 +9,12 @@
 #include <thread>
 
 #include "agent/census/process_table.h"
-#include "agent/job_state.h"
-#include "agent/shared_folder.h"
 #include "agent/testing/job_fixture.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/testing/temporary_folder.h"
+#include "job/state.h"
+#include "wire/shared_folder.h"
 
 namespace tfdist::agent {
 namespace {

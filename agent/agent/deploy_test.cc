@@ -6,12 +6,12 @@
 
 #include "agent/control/control_listener.h"
 #include "agent/control/tcp_address.h"
-#include "agent/refusal.h"
 #include "agent/testing/job_fixture.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/testing/gzip.h"
+#include "wire/refusal.h"
 
 namespace tfdist::agent {
 namespace {

@@ -9,14 +9,14 @@
 
 #include "agent/check/quick_look.h"
 #include "agent/files/disk_room.h"
-#include "agent/frame.h"
-#include "agent/job_layout.h"
 #include "agent/slot/task_files.h"
 #include "agent/tasks/preflight.h"
 #include "agent/tasks/work_files.h"
 #include "base/failures.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "job/layout.h"
+#include "wire/frame.h"
 
 namespace tfdist::agent {
 namespace {

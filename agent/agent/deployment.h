@@ -10,10 +10,10 @@
 #include "agent/files/file_store.h"
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
-#include "agent/protocol.h"
 #include "agent/session/reply.h"
 #include "agent/session/session.h"
 #include "agent/slot/slot_folder.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

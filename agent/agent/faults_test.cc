@@ -15,13 +15,13 @@
 #include "agent/census/census.h"
 #include "agent/control/tcp_address.h"
 #include "agent/coordinator/journal.h"
-#include "agent/job_state.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/testing/job_fixture.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/testing/test_paths.h"
 #include "base/unique_fd.h"
+#include "job/state.h"
 
 namespace tfdist::agent {
 namespace {

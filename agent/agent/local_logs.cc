@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "agent/refusal.h"
+#include "wire/refusal.h"
 
 namespace tfdist::agent {
 

@@ -9,10 +9,10 @@
 #include "agent/agent/log_stream.h"
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
-#include "agent/protocol.h"
 #include "agent/session/stream.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/host_tasks.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

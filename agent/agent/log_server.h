@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "agent/agent/log_stream.h"
-#include "agent/protocol.h"
 #include "agent/session/stream.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

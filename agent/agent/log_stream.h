@@ -9,8 +9,8 @@
 #include "agent/log/log_reader.h"
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
-#include "agent/protocol.h"
 #include "agent/session/stream.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

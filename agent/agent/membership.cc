@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "agent/control/curve_keys.h"
-#include "agent/file_fetch.h"
 #include "agent/slot/slot_census.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "wire/file_fetch.h"
 
 namespace tfdist::agent {
 namespace {

@@ -17,8 +17,8 @@
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
 #include "agent/member/member.h"
-#include "agent/task_look.h"
 #include "agent/tasks/host_tasks.h"
+#include "wire/task_look.h"
 
 namespace tfdist::agent {
 

@@ -4,8 +4,8 @@
 #include "agent/agent/told.h"
 #include "agent/control/curve_keys.h"
 #include "agent/keeper/keeper_link.h"
-#include "agent/protocol.h"
 #include "agent/slot/slot_folder.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -8,9 +8,9 @@
 #include "agent/control/host_names.h"
 #include "agent/coordinator/event_stream.h"
 #include "agent/files/shared_mark.h"
-#include "agent/refusal.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "wire/refusal.h"
 
 namespace tfdist::agent {
 namespace {

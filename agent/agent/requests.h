@@ -13,11 +13,11 @@
 #include "agent/coordinator/coordinator.h"
 #include "agent/loop/file_thread.h"
 #include "agent/member/member.h"
-#include "agent/protocol.h"
 #include "agent/session/reply.h"
 #include "agent/session/session.h"
-#include "agent/slot/contact.h"
-#include "agent/task_look.h"
+#include "wire/contact.h"
+#include "wire/protocol.h"
+#include "wire/task_look.h"
 
 namespace tfdist::agent {
 

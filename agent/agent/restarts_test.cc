@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "agent/job_state.h"
 #include "agent/process/run_folder.h"
 #include "agent/testing/job_fixture.h"
 #include "base/file.h"
 #include "base/unique_fd.h"
+#include "job/state.h"
 
 namespace tfdist::agent {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "agent/loop/event_loop.h"
-#include "agent/protocol.h"
 #include "agent/slot/slot_folder.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

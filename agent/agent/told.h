@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "agent/control/zmq_uplink.h"
-#include "agent/protocol.h"
 #include "agent/slot/slot_folder.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -13,7 +13,6 @@
 #include "agent/coordinator/journal.h"
 #include "agent/files/file_store.h"
 #include "agent/process/run_folder.h"
-#include "agent/refusal.h"
 #include "agent/slot/leave_folder.h"
 #include "agent/slot/run_folders.h"
 #include "agent/slot/slot_census.h"
@@ -21,6 +20,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "wire/refusal.h"
 
 namespace tfdist::agent {
 namespace {

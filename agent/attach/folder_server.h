@@ -7,8 +7,8 @@
 #include <map>
 
 #include "agent/log/log_cursor.h"
-#include "agent/protocol.h"
 #include "agent/slot/slot_folder.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

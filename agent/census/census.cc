@@ -15,9 +15,9 @@
 
 #include "agent/census/kill.h"
 #include "agent/census/left_file.h"
-#include "agent/job_layout.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "job/layout.h"
 
 namespace tfdist::agent {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "agent/census/process_table.h"
-#include "agent/protocol.h"
 #include "base/clock.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -5,8 +5,8 @@
 
 #include "agent/check/handshake.h"
 #include "agent/check/held_ports.h"
-#include "agent/host_check.h"
 #include "base/clock.h"
+#include "wire/host_check.h"
 
 namespace tfdist::agent {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/host_check.h"
 #include "agent/tasks/environment.h"
+#include "wire/host_check.h"
 
 namespace tfdist::agent {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "agent/host_check.h"
+#include "wire/host_check.h"
 
 namespace tfdist::agent {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/host_check.h"
 #include "base/clock.h"
+#include "wire/host_check.h"
 
 namespace tfdist::agent {
 

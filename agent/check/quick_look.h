@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "agent/host_check.h"
 #include "base/clock.h"
+#include "wire/host_check.h"
 
 namespace tfdist::agent {
 

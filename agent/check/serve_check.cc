@@ -12,12 +12,12 @@
 #include "agent/check/held_ports.h"
 #include "agent/check/host_facts.h"
 #include "agent/check/reach.h"
-#include "agent/host_check.h"
 #include "agent/stdio/stdio_messages.h"
 #include "base/clock.h"
 #include "base/descriptor_limit.h"
 #include "base/error.h"
 #include "base/failures.h"
+#include "wire/host_check.h"
 
 namespace tfdist::agent {
 namespace {

@@ -1,9 +1,9 @@
-// The role `start` in a check (agent/host_check.h): it makes no job, and leaves nothing.
+// The role `start` in a check (wire/host_check.h): it makes no job, and leaves nothing.
 #pragma once
 
 #include <filesystem>
 
-#include "agent/protocol.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -14,13 +14,13 @@
 #include "agent/census/census.h"
 #include "agent/files/file_store.h"
 #include "agent/files/folder_time.h"
-#include "agent/job_layout.h"
 #include "agent/slot/leave_folder.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/slot/task_files.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "job/layout.h"
 
 namespace tfdist::agent {
 namespace {

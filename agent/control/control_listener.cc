@@ -9,8 +9,8 @@
 #include "agent/census/port_owner.h"
 #include "agent/control/host_names.h"
 #include "agent/control/tcp_address.h"
-#include "agent/protocol.h"
 #include "base/error.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 namespace {

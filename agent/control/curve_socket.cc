@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "agent/protocol.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 namespace {

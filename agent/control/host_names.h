@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/resolved_names.h"
 #include "base/clock.h"
+#include "wire/resolved_names.h"
 
 namespace tfdist::agent {
 

@@ -11,9 +11,9 @@
 #include "agent/control/door.h"
 #include "agent/control/loop_socket.h"
 #include "agent/control/member_connections.h"
-#include "agent/control/messages.h"
 #include "agent/control/zap_handler.h"
 #include "agent/loop/event_loop.h"
+#include "wire/control.h"
 
 namespace tfdist::agent {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "agent/frame.h"
-#include "agent/protocol.h"
 #include "base/accepted_connection.h"
+#include "wire/frame.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "agent/control/messages.h"
-#include "agent/protocol.h"
+#include "wire/control.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

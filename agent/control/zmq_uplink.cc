@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "agent/control/curve_socket.h"
-#include "agent/json_fields.h"
+#include "base/json_fields.h"
 
 namespace tfdist::agent {
 namespace {

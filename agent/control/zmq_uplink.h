@@ -9,8 +9,8 @@
 #include "agent/control/curve_keys.h"
 #include "agent/control/loop_socket.h"
 #include "agent/control/uplink.h"
-#include "agent/frame.h"
 #include "agent/loop/event_loop.h"
+#include "wire/frame.h"
 
 namespace tfdist::agent {
 

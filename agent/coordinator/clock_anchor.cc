@@ -9,10 +9,10 @@
 #include <system_error>
 
 #include "agent/census/process_table.h"
-#include "agent/monotonic.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/monotonic.h"
 #include "base/text.h"
 
 namespace tfdist::agent {

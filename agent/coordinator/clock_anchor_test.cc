@@ -8,8 +8,8 @@
 
 #include "agent/census/process_table.h"
 #include "agent/coordinator/testing/control_fixture.h"
-#include "agent/monotonic.h"
 #include "base/file.h"
+#include "base/monotonic.h"
 #include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {

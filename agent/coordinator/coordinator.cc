@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "agent/control/curve_socket.h"
-#include "agent/file_fetch.h"
-#include "agent/refusal.h"
+#include "wire/file_fetch.h"
+#include "wire/refusal.h"
 
 namespace tfdist::agent {
 namespace {

@@ -19,9 +19,9 @@
 #include "agent/coordinator/look_relay.h"
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
-#include "agent/protocol.h"
 #include "agent/slot/slot_folder.h"
 #include "base/clock.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

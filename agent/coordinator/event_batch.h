@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "agent/protocol.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

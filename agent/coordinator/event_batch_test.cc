@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/frame.h"
+#include "wire/frame.h"
 
 namespace tfdist::agent {
 namespace {

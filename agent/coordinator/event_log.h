@@ -12,9 +12,9 @@
 
 #include "agent/coordinator/event_writer.h"
 #include "agent/coordinator/job_clock.h"
-#include "agent/job_state.h"
 #include "agent/loop/file_thread.h"
-#include "agent/protocol.h"
+#include "job/state.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

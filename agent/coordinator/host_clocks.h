@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "agent/control/messages.h"
-#include "agent/protocol.h"
+#include "wire/control.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

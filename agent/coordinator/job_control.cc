@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/coordinator/report_bounds.h"
-#include "agent/refusal.h"
+#include "wire/refusal.h"
 
 namespace tfdist::agent {
 namespace {

@@ -8,14 +8,14 @@
 #include <optional>
 #include <string>
 
-#include "agent/control/messages.h"
 #include "agent/coordinator/host_clocks.h"
 #include "agent/coordinator/job_clock.h"
 #include "agent/coordinator/policy.h"
 #include "agent/coordinator/roster.h"
-#include "agent/job_state.h"
-#include "agent/protocol.h"
 #include "base/clock.h"
+#include "job/state.h"
+#include "wire/control.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

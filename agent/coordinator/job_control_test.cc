@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "agent/coordinator/testing/control_fixture.h"
-#include "agent/first_cause.h"
 #include "base/error.h"
+#include "job/first_cause.h"
 
 namespace tfdist::agent {
 namespace {

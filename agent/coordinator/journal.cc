@@ -10,12 +10,12 @@
 #include <cerrno>
 #include <utility>
 
-#include "agent/job_state.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/json_numbers.h"
 #include "base/log.h"
+#include "job/state.h"
 
 namespace tfdist::agent {
 namespace {

@@ -1,4 +1,4 @@
-// `events.jsonl`: the job's event log on disk. One JSON object a line; protocol.md shows one.
+// `events.jsonl`: the job's event log on disk. One JSON object a line; wire/protocol.md shows one.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/protocol.h"
 #include "base/unique_fd.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -11,8 +11,8 @@
 #include <map>
 #include <memory>
 
-#include "agent/protocol.h"
 #include "agent/session/stream.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -10,9 +10,9 @@
 #include <set>
 #include <vector>
 
-#include "agent/protocol.h"
 #include "agent/session/stream.h"
-#include "agent/task_look.h"
+#include "wire/protocol.h"
+#include "wire/task_look.h"
 
 namespace tfdist::agent {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/job_state.h"
+#include "job/state.h"
 
 namespace tfdist::agent {
 

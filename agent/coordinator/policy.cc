@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "agent/coordinator/lost_hosts.h"
-#include "agent/first_cause.h"
 #include "base/text.h"
+#include "job/first_cause.h"
 
 namespace tfdist::agent {
 namespace {

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "agent/job_state.h"
+#include "job/state.h"
 
 namespace tfdist::agent {
 

@@ -2,7 +2,7 @@
 // agent can say, so that it cannot fill the coordinator's memory and journal.
 #pragma once
 
-#include "agent/control/messages.h"
+#include "wire/control.h"
 
 namespace tfdist::agent {
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/coordinator/testing/control_fixture.h"
-#include "agent/refusal.h"
+#include "wire/refusal.h"
 
 namespace tfdist::agent {
 namespace {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "agent/job_plan.h"
-#include "agent/slot/contact.h"
 #include "base/clock.h"
+#include "job/plan.h"
+#include "wire/contact.h"
 
 namespace tfdist::agent {
 

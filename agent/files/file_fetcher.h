@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "agent/file_fetch.h"
 #include "agent/files/file_store.h"
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
-#include "agent/protocol.h"
+#include "wire/file_fetch.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "agent/files/gunzip.h"
-#include "agent/protocol.h"
 #include "base/hash.h"
 #include "base/unique_fd.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <memory>
 
-#include "agent/file_fetch.h"
 #include "agent/files/file_store.h"
 #include "agent/loop/file_thread.h"
+#include "wire/file_fetch.h"
 
 namespace tfdist::agent {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "agent/file_fetch.h"
-#include "agent/protocol.h"
+#include "wire/file_fetch.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "agent/shared_folder.h"
+#include "wire/shared_folder.h"
 
 namespace tfdist::agent {
 

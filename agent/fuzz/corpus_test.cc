@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "agent/control/messages.h"
 #include "agent/coordinator/journal.h"
-#include "agent/frame.h"
 #include "agent/fuzz/log_image.h"
 #include "agent/process/record.h"
 #include "agent/process/run_records.h"
-#include "agent/protocol.h"
 #include "base/testing/fuzz_corpus.h"
 #include "base/testing/fuzz_parts.h"
 #include "base/testing/test_paths.h"
+#include "wire/control.h"
+#include "wire/frame.h"
+#include "wire/protocol.h"
 
 namespace tfdist::protocol {
 namespace {

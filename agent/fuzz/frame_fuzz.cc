@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/frame.h"
+#include "wire/frame.h"
 
 namespace tfdist::protocol {
 namespace {

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "agent/control/messages.h"
-#include "agent/host_check.h"
-#include "agent/job_state.h"
-#include "agent/nesting.h"
-#include "agent/protocol.h"
+#include "job/state.h"
+#include "wire/control.h"
+#include "wire/host_check.h"
+#include "wire/nesting.h"
+#include "wire/protocol.h"
 
 namespace tfdist::protocol {
 namespace {

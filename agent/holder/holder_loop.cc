@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "agent/census/kill.h"
-#include "agent/monotonic.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/monotonic.h"
 
 namespace tfdist::agent {
 namespace {

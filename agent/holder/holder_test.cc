@@ -15,11 +15,11 @@
 #include "agent/keeper/testing/slot_fixture.h"
 #include "agent/log/log_files.h"
 #include "agent/log/log_reader.h"
-#include "agent/monotonic.h"
 #include "agent/process/handover.h"
 #include "agent/slot/slot_folder.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/monotonic.h"
 #include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {

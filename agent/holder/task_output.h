@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "agent/log/log_writer.h"
-#include "agent/protocol.h"
 #include "base/unique_fd.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -9,12 +9,12 @@
 #include <array>
 #include <cerrno>
 
-#include "agent/job_layout.h"
 #include "agent/keeper/keeper_loop.h"
 #include "agent/process/spawn.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "job/layout.h"
 
 namespace tfdist::agent {
 namespace {

@@ -12,11 +12,11 @@
 #include <cerrno>
 
 #include "agent/census/kill.h"
-#include "agent/monotonic.h"
 #include "agent/process/run_folder.h"
 #include "agent/process/spawn.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/monotonic.h"
 #include "base/process_limits.h"
 
 namespace tfdist::agent {

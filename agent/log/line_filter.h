@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/log_pattern.h"
+#include "wire/log_pattern.h"
 
 namespace tfdist::agent {
 

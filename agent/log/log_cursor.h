@@ -9,7 +9,7 @@
 #include "agent/log/line_filter.h"
 #include "agent/log/line_search.h"
 #include "agent/log/log_reader.h"
-#include "agent/protocol.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "agent/log/log_unreadable.h"
-#include "agent/protocol.h"
 #include "base/unique_fd.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

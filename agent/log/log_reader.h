@@ -7,7 +7,7 @@
 #include <string>
 
 #include "agent/log/log_unreadable.h"
-#include "agent/protocol.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string_view>
 
-#include "agent/protocol.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/monotonic.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/monotonic.h"
 
 namespace tfdist::agent {
 namespace {

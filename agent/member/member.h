@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "agent/control/messages.h"
 #include "agent/control/uplink.h"
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
 #include "agent/tasks/host_tasks.h"
 #include "base/clock.h"
+#include "wire/control.h"
 
 namespace tfdist::agent {
 

@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "agent/process/run_records.h"
-#include "agent/protocol.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

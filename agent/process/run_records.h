@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "agent/census/process_table.h"
-#include "agent/protocol.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-#include "agent/frame.h"
 #include "agent/session/unix_listener.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "wire/frame.h"
 
 namespace tfdist::agent {
 namespace {

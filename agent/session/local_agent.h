@@ -4,9 +4,9 @@
 #include <optional>
 #include <string_view>
 
-#include "agent/protocol.h"
 #include "agent/slot/slot_folder.h"
 #include "base/clock.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "agent/protocol.h"
 #include "agent/session/session.h"
 #include "base/failures.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

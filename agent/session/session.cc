@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "agent/refusal.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "wire/refusal.h"
 
 namespace tfdist::agent {
 

@@ -8,11 +8,11 @@
 #include <memory>
 #include <string>
 
-#include "agent/frame.h"
 #include "agent/loop/event_loop.h"
-#include "agent/protocol.h"
 #include "agent/session/stream.h"
 #include "base/unique_fd.h"
+#include "wire/frame.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "agent/loop/event_loop.h"
-#include "agent/protocol.h"
 #include "agent/session/session.h"
 #include "agent/session/unix_listener.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

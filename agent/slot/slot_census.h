@@ -9,9 +9,9 @@
 
 #include "agent/census/process_table.h"
 #include "agent/process/run_records.h"
-#include "agent/protocol.h"
 #include "agent/slot/slot_folder.h"
 #include "base/clock.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -9,9 +9,9 @@
 #include <system_error>
 #include <vector>
 
-#include "agent/job_layout.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "job/layout.h"
 
 namespace tfdist::agent {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "agent/job_layout.h"
-#include "agent/protocol.h"
 #include "base/unique_fd.h"
+#include "job/layout.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -13,12 +13,12 @@
 #include <system_error>
 #include <vector>
 
-#include "agent/job_layout.h"
 #include "agent/process/record.h"
-#include "agent/protocol.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "job/layout.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 namespace {

@@ -7,7 +7,6 @@
 #include "agent/control/curve_keys.h"
 #include "agent/control/tcp_address.h"
 #include "agent/files/file_store.h"
-#include "agent/job_layout.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/start/launch.h"
 #include "agent/start/name_lock.h"
@@ -16,6 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/process_limits.h"
+#include "job/layout.h"
 
 namespace tfdist::agent {
 namespace {

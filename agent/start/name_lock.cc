@@ -9,10 +9,10 @@
 #include <chrono>
 #include <thread>
 
-#include "agent/job_layout.h"
-#include "agent/protocol.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "job/layout.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 namespace {

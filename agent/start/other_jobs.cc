@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "agent/census/census.h"
-#include "agent/job_layout.h"
-#include "agent/protocol.h"
 #include "agent/session/local_agent.h"
-#include "agent/slot/contact.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "job/layout.h"
+#include "wire/contact.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 namespace {

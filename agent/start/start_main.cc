@@ -12,9 +12,7 @@
 #include "agent/check/serve_check.h"
 #include "agent/cleanup/retention.h"
 #include "agent/files/file_store.h"
-#include "agent/host_check.h"
 #include "agent/process/handover.h"
-#include "agent/protocol.h"
 #include "agent/start/create_slot.h"
 #include "agent/stdio/bridge.h"
 #include "agent/stdio/stdio_messages.h"
@@ -22,6 +20,8 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "wire/host_check.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "agent/frame.h"
-#include "agent/protocol.h"
 #include "base/clock.h"
+#include "wire/frame.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/protocol.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

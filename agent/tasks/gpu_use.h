@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/task_look.h"
 #include "base/clock.h"
+#include "wire/task_look.h"
 
 namespace tfdist::agent {
 

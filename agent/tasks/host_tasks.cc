@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "agent/job_state.h"
 #include "agent/process/run_folder.h"
 #include "agent/slot/run_folders.h"
 #include "agent/slot/slot_folder.h"
@@ -16,6 +15,7 @@
 #include "agent/tasks/task_spec.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "job/state.h"
 
 namespace tfdist::agent {
 namespace {

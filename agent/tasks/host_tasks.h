@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "agent/control/messages.h"
 #include "agent/keeper/keeper_link.h"
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
@@ -18,6 +17,7 @@
 #include "agent/tasks/gpu_share.h"
 #include "agent/tasks/task_run.h"
 #include "agent/tasks/task_sight.h"
+#include "wire/control.h"
 
 namespace tfdist::agent {
 

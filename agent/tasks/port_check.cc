@@ -15,9 +15,9 @@
 #include "agent/census/census.h"
 #include "agent/census/port_owner.h"
 #include "agent/control/tcp_address.h"
-#include "agent/job_layout.h"
-#include "agent/refusal.h"
 #include "base/error.h"
+#include "job/layout.h"
+#include "wire/refusal.h"
 
 namespace tfdist::agent {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "agent/files/file_store.h"
-#include "agent/protocol.h"
 #include "agent/slot/slot_folder.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

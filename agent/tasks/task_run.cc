@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "agent/job_state.h"
 #include "agent/log/line_search.h"
 #include "agent/log/log_reader.h"
+#include "job/state.h"
 
 namespace tfdist::agent {
 namespace {

@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
-#include "agent/control/messages.h"
 #include "agent/process/run_folder.h"
-#include "agent/protocol.h"
 #include "base/clock.h"
+#include "wire/control.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/task_look.h"
+#include "wire/task_look.h"
 
 namespace tfdist::agent {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "agent/process/run_folder.h"
-#include "agent/protocol.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/environment.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/frame.h"
-#include "agent/protocol.h"
 #include "base/unique_fd.h"
+#include "wire/frame.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

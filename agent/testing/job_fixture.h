@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "agent/census/process_table.h"
-#include "agent/protocol.h"
 #include "agent/testing/agent_client.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

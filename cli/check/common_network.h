@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/host_check.h"
+#include "wire/host_check.h"
 
 namespace tfdist::cli {
 

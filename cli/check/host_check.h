@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/host_check.h"
 #include "base/error.h"
 #include "cli/plan/plan.h"
+#include "wire/host_check.h"
 
 namespace tfdist::cli {
 

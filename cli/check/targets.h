@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "agent/host_check.h"
 #include "cli/plan/plan.h"
+#include "wire/host_check.h"
 
 namespace tfdist::cli {
 

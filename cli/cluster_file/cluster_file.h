@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/protocol.h"
 #include "cli/cluster_file/problems.h"
+#include "wire/protocol.h"
 
 namespace tfdist::cli {
 

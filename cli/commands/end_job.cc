@@ -6,8 +6,6 @@
 #include <optional>
 #include <set>
 
-#include "agent/job_state.h"
-#include "agent/refusal.h"
 #include "base/clock.h"
 #include "base/failures.h"
 #include "cli/commands/for_each_host.h"
@@ -19,6 +17,8 @@
 #include "cli/link/grace.h"
 #include "cli/plan/container_clients.h"
 #include "cli/stream/print.h"
+#include "job/state.h"
+#include "wire/refusal.h"
 
 namespace tfdist::cli {
 namespace {

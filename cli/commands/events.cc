@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "agent/first_cause.h"
 #include "base/failures.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
@@ -13,6 +12,7 @@
 #include "cli/commands/slow_notice.h"
 #include "cli/link/bootstrap.h"
 #include "cli/stream/print.h"
+#include "job/first_cause.h"
 
 namespace tfdist::cli {
 namespace {

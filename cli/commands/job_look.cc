@@ -9,10 +9,10 @@
 #include <set>
 #include <utility>
 
-#include "agent/refusal.h"
 #include "base/clock.h"
 #include "cli/commands/host_fold.h"
 #include "cli/commands/report.h"
+#include "wire/refusal.h"
 
 namespace tfdist::cli {
 namespace {

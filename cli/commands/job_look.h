@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/job_state.h"
-#include "agent/task_look.h"
 #include "cli/link/agent_link.h"
+#include "job/state.h"
+#include "wire/task_look.h"
 
 namespace tfdist::cli {
 

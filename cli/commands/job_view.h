@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "agent/job_state.h"
 #include "cli/commands/job_look.h"
 #include "cli/job/job_record.h"
+#include "job/state.h"
 
 namespace tfdist::cli {
 

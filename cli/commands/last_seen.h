@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/job_state.h"
 #include "cli/job/job_record.h"
+#include "job/state.h"
 
 namespace tfdist::cli {
 

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "agent/log_pattern.h"
 #include "base/clock.h"
 #include "base/failures.h"
 #include "base/unique_fd.h"
@@ -20,6 +19,7 @@
 #include "cli/link/bootstrap.h"
 #include "cli/stream/job_follower.h"
 #include "cli/stream/print.h"
+#include "wire/log_pattern.h"
 
 namespace tfdist::cli {
 namespace {

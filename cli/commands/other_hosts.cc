@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kOtherHostsLimit = 20s;
-constexpr std::string_view kContact = "contact";  // agent/protocol.md
+constexpr std::string_view kContact = "contact";  // wire/protocol.md
 // A coordinator beats each second.
 constexpr auto kSilentAfterBeats = 4s;
 

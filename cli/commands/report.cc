@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "agent/first_cause.h"
 #include "cli/commands/host_fold.h"
 #include "cli/stream/print.h"
+#include "job/first_cause.h"
 
 namespace tfdist::cli {
 namespace {

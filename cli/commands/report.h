@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/job_state.h"
 #include "cli/commands/end_job.h"
 #include "cli/stream/line_printer.h"
+#include "job/state.h"
 
 namespace tfdist::cli {
 

@@ -9,8 +9,6 @@
 #include <thread>
 #include <utility>
 
-#include "agent/job_state.h"
-#include "agent/refusal.h"
 #include "base/clock.h"
 #include "base/failures.h"
 #include "cli/commands/commands.h"
@@ -26,6 +24,8 @@
 #include "cli/link/bootstrap.h"
 #include "cli/plan/container_clients.h"
 #include "cli/stream/print.h"
+#include "job/state.h"
+#include "wire/refusal.h"
 
 namespace tfdist::cli {
 namespace {

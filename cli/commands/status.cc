@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "agent/first_cause.h"
 #include "base/clock.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/exit_codes.h"
@@ -17,6 +16,7 @@
 #include "cli/commands/slow_notice.h"
 #include "cli/link/bootstrap.h"
 #include "cli/stream/print.h"
+#include "job/first_cause.h"
 
 namespace tfdist::cli {
 namespace {

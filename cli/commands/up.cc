@@ -6,8 +6,6 @@
 #include <array>
 #include <iterator>
 
-#include "agent/job_layout.h"
-#include "agent/refusal.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -33,6 +31,8 @@
 #include "cli/plan/describe.h"
 #include "cli/stream/job_follower.h"
 #include "cli/stream/print.h"
+#include "job/layout.h"
+#include "wire/refusal.h"
 
 namespace tfdist::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/job_state.h"
-#include "agent/task_look.h"
+#include "job/state.h"
+#include "wire/task_look.h"
 
 namespace tfdist::cli {
 

@@ -8,7 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "agent/refusal.h"
 #include "base/failures.h"
 #include "base/hash.h"
 #include "cli/deploy/runtime_program.h"
@@ -18,6 +17,7 @@
 #include "cli/link/embedded_agent.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/runtime_choice.h"
+#include "wire/refusal.h"
 
 namespace tfdist::cli {
 namespace {

@@ -19,11 +19,6 @@
 #include <thread>
 #include <vector>
 
-#include "agent/file_fetch.h"
-#include "agent/host_check.h"
-#include "agent/protocol.h"
-#include "agent/refusal.h"
-#include "agent/shared_folder.h"
 #include "cli/deploy/file_upload.h"
 #include "cli/deploy/gate.h"
 #include "cli/deploy/name_check.h"
@@ -32,6 +27,11 @@
 #include "cli/deploy/workdir_parts.h"
 #include "cli/job/connector.h"
 #include "cli/plan/plan.h"
+#include "wire/file_fetch.h"
+#include "wire/host_check.h"
+#include "wire/protocol.h"
+#include "wire/refusal.h"
+#include "wire/shared_folder.h"
 
 namespace tfdist::cli {
 

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "agent/protocol.h"
 #include "base/failures.h"
+#include "wire/protocol.h"
 
 namespace tfdist::cli {
 namespace {

@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "agent/refusal.h"
 #include "base/failures.h"
 #include "base/file.h"
 #include "base/testing/soon.h"
 #include "base/unique_fd.h"
 #include "cli/testing/socket_channel.h"
+#include "wire/refusal.h"
 
 namespace tfdist::cli {
 namespace {

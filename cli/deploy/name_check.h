@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/resolved_names.h"
 #include "cli/plan/plan.h"
+#include "wire/resolved_names.h"
 
 namespace tfdist::cli {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "agent/protocol.h"
 #include "base/unique_fd.h"
+#include "wire/protocol.h"
 
 namespace tfdist::cli {
 

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string_view>
 
-#include "agent/host_check.h"
 #include "cli/deploy/packed_file.h"
 #include "cli/plan/plan.h"
+#include "wire/host_check.h"
 
 namespace tfdist::cli {
 

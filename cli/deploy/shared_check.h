@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/shared_folder.h"
 #include "cli/deploy/name_check.h"
 #include "cli/plan/plan.h"
+#include "wire/shared_folder.h"
 
 namespace tfdist::cli {
 

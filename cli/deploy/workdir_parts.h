@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "agent/protocol.h"
 #include "base/thread_annotations.h"
 #include "cli/deploy/file_hashes.h"
 #include "cli/deploy/packed_file.h"
 #include "cli/deploy/workdir_list.h"
+#include "wire/protocol.h"
 
 namespace tfdist::cli {
 

@@ -1,4 +1,4 @@
-// A conversation with one agent: messages of agent/protocol.h over a ByteChannel.
+// A conversation with one agent: messages of wire/protocol.h over a ByteChannel.
 #pragma once
 
 #include <functional>
@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "agent/frame.h"
-#include "agent/protocol.h"
 #include "base/clock.h"
 #include "cli/link/byte_channel.h"
+#include "wire/frame.h"
+#include "wire/protocol.h"
 
 namespace tfdist::cli {
 

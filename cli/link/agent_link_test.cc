@@ -8,13 +8,13 @@
 #include <atomic>
 #include <thread>
 
-#include "agent/refusal.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/testing/soon.h"
 #include "base/unique_fd.h"
 #include "cli/testing/socket_channel.h"
+#include "wire/refusal.h"
 
 namespace tfdist::cli {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <optional>
 
-#include "agent/job_layout.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/failures.h"
 #include "cli/link/bootstrap.h"
+#include "job/layout.h"
 
 namespace tfdist::cli {
 namespace {

@@ -7,10 +7,10 @@
 #include <span>
 #include <string>
 
-#include "agent/protocol.h"
 #include "cli/link/agent_link.h"
 #include "cli/link/byte_channel.h"
 #include "cli/link/embedded_agent.h"
+#include "wire/protocol.h"
 
 namespace tfdist::cli {
 

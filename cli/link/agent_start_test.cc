@@ -9,13 +9,13 @@
 #include <filesystem>
 #include <fstream>
 
-#include "agent/frame.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/testing/gzip.h"
 #include "base/testing/soon.h"
 #include "base/testing/temporary_folder.h"
 #include "cli/link/local_transport.h"
+#include "wire/frame.h"
 
 namespace tfdist::cli {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/job_layout.h"
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/text.h"
+#include "job/layout.h"
 
 namespace tfdist::cli {
 namespace {
@@ -624,7 +624,7 @@ bool IsHexadecimal(std::string_view text) {
 BootScript::BootScript(std::string nonce) : nonce_(std::move(nonce)) {
   if (nonce_.empty() || !IsHexadecimal(nonce_)) throw Bug("bad nonce");
   Set("nonce", nonce_);
-  // The scripts spell no name of a folder or file themselves (agent/job_layout.h).
+  // The scripts spell no name of a folder or file themselves (job/layout.h).
   Set("agents", layout::kAgents).Set("files", layout::kFiles).Set("names", layout::kNames);
   Set("jobs", layout::kJobs).Set("slot_prefix", layout::kSlotPrefix);
   Set("agent_name", layout::kAgent).Set("slot_info", layout::kSlotInfo);

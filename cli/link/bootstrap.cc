@@ -8,13 +8,13 @@
 #include <optional>
 #include <utility>
 
-#include "agent/job_layout.h"
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/hash.h"
 #include "cli/link/boot_conversation.h"
 #include "cli/link/boot_script.h"
 #include "cli/link/tail.h"
+#include "job/layout.h"
 
 namespace tfdist::cli {
 namespace {

@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/job_layout.h"
 #include "base/error.h"
 #include "base/failures.h"
 #include "cli/link/byte_channel.h"
 #include "cli/link/embedded_agent.h"
+#include "job/layout.h"
 
 namespace tfdist::cli {
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "agent/protocol.h"
 #include "cli/plan/plan.h"
+#include "wire/protocol.h"
 
 namespace tfdist::cli {
 

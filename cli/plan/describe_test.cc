@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "agent/frame.h"
 #include "cli/plan/testing/test_files.h"
+#include "wire/frame.h"
 
 namespace tfdist::cli {
 namespace {

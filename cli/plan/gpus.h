@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "agent/protocol.h"
 #include "cli/plan/placement.h"
+#include "wire/protocol.h"
 
 namespace tfdist::cli {
 

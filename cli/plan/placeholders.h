@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/protocol.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/plan/plan.h"
+#include "wire/protocol.h"
 
 namespace tfdist::cli {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/protocol.h"
 #include "runtime/tf_config.h"
+#include "wire/protocol.h"
 
 namespace tfdist::cli {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "agent/protocol.h"
 #include "cli/cluster_file/cluster_file.h"
 #include "runtime/tf_config.h"
+#include "wire/protocol.h"
 
 namespace tfdist::cli {
 

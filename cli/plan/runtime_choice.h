@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/protocol.h"
 #include "cli/plan/plan.h"
+#include "wire/protocol.h"
 
 namespace tfdist::cli {
 

@@ -8,9 +8,9 @@
 #include <array>
 #include <utility>
 
-#include "agent/first_cause.h"
-#include "agent/refusal.h"
 #include "base/failures.h"
+#include "job/first_cause.h"
+#include "wire/refusal.h"
 
 namespace tfdist::cli {
 namespace {

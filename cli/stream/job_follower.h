@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "agent/job_state.h"
 #include "base/failures.h"
 #include "cli/job/connector.h"
 #include "cli/job/job_record.h"
 #include "cli/stream/host_links.h"
 #include "cli/stream/interrupts.h"
 #include "cli/stream/line_printer.h"
+#include "job/state.h"
 
 namespace tfdist::cli {
 

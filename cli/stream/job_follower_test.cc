@@ -7,10 +7,10 @@
 #include <csignal>
 #include <thread>
 
-#include "agent/refusal.h"
 #include "base/failures.h"
 #include "cli/link/bootstrap.h"
 #include "cli/testing/scripted_job.h"
+#include "wire/refusal.h"
 
 namespace tfdist::cli {
 namespace {

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "agent/protocol.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/stream/print.h"
+#include "wire/protocol.h"
 
 namespace tfdist::cli {
 

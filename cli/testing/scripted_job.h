@@ -9,11 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "agent/frame.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/testing/temporary_folder.h"
 #include "cli/job/job_record.h"
+#include "wire/frame.h"
 
 namespace tfdist::cli {
 

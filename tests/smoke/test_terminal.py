@@ -36,7 +36,7 @@ def cbor(value):
 
 
 def frame(kind, number, body):
-    """One message (agent/protocol.md)."""
+    """One message (wire/protocol.md)."""
     payload = b"\x01" + cbor({"t": kind, "id": number, "b": body})
     return struct.pack(">I", len(payload)) + payload
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/job_state.h"
-#include "agent/protocol.h"
+#include "job/state.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 

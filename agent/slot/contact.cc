@@ -1,9 +1,0 @@
-#include "agent/slot/contact.h"
-
-#include "agent/json_fields.h"
-
-namespace tfdist::agent {
-
-TFDIST_JSON_FIELDS(Contact, committed, over, clear, attended, silence_ms)
-
-}  // namespace tfdist::agent

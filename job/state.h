@@ -1,0 +1,102 @@
+// What a job's events amount to. Status, exit code and first cause are computed from here, by the
+// coordinator and by the CLI alike; nobody keeps a second account.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "job/events.h"
+#include "job/plan.h"
+#include "job/tally.h"
+
+namespace tfdist::protocol {
+
+//   committed -> running -> stopping -> ended
+//                |     ^      ^
+//                v     |      |
+//               restarting ---+      (a gang restart: every task stops, then all start again)
+enum class JobPhase { kNone, kCommitted, kRunning, kRestarting, kStopping, kEnded };
+enum class TaskPhase { kWaiting, kRunning, kExited };
+
+struct TaskState {
+  TaskPhase phase = TaskPhase::kWaiting;
+  int attempt = 0;
+  int run = 0;
+  int pid = 0;
+  int64_t since_ns = 0;              // wall clock of the last change
+  int64_t started_ns = 0;            // of the last start
+  std::optional<TaskExit> exit;      // of the last run, once it has ended
+  std::optional<TaskExit> previous;  // of the run before, in this attempt or an earlier one
+  std::string last_lines;            // of a failed run; raw bytes
+  uint64_t lost_bytes = 0;           // of the output of all runs (TaskExit::lost_bytes)
+  int ordered = 1;                   // the run of this attempt that was ordered last
+  std::optional<int64_t> due_ns;  // it has failed, and starts again, alone, at this time or later
+  int restarts = 0;               // that its failures caused, of itself or of all tasks
+  std::vector<int64_t> restarts_ns;  // the newest of them, at most as many as its rule's limit
+};
+
+struct SlotState {
+  HostState state = HostState::kUnknown;
+  std::string why;
+  int64_t since_ns = 0;
+  int agent_restarts = 0;
+  std::optional<Census> census;  // since the tasks were told to stop
+  uint64_t decision = 0;         // number of the last event that concerns this slot's tasks alone
+  std::optional<event::Clock> clock;  // as it was measured last
+};
+
+// A gang restart under way.
+struct GangRestart {
+  std::string task;  // whose failure caused it, or ""
+  std::string why;
+  int64_t due_ns = 0;  // the next attempt begins at this time or later
+};
+
+struct JobState {
+  JobPlan plan;
+  JobPhase phase = JobPhase::kNone;
+  int attempt = 0;
+  JobResult result = JobResult::kNone;
+  std::string why;            // first cause, in words
+  std::string first_task;     // the task that failed first, or ""
+  bool forced = false;        // to be stopped at once, without grace
+  uint64_t decision = 0;      // number of the last event that changes what all hosts are to do
+  uint64_t newest_order = 0;  // the largest of `decision` and of all slots'
+  uint64_t stop = 0;          // number of the last event that told all tasks to stop
+  uint64_t warned = 0;        // number of the event that warned of the deadline; 0: none has
+  int64_t committed_ns = 0;
+  int64_t ended_ns = 0;
+  std::map<std::string, TaskState> tasks;
+  std::vector<SlotState> slots;
+  std::vector<int>
+      seats;  // seats[i]: the slot whose host runs the tasks that the plan gives slot i
+  std::optional<GangRestart> gang;
+  std::vector<int64_t> gangs_ns;  // the newest gang restarts that tasks caused, at most kMostGangs
+  std::vector<int> unconfirmed;   // slots, once ended
+  std::vector<int> unreachable;
+  JobTally tally;        // of all this
+  uint64_t applied = 0;  // how many events
+
+  static constexpr size_t kMostGangs = 1000;
+
+  // Events must come in order. Unknown kinds are passed over; a malformed event throws
+  // ProtocolError.
+  void Apply(const Event& event);
+
+  // The slot whose host runs that task in this attempt.
+  [[nodiscard]] int SeatOf(const TaskPlan& task) const {
+    return seats.at(static_cast<size_t>(task.slot));
+  }
+};
+
+std::string_view JobPhaseName(JobPhase phase);
+std::string_view TaskPhaseName(TaskPhase phase);
+// "exit code 3", "signal 9 (SIGKILL)", "could not be executed: ...".
+std::string Describe(const TaskExit& exit);
+bool HasFailed(const TaskExit& exit);
+// It has ended with 0, and of its own accord.
+bool HasSucceeded(const TaskState& task);
+
+}  // namespace tfdist::protocol

@@ -1,0 +1,129 @@
+#include "job/task.h"
+
+#include <fmt/format.h>
+
+#include "base/failures.h"
+#include "base/json_fields.h"
+
+namespace tfdist::protocol {
+
+void to_json(Json& json, const Text& text) {
+  json = Json::array();
+  for (const auto& part : text.parts) {
+    if (const auto* literal = std::get_if<std::string>(&part)) {
+      json.push_back(ToBinary(*literal));
+    } else if (const auto* address = std::get_if<SlotAddress>(&part)) {
+      json.push_back({{"slot", address->slot}, {"bracketed", address->bracketed}});
+    } else {
+      json.push_back({{"common", std::get<CommonText>(part).name}});
+    }
+  }
+}
+
+void from_json(const Json& json, Text& text) {
+  text.parts.clear();
+  for (const Json& part : json) {
+    if (part.is_object() && part.contains("common")) {
+      text.parts.emplace_back(CommonText{part.at("common").get<std::string>()});
+    } else if (part.is_object()) {
+      text.parts.emplace_back(
+          SlotAddress{part.at("slot").get<int>(), part.at("bracketed").get<bool>()});
+    } else {
+      text.parts.emplace_back(RawText(part));
+    }
+  }
+}
+
+std::string AddressText(std::string_view address, bool bracketed) {
+  const bool is_ipv6 = address.find(':') != std::string_view::npos;
+  return bracketed && is_ipv6 ? fmt::format("[{}]", address) : std::string(address);
+}
+
+std::string Fill(const Text& text, std::span<const std::string> addresses,
+                 const CommonTexts& common) {
+  std::string filled;
+  for (const auto& part : text.parts) {
+    if (const auto* literal = std::get_if<std::string>(&part)) {
+      filled += *literal;
+    } else if (const auto* place = std::get_if<SlotAddress>(&part)) {
+      if (place->slot < 0 || static_cast<size_t>(place->slot) >= addresses.size()) {
+        throw ProtocolError(Phase::kControl,
+                            fmt::format("no address of slot {} was given", place->slot));
+      }
+      filled += AddressText(addresses[static_cast<size_t>(place->slot)], place->bracketed);
+    } else {
+      const auto& name = std::get<CommonText>(part).name;
+      const auto found = common.find(name);
+      if (found == common.end()) {
+        throw ProtocolError(Phase::kControl, fmt::format("no text '{}' was given", name));
+      }
+      filled += Fill(found->second, addresses, {});
+    }
+  }
+  return filled;
+}
+
+TFDIST_JSON_FIELDS(FileDescription, sha256, size_bytes, executable, link)
+
+void to_json(Json& json, const GpuShare& value) {
+  json = {{"part", value.part}, {"parts", value.parts}};
+}
+void from_json(const Json& json, GpuShare& value) {
+  json.at("part").get_to(value.part);
+  json.at("parts").get_to(value.parts);
+  if (value.part < 0 || value.part >= value.parts) {
+    throw ProtocolError(Phase::kControl,
+                        fmt::format("part {} of {} parts of the GPUs", value.part, value.parts));
+  }
+}
+
+void to_json(Json& json, const TaskDescription& value) {
+  Json env = Json::array();
+  for (const auto& [name, text] : value.env) env.push_back(Json::array({ToBinary(name), text}));
+  json = {{"task", value.task},
+          {"slot", value.slot},
+          {"argv", value.argv},
+          {"unset", value.unset},
+          {"env", env},
+          {"ports", value.ports},
+          {"merged_output", value.merged_output},
+          {"log_limit", value.log_limit_bytes},
+          {"grace_ms", value.grace_ms},
+          {"warning_signal", value.warning_signal}};
+  Put(json, "gpu_share", value.gpu_share);
+}
+void from_json(const Json& json, TaskDescription& value) {
+  json.at("task").get_to(value.task);
+  json.at("slot").get_to(value.slot);
+  json.at("argv").get_to(value.argv);
+  json.at("unset").get_to(value.unset);
+  value.env.clear();
+  for (const Json& entry : json.at("env")) {
+    value.env.emplace_back(RawText(entry.at(0)), entry.at(1).get<Text>());
+  }
+  json.at("ports").get_to(value.ports);
+  json.at("merged_output").get_to(value.merged_output);
+  json.at("log_limit").get_to(value.log_limit_bytes);
+  json.at("grace_ms").get_to(value.grace_ms);
+  value.warning_signal = json.value("warning_signal", 0);
+  Get(json, "gpu_share", value.gpu_share);
+}
+
+void to_json(Json& json, const HostDescription& value) {
+  json = {{"tasks", value.tasks},      {"common", value.common}, {"files", value.files},
+          {"secret", value.secret},    {"slots", value.slots},   {"shared", value.shared},
+          {"replaces", value.replaces}};
+  Put(json, "workdir", value.workdir);
+}
+void from_json(const Json& json, HostDescription& value) {
+  json.at("tasks").get_to(value.tasks);
+  json.at("common").get_to(value.common);
+  json.at("files").get_to(value.files);
+  json.at("secret").get_to(value.secret);
+  json.at("slots").get_to(value.slots);
+  value.shared = json.value("shared", "");
+  value.replaces = json.value("replaces", "");
+  Get(json, "workdir", value.workdir);
+}
+
+}  // namespace tfdist::protocol

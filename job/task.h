@@ -1,0 +1,117 @@
+// What a host is told to run, and what it needs for that. An agent has never heard of TF_CONFIG or of TOML.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "job/bytes.h"
+#include "job/plan.h"
+
+namespace tfdist::protocol {
+
+// Stands for the address of whatever host is in `slot` when the attempt starts.
+struct SlotAddress {
+  int slot = 0;
+  bool bracketed = false;  // an IPv6 literal in brackets, as before ":port"
+  bool operator==(const SlotAddress&) const = default;
+};
+
+// Stands for one of HostDescription::common.
+struct CommonText {
+  std::string name;
+  bool operator==(const CommonText&) const = default;
+};
+
+// Text in which addresses of slots are left open: a spare host can take a slot over without the
+// user's machine. Literal parts are raw bytes without NUL.
+struct Text {
+  using Part = std::variant<std::string, SlotAddress, CommonText>;
+  std::vector<Part> parts;
+
+  Text() = default;
+  Text(std::string literal) : parts{std::move(literal)} {}  // NOLINT: a literal is a Text
+  Text(const char* literal) : Text(std::string(literal)) {}
+  bool operator==(const Text&) const = default;
+};
+void to_json(Json& json, const Text& text);
+void from_json(const Json& json, Text& text);
+
+// "10.0.0.2", or "[fd00::2]" where `bracketed` and the address holds a colon.
+std::string AddressText(std::string_view address, bool bracketed);
+
+// Texts that grow with the job and are the same for all of its tasks, by name: the cluster spec, lists of hosts.
+// None holds a CommonText.
+using CommonTexts = std::map<std::string, Text, std::less<>>;
+
+// `addresses[i]`: the address of slot i. Throws ProtocolError when a slot is out of range, or a common text is not there.
+std::string Fill(const Text& text, std::span<const std::string> addresses,
+                 const CommonTexts& common);
+
+// A file that the job brings, known by content; `link` is its path in the job's folder on the host.
+struct FileDescription {
+  std::string sha256;  // 64 hexadecimal digits, of the content as it lies on the host
+  uint64_t size_bytes = 0;
+  bool executable = false;
+  // Relative: "runtime"; kWorkTimes; "work/data/train.npz" for a large file of the workdir; empty for the
+  // workdir's archive of all else.
+  std::string link;
+};
+
+// One of `parts` equal parts of the GPUs that the host turns out to have.
+struct GpuShare {
+  int part = 0;  // from 0
+  int parts = 1;
+  bool operator==(const GpuShare&) const = default;
+};
+
+struct TaskDescription {
+  std::string task;  // "worker:2": opaque to the agent, one file name component per half
+  int slot = 0;      // whose host runs it; a spare host takes one slot over
+  std::vector<Text> argv;
+  std::vector<std::string> unset;                 // names the host's environment may have
+  std::vector<std::pair<std::string, Text>> env;  // set over what the host's environment has
+  std::optional<GpuShare> gpu_share;              // CUDA_VISIBLE_DEVICES is worked out on the host
+  std::vector<int> ports;                         // must be free on every address of the host
+  bool merged_output = false;  // one pipe for stdout and stderr: exact order, no stream names
+  uint64_t log_limit_bytes = 1 << 30;
+  int64_t grace_ms = 10'000;  // between SIGTERM and SIGKILL
+  int warning_signal = 0;     // what it gets before the job's deadline; 0: nothing
+};
+// In argv and env, "{jobdir}" cannot occur; paths that only the host knows are given as these
+// markers, a NUL byte and a letter, which no user's text can hold.
+inline constexpr std::string_view kRuntimePath{"\0R",
+                                               2};  // absolute path of the file linked as "runtime"
+inline constexpr std::string_view kWorkdirPath{"\0W", 2};  // absolute path of the work folder
+
+// The link of a file that says when what is in the work folder was written, as data beside its content: "SECONDS
+// NANOSECONDS PATH" and a NUL for each entry; "." is the folder itself.
+inline constexpr std::string_view kWorkTimes = "work-times";
+
+// Everything one host needs before the job is committed.
+struct HostDescription {
+  std::vector<TaskDescription> tasks;
+  CommonTexts common;  // those that the tasks' texts name
+  std::vector<FileDescription> files;
+  std::optional<FileDescription> workdir;  // a tar.gz, unpacked into "work" before files go there
+  Bytes secret;                            // of the job: for the runtime's keys; never logged
+  std::vector<SlotPlan> slots;             // of the job: whose addresses tasks may be given
+  std::string shared;                      // absolute path where logs are copied to; empty: nowhere
+  std::string replaces;  // id of a job that ends before this one begins: its ports count as free
+};
+
+void to_json(Json& json, const FileDescription& value);
+void from_json(const Json& json, FileDescription& value);
+void to_json(Json& json, const GpuShare& value);
+void from_json(const Json& json, GpuShare& value);
+void to_json(Json& json, const TaskDescription& value);
+void from_json(const Json& json, TaskDescription& value);
+void to_json(Json& json, const HostDescription& value);
+void from_json(const Json& json, HostDescription& value);
+
+}  // namespace tfdist::protocol

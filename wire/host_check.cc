@@ -1,0 +1,96 @@
+#include "wire/host_check.h"
+
+#include "base/json_fields.h"
+#include "base/named_enum.h"
+
+namespace tfdist::protocol {
+namespace {
+
+constexpr EnumNames<ReachFailure, 6> kReachFailures = {{
+    {ReachFailure::kUnresolved, "unresolved"},
+    {ReachFailure::kSilent, "silent"},
+    {ReachFailure::kRefused, "refused"},
+    {ReachFailure::kNoRoute, "no-route"},
+    {ReachFailure::kStranger, "stranger"},
+    {ReachFailure::kOtherHost, "other-host"},
+}};
+
+template <typename T>
+void Put(Json& json, const char* key, const std::optional<T>& value) {
+  if (value) json[key] = *value;
+}
+
+template <typename T>
+void Get(const Json& json, const char* key, std::optional<T>& value) {
+  if (json.contains(key)) value = json.at(key).get<T>();
+}
+
+}  // namespace
+
+std::string_view ReachFailureName(ReachFailure failure) { return NameIn(kReachFailures, failure); }
+
+TFDIST_JSON_FIELDS(Survey, slot, key, listen, tasks, coordinator, coordinator_port, names, packages,
+                   brought, limit_ms)
+TFDIST_JSON_FIELDS(Trouble, why, remedy)
+TFDIST_JSON_FIELDS(PythonFact, program, version, packages, why)
+TFDIST_JSON_FIELDS(NetworkFact, interface, address, prefix, speed_mbit)
+TFDIST_JSON_FIELDS(Target, slot, address, port)
+TFDIST_JSON_FIELDS(Reach, targets, brought, limit_ms)
+TFDIST_JSON_FIELDS(Reached, failures)
+
+void to_json(Json& json, const PortFact& value) {
+  json = {{"port", value.port}, {"task", value.task}, {"held_by", value.held_by}};
+  Put(json, "trouble", value.trouble);
+}
+void from_json(const Json& json, PortFact& value) {
+  json.at("port").get_to(value.port);
+  json.at("task").get_to(value.task);
+  json.at("held_by").get_to(value.held_by);
+  Get(json, "trouble", value.trouble);
+}
+
+void to_json(Json& json, const HostFacts& value) {
+  json = {{"machine", value.machine},
+          {"disk_free", value.disk_free_bytes},
+          {"files_free", value.files_free},
+          {"ports", value.ports},
+          {"names", value.names},
+          {"commands", value.commands},
+          {"gpus", value.gpus},
+          {"gpu_trouble", value.gpu_trouble},
+          {"networks", value.networks}};
+  Put(json, "logout", value.logout);
+  Put(json, "hidden", value.hidden);
+  Put(json, "python", value.python);
+}
+void from_json(const Json& json, HostFacts& value) {
+  json.at("machine").get_to(value.machine);
+  json.at("disk_free").get_to(value.disk_free_bytes);
+  json.at("files_free").get_to(value.files_free);
+  json.at("ports").get_to(value.ports);
+  json.at("names").get_to(value.names);
+  json.at("commands").get_to(value.commands);
+  json.at("gpus").get_to(value.gpus);
+  json.at("gpu_trouble").get_to(value.gpu_trouble);
+  json.at("networks").get_to(value.networks);
+  Get(json, "logout", value.logout);
+  Get(json, "hidden", value.hidden);
+  Get(json, "python", value.python);
+}
+
+void to_json(Json& json, const Unreached& value) {
+  json = {{"target", value.target},
+          {"failure", ReachFailureName(value.failure)},
+          {"address", value.address},
+          {"answered_by", value.answered_by},
+          {"why", value.why}};
+}
+void from_json(const Json& json, Unreached& value) {
+  json.at("target").get_to(value.target);
+  value.failure = ValueIn(kReachFailures, json.at("failure"));
+  json.at("address").get_to(value.address);
+  json.at("answered_by").get_to(value.answered_by);
+  json.at("why").get_to(value.why);
+}
+
+}  // namespace tfdist::protocol

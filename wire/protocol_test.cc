@@ -1,0 +1,304 @@
+#include "wire/protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "job/state.h"
+#include "wire/frame.h"
+#include "wire/refusal.h"
+
+namespace tfdist::protocol {
+namespace {
+
+const std::string kAwkward("quote \" newline \n $(id) \xff\xfe \xf0\x9f\x98\x80", 30);
+
+HostDescription SampleHost() {
+  HostDescription host;
+  TaskDescription task;
+  task.task = "worker:2";
+  task.argv = {Text("python3"), Text(kAwkward)};
+  Text mixed("tcp://");
+  mixed.parts.emplace_back(SlotAddress{1, true});
+  mixed.parts.emplace_back(CommonText{"port"});
+  task.unset = {"CUDA_VISIBLE_DEVICES"};
+  task.env = {{"PEER", mixed}};
+  task.ports = {2222};
+  task.gpu_share = GpuShare{1, 2};
+  host.tasks = {task};
+  host.common = {{"port", Text(":2222")}};
+  host.files = {{"ab", 12, true, "runtime"}};
+  host.workdir = FileDescription{"cd", 3, false, ""};
+  host.secret.value = std::string("\0\1\2", 3);
+  host.replaces = "digits-1";
+  return host;
+}
+
+TEST(Protocol, APartOfTheGpusThatThereIsNotIsRefused) {
+  for (const GpuShare share : {GpuShare{2, 2}, GpuShare{-1, 2}, GpuShare{0, 0}}) {
+    EXPECT_THROW((void)Json(share).get<GpuShare>(), ProtocolError);
+  }
+}
+
+TEST(Protocol, ADescriptionArrivesByteExact) {
+  const Message sent{"describe", 7, SampleHost()};
+  const auto got = Body<HostDescription>(Decode(Encode(sent)));
+  EXPECT_EQ(got.tasks[0].argv, SampleHost().tasks[0].argv);
+  EXPECT_EQ(got.tasks[0].env, SampleHost().tasks[0].env);
+  EXPECT_EQ(got.tasks[0].unset, SampleHost().tasks[0].unset);
+  EXPECT_EQ(got.tasks[0].gpu_share, SampleHost().tasks[0].gpu_share);
+  EXPECT_EQ(got.common, SampleHost().common);
+  EXPECT_EQ(got.secret, SampleHost().secret);
+  EXPECT_EQ(got.workdir->sha256, "cd");
+  EXPECT_EQ(got.replaces, "digits-1");
+}
+
+TEST(Protocol, FillPutsAnIpv6AddressInBracketsBeforeAPort) {
+  const std::vector<std::string> addresses = {"10.0.0.1", "fd00::2"};
+  EXPECT_EQ(Fill(SampleHost().tasks[0].env[0].second, addresses, SampleHost().common),
+            "tcp://[fd00::2]:2222");
+  Text outside;
+  outside.parts.emplace_back(SlotAddress{2, false});
+  EXPECT_THROW((void)Fill(outside, addresses, {}), ProtocolError);
+  Text of_nobody;
+  of_nobody.parts.emplace_back(CommonText{"port"});
+  EXPECT_THROW((void)Fill(of_nobody, addresses, {}), ProtocolError);
+  EXPECT_THROW((void)Fill(of_nobody, addresses, {{"port", of_nobody}}), ProtocolError);
+}
+
+TEST(Protocol, ARefusalKeepsKindPhaseCauseAndRemedy) {
+  const Message message = ErrorMessage(
+      3, Refusal(RefusalKind::kPortTaken, Phase::kPorts, "port 2222 is taken", "free it"));
+  try {
+    ThrowIfError(Decode(Encode(message)));
+    FAIL() << "nothing was thrown";
+  } catch (const Refusal& refusal) {
+    EXPECT_EQ(refusal.kind(), RefusalKind::kPortTaken);
+    EXPECT_EQ(refusal.phase(), Phase::kPorts);
+    EXPECT_EQ(refusal.cause(), "port 2222 is taken");
+    EXPECT_EQ(refusal.remedy(), "free it");
+  }
+}
+
+// Which end has to change something: the one that asked, or the one that failed.
+TEST(Protocol, ATakenNameIsARefusalThatNamesTheJob) {
+  const Error error(Phase::kStart, "a job named 'digits' runs already", "end it");
+  const Message message = ErrorMessage(3, NameTaken(error, "digits-1", "0123"));
+  EXPECT_EQ(message.body.at("kind"), "name-taken");
+  try {
+    ThrowIfError(message);
+    FAIL() << "no error";
+  } catch (const Refusal& refusal) {
+    EXPECT_EQ(refusal.kind(), RefusalKind::kNameTaken);
+    EXPECT_EQ(refusal.remedy(), "end it");
+    EXPECT_EQ(dynamic_cast<const NameTaken&>(refusal).job(), "digits-1");
+  }
+}
+
+TEST(Protocol, ARefusalSaysWhetherTheRequestWasMalformed) {
+  const auto kind_of = [](const Error& error) {
+    return ErrorMessage(1, error).body.at("kind").get<std::string>();
+  };
+  EXPECT_EQ(kind_of(ProtocolError(Phase::kControl, "not a map")), "malformed");
+  EXPECT_EQ(kind_of(LostConnection(Phase::kControl, "the keeper is gone")), "failed");
+  EXPECT_EQ(RefusalKindFromName("of the future"), RefusalKind::kFailed);
+}
+
+TEST(Protocol, AMissingFieldIsNamed) {
+  const Message message{"create", 1, Json::object({{"job", "x"}})};
+  EXPECT_THROW((void)Body<Create>(message), ProtocolError);
+}
+
+TEST(Protocol, AMessageNestedDeeplyIsAnError) {
+  const std::string arrays(60'000, '\x81');  // each an array of one value
+  const std::string maps = [] {
+    std::string bytes;
+    for (int i = 0; i < 20'000; ++i) bytes += "\xa1\x61k";  // each a map with the key "k"
+    return bytes;
+  }();
+  // Strings of strings without end: each is read by recursion too.
+  const std::string texts(1'000'000, '\x7f');
+  const std::string byte_strings(1'000'000, '\x5f');
+  // The greatest count, which the decoder takes for none, so that a break ends what it is of.
+  const std::string greatest = std::string(8, '\xff') + '\xff' + std::string(1'000'000, '\x81');
+  const std::string behind_array = "\x82\x9b" + greatest;
+  const std::string behind_map = "\x82\xbb" + greatest;
+  for (const std::string& bytes : {arrays, maps, texts, byte_strings, behind_array, behind_map}) {
+    EXPECT_THROW((void)Decode(bytes), Error);
+  }
+}
+
+Json NestedIn(int arrays) {
+  Json json = 1;
+  for (int i = 0; i < arrays; ++i) json = Json::array({"before", json, "behind"});
+  return json;
+}
+
+// nlohmann would cast it to whatever integer is asked for.
+TEST(Protocol, AFractionThatNoIntegerCanHoldIsRefused) {
+  EXPECT_EQ(Decode(Encode({"x", 1, {{"a", 1.5}}})).body.at("a"), 1.5);
+  for (const double number : {1e20, -1.5, 2147483648.0, std::nan("")}) {
+    EXPECT_THROW((void)Decode(Encode({"x", 1, {{"a", Json::array({number})}}})), ProtocolError)
+        << number;
+  }
+}
+
+TEST(Protocol, TheDepthIsSeenBehindValuesOfAnyKind) {
+  Json values = {nullptr,
+                 true,
+                 -5,
+                 0.1,
+                 0.1F,
+                 300,
+                 70'000,
+                 5'000'000'000,
+                 "",
+                 Json::array(),
+                 Json::object(),
+                 std::string(70'000, 'x'),
+                 Bytes{std::string(300, '\x81')}};
+  for (int i = 0; i < 300; ++i) values.push_back({{"key", i}});
+  // The message itself and its body are two levels.
+  const Json body = {{"a", values}, {"z", NestedIn(30)}};
+  EXPECT_EQ(Decode(Encode({"x", 1, body})).body, body);
+  const std::string deeper = Encode({"x", 1, {{"a", values}, {"z", NestedIn(31)}}});
+  try {
+    (void)Decode(deeper);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.cause(), "malformed message: nested too deeply");
+  }
+}
+
+TEST(Protocol, AMessageThatIsCutOffIsAnError) {
+  const std::string bytes = Encode({"describe", 7, SampleHost()});
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_THROW((void)Decode(bytes.substr(0, size)), Error) << size;
+  }
+}
+
+TEST(Frame, LongMessagesTravelInPiecesAndAnyCutOfTheStreamGivesThemBack) {
+  Message big{"file", 9, FilePiece{"ab", 0, Bytes{std::string(200'000, 'x')}, true}};
+  const std::string stream = Frames(big) + Frames({"ping", 10, Json::object()});
+  std::mt19937 random(1);
+  for (int round = 0; round < 20; ++round) {
+    FrameReader reader;
+    std::vector<Message> got;
+    for (size_t at = 0; at < stream.size();) {
+      const size_t step = 1 + random() % 30'000;
+      reader.Feed(std::string_view(stream).substr(at, step));
+      while (auto message = reader.Next()) got.push_back(*message);
+      at += step;
+    }
+    ASSERT_EQ(got.size(), 2U);
+    EXPECT_EQ(Body<FilePiece>(got[0]).gzip.value.size(), 200'000U);
+    EXPECT_EQ(got[1].type, "ping");
+  }
+}
+
+// The example of protocol.md.
+TEST(Frame, AStreamCarriesWhatThePageSays) {
+  const std::string ping(
+      "\x00\x00\x00\x10\x01\xa3"
+      "ab\xa0"
+      "bid\x07"
+      "atdping",
+      20);
+  EXPECT_EQ(Frames({"ping", 7, Json::object()}), ping);
+  const Message big{"file", 9, FilePiece{"ab", 0, Bytes{std::string(200'000, 'x')}, true}};
+  const std::string frames = Frames(big);
+  const size_t second = 4 + kMaxFrameBytes;
+  EXPECT_EQ(frames[4], 0);
+  EXPECT_EQ(frames[second + 4], 0);
+  EXPECT_EQ(Pieces(big).front()[0], 2);
+  EXPECT_EQ(Pieces(big).back()[0], 1);
+}
+
+TEST(Frame, AMessageThatWasGivenUpHalfWayIsForgotten) {
+  const Message big{"file", 9, FilePiece{"ab", 0, Bytes{std::string(200'000, 'x')}, true}};
+  const Message small{"ping", 10, Json::object()};
+  PieceReader reader;
+  EXPECT_FALSE(reader.Feed(Pieces(big)[0]));
+  const auto got = reader.Feed(Pieces(small)[0]);
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->type, "ping");
+}
+
+TEST(Frame, RandomBytesGiveAnErrorAndNothingElse) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 2000; ++round) {
+    std::string bytes(random() % 64, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    PieceReader reader;
+    try {
+      (void)reader.Feed(bytes);
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  FrameReader reader;
+  reader.Feed(std::string("\xff\xff\xff\xff", 4));
+  EXPECT_THROW((void)reader.Next(), Error);
+}
+
+// As it comes from the wire.
+Event MakeEvent(std::string_view kind, Json fields) {
+  return Json{{"number", 1}, {"time_ns", 0}, {"kind", kind}, {"fields", std::move(fields)}};
+}
+
+JobState RunningJob() {
+  JobPlan plan;
+  plan.job = "digits-1";
+  plan.slots = {{"a", "10.0.0.1", false}};
+  TaskPlan worker;
+  worker.task = "worker:0";
+  plan.tasks = {worker};
+  JobState state;
+  state.Apply(MakeEvent(event::kCommitted, {{"plan", plan}}));
+  state.Apply(
+      MakeEvent(event::kAttempt, {{"attempt", 1}, {"why", "first"}, {"seats", Json::array()}}));
+  return state;
+}
+
+TEST(JobState, FollowsATaskToItsExit) {
+  JobState state = RunningJob();
+  state.Apply(MakeEvent(
+      event::kTask,
+      {{"task", "worker:0"}, {"attempt", 1}, {"run", 1}, {"state", "started"}, {"pid", 42}}));
+  EXPECT_EQ(state.tasks["worker:0"].phase, TaskPhase::kRunning);
+  TaskExit exit;
+  exit.signal = 9;
+  state.Apply(MakeEvent(event::kTask, {{"task", "worker:0"},
+                                       {"attempt", 1},
+                                       {"run", 1},
+                                       {"state", "exited"},
+                                       {"exit", exit},
+                                       {"last_lines", Bytes{"bye\n"}}}));
+  EXPECT_EQ(Describe(*state.tasks["worker:0"].exit), "signal 9 (SIGKILL)");
+  EXPECT_EQ(state.tasks["worker:0"].last_lines, "bye\n");
+}
+
+TEST(JobState, KeepsTheFirstCauseOfTheEnd) {
+  JobState state = RunningJob();
+  state.Apply(MakeEvent(
+      event::kStopping,
+      {{"result", "failed"}, {"why", "exit code 3"}, {"task", "worker:0"}, {"force", false}}));
+  state.Apply(MakeEvent(event::kStopping,
+                        {{"result", "stopped"}, {"why", "down"}, {"task", ""}, {"force", false}}));
+  EXPECT_EQ(state.result, JobResult::kFailed);
+  EXPECT_EQ(state.first_task, "worker:0");
+}
+
+TEST(JobState, PassesOverUnknownKindsAndRefusesStrangers) {
+  JobState state = RunningJob();
+  state.Apply(MakeEvent("of the future", {}));
+  EXPECT_THROW(state.Apply({2, 0, event::TaskStarted{"worker:9", 1, 1, 7}}), Error);
+  EXPECT_THROW(state.Apply({2, 0, event::Host{5, HostState::kLost, ""}}), Error);
+  EXPECT_THROW(state.Apply({2, 0, event::Attempt{2, "", {0, 1}}}), Error);
+  EXPECT_THROW(MakeEvent(event::kTask, {{"task", "worker:0"}, {"state", "exited"}}),
+               Json::exception);
+}
+
+}  // namespace
+}  // namespace tfdist::protocol
