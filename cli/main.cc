@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include "cli/commands/command_line.h"
+#include "cli/command_line/command_line.h"
 
 namespace {
 

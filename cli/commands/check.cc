@@ -6,12 +6,12 @@
 #include "cli/check/findings.h"
 #include "cli/check/host_check.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/exit_codes.h"
-#include "cli/commands/host_fold.h"
-#include "cli/commands/print_json.h"
-#include "cli/commands/report.h"
-#include "cli/commands/slow_notice.h"
+#include "cli/exit_codes.h"
 #include "cli/render/table.h"
+#include "cli/show/host_fold.h"
+#include "cli/show/print_json.h"
+#include "cli/show/report.h"
+#include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {

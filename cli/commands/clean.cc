@@ -8,13 +8,13 @@
 
 #include "base/failures.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/consent.h"
-#include "cli/commands/exit_codes.h"
-#include "cli/commands/for_each_host.h"
-#include "cli/commands/report.h"
+#include "cli/exit_codes.h"
+#include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
 #include "cli/job/job_record.h"
 #include "cli/link/bootstrap.h"
+#include "cli/show/consent.h"
+#include "cli/show/report.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {

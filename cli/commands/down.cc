@@ -6,13 +6,13 @@
 #include "base/failures.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/end_job.h"
-#include "cli/commands/exit_codes.h"
-#include "cli/commands/find_job.h"
-#include "cli/commands/for_each_host.h"
-#include "cli/commands/print_json.h"
-#include "cli/commands/report.h"
+#include "cli/exit_codes.h"
+#include "cli/find/find_job.h"
+#include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
+#include "cli/show/print_json.h"
+#include "cli/show/report.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {

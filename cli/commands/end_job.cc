@@ -8,14 +8,14 @@
 
 #include "base/clock.h"
 #include "base/failures.h"
-#include "cli/commands/for_each_host.h"
-#include "cli/commands/host_fold.h"
-#include "cli/commands/last_seen.h"
-#include "cli/commands/slow_notice.h"
+#include "cli/find/last_seen.h"
+#include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/link/grace.h"
 #include "cli/plan/container_clients.h"
+#include "cli/show/host_fold.h"
+#include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
 #include "job/state.h"
 #include "wire/refusal.h"
@@ -221,6 +221,12 @@ void NoteEnd(const JobRecord& record, const protocol::JobState& state, bool noth
   NoteLastSeen(record.id, seen);
 }
 
+std::string Joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 }  // namespace
 
 EndReport EndJob(const JobRecord& record, bool force) {
@@ -266,6 +272,27 @@ EndReport EndJob(const JobRecord& record, bool force) {
   }
   NoteEnd(record, state, report.all_confirmed());
   return report;
+}
+
+void PrintEndReport(const JobRecord& record, const EndReport& report) {
+  const size_t hosts =
+      report.confirmed.size() + report.unconfirmed.size() + report.unreachable.size();
+  if (report.all_confirmed()) {
+    Say("tfdist: job {}: ended; {} on {} of {} hosts\n", record.id,
+        record.clients.empty() ? "nothing is left" : "no process of its tasks is left",
+        report.confirmed.size(), hosts);
+    for (const std::string& line : report.details) Say("  {}\n", line);
+    return;
+  }
+  Say("tfdist: job {}: confirmed on {} of {} hosts\n", record.id, report.confirmed.size(), hosts);
+  if (!report.unconfirmed.empty()) {
+    Say("  unconfirmed: {}\n", Joined(report.unconfirmed));
+  }
+  if (!report.unreachable.empty()) {
+    Say("  unreachable: {}\n", Joined(report.unreachable));
+  }
+  for (const std::string& line : report.details) Say("  {}\n", line);
+  Say("  try: tfdist down {} again when they answer\n", record.id);
 }
 
 }  // namespace tfdist::cli

@@ -23,4 +23,7 @@ struct EndReport {
 // started on another machine (AdoptJob).
 EndReport EndJob(const JobRecord& record, bool force);
 
+// What `down` found, host by host.
+void PrintEndReport(const JobRecord& record, const EndReport& report);
+
 }  // namespace tfdist::cli

@@ -21,9 +21,9 @@
 #include "cli/check/host_check.h"
 #include "cli/cluster_file/host_address.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/exit_codes.h"
-#include "cli/commands/report.h"
-#include "cli/commands/slow_notice.h"
+#include "cli/exit_codes.h"
+#include "cli/show/report.h"
+#include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {

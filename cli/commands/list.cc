@@ -4,11 +4,11 @@
 
 #include "base/clock.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/exit_codes.h"
-#include "cli/commands/last_seen.h"
-#include "cli/commands/print_json.h"
-#include "cli/commands/report.h"
+#include "cli/exit_codes.h"
+#include "cli/find/last_seen.h"
 #include "cli/job/job_record.h"
+#include "cli/show/print_json.h"
+#include "cli/show/report.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {

@@ -7,9 +7,9 @@
 
 #include "base/failures.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/report.h"
 #include "cli/deploy/runtime_program.h"
 #include "cli/plan/runtime_choice.h"
+#include "cli/show/report.h"
 
 namespace tfdist::cli {
 namespace {

@@ -9,15 +9,15 @@
 
 #include "base/clock.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/consent.h"
-#include "cli/commands/exit_codes.h"
-#include "cli/commands/find_job.h"
-#include "cli/commands/for_each_host.h"
-#include "cli/commands/host_fold.h"
-#include "cli/commands/last_seen.h"
-#include "cli/commands/slow_notice.h"
+#include "cli/exit_codes.h"
+#include "cli/find/find_job.h"
+#include "cli/find/last_seen.h"
+#include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
+#include "cli/show/consent.h"
+#include "cli/show/host_fold.h"
+#include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {

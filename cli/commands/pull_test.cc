@@ -7,8 +7,8 @@
 
 #include "base/failures.h"
 #include "base/testing/temporary_folder.h"
-#include "cli/commands/local_copy.h"
-#include "cli/commands/remote_files.h"
+#include "cli/pull/local_copy.h"
+#include "cli/pull/remote_files.h"
 
 namespace tfdist::cli {
 namespace {

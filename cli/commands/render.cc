@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/exit_codes.h"
-#include "cli/commands/workdir_look.h"
+#include "cli/exit_codes.h"
+#include "cli/show/workdir_look.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {

@@ -8,7 +8,7 @@
 
 #include "base/failures.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/exit_codes.h"
+#include "cli/exit_codes.h"
 #include "cli/stream/print.h"
 #include "json.schema.json.h"
 

@@ -13,10 +13,10 @@
 #include "base/failures.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/host_fold.h"
-#include "cli/commands/sites.h"
+#include "cli/find/sites.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
+#include "cli/show/host_fold.h"
 
 namespace tfdist::cli {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/exit_codes.h"
-#include "cli/commands/print_json.h"
+#include "cli/exit_codes.h"
 #include "cli/link/embedded_agent.h"
+#include "cli/show/print_json.h"
 #include "cli/stream/print.h"
 #include "library_versions.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/commands/remote_files.h"
+#include "cli/pull/remote_files.h"
 
 namespace tfdist::cli {
 namespace {

@@ -1,0 +1,608 @@
+#include "cli/command_line/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "base/descriptor_limit.h"
+#include "base/failures.h"
+#include "cli/cluster_file/nearest.h"
+#include "cli/cluster_file/problems.h"
+#include "cli/command_line/completion.h"
+#include "cli/command_line/help.h"
+#include "cli/commands/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/find/find_job.h"
+#include "cli/plan/plan.h"
+#include "cli/show/report.h"
+#include "cli/stream/line_printer.h"
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+namespace {
+
+constexpr const char* kJobHelp =
+    "name, id or cluster file; without it the running job, else the newest";
+
+// The chosen command, bound to its arguments.
+using Command = std::function<int()>;
+using Words = std::vector<std::string>;
+
+// What stands behind `--` of `init`, `up`, `render`, `check` and `exec`, off the command line: CLI11 would take it for FILE.
+Words TakeCommand(int& argc, char** argv) {
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  static constexpr std::string_view kWithCommand[] = {"init", "up", "render", "check", "exec"};
+  if (std::ranges::find(kWithCommand, name) == std::end(kWithCommand)) return {};
+  char** end = argv + argc;
+  char** dashes =
+      std::find_if(argv, end, [](const char* word) { return word == std::string_view("--"); });
+  if (dashes == end) return {};
+  argc = static_cast<int>(dashes - argv);
+  return {dashes + 1, end};
+}
+
+// CLI11 would read -5 as a very large number.
+const CLI::Validator kCount(
+    [](std::string& text) {
+      const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+      return digits ? "" : fmt::format("expected a whole number from 0 on, got {}", text);
+    },
+    "N");
+
+constexpr const char* kTransportHelp =
+    "ssh (default), or openssh: by your own ssh program, for FIDO keys, GSSAPI, certificates";
+
+CLI::Option* AddTransport(CLI::App& sub, std::string& transport) {
+  return sub.add_option("--transport", transport, kTransportHelp)
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"ssh", "openssh"}));
+}
+
+// Of `render`, `check` and `up`. The command stands behind `--`, and Main has taken it off.
+void AddPlanSource(CLI::App& sub, PlanSource& source) {
+  sub.add_option("FILE", source.file, "cluster file; - is the standard input");
+  const auto job_option = [&](const char* name, std::string& value, const char* type,
+                              const char* help) {
+    return sub.add_option(name, value, help)->type_name(type)->group("Without a file");
+  };
+  sub.add_option("-H,--hosts", source.job.hosts,
+                 "run the command behind -- on these: gpu1,user@gpu2,gpu[3-6]; gpu7:4 has 4 slots, "
+                 "each a task with a GPU of its own")
+      ->type_name("HOST,...")
+      ->allow_extra_args(false)
+      ->group("Without a file");
+  job_option("--layout", source.job.layout, "LAYOUT",
+             "mirrored (default): a worker in each slot, as mpirun, horovodrun and torchrun start "
+             "them; uai: a parameter server and a trainer in each")
+      ->check(CLI::IsMember({"mirrored", "uai"}));
+  job_option("--name", source.job.name, "NAME", "of the job; default: that of the program");
+  job_option("-F,--ssh-config", source.job.ssh_config, "CONFIG", "as ssh -F");
+  AddTransport(sub, source.job.transport)->group("Without a file");
+  auto* workdir =
+      sub.add_option("--workdir", source.job.workdir,
+                     "folder to send to each host, where tasks start; default: this one");
+  workdir->type_name("FOLDER")->group("Without a file");
+  sub.add_flag("--no-workdir", source.no_workdir, "send nothing")
+      ->excludes(workdir)
+      ->group("Without a file");
+}
+
+void AddRender(CLI::App& app, Command& command, const Words& words) {
+  auto arguments = std::make_shared<RenderArguments>();
+  CLI::App* sub = app.add_subcommand("render", "show what would run where; touches no host");
+  AddPlanSource(*sub, arguments->source);
+  auto* env = sub->add_option("--env", arguments->env_of, "a task's environment, as shell lines");
+  env->type_name("TASK");
+  sub->add_flag("--json", arguments->json, "the whole plan as JSON")->excludes(env);
+  sub->callback([&command, arguments, &words] {
+    arguments->source.job.command = words;
+    command = [arguments] { return RenderCommand(*arguments); };
+  });
+}
+
+void AddInit(CLI::App& app, Command& command, const Words& words) {
+  auto arguments = std::make_shared<InitArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "init", "look at hosts, and write a cluster file for them; leaves nothing there");
+  sub->add_option("HOST", arguments->hosts, "gpu1, user@gpu2, gpu[3-6]; gpu7:4 has 4 slots")
+      ->required();
+  sub->add_option("-o,--output", arguments->output,
+                  "write to FILE, which must not exist yet; default: to stdout")
+      ->type_name("FILE");
+  sub->add_option("-F,--ssh-config", arguments->ssh_config, "as ssh -F")->type_name("CONFIG");
+  AddTransport(*sub, arguments->transport);
+  sub->add_option("--name", arguments->name, "of the job")->type_name("NAME");
+  sub->add_option("--layout", arguments->layout, "default: mirrored")
+      ->type_name("LAYOUT")
+      ->check(CLI::IsMember({"mirrored", "uai"}));
+  sub->footer(
+      "The file says of each host its GPUs, Python and TensorFlow. Hosts use the fastest network "
+      "among\nthemselves in which all of them have an address and reach each other. A host that "
+      "does "
+      "not answer is\nleft out, as a comment, and the exit code is 3. The words behind -- are the "
+      "job's command (default:\npython3 train.py).");
+  sub->callback([&command, arguments, &words] {
+    arguments->command = words;
+    command = [arguments] { return InitCommand(*arguments); };
+  });
+}
+
+void AddCheck(CLI::App& app, Command& command, const Words& words) {
+  auto arguments = std::make_shared<CheckArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "check", "find what would stop the job on its hosts; starts nothing, leaves nothing");
+  AddPlanSource(*sub, arguments->source);
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->callback([&command, arguments, &words] {
+    arguments->source.job.command = words;
+    command = [arguments] { return CheckCommand(*arguments); };
+  });
+}
+
+void AddUp(CLI::App& app, Command& command, const Words& words) {
+  auto arguments = std::make_shared<UpArguments>();
+  CLI::App* sub = app.add_subcommand("up", "start the job and stream its output until it ends");
+  AddPlanSource(*sub, arguments->source);
+  auto* detach = sub->add_flag("-d,--detach", arguments->detach, "return once it runs");
+  sub->add_flag("-q,--quiet", arguments->quiet,
+                "print output of tasks, warnings and errors alone; with -d the job's id alone");
+  sub->add_flag("--replace", arguments->replace, "end the job that runs under this name first");
+  sub->add_flag("--timeline", arguments->timeline,
+                "show how long each host's bring-up took, step by step, and which was slowest");
+  sub->add_flag("--tensorboard", arguments->tensorboard,
+                "show the job's TensorBoard, as tfdist tensorboard does, once there are event "
+                "files; it ends with this command")
+      ->excludes(detach);
+  sub->callback([&command, arguments, &words] {
+    arguments->source.job.command = words;
+    command = [arguments] { return UpCommand(*arguments); };
+  });
+}
+
+// Which job, and what of it. `shape` is how --help names them.
+void AddWords(CLI::App& sub, Words& words, const char* shape, const char* help) {
+  sub.add_option("WORDS", words, help)->type_name(shape);
+}
+
+void AddLogs(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<LogsArguments>();
+  CLI::App* sub = app.add_subcommand("logs", "output of tasks, live or past");
+  AddWords(*sub, arguments->words, "[JOB] [TASK|@HOST...]",
+           "a job by name, id or cluster file (else the running job, or the newest), then "
+           "worker:0, worker:[0-3], a task type for all of its tasks, @gpu1, @gpu[1-4]");
+  sub->add_flag("-f,--follow", arguments->follow, "go on until the job is over");
+  sub->add_option("-n,--tail", arguments->tail, "show only the last N lines of each task")
+      ->check(kCount);
+  sub->add_option("--host", arguments->hosts, "show only tasks on these hosts: gpu1,gpu[3-6]")
+      ->type_name("HOST,...")
+      ->allow_extra_args(false)
+      ->delimiter(',');
+  auto* raw =
+      sub->add_flag("--raw", arguments->raw, "one task's bytes as they are, without prefixes");
+  sub->add_flag("-t,--timestamps", arguments->timestamps, "put the time (UTC) before each line")
+      ->excludes(raw);
+  sub->add_option("--from", arguments->from, "start at this byte of one task's output")
+      ->check(kCount);
+  sub->add_option("--since", arguments->since,
+                  "show what was written then or later: an age (10m, 2h, 7d) or a time "
+                  "(2026-08-01T12:00:00Z), by the clock of the task's host")
+      ->type_name("TIME");
+  sub->add_option("--until", arguments->until, "show what was written before then")
+      ->type_name("TIME");
+  sub->add_option("--grep", arguments->grep,
+                  "show only lines in which this regular expression (as of grep -E) is found; the "
+                  "hosts search, and send nothing else")
+      ->type_name("PATTERN");
+  sub->add_flag("--stderr", arguments->stderr_alone,
+                "show only what was written to stderr; for tasks with output = \"separate\"");
+  sub->add_option("--attempt", arguments->attempt, "show only what this attempt has written")
+      ->check(kCount)
+      ->type_name("N");
+  sub->add_option("--save", arguments->save,
+                  "write each task's bytes to FOLDER/worker-0.log instead of printing them")
+      ->type_name("FOLDER")
+      ->excludes(raw);
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return LogsCommand(*arguments); }; });
+}
+
+void AddExec(CLI::App& app, Command& command, const Words& words) {
+  auto arguments = std::make_shared<ExecArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "exec", "run the command behind -- on hosts, or where tasks run, all at once");
+  AddWords(
+      *sub, arguments->words, "[JOB] [TASK|HOST...]",
+      "a job by name, id or cluster file (else the running job, or the newest), then hosts "
+      "(gpu1, gpu[1-4], @gpu1), or tasks (worker:0, or worker for all workers), in their "
+      "environment and folder; nothing: all hosts. For hosts of a cluster file no job is needed");
+  sub->add_option("-H,--hosts", arguments->hosts, "on these hosts: gpu1,user@gpu2,gpu[3-6]")
+      ->type_name("HOST,...");
+  sub->add_option("-F,--ssh-config", arguments->ssh_config, "with -H: as ssh -F")
+      ->type_name("CONFIG");
+  AddTransport(*sub, arguments->transport);
+  auto* gather =
+      sub->add_flag("-g,--gather", arguments->gather,
+                    "print equal output once, with the list of its hosts, when all have ended");
+  sub->add_option("--timeout", arguments->timeout,
+                  "end the command after this time: 30s, 5m; exit code 124")
+      ->type_name("TIME");
+  sub->add_flag("--json", arguments->json,
+                "as JSON, for scripts: exit code and output of each, when all have ended")
+      ->excludes(gather);
+  sub->footer(
+      "The words behind -- reach the program as they are: no shell reads them. Its stdin is empty; "
+      "stdout and\nstderr come in the order of writing. What it leaves in the background is ended "
+      "with it. Exit code: the\nhighest one; 3 where a host could not be reached; 128 and the "
+      "signal's number; 130 after Ctrl-C.");
+  sub->callback([&command, arguments, &words] {
+    arguments->command = words;
+    command = [arguments] { return ExecCommand(*arguments); };
+  });
+}
+
+void AddShell(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<ShellArguments>();
+  CLI::App* sub =
+      app.add_subcommand("shell", "open a shell on a host, or where a task runs (by ssh -t)");
+  AddWords(*sub, arguments->words, "[JOB] TASK|HOST",
+           "as for exec; of a task: in its environment and folder");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return ShellCommand(*arguments); }; });
+}
+
+void AddTensorBoard(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<TensorBoardArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "tensorboard", "show a job's TensorBoard, forwarded to this machine, until Ctrl-C");
+  AddWords(*sub, arguments->words, "[JOB] [TASK]",
+           "as for exec; of a task: on its host. Default: the chief, else worker:0");
+  sub->add_option("--logdir", arguments->logdir,
+                  "where the event files are there; default: [tensorboard] logdir of the cluster "
+                  "file, else `shared`, else the folder in which the task starts")
+      ->type_name("FOLDER");
+  sub->add_option("--port", arguments->port, "of this machine; default: any free one")
+      ->check(CLI::Range(1, 65535));
+  sub->add_flag("--wait", arguments->wait, "wait until there are event files");
+  sub->add_flag("--fetch", arguments->fetch,
+                "copy the event files here and run TensorBoard here; done by itself where the host "
+                "has no TensorBoard");
+  sub->add_flag("--open", arguments->open, "open it with xdg-open");
+  sub->add_option("--beside", arguments->beside)->group("");  // of `up --tensorboard` alone
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return TensorBoardCommand(*arguments); }; });
+}
+
+void AddStatus(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<StatusArguments>();
+  CLI::App* sub = app.add_subcommand("status", "show the status of a job and its tasks");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  auto watch = std::make_shared<bool>(false);
+  auto* as_json = sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  auto* watch_flag = sub->add_flag("-w,--watch", *watch, "as tfdist top")->excludes(as_json);
+  auto top = std::make_shared<TopArguments>();
+  sub->add_option("--interval", top->interval, "with -w: look so often; default: 2s")
+      ->type_name("TIME")
+      ->needs(watch_flag);
+  sub->callback([&command, arguments, watch, top] {
+    command = [arguments, watch, top] {
+      if (!*watch) return StatusCommand(*arguments);
+      top->job = arguments->job;
+      return TopCommand(*top);
+    };
+  });
+}
+
+void AddTop(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<TopArguments>();
+  CLI::App* sub =
+      app.add_subcommand("top", "show what each task uses, again and again: CPU, memory, GPUs");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_option("--interval", arguments->interval, "look so often; default: 2s")
+      ->type_name("TIME");
+  sub->add_option("-n,--count", arguments->count, "look N times; default: until the job has ended")
+      ->check(kCount);
+  sub->add_flag("--json", arguments->json, "one JSON object a line");
+  sub->footer(
+      "Of a task's process and all that it has started: CPU in percent of one CPU, resident "
+      "memory, and as\nnvidia-smi shows it how busy its GPUs are and how much of their memory it "
+      "has. On a terminal the table\nstays in its place; elsewhere one follows the other.");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return TopCommand(*arguments); }; });
+}
+
+void AddWait(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<WaitArguments>();
+  CLI::App* sub = app.add_subcommand("wait", "wait until a job has ended; its exit code, as of up");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_option("--timeout", arguments->timeout, "wait no longer: 30s, 5m; exit code 124")
+      ->type_name("TIME");
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return WaitCommand(*arguments); }; });
+}
+
+void AddRestart(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<RestartArguments>();
+  CLI::App* sub = app.add_subcommand("restart", "end tasks and start them again");
+  AddWords(*sub, arguments->words, "[JOB] [TASK...]",
+           "a job by name, id or cluster file (else the running job), then tasks (worker:0, "
+           "worker:[0-3], worker, @gpu1); nothing: all tasks");
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->footer(
+      "A task whose rule in [restart] is \"gang\", a parameter server for example, takes all "
+      "others "
+      "with it. Each\nhas its grace to end. It counts as no failure. Exit code 0 once they run "
+      "again.");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return RestartCommand(*arguments); }; });
+}
+
+void AddWhy(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<WhyArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "why", "what went wrong: which task failed first, what followed, what is waited for");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return WhyCommand(*arguments); }; });
+}
+
+void AddPull(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<PullArguments>();
+  CLI::App* sub =
+      app.add_subcommand("pull",
+                         "bring home the files that tasks have written; goes on where it "
+                         "was interrupted");
+  AddWords(
+      *sub, arguments->words, "[JOB] [PATH|TASK|@HOST...]",
+      "a job by name, id or cluster file (else the running job, or the newest), then files and "
+      "folders below the folder in which tasks start (none: all that they have written), and "
+      "of which tasks or hosts");
+  sub->add_option("--to", arguments->to, "into FOLDER/worker-0, ...; default: the job's id")
+      ->type_name("FOLDER");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return PullCommand(*arguments); }; });
+}
+
+void AddList(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<ListArguments>();
+  CLI::App* sub = app.add_subcommand("list", "jobs that were started from this machine");
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return ListCommand(*arguments); }; });
+}
+
+void AddPrune(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<PruneArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "prune",
+      "forget finished jobs that have left no files on their hosts, or those that are named");
+  AddWords(*sub, arguments->jobs, "[JOB...]",
+           "by name or id: forget these, though files of their tasks may be on the hosts, where no "
+           "command finds them then");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return PruneCommand(*arguments); }; });
+}
+
+void AddEvents(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<EventsArguments>();
+  CLI::App* sub = app.add_subcommand("events", "what happened to a job, from its event log");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_flag("--json", arguments->json, "one JSON object a line");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return EventsCommand(*arguments); }; });
+}
+
+void AddDown(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<DownArguments>();
+  CLI::App* sub = app.add_subcommand("down", "end a job; says what is left, host by host");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_flag("--force", arguments->force, "kill at once, without grace");
+  sub->add_flag("--purge", arguments->purge,
+                "remove its logs and folders as well; of the running job, of one that is named, "
+                "or of the newest once that is confirmed");
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return DownCommand(*arguments); }; });
+}
+
+void AddClean(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<CleanArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "clean", "remove caches and this file's finished jobs from its hosts, once confirmed");
+  sub->add_option("FILE", arguments->file, "cluster file")->required();
+  sub->add_flag("--all", arguments->all, "finished jobs of any name");
+  sub->add_flag("-y,--yes", arguments->yes, "remove without a question");
+  sub->add_flag("-n,--dry-run", arguments->dry_run, "list only");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return CleanCommand(*arguments); }; });
+}
+
+void AddVersion(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<VersionArguments>();
+  CLI::App* sub = app.add_subcommand("version", "version, and what tfdist is built from");
+  sub->add_flag("--verbose", arguments->verbose, "the libraries inside, with their versions");
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return VersionCommand(*arguments); }; });
+}
+
+void AddSchema(CLI::App& app, Command& command) {
+  auto of = std::make_shared<std::string>();
+  CLI::App* sub =
+      app.add_subcommand("schema", "print the JSON Schema of what commands print with --json");
+  sub->add_option("COMMAND", *of, "of this one alone: status, say");
+  sub->callback([&command, of] { command = [of] { return SchemaCommand(*of); }; });
+}
+
+void AddCompletion(CLI::App& app, Command& command) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App* sub = app.add_subcommand("completion",
+                                     "print the script with which a shell completes "
+                                     "tfdist's commands, options, jobs and tasks");
+  sub->add_option("SHELL", *shell, "bash, zsh or fish")->required();
+  sub->callback([&command, shell] {
+    command = [shell] {
+      PrintLines(std::string(CompletionScript(*shell)));
+      return kExitSuccess;
+    };
+  });
+}
+
+// What a command has said has been written, or is an error.
+int Flushed(int exit_code) {
+  if (fflush(stdout) != 0) throw OutputClosed(errno);
+  return exit_code;
+}
+
+int Told(const Error& error) {
+  PrintError(error);
+  return error.phase() == Phase::kInternal ? kExitInternal : kExitHost;
+}
+
+int AfterClosedOutput(const OutputClosed& error) {
+  if (error.reader_left()) return kExitSuccess;  // `tfdist logs | head`
+  Say("tfdist: {}\n", error.cause());
+  return kExitOutput;
+}
+
+int ExitCodeOf(const std::function<int()>& work) {
+  try {
+    return Flushed(work());
+  } catch (const PlanErrors& errors) {
+    SayLines(errors.Report());
+    return kExitUsage;
+  } catch (const NoSuchJob& error) {
+    PrintError(error);
+    return kExitNoJob;
+  } catch (const OutputClosed& error) {
+    return AfterClosedOutput(error);
+  } catch (const UsageError& error) {
+    PrintError(error);
+    return kExitUsage;
+  } catch (const std::filesystem::filesystem_error& error) {
+    return Told(Error(Phase::kFiles, error.what()));
+  } catch (...) {
+    return Told(CurrentError());
+  }
+}
+
+// CLI11 itself would only say that a command is missing.
+void CheckCommand(const CLI::App& app, const std::string& word) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  Words names = {"help"};
+  for (const CLI::App* command : commands) names.push_back(command->get_name());
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  if (std::ranges::find(names, word) != names.end()) return;
+  const std::string nearest = DidYouMean(word, known);
+  throw UsageError(
+      Phase::kUsage,
+      fmt::format("there is no command '{}'{}{}", word, nearest.empty() ? "" : "; ", nearest),
+      "tfdist --help");
+}
+
+// `tfdist help` and `tfdist help up`, as their --help.
+Words WithHelpAsOption(int argc, char** argv) {
+  Words words(argv + 1, argv + argc);
+  if (words.empty() || words[0] != "help") return words;
+  words.erase(words.begin());
+  words.resize(std::min<size_t>(words.size(), 1));
+  words.emplace_back("--help");
+  return words;
+}
+
+// An unknown option says so, even where something else is missing, too.
+std::string CauseOf(const CLI::App& app, const CLI::ParseError& error) {
+  const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  const Words unknown = missing ? app.remaining(true) : Words();
+  return unknown.empty() ? error.what() : fmt::format("unknown: {}", fmt::join(unknown, " "));
+}
+
+// `words` outlives the parsing.
+void AddCommands(CLI::App& app, Command& command, const Words& words) {
+  app.require_subcommand(1);
+  AddInit(app, command, words);
+  AddRender(app, command, words);
+  AddCheck(app, command, words);
+  AddUp(app, command, words);
+  AddExec(app, command, words);
+  for (auto add :
+       {AddShell, AddTensorBoard, AddLogs, AddStatus, AddTop, AddWhy, AddWait, AddRestart, AddPull,
+        AddList, AddEvents, AddDown, AddClean, AddPrune, AddSchema, AddCompletion, AddVersion}) {
+    add(app, command);
+  }
+}
+
+// What --help and --version print.
+void PrintHelp(const CLI::App& app, const CLI::Success& asked) {
+  std::ostringstream text;
+  app.exit(asked, text, text);
+  PrintLines(text.str());
+}
+
+std::string HelpFor(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? "tfdist --help" : "tfdist " + commands[0]->get_name() + " --help";
+}
+
+// For the scripts of `tfdist completion`: a word, a tab and its help on each line.
+int PrintCandidates(const CLI::App& app, const Words& words) {
+  for (const Candidate& candidate : Candidates(app, words)) {
+    Print("{}\t{}\n", candidate.word, candidate.help);
+  }
+  return kExitSuccess;
+}
+
+int Run(int argc, char** argv) {
+  Command command;
+  const Words words = TakeCommand(argc, argv);
+  CLI::App app("Run a distributed training job over SSH", "tfdist");
+  app.set_version_flag("-V,--version", VersionLine());
+  app.footer(
+      "Exit codes: 0 success; 1 the job failed, or `down` could not confirm that nothing is left;\n"
+      "2 usage (several running jobs are meant, say) or bad cluster file; 3 a host could not be\n"
+      "brought up or reached, or `check` found an error; 4 no such job, or another one of that "
+      "name\n"
+      "is running; 70 internal error; 74 the output could not be written; 124 --timeout;\n"
+      "130 interrupted; 141 nobody reads the output of `up`.");
+  app.formatter(HelpFormat());  // before the commands, which inherit it
+  AddCommands(app, command, words);
+  // For installation.
+  if (argc == 2 && argv[1] == std::string_view("__man")) {
+    PrintLines(ManPage(app, VersionLine()));
+    return kExitSuccess;
+  }
+  if (argc > 1 && argv[1] == std::string_view("__complete")) {
+    return PrintCandidates(app, {argv + 2, argv + argc});
+  }
+  Words arguments = WithHelpAsOption(argc, argv);
+  if (!arguments.empty() && arguments[0][0] != '-') CheckCommand(app, arguments[0]);
+  try {
+    std::ranges::reverse(arguments);  // as CLI11 takes them
+    app.parse(std::move(arguments));
+  } catch (const CLI::Success& asked) {
+    PrintHelp(app, asked);
+    return kExitSuccess;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(Phase::kUsage, CauseOf(app, error), HelpFor(app));
+  }
+  return command();
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) {
+  RaiseDescriptorLimit();
+  return ExitCodeOf([argc, argv] { return Run(argc, argv); });
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,110 @@
+#include "cli/command_line/help.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tfdist::cli {
+namespace {
+
+constexpr size_t kColumns = 100;
+constexpr size_t kHelpColumn = 30;
+
+// A list of words of several kinds, which says itself how they stand: "[JOB] [TASK...]".
+bool IsShape(const CLI::Option& option) { return option.get_name() == "WORDS"; }
+
+// CLI11 writes what it checks behind the type's name: "UINT:N", "LAYOUT:{mirrored,uai}".
+std::string ValueOf(const CLI::Option& option) {
+  std::string value = option.get_type_name();
+  value.erase(0, value.rfind(':') + 1);
+  if (value.starts_with('{')) {
+    value = value.substr(1, value.size() - 2);
+    std::ranges::replace(value, ',', '|');
+  }
+  return value;
+}
+
+std::string InSynopsis(const CLI::Option& positional) {
+  if (IsShape(positional)) return positional.get_type_name();
+  const std::string name =
+      positional.get_name() + (positional.get_items_expected_max() > 1 ? "..." : "");
+  return positional.get_required() ? name : "[" + name + "]";
+}
+
+// Lines of at most `columns`; a word that is longer stands alone.
+std::vector<std::string> Wrapped(std::string_view text, size_t columns) {
+  std::vector<std::string> lines(1);
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > columns) {
+      lines.emplace_back();
+    }
+    if (!lines.back().empty()) lines.back() += ' ';
+    lines.back() += word;
+  }
+  return lines;
+}
+
+class Format : public CLI::Formatter {
+ public:
+  [[nodiscard]] std::string make_usage(const CLI::App* app, std::string /*name*/) const override {
+    return fmt::format("Usage: {}\n", fmt::join(Synopsis(*app), "\n       "));
+  }
+  [[nodiscard]] std::string make_option(const CLI::Option* option,
+                                        bool /*is_positional*/) const override {
+    return Row(ShapeOf(*option), HelpOf(*option));
+  }
+  [[nodiscard]] std::string make_subcommand(const CLI::App* command) const override {
+    return Row(command->get_name(), command->get_description());
+  }
+
+ private:
+  static std::string Row(const std::string& name, const std::string& help) {
+    std::string row = "  " + name;
+    const std::string margin(kHelpColumn, ' ');
+    row += row.size() < kHelpColumn ? margin.substr(row.size()) : "\n" + margin;
+    return fmt::format("{}{}\n", row,
+                       fmt::join(Wrapped(help, kColumns - kHelpColumn), "\n" + margin));
+  }
+};
+
+}  // namespace
+
+std::vector<std::string> Synopsis(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  if (parent == nullptr) return {command.get_name() + " [OPTIONS] COMMAND"};
+  const std::string begin = fmt::format("{} {} [OPTIONS]", parent->get_name(), command.get_name());
+  if (command.get_option_no_throw("--no-workdir") != nullptr) {
+    return {begin + " FILE", begin + " -H HOST,... -- COMMAND"};
+  }
+  std::string line = begin;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional()) line += " " + InSynopsis(*option);
+  }
+  return {command.get_name() == "exec" ? line + " -- COMMAND" : line};
+}
+
+std::string ShapeOf(const CLI::Option& option) {
+  if (option.get_positional()) {
+    return IsShape(option) ? option.get_type_name() : option.get_name();
+  }
+  const std::string names = option.get_name(false, true);
+  const std::string value = ValueOf(option);
+  return option.get_items_expected_max() == 0 || value.empty() ? names : names + " " + value;
+}
+
+std::string HelpOf(const CLI::Option& option) {
+  std::vector<std::string> others;
+  for (const CLI::Option* other : option.get_excludes()) others.push_back(other->get_name());
+  if (others.empty()) return option.get_description();
+  std::ranges::sort(others);
+  return fmt::format("{}{}not with {}", option.get_description(),
+                     option.get_description().empty() ? "" : "; ", fmt::join(others, ", "));
+}
+
+std::shared_ptr<CLI::Formatter> HelpFormat() { return std::make_shared<Format>(); }
+
+}  // namespace tfdist::cli

@@ -1,0 +1,296 @@
+#include "cli/find/find_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <thread>
+#include <variant>
+
+#include "base/failures.h"
+#include "cli/cluster_file/host_range.h"
+#include "cli/find/last_seen.h"
+#include "cli/hosts/for_each_host.h"
+#include "cli/job/connector.h"
+#include "cli/link/bootstrap.h"
+#include "cli/plan/describe.h"
+#include "cli/show/host_fold.h"
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLookLimit = 30s;
+// For one of several `up`s of a name to be let in.
+constexpr auto kRefusalLimit = 10s;
+constexpr auto kPause = 500ms;
+
+// Newest first.
+std::vector<JobRecord> RecordsWhere(auto matches) {
+  std::vector<JobRecord> records = LoadRecords();
+  std::erase_if(records, [&](const JobRecord& record) { return !matches(record); });
+  return records;
+}
+
+bool MayRun(const JobRecord& record) { return record.last_seen.may_run(); }
+
+[[noreturn]] void FailAmbiguous(const std::vector<const JobRecord*>& running) {
+  std::string ids;
+  bool one_is_left = false;
+  for (const JobRecord* record : running) {
+    const bool is_left = IsLeftByItsUp(*record);
+    one_is_left = one_is_left || is_left;
+    ids += fmt::format("{}{} ({}{})", ids.empty() ? "" : ", ", record->id, record->hosts[0].name,
+                       is_left ? fmt::format("; {}", WhyItIsLeft(*record)) : "");
+  }
+  throw AmbiguousJob(Phase::kUsage,
+                     fmt::format("{} jobs run{}: {}", running.size(),
+                                 one_is_left ? ", or have left something" : "", ids),
+                     "name one of them by its id");
+}
+
+// Several `up`s of one name: the first host lets one of them in and refuses the others.
+bool AreBroughtUpAtOnce(const std::vector<const JobRecord*>& running) {
+  return running.size() > 1 && std::ranges::all_of(running, [&](const JobRecord* record) {
+           return record->last_seen.stage == LastSeen::Stage::kStarting &&
+                  record->name == running[0]->name;
+         });
+}
+
+// It may have begun all the same, just before its `up` was killed.
+bool MayHaveBegun(const JobRecord& record) {
+  return IsLeftByItsUp(record) && record.last_seen.why != kUpWasKilled;
+}
+
+// Who ends a job may mean one that is left, but for one of a running job's name: its first host has
+// refused it.
+std::vector<const JobRecord*> WithThoseLeft(const std::vector<const JobRecord*>& running,
+                                            const std::vector<JobRecord>& candidates) {
+  std::vector<const JobRecord*> found;
+  for (const JobRecord& record : candidates) {
+    const auto has_its_name = [&](const JobRecord* other) { return other->name == record.name; };
+    const bool runs = std::ranges::find(running, &record) != running.end();
+    if (runs || (IsLeftByItsUp(record) && std::ranges::none_of(running, has_its_name))) {
+      found.push_back(&record);
+    }
+  }
+  return found;
+}
+
+// Which job was meant is in no word of the command line.
+void SayWhichIsMeant(const std::vector<const JobRecord*>& running) {
+  Say("tfdist: of {} running jobs this is the newest: {}\n", running.size(), running[0]->id);
+}
+
+// Of `candidates`, of which there is one at least, newest first.
+JobRecord Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
+  const auto count = std::ranges::count_if(candidates, MayRun);
+  const bool newest_alone = count == 0 || (count == 1 && MayRun(candidates[0]));
+  const bool is_one = candidates.size() == 1;
+  // What ran when this machine last looked may be over.
+  if (!newest_alone || deed == Deed::kPurge ||
+      (!is_one && std::ranges::any_of(candidates, MayHaveBegun))) {
+    LookAgain(candidates);
+  }
+  std::vector<const JobRecord*> running = ThatMayRun(candidates);
+  const TimePoint limit = SystemClock().Now() + kRefusalLimit;
+  while (AreBroughtUpAtOnce(running) && SystemClock().Now() < limit) {
+    std::this_thread::sleep_for(kPause);
+    LookAgain(candidates);
+    running = ThatMayRun(candidates);
+  }
+  if (deed != Deed::kLook && !running.empty()) running = WithThoseLeft(running, candidates);
+  const JobsMeant meant{
+      .named = named, .running = running.size(), .finished = candidates.size() - running.size()};
+  const Consent consent = ConsentFor(deed, meant);
+  if (consent == Consent::kRefused) FailAmbiguous(running);
+  if (consent == Consent::kAsked) {
+    AskBeforePurge(running.empty() ? candidates[0] : *running[0], meant);
+  }
+  if (running.size() > 1) SayWhichIsMeant(running);
+  if (!running.empty()) return *running[0];
+  if (deed == Deed::kLook) {
+    // Who looks means a job that has done something, if there is one.
+    std::ranges::stable_partition(candidates,
+                                  [](const JobRecord& record) { return !IsLeftByItsUp(record); });
+  }
+  return std::move(candidates[0]);
+}
+
+std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh,
+                              const std::string& name) {
+  const TimePoint deadline = SystemClock().Now() + kLookLimit;
+  const auto transport = MakeTransport(host, ssh);
+  return FindJobs(transport->OpenShell(deadline), ssh.remote_dir, name, deadline);
+}
+
+// Where tfdist's folder is on each host that has this job. A host that does not answer now keeps an
+// empty one, and is named where it is needed.
+void LearnBases(JobRecord& record) {
+  (void)ForEachHost(record.hosts.size(), [&](size_t slot) {
+    for (const RemoteJob& found : JobsOn(record.hosts[slot], record.ssh, record.name)) {
+      if (found.job == record.id) record.bases[slot] = found.base;
+    }
+  });
+}
+
+std::optional<JobRecord> FindOnHosts(const Plan& plan, Deed deed) {
+  const auto found = JobsOn(plan.hosts[0], plan.ssh, plan.name);
+  if (found.empty()) return std::nullopt;
+  std::set<std::string> ids;
+  for (const RemoteJob& job : found) ids.insert(job.job);
+  if (deed == Deed::kPurge && ids.size() > 1) {
+    throw AmbiguousJob(Phase::kUsage,
+                       fmt::format("{} has {} jobs of that name, started on another machine; "
+                                   "nothing was removed",
+                                   plan.hosts[0].name, ids.size()),
+                       "tfdist clean FILE lists them, and asks before it removes them");
+  }
+  return AdoptJob(plan, found.front().job);
+}
+
+JobRecord FindByFile(const std::string& job, Deed deed) {
+  const Plan plan = LoadPlan(job);
+  auto candidates = RecordsWhere([&](const JobRecord& r) { return r.name == plan.name; });
+  const HostPlan& first = plan.hosts[0];
+  const auto elsewhere = [&](const JobRecord& r) {
+    return r.hosts[0].ssh != first.ssh || r.hosts[0].address != first.address;
+  };
+  const bool one_is_here = !std::ranges::all_of(candidates, elsewhere);
+  if (one_is_here) std::erase_if(candidates, elsewhere);
+  if (!candidates.empty()) return Choose(std::move(candidates), one_is_here, deed);
+  if (auto record = FindOnHosts(plan, deed)) return *record;
+  throw NoSuchJob(Phase::kUsage, fmt::format("no job {} of {} is known here, nor on {}", plan.name,
+                                             job, plan.hosts[0].name));
+}
+
+bool Names(const std::string& word, const std::string& task) {
+  return word == task || word == task.substr(0, task.find(':'));
+}
+
+void CheckTask(const JobRecord& record, const std::string& word) {
+  if (HasTask(record, word)) return;
+  std::string all;
+  for (const auto& task : record.tasks) all += " " + task.id;
+  throw UsageError(Phase::kUsage, fmt::format("job {} has no task {}", record.id, word),
+                   fmt::format("one of:{}", all));
+}
+
+bool HasHost(const JobRecord& record, const std::string& word) {
+  const std::vector<std::string> names = Expanded({word});
+  return std::ranges::all_of(names, [&](const std::string& name) {
+    return std::ranges::any_of(record.hosts, [&](const HostPlan& h) { return h.name == name; });
+  });
+}
+
+void CheckHost(const JobRecord& record, const std::string& name) {
+  std::vector<std::string> names;
+  for (const HostPlan& host : record.hosts) names.push_back(host.name);
+  if (std::ranges::find(names, name) != names.end()) return;
+  throw UsageError(Phase::kUsage, fmt::format("job {} has no host {}", record.id, name),
+                   fmt::format("one of: {}", FoldHosts(names)));
+}
+
+}  // namespace
+
+bool LooksLikeAFile(const std::string& word) {
+  return word.find('/') != std::string::npos || word.ends_with(".toml");
+}
+
+NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record) {
+  const LastSeen::Stage stage = record.last_seen.stage;
+  if (IsLeftByItsUp(record)) {
+    return {Phase::kLogs,
+            fmt::format("{} of job {} is not there: {}", what, record.id, WhyItIsLeft(record)),
+            fmt::format("tfdist down {} ends what it left", record.id)};
+  }
+  if (stage == LastSeen::Stage::kStarting || stage == LastSeen::Stage::kNotStarted) {
+    return {Phase::kLogs,
+            fmt::format("{} of job {} is not there: the job has not started", what, record.id),
+            fmt::format("tfdist status {} says how it stands", record.id)};
+  }
+  return {Phase::kLogs,
+          fmt::format("{} of job {} is gone: its folder was cleaned from {}", what, record.id,
+                      record.hosts[0].name),
+          "tfdist prune forgets finished jobs"};
+}
+
+JobRecord AdoptJob(const Plan& plan, const std::string& id) {
+  JobRecord record = MakeRecord(plan, id, DescribeJob(plan, id).plan_sha256);
+  LearnBases(record);
+  return record;
+}
+
+JobRecord FindJob(const std::string& job, Deed deed) {
+  if (LooksLikeAFile(job)) return FindByFile(job, deed);
+  const auto meant = [&](const JobRecord& r) {
+    return job.empty() || r.name == job || r.id == job;
+  };
+  auto candidates = RecordsWhere(meant);
+  if (!candidates.empty()) return Choose(std::move(candidates), !job.empty(), deed);
+  throw NoSuchJob(Phase::kUsage,
+                  job.empty() ? "no job is known on this machine"
+                              : fmt::format("no job {} is known on this machine", job),
+                  "tfdist list shows those that are; a cluster file finds its job on its hosts");
+}
+
+std::vector<std::string> Expanded(const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  for (const std::string& word : words) {
+    auto expanded = ExpandRanges(word);
+    if (const auto* bad = std::get_if<BadRange>(&expanded)) {
+      throw UsageError(Phase::kUsage, fmt::format("{}: {}", word, bad->why));
+    }
+    auto& names = std::get<std::vector<std::string>>(expanded);
+    std::move(names.begin(), names.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+bool HasTask(const JobRecord& record, const std::string& word) {
+  return std::any_of(record.tasks.begin(), record.tasks.end(),
+                     [&](const auto& task) { return Names(word, task.id); });
+}
+
+std::vector<std::string> SelectTasks(const JobRecord& record,
+                                     const std::vector<std::string>& wanted,
+                                     const std::vector<std::string>& hosts) {
+  std::vector<std::string> words = Expanded(wanted);
+  std::vector<std::string> names = Expanded(hosts);
+  std::erase_if(words, [&](const std::string& word) {
+    const bool is_host = word.starts_with('@');
+    if (is_host) names.push_back(word.substr(1));
+    return is_host;
+  });
+  for (const std::string& word : words) CheckTask(record, word);
+  for (const std::string& name : names) CheckHost(record, name);
+  std::vector<std::string> selected;
+  for (const auto& task : record.tasks) {
+    const auto names_it = [&](const std::string& word) { return Names(word, task.id); };
+    const std::string& host = record.hosts.at(static_cast<size_t>(task.slot)).name;
+    const bool is_wanted = words.empty() || std::ranges::any_of(words, names_it);
+    const bool is_there = names.empty() || std::ranges::find(names, host) != names.end();
+    if (is_wanted && is_there) selected.push_back(task.id);
+  }
+  return selected;
+}
+
+JobAndWords FindJobAndWords(std::vector<std::string> words, Deed deed) {
+  const bool is_selector = words.empty() || words[0].starts_with('@') ||
+                           (words[0].find(':') != std::string::npos && !LooksLikeAFile(words[0]));
+  if (is_selector) return {FindJob("", deed), std::move(words)};
+  try {
+    JobRecord record = FindJob(words[0], deed);
+    words.erase(words.begin());
+    return {std::move(record), std::move(words)};
+  } catch (const NoSuchJob&) {
+    JobRecord any = FindJob("", deed);
+    if (!HasTask(any, words[0]) && !HasHost(any, words[0])) throw;
+    return {std::move(any), std::move(words)};
+  }
+}
+
+}  // namespace tfdist::cli

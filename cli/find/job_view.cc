@@ -1,0 +1,59 @@
+#include "cli/find/job_view.h"
+
+#include "base/failures.h"
+#include "cli/find/last_seen.h"
+#include "cli/job/connector.h"
+#include "cli/link/grace.h"
+
+namespace tfdist::cli {
+namespace {
+
+using OnEvent = std::function<void(const protocol::Event&)>;
+
+void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event,
+          const std::optional<LookWish>& wish, JobView& view) {
+  Attached attached = Attach(record, 0, deadline);
+  view.live = attached.hello.serving == protocol::Serving::kAgent;
+  view.killed = attached.hello.killed.value_or("");
+  ReadEvents(*attached.link, record, deadline, on_event, view);
+  const bool runs = view.live && view.state.phase == protocol::JobPhase::kRunning;
+  if (wish && runs) view.look = LookAtTasks(*attached.link, view.state, *wish);
+}
+
+}  // namespace
+
+void ReadEvents(AgentLink& link, const JobRecord& record, TimePoint deadline,
+                const OnEvent& on_event, JobView& view) {
+  const uint64_t id =
+      link.Send(protocol::type::kEvents, {{"from", view.events + 1}, {"follow", false}});
+  Grace grace;
+  while (true) {
+    const auto message = link.Receive(deadline);
+    if (!message || grace.IsOver(deadline)) {
+      throw WithHost(LostConnection(Phase::kControl, "no whole answer in time", "try again"),
+                     record.hosts[0].name);
+    }
+    if (message->id != id) continue;
+    protocol::ThrowIfError(*message);
+    if (message->type == protocol::type::kEnd) {
+      view.trouble = message->body.value("trouble", "");
+      return;
+    }
+    for (const auto& event : EventsOf(*message)) {
+      view.state.Apply(event);
+      if (on_event) on_event(event);
+      view.events = event.number;
+    }
+  }
+}
+
+JobView LookAt(const JobRecord& record, const OnEvent& on_event, std::chrono::milliseconds limit,
+               const std::optional<LookWish>& wish) {
+  const TimePoint deadline = SystemClock().Now() + limit;
+  JobView view;
+  AskAgainWhenCutOff(deadline, [&] { Read(record, deadline, on_event, wish, view); });
+  NoteLastSeen(record.id, SeenIn(view.state, view.live));
+  return view;
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,36 @@
+// Reads a job's events: from its coordinator or, of a finished job, from its folder.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "cli/find/job_look.h"
+#include "cli/job/job_record.h"
+#include "job/state.h"
+
+namespace tfdist::cli {
+
+struct JobView {
+  protocol::JobState state;
+  uint64_t events = 0;  // number of the last one in `state`
+  bool live = false;    // an agent answered on slot 0
+  std::string killed;   // why none did, though it had not been told to end; empty: not known
+  std::string trouble;  // what is wrong with the job's event log; empty: nothing
+  JobLook look;         // where it was wished, and the job runs
+};
+
+// Asks slot 0, for at most `limit` (a look comes on top of that), and notes the job's state in its record. `on_event` gets each
+// event in order. Throws Error with the host.
+JobView LookAt(const JobRecord& record,
+               const std::function<void(const protocol::Event&)>& on_event = {},
+               std::chrono::milliseconds limit = std::chrono::seconds(30),
+               const std::optional<LookWish>& wish = {});
+
+// Goes on behind the last event that `view` has.
+void ReadEvents(AgentLink& link, const JobRecord& record, TimePoint deadline,
+                const std::function<void(const protocol::Event&)>& on_event, JobView& view);
+
+}  // namespace tfdist::cli

@@ -1,0 +1,84 @@
+#include "cli/find/last_seen.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/clock.h"
+#include "cli/find/job_view.h"
+#include "cli/find/other_hosts.h"
+#include "cli/hosts/for_each_host.h"
+#include "cli/link/bootstrap.h"
+
+namespace tfdist::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using Stage = LastSeen::Stage;
+
+constexpr auto kAskLimit = 10s;
+
+// Slot 0 has nothing of the job.
+LastSeen WithoutFolder(const JobRecord& record) {
+  LastSeen seen = record.last_seen;
+  if (seen.stage != Stage::kStarting) {
+    seen.stage = Stage::kEnded;
+    seen.result = "gone";
+    seen.why = "its folder was removed";
+  }
+  return seen;
+}
+
+bool NothingIsOnOtherHosts(const JobRecord& record) {
+  return std::ranges::all_of(AskOtherHosts(record),
+                             [](const HostsWord& said) { return said.word == Word::kOver; });
+}
+
+LastSeen Ask(const JobRecord& record) {
+  // Before the question: what `up` has begun until its end is in the answer.
+  const bool is_left = IsLeftByItsUp(record);
+  bool is_there = true;
+  LastSeen seen;
+  try {
+    const JobView view = LookAt(record, {}, kAskLimit);
+    seen = SeenIn(view.state, view.live);
+  } catch (const NothingThere&) {
+    seen = WithoutFolder(record);
+    is_there = false;
+  } catch (const Error&) {
+    return record.last_seen;
+  }
+  if (!is_left || seen.stage != Stage::kStarting) return seen;
+  seen.why = WhyItIsLeft(record);
+  if (!is_there && NothingIsOnOtherHosts(record)) seen.stage = Stage::kNotStarted;
+  return seen;
+}
+
+}  // namespace
+
+std::string WhyItIsLeft(const JobRecord& record) {
+  return record.last_seen.why.empty() ? std::string(kUpWasKilled) : record.last_seen.why;
+}
+
+LastSeen SeenIn(const protocol::JobState& state, bool live) {
+  LastSeen seen;
+  if (state.phase == protocol::JobPhase::kNone) return seen;
+  const bool ended = state.phase == protocol::JobPhase::kEnded;
+  seen.stage = ended ? Stage::kEnded : live ? Stage::kRunning : Stage::kUnwatched;
+  seen.began_ns = state.committed_ns;
+  if (!ended) return seen;
+  seen.result = NameOf(state.result);
+  seen.why = state.why;
+  seen.ended_ns = state.ended_ns;
+  return seen;
+}
+
+void LookAgain(std::vector<JobRecord>& records) {
+  std::vector<JobRecord*> asked;
+  for (JobRecord& record : records) {
+    if (!record.last_seen.is_over()) asked.push_back(&record);
+  }
+  (void)ForEachHost(asked.size(), [&](size_t at) { asked[at]->last_seen = Ask(*asked[at]); });
+  for (const JobRecord* record : asked) NoteLastSeen(record->id, record->last_seen);
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,110 @@
+#include "cli/find/other_hosts.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/hosts/for_each_host.h"
+#include "cli/job/connector.h"
+#include "cli/link/bootstrap.h"
+
+namespace tfdist::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kOtherHostsLimit = 20s;
+constexpr std::string_view kContact = "contact";  // wire/protocol.md
+// A coordinator beats each second.
+constexpr auto kSilentAfterBeats = 4s;
+
+// An agent that runs says how long it has not heard of the coordinator.
+HostsWord OfAgent(AgentLink& link, TimePoint deadline) {
+  const protocol::Message answer{.type = std::string(kContact),
+                                 .body = link.Call(kContact, protocol::Json::object(), deadline)};
+  struct Contact {
+    bool over;
+    int64_t silence_ms;
+  };
+  const auto contact = [&]() -> Contact {
+    try {
+      return {answer.body.at("over").get<bool>(), answer.body.at("silence_ms").get<int64_t>()};
+    } catch (const protocol::Json::exception& e) {
+      throw ProtocolError(Phase::kControl,
+                          fmt::format("malformed answer '{}': {}", kContact, e.what()));
+    }
+  }();
+  const std::chrono::milliseconds silence(contact.silence_ms);
+  HostsWord said;
+  if (contact.over) {
+    said.word = Word::kOver;
+    said.why = "the job is over there";
+  } else if (silence < kSilentAfterBeats) {
+    said.word = Word::kHears;
+    said.why = fmt::format(
+        "its agent has heard the coordinator {} ago: as far as it knows the job goes on",
+        DurationText(std::chrono::ceil<std::chrono::seconds>(silence)));
+  } else {
+    said.word = Word::kWaits;
+    said.why = fmt::format(
+        "its agent has not heard the coordinator for {}; it ends its tasks when that lasts",
+        DurationText(std::chrono::floor<std::chrono::seconds>(silence)));
+  }
+  return said;
+}
+
+HostsWord AskOne(const JobRecord& record, int slot) {
+  const TimePoint deadline = SystemClock().Now() + kOtherHostsLimit;
+  try {
+    const Attached host = Attach(record, slot, deadline);
+    if (host.hello.serving == protocol::Serving::kAgent) return OfAgent(*host.link, deadline);
+    HostsWord said;
+    said.word = Word::kOver;
+    said.why =
+        host.hello.orphaned.value_or(host.hello.killed.value_or("nothing of the job runs there"));
+    return said;
+  } catch (const NothingThere&) {
+    HostsWord said;
+    said.word = Word::kOver;
+    said.why = "nothing of the job is there";
+    return said;
+  }
+}
+
+}  // namespace
+
+std::string_view NameOf(Word word) {
+  switch (word) {
+    case Word::kWaits:
+      return "waits";
+    case Word::kHears:
+      return "running";
+    case Word::kOver:
+      return "over";
+    case Word::kNothing:
+      return "unreachable";
+  }
+  return "";
+}
+
+std::vector<HostsWord> AskHosts(const JobRecord& record, const std::vector<int>& slots) {
+  std::vector<HostsWord> words(slots.size());
+  const auto failures =
+      ForEachHost(slots.size(), [&](size_t at) { words[at] = AskOne(record, slots[at]); });
+  for (size_t at = 0; at < slots.size(); ++at) {
+    words[at].host = record.hosts.at(static_cast<size_t>(slots[at])).name;
+    if (failures[at]) words[at].why = fmt::format("cannot be asked: {}", failures[at]->cause());
+  }
+  return words;
+}
+
+std::vector<HostsWord> AskOtherHosts(const JobRecord& record) {
+  std::vector<int> others(record.hosts.empty() ? 0 : record.hosts.size() - 1);
+  std::iota(others.begin(), others.end(), 1);
+  return AskHosts(record, others);
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,71 @@
+#include "cli/pull/brought.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <string_view>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "cli/job/job_record.h"
+
+namespace tfdist::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostBytes = size_t{1} << 30;
+
+std::string LineOf(const std::string& path, const std::string& mark) {
+  return path + '\0' + mark + '\0';
+}
+
+}  // namespace
+
+Brought::Brought(const fs::path& folder, const std::string& job)
+    : folder_(fs::canonical(folder)), job_(job) {
+  const fs::path memory = StateFolder() / "brought";
+  const fs::path path = memory / Sha256Hex(folder_.string());
+  MakePrivateFolder(memory);
+  const std::string lines = ReadFileIfExists(path, kMostBytes).value_or("");
+  size_t count = 0;
+  for (std::string_view rest = lines; !rest.empty(); ++count) {
+    const std::string_view name = TakeUpTo('\0', rest);
+    marks_.insert_or_assign(std::string(name), std::string(TakeUpTo('\0', rest)));
+  }
+  if (count > 2 * marks_.size()) {
+    std::string newest;
+    for (const auto& [name, mark] : marks_) newest += LineOf(name, mark);
+    ReplaceFile(path, newest, 0600);
+  }
+  file_ = OpenFile(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW);
+}
+
+bool Brought::MayReplace(const std::string& path) const {
+  const auto mark = MarkOf(path);
+  if (!mark) return true;
+  const auto known = marks_.find(path);
+  return known != marks_.end() && known->second == *mark;
+}
+
+void Brought::Note(const std::string& path) {
+  const auto mark = MarkOf(path);
+  if (!mark) return;
+  std::string& known = marks_[path];
+  if (known == *mark) return;
+  known = *mark;
+  WriteAll(file_.get(), LineOf(path, *mark), "what was brought");
+}
+
+// nullopt: nothing is there.
+std::optional<std::string> Brought::MarkOf(const std::string& path) const {
+  struct stat info {};
+  if (lstat((folder_ / path).c_str(), &info) != 0) return std::nullopt;
+  return fmt::format("{} {} {}.{:09}", job_, info.st_size, info.st_mtim.tv_sec,
+                     info.st_mtim.tv_nsec);
+}
+
+}  // namespace tfdist::cli

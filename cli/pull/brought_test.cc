@@ -1,0 +1,48 @@
+#include "cli/pull/brought.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/testing/temporary_folder.h"
+
+namespace tfdist::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+class BroughtTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("XDG_STATE_HOME", state_.path().c_str(), 1);  // NOLINT: one thread
+    Write("1");
+  }
+  void Write(const std::string& text) const { std::ofstream(folder_.path() / "file") << text; }
+
+  TemporaryFolder state_;
+  TemporaryFolder folder_;
+};
+
+TEST_F(BroughtTest, WhatTheSameJobHasBroughtMayBeReplacedUntilItIsChanged) {
+  EXPECT_FALSE(Brought(folder_.path(), "job").MayReplace("file"));
+  EXPECT_TRUE(Brought(folder_.path(), "job").MayReplace("none"));
+  Brought(folder_.path(), "job").Note("file");
+  EXPECT_TRUE(Brought(folder_.path(), "job").MayReplace("file"));
+  EXPECT_FALSE(Brought(folder_.path(), "other").MayReplace("file"));
+  Write("12");
+  EXPECT_FALSE(Brought(folder_.path(), "job").MayReplace("file"));
+}
+
+TEST_F(BroughtTest, TheMemoryDoesNotGrowWithEachPull) {
+  for (int round = 0; round < 100; ++round) {
+    Write(std::string(static_cast<size_t>(round), 'x'));
+    Brought(folder_.path(), "job").Note("file");
+  }
+  for (const auto& entry : fs::directory_iterator(state_.path() / "tfdist/brought")) {
+    EXPECT_LT(fs::file_size(entry.path()), 200u);
+  }
+}
+
+}  // namespace
+}  // namespace tfdist::cli

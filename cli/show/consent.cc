@@ -1,0 +1,57 @@
+#include "cli/show/consent.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+namespace {
+
+std::string WhyToAsk(const JobRecord& record, const JobsMeant& jobs) {
+  const auto state = StateName(record.last_seen);
+  if (!jobs.named) return fmt::format("no job runs, and the newest is {} ({})", record.id, state);
+  return fmt::format("{} jobs are meant, of which {} ({}) comes first",
+                     jobs.running + jobs.finished, record.id, state);
+}
+
+}  // namespace
+
+Consent ConsentFor(Deed deed, const JobsMeant& jobs) {
+  const bool is_one = jobs.running + jobs.finished == 1;
+  if (deed == Deed::kClean) return Consent::kAsked;
+  if (deed == Deed::kLook && !jobs.named) return Consent::kGiven;
+  if (deed == Deed::kForget && !jobs.named) return Consent::kAsked;
+  if (jobs.running > 1) return Consent::kRefused;
+  if (deed == Deed::kForget && jobs.running > 0) return Consent::kRefused;
+  if (deed != Deed::kPurge) return Consent::kGiven;
+  return (jobs.named ? is_one : jobs.running == 1) ? Consent::kGiven : Consent::kAsked;
+}
+
+bool HasTerminal() { return isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0; }
+
+bool IsConfirmed(const std::string& question) {
+  Say("tfdist: {} [y/N] ", question);
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+void AskBeforePurge(const JobRecord& record, const JobsMeant& jobs) {
+  const std::string why = WhyToAsk(record, jobs);
+  if (!HasTerminal()) {
+    throw UsageError(Phase::kUsage, fmt::format("nothing was removed: {}", why),
+                     fmt::format("tfdist down --purge {} removes what its tasks have written; "
+                                 "tfdist list shows all jobs",
+                                 record.id));
+  }
+  if (IsConfirmed(fmt::format("{}: {}remove what its tasks have written?", why,
+                              jobs.running > 0 ? "end it, and " : ""))) {
+    return;
+  }
+  throw UsageError(Phase::kUsage, "nothing was removed");
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,73 @@
+#include "cli/show/consent.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "base/testing/test_paths.h"
+
+namespace tfdist::cli {
+namespace {
+
+struct Row {
+  Deed deed;
+  const char* commands;
+  bool needs_job;  // it is always named: by its plan's name, or one by one
+};
+constexpr std::array kRows = {
+    Row{Deed::kLook, "`status` `why` `top` `events` `wait` `logs` `pull` `tensorboard`", false},
+    Row{Deed::kEnter, "`exec` `shell`", false},
+    Row{Deed::kRestart, "`restart`", false},
+    Row{Deed::kEnd, "`down`", false},
+    Row{Deed::kPurge, "`down --purge`", false},
+    Row{Deed::kReplace, "`up --replace`", true},
+    Row{Deed::kForget, "`prune`", false},
+    Row{Deed::kClean, "`clean`", true},
+};
+
+constexpr std::array kColumns = {
+    JobsMeant{.named = false, .running = 1, .finished = 2},
+    JobsMeant{.named = false, .running = 2, .finished = 2},
+    JobsMeant{.named = false, .running = 0, .finished = 2},
+    JobsMeant{.named = true, .running = 1, .finished = 0},
+    JobsMeant{.named = true, .running = 0, .finished = 1},
+    JobsMeant{.named = true, .running = 1, .finished = 1},
+    JobsMeant{.named = true, .running = 0, .finished = 2},
+    JobsMeant{.named = true, .running = 2, .finished = 0},
+};
+
+std::string Cell(const Row& row, const JobsMeant& jobs) {
+  if (row.needs_job && !jobs.named) return "-";
+  switch (ConsentFor(row.deed, jobs)) {
+    case Consent::kGiven:
+      return "does";
+    case Consent::kAsked:
+      return "asks";
+    case Consent::kRefused:
+      return "refuses";
+  }
+  return "";
+}
+
+TEST(ConsentTest, IsWhatThePageShows) {
+  std::ostringstream page;
+  page << std::ifstream(TestSourceDir() / "docs/consent.md").rdbuf();
+  for (const Row& row : kRows) {
+    std::string line = std::string("| ") + row.commands + " |";
+    for (const JobsMeant& jobs : kColumns) line += " " + Cell(row, jobs) + " |";
+    EXPECT_NE(page.str().find(line + "\n"), std::string::npos) << line;
+  }
+}
+
+TEST(ConsentTest, NobodyPurgesAFinishedJobThatIsNotNamed) {
+  for (const size_t finished : {1, 2, 3}) {
+    EXPECT_EQ(ConsentFor(Deed::kPurge, {.named = false, .running = 0, .finished = finished}),
+              Consent::kAsked);
+  }
+}
+
+}  // namespace
+}  // namespace tfdist::cli

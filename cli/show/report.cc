@@ -1,0 +1,154 @@
+#include "cli/show/report.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cli/show/host_fold.h"
+#include "cli/stream/print.h"
+#include "job/first_cause.h"
+
+namespace tfdist::cli {
+namespace {
+
+std::string HostOfTask(const JobRecord& record, const std::string& task) {
+  for (const auto& known : record.tasks) {
+    if (known.id == task) return record.hosts.at(static_cast<size_t>(known.slot)).name;
+  }
+  return "?";
+}
+
+// As the job itself has it: the record of one that was started elsewhere may have other hosts.
+void PrintLastLines(const std::string& lines) {
+  std::string_view rest = lines;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    Say("    {}\n", rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+constexpr size_t kMostCollateral = 10;
+
+// Those that failed after the first one, as they do where a peer is gone.
+void PrintCollateral(const protocol::JobState& state, int64_t first_ns) {
+  const std::vector<std::string> names = protocol::Collateral(state);
+  for (size_t at = 0; at < std::min(names.size(), kMostCollateral); ++at) {
+    const protocol::TaskState& task = state.tasks.at(names[at]);
+    Say("  after it, not its cause: {}: {}, {:.1f} s later\n", names[at], Describe(*task.exit),
+        static_cast<double>(task.since_ns - first_ns) * 1e-9);
+  }
+  if (names.size() > kMostCollateral)
+    Say("  and {} more tasks after it\n", names.size() - kMostCollateral);
+}
+
+void PrintFirstFailure(const JobRecord& record, const protocol::JobState& state) {
+  const auto task = state.tasks.find(state.first_task);
+  if (task == state.tasks.end()) return;
+  const std::string how = task->second.exit ? Describe(*task->second.exit) : "no exit status";
+  Say("tfdist: first to fail: {} on {}: {}\n", state.first_task,
+      HostOfTask(record, state.first_task), how);
+  if (!task->second.last_lines.empty()) {
+    Say("  its last lines:\n");
+    PrintLastLines(task->second.last_lines);
+  }
+  PrintCollateral(state, task->second.since_ns);
+}
+
+void WarnOfLostOutput(const protocol::JobState& state) {
+  for (const protocol::TaskPlan& plan : state.plan.tasks) {
+    const auto task = state.tasks.find(plan.task);
+    if (task == state.tasks.end() || task->second.lost_bytes == 0) continue;
+    PrintWarning(
+        fmt::format("{} on {}: {} bytes of its output are lost: the disk was full", plan.task,
+                    HostOfSlot(state, state.SeatOf(plan)), task->second.lost_bytes),
+        "");
+  }
+}
+
+// Of the terminal on stdout.
+size_t Columns() {
+  constexpr size_t kWhereUnknown = 80;
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
+                                                                         : kWhereUnknown;
+}
+
+}  // namespace
+
+std::string HostOfSlot(const protocol::JobState& state, int slot) {
+  const auto at = static_cast<size_t>(slot);
+  return at < state.plan.slots.size() ? state.plan.slots[at].host : fmt::format("slot {}", slot);
+}
+
+std::string Counted(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string Span(int64_t nanoseconds) {
+  const int64_t seconds = std::max<int64_t>(nanoseconds / 1'000'000'000, 0);
+  if (seconds < 120) return fmt::format("{}s", seconds);
+  if (seconds < 7200) return fmt::format("{}m{:02}s", seconds / 60, seconds % 60);
+  return fmt::format("{}h{:02}m", seconds / 3600, seconds / 60 % 60);
+}
+
+void PrintError(const Error& error) {
+  Say("tfdist: {}\n", error.what());
+  if (!error.remedy().empty()) Say("  try: {}\n", error.remedy());
+}
+
+void PrintErrors(const std::vector<Error>& errors) {
+  constexpr size_t kMostOneByOne = 3;
+  for (const std::vector<Error>& alike : GroupErrors(errors)) {
+    if (alike.size() <= kMostOneByOne) {
+      for (const Error& error : alike) PrintError(error);
+      continue;
+    }
+    PrintError(alike.front());
+    std::vector<std::string> others;
+    for (size_t at = 1; at < alike.size(); ++at) others.push_back(alike[at].host());
+    Say("  the same on {} more hosts: {}\n", others.size(), FoldHosts(others));
+  }
+}
+
+void PrintWarning(const std::string& text, const std::string& remedy) {
+  Say("tfdist: warning: {}\n", text);
+  if (!remedy.empty()) Say("  try: {}\n", remedy);
+}
+
+PrinterOptions TerminalOptions() {
+  PrinterOptions options;
+  options.filter = isatty(STDOUT_FILENO) != 0;
+  const auto is = [](const char* variable, std::string_view value) {
+    const char* set = std::getenv(variable);
+    return set != nullptr && set == value;
+  };
+  const bool wanted = std::getenv("NO_COLOR") == nullptr || is("NO_COLOR", "");  // no-color.org
+  const bool plain = is("TERM", "dumb");
+  options.colour = options.filter && wanted && !plain;
+  if (options.filter && !plain) options.columns = Columns();
+  return options;
+}
+
+void ReportEnd(const JobRecord& record, const protocol::JobState& state, bool quiet) {
+  if (state.phase != protocol::JobPhase::kEnded) return;
+  const double seconds = static_cast<double>(state.ended_ns - state.committed_ns) * 1e-9;
+  const bool succeeded = state.result == protocol::JobResult::kSucceeded;
+  if (!succeeded || !quiet) {
+    Say("tfdist: job {} {} after {:.1f} s{}{}\n", record.id, NameOf(state.result), seconds,
+        succeeded ? "" : ": ", succeeded ? "" : state.why);
+  }
+  if (state.result == protocol::JobResult::kFailed) PrintFirstFailure(record, state);
+  WarnOfLostOutput(state);
+  for (const auto* doubtful : {&state.unconfirmed, &state.unreachable}) {
+    for (const int slot : *doubtful) {
+      Say("tfdist: {}: {}; run tfdist down {}\n", HostOfSlot(state, slot),
+          doubtful == &state.unconfirmed ? "processes are left" : "unreachable", record.id);
+    }
+  }
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,22 @@
+#include "cli/show/slow_notice.h"
+
+#include <chrono>
+#include <utility>
+
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+
+SlowNotice::SlowNotice(std::string text)
+    : thread_([text = std::move(text), done = done_.get_future()] {
+        if (done.wait_for(std::chrono::seconds(1)) == std::future_status::timeout) {
+          Say("tfdist: {}\n", text);
+        }
+      }) {}
+
+SlowNotice::~SlowNotice() {
+  done_.set_value();
+  thread_.join();
+}
+
+}  // namespace tfdist::cli
