@@ -14,7 +14,7 @@
 
 #include "agent/census/census.h"
 #include "agent/control/tcp_address.h"
-#include "agent/coordinator/journal.h"
+#include "agent/coordinator/disk/journal.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/testing/job_fixture.h"
 #include "base/clock.h"

@@ -7,13 +7,13 @@
 #include <optional>
 #include <zmq.hpp>
 
-#include "agent/agent/local_logs.h"
-#include "agent/agent/log_server.h"
-#include "agent/agent/own_slot.h"
 #include "agent/control/dialer.h"
 #include "agent/control/uplink.h"
 #include "agent/coordinator/coordinator.h"
+#include "agent/deploy/own_slot.h"
 #include "agent/keeper/keeper_link.h"
+#include "agent/log_service/local_logs.h"
+#include "agent/log_service/log_server.h"
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
 #include "agent/member/member.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent/control/host_names.h"
-#include "agent/coordinator/event_stream.h"
+#include "agent/coordinator/relay/event_stream.h"
 #include "agent/files/shared_mark.h"
 #include "base/clock.h"
 #include "base/file.h"

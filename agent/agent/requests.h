@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "agent/agent/deployment.h"
-#include "agent/agent/log_stream.h"
 #include "agent/control/dialer.h"
 #include "agent/coordinator/coordinator.h"
+#include "agent/deploy/deployment.h"
+#include "agent/log_service/log_stream.h"
 #include "agent/loop/file_thread.h"
 #include "agent/member/member.h"
 #include "agent/session/reply.h"

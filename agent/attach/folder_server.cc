@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "agent/census/process_table.h"
-#include "agent/coordinator/event_batch.h"
-#include "agent/coordinator/journal.h"
+#include "agent/coordinator/disk/journal.h"
+#include "agent/coordinator/relay/event_batch.h"
 #include "agent/files/file_store.h"
 #include "agent/process/run_folder.h"
 #include "agent/slot/leave_folder.h"

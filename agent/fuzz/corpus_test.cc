@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/coordinator/journal.h"
+#include "agent/coordinator/disk/journal.h"
 #include "agent/fuzz/log_image.h"
 #include "agent/process/record.h"
 #include "agent/process/run_records.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/coordinator/journal.h"
+#include "agent/coordinator/disk/journal.h"
 
 namespace tfdist::agent {
 namespace {

@@ -67,7 +67,7 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
                     const SlotInfo& info, const Environment& host, const AttemptContext& context,
                     int run) {
   CheckAddresses(context);
-  // Known by its folder alone (agent/told.h): `describe` takes no such task.
+  // Known by its folder alone (deploy/told.h): `describe` takes no such task.
   if (task.argv.empty()) {
     throw Error(Phase::kFiles, "the description of this host's tasks is damaged");
   }

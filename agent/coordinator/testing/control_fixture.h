@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/coordinator/job_control.h"
+#include "agent/coordinator/mind/job_control.h"
 
 namespace tfdist::agent {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/coordinator/job_control.h"
+#include "agent/coordinator/mind/job_control.h"
 
 namespace tfdist::agent {
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <variant>
 
-#include "agent/coordinator/policy.h"
+#include "agent/coordinator/mind/policy.h"
 
 namespace tfdist::agent {
 namespace {

@@ -1,0 +1,179 @@
+#include "agent/coordinator/disk/journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sodium.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cassert>
+#include <cerrno>
+#include <utility>
+
+#include "base/error.h"
+#include "base/failpoint.h"
+#include "base/file.h"
+#include "base/json_numbers.h"
+#include "base/log.h"
+#include "job/state.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::Event;
+using protocol::Json;
+
+constexpr int kRecordVersion = 1;
+constexpr size_t kMaxJournalBytes = 256 * 1024 * 1024;
+constexpr std::string_view kCrcBegin = ",\"crc\":\"";
+constexpr size_t kCrcDigits = 8;
+constexpr std::string_view kCrcEnd = "\"}";
+constexpr const char* kBase64 = "base64";
+
+std::string ToBase64(const Json::binary_t& bytes) {
+  // sodium's length counts a terminating NUL.
+  std::string text(sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_ORIGINAL), '\0');
+  sodium_bin2base64(text.data(), text.size(), bytes.data(), bytes.size(),
+                    sodium_base64_VARIANT_ORIGINAL);
+  text.pop_back();
+  return text;
+}
+
+Json FromBase64(const std::string& text) {
+  if (text.empty()) return Json::binary({});
+  std::vector<uint8_t> bytes(text.size());
+  size_t size = 0;
+  if (sodium_base642bin(bytes.data(), bytes.size(), text.data(), text.size(), nullptr, &size,
+                        nullptr, sodium_base64_VARIANT_ORIGINAL) != 0) {
+    throw Error(Phase::kFiles, "malformed base64");
+  }
+  bytes.resize(size);
+  return Json::binary(std::move(bytes));
+}
+
+// JSON text has no byte strings: nlohmann would write them as arrays of numbers.
+Json WithoutBinary(const Json& json) {
+  if (json.is_binary()) return {{kBase64, ToBase64(json.get_binary())}};
+  if (!json.is_structured()) return json;
+  Json copy = json;
+  for (auto& item : copy) item = WithoutBinary(item);
+  return copy;
+}
+
+Json WithBinary(const Json& json) {
+  if (json.is_object() && json.size() == 1 && json.contains(kBase64)) {
+    return FromBase64(json.at(kBase64).get<std::string>());
+  }
+  if (!json.is_structured()) return json;
+  Json copy = json;
+  for (auto& item : copy) item = WithBinary(item);
+  return copy;
+}
+
+std::string Checksum(std::string_view text) {
+  return fmt::format("{:08x}", crc32(0, reinterpret_cast<const Bytef*>(text.data()),
+                                     static_cast<uInt>(text.size())));
+}
+
+// The record without its checksum; nullopt when that is wrong.
+std::optional<std::string> Checked(std::string_view line) {
+  const size_t tail_size = kCrcBegin.size() + kCrcDigits + kCrcEnd.size();
+  if (line.size() < tail_size) return std::nullopt;
+  std::string_view tail = line.substr(line.size() - tail_size);
+  const std::string record = std::string(line.substr(0, line.size() - tail_size)) + "}";
+  const std::string expected = std::string(kCrcBegin) + Checksum(record) + std::string(kCrcEnd);
+  if (tail != expected) return std::nullopt;
+  return record;
+}
+
+// Whether it can have happened after what `state` has seen; it has seen it then, too.
+bool Fits(const Event& event, uint64_t number, protocol::JobState& state) {
+  if (event.number != number) return false;
+  try {
+    state.Apply(event);
+    return true;
+  } catch (const Error& e) {
+    Log("{}", e.what());
+    return false;
+  }
+}
+
+}  // namespace
+
+std::string EncodeRecord(const Event& event) {
+  Json json = WithoutBinary(event);
+  json["v"] = kRecordVersion;
+  std::string record = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string checksum = Checksum(record);
+  record.pop_back();
+  return fmt::format("{}{}{}{}", record, kCrcBegin, checksum, kCrcEnd);
+}
+
+std::optional<Event> DecodeRecord(std::string_view line) {
+  const auto record = Checked(line);
+  if (!record) return std::nullopt;
+  try {
+    Json json = Json::parse(*record);
+    if (!NumbersFit(json) || json.at("v").get<int>() > kRecordVersion) return std::nullopt;
+    json["fields"] = WithBinary(json.at("fields"));
+    return json.get<Event>();
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+JournalContent ParseJournal(std::string_view text) {
+  JournalContent content;
+  protocol::JobState state;
+  std::string_view rest = text;
+  while (true) {
+    const size_t newline = rest.find('\n');
+    if (newline == std::string_view::npos) break;
+    auto event = DecodeRecord(rest.substr(0, newline));
+    if (!event || !Fits(*event, content.events.size() + 1, state)) break;
+    content.events.push_back(std::move(*event));
+    rest.remove_prefix(newline + 1);
+  }
+  content.damaged_bytes = rest.size();
+  content.size_bytes = text.size() - rest.size();
+  return content;
+}
+
+JournalContent ReadJournal(const std::filesystem::path& path) {
+  return ParseJournal(ReadOwnFileIfExists(path, kMaxJournalBytes).value_or(""));
+}
+
+Journal::Journal(std::filesystem::path path, const JournalContent& content)
+    : path_(std::move(path)),
+      fd_(OpenFile(path_, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW)),
+      size_bytes_(content.size_bytes) {
+  if (content.damaged_bytes == 0) return;
+  Log("the journal's last {} bytes are not a whole record and are cut off", content.damaged_bytes);
+  const std::string text = ReadOwnFileIfExists(path_, kMaxJournalBytes).value_or("");
+  const size_t newline = text.find('\n', content.size_bytes);
+  if (newline != std::string::npos && newline + 1 < text.size()) {
+    ReplaceFile(path_.string() + ".damaged", text, 0600);
+  }
+  if (ftruncate(fd_.get(), static_cast<off_t>(size_bytes_)) != 0) {
+    throw Error(Phase::kFiles, WithErrno("cannot repair " + path_.string(), errno));
+  }
+}
+
+void Journal::Append(std::string_view lines, bool sync) {
+  assert(lines.empty() || lines.back() == '\n');
+  try {
+    WriteAll(fd_.get(), lines, path_.string());
+    FailPoint("journal written");
+    if (sync && fdatasync(fd_.get()) != 0) {
+      throw Error(Phase::kFiles, WithErrno("cannot sync " + path_.string(), errno));
+    }
+  } catch (const Error&) {
+    // Half a line would make all that follow unreadable.
+    (void)!ftruncate(fd_.get(), static_cast<off_t>(size_bytes_));
+    throw;
+  }
+  size_bytes_ += lines.size();
+  FailPoint("journal synced");
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,114 @@
+#include "agent/coordinator/disk/journal.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/testing/temporary_folder.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::Event;
+using protocol::Json;
+
+Event MakeEvent(uint64_t number, Json fields = Json::object()) {
+  return {number, 1'700'000'000'000'000'000 + static_cast<int64_t>(number),
+          protocol::event::Other{"news", std::move(fields)}};
+}
+
+class JournalTest : public testing::Test {
+ protected:
+  void SetUp() override { path_ = folder_ / "events.jsonl"; }
+
+  void Write(const std::string& text) const { ReplaceFile(path_, text, 0600); }
+  [[nodiscard]] std::string Text() const { return ReadFileIfExists(path_, 1 << 20).value(); }
+
+  const TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
+  std::filesystem::path path_;
+};
+
+TEST_F(JournalTest, GivesBackWhatWasAppended) {
+  Journal journal(path_, ReadJournal(path_));
+  const std::string raw("\xff\0\n\"", 4);
+  journal.Append(EncodeRecord(MakeEvent(1, {{"last_lines", protocol::Bytes{raw}}})) + "\n", true);
+  journal.Append(EncodeRecord(MakeEvent(2, {{"why", "caf\xc3\xa9"}})) + "\n", false);
+  const JournalContent content = ReadJournal(path_);
+  ASSERT_EQ(content.events.size(), 2U);
+  EXPECT_EQ(FieldsOf(content.events[0]).at("last_lines").get<protocol::Bytes>().value, raw);
+  EXPECT_EQ(content.events[0].time_ns, MakeEvent(1).time_ns);
+  EXPECT_EQ(FieldsOf(content.events[1]).at("why"), "caf\xc3\xa9");
+  EXPECT_EQ(content.damaged_bytes, 0U);
+}
+
+// Of a task that has written nothing, say.
+TEST_F(JournalTest, GivesBackNoBytesAtAll) {
+  Journal journal(path_, ReadJournal(path_));
+  journal.Append(EncodeRecord(MakeEvent(1, {{"last_lines", protocol::Bytes{}}})) + "\n", true);
+  const JournalContent content = ReadJournal(path_);
+  ASSERT_EQ(content.events.size(), 1U);
+  EXPECT_EQ(FieldsOf(content.events[0]).at("last_lines").get<protocol::Bytes>().value, "");
+}
+
+TEST_F(JournalTest, WritesOneJsonObjectALine) {
+  const std::string line = EncodeRecord(MakeEvent(1, {{"why", "bad \xff text"}}));
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const Json json = Json::parse(line);
+  EXPECT_EQ(json.at("v"), 1);
+  EXPECT_EQ(json.at("crc").get<std::string>().size(), 8U);
+}
+
+TEST_F(JournalTest, RefusesEveryAlteredLine) {
+  const std::string line = EncodeRecord(MakeEvent(7, {{"news", "worker:0"}}));
+  ASSERT_TRUE(DecodeRecord(line));
+  for (size_t i = 0; i < line.size(); ++i) {
+    std::string altered = line;
+    altered[i] = static_cast<char>(altered[i] ^ 1);
+    EXPECT_FALSE(DecodeRecord(altered)) << altered;
+    EXPECT_FALSE(DecodeRecord(line.substr(0, i)));
+  }
+}
+
+TEST_F(JournalTest, CutsATornLastRecordAndGoesOn) {
+  const std::string first = EncodeRecord(MakeEvent(1)) + "\n";
+  const std::string second = EncodeRecord(MakeEvent(2)) + "\n";
+  for (size_t kept = 0; kept < second.size(); kept += 13) {
+    Write(first + second.substr(0, kept));
+    const JournalContent content = ReadJournal(path_);
+    ASSERT_EQ(content.events.size(), 1U);
+    Journal journal(path_, content);
+    journal.Append(second, true);
+    EXPECT_EQ(Text(), first + second);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_.string() + ".damaged"));
+}
+
+TEST_F(JournalTest, StopsAtADamagedRecordAndKeepsACopyOfAll) {
+  const std::string first = EncodeRecord(MakeEvent(1)) + "\n";
+  std::string second = EncodeRecord(MakeEvent(2)) + "\n";
+  second[10] ^= 1;
+  const std::string all = first + second + EncodeRecord(MakeEvent(3)) + "\n";
+  Write(all);
+  const JournalContent content = ReadJournal(path_);
+  EXPECT_EQ(content.events.size(), 1U);
+  const Journal journal(path_, content);
+  EXPECT_EQ(Text(), first);
+  EXPECT_EQ(ReadFileIfExists(path_.string() + ".damaged", 1 << 20), all);
+}
+
+TEST_F(JournalTest, RefusesAnEventThatCannotHaveHappened) {
+  const Event impossible{2, 0, protocol::event::Run{"of no plan", 2}};
+  Write(EncodeRecord(MakeEvent(1)) + "\n" + EncodeRecord(impossible) + "\n");
+  EXPECT_EQ(ReadJournal(path_).events.size(), 1U);
+}
+
+TEST_F(JournalTest, RefusesANumberOutOfTurn) {
+  Write(EncodeRecord(MakeEvent(1)) + "\n" + EncodeRecord(MakeEvent(3)) + "\n");
+  EXPECT_EQ(ReadJournal(path_).events.size(), 1U);
+}
+
+}  // namespace
+}  // namespace tfdist::agent

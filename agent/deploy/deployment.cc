@@ -1,0 +1,167 @@
+#include "agent/deploy/deployment.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "agent/check/quick_look.h"
+#include "agent/files/disk_room.h"
+#include "agent/slot/task_files.h"
+#include "agent/tasks/preflight.h"
+#include "agent/tasks/work_files.h"
+#include "base/failures.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "job/layout.h"
+#include "wire/frame.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::FileDescription;
+using protocol::HostDescription;
+using protocol::Json;
+using protocol::Message;
+
+using Troubles = std::vector<protocol::Trouble>;
+
+// For a program that says something about the host.
+constexpr std::chrono::seconds kQuickLookLimit{2};
+constexpr std::chrono::milliseconds kEarlierResultsLimit{500};
+
+// Pieces come without waiting for answers: the disk must be able to push back.
+class HeldSession {
+ public:
+  explicit HeldSession(std::shared_ptr<Session> session) : session_(std::move(session)) {
+    session_->Hold();
+  }
+  void Release() const { session_->Unhold(); }
+
+ private:
+  std::shared_ptr<Session> session_;
+};
+
+std::vector<FileDescription> FilesIn(const Message& message) {
+  try {
+    return message.body.at("files").get<std::vector<FileDescription>>();
+  } catch (const Json::exception& e) {
+    throw ProtocolError(Phase::kFiles, std::string("malformed list of files: ") + e.what());
+  }
+}
+
+// Each job has a fresh folder: who counts on what the last one has written hears that it is not there.
+void AddEarlierResults(const SlotFolder& folder, const SlotInfo& info, Troubles& troubles) {
+  const TimePoint deadline = SystemClock().Now() + kEarlierResultsLimit;
+  const auto earlier = FindEarlierResults(folder, info.name, deadline);
+  if (!earlier) return;
+  troubles.push_back(
+      {fmt::format("job {} {} left files of its tasks here; this job starts in a fresh folder",
+                   earlier->job, earlier->certain ? "has" : "may have"),
+       fmt::format(
+           "tfdist pull {} brings them home; with `shared` in the cluster file tasks can write "
+           "where the next job finds it",
+           earlier->job)});
+}
+
+}  // namespace
+
+Deployment::Deployment(EventLoop& loop, FileThread& files, const SlotFolder& folder,
+                       const SlotInfo& info, Ways ways, OnDescribed on_described)
+    : files_(files),
+      folder_(folder),
+      info_(info),
+      on_described_(std::move(on_described)),
+      store_(std::make_shared<FileStore>(std::filesystem::path(info.base) / layout::kFiles)),
+      server_(files, store_,
+              [answer = std::move(ways.answer)](int slot, const protocol::FilePart& part) {
+                answer(slot, {std::string(protocol::type::kFilePart), 0, part});
+              }),
+      fetcher_(loop, files, store_, [ask = std::move(ways.ask)](const protocol::FileAsk& what) {
+        ask({std::string(protocol::type::kAskFile), 0, what});
+      }) {}
+
+void Deployment::Need(const std::shared_ptr<Session>& session, const Message& message) {
+  const auto files = FilesIn(message);
+  files_.Post(
+      [store = store_, base = std::filesystem::path(info_.base), files] {
+        try {
+          store->ForgetUnused();
+        } catch (const Error& e) {
+          Log("{}, ignoring", e.what());  // the disk is full, perhaps of other things
+        }
+        std::vector<std::string> missing;
+        uint64_t needed_bytes = 0;
+        for (const FileDescription& file : files) {
+          if (PathInWork(file.link)) needed_bytes += file.size_bytes;  // the tasks' copy
+          store->Announce(file);
+          if (store->Has(file)) continue;
+          store->Expect(file);
+          missing.push_back(file.sha256);
+          needed_bytes += file.size_bytes;
+        }
+        CheckRoom(base, needed_bytes);
+        return missing;
+      },
+      [reply = Reply(session, message.id)](Outcome<std::vector<std::string>>& outcome) {
+        reply.Try([&] { reply.Ok({{"missing", outcome.Get()}}); });
+      });
+}
+
+void Deployment::File(const std::shared_ptr<Session>& session, const Message& message) {
+  const HeldSession held(session);
+  files_.Post([store = store_,
+               message] { return store->Accept(protocol::Body<protocol::FilePiece>(message)); },
+              [held, reply = Reply(session, message.id)](Outcome<bool>& outcome) {
+                reply.Try([&] {
+                  if (outcome.Get()) reply.Ok();
+                });
+                held.Release();
+              });
+}
+
+void Deployment::Fetch(const std::shared_ptr<Session>& session, const Message& message) {
+  fetcher_.Begin(FilesIn(message));
+  Reply(session, message.id).Ok();
+}
+
+void Deployment::Fetched(const std::shared_ptr<Session>& session, const Message& message) {
+  Reply(session, message.id).Ok(fetcher_.state());
+}
+
+void Deployment::OnAsk(int slot, const Message& message) {
+  server_.OnAsk(slot, protocol::Body<protocol::FileAsk>(message));
+}
+
+void Deployment::OnPart(const Message& message) {
+  fetcher_.OnPart(protocol::Body<protocol::FilePart>(message));
+}
+
+void Deployment::Describe(const std::shared_ptr<Session>& session, const Message& message) {
+  const auto description = protocol::Body<HostDescription>(message);
+  CheckDescription(description);
+  // The secret lies in its own file alone, which goes with the job.
+  HostDescription kept = description;
+  kept.secret = {};
+  files_.Post(
+      [store = store_, description, folder = folder_, info = info_,
+       bytes = protocol::Encode({message.type, message.id, kept})] {
+        ReplaceFile(folder.secret(), description.secret.value, 0600);
+        ReplaceFile(folder.description(), bytes, 0600);
+        Prepare(description, *store, folder, info);
+        Troubles troubles = QuickLook(info.base, SystemClock().Now() + kQuickLookLimit);
+        AddEarlierResults(folder, info, troubles);
+        return troubles;
+      },
+      [this, description, reply = Reply(session, message.id)](Outcome<Troubles>& outcome) {
+        reply.Try([&] {
+          const Troubles& troubles = outcome.Get();
+          on_described_(description);
+          reply.Ok({{"troubles", troubles}});
+        });
+      });
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,114 @@
+#include "agent/log_service/log_stream.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "agent/log/log_cursor.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::Json;
+using protocol::LogPiece;
+using protocol::ReadLog;
+
+// How soon a follower sees new text.
+constexpr std::chrono::milliseconds kGrowthInterval{50};
+
+}  // namespace
+
+class LogStream::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(EventLoop& loop, FileThread& files, uint64_t id, const ReadLog& request, Source source,
+       Sink sink)
+      : files_(files),
+        id_(id),
+        follow_(request.follow),
+        credit_(request.credit),
+        from_(request.begins_somewhere() ? Json() : Json(request.offset)),
+        cursor_(std::make_shared<LogCursor>(source.task_folder, request)),
+        source_(std::move(source)),
+        sink_(std::move(sink)),
+        growth_(loop, [this] { Pump(); }) {}
+
+  void Credit(uint64_t bytes) {
+    credit_ += bytes;
+    Pump();
+  }
+
+  void Pump() {
+    if (reading_ || ended_ || growth_.running() || credit_ == 0 || !sink_.ready()) return;
+    reading_ = true;
+    // Asked before the read: what is written afterwards is read the next time.
+    const LogEnd end = source_.closed() ? LogEnd::kClosed : LogEnd::kOpen;
+    const bool last_chance = !follow_ || source_.over();
+    const auto read = [weak = weak_from_this(), cursor = cursor_, limit = credit_, end] {
+      return weak.expired() ? std::nullopt : cursor->Next(limit, end);  // nobody reads any more
+    };
+    files_.Post(read,
+                [weak = weak_from_this(), last_chance](Outcome<std::optional<LogPiece>>& outcome) {
+                  if (const auto self = weak.lock()) self->OnRead(outcome, last_chance);
+                });
+  }
+
+  [[nodiscard]] bool ended() const { return ended_; }
+
+ private:
+  void OnRead(Outcome<std::optional<LogPiece>>& outcome, bool last_chance) {
+    reading_ = false;
+    try {
+      const auto& piece = outcome.Get();
+      piece ? Take(*piece, last_chance) : Pump();
+    } catch (const Error& e) {
+      ended_ = true;
+      sink_.send(protocol::ErrorMessage(id_, e));
+    }
+  }
+
+  void Take(const LogPiece& piece, bool last_chance) {
+    if (!piece.data.value.empty()) {
+      credit_ -= std::min<uint64_t>(credit_, piece.data.value.size());
+      Send(protocol::type::kLog, piece);
+      from_ = piece.offset + piece.data.value.size();
+      Pump();
+    } else if (last_chance) {
+      ended_ = true;
+      Send(protocol::type::kEnd, {{"offset", piece.offset}});
+    } else {
+      growth_.Start(kGrowthInterval);
+    }
+  }
+
+  // `from` lets a relay notice that a piece is missing.
+  void Send(std::string_view type, Json body) {
+    body["from"] = from_;
+    sink_.send({std::string(type), id_, std::move(body)});
+  }
+
+  FileThread& files_;
+  uint64_t id_;
+  bool follow_;
+  uint64_t credit_;
+  Json from_;  // where the piece before ended; null before the first of the last lines
+  std::shared_ptr<LogCursor> cursor_;  // belongs to the file thread
+  Source source_;
+  Sink sink_;
+  EventLoop::Timer growth_;
+  bool reading_ = false;
+  bool ended_ = false;
+};
+
+LogStream::LogStream(EventLoop& loop, FileThread& files, uint64_t id, ReadLog request,
+                     Source source, Sink sink)
+    : impl_(std::make_shared<Impl>(loop, files, id, request, std::move(source), std::move(sink))) {}
+
+LogStream::~LogStream() = default;
+
+void LogStream::Credit(uint64_t bytes) { impl_->Credit(bytes); }
+
+void LogStream::Pump() { impl_->Pump(); }
+
+bool LogStream::ended() const { return impl_->ended(); }
+
+}  // namespace tfdist::agent
