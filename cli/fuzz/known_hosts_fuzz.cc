@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cli/ssh/known_hosts.h"
+#include "cli/ssh/keys/known_hosts.h"
 
 namespace tfdist::ssh {
 namespace {

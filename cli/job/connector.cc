@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "cli/channel/local_transport.h"
 #include "cli/link/bootstrap.h"
-#include "cli/link/local_transport.h"
-#include "cli/ssh/openssh_masters.h"
+#include "cli/ssh/openssh/openssh_masters.h"
 #include "cli/ssh/ssh_transport.h"
 
 namespace tfdist::cli {

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "base/failures.h"
+#include "cli/channel/byte_channel.h"
 #include "cli/job/job_record.h"
 #include "cli/link/agent_link.h"
-#include "cli/link/byte_channel.h"
 
 namespace tfdist::ssh {
 class SshTransport;

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/failures.h"
+#include "cli/channel/tail.h"
 #include "cli/link/grace.h"
-#include "cli/link/tail.h"
 
 namespace tfdist::cli {
 namespace {

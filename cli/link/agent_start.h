@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
+#include "cli/channel/byte_channel.h"
 #include "cli/link/agent_link.h"
-#include "cli/link/byte_channel.h"
 #include "cli/link/embedded_agent.h"
 #include "wire/protocol.h"
 

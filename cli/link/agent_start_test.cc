@@ -14,7 +14,7 @@
 #include "base/testing/gzip.h"
 #include "base/testing/soon.h"
 #include "base/testing/temporary_folder.h"
-#include "cli/link/local_transport.h"
+#include "cli/channel/local_transport.h"
 #include "wire/frame.h"
 
 namespace tfdist::cli {

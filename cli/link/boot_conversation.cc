@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/failures.h"
-#include "cli/link/tail.h"
+#include "cli/channel/tail.h"
 
 namespace tfdist::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/link/byte_channel.h"
+#include "cli/channel/byte_channel.h"
 #include "cli/link/grace.h"
 
 namespace tfdist::cli {

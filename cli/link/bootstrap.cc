@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/hash.h"
+#include "cli/channel/tail.h"
 #include "cli/link/boot_conversation.h"
 #include "cli/link/boot_script.h"
-#include "cli/link/tail.h"
 #include "job/layout.h"
 
 namespace tfdist::cli {

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/failures.h"
-#include "cli/link/byte_channel.h"
+#include "cli/channel/byte_channel.h"
 #include "cli/link/embedded_agent.h"
 #include "job/layout.h"
 

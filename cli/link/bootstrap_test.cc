@@ -23,9 +23,9 @@
 #include "base/testing/soon.h"
 #include "base/testing/temporary_folder.h"
 #include "base/unique_fd.h"
-#include "cli/link/child_channel.h"
+#include "cli/channel/child_channel.h"
+#include "cli/channel/local_transport.h"
 #include "cli/link/host_command.h"
-#include "cli/link/local_transport.h"
 
 namespace tfdist::cli {
 namespace {

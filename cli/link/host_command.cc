@@ -9,10 +9,10 @@
 
 #include "base/failures.h"
 #include "base/hash.h"
+#include "cli/channel/tail.h"
 #include "cli/link/boot_conversation.h"
 #include "cli/link/boot_script.h"
 #include "cli/link/bootstrap.h"
-#include "cli/link/tail.h"
 
 namespace tfdist::cli {
 namespace {

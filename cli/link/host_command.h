@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cli/link/byte_channel.h"
+#include "cli/channel/byte_channel.h"
 
 namespace tfdist::cli {
 

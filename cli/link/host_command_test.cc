@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "base/testing/temporary_folder.h"
+#include "cli/channel/local_transport.h"
 #include "cli/link/bootstrap.h"
-#include "cli/link/local_transport.h"
 
 namespace tfdist::cli {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "base/failures.h"
 #include "base/text.h"
+#include "cli/channel/tail.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/link/host_command.h"
-#include "cli/link/tail.h"
 
 namespace tfdist::cli {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 #include "base/failures.h"
-#include "cli/link/child_channel.h"
-#include "cli/link/tail.h"
-#include "cli/ssh/openssh_masters.h"
-#include "cli/ssh/session.h"
+#include "cli/channel/child_channel.h"
+#include "cli/channel/tail.h"
+#include "cli/ssh/libssh2/session.h"
+#include "cli/ssh/openssh/openssh_masters.h"
 
 namespace tfdist::ssh {
 namespace {

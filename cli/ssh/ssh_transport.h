@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "cli/link/byte_channel.h"
-#include "cli/ssh/target.h"
+#include "cli/channel/byte_channel.h"
+#include "cli/ssh/config/target.h"
 
 namespace tfdist::ssh {
 

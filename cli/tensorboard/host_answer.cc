@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/failures.h"
+#include "cli/channel/tail.h"
 #include "cli/job/connector.h"
-#include "cli/link/tail.h"
 
 namespace tfdist::cli {
 namespace {

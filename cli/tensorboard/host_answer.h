@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cli/channel/byte_channel.h"
 #include "cli/find/sites.h"
-#include "cli/link/byte_channel.h"
 #include "cli/link/host_command.h"
 #include "cli/stream/interrupts.h"
 

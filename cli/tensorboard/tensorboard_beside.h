@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/unique_fd.h"
-#include "cli/link/child.h"
+#include "cli/channel/child.h"
 
 namespace tfdist::cli {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cli/link/byte_channel.h"
+#include "cli/channel/byte_channel.h"
 #include "cli/link/host_command.h"
 #include "cli/tensorboard/host_answer.h"
 

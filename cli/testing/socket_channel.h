@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/failures.h"
 #include "base/unique_fd.h"
-#include "cli/link/byte_channel.h"
+#include "cli/channel/byte_channel.h"
 
 namespace tfdist::cli {
 

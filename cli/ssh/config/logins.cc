@@ -1,0 +1,59 @@
+#include "cli/ssh/config/logins.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+
+#include "cli/ssh/config/host_configs.h"
+
+namespace tfdist::ssh {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Each costs a connection until it is through. On a link of 50 ms it waits for half a second.
+constexpr size_t kLoginsAtATime = 128;
+// The same where each is a process of some megabytes, which does its own arithmetic.
+constexpr size_t kProgramsAtATime = 32;
+// Where ssh has to be asked for each host: a process.
+constexpr size_t kConfigsAtATime = 16;
+// OpenSSH's MaxStartups begins to drop connections at 10 that have not logged in.
+constexpr size_t kLoginsOfAnSshd = 8;
+constexpr auto kFirstPause = 100ms;
+constexpr auto kLongestPause = 2000ms;
+
+// Of the process: however many threads there are, and whoever calls.
+Places& AllPlaces() {
+  static Places places;
+  return places;
+}
+
+}  // namespace
+
+HostConfig ConfigOf(const Target& target, TimePoint& deadline) {
+  static HostConfigs configs;
+  const auto place = AllPlaces().Take("configuration", kConfigsAtATime, deadline);
+  return configs.Of(target, deadline);
+}
+
+LoginPlaces TakeLoginPlaces(const HostConfig& host, const Target& target, TimePoint& deadline) {
+  Places& places = AllPlaces();
+  // Always in this order. The sshd of a machine in between has a MaxStartups, too.
+  return {places.Take("", target.openssh ? kProgramsAtATime : kLoginsAtATime, deadline),
+          places.Take("via " + host.gateway, host.gateway.empty() ? SIZE_MAX : kLoginsOfAnSshd,
+                      deadline),
+          places.Take(fmt::format("to {} {} {}", host.host_name, host.port, host.gateway),
+                      kLoginsOfAnSshd, deadline)};
+}
+
+std::chrono::milliseconds PauseAfter(int tries) {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  const auto most =
+      std::min<std::chrono::milliseconds>(kFirstPause * (1 << std::min(tries, 8)), kLongestPause);
+  std::uniform_int_distribution<int64_t> milliseconds(most.count() / 2, most.count());
+  return std::chrono::milliseconds(milliseconds(random));
+}
+
+}  // namespace tfdist::ssh

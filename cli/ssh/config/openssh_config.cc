@@ -1,0 +1,251 @@
+#include "cli/ssh/config/openssh_config.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <map>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/subprocess.h"
+#include "base/text.h"
+#include "cli/channel/tail.h"
+#include "cli/ssh/config/config_paths.h"
+#include "cli/ssh/config/phase_deadline.h"
+
+namespace tfdist::ssh {
+namespace {
+
+// Keywords of ssh_config(5) in lower case, each with its values in order.
+using Settings = std::multimap<std::string, std::string, std::less<>>;
+
+std::string Environment(const char* name) {
+  const char* value =
+      std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets the environment
+  return value == nullptr ? std::string() : value;
+}
+
+Settings SplitLines(std::string_view output) {
+  Settings settings;
+  while (!output.empty()) {
+    const std::string_view line = output.substr(0, output.find('\n'));
+    output.remove_prefix(std::min(output.size(), line.size() + 1));
+    const size_t space = line.find(' ');
+    if (space == std::string_view::npos) continue;
+    settings.emplace(line.substr(0, space), line.substr(space + 1));
+  }
+  return settings;
+}
+
+// "none" is ssh's word for nothing.
+std::string Only(const Settings& settings, std::string_view keyword) {
+  const auto found = settings.find(keyword);
+  return found == settings.end() || found->second == "none" ? std::string() : found->second;
+}
+
+bool IsYes(const Settings& settings, std::string_view keyword) {
+  const std::string value = Only(settings, keyword);
+  return value == "yes" || value == "true";
+}
+
+std::vector<std::string> FilesOf(std::string_view keyword, const Settings& settings,
+                                 const ConfigPaths& paths) {
+  std::vector<std::string> files;
+  const auto [begin, end] = settings.equal_range(keyword);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second != "none") files.push_back(paths.Expand(it->second));
+  }
+  return files;
+}
+
+std::string AgentSocket(const Settings& settings, const ConfigPaths& paths) {
+  if (settings.find("identityagent") == settings.end()) return Environment("SSH_AUTH_SOCK");
+  const std::string value = Only(settings, "identityagent");  // empty for "none"
+  if (value == "SSH_AUTH_SOCK") return Environment("SSH_AUTH_SOCK");
+  if (value.starts_with('$') && !value.starts_with("${")) return Environment(value.c_str() + 1);
+  return paths.Expand(value);
+}
+
+int ParsePort(const std::string& text) {
+  int port = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, port);
+  if (error != std::errc() || stop != end || port < 1 || port > 65535) {
+    throw Error(Phase::kConnect, fmt::format("ssh -G gives the port {}", cli::OnOneLine(text)));
+  }
+  return port;
+}
+
+void RefuseWhatWeCannotDo(const Settings& settings) {
+  if (!Only(settings, "proxycommand").empty() && IsYes(settings, "proxyusefdpass")) {
+    throw Error(Phase::kConnect,
+                "ssh's configuration has ProxyUseFdpass for it, which tfdist cannot do yet",
+                std::string(kUseOpenssh));
+  }
+  if (!Only(settings, "knownhostscommand").empty()) {
+    throw Error(Phase::kHostKey,
+                "ssh's configuration has KnownHostsCommand for it, which tfdist does not run",
+                std::string(kUseOpenssh));
+  }
+  if (!Only(settings, "revokedhostkeys").empty()) {
+    throw Error(
+        Phase::kHostKey,
+        "ssh's configuration has RevokedHostKeys for it, which tfdist cannot read yet",
+        fmt::format("list revoked keys in known_hosts, with @revoked; or, {}", kUseOpenssh));
+  }
+}
+
+// A shell reads it. ssh 9.6 and newer look for a few characters; names of hosts and users need only these.
+std::string PlainForShell(const std::string& text, char token) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_:@+[]%";
+  if (!text.starts_with('-') && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  throw Error(Phase::kConnect,
+              fmt::format("its ProxyCommand gets %{} as {}, which a shell would not take as it is",
+                          token, cli::OnOneLine(text)));
+}
+
+// ssh_config(5): ProxyCommand takes %% %h %k %n %p %r. ssh ends at any other.
+std::string ExpandProxyCommand(const std::string& command, const HostConfig& host,
+                               const Target& target) {
+  std::string expanded;
+  for (size_t i = 0; i < command.size(); ++i) {
+    if (command[i] != '%') {
+      expanded += command[i];
+      continue;
+    }
+    const char token = ++i < command.size() ? command[i] : '\0';
+    switch (token) {
+      case '%':
+        expanded += '%';
+        break;
+      case 'h':
+        expanded += PlainForShell(host.host_name, token);
+        break;
+      case 'k':
+        expanded +=
+            PlainForShell(host.host_key_alias.empty() ? target.name : host.host_key_alias, token);
+        break;
+      case 'n':
+        expanded += PlainForShell(target.name, token);
+        break;
+      case 'p':
+        expanded += std::to_string(host.port);
+        break;
+      case 'r':
+        expanded += PlainForShell(host.user, token);
+        break;
+      default:
+        throw Error(Phase::kConnect,
+                    fmt::format("its ProxyCommand has %{}, which ssh does not know there",
+                                cli::OnOneLine({&token, 1})));
+    }
+  }
+  return expanded;
+}
+
+std::vector<std::string> CommandLine(const Target& target, SshWords words) {
+  std::vector<std::string> argv = {"ssh", "-G"};
+  if (words == SshWords::kMany) argv.emplace_back("-v");
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) argv.insert(argv.end(), {option, value});
+  };
+  add("-F", target.config.string());
+  add("-l", target.user);
+  add("-p", target.port ? std::to_string(*target.port) : "");
+  add("-i", target.identity_file);
+  argv.insert(argv.end(), {"--", target.name});  // whatever comes behind -- is no option
+  return argv;
+}
+
+// Without what -v adds.
+std::string Complaints(std::string_view errors) {
+  std::string complaints;
+  while (!errors.empty()) {
+    const std::string_view line = TakeUpTo('\n', errors);
+    if (!line.starts_with("debug1: ") && !line.starts_with("OpenSSH_")) {
+      complaints.append(line).append("\n");
+    }
+  }
+  return complaints;
+}
+
+}  // namespace
+
+bool IsUsed(std::string_view keyword, const Target& target) {
+  if (keyword == "controlpath") return target.openssh;
+  constexpr std::array<std::string_view, 17> kUsed = {"hostname",
+                                                      "user",
+                                                      "port",
+                                                      "identityfile",
+                                                      "certificatefile",
+                                                      "identitiesonly",
+                                                      "identityagent",
+                                                      "hostkeyalias",
+                                                      "hashknownhosts",
+                                                      "userknownhostsfile",
+                                                      "globalknownhostsfile",
+                                                      "proxyjump",
+                                                      "proxycommand",
+                                                      "revokedhostkeys",
+                                                      "knownhostscommand",
+                                                      "checkhostip",
+                                                      "proxyusefdpass"};
+  return std::ranges::find(kUsed, keyword) != kUsed.end();
+}
+
+HostConfig ParseConfig(std::string_view output, const Target& target) {
+  const Settings settings = SplitLines(output);
+  if (!target.openssh) RefuseWhatWeCannotDo(settings);
+  HostConfig host;
+  host.host_name = Only(settings, "hostname");
+  host.user = Only(settings, "user");
+  host.port = ParsePort(Only(settings, "port"));
+  host.identities_only = IsYes(settings, "identitiesonly");
+  host.host_key_alias = Only(settings, "hostkeyalias");
+  host.hash_known_hosts = IsYes(settings, "hashknownhosts");
+  host.check_host_ip = IsYes(settings, "checkhostip");
+  if (target.openssh) host.control_path = Only(settings, "controlpath");
+  host.proxy_jump = Only(settings, "proxyjump");
+  host.gateway = host.proxy_jump;
+  if (const std::string command = Only(settings, "proxycommand"); !command.empty()) {
+    host.gateway = command;
+    if (!target.openssh) host.proxy_command = ExpandProxyCommand(command, host, target);
+  }
+  const ConfigPaths paths(host, target);
+  host.identity_files = FilesOf("identityfile", settings, paths);
+  host.certificate_files = FilesOf("certificatefile", settings, paths);
+  host.agent_socket = AgentSocket(settings, paths);
+  host.user_known_hosts =
+      KnownHostsFiles("UserKnownHostsFile", Only(settings, "userknownhostsfile"));
+  host.global_known_hosts =
+      KnownHostsFiles("GlobalKnownHostsFile", Only(settings, "globalknownhostsfile"));
+  return host;
+}
+
+SshAnswer AskSsh(const Target& target, TimePoint deadline, SshWords words) {
+  if (target.name.empty() || target.name.front() == '-') {
+    throw Error(Phase::kConnect,
+                fmt::format("'{}' is not a host's name", cli::OnOneLine(target.name)));
+  }
+  ProgramResult result =
+      RunProgram({.argv = CommandLine(target, words)}, Within(target.limits.config, deadline));
+  if (result.timed_out) throw Error(Phase::kConnect, "ssh -G did not end in time");
+  if (result.exit_code != 0) {
+    throw Error(Phase::kConnect, fmt::format("ssh does not accept its configuration: {}",
+                                             cli::OnOneLine(Complaints(result.error_output))));
+  }
+  return {std::move(result.output), std::move(result.error_output)};
+}
+
+HostConfig ReadConfig(const Target& target, TimePoint deadline) {
+  return ParseConfig(AskSsh(target, deadline, SshWords::kFew).output, target);
+}
+
+std::filesystem::path UserConfigFile() { return HomeFolder() + "/.ssh/config"; }
+
+}  // namespace tfdist::ssh

@@ -1,0 +1,79 @@
+#include "cli/ssh/config/openssh_config.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace tfdist::ssh {
+namespace {
+
+constexpr std::string_view kPlain =
+    "host gpu9\nuser ubuntu\nhostname 10.0.0.9\nport 2200\nidentitiesonly yes\nhashknownhosts yes\n"
+    "identityfile /keys/one\nidentityfile none\nidentityfile /keys/%r-%h-%p%%\n"
+    "userknownhostsfile /k/one /k/two\nglobalknownhostsfile /etc/ssh/ssh_known_hosts\n";
+
+Target Named(const std::string& name) {
+  Target target;
+  target.name = name;
+  return target;
+}
+
+HostConfig Parse(const std::string& more) {
+  return ParseConfig(std::string(kPlain) + more, Named("gpu9"));
+}
+
+TEST(ParseConfig, TakesWhatSshSays) {
+  const HostConfig host = Parse("identityagent /run/agent\n");
+  EXPECT_EQ(host.host_name, "10.0.0.9");
+  EXPECT_EQ(host.user, "ubuntu");
+  EXPECT_EQ(host.port, 2200);
+  EXPECT_TRUE(host.identities_only);
+  EXPECT_TRUE(host.hash_known_hosts);
+  EXPECT_EQ(host.identity_files,
+            (std::vector<std::string>{"/keys/one", "/keys/ubuntu-10.0.0.9-2200%"}));
+  EXPECT_EQ(host.user_known_hosts, (std::vector<std::string>{"/k/one", "/k/two"}));
+  EXPECT_EQ(host.global_known_hosts, (std::vector<std::string>{"/etc/ssh/ssh_known_hosts"}));
+  EXPECT_EQ(host.agent_socket, "/run/agent");
+  EXPECT_EQ(host.host_key_alias, "");
+  EXPECT_EQ(host.proxy_jump, "");
+}
+
+TEST(ParseConfig, NoneIsNothing) {
+  const HostConfig host =
+      Parse("identityagent none\nproxycommand none\nproxyjump none\nrevokedhostkeys none\n");
+  EXPECT_EQ(host.agent_socket, "");
+  EXPECT_EQ(host.proxy_jump, "");
+}
+
+TEST(ParseConfig, WhatCannotBeDoneYetIsAnErrorAndNotLeftOut) {
+  EXPECT_THROW((void)Parse("proxycommand nc %h %p\nproxyusefdpass yes\n"), Error);
+  EXPECT_THROW((void)Parse("revokedhostkeys /etc/ssh/revoked\n"), Error);
+}
+
+TEST(ParseConfig, PutsNamesIntoAProxyCommand) {
+  const HostConfig host = Parse("hostkeyalias alias\nproxycommand nc -X 5 %h %p %r@%n %k 100%%\n");
+  EXPECT_EQ(host.proxy_command, "nc -X 5 10.0.0.9 2200 ubuntu@gpu9 alias 100%");
+  EXPECT_EQ(host.gateway, "nc -X 5 %h %p %r@%n %k 100%%");
+  EXPECT_EQ(Parse("proxyjump login\n").gateway, "login");
+  EXPECT_THROW((void)Parse("proxycommand nc %d\n"), Error);
+  EXPECT_THROW((void)Parse("proxycommand nc %\n"), Error);
+}
+
+TEST(ParseConfig, LetsNoNameBecomeAShellsWord) {
+  for (const char* name : {"h;true", "$(true)", "`true`", "h h", "-oh", "h\nh", "h|h", "~h"}) {
+    EXPECT_THROW((void)ParseConfig(std::string(kPlain) + "proxycommand nc %n\n", Named(name)),
+                 Error)
+        << name;
+  }
+}
+
+TEST(ParseConfig, RefusesAPortThatIsNone) {
+  for (const char* port : {"0", "65536", "x", "22x", ""}) {
+    EXPECT_THROW((void)ParseConfig(fmt::format("hostname h\nuser u\nport {}\n", port), Named("h")),
+                 Error);
+  }
+}
+
+}  // namespace
+}  // namespace tfdist::ssh

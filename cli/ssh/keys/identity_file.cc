@@ -1,0 +1,95 @@
+#include "cli/ssh/keys/identity_file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/ssh/keys/public_key.h"
+#include "cli/ssh/keys/wire.h"
+
+namespace tfdist::ssh {
+namespace {
+
+constexpr size_t kMaxKeyFileBytes = 64 * 1024;
+constexpr std::string_view kOpensshBegin = "-----BEGIN OPENSSH PRIVATE KEY-----";
+constexpr std::string_view kOpensshEnd = "-----END OPENSSH PRIVATE KEY-----";
+constexpr std::string_view kOpensshMagic{"openssh-key-v1\0", 15};
+
+// Wiped when it goes: it has held a private key.
+class Secret {
+ public:
+  explicit Secret(std::string text) : text_(std::move(text)) {}
+  Secret(const Secret&) = delete;
+  Secret& operator=(const Secret&) = delete;
+  ~Secret() { explicit_bzero(text_.data(), text_.size()); }
+  [[nodiscard]] std::string& text() { return text_; }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+std::optional<std::string> Read(const std::string& path) {
+  try {
+    return ReadFileIfExists(path, kMaxKeyFileBytes);
+  } catch (const Error&) {
+    return std::nullopt;  // as if it were not there: ssh does the same
+  }
+}
+
+// As OpenSSH's sshkey_perm_ok (authfile.c): of a file of somebody else the mode does not count.
+bool IsUnprotected(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && info.st_uid == getuid() && (info.st_mode & 077) != 0;
+}
+
+// The second word of "ssh-ed25519 AAAA... comment".
+std::string BlobOfPublicFile(const std::string& path) {
+  const std::string text = Read(path + ".pub").value_or("");
+  const size_t begin = text.find(' ');
+  if (begin == std::string::npos) return {};
+  const size_t end = text.find_first_of(" \r\n", begin + 1);
+  return FromBase64(std::string_view(text).substr(begin + 1, end - begin - 1)).value_or("");
+}
+
+// PROTOCOL.key: magic, cipher, kdf, kdf options, number of keys, public key, ...
+void ReadOpensshHeader(const Secret& file, IdentityFile& identity) {
+  const size_t begin = file.text().find(kOpensshBegin);
+  const size_t end = file.text().find(kOpensshEnd);
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return;
+  Secret base64({});
+  for (const char c :
+       std::string_view(file.text())
+           .substr(begin + kOpensshBegin.size(), end - begin - kOpensshBegin.size())) {
+    if (c != '\n' && c != '\r') base64.text() += c;
+  }
+  const Secret bytes(FromBase64(base64.text()).value_or(""));
+  if (!bytes.text().starts_with(kOpensshMagic)) return;
+  WireReader reader(std::string_view(bytes.text()).substr(kOpensshMagic.size()));
+  identity.encrypted = reader.TakeString().value_or("none") != "none";
+  (void)reader.TakeString();
+  (void)reader.TakeString();
+  (void)reader.TakeUint32();
+  identity.public_blob = reader.TakeString().value_or("");
+}
+
+}  // namespace
+
+std::optional<IdentityFile> LookAtIdentityFile(const std::string& path) {
+  auto text = Read(path);
+  if (!text) return std::nullopt;
+  const Secret file(std::move(*text));
+  IdentityFile identity{.path = path, .public_blob = {}, .encrypted = false, .unprotected = false};
+  identity.unprotected = IsUnprotected(path);
+  ReadOpensshHeader(file, identity);
+  // PEM files say "Proc-Type: 4,ENCRYPTED" or "BEGIN ENCRYPTED PRIVATE KEY".
+  if (file.text().find("ENCRYPTED") != std::string::npos) identity.encrypted = true;
+  if (identity.public_blob.empty()) identity.public_blob = BlobOfPublicFile(path);
+  return identity;
+}
+
+}  // namespace tfdist::ssh

@@ -1,0 +1,149 @@
+// Keys of the user: what files say, and which are offered in which order.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/subprocess.h"
+#include "base/testing/temporary_folder.h"
+#include "cli/ssh/keys/identity_file.h"
+#include "cli/ssh/keys/key_offers.h"
+#include "cli/ssh/keys/public_key.h"
+#include "cli/ssh/keys/wire.h"
+#include "cli/ssh/libssh2/handshake.h"
+
+namespace tfdist::ssh {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Blob(const std::string& type, const std::string& rest) {
+  std::string blob;
+  AppendString(blob, type);
+  AppendString(blob, rest);
+  return blob;
+}
+
+std::vector<std::string> Blobs(const KeyOffers& offers) {
+  std::vector<std::string> blobs;
+  for (const KeyOffer& offer : offers.offers)
+    blobs.push_back((offer.in_agent ? "agent " : "file ") + offer.path + offer.blob.substr(19));
+  return blobs;
+}
+
+class IdentityFileTest : public testing::Test {
+ protected:
+  std::string MakeKey(const std::string& name, const std::vector<std::string>& options) const {
+    const std::string path = (folder_ / name).string();
+    std::vector<std::string> argv = {"ssh-keygen", "-q", "-f", path};
+    argv.insert(argv.end(), options.begin(), options.end());
+    const auto result = RunProgram({.argv = argv}, SystemClock().Now() + std::chrono::seconds(30));
+    EXPECT_EQ(result.exit_code, 0) << result.error_output;
+    return path;
+  }
+
+  const TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
+};
+
+TEST_F(IdentityFileTest, TellsEncryptedFromPlainAndKnowsThePublicKey) {
+  for (const bool encrypted : {false, true}) {
+    const std::string name = encrypted ? "encrypted" : "plain";
+    const std::string path = MakeKey(name, {"-t", "ed25519", "-N", encrypted ? "secret" : ""});
+    fs::remove(path + ".pub");
+    const auto identity = LookAtIdentityFile(path);
+    ASSERT_TRUE(identity);
+    EXPECT_EQ(identity->encrypted, encrypted);
+    EXPECT_EQ(KeyType(identity->public_blob), "ssh-ed25519");
+  }
+}
+
+// OpenSSH: "UNPROTECTED PRIVATE KEY FILE".
+TEST_F(IdentityFileTest, DoesNotOfferAKeyThatOthersMayRead) {
+  const std::string path = MakeKey("open", {"-t", "ed25519", "-N", ""});
+  fs::permissions(path, fs::perms(0644));
+  const auto identity = LookAtIdentityFile(path);
+  ASSERT_TRUE(identity);
+  const KeyOffers offers = ArrangeOffers({}, {*identity}, false);
+  EXPECT_TRUE(offers.offers.empty());
+  EXPECT_EQ(offers.left_out,
+            std::vector<std::string>{path + " (others may read it; chmod 600 it)"});
+  // An agent that has it signs without the file.
+  EXPECT_EQ(ArrangeOffers({{identity->public_blob, "open"}}, {*identity}, false).offers.size(), 1U);
+}
+
+TEST_F(IdentityFileTest, TakesThePublicKeyOfAPemFileFromBesideIt) {
+  const std::string path = MakeKey("pem", {"-t", "ecdsa", "-m", "PEM", "-N", "secret"});
+  const auto identity = LookAtIdentityFile(path);
+  ASSERT_TRUE(identity);
+  EXPECT_TRUE(identity->encrypted);
+  EXPECT_EQ(KeyType(identity->public_blob), "ecdsa-sha2-nistp256");
+  fs::remove(path + ".pub");
+  EXPECT_EQ(LookAtIdentityFile(path)->public_blob, "");
+}
+
+TEST_F(IdentityFileTest, JunkIsAFileWithoutAPublicKey) {
+  std::ofstream(folder_ / "junk")
+      << "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n";
+  EXPECT_EQ(LookAtIdentityFile(folder_ / "junk")->public_blob, "");
+  EXPECT_FALSE(LookAtIdentityFile(folder_ / "none"));
+  EXPECT_FALSE(LookAtIdentityFile(folder_));
+}
+
+TEST(ArrangeOffers, FollowsOpensshsOrder) {
+  const std::vector<AgentKey> agent = {{Blob("ssh-ed25519", "1"), "one"},
+                                       {Blob("ssh-ed25519", "2"), "two"}};
+  const std::vector<IdentityFile> files = {{"/a", Blob("ssh-ed25519", "3"), false},
+                                           {"/b", Blob("ssh-ed25519", "2"), true}};
+  EXPECT_EQ(Blobs(ArrangeOffers(agent, files, false)),
+            (std::vector<std::string>{"agent 2", "agent 1", "file /a3"}));
+  EXPECT_EQ(Blobs(ArrangeOffers(agent, files, true)),
+            (std::vector<std::string>{"agent 2", "file /a3"}));
+}
+
+TEST(ArrangeOffers, SaysWhatItLeavesOut) {
+  const std::vector<AgentKey> agent = {{Blob("sk-ssh-ed25519@openssh.com", "1"), "token"}};
+  const std::vector<IdentityFile> files = {{"/a", Blob("ssh-ed25519", "3"), true}};
+  const KeyOffers offers = ArrangeOffers(agent, files, false);
+  EXPECT_TRUE(offers.offers.empty());
+  ASSERT_EQ(offers.left_out.size(), 2U);
+  EXPECT_NE(offers.left_out[0].find("of a type that tfdist cannot use"), std::string::npos);
+  EXPECT_EQ(offers.left_out[1], "/a (encrypted, and not in ssh-agent)");
+  EXPECT_TRUE(offers.openssh_could);
+  EXPECT_FALSE(ArrangeOffers({}, files, false).openssh_could);
+}
+
+TEST(Fingerprint, IsWhatSshKeygenShows) {
+  const auto blob =
+      FromBase64("AAAAC3NzaC1lZDI1NTE5AAAAIKP6lstN3kwoJ/U8hHQy16DHmr0HDxCpUQHvMcmIZG26");
+  ASSERT_TRUE(blob);
+  EXPECT_EQ(Base64(*blob), "AAAAC3NzaC1lZDI1NTE5AAAAIKP6lstN3kwoJ/U8hHQy16DHmr0HDxCpUQHvMcmIZG26");
+  EXPECT_EQ(Fingerprint(*blob), "SHA256:yy+XixJq9I+s+AUrabYtpBzBMUsAYAE+O/TYZckb36A");
+  EXPECT_FALSE(FromBase64("AAA"));
+  EXPECT_EQ(FromBase64("YQ=="), "a");
+}
+
+TEST(WireReader, StopsAtTheEndOfWhatItHas) {
+  std::string bytes;
+  AppendString(bytes, "text");
+  bytes += '\x07';
+  WireReader reader(bytes);
+  EXPECT_EQ(reader.TakeString(), "text");
+  EXPECT_EQ(reader.TakeByte(), 7);
+  EXPECT_FALSE(reader.TakeByte());
+  EXPECT_FALSE(reader.TakeUint32());
+  EXPECT_FALSE(WireReader(std::string_view("\xff\xff\xff\xff.", 5)).TakeString());
+}
+
+TEST(HostKeyMethods, PutsKnownTypesFirst) {
+  EXPECT_EQ(HostKeyMethods({}),
+            "ssh-ed25519,ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,rsa-sha2-512,"
+            "rsa-sha2-256");
+  EXPECT_EQ(HostKeyMethods({"ssh-rsa", "ssh-dss"}),
+            "rsa-sha2-512,rsa-sha2-256,ssh-ed25519,ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-"
+            "sha2-nistp521");
+}
+
+}  // namespace
+}  // namespace tfdist::ssh

@@ -1,0 +1,52 @@
+#include "cli/ssh/keys/public_key.h"
+
+#include <openssl/evp.h>
+
+#include <array>
+
+#include "cli/ssh/keys/wire.h"
+
+namespace tfdist::ssh {
+namespace {
+
+const unsigned char* Unsigned(std::string_view bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
+
+}  // namespace
+
+std::string KeyType(std::string_view blob) {
+  return std::string(WireReader(blob).TakeString().value_or(""));
+}
+
+std::string Fingerprint(std::string_view blob) {
+  std::array<char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  EVP_Digest(blob.data(), blob.size(), reinterpret_cast<unsigned char*>(digest.data()), &size,
+             EVP_sha256(), nullptr);
+  std::string text = "SHA256:" + Base64({digest.data(), size});
+  while (text.ends_with('=')) text.pop_back();
+  return text;
+}
+
+std::string Base64(std::string_view bytes) {
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // EVP_EncodeBlock ends with a NUL
+  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), Unsigned(bytes),
+                                   static_cast<int>(bytes.size()));
+  text.resize(static_cast<size_t>(size));
+  return text;
+}
+
+std::optional<std::string> FromBase64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  std::string bytes(text.size() / 4 * 3, '\0');
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()), Unsigned(text),
+                                   static_cast<int>(text.size()));
+  if (size < 0) return std::nullopt;
+  size_t padding = 0;  // EVP_DecodeBlock counts it as bytes
+  while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
+  bytes.resize(static_cast<size_t>(size) - padding);
+  return bytes;
+}
+
+}  // namespace tfdist::ssh

@@ -1,0 +1,122 @@
+#include "cli/ssh/keys/ssh_agent.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "cli/ssh/keys/wire.h"
+
+namespace tfdist::ssh {
+namespace {
+
+constexpr char kRequestIdentities = 11;
+constexpr char kSignRequest = 13;
+constexpr uint8_t kIdentitiesAnswer = 12;
+constexpr uint8_t kSignResponse = 14;
+constexpr uint32_t kRsaSha256 = 2;
+constexpr uint32_t kRsaSha512 = 4;
+
+constexpr size_t kMaxMessageBytes = 256 * 1024;  // as OpenSSH
+constexpr uint32_t kMaxKeys = 2048;
+
+uint32_t FlagsFor(std::string_view algorithm) {
+  if (algorithm == "rsa-sha2-512") return kRsaSha512;
+  return algorithm == "rsa-sha2-256" ? kRsaSha256 : 0;
+}
+
+bool WaitFor(int fd, int16_t events, TimePoint deadline) {
+  pollfd waited{fd, events, 0};
+  int ready = 0;
+  do {
+    ready = poll(&waited, 1, PollTimeout(SystemClock().Now(), deadline));
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+}  // namespace
+
+std::optional<SshAgent> SshAgent::Connect(const std::string& socket_path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (socket_path.empty() || socket_path.size() >= sizeof address.sun_path) return std::nullopt;
+  std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return std::nullopt;
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return std::nullopt;
+  return SshAgent(std::move(fd));
+}
+
+std::vector<AgentKey> SshAgent::Keys(TimePoint deadline) {
+  const auto answer = Ask({&kRequestIdentities, 1}, deadline);
+  if (!answer) return {};
+  WireReader reader(*answer);
+  if (reader.TakeByte() != kIdentitiesAnswer) return {};
+  const uint32_t count = std::min(reader.TakeUint32().value_or(0), kMaxKeys);
+  std::vector<AgentKey> keys;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto blob = reader.TakeString();
+    const auto comment = reader.TakeString();
+    if (!blob || !comment) break;
+    keys.push_back({std::string(*blob), std::string(*comment)});
+  }
+  return keys;
+}
+
+std::optional<std::string> SshAgent::Sign(std::string_view blob, std::string_view data,
+                                          std::string_view algorithm, TimePoint deadline) {
+  std::string request(1, kSignRequest);
+  AppendString(request, blob);
+  AppendString(request, data);
+  AppendUint32(request, FlagsFor(algorithm));
+  const auto answer = Ask(request, deadline);
+  if (!answer) return std::nullopt;
+  WireReader reader(*answer);
+  if (reader.TakeByte() != kSignResponse) return std::nullopt;
+  WireReader signature(reader.TakeString().value_or(""));
+  if (signature.TakeString() != algorithm) return std::nullopt;
+  const auto bytes = signature.TakeString();
+  return bytes ? std::optional<std::string>(*bytes) : std::nullopt;
+}
+
+std::optional<std::string> SshAgent::Ask(std::string_view request, TimePoint deadline) {
+  std::string message;
+  AppendString(message, request);
+  if (!Send(message, deadline)) return std::nullopt;
+  const auto header = Receive(4, deadline);
+  if (!header) return std::nullopt;
+  const uint32_t size = WireReader(*header).TakeUint32().value_or(0);
+  if (size > kMaxMessageBytes) return std::nullopt;
+  return Receive(size, deadline);
+}
+
+bool SshAgent::Send(std::string_view bytes, TimePoint deadline) {
+  while (!bytes.empty()) {
+    const ssize_t put = send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (put > 0) {
+      bytes.remove_prefix(static_cast<size_t>(put));
+    } else if (errno != EAGAIN || !WaitFor(fd_.get(), POLLOUT, deadline)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<std::string> SshAgent::Receive(size_t size, TimePoint deadline) {
+  std::string bytes(size, '\0');
+  size_t filled = 0;
+  while (filled < size) {
+    const ssize_t got = recv(fd_.get(), bytes.data() + filled, size - filled, 0);
+    if (got > 0) {
+      filled += static_cast<size_t>(got);
+    } else if (got == 0 || errno != EAGAIN || !WaitFor(fd_.get(), POLLIN, deadline)) {
+      return std::nullopt;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace tfdist::ssh

@@ -1,0 +1,176 @@
+#include "cli/ssh/libssh2/dial.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <list>
+#include <vector>
+
+#include "base/error.h"
+#include "base/failures.h"
+#include "cli/channel/tail.h"
+#include "cli/ssh/config/jump_command.h"
+#include "cli/ssh/config/phase_deadline.h"
+#include "cli/ssh/libssh2/resolve.h"
+
+namespace tfdist::ssh {
+namespace {
+
+using namespace std::chrono_literals;
+
+// RFC 8305 5: "Connection Attempt Delay".
+constexpr auto kHeadStart = 250ms;
+
+struct Attempt {
+  UniqueFd fd;
+  Address address;
+};
+
+// Connections that are being made, and the errors of those that failed.
+class Race {
+ public:
+  explicit Race(std::string host) : host_(std::move(host)) {}
+
+  void Start(const Address& address);
+  // The first that succeeds before `until`; none may be under way then.
+  UniqueFd Wait(TimePoint until);
+  [[nodiscard]] bool idle() const { return attempts_.empty(); }
+  [[noreturn]] void Fail() const;
+
+ private:
+  void Lost(const Address& address, int error_number);
+  UniqueFd TakeWinner(const std::vector<pollfd>& polled);
+
+  std::string host_;
+  std::list<Attempt> attempts_;
+  std::string errors_;
+};
+
+void Race::Start(const Address& address) {
+  UniqueFd fd(socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return Lost(address, errno);
+  if (connect(fd.get(), address.get(), address.size()) != 0 && errno != EINPROGRESS) {
+    return Lost(address, errno);
+  }
+  attempts_.push_back({std::move(fd), address});
+}
+
+void Race::Lost(const Address& address, int error_number) {
+  errors_ +=
+      fmt::format("{}{}", errors_.empty() ? "" : "; ", WithErrno(address.Text(), error_number));
+}
+
+UniqueFd Race::Wait(TimePoint until) {
+  while (!idle()) {
+    std::vector<pollfd> polled;
+    for (const Attempt& attempt : attempts_) polled.push_back({attempt.fd.get(), POLLOUT, 0});
+    const int ready = poll(polled.data(), polled.size(), PollTimeout(SystemClock().Now(), until));
+    if (ready == 0) break;
+    if (UniqueFd winner = TakeWinner(polled); winner.valid()) return winner;
+  }
+  return {};
+}
+
+UniqueFd Race::TakeWinner(const std::vector<pollfd>& polled) {
+  auto attempt = attempts_.begin();
+  for (const pollfd& one : polled) {
+    const auto current = attempt++;
+    if (one.revents == 0) continue;
+    int error_number = 0;
+    socklen_t size = sizeof error_number;
+    getsockopt(one.fd, SOL_SOCKET, SO_ERROR, &error_number, &size);
+    if (error_number == 0) return std::move(current->fd);
+    Lost(current->address, error_number);
+    attempts_.erase(current);
+  }
+  return {};
+}
+
+void Race::Fail() const {
+  std::string all = errors_;
+  for (const Attempt& attempt : attempts_) {
+    all += fmt::format("{}{}: no answer", all.empty() ? "" : "; ", attempt.address.Text());
+  }
+  throw Unreachable(
+      Phase::kConnect, all,
+      fmt::format(
+          "is {} up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh])?",
+          host_));
+}
+
+void SendAtOnce(int fd) {
+  const int on = 1;  // small messages go back and forth: Nagle would delay each one
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+// As ssh does: the user's shell, which becomes the command.
+std::vector<std::string> ProxyCommand(const HostConfig& host) {
+  const char* shell =
+      std::getenv("SHELL");  // NOLINT(concurrency-mt-unsafe): nobody sets the environment
+  return {shell != nullptr && *shell != '\0' ? shell : "/bin/sh", "-c",
+          "exec " + host.proxy_command};
+}
+
+Stream DialThrough(const std::vector<std::string>& command) {
+  std::array<int, 2> ends{};
+  std::array<int, 2> errors{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw Error(Phase::kConnect, WithErrno("socketpair", errno));
+  }
+  Stream stream;
+  stream.fd.Reset(ends[0]);
+  const UniqueFd far_end(ends[1]);
+  if (pipe2(errors.data(), O_CLOEXEC) != 0) throw Error(Phase::kConnect, WithErrno("pipe", errno));
+  UniqueFd stderr_pipe(errors[0]);
+  const UniqueFd far_stderr(errors[1]);
+  fcntl(stream.fd.get(), F_SETFL, O_NONBLOCK);
+  fcntl(stderr_pipe.get(), F_SETFL, O_NONBLOCK);
+  stream.jump.emplace(cli::Child::Spawn(command, {far_end.get(), far_end.get(), far_stderr.get()}),
+                      std::move(stderr_pipe));
+  return stream;
+}
+
+}  // namespace
+
+UniqueFd DialTcp(const std::string& host_name, int port, const Limits& limits, TimePoint deadline) {
+  const std::vector<Address> addresses = Resolve(host_name, port, Within(limits.resolve, deadline));
+  const TimePoint last = Within(limits.tcp, deadline);
+  Race race(host_name);
+  UniqueFd winner;
+  for (size_t i = 0; i < addresses.size() && !winner.valid(); ++i) {
+    race.Start(addresses[i]);
+    winner = race.Wait(i + 1 < addresses.size() ? Within(kHeadStart, last) : last);
+  }
+  if (!winner.valid()) race.Fail();
+  SendAtOnce(winner.get());
+  return winner;
+}
+
+Stream Dial(const HostConfig& host, const Target& target, TimePoint deadline) {
+  if (!host.proxy_command.empty()) return DialThrough(ProxyCommand(host));
+  if (!host.proxy_jump.empty()) {
+    const std::string to = fmt::format("[{}]:{}", host.host_name, host.port);
+    return DialThrough(WithoutQuestions(JumpCommand(host.proxy_jump, to, target)));
+  }
+  Stream stream;
+  stream.fd = DialTcp(host.host_name, host.port, target.limits, deadline);
+  return stream;
+}
+
+std::string JumpErrors(const Stream& stream) {
+  if (!stream.jump) return {};
+  std::array<char, 4096> buffer{};
+  const ssize_t got = read(stream.jump->stderr_pipe.get(), buffer.data(), buffer.size());
+  return got > 0 ? cli::OnOneLine({buffer.data(), static_cast<size_t>(got)}) : std::string();
+}
+
+}  // namespace tfdist::ssh

@@ -1,0 +1,45 @@
+// A stream to a host's sshd: TCP, or through the jump hosts or the ProxyCommand of ssh's configuration.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "cli/channel/child.h"
+#include "cli/ssh/config/openssh_config.h"
+#include "cli/ssh/config/target.h"
+
+namespace tfdist::ssh {
+
+// The process that carries the stream where ssh's configuration has one: `ssh -W` to a jump host, or ProxyCommand in the
+// user's shell. It ends with its stream; one that does not by itself is hung up on, as ssh does.
+struct Jump {
+  Jump(cli::Child child, UniqueFd stderr_fd)
+      : process(std::move(child)), stderr_pipe(std::move(stderr_fd)) {}
+  Jump(Jump&&) noexcept = default;
+  Jump& operator=(Jump&&) = delete;
+  ~Jump() { process.HangUp(); }
+
+  cli::Child process;
+  UniqueFd stderr_pipe;
+};
+
+struct Stream {
+  UniqueFd fd;  // a socket, non-blocking
+  std::optional<Jump> jump;
+};
+
+// Throws Error(kResolve) or Error(kConnect).
+Stream Dial(const HostConfig& host, const Target& target, TimePoint deadline);
+
+// Tries all addresses of a name, in the resolver's order, each a moment after the one before it,
+// and takes the first that answers: a dead IPv6 address costs a moment only. Throws Error(kResolve)
+// or Error(kConnect) that names every address with its error.
+UniqueFd DialTcp(const std::string& host_name, int port, const Limits& limits, TimePoint deadline);
+
+// What the jump's ssh has said so far, on one line; empty without a jump.
+std::string JumpErrors(const Stream& stream);
+
+}  // namespace tfdist::ssh

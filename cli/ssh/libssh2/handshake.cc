@@ -1,0 +1,141 @@
+#include "cli/ssh/libssh2/handshake.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/error.h"
+#include "base/failures.h"
+#include "cli/channel/tail.h"
+#include "cli/ssh/config/phase_deadline.h"
+
+namespace tfdist::ssh {
+namespace {
+
+// The two last are no methods: without them libssh2 would ask neither which signatures the server
+// takes (RFC 8308), nor for strict key exchange (Terrapin, CVE-2023-48795).
+constexpr const char* kKeyExchanges =
+    "curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,ecdh-sha2-nistp384,"
+    "ecdh-sha2-nistp521,diffie-hellman-group-exchange-sha256,diffie-hellman-group16-sha512,"
+    "diffie-hellman-group18-sha512,diffie-hellman-group14-sha256,ext-info-c,kex-strict-c-v00@"
+    "openssh.com";
+// GCM after CTR: libssh2 1.11.1 leaks 96 bytes with it at each key exchange.
+constexpr const char* kCiphers =
+    "aes128-ctr,aes192-ctr,aes256-ctr,aes128-gcm@openssh.com,aes256-gcm@openssh.com,"
+    "chacha20-poly1305@openssh.com";
+constexpr const char* kMacs =
+    "hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com,hmac-sha2-256,hmac-sha2-512";
+constexpr const char* kSignatures = "rsa-sha2-512,rsa-sha2-256";  // for RSA user keys
+constexpr std::array kHostKeyTypes = {"ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384",
+                                      "ecdsa-sha2-nistp521", "ssh-rsa"};
+
+// An RSA key is one type with several methods of signing.
+std::string MethodsOf(std::string_view key_type) {
+  return key_type == "ssh-rsa" ? "rsa-sha2-512,rsa-sha2-256" : std::string(key_type);
+}
+
+void SetMethods(const Connection& connection, int kind, const char* methods) {
+  if (libssh2_session_method_pref(connection.session(), kind, methods) != 0) {
+    throw Error(Phase::kInternal, fmt::format("libssh2 has none of {}", methods));
+  }
+}
+
+void RestrictAlgorithms(const Connection& connection,
+                        const std::vector<std::string>& first_key_types) {
+  SetMethods(connection, LIBSSH2_METHOD_KEX, kKeyExchanges);
+  SetMethods(connection, LIBSSH2_METHOD_HOSTKEY, HostKeyMethods(first_key_types).c_str());
+  for (const int kind : {LIBSSH2_METHOD_CRYPT_CS, LIBSSH2_METHOD_CRYPT_SC})
+    SetMethods(connection, kind, kCiphers);
+  for (const int kind : {LIBSSH2_METHOD_MAC_CS, LIBSSH2_METHOD_MAC_SC})
+    SetMethods(connection, kind, kMacs);
+  for (const int kind : {LIBSSH2_METHOD_COMP_CS, LIBSSH2_METHOD_COMP_SC})
+    SetMethods(connection, kind, "none");
+  SetMethods(connection, LIBSSH2_METHOD_SIGN_ALGO, kSignatures);
+}
+
+[[noreturn]] void FailHandshake(const Connection& connection, int code) {
+  const bool met = libssh2_session_banner_get(connection.session()) != nullptr;
+  if (met && code == LIBSSH2_ERROR_KEX_FAILURE) {
+    throw Error(
+        Phase::kConnect,
+        fmt::format("no agreement on algorithms, or the key exchange failed ({}); tfdist has {}; "
+                    "ciphers {}; "
+                    "MACs {}; host keys {}",
+                    connection.LastError(), kKeyExchanges, kCiphers, kMacs, HostKeyMethods({})),
+        fmt::format("{} (ssh -vv to the host shows what it offers)", kUseOpenssh));
+  }
+  throw Unreachable(Phase::kConnect, fmt::format("the connection broke during the {}: {}",
+                                                 met ? "key exchange" : "exchange of versions",
+                                                 connection.LastError()));
+}
+
+Greeting Classify(std::string_view text) {
+  if (text.starts_with(std::string_view("SSH-").substr(0, text.size())))
+    return {Greeting::Kind::kSomething, ""};
+  const std::string line = cli::OnOneLine(text);
+  // sshd.c, drop_connection(). From OpenSSH 9.8 on the second text stands for MaxStartups and for
+  // PerSourcePenalties alike; a connection that it drops with it adds to no penalty.
+  if (text.starts_with("Exceeded MaxStartups") || text.starts_with("Not allowed at this time"))
+    return {Greeting::Kind::kDropped, line};
+  // RFC 4253 4.2: other lines may come before the version.
+  return {Greeting::Kind::kSomething, line};
+}
+
+}  // namespace
+
+std::string HostKeyMethods(const std::vector<std::string>& first_key_types) {
+  std::vector<std::string> types(kHostKeyTypes.begin(), kHostKeyTypes.end());
+  std::stable_partition(types.begin(), types.end(), [&](const std::string& type) {
+    return std::find(first_key_types.begin(), first_key_types.end(), type) != first_key_types.end();
+  });
+  std::string methods;
+  for (const std::string& type : types) methods += (methods.empty() ? "" : ",") + MethodsOf(type);
+  return methods;
+}
+
+Greeting AwaitGreeting(int fd, TimePoint deadline) {
+  pollfd waited{fd, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = poll(&waited, 1, PollTimeout(SystemClock().Now(), deadline));
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) return {Greeting::Kind::kSilent, ""};
+  std::array<char, 256> text{};
+  const ssize_t got = recv(fd, text.data(), text.size(), MSG_PEEK);
+  if (got <= 0) return {Greeting::Kind::kDropped, ""};
+  return Classify({text.data(), static_cast<size_t>(got)});
+}
+
+void Handshake(Connection& connection, const std::vector<std::string>& first_key_types,
+               const Limits& limits, TimePoint deadline) {
+  RestrictAlgorithms(connection, first_key_types);
+  TimePoint phase_end = Within(limits.banner, deadline);
+  bool met = false;
+  int code = 0;
+  while ((code = libssh2_session_handshake(connection.session(), connection.fd())) ==
+         LIBSSH2_ERROR_EAGAIN) {
+    if (!met && libssh2_session_banner_get(connection.session()) != nullptr) {
+      met = true;
+      phase_end = Within(limits.key_exchange, deadline);
+    }
+    if (!connection.Wait(phase_end)) {
+      throw Unreachable(Phase::kConnect, met ? "the host fell silent during the key exchange"
+                                             : "the host did not send an SSH version in time");
+    }
+  }
+  if (code != 0) FailHandshake(connection, code);
+}
+
+std::string HostKeyBlob(const Connection& connection) {
+  size_t size = 0;
+  int type = 0;
+  const char* blob = libssh2_session_hostkey(connection.session(), &size, &type);
+  if (blob == nullptr) throw Error(Phase::kHostKey, "the host showed no key");
+  return {blob, size};
+}
+
+}  // namespace tfdist::ssh

@@ -1,0 +1,36 @@
+// From a stream to an encrypted connection.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/ssh/config/target.h"
+#include "cli/ssh/libssh2/connection.h"
+
+namespace tfdist::ssh {
+
+// The peer's first bytes, read without removing them from the socket.
+struct Greeting {
+  enum class Kind {
+    kSomething,  // it speaks
+    kDropped,    // it hung up, or said that it has too many logins: another try may help
+    kSilent,     // nothing until the deadline
+  };
+  Kind kind = Kind::kSilent;
+  std::string text;  // what it sent, if that was not SSH
+};
+Greeting AwaitGreeting(int fd, TimePoint deadline);
+
+// Exchanges versions and keys. `first_key_types`: of host keys, to be preferred ("ssh-rsa"). Only
+// algorithms that OpenSSH offers today: no CBC, no SHA-1, no DSA. Throws Error(kConnect).
+void Handshake(Connection& connection, const std::vector<std::string>& first_key_types,
+               const Limits& limits, TimePoint deadline);
+
+// The value for libssh2's host key methods.
+std::string HostKeyMethods(const std::vector<std::string>& first_key_types);
+
+// The host's key, as it travels.
+std::string HostKeyBlob(const Connection& connection);
+
+}  // namespace tfdist::ssh

@@ -1,0 +1,123 @@
+#include "cli/ssh/openssh/openssh_failure.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/failures.h"
+
+namespace tfdist::ssh {
+namespace {
+
+using FailureKind = LoginFailure::Kind;
+
+// As ssh 9.2 says it.
+TEST(OpensshFailure, TheCauseIsTheLineThatSaysIt) {
+  struct Case {
+    const char* said;
+    FailureKind kind;
+    Phase phase;
+    const char* cause;
+  };
+  const Case cases[] = {
+      {"Welcome to gpu7\ntrainer@gpu7: Permission denied (publickey).\r\n", FailureKind::kRefused,
+       Phase::kAuth, "ssh says: trainer@gpu7: Permission denied (publickey)."},
+      {"Received disconnect from 10.0.0.7 port 22:2: Too many authentication failures\r\n"
+       "Disconnected from 10.0.0.7 port 22\r\n",
+       FailureKind::kRefused, Phase::kAuth,
+       "ssh says: Received disconnect from 10.0.0.7 port 22:2: Too many authentication failures"},
+      {"ssh: Could not resolve hostname gpu7: Name or service not known\r\n",
+       FailureKind::kUnreachable, Phase::kResolve,
+       "ssh says: ssh: Could not resolve hostname gpu7: Name or service not known"},
+      {"ssh: connect to host gpu7 port 22: Connection refused\r\n", FailureKind::kUnreachable,
+       Phase::kConnect, "ssh says: ssh: connect to host gpu7 port 22: Connection refused"},
+      {"Connection timed out during banner exchange\r\nConnection to 10.0.0.7 port 22 timed "
+       "out\r\n",
+       FailureKind::kUnreachable, Phase::kConnect,
+       "ssh says: Connection to 10.0.0.7 port 22 timed out"},
+      {"ssh: connect to host gpu7 port 22: Network is unreachable\r\n", FailureKind::kUnreachable,
+       Phase::kConnect, "ssh says: ssh: connect to host gpu7 port 22: Network is unreachable"},
+      {"kex_exchange_identification: read: Connection reset by peer\r\n"
+       "Connection reset by 10.0.0.7 port 22\r\n",
+       FailureKind::kBusy, Phase::kConnect,
+       "ssh says: kex_exchange_identification: read: Connection reset by peer"},
+      {"Connection closed by 10.0.0.7 port 22\r\n", FailureKind::kBusy, Phase::kConnect,
+       "ssh says: Connection closed by 10.0.0.7 port 22"},
+      {"Unable to negotiate with 10.0.0.7 port 22: no matching key exchange method found. Their "
+       "offer: mlkem768x25519-sha256\r\n",
+       FailureKind::kRefused, Phase::kConnect,
+       "ssh says: Unable to negotiate with 10.0.0.7 port 22: no matching key exchange method "
+       "found. "
+       "Their offer: mlkem768x25519-sha256"},
+      {"No ED25519 host key is known for gpu7 and you have requested strict checking.\r\n"
+       "Host key verification failed.\r\n",
+       FailureKind::kRefused, Phase::kHostKey,
+       "No ED25519 host key is known for gpu7 and you have requested strict checking."},
+      // Built without GSSAPI.
+      {"command-line line 0: Unsupported option \"gssapidelegatecredentials\"\nsomething new\r\n",
+       FailureKind::kUnreachable, Phase::kConnect, "ssh says: something new"},
+      {"command-line line 0: Bad number\r\n", FailureKind::kUnreachable, Phase::kConnect,
+       "ssh says: command-line line 0: Bad number"},
+      {"something new\r\n", FailureKind::kUnreachable, Phase::kConnect, "ssh says: something new"},
+      {"", FailureKind::kUnreachable, Phase::kConnect, "ssh failed and said nothing"},
+  };
+  for (const Case& one : cases) {
+    const LoginFailure failure = ExplainLogin(one.said, "gpu7");
+    EXPECT_EQ(failure.kind, one.kind) << one.said;
+    EXPECT_EQ(failure.phase, one.phase) << one.said;
+    EXPECT_EQ(failure.cause, one.cause);
+  }
+}
+
+// The second one is all that OpenSSH 10 says.
+TEST(OpensshFailure, AWayThatFailsIsNamedBeforeABusyHost) {
+  for (const std::string said : {"kex_exchange_identification: Connection closed by remote host\r\n"
+                                 "Connection closed by UNKNOWN port 65535\r\n",
+                                 "Connection closed by UNKNOWN port 65535\r\n"}) {
+    const LoginFailure failure = ExplainLogin(
+        "Warning: Permanently added 'gpu7' (ED25519) to the list of known hosts.\r\n" + said,
+        "gpu7");
+    EXPECT_EQ(failure.kind, FailureKind::kBusy);
+    EXPECT_EQ(failure.cause, "the jump host or ProxyCommand gave no way to it; ssh says: " +
+                                 said.substr(0, said.find('\r')));
+    EXPECT_NE(failure.remedy.find("by hand"), std::string::npos) << failure.remedy;
+    EXPECT_NE(failure.remedy.find("MaxStartups"), std::string::npos) << failure.remedy;
+  }
+}
+
+TEST(OpensshFailure, EachFailureHasARemedy) {
+  EXPECT_NE(ExplainLogin("Connection closed by 10.0.0.7 port 22\r\n", "gpu7").remedy, "");
+  EXPECT_NE(ExplainLogin("Connection reset by 10.0.0.7 port 22\r\n", "gpu7").remedy, "");
+}
+
+TEST(OpensshFailure, AChangedKeyIsNamedWithItsLineAndFingerprint) {
+  const LoginFailure failure = ExplainLogin(
+      "@@@@@@@@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@@@@@@@@@\n"
+      "IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\n"
+      "The fingerprint for the ED25519 key sent by the remote host is\nSHA256:abc.\n"
+      "Please contact your system administrator.\n"
+      "Add correct host key in /home/u/.ssh/known_hosts to get rid of this message.\n"
+      "Offending ED25519 key in /home/u/.ssh/known_hosts:12\n"
+      "Host key for gpu7 has changed and you have requested strict checking.\n"
+      "Host key verification failed.\n",
+      "gpu7");
+  EXPECT_EQ(failure.kind, FailureKind::kRefused);
+  EXPECT_EQ(failure.phase, Phase::kHostKey);
+  EXPECT_EQ(failure.cause,
+            "the key of gpu7 differs from /home/u/.ssh/known_hosts:12; it shows SHA256:abc.; "
+            "somebody may be listening in");
+}
+
+TEST(OpensshFailure, WhatMayPassIsUnreachableAndWhatStaysIsNot) {
+  EXPECT_THROW(Throw(ExplainLogin("x: Connection refused\n", "x")), Unreachable);
+  try {
+    Throw(ExplainLogin("x: Permission denied (publickey).\n", "x"));
+  } catch (const Unreachable&) {
+    ADD_FAILURE() << "a refused login is no lost host";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.phase(), Phase::kAuth);
+  }
+}
+
+}  // namespace
+}  // namespace tfdist::ssh

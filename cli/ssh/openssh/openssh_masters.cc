@@ -1,0 +1,423 @@
+#include "cli/ssh/openssh/openssh_masters.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/failures.h"
+#include "base/thread_annotations.h"
+#include "base/unique_fd.h"
+#include "cli/channel/child.h"
+#include "cli/channel/tail.h"
+#include "cli/ssh/config/jump_command.h"
+#include "cli/ssh/config/logins.h"
+#include "cli/ssh/config/phase_deadline.h"
+#include "cli/ssh/openssh/master_end.h"
+#include "cli/ssh/openssh/openssh_failure.h"
+
+namespace tfdist::ssh {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+// Short: sockaddr_un has 108 bytes, of which ssh adds 17 to the name while it makes the socket.
+constexpr const char* kParent = "/tmp";
+constexpr std::string_view kPrefix = "tfdist-masters-";
+constexpr std::string_view kPattern = "XXXXXX";  // of mkdtemp
+// Of a process that was killed: how long after the last channel.
+constexpr int kPersistSeconds = 10;
+// A host that has lost its power is given up after three times this.
+constexpr int kAliveSeconds = 5;
+constexpr int kLongestTurnMs = 20;
+constexpr auto kEndLimit = 2s;  // of what the ends of all have in common, each
+// MaxSessions is 10; sshd may see the end of a channel after we have.
+constexpr long kChannels = 8;
+
+bool IsSocket(const std::string& path) {
+  struct stat status {};
+  return lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+// For -S: ssh expands %.
+std::string Escaped(const std::string& path) {
+  std::string escaped;
+  for (const char c : path) escaped.append(c == '%' ? "%%" : std::string(1, c));
+  return escaped;
+}
+
+std::vector<std::string> SocketsIn(const fs::path& folder) {
+  std::vector<std::string> sockets;
+  std::error_code none;  // it may go meanwhile
+  for (fs::directory_iterator it(folder, none); it != end(it); it.increment(none)) {
+    if (IsSocket(it->path().string())) sockets.push_back(it->path().string());
+  }
+  return sockets;
+}
+
+// Whether the open file has that name still.
+bool IsAt(const fs::path& path, int fd) {
+  struct stat opened {};
+  struct stat named {};
+  return fstat(fd, &opened) == 0 && lstat(path.c_str(), &named) == 0 &&
+         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+// The folder, open and locked for as long as this lives. The system frees the lock of a process that has ended, however
+// it has. nullopt: another process has it, or it is nobody's of ours.
+std::optional<UniqueFd> LockFolder(const fs::path& path) {
+  UniqueFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat opened {};
+  if (!folder.valid() || fstat(folder.get(), &opened) != 0 || opened.st_uid != geteuid() ||
+      (opened.st_mode & 0777) != 0700) {
+    return std::nullopt;
+  }
+  if (flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+  if (!IsAt(path, folder.get())) return std::nullopt;  // it was removed between
+  return folder;
+}
+
+// Sockets, and the folder where nothing else is in it: /tmp has names of everybody's choice.
+void Remove(const fs::path& folder) {
+  EndMastersAt(SocketsIn(folder));
+  for (const std::string& path : SocketsIn(folder)) unlink(path.c_str());
+  rmdir(folder.c_str());
+}
+
+bool IsOurName(const std::string& name) {
+  return name.starts_with(kPrefix) && name.size() == kPrefix.size() + kPattern.size();
+}
+
+void SweepFoldersOfTheDead() {
+  std::error_code none;
+  for (fs::directory_iterator it(kParent, none); it != end(it); it.increment(none)) {
+    if (!IsOurName(it->path().filename().string())) continue;
+    if (const auto lock = LockFolder(it->path())) Remove(it->path());
+  }
+}
+
+class SocketFolder {
+ public:
+  SocketFolder() {
+    SweepFoldersOfTheDead();
+    constexpr int kTries = 10;  // another process may have just swept the one that we have made
+    for (int i = 0; i < kTries; ++i) {
+      std::string name = fmt::format("{}/{}{}", kParent, kPrefix, kPattern);
+      if (mkdtemp(name.data()) == nullptr) break;
+      auto lock = LockFolder(name);
+      if (!lock) continue;
+      path_ = name;
+      lock_ = *std::move(lock);
+      return;
+    }
+    throw Error(
+        Phase::kConnect,
+        WithErrno(fmt::format("cannot make a folder in {} for ssh's sockets", kParent), errno),
+        fmt::format("let this account write to {0}, and make room there (df {0})", kParent));
+  }
+  SocketFolder(const SocketFolder&) = delete;
+  SocketFolder& operator=(const SocketFolder&) = delete;
+  ~SocketFolder() {
+    if (IsThere()) Remove(path_);
+  }
+
+  // Not one that a cleaner of /tmp has taken, even if another one has its name now.
+  [[nodiscard]] bool IsThere() const { return IsAt(path_, lock_.get()); }
+
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+  UniqueFd lock_;
+};
+
+std::vector<std::string> LoginCommand(const Target& target, const HostConfig& host,
+                                      const std::string& socket) {
+  std::vector<std::string> argv = {"ssh", "-M", "-S", socket, "-N", "-T"};
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) argv.insert(argv.end(), {option, value});
+  };
+  add("-F", target.config.string());
+  add("-l", target.user);
+  add("-p", target.port ? std::to_string(*target.port) : "");
+  add("-i", target.identity_file);
+  const auto connect_limit =
+      std::chrono::ceil<std::chrono::seconds>(target.limits.tcp + target.limits.banner);
+  for (const std::string& option :
+       {std::string("BatchMode=yes"), fmt::format("ControlPersist={}", kPersistSeconds),
+        fmt::format("ConnectTimeout={}", connect_limit.count()),
+        fmt::format("ServerAliveInterval={}", kAliveSeconds), std::string("ServerAliveCountMax=3"),
+        fmt::format("StrictHostKeyChecking={}", target.accept_new ? "accept-new" : "yes"),
+        // Many at a time would each write known_hosts anew.
+        std::string("UpdateHostKeys=no"), std::string("ForwardAgent=no"),
+        std::string("ForwardX11=no"), std::string("ClearAllForwardings=yes"),
+        std::string("Tunnel=no"), std::string("PermitLocalCommand=no"),
+        std::string("GSSAPIDelegateCredentials=no"), std::string("RemoteCommand=none"),
+        std::string("LogLevel=INFO")}) {
+    argv.insert(argv.end(), {"-o", option});
+  }
+  if (!host.proxy_jump.empty()) {
+    argv.insert(argv.end(), {"-o", "ProxyCommand=" + JumpProxyCommand(host.proxy_jump, target)});
+  }
+  argv.insert(argv.end(), {"--", target.name});
+  return WithoutQuestions(argv);
+}
+
+struct Pipe {
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+
+Pipe MakePipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw Error(Phase::kConnect, WithErrno("pipe", errno));
+  }
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+// False at its end.
+bool TakeWords(int fd, std::string& said) {
+  std::array<char, 4096> buffer;
+  while (true) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got == 0) return false;
+    if (got < 0) return errno == EAGAIN || errno == EINTR;
+    cli::AppendToTail(said, {buffer.data(), static_cast<size_t>(got)});
+  }
+}
+
+// Programs that run. For any thread.
+class Running {
+ public:
+  // Counted for as long as this lives.
+  std::shared_ptr<const void> Count() { return count_; }
+  // Returns at `deadline` at the latest.
+  void WaitUntilNone(TimePoint deadline) const {
+    while (count_.use_count() > 1 && SystemClock().Now() < deadline) poll(nullptr, 0, 1);
+  }
+
+ private:
+  std::shared_ptr<const int> count_ = std::make_shared<int>();
+};
+
+// Logins of this process, all of which may be told to end.
+class Logins {
+ public:
+  // Counts one from now on. Throws where they are to end.
+  std::shared_ptr<const void> Begin() {
+    auto login = running_.Count();
+    ThrowIfEnding();
+    return login;
+  }
+  void ThrowIfEnding() const {
+    if (ending_) throw Error(Phase::kConnect, "this command is about to end");
+  }
+  [[nodiscard]] bool ending() const { return ending_; }
+  void End(TimePoint deadline) {
+    ending_ = true;
+    running_.WaitUntilNone(deadline);
+  }
+
+ private:
+  std::atomic<bool> ending_ = false;
+  Running running_;
+};
+
+// One login. ssh goes into the background once it is logged in, and only then ends in the foreground: with 0. (Before
+// OpenSSH 8.5 the one in the background keeps stderr, so the pipe's end says nothing.) nullopt: it has worked.
+std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const HostConfig& host,
+                                  const std::string& socket, TimePoint deadline) {
+  (void)unlink(socket.c_str());  // of a killed one: ssh would not listen
+  const TimePoint begin = SystemClock().Now();
+  Pipe errors = MakePipe();
+  cli::Child ssh =
+      cli::Child::Spawn(LoginCommand(target, host, socket),
+                        {.in = -1, .out = -1, .err = errors.write_end.get()}, logins.Begin());
+  errors.write_end.Reset();
+  std::string said;
+  bool open = true;
+  while (true) {
+    open = open && TakeWords(errors.read_end.get(), said);
+    if (const auto status = ssh.TryWait()) {
+      if (open) (void)TakeWords(errors.read_end.get(), said);
+      if (*status == 0 && IsListenedTo(socket)) return std::nullopt;
+      return ExplainLogin(said, target.name);
+    }
+    const TimePoint now = SystemClock().Now();
+    if (now >= deadline || logins.ending()) break;
+    pollfd waited{open ? errors.read_end.get() : -1, POLLIN, 0};
+    poll(&waited, 1, open ? std::min(kLongestTurnMs, PollTimeout(now, deadline)) : 1);
+  }
+  ssh.Kill();
+  logins.ThrowIfEnding();
+  const auto waited = std::chrono::round<std::chrono::seconds>(deadline - begin);
+  return LoginFailure{LoginFailure::Kind::kUnreachable, Phase::kConnect,
+                      fmt::format("ssh did not log in within {} s{}{}", waited.count(),
+                                  said.empty() ? "" : ": ", cli::OnOneLine(said)),
+                      "ssh to it by hand: does it ask something?"};
+}
+
+// All of it: again where the host is busy.
+std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& target,
+                                              const HostConfig& host, const std::string& socket,
+                                              TimePoint deadline) {
+  const Limits& limits = target.limits;
+  const auto limit = limits.tcp + limits.banner + limits.key_exchange + limits.authentication;
+  const TimePoint give_up = Within(limits.busy, deadline);
+  for (int tries = 1;; ++tries) {
+    const auto failure = LogIn(logins, target, host, socket, Within(limit, deadline));
+    if (!failure) return std::nullopt;
+    const auto pause = PauseAfter(tries);
+    // A jump that fails does so for a reason that stays.
+    if (failure->kind != LoginFailure::Kind::kBusy || !host.gateway.empty() ||
+        SystemClock().Now() + pause > give_up) {
+      return failure;
+    }
+    poll(nullptr, 0, static_cast<int>(pause.count()));
+  }
+}
+
+// Those of this process.
+class Masters {
+ public:
+  Masters() = default;
+  Masters(const Masters&) = delete;
+  Masters& operator=(const Masters&) = delete;
+  ~Masters() { End(); }
+
+  MasterPlace TakePlace(const Target& target, TimePoint deadline);
+  void End();
+
+ private:
+  struct Master {
+    Mutex mutex;         // of one login at a time; its holder works against a deadline of its own
+    std::string socket;  // never changes
+    std::atomic<int> logins = 0;                            // that have ended
+    std::optional<LoginFailure> failure GUARDED_BY(mutex);  // of the last one
+  };
+  // Lives as long as its ssh program.
+  struct Channel {
+    std::shared_ptr<Master> master;
+    std::shared_ptr<const void> counted;
+  };
+  // One with room for a channel. Each channel on it owns it too, which is how they are counted.
+  std::shared_ptr<Master> MasterFor(const Target& target);
+
+  Logins logins_;
+  Running channels_;
+
+  Mutex mutex_;
+  std::unique_ptr<SocketFolder> folder_ GUARDED_BY(mutex_);
+  std::map<std::string, std::vector<std::shared_ptr<Master>>> masters_ GUARDED_BY(mutex_);
+  int sockets_ GUARDED_BY(mutex_) = 0;  // named so far
+};
+
+std::shared_ptr<Masters::Master> Masters::MasterFor(const Target& target) {
+  std::string key;
+  for (const std::string& part :
+       {target.name, target.config.string(), target.user,
+        target.port ? std::to_string(*target.port) : "", target.identity_file,
+        std::string(target.accept_new ? "accept-new" : "")}) {
+    key.append(part).push_back('\0');
+  }
+  const MutexLock lock(mutex_);
+  logins_.ThrowIfEnding();
+  if (folder_ == nullptr || !folder_->IsThere()) {
+    // Nobody reaches connections whose sockets have gone. They end after their last channel.
+    masters_.clear();
+    folder_ = std::make_unique<SocketFolder>();
+  }
+  std::vector<std::shared_ptr<Master>>& masters = masters_[key];
+  for (const std::shared_ptr<Master>& master : masters) {
+    if (master.use_count() - 1 < kChannels) return master;
+  }
+  auto master = std::make_shared<Master>();
+  master->socket = (folder_->path() / std::to_string(++sockets_)).string();
+  masters.push_back(master);
+  return master;
+}
+
+MasterPlace Masters::TakePlace(const Target& target, TimePoint deadline) {
+  const auto step = [&](const char* name) {
+    if (target.on_step) target.on_step(name);
+  };
+  step("ssh's configuration");
+  const HostConfig host = ConfigOf(target, deadline);
+  if (IsListenedTo(host.control_path)) return {host.control_path, nullptr};
+  const std::shared_ptr<Master> master = MasterFor(target);
+  step("wait for other logins");
+  const int logins_before = master->logins;
+  const MutexLock lock(master->mutex);
+  const auto place = [&] {
+    return MasterPlace{master->socket,
+                       std::make_shared<Channel>(Channel{master, channels_.Count()})};
+  };
+  if (IsListenedTo(master->socket)) return place();
+  // What another one has just found out: a host that says nothing takes its time once, not once a slot.
+  if (master->logins != logins_before && master->failure) Throw(*master->failure);
+  const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
+  step("login");
+  master->failure = LogInWithPatience(logins_, target, host, master->socket, deadline);
+  ++master->logins;
+  if (master->failure) Throw(*master->failure);
+  return place();
+}
+
+void Masters::End() {
+  logins_.End(SystemClock().Now() + kEndLimit);
+  {
+    const MutexLock lock(mutex_);
+    masters_.clear();
+    folder_.reset();
+  }
+  // Without their connection they end.
+  channels_.WaitUntilNone(SystemClock().Now() + kEndLimit);
+}
+
+// Of the process: a host has one, whoever calls. Its destructor runs when main has returned.
+Masters& AllMasters() {
+  static Masters masters;
+  return masters;
+}
+
+}  // namespace
+
+MasterPlace TakeMasterPlace(const Target& target, TimePoint deadline) {
+  return AllMasters().TakePlace(target, deadline);
+}
+
+std::vector<std::string> ThroughMaster(const std::string& socket, const Target& target,
+                                       const std::vector<std::string>& words,
+                                       const std::string& command) {
+  std::vector<std::string> argv = {"ssh", "-F", "/dev/null", "-S", Escaped(socket), "-T"};
+  // Where the socket has gone or the host opens no channel, ssh would connect anew, to what it takes for the host.
+  for (const char* option : {"ControlMaster=no", "BatchMode=yes", "ProxyCommand=false"}) {
+    argv.insert(argv.end(), {"-o", option});
+  }
+  argv.insert(argv.end(), words.begin(), words.end());
+  argv.insert(argv.end(), {"--", target.name});
+  if (!command.empty()) argv.push_back(command);
+  return argv;
+}
+
+void EndMasters() { AllMasters().End(); }
+
+}  // namespace tfdist::ssh

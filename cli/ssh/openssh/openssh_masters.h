@@ -1,0 +1,38 @@
+// Connections that the user's own ssh program keeps, which the channels of this process share (ControlMaster in
+// ssh_config(5)): one a host, and a further one where a host has more than eight channels at once, as sshd opens no
+// more than ten on one connection (MaxSessions in sshd_config(5)).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/ssh/config/target.h"
+
+namespace tfdist::ssh {
+
+// A channel's place on a connection.
+struct MasterPlace {
+  std::string socket;                // the connection's control socket
+  std::shared_ptr<const void> held;  // until the channel ends
+};
+
+// A place on a connection that is logged in: the user's own (ControlPath), where one is open; else one of
+// this process, which logs in unless it has done so before. For any thread. Throws Error and Unreachable as
+// Session::Open does; a password or an unknown key is never asked about. The connection outlives its channels, and ends
+// with this process: at once where main returns or EndMasters is called, else (SIGKILL) kPersistSeconds after its last
+// channel. The sockets lie in a folder of mode 0700 in /tmp. What a killed process has left there is removed when the
+// next one comes here.
+MasterPlace TakeMasterPlace(const Target& target, TimePoint deadline);
+
+// argv of an ssh that uses it, and that makes no connection where it has gone. `words`: further options. Whatever
+// stands in ssh's configuration has no effect: no environment is sent, nothing is forwarded, no terminal is asked for.
+std::vector<std::string> ThroughMaster(const std::string& socket, const Target& target,
+                                       const std::vector<std::string>& words,
+                                       const std::string& command);
+
+// Ends the connections of this process, and removes their folder: before _exit(2), where no destructor runs.
+void EndMasters();
+
+}  // namespace tfdist::ssh
