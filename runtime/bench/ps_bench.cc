@@ -23,7 +23,7 @@
 #include "runtime/bench/exchanges.h"
 #include "runtime/bench/harness.h"
 #include "runtime/common/memory.h"
-#include "runtime/ps/finite.h"
+#include "runtime/ps/store/finite.h"
 #include "runtime/update/optimizer.h"
 
 namespace tfdist::runtime::bench {

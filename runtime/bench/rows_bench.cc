@@ -22,7 +22,7 @@
 #include "runtime/client.h"
 #include "runtime/common/memory.h"
 #include "runtime/common/row_bytes.h"
-#include "runtime/ps/float_slab.h"
+#include "runtime/ps/tables/float_slab.h"
 #include "runtime/testing/local_cluster.h"
 
 namespace tfdist::runtime::bench {

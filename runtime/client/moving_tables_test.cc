@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "runtime/client.h"
-#include "runtime/ps/first_rows.h"
+#include "runtime/ps/tables/first_rows.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
 #include "runtime/testing/tensorflow_cases.h"

@@ -23,7 +23,7 @@ struct ServerFacts {
   // The server delays answers to pushes until other trainers have pushed (UpdateMode). So every
   // push must go to every server, as all of them count pushes.
   bool holds_back = false;
-  // The trainer counts its pushes itself, the same for all servers (ps/bounded_staleness.h).
+  // The trainer counts its pushes itself, the same for all servers (ps/policy/bounded_staleness.h).
   bool own_steps = false;
   uint64_t local_step = 0;  // that the next gradients belong to
   uint64_t step = 0;        // updates that the server has applied

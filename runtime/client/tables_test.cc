@@ -9,7 +9,7 @@
 #include <random>
 
 #include "runtime/client.h"
-#include "runtime/ps/first_rows.h"
+#include "runtime/ps/tables/first_rows.h"
 #include "runtime/testing/expect_error.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"

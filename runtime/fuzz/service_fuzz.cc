@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "runtime/fuzz/conversation.h"
-#include "runtime/ps/service.h"
+#include "runtime/ps/service/service.h"
 #include "runtime/transport/blocks.h"
 
 namespace tfdist::runtime::fuzz {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "runtime/ps/service.h"
+#include "runtime/ps/service/service.h"
 #include "runtime/server.h"
 #include "runtime/shm/wake.h"
 #include "runtime/transport/shm_listener.h"

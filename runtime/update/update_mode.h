@@ -1,5 +1,5 @@
 // When gradients change the variables, and which trainers wait for others: a value for command
-// lines, messages and checkpoints. What each mode does: runtime/ps/update_policy.h.
+// lines, messages and checkpoints. What each mode does: runtime/ps/policy/update_policy.h.
 #pragma once
 
 #include <cstdint>
