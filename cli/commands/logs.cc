@@ -66,10 +66,10 @@ protocol::JobState Follow(JobFollower& follower, const JobRecord& record) {
   }
 }
 
-// A link of that name, or what a save that was killed has left, goes.
+// A link of that name, or what a save that was killed has left, goes. For nobody but the user, as on the host.
 UniqueFd CreateFile(const fs::path& path) {
   (void)unlink(path.c_str());
-  UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.valid()) return file;
   throw Error(Phase::kFiles, WithErrno("cannot write " + path.string(), errno));
 }

@@ -38,6 +38,8 @@ struct Haul {
   std::vector<std::string> tasks;
   std::vector<RemoteFile> files;
   std::vector<RemoteFile> folders;  // for their modes and times
+  std::vector<const RemoteFile*> to_come;
+  uint64_t missing_bytes = 0;  // of these
   bool has_no_folder = false;
   size_t were_there = 0;
   std::vector<std::string> changed;  // while they were read
@@ -129,7 +131,10 @@ std::string Mebibytes(uint64_t bytes) {
 // Of all hosts together; said every two seconds.
 class Progress {
  public:
-  void Expect(uint64_t bytes) { all_ += bytes; }
+  void Expect(uint64_t bytes, uint64_t of_them_here) {
+    all_ += bytes;
+    done_ += of_them_here;
+  }
   void Add(uint64_t bytes) {
     const uint64_t done = done_ += bytes;
     const int64_t now = SystemClock().Now().time_since_epoch().count();
@@ -159,26 +164,25 @@ struct Fetch {
   }
 };
 
-Fetch WhatIsToCome(Haul& haul, LocalPlace& place, Brought& brought, Progress& progress) {
-  Fetch fetch;
+// Leaves out what is here, and what is the user's.
+void FindWhatIsToCome(Haul& haul, LocalPlace& place) {
   for (const RemoteFile& file : haul.files) {
     if (!file.target.empty()) continue;
-    auto copy = std::make_unique<LocalCopy>(place, file);
-    const bool is_kept = !copy->was_there() && !brought.MayReplace(file.path);
-    progress.Add(file.size_bytes - (is_kept ? 0 : copy->missing_bytes()));
-    if (copy->was_there()) {
+    const LocalCopy copy(place, file);
+    if (copy.was_there()) {
       ++haul.were_there;
-      brought.Note(file.path);
-    } else if (is_kept) {
+      place.brought().Note(file.path);
+    } else if (!place.brought().MayReplace(file.path)) {
       haul.kept.push_back(file.path);
     } else {
-      fetch.Add(std::move(copy), file);
+      haul.to_come.push_back(&file);
+      haul.missing_bytes += std::min(copy.missing_bytes(), UINT64_MAX - haul.missing_bytes);
     }
   }
-  return fetch;
 }
 
-void BringLinks(Haul& haul, LocalPlace& place, Brought& brought) {
+void BringLinks(Haul& haul, LocalPlace& place) {
+  Brought& brought = place.brought();
   for (const RemoteFile& file : haul.files) {
     if (file.target.empty()) continue;
     if (IsThere(place, file)) {
@@ -194,9 +198,12 @@ void BringLinks(Haul& haul, LocalPlace& place, Brought& brought) {
 }
 
 void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress& progress) {
-  LocalPlace place(folder / haul.name, haul.folders);
-  Brought brought(place.root(), record.id);
-  Fetch fetch = WhatIsToCome(haul, place, brought, progress);
+  LocalPlace place(folder / haul.name, record.id, haul.folders);
+  Brought& brought = place.brought();
+  Fetch fetch;
+  for (const RemoteFile* file : haul.to_come) {
+    fetch.Add(std::make_unique<LocalCopy>(place, *file), *file);
+  }
   SentFiles sent(
       fetch.missing,
       [&](size_t at, std::string_view bytes) {
@@ -217,21 +224,8 @@ void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress
         fetch.copies.at(at).reset();
       });
   SendRemoteFiles(record, haul.slot, fetch.wanted, fetch.offsets, sent);
-  BringLinks(haul, place, brought);
+  BringLinks(haul, place);
   place.Finish();
-}
-
-// Of all that is to come to one disk.
-void CheckRoom(const std::vector<Haul>& hauls, const fs::path& folder) {
-  uint64_t missing = 0;
-  for (const Haul& haul : hauls) {
-    LocalPlace place(folder / haul.name);
-    for (const RemoteFile& file : haul.files) {
-      const uint64_t more = file.target.empty() ? LocalCopy(place, file).missing_bytes() : 0;
-      missing += std::min(more, UINT64_MAX - missing);
-    }
-  }
-  if (missing > 0) LocalPlace(folder).CheckRoom(missing);
 }
 
 // Leaves what is wanted in `haul`.
@@ -348,11 +342,18 @@ int PullCommand(const PullArguments& arguments) {
     throw NothingLeftOf("what its tasks wrote", record);
   }
   Progress progress;
-  for (const Haul& haul : hauls) {
-    for (const RemoteFile& file : haul.files) progress.Expect(file.size_bytes);
-    if (!haul.files.empty()) fs::create_directories(folder / haul.name);
+  uint64_t missing_bytes = 0;
+  for (Haul& haul : hauls) {
+    if (haul.files.empty()) continue;
+    fs::create_directories(folder);
+    LocalPlace place(folder / haul.name, record.id);
+    FindWhatIsToCome(haul, place);
+    uint64_t bytes = 0;
+    for (const RemoteFile& file : haul.files) bytes += file.size_bytes;
+    progress.Expect(bytes, bytes - haul.missing_bytes);
+    missing_bytes += std::min(haul.missing_bytes, UINT64_MAX - missing_bytes);
   }
-  CheckRoom(hauls, folder);
+  if (missing_bytes > 0) CheckRoom(folder, missing_bytes);
   Collect(record,
           ForEachHost(hauls.size(),
                       [&](size_t at) {

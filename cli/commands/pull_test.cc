@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 #include "base/failures.h"
 #include "base/testing/temporary_folder.h"
@@ -147,48 +150,54 @@ TEST(WithTargets, FollowsAsManyLinksAsTheKernel) {
 
 class LocalCopyTest : public testing::Test {
  protected:
+  LocalCopyTest() {
+    setenv("XDG_STATE_HOME", state_.path().c_str(), 1);  // NOLINT: one thread
+    place_.emplace(folder_.path(), "job");
+  }
+
   const RemoteFile file_{"out/model.bin", 6, 1'700'000'000'000'000'001, ""};
+  TemporaryFolder state_;
   TemporaryFolder folder_;
   fs::path path_ = folder_.path() / "out/model.bin";
-  LocalPlace place_{folder_.path()};
+  std::optional<LocalPlace> place_;
 };
 
 TEST_F(LocalCopyTest, GoesOnWhereItWasLeft) {
   {
-    LocalCopy copy(place_, file_);
+    LocalCopy copy(*place_, file_);
     EXPECT_EQ(copy.offset(), 0u);
     copy.Write("abc");
     EXPECT_FALSE(copy.Finish());
   }
   EXPECT_FALSE(fs::exists(path_));
-  LocalCopy copy(place_, file_);
+  LocalCopy copy(*place_, file_);
   EXPECT_EQ(copy.offset(), 3u);
   copy.Write("def, and what was written since");
   EXPECT_TRUE(copy.Finish());
   EXPECT_EQ(Content(path_), "abcdef");
-  EXPECT_TRUE(LocalCopy(place_, file_).was_there());
+  EXPECT_TRUE(LocalCopy(*place_, file_).was_there());
 }
 
 TEST_F(LocalCopyTest, FilesFromBefore1970AndWithLongNamesComeWhole) {
   const RemoteFile old{std::string(255, 'n'), 0, -5, ""};
-  EXPECT_TRUE(LocalCopy(place_, old).Finish());
-  EXPECT_TRUE(LocalCopy(place_, old).was_there());
+  EXPECT_TRUE(LocalCopy(*place_, old).Finish());
+  EXPECT_TRUE(LocalCopy(*place_, old).was_there());
 }
 
 TEST_F(LocalCopyTest, AnotherVersionOfTheFileBeginsAnew) {
-  LocalCopy(place_, file_).Write("abc");
+  LocalCopy(*place_, file_).Write("abc");
   RemoteFile newer = file_;
   ++newer.changed_ns;
-  LocalCopy copy(place_, newer);
+  LocalCopy copy(*place_, newer);
   EXPECT_EQ(copy.offset(), 0u);
   copy.Write("ABCDEF");
   EXPECT_TRUE(copy.Finish());
   EXPECT_EQ(Content(path_), "ABCDEF");
-  EXPECT_FALSE(LocalCopy(place_, file_).was_there());
+  EXPECT_FALSE(LocalCopy(*place_, file_).was_there());
 }
 
 TEST_F(LocalCopyTest, AnEmptyFileIsMade) {
-  EXPECT_TRUE(LocalCopy(place_, {"empty", 0, 1, ""}).Finish());
+  EXPECT_TRUE(LocalCopy(*place_, {"empty", 0, 1, ""}).Finish());
   EXPECT_TRUE(fs::exists(folder_.path() / "empty"));
 }
 
@@ -200,7 +209,7 @@ mode_t ModeOf(const fs::path& path) {
 
 TEST_F(LocalCopyTest, FoldersComeWithTheFirstByteAndModesAreNeverWider) {
   const mode_t before = umask(027);
-  LocalPlace place(folder_.path(), {{"out", 0, 5, "", 0700}});
+  LocalPlace place(folder_.path(), "job", {{"out", 0, 5, "", 0700}});
   umask(before);
   RemoteFile file = file_;
   file.mode = 04755;
@@ -220,15 +229,67 @@ TEST_F(LocalCopyTest, FoldersComeWithTheFirstByteAndModesAreNeverWider) {
   EXPECT_EQ(info.st_mtim.tv_nsec, 5);
 }
 
+TEST_F(LocalCopyTest, FoldersOfAnInterruptedPullGetTheirModesAndTimesFromTheNextOne) {
+  const mode_t before = umask(022);
+  {
+    LocalPlace interrupted(folder_.path(), "job");
+    interrupted.MakeFoldersOf("a/b/file");
+    interrupted.MakeFoldersOf("mine/file");
+  }
+  fs::rename(folder_.path() / "mine", folder_.path() / "moved");
+  fs::create_directory(folder_.path() / "mine");
+  chmod((folder_.path() / "mine").c_str(), 0750);
+  LocalPlace place(folder_.path(), "job",
+                   {{"a", 0, 5, "", 0755}, {"a/b", 0, 6, "", 0711}, {"mine", 0, 7, "", 0777}});
+  umask(before);
+  place.Finish();
+  EXPECT_EQ(ModeOf(folder_.path() / "a"), 0755u);
+  EXPECT_EQ(ModeOf(folder_.path() / "a/b"), 0711u);
+  EXPECT_EQ(ModeOf(folder_.path() / "mine"), 0750u);
+  chmod((folder_.path() / "a").c_str(), 0700);  // by the user
+  std::ofstream(folder_.path() / "a/new");
+  place.Finish();
+  EXPECT_EQ(ModeOf(folder_.path() / "a"), 0700u);
+  struct stat info {};
+  ASSERT_EQ(stat((folder_.path() / "a").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mtim.tv_nsec, 5);
+}
+
+TEST_F(LocalCopyTest, AFolderThatIsALinkOrOfAnotherAccountIsRefused) {
+  TemporaryFolder elsewhere;
+  const fs::path link = folder_.path() / "worker-0";
+  fs::create_directory_symlink(elsewhere.path(), link);
+  EXPECT_THROW(LocalPlace(link, "job"), Error);
+  EXPECT_TRUE(fs::is_empty(elsewhere.path()));
+  if (geteuid() != 0) GTEST_SKIP() << "cannot give a folder away";
+  ASSERT_EQ(chown(elsewhere.path().c_str(), 12345, 12345), 0);
+  EXPECT_THROW(LocalPlace(elsewhere.path(), "job"), Error);
+}
+
+TEST_F(LocalCopyTest, AFolderThatAnotherAccountHasReplacedMeanwhileIsNotWrittenTo) {
+  TemporaryFolder elsewhere;
+  const fs::path path = folder_.path() / "worker-0";
+  LocalPlace place(path, "job");
+  EXPECT_EQ(ModeOf(path), 0700u);
+  fs::rename(path, folder_.path() / "moved");
+  fs::create_directory_symlink(elsewhere.path(), path);
+  LocalCopy copy(place, file_);
+  copy.Write("abcdef");
+  EXPECT_TRUE(copy.Finish());
+  CopyLink(place, {.path = "latest", .target = "out"});
+  EXPECT_TRUE(fs::is_empty(elsewhere.path()));
+  EXPECT_EQ(Content(folder_.path() / "moved/latest/model.bin"), "abcdef");
+}
+
 TEST_F(LocalCopyTest, WhatTheDiskHasNoRoomForIsRefused) {
-  EXPECT_THROW(place_.CheckRoom(UINT64_MAX), Error);
-  place_.CheckRoom(1);
+  EXPECT_THROW(CheckRoom(folder_.path(), UINT64_MAX), Error);
+  CheckRoom(folder_.path(), 1);
 }
 
 TEST_F(LocalCopyTest, LinksAreNotFollowed) {
   TemporaryFolder elsewhere;
   fs::create_directory_symlink(elsewhere.path(), folder_.path() / "out");
-  EXPECT_THROW(LocalCopy(place_, file_).Write("x"), Error);
+  EXPECT_THROW(LocalCopy(*place_, file_).Write("x"), Error);
   EXPECT_TRUE(fs::is_empty(elsewhere.path()));
 }
 

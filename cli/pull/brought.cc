@@ -52,12 +52,31 @@ bool Brought::MayReplace(const std::string& path) const {
 }
 
 void Brought::Note(const std::string& path) {
-  const auto mark = MarkOf(path);
-  if (!mark) return;
+  if (const auto mark = MarkOf(path)) Remember(path, *mark);
+}
+
+void Brought::NoteFolder(const Folder& folder) {
+  if (const auto mark = MarkOf(folder)) Remember(folder.path + '/', *mark);
+}
+
+std::vector<Brought::Folder> Brought::Folders() const {
+  std::vector<Folder> folders;
+  for (auto mark = marks_.rbegin(); mark != marks_.rend(); ++mark) {
+    if (!mark->first.ends_with('/')) continue;
+    Folder folder{.path = mark->first.substr(0, mark->first.size() - 1)};
+    for (const bool is_finished : {false, true}) {
+      folder.is_finished = is_finished;
+      if (MarkOf(folder) == mark->second) folders.push_back(folder);
+    }
+  }
+  return folders;
+}
+
+void Brought::Remember(const std::string& path, const std::string& mark) {
   std::string& known = marks_[path];
-  if (known == *mark) return;
-  known = *mark;
-  WriteAll(file_.get(), LineOf(path, *mark), "what was brought");
+  if (known == mark) return;
+  known = mark;
+  WriteAll(file_.get(), LineOf(path, mark), "what was brought");
 }
 
 // nullopt: nothing is there.
@@ -66,6 +85,12 @@ std::optional<std::string> Brought::MarkOf(const std::string& path) const {
   if (lstat((folder_ / path).c_str(), &info) != 0) return std::nullopt;
   return fmt::format("{} {} {}.{:09}", job_, info.st_size, info.st_mtim.tv_sec,
                      info.st_mtim.tv_nsec);
+}
+
+std::optional<std::string> Brought::MarkOf(const Folder& folder) const {
+  struct stat info {};
+  if (lstat((folder_ / folder.path).c_str(), &info) != 0) return std::nullopt;
+  return fmt::format("{} {}{}", job_, info.st_ino, folder.is_finished ? " finished" : "");
 }
 
 }  // namespace tfdist::cli

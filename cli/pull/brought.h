@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
 
@@ -22,12 +23,24 @@ class Brought {
   // What is at `path` now was brought.
   void Note(const std::string& path);
 
+  // One that was made here for files of the job.
+  struct Folder {
+    std::string path;          // below the folder
+    bool is_finished = false;  // it has the mode that it has on the host
+  };
+  void NoteFolder(const Folder& folder);
+  // Those that are there still, the innermost first.
+  [[nodiscard]] std::vector<Folder> Folders() const;
+
  private:
   [[nodiscard]] std::optional<std::string> MarkOf(const std::string& path) const;
+  [[nodiscard]] std::optional<std::string> MarkOf(const Folder& folder) const;
+  void Remember(const std::string& path, const std::string& mark);
 
   std::filesystem::path folder_;
   std::string job_;
-  std::map<std::string, std::string> marks_;  // path -> job, size and time
+  // Path -> job, size and time; "path/", of a folder that was made -> job and inode.
+  std::map<std::string, std::string> marks_;
   UniqueFd file_;
 };
 

@@ -52,84 +52,108 @@ std::array<timespec, 2> TimesOf(const RemoteFile& file) {
 }
 
 // False: it was there. A link could lead out of the folder.
-bool MakeFolder(const fs::path& path) {
+bool MakeFolder(int parent, const std::string& path, const fs::path& name) {
   struct stat info {};
-  if (mkdir(path.c_str(), 0700) == 0) return true;
-  if (errno != EEXIST) Fail("cannot make", path);
-  if (lstat(path.c_str(), &info) != 0) Fail("cannot look at", path);
+  if (mkdirat(parent, path.c_str(), 0700) == 0) return true;
+  if (errno != EEXIST) Fail("cannot make", name);
+  if (fstatat(parent, path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) Fail("cannot look at", name);
   if (!S_ISDIR(info.st_mode)) {
-    throw Error(Phase::kFiles, fmt::format("{} is no folder", path.string()));
+    throw Error(Phase::kFiles, fmt::format("{} is no folder", name.string()),
+                "--to another folder, or move it away");
   }
   return false;
 }
 
-std::optional<struct stat> LookAtFile(const fs::path& path) {
+UniqueFd OpenFolder(int parent, const std::string& path) {
+  return UniqueFd(openat(parent, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+UniqueFd OpenRoot(const fs::path& path) {
+  MakeFolder(AT_FDCWD, path.string(), path);
+  UniqueFd fd = OpenFolder(AT_FDCWD, path.string());
   struct stat info {};
-  if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  if (!fd.valid() || fstat(fd.get(), &info) != 0) Fail("cannot open", path);
+  if (info.st_uid == geteuid()) return fd;
+  throw Error(Phase::kFiles,
+              fmt::format("{} belongs to another account (uid {})", path.string(), info.st_uid),
+              "--to a folder of yours");
+}
+
+std::optional<struct stat> LookAtFile(const LocalPlace& place, const std::string& path) {
+  struct stat info {};
+  const int failed = fstatat(place.fd(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW);
+  if (failed != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
   return info;
 }
 
 }  // namespace
 
-LocalPlace::LocalPlace(fs::path root, const std::vector<RemoteFile>& folders)
-    : root_(std::move(root)), umask_(UserMask()) {
+LocalPlace::LocalPlace(fs::path root, const std::string& job,
+                       const std::vector<RemoteFile>& folders)
+    : root_(std::move(root)), fd_(OpenRoot(root_)), brought_(root_, job), umask_(UserMask()) {
   for (const RemoteFile& folder : folders) folders_.emplace(folder.path, folder);
 }
 
 void LocalPlace::MakeFoldersOf(const std::string& path) {
   for (size_t slash = path.find('/'); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
-    std::string folder = path.substr(0, slash);
-    if (MakeFolder(root_ / folder)) made_.push_back(std::move(folder));
+    const std::string folder = path.substr(0, slash);
+    if (MakeFolder(fd_.get(), folder, root_ / folder)) brought_.NoteFolder({.path = folder});
   }
 }
 
-void LocalPlace::CheckRoom(uint64_t bytes) const {
+void LocalPlace::Finish() {
+  for (const Brought::Folder& folder : brought_.Folders()) Finish(folder);
+}
+
+// One that the user has put in its place, or closed, is the user's.
+void LocalPlace::Finish(const Brought::Folder& folder) {
+  const UniqueFd fd = OpenFolder(fd_.get(), folder.path);
+  if (!fd.valid()) return;
+  const auto known = folders_.find(folder.path);
+  if (!folder.is_finished) {
+    const uint32_t mode = known == folders_.end() ? 0777 : known->second.mode;
+    if (fchmod(fd.get(), Allowed(mode) | S_IRWXU) != 0) {
+      Fail("cannot set the mode of", root_ / folder.path);
+    }
+  }
+  if (known != folders_.end() && futimens(fd.get(), TimesOf(known->second).data()) != 0) {
+    Fail("cannot set the time of", root_ / folder.path);
+  }
+  if (!folder.is_finished) brought_.NoteFolder({.path = folder.path, .is_finished = true});
+}
+
+void CheckRoom(const fs::path& folder, uint64_t bytes) {
   struct statvfs info {};
-  if (statvfs(root_.c_str(), &info) != 0) return;  // what follows fails with its reason
+  if (statvfs(folder.c_str(), &info) != 0) return;  // what follows fails with its reason
   const uint64_t free_bytes = uint64_t{info.f_bavail} * info.f_frsize;
   if (free_bytes >= kKeptFreeBytes && free_bytes - kKeptFreeBytes >= bytes) return;
   throw Error(Phase::kFiles,
               fmt::format("{} MiB are to come to {}, where {} MiB are free; 64 of them stay free",
-                          bytes >> 20, root_.string(), free_bytes >> 20),
+                          bytes >> 20, folder.string(), free_bytes >> 20),
               "--to FOLDER on another disk, or some of it: tfdist pull JOB PATH");
 }
 
-void LocalPlace::Finish() {
-  // The innermost first: the time of a folder changes with what is made in it.
-  for (auto path = made_.rbegin(); path != made_.rend(); ++path) {
-    const auto known = folders_.find(*path);
-    const fs::path folder = root_ / *path;
-    const uint32_t mode = known == folders_.end() ? 0777 : known->second.mode;
-    if (chmod(folder.c_str(), Allowed(mode) | S_IRWXU) != 0) Fail("cannot set the mode of", folder);
-    if (known == folders_.end()) continue;
-    if (utimensat(AT_FDCWD, folder.c_str(), TimesOf(known->second).data(), 0) != 0) {
-      Fail("cannot set the time of", folder);
-    }
-  }
-  made_.clear();
-}
-
-LocalCopy::LocalCopy(LocalPlace& place, const RemoteFile& file)
-    : place_(place), file_(file), path_(place.root() / file.path) {
-  const std::string name = path_.filename().string().substr(0, kMostNameBytes);
-  part_ =
-      path_.parent_path() / fmt::format(".{}.{:x}-{:x}.part", name,
-                                        static_cast<uint64_t>(file.changed_ns), file.size_bytes);
-  const auto there = LookAtFile(path_);
+LocalCopy::LocalCopy(LocalPlace& place, const RemoteFile& file) : place_(place), file_(file) {
+  const fs::path path = file.path;
+  const std::string name = path.filename().string().substr(0, kMostNameBytes);
+  part_ = path.parent_path() / fmt::format(".{}.{:x}-{:x}.part", name,
+                                           static_cast<uint64_t>(file.changed_ns), file.size_bytes);
+  const auto there = LookAtFile(place, file.path);
   was_there_ = there && static_cast<uint64_t>(there->st_size) == file.size_bytes &&
                there->st_mtim.tv_sec * kSecond + there->st_mtim.tv_nsec == file.changed_ns;
-  const auto part = LookAtFile(part_);
+  const auto part = LookAtFile(place, part_);
   if (part) offset_ = std::min<uint64_t>(static_cast<uint64_t>(part->st_size), file.size_bytes);
 }
 
 void LocalCopy::Open() {
   if (fd_.valid()) return;
   place_.MakeFoldersOf(file_.path);
-  fd_ = UniqueFd(open(part_.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  fd_ = UniqueFd(
+      openat(place_.fd(), part_.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd_.valid() || fchmod(fd_.get(), 0600) != 0 ||
       ftruncate(fd_.get(), static_cast<off_t>(offset_)) != 0 || lseek(fd_.get(), 0, SEEK_END) < 0) {
-    Fail("cannot write", part_);
+    Fail("cannot write", place_.root() / part_);
   }
 }
 
@@ -138,36 +162,39 @@ void LocalCopy::Write(std::string_view bytes) {
   bytes = bytes.substr(0, std::min<uint64_t>(bytes.size(), file_.size_bytes - offset_));
   unchecked_bytes_ += bytes.size();
   if (unchecked_bytes_ >= kLookEveryBytes) {
-    place_.CheckRoom(bytes.size());
+    CheckRoom(place_.root(), bytes.size());
     unchecked_bytes_ = 0;
   }
-  WriteAll(fd_.get(), bytes, part_.string());
+  WriteAll(fd_.get(), bytes, (place_.root() / part_).string());
   offset_ += bytes.size();
 }
 
 bool LocalCopy::Finish() {
   if (offset_ != file_.size_bytes) return false;
   Open();
-  if (fchmod(fd_.get(), place_.Allowed(file_.mode)) != 0) Fail("cannot set the mode of", part_);
-  if (futimens(fd_.get(), TimesOf(file_).data()) != 0) Fail("cannot set the time of", part_);
+  const fs::path part = place_.root() / part_;
+  if (fchmod(fd_.get(), place_.Allowed(file_.mode)) != 0) Fail("cannot set the mode of", part);
+  if (futimens(fd_.get(), TimesOf(file_).data()) != 0) Fail("cannot set the time of", part);
   fd_.Reset();
-  if (rename(part_.c_str(), path_.c_str()) != 0) Fail("cannot make", path_);
+  if (renameat(place_.fd(), part_.c_str(), place_.fd(), file_.path.c_str()) != 0) {
+    Fail("cannot make", place_.root() / file_.path);
+  }
   return true;
 }
 
 bool IsThere(const LocalPlace& place, const RemoteFile& link) {
-  std::error_code none;
-  return fs::read_symlink(place.root() / link.path, none) == link.target;
+  std::string target(link.target.size() + 1, '\0');
+  const ssize_t size = readlinkat(place.fd(), link.path.c_str(), target.data(), target.size());
+  return size >= 0 && target.substr(0, static_cast<size_t>(size)) == link.target;
 }
 
 void CopyLink(LocalPlace& place, const RemoteFile& link) {
-  const fs::path path = place.root() / link.path;
   place.MakeFoldersOf(link.path);
-  const fs::path aside = path.parent_path() / ".tfdist-link.part";
-  (void)unlink(aside.c_str());  // of a pull that was killed
-  if (symlink(link.target.c_str(), aside.c_str()) != 0 ||
-      rename(aside.c_str(), path.c_str()) != 0) {
-    Fail("cannot make", path);
+  const std::string aside = fs::path(link.path).parent_path() / ".tfdist-link.part";
+  (void)unlinkat(place.fd(), aside.c_str(), 0);  // of a pull that was killed
+  if (symlinkat(link.target.c_str(), place.fd(), aside.c_str()) != 0 ||
+      renameat(place.fd(), aside.c_str(), place.fd(), link.path.c_str()) != 0) {
+    Fail("cannot make", place.root() / link.path);
   }
 }
 

@@ -11,33 +11,45 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "cli/pull/brought.h"
 #include "cli/pull/remote_files.h"
 
 namespace tfdist::cli {
 
-// The folder that copies come to. Folders below it are made when the first byte of a file in them has come, for nobody but
-// the user; Finish gives them their own modes. No mode is wider than the umask allows. Belongs to one thread.
+// The folder of one task that copies come to, for nobody but the user. It stays open, and all below it is found from
+// there: another account that may write beside it cannot put a link in its place. Folders below it are made when the
+// first byte of a file in them has come, with mode 0700; Finish gives them their own modes. No mode is wider than the
+// umask allows. Belongs to one thread.
 class LocalPlace {
  public:
-  // `folders`: as the host lists them, for their modes and times. Throws Error(kFiles), as all calls do.
-  explicit LocalPlace(std::filesystem::path root, const std::vector<RemoteFile>& folders = {});
+  // Makes `root` where it is missing; its parent is there. A link, and a folder of another account, are errors.
+  // `job`: whose files come. `folders`: as the host lists them, for their modes and times. Throws Error(kFiles), as all
+  // calls do.
+  LocalPlace(std::filesystem::path root, const std::string& job,
+             const std::vector<RemoteFile>& folders = {});
 
   [[nodiscard]] const std::filesystem::path& root() const { return root_; }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] Brought& brought() { return brought_; }
   // Of a file or folder: the host's, without what the umask takes away.
   [[nodiscard]] mode_t Allowed(uint32_t mode) const { return mode & 0777 & ~umask_; }
   // Makes the folders in which `path`, below the root, lies. A link is none.
   void MakeFoldersOf(const std::string& path);
-  // Throws where `bytes` more would leave less than 64 MiB of the disk free.
-  void CheckRoom(uint64_t bytes) const;
-  // Those that were made here get their modes and times.
+  // The folders that were made here for the job, also by a pull that was interrupted, get their modes and times.
   void Finish();
 
  private:
+  void Finish(const Brought::Folder& folder);
+
   std::filesystem::path root_;
+  UniqueFd fd_;
+  Brought brought_;
   std::map<std::string, RemoteFile> folders_;
-  std::vector<std::string> made_;
   mode_t umask_;
 };
+
+// Throws Error(kFiles) where `bytes` more in `folder` would leave less than 64 MiB of the disk free.
+void CheckRoom(const std::filesystem::path& folder, uint64_t bytes);
 
 // Beside the file lies ".NAME.TIME-SIZE.part" until it is whole: a part of another version of it is
 // never gone on with. Links in the folder are not followed. A descriptor is open from the first byte
@@ -64,8 +76,7 @@ class LocalCopy {
 
   LocalPlace& place_;
   RemoteFile file_;
-  std::filesystem::path path_;
-  std::filesystem::path part_;
+  std::string part_;  // below the place, as the file's path is
   UniqueFd fd_;
   uint64_t offset_ = 0;
   uint64_t unchecked_bytes_ = 0;  // written since there was a look at the disk

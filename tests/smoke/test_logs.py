@@ -116,6 +116,7 @@ class Logs(unittest.TestCase):
             name = task.replace(":", "-") + ".log"
             content = (folder / name).read_bytes()
             self.assertEqual(content, self.user.run_bytes("logs", "--raw", "job", task))
+            self.assertEqual((folder / name).stat().st_mode & 0o7777, 0o600)  # as on the host
             self.assertIn(f"tfdist: {task}: {len(content)} bytes in out/of/{name}\n", saved.err)
         # Again, over its own; not over what somebody else has made, nor through a link.
         self.assertEqual(self.user.run("logs", "--save", "out/of", "job", "worker").code, 0)

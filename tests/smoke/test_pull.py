@@ -101,6 +101,32 @@ class Pull(unittest.TestCase):
         for name, mode in (("private", 0o700), ("private/key", 0o644), ("token", 0o600), ("tool", 0o755)):
             here, there = (home / name).stat(), (self.work(0) / name).stat()
             self.assertEqual((name, here.st_mode & 0o7777, here.st_mtime_ns), (name, mode, there.st_mtime_ns))
+        self.assertEqual(home.stat().st_mode & 0o7777, 0o700)
+        (self.work(0) / "private/new").write_text("n")
+        os.utime(self.work(0) / "private", ns=(1, 1))
+        self.assertEqual(self.pull("worker:0").code, 0)
+        self.assertEqual((home / "private").stat().st_mtime_ns, 1)
+
+    def test_a_link_in_the_place_of_a_tasks_folder_is_not_followed(self):
+        self.run_job("echo k >authorized_keys")
+        elsewhere = self.user.folder / "elsewhere"
+        elsewhere.mkdir()
+        self.home.mkdir()
+        (self.home / "worker-0").symlink_to(elsewhere)
+        pulled = self.pull("worker:0")
+        self.assertEqual(pulled.code, 3, pulled)
+        self.assertIn(f"{self.home}/worker-0 is no folder\n  try: --to another folder, or move it away\n", pulled.err)
+        self.assertEqual(files_below(elsewhere), [])
+
+    def test_a_file_that_stays_needs_no_room(self):
+        self.run_job("truncate -s 8T huge; echo 1 >small")
+        home = self.home / "worker-0"
+        home.mkdir(parents=True)
+        (home / "huge").write_text("mine\n")
+        pulled = self.pull("worker:0")
+        self.assertEqual(pulled.code, 1, pulled)
+        self.assertEqual((home / "huge").read_text(), "mine\n")
+        self.assertEqual((home / "small").read_text(), "1\n")
 
     def test_a_file_that_was_changed_here_stays(self):
         self.run_job("echo 1 >notes; echo 1 >model.bin; ln -s model.bin latest; mkdir out; echo 1 >out/x")
@@ -155,7 +181,11 @@ class Pull(unittest.TestCase):
     def test_a_pull_that_was_killed_goes_on(self):
         self.run_job("true")
         content = bytes(range(256)) * (4096 * 64)  # 64 MiB
-        (self.work(1) / "large.bin").write_bytes(content)
+        folder = self.work(1) / "ck"
+        folder.mkdir()
+        (folder / "large.bin").write_bytes(content)
+        folder.chmod(0o755)
+        os.utime(folder, ns=(1, 1))
         process = self.user.start("pull", "job", "--to", str(self.home))
 
         def parts():
@@ -164,15 +194,16 @@ class Pull(unittest.TestCase):
         wait_for(parts, "the first bytes")
         process.kill()
         process.wait()
-        self.assertFalse((self.home / "worker-1/large.bin").exists())
+        self.assertFalse((self.home / "worker-1/ck/large.bin").exists())
         [part] = parts()
         had = part.stat()
         pulled = self.pull()
         self.assertEqual(pulled.code, 0, pulled)
-        whole = self.home / "worker-1/large.bin"
+        whole = self.home / "worker-1/ck/large.bin"
+        self.assertEqual((whole.parent.stat().st_mode & 0o7777, whole.parent.stat().st_mtime_ns), (0o755, 1))
         self.assertEqual(hashlib.sha256(whole.read_bytes()).digest(), hashlib.sha256(content).digest())
         self.assertEqual(whole.stat().st_ino, had.st_ino)  # it is the part that has grown
-        self.assertEqual(files_below(self.home), ["worker-1/large.bin"])
+        self.assertEqual(files_below(self.home), ["worker-1/ck/large.bin"])
 
     def test_a_host_that_is_gone_hides_no_other_and_a_cleaned_job_is_said(self):
         self.run_job("echo 1 >model.bin")
