@@ -59,6 +59,7 @@ class Options:
     shell: str = "/bin/bash"     # login shell of `trainer`
     max_startups: str = "1000"
     host_key_types: tuple = ("ed25519",)
+    key_types: tuple = ("ed25519",)  # of the keys that `trainer` may log in with; one of rsa takes a second to make
     sshd_lines: tuple = ()       # further lines of sshd_config
     shared_home: bool = False    # one home folder and one uid for all hosts, as on a cluster with NFS
     seen: dict = dataclasses.field(default_factory=dict)  # name -> folder of this machine, read-only at /run/NAME
@@ -382,7 +383,7 @@ class Hosts:
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="tfdist-hosts-")).resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o711)  # accounts of the hosts pass through
-        self.keys = {key_type: self.folder / f"keys/id_{key_type}" for key_type in KEY_TYPES}
+        self.keys = {key_type: self.folder / f"keys/id_{key_type}" for key_type in Options(**options).key_types}
         self.key = self.keys["ed25519"]
         self.known_hosts = self.folder / "known_hosts"
         self.ssh_config = self.folder / "ssh_config"

@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from tests.hosts.hosts import Hosts, check_possible, make_key
+from tests.hosts.hosts import KEY_TYPES, Hosts, check_possible, make_key
 from tests.hosts.probe import client_config, probe, probe_all
 from tests.support import processes
 from tests.support.waiting import wait_for
@@ -83,6 +83,8 @@ def ssh_agent(folder, *keys):
 
 
 class KeysTest(SharedHosts):
+    options = {"key_types": KEY_TYPES}
+
     def test_every_type_of_key_file(self):
         for key_type, key in self.hosts.keys.items():
             with self.subTest(key_type):
