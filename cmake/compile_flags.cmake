@@ -29,6 +29,13 @@ if(TFDIST_SANITIZE)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC warns about its own instrumentation, inside fmt for one.
     target_compile_options(tfdist_flags INTERFACE -Wno-uninitialized -Wno-maybe-uninitialized)
+    # Never mind 130 MB more: collecting garbage takes a tenth of the time.
+    target_compile_options(tfdist_flags INTERFACE --param=ggc-min-heapsize=400000)
+    if(TFDIST_SANITIZE MATCHES "undefined")
+      # What these look for before every access is a fourth of the time that a file takes. A null pointer ends the process anyway,
+      # what is beyond an object is the address sanitizer's, and the preset `fuzz`, built by clang, has all three.
+      target_compile_options(tfdist_flags INTERFACE -fno-sanitize=null,alignment,object-size)
+    endif()
   endif()
 endif()
 

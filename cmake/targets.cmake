@@ -36,8 +36,10 @@ endfunction()
 # Read by base/testing/test_paths.h.
 file(CONFIGURE OUTPUT "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/.source_dir" CONTENT "${PROJECT_SOURCE_DIR}\n")
 
-# All that `ctest -L unit` runs: the target of sanitizers' builds in .ci/run.
+# What .ci/run builds: with sanitizers unit_tests, all that `ctest -L unit` runs; for release job_tests, what all other tests
+# run: jobs as users start them, and what a sanitizer's build does not have (label `release`).
 add_custom_target(unit_tests)
+add_custom_target(job_tests)
 
 # tfdist_time_limit(TEST SECONDS): after so long ctest ends the test; sanitizers take several times as long.
 function(tfdist_time_limit test seconds)
@@ -48,7 +50,8 @@ function(tfdist_time_limit test seconds)
 endfunction()
 
 # tfdist_test(NAME x_test SOURCES ... [DEPENDS ...] [RUNS ...] [LABELS ...] [TIMEOUT seconds]):
-# bin/x_test, run by ctest as one test; label `unit` unless others are given. GoogleTest brings main().
+# bin/x_test, run by ctest as one test; label `unit` unless others are given: `release` for one that a sanitizer's build does not
+# have. GoogleTest brings main().
 # RUNS names executables that the test starts; base/testing/test_paths.h finds them and the sources.
 # TFDIST_TEST_SANITIZED is 1 or 0.
 function(tfdist_test)
@@ -76,6 +79,8 @@ function(tfdist_test)
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}")
   if("unit" IN_LIST arg_LABELS)
     add_dependencies(unit_tests ${arg_NAME})
+  else()
+    add_dependencies(job_tests ${arg_NAME})
   endif()
   tfdist_time_limit(${arg_NAME} ${arg_TIMEOUT})
 endfunction()
