@@ -323,7 +323,7 @@ prepare() {
 
 # Keepers and holders whose folder was removed under them.
 pids_of_slot() {
-  ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n "s|.*/proc/\([0-9]*\)/exe -> /.*/$jobs/$job/$slot_prefix$slot/.*|\1|p"
+  ls -l $(own_processes exe) 2>/dev/null | sed -n "s|.*/proc/\([0-9]*\)/exe -> /.*/$jobs/$job/$slot_prefix$slot/.*|\1|p"
 }
 
 main attach

@@ -700,6 +700,26 @@ TEST_F(BootstrapTest, AnotherAccountKeepsNoFolderFromClean) {
   EXPECT_TRUE(Clean(ShellAfter(""), "", {job}, false, Soon()).kept.empty());
 }
 
+TEST_F(BootstrapTest, AnotherAccountsProcessesAreNoneOfAJobWhoseFolderIsGone) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, which sees what every process runs";
+  const std::string job = "a-20260801T120000Z-" + RandomHex(3);
+  const TemporaryFolder theirs;
+  const fs::path folder = theirs.path() / "jobs" / job / "h0";
+  fs::create_directories(folder);
+  fs::copy_file("/bin/sleep", folder / "agent");
+  chmod(theirs.path().c_str(), 0755);
+  const auto stranger = ShellAfter("setpriv --reuid=12345 --clear-groups '" +
+                                   (folder / "agent").string() + "' 1000 & " +
+                                   "while ! ls -l /proc/$!/exe | grep -q agent; do :; done; "
+                                   "echo runs; read -r line; kill $!; exit\n");
+  std::string line;
+  while (line.find("runs\n") == std::string::npos) (void)stranger->Read(line, Soon());
+  EXPECT_THROW((void)AttachAgent(ShellAfter(""), "", job, 0, Soon()), NothingThere);
+  stranger->Write("end\n", Soon());
+  while (stranger->Read(line, Soon()) == ReadResult::kData) {
+  }
+}
+
 // As with an immutable file: rm(1) takes what a slot is known by, and fails.
 TEST_F(BootstrapTest, CleanFindsAgainWhatItCouldNotRemove) {
   MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
