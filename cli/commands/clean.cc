@@ -83,9 +83,10 @@ class Owners {
 struct Proposal {
   std::vector<HostPlan> answering;
   std::vector<HostSurvey> hosts;  // of these
+  std::set<Machine> seen;         // those that showed all
   std::set<Machine> silent;
   std::set<std::string> running;  // ids, on any host: homes may be shared, and a folder with them
-  // A host that does not answer may run them, in a folder that it shares with one that does.
+  // Another host may run them, in a folder that it shares with one of these.
   std::set<std::string> in_doubt;
   std::set<std::string> jobs;   // ids that are to be removed
   bool has_task_files = false;  // of some job to be removed
@@ -105,6 +106,9 @@ Proposal SurveyHosts(const Plan& plan) {
       PrintError(*answers[at].error);
       proposal.silent.insert(MachineOf(plan.hosts[at]));
     } else {
+      const auto& refused = answers[at].answer.refused;
+      if (!refused.empty()) PrintError(RefusedFolders(refused).WithHost(plan.hosts[at].name));
+      (refused.empty() ? proposal.seen : proposal.silent).insert(MachineOf(plan.hosts[at]));
       proposal.answering.push_back(plan.hosts[at]);
       proposal.hosts.push_back(std::move(answers[at].answer));
     }
@@ -112,12 +116,16 @@ Proposal SurveyHosts(const Plan& plan) {
   return proposal;
 }
 
-// Hosts share a folder where one has the folders of the other's slots. So a silent host runs nothing in a
-// folder that holds none of its slots and only slots whose hosts are known.
-bool IsInDoubt(const Proposal& proposal, const Owners& owners, const RemoteJob& slot) {
-  if (proposal.silent.empty()) return false;
-  const auto owner = owners.Of(slot);
-  return !owner || proposal.silent.contains(*owner);
+// Hosts share a folder where one has the folders of the other's slots. So a host that was not asked, or has not shown
+// all, may run what lies here, unless the slot's own host is known to run nothing.
+bool IsInDoubt(const Proposal& proposal, const Plan& plan, const Owners& owners,
+               const SlotOnHost& slot) {
+  const auto owner = owners.Of(slot.job);
+  if (owner && proposal.seen.contains(*owner)) return false;
+  // Hosts that the user has taken out of this file, and jobs of which this machine knows nothing.
+  const bool is_own = IsJobIdOf(slot.job.job, plan.name);
+  if (!owner || is_own) return slot.is_leased || !proposal.silent.empty();
+  return true;
 }
 
 Proposal Propose(const Plan& plan, const Owners& owners, bool all_jobs) {
@@ -125,7 +133,7 @@ Proposal Propose(const Plan& plan, const Owners& owners, bool all_jobs) {
   for (const HostSurvey& host : proposal.hosts) {
     for (const SlotOnHost& slot : host.slots) {
       if (slot.job.running) proposal.running.insert(slot.job.job);
-      if (IsInDoubt(proposal, owners, slot.job)) proposal.in_doubt.insert(slot.job.job);
+      if (IsInDoubt(proposal, plan, owners, slot)) proposal.in_doubt.insert(slot.job.job);
     }
   }
   for (const HostSurvey& host : proposal.hosts) {
@@ -156,7 +164,7 @@ void PrintRow(const std::string& host, const std::string& what, uint64_t kib,
 // Why the slot's folder stays; nullopt: it goes, or it is not meant.
 std::optional<std::string_view> WhyItStays(const Proposal& proposal, const std::string& job) {
   if (proposal.running.contains(job)) return ": stays, it runs";
-  if (proposal.in_doubt.contains(job)) return ": stays, a host that does not answer may run it";
+  if (proposal.in_doubt.contains(job)) return ": stays, a host that was not looked at may run it";
   return std::nullopt;
 }
 
@@ -231,11 +239,14 @@ int CleanCommand(const CleanArguments& arguments) {
   const Proposal proposal = Propose(plan, Owners(all_slots), arguments.all);
   const bool all_answered = proposal.answering.empty() || CleanAnswering(arguments, plan, proposal);
   if (proposal.silent.empty()) return all_answered ? kExitSuccess : kExitHost;
-  PrintError(Error(
-      Phase::kDown,
-      fmt::format("{} of {} hosts did not answer: what lies there stays", proposal.silent.size(),
-                  plan.hosts.size()),
-      "the same again once they are back; or take them out of `hosts`, if they never will be"));
+  const size_t unanswered = plan.hosts.size() - proposal.answering.size();
+  if (unanswered > 0) {
+    PrintError(Error(
+        Phase::kDown,
+        fmt::format("{} of {} hosts did not answer: what lies there stays", unanswered,
+                    plan.hosts.size()),
+        "the same again once they are back; or take them out of `hosts`, if they never will be"));
+  }
   return kExitHost;
 }
 

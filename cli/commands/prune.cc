@@ -74,19 +74,35 @@ bool HasTaskFiles(const HostSurvey& survey, const std::string& job) {
   });
 }
 
+// Whether all is known of what the job has there. A folder that was refused, or is out of sight, may hold files.
+bool IsWhole(const HostSurvey& survey, const JobRecord& record, int slot) {
+  const auto at = static_cast<size_t>(slot);
+  if (at >= record.bases.size() || record.bases[at].empty()) return survey.refused.empty();
+  return std::ranges::find(survey.bases, record.bases[at]) != survey.bases.end();
+}
+
 // Why it is kept; empty: nothing of its tasks is left.
 std::string WhatIsLeft(const JobRecord& record, const Surveys& surveys) {
   std::vector<std::string> with_files;
   std::vector<std::string> silent;
-  for (const HostPlan& host : record.hosts) {
+  std::vector<std::string> unseen;
+  for (size_t slot = 0; slot < record.hosts.size(); ++slot) {
+    const HostPlan& host = record.hosts[slot];
     const Surveyed& surveyed = surveys.at(MachineOf(record, host));
-    if (!surveyed.answered) silent.push_back(host.name);
-    if (HasTaskFiles(surveyed.found, record.id)) with_files.push_back(host.name);
+    if (!surveyed.answered) {
+      silent.push_back(host.name);
+    } else if (HasTaskFiles(surveyed.found, record.id)) {
+      with_files.push_back(host.name);
+    } else if (!IsWhole(surveyed.found, record, static_cast<int>(slot))) {
+      unseen.push_back(host.name);
+    }
   }
   if (!with_files.empty()) {
     return fmt::format("files of its tasks are on {}", FoldHosts(with_files));
   }
-  return silent.empty() ? "" : fmt::format("{} did not answer", FoldHosts(silent));
+  if (!silent.empty()) return fmt::format("{} did not answer", FoldHosts(silent));
+  return unseen.empty() ? ""
+                        : fmt::format("tfdist's folder cannot be seen on {}", FoldHosts(unseen));
 }
 
 // No task of a job that has not started has written a file.

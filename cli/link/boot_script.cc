@@ -373,13 +373,20 @@ prepare() {
   each_base survey || true
 }
 
-# Fails, so that each_base goes on.
+# Fails, so that each_base goes on. Names the folder when all that it holds is listed.
 survey() {
-  open_base "$1" || return
+  if ! open_base "$1"; then
+    ! is_gone "$1" || say "base $base"
+    return 1
+  fi
   for folder in "$base/$jobs"/*/"$slot_prefix"*; do
     is_slot "$folder" || continue
     state=idle
-    if runs_below "$folder"; then state=running; fi
+    if runs_below "$folder"; then
+      state=running
+    elif is_leased "$folder"; then
+      state=leased
+    fi
     # The job's own agent knows what tasks have written; one that cannot say leaves it unknown.
     has_files=$("$folder/$agent_name" task-files </dev/null 2>/dev/null)
     case $has_files in
@@ -394,7 +401,21 @@ survey() {
     if [ -d "$base/$folder" ]; then caches=$((caches + $(kib_of "$base/$folder"))); fi
   done
   if [ "$caches" != 0 ]; then say "caches $caches $base"; fi
+  say "base $base"
   return 1
+}
+
+# is_gone FOLDER: whether it was removed, and is not just out of sight: an empty folder around it may be the place for a file
+# system that is not mounted. Makes its path `base`.
+is_gone() {
+  ! [ -e "$1" ] && ! [ -h "$1" ] && base=$(cd "${1%/*}" 2>/dev/null && pwd -P) && [ -n "$(ls -A "$base" 2>/dev/null)" ] || return
+  base=$base/${1##*/}
+}
+
+# is_leased FOLDER: whether a machine that shares it may run the slot: its key goes with the job's end, and its agent touches
+# the folder each hour.
+is_leased() {
+  [ -e "$1/$slot_key" ] && [ -n "$(find "$1" -prune -mmin -180 2>/dev/null)" ]
 }
 
 # kib_of FILE...: what the last one holds beyond those before it.
@@ -628,6 +649,7 @@ BootScript::BootScript(std::string nonce) : nonce_(std::move(nonce)) {
   Set("agents", layout::kAgents).Set("files", layout::kFiles).Set("names", layout::kNames);
   Set("jobs", layout::kJobs).Set("slot_prefix", layout::kSlotPrefix);
   Set("agent_name", layout::kAgent).Set("slot_info", layout::kSlotInfo);
+  Set("slot_key", "key");  // SlotFolder::key
 }
 
 BootScript& BootScript::Set(std::string_view name, std::string_view value) {

@@ -248,6 +248,7 @@ std::optional<SlotOnHost> ParseSlot(std::string_view line) {
   auto job = ParseJob(fmt::format("{} {}", state, line));
   if (!job) return std::nullopt;
   slot.job = std::move(*job);
+  slot.is_leased = state == "leased";
   return slot;
 }
 
@@ -256,8 +257,8 @@ std::string Joined(const std::vector<std::string>& refused) {
 }
 
 // What another account may have put there is neither run nor listed.
-[[noreturn]] void FailWithForeignFolders(Phase phase, const std::vector<std::string>& refused) {
-  throw Error(phase, Joined(refused), "look who made it; [ssh] remote_dir names another folder");
+Error ForeignFolders(Phase phase, const std::vector<std::string>& refused) {
+  return Error(phase, Joined(refused), "look who made it; [ssh] remote_dir names another folder");
 }
 
 Removal FollowRemoval(BootConversation& talk, TimePoint deadline) {
@@ -320,7 +321,7 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
   }
   if (line != "run") {
     // Nobody can say then that nothing is there.
-    if (!refused.empty()) FailWithForeignFolders(Phase::kRun, refused);
+    if (!refused.empty()) throw ForeignFolders(Phase::kRun, refused);
     throw NothingThere(Phase::kRun, fmt::format("this host has no job {} (slot {}){}", job, slot,
                                                 base.empty() ? "" : " in " + OnOneLine(base)));
   }
@@ -338,7 +339,7 @@ std::string FindAgent(std::unique_ptr<ByteChannel> channel, const std::string& b
   std::vector<std::string> refused;
   const std::string line = talk.ReadBehindRefusals(refused, deadline);
   if (auto path = After("agent", line)) return std::move(*path);
-  if (!refused.empty()) FailWithForeignFolders(Phase::kExec, refused);
+  if (!refused.empty()) throw ForeignFolders(Phase::kExec, refused);
   throw NothingThere(Phase::kExec, fmt::format("job {} has no folder here", job),
                      "was it cleaned, or has it another tfdist folder?");
 }
@@ -358,10 +359,14 @@ std::vector<RemoteJob> FindJobs(std::unique_ptr<ByteChannel> channel, const std:
     auto job = rest ? ParseJob(*rest) : std::nullopt;
     if (job && (name.empty() || IsJobIdOf(job->job, name))) jobs.push_back(std::move(*job));
   }
-  if (jobs.empty() && !refused.empty()) FailWithForeignFolders(Phase::kRun, refused);
+  if (jobs.empty() && !refused.empty()) throw ForeignFolders(Phase::kRun, refused);
   std::stable_sort(jobs.begin(), jobs.end(),
                    [](const RemoteJob& a, const RemoteJob& b) { return TimeOf(a) > TimeOf(b); });
   return jobs;
+}
+
+Error RefusedFolders(const std::vector<std::string>& refused) {
+  return ForeignFolders(Phase::kFiles, refused);
 }
 
 HostSurvey Survey(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
@@ -371,11 +376,12 @@ HostSurvey Survey(std::unique_ptr<ByteChannel> channel, const std::string& remot
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.Survey(), deadline);
   HostSurvey survey;
-  std::vector<std::string> refused;
   std::string line;
   while ((line = talk.ReadLine(deadline)) != "done") {
     if (auto refusal = After("refused", line)) {
-      refused.push_back(std::move(*refusal));
+      survey.refused.push_back(std::move(*refusal));
+    } else if (auto base = After("base", line)) {
+      survey.bases.push_back(std::move(*base));
     } else if (const auto caches = After("caches", line)) {
       std::string_view rest = *caches;
       uint64_t kib = 0;
@@ -384,7 +390,6 @@ HostSurvey Survey(std::unique_ptr<ByteChannel> channel, const std::string& remot
       if (auto parsed = ParseSlot(*slot)) survey.slots.push_back(std::move(*parsed));
     }
   }
-  if (survey.slots.empty() && !refused.empty()) FailWithForeignFolders(Phase::kFiles, refused);
   std::ranges::stable_sort(survey.slots, [](const SlotOnHost& a, const SlotOnHost& b) {
     return TimeOf(a.job) > TimeOf(b.job);
   });

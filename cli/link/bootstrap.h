@@ -83,14 +83,21 @@ struct SlotOnHost {
   uint64_t size_kib = 0;
   // A task has written a file into it, or this is not known.
   bool has_task_files = true;
+  bool is_leased =
+      false;  // nothing of it runs here; another host that shares the folder may run it
 };
 
 struct HostSurvey {
   std::vector<SlotOnHost> slots;  // newest first
   uint64_t caches_kib = 0;        // agents and received files
+  // tfdist's folders of which `slots` has all; one that was removed as a whole among them.
+  std::vector<std::string> bases;
+  std::vector<std::string> refused;  // "FOLDER: why", of those that were not looked into
 };
+// What to tell the user where there are such.
+Error RefusedFolders(const std::vector<std::string>& refused);
 
-// All that tfdist has on this host.
+// All that tfdist has on this host, but for folders that somebody else may have made.
 HostSurvey Survey(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
                   TimePoint deadline);
 

@@ -398,7 +398,10 @@ class ForeignFolder : public BootstrapTest {
       EXPECT_NE(error.cause().find(why), std::string::npos) << error.cause();
     }
     ExpectRefusal(why, [&] { (void)FindJobs(ShellAfter(""), open_.string(), "", Soon()); });
-    ExpectRefusal(why, [&] { (void)Survey(ShellAfter(""), open_.string(), Soon()); });
+    const HostSurvey survey = Survey(ShellAfter(""), open_.string(), Soon());
+    EXPECT_TRUE(survey.slots.empty() && survey.bases.empty());
+    ASSERT_EQ(survey.refused.size(), 1u);
+    EXPECT_NE(survey.refused[0].find(why), std::string::npos) << survey.refused[0];
     for (const Removal& removal : {Clean(ShellAfter(""), open_.string(), {kJob}, false, Soon()),
                                    PurgeJob(ShellAfter(""), open_.string(), kJob, 0, Soon())}) {
       EXPECT_EQ(removal.removed, std::vector<std::string>());
@@ -718,6 +721,29 @@ TEST_F(BootstrapTest, AnotherAccountsProcessesAreNoneOfAJobWhoseFolderIsGone) {
   stranger->Write("end\n", Soon());
   while (stranger->Read(line, Soon()) == ReadResult::kData) {
   }
+}
+
+TEST_F(BootstrapTest, SurveyNamesTheFoldersThatItHasSeenAsAWhole) {
+  const std::string base = (fs::canonical(home_) / ".cache/tfdist").string();
+  EXPECT_EQ(Survey(ShellAfter(""), "", Soon()).bases, std::vector<std::string>{});
+  MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
+  EXPECT_EQ(Survey(ShellAfter(""), "", Soon()).bases.at(0), base);
+  fs::remove_all(base);  // an empty folder may be the place of a file system that is not mounted
+  const auto bases = Survey(ShellAfter(""), "", Soon()).bases;
+  EXPECT_EQ(std::ranges::count(bases, base), 0);
+  std::ofstream(home_ / ".cache/other");
+  EXPECT_EQ(Survey(ShellAfter(""), "", Soon()).bases.at(0), base);
+}
+
+TEST_F(BootstrapTest, SurveySaysWhichIdleSlotsAnotherHostMayRun) {
+  MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
+  const fs::path slot = home_ / ".cache/tfdist/jobs/a-20260801T120000Z-a1b2c3/h0";
+  const auto is_leased = [] { return Survey(ShellAfter(""), "", Soon()).slots.at(0).is_leased; };
+  EXPECT_FALSE(is_leased());  // its job has ended
+  std::ofstream(slot / "key");
+  EXPECT_TRUE(is_leased());
+  fs::last_write_time(slot, fs::file_time_type::clock::now() - std::chrono::hours(4));
+  EXPECT_FALSE(is_leased());
 }
 
 // As with an immutable file: rm(1) takes what a slot is known by, and fails.

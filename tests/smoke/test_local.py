@@ -766,6 +766,22 @@ class LocalJob(unittest.TestCase):
         self.assertIn("forgot 1 of 2 jobs; ", self.user.run("prune", made).out)
         self.assertEqual(self.user.run("down").code, 0)
 
+    def test_prune_keeps_jobs_whose_folder_it_cannot_see(self):
+        run = self.user.run("up", "-H", "localhost", "--name", "made", "--no-workdir", "--", "sh", "-c", "echo weights >model.ckpt")
+        self.assertEqual(run.code, 0, run)
+        made = self.user.job_id()
+        wait_for(lambda: not self.user.left(), "the agents have left")
+        self.user.write(".tfdist/jobs/other-20260801T120000Z-a1b2c3/h0/slot.json", "{}")  # another of its folders is well
+        kept = f"kept {made}: tfdist's folder cannot be seen on localhost\n"
+        jobs = self.user.folder / ".cache/tfdist/jobs"
+        jobs.chmod(0o777)  # refused
+        self.assertIn(kept, self.user.run("prune").out)
+        jobs.chmod(0o700)
+        (self.user.folder / ".cache").rename(self.user.folder / "away")  # as where it is not mounted
+        self.assertIn(kept, self.user.run("prune").out)
+        (self.user.folder / "away").rename(self.user.folder / ".cache")
+        self.assertEqual(self.user.run("pull", made).code, 0)
+
     def test_purge_asks_before_it_removes_a_finished_job_that_nobody_named(self):
         first = self.start_job("done", "echo weights >model.ckpt")
         self.user.wait_until_ended(first)

@@ -270,9 +270,29 @@ class HostsThatAreOff(OverSsh):
     def test_clean_keeps_what_may_run_in_a_folder_that_is_shared(self):
         hosts = self.start_hosts(2, shared_home=True)
         cleaned = self.clean_without_the_last(hosts)
-        self.assertEqual(cleaned.out.count(": stays, a host that does not answer may run it\n"), 2, cleaned.out)
+        self.assertEqual(cleaned.out.count(": stays, a host that was not looked at may run it\n"), 2, cleaned.out)
         self.assertIn("agents and caches, shared with all other jobs of this account: stay, a job may run\n", cleaned.out)
         self.assertTrue((self.job_folder(hosts[0]) / "h1/agent").exists())
+
+    def test_clean_of_one_file_keeps_what_runs_on_the_host_of_another(self):
+        hosts = self.start_hosts(2, shared_home=True)
+        files = [self.user.write(f"{name}.toml", clusters.over_ssh(name, shell("exec sleep infinity"), [host], layout="mirrored",
+                                                                   ssh_config=hosts.ssh_config))
+                 for name, host in (("mine", hosts[0]), ("other", hosts[1]))]
+        self.assertEqual(self.user.run("up", "-d", files[1]).code, 0)
+        self.user.wait_until_tasks_run()
+        job = self.user.job_id()
+        clean = ("clean", "--all", "--yes", files[0])
+        kept = f"job {job}, slot 0: stays, a host that was not looked at may run it\n"
+        self.assertIn(kept, self.user.run(*clean).out)
+        # Nor what another machine has started.
+        [record] = self.user.folder.rglob(f"{job}.json")
+        record.rename(self.user.folder / "record")
+        self.assertIn(kept, self.user.run(*clean).out)
+        (self.user.folder / "record").rename(record)
+        self.assertTrue((self.job_folder(hosts[0]) / "h0/agent").exists())
+        self.assertEqual(self.user.run("down", job).code, 0)
+        self.assertIn(f"{job}/h0\n", self.user.run("clean", "--yes", files[1]).out)
 
 
 class NoisyHosts(OverSsh):
