@@ -38,6 +38,7 @@ struct Haul {
   std::vector<std::string> tasks;
   std::vector<RemoteFile> files;
   std::vector<RemoteFile> folders;  // for their modes and times
+  bool is_old = false;              // RemoteListing
   std::vector<const RemoteFile*> to_come;
   uint64_t missing_bytes = 0;  // of these
   bool has_no_folder = false;
@@ -206,10 +207,7 @@ void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress
   }
   SentFiles sent(
       fetch.missing,
-      [&](size_t at, std::string_view bytes) {
-        fetch.copies.at(at)->Write(bytes);
-        progress.Add(bytes.size());
-      },
+      [&](size_t at, std::string_view bytes) { progress.Add(fetch.copies.at(at)->Write(bytes)); },
       [&](size_t at, FileEnd end) {
         const std::string& path = fetch.wanted.at(at).path;
         if (end == FileEnd::kUnreadable) {
@@ -222,7 +220,8 @@ void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress
           haul.changed.push_back(path);
         }
         fetch.copies.at(at).reset();
-      });
+      },
+      haul.is_old ? kMostGrownBytes : 0);
   SendRemoteFiles(record, haul.slot, fetch.wanted, fetch.offsets, sent);
   BringLinks(haul, place);
   place.Finish();
@@ -244,6 +243,7 @@ void List(const JobRecord& record, Haul& haul) {
     RemoteListing listing = ListRemoteFiles(record, haul.slot);
     haul.files = std::move(listing.files);
     haul.folders = std::move(listing.folders);
+    haul.is_old = listing.is_old;
   } catch (const NothingThere&) {
     haul.has_no_folder = true;
     throw;

@@ -10,6 +10,7 @@
 
 #include "base/failures.h"
 #include "base/testing/temporary_folder.h"
+#include "cli/link/pace.h"
 #include "cli/pull/local_copy.h"
 #include "cli/pull/remote_files.h"
 
@@ -39,7 +40,9 @@ TEST(RemoteFiles, AreReadWithAllThatAPathMayHold) {
   EXPECT_EQ(files[0].changed_ns, 1700000000000000001);
   EXPECT_EQ(files[0].mode, 0640u);
   EXPECT_EQ(files[1].changed_ns, -5);
-  EXPECT_EQ(files[1].mode, 0666u);  // of an earlier version
+  EXPECT_EQ(files[1].mode, 0666u);
+  EXPECT_TRUE(ParseRemoteFiles(Records({"0 -5 x", "end"})).is_old);
+  EXPECT_FALSE(ParseRemoteFiles(Records({"0:600 -5 x", "end"})).is_old);
   EXPECT_TRUE(ParseRemoteFiles(Records({"end"})).files.empty());
 }
 
@@ -83,6 +86,19 @@ TEST(SentFiles, WhatIsNoPieceIsRefused) {
         {5}, [](size_t, std::string_view) {}, [](size_t, FileEnd) {});
     EXPECT_THROW(sent.Take(stream), ProtocolError) << stream;
   }
+}
+
+TEST(SentFiles, MayGrowWhereTheAgentIsOld) {
+  std::string text;
+  SentFiles sent(
+      {1, 1}, [&](size_t at, std::string_view bytes) { text += std::to_string(at) += bytes; },
+      [](size_t, FileEnd) {}, 3);
+  sent.Take("2\nab2\ncd0\n1\ne0\n");
+  EXPECT_EQ(text, "0ab0cd1e");
+  SentFiles too_many(
+      {1, 1}, [](size_t, std::string_view) {}, [](size_t, FileEnd) {}, 3);
+  too_many.Take("3\nabc0\n");
+  EXPECT_THROW(too_many.Take("3\nabc"), ProtocolError);
 }
 
 TEST(RemoteFiles, ALinkHasItsTarget) {
@@ -134,6 +150,9 @@ TEST(Pace, IsTooSlowWhenLessThan64KibCameInAMinute) {
   EXPECT_EQ(pace.until(), begin + 119s);
   pace.Add(0, 64, begin + 100s);
   EXPECT_EQ(pace.until(), begin + 160s);
+  Pace slow(begin, 10min);
+  slow.Add(64 << 10, 0, begin + 599s);
+  EXPECT_EQ(slow.until(), begin + 1199s);
 }
 
 TEST(WithTargets, FollowsAsManyLinksAsTheKernel) {

@@ -157,7 +157,7 @@ void LocalCopy::Open() {
   }
 }
 
-void LocalCopy::Write(std::string_view bytes) {
+size_t LocalCopy::Write(std::string_view bytes) {
   Open();
   bytes = bytes.substr(0, std::min<uint64_t>(bytes.size(), file_.size_bytes - offset_));
   unchecked_bytes_ += bytes.size();
@@ -167,6 +167,7 @@ void LocalCopy::Write(std::string_view bytes) {
   }
   WriteAll(fd_.get(), bytes, (place_.root() / part_).string());
   offset_ += bytes.size();
+  return bytes.size();
 }
 
 bool LocalCopy::Finish() {

@@ -66,8 +66,8 @@ class LocalCopy {
   [[nodiscard]] uint64_t missing_bytes() const {
     return was_there_ ? 0 : file_.size_bytes - offset_;
   }
-  // What comes beyond the file's size is dropped.
-  void Write(std::string_view bytes);
+  // What comes beyond the file's size is dropped. Returns how much was not.
+  size_t Write(std::string_view bytes);
   // Gives it its name, time and mode. False: bytes are missing.
   bool Finish();
 

@@ -6,12 +6,14 @@
 #include <charconv>
 #include <set>
 
+#include "base/clock.h"
 #include "base/failures.h"
 #include "base/text.h"
 #include "cli/channel/tail.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/link/host_command.h"
+#include "cli/link/pace.h"
 
 namespace tfdist::cli {
 namespace {
@@ -20,9 +22,6 @@ using namespace std::chrono_literals;
 
 constexpr auto kStartLimit = 30s;
 constexpr auto kListLimit = 10min;
-constexpr auto kPaceWindow = 1min;
-constexpr uint64_t kLeastBytesInWindow = 64 << 10;
-constexpr uint64_t kUnitsOfAnEnd = 1 << 10;
 constexpr size_t kMostDepth = 64;
 constexpr size_t kMostFolders = 200'000;
 constexpr size_t kMostListBytes = 256 << 20;
@@ -119,7 +118,11 @@ RemoteListing ParseRemoteFiles(std::string_view records) {
     const bool is_link = kind == "link";
     const bool is_folder = kind == "folder";
     if (!is_link && !is_folder) file.size_bytes = ParseNumber<uint64_t>(kind);
-    if (!mode.empty()) file.mode = ParseNumber<uint32_t>(mode, 8);
+    if (mode.empty()) {
+      listing.is_old = true;
+    } else {
+      file.mode = ParseNumber<uint32_t>(mode, 8);
+    }
     file.changed_ns = ParseNumber<int64_t>(TakeUpTo(' ', record));
     CheckPath(record);
     CountFolders(record, folders);
@@ -132,13 +135,6 @@ RemoteListing ParseRemoteFiles(std::string_view records) {
   }
   throw Error(Phase::kFiles, "the list of its files has no end",
               "is the job's agent older than this tfdist?");
-}
-
-void Pace::Add(uint64_t bytes, size_t ended_files, TimePoint now) {
-  units_ += bytes + kUnitsOfAnEnd * ended_files;
-  if (units_ < kLeastBytesInWindow) return;
-  units_ = 0;
-  until_ = now + kPaceWindow;
 }
 
 void SentFiles::Take(std::string_view bytes) {
@@ -159,8 +155,11 @@ void SentFiles::Take(std::string_view bytes) {
     const auto size = ParseNumber<int64_t>(std::exchange(header_, {}));
     if (size > 0) {
       left_bytes_ = static_cast<uint64_t>(size);
-      if (left_bytes_ > limits_[at_]) FailMalformed("more bytes of a file than it has listed");
-      limits_[at_] -= left_bytes_;
+      const uint64_t listed = std::min(left_bytes_, limits_[at_]);
+      const uint64_t grown = left_bytes_ - listed;
+      if (grown > grown_bytes_) FailMalformed("more bytes of a file than it has listed");
+      limits_[at_] -= listed;
+      grown_bytes_ -= grown;
     } else {
       on_end_(at_++, FileEndOf(size));
     }

@@ -2,14 +2,12 @@
 // `task-files` (agent/slot/task_files_main.h). Hosts are not trusted with paths.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
 #include "cli/job/job_record.h"
 
 namespace tfdist::cli {
@@ -19,14 +17,18 @@ struct RemoteFile {
   uint64_t size_bytes = 0;
   int64_t changed_ns = 0;
   std::string target;    // of a link: anything; empty: a file
-  uint32_t mode = 0666;  // permissions, and more; an agent of an earlier version does not say
+  uint32_t mode = 0666;  // permissions, and more
 };
 
 // What a host says.
 struct RemoteListing {
   std::vector<RemoteFile> files;  // and links
   std::vector<RemoteFile> folders;
+  // By an agent of an earlier version, which tells no modes, and sends files as long as they have become meanwhile.
+  bool is_old = false;
 };
+// What such an agent may send beyond that.
+inline constexpr uint64_t kMostGrownBytes = uint64_t{1} << 30;
 
 enum class FileEnd {
   kWhole,
@@ -43,34 +45,26 @@ RemoteListing ParseRemoteFiles(std::string_view records);
 class SentFiles {
  public:
   // `limits`: how many bytes of each file that was asked for are to come. `on_bytes(i, bytes)`: of the i-th of them. `on_end(i, end)`.
+  // `grown_bytes`: how many more may come, of all files together.
   SentFiles(std::vector<uint64_t> limits, std::function<void(size_t, std::string_view)> on_bytes,
-            std::function<void(size_t, FileEnd)> on_end)
-      : limits_(std::move(limits)), on_bytes_(std::move(on_bytes)), on_end_(std::move(on_end)) {}
+            std::function<void(size_t, FileEnd)> on_end, uint64_t grown_bytes = 0)
+      : limits_(std::move(limits)),
+        grown_bytes_(grown_bytes),
+        on_bytes_(std::move(on_bytes)),
+        on_end_(std::move(on_end)) {}
 
-  // Throws ProtocolError, also for more bytes of a file than are to come, and what the functions throw.
+  // Throws ProtocolError, also for more bytes than may come, and what the functions throw.
   void Take(std::string_view bytes);
   [[nodiscard]] size_t ended() const { return at_; }
 
  private:
   std::vector<uint64_t> limits_;  // what is still to come
+  uint64_t grown_bytes_;
   std::function<void(size_t, std::string_view)> on_bytes_;
   std::function<void(size_t, FileEnd)> on_end_;
   std::string header_;  // of a piece, as far as it has come
   uint64_t left_bytes_ = 0;
   size_t at_ = 0;
-};
-
-// Whether a host still sends what is worth waiting for: 64 KiB each minute, where a file that ends counts as 1 KiB.
-class Pace {
- public:
-  explicit Pace(TimePoint now) : until_(now + std::chrono::minutes(1)) {}
-  void Add(uint64_t bytes, size_t ended_files, TimePoint now);
-  // Then it is too slow.
-  [[nodiscard]] TimePoint until() const { return until_; }
-
- private:
-  TimePoint until_;
-  uint64_t units_ = 0;
 };
 
 // What tasks of `slot` have written. For at most 10 minutes.

@@ -41,6 +41,14 @@ class Pull(unittest.TestCase):
     def pull(self, *args):
         return self.user.run("pull", "job", *args, "--to", str(self.home))
 
+    def replace_agent(self, cases):
+        """What worker:0's agent says to `list` and `send`, by a shell's `case`."""
+        agent = self.work(0).parent / "agent"
+        agent.unlink()
+        agent.write_text(f"#!/bin/sh\ncase $2 in\n{cases}\nesac\n")
+        agent.chmod(0o700)
+        os.chown(agent, self.hosts[0].uid, self.hosts[0].uid)
+
     def work(self, number):
         """The folder in which tasks run, on a host."""
         [folder] = self.hosts[number].home.glob(f".cache/tfdist/jobs/*/h{number}/work")
@@ -158,16 +166,20 @@ class Pull(unittest.TestCase):
 
     def test_a_host_that_sends_more_than_it_has_listed_is_given_up(self):
         self.run_job("echo 1 >model.bin")
-        agent = self.work(0).parent / "agent"
-        agent.unlink()
-        agent.write_text('#!/bin/sh\ncase $2 in\nlist) printf "5:600 1 a/x\\0end\\0";;\n'
-                         'send) while printf "1\\nx"; do sleep 0.1; done;;\nesac\n')
-        agent.chmod(0o700)
-        os.chown(agent, self.hosts[0].uid, self.hosts[0].uid)
+        self.replace_agent('list) printf "5:600 1 a/x\\0end\\0";; send) while printf "1\\nx"; do sleep 0.1; done;;')
         pulled = self.user.run("pull", "job", "worker:0", "--to", str(self.home), seconds=20)
         self.assertEqual(pulled.code, 3, pulled)
         self.assertIn("more bytes of a file than it has listed", pulled.err)
         self.assertFalse((self.home / "worker-0/a/x").exists())
+
+    def test_files_that_grow_come_from_an_agent_of_an_earlier_version(self):
+        """Which tells no modes, and sends all that there is by then."""
+        self.run_job("echo 1 >model.bin")
+        self.replace_agent('list) printf "2 1 growing\\0002 1 other\\0end\\0";; send) printf "4\\nabcd0\\n2\\nef0\\n";;')
+        pulled = self.pull("worker:0")
+        self.assertEqual(pulled.code, 0, pulled)
+        home = self.home / "worker-0"
+        self.assertEqual([(home / name).read_text() for name in ("growing", "other")], ["ab", "ef"])
 
     def test_a_file_that_cannot_be_read_is_named_and_not_counted(self):
         self.run_job("echo 1 >open; echo 2 >closed")
