@@ -105,9 +105,17 @@ int SaveLogs(const JobRecord& record, FollowOptions options, const fs::path& fol
     }
     const fs::path aside = folder / ("." + name + ".part");
     const UniqueFd file = CreateFile(aside);
-    LinePrinter printer(file.get(), {.raw = true}, options.tasks);
+    LinePrinter printer(file.get(), {.raw = true, .leaves_room = true}, options.tasks);
     JobFollower follower(record, {}, options, printer, interrupts);
-    NoteLastSeen(record.id, SeenIn(Follow(follower, record), true));
+    try {
+      NoteLastSeen(record.id, SeenIn(Follow(follower, record), true));
+    } catch (const OutputClosed& error) {
+      fs::remove(aside);  // it would keep the disk full
+      throw Error(Phase::kFiles,
+                  fmt::format("{}: {}; 64 MiB of its disk stay free", (folder / name).string(),
+                              error.cause()),
+                  "--save FOLDER on another disk");
+    }
     if (follower.interrupted()) return kExitInterrupted;
     incomplete = incomplete || follower.incomplete();
     if (IsLessThanBefore(follower, aside, folder / name)) {

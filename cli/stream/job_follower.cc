@@ -27,7 +27,8 @@ constexpr auto kLostHostLimit = 10s;
 constexpr auto kReconnectLimit = 5min;
 constexpr auto kFirstPause = 500ms;
 constexpr auto kLongestPause = 10s;
-constexpr auto kFolderLimit = 10min;
+constexpr auto kPaceWindow = 10min;  // a search takes its time before something comes
+constexpr std::string_view kTooSlow = "the host sends next to nothing";
 
 TimePoint Now() { return SystemClock().Now(); }
 
@@ -109,6 +110,7 @@ std::optional<Error> JobFollower::Abandoned() const {
 // host's log alone. So events come first, and logs once they have been caught up with.
 void JobFollower::Open() {
   const bool live = attached_.hello.serving == protocol::Serving::kAgent;
+  pace_.emplace(Now(), kPaceWindow);
   events_done_ = false;
   caught_up_ = !live || streams_.empty();
   OpenEvents(live && options_.follow && caught_up_);
@@ -203,9 +205,12 @@ bool JobFollower::Done() const {
 void JobFollower::WaitAndHandle() {
   // Bounded, as messages may come without end: Ctrl-C has its turn below.
   const TimePoint turn_end = Now() + 200ms;
+  const uint64_t before = received_bytes_;
   while (auto message = Now() < turn_end ? attached_.link->Receive(Now()) : std::nullopt) {
     Handle(*message);
   }
+  pace_->Add(received_bytes_ - before, 0, Now());
+  GiveUpIfTooSlow();
   if (Done() || GivesUp()) return;
   const bool in_folders = attached_.hello.serving == protocol::Serving::kFolder;
   if (events_done_ && (in_folders || OthersAreDone())) return ReadFromHosts();
@@ -220,6 +225,14 @@ void JobFollower::WaitAndHandle() {
   PassOnNotes();
   LookIntoSilence();
   HandleInterrupts(interrupts_.Take());
+}
+
+void JobFollower::GiveUpIfTooSlow() {
+  if (options_.follow || Now() < pace_->until()) return;
+  for (TaskStream& stream : streams_) {
+    if (!stream.done) GiveUp(stream, kTooSlow);
+  }
+  incomplete_ = events_done_ = true;
 }
 
 void JobFollower::LookIntoSilence() {
@@ -340,6 +353,7 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
   stream.since_ns.reset();
   stream.offset = piece.offset + piece.data.value.size();
   stream.begun = brought_something_ = true;
+  received_bytes_ += piece.data.value.size();
   last_output_ = Now();
   silence_told_ = false;
   Show(stream, piece);
@@ -642,12 +656,14 @@ void JobFollower::ReadFromItsHost(TaskStream& stream) {
                    host.hello.serving == protocol::Serving::kAgent &&
                    state_.phase != protocol::JobPhase::kEnded;
   stream.id = host.link->Send(type::kReadLog, request);
-  const TimePoint deadline = Now() + kFolderLimit;
+  Pace pace(Now(), kPaceWindow);
   while (!stream.done && !quit_) {
+    const uint64_t before = received_bytes_;
     const auto message = host.link->Receive(Now() + 200ms);
     if (message && message->id == stream.id) HandleLog(*host.link, stream, *message);
+    pace.Add(received_bytes_ - before, 0, Now());
     HandleInterrupts(interrupts_.Take());
-    if (Now() > deadline) throw Error(Phase::kLogs, "it took more than 10 minutes");
+    if (!request.follow && Now() > pace.until()) throw Error(Phase::kLogs, std::string(kTooSlow));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "base/failures.h"
 #include "cli/job/connector.h"
 #include "cli/job/job_record.h"
+#include "cli/link/pace.h"
 #include "cli/stream/host_links.h"
 #include "cli/stream/interrupts.h"
 #include "cli/stream/line_printer.h"
@@ -59,7 +60,8 @@ class JobFollower {
   // Asks the coordinator to end the job; Run then sees it through.
   void RequestStop(std::string why, bool force);
 
-  // Returns when everything wanted was printed; at once when interrupted (see options). Lost
+  // Returns when everything wanted was printed; at once when interrupted (see options). Where output is not followed, a
+  // host that sends less than 64 KiB in ten minutes is given up. Lost
   // connections are made again (when following, also a first one), from the offsets reached, with
   // growing pauses between those that bring nothing: throws Error(kLogs) when that did not work for
   // kReconnectLimit, and at once what a host refuses or says against the protocol. Throws
@@ -124,6 +126,7 @@ class JobFollower {
   void LookIntoSilence();
   void HandleInterrupts(int count);
   [[nodiscard]] bool GivesUp();
+  void GiveUpIfTooSlow();
   void LeaveFolders();
   void SendStop();
   void Narrate(const protocol::Event& event);
@@ -164,6 +167,8 @@ class JobFollower {
   bool timed_out_ = false;
   int interrupts_seen_ = 0;
   TimePoint last_output_{};
+  uint64_t received_bytes_ = 0;  // of logs
+  std::optional<Pace> pace_;     // of this connection
   TimePoint looked_into_silence_{};
   bool silence_told_ = false;  // since the last output
   std::future<std::vector<std::string>> silence_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,6 +38,9 @@ void ForgetRewritten(std::string& line) {
   const size_t rewritten = end == std::string::npos ? end : line.rfind('\r', end);
   if (rewritten != std::string::npos) line.erase(0, rewritten + 1);
 }
+
+constexpr uint64_t kKeptFreeBytes = 64 << 20;
+constexpr uint64_t kLookEveryBytes = 4 << 20;
 
 void WriteOut(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -78,7 +82,10 @@ LinePrinter::~LinePrinter() {
 }
 
 void LinePrinter::Print(const std::string& task, const protocol::LogPiece& piece) {
-  if (options_.raw) return WriteOut(fd_, piece.data.value);
+  if (options_.raw) {
+    out_ += piece.data.value;
+    return Flush();
+  }
   std::string_view rest = piece.data.value;
   for (const protocol::LogSegment& segment : piece.segments) {
     Add(task, segment, rest.substr(0, segment.size_bytes));
@@ -184,6 +191,15 @@ void LinePrinter::WriteNote(std::string text) {
   WriteOut(STDERR_FILENO, text += '\n');
 }
 
-void LinePrinter::Flush() { WriteOut(fd_, std::exchange(out_, {})); }
+void LinePrinter::Flush() {
+  unchecked_bytes_ += out_.size();
+  if (options_.leaves_room && unchecked_bytes_ >= kLookEveryBytes) {
+    unchecked_bytes_ = 0;
+    struct statvfs disk {};
+    const bool is_known = fstatvfs(fd_, &disk) == 0;
+    if (is_known && disk.f_bavail * disk.f_frsize < kKeptFreeBytes) throw OutputClosed(ENOSPC);
+  }
+  WriteOut(fd_, std::exchange(out_, {}));
+}
 
 }  // namespace tfdist::cli

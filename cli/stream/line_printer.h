@@ -18,11 +18,12 @@
 namespace tfdist::cli {
 
 struct PrinterOptions {
-  bool colour = false;      // prefixes in colour, and the colours of tasks stay
-  bool filter = false;      // SafeForTerminal on every line
-  bool raw = false;         // no prefixes, no lines: the bytes as they are
-  bool timestamps = false;  // when each line began, after its task
-  size_t columns = 0;       // of a terminal that can erase a line; 0: whole lines only
+  bool colour = false;       // prefixes in colour, and the colours of tasks stay
+  bool filter = false;       // SafeForTerminal on every line
+  bool raw = false;          // no prefixes, no lines: the bytes as they are
+  bool timestamps = false;   // when each line began, after its task
+  size_t columns = 0;        // of a terminal that can erase a line; 0: whole lines only
+  bool leaves_room = false;  // of a file's disk at least 64 MiB: OutputClosed else
 };
 
 // Thrown when no more output can be written.
@@ -83,8 +84,9 @@ class LinePrinter {
   std::map<std::string, std::string> prefixes_;
   size_t prefix_columns_ = 0;
   std::map<Source, Unfinished> unfinished_;
-  std::optional<Source> open_;  // whose unfinished line the cursor stands in
-  std::string out_;             // of the piece at hand; written at its end
+  std::optional<Source> open_;    // whose unfinished line the cursor stands in
+  std::string out_;               // of the piece at hand; written at its end
+  uint64_t unchecked_bytes_ = 0;  // written since there was a look at the disk
 };
 
 }  // namespace tfdist::cli

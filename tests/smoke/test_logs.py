@@ -1,8 +1,10 @@
 """`tfdist logs` of tasks that have run more than once."""
 
 import datetime
+import os
 import pathlib
 import re
+import subprocess
 import unittest
 
 from tests.support import clusters
@@ -129,6 +131,21 @@ class Logs(unittest.TestCase):
         self.assertEqual((victim.read_text(), (self.user.folder / "out/of/master-0.log").read_text()), ("mine\n", "mine\n"))
         wrong = self.user.run("logs", "--save", "x", "-f", "job")
         self.assertEqual(wrong.code, 2, wrong)
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounts a disk")
+    def test_saved_logs_leave_room_on_the_disk(self):
+        script = "case $TFDIST_TASK in ps*) exec sleep 1000;; esac; head -c 40000000 /dev/zero | tr '\\0' x"
+        file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script], slots=1))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.wait_until_ended()
+        disk = self.user.folder / "disk"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m", "none", disk], check=True)
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        saved = self.user.run("logs", "--save", disk, "job", "master:0")
+        self.assertEqual(saved.code, 3, saved)
+        self.assertIn(f"{disk}/master-0.log: cannot write output: No space left on device; 64 MiB of its disk stay free\n  try: ", saved.err)
+        self.assertEqual(list(disk.iterdir()), [])
 
     def test_a_follower_is_told_how_the_job_ended(self):
         file = self.user.write("cluster.toml", clusters.local(
