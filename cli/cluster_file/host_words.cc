@@ -33,15 +33,15 @@ std::optional<int> ParseNumber(std::string_view digits, int most) {
 }  // namespace
 
 bool IsUserName(std::string_view name) {
-  return !name.empty() && name.front() != '-' &&
-         name.find_first_of(" @:/[]") == std::string_view::npos;
+  return !name.empty() && name.front() != '-' && name.front() != '@' &&
+         name.find_first_of(" :/[]") == std::string_view::npos;
 }
 
 std::variant<HostWords, BadAddress> SplitHost(std::string_view text, int most,
                                               std::string_view meaning) {
   HostWords words;
   std::string_view rest = text;
-  if (const size_t at = rest.find('@'); at != rest.npos) {
+  if (const size_t at = rest.rfind('@'); at != rest.npos) {
     words.user = rest.substr(0, at);
     rest.remove_prefix(at + 1);
     if (!IsUserName(words.user)) {

@@ -12,7 +12,7 @@
 namespace tfdist::cli {
 
 struct HostWords {
-  std::string user;           // before '@'; may be empty
+  std::string user;           // before the last '@', as for ssh: "jdoe@corp.example"; may be empty
   std::string host;           // not checked yet, brackets and all
   std::optional<int> number;  // after ':'; "fd00::7" has none, "[fd00::7]:22" has
 };

@@ -17,7 +17,7 @@ constexpr int kHighestGpu = 1023;
 constexpr int kHighestPort = 65535;
 
 constexpr std::string_view kSshSigns = "._:%+-";  // beside letters and digits
-constexpr std::string_view kTransports[] = {"ssh", "openssh", "local"};
+constexpr std::string_view kTransports[] = {"auto", "ssh", "openssh", "local"};
 
 // "trainer@gpu[01-04]:2200" as checked addresses with what SSH needs.
 std::optional<std::vector<HostWords>> ReadAddresses(std::string_view text, const Where& where,

@@ -22,6 +22,7 @@
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
+#include "cli/job/connector.h"
 #include "cli/plan/plan.h"
 #include "cli/show/report.h"
 #include "cli/stream/line_printer.h"
@@ -59,12 +60,13 @@ const CLI::Validator kCount(
     "N");
 
 constexpr const char* kTransportHelp =
-    "ssh (default), or openssh: by your own ssh program, for FIDO keys, GSSAPI, certificates";
+    "auto (default): tfdist itself, and your own ssh program for hosts that need more; or only "
+    "ssh\n(tfdist itself) or openssh (your own)";
 
 CLI::Option* AddTransport(CLI::App& sub, std::string& transport) {
   return sub.add_option("--transport", transport, kTransportHelp)
       ->type_name("KIND")
-      ->check(CLI::IsMember({"ssh", "openssh"}));
+      ->check(CLI::IsMember({"auto", "ssh", "openssh"}));
 }
 
 // Of `render`, `check` and `up`. The command stands behind `--`, and Main has taken it off.
@@ -602,6 +604,9 @@ int Run(int argc, char** argv) {
 
 int Main(int argc, char** argv) {
   RaiseDescriptorLimit();
+  SetConnectionNotes([](const std::string& host, const std::string& note) {
+    Say("tfdist: {}: {}\n", host, note);
+  });
   return ExitCodeOf([argc, argv] { return Run(argc, argv); });
 }
 

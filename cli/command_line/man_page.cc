@@ -76,7 +76,7 @@ where a work folder is packed before it is sent
 .SH FILES
 .TP
 .I /tmp/tfdist-masters-*
-control sockets of ssh, with \fItransport = "openssh"\fR, while a command runs
+control sockets of your own ssh, where that connects, while a command runs
 .TP
 .I ~/.cache/tfdist
 on each host: agents, files that were sent, and the folders of jobs with their logs

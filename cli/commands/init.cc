@@ -261,7 +261,7 @@ std::string SshText(const SshOptions& ssh) {
   if (!ssh.config.empty()) {
     keys += fmt::format("config = {}\n", Quoted(fs::absolute(ssh.config).string()));
   }
-  if (ssh.transport != "ssh") keys += fmt::format("transport = {}\n", Quoted(ssh.transport));
+  if (ssh.transport != "auto") keys += fmt::format("transport = {}\n", Quoted(ssh.transport));
   return keys.empty() ? "" : "\n[ssh]\n" + keys;
 }
 

@@ -240,7 +240,8 @@ void RunErrand(size_t at, const SshOptions& ssh, const FanOutOptions& options, B
   const auto transport = MakeTransport(errand.host, ssh);
   auto channel = transport->OpenShell(deadline);
   if (!board.MayBegin(at)) return board.End(at, std::nullopt, Interrupted());
-  RunningCommand running(std::move(channel), errand.command, deadline);
+  // From now on, as other logins or ssh-agent may have been waited for.
+  RunningCommand running(std::move(channel), errand.command, Now() + kStartLimit);
   board.NoteRuns(at);
   Follow(running, board, at, options);
 }

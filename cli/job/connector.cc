@@ -1,7 +1,10 @@
 #include "cli/job/connector.h"
 
+#include <map>
+#include <set>
 #include <utility>
 
+#include "base/thread_annotations.h"
 #include "cli/channel/local_transport.h"
 #include "cli/link/bootstrap.h"
 #include "cli/ssh/openssh/openssh_masters.h"
@@ -10,6 +13,37 @@
 namespace tfdist::cli {
 namespace {
 
+// Hosts of one configuration have the same to say.
+class Notes {
+ public:
+  void SetSay(std::function<void(const std::string&, const std::string&)> say) {
+    const MutexLock lock(mutex_);
+    say_ = std::move(say);
+  }
+  void Add(const std::string& host, const std::string& note) {
+    const MutexLock lock(mutex_);
+    std::set<std::string>& hosts = hosts_[note];
+    if (!say_ || hosts.size() > kHostsNamed || !hosts.insert(host).second) return;
+    say_(hosts.size() > kHostsNamed ? "further hosts" : host, note);
+  }
+
+ private:
+  static constexpr size_t kHostsNamed = 8;
+  Mutex mutex_;
+  std::function<void(const std::string&, const std::string&)> say_ GUARDED_BY(mutex_);
+  std::map<std::string, std::set<std::string>> hosts_ GUARDED_BY(mutex_);
+};
+
+Notes& AllNotes() {
+  static Notes notes;
+  return notes;
+}
+
+ssh::Program ProgramOf(const std::string& transport) {
+  if (transport == "ssh") return ssh::Program::kLibrary;
+  return transport == "openssh" ? ssh::Program::kOpenssh : ssh::Program::kAuto;
+}
+
 ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
   return {.name = host.ssh,
           .user = host.ssh_user.empty() ? options.user : host.ssh_user,
@@ -17,9 +51,12 @@ ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
           .identity_file = options.identity_file,
           .config = options.config,
           .accept_new = options.host_keys == "accept-new",
-          .openssh = (host.transport.empty() ? options.transport : host.transport) == "openssh",
+          .strict = options.host_keys == "strict",
+          .program = ProgramOf(host.transport.empty() ? options.transport : host.transport),
+          .shared = host.slots > 1,
           .limits = {},
-          .on_step = {}};
+          .on_step = {},
+          .on_note = [name = host.name](const std::string& note) { AllNotes().Add(name, note); }};
 }
 
 }  // namespace
@@ -30,6 +67,10 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
   ssh::Target target = TargetOf(host, ssh);
   target.on_step = std::move(on_step);
   return ssh::MakeSshTransport(host.name, std::move(target));
+}
+
+void SetConnectionNotes(std::function<void(const std::string& host, const std::string& note)> say) {
+  AllNotes().SetSay(std::move(say));
 }
 
 void EndConnections() { ssh::EndMasters(); }

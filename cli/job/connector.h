@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "base/failures.h"
 #include "cli/channel/byte_channel.h"
@@ -18,6 +19,10 @@ namespace tfdist::cli {
 // Nothing is opened yet. Throws nothing. `on_step`: as ssh::Target's.
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,
                                          std::function<void(const char*)> on_step = {});
+
+// What users should know of a connection ("by your own ssh: BindAddress 10.0.0.7") goes there, on the thread that connects:
+// each note for a few hosts, and once for all others. Set by main; {}: nowhere.
+void SetConnectionNotes(std::function<void(const std::string& host, const std::string& note)> say);
 
 // Ends the connections that ssh programs keep for this process: before _exit(2). Elsewhere main's return does.
 void EndConnections();

@@ -49,6 +49,7 @@ json ToJson(const HostPlan& host) {
           {"transport", host.transport},
           {"local", host.local},
           {"spare", host.spare},
+          {"slots", host.slots},
           {"gpus", host.gpus}};
 }
 
@@ -59,7 +60,9 @@ HostPlan HostFromJson(const json& value) {
   value.at("ssh").get_to(host.ssh);
   value.at("ssh_user").get_to(host.ssh_user);
   if (!value.at("ssh_port").is_null()) host.ssh_port = value.at("ssh_port").get<int>();
-  host.transport = value.value("transport", host.transport);  // records of earlier versions lack it
+  // Records of earlier versions lack them.
+  host.transport = value.value("transport", host.transport);
+  host.slots = value.value("slots", host.slots);
   value.at("local").get_to(host.local);
   value.at("spare").get_to(host.spare);
   value.at("gpus").get_to(host.gpus);

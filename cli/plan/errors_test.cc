@@ -133,7 +133,7 @@ TEST_F(Mistakes, InHostsAreExplained) {
   EXPECT_THAT(message("\"[fd00::1]:x\""), HasSubstr("'x' is not SSH's port"));
   EXPECT_THAT(message("\"@gpu7\""), HasSubstr("'' is no user name"));
   EXPECT_THAT(message("\"-l@gpu7\""), HasSubstr("'-l' is no user name"));
-  EXPECT_THAT(message("\"a@b@gpu7\""), HasSubstr("is neither a host name"));
+  EXPECT_THAT(message("\"@b@gpu7\""), HasSubstr("'@b' is no user name"));
   EXPECT_THAT(message("\"fe80::1%eth0\""), HasSubstr("zone"));
   EXPECT_THAT(message("\"0.0.0.0\""), HasSubstr("every address"));
   EXPECT_THAT(message("\"-oProxyCommand=x\""), HasSubstr("neither"));

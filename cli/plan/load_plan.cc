@@ -65,6 +65,9 @@ std::optional<std::string> ReadWhole(const fs::path& path, Problems& problems) {
 }
 
 std::vector<HostPlan> PlanHosts(const Placement& placement) {
+  const std::vector<int> machines = NumberMachines(placement.hosts);
+  std::map<int, int> slots;
+  for (const int machine : machines) ++slots[machine];
   std::vector<HostPlan> hosts;
   for (const HostEntry& entry : placement.hosts) {
     HostPlan host;
@@ -76,6 +79,7 @@ std::vector<HostPlan> PlanHosts(const Placement& placement) {
     host.transport = entry.transport;
     host.local = entry.local;
     host.spare = entry.spare;
+    host.slots = slots[machines[hosts.size()]];
     host.gpus = entry.gpus.value_or(std::vector<int>());
     hosts.push_back(std::move(host));
   }

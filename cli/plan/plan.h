@@ -22,9 +22,10 @@ struct HostPlan {
   std::string ssh;       // what is given to ssh(1)'s configuration: alias or address
   std::string ssh_user;  // of this host alone; empty: as SshOptions say
   std::optional<int> ssh_port;  // the same
-  std::string transport;        // the same: "ssh", "openssh"
+  std::string transport;        // the same: "auto", "ssh", "openssh"
   bool local = false;           // transport = "local": no SSH
   bool spare = false;
+  int slots = 1;          // of its machine, this one too
   std::vector<int> gpus;  // device numbers that the file lists; empty: not said, or none
 };
 
@@ -55,11 +56,11 @@ struct TaskOnHost {
 struct SshOptions {
   std::string user;  // empty: as ~/.ssh/config says
   std::optional<int> port;
-  std::string identity_file;         // empty: as ~/.ssh/config says
-  std::filesystem::path config;      // empty: ssh's own; else as ssh -F
-  std::string host_keys = "strict";  // strict | accept-new
-  std::string transport = "ssh";     // ssh: libssh2; openssh: the user's ssh program
-  std::string remote_dir;            // empty: the documented candidates
+  std::string identity_file;       // empty: as ~/.ssh/config says
+  std::filesystem::path config;    // empty: ssh's own; else as ssh -F
+  std::string host_keys;           // strict | accept-new; empty: as ~/.ssh/config says
+  std::string transport = "auto";  // ssh: libssh2; openssh: the user's ssh program; auto: what can
+  std::string remote_dir;          // empty: the documented candidates
 };
 
 struct Plan {

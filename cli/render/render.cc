@@ -139,7 +139,7 @@ std::string OwnVariables(const Plan& plan, const TaskOnHost& task) {
 // The parts of [ssh] that say which program and which files of this machine a connection uses.
 std::vector<std::pair<std::string, std::string>> SshParts(const SshOptions& ssh) {
   std::vector<std::pair<std::string, std::string>> parts;
-  if (ssh.transport == "openssh") parts.emplace_back("transport", ssh.transport);
+  if (ssh.transport != "auto") parts.emplace_back("transport", ssh.transport);
   if (!ssh.config.empty()) parts.emplace_back("config", ssh.config.string());
   if (!ssh.identity_file.empty()) parts.emplace_back("identity_file", ssh.identity_file);
   return parts;

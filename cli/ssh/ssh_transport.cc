@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/failures.h"
+#include "base/thread_annotations.h"
 #include "cli/channel/child_channel.h"
 #include "cli/channel/tail.h"
+#include "cli/ssh/libssh2/library_failure.h"
 #include "cli/ssh/libssh2/session.h"
 #include "cli/ssh/openssh/openssh_masters.h"
 
@@ -21,13 +24,16 @@ class LibraryTransport : public SshTransport {
 
  private:
   std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) override {
-    return Connected(deadline).OpenShell(deadline);
+    Session& session = Connected(deadline);
+    return session.OpenShell(deadline);
   }
   std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) override {
-    return Connected(deadline).OpenTunnel(port, deadline);
+    Session& session = Connected(deadline);
+    return session.OpenTunnel(port, deadline);
   }
 
-  Session& Connected(TimePoint deadline) {
+  // Moves `deadline` as Session::Open.
+  Session& Connected(TimePoint& deadline) {
     if (session_ && session_->broken()) session_.reset();
     if (!session_) session_ = Session::Open(target_, deadline);
     return *session_;
@@ -124,6 +130,72 @@ class ProgramTransport : public SshTransport {
   Target target_;
 };
 
+// What this process has found out: the hosts for which libssh2 has failed and ssh has not.
+class OwnSshHosts {
+ public:
+  [[nodiscard]] bool Has(const std::string& host) {
+    const MutexLock lock(mutex_);
+    return hosts_.contains(host);
+  }
+  void Add(const std::string& host) {
+    const MutexLock lock(mutex_);
+    hosts_.insert(host);
+  }
+
+ private:
+  Mutex mutex_;
+  std::set<std::string> hosts_ GUARDED_BY(mutex_);
+};
+
+// By libssh2, or by the user's ssh where libssh2 cannot.
+class AutoTransport : public SshTransport {
+ public:
+  AutoTransport(std::string host, Target target)
+      : SshTransport(std::move(host)), target_(std::move(target)) {
+    if (target_.shared || ByOwnSsh().Has(SshTransport::host())) {
+      TakeProgram();
+    } else {
+      way_ = std::make_unique<LibraryTransport>(SshTransport::host(), target_);
+    }
+  }
+
+ private:
+  std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) override {
+    return Open([&] { return way_->OpenShell(deadline); });
+  }
+  std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) override {
+    return Open([&] { return way_->OpenTunnel(port, deadline); });
+  }
+
+  template <typename OpenChannel>
+  std::unique_ptr<cli::ByteChannel> Open(OpenChannel open) {
+    std::string why;
+    try {
+      return open();
+    } catch (const LibraryFailure& failure) {
+      why = failure.cause();
+    }
+    TakeProgram();
+    auto channel = open();
+    ByOwnSsh().Add(host());
+    if (target_.on_note) target_.on_note("by your own ssh: " + why);
+    return channel;
+  }
+
+  void TakeProgram() {
+    target_.program = Program::kOpenssh;
+    way_ = std::make_unique<ProgramTransport>(host(), target_);
+  }
+
+  static OwnSshHosts& ByOwnSsh() {
+    static OwnSshHosts hosts;
+    return hosts;
+  }
+
+  Target target_;
+  std::unique_ptr<SshTransport> way_;
+};
+
 }  // namespace
 
 template <typename Open>
@@ -145,10 +217,15 @@ std::unique_ptr<cli::ByteChannel> SshTransport::OpenTunnel(int port, TimePoint d
 }
 
 std::unique_ptr<SshTransport> MakeSshTransport(std::string host, Target target) {
-  if (target.openssh) {
-    return std::make_unique<ProgramTransport>(std::move(host), std::move(target));
+  switch (target.program) {
+    case Program::kAuto:
+      return std::make_unique<AutoTransport>(std::move(host), std::move(target));
+    case Program::kLibrary:
+      return std::make_unique<LibraryTransport>(std::move(host), std::move(target));
+    case Program::kOpenssh:
+      return std::make_unique<ProgramTransport>(std::move(host), std::move(target));
   }
-  return std::make_unique<LibraryTransport>(std::move(host), std::move(target));
+  throw Bug("no such program for SSH");
 }
 
 }  // namespace tfdist::ssh

@@ -35,7 +35,9 @@ class SshTransport : public cli::Transport {
   std::string host_;
 };
 
-// By libssh2, or by the user's ssh program, as `target` says. `host`: as the cluster file has it, for messages.
+// By libssh2, or by the user's ssh program, as `target` says. kAuto: by libssh2 where that can do all that ssh's configuration
+// asks for and then gets in; where it cannot or does not, ssh has its try, in BatchMode, before an error is thrown, which is
+// ssh's. on_note is told why. `host`: as the cluster file has it, for messages.
 std::unique_ptr<SshTransport> MakeSshTransport(std::string host, Target target);
 
 }  // namespace tfdist::ssh

@@ -310,7 +310,7 @@ class BadPeersTest(unittest.TestCase):
 
 
 class RemedyTest(unittest.TestCase):
-    """What libssh2 cannot, ssh can, and the error says so."""
+    """What libssh2 cannot, ssh can: the default goes that way, and where only libssh2 is to be used the error says so."""
 
     def assert_remedied(self, hosts, config, phase):
         result = probe(config, "open", "h1")
@@ -319,8 +319,11 @@ class RemedyTest(unittest.TestCase):
         return result
 
     def assert_ssh_works(self, config):
-        result = by_openssh(config, "open", "h1")
-        self.assertEqual((result["ok"], result.get("out")), (True, "out\n"), result)
+        """Also where nothing is said of the transport."""
+        for transport in ("openssh", "auto"):
+            result = probe(config, "open", "h1", transport=transport)
+            self.assertEqual((result["ok"], result.get("out")), (True, "out\n"), result)
+        self.assertRegex(result["notes"][0], "^by your own ssh: .")
 
     def test_post_quantum_key_exchange_alone(self):
         with Hosts(1, sshd_lines=(POST_QUANTUM,)) as hosts:
@@ -343,7 +346,7 @@ class RemedyTest(unittest.TestCase):
             self.assertNotIn(REMEDY, refused["remedy"], refused)  # there is no certificate yet: ssh could not do better
             subprocess.run(["ssh-keygen", "-q", "-s", authority, "-I", "user", "-n", "trainer", f"{key}.pub"], check=True)
             result = self.assert_remedied(hosts, config, "authentication")
-            self.assertIn("shows no certificates", result["cause"])
+            self.assertIn("-cert.pub is a certificate", result["cause"])
             self.assert_ssh_works(config)
 
     def test_certificate_of_the_host(self):
@@ -382,7 +385,7 @@ class RemedyTest(unittest.TestCase):
             revoked = hosts.folder / "revoked_keys"
             revoked.write_text("")
             config = client_config(hosts, "revoked_config", f"RevokedHostKeys {revoked}")
-            self.assert_remedied(hosts, config, "host key")
+            self.assert_remedied(hosts, config, "connect")
             self.assert_ssh_works(config)
             revoked.write_text(hosts[0].host_key() + "\n")
             result = by_openssh(config, "open", "h1")

@@ -54,13 +54,20 @@ class Openssh(unittest.TestCase):
         self.assertEqual(self.user.left(), {}, "no ssh outlives its command")
         return result
 
-    def test_default_transport_fails_and_names_the_remedy(self):
+    def test_libssh2_alone_fails_and_names_the_remedy(self):
         hosts = self.start_hosts(2)
-        up = self.user.run("up", self.write(hosts, shell("true"), transport=None))
+        up = self.user.run("up", self.write(hosts, shell("true"), transport="ssh"))
         self.assertEqual(up.code, 3, up)
         for host in hosts:
             self.assertIn(f"{host.address}: connect: ", up.err)
         self.assertIn('transport = "openssh" in [ssh], or --transport openssh', up.err)
+
+    def test_default_transport_takes_ssh_where_libssh2_cannot_and_says_why(self):
+        hosts = self.start_hosts(2)
+        done = self.run_well("up", self.write(hosts, shell("true"), transport=None))
+        for host in hosts:
+            [line] = re.findall(f"^tfdist: {host.address}: by your own ssh: .*$", done.err, re.M)
+            self.assertIn("no agreement on algorithms", line)
 
     def test_a_machine_with_more_slots_than_sshd_has_sessions_for(self):
         hosts = Hosts(1, sshd_lines=(*POST_QUANTUM, "MaxSessions 10"))
@@ -107,7 +114,7 @@ ssh = {{ config = "{hosts.ssh_config}", transport = "openssh" }}
 
     def test_down_ends_a_job_and_a_host_may_have_another_transport(self):
         hosts = self.start_hosts(2)
-        text = clusters.over_ssh("job", shell("exec sleep infinity"), hosts, layout="mirrored")
+        text = clusters.over_ssh("job", shell("exec sleep infinity"), hosts, layout="mirrored") + 'transport = "ssh"\n'
         text = text.replace(f'ssh = "{hosts[0].name}"', f'ssh = "{hosts[0].name}", transport = "openssh"')
         mixed = self.user.write("mixed.toml", text)
         up = self.user.run("up", "-d", mixed)

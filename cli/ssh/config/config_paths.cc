@@ -65,9 +65,20 @@ std::string HostName() {
               std::string(kUseOpenssh));
 }
 
-bool StartsPath(std::string_view piece) { return piece.starts_with('/'); }
+// ssh before 8.4 prints "~" as it was written.
+bool StartsPath(std::string_view piece) { return piece.starts_with('/') || piece.starts_with('~'); }
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+// "~/..." and "~user/...".
+std::string WithHome(std::string_view path) {
+  if (!path.starts_with('~')) return std::string(path);
+  const size_t end = std::min(path.find('/'), path.size());
+  const std::string user(path.substr(1, end - 1));
+  const std::string home = user.empty() ? HomeFolder() : FieldOf(PasswdLine(user), kHomeField);
+  if (home.empty()) Refuse(path, "there is no such account here");
+  return home + std::string(path.substr(end));
+}
 
 }  // namespace
 
@@ -85,15 +96,6 @@ ConfigPaths::ConfigPaths(const HostConfig& host, const Target& target)
               {'k', host.host_key_alias.empty() ? target.name : host.host_key_alias},
               {'i', std::to_string(getuid())},
               {'%', "%"}} {}
-
-std::string ConfigPaths::WithHome(std::string_view path) const {
-  if (!path.starts_with('~')) return std::string(path);
-  const size_t end = std::min(path.find('/'), path.size());
-  const std::string user(path.substr(1, end - 1));
-  const std::string home = user.empty() ? HomeFolder() : FieldOf(PasswdLine(user), kHomeField);
-  if (home.empty()) Refuse(path, "there is no such account here");
-  return home + std::string(path.substr(end));
-}
 
 std::string ConfigPaths::Expand(std::string_view path) const {
   std::string rest = WithHome(path);
@@ -136,11 +138,13 @@ std::vector<std::string> KnownHostsFiles(std::string_view keyword, std::string_v
                     keyword, cli::OnOneLine(value)),
         fmt::format("name files there by paths from / without blanks; or, {}", kUseOpenssh));
   };
+  // Blanks at an end of a path are printed as all others are.
+  if (value.starts_with(' ') || value.ends_with(' ') || value.find("  ") != value.npos) refuse();
   std::vector<std::string> files;
   for (std::string_view rest = value; !rest.empty();) {
     const std::string_view piece = TakeUpTo(' ', rest);
     if (files.empty() || StartsPath(piece)) {
-      files.emplace_back(piece);
+      files.push_back(WithHome(piece));
     } else {
       files.back().append(" ").append(piece);
     }
@@ -148,7 +152,11 @@ std::vector<std::string> KnownHostsFiles(std::string_view keyword, std::string_v
   for (size_t i = 0; i < files.size(); ++i) {
     const bool is_plain = StartsPath(files[i]) && files[i].find(' ') == std::string::npos;
     if (!is_plain && !Exists(files[i])) refuse();
-    if (i > 0 && Exists(files[i - 1] + " " + files[i])) refuse();
+    std::string joined = files[i];
+    for (size_t j = i + 1; j < files.size(); ++j) {
+      joined.append(" ").append(files[j]);
+      if (Exists(joined)) refuse();
+    }
   }
   return files;
 }

@@ -22,14 +22,12 @@ class ConfigPaths {
   [[nodiscard]] std::string Expand(std::string_view path) const;
 
  private:
-  [[nodiscard]] std::string WithHome(std::string_view path) const;
-
   std::map<char, std::string> tokens_;
 };
 
 // The files of UserKnownHostsFile or GlobalKnownHostsFile, which `ssh -G` has expanded and printed in one line: a blank may end
-// a path or be part of one. Takes what names files that are there in one way only. Throws Error(kHostKey) otherwise: in a wrong
-// file a changed key looks like a new one.
+// a path or be part of one. Takes what can name files that are there in one way only. Throws Error(kHostKey) otherwise: in a
+// wrong file a changed key looks like a new one.
 std::vector<std::string> KnownHostsFiles(std::string_view keyword, std::string_view value);
 
 // This account's, as OpenSSH finds it: in the password file, not in the environment. Asked once.

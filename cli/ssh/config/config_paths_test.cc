@@ -64,9 +64,21 @@ TEST_F(KnownHostsFilesTest, ABlankThatMayBeEitherIsRefused) {
   EXPECT_THROW((void)Read(path("no such hosts")), Error);
   EXPECT_THROW((void)Read("/k/one two"), Error);
   EXPECT_THROW((void)Read("no-such-relative-file"), Error);
+  EXPECT_THROW((void)Read("/k/one "), Error);
+  EXPECT_THROW((void)Read("/k/one  /k/two"), Error);
   std::filesystem::create_directories(folder_.path() / "a ");
   folder_.Write("a /b", "");
   EXPECT_THROW((void)Read(path("a /b")), Error);
+  std::filesystem::create_directories(folder_.path() / "c /d ");
+  folder_.Write("c /d /e", "");
+  EXPECT_THROW((void)Read(path("c /d /e")), Error);
+}
+
+// As ssh -G of OpenSSH 8.3 and older prints them.
+TEST_F(KnownHostsFilesTest, ATildeIsTheHomeFolder) {
+  EXPECT_EQ(Read("~/.ssh/known_hosts ~/.ssh/known_hosts2"),
+            (std::vector<std::string>{HomeFolder() + "/.ssh/known_hosts",
+                                      HomeFolder() + "/.ssh/known_hosts2"}));
 }
 
 }  // namespace

@@ -42,6 +42,12 @@ std::optional<ConfigPatterns> PatternsOf(const Target& target, const SshAnswer& 
   return ConfigPatterns::Parse(texts);
 }
 
+// Lists of algorithms do not depend on it, and have many short words that may be hosts' names.
+bool MayHoldAName(std::string_view line) {
+  const std::string_view keyword = line.substr(0, line.find(' '));
+  return !keyword.ends_with("algorithms") && keyword != "ciphers" && keyword != "macs";
+}
+
 // The lines that hold for each host of the same signature: all but its name. nullopt when others
 // depend on the name as well (HostName %h.cluster, keys by host), or on its hash, as a ControlPath does.
 std::optional<std::string> CommonLines(std::string_view output, const Target& target) {
@@ -54,7 +60,7 @@ std::optional<std::string> CommonLines(std::string_view output, const Target& ta
       is_taken_as_it_is = true;
     } else if (IsUsed(line.substr(0, line.find(' ')), target)) {
       if (line.starts_with("controlpath ") && line != "controlpath none") return std::nullopt;
-      if (line.find(name) != std::string_view::npos) return std::nullopt;
+      if (MayHoldAName(line) && line.find(name) != std::string_view::npos) return std::nullopt;
       common.append(line).append("\n");
     }
   }
@@ -86,7 +92,9 @@ std::shared_ptr<HostConfigs::Kind> HostConfigs::KindOf(const Target& target) {
   std::string key;
   for (const std::string& part :
        {target.config.string(), target.user, target.port ? std::to_string(*target.port) : "",
-        target.identity_file, std::string(target.openssh ? "openssh" : "")}) {
+        target.identity_file, std::string(target.program == Program::kOpenssh ? "openssh" : ""),
+        std::string(target.accept_new ? "accept-new" : ""),
+        std::string(target.strict ? "strict" : "")}) {
     key.append(part).push_back('\0');
   }
   const TimePoint now = SystemClock().Now();

@@ -36,9 +36,9 @@ class HostConfigsTest : public testing::Test {
     Write("config", config);
     HostConfigs together;
     for (const std::string& name : names) {
-      for (const bool openssh : {false, true}) {
+      for (const Program program : {Program::kAuto, Program::kOpenssh}) {
         Target target = To(name);
-        target.openssh = openssh;
+        target.program = program;
         const HostConfig ours = together.Of(target, Soon());
         const HostConfig alone = ReadConfig(target, Soon());
         EXPECT_EQ(ours, alone) << name << " with\n" << config;

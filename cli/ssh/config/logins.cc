@@ -41,7 +41,8 @@ HostConfig ConfigOf(const Target& target, TimePoint& deadline) {
 LoginPlaces TakeLoginPlaces(const HostConfig& host, const Target& target, TimePoint& deadline) {
   Places& places = AllPlaces();
   // Always in this order. The sshd of a machine in between has a MaxStartups, too.
-  return {places.Take("", target.openssh ? kProgramsAtATime : kLoginsAtATime, deadline),
+  return {places.Take("", target.program == Program::kOpenssh ? kProgramsAtATime : kLoginsAtATime,
+                      deadline),
           places.Take("via " + host.gateway, host.gateway.empty() ? SIZE_MAX : kLoginsOfAnSshd,
                       deadline),
           places.Take(fmt::format("to {} {} {}", host.host_name, host.port, host.gateway),

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <map>
@@ -15,13 +14,11 @@
 #include "base/text.h"
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/config_paths.h"
+#include "cli/ssh/config/library_reach.h"
 #include "cli/ssh/config/phase_deadline.h"
 
 namespace tfdist::ssh {
 namespace {
-
-// Keywords of ssh_config(5) in lower case, each with its values in order.
-using Settings = std::multimap<std::string, std::string, std::less<>>;
 
 std::string Environment(const char* name) {
   const char* value =
@@ -78,25 +75,6 @@ int ParsePort(const std::string& text) {
     throw Error(Phase::kConnect, fmt::format("ssh -G gives the port {}", cli::OnOneLine(text)));
   }
   return port;
-}
-
-void RefuseWhatWeCannotDo(const Settings& settings) {
-  if (!Only(settings, "proxycommand").empty() && IsYes(settings, "proxyusefdpass")) {
-    throw Error(Phase::kConnect,
-                "ssh's configuration has ProxyUseFdpass for it, which tfdist cannot do yet",
-                std::string(kUseOpenssh));
-  }
-  if (!Only(settings, "knownhostscommand").empty()) {
-    throw Error(Phase::kHostKey,
-                "ssh's configuration has KnownHostsCommand for it, which tfdist does not run",
-                std::string(kUseOpenssh));
-  }
-  if (!Only(settings, "revokedhostkeys").empty()) {
-    throw Error(
-        Phase::kHostKey,
-        "ssh's configuration has RevokedHostKeys for it, which tfdist cannot read yet",
-        fmt::format("list revoked keys in known_hosts, with @revoked; or, {}", kUseOpenssh));
-  }
 }
 
 // A shell reads it. ssh 9.6 and newer look for a few characters; names of hosts and users need only these.
@@ -162,6 +140,50 @@ std::vector<std::string> CommandLine(const Target& target, SshWords words) {
   return argv;
 }
 
+// ssh_config(5): "yes" and "ask" refuse a new key where nobody can be asked.
+void TakeRuleForNewKeys(const Settings& settings, const Target& target, HostConfig& host) {
+  const std::string value = Only(settings, "stricthostkeychecking");
+  host.accept_new = target.accept_new || (!target.strict && value == "accept-new");
+  host.trusts_anybody = value == "no" || value == "off" || value == "false";
+}
+
+// Where a keyword is not printed, all is allowed.
+std::string Allowed(const Settings& settings, std::string_view keyword, const std::string& ours) {
+  const auto found = settings.find(keyword);
+  return found == settings.end() ? ours : Common(ours, found->second);
+}
+
+void TakeKeysAndHostKeys(const Settings& settings, const Target& target, HostConfig& host) {
+  host.identities_only = IsYes(settings, "identitiesonly");
+  host.host_key_alias = Only(settings, "hostkeyalias");
+  host.hash_known_hosts = IsYes(settings, "hashknownhosts");
+  host.check_host_ip = IsYes(settings, "checkhostip");
+  host.required_rsa_bits = std::atoi(Only(settings, "requiredrsasize").c_str());
+  Algorithms& algorithms = host.algorithms;
+  algorithms.key_exchanges = Allowed(settings, "kexalgorithms", algorithms.key_exchanges);
+  algorithms.ciphers = Allowed(settings, "ciphers", algorithms.ciphers);
+  algorithms.macs = Allowed(settings, "macs", algorithms.macs);
+  algorithms.host_keys = Allowed(settings, "hostkeyalgorithms", algorithms.host_keys);
+  const ConfigPaths paths(host, target);
+  host.identity_files = FilesOf("identityfile", settings, paths);
+  host.certificate_files = FilesOf("certificatefile", settings, paths);
+  host.agent_socket = AgentSocket(settings, paths);
+  host.user_known_hosts =
+      KnownHostsFiles("UserKnownHostsFile", Only(settings, "userknownhostsfile"));
+  host.global_known_hosts =
+      KnownHostsFiles("GlobalKnownHostsFile", Only(settings, "globalknownhostsfile"));
+}
+
+// What ssh says without any configuration. Asked where it prints a keyword that nobody knew when this was written.
+Settings UsualSettings() {
+  Target nobody;
+  nobody.name = "localhost";
+  nobody.config = "/dev/null";
+  static const Settings usual =
+      SplitLines(AskSsh(nobody, SystemClock().Now() + nobody.limits.config, SshWords::kFew).output);
+  return usual;
+}
+
 // Without what -v adds.
 std::string Complaints(std::string_view errors) {
   std::string complaints;
@@ -177,53 +199,34 @@ std::string Complaints(std::string_view errors) {
 }  // namespace
 
 bool IsUsed(std::string_view keyword, const Target& target) {
-  if (keyword == "controlpath") return target.openssh;
-  constexpr std::array<std::string_view, 17> kUsed = {"hostname",
-                                                      "user",
-                                                      "port",
-                                                      "identityfile",
-                                                      "certificatefile",
-                                                      "identitiesonly",
-                                                      "identityagent",
-                                                      "hostkeyalias",
-                                                      "hashknownhosts",
-                                                      "userknownhostsfile",
-                                                      "globalknownhostsfile",
-                                                      "proxyjump",
-                                                      "proxycommand",
-                                                      "revokedhostkeys",
-                                                      "knownhostscommand",
-                                                      "checkhostip",
-                                                      "proxyusefdpass"};
-  return std::ranges::find(kUsed, keyword) != kUsed.end();
+  if (keyword == "controlpath") return target.program == Program::kOpenssh;
+  return !IsIrrelevant(keyword);
 }
 
 HostConfig ParseConfig(std::string_view output, const Target& target) {
   const Settings settings = SplitLines(output);
-  if (!target.openssh) RefuseWhatWeCannotDo(settings);
   HostConfig host;
   host.host_name = Only(settings, "hostname");
   host.user = Only(settings, "user");
   host.port = ParsePort(Only(settings, "port"));
-  host.identities_only = IsYes(settings, "identitiesonly");
-  host.host_key_alias = Only(settings, "hostkeyalias");
-  host.hash_known_hosts = IsYes(settings, "hashknownhosts");
-  host.check_host_ip = IsYes(settings, "checkhostip");
-  if (target.openssh) host.control_path = Only(settings, "controlpath");
   host.proxy_jump = Only(settings, "proxyjump");
-  host.gateway = host.proxy_jump;
-  if (const std::string command = Only(settings, "proxycommand"); !command.empty()) {
-    host.gateway = command;
-    if (!target.openssh) host.proxy_command = ExpandProxyCommand(command, host, target);
+  const std::string proxy_command = Only(settings, "proxycommand");
+  host.gateway = proxy_command.empty() ? host.proxy_jump : proxy_command;
+  TakeRuleForNewKeys(settings, target, host);
+  if (target.program == Program::kOpenssh) {
+    host.control_path = Only(settings, "controlpath");
+    return host;
   }
-  const ConfigPaths paths(host, target);
-  host.identity_files = FilesOf("identityfile", settings, paths);
-  host.certificate_files = FilesOf("certificatefile", settings, paths);
-  host.agent_socket = AgentSocket(settings, paths);
-  host.user_known_hosts =
-      KnownHostsFiles("UserKnownHostsFile", Only(settings, "userknownhostsfile"));
-  host.global_known_hosts =
-      KnownHostsFiles("GlobalKnownHostsFile", Only(settings, "globalknownhostsfile"));
+  host.beyond = WhyBeyondLibrary(settings, UsualSettings);
+  if (!host.beyond.empty()) return host;
+  try {
+    TakeKeysAndHostKeys(settings, target, host);
+    if (!proxy_command.empty()) {
+      host.proxy_command = ExpandProxyCommand(proxy_command, host, target);
+    }
+  } catch (const Error& error) {  // what stands there is for ssh
+    host.beyond = error.cause();
+  }
   return host;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cli/ssh/config/algorithms.h"
 #include "cli/ssh/config/target.h"
 
 namespace tfdist::ssh {
@@ -23,11 +24,18 @@ struct HostConfig {
   std::vector<std::string> global_known_hosts;
   std::string host_key_alias;
   bool hash_known_hosts = false;
+  bool accept_new = false;      // as the target or StrictHostKeyChecking says
+  bool trusts_anybody = false;  // StrictHostKeyChecking no: tfdist does not
+  int required_rsa_bits = 0;
+  Algorithms algorithms;
   bool check_host_ip = false;  // the address's own lines of known_hosts count as well
   std::string proxy_jump;
   std::string proxy_command;  // as a shell gets it: what % stands for is put in
   // Hosts with the same text here are reached through the same machine, as far as one can tell; empty: directly.
   std::string gateway;
+
+  // Why libssh2 cannot do what the configuration asks for; empty: it can.
+  std::string beyond;
 
   // Where the user's own ssh would share a connection (ControlPath), for openssh alone; empty: nowhere.
   std::string control_path;
@@ -48,8 +56,8 @@ SshAnswer AskSsh(const Target& target, TimePoint deadline, SshWords words);
 // Throws as AskSsh and ParseConfig.
 HostConfig ReadConfig(const Target& target, TimePoint deadline);
 
-// The parser of its output; paths are expanded with this account's home folder and SSH_AUTH_SOCK. Throws Error for what
-// libssh2 and tfdist cannot do (RevokedHostKeys, KnownHostsCommand): ignoring it would trust a key too many.
+// The parser of its output; paths are expanded with this account's home folder and SSH_AUTH_SOCK. For the user's ssh program
+// it leaves out what that reads itself.
 HostConfig ParseConfig(std::string_view output, const Target& target);
 
 // Whether ParseConfig looks at lines of this keyword (in lower case).

@@ -46,9 +46,44 @@ TEST(ParseConfig, NoneIsNothing) {
   EXPECT_EQ(host.proxy_jump, "");
 }
 
-TEST(ParseConfig, WhatCannotBeDoneYetIsAnErrorAndNotLeftOut) {
-  EXPECT_THROW((void)Parse("proxycommand nc %h %p\nproxyusefdpass yes\n"), Error);
-  EXPECT_THROW((void)Parse("revokedhostkeys /etc/ssh/revoked\n"), Error);
+TEST(ParseConfig, WhatLibssh2CannotDoIsForSsh) {
+  struct Case {
+    const char* lines;
+    const char* beyond;
+  };
+  for (const Case& one : {
+           Case{"bindaddress 10.0.0.7\n", "BindAddress 10.0.0.7"},
+           Case{"proxycommand nc %h %p\nproxyusefdpass yes\n", "ProxyUseFdpass yes"},
+           Case{"revokedhostkeys /etc/ssh/revoked\n", "RevokedHostKeys /etc/ssh/revoked"},
+           Case{"revokedhostkeys none\naddressfamily any\n", ""},
+           Case{"ciphers aes128-ctr,none-of-ours\n", ""},
+           Case{"ciphers none-of-ours\n", "Ciphers none-of-ours"},
+           Case{"forwardagent yes\nloglevel DEBUG3\n", ""},
+           // As ssh has it without any configuration: nobody has asked for it.
+           Case{"tcpkeepalive yes\nneverheardof yes\n", "neverheardof yes"},
+           Case{"identityfile /keys/%C\n",
+                "ssh's configuration names /keys/%C: tfdist cannot tell what %C stands for"},
+       }) {
+    EXPECT_EQ(Parse(one.lines).beyond, one.beyond) << one.lines;
+  }
+}
+
+TEST(ParseConfig, LetsLibssh2UseNoMoreThanSshMay) {
+  const HostConfig host = Parse("ciphers aes256-ctr,aes128-ctr\nhostkeyalgorithms ssh-ed25519\n");
+  EXPECT_EQ(host.algorithms.ciphers, "aes128-ctr,aes256-ctr");
+  EXPECT_EQ(host.algorithms.host_keys, "ssh-ed25519");
+  EXPECT_EQ(host.algorithms.macs, Algorithms().macs);
+}
+
+TEST(ParseConfig, NewKeysAreTakenWhereTheConfigurationOrTheFileSaysSo) {
+  EXPECT_FALSE(Parse("stricthostkeychecking ask\n").accept_new);
+  EXPECT_TRUE(Parse("stricthostkeychecking accept-new\n").accept_new);
+  EXPECT_FALSE(Parse("stricthostkeychecking false\n").accept_new);
+  EXPECT_TRUE(Parse("stricthostkeychecking false\n").trusts_anybody);
+  Target strict = Named("gpu9");
+  strict.strict = true;
+  EXPECT_FALSE(
+      ParseConfig(std::string(kPlain) + "stricthostkeychecking accept-new\n", strict).accept_new);
 }
 
 TEST(ParseConfig, PutsNamesIntoAProxyCommand) {
@@ -56,14 +91,13 @@ TEST(ParseConfig, PutsNamesIntoAProxyCommand) {
   EXPECT_EQ(host.proxy_command, "nc -X 5 10.0.0.9 2200 ubuntu@gpu9 alias 100%");
   EXPECT_EQ(host.gateway, "nc -X 5 %h %p %r@%n %k 100%%");
   EXPECT_EQ(Parse("proxyjump login\n").gateway, "login");
-  EXPECT_THROW((void)Parse("proxycommand nc %d\n"), Error);
-  EXPECT_THROW((void)Parse("proxycommand nc %\n"), Error);
+  EXPECT_NE(Parse("proxycommand nc %d\n").beyond, "");
+  EXPECT_NE(Parse("proxycommand nc %\n").beyond, "");
 }
 
 TEST(ParseConfig, LetsNoNameBecomeAShellsWord) {
   for (const char* name : {"h;true", "$(true)", "`true`", "h h", "-oh", "h\nh", "h|h", "~h"}) {
-    EXPECT_THROW((void)ParseConfig(std::string(kPlain) + "proxycommand nc %n\n", Named(name)),
-                 Error)
+    EXPECT_NE(ParseConfig(std::string(kPlain) + "proxycommand nc %n\n", Named(name)).beyond, "")
         << name;
   }
 }

@@ -20,12 +20,20 @@ struct Limits {
   std::chrono::milliseconds key_exchange{10'000};
   std::chrono::milliseconds authentication{15'000};
   std::chrono::milliseconds exec{10'000};
+  std::chrono::milliseconds agent{30'000};  // ssh-agent, for one answer: it may ask its user
   // An sshd that has too many logins going on (MaxStartups) drops new connections: how long to try
   // again.
   std::chrono::milliseconds busy{30'000};
 };
 
-// The remedy for what libssh2 cannot.
+// Who connects.
+enum class Program {
+  kAuto,  // libssh2 where it can do all that ssh's configuration asks for, else the user's ssh program
+  kLibrary,  // libssh2
+  kOpenssh,  // the user's ssh program
+};
+
+// The remedy for what libssh2 cannot, where nothing but libssh2 is to connect.
 inline constexpr std::string_view kUseOpenssh =
     "if `ssh HOST` works without a question: transport = \"openssh\" in [ssh], or --transport "
     "openssh";
@@ -38,11 +46,16 @@ struct Target {
   std::string identity_file;
   std::filesystem::path config;  // as ssh -F; empty: the user's and the system's
   bool accept_new =
-      false;  // adds the key of a host that is not known; a changed one is always refused
-  bool openssh = false;  // the user's ssh program connects, instead of libssh2
+      false;            // adds the key of a host that is not known; a changed one is always refused
+  bool strict = false;  // not even where ssh's configuration says StrictHostKeyChecking accept-new
+  Program program = Program::kAuto;
+  // Further channels to the same machine are wanted at once: they share a connection.
+  bool shared = false;
   Limits limits;
   // Told each step of a connection as it begins, by a string literal, on the thread that opens it; may be empty.
   std::function<void(const char*)> on_step;
+  // Told what the user should know of the connection, on that thread; may be empty.
+  std::function<void(const std::string&)> on_note;
 };
 
 }  // namespace tfdist::ssh

@@ -48,12 +48,11 @@ bool IsUnprotected(const std::string& path) {
 }
 
 // The second word of "ssh-ed25519 AAAA... comment".
-std::string BlobOfPublicFile(const std::string& path) {
-  const std::string text = Read(path + ".pub").value_or("");
+std::string BlobOfPublicKey(std::string_view text) {
   const size_t begin = text.find(' ');
   if (begin == std::string::npos) return {};
   const size_t end = text.find_first_of(" \r\n", begin + 1);
-  return FromBase64(std::string_view(text).substr(begin + 1, end - begin - 1)).value_or("");
+  return FromBase64(text.substr(begin + 1, end - begin - 1)).value_or("");
 }
 
 // PROTOCOL.key: magic, cipher, kdf, kdf options, number of keys, public key, ...
@@ -81,14 +80,21 @@ void ReadOpensshHeader(const Secret& file, IdentityFile& identity) {
 
 std::optional<IdentityFile> LookAtIdentityFile(const std::string& path) {
   auto text = Read(path);
-  if (!text) return std::nullopt;
-  const Secret file(std::move(*text));
-  IdentityFile identity{.path = path, .public_blob = {}, .encrypted = false, .unprotected = false};
+  const auto beside = Read(path + ".pub");
+  if (!text && !beside) return std::nullopt;
+  const Secret file(std::move(text).value_or(""));
+  IdentityFile identity;
+  identity.path = path;
+  identity.is_private = file.text().find(" PRIVATE KEY-----") != std::string::npos;
+  if (!identity.is_private) {
+    identity.public_blob = BlobOfPublicKey(text ? file.text() : *beside);
+    return identity;
+  }
   identity.unprotected = IsUnprotected(path);
   ReadOpensshHeader(file, identity);
   // PEM files say "Proc-Type: 4,ENCRYPTED" or "BEGIN ENCRYPTED PRIVATE KEY".
   if (file.text().find("ENCRYPTED") != std::string::npos) identity.encrypted = true;
-  if (identity.public_blob.empty()) identity.public_blob = BlobOfPublicFile(path);
+  if (identity.public_blob.empty()) identity.public_blob = BlobOfPublicKey(beside.value_or(""));
   return identity;
 }
 

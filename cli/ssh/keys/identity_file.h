@@ -1,5 +1,4 @@
-// A private key file of the user: what can be read without its passphrase. libssh2 reads the secret
-// part.
+// A key file of the user: what can be read without its passphrase. libssh2 reads the secret part.
 #pragma once
 
 #include <optional>
@@ -11,10 +10,11 @@ struct IdentityFile {
   std::string path;
   std::string public_blob;  // empty when neither the file nor PATH.pub tells
   bool encrypted = false;
+  bool is_private = true;    // false: a public key, or nothing of which a private key is known
   bool unprotected = false;  // others may read it: ssh does not use such a key, nor do we
 };
 
-// nullopt when there is no such file, or it cannot be read.
+// nullopt when there is neither such a file nor PATH.pub, or they cannot be read.
 std::optional<IdentityFile> LookAtIdentityFile(const std::string& path);
 
 }  // namespace tfdist::ssh

@@ -34,7 +34,8 @@ class Arranger {
 
   void AddAgentKeysOfFiles() {
     for (const IdentityFile& file : files_) {
-      if (const AgentKey* key = InAgent(file)) AddAgentKey(*key);
+      const AgentKey* key = InAgent(file);
+      if (key != nullptr && file.is_private) AddAgentKey(*key);
     }
   }
   void AddOtherAgentKeys() {
@@ -47,7 +48,7 @@ class Arranger {
   }
   void AddFiles() {
     for (const IdentityFile& file : files_) {
-      if (InAgent(file) == nullptr) AddFile(file);
+      if (InAgent(file) == nullptr || !file.is_private) AddFile(file);
     }
   }
   KeyOffers Take() { return std::move(result_); }
@@ -61,23 +62,30 @@ class Arranger {
   }
   void AddAgentKey(const AgentKey& key) {
     if (!IsSupported(KeyType(key.blob))) {
-      LeaveOutType(AgentLabel(key));
+      LeaveOutType(AgentLabel(key), fmt::format("ssh-agent holds a key of type {}",
+                                                cli::OnOneLine(KeyType(key.blob))));
       return;
     }
     result_.offers.push_back(
         {.in_agent = true, .blob = key.blob, .path = {}, .label = AgentLabel(key)});
   }
-  void LeaveOutType(const std::string& label) {
-    result_.left_out.push_back(label + " (of a type that tfdist cannot use)");
-    result_.openssh_could = true;
+  void LeaveOut(const std::string& label, const std::string& beyond) {
+    result_.left_out.push_back(label);
+    if (result_.beyond.empty()) result_.beyond = beyond;
+  }
+  void LeaveOutType(const std::string& label, const std::string& beyond) {
+    LeaveOut(label + " (of a type that tfdist cannot use)", beyond);
   }
   void AddFile(const IdentityFile& file) {
-    if (file.unprotected) {
+    if (!file.is_private) {
+      LeaveOut(file.path + " (no private key)", "IdentityFile names a public key");
+    } else if (file.unprotected) {
       result_.left_out.push_back(file.path + " (others may read it; chmod 600 it)");
     } else if (file.encrypted) {
       result_.left_out.push_back(file.path + " (encrypted, and not in ssh-agent)");
     } else if (!file.public_blob.empty() && !IsSupported(KeyType(file.public_blob))) {
-      LeaveOutType(file.path);
+      LeaveOutType(file.path, fmt::format("{} is a key of type {}", file.path,
+                                          cli::OnOneLine(KeyType(file.public_blob))));
     } else {
       result_.offers.push_back({.in_agent = false,
                                 .blob = file.public_blob,

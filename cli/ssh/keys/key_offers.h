@@ -20,7 +20,8 @@ struct KeyOffer {
 struct KeyOffers {
   std::vector<KeyOffer> offers;
   std::vector<std::string> left_out;  // "/home/u/.ssh/id_rsa (encrypted, and not in ssh-agent)"
-  bool openssh_could = false;  // some are left out that ssh(1) can use: security keys, certificates
+  // Why ssh(1) could do more with them (a security key, a certificate, a file with the public key); empty: it could not.
+  std::string beyond;
 };
 
 // sshconnect2.c pubkey_prepare has the order.

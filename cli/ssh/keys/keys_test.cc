@@ -7,11 +7,11 @@
 #include "base/clock.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
+#include "cli/ssh/config/algorithms.h"
 #include "cli/ssh/keys/identity_file.h"
 #include "cli/ssh/keys/key_offers.h"
 #include "cli/ssh/keys/public_key.h"
 #include "cli/ssh/keys/wire.h"
-#include "cli/ssh/libssh2/handshake.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -110,8 +110,8 @@ TEST(ArrangeOffers, SaysWhatItLeavesOut) {
   ASSERT_EQ(offers.left_out.size(), 2U);
   EXPECT_NE(offers.left_out[0].find("of a type that tfdist cannot use"), std::string::npos);
   EXPECT_EQ(offers.left_out[1], "/a (encrypted, and not in ssh-agent)");
-  EXPECT_TRUE(offers.openssh_could);
-  EXPECT_FALSE(ArrangeOffers({}, files, false).openssh_could);
+  EXPECT_EQ(offers.beyond, "ssh-agent holds a key of type sk-ssh-ed25519@openssh.com");
+  EXPECT_EQ(ArrangeOffers({}, files, false).beyond, "");
 }
 
 TEST(Fingerprint, IsWhatSshKeygenShows) {
@@ -137,10 +137,10 @@ TEST(WireReader, StopsAtTheEndOfWhatItHas) {
 }
 
 TEST(HostKeyMethods, PutsKnownTypesFirst) {
-  EXPECT_EQ(HostKeyMethods({}),
+  EXPECT_EQ(HostKeyMethods({}, Algorithms().host_keys),
             "ssh-ed25519,ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,rsa-sha2-512,"
             "rsa-sha2-256");
-  EXPECT_EQ(HostKeyMethods({"ssh-rsa", "ssh-dss"}),
+  EXPECT_EQ(HostKeyMethods({"ssh-rsa", "ssh-dss"}, Algorithms().host_keys),
             "rsa-sha2-512,rsa-sha2-256,ssh-ed25519,ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-"
             "sha2-nistp521");
 }

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/ssh/config/host_key_words.h"
 #include "cli/ssh/keys/known_hosts_append.h"
 #include "cli/ssh/keys/public_key.h"
 
@@ -73,7 +75,20 @@ std::vector<std::string> KnownHosts::KnownTypes() const {
   return types;
 }
 
-void KnownHosts::Check(std::string_view blob, bool accept_new) const {
+std::string KnownHosts::WhyBeyondLibrary() const {
+  const bool has_authority = std::ranges::any_of(
+      by_name_, [](const KnownKey& key) { return key.marker == Marker::kAuthority; });
+  return has_authority ? "known_hosts has a @cert-authority for it" : "";
+}
+
+void KnownHosts::Check(std::string_view blob) const {
+  const size_t bits = RsaBits(blob);
+  if (bits > 0 && bits < static_cast<size_t>(host_.required_rsa_bits)) {
+    throw Error(Phase::kHostKey,
+                fmt::format("its RSA key has {} bits; RequiredRSASize of ssh's configuration is {}",
+                            bits, host_.required_rsa_bits),
+                "the host needs a new host key");
+  }
   const Verdict verdict = Judge(by_name_, blob);
   switch (verdict.kind) {
     case Verdict::Kind::kKnown:
@@ -88,7 +103,7 @@ void KnownHosts::Check(std::string_view blob, bool accept_new) const {
   const Verdict without_port = Judge(by_host_, blob);
   if (without_port.kind == Verdict::Kind::kKnown) return;
   if (without_port.kind == Verdict::Kind::kRevoked) RefuseRevoked(blob, *without_port.line);
-  if (!accept_new) RefuseUnknown(blob);
+  if (!host_.accept_new) RefuseUnknown(blob);
   AppendKnownHost(host_.user_known_hosts, name_, blob, host_.hash_known_hosts);
 }
 
@@ -121,17 +136,14 @@ void KnownHosts::RefuseRevoked(std::string_view blob, const KnownKey& line) cons
 }
 
 void KnownHosts::RefuseUnknown(std::string_view blob) const {
-  const bool has_authority = std::any_of(by_name_.begin(), by_name_.end(), [](const KnownKey& key) {
-    return key.marker == Marker::kAuthority;
-  });
-  throw Error(
-      Phase::kHostKey,
-      fmt::format(
-          "{} is not in known_hosts; it shows {} {}{}", name_, KeyType(blob), Fingerprint(blob),
-          has_authority ? " (tfdist itself knows no host certificates, @cert-authority)" : ""),
-      has_authority ? std::string(kUseOpenssh)
-                    : "compare the fingerprint, then ssh to it once by hand, or set host_keys = "
-                      "\"accept-new\" in [ssh]");
+  const std::string beyond = WhyBeyondLibrary();
+  std::string cause = fmt::format("{} is not in known_hosts; it shows {} {}", name_, KeyType(blob),
+                                  Fingerprint(blob));
+  if (!beyond.empty())
+    throw Error(Phase::kHostKey, cause + "; " + beyond, std::string(kUseOpenssh));
+  if (host_.trusts_anybody) cause += "; " + std::string(kTrustsAnybody);
+  throw Error(Phase::kHostKey, std::move(cause),
+              std::string(host_.trusts_anybody ? kTrustNewOnes : kCompareOrTrust));
 }
 
 }  // namespace tfdist::ssh

@@ -30,9 +30,13 @@ class KnownHosts {
   // with several keys shows one that is known.
   [[nodiscard]] std::vector<std::string> KnownTypes() const;
 
-  // Throws Error(kHostKey) unless `blob` is the host's known key, or the host is unknown and
-  // `accept_new` is set: then its key is added to the first of the user's files.
-  void Check(std::string_view blob, bool accept_new) const;
+  // What only ssh(1) knows: a certificate authority for the host's keys. Empty: nothing.
+  [[nodiscard]] std::string WhyBeyondLibrary() const;
+
+  // Throws Error(kHostKey) unless `blob` is the host's known key, or the host is unknown and the configuration's
+  // `accept_new` is set: then its key is added to the first of the user's files. An RSA key that is too short for the
+  // configuration is refused as well.
+  void Check(std::string_view blob) const;
 
   // Where the configuration says CheckHostIP: throws Error(kHostKey) if known_hosts has another key for the numeric `address`
   // that a direct connection has reached.

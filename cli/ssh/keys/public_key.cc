@@ -2,7 +2,9 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 
 #include "cli/ssh/keys/wire.h"
 
@@ -27,6 +29,17 @@ std::string Fingerprint(std::string_view blob) {
   std::string text = "SHA256:" + Base64({digest.data(), size});
   while (text.ends_with('=')) text.pop_back();
   return text;
+}
+
+// RFC 4253 6.6: type, e, n.
+size_t RsaBits(std::string_view blob) {
+  WireReader reader(blob);
+  if (reader.TakeString() != "ssh-rsa") return 0;
+  (void)reader.TakeString();
+  std::string_view modulus = reader.TakeString().value_or("");
+  modulus.remove_prefix(std::min(modulus.find_first_not_of('\0'), modulus.size()));
+  if (modulus.empty()) return 0;
+  return (modulus.size() - 1) * 8 + std::bit_width(static_cast<unsigned char>(modulus.front()));
 }
 
 std::string Base64(std::string_view bytes) {

@@ -1,6 +1,7 @@
 // A public key as it travels ("blob", RFC 4253 6.6), and how people see it.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@ namespace tfdist::ssh {
 std::string KeyType(std::string_view blob);
 // "SHA256:..." as ssh-keygen -l shows it.
 std::string Fingerprint(std::string_view blob);
+
+// Of an RSA key's modulus; 0: it is of another type.
+size_t RsaBits(std::string_view blob);
 
 std::string Base64(std::string_view bytes);
 // nullopt when `text` is not base64 with its padding.

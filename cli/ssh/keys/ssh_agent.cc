@@ -5,8 +5,11 @@
 #include <sys/un.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <map>
 
+#include "base/thread_annotations.h"
 #include "cli/ssh/keys/wire.h"
 
 namespace tfdist::ssh {
@@ -21,6 +24,8 @@ constexpr uint32_t kRsaSha512 = 4;
 
 constexpr size_t kMaxMessageBytes = 256 * 1024;  // as OpenSSH
 constexpr uint32_t kMaxKeys = 2048;
+constexpr int kFullQueuePauseMs = 20;
+constexpr std::chrono::seconds kFreshFor{5};
 
 uint32_t FlagsFor(std::string_view algorithm) {
   if (algorithm == "rsa-sha2-512") return kRsaSha512;
@@ -38,23 +43,26 @@ bool WaitFor(int fd, int16_t events, TimePoint deadline) {
 
 }  // namespace
 
-std::optional<SshAgent> SshAgent::Connect(const std::string& socket_path) {
+std::optional<SshAgent> SshAgent::Connect(const std::string& socket_path, TimePoint deadline) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (socket_path.empty() || socket_path.size() >= sizeof address.sun_path) return std::nullopt;
   std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return std::nullopt;
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return std::nullopt;
+  // EAGAIN: its queue is full.
+  while (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (errno != EAGAIN || SystemClock().Now() >= deadline) return std::nullopt;
+    poll(nullptr, 0, kFullQueuePauseMs);
+  }
   return SshAgent(std::move(fd));
 }
 
-std::vector<AgentKey> SshAgent::Keys(TimePoint deadline) {
+std::optional<std::vector<AgentKey>> SshAgent::Keys(TimePoint deadline) {
   const auto answer = Ask({&kRequestIdentities, 1}, deadline);
-  if (!answer) return {};
+  if (!answer) return std::nullopt;
   WireReader reader(*answer);
-  if (reader.TakeByte() != kIdentitiesAnswer) return {};
+  if (reader.TakeByte() != kIdentitiesAnswer) return std::nullopt;
   const uint32_t count = std::min(reader.TakeUint32().value_or(0), kMaxKeys);
   std::vector<AgentKey> keys;
   for (uint32_t i = 0; i < count; ++i) {
@@ -117,6 +125,69 @@ std::optional<std::string> SshAgent::Receive(size_t size, TimePoint deadline) {
     }
   }
   return bytes;
+}
+
+namespace {
+
+// What this process knows of an agent. One login at a time asks it.
+struct KnownAgent {
+  Mutex mutex;
+  std::vector<AgentKey> keys GUARDED_BY(mutex);
+  TimePoint asked GUARDED_BY(mutex){};
+  bool is_silent GUARDED_BY(mutex) = false;
+};
+
+KnownAgent& AgentAt(const std::string& socket_path) {
+  static Mutex mutex;
+  static std::map<std::string, KnownAgent> agents;
+  const MutexLock lock(mutex);
+  return agents[socket_path];
+}
+
+// Moves the caller's deadline by its own life.
+class OutsideOf {
+ public:
+  explicit OutsideOf(TimePoint& deadline) : deadline_(deadline) {}
+  OutsideOf(const OutsideOf&) = delete;
+  OutsideOf& operator=(const OutsideOf&) = delete;
+  ~OutsideOf() { deadline_ += SystemClock().Now() - begin_; }
+
+ private:
+  TimePoint& deadline_;
+  const TimePoint begin_ = SystemClock().Now();
+};
+
+}  // namespace
+
+std::vector<AgentKey> AgentKeysAt(const std::string& socket_path, const Limits& limits,
+                                  TimePoint& deadline) {
+  if (socket_path.empty()) return {};
+  const OutsideOf outside(deadline);
+  KnownAgent& known = AgentAt(socket_path);
+  const MutexLock lock(known.mutex);
+  const TimePoint now = SystemClock().Now();
+  if (known.asked != TimePoint{} && now - known.asked < kFreshFor) return known.keys;
+  const TimePoint give_up = now + limits.agent;
+  auto agent = SshAgent::Connect(socket_path, give_up);
+  known.keys =
+      agent ? agent->Keys(give_up).value_or(std::vector<AgentKey>()) : std::vector<AgentKey>();
+  known.asked = SystemClock().Now();
+  return known.keys;
+}
+
+std::optional<std::string> SignByAgentAt(const std::string& socket_path, std::string_view blob,
+                                         std::string_view data, std::string_view algorithm,
+                                         const Target& target, TimePoint& deadline) {
+  if (target.on_step) target.on_step("ssh-agent");
+  const OutsideOf outside(deadline);
+  KnownAgent& known = AgentAt(socket_path);
+  const MutexLock lock(known.mutex);
+  if (known.is_silent) return std::nullopt;  // each login would wait as long, one after the other
+  const TimePoint give_up = SystemClock().Now() + target.limits.agent;
+  auto agent = SshAgent::Connect(socket_path, give_up);
+  auto signature = agent ? agent->Sign(blob, data, algorithm, give_up) : std::nullopt;
+  known.is_silent = !signature && SystemClock().Now() >= give_up;
+  return signature;
 }
 
 }  // namespace tfdist::ssh

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "cli/ssh/config/target.h"
 
 namespace tfdist::ssh {
 
@@ -19,11 +20,11 @@ struct AgentKey {
 
 class SshAgent {
  public:
-  // nullopt when nobody listens at `socket_path`.
-  static std::optional<SshAgent> Connect(const std::string& socket_path);
+  // nullopt when nobody listens at `socket_path`, or the agent has no room for us until `deadline`.
+  static std::optional<SshAgent> Connect(const std::string& socket_path, TimePoint deadline);
 
-  // Empty when the agent does not answer properly in time.
-  std::vector<AgentKey> Keys(TimePoint deadline);
+  // nullopt when the agent does not answer properly in time.
+  std::optional<std::vector<AgentKey>> Keys(TimePoint deadline);
 
   // The signature's bytes, by `algorithm` ("rsa-sha2-512", else the key's own type); nullopt when
   // the agent refuses, does not answer in time, or signs by another algorithm.
@@ -38,5 +39,16 @@ class SshAgent {
 
   UniqueFd fd_;
 };
+
+// The keys of the agent at `socket_path`, of a few seconds ago where somebody has asked: many hosts are reached within
+// moments. Empty where there is no agent, or it does not answer. `deadline` is moved by the time that the agent took.
+std::vector<AgentKey> AgentKeysAt(const std::string& socket_path, const Limits& limits,
+                                  TimePoint& deadline);
+
+// SshAgent::Sign of an agent that is asked by one login at a time: a smartcard signs one by one, and some agents take few
+// connections. `deadline` is moved by the wait and by the time that the agent took; `on_step` is told of a wait.
+std::optional<std::string> SignByAgentAt(const std::string& socket_path, std::string_view blob,
+                                         std::string_view data, std::string_view algorithm,
+                                         const Target& target, TimePoint& deadline);
 
 }  // namespace tfdist::ssh

@@ -4,26 +4,33 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "base/failures.h"
 #include "cli/channel/tail.h"
-#include "cli/ssh/config/target.h"
-#include "cli/ssh/keys/key_offers.h"
+#include "cli/ssh/config/phase_deadline.h"
+#include "cli/ssh/keys/ssh_agent.h"
 #include "cli/ssh/keys/wire.h"
+#include "cli/ssh/libssh2/library_failure.h"
 
 namespace tfdist::ssh {
 namespace {
 
 // As many as an sshd takes by default (MaxAuthTries); ssh itself fails at that too.
 constexpr size_t kMaxOffers = 6;
+// A host that has said something, and waits: perhaps for its user.
+constexpr std::chrono::seconds kPatience{3};
+constexpr std::chrono::seconds kHostAsksLimit{120};
 
 // What the signing callback needs; libssh2 hands it a pointer to this.
 struct AgentSigner {
-  SshAgent* agent;
-  const std::string* blob;
-  TimePoint deadline;
+  const std::string& socket;
+  const std::string& blob;
+  const Target& target;
+  TimePoint& deadline;
 };
 
 // The signature algorithm that libssh2 has settled on: it stands in the data to be signed (RFC 4252
@@ -44,7 +51,8 @@ int SignWithAgent(LIBSSH2_SESSION* /*session*/, unsigned char** signature, size_
   try {
     const auto& signer = *static_cast<const AgentSigner*>(*abstract);
     const std::string_view text(reinterpret_cast<const char*>(data), data_size);
-    const auto bytes = signer.agent->Sign(*signer.blob, text, AlgorithmIn(text), signer.deadline);
+    const auto bytes = SignByAgentAt(signer.socket, signer.blob, text, AlgorithmIn(text),
+                                     signer.target, signer.deadline);
     if (!bytes) return LIBSSH2_ERROR_AGENT_PROTOCOL;
     *signature = static_cast<unsigned char*>(std::malloc(bytes->size()));  // libssh2 frees it
     if (*signature == nullptr) return LIBSSH2_ERROR_ALLOC;
@@ -67,25 +75,32 @@ std::string RemedyWithoutKeys(std::string_view methods) {
          "connection";
 }
 
-// ssh finds it beside the key; libssh2 shows the key alone.
-bool HasCertificate(const HostConfig& host) {
-  const auto is_there = [](const std::string& path) { return access(path.c_str(), R_OK) == 0; };
-  return std::ranges::any_of(host.certificate_files, is_there) ||
-         std::ranges::any_of(host.identity_files,
-                             [&](const std::string& path) { return is_there(path + "-cert.pub"); });
+// ssh finds it beside the key; libssh2 shows the key alone. Empty: there is none.
+std::string Certificate(const HostConfig& host) {
+  std::vector<std::string> paths = host.certificate_files;
+  for (const std::string& path : host.identity_files) paths.push_back(path + "-cert.pub");
+  const auto found = std::ranges::find_if(
+      paths, [](const std::string& path) { return access(path.c_str(), R_OK) == 0; });
+  return found == paths.end() ? "" : *found;
 }
 
 class Authenticator {
  public:
-  Authenticator(Connection& connection, const HostConfig& host, TimePoint deadline)
-      : connection_(connection), host_(host), deadline_(deadline) {}
+  Authenticator(Connection& connection, const HostConfig& host, const KeyOffers& keys,
+                const Target& target, TimePoint& deadline)
+      : connection_(connection), host_(host), keys_(keys), target_(target), deadline_(deadline) {}
 
   void Run();
 
  private:
   // Asks which methods there are, which a host answers with success if it needs no proof at all.
   bool IsWelcomeAnyway();
-  void CollectKeys();
+  // As Connection::Finish; a host that has said something, and waits, is waited for.
+  template <typename Step>
+  auto Finish(Step step) -> std::optional<decltype(step())>;
+  void TellWhatTheHostSays();
+  // Before the login, on one line; empty: nothing.
+  [[nodiscard]] std::string WordsOfHost() const;
   bool Try(const KeyOffer& offer);
   int TryAgentKey(const KeyOffer& offer);
   int TryFile(const KeyOffer& offer);
@@ -94,15 +109,42 @@ class Authenticator {
 
   Connection& connection_;
   const HostConfig& host_;
-  TimePoint deadline_;
-  std::optional<SshAgent> agent_;
-  KeyOffers keys_;
+  const KeyOffers& keys_;
+  const Target& target_;
+  TimePoint& deadline_;
   std::vector<std::string> tried_;  // labels
+  const TimePoint begin_ = SystemClock().Now();
+  bool told_ = false;
 };
+
+template <typename Step>
+auto Authenticator::Finish(Step step) -> std::optional<decltype(step())> {
+  while (true) {
+    const auto result = step();
+    if (result != LIBSSH2_ERROR_EAGAIN) return result;
+    const TimePoint look = told_ ? deadline_ : std::min(deadline_, begin_ + kPatience);
+    if (connection_.Wait(look)) continue;
+    TellWhatTheHostSays();
+    if (SystemClock().Now() >= deadline_ || !connection_.Wait(deadline_)) return std::nullopt;
+  }
+}
+
+void Authenticator::TellWhatTheHostSays() {
+  if (std::exchange(told_, true)) return;
+  const std::string words = WordsOfHost();
+  if (words.empty()) return;
+  if (target_.on_note) target_.on_note("it says: " + words);
+  deadline_ = std::max(deadline_, begin_ + kHostAsksLimit);
+}
+
+std::string Authenticator::WordsOfHost() const {
+  char* text = nullptr;
+  if (libssh2_userauth_banner(connection_.session(), &text) != 0 || text == nullptr) return "";
+  return cli::OnOneLine(text);
+}
 
 void Authenticator::Run() {
   if (IsWelcomeAnyway()) return;
-  CollectKeys();
   for (const KeyOffer& offer : keys_.offers) {
     if (tried_.size() == kMaxOffers) break;
     tried_.push_back(offer.label);
@@ -115,7 +157,7 @@ bool Authenticator::IsWelcomeAnyway() {
   LIBSSH2_SESSION* session = connection_.session();
   const char* methods = nullptr;
   const auto size = static_cast<unsigned int>(host_.user.size());
-  const auto code = connection_.Finish(deadline_, [&] {
+  const auto code = Finish([&] {
     methods = libssh2_userauth_list(session, host_.user.c_str(), size);
     return methods != nullptr ? 0 : libssh2_session_last_errno(session);
   });
@@ -125,28 +167,16 @@ bool Authenticator::IsWelcomeAnyway() {
     FailWithBrokenConnection();
   }
   if (std::strstr(methods, "publickey") == nullptr) {
-    throw Error(Phase::kAuth,
-                fmt::format("the host takes no keys from user {}; it offers: {}", host_.user,
-                            cli::OnOneLine(methods)),
-                RemedyWithoutKeys(methods));
+    throw LibraryFailure(Phase::kAuth,
+                         fmt::format("the host takes no keys from user {}; it offers: {}",
+                                     host_.user, cli::OnOneLine(methods)),
+                         RemedyWithoutKeys(methods));
   }
   return false;
 }
 
-void Authenticator::CollectKeys() {
-  std::vector<IdentityFile> files;
-  for (const std::string& path : host_.identity_files) {
-    if (auto file = LookAtIdentityFile(path)) files.push_back(std::move(*file));
-  }
-  agent_ = SshAgent::Connect(host_.agent_socket);
-  const std::vector<AgentKey> agent_keys =
-      agent_ ? agent_->Keys(deadline_) : std::vector<AgentKey>();
-  keys_ = ArrangeOffers(agent_keys, files, host_.identities_only);
-}
-
 bool Authenticator::Try(const KeyOffer& offer) {
-  const auto code = connection_.Finish(
-      deadline_, [&] { return offer.in_agent ? TryAgentKey(offer) : TryFile(offer); });
+  const auto code = Finish([&] { return offer.in_agent ? TryAgentKey(offer) : TryFile(offer); });
   if (!code) {
     throw Unreachable(Phase::kAuth,
                       fmt::format("the host fell silent when offered {}", offer.label));
@@ -163,7 +193,7 @@ bool Authenticator::Try(const KeyOffer& offer) {
 }
 
 int Authenticator::TryAgentKey(const KeyOffer& offer) {
-  AgentSigner signer{&*agent_, &offer.blob, deadline_};
+  AgentSigner signer{host_.agent_socket, offer.blob, target_, deadline_};
   void* abstract = &signer;
   return libssh2_userauth_publickey(connection_.session(), host_.user.c_str(),
                                     reinterpret_cast<const unsigned char*>(offer.blob.data()),
@@ -185,14 +215,19 @@ void Authenticator::FailWithoutAcceptance() const {
     cause += fmt::format("; not offered: {}", fmt::join(keys_.left_out, ", "));
   if (keys_.offers.size() > kMaxOffers)
     cause += fmt::format("; {} more keys were not offered", keys_.offers.size() - kMaxOffers);
-  if (HasCertificate(host_)) cause += "; tfdist itself shows no certificates";
+  if (const std::string words = WordsOfHost(); !words.empty()) {
+    cause += "; the host says: " + words;
+  }
   std::string remedy = tried_.empty()
                            ? "ssh-keygen -t ed25519, then ssh-copy-id to the host"
                            : "check [ssh] user and identity_file, or ssh-copy-id to the host";
   if (!keys_.left_out.empty())
     remedy = "ssh-add the key that was not offered, or name another as [ssh] identity_file";
-  if (keys_.openssh_could || HasCertificate(host_)) remedy = kUseOpenssh;
-  throw Error(Phase::kAuth, std::move(cause), std::move(remedy));
+  if (!keys_.beyond.empty()) {
+    cause += "; " + keys_.beyond;
+    remedy = kUseOpenssh;
+  }
+  throw LibraryFailure(Phase::kAuth, std::move(cause), std::move(remedy));
 }
 
 void Authenticator::FailWithBrokenConnection() const {
@@ -200,16 +235,35 @@ void Authenticator::FailWithBrokenConnection() const {
     throw Unreachable(Phase::kAuth, fmt::format("the connection broke before the login ({})",
                                                 connection_.LastError()));
   }
-  throw Error(
+  const std::string words = WordsOfHost();
+  throw LibraryFailure(
       Phase::kAuth,
-      fmt::format("the host ended the connection after {} keys of user {} ({}): {}", tried_.size(),
-                  host_.user, connection_.LastError(), fmt::join(tried_, ", ")));
+      fmt::format("the host ended the connection after {} keys of user {} ({}): {}{}{}",
+                  tried_.size(), host_.user, connection_.LastError(), fmt::join(tried_, ", "),
+                  words.empty() ? "" : "; the host says: ", words));
 }
 
 }  // namespace
 
-void Authenticate(Connection& connection, const HostConfig& host, TimePoint deadline) {
-  Authenticator(connection, host, deadline).Run();
+KeyOffers CollectKeys(const HostConfig& host, const Limits& limits, TimePoint& deadline) {
+  std::vector<IdentityFile> files;
+  for (const std::string& path : host.identity_files) {
+    if (auto file = LookAtIdentityFile(path)) files.push_back(std::move(*file));
+  }
+  KeyOffers keys =
+      ArrangeOffers(AgentKeysAt(host.agent_socket, limits, deadline), files, host.identities_only);
+  if (const std::string path = Certificate(host); !path.empty() && keys.beyond.empty()) {
+    keys.beyond = path + " is a certificate";
+  }
+  return keys;
+}
+
+void Authenticate(Connection& connection, const HostConfig& host, const KeyOffers& keys,
+                  const Target& target, TimePoint& deadline) {
+  const TimePoint first_end = Within(target.limits.authentication, deadline);
+  TimePoint end = first_end;
+  Authenticator(connection, host, keys, target, end).Run();
+  deadline += end - first_end;
 }
 
 }  // namespace tfdist::ssh

@@ -27,9 +27,9 @@ class Connection {
   [[nodiscard]] int fd() const { return stream_.fd.get(); }
   [[nodiscard]] const Stream& stream() const { return stream_; }
 
-  // Calls `step` until it answers something else than EAGAIN; nullopt when `deadline` passes first.
+  // Calls `step` until it answers something else than EAGAIN; nullopt when `deadline` passes first, which `step` may move.
   template <typename Step>
-  auto Finish(TimePoint deadline, Step step) -> std::optional<decltype(step())> {
+  auto Finish(const TimePoint& deadline, Step step) -> std::optional<decltype(step())> {
     while (true) {
       const auto result = step();
       if (result != LIBSSH2_ERROR_EAGAIN) return result;

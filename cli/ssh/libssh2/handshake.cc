@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -12,31 +11,15 @@
 #include "base/failures.h"
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/phase_deadline.h"
+#include "cli/ssh/libssh2/library_failure.h"
 
 namespace tfdist::ssh {
 namespace {
 
-// The two last are no methods: without them libssh2 would ask neither which signatures the server
+// No methods: without them libssh2 would ask neither which signatures the server
 // takes (RFC 8308), nor for strict key exchange (Terrapin, CVE-2023-48795).
-constexpr const char* kKeyExchanges =
-    "curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,ecdh-sha2-nistp384,"
-    "ecdh-sha2-nistp521,diffie-hellman-group-exchange-sha256,diffie-hellman-group16-sha512,"
-    "diffie-hellman-group18-sha512,diffie-hellman-group14-sha256,ext-info-c,kex-strict-c-v00@"
-    "openssh.com";
-// GCM after CTR: libssh2 1.11.1 leaks 96 bytes with it at each key exchange.
-constexpr const char* kCiphers =
-    "aes128-ctr,aes192-ctr,aes256-ctr,aes128-gcm@openssh.com,aes256-gcm@openssh.com,"
-    "chacha20-poly1305@openssh.com";
-constexpr const char* kMacs =
-    "hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com,hmac-sha2-256,hmac-sha2-512";
+constexpr const char* kKeyExchangeExtensions = ",ext-info-c,kex-strict-c-v00@openssh.com";
 constexpr const char* kSignatures = "rsa-sha2-512,rsa-sha2-256";  // for RSA user keys
-constexpr std::array kHostKeyTypes = {"ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384",
-                                      "ecdsa-sha2-nistp521", "ssh-rsa"};
-
-// An RSA key is one type with several methods of signing.
-std::string MethodsOf(std::string_view key_type) {
-  return key_type == "ssh-rsa" ? "rsa-sha2-512,rsa-sha2-256" : std::string(key_type);
-}
 
 void SetMethods(const Connection& connection, int kind, const char* methods) {
   if (libssh2_session_method_pref(connection.session(), kind, methods) != 0) {
@@ -44,28 +27,31 @@ void SetMethods(const Connection& connection, int kind, const char* methods) {
   }
 }
 
-void RestrictAlgorithms(const Connection& connection,
+void RestrictAlgorithms(const Connection& connection, const Algorithms& algorithms,
                         const std::vector<std::string>& first_key_types) {
-  SetMethods(connection, LIBSSH2_METHOD_KEX, kKeyExchanges);
-  SetMethods(connection, LIBSSH2_METHOD_HOSTKEY, HostKeyMethods(first_key_types).c_str());
+  SetMethods(connection, LIBSSH2_METHOD_KEX,
+             (algorithms.key_exchanges + kKeyExchangeExtensions).c_str());
+  SetMethods(connection, LIBSSH2_METHOD_HOSTKEY,
+             HostKeyMethods(first_key_types, algorithms.host_keys).c_str());
   for (const int kind : {LIBSSH2_METHOD_CRYPT_CS, LIBSSH2_METHOD_CRYPT_SC})
-    SetMethods(connection, kind, kCiphers);
+    SetMethods(connection, kind, algorithms.ciphers.c_str());
   for (const int kind : {LIBSSH2_METHOD_MAC_CS, LIBSSH2_METHOD_MAC_SC})
-    SetMethods(connection, kind, kMacs);
+    SetMethods(connection, kind, algorithms.macs.c_str());
   for (const int kind : {LIBSSH2_METHOD_COMP_CS, LIBSSH2_METHOD_COMP_SC})
     SetMethods(connection, kind, "none");
   SetMethods(connection, LIBSSH2_METHOD_SIGN_ALGO, kSignatures);
 }
 
-[[noreturn]] void FailHandshake(const Connection& connection, int code) {
+[[noreturn]] void FailHandshake(const Connection& connection, const Algorithms& algorithms,
+                                int code) {
   const bool met = libssh2_session_banner_get(connection.session()) != nullptr;
   if (met && code == LIBSSH2_ERROR_KEX_FAILURE) {
-    throw Error(
+    throw LibraryFailure(
         Phase::kConnect,
         fmt::format("no agreement on algorithms, or the key exchange failed ({}); tfdist has {}; "
-                    "ciphers {}; "
-                    "MACs {}; host keys {}",
-                    connection.LastError(), kKeyExchanges, kCiphers, kMacs, HostKeyMethods({})),
+                    "ciphers {}; MACs {}; host keys {}",
+                    connection.LastError(), algorithms.key_exchanges, algorithms.ciphers,
+                    algorithms.macs, algorithms.host_keys),
         fmt::format("{} (ssh -vv to the host shows what it offers)", kUseOpenssh));
   }
   throw Unreachable(Phase::kConnect, fmt::format("the connection broke during the {}: {}",
@@ -87,16 +73,6 @@ Greeting Classify(std::string_view text) {
 
 }  // namespace
 
-std::string HostKeyMethods(const std::vector<std::string>& first_key_types) {
-  std::vector<std::string> types(kHostKeyTypes.begin(), kHostKeyTypes.end());
-  std::stable_partition(types.begin(), types.end(), [&](const std::string& type) {
-    return std::find(first_key_types.begin(), first_key_types.end(), type) != first_key_types.end();
-  });
-  std::string methods;
-  for (const std::string& type : types) methods += (methods.empty() ? "" : ",") + MethodsOf(type);
-  return methods;
-}
-
 Greeting AwaitGreeting(int fd, TimePoint deadline) {
   pollfd waited{fd, POLLIN, 0};
   int ready = 0;
@@ -110,9 +86,10 @@ Greeting AwaitGreeting(int fd, TimePoint deadline) {
   return Classify({text.data(), static_cast<size_t>(got)});
 }
 
-void Handshake(Connection& connection, const std::vector<std::string>& first_key_types,
-               const Limits& limits, TimePoint deadline) {
-  RestrictAlgorithms(connection, first_key_types);
+void Handshake(Connection& connection, const Algorithms& algorithms,
+               const std::vector<std::string>& first_key_types, const Limits& limits,
+               TimePoint deadline) {
+  RestrictAlgorithms(connection, algorithms, first_key_types);
   TimePoint phase_end = Within(limits.banner, deadline);
   bool met = false;
   int code = 0;
@@ -127,7 +104,7 @@ void Handshake(Connection& connection, const std::vector<std::string>& first_key
                                              : "the host did not send an SSH version in time");
     }
   }
-  if (code != 0) FailHandshake(connection, code);
+  if (code != 0) FailHandshake(connection, algorithms, code);
 }
 
 std::string HostKeyBlob(const Connection& connection) {

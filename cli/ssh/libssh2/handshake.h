@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cli/ssh/config/algorithms.h"
 #include "cli/ssh/config/target.h"
 #include "cli/ssh/libssh2/connection.h"
 
@@ -22,13 +23,11 @@ struct Greeting {
 };
 Greeting AwaitGreeting(int fd, TimePoint deadline);
 
-// Exchanges versions and keys. `first_key_types`: of host keys, to be preferred ("ssh-rsa"). Only
-// algorithms that OpenSSH offers today: no CBC, no SHA-1, no DSA. Throws Error(kConnect).
-void Handshake(Connection& connection, const std::vector<std::string>& first_key_types,
-               const Limits& limits, TimePoint deadline);
-
-// The value for libssh2's host key methods.
-std::string HostKeyMethods(const std::vector<std::string>& first_key_types);
+// Exchanges versions and keys. `first_key_types`: of host keys, to be preferred ("ssh-rsa"). Throws Unreachable;
+// LibraryFailure where the two find no algorithms.
+void Handshake(Connection& connection, const Algorithms& algorithms,
+               const std::vector<std::string>& first_key_types, const Limits& limits,
+               TimePoint deadline);
 
 // The host's key, as it travels.
 std::string HostKeyBlob(const Connection& connection);

@@ -15,6 +15,7 @@
 #include "cli/ssh/libssh2/connection.h"
 #include "cli/ssh/libssh2/dial.h"
 #include "cli/ssh/libssh2/handshake.h"
+#include "cli/ssh/libssh2/library_failure.h"
 #include "cli/ssh/libssh2/resolve.h"
 
 namespace tfdist::ssh {
@@ -22,6 +23,11 @@ namespace {
 
 std::string WithText(std::string_view what, const std::string& text) {
   return text.empty() ? std::string(what) : fmt::format("{}: {}", what, text);
+}
+
+// `why`: what libssh2 cannot do; empty: nothing.
+void RefuseBeyond(Phase phase, const std::string& why) {
+  if (!why.empty()) throw LibraryFailure(phase, why, std::string(kUseOpenssh));
 }
 
 // A stream on which the host has begun to speak.
@@ -53,25 +59,31 @@ Stream Reach(const HostConfig& host, const Target& target, TimePoint deadline) {
 
 }  // namespace
 
-Session Session::Open(const Target& target, TimePoint deadline) {
+Session Session::Open(const Target& target, TimePoint& deadline) {
   const auto step = [&](const char* name) {
     if (target.on_step) target.on_step(name);
   };
   step("ssh's configuration");
   const HostConfig host = ConfigOf(target, deadline);
+  RefuseBeyond(Phase::kConnect, host.beyond);
+  const KeyOffers keys = CollectKeys(host, target.limits, deadline);
+  const KnownHosts known = KnownHosts::Load(host);
+  if (target.program == Program::kAuto) {
+    RefuseBeyond(Phase::kAuth, keys.beyond);
+    RefuseBeyond(Phase::kHostKey, known.WhyBeyondLibrary());
+  }
   step("wait for other logins");
   const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
-  const KnownHosts known = KnownHosts::Load(host);
   step("connect");
   const auto connection = std::make_shared<Connection>(Reach(host, target, deadline));
   step("key exchange");
-  Handshake(*connection, known.KnownTypes(), target.limits, deadline);
+  Handshake(*connection, host.algorithms, known.KnownTypes(), target.limits, deadline);
   if (host.gateway.empty()) {
     known.CheckAddress(HostKeyBlob(*connection), PeerAddress(connection->fd()));
   }
-  known.Check(HostKeyBlob(*connection), target.accept_new);
+  known.Check(HostKeyBlob(*connection));
   step("authentication");
-  Authenticate(*connection, host, Within(target.limits.authentication, deadline));
+  Authenticate(*connection, host, keys, target, deadline);
   step("shell");
   return {connection, target.limits};
 }

@@ -17,12 +17,14 @@ class Connection;
 class Session {
  public:
   // Reads ssh's configuration for the host, connects, checks the host key against known_hosts,
-  // authenticates; at most 128 at a time, 8 of one sshd, the others wait. `deadline` (without that
-  // wait) bounds all of it together, target.limits each step. Throws Unreachable, or Error in phase
-  // kConnect, kHostKey or kAuth where the host or its key refuses. An unknown host key is an error,
+  // authenticates; at most 128 at a time, 8 of one sshd, the others wait. `deadline` bounds all of it together,
+  // target.limits each step; it is moved by that wait, and by the time that ssh-agent takes. Throws Unreachable, or Error in
+  // phase kConnect, kHostKey or kAuth where the host or its key refuses. An unknown host key is an error,
   // never a prompt: many hosts share one terminal. An sshd that drops new connections (MaxStartups)
   // is asked again for a while; a failed authentication never is. Source: RFC 4251 4.1.
-  static Session Open(const Target& target, TimePoint deadline);
+  // Throws LibraryFailure for what ssh(1) may manage. Where target.program is kAuto, also before anything is sent: for what
+  // the configuration, the keys and known_hosts ask beyond libssh2.
+  static Session Open(const Target& target, TimePoint& deadline);
 
   // Runs `/bin/sh` on the host. Throws as Transport::OpenShell.
   std::unique_ptr<cli::ByteChannel> OpenShell(TimePoint deadline);

@@ -1,10 +1,15 @@
 #include "cli/ssh/openssh/openssh_failure.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
 
 #include "base/failures.h"
 #include "base/text.h"
 #include "cli/channel/tail.h"
+#include "cli/ssh/config/host_key_words.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -55,8 +60,7 @@ LoginFailure ExplainHostKey(std::string_view said, const std::string& host) {
   return {
       Kind::kRefused, Phase::kHostKey,
       cli::OnOneLine(unknown.empty() ? LineWith("Host key verification failed", said) : unknown),
-      "ssh to it once by hand and compare the fingerprint, or set host_keys = \"accept-new\" in "
-      "[ssh]"};
+      std::string(kCompareOrTrust)};
 }
 
 // Before the SSH version of the host.
@@ -69,9 +73,24 @@ struct Saying {
   std::string_view remedy;
 };
 
-constexpr std::string_view kLogin =
-    "`ssh HOST` must work without a question (a password is never asked for); check [ssh] user and "
-    "identity_file";
+constexpr std::string_view kCheckKeys =
+    "`ssh HOST` must work without a question: check [ssh] user and identity_file, or ssh-copy-id "
+    "to "
+    "the host";
+constexpr std::string_view kTooManyKeys =
+    "name the right key: identity_file in [ssh], or IdentityFile and IdentitiesOnly in "
+    "~/.ssh/config";
+constexpr std::string_view kMakeAKey = "ssh-keygen -t ed25519, then ssh-copy-id to the host";
+constexpr std::string_view kOwnConnection =
+    "log in by hand where ~/.ssh/config has ControlMaster, ControlPath and ControlPersist: tfdist "
+    "uses that connection; or let its sshd take the key alone";
+constexpr std::string_view kUnlock =
+    "ssh-add its private key, as nobody can be asked for a passphrase";
+constexpr std::string_view kAskTheAgent =
+    "the agent asks and nobody answers (ssh-add -c), or the key is bound to other hosts (ssh-add "
+    "-h): answer it, or ssh-add the key anew";
+constexpr std::string_view kStartAgent =
+    "start ssh-agent and ssh-add the key, or correct SSH_AUTH_SOCK or IdentityAgent";
 constexpr std::string_view kIsItUp =
     "is it up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh])?";
 constexpr std::string_view kBusy =
@@ -90,8 +109,7 @@ constexpr std::string_view kNoWayThere =
     "at once (MaxStartups)";
 
 constexpr Saying kSayings[] = {
-    {"Too many authentication failures", Kind::kRefused, Phase::kAuth, kLogin},
-    {"Permission denied (", Kind::kRefused, Phase::kAuth, kLogin},
+    {"Too many authentication failures", Kind::kRefused, Phase::kAuth, kTooManyKeys},
     {"Could not resolve hostname", Kind::kUnreachable, Phase::kResolve,
      "check the name, or give the host's address"},
     {"Unable to negotiate with", Kind::kRefused, Phase::kConnect,
@@ -121,10 +139,94 @@ std::string WithoutWordsOfOptions(std::string_view said) {
   return words.empty() ? std::string(said) : words;
 }
 
-}  // namespace
+constexpr std::string_view kDebug = "debug1: ";
+constexpr std::string_view kServiceAccepted = "debug1: SSH2_MSG_SERVICE_ACCEPT received";
 
-LoginFailure ExplainLogin(std::string_view said, const std::string& host) {
+// What follows `part` in each line with it.
+std::vector<std::string> Rests(std::string_view part, std::string_view said) {
+  std::vector<std::string> rests;
+  while (!said.empty()) {
+    const std::string_view line = TakeUpTo('\n', said);
+    const size_t at = line.find(part);
+    if (at != line.npos) rests.push_back(cli::OnOneLine(line.substr(at + part.size())));
+  }
+  return rests;
+}
+
+// Without what ssh tells of its steps.
+std::string WithoutSteps(std::string_view said) {
+  std::string words;
+  while (!said.empty()) {
+    const std::string_view line = TakeUpTo('\n', said);
+    if (!line.starts_with(kDebug) && !line.starts_with("OpenSSH_")) words.append(line).append("\n");
+  }
+  return words;
+}
+
+// The keys that the host would not have.
+LoginFailure ExplainDenial(std::string_view said, std::string_view line) {
+  const std::vector<std::string> offered = Rests("debug1: Offering public key: ", said);
+  const std::vector<std::string> accepted = Rests("debug1: Server accepts key: ", said);
+  const std::vector<std::string> agent = Rests("ssh_get_authentication_socket: ", said);
+  LoginFailure failure{Kind::kRefused, Phase::kAuth, "ssh says: " + cli::OnOneLine(line),
+                       std::string(kCheckKeys)};
+  const bool has_steps = Says(said, kDebug);
+  std::string& cause = failure.cause;
+  if (Says(said, "with partial success")) {
+    cause += "; the host has accepted the key, and asks for more";
+    failure.remedy = kOwnConnection;
+  } else if (Says(said, "agent refused operation")) {
+    cause += "; ssh-agent refuses to sign";
+    failure.remedy = kAskTheAgent;
+  } else if (!accepted.empty()) {
+    cause += "; the host would take this key, and ssh cannot use it: " + accepted.back();
+    if (const std::string_view why = LineWith("Load key ", said); !why.empty()) {
+      cause += "; ssh says: " + cli::OnOneLine(why);
+    }
+    failure.remedy = kUnlock;
+  } else if (line.find("publickey") == line.npos) {
+    cause += "; it takes no keys";
+    failure.remedy =
+        "PubkeyAuthentication must be on in its sshd_config; or " + std::string(kOwnConnection);
+  } else if (!agent.empty()) {
+    failure.remedy = kStartAgent;
+  } else if (has_steps && offered.empty()) {
+    failure.remedy = kMakeAKey;
+  }
+  if (!agent.empty()) cause += "; nobody answers at ssh-agent's socket: " + agent.back();
+  if (has_steps && accepted.empty()) {
+    cause += offered.empty() ? "; ssh has no key to offer"
+                             : fmt::format("; offered: {}", fmt::join(offered, ", "));
+  }
+  return failure;
+}
+
+// Of ssh itself, and not of the host.
+bool IsOwnWord(std::string_view line) {
+  constexpr std::string_view kOwn[] = {"Permission denied (",
+                                       "Connection closed by",
+                                       "Connection reset by",
+                                       "Received disconnect",
+                                       "Disconnected from",
+                                       "Authenticated ",
+                                       "sign_and_send_pubkey",
+                                       "Connection to ",
+                                       "Load key ",
+                                       "Warning: ",
+                                       "Too many authentication failures",
+                                       "@@@@@@@@@@",
+                                       "PRIVATE KEY FILE!",
+                                       "private key",
+                                       "Permissions 0"};
+  return std::ranges::any_of(kOwn, [&](std::string_view own) { return Says(line, own); });
+}
+
+// `all`: with ssh's steps; `said`: without.
+LoginFailure Explain(std::string_view all, std::string_view said, const std::string& host) {
   if (Says(said, "Host key verification failed")) return ExplainHostKey(said, host);
+  if (const std::string_view line = LineWith("Permission denied (", said); !line.empty()) {
+    return ExplainDenial(all, line);
+  }
   for (const Saying& saying : kSayings) {
     const std::string_view line = LineWith(saying.part, said);
     if (line.empty()) continue;
@@ -141,6 +243,27 @@ LoginFailure ExplainLogin(std::string_view said, const std::string& host) {
           said.empty() ? "ssh failed and said nothing"
                        : "ssh says: " + cli::OnOneLine(WithoutWordsOfOptions(said)),
           "ssh to it by hand"};
+}
+
+}  // namespace
+
+std::string WordsOfHost(std::string_view said) {
+  const size_t begin = said.find(kServiceAccepted);
+  if (begin == said.npos) return "";
+  said.remove_prefix(begin + kServiceAccepted.size());
+  std::string words;
+  while (!said.empty()) {
+    const std::string_view line = TakeUpTo('\n', said);
+    if (!line.starts_with(kDebug) && !IsOwnWord(line)) words.append(line).append("\n");
+  }
+  return cli::OnOneLine(words);
+}
+
+LoginFailure ExplainLogin(std::string_view all, const std::string& host) {
+  LoginFailure failure = Explain(all, WithoutSteps(all), host);
+  const std::string words = WordsOfHost(all);
+  if (!words.empty()) failure.cause += "; the host says: " + words;
+  return failure;
 }
 
 void Throw(const LoginFailure& failure) {

@@ -20,8 +20,11 @@ struct LoginFailure {
   std::string remedy;
 };
 
-// `host`: what ssh was given. The texts are those of OpenSSH 9.2, and of sshd 9.8; what is worded otherwise is shown as it is.
+// `said`: at LogLevel DEBUG1, which has ssh's steps too. `host`: what ssh was given. The texts are those of OpenSSH 9.2, and of sshd 9.8; what is worded otherwise is shown as it is.
 LoginFailure ExplainLogin(std::string_view said, const std::string& host);
+
+// What the host has said before the login (a banner, why it lets nobody in), on one line.
+std::string WordsOfHost(std::string_view said);
 
 // Throws Error or Unreachable.
 [[noreturn]] void Throw(const LoginFailure& failure);

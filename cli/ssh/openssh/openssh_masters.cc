@@ -46,6 +46,9 @@ constexpr int kPersistSeconds = 10;
 // A host that has lost its power is given up after three times this.
 constexpr int kAliveSeconds = 5;
 constexpr int kLongestTurnMs = 20;
+// A host that has said something, and waits: perhaps for its user.
+constexpr auto kPatience = 3s;
+constexpr auto kHostAsksLimit = 120s;
 constexpr auto kEndLimit = 2s;  // of what the ends of all have in common, each
 // MaxSessions is 10; sshd may see the end of a channel after we have.
 constexpr long kChannels = 8;
@@ -163,13 +166,13 @@ std::vector<std::string> LoginCommand(const Target& target, const HostConfig& ho
        {std::string("BatchMode=yes"), fmt::format("ControlPersist={}", kPersistSeconds),
         fmt::format("ConnectTimeout={}", connect_limit.count()),
         fmt::format("ServerAliveInterval={}", kAliveSeconds), std::string("ServerAliveCountMax=3"),
-        fmt::format("StrictHostKeyChecking={}", target.accept_new ? "accept-new" : "yes"),
+        fmt::format("StrictHostKeyChecking={}", host.accept_new ? "accept-new" : "yes"),
         // Many at a time would each write known_hosts anew.
         std::string("UpdateHostKeys=no"), std::string("ForwardAgent=no"),
         std::string("ForwardX11=no"), std::string("ClearAllForwardings=yes"),
         std::string("Tunnel=no"), std::string("PermitLocalCommand=no"),
         std::string("GSSAPIDelegateCredentials=no"), std::string("RemoteCommand=none"),
-        std::string("LogLevel=INFO")}) {
+        std::string("LogLevel=DEBUG1")}) {
     argv.insert(argv.end(), {"-o", option});
   }
   if (!host.proxy_jump.empty()) {
@@ -254,8 +257,17 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
   errors.write_end.Reset();
   std::string said;
   bool open = true;
+  bool told = false;
   while (true) {
     open = open && TakeWords(errors.read_end.get(), said);
+    if (!told && target.on_note && SystemClock().Now() > begin + kPatience) {
+      // It may ask its user to look at a page, or say that it is starting up.
+      if (const std::string words = WordsOfHost(said); !words.empty()) {
+        target.on_note("it says: " + words);
+        deadline = std::max(deadline, begin + kHostAsksLimit);
+        told = true;
+      }
+    }
     if (const auto status = ssh.TryWait()) {
       if (open) (void)TakeWords(errors.read_end.get(), said);
       if (*status == 0 && IsListenedTo(socket)) return std::nullopt;

@@ -3,7 +3,7 @@
 //
 //   ssh_probe [OPTION VALUE]... ACTION HOST...
 //   options: --config FILE  --host-keys strict|accept-new  --user NAME
-//            --transport ssh|openssh
+//            --transport ssh|openssh|auto (default: ssh)
 //            --config-ms N  and so on: how long one phase may take (kLimitOptions)
 //   actions: open           connects, runs a shell, checks that it answers
 //            again          the same, twice over one connection
@@ -40,7 +40,7 @@ constexpr std::chrono::seconds kDeadline{60};
 TimePoint Soon() { return SystemClock().Now() + kDeadline; }
 
 struct Arguments {
-  Target target;  // all but its name
+  Target target{.program = Program::kLibrary};  // all but its name
   std::string action;
   std::string remote_dir;
   std::chrono::milliseconds answer = kDeadline;  // limit of `jobs`, once connected
@@ -108,9 +108,10 @@ Json Jobs(SshTransport& transport, const Arguments& arguments) {
   return {{"jobs", jobs}};
 }
 
-Json Act(const Arguments& arguments, const std::string& host) {
+Json Act(const Arguments& arguments, const std::string& host, Json& notes) {
   Target target = arguments.target;
   target.name = host;
+  target.on_note = [&notes](const std::string& note) { notes.push_back(note); };
   const std::unique_ptr<SshTransport> made = MakeSshTransport(host, std::move(target));
   SshTransport& transport = *made;
   if (arguments.action == "bulk") return Bulk(transport);
@@ -121,9 +122,11 @@ Json Act(const Arguments& arguments, const std::string& host) {
 }
 
 Json ActOrFail(const Arguments& arguments, const std::string& host) {
+  Json notes = Json::array();
   try {
-    Json result = Act(arguments, host);
+    Json result = Act(arguments, host, notes);
     result["ok"] = true;
+    if (!notes.empty()) result["notes"] = notes;
     return result;
   } catch (const Error& error) {
     return {{"ok", false},
@@ -149,6 +152,7 @@ constexpr std::array kLimitOptions = {
     LimitOption{"--key-exchange-ms", &Limits::key_exchange},
     LimitOption{"--authentication-ms", &Limits::authentication},
     LimitOption{"--exec-ms", &Limits::exec},
+    LimitOption{"--agent-ms", &Limits::agent},
     LimitOption{"--busy-ms", &Limits::busy},
 };
 
@@ -157,7 +161,11 @@ void TakeOption(Arguments& arguments, std::string_view option, const std::string
   Target& target = arguments.target;
   if (option == "--config") target.config = value;
   if (option == "--user") target.user = value;
-  if (option == "--transport") target.openssh = value == "openssh";
+  if (option == "--transport") {
+    target.program = value == "openssh" ? Program::kOpenssh
+                     : value == "auto"  ? Program::kAuto
+                                        : Program::kLibrary;
+  }
   if (option == "--host-keys") target.accept_new = value == "accept-new";
   for (const auto& [name, limit] : kLimitOptions) {
     if (option == name) target.limits.*limit = std::chrono::milliseconds(std::stoi(value));

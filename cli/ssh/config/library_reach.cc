@@ -1,0 +1,216 @@
+#include "cli/ssh/config/library_reach.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/text.h"
+#include "cli/channel/tail.h"
+#include "cli/ssh/config/algorithms.h"
+
+namespace tfdist::ssh {
+namespace {
+
+// ParseConfig reads their values itself.
+constexpr std::string_view kRead[] = {"hostname",
+                                      "user",
+                                      "port",
+                                      "identityfile",
+                                      "certificatefile",
+                                      "identitiesonly",
+                                      "identityagent",
+                                      "hostkeyalias",
+                                      "hashknownhosts",
+                                      "checkhostip",
+                                      "proxyjump",
+                                      "proxycommand",
+                                      "userknownhostsfile",
+                                      "globalknownhostsfile",
+                                      "stricthostkeychecking",
+                                      "requiredrsasize"};
+
+constexpr std::string_view kIrrelevant[] = {
+    "addkeystoagent",
+    "batchmode",
+    "canonicalizefallbacklocal",
+    "canonicalizemaxdots",
+    "canonicaldomains",
+    "canonicalizepermittedcnames",
+    "casignaturealgorithms",
+    "challengeresponseauthentication",
+    "channeltimeout",
+    "clearallforwardings",
+    "connectionattempts",
+    "connecttimeout",
+    "controlmaster",
+    "controlpath",
+    "controlpersist",
+    "dynamicforward",
+    "enableescapecommandline",
+    "enablesshkeysign",
+    "escapechar",
+    "exitonforwardfailure",
+    "fingerprinthash",
+    "forkafterauthentication",
+    "forwardagent",
+    "forwardx11",
+    "forwardx11timeout",
+    "forwardx11trusted",
+    "gatewayports",
+    "gssapiauthentication",
+    "gssapiclientidentity",
+    "gssapidelegatecredentials",
+    "gssapikexalgorithms",
+    "gssapirenewalforcesrekey",
+    "gssapiserveridentity",
+    "gssapitrustdns",
+    "host",
+    "hostbasedacceptedalgorithms",
+    "hostbasedauthentication",
+    "hostbasedkeytypes",
+    "ignoreunknown",
+    "ipqos",
+    "kbdinteractiveauthentication",
+    "kbdinteractivedevices",
+    "localcommand",
+    "localforward",
+    "loglevel",
+    "logverbose",
+    "numberofpasswordprompts",
+    "obscurekeystroketiming",
+    "passwordauthentication",
+    "permitlocalcommand",
+    "permitremoteopen",
+    "remotecommand",
+    "remoteforward",
+    "requesttty",
+    "securitykeyprovider",
+    "sendenv",
+    "serveralivecountmax",
+    "serveraliveinterval",
+    "sessiontype",
+    "setenv",
+    "stdinnull",
+    "streamlocalbindmask",
+    "streamlocalbindunlink",
+    "syslogfacility",
+    "tag",
+    "tcpkeepalive",
+    "tunnel",
+    "tunneldevice",
+    "updatehostkeys",
+    "useprivilegedport",
+    "versionaddendum",
+    "visualhostkey",
+    "warnweakcrypto",
+    "xauthlocation",
+};
+// Others must have one of these values.
+struct Allowed {
+  std::string_view keyword;
+  std::array<std::string_view, 3> values;
+};
+constexpr Allowed kAllowed[] = {
+    {"addressfamily", {"any"}},
+    {"bindaddress", {"none"}},
+    {"bindinterface", {"none"}},
+    {"canonicalizehostname", {"false", "no", "none"}},
+    {"compression", {"no", "false"}},
+    {"gssapikeyexchange", {"no", "false"}},
+    {"knownhostscommand", {"none"}},
+    {"nohostauthenticationforlocalhost", {"no", "false"}},
+    {"pkcs11provider", {"none"}},
+    {"proxyusefdpass", {"no", "false"}},
+    {"pubkeyauthentication", {"true", "yes", "unbound"}},
+    {"refuseconnection", {"none"}},
+    {"rekeylimit", {"0 0", "default none"}},
+    {"revokedhostkeys", {"none"}},
+    {"verifyhostkeydns", {"false", "no"}},
+};
+
+// The names as ssh_config(5) writes them, of those that people meet.
+constexpr std::string_view kNames[] = {"AddressFamily",
+                                       "BindAddress",
+                                       "BindInterface",
+                                       "CanonicalizeHostname",
+                                       "Ciphers",
+                                       "Compression",
+                                       "GSSAPIKeyExchange",
+                                       "HostKeyAlgorithms",
+                                       "KexAlgorithms",
+                                       "KnownHostsCommand",
+                                       "MACs",
+                                       "NoHostAuthenticationForLocalhost",
+                                       "PKCS11Provider",
+                                       "PreferredAuthentications",
+                                       "ProxyUseFdpass",
+                                       "PubkeyAcceptedAlgorithms",
+                                       "PubkeyAcceptedKeyTypes",
+                                       "PubkeyAuthentication",
+                                       "RefuseConnection",
+                                       "RekeyLimit",
+                                       "RequiredRSASize",
+                                       "RevokedHostKeys",
+                                       "VerifyHostKeyDNS",
+                                       "IdentityFile"};
+
+std::string NameOf(const std::string& keyword) {
+  for (const std::string_view name : kNames) {
+    if (LowerCase(name) == keyword) return std::string(name);
+  }
+  return keyword;
+}
+
+bool Has(std::string_view list, std::string_view name) { return HasAll(list, name); }
+
+// Nothing where the keyword is not one of lists.
+std::optional<bool> ListServes(const std::string& keyword, std::string_view value) {
+  const Algorithms ours;
+  if (keyword == "ciphers") return !Common(ours.ciphers, value).empty();
+  if (keyword == "macs") return !Common(ours.macs, value).empty();
+  if (keyword == "kexalgorithms") return !Common(ours.key_exchanges, value).empty();
+  if (keyword == "hostkeyalgorithms") return !Common(ours.host_keys, value).empty();
+  if (keyword == "pubkeyacceptedalgorithms" || keyword == "pubkeyacceptedkeytypes") {
+    return HasAll(value, kUserKeyMethods);
+  }
+  if (keyword == "preferredauthentications") return Has(value, "publickey");
+  return std::nullopt;
+}
+
+std::optional<bool> ValueServes(const std::string& keyword, const std::string& value) {
+  for (const Allowed& allowed : kAllowed) {
+    if (allowed.keyword == keyword) {
+      return std::ranges::find(allowed.values, value) != allowed.values.end();
+    }
+  }
+  return ListServes(keyword, value);
+}
+
+bool Holds(const Settings& settings, const std::string& keyword, const std::string& value) {
+  const auto [begin, end] = settings.equal_range(keyword);
+  return std::any_of(begin, end, [&](const auto& line) { return line.second == value; });
+}
+
+}  // namespace
+
+bool IsIrrelevant(std::string_view keyword) {
+  return std::ranges::find(kIrrelevant, keyword) != std::end(kIrrelevant);
+}
+
+std::string WhyBeyondLibrary(const Settings& settings, const std::function<Settings()>& defaults) {
+  std::optional<Settings> usual;
+  for (const auto& [keyword, value] : settings) {
+    if (IsIrrelevant(keyword) || std::ranges::find(kRead, keyword) != std::end(kRead)) continue;
+    std::optional<bool> serves = ValueServes(keyword, value);
+    if (!serves) {
+      if (!usual) usual = defaults();
+      serves = Holds(*usual, keyword, value);
+    }
+    if (!*serves) return fmt::format("{} {}", NameOf(keyword), cli::OnOneLine(value, 80));
+  }
+  return "";
+}
+
+}  // namespace tfdist::ssh

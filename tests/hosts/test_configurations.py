@@ -1,0 +1,260 @@
+"""The default transport: `ssh HOST true` succeeds, if and only if tfdist gets in. A table of ssh configurations against one
+sshd: each case is tried by ssh and by tfdist. docs/ssh.md has the same table in words."""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import os
+import shutil
+import socket
+import subprocess
+import unittest
+import unittest.mock
+
+from tests.hosts.hosts import KEY_TYPES, Hosts, check_possible, make_key
+from tests.hosts.probe import probe
+from tests.hosts.test_ssh import RELAY, ssh_agent
+
+LIBRARY = "by libssh2"  # and no word of it
+FAILS = "neither gets in"
+
+
+def setUpModule():
+    check_possible()
+
+
+@dataclasses.dataclass
+class Case:
+    """`lines` come first in the configuration, so they win. `way`: LIBRARY, or why the user's ssh connects, or FAILS."""
+
+    lines: tuple
+    way: str = LIBRARY
+    key: str = ""        # IdentityFile instead of the hosts' own: none where it is "none"
+    cause: str = ""      # words of the error
+    remedy: str = ""
+    differs: bool = False  # ssh gets in, and tfdist does not
+
+
+def case(*lines, **options):
+    return Case(lines, **options)
+
+
+def by_ssh(why, *lines, **options):
+    return Case(lines, way=why, **options)
+
+
+def fails(cause, *lines, **options):
+    return Case(lines, way=FAILS, cause=cause, **options)
+
+
+# {} stands for the folder of the hosts.
+KEYWORDS = [
+    case(),
+    # Addresses and ways
+    by_ssh("AddressFamily inet", "AddressFamily inet"),
+    by_ssh("BindAddress 127.9.9.9", "BindAddress 127.9.9.9"),
+    by_ssh("BindInterface lo", "BindInterface lo"),
+    by_ssh("CanonicalizeHostname", "CanonicalizeHostname always"),
+    case("CanonicalizeHostname no", "CanonicalDomains example.org", "CanonicalizeMaxDots 0"),
+    case("ConnectTimeout 20", "ConnectionAttempts 2", "TCPKeepAlive no"),
+    case("ServerAliveInterval 7", "ServerAliveCountMax 2"),
+    case("IPQoS throughput"),
+    case("Host h1", "ProxyJump h2", "Host *"),
+    case("Host h1", "ProxyJump trainer@h2:2200", "Host *"),
+    case("Host h1", "ProxyCommand ssh -F {}/ssh_config -W [%h]:%p h2", "Host *"),
+    case("Host h1", "ProxyCommand python3 {}/relay.py %h %p", "Host *"),
+    case("Host h1", "ProxyCommand none", "ProxyJump none", "Host *"),
+    # Algorithms
+    case("Ciphers aes256-ctr"),
+    case("Ciphers chacha20-poly1305@openssh.com"),
+    case("Ciphers -aes*"),
+    case("MACs hmac-sha2-512-etm@openssh.com", "Ciphers aes128-ctr"),
+    by_ssh("MACs umac-128-etm@openssh.com", "MACs umac-128-etm@openssh.com"),
+    case("KexAlgorithms curve25519-sha256"),
+    by_ssh("KexAlgorithms sntrup761x25519-sha512@openssh.com", "KexAlgorithms sntrup761x25519-sha512@openssh.com"),
+    case("HostKeyAlgorithms ssh-ed25519"),
+    fails("no matching host key type", "HostKeyAlgorithms rsa-sha2-512"),
+    by_ssh("PubkeyAcceptedAlgorithms ssh-ed25519", "PubkeyAcceptedAlgorithms ssh-ed25519"),
+    fails("Permission denied", "PubkeyAcceptedAlgorithms rsa-sha2-512"),
+    case("CASignatureAlgorithms ssh-ed25519", "RequiredRSASize 3072"),
+    by_ssh("Compression yes", "Compression yes"),
+    by_ssh("RekeyLimit", "RekeyLimit 1M"),
+    # How to log in
+    case("PreferredAuthentications publickey"),
+    fails("Permission denied", "PreferredAuthentications password"),
+    fails("Permission denied", "PubkeyAuthentication no"),
+    case("PubkeyAuthentication unbound"),
+    by_ssh("PubkeyAuthentication host-bound", "PubkeyAuthentication host-bound"),
+    case("GSSAPIAuthentication yes", "GSSAPIDelegateCredentials yes"),
+    case("HostbasedAuthentication yes", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
+         "NumberOfPasswordPrompts 1"),
+    case("User trainer"),
+    fails("Permission denied", "User nobody"),
+    by_ssh("PKCS11Provider", "PKCS11Provider /usr/lib/none.so"),
+    case("SecurityKeyProvider internal", "AddKeysToAgent yes", "FingerprintHash md5"),
+    # Keys of hosts
+    case("CheckHostIP yes", "HashKnownHosts yes", "UpdateHostKeys yes", "VisualHostKey yes"),
+    case("UserKnownHostsFile {}/nothing {}/known_hosts"),
+    case("UserKnownHostsFile none", "GlobalKnownHostsFile {}/known_hosts"),
+    case('UserKnownHostsFile "{}/my hosts"'),
+    by_ssh("which blanks are part of a path", 'UserKnownHostsFile "{}/their hosts "'),
+    case("UserKnownHostsFile ${{KNOWN}}"),
+    case("HostKeyAlias boxh1", "UserKnownHostsFile {}/alias_hosts"),
+    fails("is not in known_hosts", "UserKnownHostsFile none", "StrictHostKeyChecking ask", remedy="compare the fingerprint"),
+    case("UserKnownHostsFile {}/new_hosts", "StrictHostKeyChecking accept-new"),
+    case("UserKnownHostsFile /dev/null", "StrictHostKeyChecking accept-new"),
+    fails("differs from", "UserKnownHostsFile {}/changed_hosts", "StrictHostKeyChecking accept-new", remedy="ask who runs the host"),
+    Case(("UserKnownHostsFile /dev/null", "StrictHostKeyChecking no"), way=FAILS, differs=True,
+         cause="turns the check off (StrictHostKeyChecking no)", remedy="StrictHostKeyChecking accept-new"),
+    by_ssh("KnownHostsCommand /usr/bin/cat", "UserKnownHostsFile none", "KnownHostsCommand /usr/bin/cat {}/known_hosts"),
+    by_ssh("NoHostAuthenticationForLocalhost yes", "NoHostAuthenticationForLocalhost yes"),
+    by_ssh("VerifyHostKeyDNS true", "VerifyHostKeyDNS yes"),
+    by_ssh("RevokedHostKeys", "RevokedHostKeys {}/empty"),
+    fails("revoked", "RevokedHostKeys {}/h1.pub"),
+    # What tfdist never does, whatever is written
+    case("ForwardAgent yes", "ForwardX11 yes", "ForwardX11Trusted yes", "ClearAllForwardings yes"),
+    case("LocalForward 127.0.0.1:34571 127.0.0.1:1", "ExitOnForwardFailure no", "GatewayPorts yes"),
+    case("SendEnv LANG LC_*", "SetEnv A=b", "RequestTTY no", "EscapeChar none", "StdinNull no", "SessionType default"),
+    case("PermitLocalCommand yes", "LocalCommand true", "LogLevel DEBUG"),
+    case("ControlMaster no", "ControlPath {}/%C", "ControlPersist 1"),
+    case("Tunnel no", "XAuthLocation /none", "StreamLocalBindMask 0177", "StreamLocalBindUnlink yes"),
+    case("IgnoreUnknown Foo", "Foo bar"),
+    # Forms
+    case("Match host 127.*", "Ciphers aes128-ctr", "Match all"),
+    case('Match exec "test %n = h1"', "Ciphers aes128-ctr", "Match all"),
+    by_ssh("Compression yes", "Match originalhost h1", "Compression yes", "Match all"),
+    case("Match user nobody", "Compression yes", "Match all"),
+    case("Include {}/included"),
+    case("Host h*", "Ciphers aes128-ctr", "Host *"),
+    case("Host !h1 *", "Compression yes", "Host *"),
+]
+
+# A path to the key, as it is written.
+PATHS = [
+    "{}/keys/id_ed25519", '"{}/my key"', "${{KEYS}}/id_ed25519", "{}/by/%u", "{}/by/%k", "{}/by/%n", "{}/by/%L", "{}/by/%l",
+    "{}/by/%h", "{}/by/%p", "{}/by/%r", "{}/by/%i", "{}/by/100%%",
+]
+
+
+class ConfigurationsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.hosts = Hosts(2, key_types=KEY_TYPES)
+        cls.hosts.start()
+        cls.addClassCleanup(cls.hosts.stop)
+        folder = cls.folder = cls.hosts.folder
+        (folder / "relay.py").write_text(RELAY)
+        (folder / "empty").write_text("")
+        (folder / "h1.pub").write_text(cls.hosts[0].host_key() + "\n")
+        (folder / "included").write_text("Ciphers aes128-ctr\n")
+        for name in ("my hosts", "their hosts "):
+            shutil.copy(cls.hosts.known_hosts, folder / name)
+        (folder / "alias_hosts").write_text(f"boxh1 {cls.hosts[0].host_key()}\n")
+        host = cls.hosts[0]
+        (folder / "changed_hosts").write_text(f"[{host.address}]:{host.port} {cls.hosts[1].host_key()}\n")
+        # Until OpenSSH has agreed on a short host name, each form of it is there.
+        shutil.copy(cls.hosts.key, folder / "my key")
+        (folder / "by").mkdir()
+        name = socket.gethostname()
+        user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
+        for by in {user, "h1", name, name.split(".")[0], host.address, str(host.port), "trainer", str(os.getuid()), "100%"}:
+            shutil.copy(cls.hosts.key, folder / "by" / by)
+
+    def setUp(self):
+        changed = {"KEYS": str(self.folder / "keys"), "KNOWN": str(self.hosts.known_hosts)}
+        patch = unittest.mock.patch.dict(os.environ, changed)
+        patch.start()
+        self.addCleanup(patch.stop)
+        os.environ.pop("SSH_AUTH_SOCK", None)
+
+    def config(self, number, one):
+        """Its own copy of the hosts' configuration."""
+        base = self.hosts.ssh_config.read_text()
+        if one.key:
+            base = base.replace(f"IdentityFile {self.hosts.key}", f"IdentityFile {one.key}")
+        path = self.folder / f"case_{number}"
+        path.write_text("\n".join(line.replace("{{", "{").replace("}}", "}").replace("{}", str(self.folder))
+                                  for line in one.lines) + "\n" + base)
+        return path
+
+    def look(self, number, one):
+        """What is wrong with it; empty: nothing."""
+        config = self.config(number, one)
+        ours = probe(config, "open", "h1", transport="auto")
+        new_hosts = self.folder / "new_hosts"
+        new_hosts.unlink(missing_ok=True)
+        ssh = subprocess.run(["ssh", "-n", "-F", config, "h1", "true"], capture_output=True, text=True, timeout=100)
+        new_hosts.unlink(missing_ok=True)
+        said = f"{one}\nssh: {ssh.returncode} {ssh.stderr}\ntfdist: {ours}"
+        if (ssh.returncode == 0) != (ours["ok"] or one.differs):
+            return f"one gets in, the other does not: {said}"
+        if ours["ok"] != (one.way != FAILS):
+            return f"not as meant: {said}"
+        if not ours["ok"]:
+            good = one.cause in ours["cause"] and one.remedy in ours["remedy"]
+            return "" if good else f"not the words: {said}"
+        notes = ours.get("notes", [])
+        if one.way == LIBRARY:
+            return f"not by libssh2: {said}" if notes else ""
+        return "" if len(notes) == 1 and notes[0].startswith("by your own ssh: ") and one.way in notes[0] else f"not the note: {said}"
+
+    def check(self, cases):
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            wrong = [text for text in pool.map(self.look, range(len(cases)), cases) if text]
+        self.assertEqual(wrong, [], "\n\n".join(wrong))
+
+    def test_every_keyword_that_touches_a_login(self):
+        self.check(KEYWORDS)
+
+    def test_paths_of_keys(self):
+        self.check([Case((), key=path.replace("{{", "{").replace("}}", "}").replace("{}", str(self.folder))) for path in PATHS])
+
+    def test_kinds_of_keys(self):
+        folder = self.folder
+        public = folder / "work.pub"
+        shutil.copy(f"{self.hosts.key}.pub", public)
+        public.chmod(0o644)
+        encrypted = folder / "encrypted"
+        shutil.copy(self.hosts.key, encrypted)
+        subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-f", encrypted], check=True, capture_output=True)
+        open_to_all = folder / "open_to_all"
+        shutil.copy(self.hosts.key, open_to_all)
+        open_to_all.chmod(0o644)
+        pem = folder / "pem"
+        shutil.copy(self.hosts.keys["rsa"], pem)
+        subprocess.run(["ssh-keygen", "-q", "-p", "-N", "", "-m", "PEM", "-f", pem], check=True, capture_output=True)
+        certified = folder / "certified"
+        shutil.copy(self.hosts.key, certified)
+        shutil.copy(f"{self.hosts.key}.pub", f"{certified}.pub")
+        make_key(folder / "ca", "ed25519", "ca")
+        subprocess.run(["ssh-keygen", "-q", "-s", folder / "ca", "-I", "user", "-n", "trainer", f"{certified}.pub"], check=True)
+        other = folder / "other"
+        make_key(other, "ed25519", "other")
+        with ssh_agent(folder, self.hosts.key) as agent:
+            held = f"IdentityAgent {agent}"
+            os.environ["OUR_AGENT"] = str(agent)
+            self.check([
+                by_ssh("IdentityFile names a public key", held, key=str(public)),
+                by_ssh("IdentityFile names a public key", held, key=str(folder / "work")),
+                fails("ssh cannot use it", key=str(public), remedy="ssh-add its private key"),
+                case(held, "IdentitiesOnly no", key="none"),
+                case("IdentityAgent $OUR_AGENT", "IdentitiesOnly no", key="none"),
+                case("IdentityAgent ${{OUR_AGENT}}", "IdentitiesOnly no", key="none"),
+                fails("ssh has no key to offer", held, key=str(folder / "nothing"), remedy="ssh-copy-id"),
+                case(held, key=str(encrypted)),
+                fails("ssh cannot use it", key=str(encrypted), remedy="ssh-add"),
+                fails("Permission denied", key=str(open_to_all)),
+                fails("Permission denied", key=str(other), remedy="ssh-copy-id"),
+                case(f"IdentityFile {other}"),
+                case(key=str(pem)),
+                case(key=str(self.hosts.keys["ecdsa"])),
+                by_ssh("certified-cert.pub is a certificate", key=str(certified)),
+                by_ssh("is a certificate", f"CertificateFile {certified}-cert.pub"),
+                fails("nobody answers at ssh-agent's socket: ", f"IdentityAgent {folder}/nobody", "IdentitiesOnly no",
+                      key="none", remedy="start ssh-agent"),
+                case(f"IdentityAgent {folder}/nobody"),
+            ])
+
+
+if __name__ == "__main__":
+    unittest.main()
