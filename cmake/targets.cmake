@@ -49,18 +49,18 @@ function(tfdist_time_limit test seconds)
   set_tests_properties(${test} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
-# tfdist_test(NAME x_test SOURCES ... [DEPENDS ...] [RUNS ...] [LABELS ...] [TIMEOUT seconds]):
+# tfdist_test(NAME x_test SOURCES ... [DEPENDS ...] [RUNS ...] [LABELS ...] [TIMEOUT seconds] [PARTS n]):
 # bin/x_test, run by ctest as one test; label `unit` unless others are given: `release` for one that a sanitizer's build does not
 # have. GoogleTest brings main().
 # RUNS names executables that the test starts; base/testing/test_paths.h finds them and the sources.
-# TFDIST_TEST_SANITIZED is 1 or 0.
+# TFDIST_TEST_SANITIZED is 1 or 0. With PARTS, n tests of ctest share its cases and run side by side.
 function(tfdist_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;DEPENDS;RUNS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT;PARTS" "SOURCES;DEPENDS;RUNS;LABELS")
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
+    set(arg_TIMEOUT 90)
   endif()
   set(sanitized 0)
   if(TFDIST_SANITIZE)
@@ -75,14 +75,28 @@ function(tfdist_test)
   if(arg_RUNS)
     add_dependencies(${arg_NAME} ${arg_RUNS})
   endif()
-  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
-  set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}")
+  if(arg_PARTS)
+    foreach(part RANGE 1 ${arg_PARTS})
+      math(EXPR index "${part} - 1")
+      tfdist_add_test(${arg_NAME}_${part} ${arg_NAME})
+      set_tests_properties(${arg_NAME}_${part} PROPERTIES
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=${index}")
+    endforeach()
+  else()
+    tfdist_add_test(${arg_NAME} ${arg_NAME})
+  endif()
   if("unit" IN_LIST arg_LABELS)
     add_dependencies(unit_tests ${arg_NAME})
   else()
     add_dependencies(job_tests ${arg_NAME})
   endif()
-  tfdist_time_limit(${arg_NAME} ${arg_TIMEOUT})
+endfunction()
+
+# Reads arg_LABELS and arg_TIMEOUT of tfdist_test. ctest starts first what may take longest.
+function(tfdist_add_test test program)
+  add_test(NAME ${test} COMMAND ${program})
+  set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS}" COST ${arg_TIMEOUT})
+  tfdist_time_limit(${test} ${arg_TIMEOUT})
 endfunction()
 
 # What scripts/bench runs is built when it is asked for, by target `benchmarks` or its own: it is a sixth of a cold build.
