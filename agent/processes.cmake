@@ -37,6 +37,7 @@ tfdist_library(NAME tfdist_processes
     slot/slot_census.cc
     slot/slot_folder.cc
     slot/task_files.cc
+    slot/this_machine.cc
   DEPENDS tfdist::base tfdist::wire tfdist_deps::zlib)
 
 tfdist_test(NAME log_test SOURCES log/log_test.cc DEPENDS tfdist::processes)

@@ -17,6 +17,7 @@
 #include "agent/slot/leave_folder.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/slot/task_files.h"
+#include "agent/slot/this_machine.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -99,6 +100,25 @@ bool KeepsSecrets(const SlotFolder& folder) {
   return fs::exists(folder.description(), error) || fs::exists(folder.secret(), error);
 }
 
+Machine MachineOf(const SlotFolder& folder) {
+  try {
+    return ReadSlotInfo(folder).machine;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// A reboot of the slot's machine is certain. Another machine that shares the folder may be suspended, with all that it runs.
+bool IsDead(const SlotFolder& folder, fs::file_time_type now) {
+  const Machine of_slot = MachineOf(folder);
+  const Machine here = ThisMachine();
+  const bool is_here = !of_slot.id.empty() && of_slot.id == here.id;
+  const bool is_elsewhere = !of_slot.id.empty() && of_slot.id != here.id;
+  const bool was_rebooted = is_here && of_slot.boot != here.boot;
+  const fs::file_time_type oldest = now - (is_elsewhere ? kKeepJobs : kLease);
+  return (was_rebooted || IsOlder(folder.path(), oldest)) && !HasProcesses(folder);
+}
+
 void RemoveOldAgents(const fs::path& base, fs::file_time_type now, TimePoint deadline) {
   std::error_code error;
   for (const fs::path& agent : EntriesIfPossible(base / layout::kAgents)) {
@@ -120,7 +140,7 @@ std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline) {
       if (IsOver(deadline)) return removed;
       const SlotFolder folder(slot);
       if (!IsSlotFolder(slot)) continue;
-      if (KeepsSecrets(folder) && IsOlder(slot, now - kLease) && !HasProcesses(folder)) {
+      if (KeepsSecrets(folder) && IsDead(folder, now)) {
         const auto used = fs::last_write_time(slot, error);
         LeaveFolder(folder);
         fs::last_write_time(slot, used, error);  // it goes with its logs all the same

@@ -69,13 +69,14 @@ class WithoutRoot {
 
 class RetentionTest : public testing::Test {
  protected:
-  SlotFolder MakeSlot(const std::string& job) {
+  SlotFolder MakeSlot(const std::string& job, const Machine& machine = {}) {
     SlotFolder folder(base_ / "jobs" / job / "h0");
     fs::create_directories(folder.TaskFolder("worker:0"));
     SlotInfo info;
     info.base = base_.string();
     info.job = job;
     info.name = "test";
+    info.machine = machine;
     WriteSlotInfo(folder, info);
     ReplaceFile(folder.TaskFolder("worker:0") / "1.log", "line\n", 0600);
     return folder;
@@ -310,6 +311,27 @@ TEST_F(RetentionTest, SecretsOfWhatNobodyUsesAnyMoreGo) {
   EXPECT_TRUE(fs::exists(dead.info()));
   EXPECT_TRUE(fs::exists(fresh.description()));
   EXPECT_TRUE(fs::exists(quiet.description()));
+}
+
+TEST_F(RetentionTest, SecretsGoAtOnceAfterAReboot) {
+  Machine here = ThisMachine();
+  if (here.id.empty()) GTEST_SKIP() << "this machine has no id";
+  const SlotFolder alive = MakeSlot("alive", here);
+  here.boot = "another boot";
+  const SlotFolder rebooted = MakeSlot("rebooted", here);
+  const SlotFolder elsewhere = MakeSlot("elsewhere", {.id = "other", .boot = "another boot"});
+  const SlotFolder gone = MakeSlot("gone", {.id = "other", .boot = "another boot"});
+  for (const SlotFolder& folder : {alive, rebooted, elsewhere, gone}) {
+    ReplaceFile(folder.secret(), "secret", 0600);
+  }
+  MakeOld(elsewhere.path(), 1);  // suspended, say
+  MakeOld(gone.path(), 8);
+  RemoveOld(base_, Soon());
+  EXPECT_TRUE(fs::exists(alive.secret()));
+  EXPECT_FALSE(fs::exists(rebooted.secret()));
+  EXPECT_TRUE(fs::exists(rebooted.info()));
+  EXPECT_TRUE(fs::exists(elsewhere.secret()));
+  EXPECT_FALSE(fs::exists(gone.secret()));
 }
 
 TEST_F(RetentionTest, BeginsNothingAfterItsDeadline) {

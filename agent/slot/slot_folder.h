@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/slot/this_machine.h"
 #include "base/unique_fd.h"
 #include "job/layout.h"
 #include "wire/protocol.h"
@@ -25,6 +26,7 @@ struct SlotInfo {
   int64_t uncommitted_limit_ms = 60'000;
   int64_t orphan_timeout_ms = 300'000;
   std::string agent_sha256;  // of the executable that the slot was made from
+  Machine machine;           // that made it; an earlier version did not say
   std::string damage;  // not empty: why slot.json could not be read; the rest is what is known
 };
 

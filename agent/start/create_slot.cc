@@ -47,6 +47,7 @@ SlotInfo MakeInfo(const protocol::Create& create, const AgentFile& executable) {
   info.uncommitted_limit_ms = create.uncommitted_limit_ms;
   info.orphan_timeout_ms = create.orphan_timeout_ms;
   info.agent_sha256 = executable.sha256;
+  info.machine = ThisMachine();
   return info;
 }
 

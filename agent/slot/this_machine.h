@@ -1,0 +1,15 @@
+// How this machine is told from others that share a folder, and this boot from earlier ones.
+#pragma once
+
+#include <string>
+
+namespace tfdist::agent {
+
+struct Machine {
+  std::string id;    // its name and machine-id(5); empty where it has none
+  std::string boot;  // other after each reboot, and on each machine
+};
+// Of this one. A container has the boot of the machine that it runs on.
+Machine ThisMachine();
+
+}  // namespace tfdist::agent
