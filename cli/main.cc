@@ -13,7 +13,8 @@ namespace {
 // go there. For reading alone: whatever is written is still refused, and so told as not written.
 void TakeClosedStreams() {
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
-    if (fcntl(stream, F_GETFD) < 0) (void)open("/dev/null", O_RDONLY);
+    if (fcntl(stream, F_GETFD) < 0)
+      (void)open("/dev/null", O_RDONLY);  // NOLINT(android-cloexec-open): children inherit it
   }
 }
 

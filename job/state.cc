@@ -291,9 +291,9 @@ bool HasSucceeded(const TaskState& task) {
 std::string Describe(const TaskExit& exit) {
   if (!exit.error.empty()) return exit.error;
   const char* name = exit.signal == 0 ? nullptr : sigabbrev_np(exit.signal);
-  const std::string how = exit.signal == 0 ? fmt::format("exit code {}", exit.code)
-                                           : fmt::format("signal {} (SIG{})", exit.signal,
-                                                         name == nullptr ? "?" : name);
+  std::string how = exit.signal == 0 ? fmt::format("exit code {}", exit.code)
+                                     : fmt::format("signal {} (SIG{})", exit.signal,
+                                                   name == nullptr ? "?" : name);
   if (!exit.out_of_memory) return how;
   const std::string peak =
       exit.peak_bytes == 0 ? "" : fmt::format(" at {} MiB", exit.peak_bytes >> 20);

@@ -112,7 +112,7 @@ std::vector<ProcessInfo> ReadProcessTable() {
   const std::unique_ptr<DIR, CloseFolder> proc(opendir("/proc"));
   if (!proc) throw Error(Phase::kInternal, WithErrno("cannot read /proc", errno));
   // One DIR, one thread: what readdir(3) calls safe.
-  while (const dirent* entry = readdir(proc.get())) {  // NOLINT(concurrency-mt-unsafe)
+  while (const dirent* entry = readdir(proc.get())) {
     const auto pid = ParseNumber<pid_t>(entry->d_name);
     if (!pid) continue;
     if (auto process = ReadProcess(*pid)) table.push_back(std::move(*process));

@@ -91,7 +91,7 @@ bool HasNvidiaDriver() {
 }
 
 std::string UserName() {
-  const char* user = std::getenv("USER");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  const char* user = std::getenv("USER");
   return user != nullptr ? user : std::to_string(getuid());
 }
 

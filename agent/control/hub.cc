@@ -39,7 +39,7 @@ Hub::Hub(EventLoop& loop, zmq::context_t& context, const CurveKeys& keys,
     : handlers_(std::move(handlers)),
       zap_(loop, context, peers),
       router_(loop, MakeCurveServer(context, keys),
-              [this](LoopSocket::Parts parts) { OnParts(parts); }),
+              [this](const LoopSocket::Parts& parts) { OnParts(parts); }),
       door_(loop, context, router_.socket(), kIdleStrangers + kConnectionsOfPeer * peers.size()) {
   Bind(router_.socket(), listener, endpoint);
 }

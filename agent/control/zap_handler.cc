@@ -41,7 +41,8 @@ std::map<std::string, int, std::less<>> ByKey(const std::vector<std::string>& ke
 ZapHandler::ZapHandler(EventLoop& loop, zmq::context_t& context,
                        const std::vector<std::string>& keys)
     : slots_(ByKey(keys)),
-      socket_(loop, BoundSocket(context), [this](LoopSocket::Parts parts) { Answer(parts); }) {}
+      socket_(loop, BoundSocket(context),
+              [this](const LoopSocket::Parts& parts) { Answer(parts); }) {}
 
 void ZapHandler::Answer(const LoopSocket::Parts& request) {
   const auto slot = Admit(request);

@@ -35,10 +35,11 @@ ZmqUplink::ZmqUplink(EventLoop& loop, zmq::context_t& context, const CurveKeys& 
     : handlers_(std::move(handlers)),
       control_(
           loop, Connected(context, keys, coordinator),
-          [this](LoopSocket::Parts parts) { OnControl(parts); }, [this] { SendUnsentReport(); }),
+          [this](const LoopSocket::Parts& parts) { OnControl(parts); },
+          [this] { SendUnsentReport(); }),
       bulk_(
           loop, Connected(context, keys, coordinator),
-          [this](LoopSocket::Parts parts) { OnBulk(parts); },
+          [this](const LoopSocket::Parts& parts) { OnBulk(parts); },
           [this] {
             SendUnsentBulk();
             handlers_.on_bulk_writable();

@@ -397,7 +397,7 @@ TEST_F(HolderTest, AChainOfForksIsCaught) {
 
 // `scripts/test --long` asks for more.
 int Launches() {
-  const char* wanted = getenv("TFDIST_TEST_LAUNCHES");  // NOLINT(concurrency-mt-unsafe): one thread
+  const char* wanted = getenv("TFDIST_TEST_LAUNCHES");
   return wanted != nullptr ? std::stoi(wanted) : kLaunches;
 }
 

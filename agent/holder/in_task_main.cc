@@ -41,7 +41,7 @@ RunSpec NewestSpec(const SlotFolder& folder, const std::string& task) {
 void MakeItTheVisitors(std::vector<std::string>& env) {
   std::erase_if(env, [](const std::string& entry) { return IsNamed(kCookieName, entry); });
   for (const char* name : kOfVisitor) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
+    const char* value = std::getenv(name);
     if (value == nullptr) continue;
     std::erase_if(env, [name](const std::string& entry) { return IsNamed(name, entry); });
     env.push_back(fmt::format("{}={}", name, value));

@@ -102,7 +102,7 @@ std::vector<uint64_t> ListLogFiles(const std::filesystem::path& folder) {
     Fail("read folder", folder);
   }
   // One DIR, one thread: what readdir(3) calls safe.
-  while (const dirent* entry = readdir(entries.get())) {  // NOLINT(concurrency-mt-unsafe)
+  while (const dirent* entry = readdir(entries.get())) {
     if (const auto start = ParseTextName(entry->d_name)) starts.push_back(*start);
   }
   std::ranges::sort(starts);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <optional>
-#include <ranges>
 
 #include "agent/log/log_files.h"
 
@@ -72,13 +71,17 @@ class LogReader::Impl {
       const auto last = file_->LastRecord();
       if (!last || last->time_ns < time_ns) continue;
       // Times grow, but for a wall clock that was stepped back: then somewhere near.
-      const auto numbers = std::views::iota(size_t{0}, file_->RecordCount());
-      const auto first = std::ranges::partition_point(numbers, [&](size_t number) {
-        const auto record = file_->Record(number);
-        return !record || record->time_ns < time_ns;
-      });
-      if (first == numbers.end()) continue;
-      if (const auto record = file_->Record(*first)) return record->offset;
+      size_t first = 0;
+      for (size_t end_of_search = file_->RecordCount(); first < end_of_search;) {
+        const size_t middle = first + (end_of_search - first) / 2;
+        const auto record = file_->Record(middle);
+        if (!record || record->time_ns < time_ns) {
+          first = middle + 1;
+        } else {
+          end_of_search = middle;
+        }
+      }
+      if (const auto record = file_->Record(first)) return record->offset;
     }
     return Size(end);
   }

@@ -99,7 +99,7 @@ class LogStream::Impl : public std::enable_shared_from_this<Impl> {
   bool ended_ = false;
 };
 
-LogStream::LogStream(EventLoop& loop, FileThread& files, uint64_t id, ReadLog request,
+LogStream::LogStream(EventLoop& loop, FileThread& files, uint64_t id, const ReadLog& request,
                      Source source, Sink sink)
     : impl_(std::make_shared<Impl>(loop, files, id, request, std::move(source), std::move(sink))) {}
 

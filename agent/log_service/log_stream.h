@@ -29,7 +29,7 @@ class LogStream : public Stream {
     std::function<void(protocol::Message)> send;
   };
 
-  LogStream(EventLoop& loop, FileThread& files, uint64_t id, protocol::ReadLog request,
+  LogStream(EventLoop& loop, FileThread& files, uint64_t id, const protocol::ReadLog& request,
             Source source, Sink sink);
   ~LogStream() override;
 

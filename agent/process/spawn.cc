@@ -73,8 +73,8 @@ void CloseDescriptors(int first, std::initializer_list<int> kept) {
     throw Error(Phase::kInternal, WithErrno("cannot read /proc/self/fd", errno));
   std::vector<int> open;
   // One DIR, one thread: what readdir(3) calls safe.
-  while (const dirent* entry = readdir(folder)) {  // NOLINT(concurrency-mt-unsafe)
-    open.push_back(atoi(entry->d_name));           // "." and ".." are 0
+  while (const dirent* entry = readdir(folder)) {
+    open.push_back(atoi(entry->d_name));  // "." and ".." are 0
   }
   closedir(folder);
   for (const int fd : open) {

@@ -36,6 +36,7 @@ constexpr size_t kShownLogBytes = 600;
   try {
     setsid();
     // By it a census finds keeper, agent and holders as well.
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread, after a fork
     setenv(kCookieName.data(), CookieValue(info.job, info.slot).c_str(), 1);
     ExecKeeper(folder.path(), host, listener_fd, name_lock_fd);
   } catch (const Error& e) {

@@ -51,7 +51,7 @@ protocol::Create ReadCreate(const protocol::Message& message) {
   if (message.type != protocol::type::kCreate) {
     throw Error(Phase::kStart, "expected 'create', got '" + message.type + "'");
   }
-  const auto create = protocol::Body<protocol::Create>(message);
+  auto create = protocol::Body<protocol::Create>(message);
   if (create.version < protocol::kOldestVersion || create.version > protocol::kVersion) {
     throw Error(Phase::kStart, "this agent does not speak the protocol's version " +
                                    std::to_string(create.version));

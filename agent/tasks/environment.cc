@@ -1,5 +1,6 @@
 #include "agent/tasks/environment.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "agent/census/census.h"
@@ -32,7 +33,7 @@ std::optional<std::string> Environment::Get(std::string_view name) const {
 std::vector<std::string> Environment::Strings() const {
   std::vector<std::string> strings;
   strings.reserve(values_.size());
-  for (const auto& [name, value] : values_) strings.push_back(name + "=" + value);
+  for (const auto& [name, value] : values_) strings.push_back(fmt::format("{}={}", name, value));
   return strings;
 }
 

@@ -175,7 +175,8 @@ void LookAtSockets(const Tree& tree, TcpTables& tables, TaskLook& look) {
         {socket.local, socket.remote, socket.connecting(), socket.unread_bytes});
   }
   look.listens.assign(listens.begin(), listens.end());
-  std::ranges::stable_partition(look.connections, &TaskConnection::half_open);
+  std::stable_partition(look.connections.begin(), look.connections.end(),
+                        [](const TaskConnection& connection) { return connection.half_open; });
 }
 
 // Of the task, which may have py-spy in its own environment.

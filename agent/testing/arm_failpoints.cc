@@ -17,7 +17,7 @@ namespace {
 const std::string& FailPointFolder() {
   // Read before main(), by one thread.
   static const std::string folder = [] {
-    const char* named = getenv("TFDIST_TEST_FAILPOINTS");  // NOLINT(concurrency-mt-unsafe)
+    const char* named = getenv("TFDIST_TEST_FAILPOINTS");
     return std::string(named != nullptr ? named : "");
   }();
   return folder;

@@ -12,15 +12,14 @@ namespace tfdist {
 namespace {
 
 // Read before main(), by one thread.
-const char* const g_seconds_ahead_file =
-    getenv("TFDIST_TEST_CLOCK");  // NOLINT(concurrency-mt-unsafe)
+const char* const kSecondsAheadFile = getenv("TFDIST_TEST_CLOCK");
 
 // 0 where there is no such file. Calls nothing that may look at a clock, or that a signal handler must not.
 time_t SecondsAhead() {
-  if (g_seconds_ahead_file == nullptr) return 0;
+  if (kSecondsAheadFile == nullptr) return 0;
   const int saved_errno = errno;
   char text[24] = {};
-  const int file = open(g_seconds_ahead_file, O_RDONLY | O_CLOEXEC);
+  const int file = open(kSecondsAheadFile, O_RDONLY | O_CLOEXEC);
   if (file >= 0) {
     if (read(file, text, sizeof text - 1) < 0) text[0] = '\0';
     close(file);

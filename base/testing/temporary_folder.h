@@ -26,7 +26,7 @@ class TemporaryFolder {
 
   // Writes a file, readable by its owner alone, and returns its path.
   std::filesystem::path Write(const std::string& name, std::string_view content) const {
-    const std::filesystem::path file = path_ / name;
+    std::filesystem::path file = path_ / name;
     std::ofstream(file, std::ios::binary) << content;
     using std::filesystem::perms;
     std::filesystem::permissions(file, perms::owner_read | perms::owner_write);

@@ -27,8 +27,8 @@ Removal RemoveSlot(const JobRecord& record, size_t slot) {
   const auto transport = MakeTransport(record.hosts[slot], record.ssh);
   while (true) {
     const int number = static_cast<int>(slot);
-    const Removal removal = PurgeJob(transport->OpenShell(deadline), BaseOf(record, number),
-                                     record.id, number, deadline);
+    Removal removal = PurgeJob(transport->OpenShell(deadline), BaseOf(record, number), record.id,
+                               number, deadline);
     if (removal.kept.empty() || SystemClock().Now() + 15s > deadline) return removal;
     std::this_thread::sleep_for(200ms);
   }

@@ -250,7 +250,7 @@ constexpr std::string_view kUaiComment =
     "\"mirrored\": a worker on\n# each host; \"roles\": as you say, configs/README.md";
 
 bool IsHomeOrRoot(const fs::path& folder) {
-  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  const char* home = std::getenv("HOME");
   std::error_code none;
   return folder == folder.root_path() || (home != nullptr && fs::equivalent(folder, home, none));
 }
@@ -312,10 +312,10 @@ int InitCommand(InitArguments arguments) {
   std::vector<HostReport> reports = Ask(plan, "asking");
   const bool reached = ReachesAll(reports);
   std::vector<Probed> hosts = ProbedHosts(plan, std::move(reports));
-  const auto failed =
-      std::ranges::stable_partition(hosts, [](const Probed& host) { return !host.report.failure; });
-  const std::vector<Probed> silent(failed.begin(), failed.end());
-  hosts.erase(failed.begin(), hosts.end());
+  const auto failed = std::stable_partition(
+      hosts.begin(), hosts.end(), [](const Probed& host) { return !host.report.failure; });
+  const std::vector<Probed> silent(failed, hosts.end());
+  hosts.erase(failed, hosts.end());
   std::vector<Error> errors;
   for (const Probed& host : silent) errors.push_back(*host.report.failure);
   PrintErrors(errors);

@@ -26,7 +26,7 @@ bool IsFileOrExists(const std::string& word) {
 // The current folder, unless it is one that nobody means to send to every host.
 std::string CurrentFolder() {
   const fs::path here = fs::current_path();
-  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  const char* home = std::getenv("HOME");
   std::error_code none;
   const bool is_home = home != nullptr && fs::equivalent(here, home, none);
   if (!is_home && here != here.root_path()) return ".";

@@ -184,10 +184,11 @@ int PruneCommand(const PruneArguments& arguments) {
     }
   }
   const Surveys surveys = SurveyHostsOf(with_results);
-  const auto kept = std::ranges::stable_partition(
-      with_results, [&](const JobRecord* record) { return WhatIsLeft(*record, surveys).empty(); });
-  forgotten.insert(forgotten.end(), with_results.begin(), kept.begin());
-  const std::vector<const JobRecord*> rest(kept.begin(), kept.end());
+  const auto kept = std::stable_partition(
+      with_results.begin(), with_results.end(),
+      [&](const JobRecord* record) { return WhatIsLeft(*record, surveys).empty(); });
+  forgotten.insert(forgotten.end(), with_results.begin(), kept);
+  const std::vector<const JobRecord*> rest(kept, with_results.end());
   if (!rest.empty() && MayForget(rest, surveys)) {
     forgotten.insert(forgotten.end(), rest.begin(), rest.end());
   }

@@ -231,11 +231,11 @@ void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress
 void ChooseFiles(Haul& haul, const std::vector<std::string>& paths) {
   const std::vector<std::string> wanted = WithTargets(paths, haul.files);
   std::erase_if(haul.files, [&](const RemoteFile& file) { return !IsWanted(file.path, wanted); });
-  const auto stay = std::ranges::partition(haul.files, [](const RemoteFile& file) {
-    return file.target.empty() || !LinkLeadsOut(file);
-  });
-  haul.leading_out.assign(stay.begin(), stay.end());
-  haul.files.erase(stay.begin(), stay.end());
+  const auto leads_out = std::partition(
+      haul.files.begin(), haul.files.end(),
+      [](const RemoteFile& file) { return file.target.empty() || !LinkLeadsOut(file); });
+  haul.leading_out.assign(leads_out, haul.files.end());
+  haul.files.erase(leads_out, haul.files.end());
 }
 
 void List(const JobRecord& record, Haul& haul) {

@@ -71,7 +71,7 @@ Words SshWords(const Site& site, const SshOptions& ssh) {
 
 Words LocalWords(const Site& site, const SshOptions& ssh) {
   if (!site.task.empty()) return {AgentOf(site, ssh), "in-task", site.task};
-  const char* shell = std::getenv("SHELL");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  const char* shell = std::getenv("SHELL");
   return {shell == nullptr || *shell == '\0' ? "/bin/sh" : shell};
 }
 

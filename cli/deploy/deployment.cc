@@ -455,7 +455,7 @@ protocol::Fetched Deployment::WatchFetch(Host& host) {
   uint64_t counted = 0;
   TimePoint moved = SystemClock().Now();
   while (true) {
-    const auto fetched = protocol::Body<protocol::Fetched>(
+    auto fetched = protocol::Body<protocol::Fetched>(
         {.type = "ok", .body = Ask(host, type::kFetched, Json::object(), kDialLimit)});
     const TimePoint now = SystemClock().Now();
     if (fetched.bytes != counted || !first_is_through_) moved = now;

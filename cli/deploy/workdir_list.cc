@@ -69,7 +69,8 @@ class Walk {
   void Folder(const std::string& path) {
     const bool reads_rules = !left_out_;
     if (reads_rules) rules_.Enter(PathOf(path), path);
-    for (const std::string& name : NamesIn(path)) Entry(path.empty() ? name : path + "/" + name);
+    for (const std::string& name : NamesIn(path))
+      Entry(path.empty() ? name : fmt::format("{}/{}", path, name));
     if (reads_rules) rules_.Leave();
   }
 

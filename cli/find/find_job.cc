@@ -114,8 +114,8 @@ JobRecord Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
   if (!running.empty()) return *running[0];
   if (deed == Deed::kLook) {
     // Who looks means a job that has done something, if there is one.
-    std::ranges::stable_partition(candidates,
-                                  [](const JobRecord& record) { return !IsLeftByItsUp(record); });
+    std::stable_partition(candidates.begin(), candidates.end(),
+                          [](const JobRecord& record) { return !IsLeftByItsUp(record); });
   }
   return std::move(candidates[0]);
 }

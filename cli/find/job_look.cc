@@ -47,7 +47,8 @@ std::vector<HostLook> AskForLooks(AgentLink& link, const JobState& state,
     if (message->type == protocol::type::kEnd) return InOrder(std::move(hosts));
     if (message->type != protocol::type::kLooked) continue;
     HostLook look = protocol::Body<HostLook>(*message);
-    look = protocol::Bounded(std::move(look), look.slot);
+    const auto slot = look.slot;
+    look = protocol::Bounded(std::move(look), slot);
     std::erase_if(look.tasks, [&](const TaskLook& task) {
       const auto known = state.tally.index.find(task.task);
       return known == state.tally.index.end() ||

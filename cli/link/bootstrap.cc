@@ -213,15 +213,15 @@ std::string_view TakeWord(std::string_view& text) {
 // "running /home/u/.cache/tfdist/jobs/ID/h3"; nullopt when a folder there is none of ours.
 std::optional<RemoteJob> ParseJob(const std::string& line) {
   RemoteJob found;
-  static const std::string kBeforeJob = fmt::format("/{}/", layout::kJobs);
-  static const std::string kBeforeSlot = fmt::format("/{}", layout::kSlotPrefix);
+  static const std::string before_job = fmt::format("/{}/", layout::kJobs);
+  static const std::string before_slot = fmt::format("/{}", layout::kSlotPrefix);
   const size_t space = line.find(' ');
-  const size_t slot = line.rfind(kBeforeSlot);
-  const size_t jobs = line.rfind(kBeforeJob);
+  const size_t slot = line.rfind(before_slot);
+  const size_t jobs = line.rfind(before_job);
   if (space == std::string::npos || slot == std::string::npos || jobs == std::string::npos)
     return std::nullopt;
-  const size_t job = jobs + kBeforeJob.size();
-  const auto number = std::string_view(line).substr(slot + kBeforeSlot.size());
+  const size_t job = jobs + before_job.size();
+  const auto number = std::string_view(line).substr(slot + before_slot.size());
   if (job > slot || !TakeNumber(number, found.slot)) return std::nullopt;
   found.running = line.substr(0, space) == "running";
   found.base = line.substr(space + 1, jobs - space - 1);

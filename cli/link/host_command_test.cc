@@ -104,7 +104,7 @@ TEST(HostCommand, HasNoVariableOfTheScriptButItsMarkAndAnEmptyStdin) {
   const Ended ended =
       RunIt(Sh("env | grep -cE '^(nonce|mark|task|job|slot|remote_dir|tfdist_.*)='; "
                "env | grep -c ^TFDIST_EXEC=; wc -c; echo ${LC_ALL-unset}"));
-  const char* lc_all = std::getenv("LC_ALL");  // NOLINT(concurrency-mt-unsafe): one thread
+  const char* lc_all = std::getenv("LC_ALL");
   EXPECT_EQ(ended.output, std::string("0\n1\n0\n") + (lc_all == nullptr ? "unset" : lc_all) + "\n");
 }
 

@@ -228,8 +228,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   SetPolicies(file, plan, problems);
   SetCommands(file, placement, plan, problems);
   WarnOfContainerClients(plan);
-  if (auto warning = WarningOfTfConfig(getenv("TF_CONFIG"));
-      !warning.empty()) {  // NOLINT(concurrency-mt-unsafe)
+  if (auto warning = WarningOfTfConfig(getenv("TF_CONFIG")); !warning.empty()) {
     plan.warnings.push_back(std::move(warning));
   }
   return plan;

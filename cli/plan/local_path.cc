@@ -11,7 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path Resolve(const std::string& text, const fs::path& folder) {
-  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  const char* home = std::getenv("HOME");
   const bool in_home = home != nullptr && (text == "~" || text.starts_with("~/"));
   const fs::path path = in_home ? fs::path(home + text.substr(1)) : folder / text;
   // Without looking at the file system: ".." behind a link would otherwise not be what the shell

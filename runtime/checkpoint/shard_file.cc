@@ -318,7 +318,7 @@ void ShardFile::Read(const std::string& tensor, uint64_t first, std::span<float>
                                            path_.string(), to.size(), tensor, first));
   }
   uint64_t at = found->second.begin + first * sizeof(float);
-  auto* into = reinterpret_cast<char*>(to.data());
+  auto* into = reinterpret_cast<std::byte*>(to.data());
   for (size_t left = to.size_bytes(); left > 0;) {
     const std::string& block = BlockOf(at / kCrcBlockBytes);
     const size_t within = at % kCrcBlockBytes;

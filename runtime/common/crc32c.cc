@@ -45,8 +45,8 @@ __attribute__((target("sse4.2"))) uint32_t ByInstruction(uint32_t crc, std::stri
 
 uint32_t Crc32c(std::string_view bytes, uint32_t before) {
 #ifdef __x86_64__
-  static const bool kHasInstruction = __builtin_cpu_supports("sse4.2") != 0;
-  if (kHasInstruction) return ~ByInstruction(~before, bytes);
+  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
+  if (has_instruction) return ~ByInstruction(~before, bytes);
 #endif
   return ~ByTable(~before, bytes);
 }

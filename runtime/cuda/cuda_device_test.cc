@@ -125,10 +125,12 @@ TEST_F(CudaDeviceTest, ProductsOfMatricesAreThoseOfTheCpu) {
 }
 
 TEST_F(CudaDeviceTest, RowsAreRepeatedAndSummedAsOnTheCpu) {
-  for (const auto& [rows, columns] : {std::pair<size_t, size_t>{1, 1},
-                                      {1024, 10},
-                                      {kEmulated ? 10 : 1000, 3072},
-                                      {kEmulated ? 2000 : 200'000, 33}}) {
+  for (const auto& shape : {std::pair<size_t, size_t>{1, 1},
+                            {1024, 10},
+                            {kEmulated ? 10 : 1000, 3072},
+                            {kEmulated ? 2000 : 200'000, 33}}) {
+    const size_t rows = shape.first;
+    const size_t columns = shape.second;
     ExpectSame(
         [&, this](Device& device) {
           const Buffer row = Put(device, Random(columns));
@@ -241,8 +243,10 @@ TEST_F(CudaDeviceTest, MaxPoolsAndTheirGradientsAreThoseOfTheCpu) {
 }
 
 TEST_F(CudaDeviceTest, CrossEntropyIsThatOfTheCpu) {
-  for (const auto& [samples, classes] :
+  for (const auto& shape :
        {std::pair<size_t, size_t>{1, 2}, {1024, 10}, {kEmulated ? 700 : 65'536, 10}, {33, 200}}) {
+    const size_t samples = shape.first;
+    const size_t classes = shape.second;
     std::vector<uint8_t> label(samples);
     for (size_t i = 0; i < samples; ++i) label[i] = static_cast<uint8_t>(i * 7 % classes);
     double right[2] = {};
@@ -459,7 +463,7 @@ TEST_F(CudaDeviceTest, TwoWorkersLearnTheDigitsOnOneGpu) {
   testing::Job job(1, 2, {"--model", "cnn", "--steps", "400", "--learning-rate", "0.05"});
   std::vector<std::string> environment;
   for (const char* name : {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"}) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+    const char* value = std::getenv(name);
     if (value != nullptr) environment.push_back(std::string(name) + "=" + value);
   }
   job.Use(TestBinDir() / "tfdist-runtime-cuda", environment);

@@ -19,7 +19,7 @@ constexpr int kMostGpus = 1024;  // as in a cluster file
 
 // tfdist leaves it empty for tasks that are to see none.
 bool MaySeeGpus() {
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");  // NOLINT(concurrency-mt-unsafe)
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return visible == nullptr || *visible != '\0';
 }
 

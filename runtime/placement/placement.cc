@@ -44,12 +44,12 @@ uint64_t RowsIn(const Variable& variable) {
 
 // Throws when the whole variable has more bytes than 62 bits can say: sums of several must fit too.
 uint64_t RowBytesIn(const Variable& variable) {
-  constexpr uint64_t most = std::numeric_limits<uint64_t>::max() / 4;
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max() / 4;
   uint64_t row = variable.element_bytes;
   uint64_t whole = row;
   for (size_t i = 0; i < variable.spec.shape.size(); ++i) {
     const uint64_t dimension = variable.spec.shape[i];
-    if (whole > most / dimension) Refuse(variable, "too large", "use smaller dimensions");
+    if (whole > kMost / dimension) Refuse(variable, "too large", "use smaller dimensions");
     whole *= dimension;
     if (i > 0) row *= dimension;
   }

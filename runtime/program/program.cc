@@ -41,7 +41,7 @@ void AllowAllDescriptors() {
 
 // OpenBLAS takes every core by itself; a host may carry several trainers.
 void UseOneBlasThreadUnlessToldOtherwise() {
-  const char* told = std::getenv("OPENBLAS_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe)
+  const char* told = std::getenv("OPENBLAS_NUM_THREADS");
   if (told == nullptr) openblas_set_num_threads(1);
 }
 

@@ -21,7 +21,7 @@ size_t ColumnsOfTerminal() {
 
 // A terminal that can erase to the end of a line. TERM=dumb says that it cannot (Emacs' shell).
 bool CanWriteOver() {
-  const char* term = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe)
+  const char* term = std::getenv("TERM");
   return isatty(STDOUT_FILENO) == 1 && (term == nullptr || std::string_view(term) != "dumb");
 }
 

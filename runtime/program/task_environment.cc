@@ -13,7 +13,7 @@ namespace tfdist::runtime {
 namespace {
 
 std::optional<std::string> Variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread yet
+  const char* value = std::getenv(name);
   if (value == nullptr) return std::nullopt;
   return value;
 }

@@ -49,7 +49,7 @@ TfConfig ConfigOf(const ClusterSpec& cluster, const std::string& task) {
 }
 
 size_t ServerThreads() {
-  const char* threads = std::getenv("TFDIST_TEST_SERVER_THREADS");  // NOLINT(concurrency-mt-unsafe)
+  const char* threads = std::getenv("TFDIST_TEST_SERVER_THREADS");
   return threads == nullptr ? 1 : std::stoul(threads);
 }
 

@@ -44,7 +44,7 @@ std::unique_ptr<Stream> LookRelay::Open(size_t slots, uint64_t id,
 
 void LookRelay::OnLooked(uint64_t number, HostLook look) {
   look.slot = 0;
-  Deliver(number, std::move(look));
+  Deliver(number, look);
 }
 
 void LookRelay::OnBulk(int slot, const Message& message) {
@@ -53,7 +53,7 @@ void LookRelay::OnBulk(int slot, const Message& message) {
   Deliver(message.id, protocol::Bounded(protocol::Body<HostLook>(message), slot));
 }
 
-void LookRelay::Deliver(uint64_t number, HostLook look) {
+void LookRelay::Deliver(uint64_t number, const HostLook& look) {
   const auto found = entries_.find(number);
   if (found == entries_.end() || found->second.awaited.erase(look.slot) == 0) return;
   Entry& entry = found->second;

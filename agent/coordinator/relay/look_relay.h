@@ -45,7 +45,7 @@ class LookRelay {
     std::set<int> awaited;
   };
 
-  void Deliver(uint64_t number, protocol::HostLook look);
+  void Deliver(uint64_t number, const protocol::HostLook& look);
 
   SendBulk send_;
   uint64_t last_number_;  // begins at random, as LogRelay's

@@ -29,7 +29,7 @@ constexpr size_t kNameField = 0;
 constexpr size_t kHomeField = 5;
 
 std::optional<std::string> Variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  const char* value = std::getenv(name.c_str());
   if (value == nullptr) return std::nullopt;
   return value;
 }

@@ -52,8 +52,8 @@ std::optional<ConfigPatterns> ConfigPatterns::Parse(const std::vector<std::strin
     }
   }
   std::ranges::sort(patterns.patterns_);
-  const auto repeated = std::ranges::unique(patterns.patterns_);
-  patterns.patterns_.erase(repeated.begin(), repeated.end());
+  const auto repeated = std::unique(patterns.patterns_.begin(), patterns.patterns_.end());
+  patterns.patterns_.erase(repeated, patterns.patterns_.end());
   return patterns;
 }
 

@@ -21,8 +21,7 @@ namespace tfdist::ssh {
 namespace {
 
 std::string Environment(const char* name) {
-  const char* value =
-      std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets the environment
+  const char* value = std::getenv(name);
   return value == nullptr ? std::string() : value;
 }
 

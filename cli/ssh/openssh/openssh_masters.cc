@@ -295,7 +295,7 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
   const auto limit = limits.tcp + limits.banner + limits.key_exchange + limits.authentication;
   const TimePoint give_up = Within(limits.busy, deadline);
   for (int tries = 1;; ++tries) {
-    const auto failure = LogIn(logins, target, host, socket, Within(limit, deadline));
+    auto failure = LogIn(logins, target, host, socket, Within(limit, deadline));
     if (!failure) return std::nullopt;
     const auto pause = PauseAfter(tries);
     // A jump that fails does so for a reason that stays.

@@ -30,7 +30,7 @@ using tfdist::Mutex;
 using tfdist::MutexLock;
 
 std::string Variable(const char* name) {
-  const char* value = getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  const char* value = getenv(name);
   return value != nullptr ? value : "";
 }
 

@@ -75,7 +75,7 @@ std::vector<std::string> Job::EnvironmentOf(const std::string& task) const {
                                           "TFDIST_SECRET_FILE=" + secret_file_,
                                           "TFDIST_ATTEMPT=" + std::to_string(attempt_)};
   for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+    const char* value = std::getenv(name);
     if (value != nullptr) environment.push_back(std::string(name) + "=" + value);
   }
   if (const auto more = environment_.find(task); more != environment_.end()) {
