@@ -12,6 +12,7 @@
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
+#include "cli/show/workdir_look.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -199,6 +200,7 @@ std::vector<HostReport> AskOrSay(const Plan& plan) {
 
 int CheckCommand(const CheckArguments& arguments) {
   const Plan plan = LoadPlan(arguments.source);
+  WarnOfWorkdir(plan);
   const std::vector<HostReport> reports = AskOrSay(plan);
   const std::vector<Finding> findings = FindingsOf(plan, reports);
   const size_t errors = Count(findings, Severity::kError);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "cli/deploy/workdir_report.h"
+#include "cli/deploy/workdir_warnings.h"
+#include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
 
@@ -14,6 +16,10 @@ WorkdirListing List(const std::filesystem::path& workdir) {
   return ListWorkdir(workdir);
 }
 
+void SayWarnings(const Plan& plan, const WorkdirListing& listing) {
+  for (const auto& [text, remedy] : WarningsOfWorkdir(plan, listing)) PrintWarning(text, remedy);
+}
+
 }  // namespace
 
 WorkdirListing LookThroughWorkdir(const Plan& plan, bool say) {
@@ -23,7 +29,12 @@ WorkdirListing LookThroughWorkdir(const Plan& plan, bool say) {
   Say("tfdist: {}\n", WorkdirText(listing));
   const std::string how = HowToBringBack(listing, *plan.workdir);
   if (!how.empty()) Say("  {}\n", how);
+  SayWarnings(plan, listing);
   return listing;
+}
+
+void WarnOfWorkdir(const Plan& plan) {
+  if (plan.workdir) SayWarnings(plan, List(*plan.workdir));
 }
 
 }  // namespace tfdist::cli

@@ -1,0 +1,154 @@
+#include "cli/deploy/workdir_warnings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <variant>
+
+#include "cli/deploy/size_text.h"
+
+namespace tfdist::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kNamed = 3;
+constexpr std::array<std::string_view, 6> kScriptEndings = {".py", ".sh", ".jl",
+                                                            ".R",  ".pl", ".lua"};
+
+// A word without open parts; nullptr: it has some, or is a path that only the host knows.
+const std::string* Literal(const protocol::Text& text) {
+  if (text.parts.size() != 1) return nullptr;
+  const auto* literal = std::get_if<std::string>(&text.parts.front());
+  const bool is_known = literal != nullptr && literal->find('\0') == std::string::npos;
+  return is_known ? literal : nullptr;
+}
+
+bool IsScriptName(std::string_view word) {
+  return !word.starts_with('-') && word.find_first_of(" \t\n;&|$*?'\"") == word.npos &&
+         std::ranges::any_of(kScriptEndings, [&](auto ending) { return word.ends_with(ending); });
+}
+
+// "train.py" of ["python3", "-u", "train.py", ...]; "./run" of ["./run", ...]. Only the first: a later one may be an
+// argument that names what the program makes.
+std::optional<std::string> ScriptOf(const TaskOnHost& task) {
+  if (task.argv.empty()) return std::nullopt;
+  const std::string* program = Literal(task.argv.front());
+  if (program == nullptr) return std::nullopt;
+  if (program->find('/') != std::string::npos && !program->starts_with('/')) return *program;
+  for (size_t at = 1; at < task.argv.size(); ++at) {
+    const std::string* word = Literal(task.argv[at]);
+    if (word == nullptr) return std::nullopt;
+    if (IsScriptName(*word)) return *word;
+  }
+  return std::nullopt;
+}
+
+class Look {
+ public:
+  Look(const Plan& plan, const WorkdirListing& listing) : plan_(plan), listing_(listing) {
+    for (const WorkdirEntry& entry : listing.entries) sent_.insert(entry.path);
+  }
+
+  void AtScripts(std::vector<WorkdirWarning>& warnings) const {
+    std::set<std::string> seen;
+    for (const TaskOnHost& task : plan_.tasks) {
+      const auto script = ScriptOf(task);
+      if (!script || script->starts_with('/') || !seen.insert(*script).second) continue;
+      const std::string path = fs::path(*script).lexically_normal().string();
+      if (sent_.contains(path) || path.starts_with("..")) continue;
+      warnings.push_back(WarningOfScript(path));
+    }
+  }
+
+  void AtLinks(std::vector<WorkdirWarning>& warnings) const {
+    std::vector<std::string> out;
+    for (const WorkdirEntry& entry : listing_.entries) {
+      if (entry.is_link() && LeadsOut(entry.path)) out.push_back(entry.path);
+    }
+    if (out.empty()) return;
+    const bool one = out.size() == 1;
+    warnings.push_back(
+        {fmt::format("{} in the workdir {} out of it: {} sent as {}, and what {} to is not sent",
+                     one ? "a link" : "links", one ? "leads" : "lead", Named(out),
+                     one ? "it is" : "they are", one ? "it leads" : "they lead"),
+         "put the data on each host under that path, or copy it into the workdir"});
+  }
+
+  void AtVirtualEnvironments(std::vector<WorkdirWarning>& warnings) const {
+    std::vector<std::string> found;
+    for (const WorkdirEntry& entry : listing_.entries) {
+      const fs::path path = entry.path;
+      if (path.filename() != "pyvenv.cfg" || !path.has_parent_path()) continue;
+      const std::string folder = path.parent_path().string();
+      found.push_back(fmt::format("{} ({})", folder, SizeText(BytesBelow(folder))));
+    }
+    if (found.empty()) return;
+    warnings.push_back(
+        {fmt::format("the workdir holds {}, which cannot work at another path: {}",
+                     found.size() == 1 ? "a virtual environment" : "virtual environments",
+                     Named(found)),
+         "name it in .tfdistignore, and make one on each host"});
+  }
+
+ private:
+  [[nodiscard]] WorkdirWarning WarningOfScript(const std::string& path) const {
+    std::error_code error;
+    if (fs::exists(*plan_.workdir / path, error)) {
+      return {fmt::format("{} stays on this machine: an ignore file names it", path),
+              fmt::format("a line !{} in .tfdistignore sends it", path)};
+    }
+    return {fmt::format("there is no {} in the workdir {}", path, plan_.workdir->string()),
+            "paths of a command count from the workdir"};
+  }
+
+  // Also where it leads to nothing.
+  [[nodiscard]] bool LeadsOut(const std::string& path) const {
+    std::error_code error;
+    const fs::path target = fs::read_symlink(*plan_.workdir / path, error);
+    if (error) return false;
+    if (target.is_absolute()) return true;
+    const fs::path inside = (fs::path(path).parent_path() / target).lexically_normal();
+    return !inside.empty() && *inside.begin() == "..";
+  }
+
+  [[nodiscard]] uint64_t BytesBelow(const std::string& folder) const {
+    uint64_t bytes = 0;
+    for (const WorkdirEntry& entry : listing_.entries) {
+      if (entry.path.starts_with(folder + '/')) bytes += entry.size_bytes();
+    }
+    return bytes;
+  }
+
+  static std::string Named(const std::vector<std::string>& paths) {
+    const auto shown = static_cast<ptrdiff_t>(std::min(paths.size(), kNamed));
+    std::string text = fmt::format("{}", fmt::join(paths.begin(), paths.begin() + shown, ", "));
+    if (paths.size() > kNamed) text += fmt::format(" and {} more", paths.size() - kNamed);
+    return text;
+  }
+
+  const Plan& plan_;
+  const WorkdirListing& listing_;
+  std::set<std::string> sent_;
+};
+
+}  // namespace
+
+std::vector<WorkdirWarning> WarningsOfWorkdir(const Plan& plan, const WorkdirListing& listing) {
+  std::vector<WorkdirWarning> warnings;
+  if (!plan.workdir) return warnings;
+  const Look look(plan, listing);
+  look.AtScripts(warnings);
+  look.AtLinks(warnings);
+  look.AtVirtualEnvironments(warnings);
+  return warnings;
+}
+
+}  // namespace tfdist::cli

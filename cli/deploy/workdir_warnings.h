@@ -1,0 +1,21 @@
+// What of a work folder will not do on the hosts what it does here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/deploy/workdir_list.h"
+#include "cli/plan/plan.h"
+
+namespace tfdist::cli {
+
+struct WorkdirWarning {
+  std::string text;
+  std::string remedy;
+};
+
+// Scripts that tasks run and that are not sent; links that lead out of the folder; virtual environments, which hold
+// absolute paths of this machine. `listing`: of the plan's work folder.
+std::vector<WorkdirWarning> WarningsOfWorkdir(const Plan& plan, const WorkdirListing& listing);
+
+}  // namespace tfdist::cli

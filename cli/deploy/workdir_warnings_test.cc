@@ -1,0 +1,79 @@
+#include "cli/deploy/workdir_warnings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/testing/temporary_folder.h"
+
+namespace tfdist::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class WorkdirWarningsTest : public testing::Test {
+ protected:
+  void Write(const std::string& name, const std::string& content = "x") const {
+    fs::create_directories((folder() / name).parent_path());
+    std::ofstream(folder() / name) << content;
+  }
+  [[nodiscard]] const fs::path& folder() const { return temporary_.path(); }
+
+  [[nodiscard]] std::vector<std::string> Of(std::vector<protocol::Text> command) const {
+    Plan plan;
+    plan.workdir = folder();
+    plan.tasks.resize(2);
+    for (TaskOnHost& task : plan.tasks) task.argv = command;
+    std::vector<std::string> texts;
+    for (const auto& warning : WarningsOfWorkdir(plan, ListWorkdir(folder()))) {
+      texts.push_back(warning.text);
+    }
+    return texts;
+  }
+
+ private:
+  const TemporaryFolder temporary_;
+};
+
+TEST_F(WorkdirWarningsTest, AScriptThatIsNotThereIsNamedOnce) {
+  EXPECT_THAT(Of({"python3", "-u", "train.py", "--out", "plot.py"}),
+              ElementsAre(HasSubstr("there is no train.py in the workdir")));
+  EXPECT_THAT(Of({"./run"}), ElementsAre(HasSubstr("there is no run in the workdir")));
+  Write("train.py");
+  Write("run");
+  EXPECT_THAT(Of({"python3", "./train.py", "--out", "plot.py"}), IsEmpty());
+  EXPECT_THAT(Of({"./run"}), IsEmpty());
+  EXPECT_THAT(Of({"python3", "/opt/train.py"}), IsEmpty());
+  EXPECT_THAT(Of({"sh", "-c", "cd sub && python3 other.py"}), IsEmpty());
+}
+
+TEST_F(WorkdirWarningsTest, AScriptThatAnIgnoreFileKeepsHereIsNamed) {
+  Write("train.py");
+  Write(".gitignore", "train.py\n");
+  EXPECT_THAT(Of({"python3", "train.py"}),
+              ElementsAre(HasSubstr("train.py stays on this machine")));
+}
+
+TEST_F(WorkdirWarningsTest, LinksThatLeadOutAreNamed) {
+  Write("a/file");
+  fs::create_symlink("../file", folder() / "a/inside");
+  EXPECT_THAT(Of({"true"}), IsEmpty());
+  fs::create_symlink("../../data", folder() / "a/data");
+  fs::create_symlink("/mnt/big", folder() / "big");
+  EXPECT_THAT(Of({"true"}),
+              ElementsAre(HasSubstr("links in the workdir lead out of it: a/data, big")));
+}
+
+TEST_F(WorkdirWarningsTest, AVirtualEnvironmentIsNamedWithItsSize) {
+  Write(".venv/pyvenv.cfg");
+  Write(".venv/lib/big", std::string(20'000, 'x'));
+  EXPECT_THAT(Of({"true"}), ElementsAre(HasSubstr("another path: .venv (20 kB)")));
+}
+
+}  // namespace
+}  // namespace tfdist::cli
