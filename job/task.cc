@@ -14,8 +14,10 @@ void to_json(Json& json, const Text& text) {
       json.push_back(ToBinary(*literal));
     } else if (const auto* address = std::get_if<SlotAddress>(&part)) {
       json.push_back({{"slot", address->slot}, {"bracketed", address->bracketed}});
+    } else if (const auto* common = std::get_if<CommonText>(&part)) {
+      json.push_back({{"common", common->name}});
     } else {
-      json.push_back({{"common", std::get<CommonText>(part).name}});
+      json.push_back({{"variable", std::get<HostVariable>(part).name}});
     }
   }
 }
@@ -25,6 +27,8 @@ void from_json(const Json& json, Text& text) {
   for (const Json& part : json) {
     if (part.is_object() && part.contains("common")) {
       text.parts.emplace_back(CommonText{part.at("common").get<std::string>()});
+    } else if (part.is_object() && part.contains("variable")) {
+      text.parts.emplace_back(HostVariable{part.at("variable").get<std::string>()});
     } else if (part.is_object()) {
       text.parts.emplace_back(
           SlotAddress{part.at("slot").get<int>(), part.at("bracketed").get<bool>()});
@@ -39,27 +43,45 @@ std::string AddressText(std::string_view address, bool bracketed) {
   return bracketed && is_ipv6 ? fmt::format("[{}]", address) : std::string(address);
 }
 
-std::string Fill(const Text& text, std::span<const std::string> addresses,
-                 const CommonTexts& common) {
-  std::string filled;
-  for (const auto& part : text.parts) {
-    if (const auto* literal = std::get_if<std::string>(&part)) {
-      filled += *literal;
-    } else if (const auto* place = std::get_if<SlotAddress>(&part)) {
-      if (place->slot < 0 || static_cast<size_t>(place->slot) >= addresses.size()) {
-        throw ProtocolError(Phase::kControl,
-                            fmt::format("no address of slot {} was given", place->slot));
-      }
-      filled += AddressText(addresses[static_cast<size_t>(place->slot)], place->bracketed);
-    } else {
-      const auto& name = std::get<CommonText>(part).name;
-      const auto found = common.find(name);
-      if (found == common.end()) {
-        throw ProtocolError(Phase::kControl, fmt::format("no text '{}' was given", name));
-      }
-      filled += Fill(found->second, addresses, {});
+namespace {
+
+class Filler {
+ public:
+  explicit Filler(const Filling& filling) : filling_(filling) {}
+
+  std::string operator()(const std::string& literal) const { return literal; }
+
+  std::string operator()(const SlotAddress& place) const {
+    const auto slot = static_cast<size_t>(place.slot);
+    if (place.slot < 0 || slot >= filling_.addresses.size()) {
+      throw ProtocolError(Phase::kControl,
+                          fmt::format("no address of slot {} was given", place.slot));
     }
+    return AddressText(filling_.addresses[slot], place.bracketed);
   }
+
+  std::string operator()(const CommonText& text) const {
+    const auto found = filling_.common.find(text.name);
+    if (found == filling_.common.end()) {
+      throw ProtocolError(Phase::kControl, fmt::format("no text '{}' was given", text.name));
+    }
+    static const CommonTexts kNone;  // a common text holds none
+    return Fill(found->second, {filling_.addresses, kNone, filling_.variable});
+  }
+
+  std::string operator()(const HostVariable& variable) const {
+    return filling_.variable(variable.name);
+  }
+
+ private:
+  const Filling& filling_;
+};
+
+}  // namespace
+
+std::string Fill(const Text& text, const Filling& filling) {
+  std::string filled;
+  for (const auto& part : text.parts) filled += std::visit(Filler(filling), part);
   return filled;
 }
 

@@ -28,10 +28,16 @@ struct CommonText {
   bool operator==(const CommonText&) const = default;
 };
 
+// Stands for what the variable holds in the environment that the host gives the account.
+struct HostVariable {
+  std::string name;
+  bool operator==(const HostVariable&) const = default;
+};
+
 // Text in which addresses of slots are left open: a spare host can take a slot over without the
 // user's machine. Literal parts are raw bytes without NUL.
 struct Text {
-  using Part = std::variant<std::string, SlotAddress, CommonText>;
+  using Part = std::variant<std::string, SlotAddress, CommonText, HostVariable>;
   std::vector<Part> parts;
 
   Text() = default;
@@ -49,9 +55,15 @@ std::string AddressText(std::string_view address, bool bracketed);
 // None holds a CommonText.
 using CommonTexts = std::map<std::string, Text, std::less<>>;
 
-// `addresses[i]`: the address of slot i. Throws ProtocolError when a slot is out of range, or a common text is not there.
-std::string Fill(const Text& text, std::span<const std::string> addresses,
-                 const CommonTexts& common);
+// What the open parts of texts stand for.
+struct Filling {
+  std::span<const std::string> addresses;  // [i]: of slot i
+  const CommonTexts& common;
+  std::function<std::string(const std::string& name)> variable;
+};
+
+// Throws ProtocolError when a slot is out of range, or a common text is not there; and what `variable` throws.
+std::string Fill(const Text& text, const Filling& filling);
 
 // A file that the job brings, known by content; `link` is its path in the job's folder on the host.
 struct FileDescription {

@@ -22,12 +22,13 @@ HostDescription SampleHost() {
   Text mixed("tcp://");
   mixed.parts.emplace_back(SlotAddress{1, true});
   mixed.parts.emplace_back(CommonText{"port"});
+  mixed.parts.emplace_back(HostVariable{"PATH"});
   task.unset = {"CUDA_VISIBLE_DEVICES"};
   task.env = {{"PEER", mixed}};
   task.ports = {2222};
   task.gpu_share = GpuShare{1, 2};
   host.tasks = {task};
-  host.common = {{"port", Text(":2222")}};
+  host.common = {{"port", Text(":2222/")}};
   host.files = {{"ab", 12, true, "runtime"}};
   host.workdir = FileDescription{"cd", 3, false, ""};
   host.secret.value = std::string("\0\1\2", 3);
@@ -56,15 +57,18 @@ TEST(Protocol, ADescriptionArrivesByteExact) {
 
 TEST(Protocol, FillPutsAnIpv6AddressInBracketsBeforeAPort) {
   const std::vector<std::string> addresses = {"10.0.0.1", "fd00::2"};
-  EXPECT_EQ(Fill(SampleHost().tasks[0].env[0].second, addresses, SampleHost().common),
-            "tcp://[fd00::2]:2222");
+  const HostDescription host = SampleHost();
+  const auto variable = [](const std::string& name) { return name + "'s"; };
+  EXPECT_EQ(Fill(host.tasks[0].env[0].second, {addresses, host.common, variable}),
+            "tcp://[fd00::2]:2222/PATH's");
   Text outside;
   outside.parts.emplace_back(SlotAddress{2, false});
-  EXPECT_THROW((void)Fill(outside, addresses, {}), ProtocolError);
+  EXPECT_THROW((void)Fill(outside, {addresses, host.common, variable}), ProtocolError);
   Text of_nobody;
   of_nobody.parts.emplace_back(CommonText{"port"});
-  EXPECT_THROW((void)Fill(of_nobody, addresses, {}), ProtocolError);
-  EXPECT_THROW((void)Fill(of_nobody, addresses, {{"port", of_nobody}}), ProtocolError);
+  EXPECT_THROW((void)Fill(of_nobody, {addresses, CommonTexts(), variable}), ProtocolError);
+  EXPECT_THROW((void)Fill(of_nobody, {addresses, CommonTexts{{"port", of_nobody}}, variable}),
+               ProtocolError);
 }
 
 TEST(Protocol, ARefusalKeepsKindPhaseCauseAndRemedy) {

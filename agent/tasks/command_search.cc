@@ -57,7 +57,11 @@ void CheckCommand(const RunSpec& spec) {
   }
   if (spec.argv[0].find('/') != std::string::npos) {
     if (const auto why = Obstacle(std::filesystem::path(spec.cwd) / spec.argv[0])) {
-      Fail(spec, *why, "is it in the workdir, and executable (chmod +x)?");
+      Fail(
+          spec, *why,
+          spec.argv[0].starts_with('/')
+              ? "the path counts on that host: is the program there, and not a link to what is not?"
+              : "is it in the workdir, and executable (chmod +x)?");
     }
     return;
   }

@@ -1,5 +1,7 @@
 #include "agent/tasks/task_spec.h"
 
+#include <fmt/format.h>
+
 #include <set>
 #include <string_view>
 #include <variant>
@@ -13,13 +15,32 @@
 namespace tfdist::agent {
 namespace {
 
-std::string FillAll(const protocol::Text& text, const SlotFolder& folder,
-                    const AttemptContext& context) {
-  std::string filled = protocol::Fill(text, context.addresses, context.common);
-  ReplaceAll(filled, protocol::kRuntimePath, folder.runtime().string());
-  ReplaceAll(filled, protocol::kWorkdirPath, folder.work().string());
-  return filled;
-}
+class TextsOfTask {
+ public:
+  TextsOfTask(const protocol::TaskDescription& task, const SlotFolder& folder,
+              const Environment& host, const AttemptContext& context)
+      : folder_(folder),
+        filling_{context.addresses, context.common, [&task, &host](const std::string& name) {
+                   const auto value = host.Get(name);
+                   if (value) return *value;
+                   throw Error(Phase::kCommand,
+                               fmt::format("{} uses the variable {}, which this host does not set",
+                                           task.task, name),
+                               "set it where a login without a terminal reads it, or write its "
+                               "value into the cluster file");
+                 }} {}
+
+  [[nodiscard]] std::string Fill(const protocol::Text& text) const {
+    std::string filled = protocol::Fill(text, filling_);
+    ReplaceAll(filled, protocol::kRuntimePath, folder_.runtime().string());
+    ReplaceAll(filled, protocol::kWorkdirPath, folder_.work().string());
+    return filled;
+  }
+
+ private:
+  const SlotFolder& folder_;
+  protocol::Filling filling_;
+};
 
 std::string HostName(const SlotInfo& info, const AttemptContext& context) {
   const auto slot = static_cast<size_t>(info.slot);
@@ -56,9 +77,12 @@ void SetOwnVariables(Environment& environment, const std::string& task, const Sl
   environment.Set(std::string(kCookieName), CookieValue(info.job, info.slot));
 }
 
-void KeepLiterals(protocol::Text& text) {
-  std::erase_if(text.parts,
-                [](const auto& part) { return !std::holds_alternative<std::string>(part); });
+// What no host knows by itself.
+void LeaveOutWhatOthersTell(protocol::Text& text) {
+  std::erase_if(text.parts, [](const auto& part) {
+    return std::holds_alternative<protocol::SlotAddress>(part) ||
+           std::holds_alternative<protocol::CommonText>(part);
+  });
 }
 
 }  // namespace
@@ -71,15 +95,16 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
   if (task.argv.empty()) {
     throw Error(Phase::kFiles, "the description of this host's tasks is damaged");
   }
+  const TextsOfTask texts(task, folder, host, context);
   RunSpec spec;
   spec.task = task.task;
   for (const auto& text : task.argv) {
-    spec.argv.push_back(FillAll(text, folder, context));
+    spec.argv.push_back(texts.Fill(text));
   }
   Environment environment = host;
   for (const std::string& name : task.unset) environment.Unset(name);
   for (const auto& [name, text] : task.env) {
-    environment.Set(name, FillAll(text, folder, context));
+    environment.Set(name, texts.Fill(text));
   }
   SetGpus(environment, task, context.gpus);
   SetOwnVariables(environment, task.task, folder, info, context);
@@ -97,8 +122,8 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
 RunSpec MakePreflightSpec(const protocol::TaskDescription& task, const SlotFolder& folder,
                           const SlotInfo& info, const Environment& host) {
   protocol::TaskDescription literal = task;
-  for (auto& text : literal.argv) KeepLiterals(text);
-  for (auto& [name, text] : literal.env) KeepLiterals(text);
+  for (auto& text : literal.argv) LeaveOutWhatOthersTell(text);
+  for (auto& [name, text] : literal.env) LeaveOutWhatOthersTell(text);
   return MakeRunSpec(literal, folder, info, host, AttemptContext(), 1);
 }
 

@@ -9,6 +9,7 @@
 #include "cli/cluster_file/known_keys.h"
 #include "cli/cluster_file/read_hosts.h"
 #include "cli/cluster_file/read_settings.h"
+#include "cli/cluster_file/set_values.h"
 #include "cli/cluster_file/toml_reader.h"
 #include "runtime/tf_config.h"
 
@@ -290,14 +291,18 @@ bool CheckJobName(const std::string& name, const Where& where, Problems& problem
   return false;
 }
 
-std::optional<ClusterFile> ReadClusterFile(std::string_view toml, Problems& problems) {
-  const auto parsed = ParseToml(toml);
+std::optional<ClusterFile> ReadClusterFile(std::string_view toml,
+                                           const std::vector<std::string>& settings,
+                                           Problems& problems) {
+  auto parsed = ParseToml(toml);
   if (const auto* error = std::get_if<TomlSyntaxError>(&parsed)) {
     problems.Add({error->line, error->column, ""}, "not TOML: " + error->message);
     return std::nullopt;
   }
+  auto& table = std::get<TomlNode::Table>(parsed);
+  SetValues(settings, table, problems);
   ClusterFile file;
-  const TableReader top(std::get<TomlNode::Table>(parsed), {}, kTopKeys, problems);
+  const TableReader top(table, {}, kTopKeys, problems);
   file.name = ReadName(top, problems);
   file.done = top.Line("done");
   ReadDeadline(top, file, problems);

@@ -55,6 +55,7 @@ struct TaskSettings {
   std::optional<std::vector<Located<std::string>>> command;
   bool command_said = false;  // also when it was a mistake
   std::map<std::string, Located<std::string>> env;
+  std::vector<std::string> env_from;  // names of variables of the user's shell
   std::optional<Located<GpuRequest>> gpus;
   std::optional<bool> merged_output;
   std::optional<int64_t> grace_ms;
@@ -105,6 +106,8 @@ struct ClusterFile {
   std::optional<Located<std::string>> chief_name;
   std::map<std::string, Located<PortRequest>> ports;
   TaskSettings task;
+  std::map<std::string, std::string>
+      given_env;  // by --env, for all tasks, over all else; without placeholders
   std::optional<Located<std::string>> program;  // which kind of TensorFlow program it is
   std::optional<Located<std::string>> workdir;
   std::optional<Located<std::string>> shared;
@@ -124,6 +127,9 @@ struct ClusterFile {
 bool CheckJobName(const std::string& name, const Where& where, Problems& problems);
 
 // Every mistake goes to `problems`; what is left is usable all the same. nullopt: it is no TOML.
-std::optional<ClusterFile> ReadClusterFile(std::string_view toml, Problems& problems);
+// `settings`: those of `--set` (set_values.h).
+std::optional<ClusterFile> ReadClusterFile(std::string_view toml,
+                                           const std::vector<std::string>& settings,
+                                           Problems& problems);
 
 }  // namespace tfdist::cli

@@ -1,6 +1,9 @@
 #include "cli/cluster_file/command_line_job.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <numeric>
 #include <string_view>
@@ -8,6 +11,7 @@
 #include "cli/cluster_file/host_range.h"
 #include "cli/cluster_file/host_words.h"
 #include "cli/cluster_file/read_hosts.h"
+#include "cli/cluster_file/read_settings.h"
 
 namespace tfdist::cli {
 namespace {
@@ -111,6 +115,27 @@ std::string JobNameOf(const std::vector<std::string>& command) {
   return name.empty() ? "job" : name;
 }
 
+std::map<std::string, std::string> ReadGivenEnv(const std::vector<std::string>& env,
+                                                Problems& problems) {
+  const Where where{0, 0, "--env"};
+  std::map<std::string, std::string> given;
+  for (const std::string& word : env) {
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    if (const std::string why = WhyNotEnv(name); !why.empty()) {
+      problems.Add(where, why);
+    } else if (equals != std::string::npos) {
+      given[name] = word.substr(equals + 1);
+    } else if (const char* value = std::getenv(name.c_str())) {  // NOLINT(concurrency-mt-unsafe)
+      given[name] = value;
+    } else {
+      problems.Add(where, fmt::format("{} is not set in your shell", name),
+                   fmt::format("export it, or --env {}=VALUE", name));
+    }
+  }
+  return given;
+}
+
 ClusterFile ClusterFileOf(const CommandLineJob& job, Problems& problems) {
   ClusterFile file;
   file.cluster = kHosts;
@@ -128,6 +153,7 @@ ClusterFile ClusterFileOf(const CommandLineJob& job, Problems& problems) {
     file.ssh.config = Located<std::string>{job.ssh_config, {0, 0, "--ssh-config"}};
   }
   if (!job.transport.empty()) file.ssh.transport = job.transport;
+  file.given_env = ReadGivenEnv(job.env, problems);
   GiveOneGpuPerSlot(file);
   return file;
 }

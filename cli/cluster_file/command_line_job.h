@@ -1,6 +1,7 @@
 // A job that the command line describes, as the cluster file that would say the same.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,12 @@ struct CommandLineJob {
   std::optional<std::string> workdir;  // absent: nothing is sent
   std::string ssh_config;              // as ssh -F; may be empty
   std::string transport;               // of [ssh]; may be empty
+  std::vector<std::string> env;        // "NAME=value", or "NAME" of the user's shell
 };
+
+// `env` as that of CommandLineJob. Mistakes go to `problems`.
+std::map<std::string, std::string> ReadGivenEnv(const std::vector<std::string>& env,
+                                                Problems& problems);
 
 // Mistakes go to `problems`, under the options' names.
 ClusterFile ClusterFileOf(const CommandLineJob& job, Problems& problems);

@@ -48,18 +48,6 @@ std::optional<std::vector<Located<std::string>>> ReadCommand(const Field& field,
   return std::nullopt;
 }
 
-// Why the user may not set a variable of this name; empty: they may.
-std::string WhyNotEnv(std::string_view name) {
-  if (name.empty()) return "a variable needs a name";
-  if (name.find_first_of(std::string_view("=\0", 2)) != std::string_view::npos) {
-    return "the name of a variable can hold neither '=' nor NUL";
-  }
-  if (name == "TF_CONFIG") return "TF_CONFIG is worked out from this file";
-  if (name == "CUDA_VISIBLE_DEVICES") return "CUDA_VISIBLE_DEVICES is worked out from gpus";
-  if (name.starts_with("TFDIST_")) return "TFDIST_* is what tfdist itself tells the task";
-  return {};
-}
-
 std::map<std::string, Located<std::string>> ReadEnv(const Field& field, Problems& problems) {
   std::map<std::string, Located<std::string>> env;
   const TomlNode::Table* table = ReadTable(field, problems);
@@ -71,6 +59,19 @@ std::map<std::string, Located<std::string>> ReadEnv(const Field& field, Problems
     if (value && why.empty()) env[name] = {*value, entry.where};
   }
   return env;
+}
+
+std::vector<std::string> ReadEnvFrom(const Field& field, Problems& problems) {
+  std::vector<std::string> names;
+  const auto elements = ReadArray(field, "a list of names of variables", problems);
+  if (!elements) return names;
+  for (const Field& element : *elements) {
+    const auto name = ReadText(element, problems);
+    const std::string why = name ? WhyNotEnv(*name) : "";
+    if (!why.empty()) problems.Add(element.where, why);
+    if (name && why.empty()) names.push_back(*name);
+  }
+  return names;
 }
 
 std::optional<GpuRequest> ReadGpuRequest(const Field& field, Problems& problems) {
@@ -98,11 +99,25 @@ std::optional<GpuRequest> ReadGpuRequest(const Field& field, Problems& problems)
 
 }  // namespace
 
+std::string WhyNotEnv(std::string_view name) {
+  if (name.empty()) return "a variable needs a name";
+  if (name.find_first_of(std::string_view("=\0", 2)) != std::string_view::npos) {
+    return "the name of a variable can hold neither '=' nor NUL";
+  }
+  if (name == "TF_CONFIG") return "TF_CONFIG is worked out from this file";
+  if (name == "CUDA_VISIBLE_DEVICES") return "CUDA_VISIBLE_DEVICES is worked out from gpus";
+  if (name.starts_with("TFDIST_")) return "TFDIST_* is what tfdist itself tells the task";
+  return {};
+}
+
 TaskSettings ReadSettings(const TableReader& table, Problems& problems) {
   TaskSettings settings;
   settings.command_said = !table.Lacks("command");
   if (const auto field = table.Find("command")) settings.command = ReadCommand(*field, problems);
   if (const auto field = table.Find("env")) settings.env = ReadEnv(*field, problems);
+  if (const auto field = table.Find("env_from")) {
+    settings.env_from = ReadEnvFrom(*field, problems);
+  }
   if (const auto field = table.Find("gpus")) {
     if (const auto gpus = ReadGpuRequest(*field, problems)) settings.gpus = {*gpus, field->where};
   }

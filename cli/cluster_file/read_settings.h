@@ -2,11 +2,16 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "cli/cluster_file/cluster_file.h"
 #include "cli/cluster_file/toml_reader.h"
 
 namespace tfdist::cli {
+
+// Why the user may not set a variable of this name; empty: they may.
+std::string WhyNotEnv(std::string_view name);
 
 TaskSettings ReadSettings(const TableReader& table, Problems& problems);
 

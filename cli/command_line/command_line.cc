@@ -70,8 +70,17 @@ CLI::Option* AddTransport(CLI::App& sub, std::string& transport) {
 }
 
 // Of `render`, `check` and `up`. The command stands behind `--`, and Main has taken it off.
-void AddPlanSource(CLI::App& sub, PlanSource& source) {
-  sub.add_option("FILE", source.file, "cluster file; - is the standard input");
+void AddPlanSource(CLI::App& sub, PlanSource& source, const char* env_option) {
+  sub.add_option("FILE", source.file,
+                 "cluster file; default: ./cluster.toml; - is the standard input. Words behind -- "
+                 "follow its command");
+  sub.add_option("--set", source.settings, "a value of the file for this once: task.env.LR=0.1")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  sub.add_option(env_option, source.job.env,
+                 "a variable for all tasks: NAME has the value of your shell, NAME=VALUE this one")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
   const auto job_option = [&](const char* name, std::string& value, const char* type,
                               const char* help) {
     return sub.add_option(name, value, help)->type_name(type)->group("Without a file");
@@ -86,7 +95,8 @@ void AddPlanSource(CLI::App& sub, PlanSource& source) {
              "mirrored (default): a worker in each slot, as mpirun, horovodrun and torchrun start "
              "them; uai: a parameter server and a trainer in each")
       ->check(CLI::IsMember({"mirrored", "uai"}));
-  job_option("--name", source.job.name, "NAME", "of the job; default: that of the program");
+  sub.add_option("--name", source.job.name, "of the job; default: that of the file or the program")
+      ->type_name("NAME");
   job_option("-F,--ssh-config", source.job.ssh_config, "CONFIG", "as ssh -F");
   AddTransport(sub, source.job.transport)->group("Without a file");
   auto* workdir =
@@ -101,7 +111,7 @@ void AddPlanSource(CLI::App& sub, PlanSource& source) {
 void AddRender(CLI::App& app, Command& command, const Words& words) {
   auto arguments = std::make_shared<RenderArguments>();
   CLI::App* sub = app.add_subcommand("render", "show what would run where; touches no host");
-  AddPlanSource(*sub, arguments->source);
+  AddPlanSource(*sub, arguments->source, "-e");  // --env shows a task's
   auto* env = sub->add_option("--env", arguments->env_of, "a task's environment, as shell lines");
   env->type_name("TASK");
   sub->add_flag("--json", arguments->json, "the whole plan as JSON")->excludes(env);
@@ -142,7 +152,7 @@ void AddCheck(CLI::App& app, Command& command, const Words& words) {
   auto arguments = std::make_shared<CheckArguments>();
   CLI::App* sub = app.add_subcommand(
       "check", "find what would stop the job on its hosts; starts nothing, leaves nothing");
-  AddPlanSource(*sub, arguments->source);
+  AddPlanSource(*sub, arguments->source, "-e,--env");
   sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   sub->callback([&command, arguments, &words] {
     arguments->source.job.command = words;
@@ -153,7 +163,7 @@ void AddCheck(CLI::App& app, Command& command, const Words& words) {
 void AddUp(CLI::App& app, Command& command, const Words& words) {
   auto arguments = std::make_shared<UpArguments>();
   CLI::App* sub = app.add_subcommand("up", "start the job and stream its output until it ends");
-  AddPlanSource(*sub, arguments->source);
+  AddPlanSource(*sub, arguments->source, "-e,--env");
   auto* detach = sub->add_flag("-d,--detach", arguments->detach, "return once it runs");
   sub->add_flag("-q,--quiet", arguments->quiet,
                 "print output of tasks, warnings and errors alone; with -d the job's id alone");
@@ -587,6 +597,7 @@ int Run(int argc, char** argv) {
     return PrintCandidates(app, {argv + 2, argv + argc});
   }
   Words arguments = WithHelpAsOption(argc, argv);
+  if (arguments.empty()) arguments = {"--help"};
   if (!arguments.empty() && arguments[0][0] != '-') CheckCommand(app, arguments[0]);
   try {
     std::ranges::reverse(arguments);  // as CLI11 takes them

@@ -18,9 +18,10 @@ struct PlanSource {
   std::string file;
   CommandLineJob job;  // where it has a command; `hosts` may stand in `file` then
   bool no_workdir = false;
+  std::vector<std::string> settings;  // for a file: "task.grace=1m"
 };
-// Throws PlanErrors, or Error(kUsage) where it says both or neither. Prints the plan's warnings.
-Plan LoadPlan(const PlanSource& source);
+// Throws PlanErrors, or Error(kUsage) where it says neither and there is no cluster.toml. Prints the plan's warnings.
+Plan LoadPlan(PlanSource source);
 
 struct RenderArguments {
   PlanSource source;

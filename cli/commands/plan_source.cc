@@ -1,6 +1,7 @@
 // PlanSource: a cluster file, or hosts and a command.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,12 +11,14 @@
 #include "cli/deploy/runtime_program.h"
 #include "cli/plan/runtime_choice.h"
 #include "cli/show/report.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kUsualFile = "cluster.toml";
 constexpr const char* kExample = "tfdist up -H gpu1,gpu2 -- python3 train.py";
 
 bool IsFileOrExists(const std::string& word) {
@@ -43,13 +46,14 @@ void TakeHostsFromFile(PlanSource& source) {
 }
 
 Plan PlanOfCommand(PlanSource source) {
-  TakeHostsFromFile(source);
-  if (!source.file.empty()) {
-    throw UsageError(Phase::kUsage, fmt::format("{} has a command of its own", source.file),
-                     kExample);
+  if (source.job.command.empty()) {
+    throw UsageError(Phase::kUsage, "-H needs a command, after --", kExample);
   }
   if (source.job.hosts.empty()) {
     throw UsageError(Phase::kUsage, "nothing says on which hosts to run the command", kExample);
+  }
+  if (!source.settings.empty()) {
+    throw UsageError(Phase::kUsage, "--set changes a cluster file, and there is none", kExample);
   }
   if (!source.no_workdir && !source.job.workdir) source.job.workdir = CurrentFolder();
   return PlanCommandLine(source.job);
@@ -66,26 +70,59 @@ void RefuseOptionsOfNoFile(const PlanSource& source) {
   if (!job.ssh_config.empty()) refuse("-F", "config = \"...\" in [ssh]");
   if (!job.transport.empty()) refuse("--transport", "transport = \"...\" in [ssh]");
   if (job.layout != CommandLineJob().layout) refuse("--layout", "layout in [cluster]");
-  if (!job.name.empty()) refuse("--name", "name");
   if (job.workdir || source.no_workdir) refuse("--workdir and --no-workdir", "workdir in [task]");
 }
 
 Plan PlanOfFile(const PlanSource& source) {
   if (!source.job.hosts.empty()) {
-    throw UsageError(Phase::kUsage, "-H needs a command, after --", kExample);
-  }
-  if (source.file.empty()) {
-    throw UsageError(Phase::kUsage, "a cluster file is needed, or hosts and a command",
-                     fmt::format("tfdist up cluster.toml, or {}", kExample));
+    throw UsageError(Phase::kUsage,
+                     fmt::format("{} names its hosts: -H goes without a file", source.file),
+                     kExample);
   }
   RefuseOptionsOfNoFile(source);
-  return LoadPlan(fs::path(source.file));
+  PlanChanges changes{source.settings, source.job.command, source.job.env};
+  if (!source.job.name.empty()) changes.settings.push_back("name=" + source.job.name);
+  return LoadPlan(fs::path(source.file), changes);
+}
+
+// The one in the current folder, or in the folder that is named.
+void FindFile(PlanSource& source) {
+  std::error_code none;
+  const bool is_folder = !source.file.empty() && fs::is_directory(source.file, none);
+  const bool is_said = !source.file.empty() || !source.job.hosts.empty();
+  if (is_said && !is_folder) return;
+  const fs::path file = fs::path(source.file) / kUsualFile;
+  if (fs::exists(file, none)) {
+    source.file = file.string();
+    Say("tfdist: cluster file {}\n", source.file);
+  } else if (is_folder) {
+    throw UsageError(Phase::kUsage,
+                     fmt::format("there is no {} in the folder {}", kUsualFile, source.file),
+                     "name the cluster file");
+  } else if (source.job.command.empty()) {
+    throw UsageError(
+        Phase::kUsage,
+        fmt::format("a cluster file is needed, or hosts and a command; there is no {} here",
+                    kUsualFile),
+        fmt::format("tfdist up FILE, or {}", kExample));
+  }
+}
+
+void RefuseWithoutVariables(const Plan& plan) {
+  if (plan.missing_variables.empty()) return;
+  throw UsageError(Phase::kConfig,
+                   fmt::format("env_from names what your shell does not set: {}",
+                               fmt::join(plan.missing_variables, ", ")),
+                   fmt::format("export {}=...", plan.missing_variables.front()));
 }
 
 }  // namespace
 
-Plan LoadPlan(const PlanSource& source) {
-  Plan plan = source.job.command.empty() ? PlanOfFile(source) : PlanOfCommand(source);
+Plan LoadPlan(PlanSource source) {
+  if (!source.job.command.empty()) TakeHostsFromFile(source);
+  FindFile(source);
+  Plan plan = source.file.empty() ? PlanOfCommand(source) : PlanOfFile(source);
+  RefuseWithoutVariables(plan);
   ChooseRuntimes(plan, HasCudaRuntime());
   for (const std::string& warning : plan.warnings) PrintWarning(warning, "");
   return plan;

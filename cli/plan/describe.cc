@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "cli/plan/launch_variables.h"
 #include "cli/plan/tf_config_text.h"
 
 namespace tfdist::cli {
@@ -104,7 +105,9 @@ protocol::HostDescription DescribeHost(const Plan& plan, int slot) {
 protocol::TaskDescription DescribeTask(const Plan& plan, const TaskOnHost& task) {
   protocol::TaskDescription description = DescribeWithoutTfConfig(task);
   description.warning_signal = plan.warning_signal;
-  description.env.insert(description.env.begin(), {"TF_CONFIG", TfConfigText(plan, task)});
+  auto variables = LaunchVariables(plan, task);
+  variables.emplace(variables.begin(), "TF_CONFIG", TfConfigText(plan, task));
+  description.env.insert(description.env.begin(), variables.begin(), variables.end());
   return description;
 }
 

@@ -266,7 +266,7 @@ TEST_F(Layout, TextsNameSlotsSoThatASpareCanTakeOneOver) {
   const auto description = DescribeTask(plan, TaskNamed(plan, "ps:0"));
   const std::vector<std::string> moved = {"10.0.0.9", "fd00::9"};
   const TfConfig config =
-      TfConfig::FromJson(protocol::Fill(description.env.at(0).second, moved, plan.common));
+      TfConfig::FromJson(protocol::Fill(description.env.at(0).second, {moved, plan.common, {}}));
   EXPECT_EQ(config.cluster.tasks.at("ps"), (Addresses{"10.0.0.9:2223", "[fd00::9]:2223"}));
 }
 

@@ -90,29 +90,33 @@ std::vector<HostPlan> PlanHosts(const Placement& placement) {
 int RankOfType(const std::string& type) { return IsChiefType(type) ? 0 : type == "ps" ? 2 : 1; }
 
 // `machines`: by slot.
-void SetRanks(const std::vector<int>& machines, std::vector<TaskOnHost>& tasks) {
+void SetRanks(const std::vector<int>& machines, Plan& plan) {
   std::vector<TaskOnHost*> in_order;
-  for (TaskOnHost& task : tasks) {
+  for (TaskOnHost& task : plan.tasks) {
     if (task.port != 0) in_order.push_back(&task);
   }
   std::sort(in_order.begin(), in_order.end(), [](const TaskOnHost* a, const TaskOnHost* b) {
     return std::pair(RankOfType(a->id.type), a->id) < std::pair(RankOfType(b->id.type), b->id);
   });
-  int rank = 0;
-  std::map<int, int> local_ranks;
+  std::map<int, std::vector<TaskOnHost*>> nodes;  // by machine
   for (TaskOnHost* task : in_order) {
-    task->rank = rank++;
-    task->local_rank = local_ranks[machines[static_cast<size_t>(task->slot)]]++;
+    auto& node = nodes[machines[static_cast<size_t>(task->slot)]];
+    task->rank = plan.world_size++;
+    task->local_rank = static_cast<int>(node.size());
+    task->node_rank = node.empty() ? plan.node_count++ : node.front()->node_rank;
+    node.push_back(task);
+  }
+  for (const auto& [machine, node] : nodes) {
+    for (TaskOnHost* task : node) task->local_world_size = static_cast<int>(node.size());
   }
 }
 
 // In host order, and on each host in the order of the roles.
-std::vector<TaskOnHost> PlanTasks(const ClusterFile& file, const Placement& placement,
-                                  Problems& problems) {
+void PlanTasks(const ClusterFile& file, const Placement& placement, Plan& plan,
+               Problems& problems) {
   const std::vector<int> machines = NumberMachines(placement.hosts);
   const auto ports = AssignPorts(file, placement, machines, problems);
   const auto gpus = AssignGpus(file, placement, machines, problems);
-  std::vector<TaskOnHost> tasks;
   for (size_t r = 0; r < placement.roles.size(); ++r) {
     const Role& role = placement.roles[r];
     for (size_t i = 0; i < role.slots.size(); ++i) {
@@ -127,13 +131,11 @@ std::vector<TaskOnHost> PlanTasks(const ClusterFile& file, const Placement& plac
       task.log_limit_bytes =
           Setting(file, role, &TaskSettings::log_limit_bytes, task.log_limit_bytes);
       task.grace_ms = Setting(file, role, &TaskSettings::grace_ms, task.grace_ms);
-      tasks.push_back(std::move(task));
+      plan.tasks.push_back(std::move(task));
     }
   }
-  std::stable_sort(tasks.begin(), tasks.end(),
-                   [](const TaskOnHost& a, const TaskOnHost& b) { return a.slot < b.slot; });
-  SetRanks(machines, tasks);
-  return tasks;
+  std::ranges::stable_sort(plan.tasks, {}, &TaskOnHost::slot);
+  SetRanks(machines, plan);
 }
 
 // An agent must not give the coordinator up before it is given up itself.
@@ -218,7 +220,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   plan.name = file.name;
   plan.layout = file.layout.value;
   plan.hosts = PlanHosts(placement);
-  plan.tasks = PlanTasks(file, placement, problems);
+  PlanTasks(file, placement, plan, problems);
   plan.cluster = MakeClusterSpec(plan);
   plan.common = MakeCommonTexts(plan.tasks);
   plan.control_port = file.control_port ? file.control_port->value : 0;
@@ -234,6 +236,19 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   return plan;
 }
 
+void Change(const PlanChanges& changes, ClusterFile& file, Problems& problems) {
+  file.given_env = ReadGivenEnv(changes.env, problems);
+  if (changes.arguments.empty()) return;
+  const Where where{0, 0, "--"};
+  if (!file.task.command) {
+    if (!file.task.command_said) {
+      problems.Add(where, "the words behind -- go to the command of [task], which has none");
+    }
+    return;
+  }
+  for (const std::string& word : changes.arguments) file.task.command->push_back({word, where});
+}
+
 // What every later step relies on where the file has no mistake.
 void AssertWhole(const Plan& plan) {
   assert(!plan.hosts.empty() && !plan.tasks.empty());
@@ -246,13 +261,14 @@ void AssertWhole(const Plan& plan) {
 
 }  // namespace
 
-Plan LoadPlan(const fs::path& file) {
+Plan LoadPlan(const fs::path& file, const PlanChanges& changes) {
   Problems problems;
   std::optional<Plan> plan;
   const bool is_file = file != kStandardInput;
   const fs::path absolute = fs::absolute(file).lexically_normal();
   if (const auto content = ReadWhole(file, problems)) {
-    if (const auto read = ReadClusterFile(*content, problems)) {
+    if (auto read = ReadClusterFile(*content, changes.settings, problems)) {
+      Change(changes, *read, problems);
       plan = MakePlan(*read, absolute.parent_path(), problems);
       if (is_file) plan->file = absolute;
     }

@@ -19,9 +19,13 @@ constexpr size_t kMostParts = size_t{128} * 1024;
 // Of all tasks' texts together, which may be thousands, each with hundreds of placeholders.
 constexpr size_t kMostBytes = size_t{1} << 30;
 
-constexpr std::string_view kNames[] = {"job",  "task",       "task_type",  "task_index",  "host",
-                                       "port", "address",    "runtime",    "shared",      "workdir",
-                                       "rank", "local_rank", "world_size", "worker_count"};
+constexpr std::string_view kNames[] = {
+    "job",        "task",        "task_type",        "task_index", "host",
+    "port",       "address",     "runtime",          "shared",     "workdir",
+    "rank",       "local_rank",  "local_world_size", "world_size", "node_rank",
+    "node_count", "worker_count"};
+
+constexpr std::string_view kEnvironment = "env:";
 
 void AppendLiteral(Parts& parts, std::string_view text) {
   if (parts.empty() || !std::holds_alternative<std::string>(parts.back())) {
@@ -62,7 +66,6 @@ Placeholders::Placeholders(const Plan& plan, bool complete, Problems& problems)
     : plan_(plan), complete_(complete), problems_(problems) {
   for (const TaskOnHost& task : plan.tasks) {
     tasks_[task.id] = &task;
-    if (task.rank >= 0) ++world_size_;
     if (IsChiefType(task.id.type) || task.id.type == "worker") ++worker_count_;
   }
 }
@@ -70,6 +73,10 @@ Placeholders::Placeholders(const Plan& plan, bool complete, Problems& problems)
 protocol::Text Placeholders::Expand(const Located<std::string>& text, const TaskOnHost& task) {
   protocol::Text expanded;
   std::string_view rest = text.value;
+  if (rest == "~" || rest.starts_with("~/")) {
+    expanded.parts.emplace_back(protocol::HostVariable{"HOME"});
+    rest.remove_prefix(1);
+  }
   while (expanded.parts.size() < kMostParts) {
     const size_t brace = rest.find('{');
     AppendLiteral(expanded.parts, rest.substr(0, brace));
@@ -102,7 +109,7 @@ bool Placeholders::Charge(const Located<std::string>& text, const protocol::Text
 
 void Placeholders::Resolve(const Use& use, Parts& parts) const {
   if (ResolveOwn(use, parts) || ResolveRank(use, parts) || ResolvePath(use, parts) ||
-      ResolveHosts(use, parts))
+      ResolveHosts(use, parts) || ResolveVariable(use, parts))
     return;
   if (use.word.find_first_of(":.") != use.word.npos) return ResolveOther(use, parts);
   Report(use, "is no placeholder", HintFor(use.word));
@@ -132,8 +139,14 @@ bool Placeholders::ResolveRank(const Use& use, Parts& parts) const {
     number = use.task.rank;
   } else if (use.word == "local_rank") {
     number = use.task.local_rank;
+  } else if (use.word == "local_world_size") {
+    number = use.task.rank < 0 ? -1 : use.task.local_world_size;
+  } else if (use.word == "node_rank") {
+    number = use.task.node_rank;
+  } else if (use.word == "node_count") {
+    number = plan_.node_count;
   } else if (use.word == "world_size") {
-    number = world_size_;
+    number = plan_.world_size;
   } else if (use.word == "worker_count") {
     number = worker_count_;
   } else {
@@ -165,6 +178,17 @@ bool Placeholders::ResolvePath(const Use& use, Parts& parts) const {
 bool Placeholders::ResolveHosts(const Use& use, Parts& parts) const {
   if (use.word == kClusterText || !plan_.common.contains(use.word)) return false;
   parts.emplace_back(protocol::CommonText{std::string(use.word)});
+  return true;
+}
+
+// "env:PATH"
+bool Placeholders::ResolveVariable(const Use& use, Parts& parts) const {
+  if (!use.word.starts_with(kEnvironment)) return false;
+  const std::string_view name = use.word.substr(kEnvironment.size());
+  if (name.empty() || name.find_first_of(".:") != name.npos) {
+    Report(use, "names no variable", "write {env:PATH} for the PATH of the host");
+  }
+  parts.emplace_back(protocol::HostVariable{std::string(name)});
   return true;
 }
 

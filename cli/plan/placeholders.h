@@ -21,7 +21,7 @@ class Placeholders {
 
   // The text for one task. Addresses stay open (protocol::SlotAddress), paths of the host are
   // protocol's markers. `{{` is a brace; a brace that begins no {word} is itself,
-  // and so is "${word}".
+  // and so is "${word}". "~/" at its beginning is the account's home on the host.
   protocol::Text Expand(const Located<std::string>& text, const TaskOnHost& task);
 
  private:
@@ -33,6 +33,7 @@ class Placeholders {
   [[nodiscard]] bool ResolveRank(const Use& use, Parts& parts) const;
   [[nodiscard]] bool ResolvePath(const Use& use, Parts& parts) const;
   [[nodiscard]] bool ResolveHosts(const Use& use, Parts& parts) const;
+  [[nodiscard]] bool ResolveVariable(const Use& use, Parts& parts) const;
   void ResolveOther(const Use& use, Parts& parts) const;
   void AppendPlace(const Use& use, const TaskOnHost& task, std::string_view what,
                    Parts& parts) const;
@@ -45,7 +46,6 @@ class Placeholders {
   bool complete_;
   Problems& problems_;
   std::map<TaskId, const TaskOnHost*> tasks_;
-  int world_size_ = 0;    // tasks with a rank
   int worker_count_ = 0;  // the chief included, as TensorFlow counts (run_config.py, _count_worker)
   size_t spent_bytes_ = 0;  // of memory, on all texts
 };

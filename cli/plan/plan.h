@@ -36,7 +36,10 @@ struct TaskOnHost {
   // Counted from 0 over the cluster spec: the chief, then the other task types in the order of the
   // alphabet, ps last (run_config.py, _get_global_id_in_cluster); -1: outside of it (evaluator).
   int rank = -1;
-  int local_rank = -1;  // the same among the tasks of one machine
+  // The same among the tasks of one machine, how many those are, and which machine: from 0, that of rank 0 first.
+  int local_rank = -1;
+  int local_world_size = 0;
+  int node_rank = -1;
   bool chief = false;
   bool decides = false;  // see protocol::TaskPlan
   bool may_fail = false;
@@ -70,6 +73,8 @@ struct Plan {
   std::vector<HostPlan> hosts;    // index = slot; slot 0 carries the coordinator; spares last
   std::vector<TaskOnHost> tasks;  // in the order of `render`
   ClusterSpec cluster;
+  int world_size = 0;            // tasks with a rank
+  int node_count = 0;            // machines that have one
   protocol::CommonTexts common;  // cluster_spec.h has their names
   protocol::OnHostLost on_host_lost = protocol::OnHostLost::kFail;
   int64_t host_lost_ms = 11'000;                 // of silence
@@ -91,11 +96,20 @@ struct Plan {
   SshOptions ssh;
   std::vector<std::string> python_packages;  // whose versions `check` compares
   std::vector<std::string> warnings;         // of what is no mistake; a line each
+  // Of the user's shell, which `env_from` names and which are not set: no task can start without them.
+  std::vector<std::string> missing_variables;
+};
+
+// What the command line changes of a cluster file.
+struct PlanChanges {
+  std::vector<std::string> settings;   // "task.grace=1m" (cluster_file/set_values.h)
+  std::vector<std::string> arguments;  // behind those of [task] command
+  std::vector<std::string> env;        // as CommandLineJob has it
 };
 
 // Reads and checks a cluster file; "-": the standard input, whose files count from the current
 // folder. Throws PlanErrors with every mistake found.
-Plan LoadPlan(const std::filesystem::path& file);
+Plan LoadPlan(const std::filesystem::path& file, const PlanChanges& changes = {});
 
 // The plan of the cluster file that says the same (cluster_file/command_line_job.h). Throws
 // PlanErrors.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <iterator>
 
 #include "cli/plan/placeholders.h"
 #include "cli/plan/settings.h"
@@ -26,9 +28,32 @@ std::map<std::string, Located<std::string>> EnvOf(const ClusterFile& file, const
   for (const TaskSettings* settings : SettingsOf(file, role)) {
     env.insert(settings->env.begin(), settings->env.end());  // keeps what is there
   }
-  // Else Python holds back what it prints to a pipe until 8 KiB are full. Empty: as without it.
-  env.try_emplace("PYTHONUNBUFFERED", Located<std::string>{"1", {}});
   return env;
+}
+
+bool IsShell(const protocol::Text& word) {
+  constexpr std::string_view kShells[] = {"sh",  "bash", "dash", "zsh",
+                                          "ksh", "fish", "csh",  "tcsh"};
+  const auto* literal = word.parts.empty() ? nullptr : std::get_if<std::string>(&word.parts.back());
+  if (literal == nullptr) return false;
+  const std::string_view name = std::string_view(*literal).substr(literal->rfind('/') + 1);
+  return std::ranges::find(kShells, name) != std::end(kShells);
+}
+
+// "$HOME", "${PATH}": the first in a text that no shell reads.
+std::optional<std::string> ShellVariableIn(std::string_view text) {
+  for (size_t at = text.find('$'); at != text.npos; at = text.find('$', at + 1)) {
+    const bool braced = text.substr(at + 1).starts_with('{');
+    const size_t begin = at + (braced ? 2 : 1);
+    size_t end = begin;
+    while (end < text.size() && (text[end] == '_' || (text[end] >= 'A' && text[end] <= 'Z') ||
+                                 (end > begin && text[end] >= '0' && text[end] <= '9'))) {
+      ++end;
+    }
+    const bool closed = !braced || (end < text.size() && text[end] == '}');
+    if (end > begin + 1 && closed) return std::string(text.substr(begin, end - begin));
+  }
+  return std::nullopt;
 }
 
 std::string GpuText(const std::vector<int>& gpus) {
@@ -48,19 +73,20 @@ class CommandWriter {
       for (const Located<std::string>& argument : *command) {
         task.argv.push_back(Expand(argument, task, 0));
       }
+      if (std::ranges::none_of(task.argv, IsShell)) WarnOfShellVariables(*command);
     }
+    // Else CUDA counts from the fastest card on, nvidia-smi and the cluster file by their places.
+    const bool by_number = task.gpu_share || (task.gpus && !task.gpus->empty());
+    if (by_number) task.env.emplace_back("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     if (task.gpus) task.env.emplace_back("CUDA_VISIBLE_DEVICES", GpuText(*task.gpus));
-    for (const auto& [name, value] : EnvOf(file_, role)) {
-      task.env.emplace_back(name, Expand(value, task, name.size() + 1));
-    }
+    WriteEnv(role, task);
   }
 
   // TF_CONFIG grows with the job; its length differs by a few digits from task to task.
   void CheckTfConfig() {
     if (!problems_.empty()) return;  // some task may lack a port
     const auto text = TfConfigText(plan_, plan_.tasks.back());
-    const size_t length =
-        protocol::Fill(text, addresses_, plan_.common).size() + sizeof "TF_CONFIG=123456";
+    const size_t length = Fill(text).size() + sizeof "TF_CONFIG=123456";
     if (length <= kLongestArgument) return;
     problems_.Add(file_.cluster,
                   fmt::format("TF_CONFIG would have {} bytes, and Linux takes {} in one variable",
@@ -69,11 +95,60 @@ class CommandWriter {
   }
 
  private:
+  // Over each other, the first counts: --env, the file, the user's shell, what Python needs.
+  void WriteEnv(const Role& role, TaskOnHost& task) {
+    std::map<std::string, protocol::Text> env;
+    for (const auto& [name, value] : file_.given_env) env.try_emplace(name, value);
+    for (const auto& [name, value] : EnvOf(file_, role)) {
+      if (env.contains(name)) continue;
+      env.emplace(name, Expand(value, task, name.size() + 1));
+      WarnOfShellVariables({value});
+    }
+    for (const TaskSettings* settings : SettingsOf(file_, role)) {
+      for (const std::string& name : settings->env_from) AddFromShell(name, env);
+    }
+    // Else Python holds back what it prints to a pipe until 8 KiB are full. Empty: as without it.
+    env.try_emplace("PYTHONUNBUFFERED", "1");
+    for (auto& [name, text] : env) {
+      std::erase_if(task.env, [&](const auto& variable) { return variable.first == name; });
+      task.env.emplace_back(name, std::move(text));
+    }
+  }
+
+  void AddFromShell(const std::string& name, std::map<std::string, protocol::Text>& env) {
+    if (env.contains(name)) return;
+    if (const char* value = getenv(name.c_str())) {  // NOLINT(concurrency-mt-unsafe)
+      env.emplace(name, std::string(value));
+      return;
+    }
+    auto& missing = plan_.missing_variables;
+    if (std::ranges::find(missing, name) == missing.end()) missing.push_back(name);
+  }
+
+  void WarnOfShellVariables(const std::vector<Located<std::string>>& texts) {
+    for (const Located<std::string>& text : texts) {
+      const auto name = ShellVariableIn(text.value);
+      if (!name) continue;
+      std::string warning = fmt::format(
+          "{}: ${} stays as it is written, since no shell reads it: {{env:{}}} is what the host "
+          "has",
+          text.where.key, *name, *name);
+      auto& warnings = plan_.warnings;
+      if (std::ranges::find(warnings, warning) == warnings.end()) {
+        warnings.push_back(std::move(warning));
+      }
+    }
+  }
+
+  // As far as it is known here.
+  [[nodiscard]] std::string Fill(const protocol::Text& text) const {
+    return protocol::Fill(text, {addresses_, plan_.common, [](const std::string&) { return ""; }});
+  }
+
   protocol::Text Expand(const Located<std::string>& text, const TaskOnHost& task,
                         size_t name_length) {
     protocol::Text expanded = placeholders_.Expand(text, task);
-    const size_t length =
-        name_length + protocol::Fill(expanded, addresses_, plan_.common).size() + 1;
+    const size_t length = name_length + Fill(expanded).size() + 1;
     if (length > kLongestArgument) {
       problems_.Add(text.where, fmt::format("has {} bytes, and Linux takes {} in one argument",
                                             length, kLongestArgument));

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/plan/describe.h"
+#include "cli/plan/launch_variables.h"
 #include "cli/render/quote.h"
 #include "cli/render/table.h"
 
@@ -18,29 +19,33 @@ namespace {
 // Keeps the order in which keys are added.
 using Json = nlohmann::ordered_json;
 
-// What fills the texts of a plan.
-struct Filling {
-  std::vector<std::string> addresses;
-  const protocol::CommonTexts& common;
+// Fills the texts of a plan, as far as it is known here.
+class Filling {
+ public:
+  explicit Filling(const Plan& plan) : common_(plan.common) {
+    for (const HostPlan& host : plan.hosts) addresses_.push_back(host.address);
+  }
+
+  [[nodiscard]] std::string Fill(const protocol::Text& text) const {
+    std::string filled = protocol::Fill(text, {addresses_, common_, NameOfVariable});
+    ReplaceAll(filled, protocol::kRuntimePath, "<jobdir>/runtime");
+    ReplaceAll(filled, protocol::kWorkdirPath, "<jobdir>/work");
+    return filled;
+  }
+
+ private:
+  static std::string NameOfVariable(const std::string& name) {
+    return name == "HOME" ? "~" : fmt::format("${{{}}}", name);
+  }
+
+  std::vector<std::string> addresses_;
+  const protocol::CommonTexts& common_;
 };
-
-std::string Fill(const protocol::Text& text, const Filling& filling) {
-  std::string filled = protocol::Fill(text, filling.addresses, filling.common);
-  ReplaceAll(filled, protocol::kRuntimePath, "<jobdir>/runtime");
-  ReplaceAll(filled, protocol::kWorkdirPath, "<jobdir>/work");
-  return filled;
-}
-
-Filling FillingOf(const Plan& plan) {
-  Filling filling{{}, plan.common};
-  for (const HostPlan& host : plan.hosts) filling.addresses.push_back(host.address);
-  return filling;
-}
 
 std::vector<std::string> FillAll(const std::vector<protocol::Text>& texts, const Filling& filling) {
   std::vector<std::string> filled;
   filled.reserve(texts.size());
-  for (const protocol::Text& text : texts) filled.push_back(Fill(text, filling));
+  for (const protocol::Text& text : texts) filled.push_back(filling.Fill(text));
   return filled;
 }
 
@@ -83,7 +88,8 @@ std::string HashOfValue(const std::string& value) {
 
 // The user's own variables may hold secrets; those of tfdist do not.
 bool IsOurs(std::string_view name) {
-  return name == "TF_CONFIG" || name == "CUDA_VISIBLE_DEVICES" || name == "PYTHONUNBUFFERED";
+  return name == "TF_CONFIG" || name == "CUDA_DEVICE_ORDER" || name == "CUDA_VISIBLE_DEVICES" ||
+         name == "PYTHONUNBUFFERED" || IsLaunchVariable(name);
 }
 
 std::string ValueOrHash(const std::string& name, const std::string& value) {
@@ -107,7 +113,7 @@ Json TaskJson(const Plan& plan, const TaskOnHost& task, const Filling& filling) 
   json["argv"] = FillAll(description.argv, filling);
   json["env"] = Json::object();
   for (const auto& [name, text] : description.env) {
-    json["env"][name] = ValueOrHash(name, Fill(text, filling));
+    json["env"][name] = ValueOrHash(name, filling.Fill(text));
   }
   json["gpus"] = GpusJson(task);
   return json;
@@ -157,7 +163,7 @@ std::string SshLines(const SshOptions& ssh) {
 }  // namespace
 
 std::string RenderTable(const Plan& plan) {
-  const Filling filling = FillingOf(plan);
+  const Filling filling(plan);
   std::vector<std::vector<std::string>> rows = {
       {"TASK", "HOST", "ADDRESS", "CHIEF", "GPUS", "COMMAND"}};
   for (const TaskOnHost& task : plan.tasks) rows.push_back(Row(plan, task, filling));
@@ -169,7 +175,7 @@ std::string RenderTable(const Plan& plan) {
 }
 
 std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {
-  const Filling filling = FillingOf(plan);
+  const Filling filling(plan);
   const protocol::RestartRule& restart = task.restart;
   std::string line = fmt::format(
       "{} on {} port {} gpus {} restart {}/{}/{}ms output {} log {} grace {}ms: {}",
@@ -178,17 +184,17 @@ std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {
       task.log_limit_bytes, task.grace_ms, CommandLine(FillAll(task.argv, filling)));
   for (const auto& [name, text] : task.env) {
     line +=
-        fmt::format(" {}={}", ShellWord(name), ShellWord(ValueOrHash(name, Fill(text, filling))));
+        fmt::format(" {}={}", ShellWord(name), ShellWord(ValueOrHash(name, filling.Fill(text))));
   }
   return line;
 }
 
 std::string RenderEnv(const Plan& plan, std::string_view task) {
   const TaskOnHost& found = FindTask(plan, task);
-  const Filling filling = FillingOf(plan);
+  const Filling filling(plan);
   std::string lines;
   for (const auto& [name, text] : DescribeTask(plan, found).env) {
-    lines += ExportLine(name, Fill(text, filling));
+    lines += ExportLine(name, filling.Fill(text));
   }
   lines += OwnVariables(plan, found);
   if (!found.gpus) lines += "unset CUDA_VISIBLE_DEVICES\n";
@@ -203,7 +209,7 @@ std::string RenderJson(const Plan& plan) {
   json["ssh"] = Json::object();
   for (const auto& [key, value] : SshParts(plan.ssh)) json["ssh"][key] = value;
   json["tasks"] = Json::array();
-  const Filling filling = FillingOf(plan);
+  const Filling filling(plan);
   for (const TaskOnHost& task : plan.tasks) {
     json["tasks"].push_back(TaskJson(plan, task, filling));
   }

@@ -863,7 +863,7 @@ class LocalJob(unittest.TestCase):
     def test_options_that_a_file_has_no_use_for_are_refused(self):
         file = self.write(["true"])
         for options, named in ((["-F", "config"], "-F"), (["--transport", "openssh"], "--transport"),
-                               (["--name", "other"], "--name"), (["--no-workdir"], "--workdir and --no-workdir")):
+                               (["--no-workdir"], "--workdir and --no-workdir")):
             for command in ("up", "render", "check"):
                 refused = self.user.run(command, file, *options)
                 self.assertEqual(refused.code, 2, refused)

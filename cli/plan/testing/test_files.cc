@@ -26,6 +26,12 @@ std::vector<std::string> AddressesOf(const Plan& plan) {
   return addresses;
 }
 
+std::string Filled(const Plan& plan, const protocol::Text& text) {
+  const auto addresses = AddressesOf(plan);
+  return protocol::Fill(
+      text, {addresses, plan.common, [](const std::string& name) { return "$" + name; }});
+}
+
 std::string WholeFile(std::string_view cluster) {
   return fmt::format("name = \"digits\"\n{}{}", kRest, cluster);
 }
@@ -95,7 +101,7 @@ TfConfig TfConfigOf(const Plan& plan, std::string_view task) {
 
 std::string EnvOf(const Plan& plan, std::string_view task, std::string_view name) {
   for (const auto& [variable, text] : DescribeTask(plan, TaskNamed(plan, task)).env) {
-    if (variable == name) return protocol::Fill(text, AddressesOf(plan), plan.common);
+    if (variable == name) return Filled(plan, text);
   }
   return "(unset)";
 }
@@ -103,7 +109,7 @@ std::string EnvOf(const Plan& plan, std::string_view task, std::string_view name
 std::vector<std::string> ArgvOf(const Plan& plan, std::string_view task) {
   std::vector<std::string> argv;
   for (const protocol::Text& text : DescribeTask(plan, TaskNamed(plan, task)).argv) {
-    argv.push_back(protocol::Fill(text, AddressesOf(plan), plan.common));
+    argv.push_back(Filled(plan, text));
   }
   return argv;
 }

@@ -1,0 +1,68 @@
+#include "cli/cluster_file/set_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace tfdist::cli {
+namespace {
+
+const Where kOption = {0, 0, "--set"};
+
+TomlNode ValueOf(std::string_view text) {
+  const auto parsed = ParseToml(fmt::format("value = {}", text));
+  const auto* table = std::get_if<TomlNode::Table>(&parsed);
+  TomlNode node;
+  if (table != nullptr && table->size() == 1) {
+    node.value = table->front().node.value;
+  } else {
+    node.value = std::string(text);
+  }
+  return node;
+}
+
+TomlNode& Entry(TomlNode::Table& table, std::string_view key) {
+  const auto found = std::ranges::find(table, key, &TomlEntry::key);
+  if (found != table.end()) return found->node;
+  TomlEntry& added = table.emplace_back();
+  added.key = key;
+  added.node.value = TomlNode::Table();
+  return added.node;
+}
+
+void SetValue(std::string_view setting, TomlNode::Table& file, Problems& problems) {
+  const size_t equals = setting.find('=');
+  std::string_view key = setting.substr(0, equals);
+  const bool has_key = equals != setting.npos && !key.empty() && key.front() != '.' &&
+                       key.back() != '.' && key.find("..") == key.npos;
+  if (!has_key) {
+    problems.Add(kOption, fmt::format("expected KEY=VALUE, got {}", setting),
+                 "--set task.env.LR=0.1");
+    return;
+  }
+  TomlNode::Table* table = &file;
+  while (true) {
+    const size_t dot = key.find('.');
+    TomlNode& node = Entry(*table, key.substr(0, dot));
+    if (dot == key.npos) {
+      node = ValueOf(setting.substr(equals + 1));
+      return;
+    }
+    table = std::get_if<TomlNode::Table>(&node.value);
+    if (table == nullptr) {
+      problems.Add(kOption, fmt::format("{}: {} is not a table", setting, key.substr(0, dot)));
+      return;
+    }
+    key.remove_prefix(dot + 1);
+  }
+}
+
+}  // namespace
+
+void SetValues(const std::vector<std::string>& settings, TomlNode::Table& file,
+               Problems& problems) {
+  for (const std::string& setting : settings) SetValue(setting, file, problems);
+}
+
+}  // namespace tfdist::cli
