@@ -266,7 +266,7 @@ TEST_F(LocalCopyTest, FoldersOfAnInterruptedPullGetTheirModesAndTimesFromTheNext
   EXPECT_EQ(ModeOf(folder_.path() / "a/b"), 0711u);
   EXPECT_EQ(ModeOf(folder_.path() / "mine"), 0750u);
   chmod((folder_.path() / "a").c_str(), 0700);  // by the user
-  std::ofstream(folder_.path() / "a/new");
+  std::ofstream(folder_.path() / "a/new") << "mine";
   place.Finish();
   EXPECT_EQ(ModeOf(folder_.path() / "a"), 0700u);
   struct stat info {};

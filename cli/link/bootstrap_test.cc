@@ -731,7 +731,7 @@ TEST_F(BootstrapTest, SurveyNamesTheFoldersThatItHasSeenAsAWhole) {
   fs::remove_all(base);  // an empty folder may be the place of a file system that is not mounted
   const auto bases = Survey(ShellAfter(""), "", Soon()).bases;
   EXPECT_EQ(std::ranges::count(bases, base), 0);
-  std::ofstream(home_ / ".cache/other");
+  std::ofstream(home_ / ".cache/other") << "mine";
   EXPECT_EQ(Survey(ShellAfter(""), "", Soon()).bases.at(0), base);
 }
 
@@ -740,7 +740,7 @@ TEST_F(BootstrapTest, SurveySaysWhichIdleSlotsAnotherHostMayRun) {
   const fs::path slot = home_ / ".cache/tfdist/jobs/a-20260801T120000Z-a1b2c3/h0";
   const auto is_leased = [] { return Survey(ShellAfter(""), "", Soon()).slots.at(0).is_leased; };
   EXPECT_FALSE(is_leased());  // its job has ended
-  std::ofstream(slot / "key");
+  std::ofstream(slot / "key") << "key";
   EXPECT_TRUE(is_leased());
   fs::last_write_time(slot, fs::file_time_type::clock::now() - std::chrono::hours(4));
   EXPECT_FALSE(is_leased());
