@@ -39,8 +39,14 @@ constexpr std::chrono::seconds kDeadline{60};
 
 TimePoint Soon() { return SystemClock().Now() + kDeadline; }
 
+Target WithTheLibrary() {
+  Target target;
+  target.program = Program::kLibrary;
+  return target;
+}
+
 struct Arguments {
-  Target target{.program = Program::kLibrary};  // all but its name
+  Target target = WithTheLibrary();  // all but its name
   std::string action;
   std::string remote_dir;
   std::chrono::milliseconds answer = kDeadline;  // limit of `jobs`, once connected
