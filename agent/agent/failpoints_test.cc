@@ -167,8 +167,8 @@ TEST_F(JobTest, TheReleasedAgentPassesEveryFailPoint) {
   const std::filesystem::path armed = base_ / "failpoints" / "start hello";
   std::filesystem::create_directories(armed);
   std::ofstream(armed / "kill") << "";
-  setenv("TFDIST_TEST_FAILPOINTS", (base_ / "failpoints").c_str(),
-         1);  // NOLINT(concurrency-mt-unsafe)
+  const std::filesystem::path failpoints = base_ / "failpoints";
+  setenv("TFDIST_TEST_FAILPOINTS", failpoints.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   CreateSlot(0).Request(type::kAbort);
   unsetenv("TFDIST_TEST_FAILPOINTS");  // NOLINT(concurrency-mt-unsafe)
   EXPECT_TRUE(std::filesystem::exists(armed / "kill"));

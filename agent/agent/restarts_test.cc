@@ -279,7 +279,7 @@ class ServerRestartsTest : public RestartsTest {
     job.clients[0].Request(type::kDescribe, description);
     const uint64_t log = job.clients[0].OpenLog("ps:0", true);
     Commit(job);
-    const std::string text = job.clients[0].ReadToEnd(log);
+    std::string text = job.clients[0].ReadToEnd(log);
     EXPECT_EQ(ResultOf(job.clients[0].WaitForEvent(job.events, event::kEnded)), "succeeded");
     WaitUntilNothingIsLeft();
     return text;

@@ -22,8 +22,10 @@ using testing::SizeIs;
 // PATH for the life of the object.
 class Path {
  public:
+  // One thread. NOLINTBEGIN(concurrency-mt-unsafe)
   explicit Path(const char* value) : old_(std::getenv("PATH")) { setenv("PATH", value, 1); }
   ~Path() { setenv("PATH", old_.c_str(), 1); }
+  // NOLINTEND(concurrency-mt-unsafe)
 
  private:
   std::string old_;

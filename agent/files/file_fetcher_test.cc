@@ -37,7 +37,7 @@ class FileFetcherTest : public testing::Test {
     contents_.emplace_back(size, first);
     std::string& content = contents_.back();
     for (size_t at = 0; at < size; at += 1000) content[at] = static_cast<char>(at / 1000);
-    const FileDescription file{Sha256Hex(content), size, false, ""};
+    FileDescription file{Sha256Hex(content), size, false, ""};
     for (FileStore* store : {first_.get(), second_.get()}) {
       store->Announce(file);
       store->Expect(file);

@@ -49,7 +49,7 @@ class HostTasksTest : public testing::Test {
     int commands[2];
     int notes[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, commands), 0);
-    EXPECT_EQ(pipe2(notes, O_NONBLOCK), 0);
+    EXPECT_EQ(pipe2(notes, O_NONBLOCK), 0);  // NOLINT(android-cloexec-pipe2): Aside() sees to it
     UniqueFd keeper_end = Aside(commands[1]);
     const UniqueFd agent_end = Aside(commands[0]);
     const UniqueFd notes_end = Aside(notes[0]);

@@ -13,7 +13,7 @@ namespace {
 // Shuffled, all `spacing` apart and at least half of that from zero.
 Tensor Distinct(size_t count, float spacing, std::mt19937_64& random) {
   Tensor values(count);
-  const float middle = static_cast<float>(count / 2) - 0.5F;
+  const float middle = std::floor(static_cast<float>(count) / 2) - 0.5F;
   for (size_t i = 0; i < count; ++i) values[i] = (static_cast<float>(i) - middle) * spacing;
   std::shuffle(values.begin(), values.end(), random);
   return values;
