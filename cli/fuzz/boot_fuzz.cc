@@ -46,7 +46,7 @@ class PrintedAnswer : public ByteChannel {
 
  private:
   void PutNonce(std::string_view script) {
-    constexpr std::string_view kBefore = "nonce='";
+    constexpr std::string_view kBefore = "nonce=";
     const size_t value = script.find(kBefore);
     assert(value != std::string_view::npos);
     const size_t at = answer_.find(kPlaceholder);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/failures.h"
+#include "base/text.h"
 #include "cli/channel/tail.h"
 
 namespace tfdist::cli {
@@ -60,7 +61,9 @@ void BootConversation::Begin(std::string_view script, std::string_view nonce, Ti
       buffer_.erase(0, found + marker.size());
       return;
     }
-    if (buffer_.size() > marker.size()) {  // its last bytes may be the marker's first
+    ThrowIfUnread(nonce);
+    // Its last bytes may be the marker's first.
+    if (buffer_.size() > marker.size() && buffer_.find(nonce) == std::string::npos) {
       const size_t surely_noise = buffer_.size() - marker.size();
       AppendToTail(noise_, std::string_view(buffer_).substr(0, surely_noise));
       buffer_.erase(0, surely_noise);
@@ -69,6 +72,26 @@ void BootConversation::Begin(std::string_view script, std::string_view nonce, Ti
     if (result != ByteChannel::ReadResult::kData) FailBeforeMarker(result);
     if (grace_.IsOver(deadline)) FailBeforeMarker(ByteChannel::ReadResult::kTimeout);
   }
+}
+
+// The script has not run: see BootScript.
+void BootConversation::ThrowIfUnread(std::string_view nonce) const {
+  const std::string mark = fmt::format("{} unread ", nonce);
+  const size_t begin = buffer_.find(mark);
+  const size_t end = begin == std::string::npos ? begin : buffer_.find('\n', begin);
+  if (end == std::string::npos) return;
+  std::string_view answer = std::string_view(buffer_).substr(begin, end - begin);
+  answer.remove_prefix(mark.size());
+  if (TakeUpTo(' ', answer) == "2") {
+    throw Error(Phase::kExec,
+                "a start-up file of the account has read a part of what was sent to /bin/sh",
+                "let its programs read from /dev/null, or end it early where nobody types: case $- "
+                "in *i*) ;; *) return ;; esac");
+  }
+  throw Error(Phase::kExec,
+              fmt::format("a start-up file of the account runs {} instead of /bin/sh",
+                          answer.empty() ? "another shell" : OnOneLine(answer)),
+              "end it before that where nobody types: case $- in *i*) ;; *) return ;; esac");
 }
 
 // A login shell like nologin says on stdout why it does not let us in.

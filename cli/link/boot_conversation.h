@@ -17,7 +17,7 @@ class BootConversation {
   explicit BootConversation(std::unique_ptr<ByteChannel> channel) : channel_(std::move(channel)) {}
 
   // Sends `script` and waits for the line that is `nonce`. Throws Error(kExec) that shows what came
-  // instead, LostConnection when it did not come in time. Deadlines hold while bytes keep coming,
+  // instead, or that the script has come in part or to a shell that it is not for; LostConnection when it did not come in time. Deadlines hold while bytes keep coming,
   // too (see Grace).
   void Begin(std::string_view script, std::string_view nonce, TimePoint deadline);
   // The script's next line, without its newline. Throws LostConnection when the script ends or
@@ -33,6 +33,7 @@ class BootConversation {
   std::unique_ptr<ByteChannel> Release();
 
  private:
+  void ThrowIfUnread(std::string_view nonce) const;
   [[noreturn]] void FailBeforeMarker(ByteChannel::ReadResult result) const;
 
   std::unique_ptr<ByteChannel> channel_;

@@ -636,6 +636,47 @@ main() {
 main
 )sh";
 
+// Takes what the script defines, if the whole of it is there, and if this is a shell that splits words as POSIX says: zsh does not. A start-up
+// file may have replaced the shell, or may have read a part of our lines. What is left of the first line is then a single word,
+// which no shell runs.
+constexpr std::string_view kUnseal =
+    R"sh(tfdist_words="a b"; set -- $tfdist_words; if [ $# = 2 ] && [ ${{#tfdist_script}} = {0} ]; then eval "$(printf %b "$tfdist_script")"; else echo "{1} unread $# $(readlink /proc/$$/exe)"; exit 1; fi
+)sh";
+
+// Without comments and indentation.
+std::string Lean(std::string_view script) {
+  std::string lean;
+  while (!script.empty()) {
+    std::string_view line = TakeUpTo('\n', script);
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    if (!line.empty() && line.front() != '#') lean.append(line).append("\n");
+  }
+  return lean;
+}
+
+// One word for `printf %b`, without any character that means something to a shell but the backslash.
+std::string Encoded(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:,@%+-^";
+  std::string word;
+  for (const char c : text) {
+    if (kPlain.find(c) != std::string_view::npos) {
+      word.push_back(c);
+    } else if (c == '\n') {
+      word.append("\\n");
+    } else {
+      word.append(fmt::format("\\0{:03o}", static_cast<unsigned char>(c)));
+    }
+  }
+  return word;
+}
+
+// As a shell reads it unquoted.
+std::string Doubled(std::string text) {
+  ReplaceAll(text, "\\", "\\\\");
+  return text;
+}
+
 bool IsHexadecimal(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
@@ -669,43 +710,45 @@ BootScript& BootScript::SetWords(const std::vector<std::string>& words) {
   return *this;
 }
 
-std::string BootScript::StartAgent() const {
-  return WithValues(fmt::format("{}{}", kRunAgent, kStartAgent));
-}
+std::string BootScript::StartAgent() const { return Sealed(Lean(kRunAgent) + Lean(kStartAgent)); }
 
 std::string BootScript::Attach() const {
-  return WithValues(fmt::format("{}{}{}", kRunAgent, kLook, kAttach));
+  return Sealed(Lean(kRunAgent) + Lean(kLook) + Lean(kAttach));
 }
 
 std::string BootScript::FindAgent() const {
-  return WithValues(fmt::format("{}{}{}", kLook, kFindAgent, kEnd));
+  return Sealed(Lean(kLook) + Lean(kFindAgent) + Lean(kEnd));
 }
 
-std::string BootScript::FindJobs() const {
-  return WithValues(fmt::format("{}{}", kFindJobs, kEnd));
-}
+std::string BootScript::FindJobs() const { return Sealed(Lean(kFindJobs) + Lean(kEnd)); }
 
 std::string BootScript::Survey() const {
-  return WithValues(fmt::format("{}{}{}", kIsSlot, kSurvey, kEnd));
+  return Sealed(Lean(kIsSlot) + Lean(kSurvey) + Lean(kEnd));
 }
 
 std::string BootScript::Clean() const {
-  return WithValues(fmt::format("{}{}{}{}", kIsSlot, kRemoval, kClean, kEnd));
+  return Sealed(Lean(kIsSlot) + Lean(kRemoval) + Lean(kClean) + Lean(kEnd));
 }
 
 std::string BootScript::Purge() const {
-  return WithValues(fmt::format("{}{}{}{}", kIsSlot, kRemoval, kPurge, kEnd));
+  return Sealed(Lean(kIsSlot) + Lean(kRemoval) + Lean(kPurge) + Lean(kEnd));
 }
 
 std::string BootScript::RunCommand() const {
-  return WithValues(
-      fmt::format("# with_words COMMAND: runs it with the user's words behind its own.\n"
-                  "with_words() {{ \"$@\"{}; }}\n{}{}",
-                  words_, kLook, kRunCommand));
+  // with_words COMMAND: runs it with the user's words behind its own.
+  return Sealed(fmt::format("with_words() {{ \"$@\"{}; }}\n", words_) + Lean(kLook) +
+                Lean(kRunCommand));
 }
 
-std::string BootScript::WithValues(std::string_view body) const {
-  return fmt::format("values() {{\n{}}}\n{}{}{}", values_, kCommon, kTrust, body);
+std::string BootScript::Sealed(const std::string& body) const {
+  std::string script =
+      fmt::format("values() {{\n{}}}\n", values_) + Lean(kCommon) + Lean(kTrust) + body;
+  // The last line calls what the others define. bash dies of a redirection of its stdin in an eval.
+  const size_t call = script.rfind('\n', script.size() - 2) + 1;
+  const std::string last_line = script.substr(call);
+  const std::string word = Encoded(std::string_view(script).substr(0, call));
+  return fmt::format("tfdist_script={0}\nnonce={1}\n{2}{3}", Doubled(word), nonce_,
+                     fmt::format(kUnseal, word.size(), nonce_), last_line);
 }
 
 }  // namespace tfdist::cli

@@ -37,7 +37,9 @@ class BootScript {
   BootScript& SetWords(const std::vector<std::string>& words);
   [[nodiscard]] const std::string& nonce() const { return nonce_; }
 
-  // The whole text, ready to be sent. The shell has read all of it when it says its nonce.
+  // The whole text, ready to be sent, as a word that is run only where all of it has come and the shell is one for it; else it
+  // says "NONCE unread FIELDS PROGRAM": 1 field where the shell does not split words. The shell has read all of it when it says
+  // its nonce.
   // nonce remote_dir anew; kinds: a line for each agent, MACHINE HASH SIZE_BYTES GZIP_BYTES XZ_BYTES (0: none)
   [[nodiscard]] std::string StartAgent() const;
   [[nodiscard]] std::string Attach() const;     // remote_dir job slot
@@ -52,7 +54,7 @@ class BootScript {
   [[nodiscard]] std::string RunCommand() const;
 
  private:
-  [[nodiscard]] std::string WithValues(std::string_view body) const;
+  [[nodiscard]] std::string Sealed(const std::string& body) const;
 
   std::string nonce_;
   std::string values_;
