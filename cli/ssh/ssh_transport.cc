@@ -113,10 +113,9 @@ class ProgramTransport : public SshTransport {
   std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) override {
     const MasterPlace place = TakeMasterPlace(target_, deadline);
     if (target_.on_step) target_.on_step("shell");
-    const bool own = place.held != nullptr;
     return std::make_unique<SessionChannel>(
         cli::OpenChildChannel(ThroughMaster(place.socket, target_, {}, "/bin/sh"), place.held),
-        host(), own);
+        host(), !place.is_users);
   }
   std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) override {
     const MasterPlace place = TakeMasterPlace(target_, deadline);

@@ -40,11 +40,12 @@ HostConfig ConfigOf(const Target& target, TimePoint& deadline) {
 
 LoginPlaces TakeLoginPlaces(const HostConfig& host, const Target& target, TimePoint& deadline) {
   Places& places = AllPlaces();
-  // Always in this order. The sshd of a machine in between has a MaxStartups, too.
+  // The machine that a ProxyCommand goes through has a MaxStartups, too. To a jump host there is one connection.
+  const bool is_by_command = !host.gateway.empty() && host.proxy_jump.empty();
+  // Always in this order.
   return {places.Take("", target.program == Program::kOpenssh ? kProgramsAtATime : kLoginsAtATime,
                       deadline),
-          places.Take("via " + host.gateway, host.gateway.empty() ? SIZE_MAX : kLoginsOfAnSshd,
-                      deadline),
+          places.Take("via " + host.gateway, is_by_command ? kLoginsOfAnSshd : SIZE_MAX, deadline),
           places.Take(fmt::format("to {} {} {}", host.host_name, host.port, host.gateway),
                       kLoginsOfAnSshd, deadline)};
 }

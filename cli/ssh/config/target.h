@@ -51,6 +51,8 @@ struct Target {
   Program program = Program::kAuto;
   // Further channels to the same machine are wanted at once: they share a connection.
   bool shared = false;
+  std::string jumps;   // ProxyJump instead of the configuration's; empty: as that says
+  int jump_depth = 0;  // how many hosts are reached through it, one behind the other
   Limits limits;
   // Told each step of a connection as it begins, by a string literal, on the thread that opens it; may be empty.
   std::function<void(const char*)> on_step;

@@ -13,12 +13,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <list>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/failures.h"
 #include "cli/channel/tail.h"
-#include "cli/ssh/config/jump_command.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/libssh2/resolve.h"
 
@@ -119,7 +119,7 @@ std::vector<std::string> ProxyCommand(const HostConfig& host) {
           "exec " + host.proxy_command};
 }
 
-Stream DialThrough(const std::vector<std::string>& command) {
+Stream DialThrough(const std::vector<std::string>& command, std::shared_ptr<const void> kept) {
   std::array<int, 2> ends{};
   std::array<int, 2> errors{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
@@ -133,8 +133,9 @@ Stream DialThrough(const std::vector<std::string>& command) {
   const UniqueFd far_stderr(errors[1]);
   fcntl(stream.fd.get(), F_SETFL, O_NONBLOCK);
   fcntl(stderr_pipe.get(), F_SETFL, O_NONBLOCK);
-  stream.jump.emplace(cli::Child::Spawn(command, {far_end.get(), far_end.get(), far_stderr.get()}),
-                      std::move(stderr_pipe));
+  stream.jump.emplace(
+      cli::Child::Spawn(command, {far_end.get(), far_end.get(), far_stderr.get()}, std::move(kept)),
+      std::move(stderr_pipe));
   return stream;
 }
 
@@ -154,14 +155,12 @@ UniqueFd DialTcp(const std::string& host_name, int port, const Limits& limits, T
   return winner;
 }
 
-Stream Dial(const HostConfig& host, const Target& target, TimePoint deadline) {
-  if (!host.proxy_command.empty()) return DialThrough(ProxyCommand(host));
-  if (!host.proxy_jump.empty()) {
-    const std::string to = fmt::format("[{}]:{}", host.host_name, host.port);
-    return DialThrough(WithoutQuestions(JumpCommand(host.proxy_jump, to, target)));
-  }
+Stream Dial(const HostConfig& host, const std::optional<JumpWay>& jump, const Limits& limits,
+            TimePoint deadline) {
+  if (!host.proxy_command.empty()) return DialThrough(ProxyCommand(host), nullptr);
+  if (jump) return DialThrough(jump->argv, jump->held);
   Stream stream;
-  stream.fd = DialTcp(host.host_name, host.port, target.limits, deadline);
+  stream.fd = DialTcp(host.host_name, host.port, limits, deadline);
   return stream;
 }
 

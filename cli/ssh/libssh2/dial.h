@@ -10,10 +10,11 @@
 #include "cli/channel/child.h"
 #include "cli/ssh/config/openssh_config.h"
 #include "cli/ssh/config/target.h"
+#include "cli/ssh/openssh/openssh_masters.h"
 
 namespace tfdist::ssh {
 
-// The process that carries the stream where ssh's configuration has one: `ssh -W` to a jump host, or ProxyCommand in the
+// The process that carries the stream where ssh's configuration has one: `ssh -W` over the connection to a jump host, or ProxyCommand in the
 // user's shell. It ends with its stream; one that does not by itself is hung up on, as ssh does.
 struct Jump {
   Jump(cli::Child child, UniqueFd stderr_fd)
@@ -31,8 +32,9 @@ struct Stream {
   std::optional<Jump> jump;
 };
 
-// Throws Error(kResolve) or Error(kConnect).
-Stream Dial(const HostConfig& host, const Target& target, TimePoint deadline);
+// `jump`: where the configuration has jump hosts. Throws Error(kResolve) or Error(kConnect).
+Stream Dial(const HostConfig& host, const std::optional<JumpWay>& jump, const Limits& limits,
+            TimePoint deadline);
 
 // Tries all addresses of a name, in the resolver's order, each a moment after the one before it,
 // and takes the first that answers: a dead IPv6 address costs a moment only. Throws Error(kResolve)

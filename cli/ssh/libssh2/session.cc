@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -17,9 +18,13 @@
 #include "cli/ssh/libssh2/handshake.h"
 #include "cli/ssh/libssh2/library_failure.h"
 #include "cli/ssh/libssh2/resolve.h"
+#include "cli/ssh/openssh/openssh_masters.h"
 
 namespace tfdist::ssh {
 namespace {
+
+// Of a host that has too much to do.
+constexpr int kHandshakes = 3;
 
 std::string WithText(std::string_view what, const std::string& text) {
   return text.empty() ? std::string(what) : fmt::format("{}: {}", what, text);
@@ -30,30 +35,68 @@ void RefuseBeyond(Phase phase, const std::string& why) {
   if (!why.empty()) throw LibraryFailure(phase, why, std::string(kUseOpenssh));
 }
 
+// How the host is reached, and for how long it is tried.
+struct Way {
+  const HostConfig& host;
+  const std::optional<JumpWay>& jump;
+  const Target& target;
+  TimePoint deadline;
+  TimePoint give_up = Within(target.limits.busy, deadline);
+};
+
 // A stream on which the host has begun to speak.
-Stream Reach(const HostConfig& host, const Target& target, TimePoint deadline) {
-  const TimePoint give_up = Within(target.limits.busy, deadline);
+Stream Reach(const Way& way) {
   for (int tries = 1;; ++tries) {
-    Stream stream = Dial(host, target, deadline);
-    Greeting greeting = AwaitGreeting(stream.fd.get(), Within(target.limits.banner, deadline));
+    Stream stream = Dial(way.host, way.jump, way.target.limits, way.deadline);
+    const Greeting greeting =
+        AwaitGreeting(stream.fd.get(), Within(way.target.limits.banner, way.deadline));
     if (greeting.kind == Greeting::Kind::kSomething) return stream;
-    if (greeting.text.empty()) greeting.text = JumpErrors(stream);
+    const std::string on_the_way = JumpErrors(stream);
     if (greeting.kind == Greeting::Kind::kSilent) {
       throw Unreachable(Phase::kConnect,
-                        WithText("it took the connection and then said nothing", greeting.text),
-                        fmt::format("is it an sshd that listens on port {}?", host.port));
+                        WithText("it took the connection and then said nothing", on_the_way),
+                        fmt::format("is it an sshd that listens on port {}?", way.host.port));
     }
-    // A jump that fails does so for a reason that stays.
+    if (way.jump && !on_the_way.empty()) {
+      throw Unreachable(
+          Phase::kConnect,
+          fmt::format("its jump host {} gives no way to it: {}", way.jump->name, on_the_way),
+          "is it up, and may the jump host connect to it (AllowTcpForwarding in its "
+          "sshd_config)?");
+    }
     const auto pause = PauseAfter(tries);
-    if (stream.jump || SystemClock().Now() + pause > give_up) {
+    // A ProxyCommand that fails does so for a reason that stays.
+    const bool stays = stream.jump && !way.jump;
+    if (stays || SystemClock().Now() + pause > way.give_up) {
       throw Unreachable(Phase::kConnect,
                         WithText(fmt::format("it hung up before its SSH version, {} times", tries),
-                                 greeting.text),
-                        stream.jump ? "ssh to it by hand"
-                                    : "its sshd may have too many logins at once (MaxStartups), or "
-                                      "punish failed ones (PerSourcePenalties): wait some minutes");
+                                 greeting.text.empty() ? on_the_way : greeting.text),
+                        stays ? "ssh to it by hand"
+                              : "its sshd may have too many logins at once (MaxStartups), or "
+                                "punish failed ones (PerSourcePenalties): wait some minutes");
     }
     poll(nullptr, 0, static_cast<int>(pause.count()));
+  }
+}
+
+// With keys exchanged: again where the host is so busy that this takes too long, or breaks.
+std::shared_ptr<Connection> Meet(const Way& way, const std::vector<std::string>& key_types) {
+  const auto step = [&](const char* name) {
+    if (way.target.on_step) way.target.on_step(name);
+  };
+  Limits limits = way.target.limits;
+  for (int tries = 1;; ++tries) {
+    step("connect");
+    auto connection = std::make_shared<Connection>(Reach(way));
+    step("key exchange");
+    try {
+      Handshake(*connection, way.host.algorithms, key_types, limits, way.deadline);
+      return connection;
+    } catch (const Unreachable&) {
+      if (tries == kHandshakes || SystemClock().Now() >= way.deadline) throw;
+    }
+    limits.key_exchange *= 2;
+    poll(nullptr, 0, static_cast<int>(PauseAfter(tries).count()));
   }
 }
 
@@ -72,12 +115,15 @@ Session Session::Open(const Target& target, TimePoint& deadline) {
     RefuseBeyond(Phase::kAuth, keys.beyond);
     RefuseBeyond(Phase::kHostKey, known.WhyBeyondLibrary());
   }
+  std::optional<JumpWay>
+      jump;  // before this login has a place, as that to the jump host needs one, too
+  if (!host.proxy_jump.empty()) {
+    jump = ThroughJumps(host.proxy_jump, fmt::format("[{}]:{}", host.host_name, host.port), target,
+                        deadline);
+  }
   step("wait for other logins");
   const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
-  step("connect");
-  const auto connection = std::make_shared<Connection>(Reach(host, target, deadline));
-  step("key exchange");
-  Handshake(*connection, host.algorithms, known.KnownTypes(), target.limits, deadline);
+  const auto connection = Meet({host, jump, target, deadline}, known.KnownTypes());
   if (host.gateway.empty()) {
     known.CheckAddress(HostKeyBlob(*connection), PeerAddress(connection->fd()));
   }

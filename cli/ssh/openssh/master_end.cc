@@ -125,12 +125,12 @@ void KillThoseLeft(const std::vector<EndingMaster>& masters) {
 }
 
 // With neither: nobody listens there.
-struct Connection {
+struct MasterConnection {
   UniqueFd socket;
   bool is_stuck = false;
 };
 
-Connection ConnectToMaster(const std::string& socket) {
+MasterConnection ConnectToMaster(const std::string& socket) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   struct stat status {};
@@ -151,14 +151,14 @@ Connection ConnectToMaster(const std::string& socket) {
 }  // namespace
 
 bool IsListenedTo(const std::string& socket) {
-  const Connection master = ConnectToMaster(socket);
+  const MasterConnection master = ConnectToMaster(socket);
   return master.socket.valid() || master.is_stuck;
 }
 
 void EndMastersAt(const std::vector<std::string>& sockets) {
   std::vector<EndingMaster> masters;
   for (const std::string& path : sockets) {
-    Connection master = ConnectToMaster(path);
+    MasterConnection master = ConnectToMaster(path);
     if (!master.socket.valid() && !master.is_stuck) continue;
     masters.push_back({path, std::move(master.socket), master.is_stuck});
     if (!master.is_stuck) Ask(masters.back());

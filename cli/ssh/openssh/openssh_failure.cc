@@ -114,6 +114,7 @@ constexpr Saying kSayings[] = {
      "check the name, or give the host's address"},
     {"Unable to negotiate with", Kind::kRefused, Phase::kConnect,
      "a newer ssh on this machine, or KexAlgorithms, Ciphers and the like in ~/.ssh/config"},
+    {"Stdio forwarding request failed", Kind::kUnreachable, Phase::kConnect, kNoWayThere},
     {"timed out", Kind::kUnreachable, Phase::kConnect, kIsItUp},
     {"Connection refused", Kind::kUnreachable, Phase::kConnect, kIsItUp},
     {"No route to host", Kind::kUnreachable, Phase::kConnect, kIsItUp},

@@ -21,11 +21,11 @@
 
 #include "base/error.h"
 #include "base/failures.h"
+#include "base/text.h"
 #include "base/thread_annotations.h"
 #include "base/unique_fd.h"
 #include "cli/channel/child.h"
 #include "cli/channel/tail.h"
-#include "cli/ssh/config/jump_command.h"
 #include "cli/ssh/config/logins.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/openssh/master_end.h"
@@ -150,7 +150,29 @@ class SocketFolder {
   UniqueFd lock_;
 };
 
+// argv with which `ssh`, an argv too, cannot ask on a display either, nor can the ssh programs that it starts.
+std::vector<std::string> WithoutQuestions(const std::vector<std::string>& ssh) {
+  // Before OpenSSH 8.4 it is the display alone that counts.
+  std::vector<std::string> argv = {"env", "-u", "DISPLAY", "SSH_ASKPASS_REQUIRE=never"};
+  argv.insert(argv.end(), ssh.begin(), ssh.end());
+  return argv;
+}
+
+// What ssh puts in for it is the host that it is to reach.
+constexpr std::string_view kToItsHost = "[%h]:%p";
+
+// As a value of ProxyCommand.
+std::string AsProxyCommand(const std::vector<std::string>& argv) {
+  std::string command;
+  for (std::string word : argv) {
+    if (word != kToItsHost) ReplaceAll(word, "%", "%%");
+    command.append(command.empty() ? "" : " ").append(ShellQuoted(word));
+  }
+  return command;
+}
+
 std::vector<std::string> LoginCommand(const Target& target, const HostConfig& host,
+                                      const std::optional<JumpWay>& jump,
                                       const std::string& socket) {
   std::vector<std::string> argv = {"ssh", "-M", "-S", socket, "-N", "-T"};
   const auto add = [&](const char* option, const std::string& value) {
@@ -175,9 +197,8 @@ std::vector<std::string> LoginCommand(const Target& target, const HostConfig& ho
         std::string("LogLevel=DEBUG1")}) {
     argv.insert(argv.end(), {"-o", option});
   }
-  if (!host.proxy_jump.empty()) {
-    argv.insert(argv.end(), {"-o", "ProxyCommand=" + JumpProxyCommand(host.proxy_jump, target)});
-  }
+  // -v: else nothing is heard of what the jump's ssh says.
+  if (jump) argv.insert(argv.end(), {"-v", "-o", "ProxyCommand=" + AsProxyCommand(jump->argv)});
   argv.insert(argv.end(), {"--", target.name});
   return WithoutQuestions(argv);
 }
@@ -247,12 +268,13 @@ class Logins {
 // One login. ssh goes into the background once it is logged in, and only then ends in the foreground: with 0. (Before
 // OpenSSH 8.5 the one in the background keeps stderr, so the pipe's end says nothing.) nullopt: it has worked.
 std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const HostConfig& host,
-                                  const std::string& socket, TimePoint deadline) {
+                                  const std::optional<JumpWay>& jump, const std::string& socket,
+                                  TimePoint deadline) {
   (void)unlink(socket.c_str());  // of a killed one: ssh would not listen
   const TimePoint begin = SystemClock().Now();
   Pipe errors = MakePipe();
   cli::Child ssh =
-      cli::Child::Spawn(LoginCommand(target, host, socket),
+      cli::Child::Spawn(LoginCommand(target, host, jump, socket),
                         {.in = -1, .out = -1, .err = errors.write_end.get()}, logins.Begin());
   errors.write_end.Reset();
   std::string said;
@@ -289,22 +311,52 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
 
 // All of it: again where the host is busy.
 std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& target,
-                                              const HostConfig& host, const std::string& socket,
-                                              TimePoint deadline) {
+                                              const HostConfig& host,
+                                              const std::optional<JumpWay>& jump,
+                                              const std::string& socket, TimePoint deadline) {
   const Limits& limits = target.limits;
   const auto limit = limits.tcp + limits.banner + limits.key_exchange + limits.authentication;
   const TimePoint give_up = Within(limits.busy, deadline);
   for (int tries = 1;; ++tries) {
-    auto failure = LogIn(logins, target, host, socket, Within(limit, deadline));
+    auto failure = LogIn(logins, target, host, jump, socket, Within(limit, deadline));
     if (!failure) return std::nullopt;
     const auto pause = PauseAfter(tries);
-    // A jump that fails does so for a reason that stays.
-    if (failure->kind != LoginFailure::Kind::kBusy || !host.gateway.empty() ||
+    // A ProxyCommand that fails does so for a reason that stays.
+    if (failure->kind != LoginFailure::Kind::kBusy || (!host.gateway.empty() && !jump) ||
         SystemClock().Now() + pause > give_up) {
       return failure;
     }
     poll(nullptr, 0, static_cast<int>(pause.count()));
   }
+}
+
+constexpr std::string_view kScheme = "ssh://";
+constexpr int kMostJumps = 8;
+
+bool IsJump(const Target& target) { return target.jump_depth > 0; }
+
+// The last of `jumps`, through those before it. [ssh] of the cluster file is about the target.
+Target JumpTarget(const std::string& jumps, const Target& target) {
+  if (target.jump_depth >= kMostJumps) {
+    throw Error(
+        Phase::kConnect,
+        fmt::format("ProxyJump leads through more than {} hosts, or in a circle", kMostJumps),
+        "give the jump host a Host block with ProxyJump none in ~/.ssh/config");
+  }
+  const size_t comma = jumps.rfind(',');
+  const bool several = comma != std::string::npos;
+  const std::string last = several ? jumps.substr(comma + 1) : jumps;
+  Target jump;
+  jump.name = last.starts_with(kScheme) ? last : std::string(kScheme) + last;
+  jump.config = target.config;
+  jump.accept_new = target.accept_new;
+  jump.strict = target.strict;
+  jump.program = Program::kOpenssh;
+  jump.jumps = several ? jumps.substr(0, comma) : "";
+  jump.jump_depth = target.jump_depth + 1;
+  jump.limits = target.limits;
+  jump.on_note = target.on_note;
+  return jump;
 }
 
 // Those of this process.
@@ -315,7 +367,7 @@ class Masters {
   Masters& operator=(const Masters&) = delete;
   ~Masters() { End(); }
 
-  MasterPlace TakePlace(const Target& target, TimePoint deadline);
+  MasterPlace TakePlace(const Target& target, TimePoint& deadline);
   void End();
 
  private:
@@ -332,6 +384,8 @@ class Masters {
   };
   // One with room for a channel. Each channel on it owns it too, which is how they are counted.
   std::shared_ptr<Master> MasterFor(const Target& target);
+  // On the user's own connection, where one is open and has room.
+  std::optional<MasterPlace> PlaceOfTheUser(const Target& target, const std::string& control_path);
 
   Logins logins_;
   Running channels_;
@@ -340,6 +394,8 @@ class Masters {
   std::unique_ptr<SocketFolder> folder_ GUARDED_BY(mutex_);
   std::map<std::string, std::vector<std::shared_ptr<Master>>> masters_ GUARDED_BY(mutex_);
   int sockets_ GUARDED_BY(mutex_) = 0;  // named so far
+  // By control path: each channel on it owns it too.
+  std::map<std::string, std::shared_ptr<const int>> users_ GUARDED_BY(mutex_);
 };
 
 std::shared_ptr<Masters::Master> Masters::MasterFor(const Target& target) {
@@ -347,7 +403,9 @@ std::shared_ptr<Masters::Master> Masters::MasterFor(const Target& target) {
   for (const std::string& part :
        {target.name, target.config.string(), target.user,
         target.port ? std::to_string(*target.port) : "", target.identity_file,
-        std::string(target.accept_new ? "accept-new" : "")}) {
+        std::string(target.accept_new ? "accept-new" : ""),
+        std::string(target.strict ? "strict" : ""), target.jumps,
+        std::string(IsJump(target) ? "jump" : "")}) {
     key.append(part).push_back('\0');
   }
   const MutexLock lock(mutex_);
@@ -359,7 +417,7 @@ std::shared_ptr<Masters::Master> Masters::MasterFor(const Target& target) {
   }
   std::vector<std::shared_ptr<Master>>& masters = masters_[key];
   for (const std::shared_ptr<Master>& master : masters) {
-    if (master.use_count() - 1 < kChannels) return master;
+    if (IsJump(target) || master.use_count() - 1 < kChannels) return master;
   }
   auto master = std::make_shared<Master>();
   master->socket = (folder_->path() / std::to_string(++sockets_)).string();
@@ -367,17 +425,26 @@ std::shared_ptr<Masters::Master> Masters::MasterFor(const Target& target) {
   return master;
 }
 
-MasterPlace Masters::TakePlace(const Target& target, TimePoint deadline) {
+std::optional<MasterPlace> Masters::PlaceOfTheUser(const Target& target,
+                                                   const std::string& control_path) {
+  if (!IsListenedTo(control_path)) return std::nullopt;
+  const MutexLock lock(mutex_);
+  std::shared_ptr<const int>& channels = users_[control_path];
+  if (channels == nullptr) channels = std::make_shared<const int>();
+  if (!IsJump(target) && channels.use_count() > kChannels) return std::nullopt;
+  return MasterPlace{control_path, channels, true};
+}
+
+MasterPlace Masters::TakePlace(const Target& target, TimePoint& deadline) {
   const auto step = [&](const char* name) {
     if (target.on_step) target.on_step(name);
   };
-  step("ssh's configuration");
-  const HostConfig host = ConfigOf(target, deadline);
-  if (IsListenedTo(host.control_path)) return {host.control_path, nullptr};
   const std::shared_ptr<Master> master = MasterFor(target);
   step("wait for other logins");
   const int logins_before = master->logins;
+  const TimePoint begin = SystemClock().Now();
   const MutexLock lock(master->mutex);
+  deadline += SystemClock().Now() - begin;
   const auto place = [&] {
     return MasterPlace{master->socket,
                        std::make_shared<Channel>(Channel{master, channels_.Count()})};
@@ -385,9 +452,19 @@ MasterPlace Masters::TakePlace(const Target& target, TimePoint deadline) {
   if (IsListenedTo(master->socket)) return place();
   // What another one has just found out: a host that says nothing takes its time once, not once a slot.
   if (master->logins != logins_before && master->failure) Throw(*master->failure);
+  step("ssh's configuration");
+  HostConfig host = ConfigOf(target, deadline);
+  if (!target.jumps.empty()) host.proxy_jump = host.gateway = target.jumps;
+  if (auto users = PlaceOfTheUser(target, host.control_path)) return *std::move(users);
+  // Before this login has a place among the others, as that to the jump host needs one, too.
+  std::optional<JumpWay> jump;
+  if (!host.proxy_jump.empty()) {
+    jump = ThroughJumps(host.proxy_jump, std::string(kToItsHost), target, deadline);
+  }
+  step("wait for other logins");
   const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
   step("login");
-  master->failure = LogInWithPatience(logins_, target, host, master->socket, deadline);
+  master->failure = LogInWithPatience(logins_, target, host, jump, master->socket, deadline);
   ++master->logins;
   if (master->failure) Throw(*master->failure);
   return place();
@@ -412,8 +489,25 @@ Masters& AllMasters() {
 
 }  // namespace
 
-MasterPlace TakeMasterPlace(const Target& target, TimePoint deadline) {
+MasterPlace TakeMasterPlace(const Target& target, TimePoint& deadline) {
   return AllMasters().TakePlace(target, deadline);
+}
+
+JumpWay ThroughJumps(const std::string& jumps, const std::string& to, const Target& target,
+                     TimePoint& deadline) {
+  const Target jump = JumpTarget(jumps, target);
+  const std::string name = jump.name.substr(kScheme.size());
+  if (target.on_step) target.on_step("jump host");
+  try {
+    MasterPlace place = TakeMasterPlace(jump, deadline);
+    return {ThroughMaster(place.socket, jump, {"-W", to}, ""), name, std::move(place.held)};
+  } catch (const Unreachable& error) {
+    throw Unreachable(error.phase(), fmt::format("its jump host {}: {}", name, error.cause()),
+                      error.remedy());
+  } catch (const Error& error) {
+    throw Error(error.phase(), fmt::format("its jump host {}: {}", name, error.cause()),
+                error.remedy());
+  }
 }
 
 std::vector<std::string> ThroughMaster(const std::string& socket, const Target& target,

@@ -1,6 +1,7 @@
 // Connections that the user's own ssh program keeps, which the channels of this process share (ControlMaster in
 // ssh_config(5)): one a host, and a further one where a host has more than eight channels at once, as sshd opens no
-// more than ten on one connection (MaxSessions in sshd_config(5)).
+// more than ten on one connection (MaxSessions in sshd_config(5)). One to each jump host, whatever is behind it:
+// connections through it are no sessions.
 #pragma once
 
 #include <memory>
@@ -16,6 +17,7 @@ namespace tfdist::ssh {
 struct MasterPlace {
   std::string socket;                // the connection's control socket
   std::shared_ptr<const void> held;  // until the channel ends
+  bool is_users = false;             // the user's own connection
 };
 
 // A place on a connection that is logged in: the user's own (ControlPath), where one is open; else one of
@@ -24,7 +26,21 @@ struct MasterPlace {
 // with this process: at once where main returns or EndMasters is called, else (SIGKILL) kPersistSeconds after its last
 // channel. The sockets lie in a folder of mode 0700 in /tmp. What a killed process has left there is removed when the
 // next one comes here.
-MasterPlace TakeMasterPlace(const Target& target, TimePoint deadline);
+// `deadline` is moved by the time that other logins were waited for.
+MasterPlace TakeMasterPlace(const Target& target, TimePoint& deadline);
+
+// How a host behind jump hosts is reached.
+struct JumpWay {
+  std::vector<std::string> argv;  // of an ssh whose stdin and stdout are a connection to the host
+  std::string name;               // of the last jump host, for messages
+  std::shared_ptr<const void> held;  // as long as the connection is wanted
+};
+
+// To `to`, "[HOST]:PORT", through `jumps`, "a,b,c" as ssh -G says ProxyJump: over the connection of this process to the last of
+// them. At each of them unknown keys are refused, or added, as at the target, and nothing is asked. Throws as TakeMasterPlace, and
+// names the jump host.
+JumpWay ThroughJumps(const std::string& jumps, const std::string& to, const Target& target,
+                     TimePoint& deadline);
 
 // argv of an ssh that uses it, and that makes no connection where it has gone. `words`: further options. Whatever
 // stands in ssh's configuration has no effect: no environment is sent, nothing is forwarded, no terminal is asked for.

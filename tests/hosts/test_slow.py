@@ -1,0 +1,217 @@
+"""Hosts, agents and jump hosts that take their time: each is waited for, tried again, or named."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import unittest
+
+from tests.hosts import probe as probes
+from tests.hosts.hosts import Hosts, check_possible
+from tests.hosts.probe import client_config, probe, probe_all
+from tests.hosts.test_ssh import Listener, ssh_agent
+from tests.support.waiting import wait_for
+
+# slow_agent.py REAL PROXY SECONDS BACKLOG: an agent that signs one by one, as a smartcard does, and takes few connections.
+SLOW_AGENT = """
+import os, socket, struct, sys, threading, time
+real, proxy, delay, backlog = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+card, server = threading.Lock(), socket.socket(socket.AF_UNIX)
+server.bind(proxy)
+server.listen(backlog)
+def get(connection):
+    head = connection.recv(4, socket.MSG_WAITALL)
+    return head + connection.recv(struct.unpack(">I", head)[0], socket.MSG_WAITALL) if len(head) == 4 else b""
+def serve(connection):
+    agent = socket.socket(socket.AF_UNIX)
+    agent.connect(real)
+    while message := get(connection):
+        with card:
+            if message[4] == 13:
+                time.sleep(delay)
+            agent.sendall(message)
+            connection.sendall(get(agent))
+while True:
+    if backlog < 8:
+        time.sleep(0.02)
+    threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+"""
+
+
+def setUpModule():
+    check_possible()
+
+
+def set_first(host, *lines):
+    """The first line of a keyword is the one that sshd takes."""
+    config = host.folder / "etc/ssh/sshd_config"
+    config.write_text("\n".join(lines) + "\n" + config.read_text())
+    host._reload()
+
+
+@contextlib.contextmanager
+def slow_agent(folder, key, seconds, backlog):
+    program, path = folder / "slow_agent.py", folder / "slow.sock"
+    program.write_text(SLOW_AGENT)
+    with ssh_agent(folder, key) as agent:
+        slow = subprocess.Popen([sys.executable, program, agent, path, str(seconds), str(backlog)])
+        try:
+            wait_for(path.exists, "slow agent")
+            yield path
+        finally:
+            slow.kill()
+            slow.wait()
+            path.unlink()
+
+
+class SlowAgentTest(unittest.TestCase):
+    def test_waiting_for_the_agent_does_not_count_against_the_host(self):
+        """Eight signatures take longer than a host may take for a login."""
+        with Hosts(4) as hosts:
+            for backlog in (128, 1):
+                with self.subTest(backlog=backlog), slow_agent(hosts.folder, hosts.key, 0.4, backlog) as agent:
+                    config = client_config(hosts, "slow_config", f"IdentityAgent {agent}", "IdentitiesOnly no", "IdentityFile none")
+                    config.write_text(config.read_text().replace(f"IdentityFile {hosts.key}\n", ""))
+                    results = probe_all(config, "open", *["h1", "h2", "h3", "h4"] * 2, authentication_ms=1000)
+                    self.assertEqual([result["ok"] for result in results], [True] * 8, results)
+
+
+class HostThatSpeaksTest(unittest.TestCase):
+    def test_what_a_host_says_is_shown_and_it_is_waited_for(self):
+        """As a host that wants its user to look at a page first."""
+        text = "Visit https://login.example.com/a1b2 to go on"
+        with Hosts(1, banner=text + "\n") as hosts:
+            etc = hosts[0].folder / "etc/ssh"
+            slow = etc / "slow-keys"
+            slow.write_text("#!/bin/sh\nsleep 3\ncat /etc/ssh/authorized_keys\n")
+            slow.chmod(0o755)
+            set_first(hosts[0], "AuthorizedKeysCommand /etc/ssh/slow-keys", "AuthorizedKeysCommandUser root",
+                      "AuthorizedKeysFile none")
+            result = probe(hosts.ssh_config, "open", "h1", authentication_ms=1000)
+            self.assertTrue(result["ok"], result)
+            self.assertEqual(result["notes"], [f"it says: {text}"])
+
+    def test_a_host_that_starts_up_is_tried_again(self):
+        text = "System is booting up. Come back later."
+        with Hosts(1) as hosts:
+            host = hosts[0]
+            set_first(host, "UsePAM yes")
+            nologin = ["sh", "-c", f"echo '{text}' >/run/nologin"]
+            host.run_as("root", nologin)
+            refused = probe(hosts.ssh_config, "open", "h1", transport="auto", busy_ms=500)
+            self.assertFalse(refused["ok"], refused)
+            self.assertIn(f"the host says: {text}", refused["cause"])
+            self.assertNotIn("ssh-copy-id", refused["remedy"])
+            before = host.sshd_log.read_text().count("Access denied")
+            command = [probes.BIN / "ssh_probe", "--config", hosts.ssh_config, "--transport", "auto", "open", "h1"]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as seen:
+                wait_for(lambda: host.sshd_log.read_text().count("Access denied") > before + 1, "second try")
+                host.run_as("root", ["rm", "/run/nologin"])
+                self.assertIn('"ok":true', seen.communicate(timeout=60)[0])
+
+
+class SecondFactorTest(unittest.TestCase):
+    def test_a_key_that_was_accepted_is_not_blamed(self):
+        for more in ("password", "keyboard-interactive"):
+            with self.subTest(more=more), Hosts(1) as hosts:
+                set_first(hosts[0], "UsePAM yes", "PasswordAuthentication yes", "KbdInteractiveAuthentication yes",
+                          f"AuthenticationMethods publickey,{more}")
+                for transport in ("auto", "openssh"):
+                    result = probe(hosts.ssh_config, "open", "h1", transport=transport)
+                    self.assertEqual((result["ok"], result.get("phase")), (False, "authentication"), result)
+                    self.assertIn(f"Permission denied ({more}).; the host has accepted the key, and asks for more", result["cause"])
+                    self.assertIn("ControlMaster", result["remedy"])
+                    self.assertNotIn("ssh-copy-id", result["remedy"])
+
+
+class AgentThatRefusesTest(unittest.TestCase):
+    def test_a_key_that_is_bound_to_a_host_and_one_that_asks(self):
+        with Hosts(1) as hosts, ssh_agent(hosts.folder) as agent:
+            env = {**os.environ, "SSH_AUTH_SOCK": str(agent), "SSH_ASKPASS": "/bin/false", "SSH_ASKPASS_REQUIRE": "force"}
+            known = hosts.folder / "bound_hosts"
+            known.write_text(f"boxh1 {hosts[0].host_key()}\n")
+            config = client_config(hosts, "bound_config", f"IdentityAgent {agent}", "IdentitiesOnly no", "HostKeyAlias boxh1",
+                                   f"UserKnownHostsFile {known}", "IdentityFile none")
+            config.write_text(config.read_text().replace(f"IdentityFile {hosts.key}\n", ""))
+
+            def add(*options):
+                subprocess.run(["ssh-add", "-q", "-D"], env=env, check=True, capture_output=True)
+                subprocess.run(["ssh-add", "-q", *options, hosts.key], env=env, check=True, capture_output=True)
+
+            add("-H", known, "-h", "boxh1")
+            bound = probe(config, "open", "h1", transport="auto")
+            self.assertTrue(bound["ok"], bound)
+            self.assertIn("by your own ssh: ", bound["notes"][0])
+            add("-c")
+            asks = probe(config, "open", "h1", transport="auto")
+            self.assertFalse(asks["ok"], asks)
+            self.assertIn("ssh-agent refuses to sign", asks["cause"])
+            self.assertIn("ssh-add -c", asks["remedy"])
+
+
+class JumpHostTest(unittest.TestCase):
+    def test_one_connection_to_the_jump_host_whatever_is_behind_it(self):
+        with Hosts(7, max_startups="2:100:2") as hosts:
+            jump = hosts[6]
+            config = client_config(hosts, "jump_config", "Host !h7 *", f"ProxyJump {jump.name}", "Host *")
+            for transport in ("ssh", "openssh"):
+                with self.subTest(transport):
+                    before = jump.sshd_log.read_text().count("Accepted ")
+                    results = probe_all(config, "open", *[f"h{n}" for n in range(1, 7)], transport=transport)
+                    self.assertEqual([result["ok"] for result in results], [True] * 6, results)
+                    self.assertEqual(jump.sshd_log.read_text().count("Accepted "), before + 1)
+
+    def test_many_commands_at_once_through_a_jump_host_with_few_places(self):
+        with Hosts(3, max_startups="2:100:2") as hosts:
+            config = client_config(hosts, "jump_config", "Host !h3 *", "ProxyJump h3", "Host *")
+            command = [probes.BIN / "ssh_probe", "--config", config, "--transport", "auto", "open", "h1", "h2"]
+            running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(6)]
+            for one in running:
+                self.assertEqual(one.communicate(timeout=100)[0].count('"ok":true'), 2)
+
+    def test_a_jump_host_that_hangs_up_is_tried_again_and_named(self):
+        listener = Listener(b"", hang_up=True)
+        listener.thread.start()
+        self.addCleanup(listener.end)
+        with Hosts(1) as hosts:
+            port = listener.socket.getsockname()[1]
+            config = client_config(hosts, "jump_config", "Host h1", f"ProxyJump 127.0.0.1:{port}", "Host *")
+            for transport in ("ssh", "openssh"):
+                before = len(listener.connections)
+                result = probe(config, "open", "h1", transport=transport, busy_ms=500)
+                self.assertRegex(result["cause"], fr"its jump host \[?127.0.0.1\]?:{port}: ")
+                self.assertGreater(len(listener.connections) - before, 1)
+
+    def test_a_host_that_the_jump_host_cannot_reach(self):
+        with Hosts(1) as hosts, socket.socket() as held:
+            held.bind(("127.0.0.1", 0))  # taken, so that nobody else listens there either
+            port = held.getsockname()[1]
+            config = client_config(hosts, "jump_config", "Host lost", "HostName 127.0.0.1", f"Port {port}", "ProxyJump h1", "Host *")
+            for transport in ("ssh", "openssh"):
+                result = probe(config, "open", "lost", transport=transport)
+                self.assertEqual((result["ok"], result["phase"]), (False, "connect"), result)
+                self.assertIn("Stdio forwarding request failed", result["cause"])
+                self.assertIn("AllowTcpForwarding", result["remedy"])
+
+
+class ReplacedShellTest(unittest.TestCase):
+    def test_a_start_up_file_that_runs_another_shell(self):
+        with Hosts(1, bashrc="exec /usr/bin/zsh -l\n") as hosts:
+            result = probe(hosts.ssh_config, "boot/", "h1")
+            self.assertEqual((result["ok"], result.get("phase")), (False, "remote shell"), result)
+            self.assertRegex(result["cause"], "a start-up file of the account runs /usr/bin/zsh[^ ]* instead of /bin/sh")
+            self.assertIn("case $- in *i*)", result["remedy"])
+            self.assertFalse((hosts[0].home / ".cache/tfdist").exists())
+
+    def test_a_start_up_file_that_reads_what_is_for_the_shell(self):
+        with Hosts(1) as hosts:
+            for reads in ("read line", "head -c 100 >/dev/null", "head -c 5000 >/dev/null"):
+                (hosts[0].home / ".bashrc").write_text(reads + "\n")
+                result = probe(hosts.ssh_config, "boot/", "h1")
+                self.assertEqual((result["ok"], result.get("phase")), (False, "remote shell"), result)
+                self.assertIn("has read a part of what was sent", result["cause"])
+
+
+if __name__ == "__main__":
+    unittest.main()
