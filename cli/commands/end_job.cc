@@ -31,6 +31,8 @@ constexpr auto kAttachLimit = 30s;
 constexpr auto kAnswerLimit = 15s;
 // Longest grace of a task, census and all; the coordinator gives a silent host up long before.
 constexpr auto kEndLimit = 10min;
+// An `up` that is asked to stop rolls back within 10 s, or waits for a commit's answer.
+constexpr auto kUpLimit = 45s;
 // After this long the user is told what the command waits for.
 constexpr auto kSlow = 1s;
 
@@ -111,6 +113,7 @@ struct Swept {
   std::vector<std::string> left;
   std::vector<std::string> unknown;  // not known to be gone
   std::vector<std::string> details;
+  bool was_there = true;  // something of the job
 };
 
 protocol::Census Sweep(const JobRecord& record, int slot, bool force, TimePoint deadline,
@@ -134,14 +137,16 @@ Swept SweepHost(const JobRecord& record, int slot, bool force) {
     swept.unknown = std::move(census.unknown);
   } catch (const NothingThere&) {
     // An agent that was never committed removes itself and its folder.
+    swept.was_there = false;
   } catch (const FolderGone& error) {
     swept.left = {error.cause()};  // nobody can end these but the user
   }
   return swept;
 }
 
-void ReportSwept(EndReport& report, const std::string& host, const Swept& swept) {
-  const bool clear = swept.left.empty() && swept.unknown.empty();
+// `may_come`: an `up` may still reach hosts that have nothing yet.
+void ReportSwept(EndReport& report, const std::string& host, const Swept& swept, bool may_come) {
+  const bool clear = swept.left.empty() && swept.unknown.empty() && (swept.was_there || !may_come);
   (clear ? report.confirmed : report.unconfirmed).push_back(host);
   for (const std::string& detail : swept.details) report.details.push_back(detail);
   for (const std::string& process : swept.left) {
@@ -158,8 +163,8 @@ std::string NamesOf(const JobRecord& record, const std::vector<int>& slots) {
   return FoldHosts(names);
 }
 
-void SweepAll(EndReport& report, const JobRecord& record, const std::vector<int>& slots,
-              bool force) {
+void SweepAll(EndReport& report, const JobRecord& record, const std::vector<int>& slots, bool force,
+              bool may_come) {
   std::vector<Swept> swept(slots.size());
   std::optional<SlowNotice> notice;
   if (!slots.empty()) notice.emplace("waiting for " + NamesOf(record, slots));
@@ -171,7 +176,7 @@ void SweepAll(EndReport& report, const JobRecord& record, const std::vector<int>
       report.unreachable.push_back(host);
       report.details.emplace_back(WithHost(*failures[at], host).what());
     } else {
-      ReportSwept(report, host, swept[at]);
+      ReportSwept(report, host, swept[at], may_come);
     }
   }
 }
@@ -227,10 +232,20 @@ std::string Joined(const std::vector<std::string>& names) {
   return text;
 }
 
+// What is said of the `up` that still brings the job up after this; nullopt: none does.
+std::optional<std::string> StopItsUp(const JobRecord& record) {
+  const SlowNotice notice("waiting for the `up` of this job to roll back");
+  const auto owner = StopBringUp(record.id, In(kUpLimit));
+  if (!owner) return std::nullopt;
+  return fmt::format(
+      "`tfdist up` ({}) still brings this job up: end it there, with Ctrl-C or SIGINT", *owner);
+}
+
 }  // namespace
 
 EndReport EndJob(const JobRecord& record, bool force) {
   EndReport report;
+  std::optional<std::string> up = StopItsUp(record);
   protocol::JobState state;
   bool ended = false;
   std::set<int> doubtful;
@@ -243,6 +258,10 @@ EndReport EndJob(const JobRecord& record, bool force) {
     // It is being brought up. From now on it cannot begin; a coordinator that began meanwhile would take
     // what is ended on other hosts for failures, and start those tasks again.
     SweepFirstHost(record, force);
+    if (!up && !IsKnownHere(record.id)) {
+      up = "`tfdist up` on another machine brought this job up: it cannot begin any more, and is "
+           "rolled back";
+    }
   } catch (const Error&) {
     // No coordinator to ask: every host is asked itself, and says more exactly what is wrong.
   }
@@ -263,7 +282,8 @@ EndReport EndJob(const JobRecord& record, bool force) {
                       host, slot));
     }
   }
-  SweepAll(report, record, asked, force);
+  SweepAll(report, record, asked, force, up.has_value());
+  if (up && !report.all_confirmed()) report.details.push_back(*up);
   // Slot 0's agent waits for hosts that were lost, to tell them that the job is over. They have been
   // swept, and may not have come back to it.
   if (ended && !asked.empty() && report.unreachable.empty()) SweepFirstHost(record, force);

@@ -17,7 +17,7 @@ struct EndReport {
   [[nodiscard]] bool all_confirmed() const { return unconfirmed.empty() && unreachable.empty(); }
 };
 
-// Ends the job through its coordinator; hosts that the coordinator could not confirm, and all hosts
+// An `up` that still brings the job up is asked to roll back, and waited for. Ends the job through its coordinator; hosts that the coordinator could not confirm, and all hosts
 // when there is none, are asked directly. `force`: without grace. Harmless when the job is over.
 // The coordinator's plan says which hosts those are: `record` may have others, where the job was
 // started on another machine (AdoptJob).

@@ -307,9 +307,10 @@ class Launch {
       poll(fds.data(), fds.size(), 200);
       if (fds[0].revents != 0) return true;
       const TimePoint now = SystemClock().Now();
-      if (interrupts_->Take() > 0 && !give_up) {
+      const bool interrupted = interrupts_->Take() > 0;
+      if (!give_up && (interrupted || (mark_ && mark_->IsAskedToStop()))) {
         interrupted_ = true;
-        Say("tfdist: interrupted: rolling back\n");
+        Say("tfdist: {}: rolling back\n", interrupted ? "interrupted" : "ended by tfdist down");
         deployment.Cancel();
         give_up = now + kRollBackLimit;
       }

@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,12 +14,15 @@
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <tuple>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json_numbers.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/plan/container_clients.h"
 #include "cli/render/render.h"
 
@@ -29,6 +33,8 @@ using nlohmann::json;
 
 constexpr size_t kRecordLimitBytes = 16 << 20;
 constexpr int kRecordVersion = 2;
+// A lock says to nobody that it is free, on a file system of the network least of all.
+constexpr std::chrono::milliseconds kMarkPause{20};
 
 std::filesystem::path JobsFolder() { return StateFolder() / "jobs"; }
 
@@ -207,11 +213,31 @@ std::string ThisMachine() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+// "MACHINE\nPID\n", as the `up` wrote it; what follows was added by those who want it to stop.
+std::string MarkText(int mark) {
+  std::array<char, 512> text{};
+  const ssize_t got = pread(mark, text.data(), text.size(), 0);
+  return {text.data(), static_cast<size_t>(std::max<ssize_t>(got, 0))};
+}
+
 // Some file systems keep locks to one machine: none of another's are seen here.
 bool HasMadeIt(int mark) {
-  std::array<char, 256> name{};
-  const ssize_t got = read(mark, name.data(), name.size());
-  return got <= 0 || std::string_view(name.data(), static_cast<size_t>(got)) == ThisMachine();
+  const std::string text = MarkText(mark);
+  return text.empty() || text.substr(0, text.find('\n')) == ThisMachine();
+}
+
+bool IsFree(int mark) { return HasMadeIt(mark) && flock(mark, LOCK_SH | LOCK_NB) == 0; }
+
+bool IsRemoved(int mark) {
+  struct stat found {};
+  return fstat(mark, &found) != 0 || found.st_nlink == 0;
+}
+
+std::string OwnerOf(int mark) {
+  const std::string text = MarkText(mark);
+  std::string_view rest = text;
+  const std::string machine(TakeUpTo('\n', rest));
+  return fmt::format("pid {} on {}", TakeUpTo('\n', rest), machine);
 }
 
 std::optional<JobRecord> LoadRecord(const std::filesystem::path& path) {
@@ -271,17 +297,30 @@ BringUpMark::BringUpMark(std::string_view id) : path_(MarkPathOf(id)) {
   if (!file_.valid() || (flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && !HasNoLocks(errno))) {
     throw Error(Phase::kFiles, WithErrno(fmt::format("cannot make {}", path_.string()), errno));
   }
-  const std::string machine = ThisMachine();
-  [[maybe_unused]] const ssize_t put = write(file_.get(), machine.data(), machine.size());
+  owner_ = fmt::format("{}\n{}\n", ThisMachine(), getpid());
+  [[maybe_unused]] const ssize_t put = write(file_.get(), owner_.data(), owner_.size());
 }
 
 BringUpMark::~BringUpMark() { (void)unlink(path_.c_str()); }
 
+bool BringUpMark::IsAskedToStop() const { return MarkText(file_.get()).size() > owner_.size(); }
+
+std::optional<std::string> StopBringUp(std::string_view id, TimePoint deadline) {
+  const UniqueFd mark(
+      open(MarkPathOf(id).c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!mark.valid() || IsFree(mark.get())) return std::nullopt;
+  if (write(mark.get(), "stop\n", 5) < 0) return OwnerOf(mark.get());
+  while (!IsRemoved(mark.get()) && !IsFree(mark.get())) {
+    if (SystemClock().Now() > deadline) return OwnerOf(mark.get());
+    std::this_thread::sleep_for(kMarkPause);
+  }
+  return std::nullopt;
+}
+
 bool IsLeftByItsUp(const JobRecord& record) {
   if (record.last_seen.stage != LastSeen::Stage::kStarting) return false;
   const UniqueFd file(open(MarkPathOf(record.id).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return true;
-  return HasMadeIt(file.get()) && flock(file.get(), LOCK_SH | LOCK_NB) == 0;
+  return !file.valid() || IsFree(file.get());
 }
 
 std::vector<const JobRecord*> ThatMayRun(const std::vector<JobRecord>& records) {
@@ -343,6 +382,8 @@ void SaveRecord(const JobRecord& record) {
   MakePrivateFolder(JobsFolder());
   ReplaceFile(PathOf(record.id), EncodeRecord(record), 0600);
 }
+
+bool IsKnownHere(std::string_view id) { return std::filesystem::exists(PathOf(id)); }
 
 void RemoveRecord(std::string_view id) {
   std::filesystem::remove(PathOf(id));

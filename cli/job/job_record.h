@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "cli/plan/plan.h"
 
@@ -83,10 +84,17 @@ class BringUpMark {
   BringUpMark& operator=(const BringUpMark&) = delete;
   ~BringUpMark();
 
+  // Somebody wants the job ended before it begins (StopBringUp).
+  [[nodiscard]] bool IsAskedToStop() const;
+
  private:
   std::filesystem::path path_;
   UniqueFd file_;
+  std::string owner_;  // what the file holds until somebody asks
 };
+// Asks the `up` that brings the job up to roll back, and waits until it is through: the job has begun then, or nobody
+// brings it up any more. Else, at `deadline`, returns which process that is: "pid 17 on gpu07".
+std::optional<std::string> StopBringUp(std::string_view id, TimePoint deadline);
 // The record says that the job is brought up, and no `up` is at it.
 bool IsLeftByItsUp(const JobRecord& record);
 
@@ -109,7 +117,8 @@ JobRecord DecodeRecord(std::string_view text);
 // Throws Error(kFiles), before anything was started, when the record cannot be kept.
 void SaveRecord(const JobRecord& record);
 void RemoveRecord(std::string_view id);
-// Notes it in the job's record, where this machine has one; an end that is noted stays, and "starting" without
+bool IsKnownHere(std::string_view id);
+// Notes it in the job's record, where this machine has one that has the same first host; an end that is noted stays, and "starting" without
 // a reason says nothing. Throws
 // Error(kFiles).
 void NoteLastSeen(std::string_view id, const LastSeen& seen);

@@ -1,5 +1,6 @@
 #include "cli/job/job_record.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
@@ -13,7 +14,9 @@
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <iterator>
+#include <optional>
 
 #include "base/testing/temporary_folder.h"
 
@@ -149,6 +152,19 @@ TEST_F(JobRecordTest, AnotherMachinesMarkIsNotJudgedHere) {
   EXPECT_TRUE(IsLeftByItsUp(record));
   std::ofstream(mark) << "another machine";
   EXPECT_FALSE(IsLeftByItsUp(record));
+}
+
+TEST_F(JobRecordTest, AnUpThatIsAskedToStopHearsItAndIsNamedWhileItGoesOn) {
+  const std::string id = "digits-20260803T120000Z-cccccc";
+  EXPECT_EQ(StopBringUp(id, SystemClock().Now()), std::nullopt);
+  std::optional<BringUpMark> up(id);
+  EXPECT_FALSE(up->IsAskedToStop());
+  EXPECT_THAT(StopBringUp(id, SystemClock().Now()),
+              testing::Optional(testing::StartsWith(fmt::format("pid {} on ", getpid()))));
+  EXPECT_TRUE(up->IsAskedToStop());
+  auto stopped = std::async(std::launch::async, [&] { return StopBringUp(id, TimePoint::max()); });
+  up.reset();
+  EXPECT_EQ(stopped.get(), std::nullopt);
 }
 
 // From now on flock(2) fails in this process as it does on file systems without locks.

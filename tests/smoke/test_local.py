@@ -872,16 +872,20 @@ class LocalJob(unittest.TestCase):
     def states(self):
         return {row["name"]: row["state"] for row in json.loads(self.user.run("list", "--json").out)}
 
-    def kill_up_while_it_brings_its_host_up(self, name, gate):
+    def start_up_that_waits_at(self, gate, name):
         """Its record says "starting"; nothing has reached the host."""
         ls = self.user.write("path/ls", f"#!/bin/sh\n: >{self.user.folder}/asked\n{gate.wait}\n")
         os.chmod(ls, 0o700)
         path, self.user.env["PATH"] = self.user.env["PATH"], f"{os.path.dirname(ls)}:{os.environ['PATH']}"
         up = self.user.start("up", self.user.write(f"{name}.toml", clusters.local(name, shell("true"), slots=1)))
         wait_for((self.user.folder / "asked").exists, "the host is being brought up")
+        self.user.env["PATH"] = path
+        return up
+
+    def kill_up_while_it_brings_its_host_up(self, name, gate):
+        up = self.start_up_that_waits_at(gate, name)
         up.kill()
         up.wait()
-        self.user.env["PATH"] = path
 
     def test_list_says_how_jobs_fare_and_prune_forgets_those_that_are_over(self):
         gate = Gate(self)
@@ -910,6 +914,18 @@ class LocalJob(unittest.TestCase):
             self.assertEqual(result.code, 4, result)
             self.assertIn("the job has not started", result.err)
         self.assertEqual(self.user.run("wait", "early").code, 1)
+        self.assert_nothing_left()
+
+    def test_down_ends_an_up_that_has_not_reached_its_hosts(self):
+        gate = Gate(self)
+        up = self.start_up_that_waits_at(gate, "early")
+        down = self.user.run("down", "early")
+        gate.open()
+        self.assertEqual(up.wait(60), 130, up.err.read_text())
+        self.assertIn("ended by tfdist down: rolling back\ntfdist: nothing was started\n", up.err.read_text())
+        self.assertEqual(down.code, 0, down)
+        self.assertIn("nothing is left on 1 of 1 hosts", down.err)
+        self.assertEqual(self.states(), {})
         self.assert_nothing_left()
 
     def test_timeline_shows_each_host_and_its_steps(self):
