@@ -44,13 +44,11 @@ std::optional<SlotOfJob> ParseSlotPath(std::string_view path) {
 }
 
 bool IsJobIdOf(std::string_view id, std::string_view name) {
-  // "-20260801T120000Z-a1b2c3" at least: the name may hold dashes itself.
-  if (!id.starts_with(name) || id.size() < name.size() + 9) return false;
-  const std::string_view rest = id.substr(name.size());
-  const size_t hex = rest.size() - 6;
-  return rest.front() == '-' && rest[hex - 1] == '-' &&
-         std::ranges::all_of(rest.substr(hex), IsHexadecimal) &&
-         std::ranges::count(rest, '-') == 2 && IsDigit(rest[1]);
+  constexpr std::string_view kForm = "-00000000T000000Z-xxxxxx";
+  if (!IsPlainName(id, kMostJobBytes) || !id.starts_with(name)) return false;
+  return std::ranges::equal(id.substr(name.size()), kForm, [](char c, char form) {
+    return form == '0' ? IsDigit(c) : form == 'x' ? IsHexadecimal(c) : c == form;
+  });
 }
 
 }  // namespace tfdist::layout

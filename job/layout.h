@@ -46,8 +46,7 @@ std::optional<SlotOfJob> ParseSlotPath(std::string_view path);
 // The slot's number in "h12".
 std::optional<int> ParseSlotName(std::string_view name);
 
-// Whether `id` is one of a job called `name`: name, UTC time, 6 hexadecimal digits, with dashes
-// between.
+// Whether `id` is one of a job called `name`, exactly: "NAME-20260801T120000Z-a1b2c3", a plain name.
 bool IsJobIdOf(std::string_view id, std::string_view name);
 
 // The job's own agent, which knows its tasks.

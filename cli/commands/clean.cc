@@ -191,7 +191,8 @@ void PrintProposal(const Proposal& proposal) {
 
 // Whether the user says so: by --yes, or now.
 bool MayRemove(const CleanArguments& arguments, const Proposal& proposal) {
-  const JobsMeant meant{.named = true, .running = 0, .finished = proposal.jobs.size()};
+  const JobsMeant meant{
+      .named = true, .running = proposal.running.size(), .finished = proposal.jobs.size()};
   if (arguments.yes || ConsentFor(Deed::kClean, meant) == Consent::kGiven) return true;
   if (!HasTerminal()) {
     throw UsageError(Phase::kUsage, "nothing was removed: there is no terminal to ask on",

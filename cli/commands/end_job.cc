@@ -223,7 +223,7 @@ void NoteEnd(const JobRecord& record, const protocol::JobState& state, bool noth
     seen.why = "tfdist down";
     seen.ended_ns = WallClockNanoseconds();
   }
-  NoteLastSeen(record.id, seen);
+  NoteLastSeen(record, seen);
 }
 
 std::string Joined(const std::vector<std::string>& names) {

@@ -108,7 +108,7 @@ int SaveLogs(const JobRecord& record, FollowOptions options, const fs::path& fol
     LinePrinter printer(file.get(), {.raw = true, .leaves_room = true}, options.tasks);
     JobFollower follower(record, {}, options, printer, interrupts);
     try {
-      NoteLastSeen(record.id, SeenIn(Follow(follower, record), true));
+      NoteLastSeen(record, SeenIn(Follow(follower, record), true));
     } catch (const OutputClosed& error) {
       fs::remove(aside);  // it would keep the disk full
       throw Error(Phase::kFiles,
@@ -146,7 +146,7 @@ int LogsCommand(const LogsArguments& arguments) {
   LinePrinter printer(STDOUT_FILENO, printing, options.tasks);
   JobFollower follower(record, {}, options, printer, interrupts);
   const protocol::JobState state = Follow(follower, record);
-  NoteLastSeen(record.id, SeenIn(state, true));
+  NoteLastSeen(record, SeenIn(state, true));
   if (follower.interrupted()) return kExitInterrupted;
   const bool is_known = state.phase != protocol::JobPhase::kNone;
   if (arguments.follow && !arguments.raw && is_known) ReportEnd(record, state, false);

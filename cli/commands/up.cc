@@ -24,6 +24,7 @@
 #include "cli/find/last_seen.h"
 #include "cli/job/connector.h"
 #include "cli/plan/describe.h"
+#include "cli/show/consent.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/show/timeline.h"
@@ -142,7 +143,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   JobFollower follower(record, std::move(coordinator), options, printer, interrupts);
   try {
     const protocol::JobState state = follower.Run();
-    NoteLastSeen(record.id, SeenIn(state, true));
+    NoteLastSeen(record, SeenIn(state, true));
     const bool succeeded = state.result == protocol::JobResult::kSucceeded;
     ReportEnd(record, state, quiet);
     if (state.phase == protocol::JobPhase::kEnded && !quiet) SayWhereResultsLie(record);
@@ -166,11 +167,6 @@ std::optional<JobRecord> Known(const std::string& id) {
   return std::nullopt;
 }
 
-bool HasItsFirstHost(const JobRecord& record, const Plan& plan) {
-  const HostPlan& first = plan.hosts[0];
-  return record.hosts[0].ssh == first.ssh && record.hosts[0].address == first.address;
-}
-
 // A job that runs under the plan's name, started here or elsewhere. The host that names it is not trusted with jobs of
 // other names, nor of other hosts.
 JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
@@ -184,7 +180,14 @@ JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
         .WithHost(plan.hosts[0].name);
   }
   auto known = Known(id);
-  return known && HasItsFirstHost(*known, plan) ? std::move(*known) : AdoptJob(plan, id);
+  if (!known) return AdoptJob(plan, id);
+  if (HasFirstHostOf(*known, plan)) return std::move(*known);
+  throw ProtocolError(Phase::kStart,
+                      fmt::format("the host says that job {} runs there, which this machine has "
+                                  "started elsewhere, or by other [ssh] settings",
+                                  id),
+                      "look who else uses this account there; another name helps")
+      .WithHost(plan.hosts[0].name);
 }
 
 // A job that runs from this plan.
@@ -233,8 +236,9 @@ class Launch {
   }
 
   int Run() {
-    if (const auto running = RunsAlready()) {
-      return arguments_.replace ? Replace(*running) : JoinIt(plan_, running->id, arguments_);
+    const std::vector<JobRecord> running = RunningNow();
+    if (!running.empty()) {
+      return arguments_.replace ? Replace(running) : JoinIt(plan_, running[0].id, arguments_);
     }
     interrupts_.emplace();
     // A closed terminal rolls back, as Ctrl-C does: nobody would, later.
@@ -267,19 +271,18 @@ class Launch {
   }
 
  private:
-  // The job of this plan, or with --replace of its name, that this machine has started and that runs, as its coordinator
-  // says now: there is nothing to bring up, and no record to make.
-  [[nodiscard]] std::optional<JobRecord> RunsAlready() const {
+  // The jobs of this plan, or with --replace of its name, that this machine has started and that run, as their coordinators
+  // say now: there is nothing to bring up, and no record to make.
+  [[nodiscard]] std::vector<JobRecord> RunningNow() const {
+    std::vector<JobRecord> running;
     for (JobRecord& known : LoadRecords()) {
-      const bool is_meant = arguments_.replace ? HasItsFirstHost(known, plan_)
-                                               : known.plan_sha256 == record_.plan_sha256;
-      if (known.last_seen.stage != LastSeen::Stage::kRunning || known.name != record_.name ||
-          !is_meant) {
-        continue;
+      const bool is_meant = HasFirstHostOf(known, plan_) && known.name == record_.name &&
+                            (arguments_.replace || known.plan_sha256 == record_.plan_sha256);
+      if (is_meant && known.last_seen.stage == LastSeen::Stage::kRunning && SaysThatItRuns(known)) {
+        running.push_back(std::move(known));
       }
-      if (SaysThatItRuns(known)) return std::move(known);
     }
-    return std::nullopt;
+    return running;
   }
 
   // What nobody answers is for those to say who bring the hosts up.
@@ -433,17 +436,15 @@ class Launch {
 
   int Failed(const Deployment::Outcome& outcome) {
     if (interrupted_) LeaveInterrupted();
-    KeepRecordIfNeeded(outcome.failures.empty() ? "" : outcome.failures.front().error.what());
+    KeepRecordIfNeeded(WhyOf(outcome));
     if (OnlyTheNameIsTaken(outcome)) return TakenOver(*outcome.name_taken);
-    std::vector<Error> errors;
-    for (const auto& failure : outcome.failures) errors.push_back(failure.error);
-    PrintErrors(errors);
-    PrintErrors(outcome.roll_back_errors);
+    PrintFailures(outcome);
     if (in_doubt_) {
       SayThatItIsInDoubt();
     } else {
-      Say("tfdist: {} of {} hosts could not be brought up; nothing was started\n",
-          outcome.failures.size(), plan_.hosts.size());
+      Say("tfdist: {} of {} hosts could not be brought up; nothing was started{}\n",
+          outcome.failures.size(), plan_.hosts.size(),
+          replaced_.empty() ? "" : fmt::format(", and job {} was ended for it", replaced_));
     }
     return kExitHost;
   }
@@ -463,7 +464,7 @@ class Launch {
     // under way by itself.
     interrupts_.reset();
     if (!arguments_.replace) return Join(plan_, taken, record_, arguments_);
-    return Replace(KnownOrAdopted(plan_, taken.job()));
+    return Replace({KnownOrAdopted(plan_, taken.job())});
   }
 
   // Under a name of its own the new job comes as far as the commit, while the other one runs.
@@ -472,6 +473,7 @@ class Launch {
     cargo_.job.name = plan_.name.substr(0, kMostNameBytes) + ".next";
     cargo_.job.job = NewJobId(cargo_.job.name);
     record_.id = cargo_.job.job;
+    record_.name = cargo_.job.name;
     interrupts_.emplace();
     interrupts_->HearHangUp();
     Deployment deployment(plan_, cargo_, running.id);
@@ -483,23 +485,52 @@ class Launch {
   }
 
   // What would stop the new job is found before the one that runs is ended.
-  int Replace(const JobRecord& running) {
-    const Deployment::Outcome outcome = Rehearse(running);
-    if (!outcome.failures.empty()) {
-      std::vector<Error> errors;
-      for (const auto& failure : outcome.failures) errors.push_back(failure.error);
-      PrintErrors(errors);
-      Say("tfdist: {} of {} hosts could not be brought up; nothing was started, and job {} runs "
-          "on\n",
-          outcome.failures.size(), plan_.hosts.size(), running.id);
-      return kExitHost;
+  int Replace(const std::vector<JobRecord>& all_running) {
+    const JobsMeant meant{.named = true, .running = all_running.size(), .finished = 0};
+    if (ConsentFor(Deed::kReplace, meant) != Consent::kGiven) {
+      std::vector<const JobRecord*> ambiguous;
+      for (const JobRecord& one : all_running) ambiguous.push_back(&one);
+      FailAmbiguous(ambiguous);
     }
+    const JobRecord& running = all_running.front();
+    const Deployment::Outcome outcome = Rehearse(running);
+    // A host that cannot be asked to go back could not be brought up again either.
+    if (!outcome.failures.empty() || !left_.empty()) return FailedRehearsal(outcome, running);
     const EndReport report = EndJob(running, false);
     PrintEndReport(running, report);
-    if (!report.all_confirmed()) return kExitJobFailed;
+    if (!report.all_confirmed()) {
+      Say("tfdist: nothing was started in its place: what is left of it may hold ports and GPUs\n");
+      return kExitJobFailed;
+    }
     UpArguments again = arguments_;
     again.replace = false;  // once: two that replace each other would never end
-    return Launch(plan_, again).Run();
+    Launch launch(plan_, again);
+    launch.replaced_ = running.id;
+    return launch.Run();
+  }
+
+  int FailedRehearsal(const Deployment::Outcome& outcome, const JobRecord& running) {
+    record_.bases = outcome.bases;
+    KeepRecordIfNeeded(WhyOf(outcome));
+    PrintFailures(outcome);
+    const std::string count = outcome.failures.empty()
+                                  ? ""
+                                  : fmt::format("{} of {} hosts could not be brought up; ",
+                                                outcome.failures.size(), plan_.hosts.size());
+    Say("tfdist: {}nothing was started, and job {} runs on\n", count, running.id);
+    if (!left_.empty()) Say("  try: tfdist down {} ends what is left of the new one\n", record_.id);
+    return kExitHost;
+  }
+
+  static std::string WhyOf(const Deployment::Outcome& outcome) {
+    return outcome.failures.empty() ? "" : outcome.failures.front().error.what();
+  }
+
+  static void PrintFailures(const Deployment::Outcome& outcome) {
+    std::vector<Error> errors;
+    for (const auto& failure : outcome.failures) errors.push_back(failure.error);
+    PrintErrors(errors);
+    PrintErrors(outcome.roll_back_errors);
   }
 
   const Plan& plan_;
@@ -511,6 +542,7 @@ class Launch {
   std::optional<BringUpMark> mark_;
   std::optional<Interrupts> interrupts_;
   bool interrupted_ = false;
+  std::string replaced_;  // id of the job that was ended for this one
   // What the deployment has come to.
   bool in_doubt_ = false;
   std::vector<std::string> left_;

@@ -72,7 +72,7 @@ int WaitCommand(const WaitArguments& arguments) {
   // Without an event so far nothing new is known.
   const bool is_known = state.phase != protocol::JobPhase::kNone;
   const LastSeen seen = is_known ? SeenIn(state, true) : record.last_seen;
-  if (is_known) NoteLastSeen(record.id, seen);
+  if (is_known) NoteLastSeen(record, seen);
   if (follower.interrupted()) return kExitInterrupted;
   if (arguments.json) PrintEnd(record, seen);
   if (follower.timed_out()) {

@@ -37,21 +37,6 @@ std::vector<JobRecord> RecordsWhere(auto matches) {
 
 bool MayRun(const JobRecord& record) { return record.last_seen.may_run(); }
 
-[[noreturn]] void FailAmbiguous(const std::vector<const JobRecord*>& running) {
-  std::string ids;
-  bool one_is_left = false;
-  for (const JobRecord* record : running) {
-    const bool is_left = IsLeftByItsUp(*record);
-    one_is_left = one_is_left || is_left;
-    ids += fmt::format("{}{} ({}{})", ids.empty() ? "" : ", ", record->id, record->hosts[0].name,
-                       is_left ? fmt::format("; {}", WhyItIsLeft(*record)) : "");
-  }
-  throw AmbiguousJob(Phase::kUsage,
-                     fmt::format("{} jobs run{}: {}", running.size(),
-                                 one_is_left ? ", or have left something" : "", ids),
-                     "name one of them by its id");
-}
-
 // Several `up`s of one name: the first host lets one of them in and refuses the others.
 bool AreBroughtUpAtOnce(const std::vector<const JobRecord*>& running) {
   return running.size() > 1 && std::ranges::all_of(running, [&](const JobRecord* record) {
@@ -155,10 +140,7 @@ std::optional<JobRecord> FindOnHosts(const Plan& plan, Deed deed) {
 JobRecord FindByFile(const std::string& job, Deed deed) {
   const Plan plan = LoadPlan(job);
   auto candidates = RecordsWhere([&](const JobRecord& r) { return r.name == plan.name; });
-  const HostPlan& first = plan.hosts[0];
-  const auto elsewhere = [&](const JobRecord& r) {
-    return r.hosts[0].ssh != first.ssh || r.hosts[0].address != first.address;
-  };
+  const auto elsewhere = [&](const JobRecord& r) { return !HasFirstHostOf(r, plan); };
   const bool one_is_here = !std::ranges::all_of(candidates, elsewhere);
   if (one_is_here) std::erase_if(candidates, elsewhere);
   if (!candidates.empty()) return Choose(std::move(candidates), one_is_here, deed);
@@ -198,6 +180,21 @@ void CheckHost(const JobRecord& record, const std::string& name) {
 
 bool LooksLikeAFile(const std::string& word) {
   return word.find('/') != std::string::npos || word.ends_with(".toml");
+}
+
+void FailAmbiguous(const std::vector<const JobRecord*>& running) {
+  std::string ids;
+  bool one_is_left = false;
+  for (const JobRecord* record : running) {
+    const bool is_left = IsLeftByItsUp(*record);
+    one_is_left = one_is_left || is_left;
+    ids += fmt::format("{}{} ({}{})", ids.empty() ? "" : ", ", record->id, record->hosts[0].name,
+                       is_left ? fmt::format("; {}", WhyItIsLeft(*record)) : "");
+  }
+  throw AmbiguousJob(Phase::kUsage,
+                     fmt::format("{} jobs run{}: {}", running.size(),
+                                 one_is_left ? ", or have left something" : "", ids),
+                     "name one of them by its id");
 }
 
 NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record) {

@@ -26,6 +26,9 @@ class AmbiguousJob : public UsageError {
   using UsageError::UsageError;
 };
 
+// The user has to say which of `running`.
+[[noreturn]] void FailAmbiguous(const std::vector<const JobRecord*>& running);
+
 // `job`: a name, an id, a cluster file, or empty for any job. Finds the running job of those that
 // match, else the newest. If the records of several jobs do not say that they have ended, asks
 // their slots 0. What the deed needs the user's word for (consent.h) is asked for. With kLook, a job that its `up` has

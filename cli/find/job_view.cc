@@ -52,7 +52,7 @@ JobView LookAt(const JobRecord& record, const OnEvent& on_event, std::chrono::mi
   const TimePoint deadline = SystemClock().Now() + limit;
   JobView view;
   AskAgainWhenCutOff(deadline, [&] { Read(record, deadline, on_event, wish, view); });
-  NoteLastSeen(record.id, SeenIn(view.state, view.live));
+  NoteLastSeen(record, SeenIn(view.state, view.live));
   return view;
 }
 

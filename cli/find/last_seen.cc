@@ -78,7 +78,7 @@ void LookAgain(std::vector<JobRecord>& records) {
     if (!record.last_seen.is_over()) asked.push_back(&record);
   }
   (void)ForEachHost(asked.size(), [&](size_t at) { asked[at]->last_seen = Ask(*asked[at]); });
-  for (const JobRecord* record : asked) NoteLastSeen(record->id, record->last_seen);
+  for (const JobRecord* record : asked) NoteLastSeen(*record, record->last_seen);
 }
 
 }  // namespace tfdist::cli

@@ -25,6 +25,7 @@
 #include "base/text.h"
 #include "cli/plan/container_clients.h"
 #include "cli/render/render.h"
+#include "job/layout.h"
 
 namespace tfdist::cli {
 namespace {
@@ -285,10 +286,22 @@ std::string NewJobId(std::string_view name) {
 }
 
 bool IsJobId(std::string_view text) {
-  constexpr std::string_view kTail = "-20260801T120000Z-1a2b3c";
-  if (text.size() <= kTail.size()) return false;
-  const std::string_view tail = text.substr(text.size() - kTail.size());
-  return tail[0] == '-' && tail[9] == 'T' && tail[16] == 'Z' && tail[17] == '-';
+  const size_t dash = text.rfind('-', text.rfind('-') - 1);
+  return dash != std::string_view::npos && layout::IsJobIdOf(text, text.substr(0, dash));
+}
+
+bool IsSamePlace(const HostPlan& host, const SshOptions& ssh, const HostPlan& other,
+                 const SshOptions& other_ssh) {
+  const auto place = [](const HostPlan& one, const SshOptions& options) {
+    return std::tuple(
+        one.local, one.ssh, one.address, one.ssh_user.empty() ? options.user : one.ssh_user,
+        one.ssh_port ? one.ssh_port : options.port, options.config.string(), options.remote_dir);
+  };
+  return place(host, ssh) == place(other, other_ssh);
+}
+
+bool HasFirstHostOf(const JobRecord& record, const Plan& plan) {
+  return IsSamePlace(record.hosts[0], record.ssh, plan.hosts[0], plan.ssh);
 }
 
 BringUpMark::BringUpMark(std::string_view id) : path_(MarkPathOf(id)) {
@@ -328,8 +341,7 @@ std::vector<const JobRecord*> ThatMayRun(const std::vector<JobRecord>& records) 
   for (const JobRecord& record : records) {
     const auto holds_its_name = [&](const JobRecord& other) {
       return other.last_seen.stage == LastSeen::Stage::kRunning && other.name == record.name &&
-             other.hosts[0].ssh == record.hosts[0].ssh &&
-             other.hosts[0].address == record.hosts[0].address;
+             IsSamePlace(other.hosts[0], other.ssh, record.hosts[0], record.ssh);
     };
     const bool is_refused = record.last_seen.stage == LastSeen::Stage::kStarting &&
                             std::ranges::any_of(records, holds_its_name);
@@ -390,13 +402,15 @@ void RemoveRecord(std::string_view id) {
   std::filesystem::remove(MarkPathOf(id));
 }
 
-void NoteLastSeen(std::string_view id, const LastSeen& seen) {
-  auto record = LoadRecord(PathOf(id));
-  if (!record || record->last_seen == seen) return;
-  if (record->last_seen.stage == LastSeen::Stage::kEnded) return;
+void NoteLastSeen(const JobRecord& record, const LastSeen& seen) {
+  auto known = LoadRecord(PathOf(record.id));
+  if (!known || known->last_seen == seen) return;
+  // A host that has named the id of another job speaks for its own hosts only.
+  if (!IsSamePlace(known->hosts.at(0), known->ssh, record.hosts.at(0), record.ssh)) return;
+  if (known->last_seen.stage == LastSeen::Stage::kEnded) return;
   if (seen.stage == LastSeen::Stage::kStarting && seen.why.empty()) return;
-  record->last_seen = seen;
-  SaveRecord(*record);
+  known->last_seen = seen;
+  SaveRecord(*known);
 }
 
 std::vector<JobRecord> LoadRecords() {

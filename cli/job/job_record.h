@@ -110,6 +110,12 @@ int64_t CreatedNanoseconds(const JobRecord& record);
 std::string NewJobId(std::string_view name);
 bool IsJobId(std::string_view text);
 
+// Whether both are one folder of one account on one machine, as far as what the user wrote tells.
+bool IsSamePlace(const HostPlan& host, const SshOptions& ssh, const HostPlan& other,
+                 const SshOptions& other_ssh);
+// The same of the first hosts, which tell jobs of one name apart.
+bool HasFirstHostOf(const JobRecord& record, const Plan& plan);
+
 // What a record's file holds, and back. Throws Error(kFiles) for text that is no record, or whose
 // parts do not fit each other.
 std::string EncodeRecord(const JobRecord& record);
@@ -121,7 +127,7 @@ bool IsKnownHere(std::string_view id);
 // Notes it in the job's record, where this machine has one that has the same first host; an end that is noted stays, and "starting" without
 // a reason says nothing. Throws
 // Error(kFiles).
-void NoteLastSeen(std::string_view id, const LastSeen& seen);
+void NoteLastSeen(const JobRecord& record, const LastSeen& seen);
 // Newest first. A file that cannot be read as a record is passed over, with a line on stderr.
 std::vector<JobRecord> LoadRecords();
 

@@ -100,19 +100,23 @@ TEST_F(JobRecordTest, RemembersHowTheJobEndedWhateverIsLearnedLate) {
   LastSeen running;
   running.stage = LastSeen::Stage::kRunning;
   running.began_ns = 17;
-  NoteLastSeen(id, running);
+  const JobRecord record = Sample(id, "2026-08-01T12:00:00Z");
+  NoteLastSeen(record, running);
   EXPECT_TRUE(LoadRecords().empty());  // of a job that was started elsewhere there is no record
-  SaveRecord(Sample(id, "2026-08-01T12:00:00Z"));
+  SaveRecord(record);
+  JobRecord elsewhere = record;
+  elsewhere.hosts[0].ssh_port = 2202;
+  NoteLastSeen(elsewhere, running);  // another host has named the id
   EXPECT_EQ(StateName(LoadRecords().at(0).last_seen), "starting");
-  NoteLastSeen(id, running);
+  NoteLastSeen(record, running);
   EXPECT_EQ(LoadRecords().at(0).last_seen, running);
   LastSeen ended = running;
   ended.stage = LastSeen::Stage::kEnded;
   ended.result = "failed";
   ended.why = "worker:0: exit code 7";
   ended.ended_ns = 18;
-  NoteLastSeen(id, ended);
-  NoteLastSeen(id, running);  // an answer that was overtaken
+  NoteLastSeen(record, ended);
+  NoteLastSeen(record, running);  // an answer that was overtaken
   EXPECT_EQ(LoadRecords().at(0).last_seen, ended);
   EXPECT_EQ(StateName(ended), "failed");
 }

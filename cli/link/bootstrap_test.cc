@@ -826,6 +826,9 @@ TEST(IsJobIdOf, TellsANameFromALongerOne) {
   EXPECT_FALSE(IsJobIdOf("a-b-20260801T120000Z-a1b2c3", "a"));
   EXPECT_FALSE(IsJobIdOf("ab-20260801T120000Z-a1b2c3", "a"));
   EXPECT_FALSE(IsJobIdOf("a-20260801T120000Z-A1B2C3", "a"));
+  EXPECT_FALSE(IsJobIdOf("a-2/../../x-a1b2c3", "a"));
+  EXPECT_FALSE(IsJobIdOf("a-2026/801T120000Z-a1b2c3", "a"));
+  EXPECT_FALSE(IsJobIdOf("a-20260801T120000Z-a1b2c34", "a"));
 }
 
 }  // namespace

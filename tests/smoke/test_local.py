@@ -658,6 +658,38 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("down").code, 0)
         self.assert_nothing_left()
 
+    ELSEWHERE = '\n[ssh]\nremote_dir = "~/elsewhere"\n'
+
+    def test_replace_and_down_of_a_file_mean_its_own_hosts_by_all_settings(self):
+        running = self.start_job("twin")
+        other = self.user.write("other.toml", clusters.local("twin", shell("sleep infinity"), slots=1) + self.ELSEWHERE)
+        replaced = self.user.run("up", "-d", "--replace", other)
+        self.assertEqual(replaced.code, 0, replaced)
+        self.assertNotIn(running, replaced.err)
+        self.assertEqual(self.user.status(running)["state"], "running")
+        self.assertEqual(self.user.run("down", other).code, 0)
+        self.assertEqual(self.user.status(running)["state"], "running")
+        self.assertEqual(self.user.run("down", running).code, 0)
+        self.assert_nothing_left()
+
+    def test_a_host_cannot_speak_for_a_job_of_the_same_name_on_other_hosts(self):
+        victim = self.start_job("twin", extra=self.ELSEWHERE)
+        record = self.user.folder / f".local/state/tfdist/jobs/{victim}.json"
+        before = record.read_text()
+        lock = self.user.folder / ".cache/tfdist/names/twin.lock"
+        lock.parent.mkdir(parents=True)
+        lock.write_text(json.dumps({"job": victim, "plan_sha256": "0" * 64}))
+        with open(lock, encoding="utf-8") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            for options in (["--replace"], []):
+                refused = self.user.run("up", "-d", *options, self.user.write("twin.toml", clusters.local("twin", shell("true"), slots=1)))
+                self.assertEqual(refused.code, 3, refused)
+                self.assertIn(f"job {victim} runs there, which this machine has started elsewhere", refused.err)
+                self.assertNotIn("tfdist down", refused.err)
+        self.assertEqual(record.read_text(), before)
+        self.assertEqual(self.user.status(victim)["state"], "running")
+        self.assertEqual(self.user.run("down").code, 0)
+
     def test_a_host_cannot_have_a_job_of_another_name_ended(self):
         victim = self.start_job("victim")
         lock = self.user.folder / ".cache/tfdist/names/other.lock"
