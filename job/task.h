@@ -101,8 +101,8 @@ inline constexpr std::string_view kRuntimePath{"\0R",
                                                2};  // absolute path of the file linked as "runtime"
 inline constexpr std::string_view kWorkdirPath{"\0W", 2};  // absolute path of the work folder
 
-// The link of a file that says when what is in the work folder was written, as data beside its content: "SECONDS
-// NANOSECONDS PATH" and a NUL for each entry; "." is the folder itself.
+// The link of a file that says when what is in the work folder was written, and which mode it has, as data beside its
+// content: "SECONDS NANOSECONDS MODE PATH" and a NUL for each entry; "." is the folder itself.
 inline constexpr std::string_view kWorkTimes = "work-times";
 
 // Everything one host needs before the job is committed.

@@ -62,7 +62,7 @@ void UnpackWorkdir(const HostDescription& description, const FileStore& store,
     if (const auto path = PathInWork(file.link)) PlaceInWork(store, file, folder.work(), *path);
   }
   const auto times = folder.path() / protocol::kWorkTimes;
-  SetTimes(times, folder.work());
+  SetTimesAndModes(times, folder.work());
   std::filesystem::remove(times);
   RememberUnpacked(folder);
 }

@@ -141,7 +141,7 @@ TEST_F(WorkFilesTest, ALargeFileIsCopiedIntoItsFolder) {
   EXPECT_EQ(ReadFileIfExists(placed, 100), "weights");
   struct stat info {};
   ASSERT_EQ(stat(placed.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0700U);
+  EXPECT_EQ(info.st_mode & 0777, 0600U);  // until the list of times and modes is read
   EXPECT_EQ(info.st_nlink, 1U);  // what a task writes there does not reach the store
   TryPrepare(description);       // again
 }
@@ -174,7 +174,7 @@ TEST_F(WorkFilesTest, ALargeFileGoesThroughNoLinkAndOverNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(path_ / "outside"));
 }
 
-TEST_F(WorkFilesTest, WhatArrivesHasItsTimesFromHome) {
+TEST_F(WorkFilesTest, WhatArrivesHasItsTimesAndModesFromHome) {
   std::filesystem::create_directories(path_ / "from/data");
   std::ofstream(path_ / "from/small") << "x";
   std::filesystem::create_symlink("small", path_ / "from/link");
@@ -182,8 +182,8 @@ TEST_F(WorkFilesTest, WhatArrivesHasItsTimesFromHome) {
   AddArchive(description, path_ / "from");
   std::string times;
   for (const char* entry :
-       {"1500000001 7 .", "1500000002 0 data", "1500000003 999999999 data/weights", "-5 1 small",
-        "1500000004 2 link"}) {
+       {"1500000001 7 448 .", "1500000002 0 493 data", "1500000003 999999999 361 data/weights",
+        "-5 1 436 small", "1500000004 2 511 link"}) {
     times += std::string(entry) + '\0';
   }
   description.files.push_back(
@@ -202,12 +202,17 @@ TEST_F(WorkFilesTest, WhatArrivesHasItsTimesFromHome) {
     expect("data/weights", 1500000003, 999999999);
     expect("small", -5, 1);
     expect("link", 1500000004, 2);
+    const auto mode_of = [&](const char* path) {
+      return std::filesystem::status(path_ / "work" / path).permissions();
+    };
+    EXPECT_EQ(mode_of("data/weights"), std::filesystem::perms(0551));
+    EXPECT_EQ(mode_of("small"), std::filesystem::perms(0664));
     EXPECT_FALSE(std::filesystem::exists(path_ / protocol::kWorkTimes));
   }
 }
 
 TEST_F(WorkFilesTest, TimesReachNothingOutsideTheWorkFolder) {
-  for (const std::string entry : {"1 1 ../x", "1 1 /etc", "1 1 ", "1 x", "1"}) {
+  for (const std::string entry : {"1 1 0 ../x", "1 1 0 /etc", "1 1 0 ", "1 1 x", "1 x", "1"}) {
     HostDescription description = WithTask(Task("sh"));
     const std::string times = entry + '\0';
     description.files = {

@@ -63,6 +63,7 @@ class Writable {
 };
 
 constexpr size_t kMostTimesBytes = 256 << 20;
+constexpr mode_t kModeBits = 0777;
 
 // Takes a number and the space after it.
 template <typename Number>
@@ -77,20 +78,31 @@ Number TakeNumber(std::string_view& text) {
   return number;
 }
 
+// tar(1) has given its files their modes, as far as this account's umask allows.
+void SetMode(const std::filesystem::path& path, mode_t mode) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return;
+  if ((info.st_mode & kModeBits) == mode) return;
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (fd.valid()) (void)fchmod(fd.get(), mode);
+}
+
 }  // namespace
 
-void SetTimes(const std::filesystem::path& times, const std::filesystem::path& work) {
+void SetTimesAndModes(const std::filesystem::path& times, const std::filesystem::path& work) {
   const std::string list = ReadFileIfExists(times, kMostTimesBytes).value_or("");
   for (std::string_view rest = list; !rest.empty();) {
     std::string_view entry = TakeUpTo('\0', rest);
     timespec time{};
     time.tv_sec = TakeNumber<time_t>(entry);
     time.tv_nsec = TakeNumber<int64_t>(entry);
+    const mode_t mode = TakeNumber<mode_t>(entry) & kModeBits;
     if (entry != "." && !IsSafe(entry)) {
       throw Error(Phase::kFiles,
                   fmt::format("the times of the work folder have a path '{}'", entry));
     }
     const timespec both[2] = {{0, UTIME_OMIT}, time};
+    SetMode(work / entry, mode);
     (void)utimensat(AT_FDCWD, (work / entry).c_str(), both, AT_SYMLINK_NOFOLLOW);
   }
 }
@@ -115,8 +127,7 @@ void PlaceInWork(const FileStore& store, const protocol::FileDescription& file,
     folder = OpenBelow(folder.get(), name, kFolder, 0, path);
   }
   const Writable writable(folder.get());
-  const mode_t mode = file.executable ? 0700 : 0600;
-  const UniqueFd fd = OpenBelow(folder.get(), name, O_WRONLY | O_CREAT | O_EXCL, mode, path);
+  const UniqueFd fd = OpenBelow(folder.get(), name, O_WRONLY | O_CREAT | O_EXCL, 0600, path);
   CopyContent(store.PathOf(file.sha256), fd.get(), path);
 }
 

@@ -19,8 +19,9 @@ std::optional<std::string> PathInWork(std::string_view link);
 void PlaceInWork(const FileStore& store, const protocol::FileDescription& file,
                  const std::filesystem::path& work, const std::string& path);
 
-// Gives what lies in `work` the times that the file `times` (protocol::kWorkTimes) has for it, once all of it is there. An
-// entry whose time cannot be set keeps the time of its arrival. Throws Error(kFiles) for a file that is no such list.
-void SetTimes(const std::filesystem::path& times, const std::filesystem::path& work);
+// Gives what lies in `work` the times that the file `times` (protocol::kWorkTimes) has for it, and files their modes, once
+// all of it is there. An entry whose time cannot be set keeps the time of its arrival. Throws Error(kFiles) for a file that
+// is no such list.
+void SetTimesAndModes(const std::filesystem::path& times, const std::filesystem::path& work);
 
 }  // namespace tfdist::agent

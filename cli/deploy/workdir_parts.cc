@@ -72,10 +72,14 @@ PackedFile PackArchive(const std::filesystem::path& workdir, const WorkdirListin
   return {archive.get(), 0, false, ""};
 }
 
+mode_t ModeOf(const struct stat& info) { return info.st_mode & 0777; }
+
 PackedFile PackTimes(const std::filesystem::path& workdir, const WorkdirListing& listing) {
   std::string text;
   const auto add = [&](const struct stat& info, const std::string& path) {
-    text += fmt::format("{} {} {}", info.st_mtim.tv_sec, info.st_mtim.tv_nsec, path) + '\0';
+    text +=
+        fmt::format("{} {} {} {}", info.st_mtim.tv_sec, info.st_mtim.tv_nsec, ModeOf(info), path) +
+        '\0';
   };
   struct stat root {};
   if (stat(workdir.c_str(), &root) == 0) add(root, ".");
@@ -90,10 +94,18 @@ std::vector<protocol::FileDescription> LargeFiles(const WorkdirListing& listing,
   std::vector<protocol::FileDescription> files;
   for (const WorkdirEntry& entry : listing.entries) {
     if (!IsLarge(entry)) continue;
-    const bool executable = (entry.info.st_mode & S_IXUSR) != 0;
-    files.push_back({hashes.Of(entry), entry.size_bytes(), executable, kFilePrefix + entry.path});
+    files.push_back({hashes.Of(entry), entry.size_bytes(), false, kFilePrefix + entry.path});
   }
   return files;
+}
+
+// The archive holds those of all others.
+std::string ModesOfLargeFiles(const WorkdirListing& listing) {
+  std::string modes;
+  for (const WorkdirEntry& entry : listing.entries) {
+    if (IsLarge(entry)) modes += fmt::format("{:o} ", ModeOf(entry.info));
+  }
+  return modes;
 }
 
 }  // namespace
@@ -104,14 +116,15 @@ WorkdirParts::WorkdirParts(std::filesystem::path workdir, const WorkdirListing& 
       archive_(PackArchive(workdir_, listing)),
       times_(PackTimes(workdir_, listing)),
       files_(LargeFiles(listing, hashes)),
+      modes_(ModesOfLargeFiles(listing)),
       spool_(std::make_shared<UniqueFd>(TemporaryFile())) {
   for (const protocol::FileDescription& file : files_) by_hash_[file.sha256] = &file;
 }
 
 std::string WorkdirParts::Hash() const {
-  std::string all = archive_.description().sha256;
+  std::string all = archive_.description().sha256 + modes_;
   for (const protocol::FileDescription& file : files_) {
-    all += fmt::format("{} {} {}", file.sha256, file.executable, file.link) + '\0';
+    all += fmt::format("{} {}", file.sha256, file.link) + '\0';
   }
   return Sha256Hex(all);
 }
@@ -135,8 +148,8 @@ std::unique_ptr<PackedFile> WorkdirParts::Compress(const protocol::FileDescripti
                                                    const std::function<void()>& meanwhile) const {
   const auto path = workdir_ / file.link.substr(std::string_view(kFilePrefix).size());
   const UniqueFd fd = OpenFile(path, O_RDONLY | O_NOFOLLOW);
-  auto made = std::make_unique<PackedFile>(fd.get(), LevelFor(fd.get(), file.size_bytes),
-                                           file.executable, file.link, spool_, meanwhile);
+  auto made = std::make_unique<PackedFile>(fd.get(), LevelFor(fd.get(), file.size_bytes), false,
+                                           file.link, spool_, meanwhile);
   if (made->description().sha256 == file.sha256) return made;
   throw Error(Phase::kFiles, path.string() + " has changed since it was looked at",
               "start again once nothing writes it");

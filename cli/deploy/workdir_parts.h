@@ -28,7 +28,7 @@ class WorkdirParts {
   [[nodiscard]] const PackedFile& archive() const { return archive_; }
   // The large files: `link` is "work/" and the path in the work folder.
   [[nodiscard]] const std::vector<protocol::FileDescription>& files() const { return files_; }
-  // When all of it was written (protocol::kWorkTimes): a touched file is not sent again, and has its new time.
+  // When all of it was written, and its modes (protocol::kWorkTimes): a touched file is not sent again, and has its new time.
   [[nodiscard]] const PackedFile& times() const { return times_; }
   // Of all that is in the folder, but for its times: equal folders have equal hashes.
   [[nodiscard]] std::string Hash() const;
@@ -50,6 +50,7 @@ class WorkdirParts {
   PackedFile archive_;
   PackedFile times_;
   std::vector<protocol::FileDescription> files_;
+  const std::string modes_;  // theirs
   std::map<std::string, const protocol::FileDescription*> by_hash_;
   const std::shared_ptr<UniqueFd> spool_;  // written by the thread whose turn it is
   Mutex mutex_;

@@ -68,6 +68,21 @@ TEST_F(WorkdirPartsTest, ATouchedFileChangesTheTimesAndNothingElse) {
   EXPECT_NE(after.second, before.second);
 }
 
+TEST_F(WorkdirPartsTest, AnotherModeIsAnotherPlanForSmallFilesAndLargeOnes) {
+  Write("small", "x");
+  Write("data", large_);
+  const auto hash = [&] {
+    FileHashes hashes(folder_);
+    return Parts(hashes).Hash();
+  };
+  for (const char* name : {"small", "data"}) {
+    fs::permissions(folder_ / name, fs::perms(0644));
+    const std::string before = hash();
+    fs::permissions(folder_ / name, fs::perms(0600));
+    EXPECT_NE(hash(), before) << name;
+  }
+}
+
 TEST_F(WorkdirPartsTest, ALargeFileIsAPartOfItsOwn) {
   Write("small", "x");
   const std::string archive = [&] {

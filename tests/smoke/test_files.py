@@ -110,6 +110,24 @@ class Times(FilesTest):
         self.assertIn("files: nothing was sent\n", up()[0])
 
 
+    def test_files_arrive_with_their_modes(self):
+        hosts = self.start_hosts(1)
+        self.write_data(2, "large")
+        work = self.user.folder / "work"
+        modes = {"large": 0o644, "small": 0o640, "run.sh": 0o755, "ckpt": 0o444}
+        (work / "small").write_text("1")
+        for name in ("run.sh", "ckpt"):
+            self.write_data(2, name)
+        for name, mode in modes.items():
+            (work / name).chmod(mode)
+        file = self.user.write("cluster.toml", clusters.over_ssh(
+            "job", ["sh", "-c", "stat -c '%n %a' *"], hosts, layout="mirrored", task_extra='workdir = "work"'))
+        done = self.user.run("up", file)
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(dict(re.findall(r"worker:0 \| (\S+) (\d+)$", done.out, re.M)),
+                         {name: f"{mode:o}" for name, mode in modes.items()})
+
+
 class OverTheUplinkOnce(FilesTest):
     """Each host has a network of its own; this machine's bytes are counted at its end of the bridge."""
 
