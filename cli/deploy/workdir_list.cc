@@ -14,6 +14,7 @@
 #include "base/failures.h"
 #include "cli/deploy/ignore_rules.h"
 #include "cli/deploy/size_text.h"
+#include "cli/job/job_record.h"
 
 namespace tfdist::cli {
 namespace {
@@ -101,6 +102,7 @@ class Walk {
       return *ignored ? std::optional(LeftOutBy::kTfdistIgnore) : std::nullopt;
     }
     if (above) return above;
+    if (entry.is_folder() && IsJobId(name)) return LeftOutBy::kResults;
     const bool ignored = rules_.ByGitIgnore(entry.path, entry.is_folder()).value_or(false);
     return ignored ? std::optional(LeftOutBy::kGitIgnore) : std::nullopt;
   }

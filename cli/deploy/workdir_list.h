@@ -24,8 +24,9 @@ struct WorkdirEntry {
   }
 };
 
-enum class LeftOutBy : uint8_t { kGitIgnore, kTfdistIgnore, kVersionControl };
-inline constexpr size_t kLeftOutReasons = 3;
+// kResults: a folder with a job's id for its name, as `pull` makes it.
+enum class LeftOutBy : uint8_t { kGitIgnore, kTfdistIgnore, kVersionControl, kResults };
+inline constexpr size_t kLeftOutReasons = 4;
 
 // A file, or a folder with all that is in it.
 struct LeftOut {

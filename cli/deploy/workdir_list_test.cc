@@ -84,6 +84,21 @@ TEST_F(WorkdirListTest, GitIgnoreIsFollowedAndSaidWithAWayBack) {
                 (folder() / ".tfdistignore").string());
 }
 
+TEST_F(WorkdirListTest, ResultsThatPullHasBroughtStayHere) {
+  const std::string job = "digits-20260803T120000Z-cccccc";
+  Write(job + "/worker-0/model.ckpt", 2'900'000);
+  Write("digits-20260803/notes");
+  EXPECT_THAT(Sent(folder()), ElementsAre("digits-20260803", "digits-20260803/notes"));
+  const WorkdirListing listing = ListWorkdir(folder());
+  EXPECT_THAT(WorkdirText(listing),
+              HasSubstr("; left out as results of tfdist pull: 2.9 MB (" + job + " 2.9 MB)"));
+  EXPECT_EQ(HowToBringBack(listing, folder()),
+            "to send results of tfdist pull, write a line such as !/" + job + "/ into " +
+                (folder() / ".tfdistignore").string());
+  Text(".tfdistignore", "!/digits-*/\n");
+  EXPECT_THAT(Sent(folder()), testing::Contains(job + "/worker-0/model.ckpt"));
+}
+
 TEST_F(WorkdirListTest, TfdistIgnoreWinsAndBringsBackFromALeftOutFolder) {
   Text(".gitignore", "data/\ncache/\n");
   Text(".tfdistignore", "notes/\n!/data/\n!/cache/weights\n/data/raw/\n");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "cli/deploy/ignore_rules.h"
@@ -14,8 +15,8 @@ namespace tfdist::cli {
 namespace {
 
 constexpr size_t kShownLeftOut = 3;
-constexpr std::array<const char*, kLeftOutReasons> kReasons = {"by .gitignore", "by .tfdistignore",
-                                                               "as version control"};
+constexpr std::array<const char*, kLeftOutReasons> kReasons = {
+    "by .gitignore", "by .tfdistignore", "as version control", "as results of tfdist pull"};
 
 // The largest first.
 std::vector<LeftOut> LeftOutFor(LeftOutBy reason, const WorkdirListing& listing) {
@@ -53,11 +54,14 @@ std::string WorkdirText(const WorkdirListing& listing) {
 }
 
 std::string HowToBringBack(const WorkdirListing& listing, const std::filesystem::path& workdir) {
-  const auto ignored = LeftOutFor(LeftOutBy::kGitIgnore, listing);
-  if (ignored.empty()) return {};
-  return fmt::format("to send what .gitignore leaves out, write a line such as !/{}{} into {}",
-                     ignored[0].path, ignored[0].is_folder ? "/" : "",
-                     (workdir / kTfdistIgnoreFile).string());
+  for (const auto& [reason, what] : {std::pair(LeftOutBy::kGitIgnore, "what .gitignore leaves out"),
+                                     std::pair(LeftOutBy::kResults, "results of tfdist pull")}) {
+    const auto found = LeftOutFor(reason, listing);
+    if (found.empty()) continue;
+    return fmt::format("to send {}, write a line such as !/{}{} into {}", what, found[0].path,
+                       found[0].is_folder ? "/" : "", (workdir / kTfdistIgnoreFile).string());
+  }
+  return {};
 }
 
 }  // namespace tfdist::cli

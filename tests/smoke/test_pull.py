@@ -1,6 +1,7 @@
 """`tfdist pull` on test hosts: what tasks have written comes home, whole, and again only what has changed."""
 
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -70,6 +71,16 @@ class Pull(unittest.TestCase):
         self.assertIn("2 were here already", again.out)
         self.assertIn("3 were here already", again.out)
         self.assertEqual((self.home / "worker-0/model.bin").read_text(), "12")
+
+    def test_results_in_the_work_folder_are_not_sent_back(self):
+        self.run_job("echo 1 >model.bin")
+        [job] = [row["job"] for row in json.loads(self.user.run("list", "--json").out)]
+        self.assertEqual(self.user.run("pull", cwd=self.user.folder / "work").code, 0)
+        self.assertEqual((self.user.folder / "work" / job / "worker-0/model.bin").read_text(), "1\n")
+        again = self.user.run("up", str(self.user.folder / "cluster.toml"))
+        self.assertEqual(again.code, 0, again)
+        self.assertIn(f"left out as results of tfdist pull: 4 bytes ({job} 4 bytes)\n  to send results of tfdist pull, ", again.err)
+        self.assertEqual([path for host in self.hosts for path in host.home.rglob(f"work/{job}")], [])
 
     def test_some_files_of_some_tasks(self):
         self.run_job("mkdir -p out/deep; echo 1 >out/deep/x; echo 2 >out/y; echo 3 >outer")
