@@ -24,6 +24,7 @@ tfdist_library(NAME tfdist_processes
     log/log_files.cc
     log/log_reader.cc
     log/log_writer.cc
+    log/unfinished_lines.cc
     process/command.cc
     process/handover.cc
     process/note.cc

@@ -83,7 +83,17 @@ TFDIST_JSON_FIELDS(ErrorBody, phase, cause, remedy, job, plan_sha256)
 TFDIST_JSON_FIELDS(Create, version, job, name, plan_sha256, slot, address, port,
                    uncommitted_limit_ms, orphan_timeout_ms)
 TFDIST_JSON_FIELDS(FilePiece, sha256, offset, gzip, last)
-TFDIST_JSON_FIELDS(LogPiece, offset, segments, data)
+
+void to_json(Json& json, const LogPiece& value) {
+  json = {{"offset", value.offset}, {"segments", value.segments}, {"data", value.data}};
+  if (value.left_out) json["left_out"] = true;
+}
+void from_json(const Json& json, LogPiece& value) {
+  json.at("offset").get_to(value.offset);
+  json.at("segments").get_to(value.segments);
+  json.at("data").get_to(value.data);
+  value.left_out = json.value("left_out", false);
+}
 
 void to_json(Json& json, const Hello& value) {
   json = {{"oldest", value.oldest},   {"newest", value.newest},

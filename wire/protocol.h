@@ -168,11 +168,13 @@ struct LogSegment {
   int64_t time_ns = 0;
 };
 
-// `segments` cover `data` without a gap. `offset` may be past what was asked: rotated away.
+// `segments` cover `data` without a gap. `offset` may be past what was asked: rotated away, or left out because it belongs
+// to lines that are not asked for.
 struct LogPiece {
   uint64_t offset = 0;
   std::vector<LogSegment> segments;
   Bytes data;
+  bool left_out = false;
 };
 
 // ---------------------------------------------------------------------------------------------

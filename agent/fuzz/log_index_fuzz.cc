@@ -3,6 +3,7 @@
 // goes on leaves all text of the newest file as it was, and a log whose records are whole.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include "agent/log/line_search.h"
 #include "agent/log/log_reader.h"
 #include "agent/log/log_writer.h"
+#include "agent/log/unfinished_lines.h"
 #include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
@@ -78,6 +80,8 @@ void Search(LogReader& reader, uint64_t lines) {
   LineSearch search(reader, lines, LogEnd::kClosed);
   while (!search.Step(reader, 64)) continue;
   assert(search.offset() <= reader.Size(LogEnd::kClosed));
+  const auto begun = UnfinishedLines(reader, search.offset(), LogEnd::kClosed);
+  assert(std::ranges::all_of(begun, [&](auto& line) { return line.second < search.offset(); }));
 }
 
 void CheckReading(const std::filesystem::path& folder, const std::string& text) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "agent/log/unfinished_lines.h"
 #include "base/clock.h"
 
 namespace tfdist::agent {
@@ -36,9 +37,17 @@ bool LogCursor::FindBeginning(LogEnd end) {
   if (!tail_lines_) return true;
   if (!search_) search_.emplace(reader_, *tail_lines_, end, stderr_alone_);
   if (!search_->Step(reader_, kSearchBytes)) return false;
-  offset_ = std::max(offset_, search_->offset());
+  if (offset_ <= search_->offset()) BeginAt(search_->offset(), end);
   tail_lines_.reset();
   return true;
+}
+
+// With `--grep` and with stderr only, lines come one by one, or of one stream.
+void LogCursor::BeginAt(uint64_t offset, LogEnd end) {
+  offset_ = all_from_ = offset;
+  if (filter_ || stderr_alone_) return;
+  unfinished_ = UnfinishedLines(reader_, offset, end);
+  for (const auto& [stream, begin] : unfinished_) offset_ = std::min(offset_, begin);
 }
 
 std::optional<protocol::LogPiece> LogCursor::Next(uint64_t limit_bytes, LogEnd end) {
@@ -46,8 +55,34 @@ std::optional<protocol::LogPiece> LogCursor::Next(uint64_t limit_bytes, LogEnd e
   return filter_ ? NextThatFits(limit_bytes, end) : NextOfAll(limit_bytes, end);
 }
 
+// Of what lies before `all_from_`: whole lines' beginnings, one segment at a time. nullopt: there is no more.
+std::optional<protocol::LogPiece> LogCursor::NextOfUnfinishedLines(uint64_t limit_bytes,
+                                                                   LogEnd end) {
+  while (offset_ < all_from_) {
+    const uint64_t most = std::min({limit_bytes, kPieceBytes, all_from_ - offset_});
+    protocol::LogPiece piece = reader_.Read(offset_, most, end, times_);
+    if (piece.segments.empty() || piece.offset >= all_from_) break;
+    const protocol::LogSegment& first = piece.segments.front();
+    const auto line = unfinished_.find(first.stream);
+    const uint64_t begin = line == unfinished_.end() ? all_from_ : line->second;
+    const uint64_t after = piece.offset + first.size_bytes;
+    offset_ = begin > piece.offset ? std::min(begin, after) : after;
+    if (begin > piece.offset) continue;
+    piece.segments.resize(1);
+    piece.data.value.resize(first.size_bytes);
+    return piece;
+  }
+  return std::nullopt;
+}
+
 std::optional<protocol::LogPiece> LogCursor::NextOfAll(uint64_t limit_bytes, LogEnd end) {
+  const uint64_t before = offset_;
+  auto begun = NextOfUnfinishedLines(limit_bytes, end);
+  const bool left_out = offset_ > before + (begun ? begun->data.value.size() : 0);
+  if (begun) begun->left_out = left_out;
+  if (begun) return begun;
   protocol::LogPiece piece = reader_.Read(offset_, std::min(limit_bytes, kPieceBytes), end, times_);
+  piece.left_out = left_out;
   if (piece.data.value.empty()) {
     piece.offset = offset_;
   } else {

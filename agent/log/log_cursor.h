@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "agent/log/line_filter.h"
@@ -25,12 +26,14 @@ class LogCursor {
  private:
   // False: not found yet.
   bool FindBeginning(LogEnd end);
+  void BeginAt(uint64_t offset, LogEnd end);
   struct Lines {
     std::string text;
     bool may_grow = false;
   };
   Lines ReadLines(LogEnd end);
   std::optional<protocol::LogPiece> NextOfAll(uint64_t limit_bytes, LogEnd end);
+  std::optional<protocol::LogPiece> NextOfUnfinishedLines(uint64_t limit_bytes, LogEnd end);
   std::optional<protocol::LogPiece> NextThatFits(uint64_t limit_bytes, LogEnd end);
 
   LogReader reader_;
@@ -39,6 +42,9 @@ class LogCursor {
   std::optional<uint64_t> tail_lines_;
   bool stderr_alone_;
   std::optional<LineSearch> search_;  // for these, once it has begun
+  // The last lines begin there. Before lie the beginnings of lines that other streams have not finished there.
+  uint64_t all_from_ = 0;
+  std::map<protocol::Stream, uint64_t> unfinished_;
   std::optional<LineFilter> filter_;
   SegmentTimes times_;
 };

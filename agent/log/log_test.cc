@@ -271,6 +271,45 @@ std::string TextOfAll(LogCursor& cursor, LogEnd end, size_t limit_bytes = 1000) 
   }
 }
 
+std::string LastLines(const std::filesystem::path& folder, uint64_t lines, size_t limit_bytes) {
+  protocol::ReadLog request;
+  request.tail_lines = lines;
+  LogCursor cursor(folder, request);
+  return TextOfAll(cursor, LogEnd::kOpen, limit_bytes);
+}
+
+TEST_F(LogTest, NoLastLineBeginsInItsMiddle) {
+  LogWriter before = Writer(1);
+  before.Append(Stream::kStderr, "of a run before");
+  LogWriter writer = Writer(2);
+  writer.Append(Stream::kStdout, "one\ntwo, ");
+  writer.Append(Stream::kStderr, "bar 1\rbar 2\r");
+  writer.Append(Stream::kStdout, "begun\nthree, ");
+  writer.Append(Stream::kStderr, "bar 3\n");
+  writer.Append(Stream::kStdout, "begun\n");
+  for (const size_t limit : {2, 1000}) {
+    EXPECT_EQ(LastLines(folder_, 1, limit), "three, begun\n");
+    EXPECT_EQ(LastLines(folder_, 2, limit), "bar 1\rbar 2\rthree, bar 3\nbegun\n");
+    EXPECT_EQ(LastLines(folder_, 3, limit), "two, bar 1\rbar 2\rbegun\nthree, bar 3\nbegun\n");
+  }
+}
+
+TEST_F(LogTest, SaysWhatWasLeftOutBetweenBegunLines) {
+  LogWriter writer = Writer();
+  writer.Append(Stream::kStdout, "one, ");
+  writer.Append(Stream::kStderr, "error\n");
+  writer.Append(Stream::kStdout, "begun\n");
+  protocol::ReadLog request;
+  request.tail_lines = 1;
+  LogCursor cursor(folder_, request);
+  const auto first = cursor.Next(1000, LogEnd::kOpen).value();
+  EXPECT_EQ(first.data.value, "one, ");
+  EXPECT_FALSE(first.left_out);
+  const auto second = cursor.Next(1000, LogEnd::kOpen).value();
+  EXPECT_EQ(second.data.value, "begun\n");
+  EXPECT_TRUE(second.left_out);
+}
+
 TEST_F(LogTest, FindsTheFirstTextSinceATimeAmongManyRecords) {
   LogWriter writer = Writer(1, 40'000);
   for (int i = 0; i < 300; ++i) writer.Append(Stream::kStdout, "line " + std::to_string(i) + "\n");

@@ -343,7 +343,8 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
   // It may be of another host, the offset being wrong there: the event that tells is on its way.
   const bool ahead = !piece.segments.empty() && piece.segments.back().attempt > state_.attempt;
   if (ahead && options_.follow && &link == attached_.link.get()) return CloseLog(stream);
-  const bool may_skip = stream.tail_lines || stream.since_ns || !options_.grep.empty();
+  const bool may_skip =
+      piece.left_out || stream.tail_lines || stream.since_ns || !options_.grep.empty();
   if (!may_skip && piece.offset > stream.offset) {
     printer_.Finish(stream.task);  // the rest of a line that was cut is not what follows
     printer_.Note("tfdist: {}: {} bytes were rotated away", stream.task,

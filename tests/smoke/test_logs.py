@@ -49,6 +49,19 @@ class Logs(unittest.TestCase):
                          [f"master:0 | err {i}" for i in range(7, 10)])
         self.assertEqual(self.user.run_bytes("logs", "--raw", "job", "master:0").decode().count("out"), 9)
 
+    def test_no_last_line_is_torn_where_the_streams_are_apart(self):
+        script = ("case $TFDIST_TASK in ps*) exec sleep 1000;; esac; "
+                  "for i in 1 2 3 4; do printf 'out %s, ' $i; sleep 0.1; echo err $i >&2; sleep 0.1; echo end; done")
+        file = self.user.write("cluster.toml", clusters.local(
+            "job", ["sh", "-c", script], slots=1, task_extra='output = "separate"'))
+        self.assertEqual(self.user.run("up", file).code, 0)
+        whole = self.user.run("logs", "job", "master:0").out.splitlines()
+        self.assertEqual(sorted(whole), sorted(f"master:0 | {line}" for i in range(1, 5) for line in (f"err {i}", f"out {i}, end")))
+        for lines in range(1, 8):
+            logs = self.user.run("logs", "-n", str(lines), "job", "master:0")
+            self.assertEqual(logs.out.splitlines(), whole[-lines:], logs)
+            self.assertNotIn("rotated away", logs.err)
+
     # The first run of worker:0 fails; ps:* are ended with the job.
     ONCE = ('case $TFDIST_TASK in ps*) exec sleep 1000;; esac; printf "$TFDIST_TASK in $TFDIST_ATTEMPT"; '
             'if [ $TFDIST_TASK = worker:0 ] && [ ! -e been ]; then touch been; exit 3; fi; sleep 0.3; echo; echo end')
