@@ -87,12 +87,17 @@ std::string WhyLost(const JobState& state, int slot) {
                      silence);
 }
 
+std::optional<int64_t> SilentSinceNs(const JobState& state, int slot) {
+  const auto at = static_cast<size_t>(slot);
+  if (state.tally.seated.at(at).empty()) return std::nullopt;
+  return HeardNs(state, at) + kBeats.count();
+}
+
 bool WasSilentBeforeTheBlamed(const JobState& state, int slot) {
   const TaskPlan* blamed = Blamed(state);
-  const auto at = static_cast<size_t>(slot);
-  if (blamed == nullptr || state.tally.seated.at(at).empty()) return false;
-  const int64_t before_ns = state.tasks.at(blamed->task).since_ns - HeardNs(state, at);
-  return before_ns > kBeats.count() + ClockError(state, *blamed);
+  const auto silent_ns = SilentSinceNs(state, slot);
+  if (blamed == nullptr || !silent_ns) return false;
+  return state.tasks.at(blamed->task).since_ns > *silent_ns + ClockError(state, *blamed);
 }
 
 bool FailedBeforeTheBlamed(const JobState& state, const TaskPlan& task) {

@@ -1,6 +1,8 @@
 // What happened to tasks, in words: which failed first, and which ended only because of it.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,10 @@ std::string WhyFailed(const JobState& state, const TaskPlan& task);
 // "host h2 is lost: nothing heard for 11 s". Where all other hosts fell silent at once, slot 0's own network
 // is the cause.
 std::string WhyLost(const JobState& state, int slot);
+
+// From then on tasks of other hosts may have failed because the host of `slot`, which is lost, was silent. nullopt: none
+// of them needs it.
+std::optional<int64_t> SilentSinceNs(const JobState& state, int slot);
 
 // The host of `slot` has just been lost, and was silent before the task failed that is blamed for the stop or
 // the restart under way: the task may well have failed because of it.

@@ -68,9 +68,9 @@ class Applier {
       slot.since_ns = event_.time_ns;
       if (host.state == HostState::kAgentRestarted) ++slot.agent_restarts;
     });
-    const bool is_cause =
-        host.state == HostState::kLost && WasSilentBeforeTheBlamed(state_, host.slot);
-    if (is_cause) BlameInstead("", WhyLost(state_, host.slot));
+    if (host.state != HostState::kLost) return;
+    if (WasSilentBeforeTheBlamed(state_, host.slot)) BlameInstead("", WhyLost(state_, host.slot));
+    if (const auto silent_ns = SilentSinceNs(state_, host.slot)) GiveBackSince(*silent_ns);
   }
 
   void operator()(const event::TaskStarted& started) {
@@ -216,6 +216,13 @@ class Applier {
       state_.first_task = task;
       state_.why = why;
     }
+  }
+
+  // No task's limit is to shrink for what a lost host has caused.
+  void GiveBackSince(int64_t time_ns) {
+    const auto is_later = [&](int64_t restart_ns) { return restart_ns > time_ns; };
+    std::erase_if(state_.gangs_ns, is_later);
+    for (auto& [name, task] : state_.tasks) std::erase_if(task.restarts_ns, is_later);
   }
 
   void ForgetCensuses() {

@@ -34,7 +34,8 @@ struct TaskState {
   int ordered = 1;                   // the run of this attempt that was ordered last
   std::optional<int64_t> due_ns;  // it has failed, and starts again, alone, at this time or later
   int restarts = 0;               // that its failures caused, of itself or of all tasks
-  std::vector<int64_t> restarts_ns;  // the newest of them, at most as many as its rule's limit
+  // The newest of them, at most as many as its rule's limit, without those for which a lost host is to blame.
+  std::vector<int64_t> restarts_ns;
 };
 
 struct SlotState {
@@ -73,8 +74,9 @@ struct JobState {
   std::vector<int>
       seats;  // seats[i]: the slot whose host runs the tasks that the plan gives slot i
   std::optional<GangRestart> gang;
-  std::vector<int64_t> gangs_ns;  // the newest gang restarts that tasks caused, at most kMostGangs
-  std::vector<int> unconfirmed;   // slots, once ended
+  // The newest gang restarts that tasks caused, at most kMostGangs, without those for which a lost host is to blame.
+  std::vector<int64_t> gangs_ns;
+  std::vector<int> unconfirmed;  // slots, once ended
   std::vector<int> unreachable;
   JobTally tally;        // of all this
   uint64_t applied = 0;  // how many events

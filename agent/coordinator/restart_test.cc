@@ -456,6 +456,23 @@ TEST_F(RestartTest, AHostThatWasSilentBeforeTheFirstFailureIsTheCause) {
   EXPECT_EQ(state_.first_task, "");
 }
 
+TEST_F(RestartTest, ARestartThatALostHostHasCausedIsGivenBack) {
+  plan_.on_host_lost = protocol::OnHostLost::kWait;
+  SetUp();
+  RunAll();
+  FailTask("worker:0");  // while all hosts are well
+  Pass(6s, {0, 1});
+  Pass(6s, {0});
+  FailTask("worker:0");
+  EXPECT_EQ(Restarts().back().left, 1);
+  Pass(6s, {0});
+  ASSERT_EQ(state_.slots[1].state, HostState::kLost);
+  Pass(20s, {0, 1});
+  FailTask("worker:0");
+  EXPECT_EQ(Restarts().back().left, 1) << "not 0";
+  EXPECT_EQ(state_.tasks.at("worker:0").restarts, 3);
+}
+
 TEST_F(RestartTest, AJobMayWaitForALostHost) {
   plan_.on_host_lost = protocol::OnHostLost::kWait;
   SetUp();
