@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "agent/slot/task_files.h"
 #include "agent/tasks/command_search.h"
@@ -18,6 +21,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process_limits.h"
+#include "wire/frame.h"
 
 namespace tfdist::agent {
 namespace {
@@ -67,11 +71,41 @@ void UnpackWorkdir(const HostDescription& description, const FileStore& store,
   RememberUnpacked(folder);
 }
 
-void CheckPorts(const HostDescription& description) {
+// Empty where nothing is described, or what is there is damaged.
+std::vector<TaskDescription> DescribedTasks(const SlotFolder& slot) {
+  try {
+    const auto bytes = ReadOwnFileIfExists(slot.description(), protocol::kMaxMessageBytes);
+    if (!bytes) return {};
+    return protocol::Body<HostDescription>(protocol::Decode(*bytes)).tasks;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Those that its plan names for tasks on this machine: who holds one may be none of its processes that are seen here, but
+// a container's.
+std::set<int> PlannedPorts(const std::filesystem::path& job) {
+  std::set<int> ports;
+  std::error_code error;
+  // Not a range's for: its ++ throws.
+  for (std::filesystem::directory_iterator slot(job, error);
+       !error && slot != std::filesystem::directory_iterator(); slot.increment(error)) {
+    if (!IsSlotFolder(slot->path())) continue;
+    for (const TaskDescription& task : DescribedTasks(SlotFolder(slot->path()))) {
+      ports.insert(task.ports.begin(), task.ports.end());
+    }
+  }
+  return ports;
+}
+
+void CheckPorts(const HostDescription& description, const SlotFolder& folder) {
+  const std::string& replaced = description.replaces;
+  const bool replaces = layout::IsPlainName(replaced, layout::kMostJobBytes);
+  const auto planned = replaces ? PlannedPorts(folder.path().parent_path().parent_path() / replaced)
+                                : std::set<int>();
   for (const TaskDescription& task : description.tasks) {
     for (const int port : task.ports) {
-      const bool will_be_free =
-          !description.replaces.empty() && IsPortOfJob(port, description.replaces);
+      const bool will_be_free = planned.contains(port) || (replaces && IsPortOfJob(port, replaced));
       if (!will_be_free) CheckPort(port, task.task);
     }
   }
@@ -119,7 +153,7 @@ void Prepare(const HostDescription& description, const FileStore& store, const S
                       Phase::kCommand);
   PlaceFiles(description, store, folder);
   UnpackWorkdir(description, store, folder);
-  CheckPorts(description);
+  CheckPorts(description, folder);
   CheckGpus(description);
   CheckCommands(description, folder, info);
 }

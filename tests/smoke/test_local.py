@@ -658,6 +658,25 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.run("down").code, 0)
         self.assert_nothing_left()
 
+    def test_replace_of_a_job_whose_port_no_process_of_it_seems_to_hold(self):
+        """As with a container that has the host's network."""
+        listen = ("import json,os,sys\n"
+                  "config = json.loads(os.environ['TF_CONFIG'])\n"
+                  "address = config['cluster'][config['task']['type']][config['task']['index']]\n"
+                  "code = ('import signal,socket,sys; server = socket.create_server((\"127.0.0.1\", int(sys.argv[1]))); '\n"
+                  "        'print(\"listening\", flush=True); signal.pause()')\n"
+                  "os.execve(sys.executable, [sys.executable, '-c', code, address.rpartition(':')[2]], {})\n")
+        file = self.user.write("cluster.toml", clusters.local(
+            "job", ["python3", self.user.write("listen.py", listen)], slots=1))
+        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        wait_for(lambda: self.user.run("logs", "job").out.count("| listening\n") == 2, "the tasks listen")
+        job = self.user.job_id()
+        replaced = self.user.run("up", "-d", "--replace", file)
+        self.assertEqual(replaced.code, 0, replaced)
+        self.assertIn(f"job {job}: ended; nothing is left", replaced.err)
+        self.assertEqual(self.user.run("down").code, 0)
+        self.assert_nothing_left()
+
     ELSEWHERE = '\n[ssh]\nremote_dir = "~/elsewhere"\n'
 
     def test_replace_and_down_of_a_file_mean_its_own_hosts_by_all_settings(self):
