@@ -174,6 +174,31 @@ TEST_F(HubTest, GivesAStrangersBytesNothingButTheGreeting) {
   EXPECT_TRUE(reporters_.empty());
 }
 
+// Several times what the hub lets in without a proof, which is 64 and a few for each peer.
+TEST_F(HubTest, LetsAMemberInBesideManyConnectionsFromAnotherAddress) {
+  constexpr size_t kStrangers = 400;
+  Listen("127.0.0.1");
+  const TcpAddress address = ParseTcpAddress("127.0.0.1", port_);
+  const TcpAddress elsewhere = ParseTcpAddress("127.0.0.9", 0);
+  std::vector<UniqueFd> strangers;
+  const auto uplink = Dial(member_);
+  uplink->Send({});
+  const auto comes_in = [&] {
+    if (strangers.size() < kStrangers) {
+      UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      EXPECT_EQ(bind(fd.get(), elsewhere.get(), elsewhere.size), 0);
+      EXPECT_EQ(connect(fd.get(), address.get(), address.size), 0);
+      strangers.push_back(std::move(fd));
+    }
+    return strangers.size() == kStrangers && beats_ > 0 && CountAccepted() < kStrangers / 2;
+  };
+  EXPECT_TRUE(RunUntil(comes_in, std::chrono::seconds(30))) << CountAccepted();
+  // A second one, while all of them are there.
+  const size_t reports = reporters_.size();
+  (void)ReportOnce();
+  EXPECT_GT(reporters_.size(), reports);
+}
+
 TEST_F(HubTest, MemberKeepsOneControlConnectionHoweverManyItMakes) {
   Listen("127.0.0.1");
   std::vector<zmq::socket_t> connections;
