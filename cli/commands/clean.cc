@@ -63,8 +63,14 @@ class Owners {
  public:
   // `plan` is borrowed, with all slots.
   explicit Owners(const Plan& plan) : plan_(plan) {
-    for (JobRecord& record : LoadRecords()) hosts_[record.id] = std::move(record.hosts);
+    for (JobRecord& record : LoadRecords()) {
+      if (record.last_seen.is_over()) over_.insert(record.id);
+      hosts_[record.id] = std::move(record.hosts);
+    }
   }
+
+  // As this machine's record has it.
+  [[nodiscard]] bool IsOver(const std::string& job) const { return over_.contains(job); }
 
   [[nodiscard]] std::optional<Machine> Of(const RemoteJob& slot) const {
     const auto known = hosts_.find(slot.job);
@@ -77,6 +83,7 @@ class Owners {
  private:
   const Plan& plan_;
   std::map<std::string, std::vector<HostPlan>> hosts_;
+  std::set<std::string> over_;
 };
 
 // What there is on the hosts, and what of it is to go.
@@ -86,6 +93,8 @@ struct Proposal {
   std::set<Machine> seen;         // those that showed all
   std::set<Machine> silent;
   std::set<std::string> running;  // ids, on any host: homes may be shared, and a folder with them
+  // Those of them that are over.
+  std::set<std::string> waiting;
   // Another host may run them, in a folder that it shares with one of these.
   std::set<std::string> in_doubt;
   std::set<std::string> jobs;   // ids that are to be removed
@@ -133,6 +142,7 @@ Proposal Propose(const Plan& plan, const Owners& owners, bool all_jobs) {
   for (const HostSurvey& host : proposal.hosts) {
     for (const SlotOnHost& slot : host.slots) {
       if (slot.job.running) proposal.running.insert(slot.job.job);
+      if (slot.job.running && owners.IsOver(slot.job.job)) proposal.waiting.insert(slot.job.job);
       if (IsInDoubt(proposal, plan, owners, slot)) proposal.in_doubt.insert(slot.job.job);
     }
   }
@@ -163,6 +173,9 @@ void PrintRow(const std::string& host, const std::string& what, uint64_t kib,
 
 // Why the slot's folder stays; nullopt: it goes, or it is not meant.
 std::optional<std::string_view> WhyItStays(const Proposal& proposal, const std::string& job) {
+  if (proposal.waiting.contains(job)) {
+    return ": stays for now: the job is over, but its agent is there for a follower or a lost host";
+  }
   if (proposal.running.contains(job)) return ": stays, it runs";
   if (proposal.in_doubt.contains(job)) return ": stays, a host that was not looked at may run it";
   return std::nullopt;

@@ -37,6 +37,11 @@ std::string NameOfSlot(const JobRecord& record, int slot) {
   return at < record.hosts.size() ? record.hosts[at].name : fmt::format("slot {}", at);
 }
 
+bool IsAboutAnotherHost(const protocol::Message& message) {
+  return message.type == type::kError &&
+         message.body.value("kind", "") == RefusalKindName(protocol::RefusalKind::kWrongHost);
+}
+
 }  // namespace
 
 JobFollower::JobFollower(const JobRecord& record, Attached attached, FollowOptions options,
@@ -371,8 +376,7 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
 bool JobFollower::NeverBegan(const TaskStream& stream, const protocol::Message& error) const {
   const auto task = state_.tasks.find(stream.task);
   const bool no_run = task != state_.tasks.end() && task->second.attempt == 0;
-  return no_run && state_.phase == protocol::JobPhase::kEnded &&
-         error.body.value("kind", "") == RefusalKindName(protocol::RefusalKind::kWrongHost);
+  return no_run && state_.phase == protocol::JobPhase::kEnded && IsAboutAnotherHost(error);
 }
 
 void JobFollower::CheckIsApart(const std::string& task, const protocol::LogSegment& segment) {
@@ -573,16 +577,44 @@ void JobFollower::SayThatItIsLost() {
       outage_->why);
 }
 
-// Nobody says then where a spare host has taken tasks over: each is looked for where the plan has put it.
+// Nobody says then where a spare host has taken tasks over: each is looked for on the spare ones before it is where the
+// plan has put it.
 void JobFollower::ReadWithoutSlot0(const Error& why) {
+  ReadFromSpares();
   for (TaskStream& stream : streams_) {
-    if (SlotOf(stream.task) == 0) Miss(stream, why);
+    if (!stream.done && SlotOf(stream.task) == 0) Miss(stream, why);
   }
   if (unread_.empty()) printer_.Note("tfdist: {}; the output is read without it", why.what());
   ReadFromHosts();
   if (!options_.follow || quit_) return;
   printer_.Note("tfdist: without {} the job cannot be followed further", record_.hosts[0].name);
   incomplete_ = true;
+}
+
+// They are taken in their order, so the last one that has run a task ran it last.
+void JobFollower::ReadFromSpares() {
+  for (auto slot = static_cast<int>(record_.hosts.size()) - 1; slot > 0 && !quit_; --slot) {
+    const HostPlan& host = record_.hosts[static_cast<size_t>(slot)];
+    if (!host.spare) continue;
+    try {
+      for (TaskStream& stream : streams_) {
+        if (!stream.done && !quit_) ReadFrom(slot, stream, WhereItIsNot::kElsewhere);
+      }
+    } catch (const OutputClosed&) {
+      throw;
+    } catch (const UsageError&) {
+      throw;
+    } catch (const Error& error) {
+      hosts_.Drop();
+      printer_.Note(
+          "tfdist: {}; a task that this spare host has taken over is shown as it was before",
+          WithHost(error, host.name).what());
+      incomplete_ = true;
+      for (TaskStream& stream : streams_) {
+        if (!stream.done && stream.begun) Miss(stream, WithHost(error, host.name));
+      }
+    }
+  }
 }
 
 void JobFollower::Miss(TaskStream& stream, const Error& why) {
@@ -647,8 +679,11 @@ TimePoint JobFollower::AttachDeadline(int slot) const {
 }
 
 void JobFollower::ReadFromItsHost(TaskStream& stream) {
-  const int slot = SlotOf(stream.task);
   MoveToItsHost(stream);
+  ReadFrom(SlotOf(stream.task), stream, WhereItIsNot::kIsMissing);
+}
+
+void JobFollower::ReadFrom(int slot, TaskStream& stream, WhereItIsNot elsewhere) {
   // Slot 0 as well: the link to it may have been idle for too long meanwhile.
   Attached& host = hosts_.To(slot, AttachDeadline(slot));
   protocol::ReadLog request = RequestFor(stream);
@@ -661,7 +696,10 @@ void JobFollower::ReadFromItsHost(TaskStream& stream) {
   while (!stream.done && !quit_) {
     const uint64_t before = received_bytes_;
     const auto message = host.link->Receive(Now() + 200ms);
-    if (message && message->id == stream.id) HandleLog(*host.link, stream, *message);
+    if (message && message->id == stream.id) {
+      if (elsewhere == WhereItIsNot::kElsewhere && IsAboutAnotherHost(*message)) return;
+      HandleLog(*host.link, stream, *message);
+    }
     pace.Add(received_bytes_ - before, 0, Now());
     HandleInterrupts(interrupts_.Take());
     if (!request.follow && Now() > pace.until()) throw Error(Phase::kLogs, std::string(kTooSlow));

@@ -138,8 +138,12 @@ class JobFollower {
   void SayThatItIsLost();
   void WaitBeforeTry();
   void ReadWithoutSlot0(const Error& why);
+  void ReadFromSpares();
   void ReadFromHosts();
   void ReadFromItsHost(TaskStream& stream);
+  // A host that has nothing of the task: another one has it, or its output is missing.
+  enum class WhereItIsNot { kElsewhere, kIsMissing };
+  void ReadFrom(int slot, TaskStream& stream, WhereItIsNot elsewhere);
   [[nodiscard]] TimePoint AttachDeadline(int slot) const;
   void Miss(TaskStream& stream, const Error& why);
   void GiveUpHosts();

@@ -408,6 +408,12 @@ class Faults(OverSsh):
         self.assertRegex(printed, f"worker:0 . attempt 2 on {taken} with .*{taken}")
         self.assertRegex(printed, "worker:0 . over")
         self.assertNotRegex(printed, f"attempt 2 .*{lost}")
+        cleaned = self.user.run("clean", "--yes", "job.toml")
+        self.assertIn(", slot 0: stays for now: the job is over, but its agent is there for a follower or a lost host\n", cleaned.out)
+        hosts[0].crash()
+        logs = self.user.run("logs", "job", "worker:0")
+        self.assertEqual(logs.code, 0, logs)
+        self.assertIn("worker:0 | over\n", logs.out)
 
     def test_when_the_first_host_is_lost_status_says_what_the_others_know(self):
         hosts = self.start_hosts(3)
