@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/control/zmq_uplink.h"
 #include "agent/coordinator/disk/journal.h"
 #include "agent/fuzz/log_image.h"
 #include "agent/process/record.h"
@@ -12,9 +13,14 @@
 #include "base/testing/fuzz_corpus.h"
 #include "base/testing/fuzz_parts.h"
 #include "base/testing/test_paths.h"
+#include "wire/contact.h"
 #include "wire/control.h"
+#include "wire/file_fetch.h"
 #include "wire/frame.h"
 #include "wire/protocol.h"
+#include "wire/resolved_names.h"
+#include "wire/shared_folder.h"
+#include "wire/task_look.h"
 
 namespace tfdist::protocol {
 namespace {
@@ -61,6 +67,16 @@ Json SampleLog() {
   return LogPiece{5, {{Stream::kStdout, 3, 1, 1, 0}, {Stream::kStderr, 2, 1, 1, 9}}, {"hello"}};
 }
 
+Json SampleLook() {
+  TaskLook task;
+  task.task = "worker:0";
+  task.state = "S";
+  task.gpus = {{1, 50, 1 << 20, 1 << 30}};
+  task.ports = {2222};
+  task.connections = {{"10.0.0.1:40312", "10.0.0.2:2222", true, 9}};
+  return HostLook{1, {task}};
+}
+
 Json EventOf(event::Body body) { return Event{2, 0, std::move(body)}; }
 
 std::string Bytes(std::string_view type, Json body) {
@@ -82,6 +98,17 @@ TEST(FuzzCorpus, HasMessages) {
        {"read_log", Bytes(type::kReadLog, read_log)},
        {"log", Bytes(type::kLog, SampleLog())},
        {"report", Bytes(agent::control_type::kReport, SampleReport())},
+       {"ask_file", Bytes(type::kAskFile, FileAsk{"ab", kFilePartBytes})},
+       {"file_part", Bytes(type::kFilePart, FilePart{"ab", 0, PartState::kData, {"content"}})},
+       {"fetched", Bytes(type::kFetched, Fetched{7, true, {"ab"}, "it is not there"})},
+       {"look", Bytes(type::kLook, LookRequest{true, true, true})},
+       {"looked", Bytes(type::kLooked, SampleLook())},
+       {"resolved",
+        Bytes(type::kResolve,
+              ResolvedNames{{{"h1", {"10.0.0.1"}, ""}, {"h2", {}, "unknown"}}, {"::1"}})},
+       {"shared", Bytes(type::kFindMark, SharedFolder{true, ""})},
+       {"contact", Bytes(kContactRequest, Contact{true, false, false, true, 900})},
+       {"dial", Bytes(type::kDial, agent::CoordinatorAddress{"10.0.0.1", 2300, "key"})},
        {"order", Bytes(agent::control_type::kOrder, SampleOrder())},
        {"event_committed", Bytes("", EventOf(event::Committed{SamplePlan()}))},
        {"event_host", Bytes("", EventOf(event::Host{0, HostState::kLost, "why"}))},

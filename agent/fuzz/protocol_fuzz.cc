@@ -5,12 +5,19 @@
 #include <cassert>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
+#include "agent/control/zmq_uplink.h"
 #include "job/state.h"
+#include "wire/contact.h"
 #include "wire/control.h"
+#include "wire/file_fetch.h"
 #include "wire/host_check.h"
 #include "wire/nesting.h"
 #include "wire/protocol.h"
+#include "wire/resolved_names.h"
+#include "wire/shared_folder.h"
+#include "wire/task_look.h"
 
 namespace tfdist::protocol {
 namespace {
@@ -71,6 +78,19 @@ void TryError(const Message& message) {
   }
 }
 
+// What is shown of a host's look is no longer than it may be, and of the slot that has sent it.
+void TryLook(const Message& message) {
+  constexpr int kSlot = 7;
+  auto look = BodyAs<HostLook>(message);
+  if (!look) return;
+  look = Bounded(std::move(*look), kSlot);
+  assert(look->slot == kSlot);
+  for (const TaskLook& task : look->tasks) {
+    assert(task.connections.size() <= kMostConnections);
+    assert(task.gpus.size() <= kMostGpusUsed && task.stack.size() <= kMostStackBytes);
+  }
+}
+
 void TryBodies(const Message& message) {
   TryBody<HostDescription>(message);
   TryBody<JobPlan>(message);
@@ -89,6 +109,16 @@ void TryBodies(const Message& message) {
   TryBody<agent::Order>(message);
   TryBody<agent::HostReport>(message);
   TryBody<agent::Beat>(message);
+  TryBody<FileAsk>(message);
+  TryBody<FilePart>(message);
+  TryBody<Fetched>(message);
+  TryBody<LookRequest>(message);
+  TryBody<HostLook>(message);
+  TryBody<ResolvedNames>(message);
+  TryBody<SharedFolder>(message);
+  TryBody<Contact>(message);
+  TryBody<agent::CoordinatorAddress>(message);
+  TryLook(message);
   TryEvent(message);
   TryError(message);
 }

@@ -142,8 +142,8 @@ TEST_F(WorkFilesTest, ALargeFileIsCopiedIntoItsFolder) {
   struct stat info {};
   ASSERT_EQ(stat(placed.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600U);  // until the list of times and modes is read
-  EXPECT_EQ(info.st_nlink, 1U);  // what a task writes there does not reach the store
-  TryPrepare(description);       // again
+  EXPECT_EQ(info.st_nlink, 1U);           // what a task writes there does not reach the store
+  TryPrepare(description);                // again
 }
 
 TEST_F(WorkFilesTest, AReadOnlyFolderTakesItsLargeFileAndStaysReadOnly) {
