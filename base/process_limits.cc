@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <charconv>
@@ -82,6 +83,14 @@ class Threads {
     threads_.push_back(thread);
     return true;
   }
+  // pthread_create(3) gives EAGAIN for what lacks memory, too.
+  [[nodiscard]] bool HasRoomForStack() const {
+    size_t bytes = 0;
+    pthread_attr_getstacksize(&attributes_, &bytes);
+    void* const stack =
+        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    return stack != MAP_FAILED && munmap(stack, bytes) == 0;
+  }
 
  private:
   static void* Wait(void* until) {
@@ -111,6 +120,19 @@ std::string ProcessLimits() {
   return fmt::format("{}", fmt::join(limits, ", "));
 }
 
+std::string_view LimitRemedy(std::string_view words) {
+  const auto said = [&](auto... texts) {
+    return ((words.find(texts) != std::string_view::npos) || ...);
+  };
+  if (said("Too many open files")) return kDescriptorLimitRemedy;
+  if (said("Cannot allocate memory", "ut of memory", "failed to map segment")) {
+    return kMemoryLimitRemedy;
+  }
+  // Of dash and bash, or of errno.
+  if (said("annot fork", "fork: ", "Resource temporarily unavailable")) return kProcessLimitRemedy;
+  return {};
+}
+
 std::string WithProcessLimits(const std::string& why) {
   const std::string limits = ProcessLimits();
   return limits.empty() ? why : fmt::format("{} ({})", why, limits);
@@ -120,22 +142,22 @@ void CheckRoomForThreads(int count, size_t stack_bytes, Phase phase) {
   Threads threads(stack_bytes);
   for (int started = 0; started < count; ++started) {
     if (threads.StartOne()) continue;
+    const bool lacks_memory = !threads.HasRoomForStack();
     throw Error(phase,
                 WithProcessLimits(fmt::format(
-                    "this account may start {} more processes and threads there, and needs {}",
-                    started, count)),
-                std::string(kProcessLimitRemedy));
+                    "this account may start {} more processes and threads there, and needs {}{}",
+                    started, count, lacks_memory ? ": it has no memory for more" : "")),
+                std::string(lacks_memory ? kMemoryLimitRemedy : kProcessLimitRemedy));
   }
 }
 
 void CheckRoomForDescriptors(size_t least, Phase phase) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= least) return;
-  throw Error(
-      phase,
-      fmt::format("a process of this account may have {} files open there, and needs {}",
-                  limit.rlim_max, least),
-      "have the hard limit raised (ulimit -Hn, nofile in limits.conf, LimitNOFILE of systemd)");
+  throw Error(phase,
+              fmt::format("a process of this account may have {} files open there, and needs {}",
+                          limit.rlim_max, least),
+              std::string(kDescriptorLimitRemedy));
 }
 
 }  // namespace tfdist

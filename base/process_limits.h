@@ -1,4 +1,5 @@
-// What keeps this account from starting processes and threads. For Linux one limit holds for both.
+// What keeps this account from starting processes and threads, which for Linux is one limit, from opening files and from having
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,16 @@ std::string WithProcessLimits(const std::string& why);
 inline constexpr std::string_view kProcessLimitRemedy =
     "end processes of this account there, or have the limit raised (ulimit -u, nproc in "
     "limits.conf, TasksMax of systemd)";
+
+inline constexpr std::string_view kDescriptorLimitRemedy =
+    "have the hard limit raised (ulimit -Hn, nofile in limits.conf, LimitNOFILE of systemd)";
+
+inline constexpr std::string_view kMemoryLimitRemedy =
+    "free memory there, or have the limit raised (ulimit -v, as in limits.conf, MemoryMax of "
+    "systemd)";
+
+// The remedy where a program's last words say that it could not have a process, a file or memory; else empty.
+std::string_view LimitRemedy(std::string_view words);
 
 // Starts that number of threads at once, for a moment, each with a stack of `stack_bytes` (0: the usual one). Throws
 // Error(phase) that says how many there may be, and which limits hold.

@@ -107,7 +107,7 @@ TEST(FuzzCorpus, HasMessages) {
         Bytes(type::kResolve,
               ResolvedNames{{{"h1", {"10.0.0.1"}, ""}, {"h2", {}, "unknown"}}, {"::1"}})},
        {"shared", Bytes(type::kFindMark, SharedFolder{true, ""})},
-       {"contact", Bytes(kContactRequest, Contact{true, false, false, true, 900})},
+       {"contact", Bytes(agent::kContactRequest, agent::Contact{true, false, false, true, 900})},
        {"dial", Bytes(type::kDial, agent::CoordinatorAddress{"10.0.0.1", 2300, "key"})},
        {"order", Bytes(agent::control_type::kOrder, SampleOrder())},
        {"event_committed", Bytes("", EventOf(event::Committed{SamplePlan()}))},

@@ -116,7 +116,7 @@ void TryBodies(const Message& message) {
   TryBody<HostLook>(message);
   TryBody<ResolvedNames>(message);
   TryBody<SharedFolder>(message);
-  TryBody<Contact>(message);
+  TryBody<agent::Contact>(message);
   TryBody<agent::CoordinatorAddress>(message);
   TryLook(message);
   TryEvent(message);

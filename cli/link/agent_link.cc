@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/failures.h"
+#include "base/process_limits.h"
 #include "cli/channel/tail.h"
 #include "cli/link/grace.h"
 
@@ -31,10 +32,12 @@ bool IsPong(const Message& message) {
   return message.id == kPingId && message.type == protocol::type::kOk;
 }
 
-std::string Ended(const ByteChannel& channel) {
+LostConnection HungUp(const ByteChannel& channel) {
   const std::string stderr_line = OnOneLine(channel.Stderr());
-  return stderr_line.empty() ? "the agent hung up"
-                             : fmt::format("the agent hung up: {}", stderr_line);
+  return {
+      Phase::kControl,
+      stderr_line.empty() ? "the agent hung up" : fmt::format("the agent hung up: {}", stderr_line),
+      std::string(LimitRemedy(stderr_line))};
 }
 
 void CheckVersions(const protocol::Hello& hello) {
@@ -150,7 +153,7 @@ std::optional<Message> AgentLink::Next(TimePoint deadline) {
         if (grace.IsOver(deadline)) return std::nullopt;
         break;
       case ByteChannel::ReadResult::kEndOfFile:
-        throw LostConnection(Phase::kControl, Ended(*channel_));
+        throw HungUp(*channel_);
       case ByteChannel::ReadResult::kTimeout:
         ThrowIfSilentForTooLong();
         if (Now() >= deadline) return std::nullopt;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/failures.h"
+#include "base/process_limits.h"
 #include "base/text.h"
 #include "cli/channel/tail.h"
 
@@ -98,8 +99,10 @@ void BootConversation::ThrowIfUnread(std::string_view nonce) const {
 void BootConversation::FailBeforeMarker(ByteChannel::ReadResult result) const {
   const std::string said =
       Shown("it printed", noise_ + buffer_) + Shown("stderr", channel_->Stderr());
-  const std::string remedy =
-      "ssh to the host by hand and look at the account's shell and start-up files";
+  const std::string_view limit = LimitRemedy(said);
+  const std::string remedy(
+      limit.empty() ? "ssh to the host by hand and look at the account's shell and start-up files"
+                    : limit);
   if (result == ByteChannel::ReadResult::kTimeout) {
     throw LostConnection(Phase::kExec, "the login shell did not run /bin/sh in time" + said,
                          remedy);
@@ -131,8 +134,9 @@ std::string BootConversation::ReadLine(TimePoint deadline) {
                            "the host's shell fell silent" + Shown("stderr", channel_->Stderr()));
     }
     if (result == ByteChannel::ReadResult::kEndOfFile) {
-      throw LostConnection(Phase::kStart,
-                           "the host's shell ended" + Shown("stderr", channel_->Stderr()));
+      const std::string said = channel_->Stderr();
+      throw LostConnection(Phase::kStart, "the host's shell ended" + Shown("stderr", said),
+                           std::string(LimitRemedy(said)));
     }
   }
 }

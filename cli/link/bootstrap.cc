@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/hash.h"
+#include "base/process_limits.h"
 #include "cli/channel/tail.h"
 #include "cli/link/boot_conversation.h"
 #include "cli/link/boot_script.h"
@@ -76,27 +77,31 @@ void Begin(BootConversation& talk, const BootScript& script, const std::string& 
   throw Error(Phase::kStart, std::move(cause), "leave the host out");
 }
 
-bool IsAboutSpace(std::string_view why) {
-  return why.find("No space left") != std::string_view::npos ||
-         why.find("quota") != std::string_view::npos;
+// Where the shell's words tell what a host lacks; else empty.
+std::string RemedyFor(std::string_view why) {
+  const bool lacks_space = why.find("No space left") != std::string_view::npos ||
+                           why.find("quota") != std::string_view::npos;
+  return lacks_space ? "make room there, or set remote_dir in [ssh]"
+                     : std::string(LimitRemedy(why));
 }
 
 [[noreturn]] void FailWithRefusals(const std::string& why,
                                    const std::vector<std::string>& refused) {
-  throw Error(Phase::kStart,
-              fmt::format("{} ({})", OnOneLine(why),
-                          OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000)),
-              std::ranges::any_of(refused, IsAboutSpace)
-                  ? "make room there, or set remote_dir in [ssh]"
-                  : "set remote_dir in [ssh] to a folder of yours where programs can be run");
+  const std::string all = OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000);
+  std::string remedy = RemedyFor(all);
+  if (remedy.empty()) {
+    remedy = "set remote_dir in [ssh] to a folder of yours where programs can be run";
+  }
+  throw Error(Phase::kStart, fmt::format("{} ({})", OnOneLine(why), all), std::move(remedy));
 }
 
 // Lines that are not progress; returns when `line` is.
 void ThrowIfFailed(const std::string& line, const std::vector<std::string>& refused) {
   if (const auto why = After("failed", line)) {
     if (!refused.empty()) FailWithRefusals(*why, refused);
+    const std::string_view limit = LimitRemedy(*why);
     throw Error(Phase::kUpload, OnOneLine(*why, 1000),
-                "make room there, or set remote_dir in [ssh]");
+                limit.empty() ? "make room there, or set remote_dir in [ssh]" : std::string(limit));
   }
 }
 

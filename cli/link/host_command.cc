@@ -9,6 +9,7 @@
 
 #include "base/failures.h"
 #include "base/hash.h"
+#include "base/process_limits.h"
 #include "cli/channel/tail.h"
 #include "cli/link/boot_conversation.h"
 #include "cli/link/boot_script.h"
@@ -82,7 +83,11 @@ std::optional<HostCommandEnd> RunningCommand::Read(std::string& out, TimePoint d
   const auto result = channel_->Read(buffer_, deadline);
   auto end = TakeOutput(out);
   if (!end && result == ByteChannel::ReadResult::kEndOfFile) {
-    throw LostConnection(Phase::kExec, "the host hung up while the command ran");
+    const std::string said = OnOneLine(channel_->Stderr());
+    throw LostConnection(
+        Phase::kExec,
+        fmt::format("the host hung up while the command ran{}{}", said.empty() ? "" : ": ", said),
+        std::string(LimitRemedy(said)));
   }
   return end;
 }

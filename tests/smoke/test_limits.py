@@ -1,6 +1,8 @@
 """Hosts that hide processes from their own account, or let it have few of them."""
 
 import json
+import os
+import pathlib
 import resource
 import unittest
 
@@ -58,24 +60,71 @@ class HiddenProcesses(OverSsh):
         self.assertIn(("warning", "processes"), [(f["severity"], f["check"]) for f in json.loads(check.out)["findings"]])
 
 
-class FewProcesses(OverSsh):
+class LowLimits(OverSsh):
     """At each number a job either runs, or does not begin, says why and leaves nothing."""
 
-    def test_too_few_are_said_before_anything_starts(self):
+    def up_with(self, limit, most):
+        """Its result, on a host whose account may have `most` of what `limit` counts."""
+        hosts = self.start_hosts(1)
+        resource.prlimit(hosts[0].pid, limit, (most, most))
+        up = self.user.run("up", self.write(hosts, shell("true"), layout="mirrored"))
+        if up.code != 0:
+            self.assertEqual(up.code, 3, up)
+            self.assertIn("nothing was started", up.err)
+            self.assertIn("\n  try: ", up.err)
+        self.assert_nothing_left(hosts, seconds=5)
+        hosts.stop()
+        return up
+
+    def test_too_few_processes_are_said_before_anything_starts(self):
         refused = 0
-        for most in (6, 7, 8, 9, 10):
+        for most in range(2, 11):
             with self.subTest(most=most):
-                hosts = self.start_hosts(1)
-                resource.prlimit(hosts[0].pid, resource.RLIMIT_NPROC, (most, most))
-                up = self.user.run("up", self.write(hosts, shell("true"), layout="mirrored"))
+                up = self.up_with(resource.RLIMIT_NPROC, most)
                 if up.code != 0:
                     refused += 1
-                    self.assertEqual(up.code, 3, up)
                     self.assertRegex(up.err, f"ulimit -u is {most}|refuses to run|annot fork", up)
-                    self.assertIn("nothing was started", up.err)
-                self.assert_nothing_left(hosts, seconds=5)
-                hosts.stop()
-        self.assertGreaterEqual(refused, 2)
+                    self.assertIn("ulimit -u", up.err.partition("try: ")[2], up)
+        self.assertGreaterEqual(refused, 3)
+
+    def test_too_few_open_files_are_said_before_anything_starts(self):
+        for most in (12, 63):
+            with self.subTest(most=most):
+                up = self.up_with(resource.RLIMIT_NOFILE, most)
+                self.assertIn(f"may have {most} files open there, and needs 64\n  try: have the hard limit raised (ulimit -Hn, ", up.err)
+        self.assertEqual(self.up_with(resource.RLIMIT_NOFILE, 64).code, 0)
+
+    def test_too_little_memory_is_said_before_anything_starts(self):
+        for mebibytes in (24, 48):
+            with self.subTest(mebibytes=mebibytes):
+                up = self.up_with(resource.RLIMIT_AS, mebibytes << 20)
+                self.assertIn("and needs 6: it has no memory for more (", up.err)
+                self.assertIn(f"ulimit -v is {mebibytes << 10} KiB)\n  try: free memory there, or have the limit raised", up.err)
+        self.assertEqual(self.up_with(resource.RLIMIT_AS, 512 << 20).code, 0)
+
+    def test_a_cgroup_with_little_memory_leaves_nothing(self):
+        group = pathlib.Path(f"/sys/fs/cgroup/memory/tfdist-test-{os.getpid()}")
+        try:
+            group.mkdir()
+        except OSError as error:
+            self.skipTest(f"no memory cgroup can be made here: {error}")
+        self.addCleanup(lambda: wait_for(lambda: self.is_removed(group), "the cgroup is empty"))
+        hosts = self.start_hosts(1)
+        (group / "memory.limit_in_bytes").write_text(str(6 << 20))
+        (group / "cgroup.procs").write_text(str(hosts[0].pid))
+        up = self.user.run("up", self.write(hosts, shell("true"), layout="mirrored"))
+        self.assertEqual(up.code, 3, up)
+        self.assertIn("nothing was started", up.err)
+        self.assert_nothing_left(hosts, seconds=5)
+        hosts.stop()
+
+    @staticmethod
+    def is_removed(group):
+        try:
+            group.rmdir()
+        except OSError:
+            return False
+        return True
 
 
 if __name__ == "__main__":

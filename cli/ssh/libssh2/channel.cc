@@ -86,7 +86,9 @@ void SshChannel::StartShell(TimePoint deadline) {
                          fmt::format("/bin/sh was not started: {}", connection_->LastError()));
   }
   throw Error(Phase::kExec,
-              fmt::format("the host refuses to run /bin/sh: {}", connection_->LastError()));
+              fmt::format("the host refuses to run /bin/sh: {}", connection_->LastError()),
+              "ssh to it by hand: a forced command, or a limit of the account (ulimit -u, -n, -v) "
+              "may be why");
 }
 
 cli::ByteChannel::ReadResult SshChannel::Read(std::string& out, TimePoint deadline) {
