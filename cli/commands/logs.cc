@@ -149,6 +149,11 @@ int LogsCommand(const LogsArguments& arguments) {
   NoteLastSeen(record, SeenIn(state, true));
   if (follower.interrupted()) return kExitInterrupted;
   const bool is_known = state.phase != protocol::JobPhase::kNone;
+  if (is_known && arguments.attempt.value_or(0) > state.attempt) {
+    throw UsageError(Phase::kUsage,
+                     fmt::format("--attempt {}: job {} has begun {}", *arguments.attempt, record.id,
+                                 Counted(static_cast<size_t>(state.attempt), "attempt")));
+  }
   if (arguments.follow && !arguments.raw && is_known) ReportEnd(record, state, false);
   return follower.incomplete() ? kExitHost : kExitSuccess;
 }

@@ -82,6 +82,9 @@ class Logs(unittest.TestCase):
         self.assertEqual((first.out, without_waiting(first.err)), ("worker:0 | worker:0 in 1\n", ""), first)
         second = self.user.run("logs", "--attempt", "2", "job", "worker:0")
         self.assertEqual(second.out, "worker:0 | worker:0 in 2\nworker:0 | end\n")
+        third = self.user.run("logs", "--attempt", "3", "job", "worker:0")
+        self.assertEqual((third.code, third.out), (2, ""), third)
+        self.assertRegex(third.err, r"--attempt 3: job \S+ has begun 2 attempts\n")
         both = self.user.run("logs", "job", "worker:0")
         self.assertRegex(both.err, r"^tfdist: worker:0: attempt 2, run \d begins\n$")
 
