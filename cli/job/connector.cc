@@ -54,6 +54,7 @@ ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
           .strict = options.host_keys == "strict",
           .program = ProgramOf(host.transport.empty() ? options.transport : host.transport),
           .shared = host.slots > 1,
+          .jumps = {},
           .limits = {},
           .on_step = {},
           .on_note = [name = host.name](const std::string& note) { AllNotes().Add(name, note); }};
