@@ -120,7 +120,7 @@ class SecondFactorTest(unittest.TestCase):
                 for transport in ("auto", "openssh"):
                     result = probe(hosts.ssh_config, "open", "h1", transport=transport)
                     self.assertEqual((result["ok"], result.get("phase")), (False, "authentication"), result)
-                    self.assertIn(f"Permission denied ({more}).; the host has accepted the key, and asks for more", result["cause"])
+                    self.assertIn(f"Permission denied ({more}); the host has accepted the key, and asks for more", result["cause"])
                     self.assertIn("ControlMaster", result["remedy"])
                     self.assertNotIn("ssh-copy-id", result["remedy"])
 

@@ -164,12 +164,23 @@ std::string WithoutSteps(std::string_view said) {
   return words;
 }
 
+// "trainer@gpu7: Permission denied (publickey)." without what ends it.
+std::string DenialWords(std::string_view line) {
+  std::string words = cli::OnOneLine(line);
+  if (words.ends_with('.')) words.pop_back();
+  return words;
+}
+
 // The keys that the host would not have.
 LoginFailure ExplainDenial(std::string_view said, std::string_view line) {
-  const std::vector<std::string> offered = Rests("debug1: Offering public key: ", said);
+  std::vector<std::string> offered = Rests("debug1: Offering public key: ", said);
+  for (std::string& key : offered) ReplaceAll(key, " explicit", "");  // the configuration names it
   const std::vector<std::string> accepted = Rests("debug1: Server accepts key: ", said);
   const std::vector<std::string> agent = Rests("ssh_get_authentication_socket: ", said);
-  LoginFailure failure{Kind::kRefused, Phase::kAuth, "ssh says: " + cli::OnOneLine(line),
+  const std::string words = DenialWords(line);
+  LoginFailure failure{Kind::kRefused, Phase::kAuth,
+                       fmt::format("the host does not let {} in; ssh says: {}",
+                                   words.substr(0, words.rfind('@')), words),
                        std::string(kCheckKeys)};
   const bool has_steps = Says(said, kDebug);
   std::string& cause = failure.cause;

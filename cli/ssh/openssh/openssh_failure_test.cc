@@ -21,7 +21,8 @@ TEST(OpensshFailure, TheCauseIsTheLineThatSaysIt) {
   };
   const Case cases[] = {
       {"Welcome to gpu7\ntrainer@gpu7: Permission denied (publickey).\r\n", FailureKind::kRefused,
-       Phase::kAuth, "ssh says: trainer@gpu7: Permission denied (publickey)."},
+       Phase::kAuth,
+       "the host does not let trainer in; ssh says: trainer@gpu7: Permission denied (publickey)"},
       {"Received disconnect from 10.0.0.7 port 22:2: Too many authentication failures\r\n"
        "Disconnected from 10.0.0.7 port 22\r\n",
        FailureKind::kRefused, Phase::kAuth,
