@@ -22,6 +22,10 @@ TomlNode ValueOf(std::string_view text) {
   return node;
 }
 
+std::string_view Shown(std::string_view setting) {
+  return setting.substr(0, setting.find_first_of("=: "));
+}
+
 TomlNode& Entry(TomlNode::Table& table, std::string_view key) {
   const auto found = std::ranges::find(table, key, &TomlEntry::key);
   if (found != table.end()) return found->node;
@@ -37,23 +41,33 @@ void SetValue(std::string_view setting, TomlNode::Table& file, Problems& problem
   const bool has_key = equals != setting.npos && !key.empty() && key.front() != '.' &&
                        key.back() != '.' && key.find("..") == key.npos;
   if (!has_key) {
-    problems.Add(kOption, fmt::format("expected KEY=VALUE, got {}", setting),
+    // The value may be a secret.
+    problems.Add(kOption, fmt::format("expected KEY=VALUE, got {}", Shown(setting)),
                  "--set task.env.LR=0.1");
     return;
   }
   TomlNode::Table* table = &file;
+  bool is_text = key == "name";
   while (true) {
     const size_t dot = key.find('.');
     TomlNode& node = Entry(*table, key.substr(0, dot));
     if (dot == key.npos) {
-      node = ValueOf(setting.substr(equals + 1));
+      const std::string_view value = setting.substr(equals + 1);
+      const bool is_quoted = value.starts_with('"') || value.starts_with('\'');
+      if (is_text && !is_quoted) {
+        node.value = std::string(value);
+      } else {
+        node = ValueOf(value);
+      }
       return;
     }
     table = std::get_if<TomlNode::Table>(&node.value);
     if (table == nullptr) {
-      problems.Add(kOption, fmt::format("{}: {} is not a table", setting, key.substr(0, dot)));
+      problems.Add(kOption,
+                   fmt::format("{}: {} is not a table", Shown(setting), key.substr(0, dot)));
       return;
     }
+    is_text = key.substr(0, dot) == "env";
     key.remove_prefix(dot + 1);
   }
 }

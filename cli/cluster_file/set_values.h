@@ -9,7 +9,8 @@
 
 namespace tfdist::cli {
 
-// Each of `settings` is "task.env.LR=0.1": a dotted key, and a value as TOML writes it; what is no such value is text.
+// Each of `settings` is "task.env.LR=0.1": a dotted key, and a value as TOML writes it; what is no such value is text, and
+// so is every value of a variable and of `name`.
 // Tables that are not there are made. Mistakes go to `problems`.
 void SetValues(const std::vector<std::string>& settings, TomlNode::Table& file, Problems& problems);
 

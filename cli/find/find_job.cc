@@ -143,6 +143,10 @@ JobRecord FindByFile(const std::string& job, Deed deed) {
   const auto elsewhere = [&](const JobRecord& r) { return !HasFirstHostOf(r, plan); };
   const bool one_is_here = !std::ranges::all_of(candidates, elsewhere);
   if (one_is_here) std::erase_if(candidates, elsewhere);
+  // To end or change one of other hosts, it must be this very file that started it: its hosts have changed since.
+  if (!one_is_here && deed != Deed::kLook) {
+    std::erase_if(candidates, [&](const JobRecord& r) { return r.file != plan.file; });
+  }
   if (!candidates.empty()) return Choose(std::move(candidates), one_is_here, deed);
   if (auto record = FindOnHosts(plan, deed)) return *record;
   throw NoSuchJob(Phase::kUsage, fmt::format("no job {} of {} is known here, nor on {}", plan.name,

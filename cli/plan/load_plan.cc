@@ -249,6 +249,14 @@ void Change(const PlanChanges& changes, ClusterFile& file, Problems& problems) {
   for (const std::string& word : changes.arguments) file.task.command->push_back({word, where});
 }
 
+void WarnOfOwnCommands(const ClusterFile& file, Plan& plan) {
+  for (const RoleTable& role : file.roles) {
+    if (!role.settings.command) continue;
+    plan.warnings.push_back(fmt::format(
+        "[roles.{}] has a command of its own: the words behind -- do not reach it", role.type));
+  }
+}
+
 // What every later step relies on where the file has no mistake.
 void AssertWhole(const Plan& plan) {
   assert(!plan.hosts.empty() && !plan.tasks.empty());
@@ -270,6 +278,7 @@ Plan LoadPlan(const fs::path& file, const PlanChanges& changes) {
     if (auto read = ReadClusterFile(*content, changes.settings, problems)) {
       Change(changes, *read, problems);
       plan = MakePlan(*read, absolute.parent_path(), problems);
+      if (!changes.arguments.empty()) WarnOfOwnCommands(*read, *plan);
       if (is_file) plan->file = absolute;
     }
   }

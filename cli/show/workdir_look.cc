@@ -25,7 +25,10 @@ void SayWarnings(const Plan& plan, const WorkdirListing& listing) {
 WorkdirListing LookThroughWorkdir(const Plan& plan, bool say) {
   if (!plan.workdir) return {};
   WorkdirListing listing = List(*plan.workdir);
-  if (!say) return listing;
+  if (!say) {
+    SayWarnings(plan, listing);
+    return listing;
+  }
   Say("tfdist: {}\n", WorkdirText(listing));
   const std::string how = HowToBringBack(listing, *plan.workdir);
   if (!how.empty()) Say("  {}\n", how);

@@ -7,7 +7,7 @@
 namespace tfdist::cli {
 
 // What would be sent of it; nothing where the plan has none. With `say` a line on stderr tells how
-// much that is, and what stays here; then come warnings. Throws as ListWorkdir.
+// much that is, and what stays here; warnings come in any case. Throws as ListWorkdir.
 WorkdirListing LookThroughWorkdir(const Plan& plan, bool say);
 
 // The warnings only.

@@ -160,14 +160,16 @@ class AutoTransport : public SshTransport {
 
  private:
   std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) override {
-    return Open([&] { return way_->OpenShell(deadline); });
+    return Open(deadline, [&] { return way_->OpenShell(deadline); });
   }
   std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) override {
-    return Open([&] { return way_->OpenTunnel(port, deadline); });
+    return Open(deadline, [&] { return way_->OpenTunnel(port, deadline); });
   }
 
+  // `open` goes by `deadline`, which what libssh2 spends in vain does not count against.
   template <typename OpenChannel>
-  std::unique_ptr<cli::ByteChannel> Open(OpenChannel open) {
+  std::unique_ptr<cli::ByteChannel> Open(TimePoint& deadline, OpenChannel open) {
+    const TimePoint begin = SystemClock().Now();
     std::string why;
     try {
       return open();
@@ -175,6 +177,7 @@ class AutoTransport : public SshTransport {
       why = failure.cause();
     }
     TakeProgram();
+    deadline += SystemClock().Now() - begin;
     auto channel = open();
     ByOwnSsh().Add(host());
     if (target_.on_note) target_.on_note("by your own ssh: " + why);

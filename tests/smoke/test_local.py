@@ -682,6 +682,9 @@ class LocalJob(unittest.TestCase):
     def test_replace_and_down_of_a_file_mean_its_own_hosts_by_all_settings(self):
         running = self.start_job("twin")
         other = self.user.write("other.toml", clusters.local("twin", shell("sleep infinity"), slots=1) + self.ELSEWHERE)
+        for options in ([], ["--purge"]):
+            self.assertEqual(self.user.run("down", *options, other).code, 4)
+            self.assertEqual(self.user.status(running)["state"], "running")
         replaced = self.user.run("up", "-d", "--replace", other)
         self.assertEqual(replaced.code, 0, replaced)
         self.assertNotIn(running, replaced.err)

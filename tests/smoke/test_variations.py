@@ -45,14 +45,22 @@ command = {clusters.toml_list(command)}
 
     def test_set_changes_one_value_for_this_once(self):
         file = self.write(shell("echo $LR $TFDIST_JOB"), task_extra='env = { LR = "1" }')
-        self.assertEqual(self.lines(file, "--set", "task.env.LR=a b", "--name", "second")[0],
-                         ["worker:0 | a b second", "worker:1 | a b second"])
+        for value, name in (("a b", "second"), ("0.2", "2026"), ("1#2", "true")):
+            self.assertEqual(self.lines(file, "--set", f"task.env.LR={value}", "--name", name)[0],
+                             [f"worker:{n} | {value} {name}" for n in (0, 1)])
         for setting, said in (("task.grcae=1s", "did you mean 'grace'?"), ("task.grace=5", "task.grace: expected"),
-                              ("name.x=1", "name is not a table"), ("=1", "expected KEY=VALUE")):
+                              ("name.x=secret", "name.x: name is not a table"), ("x:secret", "got x\n")):
             with self.subTest(setting):
                 refused = self.user.run("render", file, "--set", setting)
                 self.assertEqual(refused.code, 2, refused)
                 self.assertIn(said, refused.err)
+                self.assertNotIn("secret", refused.err)
+
+    def test_a_role_with_a_command_of_its_own_is_named(self):
+        file = self.write(["echo", "train.py"], task_extra='[roles.worker]\ncommand = ["echo", "own"]')
+        lines, result = self.lines(file, "--", "--lr", "1")
+        self.assertEqual(lines, ["worker:0 | own", "worker:1 | own"])
+        self.assertIn("[roles.worker] has a command of its own: the words behind -- do not reach it", result.err)
 
     def test_variables_of_the_users_shell_come_by_name_and_as_they_are(self):
         file = self.write(shell('echo "$KEY|$OTHER"'), task_extra='env_from = ["KEY"]')

@@ -65,6 +65,8 @@ LoginFailure ExplainHostKey(std::string_view said, const std::string& host) {
 
 // Before the SSH version of the host.
 constexpr std::string_view kNoVersion = "kex_exchange_identification";
+// The same where ssh's own version could not be sent: the other end had gone before.
+constexpr std::string_view kNoBanner = "banner exchange";
 
 struct Saying {
   std::string_view part;
@@ -122,7 +124,7 @@ constexpr Saying kSayings[] = {
     {"Exceeded MaxStartups", Kind::kBusy, Phase::kConnect, kBusy},
     {"Not allowed at this time", Kind::kBusy, Phase::kConnect, kBusy},
     {kNoVersion, Kind::kBusy, Phase::kConnect, kBusy},
-    {"banner exchange", Kind::kBusy, Phase::kConnect, kBusy},
+    {kNoBanner, Kind::kBusy, Phase::kConnect, kBusy},
     {"Connection closed by", Kind::kBusy, Phase::kConnect, kHungUp},
     {"Connection reset by", Kind::kBusy, Phase::kConnect, kHungUp},
 };
@@ -224,6 +226,7 @@ bool IsOwnWord(std::string_view line) {
                                        "sign_and_send_pubkey",
                                        "Connection to ",
                                        "Load key ",
+                                       "no such identity: ",
                                        "Warning: ",
                                        "Too many authentication failures",
                                        "@@@@@@@@@@",
@@ -242,7 +245,8 @@ LoginFailure Explain(std::string_view all, std::string_view said, const std::str
   for (const Saying& saying : kSayings) {
     const std::string_view line = LineWith(saying.part, said);
     if (line.empty()) continue;
-    const bool hung_up = saying.part == kNoVersion || saying.remedy == kHungUp;
+    const bool hung_up =
+        saying.part == kNoVersion || saying.part == kNoBanner || saying.remedy == kHungUp;
     if (hung_up && IsByAnotherWay(said)) {
       return {saying.kind, saying.phase,
               "the jump host or ProxyCommand gave no way to it; ssh says: " + cli::OnOneLine(line),

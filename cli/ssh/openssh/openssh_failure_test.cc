@@ -72,9 +72,11 @@ TEST(OpensshFailure, TheCauseIsTheLineThatSaysIt) {
 
 // The second one is all that OpenSSH 10 says.
 TEST(OpensshFailure, AWayThatFailsIsNamedBeforeABusyHost) {
-  for (const std::string said : {"kex_exchange_identification: Connection closed by remote host\r\n"
-                                 "Connection closed by UNKNOWN port 65535\r\n",
-                                 "Connection closed by UNKNOWN port 65535\r\n"}) {
+  for (const std::string said :
+       {"kex_exchange_identification: Connection closed by remote host\r\n"
+        "Connection closed by UNKNOWN port 65535\r\n",
+        "banner exchange: Connection to UNKNOWN port 65535: Broken pipe\r\n",
+        "Connection closed by UNKNOWN port 65535\r\n"}) {
     const LoginFailure failure = ExplainLogin(
         "Warning: Permanently added 'gpu7' (ED25519) to the list of known hosts.\r\n" + said,
         "gpu7");

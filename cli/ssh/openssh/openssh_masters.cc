@@ -405,7 +405,8 @@ std::shared_ptr<Masters::Master> Masters::MasterFor(const Target& target) {
         target.port ? std::to_string(*target.port) : "", target.identity_file,
         std::string(target.accept_new ? "accept-new" : ""),
         std::string(target.strict ? "strict" : ""), target.jumps,
-        std::string(IsJump(target) ? "jump" : "")}) {
+        // Each depth has its own: ways in a circle meet the limit of depth, not their own login.
+        IsJump(target) ? fmt::format("jump {}", target.jump_depth) : ""}) {
     key.append(part).push_back('\0');
   }
   const MutexLock lock(mutex_);
