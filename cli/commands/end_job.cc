@@ -232,7 +232,7 @@ std::string Joined(const std::vector<std::string>& names) {
   return text;
 }
 
-// What is said of the `up` that still brings the job up after this; nullopt: none does.
+// The line that names an `up` which still brings the job up; nullopt: there is none.
 std::optional<std::string> StopItsUp(const JobRecord& record) {
   const SlowNotice notice("waiting for the `up` of this job to roll back");
   const auto owner = StopBringUp(record.id, In(kUpLimit));
