@@ -114,7 +114,7 @@ class ClocksApart(unittest.TestCase):
             wait_for(lambda: len(self.coordinators()) >= number, "another coordinator")
             self.assertEqual(self.user.status("job")["state"], "running")
         self.times_of_events_grow(began, time.time())
-        self.assertEqual(self.user.run("down", "--force", "job").code, 0)
+        self.user.run("down", "--force", "job").expect(0)
 
 
 if __name__ == "__main__":

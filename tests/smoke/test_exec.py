@@ -112,7 +112,7 @@ class Exec(unittest.TestCase):
         self.assertIn("(3)\nall\n", hosts.out)
 
     def test_a_finished_job_has_no_environment_to_run_in(self):
-        self.assertEqual(self.user.run("up", self.write(["true"])).code, 0)
+        self.user.run("up", self.write(["true"])).expect(0)
         self.assert_nothing_left()
         done = self.user.run("exec", "worker:0", "--", "true")
         self.assertEqual(done.code, 127, done)

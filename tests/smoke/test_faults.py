@@ -101,8 +101,8 @@ class LostCommit(unittest.TestCase):
     def imitate_agent(self):
         """Puts a program in its place that hands on what is said before the commit."""
         base = self.user.folder / ".cache/tfdist"
-        self.assertEqual(self.user.run("up", "-d", self.file).code, 0)
-        self.assertEqual(self.user.run("down", "--purge").code, 0)
+        self.user.run("up", "-d", self.file).expect(0)
+        self.user.run("down", "--purge").expect(0)
         wait_for(lambda: not self.user.left(), "the agents have left")
         agent = next((base / "bin").iterdir())
         program = f"""#!/usr/bin/env python3
@@ -168,17 +168,17 @@ class Faults(FaultsCase):
     def test_what_outlives_all_of_tfdist_is_told_and_goes_with_the_next_job(self):
         script = f'setsid sleep {self.mark} & exec sleep infinity'
         file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script]))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         wait_for(lambda: len(self.strays()) == 4, "the tasks' children")
         self.kill_all_of_tfdist()
         self.assertEqual(len(self.strays()), 4)
         self.assertIn("no agent of it runs on 127.0.0.1", self.user.run("status").out)
-        self.assertEqual(self.user.run("logs", "-f").code, 3)
+        self.user.run("logs", "-f").expect(3)
         self.assertIn("something of it runs", self.user.run("clean", "--yes", file).out)
         again = self.user.run("up", "-d", self.user.write("next.toml", clusters.local("job", ["sleep", "infinity"])))
         self.assertEqual(again.code, 0, again)
         wait_for(lambda: not self.strays(), "the orphans' end")
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
         self.assert_nothing_left()
 
     def test_an_attached_up_says_that_nobody_watches_its_job_any_more(self):
@@ -189,7 +189,7 @@ class Faults(FaultsCase):
         self.kill_all_of_tfdist()
         self.assertEqual(up.wait(60), 3, up.err.read_text())
         self.assertIn("the job has not ended, and no agent of it runs any more", up.err.read_text())
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
         self.assert_nothing_left()
 
     def test_an_attached_up_outlives_the_agent_that_it_talks_to(self):
@@ -209,7 +209,7 @@ class Faults(FaultsCase):
     def test_a_log_is_followed_on_its_own_host_when_the_coordinator_is_gone(self):
         script = "i=0; while :; do echo line $i; i=$((i+1)); sleep 0.01; done"
         file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script]))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         self.user.wait_until_tasks_run()
         folder = str(self.user.slot_folder(0))
         processes.kill_together(
@@ -218,7 +218,7 @@ class Faults(FaultsCase):
         self.user.wait_for_output(logs, b"line")
         seen = logs.out.read_bytes().count(b"\n")
         wait_for(lambda: logs.out.read_bytes().count(b"\n") > seen + 100, "more lines than there were")
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
         self.assertEqual(logs.wait(60), 3, "nobody knows how the job would have ended")
         numbers = [int(line.split("line ")[1]) for line in logs.out.read_text().splitlines() if "line" in line]
         self.assertEqual(numbers, list(range(len(numbers))))
@@ -250,7 +250,7 @@ class Faults(FaultsCase):
     def test_a_process_that_cannot_be_killed_is_named_and_waited_for_no_longer(self):
         script = f'case "$TFDIST_TASK" in worker:0) exec unshare --pid --fork sleep {self.mark};; esac; exec sleep infinity'
         file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script]))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         pid = wait_for(lambda: next(iter(self.strays()), None), "the process")
         with unkillable.made_unkillable(pid):
             down = self.user.run("down", "--force", "job", seconds=90)

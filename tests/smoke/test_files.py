@@ -140,7 +140,7 @@ class OverTheUplinkOnce(FilesTest):
     def test_a_large_workdir_is_sent_once_and_hosts_need_not_reach_each_other(self):
         hosts = self.start_hosts(4, own_network=True)
         self.write_data(1)
-        self.assertEqual(self.user.run("up", self.write_job(hosts)).code, 0)  # the agents are there
+        self.user.run("up", self.write_job(hosts)).expect(0)  # the agents are there
         for one in hosts:
             for other in hosts:
                 if one is not other and hosts[0] not in (one, other):
@@ -161,7 +161,7 @@ class OverTheUplinkOnce(FilesTest):
     def test_a_host_refuses_wrong_bytes_and_gets_the_files_from_here(self):
         hosts = self.start_hosts(2, own_network=True)
         self.write_data(20)
-        self.assertEqual(self.user.run("up", self.write_job([hosts[0]], ssh_config=hosts.ssh_config)).code, 0)
+        self.user.run("up", self.write_job([hosts[0]], ssh_config=hosts.ssh_config)).expect(0)
         path = next(f for f in (hosts[0].home / ".cache/tfdist/files").iterdir() if f.stat().st_size == 20 * MB)
         used = path.stat().st_mtime_ns
         # The first host looks at its file before the second one can ask for it.

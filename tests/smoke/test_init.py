@@ -80,7 +80,7 @@ class Init(Checked):
         self.assertIn("# 2 x NVIDIA ^[[2JH100; ", result.out)
         self.assertEqual(tomllib.loads(result.out)["cluster"]["hosts"], [{"address": "localhost", "slots": 2}])
         file = self.user.write("cluster.toml", result.out.replace("python3", "true"))
-        self.assertEqual(self.user.run("render", file).code, 0)
+        self.user.run("render", file).expect(0)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Json(unittest.TestCase):
         file = self.user.write("job.toml", text + '[check]\npython = ["no-such-package"]\n')
         self.assertEqual(self.read("render", file)["tasks"][0]["env"]["COLOR"][:7], "sha256:")
         self.assertEqual({one["check"] for one in self.read("check", file, code=3)["findings"]}, {"python"})
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         self.user.wait_for_status(lambda status: status["attempt"] == 2 and status["look"], "silence in the second attempt")
         status = self.read("status")
         self.assertEqual(status["look"]["tasks"][0]["state"], "S")

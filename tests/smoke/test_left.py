@@ -116,7 +116,7 @@ class ClosedTerminal(unittest.TestCase):
             self.assertEqual(up.wait(60), -signal.SIGHUP, up.err.read_text())
             self.user.wait_until_tasks_run()
             self.assertEqual(self.user.status()["state"], "running")
-            self.assertEqual(self.user.run("down").code, 0)
+            self.user.run("down").expect(0)
 
     def wait_until_committed(self):
         """Looks without a pause: its `up` has not yet done all that it does then."""
@@ -141,7 +141,7 @@ class JoiningUp(OverSsh):
         self.assertIn("runs already, from this plan: joining it", again.err)
         self.assertEqual(set(records.iterdir()), before)
         hosts[1].thaw()
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
 
     def test_a_job_that_nobody_speaks_for_is_not_said_to_run(self):
         """Its record says "running"; its first host hangs."""
@@ -157,7 +157,7 @@ class JoiningUp(OverSsh):
         self.assertNotIn("runs already", again.err)
         hosts[0].thaw()
         self.assertEqual(self.user.status()["state"], "running")
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
 
     def run_up(self, file):
         up = self.user.run("up", "-d", file)

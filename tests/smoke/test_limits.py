@@ -44,7 +44,7 @@ class HiddenProcesses(OverSsh):
 
     def test_a_task_that_ends_takes_them_along(self):
         self.start("sleep 1; exit 0")
-        self.assertEqual(self.user.run("wait", seconds=15).code, 0)
+        self.user.run("wait", seconds=15).expect(0)
         self.assert_nothing_left(self.hosts, seconds=5)
 
     def test_down_does_not_claim_what_it_cannot_see(self):

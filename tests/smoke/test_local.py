@@ -161,16 +161,16 @@ class LocalJob(unittest.TestCase):
 
     def test_purge_leaves_no_folder_and_down_of_a_vanished_job_is_harmless(self):
         file = self.write(shell("sleep infinity"))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         folder = self.user.slot_folder(0).parent
         purged = self.user.run("down", "--purge", "job")
         self.assertEqual(purged.code, 0, purged)
         for slot in (0, 1):
             self.assertIn(f"127.0.0.1: removed {folder}/h{slot}\n", purged.err)
         self.assertFalse(folder.exists())
-        self.assertEqual(self.user.run("status", "job").code, 4)
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
-        self.assertEqual(self.user.run("down", "job").code, 0)
+        self.user.run("status", "job").expect(4)
+        self.user.run("up", "-d", file).expect(0)
+        self.user.run("down", "job").expect(0)
         wait_for(lambda: not self.user.left(), "the agents have left")
         shutil.rmtree(self.user.slot_folder(0).parent)
         vanished = self.user.run("down", "job")
@@ -179,7 +179,7 @@ class LocalJob(unittest.TestCase):
     @unittest.skipIf(os.geteuid() != 0, "needs root for a mount")
     def test_a_damaged_agent_is_replaced_where_the_host_cannot_hash(self):
         file = self.write(["true"])
-        self.assertEqual(self.user.run("up", file).code, 0)
+        self.user.run("up", file).expect(0)
         [agent] = (self.user.folder / ".cache/tfdist/bin").iterdir()
         # Another file under its name: the agents of the job before may still run from the old one.
         content = agent.read_bytes()
@@ -195,14 +195,14 @@ class LocalJob(unittest.TestCase):
 
     def test_clean_keeps_what_runs_and_removes_all_the_rest(self):
         file = self.write(shell("sleep infinity"))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         cache = self.user.folder / ".cache/tfdist"
         self.user.wait_until_tasks_run()
         kept = self.user.run("clean", "--yes", file)
         self.assertEqual(kept.code, 0, kept)
         self.assertIn("stays, it runs", kept.out)
         self.assertEqual(self.user.status("job")["state"], "running")
-        self.assertEqual(self.user.run("down", "job").code, 0)
+        self.user.run("down", "job").expect(0)
         wait_for(lambda: not self.user.left(), "the agents have left")
         cleaned = self.user.run("clean", "--yes", file)
         self.assertEqual(cleaned.code, 0, cleaned)
@@ -214,7 +214,7 @@ class LocalJob(unittest.TestCase):
         files = {name: self.user.write(f"{name}.toml", clusters.local(name, shell(script), slots=1))
                  for name, script in (("mine", "echo weights > model.ckpt"), ("theirs", "true"))}
         for file in files.values():
-            self.assertEqual(self.user.run("up", file).code, 0)
+            self.user.run("up", file).expect(0)
         self.assert_nothing_left()
         mine, theirs = (next(jobs.glob(f"{name}-*")) for name in ("mine", "theirs"))
         listed = self.user.run("clean", "--dry-run", "--all", files["mine"])
@@ -238,7 +238,7 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(terminal.wait(), 0)
         self.assertEqual((mine.exists(), theirs.exists()), (False, True), terminal.text)
         self.assertFalse((jobs.parent / "bin").exists())
-        self.assertEqual(self.user.run("clean", "--all", "--yes", files["mine"]).code, 0)
+        self.user.run("clean", "--all", "--yes", files["mine"]).expect(0)
         self.assertFalse(jobs.parent.exists())
 
     def test_old_results_stay_and_old_logs_go_with_a_word(self):
@@ -246,7 +246,7 @@ class LocalJob(unittest.TestCase):
         for name, script in (("results", "echo weights > model.ckpt"), ("logs", "cat data")):
             file = self.user.write(f"{name}.toml", clusters.local(
                 name, shell(script), slots=1, task_extra='workdir = "work"'))
-            self.assertEqual(self.user.run("up", file).code, 0)
+            self.user.run("up", file).expect(0)
         self.assert_nothing_left()
         jobs = self.user.folder / ".cache/tfdist/jobs"
         week_ago = time.time() - 8 * 24 * 3600
@@ -262,18 +262,18 @@ class LocalJob(unittest.TestCase):
 
     def test_replace_ends_the_old_job_first(self):
         file = self.write(shell("echo old; sleep infinity"))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         old = self.user.job_id()
         text = pathlib.Path(file).read_text().replace("echo old", "echo new")
         replaced = self.user.run("up", "-d", "--replace", self.user.write("new.toml", text))
         self.assertEqual(replaced.code, 0, replaced)
         self.assertIn(f"job {old}: ended; nothing is left", replaced.err)
         wait_for(lambda: "| new" in self.user.run("logs", "job").out, "the new job runs")
-        self.assertEqual(self.user.run("down", "job").code, 0)
+        self.user.run("down", "job").expect(0)
 
     def test_ctrl_c_while_a_job_from_elsewhere_is_looked_for_ends_up(self):
         file = self.write(shell("sleep infinity"))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         # Another state folder: the job is looked for on its hosts, where `grep` does not come back.
         self.user.env["XDG_STATE_HOME"] = str(self.user.folder / "elsewhere")
         gate = Gate(self)
@@ -292,15 +292,15 @@ class LocalJob(unittest.TestCase):
     def test_a_changed_program_is_another_plan(self):
         program = self.user.write("work/run.sh", "sleep infinity")
         file = self.write(["sh", "run.sh"], task_extra='workdir = "work"')
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         os.utime(program)  # the same content: the same plan
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         self.user.write("work/run.sh", "exec sleep infinity")
         self.user.write("work/data/new", "numbers")
         changed = self.user.run("up", "-d", file)
         self.assertEqual(changed.code, 4, changed)
         self.assertIn("  workdir changed: data/new (new), run.sh\n", changed.err)
-        self.assertEqual(self.user.run("down", "job").code, 0)
+        self.user.run("down", "job").expect(0)
 
     def test_what_gitignore_names_stays_here(self):
         self.user.write("work/.gitignore", ".venv/\n/data/\n")
@@ -359,7 +359,7 @@ class LocalJob(unittest.TestCase):
         seen = [str(said), str(other), self.user.run("render", "--json", write(canary)).out]
         self.assertIn(canary, self.user.run("render", "--env", "ps:0", write(canary)).out)
         os.remove(self.user.folder / "cluster.toml")
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
         self.assert_nothing_left()
         seen += [path.read_bytes().decode(errors="replace")
                  for path in self.user.folder.rglob("*") if path.is_file() and "bin" not in path.parts]
@@ -377,7 +377,7 @@ class LocalJob(unittest.TestCase):
         gate.open()
         self.assertEqual(cli.wait(60), 141)
         self.assertEqual(self.user.status("job")["state"], "running")
-        self.assertEqual(self.user.run("down", "job").code, 0)
+        self.user.run("down", "job").expect(0)
 
     def test_output_that_cannot_be_written_is_said_and_the_job_goes_on(self):
         file = self.write(shell("echo line; sleep infinity"))
@@ -394,7 +394,7 @@ class LocalJob(unittest.TestCase):
                 said = run(*command)
                 self.assertEqual(said.returncode, 74, said)
                 self.assertEqual("tfdist: cannot write output: No space left on device\n", said.stderr)
-        self.assertEqual(self.user.run("down", "job").code, 0)
+        self.user.run("down", "job").expect(0)
 
     def test_closed_streams_are_no_interrupt(self):
         """The pipe of signals must not have the number of a stream: what was printed was taken for Ctrl-C."""
@@ -404,7 +404,7 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(up.returncode, 74, up)
         self.assertIn("the job goes on", up.stderr)
         self.assertEqual(self.user.status("job")["state"], "running")
-        self.assertEqual(self.user.run("down", "job").code, 0)
+        self.user.run("down", "job").expect(0)
 
     def test_an_error_that_cannot_be_printed_still_has_its_exit_code(self):
         with open("/dev/full", "wb") as full:
@@ -431,7 +431,7 @@ class LocalJob(unittest.TestCase):
 
     def test_output_that_is_not_utf8_comes_back_as_it_was(self):
         file = self.write(shell(r"printf 'a\377\376\000b\n'"))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         self.user.wait_until_ended()
         logs = self.user.run_bytes("logs", "--raw", "job", "master:0")
         self.assertEqual(logs, b"a\xff\xfe\x00b\n")
@@ -494,7 +494,7 @@ class LocalJob(unittest.TestCase):
         self.assertIn("worker:0", self.user.run("logs", "job", "worker:0").out)
         of_workers = self.user.run("logs", "worker")  # no job is called that: a task type of the newest job
         self.assertEqual((of_workers.code, of_workers.out), (0, "worker:0 | ready\n"), of_workers)
-        self.assertEqual(self.user.run("logs", "nothing").code, 4)
+        self.user.run("logs", "nothing").expect(4)
         down = self.user.run("down", "job")
         self.assertEqual(down.code, 0, down)
         self.assert_nothing_left()
@@ -516,7 +516,7 @@ class LocalJob(unittest.TestCase):
         self.assert_nothing_left()
 
     def test_a_job_whose_folder_was_removed_is_not_called_ended(self):
-        self.assertEqual(self.user.run("up", "-d", self.write(shell("sleep infinity"))).code, 0)
+        self.user.run("up", "-d", self.write(shell("sleep infinity"))).expect(0)
         self.user.wait_until_tasks_run()
         cache = self.user.folder / ".cache"
 
@@ -538,7 +538,7 @@ class LocalJob(unittest.TestCase):
 
     def test_a_name_is_free_as_soon_as_its_job_has_ended(self):
         file = self.write(shell("echo done"))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         self.user.wait_until_ended()
         first = self.user.job_id()
         again = self.user.run("up", file)
@@ -568,19 +568,19 @@ class LocalJob(unittest.TestCase):
 
     def test_up_again_joins_the_same_plan_and_refuses_another(self):
         file = self.write(shell("echo ready; sleep infinity"))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         same = self.user.run("up", "-d", file)
         self.assertEqual(same.code, 0, same)
         self.assertIn("runs already", same.err)
         text = pathlib.Path(file).read_text().replace("echo ready", "echo other")
         other = self.user.run("up", "-d", self.user.write("other.toml", text))
         self.assertEqual(other.code, 4, other)
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
         self.assert_nothing_left()
 
     def test_a_crash_of_the_command_leaves_no_core_file(self):
         """It holds keys for a moment."""
-        self.assertEqual(self.user.run("up", "-d", self.write(shell("echo ready; sleep infinity"))).code, 0)
+        self.user.run("up", "-d", self.write(shell("echo ready; sleep infinity"))).expect(0)
         commands = {"control": ["sh", "-c", "echo ready; sleep 60"],
                     "tfdist": [str(BIN / "tfdist"), "logs", "-f", "job", "master:0"]}
         cores = {}
@@ -596,14 +596,14 @@ class LocalJob(unittest.TestCase):
                 process.returncode = -os.WTERMSIG(status)
             self.assertEqual(os.WTERMSIG(status), signal.SIGSEGV)
             cores[name] = os.WCOREDUMP(status)
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
         self.assertFalse(cores["tfdist"])
         if not cores["control"]:
             self.skipTest("this machine dumps no core at all")
 
     def test_ctrl_c_in_an_up_that_joined_leaves_the_job_running(self):
         file = self.write(shell("echo ready; sleep infinity"))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         self.user.wait_until_tasks_run()
         joined = self.user.start_on_terminal("up", file)
         joined.wait_for_text("joining it; Ctrl-C leaves it running")
@@ -612,7 +612,7 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(joined.wait(), 130, joined.text)
         self.assertIn("leaving; the job goes on", joined.text)
         self.assertEqual(self.user.status()["state"], "running")
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
         self.assert_nothing_left()
 
     def test_up_again_joins_and_replaces_a_job_whose_tasks_listen(self):
@@ -628,7 +628,7 @@ class LocalJob(unittest.TestCase):
         def all_listen():
             return self.user.run("logs", "job").out.count("| listening\n") == 4
 
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         wait_for(all_listen, "all tasks listen")
         job = self.user.job_id()
         same = self.user.run("up", "-d", file)
@@ -638,7 +638,7 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(replaced.code, 0, replaced)
         self.assertIn(f"job {job}: ended; nothing is left", replaced.err)
         wait_for(all_listen, "all tasks of the new job listen")
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
         self.assert_nothing_left()
 
     def test_replace_leaves_the_job_alone_where_the_new_one_could_not_start(self):
@@ -655,7 +655,7 @@ class LocalJob(unittest.TestCase):
                     self.assertIn(why, refused.err)
                     self.assertIn("nothing was started", refused.err)
                     self.assertEqual(self.user.status(running)["state"], "running")
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
         self.assert_nothing_left()
 
     def test_replace_of_a_job_whose_port_no_process_of_it_seems_to_hold(self):
@@ -668,13 +668,13 @@ class LocalJob(unittest.TestCase):
                   "os.execve(sys.executable, [sys.executable, '-c', code, address.rpartition(':')[2]], {})\n")
         file = self.user.write("cluster.toml", clusters.local(
             "job", ["python3", self.user.write("listen.py", listen)], slots=1))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         wait_for(lambda: self.user.run("logs", "job").out.count("| listening\n") == 2, "the tasks listen")
         job = self.user.job_id()
         replaced = self.user.run("up", "-d", "--replace", file)
         self.assertEqual(replaced.code, 0, replaced)
         self.assertIn(f"job {job}: ended; nothing is left", replaced.err)
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
         self.assert_nothing_left()
 
     ELSEWHERE = '\n[ssh]\nremote_dir = "~/elsewhere"\n'
@@ -683,15 +683,15 @@ class LocalJob(unittest.TestCase):
         running = self.start_job("twin")
         other = self.user.write("other.toml", clusters.local("twin", shell("sleep infinity"), slots=1) + self.ELSEWHERE)
         for options in ([], ["--purge"]):
-            self.assertEqual(self.user.run("down", *options, other).code, 4)
+            self.user.run("down", *options, other).expect(4)
             self.assertEqual(self.user.status(running)["state"], "running")
         replaced = self.user.run("up", "-d", "--replace", other)
         self.assertEqual(replaced.code, 0, replaced)
         self.assertNotIn(running, replaced.err)
         self.assertEqual(self.user.status(running)["state"], "running")
-        self.assertEqual(self.user.run("down", other).code, 0)
+        self.user.run("down", other).expect(0)
         self.assertEqual(self.user.status(running)["state"], "running")
-        self.assertEqual(self.user.run("down", running).code, 0)
+        self.user.run("down", running).expect(0)
         self.assert_nothing_left()
 
     def test_a_host_cannot_speak_for_a_job_of_the_same_name_on_other_hosts(self):
@@ -710,7 +710,7 @@ class LocalJob(unittest.TestCase):
                 self.assertNotIn("tfdist down", refused.err)
         self.assertEqual(record.read_text(), before)
         self.assertEqual(self.user.status(victim)["state"], "running")
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
 
     def test_a_host_cannot_have_a_job_of_another_name_ended(self):
         victim = self.start_job("victim")
@@ -724,7 +724,7 @@ class LocalJob(unittest.TestCase):
                 self.assertIn(f"the host says that job {victim} has the name other", refused.err)
                 self.assertNotIn("tfdist down", refused.err)
         self.assertEqual(self.user.status(victim)["state"], "running")
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
 
     def start_job(self, name, script="sleep infinity", extra=""):
         """Detached, on one slot; its id."""
@@ -752,8 +752,8 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(self.user.status()["job"], second)
         for job in (first, second):
             self.assertEqual(self.user.status(job)["state"], "running")
-        self.assertEqual(self.user.run("down", "first").code, 0)
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down", "first").expect(0)
+        self.user.run("down").expect(0)
         self.assertEqual(self.user.status(second)["state"], "stopped")
 
     @unittest.skipIf(os.geteuid() != 0, "needs root to give a folder away")
@@ -793,7 +793,7 @@ class LocalJob(unittest.TestCase):
         self.assertNotIn("| model.ckpt", second.out)
         self.assertIn(f"tfdist: warning: 127.0.0.1: job {job} {said}\n  try: tfdist pull {job} brings them home; ", second.err)
         for job in (job, self.user.job_id()):
-            self.assertEqual(self.user.run("down", "--purge", job).code, 0)
+            self.user.run("down", "--purge", job).expect(0)
         self.assertNotIn(said, self.user.run("up", str(self.user.folder / "cluster.toml")).err)
 
     def test_prune_keeps_the_only_way_to_results(self):
@@ -808,7 +808,7 @@ class LocalJob(unittest.TestCase):
         self.assertIn(f"kept {made}: files of its tasks are on localhost\n", pruned.out)
         self.assertIn("forgot 1 of 2 jobs; ", pruned.out)
         self.assertEqual(self.states(), {"made": "succeeded"})
-        self.assertEqual(self.user.run("pull", made).code, 0)
+        self.user.run("pull", made).expect(0)
         terminal = self.user.start_on_terminal("prune")
         terminal.wait_for_text("No command finds its files then [y/N]")
         os.write(terminal.fd, b"n\n")
@@ -818,7 +818,7 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(refused.code, 2, refused)
         self.assertIn(f"job {running} is not over (running): nothing was forgotten", refused.err)
         self.assertIn("forgot 1 of 2 jobs; ", self.user.run("prune", made).out)
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
 
     def test_prune_keeps_jobs_whose_folder_it_cannot_see(self):
         run = self.user.run("up", "-H", "localhost", "--name", "made", "--no-workdir", "--", "sh", "-c", "echo weights >model.ckpt")
@@ -834,7 +834,7 @@ class LocalJob(unittest.TestCase):
         (self.user.folder / ".cache").rename(self.user.folder / "away")  # as where it is not mounted
         self.assertIn(kept, self.user.run("prune").out)
         (self.user.folder / "away").rename(self.user.folder / ".cache")
-        self.assertEqual(self.user.run("pull", made).code, 0)
+        self.user.run("pull", made).expect(0)
 
     def test_purge_asks_before_it_removes_a_finished_job_that_nobody_named(self):
         first = self.start_job("done", "echo weights >model.ckpt")
@@ -876,7 +876,7 @@ class LocalJob(unittest.TestCase):
         down = self.user.run("down", first)
         self.assertEqual(down.code, 0, down)
         self.assertEqual(self.user.status(second)["state"], "running")
-        self.assertEqual(self.user.run("down", "twin").code, 0)  # one runs
+        self.user.run("down", "twin").expect(0)  # one runs
         self.assertEqual(self.user.status(second)["state"], "stopped")
         self.assert_nothing_left()
 
@@ -886,9 +886,9 @@ class LocalJob(unittest.TestCase):
             refused = self.user.run("exec", *words, "--", "true")
             self.assertEqual(refused.code, 2, refused)
             self.assertIn(f"2 jobs run: {second} (127.0.0.1), {first} (127.0.0.1)", refused.err)
-        self.assertEqual(self.user.run("exec", "second", "--", "true").code, 0)
+        self.user.run("exec", "second", "--", "true").expect(0)
         for job in (first, second):
-            self.assertEqual(self.user.run("down", job).code, 0)
+            self.user.run("down", job).expect(0)
 
     def test_what_a_job_that_is_gone_has_left_is_exit_code_4(self):
         job = self.start_job("short", "echo text >file")
@@ -955,19 +955,19 @@ class LocalJob(unittest.TestCase):
         self.assertRegex(self.user.run("list").out, r"long-\S+ +running +\d+s +1 +2 ")
         self.assertEqual(self.user.run("prune").out.split(";")[0], "forgot 3 of 4 jobs")
         self.assertEqual(self.states(), {"long": "running"})
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
 
     def test_a_job_that_down_has_ended_before_it_began_has_not_started(self):
         gate = Gate(self)
         self.kill_up_while_it_brings_its_host_up("early", gate)
         gate.open()
-        self.assertEqual(self.user.run("down", "early").code, 0)
+        self.user.run("down", "early").expect(0)
         self.assertEqual(self.user.status("early")["state"], "not started")
         for command in ("events", "logs", "why"):
             result = self.user.run(command, "early")
             self.assertEqual(result.code, 4, result)
             self.assertIn("the job has not started", result.err)
-        self.assertEqual(self.user.run("wait", "early").code, 1)
+        self.user.run("wait", "early").expect(1)
         self.assert_nothing_left()
 
     def test_down_ends_an_up_that_has_not_reached_its_hosts(self):
@@ -997,7 +997,7 @@ class LocalJob(unittest.TestCase):
     def test_logs_in_pieces_equal_the_file_on_the_host(self):
         count = 20000
         file = self.write(shell(f"i=0; while [ $i -lt {count} ]; do echo line $i; echo err $i >&2; i=$((i+1)); done"))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         pieces = b""
         for _ in range(6):
             follower = self.user.start("logs", "-f", "--raw", "--from", str(len(pieces)), "job", "master:0")

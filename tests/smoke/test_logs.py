@@ -54,7 +54,7 @@ class Logs(unittest.TestCase):
                   "for i in 1 2 3 4; do printf 'out %s, ' $i; sleep 0.1; echo err $i >&2; sleep 0.1; echo end; done")
         file = self.user.write("cluster.toml", clusters.local(
             "job", ["sh", "-c", script], slots=1, task_extra='output = "separate"'))
-        self.assertEqual(self.user.run("up", file).code, 0)
+        self.user.run("up", file).expect(0)
         whole = self.user.run("logs", "job", "master:0").out.splitlines()
         self.assertEqual(sorted(whole), sorted(f"master:0 | {line}" for i in range(1, 5) for line in (f"err {i}", f"out {i}, end")))
         for lines in range(1, 8):
@@ -137,7 +137,7 @@ class Logs(unittest.TestCase):
             self.assertEqual((folder / name).stat().st_mode & 0o7777, 0o600)  # as on the host
             self.assertIn(f"tfdist: {task}: {len(content)} bytes in out/of/{name}\n", saved.err)
         # Again, over its own; not over what somebody else has made, nor through a link.
-        self.assertEqual(self.user.run("logs", "--save", "out/of", "job", "worker").code, 0)
+        self.user.run("logs", "--save", "out/of", "job", "worker").expect(0)
         victim = pathlib.Path(self.user.write("victim", "mine\n"))
         (self.user.folder / "out/of/.worker-0.log.part").symlink_to(victim)
         (self.user.folder / "out/of/master-0.log").write_text("mine\n")
@@ -152,7 +152,7 @@ class Logs(unittest.TestCase):
     def test_saved_logs_leave_room_on_the_disk(self):
         script = "case $TFDIST_TASK in ps*) exec sleep 1000;; esac; head -c 40000000 /dev/zero | tr '\\0' x"
         file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script], slots=1))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         self.user.wait_until_ended()
         disk = self.user.folder / "disk"
         disk.mkdir()
@@ -166,13 +166,13 @@ class Logs(unittest.TestCase):
     def test_a_follower_is_told_how_the_job_ended(self):
         file = self.user.write("cluster.toml", clusters.local(
             "job", ["sh", "-c", "sleep 1; echo no data; exit 7"], slots=1, extra=clusters.NO_RESTARTS))
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         logs = self.user.run("logs", "-f", "job")
         self.assertEqual(logs.code, 0, logs)  # the code of the job is that of `wait`
         self.assertRegex(logs.err, r"tfdist: job job-\S+ failed after \d+\.\d s: (master|ps):0 on 127.0.0.1: exit code 7")
         self.assertIn("tfdist: first to fail: ", logs.err)
         self.assertNotIn("failed after", self.user.run("logs", "job").err)
-        self.assertEqual(self.user.run("wait", "job").code, 1)
+        self.user.run("wait", "job").expect(1)
 
     def test_a_host_selects_its_tasks(self):
         self.up("echo hello; case $TFDIST_TASK in ps*) sleep 1000;; esac", '"never"')

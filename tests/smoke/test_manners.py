@@ -114,7 +114,7 @@ class Jobs(unittest.TestCase):
         result = self.user.run("up", "-d", "-q", self.write(["sleep", "infinity"]))
         self.assertEqual((result.code, result.err), (0, ""), result)
         job = result.out.strip()
-        self.assertEqual(self.user.run("down", job).code, 0)
+        self.user.run("down", job).expect(0)
 
     def test_a_quiet_up_still_says_why_its_job_failed(self):
         result = self.user.run("up", "-q", self.write(["sh", "-c", "exit 3"], slots=1, extra=NO_RESTART))
@@ -129,7 +129,7 @@ class Jobs(unittest.TestCase):
         down = self.user.start("down", "job")
         wait_for(lambda: b"waiting for" in down.err.read_bytes(), "down says what it waits for", 8)
         self.assertRegex(down.err.read_text(), r"tfdist: waiting for \S+ \(127.0.0.1\).* to end; SIGKILL follows")
-        self.assertEqual(self.user.run("down", "--force", "job").code, 0)
+        self.user.run("down", "--force", "job").expect(0)
         self.assertEqual(down.wait(60), 0)
 
     def test_an_unfinished_line_is_shown_on_a_terminal(self):
@@ -141,7 +141,7 @@ class Jobs(unittest.TestCase):
         terminal.wait_for_text("Name? ", 20)
 
     def test_status_says_which_host_it_waits_for(self):
-        self.assertEqual(self.user.run("up", "-d", self.write(["sleep", "infinity"], slots=1)).code, 0)
+        self.user.run("up", "-d", self.write(["sleep", "infinity"], slots=1)).expect(0)
         agents = [pid for pid in self.user.left()
                   if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("tfdist-agent")]
         self.assertEqual(len(agents), 1)
@@ -150,7 +150,7 @@ class Jobs(unittest.TestCase):
         wait_for(lambda: b"tfdist: waiting for 127.0.0.1 to answer\n" in status.err.read_bytes(), "a word", 10)
         os.kill(agents[0], signal.SIGCONT)
         self.assertEqual(status.wait(60), 0)
-        self.assertEqual(self.user.run("down", "--force", "job").code, 0)
+        self.user.run("down", "--force", "job").expect(0)
 
     def test_hosts_with_the_same_failure_are_folded(self):
         file = self.user.write("refused.toml", 'name = "job"\n[cluster]\nhosts = ["127.0.1.[1-5]:1"]\n'
@@ -163,11 +163,11 @@ class Jobs(unittest.TestCase):
 
     def test_logs_of_some_tasks_with_times(self):
         file = self.write(["sh", "-c", "echo one; echo from $TFDIST_TASK"])
-        self.assertEqual(self.user.run("up", file).code, 0)
+        self.user.run("up", file).expect(0)
         logs = self.user.run("logs", "-t", "-n", "1", "job", "worker:[0-0]")
         self.assertEqual(logs.code, 0, logs)
         self.assertRegex(logs.out, r"^worker:0 \| \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z from worker:0\n$")
-        self.assertEqual(self.user.run("logs", "job", "worker:[0-3]").code, 2)
+        self.user.run("logs", "job", "worker:[0-3]").expect(2)
         here = self.user.run("logs", "--host", "127.0.0.1", "job")
         self.assertIn("from worker:0", here.out)
         elsewhere = self.user.run("logs", "--host", "gpu[1-2]", "job")
@@ -176,9 +176,9 @@ class Jobs(unittest.TestCase):
 
     def test_logs_of_a_cleaned_job(self):
         file = self.write(["true"])
-        self.assertEqual(self.user.run("up", file).code, 0)
+        self.user.run("up", file).expect(0)
         wait_for(lambda: not self.user.left(), "the agents have left", 30)
-        self.assertEqual(self.user.run("clean", "--yes", file).code, 0)
+        self.user.run("clean", "--yes", file).expect(0)
         logs = self.user.run("logs", "job")
         self.assertEqual(logs.code, 4, logs)
         self.assertIn("cleaned", logs.err)
@@ -199,7 +199,7 @@ class Jobs(unittest.TestCase):
 
     def test_the_documented_json_is_what_the_commands_print(self):
         file = self.write(["sh", "-c", "exit 3"], slots=1, extra=NO_RESTART)
-        self.assertEqual(self.user.run("up", file).code, 1)
+        self.user.run("up", file).expect(1)
         checked = self.user.write("checked.toml", clusters.local("job", ["true"], slots=1,
                                                                  extra='[check]\npython = ["no-such-package"]'))
         outputs = {command: self.user.run(*words).out for command, words in {

@@ -75,7 +75,7 @@ class Pull(unittest.TestCase):
     def test_results_in_the_work_folder_are_not_sent_back(self):
         self.run_job("echo 1 >model.bin")
         [job] = [row["job"] for row in json.loads(self.user.run("list", "--json").out)]
-        self.assertEqual(self.user.run("pull", cwd=self.user.folder / "work").code, 0)
+        self.user.run("pull", cwd=self.user.folder / "work").expect(0)
         self.assertEqual((self.user.folder / "work" / job / "worker-0/model.bin").read_text(), "1\n")
         again = self.user.run("up", str(self.user.folder / "cluster.toml"))
         self.assertEqual(again.code, 0, again)

@@ -176,7 +176,7 @@ config = "{hosts.ssh_config}"
                   'worker:0.2) echo step 200; kill -9 $$;; esac; sleep 1000')
         self.write_job("digits", ["sh", "-c", script], hosts,
                        extra='[restart]\nworker = { policy = "gang", limit = 1 }\n')
-        self.assertEqual(self.user.run("up", "-d", "cluster.toml").code, 0)
+        self.user.run("up", "-d", "cluster.toml").expect(0)
         self.user.wait_until_ended()
         self.assert_shown("why")
 

@@ -69,9 +69,9 @@ class Restarts(unittest.TestCase):
         self.assertIn("tfdist: tfdist restart; starting worker:0 again\n", up.err.read_text())
 
     def test_restart_refuses_what_cannot_be(self):
-        self.assertEqual(self.user.run("restart", "nobody").code, 4)
+        self.user.run("restart", "nobody").expect(4)
         file = self.user.write("job.toml", clusters.local("job", ["true"], slots=1))
-        self.assertEqual(self.user.run("up", file).code, 0)
+        self.user.run("up", file).expect(0)
         unknown = self.user.run("restart", "job", "worker:7")
         self.assertEqual(unknown.code, 2, unknown)
         self.assert_nothing_left()

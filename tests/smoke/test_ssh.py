@@ -115,7 +115,7 @@ class FourHosts(OverSsh):
                 # The same works for the account that the job runs as: the paths are right.
                 owner = host.run_as("trainer", attempt, check=False)
                 self.assertEqual(owner.returncode, 0, owner)
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
         self.assert_nothing_left(hosts)
 
     def test_another_account_gets_nothing_from_the_ports_of_a_training_job(self):
@@ -136,7 +136,7 @@ class FourHosts(OverSsh):
         self.assertEqual(tried, 3, "two parameter servers and the coordinator")
         before = self.step()
         wait_for(lambda: self.step() > before, "training went on all the time")
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
         self.assert_nothing_left(hosts)
 
     def step(self):
@@ -162,7 +162,7 @@ class FourHosts(OverSsh):
             seen += b"".join(read(pathlib.Path(f"/proc/{p.pid}/environ")) for p in host.processes())
         for secret in secrets:
             self.assertNotIn(secret, seen)
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
 
     def test_a_rolled_back_host_keeps_nothing_of_a_folder_that_may_not_be_written(self):
         hosts = self.start_hosts(1)
@@ -196,7 +196,7 @@ class HostsThatAreOff(OverSsh):
         script = 'echo "$TFDIST_TASK on $TFDIST_HOST"; echo more; exec sleep infinity'
         extra = '[restart]\nworker = "never"\nhost_lost = "5s"\n'
         file = self.write(hosts, shell(script), layout="mirrored", extra=extra)
-        self.assertEqual(self.user.run("up", "-d", file).code, 0)
+        self.user.run("up", "-d", file).expect(0)
         self.user.wait_until_tasks_run()
         hosts[at].crash()
         if at:
@@ -279,7 +279,7 @@ class HostsThatAreOff(OverSsh):
         files = [self.user.write(f"{name}.toml", clusters.over_ssh(name, shell("exec sleep infinity"), [host], layout="mirrored",
                                                                    ssh_config=hosts.ssh_config))
                  for name, host in (("mine", hosts[0]), ("other", hosts[1]))]
-        self.assertEqual(self.user.run("up", "-d", files[1]).code, 0)
+        self.user.run("up", "-d", files[1]).expect(0)
         self.user.wait_until_tasks_run()
         job = self.user.job_id()
         clean = ("clean", "--all", "--yes", files[0])
@@ -291,7 +291,7 @@ class HostsThatAreOff(OverSsh):
         self.assertIn(kept, self.user.run(*clean).out)
         (self.user.folder / "record").rename(record)
         self.assertTrue((self.job_folder(hosts[0]) / "h0/agent").exists())
-        self.assertEqual(self.user.run("down", job).code, 0)
+        self.user.run("down", job).expect(0)
         self.assertIn(f"{job}/h0\n", self.user.run("clean", "--yes", files[1]).out)
 
 
@@ -417,7 +417,7 @@ class Faults(OverSsh):
 
     def test_when_the_first_host_is_lost_status_says_what_the_others_know(self):
         hosts = self.start_hosts(3)
-        self.assertEqual(self.user.run("up", "-d", self.write(hosts, shell("exec sleep infinity"))).code, 0)
+        self.user.run("up", "-d", self.write(hosts, shell("exec sleep infinity"))).expect(0)
         self.user.wait_until_tasks_run()
         hosts[0].crash()
 
@@ -447,7 +447,7 @@ class Faults(OverSsh):
         hosts = self.start_hosts(3)
         file = self.write(hosts, shell("exec sleep infinity"), layout="mirrored", extra='[restart]\nhost_lost = "5s"\n')
         for lost in (0, 2):
-            self.assertEqual(self.user.run("up", "-d", file).code, 0)
+            self.user.run("up", "-d", file).expect(0)
             self.user.wait_until_tasks_run()
             self.kill_all(hosts[lost])
             if lost:
@@ -460,7 +460,7 @@ class Faults(OverSsh):
                 self.assertEqual(status.count("  unknown (nobody watches it)\n"), 1, status)
                 self.assertEqual(status.count("  running, as its host's agent says\n"), 2, status)
                 self.assertIn(f"host {hosts[0].address}: {self.KILLED}", self.user.run("why").out)
-            self.assertEqual(self.user.run("down").code, 0)
+            self.user.run("down").expect(0)
 
     def test_the_next_job_of_a_name_finds_nothing_of_the_earlier_one_on_a_host_that_was_lost(self):
         """The host hangs, the job ends without it, the host is back, and the same `up` again."""

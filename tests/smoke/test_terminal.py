@@ -97,7 +97,7 @@ class HostileText(unittest.TestCase):
     def test_what_a_host_says(self):
         """The job's own executable on its first host lies: every command is asked about that job."""
         file = self.user.write("cluster.toml", clusters.local("job", ["true"]))
-        self.assertEqual(self.user.run("up", file).code, 0)
+        self.user.run("up", file).expect(0)
         agent = self.user.slot_folder(0) / "agent"
         hello = {"oldest": 1, "newest": 1, "serving": "folder", "agent_sha256": "", "base": ORDERS, "job": ORDERS,
                  "slot": 0, "public_key": ""}

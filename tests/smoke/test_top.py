@@ -71,7 +71,7 @@ esac
         fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
         terminal.wait_for_text("\x1b[4F\x1b[J", 30)  # a heading and three lines further up
         terminal.wait_for_text("\x1b[4F\x1b[J", 30)
-        self.assertEqual(self.user.run("down", "--force", "job").code, 0)
+        self.user.run("down", "--force", "job").expect(0)
         self.assertEqual(terminal.wait(), 0)
         self.assertRegex(terminal.text, r"\x1b\[Jjob: stopped, attempt 1, ")
         last = re.split(r"\x1b\[\d+F\x1b\[J", terminal.text)[-1]

@@ -85,7 +85,7 @@ class Training(unittest.TestCase):
         self.assertEqual(self.user.status()["state"], "running")
         processes.kill(pid, signal.SIGCONT)
         wait_for(lambda: self.step() > stalled, "steps go on")
-        self.assertEqual(self.user.run("down").code, 0)
+        self.user.run("down").expect(0)
 
     def waits(self, trainer):
         """Whether the last that a trainer said is that it waits for ps:1."""

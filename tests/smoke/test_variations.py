@@ -67,7 +67,7 @@ command = {clusters.toml_list(command)}
         missing = self.user.run("up", file)
         self.assertEqual(missing.code, 2, missing)
         self.assertIn("env_from names what your shell does not set: KEY\n  try: export KEY=", missing.err)
-        self.assertEqual(self.user.run("status", file).code, 4)  # needs no variable
+        self.user.run("status", file).expect(4)  # needs no variable
         self.user.env["KEY"] = self.user.env["OTHER"] = "{rank} ~/s"
         self.assertEqual(self.lines(file, "--env", "OTHER")[0], [f"worker:{n} | {{rank}} ~/s|{{rank}} ~/s" for n in (0, 1)])
         self.assertEqual(self.lines(file, "-e", "KEY=here")[0], [f"worker:{n} | here|{{rank}} ~/s" for n in (0, 1)])

@@ -37,7 +37,7 @@ class WaitAndWhy(unittest.TestCase):
         self.assertEqual(waited.code, 1, waited)
         self.assertIn("first to fail: worker:0 on 127.0.0.1: exit code 7", waited.err)
         self.assertIn("    no data\n", waited.err)
-        self.assertEqual(self.user.run("wait").code, 1)
+        self.user.run("wait").expect(1)
 
     def test_wait_gives_up_in_time_and_leaves_the_job_alone(self):
         self.start("sleep 1000")
@@ -48,7 +48,7 @@ class WaitAndWhy(unittest.TestCase):
         self.assertEqual(self.user.status("job")["state"], "running")
         wrong = self.user.run("wait", "--timeout", "soon", "job")
         self.assertEqual(wrong.code, 2, wrong)
-        self.assertEqual(self.user.run("wait", "nosuch").code, 4)
+        self.user.run("wait", "nosuch").expect(4)
 
     def test_ctrl_c_ends_the_waiting_and_not_the_job(self):
         self.start("sleep 1000")

@@ -27,6 +27,12 @@ class Result:
     def __init__(self, code, out, err):
         self.code, self.out, self.err = code, out, err
 
+    def expect(self, code):
+        """Fails with all that was printed where the command ended otherwise."""
+        if self.code != code:
+            raise AssertionError(f"expected exit code {code}: {self}")
+        return self
+
     def __str__(self):
         return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
 
