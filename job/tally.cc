@@ -1,7 +1,5 @@
 #include "job/tally.h"
 
-#include "job/state.h"
-
 namespace tfdist::protocol {
 namespace {
 
@@ -16,19 +14,22 @@ void Enter(std::set<T>& set, const T& value, bool in) {
 
 }  // namespace
 
-JobTally::JobTally(const JobState& state) {
-  const auto& tasks = state.plan.tasks;
-  planned.resize(state.slots.size());
-  seated.resize(state.slots.size());
-  for (size_t task = 0; task < tasks.size(); ++task) {
-    index.emplace(tasks[task].task, task);
-    planned.at(static_cast<size_t>(tasks[task].slot)).push_back(task);
-    seated.at(static_cast<size_t>(state.SeatOf(tasks[task]))).push_back(task);
-    any_decides = any_decides || tasks[task].decides;
-    Count(state.plan, task, state.tasks.at(tasks[task].task), true);
+JobTally::JobTally(const JobPlan& plan, const std::vector<int>& seats,
+                   const std::map<std::string, TaskState>& tasks,
+                   const std::vector<SlotState>& slots) {
+  planned.resize(slots.size());
+  seated.resize(slots.size());
+  for (size_t task = 0; task < plan.tasks.size(); ++task) {
+    const TaskPlan& one = plan.tasks[task];
+    const auto slot = static_cast<size_t>(one.slot);
+    index.emplace(one.task, task);
+    planned.at(slot).push_back(task);
+    seated.at(static_cast<size_t>(seats.at(slot))).push_back(task);
+    any_decides = any_decides || one.decides;
+    Count(plan, task, tasks.at(one.task), true);
   }
-  for (size_t slot = 0; slot < state.slots.size(); ++slot) {
-    Count(static_cast<int>(slot), state.slots[slot], true);
+  for (size_t slot = 0; slot < slots.size(); ++slot) {
+    Count(static_cast<int>(slot), slots[slot], true);
   }
 }
 

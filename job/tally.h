@@ -1,30 +1,29 @@
 // What a job's state amounts to, counted: which tasks have failed, which hosts are lost, who is still
 // waited for. JobState keeps it up with each event, so that no decision has to look at every task.
-// It says nothing that the rest of the state does not: JobTally(state) counts anew.
+// It says nothing that the rest of the state does not: JobState::CountAnew() finds the same.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-namespace tfdist::protocol {
+#include "job/plan.h"
+#include "job/task_state.h"
 
-struct JobPlan;
-struct JobState;
-struct SlotState;
-struct TaskState;
+namespace tfdist::protocol {
 
 struct JobTally {
   using Time = std::pair<int64_t, size_t>;  // nanoseconds, and the task's index in the plan
 
   JobTally() = default;
   // Throws std::out_of_range when the plan has a task on a slot that it does not have.
-  explicit JobTally(const JobState& state);
+  JobTally(const JobPlan& plan, const std::vector<int>& seats,
+           const std::map<std::string, TaskState>& tasks, const std::vector<SlotState>& slots);
 
   // Of the plan.
   std::unordered_map<std::string, size_t> index;  // of each task in plan.tasks

@@ -22,7 +22,6 @@ using protocol::PortFact;
 constexpr uint64_t kLittleDiskBytes = uint64_t{1} << 30;
 constexpr uint64_t kFewFiles = 1000;
 constexpr std::chrono::nanoseconds kClocksApart = 1s;
-constexpr size_t kMostNamed = 4;
 
 class Findings {
  public:
@@ -320,13 +319,6 @@ class Findings {
 
 std::vector<Finding> FindingsOf(const Plan& plan, const std::vector<HostReport>& reports) {
   return Findings(plan, reports).All();
-}
-
-std::string ListOf(const std::vector<std::string>& names) {
-  if (names.size() <= kMostNamed) return fmt::format("{}", fmt::join(names, ", "));
-  const auto end = names.begin() + static_cast<ptrdiff_t>(kMostNamed);
-  return fmt::format("{} and {} more", fmt::join(names.begin(), end, ", "),
-                     names.size() - kMostNamed);
 }
 
 }  // namespace tfdist::cli

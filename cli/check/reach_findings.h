@@ -3,7 +3,9 @@
 
 #include <vector>
 
-#include "cli/check/findings.h"
+#include "cli/check/finding.h"
+#include "cli/check/host_check.h"
+#include "cli/plan/plan.h"
 
 namespace tfdist::cli {
 

@@ -123,13 +123,4 @@ struct ClusterFile {
   std::optional<Located<std::string>> logdir;  // [tensorboard] logdir
 };
 
-// Whether `name` can be a job's; else a problem. Part of paths, and of the job's id.
-bool CheckJobName(const std::string& name, const Where& where, Problems& problems);
-
-// Every mistake goes to `problems`; what is left is usable all the same. nullopt: it is no TOML.
-// `settings`: those of `--set` (set_values.h).
-std::optional<ClusterFile> ReadClusterFile(std::string_view toml,
-                                           const std::vector<std::string>& settings,
-                                           Problems& problems);
-
 }  // namespace tfdist::cli

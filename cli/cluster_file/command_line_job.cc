@@ -10,6 +10,7 @@
 
 #include "cli/cluster_file/host_range.h"
 #include "cli/cluster_file/host_words.h"
+#include "cli/cluster_file/read_cluster_file.h"
 #include "cli/cluster_file/read_hosts.h"
 #include "cli/cluster_file/read_settings.h"
 

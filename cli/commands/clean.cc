@@ -26,15 +26,15 @@ constexpr auto kHostLimit = 60s;
 
 // What `ask` says of a host, or why it could not be asked.
 template <typename Answer>
-struct HostAnswer {
+struct AnswerOfHost {
   Answer answer;
   std::optional<Error> error;
 };
 
 template <typename Answer, typename Ask>
-std::vector<HostAnswer<Answer>> AskAll(const std::vector<HostPlan>& hosts, const SshOptions& ssh,
-                                       Ask ask) {
-  std::vector<HostAnswer<Answer>> answers(hosts.size());
+std::vector<AnswerOfHost<Answer>> AskAll(const std::vector<HostPlan>& hosts, const SshOptions& ssh,
+                                         Ask ask) {
+  std::vector<AnswerOfHost<Answer>> answers(hosts.size());
   const auto failures = ForEachHost(hosts.size(), [&](size_t at) {
     const TimePoint deadline = SystemClock().Now() + kHostLimit;
     const auto transport = MakeTransport(hosts[at], ssh);

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/failures.h"
-#include "cli/find/last_seen.h"
+#include "cli/find/job_view.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"

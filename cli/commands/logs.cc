@@ -12,7 +12,7 @@
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
-#include "cli/find/last_seen.h"
+#include "cli/find/job_view.h"
 #include "cli/link/bootstrap.h"
 #include "cli/pull/brought.h"
 #include "cli/show/moment.h"

@@ -21,7 +21,6 @@
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
-#include "cli/find/last_seen.h"
 #include "cli/job/connector.h"
 #include "cli/plan/describe.h"
 #include "cli/show/consent.h"

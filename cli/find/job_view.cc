@@ -1,7 +1,6 @@
 #include "cli/find/job_view.h"
 
 #include "base/failures.h"
-#include "cli/find/last_seen.h"
 #include "cli/job/connector.h"
 #include "cli/link/grace.h"
 
@@ -21,6 +20,20 @@ void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event,
 }
 
 }  // namespace
+
+LastSeen SeenIn(const protocol::JobState& state, bool live) {
+  LastSeen seen;
+  if (state.phase == protocol::JobPhase::kNone) return seen;
+  const bool ended = state.phase == protocol::JobPhase::kEnded;
+  using Stage = LastSeen::Stage;
+  seen.stage = ended ? Stage::kEnded : live ? Stage::kRunning : Stage::kUnwatched;
+  seen.began_ns = state.committed_ns;
+  if (!ended) return seen;
+  seen.result = NameOf(state.result);
+  seen.why = state.why;
+  seen.ended_ns = state.ended_ns;
+  return seen;
+}
 
 void ReadEvents(AgentLink& link, const JobRecord& record, TimePoint deadline,
                 const OnEvent& on_event, JobView& view) {

@@ -29,6 +29,9 @@ JobView LookAt(const JobRecord& record,
                std::chrono::milliseconds limit = std::chrono::seconds(30),
                const std::optional<LookWish>& wish = {});
 
+// What a job's events say of it; `live`: as its coordinator tells them.
+LastSeen SeenIn(const protocol::JobState& state, bool live);
+
 // Goes on behind the last event that `view` has.
 void ReadEvents(AgentLink& link, const JobRecord& record, TimePoint deadline,
                 const std::function<void(const protocol::Event&)>& on_event, JobView& view);

@@ -59,19 +59,6 @@ std::string WhyItIsLeft(const JobRecord& record) {
   return record.last_seen.why.empty() ? std::string(kUpWasKilled) : record.last_seen.why;
 }
 
-LastSeen SeenIn(const protocol::JobState& state, bool live) {
-  LastSeen seen;
-  if (state.phase == protocol::JobPhase::kNone) return seen;
-  const bool ended = state.phase == protocol::JobPhase::kEnded;
-  seen.stage = ended ? Stage::kEnded : live ? Stage::kRunning : Stage::kUnwatched;
-  seen.began_ns = state.committed_ns;
-  if (!ended) return seen;
-  seen.result = NameOf(state.result);
-  seen.why = state.why;
-  seen.ended_ns = state.ended_ns;
-  return seen;
-}
-
 void LookAgain(std::vector<JobRecord>& records) {
   std::vector<JobRecord*> asked;
   for (JobRecord& record : records) {

@@ -6,12 +6,8 @@
 #include <vector>
 
 #include "cli/job/job_record.h"
-#include "job/state.h"
 
 namespace tfdist::cli {
-
-// What a job's events say of it; `live`: as its coordinator tells them.
-LastSeen SeenIn(const protocol::JobState& state, bool live);
 
 // Of a job that its `up` has left (job_record.h): what `up` has noted itself, where it could.
 std::string WhyItIsLeft(const JobRecord& record);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/plan/placement.h"
+#include "cli/plan/role.h"
 
 namespace tfdist::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/plan/placement.h"
+#include "cli/plan/role.h"
 
 namespace tfdist::cli {
 

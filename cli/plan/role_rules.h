@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "cli/plan/placement.h"
+#include "cli/plan/role.h"
 
 namespace tfdist::cli {
 

@@ -58,10 +58,6 @@ void WriteOut(int fd, std::string_view bytes) {
 
 }  // namespace
 
-OutputClosed::OutputClosed(int error_number)
-    : Error(Phase::kLogs, WithErrno("cannot write output", error_number)),
-      reader_left_(error_number == EPIPE || error_number == EIO) {}  // EIO: the terminal is gone
-
 LinePrinter::LinePrinter(int fd, PrinterOptions options, const std::vector<std::string>& tasks)
     : fd_(fd), options_(options) {
   size_t width = 0;

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "cli/stream/print.h"
 #include "wire/protocol.h"
 
@@ -24,17 +23,6 @@ struct PrinterOptions {
   bool timestamps = false;   // when each line began, after its task
   size_t columns = 0;        // of a terminal that can erase a line; 0: whole lines only
   bool leaves_room = false;  // of a file's disk at least 64 MiB: OutputClosed else
-};
-
-// Thrown when no more output can be written.
-class OutputClosed : public Error {
- public:
-  explicit OutputClosed(int error_number);
-  // The reader has closed the pipe, as `tfdist logs | head` does. Otherwise the disk is full, say.
-  [[nodiscard]] bool reader_left() const { return reader_left_; }
-
- private:
-  bool reader_left_;
 };
 
 // Single-threaded. Memory: at most 64 KiB for each stream of each task; a longer line is printed in

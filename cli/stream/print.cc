@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "cli/stream/line_printer.h"
+#include "base/text.h"
 #include "cli/stream/terminal_filter.h"
 
 namespace tfdist::cli {
@@ -23,6 +23,10 @@ std::string HarmlessLines(std::string_view text) {
 }
 
 }  // namespace
+
+OutputClosed::OutputClosed(int error_number)
+    : Error(Phase::kLogs, WithErrno("cannot write output", error_number)),
+      reader_left_(error_number == EPIPE || error_number == EIO) {}  // EIO: the terminal is gone
 
 std::string Harmless(std::string_view text) {
   std::string line;

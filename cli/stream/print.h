@@ -14,6 +14,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/error.h"
+
 namespace tfdist::cli {
 
 // `text` on one line: line breaks as " / ", every control character visible ("^[", "\x9b"), also
@@ -42,7 +44,18 @@ std::string FormatHarmless(fmt::format_string<T...> format, T&&... values) {
   }(MadeHarmless(values)...);
 }
 
-// To stdout, which is buffered. Throws OutputClosed (line_printer.h).
+// Thrown when no more output can be written.
+class OutputClosed : public Error {
+ public:
+  explicit OutputClosed(int error_number);
+  // The reader has closed the pipe, as `tfdist logs | head` does. Otherwise the disk is full, say.
+  [[nodiscard]] bool reader_left() const { return reader_left_; }
+
+ private:
+  bool reader_left_;
+};
+
+// To stdout, which is buffered. Throws OutputClosed.
 void PrintRaw(std::string_view text);
 template <Printable... T>
 void Print(fmt::format_string<T...> format, T&&... values) {

@@ -406,7 +406,7 @@ void JobLife::CheckRules() {
 void JobLife::CheckTally() {
   if (Judge(state_, job_clock_->NowNs())) broken_ = "a decision is due and was not taken";
   if (std::exchange(counted_, state_.applied) == state_.applied) return;
-  if (state_.tally != protocol::JobTally(state_)) broken_ = "the tally is not what the state says";
+  if (state_.tally != state_.CountAnew()) broken_ = "the tally is not what the state says";
 }
 
 // What was decided is never decided differently: every prefix of the journal leads to one state,

@@ -16,7 +16,7 @@
 #include "base/getent.h"
 #include "base/text.h"
 #include "cli/channel/tail.h"
-#include "cli/ssh/config/openssh_config.h"
+#include "cli/ssh/config/host_config.h"
 #include "cli/ssh/config/target.h"
 
 namespace tfdist::ssh {

@@ -2,46 +2,15 @@
 // ssh.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/clock.h"
-#include "cli/ssh/config/algorithms.h"
+#include "cli/ssh/config/host_config.h"
 #include "cli/ssh/config/target.h"
 
 namespace tfdist::ssh {
-
-struct HostConfig {
-  std::string host_name;  // to be resolved: never the alias
-  std::string user;
-  int port = 22;
-  std::vector<std::string> identity_files;  // absolute paths; need not exist
-  bool identities_only = false;
-  std::vector<std::string> certificate_files;  // as identity_files
-  std::string agent_socket;                    // of ssh-agent; empty: none
-  std::vector<std::string> user_known_hosts;
-  std::vector<std::string> global_known_hosts;
-  std::string host_key_alias;
-  bool hash_known_hosts = false;
-  bool accept_new = false;      // as the target or StrictHostKeyChecking says
-  bool trusts_anybody = false;  // StrictHostKeyChecking no: tfdist does not
-  int required_rsa_bits = 0;
-  Algorithms algorithms;
-  bool check_host_ip = false;  // the address's own lines of known_hosts count as well
-  std::string proxy_jump;
-  std::string proxy_command;  // as a shell gets it: what % stands for is put in
-  // Hosts with the same text here are reached through the same machine, as far as one can tell; empty: directly.
-  std::string gateway;
-
-  // Why libssh2 cannot do what the configuration asks for; empty: it can.
-  std::string beyond;
-
-  // Where the user's own ssh would share a connection (ControlPath), for openssh alone; empty: nowhere.
-  std::string control_path;
-
-  friend bool operator==(const HostConfig&, const HostConfig&) = default;
-};
 
 // What ssh -G writes.
 struct SshAnswer {

@@ -15,22 +15,14 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
-
-#include "runtime/update/update_mode.h"
 
 namespace tfdist::runtime {
 
 class UpdatePolicy {
  public:
-  // `mode` is complete (see Completed); `trainers` are all of the job, at least one. Null for
-  // asynchronous updates.
-  static std::unique_ptr<UpdatePolicy> Make(const UpdateMode& mode,
-                                            const std::set<std::string>& trainers);
   virtual ~UpdatePolicy() = default;
 
   // Gradients are summed until a step is due, instead of applied as they come.

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "runtime/ps/policy/make_update_policy.h"
 #include "runtime/ps/store/slot_names.h"
 #include "runtime/transport/refusal.h"
 #include "runtime/update/optimizer.h"
@@ -53,7 +54,7 @@ void ServedModel::Declare(const Request& create, const std::set<std::string>& tr
     return;
   }
   TableStore tables(create.tables, optimizer);
-  std::unique_ptr<UpdatePolicy> policy = UpdatePolicy::Make(mode, trainers);
+  std::unique_ptr<UpdatePolicy> policy = MakeUpdatePolicy(mode, trainers);
   store_.Declare(create.variables, optimizer);
   tables_ = std::move(tables);
   optimizer_ = optimizer.spec();

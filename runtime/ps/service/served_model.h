@@ -16,6 +16,7 @@
 #include "runtime/ps/store/variable_store.h"
 #include "runtime/ps/tables/table_store.h"
 #include "runtime/transport/messages.h"
+#include "runtime/update/update_mode.h"
 
 namespace tfdist::runtime {
 

@@ -1,12 +1,12 @@
-#include "runtime/ps/policy/update_policy.h"
+#include "runtime/ps/policy/make_update_policy.h"
 
 #include "runtime/ps/policy/bounded_staleness.h"
 #include "runtime/ps/policy/sync_replicas.h"
 
 namespace tfdist::runtime {
 
-std::unique_ptr<UpdatePolicy> UpdatePolicy::Make(const UpdateMode& mode,
-                                                 const std::set<std::string>& trainers) {
+std::unique_ptr<UpdatePolicy> MakeUpdatePolicy(const UpdateMode& mode,
+                                               const std::set<std::string>& trainers) {
   switch (mode.kind) {
     case UpdateKind::kAsync:
       return nullptr;

@@ -1,4 +1,4 @@
-#include "cli/cluster_file/cluster_file.h"
+#include "cli/cluster_file/read_cluster_file.h"
 
 #include <fmt/format.h>
 

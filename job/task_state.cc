@@ -1,0 +1,43 @@
+#include "job/task_state.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace tfdist::protocol {
+
+std::string_view TaskPhaseName(TaskPhase phase) {
+  switch (phase) {
+    case TaskPhase::kWaiting:
+      return "waiting";
+    case TaskPhase::kRunning:
+      return "running";
+    case TaskPhase::kExited:
+      return "exited";
+  }
+  return "unknown";
+}
+
+bool HasFailed(const TaskExit& exit) {
+  return exit.code != 0 || exit.signal != 0 || !exit.error.empty();
+}
+
+bool HasSucceeded(const TaskState& task) {
+  const bool ended = task.phase == TaskPhase::kExited && task.exit;
+  // What ends with 0 because it was told to end has not done its work.
+  return ended && !HasFailed(*task.exit) && !task.exit->by_us;
+}
+
+std::string Describe(const TaskExit& exit) {
+  if (!exit.error.empty()) return exit.error;
+  const char* name = exit.signal == 0 ? nullptr : sigabbrev_np(exit.signal);
+  std::string how = exit.signal == 0 ? fmt::format("exit code {}", exit.code)
+                                     : fmt::format("signal {} (SIG{})", exit.signal,
+                                                   name == nullptr ? "?" : name);
+  if (!exit.out_of_memory) return how;
+  const std::string peak =
+      exit.peak_bytes == 0 ? "" : fmt::format(" at {} MiB", exit.peak_bytes >> 20);
+  return fmt::format("out of memory: the kernel killed it{}: {}", peak, how);
+}
+
+}  // namespace tfdist::protocol
