@@ -10,9 +10,11 @@
 #include "base/thread_annotations.h"
 #include "cli/channel/child_channel.h"
 #include "cli/channel/tail.h"
+#include "cli/ssh/libssh2/channel.h"
 #include "cli/ssh/libssh2/library_failure.h"
 #include "cli/ssh/libssh2/session.h"
 #include "cli/ssh/openssh/openssh_masters.h"
+#include "cli/ssh/openssh/session_channel.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -24,8 +26,13 @@ class LibraryTransport : public SshTransport {
 
  private:
   std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) override {
-    Session& session = Connected(deadline);
-    return session.OpenShell(deadline);
+    try {
+      return Connected(deadline).OpenShell(deadline);
+    } catch (const SessionRefused&) {
+      if (!session_->HasHadChannels()) throw;
+    }
+    session_.reset();  // its channels keep their connection
+    return Connected(deadline).OpenShell(deadline);
   }
   std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) override {
     Session& session = Connected(deadline);
@@ -74,36 +81,6 @@ class TunnelChannel : public cli::ByteChannel {
   bool works_ = false;
 };
 
-// The shell of a connection. Where the host opens no further session on it, ssh says so and ends.
-class SessionChannel : public cli::ByteChannel {
- public:
-  SessionChannel(std::unique_ptr<cli::ByteChannel> ssh, std::string host, bool own)
-      : ssh_(std::move(ssh)), host_(std::move(host)), own_(own) {}
-
-  ReadResult Read(std::string& out, TimePoint deadline) override {
-    const ReadResult result = ssh_->Read(out, deadline);
-    if (result == ReadResult::kEndOfFile) ThrowIfRefused();
-    return result;
-  }
-  void Write(std::string_view bytes, TimePoint deadline) override { ssh_->Write(bytes, deadline); }
-  [[nodiscard]] int PollFd() const override { return ssh_->PollFd(); }
-  [[nodiscard]] std::string Stderr() const override { return ssh_->Stderr(); }
-
- private:
-  void ThrowIfRefused() const {
-    if (ssh_->Stderr().find("Session open refused by peer") == std::string::npos) return;
-    throw Error(Phase::kExec, "its sshd opens no further session on the connection",
-                own_ ? "MaxSessions 10 (the default) or more in its sshd_config"
-                     : "it is your own connection (ControlPath): end what else uses it, end it "
-                       "(ssh -O exit), or raise MaxSessions in the host's sshd_config")
-        .WithHost(host_);
-  }
-
-  std::unique_ptr<cli::ByteChannel> ssh_;
-  std::string host_;
-  bool own_;  // tfdist's, not the user's
-};
-
 class ProgramTransport : public SshTransport {
  public:
   ProgramTransport(std::string host, Target target)
@@ -111,11 +88,7 @@ class ProgramTransport : public SshTransport {
 
  private:
   std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) override {
-    const MasterPlace place = TakeMasterPlace(target_, deadline);
-    if (target_.on_step) target_.on_step("shell");
-    return std::make_unique<SessionChannel>(
-        cli::OpenChildChannel(ThroughMaster(place.socket, target_, {}, "/bin/sh"), place.held),
-        host(), !place.is_users);
+    return OpenSessionChannel(target_, host(), deadline);
   }
   std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) override {
     const MasterPlace place = TakeMasterPlace(target_, deadline);

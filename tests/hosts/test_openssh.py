@@ -132,21 +132,38 @@ class OpensshTest(SharedHosts):
         self.assertIn("\nforwardagent no\n", meant)
 
     def test_host_that_opens_no_session_is_named_with_the_remedy(self):
-        """Also on a connection of the user's own."""
         with Hosts(1, sshd_lines=("MaxSessions 0",)) as hosts:
-            own = hosts.folder / "own.sock"
-            config = client_config(hosts, "own_config", f"ControlPath {own}")
-            result = by_openssh(config, "open", "h1")
-            self.assertIn("opens no further session", result.get("cause", ""), result)
-            self.assertIn("MaxSessions 10 (the default) or more", result["remedy"])
-            options = ["ssh", "-F", config, "-o", "ControlMaster=yes", "-o", "ControlPersist=600", "-N"]
-            subprocess.run([*options, "h1"], check=True, capture_output=True, timeout=60)
-            try:
-                result = by_openssh(config, "open", "h1")
-            finally:
-                subprocess.run(["ssh", "-F", config, "-O", "exit", "h1"], check=True, capture_output=True, timeout=60)
-            self.assertIn("opens no further session", result.get("cause", ""), result)
-            self.assertIn("your own connection (ControlPath)", result["remedy"])
+            for transport in ("ssh", "openssh", "auto"):
+                result = probe(hosts.ssh_config, "open", "h1", transport=transport)
+                self.assertIn("opens no session", result.get("cause", ""), result)
+                self.assertIn("MaxSessions 10 (the default) or more", result["remedy"])
+
+    def test_a_host_that_opens_few_sessions_gets_as_many_connections_as_it_needs(self):
+        for most in (1, 2, 4):
+            with self.subTest(most=most), Hosts(1, sshd_lines=(f"MaxSessions {most}",)) as hosts:
+                for transport in ("ssh", "openssh"):
+                    before = logins(hosts[0])
+                    result = probe(hosts.ssh_config, "both", "h1", transport=transport)
+                    self.assertEqual(result.get("out"), "first\nsecond\n", result)
+                    self.assertEqual(logins(hosts[0]) - before, 2 if most == 1 else 1)
+
+    def test_the_users_own_connection_without_room_is_left_for_another(self):
+        """MaxSessions lets it have one session, which is the user's."""
+        with Hosts(1, sshd_lines=("MaxSessions 1",)) as hosts:
+            config = client_config(hosts, "own_config", f"ControlPath {hosts.folder}/own.sock")
+            options = ["ssh", "-F", config, "-o", "ControlMaster=yes", "-o", "ControlPersist=600"]
+            with subprocess.Popen([*options, "h1", "echo here; read line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as own:
+                try:
+                    self.assertEqual(own.stdout.readline(), b"here\n")
+                    self.assert_works(by_openssh(config, "open", "h1"))
+                    self.assertEqual(logins(hosts[0]), 2)
+                    hosts[0].refuse_key()
+                    result = by_openssh(config, "open", "h1")
+                    self.assertIn("no further session on the connection, and a new one fails: the host does not let",
+                                  result.get("cause", ""), result)
+                    self.assertIn("your own connection (ControlPath)", result["remedy"])
+                finally:
+                    subprocess.run(["ssh", "-F", config, "-O", "exit", "h1"], check=True, capture_output=True, timeout=60)
 
     def test_the_users_own_connection_is_used_where_one_is_open(self):
         """Also where no new login would be let in; it stays open afterwards."""

@@ -71,17 +71,20 @@ class Openssh(unittest.TestCase):
             self.assertIn("no agreement on algorithms", line)
 
     def test_a_machine_with_more_slots_than_sshd_has_sessions_for(self):
-        hosts = Hosts(1, sshd_lines=(*POST_QUANTUM, "MaxSessions 10"))
-        hosts.start()
-        self.addCleanup(hosts.stop)
-        host = f'{{ address = "{hosts[0].address}", ssh = "h1", slots = 12 }}'
-        ports = list(range(first := clusters.free_ports(12), first + 12))
-        self.run_well("up", self.user.write("cluster.toml", f"""
+        """Each transport logs in as often as the slots need, and not more."""
+        ports = list(range(first := clusters.free_ports(8), first + 8))
+        for most in (1, 2, 4, 8, 10):
+            with Hosts(1, sshd_lines=(f"MaxSessions {most}",)) as hosts:
+                for transport in ("auto", "openssh"):
+                    with self.subTest(most=most, transport=transport):
+                        before = self.logins(hosts[0])
+                        self.run_well("up", self.user.write("cluster.toml", f"""
 name = "job"
-cluster = {{ hosts = [{host}], layout = "mirrored", ports = {{ worker = {ports} }} }}
+cluster = {{ hosts = [{{ address = "{hosts[0].address}", ssh = "h1", slots = 8 }}], layout = "mirrored", ports = {{ worker = {ports} }} }}
 task = {{ command = ["true"], gpus = 0 }}
-ssh = {{ config = "{hosts.ssh_config}", transport = "openssh" }}
+ssh = {{ config = "{hosts.ssh_config}", transport = "{transport}" }}
 """))
+                        self.assertEqual(self.logins(hosts[0]) - before, max(1, 8 // most))
 
     def test_a_whole_job_over_ssh_with_one_login_a_host_and_command(self):
         hosts = self.start_hosts(3)

@@ -219,8 +219,9 @@ LIBSSH2_CHANNEL* OpenSessionChannel(Connection& connection, TimePoint deadline) 
     });
     if (channel != nullptr) return channel;
     if (!connection.has_closed_channels() || SystemClock().Now() >= give_up) {
-      throw Error(Phase::kExec,
-                  fmt::format("the host opens no channel: {}", connection.LastError()));
+      throw SessionRefused(Phase::kExec,
+                           fmt::format("the host opens no session: {}", connection.LastError()),
+                           "MaxSessions 10 (the default) or more in its sshd_config");
     }
     poll(nullptr, 0, kEndOfOthersPauseMs);
   }

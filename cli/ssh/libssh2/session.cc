@@ -142,6 +142,10 @@ std::unique_ptr<cli::ByteChannel> Session::OpenTunnel(int port, TimePoint deadli
   return OpenTunnelChannel(connection_, port, Within(limits_.exec, deadline));
 }
 
+bool Session::HasHadChannels() const {
+  return connection_.use_count() > 1 || connection_->has_closed_channels();
+}
+
 bool Session::broken() const { return connection_->broken(); }
 
 }  // namespace tfdist::ssh

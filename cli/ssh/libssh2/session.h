@@ -26,11 +26,14 @@ class Session {
   // the configuration, the keys and known_hosts ask beyond libssh2.
   static Session Open(const Target& target, TimePoint& deadline);
 
-  // Runs `/bin/sh` on the host. Throws as Transport::OpenShell.
+  // Runs `/bin/sh` on the host. Throws as Transport::OpenShell, and SessionRefused (channel.h).
   std::unique_ptr<cli::ByteChannel> OpenShell(TimePoint deadline);
 
   // Connects to `port` of the host's 127.0.0.1. Throws as OpenTunnelChannel (channel.h).
   std::unique_ptr<cli::ByteChannel> OpenTunnel(int port, TimePoint deadline);
+
+  // Whether any of its channels was opened.
+  [[nodiscard]] bool HasHadChannels() const;
 
   // Whether an earlier failure leaves the connection unusable.
   [[nodiscard]] bool broken() const;

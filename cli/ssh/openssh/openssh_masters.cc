@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/logins.h"
 #include "cli/ssh/config/phase_deadline.h"
+#include "cli/ssh/openssh/connections.h"
 #include "cli/ssh/openssh/master_end.h"
 #include "cli/ssh/openssh/openssh_failure.h"
 
@@ -52,6 +54,8 @@ constexpr auto kHostAsksLimit = 120s;
 constexpr auto kEndLimit = 2s;  // of what the ends of all have in common, each
 // MaxSessions is 10; sshd may see the end of a channel after we have.
 constexpr long kChannels = 8;
+constexpr auto kEndOfOthersLimit = 2s;
+constexpr auto kEndOfOthersPause = 100ms;
 
 bool IsSocket(const std::string& path) {
   struct stat status {};
@@ -315,7 +319,7 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
                                               const std::optional<JumpWay>& jump,
                                               const std::string& socket, TimePoint deadline) {
   const Limits& limits = target.limits;
-  const auto limit = limits.tcp + limits.banner + limits.key_exchange + limits.authentication;
+  const auto limit = LoginLimit(limits);
   const TimePoint give_up = Within(limits.busy, deadline);
   for (int tries = 1;; ++tries) {
     auto failure = LogIn(logins, target, host, jump, socket, Within(limit, deadline));
@@ -368,37 +372,40 @@ class Masters {
   ~Masters() { End(); }
 
   MasterPlace TakePlace(const Target& target, TimePoint& deadline);
+  MasterPlace TakeAnotherPlace(const Target& target, const MasterPlace& refused,
+                               TimePoint& deadline);
   void End();
 
  private:
-  struct Master {
-    Mutex mutex;         // of one login at a time; its holder works against a deadline of its own
-    std::string socket;  // never changes
-    std::atomic<int> logins = 0;                            // that have ended
-    std::optional<LoginFailure> failure GUARDED_BY(mutex);  // of the last one
-  };
-  // Lives as long as its ssh program.
-  struct Channel {
-    std::shared_ptr<Master> master;
-    std::shared_ptr<const void> counted;
-  };
-  // One with room for a channel. Each channel on it owns it too, which is how they are counted.
-  std::shared_ptr<Master> MasterFor(const Target& target);
+  // On a connection with room for it.
+  std::shared_ptr<MasterChannel> ChannelFor(const Target& target);
   // On the user's own connection, where one is open and has room.
   std::optional<MasterPlace> PlaceOfTheUser(const Target& target, const std::string& control_path);
+  // How many others the connection has.
+  long Refuse(const Target& target, const MasterPlace& place);
+  // Where the user's own connection has no room.
+  MasterPlace TakePlaceBesideTheUsers(const Target& target, TimePoint& deadline);
+  // A channel that has ended counts on the host until its program has, which may take its time or for ever. Throws where
+  // there was none.
+  void GiveTimeToEnd(const Target& target, const Master& master);
 
   Logins logins_;
   Running channels_;
 
   Mutex mutex_;
   std::unique_ptr<SocketFolder> folder_ GUARDED_BY(mutex_);
-  std::map<std::string, std::vector<std::shared_ptr<Master>>> masters_ GUARDED_BY(mutex_);
-  int sockets_ GUARDED_BY(mutex_) = 0;  // named so far
-  // By control path: each channel on it owns it too.
-  std::map<std::string, std::shared_ptr<const int>> users_ GUARDED_BY(mutex_);
+  std::map<std::string, Connections> masters_ GUARDED_BY(mutex_);  // by what tells hosts apart
+  int sockets_ GUARDED_BY(mutex_) = 0;                             // named so far
+  std::map<std::string, Connections> users_ GUARDED_BY(mutex_);    // by control path
 };
 
-std::shared_ptr<Masters::Master> Masters::MasterFor(const Target& target) {
+// On one connection.
+long MostChannels(const Target& target) {
+  return IsJump(target) ? std::numeric_limits<long>::max() : kChannels;
+}
+
+// Equal for targets that share connections.
+std::string KeyOf(const Target& target) {
   std::string key;
   for (const std::string& part :
        {target.name, target.config.string(), target.user,
@@ -409,6 +416,10 @@ std::shared_ptr<Masters::Master> Masters::MasterFor(const Target& target) {
         IsJump(target) ? fmt::format("jump {}", target.jump_depth) : ""}) {
     key.append(part).push_back('\0');
   }
+  return key;
+}
+
+std::shared_ptr<MasterChannel> Masters::ChannelFor(const Target& target) {
   const MutexLock lock(mutex_);
   logins_.ThrowIfEnding();
   if (folder_ == nullptr || !folder_->IsThere()) {
@@ -416,41 +427,37 @@ std::shared_ptr<Masters::Master> Masters::MasterFor(const Target& target) {
     masters_.clear();
     folder_ = std::make_unique<SocketFolder>();
   }
-  std::vector<std::shared_ptr<Master>>& masters = masters_[key];
-  for (const std::shared_ptr<Master>& master : masters) {
-    if (IsJump(target) || master.use_count() - 1 < kChannels) return master;
-  }
+  Connections& connections =
+      masters_.try_emplace(KeyOf(target), MostChannels(target), 1).first->second;
+  if (auto channel = connections.Join(channels_.Count())) return channel;
   auto master = std::make_shared<Master>();
   master->socket = (folder_->path() / std::to_string(++sockets_)).string();
-  masters.push_back(master);
-  return master;
+  return connections.Begin(std::move(master), channels_.Count());
 }
 
 std::optional<MasterPlace> Masters::PlaceOfTheUser(const Target& target,
                                                    const std::string& control_path) {
   if (!IsListenedTo(control_path)) return std::nullopt;
   const MutexLock lock(mutex_);
-  std::shared_ptr<const int>& channels = users_[control_path];
-  if (channels == nullptr) channels = std::make_shared<const int>();
-  if (!IsJump(target) && channels.use_count() > kChannels) return std::nullopt;
-  return MasterPlace{control_path, channels, true};
+  const auto [at, is_new] = users_.try_emplace(control_path, MostChannels(target), 0);
+  auto channel = is_new ? at->second.Begin(std::make_shared<Master>(), channels_.Count())
+                        : at->second.Join(channels_.Count());
+  if (channel == nullptr) return std::nullopt;
+  return MasterPlace{control_path, std::move(channel), true};
 }
 
 MasterPlace Masters::TakePlace(const Target& target, TimePoint& deadline) {
   const auto step = [&](const char* name) {
     if (target.on_step) target.on_step(name);
   };
-  const std::shared_ptr<Master> master = MasterFor(target);
+  const std::shared_ptr<MasterChannel> channel = ChannelFor(target);
+  const std::shared_ptr<Master>& master = channel->master;
   step("wait for other logins");
   const int logins_before = master->logins;
   const TimePoint begin = SystemClock().Now();
   const MutexLock lock(master->mutex);
   deadline += SystemClock().Now() - begin;
-  const auto place = [&] {
-    return MasterPlace{master->socket,
-                       std::make_shared<Channel>(Channel{master, channels_.Count()})};
-  };
-  if (IsListenedTo(master->socket)) return place();
+  if (IsListenedTo(master->socket)) return {master->socket, channel};
   // What another one has just found out: a host that says nothing takes its time once, not once a slot.
   if (master->logins != logins_before && master->failure) Throw(*master->failure);
   step("ssh's configuration");
@@ -468,7 +475,50 @@ MasterPlace Masters::TakePlace(const Target& target, TimePoint& deadline) {
   master->failure = LogInWithPatience(logins_, target, host, jump, master->socket, deadline);
   ++master->logins;
   if (master->failure) Throw(*master->failure);
-  return place();
+  return {master->socket, channel};
+}
+
+long Masters::Refuse(const Target& target, const MasterPlace& place) {
+  const MutexLock lock(mutex_);
+  auto& those = place.is_users ? users_ : masters_;
+  const auto found = those.find(place.is_users ? place.socket : KeyOf(target));
+  return found == those.end() ? 0 : found->second.Refuse(*place.held);
+}
+
+MasterPlace Masters::TakeAnotherPlace(const Target& target, const MasterPlace& refused,
+                                      TimePoint& deadline) {
+  const bool is_only_one = Refuse(target, refused) == 0;
+  if (refused.is_users) return TakePlaceBesideTheUsers(target, deadline);
+  if (is_only_one) GiveTimeToEnd(target, *refused.held->master);
+  return TakePlace(target, deadline);
+}
+
+MasterPlace Masters::TakePlaceBesideTheUsers(const Target& target, TimePoint& deadline) {
+  try {
+    return TakePlace(target, deadline);
+  } catch (const Error& error) {
+    throw Error(
+        Phase::kExec,
+        fmt::format("its sshd opens no further session on the connection, and a new one fails: {}",
+                    error.cause()),
+        "it is your own connection (ControlPath): end what else uses it, end it (ssh -O exit), or "
+        "raise MaxSessions in the host's sshd_config");
+  }
+}
+
+void Masters::GiveTimeToEnd(const Target& target, const Master& master) {
+  const TimePoint ended = master.channel_ended;
+  if (ended == TimePoint{}) {
+    throw Error(Phase::kExec, "its sshd opens no session on a connection",
+                "MaxSessions 10 (the default) or more in its sshd_config");
+  }
+  if (SystemClock().Now() < ended + kEndOfOthersLimit) {
+    poll(nullptr, 0, static_cast<int>(kEndOfOthersPause.count()));
+    return;
+  }
+  const MutexLock lock(mutex_);
+  const auto found = masters_.find(KeyOf(target));
+  if (found != masters_.end()) found->second.Leave(master);
 }
 
 void Masters::End() {
@@ -492,6 +542,15 @@ Masters& AllMasters() {
 
 MasterPlace TakeMasterPlace(const Target& target, TimePoint& deadline) {
   return AllMasters().TakePlace(target, deadline);
+}
+
+MasterPlace TakeAnotherPlace(const Target& target, const MasterPlace& refused,
+                             TimePoint& deadline) {
+  return AllMasters().TakeAnotherPlace(target, refused, deadline);
+}
+
+std::chrono::milliseconds LoginLimit(const Limits& limits) {
+  return limits.tcp + limits.banner + limits.key_exchange + limits.authentication;
 }
 
 JumpWay ThroughJumps(const std::string& jumps, const std::string& to, const Target& target,

@@ -1,7 +1,7 @@
 // Connections that the user's own ssh program keeps, which the channels of this process share (ControlMaster in
 // ssh_config(5)): one a host, and a further one where a host has more than eight channels at once, as sshd opens no
-// more than ten on one connection (MaxSessions in sshd_config(5)). One to each jump host, whatever is behind it:
-// connections through it are no sessions.
+// more than ten on one connection (MaxSessions in sshd_config(5)), or where it has refused one. One to each jump host,
+// whatever is behind it: connections through it are no sessions.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,13 @@
 
 namespace tfdist::ssh {
 
+struct MasterChannel;
+
 // A channel's place on a connection.
 struct MasterPlace {
-  std::string socket;                // the connection's control socket
-  std::shared_ptr<const void> held;  // until the channel ends
-  bool is_users = false;             // the user's own connection
+  std::string socket;                   // the connection's control socket
+  std::shared_ptr<MasterChannel> held;  // until the channel ends
+  bool is_users = false;                // the user's own connection
 };
 
 // A place on a connection that is logged in: the user's own (ControlPath), where one is open; else one of
@@ -28,6 +30,13 @@ struct MasterPlace {
 // next one comes here.
 // `deadline` is moved by the time that other logins were waited for.
 MasterPlace TakeMasterPlace(const Target& target, TimePoint& deadline);
+
+// A place instead of one where the host has opened no session. From now on a connection to that host has at most as many channels as that one has
+// now. Throws as TakeMasterPlace; Error(kExec) where the host opens no session at all.
+MasterPlace TakeAnotherPlace(const Target& target, const MasterPlace& refused, TimePoint& deadline);
+
+// How long a login may take once the host is asked.
+std::chrono::milliseconds LoginLimit(const Limits& limits);
 
 // How a host behind jump hosts is reached.
 struct JumpWay {

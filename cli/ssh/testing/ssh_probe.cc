@@ -7,6 +7,7 @@
 //            --config-ms N  and so on: how long one phase may take (kLimitOptions)
 //   actions: open           connects, runs a shell, checks that it answers
 //            again          the same, twice over one connection
+//            both           two shells at once over one transport
 //            bulk           8 MiB to the host and back at once, through a key exchange where sshd
 //                           wants one
 //            boot DIR       brings a stand-in agent there (DIR: remote_dir), prints its first line
@@ -62,13 +63,27 @@ std::string ReadUntil(cli::ByteChannel& channel, std::string_view end) {
   return text;
 }
 
+std::string Talk(cli::ByteChannel& channel, std::string_view script) {
+  channel.Write(script, Soon());
+  std::string out;
+  while (channel.Read(out, Soon()) == ReadResult::kData) {
+  }
+  return out;
+}
+
 Json Greet(SshTransport& transport) {
   const auto channel = transport.OpenShell(Soon());
-  channel->Write("echo out; echo err >&2; exit 0\n", Soon());
-  std::string out;
-  while (channel->Read(out, Soon()) == ReadResult::kData) {
-  }
+  const std::string out = Talk(*channel, "echo out; echo err >&2; exit 0\n");
   return {{"out", out}, {"err", channel->Stderr()}};
+}
+
+Json Both(SshTransport& transport) {
+  const auto first = transport.OpenShell(Soon());
+  first->Write("echo ready\n", Soon());
+  ReadUntil(*first, "ready\n");
+  const auto second = transport.OpenShell(Soon());
+  const std::string out = Talk(*second, "echo second; exit 0\n");
+  return {{"out", Talk(*first, "echo first; exit 0\n") + out}};
 }
 
 Json Bulk(SshTransport& transport) {
@@ -120,6 +135,7 @@ Json Act(const Arguments& arguments, const std::string& host, Json& notes) {
   target.on_note = [&notes](const std::string& note) { notes.push_back(note); };
   const std::unique_ptr<SshTransport> made = MakeSshTransport(host, std::move(target));
   SshTransport& transport = *made;
+  if (arguments.action == "both") return Both(transport);
   if (arguments.action == "bulk") return Bulk(transport);
   if (arguments.action == "boot") return Boot(transport, arguments.remote_dir);
   if (arguments.action == "jobs") return Jobs(transport, arguments);
