@@ -132,9 +132,10 @@ void from_json(const Json& json, TaskDescription& value) {
 }
 
 void to_json(Json& json, const HostDescription& value) {
-  json = {{"tasks", value.tasks},      {"common", value.common}, {"files", value.files},
-          {"secret", value.secret},    {"slots", value.slots},   {"shared", value.shared},
-          {"replaces", value.replaces}};
+  json = {{"tasks", value.tasks},       {"common", value.common},
+          {"files", value.files},       {"secret", value.secret},
+          {"slots", value.slots},       {"shared", value.shared},
+          {"replaces", value.replaces}, {"control_port", value.control_port}};
   Put(json, "workdir", value.workdir);
 }
 void from_json(const Json& json, HostDescription& value) {
@@ -145,6 +146,7 @@ void from_json(const Json& json, HostDescription& value) {
   json.at("slots").get_to(value.slots);
   value.shared = json.value("shared", "");
   value.replaces = json.value("replaces", "");
+  value.control_port = json.value("control_port", 0);
   Get(json, "workdir", value.workdir);
 }
 

@@ -115,6 +115,8 @@ struct HostDescription {
   std::vector<SlotPlan> slots;             // of the job: whose addresses tasks may be given
   std::string shared;                      // absolute path where logs are copied to; empty: nowhere
   std::string replaces;  // id of a job that ends before this one begins: its ports count as free
+  int control_port =
+      0;  // of slot 0, where `replaces` is set: it must be free by then; 0: any is taken
 };
 
 void to_json(Json& json, const FileDescription& value);

@@ -33,6 +33,7 @@ HostDescription SampleHost() {
   host.workdir = FileDescription{"cd", 3, false, ""};
   host.secret.value = std::string("\0\1\2", 3);
   host.replaces = "digits-1";
+  host.control_port = 4242;
   return host;
 }
 
@@ -53,6 +54,7 @@ TEST(Protocol, ADescriptionArrivesByteExact) {
   EXPECT_EQ(got.secret, SampleHost().secret);
   EXPECT_EQ(got.workdir->sha256, "cd");
   EXPECT_EQ(got.replaces, "digits-1");
+  EXPECT_EQ(got.control_port, 4242);
 }
 
 TEST(Protocol, FillPutsAnIpv6AddressInBracketsBeforeAPort) {

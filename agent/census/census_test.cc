@@ -77,6 +77,7 @@ TEST(TcpTable, ReadsBothKindsOfAddresses) {
   EXPECT_EQ(sockets[0].remote, "127.0.0.2:40000");
   EXPECT_TRUE(sockets[0].established());
   EXPECT_EQ(sockets[0].unread_bytes, 12U);
+  EXPECT_EQ(sockets[0].uid, 1000U);
   EXPECT_EQ(sockets[0].inode, 77U);
   EXPECT_EQ(sockets[1].local, "127.0.0.1:2222");  // an IPv4 address in an IPv6 one
   EXPECT_EQ(sockets[1].local_port, 2222);

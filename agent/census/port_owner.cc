@@ -1,13 +1,14 @@
 #include "agent/census/port_owner.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <charconv>
-#include <cstdio>
+#include <algorithm>
 #include <filesystem>
 #include <set>
-#include <string_view>
+#include <string>
 #include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -16,10 +17,14 @@ namespace tfdist::agent {
 namespace {
 
 constexpr size_t kMaxTableBytes = 16 * 1024 * 1024;
-constexpr unsigned kListen = 0x0A;  // TCP_LISTEN in include/net/tcp_states.h
 
+// Of what cannot be read nothing is known; whoever wants the port learns more by taking it.
 std::string ReadTable(const char* path) {
-  return ReadFileIfExists(path, kMaxTableBytes).value_or("");
+  try {
+    return ReadFileIfExists(path, kMaxTableBytes).value_or("");
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 bool HoldsOneOf(const std::filesystem::path& descriptors, const std::set<std::string>& sockets) {
@@ -35,21 +40,11 @@ bool HoldsOneOf(const std::filesystem::path& descriptors, const std::set<std::st
 
 }  // namespace
 
-std::set<std::string> ListeningSockets(std::string_view table, int port) {
-  std::set<std::string> sockets;
-  // The first line names the columns.
-  for (size_t end = table.find('\n'); end != std::string_view::npos;) {
-    table.remove_prefix(end + 1);
-    end = table.find('\n');
-    const std::string line(table.substr(0, end));
-    unsigned local_port = 0;
-    unsigned state = 0;
-    unsigned long inode = 0;
-    const int fields = std::sscanf(
-        line.c_str(), " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu",
-        &local_port, &state, &inode);
-    if (fields == 3 && state == kListen && local_port == static_cast<unsigned>(port)) {
-      sockets.insert(fmt::format("socket:[{}]", inode));
+std::vector<TcpSocket> ListenersOn(int port) {
+  std::vector<TcpSocket> sockets;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    for (TcpSocket& socket : ParseTcpTable(ReadTable(table))) {
+      if (socket.listens() && socket.local_port == port) sockets.push_back(std::move(socket));
     }
   }
   return sockets;
@@ -57,8 +52,10 @@ std::set<std::string> ListeningSockets(std::string_view table, int port) {
 
 std::optional<ProcessInfo> FindPortOwner(int port) {
   try {
-    std::set<std::string> sockets = ListeningSockets(ReadTable("/proc/net/tcp"), port);
-    sockets.merge(ListeningSockets(ReadTable("/proc/net/tcp6"), port));
+    std::set<std::string> sockets;
+    for (const TcpSocket& socket : ListenersOn(port)) {
+      sockets.insert(fmt::format("socket:[{}]", socket.inode));
+    }
     for (const ProcessInfo& process : ReadProcessTable()) {
       if (HoldsOneOf(fmt::format("/proc/{}/fd", process.id.pid), sockets)) return process;
     }
@@ -66,6 +63,12 @@ std::optional<ProcessInfo> FindPortOwner(int port) {
     // Only a nicer message is lost.
   }
   return std::nullopt;
+}
+
+bool IsPortOfAnotherAccount(int port) {
+  return std::ranges::any_of(ListenersOn(port), [](const TcpSocket& socket) {
+    return socket.uid != geteuid() && socket.uid != 0;
+  });
 }
 
 }  // namespace tfdist::agent

@@ -1,20 +1,21 @@
-// Which process listens on a port: for an error message.
+// Which process listens on a port: for an error message, and to tell this account's from others.
 #pragma once
 
 #include <optional>
-#include <set>
-#include <string>
-#include <string_view>
+#include <vector>
 
 #include "agent/census/process_table.h"
+#include "agent/census/tcp_table.h"
 
 namespace tfdist::agent {
 
-// nullopt when it cannot be seen (another user's process).
+// The sockets that listen on `port`, of all accounts; none where /proc does not show them.
+std::vector<TcpSocket> ListenersOn(int port);
+
+// A process that has one of them. nullopt when it cannot be seen (another user's process).
 std::optional<ProcessInfo> FindPortOwner(int port);
 
-// The sockets that listen on `port`, as /proc/PID/fd shows them ("socket:[123]"), from the text of
-// /proc/net/tcp or tcp6 (proc(5)).
-std::set<std::string> ListeningSockets(std::string_view table, int port);
+// Whether an account that is neither this one nor root listens on it. Root may do so for a container of this account.
+bool IsPortOfAnotherAccount(int port);
 
 }  // namespace tfdist::agent

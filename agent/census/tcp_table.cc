@@ -52,12 +52,13 @@ std::optional<TcpSocket> ParseLine(const std::string& line) {
   unsigned local_port = 0;
   unsigned remote_port = 0;
   unsigned long unread = 0;
+  unsigned uid = 0;
   unsigned long inode = 0;
   TcpSocket socket;
   const int fields = std::sscanf(
-      line.c_str(), " %*d: %32[0-9A-F]:%x %32[0-9A-F]:%x %x %lx:%*x %*x:%*x %*x %*u %*u %lu",
-      local.data(), &local_port, remote.data(), &remote_port, &socket.state, &unread, &inode);
-  if (fields != 7 || local_port > 65535 || remote_port > 65535) return std::nullopt;
+      line.c_str(), " %*d: %32[0-9A-F]:%x %32[0-9A-F]:%x %x %lx:%*x %*x:%*x %*x %u %*u %lu",
+      local.data(), &local_port, remote.data(), &remote_port, &socket.state, &unread, &uid, &inode);
+  if (fields != 8 || local_port > 65535 || remote_port > 65535) return std::nullopt;
   const auto local_text = EndText(local.data(), static_cast<int>(local_port));
   const auto remote_text = EndText(remote.data(), static_cast<int>(remote_port));
   if (!local_text || !remote_text) return std::nullopt;
@@ -65,6 +66,7 @@ std::optional<TcpSocket> ParseLine(const std::string& line) {
   socket.remote = *remote_text;
   socket.local_port = static_cast<int>(local_port);
   socket.unread_bytes = unread;
+  socket.uid = uid;
   socket.inode = inode;
   return socket;
 }

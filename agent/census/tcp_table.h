@@ -1,6 +1,8 @@
 // The TCP sockets of a network namespace, as /proc/PID/net/tcp and tcp6 show them: proc(5).
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,6 +16,7 @@ struct TcpSocket {
   int local_port = 0;
   unsigned state = 0;         // include/net/tcp_states.h
   uint64_t unread_bytes = 0;  // sent, and not confirmed by the other end
+  uid_t uid = 0;              // of the account that made it
   uint64_t inode = 0;         // as in /proc/PID/fd: "socket:[123]"
 
   [[nodiscard]] bool listens() const { return state == 0x0A; }

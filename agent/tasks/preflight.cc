@@ -11,6 +11,8 @@
 #include <system_error>
 #include <vector>
 
+#include "agent/census/port_owner.h"
+#include "agent/control/control_listener.h"
 #include "agent/slot/task_files.h"
 #include "agent/tasks/command_search.h"
 #include "agent/tasks/gpu_share.h"
@@ -105,10 +107,20 @@ void CheckPorts(const HostDescription& description, const SlotFolder& folder) {
                                 : std::set<int>();
   for (const TaskDescription& task : description.tasks) {
     for (const int port : task.ports) {
-      const bool will_be_free = planned.contains(port) || (replaces && IsPortOfJob(port, replaced));
+      const bool is_planned = planned.contains(port) && !IsPortOfAnotherAccount(port);
+      const bool will_be_free = is_planned || (replaces && IsPortOfJob(port, replaced));
       if (!will_be_free) CheckPort(port, task.task);
     }
   }
+}
+
+// Of a job that will listen on it once another one has ended; whose agents and keeper have it until then.
+void CheckControlPort(const HostDescription& description, const SlotInfo& info) {
+  const int port = description.control_port;
+  if (port == 0) return;
+  const auto owner = FindPortOwner(port);
+  const bool is_ours = owner ? owner->comm.starts_with("tfdist-") : !IsPortOfAnotherAccount(port);
+  if (!is_ours) (void)ListenForAgents(info.address, port);  // for its complaint
 }
 
 void CheckGpus(const HostDescription& description) {
@@ -154,6 +166,7 @@ void Prepare(const HostDescription& description, const FileStore& store, const S
   PlaceFiles(description, store, folder);
   UnpackWorkdir(description, store, folder);
   CheckPorts(description, folder);
+  CheckControlPort(description, info);
   CheckGpus(description);
   CheckCommands(description, folder, info);
 }

@@ -338,6 +338,7 @@ protocol::HostDescription Deployment::DescriptionOf(int slot) const {
   }
   description.secret.value = cargo_.secret;
   description.replaces = rehearsed_for_;
+  if (is_rehearsal() && slot == 0) description.control_port = plan_.control_port;
   return description;
 }
 

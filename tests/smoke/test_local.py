@@ -1,5 +1,6 @@
 """Jobs on this machine without SSH: what a newcomer runs first."""
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -11,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -657,6 +659,46 @@ class LocalJob(unittest.TestCase):
                     self.assertEqual(self.user.status(running)["state"], "running")
         self.user.run("down").expect(0)
         self.assert_nothing_left()
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to become another account")
+    def test_replace_believes_no_other_account_that_has_a_port_of_the_job(self):
+        """The job plans the port, and does not listen on it."""
+        running = self.start_job("job")
+        file = pathlib.Path(next(self.user.folder.glob("job-*.toml")))
+        port = int(re.search(r"worker = (\d+)", file.read_text()).group(1))
+        with self.listener_of_another_account(port):
+            refused = self.user.run("up", "-d", "--replace", file)
+            self.assertEqual(refused.code, 3, refused)
+            self.assertIn(f"port {port} of master:0 is in use", refused.err)
+            self.assertEqual(self.user.status(running)["state"], "running")
+        self.user.run("down").expect(0)
+
+    def test_replace_leaves_the_job_alone_where_the_coordinator_could_not_listen(self):
+        running = self.start_job("job")
+        file = pathlib.Path(next(self.user.folder.glob("job-*.toml")))
+        with socket.create_server(("127.0.0.1", 0)) as stranger:
+            port = stranger.getsockname()[1]
+            text = f"{file.read_text()}\n[control]\nport = {port}\n"
+            refused = self.user.run("up", "-d", "--replace", self.user.write("control.toml", text))
+            self.assertEqual(refused.code, 3, refused)
+            self.assertIn(f"the coordinator's port 127.0.0.1:{port} is in use by pid {os.getpid()} ", refused.err)
+            self.assertEqual(self.user.status(running)["state"], "running")
+        for time in ("first", "again"):  # then its own coordinator has it
+            replaced = self.user.run("up", "-d", "--replace", self.user.folder / "control.toml")
+            self.assertEqual(replaced.code, 0, f"{time}: {replaced}")
+        self.user.run("down").expect(0)
+        self.assert_nothing_left()
+
+    @contextlib.contextmanager
+    def listener_of_another_account(self, port):
+        code = ("import os, socket, sys; os.setuid(65534); server = socket.create_server(('127.0.0.1', int(sys.argv[1]))); "
+                "print('listening', flush=True); sys.stdin.read()")
+        with subprocess.Popen([sys.executable, "-c", code, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            self.assertEqual(process.stdout.readline(), b"listening\n")
+            try:
+                yield
+            finally:
+                process.stdin.close()
 
     def test_replace_of_a_job_whose_port_no_process_of_it_seems_to_hold(self):
         """As with a container that has the host's network."""
