@@ -309,6 +309,7 @@ class Launch {
       poll(fds.data(), fds.size(), 200);
       if (fds[0].revents != 0) return true;
       const TimePoint now = SystemClock().Now();
+      if (mark_) mark_->KeepFresh();
       const bool interrupted = interrupts_->Take() > 0;
       if (!give_up && (interrupted || (mark_ && mark_->IsAskedToStop()))) {
         interrupted_ = true;

@@ -36,6 +36,10 @@ constexpr size_t kRecordLimitBytes = 16 << 20;
 constexpr int kRecordVersion = 2;
 // A lock says to nobody that it is free, on a file system of the network least of all.
 constexpr std::chrono::milliseconds kMarkPause{20};
+// An `up` touches its mark when it is older than the first; one of another machine that is older than the second has no `up`
+// any more. Far apart, as clocks of machines differ.
+constexpr std::chrono::seconds kFreshFor{30};
+constexpr std::chrono::minutes kDeadAfter{10};
 
 std::filesystem::path JobsFolder() { return StateFolder() / "jobs"; }
 
@@ -227,7 +231,29 @@ bool HasMadeIt(int mark) {
   return text.empty() || text.substr(0, text.find('\n')) == ThisMachine();
 }
 
-bool IsFree(int mark) { return HasMadeIt(mark) && flock(mark, LOCK_SH | LOCK_NB) == 0; }
+std::chrono::nanoseconds AgeOf(int mark) {
+  struct stat found {};
+  if (fstat(mark, &found) != 0) return {};
+  return std::chrono::nanoseconds(WallClockNanoseconds()) -
+         std::chrono::seconds(found.st_mtim.tv_sec) -
+         std::chrono::nanoseconds(found.st_mtim.tv_nsec);
+}
+
+// Another machine's lock is not to be seen on each file system: its mark tells by its age.
+bool IsFree(int mark) {
+  if (!HasMadeIt(mark)) return AgeOf(mark) > kDeadAfter;
+  return flock(mark, LOCK_SH | LOCK_NB) == 0;
+}
+
+// Leaves the mark as old as it is.
+bool AskToStop(int mark) {
+  struct stat found {};
+  const bool known = fstat(mark, &found) == 0;
+  if (write(mark, "stop\n", 5) < 0) return false;
+  const std::array<timespec, 2> times = {found.st_atim, found.st_mtim};
+  if (known) (void)futimens(mark, times.data());
+  return true;
+}
 
 bool IsRemoved(int mark) {
   struct stat found {};
@@ -316,13 +342,17 @@ BringUpMark::BringUpMark(std::string_view id) : path_(MarkPathOf(id)) {
 
 BringUpMark::~BringUpMark() { (void)unlink(path_.c_str()); }
 
+void BringUpMark::KeepFresh() const {
+  if (AgeOf(file_.get()) > kFreshFor) (void)futimens(file_.get(), nullptr);
+}
+
 bool BringUpMark::IsAskedToStop() const { return MarkText(file_.get()).size() > owner_.size(); }
 
 std::optional<std::string> StopBringUp(std::string_view id, TimePoint deadline) {
   const UniqueFd mark(
       open(MarkPathOf(id).c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!mark.valid() || IsFree(mark.get())) return std::nullopt;
-  if (write(mark.get(), "stop\n", 5) < 0) return OwnerOf(mark.get());
+  if (!AskToStop(mark.get())) return OwnerOf(mark.get());
   while (!IsRemoved(mark.get()) && !IsFree(mark.get())) {
     if (SystemClock().Now() > deadline) return OwnerOf(mark.get());
     std::this_thread::sleep_for(kMarkPause);

@@ -84,6 +84,8 @@ class BringUpMark {
   BringUpMark& operator=(const BringUpMark&) = delete;
   ~BringUpMark();
 
+  // Shows other machines that this `up` lives, whose locks they may not see: to be called every few minutes at least.
+  void KeepFresh() const;
   // Somebody wants the job ended before it begins (StopBringUp).
   [[nodiscard]] bool IsAskedToStop() const;
 

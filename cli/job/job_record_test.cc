@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
@@ -22,6 +23,8 @@
 
 namespace tfdist::cli {
 namespace {
+
+using namespace std::chrono_literals;
 
 class JobRecordTest : public testing::Test {
  protected:
@@ -156,6 +159,27 @@ TEST_F(JobRecordTest, AnotherMachinesMarkIsNotJudgedHere) {
   EXPECT_TRUE(IsLeftByItsUp(record));
   std::ofstream(mark) << "another machine";
   EXPECT_FALSE(IsLeftByItsUp(record));
+}
+
+TEST_F(JobRecordTest, AnotherMachinesMarkThatNobodyKeepsFreshIsLeft) {
+  const JobRecord record = Sample("digits-20260803T120000Z-cccccc", "2026-08-03T12:00:00Z");
+  SaveRecord(record);
+  const std::filesystem::path mark = folder_ / "tfdist/jobs" / (record.id + ".up");
+  std::ofstream(mark) << "another machine\n17\n";
+  EXPECT_EQ(StopBringUp(record.id, SystemClock().Now()), "pid 17 on another machine");
+  std::filesystem::last_write_time(mark, std::filesystem::file_time_type::clock::now() - 1h);
+  EXPECT_TRUE(IsLeftByItsUp(record));
+  EXPECT_EQ(StopBringUp(record.id, SystemClock().Now()), std::nullopt);
+}
+
+TEST_F(JobRecordTest, AnUpKeepsItsMarkFresh) {
+  const std::string id = "digits-20260803T120000Z-cccccc";
+  const std::filesystem::path mark = folder_ / "tfdist/jobs" / (id + ".up");
+  const BringUpMark up(id);
+  const auto before = std::filesystem::last_write_time(mark);
+  std::filesystem::last_write_time(mark, before - 1h);
+  up.KeepFresh();
+  EXPECT_GE(std::filesystem::last_write_time(mark), before);
 }
 
 TEST_F(JobRecordTest, AnUpThatIsAskedToStopHearsItAndIsNamedWhileItGoesOn) {
