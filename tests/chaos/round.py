@@ -61,6 +61,7 @@ class Round:
         self.output = chance.choice(("separate", "merged"))
         self.ends = self._draw_ends()
         self.strikes = sorted((self._draw_strike(nemesis) for nemesis in drawn), key=lambda s: (not s.while_deploying, s.at))
+        self.hidden = chance.random() < 0.25
         self.effects = [strike.nemesis.effects for strike in self.strikes] + [Effects(may_end=True)] * bool(self.life)
 
     def _draw_ends(self):
@@ -87,7 +88,8 @@ class Round:
         struck = "; ".join(f"{s.nemesis.name} (slot {s.slot}, {'deploying' if s.while_deploying else 'running'}"
                            f" +{s.at:.2f} s, for {s.lasts:.2f} s)" for s in self.strikes)
         return f"seed {self.seed}: {struck or 'nothing'}{f'; ends {self.ends}' if self.ends else ''}" \
-               f"{', a spare host' if self.spare else ''}{', up -d' if self.detached else ''}, {self.seconds:.2f} s"
+               f"{', a spare host' if self.spare else ''}{', up -d' if self.detached else ''}" \
+               f"{', hidden processes' if self.hidden else ''}, {self.seconds:.2f} s"
 
     # --- what nemeses need ------------------------------------------------------------------------------
 
@@ -117,6 +119,7 @@ class Round:
         self.diary.chmod(0o777)
         self.world.user.program = self.program
         self.file = self.world.user.write(f"{self.name}.toml", self._cluster())
+        self.world.hide_processes(self.hidden)
         undo = []
         for strike in self.strikes:
             if strike.nemesis.prepare:

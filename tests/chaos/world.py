@@ -44,6 +44,7 @@ class World:
         self.links = [Link(host) for host in self.hosts]
         self.hosts[1].options.uptime = 86_400  # the clocks of machines have nothing in common
         self.small_disks = set()  # slots whose jobs lie on a small disk of their own
+        self.hides_processes = False
         # Hosts have folders of their own under /tmp and /home; this one is the machine's.
         self.diaries = pathlib.Path(tempfile.mkdtemp(prefix="tfdist-chaos-", dir="/var/tmp"))
         self.diaries.chmod(0o755)
@@ -90,6 +91,16 @@ class World:
                 for name, here in self.left(mark).items()}
         return {name: here for name, here in left.items() if here}
 
+    def hide_processes(self, hides):
+        """/proc of every host shows an account those of its processes only that it may trace, or again all."""
+        if hides != self.hides_processes:
+            self.hides_processes = hides
+            for slot in range(len(self.hosts)):
+                self._mount_proc(slot)
+
+    def _mount_proc(self, slot):
+        self.hosts[slot].run_as("root", ["mount", "-o", f"remount,hidepid={2 if self.hides_processes else 0}", "/proc"])
+
     # --- what undoes the nemeses ----------------------------------------------------------------------
 
     def heal(self):
@@ -104,6 +115,8 @@ class World:
         self.links[slot].remove()
         self.hosts[slot].start(with_parent=True)
         self.hosts[slot].wait_until_up()
+        if self.hides_processes:
+            self._mount_proc(slot)
 
     def clear_host(self, slot):
         """Ends by force what may rightly still be there, so that the next round begins clean."""
