@@ -46,7 +46,9 @@ int PrintLastKnown(const JobRecord& record, const Error& error) {
 }
 
 nlohmann::json LastKnownJson(const JobRecord& record) {
-  const std::string state(StateName(record.last_seen));
+  const LastSeen& seen = record.last_seen;
+  const std::string state(StateName(seen));
+  const bool is_decided = seen.stage == LastSeen::Stage::kEnded && seen.result != "gone";
   return {{"job", record.id},
           {"name", record.name},
           {"state", state},
@@ -54,8 +56,8 @@ nlohmann::json LastKnownJson(const JobRecord& record) {
           {"last_known", true},
           {"attempt", 0},
           {"event_log", ""},
-          {"result", state},
-          {"why", record.last_seen.why},
+          {"result", is_decided ? seen.result : ""},
+          {"why", seen.why},
           {"first_task", ""},
           {"collateral", nlohmann::json::array()},
           {"tasks", nlohmann::json::array()},

@@ -56,7 +56,7 @@ class LeftByUp(OverSsh):
         self.assertEqual((status.code, status.out),
                          (0, f"job {left}: {KILLED}; tfdist down {left} ends what it left\n"), status)
         shown = json.loads(self.run_well("status", "--json", left))
-        self.assertEqual((shown["state"], shown["why"]), ("starting", KILLED))
+        self.assertEqual((shown["state"], shown["result"], shown["why"]), ("starting", "", KILLED))
         self.assertIn(f"job {real}: succeeded", self.run_well("why"))
         self.assertIn("real output", self.run_well("logs"))
         why = self.user.run("why", left)
