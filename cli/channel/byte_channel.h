@@ -35,7 +35,9 @@ class Transport {
   virtual ~Transport() = default;
   // Starts `/bin/sh` on the host; the channel is its stdin and stdout. Throws Error with this host:
   // Unreachable when the connection failed before the login, LostConnection when it broke later.
-  virtual std::unique_ptr<ByteChannel> OpenShell(TimePoint deadline) = 0;
+  // `deadline` is the host's: it is moved by the time that is not the host's, in which other logins, ssh-agent or the user
+  // are waited for. So it holds for what follows, in a later statement (C++ orders no arguments of one call).
+  virtual std::unique_ptr<ByteChannel> OpenShell(TimePoint& deadline) = 0;
 };
 
 }  // namespace tfdist::cli

@@ -18,7 +18,7 @@ std::vector<std::string> ShellCommand() {
 }  // namespace
 
 std::unique_ptr<ByteChannel> LocalTransport::OpenShell(
-    TimePoint /*deadline: nothing to wait for*/) {
+    TimePoint& /*deadline: nothing to wait for*/) {
   try {
     return OpenChildChannel(ShellCommand());
   } catch (Error& error) {

@@ -15,7 +15,7 @@ class LocalTransport : public Transport {
 
   // The shell runs in a session of its own with this process's environment and working folder. When
   // the channel is destroyed, the shell's stdin ends. Like sshd, this does not kill it.
-  std::unique_ptr<ByteChannel> OpenShell(TimePoint deadline) override;
+  std::unique_ptr<ByteChannel> OpenShell(TimePoint& deadline) override;
 
  private:
   std::string host_;

@@ -18,7 +18,10 @@ namespace {
 
 using ReadResult = ByteChannel::ReadResult;
 
-std::unique_ptr<ByteChannel> Shell() { return LocalTransport("localhost").OpenShell(Soon()); }
+std::unique_ptr<ByteChannel> Shell() {
+  TimePoint deadline = Soon();
+  return LocalTransport("localhost").OpenShell(deadline);
+}
 
 std::string ReadAll(ByteChannel& channel) {
   std::string all;

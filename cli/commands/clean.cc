@@ -36,9 +36,10 @@ std::vector<AnswerOfHost<Answer>> AskAll(const std::vector<HostPlan>& hosts, con
                                          Ask ask) {
   std::vector<AnswerOfHost<Answer>> answers(hosts.size());
   const auto failures = ForEachHost(hosts.size(), [&](size_t at) {
-    const TimePoint deadline = SystemClock().Now() + kHostLimit;
+    TimePoint deadline = SystemClock().Now() + kHostLimit;
     const auto transport = MakeTransport(hosts[at], ssh);
-    answers[at].answer = ask(transport->OpenShell(deadline), deadline);
+    auto shell = transport->OpenShell(deadline);
+    answers[at].answer = ask(std::move(shell), deadline);
   });
   for (size_t at = 0; at < answers.size(); ++at) {
     if (failures[at]) answers[at].error = WithHost(*failures[at], hosts[at].name);

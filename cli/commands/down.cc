@@ -23,12 +23,13 @@ using namespace std::chrono_literals;
 // The agent serves its last follower for a moment after the end, so a folder that is still in use
 // is asked for again.
 Removal RemoveSlot(const JobRecord& record, size_t slot) {
-  const TimePoint deadline = SystemClock().Now() + 30s;
+  TimePoint deadline = SystemClock().Now() + 30s;
   const auto transport = MakeTransport(record.hosts[slot], record.ssh);
   while (true) {
     const int number = static_cast<int>(slot);
-    Removal removal = PurgeJob(transport->OpenShell(deadline), BaseOf(record, number), record.id,
-                               number, deadline);
+    auto shell = transport->OpenShell(deadline);
+    Removal removal =
+        PurgeJob(std::move(shell), BaseOf(record, number), record.id, number, deadline);
     if (removal.kept.empty() || SystemClock().Now() + 15s > deadline) return removal;
     std::this_thread::sleep_for(200ms);
   }

@@ -98,7 +98,7 @@ void EndThroughCoordinator(const JobRecord& record, bool force, protocol::JobSta
                            std::vector<std::string>& details) {
   std::optional<SlowNotice> notice;
   notice.emplace(fmt::format("waiting for {} to answer", record.hosts[0].name));
-  Attached attached = Attach(record, 0, In(kAttachLimit));
+  Attached attached = Attach(record, 0, kAttachLimit);
   NoteDamage(record, 0, attached.hello, details);
   const bool live = attached.hello.serving == protocol::Serving::kAgent;
   if (live) {
@@ -118,7 +118,7 @@ struct Swept {
 
 protocol::Census Sweep(const JobRecord& record, int slot, bool force, TimePoint deadline,
                        std::vector<std::string>& details) {
-  Attached attached = Attach(record, slot, In(kAttachLimit));
+  Attached attached = Attach(record, slot, kAttachLimit);
   details.clear();  // of a try before
   NoteDamage(record, slot, attached.hello, details);
   return protocol::Body<protocol::Census>(

@@ -59,10 +59,11 @@ Surveys SurveyHostsOf(const std::vector<const JobRecord*>& records) {
   for (auto& [machine, surveyed] : surveys) all.push_back(&surveyed);
   const SlowNotice notice("looking for what tasks of finished jobs have written");
   (void)ForEachHost(all.size(), [&](size_t at) {
-    const TimePoint deadline = SystemClock().Now() + kSurveyLimit;
+    TimePoint deadline = SystemClock().Now() + kSurveyLimit;
     const SshOptions& ssh = all[at]->record->ssh;
     const auto transport = MakeTransport(*all[at]->host, ssh);
-    all[at]->found = Survey(transport->OpenShell(deadline), ssh.remote_dir, deadline);
+    auto shell = transport->OpenShell(deadline);
+    all[at]->found = Survey(std::move(shell), ssh.remote_dir, deadline);
     all[at]->answered = true;
   });
   return surveys;

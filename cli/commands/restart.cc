@@ -69,7 +69,7 @@ std::vector<std::string> TasksMeant(JobRecord record, const std::vector<std::str
 
 Attached AttachOrSayThatItIsGone(const JobRecord& record) {
   try {
-    return Attach(record, 0, SystemClock().Now() + kRestartAttachLimit);
+    return Attach(record, 0, kRestartAttachLimit);
   } catch (const NothingThere&) {
     throw NothingLeftOf("the folder", record);
   }
@@ -142,7 +142,7 @@ JobState WaitForRuns(const JobRecord& record, Attached attached,
     } catch (const LostConnection&) {
       std::this_thread::sleep_for(kReconnectPause);
       if (SystemClock().Now() > deadline) throw;
-      attached = Attach(record, 0, std::min(deadline, SystemClock().Now() + kRestartAttachLimit));
+      attached = Attach(record, 0, kRestartAttachLimit);
     }
   }
 }

@@ -35,11 +35,11 @@ Site OnlySite(const Sites& sites) {
 
 // The job's own agent knows the task's environment and folder. The look at its folder comes right before it runs.
 std::string AgentOf(const Site& site, const SshOptions& ssh) {
-  const TimePoint deadline = SystemClock().Now() + kLookLimit;
+  TimePoint deadline = SystemClock().Now() + kLookLimit;
   try {
     const auto transport = MakeTransport(site.host, ssh);
-    std::string path =
-        FindAgent(transport->OpenShell(deadline), site.base, site.job, site.slot, deadline);
+    auto shell = transport->OpenShell(deadline);
+    std::string path = FindAgent(std::move(shell), site.base, site.job, site.slot, deadline);
     CheckRemoteDir(path);
     return path;
   } catch (Error& error) {

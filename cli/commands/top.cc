@@ -83,7 +83,7 @@ class Watch {
  private:
   void Connect() {
     if (attached_) return;
-    attached_ = Attach(record_, 0, SystemClock().Now() + kTopAttachLimit);
+    attached_ = Attach(record_, 0, kTopAttachLimit);
     view_.live = attached_->hello.serving == protocol::Serving::kAgent;
   }
 

@@ -575,7 +575,7 @@ JobRecord Deployment::RecordOf(const Host& host) const {
 void Deployment::CommitAgain(Host& host) {
   const JobRecord record = RecordOf(host);
   try {
-    Attached again = Attach(record, 0, In(kCommitLimit));
+    Attached again = Attach(record, 0, kCommitLimit);
     again.link->Call(type::kCommit, cargo_.job, In(kCommitLimit));
     again.hello.base = host.attached.hello.base;
     host.attached = std::move(again);
@@ -618,7 +618,7 @@ std::string Deployment::Abort(int slot) {
 // Its agent has died, perhaps, and its keeper starts another one.
 std::string Deployment::AbortOverAnotherConnection(int slot) {
   const JobRecord record = RecordOf(*hosts_[static_cast<size_t>(slot)]);
-  const TimePoint deadline = In(kAbortAgainLimit);
+  TimePoint deadline = In(kAbortAgainLimit);
   try {
     return AskAgainWhenCutOff(deadline, [&] {
       const Attached again = Attach(record, slot, deadline);

@@ -107,9 +107,10 @@ JobRecord Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
 
 std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh,
                               const std::string& name) {
-  const TimePoint deadline = SystemClock().Now() + kLookLimit;
+  TimePoint deadline = SystemClock().Now() + kLookLimit;
   const auto transport = MakeTransport(host, ssh);
-  return FindJobs(transport->OpenShell(deadline), ssh.remote_dir, name, deadline);
+  auto shell = transport->OpenShell(deadline);
+  return FindJobs(std::move(shell), ssh.remote_dir, name, deadline);
 }
 
 // Where tfdist's folder is on each host that has this job. A host that does not answer now keeps an

@@ -9,7 +9,7 @@ namespace {
 
 using OnEvent = std::function<void(const protocol::Event&)>;
 
-void Read(const JobRecord& record, TimePoint deadline, const OnEvent& on_event,
+void Read(const JobRecord& record, TimePoint& deadline, const OnEvent& on_event,
           const std::optional<LookWish>& wish, JobView& view) {
   Attached attached = Attach(record, 0, deadline);
   view.live = attached.hello.serving == protocol::Serving::kAgent;
@@ -62,7 +62,7 @@ void ReadEvents(AgentLink& link, const JobRecord& record, TimePoint deadline,
 
 JobView LookAt(const JobRecord& record, const OnEvent& on_event, std::chrono::milliseconds limit,
                const std::optional<LookWish>& wish) {
-  const TimePoint deadline = SystemClock().Now() + limit;
+  TimePoint deadline = SystemClock().Now() + limit;
   JobView view;
   AskAgainWhenCutOff(deadline, [&] { Read(record, deadline, on_event, wish, view); });
   NoteLastSeen(record, SeenIn(view.state, view.live));

@@ -57,7 +57,7 @@ HostsWord OfAgent(AgentLink& link, TimePoint deadline) {
 }
 
 HostsWord AskOne(const JobRecord& record, int slot) {
-  const TimePoint deadline = SystemClock().Now() + kOtherHostsLimit;
+  TimePoint deadline = SystemClock().Now() + kOtherHostsLimit;
   try {
     const Attached host = Attach(record, slot, deadline);
     if (host.hello.serving == protocol::Serving::kAgent) return OfAgent(*host.link, deadline);

@@ -236,12 +236,11 @@ void Follow(RunningCommand& running, Board& board, size_t at, const FanOutOption
 
 void RunErrand(size_t at, const SshOptions& ssh, const FanOutOptions& options, Board& board) {
   const Errand& errand = board.errand(at);
-  const TimePoint deadline = Now() + kStartLimit;
+  TimePoint deadline = Now() + kStartLimit;
   const auto transport = MakeTransport(errand.host, ssh);
   auto channel = transport->OpenShell(deadline);
   if (!board.MayBegin(at)) return board.End(at, std::nullopt, Interrupted());
-  // From now on, as other logins or ssh-agent may have been waited for.
-  RunningCommand running(std::move(channel), errand.command, Now() + kStartLimit);
+  RunningCommand running(std::move(channel), errand.command, deadline);
   board.NoteRuns(at);
   Follow(running, board, at, options);
 }

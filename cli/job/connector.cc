@@ -81,17 +81,23 @@ Tunnels::Tunnels(const HostPlan& host, const SshOptions& ssh)
 
 Tunnels::~Tunnels() = default;
 
-std::unique_ptr<ByteChannel> Tunnels::Open(int port, TimePoint deadline) {
+std::unique_ptr<ByteChannel> Tunnels::Open(int port, TimePoint& deadline) {
   return transport_->OpenTunnel(port, deadline);
 }
 
-Attached Attach(const JobRecord& record, int slot, TimePoint deadline) {
+Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds limit) {
+  TimePoint deadline = SystemClock().Now() + limit;
+  return Attach(record, slot, deadline);
+}
+
+Attached Attach(const JobRecord& record, int slot, TimePoint& deadline) {
   const HostPlan& host = record.hosts.at(static_cast<size_t>(slot));
   try {
     Attached attached;
     attached.transport = MakeTransport(host, record.ssh);
-    BootedAgent booted = AttachAgent(attached.transport->OpenShell(deadline), BaseOf(record, slot),
-                                     record.id, slot, deadline);
+    auto shell = attached.transport->OpenShell(deadline);
+    BootedAgent booted =
+        AttachAgent(std::move(shell), BaseOf(record, slot), record.id, slot, deadline);
     attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
     attached.hello = attached.link->ReadHello(deadline);
     return attached;

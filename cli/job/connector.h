@@ -1,6 +1,7 @@
 // From a host of the plan to a conversation with the job's agent there.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,7 +38,7 @@ class Tunnels {
   ~Tunnels();
 
   // Throws Error with the host: Unreachable, LostConnection, or that nobody listens there.
-  std::unique_ptr<ByteChannel> Open(int port, TimePoint deadline);
+  std::unique_ptr<ByteChannel> Open(int port, TimePoint& deadline);
 
  private:
   std::unique_ptr<ssh::SshTransport> transport_;
@@ -50,12 +51,14 @@ struct Attached {
   protocol::Hello hello;
   std::unique_ptr<AgentLink> link;
 };
-Attached Attach(const JobRecord& record, int slot, TimePoint deadline);
+// `deadline` is moved as Transport::OpenShell does.
+Attached Attach(const JobRecord& record, int slot, TimePoint& deadline);
+Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds limit);
 
 // An agent that leaves hangs up on a client that has just come. The second time there is its folder, or
-// the agent that follows.
+// the agent that follows. `ask` may move `deadline`.
 template <typename Ask>
-auto AskAgainWhenCutOff(TimePoint deadline, Ask ask) {
+auto AskAgainWhenCutOff(const TimePoint& deadline, Ask ask) {
   try {
     return ask();
   } catch (const LostConnection&) {

@@ -54,7 +54,8 @@ class Bringer {
   }
   StartedAgent Start(Upload upload) {
     on_step_("connect");
-    auto shell = transport_.OpenShell(In(limits_.shell));
+    TimePoint deadline = In(limits_.shell);
+    auto shell = transport_.OpenShell(deadline);
     on_step_("find or send the agent");
     BootedAgent booted =
         StartAgent(std::move(shell), agents_, remote_dir_, upload, In(limits_.boot));

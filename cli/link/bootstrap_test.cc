@@ -73,7 +73,8 @@ class FakeAgent {
 
 // A channel whose login shell runs some other text first, or instead.
 std::unique_ptr<ByteChannel> ShellAfter(const std::string& first) {
-  auto channel = LocalTransport("localhost").OpenShell(Soon());
+  TimePoint deadline = Soon();
+  auto channel = LocalTransport("localhost").OpenShell(deadline);
   channel->Write(first, Soon());
   return channel;
 }

@@ -25,7 +25,8 @@ TimePoint Soon() { return SystemClock().Now() + std::chrono::seconds(20); }
 
 // `shell`: which program reads the script; empty: /bin/sh.
 std::unique_ptr<ByteChannel> OpenShell(const std::string& shell = {}) {
-  auto channel = LocalTransport("localhost").OpenShell(Soon());
+  TimePoint deadline = Soon();
+  auto channel = LocalTransport("localhost").OpenShell(deadline);
   if (shell.empty()) return channel;
   // The shell that is replaced must not have read what is meant for the other one.
   channel->Write("exec " + shell + " -c 'echo ready; exec " + shell + "'\n", Soon());

@@ -62,7 +62,7 @@ void CheckPath(std::string_view path) {
 // Runs the agent there. `on_output` gets what it prints, and says by when more must have come.
 void RunAgent(const JobRecord& record, int slot, std::vector<std::string> arguments,
               TimePoint give_up, const std::function<TimePoint(std::string_view)>& on_output) {
-  const TimePoint deadline = SystemClock().Now() + kStartLimit;
+  TimePoint deadline = SystemClock().Now() + kStartLimit;
   const auto transport = MakeTransport(record.hosts.at(static_cast<size_t>(slot)), record.ssh);
   HostCommand command;
   command.words = {"task-files"};
@@ -70,7 +70,8 @@ void RunAgent(const JobRecord& record, int slot, std::vector<std::string> argume
   command.job = record.id;
   command.slot = slot;
   command.base = BaseOf(record, slot);
-  RunningCommand running(transport->OpenShell(deadline), command, deadline);
+  auto shell = transport->OpenShell(deadline);
+  RunningCommand running(std::move(shell), command, deadline);
   std::string output;
   while (true) {
     const auto end = running.Read(output, give_up);

@@ -25,7 +25,7 @@ class LibraryTransport : public SshTransport {
       : SshTransport(std::move(host)), target_(std::move(target)) {}
 
  private:
-  std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) override {
+  std::unique_ptr<cli::ByteChannel> Shell(TimePoint& deadline) override {
     try {
       return Connected(deadline).OpenShell(deadline);
     } catch (const SessionRefused&) {
@@ -34,7 +34,7 @@ class LibraryTransport : public SshTransport {
     session_.reset();  // its channels keep their connection
     return Connected(deadline).OpenShell(deadline);
   }
-  std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) override {
+  std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint& deadline) override {
     Session& session = Connected(deadline);
     return session.OpenTunnel(port, deadline);
   }
@@ -87,10 +87,10 @@ class ProgramTransport : public SshTransport {
       : SshTransport(std::move(host)), target_(std::move(target)) {}
 
  private:
-  std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) override {
+  std::unique_ptr<cli::ByteChannel> Shell(TimePoint& deadline) override {
     return OpenSessionChannel(target_, host(), deadline);
   }
-  std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) override {
+  std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint& deadline) override {
     const MasterPlace place = TakeMasterPlace(target_, deadline);
     return std::make_unique<TunnelChannel>(
         cli::OpenChildChannel(
@@ -132,10 +132,10 @@ class AutoTransport : public SshTransport {
   }
 
  private:
-  std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) override {
+  std::unique_ptr<cli::ByteChannel> Shell(TimePoint& deadline) override {
     return Open(deadline, [&] { return way_->OpenShell(deadline); });
   }
-  std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) override {
+  std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint& deadline) override {
     return Open(deadline, [&] { return way_->OpenTunnel(port, deadline); });
   }
 
@@ -143,6 +143,7 @@ class AutoTransport : public SshTransport {
   template <typename OpenChannel>
   std::unique_ptr<cli::ByteChannel> Open(TimePoint& deadline, OpenChannel open) {
     const TimePoint begin = SystemClock().Now();
+    const TimePoint first_deadline = deadline;
     std::string why;
     try {
       return open();
@@ -150,7 +151,7 @@ class AutoTransport : public SshTransport {
       why = failure.cause();
     }
     TakeProgram();
-    deadline += SystemClock().Now() - begin;
+    deadline = first_deadline + (SystemClock().Now() - begin);
     auto channel = open();
     ByOwnSsh().Add(host());
     if (target_.on_note) target_.on_note("by your own ssh: " + why);
@@ -183,11 +184,11 @@ std::unique_ptr<cli::ByteChannel> SshTransport::WithHost(Open open) {
   }
 }
 
-std::unique_ptr<cli::ByteChannel> SshTransport::OpenShell(TimePoint deadline) {
+std::unique_ptr<cli::ByteChannel> SshTransport::OpenShell(TimePoint& deadline) {
   return WithHost([&] { return Shell(deadline); });
 }
 
-std::unique_ptr<cli::ByteChannel> SshTransport::OpenTunnel(int port, TimePoint deadline) {
+std::unique_ptr<cli::ByteChannel> SshTransport::OpenTunnel(int port, TimePoint& deadline) {
   return WithHost([&] { return Tunnel(port, deadline); });
 }
 

@@ -15,10 +15,10 @@ namespace tfdist::ssh {
 // for all).
 class SshTransport : public cli::Transport {
  public:
-  std::unique_ptr<cli::ByteChannel> OpenShell(TimePoint deadline) override;
+  std::unique_ptr<cli::ByteChannel> OpenShell(TimePoint& deadline) override;
 
   // The same for a connection to `port` of the host's 127.0.0.1.
-  std::unique_ptr<cli::ByteChannel> OpenTunnel(int port, TimePoint deadline);
+  std::unique_ptr<cli::ByteChannel> OpenTunnel(int port, TimePoint& deadline);
 
  protected:
   explicit SshTransport(std::string host) : host_(std::move(host)) {}
@@ -26,8 +26,8 @@ class SshTransport : public cli::Transport {
 
  private:
   // Their errors have no host.
-  virtual std::unique_ptr<cli::ByteChannel> Shell(TimePoint deadline) = 0;
-  virtual std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint deadline) = 0;
+  virtual std::unique_ptr<cli::ByteChannel> Shell(TimePoint& deadline) = 0;
+  virtual std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint& deadline) = 0;
 
   template <typename Open>
   std::unique_ptr<cli::ByteChannel> WithHost(Open open);

@@ -4,7 +4,7 @@
 
 namespace tfdist::cli {
 
-Attached HostLinks::Attach(int slot, TimePoint deadline) {
+Attached HostLinks::Attach(int slot, TimePoint& deadline) {
   const auto off = off_.find(slot);
   if (off != off_.end()) std::rethrow_exception(off->second);
   try {
@@ -18,7 +18,7 @@ Attached HostLinks::Attach(int slot, TimePoint deadline) {
   }
 }
 
-Attached& HostLinks::To(int slot, TimePoint deadline) {
+Attached& HostLinks::To(int slot, TimePoint& deadline) {
   if (slot_ != slot) {
     Drop();
     attached_ = Attach(slot, deadline);

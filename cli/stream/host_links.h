@@ -16,9 +16,9 @@ class HostLinks {
   explicit HostLinks(const JobRecord& record) : record_(record) {}
 
   // As cli::Attach. A host that did not answer is not asked again: throws what it threw then.
-  Attached Attach(int slot, TimePoint deadline);
+  Attached Attach(int slot, TimePoint& deadline);
   // The same; the answer is kept until another slot is asked for, or until Drop.
-  Attached& To(int slot, TimePoint deadline);
+  Attached& To(int slot, TimePoint& deadline);
   // The conversation that is kept has broken.
   void Drop() { slot_ = kNone; }
   [[nodiscard]] bool IsOff(int slot) const { return off_.contains(slot); }

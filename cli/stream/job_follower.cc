@@ -100,7 +100,7 @@ protocol::JobState JobFollower::Run() {
 
 // Where the job is followed, an earlier failure counts for nothing.
 Attached JobFollower::AttachToSlot0() {
-  const TimePoint deadline = Now() + kAttachLimit;
+  TimePoint deadline = Now() + kAttachLimit;
   return options_.follow ? Attach(record_, 0, deadline) : hosts_.Attach(0, deadline);
 }
 
@@ -537,7 +537,7 @@ bool JobFollower::TryToAttach() {
   WaitBeforeTry();
   if (quit_) return false;
   try {
-    attached_ = Attach(record_, 0, Now() + kAttachLimit);
+    attached_ = Attach(record_, 0, kAttachLimit);
     attached_since_ = Now();
     brought_something_ = false;
     return true;
@@ -685,7 +685,8 @@ void JobFollower::ReadFromItsHost(TaskStream& stream) {
 
 void JobFollower::ReadFrom(int slot, TaskStream& stream, WhereItIsNot elsewhere) {
   // Slot 0 as well: the link to it may have been idle for too long meanwhile.
-  Attached& host = hosts_.To(slot, AttachDeadline(slot));
+  TimePoint deadline = AttachDeadline(slot);
+  Attached& host = hosts_.To(slot, deadline);
   protocol::ReadLog request = RequestFor(stream);
   // The coordinator is gone, and this host's agent is not: it goes on until its orphan_timeout.
   request.follow = options_.follow && attached_.link != nullptr &&

@@ -192,7 +192,8 @@ void Forwarder::Serve() {
   Tunnels tunnels(host_, ssh_);
   for (UniqueFd near = Next(); near.valid(); near = Next()) {
     try {
-      const auto far = tunnels.Open(remote_port_, InTime(kTunnelLimit));
+      TimePoint deadline = InTime(kTunnelLimit);
+      const auto far = tunnels.Open(remote_port_, deadline);
       ForwardedPair(near, *far, stop_.get()).Run();
     } catch (const Error& error) {
       Note(error);

@@ -54,7 +54,7 @@ HostAnswer HostTalk::Ask(std::vector<std::string> words, std::chrono::seconds li
 }
 
 // A connection may have broken since the last question.
-std::unique_ptr<ByteChannel> HostTalk::OpenShell(TimePoint deadline) {
+std::unique_ptr<ByteChannel> HostTalk::OpenShell(TimePoint& deadline) {
   try {
     return transport_->OpenShell(deadline);
   } catch (const LostConnection&) {
@@ -64,11 +64,12 @@ std::unique_ptr<ByteChannel> HostTalk::OpenShell(TimePoint deadline) {
 }
 
 HostAnswer HostTalk::AskOnce(std::vector<std::string> words, std::chrono::seconds limit) {
-  const TimePoint start_by = SystemClock().Now() + kAnswerStartLimit;
+  TimePoint start_by = SystemClock().Now() + kAnswerStartLimit;
   const std::string program = words.at(0);
   HostCommand command = CommandAt(site_, std::move(words));
   command.limit = limit;
-  RunningCommand running(OpenShell(start_by), command, start_by);
+  auto shell = OpenShell(start_by);
+  RunningCommand running(std::move(shell), command, start_by);
   const TimePoint deadline = SystemClock().Now() + limit;
   HostAnswer answer;
   while (true) {

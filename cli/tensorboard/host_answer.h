@@ -46,7 +46,7 @@ class HostTalk {
 
  private:
   HostAnswer AskOnce(std::vector<std::string> words, std::chrono::seconds limit);
-  std::unique_ptr<ByteChannel> OpenShell(TimePoint deadline);
+  std::unique_ptr<ByteChannel> OpenShell(TimePoint& deadline);
 
   Site site_;
   SshOptions ssh_;

@@ -56,9 +56,10 @@ TensorBoardServer::TensorBoardServer(const Site& site, const SshOptions& ssh,
     : host_(site.host.name), transport_(MakeTransport(site.host, ssh)) {
   Words words = program.words;
   words.insert(words.end(), {"--logdir", folder, "--host", "127.0.0.1", "--port", "0"});
-  const TimePoint deadline = FromNow(kServerStartLimit);
+  TimePoint deadline = FromNow(kServerStartLimit);
   try {
-    running_.emplace(transport_->OpenShell(deadline), CommandAt(site, std::move(words)), deadline);
+    auto shell = transport_->OpenShell(deadline);
+    running_.emplace(std::move(shell), CommandAt(site, std::move(words)), deadline);
   } catch (Error& error) {
     if (error.host().empty()) error = error.WithHost(host_);
     throw;

@@ -77,6 +77,18 @@ class SlowAgentTest(unittest.TestCase):
                     self.assertEqual([result["ok"] for result in results], [True] * 8, results)
 
 
+    def test_a_slow_agent_is_named_and_has_no_deadline_of_the_host(self):
+        """Neither with libssh2 nor with the user's ssh: a signature takes longer than a login may."""
+        limits = {"tcp_ms": 2000, "banner_ms": 1000, "key_exchange_ms": 1000, "authentication_ms": 1000}
+        with Hosts(1) as hosts, slow_agent(hosts.folder, hosts.key, 7, 128) as agent:
+            config = client_config(hosts, "slow_config", f"IdentityAgent {agent}", "IdentitiesOnly no", "IdentityFile none")
+            config.write_text(config.read_text().replace(f"IdentityFile {hosts.key}\n", ""))
+            for transport in ("ssh", "openssh"):
+                result = probe(config, "open", "h1", transport=transport, **limits)
+                self.assertTrue(result["ok"], result)
+                self.assertEqual(result["notes"], ["ssh-agent has been asked to sign, and is waited for"])
+
+
 class HostThatSpeaksTest(unittest.TestCase):
     def test_what_a_host_says_is_shown_and_it_is_waited_for(self):
         """As a host that wants its user to look at a page first."""

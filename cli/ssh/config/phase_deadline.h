@@ -2,10 +2,16 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/clock.h"
 
 namespace tfdist::ssh {
+
+// Something that its user may have to answer is asked for, and takes longer: the user is told.
+inline constexpr std::chrono::seconds kPatience{3};
+// For how long a host or an agent that waits for its user is waited for.
+inline constexpr std::chrono::seconds kUserLimit{120};
 
 inline TimePoint Within(std::chrono::milliseconds limit, TimePoint deadline) {
   return std::min(deadline, SystemClock().Now() + limit);

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "base/thread_annotations.h"
+#include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/keys/wire.h"
 
 namespace tfdist::ssh {
@@ -94,6 +95,8 @@ std::optional<std::string> SshAgent::Ask(std::string_view request, TimePoint dea
   std::string message;
   AppendString(message, request);
   if (!Send(message, deadline)) return std::nullopt;
+  const TimePoint patience = Within(kPatience, deadline);
+  if (on_slow_ && !WaitFor(fd_.get(), POLLIN, patience)) on_slow_();
   const auto header = Receive(4, deadline);
   if (!header) return std::nullopt;
   const uint32_t size = WireReader(*header).TakeUint32().value_or(0);
@@ -185,6 +188,9 @@ std::optional<std::string> SignByAgentAt(const std::string& socket_path, std::st
   if (known.is_silent) return std::nullopt;  // each login would wait as long, one after the other
   const TimePoint give_up = SystemClock().Now() + target.limits.agent;
   auto agent = SshAgent::Connect(socket_path, give_up);
+  if (agent && target.on_note) {
+    agent->SetOnSlow([&] { target.on_note(std::string(kWaitsForAgent)); });
+  }
   auto signature = agent ? agent->Sign(blob, data, algorithm, give_up) : std::nullopt;
   known.is_silent = !signature && SystemClock().Now() >= give_up;
   return signature;

@@ -2,9 +2,11 @@
 // client waits without a limit for an agent that asks its user; this one has deadlines.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -26,6 +28,9 @@ class SshAgent {
   // nullopt when the agent does not answer properly in time.
   std::optional<std::vector<AgentKey>> Keys(TimePoint deadline);
 
+  // Called where a signature takes longer than a moment.
+  void SetOnSlow(std::function<void()> on_slow) { on_slow_ = std::move(on_slow); }
+
   // The signature's bytes, by `algorithm` ("rsa-sha2-512", else the key's own type); nullopt when
   // the agent refuses, does not answer in time, or signs by another algorithm.
   std::optional<std::string> Sign(std::string_view blob, std::string_view data,
@@ -38,7 +43,11 @@ class SshAgent {
   std::optional<std::string> Receive(size_t size, TimePoint deadline);
 
   UniqueFd fd_;
+  std::function<void()> on_slow_;
 };
+
+inline constexpr std::string_view kWaitsForAgent =
+    "ssh-agent has been asked to sign, and is waited for";
 
 // The keys of the agent at `socket_path`, of a few seconds ago where somebody has asked: many hosts are reached within
 // moments. Empty where there is no agent, or it does not answer. `deadline` is moved by the time that the agent took.
@@ -46,7 +55,8 @@ std::vector<AgentKey> AgentKeysAt(const std::string& socket_path, const Limits& 
                                   TimePoint& deadline);
 
 // SshAgent::Sign of an agent that is asked by one login at a time: a smartcard signs one by one, and some agents take few
-// connections. `deadline` is moved by the wait and by the time that the agent took; `on_step` is told of a wait.
+// connections. `deadline` is moved by the wait and by the time that the agent took; `on_step` is told of it, `on_note` where
+// it is long.
 std::optional<std::string> SignByAgentAt(const std::string& socket_path, std::string_view blob,
                                          std::string_view data, std::string_view algorithm,
                                          const Target& target, TimePoint& deadline);

@@ -21,9 +21,6 @@ namespace {
 
 // As many as an sshd takes by default (MaxAuthTries); ssh itself fails at that too.
 constexpr size_t kMaxOffers = 6;
-// A host that has said something, and waits: perhaps for its user.
-constexpr std::chrono::seconds kPatience{3};
-constexpr std::chrono::seconds kHostAsksLimit{120};
 
 // What the signing callback needs; libssh2 hands it a pointer to this.
 struct AgentSigner {
@@ -134,7 +131,7 @@ void Authenticator::TellWhatTheHostSays() {
   const std::string words = WordsOfHost();
   if (words.empty()) return;
   if (target_.on_note) target_.on_note("it says: " + words);
-  deadline_ = std::max(deadline_, begin_ + kHostAsksLimit);
+  deadline_ = std::max(deadline_, begin_ + kUserLimit);
 }
 
 std::string Authenticator::WordsOfHost() const {

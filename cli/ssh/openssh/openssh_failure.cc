@@ -143,6 +143,7 @@ std::string WithoutWordsOfOptions(std::string_view said) {
 }
 
 constexpr std::string_view kDebug = "debug1: ";
+constexpr std::string_view kKeyAccepted = "debug1: Server accepts key: ";
 constexpr std::string_view kServiceAccepted = "debug1: SSH2_MSG_SERVICE_ACCEPT received";
 
 // What follows `part` in each line with it.
@@ -177,7 +178,7 @@ std::string DenialWords(std::string_view line) {
 LoginFailure ExplainDenial(std::string_view said, std::string_view line) {
   std::vector<std::string> offered = Rests("debug1: Offering public key: ", said);
   for (std::string& key : offered) ReplaceAll(key, " explicit", "");  // the configuration names it
-  const std::vector<std::string> accepted = Rests("debug1: Server accepts key: ", said);
+  const std::vector<std::string> accepted = Rests(kKeyAccepted, said);
   const std::vector<std::string> agent = Rests("ssh_get_authentication_socket: ", said);
   const std::string words = DenialWords(line);
   LoginFailure failure{Kind::kRefused, Phase::kAuth,
@@ -280,6 +281,28 @@ LoginFailure ExplainLogin(std::string_view all, const std::string& host) {
   const std::string words = WordsOfHost(all);
   if (!words.empty()) failure.cause += "; the host says: " + words;
   return failure;
+}
+
+bool WaitsForAgent(std::string_view said) {
+  const size_t end = said.find_last_not_of("\r\n");
+  if (end == said.npos) return false;
+  said = said.substr(0, end + 1);
+  const size_t line_end = said.rfind('\n');
+  const std::string_view line = line_end == said.npos ? said : said.substr(line_end + 1);
+  return line.starts_with(kKeyAccepted) && line.ends_with(" agent");
+}
+
+LoginFailure ExplainTimeout(std::string_view said, std::chrono::milliseconds limit) {
+  const auto seconds = std::chrono::round<std::chrono::seconds>(limit).count();
+  if (WaitsForAgent(said)) {
+    return {Kind::kUnreachable, Phase::kAuth,
+            fmt::format("ssh-agent has not signed within {} s", seconds),
+            std::string(kAskTheAgent)};
+  }
+  return {Kind::kUnreachable, Phase::kConnect,
+          fmt::format("ssh did not log in within {} s{}{}", seconds, said.empty() ? "" : ": ",
+                      cli::OnOneLine(said)),
+          "ssh to it by hand: does it ask something?"};
 }
 
 void Throw(const LoginFailure& failure) {

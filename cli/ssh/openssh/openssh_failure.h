@@ -1,6 +1,7 @@
 // Why ssh(1) did not log in, from what it has said on its stderr.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,12 @@ LoginFailure ExplainLogin(std::string_view said, const std::string& host);
 
 // What the host has said before the login (a banner, why it lets nobody in), on one line.
 std::string WordsOfHost(std::string_view said);
+
+// Whether ssh has asked its agent for a signature, and nothing has come of that yet.
+bool WaitsForAgent(std::string_view said);
+
+// ssh has not logged in within `limit`.
+LoginFailure ExplainTimeout(std::string_view said, std::chrono::milliseconds limit);
 
 // Throws Error or Unreachable.
 [[noreturn]] void Throw(const LoginFailure& failure);

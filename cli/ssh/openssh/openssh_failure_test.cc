@@ -11,6 +11,22 @@ namespace {
 
 using FailureKind = LoginFailure::Kind;
 
+TEST(OpensshFailure, ATimeOutNamesTheAgentThatSshWaitsFor) {
+  const std::string accepted =
+      "debug1: Server accepts key: /home/trainer/.ssh/id_ed25519 ED25519 SHA256:abc agent\r\n";
+  EXPECT_TRUE(WaitsForAgent(accepted));
+  EXPECT_TRUE(WaitsForAgent("debug1: Offering public key: x agent\n" + accepted));
+  EXPECT_FALSE(WaitsForAgent(accepted + "Authenticated to gpu7\n"));
+  EXPECT_FALSE(
+      WaitsForAgent("debug1: Server accepts key: /home/trainer/id ED25519 SHA256:abc\r\n"));
+  EXPECT_FALSE(WaitsForAgent(""));
+  const LoginFailure failure = ExplainTimeout(accepted, std::chrono::seconds(121));
+  EXPECT_EQ(failure.phase, Phase::kAuth);
+  EXPECT_EQ(failure.cause, "ssh-agent has not signed within 121 s");
+  EXPECT_NE(failure.remedy.find("ssh-add"), std::string::npos);
+  EXPECT_EQ(ExplainTimeout("debug1: Connecting\n", std::chrono::seconds(5)).phase, Phase::kConnect);
+}
+
 // As ssh 9.2 says it.
 TEST(OpensshFailure, TheCauseIsTheLineThatSaysIt) {
   struct Case {

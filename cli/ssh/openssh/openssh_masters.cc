@@ -29,6 +29,7 @@
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/logins.h"
 #include "cli/ssh/config/phase_deadline.h"
+#include "cli/ssh/keys/ssh_agent.h"
 #include "cli/ssh/openssh/connections.h"
 #include "cli/ssh/openssh/master_end.h"
 #include "cli/ssh/openssh/openssh_failure.h"
@@ -48,9 +49,6 @@ constexpr int kPersistSeconds = 10;
 // A host that has lost its power is given up after three times this.
 constexpr int kAliveSeconds = 5;
 constexpr int kLongestTurnMs = 20;
-// A host that has said something, and waits: perhaps for its user.
-constexpr auto kPatience = 3s;
-constexpr auto kHostAsksLimit = 120s;
 constexpr auto kEndLimit = 2s;  // of what the ends of all have in common, each
 // MaxSessions is 10; sshd may see the end of a channel after we have.
 constexpr long kChannels = 8;
@@ -269,11 +267,47 @@ class Logins {
   Running running_;
 };
 
+// What the time of a login goes to that is not the host's: its user, or ssh-agent.
+class OthersTime {
+ public:
+  OthersTime(const Target& target, TimePoint& deadline) : target_(target), deadline_(deadline) {}
+
+  // At every turn, with what ssh has said until then.
+  void Look(std::string_view said) {
+    const TimePoint now = SystemClock().Now();
+    if (WaitsForAgent(said)) {
+      if (asked_ == TimePoint{}) asked_ = now;
+      if (now < asked_ + kUserLimit) deadline_ += now - last_look_;
+      if (now > asked_ + kPatience) Tell(std::string(kWaitsForAgent));
+    } else if (now > begin_ + kPatience) {
+      // It may ask its user to look at a page, or say that it is starting up.
+      if (const std::string words = WordsOfHost(said); !words.empty()) {
+        deadline_ = std::max(deadline_, begin_ + kUserLimit);
+        Tell("it says: " + words);
+      }
+    }
+    last_look_ = now;
+  }
+
+ private:
+  // Once.
+  void Tell(const std::string& note) {
+    if (!std::exchange(told_, true) && target_.on_note) target_.on_note(note);
+  }
+
+  const Target& target_;
+  TimePoint& deadline_;
+  const TimePoint begin_ = SystemClock().Now();
+  TimePoint last_look_ = begin_;
+  TimePoint asked_{};  // the agent
+  bool told_ = false;
+};
+
 // One login. ssh goes into the background once it is logged in, and only then ends in the foreground: with 0. (Before
 // OpenSSH 8.5 the one in the background keeps stderr, so the pipe's end says nothing.) nullopt: it has worked.
 std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const HostConfig& host,
                                   const std::optional<JumpWay>& jump, const std::string& socket,
-                                  TimePoint deadline) {
+                                  TimePoint& deadline) {
   (void)unlink(socket.c_str());  // of a killed one: ssh would not listen
   const TimePoint begin = SystemClock().Now();
   Pipe errors = MakePipe();
@@ -283,17 +317,10 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
   errors.write_end.Reset();
   std::string said;
   bool open = true;
-  bool told = false;
+  OthersTime others(target, deadline);
   while (true) {
     open = open && TakeWords(errors.read_end.get(), said);
-    if (!told && target.on_note && SystemClock().Now() > begin + kPatience) {
-      // It may ask its user to look at a page, or say that it is starting up.
-      if (const std::string words = WordsOfHost(said); !words.empty()) {
-        target.on_note("it says: " + words);
-        deadline = std::max(deadline, begin + kHostAsksLimit);
-        told = true;
-      }
-    }
+    others.Look(said);
     if (const auto status = ssh.TryWait()) {
       if (open) (void)TakeWords(errors.read_end.get(), said);
       if (*status == 0 && IsListenedTo(socket)) return std::nullopt;
@@ -306,23 +333,22 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
   }
   ssh.Kill();
   logins.ThrowIfEnding();
-  const auto waited = std::chrono::round<std::chrono::seconds>(deadline - begin);
-  return LoginFailure{LoginFailure::Kind::kUnreachable, Phase::kConnect,
-                      fmt::format("ssh did not log in within {} s{}{}", waited.count(),
-                                  said.empty() ? "" : ": ", cli::OnOneLine(said)),
-                      "ssh to it by hand: does it ask something?"};
+  return ExplainTimeout(said, std::chrono::round<std::chrono::milliseconds>(deadline - begin));
 }
 
 // All of it: again where the host is busy.
 std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& target,
                                               const HostConfig& host,
                                               const std::optional<JumpWay>& jump,
-                                              const std::string& socket, TimePoint deadline) {
+                                              const std::string& socket, TimePoint& deadline) {
   const Limits& limits = target.limits;
   const auto limit = LoginLimit(limits);
   const TimePoint give_up = Within(limits.busy, deadline);
   for (int tries = 1;; ++tries) {
-    auto failure = LogIn(logins, target, host, jump, socket, Within(limit, deadline));
+    const TimePoint first_end = Within(limit, deadline);
+    TimePoint end = first_end;
+    auto failure = LogIn(logins, target, host, jump, socket, end);
+    deadline += end - first_end;
     if (!failure) return std::nullopt;
     const auto pause = PauseAfter(tries);
     // A ProxyCommand that fails does so for a reason that stays.

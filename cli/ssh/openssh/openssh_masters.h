@@ -28,7 +28,7 @@ struct MasterPlace {
 // with this process: at once where main returns or EndMasters is called, else (SIGKILL) kPersistSeconds after its last
 // channel. The sockets lie in a folder of mode 0700 in /tmp. What a killed process has left there is removed when the
 // next one comes here.
-// `deadline` is moved by the time that other logins were waited for.
+// `deadline` is moved by the time in which other logins, ssh-agent or the user were waited for.
 MasterPlace TakeMasterPlace(const Target& target, TimePoint& deadline);
 
 // A place instead of one where the host has opened no session. From now on a connection to that host has at most as many channels as that one has

@@ -54,6 +54,11 @@ struct Arguments {
   std::vector<std::string> hosts;
 };
 
+std::unique_ptr<cli::ByteChannel> Shell(SshTransport& transport) {
+  TimePoint deadline = Soon();
+  return transport.OpenShell(deadline);
+}
+
 std::string ReadUntil(cli::ByteChannel& channel, std::string_view end) {
   std::string text;
   while (!text.ends_with(end)) {
@@ -72,22 +77,22 @@ std::string Talk(cli::ByteChannel& channel, std::string_view script) {
 }
 
 Json Greet(SshTransport& transport) {
-  const auto channel = transport.OpenShell(Soon());
+  const auto channel = Shell(transport);
   const std::string out = Talk(*channel, "echo out; echo err >&2; exit 0\n");
   return {{"out", out}, {"err", channel->Stderr()}};
 }
 
 Json Both(SshTransport& transport) {
-  const auto first = transport.OpenShell(Soon());
+  const auto first = Shell(transport);
   first->Write("echo ready\n", Soon());
   ReadUntil(*first, "ready\n");
-  const auto second = transport.OpenShell(Soon());
+  const auto second = Shell(transport);
   const std::string out = Talk(*second, "echo second; exit 0\n");
   return {{"out", Talk(*first, "echo first; exit 0\n") + out}};
 }
 
 Json Bulk(SshTransport& transport) {
-  const auto channel = transport.OpenShell(Soon());
+  const auto channel = Shell(transport);
   channel->Write("echo ready; exec cat\n", Soon());
   ReadUntil(*channel, "ready\n");
   const std::string text = RandomHex(4 << 20);
@@ -111,8 +116,8 @@ Json Boot(SshTransport& transport, const std::string& remote_dir) {
                                     .sha256_hex = hash,
                                     .size_bytes = agent.size(),
                                     .machine = "x86_64"};
-  const cli::BootedAgent booted = cli::StartAgent(transport.OpenShell(Soon()), {&embedded, 1},
-                                                  remote_dir, cli::Upload::kIfMissing, Soon());
+  const cli::BootedAgent booted = cli::StartAgent(Shell(transport), {&embedded, 1}, remote_dir,
+                                                  cli::Upload::kIfMissing, Soon());
   return {{"first_line", ReadUntil(*booted.channel, "\n")},
           {"uploaded", booted.uploaded},
           {"noise", booted.noise}};
@@ -120,7 +125,7 @@ Json Boot(SshTransport& transport, const std::string& remote_dir) {
 
 Json Jobs(SshTransport& transport, const Arguments& arguments) {
   Json jobs = Json::array();
-  auto shell = transport.OpenShell(Soon());
+  auto shell = Shell(transport);
   const TimePoint deadline = SystemClock().Now() + arguments.answer;
   for (const cli::RemoteJob& job :
        cli::FindJobs(std::move(shell), arguments.remote_dir, "", deadline)) {
