@@ -259,6 +259,13 @@ TEST_F(Mistakes, PathsGoByTheClusterFilesFolder) {
   EXPECT_EQ(plan.file, folder() / "cluster.toml");
 }
 
+TEST_F(Mistakes, SshMayBeToldToReadNoConfiguration) {
+  for (const std::string config : {"none", "/dev/null"}) {
+    const Plan plan = LoadCluster("hosts = [\"h1\"]\n[ssh]\nconfig = \"" + config + "\"");
+    EXPECT_EQ(plan.ssh.config, config);
+  }
+}
+
 TEST_F(Mistakes, HostileNestingIsRefusedAndNotFollowed) {
   std::string dotted = "a";
   for (int i = 0; i < 200'000; ++i) dotted += ".a";

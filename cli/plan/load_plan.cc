@@ -35,6 +35,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// ssh -F takes them, and reads nothing.
+bool IsNoConfig(std::string_view config) { return config == "none" || config == "/dev/null"; }
+
 constexpr size_t kLongestFile = size_t{1} << 20;
 constexpr int64_t kMirroredFinishMs = 30'000;
 constexpr std::string_view kStandardInput = "-";
@@ -201,7 +204,9 @@ void SetPaths(const ClusterFile& file, const fs::path& folder, Plan& plan, Probl
     }
   }
   if (file.ssh.config) {
-    plan.ssh.config = FindFile(*file.ssh.config, folder, problems).value_or(fs::path());
+    plan.ssh.config = IsNoConfig(file.ssh.config->value)
+                          ? fs::path(file.ssh.config->value)
+                          : FindFile(*file.ssh.config, folder, problems).value_or(fs::path());
   }
 }
 
