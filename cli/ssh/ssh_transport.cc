@@ -149,6 +149,9 @@ class AutoTransport : public SshTransport {
       return open();
     } catch (const LibraryFailure& failure) {
       why = failure.cause();
+    } catch (const LibraryBreak& failure) {
+      if (SystemClock().Now() >= deadline) throw;  // a host that is silent
+      why = failure.cause();
     }
     TakeProgram();
     deadline = first_deadline + (SystemClock().Now() - begin);

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import unittest
 
 from tests.hosts import probe as probes
@@ -160,6 +161,80 @@ class AgentThatRefusesTest(unittest.TestCase):
             self.assertFalse(asks["ok"], asks)
             self.assertIn("ssh-agent refuses to sign", asks["cause"])
             self.assertIn("ssh-add -c", asks["remedy"])
+
+
+class Picky:
+    """A relay to an sshd that wants OpenSSH clients: it hangs up on others, or falls silent, once they have sent `bytes`."""
+
+    def __init__(self, host, bytes, silent):
+        self.peer, self.bytes, self.silent = (host.address, host.port), bytes, silent
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.held, self.threads = [], [threading.Thread(target=self.serve)]
+        self.threads[0].start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):  # shutdown() ends accept()
+            while True:
+                near = self.socket.accept()[0]
+                far = socket.create_connection(self.peer)
+                self.held += [near, far]
+                for copy in ((near, far, True), (far, near, False)):
+                    self.threads.append(threading.Thread(target=self.copy, args=copy))
+                    self.threads[-1].start()
+
+    def copy(self, source, target, looks):
+        text = b""
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                text = text[:4096] + data
+                if looks and len(text) > self.bytes and not text.startswith(b"SSH-2.0-OpenSSH"):
+                    break
+                target.sendall(data)
+            if not (looks and self.silent):
+                for end in (source, target):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for held in (self.socket, *self.held):
+            with contextlib.suppress(OSError):
+                held.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join()
+        for held in (self.socket, *self.held):
+            held.close()
+
+
+class HostThatWantsOpensshTest(unittest.TestCase):
+    def test_a_login_that_breaks_off_or_stands_still_is_tried_by_ssh(self):
+        """Before the keys are exchanged, and after that."""
+        with Hosts(1) as hosts:
+            known = hosts.folder / "picky_hosts"
+            known.write_text(f"* {hosts[0].host_key()}\n")
+            for sent, silent, words in ((30, False, "key exchange"), (30, True, "fell silent during the key exchange"),
+                                        (1050, False, "the connection broke before the login")):
+                with self.subTest(sent=sent, silent=silent), Picky(hosts[0], sent, silent) as picky:
+                    config = client_config(hosts, "picky_config", "Host h1", "HostName 127.0.0.1", f"Port {picky.port}", "Host *",
+                                           f"UserKnownHostsFile {known}")
+                    limits = {"key_exchange_ms": 500} if silent else {}
+                    result = probe(config, "open", "h1", transport="auto", **limits)
+                    self.assertTrue(result["ok"], result)
+                    self.assertIn("by your own ssh: ", result["notes"][0])
+                    self.assertIn(words, result["notes"][0])
+
+    def test_a_host_that_neither_reaches_has_sshs_words(self):
+        listener = Listener(b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u7\r\n", hang_up=True)
+        listener.thread.start()
+        self.addCleanup(listener.end)
+        with Hosts(1) as hosts:
+            config = client_config(hosts, "broken_config", "Host h1", "HostName 127.0.0.1",
+                                   f"Port {listener.socket.getsockname()[1]}", "Host *")
+            result = probe(config, "open", "h1", transport="auto", busy_ms=500)
+            self.assertEqual((result["ok"], result["phase"]), (False, "connect"), result)
+            self.assertIn("ssh says: ", result["cause"])
 
 
 class JumpHostTest(unittest.TestCase):

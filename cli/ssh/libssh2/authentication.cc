@@ -9,7 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/failures.h"
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/keys/ssh_agent.h"
@@ -160,7 +159,7 @@ bool Authenticator::IsWelcomeAnyway() {
   });
   if (methods == nullptr) {
     if (libssh2_userauth_authenticated(session) != 0) return true;
-    if (!code) throw Unreachable(Phase::kAuth, "the host fell silent when asked how to log in");
+    if (!code) throw LibraryBreak(Phase::kAuth, "the host fell silent when asked how to log in");
     FailWithBrokenConnection();
   }
   if (std::strstr(methods, "publickey") == nullptr) {
@@ -175,8 +174,8 @@ bool Authenticator::IsWelcomeAnyway() {
 bool Authenticator::Try(const KeyOffer& offer) {
   const auto code = Finish([&] { return offer.in_agent ? TryAgentKey(offer) : TryFile(offer); });
   if (!code) {
-    throw Unreachable(Phase::kAuth,
-                      fmt::format("the host fell silent when offered {}", offer.label));
+    throw LibraryBreak(Phase::kAuth,
+                       fmt::format("the host fell silent when offered {}", offer.label));
   }
   if (*code == 0) return true;
   // The server ends the connection when it has had enough.
@@ -229,8 +228,8 @@ void Authenticator::FailWithoutAcceptance() const {
 
 void Authenticator::FailWithBrokenConnection() const {
   if (tried_.empty()) {
-    throw Unreachable(Phase::kAuth, fmt::format("the connection broke before the login ({})",
-                                                connection_.LastError()));
+    throw LibraryBreak(Phase::kAuth, fmt::format("the connection broke before the login ({})",
+                                                 connection_.LastError()));
   }
   const std::string words = WordsOfHost();
   throw LibraryFailure(

@@ -8,7 +8,6 @@
 #include <cerrno>
 
 #include "base/error.h"
-#include "base/failures.h"
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/libssh2/library_failure.h"
@@ -54,9 +53,9 @@ void RestrictAlgorithms(const Connection& connection, const Algorithms& algorith
                     algorithms.macs, algorithms.host_keys),
         fmt::format("{} (ssh -vv to the host shows what it offers)", kUseOpenssh));
   }
-  throw Unreachable(Phase::kConnect, fmt::format("the connection broke during the {}: {}",
-                                                 met ? "key exchange" : "exchange of versions",
-                                                 connection.LastError()));
+  throw LibraryBreak(Phase::kConnect, fmt::format("the connection broke during the {}: {}",
+                                                  met ? "key exchange" : "exchange of versions",
+                                                  connection.LastError()));
 }
 
 Greeting Classify(std::string_view text) {
@@ -100,8 +99,8 @@ void Handshake(Connection& connection, const Algorithms& algorithms,
       phase_end = Within(limits.key_exchange, deadline);
     }
     if (!connection.Wait(phase_end)) {
-      throw Unreachable(Phase::kConnect, met ? "the host fell silent during the key exchange"
-                                             : "the host did not send an SSH version in time");
+      throw LibraryBreak(Phase::kConnect, met ? "the host fell silent during the key exchange"
+                                              : "the host did not send an SSH version in time");
     }
   }
   if (code != 0) FailHandshake(connection, algorithms, code);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/failures.h"
 
 namespace tfdist::ssh {
 
@@ -9,6 +10,12 @@ namespace tfdist::ssh {
 class LibraryFailure : public Error {
  public:
   using Error::Error;
+};
+
+// The host speaks SSH, and the login broke off or stood still: it may be busy, or the user's own ssh program may manage it.
+class LibraryBreak : public Unreachable {
+ public:
+  using Unreachable::Unreachable;
 };
 
 }  // namespace tfdist::ssh

@@ -22,7 +22,7 @@ class Session {
   // phase kConnect, kHostKey or kAuth where the host or its key refuses. An unknown host key is an error,
   // never a prompt: many hosts share one terminal. An sshd that drops new connections (MaxStartups)
   // is asked again for a while; a failed authentication never is. Source: RFC 4251 4.1.
-  // Throws LibraryFailure for what ssh(1) may manage. Where target.program is kAuto, also before anything is sent: for what
+  // Throws LibraryFailure or LibraryBreak for what ssh(1) may manage. Where target.program is kAuto, also before anything is sent: for what
   // the configuration, the keys and known_hosts ask beyond libssh2.
   static Session Open(const Target& target, TimePoint& deadline);
 
