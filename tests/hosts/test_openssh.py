@@ -178,6 +178,11 @@ class OpensshTest(SharedHosts):
             self.assert_accepts(self.host, 1)
             self.host.refuse_key()
             self.assert_works(by_openssh(config, "again", "h1"))
+            before = self.host.sshd_log.read_text().count("Connection ")
+            by_default = probe(config, "again", "h1", transport="auto")
+            self.assert_works(by_default)
+            self.assertEqual(by_default["notes"], ["by your own ssh: your own connection is open (ControlPath)"])
+            self.assertEqual(self.host.sshd_log.read_text().count("Connection "), before)  # none was tried
             self.assert_accepts(self.host, 0)
             check = subprocess.run(["ssh", "-F", config, "-O", "check", "h1"], capture_output=True, timeout=60)
             self.assertEqual(check.returncode, 0, check)
@@ -200,10 +205,11 @@ class OpensshTest(SharedHosts):
         subprocess.run([*options, first], check=True, capture_output=True, timeout=60)
         try:
             self.assert_accepts(self.host, 1)
-            for result in probe_all(config, "open", first, second, transport="openssh"):
-                self.assert_works(result)
-            self.assert_accepts(self.host, 0)
-            self.assert_accepts(self.hosts[1], 1)
+            for transport in ("openssh", "auto"):
+                for result in probe_all(config, "open", first, second, transport=transport):
+                    self.assert_works(result)
+                self.assert_accepts(self.host, 0)
+                self.assert_accepts(self.hosts[1], 1)
         finally:
             subprocess.run(["ssh", "-F", config, "-O", "exit", first], check=True, capture_output=True, timeout=60)
 

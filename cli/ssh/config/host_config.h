@@ -33,7 +33,7 @@ struct HostConfig {
   // Why libssh2 cannot do what the configuration asks for; empty: it can.
   std::string beyond;
 
-  // Where the user's own ssh would share a connection (ControlPath), for openssh alone; empty: nowhere.
+  // A socket of the user's own ssh (ControlPath), unless libssh2 only is to connect; empty: none is there.
   std::string control_path;
 
   friend bool operator==(const HostConfig&, const HostConfig&) = default;

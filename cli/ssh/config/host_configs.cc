@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <vector>
 
 #include "base/error.h"
@@ -14,6 +15,8 @@
 
 namespace tfdist::ssh {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kFreshFor{5};
 constexpr size_t kMaxConfigBytes = 4 << 20;
@@ -48,8 +51,19 @@ bool MayHoldAName(std::string_view line) {
   return !keyword.ends_with("algorithms") && keyword != "ciphers" && keyword != "macs";
 }
 
+constexpr std::string_view kControlPath = "controlpath ";
+
+// Where the user's own connections would be.
+bool HasSockets(const fs::path& folder) {
+  std::error_code none;  // it may go meanwhile
+  for (fs::directory_iterator it(folder, none); it != end(it); it.increment(none)) {
+    if (it->is_socket(none)) return true;
+  }
+  return false;
+}
+
 // The lines that hold for each host of the same signature: all but its name. nullopt when others
-// depend on the name as well (HostName %h.cluster, keys by host), or on its hash, as a ControlPath does.
+// depend on the name as well (HostName %h.cluster, keys by host), or on its hash, as a ControlPath does that may be in use.
 std::optional<std::string> CommonLines(std::string_view output, const Target& target) {
   const std::string& name = target.name;
   std::string common;
@@ -59,7 +73,11 @@ std::optional<std::string> CommonLines(std::string_view output, const Target& ta
     if (line == "hostname " + name) {
       is_taken_as_it_is = true;
     } else if (IsUsed(line.substr(0, line.find(' ')), target)) {
-      if (line.starts_with("controlpath ") && line != "controlpath none") return std::nullopt;
+      if (line.starts_with(kControlPath)) {
+        if (HasSockets(fs::path(line.substr(kControlPath.size())).parent_path()))
+          return std::nullopt;
+        continue;
+      }
       if (MayHoldAName(line) && line.find(name) != std::string_view::npos) return std::nullopt;
       common.append(line).append("\n");
     }
@@ -92,7 +110,7 @@ std::shared_ptr<HostConfigs::Kind> HostConfigs::KindOf(const Target& target) {
   std::string key;
   for (const std::string& part :
        {target.config.string(), target.user, target.port ? std::to_string(*target.port) : "",
-        target.identity_file, std::string(target.program == Program::kOpenssh ? "openssh" : ""),
+        target.identity_file, std::to_string(static_cast<int>(target.program)),
         std::string(target.accept_new ? "accept-new" : ""),
         std::string(target.strict ? "strict" : "")}) {
     key.append(part).push_back('\0');

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 
 #include "base/clock.h"
@@ -146,6 +147,12 @@ void TakeRuleForNewKeys(const Settings& settings, const Target& target, HostConf
   host.trusts_anybody = value == "no" || value == "off" || value == "false";
 }
 
+// Empty: there is none.
+std::string SocketAt(std::string path) {
+  std::error_code none;
+  return std::filesystem::is_socket(path, none) ? std::move(path) : "";
+}
+
 // Where a keyword is not printed, all is allowed.
 std::string Allowed(const Settings& settings, std::string_view keyword, const std::string& ours) {
   const auto found = settings.find(keyword);
@@ -198,7 +205,7 @@ std::string Complaints(std::string_view errors) {
 }  // namespace
 
 bool IsUsed(std::string_view keyword, const Target& target) {
-  if (keyword == "controlpath") return target.program == Program::kOpenssh;
+  if (keyword == "controlpath") return target.program != Program::kLibrary;
   return !IsIrrelevant(keyword);
 }
 
@@ -212,10 +219,10 @@ HostConfig ParseConfig(std::string_view output, const Target& target) {
   const std::string proxy_command = Only(settings, "proxycommand");
   host.gateway = proxy_command.empty() ? host.proxy_jump : proxy_command;
   TakeRuleForNewKeys(settings, target, host);
-  if (target.program == Program::kOpenssh) {
-    host.control_path = Only(settings, "controlpath");
-    return host;
+  if (target.program != Program::kLibrary) {
+    host.control_path = SocketAt(Only(settings, "controlpath"));
   }
+  if (target.program == Program::kOpenssh) return host;
   host.beyond = WhyBeyondLibrary(settings, UsualSettings);
   if (!host.beyond.empty()) return host;
   try {

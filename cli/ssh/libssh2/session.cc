@@ -18,6 +18,7 @@
 #include "cli/ssh/libssh2/handshake.h"
 #include "cli/ssh/libssh2/library_failure.h"
 #include "cli/ssh/libssh2/resolve.h"
+#include "cli/ssh/openssh/master_end.h"
 #include "cli/ssh/openssh/openssh_masters.h"
 
 namespace tfdist::ssh {
@@ -108,6 +109,9 @@ Session Session::Open(const Target& target, TimePoint& deadline) {
   };
   step("ssh's configuration");
   const HostConfig host = ConfigOf(target, deadline);
+  if (IsListenedTo(host.control_path)) {
+    throw LibraryFailure(Phase::kConnect, "your own connection is open (ControlPath)");
+  }
   RefuseBeyond(Phase::kConnect, host.beyond);
   const KeyOffers keys = CollectKeys(host, target.limits, deadline);
   const KnownHosts known = KnownHosts::Load(host);
