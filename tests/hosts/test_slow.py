@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from tests.hosts import probe as probes
 from tests.hosts.hosts import Hosts, check_possible
 from tests.hosts.probe import client_config, probe, probe_all
 from tests.hosts.test_ssh import Listener, ssh_agent
+from tests.support import processes
 from tests.support.waiting import wait_for
 
 # slow_agent.py REAL PROXY SECONDS BACKLOG: an agent that signs one by one, as a smartcard does, and takes few connections.
@@ -269,6 +271,23 @@ class JumpHostTest(unittest.TestCase):
                 result = probe(config, "open", "h1", transport=transport, busy_ms=500)
                 self.assertRegex(result["cause"], fr"its jump host \[?127.0.0.1\]?:{port}: ")
                 self.assertGreater(len(listener.connections) - before, 1)
+
+    def test_a_connection_to_the_jump_host_that_ends_in_a_login_is_made_anew(self):
+        with Hosts(2) as hosts:
+            config = client_config(hosts, "jump_config", "Host h2", "ProxyJump h1", "Host *")
+            for transport in ("ssh", "openssh"):
+                with self.subTest(transport):
+                    hosts[1].freeze()
+                    command = [probes.BIN / "ssh_probe", "--config", config, "--transport", transport, "open", "h2"]
+                    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+                        try:
+                            wait_for(lambda: processes.matching(f"-W [{hosts[1].address}]"), "a way through the jump host")
+                            [jump] = [pid for pid, command in processes.matching(str(config)).items()
+                                      if command.startswith("ssh -M ") and command.endswith(" ssh://h1")]
+                            os.kill(jump, signal.SIGKILL)
+                        finally:
+                            hosts[1].thaw()
+                        self.assertIn('"ok":true', running.communicate(timeout=90)[0])
 
     def test_a_host_that_the_jump_host_cannot_reach(self):
         with Hosts(1) as hosts, socket.socket() as held:

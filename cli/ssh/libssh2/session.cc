@@ -101,13 +101,37 @@ std::shared_ptr<Connection> Meet(const Way& way, const std::vector<std::string>&
   }
 }
 
-}  // namespace
+// Before a login to the host has a place, as that to the jump host needs one, too.
+std::optional<JumpWay> JumpTo(const HostConfig& host, const Target& target, TimePoint& deadline) {
+  if (host.proxy_jump.empty()) return std::nullopt;
+  return ThroughJumps(host.proxy_jump, fmt::format("[{}]:{}", host.host_name, host.port), target,
+                      deadline);
+}
 
-Session Session::Open(const Target& target, TimePoint& deadline) {
+// One login.
+std::shared_ptr<Connection> LogIn(const HostConfig& host, const std::optional<JumpWay>& jump,
+                                  const KeyOffers& keys, const KnownHosts& known,
+                                  const Target& target, TimePoint& deadline) {
   const auto step = [&](const char* name) {
     if (target.on_step) target.on_step(name);
   };
-  step("ssh's configuration");
+  step("wait for other logins");
+  const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
+  auto connection = Meet({host, jump, target, deadline}, known.KnownTypes());
+  if (host.gateway.empty()) {
+    known.CheckAddress(HostKeyBlob(*connection), PeerAddress(connection->fd()));
+  }
+  known.Check(HostKeyBlob(*connection));
+  step("authentication");
+  Authenticate(*connection, host, keys, target, deadline);
+  step("shell");
+  return connection;
+}
+
+}  // namespace
+
+Session Session::Open(const Target& target, TimePoint& deadline) {
+  if (target.on_step) target.on_step("ssh's configuration");
   const HostConfig host = ConfigOf(target, deadline);
   if (IsListenedTo(host.control_path)) {
     throw LibraryFailure(Phase::kConnect, "your own connection is open (ControlPath)");
@@ -119,23 +143,14 @@ Session Session::Open(const Target& target, TimePoint& deadline) {
     RefuseBeyond(Phase::kAuth, keys.beyond);
     RefuseBeyond(Phase::kHostKey, known.WhyBeyondLibrary());
   }
-  std::optional<JumpWay>
-      jump;  // before this login has a place, as that to the jump host needs one, too
-  if (!host.proxy_jump.empty()) {
-    jump = ThroughJumps(host.proxy_jump, fmt::format("[{}]:{}", host.host_name, host.port), target,
-                        deadline);
+  for (int tries = 1;; ++tries) {
+    const std::optional<JumpWay> jump = JumpTo(host, target, deadline);
+    try {
+      return {LogIn(host, jump, keys, known, target, deadline), target.limits};
+    } catch (const Error&) {
+      if (tries == kMostWays || !HasEnded(jump)) throw;
+    }
   }
-  step("wait for other logins");
-  const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
-  const auto connection = Meet({host, jump, target, deadline}, known.KnownTypes());
-  if (host.gateway.empty()) {
-    known.CheckAddress(HostKeyBlob(*connection), PeerAddress(connection->fd()));
-  }
-  known.Check(HostKeyBlob(*connection));
-  step("authentication");
-  Authenticate(*connection, host, keys, target, deadline);
-  step("shell");
-  return {connection, target.limits};
 }
 
 std::unique_ptr<cli::ByteChannel> Session::OpenShell(TimePoint deadline) {

@@ -352,8 +352,8 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
     if (!failure) return std::nullopt;
     const auto pause = PauseAfter(tries);
     // A ProxyCommand that fails does so for a reason that stays.
-    if (failure->kind != LoginFailure::Kind::kBusy || (!host.gateway.empty() && !jump) ||
-        SystemClock().Now() + pause > give_up) {
+    if (HasEnded(jump) || failure->kind != LoginFailure::Kind::kBusy ||
+        (!host.gateway.empty() && !jump) || SystemClock().Now() + pause > give_up) {
       return failure;
     }
     poll(nullptr, 0, static_cast<int>(pause.count()));
@@ -490,18 +490,20 @@ MasterPlace Masters::TakePlace(const Target& target, TimePoint& deadline) {
   HostConfig host = ConfigOf(target, deadline);
   if (!target.jumps.empty()) host.proxy_jump = host.gateway = target.jumps;
   if (auto users = PlaceOfTheUser(target, host.control_path)) return *std::move(users);
-  // Before this login has a place among the others, as that to the jump host needs one, too.
-  std::optional<JumpWay> jump;
-  if (!host.proxy_jump.empty()) {
-    jump = ThroughJumps(host.proxy_jump, std::string(kToItsHost), target, deadline);
+  for (int tries = 1;; ++tries) {
+    // Before this login has a place among the others, as that to the jump host needs one, too.
+    std::optional<JumpWay> jump;
+    if (!host.proxy_jump.empty()) {
+      jump = ThroughJumps(host.proxy_jump, std::string(kToItsHost), target, deadline);
+    }
+    step("wait for other logins");
+    const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
+    step("login");
+    master->failure = LogInWithPatience(logins_, target, host, jump, master->socket, deadline);
+    ++master->logins;
+    if (!master->failure) return {master->socket, channel};
+    if (tries == kMostWays || !HasEnded(jump)) Throw(*master->failure);
   }
-  step("wait for other logins");
-  const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
-  step("login");
-  master->failure = LogInWithPatience(logins_, target, host, jump, master->socket, deadline);
-  ++master->logins;
-  if (master->failure) Throw(*master->failure);
-  return {master->socket, channel};
 }
 
 long Masters::Refuse(const Target& target, const MasterPlace& place) {
@@ -586,7 +588,8 @@ JumpWay ThroughJumps(const std::string& jumps, const std::string& to, const Targ
   if (target.on_step) target.on_step("jump host");
   try {
     MasterPlace place = TakeMasterPlace(jump, deadline);
-    return {ThroughMaster(place.socket, jump, {"-W", to}, ""), name, std::move(place.held)};
+    return {ThroughMaster(place.socket, jump, {"-W", to}, ""), name, place.socket,
+            std::move(place.held)};
   } catch (const Unreachable& error) {
     throw Unreachable(error.phase(), fmt::format("its jump host {}: {}", name, error.cause()),
                       error.remedy());
@@ -595,6 +598,8 @@ JumpWay ThroughJumps(const std::string& jumps, const std::string& to, const Targ
                 error.remedy());
   }
 }
+
+bool HasEnded(const std::optional<JumpWay>& jump) { return jump && !IsListenedTo(jump->socket); }
 
 std::vector<std::string> ThroughMaster(const std::string& socket, const Target& target,
                                        const std::vector<std::string>& words,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ std::chrono::milliseconds LoginLimit(const Limits& limits);
 struct JumpWay {
   std::vector<std::string> argv;  // of an ssh whose stdin and stdout are a connection to the host
   std::string name;               // of the last jump host, for messages
+  std::string socket;             // of the connection to it
   std::shared_ptr<const void> held;  // as long as the connection is wanted
 };
 
@@ -50,6 +52,10 @@ struct JumpWay {
 // names the jump host.
 JumpWay ThroughJumps(const std::string& jumps, const std::string& to, const Target& target,
                      TimePoint& deadline);
+
+// Whether the connection to the jump host has gone. Then ThroughJumps makes another: as often as this, for one login.
+bool HasEnded(const std::optional<JumpWay>& jump);
+inline constexpr int kMostWays = 3;
 
 // argv of an ssh that uses it, and that makes no connection where it has gone. `words`: further options. Whatever
 // stands in ssh's configuration has no effect: no environment is sent, nothing is forwarded, no terminal is asked for.
