@@ -20,6 +20,9 @@ namespace {
 
 // Of the last line: some thousand process ids.
 constexpr size_t kLastLineLimitBytes = 64 * 1024;
+constexpr std::string_view kIdleRemedy =
+    "an sshd may end channels on which nothing comes (ChannelTimeout in its sshd_config): let the "
+    "command print something now and then, or start it as a job (tfdist up)";
 
 BootScript ScriptOf(const HostCommand& command) {
   BootScript script(RandomHex(16));
@@ -84,10 +87,11 @@ std::optional<HostCommandEnd> RunningCommand::Read(std::string& out, TimePoint d
   auto end = TakeOutput(out);
   if (!end && result == ByteChannel::ReadResult::kEndOfFile) {
     const std::string said = OnOneLine(channel_->Stderr());
+    const std::string_view limit = LimitRemedy(said);
     throw LostConnection(
         Phase::kExec,
         fmt::format("the host hung up while the command ran{}{}", said.empty() ? "" : ": ", said),
-        std::string(LimitRemedy(said)));
+        std::string(limit.empty() ? kIdleRemedy : limit));
   }
   return end;
 }

@@ -301,6 +301,7 @@ class BadPeersTest(unittest.TestCase):
     def test_host_that_stops_after_its_version(self):
         result = Listener(b"SSH-2.0-tarpit\r\n").probe(key_exchange_ms=300)
         self.assertEqual(result["cause"], "the host fell silent during the key exchange")
+        self.assertIn("the MTU of a VPN", result["remedy"])
 
     def test_host_that_talks_for_ever_and_is_no_sshd(self):
         result = Listener(b"HTTP/1.1 400 Bad Request\r\n\r\n").probe(banner_ms=300)

@@ -224,5 +224,18 @@ class Exec(unittest.TestCase):
         self.assertIn("shell needs a host or a task", nothing.err)
 
 
+class IdleChannels(unittest.TestCase):
+    def test_a_command_that_sshd_ended_because_it_was_silent_is_explained(self):
+        user = Tfdist("idle")
+        self.addCleanup(user.close)
+        with Hosts(1, sshd_lines=("ChannelTimeout session:command=1s",)) as hosts:
+            for transport in ("ssh", "openssh"):
+                done = user.run("exec", "-F", str(hosts.ssh_config), "--transport", transport, "-H", "h1", "--", "sleep", "1000")
+                self.assertEqual(done.code, 3, done)
+                self.assertIn("the host hung up while the command ran", done.err)
+                self.assertIn("ChannelTimeout in its sshd_config", done.err)
+                wait_for(lambda: not hosts[0].processes(), "the end of the command", 30)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/failures.h"
 #include "cli/channel/tail.h"
+#include "cli/ssh/config/path_words.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/libssh2/resolve.h"
 
@@ -103,8 +104,8 @@ void Race::Fail() const {
   throw Unreachable(
       Phase::kConnect, all,
       fmt::format(
-          "is {} up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh])?",
-          host_));
+          "is {} up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh])?{}",
+          host_, kOrRateLimit));
 }
 
 void SendAtOnce(int fd) {

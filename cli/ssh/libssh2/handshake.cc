@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/channel/tail.h"
+#include "cli/ssh/config/path_words.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/libssh2/library_failure.h"
 
@@ -99,8 +100,11 @@ void Handshake(Connection& connection, const Algorithms& algorithms,
       phase_end = Within(limits.key_exchange, deadline);
     }
     if (!connection.Wait(phase_end)) {
-      throw LibraryBreak(Phase::kConnect, met ? "the host fell silent during the key exchange"
-                                              : "the host did not send an SSH version in time");
+      if (!met) {
+        throw LibraryBreak(Phase::kConnect, "the host did not send an SSH version in time");
+      }
+      throw LibraryBreak(Phase::kConnect, "the host fell silent during the key exchange",
+                         std::string(kSilentHandshake));
     }
   }
   if (code != 0) FailHandshake(connection, algorithms, code);

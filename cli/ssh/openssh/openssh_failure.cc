@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/host_key_words.h"
+#include "cli/ssh/config/path_words.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -94,7 +95,8 @@ constexpr std::string_view kAskTheAgent =
 constexpr std::string_view kStartAgent =
     "start ssh-agent and ssh-add the key, or correct SSH_AUTH_SOCK or IdentityAgent";
 constexpr std::string_view kIsItUp =
-    "is it up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh])?";
+    "is it up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh])? A firewall "
+    "that counts connections (ufw limit) takes them again after half a minute";
 constexpr std::string_view kBusy =
     "its sshd may have too many logins at once (MaxStartups), or punish failed ones "
     "(PerSourcePenalties): wait some minutes";
@@ -242,6 +244,10 @@ LoginFailure Explain(std::string_view all, std::string_view said, const std::str
   if (Says(said, "Host key verification failed")) return ExplainHostKey(said, host);
   if (const std::string_view line = LineWith("Permission denied (", said); !line.empty()) {
     return ExplainDenial(all, line);
+  }
+  if (Says(said, "timed out") && Says(all, "KEXINIT sent") && !Says(all, "NEWKEYS received")) {
+    return {Kind::kUnreachable, Phase::kConnect, "the host fell silent during the key exchange",
+            std::string(kSilentHandshake)};
   }
   for (const Saying& saying : kSayings) {
     const std::string_view line = LineWith(saying.part, said);

@@ -11,6 +11,17 @@ namespace {
 
 using FailureKind = LoginFailure::Kind;
 
+TEST(OpensshFailure, ASilentKeyExchangeNamesTheMtu) {
+  const std::string said =
+      "debug1: SSH2_MSG_KEXINIT sent\nConnection to 10.0.0.7 port 22 timed out\n";
+  const LoginFailure failure = ExplainLogin(said, "gpu7");
+  EXPECT_EQ(failure.cause, "the host fell silent during the key exchange");
+  EXPECT_NE(failure.remedy.find("MTU"), std::string::npos);
+  EXPECT_NE(
+      ExplainLogin("Connection to 10.0.0.7 port 22 timed out\n", "gpu7").remedy.find("ufw limit"),
+      std::string::npos);
+}
+
 TEST(OpensshFailure, ATimeOutNamesTheAgentThatSshWaitsFor) {
   const std::string accepted =
       "debug1: Server accepts key: /home/trainer/.ssh/id_ed25519 ED25519 SHA256:abc agent\r\n";

@@ -1,0 +1,16 @@
+// What may be wrong on the way to a host: remedies, the same for libssh2 and the user's ssh program.
+#pragma once
+
+#include <string_view>
+
+namespace tfdist::ssh {
+
+// The first large packets of a login are those of the key exchange.
+inline constexpr std::string_view kSilentHandshake =
+    "it may be very busy; or small packets reach it and large ones do not (the MTU of a VPN): ping "
+    "-M do -s 1400 to it, and a smaller MTU of the interface, show that";
+// ufw limit: six connections in 30 s.
+inline constexpr std::string_view kOrRateLimit =
+    " A firewall that counts connections (ufw limit) takes them again after half a minute";
+
+}  // namespace tfdist::ssh
