@@ -65,6 +65,14 @@ bool IsPeerGone() {
   return poll(&out, 1, 0) > 0 && (out.revents & (POLLHUP | POLLERR)) != 0;
 }
 
+std::filesystem::path ThisProgram() {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) return path;
+  throw Error(Phase::kStart, "there is no /proc here, by which the agent looks at processes",
+              "mount it, also where sshd has a ChrootDirectory");
+}
+
 }  // namespace
 
 int StartMain() {
@@ -72,7 +80,7 @@ int StartMain() {
   const HostSettings host = HostSettings::Capture();
   HostSettings::SetOurs();  // no core file shows the keys either
   std::signal(SIGPIPE, SIG_IGN);
-  AgentFile executable{.path = std::filesystem::read_symlink("/proc/self/exe"), .sha256 = {}};
+  AgentFile executable{.path = ThisProgram(), .sha256 = {}};
   executable.sha256 = HashFile(executable.path);
   MarkUsed(executable.path);
   FailPoint("start hello");

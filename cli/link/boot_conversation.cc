@@ -101,7 +101,8 @@ void BootConversation::FailBeforeMarker(ByteChannel::ReadResult result) const {
       Shown("it printed", noise_ + buffer_) + Shown("stderr", channel_->Stderr());
   const std::string_view limit = LimitRemedy(said);
   const std::string remedy(
-      limit.empty() ? "ssh to the host by hand and look at the account's shell and start-up files"
+      limit.empty() ? "ssh to the host by hand and look at the account's shell and start-up files, "
+                      "and for a forced command (ForceCommand in its sshd_config)"
                     : limit);
   if (result == ByteChannel::ReadResult::kTimeout) {
     throw LostConnection(Phase::kExec, "the login shell did not run /bin/sh in time" + said,

@@ -1,0 +1,197 @@
+"""Kinds of hosts: where `ssh HOST true` works without a question, so do `exec` and `up`; where they cannot, the error says why.
+docs/ssh.md has the same table."""
+
+import dataclasses
+import importlib.util
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import unittest
+
+from tests.hosts.hosts import Hosts, check_possible
+from tests.hosts.probe import client_config
+from tests.support.tfdist import Tfdist
+from tests.support.waiting import wait_for
+
+OTHER_PORT = 2201
+
+# Runs what a client asks for, as a program of the account that it runs as.
+ASYNCSSH_SERVER = """
+import asyncio, sys
+import asyncssh
+address, port, host_key, authorized = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+async def serve(process):
+    child = await asyncio.create_subprocess_exec("/bin/sh", "-c", process.command, stdin=-1, stdout=-1, stderr=-1)
+    await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr)
+    process.exit(await child.wait())
+async def main():
+    await asyncssh.listen(address, port, server_host_keys=[host_key], authorized_client_keys=authorized,
+                          process_factory=serve, encoding=None)
+    await asyncio.Event().wait()
+asyncio.run(main())
+"""
+
+
+def setUpModule():
+    check_possible()
+
+
+def login_shell(text):
+    """The account's shell is a script that runs bash in the end."""
+    def prepare(host):
+        script = host.folder / "etc/ssh/login-shell"
+        script.write_text(f'#!/bin/sh\n{text}\nexec /bin/bash "$@"\n')
+        script.chmod(0o755)
+        accounts = host.folder / "etc/passwd"
+        accounts.write_text(re.sub(r"(trainer:x:.*:)/bin/bash", r"\1/etc/ssh/login-shell", accounts.read_text()))
+    return prepare
+
+
+def forced_command(text):
+    def prepare(host):
+        script = host.folder / "etc/ssh/forced"
+        script.write_text(f"#!/bin/sh\n{text}\n")
+        script.chmod(0o755)
+        set_first(host, "ForceCommand /etc/ssh/forced")
+    return prepare
+
+
+def chroot_without_proc(host):
+    """All that a system has but for /proc and /sys."""
+    host.run_as("root", ["sh", "-ec", "mkdir /run/jail; mount -t tmpfs -o mode=755 tmpfs /run/jail; cd /run/jail; "
+                         "for name in bin dev etc home lib lib64 sbin tmp usr; do "
+                         "[ -e /$name ] || continue; if [ -L /$name ]; then cp -d /$name .; "
+                         "else mkdir $name; mount --rbind /$name $name; fi; done"])
+    set_first(host, "ChrootDirectory /run/jail")
+
+
+def home_without_programs(host):
+    host.run_as("root", ["mount", "-o", "remount,bind,noexec", "/home"])
+
+
+def set_first(host, line):
+    """The first line of a keyword is the one that sshd takes."""
+    config = host.folder / "etc/ssh/sshd_config"
+    config.write_text(f"{line}\n{config.read_text()}")
+    host._reload()
+
+
+@dataclasses.dataclass
+class Kind:
+    name: str
+    options: dict = dataclasses.field(default_factory=dict)
+    prepare: object = None
+    exec: str = ""  # words of the error; empty: it works
+    up: str = ""
+
+
+KINDS = [
+    Kind("plain"),
+    *(Kind(shell, {"shell": f"/usr/bin/{shell}"}) for shell in ("csh", "tcsh", "fish", "zsh")),
+    Kind("a login shell that asks on a terminal", prepare=login_shell("[ ! -t 0 ] || read answer")),
+    Kind("a login shell that asks always", prepare=login_shell("echo which project?; read answer"),
+         exec="has read a part of what was sent", up="has read a part of what was sent"),
+    Kind("a .bashrc that prints", {"bashrc": "echo hello; echo bad >&2\n"}),
+    Kind("a .bashrc that runs another shell on a terminal", {"bashrc": "case $- in *i*) exec zsh ;; esac\n"}),
+    Kind("a .bashrc that runs another shell always", {"bashrc": "exec zsh\n"}, exec="instead of /bin/sh", up="instead of /bin/sh"),
+    Kind("a .bashrc that leaves a process", {"bashrc": "setsid sleep 1000 </dev/null >/dev/null 2>&1 &\n"}),
+    Kind("ForceCommand that runs what was asked for", prepare=forced_command('exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"')),
+    Kind("ForceCommand that runs something else", prepare=forced_command("echo only backups here"),
+         exec="it printed: only backups here", up="a forced command (ForceCommand"),
+    Kind("a chroot without /proc", prepare=chroot_without_proc, up="there is no /proc here"),
+    Kind("a home where no program can be run", prepare=home_without_programs, up="set remote_dir in [ssh]"),
+    Kind("MaxSessions 1", {"sshd_lines": ("MaxSessions 1",)}),
+]
+
+
+class KindsTest(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("kinds")
+        self.addCleanup(self.user.close)
+
+    def check(self, kind, config, *hosts):
+        hosts = hosts or ("h1",)
+        for host in hosts:
+            ssh = subprocess.run(["ssh", "-n", "-F", config, host, "true"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(ssh.returncode, 0, ssh)
+        way = ["-F", str(config), "-H", ",".join(hosts)]
+        for words, result in ((kind.exec, self.user.run("exec", *way, "--", "true")),
+                              (kind.up, self.user.run("up", *way, "--no-workdir", "--", "true"))):
+            self.assertEqual(result.code, 3 if words else 0, result)
+            self.assertIn(words, result.err)
+
+    def test_where_ssh_works_so_do_exec_and_up(self):
+        for kind in KINDS:
+            if kind.options.get("shell") and not pathlib.Path(kind.options["shell"]).exists():
+                continue
+            with self.subTest(kind.name), Hosts(1, **kind.options) as hosts:
+                if kind.prepare:
+                    kind.prepare(hosts[0])
+                self.check(kind, hosts.ssh_config)
+
+    def test_behind_a_jump_host_with_the_default_max_startups(self):
+        with Hosts(5, max_startups="10:30:100") as hosts:
+            config = client_config(hosts, "jump_config", "Host !h5 *", "ProxyJump h5", "Host *")
+            self.check(Kind("jump host"), config, "h1", "h2", "h3", "h4")
+
+    # --- other servers ------------------------------------------------------------------------------
+
+    def serve(self, hosts, user, argv):
+        """Another server on the host's other port, and the configuration for it."""
+        host = hosts[0]
+        command = ["nsenter", f"--target={host.pid}", *host._namespaces(), "setpriv", f"--reuid={user}", f"--regid={user}",
+                   "--init-groups", "env", "-i", f"HOME=/home/{user}", "PATH=/usr/bin:/bin", *argv]
+        log = open(host.folder / "server.log", "wb")
+        self.addCleanup(log.close)
+        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        wait_for(lambda: server.poll() is not None or listens(host.address), "the other server")
+        self.assertIsNone(server.poll(), (host.folder / "server.log").read_text())
+        known = hosts.folder / "other_hosts"
+        known.write_text(f"[{host.address}]:{OTHER_PORT} {host.host_key()}\n")
+        return client_config(hosts, "other_config", f"Port {OTHER_PORT}", f"UserKnownHostsFile {known}")
+
+    def start_hosts(self):
+        hosts = Hosts(1)
+        hosts.start()
+        self.addCleanup(hosts.stop)
+        return hosts
+
+    def test_dropbear(self):
+        dropbear, convert = shutil.which("dropbear"), shutil.which("dropbearconvert")
+        if not dropbear or not convert:
+            self.skipTest("no dropbear (Debian package dropbear-bin)")
+        hosts = self.start_hosts()
+        host = hosts[0]
+        key = host.folder / "etc/ssh/dropbear_key"
+        subprocess.run([convert, "openssh", "dropbear", host.folder / "etc/ssh/ssh_host_ed25519_key", key], check=True,
+                       capture_output=True)
+        folder = host.home / ".ssh"
+        folder.mkdir(mode=0o700)
+        shutil.copy(host.folder / "etc/ssh/authorized_keys", folder / "authorized_keys")
+        host.run_as("root", ["chown", "-R", "trainer:trainer", "/home/trainer/.ssh"])
+        self.check(Kind("dropbear"), self.serve(hosts, "root", [dropbear, "-F", "-E", "-r", "/etc/ssh/dropbear_key",
+                                                                "-p", f"{host.address}:{OTHER_PORT}"]))
+
+    def test_asyncssh(self):
+        if not importlib.util.find_spec("asyncssh"):
+            self.skipTest("no asyncssh (PyPI)")
+        hosts = self.start_hosts()
+        host = hosts[0]
+        (host.folder / "etc/ssh/server.py").write_text(ASYNCSSH_SERVER)
+        host.run_as("root", ["chown", "trainer", "/etc/ssh/ssh_host_ed25519_key"])
+        self.check(Kind("asyncssh"), self.serve(hosts, "trainer", [sys.executable, "/etc/ssh/server.py", host.address, str(OTHER_PORT),
+                                                                   "/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/authorized_keys"]))
+
+
+def listens(address):
+    with socket.socket() as client:
+        return client.connect_ex((address, OTHER_PORT)) == 0
+
+
+if __name__ == "__main__":
+    unittest.main()
