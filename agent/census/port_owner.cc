@@ -40,13 +40,19 @@ bool HoldsOneOf(const std::filesystem::path& descriptors, const std::set<std::st
 
 }  // namespace
 
-std::vector<TcpSocket> ListenersOn(int port) {
+std::vector<TcpSocket> SocketsAt(int port) {
   std::vector<TcpSocket> sockets;
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
     for (TcpSocket& socket : ParseTcpTable(ReadTable(table))) {
-      if (socket.listens() && socket.local_port == port) sockets.push_back(std::move(socket));
+      if (socket.local_port == port) sockets.push_back(std::move(socket));
     }
   }
+  return sockets;
+}
+
+std::vector<TcpSocket> ListenersOn(int port) {
+  std::vector<TcpSocket> sockets = SocketsAt(port);
+  std::erase_if(sockets, [](const TcpSocket& socket) { return !socket.listens(); });
   return sockets;
 }
 

@@ -9,6 +9,9 @@
 
 namespace tfdist::agent {
 
+// The sockets at this local port, of all accounts and in all states; none where /proc does not show them.
+std::vector<TcpSocket> SocketsAt(int port);
+
 // The sockets that listen on `port`, of all accounts; none where /proc does not show them.
 std::vector<TcpSocket> ListenersOn(int port);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <memory>
 #include <unordered_map>
 
@@ -229,6 +230,17 @@ bool IsOfThisAccount(pid_t pid) {
   ids = TakeUpTo('\n', ids);
   const std::string own = std::to_string(geteuid());
   return TakeUpTo('\t', ids) == own && TakeUpTo('\t', ids) == own && TakeUpTo('\t', ids) == own;
+}
+
+bool Catches(pid_t pid, int signal) {
+  // proc(5): a mask in hexadecimal, whose lowest bit is signal 1.
+  const std::string status = SmallFile(fmt::format("/proc/{}/status", pid));
+  constexpr std::string_view kCaught = "\nSigCgt:\t";
+  const size_t found = status.find(kCaught);
+  if (found == std::string::npos) return false;
+  const char* digits = status.c_str() + found + kCaught.size();
+  const uint64_t mask = std::strtoull(digits, nullptr, 16);
+  return (mask >> (signal - 1) & 1) != 0;
 }
 
 std::string CgroupsOf(pid_t pid) { return SmallFile(fmt::format("/proc/{}/cgroup", pid)); }

@@ -21,6 +21,8 @@ struct TcpSocket {
 
   [[nodiscard]] bool listens() const { return state == 0x0A; }
   [[nodiscard]] bool established() const { return state == 0x01; }
+  // No process has it any more; the kernel keeps it for a while (TIME_WAIT, FIN_WAIT2).
+  [[nodiscard]] bool is_left() const { return inode == 0; }
   [[nodiscard]] bool connecting() const { return state == 0x02; }
 };
 

@@ -189,11 +189,6 @@ TEST(PortTest, AKeptPortIsTaken) {
   EXPECT_THROW(CheckPort(port, "worker:1"), Error);
 }
 
-TEST(ProgramsTest, GpusAreCountedByLines) {
-  EXPECT_THAT(GpusInAnswer("NVIDIA H100 80GB HBM3\nNVIDIA H100 80GB HBM3\n"), SizeIs(2));
-  EXPECT_THAT(GpusInAnswer(""), IsEmpty());
-}
-
 // What loginctl prints: systemd 252.
 TEST(ProgramsTest, LogindEndsProcessesByItsSettings) {
   EXPECT_FALSE(EndsProcesses("KillUserProcesses=no\nKillOnlyUsers=\nKillExcludeUsers=root\n", "u"));

@@ -19,6 +19,7 @@
 #include "agent/control/tcp_address.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/command_search.h"
+#include "agent/tasks/gpu_share.h"
 #include "agent/tasks/port_check.h"
 #include "agent/tasks/preflight.h"
 #include "agent/tasks/task_spec.h"
@@ -224,8 +225,8 @@ HostFacts FindFacts(const Survey& survey, const fs::path& base, const Handshake&
   facts.logout = logout.get();
   facts.hidden = FindHiddenProcesses();
   if (python.valid()) facts.python = python.get();
-  Gpus found = gpus.get();
-  facts.gpus = std::move(found.names);
+  HostGpus found = gpus.get();
+  for (HostGpu& gpu : found.gpus) facts.gpus.push_back(std::move(gpu.name));
   facts.gpu_trouble = std::move(found.trouble);
   facts.networks = FindNetworks();
   return facts;

@@ -16,10 +16,8 @@
 namespace tfdist::agent {
 namespace {
 
-constexpr size_t kMostGpus = 64;
 constexpr size_t kMostLineBytes = 200;
 constexpr size_t kMostCgroupBytes = 64 * 1024;
-constexpr const char* kNvidiaDriver = "/proc/driver/nvidia/gpus";
 
 // Metadata alone: importing TensorFlow takes seconds. A package may be installed under another name
 // (tensorflow-cpu), or by hand.
@@ -60,11 +58,7 @@ std::vector<std::string> Lines(std::string_view text) {
   return lines;
 }
 
-// The last line is where Python says what is wrong, the first where nvidia-smi does.
-std::string FirstLine(const std::string& text) {
-  const auto lines = Lines(text);
-  return lines.empty() ? "" : lines.front();
-}
+// Where Python says what is wrong.
 std::string LastLine(const std::string& text) {
   const auto lines = Lines(text);
   return lines.empty() ? "" : lines.back();
@@ -85,11 +79,6 @@ std::optional<ProgramResult> Ask(std::vector<std::string> argv, TimePoint deadli
   }
 }
 
-bool HasNvidiaDriver() {
-  std::error_code none;
-  return !std::filesystem::is_empty(kNvidiaDriver, none) && !none;
-}
-
 std::string UserName() {
   const char* user = std::getenv("USER");
   return user != nullptr ? user : std::to_string(getuid());
@@ -105,25 +94,6 @@ bool HoldsWord(std::string_view words, std::string_view wanted) {
 }
 
 }  // namespace
-
-Gpus FindGpus(TimePoint deadline) {
-  Gpus gpus;
-  const auto result = Ask({"nvidia-smi", "--query-gpu=name", "--format=csv,noheader"}, deadline);
-  if (!result) {
-    if (HasNvidiaDriver()) gpus.trouble = "there is NVIDIA's driver, and no nvidia-smi";
-  } else if (result->exit_code != 0) {
-    gpus.trouble = "nvidia-smi: " + WhyNot(*result, FirstLine(result->output));
-  } else {
-    gpus.names = GpusInAnswer(result->output);
-  }
-  return gpus;
-}
-
-std::vector<std::string> GpusInAnswer(std::string_view answer) {
-  auto names = Lines(answer);
-  names.resize(std::min(names.size(), kMostGpus));
-  return names;
-}
 
 protocol::PythonFact AskPython(const std::string& program, const std::vector<std::string>& settings,
                                const std::vector<std::string>& packages, TimePoint deadline) {

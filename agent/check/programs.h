@@ -11,13 +11,6 @@
 
 namespace tfdist::agent {
 
-struct Gpus {
-  std::vector<std::string> names;  // by number
-  std::string trouble;             // why they are not known
-};
-// Of NVIDIA: what nvidia-smi says. Without it, and without their driver, there are none.
-Gpus FindGpus(TimePoint deadline);
-
 // The version of the Python that `program` is, and those of `packages`. `settings`: NAME=value for
 // variables that say which Python and which packages are meant; they become visible to ps(1).
 protocol::PythonFact AskPython(const std::string& program, const std::vector<std::string>& settings,
@@ -27,8 +20,7 @@ protocol::PythonFact AskPython(const std::string& program, const std::vector<std
 // belongs to a session of logind.
 std::optional<protocol::Trouble> FindLogoutTrouble(TimePoint deadline);
 
-// The parts that need no program. What `nvidia-smi --query-gpu=name --format=csv,noheader` prints:
-std::vector<std::string> GpusInAnswer(std::string_view answer);
+// The parts that need no program.
 // What `loginctl show-session -p ...` prints of the manager, and the name of the user.
 bool EndsProcesses(std::string_view answer, std::string_view user);
 // The content of /proc/self/cgroup.

@@ -23,8 +23,7 @@ namespace {
 
 void TryGpus(std::string_view text) {
   const auto lines = std::ranges::count(text, '\n') + 1;
-  assert(CountListedGpus(text) >= 0 && CountListedGpus(text) <= lines);
-  assert(GpusInAnswer(text).size() <= static_cast<size_t>(lines));
+  assert(GpusInListing(text).gpus.size() <= static_cast<size_t>(lines));
 }
 
 void TryGpuUses(std::string_view text) {

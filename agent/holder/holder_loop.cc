@@ -159,14 +159,22 @@ void HolderLoop::WriteLaterLosses() {
 void HolderLoop::WarnTask() {
   if (task_ended_ || signalled_ || warning_signal_ == 0 || std::exchange(warned_, true)) return;
   Log("{}: the job's deadline is near: signal {}", options_.task, warning_signal_);
-  if (kill(-task_.pid, warning_signal_) != 0) kill(task_.pid, warning_signal_);
+  if (warning_signal_ != SIGUSR1 && warning_signal_ != SIGUSR2) return SignalTask(warning_signal_);
+  // These would end who has not asked for them: a launcher, say, whose workers save their work in sessions of their own.
+  for (const ProcessInfo& process : Descendants(getpid(), ReadProcessTable())) {
+    if (Catches(process.id.pid, warning_signal_)) SignalProcess(process.id, warning_signal_);
+  }
+}
+
+// Before its exec the task may not have a group yet.
+void HolderLoop::SignalTask(int signal) const {
+  if (kill(-task_.pid, signal) != 0) kill(task_.pid, signal);
 }
 
 void HolderLoop::StopTask() {
   if (task_ended_ || signalled_) return;
   signalled_ = true;
-  // Before its exec the task may not have a group yet.
-  if (kill(-task_.pid, SIGTERM) != 0) kill(task_.pid, SIGTERM);
+  SignalTask(SIGTERM);
   kill(-task_.pid, SIGCONT);
   kill_at_ = clock_.Now() + grace_;
 }

@@ -51,6 +51,7 @@ class HolderLoop {
   void OnExecKnown();
 
   void WarnTask();
+  void SignalTask(int signal) const;
   void StopTask();
   void BeginKilling();
   void KillPass();

@@ -139,6 +139,22 @@ TEST_F(HolderTest, TheWarningSignalComesOnceHoweverOftenItIsOrdered) {
   EXPECT_EQ(text.find("warned\n"), text.rfind("warned\n"));
 }
 
+// As torchrun starts its workers, and has no handler itself.
+TEST_F(HolderTest, TheWarningSignalComesToThoseThatHandleItAlsoInSessionsOfTheirOwn) {
+  const std::string end = folder_ / "end";
+  const std::string wait = "until [ -e " + end + " ]; do sleep 0.05; done";
+  const std::string worker = "trap \"echo warned\" USR1; echo ready; " + wait;
+  StartRun("a:0", Shell("setsid sh -c '" + worker + "' & exec sleep 1000"), 1,
+           [](RunSpec& spec) { spec.warning_signal = SIGUSR1; });
+  WaitForLog("a:0", "ready\n");
+  Order("warn a-0 run-1-1");
+  WaitForLog("a:0", "warned\n");
+  OpenFile(end, O_WRONLY | O_CREAT, 0600);
+  Order("stop a-0 run-1-1");
+  const TaskExit exit = WaitForDone("a:0");
+  EXPECT_EQ(exit.signal, SIGTERM) << "it was not ended by the warning";
+}
+
 TEST_F(HolderTest, TheExitSaysWhenAndHowMuchMemory) {
   const int64_t before = Nanoseconds(SystemClock().Now());
   StartRun("a:0", Shell("exit 0"));

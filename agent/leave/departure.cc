@@ -18,11 +18,15 @@ Departure::Departure(EventLoop& loop, FileThread& files, const SlotFolder& folde
 void Departure::Leave() {
   if (std::exchange(leaving_, true)) return;
   last_word_();
-  files_.Post([folder = folder_] { LeaveFolder(folder); },
-              [this](Outcome<void>&) {
-                tidy_at_ = SystemClock().Now();
-                StopWhenTaken();
-              });
+  files_.Post(
+      [folder = folder_] {
+        LeaveFolder(folder);
+        RemoveUnchangedCopy(folder);
+      },
+      [this](Outcome<void>&) {
+        tidy_at_ = SystemClock().Now();
+        StopWhenTaken();
+      });
 }
 
 void Departure::StopWhenTaken() {

@@ -2,12 +2,17 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "agent/slot/run_folders.h"
+#include "agent/slot/task_files.h"
+#include "base/clock.h"
 
 namespace tfdist::agent {
 namespace {
+
+constexpr std::chrono::seconds kResultsLimit{30};
 
 // tasks/<task>/run-<attempt>-<run>/spec
 void RemoveSpecs(const SlotFolder& folder) {
@@ -15,6 +20,10 @@ void RemoveSpecs(const SlotFolder& folder) {
 }
 
 }  // namespace
+
+void RemoveUnchangedCopy(const SlotFolder& folder) {
+  if (!FindTaskFile(folder, SystemClock().Now() + kResultsLimit)) RemoveWorkFolder(folder);
+}
 
 void LeaveFolder(const SlotFolder& folder) {
   for (const auto& path :

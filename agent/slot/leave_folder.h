@@ -9,4 +9,8 @@ namespace tfdist::agent {
 // runs' specs. Logs, exit statuses and what tasks have written stay. Blocks.
 void LeaveFolder(const SlotFolder& folder);
 
+// Removes the tasks' copy of the user's folder where none of them has written anything into the slot's folder: what it
+// holds is on the user's machine. Blocks.
+void RemoveUnchangedCopy(const SlotFolder& folder);
+
 }  // namespace tfdist::agent

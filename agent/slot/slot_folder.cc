@@ -96,6 +96,12 @@ bool IsSlotFolder(const std::filesystem::path& path) {
           fs::exists(SlotFolder(path).executable(), error));
 }
 
+void RemoveWorkFolder(const SlotFolder& folder) {
+  MakeRemovable(folder.work());
+  std::error_code stays;
+  fs::remove_all(folder.work(), stays);
+}
+
 void RemoveSlotFolder(const SlotFolder& folder) {
   MakeRemovable(folder.path());
   if (!RemoveContent(folder)) return;

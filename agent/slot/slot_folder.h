@@ -70,6 +70,9 @@ class SlotFolder {
 // slot's info or its agent in it. The scripts of cli/link/boot_script.cc go by the same rule.
 bool IsSlotFolder(const std::filesystem::path& path);
 
+// Removes the folder in which tasks start, with all that is in it.
+void RemoveWorkFolder(const SlotFolder& folder);
+
 // Removes it, and the job's folder with its last slot; what cannot be removed stays, without an
 // error. What IsSlotFolder goes by is removed last: a folder of which something is left is one
 // still.

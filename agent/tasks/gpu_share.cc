@@ -1,79 +1,172 @@
 #include "agent/tasks/gpu_share.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <numeric>
 #include <optional>
-#include <vector>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/subprocess.h"
+#include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
 
+constexpr size_t kMostGpus = 256;  // slices
+constexpr size_t kMostTroubleBytes = 200;
 // Without a running persistence daemon it initializes each GPU first.
 constexpr std::chrono::seconds kNvidiaSmiLimit{30};
 // A folder for each GPU; in a container, for each that was given to it.
 constexpr const char* kDriverFolder = "/proc/driver/nvidia/gpus";
+// Of nvidia-smi(1).
+constexpr int kNoDevices = 6;
 
-std::optional<int> AskNvidiaSmi() {
-  try {
-    const ProgramResult result =
-        RunProgram({.argv = {"nvidia-smi", "-L"}}, SystemClock().Now() + kNvidiaSmiLimit);
-    if (result.exit_code != 0) return std::nullopt;
-    return CountListedGpus(result.output);
-  } catch (const Error&) {  // not installed
-    return std::nullopt;
-  }
+std::string_view WithoutBlanks(std::string_view line) {
+  while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
+  while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.remove_suffix(1);
+  return line;
 }
 
-int CountInDriverFolder() {
+// "GPU-6d2b" of "... (UUID: GPU-6d2b)".
+std::string_view UuidIn(std::string_view line) {
+  constexpr std::string_view kBefore = "(UUID: ";
+  const size_t at = line.find(kBefore);
+  if (at == line.npos) return {};
+  line.remove_prefix(at + kBefore.size());
+  return line.substr(0, line.find(')'));
+}
+
+// "GPU 0: NVIDIA H100 (UUID: GPU-6d2b)".
+std::optional<HostGpu> GpuIn(std::string_view line) {
+  constexpr std::string_view kBefore = "GPU ";
+  const size_t colon = line.find(": ");
+  if (!line.starts_with(kBefore) || colon == line.npos) return std::nullopt;
+  const std::string_view number = line.substr(kBefore.size(), colon - kBefore.size());
+  const bool is_number = !number.empty() && number.find_first_not_of("0123456789") == number.npos;
+  if (!is_number) return std::nullopt;
+  const std::string_view name = line.substr(colon + 2);
+  return HostGpu{std::string(number),
+                 std::string(WithoutBlanks(name.substr(0, name.find(" (UUID"))))};
+}
+
+// "  MIG 1g.10gb     Device  0: (UUID: MIG-e3b2)".
+std::optional<HostGpu> SliceIn(std::string_view line) {
+  const std::string_view uuid = UuidIn(line);
+  if (!line.starts_with("MIG ") || uuid.empty()) return std::nullopt;
+  const std::string_view name = line.substr(0, line.find("Device"));
+  return HostGpu{std::string(uuid), std::string(WithoutBlanks(name))};
+}
+
+class Listing {
+ public:
+  void Read(std::string_view line) {
+    if (line.empty() || found_.gpus.size() >= kMostGpus) return;
+    if (auto slice = SliceIn(line)) return AddSlice(*std::move(slice));
+    if (auto gpu = GpuIn(line)) {
+      found_.gpus.push_back(*std::move(gpu));
+      whole_ = true;
+    } else if (found_.trouble.empty()) {
+      found_.trouble = line.substr(0, kMostTroubleBytes);
+    }
+  }
+
+  HostGpus Take() { return std::move(found_); }
+
+ private:
+  // A program is given slices of a divided GPU, never the whole.
+  void AddSlice(HostGpu slice) {
+    if (whole_) found_.gpus.pop_back();
+    whole_ = false;
+    found_.gpus.push_back(std::move(slice));
+  }
+
+  HostGpus found_;
+  bool whole_ = false;  // the last one is not divided, as far as is known
+};
+
+HostGpus FindInDriverFolder() {
+  HostGpus found;
   std::error_code error;
   const std::filesystem::directory_iterator folder(kDriverFolder, error);
-  if (error) return 0;  // no driver
-  return static_cast<int>(std::distance(begin(folder), end(folder)));
+  if (error) return found;  // no driver
+  const auto count = static_cast<size_t>(std::distance(begin(folder), end(folder)));
+  for (size_t number = 0; number < std::min(count, kMostGpus); ++number) {
+    found.gpus.push_back({std::to_string(number), "NVIDIA GPU"});
+  }
+  if (count != 0) found.trouble = "there is NVIDIA's driver, and no nvidia-smi";
+  return found;
+}
+
+HostGpus FoundBy(const ProgramResult& nvidia_smi) {
+  if (nvidia_smi.timed_out) return {.gpus = {}, .trouble = "nvidia-smi: no answer in time"};
+  HostGpus found = GpusInListing(nvidia_smi.output);
+  const bool is_fine = nvidia_smi.exit_code == 0 || nvidia_smi.exit_code == kNoDevices;
+  // Beside GPUs that it does list, what it says is a warning, whatever its exit code.
+  if (is_fine && found.gpus.empty()) return {};
+  if (!is_fine && found.trouble.empty()) {
+    std::string_view said = nvidia_smi.error_output;
+    found.trouble = WithoutBlanks(TakeUpTo('\n', said)).substr(0, kMostTroubleBytes);
+    if (found.trouble.empty()) found.trouble = fmt::format("ended with {}", nvidia_smi.exit_code);
+  }
+  if (!found.trouble.empty()) found.trouble = "nvidia-smi: " + found.trouble;
+  return found;
 }
 
 }  // namespace
 
-int CountGpus() {
-  const std::optional<int> listed = AskNvidiaSmi();
-  return listed ? *listed : CountInDriverFolder();
-}
-
-int GpuCount::In(int attempt) {
-  if (attempt != attempt_) count_ = CountGpus();
-  attempt_ = attempt;
-  return count_;
-}
-
-int CountListedGpus(std::string_view listing) {
-  int count = 0;
-  while (!listing.empty()) {
-    if (listing.starts_with("GPU ")) ++count;
-    listing.remove_prefix(std::min(listing.find('\n'), listing.size() - 1) + 1);
+HostGpus FindGpus(TimePoint deadline) {
+  std::optional<ProgramResult> result;
+  try {
+    result = RunProgram({.argv = {"nvidia-smi", "-L"}}, deadline);
+  } catch (const Error&) {  // not installed
+    return FindInDriverFolder();
   }
-  return count;
+  return FoundBy(*result);
 }
 
-std::string VisibleGpus(const protocol::GpuShare& share, int count, const std::string& task) {
-  if (count == 0) return {};
-  if (count < share.parts) {
+std::vector<std::string> UsableGpus() {
+  const HostGpus found = FindGpus(SystemClock().Now() + kNvidiaSmiLimit);
+  if (found.failed()) {
+    throw Error(
+        Phase::kCommand, found.trouble,
+        "mend the driver there (a reboot does it after an upgrade), or write gpus = 0 where "
+        "no task needs a GPU");
+  }
+  std::vector<std::string> ids;
+  for (const HostGpu& gpu : found.gpus) ids.push_back(gpu.id);
+  return ids;
+}
+
+const std::vector<std::string>& GpusOfAttempt::In(int attempt) {
+  if (attempt != attempt_) gpus_ = UsableGpus();
+  attempt_ = attempt;
+  return gpus_;
+}
+
+HostGpus GpusInListing(std::string_view text) {
+  Listing listing;
+  while (!text.empty()) listing.Read(WithoutBlanks(TakeUpTo('\n', text)));
+  return listing.Take();
+}
+
+std::string VisibleGpus(const protocol::GpuShare& share, const std::vector<std::string>& gpus,
+                        const std::string& task) {
+  if (gpus.empty()) return {};
+  const auto parts = static_cast<size_t>(share.parts);
+  if (gpus.size() < parts) {
     throw Error(Phase::kCommand,
                 fmt::format("{} tasks that use GPUs are to share those of this host, and it has {} "
                             "({} is one of them)",
-                            share.parts, count, task),
+                            parts, gpus.size(), task),
                 "run fewer of them there, or write gpus = 0 for those that need none; to share a "
                 "GPU on purpose, let the host list it twice: gpus = [0, 0]");
   }
-  std::vector<int> part(static_cast<size_t>(count / share.parts));
-  std::iota(part.begin(), part.end(), share.part * (count / share.parts));
-  return fmt::format("{}", fmt::join(part, ","));
+  const size_t each = gpus.size() / parts;
+  const auto first = gpus.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(share.part) * each);
+  return fmt::format("{}", fmt::join(first, first + static_cast<ptrdiff_t>(each), ","));
 }
 
 }  // namespace tfdist::agent

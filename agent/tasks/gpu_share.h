@@ -1,35 +1,55 @@
-// The GPUs of this host, divided among the tasks of one machine that share them.
+// The GPUs of this host, and how tasks of one machine share them.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/clock.h"
 #include "wire/protocol.h"
 
 namespace tfdist::agent {
 
-// How many NVIDIA GPUs programs find here: what `nvidia-smi -L` lists, as it knows of limits such as
-// a cgroup of Slurm; where it cannot be run or fails, what the driver shows in /proc. For the file
-// thread: nvidia-smi may take seconds.
-int CountGpus();
+struct HostGpu {
+  std::string id;    // in CUDA_VISIBLE_DEVICES: "0", "MIG-e3b2..."
+  std::string name;  // "NVIDIA H100 80GB HBM3", "MIG 1g.10gb"
+};
 
-// A host's GPUs may change between two attempts; within one they are counted once, as all its tasks
-// must go by one number. For the file thread.
-class GpuCount {
+struct HostGpus {
+  std::vector<HostGpu> gpus;
+  // What nvidia-smi says that is no GPU. Where none is listed beside it, nvidia-smi has failed: nobody knows what is there.
+  std::string trouble;
+
+  [[nodiscard]] bool failed() const { return gpus.empty() && !trouble.empty(); }
+};
+
+// What NVIDIA's programs find here, for all who count GPUs: what `nvidia-smi -L` lists, as it knows of limits such as a
+// cgroup of Slurm, and of MIG; where it is not installed, what the driver shows in /proc. nvidia-smi may take seconds.
+HostGpus FindGpus(TimePoint deadline);
+
+// Throws Error(kCommand), in nvidia-smi's own words, where it has failed: a program would find no GPU, and train on the
+// CPU. Returns what CUDA_VISIBLE_DEVICES may hold.
+std::vector<std::string> UsableGpus();
+
+// A host's GPUs may change between two attempts; within one they are looked for once, as all its tasks
+// must go by one list. For the file thread.
+class GpusOfAttempt {
  public:
-  int In(int attempt);
+  // Throws as UsableGpus().
+  const std::vector<std::string>& In(int attempt);
 
  private:
   int attempt_ = 0;
-  int count_ = 0;
+  std::vector<std::string> gpus_;
 };
 
-// The lines of `nvidia-smi -L` that name a GPU; those of its MIG devices are indented.
-int CountListedGpus(std::string_view listing);
+// What `nvidia-smi -L` has printed. A GPU that is divided (MIG) counts as its slices.
+HostGpus GpusInListing(std::string_view listing);
 
-// The value of CUDA_VISIBLE_DEVICES: equal parts, of neighbouring numbers; what cannot be divided
+// The value of CUDA_VISIBLE_DEVICES: equal parts, of neighbours; what cannot be divided
 // evenly is left over, as TensorFlow's strategies want the same number everywhere. Empty on a host
 // without GPUs. Throws Error(kCommand) where there are fewer than parts.
-std::string VisibleGpus(const protocol::GpuShare& share, int count, const std::string& task);
+std::string VisibleGpus(const protocol::GpuShare& share, const std::vector<std::string>& gpus,
+                        const std::string& task);
 
 }  // namespace tfdist::agent

@@ -9,21 +9,29 @@ namespace tfdist::agent {
 namespace {
 
 using protocol::GpuShare;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
-TEST(GpuShare, PartsAreEqualAndOfNeighbours) {
-  EXPECT_EQ(VisibleGpus({0, 2}, 4, "worker:0"), "0,1");
-  EXPECT_EQ(VisibleGpus({1, 2}, 4, "worker:1"), "2,3");
-  EXPECT_EQ(VisibleGpus({0, 2}, 5, "worker:0"), "0,1");  // the fifth is left over
-  EXPECT_EQ(VisibleGpus({1, 2}, 5, "worker:1"), "2,3");
-  EXPECT_EQ(VisibleGpus({2, 3}, 3, "worker:2"), "2");
+std::vector<std::string> Gpus(size_t count) {
+  std::vector<std::string> gpus;
+  for (size_t number = 0; number < count; ++number) gpus.push_back(std::to_string(number));
+  return gpus;
 }
 
-TEST(GpuShare, WithoutGpusThereIsNothingToShare) { EXPECT_EQ(VisibleGpus({0, 2}, 0, "a:0"), ""); }
+TEST(GpuShare, PartsAreEqualAndOfNeighbours) {
+  EXPECT_EQ(VisibleGpus({0, 2}, Gpus(4), "worker:0"), "0,1");
+  EXPECT_EQ(VisibleGpus({1, 2}, Gpus(4), "worker:1"), "2,3");
+  EXPECT_EQ(VisibleGpus({0, 2}, Gpus(5), "worker:0"), "0,1");  // the fifth is left over
+  EXPECT_EQ(VisibleGpus({1, 2}, Gpus(5), "worker:1"), "2,3");
+  EXPECT_EQ(VisibleGpus({2, 3}, Gpus(3), "worker:2"), "2");
+}
+
+TEST(GpuShare, WithoutGpusThereIsNothingToShare) { EXPECT_EQ(VisibleGpus({0, 2}, {}, "a:0"), ""); }
 
 TEST(GpuShare, FewerGpusThanTasksIsAnErrorWithBothNumbers) {
   try {
-    VisibleGpus({2, 4}, 3, "worker:2");
+    VisibleGpus({2, 4}, Gpus(3), "worker:2");
     FAIL() << "no error";
   } catch (const Error& e) {
     EXPECT_THAT(e.cause(), HasSubstr("4 tasks that use GPUs"));
@@ -32,14 +40,36 @@ TEST(GpuShare, FewerGpusThanTasksIsAnErrorWithBothNumbers) {
   }
 }
 
-TEST(GpuShare, OnlyTheLinesOfGpusCountInTheListing) {
-  EXPECT_EQ(CountListedGpus("GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-6d2b)\n"
-                            "  MIG 3g.20gb     Device  0: (UUID: MIG-e3b2)\n"
-                            "GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-77aa)\n"),
-            2);
-  EXPECT_EQ(CountListedGpus("No devices found.\n"), 0);
-  EXPECT_EQ(CountListedGpus("GPU 0: without a newline"), 1);
-  EXPECT_EQ(CountListedGpus(""), 0);
+std::vector<std::string> Ids(std::string_view listing) {
+  std::vector<std::string> ids;
+  for (const HostGpu& gpu : GpusInListing(listing).gpus) ids.push_back(gpu.id);
+  return ids;
+}
+
+TEST(GpuShare, TheSlicesOfADividedGpuCountInItsPlace) {
+  EXPECT_THAT(Ids("GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-6d2b)\n"
+                  "  MIG 3g.20gb     Device  0: (UUID: MIG-e3b2)\n"
+                  "  MIG 3g.20gb     Device  1: (UUID: MIG-77f0)\n"
+                  "GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-77aa)\n"),
+              ElementsAre("MIG-e3b2", "MIG-77f0", "1"));
+  EXPECT_EQ(VisibleGpus({1, 3}, {"MIG-e3b2", "MIG-77f0", "1"}, "worker:1"), "MIG-77f0");
+}
+
+TEST(GpuShare, WhatIsNoGpuIsATroubleBesideThem) {
+  const HostGpus found = GpusInListing(
+      "GPU 0: NVIDIA A100 (UUID: GPU-6d2b)\r\nGPU 1: NVIDIA A100 (UUID: GPU-77aa)\n"
+      "WARNING: infoROM is corrupted at gpu 0000:C1:00.0\n");
+  ASSERT_EQ(found.gpus.size(), 2U);
+  EXPECT_EQ(found.gpus[0].name, "NVIDIA A100");
+  EXPECT_EQ(found.trouble, "WARNING: infoROM is corrupted at gpu 0000:C1:00.0");
+  EXPECT_FALSE(found.failed());
+}
+
+TEST(GpuShare, AListingWithoutGpusHasNone) {
+  EXPECT_THAT(Ids("No devices found.\n"), IsEmpty());
+  EXPECT_THAT(Ids("GPU 0000:C1:00.0: is lost"), IsEmpty());
+  EXPECT_THAT(Ids("GPU 0: without a newline"), ElementsAre("0"));
+  EXPECT_THAT(Ids(""), IsEmpty());
 }
 
 }  // namespace

@@ -22,6 +22,8 @@ namespace {
 
 // The keeper's queue is full for a moment at most.
 constexpr std::chrono::milliseconds kKeeperBusyPause{50};
+// Before another look at a port that is in TIME_WAIT.
+constexpr std::chrono::milliseconds kPortPause{500};
 // Notes are hints and may be lost; and the last thing that a holder does is to end, which nobody
 // notes.
 constexpr std::chrono::milliseconds kRefreshPause{2000};
@@ -131,12 +133,14 @@ void HostTasks::BeginOrderedRuns() {
 
 void HostTasks::BeginRun(TaskRun& task, int run) {
   assert(!task.working());  // its holder still writes the log of the run before
+  const auto port_waits_since = task.port_waits_since;
   task = TaskRun(std::move(task.description));
+  task.port_waits_since = port_waits_since;
   task.phase = RunPhase::kPreparing;
   task.attempt = order_.attempt;
   task.run = run;
   task.warned = order_.warned;  // it began too late for that
-  AttemptContext context{order_.attempt, order_.addresses, slots_, common_, 0};
+  AttemptContext context{order_.attempt, order_.addresses, slots_, common_, {}};
   files_.Post(
       [description = task.description, folder = folder_, info = info_, host = host_environment_,
        context = std::move(context), gpus = gpus_, run, warned = order_.warned]() mutable {
@@ -155,12 +159,28 @@ void HostTasks::BeginRun(TaskRun& task, int run) {
       [this, &task](Outcome<void>& outcome) {
         try {
           outcome.Get();
+          task.port_waits_since.reset();
           task.phase = RunPhase::kAsked;
           Act();
+        } catch (const PortWaits& e) {
+          BeginLater(task, e);
         } catch (const Error& e) {
           GiveUp(task, fmt::format("could not be prepared: {}", e.cause()));
         }
       });
+}
+
+// The file thread is not to wait: other tasks begin and end meanwhile, and this one may be told to stop.
+void HostTasks::BeginLater(TaskRun& task, const PortWaits& why) {
+  const TimePoint now = SystemClock().Now();
+  task.port_waits_since = task.port_waits_since.value_or(now);
+  if (now - *task.port_waits_since > kLongestTimeWait) {
+    task.port_waits_since.reset();
+    return GiveUp(task, fmt::format("could not be prepared: {}", why.cause()));
+  }
+  task.phase = RunPhase::kNone;
+  task.attempt = task.run = 0;  // nothing of it has begun
+  act_again_.Start(kPortPause);
 }
 
 bool HostTasks::Direct(TaskRun& task) {

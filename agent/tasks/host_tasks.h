@@ -15,6 +15,7 @@
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/environment.h"
 #include "agent/tasks/gpu_share.h"
+#include "agent/tasks/port_check.h"
 #include "agent/tasks/task_run.h"
 #include "agent/tasks/task_sight.h"
 #include "wire/control.h"
@@ -65,6 +66,7 @@ class HostTasks {
   void OnRefused(TaskRun& task);
   void Refresh(TaskRun& task);
   void Update(TaskRun& task, const RunView& view);
+  void BeginLater(TaskRun& task, const PortWaits& why);
   void GiveUp(TaskRun& task, std::string why);
   void GiveUpNextRunOf(TaskRun& task);
   void RefreshAll();
@@ -75,7 +77,8 @@ class HostTasks {
   const SlotInfo& info_;
   std::function<void()> on_change_;
   Environment host_environment_;
-  std::shared_ptr<GpuCount> gpus_ = std::make_shared<GpuCount>();  // of jobs on the file thread
+  std::shared_ptr<GpusOfAttempt> gpus_ =
+      std::make_shared<GpusOfAttempt>();   // of jobs on the file thread
   std::vector<protocol::SlotPlan> slots_;  // of the job, as the CLI named them
   protocol::CommonTexts common_;
   // Never resized once runs exist: jobs under way point into it.

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -29,6 +30,7 @@ using protocol::RefusalKind;
 // takes.
 constexpr int kLooksAgain = 5;
 constexpr std::chrono::milliseconds kPause{20};
+constexpr std::chrono::milliseconds kPauseInTimeWait{200};
 
 // What to listen on for every address of the host. Two sockets, so that neither hides that the
 // other's port is taken.
@@ -43,7 +45,7 @@ int TryListen(const std::string& address, int port, std::vector<UniqueFd>& taken
   UniqueFd fd(socket(local.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return errno == EAFNOSUPPORT ? 0 : errno;  // no IPv6 here
   const int yes = 1;
-  // As servers do: connections of an earlier server that are still in TIME_WAIT do not count.
+  // As servers do: connections in TIME_WAIT do not count where the earlier server had set it, too.
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (local.family() == AF_INET6) {
     setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
@@ -64,17 +66,54 @@ int TryPort(int port, std::span<const std::string_view> addresses, std::vector<U
   return 0;
 }
 
+bool IsLeftInTimeWait(int port) {
+  const auto sockets = SocketsAt(port);
+  return !sockets.empty() && std::ranges::all_of(sockets, &TcpSocket::is_left);
+}
+
+std::string JobOf(const ProcessInfo& process) {
+  const auto cookie = CookieOfProcess(process.id.pid);
+  const auto slot = cookie ? layout::ParseSlotPath(*cookie) : std::nullopt;
+  return slot ? slot->job : "";
+}
+
+struct PortHolder {
+  std::string words;  // " by pid 17 (python3)"
+  std::string remedy;
+};
+
+PortHolder HolderOf(int port) {
+  constexpr std::string_view kElse = "choose another port with `ports` in the cluster file";
+  if (const auto owner = FindPortOwner(port)) {
+    const std::string words = " by " + Describe(*owner);
+    const std::string job = JobOf(*owner);
+    if (job.empty()) return {words, fmt::format("end that process, or {}", kElse)};
+    return {fmt::format("{} of job {}", words, job),
+            fmt::format("wait for that job or end it (tfdist wait {0}, tfdist down {0}), or {1}",
+                        job, kElse)};
+  }
+  if (const auto listeners = ListenersOn(port); !listeners.empty()) {
+    return {fmt::format(" by a process of user id {}", listeners[0].uid),
+            fmt::format("ask that user, or {}", kElse)};
+  }
+  return {"", std::string(kElse)};
+}
+
 [[noreturn]] void Fail(int port, const std::string& task, int error_number) {
   if (error_number != EADDRINUSE) {
     throw Refusal(RefusalKind::kPortTaken, Phase::kPorts,
                   WithErrno(fmt::format("port {} of {}", port, task), error_number),
                   "choose another port with `ports` in the cluster file");
   }
-  const auto owner = FindPortOwner(port);
-  throw Refusal(
-      RefusalKind::kPortTaken, Phase::kPorts,
-      fmt::format("port {} of {} is in use{}", port, task, owner ? " by " + Describe(*owner) : ""),
-      "end that process, or choose another port with `ports` in the cluster file");
+  if (IsLeftInTimeWait(port)) {
+    throw PortWaits(
+        fmt::format("port {} of {} is held by connections of a server that has ended "
+                    "(TIME_WAIT)",
+                    port, task));
+  }
+  const PortHolder holder = HolderOf(port);
+  throw Refusal(RefusalKind::kPortTaken, Phase::kPorts,
+                fmt::format("port {} of {} is in use{}", port, task, holder.words), holder.remedy);
 }
 
 }  // namespace
@@ -95,11 +134,20 @@ std::vector<UniqueFd> TakePort(int port, const std::string& task, const std::str
 
 void CheckPort(int port, const std::string& task) { (void)TakePort(port, task); }
 
+void AwaitPort(int port, const std::string& task, TimePoint deadline) {
+  while (true) {
+    try {
+      return CheckPort(port, task);
+    } catch (const PortWaits&) {
+      if (SystemClock().Now() > deadline) throw;
+    }
+    std::this_thread::sleep_for(kPauseInTimeWait);
+  }
+}
+
 bool IsPortOfJob(int port, const std::string& job) {
   const auto owner = FindPortOwner(port);
-  const auto cookie = owner ? CookieOfProcess(owner->id.pid) : std::nullopt;
-  const auto slot = cookie ? layout::ParseSlotPath(*cookie) : std::nullopt;
-  return slot && slot->job == job;
+  return owner && JobOf(*owner) == job;
 }
 
 }  // namespace tfdist::agent

@@ -1,17 +1,34 @@
 // Whether a task's ports are free, before anything is started.
 #pragma once
 
+#include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
+#include "wire/refusal.h"
 
 namespace tfdist::agent {
 
+// Nobody has the port any more, and the kernel keeps it for a while.
+class PortWaits : public protocol::Refusal {
+ public:
+  explicit PortWaits(std::string cause)
+      : Refusal(protocol::RefusalKind::kPortTaken, Phase::kPorts, std::move(cause),
+                "it is free within a minute; a server that sets SO_REUSEADDR leaves none behind") {}
+};
+// TCP_TIMEWAIT_LEN of Linux is 60 s.
+inline constexpr std::chrono::seconds kLongestTimeWait{65};
+
 // Takes the port on every address of this host, as a TensorFlow server will, and lets go of it.
 // Looks again for a tenth of a second: another agent may just be doing the same. Throws
-// Error(kPorts) that names port, task and, where it can be seen, the process that has it.
+// Error(kPorts) that names port, task and, where it can be seen, the process that has it, and its job; PortWaits.
 void CheckPort(int port, const std::string& task);
+
+// The same, once no connection in TIME_WAIT holds it. PortWaits: at `deadline` one still does.
+void AwaitPort(int port, const std::string& task, TimePoint deadline);
 
 // Whether a process of that job listens on it.
 bool IsPortOfJob(int port, const std::string& job);

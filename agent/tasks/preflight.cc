@@ -105,11 +105,12 @@ void CheckPorts(const HostDescription& description, const SlotFolder& folder) {
   const bool replaces = layout::IsPlainName(replaced, layout::kMostJobBytes);
   const auto planned = replaces ? PlannedPorts(folder.path().parent_path().parent_path() / replaced)
                                 : std::set<int>();
+  const TimePoint deadline = SystemClock().Now() + kLongestTimeWait;
   for (const TaskDescription& task : description.tasks) {
     for (const int port : task.ports) {
       const bool is_planned = planned.contains(port) && !IsPortOfAnotherAccount(port);
       const bool will_be_free = is_planned || (replaces && IsPortOfJob(port, replaced));
-      if (!will_be_free) CheckPort(port, task.task);
+      if (!will_be_free) AwaitPort(port, task.task, deadline);
     }
   }
 }
@@ -123,12 +124,24 @@ void CheckControlPort(const HostDescription& description, const SlotInfo& info) 
   if (!is_ours) (void)ListenForAgents(info.address, port);  // for its complaint
 }
 
+bool IsEmpty(const protocol::Text& text) {
+  return std::ranges::all_of(text.parts, [](const auto& part) {
+    const auto* literal = std::get_if<std::string>(&part);
+    return literal != nullptr && literal->empty();
+  });
+}
+
+bool MaySeeGpus(const TaskDescription& task) {
+  return std::ranges::none_of(task.env, [](const auto& variable) {
+    return variable.first == "CUDA_VISIBLE_DEVICES" && IsEmpty(variable.second);
+  });
+}
+
 void CheckGpus(const HostDescription& description) {
-  std::optional<int> count;
+  if (std::ranges::none_of(description.tasks, MaySeeGpus)) return;
+  const std::vector<std::string> gpus = UsableGpus();
   for (const TaskDescription& task : description.tasks) {
-    if (!task.gpu_share) continue;
-    if (!count) count = CountGpus();
-    (void)VisibleGpus(*task.gpu_share, *count, task.task);  // for its complaint
+    if (task.gpu_share) (void)VisibleGpus(*task.gpu_share, gpus, task.task);  // for its complaint
   }
 }
 

@@ -38,6 +38,8 @@ struct TaskRun {
   std::optional<TimePoint> lost_since;  // with neither holder nor exit status
   std::optional<TimePoint> exit_seen;
   std::optional<TimePoint> refused_since;  // by the keeper, which still looks after an earlier run
+  // Connections in TIME_WAIT hold a port of its next run.
+  std::optional<TimePoint> port_waits_since;
   bool refreshing = false;
   bool refresh_again = false;
 

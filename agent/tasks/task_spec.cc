@@ -59,7 +59,8 @@ void CheckAddresses(const AttemptContext& context) {
 }
 
 // On a host without GPUs nothing is set: programs look for them and find none.
-void SetGpus(Environment& environment, const protocol::TaskDescription& task, int gpus) {
+void SetGpus(Environment& environment, const protocol::TaskDescription& task,
+             const std::vector<std::string>& gpus) {
   if (!task.gpu_share) return;
   const std::string visible = VisibleGpus(*task.gpu_share, gpus, task.task);
   if (!visible.empty()) environment.Set("CUDA_VISIBLE_DEVICES", visible);

@@ -18,7 +18,7 @@ struct AttemptContext {
   std::vector<std::string> addresses;     // of all slots, as the coordinator has it
   std::vector<protocol::SlotPlan> slots;  // of the job, as the CLI has them
   protocol::CommonTexts common;           // the same
-  int gpus = 0;                           // of this host; counted only for tasks with a share
+  std::vector<std::string> gpus;          // of this host; looked for only for tasks with a share
 };
 
 // Throws Error(kCommand) when the host has fewer GPUs than tasks that share them. Throws

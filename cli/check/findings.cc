@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
+#include <variant>
 
 #include "cli/check/reach_findings.h"
 #include "cli/cluster_file/host_address.h"
@@ -14,6 +18,16 @@
 
 namespace tfdist::cli {
 namespace {
+
+// ["bash", "-lc", "..."]
+bool IsShellScript(const std::vector<protocol::Text>& argv) {
+  constexpr std::array<std::string_view, 5> kShells = {"sh", "bash", "dash", "ksh", "zsh"};
+  if (argv.size() < 3 || argv[0].parts.empty()) return false;
+  const auto* path = std::get_if<std::string>(&argv[0].parts.back());
+  if (path == nullptr) return false;
+  const std::string name = std::filesystem::path(*path).filename().string();
+  return std::ranges::find(kShells, name) != kShells.end();
+}
 
 using namespace std::chrono_literals;
 using protocol::HostFacts;
@@ -94,10 +108,16 @@ class Findings {
   void LookAtGpus(size_t slot, const HostFacts& facts) {
     const auto wanted = GpusWanted(slot);
     if (!wanted) return;
+    if (facts.gpus.empty() && !facts.gpu_trouble.empty()) {
+      return AddError(
+          slot, "gpus", "its GPUs are not known: " + facts.gpu_trouble,
+          "mend the driver there (a reboot does it after an upgrade), or write gpus = 0 "
+          "where no task needs a GPU");
+    }
     if (!facts.gpu_trouble.empty()) {
-      AddWarning(slot, "gpus", "its GPUs are not known: " + facts.gpu_trouble,
-                 "run nvidia-smi there; a program may find no GPU, and use the CPU without a word");
-    } else if (*wanted > facts.gpus.size()) {
+      AddWarning(slot, "gpus", facts.gpu_trouble, "run nvidia-smi there");
+    }
+    if (*wanted > facts.gpus.size()) {
       AddError(slot, "gpus",
                fmt::format("a task is to use GPU {}, and the host has {}", *wanted - 1,
                            facts.gpus.size()),
@@ -137,9 +157,17 @@ class Findings {
     return wanted;
   }
 
+  // A shell's set-up (activate, module load) may choose another Python than the one that was asked.
+  [[nodiscard]] bool AShellChoosesPython() const {
+    return !plan_.tasks.empty() && std::ranges::all_of(plan_.tasks, [](const TaskOnHost& task) {
+      return IsShellScript(task.argv);
+    });
+  }
+
   void LookAtPython(size_t slot, const HostFacts& facts) {
     if (!facts.python) return;
     const protocol::PythonFact& python = *facts.python;
+    if (AShellChoosesPython()) return WarnOfPython(slot, python);
     if (!python.why.empty()) {
       AddError(slot, "python", fmt::format("{}: {}", python.program, python.why),
                "install it there, or put its folder into the tasks' PATH");
@@ -151,6 +179,17 @@ class Findings {
                fmt::format("{} {} has no package {}", python.program, python.version, package),
                fmt::format("{} -m pip install {}", python.program, package));
     }
+  }
+
+  void WarnOfPython(size_t slot, const protocol::PythonFact& python) {
+    const auto lacks = [](const auto& package) { return package.second.empty(); };
+    if (python.why.empty() && std::ranges::none_of(python.packages, lacks)) return;
+    AddWarning(
+        slot, "python",
+        fmt::format("{} there lacks packages of [check] python; which Python the tasks' shell "
+                    "starts is not known",
+                    python.program),
+        "write that Python's path into `command` instead, as ~/venv/bin/python");
   }
 
   // What answers say together ---------------------------------------------------------------------

@@ -15,9 +15,11 @@ using protocol::ReachFailure;
 using protocol::Target;
 using protocol::Trouble;
 using protocol::Unreached;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 // Hosts 10.0.0.1, 10.0.0.2, ... with a worker on port 2222 each, and nothing wrong.
 class FindingsTest : public testing::Test {
@@ -199,7 +201,7 @@ TEST_F(FindingsTest, AHostThatLacksAGpuOfItsKindIsNamed) {
                                    "GPUs: 1 on h4; 2 on h1, h2, h3"));
   reports_[3].facts->gpus.clear();
   reports_[3].facts->gpu_trouble = "nvidia-smi: driver/library version mismatch";
-  EXPECT_THAT(Found(), ElementsAre("warning gpus h4: its GPUs are not known: nvidia-smi: "
+  EXPECT_THAT(Found(), ElementsAre("error gpus h4: its GPUs are not known: nvidia-smi: "
                                    "driver/library version mismatch"));
   for (TaskOnHost& task : plan_.tasks) task.gpus = std::vector<int>();
   EXPECT_THAT(Found(), IsEmpty());
@@ -216,6 +218,18 @@ TEST_F(FindingsTest, VersionsAreCompared) {
   EXPECT_THAT(Found(), ElementsAre("error python h3: python3 3.11.2 has no package tensorflow",
                                    "warning python : the hosts have different versions of "
                                    "tensorflow: 2.12.1 on h2; 2.15.0 on h1, h4"));
+}
+
+TEST_F(FindingsTest, APythonThatAShellMayNotStartStopsNoJob) {
+  for (HostReport& report : reports_) {
+    report.facts->python = protocol::PythonFact{"python3", "3.11.2", {{"numpy", "2.0"}}, ""};
+  }
+  reports_[2].facts->python->packages = {{"numpy", ""}};
+  for (TaskOnHost& task : plan_.tasks) {
+    task.argv = {"bash", "-lc", "source ~/venv/bin/activate && exec python train.py"};
+  }
+  EXPECT_THAT(Found(), Contains(HasSubstr("warning python h3: python3 there lacks packages")));
+  EXPECT_THAT(Found(), Not(Contains(HasSubstr("error"))));
 }
 
 TEST_F(FindingsTest, OneHostsOwnTroublesAreTold) {

@@ -166,8 +166,9 @@ std::string ListOfWords(const std::vector<std::string>& words) {
 
 // "8 x NVIDIA H100 80GB HBM3", "no GPU"
 std::string GpuWords(const protocol::HostFacts& facts) {
-  if (!facts.gpu_trouble.empty()) return "GPUs not known: " + facts.gpu_trouble;
-  if (facts.gpus.empty()) return "no GPU";
+  if (facts.gpus.empty()) {
+    return facts.gpu_trouble.empty() ? "no GPU" : "GPUs not known: " + facts.gpu_trouble;
+  }
   std::map<std::string, int> counts;
   for (const std::string& name : facts.gpus) ++counts[name];
   std::vector<std::string> words;

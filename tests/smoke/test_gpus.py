@@ -58,6 +58,43 @@ command = {clusters.toml_list(SHOW)}
         self.assertEqual(result.code, 0, result)
         self.assertIn("worker:1 sees all\n", result.out)
 
+    MISMATCH = "Failed to initialize NVML: Driver/library version mismatch"
+
+    def test_a_failing_nvidia_smi_stops_a_job_that_may_use_gpus_in_its_own_words(self):
+        self.host_has(f"echo '{self.MISMATCH}'; exit 18")
+        for count in (1, 2):
+            result = self.up(count)
+            self.assertEqual(result.code, 3, result)
+            self.assertIn(f"nvidia-smi: {self.MISMATCH}\n", result.err)
+            self.assertIn("or write gpus = 0", result.err)
+        check = self.user.run("check", "cluster.toml")
+        self.assertEqual(check.code, 3, check)
+        self.assertIn(f"nvidia-smi: {self.MISMATCH}\n", check.out)
+        self.assertEqual(self.up(extra="gpus = 0").code, 0)
+
+    def test_a_warning_of_nvidia_smi_is_no_gpu(self):
+        warning = "WARNING: infoROM is corrupted at gpu 0000:C1:00.0"
+        for code in (0, 14):
+            self.host_has("printf 'GPU 0: NVIDIA A100 (UUID: GPU-0)\\nGPU 1: NVIDIA A100 (UUID: GPU-1)\\n'; "
+                          f"echo '{warning}'; exit {code}")
+            result = self.up()
+            self.assertEqual(result.code, 0, result)
+            self.assertIn("worker:1 sees 1\n", result.out)
+            check = self.user.run("check", "cluster.toml")
+            self.assertEqual(check.code, 0, check)
+            self.assertIn(warning, check.out)
+            self.assertRegex(check.out, r"localhost +ok .* 2 ")
+            init = self.user.run("init", "localhost")
+            self.assertIn("2 x NVIDIA A100", init.out + init.err)
+
+    def test_slices_of_a_divided_gpu_are_shared_out(self):
+        slices = "".join(f"  MIG 1g.10gb     Device  {number}: (UUID: MIG-{number})\\n" for number in range(4))
+        self.host_has(f"printf 'GPU 0: NVIDIA H100 (UUID: GPU-0)\\n{slices}'")
+        result = self.up(count=4)
+        self.assertEqual(result.code, 0, result)
+        for number in range(4):
+            self.assertIn(f"worker:{number} sees MIG-{number}\n", result.out)
+
     def test_zero_is_said_by_the_user(self):
         self.host_has_gpus(2)
         result = self.up(extra="gpus = 0")

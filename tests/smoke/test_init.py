@@ -72,7 +72,7 @@ class Init(Checked):
         self.assertFalse(file.exists())
 
     def test_a_host_says_which_gpus_it_has(self):
-        path = self.user.write("bin/nvidia-smi", "#!/bin/sh\n[ $1 = --query-gpu=name ] && printf 'NVIDIA \\033[2JH100\\nNVIDIA \\033[2JH100\\n'\n")
+        path = self.user.write("bin/nvidia-smi", "#!/bin/sh\n[ $1 = -L ] && for gpu in 0 1; do printf \"GPU $gpu: NVIDIA \\033[2JH100 (UUID: GPU-$gpu)\\n\"; done\n")
         os.chmod(path, 0o755)
         self.user.env["PATH"] = f"{self.user.folder}/bin:{os.environ['PATH']}"
         result = self.user.run("init", "localhost:2")
