@@ -19,7 +19,13 @@ void Remember(std::vector<int64_t>& times, int64_t time_ns, size_t most) {
   if (times.size() > most) times.erase(times.begin());
 }
 
+void CountRun(TaskState& task, int64_t end_ns) {
+  if (task.phase != TaskPhase::kRunning) return;
+  task.longest_run_ns = std::max(task.longest_run_ns, end_ns - task.started_ns);
+}
+
 void StartAgain(TaskState& task, int run, int64_t time_ns) {
+  CountRun(task, time_ns);
   if (task.exit) task.previous = std::exchange(task.exit, {});
   task.phase = TaskPhase::kWaiting;
   task.started_ns = time_ns;
@@ -84,13 +90,15 @@ class Applier {
 
   void operator()(const event::TaskExited& exited) {
     Change(exited.task, [&](TaskState& task) {
+      const int64_t end_ns = EndOf(exited, task.started_ns);
+      CountRun(task, end_ns);
       task.attempt = exited.attempt;
       task.run = exited.run;
       task.phase = TaskPhase::kExited;
       task.exit = exited.exit;
       task.lost_bytes += exited.exit.lost_bytes;
       task.last_lines = exited.last_lines.value;
-      task.since_ns = EndOf(exited, task.started_ns);
+      task.since_ns = end_ns;
     });
     const TaskPlan& plan = Plan(exited.task);
     if (FailedBeforeTheBlamed(state_, plan)) BlameInstead(plan.task, WhyFailed(state_, plan));

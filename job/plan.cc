@@ -37,13 +37,33 @@ std::chrono::milliseconds LostTasksLimit(const JobPlan& plan) {
   return std::chrono::milliseconds(plan.orphan_timeout_ms + plan.longest_grace_ms) + kEndOfOrphans;
 }
 
+std::chrono::milliseconds LostHostLimit(const JobPlan& plan) {
+  return std::chrono::milliseconds(plan.orphan_timeout_ms) + std::chrono::seconds(30);
+}
+
 void to_json(Json& json, const RestartPolicy& value) { json = NameOf(value); }
 void from_json(const Json& json, RestartPolicy& value) { value = ValueIn(kPolicies, json); }
 void to_json(Json& json, const OnHostLost& value) { json = NameIn(kOnHostLost, value); }
 void from_json(const Json& json, OnHostLost& value) { value = ValueIn(kOnHostLost, json); }
 
 TFDIST_JSON_FIELDS(SlotPlan, host, address, spare)
-TFDIST_JSON_FIELDS(RestartRule, policy, limit, window_ms, backoff_ms)
+
+void to_json(Json& json, const RestartRule& value) {
+  json = {{"policy", value.policy},
+          {"limit", value.limit},
+          {"window_ms", value.window_ms},
+          {"backoff_ms", value.backoff_ms},
+          {"worked_after_ms", value.worked_after_ms}};
+}
+void from_json(const Json& json, RestartRule& value) {
+  json.at("policy").get_to(value.policy);
+  json.at("limit").get_to(value.limit);
+  json.at("window_ms").get_to(value.window_ms);
+  json.at("backoff_ms").get_to(value.backoff_ms);
+  // Missing in a job that an older tfdist has started.
+  value.worked_after_ms = json.value("worked_after_ms", int64_t{0});
+}
+
 TFDIST_JSON_FIELDS(TaskPlan, task, slot, chief, decides, may_fail, serves, restart)
 
 void to_json(Json& json, const JobPlan& value) {

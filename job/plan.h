@@ -31,6 +31,9 @@ struct RestartRule {
   int limit = 3;                // restarts that its failures may cause within `window_ms`
   int64_t window_ms = 600'000;  // 0: within the job's whole life
   int64_t backoff_ms = 2000;    // before the first restart; doubled for each further one
+  // A task whose longest run was shorter has never worked: an exit code up to 127 fails the job, whatever the
+  // policy. 0: each task counts as one that has worked.
+  int64_t worked_after_ms = 0;
 };
 
 struct TaskPlan {
@@ -74,6 +77,9 @@ std::chrono::milliseconds SlowAfter(std::chrono::milliseconds lost_after);
 // For so long, at most, the tasks of a lost host go on: its agent hears nothing from the coordinator, and ends
 // them. A host that was suspended, or an agent that was stopped or killed, counts from when it goes on.
 std::chrono::milliseconds LostTasksLimit(const JobPlan& plan);
+// For so long a lost host is waited for: until its agent must have ended its tasks and itself, so that it cannot come
+// back, and they have had a while to end.
+std::chrono::milliseconds LostHostLimit(const JobPlan& plan);
 
 void to_json(Json& json, const RestartPolicy& value);
 void from_json(const Json& json, RestartPolicy& value);

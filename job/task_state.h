@@ -20,6 +20,7 @@ struct TaskState {
   int pid = 0;
   int64_t since_ns = 0;              // wall clock of the last change
   int64_t started_ns = 0;            // of the last start
+  int64_t longest_run_ns = 0;        // of all runs that are over
   std::optional<TaskExit> exit;      // of the last run, once it has ended
   std::optional<TaskExit> previous;  // of the run before, in this attempt or an earlier one
   std::string last_lines;            // of a failed run; raw bytes

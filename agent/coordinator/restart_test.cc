@@ -270,6 +270,48 @@ TEST_F(RestartTest, ACommandThatCannotBeExecutedIsNotTriedAgain) {
   EXPECT_THAT(state_.why, HasSubstr("no such file"));
 }
 
+TEST_F(RestartTest, ATaskThatHasNeverWorkedIsNotTriedAgain) {
+  for (const int code : {1, 2, 126, 127}) {
+    Plan("worker:1").restart.worked_after_ms = 5000;
+    SetUp();
+    RunAll();
+    Pass(3s, {0, 1});
+    FailTask("worker:1", Code(code));
+    EXPECT_EQ(state_.result, JobResult::kFailed);
+    EXPECT_THAT(state_.why, HasSubstr("it has never run for 5s"));
+    EXPECT_EQ(Restarts().size(), 0U);
+  }
+}
+
+TEST_F(RestartTest, ATaskThatHasWorkedOnceIsTriedAgainThoughItsNextRunIsShort) {
+  Plan("worker:1").restart.worked_after_ms = 5000;
+  Plan("ps:0").restart.worked_after_ms = 5000;
+  SetUp();
+  RunAll();
+  Pass(6s, {0, 1});
+  FailTask("worker:1");
+  Pass(3s, {0, 1});
+  EXPECT_EQ(OrderedRun("worker:1"), 2);
+  FailTask("worker:1");
+  EXPECT_EQ(Restarts().size(), 2U);
+  // What stopped with all others has run as well.
+  FailTask("ps:0", Signal(9));
+  StopEverywhere();
+  Pass(3s, {0, 1});
+  FailTask("ps:0");
+  EXPECT_EQ(Restarts().size(), 4U);
+}
+
+TEST_F(RestartTest, WhatASignalEndedAtOnceIsTriedAgain) {
+  Plan("worker:1").restart.worked_after_ms = 5000;
+  SetUp();
+  RunAll();
+  FailTask("worker:1", Signal(9));
+  Pass(3s, {0, 1});
+  FailTask("worker:1", Code(137));
+  EXPECT_EQ(Restarts().size(), 2U);
+}
+
 TEST_F(RestartTest, ExitCodesTellWhetherToTryAgain) {
   Plan("worker:0").restart.policy = RestartPolicy::kExitCode;
   Plan("worker:1").restart.policy = RestartPolicy::kExitCode;
@@ -371,6 +413,28 @@ TEST_F(RestartTest, TheDeadlineEndsTheJob) {
   EXPECT_EQ(state_.why, "its deadline of 30s has passed");
 }
 
+TEST_F(RestartTest, NoRestartBeginsThatTheDeadlineWouldEnd) {
+  plan_.deadline_ms = 30'000;
+  SetUp();
+  RunAll();
+  Pass(29s, {0, 1});
+  FailTask("worker:1");
+  EXPECT_EQ(Restarts().size(), 0U);
+  EXPECT_THAT(state_.why, HasSubstr("not started again, as its deadline of 30s is too near"));
+}
+
+TEST_F(RestartTest, WhatEndsAfterTheWarningIsNotStartedAgain) {
+  plan_.deadline_ms = 30'000;
+  plan_.warning_ms = 10'000;
+  plan_.warning_signal = 10;
+  SetUp();
+  RunAll();
+  Pass(21s, {0, 1});
+  FailTask("worker:1", Signal(10));
+  EXPECT_EQ(Restarts().size(), 0U);
+  EXPECT_EQ(state_.result, JobResult::kFailed);
+}
+
 TEST_F(RestartTest, TasksAreWarnedOnceBeforeTheDeadline) {
   plan_.deadline_ms = 30'000;
   plan_.warning_ms = 10'000;
@@ -429,7 +493,8 @@ TEST_F(RestartTest, TheSilenceOfALostHostIsTheUsersToChoose) {
   Pass(50s, {0});
   EXPECT_EQ(state_.slots[1].state, HostState::kSlow);
   Pass(15s, {0});
-  EXPECT_EQ(state_.why, "host b is lost: nothing heard for 60 s");
+  EXPECT_EQ(state_.why,
+            "host b is lost: nothing heard for 60 s ([restart] host_lost: 1m; on_host_lost: fail)");
 }
 
 // Else a host that is well would be blamed for slot 0's link.
@@ -440,7 +505,8 @@ TEST_F(RestartTest, WhereAllOtherHostsFallSilentAtOnceTheFirstOneIsTheCause) {
   Say(2, {});
   Pass(20s, {0});
   EXPECT_EQ(state_.why,
-            "host a seems to have lost its network: nothing heard for 11 s from any other host");
+            "host a seems to have lost its network: nothing heard for 11 s from any other host "
+            "([restart] host_lost: 11s; on_host_lost: fail)");
 }
 
 // worker:0 ran into its time limit because of b, which did not count as lost yet.
@@ -504,7 +570,8 @@ TEST_F(RestartTest, AJobDoesNotWaitForAHostThatCannotComeBack) {
   Pass(340s, {0});
   EXPECT_EQ(state_.phase, JobPhase::kRunning);
   Pass(10s, {0});
-  EXPECT_THAT(state_.why, HasSubstr("host b is lost: nothing heard for 11 s; by now its agent"));
+  EXPECT_THAT(state_.why,
+              HasSubstr("by now its agent has ended by itself ([restart] orphan_timeout: 5m)"));
 }
 
 TEST_F(RestartTest, WhatEndsWithZeroBecauseItWasToldToIsNoSuccess) {
@@ -681,7 +748,9 @@ TEST_F(SpareTest, WithoutAnotherSpareTheNextLostHostEndsTheJob) {
   SayCensus(2);
   Pass(12s, {0});
   EXPECT_EQ(state_.result, JobResult::kFailed);
-  EXPECT_EQ(state_.why, "host c is lost: nothing heard for 11 s");
+  EXPECT_EQ(
+      state_.why,
+      "host c is lost: nothing heard for 11 s ([restart] host_lost: 11s; on_host_lost: fail)");
 }
 
 TEST(BackOff, DoublesUpToFiveMinutes) {

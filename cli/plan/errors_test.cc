@@ -323,6 +323,7 @@ TEST(Quantity, ReadsDurationsAndSizes) {
   EXPECT_EQ(ParseDurationMs("2s"), 2000);
   EXPECT_EQ(ParseDurationMs("5m"), 300'000);
   EXPECT_EQ(ParseDurationMs("1h"), 3'600'000);
+  EXPECT_EQ(ParseDurationMs("7d"), 604'800'000);
   for (const char* bad : {"", "2", "s", "-1s", "1.5s", "2 s", "9223372036854775807h"}) {
     EXPECT_EQ(ParseDurationMs(bad), std::nullopt) << bad;
   }

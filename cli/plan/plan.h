@@ -76,7 +76,7 @@ struct Plan {
   int world_size = 0;            // tasks with a rank
   int node_count = 0;            // machines that have one
   protocol::CommonTexts common;  // cluster_spec.h has their names
-  protocol::OnHostLost on_host_lost = protocol::OnHostLost::kFail;
+  protocol::OnHostLost on_host_lost = protocol::OnHostLost::kWait;
   int64_t host_lost_ms = 11'000;                 // of silence
   bool exclusive = false;                        // of the places of lost hosts
   int64_t orphan_timeout_ms = 300'000;           // of silence, for an agent

@@ -12,6 +12,9 @@ using protocol::RestartPolicy;
 // For workers that end by themselves a little after the chief.
 constexpr int64_t kFinishMs = 30'000;
 
+// Longer than it takes to find that a module, a file or an argument is wrong.
+constexpr int64_t kWorkedAfterMs = 5'000;
+
 RestartPolicy DefaultPolicy(const ClusterFile& file, const TaskId& task, bool chief) {
   if (task.type == "evaluator") return RestartPolicy::kTask;
   // A member that is lost makes all others fail (collective operations).
@@ -24,8 +27,11 @@ RestartPolicy DefaultPolicy(const ClusterFile& file, const TaskId& task, bool ch
 protocol::RestartRule RestartRuleOf(const ClusterFile& file, const TaskId& task, bool chief) {
   protocol::RestartRule rule;
   rule.policy = DefaultPolicy(file, task, chief);
+  // What an evaluator waits for may not be there yet, and its failure costs the others nothing.
+  rule.worked_after_ms = task.type == "evaluator" ? 0 : kWorkedAfterMs;
   const auto said = file.restart.find(task.type);
   if (said == file.restart.end()) return rule;
+  if (said->second.policy) rule.worked_after_ms = 0;
   rule.policy = said->second.policy.value_or(rule.policy);
   rule.limit = said->second.limit.value_or(rule.limit);
   rule.backoff_ms = said->second.backoff_ms.value_or(rule.backoff_ms);

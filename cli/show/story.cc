@@ -56,6 +56,13 @@ std::optional<std::string> UntilItsTasksEnded(const JobState& state, size_t slot
       Span(std::max<int64_t>(left_ns, 0)));
 }
 
+std::string UntilItIsGivenUp(const JobState& state, size_t slot, int64_t now_ns) {
+  const std::chrono::nanoseconds limit = protocol::LostHostLimit(state.plan);
+  const int64_t left_ns = state.slots[slot].since_ns + limit.count() - now_ns;
+  return fmt::format("; the job goes on when it is back, and fails in {} if it is not",
+                     Span(std::max<int64_t>(left_ns, 0)));
+}
+
 // At a restart of all tasks those that have succeeded start again too.
 bool IsNeeded(const JobState& state, size_t slot) {
   const bool all = state.phase == JobPhase::kRestarting;
@@ -74,7 +81,7 @@ void AddHosts(const JobState& state, int64_t now_ns, std::vector<std::string>& l
     const std::string name = HostOfSlot(state, static_cast<int>(slot));
     const std::string since = Span(now_ns - host.since_ns);
     if (host.state == HostState::kLost && state.phase != JobPhase::kStopping) {
-      const std::string then = waits ? "; the job goes on when it is back" : "";
+      const std::string then = waits ? UntilItIsGivenUp(state, slot, now_ns) : "";
       lines.push_back(fmt::format("host {}, which has been lost for {}{}", name, since,
                                   UntilItsTasksEnded(state, slot, now_ns).value_or(then)));
     } else if (host.state == HostState::kSlow) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/failures.h"
+#include "base/text.h"
 #include "job/first_cause.h"
 #include "wire/refusal.h"
 
@@ -486,8 +487,19 @@ void JobFollower::Narrate(const protocol::Event& event) {
 
 void JobFollower::Narrate(const event::Host& host) {
   if (host.state == protocol::HostState::kConnected) return;
-  printer_.Note("tfdist: {}: {}{}", NameOfSlot(record_, host.slot), NameOf(host.state),
-                host.why.empty() ? "" : ": " + host.why);
+  printer_.Note("tfdist: {}: {}{}{}", NameOfSlot(record_, host.slot), NameOf(host.state),
+                host.why.empty() ? "" : ": " + host.why, WhatFollowsALoss(host));
+}
+
+std::string JobFollower::WhatFollowsALoss(const event::Host& host) const {
+  const bool may_wait = state_.plan.on_host_lost == protocol::OnHostLost::kWait &&
+                        state_.result == protocol::JobResult::kNone;
+  if (host.state != protocol::HostState::kLost || !may_wait) return "";
+  // What a spare host does is an event of its own.
+  if (std::ranges::any_of(state_.plan.slots, &protocol::SlotPlan::spare)) return "";
+  return fmt::format(
+      "; the job waits for it, for {} at most ([restart] on_host_lost, orphan_timeout)",
+      DurationText(protocol::LostHostLimit(state_.plan)));
 }
 
 void JobFollower::Narrate(const event::Restarting& restarting) {

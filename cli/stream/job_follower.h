@@ -131,6 +131,7 @@ class JobFollower {
   void SendStop();
   void Narrate(const protocol::Event& event);
   void Narrate(const protocol::event::Host& host);
+  [[nodiscard]] std::string WhatFollowsALoss(const protocol::event::Host& host) const;
   void Narrate(const protocol::event::Restarting& restarting);
   void Narrate(const protocol::event::Attempt& attempt);
   void Reconnect(const LostConnection& why);

@@ -188,6 +188,7 @@ output = "{self.output}"
 env = {{ CHAOS_SECONDS = "{self.seconds}", CHAOS_FAILS_AFTER = "{self.fails_after}", CHAOS_MARK = "{self.mark}", CHAOS_ENDS = '{json.dumps(self.ends)}' }}
 [restart]
 host_lost = "{"5s" if self.may("loses_host") else "11s"}"
+on_host_lost = "fail"
 {rules}
 [ssh]
 config = "{hosts.ssh_config}"

@@ -56,9 +56,9 @@ class Json(unittest.TestCase):
         script = 'case $TFDIST_TASK-$TFDIST_ATTEMPT in master*) [ -e $0 ] || { touch $0; exit 7; };; esac; exec sleep infinity'
         text = clusters.local("job", ["sh", "-c", script, str(self.user.folder / "failed")], extra='silent_after = "1s"',
                               task_extra='env = { COLOR = "red" }')
-        file = self.user.write("job.toml", text + '[check]\npython = ["no-such-package"]\n')
+        file = self.user.write("job.toml", text + '[restart]\nmaster = "gang"\n[check]\npython = ["no-such-package"]\n')
         self.assertEqual(self.read("render", file)["tasks"][0]["env"]["COLOR"][:7], "sha256:")
-        self.assertEqual({one["check"] for one in self.read("check", file, code=3)["findings"]}, {"python"})
+        self.assertEqual({one["check"] for one in self.read("check", file)["findings"]}, {"python"})
         self.user.run("up", "-d", file).expect(0)
         self.user.wait_for_status(lambda status: status["attempt"] == 2 and status["look"], "silence in the second attempt")
         status = self.read("status")

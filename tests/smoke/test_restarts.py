@@ -92,6 +92,45 @@ master = { policy = "task", limit = 2, backoff = "100ms" }
         self.assertEqual([row["restarts"] for row in status["tasks"] if row["task"] == "master:0"], [2])
         self.assert_nothing_left()
 
+    def fails_at_once(self, script, code, layout):
+        ps = f", ps = {clusters.free_ports(2)}" if layout == "uai" else ""
+        file = self.user.write("job.toml", f"""
+name = "job"
+[cluster]
+hosts = [{{ address = "127.0.0.1", transport = "local", slots = 2 }}]
+layout = "{layout}"
+ports = {{ worker = {clusters.free_ports(2)}{ps} }}
+[task]
+command = ["sh", "-c", "{script}"]
+gpus = 0
+""")
+        up = self.user.run("up", file)
+        self.assertEqual(up.code, 1, up)
+        self.assertRegex(up.err, rf"stopping all tasks: \S+ on \S+: exit code {code} \(not started again, as it has never run for 5s")
+        self.assertNotIn("again in", up.err)
+        self.assertEqual([row["restarts"] for row in self.user.status()["tasks"] if row["restarts"]], [])
+        self.assert_nothing_left()
+        return up
+
+    def test_a_program_that_fails_at_its_first_line_fails_the_job_once(self):
+        for layout in ("mirrored", "uai"):
+            with self.subTest(layout):
+                up = self.fails_at_once("echo ModuleNotFoundError; exit 1", 1, layout)
+                for task in set(re.findall(r"(?m)^(\S+) +\| Module", up.out)):
+                    self.assertEqual(len(re.findall(rf"(?m)^{task} +\| Module", up.out)), 1)
+
+    def test_a_command_that_a_shell_does_not_find_fails_the_job_once(self):
+        self.fails_at_once("exec no-such-program", 127, "mirrored")
+        self.fails_at_once("exec /dev/null", 126, "mirrored")
+
+    def test_a_restart_that_the_deadline_would_end_does_not_begin(self):
+        script = "trap 'exit 9' TERM; case $TFDIST_TASK in worker*) sleep 6; exit 1;; esac; sleep 1000 & wait"
+        up = self.user.run("up", self.user.write("job.toml", clusters.local(
+            "job", ["sh", "-c", script], extra='deadline = "7s"')))
+        self.assertEqual(up.code, 1, up)
+        self.assertRegex(up.err, r"worker:0 on \S+: exit code 1 \(not started again, as its deadline of 7s is too near")
+        self.assertNotIn("again in", up.err)
+
     def test_tasks_are_warned_before_the_deadline_and_may_still_end_well(self):
         """Each saves its work when it is told, and ends with 0: the job succeeds, in time."""
         script = "trap 'echo saved; exit 0' USR2; while true; do sleep 0.1; done"

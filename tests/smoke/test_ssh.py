@@ -49,9 +49,9 @@ class OverSsh(unittest.TestCase):
 
         wait_for(lambda: not left(), lambda: f"nothing left on the hosts; there is {left()} {said}", seconds)
 
-    def start_detached(self, hosts, command):
+    def start_detached(self, hosts, command, **file):
         """Until all tasks run; `up`'s result."""
-        up = self.user.run("up", "-d", self.write(hosts, command))
+        up = self.user.run("up", "-d", self.write(hosts, command, **file))
         self.assertEqual(up.code, 0, up)
         self.user.wait_until_tasks_run()
         return up
@@ -194,7 +194,7 @@ class HostsThatAreOff(OverSsh):
     def lose(self, hosts, at):
         """The job fails because of it; slot 0's agent stays, as the lost host may come back."""
         script = 'echo "$TFDIST_TASK on $TFDIST_HOST"; echo more; exec sleep infinity'
-        extra = '[restart]\nworker = "never"\nhost_lost = "5s"\n'
+        extra = '[restart]\nworker = "never"\nhost_lost = "5s"\non_host_lost = "fail"\n'
         file = self.write(hosts, shell(script), layout="mirrored", extra=extra)
         self.user.run("up", "-d", file).expect(0)
         self.user.wait_until_tasks_run()
@@ -415,6 +415,43 @@ class Faults(OverSsh):
         self.assertEqual(logs.code, 0, logs)
         self.assertIn("worker:0 | over\n", logs.out)
 
+    def test_a_spare_host_takes_the_place_of_one_that_is_off_when_the_job_starts(self):
+        for off in (1, 0):
+            hosts = self.start_hosts(3)
+            text = clusters.over_ssh("job", shell('echo "on $TFDIST_HOST with $TF_CONFIG"; sleep 1'), hosts[:2],
+                                     layout="mirrored", ssh_config=hosts.ssh_config)
+            spare = f'{{ address = "{hosts[2].address}", ssh = "{hosts[2].name}", spare = true }}'
+            file = self.user.write("job.toml", text.replace("hosts = [", f"hosts = [{spare}, ", 1))
+            hosts[off].crash()
+            up = self.user.run("up", file)
+            self.assertEqual(up.code, 0, up)
+            self.assertIn(f"tfdist: {hosts[off].address}: connect: ", up.err)
+            self.assertIn(f"tfdist: spare host {hosts[2].address} takes the place of {hosts[off].address}\n", up.err)
+            self.assertRegex(up.out, f"worker:{off} . on {hosts[2].address} with .*{hosts[2].address}")
+            self.assertNotIn(hosts[off].address, up.out)
+
+    def test_a_spare_host_that_is_off_does_not_hold_a_job_up(self):
+        hosts = self.start_hosts(2)
+        text = clusters.over_ssh("job", ["true"], hosts[:1], layout="mirrored", ssh_config=hosts.ssh_config)
+        spare = f'{{ address = "{hosts[1].address}", ssh = "{hosts[1].name}", spare = true }}'
+        file = self.user.write("job.toml", text.replace("hosts = [", f"hosts = [{spare}, ", 1))
+        hosts[1].crash()
+        self.assertEqual(self.user.run("up", file).code, 0)
+
+    def test_a_job_waits_for_a_lost_host(self):
+        hosts = self.start_hosts(2)
+        up = self.user.start("up", self.write(hosts, shell("exec sleep infinity"), layout="mirrored"))
+        self.user.wait_until_tasks_run()
+        hosts[1].freeze()
+        self.user.wait_for_status(lambda s: s["hosts"][1]["state"] == "lost", "the host counts as lost")
+        self.assertRegex(self.user.run("why").out, r"goes on when it is back, and fails in \dm\d\ds if it is not")
+        hosts[1].thaw()
+        self.user.wait_for_status(lambda s: s["hosts"][1]["state"] == "connected", "the host is back")
+        self.assertEqual(self.user.status()["state"], "running")
+        self.assertEqual(self.user.run("down").code, 0)
+        up.wait(60)
+        self.assertRegex(up.err.read_text(), r": lost: nothing heard for 11 s; the job waits for it, for \S+ at most")
+
     def test_when_the_first_host_is_lost_status_says_what_the_others_know(self):
         hosts = self.start_hosts(3)
         self.user.run("up", "-d", self.write(hosts, shell("exec sleep infinity"))).expect(0)
@@ -445,7 +482,7 @@ class Faults(OverSsh):
 
     def test_a_host_that_is_up_and_lost_all_its_processes_is_told_from_one_that_is_off(self):
         hosts = self.start_hosts(3)
-        file = self.write(hosts, shell("exec sleep infinity"), layout="mirrored", extra='[restart]\nhost_lost = "5s"\n')
+        file = self.write(hosts, shell("exec sleep infinity"), layout="mirrored", extra='[restart]\nhost_lost = "5s"\non_host_lost = "fail"\n')
         for lost in (0, 2):
             self.user.run("up", "-d", file).expect(0)
             self.user.wait_until_tasks_run()
@@ -465,7 +502,7 @@ class Faults(OverSsh):
     def test_the_next_job_of_a_name_finds_nothing_of_the_earlier_one_on_a_host_that_was_lost(self):
         """The host hangs, the job ends without it, the host is back, and the same `up` again."""
         hosts = self.start_hosts(3)
-        file = self.write(hosts, shell("exec sleep infinity"))
+        file = self.write(hosts, shell("exec sleep infinity"), extra='[restart]\non_host_lost = "fail"\n')
         up = self.user.start("up", file)
         self.user.wait_until_tasks_run()
         hosts[2].freeze()
@@ -484,7 +521,7 @@ class Faults(OverSsh):
 
     def test_a_host_that_was_lost_ends_its_tasks_when_it_is_back(self):
         hosts = self.start_hosts(3)
-        self.start_detached(hosts, shell("exec sleep infinity"))
+        self.start_detached(hosts, shell("exec sleep infinity"), extra='[restart]\non_host_lost = "fail"\n')
         hosts[2].freeze()
         self.user.wait_for_status(lambda s: s["state"] == "failed", "the job fails")
         hosts[2].thaw()

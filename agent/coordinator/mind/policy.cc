@@ -19,6 +19,7 @@ using protocol::JobPhase;
 using protocol::JobResult;
 using protocol::JobState;
 using protocol::JobTally;
+using protocol::LostHostLimit;
 using protocol::RestartPolicy;
 using protocol::TaskPhase;
 using protocol::TaskPlan;
@@ -28,6 +29,10 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLongestBackOff = std::chrono::minutes(5);
 // From here on an exit code means "try again" (128 + signal number, as shells and Kubeflow have it).
 constexpr int kFirstTransientCode = 128;
+
+bool EndedByItsProgram(const protocol::TaskExit& exit) {
+  return exit.signal == 0 && exit.error.empty() && !exit.by_us && exit.code < kFirstTransientCode;
+}
 
 bool IsOver(int64_t now_ns, int64_t since_ns, milliseconds limit) {
   return now_ns - since_ns >= std::chrono::nanoseconds(limit).count();
@@ -43,8 +48,21 @@ const std::string& HostOf(const JobState& state, const TaskPlan& plan) {
 
 // --- tasks that failed ---
 
-RestartPolicy PolicyFor(const TaskPlan& plan, const protocol::TaskExit& exit) {
-  if (exit.permanent) return RestartPolicy::kNever;
+// A mistake in the program or its arguments: another start would end in the same way.
+bool HasNeverWorked(const TaskPlan& plan, const TaskState& task) {
+  const std::chrono::nanoseconds worked_after = milliseconds(plan.restart.worked_after_ms);
+  return EndedByItsProgram(*task.exit) && task.longest_run_ns < worked_after.count();
+}
+
+bool HasTimeFor(const JobState& state, milliseconds pause, int64_t now_ns) {
+  if (state.plan.deadline_ms == 0) return true;
+  const milliseconds before_end = milliseconds(state.plan.deadline_ms) - pause;
+  return state.warned == 0 && !IsOver(now_ns, state.committed_ns, before_end);
+}
+
+RestartPolicy PolicyFor(const TaskPlan& plan, const TaskState& task) {
+  const protocol::TaskExit& exit = *task.exit;
+  if (exit.permanent || HasNeverWorked(plan, task)) return RestartPolicy::kNever;
   if (plan.restart.policy != RestartPolicy::kExitCode) return plan.restart.policy;
   const bool permanent = exit.signal == 0 && exit.code > 0 && exit.code < kFirstTransientCode;
   return permanent ? RestartPolicy::kNever : RestartPolicy::kTask;
@@ -64,24 +82,40 @@ std::string LimitWords(const protocol::RestartRule& rule) {
   return fmt::format(" (after {} restart{}{})", rule.limit, rule.limit == 1 ? "" : "s", window);
 }
 
+// Why a task does not start again, behind the words of its failure.
+std::string NoRestartWords(const JobState& state, const TaskPlan& plan, RestartPolicy policy,
+                           bool has_time) {
+  if (HasNeverWorked(plan, state.tasks.at(plan.task))) {
+    return fmt::format(
+        " (not started again, as it has never run for {}; [restart] may say otherwise)",
+        DurationText(milliseconds(plan.restart.worked_after_ms)));
+  }
+  if (policy == RestartPolicy::kNever) return "";
+  if (has_time) return LimitWords(plan.restart);
+  return fmt::format(" (not started again, as its deadline of {} is too near)",
+                     DurationText(milliseconds(state.plan.deadline_ms)));
+}
+
 std::optional<Decision> DecideFailure(const JobState& state, const TaskPlan& plan, int64_t now_ns) {
   const TaskState& task = state.tasks.at(plan.task);
   const protocol::RestartRule& rule = plan.restart;
-  const RestartPolicy policy = PolicyFor(plan, *task.exit);
+  const RestartPolicy policy = PolicyFor(plan, task);
   const bool gang = policy == RestartPolicy::kGang;
   // A gang restart is everybody's: one that another task caused counts as well.
   const size_t before =
       CountWithin(gang ? state.gangs_ns : task.restarts_ns, rule.window_ms, now_ns);
   const bool at_limit = before >= static_cast<size_t>(rule.limit);
-  if (policy == RestartPolicy::kNever || at_limit) {
+  const milliseconds pause = BackOff(milliseconds(rule.backoff_ms), before);
+  const bool has_time = HasTimeFor(state, pause, now_ns);
+  if (policy == RestartPolicy::kNever || at_limit || !has_time) {
     if (plan.may_fail) return std::nullopt;
-    const bool tried = policy != RestartPolicy::kNever;
-    return Fail(protocol::WhyFailed(state, plan) + (tried ? LimitWords(rule) : ""), plan.task);
+    return Fail(protocol::WhyFailed(state, plan) + NoRestartWords(state, plan, policy, has_time),
+                plan.task);
   }
   return RestartLater{.gang = gang,
                       .task = plan.task,
                       .why = protocol::WhyFailed(state, plan),
-                      .delay = BackOff(milliseconds(rule.backoff_ms), before),
+                      .delay = pause,
                       .left = rule.limit - static_cast<int>(before) - 1};
 }
 
@@ -110,12 +144,6 @@ std::optional<Decision> DecideFailures(const JobState& state, int64_t now_ns) {
 
 // --- hosts that are lost ---
 
-// An agent that hears nothing for so long ends its tasks and itself: it cannot come back. And a while for
-// them to end.
-milliseconds ReturnLimit(const JobState& state) {
-  return milliseconds(state.plan.orphan_timeout_ms) + std::chrono::seconds(30);
-}
-
 // Nobody can take a lost host's place, and the plan says to wait until it is back.
 bool Waits(const JobState& state) {
   return state.plan.on_host_lost == protocol::OnHostLost::kWait && FirstLost(state) &&
@@ -125,15 +153,23 @@ bool Waits(const JobState& state) {
 std::optional<Decision> DecideTooLong(const JobState& state, int64_t now_ns) {
   const int lost = *FirstLost(state);
   const int64_t since_ns = state.slots.at(static_cast<size_t>(lost)).since_ns;
-  if (!IsOver(now_ns, since_ns, ReturnLimit(state))) return std::nullopt;
-  return Fail(protocol::WhyLost(state, lost) + "; by now its agent has ended by itself");
+  if (!IsOver(now_ns, since_ns, LostHostLimit(state.plan))) return std::nullopt;
+  return Fail(fmt::format("{}; by now its agent has ended by itself ([restart] orphan_timeout: {})",
+                          protocol::WhyLost(state, lost),
+                          DurationText(milliseconds(state.plan.orphan_timeout_ms))));
+}
+
+StopJob FailForLost(const JobState& state, int lost) {
+  return Fail(fmt::format("{} ([restart] host_lost: {}; on_host_lost: fail)",
+                          protocol::WhyLost(state, lost),
+                          DurationText(milliseconds(state.plan.host_lost_ms))));
 }
 
 std::optional<Decision> DecideLost(const JobState& state) {
   const auto lost = FirstLost(state);
   if (!lost) return std::nullopt;
   const auto seats = ReplaceLost(state);
-  if (!seats) return Fail(protocol::WhyLost(state, *lost));
+  if (!seats) return FailForLost(state, *lost);
   std::string why = protocol::WhyLost(state, *lost);
   if (PlacesFreeAt(state, *seats)) {
     why += fmt::format("; exclusive: its tasks start elsewhere {} after that, unless it is back",
@@ -238,7 +274,7 @@ std::optional<Decision> JudgeRestarting(const JobState& state, int64_t now_ns) {
   if (auto decision = DecideDeadline(state, now_ns)) return decision;
   if (Waits(state)) return DecideTooLong(state, now_ns);
   const auto seats = ReplaceLost(state);
-  if (!seats) return Fail(protocol::WhyLost(state, *FirstLost(state)));
+  if (!seats) return FailForLost(state, *FirstLost(state));
   const auto not_stopped = FirstNotStopped(state, *seats);
   for (const int slot : state.tally.unclean) {
     if (not_stopped && slot > *not_stopped) break;
@@ -322,7 +358,7 @@ std::optional<int64_t> NextDue(const JobState& state, int64_t now_ns) {
     alarm.At(RestEndsNs(state));
   } else if (Waits(state)) {
     const auto lost = static_cast<size_t>(*FirstLost(state));
-    alarm.At(state.slots[lost].since_ns, ReturnLimit(state));
+    alarm.At(state.slots[lost].since_ns, LostHostLimit(state.plan));
   } else if (running) {
     SetForTasks(state, alarm);
   } else {

@@ -82,6 +82,7 @@ protocol::TaskPlan& JobLife::AddTask(const char* type, int slot) {
   task.task = fmt::format("{}:{}", type, slot);
   task.slot = slot;
   task.restart.limit = 50;
+  if (Chance(0.2)) task.restart.worked_after_ms = 2000;
   return task;
 }
 
