@@ -11,7 +11,8 @@ struct Unit {
   int64_t factor;
 };
 
-constexpr Unit kDurations[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}};
+constexpr Unit kDurations[] = {
+    {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
 
 constexpr Unit kSizes[] = {
     {"B", 1},

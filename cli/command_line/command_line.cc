@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -333,8 +334,9 @@ void AddTop(CLI::App& app, Command& command) {
 
 void AddWait(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<WaitArguments>();
-  CLI::App* sub = app.add_subcommand("wait", "wait until a job has ended; its exit code, as of up");
-  sub->add_option("JOB", arguments->job, kJobHelp);
+  CLI::App* sub = app.add_subcommand(
+      "wait", "wait until jobs have ended; the highest of their exit codes, as of up");
+  sub->add_option("JOB", arguments->jobs, kJobHelp);
   sub->add_option("--timeout", arguments->timeout, "wait no longer: 30s, 5m; exit code 124")
       ->type_name("TIME");
   sub->add_flag("--json", arguments->json, "as JSON, for scripts");
@@ -385,10 +387,30 @@ void AddPull(CLI::App& app, Command& command) {
       [&command, arguments] { command = [arguments] { return PullCommand(*arguments); }; });
 }
 
+void AddDescribe(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<DescribeArguments>();
+  CLI::App* sub = app.add_subcommand(
+      "describe", "what a job was started with: commands, work folder, git commit, hosts");
+  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return DescribeCommand(*arguments); }; });
+}
+
 void AddList(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<ListArguments>();
-  CLI::App* sub = app.add_subcommand("list", "jobs that were started from this machine");
-  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  CLI::App* sub = app.add_subcommand(
+      "list", "jobs that were started from this machine; or, of hosts, those that run there");
+  auto* as_json = sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  auto* file = sub->add_option("FILE", arguments->file,
+                               "a cluster file: ask its hosts which jobs run there, of any user");
+  sub->add_option("-H,--hosts", arguments->hosts, "the same of these: gpu1,user@gpu2,gpu[3-6]")
+      ->type_name("HOST,...")
+      ->excludes(as_json)
+      ->excludes(file);
+  file->excludes(as_json);
+  sub->add_option("-F,--ssh-config", arguments->ssh_config, "with -H: as ssh -F")
+      ->type_name("CONFIG");
+  AddTransport(*sub, arguments->transport);
   sub->callback(
       [&command, arguments] { command = [arguments] { return ListCommand(*arguments); }; });
 }
@@ -416,8 +438,8 @@ void AddEvents(CLI::App& app, Command& command) {
 
 void AddDown(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<DownArguments>();
-  CLI::App* sub = app.add_subcommand("down", "end a job; says what is left, host by host");
-  sub->add_option("JOB", arguments->job, kJobHelp);
+  CLI::App* sub = app.add_subcommand("down", "end jobs; says what is left, host by host");
+  sub->add_option("JOB", arguments->jobs, kJobHelp);
   sub->add_flag("--force", arguments->force, "kill at once, without grace");
   sub->add_flag("--purge", arguments->purge,
                 "remove its logs and folders as well; of the running job, of one that is named, "
@@ -435,6 +457,11 @@ void AddClean(CLI::App& app, Command& command) {
   sub->add_flag("--all", arguments->all, "finished jobs of any name");
   sub->add_flag("-y,--yes", arguments->yes, "remove without a question");
   sub->add_flag("-n,--dry-run", arguments->dry_run, "list only");
+  sub->add_option("--keep", arguments->keep, "leave the N newest of these jobs, and the caches")
+      ->check(kCount);
+  sub->add_option("--older-than", arguments->older_than,
+                  "only jobs that began so long ago, and no caches: 12h, 7d")
+      ->type_name("TIME");
   sub->callback(
       [&command, arguments] { command = [arguments] { return CleanCommand(*arguments); }; });
 }
@@ -508,6 +535,34 @@ int ExitCodeOf(const std::function<int()>& work) {
   }
 }
 
+// What the same is called by mpirun, docker, kubectl, Slurm and ray.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kWordsOfOthers = {
+    {{"attach", "logs -f"},
+     {"cancel", "down"},
+     {"cp", "pull"},
+     {"delete", "down --purge"},
+     {"inspect", "describe"},
+     {"jobs", "list"},
+     {"kill", "down"},
+     {"launch", "up"},
+     {"log", "logs"},
+     {"ls", "list"},
+     {"ps", "status"},
+     {"queue", "list"},
+     {"rm", "down --purge"},
+     {"run", "up"},
+     {"show", "describe"},
+     {"start", "up"},
+     {"stop", "down"},
+     {"submit", "up -d"}}};
+
+std::string CommandFor(std::string_view word, const std::vector<std::string_view>& known) {
+  const auto* other =
+      std::ranges::find(kWordsOfOthers, word, &decltype(kWordsOfOthers)::value_type::first);
+  if (other == kWordsOfOthers.end()) return DidYouMean(word, known);
+  return fmt::format("did you mean '{}'?", other->second);
+}
+
 // CLI11 itself would only say that a command is missing.
 void CheckCommand(const CLI::App& app, const std::string& word) {
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
@@ -515,7 +570,7 @@ void CheckCommand(const CLI::App& app, const std::string& word) {
   for (const CLI::App* command : commands) names.push_back(command->get_name());
   const std::vector<std::string_view> known(names.begin(), names.end());
   if (std::ranges::find(names, word) != names.end()) return;
-  const std::string nearest = DidYouMean(word, known);
+  const std::string nearest = CommandFor(word, known);
   throw UsageError(
       Phase::kUsage,
       fmt::format("there is no command '{}'{}{}", word, nearest.empty() ? "" : "; ", nearest),
@@ -532,11 +587,29 @@ Words WithHelpAsOption(int argc, char** argv) {
   return words;
 }
 
+// "; did you mean '--json'?", or empty.
+std::string OptionMeant(const CLI::App& app, const Words& unknown) {
+  Words names;
+  for (const CLI::App* command : app.get_subcommands()) {
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  for (const std::string& word : unknown) {
+    const std::string meant = word.starts_with("--") ? DidYouMean(word, known) : "";
+    if (!meant.empty()) return "; " + meant;
+  }
+  return "";
+}
+
 // An unknown option says so, even where something else is missing, too.
 std::string CauseOf(const CLI::App& app, const CLI::ParseError& error) {
   const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  const Words unknown = missing ? app.remaining(true) : Words();
-  return unknown.empty() ? error.what() : fmt::format("unknown: {}", fmt::join(unknown, " "));
+  const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  Words unknown = missing || extra ? app.remaining(true) : Words();
+  if (unknown.empty()) return error.what();
+  return fmt::format("unknown: {}{}", fmt::join(unknown, " "), OptionMeant(app, unknown));
 }
 
 // `words` outlives the parsing.
@@ -547,9 +620,9 @@ void AddCommands(CLI::App& app, Command& command, const Words& words) {
   AddCheck(app, command, words);
   AddUp(app, command, words);
   AddExec(app, command, words);
-  for (auto add :
-       {AddShell, AddTensorBoard, AddLogs, AddStatus, AddTop, AddWhy, AddWait, AddRestart, AddPull,
-        AddList, AddEvents, AddDown, AddClean, AddPrune, AddSchema, AddCompletion, AddVersion}) {
+  for (auto add : {AddShell, AddTensorBoard, AddLogs, AddStatus, AddTop, AddWhy, AddWait,
+                   AddRestart, AddPull, AddDescribe, AddList, AddEvents, AddDown, AddClean,
+                   AddPrune, AddSchema, AddCompletion, AddVersion}) {
     add(app, command);
   }
 }

@@ -57,7 +57,8 @@ std::vector<std::string> Row(const std::string& host, const HostReport& report, 
   row.push_back(DiskSize(facts.disk_free_bytes));
   row.push_back(fmt::format("{} of {} free", FreePorts(facts), facts.ports.size()));
   row.push_back(fmt::format("{} of {}", Reached(report), report.targets.size()));
-  row.push_back(facts.gpu_trouble.empty() ? std::to_string(facts.gpus.size()) : "?");
+  row.push_back(
+      facts.gpus.empty() && !facts.gpu_trouble.empty() ? "?" : std::to_string(facts.gpus.size()));
   row.push_back(
       report.clock
           ? fmt::format("{:+.3f} s", std::chrono::duration<double>(report.clock->ahead).count())
@@ -74,7 +75,7 @@ void PrintTable(const Plan& plan, const std::vector<HostReport>& reports) {
   for (size_t slot = 0; slot < reports.size(); ++slot) {
     rows.push_back(Row(plan.hosts[slot].name, reports[slot], with_python));
   }
-  PrintLines(AlignColumns(rows));
+  PrintLines(AlignColumns(rows, StdoutColumns()));
 }
 
 // The findings ------------------------------------------------------------------------------------

@@ -1,18 +1,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/failures.h"
+#include "cli/cluster_file/quantity.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
 #include "cli/job/job_record.h"
 #include "cli/link/bootstrap.h"
+#include "cli/render/table.h"
 #include "cli/show/consent.h"
 #include "cli/show/report.h"
 #include "cli/stream/print.h"
@@ -161,16 +167,64 @@ Proposal Propose(const Plan& plan, const Owners& owners, bool all_jobs) {
   return proposal;
 }
 
+std::chrono::milliseconds OlderThan(const CleanArguments& arguments) {
+  if (arguments.older_than.empty()) return 0ms;
+  const auto milliseconds = ParseDurationMs(arguments.older_than);
+  if (milliseconds && *milliseconds > 0) return std::chrono::milliseconds(*milliseconds);
+  throw UsageError(
+      Phase::kUsage,
+      fmt::format("--older-than: expected a time like 12h or 30m, got {}", arguments.older_than));
+}
+
 std::string Size(uint64_t kib) {
   if (kib < 10 * 1024) return fmt::format("{} KiB", kib);
   if (kib < 10 * 1024 * 1024) return fmt::format("{} MiB", kib >> 10);
   return fmt::format("{} GiB", kib >> 20);
 }
 
-void PrintRow(const std::string& host, const std::string& what, uint64_t kib,
-              std::string_view remark) {
-  Print("{:<20} {:>10}  {}{}\n", host, Size(kib), what, remark);
+// When the job began, as its id has it; 0: it has not.
+int64_t BeganNs(const std::string& job) {
+  constexpr size_t kTail = std::string_view("20261125T090159Z-06e68b").size();
+  std::tm time{};
+  const bool has_time = job.size() > kTail && strptime(job.c_str() + job.size() - kTail,
+                                                       "%Y%m%dT%H%M%SZ", &time) != nullptr;
+  return has_time ? static_cast<int64_t>(timegm(&time)) * 1'000'000'000 : 0;
 }
+
+// Of the jobs to be removed, those that stay by --keep and --older-than.
+void LeaveOut(const CleanArguments& arguments, Proposal& proposal) {
+  if (!arguments.keep && arguments.older_than.empty()) return;
+  proposal.has_caches = false;  // for the jobs that stay
+  std::vector<std::string> jobs(proposal.jobs.begin(), proposal.jobs.end());
+  std::ranges::sort(jobs, std::greater(),
+                    [](const std::string& job) { return std::pair(BeganNs(job), job); });
+  const int64_t latest_ns =
+      WallClockNanoseconds() - std::chrono::nanoseconds(OlderThan(arguments)).count();
+  for (size_t at = 0; at < jobs.size(); ++at) {
+    if (at < arguments.keep.value_or(0) || BeganNs(jobs[at]) > latest_ns) {
+      proposal.jobs.erase(jobs[at]);
+    }
+  }
+}
+
+class ProposalTable {
+ public:
+  void Add(const std::string& host, const std::string& what, uint64_t kib, std::string_view remark,
+           const std::string& age = "-") {
+    rows_.push_back({Harmless(host), age, Size(kib), Harmless(what + std::string(remark))});
+  }
+  void AddToGo(uint64_t kib) { to_go_kib_ += kib; }
+
+  void PrintAll() const {
+    if (rows_.empty()) return;
+    PrintLines(AlignColumns(rows_, StdoutColumns()));
+    if (to_go_kib_ > 0) Print("{} to be removed\n", Size(to_go_kib_));
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+  uint64_t to_go_kib_ = 0;
+};
 
 // Why the slot's folder stays; nullopt: it goes, or it is not meant.
 std::optional<std::string_view> WhyItStays(const Proposal& proposal, const std::string& job) {
@@ -183,24 +237,30 @@ std::optional<std::string_view> WhyItStays(const Proposal& proposal, const std::
 }
 
 void PrintProposal(const Proposal& proposal) {
+  ProposalTable list;
   for (size_t at = 0; at < proposal.hosts.size(); ++at) {
     const std::string& host = proposal.answering[at].name;
     for (const SlotOnHost& slot : proposal.hosts[at].slots) {
-      const std::string what = fmt::format("job {}, slot {}", slot.job.job, slot.job.slot);
-      if (const auto why = WhyItStays(proposal, slot.job.job)) {
-        PrintRow(host, what, slot.size_kib, *why);
-      } else if (proposal.jobs.contains(slot.job.job)) {
-        PrintRow(host, what, slot.size_kib, slot.has_task_files ? ": HAS FILES OF TASKS" : "");
+      const std::string& job = slot.job.job;
+      const std::string what = fmt::format("job {}, slot {}", job, slot.job.slot);
+      const std::string age = Span(WallClockNanoseconds() - BeganNs(job));
+      if (const auto why = WhyItStays(proposal, job)) {
+        list.Add(host, what, slot.size_kib, *why, age);
+      } else if (proposal.jobs.contains(job)) {
+        list.Add(host, what, slot.size_kib, slot.has_task_files ? ": HAS FILES OF TASKS" : "", age);
+        list.AddToGo(slot.size_kib);
       }
     }
     const uint64_t caches_kib = proposal.hosts[at].caches_kib;
-    if (caches_kib > 0) {
-      PrintRow(host, "agents and caches, shared with all other jobs of this account", caches_kib,
-               proposal.has_caches        ? ""
-               : proposal.running.empty() ? ": stay, a job may run"
-                                          : ": stay, a job runs");
-    }
+    if (caches_kib == 0) continue;
+    if (proposal.has_caches) list.AddToGo(caches_kib);
+    list.Add(host, "agents and caches, shared with all other jobs of this account", caches_kib,
+             proposal.has_caches             ? ""
+             : !proposal.something_may_run() ? ": stay"
+             : proposal.running.empty()      ? ": stay, a job may run"
+                                             : ": stay, a job runs");
   }
+  list.PrintAll();
 }
 
 // Whether the user says so: by --yes, or now.
@@ -249,9 +309,11 @@ bool CleanAnswering(const CleanArguments& arguments, const Plan& plan, const Pro
 }  // namespace
 
 int CleanCommand(const CleanArguments& arguments) {
+  (void)OlderThan(arguments);  // a mistake in it is found before any host is asked
   const Plan all_slots = LoadPlan(arguments.file);
   const Plan plan = OncePerMachine(all_slots);
-  const Proposal proposal = Propose(plan, Owners(all_slots), arguments.all);
+  Proposal proposal = Propose(plan, Owners(all_slots), arguments.all);
+  LeaveOut(arguments, proposal);
   const bool all_answered = proposal.answering.empty() || CleanAnswering(arguments, plan, proposal);
   if (proposal.silent.empty()) return all_answered ? kExitSuccess : kExitHost;
   const size_t unanswered = plan.hosts.size() - proposal.answering.size();

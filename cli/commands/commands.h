@@ -117,9 +117,9 @@ struct TopArguments {
 int TopCommand(const TopArguments& arguments);
 
 struct WaitArguments {
-  std::string job;
-  bool json = false;
-  std::string timeout;  // "30s"; empty: none
+  std::vector<std::string> jobs;  // none: the one that no word means
+  bool json = false;              // an object for each
+  std::string timeout;            // "30s"; empty: none
 };
 int WaitCommand(const WaitArguments& arguments);
 
@@ -141,8 +141,17 @@ struct PullArguments {
 };
 int PullCommand(const PullArguments& arguments);
 
+struct DescribeArguments {
+  std::string job;
+};
+int DescribeCommand(const DescribeArguments& arguments);
+
 struct ListArguments {
-  bool json = false;
+  std::string file;        // a cluster file: what runs on its hosts; empty: jobs of this machine
+  std::string hosts;       // of -H: the same
+  std::string ssh_config;  // with -H: as ssh -F
+  std::string transport;   // with -H: of [ssh]; empty: not said
+  bool json = false;       // of jobs of this machine
 };
 int ListCommand(const ListArguments& arguments);
 
@@ -162,18 +171,20 @@ struct EventsArguments {
 int EventsCommand(const EventsArguments& arguments);
 
 struct DownArguments {
-  std::string job;
+  std::vector<std::string> jobs;  // none: the one that no word means
   bool purge = false;
   bool force = false;
-  bool json = false;
+  bool json = false;  // an object for each
 };
 int DownCommand(const DownArguments& arguments);
 
 struct CleanArguments {
   std::string file;
-  bool all = false;      // jobs of any name
-  bool yes = false;      // without a question
-  bool dry_run = false;  // shows only
+  bool all = false;              // jobs of any name
+  bool yes = false;              // without a question
+  bool dry_run = false;          // shows only
+  std::optional<uint64_t> keep;  // so many of the newest jobs stay
+  std::string older_than;        // "12h"; empty: of any age
 };
 int CleanCommand(const CleanArguments& arguments);
 

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <vector>
 
 #include "base/failures.h"
 #include "cli/commands/commands.h"
@@ -67,15 +69,23 @@ void PrintReport(const JobRecord& record, const EndReport& report, bool purged) 
              {"purged", purged}});
 }
 
-}  // namespace
-
-int DownCommand(const DownArguments& arguments) {
-  const JobRecord record = FindJob(arguments.job, arguments.purge ? Deed::kPurge : Deed::kEnd);
+int End(const JobRecord& record, const DownArguments& arguments) {
   const EndReport report = EndJob(record, arguments.force);
   PrintEndReport(record, report);
   const bool purged = arguments.purge && report.all_confirmed() && Purge(record);
   if (arguments.json) PrintReport(record, report, purged);
   return report.all_confirmed() && purged == arguments.purge ? kExitSuccess : kExitJobFailed;
+}
+
+}  // namespace
+
+int DownCommand(const DownArguments& arguments) {
+  // A word that means no job is wrong before any job is ended.
+  const std::vector<JobRecord> records =
+      JobsMeantBy(arguments.jobs, arguments.purge ? Deed::kPurge : Deed::kEnd);
+  int worst = kExitSuccess;
+  for (const JobRecord& record : records) worst = std::max(worst, End(record, arguments));
+  return worst;
 }
 
 }  // namespace tfdist::cli

@@ -1,20 +1,42 @@
+// `tfdist list`: jobs of this machine; `tfdist list FILE|-H HOSTS`: what runs on hosts, of any user.
+
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/find/last_seen.h"
+#include "cli/find/sites.h"
+#include "cli/hosts/fan_out.h"
 #include "cli/job/job_record.h"
+#include "cli/render/table.h"
+#include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/stream/print.h"
+#include "job/layout.h"
 
 namespace tfdist::cli {
 namespace {
 
+using namespace std::chrono_literals;
 using nlohmann::json;
+
+constexpr auto kListLimit = 30s;
+// "USER FOLDER" of each of tfdist's processes, of all users: its arguments name its slot's folder, .../jobs/JOB/hN.
+constexpr const char* kFindAgents = R"sh(
+for file in $(grep -las '/jobs/[^/]*/h[0-9]' /proc/[0-9]*/cmdline); do
+  words=$(tr '\0' '\n' <"$file" 2>/dev/null)
+  case $words in tfdist-agent* | /*/agent*) ;; *) continue ;; esac
+  folder=$(printf '%s\n' "$words" | grep '/jobs/[^/]*/h[0-9]' | head -n 1)
+  printf '%s %s\n' "$(ls -ld "${file%/cmdline}" 2>/dev/null | awk '{print $3}')" "$folder"
+done)sh";
 
 json RowJson(const JobRecord& record) {
   return {{"job", record.id},
@@ -28,30 +50,100 @@ json RowJson(const JobRecord& record) {
           {"file", record.file.string()}};
 }
 
-void PrintRow(const JobRecord& record) {
-  Print("{:<44} {:<12} {:>8} {:>5} {:>5}  {}\n", record.id, StateName(record.last_seen),
-        Span(WallClockNanoseconds() - CreatedNanoseconds(record)), record.hosts.size(),
-        record.tasks.size(), record.file.string());
+// From its beginning to its end, or until now.
+std::string Lasted(const JobRecord& record) {
+  const LastSeen& seen = record.last_seen;
+  if (seen.began_ns == 0) return "-";
+  if (seen.is_over() && seen.ended_ns == 0) return "-";
+  return Span((seen.is_over() ? seen.ended_ns : WallClockNanoseconds()) - seen.began_ns);
+}
+
+std::string StartedFrom(const JobRecord& record) {
+  if (!record.file.empty()) return record.file.string();
+  return record.tasks.empty() ? "-" : record.tasks[0].command;
+}
+
+int ListJobs() {
+  std::vector<JobRecord> records = LoadRecords();
+  LookAgain(records);
+  if (records.empty()) {
+    Print("no job is known on this machine\n");
+    return kExitSuccess;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"JOB", "STATE", "AGE", "LASTED", "HOSTS", "TASKS", "FILE OR COMMAND"}};
+  for (const JobRecord& record : records) {
+    rows.push_back({Harmless(record.id), Harmless(StateName(record.last_seen)),
+                    Span(WallClockNanoseconds() - CreatedNanoseconds(record)), Lasted(record),
+                    std::to_string(record.hosts.size()), std::to_string(record.tasks.size()),
+                    Harmless(StartedFrom(record))});
+  }
+  PrintLines(AlignColumns(rows, StdoutColumns()));
+  return kExitSuccess;
+}
+
+int ListAsJson() {
+  std::vector<JobRecord> records = LoadRecords();
+  LookAgain(records);
+  json jobs = json::array();
+  for (const JobRecord& record : records) jobs.push_back(RowJson(record));
+  PrintJson(jobs);
+  return kExitSuccess;
+}
+
+using JobOfUser = std::pair<std::string, std::string>;  // job, user
+
+// What a host has printed is text that anybody there may have made.
+std::optional<JobOfUser> AgentIn(std::string_view line) {
+  const std::string user(TakeWord(line));
+  constexpr std::string_view kBefore = "/jobs/";
+  const size_t before = line.rfind(kBefore);
+  if (before == line.npos) return std::nullopt;
+  line.remove_prefix(before + kBefore.size());
+  const std::string job(line.substr(0, line.find('/')));
+  if (!IsJobId(job)) return std::nullopt;
+  return JobOfUser{job, user};
+}
+
+int ListOnHosts(const Sites& sites) {
+  std::vector<Errand> errands;
+  for (const Site& site : sites.sites) {
+    HostCommand command;
+    command.words = {"sh", "-c", kFindAgents};
+    errands.push_back({site.host.name, site.host, std::move(command)});
+  }
+  const FanOutResult done = FanOut(errands, sites.ssh, {.gather = true, .timeout = kListLimit});
+  std::map<JobOfUser, std::vector<std::string>> hosts;
+  std::vector<Error> errors;
+  for (size_t at = 0; at < errands.size(); ++at) {
+    if (done.results[at].error) errors.push_back(*done.results[at].error);
+    std::set<JobOfUser> there;
+    for (std::string_view rest = done.results[at].output; !rest.empty();) {
+      if (auto agent = AgentIn(TakeUpTo('\n', rest))) there.insert(*std::move(agent));
+    }
+    for (const JobOfUser& job : there) hosts[job].push_back(errands[at].label);
+  }
+  std::vector<std::vector<std::string>> rows = {{"JOB", "USER", "ON"}};
+  for (const auto& [job, names] : hosts) {
+    rows.push_back({Harmless(job.first), Harmless(job.second), Harmless(FoldHosts(names))});
+  }
+  if (hosts.empty()) {
+    Print("no job runs there\n");
+  } else {
+    PrintLines(AlignColumns(rows, StdoutColumns()));
+  }
+  PrintErrors(errors);
+  return errors.empty() ? kExitSuccess : kExitHost;
 }
 
 }  // namespace
 
 int ListCommand(const ListArguments& arguments) {
-  std::vector<JobRecord> records = LoadRecords();
-  LookAgain(records);
-  if (arguments.json) {
-    json jobs = json::array();
-    for (const JobRecord& record : records) jobs.push_back(RowJson(record));
-    PrintJson(jobs);
-    return kExitSuccess;
+  if (!arguments.hosts.empty()) {
+    return ListOnHosts(SitesOfHosts(arguments.hosts, arguments.ssh_config, arguments.transport));
   }
-  if (records.empty()) {
-    Print("no job is known on this machine\n");
-    return kExitSuccess;
-  }
-  Print("{:<44} {:<12} {:>8} {:>5} {:>5}  {}\n", "JOB", "STATE", "AGE", "HOSTS", "TASKS", "FILE");
-  for (const JobRecord& record : records) PrintRow(record);
-  return kExitSuccess;
+  if (!arguments.file.empty()) return ListOnHosts(SitesOfFile(arguments.file));
+  return arguments.json ? ListAsJson() : ListJobs();
 }
 
 }  // namespace tfdist::cli

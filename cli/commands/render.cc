@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/show/report.h"
 #include "cli/show/workdir_look.h"
 #include "cli/stream/print.h"
 
@@ -33,7 +34,7 @@ int RenderCommand(const RenderArguments& arguments) {
   } else if (!arguments.env_of.empty()) {
     PrintLines(RenderEnv(plan, arguments.env_of));
   } else {
-    PrintLines(RenderTable(plan));
+    PrintLines(RenderTable(plan, StdoutColumns()));
     SayWhoEndsIt(plan);
     LookThroughWorkdir(plan, true);
   }

@@ -11,6 +11,7 @@
 #include "cli/find/last_seen.h"
 #include "cli/find/other_hosts.h"
 #include "cli/link/bootstrap.h"
+#include "cli/render/table.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
@@ -83,6 +84,20 @@ void PrintLook(const JobLook& look, const JobState& state) {
   for (const std::string& sentence : sentences) Print("  {}\n", sentence);
 }
 
+void PrintTasks(const JobView& view, const std::vector<HostsWord>& others) {
+  const JobState& state = view.state;
+  std::vector<std::vector<std::string>> rows = {{"TASK", "HOST", "PID", "RUN", "SINCE", "STATE"}};
+  for (const protocol::TaskPlan& plan : state.plan.tasks) {
+    const TaskState& task = state.tasks.at(plan.task);
+    rows.push_back(
+        {Harmless(plan.task), Harmless(HostOf(state, state.SeatOf(plan))), std::to_string(task.pid),
+         std::to_string(task.run),
+         task.since_ns == 0 ? "-" : Span(WallClockNanoseconds() - task.since_ns),
+         Harmless(TaskWords(view, plan, others) + RestartWords(task) + LossWords(task))});
+  }
+  PrintLines(AlignColumns(rows, StdoutColumns()));
+}
+
 void PrintTable(const JobRecord& record, const JobView& view) {
   const JobState& state = view.state;
   const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
@@ -102,14 +117,7 @@ void PrintTable(const JobRecord& record, const JobView& view) {
     Print("  after it, not its cause: {}\n", FoldHosts(later));
   }
   if (state.gang) Print("  all tasks start again: {}\n", state.gang->why);
-  Print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}\n", "TASK", "HOST", "PID", "RUN", "SINCE", "STATE");
-  for (const protocol::TaskPlan& plan : state.plan.tasks) {
-    const TaskState& task = state.tasks.at(plan.task);
-    Print("{:<14} {:<20} {:>7} {:>4} {:>8}  {}{}\n", plan.task, HostOf(state, state.SeatOf(plan)),
-          task.pid, task.run,
-          task.since_ns == 0 ? "-" : Span(WallClockNanoseconds() - task.since_ns),
-          TaskWords(view, plan, others), RestartWords(task) + LossWords(task));
-  }
+  PrintTasks(view, others);
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     const protocol::SlotState& host = state.slots[slot];
     if (host.state == HostState::kUnknown || host.state == HostState::kConnected) continue;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <iterator>
 
 #include "base/clock.h"
@@ -14,6 +15,7 @@
 #include "cli/commands/end_job.h"
 #include "cli/deploy/deployment.h"
 #include "cli/deploy/file_hashes.h"
+#include "cli/deploy/git_state.h"
 #include "cli/deploy/runtime_program.h"
 #include "cli/deploy/size_text.h"
 #include "cli/deploy/workdir_hashes.h"
@@ -23,6 +25,7 @@
 #include "cli/find/job_view.h"
 #include "cli/job/connector.h"
 #include "cli/plan/describe.h"
+#include "cli/plan/spares.h"
 #include "cli/show/consent.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
@@ -42,6 +45,8 @@ using namespace std::chrono_literals;
 constexpr size_t kSecretBytes = 32;
 // A slow host is named after so long.
 constexpr auto kSlowHost = 5s;
+// Of a large repository it may take longer, and is not known then.
+constexpr auto kGitLimit = 3s;
 // For the coordinator of a job that may run already.
 constexpr auto kAskLimit = 10s;
 // Longer than the agents need to take a request to go back; they remove themselves otherwise.
@@ -221,15 +226,19 @@ int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wa
 
 class Launch {
  public:
-  Launch(const Plan& plan, const UpArguments& arguments)
+  // `is_first`: nothing has been said of this plan yet.
+  Launch(const Plan& plan, const UpArguments& arguments, bool is_first = true)
       : plan_(plan),
         arguments_(arguments),
-        listing_(LookThroughWorkdir(plan, !arguments.quiet)),
+        listing_(LookThroughWorkdir(plan, is_first && !arguments.quiet)),
         hashes_(plan.workdir.value_or("")),
         cargo_(LoadCargo(plan, listing_, hashes_)),
         record_(MakeRecord(plan, cargo_.job.job, cargo_.job.plan_sha256)) {
+    record_.origin.version = VersionLine();
     if (plan.workdir) {
       record_.files = HashesByPath(listing_, hashes_);
+      record_.origin.workdir = plan.workdir->string();
+      record_.origin.workdir_hash = cargo_.workdir->Hash();
       hashes_.Save();
     }
   }
@@ -244,6 +253,7 @@ class Launch {
     interrupts_->HearHangUp();
     mark_.emplace(record_.id);
     SaveRecord(record_);
+    AskGit();
     const TimePoint begin = SystemClock().Now();
     Deployment::Outcome outcome;
     FilesSent sent;
@@ -399,7 +409,23 @@ class Launch {
     }
   }
 
+  // While the hosts are brought up.
+  void AskGit() {
+    if (!plan_.workdir) return;
+    git_ = std::async(std::launch::async, [folder = *plan_.workdir] {
+      return GitStateOf(folder, SystemClock().Now() + kGitLimit);
+    });
+  }
+
+  void NoteGit() {
+    const auto git = git_.valid() ? git_.get() : std::nullopt;
+    if (!git) return;
+    record_.origin.git_commit = git->commit;
+    record_.origin.git_changed = git->changed;
+  }
+
   int Committed(Attached coordinator) {
+    NoteGit();
     record_.last_seen.stage = LastSeen::Stage::kRunning;
     record_.last_seen.began_ns = WallClockNanoseconds();
     SaveRecord(record_);
@@ -437,6 +463,7 @@ class Launch {
   int Failed(const Deployment::Outcome& outcome) {
     if (interrupted_) LeaveInterrupted();
     KeepRecordIfNeeded(WhyOf(outcome));
+    if (const auto plan = PlanWithSpares(outcome)) return StartWithSpares(*plan, outcome);
     if (OnlyTheNameIsTaken(outcome)) return TakenOver(*outcome.name_taken);
     PrintFailures(outcome);
     if (in_doubt_) {
@@ -447,6 +474,34 @@ class Launch {
           replaced_.empty() ? "" : fmt::format(", and job {} was ended for it", replaced_));
     }
     return kExitHost;
+  }
+
+  // What a host refuses is for the user to mend; one that cannot be reached is what spare hosts are for.
+  [[nodiscard]] std::optional<Plan> PlanWithSpares(const Deployment::Outcome& outcome) const {
+    const bool is_rolled_back = !in_doubt_ && left_.empty() && outcome.roll_back_errors.empty();
+    if (outcome.failures.empty() || !is_rolled_back) return std::nullopt;
+    std::vector<std::string> failed;
+    for (const auto& failure : outcome.failures) {
+      if (failure.refusal) return std::nullopt;
+      failed.push_back(failure.error.host());
+    }
+    return WithSparesFor(plan_, failed);
+  }
+
+  int StartWithSpares(const Plan& plan, const Deployment::Outcome& outcome) {
+    PrintFailures(outcome);
+    for (size_t slot = 0; slot < plan.hosts.size(); ++slot) {
+      if (plan.hosts[slot].name == plan_.hosts[slot].name) continue;
+      Say("tfdist: spare host {} takes the place of {}\n", plan.hosts[slot].name,
+          plan_.hosts[slot].name);
+    }
+    mark_.reset();
+    interrupts_.reset();
+    Launch launch(plan, arguments_, false);
+    // The same `up` is to find this job again.
+    launch.record_.plan_sha256 = launch.cargo_.job.plan_sha256 = record_.plan_sha256;
+    launch.replaced_ = replaced_;
+    return launch.Run();
   }
 
   // Ports that are in use elsewhere are, as far as one knows here, those of the job that has the
@@ -542,6 +597,7 @@ class Launch {
   std::optional<BringUpMark> mark_;
   std::optional<Interrupts> interrupts_;
   bool interrupted_ = false;
+  std::future<std::optional<GitState>> git_;
   std::string replaced_;  // id of the job that was ended for this one
   // What the deployment has come to.
   bool in_doubt_ = false;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/failures.h"
 #include "cli/cluster_file/quantity.h"
@@ -53,12 +55,7 @@ void PrintEnd(const JobRecord& record, const LastSeen& seen) {
              {"ended_ns", seen.ended_ns}});
 }
 
-}  // namespace
-
-int WaitCommand(const WaitArguments& arguments) {
-  FollowOptions options;
-  options.until = EndOf(arguments.timeout);
-  const JobRecord record = FindJob(arguments.job, Deed::kLook);
+int WaitFor(const JobRecord& record, const FollowOptions& options, const WaitArguments& arguments) {
   if (record.last_seen.result == "gone") throw NothingLeftOf("the event log", record);
   if (record.last_seen.is_over()) {
     if (arguments.json) PrintEnd(record, record.last_seen);
@@ -81,6 +78,21 @@ int WaitCommand(const WaitArguments& arguments) {
   }
   ReportEnd(record, state, false);
   return state.result == protocol::JobResult::kSucceeded ? kExitSuccess : kExitJobFailed;
+}
+
+}  // namespace
+
+int WaitCommand(const WaitArguments& arguments) {
+  FollowOptions options;
+  options.until = EndOf(arguments.timeout);
+  // A word that means no job is wrong before anything is waited for.
+  const std::vector<JobRecord> records = JobsMeantBy(arguments.jobs, Deed::kLook);
+  int worst = kExitSuccess;
+  for (const JobRecord& record : records) {
+    worst = std::max(worst, WaitFor(record, options, arguments));
+    if (worst == kExitInterrupted) break;
+  }
+  return worst;
 }
 
 }  // namespace tfdist::cli

@@ -10,6 +10,7 @@
 
 #include "base/failures.h"
 #include "cli/cluster_file/host_range.h"
+#include "cli/cluster_file/nearest.h"
 #include "cli/find/last_seen.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
@@ -70,6 +71,8 @@ void SayWhichIsMeant(const std::vector<const JobRecord*>& running) {
   Say("tfdist: of {} running jobs this is the newest: {}\n", running.size(), running[0]->id);
 }
 
+void SayThatItIs(const JobRecord& record) { Say("tfdist: job {}\n", record.id); }
+
 // Of `candidates`, of which there is one at least, newest first.
 JobRecord Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
   const auto count = std::ranges::count_if(candidates, MayRun);
@@ -96,12 +99,15 @@ JobRecord Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
     AskBeforePurge(running.empty() ? candidates[0] : *running[0], meant);
   }
   if (running.size() > 1) SayWhichIsMeant(running);
+  const bool is_to_be_said = !named && !is_one && running.size() <= 1;
+  if (is_to_be_said && !running.empty()) SayThatItIs(*running[0]);
   if (!running.empty()) return *running[0];
   if (deed == Deed::kLook) {
     // Who looks means a job that has done something, if there is one.
     std::stable_partition(candidates.begin(), candidates.end(),
                           [](const JobRecord& record) { return !IsLeftByItsUp(record); });
   }
+  if (is_to_be_said) SayThatItIs(candidates[0]);
   return std::move(candidates[0]);
 }
 
@@ -152,6 +158,15 @@ JobRecord FindByFile(const std::string& job, Deed deed) {
   if (auto record = FindOnHosts(plan, deed)) return *record;
   throw NoSuchJob(Phase::kUsage, fmt::format("no job {} of {} is known here, nor on {}", plan.name,
                                              job, plan.hosts[0].name));
+}
+
+// "; did you mean 'digits'?", or empty.
+std::string NameMeant(const std::string& job) {
+  const std::vector<JobRecord> records = LoadRecords();
+  std::vector<std::string_view> names;
+  for (const JobRecord& record : records) names.push_back(record.name);
+  const std::string meant = DidYouMean(job, names);
+  return meant.empty() ? "" : "; " + meant;
 }
 
 bool Names(const std::string& word, const std::string& task) {
@@ -234,9 +249,17 @@ JobRecord FindJob(const std::string& job, Deed deed) {
   auto candidates = RecordsWhere(meant);
   if (!candidates.empty()) return Choose(std::move(candidates), !job.empty(), deed);
   throw NoSuchJob(Phase::kUsage,
-                  job.empty() ? "no job is known on this machine"
-                              : fmt::format("no job {} is known on this machine", job),
+                  job.empty()
+                      ? "no job is known on this machine"
+                      : fmt::format("no job {} is known on this machine{}", job, NameMeant(job)),
                   "tfdist list shows those that are; a cluster file finds its job on its hosts");
+}
+
+std::vector<JobRecord> JobsMeantBy(const std::vector<std::string>& jobs, Deed deed) {
+  if (jobs.empty()) return {FindJob("", deed)};
+  std::vector<JobRecord> records;
+  for (const std::string& job : jobs) records.push_back(FindJob(job, deed));
+  return records;
 }
 
 std::vector<std::string> Expanded(const std::vector<std::string>& words) {

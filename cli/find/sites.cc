@@ -115,6 +115,11 @@ Sites FindSites(const std::vector<std::string>& words) {
   return {TaskSites(record, selectors), record.ssh};
 }
 
+Sites SitesOfFile(const std::string& file) {
+  const Plan plan = LoadPlan(std::filesystem::path(file));
+  return {HostSites(plan.hosts, {}), plan.ssh};
+}
+
 Sites SitesOfHosts(const std::string& list, const std::string& ssh_config,
                    const std::string& transport) {
   CommandLineJob job;

@@ -35,6 +35,9 @@ Sites FindSites(const std::vector<std::string>& words);
 // spare host may have taken a place.
 std::vector<int> SeatsOf(const JobRecord& record);
 
+// All hosts of a cluster file.
+Sites SitesOfFile(const std::string& file);
+
 // Of -H.
 Sites SitesOfHosts(const std::string& list, const std::string& ssh_config,
                    const std::string& transport);

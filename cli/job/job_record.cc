@@ -135,12 +135,31 @@ LastSeen LastSeenFromJson(const json& value) {
   return seen;
 }
 
+json ToJson(const JobOrigin& origin) {
+  return {{"workdir", origin.workdir},
+          {"workdir_hash", origin.workdir_hash},
+          {"git_commit", origin.git_commit},
+          {"git_changed", origin.git_changed},
+          {"version", origin.version}};
+}
+
+JobOrigin OriginFromJson(const json& value) {
+  JobOrigin origin;
+  value.at("workdir").get_to(origin.workdir);
+  value.at("workdir_hash").get_to(origin.workdir_hash);
+  value.at("git_commit").get_to(origin.git_commit);
+  value.at("git_changed").get_to(origin.git_changed);
+  value.at("version").get_to(origin.version);
+  return origin;
+}
+
 json ToJson(const JobRecord& record) {
   json hosts = json::array();
   for (const HostPlan& host : record.hosts) hosts.push_back(ToJson(host));
   json tasks = json::array();
   for (const auto& task : record.tasks) {
-    tasks.push_back({{"task", task.id}, {"slot", task.slot}, {"line", task.line}});
+    tasks.push_back(
+        {{"task", task.id}, {"slot", task.slot}, {"line", task.line}, {"command", task.command}});
   }
   return {{"version", kRecordVersion},
           {"id", record.id},
@@ -157,6 +176,7 @@ json ToJson(const JobRecord& record) {
           {"silent_after_ms", record.silent_after_ms},
           {"tasks", tasks},
           {"files", record.files},
+          {"origin", ToJson(record.origin)},
           {"last_seen", ToJson(record.last_seen)}};
 }
 
@@ -184,9 +204,10 @@ JobRecord RecordFromJson(const json& value) {
   record.silent_after_ms = value.value("silent_after_ms", record.silent_after_ms);
   for (const json& task : value.at("tasks")) {
     record.tasks.push_back({task.at("task").get<std::string>(), task.at("slot").get<int>(),
-                            task.at("line").get<std::string>()});
+                            task.at("line").get<std::string>(), task.value("command", "")});
   }
   value.at("files").get_to(record.files);
+  if (value.contains("origin")) record.origin = OriginFromJson(value.at("origin"));
   record.last_seen = LastSeenFromJson(value.at("last_seen"));
   return record;
 }
@@ -399,7 +420,8 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
   record.logdir = plan.logdir;
   record.silent_after_ms = plan.silent_after_ms;
   for (const TaskOnHost& task : plan.tasks) {
-    record.tasks.push_back({ToString(task.id), task.slot, RenderTaskLine(plan, task)});
+    record.tasks.push_back(
+        {ToString(task.id), task.slot, RenderTaskLine(plan, task), CommandText(plan, task)});
   }
   return record;
 }

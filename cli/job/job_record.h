@@ -46,6 +46,15 @@ struct LastSeen {
 // "starting", "running", "unwatched", "not started", or the result.
 std::string_view StateName(const LastSeen& seen);
 
+// What a job was started from, and by what. Empty: not known.
+struct JobOrigin {
+  std::string workdir;       // absolute
+  std::string workdir_hash;  // of all that was sent of it
+  std::string git_commit;    // of the repository that the workdir is in
+  bool git_changed = false;  // files of the workdir differ from that commit, or are unknown to it
+  std::string version;       // of tfdist
+};
+
 struct JobRecord {
   std::string id;
   std::string name;
@@ -61,11 +70,13 @@ struct JobRecord {
   struct Task {
     std::string id;  // "worker:0"
     int slot = 0;
-    std::string line;  // how `render` shows it: tells what differs between two plans
+    std::string line;          // how `render` shows it: tells what differs between two plans
+    std::string command = {};  // empty in records of earlier versions
   };
   std::vector<Task> tasks;
   std::vector<std::string> clients;          // plan/container_clients.h
   std::map<std::string, std::string> files;  // of the workdir: path -> short hash (workdir_files.h)
+  JobOrigin origin;
   LastSeen last_seen;
 };
 

@@ -162,16 +162,20 @@ std::string SshLines(const SshOptions& ssh) {
 
 }  // namespace
 
-std::string RenderTable(const Plan& plan) {
+std::string RenderTable(const Plan& plan, size_t columns) {
   const Filling filling(plan);
   std::vector<std::vector<std::string>> rows = {
       {"TASK", "HOST", "ADDRESS", "CHIEF", "GPUS", "COMMAND"}};
   for (const TaskOnHost& task : plan.tasks) rows.push_back(Row(plan, task, filling));
-  std::string text = AlignColumns(rows);
+  std::string text = AlignColumns(rows, columns);
   for (const HostPlan& host : plan.hosts) {
     if (host.spare) text += fmt::format("spare host: {}\n", host.name);
   }
   return text + SshLines(plan.ssh);
+}
+
+std::string CommandText(const Plan& plan, const TaskOnHost& task) {
+  return CommandLine(FillAll(task.argv, Filling(plan)));
 }
 
 std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {

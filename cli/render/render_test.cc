@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "cli/plan/testing/test_files.h"
 #include "cli/render/quote.h"
+#include "cli/render/table.h"
 
 namespace tfdist::cli {
 namespace {
@@ -142,6 +144,22 @@ TEST(Quote, ShowsControlCharactersOnOneLine) {
   EXPECT_EQ(ShellWord(""), "''");
   EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
   EXPECT_EQ(ShellWord("a\nb\x1b'\\"), "$'a\\nb\\x1b\\'\\\\'");
+}
+
+TEST(Table, FitsItsTerminalByTheColumnsThatCharactersTake) {
+  const std::vector<std::vector<std::string>> rows = {
+      {"JOB", "STATE", "COMMAND"},
+      {"digits-20261125T090159Z-06e68b", "running", "\u8a13\u7df4 \U0001f680 x"}};
+  EXPECT_EQ(DisplayWidth("\u8a13\u7df4 \U0001f680 x"), 9U);
+  EXPECT_EQ(DisplayWidth("e\u0301"), 1U);
+  for (const size_t columns : {size_t{20}, size_t{40}, size_t{80}}) {
+    std::string_view text;
+    const std::string table = AlignColumns(rows, columns);
+    for (text = table; !text.empty();) EXPECT_LE(DisplayWidth(TakeUpTo('\n', text)), columns);
+  }
+  EXPECT_EQ(AlignColumns(rows, 40),
+            "JOB                   STATE    COMMAND\n"
+            "digits-202\u20269Z-06e68b  running  \u8a13\u7df4 \U0001f680 x\n");
 }
 
 }  // namespace

@@ -1,38 +1,129 @@
 #include "cli/render/table.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <utility>
 
 namespace tfdist::cli {
 namespace {
 
-// Characters, not bytes; good enough for host names.
-size_t Width(const std::string& cell) {
-  return static_cast<size_t>(std::count_if(cell.begin(), cell.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
+constexpr size_t kGap = 2;            // between columns
+constexpr size_t kNarrowestCell = 3;  // of a column that is cut
+constexpr std::string_view kCut = "\u2026";
+
+using Range = std::pair<uint32_t, uint32_t>;
+
+// Unicode 15, EastAsianWidth.txt (W, F), in the blocks that are wide nearly as a whole.
+constexpr std::array<Range, 9> kWide = {{{0x1100, 0x115f},
+                                         {0x2e80, 0xa4cf},
+                                         {0xac00, 0xd7a3},
+                                         {0xf900, 0xfaff},
+                                         {0xfe30, 0xfe6f},
+                                         {0xff00, 0xff60},
+                                         {0xffe0, 0xffe6},
+                                         {0x1f300, 0x1faff},
+                                         {0x20000, 0x3fffd}}};
+constexpr std::array<Range, 4> kCombining = {
+    {{0x0300, 0x036f}, {0x200b, 0x200f}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}}};
+
+template <size_t N>
+bool IsIn(const std::array<Range, N>& ranges, uint32_t character) {
+  return std::ranges::any_of(ranges, [&](const Range& range) {
+    return range.first <= character && character <= range.second;
+  });
+}
+
+bool Continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+// Takes the first character off, with what belongs to it.
+std::string_view TakeCharacter(std::string_view& text) {
+  size_t bytes = 1;
+  while (bytes < text.size() && Continues(text[bytes])) ++bytes;
+  const std::string_view character = text.substr(0, bytes);
+  text.remove_prefix(bytes);
+  return character;
+}
+
+uint32_t CodeOf(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character.front());
+  if (first < 0x80) return first;
+  uint32_t code = first & (0x7fU >> std::min<size_t>(character.size(), 4));
+  for (const char byte : character.substr(1)) {
+    code = code << 6 | (static_cast<unsigned char>(byte) & 0x3f);
+  }
+  return code;
+}
+
+size_t WidthOf(std::string_view character) {
+  const uint32_t code = CodeOf(character);
+  if (IsIn(kCombining, code)) return 0;
+  return IsIn(kWide, code) ? 2 : 1;
+}
+
+std::string Beginning(std::string_view text, size_t columns) {
+  std::string begin;
+  while (!text.empty()) {
+    const std::string_view character = TakeCharacter(text);
+    if (WidthOf(character) > columns) break;
+    columns -= WidthOf(character);
+    begin += character;
+  }
+  return begin;
+}
+
+std::string_view End(std::string_view text, size_t columns) {
+  while (DisplayWidth(text) > columns) (void)TakeCharacter(text);
+  return text;
+}
+
+std::string Shortened(const std::string& cell, size_t columns) {
+  if (DisplayWidth(cell) <= columns) return cell;
+  const size_t end = (columns - 1) / 2;
+  return Beginning(cell, columns - 1 - end) + std::string(kCut) + std::string(End(cell, end));
 }
 
 std::vector<size_t> Widths(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], DisplayWidth(row[i]));
   }
   return widths;
 }
 
+// One column after the other off the widest one: what is narrow anyway stays whole.
+void Fit(std::vector<size_t>& widths, size_t columns) {
+  const size_t gaps = kGap * (widths.size() - 1);
+  while (std::accumulate(widths.begin(), widths.end(), gaps) > columns) {
+    const auto widest = std::ranges::max_element(widths);
+    if (*widest <= kNarrowestCell) return;
+    --*widest;
+  }
+}
+
 }  // namespace
 
-std::string AlignColumns(const std::vector<std::vector<std::string>>& rows) {
+size_t DisplayWidth(std::string_view text) {
+  size_t width = 0;
+  while (!text.empty()) width += WidthOf(TakeCharacter(text));
+  return width;
+}
+
+std::string AlignColumns(const std::vector<std::vector<std::string>>& rows, size_t columns) {
   if (rows.empty()) return {};
-  const std::vector<size_t> widths = Widths(rows);
+  std::vector<size_t> widths = Widths(rows);
+  if (columns != 0) Fit(widths, columns);
   std::string text;
   for (const auto& row : rows) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      line += row[i] + std::string(widths[i] - Width(row[i]) + 2, ' ');
+      const std::string cell = Shortened(row[i], widths[i]);
+      line += cell + std::string(widths[i] - DisplayWidth(cell) + kGap, ' ');
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    // So narrow a terminal does not even hold the narrowest columns.
+    text += (columns == 0 ? line : Beginning(line, columns)) + "\n";
   }
   return text;
 }

@@ -1,12 +1,18 @@
 // Columns of text, each as wide as its widest cell.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tfdist::cli {
 
-// Two blanks between columns, none at the end of a line. Every row has as many cells as the first.
-std::string AlignColumns(const std::vector<std::vector<std::string>>& rows);
+// How many columns of a terminal the text takes: characters of East Asia and emoji take two, marks that combine none.
+size_t DisplayWidth(std::string_view text);
+
+// Two blanks between columns, none at the end of a line. Every row has as many cells as the first. `columns`: of a
+// terminal, whose width no line is to pass: cells of the widest columns lose their middle ("dp-2026…06e68b"); 0: no limit.
+std::string AlignColumns(const std::vector<std::vector<std::string>>& rows, size_t columns = 0);
 
 }  // namespace tfdist::cli

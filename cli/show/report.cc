@@ -69,15 +69,15 @@ void WarnOfLostOutput(const protocol::JobState& state) {
   }
 }
 
-// Of the terminal on stdout.
-size_t Columns() {
+}  // namespace
+
+size_t StdoutColumns() {
   constexpr size_t kWhereUnknown = 80;
+  if (isatty(STDOUT_FILENO) == 0) return 0;
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
                                                                          : kWhereUnknown;
 }
-
-}  // namespace
 
 std::string HostOfSlot(const protocol::JobState& state, int slot) {
   const auto at = static_cast<size_t>(slot);
@@ -129,7 +129,7 @@ PrinterOptions TerminalOptions() {
   const bool wanted = std::getenv("NO_COLOR") == nullptr || is("NO_COLOR", "");  // no-color.org
   const bool plain = is("TERM", "dumb");
   options.colour = options.filter && wanted && !plain;
-  if (options.filter && !plain) options.columns = Columns();
+  if (options.filter && !plain) options.columns = StdoutColumns();
   return options;
 }
 

@@ -15,6 +15,8 @@ namespace tfdist::cli {
 
 // "17s", "2m05s", "3h07m"; nothing is negative.
 std::string Span(int64_t nanoseconds);
+// Of the terminal on stdout; 0: it is none.
+size_t StdoutColumns();
 // "1 host", "2 hosts".
 std::string Counted(size_t count, std::string_view what);
 

@@ -19,16 +19,6 @@ using protocol::GpuUse;
 using protocol::TaskLook;
 using protocol::TaskPhase;
 
-// Of UTF-8; a character that is wider than one column counts as one.
-std::string CutToColumns(const std::string& line, size_t columns) {
-  size_t characters = 0;
-  for (size_t at = 0; at < line.size(); ++at) {
-    const bool begins = (static_cast<unsigned char>(line[at]) & 0xc0U) != 0x80U;
-    if (begins && characters++ == columns) return line.substr(0, at);
-  }
-  return line;
-}
-
 std::vector<std::string> RowOf(const TaskUsage& task) {
   if (!task.known) {
     return {Harmless(task.task), "-", "-", "-", "-", Harmless(task.host), task.state};
@@ -103,13 +93,10 @@ std::vector<std::string> UsageTable(const std::vector<TaskUsage>& tasks, size_t 
   std::vector<std::vector<std::string>> rows = {
       {"TASK", "CPU", "MEMORY", "GPU", "PROCESSES", "HOST", "STATE"}};
   for (size_t at = 0; at < shown; ++at) rows.push_back(RowOf(tasks[at]));
-  const std::string text = AlignColumns(rows);
+  const std::string text = AlignColumns(rows, columns);
   std::vector<std::string> table;
   for (std::string_view rest = text; !rest.empty();) table.emplace_back(TakeUpTo('\n', rest));
   if (shown < tasks.size()) table.push_back(fmt::format("and {} more", tasks.size() - shown));
-  for (std::string& line : table) {
-    if (columns > 0) line = CutToColumns(line, columns);
-  }
   return table;
 }
 

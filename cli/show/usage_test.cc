@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/render/table.h"
+
 namespace tfdist::cli {
 namespace {
 
@@ -41,7 +43,7 @@ TEST(UsageTest, FitsIntoTheTerminal) {
   for (int at = 0; at < 50; ++at) tasks.push_back(Task("worker:" + std::to_string(at), "gpü1"));
   const auto table = UsageTable(tasks, 20, 10);
   EXPECT_THAT(table, SizeIs(10));
-  for (const std::string& line : table) EXPECT_LE(line.size(), 21U);
+  for (const std::string& line : table) EXPECT_LE(DisplayWidth(line), 20U);
   EXPECT_EQ(table.back(), "and 42 more");
 }
 

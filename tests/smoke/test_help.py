@@ -29,7 +29,7 @@ class Help(unittest.TestCase):
         self.assertIn("Usage: tfdist up [OPTIONS] FILE\n       tfdist up [OPTIONS] -H HOST,... -- COMMAND\n", self.help("up"))
         self.assertIn("Usage: tfdist exec [OPTIONS] [JOB] [TASK|HOST...] -- COMMAND\n", self.help("exec"))
         self.assertIn("Usage: tfdist completion [OPTIONS] SHELL\n", self.help("completion"))
-        self.assertIn("Usage: tfdist down [OPTIONS] [JOB]\n", self.help("down"))
+        self.assertIn("Usage: tfdist down [OPTIONS] [JOB...]\n", self.help("down"))
 
     def test_the_manual_page_shows_what_help_shows(self):
         page = self.user.run("__man")

@@ -48,6 +48,9 @@ class CommandLine(unittest.TestCase):
 
     def test_a_mistyped_command_is_guessed(self):
         self.assert_refused(["statsu"], "there is no command 'statsu'; did you mean 'status'?")
+        self.assert_refused(["kill"], "there is no command 'kill'; did you mean 'down'?")
+        self.assert_refused(["ps"], "there is no command 'ps'; did you mean 'status'?")
+        self.assert_refused(["status", "--jsn"], "unknown: --jsn; did you mean '--json'?")
         self.assert_refused(["zzz"], "there is no command 'zzz'\n  try: tfdist --help")
 
     def test_an_unknown_option_is_named_though_something_else_is_missing(self):

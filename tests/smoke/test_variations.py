@@ -1,11 +1,18 @@
 """One cluster file, varied from the command line; variables of the user's shell, of the host, and those of other launchers."""
 
+import fcntl
+import os
+import pty
 import re
+import struct
+import subprocess
+import termios
 import unittest
 
 from tests.smoke.test_local import shell
 from tests.support import clusters
-from tests.support.tfdist import Tfdist
+from tests.support.tfdist import BIN, Tfdist
+from tests.support.waiting import wait_for
 
 
 class Variations(unittest.TestCase):
@@ -42,6 +49,91 @@ command = {clusters.toml_list(command)}
         file = self.write(["echo", "train.py"])
         self.assertEqual(self.lines(file, "--", "--lr", "{rank}")[0],
                          ["worker:0 | train.py --lr 0", "worker:1 | train.py --lr 1"])
+
+    def test_a_job_in_which_no_task_wrote_keeps_no_copy_of_the_work_folder(self):
+        """Of one whose tasks did write, all stays."""
+        self.user.write("work/train.py", "print('trained')\n")
+        for command, kept in ((["python3", "train.py"], []), (shell("echo 1 >model"), ["model", "train.py"])):
+            file = self.write(command, task_extra='workdir = "work"')
+            self.assertEqual(self.user.run("up", file).code, 0)
+            wait_for(lambda: not self.user.left(), "the agents have left", 30)
+            folders = [path.parent for path in self.user.folder.glob(".cache/tfdist/jobs/*/h*/slot.json")]
+            self.assertEqual(len(folders), 2)
+            for folder in folders:
+                self.assertEqual(sorted(path.name for path in folder.glob("work/*")), kept)
+            self.assertEqual(self.user.run("down", "--purge", "job").code, 0)
+
+    def test_two_jobs_side_by_side_are_told_apart(self):
+        """Each says what it was started with; hosts say which jobs run there; several are waited for and ended at once."""
+        self.user.write("work/train.py", "import sys, time\nprint(sys.argv, flush=True)\ntime.sleep(1000)\n")
+        git = ["git", "-C", str(self.user.folder / "work"), "-c", "user.name=n", "-c", "user.email=e"]
+        for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+            subprocess.run([*git, *words], check=True)
+        commit = subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()
+        file = self.write(["python3", "train.py"], task_extra='workdir = "work"')
+        ids = {}
+        for name in ("one", "two"):
+            port = f"cluster.ports.worker={clusters.free_ports(2)}"
+            up = self.user.run("up", "-d", file, "--name", name, "--set", port, "--", "--lr", name)
+            self.assertEqual(up.code, 0, up)
+            ids[name] = re.search(r"job (\S+):", up.out)[1]
+            self.user.write("work/new.py", "")  # the second one differs from the commit
+        for name, git_words in (("one", f"commit {commit}\n"), ("two", f"commit {commit}, with changes that are in no commit\n")):
+            said = self.user.run("describe", name)
+            self.assertEqual(said.code, 0, said)
+            self.assertIn(f"job {ids[name]}: running\n", said.out)
+            self.assertIn(f"command:  worker:[0-1]: python3 train.py --lr {name}\n", said.out)
+            self.assertRegex(said.out, rf"workdir:  {self.user.folder}/work \(content [0-9a-f]{{12}}\)\n")
+            self.assertIn(git_words, said.out)
+        for words in ([file], ["-H", "localhost"]):
+            listed = self.user.run("list", *words)
+            self.assertEqual(listed.code, 0, listed)
+            for name in ids:
+                self.assertRegex(listed.out, rf"(?m)^{ids[name]} +root +(127.0.0.1|localhost)$")
+        self.assertRegex(self.user.run("list").out, rf"(?m)^{ids['one']} +running +\d+s +\d+s +2 +2 +{file}$")
+        self.assertIn("did you mean 'two'?", self.user.run("status", "twoo").err)
+        waiting = self.user.start("wait", "one", "two")
+        down = self.user.run("down", "one", "two")
+        self.assertEqual((down.code, down.err.count("nothing is left")), (0, 2), down)
+        self.assertEqual(waiting.wait(60), 1)
+        self.assertIn(f"tfdist: job {ids['two']}\n", self.user.run("logs").err)
+        self.assertEqual(self.user.run("down", "one", "nosuch").code, 4)
+
+    def test_clean_leaves_new_jobs_where_it_is_told_to(self):
+        file = self.write(shell("echo 1 >model"))
+        for _ in range(3):
+            self.assertEqual(self.user.run("up", file).code, 0)
+        wait_for(lambda: not self.user.left(), "the agents have left", 30)
+
+        def jobs():
+            return sorted({path.parent.name for path in self.user.folder.glob(".cache/tfdist/jobs/*/h0")})
+
+        started = jobs()
+        for words, kept in ((["--older-than", "1h"], started), (["--keep", "2"], started[1:]), (["--keep", "1"], started[2:])):
+            clean = self.user.run("clean", "--yes", *words, file)
+            self.assertEqual(clean.code, 0, clean)
+            self.assertEqual(jobs(), kept, clean)
+            self.assertEqual("to be removed\n" in clean.out, kept != started, clean)
+        self.assertEqual(self.user.run("clean", "--older-than", "soon", file).code, 2)
+
+    def on_terminal(self, columns, *words):
+        """What is printed on a terminal so wide."""
+        terminal, end = pty.openpty()
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        subprocess.run([str(BIN / "tfdist"), *words], env=self.user.env, cwd=self.user.folder, stdin=subprocess.DEVNULL,
+                       stdout=end, stderr=subprocess.DEVNULL, check=True, timeout=60)
+        text = os.read(terminal, 65536).decode()
+        os.close(end)
+        os.close(terminal)
+        return text.replace("\r\n", "\n")
+
+    def test_tables_fit_the_terminal(self):
+        file = self.write(shell("echo " + "long" * 50))
+        self.assertEqual(self.user.run("up", file, "--name", "a-name-of-some-length").code, 0)
+        for columns in (40, 80):
+            for words in (["list"], ["status"], ["render", file], ["describe"]):
+                table = re.search(r"(?ms)^(JOB|TASK) .*", self.on_terminal(columns, *words))[0]
+                self.assertEqual([line for line in table.splitlines() if len(line) > columns], [], words)
 
     def test_set_changes_one_value_for_this_once(self):
         file = self.write(shell("echo $LR $TFDIST_JOB"), task_extra='env = { LR = "1" }')

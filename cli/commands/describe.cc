@@ -1,0 +1,76 @@
+// `tfdist describe [JOB]`: what a job was started with, from this machine's record.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/find/find_job.h"
+#include "cli/render/table.h"
+#include "cli/show/host_fold.h"
+#include "cli/show/report.h"
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string WorkdirWords(const JobOrigin& origin) {
+  constexpr size_t kHashDigits = 12;
+  return fmt::format("{} (content {})", origin.workdir, origin.workdir_hash.substr(0, kHashDigits));
+}
+
+std::string GitWords(const JobOrigin& origin) {
+  return fmt::format("commit {}{}", origin.git_commit,
+                     origin.git_changed ? ", with changes that are in no commit" : "");
+}
+
+// Tasks with one command, in the plan's order.
+std::vector<std::pair<std::string, std::vector<std::string>>> TasksByCommand(
+    const JobRecord& record) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+  for (const JobRecord::Task& task : record.tasks) {
+    auto group = std::ranges::find(groups, task.command, &decltype(groups)::value_type::first);
+    if (group == groups.end()) group = groups.insert(groups.end(), {task.command, {}});
+    group->second.push_back(task.id);
+  }
+  return groups;
+}
+
+void PrintFacts(const JobRecord& record) {
+  const JobOrigin& origin = record.origin;
+  Print("job {}: {}\n", record.id, StateName(record.last_seen));
+  Print("  started:  {}{}{}\n", record.created, record.file.empty() ? "" : " from ",
+        record.file.string());
+  if (!origin.workdir.empty()) Print("  workdir:  {}\n", WorkdirWords(origin));
+  if (!origin.git_commit.empty()) Print("  git:      {}\n", GitWords(origin));
+  if (!origin.version.empty()) Print("  by:       {}\n", origin.version);
+  Print("  plan:     {}\n", record.plan_sha256);
+  for (const auto& [command, tasks] : TasksByCommand(record)) {
+    if (!command.empty()) Print("  command:  {}: {}\n", FoldHosts(tasks), command);
+  }
+}
+
+Rows PlacesOf(const JobRecord& record) {
+  Rows rows = {{"TASK", "HOST", "AS STARTED"}};
+  for (const JobRecord::Task& task : record.tasks) {
+    const HostPlan& host = record.hosts.at(static_cast<size_t>(task.slot));
+    rows.push_back({Harmless(task.id), Harmless(host.name), Harmless(task.line)});
+  }
+  return rows;
+}
+
+}  // namespace
+
+int DescribeCommand(const DescribeArguments& arguments) {
+  const JobRecord record = FindJob(arguments.job, Deed::kLook);
+  PrintFacts(record);
+  PrintLines(AlignColumns(PlacesOf(record), StdoutColumns()));
+  return kExitSuccess;
+}
+
+}  // namespace tfdist::cli
