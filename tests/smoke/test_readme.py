@@ -5,6 +5,7 @@ stands for any number of lines. When an output changes: python3 -B -m tests.smok
 """
 
 import re
+import shlex
 import shutil
 import sys
 import unittest
@@ -140,6 +141,27 @@ config = "{hosts.ssh_config}"
         self.user.write("cluster.toml", file)
         self.assert_shown("render cluster.toml")
         self.assert_shown("render --env worker:1 cluster.toml")
+
+    def test_the_commands_of_the_text_run(self):
+        """On hosts h1 and h2 in the place of gpu1 and gpu2, with an ssh configuration of their own."""
+        hosts = self.start_hosts(2)
+        for host in hosts:
+            (host.home / "venv/bin").mkdir(parents=True)
+            (host.home / "venv/bin/python").symlink_to("/usr/bin/python3")
+        self.user.write("train/train.py", "import os\nprint(os.environ['RANK'])\nopen('model', 'w').close()\n")
+        self.user.env["WANDB_API_KEY"] = "secret"
+        commands = [line for block in blocks("sh") for line in block.splitlines()]
+        self.assertGreater(len(commands), 20)
+        for line in commands:
+            program, command, *words = shlex.split(line.replace("gpu", "h"))
+            self.assertEqual(program, "tfdist")
+            if command == "init" or "-H" in words:
+                words = ["-F", str(hosts.ssh_config), *words]
+            with self.subTest(line):
+                result = self.user.run(command, *words, cwd=self.user.folder / "train")
+                self.assertEqual(result.code, 0, result)
+                if command == "up" and "-d" not in words:
+                    self.assertEqual(sorted(re.findall(r"(?m)^worker:\d \| (.*)$", result.out)), ["0", "1"], result)
 
     def test_mistakes(self):
         shutil.copy(ROOT / "cli/plan/testdata/ten_mistakes.toml", self.user.folder)
