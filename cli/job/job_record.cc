@@ -348,7 +348,11 @@ bool IsSamePlace(const HostPlan& host, const SshOptions& ssh, const HostPlan& ot
 }
 
 bool HasFirstHostOf(const JobRecord& record, const Plan& plan) {
-  return IsSamePlace(record.hosts[0], record.ssh, plan.hosts[0], plan.ssh);
+  // A spare host may have taken the first one's place when the job began.
+  return std::ranges::any_of(plan.hosts, [&](const HostPlan& host) {
+    const bool may_be_first = &host == &plan.hosts[0] || host.spare;
+    return may_be_first && IsSamePlace(record.hosts[0], record.ssh, host, plan.ssh);
+  });
 }
 
 BringUpMark::BringUpMark(std::string_view id) : path_(MarkPathOf(id)) {

@@ -430,6 +430,20 @@ class Faults(OverSsh):
             self.assertRegex(up.out, f"worker:{off} . on {hosts[2].address} with .*{hosts[2].address}")
             self.assertNotIn(hosts[off].address, up.out)
 
+    def test_a_file_means_the_job_whose_first_host_is_a_spare(self):
+        """And not one of before, which had the first host of the file."""
+        hosts = self.start_hosts(3)
+        text = clusters.over_ssh("job", shell("true"), hosts[:2], layout="mirrored", ssh_config=hosts.ssh_config)
+        spare = f'{{ address = "{hosts[2].address}", ssh = "{hosts[2].name}", spare = true }}'
+        text = text.replace("hosts = [", f"hosts = [{spare}, ", 1)
+        file = self.user.write("job.toml", text)
+        self.user.run("up", file).expect(0)
+        hosts[0].crash()
+        self.user.run("up", "-d", file, "--set", "task.command=['sleep', 'infinity']").expect(0)
+        running = self.user.job_id()
+        self.assertEqual(json.loads(self.user.run("status", "--json", file).out)["job"], running)
+        self.assertIn(f"job {running}: ended", self.user.run("down", file).expect(0).err)
+
     def test_a_spare_host_that_is_off_does_not_hold_a_job_up(self):
         hosts = self.start_hosts(2)
         text = clusters.over_ssh("job", ["true"], hosts[:1], layout="mirrored", ssh_config=hosts.ssh_config)
