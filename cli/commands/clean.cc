@@ -191,6 +191,15 @@ int64_t BeganNs(const std::string& job) {
   return has_time ? static_cast<int64_t>(timegm(&time)) * 1'000'000'000 : 0;
 }
 
+// Of some job to be removed.
+bool HaveTaskFiles(const Proposal& proposal) {
+  return std::ranges::any_of(proposal.hosts, [&](const HostSurvey& host) {
+    return std::ranges::any_of(host.slots, [&](const SlotOnHost& slot) {
+      return slot.has_task_files && proposal.jobs.contains(slot.job.job);
+    });
+  });
+}
+
 // Of the jobs to be removed, those that stay by --keep and --older-than.
 void LeaveOut(const CleanArguments& arguments, Proposal& proposal) {
   if (!arguments.keep && arguments.older_than.empty()) return;
@@ -205,6 +214,7 @@ void LeaveOut(const CleanArguments& arguments, Proposal& proposal) {
       proposal.jobs.erase(jobs[at]);
     }
   }
+  proposal.has_task_files = HaveTaskFiles(proposal);
 }
 
 class ProposalTable {
@@ -217,7 +227,7 @@ class ProposalTable {
 
   void PrintAll() const {
     if (rows_.empty()) return;
-    PrintLines(AlignColumns(rows_, StdoutColumns()));
+    PrintLines(AlignColumns(rows_));  // never cut: the user is to know what goes
     if (to_go_kib_ > 0) Print("{} to be removed\n", Size(to_go_kib_));
   }
 
@@ -280,8 +290,7 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal) {
   const std::vector<std::string> jobs(proposal.jobs.begin(), proposal.jobs.end());
   const auto answers =
       AskAll<Removal>(proposal.answering, plan.ssh, [&](auto channel, TimePoint deadline) {
-        return Clean(std::move(channel), plan.ssh.remote_dir, jobs, proposal.something_may_run(),
-                     deadline);
+        return Clean(std::move(channel), plan.ssh.remote_dir, jobs, !proposal.has_caches, deadline);
       });
   bool all_answered = true;
   for (size_t at = 0; at < answers.size(); ++at) {

@@ -469,8 +469,8 @@ clean() {
     [ -d "$folder" ] && clean_job "$folder"
   done
   rmdir "$base/$jobs" 2>/dev/null
-  if [ -n "$something_runs" ] || runs_below "$base"; then
-    say "kept $base: jobs run"
+  if [ -n "$caches_stay" ] || runs_below "$base"; then
+    say "kept $base: other jobs use it"
   else
     clean_caches
   fi

@@ -46,7 +46,7 @@ class BootScript {
   [[nodiscard]] std::string FindAgent() const;  // remote_dir job slot
   [[nodiscard]] std::string FindJobs() const;   // remote_dir
   [[nodiscard]] std::string Survey() const;     // remote_dir
-  // remote_dir; wanted: ids of jobs with spaces around each; something_runs: or empty
+  // remote_dir; wanted: ids of jobs with spaces around each; caches_stay: or empty
   [[nodiscard]] std::string Clean() const;
   [[nodiscard]] std::string Purge() const;  // remote_dir job slot
   // words; mark limit_seconds (0: none); remote_dir job slot where a job's agent runs them as its role (job: else

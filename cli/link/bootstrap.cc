@@ -402,7 +402,7 @@ HostSurvey Survey(std::unique_ptr<ByteChannel> channel, const std::string& remot
 }
 
 Removal Clean(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
-              const std::vector<std::string>& jobs, bool something_runs, TimePoint deadline) {
+              const std::vector<std::string>& jobs, bool caches_stay, TimePoint deadline) {
   CheckRemoteDir(remote_dir);
   std::string ids = " ";
   for (const std::string& job : jobs) {
@@ -410,7 +410,7 @@ Removal Clean(std::unique_ptr<ByteChannel> channel, const std::string& remote_di
     ids += job + " ";
   }
   BootScript script = NewScript(remote_dir);
-  script.Set("wanted", ids).Set("something_runs", something_runs ? "yes" : "");
+  script.Set("wanted", ids).Set("caches_stay", caches_stay ? "yes" : "");
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.Clean(), deadline);
   return FollowRemoval(talk, deadline);

@@ -107,10 +107,10 @@ struct Removal {
 };
 
 // Removes the folders of those `jobs` (ids) that do not run on this host. Removes agents and cached
-// files too, unless a job runs on this host, or (`something_runs`) on another one: hosts may share
-// the home folder.
+// files too, unless a job runs on this host, or `caches_stay`: for jobs that stay, or run on another
+// host that may share the home folder.
 Removal Clean(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
-              const std::vector<std::string>& jobs, bool something_runs, TimePoint deadline);
+              const std::vector<std::string>& jobs, bool caches_stay, TimePoint deadline);
 
 // Removes one slot's folder of a job, unless the job runs there. No folder is no error.
 Removal PurgeJob(std::unique_ptr<ByteChannel> channel, const std::string& base,

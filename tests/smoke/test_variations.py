@@ -114,6 +114,7 @@ command = {clusters.toml_list(command)}
             self.assertEqual(clean.code, 0, clean)
             self.assertEqual(jobs(), kept, clean)
             self.assertEqual("to be removed\n" in clean.out, kept != started, clean)
+            self.assertTrue(list(self.user.folder.glob(".cache/tfdist/bin/*")), "agents stay for the jobs that stay")
         self.assertEqual(self.user.run("clean", "--older-than", "soon", file).code, 2)
 
     def on_terminal(self, columns, *words):
