@@ -8,6 +8,7 @@
 #include "base/failures.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/end_job.h"
+#include "cli/commands/for_each_job.h"
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
 #include "cli/hosts/for_each_host.h"
@@ -81,11 +82,8 @@ int End(const JobRecord& record, const DownArguments& arguments) {
 
 int DownCommand(const DownArguments& arguments) {
   // A word that means no job is wrong before any job is ended.
-  const std::vector<JobRecord> records =
-      JobsMeantBy(arguments.jobs, arguments.purge ? Deed::kPurge : Deed::kEnd);
-  int worst = kExitSuccess;
-  for (const JobRecord& record : records) worst = std::max(worst, End(record, arguments));
-  return worst;
+  return ForEachJob(JobsMeantBy(arguments.jobs, arguments.purge ? Deed::kPurge : Deed::kEnd),
+                    [&](const JobRecord& record) { return End(record, arguments); });
 }
 
 }  // namespace tfdist::cli

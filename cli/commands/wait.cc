@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "base/failures.h"
 #include "cli/cluster_file/quantity.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/for_each_job.h"
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
@@ -86,13 +85,8 @@ int WaitCommand(const WaitArguments& arguments) {
   FollowOptions options;
   options.until = EndOf(arguments.timeout);
   // A word that means no job is wrong before anything is waited for.
-  const std::vector<JobRecord> records = JobsMeantBy(arguments.jobs, Deed::kLook);
-  int worst = kExitSuccess;
-  for (const JobRecord& record : records) {
-    worst = std::max(worst, WaitFor(record, options, arguments));
-    if (worst == kExitInterrupted) break;
-  }
-  return worst;
+  return ForEachJob(JobsMeantBy(arguments.jobs, Deed::kLook),
+                    [&](const JobRecord& record) { return WaitFor(record, options, arguments); });
 }
 
 }  // namespace tfdist::cli
