@@ -133,7 +133,8 @@ void AddInit(CLI::App& app, Command& command, const Words& words) {
       ->type_name("FILE");
   sub->add_option("-F,--ssh-config", arguments->ssh_config, "as ssh -F")->type_name("CONFIG");
   AddTransport(*sub, arguments->transport);
-  sub->add_option("--name", arguments->name, "of the job")->type_name("NAME");
+  sub->add_option("--name", arguments->name, "of the job; default: that of this folder")
+      ->type_name("NAME");
   sub->add_option("--layout", arguments->layout, "default: mirrored")
       ->type_name("LAYOUT")
       ->check(CLI::IsMember({"mirrored", "uai"}));

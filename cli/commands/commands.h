@@ -35,7 +35,7 @@ struct InitArguments {
   std::string ssh_config;          // as ssh -F
   std::string transport;           // of [ssh]; empty: not said
   std::string output;              // a file that there is not; empty: stdout
-  std::string name = "job";
+  std::string name;                // empty: that of the folder
   std::string layout = "mirrored";
   std::vector<std::string> command;  // empty: python3 train.py
 };

@@ -19,6 +19,7 @@
 #include "base/unique_fd.h"
 #include "cli/check/common_network.h"
 #include "cli/check/host_check.h"
+#include "cli/cluster_file/command_line_job.h"
 #include "cli/cluster_file/host_address.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
@@ -47,11 +48,17 @@ std::string LoginOf(const HostPlan& host) {
          (has_colon ? "[" + host.ssh + "]" : host.ssh);
 }
 
+// Files of two folders are two jobs: `down` of one is not to end the other's.
+std::string NameOfThisFolder() {
+  std::error_code error;
+  return JobNameOf({fs::current_path(error).filename().string()});
+}
+
 Plan PlanToProbe(const InitArguments& arguments, const std::vector<std::string>& hosts) {
   CommandLineJob job;
   job.hosts = hosts;
   job.layout = arguments.layout;
-  job.name = arguments.name;
+  job.name = arguments.name.empty() ? NameOfThisFolder() : arguments.name;
   job.ssh_config = arguments.ssh_config;
   job.transport = arguments.transport;
   job.command = arguments.command;

@@ -50,6 +50,8 @@ class Init(Checked):
         result = self.init(hosts)
         value = tomllib.loads(result.out)
         self.assertEqual(value["cluster"]["hosts"], [{"address": host.address, "ssh": host.name} for host in hosts])
+        self.assertEqual(value["name"], self.user.folder.name[:len(value["name"])], "two folders are two jobs")
+        self.assertGreater(len(value["name"]), len("tfdist-"))
         self.assertEqual(value["task"]["command"], ["python3", "train.py"])
         self.assert_clean(hosts)
         file = self.user.write("here/cluster.toml", result.out)
