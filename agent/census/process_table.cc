@@ -148,6 +148,13 @@ namespace {
 
 constexpr const char* kChildren = "/proc/thread-self/children";
 
+// proc(5): a mask in hexadecimal, whose lowest bit is signal 1.
+uint64_t MaskIn(const std::string& status, std::string_view name) {
+  const size_t found = status.find(name);
+  if (found == std::string::npos) return 0;
+  return std::strtoull(status.c_str() + found + name.size(), nullptr, 16);
+}
+
 }  // namespace
 
 bool CanListChildren() { return access(kChildren, R_OK) == 0; }
@@ -232,14 +239,9 @@ bool IsOfThisAccount(pid_t pid) {
   return TakeUpTo('\t', ids) == own && TakeUpTo('\t', ids) == own && TakeUpTo('\t', ids) == own;
 }
 
-bool Catches(pid_t pid, int signal) {
-  // proc(5): a mask in hexadecimal, whose lowest bit is signal 1.
+bool Handles(pid_t pid, int signal) {
   const std::string status = SmallFile(fmt::format("/proc/{}/status", pid));
-  constexpr std::string_view kCaught = "\nSigCgt:\t";
-  const size_t found = status.find(kCaught);
-  if (found == std::string::npos) return false;
-  const char* digits = status.c_str() + found + kCaught.size();
-  const uint64_t mask = std::strtoull(digits, nullptr, 16);
+  const uint64_t mask = MaskIn(status, "\nSigCgt:\t") | MaskIn(status, "\nSigBlk:\t");
   return (mask >> (signal - 1) & 1) != 0;
 }
 

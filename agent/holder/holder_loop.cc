@@ -162,7 +162,7 @@ void HolderLoop::WarnTask() {
   if (warning_signal_ != SIGUSR1 && warning_signal_ != SIGUSR2) return SignalTask(warning_signal_);
   // These would end who has not asked for them: a launcher, say, whose workers save their work in sessions of their own.
   for (const ProcessInfo& process : Descendants(getpid(), ReadProcessTable())) {
-    if (Catches(process.id.pid, warning_signal_)) SignalProcess(process.id, warning_signal_);
+    if (Handles(process.id.pid, warning_signal_)) SignalProcess(process.id, warning_signal_);
   }
 }
 

@@ -155,6 +155,20 @@ TEST_F(HolderTest, TheWarningSignalComesToThoseThatHandleItAlsoInSessionsOfTheir
   EXPECT_EQ(exit.signal, SIGTERM) << "it was not ended by the warning";
 }
 
+TEST_F(HolderTest, TheWarningSignalComesToWhoBlocksIt) {
+  const std::string program =
+      "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n"
+      "print('ready', flush=True)\n"
+      "while signal.SIGUSR1 not in signal.sigpending(): time.sleep(0.05)\nprint('warned', "
+      "flush=True)";
+  StartRun("a:0", {"python3", "-c", program}, 1,
+           [](RunSpec& spec) { spec.warning_signal = SIGUSR1; });
+  WaitForLog("a:0", "ready\n");
+  Order("warn a-0 run-1-1");
+  WaitForLog("a:0", "warned\n");
+  EXPECT_EQ(WaitForDone("a:0").code, 0);
+}
+
 TEST_F(HolderTest, TheExitSaysWhenAndHowMuchMemory) {
   const int64_t before = Nanoseconds(SystemClock().Now());
   StartRun("a:0", Shell("exit 0"));

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/subprocess.h"
 #include "base/text.h"
 
@@ -23,6 +24,8 @@ constexpr std::chrono::seconds kNvidiaSmiLimit{30};
 constexpr const char* kDriverFolder = "/proc/driver/nvidia/gpus";
 // Of nvidia-smi(1).
 constexpr int kNoDevices = 6;
+constexpr int kNoDriver = 9;
+constexpr size_t kMostVendorBytes = 16;
 
 std::string_view WithoutBlanks(std::string_view line) {
   while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
@@ -100,9 +103,25 @@ HostGpus FindInDriverFolder() {
   return found;
 }
 
+// A machine may have the program from an image that it shares with others, and no card.
+bool MayHaveCard() {
+  constexpr std::string_view kNvidia = "0x10de";
+  std::error_code error;
+  if (std::filesystem::exists("/proc/driver/nvidia", error)) return true;
+  if (std::filesystem::exists("/dev/nvidiactl", error)) return true;
+  std::filesystem::directory_iterator device("/sys/bus/pci/devices", error);
+  if (error) return true;  // not known
+  for (; !error && device != std::filesystem::directory_iterator(); device.increment(error)) {
+    const auto vendor = ReadFileIfExists(device->path() / "vendor", kMostVendorBytes);
+    if (vendor && vendor->starts_with(kNvidia)) return true;
+  }
+  return false;
+}
+
 HostGpus FoundBy(const ProgramResult& nvidia_smi) {
   if (nvidia_smi.timed_out) return {.gpus = {}, .trouble = "nvidia-smi: no answer in time"};
   HostGpus found = GpusInListing(nvidia_smi.output);
+  if (nvidia_smi.exit_code == kNoDriver && !MayHaveCard()) return {};
   const bool is_fine = nvidia_smi.exit_code == 0 || nvidia_smi.exit_code == kNoDevices;
   // Beside GPUs that it does list, what it says is a warning, whatever its exit code.
   if (is_fine && found.gpus.empty()) return {};

@@ -72,6 +72,12 @@ command = {clusters.toml_list(SHOW)}
         self.assertIn(f"nvidia-smi: {self.MISMATCH}\n", check.out)
         self.assertEqual(self.up(extra="gpus = 0").code, 0)
 
+    @unittest.skipIf(os.path.exists("/proc/driver/nvidia"), "this machine has a GPU")
+    def test_a_machine_without_a_card_may_have_the_program(self):
+        self.host_has("echo 'NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver.'; exit 9")
+        result = self.up()
+        self.assertEqual(result.code, 0, result)
+
     def test_a_warning_of_nvidia_smi_is_no_gpu(self):
         warning = "WARNING: infoROM is corrupted at gpu 0000:C1:00.0"
         for code in (0, 14):
