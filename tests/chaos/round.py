@@ -32,6 +32,8 @@ class Strike:
 
 
 class Round:
+    hidden = False  # whether /proc of the hosts hides processes
+
     def __init__(self, world, seed, only=(), again=0, life=None):
         self.world, self.seed = world, seed
         self.chance = random.Random(seed)

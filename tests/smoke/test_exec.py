@@ -228,7 +228,7 @@ class IdleChannels(unittest.TestCase):
     def test_a_command_that_sshd_ended_because_it_was_silent_is_explained(self):
         user = Tfdist("idle")
         self.addCleanup(user.close)
-        with Hosts(1, sshd_lines=("ChannelTimeout session:command=1s",)) as hosts:
+        with Hosts(1, sshd_lines=("ChannelTimeout session:command=5s",)) as hosts:
             for transport in ("ssh", "openssh"):
                 done = user.run("exec", "-F", str(hosts.ssh_config), "--transport", transport, "-H", "h1", "--", "sleep", "1000")
                 self.assertEqual(done.code, 3, done)

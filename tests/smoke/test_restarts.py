@@ -124,11 +124,11 @@ gpus = 0
         self.fails_at_once("exec /dev/null", 126, "mirrored")
 
     def test_a_restart_that_the_deadline_would_end_does_not_begin(self):
-        script = "trap 'exit 9' TERM; case $TFDIST_TASK in worker*) sleep 6; exit 1;; esac; sleep 1000 & wait"
-        up = self.user.run("up", self.user.write("job.toml", clusters.local(
-            "job", ["sh", "-c", script], extra='deadline = "7s"')))
+        script = "trap 'exit 9' TERM; case $TFDIST_TASK in worker*) exit 1;; esac; sleep 1000 & wait"
+        text = clusters.local("job", ["sh", "-c", script], extra='deadline = "300s"')
+        up = self.user.run("up", self.user.write("job.toml", text + '\n[restart]\nworker = { policy = "task", backoff = "300s" }\n'))
         self.assertEqual(up.code, 1, up)
-        self.assertRegex(up.err, r"worker:0 on \S+: exit code 1 \(not started again, as its deadline of 7s is too near")
+        self.assertRegex(up.err, r"worker:0 on \S+: exit code 1 \(not started again, as its deadline of 5m is too near")
         self.assertNotIn("again in", up.err)
 
     def test_tasks_are_warned_before_the_deadline_and_may_still_end_well(self):
