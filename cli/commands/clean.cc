@@ -106,7 +106,8 @@ struct Proposal {
   std::set<std::string> in_doubt;
   std::set<std::string> jobs;   // ids that are to be removed
   bool has_task_files = false;  // of some job to be removed
-  bool has_caches = false;
+  bool has_caches = false;      // to be removed
+  bool caches_stay = false;     // for jobs that stay
   [[nodiscard]] bool empty() const { return jobs.empty() && !has_caches; }
   [[nodiscard]] bool something_may_run() const { return !running.empty() || !in_doubt.empty(); }
 };
@@ -163,7 +164,8 @@ Proposal Propose(const Plan& plan, const Owners& owners, bool all_jobs) {
     }
     proposal.has_caches = proposal.has_caches || host.caches_kib > 0;
   }
-  proposal.has_caches = proposal.has_caches && !proposal.something_may_run();
+  proposal.caches_stay = proposal.something_may_run();
+  proposal.has_caches = proposal.has_caches && !proposal.caches_stay;
   return proposal;
 }
 
@@ -203,7 +205,8 @@ bool HaveTaskFiles(const Proposal& proposal) {
 // Of the jobs to be removed, those that stay by --keep and --older-than.
 void LeaveOut(const CleanArguments& arguments, Proposal& proposal) {
   if (!arguments.keep && arguments.older_than.empty()) return;
-  proposal.has_caches = false;  // for the jobs that stay
+  proposal.has_caches = false;
+  proposal.caches_stay = true;
   std::vector<std::string> jobs(proposal.jobs.begin(), proposal.jobs.end());
   std::ranges::sort(jobs, std::greater(),
                     [](const std::string& job) { return std::pair(BeganNs(job), job); });
@@ -290,7 +293,7 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal) {
   const std::vector<std::string> jobs(proposal.jobs.begin(), proposal.jobs.end());
   const auto answers =
       AskAll<Removal>(proposal.answering, plan.ssh, [&](auto channel, TimePoint deadline) {
-        return Clean(std::move(channel), plan.ssh.remote_dir, jobs, !proposal.has_caches, deadline);
+        return Clean(std::move(channel), plan.ssh.remote_dir, jobs, proposal.caches_stay, deadline);
       });
   bool all_answered = true;
   for (size_t at = 0; at < answers.size(); ++at) {
