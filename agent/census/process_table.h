@@ -82,7 +82,7 @@ std::optional<int> OomScoreOf(pid_t pid);
 // name of that account's choice.
 bool IsOfThisAccount(pid_t pid);
 
-// Whether it has a handler for that signal, or blocks it, as who reads it from a signalfd(2) does.
+// Whether the process has a handler for that signal, or blocks it, as a program with a signalfd(2) does.
 bool Handles(pid_t pid, int signal);
 
 // The text of /proc/PID/cgroup: which cgroups it is in. Empty when unreadable.

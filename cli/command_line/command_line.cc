@@ -461,7 +461,7 @@ void AddClean(CLI::App& app, Command& command) {
   sub->add_option("--keep", arguments->keep, "leave the N newest of these jobs, and the caches")
       ->check(kCount);
   sub->add_option("--older-than", arguments->older_than,
-                  "only jobs that began so long ago, and no caches: 12h, 7d")
+                  "remove only jobs older than TIME (12h, 7d); the caches stay")
       ->type_name("TIME");
   sub->callback(
       [&command, arguments] { command = [arguments] { return CleanCommand(*arguments); }; });

@@ -183,7 +183,7 @@ struct CleanArguments {
   bool all = false;              // jobs of any name
   bool yes = false;              // without a question
   bool dry_run = false;          // shows only
-  std::optional<uint64_t> keep;  // so many of the newest jobs stay
+  std::optional<uint64_t> keep;  // how many of the newest jobs stay
   std::string older_than;        // "12h"; empty: of any age
 };
 int CleanCommand(const CleanArguments& arguments);

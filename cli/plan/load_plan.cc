@@ -258,7 +258,7 @@ void WarnOfOwnCommands(const ClusterFile& file, Plan& plan) {
   for (const RoleTable& role : file.roles) {
     if (!role.settings.command) continue;
     plan.warnings.push_back(fmt::format(
-        "[roles.{}] has a command of its own: the words behind -- do not reach it", role.type));
+        "[roles.{}] has its own command, which does not get the words behind --", role.type));
   }
 }
 

@@ -153,7 +153,7 @@ command = {clusters.toml_list(command)}
         file = self.write(["echo", "train.py"], task_extra='[roles.worker]\ncommand = ["echo", "own"]')
         lines, result = self.lines(file, "--", "--lr", "1")
         self.assertEqual(lines, ["worker:0 | own", "worker:1 | own"])
-        self.assertIn("[roles.worker] has a command of its own: the words behind -- do not reach it", result.err)
+        self.assertIn("[roles.worker] has its own command, which does not get the words behind --", result.err)
 
     def test_variables_of_the_users_shell_come_by_name_and_as_they_are(self):
         file = self.write(shell('echo "$KEY|$OTHER"'), task_extra='env_from = ["KEY"]')
