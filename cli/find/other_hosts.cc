@@ -59,13 +59,15 @@ HostsWord OfAgent(AgentLink& link, TimePoint deadline) {
 HostsWord AskOne(const JobRecord& record, int slot) {
   TimePoint deadline = SystemClock().Now() + kOtherHostsLimit;
   try {
-    const Attached host = Attach(record, slot, deadline);
-    if (host.hello.serving == protocol::Serving::kAgent) return OfAgent(*host.link, deadline);
-    HostsWord said;
-    said.word = Word::kOver;
-    said.why =
-        host.hello.orphaned.value_or(host.hello.killed.value_or("nothing of the job runs there"));
-    return said;
+    return AskAgainWhenCutOff(deadline, [&] {
+      const Attached host = Attach(record, slot, deadline);
+      if (host.hello.serving == protocol::Serving::kAgent) return OfAgent(*host.link, deadline);
+      HostsWord said;
+      said.word = Word::kOver;
+      said.why =
+          host.hello.orphaned.value_or(host.hello.killed.value_or("nothing of the job runs there"));
+      return said;
+    });
   } catch (const NothingThere&) {
     HostsWord said;
     said.word = Word::kOver;

@@ -695,7 +695,19 @@ void JobFollower::ReadFromItsHost(TaskStream& stream) {
   ReadFrom(SlotOf(stream.task), stream, WhereItIsNot::kIsMissing);
 }
 
+// From the offset reached, where the first conversation breaks off.
 void JobFollower::ReadFrom(int slot, TaskStream& stream, WhereItIsNot elsewhere) {
+  AskAgainWhenCutOff(TimePoint::max(), [&] {
+    try {
+      ReadOnce(slot, stream, elsewhere);
+    } catch (const LostConnection&) {
+      hosts_.Drop();
+      throw;
+    }
+  });
+}
+
+void JobFollower::ReadOnce(int slot, TaskStream& stream, WhereItIsNot elsewhere) {
   // Slot 0 as well: the link to it may have been idle for too long meanwhile.
   TimePoint deadline = AttachDeadline(slot);
   Attached& host = hosts_.To(slot, deadline);

@@ -145,6 +145,7 @@ class JobFollower {
   // A host that has nothing of the task: another one has it, or its output is missing.
   enum class WhereItIsNot { kElsewhere, kIsMissing };
   void ReadFrom(int slot, TaskStream& stream, WhereItIsNot elsewhere);
+  void ReadOnce(int slot, TaskStream& stream, WhereItIsNot elsewhere);
   [[nodiscard]] TimePoint AttachDeadline(int slot) const;
   void Miss(TaskStream& stream, const Error& why);
   void GiveUpHosts();

@@ -185,6 +185,14 @@ TEST_F(FollowingAMovedTask, ReadsTheSparesLogFromItsStartWhenTheTaskMovedWhileIt
   EXPECT_THAT(OffsetsAsked(record, 2), testing::ElementsAre(0));
 }
 
+// The agents of a job that is over go one by one, also between their hello and the first request.
+TEST_F(FollowingAMovedTask, AsksAgainWhereTheAgentOfAnotherHostLeavesBeforeItAnswers) {
+  const JobRecord record =
+      job_.Make(2, {Events(1, {Committed(), AttemptOn(2, 1, 1), ended_}), End(1)});
+  job_.SayInTurn(record, 1, {{Log(1, 1, 0, "one\n")}, {Log(1, 1, 4, "two\n"), End(1)}});
+  EXPECT_EQ(Printed(record), "one\ntwo\n");
+}
+
 // The task has moved after the events were asked for: the old offset was sent, and is of another log.
 TEST_F(FollowingAMovedTask, DoesNotPrintOutputOfAnAttemptThatNoEventHasToldOf) {
   const JobRecord record = job_.MakeInTurn(

@@ -42,7 +42,14 @@ class ScriptedJob {
   [[nodiscard]] JobRecord MakeInTurn(
       const std::vector<std::vector<protocol::Message>>& connections) const {
     const JobRecord record = Make(1, {});
-    const std::string agent = "jobs/" + record.id + "/h0/agent";
+    SayInTurn(record, 0, connections);
+    return record;
+  }
+
+  // The agent of `slot` does so from now on.
+  void SayInTurn(const JobRecord& record, size_t slot,
+                 const std::vector<std::vector<protocol::Message>>& connections) const {
+    const std::string agent = "jobs/" + record.id + "/h" + std::to_string(slot) + "/agent";
     for (size_t i = 0; i < connections.size(); ++i) {
       folder_.Write(agent + ".says." + std::to_string(i + 1),
                     Said(protocol::Serving::kAgent, connections[i]));
@@ -53,7 +60,6 @@ class ScriptedJob {
                   "cat \"$0.says.$n\"; limit=; [ -e \"$0.says.$((n + 1))\" ] && limit='timeout 1'\n"
                   "$limit cat >\"$0.hears.$n\"; mv \"$0.hears.$n\" \"$0.heard.$n\"\n");
     chmod((folder_.path() / agent).c_str(), 0500);
-    return record;
   }
 
   // The n-th connection of such a job breaks after a second, before it has said hello.
