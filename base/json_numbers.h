@@ -1,4 +1,4 @@
-// Numbers in JSON and CBOR that somebody else has written. nlohmann turns a fraction into whatever
+// Numbers in JSON that somebody else has written. nlohmann turns a fraction into whatever
 // integer is asked for by a cast, which is undefined where the integer cannot hold it.
 #pragma once
 

@@ -11,7 +11,7 @@ void to_json(Json& json, const Text& text) {
   json = Json::array();
   for (const auto& part : text.parts) {
     if (const auto* literal = std::get_if<std::string>(&part)) {
-      json.push_back(ToBinary(*literal));
+      json.push_back(Bytes{*literal});
     } else if (const auto* address = std::get_if<SlotAddress>(&part)) {
       json.push_back({{"slot", address->slot}, {"bracketed", address->bracketed}});
     } else if (const auto* common = std::get_if<CommonText>(&part)) {
@@ -33,7 +33,7 @@ void from_json(const Json& json, Text& text) {
       text.parts.emplace_back(
           SlotAddress{part.at("slot").get<int>(), part.at("bracketed").get<bool>()});
     } else {
-      text.parts.emplace_back(RawText(part));
+      text.parts.emplace_back(part.get<Bytes>().value);
     }
   }
 }
@@ -85,7 +85,18 @@ std::string Fill(const Text& text, const Filling& filling) {
   return filled;
 }
 
-TFDIST_JSON_FIELDS(FileDescription, sha256, size_bytes, executable, link)
+void to_json(Json& json, const FileDescription& value) {
+  json = {{"sha256", value.sha256},
+          {"size_bytes", value.size_bytes},
+          {"executable", value.executable},
+          {"link", Bytes{value.link}}};
+}
+void from_json(const Json& json, FileDescription& value) {
+  json.at("sha256").get_to(value.sha256);
+  json.at("size_bytes").get_to(value.size_bytes);
+  json.at("executable").get_to(value.executable);
+  value.link = json.at("link").get<Bytes>().value;
+}
 
 void to_json(Json& json, const GpuShare& value) {
   json = {{"part", value.part}, {"parts", value.parts}};
@@ -101,7 +112,7 @@ void from_json(const Json& json, GpuShare& value) {
 
 void to_json(Json& json, const TaskDescription& value) {
   Json env = Json::array();
-  for (const auto& [name, text] : value.env) env.push_back(Json::array({ToBinary(name), text}));
+  for (const auto& [name, text] : value.env) env.push_back(Json::array({Bytes{name}, text}));
   json = {{"task", value.task},
           {"slot", value.slot},
           {"argv", value.argv},
@@ -121,7 +132,7 @@ void from_json(const Json& json, TaskDescription& value) {
   json.at("unset").get_to(value.unset);
   value.env.clear();
   for (const Json& entry : json.at("env")) {
-    value.env.emplace_back(RawText(entry.at(0)), entry.at(1).get<Text>());
+    value.env.emplace_back(entry.at(0).get<Bytes>().value, entry.at(1).get<Text>());
   }
   json.at("ports").get_to(value.ports);
   json.at("merged_output").get_to(value.merged_output);

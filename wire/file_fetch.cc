@@ -9,10 +9,8 @@ TFDIST_JSON_FIELDS(Fetched, bytes, done, missing, why)
 TFDIST_JSON_FIELDS(FileAsk, sha256, offset)
 
 void to_json(Json& json, const FilePart& value) {
-  json = {{"sha256", value.sha256},
-          {"offset", value.offset},
-          {"state", static_cast<int>(value.state)},
-          {"data", value.data}};
+  json = {
+      {"sha256", value.sha256}, {"offset", value.offset}, {"state", static_cast<int>(value.state)}};
 }
 
 void from_json(const Json& json, FilePart& value) {
@@ -23,7 +21,6 @@ void from_json(const Json& json, FilePart& value) {
   value.state = state == static_cast<int>(PartState::kData)    ? PartState::kData
                 : state == static_cast<int>(PartState::kLater) ? PartState::kLater
                                                                : PartState::kNone;
-  json.at("data").get_to(value.data);
 }
 
 }  // namespace tfdist::protocol

@@ -52,7 +52,7 @@ struct FilePart {
   std::string sha256;
   uint64_t offset = 0;
   PartState state = PartState::kNone;
-  Bytes data;
+  std::string data;  // the payload
 };
 
 #define TFDIST_BODY(T)                      \

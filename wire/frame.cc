@@ -5,67 +5,70 @@
 #include <algorithm>
 
 #include "base/failures.h"
+#include "wire/length.h"
 
 namespace tfdist::protocol {
 namespace {
 
-constexpr size_t kLengthBytes = 4;
-// Bits of the flag byte.
-constexpr char kLast = 1;
-constexpr char kFirst = 2;
+// The byte after a frame's length. Smaller ones were flags in version 1, which ends at any other.
+constexpr unsigned char kForm = 4;
+constexpr size_t kBeforeMessage = kLengthBytes + sizeof kForm;
 
-void AppendLength(std::string& out, size_t length) {
-  for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<char>(length >> shift));
-}
+// Bits of a piece's flags.
+constexpr unsigned char kLast = 1;
+constexpr unsigned char kFirst = 2;
 
-size_t ReadLength(std::string_view bytes) {
-  size_t length = 0;
-  for (size_t i = 0; i < kLengthBytes; ++i) {
-    length = length << 8 | static_cast<unsigned char>(bytes[i]);
+// Of a whole frame that begins with these kBeforeMessage bytes.
+size_t SizeOfFrame(std::string_view bytes) {
+  const auto form = static_cast<unsigned char>(bytes[kLengthBytes]);
+  if (form < kForm) throw EarlierProtocol();
+  const size_t length = ReadLength(bytes);
+  if (form > kForm || length == 0 || length > kMaxMessageBytes) {
+    throw ProtocolError(Phase::kControl, fmt::format("frame of an impossible length, {}", length));
   }
-  return length;
-}
-
-std::vector<std::string> Cut(const Message& message, char first_flag) {
-  const std::string bytes = Encode(message);
-  constexpr size_t kPayload = kMaxFrameBytes - 1;
-  std::vector<std::string> pieces;
-  for (size_t start = 0; start < bytes.size(); start += kPayload) {
-    const char first = start == 0 ? first_flag : 0;
-    const char last = start + kPayload >= bytes.size() ? kLast : 0;
-    pieces.push_back(static_cast<char>(first | last) + bytes.substr(start, kPayload));
-  }
-  return pieces;
+  return kLengthBytes + length;
 }
 
 }  // namespace
 
-std::vector<std::string> Pieces(const Message& message) { return Cut(message, kFirst); }
-
-std::string Frames(const Message& message) {
+std::string FrameHead(const Message& message) {
+  const std::string head = Head(message);
   std::string out;
-  // A stream loses no piece, and an agent of an earlier tfdist knows no other flag than kLast.
-  for (const std::string& piece : Cut(message, 0)) {
-    AppendLength(out, piece.size());
-    out += piece;
+  out.reserve(kBeforeMessage + head.size());
+  AppendLength(out, sizeof kForm + head.size() + message.payload.size());
+  out.push_back(static_cast<char>(kForm));
+  return out += head;
+}
+
+std::string Frame(const Message& message) { return FrameHead(message) + message.payload; }
+
+std::vector<std::string> Pieces(const Message& message) {
+  const std::string bytes = Encode(message);
+  constexpr size_t kMost = kMaxPieceBytes - 1;
+  std::vector<std::string> pieces;
+  for (size_t start = 0; start < bytes.size(); start += kMost) {
+    const int first = start == 0 ? kFirst : 0;
+    const int last = start + kMost >= bytes.size() ? kLast : 0;
+    pieces.push_back(static_cast<char>(first | last) + bytes.substr(start, kMost));
   }
-  return out;
+  return pieces;
 }
 
 std::optional<Message> PieceReader::Feed(std::string_view piece, size_t max_bytes) {
-  if (piece.empty()) throw ProtocolError(Phase::kControl, "empty frame");
-  const char flag = piece.front();
+  if (piece.empty()) throw ProtocolError(Phase::kControl, "empty piece of a message");
+  const auto flags = static_cast<unsigned char>(piece.front());
   piece.remove_prefix(1);
-  if (flag < 0 || flag > (kFirst | kLast)) {
-    throw ProtocolError(Phase::kControl, "frame with an unknown flag");
+  if (flags > (kFirst | kLast)) {
+    throw ProtocolError(Phase::kControl, "piece of a message with an unknown flag");
   }
-  if ((flag & kFirst) != 0) collected_.clear();  // the sender gave the message before up half-way
+  if ((flags & kFirst) != 0) collected_.clear();  // the sender gave the message before up half-way
   if (collected_.size() + piece.size() > max_bytes) {
     collected_.clear();
     throw ProtocolError(Phase::kControl, fmt::format("message longer than {} bytes", max_bytes));
   }
+  if (flags == (kFirst | kLast)) return Decode(piece);
   collected_ += piece;
-  if ((flag & kLast) == 0) return std::nullopt;
+  if ((flags & kLast) == 0) return std::nullopt;
   const std::string whole = std::exchange(collected_, {});
   return Decode(whole);
 }
@@ -79,18 +82,19 @@ void FrameReader::Feed(std::string_view bytes) {
 }
 
 std::optional<Message> FrameReader::Next() {
-  while (true) {
-    const std::string_view rest = std::string_view(buffer_).substr(consumed_);
-    if (rest.size() < kLengthBytes) return std::nullopt;
-    const size_t length = ReadLength(rest);
-    if (length == 0 || length > kMaxFrameBytes) {
-      throw ProtocolError(Phase::kControl,
-                          fmt::format("frame of an impossible length, {}", length));
-    }
-    if (rest.size() < kLengthBytes + length) return std::nullopt;
-    consumed_ += kLengthBytes + length;
-    if (auto message = pieces_.Feed(rest.substr(kLengthBytes, length))) return message;
-  }
+  if (Lacks() > 0) return std::nullopt;
+  const std::string_view rest = Rest();
+  const size_t size = SizeOfFrame(rest);
+  consumed_ += size;
+  return Decode(rest.substr(kBeforeMessage, size - kBeforeMessage));
 }
+
+size_t FrameReader::Lacks() const {
+  const std::string_view rest = Rest();
+  const size_t wanted = rest.size() < kBeforeMessage ? kBeforeMessage : SizeOfFrame(rest);
+  return wanted - std::min(wanted, rest.size());
+}
+
+std::string_view FrameReader::Rest() const { return std::string_view(buffer_).substr(consumed_); }
 
 }  // namespace tfdist::protocol

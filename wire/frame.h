@@ -1,9 +1,8 @@
 // How messages travel on a byte stream (SSH channel, unix socket) and between agents (ZeroMQ).
 //
-// Frame: 4 bytes big-endian length (1..kMaxFrameBytes), 1 byte of flags (1: last piece of its
-// message), then bytes. A message longer than a frame goes in several, one after the other. Over
-// ZeroMQ the length is the message's own, and the first piece has the flag 2 as well: there a
-// message may be given up half-way.
+// Stream: 4 bytes big-endian length of what follows, 1 byte for the form of the frame, then the message.
+// ZeroMQ: pieces, each 1 byte of flags (1: last piece of its message, 2: first) and bytes of the message. A longer
+// message goes in several, one after the other, and may be given up half-way.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +15,25 @@
 
 namespace tfdist::protocol {
 
-inline constexpr size_t kMaxFrameBytes =
-    64 * 1024 - 512;  // flag included; fits ZMQ_MAXMSGSIZE 64 KiB
+inline constexpr size_t kMaxPieceBytes =
+    64 * 1024 - 512;  // flags included; fits ZMQ_MAXMSGSIZE 64 KiB
 // Bounds what a peer can make us hold.
 inline constexpr size_t kMaxMessageBytes = 16 * 1024 * 1024;
 
-// For ZeroMQ: the pieces of one message, each flag byte + bytes.
+// The other end speaks version 1, whose frames had another form.
+class EarlierProtocol : public ProtocolError {
+ public:
+  EarlierProtocol()
+      : ProtocolError(Phase::kControl, "it speaks protocol 1, of an earlier tfdist") {}
+};
+
+// For a stream: what goes before the message's payload.
+std::string FrameHead(const Message& message);
+// The payload, too.
+std::string Frame(const Message& message);
+
+// For ZeroMQ.
 std::vector<std::string> Pieces(const Message& message);
-// The frames of one message, as one text for a stream.
-std::string Frames(const Message& message);
 
 // Puts messages together again from pieces of one peer, in order.
 class PieceReader {
@@ -42,11 +51,14 @@ class FrameReader {
   void Feed(std::string_view bytes);
   // Throws ProtocolError on an impossible length or a malformed message: the stream is lost then.
   std::optional<Message> Next();
+  // After nullopt: how many bytes are to come at least. No more belong to the message at hand.
+  [[nodiscard]] size_t Lacks() const;
 
  private:
+  [[nodiscard]] std::string_view Rest() const;
+
   std::string buffer_;
   size_t consumed_ = 0;
-  PieceReader pieces_;
 };
 
 }  // namespace tfdist::protocol

@@ -5,7 +5,7 @@
 #include "base/json_fields.h"
 #include "base/json_numbers.h"
 #include "base/named_enum.h"
-#include "wire/nesting.h"
+#include "wire/length.h"
 #include "wire/refusal.h"
 
 namespace tfdist::protocol {
@@ -23,21 +23,40 @@ constexpr EnumNames<Serving, 3> kServing = {{
     {Serving::kFolder, "folder"},
 }};
 
-}  // namespace
-
-std::string Encode(const Message& message) {
-  const Json json = {{"t", message.type}, {"id", message.id}, {"b", message.body}};
-  std::string bytes;
-  Json::to_cbor(json, bytes);
-  return bytes;
+// For Json::parse. What reads the values afterwards does so by recursion.
+bool RefuseDepth(int depth, Json::parse_event_t event, Json&) {
+  const bool begins =
+      event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+  if (begins && depth >= static_cast<int>(kDeepestMessage)) {
+    throw ProtocolError(Phase::kControl, "malformed message: nested too deeply");
+  }
+  return true;
 }
 
+}  // namespace
+
+std::string Head(const Message& message) {
+  const std::string header =
+      JsonLine({{"t", message.type}, {"id", message.id}, {"b", message.body}});
+  std::string head;
+  head.reserve(kLengthBytes + header.size());
+  AppendLength(head, header.size());
+  return head += header;
+}
+
+std::string Encode(const Message& message) { return Head(message) + message.payload; }
+
 Message Decode(std::string_view bytes) {
-  CheckNesting(bytes);
+  const size_t size = bytes.size() < kLengthBytes ? 0 : ReadLength(bytes);
+  if (size == 0 || size > bytes.size() - kLengthBytes) {
+    throw ProtocolError(Phase::kControl, "message with a header of an impossible length");
+  }
+  bytes.remove_prefix(kLengthBytes);
   try {
-    const Json json = Json::from_cbor(bytes);
+    Json json = Json::parse(bytes.substr(0, size), RefuseDepth);
     if (!NumbersFit(json)) throw ProtocolError(Phase::kControl, "a number is out of range");
-    Message message{json.at("t").get<std::string>(), json.at("id").get<uint64_t>(), json.at("b")};
+    Message message{json.at("t").get<std::string>(), json.at("id").get<uint64_t>(),
+                    std::move(json.at("b")), std::string(bytes.substr(size))};
     if (!message.body.is_object())
       throw ProtocolError(Phase::kControl, "message body is not a map");
     return message;
@@ -82,24 +101,23 @@ void from_json(const Json& json, Serving& value) { value = ValueIn(kServing, jso
 TFDIST_JSON_FIELDS(ErrorBody, phase, cause, remedy, job, plan_sha256)
 TFDIST_JSON_FIELDS(Create, version, job, name, plan_sha256, slot, address, port,
                    uncommitted_limit_ms, orphan_timeout_ms)
-TFDIST_JSON_FIELDS(FilePiece, sha256, offset, gzip, last)
+TFDIST_JSON_FIELDS(FilePiece, sha256, offset, last)
 
 void to_json(Json& json, const LogPiece& value) {
-  json = {{"offset", value.offset}, {"segments", value.segments}, {"data", value.data}};
+  json = {{"offset", value.offset}, {"segments", value.segments}};
   if (value.left_out) json["left_out"] = true;
 }
 void from_json(const Json& json, LogPiece& value) {
   json.at("offset").get_to(value.offset);
   json.at("segments").get_to(value.segments);
-  json.at("data").get_to(value.data);
   value.left_out = json.value("left_out", false);
 }
 
 void to_json(Json& json, const Hello& value) {
-  json = {{"oldest", value.oldest},   {"newest", value.newest},
-          {"serving", value.serving}, {"agent_sha256", value.agent_sha256},
-          {"base", value.base},       {"job", value.job},
-          {"slot", value.slot},       {"public_key", value.public_key}};
+  json = {{"oldest", value.oldest},    {"newest", value.newest},
+          {"serving", value.serving},  {"agent_sha256", value.agent_sha256},
+          {"base", Bytes{value.base}}, {"job", value.job},
+          {"slot", value.slot},        {"public_key", value.public_key}};
   Put(json, "damage", value.damage);
   Put(json, "orphaned", value.orphaned);
   Put(json, "killed", value.killed);
@@ -110,7 +128,7 @@ void from_json(const Json& json, Hello& value) {
   json.at("newest").get_to(value.newest);
   json.at("serving").get_to(value.serving);
   json.at("agent_sha256").get_to(value.agent_sha256);
-  json.at("base").get_to(value.base);
+  value.base = json.at("base").get<Bytes>().value;
   json.at("job").get_to(value.job);
   json.at("slot").get_to(value.slot);
   json.at("public_key").get_to(value.public_key);
@@ -128,7 +146,7 @@ void to_json(Json& json, const ReadLog& value) {
           {"credit", value.credit}};
   Put(json, "tail_lines", value.tail_lines);
   Put(json, "since_ns", value.since_ns);
-  if (!value.grep.empty()) json["grep"] = ToBinary(value.grep);
+  if (!value.grep.empty()) json["grep"] = Bytes{value.grep};
   if (value.exact_times) json["exact_times"] = true;
   if (value.stderr_alone) json["stderr_alone"] = true;
 }
@@ -139,7 +157,7 @@ void from_json(const Json& json, ReadLog& value) {
   json.at("credit").get_to(value.credit);
   Get(json, "tail_lines", value.tail_lines);
   Get(json, "since_ns", value.since_ns);
-  if (json.contains("grep")) value.grep = RawText(json.at("grep"));
+  if (json.contains("grep")) value.grep = json.at("grep").get<Bytes>().value;
   value.exact_times = json.value("exact_times", false);
   value.stderr_alone = json.value("stderr_alone", false);
 }

@@ -1,8 +1,10 @@
-// What the command and an agent say to each other. protocol.md shows the exchanges. Messages are CBOR
-// maps {"t": type, "id": number, "b": body}; `id` ties replies and streams to their request.
-// Structs below are the bodies. Unknown body keys are passed over; missing ones are an Error.
+// What the command and an agent say to each other. protocol.md shows the exchanges. A message is a JSON header,
+// {"t": type, "id": number, "b": body}, and a payload of raw bytes; `id` ties replies and streams to
+// their request. Structs below are the bodies. Unknown body keys are passed over; missing ones are an
+// Error.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -23,8 +25,8 @@
 namespace tfdist::protocol {
 
 // Versions of this protocol that this program speaks, newest and oldest.
-inline constexpr int kVersion = 1;
-inline constexpr int kOldestVersion = 1;
+inline constexpr int kVersion = 2;
+inline constexpr int kOldestVersion = 2;
 
 // ---------------------------------------------------------------------------------------------
 // Messages
@@ -33,6 +35,8 @@ struct Message {
   std::string type;
   uint64_t id = 0;
   Json body = Json::object();
+  std::string payload =
+      {};  // of the few messages that carry bytes: the member `data` of their body
 };
 
 namespace type {
@@ -129,7 +133,7 @@ struct Create {
 struct FilePiece {
   std::string sha256;
   uint64_t offset = 0;
-  Bytes gzip;  // piece of the gzip-compressed content, at most 32 KiB
+  std::string data;  // the payload: a piece of the gzip-compressed content, at most 32 KiB
   bool last = false;
 };
 
@@ -173,14 +177,19 @@ struct LogSegment {
 struct LogPiece {
   uint64_t offset = 0;
   std::vector<LogSegment> segments;
-  Bytes data;
+  std::string data;  // the payload
   bool left_out = false;
 };
 
 // ---------------------------------------------------------------------------------------------
 // Encoding
 
-// CBOR of one message. Any string in it may be raw bytes.
+// Deeper nests no header; an event of a plan, the deepest, has 7.
+inline constexpr size_t kDeepestMessage = 32;
+
+// All of a message but its payload, which comes after it: 4 bytes of length, and the header.
+std::string Head(const Message& message);
+// Head and payload.
 std::string Encode(const Message& message);
 // Throws ProtocolError when `bytes` are not a message.
 Message Decode(std::string_view bytes);
@@ -204,14 +213,39 @@ class NameTaken : public Refusal {
 // messages pass.
 void ThrowIfError(const Message& message);
 
-// The body as a T; throws ProtocolError that names the message type and what is wrong.
 template <typename T>
-T Body(const Message& message) {
+concept HasPayload = requires(T value) {
+  { value.data } -> std::same_as<std::string&>;
+};
+
+// The body as a T, but for its payload; throws ProtocolError that names the message type and what is wrong.
+template <typename T>
+T BodyAlone(const Message& message) {
   try {
     return message.body.get<T>();
   } catch (const Json::exception& e) {
     throw ProtocolError(Phase::kControl, "malformed message '" + message.type + "': " + e.what());
   }
+}
+
+// The body as a T; throws as BodyAlone.
+template <typename T>
+T Body(const Message& message) {
+  T value = BodyAlone<T>(message);
+  if constexpr (HasPayload<T>) value.data = message.payload;
+  return value;
+}
+template <HasPayload T>
+T Body(Message&& message) {
+  T value = BodyAlone<T>(message);
+  value.data = std::move(message.payload);
+  return value;
+}
+
+// A message with all of `body`.
+template <HasPayload T>
+Message MessageWith(std::string_view type, uint64_t id, T body) {
+  return {std::string(type), id, body, std::move(body.data)};
 }
 
 #define TFDIST_BODY(T)                      \

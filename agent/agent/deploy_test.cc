@@ -28,8 +28,8 @@ class DeployTest : public JobTest {
   static void Upload(AgentClient& client, const FileDescription& file, const std::string& content) {
     const Json missing = client.Request(type::kNeed, {{"files", {file}}}).at("missing");
     if (missing.empty()) return;
-    protocol::FilePiece piece{file.sha256, 0, {Gzip(content)}, true};
-    client.Request(type::kFile, piece);
+    const protocol::FilePiece piece{file.sha256, 0, "", true};
+    client.Request(type::kFile, piece, Gzip(content));
   }
   static FileDescription FileOf(const std::string& content, bool executable, std::string link) {
     return {Sha256Hex(content), content.size(), executable, std::move(link)};

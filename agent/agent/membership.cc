@@ -128,8 +128,10 @@ void Membership::OnBulk(const protocol::Message& message) {
 }
 
 LogStream::Sink Membership::BulkSink() {
-  return {.ready = [this] { return member_.uplink()->BulkWritable(); },
-          .send = [this](const auto& message) { member_.uplink()->SendBulk(message); }};
+  return {
+      .ready = [this] { return member_.uplink()->BulkWritable(); },
+      .send =
+          [this](protocol::Message message) { member_.uplink()->SendBulk(std::move(message)); }};
 }
 
 Member::Handlers Membership::MemberHandlers() {

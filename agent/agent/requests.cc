@@ -48,9 +48,9 @@ LogStream::Sink SinkOf(const SessionPtr& session) {
                 return reader && reader->LogReady();
               },
           .send =
-              [weak](const Message& message) {
+              [weak](Message message) {
                 const auto reader = weak.lock();
-                if (reader) reader->SendLog(message);
+                if (reader) reader->SendLog(std::move(message));
               }};
 }
 

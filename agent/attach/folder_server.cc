@@ -151,12 +151,12 @@ bool FolderServer::SendLog(uint64_t id, Reader& reader) {
   try {
     const auto piece = reader.cursor.Next(reader.credit, LogEnd::kClosed);
     if (!piece) return true;
-    if (piece->data.value.empty()) {
+    if (piece->data.empty()) {
       WriteToStdout(Answer(type::kEnd, id, {{"offset", piece->offset}}));
       return false;
     }
-    reader.credit -= std::min<uint64_t>(reader.credit, piece->data.value.size());
-    WriteToStdout(Answer(type::kLog, id, *piece));
+    reader.credit -= std::min<uint64_t>(reader.credit, piece->data.size());
+    WriteToStdout(protocol::MessageWith(type::kLog, id, *piece));
     return true;
   } catch (const LogUnreadable& e) {
     WriteToStdout(protocol::ErrorMessage(id, e));

@@ -12,7 +12,7 @@ constexpr size_t kRememberedShutDown = 16;
 // A report of a host with many tasks, and with a long census.
 constexpr size_t kMaxReportBytes = 4 * 1024 * 1024;
 // A piece of log fits one frame.
-constexpr size_t kMaxBulkBytes = protocol::kMaxFrameBytes;
+constexpr size_t kMaxBulkBytes = protocol::kMaxPieceBytes;
 
 }  // namespace
 

@@ -28,7 +28,7 @@ class Uplink {
   virtual void Send(const HostReport& report) = 0;
   // Log messages. A message that cannot be sent at once waits. A sender of many waits for
   // BulkWritable.
-  virtual void SendBulk(const protocol::Message& message) = 0;
+  virtual void SendBulk(protocol::Message message) = 0;
   [[nodiscard]] virtual bool BulkWritable() = 0;
 };
 

@@ -64,8 +64,8 @@ void ZmqUplink::SendUnsentBulk() {
   while (!unsent_bulk_.empty() && SendPieces(bulk_, unsent_bulk_.front())) unsent_bulk_.pop_front();
 }
 
-void ZmqUplink::SendBulk(const Message& message) {
-  unsent_bulk_.push_back(message);
+void ZmqUplink::SendBulk(Message message) {
+  unsent_bulk_.push_back(std::move(message));
   SendUnsentBulk();
 }
 

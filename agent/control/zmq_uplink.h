@@ -29,7 +29,7 @@ class ZmqUplink : public Uplink {
             const CoordinatorAddress& coordinator, Handlers handlers);
 
   void Send(const HostReport& report) override;
-  void SendBulk(const protocol::Message& message) override;
+  void SendBulk(protocol::Message message) override;
   [[nodiscard]] bool BulkWritable() override { return unsent_bulk_.empty() && bulk_.Writable(); }
 
  private:

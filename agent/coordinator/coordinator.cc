@@ -54,7 +54,7 @@ class Coordinator::LocalUplink : public Uplink {
         [&coordinator = coordinator_, report] { coordinator.OnReport(kLocalSlot, report); });
   }
   // Slot 0's logs are read where they are.
-  void SendBulk(const Message&) override {}
+  void SendBulk(Message) override {}
   [[nodiscard]] bool BulkWritable() override { return false; }
 
  private:

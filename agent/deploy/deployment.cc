@@ -76,8 +76,8 @@ Deployment::Deployment(EventLoop& loop, FileThread& files, const SlotFolder& fol
       on_described_(std::move(on_described)),
       store_(std::make_shared<FileStore>(std::filesystem::path(info.base) / layout::kFiles)),
       server_(files, store_,
-              [answer = std::move(ways.answer)](int slot, const protocol::FilePart& part) {
-                answer(slot, {std::string(protocol::type::kFilePart), 0, part});
+              [answer = std::move(ways.answer)](int slot, protocol::FilePart part) {
+                answer(slot, protocol::MessageWith(protocol::type::kFilePart, 0, std::move(part)));
               }),
       fetcher_(loop, files, store_, [ask = std::move(ways.ask)](const protocol::FileAsk& what) {
         ask({std::string(protocol::type::kAskFile), 0, what});

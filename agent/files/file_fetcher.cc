@@ -68,7 +68,7 @@ void FileFetcher::OnPart(const protocol::FilePart& part) {
 }
 
 void FileFetcher::Take(const protocol::FilePart& part) {
-  const std::string& data = part.data.value;
+  const std::string& data = part.data;
   if (data.size() != std::min(kFilePartBytes, file().size_bytes - taken_)) {
     return GiveUp("the first host sent a part of the wrong size");
   }

@@ -115,7 +115,7 @@ TEST_F(FileFetcherTest, WrongBytesAreRefusedAndTheNextFileComes) {
   const FileDescription absent{Sha256Hex("nobody has it"), 13, false, ""};
   second_->Expect(absent);
   on_way_ = [](FilePart& part) {
-    if (part.offset == 0 && !part.data.value.empty()) part.data.value[77] = '!';
+    if (part.offset == 0 && !part.data.empty()) part.data[77] = '!';
     return true;
   };
   Fetch({file, absent});
@@ -130,7 +130,7 @@ TEST_F(FileFetcherTest, APartThatIsTooLongIsNotTaken) {
   const FileDescription file = File(1000);
   Arrive(file, 0, 1000);
   on_way_ = [](FilePart& part) {
-    part.data.value += "more";
+    part.data += "more";
     return true;
   };
   Fetch({file});
@@ -146,7 +146,7 @@ TEST_F(FileFetcherTest, AFileThatTheJobHasNotAnnouncedIsNotGiven) {
   answer.state = PartState::kData;
   other.OnAsk(1, {file.sha256, 0});
   RunUntil([&] { return answer.state == PartState::kNone; });
-  EXPECT_TRUE(answer.data.value.empty());
+  EXPECT_TRUE(answer.data.empty());
 }
 
 TEST_F(FileFetcherTest, AFirstHostThatHasNothingYetIsAskedAFewTimesASecond) {

@@ -31,8 +31,8 @@ void FileReceiver::Add(const protocol::FilePiece& piece) {
     throw Error(Phase::kFiles,
                 fmt::format("piece at {} of a file where {} was due", piece.offset, received_));
   }
-  received_ += piece.gzip.value.size();
-  gunzip_.Feed(piece.gzip.value, [this](std::string_view content) { Write(content); });
+  received_ += piece.data.size();
+  gunzip_.Feed(piece.data, [this](std::string_view content) { Write(content); });
 }
 
 bool FileReceiver::AddContent(uint64_t offset, std::string_view content) {

@@ -18,7 +18,7 @@ void FileServer::OnAsk(int slot, const protocol::FileAsk& ask) {
                [this, slot, ask](Outcome<protocol::FilePart>& part) {
                  --pending_[slot];
                  try {
-                   send_(slot, part.Get());
+                   send_(slot, std::move(part.Get()));
                  } catch (const Error& error) {
                    Log("a part of a file for slot {}: {}", slot, error.cause());
                    send_(slot, {ask.sha256, ask.offset, protocol::PartState::kNone, {}});

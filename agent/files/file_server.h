@@ -15,7 +15,7 @@ namespace tfdist::agent {
 class FileServer {
  public:
   // May fail: the other host asks again.
-  using Send = std::function<void(int slot, const protocol::FilePart&)>;
+  using Send = std::function<void(int slot, protocol::FilePart)>;
 
   FileServer(FileThread& files, std::shared_ptr<FileStore> store, Send send);
 

@@ -183,7 +183,7 @@ protocol::FilePart FileStore::Part(const protocol::FileAsk& ask) const {
   if (!whole && receiving->second->written() < ask.offset + count) return part;
   const std::string path = whole ? PathOf(ask.sha256).string() : receiving->second->aside();
   if (!std::filesystem::exists(path)) return part;
-  part.data.value = ReadPart(path, ask.offset, count);
+  part.data = ReadPart(path, ask.offset, count);
   part.state = protocol::PartState::kData;
   return part;
 }

@@ -30,7 +30,7 @@ class FileStoreTest : public testing::Test {
     for (size_t start = 0; start < gzip.size(); start += piece_bytes) {
       done = store_->Accept({.sha256 = file.sha256,
                              .offset = start,
-                             .gzip = {gzip.substr(start, piece_bytes)},
+                             .data = {gzip.substr(start, piece_bytes)},
                              .last = start + piece_bytes >= gzip.size()});
     }
     return done;
@@ -116,7 +116,7 @@ TEST_F(FileStoreTest, UnpacksNoMoreThanWasAnnounced) {
 TEST_F(FileStoreTest, SaysOnceThatAFileFailed) {
   const auto file = Describe("content");
   store_->Expect(file);
-  const FilePiece bad{.sha256 = file.sha256, .offset = 0, .gzip = {"no gzip"}, .last = false};
+  const FilePiece bad{.sha256 = file.sha256, .offset = 0, .data = {"no gzip"}, .last = false};
   EXPECT_THROW((void)store_->Accept(bad), Error);
   EXPECT_FALSE(store_->Accept(bad));
 }

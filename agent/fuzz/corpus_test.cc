@@ -63,7 +63,7 @@ Json SampleOrder() {
   return agent::Order{7, 1, agent::Goal::kStop, {"10.0.0.1"}, {{"worker:0", 1}}, false};
 }
 
-Json SampleLog() {
+LogPiece SampleLog() {
   return LogPiece{5, {{Stream::kStdout, 3, 1, 1, 0}, {Stream::kStderr, 2, 1, 1, 9}}, {"hello"}};
 }
 
@@ -94,12 +94,13 @@ TEST(FuzzCorpus, HasMessages) {
        {"describe", Bytes(type::kDescribe, SampleHost())},
        {"commit", Bytes(type::kCommit, SamplePlan())},
        {"error", Encode(ErrorMessage(1, Error(Phase::kPorts, "port 2222 is taken", "free it")))},
-       {"file", Bytes(type::kFile, FilePiece{"ab", 0, {"zipped"}, true})},
+       {"file", Encode(MessageWith(type::kFile, 1, FilePiece{"ab", 0, "zipped", true}))},
        {"read_log", Bytes(type::kReadLog, read_log)},
-       {"log", Bytes(type::kLog, SampleLog())},
+       {"log", Encode(MessageWith(type::kLog, 1, SampleLog()))},
        {"report", Bytes(agent::control_type::kReport, SampleReport())},
        {"ask_file", Bytes(type::kAskFile, FileAsk{"ab", kFilePartBytes})},
-       {"file_part", Bytes(type::kFilePart, FilePart{"ab", 0, PartState::kData, {"content"}})},
+       {"file_part",
+        Encode(MessageWith(type::kFilePart, 1, FilePart{"ab", 0, PartState::kData, "content"}))},
        {"fetched", Bytes(type::kFetched, Fetched{7, true, {"ab"}, "it is not there"})},
        {"look", Bytes(type::kLook, LookRequest{true, true, true})},
        {"looked", Bytes(type::kLooked, SampleLook())},
@@ -125,11 +126,13 @@ TEST(FuzzCorpus, HasMessages) {
 TEST(FuzzCorpus, HasStreams) {
   const Message ping{std::string(type::kPing), 0, Json::object()};
   const Message order{std::string(agent::control_type::kOrder), 2, SampleOrder()};
-  // A piece that is the first, but not the last, of a message that is then given up.
-  std::string first_piece = Frames(ping);
-  first_piece[4] = 2;
-  ExpectCorpus(kCorpus / "frame", {{"two_messages", Frames(ping) + Frames(order)},
-                                   {"given_up_half_way", first_piece + Frames(order)}});
+  const std::string piece = Pieces(ping).front();
+  const std::string with_length = static_cast<char>(piece.size()) + piece;
+  // The first, but not the last, of a message that is then given up.
+  std::string first_piece = with_length;
+  first_piece[1] = 2;
+  ExpectCorpus(kCorpus / "frame", {{"two_messages", Frame(ping) + Frame(order)},
+                                   {"given_up_half_way", first_piece + with_length}});
 }
 
 std::string Journal(const std::vector<event::Body>& bodies) {

@@ -52,10 +52,10 @@ class LogFolder {
 
 void CheckPiece(const protocol::LogPiece& piece, uint64_t asked, size_t max_bytes) {
   assert(piece.offset >= asked);
-  assert(piece.data.value.size() <= max_bytes);
+  assert(piece.data.size() <= max_bytes);
   uint64_t described = 0;
   for (const protocol::LogSegment& segment : piece.segments) described += segment.size_bytes;
-  assert(described == piece.data.value.size());
+  assert(described == piece.data.size());
 }
 
 // All text that is to be read from `offset` on.
@@ -64,9 +64,9 @@ std::string ReadAll(LogReader& reader, uint64_t offset, size_t max_bytes, LogEnd
   while (true) {
     const protocol::LogPiece piece = reader.Read(offset, max_bytes, end);
     CheckPiece(piece, offset, max_bytes);
-    if (piece.data.value.empty()) return text;
-    text += piece.data.value;
-    offset = piece.offset + piece.data.value.size();
+    if (piece.data.empty()) return text;
+    text += piece.data;
+    offset = piece.offset + piece.data.size();
   }
 }
 

@@ -283,7 +283,7 @@ TEST_F(HolderTest, KeepsTheTwoStreamsApartAndInOrder) {
   std::map<protocol::Stream, std::string> texts;
   size_t position = 0;
   for (const auto& segment : piece.segments) {
-    texts[segment.stream] += piece.data.value.substr(position, segment.size_bytes);
+    texts[segment.stream] += piece.data.substr(position, segment.size_bytes);
     position += segment.size_bytes;
   }
   EXPECT_EQ(texts[protocol::Stream::kStdout], "out 1\nout 2\nout 3\nout 4\nout 5\n");
@@ -295,7 +295,7 @@ TEST_F(HolderTest, OnePipeKeepsTheExactOrderOfBothStreams) {
            [](RunSpec& spec) { spec.merged_output = true; });
   WaitForDone("a:0");
   const protocol::LogPiece piece = LogReader(TaskFolder("a:0")).Read(0, 10'000, LogEnd::kClosed);
-  EXPECT_EQ(piece.data.value, "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n");
+  EXPECT_EQ(piece.data, "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n");
   ASSERT_EQ(piece.segments.size(), 1U);
   EXPECT_EQ(piece.segments[0].stream, protocol::Stream::kMerged);
 }
@@ -330,7 +330,7 @@ TEST_F(HolderTest, TheExitIsKnownWhileAGrandchildStillHoldsThePipe) {
   // By the times that the holder has left, however late this looks.
   const int64_t exit_ns = WrittenAt(TaskFolder("a:0") / "run-1-1" / "exit");
   const protocol::LogPiece log = LogReader(TaskFolder("a:0")).Read(0, 10'000, LogEnd::kClosed);
-  EXPECT_EQ(log.data.value, "main\ntick\n");
+  EXPECT_EQ(log.data, "main\ntick\n");
   EXPECT_LE(exit_ns, log.segments.back().time_ns);
   EXPECT_GE(WallClockNanoseconds() - exit_ns, 1'900'000'000);  // wall clocks are adjusted
   EXPECT_EQ(Left().size(), 2U);

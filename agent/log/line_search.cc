@@ -34,7 +34,7 @@ void LineSearch::BlankStdout(LogReader& reader, std::string& text) const {
   uint64_t at = begin;
   while (at < position_) {
     const protocol::LogPiece piece = reader.Read(at, position_ - at, end_);
-    if (piece.data.value.empty()) return;
+    if (piece.data.empty()) return;
     at = piece.offset;
     for (const protocol::LogSegment& segment : piece.segments) {
       if (at >= position_) return;

@@ -88,13 +88,13 @@ bool LogCopy::Step(LogEnd end) {
   if (!file_.valid() && reader_.Size(end) == 0) return false;
   if (!file_.valid()) Open();
   const protocol::LogPiece piece = reader_.Read(offset_, kStepBytes, end);
-  if (piece.data.value.empty()) return false;
+  if (piece.data.empty()) return false;
   Write(piece);
   return true;
 }
 
 void LogCopy::Write(const protocol::LogPiece& piece) {
-  std::string_view text = piece.data.value;
+  std::string_view text = piece.data;
   uint64_t offset = piece.offset;
   while (!text.empty()) {
     const ssize_t put = pwrite(file_.get(), text.data(), text.size(), static_cast<off_t>(offset));

@@ -69,7 +69,7 @@ std::optional<protocol::LogPiece> LogCursor::NextOfUnfinishedLines(uint64_t limi
     offset_ = begin > piece.offset ? std::min(begin, after) : after;
     if (begin > piece.offset) continue;
     piece.segments.resize(1);
-    piece.data.value.resize(first.size_bytes);
+    piece.data.resize(first.size_bytes);
     return piece;
   }
   return std::nullopt;
@@ -78,15 +78,15 @@ std::optional<protocol::LogPiece> LogCursor::NextOfUnfinishedLines(uint64_t limi
 std::optional<protocol::LogPiece> LogCursor::NextOfAll(uint64_t limit_bytes, LogEnd end) {
   const uint64_t before = offset_;
   auto begun = NextOfUnfinishedLines(limit_bytes, end);
-  const bool left_out = offset_ > before + (begun ? begun->data.value.size() : 0);
+  const bool left_out = offset_ > before + (begun ? begun->data.size() : 0);
   if (begun) begun->left_out = left_out;
   if (begun) return begun;
   protocol::LogPiece piece = reader_.Read(offset_, std::min(limit_bytes, kPieceBytes), end, times_);
   piece.left_out = left_out;
-  if (piece.data.value.empty()) {
+  if (piece.data.empty()) {
     piece.offset = offset_;
   } else {
-    offset_ = piece.offset + piece.data.value.size();
+    offset_ = piece.offset + piece.data.size();
   }
   return piece;
 }
@@ -98,7 +98,7 @@ LogCursor::Lines LogCursor::ReadLines(LogEnd end) {
   while (lines.text.size() < kLongestLineBytes && lines.text.find('\n') == std::string::npos) {
     const uint64_t at = offset_ + lines.text.size();
     const auto piece = reader_.Read(at, kLongestLineBytes - lines.text.size(), end);
-    if (piece.data.value.empty()) {
+    if (piece.data.empty()) {
       lines.may_grow = end == LogEnd::kOpen;
       break;
     }
@@ -106,7 +106,7 @@ LogCursor::Lines LogCursor::ReadLines(LogEnd end) {
       offset_ = piece.offset;
       lines.text.clear();
     }
-    lines.text += piece.data.value;
+    lines.text += piece.data;
   }
   return lines;
 }
@@ -118,9 +118,9 @@ std::optional<protocol::LogPiece> LogCursor::NextThatFits(uint64_t limit_bytes, 
     if (filter_->found_bytes() > 0) {
       const uint64_t most = std::min({limit_bytes, kPieceBytes, filter_->found_bytes()});
       auto piece = reader_.Read(offset_, most, end, times_);
-      filter_->Take(piece.data.value.size());
-      offset_ = piece.offset + piece.data.value.size();
-      if (!piece.data.value.empty()) return piece;
+      filter_->Take(piece.data.size());
+      offset_ = piece.offset + piece.data.size();
+      if (!piece.data.empty()) return piece;
     }
     const Lines lines = ReadLines(end);
     const bool is_open = lines.text.find('\n') == std::string::npos && lines.may_grow;

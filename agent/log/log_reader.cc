@@ -9,8 +9,8 @@
 namespace tfdist::agent {
 namespace {
 
-// Bounds a piece whose text came a byte at a time.
-constexpr size_t kMaxSegments = 1024;
+// Bounds a piece whose text came a byte at a time: in JSON a segment has at most 57 bytes.
+constexpr size_t kMaxSegments = 512;
 constexpr size_t kBackwardBytes = 1 << 16;
 
 bool SameOrigin(const protocol::LogSegment& segment, const LogRecord& record) {
@@ -144,7 +144,7 @@ class LogReader::Impl {
       AddSegment(piece, *record, until - offset, times);
       offset = until;
     }
-    piece.data.value = file_->Text(piece.offset, offset - piece.offset);
+    piece.data = file_->Text(piece.offset, offset - piece.offset);
     return piece;
   }
 

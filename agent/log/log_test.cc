@@ -48,9 +48,9 @@ class LogTest : public testing::Test {
     std::string text;
     while (true) {
       const LogPiece piece = reader.Read(offset, step, end);
-      if (piece.data.value.empty()) return text;
-      text += piece.data.value;
-      offset = piece.offset + piece.data.value.size();
+      if (piece.data.empty()) return text;
+      text += piece.data;
+      offset = piece.offset + piece.data.size();
     }
   }
   static uint64_t OffsetOfLastLines(LogReader& reader, uint64_t lines, LogEnd end) {
@@ -79,7 +79,7 @@ TEST_F(LogTest, GivesBackTextStreamAndRun) {
   writer.Append(Stream::kStderr, std::string_view("t\0wo\xff\n", 6));
   LogReader reader(folder_);
   const LogPiece piece = reader.Read(0, 100, LogEnd::kOpen);
-  EXPECT_EQ(piece.data.value, std::string("one\nt\0wo\xff\n", 10));
+  EXPECT_EQ(piece.data, std::string("one\nt\0wo\xff\n", 10));
   EXPECT_EQ(Streams(piece), (std::vector{Stream::kStdout, Stream::kStderr}));
   EXPECT_EQ(piece.segments[0].size_bytes, 4U);
   EXPECT_EQ(piece.segments[1].run, 7);
@@ -94,7 +94,7 @@ TEST_F(LogTest, ReadsFromTheMiddleOfAPieceAndCutsTheLastOne) {
   LogReader reader(folder_);
   const LogPiece piece = reader.Read(5, 8, LogEnd::kOpen);
   EXPECT_EQ(piece.offset, 5U);
-  EXPECT_EQ(piece.data.value, "56789abc");
+  EXPECT_EQ(piece.data, "56789abc");
   ASSERT_EQ(piece.segments.size(), 2U);
   EXPECT_EQ(piece.segments[0].size_bytes, 5U);
   EXPECT_EQ(piece.segments[1].size_bytes, 3U);
@@ -104,7 +104,7 @@ TEST_F(LogTest, AMissingLogIsAnEmptyOne) {
   LogReader reader(folder_ / "none");
   EXPECT_EQ(reader.Size(LogEnd::kClosed), 0U);
   EXPECT_EQ(reader.FirstOffset(), 0U);
-  EXPECT_TRUE(reader.Read(0, 10, LogEnd::kClosed).data.value.empty());
+  EXPECT_TRUE(reader.Read(0, 10, LogEnd::kClosed).data.empty());
   EXPECT_EQ(OffsetOfLastLines(reader, 3, LogEnd::kClosed), 0U);
   EXPECT_EQ(reader.OffsetSince(0, LogEnd::kClosed), 0U);
 }
@@ -170,13 +170,13 @@ TEST_F(LogTest, TextBeyondTheIndexIsShownOnceTheLogIsClosedAndIndexedByTheNextWr
   EXPECT_EQ(reader.Size(LogEnd::kOpen), 6U);
   EXPECT_EQ(ReadAll(0, LogEnd::kOpen), "known\n");
   EXPECT_EQ(reader.Size(LogEnd::kClosed), 14U);
-  EXPECT_EQ(reader.Read(6, 100, LogEnd::kClosed).data.value, "unknown\n");
+  EXPECT_EQ(reader.Read(6, 100, LogEnd::kClosed).data, "unknown\n");
   EXPECT_EQ(Streams(reader.Read(0, 100, LogEnd::kClosed)),
             (std::vector{Stream::kStdout, Stream::kUnknown}));
 
   Writer(2).Append(Stream::kStdout, "more\n");
   const LogPiece piece = LogReader(folder_).Read(0, 100, LogEnd::kOpen);
-  EXPECT_EQ(piece.data.value, "known\nunknown\nmore\n");
+  EXPECT_EQ(piece.data, "known\nunknown\nmore\n");
   EXPECT_EQ(Streams(piece), (std::vector{Stream::kStdout, Stream::kUnknown, Stream::kStdout}));
   EXPECT_EQ(piece.segments[1].run, 0);
 }
@@ -266,8 +266,8 @@ std::string TextOfAll(LogCursor& cursor, LogEnd end, size_t limit_bytes = 1000) 
   while (true) {
     const auto piece = cursor.Next(limit_bytes, end);
     if (!piece) continue;
-    if (piece->data.value.empty()) return text;
-    text += piece->data.value;
+    if (piece->data.empty()) return text;
+    text += piece->data;
   }
 }
 
@@ -303,10 +303,10 @@ TEST_F(LogTest, SaysWhatWasLeftOutBetweenBegunLines) {
   request.tail_lines = 1;
   LogCursor cursor(folder_, request);
   const auto first = cursor.Next(1000, LogEnd::kOpen).value();
-  EXPECT_EQ(first.data.value, "one, ");
+  EXPECT_EQ(first.data, "one, ");
   EXPECT_FALSE(first.left_out);
   const auto second = cursor.Next(1000, LogEnd::kOpen).value();
-  EXPECT_EQ(second.data.value, "begun\n");
+  EXPECT_EQ(second.data, "begun\n");
   EXPECT_TRUE(second.left_out);
 }
 
@@ -375,7 +375,7 @@ TEST_F(LogTest, ASearchGoesThroughALongLogInSteps) {
   int asked = 1;
   auto piece = cursor.Next(100, LogEnd::kOpen);
   for (; !piece; piece = cursor.Next(100, LogEnd::kOpen)) ++asked;
-  EXPECT_EQ(piece->data.value, "found\n");
+  EXPECT_EQ(piece->data, "found\n");
   EXPECT_EQ(piece->offset, 10'000U * 1000U);
   EXPECT_GE(asked, 3) << "10 MB are looked at, 4 MiB at a time, or less in 0.1 s";
 }
@@ -497,8 +497,8 @@ TEST_F(LogTest, AFollowerCrossesRotationsOfALivingWriter) {
     const bool was_done = done;
     const LogPiece piece = reader.Read(got.size(), 3000, LogEnd::kOpen);
     ASSERT_EQ(piece.offset, got.size());
-    if (piece.data.value.empty() && was_done) break;
-    got += piece.data.value;
+    if (piece.data.empty() && was_done) break;
+    got += piece.data;
   }
   writing.join();
   EXPECT_TRUE(got == written);
@@ -520,13 +520,13 @@ TEST_F(LogTest, AReaderThatIsOvertakenMeetsOnlyNamedGaps) {
     const bool was_done = done;
     const LogPiece piece = reader.Read(offset, 500, LogEnd::kOpen);
     ASSERT_GE(piece.offset, offset);
-    for (size_t i = 0; i < piece.data.value.size(); ++i) {
+    for (size_t i = 0; i < piece.data.size(); ++i) {
       const uint64_t position = piece.offset + i;
       const std::string line = fmt::format("{:09}\n", position / kLineBytes);
-      ASSERT_EQ(piece.data.value[i], line[position % kLineBytes]) << position;
+      ASSERT_EQ(piece.data[i], line[position % kLineBytes]) << position;
     }
-    if (piece.data.value.empty() && was_done) break;
-    offset = piece.offset + piece.data.value.size();
+    if (piece.data.empty() && was_done) break;
+    offset = piece.offset + piece.data.size();
   }
   writing.join();
   EXPECT_EQ(offset, kLines * kLineBytes);
@@ -569,10 +569,10 @@ TEST_F(FullDiskTest, DropsWhatHasNoRoomCountsItAndSaysSoWhenThereIsRoom) {
   EXPECT_EQ(writer.dropped_bytes(), 0U);
   EXPECT_EQ(writer.lost_bytes(), 2 * lost.size() + 1);
   const LogPiece piece = LogReader(folder_).Read(0, 10'000, LogEnd::kOpen);
-  EXPECT_EQ(piece.data.value,
+  EXPECT_EQ(piece.data,
             kept + "tfdist: 200001 bytes of output dropped: No space left on device\nafter\n");
   EXPECT_EQ(Streams(piece), (std::vector{Stream::kStdout, Stream::kTfdist, Stream::kStdout}));
-  EXPECT_EQ(FilesText(), piece.data.value);
+  EXPECT_EQ(FilesText(), piece.data);
 }
 
 TEST_F(FullDiskTest, ALogThatCannotEvenBeMadeBeginsWhenThereIsRoom) {

@@ -27,9 +27,9 @@ std::vector<Part> PartsBefore(LogReader& reader, uint64_t position, LogEnd end) 
   std::vector<Part> parts;
   for (uint64_t at = position - reader.TextBefore(position).size(); at < position;) {
     const protocol::LogPiece piece = reader.Read(at, position - at, end);
-    if (piece.data.value.empty()) break;
+    if (piece.data.empty()) break;
     at = piece.offset;
-    std::string_view rest = piece.data.value;
+    std::string_view rest = piece.data;
     for (const LogSegment& segment : piece.segments) {
       if (at >= position) break;
       parts.push_back({at, segment, std::string(rest.substr(0, segment.size_bytes))});

@@ -58,32 +58,33 @@ class LogStream::Impl : public std::enable_shared_from_this<Impl> {
   void OnRead(Outcome<std::optional<LogPiece>>& outcome, bool last_chance) {
     reading_ = false;
     try {
-      const auto& piece = outcome.Get();
-      piece ? Take(*piece, last_chance) : Pump();
+      auto& piece = outcome.Get();
+      piece ? Take(std::move(*piece), last_chance) : Pump();
     } catch (const Error& e) {
       ended_ = true;
       sink_.send(protocol::ErrorMessage(id_, e));
     }
   }
 
-  void Take(const LogPiece& piece, bool last_chance) {
-    if (!piece.data.value.empty()) {
-      credit_ -= std::min<uint64_t>(credit_, piece.data.value.size());
-      Send(protocol::type::kLog, piece);
-      from_ = piece.offset + piece.data.value.size();
+  void Take(LogPiece piece, bool last_chance) {
+    if (!piece.data.empty()) {
+      const uint64_t end = piece.offset + piece.data.size();
+      credit_ -= std::min<uint64_t>(credit_, piece.data.size());
+      Send(protocol::MessageWith(protocol::type::kLog, id_, std::move(piece)));
+      from_ = end;
       Pump();
     } else if (last_chance) {
       ended_ = true;
-      Send(protocol::type::kEnd, {{"offset", piece.offset}});
+      Send({std::string(protocol::type::kEnd), id_, {{"offset", piece.offset}}});
     } else {
       growth_.Start(kGrowthInterval);
     }
   }
 
   // `from` lets a relay notice that a piece is missing.
-  void Send(std::string_view type, Json body) {
-    body["from"] = from_;
-    sink_.send({std::string(type), id_, std::move(body)});
+  void Send(protocol::Message message) {
+    message.body["from"] = from_;
+    sink_.send(std::move(message));
   }
 
   FileThread& files_;

@@ -51,7 +51,7 @@ std::optional<protocol::Json> AskAgent(const SlotFolder& folder, std::string_vie
   try {
     const auto agent = ConnectToAgent(folder.path());
     if (!agent) return std::nullopt;
-    WriteAll(agent->get(), protocol::Frames({std::string(type), kId, std::move(body)}), "a socket");
+    WriteAll(agent->get(), protocol::Frame({std::string(type), kId, std::move(body)}), "a socket");
     return ReadAnswer(agent->get(), deadline);
   } catch (const Error& e) {
     Log("agent of {}: {}", folder.path().string(), e.what());

@@ -35,8 +35,8 @@ class Reply {
   }
 
  private:
-  void Send(const protocol::Message& message) const {
-    if (const auto session = session_.lock()) session->Send(message);
+  void Send(protocol::Message message) const {
+    if (const auto session = session_.lock()) session->Send(std::move(message));
   }
 
   std::weak_ptr<Session> session_;

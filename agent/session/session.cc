@@ -23,16 +23,16 @@ void Session::Open(std::function<void()> on_closed) {
   UpdateEvents();
 }
 
-void Session::Send(const Message& message) {
+void Session::Send(Message message) {
   if (!fd_.valid()) return;
-  control_.push_back(protocol::Frames(message));
+  control_.push_back(protocol::Frame(message));
   control_bytes_ += control_.back().size();
   UpdateEvents();
 }
 
-void Session::SendLog(const Message& message) {
+void Session::SendLog(Message message) {
   if (!fd_.valid()) return;
-  log_.push_back(protocol::Frames(message));
+  log_.push_back(protocol::Frame(message));
   log_bytes_ += log_.back().size();
   UpdateEvents();
 }

@@ -27,11 +27,11 @@ class Session : public std::enable_shared_from_this<Session> {
   // it.
   void Open(std::function<void()> on_closed);
   // Queues the message; goes before log pieces that still wait. Nothing happens after the close.
-  void Send(const protocol::Message& message);
+  void Send(protocol::Message message);
   // For what can wait: whether little of what was sent is still here.
   [[nodiscard]] bool HasRoom() const { return control_bytes_ < kMaxLogBytes; }
   // Log pieces. A sender of many waits for LogReady().
-  void SendLog(const protocol::Message& message);
+  void SendLog(protocol::Message message);
   [[nodiscard]] bool LogReady() const { return log_bytes_ < kMaxLogBytes; }
 
   // Between them nothing is read: the sender waits. They nest.

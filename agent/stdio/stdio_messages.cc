@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <string>
@@ -15,7 +15,7 @@
 namespace tfdist::agent {
 namespace {
 
-constexpr size_t kLengthBytes = 4;
+constexpr size_t kMostAtOnceBytes = 64 * 1024;
 
 void WaitForInput(int fd, TimePoint deadline) {
   while (true) {
@@ -39,31 +39,20 @@ bool ReadExactly(int fd, TimePoint deadline, char* bytes, size_t size) {
   return true;
 }
 
-size_t Length(const std::array<char, kLengthBytes>& bytes) {
-  size_t length = 0;
-  for (const char byte : bytes) length = length << 8 | static_cast<unsigned char>(byte);
-  return length;
-}
-
 }  // namespace
 
 std::optional<protocol::Message> ReadMessage(int fd, TimePoint deadline) {
-  protocol::PieceReader pieces;
+  protocol::FrameReader frames;
   while (true) {
-    std::array<char, kLengthBytes> head{};
-    if (!ReadExactly(fd, deadline, head.data(), head.size())) return std::nullopt;
-    const size_t length = Length(head);
-    if (length == 0 || length > protocol::kMaxFrameBytes) {
-      throw ProtocolError(Phase::kControl, "frame of an impossible length");
-    }
-    std::string piece(length, '\0');
-    if (!ReadExactly(fd, deadline, piece.data(), piece.size())) return std::nullopt;
-    if (auto message = pieces.Feed(piece)) return message;
+    if (auto message = frames.Next()) return message;
+    std::string bytes(std::min(frames.Lacks(), kMostAtOnceBytes), '\0');
+    if (!ReadExactly(fd, deadline, bytes.data(), bytes.size())) return std::nullopt;
+    frames.Feed(bytes);
   }
 }
 
 void WriteToStdout(const protocol::Message& message) {
-  WriteAll(STDOUT_FILENO, protocol::Frames(message), "stdout");
+  WriteAll(STDOUT_FILENO, protocol::Frame(message), "stdout");
 }
 
 }  // namespace tfdist::agent

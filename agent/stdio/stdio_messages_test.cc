@@ -34,7 +34,7 @@ class StdioMessagesTest : public testing::Test {
 TimePoint InAMoment() { return SystemClock().Now() + std::chrono::milliseconds(300); }
 
 TEST_F(StdioMessagesTest, ReadsOneMessageAndNotAByteMore) {
-  Write(protocol::Frames({"ping", 7}) + "rest");
+  Write(protocol::Frame({"ping", 7}) + "rest");
   const auto message = ReadMessage(out_.get(), InAMoment());
   ASSERT_TRUE(message);
   EXPECT_EQ(message->id, 7U);
@@ -54,7 +54,7 @@ TEST_F(StdioMessagesTest, GivesUpAtTheDeadlineWhenNothingComes) {
 TEST_F(StdioMessagesTest, GivesUpAtTheDeadlineWhileBytesKeepComing) {
   std::atomic<bool> enough = false;
   std::thread sender([&] {
-    Write(std::string("\0\0\xf0\0", 4));  // a long frame, a byte at a time
+    Write(std::string("\0\0\xf0\0\x04", 5));  // a long frame, a byte at a time
     while (!enough) {
       Write(std::string(1, '\0'));
       std::this_thread::sleep_for(std::chrono::milliseconds(5));

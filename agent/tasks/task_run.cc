@@ -22,7 +22,7 @@ std::string TextOf(const protocol::LogPiece& piece, int attempt, int run) {
     const bool known = segment.attempt != 0;
     if (known && (segment.attempt != attempt || segment.run != run)) begin = end;
   }
-  return piece.data.value.substr(std::min(begin, piece.data.value.size()));
+  return piece.data.substr(std::min(begin, piece.data.size()));
 }
 
 std::string ReadLastLines(const std::filesystem::path& task_folder, int attempt, int run) {

@@ -75,23 +75,25 @@ AgentClient::~AgentClient() {
   if (pid_ > 0) waitpid(pid_, nullptr, 0);
 }
 
-uint64_t AgentClient::Send(std::string_view type, Json body) {
+uint64_t AgentClient::Send(std::string_view type, Json body, std::string payload) {
   const uint64_t id = ++last_id_;
-  SendWithId(id, type, std::move(body));
+  SendWithId(id, type, std::move(body), std::move(payload));
   return id;
 }
 
-void AgentClient::SendWithId(uint64_t id, std::string_view type, Json body) {
+void AgentClient::SendWithId(uint64_t id, std::string_view type, Json body, std::string payload) {
   last_sent_ = SystemClock().Now();
   try {
-    WriteAll(to_agent_.get(), protocol::Frames({std::string(type), id, std::move(body)}), "agent");
+    WriteAll(to_agent_.get(),
+             protocol::Frame({std::string(type), id, std::move(body), std::move(payload)}),
+             "agent");
   } catch (const Error&) {
     // Receive() tells.
   }
 }
 
-Json AgentClient::Request(std::string_view type, Json body) {
-  const uint64_t id = Send(type, std::move(body));
+Json AgentClient::Request(std::string_view type, Json body, std::string payload) {
+  const uint64_t id = Send(type, std::move(body), std::move(payload));
   const Message answer =
       Wait([id](const Message& m) { return m.id == id; }, "the answer to " + std::string(type));
   protocol::ThrowIfError(answer);
@@ -189,8 +191,8 @@ std::string AgentClient::ReadToEnd(uint64_t log, uint64_t offset) {
     if (message.type == type::kEnd) return text;
     const auto piece = protocol::Body<protocol::LogPiece>(message);
     EXPECT_EQ(piece.offset, offset + text.size());
-    text += piece.data.value;
-    SendWithId(log, type::kCredit, {{"bytes", piece.data.value.size()}});
+    text += piece.data;
+    SendWithId(log, type::kCredit, {{"bytes", piece.data.size()}});
   }
 }
 

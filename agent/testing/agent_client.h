@@ -30,10 +30,13 @@ class AgentClient {
 
   // Sends, and does not wait. Returns the id. Does not notice that the agent has hung up: a later
   // wait for an answer does.
-  uint64_t Send(std::string_view type, protocol::Json body = protocol::Json::object());
-  void SendWithId(uint64_t id, std::string_view type, protocol::Json body);
+  uint64_t Send(std::string_view type, protocol::Json body = protocol::Json::object(),
+                std::string payload = {});
+  void SendWithId(uint64_t id, std::string_view type, protocol::Json body,
+                  std::string payload = {});
   // Sends, and waits for the answer; an `error` is thrown.
-  protocol::Json Request(std::string_view type, protocol::Json body = protocol::Json::object());
+  protocol::Json Request(std::string_view type, protocol::Json body = protocol::Json::object(),
+                         std::string payload = {});
   // The next message that `wanted` accepts; others are kept for later. Throws Error when the agent
   // hangs up or `kLong` has passed. Pings meanwhile, as agents hang up on a silent CLI.
   protocol::Message Wait(const std::function<bool(const protocol::Message&)>& wanted,

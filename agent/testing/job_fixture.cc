@@ -231,7 +231,7 @@ void JobTest::WaitForText(AgentClient& client, uint64_t stream, std::string& log
         [&](const protocol::Message& m) { return m.id == stream && m.type == type::kLog; }, text);
     const auto piece = protocol::Body<protocol::LogPiece>(message);
     EXPECT_EQ(piece.offset, log.size());
-    log += piece.data.value;
+    log += piece.data;
   }
 }
 

@@ -77,9 +77,18 @@ struct InWords {
   }
 };
 
+// Output of a task as text, as in all that people and their scripts read.
+Json Printable(const Event& event) {
+  Json json = event;
+  if (const auto* exited = std::get_if<event::TaskExited>(&event.body)) {
+    json.at("fields").at("last_lines") = exited->last_lines.value;
+  }
+  return json;
+}
+
 void PrintEvent(const JobRecord& record, const Event& event, bool json) {
   if (json) {
-    PrintLines(Json(event).dump(-1, ' ', true, Json::error_handler_t::replace) + "\n");
+    PrintLines(Printable(event).dump(-1, ' ', true, Json::error_handler_t::replace) + "\n");
     return;
   }
   Print("{} {:>4}  {}\n", UtcText(event.time_ns), event.number,

@@ -49,9 +49,9 @@ void FileUpload::Send(const PackedFile& file) {
 void FileUpload::SendPiece(const PackedFile& file, uint64_t id, uint64_t offset,
                            std::string bytes) {
   const bool last = offset + bytes.size() >= file.gzip_size_bytes();
-  link_.SendWithId(
+  link_.Send(protocol::MessageWith(
       type::kFile, id,
-      protocol::FilePiece{file.description().sha256, offset, {std::move(bytes)}, last});
+      protocol::FilePiece{file.description().sha256, offset, std::move(bytes), last}));
 }
 
 void FileUpload::Poll() {

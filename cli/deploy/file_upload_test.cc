@@ -62,7 +62,7 @@ class FileUploadTest : public testing::Test {
     });
   }
   void Answer(const Message& message) const {
-    WriteAll(agent_.get(), protocol::Frames(message), "the command");
+    WriteAll(agent_.get(), protocol::Frame(message), "the command");
   }
 
   UniqueFd agent_;

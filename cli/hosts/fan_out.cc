@@ -153,7 +153,7 @@ class Board {
     protocol::LogPiece piece;
     piece.segments.push_back({protocol::Stream::kMerged, static_cast<uint32_t>(output.size()), 1, 1,
                               WallClockNanoseconds()});
-    piece.data.value = output;
+    piece.data = output;
     WhileOutputIsOpen([&](LinePrinter& printer) { printer.Print(errands_[at].label, piece); });
   }
   // Once nobody reads what comes, all is ended.

@@ -40,11 +40,11 @@ LostConnection HungUp(const ByteChannel& channel) {
       std::string(LimitRemedy(stderr_line))};
 }
 
-void CheckVersions(const protocol::Hello& hello) {
-  if (hello.oldest <= protocol::kVersion && hello.newest >= protocol::kOldestVersion) return;
+void CheckVersions(int oldest, int newest) {
+  if (oldest <= protocol::kVersion && newest >= protocol::kOldestVersion) return;
   throw Error(Phase::kStart,
-              fmt::format("the agent speaks protocol {} to {}, this tfdist {} to {}", hello.oldest,
-                          hello.newest, protocol::kOldestVersion, protocol::kVersion),
+              fmt::format("the agent speaks protocol {} to {}, this tfdist {} to {}", oldest,
+                          newest, protocol::kOldestVersion, protocol::kVersion),
               "use the tfdist that started this job");
 }
 
@@ -73,6 +73,8 @@ protocol::Hello AgentLink::ReadHello(TimePoint deadline) {
     }
   } catch (const LostConnection& error) {
     throw LostConnection(Phase::kStart, error.cause(), error.remedy());
+  } catch (const protocol::EarlierProtocol&) {
+    CheckVersions(1, 1);
   }
   if (!message) throw LostConnection(Phase::kStart, "the agent did not say hello in time");
   protocol::ThrowIfError(*message);
@@ -81,7 +83,7 @@ protocol::Hello AgentLink::ReadHello(TimePoint deadline) {
                         fmt::format("the agent began with '{}'", OnOneLine(message->type)));
   }
   auto hello = protocol::Body<protocol::Hello>(*message);
-  CheckVersions(hello);
+  CheckVersions(hello.oldest, hello.newest);
   pinging_ = true;
   next_ping_ = Now() + kPingInterval;
   return hello;
@@ -125,8 +127,11 @@ uint64_t AgentLink::Send(std::string_view type, protocol::Json body) {
 }
 
 void AgentLink::SendWithId(std::string_view type, uint64_t id, protocol::Json body) {
-  const Message message{.type = std::string(type), .id = id, .body = std::move(body)};
-  channel_->Write(protocol::Frames(message), Now() + kWriteLimit);
+  Send({std::string(type), id, std::move(body)});
+}
+
+void AgentLink::Send(const Message& message) {
+  channel_->Write(protocol::Frame(message), Now() + kWriteLimit);
 }
 
 std::optional<Message> AgentLink::Receive(TimePoint deadline) { return Next(deadline); }

@@ -40,6 +40,7 @@ class AgentLink {
   // Sends without waiting; returns the id.
   uint64_t Send(std::string_view type, protocol::Json body);
   void SendWithId(std::string_view type, uint64_t id, protocol::Json body);
+  void Send(const protocol::Message& message);
   // For SendWithId: of no other message.
   uint64_t NewId() { return next_id_++; }
   // The next message that is not a pong of ours; nullopt on timeout. Throws LostConnection on

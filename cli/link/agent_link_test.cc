@@ -32,7 +32,7 @@ class AgentLinkTest : public testing::Test {
 
   // What the agent says.
   void Say(std::string_view type, uint64_t id, protocol::Json body) const {
-    const std::string frames = protocol::Frames({std::string(type), id, std::move(body)});
+    const std::string frames = protocol::Frame({std::string(type), id, std::move(body)});
     ASSERT_EQ(write(agent_.get(), frames.data(), frames.size()),
               static_cast<ssize_t>(frames.size()));
   }
@@ -101,7 +101,7 @@ TEST_F(AgentLinkTest, WhatLiesThereIsReadAfterTheDeadlineToo) {
 TEST_F(AgentLinkTest, GivesUpInTimeAnAgentThatNeverStopsTalking) {
   SayHello();
   (void)link_->ReadHello(Soon());
-  const std::string event = protocol::Frames({"event", 99, protocol::Json::object()});
+  const std::string event = protocol::Frame({"event", 99, protocol::Json::object()});
   std::string never_the_last_piece = event;
   never_the_last_piece[4] = 0;
   for (const std::string& said : {event, never_the_last_piece}) {
@@ -157,7 +157,26 @@ TEST_F(AgentLinkTest, VersionsThatDoNotMeetAreNamed) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.phase(), Phase::kStart);
-    EXPECT_EQ(error.cause(), "the agent speaks protocol 2 to 2, this tfdist 1 to 1");
+    EXPECT_EQ(error.cause(), "the agent speaks protocol 3 to 3, this tfdist 2 to 2");
+  }
+}
+
+// Its frames had another form, and no JSON in them.
+TEST_F(AgentLinkTest, AnAgentOfVersion1IsNamed) {
+  constexpr std::string_view kFrame(
+      "\0\0\0\x10\1\xa3"
+      "ab\xa0"
+      "bid\0"
+      "atehello",
+      21);
+  ASSERT_EQ(write(agent_.get(), kFrame.data(), kFrame.size()), ssize_t{kFrame.size()});
+  try {
+    (void)link_->ReadHello(Soon());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.phase(), Phase::kStart);
+    EXPECT_EQ(error.cause(), "the agent speaks protocol 1 to 1, this tfdist 2 to 2");
+    EXPECT_EQ(error.remedy(), "use the tfdist that started this job");
   }
 }
 

@@ -37,7 +37,7 @@ std::string SelfHashingAgent() {
   hello.serving = protocol::Serving::kStart;
   hello.agent_sha256 = kNoHash;
   hello.base = "/base";
-  const std::string frame = protocol::Frames({std::string(protocol::type::kHello), 0, hello});
+  const std::string frame = protocol::Frame({std::string(protocol::type::kHello), 0, hello});
   const size_t hash = frame.find(kNoHash);
   return fmt::format(
       "#!/bin/sh\nprintf '{}'; sha256sum <\"$0\" | head -c 64; printf '{}'\nexec cat\n",

@@ -125,10 +125,7 @@ std::string HashOf(const Plan& plan) {
   for (const TaskOnHost& task : plan.tasks) {
     meaning["tasks"].push_back(DescribeWithoutTfConfig(task));
   }
-  // CBOR, for arguments need not be UTF-8.
-  std::string bytes;
-  protocol::Json::to_cbor(meaning, bytes);
-  return Sha256Hex(bytes);
+  return Sha256Hex(protocol::JsonLine(meaning));
 }
 
 }  // namespace tfdist::cli

@@ -17,7 +17,7 @@ class Describe : public PlanTest {};
 // As a host reads it.
 Message SentAndRead(const Message& message) {
   protocol::FrameReader reader;
-  reader.Feed(protocol::Frames(message));
+  reader.Feed(protocol::Frame(message));
   return reader.Next().value();
 }
 

@@ -358,9 +358,9 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
   }
   stream.tail_lines.reset();  // from here on its offset is known
   stream.since_ns.reset();
-  stream.offset = piece.offset + piece.data.value.size();
+  stream.offset = piece.offset + piece.data.size();
   stream.begun = brought_something_ = true;
-  received_bytes_ += piece.data.value.size();
+  received_bytes_ += piece.data.size();
   last_output_ = Now();
   silence_told_ = false;
   Show(stream, piece);
@@ -369,7 +369,7 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
     stream.done = true;
     return printer_.Finish(stream.task);
   }
-  link.SendWithId(type::kCredit, stream.id, {{"bytes", piece.data.value.size()}});
+  link.SendWithId(type::kCredit, stream.id, {{"bytes", piece.data.size()}});
 }
 
 // A job that is ended while it begins has tasks without any output: their hosts know nothing of them,
@@ -406,7 +406,7 @@ void JobFollower::Show(TaskStream& stream, const protocol::LogPiece& piece) {
     if (!part.segments.empty()) printer_.Print(stream.task, part);
     part = {};
   };
-  std::string_view rest = piece.data.value;
+  std::string_view rest = piece.data;
   for (const protocol::LogSegment& segment : piece.segments) {
     const std::string_view text = rest.substr(0, segment.size_bytes);
     rest.remove_prefix(text.size());
@@ -418,7 +418,7 @@ void JobFollower::Show(TaskStream& stream, const protocol::LogPiece& piece) {
       MarkRun(stream);
     }
     part.segments.push_back(segment);
-    part.data.value += text;
+    part.data += text;
   }
   flush();
 }

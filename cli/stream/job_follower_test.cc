@@ -126,11 +126,11 @@ class FollowingAMovedTask : public Following {
   static protocol::Message Log(uint64_t id, int attempt, uint64_t offset, const std::string& text) {
     protocol::LogPiece piece;
     piece.offset = offset;
-    piece.data.value = text;
+    piece.data = text;
     piece.segments.push_back({.stream = protocol::Stream::kStdout,
                               .size_bytes = static_cast<uint32_t>(text.size()),
                               .attempt = attempt});
-    return {std::string(type::kLog), id, piece};
+    return protocol::MessageWith(type::kLog, id, piece);
   }
   // Follows the task, and returns what is printed.
   std::string Printed(const JobRecord& record) {

@@ -79,10 +79,10 @@ LinePrinter::~LinePrinter() {
 
 void LinePrinter::Print(const std::string& task, const protocol::LogPiece& piece) {
   if (options_.raw) {
-    out_ += piece.data.value;
+    out_ += piece.data;
     return Flush();
   }
-  std::string_view rest = piece.data.value;
+  std::string_view rest = piece.data;
   for (const protocol::LogSegment& segment : piece.segments) {
     Add(task, segment, rest.substr(0, segment.size_bytes));
     rest.remove_prefix(std::min<size_t>(segment.size_bytes, rest.size()));

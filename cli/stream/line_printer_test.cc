@@ -21,7 +21,7 @@ LogPiece Piece(std::initializer_list<std::pair<Stream, std::string>> parts) {
   LogPiece piece;
   for (const auto& [stream, text] : parts) {
     piece.segments.push_back({stream, static_cast<uint32_t>(text.size()), 1, 1, 0});
-    piece.data.value += text;
+    piece.data += text;
   }
   return piece;
 }

@@ -105,7 +105,7 @@ class ScriptedJob {
         folder + "/agent", "#!/bin/sh\nprintf x >>\"$0.starts\"; cat \"$0.says\"; " + rest + "\n");
     chmod(agent.c_str(), 0500);
     std::string said;
-    for (const protocol::Message& word : words) said += protocol::Frames(word);
+    for (const protocol::Message& word : words) said += protocol::Frame(word);
     folder_.Write(folder + "/agent.words", said);
     folder_.Write(folder + "/agent.says", Said(protocol::Serving::kFolder, words));
   }
@@ -113,8 +113,8 @@ class ScriptedJob {
   static std::string Said(protocol::Serving serving, const std::vector<protocol::Message>& words) {
     protocol::Hello hello;
     hello.serving = serving;
-    std::string said = protocol::Frames({std::string(protocol::type::kHello), 0, hello});
-    for (const protocol::Message& word : words) said += protocol::Frames(word);
+    std::string said = protocol::Frame({std::string(protocol::type::kHello), 0, hello});
+    for (const protocol::Message& word : words) said += protocol::Frame(word);
     return said;
   }
 

@@ -53,7 +53,7 @@ class Json(unittest.TestCase):
     def test_every_command_prints_what_the_schema_says(self):
         self.seen = set()
         # worker:0 fails once; then nobody writes anything.
-        script = 'case $TFDIST_TASK-$TFDIST_ATTEMPT in master*) [ -e $0 ] || { touch $0; exit 7; };; esac; exec sleep infinity'
+        script = 'case $TFDIST_TASK-$TFDIST_ATTEMPT in master*) [ -e $0 ] || { touch $0; echo grün; exit 7; };; esac; exec sleep infinity'
         text = clusters.local("job", ["sh", "-c", script, str(self.user.folder / "failed")], extra='silent_after = "1s"',
                               task_extra='env = { COLOR = "red" }')
         file = self.user.write("job.toml", text + '[restart]\nmaster = "gang"\n[check]\npython = ["no-such-package"]\n')
@@ -77,7 +77,9 @@ class Json(unittest.TestCase):
         self.assertEqual(self.read("down")["unconfirmed"], [])
         self.assertEqual(self.read("status")["result"], "stopped")
         self.assertEqual(self.read("wait", code=1)["state"], "stopped")
-        kinds = {event["kind"] for event in self.read("events", by_line=True)}
+        events = self.read("events", by_line=True)
+        self.assertEqual([one["fields"].get("last_lines") for one in events if one["fields"].get("exit", {}).get("code") == 7], ["grün\n"])
+        kinds = {event["kind"] for event in events}
         self.assertLessEqual({"committed", "attempt", "host", "task", "restarting", "stopping", "census", "ended"}, kinds)
         wait_for(lambda: not self.user.left(), "the agents have left", 30)
         self.assertTrue(self.read("down", "--purge", "job")["purged"])

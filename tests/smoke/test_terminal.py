@@ -1,5 +1,6 @@
 """Whatever hosts and tasks say, the user's terminal takes no orders from it."""
 
+import json
 import os
 import pathlib
 import re
@@ -16,29 +17,16 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u0080-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
-def cbor(value):
-    """RFC 8949, as far as the messages below need it."""
-
-    def head(major, number):
-        if number < 24:
-            return bytes([major << 5 | number])
-        return bytes([major << 5 | 27]) + struct.pack(">Q", number)
-
-    if isinstance(value, bool):
-        return b"\xf5" if value else b"\xf4"
-    if isinstance(value, int):
-        return head(0, value)
-    if isinstance(value, str):
-        return head(3, len(value.encode())) + value.encode()
-    if isinstance(value, list):
-        return head(4, len(value)) + b"".join(map(cbor, value))
-    return head(5, len(value)) + b"".join(cbor(key) + cbor(item) for key, item in value.items())
+def as_bytes(text):
+    """As bytes that need not be UTF-8 stand in JSON: each is the character of its number."""
+    return text.encode().decode("latin-1")
 
 
 def frame(kind, number, body):
     """One message (wire/protocol.md)."""
-    payload = b"\x01" + cbor({"t": kind, "id": number, "b": body})
-    return struct.pack(">I", len(payload)) + payload
+    header = json.dumps({"t": kind, "id": number, "b": body}, ensure_ascii=False).encode()
+    rest = b"\x04" + struct.pack(">I", len(header)) + header
+    return struct.pack(">I", len(rest)) + rest
 
 
 def hostile_events():
@@ -52,7 +40,7 @@ def hostile_events():
         ("attempt", {"attempt": 1, "why": ORDERS}),
         ("host", {"slot": 0, "state": "slow", "why": ORDERS}),
         ("task", {"task": task["task"], "attempt": 1, "run": 1, "state": "started", "pid": 1}),
-        ("task", {"task": task["task"], "attempt": 1, "run": 1, "state": "exited", "last_lines": ORDERS,
+        ("task", {"task": task["task"], "attempt": 1, "run": 1, "state": "exited", "last_lines": as_bytes(ORDERS),
                   "exit": {"code": 1, "signal": 0, "by_us": False, "error": ORDERS}}),
         ("stopping", {"result": "failed", "why": ORDERS, "task": task["task"], "force": False}),
         ("ended", {"result": "failed", "unconfirmed": [0], "unreachable": []}),
@@ -99,7 +87,7 @@ class HostileText(unittest.TestCase):
         file = self.user.write("cluster.toml", clusters.local("job", ["true"]))
         self.user.run("up", file).expect(0)
         agent = self.user.slot_folder(0) / "agent"
-        hello = {"oldest": 1, "newest": 1, "serving": "folder", "agent_sha256": "", "base": ORDERS, "job": ORDERS,
+        hello = {"oldest": 2, "newest": 2, "serving": "folder", "agent_sha256": "", "base": as_bytes(ORDERS), "job": ORDERS,
                  "slot": 0, "public_key": ""}
         said = self.user.folder / "said"
         said.write_bytes(frame("hello", 0, hello) + frame("event", 1, {"events": hostile_events()}) +

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sodium.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -28,47 +27,6 @@ constexpr size_t kMaxJournalBytes = 256 * 1024 * 1024;
 constexpr std::string_view kCrcBegin = ",\"crc\":\"";
 constexpr size_t kCrcDigits = 8;
 constexpr std::string_view kCrcEnd = "\"}";
-constexpr const char* kBase64 = "base64";
-
-std::string ToBase64(const Json::binary_t& bytes) {
-  // sodium's length counts a terminating NUL.
-  std::string text(sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_ORIGINAL), '\0');
-  sodium_bin2base64(text.data(), text.size(), bytes.data(), bytes.size(),
-                    sodium_base64_VARIANT_ORIGINAL);
-  text.pop_back();
-  return text;
-}
-
-Json FromBase64(const std::string& text) {
-  if (text.empty()) return Json::binary({});
-  std::vector<uint8_t> bytes(text.size());
-  size_t size = 0;
-  if (sodium_base642bin(bytes.data(), bytes.size(), text.data(), text.size(), nullptr, &size,
-                        nullptr, sodium_base64_VARIANT_ORIGINAL) != 0) {
-    throw Error(Phase::kFiles, "malformed base64");
-  }
-  bytes.resize(size);
-  return Json::binary(std::move(bytes));
-}
-
-// JSON text has no byte strings: nlohmann would write them as arrays of numbers.
-Json WithoutBinary(const Json& json) {
-  if (json.is_binary()) return {{kBase64, ToBase64(json.get_binary())}};
-  if (!json.is_structured()) return json;
-  Json copy = json;
-  for (auto& item : copy) item = WithoutBinary(item);
-  return copy;
-}
-
-Json WithBinary(const Json& json) {
-  if (json.is_object() && json.size() == 1 && json.contains(kBase64)) {
-    return FromBase64(json.at(kBase64).get<std::string>());
-  }
-  if (!json.is_structured()) return json;
-  Json copy = json;
-  for (auto& item : copy) item = WithBinary(item);
-  return copy;
-}
 
 std::string Checksum(std::string_view text) {
   return fmt::format("{:08x}", crc32(0, reinterpret_cast<const Bytef*>(text.data()),
@@ -101,9 +59,9 @@ bool Fits(const Event& event, uint64_t number, protocol::JobState& state) {
 }  // namespace
 
 std::string EncodeRecord(const Event& event) {
-  Json json = WithoutBinary(event);
+  Json json = event;
   json["v"] = kRecordVersion;
-  std::string record = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string record = protocol::JsonLine(json);
   const std::string checksum = Checksum(record);
   record.pop_back();
   return fmt::format("{}{}{}{}", record, kCrcBegin, checksum, kCrcEnd);
@@ -113,9 +71,8 @@ std::optional<Event> DecodeRecord(std::string_view line) {
   const auto record = Checked(line);
   if (!record) return std::nullopt;
   try {
-    Json json = Json::parse(*record);
+    const Json json = Json::parse(*record);
     if (!NumbersFit(json) || json.at("v").get<int>() > kRecordVersion) return std::nullopt;
-    json["fields"] = WithBinary(json.at("fields"));
     return json.get<Event>();
   } catch (const std::exception&) {
     return std::nullopt;

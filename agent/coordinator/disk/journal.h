@@ -14,8 +14,7 @@
 namespace tfdist::agent {
 
 // One line without its newline: {"v":1, ..., "crc":"1a2b3c4d"}, the crc being zlib's crc32 over the
-// line as it is without `,"crc":"..."`. Raw bytes in fields become {"base64": "..."}; text that is
-// not UTF-8 gets replacement characters.
+// line as it is without `,"crc":"..."`. Text that is not UTF-8 gets replacement characters.
 std::string EncodeRecord(const protocol::Event& event);
 // nullopt when the line is torn, altered, or of a later version.
 std::optional<protocol::Event> DecodeRecord(std::string_view line);

@@ -53,6 +53,16 @@ TEST_F(JournalTest, GivesBackNoBytesAtAll) {
   EXPECT_EQ(FieldsOf(content.events[0]).at("last_lines").get<protocol::Bytes>().value, "");
 }
 
+TEST_F(JournalTest, ARecordWithACharacterThatIsNoByteIsNone) {
+  Json fields = {{"task", "worker:0"}, {"attempt", 1},     {"run", 1},
+                 {"state", "exited"},  {"last_lines", ""}, {"exit", protocol::TaskExit()}};
+  for (const char* lines : {"\xc3\xbf", "\xc4\x80"}) {
+    fields["last_lines"] = lines;
+    const auto event = DecodeRecord(EncodeRecord({1, 0, protocol::event::Other{"task", fields}}));
+    EXPECT_EQ(event.has_value(), std::string_view(lines) == "\xc3\xbf");
+  }
+}
+
 TEST_F(JournalTest, WritesOneJsonObjectALine) {
   const std::string line = EncodeRecord(MakeEvent(1, {{"why", "bad \xff text"}}));
   EXPECT_EQ(line.find('\n'), std::string::npos);

@@ -12,7 +12,7 @@ EventBatch MakeEventBatch(std::span<const protocol::Event> events) {
   size_t size_bytes = 0;
   for (const protocol::Event& event : events.first(std::min(events.size(), kMaxBatchEvents))) {
     Json json = event;
-    size_bytes += Json::to_cbor(json).size();
+    size_bytes += protocol::JsonLine(json).size();
     if (!batch.empty() && size_bytes > kMaxBatchBytes) break;
     batch.push_back(std::move(json));
   }

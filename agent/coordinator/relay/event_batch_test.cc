@@ -32,7 +32,7 @@ size_t ReadAll(const std::vector<Event>& events) {
     for (const auto& event : batch.body.at("events").get<std::vector<Event>>()) {
       EXPECT_EQ(event.number, next++);
     }
-    largest = std::max(largest, protocol::Frames({"event", 1, batch.body}).size());
+    largest = std::max(largest, protocol::Frame({"event", 1, batch.body}).size());
     if (batch.count == 0) break;
   }
   return largest;

@@ -16,15 +16,10 @@ using protocol::ReadLog;
 
 namespace type = protocol::type;
 
-// Where a LogPiece lies in its log: all that the relay needs of it, without a copy of the text.
-struct Extent {
+// Where a LogPiece begins: with the size of its payload, all that the relay needs of it.
+struct Begin {
   uint64_t offset = 0;
-  uint64_t size_bytes = 0;
 };
-
-size_t SizeOf(const Json& data) {
-  return data.is_binary() ? data.get_binary().size() : data.get_ref<const std::string&>().size();
-}
 
 bool IsSegment(const Json& json) {
   constexpr size_t kFields = 5;
@@ -32,17 +27,16 @@ bool IsSegment(const Json& json) {
          std::ranges::all_of(json, [](const Json& field) { return field.is_number(); });
 }
 
+void from_json(const Json& json, Begin& begin) { json.at("offset").get_to(begin.offset); }
+
 // Only text costs credit. So a piece has text, and not much beside it: a segment for each byte at
 // most.
-void from_json(const Json& json, Extent& extent) {
-  constexpr size_t kFields = 4;  // from, offset, segments, data
-  json.at("offset").get_to(extent.offset);
-  extent.size_bytes = SizeOf(json.at("data"));
-  const Json& segments = json.at("segments");
-  if (extent.size_bytes == 0 || json.size() != kFields || !segments.is_array() ||
-      segments.size() > extent.size_bytes || !std::ranges::all_of(segments, IsSegment)) {
-    throw ProtocolError(Phase::kLogs, "its host sent a piece of log that is malformed");
-  }
+bool IsPiece(const Message& message) {
+  const size_t fields = 3 + message.body.count("left_out");  // from, offset, segments
+  const Json& segments = message.body.at("segments");
+  return !message.payload.empty() && message.body.size() == fields && segments.is_array() &&
+         message.body.value("left_out", Json(true)).is_boolean() &&
+         segments.size() <= message.payload.size() && std::ranges::all_of(segments, IsSegment);
 }
 
 bool IsOfAStream(const Message& message) {
@@ -127,19 +121,26 @@ bool LogRelay::IsNext(const Entry& entry, const Message& message) {
 }
 
 void LogRelay::Advance(Entry& entry, const Message& piece) {
-  const auto extent = protocol::Body<Extent>(piece);
+  const auto begin = protocol::Body<Begin>(piece);
+  const uint64_t size_bytes = piece.payload.size();
+  if (!IsPiece(piece)) {
+    throw ProtocolError(Phase::kLogs, "its host sent a piece of log that is malformed");
+  }
   ReadLog& request = entry.request;
-  if (extent.size_bytes > request.credit) {
+  if (size_bytes > request.credit) {
     throw ProtocolError(Phase::kLogs, "its host sent more text than was asked for");
   }
   request.tail_lines.reset();
   request.since_ns.reset();
-  request.offset = extent.offset + extent.size_bytes;
-  request.credit -= extent.size_bytes;
+  request.offset = begin.offset + size_bytes;
+  request.credit -= size_bytes;
 }
 
 void LogRelay::Deliver(Entry& entry, Message message) {
-  if (message.type != type::kLog) entry.ended = true;
+  if (message.type != type::kLog) {
+    entry.ended = true;
+    message.payload.clear();
+  }
   message.id = entry.id;
   entry.sink(std::move(message));
 }

@@ -38,7 +38,10 @@ class LogRelayTest : public testing::Test {
     if (!text.empty()) piece.segments = {{.size_bytes = static_cast<uint32_t>(text.size())}};
     Json body = piece;
     body["from"] = from;
-    relay_.OnBulk(1, {std::string(type::kLog), Sent(type::kReadLog).id, body});
+    SendLog(1, body, text);
+  }
+  void SendLog(int slot, const Json& body, const std::string& text) {
+    relay_.OnBulk(slot, {std::string(type::kLog), Sent(type::kReadLog).id, body, text});
   }
   void End(uint64_t offset) {
     relay_.OnBulk(
@@ -49,7 +52,7 @@ class LogRelayTest : public testing::Test {
     std::string text;
     for (const Message& message : delivered_) {
       EXPECT_EQ(message.id, 42U);
-      if (message.type == type::kLog) text += message.body.get<LogPiece>().data.value;
+      if (message.type == type::kLog) text += message.payload;
     }
     return text;
   }
@@ -169,20 +172,43 @@ TEST_F(LogRelayTest, EndsAStreamWhosePiecesHoldWhatCostsNoCredit) {
   Piece(0, 0, "");
   ExpectEnd("malformed");
   Open(Request(0));
-  Json body = LogPiece{.offset = 0, .segments = {}, .data = {"abc"}};
+  Json body = LogPiece{};
   body["from"] = 0;
   body["ballast"] = std::string(1000, 'x');
-  relay_.OnBulk(1, {std::string(type::kLog), Sent(type::kReadLog).id, body});
+  SendLog(1, body, "abc");
   ExpectEnd("malformed");
   Open(Request(0));
   body.erase("ballast");
   body["segments"] = Json(std::vector<protocol::LogSegment>(4));
-  relay_.OnBulk(1, {std::string(type::kLog), Sent(type::kReadLog).id, body});
+  SendLog(1, body, "abc");
   ExpectEnd("malformed");
   Open(Request(0));
   body["segments"] = {"a long text"};
-  relay_.OnBulk(1, {std::string(type::kLog), Sent(type::kReadLog).id, body});
+  SendLog(1, body, "abc");
   ExpectEnd("malformed");
+  Open(Request(0));
+  body["segments"] = Json::array();
+  body["left_out"] = std::string(1000, 'x');
+  SendLog(1, body, "abc");
+  ExpectEnd("malformed");
+}
+
+TEST_F(LogRelayTest, HandsAPieceOnBeforeWhichTextIsLeftOut) {
+  Open(Request(0));
+  const Json body = {{"from", 0}, {"offset", 7}, {"segments", Json::array()}, {"left_out", true}};
+  SendLog(1, body, "abc");
+  EXPECT_EQ(Text(), "abc");
+  EXPECT_FALSE(stream_->ended());
+}
+
+TEST_F(LogRelayTest, EndsWithoutThePayloadThatItsHostPutsThere) {
+  Open(Request(5));
+  relay_.OnBulk(1, {std::string(type::kEnd),
+                    Sent(type::kReadLog).id,
+                    {{"offset", 5}, {"from", 5}},
+                    std::string(1000, 'x')});
+  EXPECT_TRUE(stream_->ended());
+  EXPECT_EQ(delivered_.back().payload, "");
 }
 
 TEST_F(LogRelayTest, EndsAStreamWhoseHostSendsWhatIsNoLog) {
@@ -196,10 +222,10 @@ TEST_F(LogRelayTest, EndsAStreamWhoseHostSendsWhatIsNoLog) {
 
 TEST_F(LogRelayTest, TakesNothingFromASlotThatWasNotAsked) {
   Open(Request(0));
-  Json body = LogPiece{.offset = 0, .segments = {}, .data = {"abc"}};
+  Json body = LogPiece{};
   body["from"] = 0;
   expected_slot_ = 2;
-  relay_.OnBulk(2, {std::string(type::kLog), Sent(type::kReadLog).id, body});
+  SendLog(2, body, "abc");
   EXPECT_EQ(Sent(type::kCancel).id, Sent(type::kReadLog).id);
   EXPECT_TRUE(delivered_.empty());
   expected_slot_ = 1;

@@ -156,8 +156,8 @@ std::string SlotTest::LogText(const std::string& task) const {
   std::string text;
   while (true) {
     const protocol::LogPiece piece = reader.Read(text.size(), 1 << 20, LogEnd::kOpen);
-    if (piece.data.value.empty()) return text;
-    text += piece.data.value;
+    if (piece.data.empty()) return text;
+    text += piece.data;
   }
 }
 
