@@ -18,6 +18,14 @@ constexpr size_t kBeforeMessage = kLengthBytes + sizeof kForm;
 constexpr unsigned char kLast = 1;
 constexpr unsigned char kFirst = 2;
 
+// The only piece of its message.
+std::string WholePiece(std::string_view head, std::string_view payload) {
+  std::string piece;
+  piece.reserve(1 + head.size() + payload.size());
+  piece.push_back(static_cast<char>(kFirst | kLast));
+  return piece.append(head).append(payload);
+}
+
 // Of a whole frame that begins with these kBeforeMessage bytes.
 size_t SizeOfFrame(std::string_view bytes) {
   const auto form = static_cast<unsigned char>(bytes[kLengthBytes]);
@@ -43,8 +51,10 @@ std::string FrameHead(const Message& message) {
 std::string Frame(const Message& message) { return FrameHead(message) + message.payload; }
 
 std::vector<std::string> Pieces(const Message& message) {
-  const std::string bytes = Encode(message);
   constexpr size_t kMost = kMaxPieceBytes - 1;
+  const std::string head = Head(message);
+  if (head.size() + message.payload.size() <= kMost) return {WholePiece(head, message.payload)};
+  const std::string bytes = head + message.payload;
   std::vector<std::string> pieces;
   for (size_t start = 0; start < bytes.size(); start += kMost) {
     const int first = start == 0 ? kFirst : 0;
@@ -73,12 +83,13 @@ std::optional<Message> PieceReader::Feed(std::string_view piece, size_t max_byte
   return Decode(whole);
 }
 
-void FrameReader::Feed(std::string_view bytes) {
-  if (consumed_ > 0) {
+std::string& FrameReader::Buffer() {
+  // The rest moves to the front only where it is shorter than what it takes the place of.
+  if (consumed_ >= buffer_.size() - consumed_) {
     buffer_.erase(0, consumed_);
     consumed_ = 0;
   }
-  buffer_ += bytes;
+  return buffer_;
 }
 
 std::optional<Message> FrameReader::Next() {

@@ -48,7 +48,9 @@ class PieceReader {
 // Cuts a byte stream into messages. Feed what was read, then take messages until nullopt.
 class FrameReader {
  public:
-  void Feed(std::string_view bytes);
+  void Feed(std::string_view bytes) { Buffer() += bytes; }
+  // Instead of Feed: what is appended here was read. Valid until the next call.
+  std::string& Buffer();
   // Throws ProtocolError on an impossible length or a malformed message: the stream is lost then.
   std::optional<Message> Next();
   // After nullopt: how many bytes are to come at least. No more belong to the message at hand.

@@ -3,6 +3,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -13,6 +15,26 @@
 namespace tfdist::agent {
 
 using protocol::Message;
+
+namespace {
+
+iovec VectorOf(std::string_view bytes) {
+  return {const_cast<char*>(bytes.data()), bytes.size()};  // only read, whatever its type says
+}
+
+// What of both together is left after `sent` bytes.
+ssize_t SendBoth(int fd, std::string_view first, std::string_view second, size_t sent) {
+  const size_t of_first = std::min(sent, first.size());
+  first.remove_prefix(of_first);
+  second.remove_prefix(sent - of_first);
+  std::array<iovec, 2> parts = {VectorOf(first), VectorOf(second)};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+}  // namespace
 
 Session::Session(EventLoop& loop, UniqueFd fd, MessageHandler on_message)
     : loop_(loop), fd_(std::move(fd)), on_message_(std::move(on_message)) {}
@@ -25,16 +47,20 @@ void Session::Open(std::function<void()> on_closed) {
 
 void Session::Send(Message message) {
   if (!fd_.valid()) return;
-  control_.push_back(protocol::Frame(message));
+  control_.push_back(OutgoingOf(std::move(message)));
   control_bytes_ += control_.back().size();
   UpdateEvents();
 }
 
 void Session::SendLog(Message message) {
   if (!fd_.valid()) return;
-  log_.push_back(protocol::Frame(message));
+  log_.push_back(OutgoingOf(std::move(message)));
   log_bytes_ += log_.back().size();
   UpdateEvents();
+}
+
+Session::Outgoing Session::OutgoingOf(Message message) {
+  return {protocol::FrameHead(message), std::move(message.payload)};
 }
 
 void Session::Hold() {
@@ -75,7 +101,7 @@ bool Session::HasOpenStreams() const {
   for (const auto& [id, stream] : streams_) {
     if (!stream->ended()) return true;
   }
-  return !control_.empty() || !log_.empty() || !current_.empty();
+  return !control_.empty() || !log_.empty() || current_.size() > 0;
 }
 
 void Session::Close() {
@@ -124,8 +150,7 @@ void Session::Dispatch() {
 
 void Session::Write() {
   while (TakeNext()) {
-    const ssize_t put = send(fd_.get(), current_.data() + written_, current_.size() - written_,
-                             MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t put = SendBoth(fd_.get(), current_.head, current_.payload, written_);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0 && errno == EAGAIN) break;
     if (put < 0) return Close();
@@ -138,7 +163,7 @@ void Session::Write() {
 // Whether there is something to write; control goes before log, but never into a message.
 bool Session::TakeNext() {
   if (written_ < current_.size()) return true;
-  current_.clear();
+  current_ = {};
   written_ = 0;
   auto& queue = control_.empty() ? log_ : control_;
   if (queue.empty()) return false;

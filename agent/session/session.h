@@ -71,13 +71,20 @@ class Session : public std::enable_shared_from_this<Session> {
   int holds_ = 0;
   bool dispatching_ = false;
 
-  // Each element is one whole message: its pieces must follow each other.
-  std::deque<std::string> control_;
-  std::deque<std::string> log_;
+  // One message; what it carries is written from where it lies.
+  struct Outgoing {
+    std::string head;
+    std::string payload;
+    [[nodiscard]] size_t size() const { return head.size() + payload.size(); }
+  };
+  static Outgoing OutgoingOf(protocol::Message message);
+
+  std::deque<Outgoing> control_;
+  std::deque<Outgoing> log_;
   size_t control_bytes_ = 0;
   size_t log_bytes_ = 0;
-  std::string current_;  // being written
-  size_t written_ = 0;   // of current_
+  Outgoing current_;    // being written
+  size_t written_ = 0;  // of current_
 
   std::map<uint64_t, std::unique_ptr<Stream>> streams_;
 };

@@ -144,17 +144,15 @@ int AgentLink::PollFd() const { return channel_->PollFd(); }
 
 std::optional<Message> AgentLink::Next(TimePoint deadline) {
   Grace grace;
-  std::string bytes;
   while (true) {
     while (auto message = reader_.Next()) {
       if (!IsPong(*message)) return message;
     }
     PingWhenDue();
-    bytes.clear();
-    switch (channel_->Read(bytes, pinging_ ? std::min(deadline, next_ping_) : deadline)) {
+    switch (
+        channel_->Read(reader_.Buffer(), pinging_ ? std::min(deadline, next_ping_) : deadline)) {
       case ByteChannel::ReadResult::kData:
         unanswered_since_.reset();
-        reader_.Feed(bytes);
         if (grace.IsOver(deadline)) return std::nullopt;
         break;
       case ByteChannel::ReadResult::kEndOfFile:

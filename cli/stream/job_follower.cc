@@ -213,7 +213,7 @@ void JobFollower::WaitAndHandle() {
   const TimePoint turn_end = Now() + 200ms;
   const uint64_t before = received_bytes_;
   while (auto message = Now() < turn_end ? attached_.link->Receive(Now()) : std::nullopt) {
-    Handle(*message);
+    Handle(std::move(*message));
   }
   pace_->Add(received_bytes_ - before, 0, Now());
   GiveUpIfTooSlow();
@@ -282,10 +282,12 @@ JobFollower::TaskStream* JobFollower::FindStream(uint64_t id) {
   return found == streams_.end() ? nullptr : &*found;
 }
 
-void JobFollower::Handle(const protocol::Message& message) {
+void JobFollower::Handle(protocol::Message message) {
   if (message.id == events_id_) return HandleEvents(message);
   if (message.id == stop_id_) return protocol::ThrowIfError(message);
-  if (TaskStream* stream = FindStream(message.id)) HandleLog(*attached_.link, *stream, message);
+  if (TaskStream* stream = FindStream(message.id)) {
+    HandleLog(*attached_.link, *stream, std::move(message));
+  }
 }
 
 void JobFollower::HandleEvents(const protocol::Message& message) {
@@ -325,7 +327,7 @@ void JobFollower::FollowToOtherHosts() {
   }
 }
 
-void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol::Message& message) {
+void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, protocol::Message message) {
   if (message.type == type::kError) {
     if (NeverBegan(stream, message)) {
       stream.done = true;
@@ -342,7 +344,7 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, const protocol:
     stream.done = true;
     return printer_.Finish(stream.task);
   }
-  auto piece = protocol::Body<protocol::LogPiece>(message);
+  auto piece = protocol::Body<protocol::LogPiece>(std::move(message));
   for (protocol::LogSegment& segment : piece.segments) {
     if (segment.time_ns != 0) segment.time_ns -= AheadNs(stream);
   }
@@ -401,11 +403,6 @@ bool JobFollower::IsPastTheEnd(const protocol::LogPiece& piece) const {
 
 // What is wanted of the piece, with a line of ours where another run begins.
 void JobFollower::Show(TaskStream& stream, const protocol::LogPiece& piece) {
-  protocol::LogPiece part;
-  const auto flush = [&] {
-    if (!part.segments.empty()) printer_.Print(stream.task, part);
-    part = {};
-  };
   std::string_view rest = piece.data;
   for (const protocol::LogSegment& segment : piece.segments) {
     const std::string_view text = rest.substr(0, segment.size_bytes);
@@ -413,14 +410,10 @@ void JobFollower::Show(TaskStream& stream, const protocol::LogPiece& piece) {
     const bool begins = BeginsRun(stream, segment);
     if (options_.stderr_alone) CheckIsApart(stream.task, segment);
     if (!Wants(segment)) continue;
-    if (begins && options_.mark_runs) {
-      flush();
-      MarkRun(stream);
-    }
-    part.segments.push_back(segment);
-    part.data += text;
+    if (begins && options_.mark_runs) MarkRun(stream);
+    printer_.Add(stream.task, segment, text);
   }
-  flush();
+  printer_.Flush();
 }
 
 // Of another run than the text before; the stream takes note of it. Text of unknown origin has
@@ -720,10 +713,10 @@ void JobFollower::ReadOnce(int slot, TaskStream& stream, WhereItIsNot elsewhere)
   Pace pace(Now(), kPaceWindow);
   while (!stream.done && !quit_) {
     const uint64_t before = received_bytes_;
-    const auto message = host.link->Receive(Now() + 200ms);
+    auto message = host.link->Receive(Now() + 200ms);
     if (message && message->id == stream.id) {
       if (elsewhere == WhereItIsNot::kElsewhere && IsAboutAnotherHost(*message)) return;
-      HandleLog(*host.link, stream, *message);
+      HandleLog(*host.link, stream, std::move(*message));
     }
     pace.Add(received_bytes_ - before, 0, Now());
     HandleInterrupts(interrupts_.Take());

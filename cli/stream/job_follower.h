@@ -104,7 +104,7 @@ class JobFollower {
   [[nodiscard]] bool OthersAreDone() const;
   [[nodiscard]] bool Done() const;
   void WaitAndHandle();
-  void Handle(const protocol::Message& message);
+  void Handle(protocol::Message message);
   void HandleEvents(const protocol::Message& message);
   // Tasks that another host runs now have their logs there.
   void FollowToOtherHosts();
@@ -121,7 +121,7 @@ class JobFollower {
   void Show(TaskStream& stream, const protocol::LogPiece& piece);
   static bool BeginsRun(TaskStream& stream, const protocol::LogSegment& segment);
   void MarkRun(const TaskStream& stream);
-  void HandleLog(AgentLink& link, TaskStream& stream, const protocol::Message& message);
+  void HandleLog(AgentLink& link, TaskStream& stream, protocol::Message message);
   void PassOnNotes();
   void LookIntoSilence();
   void HandleInterrupts(int count);

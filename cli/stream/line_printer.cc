@@ -78,10 +78,6 @@ LinePrinter::~LinePrinter() {
 }
 
 void LinePrinter::Print(const std::string& task, const protocol::LogPiece& piece) {
-  if (options_.raw) {
-    out_ += piece.data;
-    return Flush();
-  }
   std::string_view rest = piece.data;
   for (const protocol::LogSegment& segment : piece.segments) {
     Add(task, segment, rest.substr(0, segment.size_bytes));
@@ -92,14 +88,19 @@ void LinePrinter::Print(const std::string& task, const protocol::LogPiece& piece
 
 void LinePrinter::Add(const std::string& task, const protocol::LogSegment& segment,
                       std::string_view bytes) {
+  if (options_.raw) {
+    out_ += bytes;
+    return;
+  }
   const Source source{task, segment.stream};
   Unfinished& line = unfinished_[source];
   while (true) {
     if (line.text.empty()) line.time_ns = segment.time_ns;
     const size_t end = bytes.find('\n');
-    line.text += bytes.substr(0, end);
+    const bool is_whole = line.text.empty() && end != std::string_view::npos;
+    if (!is_whole) line.text += bytes.substr(0, end);
     if (end == std::string_view::npos) break;
-    PrintLine(source, line.text, line.time_ns);
+    PrintLine(source, is_whole ? bytes.substr(0, end) : line.text, line.time_ns);
     line = {};
     bytes.remove_prefix(end + 1);
   }
@@ -111,14 +112,19 @@ void LinePrinter::Add(const std::string& task, const protocol::LogSegment& segme
   }
 }
 
-std::string LinePrinter::Shown(std::string_view line) const {
+void LinePrinter::PutOut(std::string_view line) {
   const Colours colours = options_.colour ? Colours::kKeep : Colours::kDrop;
-  return options_.filter ? SafeForTerminal(line, colours) : std::string(line);
+  if (options_.filter) {
+    out_ += SafeForTerminal(line, colours);
+  } else {
+    out_ += line;
+  }
 }
 
 void LinePrinter::PrintLine(const Source& source, std::string_view line, int64_t time_ns) {
   BeginLine(source, time_ns);
-  out_ += Shown(line) + '\n';
+  PutOut(line);
+  out_ += '\n';
 }
 
 void LinePrinter::BeginLine(const Source& source, int64_t time_ns) {
@@ -165,7 +171,11 @@ void LinePrinter::ShowStart(const Source& source, Unfinished& line) {
   const bool fits = plain.size() <= room && plain.find('\t') == std::string::npos;
   std::string cut(CutTo(room, plain));
   std::ranges::replace(cut, '\t', ' ');
-  out_ += fits ? Shown(line.text) : cut;
+  if (fits) {
+    PutOut(line.text);
+  } else {
+    out_ += cut;
+  }
   open_ = source;
   line.changed = false;
   line.pushed_away = false;

@@ -36,6 +36,9 @@ class LinePrinter {
   ~LinePrinter();  // ends the line that the cursor stands in
 
   void Print(const std::string& task, const protocol::LogPiece& piece);
+  // A part of a piece; Flush() after the last one writes them.
+  void Add(const std::string& task, const protocol::LogSegment& segment, std::string_view text);
+  void Flush();
   // The task's last lines, those without a newline.
   void Finish(const std::string& task);
   // Shows lines that have been unfinished for half a second since the call that first saw them; cut
@@ -58,14 +61,12 @@ class LinePrinter {
     std::optional<TimePoint> show_at;
   };
 
-  void Add(const std::string& task, const protocol::LogSegment& segment, std::string_view bytes);
   void WriteNote(std::string text);
   void PrintLine(const Source& source, std::string_view line, int64_t time_ns);
   void BeginLine(const Source& source, int64_t time_ns);
   void LeaveOpenLine();
   void ShowStart(const Source& source, Unfinished& line);
-  [[nodiscard]] std::string Shown(std::string_view line) const;
-  void Flush();
+  void PutOut(std::string_view line);
 
   int fd_;
   PrinterOptions options_;
