@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <span>
+#include <string>
 
 namespace tfdist::cli {
 namespace {
@@ -45,6 +46,11 @@ std::optional<int64_t> Parse(std::string_view text, std::span<const Unit> units)
 }  // namespace
 
 std::optional<int64_t> ParseDurationMs(std::string_view text) { return Parse(text, kDurations); }
+
+std::optional<int64_t> ParseOptionMs(std::string_view text) {
+  const bool is_bare = text.find_first_not_of("0123456789") == text.npos;
+  return ParseDurationMs(is_bare ? std::string(text) + "s" : std::string(text));
+}
 
 std::optional<int64_t> ParseSizeBytes(std::string_view text) { return Parse(text, kSizes); }
 

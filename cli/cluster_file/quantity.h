@@ -1,4 +1,4 @@
-// Durations and sizes as the cluster file writes them.
+// Durations and sizes as the cluster file and options write them.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,9 @@ namespace tfdist::cli {
 // "500ms", "2s", "5m", "1h": a whole number and a unit. nullopt for anything else, or what
 // overflows.
 std::optional<int64_t> ParseDurationMs(std::string_view text);
+
+// The same of an option: a bare number is of seconds, as for other commands.
+std::optional<int64_t> ParseOptionMs(std::string_view text);
 
 // "1GiB", "64KiB", "500MB", "4096B": units of 1024 with an i, of 1000 without.
 std::optional<int64_t> ParseSizeBytes(std::string_view text);

@@ -24,6 +24,7 @@
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
 #include "cli/job/connector.h"
+#include "cli/plan/local_path.h"
 #include "cli/plan/plan.h"
 #include "cli/show/report.h"
 #include "cli/stream/line_printer.h"
@@ -39,11 +40,14 @@ constexpr const char* kJobHelp =
 using Command = std::function<int()>;
 using Words = std::vector<std::string>;
 
-// What stands behind `--` of `init`, `up`, `render`, `check` and `exec`, off the command line: CLI11 would take it for FILE.
-Words TakeCommand(int& argc, char** argv) {
-  const std::string_view name = argc > 1 ? argv[1] : "";
+bool TakesCommand(std::string_view name) {
   static constexpr std::string_view kWithCommand[] = {"init", "up", "render", "check", "exec"};
-  if (std::ranges::find(kWithCommand, name) == std::end(kWithCommand)) return {};
+  return std::ranges::find(kWithCommand, name) != std::end(kWithCommand);
+}
+
+// What stands behind `--` of such a command, off the command line: CLI11 would take it for FILE.
+Words TakeCommand(int& argc, char** argv) {
+  if (argc < 2 || !TakesCommand(argv[1])) return {};
   char** end = argv + argc;
   char** dashes =
       std::find_if(argv, end, [](const char* word) { return word == std::string_view("--"); });
@@ -60,6 +64,13 @@ const CLI::Validator kCount(
     },
     "N");
 
+const CLI::Validator kLocalPath(
+    [](std::string& text) {
+      text = WithHome(text);
+      return "";
+    },
+    "");
+
 constexpr const char* kTransportHelp =
     "auto (default): tfdist itself, and your own ssh program for hosts that need more; or only "
     "ssh\n(tfdist itself) or openssh (your own)";
@@ -68,6 +79,15 @@ CLI::Option* AddTransport(CLI::App& sub, std::string& transport) {
   return sub.add_option("--transport", transport, kTransportHelp)
       ->type_name("KIND")
       ->check(CLI::IsMember({"auto", "ssh", "openssh"}));
+}
+
+// What `list` and `exec` say of connections: a job and a file have that of their own.
+void AddConnectionOf(CLI::App& sub, CLI::Option* hosts, std::string& ssh_config,
+                     std::string& transport) {
+  sub.add_option("-F,--ssh-config", ssh_config, "with -H: as ssh -F")
+      ->type_name("CONFIG")
+      ->needs(hosts);
+  AddTransport(sub, transport)->needs(hosts);
 }
 
 // Of `render`, `check` and `up`. The command stands behind `--`, and Main has taken it off.
@@ -130,6 +150,7 @@ void AddInit(CLI::App& app, Command& command, const Words& words) {
       ->required();
   sub->add_option("-o,--output", arguments->output,
                   "write to FILE, which must not exist yet; default: to stdout")
+      ->transform(kLocalPath)
       ->type_name("FILE");
   sub->add_option("-F,--ssh-config", arguments->ssh_config, "as ssh -F")->type_name("CONFIG");
   AddTransport(*sub, arguments->transport);
@@ -223,6 +244,7 @@ void AddLogs(CLI::App& app, Command& command) {
       ->type_name("N");
   sub->add_option("--save", arguments->save,
                   "write each task's bytes to FOLDER/worker-0.log instead of printing them")
+      ->transform(kLocalPath)
       ->type_name("FOLDER")
       ->excludes(raw);
   sub->callback(
@@ -238,11 +260,10 @@ void AddExec(CLI::App& app, Command& command, const Words& words) {
       "a job by name, id or cluster file (else the running job, or the newest), then hosts "
       "(gpu1, gpu[1-4], @gpu1), or tasks (worker:0, or worker for all workers), in their "
       "environment and folder; nothing: all hosts. For hosts of a cluster file no job is needed");
-  sub->add_option("-H,--hosts", arguments->hosts, "on these hosts: gpu1,user@gpu2,gpu[3-6]")
-      ->type_name("HOST,...");
-  sub->add_option("-F,--ssh-config", arguments->ssh_config, "with -H: as ssh -F")
-      ->type_name("CONFIG");
-  AddTransport(*sub, arguments->transport);
+  auto* hosts =
+      sub->add_option("-H,--hosts", arguments->hosts, "on these hosts: gpu1,user@gpu2,gpu[3-6]")
+          ->type_name("HOST,...");
+  AddConnectionOf(*sub, hosts, arguments->ssh_config, arguments->transport);
   auto* gather =
       sub->add_flag("-g,--gather", arguments->gather,
                     "print equal output once, with the list of its hosts, when all have ended");
@@ -383,6 +404,7 @@ void AddPull(CLI::App& app, Command& command) {
       "folders below the folder in which tasks start (none: all that they have written), and "
       "of which tasks or hosts");
   sub->add_option("--to", arguments->to, "into FOLDER/worker-0, ...; default: the job's id")
+      ->transform(kLocalPath)
       ->type_name("FOLDER");
   sub->callback(
       [&command, arguments] { command = [arguments] { return PullCommand(*arguments); }; });
@@ -404,14 +426,13 @@ void AddList(CLI::App& app, Command& command) {
   auto* as_json = sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   auto* file = sub->add_option("FILE", arguments->file,
                                "a cluster file: ask its hosts which jobs run there, of any user");
-  sub->add_option("-H,--hosts", arguments->hosts, "the same of these: gpu1,user@gpu2,gpu[3-6]")
-      ->type_name("HOST,...")
-      ->excludes(as_json)
-      ->excludes(file);
+  auto* hosts =
+      sub->add_option("-H,--hosts", arguments->hosts, "the same of these: gpu1,user@gpu2,gpu[3-6]")
+          ->type_name("HOST,...")
+          ->excludes(as_json)
+          ->excludes(file);
   file->excludes(as_json);
-  sub->add_option("-F,--ssh-config", arguments->ssh_config, "with -H: as ssh -F")
-      ->type_name("CONFIG");
-  AddTransport(*sub, arguments->transport);
+  AddConnectionOf(*sub, hosts, arguments->ssh_config, arguments->transport);
   sub->callback(
       [&command, arguments] { command = [arguments] { return ListCommand(*arguments); }; });
 }
@@ -640,6 +661,21 @@ std::string HelpFor(const CLI::App& app) {
   return commands.empty() ? "tfdist --help" : "tfdist " + commands[0]->get_name() + " --help";
 }
 
+// `tfdist up -H gpu1 python3 train.py`: its words without options are those of a command.
+bool LacksDashes(const CLI::App& app, const CLI::ParseError& error, const Words& command) {
+  const auto commands = app.get_subcommands();
+  if (!command.empty() || commands.empty() || !TakesCommand(commands[0]->get_name())) return false;
+  const Words unknown = app.remaining(true);
+  return dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr &&
+         std::ranges::any_of(unknown, [](const auto& word) { return !word.starts_with('-'); });
+}
+
+std::string RemedyFor(const CLI::App& app, const CLI::ParseError& error, const Words& command) {
+  if (!LacksDashes(app, error, command)) return HelpFor(app);
+  return fmt::format("a command stands behind --: tfdist {} -H gpu1,gpu2 -- python3 train.py",
+                     app.get_subcommands()[0]->get_name());
+}
+
 // For the scripts of `tfdist completion`: a word, a tab and its help on each line.
 int PrintCandidates(const CLI::App& app, const Words& words) {
   for (const Candidate& candidate : Candidates(app, words)) {
@@ -680,7 +716,7 @@ int Run(int argc, char** argv) {
     PrintHelp(app, asked);
     return kExitSuccess;
   } catch (const CLI::ParseError& error) {
-    throw UsageError(Phase::kUsage, CauseOf(app, error), HelpFor(app));
+    throw UsageError(Phase::kUsage, CauseOf(app, error), RemedyFor(app, error, words));
   }
   return command();
 }

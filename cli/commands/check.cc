@@ -7,6 +7,7 @@
 #include "cli/check/host_check.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/plan/host_count.h"
 #include "cli/render/table.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
@@ -192,8 +193,17 @@ void PrintCheckAsJson(const Plan& plan, const std::vector<HostReport>& reports,
   PrintJson(value);
 }
 
+// Scripts that no task would find; what else is wrong with it is printed.
+std::vector<Finding> FindingsOfWorkdir(const Plan& plan) {
+  std::vector<Finding> findings;
+  for (const WorkdirWarning& warning : WarnOfWorkdir(plan)) {
+    findings.push_back({Severity::kError, "command", "", warning.text, warning.remedy});
+  }
+  return findings;
+}
+
 std::vector<HostReport> AskOrSay(const Plan& plan) {
-  const SlowNotice notice(fmt::format("asking {}", Counted(plan.hosts.size(), "host")));
+  const SlowNotice notice(fmt::format("asking {}", Counted(CountHosts(plan.hosts), "host")));
   return AskHosts(plan);
 }
 
@@ -201,9 +211,9 @@ std::vector<HostReport> AskOrSay(const Plan& plan) {
 
 int CheckCommand(const CheckArguments& arguments) {
   const Plan plan = LoadPlan(arguments.source);
-  WarnOfWorkdir(plan);
+  std::vector<Finding> findings = FindingsOfWorkdir(plan);
   const std::vector<HostReport> reports = AskOrSay(plan);
-  const std::vector<Finding> findings = FindingsOf(plan, reports);
+  std::ranges::move(FindingsOf(plan, reports), std::back_inserter(findings));
   const size_t errors = Count(findings, Severity::kError);
   if (arguments.json) {
     PrintCheckAsJson(plan, reports, findings);
@@ -211,7 +221,7 @@ int CheckCommand(const CheckArguments& arguments) {
     PrintTable(plan, reports);
     PrintFindings(findings, Severity::kError);
     PrintFindings(findings, Severity::kWarning);
-    PrintSummary(reports.size(), errors, findings.size() - errors);
+    PrintSummary(CountHosts(plan.hosts), errors, findings.size() - errors);
   }
   return errors == 0 ? kExitSuccess : kExitHost;
 }

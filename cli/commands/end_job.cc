@@ -17,6 +17,7 @@
 #include "cli/show/host_fold.h"
 #include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
+#include "cli/stream/running_tasks.h"
 #include "job/state.h"
 #include "wire/refusal.h"
 
@@ -38,24 +39,8 @@ constexpr auto kSlow = 1s;
 
 TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span; }
 
-// "worker:0 (gpu1), worker:1 (gpu2) and 6 more"
-std::string RunningTasks(const protocol::JobState& state) {
-  constexpr size_t kShown = 4;
-  std::string text;
-  size_t count = 0;
-  for (const protocol::TaskPlan& plan : state.plan.tasks) {
-    const auto task = state.tasks.find(plan.task);
-    if (task == state.tasks.end() || task->second.phase != protocol::TaskPhase::kRunning) continue;
-    if (++count > kShown) continue;
-    const auto slot = static_cast<size_t>(plan.slot);
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", plan.task,
-                        slot < state.plan.slots.size() ? state.plan.slots[slot].host : "?");
-  }
-  return count > kShown ? fmt::format("{} and {} more", text, count - kShown) : text;
-}
-
 void SayWhatIsWaitedFor(const protocol::JobState& state, bool force) {
-  const std::string running = RunningTasks(state);
+  const std::string running = NamesOfRunning(state);
   if (running.empty()) {
     Say("tfdist: waiting for the hosts to confirm that nothing is left\n");
   } else {
@@ -226,6 +211,18 @@ void NoteEnd(const JobRecord& record, const protocol::JobState& state, bool noth
   NoteLastSeen(record, seen);
 }
 
+void Unite(std::vector<std::string>& hosts, std::set<std::string>& seen) {
+  std::erase_if(hosts, [&](const std::string& host) { return !seen.insert(host).second; });
+}
+
+// A host is confirmed where all of its slots are.
+void UniteSlots(EndReport& report) {
+  std::set<std::string> seen;
+  for (auto* hosts : {&report.unreachable, &report.unconfirmed, &report.confirmed}) {
+    Unite(*hosts, seen);
+  }
+}
+
 std::string Joined(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -287,6 +284,7 @@ EndReport EndJob(const JobRecord& record, bool force) {
   // Slot 0's agent waits for hosts that were lost, to tell them that the job is over. They have been
   // swept, and may not have come back to it.
   if (ended && !asked.empty() && report.unreachable.empty()) SweepFirstHost(record, force);
+  UniteSlots(report);
   for (const std::string& client : record.clients) {
     report.details.push_back(UnseenWorkOf(client));
   }

@@ -8,6 +8,7 @@
 
 namespace tfdist::cli {
 
+// Each host stands in one list, once, however many slots it has.
 struct EndReport {
   std::vector<std::string> confirmed;    // nothing of the job is left there
   std::vector<std::string> unconfirmed;  // answered, and something is left

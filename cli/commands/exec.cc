@@ -31,7 +31,7 @@ constexpr std::chrono::seconds kHostLimitAbove{30};
 
 std::optional<std::chrono::milliseconds> TimeoutOf(const ExecArguments& arguments) {
   if (arguments.timeout.empty()) return std::nullopt;
-  const auto milliseconds = ParseDurationMs(arguments.timeout);
+  const auto milliseconds = ParseOptionMs(arguments.timeout);
   if (milliseconds && *milliseconds > 0) return std::chrono::milliseconds(*milliseconds);
   throw UsageError(
       Phase::kUsage,

@@ -311,9 +311,20 @@ void RefuseFileThatExists(const std::string& output) {
                    "remove it, or write to another one with --output");
 }
 
+// `init gpu1 python3 train.py`, without the dashes.
+void RefuseFilesAsHosts(const std::vector<std::string>& hosts) {
+  std::error_code none;
+  for (const std::string& host : hosts) {
+    if (!fs::is_regular_file(host, none)) continue;
+    throw UsageError(Phase::kUsage, fmt::format("{} is a file here, and hosts are expected", host),
+                     "a command stands behind --: tfdist init gpu1 gpu2 -- python3 train.py");
+  }
+}
+
 }  // namespace
 
 int InitCommand(InitArguments arguments) {
+  RefuseFilesAsHosts(arguments.hosts);
   if (arguments.command.empty()) arguments.command = {"python3", "train.py"};
   RefuseFileThatExists(arguments.output);
   const Plan plan = PlanToProbe(arguments, arguments.hosts);

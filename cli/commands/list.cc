@@ -15,6 +15,7 @@
 #include "cli/find/sites.h"
 #include "cli/hosts/fan_out.h"
 #include "cli/job/job_record.h"
+#include "cli/plan/host_count.h"
 #include "cli/render/table.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
@@ -45,7 +46,7 @@ json RowJson(const JobRecord& record) {
           {"why", record.last_seen.why},
           {"created", record.created},
           {"ended_ns", record.last_seen.ended_ns},
-          {"host_count", record.hosts.size()},
+          {"host_count", CountHosts(record.hosts)},
           {"task_count", record.tasks.size()},
           {"file", record.file.string()}};
 }
@@ -75,7 +76,7 @@ int ListJobs() {
   for (const JobRecord& record : records) {
     rows.push_back({Harmless(record.id), Harmless(StateName(record.last_seen)),
                     Span(WallClockNanoseconds() - CreatedNanoseconds(record)), Lasted(record),
-                    std::to_string(record.hosts.size()), std::to_string(record.tasks.size()),
+                    std::to_string(CountHosts(record.hosts)), std::to_string(record.tasks.size()),
                     Harmless(StartedFrom(record))});
   }
   PrintLines(AlignColumns(rows, StdoutColumns()));
@@ -115,8 +116,13 @@ int ListOnHosts(const Sites& sites) {
   const FanOutResult done = FanOut(errands, sites.ssh, {.gather = true, .timeout = kListLimit});
   std::map<JobOfUser, std::vector<std::string>> hosts;
   std::vector<Error> errors;
+  std::vector<std::string> answered;
   for (size_t at = 0; at < errands.size(); ++at) {
-    if (done.results[at].error) errors.push_back(*done.results[at].error);
+    if (done.results[at].error) {
+      errors.push_back(*done.results[at].error);
+    } else {
+      answered.push_back(errands[at].label);
+    }
     std::set<JobOfUser> there;
     for (std::string_view rest = done.results[at].output; !rest.empty();) {
       if (auto agent = AgentIn(TakeUpTo('\n', rest))) there.insert(*std::move(agent));
@@ -127,10 +133,10 @@ int ListOnHosts(const Sites& sites) {
   for (const auto& [job, names] : hosts) {
     rows.push_back({Harmless(job.first), Harmless(job.second), Harmless(FoldHosts(names))});
   }
-  if (hosts.empty()) {
-    Print("no job runs there\n");
-  } else {
+  if (!hosts.empty()) {
     PrintLines(AlignColumns(rows, StdoutColumns()));
+  } else if (!answered.empty()) {
+    Print("no job runs on {}\n", FoldHosts(answered));
   }
   PrintErrors(errors);
   return errors.empty() ? kExitSuccess : kExitHost;

@@ -2,14 +2,19 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/failures.h"
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/deploy/runtime_program.h"
 #include "cli/plan/runtime_choice.h"
+#include "cli/render/quote.h"
+#include "cli/render/render.h"
 #include "cli/show/report.h"
 #include "cli/stream/print.h"
 
@@ -73,16 +78,46 @@ void RefuseOptionsOfNoFile(const PlanSource& source) {
   if (job.workdir || source.no_workdir) refuse("--workdir and --no-workdir", "workdir in [task]");
 }
 
-Plan PlanOfFile(const PlanSource& source) {
-  if (!source.job.hosts.empty()) {
-    throw UsageError(Phase::kUsage,
-                     fmt::format("{} names its hosts: -H goes without a file", source.file),
+void RefuseHostsBeside(const std::string& file) {
+  if (file.ends_with(".toml")) {
+    throw UsageError(Phase::kUsage, fmt::format("{} names its hosts: -H goes without a file", file),
                      kExample);
   }
+  throw UsageError(
+      Phase::kUsage,
+      fmt::format("{} stands where a cluster file would, and -H goes without one", file),
+      fmt::format("a command stands behind --: {}", kExample));
+}
+
+// A program of its own behind -- is hardly meant as an argument of the file's command.
+bool IsProgram(const std::string& word) {
+  if (word.find('/') != std::string::npos) return access(word.c_str(), X_OK) == 0;
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
+  for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
+    const fs::path file = fs::path(TakeUpTo(':', rest)) / word;
+    if (access(file.c_str(), X_OK) == 0 && fs::is_regular_file(file)) return true;
+  }
+  return false;
+}
+
+void WarnOfProgram(const Plan& plan, const std::vector<std::string>& words) {
+  if (words.empty() || words[0].starts_with('-') || !IsProgram(words[0])) return;
+  const std::string list = nlohmann::json(words).dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);  // as TOML writes it
+  PrintWarning(
+      fmt::format("{} is a program, and the words behind -- follow the command of the file: {}",
+                  words[0], CommandText(plan, plan.tasks[0])),
+      fmt::format("for another command: --set {}", ShellWord("task.command=" + list)));
+}
+
+Plan PlanOfFile(const PlanSource& source) {
+  if (!source.job.hosts.empty()) RefuseHostsBeside(source.file);
   RefuseOptionsOfNoFile(source);
   PlanChanges changes{source.settings, source.job.command, source.job.env};
   if (!source.job.name.empty()) changes.settings.push_back("name=" + source.job.name);
-  return LoadPlan(fs::path(source.file), changes);
+  Plan plan = LoadPlan(fs::path(source.file), changes);
+  WarnOfProgram(plan, source.job.command);
+  return plan;
 }
 
 // The one in the current folder, or in the folder that is named.

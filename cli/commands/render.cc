@@ -36,7 +36,7 @@ int RenderCommand(const RenderArguments& arguments) {
   } else {
     PrintLines(RenderTable(plan, StdoutColumns()));
     SayWhoEndsIt(plan);
-    LookThroughWorkdir(plan, true);
+    ShowWorkdir(plan);
   }
   return kExitSuccess;
 }

@@ -38,7 +38,7 @@ constexpr auto kTopAnswerLimit = 10s;
 constexpr std::chrono::milliseconds kShortestInterval = 500ms;  // hosts sample for so long
 
 std::chrono::milliseconds IntervalOf(const TopArguments& arguments) {
-  const auto wanted = ParseDurationMs(arguments.interval);
+  const auto wanted = ParseOptionMs(arguments.interval);
   if (!wanted || *wanted < kShortestInterval.count()) {
     throw UsageError(Phase::kUsage, fmt::format("--interval: expected a time from 500ms on, got {}",
                                                 arguments.interval));

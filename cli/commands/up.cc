@@ -6,6 +6,7 @@
 #include <array>
 #include <future>
 #include <iterator>
+#include <set>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -25,7 +26,9 @@
 #include "cli/find/job_view.h"
 #include "cli/job/connector.h"
 #include "cli/plan/describe.h"
+#include "cli/plan/host_count.h"
 #include "cli/plan/spares.h"
+#include "cli/render/render.h"
 #include "cli/show/consent.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
@@ -433,7 +436,7 @@ class Launch {
     interrupts_->LetHangUpEnd();
     if (interrupted_) return EndAtOnce();
     const std::string size =
-        Counted(plan_.tasks.size(), "task") + " on " + Counted(plan_.hosts.size(), "host");
+        Counted(plan_.tasks.size(), "task") + " on " + Counted(CountHosts(plan_.hosts), "host");
     if (arguments_.detach) return Started(size);
     if (!arguments_.quiet) {
       Say("tfdist: job {}: {}; Ctrl-C ends it, a closed terminal or a lost connection does "
@@ -470,19 +473,20 @@ class Launch {
       SayThatItIsInDoubt();
     } else {
       Say("tfdist: {} of {} hosts could not be brought up; nothing was started{}\n",
-          outcome.failures.size(), plan_.hosts.size(),
+          HostsThatFailed(outcome), CountHosts(plan_.hosts),
           replaced_.empty() ? "" : fmt::format(", and job {} was ended for it", replaced_));
     }
     return kExitHost;
   }
 
-  // What a host refuses is for the user to mend; one that cannot be reached is what spare hosts are for.
+  // What a host refuses, a login too, and a changed host key are for the user to mend; spare hosts are for one that cannot
+  // be reached.
   [[nodiscard]] std::optional<Plan> PlanWithSpares(const Deployment::Outcome& outcome) const {
     const bool is_rolled_back = !in_doubt_ && left_.empty() && outcome.roll_back_errors.empty();
     if (outcome.failures.empty() || !is_rolled_back) return std::nullopt;
     std::vector<std::string> failed;
     for (const auto& failure : outcome.failures) {
-      if (failure.refusal) return std::nullopt;
+      if (!failure.unreachable) return std::nullopt;
       failed.push_back(failure.error.host());
     }
     return WithSparesFor(plan_, failed);
@@ -571,10 +575,16 @@ class Launch {
     const std::string count = outcome.failures.empty()
                                   ? ""
                                   : fmt::format("{} of {} hosts could not be brought up; ",
-                                                outcome.failures.size(), plan_.hosts.size());
+                                                HostsThatFailed(outcome), CountHosts(plan_.hosts));
     Say("tfdist: {}nothing was started, and job {} runs on\n", count, running.id);
     if (!left_.empty()) Say("  try: tfdist down {} ends what is left of the new one\n", record_.id);
     return kExitHost;
+  }
+
+  static size_t HostsThatFailed(const Deployment::Outcome& outcome) {
+    std::set<std::string> hosts;
+    for (const auto& failure : outcome.failures) hosts.insert(failure.error.host());
+    return hosts.size();
   }
 
   static std::string WhyOf(const Deployment::Outcome& outcome) {
@@ -608,6 +618,10 @@ class Launch {
 
 int UpCommand(const UpArguments& arguments) {
   const Plan plan = LoadPlan(arguments.source);
+  const bool is_longer = !plan.file.empty() && !arguments.source.job.command.empty();
+  if (is_longer && !arguments.quiet) {
+    Say("tfdist: command: {}\n", CommandText(plan, plan.tasks[0]));
+  }
   return Launch(plan, arguments).Run();
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 std::optional<TimePoint> EndOf(const std::string& timeout) {
   if (timeout.empty()) return std::nullopt;
-  const auto milliseconds = ParseDurationMs(timeout);
+  const auto milliseconds = ParseOptionMs(timeout);
   if (!milliseconds || *milliseconds <= 0) {
     throw UsageError(Phase::kUsage,
                      fmt::format("--timeout: expected a time like 30s, 5m or 2h, got {}", timeout));

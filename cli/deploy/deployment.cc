@@ -74,6 +74,7 @@ Deployment::Failure FailureOf(const std::exception& thrown, const std::string& h
     failure.refusal = refusal->kind();
   }
   failure.lost = dynamic_cast<const LostConnection*>(&thrown) != nullptr;
+  failure.unreachable = dynamic_cast<const Unreachable*>(&thrown) != nullptr;
   return failure;
 }
 

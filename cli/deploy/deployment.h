@@ -80,6 +80,7 @@ class Deployment {
     Error error;
     std::optional<protocol::RefusalKind> refusal;  // the agent's answer, if it was one
     bool lost = false;                             // the connection broke instead
+    bool unreachable = false;                      // there was none
   };
 
   // After DoneFd became readable.

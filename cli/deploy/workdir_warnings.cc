@@ -36,17 +36,44 @@ bool IsScriptName(std::string_view word) {
          std::ranges::any_of(kScriptEndings, [&](auto ending) { return word.ends_with(ending); });
 }
 
+// Of "/usr/bin/python3" and of "~/venv/bin/python", whose beginning only the host knows.
+std::string NameOfProgram(const protocol::Text& program) {
+  const auto* end =
+      program.parts.empty() ? nullptr : std::get_if<std::string>(&program.parts.back());
+  return end == nullptr ? "" : end->substr(end->rfind('/') + 1);
+}
+
+// It opens the first word that is no option, in the folder in which it starts.
+bool IsInterpreter(std::string_view name) {
+  constexpr std::array<std::string_view, 9> kOthers = {"sh",   "bash",  "dash",    "zsh", "ksh",
+                                                       "perl", "julia", "Rscript", "lua"};
+  return name.starts_with("python") || std::ranges::find(kOthers, name) != kOthers.end();
+}
+
+// "-c" and "-m", by themselves or among others ("-lc"): what follows is no file.
+bool TakesNoFile(std::string_view option) {
+  return !option.starts_with("--") && option.find_first_of("cme") != option.npos;
+}
+
+struct Script {
+  std::string path;
+  bool is_opened = false;  // by that name, whatever else the command does
+};
+
 // "train.py" of ["python3", "-u", "train.py", ...]; "./run" of ["./run", ...]. Only the first: a later one may be an
 // argument that names what the program makes.
-std::optional<std::string> ScriptOf(const TaskOnHost& task) {
+std::optional<Script> ScriptOf(const TaskOnHost& task) {
   if (task.argv.empty()) return std::nullopt;
   const std::string* program = Literal(task.argv.front());
-  if (program == nullptr) return std::nullopt;
-  if (program->find('/') != std::string::npos && !program->starts_with('/')) return *program;
+  if (program != nullptr && program->find('/') != std::string::npos && !program->starts_with('/')) {
+    return Script{*program, true};
+  }
+  bool is_opened = IsInterpreter(NameOfProgram(task.argv.front()));
   for (size_t at = 1; at < task.argv.size(); ++at) {
     const std::string* word = Literal(task.argv[at]);
     if (word == nullptr) return std::nullopt;
-    if (IsScriptName(*word)) return *word;
+    if (IsScriptName(*word)) return Script{*word, is_opened};
+    is_opened = is_opened && word->starts_with('-') && !TakesNoFile(*word);
   }
   return std::nullopt;
 }
@@ -61,10 +88,12 @@ class Look {
     std::set<std::string> seen;
     for (const TaskOnHost& task : plan_.tasks) {
       const auto script = ScriptOf(task);
-      if (!script || script->starts_with('/') || !seen.insert(*script).second) continue;
-      const std::string path = fs::path(*script).lexically_normal().string();
+      if (!script || script->path.starts_with('/') || !seen.insert(script->path).second) continue;
+      const std::string path = fs::path(script->path).lexically_normal().string();
       if (sent_.contains(path) || path.starts_with("..")) continue;
-      warnings.push_back(WarningOfScript(path));
+      WorkdirWarning warning = WarningOfScript(path);
+      warning.is_certain = script->is_opened && !IsBehindLink(path);
+      warnings.push_back(std::move(warning));
     }
   }
 
@@ -107,6 +136,13 @@ class Look {
     }
     return {fmt::format("there is no {} in the workdir {}", path, plan_.workdir->string()),
             "paths of a command count from the workdir"};
+  }
+
+  // What it leads to on the hosts is not known here.
+  [[nodiscard]] bool IsBehindLink(const std::string& path) const {
+    return std::ranges::any_of(listing_.entries, [&](const WorkdirEntry& entry) {
+      return entry.is_link() && path.starts_with(entry.path + '/');
+    });
   }
 
   // Also where it leads to nothing.

@@ -12,6 +12,7 @@ namespace tfdist::cli {
 struct WorkdirWarning {
   std::string text;
   std::string remedy;
+  bool is_certain = false;  // no task that it is about can run
 };
 
 // Scripts that tasks run and that are not sent; links that lead out of the folder; virtual environments, which hold

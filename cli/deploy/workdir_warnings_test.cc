@@ -24,16 +24,25 @@ class WorkdirWarningsTest : public testing::Test {
   }
   [[nodiscard]] const fs::path& folder() const { return temporary_.path(); }
 
-  [[nodiscard]] std::vector<std::string> Of(std::vector<protocol::Text> command) const {
+  [[nodiscard]] std::vector<WorkdirWarning> Warnings(std::vector<protocol::Text> command) const {
     Plan plan;
     plan.workdir = folder();
     plan.tasks.resize(2);
     for (TaskOnHost& task : plan.tasks) task.argv = command;
+    return WarningsOfWorkdir(plan, ListWorkdir(folder()));
+  }
+
+  [[nodiscard]] std::vector<std::string> Of(std::vector<protocol::Text> command) const {
     std::vector<std::string> texts;
-    for (const auto& warning : WarningsOfWorkdir(plan, ListWorkdir(folder()))) {
-      texts.push_back(warning.text);
-    }
+    for (const auto& warning : Warnings(std::move(command))) texts.push_back(warning.text);
     return texts;
+  }
+
+  // Whether the command cannot run.
+  [[nodiscard]] bool IsCertain(std::vector<protocol::Text> command) const {
+    const auto warnings = Warnings(std::move(command));
+    EXPECT_FALSE(warnings.empty());
+    return !warnings.empty() && warnings[0].is_certain;
   }
 
  private:
@@ -50,6 +59,20 @@ TEST_F(WorkdirWarningsTest, AScriptThatIsNotThereIsNamedOnce) {
   EXPECT_THAT(Of({"./run"}), IsEmpty());
   EXPECT_THAT(Of({"python3", "/opt/train.py"}), IsEmpty());
   EXPECT_THAT(Of({"sh", "-c", "cd sub && python3 other.py"}), IsEmpty());
+}
+
+TEST_F(WorkdirWarningsTest, AnInterpreterCertainlyOpensItsScript) {
+  protocol::Text venv;
+  venv.parts = {protocol::HostVariable{"HOME"}, "/venv/bin/python"};
+  EXPECT_TRUE(IsCertain({"python3", "-u", "train.py"}));
+  EXPECT_TRUE(IsCertain({venv, "train.py"}));
+  EXPECT_TRUE(IsCertain({"bash", "-x", "sub/run.sh"}));
+  EXPECT_TRUE(IsCertain({"./run"}));
+  EXPECT_FALSE(IsCertain({"python3", "-m", "pkg", "train.py"}));
+  EXPECT_FALSE(IsCertain({"python3", "-W", "ignore", "train.py"})) << "it may be an argument";
+  EXPECT_FALSE(IsCertain({"torchrun", "train.py"}));
+  fs::create_symlink("/opt/code", folder() / "code");
+  EXPECT_FALSE(IsCertain({"python3", "code/train.py"})) << "the host may have that folder";
 }
 
 TEST_F(WorkdirWarningsTest, AScriptThatAnIgnoreFileKeepsHereIsNamed) {

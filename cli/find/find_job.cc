@@ -188,6 +188,13 @@ bool HasHost(const JobRecord& record, const std::string& word) {
   });
 }
 
+// A task or a host.
+bool IsOfAnyJob(const std::string& word) {
+  return std::ranges::any_of(LoadRecords(), [&](const JobRecord& record) {
+    return HasTask(record, word) || HasHost(record, word);
+  });
+}
+
 void CheckHost(const JobRecord& record, const std::string& name) {
   std::vector<std::string> names;
   for (const HostPlan& host : record.hosts) names.push_back(host.name);
@@ -311,7 +318,11 @@ JobAndWords FindJobAndWords(std::vector<std::string> words, Deed deed) {
     JobRecord record = FindJob(words[0], deed);
     words.erase(words.begin());
     return {std::move(record), std::move(words)};
-  } catch (const NoSuchJob&) {
+  } catch (const NoSuchJob& error) {
+    if (!IsOfAnyJob(words[0])) {
+      throw NoSuchJob(Phase::kUsage, error.cause() + ", nor a task or host of that name",
+                      error.remedy());
+    }
     JobRecord any = FindJob("", deed);
     if (!HasTask(any, words[0]) && !HasHost(any, words[0])) throw;
     return {std::move(any), std::move(words)};

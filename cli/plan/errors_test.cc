@@ -61,7 +61,9 @@ TEST_F(Mistakes, AFileThatIsNotThereIsNamed) {
     LoadPlan(folder() / "absent.toml");
     FAIL();
   } catch (const PlanErrors& errors) {
-    EXPECT_EQ(errors.Report(), (folder() / "absent.toml").string() + ": there is no such file\n");
+    const std::string file = (folder() / "absent.toml").string();
+    EXPECT_EQ(errors.Report(),
+              file + ": there is no such file\n  tfdist init HOST... -o " + file + " writes one\n");
     EXPECT_EQ(errors.phase(), Phase::kConfig);
   }
 }
@@ -326,6 +328,11 @@ TEST(Quantity, ReadsDurationsAndSizes) {
   EXPECT_EQ(ParseDurationMs("7d"), 604'800'000);
   for (const char* bad : {"", "2", "s", "-1s", "1.5s", "2 s", "9223372036854775807h"}) {
     EXPECT_EQ(ParseDurationMs(bad), std::nullopt) << bad;
+  }
+  EXPECT_EQ(ParseOptionMs("2"), 2000);
+  EXPECT_EQ(ParseOptionMs("500ms"), 500);
+  for (const char* bad : {"", "s", "-1", "1.5", "9223372036854775807"}) {
+    EXPECT_EQ(ParseOptionMs(bad), std::nullopt) << bad;
   }
   EXPECT_EQ(ParseSizeBytes("1GiB"), int64_t{1} << 30);
   EXPECT_EQ(ParseSizeBytes("1MB"), 1'000'000);

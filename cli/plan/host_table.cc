@@ -8,15 +8,24 @@
 #include "cli/cluster_file/host_address.h"
 
 namespace tfdist::cli {
+namespace {
+
+bool IsOfCommandLine(const HostEntry& host) { return host.where.line == 0; }
+
+std::string TwoSlotsOf(const HostEntry& host) {
+  if (IsOfCommandLine(host)) return host.address + ":2";
+  return fmt::format("{{ address = \"{}\", slots = 2 }}", host.address);
+}
+
+}  // namespace
 
 void HostTable::Add(const HostEntry& host) {
   if (!slots_.contains(CanonicalAddress(host.address))) {
     Append(host);
     return;
   }
-  problems_->Add(
-      host.where, fmt::format("{} is listed twice", host.address),
-      fmt::format("to use it as two hosts, write {{ address = \"{}\", slots = 2 }}", host.address));
+  problems_->Add(host.where, fmt::format("{} is listed twice", host.address),
+                 fmt::format("to use it as two hosts, write {}", TwoSlotsOf(host)));
 }
 
 std::vector<int> HostTable::FindOrAdd(const HostEntry& host) {
@@ -60,8 +69,10 @@ void CheckReachable(const std::vector<HostEntry>& hosts, Problems& problems) {
     if (!is_loopback(host)) continue;
     problems.Add(host.where,
                  fmt::format("the other hosts cannot reach this one as {}", host.address),
-                 "give the address that they know it by; for this machine: "
-                 "{ address = \"...\", transport = \"local\" }");
+                 IsOfCommandLine(host)
+                     ? "give the address that they know it by, and let `ssh` reach it there"
+                     : "give the address that they know it by; for this machine: "
+                       "{ address = \"...\", transport = \"local\" }");
   }
 }
 

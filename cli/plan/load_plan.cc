@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/cluster_file/command_line_job.h"
+#include "cli/cluster_file/nearest.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/cluster_file/read_cluster_file.h"
 #include "cli/plan/cluster_spec.h"
@@ -55,11 +56,25 @@ std::string ReadStandardInput() {
   throw UsageError(Phase::kConfig, fmt::format("longer than {} bytes", kLongestFile));
 }
 
+// A file beside it of nearly that name, else how one is made.
+std::string HintForMissing(const fs::path& path) {
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::vector<std::string> names;
+  std::error_code none;
+  for (fs::directory_iterator at(folder, none), end; !none && at != end; at.increment(none)) {
+    if (at->path().extension() == ".toml") names.push_back(at->path().filename().string());
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string meant = DidYouMean(path.filename().string(), known);
+  if (!meant.empty()) return meant;
+  return fmt::format("tfdist init HOST... -o {} writes one", path.string());
+}
+
 std::optional<std::string> ReadWhole(const fs::path& path, Problems& problems) {
   try {
     if (path == kStandardInput) return ReadStandardInput();
     auto content = ReadFileIfExists(path, kLongestFile);
-    if (!content) problems.Add({}, "there is no such file");
+    if (!content) problems.Add({}, "there is no such file", HintForMissing(path));
     return content;
   } catch (const Error& error) {
     problems.Add({}, error.cause());

@@ -10,13 +10,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Without looking at the file system: ".." behind a link would otherwise not be what the shell says.
 fs::path Resolve(const std::string& text, const fs::path& folder) {
-  const char* home = std::getenv("HOME");
-  const bool in_home = home != nullptr && (text == "~" || text.starts_with("~/"));
-  const fs::path path = in_home ? fs::path(home + text.substr(1)) : folder / text;
-  // Without looking at the file system: ".." behind a link would otherwise not be what the shell
-  // says.
-  return path.lexically_normal();
+  return (folder / WithHome(text)).lexically_normal();
 }
 
 std::optional<fs::path> Find(const Located<std::string>& text, const fs::path& folder,
@@ -38,6 +34,12 @@ std::optional<fs::path> Find(const Located<std::string>& text, const fs::path& f
 }
 
 }  // namespace
+
+std::string WithHome(const std::string& text) {
+  const char* home = std::getenv("HOME");
+  const bool in_home = home != nullptr && (text == "~" || text.starts_with("~/"));
+  return in_home ? home + text.substr(1) : text;
+}
 
 std::optional<fs::path> FindFolder(const Located<std::string>& text, const fs::path& folder,
                                    Problems& problems) {

@@ -54,6 +54,20 @@ std::string_view WordIn(std::string_view text) {
   return is_word && is_name ? word : std::string_view();
 }
 
+bool IsNameOfArgument(std::string_view text) {
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char c) { return IsWordCharacter(c) || c == '-'; });
+}
+
+// Where "~" or "~/..." begins, as a whole text or behind the "--data=" of one; npos: nowhere.
+size_t HomeIn(std::string_view text) {
+  const auto is_home = [](std::string_view path) { return path == "~" || path.starts_with("~/"); };
+  if (is_home(text)) return 0;
+  const size_t equals = text.find('=');
+  if (equals == text.npos || !IsNameOfArgument(text.substr(0, equals))) return text.npos;
+  return is_home(text.substr(equals + 1)) ? equals + 1 : text.npos;
+}
+
 }  // namespace
 
 struct Placeholders::Use {
@@ -73,9 +87,10 @@ Placeholders::Placeholders(const Plan& plan, bool complete, Problems& problems)
 protocol::Text Placeholders::Expand(const Located<std::string>& text, const TaskOnHost& task) {
   protocol::Text expanded;
   std::string_view rest = text.value;
-  if (rest == "~" || rest.starts_with("~/")) {
+  if (const size_t home = HomeIn(rest); home != rest.npos) {
+    if (home > 0) AppendLiteral(expanded.parts, rest.substr(0, home));
     expanded.parts.emplace_back(protocol::HostVariable{"HOME"});
-    rest.remove_prefix(1);
+    rest.remove_prefix(home + 1);
   }
   while (expanded.parts.size() < kMostParts) {
     const size_t brace = rest.find('{');

@@ -152,14 +152,27 @@ TEST(Table, FitsItsTerminalByTheColumnsThatCharactersTake) {
       {"digits-20261125T090159Z-06e68b", "running", "\u8a13\u7df4 \U0001f680 x"}};
   EXPECT_EQ(DisplayWidth("\u8a13\u7df4 \U0001f680 x"), 9U);
   EXPECT_EQ(DisplayWidth("e\u0301"), 1U);
-  for (const size_t columns : {size_t{20}, size_t{40}, size_t{80}}) {
+  for (const size_t columns : {size_t{34}, size_t{40}, size_t{80}}) {
     std::string_view text;
     const std::string table = AlignColumns(rows, columns);
     for (text = table; !text.empty();) EXPECT_LE(DisplayWidth(TakeUpTo('\n', text)), columns);
   }
-  EXPECT_EQ(AlignColumns(rows, 40),
-            "JOB                   STATE    COMMAND\n"
-            "digits-202\u20269Z-06e68b  running  \u8a13\u7df4 \U0001f680 x\n");
+  EXPECT_EQ(AlignColumns(rows, 44),
+            "JOB                             STATE  CO\u2026ND\n"
+            "digits-20261125T090159Z-06e68b  ru\u2026ng  \u8a13\u2026 x\n");
+}
+
+TEST(Table, TheFirstColumnIsWhole) {
+  const std::string id = "digits-20261125T090159Z-06e68b";
+  const std::string table = AlignColumns({{"JOB", "STATE"}, {id, "running"}}, 20);
+  EXPECT_EQ(table, "JOB\n" + id + "\n");
+}
+
+// The length of a command is the user's to choose.
+TEST(Table, TakesALongCellInLinearTime) {
+  const std::string table =
+      AlignColumns({{"TASK", "COMMAND"}, {"worker:0", std::string(1 << 20, 'x')}}, 80);
+  EXPECT_EQ(DisplayWidth(table), sizeof "TASK      COMMAND\n" - 1 + 80 + 1);
 }
 
 }  // namespace

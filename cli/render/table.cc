@@ -74,7 +74,7 @@ std::string Beginning(std::string_view text, size_t columns) {
 }
 
 std::string_view End(std::string_view text, size_t columns) {
-  while (DisplayWidth(text) > columns) (void)TakeCharacter(text);
+  for (size_t width = DisplayWidth(text); width > columns;) width -= WidthOf(TakeCharacter(text));
   return text;
 }
 
@@ -92,12 +92,13 @@ std::vector<size_t> Widths(const std::vector<std::vector<std::string>>& rows) {
   return widths;
 }
 
-// One column after the other off the widest one: what is narrow anyway stays whole.
+// One column after the other off the widest one: what is narrow anyway stays whole, and so does the first, which a user
+// copies.
 void Fit(std::vector<size_t>& widths, size_t columns) {
   const size_t gaps = kGap * (widths.size() - 1);
   while (std::accumulate(widths.begin(), widths.end(), gaps) > columns) {
-    const auto widest = std::ranges::max_element(widths);
-    if (*widest <= kNarrowestCell) return;
+    const auto widest = std::max_element(widths.begin() + 1, widths.end());
+    if (widest == widths.end() || *widest <= kNarrowestCell) return;
     --*widest;
   }
 }
@@ -121,9 +122,10 @@ std::string AlignColumns(const std::vector<std::vector<std::string>>& rows, size
       const std::string cell = Shortened(row[i], widths[i]);
       line += cell + std::string(widths[i] - DisplayWidth(cell) + kGap, ' ');
     }
-    line.erase(line.find_last_not_of(' ') + 1);
     // So narrow a terminal does not even hold the narrowest columns.
-    text += (columns == 0 ? line : Beginning(line, columns)) + "\n";
+    if (columns != 0) line = Beginning(line, std::max(columns, widths[0]));
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
   }
   return text;
 }

@@ -12,7 +12,8 @@ namespace tfdist::cli {
 size_t DisplayWidth(std::string_view text);
 
 // Two blanks between columns, none at the end of a line. Every row has as many cells as the first. `columns`: of a
-// terminal, whose width no line is to pass: cells of the widest columns lose their middle ("dp-2026…06e68b"); 0: no limit.
+// terminal, whose width no line is to pass: cells of the widest columns lose their middle ("pyth…n.py"), but for the first,
+// which names its row: a line passes the width where that column does. 0: no limit.
 std::string AlignColumns(const std::vector<std::vector<std::string>>& rows, size_t columns = 0);
 
 }  // namespace tfdist::cli

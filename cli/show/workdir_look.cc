@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/failures.h"
 #include "cli/deploy/workdir_report.h"
-#include "cli/deploy/workdir_warnings.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
@@ -16,8 +16,23 @@ WorkdirListing List(const std::filesystem::path& workdir) {
   return ListWorkdir(workdir);
 }
 
-void SayWarnings(const Plan& plan, const WorkdirListing& listing) {
-  for (const auto& [text, remedy] : WarningsOfWorkdir(plan, listing)) PrintWarning(text, remedy);
+void SaySize(const Plan& plan, const WorkdirListing& listing) {
+  Say("tfdist: {}\n", WorkdirText(listing));
+  const std::string how = HowToBringBack(listing, *plan.workdir);
+  if (!how.empty()) Say("  {}\n", how);
+}
+
+// Returns the certain ones, which are for the caller.
+std::vector<WorkdirWarning> SayOtherWarnings(const Plan& plan, const WorkdirListing& listing) {
+  std::vector<WorkdirWarning> certain;
+  for (WorkdirWarning& warning : WarningsOfWorkdir(plan, listing)) {
+    if (warning.is_certain) {
+      certain.push_back(std::move(warning));
+    } else {
+      PrintWarning(warning.text, warning.remedy);
+    }
+  }
+  return certain;
 }
 
 }  // namespace
@@ -25,19 +40,27 @@ void SayWarnings(const Plan& plan, const WorkdirListing& listing) {
 WorkdirListing LookThroughWorkdir(const Plan& plan, bool say) {
   if (!plan.workdir) return {};
   WorkdirListing listing = List(*plan.workdir);
-  if (!say) {
-    SayWarnings(plan, listing);
-    return listing;
+  if (say) SaySize(plan, listing);
+  const std::vector<WorkdirWarning> certain = SayOtherWarnings(plan, listing);
+  for (const auto& warning : certain) {
+    PrintError(Error(Phase::kCommand, warning.text, warning.remedy));
   }
-  Say("tfdist: {}\n", WorkdirText(listing));
-  const std::string how = HowToBringBack(listing, *plan.workdir);
-  if (!how.empty()) Say("  {}\n", how);
-  SayWarnings(plan, listing);
-  return listing;
+  if (certain.empty()) return listing;
+  throw UsageError(Phase::kCommand, "nothing was started");
 }
 
-void WarnOfWorkdir(const Plan& plan) {
-  if (plan.workdir) SayWarnings(plan, List(*plan.workdir));
+void ShowWorkdir(const Plan& plan) {
+  if (!plan.workdir) return;
+  const WorkdirListing listing = List(*plan.workdir);
+  SaySize(plan, listing);
+  for (const auto& warning : SayOtherWarnings(plan, listing)) {
+    PrintWarning(warning.text, warning.remedy);
+  }
+}
+
+std::vector<WorkdirWarning> WarnOfWorkdir(const Plan& plan) {
+  if (!plan.workdir) return {};
+  return SayOtherWarnings(plan, List(*plan.workdir));
 }
 
 }  // namespace tfdist::cli

@@ -1,16 +1,23 @@
 // The first look at the user's work folder.
 #pragma once
 
+#include <vector>
+
 #include "cli/deploy/workdir_list.h"
+#include "cli/deploy/workdir_warnings.h"
 #include "cli/plan/plan.h"
 
 namespace tfdist::cli {
 
 // What would be sent of it; nothing where the plan has none. With `say` a line on stderr tells how
-// much that is, and what stays here; warnings come in any case. Throws as ListWorkdir.
+// much that is, and what stays here; warnings come in any case. Throws as ListWorkdir, and UsageError where a task cannot
+// run, for its script is not sent.
 WorkdirListing LookThroughWorkdir(const Plan& plan, bool say);
 
-// The warnings only.
-void WarnOfWorkdir(const Plan& plan);
+// Says the same; that a task cannot run is a warning, too.
+void ShowWorkdir(const Plan& plan);
+
+// Prints the warnings only, and returns those for which tasks cannot run.
+std::vector<WorkdirWarning> WarnOfWorkdir(const Plan& plan);
 
 }  // namespace tfdist::cli

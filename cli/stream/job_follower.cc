@@ -10,6 +10,7 @@
 
 #include "base/failures.h"
 #include "base/text.h"
+#include "cli/stream/running_tasks.h"
 #include "job/first_cause.h"
 #include "wire/refusal.h"
 
@@ -28,6 +29,7 @@ constexpr auto kLostHostLimit = 10s;
 constexpr auto kReconnectLimit = 5min;
 constexpr auto kFirstPause = 500ms;
 constexpr auto kLongestPause = 10s;
+constexpr auto kSlowEnd = 1s;        // of tasks that were told to end
 constexpr auto kPaceWindow = 10min;  // a search takes its time before something comes
 constexpr std::string_view kTooSlow = "the host sends next to nothing";
 
@@ -41,6 +43,32 @@ std::string NameOfSlot(const JobRecord& record, int slot) {
 bool IsAboutAnotherHost(const protocol::Message& message) {
   return message.type == type::kError &&
          message.body.value("kind", "") == RefusalKindName(protocol::RefusalKind::kWrongHost);
+}
+
+bool IsThere(const protocol::SlotState& slot) {
+  return slot.state != protocol::HostState::kUnknown && slot.state != protocol::HostState::kLost;
+}
+
+// Of a host with tasks.
+bool IsSeated(const protocol::JobState& state, int slot) {
+  for (size_t planned = 0; planned < state.seats.size(); ++planned) {
+    if (state.seats[planned] == slot && !state.tally.planned[planned].empty()) return true;
+  }
+  return false;
+}
+
+// For all hosts with tasks that are lost.
+bool SparesAreFree(const protocol::JobState& state) {
+  int free = 0;
+  for (size_t slot = 0; slot < state.slots.size(); ++slot) {
+    const protocol::SlotState& host = state.slots[slot];
+    if (IsSeated(state, static_cast<int>(slot))) {
+      free -= host.state == protocol::HostState::kLost ? 1 : 0;
+    } else {
+      free += state.plan.slots[slot].spare && IsThere(host) ? 1 : 0;
+    }
+  }
+  return free >= 0;
 }
 
 }  // namespace
@@ -227,10 +255,22 @@ void JobFollower::WaitAndHandle() {
   // At most a second: pings have to go out. What the link has read already wakes no poll.
   TimePoint wake = std::min(next_show.value_or(TimePoint::max()), Now() + 1s);
   if (options_.until) wake = std::min(wake, *options_.until);
+  if (say_who_runs_at_) wake = std::min(wake, *say_who_runs_at_);
   poll(fds.data(), fds.size(), Now() < turn_end ? PollTimeout(Now(), wake) : 0);
   PassOnNotes();
   LookIntoSilence();
   HandleInterrupts(interrupts_.Take());
+  SayWhoStillRuns();
+}
+
+// Tasks that ignore SIGTERM.
+void JobFollower::SayWhoStillRuns() {
+  if (!say_who_runs_at_ || Now() < *say_who_runs_at_) return;
+  say_who_runs_at_.reset();
+  const std::string running = NamesOfRunning(state_);
+  if (running.empty()) return;
+  printer_.Note("tfdist: waiting for {} to end{}", running,
+                stop_force_ ? "" : "; SIGKILL follows after the grace period");
 }
 
 void JobFollower::GiveUpIfTooSlow() {
@@ -447,6 +487,7 @@ void JobFollower::HandleInterrupts(int count) {
     printer_.Note("tfdist: {}",
                   force ? "killing all tasks" : "ending the job (Ctrl-C again: at once)");
     RequestStop("tfdist up was interrupted", force);
+    say_who_runs_at_ = Now() + kSlowEnd;
   }
 }
 
@@ -488,8 +529,7 @@ std::string JobFollower::WhatFollowsALoss(const event::Host& host) const {
   const bool may_wait = state_.plan.on_host_lost == protocol::OnHostLost::kWait &&
                         state_.result == protocol::JobResult::kNone;
   if (host.state != protocol::HostState::kLost || !may_wait) return "";
-  // What a spare host does is an event of its own.
-  if (std::ranges::any_of(state_.plan.slots, &protocol::SlotPlan::spare)) return "";
+  if (SparesAreFree(state_)) return "";  // what they do are events of their own
   return fmt::format(
       "; the job waits for it, for {} at most ([restart] on_host_lost, orphan_timeout)",
       DurationText(protocol::LostHostLimit(state_.plan)));

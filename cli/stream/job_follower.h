@@ -125,6 +125,7 @@ class JobFollower {
   void PassOnNotes();
   void LookIntoSilence();
   void HandleInterrupts(int count);
+  void SayWhoStillRuns();
   [[nodiscard]] bool GivesUp();
   void GiveUpIfTooSlow();
   void LeaveFolders();
@@ -182,6 +183,7 @@ class JobFollower {
   std::string stop_why_;
   bool stop_force_ = false;
   uint64_t stop_id_ = 0;
+  std::optional<TimePoint> say_who_runs_at_;
 
   // From the first lost connection until one that is of use: it brought something, or it held.
   struct Outage {

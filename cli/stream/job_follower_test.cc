@@ -102,6 +102,55 @@ TEST_F(Following, WaitsLongerBeforeEachReconnectThatBringsNothing) {
   EXPECT_GE(fourth - begin, std::chrono::milliseconds(1500));
 }
 
+// Of two hosts and a spare one; the first host leads the job.
+class FollowingLostHosts : public Following {
+ protected:
+  static protocol::Event Host(uint64_t number, int slot, protocol::HostState state) {
+    return {number, 0, event::Host{slot, state, ""}};
+  }
+  // What is said of `events` on stderr.
+  std::string Said(std::vector<protocol::Event> events) {
+    protocol::JobPlan plan;
+    plan.slots = {
+        {"host0", "10.0.0.1", false}, {"host1", "10.0.0.2", false}, {"host2", "10.0.0.3", true}};
+    for (const char* task : {"worker:0", "worker:1"}) plan.tasks.emplace_back().task = task;
+    plan.tasks[1].slot = 1;
+    plan.on_host_lost = protocol::OnHostLost::kWait;
+    events.insert(events.begin(),
+                  {{1, 0, event::Committed{plan}}, {2, 0, event::Attempt{1, "", {}}}});
+    events.push_back({events.size() + 1, 0, event::Ended{protocol::JobResult::kFailed, {}, {}}});
+    const JobRecord record = job_.Make(3, {{std::string(type::kEvent), 1, {{"events", events}}},
+                                           {std::string(type::kEnd), 1, {{"offset", 3}}}});
+    FollowOptions options;
+    options.narrate = true;
+    LinePrinter printer(STDOUT_FILENO, {}, {});
+    Interrupts interrupts;
+    JobFollower follower(record, {}, options, printer, interrupts);
+    testing::internal::CaptureStderr();
+    follower.Run();
+    return testing::internal::GetCapturedStderr();
+  }
+
+  static constexpr auto kLost = protocol::HostState::kLost;
+  static constexpr auto kConnected = protocol::HostState::kConnected;
+};
+
+TEST_F(FollowingLostHosts, AFreeSpareIsNotWaitedWith) {
+  EXPECT_THAT(Said({Host(3, 2, kConnected), Host(4, 1, kLost)}),
+              Not(HasSubstr("the job waits for it")));
+}
+
+TEST_F(FollowingLostHosts, TheJobWaitsWhereItsSpareIsLostToo) {
+  EXPECT_THAT(Said({Host(3, 2, kLost), Host(4, 1, kLost)}),
+              HasSubstr("host1: lost; the job waits for it, for "));
+}
+
+TEST_F(FollowingLostHosts, TheJobWaitsWhereItsSpareHasTasksAlready) {
+  const protocol::Event second{5, 0, event::Attempt{2, "", {0, 2, 2}}};
+  EXPECT_THAT(Said({Host(3, 2, kConnected), Host(4, 1, kLost), second, Host(6, 2, kLost)}),
+              HasSubstr("host2: lost; the job waits for it, for "));
+}
+
 // The output of a task that moves between the job's first host and a spare one. An offset counts in one
 // host's log alone.
 class FollowingAMovedTask : public Following {

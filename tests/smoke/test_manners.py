@@ -57,6 +57,42 @@ class CommandLine(unittest.TestCase):
         self.assert_refused(["up", "--foo"], "--foo")
         self.assert_refused(["clean", "--foo"], "--foo")
 
+    def test_a_command_without_its_dashes_is_told_where_they_stand(self):
+        self.user.write("work/train.py", "")
+        for words in (["up", "-H", "localhost", "python3", "train.py"], ["up", "-H", "localhost", "python3"],
+                      ["check", "python3", "train.py"], ["render", "-H", "localhost", "train.py"], ["init", "localhost", "train.py"]):
+            refused = self.user.run(*words, cwd=self.user.folder / "work").expect(2)
+            self.assertIn("\n  try: a command stands behind --: tfdist ", refused.err, words)
+
+    def test_a_file_that_is_not_there_has_a_next_step(self):
+        self.user.write("cluster.toml", "")
+        self.assert_refused(["up", "clustr.toml"], "clustr.toml: there is no such file\n  did you mean 'cluster.toml'?\n")
+        self.assert_refused(["check", "gone/x.toml"], "there is no such file\n  tfdist init HOST... -o gone/x.toml writes one\n")
+
+    def test_a_host_that_is_listed_twice_is_told_how_the_command_line_says_so(self):
+        self.assert_refused(["render", "--no-workdir", "-H", "localhost,localhost", "--", "true"],
+                            "localhost is listed twice\n  to use it as two hosts, write localhost:2\n")
+
+    def test_paths_of_options_may_begin_at_home(self):
+        self.user.run("up", self.user.write("job.toml", clusters.local("job", ["sh", "-c", "echo 1 >model"], slots=1))).expect(0)
+        for words, made in ((["pull", "--to=~/results"], "results"), (["logs", "--save=~/logs"], "logs")):
+            self.user.run(*words, cwd="/").expect(0)
+            self.assertTrue((self.user.folder / made).is_dir(), made)
+        self.assert_refused(["init", "--output=~/job.toml", "localhost"], f"{self.user.folder}/job.toml exists")
+
+    def test_hosts_that_do_not_answer_are_not_called_idle(self):
+        listed = self.user.run("list", "-H", "no-such-host.invalid").expect(3)
+        self.assertEqual(listed.out, "")
+        for words in (["list", "-F", "none"], ["list", "--transport", "ssh"], ["exec", "-F", "none", "job", "--", "true"]):
+            self.assert_refused(words, "requires --hosts")
+
+    def test_a_host_with_several_slots_is_one_host(self):
+        up = self.user.run("up", "--no-workdir", "-H", "localhost:3", "--", "true").expect(0)
+        self.assertIn(": 3 tasks on 1 host; ", up.err)
+        self.assertIn("nothing is left on 1 of 1 hosts", self.user.run("down").expect(0).err)
+        self.assertEqual(json.loads(self.user.run("list", "--json").out)[0]["host_count"], 1)
+        self.assertEqual(json.loads(self.user.run("down", "--json").out)["confirmed"], ["localhost"])
+
     def test_a_tf_config_of_the_user_is_warned_of(self):
         path = self.user.write("cluster.toml", clusters.local("job", ["true"]))
         self.assertEqual(self.user.run("render", path).err, "")
@@ -134,6 +170,16 @@ class Jobs(unittest.TestCase):
         self.assertRegex(down.err.read_text(), r"tfdist: waiting for \S+ \(127.0.0.1\).* to end; SIGKILL follows")
         self.user.run("down", "--force", "job").expect(0)
         self.assertEqual(down.wait(60), 0)
+
+    def test_an_interrupted_up_says_which_task_it_waits_for(self):
+        stubborn = "trap '' TERM; echo ready; while true; do sleep 1; done"
+        up = self.user.start("up", self.write(["sh", "-c", stubborn], slots=1, task_extra='grace = "10m"'))
+        self.user.wait_for_output(up, b"ready")
+        up.send_signal(signal.SIGINT)
+        wait_for(lambda: re.search(r"tfdist: waiting for \S+ \(127.0.0.1\).* to end; SIGKILL follows", up.err.read_text()),
+                 "up says what it waits for", 60)
+        up.send_signal(signal.SIGINT)
+        self.assertEqual(up.wait(60), 130)
 
     def test_an_unfinished_line_is_shown_on_a_terminal(self):
         self.user.env["TERM"] = "xterm"

@@ -72,6 +72,31 @@ def is_shown(printed, shown):
     return bool(printed) and printed[0] == shown[0] and is_shown(printed[1:], shown[1:])
 
 
+def tables():
+    """Those among the shown lines: the cells of each line, and the line."""
+    for lines in shown_commands().values():
+        rows = []
+        for line in [*lines, ""]:
+            cells = re.split(r" {2,}", line)
+            if rows and len(cells) == len(rows[0][0]):
+                rows.append((cells, line))
+            elif rows:
+                yield rows
+                rows = []
+            elif len(cells) > 1 and re.fullmatch(r"[A-Z ]+", line):
+                rows = [(cells, line)]
+
+
+class Tables(unittest.TestCase):
+    def test_columns_stand_as_they_are_printed(self):
+        """Two blanks behind the widest cell: outputs are compared without their blanks, which differ with what they show."""
+        self.assertGreaterEqual(len(list(tables())), 3)
+        for rows in tables():
+            widths = [max(map(len, column)) for column in zip(*(cells for cells, _ in rows))]
+            for cells, line in rows:
+                self.assertEqual("  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip(), line)
+
+
 class Readme(Checked):
     compared = set()  # commands
 

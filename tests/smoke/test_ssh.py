@@ -430,6 +430,20 @@ class Faults(OverSsh):
             self.assertRegex(up.out, f"worker:{off} . on {hosts[2].address} with .*{hosts[2].address}")
             self.assertNotIn(hosts[off].address, up.out)
 
+    def test_no_spare_host_takes_the_place_of_one_that_is_for_the_user_to_look_into(self):
+        """Its key has changed, and somebody may be listening in; or it lets the user in no more."""
+        hosts = self.start_hosts(3)
+        text = clusters.over_ssh("job", ["true"], hosts[:2], layout="mirrored", ssh_config=hosts.ssh_config)
+        spare = f'{{ address = "{hosts[2].address}", ssh = "{hosts[2].name}", spare = true }}'
+        file = self.user.write("job.toml", text.replace("hosts = [", f"hosts = [{spare}, ", 1))
+        for spoil, said in ((hosts[1].refuse_key, "authentication: "), (hosts[1].replace_host_key, "host key: ")):
+            spoil()
+            up = self.user.run("up", file)
+            self.assertEqual(up.code, 3, up)
+            self.assertIn(f"tfdist: {hosts[1].address}: {said}", up.err)
+            self.assertNotIn("takes the place", up.err)
+            self.assertIn("1 of 3 hosts could not be brought up; nothing was started", up.err)
+
     def test_a_file_means_the_job_whose_first_host_is_a_spare(self):
         """And not one of before, which had the first host of the file."""
         hosts = self.start_hosts(3)

@@ -1,6 +1,7 @@
 """One cluster file, varied from the command line; variables of the user's shell, of the host, and those of other launchers."""
 
 import fcntl
+import getpass
 import os
 import pty
 import re
@@ -50,6 +51,18 @@ command = {clusters.toml_list(command)}
         self.assertEqual(self.lines(file, "--", "--lr", "{rank}")[0],
                          ["worker:0 | train.py --lr 0", "worker:1 | train.py --lr 1"])
 
+    def test_the_command_that_words_behind_dashes_make_is_shown(self):
+        file = self.write(["echo", "train.py"])
+        _, result = self.lines(file, "--", "--lr", "0.1")
+        self.assertIn("tfdist: command: echo train.py --lr 0.1\n", result.err)
+        self.assertNotIn("warning", result.err)
+        for program in ("echo", "/bin/echo"):
+            _, result = self.lines(file, "--", program, "other.py")
+            self.assertIn(f"tfdist: warning: {program} is a program, and the words behind -- follow the command of the file: "
+                          f"echo train.py {program} other.py\n", result.err)
+            remedy = re.search(r"--set '(task\.command=.*)'\n", result.err)[1]
+            self.assertEqual(self.lines(file, "--set", remedy)[0], ["worker:0 | other.py", "worker:1 | other.py"])
+
     def test_a_job_in_which_no_task_wrote_keeps_no_copy_of_the_work_folder(self):
         """Of one whose tasks did write, all stays."""
         self.user.write("work/train.py", "print('trained')\n")
@@ -89,9 +102,11 @@ command = {clusters.toml_list(command)}
             listed = self.user.run("list", *words)
             self.assertEqual(listed.code, 0, listed)
             for name in ids:
-                self.assertRegex(listed.out, rf"(?m)^{ids[name]} +root +(127.0.0.1|localhost)$")
-        self.assertRegex(self.user.run("list").out, rf"(?m)^{ids['one']} +running +\d+s +\d+s +2 +2 +{file}$")
+                self.assertRegex(listed.out, rf"(?m)^{ids[name]} +{getpass.getuser()} +(127.0.0.1|localhost)$")
+        self.assertRegex(self.user.run("list").out, rf"(?m)^{ids['one']} +running +\d+s +\d+s +1 +2 +{file}$")
         self.assertIn("did you mean 'two'?", self.user.run("status", "twoo").err)
+        self.assertIn("no job wrker is known on this machine, nor a task or host of that name",
+                      self.user.run("restart", "wrker").expect(4).err)
         waiting = self.user.start("wait", "one", "two")
         down = self.user.run("down", "one", "two")
         self.assertEqual((down.code, down.err.count("nothing is left")), (0, 2), down)
@@ -133,8 +148,10 @@ command = {clusters.toml_list(command)}
         self.assertEqual(self.user.run("up", file, "--name", "a-name-of-some-length").code, 0)
         for columns in (40, 80):
             for words in (["list"], ["status"], ["render", file], ["describe"]):
-                table = re.search(r"(?ms)^(JOB|TASK) .*", self.on_terminal(columns, *words))[0]
-                self.assertEqual([line for line in table.splitlines() if len(line) > columns], [], words)
+                table = re.search(r"(?ms)^(JOB|TASK)\b.*", self.on_terminal(columns, *words))[0]
+                self.assertEqual([line for line in table.splitlines() if len(line) > columns and line != self.user.job_id()], [], words)
+        for columns in (20, 80):
+            self.assertRegex(self.on_terminal(columns, "list"), rf"(?m)^{self.user.job_id()}\b")
 
     def test_set_changes_one_value_for_this_once(self):
         file = self.write(shell("echo $LR $TFDIST_JOB"), task_extra='env = { LR = "1" }')
@@ -177,6 +194,9 @@ command = {clusters.toml_list(command)}
         home = self.user.env["HOME"]
         self.assertTrue(program.startswith(home))
         self.assertEqual(self.lines(file)[0], [f"worker:{n} | {home}/data first:{home}" for n in (0, 1)])
+        file = self.write(["echo", "--data=~/data", "x.y=~", "-e=a~/b", "a b=~/c"])
+        self.assertEqual(self.lines(file)[0],
+                         [f"worker:{n} | --data={home}/data x.y={home} -e=a~/b a b=~/c" for n in (0, 1)])
         gone = self.user.run("up", self.write(["echo", "{env:NOBODY_SETS_IT}"]))
         self.assertEqual(gone.code, 3, gone)
         self.assertIn("uses the variable NOBODY_SETS_IT, which this host does not set", gone.err)
@@ -192,8 +212,15 @@ command = {clusters.toml_list(command)}
     def test_a_script_that_is_not_sent_is_named_before_anything_starts(self):
         self.user.write("work/other.py", "")
         file = self.write(["python3", "train.py"], task_extra='workdir = "work"')
-        for command in ("render", "check"):
-            self.assertIn("there is no train.py in the workdir", self.user.run(command, file).err)
+        said = f"there is no train.py in the workdir {self.user.folder}/work"
+        self.assertIn(f"tfdist: warning: {said}\n", self.user.run("render", file).expect(0).err)
+        self.assertIn(f"error: command: {said}\n", self.user.run("check", file).expect(3).out)
+        refused = self.user.run("up", file).expect(2)
+        self.assertIn(f"tfdist: command: {said}\n  try: paths of a command count from the workdir\n", refused.err)
+        self.assertIn("nothing was started", refused.err)
+        self.assertEqual(self.user.run("list").out, "no job is known on this machine\n")
+        self.write(["torchrun", "train.py"], task_extra='workdir = "work"')
+        self.assertIn(f"tfdist: warning: {said}\n", self.user.run("check", file).err)
 
 
 if __name__ == "__main__":
