@@ -1,9 +1,11 @@
 #include "cli/job/connector.h"
 
+#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "base/error.h"
 #include "base/thread_annotations.h"
 #include "cli/channel/local_transport.h"
 #include "cli/link/bootstrap.h"
@@ -44,6 +46,15 @@ ssh::Program ProgramOf(const std::string& transport) {
   return transport == "openssh" ? ssh::Program::kOpenssh : ssh::Program::kAuto;
 }
 
+// Empty where there is no home folder.
+std::filesystem::path ConnectionsFile() {
+  try {
+    return StateFolder() / "connections";
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
   return {.name = host.ssh,
           .user = host.ssh_user.empty() ? options.user : host.ssh_user,
@@ -56,6 +67,7 @@ ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
           .shared = host.slots > 1,
           .jumps = {},
           .limits = {},
+          .connections = ConnectionsFile(),
           .on_step = {},
           .on_note = [name = host.name](const std::string& note) { AllNotes().Add(name, note); }};
 }

@@ -14,7 +14,8 @@ from tests.hosts.hosts import Hosts, check_possible
 from tests.hosts.probe import client_config, probe, probe_all
 from tests.hosts.test_ssh import Listener, ssh_agent
 from tests.support import processes
-from tests.support.waiting import wait_for
+from tests.support.tfdist import Tfdist
+from tests.support.waiting import PATIENCE, wait_for
 
 # slow_agent.py REAL PROXY SECONDS BACKLOG: an agent that signs one by one, as a smartcard does, and takes few connections.
 SLOW_AGENT = """
@@ -208,6 +209,50 @@ class Picky:
             thread.join()
         for held in (self.socket, *self.held):
             held.close()
+
+
+class Door(Picky):
+    """A port before an sshd, which a firewall closes for a while."""
+
+    def __init__(self, host):
+        super().__init__(host, 1 << 30, silent=False)
+        self.close()
+        self.socket.close()
+        self.socket = socket.create_server(("127.0.0.1", self.port))  # one that is asked for is kept when it is closed
+        self.open()
+
+    def close(self):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.threads[0].join()
+
+    def open(self):
+        self.socket.listen()
+        self.threads[0] = threading.Thread(target=self.serve)
+        self.threads[0].start()
+
+
+class FirewallThatCountsTest(unittest.TestCase):
+    def test_a_port_that_refuses_after_several_connections_is_tried_again(self):
+        with Hosts(1) as hosts, Door(hosts[0]) as door, Tfdist("door") as user:
+            known = hosts.folder / "door_hosts"
+            known.write_text(f"* {hosts[0].host_key()}\n")
+            config = client_config(hosts, "door_config", "Host h1", "HostName 127.0.0.1", f"Port {door.port}", "Host *",
+                                   f"UserKnownHostsFile {known}")
+            for transport in ("auto", "openssh"):
+                command = ["exec", "-F", str(config), "--transport", transport, "-H", "h1", "--", "true"]
+                if transport == "auto":  # nothing is remembered yet
+                    door.close()
+                    refused = user.run(*command).expect(3)
+                    self.assertIn("Connection refused", refused.err)
+                    self.assertNotIn("trying again", refused.err)
+                    door.open()
+                for _ in range(5):
+                    user.run(*command).expect(0)
+                door.close()
+                running = user.start(*command)
+                wait_for(lambda: b"h1: it refuses connections after several in a minute" in running.err.read_bytes(), "a second try")
+                door.open()
+                self.assertEqual(running.wait(PATIENCE * 60), 0, running.err.read_text())
 
 
 class HostThatWantsOpensshTest(unittest.TestCase):

@@ -54,6 +54,8 @@ struct Target {
   std::string jumps;   // ProxyJump instead of the configuration's; empty: as that says
   int jump_depth = 0;  // how many hosts are reached through it, one behind the other
   Limits limits;
+  // Where connections of the last minute are remembered (config/refused_port.h); empty: nowhere.
+  std::filesystem::path connections;
   // Told each step of a connection as it begins, by a string literal, on the thread that opens it; may be empty.
   std::function<void(const char*)> on_step;
   // Told what the user should know of the connection, on that thread; may be empty.

@@ -54,6 +54,7 @@ class Race {
   std::string host_;
   std::list<Attempt> attempts_;
   std::string errors_;
+  bool refused_ = false;
 };
 
 void Race::Start(const Address& address) {
@@ -66,6 +67,7 @@ void Race::Start(const Address& address) {
 }
 
 void Race::Lost(const Address& address, int error_number) {
+  refused_ = refused_ || error_number == ECONNREFUSED;
   errors_ +=
       fmt::format("{}{}", errors_.empty() ? "" : "; ", WithErrno(address.Text(), error_number));
 }
@@ -101,11 +103,11 @@ void Race::Fail() const {
   for (const Attempt& attempt : attempts_) {
     all += fmt::format("{}{}: no answer", all.empty() ? "" : "; ", attempt.address.Text());
   }
-  throw Unreachable(
-      Phase::kConnect, all,
-      fmt::format(
-          "is {} up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh])?{}",
-          host_, kOrRateLimit));
+  const std::string remedy = fmt::format(
+      "is {} up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh])?{}", host_,
+      kOrRateLimit);
+  if (refused_) throw ConnectionRefused(Phase::kConnect, all, remedy);
+  throw Unreachable(Phase::kConnect, all, remedy);
 }
 
 void SendAtOnce(int fd) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/failures.h"
 #include "base/unique_fd.h"
 #include "cli/channel/child.h"
 #include "cli/ssh/config/openssh_config.h"
@@ -32,13 +33,19 @@ struct Stream {
   std::optional<Jump> jump;
 };
 
+// The host is there, and nobody takes connections at its port.
+class ConnectionRefused : public Unreachable {
+ public:
+  using Unreachable::Unreachable;
+};
+
 // `jump`: where the configuration has jump hosts. Throws Error(kResolve) or Error(kConnect).
 Stream Dial(const HostConfig& host, const std::optional<JumpWay>& jump, const Limits& limits,
             TimePoint deadline);
 
 // Tries all addresses of a name, in the resolver's order, each a moment after the one before it,
 // and takes the first that answers: a dead IPv6 address costs a moment only. Throws Error(kResolve)
-// or Error(kConnect) that names every address with its error.
+// or Error(kConnect) that names every address with its error: ConnectionRefused where one of them refuses.
 UniqueFd DialTcp(const std::string& host_name, int port, const Limits& limits, TimePoint deadline);
 
 // What the jump's ssh has said so far, on one line; empty without a jump.

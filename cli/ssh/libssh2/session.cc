@@ -10,6 +10,7 @@
 #include "base/failures.h"
 #include "cli/ssh/config/logins.h"
 #include "cli/ssh/config/phase_deadline.h"
+#include "cli/ssh/config/refused_port.h"
 #include "cli/ssh/keys/known_hosts.h"
 #include "cli/ssh/libssh2/authentication.h"
 #include "cli/ssh/libssh2/channel.h"
@@ -41,14 +42,28 @@ struct Way {
   const HostConfig& host;
   const std::optional<JumpWay>& jump;
   const Target& target;
-  TimePoint deadline;
+  TimePoint& deadline;
   TimePoint give_up = Within(target.limits.busy, deadline);
 };
+
+// Again where a firewall may count connections.
+Stream DialPatiently(const Way& way) {
+  RefusedPort port(way.target, way.host);
+  while (true) {
+    try {
+      Stream stream = Dial(way.host, way.jump, way.target.limits, way.deadline);
+      RememberConnection(way.target, way.host);
+      return stream;
+    } catch (const ConnectionRefused&) {
+      if (!port.WaitForNextTry(way.deadline)) throw;
+    }
+  }
+}
 
 // A stream on which the host has begun to speak.
 Stream Reach(const Way& way) {
   for (int tries = 1;; ++tries) {
-    Stream stream = Dial(way.host, way.jump, way.target.limits, way.deadline);
+    Stream stream = DialPatiently(way);
     const Greeting greeting =
         AwaitGreeting(stream.fd.get(), Within(way.target.limits.banner, way.deadline));
     if (greeting.kind == Greeting::Kind::kSomething) return stream;

@@ -120,7 +120,7 @@ constexpr Saying kSayings[] = {
      "a newer ssh on this machine, or KexAlgorithms, Ciphers and the like in ~/.ssh/config"},
     {"Stdio forwarding request failed", Kind::kUnreachable, Phase::kConnect, kNoWayThere},
     {"timed out", Kind::kUnreachable, Phase::kConnect, kIsItUp},
-    {"Connection refused", Kind::kUnreachable, Phase::kConnect, kIsItUp},
+    {"Connection refused", Kind::kRefusedPort, Phase::kConnect, kIsItUp},
     {"No route to host", Kind::kUnreachable, Phase::kConnect, kIsItUp},
     {"is unreachable", Kind::kUnreachable, Phase::kConnect, kIsItUp},
     {"Exceeded MaxStartups", Kind::kBusy, Phase::kConnect, kBusy},

@@ -13,6 +13,7 @@ struct LoginFailure {
   enum class Kind {
     kRefused,      // by the host, or by its key: another try would bring the same
     kUnreachable,  // another try may help, later
+    kRefusedPort,  // the same, of a host that is there: nobody listens, or a firewall counts connections
     kBusy,         // the host hung up before its SSH version: another try may help soon
   };
   Kind kind = Kind::kRefused;

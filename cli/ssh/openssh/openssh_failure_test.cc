@@ -57,7 +57,7 @@ TEST(OpensshFailure, TheCauseIsTheLineThatSaysIt) {
       {"ssh: Could not resolve hostname gpu7: Name or service not known\r\n",
        FailureKind::kUnreachable, Phase::kResolve,
        "ssh says: ssh: Could not resolve hostname gpu7: Name or service not known"},
-      {"ssh: connect to host gpu7 port 22: Connection refused\r\n", FailureKind::kUnreachable,
+      {"ssh: connect to host gpu7 port 22: Connection refused\r\n", FailureKind::kRefusedPort,
        Phase::kConnect, "ssh says: ssh: connect to host gpu7 port 22: Connection refused"},
       {"Connection timed out during banner exchange\r\nConnection to 10.0.0.7 port 22 timed "
        "out\r\n",

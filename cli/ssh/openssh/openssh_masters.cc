@@ -29,6 +29,7 @@
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/logins.h"
 #include "cli/ssh/config/phase_deadline.h"
+#include "cli/ssh/config/refused_port.h"
 #include "cli/ssh/keys/ssh_agent.h"
 #include "cli/ssh/openssh/connections.h"
 #include "cli/ssh/openssh/master_end.h"
@@ -336,7 +337,7 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
   return ExplainTimeout(said, std::chrono::round<std::chrono::milliseconds>(deadline - begin));
 }
 
-// All of it: again where the host is busy.
+// All of it: again where the host is busy, or a firewall may count connections.
 std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& target,
                                               const HostConfig& host,
                                               const std::optional<JumpWay>& jump,
@@ -344,12 +345,19 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
   const Limits& limits = target.limits;
   const auto limit = LoginLimit(limits);
   const TimePoint give_up = Within(limits.busy, deadline);
+  RefusedPort port(target, host);
   for (int tries = 1;; ++tries) {
     const TimePoint first_end = Within(limit, deadline);
     TimePoint end = first_end;
     auto failure = LogIn(logins, target, host, jump, socket, end);
     deadline += end - first_end;
-    if (!failure) return std::nullopt;
+    if (!failure) {
+      RememberConnection(target, host);
+      return std::nullopt;
+    }
+    if (failure->kind == LoginFailure::Kind::kRefusedPort && port.WaitForNextTry(deadline)) {
+      continue;
+    }
     const auto pause = PauseAfter(tries);
     // A ProxyCommand that fails does so for a reason that stays.
     if (HasEnded(jump) || failure->kind != LoginFailure::Kind::kBusy ||
@@ -385,6 +393,7 @@ Target JumpTarget(const std::string& jumps, const Target& target) {
   jump.jumps = several ? jumps.substr(0, comma) : "";
   jump.jump_depth = target.jump_depth + 1;
   jump.limits = target.limits;
+  jump.connections = target.connections;
   jump.on_note = target.on_note;
   return jump;
 }

@@ -1,0 +1,33 @@
+// A port that refuses connections. Nobody listens there; or a firewall counts connections (ufw limit: six in 30 s) and takes
+// them again after half a minute. What tells one from the other: this account has just got through several times.
+#pragma once
+
+#include "base/clock.h"
+#include "cli/ssh/config/openssh_config.h"
+#include "cli/ssh/config/target.h"
+
+namespace tfdist::ssh {
+
+// A connection to the host has come about. Remembered in target.connections, where that is named; a failure to do so has no
+// effect. For any thread, and for any process at a time.
+void RememberConnection(const Target& target, const HostConfig& host);
+
+// Of one login.
+class RefusedPort {
+ public:
+  // Both must outlive it.
+  RefusedPort(const Target& target, const HostConfig& host) : target_(target), host_(host) {}
+
+  // Waits until a refused connection may be tried again: three times, for 36 s in all, by which `deadline` is moved; on_note is
+  // told. False: it is not to be tried again, as nothing speaks for a firewall, or that has not helped.
+  bool WaitForNextTry(TimePoint& deadline);
+
+ private:
+  [[nodiscard]] bool MayBeCounted() const;
+
+  const Target& target_;
+  const HostConfig& host_;
+  size_t refusals_ = 0;
+};
+
+}  // namespace tfdist::ssh
