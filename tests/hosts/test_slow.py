@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import unittest
+import unittest.mock
 
 from tests.hosts import probe as probes
 from tests.hosts.hosts import Hosts, check_possible
@@ -164,6 +165,55 @@ class AgentThatRefusesTest(unittest.TestCase):
             self.assertFalse(asks["ok"], asks)
             self.assertIn("ssh-agent refuses to sign", asks["cause"])
             self.assertIn("ssh-add -c", asks["remedy"])
+
+
+class AgentThatAsksTest(unittest.TestCase):
+    def setUp(self):
+        self.hosts = Hosts(1)
+        self.hosts.start()
+        self.addCleanup(self.hosts.stop)
+        self.asked = self.hosts.folder / "asked"
+
+    @contextlib.contextmanager
+    def asking_agent(self, seconds, status):
+        """An agent whose user takes so long to say yes (0) or no (1); the configuration for it."""
+        self.asked.write_text("")
+        program = self.hosts.folder / "askpass"
+        program.write_text(f"#!/bin/sh\necho asked >>{self.asked}\nsleep {seconds}\nexit {status}\n")
+        program.chmod(0o755)
+        changed = {"SSH_ASKPASS": str(program), "SSH_ASKPASS_REQUIRE": "force"}
+        with unittest.mock.patch.dict(os.environ, changed), ssh_agent(self.hosts.folder) as agent:
+            subprocess.run(["ssh-add", "-q", "-c", self.hosts.key], check=True, capture_output=True,
+                           env={**os.environ, "SSH_AUTH_SOCK": str(agent)})
+            config = client_config(self.hosts, "asking_config", f"IdentityAgent {agent}", "IdentitiesOnly no", "IdentityFile none")
+            config.write_text(config.read_text().replace(f"IdentityFile {self.hosts.key}\n", ""))
+            yield config
+
+    def questions(self):
+        return self.asked.read_text().count("asked")
+
+    def test_who_takes_long_to_say_yes_is_asked_once(self):
+        for transport in ("auto", "openssh"):
+            with self.subTest(transport), self.asking_agent(4, 0) as config:
+                result = probe(config, "open", "h1", transport=transport, agent_ms=1000)
+                self.assertTrue(result["ok"], result)
+                self.assertEqual(self.questions(), 1)
+
+    def test_who_says_no_is_asked_once(self):
+        for transport in ("auto", "openssh"):
+            with self.subTest(transport), self.asking_agent(0, 1) as config:
+                result = probe(config, "open", "h1", transport=transport)
+                self.assertEqual((result["ok"], result.get("phase")), (False, "authentication"), result)
+                self.assertIn("ssh-agent refuses to sign", result["cause"])
+                self.assertIn("ssh-add -c", result["remedy"])
+                self.assertEqual(self.questions(), 1)
+
+    def test_who_says_nothing_is_asked_once(self):
+        with self.asking_agent(20, 0) as config:
+            result = probe(config, "open", "h1", transport="auto", signature_ms=1000)
+            self.assertEqual((result["ok"], result.get("phase")), (False, "authentication"), result)
+            self.assertIn("ssh-agent has not signed within 1 s", result["cause"])
+            self.assertEqual(self.questions(), 1)
 
 
 class Picky:

@@ -20,7 +20,9 @@ struct Limits {
   std::chrono::milliseconds key_exchange{10'000};
   std::chrono::milliseconds authentication{15'000};
   std::chrono::milliseconds exec{10'000};
-  std::chrono::milliseconds agent{30'000};  // ssh-agent, for one answer: it may ask its user
+  std::chrono::milliseconds agent{30'000};  // ssh-agent, to say what it holds
+  // The same for a signature, for which it may ask its user.
+  std::chrono::milliseconds signature{120'000};
   // An sshd that has too many logins going on (MaxStartups) drops new connections: how long to try
   // again.
   std::chrono::milliseconds busy{30'000};

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -11,6 +12,7 @@
 
 #include "base/thread_annotations.h"
 #include "cli/ssh/config/phase_deadline.h"
+#include "cli/ssh/keys/passing_key.h"
 #include "cli/ssh/keys/wire.h"
 
 namespace tfdist::ssh {
@@ -20,6 +22,8 @@ constexpr char kRequestIdentities = 11;
 constexpr char kSignRequest = 13;
 constexpr uint8_t kIdentitiesAnswer = 12;
 constexpr uint8_t kSignResponse = 14;
+constexpr uint8_t kSuccess = 6;
+constexpr char kExtension = 27;
 constexpr uint32_t kRsaSha256 = 2;
 constexpr uint32_t kRsaSha512 = 4;
 
@@ -75,20 +79,37 @@ std::optional<std::vector<AgentKey>> SshAgent::Keys(TimePoint deadline) {
   return keys;
 }
 
-std::optional<std::string> SshAgent::Sign(std::string_view blob, std::string_view data,
-                                          std::string_view algorithm, TimePoint deadline) {
+Signature SshAgent::Sign(std::string_view blob, std::string_view data, std::string_view algorithm,
+                         TimePoint deadline) {
   std::string request(1, kSignRequest);
   AppendString(request, blob);
   AppendString(request, data);
   AppendUint32(request, FlagsFor(algorithm));
   const auto answer = Ask(request, deadline);
-  if (!answer) return std::nullopt;
+  if (!answer) {
+    return {SystemClock().Now() >= deadline ? Signature::Kind::kSilent : Signature::Kind::kNone,
+            ""};
+  }
   WireReader reader(*answer);
-  if (reader.TakeByte() != kSignResponse) return std::nullopt;
+  if (reader.TakeByte() != kSignResponse) return {Signature::Kind::kRefused, ""};
   WireReader signature(reader.TakeString().value_or(""));
-  if (signature.TakeString() != algorithm) return std::nullopt;
+  if (signature.TakeString() != algorithm) return {};
   const auto bytes = signature.TakeString();
-  return bytes ? std::optional<std::string>(*bytes) : std::nullopt;
+  return bytes ? Signature{Signature::Kind::kMade, std::string(*bytes)} : Signature();
+}
+
+// PROTOCOL.agent in OpenSSH's sources: a host's key, the session, the host's signature of that, whether the agent is forwarded.
+bool SshAgent::BindToNoHost(TimePoint deadline) {
+  constexpr std::string_view kSession = "none";
+  const SignedOnce host = SignWithPassingKey(kSession);
+  std::string request(1, kExtension);
+  AppendString(request, "session-bind@openssh.com");
+  AppendString(request, host.key);
+  AppendString(request, kSession);
+  AppendString(request, host.signature);
+  request.push_back(0);
+  const auto answer = Ask(request, deadline);
+  return answer && WireReader(*answer).TakeByte() == kSuccess;
 }
 
 std::optional<std::string> SshAgent::Ask(std::string_view request, TimePoint deadline) {
@@ -178,21 +199,37 @@ std::vector<AgentKey> AgentKeysAt(const std::string& socket_path, const Limits& 
   return known.keys;
 }
 
-std::optional<std::string> SignByAgentAt(const std::string& socket_path, std::string_view blob,
-                                         std::string_view data, std::string_view algorithm,
-                                         const Target& target, TimePoint& deadline) {
+namespace {
+
+// Whether the agent has the key, and keeps it for some hosts.
+bool IsBound(const std::string& socket_path, std::string_view blob, TimePoint deadline) {
+  auto agent = SshAgent::Connect(socket_path, deadline);
+  if (!agent || !agent->BindToNoHost(deadline)) return false;
+  const auto keys = agent->Keys(deadline);
+  return keys && std::ranges::none_of(*keys, [&](const AgentKey& key) { return key.blob == blob; });
+}
+
+}  // namespace
+
+Signature SignByAgentAt(const std::string& socket_path, std::string_view blob,
+                        std::string_view data, std::string_view algorithm, const Target& target,
+                        TimePoint& deadline) {
   if (target.on_step) target.on_step("ssh-agent");
   const OutsideOf outside(deadline);
   KnownAgent& known = AgentAt(socket_path);
   const MutexLock lock(known.mutex);
-  if (known.is_silent) return std::nullopt;  // each login would wait as long, one after the other
-  const TimePoint give_up = SystemClock().Now() + target.limits.agent;
+  // Each login would wait as long, one after the other.
+  if (known.is_silent) return {Signature::Kind::kSilent, ""};
+  const TimePoint give_up = SystemClock().Now() + target.limits.signature;
   auto agent = SshAgent::Connect(socket_path, give_up);
   if (agent && target.on_note) {
     agent->SetOnSlow([&] { target.on_note(std::string(kWaitsForAgent)); });
   }
-  auto signature = agent ? agent->Sign(blob, data, algorithm, give_up) : std::nullopt;
-  known.is_silent = !signature && SystemClock().Now() >= give_up;
+  Signature signature = agent ? agent->Sign(blob, data, algorithm, give_up) : Signature();
+  known.is_silent = signature.kind == Signature::Kind::kSilent;
+  if (signature.kind == Signature::Kind::kRefused && IsBound(socket_path, blob, give_up)) {
+    signature.kind = Signature::Kind::kBound;
+  }
   return signature;
 }
 

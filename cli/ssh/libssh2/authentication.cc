@@ -27,6 +27,7 @@ struct AgentSigner {
   const std::string& blob;
   const Target& target;
   TimePoint& deadline;
+  Signature::Kind& kind;
 };
 
 // The signature algorithm that libssh2 has settled on: it stands in the data to be signed (RFC 4252
@@ -47,13 +48,14 @@ int SignWithAgent(LIBSSH2_SESSION* /*session*/, unsigned char** signature, size_
   try {
     const auto& signer = *static_cast<const AgentSigner*>(*abstract);
     const std::string_view text(reinterpret_cast<const char*>(data), data_size);
-    const auto bytes = SignByAgentAt(signer.socket, signer.blob, text, AlgorithmIn(text),
-                                     signer.target, signer.deadline);
-    if (!bytes) return LIBSSH2_ERROR_AGENT_PROTOCOL;
-    *signature = static_cast<unsigned char*>(std::malloc(bytes->size()));  // libssh2 frees it
+    const auto [kind, bytes] = SignByAgentAt(signer.socket, signer.blob, text, AlgorithmIn(text),
+                                             signer.target, signer.deadline);
+    signer.kind = kind;
+    if (kind != Signature::Kind::kMade) return LIBSSH2_ERROR_AGENT_PROTOCOL;
+    *signature = static_cast<unsigned char*>(std::malloc(bytes.size()));  // libssh2 frees it
     if (*signature == nullptr) return LIBSSH2_ERROR_ALLOC;
-    std::memcpy(*signature, bytes->data(), bytes->size());
-    *signature_size = bytes->size();
+    std::memcpy(*signature, bytes.data(), bytes.size());
+    *signature_size = bytes.size();
     return 0;
   } catch (...) {  // a C library cannot pass it on
     return LIBSSH2_ERROR_AGENT_PROTOCOL;
@@ -100,6 +102,7 @@ class Authenticator {
   bool Try(const KeyOffer& offer);
   int TryAgentKey(const KeyOffer& offer);
   int TryFile(const KeyOffer& offer);
+  void NoteAgent(Signature::Kind kind);
   [[noreturn]] void FailWithoutAcceptance() const;
   [[noreturn]] void FailWithBrokenConnection() const;
 
@@ -109,6 +112,9 @@ class Authenticator {
   const Target& target_;
   TimePoint& deadline_;
   std::vector<std::string> tried_;  // labels
+  // The agent has asked its user in vain, or asks still: no other program is to ask again.
+  std::string agent_words_;
+  bool agent_is_silent_ = false;
   const TimePoint begin_ = SystemClock().Now();
   bool told_ = false;
 };
@@ -143,6 +149,7 @@ void Authenticator::Run() {
   if (IsWelcomeAnyway()) return;
   for (const KeyOffer& offer : keys_.offers) {
     if (tried_.size() == kMaxOffers) break;
+    if (offer.in_agent && agent_is_silent_) continue;
     tried_.push_back(offer.label);
     if (Try(offer)) return;
   }
@@ -189,11 +196,24 @@ bool Authenticator::Try(const KeyOffer& offer) {
 }
 
 int Authenticator::TryAgentKey(const KeyOffer& offer) {
-  AgentSigner signer{host_.agent_socket, offer.blob, target_, deadline_};
+  auto kind = Signature::Kind::kMade;
+  AgentSigner signer{host_.agent_socket, offer.blob, target_, deadline_, kind};
   void* abstract = &signer;
-  return libssh2_userauth_publickey(connection_.session(), host_.user.c_str(),
-                                    reinterpret_cast<const unsigned char*>(offer.blob.data()),
-                                    offer.blob.size(), SignWithAgent, &abstract);
+  const int code =
+      libssh2_userauth_publickey(connection_.session(), host_.user.c_str(),
+                                 reinterpret_cast<const unsigned char*>(offer.blob.data()),
+                                 offer.blob.size(), SignWithAgent, &abstract);
+  NoteAgent(kind);
+  return code;
+}
+
+void Authenticator::NoteAgent(Signature::Kind kind) {
+  if (kind == Signature::Kind::kRefused) agent_words_ = "ssh-agent refuses to sign";
+  if (kind != Signature::Kind::kSilent) return;
+  agent_is_silent_ = true;
+  agent_words_ =
+      fmt::format("ssh-agent has not signed within {} s",
+                  std::chrono::round<std::chrono::seconds>(target_.limits.signature).count());
 }
 
 int Authenticator::TryFile(const KeyOffer& offer) {
@@ -213,6 +233,9 @@ void Authenticator::FailWithoutAcceptance() const {
     cause += fmt::format("; {} more keys were not offered", keys_.offers.size() - kMaxOffers);
   if (const std::string words = WordsOfHost(); !words.empty()) {
     cause += "; the host says: " + words;
+  }
+  if (!agent_words_.empty()) {
+    throw Error(Phase::kAuth, cause + "; " + agent_words_, std::string(kAskTheAgent));
   }
   std::string remedy = tried_.empty()
                            ? "ssh-keygen -t ed25519, then ssh-copy-id to the host"

@@ -11,6 +11,7 @@
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/host_key_words.h"
 #include "cli/ssh/config/path_words.h"
+#include "cli/ssh/keys/ssh_agent.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -89,9 +90,6 @@ constexpr std::string_view kOwnConnection =
     "uses that connection; or let its sshd take the key alone";
 constexpr std::string_view kUnlock =
     "ssh-add its private key, as nobody can be asked for a passphrase";
-constexpr std::string_view kAskTheAgent =
-    "the agent asks and nobody answers (ssh-add -c), or the key is bound to other hosts (ssh-add "
-    "-h): answer it, or ssh-add the key anew";
 constexpr std::string_view kStartAgent =
     "start ssh-agent and ssh-add the key, or correct SSH_AUTH_SOCK or IdentityAgent";
 constexpr std::string_view kIsItUp =

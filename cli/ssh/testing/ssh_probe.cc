@@ -180,6 +180,7 @@ constexpr std::array kLimitOptions = {
     LimitOption{"--authentication-ms", &Limits::authentication},
     LimitOption{"--exec-ms", &Limits::exec},
     LimitOption{"--agent-ms", &Limits::agent},
+    LimitOption{"--signature-ms", &Limits::signature},
     LimitOption{"--busy-ms", &Limits::busy},
 };
 
