@@ -88,7 +88,7 @@ class ProgramTransport : public SshTransport {
 
  private:
   std::unique_ptr<cli::ByteChannel> Shell(TimePoint& deadline) override {
-    return OpenSessionChannel(target_, host(), deadline);
+    return OpenSessionChannel(target_, deadline);
   }
   std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint& deadline) override {
     const MasterPlace place = TakeMasterPlace(target_, deadline);

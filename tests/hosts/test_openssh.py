@@ -12,6 +12,7 @@ import unittest.mock
 from tests.hosts import probe as probes
 from tests.hosts.hosts import Hosts, check_possible, make_key
 from tests.hosts.probe import client_config, probe, probe_all
+from tests.hosts.test_slow import with_slow_logins
 from tests.hosts.test_ssh import RELAY, Listener, SharedHosts, probe_port
 from tests.support import processes
 from tests.support.waiting import wait_for
@@ -146,6 +147,14 @@ class OpensshTest(SharedHosts):
                     result = probe(hosts.ssh_config, "both", "h1", transport=transport)
                     self.assertEqual(result.get("out"), "first\nsecond\n", result)
                     self.assertEqual(logins(hosts[0]) - before, 2 if most == 1 else 1)
+
+    def test_a_further_login_does_not_count_against_what_follows(self):
+        """A host whose logins take longer than an answer may."""
+        with Hosts(1, sshd_lines=("MaxSessions 1",)) as hosts:
+            with_slow_logins(hosts[0], 4)
+            result = probe(hosts.ssh_config, "both", "h1", transport="openssh", answer_ms=3000)
+            self.assertEqual(result.get("out"), "first\nsecond\n", result)
+            self.assertEqual(logins(hosts[0]), 2)
 
     def test_the_users_own_connection_without_room_is_left_for_another(self):
         """MaxSessions lets it have one session, which is the user's."""

@@ -55,6 +55,13 @@ def set_first(host, *lines):
     host._reload()
 
 
+def with_slow_logins(host, seconds):
+    slow = host.folder / "etc/ssh/slow-keys"
+    slow.write_text(f"#!/bin/sh\nsleep {seconds}\ncat /etc/ssh/authorized_keys\n")
+    slow.chmod(0o755)
+    set_first(host, "AuthorizedKeysCommand /etc/ssh/slow-keys", "AuthorizedKeysCommandUser root", "AuthorizedKeysFile none")
+
+
 @contextlib.contextmanager
 def slow_agent(folder, key, seconds, backlog):
     program, path = folder / "slow_agent.py", folder / "slow.sock"
@@ -99,12 +106,7 @@ class HostThatSpeaksTest(unittest.TestCase):
         """As a host that wants its user to look at a page first."""
         text = "Visit https://login.example.com/a1b2 to go on"
         with Hosts(1, banner=text + "\n") as hosts:
-            etc = hosts[0].folder / "etc/ssh"
-            slow = etc / "slow-keys"
-            slow.write_text("#!/bin/sh\nsleep 3\ncat /etc/ssh/authorized_keys\n")
-            slow.chmod(0o755)
-            set_first(hosts[0], "AuthorizedKeysCommand /etc/ssh/slow-keys", "AuthorizedKeysCommandUser root",
-                      "AuthorizedKeysFile none")
+            with_slow_logins(hosts[0], 3)
             result = probe(hosts.ssh_config, "open", "h1", authentication_ms=1000)
             self.assertTrue(result["ok"], result)
             self.assertEqual(result["notes"], [f"it says: {text}"])

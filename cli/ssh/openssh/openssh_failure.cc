@@ -157,16 +157,6 @@ std::vector<std::string> Rests(std::string_view part, std::string_view said) {
   return rests;
 }
 
-// Without what ssh tells of its steps.
-std::string WithoutSteps(std::string_view said) {
-  std::string words;
-  while (!said.empty()) {
-    const std::string_view line = TakeUpTo('\n', said);
-    if (!line.starts_with(kDebug) && !line.starts_with("OpenSSH_")) words.append(line).append("\n");
-  }
-  return words;
-}
-
 // "trainer@gpu7: Permission denied (publickey)." without what ends it.
 std::string DenialWords(std::string_view line) {
   std::string words = cli::OnOneLine(line);
@@ -267,6 +257,19 @@ LoginFailure Explain(std::string_view all, std::string_view said, const std::str
 }
 
 }  // namespace
+
+std::string WithoutSteps(std::string_view said) {
+  std::string words;
+  while (!said.empty()) {
+    const std::string_view line = TakeUpTo('\n', said);
+    if (!line.starts_with(kDebug) && !line.starts_with("OpenSSH_")) words.append(line).append("\n");
+  }
+  return words;
+}
+
+bool WasOpened(std::string_view said) { return Says(said, "master session id: "); }
+
+bool WasRefused(std::string_view said) { return Says(said, "Session open refused by peer"); }
 
 std::string WordsOfHost(std::string_view said) {
   const size_t begin = said.find(kServiceAccepted);

@@ -28,6 +28,13 @@ LoginFailure ExplainLogin(std::string_view said, const std::string& host);
 // What the host has said before the login (a banner, why it lets nobody in), on one line.
 std::string WordsOfHost(std::string_view said);
 
+// Without what ssh tells of its steps, at LogLevel DEBUG1.
+std::string WithoutSteps(std::string_view said);
+
+// What the host has answered to the wish of an `ssh -v` for a session on a connection (ControlMaster); neither: nothing yet.
+bool WasOpened(std::string_view said);
+bool WasRefused(std::string_view said);
+
 // Whether ssh has asked its agent for a signature, and nothing has come of that yet.
 bool WaitsForAgent(std::string_view said);
 

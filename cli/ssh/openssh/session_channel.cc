@@ -1,87 +1,70 @@
 #include "cli/ssh/openssh/session_channel.h"
 
+#include <poll.h>
+
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
-#include "base/error.h"
-#include "base/failures.h"
 #include "cli/channel/child_channel.h"
+#include "cli/ssh/config/phase_deadline.h"
+#include "cli/ssh/openssh/openssh_failure.h"
 #include "cli/ssh/openssh/openssh_masters.h"
 
 namespace tfdist::ssh {
 namespace {
 
-// A start-up script is a fraction of this, and waits for an answer.
-constexpr size_t kMostKeptBytes = 1024 * 1024;
-
+// An ssh that uses a connection, with -v: so it tells what the host answers to its wish for a session.
 class SessionChannel : public cli::ByteChannel {
  public:
-  SessionChannel(const Target& target, std::string host, MasterPlace place)
-      : target_(target), host_(std::move(host)), place_(std::move(place)), ssh_(Start()) {}
+  explicit SessionChannel(std::unique_ptr<cli::ByteChannel> ssh) : ssh_(std::move(ssh)) {}
+
+  // Waits for that answer. False: the host opens no session. An ssh that does not tell of it is taken at its word at `deadline`.
+  bool IsOpened(TimePoint deadline) {
+    while (true) {
+      const ReadResult result = ssh_->Read(first_, TimePoint::min());
+      if (WasRefused(ssh_->Stderr())) return false;
+      if (result != ReadResult::kTimeout || WasOpened(ssh_->Stderr())) return true;
+      const TimePoint now = SystemClock().Now();
+      if (now >= deadline) return true;
+      pollfd waited{ssh_->PollFd(), POLLIN, 0};
+      poll(&waited, 1, PollTimeout(now, deadline));
+    }
+  }
 
   ReadResult Read(std::string& out, TimePoint deadline) override {
-    while (true) {
-      const ReadResult result = ssh_->Read(out, deadline);
-      if (result == ReadResult::kData) TakeAsBegun();
-      if (result != ReadResult::kEndOfFile || !WasRefused()) return result;
-      BeginAnew(deadline);
-    }
+    if (first_.empty()) return ssh_->Read(out, deadline);
+    out += std::exchange(first_, {});
+    return ReadResult::kData;
   }
-  void Write(std::string_view bytes, TimePoint deadline) override {
-    if (!begun_) sent_.append(bytes);
-    if (sent_.size() > kMostKeptBytes) TakeAsBegun();
-    try {
-      ssh_->Write(bytes, deadline);
-    } catch (const LostConnection&) {
-      std::string nothing;  // whatever else ssh says comes before its end
-      if (ssh_->Read(nothing, deadline) != ReadResult::kEndOfFile || !WasRefused()) throw;
-      BeginAnew(deadline);
-    }
-  }
+  void Write(std::string_view bytes, TimePoint deadline) override { ssh_->Write(bytes, deadline); }
   [[nodiscard]] int PollFd() const override { return ssh_->PollFd(); }
-  [[nodiscard]] std::string Stderr() const override { return ssh_->Stderr(); }
+  [[nodiscard]] std::string Stderr() const override { return WithoutSteps(ssh_->Stderr()); }
 
  private:
-  std::unique_ptr<cli::ByteChannel> Start() {
-    return cli::OpenChildChannel(ThroughMaster(place_.socket, target_, {}, "/bin/sh"), place_.held);
-  }
-  void TakeAsBegun() {
-    begun_ = true;
-    sent_ = {};
-  }
-  // ssh says so, and ends.
-  [[nodiscard]] bool WasRefused() const {
-    return !begun_ && ssh_->Stderr().find("Session open refused by peer") != std::string::npos;
-  }
-  // The caller's deadline is that of a host that has been reached.
-  void BeginAnew(TimePoint deadline) {
-    TimePoint end = std::max(deadline, SystemClock().Now() + LoginLimit(target_.limits));
-    try {
-      place_ = TakeAnotherPlace(target_, place_, end);
-    } catch (Error& error) {
-      error = error.WithHost(host_);
-      throw;
-    }
-    ssh_ = Start();
-    if (!sent_.empty()) Write(std::exchange(sent_, {}), end);
-  }
-
-  const Target target_;
-  const std::string host_;
-  MasterPlace place_;
   std::unique_ptr<cli::ByteChannel> ssh_;
-  std::string sent_;    // until something has come back
-  bool begun_ = false;  // there
+  std::string first_;  // read while the session was opened
 };
+
+// After a login that a host costs which opens few sessions: `deadline` is that of one that has been reached.
+MasterPlace PlaceInsteadOf(const MasterPlace& refused, const Target& target, TimePoint& deadline) {
+  const TimePoint begin = SystemClock().Now();
+  TimePoint end = std::max(deadline, begin + LoginLimit(target.limits));
+  MasterPlace place = TakeAnotherPlace(target, refused, end);
+  deadline += SystemClock().Now() - begin;
+  return place;
+}
 
 }  // namespace
 
-std::unique_ptr<cli::ByteChannel> OpenSessionChannel(const Target& target, std::string host,
-                                                     TimePoint& deadline) {
+std::unique_ptr<cli::ByteChannel> OpenSessionChannel(const Target& target, TimePoint& deadline) {
   MasterPlace place = TakeMasterPlace(target, deadline);
-  if (target.on_step) target.on_step("shell");
-  return std::make_unique<SessionChannel>(target, std::move(host), std::move(place));
+  while (true) {
+    if (target.on_step) target.on_step("shell");
+    auto channel = std::make_unique<SessionChannel>(
+        cli::OpenChildChannel(ThroughMaster(place.socket, target, {"-v"}, "/bin/sh"), place.held));
+    if (channel->IsOpened(Within(target.limits.exec, deadline))) return channel;
+    place = PlaceInsteadOf(place, target, deadline);
+  }
 }
 
 }  // namespace tfdist::ssh

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "base/clock.h"
 #include "cli/channel/byte_channel.h"
@@ -10,9 +9,8 @@
 
 namespace tfdist::ssh {
 
-// Where the host refuses the session (MaxSessions in sshd_config(5)), another connection is taken: while Read or Write runs, which may then take as
-// long as a login. `host`: as the cluster file has it, for errors. Throws as TakeMasterPlace, moves `deadline` as that does.
-std::unique_ptr<cli::ByteChannel> OpenSessionChannel(const Target& target, std::string host,
-                                                     TimePoint& deadline);
+// Returns once the host has opened the session. Where it refuses that (MaxSessions in sshd_config(5)), another connection is taken.
+// Throws as TakeMasterPlace, moves `deadline` as that does.
+std::unique_ptr<cli::ByteChannel> OpenSessionChannel(const Target& target, TimePoint& deadline);
 
 }  // namespace tfdist::ssh

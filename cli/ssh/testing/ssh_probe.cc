@@ -50,7 +50,7 @@ struct Arguments {
   Target target = WithTheLibrary();  // all but its name
   std::string action;
   std::string remote_dir;
-  std::chrono::milliseconds answer = kDeadline;  // limit of `jobs`, once connected
+  std::chrono::milliseconds answer = kDeadline;  // limit of `jobs` and `both`, once connected
   std::vector<std::string> hosts;
 };
 
@@ -68,10 +68,10 @@ std::string ReadUntil(cli::ByteChannel& channel, std::string_view end) {
   return text;
 }
 
-std::string Talk(cli::ByteChannel& channel, std::string_view script) {
-  channel.Write(script, Soon());
+std::string Talk(cli::ByteChannel& channel, std::string_view script, TimePoint deadline = Soon()) {
+  channel.Write(script, deadline);
   std::string out;
-  while (channel.Read(out, Soon()) == ReadResult::kData) {
+  while (channel.Read(out, deadline) == ReadResult::kData) {
   }
   return out;
 }
@@ -82,12 +82,12 @@ Json Greet(SshTransport& transport) {
   return {{"out", out}, {"err", channel->Stderr()}};
 }
 
-Json Both(SshTransport& transport) {
+Json Both(SshTransport& transport, std::chrono::milliseconds answer) {
   const auto first = Shell(transport);
   first->Write("echo ready\n", Soon());
   ReadUntil(*first, "ready\n");
   const auto second = Shell(transport);
-  const std::string out = Talk(*second, "echo second; exit 0\n");
+  const std::string out = Talk(*second, "echo second; exit 0\n", SystemClock().Now() + answer);
   return {{"out", Talk(*first, "echo first; exit 0\n") + out}};
 }
 
@@ -140,7 +140,7 @@ Json Act(const Arguments& arguments, const std::string& host, Json& notes) {
   target.on_note = [&notes](const std::string& note) { notes.push_back(note); };
   const std::unique_ptr<SshTransport> made = MakeSshTransport(host, std::move(target));
   SshTransport& transport = *made;
-  if (arguments.action == "both") return Both(transport);
+  if (arguments.action == "both") return Both(transport, arguments.answer);
   if (arguments.action == "bulk") return Bulk(transport);
   if (arguments.action == "boot") return Boot(transport, arguments.remote_dir);
   if (arguments.action == "jobs") return Jobs(transport, arguments);
