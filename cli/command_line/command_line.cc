@@ -190,6 +190,10 @@ void AddUp(CLI::App& app, Command& command, const Words& words) {
   auto* detach = sub->add_flag("-d,--detach", arguments->detach, "return once it runs");
   sub->add_flag("-q,--quiet", arguments->quiet,
                 "print output of tasks, warnings and errors alone; with -d the job's id alone");
+  sub->add_option("--label", arguments->labels,
+                  "a note that list and describe show beside the job: lr=0.1")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   sub->add_flag("--replace", arguments->replace, "end the job that runs under this name first");
   sub->add_flag("--timeline", arguments->timeline,
                 "show how long each host's bring-up took, step by step, and which was slowest");
@@ -223,8 +227,12 @@ void AddLogs(CLI::App& app, Command& command) {
       ->delimiter(',');
   auto* raw =
       sub->add_flag("--raw", arguments->raw, "one task's bytes as they are, without prefixes");
-  sub->add_flag("-t,--timestamps", arguments->timestamps, "put the time (UTC) before each line")
-      ->excludes(raw);
+  auto* times =
+      sub->add_flag("-t,--timestamps", arguments->timestamps, "put the time (UTC) before each line")
+          ->excludes(raw);
+  auto* as_json = sub->add_flag("--json", arguments->json, "one JSON object a line")
+                      ->excludes(raw)
+                      ->excludes(times);
   sub->add_option("--from", arguments->from, "start at this byte of one task's output")
       ->check(kCount);
   sub->add_option("--since", arguments->since,
@@ -246,7 +254,8 @@ void AddLogs(CLI::App& app, Command& command) {
                   "write each task's bytes to FOLDER/worker-0.log instead of printing them")
       ->transform(kLocalPath)
       ->type_name("FOLDER")
-      ->excludes(raw);
+      ->excludes(raw)
+      ->excludes(as_json);
   sub->callback(
       [&command, arguments] { command = [arguments] { return LogsCommand(*arguments); }; });
 }
@@ -415,6 +424,7 @@ void AddDescribe(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
       "describe", "what a job was started with: commands, work folder, git commit, hosts");
   sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return DescribeCommand(*arguments); }; });
 }

@@ -54,6 +54,7 @@ struct UpArguments {
   bool quiet = false;  // warnings, errors and the tasks' output alone
   bool timeline = false;
   bool tensorboard = false;
+  std::vector<std::string> labels;  // "KEY=VALUE"
 };
 int UpCommand(const UpArguments& arguments);
 
@@ -71,6 +72,7 @@ struct LogsArguments {
   bool stderr_alone = false;
   std::optional<int> attempt;  // of all: empty
   std::string save;            // a folder; empty: print
+  bool json = false;           // an object a line
 };
 int LogsCommand(const LogsArguments& arguments);
 
@@ -143,6 +145,7 @@ int PullCommand(const PullArguments& arguments);
 
 struct DescribeArguments {
   std::string job;
+  bool json = false;
 };
 int DescribeCommand(const DescribeArguments& arguments);
 

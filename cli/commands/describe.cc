@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -11,12 +12,14 @@
 #include "cli/find/find_job.h"
 #include "cli/render/table.h"
 #include "cli/show/host_fold.h"
+#include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
 
+using nlohmann::json;
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string WorkdirWords(const JobOrigin& origin) {
@@ -50,6 +53,7 @@ void PrintFacts(const JobRecord& record) {
   if (!origin.git_commit.empty()) Print("  git:      {}\n", GitWords(origin));
   if (!origin.version.empty()) Print("  by:       {}\n", origin.version);
   Print("  plan:     {}\n", record.plan_sha256);
+  for (const auto& [key, value] : record.labels) Print("  label:    {}={}\n", key, value);
   for (const auto& [command, tasks] : TasksByCommand(record)) {
     if (!command.empty()) Print("  command:  {}: {}\n", FoldHosts(tasks), command);
   }
@@ -64,10 +68,35 @@ Rows PlacesOf(const JobRecord& record) {
   return rows;
 }
 
+json DescriptionOf(const JobRecord& record) {
+  json tasks = json::array();
+  for (const JobRecord::Task& task : record.tasks) {
+    const HostPlan& host = record.hosts.at(static_cast<size_t>(task.slot));
+    tasks.push_back({{"task", task.id}, {"host", host.name}, {"command", task.command}});
+  }
+  return {{"job", record.id},
+          {"name", record.name},
+          {"state", StateName(record.last_seen)},
+          {"created", record.created},
+          {"file", record.file.string()},
+          {"workdir", record.origin.workdir},
+          {"workdir_sha256", record.origin.workdir_hash},
+          {"git_commit", record.origin.git_commit},
+          {"git_changed", record.origin.git_changed},
+          {"version", record.origin.version},
+          {"plan_sha256", record.plan_sha256},
+          {"labels", record.labels},
+          {"tasks", tasks}};
+}
+
 }  // namespace
 
 int DescribeCommand(const DescribeArguments& arguments) {
   const JobRecord record = FindJob(arguments.job, Deed::kLook);
+  if (arguments.json) {
+    PrintJson(DescriptionOf(record));
+    return kExitSuccess;
+  }
   PrintFacts(record);
   PrintLines(AlignColumns(PlacesOf(record), StdoutColumns()));
   return kExitSuccess;

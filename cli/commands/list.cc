@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -48,7 +49,8 @@ json RowJson(const JobRecord& record) {
           {"ended_ns", record.last_seen.ended_ns},
           {"host_count", CountHosts(record.hosts)},
           {"task_count", record.tasks.size()},
-          {"file", record.file.string()}};
+          {"file", record.file.string()},
+          {"labels", record.labels}};
 }
 
 // From its beginning to its end, or until now.
@@ -62,6 +64,25 @@ std::string Lasted(const JobRecord& record) {
 std::string StartedFrom(const JobRecord& record) {
   if (!record.file.empty()) return record.file.string();
   return record.tasks.empty() ? "-" : record.tasks[0].command;
+}
+
+// "lr=0.1, note=again"
+std::string LabelText(const JobRecord& record) {
+  std::string text;
+  for (const auto& [key, value] : record.labels) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", key, value);
+  }
+  return text.empty() ? "-" : text;
+}
+
+// A column only where a job has one.
+void AddLabels(const std::vector<JobRecord>& records, std::vector<std::vector<std::string>>& rows) {
+  if (std::ranges::all_of(records, [](const JobRecord& r) { return r.labels.empty(); })) return;
+  const auto at = [](std::vector<std::string>& row) { return row.end() - 1; };
+  rows[0].insert(at(rows[0]), "LABELS");
+  for (size_t i = 0; i < records.size(); ++i) {
+    rows[i + 1].insert(at(rows[i + 1]), Harmless(LabelText(records[i])));
+  }
 }
 
 int ListJobs() {
@@ -79,6 +100,7 @@ int ListJobs() {
                     std::to_string(CountHosts(record.hosts)), std::to_string(record.tasks.size()),
                     Harmless(StartedFrom(record))});
   }
+  AddLabels(records, rows);
   PrintLines(AlignColumns(rows, StdoutColumns()));
   return kExitSuccess;
 }

@@ -30,7 +30,8 @@ void SetTimes(const LogsArguments& arguments, FollowOptions& options) {
   const int64_t now_ns = WallClockNanoseconds();
   if (!arguments.since.empty()) options.since_ns = ParseMoment("--since", arguments.since, now_ns);
   if (!arguments.until.empty()) options.until_ns = ParseMoment("--until", arguments.until, now_ns);
-  options.exact_times = arguments.timestamps || options.since_ns || options.until_ns;
+  options.exact_times =
+      arguments.timestamps || arguments.json || options.since_ns || options.until_ns;
 }
 
 FollowOptions OptionsOf(const LogsArguments& arguments) {
@@ -46,7 +47,7 @@ FollowOptions OptionsOf(const LogsArguments& arguments) {
   options.stderr_alone = arguments.stderr_alone;
   if (!options.grep.empty()) (void)protocol::LogPattern(options.grep);
   SetTimes(arguments, options);
-  options.mark_runs = !arguments.raw && arguments.save.empty();
+  options.mark_runs = !arguments.raw && !arguments.json && arguments.save.empty();
   return options;
 }
 
@@ -143,6 +144,8 @@ int LogsCommand(const LogsArguments& arguments) {
   PrinterOptions printing = TerminalOptions();
   printing.raw = arguments.raw;
   printing.timestamps = arguments.timestamps;
+  printing.json = arguments.json;
+  if (arguments.json) printing.columns = 0;
   LinePrinter printer(STDOUT_FILENO, printing, options.tasks);
   JobFollower follower(record, {}, options, printer, interrupts);
   const protocol::JobState state = Follow(follower, record);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <future>
-#include <iterator>
+#include <map>
 #include <set>
 
 #include "base/clock.h"
@@ -30,6 +30,7 @@
 #include "cli/plan/spares.h"
 #include "cli/render/render.h"
 #include "cli/show/consent.h"
+#include "cli/show/plan_difference.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/show/timeline.h"
@@ -70,25 +71,6 @@ Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& has
   return cargo;
 }
 
-void ShowDifference(const JobRecord& running, const JobRecord& wanted) {
-  const auto lines_of = [](const JobRecord& record) {
-    std::vector<std::string> lines;
-    for (const auto& task : record.tasks) lines.push_back(task.line);
-    std::sort(lines.begin(), lines.end());
-    return lines;
-  };
-  const auto show_missing = [](char mark, const auto& from, const auto& in) {
-    std::vector<std::string> missing;
-    std::set_difference(from.begin(), from.end(), in.begin(), in.end(),
-                        std::back_inserter(missing));
-    for (const std::string& line : missing) Say("  {} {}\n", mark, line);
-  };
-  const auto old_lines = lines_of(running);
-  const auto new_lines = lines_of(wanted);
-  show_missing('-', old_lines, new_lines);
-  show_missing('+', new_lines, old_lines);
-}
-
 // A long list says no more than a short one.
 void ShowChangedFiles(const JobRecord& running, const JobRecord& wanted) {
   constexpr size_t kShown = 10;
@@ -100,6 +82,19 @@ void ShowChangedFiles(const JobRecord& running, const JobRecord& wanted) {
       "{}", fmt::join(changed.begin(), changed.begin() + static_cast<ptrdiff_t>(shown), ", "));
   Say("  workdir changed: {}{}\n", names,
       changed.size() > shown ? fmt::format(" and {} more", changed.size() - shown) : "");
+}
+
+std::map<std::string, std::string> LabelsOf(const UpArguments& arguments) {
+  std::map<std::string, std::string> labels;
+  for (const std::string& label : arguments.labels) {
+    const size_t equals = label.find('=');
+    if (equals == 0 || equals == label.npos) {
+      throw UsageError(Phase::kUsage, fmt::format("--label: expected KEY=VALUE, got {}", label),
+                       "--label lr=0.1");
+    }
+    labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+  return labels;
 }
 
 // Whether this command started the job, or found it running. Ctrl-C ends only one's own job.
@@ -146,7 +141,9 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
     options.silent_after = std::chrono::milliseconds(record.silent_after_ms);
     options.on_silence = [&record] { return LinesOfSilence(record); };
   }
-  LinePrinter printer(STDOUT_FILENO, TerminalOptions(), options.tasks);
+  PrinterOptions printing = TerminalOptions();
+  if (isatty(STDOUT_FILENO) == 0 || isatty(STDERR_FILENO) == 0) printing.stderr_fd = STDERR_FILENO;
+  LinePrinter printer(STDOUT_FILENO, printing, options.tasks);
   JobFollower follower(record, std::move(coordinator), options, printer, interrupts);
   try {
     const protocol::JobState state = follower.Run();
@@ -201,7 +198,8 @@ JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
 int JoinIt(const Plan& plan, const std::string& job, const UpArguments& arguments) {
   if (arguments.quiet && arguments.detach) Print("{}\n", job);
   if (!arguments.quiet) {
-    Say("tfdist: job {} runs already, from this plan: joining it; Ctrl-C leaves it running\n", job);
+    Say("tfdist: job {} runs already, from this plan{}\n", job,
+        arguments.detach ? "" : ": joining it; Ctrl-C leaves it running");
   }
   if (arguments.detach) return kExitSuccess;
   const JobRecord record = KnownOrAdopted(plan, job);
@@ -218,7 +216,7 @@ int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wa
         taken.job());
     // Of one that another machine started the plan is not here to compare.
     if (Known(taken.job())) {
-      ShowDifference(running, wanted);
+      for (const std::string& line : PlanDifferences(running, wanted)) Say("  {}\n", line);
       ShowChangedFiles(running, wanted);
     }
     Say("  try: tfdist down {}, or tfdist up --replace, or another name\n", taken.job());
@@ -238,6 +236,7 @@ class Launch {
         cargo_(LoadCargo(plan, listing_, hashes_)),
         record_(MakeRecord(plan, cargo_.job.job, cargo_.job.plan_sha256)) {
     record_.origin.version = VersionLine();
+    record_.labels = LabelsOf(arguments);
     if (plan.workdir) {
       record_.files = HashesByPath(listing_, hashes_);
       record_.origin.workdir = plan.workdir->string();

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <variant>
 
 #include "cli/deploy/size_text.h"
@@ -20,6 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kNamed = 3;
+constexpr uint64_t kSmallCaches = 1'000'000;  // bytes of which nothing is said
+constexpr std::array<std::string_view, 8> kCaches = {
+    "__pycache__",        ".mypy_cache",  ".pytest_cache", ".ruff_cache",
+    ".ipynb_checkpoints", "node_modules", ".tox",          ".eggs"};
 constexpr std::array<std::string_view, 6> kScriptEndings = {".py", ".sh", ".jl",
                                                             ".R",  ".pl", ".lua"};
 
@@ -78,6 +84,16 @@ std::optional<Script> ScriptOf(const TaskOnHost& task) {
   return std::nullopt;
 }
 
+// "a/node_modules" of "a/node_modules/x/node_modules/y"; empty: it is in none.
+std::string CacheAround(const std::string& path) {
+  fs::path folder;
+  for (const fs::path& part : fs::path(path).parent_path()) {
+    folder /= part;
+    if (std::ranges::find(kCaches, part.string()) != kCaches.end()) return folder.string();
+  }
+  return {};
+}
+
 class Look {
  public:
   Look(const Plan& plan, const WorkdirListing& listing) : plan_(plan), listing_(listing) {
@@ -125,6 +141,29 @@ class Look {
                      found.size() == 1 ? "a virtual environment" : "virtual environments",
                      Named(found)),
          "name it in .tfdistignore, and make one on each host"});
+  }
+
+  // The largest first.
+  void AtCaches(std::vector<WorkdirWarning>& warnings) const {
+    std::map<std::string, uint64_t> caches;
+    uint64_t bytes = 0;
+    for (const WorkdirEntry& entry : listing_.entries) {
+      const std::string cache = CacheAround(entry.path);
+      if (cache.empty()) continue;
+      caches[cache] += entry.size_bytes();
+      bytes += entry.size_bytes();
+    }
+    if (bytes < kSmallCaches) return;
+    std::vector<std::pair<std::string, uint64_t>> found(caches.begin(), caches.end());
+    std::ranges::stable_sort(found, std::ranges::greater(), &decltype(found)::value_type::second);
+    std::vector<std::string> named;
+    for (const auto& [path, size] : found) {
+      named.push_back(fmt::format("{} ({})", path, SizeText(size)));
+    }
+    warnings.push_back({fmt::format("the workdir holds {} of caches, which are sent: {}",
+                                    SizeText(bytes), Named(named)),
+                        fmt::format("a line {}/ in .tfdistignore keeps them here",
+                                    fs::path(found[0].first).filename().string())});
   }
 
  private:
@@ -184,6 +223,7 @@ std::vector<WorkdirWarning> WarningsOfWorkdir(const Plan& plan, const WorkdirLis
   look.AtScripts(warnings);
   look.AtLinks(warnings);
   look.AtVirtualEnvironments(warnings);
+  look.AtCaches(warnings);
   return warnings;
 }
 

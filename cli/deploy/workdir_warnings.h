@@ -16,7 +16,7 @@ struct WorkdirWarning {
 };
 
 // Scripts that tasks run and that are not sent; links that lead out of the folder; virtual environments, which hold
-// absolute paths of this machine. `listing`: of the plan's work folder.
+// absolute paths of this machine; caches of tools, with their sizes. `listing`: of the plan's work folder.
 std::vector<WorkdirWarning> WarningsOfWorkdir(const Plan& plan, const WorkdirListing& listing);
 
 }  // namespace tfdist::cli

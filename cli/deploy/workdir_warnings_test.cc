@@ -98,5 +98,15 @@ TEST_F(WorkdirWarningsTest, AVirtualEnvironmentIsNamedWithItsSize) {
   EXPECT_THAT(Of({"true"}), ElementsAre(HasSubstr("another path: .venv (20 kB)")));
 }
 
+TEST_F(WorkdirWarningsTest, CachesAreNamedWithTheirSizesTheLargestFirst) {
+  Write("a/__pycache__/x.pyc", std::string(400'000, 'x'));
+  EXPECT_THAT(Of({"true"}), IsEmpty()) << "a small one is no matter";
+  Write("web/node_modules/p/node_modules/big", std::string(700'000, 'x'));
+  Write("web/node_modules/q", std::string(100'000, 'x'));
+  EXPECT_THAT(Of({"true"}),
+              ElementsAre("the workdir holds 1.2 MB of caches, which are sent: web/node_modules "
+                          "(800 kB), a/__pycache__ (400 kB)"));
+}
+
 }  // namespace
 }  // namespace tfdist::cli

@@ -177,6 +177,7 @@ json ToJson(const JobRecord& record) {
           {"tasks", tasks},
           {"files", record.files},
           {"origin", ToJson(record.origin)},
+          {"labels", record.labels},
           {"last_seen", ToJson(record.last_seen)}};
 }
 
@@ -202,6 +203,7 @@ JobRecord RecordFromJson(const json& value) {
   record.clients = value.value("clients", record.clients);
   record.logdir = value.value("logdir", record.logdir);
   record.silent_after_ms = value.value("silent_after_ms", record.silent_after_ms);
+  record.labels = value.value("labels", record.labels);
   for (const json& task : value.at("tasks")) {
     record.tasks.push_back({task.at("task").get<std::string>(), task.at("slot").get<int>(),
                             task.at("line").get<std::string>(), task.value("command", "")});

@@ -77,6 +77,7 @@ struct JobRecord {
   std::vector<std::string> clients;          // plan/container_clients.h
   std::map<std::string, std::string> files;  // of the workdir: path -> short hash (workdir_files.h)
   JobOrigin origin;
+  std::map<std::string, std::string> labels;  // the user's own notes
   LastSeen last_seen;
 };
 

@@ -11,6 +11,9 @@ namespace tfdist::cli {
 namespace {
 
 using std::chrono::nanoseconds;
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr size_t kShownHosts = 3;
 
 std::string Milliseconds(nanoseconds time) {
   return fmt::format("{:.1f}", static_cast<double>(time.count()) / 1e6);
@@ -55,6 +58,14 @@ std::vector<std::string_view> StepsOf(const std::vector<HostTimes>& hosts) {
   return steps;
 }
 
+// `shown`: those of `hosts` that have a column.
+template <typename Of>
+void AddRow(std::string_view step, const std::vector<HostTimes>& hosts,
+            const std::vector<HostTimes>& shown, Of of, Rows& rows) {
+  rows.push_back({std::string(step), Milliseconds(Median(hosts, of))});
+  for (const HostTimes& host : shown) rows.back().push_back(Milliseconds(of(host)));
+}
+
 std::string Slowest(const std::vector<HostTimes>& hosts,
                     const std::vector<std::string_view>& steps) {
   const HostTimes& slowest = hosts.front();
@@ -76,17 +87,14 @@ std::string TimelineText(std::vector<HostTimes> hosts, nanoseconds whole) {
   const std::vector<std::string_view> steps = StepsOf(hosts);
   if (steps.empty()) return {};
   std::ranges::stable_sort(hosts, std::ranges::greater(), Total);
-  std::vector<std::vector<std::string>> rows;
-  rows.push_back({"HOST", "total ms"});
-  rows[0].insert(rows[0].end(), steps.begin(), steps.end());
-  for (const HostTimes& host : hosts) {
-    rows.push_back({host.host, Milliseconds(Total(host))});
-    for (const std::string_view step : steps) rows.back().push_back(Milliseconds(In(host, step)));
-  }
-  rows.push_back({"median", Milliseconds(Median(hosts, Total))});
+  const std::vector<HostTimes> shown(
+      hosts.begin(), hosts.begin() + static_cast<ptrdiff_t>(std::min(hosts.size(), kShownHosts)));
+  Rows rows = {{"MILLISECONDS", "MEDIAN"}};
+  for (const HostTimes& host : shown) rows[0].push_back(host.host);
+  AddRow("all", hosts, shown, Total, rows);
   for (const std::string_view step : steps) {
-    rows.back().push_back(
-        Milliseconds(Median(hosts, [&](const HostTimes& host) { return In(host, step); })));
+    AddRow(
+        step, hosts, shown, [&](const HostTimes& host) { return In(host, step); }, rows);
   }
   return fmt::format("{}bring-up of {} host{}: {}\n{}", AlignColumns(rows), hosts.size(),
                      hosts.size() == 1 ? "" : "s", Seconds(whole), Slowest(hosts, steps));

@@ -14,7 +14,7 @@ struct HostTimes {
   std::vector<StepTimes::Spent> spent;
 };
 
-// A table of milliseconds: the slowest host first, the median of each column last. Then the slowest host in words, with the
+// A table of milliseconds, a row for each step: the median, and the three slowest hosts. Then the slowest host in words, with the
 // step in which it was furthest behind the median. `whole`: how long all hosts took together.
 std::string TimelineText(std::vector<HostTimes> hosts, std::chrono::nanoseconds whole);
 

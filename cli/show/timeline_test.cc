@@ -15,12 +15,11 @@ TEST(Timeline, ShowsTheSlowestHostFirstAndWhy) {
       {"gpu4", {{"connect", 11ms}, {"login", 22ms}}},
   };
   EXPECT_EQ(TimelineText(hosts, 1234ms),
-            "HOST    total ms  connect  login  upload\n"
-            "gpu3    612.0     12.0     600.0  0.0\n"
-            "gpu2    522.5     500.0    21.0   1.5\n"
-            "gpu4    33.0      11.0     22.0   0.0\n"
-            "gpu1    30.0      10.0     20.0   0.0\n"
-            "median  33.0      11.0     21.0   0.0\n"
+            "MILLISECONDS  MEDIAN  gpu3   gpu2   gpu4\n"
+            "all           33.0    612.0  522.5  33.0\n"
+            "connect       11.0    12.0   500.0  11.0\n"
+            "login         21.0    600.0  21.0   22.0\n"
+            "upload        0.0     0.0    1.5    0.0\n"
             "bring-up of 4 hosts: 1.23 s\n"
             "slowest: gpu3, 0.61 s; 0.58 s of it more than the median host in: login\n");
 }
@@ -29,13 +28,16 @@ TEST(Timeline, PutsAStepThatOneHostAloneTookBehindTheOneBefore) {
   const std::vector<HostTimes> hosts = {
       {"gpu1", {{"connect", 1ms}, {"hello", 1ms}}},
       {"gpu2", {{"connect", 1ms}, {"upload", 1ms}, {"hello", 1ms}}}};
-  EXPECT_TRUE(TimelineText(hosts, 1ms).starts_with("HOST    total ms  connect  upload  hello\n"));
+  EXPECT_NE(TimelineText(hosts, 1ms)
+                .find("\nconnect       1.0     1.0   1.0\n"
+                      "upload        0.0     1.0   0.0\nhello "),
+            std::string::npos);
 }
 
 TEST(Timeline, OfOneHostNamesNoneAsTheSlowest) {
   EXPECT_EQ(TimelineText({{"gpu1", {{"connect", 1ms}}}}, 1ms),
-            "HOST    total ms  connect\ngpu1    1.0       1.0\nmedian  1.0       1.0\nbring-up of "
-            "1 host: 0.00 s\n");
+            "MILLISECONDS  MEDIAN  gpu1\nall           1.0     1.0\nconnect       1.0     1.0\n"
+            "bring-up of 1 host: 0.00 s\n");
   EXPECT_EQ(TimelineText({}, 1ms), "");
 }
 

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/text.h"
 #include "cli/stream/terminal_filter.h"
@@ -39,6 +41,12 @@ void ForgetRewritten(std::string& line) {
   if (rewritten != std::string::npos) line.erase(0, rewritten + 1);
 }
 
+std::string_view NameOfStream(protocol::Stream stream) {
+  if (stream == protocol::Stream::kStdout) return "stdout";
+  if (stream == protocol::Stream::kStderr) return "stderr";
+  return stream == protocol::Stream::kMerged ? "merged" : "";
+}
+
 constexpr uint64_t kKeptFreeBytes = 64 << 20;
 constexpr uint64_t kLookEveryBytes = 4 << 20;
 
@@ -59,7 +67,7 @@ void WriteOut(int fd, std::string_view bytes) {
 }  // namespace
 
 LinePrinter::LinePrinter(int fd, PrinterOptions options, const std::vector<std::string>& tasks)
-    : fd_(fd), options_(options) {
+    : fd_(fd), options_(options), aim_(fd) {
   size_t width = 0;
   for (const std::string& task : tasks) width = std::max(width, task.size());
   prefix_columns_ = width + kBar.size() + (options.timestamps ? UtcText(0).size() + 1 : 0);
@@ -107,7 +115,7 @@ void LinePrinter::Add(const std::string& task, const protocol::LogSegment& segme
   line.changed = line.changed || !bytes.empty();
   if (options_.filter) ForgetRewritten(line.text);
   while (line.text.size() > kLongestLineBytes) {
-    PrintLine(source, line.text.substr(0, kLongestLineBytes) + '\\', line.time_ns);
+    PrintLine(source, line.text.substr(0, kLongestLineBytes), line.time_ns, Part::kGoesOn);
     line.text.erase(0, kLongestLineBytes);
   }
 }
@@ -121,18 +129,40 @@ void LinePrinter::PutOut(std::string_view line) {
   }
 }
 
-void LinePrinter::PrintLine(const Source& source, std::string_view line, int64_t time_ns) {
+void LinePrinter::PrintLine(const Source& source, std::string_view line, int64_t time_ns,
+                            Part part) {
+  if (options_.json) return PrintAsJson(source, line, time_ns, part);
   BeginLine(source, time_ns);
   PutOut(line);
-  out_ += '\n';
+  out_ += part == Part::kGoesOn ? "\\\n" : "\n";
+}
+
+void LinePrinter::PrintAsJson(const Source& source, std::string_view line, int64_t time_ns,
+                              Part part) {
+  const nlohmann::json value = {{"task", source.first},
+                                {"stream", NameOfStream(source.second)},
+                                {"time_ns", time_ns},
+                                {"line", line},
+                                {"cut", part == Part::kGoesOn}};
+  out_ += value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + '\n';
+}
+
+bool LinePrinter::IsApart(const Source& source) const {
+  return options_.stderr_fd >= 0 && source.second == protocol::Stream::kStderr;
+}
+
+void LinePrinter::AimAt(int fd) {
+  if (aim_ != fd) Flush();
+  aim_ = fd;
 }
 
 void LinePrinter::BeginLine(const Source& source, int64_t time_ns) {
+  AimAt(IsApart(source) ? options_.stderr_fd : fd_);
   if (open_ == source) {
     out_ += kEraseLine;
     open_.reset();
   }
-  LeaveOpenLine();
+  if (aim_ == fd_) LeaveOpenLine();
   out_ += prefixes_[source.first];
   if (options_.timestamps) out_ += UtcText(time_ns) + " ";
 }
@@ -148,7 +178,7 @@ std::optional<TimePoint> LinePrinter::ShowUnfinished(TimePoint now) {
   std::optional<TimePoint> next;
   if (options_.columns == 0) return next;
   for (auto& [source, line] : unfinished_) {
-    if (!line.changed || line.text.empty()) continue;
+    if (!line.changed || line.text.empty() || IsApart(source)) continue;
     if (!line.show_at)
       line.show_at = now + (line.pushed_away ? kPushedAwayPause : kUnfinishedPause);
     if (*line.show_at <= now) {
@@ -192,6 +222,7 @@ void LinePrinter::Finish(const std::string& task) {
 }
 
 void LinePrinter::WriteNote(std::string text) {
+  AimAt(fd_);
   LeaveOpenLine();
   Flush();
   WriteOut(STDERR_FILENO, text += '\n');
@@ -205,7 +236,7 @@ void LinePrinter::Flush() {
     const bool is_known = fstatvfs(fd_, &disk) == 0;
     if (is_known && disk.f_bavail * disk.f_frsize < kKeptFreeBytes) throw OutputClosed(ENOSPC);
   }
-  WriteOut(fd_, std::exchange(out_, {}));
+  WriteOut(aim_, std::exchange(out_, {}));
 }
 
 }  // namespace tfdist::cli

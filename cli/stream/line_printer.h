@@ -20,16 +20,18 @@ struct PrinterOptions {
   bool colour = false;       // prefixes in colour, and the colours of tasks stay
   bool filter = false;       // SafeForTerminal on every line
   bool raw = false;          // no prefixes, no lines: the bytes as they are
+  bool json = false;         // an object a line (docs/json.md), instead of all that
   bool timestamps = false;   // when each line began, after its task
   size_t columns = 0;        // of a terminal that can erase a line; 0: whole lines only
   bool leaves_room = false;  // of a file's disk at least 64 MiB: OutputClosed else
+  int stderr_fd = -1;        // where lines of a task's stderr go, if it is apart; -1: where all go
 };
 
 // Single-threaded. Memory: at most 64 KiB for each stream of each task; a longer line is printed in
 // parts, each but the last ending in a backslash.
 class LinePrinter {
  public:
-  // Writes to `fd` (borrowed). `tasks`: all names that will come, for the width of the prefix.
+  // Writes to `fd` (borrowed, as stderr_fd). `tasks`: all names that will come, for the width of the prefix.
   LinePrinter(int fd, PrinterOptions options, const std::vector<std::string>& tasks);
   LinePrinter(const LinePrinter&) = delete;
   LinePrinter& operator=(const LinePrinter&) = delete;
@@ -62,7 +64,12 @@ class LinePrinter {
   };
 
   void WriteNote(std::string text);
-  void PrintLine(const Source& source, std::string_view line, int64_t time_ns);
+  enum class Part { kWhole, kGoesOn };
+  void PrintLine(const Source& source, std::string_view line, int64_t time_ns,
+                 Part part = Part::kWhole);
+  void PrintAsJson(const Source& source, std::string_view line, int64_t time_ns, Part part);
+  [[nodiscard]] bool IsApart(const Source& source) const;
+  void AimAt(int fd);
   void BeginLine(const Source& source, int64_t time_ns);
   void LeaveOpenLine();
   void ShowStart(const Source& source, Unfinished& line);
@@ -75,6 +82,7 @@ class LinePrinter {
   std::map<Source, Unfinished> unfinished_;
   std::optional<Source> open_;    // whose unfinished line the cursor stands in
   std::string out_;               // of the piece at hand; written at its end
+  int aim_;                       // to which descriptor
   uint64_t unchecked_bytes_ = 0;  // written since there was a look at the disk
 };
 

@@ -54,6 +54,34 @@ TEST_F(LinePrinterTest, PutsTheTaskBeforeEachWholeLine) {
   EXPECT_EQ(Printed(), "ps:0     | up\nworker:0 | two\n");
 }
 
+TEST_F(LinePrinterTest, PutsStderrApartInTheOrderOfWriting) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const UniqueFd errors(ends[0]);
+  const UniqueFd stderr_end(ends[1]);
+  PrinterOptions options;
+  options.stderr_fd = stderr_end.get();
+  LinePrinter printer(write_end_.get(), options, {"w:0"});
+  printer.Print("w:0", Piece({{Stream::kStdout, "one\n"},
+                              {Stream::kStderr, "two\n"},
+                              {Stream::kMerged, "three\n"}}));
+  EXPECT_EQ(Printed(), "w:0 | one\nw:0 | three\n");
+  char text[100];
+  EXPECT_EQ(std::string(text, static_cast<size_t>(read(errors.get(), text, sizeof text))),
+            "w:0 | two\n");
+}
+
+TEST_F(LinePrinterTest, PrintsAnObjectALine) {
+  LinePrinter printer(write_end_.get(), {.json = true}, {"w:0"});
+  printer.Print("w:0", Piece({{Stream::kStderr, "a \"b\"\xff\nrest"}}));
+  printer.Finish("w:0");
+  EXPECT_EQ(Printed(),
+            R"({"cut":false,"line":"a \"b\"\ufffd","stream":"stderr","task":"w:0","time_ns":0})"
+            "\n"
+            R"({"cut":false,"line":"rest","stream":"stderr","task":"w:0","time_ns":0})"
+            "\n");
+}
+
 TEST_F(LinePrinterTest, NeverMixesTheLinesOfTwoStreams) {
   LinePrinter printer(write_end_.get(), {}, {"w:0"});
   printer.Print("w:0", Piece({{Stream::kStdout, "out"}, {Stream::kStderr, "err\n"}}));

@@ -59,7 +59,7 @@ class Json(unittest.TestCase):
         file = self.user.write("job.toml", text + '[restart]\nmaster = "gang"\n[check]\npython = ["no-such-package"]\n')
         self.assertEqual(self.read("render", file)["tasks"][0]["env"]["COLOR"][:7], "sha256:")
         self.assertEqual({one["check"] for one in self.read("check", file)["findings"]}, {"python"})
-        self.user.run("up", "-d", file).expect(0)
+        self.user.run("up", "-d", "--label", "lr=0.1", "--label", "note=a=b", file).expect(0)
         self.user.wait_for_status(lambda status: status["attempt"] == 2 and status["look"], "silence in the second attempt")
         status = self.read("status")
         self.assertEqual(status["look"]["tasks"][0]["state"], "S")
@@ -73,7 +73,10 @@ class Json(unittest.TestCase):
         ran = self.read("exec", "job", "worker:0", "ps:1", "--", "sh", "-c", "echo $TFDIST_TASK; exit 5", code=5)
         self.assertEqual([(row["task"], row["exit_code"], row["output"]) for row in ran],
                          [("ps:1", 5, "ps:1\n"), ("worker:0", 5, "worker:0\n")])  # in the plan's order
-        self.assertEqual([row["state"] for row in self.read("list")], ["running"])
+        self.assertEqual([(row["state"], row["labels"]) for row in self.read("list")], [("running", {"lr": "0.1", "note": "a=b"})])
+        described = self.read("describe")
+        self.assertEqual((described["file"], described["labels"]["note"]), (file, "a=b"))
+        self.assertEqual({task["command"].split()[-1] for task in described["tasks"]}, {str(self.user.folder / "failed")})
         self.assertEqual(self.read("down")["unconfirmed"], [])
         self.assertEqual(self.read("status")["result"], "stopped")
         self.assertEqual(self.read("wait", code=1)["state"], "stopped")
@@ -84,7 +87,20 @@ class Json(unittest.TestCase):
         wait_for(lambda: not self.user.left(), "the agents have left", 30)
         self.assertTrue(self.read("down", "--purge", "job")["purged"])
         self.assertIn("libssh2", self.read("version")["libraries"])
+        self.seen.add("logs")  # of a test of its own
         self.assertEqual(self.seen, COMMANDS)
+
+    def test_lines_of_output_say_whose_they_are(self):
+        self.seen = set()
+        script = "echo out; printf 'err\\377\\n' >&2; printf last"
+        file = self.user.write("job.toml", clusters.local("job", ["sh", "-c", script], slots=1, task_extra='output = "separate"'))
+        up = self.user.run("up", file).expect(0)
+        self.assertEqual(sorted(re.findall(r"master:0 +\| (.*)", up.out)), ["last", "out"])
+        self.assertIn("master:0 | err", up.err)
+        lines = self.read("logs", "job", "master:0", by_line=True)
+        self.assertEqual([(one["stream"], one["line"]) for one in lines],
+                         [("stdout", "out"), ("stderr", "err\ufffd"), ("stdout", "last")])
+        self.assertEqual([one for one in lines if one["cut"] or not one["time_ns"]], [])
 
     def test_a_host_that_is_not_there_is_in_the_schema_too(self):
         self.seen = set()

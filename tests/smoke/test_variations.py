@@ -114,6 +114,17 @@ command = {clusters.toml_list(command)}
         self.assertIn(f"tfdist: job {ids['two']}\n", self.user.run("logs").err)
         self.assertEqual(self.user.run("down", "one", "nosuch").code, 4)
 
+    def test_labels_stand_in_list_and_describe(self):
+        file = self.write(["true"])
+        self.user.run("up", file).expect(0)
+        self.assertNotIn("LABELS", self.user.run("list").out)
+        self.user.run("up", "--label", "lr=0.1", "--label", "note=again", file).expect(0)
+        labelled, plain = self.user.run("list").out.splitlines()[1:]
+        self.assertRegex(labelled, rf" lr=0.1, note=again  {file}$")
+        self.assertRegex(plain, rf" -  +{file}$")
+        self.assertIn("  label:    lr=0.1\n", self.user.run("describe").out)
+        self.assertIn("--label: expected KEY=VALUE, got lr", self.user.run("up", "--label", "lr", file).expect(2).err)
+
     def test_clean_leaves_new_jobs_where_it_is_told_to(self):
         file = self.write(shell("echo 1 >model"))
         for _ in range(3):
