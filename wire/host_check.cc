@@ -60,6 +60,7 @@ void to_json(Json& json, const HostFacts& value) {
           {"gpu_trouble", value.gpu_trouble},
           {"networks", value.networks}};
   Put(json, "logout", value.logout);
+  Put(json, "memory", value.memory);
   Put(json, "hidden", value.hidden);
   Put(json, "python", value.python);
 }
@@ -74,6 +75,7 @@ void from_json(const Json& json, HostFacts& value) {
   json.at("gpu_trouble").get_to(value.gpu_trouble);
   json.at("networks").get_to(value.networks);
   Get(json, "logout", value.logout);
+  Get(json, "memory", value.memory);
   Get(json, "hidden", value.hidden);
   Get(json, "python", value.python);
 }

@@ -76,6 +76,7 @@ struct HostFacts {
   std::vector<std::string> gpus;  // "NVIDIA H100 80GB HBM3", by number
   std::string gpu_trouble;        // why the GPUs are not known
   std::optional<Trouble> logout;  // why processes would be ended when their user logs out
+  std::optional<Trouble> memory;  // why all of them would be, where one runs out of memory
   std::optional<Trouble> hidden;  // why processes of the account may not be seen
   std::optional<PythonFact> python;
   std::vector<NetworkFact> networks;

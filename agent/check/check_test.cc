@@ -199,8 +199,20 @@ TEST(ProgramsTest, LogindEndsProcessesByItsSettings) {
 }
 
 TEST(ProgramsTest, ASessionIsSeenInTheCgroup) {
-  EXPECT_TRUE(IsInSession("0::/user.slice/user-1000.slice/session-3.scope\n"));
-  EXPECT_FALSE(IsInSession("0::/system.slice/ssh.service\n"));
+  EXPECT_EQ(SessionOf("0::/user.slice/user-1000.slice/session-3.scope\n"), "session-3.scope");
+  EXPECT_EQ(SessionOf("4:memory:/\n1:name=systemd:/user.slice/session-c2.scope\n0::/\n"),
+            "session-c2.scope");
+  EXPECT_EQ(SessionOf("0::/system.slice/ssh.service\n"), "");
+  EXPECT_EQ(SessionOf("0::/session-3"), "");
+}
+
+TEST(ProgramsTest, SystemdEndsLoginsShortOfMemoryByItsPolicyOrAge) {
+  EXPECT_TRUE(EndsLoginsShortOfMemory("OOMPolicy=stop\n", "systemd 255 (255.4)\n"));
+  EXPECT_TRUE(EndsLoginsShortOfMemory("OOMPolicy=kill\n", "systemd 255 (255.4)\n"));
+  EXPECT_FALSE(EndsLoginsShortOfMemory("OOMPolicy=continue\n", "systemd 252 (252.38)\n"));
+  EXPECT_TRUE(EndsLoginsShortOfMemory("", "systemd 252 (252.38-1~deb12u1)\n"));
+  EXPECT_FALSE(EndsLoginsShortOfMemory("", "systemd 249 (249.11)\n"));
+  EXPECT_FALSE(EndsLoginsShortOfMemory("", ""));
 }
 
 TEST(ProgramsTest, PythonSaysItsVersionAndThoseOfPackages) {

@@ -209,6 +209,7 @@ HostFacts FindFacts(const Survey& survey, const fs::path& base, const Handshake&
   const SlotFolder folder(base / "jobs" / "check" / "h0");
   auto gpus = std::async(std::launch::async, [deadline] { return FindGpus(deadline); });
   auto logout = std::async(std::launch::async, [deadline] { return FindLogoutTrouble(deadline); });
+  auto memory = std::async(std::launch::async, [deadline] { return FindMemoryTrouble(deadline); });
   auto names = std::async(std::launch::async, [&] { return Resolve(survey.names, deadline); });
   std::future<protocol::PythonFact> python;
   if (!survey.packages.empty()) {
@@ -223,6 +224,7 @@ HostFacts FindFacts(const Survey& survey, const fs::path& base, const Handshake&
   facts.commands = FindCommandTroubles(survey, folder);
   facts.names = names.get();
   facts.logout = logout.get();
+  facts.memory = memory.get();
   facts.hidden = FindHiddenProcesses();
   if (python.valid()) facts.python = python.get();
   HostGpus found = gpus.get();

@@ -79,6 +79,10 @@ std::optional<ProgramResult> Ask(std::vector<std::string> argv, TimePoint deadli
   }
 }
 
+std::string OwnSession() {
+  return SessionOf(ReadFileIfExists("/proc/self/cgroup", kMostCgroupBytes).value_or(""));
+}
+
 std::string UserName() {
   const char* user = std::getenv("USER");
   return user != nullptr ? user : std::to_string(getuid());
@@ -115,8 +119,7 @@ protocol::PythonFact AskPython(const std::string& program, const std::vector<std
 }
 
 std::optional<protocol::Trouble> FindLogoutTrouble(TimePoint deadline) {
-  const auto cgroup = ReadFileIfExists("/proc/self/cgroup", kMostCgroupBytes);
-  if (!IsInSession(cgroup.value_or(""))) return std::nullopt;
+  if (OwnSession().empty()) return std::nullopt;
   // Without a session's name it shows the manager's own settings.
   const auto result = Ask({"loginctl", "show-session", "-p", "KillUserProcesses", "-p",
                            "KillOnlyUsers", "-p", "KillExcludeUsers"},
@@ -143,11 +146,37 @@ bool EndsProcesses(std::string_view answer, std::string_view user) {
   return only.empty() || HoldsWord(only, user);
 }
 
+std::optional<protocol::Trouble> FindMemoryTrouble(TimePoint deadline) {
+  const std::string session = OwnSession();
+  if (session.empty()) return std::nullopt;
+  const auto policy = Ask({"systemctl", "show", "-p", "OOMPolicy", session}, deadline);
+  const auto version = Ask({"systemctl", "--version"}, deadline);
+  if (!policy || policy->exit_code != 0 || !version) return std::nullopt;
+  if (!EndsLoginsShortOfMemory(policy->output, version->output)) return std::nullopt;
+  return protocol::Trouble{
+      "where one process runs out of memory, systemd ends the whole login, and with it all of the "
+      "job there",
+      "systemd 253 or newer there, with OOMPolicy=continue below [Scope] in "
+      "/etc/systemd/system/session-.scope.d/oom.conf"};
+}
+
+// systemd.scope(5). In 251 and 252 a scope was stopped, whatever one wished.
+bool EndsLoginsShortOfMemory(std::string_view policy, std::string_view version) {
+  constexpr std::string_view kPolicy = "OOMPolicy=";
+  if (policy.starts_with(kPolicy)) {
+    const std::string is = Lines(policy)[0].substr(kPolicy.size());
+    return is == "stop" || is == "kill";
+  }
+  return version.starts_with("systemd 251 ") || version.starts_with("systemd 252 ");
+}
+
 // "0::/user.slice/user-1000.slice/session-3.scope"
-bool IsInSession(std::string_view cgroup) {
-  const size_t session = cgroup.find("/session-");
-  return session != std::string_view::npos &&
-         cgroup.find(".scope", session) != std::string_view::npos;
+std::string SessionOf(std::string_view cgroup) {
+  constexpr std::string_view kScope = ".scope";
+  const size_t begin = cgroup.find("/session-");
+  const size_t end = begin == cgroup.npos ? begin : cgroup.find(kScope, begin);
+  if (end == cgroup.npos) return "";
+  return std::string(cgroup.substr(begin + 1, end + kScope.size() - begin - 1));
 }
 
 }  // namespace tfdist::agent

@@ -20,10 +20,16 @@ protocol::PythonFact AskPython(const std::string& program, const std::vector<std
 // belongs to a session of logind.
 std::optional<protocol::Trouble> FindLogoutTrouble(TimePoint deadline);
 
+// Whether systemd ends this login, with all that runs in it, when the kernel ends one of its processes for want of memory. Asked
+// only where this process belongs to a session of logind.
+std::optional<protocol::Trouble> FindMemoryTrouble(TimePoint deadline);
+
 // The parts that need no program.
 // What `loginctl show-session -p ...` prints of the manager, and the name of the user.
 bool EndsProcesses(std::string_view answer, std::string_view user);
-// The content of /proc/self/cgroup.
-bool IsInSession(std::string_view cgroup);
+// What `systemctl show -p OOMPolicy` prints of a scope, and what `systemctl --version` does.
+bool EndsLoginsShortOfMemory(std::string_view policy, std::string_view version);
+// From the content of /proc/self/cgroup: "session-3.scope"; empty: in none.
+std::string SessionOf(std::string_view cgroup);
 
 }  // namespace tfdist::agent

@@ -34,7 +34,8 @@ void TryGpuUses(std::string_view text) {
 
 void TryLogin(std::string_view text) {
   (void)EndsProcesses(text, "trainer");
-  (void)IsInSession(text);
+  (void)SessionOf(text);
+  (void)EndsLoginsShortOfMemory(text, text);
 }
 
 void TryNames(std::string_view text) {

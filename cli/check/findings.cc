@@ -76,6 +76,9 @@ class Findings {
     if (const auto& logout = report.facts->logout) {
       AddError(slot, "logout", logout->why, logout->remedy);
     }
+    if (const auto& memory = report.facts->memory) {
+      AddWarning(slot, "memory", memory->why, memory->remedy);
+    }
     if (const auto& hidden = report.facts->hidden) {
       AddWarning(slot, "processes", hidden->why, hidden->remedy);
     }

@@ -102,13 +102,36 @@ class LowLimits(OverSsh):
                 self.assertIn(f"ulimit -v is {mebibytes << 10} KiB)\n  try: free memory there, or have the limit raised", up.err)
         self.assertEqual(self.up_with(resource.RLIMIT_AS, 512 << 20).code, 0)
 
-    def test_a_cgroup_with_little_memory_leaves_nothing(self):
-        group = pathlib.Path(f"/sys/fs/cgroup/memory/tfdist-test-{os.getpid()}")
+    def make_group(self, name):
+        """One of memory, which goes with the test."""
+        group = pathlib.Path("/sys/fs/cgroup/memory", name)
         try:
             group.mkdir()
         except OSError as error:
             self.skipTest(f"no memory cgroup can be made here: {error}")
         self.addCleanup(lambda: wait_for(lambda: self.is_removed(group), "the cgroup is empty"))
+        return group
+
+    def test_systemd_that_ends_logins_is_named(self):
+        group = self.make_group(f"session-tfdist{os.getpid()}.scope")
+        hosts = self.start_hosts(1, sshd_lines=("SetEnv PATH=/etc/ssh/bin:/usr/bin:/bin",))
+        (group / "cgroup.procs").write_text(str(hosts[0].pid))
+        systemctl = hosts[0].folder / "etc/ssh/bin/systemctl"
+        systemctl.parent.mkdir()
+        systemctl.write_text(f'#!/bin/sh\ncase "$*" in *{group.name}) echo OOMPolicy=stop ;; esac\n')
+        systemctl.chmod(0o755)
+        file = self.write(hosts, shell("true"), layout="mirrored")
+        said = "where one process runs out of memory, systemd ends the whole login"
+        check = self.user.run("check", file).expect(0)
+        self.assertIn(said, check.out + check.err)
+        self.assertIn("OOMPolicy=continue", check.out + check.err)
+        up = self.user.run("up", file).expect(0)
+        self.assertIn(said, up.err)
+        self.assertIn("OOMPolicy=continue", up.err)
+        hosts.stop()
+
+    def test_a_cgroup_with_little_memory_leaves_nothing(self):
+        group = self.make_group(f"tfdist-test-{os.getpid()}")
         hosts = self.start_hosts(1)
         (group / "memory.limit_in_bytes").write_text(str(6 << 20))
         (group / "cgroup.procs").write_text(str(hosts[0].pid))
