@@ -2,17 +2,16 @@
 docs/ssh.md has the same table."""
 
 import dataclasses
-import importlib.util
 import pathlib
 import re
 import shutil
 import socket
 import subprocess
-import sys
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
 from tests.hosts.probe import client_config
+from tests.support.environments import ASYNCSSH, NoEnvironment
 from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
 
@@ -178,13 +177,15 @@ class KindsTest(unittest.TestCase):
                                                                 "-p", f"{host.address}:{OTHER_PORT}"]))
 
     def test_asyncssh(self):
-        if not importlib.util.find_spec("asyncssh"):
-            self.skipTest("no asyncssh (PyPI)")
+        try:
+            python, _ = ASYNCSSH.provide()
+        except NoEnvironment as error:  # PyPI is out of reach
+            self.skipTest(str(error))
         hosts = self.start_hosts()
         host = hosts[0]
         (host.folder / "etc/ssh/server.py").write_text(ASYNCSSH_SERVER)
         host.run_as("root", ["chown", "trainer", "/etc/ssh/ssh_host_ed25519_key"])
-        self.check(Kind("asyncssh"), self.serve(hosts, "trainer", [sys.executable, "/etc/ssh/server.py", host.address, str(OTHER_PORT),
+        self.check(Kind("asyncssh"), self.serve(hosts, "trainer", [str(python), "/etc/ssh/server.py", host.address, str(OTHER_PORT),
                                                                    "/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/authorized_keys"]))
 
 

@@ -77,7 +77,8 @@ NEWEST_TENSORFLOW = Environment("tensorflow-newest", newest_tensorflow, "some mi
 # For x86-64 there is none on PyPI without CUDA.
 PYTORCH = Environment("pytorch", lambda *_: ["torch==2.15.0", "numpy"], "some minutes, 6 GB")
 RAY = Environment("ray", lambda *_: ["ray==2.60.0", "numpy"], "a minute, 300 MB")
-BY_NAME = {environment.folder.name: environment for environment in (TENSORFLOW, NEWEST_TENSORFLOW, PYTORCH, RAY)}
+ASYNCSSH = Environment("asyncssh", lambda *_: ["asyncssh==2.24.0"], "a minute, 30 MB")  # an sshd of another kind
+BY_NAME = {environment.folder.name: environment for environment in (TENSORFLOW, NEWEST_TENSORFLOW, PYTORCH, RAY, ASYNCSSH)}
 
 
 def tensorflow():
