@@ -33,7 +33,8 @@ Settings SplitLines(std::string_view output) {
     output.remove_prefix(std::min(output.size(), line.size() + 1));
     const size_t space = line.find(' ');
     if (space == std::string_view::npos) continue;
-    settings.emplace(line.substr(0, space), line.substr(space + 1));
+    settings.emplace(LowerCase(line.substr(0, space)),
+                     line.substr(space + 1));  // not all of them are
   }
   return settings;
 }
