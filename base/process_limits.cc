@@ -124,6 +124,7 @@ std::string_view LimitRemedy(std::string_view words) {
   const auto said = [&](auto... texts) {
     return ((words.find(texts) != std::string_view::npos) || ...);
   };
+  if (said("No space left on device", "quota exceeded")) return kRoomRemedy;
   if (said("Too many open files")) return kDescriptorLimitRemedy;
   if (said("Cannot allocate memory", "ut of memory", "failed to map segment")) {
     return kMemoryLimitRemedy;

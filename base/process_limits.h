@@ -1,5 +1,5 @@
-// What keeps this account from starting processes and threads, which for Linux is one limit, from opening files and from having
-// memory.
+// What keeps this account from starting processes and threads, which for Linux is one limit, from opening files, from having
+// memory and from writing.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,10 @@ inline constexpr std::string_view kMemoryLimitRemedy =
     "free memory there, or have the limit raised (ulimit -v, as in limits.conf, MemoryMax of "
     "systemd)";
 
-// The remedy where a program's last words say that it could not have a process, a file or memory; else empty.
+inline constexpr std::string_view kRoomRemedy = "make room there, or set remote_dir in [ssh]";
+
+// The remedy where the last words of a program on a host say that it could not have a process, a file, memory or room on a disk;
+// else empty.
 std::string_view LimitRemedy(std::string_view words);
 
 // Starts that number of threads at once, for a moment, each with a stack of `stack_bytes` (0: the usual one). Throws

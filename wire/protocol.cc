@@ -5,6 +5,7 @@
 #include "base/json_fields.h"
 #include "base/json_numbers.h"
 #include "base/named_enum.h"
+#include "base/process_limits.h"
 #include "wire/length.h"
 #include "wire/refusal.h"
 
@@ -70,6 +71,7 @@ Message ErrorMessage(uint64_t id, const Error& error) {
   body.phase = PhaseName(error.phase());
   body.cause = error.cause();
   body.remedy = error.remedy();
+  if (body.remedy.empty()) body.remedy = LimitRemedy(error.cause());
   if (const auto* taken = dynamic_cast<const NameTaken*>(&error)) {
     body.job = taken->job();
     body.plan_sha256 = taken->plan_sha256();

@@ -88,6 +88,14 @@ TEST(Protocol, ARefusalKeepsKindPhaseCauseAndRemedy) {
   }
 }
 
+TEST(Protocol, AFullDiskHasItsRemedyWhoeverMeetsIt) {
+  for (const char* why : {"No space left on device", "Disk quota exceeded"}) {
+    const Message message =
+        ErrorMessage(3, Error(Phase::kFiles, fmt::format("cannot open /home/u/x: {}", why)));
+    EXPECT_EQ(message.body.at("remedy"), "make room there, or set remote_dir in [ssh]");
+  }
+}
+
 // Which end has to change something: the one that asked, or the one that failed.
 TEST(Protocol, ATakenNameIsARefusalThatNamesTheJob) {
   const Error error(Phase::kStart, "a job named 'digits' runs already", "end it");

@@ -293,6 +293,7 @@ unpack() {
 give_up() {
   free=$(df -Pk "$base" 2>/dev/null | awk 'END { print $4 }')
   rm -f "$part"
+  rmdir "$base/$agents" "$base" 2>/dev/null  # unless something is there
   fail "cannot write the agent to $base/$agents: $(echo $1) ($size_bytes bytes needed, ${free:-?} KiB free)"
 }
 

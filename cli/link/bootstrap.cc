@@ -77,18 +77,10 @@ void Begin(BootConversation& talk, const BootScript& script, const std::string& 
   throw Error(Phase::kStart, std::move(cause), "leave the host out");
 }
 
-// Where the shell's words tell what a host lacks; else empty.
-std::string RemedyFor(std::string_view why) {
-  const bool lacks_space = why.find("No space left") != std::string_view::npos ||
-                           why.find("quota") != std::string_view::npos;
-  return lacks_space ? "make room there, or set remote_dir in [ssh]"
-                     : std::string(LimitRemedy(why));
-}
-
 [[noreturn]] void FailWithRefusals(const std::string& why,
                                    const std::vector<std::string>& refused) {
   const std::string all = OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000);
-  std::string remedy = RemedyFor(all);
+  std::string remedy(LimitRemedy(all));
   if (remedy.empty()) {
     remedy = "set remote_dir in [ssh] to a folder of yours where programs can be run";
   }
@@ -101,7 +93,7 @@ void ThrowIfFailed(const std::string& line, const std::vector<std::string>& refu
     if (!refused.empty()) FailWithRefusals(*why, refused);
     const std::string_view limit = LimitRemedy(*why);
     throw Error(Phase::kUpload, OnOneLine(*why, 1000),
-                limit.empty() ? "make room there, or set remote_dir in [ssh]" : std::string(limit));
+                std::string(limit.empty() ? kRoomRemedy : limit));
   }
 }
 

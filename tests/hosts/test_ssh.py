@@ -414,7 +414,7 @@ class HostFoldersTest(SharedHosts):
         self.assertEqual(result["phase"], "upload")
         self.assertIn("No space left on device", result["cause"])
         self.assertRegex(result["cause"], r"\d+ bytes needed, \d+ KiB free")
-        left = self.host.run_as("trainer", ["ls", "-A", "/home/trainer/.cache/tfdist/bin"])
+        left = self.host.run_as("trainer", ["find", "/home/trainer", "-name", "*tfdist*"])
         self.assertEqual(left.stdout, "")
 
 

@@ -71,6 +71,12 @@ def home_without_programs(host):
     host.run_as("root", ["mount", "-o", "remount,bind,noexec", "/home"])
 
 
+def home_of_its_own(options):
+    def prepare(host):
+        host.run_as("root", ["mount", "-t", "tmpfs", "-o", f"uid={host.uid},mode=700,{options}", "tmpfs", "/home/trainer"])
+    return prepare
+
+
 def set_first(host, line):
     """The first line of a keyword is the one that sshd takes."""
     config = host.folder / "etc/ssh/sshd_config"
@@ -102,6 +108,9 @@ KINDS = [
          exec="it printed: only backups here", up="a forced command (ForceCommand"),
     Kind("a chroot without /proc", prepare=chroot_without_proc, up="there is no /proc here"),
     Kind("a home where no program can be run", prepare=home_without_programs, up="set remote_dir in [ssh]"),
+    Kind("a read-only home", prepare=home_of_its_own("ro"), up="set remote_dir in [ssh]"),
+    Kind("a full home", prepare=home_of_its_own("size=64k"), up="make room there"),
+    Kind("a home with room for few files", prepare=home_of_its_own("nr_inodes=9"), up="make room there"),
     Kind("MaxSessions 1", {"sshd_lines": ("MaxSessions 1",)}),
 ]
 
@@ -130,6 +139,8 @@ class KindsTest(unittest.TestCase):
                 if kind.prepare:
                     kind.prepare(hosts[0])
                 self.check(kind, hosts.ssh_config)
+                if kind.up:
+                    wait_for(lambda: not hosts[0].processes(), lambda: f"nothing left, there is {hosts[0].processes()}")
 
     def test_behind_a_jump_host_with_the_default_max_startups(self):
         with Hosts(5, max_startups="10:30:100") as hosts:
