@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 
 namespace tfdist {
 namespace {
@@ -95,8 +96,11 @@ void ReplaceFile(const std::filesystem::path& path, std::string_view content, mo
   try {
     if (fchmod(fd.get(), mode) != 0) Fail("cannot set the mode of", aside, errno);
     WriteAll(fd.get(), content, aside);
+    FailPoint("file written aside");
     if (fsync(fd.get()) != 0) Fail("cannot sync", aside, errno);
+    FailPoint("file synced aside");
     if (rename(aside.c_str(), path.c_str()) != 0) Fail("cannot replace", path, errno);
+    FailPoint("file renamed");
   } catch (...) {
     unlink(aside.c_str());
     throw;

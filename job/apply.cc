@@ -8,13 +8,16 @@
 
 #include "base/failures.h"
 #include "job/first_cause.h"
+#include "job/snapshot.h"
 #include "job/state.h"
 
 namespace tfdist::protocol {
 namespace {
 
-// Keeps the newest `most`.
-void Remember(std::vector<int64_t>& times, int64_t time_ns, size_t most) {
+// Keeps the newest `most`, of those that are within `window_ms` where that is not 0.
+void Remember(std::vector<int64_t>& times, int64_t time_ns, int64_t window_ms, size_t most) {
+  const auto is_over = [&](int64_t time) { return (time_ns - time) / 1'000'000 > window_ms; };
+  if (window_ms != 0) std::erase_if(times, is_over);
   times.push_back(time_ns);
   if (times.size() > most) times.erase(times.begin());
 }
@@ -149,6 +152,8 @@ class Applier {
     }
   }
 
+  void operator()(const event::Snapshot& snapshot) { Restore(snapshot, state_); }
+
   void operator()(const event::Ended& ended) {
     state_.phase = JobPhase::kEnded;
     state_.ended_ns = event_.time_ns;
@@ -239,9 +244,10 @@ class Applier {
   void Blame(const event::Restarting& restarting) {
     TaskState& task = Task(restarting.task);
     ++task.restarts;
-    Remember(task.restarts_ns, event_.time_ns,
-             static_cast<size_t>(std::max(Plan(restarting.task).restart.limit, 1)));
-    if (restarting.gang) Remember(state_.gangs_ns, event_.time_ns, JobState::kMostGangs);
+    const RestartRule& rule = Plan(restarting.task).restart;
+    Remember(task.restarts_ns, event_.time_ns, rule.window_ms,
+             static_cast<size_t>(std::max(rule.limit, 1)));
+    if (restarting.gang) Remember(state_.gangs_ns, event_.time_ns, 0, JobState::kMostGangs);
   }
 
   JobState& state_;

@@ -40,6 +40,7 @@ TFDIST_JSON_FIELDS(Warned, signal, left_ms)
 TFDIST_JSON_FIELDS(Clock, slot, offset_ns, error_ns)
 TFDIST_JSON_FIELDS(Stopping, result, why, task, force)
 TFDIST_JSON_FIELDS(Ended, result, unconfirmed, unreachable)
+TFDIST_JSON_FIELDS(Snapshot, first, state)
 
 void to_json(Json& json, const CensusTaken& value) {
   json = value.census;
@@ -80,6 +81,7 @@ constexpr std::array<Kind, std::variant_size_v<event::Body> - 1> kKinds = {
     MakeKind<event::Stopping>(event::kStopping),
     MakeKind<event::CensusTaken>(event::kCensus),
     MakeKind<event::Ended>(event::kEnded),
+    MakeKind<event::Snapshot>(event::kSnapshot),
 };
 
 struct Fields {
@@ -115,6 +117,11 @@ bool IsDecision(const event::Body& body) {
          std::holds_alternative<event::Warned>(body) ||
          std::holds_alternative<event::Stopping>(body) ||
          std::holds_alternative<event::Ended>(body);
+}
+
+uint64_t FirstOf(const Event& event) {
+  const auto* snapshot = std::get_if<event::Snapshot>(&event.body);
+  return snapshot == nullptr ? event.number : snapshot->first;
 }
 
 Json FieldsOf(const Event& event) {

@@ -59,6 +59,7 @@ inline constexpr std::string_view kClock = "clock";
 inline constexpr std::string_view kStopping = "stopping";
 inline constexpr std::string_view kCensus = "census";
 inline constexpr std::string_view kEnded = "ended";
+inline constexpr std::string_view kSnapshot = "snapshot";
 
 struct Committed {
   JobPlan plan;
@@ -141,6 +142,12 @@ struct Ended {
   std::vector<int> unreachable;
 };
 
+// In the place of events that a long log has lost: those from `first` on, up to its own number.
+struct Snapshot {
+  uint64_t first = 0;
+  Json state;  // what all events up to it amount to: job/snapshot.h
+};
+
 // Of a kind that this program does not know: passed over.
 struct Other {
   std::string kind;
@@ -148,12 +155,13 @@ struct Other {
 };
 
 using Body = std::variant<Other, Committed, Attempt, Host, TaskStarted, TaskExited, Restarting, Run,
-                          Warned, Clock, Stopping, CensusTaken, Ended>;
+                          Warned, Clock, Stopping, CensusTaken, Ended, Snapshot>;
 
 }  // namespace event
 
 struct Event {
-  uint64_t number = 0;  // 1, 2, ...: position in the log
+  uint64_t number =
+      0;  // 1, 2, ...: position in the log; a snapshot has that of the last event it stands for
   int64_t time_ns = 0;  // wall clock of slot 0
   event::Body body;
 };
@@ -166,6 +174,8 @@ std::string_view KindOf(const event::Body& body);
 
 // It changes what hosts are to do, or ends the job: it is synced to disk before anybody is told.
 bool IsDecision(const event::Body& body);
+// Number of the first event that it tells of: its own, but for a snapshot.
+uint64_t FirstOf(const Event& event);
 // As on the wire.
 Json FieldsOf(const Event& event);
 

@@ -69,5 +69,7 @@ struct JobState {
 };
 
 std::string_view JobPhaseName(JobPhase phase);
+void to_json(Json& json, const JobPhase& phase);
+void from_json(const Json& json, JobPhase& phase);
 
 }  // namespace tfdist::protocol

@@ -4,19 +4,20 @@
 
 #include <cstring>
 
+#include "base/named_enum.h"
+
 namespace tfdist::protocol {
 
-std::string_view TaskPhaseName(TaskPhase phase) {
-  switch (phase) {
-    case TaskPhase::kWaiting:
-      return "waiting";
-    case TaskPhase::kRunning:
-      return "running";
-    case TaskPhase::kExited:
-      return "exited";
-  }
-  return "unknown";
-}
+constexpr EnumNames<TaskPhase, 3> kTaskPhases = {{
+    {TaskPhase::kWaiting, "waiting"},
+    {TaskPhase::kRunning, "running"},
+    {TaskPhase::kExited, "exited"},
+}};
+
+std::string_view TaskPhaseName(TaskPhase phase) { return NameIn(kTaskPhases, phase); }
+
+void to_json(Json& json, const TaskPhase& phase) { json = TaskPhaseName(phase); }
+void from_json(const Json& json, TaskPhase& phase) { phase = ValueIn(kTaskPhases, json); }
 
 bool HasFailed(const TaskExit& exit) {
   return exit.code != 0 || exit.signal != 0 || !exit.error.empty();

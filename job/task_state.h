@@ -28,7 +28,7 @@ struct TaskState {
   int ordered = 1;                   // the run of this attempt that was ordered last
   std::optional<int64_t> due_ns;  // it has failed, and starts again, alone, at this time or later
   int restarts = 0;               // that its failures caused, of itself or of all tasks
-  // The newest of them, at most as many as its rule's limit, without those for which a lost host is to blame.
+  // The newest of them, within its rule's window and at most as many as its limit, without those for which a lost host is to blame.
   std::vector<int64_t> restarts_ns;
 };
 
@@ -43,6 +43,8 @@ struct SlotState {
 };
 
 std::string_view TaskPhaseName(TaskPhase phase);
+void to_json(Json& json, const TaskPhase& phase);
+void from_json(const Json& json, TaskPhase& phase);
 // "exit code 3", "signal 9 (SIGKILL)", "could not be executed: ...".
 std::string Describe(const TaskExit& exit);
 bool HasFailed(const TaskExit& exit);

@@ -93,7 +93,7 @@ bool Membership::over() const { return coordinator_ ? coordinator_->over() : mem
 bool Membership::EndIsWritten() const {
   if (!coordinator_ || !coordinator_->over()) return false;
   const EventLog& log = coordinator_->log();
-  return log.written() >= log.events().size();
+  return log.written() >= log.number();
 }
 
 void Membership::Look(const protocol::LookRequest& request,

@@ -128,10 +128,13 @@ void FolderServer::Dispatch(const Message& message) {
 void FolderServer::SendEvents(const Message& message) const {
   const auto events = ReadJournal(folder_.journal()).events;
   auto next = std::max<uint64_t>(message.body.at("from").get<uint64_t>(), 1);
-  while (next <= events.size()) {
-    EventBatch batch = MakeEventBatch(std::span(events).subspan(next - 1));
+  const auto first = std::ranges::lower_bound(events, next, {}, &protocol::Event::number);
+  std::span<const protocol::Event> rest(first, events.end());
+  while (!rest.empty()) {
+    EventBatch batch = MakeEventBatch(rest);
     WriteToStdout(Answer(type::kEvent, message.id, std::move(batch.body)));
-    next += batch.count;
+    rest = rest.subspan(batch.count);
+    next = batch.next;
   }
   WriteToStdout(Answer(type::kEnd, message.id, {{"offset", next}}));
 }

@@ -13,6 +13,7 @@
 #include "base/testing/fuzz_corpus.h"
 #include "base/testing/fuzz_parts.h"
 #include "base/testing/test_paths.h"
+#include "job/snapshot.h"
 #include "wire/contact.h"
 #include "wire/control.h"
 #include "wire/file_fetch.h"
@@ -79,6 +80,17 @@ Json SampleLook() {
 
 Json EventOf(event::Body body) { return Event{2, 0, std::move(body)}; }
 
+// Of a job whose only task has failed once.
+Event SampleSnapshot() {
+  JobState state;
+  state.Apply({1, 5, event::Committed{SamplePlan()}});
+  state.Apply({2, 6, event::Attempt{1, "start", {}}});
+  state.Apply({3, 7, event::TaskExited{"worker:0", 1, 1, TaskExit{3, 0, false, "", false, 0}, {}}});
+  const Event last{4, 8, event::Restarting{true, "worker:0", "exit code 3", 2000, 2}};
+  state.Apply(last);
+  return SnapshotOf(state, last, 2);
+}
+
 std::string Bytes(std::string_view type, Json body) {
   return Encode({std::string(type), 1, std::move(body)});
 }
@@ -120,6 +132,7 @@ TEST(FuzzCorpus, HasMessages) {
        {"event_run", Bytes("", EventOf(event::Run{"worker:0", 2}))},
        {"event_stopping",
         Bytes("", EventOf(event::Stopping{JobResult::kFailed, "exit code 3", "", false}))},
+       {"event_snapshot", Bytes("", SampleSnapshot())},
        {"event_ended", Bytes("", EventOf(event::Ended{JobResult::kFailed, {0}, {}}))}});
 }
 

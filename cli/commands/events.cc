@@ -68,6 +68,11 @@ struct InWords {
                        taken.census.killed.size(), taken.census.left.size(),
                        unknown == 0 ? "" : fmt::format(", {} not known to be gone", unknown));
   }
+  std::string operator()(const event::Snapshot& snapshot) const {
+    return fmt::format(
+        "events {} to this one are gone: a long log keeps its beginning and its newest 16 MiB",
+        snapshot.first);
+  }
   std::string operator()(const event::Ended& ended) const {
     return fmt::format("ended: {}", NameOf(ended.result));
   }

@@ -145,7 +145,9 @@ void Story::Add(const protocol::Event& event) {
   if (stopping != nullptr && stopping->result == protocol::JobResult::kFailed) {
     AddIncident(event, Consequence::kJobFailed, stopping->task, stopping->why);
   }
-  if (std::holds_alternative<event::Attempt>(event.body)) open_.clear();
+  const bool is_past = std::holds_alternative<event::Attempt>(event.body) ||
+                       std::holds_alternative<event::Snapshot>(event.body);
+  if (is_past) open_.clear();
   const std::string blamed = Blamed(state_);
   state_.Apply(event);
   const auto* host = std::get_if<event::Host>(&event.body);

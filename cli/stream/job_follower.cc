@@ -342,7 +342,9 @@ void JobFollower::HandleEvents(const protocol::Message& message) {
     next_event_ = event.number + 1;
     state_.Apply(event);
     if (options_.narrate) Narrate(event);
-    if (std::holds_alternative<event::Attempt>(event.body)) FollowToOtherHosts();
+    const bool may_move = std::holds_alternative<event::Attempt>(event.body) ||
+                          std::holds_alternative<event::Snapshot>(event.body);
+    if (may_move) FollowToOtherHosts();
     const auto* host = std::get_if<event::Host>(&event.body);
     if (host != nullptr && host->state != protocol::HostState::kLost) ReopenLogsOf(host->slot);
   }

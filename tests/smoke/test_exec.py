@@ -119,7 +119,7 @@ class Exec(unittest.TestCase):
         self.assertIn("worker:0 does not run here", done.out)
 
     def test_the_time_limit_ends_it_everywhere(self):
-        done = self.exec("--timeout", "1s", "--", "sh", "-c", "(setsid sleep 1000 &); echo begun; sleep 1000")
+        done = self.exec("--timeout", "5s", "--", "sh", "-c", "(setsid sleep 1000 &); echo begun; sleep 1000")
         self.assertEqual(done.code, 124, done)
         self.assertEqual(done.out.count("begun"), 3)
         self.assertIn("tfdist: h[1-3]: timed out, and was ended\n", done.err)

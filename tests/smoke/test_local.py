@@ -77,7 +77,7 @@ count = 2
         with Tfdist("tfjob") as user:
             path = user.write("cluster.toml", f"""
 name = "tfjob"
-finish_timeout = "1s"
+finish_timeout = "5s"
 [cluster]
 hosts = ["localhost"]
 layout = "roles"
@@ -92,8 +92,8 @@ count = 2
 [roles.ps]
 count = 1
 """)
-            self.assertIn("done when master:0 has ended with 0; tasks that run on have 1s then", user.run("render", path).err)
-            result = user.run("up", path, seconds=20)
+            self.assertIn("done when master:0 has ended with 0; tasks that run on have 5s then", user.run("render", path).err)
+            result = user.run("up", path, seconds=60)
             self.assertEqual(result.code, 0, result)
             self.assertIn("worker:0 | last", result.out)
 

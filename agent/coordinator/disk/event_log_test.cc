@@ -1,4 +1,4 @@
-// The event log on a disk that is full, and one that grows without end.
+// The event log on a disk that is full, and one that grows for as long as its job runs.
 #include "agent/coordinator/disk/event_log.h"
 
 #include <fcntl.h>
@@ -7,13 +7,17 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "agent/coordinator/disk/journal.h"
+#include "agent/coordinator/testing/journal_rules.h"
 #include "agent/loop/event_loop.h"
+#include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/testing/temporary_folder.h"
 
@@ -130,28 +134,128 @@ TEST_F(FullDiskEventLogTest, WhatWasRefusedIsWrittenOnceThereIsRoom) {
   EXPECT_EQ(OnDisk().events.size(), log_->events().size());
 }
 
-TEST_F(EventLogTest, HostsThatComeAndGoDoNotFillTheDisk) {
-  Open({.quiet_bytes = 10'000, .full_bytes = 1'000'000});
-  for (int i = 0; i < 10'000; ++i) {
-    AppendHost(HostState::kSlow);
-    AppendHost(HostState::kConnected);
-    AppendHost(HostState::kAgentRestarted);
+class LongEventLogTest : public EventLogTest {
+ protected:
+  static constexpr EventLogLimits kLimits = {.beginning_bytes = 1000,
+                                             .newest_bytes = 10'000,
+                                             .slack_bytes = 5'000,
+                                             .full_bytes = 1'000'000};
+  static constexpr int kRounds = 2000;
+
+  ~LongEventLogTest() override { SetFailPointHandler(nullptr); }
+
+  // A host that goes and comes back, again and again.
+  void Fill(int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      AppendHost(HostState::kLost);
+      AppendHost(HostState::kAgentRestarted);
+      if (round % 10 == 0) Settle();
+    }
+    Settle();
   }
-  AppendHost(HostState::kLost);
-  AppendHost(HostState::kConnected);
-  EXPECT_EQ(log_->state().slots.at(0).agent_restarts, 10'000);
-  AppendEnd();
+  void ExpectTheSameOnDisk() {
+    const JournalContent content = OnDisk();
+    EXPECT_EQ(content.damaged_bytes, 0U);
+    ASSERT_EQ(content.events.size(), log_->events().size());
+    protocol::JobState state;
+    for (size_t at = 0; at < content.events.size(); ++at) {
+      ASSERT_EQ(content.events[at].number, log_->events()[at].number);
+      state.Apply(content.events[at]);
+    }
+    EXPECT_EQ(Digest(state), Digest(log_->state()));
+    EXPECT_EQ(state.slots.at(0).agent_restarts, log_->state().slots.at(0).agent_restarts);
+  }
+  [[nodiscard]] size_t Snapshots() const {
+    return static_cast<size_t>(std::ranges::count_if(log_->events(), [](const auto& one) {
+      return std::holds_alternative<event::Snapshot>(one.body);
+    }));
+  }
+};
+
+TEST_F(LongEventLogTest, KeepsItsBeginningAndItsNewestEvents) {
+  Open(kLimits);
+  Fill(kRounds);
+  EXPECT_EQ(log_->number(), 2U + 2 * kRounds);
+  EXPECT_EQ(log_->state().slots.at(0).agent_restarts, kRounds);
+  EXPECT_EQ(Snapshots(), 1U);
   EXPECT_LT(std::filesystem::file_size(path()), 20'000U);
-  EXPECT_THAT(log_->trouble(), testing::ContainsRegex("2[0-9]+ events of hosts"));
-  const auto events = OnDisk().events;
-  EXPECT_EQ(events.size(), log_->events().size());
-  // Lost and back, and the end.
-  EXPECT_EQ(std::get<event::Host>(events.at(events.size() - 5).body).state, HostState::kLost);
-  EXPECT_TRUE(std::holds_alternative<event::Ended>(events.back().body));
+  EXPECT_TRUE(std::holds_alternative<event::Committed>(log_->events().at(0).body));
+  EXPECT_TRUE(std::holds_alternative<event::Attempt>(log_->events().at(1).body));
+  ExpectTheSameOnDisk();
+  EXPECT_FALSE(log_->full());
+  AppendEnd();
+  ExpectTheSameOnDisk();
 }
 
+// A reader had come to an event that is gone now.
+TEST_F(LongEventLogTest, AReaderGoesOnFromTheSnapshot) {
+  Open(kLimits);
+  protocol::JobState seen;
+  for (const auto& one : log_->events()) seen.Apply(one);
+  Fill(kRounds);
+  const auto rest = log_->WrittenFrom(700);
+  ASSERT_TRUE(std::holds_alternative<event::Snapshot>(rest.front().body));
+  for (const auto& one : rest) seen.Apply(one);
+  EXPECT_EQ(Digest(seen), Digest(log_->state()));
+  EXPECT_TRUE(log_->WrittenFrom(log_->number() + 1).empty());
+}
+
+TEST_F(LongEventLogTest, AnotherCoordinatorGoesOnFromIt) {
+  Open(kLimits);
+  Fill(kRounds);
+  const uint64_t number = log_->number();
+  log_.emplace(
+      files_, path(), folder_ / "events.reserve", folder_ / "events.jsonl.clock", clock_, [] {},
+      kLimits);
+  EXPECT_EQ(log_->number(), number);
+  Fill(kRounds);
+  EXPECT_EQ(Snapshots(), 1U);
+  EXPECT_EQ(log_->state().slots.at(0).agent_restarts, 2 * kRounds);
+  ExpectTheSameOnDisk();
+}
+
+// A crash at that step would leave what lies there then.
+TEST_F(LongEventLogTest, IsWholeAtEachStepOfItsReplacement) {
+  static std::filesystem::path journal;
+  static int seen;
+  Open(kLimits);
+  journal = path();
+  seen = 0;
+  SetFailPointHandler([](std::string_view name) {
+    if (!name.starts_with("file ")) return;
+    const JournalContent content = ReadJournal(journal);
+    EXPECT_EQ(content.damaged_bytes, 0U) << name;
+    EXPECT_GT(content.events.size(), 50U) << name;
+    ++seen;
+  });
+  Fill(kRounds);
+  EXPECT_GT(seen, 3 * 10);
+}
+
+class FailingReplacement : public LongEventLogTest,
+                           public testing::WithParamInterface<std::string_view> {};
+
+TEST_P(FailingReplacement, LosesNoEvent) {
+  static std::string_view failing;
+  Open(kLimits);
+  failing = GetParam();
+  SetFailPointHandler([](std::string_view name) {
+    if (name == failing) throw Error(Phase::kFiles, "no room");
+  });
+  Fill(kRounds / 4);
+  ExpectTheSameOnDisk();
+  SetFailPointHandler(nullptr);
+  Fill(kRounds / 4);
+  EXPECT_LT(std::filesystem::file_size(path()), 20'000U);
+  ExpectTheSameOnDisk();
+}
+
+INSTANTIATE_TEST_SUITE_P(AtEachStep, FailingReplacement,
+                         testing::Values("file written aside", "file synced aside",
+                                         "file renamed"));
+
 TEST_F(EventLogTest, SaysThatItIsFullBeforeItIsTooLongToRead) {
-  Open({.quiet_bytes = 1'000, .full_bytes = 10'000});
+  Open({.full_bytes = 10'000});
   EXPECT_FALSE(log_->full());
   for (int i = 0; i < 100 && !log_->full(); ++i) AppendHost(HostState::kLost);
   EXPECT_TRUE(log_->full());

@@ -28,6 +28,12 @@ void EventWriter::Write(std::string_view lines, bool sync, Urgency urgency) {
   sync_waits_ = false;
 }
 
+bool EventWriter::Replace(uint64_t begin, uint64_t end, std::string_view instead) {
+  if (!waiting_.empty()) return false;
+  journal_.Replace(begin, end, instead);
+  return true;
+}
+
 void EventWriter::WriteOrForget(std::string_view lines) { journal_.Append(lines, true); }
 
 }  // namespace tfdist::agent

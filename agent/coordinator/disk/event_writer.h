@@ -2,6 +2,7 @@
 // for the job's end.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -23,6 +24,8 @@ class EventWriter {
   // Writes the lines behind those that wait. Throws Error(kFiles) when the disk takes them not:
   // they wait then, in memory, for the next call. No lines: only what waits.
   void Write(std::string_view lines, bool sync, Urgency urgency);
+  // As Journal::Replace, where nothing waits: the positions would be others then. False: something does.
+  bool Replace(uint64_t begin, uint64_t end, std::string_view instead);
   // The first lines: where the disk takes them not, nothing of them stays.
   void WriteOrForget(std::string_view lines);
 

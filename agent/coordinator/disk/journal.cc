@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -44,9 +45,9 @@ std::optional<std::string> Checked(std::string_view line) {
   return record;
 }
 
-// Whether it can have happened after what `state` has seen; it has seen it then, too.
+// Whether it can have happened after what `state` has seen, `number` being the next; it has seen it then, too.
 bool Fits(const Event& event, uint64_t number, protocol::JobState& state) {
-  if (event.number != number) return false;
+  if (FirstOf(event) != number || event.number < number) return false;
   try {
     state.Apply(event);
     return true;
@@ -82,14 +83,17 @@ std::optional<Event> DecodeRecord(std::string_view line) {
 JournalContent ParseJournal(std::string_view text) {
   JournalContent content;
   protocol::JobState state;
+  uint64_t next = 1;
   std::string_view rest = text;
   while (true) {
     const size_t newline = rest.find('\n');
     if (newline == std::string_view::npos) break;
     auto event = DecodeRecord(rest.substr(0, newline));
-    if (!event || !Fits(*event, content.events.size() + 1, state)) break;
+    if (!event || !Fits(*event, next, state)) break;
+    next = event->number + 1;
     content.events.push_back(std::move(*event));
     rest.remove_prefix(newline + 1);
+    content.ends.push_back(text.size() - rest.size());
   }
   content.damaged_bytes = rest.size();
   content.size_bytes = text.size() - rest.size();
@@ -119,6 +123,7 @@ Journal::Journal(std::filesystem::path path, const JournalContent& content)
 void Journal::Append(std::string_view lines, bool sync) {
   assert(lines.empty() || lines.back() == '\n');
   try {
+    if (!fd_.valid()) fd_ = OpenFile(path_, O_RDWR | O_APPEND | O_NOFOLLOW);
     WriteAll(fd_.get(), lines, path_.string());
     FailPoint("journal written");
     if (sync && fdatasync(fd_.get()) != 0) {
@@ -131,6 +136,31 @@ void Journal::Append(std::string_view lines, bool sync) {
   }
   size_bytes_ += lines.size();
   FailPoint("journal synced");
+}
+
+void Journal::Replace(uint64_t begin, uint64_t end, std::string_view instead) {
+  assert(begin <= end && end <= size_bytes_ && instead.ends_with('\n'));
+  std::string text = ReadOwnFileIfExists(path_, kMaxJournalBytes).value_or("");
+  if (text.size() != size_bytes_) {
+    throw Error(Phase::kFiles, fmt::format("{} is not as it was written", path_.string()));
+  }
+  text.replace(begin, end - begin, instead);
+  try {
+    ReplaceFile(path_, text, 0600);
+  } catch (const Error& e) {
+    if (!IsReplaced()) throw;
+    Log("{}", e.cause());  // only the folder was not synced
+  }
+  fd_ = {};
+  size_bytes_ = text.size();
+}
+
+// The name stands for another file than the one that was written to so far.
+bool Journal::IsReplaced() const {
+  struct stat named {};
+  struct stat held {};
+  return stat(path_.c_str(), &named) == 0 && fstat(fd_.get(), &held) == 0 &&
+         named.st_ino != held.st_ino;
 }
 
 }  // namespace tfdist::agent

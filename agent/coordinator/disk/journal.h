@@ -22,6 +22,7 @@ std::optional<protocol::Event> DecodeRecord(std::string_view line);
 // What a journal holds up to its first record that is not whole, or does not fit what came before.
 struct JournalContent {
   std::vector<protocol::Event> events;
+  std::vector<uint64_t> ends;  // where the line of each event ends, in bytes from the start
   uint64_t size_bytes = 0;     // of what was understood
   uint64_t damaged_bytes = 0;  // behind it; a torn last record, usually
 };
@@ -41,9 +42,15 @@ class Journal {
   // failure. Throws Error(kFiles).
   void Append(std::string_view lines, bool sync);
 
+  // What lies from `begin` to `end`, in bytes, becomes the one line `instead`. The shorter journal is written aside, synced, and
+  // renamed: whoever reads finds the old one or the new. Throws Error(kFiles); the old one stays then.
+  void Replace(uint64_t begin, uint64_t end, std::string_view instead);
+
  private:
+  [[nodiscard]] bool IsReplaced() const;
+
   std::filesystem::path path_;
-  UniqueFd fd_;
+  UniqueFd fd_;  // not valid: to be opened
   uint64_t size_bytes_;
 };
 

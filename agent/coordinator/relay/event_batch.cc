@@ -17,7 +17,7 @@ EventBatch MakeEventBatch(std::span<const protocol::Event> events) {
     batch.push_back(std::move(json));
   }
   const size_t count = batch.size();
-  return {{{"events", std::move(batch)}}, count};
+  return {{{"events", std::move(batch)}}, count, events[count - 1].number + 1};
 }
 
 }  // namespace tfdist::agent

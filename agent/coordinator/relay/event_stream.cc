@@ -1,7 +1,6 @@
 #include "agent/coordinator/relay/event_stream.h"
 
 #include <algorithm>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -23,15 +22,14 @@ void EventStream::Pump() {
 }
 
 void EventStream::SendBatch() {
-  const auto written = std::span(log_.events()).first(log_.written());
-  EventBatch batch = MakeEventBatch(written.subspan(next_ - 1));
+  EventBatch batch = MakeEventBatch(log_.WrittenFrom(next_));
   session_.Send({std::string(protocol::type::kEvent), id_, std::move(batch.body)});
-  next_ += batch.count;
+  next_ = batch.next;
 }
 
 bool EventStream::NothingFollows() const {
   // The last events may have happened and not be on disk yet.
-  const bool all_sent = next_ > log_.events().size();
+  const bool all_sent = next_ > log_.number();
   return !follow_ || (all_sent && log_.state().phase == protocol::JobPhase::kEnded);
 }
 
