@@ -143,10 +143,15 @@ void from_json(const Json& json, TaskDescription& value) {
 }
 
 void to_json(Json& json, const HostDescription& value) {
-  json = {{"tasks", value.tasks},       {"common", value.common},
-          {"files", value.files},       {"secret", value.secret},
-          {"slots", value.slots},       {"shared", value.shared},
-          {"replaces", value.replaces}, {"control_port", value.control_port}};
+  json = {{"tasks", value.tasks},
+          {"common", value.common},
+          {"files", value.files},
+          {"secret", value.secret},
+          {"slots", value.slots},
+          {"shared", value.shared},
+          {"replaces", value.replaces},
+          {"control_port", value.control_port},
+          {"needs_ports", value.needs_ports}};
   Put(json, "workdir", value.workdir);
 }
 void from_json(const Json& json, HostDescription& value) {
@@ -158,6 +163,7 @@ void from_json(const Json& json, HostDescription& value) {
   value.shared = json.value("shared", "");
   value.replaces = json.value("replaces", "");
   value.control_port = json.value("control_port", 0);
+  value.needs_ports = json.value("needs_ports", false);
   Get(json, "workdir", value.workdir);
 }
 

@@ -114,6 +114,7 @@ struct HostDescription {
   Bytes secret;                            // of the job: for the runtime's keys; never logged
   std::vector<SlotPlan> slots;             // of the job: whose addresses tasks may be given
   std::string shared;                      // absolute path where logs are copied to; empty: nowhere
+  bool needs_ports = false;  // others connect to the tasks' ports, or the user has chosen them
   std::string replaces;  // id of a job that ends before this one begins: its ports count as free
   int control_port =
       0;  // of slot 0, where `replaces` is set: it must be free by then; 0: any is taken

@@ -1,12 +1,16 @@
 #include "agent/deploy/deployment.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <utility>
 #include <vector>
 
+#include "agent/check/port_claims.h"
 #include "agent/check/quick_look.h"
 #include "agent/files/disk_room.h"
 #include "agent/slot/task_files.h"
@@ -15,6 +19,7 @@
 #include "base/failures.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/unique_fd.h"
 #include "job/layout.h"
 #include "wire/frame.h"
 
@@ -43,6 +48,32 @@ class HeldSession {
  private:
   std::shared_ptr<Session> session_;
 };
+
+// Held while an agent puts its own tasks beside those of other jobs: of two that come at once one sees the other. Some network
+// file systems cannot; there both may be refused.
+class OneAtATime {
+ public:
+  explicit OneAtATime(const std::filesystem::path& folder)
+      : fd_(OpenFile(folder, O_RDONLY | O_DIRECTORY)) {
+    (void)flock(fd_.get(), LOCK_EX);
+  }
+
+ private:
+  UniqueFd fd_;  // closing it unlocks
+};
+
+// From now on other jobs of this account see which ports the tasks will listen on.
+void KeepDescription(const HostDescription& description, const std::string& bytes,
+                     const SlotFolder& folder, const SlotInfo& info) {
+  const OneAtATime lock(std::filesystem::path(info.base) / layout::kJobs);
+  ReplaceFile(folder.description(), bytes, 0600);
+  if (!description.needs_ports) return;
+  const auto conflicts = FindPortConflicts(description.tasks, {info.job, description.replaces});
+  if (conflicts.empty()) return;
+  unlink(folder.description().c_str());
+  const auto& [why, remedy] = conflicts.front().trouble;
+  throw protocol::Refusal(protocol::RefusalKind::kPortTaken, Phase::kPorts, why, remedy);
+}
 
 std::vector<FileDescription> FilesIn(const Message& message) {
   try {
@@ -149,7 +180,7 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
       [store = store_, description, folder = folder_, info = info_,
        bytes = protocol::Encode({message.type, message.id, kept})] {
         ReplaceFile(folder.secret(), description.secret.value, 0600);
-        ReplaceFile(folder.description(), bytes, 0600);
+        KeepDescription(description, bytes, folder, info);
         Prepare(description, *store, folder, info);
         Troubles troubles = QuickLook(info.base, SystemClock().Now() + kQuickLookLimit);
         AddEarlierResults(folder, info, troubles);

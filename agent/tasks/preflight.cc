@@ -13,6 +13,7 @@
 
 #include "agent/census/port_owner.h"
 #include "agent/control/control_listener.h"
+#include "agent/slot/description.h"
 #include "agent/slot/task_files.h"
 #include "agent/tasks/command_search.h"
 #include "agent/tasks/gpu_share.h"
@@ -23,7 +24,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process_limits.h"
-#include "wire/frame.h"
 
 namespace tfdist::agent {
 namespace {
@@ -73,17 +73,6 @@ void UnpackWorkdir(const HostDescription& description, const FileStore& store,
   RememberUnpacked(folder);
 }
 
-// Empty where nothing is described, or what is there is damaged.
-std::vector<TaskDescription> DescribedTasks(const SlotFolder& slot) {
-  try {
-    const auto bytes = ReadOwnFileIfExists(slot.description(), protocol::kMaxMessageBytes);
-    if (!bytes) return {};
-    return protocol::Body<HostDescription>(protocol::Decode(*bytes)).tasks;
-  } catch (const Error&) {
-    return {};
-  }
-}
-
 // Those that its plan names for tasks on this machine: who holds one may be none of its processes that are seen here, but
 // a container's.
 std::set<int> PlannedPorts(const std::filesystem::path& job) {
@@ -93,7 +82,7 @@ std::set<int> PlannedPorts(const std::filesystem::path& job) {
   for (std::filesystem::directory_iterator slot(job, error);
        !error && slot != std::filesystem::directory_iterator(); slot.increment(error)) {
     if (!IsSlotFolder(slot->path())) continue;
-    for (const TaskDescription& task : DescribedTasks(SlotFolder(slot->path()))) {
+    for (const TaskDescription& task : ReadDescription(SlotFolder(slot->path())).tasks) {
       ports.insert(task.ports.begin(), task.ports.end());
     }
   }

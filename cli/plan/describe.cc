@@ -99,6 +99,7 @@ protocol::HostDescription DescribeHost(const Plan& plan, int slot) {
   description.common = CommonTextsOf(plan, description.tasks);
   description.slots = DescribeSlots(plan);
   description.shared = plan.shared;
+  description.needs_ports = plan.needs_ports;
   return description;
 }
 

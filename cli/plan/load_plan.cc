@@ -156,6 +156,12 @@ void PlanTasks(const ClusterFile& file, const Placement& placement, Plan& plan,
   SetRanks(machines, plan);
 }
 
+bool NamesPorts(const ClusterFile& file) {
+  return !file.ports.empty() || std::ranges::any_of(file.roles, [](const RoleTable& role) {
+    return role.ports.has_value();
+  });
+}
+
 // An agent must not give the coordinator up before it is given up itself.
 int64_t OrphanTimeoutOf(const ClusterFile& file, const Plan& plan, Problems& problems) {
   const int64_t least_ms = 2 * plan.host_lost_ms;
@@ -243,6 +249,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   PlanTasks(file, placement, plan, problems);
   plan.cluster = MakeClusterSpec(plan);
   plan.common = MakeCommonTexts(plan.tasks);
+  plan.needs_ports = plan.tasks.size() > 1 || NamesPorts(file);
   plan.control_port = file.control_port ? file.control_port->value : 0;
   plan.python_packages = file.python_packages;
   SetSsh(file.ssh, plan.ssh);

@@ -93,6 +93,8 @@ struct Plan {
   std::string
       logdir;  // of TensorBoard: absolute, or relative to the tasks' folder; empty: not said
   int control_port = 0;  // 0: any free one
+  // Tasks connect to each other's, or the file names some. Nobody connects to that of a lone task.
+  bool needs_ports = false;
   SshOptions ssh;
   std::vector<std::string> python_packages;  // whose versions `check` compares
   std::vector<std::string> warnings;         // of what is no mistake; a line each

@@ -1,0 +1,124 @@
+#include "agent/check/port_claims.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "agent/census/census.h"
+#include "agent/census/process_table.h"
+#include "agent/process/run_folder.h"
+#include "agent/session/local_agent.h"
+#include "agent/slot/description.h"
+#include "agent/slot/slot_folder.h"
+#include "base/clock.h"
+#include "job/layout.h"
+#include "wire/contact.h"
+
+namespace tfdist::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using protocol::HostDescription;
+using protocol::TaskDescription;
+
+constexpr std::chrono::seconds kAnswerLimit{3};
+
+fs::path LinkOf(const std::string& process, std::string_view name) {
+  std::error_code error;
+  return fs::read_symlink(fmt::format("/proc/{}/{}", process, name), error);
+}
+
+// The slot's folder of one of tfdist's own processes: its executable is the job's own agent.
+std::optional<fs::path> FolderOf(const ProcessInfo& process) {
+  const fs::path executable = LinkOf(std::to_string(process.id.pid), "exe");
+  if (executable.filename() != layout::kAgent) return std::nullopt;
+  const fs::path folder = executable.parent_path();
+  const auto cookie = CookieOfProcess(process.id.pid);
+  const bool is_slots = cookie && folder.string().ends_with("/" + *cookie) && IsSlotFolder(folder);
+  return is_slots ? std::optional(folder) : std::nullopt;
+}
+
+bool SharesPorts(const ProcessInfo& process) {
+  return LinkOf(std::to_string(process.id.pid), "ns/net") == LinkOf("self", "ns/net");
+}
+
+std::set<fs::path> FoldersOfSlotsThatRun() {
+  std::set<fs::path> folders;
+  for (const ProcessInfo& process : ReadProcessTable()) {
+    if (process.ended()) continue;
+    auto folder = FolderOf(process);
+    if (folder && SharesPorts(process)) folders.insert(*std::move(folder));
+  }
+  return folders;
+}
+
+std::string JobOfFolder(const fs::path& slot) { return slot.parent_path().filename().string(); }
+
+// A spare host has the tasks of all slots.
+bool IsClaimed(const fs::path& slot, const TaskDescription& task) {
+  return layout::ParseSlotName(slot.filename().string()) == task.slot ||
+         FindNewestRun(SlotFolder(slot).TaskFolder(task.task));
+}
+
+// An agent may stay after its job's end, for a follower or for a host that is lost.
+bool IsJobOver(const fs::path& slot) {
+  const auto answer = AskAgent(SlotFolder(slot), kContactRequest, protocol::Json::object(),
+                               SystemClock().Now() + kAnswerLimit);
+  return answer &&
+         protocol::Body<Contact>({.type = std::string(kContactRequest), .body = *answer}).over;
+}
+
+std::vector<TaskDescription> ClaimsOf(const fs::path& slot) {
+  HostDescription description = ReadDescription(SlotFolder(slot));
+  if (!description.needs_ports) return {};
+  std::erase_if(description.tasks, [&](const auto& task) { return !IsClaimed(slot, task); });
+  return std::move(description.tasks);
+}
+
+PortConflict MakeConflict(int port, const std::string& task, const std::string& other_task,
+                          const std::string& other_job) {
+  return {port,
+          {fmt::format("port {} of {} is that of {} of job {}, which is on this host", port, task,
+                       other_task, other_job),
+           fmt::format("choose another port with `ports` in the cluster file, or end that job: "
+                       "tfdist down {}",
+                       other_job)}};
+}
+
+std::vector<PortConflict> ConflictsWith(const fs::path& slot,
+                                        const std::vector<TaskDescription>& tasks) {
+  std::vector<PortConflict> conflicts;
+  const std::vector<TaskDescription> claims = ClaimsOf(slot);
+  for (const TaskDescription& task : tasks) {
+    for (const int port : task.ports) {
+      const auto has_it = std::ranges::find_if(claims, [port](const TaskDescription& other) {
+        return std::ranges::find(other.ports, port) != other.ports.end();
+      });
+      if (has_it == claims.end()) continue;
+      conflicts.push_back(MakeConflict(port, task.task, has_it->task, JobOfFolder(slot)));
+    }
+  }
+  return conflicts;
+}
+
+}  // namespace
+
+std::vector<PortConflict> FindPortConflicts(const std::vector<TaskDescription>& tasks,
+                                            const std::set<std::string>& except) {
+  std::vector<PortConflict> all;
+  for (const fs::path& slot : FoldersOfSlotsThatRun()) {
+    if (except.contains(JobOfFolder(slot))) continue;
+    auto conflicts = ConflictsWith(slot, tasks);
+    if (conflicts.empty() || IsJobOver(slot)) continue;
+    std::ranges::move(conflicts, std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace tfdist::agent
