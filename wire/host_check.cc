@@ -29,22 +29,25 @@ void Get(const Json& json, const char* key, std::optional<T>& value) {
 
 std::string_view ReachFailureName(ReachFailure failure) { return NameIn(kReachFailures, failure); }
 
-TFDIST_JSON_FIELDS(Survey, slot, key, listen, tasks, coordinator, coordinator_port, names, packages,
-                   brought, limit_ms)
+TFDIST_JSON_FIELDS(Survey, slot, key, listen, tasks, coordinator, coordinator_port, needs_ports,
+                   names, packages, brought, limit_ms)
 TFDIST_JSON_FIELDS(Trouble, why, remedy)
 TFDIST_JSON_FIELDS(PythonFact, program, version, packages, why)
 TFDIST_JSON_FIELDS(NetworkFact, interface, address, prefix, speed_mbit)
 TFDIST_JSON_FIELDS(Target, slot, address, port)
 TFDIST_JSON_FIELDS(Reach, targets, brought, limit_ms)
+TFDIST_JSON_FIELDS(Held, ports)
 TFDIST_JSON_FIELDS(Reached, failures)
 
 void to_json(Json& json, const PortFact& value) {
-  json = {{"port", value.port}, {"task", value.task}, {"held_by", value.held_by}};
+  json = {
+      {"port", value.port}, {"task", value.task}, {"held", value.held}, {"held_by", value.held_by}};
   Put(json, "trouble", value.trouble);
 }
 void from_json(const Json& json, PortFact& value) {
   json.at("port").get_to(value.port);
   json.at("task").get_to(value.task);
+  json.at("held").get_to(value.held);
   json.at("held_by").get_to(value.held_by);
   Get(json, "trouble", value.trouble);
 }

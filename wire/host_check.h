@@ -1,7 +1,8 @@
 // What `tfdist check` asks of a host. The role
 // `start` answers it: it makes no job, and leaves nothing on the host.
 //
-//   survey Survey -> HostFacts   in place of `create`; from now on the ports of the plan are held
+//   survey Survey -> HostFacts   in place of `create`
+//   hold   {}     -> Held        where hosts are to dial each other: the ports of the plan are held from now on
 //   reach  Reach  -> Reached     once every host holds its ports
 //   ping   {}     -> {time_ns}   the wall clock of the host
 //   abort  {}     -> {}          the ports are free again, and nothing is left
@@ -21,6 +22,7 @@ namespace tfdist::protocol {
 
 namespace type {
 inline constexpr std::string_view kSurvey = "survey";
+inline constexpr std::string_view kHold = "hold";
 inline constexpr std::string_view kReach = "reach";
 }  // namespace type
 
@@ -31,6 +33,7 @@ struct Survey {
   std::vector<TaskDescription> tasks;  // that would run here: their ports and commands
   std::string coordinator;             // slot 0: the address to listen on for agents; else empty
   int coordinator_port = 0;            // 0: any free one
+  bool needs_ports = false;            // as HostDescription has it
   std::vector<std::string> names;      // to resolve
   std::vector<std::string> packages;   // of Python, whose versions are asked for
   bool brought = false;                // the agent came with this check: it is removed afterwards
@@ -45,10 +48,15 @@ struct Trouble {
 
 // A port of the plan on its host.
 struct PortFact {
-  int port = 0;
+  int port = 0;                    // 0: the coordinator's, any free one
   std::string task;                // "worker:0"; "coordinator"
-  std::optional<Trouble> trouble;  // none: it was free, and is held
+  std::optional<Trouble> trouble;  // none: a server can have it, perhaps after a minute (TIME_WAIT)
+  bool held = false;               // by this host, for others to dial
   int held_by = -1;                // the slot whose check has the port: this is the same machine
+};
+
+struct Held {
+  std::vector<PortFact> ports;  // all of them
 };
 
 struct PythonFact {
@@ -123,6 +131,7 @@ struct Reached {
 TFDIST_BODY(Survey);
 TFDIST_BODY(Trouble);
 TFDIST_BODY(PortFact);
+TFDIST_BODY(Held);
 TFDIST_BODY(PythonFact);
 TFDIST_BODY(NetworkFact);
 TFDIST_BODY(HostFacts);

@@ -57,7 +57,9 @@ inline constexpr std::string_view kNeed =
     "need";  // {files: [FileDescription]} -> {missing: [sha256]}
 inline constexpr std::string_view kFile = "file";  // FilePiece; `ok` answers the last piece
 inline constexpr std::string_view kDescribe =
-    "describe";  // HostDescription -> {} when it is all ready
+    "describe";  // HostDescription -> {troubles, waits} when it is all ready, but for a port that `waits` tells of
+inline constexpr std::string_view kPorts =
+    "ports";  // {} -> {waits}: why a port is not free yet, empty when all are
 inline constexpr std::string_view kPeers =
     "peers";  // {keys: [public key of slot i]} -> {port, key}; slot 0 only
 inline constexpr std::string_view kDial =

@@ -82,6 +82,7 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kFetch) return parts_.deployment.Fetch(session, message);
   if (type == type::kFetched) return parts_.deployment.Fetched(session, message);
   if (type == type::kDescribe) return parts_.deployment.Describe(session, message);
+  if (type == type::kPorts) return parts_.deployment.Ports(session, message);
   if (type == type::kResolve) return Resolve(reply, message);
   if (type == type::kMarkShared) return MarkShared(reply, message);
   if (type == type::kFindMark) return FindShared(reply, message);

@@ -27,6 +27,13 @@ std::string ReadTable(const char* path) {
   }
 }
 
+// `local`: "10.0.0.1:2222", "[::]:2222".
+bool IsInTheWay(const std::string& local, const std::string& address) {
+  const std::string host = local.substr(0, local.rfind(':'));
+  return address.empty() || host == "0.0.0.0" || host == "[::]" || host == address ||
+         host == "[" + address + "]";
+}
+
 bool HoldsOneOf(const std::filesystem::path& descriptors, const std::set<std::string>& sockets) {
   std::error_code error;
   std::filesystem::directory_iterator entry(descriptors, error);
@@ -50,9 +57,13 @@ std::vector<TcpSocket> SocketsAt(int port) {
   return sockets;
 }
 
-std::vector<TcpSocket> ListenersOn(int port) {
+bool SocketsAreShown() { return !ReadTable("/proc/net/tcp").empty(); }
+
+std::vector<TcpSocket> ListenersOn(int port, const std::string& address) {
   std::vector<TcpSocket> sockets = SocketsAt(port);
-  std::erase_if(sockets, [](const TcpSocket& socket) { return !socket.listens(); });
+  std::erase_if(sockets, [&](const TcpSocket& socket) {
+    return !socket.listens() || !IsInTheWay(socket.local, address);
+  });
   return sockets;
 }
 

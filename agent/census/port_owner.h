@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "agent/census/process_table.h"
@@ -12,8 +13,12 @@ namespace tfdist::agent {
 // The sockets at this local port, of all accounts and in all states; none where /proc does not show them.
 std::vector<TcpSocket> SocketsAt(int port);
 
-// The sockets that listen on `port`, of all accounts; none where /proc does not show them.
-std::vector<TcpSocket> ListenersOn(int port);
+// Whether /proc shows sockets here: where it does not, none are at any port as far as one can see.
+bool SocketsAreShown();
+
+// The sockets that listen on `port`, of all accounts; none where /proc does not show them. Those that keep a server from
+// `address`, a numeric one; empty: from every address of the host.
+std::vector<TcpSocket> ListenersOn(int port, const std::string& address = {});
 
 // A process that has one of them. nullopt when it cannot be seen (another user's process).
 std::optional<ProcessInfo> FindPortOwner(int port);

@@ -1,4 +1,4 @@
-// The ports of the plan on this host, held while the check lasts, and an answer for those who dial
+// The ports of the plan on this host, held while the hosts of a check dial each other, and an answer for those who dial
 // them.
 #pragma once
 

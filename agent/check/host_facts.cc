@@ -12,15 +12,12 @@
 
 #include "agent/census/process_table.h"
 #include "agent/check/networks.h"
+#include "agent/check/plan_ports.h"
 #include "agent/check/programs.h"
-#include "agent/check/reach.h"
-#include "agent/control/control_listener.h"
 #include "agent/control/host_names.h"
-#include "agent/control/tcp_address.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/command_search.h"
 #include "agent/tasks/gpu_share.h"
-#include "agent/tasks/port_check.h"
 #include "agent/tasks/preflight.h"
 #include "agent/tasks/task_spec.h"
 #include "base/error.h"
@@ -32,7 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using protocol::HostFacts;
-using protocol::PortFact;
 using protocol::Survey;
 using protocol::TaskDescription;
 using protocol::Trouble;
@@ -40,8 +36,6 @@ using protocol::Trouble;
 constexpr size_t kMostBootIdBytes = 100;
 // A resolver that does not know a name may take seconds for each.
 constexpr size_t kResolversAtATime = 8;
-// Whoever has a port on this very machine answers at once, if it is a check.
-constexpr std::chrono::seconds kNeighbourLimit{1};
 constexpr int kThreadsOfAnAgent = 6;  // as start/create_slot.cc has it
 constexpr size_t kCheckStackBytes = 64 << 10;
 constexpr std::array<std::string_view, 4> kPythonSettings = {"PATH", "PYTHONPATH", "PYTHONHOME",
@@ -75,58 +69,6 @@ void LookAtDisk(const fs::path& base, HostFacts& facts) {
   facts.disk_free_bytes = uint64_t{info.f_bavail} * info.f_frsize;
   // Some file systems do not count files.
   facts.files_free = info.f_files == 0 ? std::numeric_limits<int64_t>::max() : info.f_favail;
-}
-
-PortFact Hold(const Survey& survey, const std::string& task, int port, HeldPorts& held) {
-  PortFact fact{.port = port, .task = task, .trouble = {}};
-  try {
-    for (UniqueFd& fd : TakePort(port, task, survey.listen)) held.Add(std::move(fd), port);
-  } catch (const Error& error) {
-    fact.trouble = Trouble{error.cause(), error.remedy()};
-  }
-  return fact;
-}
-
-PortFact HoldCoordinators(const Survey& survey, HeldPorts& held) {
-  PortFact fact{.port = survey.coordinator_port, .task = "coordinator", .trouble = {}};
-  try {
-    UniqueFd fd = ListenForAgents(survey.coordinator, survey.coordinator_port);
-    fact.port = LocalPort(fd.get());
-    held.Add(std::move(fd), fact.port);
-  } catch (const Error& error) {
-    fact.trouble = Trouble{error.cause(), error.remedy()};
-  }
-  return fact;
-}
-
-std::vector<PortFact> HoldPorts(const Survey& survey, HeldPorts& held) {
-  std::vector<PortFact> facts;
-  std::set<int> seen;  // a spare host has all tasks, of which most share their ports
-  for (const TaskDescription& task : survey.tasks) {
-    for (const int port : task.ports) {
-      if (seen.insert(port).second) facts.push_back(Hold(survey, task.task, port, held));
-    }
-  }
-  if (!survey.coordinator.empty()) facts.push_back(HoldCoordinators(survey, held));
-  return facts;
-}
-
-// Which of the ports that are taken this very check has, for another slot on this machine. This
-// host's own ports are served already: two that ask each other do not wait for each other.
-void FindNeighbours(const Handshake& handshake, const Survey& survey,
-                    std::vector<PortFact>& facts) {
-  const std::string address = survey.listen.empty() ? "127.0.0.1" : survey.listen;
-  std::vector<protocol::Target> targets;
-  std::vector<PortFact*> asked;
-  for (PortFact& fact : facts) {
-    if (!fact.trouble || fact.port == 0) continue;
-    targets.push_back({.slot = -1, .address = address, .port = fact.port});
-    asked.push_back(&fact);
-  }
-  const TimePoint deadline = SystemClock().Now() + kNeighbourLimit;
-  for (const auto& failure : FindUnreached(handshake, targets, {}, deadline)) {
-    asked[failure.target]->held_by = failure.answered_by;
-  }
 }
 
 // As the task would be started, in a folder that there is not.
@@ -201,8 +143,7 @@ protocol::ResolvedNames Resolve(const std::vector<std::string>& names, TimePoint
 
 }  // namespace
 
-HostFacts FindFacts(const Survey& survey, const fs::path& base, const Handshake& handshake,
-                    HeldPorts& held, TimePoint deadline) {
+HostFacts FindFacts(const Survey& survey, const fs::path& base, TimePoint deadline) {
   // This check has threads too; the agent and each task with its holder need more.
   CheckRoomForThreads(kThreadsOfAnAgent + MostThreadsOf(survey.tasks), kCheckStackBytes,
                       Phase::kStart);
@@ -218,9 +159,7 @@ HostFacts FindFacts(const Survey& survey, const fs::path& base, const Handshake&
   HostFacts facts;
   facts.machine = FindMachine();
   LookAtDisk(base, facts);
-  facts.ports = HoldPorts(survey, held);
-  held.Serve();
-  FindNeighbours(handshake, survey, facts.ports);
+  facts.ports = LookAtPorts(survey);
   facts.commands = FindCommandTroubles(survey, folder);
   facts.names = names.get();
   facts.logout = logout.get();

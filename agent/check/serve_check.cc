@@ -7,10 +7,12 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "agent/check/handshake.h"
 #include "agent/check/held_ports.h"
 #include "agent/check/host_facts.h"
+#include "agent/check/plan_ports.h"
 #include "agent/check/reach.h"
 #include "agent/stdio/stdio_messages.h"
 #include "base/clock.h"
@@ -85,19 +87,26 @@ class Check {
   }
 
   Json Facts() {
-    const auto facts = FindFacts(survey_, base_, handshake_, held_, In(survey_.limit_ms));
+    const auto facts = FindFacts(survey_, base_, In(survey_.limit_ms));
     names_ = Known(facts.names);
+    ports_ = facts.ports;
     return facts;
   }
 
   Json Answer(const Message& request) {
     if (request.type == protocol::type::kPing) return {{"time_ns", WallClockNanoseconds()}};
+    if (request.type == protocol::type::kHold) return Hold();
     if (request.type == protocol::type::kReach) return Dial(request);
     throw protocol::Refusal(protocol::RefusalKind::kUnknownRequest, Phase::kControl,
                             "a check does not know '" + request.type + "'");
   }
 
  private:
+  Json Hold() {
+    HoldPorts(survey_, handshake_, held_, ports_);
+    return protocol::Held{ports_};
+  }
+
   Json Dial(const Message& request) {
     const auto reach = protocol::Body<protocol::Reach>(request);
     // All slots have started: a later use of the agent is somebody else's.
@@ -111,6 +120,7 @@ class Check {
   fs::path base_;
   std::optional<BroughtAgent> brought_;
   Handshake handshake_;
+  std::vector<protocol::PortFact> ports_;
   HeldPorts held_;
   KnownNames names_;
 };

@@ -64,4 +64,9 @@ UniqueFd ListenForAgents(const std::string& address, int port) {
   return fd;
 }
 
+void LookAtControlPort(const std::string& address, int port) {
+  const std::string local = ListenAddress(address);
+  if (!ListenersOn(port, local == "::" ? "" : local).empty()) Fail(address, port, EADDRINUSE);
+}
+
 }  // namespace tfdist::agent

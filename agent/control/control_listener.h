@@ -14,4 +14,7 @@ namespace tfdist::agent {
 // Error(kStart).
 UniqueFd ListenForAgents(const std::string& address, int port);
 
+// Throws as ListenForAgents where somebody listens on `port` of that address already. Binds nothing.
+void LookAtControlPort(const std::string& address, int port);
+
 }  // namespace tfdist::agent

@@ -13,6 +13,7 @@
 #include "agent/check/port_claims.h"
 #include "agent/check/quick_look.h"
 #include "agent/files/disk_room.h"
+#include "agent/slot/description.h"
 #include "agent/slot/task_files.h"
 #include "agent/tasks/preflight.h"
 #include "agent/tasks/work_files.h"
@@ -32,6 +33,12 @@ using protocol::Json;
 using protocol::Message;
 
 using Troubles = std::vector<protocol::Trouble>;
+
+// What there is to say of a host that is ready, but perhaps for a port.
+struct Described {
+  std::string why_ports_wait;
+  Troubles troubles;
+};
 
 // For a program that says something about the host.
 constexpr std::chrono::seconds kQuickLookLimit{2};
@@ -181,18 +188,28 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
        bytes = protocol::Encode({message.type, message.id, kept})] {
         ReplaceFile(folder.secret(), description.secret.value, 0600);
         KeepDescription(description, bytes, folder, info);
-        Prepare(description, *store, folder, info);
-        Troubles troubles = QuickLook(info.base, SystemClock().Now() + kQuickLookLimit);
-        AddEarlierResults(folder, info, troubles);
-        return troubles;
+        Described described;
+        described.why_ports_wait = Prepare(description, *store, folder, info);
+        described.troubles = QuickLook(info.base, SystemClock().Now() + kQuickLookLimit);
+        AddEarlierResults(folder, info, described.troubles);
+        return described;
       },
-      [this, description, reply = Reply(session, message.id)](Outcome<Troubles>& outcome) {
+      [this, description, reply = Reply(session, message.id)](Outcome<Described>& outcome) {
         reply.Try([&] {
-          const Troubles& troubles = outcome.Get();
+          const Described& described = outcome.Get();
           on_described_(description);
-          reply.Ok({{"troubles", troubles}});
+          reply.Ok({{"troubles", described.troubles}, {"waits", described.why_ports_wait}});
         });
       });
+}
+
+// The command asks again and again: this thread has other work, and may be told to stop.
+void Deployment::Ports(const std::shared_ptr<Session>& session, const Message& message) {
+  files_.Post([folder = folder_,
+               info = info_] { return WhyPortsWait(ReadDescription(folder), folder, info); },
+              [reply = Reply(session, message.id)](Outcome<std::string>& outcome) {
+                reply.Try([&] { reply.Ok({{"waits", outcome.Get()}}); });
+              });
 }
 
 }  // namespace tfdist::agent

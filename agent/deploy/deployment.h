@@ -38,6 +38,8 @@ class Deployment {
   void Fetch(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Fetched(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Describe(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  // The request `ports`: of what was described.
+  void Ports(const std::shared_ptr<Session>& session, const protocol::Message& message);
 
   // From other hosts: `ask_file` on slot 0, `file_part` elsewhere. They throw Error when malformed.
   void OnAsk(int slot, const protocol::Message& message);

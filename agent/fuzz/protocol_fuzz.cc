@@ -96,6 +96,7 @@ void TryBodies(const Message& message) {
   TryBody<Census>(message);
   TryBody<Survey>(message);
   TryBody<HostFacts>(message);
+  TryBody<Held>(message);
   TryBody<Reach>(message);
   TryBody<Reached>(message);
   TryBody<Event>(message);

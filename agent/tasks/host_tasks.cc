@@ -175,7 +175,6 @@ void HostTasks::BeginLater(TaskRun& task, const PortWaits& why) {
   const TimePoint now = SystemClock().Now();
   task.port_waits_since = task.port_waits_since.value_or(now);
   if (now - *task.port_waits_since > kLongestTimeWait) {
-    task.port_waits_since.reset();
     return GiveUp(task, fmt::format("could not be prepared: {}", why.cause()));
   }
   task.phase = RunPhase::kNone;
@@ -291,6 +290,7 @@ void HostTasks::Update(TaskRun& task, const RunView& view) {
 
 void HostTasks::GiveUp(TaskRun& task, std::string why) {
   task.exit = protocol::TaskExit{.error = std::move(why)};
+  task.port_waits_since.reset();  // its next run has all the time that there is
   task.phase = RunPhase::kDone;
   on_change_();
   act_again_.Start(std::chrono::milliseconds(0));  // its next run may have been ordered already

@@ -8,14 +8,18 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "agent/census/census.h"
 #include "agent/census/port_owner.h"
 #include "agent/control/tcp_address.h"
+#include "agent/files/file_store.h"
 #include "base/error.h"
 #include "job/layout.h"
 #include "wire/refusal.h"
@@ -30,7 +34,7 @@ using protocol::RefusalKind;
 // takes.
 constexpr int kLooksAgain = 5;
 constexpr std::chrono::milliseconds kPause{20};
-constexpr std::chrono::milliseconds kPauseInTimeWait{200};
+constexpr int kFirstForAll = 1024;  // ports below it are for privileged accounts
 
 // What to listen on for every address of the host. Two sockets, so that neither hides that the
 // other's port is taken.
@@ -77,14 +81,23 @@ std::string JobOf(const ProcessInfo& process) {
   return slot ? slot->job : "";
 }
 
+// `tfdist check` runs what is called after its content.
+bool IsCheck(const ProcessInfo& process) {
+  std::error_code error;
+  const auto program =
+      std::filesystem::read_symlink(fmt::format("/proc/{}/exe", process.id.pid), error);
+  return program.parent_path().filename() == layout::kAgents &&
+         IsSha256(program.filename().string());
+}
+
 struct PortHolder {
   std::string words;  // " by pid 17 (python3)"
   std::string remedy;
 };
 
-PortHolder HolderOf(int port) {
+PortHolder HolderOf(int port, const std::optional<ProcessInfo>& owner) {
   constexpr std::string_view kElse = "choose another port with `ports` in the cluster file";
-  if (const auto owner = FindPortOwner(port)) {
+  if (owner) {
     const std::string words = " by " + Describe(*owner);
     const std::string job = JobOf(*owner);
     if (job.empty()) return {words, fmt::format("end that process, or {}", kElse)};
@@ -111,7 +124,11 @@ PortHolder HolderOf(int port) {
                     "(TIME_WAIT)",
                     port, task));
   }
-  const PortHolder holder = HolderOf(port);
+  const auto owner = FindPortOwner(port);
+  if (owner && IsCheck(*owner)) {
+    throw PortIsChecked(fmt::format("port {} of {} is held by a `tfdist check`", port, task));
+  }
+  const PortHolder holder = HolderOf(port, owner);
   throw Refusal(RefusalKind::kPortTaken, Phase::kPorts,
                 fmt::format("port {} of {} is in use{}", port, task, holder.words), holder.remedy);
 }
@@ -134,14 +151,11 @@ std::vector<UniqueFd> TakePort(int port, const std::string& task, const std::str
 
 void CheckPort(int port, const std::string& task) { (void)TakePort(port, task); }
 
-void AwaitPort(int port, const std::string& task, TimePoint deadline) {
-  while (true) {
-    try {
-      return CheckPort(port, task);
-    } catch (const PortWaits&) {
-      if (SystemClock().Now() > deadline) throw;
-    }
-    std::this_thread::sleep_for(kPauseInTimeWait);
+void LookAtPort(int port, const std::string& task, const std::string& address) {
+  if (port < kFirstForAll || !SocketsAreShown()) {
+    (void)TakePort(port, task, address);
+  } else if (!ListenersOn(port, address).empty()) {
+    Fail(port, task, EADDRINUSE);
   }
 }
 

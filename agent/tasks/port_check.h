@@ -6,18 +6,21 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "wire/refusal.h"
 
 namespace tfdist::agent {
 
-// Nobody has the port any more, and the kernel keeps it for a while.
+// It will be free by itself: the kernel keeps it for a while after a server's end (TIME_WAIT), or a check holds it.
 class PortWaits : public protocol::Refusal {
  public:
   explicit PortWaits(std::string cause)
       : Refusal(protocol::RefusalKind::kPortTaken, Phase::kPorts, std::move(cause),
                 "it is free within a minute; a server that sets SO_REUSEADDR leaves none behind") {}
+};
+class PortIsChecked : public PortWaits {
+ public:
+  using PortWaits::PortWaits;
 };
 // TCP_TIMEWAIT_LEN of Linux is 60 s.
 inline constexpr std::chrono::seconds kLongestTimeWait{65};
@@ -27,8 +30,8 @@ inline constexpr std::chrono::seconds kLongestTimeWait{65};
 // Error(kPorts) that names port, task and, where it can be seen, the process that has it, and its job; PortWaits.
 void CheckPort(int port, const std::string& task);
 
-// The same, once no connection in TIME_WAIT holds it. PortWaits: at `deadline` one still does.
-void AwaitPort(int port, const std::string& task, TimePoint deadline);
+// The same, and binds nothing: a port on which somebody listens is not free, by /proc/net/tcp. `address` as TakePort has it.
+void LookAtPort(int port, const std::string& task, const std::string& address);
 
 // Whether a process of that job listens on it.
 bool IsPortOfJob(int port, const std::string& job);

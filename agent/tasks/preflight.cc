@@ -94,12 +94,11 @@ void CheckPorts(const HostDescription& description, const SlotFolder& folder) {
   const bool replaces = layout::IsPlainName(replaced, layout::kMostJobBytes);
   const auto planned = replaces ? PlannedPorts(folder.path().parent_path().parent_path() / replaced)
                                 : std::set<int>();
-  const TimePoint deadline = SystemClock().Now() + kLongestTimeWait;
   for (const TaskDescription& task : description.tasks) {
     for (const int port : task.ports) {
       const bool is_planned = planned.contains(port) && !IsPortOfAnotherAccount(port);
       const bool will_be_free = is_planned || (replaces && IsPortOfJob(port, replaced));
-      if (!will_be_free) AwaitPort(port, task.task, deadline);
+      if (!will_be_free) CheckPort(port, task.task);
     }
   }
 }
@@ -161,16 +160,27 @@ void CheckDescription(const HostDescription& description) {
   }
 }
 
-void Prepare(const HostDescription& description, const FileStore& store, const SlotFolder& folder,
-             const SlotInfo& info) {
+std::string Prepare(const HostDescription& description, const FileStore& store,
+                    const SlotFolder& folder, const SlotInfo& info) {
   CheckRoomForThreads(MostThreadsOf(description.tasks) + kThreadsToCome, kSmallStackBytes,
                       Phase::kCommand);
   PlaceFiles(description, store, folder);
   UnpackWorkdir(description, store, folder);
-  CheckPorts(description, folder);
-  CheckControlPort(description, info);
+  std::string why_ports_wait = WhyPortsWait(description, folder, info);
   CheckGpus(description);
   CheckCommands(description, folder, info);
+  return why_ports_wait;
+}
+
+std::string WhyPortsWait(const HostDescription& description, const SlotFolder& folder,
+                         const SlotInfo& info) {
+  try {
+    CheckPorts(description, folder);
+    CheckControlPort(description, info);
+    return "";
+  } catch (const PortWaits& waits) {
+    return waits.cause();
+  }
 }
 
 }  // namespace tfdist::agent

@@ -1,6 +1,9 @@
 // Makes a host ready for its tasks, and finds out whether they could run.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "agent/files/file_store.h"
 #include "agent/slot/slot_folder.h"
 #include "wire/protocol.h"
@@ -14,8 +17,12 @@ int MostThreadsOf(const std::vector<protocol::TaskDescription>& tasks);
 void CheckDescription(const protocol::HostDescription& description);
 
 // Puts the files at their places, unpacks the workdir, and checks ports, GPUs and commands. May be done
-// again. Throws Error(kFiles), Error(kPorts) or Error(kCommand). For the file thread.
-void Prepare(const protocol::HostDescription& description, const FileStore& store,
-             const SlotFolder& folder, const SlotInfo& info);
+// again. Returns what WhyPortsWait does. Throws Error(kFiles), Error(kPorts) or Error(kCommand). For the file thread.
+std::string Prepare(const protocol::HostDescription& description, const FileStore& store,
+                    const SlotFolder& folder, const SlotInfo& info);
+
+// Why a port is not free yet and will be by itself (PortWaits); empty: all are free. Throws Error(kPorts).
+std::string WhyPortsWait(const protocol::HostDescription& description, const SlotFolder& folder,
+                         const SlotInfo& info);
 
 }  // namespace tfdist::agent

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -42,6 +44,17 @@ constexpr int kClockReadings = 3;
 // 32 hexadecimal digits: the 32 bytes that a key of a check has.
 constexpr size_t kKeyBytes = 16;
 
+// Nothing lies between the tasks of one machine, so that nobody has to dial.
+bool IsOneMachine(const Plan& plan) {
+  const auto machine = [](const HostPlan& host) {
+    return host.local ? std::pair<std::string, std::string>()
+                      : std::pair(CanonicalAddress(host.address), host.ssh);
+  };
+  return std::ranges::all_of(plan.hosts, [&](const HostPlan& host) {
+    return machine(host) == machine(plan.hosts.front());
+  });
+}
+
 class Checkup {
  public:
   explicit Checkup(const Plan& plan)
@@ -50,6 +63,7 @@ class Checkup {
         reports_(plan.hosts.size()),
         uploaded_(plan.hosts.size(), 0),
         surveyed_(plan.hosts.size()),
+        holding_(plan.hosts.size()),
         dialed_(plan.hosts.size()) {}
 
   std::vector<HostReport> Run() {
@@ -61,6 +75,7 @@ class Checkup {
         Fail(slot, Error(Phase::kInternal, std::string("cannot start a thread: ") + error.what(),
                          "raise ulimit -u"));
         surveyed_.Arrive(true);
+        holding_.Arrive(true);
         dialed_.Arrive(true);
       }
     }
@@ -73,9 +88,9 @@ class Checkup {
     Attached agent;
     Try(slot, [&] { Survey(slot, agent); });
     Pass(surveyed_, agent);
-    if (!reports_[slot].failure) {
-      Try(slot, [&] { ReadClock(slot, *agent.link), Dial(slot, *agent.link); });
-    }
+    if (!reports_[slot].failure && !one_machine_) Try(slot, [&] { Hold(slot, *agent.link); });
+    Pass(holding_, agent);
+    if (!reports_[slot].failure) Try(slot, [&] { Dial(slot, *agent.link); });
     // Until the others are through, this host answers them.
     Pass(dialed_, agent);
     Leave(agent);
@@ -137,10 +152,23 @@ class Checkup {
                                   In(kSurveyLimit + kAnswerLimit));
     reports_[slot].facts =
         protocol::Body<protocol::HostFacts>({std::string(type::kSurvey), 0, std::move(facts)});
-    // The other hosts are to dial them.
-    std::erase_if(reports_[slot].facts->ports, [](const protocol::PortFact& fact) {
-      return fact.port < 0 || fact.port > 65535;
-    });
+    TakePorts(slot, reports_[slot].facts->ports);
+    ReadClock(slot, *agent.link);
+  }
+
+  // The other hosts are to dial them.
+  void TakePorts(size_t slot, std::vector<protocol::PortFact> ports) {
+    std::erase_if(
+        ports, [](const protocol::PortFact& fact) { return fact.port < 0 || fact.port > 65535; });
+    reports_[slot].facts->ports = std::move(ports);
+  }
+
+  // As late and for as short as can be: whoever wants one of these ports meanwhile is refused.
+  void Hold(size_t slot, AgentLink& link) {
+    Json answer = link.Call(type::kHold, Json::object(), In(kAnswerLimit));
+    TakePorts(
+        slot,
+        protocol::Body<protocol::Held>({std::string(type::kHold), 0, std::move(answer)}).ports);
   }
 
   [[nodiscard]] protocol::Survey SurveyOf(size_t slot, bool brought) const {
@@ -158,6 +186,7 @@ class Checkup {
     }
     if (slot == 0) survey.coordinator = host.address;
     survey.coordinator_port = plan_.control_port;
+    survey.needs_ports = plan_.needs_ports;
     survey.names = AllNames(plan_.hosts);
     survey.packages = plan_.python_packages;
     survey.brought = brought;
@@ -216,7 +245,9 @@ class Checkup {
   // Each element is written by its host's thread, and read by others after a gate.
   std::vector<HostReport> reports_;
   std::vector<char> uploaded_;
+  const bool one_machine_ = IsOneMachine(plan_);
   Gate surveyed_;
+  Gate holding_;
   Gate dialed_;
 };
 

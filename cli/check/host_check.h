@@ -1,8 +1,9 @@
 // Asks every host of a plan what `check` wants to know of it, all at the same time. No job is made,
 // and nothing is left on the hosts.
 //
-//   each host   connect, agent, facts; its ports are held   -> surveyed
-//   each host   clock; dials the ports of the others        -> dialed
+//   each host   connect, agent, facts, clock                  -> surveyed
+//   each host   holds its ports, unless all are one machine  -> holding
+//   each host   dials the ports of the others                 -> dialed
 //
 // One thread a host; a Gate after each row. A host that fails does not stop the others.
 #pragma once

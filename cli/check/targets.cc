@@ -19,7 +19,7 @@ bool IsOfCoordinator(const PortFact& fact) { return fact.task == "coordinator"; 
 
 bool Needs(const Plan& plan, int from, int to, const std::vector<PortFact>& ports,
            const PortFact& port) {
-  if (port.trouble) return false;
+  if (!port.held) return false;
   if (IsOfCoordinator(port)) return from != to;
   if (!TalksToTasks(plan, from)) return false;
   const auto tasks = std::count_if(ports.begin(), ports.end(),

@@ -19,7 +19,7 @@ TaskOnHost Task(const std::string& type, int index, int slot, int port) {
 }
 
 PortFact Free(const std::string& task, int port) {
-  return {.port = port, .task = task, .trouble = {}};
+  return {.port = port, .task = task, .trouble = {}, .held = true};
 }
 
 // "slot:port"
@@ -60,7 +60,7 @@ TEST_F(TargetsTest, AHostWithTwoTasksDialsItsOwnPorts) {
 }
 
 TEST_F(TargetsTest, ATakenPortIsNotDialed) {
-  first_[1].trouble = protocol::Trouble{"in use", ""};
+  first_[1].held = false;
   EXPECT_THAT(Of(1), ElementsAre("a 0:2223", "a 0:40000"));
 }
 

@@ -57,7 +57,9 @@ std::vector<std::string> Row(const std::string& host, const HostReport& report, 
   const protocol::HostFacts& facts = *report.facts;
   row.push_back(DiskSize(facts.disk_free_bytes));
   row.push_back(fmt::format("{} of {} free", FreePorts(facts), facts.ports.size()));
-  row.push_back(fmt::format("{} of {}", Reached(report), report.targets.size()));
+  row.push_back(report.targets.empty()
+                    ? "-"
+                    : fmt::format("{} of {}", Reached(report), report.targets.size()));
   row.push_back(
       facts.gpus.empty() && !facts.gpu_trouble.empty() ? "?" : std::to_string(facts.gpus.size()));
   row.push_back(

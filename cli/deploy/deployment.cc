@@ -37,6 +37,8 @@ constexpr auto kFetchLook = 200ms;
 // A host to which nothing has come for so long, though slot 0 has it all, gets it from here.
 constexpr auto kFetchSilence = 10s;
 constexpr auto kDescribeLimit = 120s;
+constexpr auto kPortsLimit = 70s;  // TIME_WAIT lasts for 60 s
+constexpr auto kPortsLook = 500ms;
 constexpr size_t kMostTroubles = 8;  // of a host: more is nothing that an agent says
 constexpr auto kDialLimit = 30s;     // the name of slot 0 is resolved there as well
 constexpr auto kNamesLimit = 30s;
@@ -384,6 +386,21 @@ void Deployment::Describe(int slot) {
   const Json answer = Ask(host, type::kDescribe, description, LimitFor(description));
   host.troubles = protocol::Body<std::vector<protocol::Trouble>>(
       {.type = "ok", .body = answer.value("troubles", Json::array())});
+  AwaitPorts(host, answer.value("waits", ""));
+}
+
+// The kernel keeps a port for a minute after a server's end; a check holds it for a moment.
+void Deployment::AwaitPorts(Host& host, std::string why) {
+  const TimePoint deadline = In(kPortsLimit);
+  while (!why.empty()) {
+    host.steps.Begin("a port that is not free yet (TIME_WAIT)");
+    if (SystemClock().Now() > deadline) {
+      throw protocol::Refusal(protocol::RefusalKind::kPortTaken, Phase::kPorts, why,
+                              "choose another port with `ports` in the cluster file");
+    }
+    (void)host.attached.link->Receive(SystemClock().Now() + kPortsLook);  // sends pings
+    why = Ask(host, type::kPorts, Json::object(), kDialLimit).value("waits", "");
+  }
 }
 
 std::vector<protocol::FileDescription> Deployment::RuntimesOfCargo() const {

@@ -137,6 +137,7 @@ class Deployment {
   void AddFilesFromHere(std::vector<NameWarning>& warnings) const;
   const PackedFile& PackOf(FileUpload& upload, const std::string& sha256);
   void Describe(int slot);
+  void AwaitPorts(Host& host, std::string why);
   void AskForNames(int slot);
   [[nodiscard]] protocol::Json SharedBody() const;
   void MarkShared(Host& host);

@@ -1,11 +1,42 @@
-"""Two jobs of one account on the same host, whose tasks are to listen on the same ports."""
+"""Ports that somebody else wants, too: another job of the account, a program of the user's, the kernel (TIME_WAIT)."""
 
+import contextlib
 import signal
+import socket
+import threading
 import unittest
 
+from tests.smoke.test_ports import SERVER
 from tests.support import clusters
 from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
+
+
+class Server(threading.Thread):
+    """Listens on a port and lets go of it, again and again, and counts how often it could not have it."""
+
+    def __init__(self, port):
+        super().__init__()
+        self.port, self.refused, self.served, self.ends = port, 0, 0, threading.Event()
+
+    def run(self):
+        while not self.ends.is_set():
+            with socket.socket() as server:
+                try:
+                    server.bind(("", self.port))
+                    server.listen()
+                    self.served += 1
+                except OSError:
+                    self.refused += 1
+
+    @contextlib.contextmanager
+    def running(self):
+        self.start()
+        try:
+            yield self
+        finally:
+            self.ends.set()
+            self.join()
 
 
 class Meetings(unittest.TestCase):
@@ -14,7 +45,7 @@ class Meetings(unittest.TestCase):
         self.addCleanup(self.user.close)
         self.port = clusters.free_ports(2)
 
-    def write(self, name, script="exec sleep infinity", slots=2, ports=True, extra=""):
+    def write(self, name, script="exec sleep infinity", slots=2, ports=True, extra="", env=""):
         """Its tasks listen on nothing."""
         return self.user.write(f"{name}.toml", f"""
 name = "{name}"
@@ -26,6 +57,7 @@ layout = "mirrored"
 [task]
 command = {clusters.toml_list(["sh", "-c", script])}
 gpus = 0
+env = {{ {env} }}
 """)
 
     def start(self, name, **options):
@@ -47,6 +79,21 @@ gpus = 0
         self.user.run("down", "one").expect(0)
         self.user.run("up", "-d", file).expect(0)
         self.user.run("down", "two").expect(0)
+
+    def test_check_says_so_too(self):
+        job = self.start("one")
+        check = self.user.run("check", self.write("two"))
+        check.expect(3)
+        self.assertIn(f"port {self.port + 1} of worker:1 is that of worker:1 of job {job}, which is on this host\n", check.out)
+        self.user.run("down", "one").expect(0)
+
+    def test_check_keeps_nobody_off_a_port(self):
+        file = self.write("one")
+        with Server(self.port).running() as server:
+            for _ in range(3):
+                self.assertIn(self.user.run("check", file).code, (0, 3))  # it may see that server
+        self.assertGreater(server.served, 0)
+        self.assertEqual(server.refused, 0)
 
     def test_it_does_not_matter_where_tfdist_has_its_folder(self):
         job = self.start("one")
@@ -86,6 +133,24 @@ gpus = 0
             self.start(name, slots=1, ports=False)
         for name in ("one", "two"):
             self.user.run("down", name).expect(0)
+
+    def leave_in_time_wait(self):
+        """A file whose job has just left its port so."""
+        file = self.write("serve", script=f"exec python3 -c '{SERVER}'", slots=1, env=f'PORT = "{self.port}", FAILS = "0"')
+        self.assertIn("served\n", self.user.run("up", file).expect(0).out)
+        return file
+
+    def test_check_does_not_mind_a_port_in_time_wait(self):
+        self.user.run("check", self.leave_in_time_wait()).expect(0)
+
+    def test_ctrl_c_ends_the_wait_for_a_port_in_time_wait(self):
+        up = self.user.start("up", self.leave_in_time_wait())
+        wait_for(lambda: "waiting for 127.0.0.1: a port that is not free yet (TIME_WAIT)" in up.err.read_text(),
+                 lambda: f"what it waits for, in {up.err.read_text()}")
+        up.send_signal(signal.SIGINT)
+        self.assertEqual(up.wait(), 130)
+        self.assertNotIn("not confirmed", up.err.read_text())
+        self.assertEqual(len(list((self.user.folder / ".cache/tfdist/jobs").glob("serve-*"))), 1, "only that of the first")
 
 
 if __name__ == "__main__":
