@@ -101,6 +101,15 @@ class SlowAgentTest(unittest.TestCase):
                 self.assertEqual(result["notes"], ["ssh-agent has been asked to sign, and is waited for"])
 
 
+class SlowMachineTest(unittest.TestCase):
+    def test_what_ssh_takes_to_read_its_configuration_is_not_the_hosts_time(self):
+        """Beside hundreds of other programs it takes long. Here a program of the configuration does."""
+        with Hosts(1) as hosts:
+            config = client_config(hosts, "slow_config", 'Match exec "sleep 12"', "Match all")
+            result = probe(config, "open", "h1")
+            self.assertTrue(result["ok"], result)
+
+
 class HostThatSpeaksTest(unittest.TestCase):
     def test_what_a_host_says_is_shown_and_it_is_waited_for(self):
         """As a host that wants its user to look at a page first."""

@@ -35,7 +35,10 @@ Places& AllPlaces() {
 HostConfig ConfigOf(const Target& target, TimePoint& deadline) {
   static HostConfigs configs;
   const auto place = AllPlaces().Take("configuration", kConfigsAtATime, deadline);
-  return configs.Of(target, deadline);
+  const TimePoint begin = SystemClock().Now();
+  HostConfig config = configs.Of(target, begin + target.limits.config);
+  deadline += SystemClock().Now() - begin;
+  return config;
 }
 
 LoginPlaces TakeLoginPlaces(const HostConfig& host, const Target& target, TimePoint& deadline) {

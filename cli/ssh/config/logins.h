@@ -10,7 +10,8 @@
 
 namespace tfdist::ssh {
 
-// ssh's configuration of the host, as HostConfigs::Of; few ask for it at a time.
+// ssh's configuration of the host, as HostConfigs::Of; few ask for it at a time. A program of this machine is asked: the caller's
+// deadline, which is the host's, is moved by its time.
 HostConfig ConfigOf(const Target& target, TimePoint& deadline);
 
 // The places of one login among those of this process: in all, at the machine in between, at the

@@ -13,13 +13,13 @@ namespace tfdist::ssh {
 
 // How long each step may take; the caller's deadline bounds them all together.
 struct Limits {
-  std::chrono::milliseconds config{10'000};  // ssh -G
+  std::chrono::milliseconds config{60'000};  // ssh -G, beside hundreds of others
   std::chrono::milliseconds resolve{5'000};
   std::chrono::milliseconds tcp{5'000};
   std::chrono::milliseconds banner{10'000};
   std::chrono::milliseconds key_exchange{10'000};
   std::chrono::milliseconds authentication{15'000};
-  std::chrono::milliseconds exec{10'000};
+  std::chrono::milliseconds exec{30'000};
   std::chrono::milliseconds agent{30'000};  // ssh-agent, to say what it holds
   // The same for a signature, for which it may ask its user.
   std::chrono::milliseconds signature{120'000};
