@@ -79,6 +79,7 @@ void to_json(Json& json, const JobPlan& value) {
           {"orphan_timeout_ms", value.orphan_timeout_ms},
           {"longest_grace_ms", value.longest_grace_ms},
           {"deadline_ms", value.deadline_ms},
+          {"deadline_succeeds", value.deadline_succeeds},
           {"warning_ms", value.warning_ms},
           {"warning_signal", value.warning_signal},
           {"finish_timeout_ms", value.finish_timeout_ms},
@@ -100,6 +101,7 @@ void from_json(const Json& json, JobPlan& value) {
   value.warning_signal = json.value("warning_signal", 0);
   value.rest_timeout_ms = json.value("rest_timeout_ms", int64_t{0});
   const JobPlan fresh;
+  value.deadline_succeeds = json.value("deadline_succeeds", fresh.deadline_succeeds);
   value.exclusive = json.value("exclusive", fresh.exclusive);
   value.orphan_timeout_ms =
       json.value("orphan_timeout_ms", std::max(fresh.orphan_timeout_ms, 2 * value.host_lost_ms));

@@ -65,6 +65,7 @@ struct JobPlan {
   int64_t orphan_timeout_ms = 300'000;  // an agent that hears nothing for so long ends by itself
   int64_t longest_grace_ms = 10'000;    // of all tasks, between SIGTERM and SIGKILL
   int64_t deadline_ms = 0;              // of the whole job, from the commit; 0: none
+  bool deadline_succeeds = false;       // a job whose tasks run then has succeeded
   int64_t warning_ms = 0;  // before the deadline tasks get `warning_signal`; 0: no warning
   int warning_signal = 0;
   int64_t finish_timeout_ms = 0;  // from the first deciding task's end to the last's; 0: none

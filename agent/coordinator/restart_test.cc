@@ -413,6 +413,16 @@ TEST_F(RestartTest, TheDeadlineEndsTheJob) {
   EXPECT_EQ(state_.why, "its deadline of 30s has passed");
 }
 
+TEST_F(RestartTest, AServiceSucceedsAtItsDeadlineWhileItsTasksRun) {
+  plan_.deadline_ms = 30'000;
+  plan_.deadline_succeeds = true;
+  SetUp();
+  RunAll();
+  Pass(31s, {0, 1});
+  EXPECT_EQ(state_.result, JobResult::kSucceeded);
+  EXPECT_EQ(state_.why, "its deadline of 30s has passed");
+}
+
 TEST_F(RestartTest, NoRestartBeginsThatTheDeadlineWouldEnd) {
   plan_.deadline_ms = 30'000;
   SetUp();

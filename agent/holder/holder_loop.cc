@@ -22,6 +22,7 @@ using std::chrono::milliseconds;
 
 // How long descendants that hold the pipes may outlive the task.
 constexpr milliseconds kLinger{2000};
+constexpr size_t kMostLeft = 100;  // processes that are noted
 constexpr milliseconds kFirstPassDelay{10};
 constexpr milliseconds kLastPassDelay{1000};
 // What SIGKILL has not ended by then is said to be unkillable. The tear-down of a large GPU program
@@ -192,6 +193,7 @@ void HolderLoop::KillPass() {
   pass_delay_ = std::min(2 * pass_delay_, kLastPassDelay);
   try {
     const std::vector<ProcessInfo> alive = KillDescendants({});
+    NoteLeft(alive);
     if (!alive.empty() && unkillable_at_ && clock_.Now() >= *unkillable_at_) {
       ReportUnkillable(alive);
     }
@@ -199,6 +201,22 @@ void HolderLoop::KillPass() {
     Log("{}, trying again", error.what());
   }
   Reap();
+}
+
+// Daemons, say, of a task that ended by itself: nobody knows that they were its, and are gone.
+void HolderLoop::NoteLeft(const std::vector<ProcessInfo>& processes) {
+  if (!task_ended_ || signalled_) return;
+  const size_t before = left_.size();
+  for (const ProcessInfo& process : processes) {
+    const bool is_new = noted_.insert(process.id.pid).second;
+    if (is_new && left_.size() < kMostLeft) left_.push_back(Describe(process));
+  }
+  if (left_.size() == before) return;
+  try {
+    WriteRunLeft(options_.RunFolder(), left_);
+  } catch (const Error& error) {
+    Log("{}, ignoring", error.what());
+  }
 }
 
 void HolderLoop::ReportUnkillable(const std::vector<ProcessInfo>& processes) {

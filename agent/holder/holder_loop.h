@@ -10,7 +10,9 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "agent/holder/memory_watch.h"
 #include "agent/holder/task_output.h"
@@ -55,6 +57,7 @@ class HolderLoop {
   void StopTask();
   void BeginKilling();
   void KillPass();
+  void NoteLeft(const std::vector<ProcessInfo>& processes);
   void ReportUnkillable(const std::vector<ProcessInfo>& processes);
   void Tell(NoteKind kind, int value) const;
 
@@ -78,6 +81,8 @@ class HolderLoop {
   std::optional<TimePoint> next_pass_;  // while killing
   std::chrono::milliseconds pass_delay_;
   std::optional<TimePoint> unkillable_at_;
+  std::vector<std::string> left_;  // as WriteRunLeft has them
+  std::set<pid_t> noted_;
 };
 
 }  // namespace tfdist::agent

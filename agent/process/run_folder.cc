@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
+#include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
@@ -23,6 +24,7 @@ constexpr size_t kSmallLimitBytes = 64 << 10;
 
 // Where the first exit status is written, and a later one.
 constexpr const char* kExitAside = "exit.part";
+constexpr const char* kLeft = "left";
 constexpr const char* kLaterExitAside = "exit.later";
 
 [[noreturn]] void FailAt(std::string_view what, const std::filesystem::path& path) {
@@ -130,6 +132,24 @@ void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskE
   FailPoint("exit written");
   Rename(aside, run_folder / "exit");
   FailPoint("exit renamed");
+}
+
+std::vector<std::string> ReadRunLeft(const std::filesystem::path& run_folder) try {
+  std::vector<std::string> processes;
+  const std::string text = ReadOwnFileIfExists(run_folder / kLeft, kSmallLimitBytes).value_or("");
+  for (std::string_view rest = text; !rest.empty();) {
+    processes.emplace_back(TakeUpTo('\n', rest));
+  }
+  return processes;
+} catch (const Error&) {
+  return {};
+}
+
+void WriteRunLeft(const std::filesystem::path& run_folder,
+                  const std::vector<std::string>& processes) {
+  std::string text;
+  for (const std::string& process : processes) text += process + '\n';
+  WriteRecord(run_folder / kLeft, text);
 }
 
 }  // namespace tfdist::agent

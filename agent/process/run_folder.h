@@ -4,6 +4,7 @@
 //   spec   written by the agent before the holder is started: RunSpec, 0600 (it holds the
 //          environment)
 //   pid    written by the holder once the task is forked: both processes' identity
+//   left   written by the holder where it has ended what the task left running: a process a line
 //   exit   written by the holder when the task has ended, or by the keeper when there is no
 //          holder to do it: every run that was asked for gets one, unless the disk is full
 //
@@ -16,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/process/run_records.h"
 #include "wire/protocol.h"
@@ -52,9 +54,16 @@ struct RunState {
 // yet to write `exit`; it stays so only if both were killed, or the disk is full.
 RunState ReadRunState(const std::filesystem::path& run_folder);
 
+// What the run's task has left running when it ended, and what was ended then: "pid 12 (raylet)". Unreadable: nothing.
+std::vector<std::string> ReadRunLeft(const std::filesystem::path& run_folder);
+
 // For holder and keeper. All throw Error(kFiles). -------------------------------------------------
 
 void WriteRunPids(const std::filesystem::path& run_folder, const RunPids& pids);
+
+// Replaces what was written before.
+void WriteRunLeft(const std::filesystem::path& run_folder,
+                  const std::vector<std::string>& processes);
 
 // Takes the place of the exit status on the disk, twice, before the task starts: a disk that fills
 // up meanwhile loses neither it nor the correction of its `lost_bytes`.

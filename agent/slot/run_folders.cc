@@ -53,7 +53,8 @@ void RemoveRun(const fs::path& run) {
     if (unlink((run / name).c_str()) != 0 && errno != ENOENT) return;
   }
   FailPoint("old run without its pid");
-  for (const char* name : {"exit", "exit.part", "exit.later"}) unlink((run / name).c_str());
+  for (const char* name : {"left", "left.part", "exit", "exit.part", "exit.later"})
+    unlink((run / name).c_str());
   rmdir(run.c_str());
 }
 

@@ -106,6 +106,23 @@ void AddWhatIsHidden(const std::vector<LostRun>& runs, protocol::Census& census)
   }
 }
 
+// "worker:0" of .../tasks/worker-0/run-1-1.
+std::string TaskOf(const std::filesystem::path& run) {
+  std::string task = run.parent_path().filename().string();
+  if (const size_t dash = task.rfind('-'); dash != task.npos) task[dash] = ':';
+  return task;
+}
+
+// Their holders have ended it already.
+void AddWhatTasksHaveLeft(const SlotFolder& folder, protocol::Census& census) {
+  for (const std::filesystem::path& run : RunFolders(folder)) {
+    for (const std::string& process : ReadRunLeft(run)) {
+      std::erase(census.killed, process);  // where holder and census were at it at once
+      census.killed.push_back(fmt::format("{}, left by {}", process, TaskOf(run)));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<LostRun> FindLostRuns(const SlotFolder& folder) {
@@ -137,6 +154,7 @@ protocol::Census EndSlotProcesses(const SlotFolder& folder, const SlotInfo& info
                                   const std::vector<pid_t>& exclude, TimePoint deadline) {
   protocol::Census census =
       EndProcesses(CookieValue(info.job, info.slot), exclude, folder.left(), deadline);
+  AddWhatTasksHaveLeft(folder, census);
   const std::vector<LostRun> runs = FindLostRuns(folder);
   AddWhatIsHidden(runs, census);
   if (runs.empty()) return census;

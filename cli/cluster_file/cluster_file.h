@@ -94,7 +94,8 @@ struct ClusterFile {
   std::string name;
   std::optional<Located<std::string>> done;  // "all-workers", "chief", or a task type
   std::optional<Located<int64_t>> deadline_ms;
-  std::optional<Located<int64_t>> warning_ms;  // before the deadline
+  std::optional<Located<std::string>> on_deadline;  // "fail", "succeed"
+  std::optional<Located<int64_t>> warning_ms;       // before the deadline
   std::optional<Located<int>> warning_signal;
   std::optional<int64_t> finish_timeout_ms;
   std::optional<int64_t> silent_after_ms;

@@ -10,6 +10,7 @@ namespace tfdist::cli {
 inline constexpr std::string_view kTopKeys[] = {"name",
                                                 "done",
                                                 "deadline",
+                                                "on_deadline",
                                                 "deadline_warning",
                                                 "deadline_signal",
                                                 "finish_timeout",

@@ -21,6 +21,7 @@ constexpr std::string_view kChiefNames[] = {"master", "chief"};
 constexpr std::string_view kPrograms[] = {"estimator", "mirrored", "parameter-server", "server"};
 constexpr std::string_view kPolicies[] = {"task", "gang", "never", "exit-code"};
 constexpr std::string_view kOnHostLostRules[] = {"fail", "wait"};
+constexpr std::string_view kAtDeadline[] = {"fail", "succeed"};
 constexpr std::string_view kWarningSignals[] = {"SIGUSR1", "SIGUSR2", "SIGTERM", "SIGINT",
                                                 "SIGHUP"};
 constexpr int kWarningSignalNumbers[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
@@ -120,6 +121,10 @@ std::optional<Located<int>> ReadSignal(const TableReader& top) {
 
 void ReadDeadline(const TableReader& top, ClusterFile& file, Problems& problems) {
   file.deadline_ms = top.DurationMs("deadline");
+  file.on_deadline = top.Choice("on_deadline", kAtDeadline);
+  if (file.on_deadline && !file.deadline_ms) {
+    problems.Add(file.on_deadline->where, "there is no deadline");
+  }
   file.warning_ms = top.DurationMs("deadline_warning");
   file.warning_signal = ReadSignal(top);
   if (!file.warning_ms) {

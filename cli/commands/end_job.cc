@@ -142,6 +142,16 @@ void ReportSwept(EndReport& report, const std::string& host, const Swept& swept,
   }
 }
 
+void NoteKilled(const protocol::JobState& state, std::vector<std::string>& details) {
+  for (size_t slot = 0; slot < state.slots.size(); ++slot) {
+    const auto& census = state.slots[slot].census;
+    if (!census) continue;
+    for (const std::string& process : census->killed) {
+      details.push_back(fmt::format("{}: ended: {}", state.plan.slots[slot].host, process));
+    }
+  }
+}
+
 std::string NamesOf(const JobRecord& record, const std::vector<int>& slots) {
   std::vector<std::string> names;
   for (const int slot : slots) names.push_back(record.hosts[static_cast<size_t>(slot)].name);
@@ -285,6 +295,7 @@ EndReport EndJob(const JobRecord& record, bool force) {
   // swept, and may not have come back to it.
   if (ended && !asked.empty() && report.unreachable.empty()) SweepFirstHost(record, force);
   UniteSlots(report);
+  NoteKilled(state, report.details);
   for (const std::string& client : record.clients) {
     report.details.push_back(UnseenWorkOf(client));
   }

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "base/failures.h"
@@ -22,6 +23,11 @@ using protocol::Json;
 namespace event = protocol::event;
 
 constexpr int64_t kSecond = 1'000'000'000;
+
+// "; killed: pid 12 (raylet), left by head:0"
+std::string NamesOf(const std::vector<std::string>& killed) {
+  return killed.empty() ? "" : fmt::format("; killed: {}", fmt::join(killed, "; "));
+}
 
 // What happened, in words; empty for a kind of the future.
 struct InWords {
@@ -64,9 +70,10 @@ struct InWords {
   }
   std::string operator()(const event::CensusTaken& taken) const {
     const size_t unknown = taken.census.unknown.size();
-    return fmt::format("census {}: {} killed, {} left{}", HostName(taken.slot),
+    return fmt::format("census {}: {} killed, {} left{}{}", HostName(taken.slot),
                        taken.census.killed.size(), taken.census.left.size(),
-                       unknown == 0 ? "" : fmt::format(", {} not known to be gone", unknown));
+                       unknown == 0 ? "" : fmt::format(", {} not known to be gone", unknown),
+                       NamesOf(taken.census.killed));
   }
   std::string operator()(const event::Snapshot& snapshot) const {
     return fmt::format(

@@ -98,6 +98,17 @@ void PrintTasks(const JobView& view, const std::vector<HostsWord>& others) {
   PrintLines(AlignColumns(rows, StdoutColumns()));
 }
 
+// What tasks have left in the background.
+void PrintEndedDaemons(const JobState& state) {
+  for (size_t slot = 0; slot < state.slots.size(); ++slot) {
+    const auto& census = state.slots[slot].census;
+    if (!census) continue;
+    for (const std::string& process : census->killed) {
+      Print("ended on {}: {}\n", HostOf(state, static_cast<int>(slot)), process);
+    }
+  }
+}
+
 void PrintTable(const JobRecord& record, const JobView& view) {
   const JobState& state = view.state;
   const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
@@ -124,6 +135,7 @@ void PrintTable(const JobRecord& record, const JobView& view) {
     Print("host {}: {} since {}{}\n", HostOf(state, static_cast<int>(slot)), NameOf(host.state),
           Span(WallClockNanoseconds() - host.since_ns), host.why.empty() ? "" : ": " + host.why);
   }
+  PrintEndedDaemons(state);
   if (!view.trouble.empty()) Print("event log: {}\n", view.trouble);
   PrintLook(view.look, state);
 }

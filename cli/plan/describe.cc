@@ -71,6 +71,7 @@ protocol::JobPlan DescribeWithoutHash(const Plan& plan) {
   job.orphan_timeout_ms = plan.orphan_timeout_ms;
   job.longest_grace_ms = 0;
   job.deadline_ms = plan.deadline_ms;
+  job.deadline_succeeds = plan.deadline_succeeds;
   job.warning_ms = plan.warning_ms;
   job.warning_signal = plan.warning_signal;
   job.finish_timeout_ms = plan.finish_timeout_ms;

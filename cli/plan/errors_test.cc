@@ -320,6 +320,16 @@ TEST(HostRange, ExpandsWhatLooksLikeOne) {
   EXPECT_THAT(names("h"), ElementsAre("h"));
 }
 
+TEST_F(Mistakes, WhatFollowsADeadlineNeedsOne) {
+  EXPECT_THAT(ClusterMessages("hosts = [\"h1\"]"), IsEmpty());
+  const std::string rest = "name = \"n\"\n[task]\ncommand = [\"c\"]\n[cluster]\nhosts = [\"h1\"]\n";
+  EXPECT_THAT(Messages("on_deadline = \"succeed\"\n" + rest),
+              ElementsAre("on_deadline: there is no deadline"));
+  EXPECT_THAT(Messages("deadline = \"2h\"\non_deadline = \"end\"\n" + rest),
+              ElementsAre("on_deadline: expected \"fail\" or \"succeed\", got 'end'"));
+  EXPECT_TRUE(Load("deadline = \"2h\"\non_deadline = \"succeed\"\n" + rest).deadline_succeeds);
+}
+
 TEST(Quantity, ReadsDurationsAndSizes) {
   EXPECT_EQ(ParseDurationMs("500ms"), 500);
   EXPECT_EQ(ParseDurationMs("2s"), 2000);

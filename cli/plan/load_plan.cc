@@ -180,6 +180,7 @@ void SetPolicies(const ClusterFile& file, Plan& plan, Problems& problems) {
   plan.exclusive = file.exclusive.value_or(plan.exclusive);
   plan.orphan_timeout_ms = OrphanTimeoutOf(file, plan, problems);
   if (file.deadline_ms) plan.deadline_ms = file.deadline_ms->value;
+  plan.deadline_succeeds = file.on_deadline && file.on_deadline->value == "succeed";
   if (file.deadline_ms && file.warning_ms) {
     plan.warning_ms = file.warning_ms->value;
     plan.warning_signal = file.warning_signal ? file.warning_signal->value : SIGUSR1;

@@ -81,6 +81,7 @@ struct Plan {
   bool exclusive = false;                        // of the places of lost hosts
   int64_t orphan_timeout_ms = 300'000;           // of silence, for an agent
   int64_t deadline_ms = 0;                       // 0: none
+  bool deadline_succeeds = false;                // see protocol::JobPlan
   int64_t warning_ms = 0;                        // before the deadline; 0: none
   int warning_signal = 0;                        // that tasks get then
   int64_t finish_timeout_ms = 0;                 // 0: none

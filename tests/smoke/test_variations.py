@@ -3,6 +3,7 @@
 import fcntl
 import getpass
 import os
+import pathlib
 import pty
 import re
 import struct
@@ -124,6 +125,24 @@ command = {clusters.toml_list(command)}
         self.assertRegex(plain, rf" -  +{file}$")
         self.assertIn("  label:    lr=0.1\n", self.user.run("describe").out)
         self.assertIn("--label: expected KEY=VALUE, got lr", self.user.run("up", "--label", "lr", file).expect(2).err)
+
+    def test_a_daemon_that_a_task_leaves_is_named(self):
+        """worker:1 ends once that of worker:0 is gone: it was not the end of the job that ended it."""
+        script = ('case $RANK in 0) setsid sleep 1000 & echo $! >"$0.part"; mv "$0.part" "$0";; '
+                  '*) until [ -e "$0" ]; do sleep .1; done; while kill -0 $(cat "$0") 2>/dev/null; do sleep .1; done; esac')
+        pid = self.user.folder / "daemon"
+        self.user.run("up", self.write(["sh", "-c", script, str(pid)], task_extra="")).expect(0)
+        daemon = f"pid {pid.read_text().strip()} (sleep), left by worker:0"
+        self.assertRegex(self.user.run("events").out, rf"census 127.0.0.1: 1 killed, 0 left; killed: {re.escape(daemon)}\n")
+        self.assertIn(f"ended on 127.0.0.1: {daemon}\n", self.user.run("status").out)
+        self.assertIn(f"  127.0.0.1: ended: {daemon}\n", self.user.run("down").expect(0).err)
+
+    def test_a_service_ends_well_at_its_deadline(self):
+        for more, code in (("", 1), ('on_deadline = "succeed"', 0)):
+            file = self.write(["sleep", "infinity"])
+            text = f'deadline = "2s"\n{more}\n' + pathlib.Path(file).read_text()
+            up = self.user.run("up", self.user.write("service.toml", text)).expect(code)
+            self.assertIn("has passed" if code else " succeeded after ", up.err)
 
     def test_clean_leaves_new_jobs_where_it_is_told_to(self):
         file = self.write(shell("echo 1 >model"))

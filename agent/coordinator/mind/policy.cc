@@ -218,7 +218,9 @@ std::optional<Decision> DecideWarning(const JobState& state, int64_t now_ns) {
 std::optional<Decision> DecideDeadline(const JobState& state, int64_t now_ns) {
   const milliseconds limit(state.plan.deadline_ms);
   if (limit.count() == 0 || !IsOver(now_ns, state.committed_ns, limit)) return std::nullopt;
-  return Fail(fmt::format("its deadline of {} has passed", DurationText(limit)));
+  const std::string why = fmt::format("its deadline of {} has passed", DurationText(limit));
+  const bool succeeds = state.plan.deadline_succeeds && state.phase == JobPhase::kRunning;
+  return succeeds ? StopJob{JobResult::kSucceeded, why, ""} : Fail(why);
 }
 
 // One deciding task ended with 0, and another still runs so long after it.
