@@ -138,7 +138,7 @@ class JoiningUp(OverSsh):
         hosts[1].freeze()
         self.addCleanup(hosts[1].thaw)
         again = self.run_up(file)
-        self.assertIn("runs already, from this plan: joining it", again.err)
+        self.assertIn("runs already, from this plan\n", again.err)  # -d: nobody joins it
         self.assertEqual(set(records.iterdir()), before)
         hosts[1].thaw()
         self.user.run("down").expect(0)

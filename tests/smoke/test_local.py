@@ -635,7 +635,7 @@ class LocalJob(unittest.TestCase):
         job = self.user.job_id()
         same = self.user.run("up", "-d", file)
         self.assertEqual(same.code, 0, same)
-        self.assertIn("joining it", same.err)
+        self.assertIn("runs already, from this plan\n", same.err)
         replaced = self.user.run("up", "-d", "--replace", file)
         self.assertEqual(replaced.code, 0, replaced)
         self.assertIn(f"job {job}: ended; nothing is left", replaced.err)
