@@ -30,7 +30,6 @@ std::vector<protocol::Trouble> QuickLook(const std::filesystem::path& base, Time
   std::vector<protocol::Trouble> troubles;
   if (auto disk = FindDiskTrouble(base)) troubles.push_back(*std::move(disk));
   if (auto logout = FindLogoutTrouble(deadline)) troubles.push_back(*std::move(logout));
-  if (auto memory = FindMemoryTrouble(deadline)) troubles.push_back(*std::move(memory));
   for (auto& setting : FindForeignTfConfig()) troubles.push_back(std::move(setting));
   return troubles;
 }

@@ -32,6 +32,7 @@ import sys
 import tempfile
 import unittest
 
+from tests.support.processes import kill
 from tests.support.waiting import wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -156,7 +157,7 @@ class Host:
     def crash(self):
         """A power cut: every process of the host is gone at once."""
         if self.pid is not None and self._is_ours():
-            os.kill(self.pid, signal.SIGKILL)
+            kill(self.pid)  # the kernel may have killed it meanwhile
         if self._unshare is not None:
             if self.pid is None:
                 self._unshare.kill()  # it takes its child along

@@ -126,8 +126,7 @@ class LowLimits(OverSsh):
         self.assertIn(said, check.out + check.err)
         self.assertIn("OOMPolicy=continue", check.out + check.err)
         up = self.user.run("up", file).expect(0)
-        self.assertIn(said, up.err)
-        self.assertIn("OOMPolicy=continue", up.err)
+        self.assertNotIn(said, up.err)  # at each start nobody would read it any more
         hosts.stop()
 
     def test_a_cgroup_with_little_memory_leaves_nothing(self):
