@@ -496,6 +496,18 @@ TEST_F(RestartTest, TasksThatDoNotDecideMayRunALittleLongerThanTheChief) {
   EXPECT_EQ(state_.result, JobResult::kSucceeded) << "at once: nobody else runs";
 }
 
+// A short chief may have ended before another host has said that its worker runs.
+TEST_F(RestartTest, TasksThatHaveNotBegunYetHaveThatMomentToo) {
+  plan_.rest_timeout_ms = 30'000;
+  Plan("worker:1").decides = false;
+  SetUp();
+  Say(0, {Exited("worker:0")});
+  EXPECT_EQ(state_.phase, JobPhase::kRunning);
+  Say(1, {Running("worker:1")});
+  Say(1, {Exited("worker:1")});
+  EXPECT_EQ(state_.result, JobResult::kSucceeded);
+}
+
 TEST_F(RestartTest, TheSilenceOfALostHostIsTheUsersToChoose) {
   plan_.host_lost_ms = 60'000;
   SetUp();

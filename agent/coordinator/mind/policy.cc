@@ -191,10 +191,11 @@ int64_t RestEndsNs(const JobState& state) {
   return last_ns + std::chrono::nanoseconds(milliseconds(state.plan.rest_timeout_ms)).count();
 }
 
+// One that has not begun yet will: it has been ordered.
 bool RestRuns(const JobState& state) {
   return std::ranges::any_of(state.plan.tasks, [&](const TaskPlan& plan) {
     const bool is_rest = !plan.decides && !plan.serves && !plan.may_fail;
-    return is_rest && state.tasks.at(plan.task).phase == TaskPhase::kRunning;
+    return is_rest && state.tasks.at(plan.task).phase != TaskPhase::kExited;
   });
 }
 
