@@ -34,8 +34,10 @@ fs::path LinkOf(const std::string& process, std::string_view name) {
   return fs::read_symlink(fmt::format("/proc/{}/{}", process, name), error);
 }
 
-// The slot's folder of one of tfdist's own processes: its executable is the job's own agent.
+// The slot's folder of one of tfdist's own processes: its executable is the job's own agent. What another account's process
+// shows of itself is not believed.
 std::optional<fs::path> FolderOf(const ProcessInfo& process) {
+  if (!IsOfThisAccount(process.id.pid)) return std::nullopt;
   const fs::path executable = LinkOf(std::to_string(process.id.pid), "exe");
   if (executable.filename() != layout::kAgent) return std::nullopt;
   const fs::path folder = executable.parent_path();

@@ -423,6 +423,21 @@ TEST_F(RestartTest, AServiceSucceedsAtItsDeadlineWhileItsTasksRun) {
   EXPECT_EQ(state_.why, "its deadline of 30s has passed");
 }
 
+TEST_F(RestartTest, AServiceFailsAtItsDeadlineWhereATaskDoesNotRun) {
+  plan_.deadline_ms = 30'000;
+  plan_.deadline_succeeds = true;
+  plan_.on_host_lost = protocol::OnHostLost::kWait;
+  SetUp();  // worker:1 has not begun
+  Say(0, {Running("worker:0"), Running("ps:0")});
+  Pass(31s, {0, 1});
+  EXPECT_EQ(state_.result, JobResult::kFailed);
+  SetUp();  // its host is lost
+  RunAll();
+  Pass(31s, {0});
+  EXPECT_EQ(state_.result, JobResult::kFailed);
+  EXPECT_EQ(state_.why, "its deadline of 30s has passed");
+}
+
 TEST_F(RestartTest, NoRestartBeginsThatTheDeadlineWouldEnd) {
   plan_.deadline_ms = 30'000;
   SetUp();

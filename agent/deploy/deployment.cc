@@ -5,8 +5,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "agent/slot/task_files.h"
 #include "agent/tasks/preflight.h"
 #include "agent/tasks/work_files.h"
+#include "base/clock.h"
 #include "base/failures.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -56,25 +59,32 @@ class HeldSession {
   std::shared_ptr<Session> session_;
 };
 
-// Held while an agent puts its own tasks beside those of other jobs: of two that come at once one sees the other. Some network
-// file systems cannot; there both may be refused.
+// Held while an agent puts its own tasks beside those of other jobs: of two that come at once one sees the other. Without it
+// both may be refused: where a file system cannot, or whoever has it is frozen.
 class OneAtATime {
  public:
   explicit OneAtATime(const std::filesystem::path& folder)
       : fd_(OpenFile(folder, O_RDONLY | O_DIRECTORY)) {
-    (void)flock(fd_.get(), LOCK_EX);
+    const TimePoint give_up = SystemClock().Now() + kLimit;
+    while (flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK &&
+           SystemClock().Now() < give_up) {
+      std::this_thread::sleep_for(kPause);
+    }
   }
 
  private:
+  static constexpr std::chrono::seconds kLimit{2};
+  static constexpr std::chrono::milliseconds kPause{5};
+
   UniqueFd fd_;  // closing it unlocks
 };
 
 // From now on other jobs of this account see which ports the tasks will listen on.
 void KeepDescription(const HostDescription& description, const std::string& bytes,
                      const SlotFolder& folder, const SlotInfo& info) {
+  if (!description.needs_ports) return ReplaceFile(folder.description(), bytes, 0600);
   const OneAtATime lock(std::filesystem::path(info.base) / layout::kJobs);
   ReplaceFile(folder.description(), bytes, 0600);
-  if (!description.needs_ports) return;
   const auto conflicts = FindPortConflicts(description.tasks, {info.job, description.replaces});
   if (conflicts.empty()) return;
   unlink(folder.description().c_str());

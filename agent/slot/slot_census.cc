@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -113,9 +114,19 @@ std::string TaskOf(const std::filesystem::path& run) {
   return task;
 }
 
-// Their holders have ended it already.
+int AttemptOf(const std::filesystem::path& run) {
+  int attempt = 0;
+  (void)std::sscanf(run.filename().c_str(), "run-%d-", &attempt);
+  return attempt;
+}
+
+// Their holders have ended it already. What earlier attempts left, earlier censuses have named.
 void AddWhatTasksHaveLeft(const SlotFolder& folder, protocol::Census& census) {
-  for (const std::filesystem::path& run : RunFolders(folder)) {
+  std::vector<std::filesystem::path> runs = RunFolders(folder);
+  if (runs.empty()) return;
+  const int newest = AttemptOf(*std::ranges::max_element(runs, {}, AttemptOf));
+  std::erase_if(runs, [&](const auto& run) { return AttemptOf(run) != newest; });
+  for (const std::filesystem::path& run : runs) {
     for (const std::string& process : ReadRunLeft(run)) {
       std::erase(census.killed, process);  // where holder and census were at it at once
       census.killed.push_back(fmt::format("{}, left by {}", process, TaskOf(run)));

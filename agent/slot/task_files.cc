@@ -103,7 +103,7 @@ bool IsOwnInTaskFolder(const fs::path& path, const struct stat& info) {
 
 bool IsOwnInRunFolder(const fs::path& path, const struct stat& info) {
   const std::string name = path.extension() == ".part" ? path.stem() : path.filename();
-  constexpr std::array<std::string_view, 4> kOwn = {"spec", "pid", "exit", "exit.later"};
+  constexpr std::array<std::string_view, 5> kOwn = {"spec", "pid", "exit", "exit.later", "left"};
   return S_ISREG(info.st_mode) && std::ranges::find(kOwn, name) != kOwn.end();
 }
 

@@ -3,7 +3,8 @@
 import contextlib
 import signal
 import socket
-import threading
+import subprocess
+import sys
 import unittest
 
 from tests.smoke.test_ports import SERVER
@@ -12,31 +13,41 @@ from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
 
 
-class Server(threading.Thread):
+# A process of its own: one that starts commands has its sockets in their processes, too, until those are what they run.
+SERVING = """
+import signal, socket, sys
+counts = {"served": 0, "refused": 0}
+ends = []
+signal.signal(signal.SIGTERM, lambda *_: ends.append(True))
+while not ends:
+    with socket.socket() as server:
+        try:
+            server.bind(("", int(sys.argv[1])))
+            server.listen()
+            counts["served"] += 1
+        except OSError:
+            counts["refused"] += 1
+    if counts["served"] == 1:
+        print("serves", flush=True)
+print(counts["served"], counts["refused"])
+"""
+
+
+class Server:
     """Listens on a port and lets go of it, again and again, and counts how often it could not have it."""
 
     def __init__(self, port):
-        super().__init__()
-        self.port, self.refused, self.served, self.ends = port, 0, 0, threading.Event()
-
-    def run(self):
-        while not self.ends.is_set():
-            with socket.socket() as server:
-                try:
-                    server.bind(("", self.port))
-                    server.listen()
-                    self.served += 1
-                except OSError:
-                    self.refused += 1
+        self.port, self.refused, self.served = port, 0, 0
 
     @contextlib.contextmanager
     def running(self):
-        self.start()
+        process = subprocess.Popen([sys.executable, "-c", SERVING, str(self.port)], stdout=subprocess.PIPE, text=True)
         try:
+            process.stdout.readline()
             yield self
         finally:
-            self.ends.set()
-            self.join()
+            process.terminate()
+            self.served, self.refused = map(int, process.communicate()[0].split()[-2:])
 
 
 class Meetings(unittest.TestCase):
@@ -101,9 +112,21 @@ env = {{ {env} }}
         self.assert_refused(self.user.run("up", "-d", self.write("two", extra=elsewhere)), job)
         self.user.run("down", "one").expect(0)
 
+    def two_at_once(self, slots):
+        ups = {name: self.user.start("up", "-d", self.write(name, slots=slots)) for name in ("one", "two")}
+        return ups, {name: up.wait() for name, up in ups.items()}
+
+    def test_of_two_at_once_that_meet_in_several_slots_one_starts_at_most(self):
+        ups, codes = self.two_at_once(slots=2)
+        self.assertIn(sorted(codes.values()), ([0, 3], [3, 3]), {name: up.err.read_text() for name, up in ups.items()})
+        for name, code in codes.items():
+            if code == 0:
+                self.user.run("down", name).expect(0)
+            else:
+                self.assertIn(" of job ", ups[name].err.read_text())
+
     def test_of_two_at_once_one_starts(self):
-        ups = {name: self.user.start("up", "-d", self.write(name)) for name in ("one", "two")}
-        codes = {name: up.wait() for name, up in ups.items()}
+        ups, codes = self.two_at_once(slots=1)
         self.assertEqual(sorted(codes.values()), [0, 3], {name: up.err.read_text() for name, up in ups.items()})
         [started] = [name for name, code in codes.items() if code == 0]
         [refused] = [up for name, up in ups.items() if codes[name] == 3]

@@ -136,11 +136,13 @@ command = {clusters.toml_list(command)}
         self.assertRegex(self.user.run("events").out, rf"census 127.0.0.1: 1 killed, 0 left; killed: {re.escape(daemon)}\n")
         self.assertIn(f"ended on 127.0.0.1: {daemon}\n", self.user.run("status").out)
         self.assertIn(f"  127.0.0.1: ended: {daemon}\n", self.user.run("down").expect(0).err)
+        pull = self.user.run("pull")
+        self.assertIn("no task has written a file", pull.out + pull.err)
 
     def test_a_service_ends_well_at_its_deadline(self):
         for more, code in (("", 1), ('on_deadline = "succeed"', 0)):
             file = self.write(["sleep", "infinity"])
-            text = f'deadline = "2s"\n{more}\n' + pathlib.Path(file).read_text()
+            text = f'deadline = "8s"\n{more}\n' + pathlib.Path(file).read_text()
             up = self.user.run("up", self.user.write("service.toml", text)).expect(code)
             self.assertIn("has passed" if code else " succeeded after ", up.err)
 

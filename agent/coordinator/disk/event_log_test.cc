@@ -232,6 +232,14 @@ TEST_F(LongEventLogTest, IsWholeAtEachStepOfItsReplacement) {
   EXPECT_GT(seen, 3 * 10);
 }
 
+TEST_F(LongEventLogTest, WhatACrashHasLeftAsideGoes) {
+  const auto aside = folder_ / "events.jsonl.Ab3dEf";
+  ReplaceFile(aside, "half of it", 0600);
+  Open(kLimits);
+  EXPECT_FALSE(std::filesystem::exists(aside));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "events.jsonl.clock"));
+}
+
 class FailingReplacement : public LongEventLogTest,
                            public testing::WithParamInterface<std::string_view> {};
 

@@ -57,6 +57,19 @@ bool Fits(const Event& event, uint64_t number, protocol::JobState& state) {
   }
 }
 
+// A crash in the middle of a replacement has left it: ReplaceFile's name for what it writes aside.
+void RemoveWhatLiesAside(const std::filesystem::path& path) {
+  constexpr size_t kRandomCharacters = 6;
+  const std::string begin = path.filename().string() + ".";
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path.parent_path(), error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (!name.starts_with(begin) || name.size() != begin.size() + kRandomCharacters) continue;
+    unlink(entry->path().c_str());
+  }
+}
+
 }  // namespace
 
 std::string EncodeRecord(const Event& event) {
@@ -108,6 +121,7 @@ Journal::Journal(std::filesystem::path path, const JournalContent& content)
     : path_(std::move(path)),
       fd_(OpenFile(path_, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW)),
       size_bytes_(content.size_bytes) {
+  RemoveWhatLiesAside(path_);
   if (content.damaged_bytes == 0) return;
   Log("the journal's last {} bytes are not a whole record and are cut off", content.damaged_bytes);
   const std::string text = ReadOwnFileIfExists(path_, kMaxJournalBytes).value_or("");

@@ -216,11 +216,20 @@ std::optional<Decision> DecideWarning(const JobState& state, int64_t now_ns) {
   return WarnTasks{state.plan.warning_signal, (end_ns - now_ns) / 1'000'000};
 }
 
+// What has been stopped, waits, or has failed is no service any more.
+bool AllRun(const JobState& state) {
+  const bool all = std::ranges::all_of(state.plan.tasks, [&](const TaskPlan& plan) {
+    const TaskState& task = state.tasks.at(plan.task);
+    return plan.may_fail || task.phase == TaskPhase::kRunning || HasSucceeded(task);
+  });
+  return all && state.phase == JobPhase::kRunning && !FirstLost(state);
+}
+
 std::optional<Decision> DecideDeadline(const JobState& state, int64_t now_ns) {
   const milliseconds limit(state.plan.deadline_ms);
   if (limit.count() == 0 || !IsOver(now_ns, state.committed_ns, limit)) return std::nullopt;
   const std::string why = fmt::format("its deadline of {} has passed", DurationText(limit));
-  const bool succeeds = state.plan.deadline_succeeds && state.phase == JobPhase::kRunning;
+  const bool succeeds = state.plan.deadline_succeeds && AllRun(state);
   return succeeds ? StopJob{JobResult::kSucceeded, why, ""} : Fail(why);
 }
 

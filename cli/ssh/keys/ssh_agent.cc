@@ -31,6 +31,8 @@ constexpr size_t kMaxMessageBytes = 256 * 1024;  // as OpenSSH
 constexpr uint32_t kMaxKeys = 2048;
 constexpr int kFullQueuePauseMs = 20;
 constexpr std::chrono::seconds kFreshFor{5};
+// For logins that were about to ask as well; later its user may be back.
+constexpr std::chrono::seconds kSilentFor{30};
 
 uint32_t FlagsFor(std::string_view algorithm) {
   if (algorithm == "rsa-sha2-512") return kRsaSha512;
@@ -158,7 +160,7 @@ struct KnownAgent {
   Mutex mutex;
   std::vector<AgentKey> keys GUARDED_BY(mutex);
   TimePoint asked GUARDED_BY(mutex){};
-  bool is_silent GUARDED_BY(mutex) = false;
+  TimePoint silent_at GUARDED_BY(mutex){};  // it had not signed in time
 };
 
 KnownAgent& AgentAt(const std::string& socket_path) {
@@ -218,15 +220,15 @@ Signature SignByAgentAt(const std::string& socket_path, std::string_view blob,
   const OutsideOf outside(deadline);
   KnownAgent& known = AgentAt(socket_path);
   const MutexLock lock(known.mutex);
-  // Each login would wait as long, one after the other.
-  if (known.is_silent) return {Signature::Kind::kSilent, ""};
+  // Each login that waits for its turn would wait as long, one after the other.
+  if (known.silent_at + kSilentFor > SystemClock().Now()) return {Signature::Kind::kSilent, ""};
   const TimePoint give_up = SystemClock().Now() + target.limits.signature;
   auto agent = SshAgent::Connect(socket_path, give_up);
   if (agent && target.on_note) {
     agent->SetOnSlow([&] { target.on_note(std::string(kWaitsForAgent)); });
   }
   Signature signature = agent ? agent->Sign(blob, data, algorithm, give_up) : Signature();
-  known.is_silent = signature.kind == Signature::Kind::kSilent;
+  if (signature.kind == Signature::Kind::kSilent) known.silent_at = SystemClock().Now();
   if (signature.kind == Signature::Kind::kRefused && IsBound(socket_path, blob, give_up)) {
     signature.kind = Signature::Kind::kBound;
   }

@@ -114,6 +114,7 @@ class Authenticator {
   std::vector<std::string> tried_;  // labels
   // The agent has asked its user in vain, or asks still: no other program is to ask again.
   std::string agent_words_;
+  bool ssh_has_another_way_ = false;  // than keys, without a question
   bool agent_is_silent_ = false;
   const TimePoint begin_ = SystemClock().Now();
   bool told_ = false;
@@ -169,6 +170,8 @@ bool Authenticator::IsWelcomeAnyway() {
     if (!code) throw LibraryBreak(Phase::kAuth, "the host fell silent when asked how to log in");
     FailWithBrokenConnection();
   }
+  const std::string_view all(methods);
+  ssh_has_another_way_ = all.find("gssapi") != all.npos || all.find("hostbased") != all.npos;
   if (std::strstr(methods, "publickey") == nullptr) {
     throw LibraryFailure(Phase::kAuth,
                          fmt::format("the host takes no keys from user {}; it offers: {}",
@@ -233,6 +236,9 @@ void Authenticator::FailWithoutAcceptance() const {
     cause += fmt::format("; {} more keys were not offered", keys_.offers.size() - kMaxOffers);
   if (const std::string words = WordsOfHost(); !words.empty()) {
     cause += "; the host says: " + words;
+  }
+  if (!agent_words_.empty() && ssh_has_another_way_) {
+    throw LibraryFailure(Phase::kAuth, cause + "; " + agent_words_, std::string(kAskTheAgent));
   }
   if (!agent_words_.empty()) {
     throw Error(Phase::kAuth, cause + "; " + agent_words_, std::string(kAskTheAgent));
