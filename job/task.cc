@@ -65,8 +65,8 @@ class Filler {
     if (found == filling_.common.end()) {
       throw ProtocolError(Phase::kControl, fmt::format("no text '{}' was given", text.name));
     }
-    static const CommonTexts kNone;  // a common text holds none
-    return Fill(found->second, {filling_.addresses, kNone, filling_.variable});
+    static const CommonTexts none;  // a common text holds none
+    return Fill(found->second, {filling_.addresses, none, filling_.variable});
   }
 
   std::string operator()(const HostVariable& variable) const {

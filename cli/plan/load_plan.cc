@@ -65,7 +65,7 @@ std::string HintForMissing(const fs::path& path) {
     if (at->path().extension() == ".toml") names.push_back(at->path().filename().string());
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
-  const std::string meant = DidYouMean(path.filename().string(), known);
+  std::string meant = DidYouMean(path.filename().string(), known);
   if (!meant.empty()) return meant;
   return fmt::format("tfdist init HOST... -o {} writes one", path.string());
 }
