@@ -123,6 +123,8 @@ struct Clock {
   int64_t offset_ns = 0;
   int64_t error_ns = 0;  // it may be wrong by so much: half of the time that the messages took
 };
+void to_json(Json& json, const Clock& value);
+void from_json(const Json& json, Clock& value);
 
 struct Stopping {
   JobResult result = JobResult::kNone;
