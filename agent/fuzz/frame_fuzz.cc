@@ -1,5 +1,5 @@
 // Control messages on a stream and in pieces. However a stream is cut, the same messages come out, up to the
-// same error; and what comes out of pieces comes out of its own pieces again.
+// same error; and a message that pieces have made is cut into pieces, and comes back the same.
 #include <algorithm>
 #include <cassert>
 #include <cstdint>

@@ -89,7 +89,7 @@ void RefuseHostsBeside(const std::string& file) {
       fmt::format("a command stands behind --: {}", kExample));
 }
 
-// A program of its own behind -- is hardly meant as an argument of the file's command.
+// A user who writes a program behind -- hardly means an argument of the file's command.
 bool IsProgram(const std::string& word) {
   if (word.find('/') != std::string::npos) return access(word.c_str(), X_OK) == 0;
   const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)

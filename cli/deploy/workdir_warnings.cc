@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kNamed = 3;
-constexpr uint64_t kSmallCaches = 1'000'000;  // bytes of which nothing is said
+constexpr uint64_t kSmallCaches = 1'000'000;  // bytes; smaller caches are sent without a warning
 constexpr std::array<std::string_view, 8> kCaches = {
     "__pycache__",        ".mypy_cache",  ".pytest_cache", ".ruff_cache",
     ".ipynb_checkpoints", "node_modules", ".tox",          ".eggs"};

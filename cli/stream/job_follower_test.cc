@@ -108,7 +108,7 @@ class FollowingLostHosts : public Following {
   static protocol::Event Host(uint64_t number, int slot, protocol::HostState state) {
     return {number, 0, event::Host{slot, state, ""}};
   }
-  // What is said of `events` on stderr.
+  // What the follower prints on stderr for `events`.
   std::string Said(std::vector<protocol::Event> events) {
     protocol::JobPlan plan;
     plan.slots = {
@@ -234,7 +234,7 @@ TEST_F(FollowingAMovedTask, ReadsTheSparesLogFromItsStartWhenTheTaskMovedWhileIt
   EXPECT_THAT(OffsetsAsked(record, 2), testing::ElementsAre(0));
 }
 
-// The agents of a job that is over go one by one, also between their hello and the first request.
+// When a job is over, its agents leave one by one: an agent may leave between its hello and the first request.
 TEST_F(FollowingAMovedTask, AsksAgainWhereTheAgentOfAnotherHostLeavesBeforeItAnswers) {
   const JobRecord record =
       job_.Make(2, {Events(1, {Committed(), AttemptOn(2, 1, 1), ended_}), End(1)});

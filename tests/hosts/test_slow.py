@@ -187,7 +187,7 @@ class AgentThatAsksTest(unittest.TestCase):
 
     @contextlib.contextmanager
     def asking_agent(self, seconds, status):
-        """An agent whose user takes so long to say yes (0) or no (1); the configuration for it."""
+        """Starts an ssh-agent whose user answers each question with yes (0) or no (1) after `seconds`; returns its configuration."""
         self.asked.write_text("")
         program = self.hosts.folder / "askpass"
         program.write_text(f"#!/bin/sh\necho asked >>{self.asked}\nsleep {seconds}\nexit {status}\n")
