@@ -119,8 +119,9 @@ class RuntimeChoice(unittest.TestCase):
         self.user.program = self.user.folder / "bin/tfdist"
         self.add_runtime("tfdist-runtime", "CPU")
 
-    def add_runtime(self, name, device):
-        os.chmod(self.user.write(f"bin/{name}", f'#!/bin/sh\necho "$TFDIST_TASK runs on a $1: {device}"\n'), 0o755)
+    def add_runtime(self, name, device, first=""):
+        """`first`: what it does before it says so."""
+        os.chmod(self.user.write(f"bin/{name}", f'#!/bin/sh\n{first}\necho "$TFDIST_TASK runs on a $1: {device}"\n'), 0o755)
 
     def cluster(self, task_extra=""):
         return self.user.write("cluster.toml", f"""
@@ -134,7 +135,11 @@ command = ["{{runtime}}", "device"]
 """)
 
     def test_tasks_with_gpus_run_the_one_for_gpus(self):
-        self.add_runtime("tfdist-runtime-cuda", "GPU")
+        # Servers end with the master, however little they have said by then: it waits until this one begins its line.
+        begun = self.user.folder / "begun"
+        self.add_runtime("tfdist-runtime", "CPU", first=f"trap '' TERM; : > {begun}")
+        self.add_runtime("tfdist-runtime-cuda", "GPU",
+                         first=f"for i in $(seq 600); do [ -e {begun} ] && break; sleep 0.1; done")
         result = self.user.run("up", self.cluster())
         self.assertEqual(result.code, 0, result)
         self.assertIn("master:0 runs on a device: GPU", result.out)
