@@ -63,6 +63,8 @@ std::optional<HostGpu> SliceIn(std::string_view line) {
   return HostGpu{std::string(uuid), std::string(WithoutBlanks(name))};
 }
 
+bool IsSlice(const std::string& id) { return id.starts_with("MIG-"); }
+
 class Listing {
  public:
   void Read(std::string_view line) {
@@ -176,16 +178,30 @@ std::string VisibleGpus(const protocol::GpuShare& share, const std::vector<std::
   if (gpus.empty()) return {};
   const auto parts = static_cast<size_t>(share.parts);
   if (gpus.size() < parts) {
-    throw Error(Phase::kCommand,
-                fmt::format("{} tasks that use GPUs are to share those of this host, and it has {} "
-                            "({} is one of them)",
-                            parts, gpus.size(), task),
-                "run fewer of them there, or write gpus = 0 for those that need none; to share a "
-                "GPU on purpose, let the host list it twice: gpus = [0, 0]");
+    throw Error(
+        Phase::kCommand,
+        fmt::format("{} tasks that use GPUs are to share those of this host, and it has {} "
+                    "({} is one of them)",
+                    parts, gpus.size(), task),
+        "run fewer of them there, or write gpus = 0 for those that need none (--set "
+        "task.gpus=0); to share a GPU on purpose, let the host list it twice: gpus = [0, 0]");
   }
   const size_t each = gpus.size() / parts;
   const auto first = gpus.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(share.part) * each);
   return fmt::format("{}", fmt::join(first, first + static_cast<ptrdiff_t>(each), ","));
+}
+
+void CheckListedGpus(std::string_view listed, const std::vector<std::string>& gpus,
+                     const std::string& task) {
+  if (gpus.empty() || std::ranges::any_of(gpus, IsSlice)) return;
+  while (!listed.empty()) {
+    const std::string_view gpu = TakeUpTo(',', listed);
+    if (std::ranges::find(gpus, gpu) != gpus.end()) continue;
+    throw Error(Phase::kCommand,
+                fmt::format("{} is to use GPU {}, and the GPUs here are {}", task, gpu,
+                            fmt::join(gpus, ", ")),
+                "list only those in gpus; without a list, tasks share what the host has");
+  }
 }
 
 }  // namespace tfdist::agent

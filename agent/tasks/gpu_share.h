@@ -52,4 +52,9 @@ HostGpus GpusInListing(std::string_view listing);
 std::string VisibleGpus(const protocol::GpuShare& share, const std::vector<std::string>& gpus,
                         const std::string& task);
 
+// Throws Error(kCommand) where the host has GPUs, and not one that is `listed` ("0,1"): CUDA would show the program none,
+// or fewer, without a word. Slices have no numbers that nvidia-smi knows, and are not looked for.
+void CheckListedGpus(std::string_view listed, const std::vector<std::string>& gpus,
+                     const std::string& task);
+
 }  // namespace tfdist::agent

@@ -46,6 +46,19 @@ std::vector<std::string> Ids(std::string_view listing) {
   return ids;
 }
 
+TEST(GpuShare, AListedGpuThatIsNotThereIsAnErrorWithThoseThatAre) {
+  CheckListedGpus("1,0", Gpus(2), "worker:0");
+  CheckListedGpus("", Gpus(2), "worker:0");
+  CheckListedGpus("0,1", {}, "worker:0");  // of another maker, or none: as it was
+  CheckListedGpus("0", {"MIG-e3b2"}, "worker:0");
+  try {
+    CheckListedGpus("0,2", Gpus(2), "worker:0");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.cause(), "worker:0 is to use GPU 2, and the GPUs here are 0, 1");
+  }
+}
+
 TEST(GpuShare, TheSlicesOfADividedGpuCountInItsPlace) {
   EXPECT_THAT(Ids("GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-6d2b)\n"
                   "  MIG 3g.20gb     Device  0: (UUID: MIG-e3b2)\n"

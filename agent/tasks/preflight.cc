@@ -38,6 +38,7 @@ constexpr int kThreadsToCome =
     3;  // two of libzmq, which has none before its first socket; one that looks at tasks
 constexpr std::chrono::minutes kUnpackLimit{30};
 constexpr size_t kMaxLinkBytes = 100;
+constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
 
 void CheckLink(const FileDescription& file) {
   if (PathInWork(file.link)) return;
@@ -112,24 +113,23 @@ void CheckControlPort(const HostDescription& description, const SlotInfo& info) 
   if (!is_ours) (void)ListenForAgents(info.address, port);  // for its complaint
 }
 
-bool IsEmpty(const protocol::Text& text) {
-  return std::ranges::all_of(text.parts, [](const auto& part) {
-    const auto* literal = std::get_if<std::string>(&part);
-    return literal != nullptr && literal->empty();
-  });
-}
-
-bool MaySeeGpus(const TaskDescription& task) {
-  return std::ranges::none_of(task.env, [](const auto& variable) {
-    return variable.first == "CUDA_VISIBLE_DEVICES" && IsEmpty(variable.second);
-  });
+// Those that the plan lists: "0,1"; "" for none; nullopt for all that are here, or a share of them.
+std::optional<std::string> ListedGpus(const TaskDescription& task) {
+  for (const auto& [name, value] : task.env) {
+    if (name != kVisibleGpus) continue;
+    const bool is_literal = value.parts.size() == 1 && value.parts.front().index() == 0;
+    return is_literal ? std::get<std::string>(value.parts.front()) : "";
+  }
+  return std::nullopt;
 }
 
 void CheckGpus(const HostDescription& description) {
-  if (std::ranges::none_of(description.tasks, MaySeeGpus)) return;
+  const auto sees_none = [](const TaskDescription& task) { return ListedGpus(task) == ""; };
+  if (std::ranges::all_of(description.tasks, sees_none)) return;
   const std::vector<std::string> gpus = UsableGpus();
   for (const TaskDescription& task : description.tasks) {
     if (task.gpu_share) (void)VisibleGpus(*task.gpu_share, gpus, task.task);  // for its complaint
+    if (const auto listed = ListedGpus(task)) CheckListedGpus(*listed, gpus, task.task);
   }
 }
 

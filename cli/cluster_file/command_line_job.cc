@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <numeric>
 #include <string_view>
 
 #include "cli/cluster_file/host_range.h"
@@ -69,21 +68,6 @@ HostList ReadHostLists(const std::vector<std::string>& lists, Problems& problems
     return {kHosts, {}, false};
   }
   return hosts;
-}
-
-// Where a host has several slots, a task gets one GPU: slot i the GPU i, as programs for mpirun
-// and horovodrun pick theirs by local rank.
-void GiveOneGpuPerSlot(ClusterFile& file) {
-  auto& hosts = file.hosts->hosts;
-  if (std::all_of(hosts.begin(), hosts.end(), [](const auto& host) { return host.slots == 1; })) {
-    return;
-  }
-  GpuRequest one{GpuRequest::Kind::kCount, 1, {}};
-  file.task.gpus = Located<GpuRequest>{one, kHosts};
-  for (HostEntry& host : hosts) {
-    host.gpus.emplace(static_cast<size_t>(host.slots));
-    std::iota(host.gpus->begin(), host.gpus->end(), 0);
-  }
 }
 
 // A module or a script, before what runs it.
@@ -155,7 +139,6 @@ ClusterFile ClusterFileOf(const CommandLineJob& job, Problems& problems) {
   }
   if (!job.transport.empty()) file.ssh.transport = job.transport;
   file.given_env = ReadGivenEnv(job.env, problems);
-  GiveOneGpuPerSlot(file);
   return file;
 }
 

@@ -46,14 +46,14 @@ TEST(CommandLine, MeansWhatTheFileThatSaysTheSameMeans) {
                                                         "ps:1@gpu2:2223", "worker:0@gpu2:2222"));
 }
 
-TEST(CommandLine, SlotsAreTasksWithAGpuOfTheirOwn) {
+TEST(CommandLine, SlotsAreTasksThatShareTheGpus) {
   CommandLineJob job = Job("gpu1,me@gpu2:2");
   job.command.emplace_back("{local_rank}/{world_size}");
   const Plan plan = PlanCommandLine(job);
   EXPECT_THAT(Places(plan),
               ElementsAre("worker:0@gpu1:2222", "worker:1@gpu2:2222", "worker:2@gpu2:2223"));
-  EXPECT_EQ(EnvOf(plan, "worker:0", "CUDA_VISIBLE_DEVICES"), "0");
-  EXPECT_EQ(EnvOf(plan, "worker:2", "CUDA_VISIBLE_DEVICES"), "1");
+  EXPECT_FALSE(TaskNamed(plan, "worker:0").gpus);
+  EXPECT_EQ(TaskNamed(plan, "worker:2").gpu_share, (protocol::GpuShare{1, 2}));
   EXPECT_EQ(ArgvOf(plan, "worker:1").back(), "0/3");
   EXPECT_EQ(ArgvOf(plan, "worker:2").back(), "1/3");
   EXPECT_EQ(plan.hosts[1].ssh_user, "me");

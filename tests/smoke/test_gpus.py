@@ -52,6 +52,27 @@ command = {clusters.toml_list(SHOW)}
         self.assertIn("3 tasks that use GPUs are to share those of this host, and it has 2", result.err)
         self.assertNotIn("sees", result.out)
 
+    def up_here(self, slots):
+        return self.user.run("up", "--no-workdir", "-H", f"localhost:{slots}", "--", *SHOW)
+
+    def test_slots_of_the_command_line_share_what_the_host_has(self):
+        self.host_has_gpus(4)
+        result = self.up_here(2).expect(0)
+        self.assertIn("worker:1 sees 2,3\n", result.out)
+        self.host_has_gpus(1)
+        result = self.up_here(2)
+        self.assertEqual(result.code, 3, result)
+        self.assertIn("2 tasks that use GPUs are to share those of this host, and it has 1", result.err)
+        self.host_has("echo 'No devices were found'; exit 6")
+        self.up_here(2).expect(0)
+
+    def test_a_listed_gpu_that_the_host_does_not_have_is_an_error_before_anything_runs(self):
+        self.host_has_gpus(1)
+        result = self.up(count=1, extra="gpus = [1]")
+        self.assertEqual(result.code, 3, result)
+        self.assertIn("worker:0 is to use GPU 1, and the GPUs here are 0", result.err)
+        self.assertNotIn("sees", result.out)
+
     def test_a_host_without_gpus_sets_nothing(self):
         self.host_has("echo 'No devices were found'; exit 6")
         result = self.up()

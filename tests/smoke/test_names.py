@@ -191,7 +191,7 @@ class WithoutAFile(NamedHosts):
     def test_render_shows_what_up_would_do(self):
         shown = self.user.run("render", "gpu1,gpu2:2", "--no-workdir", "--", "python3", "train.py", "--lr", "${LR}")
         self.assertEqual(shown.code, 0, shown)
-        self.assertRegex(shown.out, r"worker:2 +gpu2 +gpu2:2223 +- +1 +python3 train.py --lr '\$\{LR\}'")
+        self.assertRegex(shown.out, r"worker:2 +gpu2 +gpu2:2223 +- +decided on the host +python3 train.py --lr '\$\{LR\}'")
 
     def test_a_user_that_does_not_exist_there_reaches_ssh(self):
         """`user@` counts, not only [ssh] user."""
