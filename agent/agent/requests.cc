@@ -10,7 +10,9 @@
 #include "agent/files/shared_mark.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/process_limits.h"
 #include "wire/refusal.h"
+#include "wire/room.h"
 
 namespace tfdist::agent {
 namespace {
@@ -25,6 +27,8 @@ namespace type = protocol::type;
 // A resolver whose first server is dead asks the next one after 5 s (resolv.conf(5)).
 constexpr std::chrono::seconds kResolveLimit{8};
 constexpr size_t kMostNames = 64;
+constexpr int kMostThreads = 100'000;
+constexpr size_t kSmallStack = 64 << 10;
 
 TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span; }
 
@@ -82,6 +86,7 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kFetch) return parts_.deployment.Fetch(session, message);
   if (type == type::kFetched) return parts_.deployment.Fetched(session, message);
   if (type == type::kDescribe) return parts_.deployment.Describe(session, message);
+  if (type == protocol::kRoomRequest) return Room(reply, message);
   if (type == type::kPorts) return parts_.deployment.Ports(session, message);
   if (type == type::kResolve) return Resolve(reply, message);
   if (type == type::kMarkShared) return MarkShared(reply, message);
@@ -95,6 +100,24 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
 }
 
 // --- deployment ---
+
+void Requests::Room(const Reply& reply, const Message& message) {
+  const auto room = protocol::Body<protocol::Room>(message);
+  if (room.threads < 0 || room.threads > kMostThreads || room.descriptors < 0) {
+    throw ProtocolError(Phase::kStart, "malformed message 'room'");
+  }
+  parts_.files.Post(
+      [room] {
+        CheckRoomForDescriptors(static_cast<size_t>(room.descriptors), Phase::kStart);
+        CheckRoomForThreads(room.threads, kSmallStack, Phase::kStart);
+      },
+      [reply](Outcome<void>& outcome) {
+        reply.Try([&] {
+          outcome.Get();
+          reply.Ok();
+        });
+      });
+}
 
 void Requests::Peers(const Reply& reply, const Message& message) {
   const auto keys = Field<std::vector<std::string>>(message, "keys");

@@ -61,6 +61,7 @@ class Requests {
   void MarkShared(const Reply& reply, const protocol::Message& message);
   void FindShared(const Reply& reply, const protocol::Message& message);
   void UnmarkShared(const Reply& reply, const protocol::Message& message);
+  void Room(const Reply& reply, const protocol::Message& message);
   void Peers(const Reply& reply, const protocol::Message& message);
   void Dial(const Reply& reply, const protocol::Message& message);
   // To be found again by an agent that takes over from this one.

@@ -20,6 +20,7 @@
 #include "wire/frame.h"
 #include "wire/protocol.h"
 #include "wire/resolved_names.h"
+#include "wire/room.h"
 #include "wire/shared_folder.h"
 #include "wire/task_look.h"
 
@@ -120,6 +121,7 @@ TEST(FuzzCorpus, HasMessages) {
         Bytes(type::kResolve,
               ResolvedNames{{{"h1", {"10.0.0.1"}, ""}, {"h2", {}, "unknown"}}, {"::1"}})},
        {"shared", Bytes(type::kFindMark, SharedFolder{true, ""})},
+       {"room", Bytes(kRoomRequest, Room{40, 78})},
        {"contact", Bytes(agent::kContactRequest, agent::Contact{true, false, false, true, 900})},
        {"dial", Bytes(type::kDial, agent::CoordinatorAddress{"10.0.0.1", 2300, "key"})},
        {"order", Bytes(agent::control_type::kOrder, SampleOrder())},

@@ -15,6 +15,7 @@
 #include "wire/host_check.h"
 #include "wire/protocol.h"
 #include "wire/resolved_names.h"
+#include "wire/room.h"
 #include "wire/shared_folder.h"
 #include "wire/task_look.h"
 
@@ -111,6 +112,7 @@ void TryBodies(const Message& message) {
   TryBody<ResolvedNames>(message);
   TryBody<SharedFolder>(message);
   TryBody<agent::Contact>(message);
+  TryBody<Room>(message);
   TryBody<agent::CoordinatorAddress>(message);
   TryLook(message);
   TryEvent(message);

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/process_limits.h"
 #include "job/layout.h"
+#include "wire/room.h"
 
 namespace tfdist::agent {
 namespace {
@@ -26,8 +27,6 @@ constexpr std::chrono::seconds kLaunchLimit{10};
 // A keeper, and an agent with its threads: two for files and searches, two of libzmq, which aborts where it cannot
 // have them.
 constexpr int kThreadsOfASlot = 6;
-// An agent's own; libzmq aborts or spins where there are none.
-constexpr size_t kDescriptorsOfASlot = 64;
 
 void Check(const protocol::Create& create) {
   const bool fine = layout::IsPlainName(create.job, layout::kMostJobBytes) &&
@@ -100,7 +99,7 @@ std::filesystem::path BaseOf(const std::filesystem::path& executable) {
 UniqueFd CreateSlot(const protocol::Create& create, const AgentFile& executable,
                     const HostSettings& host, const std::vector<std::filesystem::path>& removed) {
   Check(create);
-  CheckRoomForDescriptors(kDescriptorsOfASlot, Phase::kStart);
+  CheckRoomForDescriptors(protocol::kDescriptorsOfAnAgent, Phase::kStart);
   CheckRoomForThreads(kThreadsOfASlot, 0, Phase::kStart);
   const SlotFolder folder(BaseOf(executable.path) / layout::kJobs /
                           layout::SlotPath(create.job, create.slot));

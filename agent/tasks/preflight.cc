@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process_limits.h"
+#include "wire/room.h"
 
 namespace tfdist::agent {
 namespace {
@@ -34,8 +35,6 @@ using protocol::TaskDescription;
 
 // The command gives up earlier, by what there is to unpack.
 constexpr size_t kSmallStackBytes = 64 << 10;
-constexpr int kThreadsToCome =
-    3;  // two of libzmq, which has none before its first socket; one that looks at tasks
 constexpr std::chrono::minutes kUnpackLimit{30};
 constexpr size_t kMaxLinkBytes = 100;
 constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
@@ -146,7 +145,8 @@ void CheckCommands(const HostDescription& description, const SlotFolder& folder,
 int MostThreadsOf(const std::vector<TaskDescription>& tasks) {
   std::map<int, int> of_slot;
   int most = 0;
-  for (const TaskDescription& task : tasks) most = std::max(most, of_slot[task.slot] += 2);
+  for (const TaskDescription& task : tasks)
+    most = std::max(most, of_slot[task.slot] += protocol::kThreadsOfATask);
   return most;
 }
 
@@ -162,7 +162,7 @@ void CheckDescription(const HostDescription& description) {
 
 std::string Prepare(const HostDescription& description, const FileStore& store,
                     const SlotFolder& folder, const SlotInfo& info) {
-  CheckRoomForThreads(MostThreadsOf(description.tasks) + kThreadsToCome, kSmallStackBytes,
+  CheckRoomForThreads(MostThreadsOf(description.tasks) + protocol::kThreadsToCome, kSmallStackBytes,
                       Phase::kCommand);
   PlaceFiles(description, store, folder);
   UnpackWorkdir(description, store, folder);

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "base/failures.h"
 #include "base/hash.h"
@@ -18,6 +19,7 @@
 #include "cli/plan/describe.h"
 #include "cli/plan/runtime_choice.h"
 #include "wire/refusal.h"
+#include "wire/room.h"
 
 namespace tfdist::cli {
 namespace {
@@ -58,6 +60,17 @@ milliseconds LimitFor(const protocol::HostDescription& description) {
   uint64_t bytes = description.workdir ? description.workdir->size_bytes : 0;
   for (const auto& file : description.files) bytes += file.size_bytes;
   return kDescribeLimit + milliseconds(bytes / kBytesPerMillisecond);
+}
+
+// Those of its machine, itself among them.
+std::vector<int> SlotsBeside(const std::vector<HostPlan>& hosts, int slot) {
+  std::vector<int> slots;
+  for (size_t at = 0; at < hosts.size(); ++at) {
+    if (hosts[at].name == hosts[static_cast<size_t>(slot)].name) {
+      slots.push_back(static_cast<int>(at));
+    }
+  }
+  return slots;
 }
 
 uint64_t ContentBytes(const std::vector<protocol::FileDescription>& files) {
@@ -241,6 +254,7 @@ void Deployment::BringUp(int slot) {
                           }) &&
                      Pass(listening_, slot, "listen",
                           [&] {
+                            CheckRoom(slot);
                             if (first) OpenToPeers(host);
                           }) &&
                      Pass(connected_, slot, "reach the coordinator",
@@ -550,6 +564,23 @@ void Deployment::UnmarkShared(Host& host) {
   } catch (const protocol::Refusal&) {
     return;
   }
+}
+
+// The first slot of a machine that has several asks for all of them, once their agents are there. Slot 0 has connections of
+// all others, too.
+void Deployment::CheckRoom(int slot) {
+  if (plan_.hosts[static_cast<size_t>(slot)].slots == 1 && slot != 0) return;
+  const std::vector<int> slots = SlotsBeside(plan_.hosts, slot);
+  if (slots.front() != slot || plan_.hosts.size() == 1) return;
+  protocol::Room room{.threads = 0, .descriptors = protocol::kDescriptorsOfAnAgent};
+  if (slot == 0) {
+    room.descriptors += protocol::kDescriptorsOfAMember * static_cast<int>(plan_.hosts.size() - 1);
+  }
+  for (const int beside : slots) {
+    const auto tasks = std::ranges::count(plan_.tasks, beside, &TaskOnHost::slot);
+    room.threads += protocol::kThreadsToCome + protocol::kThreadsOfATask * static_cast<int>(tasks);
+  }
+  Ask(*hosts_[static_cast<size_t>(slot)], protocol::kRoomRequest, room, kDialLimit);
 }
 
 void Deployment::OpenToPeers(Host& host) {

@@ -143,6 +143,7 @@ class Deployment {
   void MarkShared(Host& host);
   void FindMark(Host& host);
   void UnmarkShared(Host& host);
+  void CheckRoom(int slot);
   void OpenToPeers(Host& host);
   void DialCoordinator(Host& host);
   void Commit(Host& host);

@@ -63,11 +63,11 @@ class HiddenProcesses(OverSsh):
 class LowLimits(OverSsh):
     """At each number a job either runs, or does not begin, says why and leaves nothing."""
 
-    def up_with(self, limit, most):
+    def up_with(self, limit, most, slots=1, task=("true",)):
         """Its result, on a host whose account may have `most` of what `limit` counts."""
         hosts = self.start_hosts(1)
         resource.prlimit(hosts[0].pid, limit, (most, most))
-        up = self.user.run("up", self.write(hosts, shell("true"), layout="mirrored"))
+        up = self.user.run("up", "-F", str(hosts.ssh_config), "-H", f"{hosts[0].name}:{slots}", "--no-workdir", "--", *task)
         if up.code != 0:
             self.assertEqual(up.code, 3, up)
             self.assertIn("nothing was started", up.err)
@@ -86,6 +86,18 @@ class LowLimits(OverSsh):
                     self.assertRegex(up.err, f"ulimit -u is {most}|refuses to run|annot fork", up)
                     self.assertIn("ulimit -u", up.err.partition("try: ")[2], up)
         self.assertGreaterEqual(refused, 3)
+
+    def test_all_slots_of_a_machine_are_counted_together(self):
+        refused = 0
+        for most in range(40, 81, 4):
+            with self.subTest(most=most):
+                up = self.up_with(resource.RLIMIT_NPROC, most, slots=8, task=("sleep", "1"))
+                refused += "more processes and threads there, and needs" in up.err
+        self.assertGreaterEqual(refused, 3)
+
+    def test_the_first_agent_has_connections_of_all_other_slots(self):
+        up = self.up_with(resource.RLIMIT_NOFILE, 70, slots=8)
+        self.assertIn("may have 70 files open there, and needs 78\n  try: have the hard limit raised (ulimit -Hn, ", up.err)
 
     def test_too_few_open_files_are_said_before_anything_starts(self):
         for most in (12, 63):
