@@ -105,7 +105,7 @@ void WarnOfProgram(const Plan& plan, const std::vector<std::string>& words) {
   const std::string list = nlohmann::json(words).dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace);  // as TOML writes it
   PrintWarning(
-      fmt::format("{} is a program, and the words behind -- follow the command of the file: {}",
+      fmt::format("{} is a program, and the words after -- follow the command of the file: {}",
                   words[0], CommandText(plan, plan.tasks[0])),
       fmt::format("for another command: --set {}", ShellWord("task.command=" + list)));
 }

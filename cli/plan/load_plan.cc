@@ -18,6 +18,7 @@
 #include "cli/cluster_file/nearest.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/cluster_file/read_cluster_file.h"
+#include "cli/plan/added_words.h"
 #include "cli/plan/cluster_spec.h"
 #include "cli/plan/container_clients.h"
 #include "cli/plan/gpus.h"
@@ -267,21 +268,20 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
 void Change(const PlanChanges& changes, ClusterFile& file, Problems& problems) {
   file.given_env = ReadGivenEnv(changes.env, problems);
   if (changes.arguments.empty()) return;
-  const Where where{0, 0, "--"};
   if (!file.task.command) {
     if (!file.task.command_said) {
-      problems.Add(where, "the words behind -- go to the command of [task], which has none");
+      problems.Add({0, 0, "--"}, "the words after -- go to the command of [task], which has none");
     }
     return;
   }
-  for (const std::string& word : changes.arguments) file.task.command->push_back({word, where});
+  AddWords(changes.arguments, *file.task.command, problems);
 }
 
 void WarnOfOwnCommands(const ClusterFile& file, Plan& plan) {
   for (const RoleTable& role : file.roles) {
     if (!role.settings.command) continue;
     plan.warnings.push_back(fmt::format(
-        "[roles.{}] has its own command, which does not get the words behind --", role.type));
+        "[roles.{}] has its own command, which does not get the words after --", role.type));
   }
 }
 

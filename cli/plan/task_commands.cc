@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "cli/plan/added_words.h"
 #include "cli/plan/placeholders.h"
 #include "cli/plan/settings.h"
 #include "cli/plan/tf_config_text.h"
@@ -31,13 +32,9 @@ std::map<std::string, Located<std::string>> EnvOf(const ClusterFile& file, const
   return env;
 }
 
-bool IsShell(const protocol::Text& word) {
-  constexpr std::string_view kShells[] = {"sh",  "bash", "dash", "zsh",
-                                          "ksh", "fish", "csh",  "tcsh"};
+bool EndsInShell(const protocol::Text& word) {
   const auto* literal = word.parts.empty() ? nullptr : std::get_if<std::string>(&word.parts.back());
-  if (literal == nullptr) return false;
-  const std::string_view name = std::string_view(*literal).substr(literal->rfind('/') + 1);
-  return std::ranges::find(kShells, name) != std::end(kShells);
+  return literal != nullptr && IsShell(*literal);
 }
 
 // "$HOME", "${PATH}": the first in a text that no shell reads.
@@ -73,7 +70,7 @@ class CommandWriter {
       for (const Located<std::string>& argument : *command) {
         task.argv.push_back(Expand(argument, task, 0));
       }
-      if (std::ranges::none_of(task.argv, IsShell)) WarnOfShellVariables(*command);
+      if (std::ranges::none_of(task.argv, EndsInShell)) WarnOfShellVariables(*command);
     }
     // Else CUDA counts from the fastest card on, nvidia-smi and the cluster file by their places.
     const bool by_number = task.gpu_share || (task.gpus && !task.gpus->empty());

@@ -52,6 +52,13 @@ command = {clusters.toml_list(command)}
         self.assertEqual(self.lines(file, "--", "--lr", "{rank}")[0],
                          ["worker:0 | train.py --lr 0", "worker:1 | train.py --lr 1"])
 
+    def test_words_behind_dashes_reach_the_program_of_a_shell(self):
+        file = self.write(shell('echo train.py "$@"'))
+        self.assertEqual(self.lines(file, "--", "--lr", "a b")[0], [f"worker:{n} | train.py --lr a b" for n in (0, 1)])
+        refused = self.user.run("up", self.write(["bash", "-lc", "exec echo train.py"]), "--", "--lr", "1").expect(2)
+        self.assertIn("the script of bash in the file's command does not read the words after --\n"
+                      '  hand them on in the script: "exec python3 train.py \\"$@\\""\n', refused.err)
+
     def test_the_command_that_words_behind_dashes_make_is_shown(self):
         file = self.write(["echo", "train.py"])
         _, result = self.lines(file, "--", "--lr", "0.1")
@@ -59,7 +66,7 @@ command = {clusters.toml_list(command)}
         self.assertNotIn("warning", result.err)
         for program in ("echo", "/bin/echo"):
             _, result = self.lines(file, "--", program, "other.py")
-            self.assertIn(f"tfdist: warning: {program} is a program, and the words behind -- follow the command of the file: "
+            self.assertIn(f"tfdist: warning: {program} is a program, and the words after -- follow the command of the file: "
                           f"echo train.py {program} other.py\n", result.err)
             remedy = re.search(r"--set '(task\.command=.*)'\n", result.err)[1]
             self.assertEqual(self.lines(file, "--set", remedy)[0], ["worker:0 | other.py", "worker:1 | other.py"])
@@ -202,7 +209,7 @@ command = {clusters.toml_list(command)}
         file = self.write(["echo", "train.py"], task_extra='[roles.worker]\ncommand = ["echo", "own"]')
         lines, result = self.lines(file, "--", "--lr", "1")
         self.assertEqual(lines, ["worker:0 | own", "worker:1 | own"])
-        self.assertIn("[roles.worker] has its own command, which does not get the words behind --", result.err)
+        self.assertIn("[roles.worker] has its own command, which does not get the words after --", result.err)
 
     def test_variables_of_the_users_shell_come_by_name_and_as_they_are(self):
         file = self.write(shell('echo "$KEY|$OTHER"'), task_extra='env_from = ["KEY"]')
