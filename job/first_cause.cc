@@ -110,6 +110,11 @@ bool FailedBeforeTheBlamed(const JobState& state, const TaskPlan& task) {
   return before_ns > ClockError(state, task) + ClockError(state, *blamed);
 }
 
+std::string WhyItEnded(const JobState& state) {
+  const bool is_usual = state.result == JobResult::kSucceeded && !state.plan.deadline_succeeds;
+  return is_usual || state.result == JobResult::kNone ? "" : state.why;
+}
+
 std::string WarningWords(const event::Warned& warned) {
   const char* name = sigabbrev_np(warned.signal);
   const auto left =

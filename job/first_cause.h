@@ -30,6 +30,9 @@ bool WasSilentBeforeTheBlamed(const JobState& state, int slot);
 // way: so far before that it is no matter of how well the hosts' clocks are known.
 bool FailedBeforeTheBlamed(const JobState& state, const TaskPlan& task);
 
+// Of a job that ends or has ended; "": its tasks succeeded, and nothing else could end it so (on_deadline).
+std::string WhyItEnded(const JobState& state);
+
 // "all tasks get SIGUSR1, 5m before it".
 std::string WarningWords(const event::Warned& warned);
 

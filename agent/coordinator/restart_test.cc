@@ -420,7 +420,7 @@ TEST_F(RestartTest, AServiceSucceedsAtItsDeadlineWhileItsTasksRun) {
   RunAll();
   Pass(31s, {0, 1});
   EXPECT_EQ(state_.result, JobResult::kSucceeded);
-  EXPECT_EQ(state_.why, "its deadline of 30s has passed");
+  EXPECT_EQ(state_.why, "its deadline of 30s has passed, which counts as success");
 }
 
 TEST_F(RestartTest, AServiceFailsAtItsDeadlineWhereATaskDoesNotRun) {

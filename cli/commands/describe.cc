@@ -46,7 +46,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> TasksByCommand(
 
 void PrintFacts(const JobRecord& record) {
   const JobOrigin& origin = record.origin;
-  Print("job {}: {}\n", record.id, StateName(record.last_seen));
+  Print("job {}: {}\n", record.id, StateWithWhy(record.last_seen));
   Print("  started:  {}{}{}\n", record.created, record.file.empty() ? "" : " from ",
         record.file.string());
   if (!origin.workdir.empty()) Print("  workdir:  {}\n", WorkdirWords(origin));

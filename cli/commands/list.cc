@@ -75,13 +75,18 @@ std::string LabelText(const JobRecord& record) {
   return text.empty() ? "-" : text;
 }
 
-// A column only where a job has one.
-void AddLabels(const std::vector<JobRecord>& records, std::vector<std::vector<std::string>>& rows) {
-  if (std::ranges::all_of(records, [](const JobRecord& r) { return r.labels.empty(); })) return;
+std::string WhyText(const JobRecord& record) {
+  return record.last_seen.why.empty() ? "-" : record.last_seen.why;
+}
+
+// A column before the last one, only where a job has something for it.
+void AddColumn(const char* title, std::string (*text)(const JobRecord&),
+               const std::vector<JobRecord>& records, std::vector<std::vector<std::string>>& rows) {
+  if (std::ranges::all_of(records, [&](const JobRecord& r) { return text(r) == "-"; })) return;
   const auto at = [](std::vector<std::string>& row) { return row.end() - 1; };
-  rows[0].insert(at(rows[0]), "LABELS");
+  rows[0].insert(at(rows[0]), title);
   for (size_t i = 0; i < records.size(); ++i) {
-    rows[i + 1].insert(at(rows[i + 1]), Harmless(LabelText(records[i])));
+    rows[i + 1].insert(at(rows[i + 1]), Harmless(text(records[i])));
   }
 }
 
@@ -100,7 +105,8 @@ int ListJobs() {
                     std::to_string(CountHosts(record.hosts)), std::to_string(record.tasks.size()),
                     Harmless(StartedFrom(record))});
   }
-  AddLabels(records, rows);
+  AddColumn("WHY", WhyText, records, rows);
+  AddColumn("LABELS", LabelText, records, rows);
   PrintLines(AlignColumns(rows, StdoutColumns()));
   return kExitSuccess;
 }

@@ -25,7 +25,6 @@ namespace {
 using nlohmann::json;
 using protocol::HostState;
 using protocol::JobPhase;
-using protocol::JobResult;
 using protocol::JobState;
 using protocol::TaskPhase;
 using protocol::TaskState;
@@ -121,9 +120,7 @@ void PrintTable(const JobRecord& record, const JobView& view) {
           record.id);
     others = AskOtherHosts(record);
   }
-  if (state.result == JobResult::kFailed || state.result == JobResult::kStopped) {
-    Print("  why: {}\n", state.why);
-  }
+  if (const std::string why = protocol::WhyItEnded(state); !why.empty()) Print("  why: {}\n", why);
   if (const auto later = protocol::Collateral(state); !later.empty()) {
     Print("  after it, not its cause: {}\n", FoldHosts(later));
   }

@@ -58,7 +58,7 @@ int WaitFor(const JobRecord& record, const FollowOptions& options, const WaitArg
   if (record.last_seen.result == "gone") throw NothingLeftOf("the event log", record);
   if (record.last_seen.is_over()) {
     if (arguments.json) PrintEnd(record, record.last_seen);
-    Say("tfdist: job {} {}\n", record.id, StateName(record.last_seen));
+    Say("tfdist: job {} {}\n", record.id, StateWithWhy(record.last_seen));
     return ExitCodeOf(record.last_seen);
   }
   LinePrinter printer(STDOUT_FILENO, {}, {});

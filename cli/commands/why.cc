@@ -21,13 +21,13 @@
 #include "cli/show/slow_notice.h"
 #include "cli/show/story.h"
 #include "cli/stream/print.h"
+#include "job/first_cause.h"
 
 namespace tfdist::cli {
 namespace {
 
 using nlohmann::json;
 using protocol::JobPhase;
-using protocol::JobResult;
 
 // Of which one line each is printed; the last one is told in full.
 constexpr size_t kMostIncidentsShown = 10;
@@ -121,9 +121,9 @@ void PrintEarlier(const std::vector<Incident>& incidents, size_t forgotten) {
 std::string Verdict(const protocol::JobState& state) {
   const std::string after = Span(state.ended_ns - state.committed_ns);
   if (state.phase == JobPhase::kEnded) {
-    return fmt::format(
-        "{} after {}{}", NameOf(state.result), after,
-        state.why.empty() || state.result == JobResult::kSucceeded ? "" : ": " + state.why);
+    const std::string why = protocol::WhyItEnded(state);
+    return fmt::format("{} after {}{}{}", NameOf(state.result), after, why.empty() ? "" : ": ",
+                       why);
   }
   return fmt::format("{}, attempt {}", JobPhaseName(state.phase), state.attempt);
 }

@@ -3,6 +3,7 @@
 #include "base/failures.h"
 #include "cli/job/connector.h"
 #include "cli/link/grace.h"
+#include "job/first_cause.h"
 
 namespace tfdist::cli {
 namespace {
@@ -30,7 +31,7 @@ LastSeen SeenIn(const protocol::JobState& state, bool live) {
   seen.began_ns = state.committed_ns;
   if (!ended) return seen;
   seen.result = NameOf(state.result);
-  seen.why = state.why;
+  seen.why = protocol::WhyItEnded(state);
   seen.ended_ns = state.ended_ns;
   return seen;
 }

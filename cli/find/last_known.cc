@@ -19,7 +19,7 @@ void PrintResult(const JobRecord& record, const Error& error) {
     Print(", after {}", Span(seen.ended_ns - seen.began_ns));
   }
   Print("\n");
-  if (!seen.why.empty() && seen.result != "succeeded") Print("  why: {}\n", seen.why);
+  if (!seen.why.empty()) Print("  why: {}\n", seen.why);
   Print("  the last known result, from this machine's record: {}\n", error.what());
 }
 

@@ -324,6 +324,10 @@ std::string_view StateName(const LastSeen& seen) {
   return seen.stage == LastSeen::Stage::kEnded ? seen.result : StageName(seen.stage);
 }
 
+std::string StateWithWhy(const LastSeen& seen) {
+  return fmt::format("{}{}{}", StateName(seen), seen.why.empty() ? "" : ": ", seen.why);
+}
+
 int64_t CreatedNanoseconds(const JobRecord& record) {
   std::tm time{};
   if (strptime(record.created.c_str(), "%Y-%m-%dT%H:%M:%S", &time) == nullptr) return 0;

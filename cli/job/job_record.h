@@ -31,7 +31,7 @@ struct LastSeen {
   };
   Stage stage = Stage::kStarting;
   std::string result;    // kEnded: succeeded | failed | stopped | gone (no folder is left)
-  std::string why;       // of a failure
+  std::string why;       // what there is to say of it; mostly of a failure
   int64_t began_ns = 0;  // wall clock; 0: not known
   int64_t ended_ns = 0;
   [[nodiscard]] bool may_run() const {
@@ -45,6 +45,8 @@ struct LastSeen {
 };
 // "starting", "running", "unwatched", "not started", or the result.
 std::string_view StateName(const LastSeen& seen);
+// "failed: worker:1 on h2: exit code 1".
+std::string StateWithWhy(const LastSeen& seen);
 
 // What a job was started from, and by what. Empty: not known.
 struct JobOrigin {

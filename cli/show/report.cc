@@ -138,8 +138,9 @@ void ReportEnd(const JobRecord& record, const protocol::JobState& state, bool qu
   const double seconds = static_cast<double>(state.ended_ns - state.committed_ns) * 1e-9;
   const bool succeeded = state.result == protocol::JobResult::kSucceeded;
   if (!succeeded || !quiet) {
+    const std::string why = protocol::WhyItEnded(state);
     Say("tfdist: job {} {} after {:.1f} s{}{}\n", record.id, NameOf(state.result), seconds,
-        succeeded ? "" : ": ", succeeded ? "" : state.why);
+        why.empty() ? "" : ": ", why);
   }
   if (state.result == protocol::JobResult::kFailed) PrintFirstFailure(record, state);
   WarnOfLostOutput(state);

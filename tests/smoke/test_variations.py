@@ -151,7 +151,14 @@ command = {clusters.toml_list(command)}
             file = self.write(["sleep", "infinity"])
             text = f'deadline = "8s"\n{more}\n' + pathlib.Path(file).read_text()
             up = self.user.run("up", self.user.write("service.toml", text)).expect(code)
-            self.assertIn("has passed" if code else " succeeded after ", up.err)
+            result = f"{'failed' if code else 'succeeded'}"
+            why = f"its deadline of 8s has passed{'' if code else ', which counts as success'}\n"
+            self.assertRegex(up.err, rf"{result} after \S+ s: {why}")
+            self.assertIn(f"tfdist: job {self.user.job_id()} {result}: {why}", self.user.run("wait").expect(code).err)
+            self.assertIn(f": {result}: {why}", self.user.run("describe").out)
+            self.assertIn(f"  why: {why}", self.user.run("status").out)
+            self.assertRegex(self.user.run("why").out, rf": {result} after \S+: {why}")
+            self.assertRegex(self.user.run("list").out, rf"(?m)^{self.user.job_id()} +{result} .* {why[:-1]} +/.*service.toml$")
 
     def test_clean_leaves_new_jobs_where_it_is_told_to(self):
         file = self.write(shell("echo 1 >model"))

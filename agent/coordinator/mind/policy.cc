@@ -230,7 +230,8 @@ std::optional<Decision> DecideDeadline(const JobState& state, int64_t now_ns) {
   if (limit.count() == 0 || !IsOver(now_ns, state.committed_ns, limit)) return std::nullopt;
   const std::string why = fmt::format("its deadline of {} has passed", DurationText(limit));
   const bool succeeds = state.plan.deadline_succeeds && AllRun(state);
-  return succeeds ? StopJob{JobResult::kSucceeded, why, ""} : Fail(why);
+  if (!succeeds) return Fail(why);
+  return StopJob{JobResult::kSucceeded, why + ", which counts as success", ""};
 }
 
 // One deciding task ended with 0, and another still runs so long after it.
