@@ -449,27 +449,35 @@ void JobFollower::Show(TaskStream& stream, const protocol::LogPiece& piece) {
   for (const protocol::LogSegment& segment : piece.segments) {
     const std::string_view text = rest.substr(0, segment.size_bytes);
     rest.remove_prefix(text.size());
-    const bool begins = BeginsRun(stream, segment);
     if (options_.stderr_alone) CheckIsApart(stream.task, segment);
     if (!Wants(segment)) continue;
-    if (begins && options_.mark_runs) MarkRun(stream);
+    NoteRun(stream, segment);
     printer_.Add(stream.task, segment, text);
   }
   printer_.Flush();
 }
 
-// Of another run than the text before; the stream takes note of it. Text of unknown origin has
-// neither attempt nor run.
-bool JobFollower::BeginsRun(TaskStream& stream, const protocol::LogSegment& segment) {
+// Ends the last line of another run than the segment's, and marks the change. Text of unknown origin has neither
+// attempt nor run.
+void JobFollower::NoteRun(TaskStream& stream, const protocol::LogSegment& segment) {
   const bool is_known = segment.attempt != 0;
-  if (!is_known || (segment.attempt == stream.attempt && segment.run == stream.run)) return false;
+  if (!is_known || (segment.attempt == stream.attempt && segment.run == stream.run)) return;
+  const bool is_first = std::exchange(stream.attempt, segment.attempt) == 0;
   stream.run = segment.run;
-  return std::exchange(stream.attempt, segment.attempt) != 0;
+  if (!is_first) printer_.Finish(stream.task);
+  if (options_.mark_runs) MarkRun(stream, is_first);
 }
 
-void JobFollower::MarkRun(const TaskStream& stream) {
-  printer_.Finish(stream.task);
-  printer_.Note("tfdist: {}: attempt {}, run {} begins", stream.task, stream.attempt, stream.run);
+// What is shown may begin in the middle of a later run: of the first one, and of an attempt that was asked for, it is
+// clear without a word.
+void JobFollower::MarkRun(const TaskStream& stream, bool is_first) {
+  if (!is_first) {
+    return printer_.Note("tfdist: {}: attempt {}, run {} begins", stream.task, stream.attempt,
+                         stream.run);
+  }
+  if (options_.attempt || (stream.attempt == 1 && stream.run == 1)) return;
+  printer_.Note("tfdist: {}: the next lines are of attempt {}, run {}", stream.task, stream.attempt,
+                stream.run);
 }
 
 void JobFollower::HandleInterrupts(int count) {

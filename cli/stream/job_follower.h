@@ -38,7 +38,7 @@ struct FollowOptions {
   std::string grep = {};
   bool stderr_alone = false;  // of tasks whose stdout is apart: UsageError else
   bool exact_times = false;   // each line with the time of its own
-  bool mark_runs = false;     // a line of ours where a task's next run begins
+  bool mark_runs = false;     // a line of ours where a run begins, or what is shown of it
   // Whole lines that come out of it are printed between those of the tasks. It does not block, and is
   // borrowed; -1: none.
   int notes_fd = -1;
@@ -86,7 +86,7 @@ class JobFollower {
     std::optional<int> slot;             // whose host's log it is
     std::map<int, uint64_t> left_at;     // offsets reached in logs on other slots' hosts
     bool begun = false;                  // something of it was read
-    int attempt = 0;                     // of the last piece
+    int attempt = 0;                     // of the last text shown; 0: none
     int run = 0;
     bool done = false;
     bool unrelayed = false;  // slot 0 cannot pass it on: its host itself is asked, last
@@ -119,8 +119,8 @@ class JobFollower {
   [[nodiscard]] bool Wants(const protocol::LogSegment& segment) const;
   [[nodiscard]] bool IsPastTheEnd(const protocol::LogPiece& piece) const;
   void Show(TaskStream& stream, const protocol::LogPiece& piece);
-  static bool BeginsRun(TaskStream& stream, const protocol::LogSegment& segment);
-  void MarkRun(const TaskStream& stream);
+  void NoteRun(TaskStream& stream, const protocol::LogSegment& segment);
+  void MarkRun(const TaskStream& stream, bool is_first);
   void HandleLog(AgentLink& link, TaskStream& stream, protocol::Message message);
   void PassOnNotes();
   void LookIntoSilence();

@@ -103,19 +103,19 @@ void LinePrinter::Add(const std::string& task, const protocol::LogSegment& segme
   const Source source{task, segment.stream};
   Unfinished& line = unfinished_[source];
   while (true) {
-    if (line.text.empty()) line.time_ns = segment.time_ns;
+    if (line.text.empty()) line.origin = {segment.time_ns, segment.attempt, segment.run};
     const size_t end = bytes.find('\n');
     const bool is_whole = line.text.empty() && end != std::string_view::npos;
     if (!is_whole) line.text += bytes.substr(0, end);
     if (end == std::string_view::npos) break;
-    PrintLine(source, is_whole ? bytes.substr(0, end) : line.text, line.time_ns);
+    PrintLine(source, is_whole ? bytes.substr(0, end) : line.text, line.origin);
     line = {};
     bytes.remove_prefix(end + 1);
   }
   line.changed = line.changed || !bytes.empty();
   if (options_.filter) ForgetRewritten(line.text);
   while (line.text.size() > kLongestLineBytes) {
-    PrintLine(source, line.text.substr(0, kLongestLineBytes), line.time_ns, Part::kGoesOn);
+    PrintLine(source, line.text.substr(0, kLongestLineBytes), line.origin, Part::kGoesOn);
     line.text.erase(0, kLongestLineBytes);
   }
 }
@@ -129,21 +129,21 @@ void LinePrinter::PutOut(std::string_view line) {
   }
 }
 
-void LinePrinter::PrintLine(const Source& source, std::string_view line, int64_t time_ns,
+void LinePrinter::PrintLine(const Source& source, std::string_view line, const Origin& origin,
                             Part part) {
-  if (options_.json) return PrintAsJson(source, line, time_ns, part);
-  BeginLine(source, time_ns);
+  if (options_.json) return PrintAsJson(source, line, origin, part);
+  BeginLine(source, origin);
   PutOut(line);
   out_ += part == Part::kGoesOn ? "\\\n" : "\n";
 }
 
-void LinePrinter::PrintAsJson(const Source& source, std::string_view line, int64_t time_ns,
+void LinePrinter::PrintAsJson(const Source& source, std::string_view line, const Origin& origin,
                               Part part) {
-  const nlohmann::json value = {{"task", source.first},
-                                {"stream", NameOfStream(source.second)},
-                                {"time_ns", time_ns},
-                                {"line", line},
-                                {"cut", part == Part::kGoesOn}};
+  const nlohmann::json value = {
+      {"task", source.first},        {"stream", NameOfStream(source.second)},
+      {"attempt", origin.attempt},   {"run", origin.run},
+      {"time_ns", origin.time_ns},   {"line", line},
+      {"cut", part == Part::kGoesOn}};
   out_ += value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + '\n';
 }
 
@@ -156,7 +156,7 @@ void LinePrinter::AimAt(int fd) {
   aim_ = fd;
 }
 
-void LinePrinter::BeginLine(const Source& source, int64_t time_ns) {
+void LinePrinter::BeginLine(const Source& source, const Origin& origin) {
   AimAt(IsApart(source) ? options_.stderr_fd : fd_);
   if (open_ == source) {
     out_ += kEraseLine;
@@ -164,7 +164,7 @@ void LinePrinter::BeginLine(const Source& source, int64_t time_ns) {
   }
   if (aim_ == fd_) LeaveOpenLine();
   out_ += prefixes_[source.first];
-  if (options_.timestamps) out_ += UtcText(time_ns) + " ";
+  if (options_.timestamps) out_ += UtcText(origin.time_ns) + " ";
 }
 
 void LinePrinter::LeaveOpenLine() {
@@ -193,7 +193,7 @@ std::optional<TimePoint> LinePrinter::ShowUnfinished(TimePoint now) {
 
 // On one row of the terminal, so that it can be erased.
 void LinePrinter::ShowStart(const Source& source, Unfinished& line) {
-  BeginLine(source, line.time_ns);
+  BeginLine(source, line.origin);
   const std::string plain = SafeForTerminal(line.text, Colours::kDrop);
   // The last column stays free: a cursor that wraps stands on the next row.
   const size_t used = prefix_columns_ + 1;
@@ -215,7 +215,7 @@ void LinePrinter::ShowStart(const Source& source, Unfinished& line) {
 void LinePrinter::Finish(const std::string& task) {
   for (auto& [source, line] : unfinished_) {
     if (source.first != task || line.text.empty()) continue;
-    PrintLine(source, line.text, line.time_ns);
+    PrintLine(source, line.text, line.origin);
     line = {};
   }
   Flush();

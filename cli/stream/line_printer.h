@@ -55,9 +55,15 @@ class LinePrinter {
 
  private:
   using Source = std::pair<std::string, protocol::Stream>;
+  // Of a line's first bytes.
+  struct Origin {
+    int64_t time_ns = 0;  // wall clock: when the agent's host wrote them
+    int attempt = 0;      // 0: not known, as the run
+    int run = 0;
+  };
   struct Unfinished {
     std::string text;
-    int64_t time_ns = 0;       // wall clock: when the agent's host wrote its first bytes
+    Origin origin;
     bool changed = false;      // since it was shown
     bool pushed_away = false;  // was shown, and stands above other lines
     std::optional<TimePoint> show_at;
@@ -65,12 +71,12 @@ class LinePrinter {
 
   void WriteNote(std::string text);
   enum class Part { kWhole, kGoesOn };
-  void PrintLine(const Source& source, std::string_view line, int64_t time_ns,
+  void PrintLine(const Source& source, std::string_view line, const Origin& origin,
                  Part part = Part::kWhole);
-  void PrintAsJson(const Source& source, std::string_view line, int64_t time_ns, Part part);
+  void PrintAsJson(const Source& source, std::string_view line, const Origin& origin, Part part);
   [[nodiscard]] bool IsApart(const Source& source) const;
   void AimAt(int fd);
-  void BeginLine(const Source& source, int64_t time_ns);
+  void BeginLine(const Source& source, const Origin& origin);
   void LeaveOpenLine();
   void ShowStart(const Source& source, Unfinished& line);
   void PutOut(std::string_view line);

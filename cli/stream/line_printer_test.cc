@@ -75,11 +75,12 @@ TEST_F(LinePrinterTest, PrintsAnObjectALine) {
   LinePrinter printer(write_end_.get(), {.json = true}, {"w:0"});
   printer.Print("w:0", Piece({{Stream::kStderr, "a \"b\"\xff\nrest"}}));
   printer.Finish("w:0");
-  EXPECT_EQ(Printed(),
-            R"({"cut":false,"line":"a \"b\"\ufffd","stream":"stderr","task":"w:0","time_ns":0})"
-            "\n"
-            R"({"cut":false,"line":"rest","stream":"stderr","task":"w:0","time_ns":0})"
-            "\n");
+  EXPECT_EQ(
+      Printed(),
+      R"({"attempt":1,"cut":false,"line":"a \"b\"\ufffd","run":1,"stream":"stderr","task":"w:0","time_ns":0})"
+      "\n"
+      R"({"attempt":1,"cut":false,"line":"rest","run":1,"stream":"stderr","task":"w:0","time_ns":0})"
+      "\n");
 }
 
 TEST_F(LinePrinterTest, NeverMixesTheLinesOfTwoStreams) {

@@ -1,6 +1,7 @@
 """`tfdist logs` of tasks that have run more than once."""
 
 import datetime
+import json
 import os
 import pathlib
 import re
@@ -75,6 +76,12 @@ class Logs(unittest.TestCase):
         self.assertEqual(without_waiting(logs.err), "tfdist: worker:0: attempt 1, run 2 begins\n")
         raw = self.user.run("logs", "--raw", "job", "worker:0")
         self.assertEqual((raw.out, without_waiting(raw.err)), ("worker:0 in 1worker:0 in 1\nend\n", ""), raw)
+        last = self.user.run("logs", "-n", "1", "job", "worker:0")
+        self.assertEqual((last.out, without_waiting(last.err)),
+                         ("worker:0 | end\n", "tfdist: worker:0: the next lines are of attempt 1, run 2\n"))
+        lines = map(json.loads, self.user.run("logs", "--json", "job", "worker:0").out.splitlines())
+        self.assertEqual([(one["line"], one["attempt"], one["run"]) for one in lines],
+                         [("worker:0 in 1", 1, 1), ("worker:0 in 1", 1, 2), ("end", 1, 2)])
 
     def test_one_attempt_alone(self):
         self.up(self.ONCE, '{ policy = "gang", backoff = "100ms" }')
