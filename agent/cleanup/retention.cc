@@ -108,15 +108,28 @@ Machine MachineOf(const SlotFolder& folder) {
   }
 }
 
-// A reboot of the slot's machine is certain. Another machine that shares the folder may be suspended, with all that it runs.
-bool IsDead(const SlotFolder& folder, fs::file_time_type now) {
+// For certain: clones of one image share their id, and perhaps a home.
+bool IsSameMachine(const Machine& a, const Machine& b) {
+  return !a.id.empty() && a.id == b.id && !a.cards.empty() && a.cards == b.cards;
+}
+
+// Since the slot was last used: clones may even have the addresses that an emulator gives to all cards.
+bool WasRebooted(const SlotFolder& folder, const Machine& of_slot, const Machine& here,
+                 fs::file_time_type now) {
+  return IsSameMachine(of_slot, here) && of_slot.boot != here.boot &&
+         IsOlder(folder.path(), now - Uptime());
+}
+
+// Another machine that shares the folder may be suspended, with all that it runs.
+bool MayBeElsewhere(const Machine& of_slot, const Machine& here) {
+  return of_slot.id != here.id || of_slot.boot != here.boot;
+}
+
+bool IsDead(const SlotFolder& folder, const Machine& here, fs::file_time_type now) {
   const Machine of_slot = MachineOf(folder);
-  const Machine here = ThisMachine();
-  const bool is_here = !of_slot.id.empty() && of_slot.id == here.id;
-  const bool is_elsewhere = !of_slot.id.empty() && of_slot.id != here.id;
-  const bool was_rebooted = is_here && of_slot.boot != here.boot;
-  const fs::file_time_type oldest = now - (is_elsewhere ? kKeepJobs : kLease);
-  return (was_rebooted || IsOlder(folder.path(), oldest)) && !HasProcesses(folder);
+  const fs::file_time_type oldest = now - (MayBeElsewhere(of_slot, here) ? kKeepJobs : kLease);
+  return (WasRebooted(folder, of_slot, here, now) || IsOlder(folder.path(), oldest)) &&
+         !HasProcesses(folder);
 }
 
 void RemoveOldAgents(const fs::path& base, fs::file_time_type now, TimePoint deadline) {
@@ -130,7 +143,7 @@ void RemoveOldAgents(const fs::path& base, fs::file_time_type now, TimePoint dea
 
 }  // namespace
 
-std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline) {
+std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline, const Machine& here) {
   std::vector<fs::path> removed;
   std::error_code error;
   if (!fs::exists(base, error)) return removed;
@@ -140,7 +153,7 @@ std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline) {
       if (IsOver(deadline)) return removed;
       const SlotFolder folder(slot);
       if (!IsSlotFolder(slot)) continue;
-      if (KeepsSecrets(folder) && IsDead(folder, now)) {
+      if (KeepsSecrets(folder) && IsDead(folder, here, now)) {
         const auto used = fs::last_write_time(slot, error);
         LeaveFolder(folder);
         fs::last_write_time(slot, used, error);  // it goes with its logs all the same

@@ -4,19 +4,21 @@
 #include <filesystem>
 #include <vector>
 
+#include "agent/slot/this_machine.h"
 #include "base/clock.h"
 
 namespace tfdist::agent {
 
 // Removes from `<base>/jobs` the slots whose newest log is older than a week, of which no process
 // runs on this host and in which no task has written anything (task_files.h: results stay for the
-// user to remove), and from `<base>/bin` the agents that were last started two weeks ago. Of a slot whose
-// machine has been rebooted, or that nobody has used for hours, and of which nothing runs here, what is
-// secret goes at once; of one that another machine made, after a week. Nothing else: `base` may be a folder in which its user keeps other things. The file system's own clock
+// user to remove), and from `<base>/bin` the agents that were last started two weeks ago. Of a slot of
+// this machine (`here`) that was used before it was rebooted, or not for hours, and of which nothing runs, what is
+// secret goes at once; of one that another machine may have made, after a week. Nothing else: `base` may be a folder in which its user keeps other things. The file system's own clock
 // says how old something is: hosts that share a home may differ in theirs. What cannot be removed
 // stays, without an error; and so does, for the next time, what has not begun to be removed at
 // `deadline`. Returns the slots' folders that are gone.
-std::vector<std::filesystem::path> RemoveOld(const std::filesystem::path& base, TimePoint deadline);
+std::vector<std::filesystem::path> RemoveOld(const std::filesystem::path& base, TimePoint deadline,
+                                             const Machine& here = ThisMachine());
 
 // Ends what runs of a job with a folder in `<base>/jobs` when none of tfdist's own processes of
 // that job does: somebody killed them all, and no census was taken. Until `deadline`.

@@ -1,5 +1,6 @@
 #include "agent/cleanup/retention.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -94,6 +95,11 @@ class RetentionTest : public testing::Test {
       fs::last_write_time(entry.path(), time);
     }
     fs::last_write_time(path, time);
+  }
+
+  static void MakeOlderThanThisBoot(const SlotFolder& folder) {
+    fs::last_write_time(folder.path(),
+                        fs::file_time_type::clock::now() - Uptime() - std::chrono::minutes(1));
   }
 
   const TemporaryFolder temporary_;
@@ -294,9 +300,9 @@ TEST_F(RetentionTest, NoCookieLeadsOutOfTheFolder) {
 
 // The machine lost power while the job ran.
 TEST_F(RetentionTest, SecretsOfWhatNobodyUsesAnyMoreGo) {
-  const SlotFolder dead = MakeSlot("dead");
-  const SlotFolder fresh = MakeSlot("fresh");
-  const SlotFolder quiet = MakeSlot(kJob);
+  const SlotFolder dead = MakeSlot("dead", ThisMachine());
+  const SlotFolder fresh = MakeSlot("fresh", ThisMachine());
+  const SlotFolder quiet = MakeSlot(kJob, ThisMachine());
   const std::string cookie = CookieOf(kJob);
   const Child task({"/bin/sleep", "infinity"}, {cookie.c_str()});
   for (const SlotFolder& folder : {dead, fresh, quiet}) {
@@ -314,24 +320,56 @@ TEST_F(RetentionTest, SecretsOfWhatNobodyUsesAnyMoreGo) {
 }
 
 TEST_F(RetentionTest, SecretsGoAtOnceAfterAReboot) {
-  Machine here = ThisMachine();
-  if (here.id.empty()) GTEST_SKIP() << "this machine has no id";
+  const Machine here{.id = "gpu7 id", .cards = "00:16:3e:00:00:01", .boot = "this boot"};
+  const Machine before{.id = here.id, .cards = here.cards, .boot = "another boot"};
+  const Machine other{.id = "gpu8 id", .cards = "00:16:3e:00:00:02", .boot = "another boot"};
   const SlotFolder alive = MakeSlot("alive", here);
-  here.boot = "another boot";
-  const SlotFolder rebooted = MakeSlot("rebooted", here);
-  const SlotFolder elsewhere = MakeSlot("elsewhere", {.id = "other", .boot = "another boot"});
-  const SlotFolder gone = MakeSlot("gone", {.id = "other", .boot = "another boot"});
+  const SlotFolder rebooted = MakeSlot("rebooted", before);
+  const SlotFolder elsewhere = MakeSlot("elsewhere", other);
+  const SlotFolder gone = MakeSlot("gone", other);
   for (const SlotFolder& folder : {alive, rebooted, elsewhere, gone}) {
     ReplaceFile(folder.secret(), "secret", 0600);
   }
+  MakeOlderThanThisBoot(rebooted);
   MakeOld(elsewhere.path(), 1);  // suspended, say
   MakeOld(gone.path(), 8);
-  RemoveOld(base_, Soon());
+  RemoveOld(base_, Soon(), here);
   EXPECT_TRUE(fs::exists(alive.secret()));
   EXPECT_FALSE(fs::exists(rebooted.secret()));
   EXPECT_TRUE(fs::exists(rebooted.info()));
   EXPECT_TRUE(fs::exists(elsewhere.secret()));
   EXPECT_FALSE(fs::exists(gone.secret()));
+}
+
+// Machines of one image have one name and one id, and may have one home.
+TEST_F(RetentionTest, SecretsOfACloneStay) {
+  const Machine here{.id = "gpu7 id", .cards = "00:16:3e:00:00:01", .boot = "this boot"};
+  for (const char* cards : {"00:16:3e:00:00:02", ""}) {
+    const SlotFolder folder =
+        MakeSlot(fmt::format("clone-{}", cards), {here.id, cards, "another boot"});
+    ReplaceFile(folder.secret(), "secret", 0600);
+    MakeOlderThanThisBoot(folder);
+    RemoveOld(base_, Soon(), here);
+    EXPECT_TRUE(fs::exists(folder.secret())) << cards;
+  }
+}
+
+// Nor does it help that an emulator has given all of them the same address.
+TEST_F(RetentionTest, SecretsOfWhatWasUsedSinceThisBootStay) {
+  const Machine here{.id = "gpu7 id", .cards = "52:54:00:12:34:56", .boot = "this boot"};
+  const SlotFolder folder = MakeSlot("clone", {here.id, here.cards, "another boot"});
+  ReplaceFile(folder.secret(), "secret", 0600);
+  RemoveOld(base_, Soon(), here);
+  EXPECT_TRUE(fs::exists(folder.secret()));
+}
+
+TEST_F(RetentionTest, SecretsOfAMachineWithoutIdStay) {
+  const Machine here{.id = "", .cards = "", .boot = "this boot"};
+  const SlotFolder folder = MakeSlot("container", {.id = "", .cards = "", .boot = "another boot"});
+  ReplaceFile(folder.secret(), "secret", 0600);
+  MakeOld(folder.path(), 1);
+  RemoveOld(base_, Soon(), here);
+  EXPECT_TRUE(fs::exists(folder.secret()));
 }
 
 TEST_F(RetentionTest, BeginsNothingAfterItsDeadline) {

@@ -123,6 +123,7 @@ void WriteSlotInfo(const SlotFolder& folder, const SlotInfo& info) {
                                {"orphan_timeout_ms", info.orphan_timeout_ms},
                                {"agent_sha256", info.agent_sha256},
                                {"machine", info.machine.id},
+                               {"cards", info.machine.cards},
                                {"boot", info.machine.boot}};
   ReplaceFile(folder.info(), json.dump() + "\n", 0600);
 }
@@ -143,7 +144,9 @@ SlotInfo ReadSlotInfo(const SlotFolder& folder) {
     json.at("uncommitted_limit_ms").get_to(info.uncommitted_limit_ms);
     json.at("orphan_timeout_ms").get_to(info.orphan_timeout_ms);
     json.at("agent_sha256").get_to(info.agent_sha256);
-    info.machine = {.id = json.value("machine", ""), .boot = json.value("boot", "")};
+    info.machine = {.id = json.value("machine", ""),
+                    .cards = json.value("cards", ""),
+                    .boot = json.value("boot", "")};
     return info;
   } catch (const protocol::Json::exception& e) {
     throw Error(Phase::kFiles, fmt::format("{} is damaged: {}", folder.info().string(), e.what()));

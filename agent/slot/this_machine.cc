@@ -1,8 +1,14 @@
 #include "agent/slot/this_machine.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/utsname.h>
 
+#include <ctime>
+#include <filesystem>
+#include <set>
 #include <string_view>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -10,6 +16,8 @@
 
 namespace tfdist::agent {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr size_t kMostBytes = 256;
 
@@ -24,6 +32,20 @@ std::string LineOf(const char* path) {
   }
 }
 
+// Not of bridges and tunnels, which come and go.
+std::string AddressesOfCards() {
+  std::set<std::string> addresses;
+  std::error_code error;
+  // Not a range's for: its ++ throws.
+  for (fs::directory_iterator card("/sys/class/net", error);
+       !error && card != fs::directory_iterator(); card.increment(error)) {
+    std::error_code none;
+    if (!fs::exists(card->path() / "device", none)) continue;
+    addresses.insert(LineOf((card->path() / "address").c_str()));
+  }
+  return fmt::format("{}", fmt::join(addresses, " "));
+}
+
 }  // namespace
 
 Machine ThisMachine() {
@@ -31,8 +53,15 @@ Machine ThisMachine() {
   utsname names{};
   const std::string id = LineOf("/etc/machine-id");
   if (!id.empty() && uname(&names) == 0) machine.id = std::string(names.nodename) + ' ' + id;
+  machine.cards = AddressesOfCards();
   machine.boot = LineOf("/proc/sys/kernel/random/boot_id");
   return machine;
+}
+
+std::chrono::seconds Uptime() {
+  timespec time{};
+  clock_gettime(CLOCK_BOOTTIME, &time);  // with what it has slept
+  return std::chrono::seconds(time.tv_sec);
 }
 
 }  // namespace tfdist::agent
