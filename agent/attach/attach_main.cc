@@ -11,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <thread>
 
 #include "agent/attach/folder_server.h"
@@ -41,11 +40,10 @@ constexpr std::string_view kHolderName = "tfdist-holder";
 // Whether it is a keeper or an agent. Right after its exec a process has not named itself yet; and
 // the executable of an agent that has can be seen by root alone, as it holds keys.
 bool CanServe(const ProcessInfo& process, const SlotFolder& folder) {
-  if (process.comm == kKeeperName || process.comm == kAgentName) return true;
-  std::error_code error;
-  const auto executable =
-      std::filesystem::read_symlink("/proc/" + std::to_string(process.id.pid) + "/exe", error);
-  return executable == folder.executable() && process.comm != kHolderName;
+  if (process.comm == kKeeperName || process.comm == kAgentName) {
+    return IsOfThisAccount(process.id.pid);  // a task may have changed to another account
+  }
+  return ExecutableOf(process.id.pid) == folder.executable() && process.comm != kHolderName;
 }
 
 bool KeeperRuns(const SlotFolder& folder, const SlotInfo& info) {

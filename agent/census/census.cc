@@ -10,7 +10,6 @@
 #include <chrono>
 #include <map>
 #include <optional>
-#include <system_error>
 #include <unordered_set>
 
 #include "agent/census/kill.h"
@@ -28,11 +27,8 @@ constexpr std::chrono::milliseconds kPassInterval{20};
 
 // By the name that it gives itself (prctl(2), PR_SET_NAME), or, just after its exec, its file's.
 bool IsOwn(const ProcessInfo& process) {
-  if (process.comm.starts_with("tfdist-")) return true;
-  std::error_code error;
-  const auto executable =
-      std::filesystem::read_symlink(fmt::format("/proc/{}/exe", process.id.pid), error);
-  return executable.filename() == layout::kAgent;
+  return process.comm.starts_with("tfdist-") ||
+         ExecutableOf(process.id.pid).filename() == layout::kAgent;
 }
 
 class Finder {

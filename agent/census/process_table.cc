@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <memory>
+#include <system_error>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -237,6 +238,12 @@ bool IsOfThisAccount(pid_t pid) {
   ids = TakeUpTo('\n', ids);
   const std::string own = std::to_string(geteuid());
   return TakeUpTo('\t', ids) == own && TakeUpTo('\t', ids) == own && TakeUpTo('\t', ids) == own;
+}
+
+std::filesystem::path ExecutableOf(pid_t pid) {
+  if (!IsOfThisAccount(pid)) return {};
+  std::error_code error;
+  return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
 }
 
 bool Handles(pid_t pid, int signal) {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,6 +82,10 @@ std::optional<int> OomScoreOf(pid_t pid);
 // but root. What another account runs may become this one (setuid), in an environment and under a
 // name of that account's choice.
 bool IsOfThisAccount(pid_t pid);
+
+// What it runs (/proc/PID/exe), if it is of this account: what another account's process shows of itself is not believed,
+// though root can see it. Empty too where nobody but root can see it, as of an agent, which holds keys.
+std::filesystem::path ExecutableOf(pid_t pid);
 
 // Whether the process has a handler for that signal, or blocks it, as a program with a signalfd(2) does.
 bool Handles(pid_t pid, int signal);

@@ -29,16 +29,14 @@ using protocol::TaskDescription;
 
 constexpr std::chrono::seconds kAnswerLimit{3};
 
-fs::path LinkOf(const std::string& process, std::string_view name) {
+fs::path NetworkOf(const std::string& process) {
   std::error_code error;
-  return fs::read_symlink(fmt::format("/proc/{}/{}", process, name), error);
+  return fs::read_symlink(fmt::format("/proc/{}/ns/net", process), error);
 }
 
-// The slot's folder of one of tfdist's own processes: its executable is the job's own agent. What another account's process
-// shows of itself is not believed.
+// The slot's folder of one of tfdist's own processes: its executable is the job's own agent.
 std::optional<fs::path> FolderOf(const ProcessInfo& process) {
-  if (!IsOfThisAccount(process.id.pid)) return std::nullopt;
-  const fs::path executable = LinkOf(std::to_string(process.id.pid), "exe");
+  const fs::path executable = ExecutableOf(process.id.pid);
   if (executable.filename() != layout::kAgent) return std::nullopt;
   const fs::path folder = executable.parent_path();
   const auto cookie = CookieOfProcess(process.id.pid);
@@ -47,7 +45,7 @@ std::optional<fs::path> FolderOf(const ProcessInfo& process) {
 }
 
 bool SharesPorts(const ProcessInfo& process) {
-  return LinkOf(std::to_string(process.id.pid), "ns/net") == LinkOf("self", "ns/net");
+  return NetworkOf(std::to_string(process.id.pid)) == NetworkOf("self");
 }
 
 std::set<fs::path> FoldersOfSlotsThatRun() {

@@ -12,7 +12,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -83,9 +82,7 @@ std::string JobOf(const ProcessInfo& process) {
 
 // `tfdist check` runs what is called after its content.
 bool IsCheck(const ProcessInfo& process) {
-  std::error_code error;
-  const auto program =
-      std::filesystem::read_symlink(fmt::format("/proc/{}/exe", process.id.pid), error);
+  const std::filesystem::path program = ExecutableOf(process.id.pid);
   return program.parent_path().filename() == layout::kAgents &&
          IsSha256(program.filename().string());
 }

@@ -673,6 +673,17 @@ class LocalJob(unittest.TestCase):
             self.assertEqual(self.user.status(running)["state"], "running")
         self.user.run("down").expect(0)
 
+    @unittest.skipIf(os.geteuid() != 0, "needs root to become another account")
+    def test_up_does_not_wait_for_another_accounts_program_that_is_called_as_a_check_is(self):
+        program = self.user.folder / "bin" / ("0" * 64)
+        program.parent.mkdir()
+        shutil.copy(os.path.realpath(sys.executable), program)
+        text = clusters.local("job", shell("true"), slots=1)
+        port = int(re.search(r"worker = (\d+)", text).group(1))
+        with self.listener_of_another_account(port, program):
+            up = self.user.run("up", "-d", self.user.write("cluster.toml", text)).expect(3)
+            self.assertRegex(up.err, rf"port {port} of \S+ is in use by pid ")
+
     def test_replace_leaves_the_job_alone_where_the_coordinator_could_not_listen(self):
         running = self.start_job("job")
         file = pathlib.Path(next(self.user.folder.glob("job-*.toml")))
@@ -690,10 +701,10 @@ class LocalJob(unittest.TestCase):
         self.assert_nothing_left()
 
     @contextlib.contextmanager
-    def listener_of_another_account(self, port):
+    def listener_of_another_account(self, port, program=sys.executable):
         code = ("import os, socket, sys; os.setuid(65534); server = socket.create_server(('127.0.0.1', int(sys.argv[1]))); "
                 "print('listening', flush=True); sys.stdin.read()")
-        with subprocess.Popen([sys.executable, "-c", code, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        with subprocess.Popen([program, "-c", code, str(port)], env=os.environ | {"PYTHONHOME": sys.base_prefix}, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             self.assertEqual(process.stdout.readline(), b"listening\n")
             try:
                 yield
