@@ -16,8 +16,10 @@
 #include "cli/find/last_known.h"
 #include "cli/find/other_hosts.h"
 #include "cli/link/bootstrap.h"
+#include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
+#include "cli/show/same_end.h"
 #include "cli/show/slow_notice.h"
 #include "cli/show/story.h"
 #include "cli/stream/print.h"
@@ -91,14 +93,28 @@ void PrintLastLines(std::string_view lines) {
   }
 }
 
+bool IsSame(const Incident& incident, const Failure& other) {
+  return incident.first && EndAlike(incident.first->last_lines, other.last_lines);
+}
+
+void PrintSame(const Incident& incident) {
+  std::vector<std::string> same;
+  for (const Failure& other : incident.collateral) {
+    if (IsSame(incident, other)) same.push_back(other.task);
+  }
+  if (!same.empty()) Print("  the same from {}\n", FoldHosts(same));
+}
+
 void PrintIncident(const Incident& incident) {
   Print("{} in attempt {}, at {}: {}\n", NameOf(incident.consequence), incident.attempt,
         TimeOf(incident.time_ns), incident.why);
   if (incident.first) {
     Print("  first to fail: {}\n", How(*incident.first));
     PrintLastLines(incident.first->last_lines);
+    PrintSame(incident);
   }
   for (const Failure& other : incident.collateral) {
+    if (IsSame(incident, other)) continue;
     Print("  after it, not its cause: {}{}\n", How(other),
           incident.first ? ", " + Later(incident.first->time_ns, other.time_ns) : "");
   }

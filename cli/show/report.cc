@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "cli/show/host_fold.h"
+#include "cli/show/same_end.h"
 #include "cli/stream/print.h"
 #include "job/first_cause.h"
 
@@ -34,8 +35,8 @@ void PrintLastLines(const std::string& lines) {
 constexpr size_t kMostCollateral = 10;
 
 // Those that failed after the first one, as they do where a peer is gone.
-void PrintCollateral(const protocol::JobState& state, int64_t first_ns) {
-  const std::vector<std::string> names = protocol::Collateral(state);
+void PrintCollateral(const protocol::JobState& state, const std::vector<std::string>& names) {
+  const int64_t first_ns = state.tasks.at(state.first_task).since_ns;
   for (size_t at = 0; at < std::min(names.size(), kMostCollateral); ++at) {
     const protocol::TaskState& task = state.tasks.at(names[at]);
     Say("  after it, not its cause: {}: {}, {:.1f} s later\n", names[at], Describe(*task.exit),
@@ -43,6 +44,19 @@ void PrintCollateral(const protocol::JobState& state, int64_t first_ns) {
   }
   if (names.size() > kMostCollateral)
     Say("  and {} more tasks after it\n", names.size() - kMostCollateral);
+}
+
+// What has ended with the same words has failed of itself, as the first one has.
+void PrintOthers(const protocol::JobState& state) {
+  const std::string& first = state.tasks.at(state.first_task).last_lines;
+  std::vector<std::string> others = protocol::Collateral(state);
+  const auto differs = [&](const std::string& name) {
+    return !EndAlike(first, state.tasks.at(name).last_lines);
+  };
+  const auto same = std::ranges::stable_partition(others, differs);
+  if (!same.empty()) Say("  the same from {}\n", FoldHosts({same.begin(), same.end()}));
+  others.erase(same.begin(), same.end());
+  PrintCollateral(state, others);
 }
 
 void PrintFirstFailure(const JobRecord& record, const protocol::JobState& state) {
@@ -55,7 +69,7 @@ void PrintFirstFailure(const JobRecord& record, const protocol::JobState& state)
     Say("  its last lines:\n");
     PrintLastLines(task->second.last_lines);
   }
-  PrintCollateral(state, task->second.since_ns);
+  PrintOthers(state);
 }
 
 void WarnOfLostOutput(const protocol::JobState& state) {

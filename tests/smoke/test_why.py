@@ -73,11 +73,11 @@ class WaitAndWhy(unittest.TestCase):
         # What tfdist itself has ended is nobody's failure.
         self.assertEqual(len(lines), 5, why)
 
-    def test_up_and_status_name_who_failed_after_the_first_and_because_of_it(self):
-        """worker:0 sees that master:0 is gone, and fails before it is told to stop: its keeper stands still meanwhile."""
+    def fail_one_after_the_other(self, first, second):
+        """master:0 runs `first`, then worker:0 `second`, before it is told to stop: its keeper stands still meanwhile. What `up` says."""
         folder = self.user.folder
         script = (f'wait_for() {{ until [ -e {folder}/$1 ]; do sleep 0.05; done; }}; case $TFDIST_TASK in '
-                  'master:0) wait_for go; kill -9 $$;; worker:0) wait_for gone; exit 9;; *) exec sleep 1000;; esac')
+                  f'master:0) wait_for go; {first};; worker:0) wait_for gone; {second};; *) exec sleep 1000;; esac')
         up = self.user.start("up", self.user.write("cluster.toml", clusters.local(
             "job", ["sh", "-c", script], extra=clusters.NO_RESTARTS)))
         for task in ("master:0", "worker:0"):
@@ -93,11 +93,24 @@ class WaitAndWhy(unittest.TestCase):
             (row["task"], row["state"]) == ("worker:0", "exited") for row in status["tasks"]), "worker:0 has ended")
         processes.kill(keeper, signal.SIGCONT)
         self.assertEqual(up.wait(60), 1, up.err.read_text())
-        said = up.err.read_text()
+        return up.err.read_text()
+
+    def test_up_and_status_name_who_failed_after_the_first_and_because_of_it(self):
+        said = self.fail_one_after_the_other("kill -9 $$", "exit 9")
         self.assertIn("tfdist: first to fail: master:0 on 127.0.0.1: signal 9 (SIGKILL)\n", said)
         self.assertRegex(said, r"\n  after it, not its cause: worker:0: exit code 9, \d+\.\d s later\n")
         self.assertNotIn("cause: ps", said, "what tfdist itself has ended is nobody's failure")
         self.assertIn("after it, not its cause: worker:0\n", self.user.run("status", "job").out)
+
+    def test_what_several_tasks_have_ended_with_is_shown_once(self):
+        bad = "exec python3 -c 'import no_such_module'"
+        said = self.fail_one_after_the_other(bad, bad)
+        told = "    ModuleNotFoundError: No module named 'no_such_module'\n  the same from worker:0\n"
+        self.assertIn(told, said)
+        self.assertNotIn("after it, not its cause", said)
+        why = self.user.run("why", "job").out
+        self.assertIn(told, why)
+        self.assertNotIn("after it, not its cause", why)
 
     def test_why_counts_the_restarts_and_says_what_is_waited_for(self):
         self.start('test "$TFDIST_TASK" != worker:0 || { echo bad; exit 3; }; sleep 1000',
