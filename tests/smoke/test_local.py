@@ -19,7 +19,7 @@ import unittest
 
 from tests.support import clusters, processes
 from tests.support.gate import Gate
-from tests.support.tfdist import BIN, ROOT, Tfdist
+from tests.support.tfdist import BIN, ROOT, Tfdist, without_waiting
 from tests.support.waiting import wait_for
 
 SERVE = 'case "$TFDIST_TASK" in ps:*) exec sleep infinity;; esac; '
@@ -395,7 +395,7 @@ class LocalJob(unittest.TestCase):
             for command in (("status",), ("list",), ("events", "--json"), ("logs",), ("render", file), ("--help",)):
                 said = run(*command)
                 self.assertEqual(said.returncode, 74, said)
-                self.assertEqual("tfdist: cannot write output: No space left on device\n", said.stderr)
+                self.assertEqual("tfdist: cannot write output: No space left on device\n", without_waiting(said.stderr))
         self.user.run("down", "job").expect(0)
 
     def test_closed_streams_are_no_interrupt(self):

@@ -19,8 +19,8 @@ JOB_ID = re.compile(r"[A-Za-z0-9._-]+-\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
 def without_waiting(text):
-    """What a command said, but for what it waits for: it says that after a second, which a busy machine may need."""
-    return re.sub(r"(?m)^tfdist: waiting for .*\n", "", text)
+    """What a command said, but for what it waits for: it says that after a second, `up` after five, which a busy machine may need."""
+    return re.sub(r"(?m)^tfdist: (\d+ s: )?waiting for .*\n", "", text)
 
 
 class Result:
@@ -150,11 +150,11 @@ class Tfdist:
         return wait_for(look, lambda: f"{what}; the last status: {last}", seconds)
 
     def wait_until_tasks_run(self, job=""):
-        """`up -d` is through with the commit, before any task has begun."""
+        """The status then. `up -d` is through with the commit, before any task has begun."""
         def run(status):
             return status["tasks"] and all(row["state"] == "running" for row in status["tasks"])
 
-        self.wait_for_status(run, "all tasks run", job)
+        return self.wait_for_status(run, "all tasks run", job)
 
     def wait_until_ended(self, job=""):
         """The status then: of a job that has ended, the state is the result."""
