@@ -80,7 +80,8 @@ class OnThisMachine(Looks):
             self.assertEqual(keys_of(self.look(name), documented), documented)
 
     def test_a_job_that_writes_is_not_looked_at(self):
-        self.start(clusters.local("job", ["sh", "-c", "while :; do echo on; sleep 0.2; done"], slots=1, extra=SILENT))
+        writer = "import time\nwhile True:\n    print('on', flush=True)\n    time.sleep(0.05)"  # starts nothing, which may take long
+        self.start(clusters.local("job", ["python3", "-c", writer], slots=1, extra=SILENT))
         wait_for(lambda: "on" in self.user.run("logs", "job").out, "output")
         self.assertIsNone(self.user.status("job")["look"])
         self.assertNotIn("no task has written", self.user.run("why", "job").out)

@@ -41,10 +41,10 @@ class WaitAndWhy(unittest.TestCase):
 
     def test_wait_gives_up_in_time_and_leaves_the_job_alone(self):
         self.start("sleep 1000")
-        waited = self.user.run("wait", "--timeout", "1500ms", "job")
+        waited = self.user.run("wait", "--timeout", "3s", "job")
         self.assertEqual(waited.code, 124, waited)
         self.assertRegex(waited.err, r"tfdist: waiting for job job-\S+ to end\n"
-                                     r"tfdist: job job-\S+ has not ended in 1500ms\n")
+                                     r"tfdist: job job-\S+ has not ended in 3s\n")
         self.assertEqual(self.user.status("job")["state"], "running")
         wrong = self.user.run("wait", "--timeout", "soon", "job")
         self.assertEqual(wrong.code, 2, wrong)
@@ -112,12 +112,18 @@ class WaitAndWhy(unittest.TestCase):
         self.assertIn(told, why)
         self.assertNotIn("after it, not its cause", why)
 
-    def test_why_counts_the_restarts_and_says_what_is_waited_for(self):
+    def start_failing(self, backoff):
         self.start('test "$TFDIST_TASK" != worker:0 || { echo bad; exit 3; }; sleep 1000',
-                   extra='[restart]\nworker = { policy = "task", limit = 2, backoff = "3s" }\n')
+                   extra=f'[restart]\nworker = {{ policy = "task", limit = 2, backoff = "{backoff}" }}\n')
+
+    def test_why_says_what_is_waited_for(self):
+        self.start_failing(backoff="1h")
         why = wait_for(lambda: self.waits(), "a pause before a restart")
-        self.assertRegex(why.out, r"waits for the pause before worker:0 starts again: \d\.\d s more\n")
+        self.assertRegex(why.out, r"waits for the pause before worker:0 starts again: 35\d\d\.\d s more\n")
         self.assertRegex(why.out, r"restarted the task in attempt 1, at \S+Z: worker:0 on 127.0.0.1: exit code 3")
+
+    def test_why_counts_the_restarts(self):
+        self.start_failing(backoff="100ms")
         self.user.wait_until_ended("job")
         why = self.user.run("why", "job")
         self.assertIn("failed the job in attempt 1", why.out)
