@@ -51,9 +51,12 @@ class Openssh(unittest.TestCase):
     def run_well(self, *args, **options):
         result = self.user.run(*args, **options)
         self.assertEqual(result.code, 0, result)
-        # A connection closes its socket a moment before its process is gone; by itself it would stay for ten seconds.
-        wait_for(lambda: not self.user.left(), lambda: f"end of {self.user.left()}, which outlives its command", 5)
+        self.assert_nothing_outlives_its_command()
         return result
+
+    def assert_nothing_outlives_its_command(self, said=""):
+        """A connection closes its socket a moment before its process is gone; by itself it would stay for ten seconds."""
+        wait_for(lambda: not self.user.left(), lambda: f"end of {self.user.left()}, which outlives its command {said}", 5)
 
     def test_libssh2_alone_fails_and_names_the_remedy(self):
         hosts = self.start_hosts(2)
@@ -147,7 +150,7 @@ ssh = {{ config = "{hosts.ssh_config}", transport = "{transport}" }}
         self.assertEqual(up.wait(60), 0, up.err.read_text())
         lines = [line for line in up.out.read_text().splitlines() if " | line " in line]
         self.assertEqual(lines, [f"worker:0 | line {n}" for n in (0, 1, 2)])
-        self.assertEqual(self.user.left(), {})
+        self.assert_nothing_outlives_its_command()
 
     def channels(self):
         return {pid: command for pid, command in processes.matching(str(self.user.folder)).items()
@@ -180,7 +183,7 @@ ssh = {{ config = "{hosts.ssh_config}", transport = "{transport}" }}
         [folder] = self.folders()
         terminal.ctrl_c()
         self.assertEqual(terminal.wait(), 130, terminal.text)
-        self.assertEqual(self.user.left(), {})
+        self.assert_nothing_outlives_its_command()
         self.assertFalse(folder.exists())
         wait_for(lambda: not any(host.processes() for host in hosts), "nothing left on the hosts")
 
@@ -195,7 +198,7 @@ ssh = {{ config = "{hosts.ssh_config}", transport = "{transport}" }}
             hosts[2].thaw()
         self.assertNotIn(down.code, (0, 2), down)
         self.assertIn(f"unreachable: {hosts[2].address}", down.err)
-        self.assertEqual(self.user.left(), {})
+        self.assert_nothing_outlives_its_command()
         self.run_well("down", "job")
 
     def test_sixteen_hosts_of_the_command_line_have_one_connection_each(self):
@@ -223,7 +226,7 @@ ssh = {{ config = "{hosts.ssh_config}", transport = "{transport}" }}
         self.assertNotEqual(new, old)
         gate.write_text("end\n")
         self.assertEqual(up.wait(60), 0, up.err.read_text())
-        self.assertEqual(self.user.left(), {})
+        self.assert_nothing_outlives_its_command()
         self.assertFalse(new.exists())
 
     def test_a_tmp_that_cannot_be_written_is_named_with_the_remedy(self):
@@ -239,10 +242,10 @@ ssh = {{ config = "{hosts.ssh_config}", transport = "{transport}" }}
         return ("exec", "-F", str(hosts.ssh_config), "--transport", "openssh", "-H", "h1", "--", *command)
 
     def interrupt(self, command):
-        """Ends it as Ctrl-C does, and looks at once for what it leaves."""
+        """Ends it as Ctrl-C does, and looks for what it leaves."""
         command.send_signal(signal.SIGINT)
         code = command.wait(120)
-        self.assertEqual(self.user.left(), {}, command.err.read_text())
+        self.assert_nothing_outlives_its_command(command.err.read_text())
         self.assertEqual(code, 130, command.err.read_text())
 
     def test_a_login_ends_with_its_command(self):
