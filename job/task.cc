@@ -124,6 +124,7 @@ void to_json(Json& json, const TaskDescription& value) {
           {"grace_ms", value.grace_ms},
           {"warning_signal", value.warning_signal}};
   Put(json, "gpu_share", value.gpu_share);
+  if (!value.cwd.parts.empty()) json["cwd"] = value.cwd;
 }
 void from_json(const Json& json, TaskDescription& value) {
   json.at("task").get_to(value.task);
@@ -140,6 +141,7 @@ void from_json(const Json& json, TaskDescription& value) {
   json.at("grace_ms").get_to(value.grace_ms);
   value.warning_signal = json.value("warning_signal", 0);
   Get(json, "gpu_share", value.gpu_share);
+  value.cwd = json.contains("cwd") ? json.at("cwd").get<Text>() : Text();
 }
 
 void to_json(Json& json, const HostDescription& value) {

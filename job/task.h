@@ -86,6 +86,8 @@ struct TaskDescription {
   std::string task;  // "worker:2": opaque to the agent, one file name component per half
   int slot = 0;      // whose host runs it; a spare host takes one slot over
   std::vector<Text> argv;
+  Text
+      cwd;  // where it starts: below the work folder, or an absolute path of the host; empty: the work folder
   std::vector<std::string> unset;                 // names the host's environment may have
   std::vector<std::pair<std::string, Text>> env;  // set over what the host's environment has
   std::optional<GpuShare> gpu_share;              // CUDA_VISIBLE_DEVICES is worked out on the host

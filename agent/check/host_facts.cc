@@ -76,25 +76,27 @@ RunSpec SpecOf(const TaskDescription& task, const SlotFolder& folder) {
   return MakePreflightSpec(task, folder, SlotInfo(), Environment::OfHost());
 }
 
-// What the job brings with it is not there yet: its runtime, and programs of the work folder.
+// What the job brings with it is not there yet: its runtime, and what is in the work folder.
+bool IsBrought(const fs::path& path, const SlotFolder& folder) {
+  return path.string().starts_with(folder.path().string() + '/');
+}
+
 bool IsBrought(const RunSpec& spec, const SlotFolder& folder) {
-  if (spec.argv.empty()) return false;
-  const std::string& program = spec.argv[0];
-  return program.starts_with(folder.path().string()) ||
-         (program.find('/') != std::string::npos && !program.starts_with('/'));
+  if (spec.argv.empty() || spec.argv[0].find('/') == std::string::npos) return false;
+  return IsBrought(fs::path(spec.cwd) / spec.argv[0], folder);
 }
 
 std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder& folder) {
   std::vector<Trouble> troubles;
-  std::set<std::string> told;  // a program that is missing is so for each of its tasks
+  std::set<std::pair<std::string, std::string>> seen;  // what is missing is so for each task
   for (const TaskDescription& task : survey.tasks) {
     const RunSpec spec = SpecOf(task, folder);
-    if (IsBrought(spec, folder) || (!spec.argv.empty() && told.contains(spec.argv[0]))) continue;
+    if (!seen.emplace(spec.cwd, spec.argv.empty() ? "" : spec.argv[0]).second) continue;
     try {
-      CheckCommand(spec);
+      if (!IsBrought(fs::path(spec.cwd), folder)) CheckStartFolder(spec, folder.path().string());
+      if (!IsBrought(spec, folder)) CheckCommand(spec);
     } catch (const Error& error) {
       troubles.push_back({error.cause(), error.remedy()});
-      if (!spec.argv.empty()) told.insert(spec.argv[0]);
     }
   }
   return troubles;

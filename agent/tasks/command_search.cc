@@ -49,7 +49,25 @@ bool IsInPath(const RunSpec& spec, std::string_view path) {
   }
 }
 
+// Why nothing can start there; nullopt when something can.
+std::optional<std::string> WhyNotEntered(const std::string& folder) {
+  struct stat info {};
+  if (stat(folder.c_str(), &info) != 0) return WithErrno(folder, errno);
+  if (!S_ISDIR(info.st_mode)) return folder + ": not a folder";
+  if (access(folder.c_str(), X_OK) != 0) return WithErrno(folder, errno);
+  return std::nullopt;
+}
+
 }  // namespace
+
+void CheckStartFolder(const RunSpec& spec, const std::string& brought) {
+  const auto why = WhyNotEntered(spec.cwd);
+  if (!why) return;
+  throw Error(Phase::kCommand, fmt::format("{} cannot start in {}", spec.task, *why),
+              spec.cwd.starts_with(brought + '/')
+                  ? "cwd counts from the workdir: is the folder in it?"
+                  : "cwd is a path of that host: is the folder there, or not mounted?");
+}
 
 void CheckCommand(const RunSpec& spec) {
   if (spec.argv.empty() || spec.argv[0].empty()) {

@@ -5,6 +5,9 @@
 
 namespace tfdist::agent {
 
+// Throws Error(kCommand) where the task cannot start in its folder. `brought`: a folder of the host that comes with the job.
+void CheckStartFolder(const RunSpec& spec, const std::string& brought);
+
 // Looks for argv[0] as the holder will: in the PATH of the task's own environment, relative to its
 // folder. Throws Error(kCommand) that names the command, the task and where it was looked for.
 void CheckCommand(const RunSpec& spec);

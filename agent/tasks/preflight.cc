@@ -136,7 +136,9 @@ void CheckCommands(const HostDescription& description, const SlotFolder& folder,
                    const SlotInfo& info) {
   const Environment host = Environment::OfHost();
   for (const TaskDescription& task : description.tasks) {
-    CheckCommand(MakePreflightSpec(task, folder, info, host));
+    const RunSpec spec = MakePreflightSpec(task, folder, info, host);
+    CheckStartFolder(spec, folder.path().string());
+    CheckCommand(spec);
   }
 }
 

@@ -78,6 +78,10 @@ void SetOwnVariables(Environment& environment, const std::string& task, const Sl
   environment.Set(std::string(kCookieName), CookieValue(info.job, info.slot));
 }
 
+std::string StartFolder(const std::string& cwd, const SlotFolder& folder) {
+  return cwd.empty() ? folder.work().string() : (folder.work() / cwd).string();
+}
+
 // What no host knows by itself.
 void LeaveOutWhatOthersTell(protocol::Text& text) {
   std::erase_if(text.parts, [](const auto& part) {
@@ -110,7 +114,7 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
   SetGpus(environment, task, context.gpus);
   SetOwnVariables(environment, task.task, folder, info, context);
   spec.env = environment.Strings();
-  spec.cwd = folder.work().string();
+  spec.cwd = StartFolder(texts.Fill(task.cwd), folder);
   spec.merged_output = task.merged_output;
   spec.log_limit_bytes = task.log_limit_bytes;
   spec.grace_ms = task.grace_ms;

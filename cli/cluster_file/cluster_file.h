@@ -54,6 +54,7 @@ struct PortRequest {
 struct TaskSettings {
   std::optional<std::vector<Located<std::string>>> command;
   bool command_said = false;  // also when it was a mistake
+  std::optional<Located<std::string>> cwd;
   std::map<std::string, Located<std::string>> env;
   std::vector<std::string> env_from;  // names of variables of the user's shell
   std::optional<Located<GpuRequest>> gpus;

@@ -61,6 +61,14 @@ bool TakesNoFile(std::string_view option) {
   return !option.starts_with("--") && option.find_first_of("cme") != option.npos;
 }
 
+// Below the work folder, "" for itself; nullopt: only the host knows.
+std::optional<fs::path> StartFolder(const TaskOnHost& task) {
+  if (task.cwd.parts.empty()) return "";
+  const std::string* cwd = Literal(task.cwd);
+  if (cwd == nullptr || cwd->starts_with('/')) return std::nullopt;
+  return (fs::path(*cwd) / "").lexically_normal().parent_path();
+}
+
 struct Script {
   std::string path;
   bool is_opened = false;  // by that name, whatever else the command does
@@ -104,9 +112,10 @@ class Look {
     std::set<std::string> seen;
     for (const TaskOnHost& task : plan_.tasks) {
       const auto script = ScriptOf(task);
-      if (!script || script->path.starts_with('/') || !seen.insert(script->path).second) continue;
-      const std::string path = fs::path(script->path).lexically_normal().string();
-      if (sent_.contains(path) || path.starts_with("..")) continue;
+      const auto start = StartFolder(task);
+      if (!script || !start || script->path.starts_with('/')) continue;
+      const std::string path = (*start / script->path).lexically_normal().string();
+      if (!seen.insert(path).second || sent_.contains(path) || path.starts_with("..")) continue;
       WorkdirWarning warning = WarningOfScript(path);
       warning.is_certain = script->is_opened && !IsBehindLink(path);
       warnings.push_back(std::move(warning));
@@ -174,7 +183,7 @@ class Look {
               fmt::format("a line !{} in .tfdistignore sends it", path)};
     }
     return {fmt::format("there is no {} in the workdir {}", path, plan_.workdir->string()),
-            "paths of a command count from the workdir"};
+            "paths of a command count from the workdir, or from cwd"};
   }
 
   // What it leads to on the hosts is not known here.

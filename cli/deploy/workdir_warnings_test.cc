@@ -28,7 +28,10 @@ class WorkdirWarningsTest : public testing::Test {
     Plan plan;
     plan.workdir = folder();
     plan.tasks.resize(2);
-    for (TaskOnHost& task : plan.tasks) task.argv = command;
+    for (TaskOnHost& task : plan.tasks) {
+      task.argv = command;
+      task.cwd = cwd_;
+    }
     return WarningsOfWorkdir(plan, ListWorkdir(folder()));
   }
 
@@ -45,6 +48,8 @@ class WorkdirWarningsTest : public testing::Test {
     return !warnings.empty() && warnings[0].is_certain;
   }
 
+  protocol::Text cwd_;
+
  private:
   const TemporaryFolder temporary_;
 };
@@ -59,6 +64,17 @@ TEST_F(WorkdirWarningsTest, AScriptThatIsNotThereIsNamedOnce) {
   EXPECT_THAT(Of({"./run"}), IsEmpty());
   EXPECT_THAT(Of({"python3", "/opt/train.py"}), IsEmpty());
   EXPECT_THAT(Of({"sh", "-c", "cd sub && python3 other.py"}), IsEmpty());
+}
+
+TEST_F(WorkdirWarningsTest, AScriptIsLookedForWhereTheTaskStarts) {
+  Write("mnist/train.py");
+  cwd_ = protocol::Text("mnist/");
+  EXPECT_THAT(Of({"python3", "train.py"}), IsEmpty());
+  EXPECT_THAT(Of({"python3", "../mnist/train.py"}), IsEmpty());
+  EXPECT_THAT(Of({"python3", "mnist/train.py"}),
+              ElementsAre(HasSubstr("there is no mnist/mnist/train.py in the workdir")));
+  cwd_ = protocol::Text("/mnt/nfs/project");
+  EXPECT_THAT(Of({"python3", "train.py"}), IsEmpty()) << "only the host knows";
 }
 
 TEST_F(WorkdirWarningsTest, AnInterpreterCertainlyOpensItsScript) {

@@ -14,6 +14,7 @@ protocol::TaskDescription DescribeWithoutTfConfig(const TaskOnHost& task) {
   description.task = ToString(task.id);
   description.slot = task.slot;
   description.argv = task.argv;
+  description.cwd = task.cwd;
   if (!task.gpus) description.unset = {"CUDA_VISIBLE_DEVICES"};  // all GPUs, whatever the host says
   description.gpu_share = task.gpu_share;
   description.env = task.env;

@@ -217,6 +217,10 @@ TEST_F(Mistakes, InTaskSettingsAreExplained) {
   EXPECT_THAT(with_command("gpus = nan"), HasSubstr("a number with a point"));
   EXPECT_THAT(with_command("gpus = -1"), HasSubstr("from 0 to"));
   EXPECT_THAT(with_command("shared = \"out\""), HasSubstr("absolute path"));
+  EXPECT_THAT(with_command("cwd = \"mnist\""), HasSubstr("[task] has no workdir"));
+  EXPECT_THAT(with_command("cwd = \"a/../../b\"\nworkdir = \".\""),
+              HasSubstr("leads out of the work folder"));
+  EXPECT_THAT(with_command("cwd = \"/data/{host}\""), HasSubstr("no address of a task"));
   EXPECT_THAT(with_command("output = \"both\""), HasSubstr("\"merged\" or \"separate\""));
   EXPECT_THAT(with_command("log_limit = \"1 GiB\""), HasSubstr("expected a size"));
   EXPECT_THAT(with_command("log_limit = \"0B\""), HasSubstr("expected a size"));

@@ -355,10 +355,13 @@ TEST_F(Layout, RolesOverrideTheTaskTable) {
 output = "separate"
 grace = "1m"
 log_limit = "1MiB"
+cwd = "/srv/{task}"
 )");
   EXPECT_FALSE(TaskNamed(plan, "ps:0").merged_output);
   EXPECT_EQ(TaskNamed(plan, "ps:0").grace_ms, 60'000);
   EXPECT_EQ(TaskNamed(plan, "ps:0").log_limit_bytes, 1 << 20);
+  EXPECT_EQ(TaskNamed(plan, "ps:0").cwd, protocol::Text("/srv/ps:0"));
+  EXPECT_TRUE(TaskNamed(plan, "master:0").cwd.parts.empty());
   EXPECT_TRUE(TaskNamed(plan, "master:0").merged_output);
   EXPECT_EQ(TaskNamed(plan, "master:0").log_limit_bytes, 1 << 30);
 }

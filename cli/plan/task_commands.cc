@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iterator>
 
 #include "cli/plan/added_words.h"
@@ -72,6 +73,7 @@ class CommandWriter {
       }
       if (std::ranges::none_of(task.argv, EndsInShell)) WarnOfShellVariables(*command);
     }
+    WriteStartFolder(role, task);
     // Else CUDA counts from the fastest card on, nvidia-smi and the cluster file by their places.
     const bool by_number = task.gpu_share || (task.gpus && !task.gpus->empty());
     if (by_number) task.env.emplace_back("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
@@ -92,6 +94,34 @@ class CommandWriter {
   }
 
  private:
+  void WriteStartFolder(const Role& role, TaskOnHost& task) {
+    std::optional<Located<std::string>> cwd;
+    for (const TaskSettings* settings : SettingsOf(file_, role)) {
+      if (!cwd) cwd = settings->cwd;
+    }
+    if (!cwd) return;
+    task.cwd = Expand(*cwd, task, 0);
+    CheckStartFolder(*cwd, task.cwd);
+  }
+
+  // It is looked for before anybody's address is known.
+  void CheckStartFolder(const Located<std::string>& said, const protocol::Text& cwd) {
+    for (const auto& part : cwd.parts) {
+      const bool is_known = std::holds_alternative<std::string>(part) ||
+                            std::holds_alternative<protocol::HostVariable>(part);
+      if (!is_known) problems_.Add(said.where, "no address of a task can stand here");
+    }
+    const auto* begin = cwd.parts.empty() ? nullptr : std::get_if<std::string>(&cwd.parts.front());
+    if (begin == nullptr || begin->starts_with('/') || begin->starts_with('\0')) return;
+    if (!plan_.workdir) {
+      problems_.Add(said.where, "counts from the work folder, and [task] has no workdir",
+                    "write workdir = \".\", or an absolute path of the hosts");
+    } else if (*std::filesystem::path(*begin).lexically_normal().begin() == "..") {
+      problems_.Add(said.where, "leads out of the work folder",
+                    "a path inside it, or an absolute one of the hosts");
+    }
+  }
+
   // Over each other, the first counts: --env, the file, the user's shell, what Python needs.
   void WriteEnv(const Role& role, TaskOnHost& task) {
     std::map<std::string, protocol::Text> env;

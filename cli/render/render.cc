@@ -63,6 +63,20 @@ std::string CommandLine(const std::vector<std::string>& argv) {
   return line;
 }
 
+std::string StartFolder(const TaskOnHost& task, const Filling& filling) {
+  const std::string cwd = filling.Fill(task.cwd);
+  const bool is_of_host = cwd.starts_with('/') || cwd.starts_with('~') || cwd.starts_with('<');
+  if (is_of_host) return cwd;
+  return cwd.empty() ? "<jobdir>/work" : "<jobdir>/work/" + cwd;
+}
+
+// As one would write it in a shell.
+std::string CommandLineOf(const TaskOnHost& task, const Filling& filling) {
+  const std::string command = CommandLine(FillAll(task.argv, filling));
+  if (task.cwd.parts.empty()) return command;
+  return fmt::format("cd {} && {}", ShellWord(filling.Fill(task.cwd)), command);
+}
+
 constexpr const char* kDecidedOnTheHost = "decided on the host";
 
 std::string GpuText(const TaskOnHost& task) {
@@ -77,7 +91,7 @@ std::vector<std::string> Row(const Plan& plan, const TaskOnHost& task, const Fil
           task.port == 0 ? "-" : AddressOf(plan, task),
           task.chief ? "yes" : "-",
           GpuText(task),
-          CommandLine(FillAll(task.argv, filling))};
+          CommandLineOf(task, filling)};
 }
 
 // Tells two values apart without showing either.
@@ -111,6 +125,7 @@ Json TaskJson(const Plan& plan, const TaskOnHost& task, const Filling& filling) 
   json["address"] = task.port == 0 ? Json(nullptr) : Json(AddressOf(plan, task));
   json["chief"] = task.chief;
   json["argv"] = FillAll(description.argv, filling);
+  json["cwd"] = StartFolder(task, filling);
   json["env"] = Json::object();
   for (const auto& [name, text] : description.env) {
     json["env"][name] = ValueOrHash(name, filling.Fill(text));
@@ -175,7 +190,7 @@ std::string RenderTable(const Plan& plan, size_t columns) {
 }
 
 std::string CommandText(const Plan& plan, const TaskOnHost& task) {
-  return CommandLine(FillAll(task.argv, Filling(plan)));
+  return CommandLineOf(task, Filling(plan));
 }
 
 std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {
@@ -185,7 +200,7 @@ std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {
       "{} on {} port {} gpus {} restart {}/{}/{}ms output {} log {} grace {}ms: {}",
       ToString(task.id), HostOf(plan, task).name, task.port, GpuText(task), NameOf(restart.policy),
       restart.limit, restart.backoff_ms, task.merged_output ? "merged" : "separate",
-      task.log_limit_bytes, task.grace_ms, CommandLine(FillAll(task.argv, filling)));
+      task.log_limit_bytes, task.grace_ms, CommandLineOf(task, filling));
   for (const auto& [name, text] : task.env) {
     line +=
         fmt::format(" {}={}", ShellWord(name), ShellWord(ValueOrHash(name, filling.Fill(text))));

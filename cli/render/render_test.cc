@@ -57,7 +57,7 @@ TEST_F(Render, TheJsonHasTheShapeThatScriptsRelyOn) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : worker.items()) keys.push_back(key);
   EXPECT_THAT(keys, testing::ElementsAre("task", "type", "index", "host", "address", "chief",
-                                         "argv", "env", "gpus"));
+                                         "argv", "cwd", "env", "gpus"));
   EXPECT_EQ(worker.at("task"), "worker:0");
   EXPECT_EQ(worker.at("type"), "worker");
   EXPECT_EQ(worker.at("index"), 0);
@@ -78,6 +78,7 @@ TEST_F(Render, PathsThatOnlyTheHostKnowsAreNamedSo) {
   EXPECT_THAT(RenderTable(plan), HasSubstr(" <jobdir>/runtime <jobdir>/work/x\n"));
   const auto json = nlohmann::json::parse(RenderJson(plan));
   EXPECT_EQ(json.at("tasks").at(0).at("argv").at(0), "<jobdir>/runtime");
+  EXPECT_EQ(json.at("tasks").at(0).at("cwd"), "<jobdir>/work");
 }
 
 TEST_F(Render, EnvUnsetsWhatTheTaskMustNotHave) {

@@ -262,11 +262,36 @@ command = {clusters.toml_list(command)}
         self.assertIn(f"tfdist: warning: {said}\n", self.user.run("render", file).expect(0).err)
         self.assertIn(f"error: command: {said}\n", self.user.run("check", file).expect(3).out)
         refused = self.user.run("up", file).expect(2)
-        self.assertIn(f"tfdist: command: {said}\n  try: paths of a command count from the workdir\n", refused.err)
+        self.assertIn(f"tfdist: command: {said}\n  try: paths of a command count from the workdir, or from cwd\n", refused.err)
         self.assertIn("nothing was started", refused.err)
         self.assertEqual(self.user.run("list").out, "no job is known on this machine\n")
         self.write(["torchrun", "train.py"], task_extra='workdir = "work"')
         self.assertIn(f"tfdist: warning: {said}\n", self.user.run("check", file).err)
+
+    def test_tasks_start_in_a_folder_of_the_workdir(self):
+        self.user.write("work/mnist/train.py", "print(open('data').read())")
+        self.user.write("work/mnist/data", "sevens")
+        file = self.write(["python3", "train.py"], task_extra='workdir = "work"\ncwd = "mnist"')
+        self.assertEqual(self.lines(file)[0], [f"worker:{n} | sevens" for n in (0, 1)])
+        self.assertIn("cd mnist && python3 train.py", self.user.run("describe").expect(0).out)
+        self.assertIn("there is no nist/train.py in the workdir", self.user.run("up", file, "--set", "task.cwd=nist").expect(2).err)
+        self.write(["pwd"], task_extra='workdir = "work"\ncwd = "mnist/none"')
+        refused = self.user.run("up", file).expect(3)
+        self.assertRegex(refused.err, r"worker:[01] cannot start in /.*/work/mnist/none: No such file or directory\n"
+                                      r" +try: cwd counts from the workdir: is the folder in it\?\n")
+
+    def test_tasks_start_at_one_path_of_all_hosts(self):
+        place = self.user.folder / "nfs/project"
+        self.user.write("nfs/project/run.sh", "echo in $PWD")
+        file = self.write(["sh", "run.sh"], task_extra=f'cwd = "{place}"')
+        self.assertEqual(self.lines(file)[0], [f"worker:{n} | in {place}" for n in (0, 1)])
+        self.user.run("check", file).expect(0)
+        self.write(["sh", "run.sh"], task_extra=f'cwd = "{place}/gone"')
+        said = f"worker:0 cannot start in {place}/gone: No such file or directory"
+        self.assertIn(said, self.user.run("check", file).expect(3).out)
+        self.assertRegex(self.user.run("up", file).expect(3).err,
+                         rf"worker:[01] cannot start in {place}/gone: No such file or directory\n"
+                         r" +try: cwd is a path of that host: is the folder there, or not mounted\?\n")
 
 
 if __name__ == "__main__":
