@@ -4,14 +4,16 @@ import hashlib
 import json
 import os
 import pathlib
+import resource
 import shutil
+import signal
+import subprocess
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
 from tests.support import clusters
-from tests.support.tfdist import Tfdist
-from tests.support.waiting import wait_for
+from tests.support.tfdist import BIN, Tfdist
 
 
 def setUpModule():
@@ -41,6 +43,14 @@ class Pull(unittest.TestCase):
 
     def pull(self, *args):
         return self.user.run("pull", "job", *args, "--to", str(self.home))
+
+    def pull_until_a_file_has(self, most_bytes):
+        """The kernel kills it at its next byte (setrlimit(2)); its exit code."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+
+        return subprocess.run([str(BIN / "tfdist"), "pull", "job", "--to", str(self.home)], env=self.user.env, cwd=self.user.folder,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=120, preexec_fn=limit).returncode
 
     def replace_agent(self, cases):
         """What worker:0's agent says to `list` and `send`, by a shell's `case`."""
@@ -209,16 +219,10 @@ class Pull(unittest.TestCase):
         (folder / "large.bin").write_bytes(content)
         folder.chmod(0o755)
         os.utime(folder, ns=(1, 1))
-        process = self.user.start("pull", "job", "--to", str(self.home))
-
-        def parts():
-            return [path for path in self.home.rglob(".large.bin.*.part") if path.stat().st_size > 0]
-
-        wait_for(parts, "the first bytes")
-        process.kill()
-        process.wait()
+        self.assertEqual(self.pull_until_a_file_has(len(content) // 2), -signal.SIGXFSZ)
         self.assertFalse((self.home / "worker-1/ck/large.bin").exists())
-        [part] = parts()
+        [part] = self.home.rglob(".large.bin.*.part")
+        self.assertEqual(part.stat().st_size, len(content) // 2)
         had = part.stat()
         pulled = self.pull()
         self.assertEqual(pulled.code, 0, pulled)
