@@ -20,6 +20,11 @@ constexpr std::string_view kLayouts[] = {"uai", "mirrored", "roles"};
 constexpr std::string_view kChiefNames[] = {"master", "chief"};
 constexpr std::string_view kPrograms[] = {"estimator", "mirrored", "parameter-server", "server"};
 constexpr std::string_view kPolicies[] = {"task", "gang", "never", "exit-code"};
+// What a TFJob calls them. It starts a pod again with a new process in it, as "task" does a task.
+constexpr std::pair<std::string_view, protocol::RestartPolicy> kTfJobPolicies[] = {
+    {"OnFailure", protocol::RestartPolicy::kTask},
+    {"ExitCode", protocol::RestartPolicy::kExitCode},
+    {"Never", protocol::RestartPolicy::kNever}};
 constexpr std::string_view kOnHostLostRules[] = {"fail", "wait"};
 constexpr std::string_view kAtDeadline[] = {"fail", "succeed"};
 constexpr std::string_view kWarningSignals[] = {"SIGUSR1", "SIGUSR2", "SIGTERM", "SIGINT",
@@ -145,7 +150,17 @@ void ReadRoles(const TableReader& top, ClusterFile& file, Problems& problems) {
   }
 }
 
+std::optional<protocol::RestartPolicy> TfJobPolicy(const TableReader& reader) {
+  const auto field = reader.Find("policy");
+  const auto* text = field ? std::get_if<std::string>(&field->node->value) : nullptr;
+  for (const auto& [name, policy] : kTfJobPolicies) {
+    if (text != nullptr && *text == name) return policy;
+  }
+  return std::nullopt;
+}
+
 std::optional<protocol::RestartPolicy> ReadPolicy(const TableReader& reader) {
+  if (const auto policy = TfJobPolicy(reader)) return policy;
   const auto policy = reader.Choice("policy", kPolicies);
   if (!policy) return std::nullopt;
   return protocol::Json(policy->value).get<protocol::RestartPolicy>();

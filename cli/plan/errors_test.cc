@@ -217,6 +217,8 @@ TEST_F(Mistakes, InTaskSettingsAreExplained) {
   EXPECT_THAT(with_command("gpus = nan"), HasSubstr("a number with a point"));
   EXPECT_THAT(with_command("gpus = -1"), HasSubstr("from 0 to"));
   EXPECT_THAT(with_command("shared = \"out\""), HasSubstr("absolute path"));
+  EXPECT_THAT(message("command = [\"python3\", \"{tensorflow_server}\"]"),
+              HasSubstr("{tensorflow_server} is a whole command"));
   EXPECT_THAT(with_command("cwd = \"mnist\""), HasSubstr("[task] has no workdir"));
   EXPECT_THAT(with_command("cwd = \"a/../../b\"\nworkdir = \".\""),
               HasSubstr("leads out of the work folder"));

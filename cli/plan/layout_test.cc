@@ -366,6 +366,33 @@ cwd = "/srv/{task}"
   EXPECT_EQ(TaskNamed(plan, "master:0").log_limit_bytes, 1 << 30);
 }
 
+TEST_F(Layout, AServerForProgramsThatStartNone) {
+  const Plan plan = Load(R"(name = "n"
+[cluster]
+hosts = ["h1"]
+[task]
+command = ["~/venv/bin/python", "train.py"]
+[roles.ps]
+command = ["{tensorflow_server}"]
+)");
+  const auto& argv = TaskNamed(plan, "ps:0").argv;
+  ASSERT_EQ(argv.size(), 3U);
+  EXPECT_EQ(argv[0], TaskNamed(plan, "master:0").argv[0]);
+  EXPECT_EQ(argv[1], protocol::Text("-c"));
+}
+
+TEST_F(Layout, PoliciesMayBeSaidAsInATfJob) {
+  const Plan plan = LoadCluster(R"(hosts = ["h1", "h2"]
+[restart]
+master = "Never"
+ps = { policy = "ExitCode", limit = 2 }
+worker = "OnFailure"
+)");
+  EXPECT_EQ(TaskNamed(plan, "master:0").restart.policy, protocol::RestartPolicy::kNever);
+  EXPECT_EQ(TaskNamed(plan, "ps:0").restart.policy, protocol::RestartPolicy::kExitCode);
+  EXPECT_EQ(TaskNamed(plan, "worker:0").restart.policy, protocol::RestartPolicy::kTask);
+}
+
 TEST_F(Layout, AJobHashTellsWhetherTwoPlansMeanTheSame) {
   const std::string same = "hosts = [\"h[1-2]\"]";
   const std::string hash = HashOf(LoadCluster(same));

@@ -127,6 +127,10 @@ void Placeholders::Resolve(const Use& use, Parts& parts) const {
       ResolveHosts(use, parts) || ResolveVariable(use, parts))
     return;
   if (use.word.find_first_of(":.") != use.word.npos) return ResolveOther(use, parts);
+  if (use.word == "tensorflow_server") {
+    Report(use, "is a whole command", "write command = [\"{tensorflow_server}\"]");
+    return;
+  }
   Report(use, "is no placeholder", HintFor(use.word));
 }
 

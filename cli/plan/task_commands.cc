@@ -10,6 +10,7 @@
 #include "cli/plan/added_words.h"
 #include "cli/plan/placeholders.h"
 #include "cli/plan/settings.h"
+#include "cli/plan/tensorflow_server.h"
 #include "cli/plan/tf_config_text.h"
 
 namespace tfdist::cli {
@@ -68,7 +69,7 @@ class CommandWriter {
 
   void Write(const Role& role, TaskOnHost& task) {
     if (const auto* command = CommandOf(file_, role)) {
-      for (const Located<std::string>& argument : *command) {
+      for (const auto& argument : WithTensorFlowServer(file_, *command)) {
         task.argv.push_back(Expand(argument, task, 0));
       }
       if (std::ranges::none_of(task.argv, EndsInShell)) WarnOfShellVariables(*command);
