@@ -38,7 +38,10 @@ for file in $(grep -las '/jobs/[^/]*/h[0-9]' /proc/[0-9]*/cmdline); do
   case $words in tfdist-agent* | /*/agent*) ;; *) continue ;; esac
   folder=$(printf '%s\n' "$words" | grep '/jobs/[^/]*/h[0-9]' | head -n 1)
   printf '%s %s\n' "$(ls -ld "${file%/cmdline}" 2>/dev/null | awk '{print $3}')" "$folder"
-done)sh";
+done
+cat /proc/1/cmdline >/dev/null 2>&1 || echo hidden)sh";
+// Its last line where /proc hides what other accounts run (hidepid in proc(5)).
+constexpr std::string_view kHidden = "hidden\n";
 
 json RowJson(const JobRecord& record) {
   return {{"job", record.id},
@@ -145,6 +148,7 @@ int ListOnHosts(const Sites& sites) {
   std::map<JobOfUser, std::vector<std::string>> hosts;
   std::vector<Error> errors;
   std::vector<std::string> answered;
+  std::vector<std::string> blind;
   for (size_t at = 0; at < errands.size(); ++at) {
     if (done.results[at].error) {
       errors.push_back(*done.results[at].error);
@@ -152,6 +156,7 @@ int ListOnHosts(const Sites& sites) {
       answered.push_back(errands[at].label);
     }
     std::set<JobOfUser> there;
+    if (done.results[at].output.ends_with(kHidden)) blind.push_back(errands[at].label);
     for (std::string_view rest = done.results[at].output; !rest.empty();) {
       if (auto agent = AgentIn(TakeUpTo('\n', rest))) there.insert(*std::move(agent));
     }
@@ -164,7 +169,12 @@ int ListOnHosts(const Sites& sites) {
   if (!hosts.empty()) {
     PrintLines(AlignColumns(rows, StdoutColumns()));
   } else if (!answered.empty()) {
-    Print("no job runs on {}\n", FoldHosts(answered));
+    Print("no job {} on {}\n", blind.empty() ? "runs" : "can be seen", FoldHosts(answered));
+  }
+  if (!blind.empty()) {
+    Say("tfdist: {}: /proc hides the processes of other accounts (hidepid): their jobs cannot be "
+        "seen\n",
+        FoldHosts(blind));
   }
   PrintErrors(errors);
   return errors.empty() ? kExitSuccess : kExitHost;

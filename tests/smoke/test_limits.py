@@ -60,6 +60,19 @@ class HiddenProcesses(OverSsh):
         self.assertEqual(down.code, 1, down)
         self.assertIn("/proc hides it (hidepid=", down.err + down.out)
 
+    def test_list_does_not_claim_what_it_cannot_see(self):
+        ask = ("list", "-F", str(self.hosts.ssh_config), "-H", self.hosts[0].name)
+        name = self.hosts[0].name
+        unseen = f"tfdist: {name}: /proc hides the processes of other accounts (hidepid): their jobs cannot be seen\n"
+        listed = self.user.run(*ask).expect(0)
+        self.assertEqual(listed.out, f"no job can be seen on {name}\n")
+        self.assertEqual(listed.err, unseen)
+        self.user.run("up", "-d", self.write("sleep infinity")).expect(0)
+        listed = self.user.run(*ask).expect(0)
+        self.assertIn(self.user.job_id(), listed.out)
+        self.assertEqual(listed.err, unseen)
+        self.user.run("down").expect(0)
+
     def test_check_says_so(self):
         check = self.user.run("check", "--json", self.write("sleep infinity"))
         self.assertEqual(check.code, 0, check)
