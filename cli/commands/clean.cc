@@ -14,6 +14,7 @@
 #include "cli/cluster_file/quantity.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/find/sites.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
 #include "cli/job/job_record.h"
@@ -318,13 +319,22 @@ bool CleanAnswering(const CleanArguments& arguments, const Plan& plan, const Pro
   return true;
 }
 
+Plan PlanToClean(const CleanArguments& arguments) {
+  if (!arguments.file.empty()) return LoadPlan(arguments.file);
+  if (arguments.hosts.empty()) {
+    throw UsageError(Phase::kUsage, "clean needs a cluster file, or hosts",
+                     "tfdist clean FILE, or tfdist clean -H HOST,...");
+  }
+  return PlanOfHosts(arguments.hosts, arguments.ssh_config, arguments.transport);
+}
+
 }  // namespace
 
 int CleanCommand(const CleanArguments& arguments) {
   (void)OlderThan(arguments);  // a mistake in it is found before any host is asked
-  const Plan all_slots = LoadPlan(arguments.file);
+  const Plan all_slots = PlanToClean(arguments);
   const Plan plan = OncePerMachine(all_slots);
-  Proposal proposal = Propose(plan, Owners(all_slots), arguments.all);
+  Proposal proposal = Propose(plan, Owners(all_slots), arguments.all || !arguments.hosts.empty());
   LeaveOut(arguments, proposal);
   const bool all_answered = proposal.answering.empty() || CleanAnswering(arguments, plan, proposal);
   if (proposal.silent.empty()) return all_answered ? kExitSuccess : kExitHost;

@@ -183,6 +183,9 @@ int DownCommand(const DownArguments& arguments);
 
 struct CleanArguments {
   std::string file;
+  std::string hosts;  // of -H, instead of a file: finished jobs of any name
+  std::string ssh_config;
+  std::string transport;
   bool all = false;              // jobs of any name
   bool yes = false;              // without a question
   bool dry_run = false;          // shows only

@@ -120,14 +120,21 @@ Sites SitesOfFile(const std::string& file) {
   return {HostSites(plan.hosts, {}), plan.ssh};
 }
 
-Sites SitesOfHosts(const std::string& list, const std::string& ssh_config,
-                   const std::string& transport) {
+Plan PlanOfHosts(const std::string& list, const std::string& ssh_config,
+                 const std::string& transport) {
   CommandLineJob job;
   job.hosts = {list};
   job.ssh_config = ssh_config;
   job.transport = transport;
-  job.command = {"true"};  // a plan needs one; nobody runs it
-  const Plan plan = PlanCommandLine(job);
+  job.command = {"true"};
+  Plan plan = PlanCommandLine(job);
+  plan.name.clear();
+  return plan;
+}
+
+Sites SitesOfHosts(const std::string& list, const std::string& ssh_config,
+                   const std::string& transport) {
+  const Plan plan = PlanOfHosts(list, ssh_config, transport);
   return {HostSites(plan.hosts, {}), plan.ssh};
 }
 

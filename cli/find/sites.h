@@ -38,7 +38,9 @@ std::vector<int> SeatsOf(const JobRecord& record);
 // All hosts of a cluster file.
 Sites SitesOfFile(const std::string& file);
 
-// Of -H.
+// The hosts of -H, in a plan that has no name and whose task nobody runs.
+Plan PlanOfHosts(const std::string& list, const std::string& ssh_config,
+                 const std::string& transport);
 Sites SitesOfHosts(const std::string& list, const std::string& ssh_config,
                    const std::string& transport);
 

@@ -873,6 +873,15 @@ class LocalJob(unittest.TestCase):
         self.assertIn("forgot 1 of 2 jobs; ", self.user.run("prune", made).out)
         self.user.run("down").expect(0)
 
+    def test_clean_of_hosts_removes_what_jobs_without_a_file_left(self):
+        self.user.run("up", "-H", "localhost", "--name", "made", "--no-workdir", "--", "sh", "-c", "echo weights >model.ckpt").expect(0)
+        wait_for(lambda: not self.user.left(), "the agents have left")
+        self.assertIn("tfdist clean FILE, or tfdist clean -H HOST,...", self.user.run("clean").expect(2).err)
+        listed = self.user.run("clean", "-H", "localhost", "--dry-run").expect(0)
+        self.assertRegex(listed.out, r"localhost +\S+ +\S+ \S+ +job made-\S+, slot 0: HAS FILES OF TASKS")
+        self.user.run("clean", "-H", "localhost", "--yes").expect(0)
+        self.assertEqual(list((self.user.folder / ".cache/tfdist").glob("*")), [])
+
     def test_prune_keeps_jobs_whose_folder_it_cannot_see(self):
         run = self.user.run("up", "-H", "localhost", "--name", "made", "--no-workdir", "--", "sh", "-c", "echo weights >model.ckpt")
         self.assertEqual(run.code, 0, run)
