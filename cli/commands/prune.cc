@@ -140,8 +140,9 @@ std::vector<const JobRecord*> Named(const std::vector<JobRecord>& records,
 
 void Forget(const std::vector<const JobRecord*>& records, size_t of) {
   for (const JobRecord* record : records) RemoveRecord(record->id);
-  Print("forgot {} of {} jobs; their folders stay on the hosts: tfdist clean FILE\n",
-        records.size(), of);
+  Print(
+      "forgot {} of {} jobs; their folders stay on the hosts: tfdist clean FILE, or -H HOST,...\n",
+      records.size(), of);
 }
 
 int ForgetNamed(const std::vector<JobRecord>& records, const std::vector<std::string>& words) {
@@ -153,6 +154,13 @@ int ForgetNamed(const std::vector<JobRecord>& records, const std::vector<std::st
   }
   Forget(named, records.size());
   return kExitSuccess;
+}
+
+// They have no results, but logs, to which the record is the way. A script means what it calls.
+bool MayForgetAll(size_t count) {
+  return count <= 1 || !HasTerminal() ||
+         IsConfirmed(
+             fmt::format("forget {} finished jobs? No command finds their logs then", count));
 }
 
 // Jobs with results whose record nobody has named: they are kept unless the user says y.
@@ -189,6 +197,7 @@ int PruneCommand(const PruneArguments& arguments) {
       with_results.begin(), with_results.end(),
       [&](const JobRecord* record) { return WhatIsLeft(*record, surveys).empty(); });
   forgotten.insert(forgotten.end(), with_results.begin(), kept);
+  if (!MayForgetAll(forgotten.size())) forgotten.clear();
   const std::vector<const JobRecord*> rest(kept, with_results.end());
   if (!rest.empty() && MayForget(rest, surveys)) {
     forgotten.insert(forgotten.end(), rest.begin(), rest.end());

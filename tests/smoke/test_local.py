@@ -873,6 +873,17 @@ class LocalJob(unittest.TestCase):
         self.assertIn("forgot 1 of 2 jobs; ", self.user.run("prune", made).out)
         self.user.run("down").expect(0)
 
+    def test_prune_asks_before_it_forgets_several_jobs(self):
+        for name in ("one", "two"):
+            self.user.wait_until_ended(self.start_job(name, "true"))
+        wait_for(lambda: not self.user.left(), "the agents have left")
+        terminal = self.user.start_on_terminal("prune")
+        terminal.wait_for_text("forget 2 finished jobs? No command finds their logs then [y/N]")
+        os.write(terminal.fd, b"n\n")
+        self.assertEqual(terminal.wait(), 0, terminal.text)
+        self.assertEqual(len(self.states()), 2)
+        self.assertIn("forgot 2 of 2 jobs; ", self.user.run("prune").expect(0).out)
+
     def test_clean_of_hosts_removes_what_jobs_without_a_file_left(self):
         self.user.run("up", "-H", "localhost", "--name", "made", "--no-workdir", "--", "sh", "-c", "echo weights >model.ckpt").expect(0)
         wait_for(lambda: not self.user.left(), "the agents have left")
