@@ -24,7 +24,8 @@ struct WorkdirEntry {
   }
 };
 
-// kResults: a folder with a job's id for its name, as `pull` makes it.
+// kResults: a folder with a job's id for its name, as `pull` makes it; what `pull` or `logs --save` has brought into another
+// one, and nobody has changed since.
 enum class LeftOutBy : uint8_t { kGitIgnore, kTfdistIgnore, kVersionControl, kResults };
 inline constexpr size_t kLeftOutReasons = 4;
 
