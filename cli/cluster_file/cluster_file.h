@@ -44,8 +44,9 @@ struct GpuRequest {
   std::vector<int> list;  // kList
 };
 
-// Either a base from which to count up, or ports one by one.
+// Either a base from which to count up, or ports one by one, or any: they follow from the job's name.
 struct PortRequest {
+  bool any = false;
   int base = 0;  // 0: `list` instead
   std::vector<int> list;
 };
@@ -107,6 +108,7 @@ struct ClusterFile {
   bool layout_known = true;  // false: a mistake, so that what depends on it is not checked
   std::optional<Located<std::string>> chief_name;
   std::map<std::string, Located<PortRequest>> ports;
+  bool any_ports = false;  // of roles that `ports` does not name
   TaskSettings task;
   std::map<std::string, std::string>
       given_env;  // by --env, for all tasks, over all else; without placeholders

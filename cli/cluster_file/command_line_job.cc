@@ -84,6 +84,38 @@ bool IsJobNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+// Of a key of the file: the option that says it.
+struct OptionOfKey {
+  std::string_view key;
+  std::string_view option;
+};
+constexpr OptionOfKey kOptions[] = {
+    {"name", "--name"},
+    {"cluster.hosts", "-H"},
+    {"cluster.layout", "--layout"},
+    {"task.command", "what follows --"},
+    {"task.workdir", "--workdir"},
+    {"ssh.config", "-F"},
+    {"ssh.transport", "--transport"},
+};
+
+// Options would win over them without a word.
+void RefuseKeysOfOptions(const std::vector<std::string>& settings, Problems& problems) {
+  for (const std::string& setting : settings) {
+    const std::string_view key = std::string_view(setting).substr(0, setting.find('='));
+    const auto* const known = std::ranges::find(kOptions, key, &OptionOfKey::key);
+    if (known == std::end(kOptions)) continue;
+    problems.Add({0, 0, "--set"},
+                 fmt::format("{}: with -H it is {} that says it", key, known->option));
+  }
+}
+
+ClusterFile FileOfSettings(const std::vector<std::string>& settings, Problems& problems) {
+  if (settings.empty()) return {};
+  RefuseKeysOfOptions(settings, problems);
+  return ReadClusterFile("name = \"job\"", settings, problems).value_or(ClusterFile());
+}
+
 }  // namespace
 
 std::string JobNameOf(const std::vector<std::string>& command) {
@@ -122,7 +154,7 @@ std::map<std::string, std::string> ReadGivenEnv(const std::vector<std::string>& 
 }
 
 ClusterFile ClusterFileOf(const CommandLineJob& job, Problems& problems) {
-  ClusterFile file;
+  ClusterFile file = FileOfSettings(job.settings, problems);
   file.cluster = kHosts;
   file.name = job.name.empty() ? JobNameOf(job.command) : job.name;
   if (!CheckJobName(file.name, {0, 0, "--name"}, problems)) file.name.clear();

@@ -20,6 +20,7 @@ struct CommandLineJob {
   std::string ssh_config;              // as ssh -F; may be empty
   std::string transport;               // of [ssh]; may be empty
   std::vector<std::string> env;        // "NAME=value", or "NAME" of the user's shell
+  std::vector<std::string> settings;   // of --set: what has no option
 };
 
 // `env` as that of CommandLineJob. Mistakes go to `problems`.

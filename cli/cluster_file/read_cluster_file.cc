@@ -78,6 +78,9 @@ void ReadCluster(const TableReader& top, ClusterFile& file, Problems& problems) 
   if (layout) file.layout = *layout;
   file.layout_known = layout || cluster->Lacks("layout");
   file.chief_name = cluster->Choice("chief_name", kChiefNames);
+  const auto field_of_ports = cluster->Find("ports");
+  file.any_ports = field_of_ports && SaysAuto(*field_of_ports);
+  if (file.any_ports) return;
   const TomlNode::Table* ports = cluster->FreeTable("ports");
   if (ports == nullptr) return;
   for (const auto& [type, field] : Entries(*ports, cluster->At("ports"))) {

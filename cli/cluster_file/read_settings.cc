@@ -130,8 +130,15 @@ TaskSettings ReadSettings(const TableReader& table, Problems& problems) {
   return settings;
 }
 
+bool SaysAuto(const Field& field) {
+  const auto* text = std::get_if<std::string>(&field.node->value);
+  return text != nullptr && *text == "auto";
+}
+
 std::optional<Located<PortRequest>> ReadPorts(const Field& field, Problems& problems) {
   Located<PortRequest> ports{{}, field.where};
+  ports.value.any = SaysAuto(field);
+  if (ports.value.any) return ports;
   if (!std::holds_alternative<TomlNode::Array>(field.node->value)) {
     const auto base = ReadNumber(field, 1, 65535, problems);
     if (!base) return std::nullopt;

@@ -15,7 +15,9 @@ std::string WhyNotEnv(std::string_view name);
 
 TaskSettings ReadSettings(const TableReader& table, Problems& problems);
 
-// 2222, or [20000, 20001].
+bool SaysAuto(const Field& field);
+
+// 2222, [20000, 20001], or "auto".
 std::optional<Located<PortRequest>> ReadPorts(const Field& field, Problems& problems);
 
 }  // namespace tfdist::cli

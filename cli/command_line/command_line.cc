@@ -95,7 +95,8 @@ void AddPlanSource(CLI::App& sub, PlanSource& source, const char* env_option) {
   sub.add_option("FILE", source.file,
                  "cluster file; default: ./cluster.toml; - is the standard input. Words behind -- "
                  "follow its command");
-  sub.add_option("--set", source.settings, "a value of the file for this once: task.env.LR=0.1")
+  sub.add_option("--set", source.settings,
+                 "a value as a cluster file has it, for this once: task.env.LR=0.1")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   sub.add_option(env_option, source.job.env,

@@ -18,7 +18,7 @@ struct PlanSource {
   std::string file;
   CommandLineJob job;  // where it has a command; `hosts` may stand in `file` then
   bool no_workdir = false;
-  std::vector<std::string> settings;  // for a file: "task.grace=1m"
+  std::vector<std::string> settings;  // "task.grace=1m"
 };
 // Throws PlanErrors, or Error(kUsage) where it says neither and there is no cluster.toml. Prints the plan's warnings.
 Plan LoadPlan(PlanSource source);

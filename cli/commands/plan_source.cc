@@ -57,9 +57,7 @@ Plan PlanOfCommand(PlanSource source) {
   if (source.job.hosts.empty()) {
     throw UsageError(Phase::kUsage, "nothing says on which hosts to run the command", kExample);
   }
-  if (!source.settings.empty()) {
-    throw UsageError(Phase::kUsage, "--set changes a cluster file, and there is none", kExample);
-  }
+  source.job.settings = source.settings;
   if (!source.no_workdir && !source.job.workdir) source.job.workdir = CurrentFolder();
   return PlanCommandLine(source.job);
 }

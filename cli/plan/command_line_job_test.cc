@@ -46,6 +46,21 @@ TEST(CommandLine, MeansWhatTheFileThatSaysTheSameMeans) {
                                                         "ps:1@gpu2:2223", "worker:0@gpu2:2222"));
 }
 
+TEST(CommandLine, SettingsSayWhatNoOptionDoes) {
+  CommandLineJob job = Job("gpu1,gpu2");
+  job.settings = {"cluster.ports.worker=2300", "task.gpus=0", "restart.host_lost=30s"};
+  const Plan plan = PlanCommandLine(job);
+  EXPECT_THAT(Places(plan), ElementsAre("worker:0@gpu1:2300", "worker:1@gpu2:2300"));
+  EXPECT_EQ(TaskNamed(plan, "worker:0").gpus, std::vector<int>());
+  EXPECT_EQ(plan.host_lost_ms, 30'000);
+  EXPECT_EQ(plan.name, "train");
+  job.settings = {"task.grcae=1s"};
+  EXPECT_THAT(ReportOf(job), HasSubstr("task.grcae: unknown key"));
+  job.settings = {"name=other", "cluster.hosts=[]"};
+  EXPECT_THAT(ReportOf(job), HasSubstr("name: with -H it is --name that says it"));
+  EXPECT_THAT(ReportOf(job), HasSubstr("cluster.hosts: with -H it is -H that says it"));
+}
+
 TEST(CommandLine, SlotsAreTasksThatShareTheGpus) {
   CommandLineJob job = Job("gpu1,me@gpu2:2");
   job.command.emplace_back("{local_rank}/{world_size}");

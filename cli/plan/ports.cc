@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -33,8 +34,19 @@ std::string GroupOf(const ClusterFile& file, const Role& role) {
 
 Located<PortRequest> RequestOf(const ClusterFile& file, const std::string& group) {
   if (const auto* request = FindRequest(file, group)) return *request;
+  if (file.any_ports) return {{.any = true, .base = 0, .list = {}}, file.cluster.Below("ports")};
   const int base = group == "ps" ? kDefaultPsPort : kDefaultPort;
-  return {{base, {}}, file.cluster.Below("ports").Below(group)};
+  return {{.any = false, .base = base, .list = {}}, file.cluster.Below("ports").Below(group)};
+}
+
+// Where the ports of a job begin that may have any: below those that kernels give to connections, and the same each time
+// that the job starts (FNV-1a).
+int BaseOf(const std::string& job) {
+  constexpr uint32_t kLowest = 10'000;
+  constexpr uint32_t kCount = 20'000;
+  uint32_t hash = 2'166'136'261;
+  for (const char c : job) hash = (hash ^ static_cast<unsigned char>(c)) * 16'777'619;
+  return static_cast<int>(kLowest + hash % kCount);
 }
 
 // The tasks of one machine that take their ports from one request.
@@ -48,7 +60,7 @@ using Machine = std::map<std::string, Group>;
 
 class Assigner {
  public:
-  explicit Assigner(Problems& problems) : problems_(problems) {}
+  Assigner(int any_base, Problems& problems) : any_base_(any_base), problems_(problems) {}
 
   void Assign(Machine& machine, int control_port) {
     taken_.clear();
@@ -61,6 +73,7 @@ class Assigner {
   // The numbers that the file says: every base, and the lists.
   void TakeSaid(const std::string& name, Group& group) {
     const PortRequest& request = group.request.value;
+    if (request.any) return;
     if (request.base != 0) {
       Take(request.base, name, group);
       *group.ports.front() = request.base;
@@ -89,9 +102,10 @@ class Assigner {
   }
 
   void CountUp(const std::string& name, Group& group) {
-    if (group.request.value.base == 0) return;
-    int port = group.request.value.base;
-    for (size_t i = 1; i < group.ports.size(); ++i) {
+    const PortRequest& request = group.request.value;
+    if (!request.list.empty()) return;
+    int port = request.any ? any_base_ : request.base;
+    for (size_t i = request.any ? 0 : 1; i < group.ports.size(); ++i) {
       while (taken_.contains(port)) ++port;
       if (port > kHighestPort) {
         problems_.Add(group.request.where,
@@ -104,6 +118,7 @@ class Assigner {
     }
   }
 
+  int any_base_;
   Problems& problems_;
   std::map<int, std::string> taken_;                        // port of this machine -> whose
   std::set<std::pair<std::string, std::string>> reported_;  // clashes, once for all machines
@@ -132,7 +147,7 @@ std::vector<std::vector<int>> AssignPorts(const ClusterFile& file, const Placeme
     }
   }
 
-  Assigner assigner(problems);
+  Assigner assigner(BaseOf(file.name), problems);
   for (auto& [machine, tasks] : groups) {
     const bool has_coordinator = machine == machines.front() && file.control_port;
     assigner.Assign(tasks, has_coordinator ? file.control_port->value : 0);

@@ -47,6 +47,34 @@ per_host = 3
             (std::vector<std::string>{"h1:2222", "h1:2224", "h1:2226"}));
 }
 
+TEST_F(Ports, AnyAreOfTheNameAndDifferOnOneMachine) {
+  const auto ports_of = [this](const std::string& name, const std::string& ports) {
+    std::vector<int> found;
+    const Plan plan = Load("name = \"" + name + R"("
+[task]
+command = ["a"]
+[cluster]
+hosts = ["h1"]
+layout = "roles"
+)" + ports + R"(
+[roles.ps]
+per_host = 2
+[roles.worker]
+per_host = 2
+)");
+    for (const TaskOnHost& task : plan.tasks) found.push_back(task.port);
+    return found;
+  };
+  const auto first = ports_of("first", "ports = \"auto\"");
+  EXPECT_GE(first[0], 10'000);
+  EXPECT_LT(first[0], 30'000);
+  EXPECT_EQ(first, (std::vector<int>{first[0], first[0] + 1, first[0] + 2, first[0] + 3}));
+  EXPECT_EQ(ports_of("first", "ports = \"auto\""), first);
+  EXPECT_NE(ports_of("second", "ports = \"auto\""), first);
+  EXPECT_EQ(ports_of("first", "ports = { ps = \"auto\" }"),
+            (std::vector<int>{first[0], first[0] + 1, 2222, 2223}));
+}
+
 TEST_F(Ports, AListThatIsTooShortIsAnError) {
   EXPECT_THAT(
       ClusterMessages("hosts = [\"h1\"]\nports = { worker = [1, 2] }\nlayout = "

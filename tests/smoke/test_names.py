@@ -206,7 +206,7 @@ class WithoutAFile(NamedHosts):
     def test_what_does_not_go_together_is_said(self):
         for arguments, said in ((["-H", "a"], "-H needs a command"),
                                 (["--", "true"], "nothing says on which hosts"),
-                                (["-H", "a", "--set", "task.grace=1s", "--no-workdir", "--", "true"], "--set changes a cluster file"),
+                                (["-H", "a", "--set", "name=b", "--no-workdir", "--", "true"], "name: with -H it is --name that says it"),
                                 (["."], "there is no cluster.toml in the folder ."),
                                 ([], "a cluster file is needed"),
                                 (["-H", "a:0", "--no-workdir", "--", "true"], "'0' is not a number of slots"),

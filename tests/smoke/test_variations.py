@@ -122,6 +122,21 @@ command = {clusters.toml_list(command)}
         self.assertIn(f"tfdist: job {ids['two']}\n", self.user.run("logs").err)
         self.assertEqual(self.user.run("down", "one", "nosuch").code, 4)
 
+    def test_two_jobs_without_a_file_run_side_by_side(self):
+        words = ("-d", "--no-workdir", "-H", "localhost:2", "--set", "task.gpus=0")
+        command = ("--", "sleep", "1000")
+        self.user.run("up", *words, "--name", "one", "--set", "cluster.ports=auto", *command).expect(0)
+        self.user.run("up", *words, "--name", "two", "--set", "cluster.ports=auto", *command).expect(0)
+        taken = self.user.run("up", *words, "--name", "three", "--set", f"cluster.ports.worker={self.port_of('one')}", *command)
+        self.assertIn("is that of worker:0 of job one-", taken.expect(3).err)
+        self.assertIn("  try: choose other ports: --set cluster.ports=auto", taken.err)
+        self.user.run("down", "one", "two").expect(0)
+
+    def port_of(self, job):
+        """Of its worker:0, as it was told."""
+        environment = pathlib.Path(f"/proc/{self.user.task_pid('worker:0', job)}/environ").read_bytes()
+        return re.search(rb"MASTER_PORT=(\d+)", environment)[1].decode()
+
     def test_labels_stand_in_list_and_describe(self):
         file = self.write(["true"])
         self.user.run("up", file).expect(0)
