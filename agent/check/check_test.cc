@@ -21,6 +21,7 @@
 #include "agent/tasks/port_check.h"
 #include "base/failures.h"
 #include "base/file.h"
+#include "base/testing/soon.h"
 #include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
@@ -63,10 +64,16 @@ TEST(HandshakeTest, AnEchoAnOldAnswerAndAnotherSlotAreNoAnswer) {
 
 TEST(HandshakeTest, AKeyHas32Bytes) { EXPECT_THROW(Handshake("short"), ProtocolError); }
 
-UniqueFd ListenAnywhere() {
+// Nobody else can listen there, and nobody does.
+UniqueFd BindAnywhere() {
   UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const TcpAddress any = ParseTcpAddress("127.0.0.1", 0);
   EXPECT_EQ(bind(fd.get(), any.get(), any.size), 0);
+  return fd;
+}
+
+UniqueFd ListenAnywhere() {
+  UniqueFd fd = BindAnywhere();
   EXPECT_EQ(listen(fd.get(), 1024), 0);
   return fd;
 }
@@ -74,9 +81,8 @@ UniqueFd ListenAnywhere() {
 class ReachTest : public testing::Test {
  protected:
   std::vector<Unreached> Dial(const std::vector<protocol::Target>& targets,
-                              const KnownNames& names = {}) {
-    return FindUnreached(handshake_, targets, names,
-                         SystemClock().Now() + std::chrono::milliseconds(300));
+                              const KnownNames& names = {}, TimePoint deadline = Soon()) {
+    return FindUnreached(handshake_, targets, names, deadline);
   }
   int Hold() {
     UniqueFd fd = ListenAnywhere();
@@ -113,9 +119,11 @@ TEST_F(ReachTest, AnotherHostIsToldByItsSlot) {
 
 TEST_F(ReachTest, NobodyAMuteStrangerAndANameWithoutAddressAreToldApart) {
   const UniqueFd mute = ListenAnywhere();
-  const int closed = LocalPort(ListenAnywhere().get());  // by now
-  const auto failures =
-      Dial({{1, "127.0.0.1", closed}, {2, "127.0.0.1", LocalPort(mute.get())}, {3, "gpu3", 2222}});
+  const UniqueFd closed = BindAnywhere();
+  const auto failures = Dial({{1, "127.0.0.1", LocalPort(closed.get())},
+                              {2, "127.0.0.1", LocalPort(mute.get())},
+                              {3, "gpu3", 2222}},
+                             {}, Soon(std::chrono::seconds(1)));
   std::vector<ReachFailure> kinds;
   for (const Unreached& failure : failures) kinds.push_back(failure.failure);
   EXPECT_THAT(kinds, ElementsAre(ReachFailure::kRefused, ReachFailure::kStranger,
@@ -162,8 +170,7 @@ TEST(HeldPortsTest, AnyServerCanHaveThePortAtOnceAfterwards) {
     HeldPorts held(handshake, 7);
     held.Add(std::move(fd), port);
     held.Serve();
-    const TimePoint deadline = SystemClock().Now() + std::chrono::seconds(5);
-    EXPECT_THAT(FindUnreached(handshake, {{7, "127.0.0.1", port}}, {}, deadline), IsEmpty());
+    EXPECT_THAT(FindUnreached(handshake, {{7, "127.0.0.1", port}}, {}, Soon()), IsEmpty());
   }
   const UniqueFd server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const TcpAddress address = ParseTcpAddress("127.0.0.1", port);
@@ -259,11 +266,10 @@ TEST(HostSettings, ForeignTfConfigIsFoundInALoginAndInItsProfile) {
 
 TEST(QuickLook, SaysThatTheDiskIsSmall) {
   const TemporaryFolder folder;
-  const TimePoint deadline = SystemClock().Now() + std::chrono::seconds(2);
   if (mount("tfdist-test", folder.path().c_str(), "tmpfs", 0, "size=4m") != 0) {
     GTEST_SKIP() << "cannot mount a small disk here (not root)";
   }
-  const auto troubles = QuickLook(folder.path(), deadline);
+  const auto troubles = QuickLook(folder.path(), Soon());
   umount2(folder.path().c_str(), MNT_DETACH);
   ASSERT_GE(troubles.size(), 1U);
   EXPECT_EQ(troubles[0].why, "4 MiB are free at " + folder.path().string());

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/testing/soon.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::agent {
@@ -35,7 +36,7 @@ TimePoint InAMoment() { return SystemClock().Now() + std::chrono::milliseconds(3
 
 TEST_F(StdioMessagesTest, ReadsOneMessageAndNotAByteMore) {
   Write(protocol::Frame({"ping", 7}) + "rest");
-  const auto message = ReadMessage(out_.get(), InAMoment());
+  const auto message = ReadMessage(out_.get(), Soon());
   ASSERT_TRUE(message);
   EXPECT_EQ(message->id, 7U);
   std::array<char, 8> rest{};
@@ -44,7 +45,7 @@ TEST_F(StdioMessagesTest, ReadsOneMessageAndNotAByteMore) {
 
 TEST_F(StdioMessagesTest, SaysThatTheInputHasEnded) {
   in_.Reset();
-  EXPECT_FALSE(ReadMessage(out_.get(), InAMoment()));
+  EXPECT_FALSE(ReadMessage(out_.get(), Soon()));
 }
 
 TEST_F(StdioMessagesTest, GivesUpAtTheDeadlineWhenNothingComes) {
