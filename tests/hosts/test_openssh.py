@@ -338,7 +338,7 @@ class BadPeersTest(unittest.TestCase):
 
     def test_host_that_hangs_up_is_tried_again_and_given_up(self):
         listener = Listener(b"Exceeded MaxStartups\r\n", b"", b"Not allowed at this time\r\n", hang_up=True)
-        result = listener.probe(transport="openssh", busy_ms=1500)
+        result = listener.probe(transport="openssh", busy_ms=3000)
         self.assertGreater(len(listener.connections), 2)
         self.assertEqual(result["phase"], "connect")
         self.assertIn("PerSourcePenalties", result["remedy"])

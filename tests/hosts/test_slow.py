@@ -85,13 +85,13 @@ class SlowAgentTest(unittest.TestCase):
                 with self.subTest(backlog=backlog), slow_agent(hosts.folder, hosts.key, 0.4, backlog) as agent:
                     config = client_config(hosts, "slow_config", f"IdentityAgent {agent}", "IdentitiesOnly no", "IdentityFile none")
                     config.write_text(config.read_text().replace(f"IdentityFile {hosts.key}\n", ""))
-                    results = probe_all(config, "open", *["h1", "h2", "h3", "h4"] * 2, authentication_ms=1000)
+                    results = probe_all(config, "open", *["h1", "h2", "h3", "h4"] * 2, authentication_ms=2000)
                     self.assertEqual([result["ok"] for result in results], [True] * 8, results)
 
 
     def test_a_slow_agent_is_named_and_has_no_deadline_of_the_host(self):
         """Neither with libssh2 nor with the user's ssh: a signature takes longer than a login may."""
-        limits = {"tcp_ms": 2000, "banner_ms": 1000, "key_exchange_ms": 1000, "authentication_ms": 1000}
+        limits = {"tcp_ms": 2000, "banner_ms": 1000, "key_exchange_ms": 1000, "authentication_ms": 2000}
         with Hosts(1) as hosts, slow_agent(hosts.folder, hosts.key, 7, 128) as agent:
             config = client_config(hosts, "slow_config", f"IdentityAgent {agent}", "IdentitiesOnly no", "IdentityFile none")
             config.write_text(config.read_text().replace(f"IdentityFile {hosts.key}\n", ""))
@@ -116,7 +116,7 @@ class HostThatSpeaksTest(unittest.TestCase):
         text = "Visit https://login.example.com/a1b2 to go on"
         with Hosts(1, banner=text + "\n") as hosts:
             with_slow_logins(hosts[0], 3)
-            result = probe(hosts.ssh_config, "open", "h1", authentication_ms=1000)
+            result = probe(hosts.ssh_config, "open", "h1", authentication_ms=2000)
             self.assertTrue(result["ok"], result)
             self.assertEqual(result["notes"], [f"it says: {text}"])
 
@@ -206,7 +206,7 @@ class AgentThatAsksTest(unittest.TestCase):
     def test_who_takes_long_to_say_yes_is_asked_once(self):
         for transport in ("auto", "openssh"):
             with self.subTest(transport), self.asking_agent(4, 0) as config:
-                result = probe(config, "open", "h1", transport=transport, agent_ms=1000)
+                result = probe(config, "open", "h1", transport=transport, agent_ms=3000)
                 self.assertTrue(result["ok"], result)
                 self.assertEqual(self.questions(), 1)
 
@@ -374,7 +374,7 @@ class JumpHostTest(unittest.TestCase):
             config = client_config(hosts, "jump_config", "Host h1", f"ProxyJump 127.0.0.1:{port}", "Host *")
             for transport in ("ssh", "openssh"):
                 before = len(listener.connections)
-                result = probe(config, "open", "h1", transport=transport, busy_ms=500)
+                result = probe(config, "open", "h1", transport=transport, busy_ms=2000)
                 self.assertRegex(result["cause"], fr"its jump host \[?127.0.0.1\]?:{port}: ")
                 self.assertGreater(len(listener.connections) - before, 1)
 

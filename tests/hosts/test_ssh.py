@@ -314,7 +314,7 @@ class BadPeersTest(unittest.TestCase):
         self.assertEqual(len(listener.connections), 6, "one that breaks the key exchange is tried three times")
 
     def test_host_that_hangs_up_is_given_up_after_a_while(self):
-        result = Listener(b"Not allowed at this time\r\n", hang_up=True).probe(busy_ms=500)
+        result = Listener(b"Not allowed at this time\r\n", hang_up=True).probe(busy_ms=1500)
         self.assertRegex(result["cause"], r"hung up before its SSH version, [2-9] times: Not allowed at this time")
         self.assertIn("PerSourcePenalties", result["remedy"])
 
