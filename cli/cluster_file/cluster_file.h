@@ -44,10 +44,10 @@ struct GpuRequest {
   std::vector<int> list;  // kList
 };
 
-// Either a base from which to count up, or ports one by one, or any: they follow from the job's name.
+// Either a base from which to count up, or ports one by one, or any.
 struct PortRequest {
-  bool any = false;
-  int base = 0;  // 0: `list` instead
+  bool any = false;  // from `base` on, or, where that is 0, from where the job's name says
+  int base = 0;      // 0: `list` instead
   std::vector<int> list;
 };
 
@@ -72,6 +72,7 @@ struct RoleTable {
   std::optional<Located<int>> count;
   std::optional<Located<int>> per_host;
   std::optional<Located<PortRequest>> ports;
+  std::map<std::string, Located<PortRequest>> more_ports;  // by name
 };
 
 struct RestartTable {

@@ -103,6 +103,23 @@ void ReadTask(const TableReader& top, ClusterFile& file, Problems& problems) {
   }
 }
 
+std::map<std::string, Located<PortRequest>> ReadMorePorts(const TableReader& role,
+                                                          Problems& problems) {
+  std::map<std::string, Located<PortRequest>> more_ports;
+  const TomlNode::Table* table = role.FreeTable("more_ports");
+  if (table == nullptr) return more_ports;
+  for (const auto& [name, field] : Entries(*table, role.At("more_ports"))) {
+    if (!IsTaskTypeName(name) || name.size() > kLongestPathPart) {
+      problems.Add(field.where, fmt::format("{} is no name for a port: a letter, then letters, "
+                                            "digits and underscores (at most 48)",
+                                            Quoted(name)));
+    } else if (const auto request = ReadPorts(field, problems)) {
+      more_ports[name] = *request;
+    }
+  }
+  return more_ports;
+}
+
 std::optional<RoleTable> ReadRole(const std::string& type, const Field& field, Problems& problems) {
   const bool type_is_fine = CheckTaskType(type, field.where, problems);
   const TomlNode::Table* table = ReadTable(field, problems);
@@ -116,6 +133,7 @@ std::optional<RoleTable> ReadRole(const std::string& type, const Field& field, P
   result.count = role.Number("count", 1, kMostTasksOfRole);
   result.per_host = role.Number("per_host", 1, kMostPerHost);
   if (const auto ports = role.Find("ports")) result.ports = ReadPorts(*ports, problems);
+  result.more_ports = ReadMorePorts(role, problems);
   if (!type_is_fine) return std::nullopt;
   return result;
 }

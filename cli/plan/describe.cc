@@ -19,6 +19,7 @@ protocol::TaskDescription DescribeWithoutTfConfig(const TaskOnHost& task) {
   description.gpu_share = task.gpu_share;
   description.env = task.env;
   if (task.port != 0) description.ports = {task.port};
+  for (const auto& [name, port] : task.more_ports) description.ports.push_back(port);
   description.merged_output = task.merged_output;
   description.log_limit_bytes = static_cast<uint64_t>(task.log_limit_bytes);
   description.grace_ms = task.grace_ms;

@@ -142,7 +142,8 @@ void PlanTasks(const ClusterFile& file, const Placement& placement, Plan& plan,
       TaskOnHost task;
       task.id = {role.type, static_cast<int>(i)};
       task.slot = role.slots[i];
-      task.port = ports[r][i];
+      task.port = ports[r][i].own;
+      task.more_ports = ports[r][i].more;
       task.gpus = gpus[r][i].listed;
       task.gpu_share = gpus[r][i].share;
       task.may_fail = role.type == "evaluator";
@@ -159,7 +160,7 @@ void PlanTasks(const ClusterFile& file, const Placement& placement, Plan& plan,
 
 bool NamesPorts(const ClusterFile& file) {
   return !file.ports.empty() || std::ranges::any_of(file.roles, [](const RoleTable& role) {
-    return role.ports.has_value();
+    return role.ports.has_value() || !role.more_ports.empty();
   });
 }
 

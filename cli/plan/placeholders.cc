@@ -27,6 +27,10 @@ constexpr std::string_view kNames[] = {
 
 constexpr std::string_view kEnvironment = "env:";
 
+constexpr std::string_view kNamedPort = "port.";
+
+bool IsPort(std::string_view word) { return word == "port" || word.starts_with(kNamedPort); }
+
 void AppendLiteral(Parts& parts, std::string_view text) {
   if (parts.empty() || !std::holds_alternative<std::string>(parts.back())) {
     parts.emplace_back(std::string());
@@ -144,7 +148,7 @@ bool Placeholders::ResolveOwn(const Use& use, Parts& parts) const {
     AppendLiteral(parts, id.type);
   } else if (use.word == "task_index") {
     AppendLiteral(parts, std::to_string(id.index));
-  } else if (use.word == "host" || use.word == "port" || use.word == "address") {
+  } else if (use.word == "host" || use.word == "address" || IsPort(use.word)) {
     AppendPlace(use, use.task, use.word, parts);
   } else {
     return false;
@@ -216,8 +220,9 @@ void Placeholders::ResolveOther(const Use& use, Parts& parts) const {
   const size_t dot = use.word.find('.');
   const std::optional<TaskId> id = ParseTaskId(use.word.substr(0, dot));
   const std::string_view what = dot == use.word.npos ? "" : use.word.substr(dot + 1);
-  if (!id || (what != "host" && what != "port" && what != "address")) {
-    Report(use, "is no placeholder", "another task's are {worker:0.host}, .port and .address");
+  if (!id || (what != "host" && what != "address" && !IsPort(what))) {
+    Report(use, "is no placeholder",
+           "another task's are {worker:0.host}, .port, .port.NAME (more_ports) and .address");
     return;
   }
   const auto task = tasks_.find(*id);
@@ -232,6 +237,8 @@ void Placeholders::AppendPlace(const Use& use, const TaskOnHost& task, std::stri
                                Parts& parts) const {
   if (what == "host") {
     parts.emplace_back(SlotAddress{task.slot, false});
+  } else if (what.starts_with(kNamedPort)) {
+    AppendNamedPort(use, task, std::string(what.substr(kNamedPort.size())), parts);
   } else if (task.port == 0) {
     Report(use, fmt::format("stands for nothing: {} has no port", ToString(task.id)));
   } else if (what == "port") {
@@ -239,6 +246,14 @@ void Placeholders::AppendPlace(const Use& use, const TaskOnHost& task, std::stri
   } else {
     AppendAddress(parts, task);
   }
+}
+
+void Placeholders::AppendNamedPort(const Use& use, const TaskOnHost& task, const std::string& name,
+                                   Parts& parts) const {
+  const auto port = task.more_ports.find(name);
+  if (port != task.more_ports.end()) return AppendLiteral(parts, std::to_string(port->second));
+  Report(use, fmt::format("names a port that {} does not have", ToString(task.id)),
+         fmt::format("write more_ports = {{ {} = PORT }} in [roles.{}]", name, task.id.type));
 }
 
 void Placeholders::Report(const Use& use, const std::string& why, std::string hint) const {

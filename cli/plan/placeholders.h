@@ -37,6 +37,8 @@ class Placeholders {
   void ResolveOther(const Use& use, Parts& parts) const;
   void AppendPlace(const Use& use, const TaskOnHost& task, std::string_view what,
                    Parts& parts) const;
+  void AppendNamedPort(const Use& use, const TaskOnHost& task, const std::string& name,
+                       Parts& parts) const;
   void Report(const Use& use, const std::string& why, std::string hint = {}) const;
   [[nodiscard]] std::string HintFor(std::string_view word) const;
   // Whether the text still fits, by itself and with all others.

@@ -31,6 +31,38 @@ TEST_F(PlaceholdersIn, AnArgumentAreFilledIn) {
             "fd00::2 [fd00::2]:2223 2222");
 }
 
+TEST_F(PlaceholdersIn, FurtherPortsHaveNames) {
+  const std::string file = R"(name = "dask"
+[cluster]
+hosts = ["h1"]
+layout = "roles"
+[task]
+command = ["dask", "{port.board}", "{scheduler:0.port.board}"]
+[roles.scheduler]
+count = 1
+hosts = ["h1"]
+more_ports = { board = 8787 }
+[roles.worker]
+per_host = 2
+more_ports = { board = 8787, nanny = "auto" }
+)";
+  EXPECT_THAT(Messages(file), ElementsAre(HasSubstr("port 8787 of h1 would go to both "
+                                                    "scheduler.board and worker.board")));
+  std::string good = file;
+  good.replace(good.rfind("8787"), 4, "8800");
+  const Plan plan = Load(good);
+  EXPECT_EQ(ArgvOf(plan, "worker:1"), (std::vector<std::string>{"dask", "8801", "8787"}));
+  EXPECT_EQ(TaskNamed(plan, "worker:0").more_ports.at("nanny") + 1,
+            TaskNamed(plan, "worker:1").more_ports.at("nanny"));
+  EXPECT_THAT(Messages(R"(name = "n"
+[cluster]
+hosts = ["h1"]
+[task]
+command = ["a", "{port.x}"]
+)"),
+              testing::Contains(HasSubstr("{port.x} names a port that master:0 does not have")));
+}
+
 TEST_F(PlaceholdersIn, RanksAreFilledIn) {
   EXPECT_EQ(Expand("{rank}/{world_size} {local_rank} {worker_count}"), "1/4 0 2");
   EXPECT_EQ(Expand("{rank}/{world_size} {local_rank} {worker_count}", "ps:1"), "3/4 1 2");

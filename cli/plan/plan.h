@@ -33,6 +33,7 @@ struct TaskOnHost {
   TaskId id;
   int slot = 0;  // index into Plan::hosts
   int port = 0;  // 0: a task outside the cluster spec, without a port (evaluator)
+  std::map<std::string, int> more_ports;  // beside it, by name
   // Counted from 0 over the cluster spec: the chief, then the other task types in the order of the
   // alphabet, ps last (run_config.py, _get_global_id_in_cluster); -1: outside of it (evaluator).
   int rank = -1;

@@ -16,6 +16,9 @@ constexpr int kDefaultPort = 2222;
 constexpr int kDefaultPsPort = 2223;
 constexpr int kHighestPort = 65535;
 
+// Of roles of which nobody says the ports, those that have the usual ones wherever they can.
+constexpr const char* kFirst[] = {"worker", "ps"};
+
 constexpr std::string_view kCoordinator = "the coordinator";
 
 const Located<PortRequest>* FindRequest(const ClusterFile& file, const std::string& type) {
@@ -36,7 +39,7 @@ Located<PortRequest> RequestOf(const ClusterFile& file, const std::string& group
   if (const auto* request = FindRequest(file, group)) return *request;
   if (file.any_ports) return {{.any = true, .base = 0, .list = {}}, file.cluster.Below("ports")};
   const int base = group == "ps" ? kDefaultPsPort : kDefaultPort;
-  return {{.any = false, .base = base, .list = {}}, file.cluster.Below("ports").Below(group)};
+  return {{.any = true, .base = base, .list = {}}, file.cluster.Below("ports").Below(group)};
 }
 
 // Where the ports of a job begin that may have any: below those that kernels give to connections, and the same each time
@@ -58,6 +61,26 @@ struct Group {
 
 using Machine = std::map<std::string, Group>;
 
+void Join(Machine& machine, const std::string& name, const Located<PortRequest>& request,
+          const std::string& host, int& port) {
+  Group& group = machine[name];
+  if (group.ports.empty()) {
+    group.request = request;
+    group.host = host;
+  }
+  group.ports.push_back(&port);
+}
+
+void JoinAll(Machine& machine, const ClusterFile& file, const Role& role, const std::string& host,
+             TaskPorts& ports) {
+  const std::string group = GroupOf(file, role);
+  if (role.type != "evaluator") Join(machine, group, RequestOf(file, group), host, ports.own);
+  if (role.table == nullptr) return;
+  for (const auto& [name, request] : role.table->more_ports) {
+    Join(machine, fmt::format("{}.{}", role.type, name), request, host, ports.more[name]);
+  }
+}
+
 class Assigner {
  public:
   Assigner(int any_base, Problems& problems) : any_base_(any_base), problems_(problems) {}
@@ -66,6 +89,10 @@ class Assigner {
     taken_.clear();
     if (control_port != 0) taken_[control_port] = kCoordinator;
     for (auto& [name, group] : machine) TakeSaid(name, group);
+    for (const char* name : kFirst) {
+      if (const auto group = machine.find(name); group != machine.end()) TakeUsual(*group);
+    }
+    for (auto& group : machine) TakeUsual(group);
     for (auto& [name, group] : machine) CountUp(name, group);
   }
 
@@ -91,6 +118,14 @@ class Assigner {
     }
   }
 
+  // The port that nobody has said: another one, where it is taken.
+  void TakeUsual(Machine::value_type& of_role) {
+    auto& [name, group] = of_role;
+    const PortRequest& request = group.request.value;
+    if (!request.any || request.base == 0 || *group.ports.front() != 0) return;
+    if (taken_.try_emplace(request.base, name).second) *group.ports.front() = request.base;
+  }
+
   void Take(int port, const std::string& name, const Group& group) {
     const auto [taken, is_new] = taken_.try_emplace(port, name);
     if (is_new || !reported_.insert({taken->second, name}).second) return;
@@ -104,8 +139,9 @@ class Assigner {
   void CountUp(const std::string& name, Group& group) {
     const PortRequest& request = group.request.value;
     if (!request.list.empty()) return;
-    int port = request.any ? any_base_ : request.base;
-    for (size_t i = request.any ? 0 : 1; i < group.ports.size(); ++i) {
+    int port = request.base == 0 ? any_base_ : request.base;
+    for (int* of_task : group.ports) {
+      if (*of_task != 0) continue;
       while (taken_.contains(port)) ++port;
       if (port > kHighestPort) {
         problems_.Add(group.request.where,
@@ -114,7 +150,7 @@ class Assigner {
         return;
       }
       taken_[port] = name;
-      *group.ports[i] = port;
+      *of_task = port;
     }
   }
 
@@ -126,24 +162,18 @@ class Assigner {
 
 }  // namespace
 
-std::vector<std::vector<int>> AssignPorts(const ClusterFile& file, const Placement& placement,
-                                          const std::vector<int>& machines, Problems& problems) {
-  std::vector<std::vector<int>> ports;
-  for (const Role& role : placement.roles) ports.emplace_back(role.slots.size(), 0);
+std::vector<std::vector<TaskPorts>> AssignPorts(const ClusterFile& file, const Placement& placement,
+                                                const std::vector<int>& machines,
+                                                Problems& problems) {
+  std::vector<std::vector<TaskPorts>> ports;
+  for (const Role& role : placement.roles) ports.emplace_back(role.slots.size());
 
   std::map<int, Machine> groups;
   for (size_t i = 0; i < placement.roles.size(); ++i) {
     const Role& role = placement.roles[i];
-    if (role.type == "evaluator") continue;
-    const std::string name = GroupOf(file, role);
     for (size_t index = 0; index < role.slots.size(); ++index) {
       const auto slot = static_cast<size_t>(role.slots[index]);
-      Group& group = groups[machines[slot]][name];
-      if (group.ports.empty()) {
-        group.request = RequestOf(file, name);
-        group.host = placement.hosts[slot].address;
-      }
-      group.ports.push_back(&ports[i][index]);
+      JoinAll(groups[machines[slot]], file, role, placement.hosts[slot].address, ports[i][index]);
     }
   }
 

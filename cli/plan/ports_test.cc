@@ -136,6 +136,22 @@ TEST_F(Ports, AChiefMayHaveAPortOfItsOwn) {
   EXPECT_EQ(TaskNamed(plan, "master:0").port, 5000);
 }
 
+TEST_F(Ports, OfWhichNobodySpeaksCountUpOverAllRoles) {
+  const Plan plan = LoadCluster(R"(hosts = ["h1"]
+layout = "roles"
+[roles.scheduler]
+per_host = 1
+[roles.client]
+per_host = 1
+[roles.worker]
+per_host = 2
+)");
+  EXPECT_EQ(TaskNamed(plan, "worker:0").port, 2222);
+  EXPECT_EQ(TaskNamed(plan, "client:0").port, 2223);
+  EXPECT_EQ(TaskNamed(plan, "scheduler:0").port, 2224);
+  EXPECT_EQ(TaskNamed(plan, "worker:1").port, 2225);
+}
+
 TEST_F(Ports, CountingUpEndsWhereNumbersEnd) {
   EXPECT_THAT(ClusterMessages("hosts = [\"h1\"]\nlayout = \"roles\"\nports = { worker = 65535 "
                               "}\n[roles.worker]\nper_host = 2"),
@@ -143,8 +159,12 @@ TEST_F(Ports, CountingUpEndsWhereNumbersEnd) {
 }
 
 TEST_F(Ports, TheCoordinatorsPortIsTakenOnItsMachine) {
-  EXPECT_THAT(ClusterMessages("hosts = [\"h[1-2]\"]\n[control]\nport = 2223"),
-              ElementsAre(HasSubstr("port 2223 of h1 would go to both the coordinator and ps")));
+  const Plan plan = LoadCluster("hosts = [\"h[1-2]\"]\n[control]\nport = 2223");
+  EXPECT_EQ(TaskNamed(plan, "ps:0").port, 2224);
+  EXPECT_EQ(TaskNamed(plan, "ps:1").port, 2223);
+  EXPECT_THAT(
+      ClusterMessages("hosts = [\"h[1-2]\"]\nports = { ps = 2223 }\n[control]\nport = 2223"),
+      ElementsAre(HasSubstr("port 2223 of h1 would go to both the coordinator and ps")));
 }
 
 }  // namespace
