@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/error.h"
 
@@ -49,6 +50,29 @@ bool IsInPath(const RunSpec& spec, std::string_view path) {
   }
 }
 
+// "python3 train.py", as one word.
+bool HoldsWholeCommand(const RunSpec& spec) {
+  return spec.argv.size() == 1 && spec.argv[0].find(' ') != std::string::npos;
+}
+
+std::string RemedyForMissing(const RunSpec& spec) {
+  std::error_code none;
+  const std::string& name = spec.argv[0];
+  if (HoldsWholeCommand(spec)) {
+    return "no shell parts it: write each word by itself, -- python3 train.py, or "
+           "[\"python3\", \"train.py\"] in a file";
+  }
+  if (name.starts_with('/')) {
+    return "the path counts on that host: is the program there, and not a link to what is not?";
+  }
+  if (name.find('/') != name.npos) return "is it in the workdir, and executable (chmod +x)?";
+  if (std::filesystem::is_regular_file(std::filesystem::path(spec.cwd) / name, none)) {
+    return fmt::format("it is in the workdir, where no program is looked for: {} {}, or ./{}",
+                       name.ends_with(".py") ? "python3" : "sh", name, name);
+  }
+  return "install it on that host, give its whole path, or set PATH in the task's env";
+}
+
 // Why nothing can start there; nullopt when something can.
 std::optional<std::string> WhyNotEntered(const std::string& folder) {
   struct stat info {};
@@ -75,18 +99,13 @@ void CheckCommand(const RunSpec& spec) {
   }
   if (spec.argv[0].find('/') != std::string::npos) {
     if (const auto why = Obstacle(std::filesystem::path(spec.cwd) / spec.argv[0])) {
-      Fail(
-          spec, *why,
-          spec.argv[0].starts_with('/')
-              ? "the path counts on that host: is the program there, and not a link to what is not?"
-              : "is it in the workdir, and executable (chmod +x)?");
+      Fail(spec, *why, RemedyForMissing(spec));
     }
     return;
   }
   const std::string path = PathOf(spec);
   if (!IsInPath(spec, path)) {
-    Fail(spec, fmt::format("not found in PATH={}", path),
-         "install it on that host, give its whole path, or set PATH in the task's env");
+    Fail(spec, fmt::format("not found in PATH={}", path), RemedyForMissing(spec));
   }
 }
 

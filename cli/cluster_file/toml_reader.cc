@@ -190,7 +190,19 @@ std::optional<Located<std::string>> TableReader::Choice(
   return std::nullopt;
 }
 
+// "deadline = 5": of what?
+bool TableReader::LacksUnit(std::string_view key, std::string_view what,
+                            std::string_view unit) const {
+  const std::optional<Field> field = Find(key);
+  const auto* number = field ? std::get_if<int64_t>(&field->node->value) : nullptr;
+  if (number == nullptr) return false;
+  problems_->Add(field->where, fmt::format("expected {} with its unit, got {}", what, *number),
+                 fmt::format("write \"{}{}\"", *number, unit));
+  return true;
+}
+
 std::optional<Located<int64_t>> TableReader::DurationMs(std::string_view key) const {
+  if (LacksUnit(key, "a duration", "s")) return std::nullopt;
   const std::optional<Located<std::string>> text = Text(key);
   if (!text) return std::nullopt;
   const std::optional<int64_t> duration = ParseDurationMs(text->value);
@@ -202,6 +214,7 @@ std::optional<Located<int64_t>> TableReader::DurationMs(std::string_view key) co
 }
 
 std::optional<Located<int64_t>> TableReader::SizeBytes(std::string_view key) const {
+  if (LacksUnit(key, "a size", "MiB")) return std::nullopt;
   const std::optional<Located<std::string>> text = Text(key);
   if (!text) return std::nullopt;
   const std::optional<int64_t> size = ParseSizeBytes(text->value);

@@ -68,6 +68,8 @@ class TableReader {
 
  private:
   void ReportUnknownKeys(std::span<const std::string_view> known);
+  // Whether `key` is a bare number where `what` is expected: then a problem.
+  bool LacksUnit(std::string_view key, std::string_view what, std::string_view unit) const;
 
   const TomlNode::Table* table_;
   Where where_;

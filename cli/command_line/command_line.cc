@@ -92,6 +92,7 @@ void AddConnectionOf(CLI::App& sub, CLI::Option* hosts, std::string& ssh_config,
 
 // Of `render`, `check` and `up`. The command stands behind `--`, and Main has taken it off.
 void AddPlanSource(CLI::App& sub, PlanSource& source, const char* env_option) {
+  source.command = sub.get_name();
   sub.add_option("FILE", source.file,
                  "cluster file; default: ./cluster.toml; - is the standard input. Words behind -- "
                  "follow its command");

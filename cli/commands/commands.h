@@ -15,6 +15,7 @@ namespace tfdist::cli {
 // What `render`, `check` and `up` make their plan from: a cluster file ("-": the standard input), or hosts
 // and a command.
 struct PlanSource {
+  std::string command = "up";  // of tfdist, for messages
   std::string file;
   CommandLineJob job;  // where it has a command; `hosts` may stand in `file` then
   bool no_workdir = false;

@@ -24,7 +24,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kUsualFile = "cluster.toml";
-constexpr const char* kExample = "tfdist up -H gpu1,gpu2 -- python3 train.py";
+
+std::string ExampleOf(const PlanSource& source) {
+  return fmt::format("tfdist {} -H gpu1,gpu2 -- python3 train.py", source.command);
+}
 
 bool IsFileOrExists(const std::string& word) {
   return word == "-" || word.ends_with(".toml") || word.find('/') != std::string::npos ||
@@ -52,10 +55,11 @@ void TakeHostsFromFile(PlanSource& source) {
 
 Plan PlanOfCommand(PlanSource source) {
   if (source.job.command.empty()) {
-    throw UsageError(Phase::kUsage, "-H needs a command, after --", kExample);
+    throw UsageError(Phase::kUsage, "-H needs a command, after --", ExampleOf(source));
   }
   if (source.job.hosts.empty()) {
-    throw UsageError(Phase::kUsage, "nothing says on which hosts to run the command", kExample);
+    throw UsageError(Phase::kUsage, "nothing says on which hosts to run the command",
+                     ExampleOf(source));
   }
   source.job.settings = source.settings;
   if (!source.no_workdir && !source.job.workdir) source.job.workdir = CurrentFolder();
@@ -76,15 +80,16 @@ void RefuseOptionsOfNoFile(const PlanSource& source) {
   if (job.workdir || source.no_workdir) refuse("--workdir and --no-workdir", "workdir in [task]");
 }
 
-void RefuseHostsBeside(const std::string& file) {
+void RefuseHostsBeside(const PlanSource& source) {
+  const std::string& file = source.file;
   if (file.ends_with(".toml")) {
     throw UsageError(Phase::kUsage, fmt::format("{} names its hosts: -H goes without a file", file),
-                     kExample);
+                     ExampleOf(source));
   }
   throw UsageError(
       Phase::kUsage,
       fmt::format("{} stands where a cluster file would, and -H goes without one", file),
-      fmt::format("a command stands behind --: {}", kExample));
+      fmt::format("a command stands behind --: {}", ExampleOf(source)));
 }
 
 // A user who writes a program behind -- hardly means an argument of the file's command.
@@ -109,7 +114,7 @@ void WarnOfProgram(const Plan& plan, const std::vector<std::string>& words) {
 }
 
 Plan PlanOfFile(const PlanSource& source) {
-  if (!source.job.hosts.empty()) RefuseHostsBeside(source.file);
+  if (!source.job.hosts.empty()) RefuseHostsBeside(source);
   RefuseOptionsOfNoFile(source);
   PlanChanges changes{source.settings, source.job.command, source.job.env};
   if (!source.job.name.empty()) changes.settings.push_back("name=" + source.job.name);
@@ -137,7 +142,7 @@ void FindFile(PlanSource& source) {
         Phase::kUsage,
         fmt::format("a cluster file is needed, or hosts and a command; there is no {} here",
                     kUsualFile),
-        fmt::format("tfdist up FILE, or {}", kExample));
+        fmt::format("tfdist {} FILE, or {}", source.command, ExampleOf(source)));
   }
 }
 

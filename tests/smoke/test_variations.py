@@ -219,13 +219,25 @@ command = {clusters.toml_list(command)}
         for value, name in (("a b", "second"), ("0.2", "2026"), ("1#2", "true")):
             self.assertEqual(self.lines(file, "--set", f"task.env.LR={value}", "--name", name)[0],
                              [f"worker:{n} | {value} {name}" for n in (0, 1)])
-        for setting, said in (("task.grcae=1s", "did you mean 'grace'?"), ("task.grace=5", "task.grace: expected"),
+        for setting, said in (("task.grcae=1s", "did you mean 'grace'?"), ("task.grace=5", "task.grace: expected a duration with its unit, got 5\n  write \"5s\""),
                               ("name.x=secret", "name.x: name is not a table"), ("x:secret", "got x\n")):
             with self.subTest(setting):
                 refused = self.user.run("render", file, "--set", setting)
                 self.assertEqual(refused.code, 2, refused)
                 self.assertIn(said, refused.err)
                 self.assertNotIn("secret", refused.err)
+
+    def test_a_command_that_no_host_finds_is_told_by_its_kind(self):
+        self.user.write("work/train.py", "")
+        for command, remedy in ((["train.py"], "it is in the workdir, where no program is looked for: python3 train.py, or ./train.py"),
+                                (["python3 train.py"], "no shell parts it: write each word by itself, -- python3 train.py"),
+                                (["no-such-program"], "install it on that host, give its whole path")):
+            result = self.user.run("up", self.write(command, task_extra='workdir = "work"')).expect(3)
+            self.assertIn(f"  try: {remedy}", result.err)
+
+    def test_each_command_without_a_file_recommends_itself(self):
+        for command in ("up", "check", "render"):
+            self.assertIn(f"  try: tfdist {command} FILE, or tfdist {command} -H ", self.user.run(command).expect(2).err)
 
     def test_a_role_with_a_command_of_its_own_is_named(self):
         file = self.write(["echo", "train.py"], task_extra='[roles.worker]\ncommand = ["echo", "own"]')
