@@ -444,6 +444,12 @@ void AddList(CLI::App& app, Command& command) {
           ->excludes(as_json)
           ->excludes(file);
   file->excludes(as_json);
+  sub->add_option("--label", arguments->labels,
+                  "only jobs with this label (up --label); KEY: whatever its value")
+      ->type_name("KEY[=VALUE]")
+      ->allow_extra_args(false)
+      ->excludes(file)
+      ->excludes(hosts);
   AddConnectionOf(*sub, hosts, arguments->ssh_config, arguments->transport);
   sub->callback(
       [&command, arguments] { command = [arguments] { return ListCommand(*arguments); }; });

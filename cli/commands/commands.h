@@ -156,6 +156,7 @@ struct ListArguments {
   std::string ssh_config;  // with -H: as ssh -F
   std::string transport;   // with -H: of [ssh]; empty: not said
   bool json = false;       // of jobs of this machine
+  std::vector<std::string> labels;  // likewise: only those with each, "KEY" or "KEY=VALUE"
 };
 int ListCommand(const ListArguments& arguments);
 

@@ -93,11 +93,26 @@ void AddColumn(const char* title, std::string (*text)(const JobRecord&),
   }
 }
 
-int ListJobs() {
+bool HasLabel(const JobRecord& record, std::string_view label) {
+  const size_t equals = label.find('=');
+  const auto found = record.labels.find(std::string(label.substr(0, equals)));
+  if (found == record.labels.end()) return false;
+  return equals == label.npos || found->second == label.substr(equals + 1);
+}
+
+std::vector<JobRecord> RecordsWith(const std::vector<std::string>& labels) {
   std::vector<JobRecord> records = LoadRecords();
+  std::erase_if(records, [&](const JobRecord& record) {
+    return !std::ranges::all_of(labels, [&](const auto& label) { return HasLabel(record, label); });
+  });
   LookAgain(records);
+  return records;
+}
+
+int ListJobs(const std::vector<std::string>& labels) {
+  const std::vector<JobRecord> records = RecordsWith(labels);
   if (records.empty()) {
-    Print("no job is known on this machine\n");
+    Print("no job {}is known on this machine\n", labels.empty() ? "" : "with that label ");
     return kExitSuccess;
   }
   std::vector<std::vector<std::string>> rows = {
@@ -114,11 +129,9 @@ int ListJobs() {
   return kExitSuccess;
 }
 
-int ListAsJson() {
-  std::vector<JobRecord> records = LoadRecords();
-  LookAgain(records);
+int ListAsJson(const std::vector<std::string>& labels) {
   json jobs = json::array();
-  for (const JobRecord& record : records) jobs.push_back(RowJson(record));
+  for (const JobRecord& record : RecordsWith(labels)) jobs.push_back(RowJson(record));
   PrintJson(jobs);
   return kExitSuccess;
 }
@@ -187,7 +200,7 @@ int ListCommand(const ListArguments& arguments) {
     return ListOnHosts(SitesOfHosts(arguments.hosts, arguments.ssh_config, arguments.transport));
   }
   if (!arguments.file.empty()) return ListOnHosts(SitesOfFile(arguments.file));
-  return arguments.json ? ListAsJson() : ListJobs();
+  return arguments.json ? ListAsJson(arguments.labels) : ListJobs(arguments.labels);
 }
 
 }  // namespace tfdist::cli

@@ -2,6 +2,7 @@
 
 import fcntl
 import getpass
+import json
 import os
 import pathlib
 import pty
@@ -145,6 +146,10 @@ command = {clusters.toml_list(command)}
         labelled, plain = self.user.run("list").out.splitlines()[1:]
         self.assertRegex(labelled, rf" lr=0.1, note=again  {file}$")
         self.assertRegex(plain, rf" -  +{file}$")
+        for label, found in (("lr=0.1", 1), ("lr", 1), ("lr=0.2", 0), ("nothing", 0)):
+            jobs = json.loads(self.user.run("list", "--json", "--label", label).expect(0).out)
+            self.assertEqual([job["labels"].get("lr") for job in jobs], ["0.1"] * found, label)
+        self.assertIn("no job with that label", self.user.run("list", "--label", "nothing").out)
         self.assertIn("  label:    lr=0.1\n", self.user.run("describe").out)
         self.assertIn("--label: expected KEY=VALUE, got lr", self.user.run("up", "--label", "lr", file).expect(2).err)
 
