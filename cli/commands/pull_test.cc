@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,6 +8,8 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/failures.h"
 #include "base/testing/temporary_folder.h"
@@ -60,6 +63,35 @@ TEST(RemoteFiles, AListWithoutItsEndIsNone) {
   EXPECT_THROW(ParseRemoteFiles("yes\n"), Error);
   EXPECT_THROW(ParseRemoteFiles(Records({"1 1 a"})), Error);
   EXPECT_THROW(ParseRemoteFiles(""), Error);
+}
+
+RemoteFile LinkTo(const std::string& path, const std::string& target) {
+  RemoteFile link;
+  link.path = path;
+  link.target = target;
+  return link;
+}
+
+// A hostile host's: each link of the chain costs one look.
+TEST(RemoteFiles, LinksOfAChainAreFollowedAsTheKernelDoesNotToItsEnd) {
+  constexpr int kLinks = 200'000;
+  constexpr size_t kMostFollowed = 40;
+  std::vector<RemoteFile> files;
+  for (int at = 0; at < kLinks; ++at) {
+    files.push_back(LinkTo(fmt::format("l{}", at), fmt::format("l{}", at + 1)));
+  }
+  const auto wanted = WithTargets({"l0", "l5"}, files);
+  EXPECT_EQ(wanted.size(), 2 * (1 + kMostFollowed));
+  EXPECT_EQ(wanted[1 + kMostFollowed], "l40");
+  EXPECT_EQ(wanted.back(), "l45");
+}
+
+TEST(RemoteFiles, LinksInACircleAreNotFollowedForEver) {
+  const std::vector<RemoteFile> files = {LinkTo("out/a", "b"), LinkTo("out/b", "../out/a")};
+  const auto wanted = WithTargets({"out/a"}, files);
+  EXPECT_EQ(wanted.size(), 41u);
+  EXPECT_EQ(wanted[1], "out/b");
+  EXPECT_EQ(wanted[2], "out/a");
 }
 
 TEST(SentFiles, AreTakenApartInWhateverPiecesTheyCome) {
