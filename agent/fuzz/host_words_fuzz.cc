@@ -1,4 +1,4 @@
-// What programs of a host print, and what lies in its files: nvidia-smi, loginctl, /proc/self/cgroup, hosts(5), passwd(5); and
+// What programs of a host print, and what lies in its files: nvidia-smi, loginctl, getent, /proc/self/cgroup, hosts(5), passwd(5); and
 // slot.json, the cgroups of a limit.
 //
 // Input: which function (first byte), then the text.
@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "agent/check/programs.h"
+#include "agent/control/host_names.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/gpu_share.h"
 #include "agent/tasks/gpu_use.h"
@@ -40,6 +41,7 @@ void TryLogin(std::string_view text) {
 
 void TryNames(std::string_view text) {
   for (const std::string& address : AddressesInHosts(text, "gpu7")) assert(!address.empty());
+  for (const std::string& address : AddressesInAnswer(text)) assert(IsNumericAddress(address));
   (void)HomeInPasswd(text, 1000);
 }
 

@@ -64,6 +64,7 @@ GpuUses ReadGpuUses(std::string_view gpus, std::string_view processes) {
     if (columns.size() != 5) continue;
     GpuUse use;
     use.index = NumberIn<int>(columns[0]);
+    if (use.index < 0) continue;
     use.percent = NumberIn<int>(columns[2]);
     use.used_bytes = NumberIn<uint64_t>(columns[3]) * kMebibyte;
     use.total_bytes = NumberIn<uint64_t>(columns[4]) * kMebibyte;

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -19,7 +19,6 @@ namespace tfdist::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 constexpr size_t kReadBytes = 256 * 1024;
 constexpr size_t kMaxCacheBytes = 64 << 20;
@@ -81,13 +80,7 @@ FileHashes::FileHashes(fs::path workdir) : workdir_(std::move(workdir)) {
 void FileHashes::Load() {
   const auto content = ReadFileIfExists(cache_, kMaxCacheBytes);
   if (!content) return;
-  const json files = json::from_cbor(*content);
-  for (const auto& [path, value] : files.items()) {
-    Known known;
-    value.at(0).get_to(known.stamp);
-    value.at(1).get_to(known.sha256);
-    known_.emplace(path, std::move(known));
-  }
+  for (auto& [path, known] : DecodeHashCache(*content)) known_[path] = {std::move(known), false};
 }
 
 std::string FileHashes::Of(const WorkdirEntry& entry) {
@@ -97,24 +90,24 @@ std::string FileHashes::Of(const WorkdirEntry& entry) {
     return Sha256Hex(fs::read_symlink(path, error).string());
   }
   Known& known = known_[entry.path];
-  if (known.sha256.empty() || known.stamp != StampOf(entry.info)) {
-    known.stamp = StampOf(entry.info);
-    known.sha256 = HashOfContent(path, read_bytes_);
+  KnownHash& hash = known.hash;
+  if (hash.sha256.empty() || hash.stamp != StampOf(entry.info)) {
+    hash.stamp = StampOf(entry.info);
+    hash.sha256 = HashOfContent(path, read_bytes_);
   }
   known.kept = IsSettled(entry.info);
-  return known.sha256;
+  return hash.sha256;
 }
 
 void FileHashes::Save() const {
   if (cache_.empty()) return;
-  json files = json::object();
+  HashCache cache;
   for (const auto& [path, known] : known_) {
-    if (known.kept) files[path] = {known.stamp, known.sha256};
+    if (known.kept) cache.emplace(path, known.hash);
   }
-  const std::vector<uint8_t> bytes = json::to_cbor(files);
   try {
     MakePrivateFolder(cache_.parent_path());
-    ReplaceFile(cache_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, 0600);
+    ReplaceFile(cache_, EncodeHashCache(cache), 0600);
   } catch (const Error&) {
     return;  // the next `up` reads the files again
   }

@@ -4,12 +4,12 @@
 
 #include <sys/stat.h>
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
 
+#include "cli/deploy/hash_cache.h"
 #include "cli/deploy/workdir_list.h"
 
 namespace tfdist::cli {
@@ -29,8 +29,7 @@ class FileHashes {
 
  private:
   struct Known {
-    std::array<int64_t, 4> stamp{};  // size, mtime, ctime, inode
-    std::string sha256;
+    KnownHash hash;
     bool kept = false;  // asked for, and old enough: a change would show
   };
 

@@ -41,8 +41,9 @@ size_t BeginningOf(std::string_view mark, std::string_view text) {
   return 0;
 }
 
-// "0 " or "137 4711 4712 "
-HostCommandEnd ParseEnd(std::string_view text) {
+}  // namespace
+
+HostCommandEnd ParseCommandEnd(std::string_view text) {
   HostCommandEnd end;
   const char* last = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), last, end.status);
@@ -56,8 +57,6 @@ HostCommandEnd ParseEnd(std::string_view text) {
   end.left.erase(size == std::string::npos ? 0 : size + 1);
   return end;
 }
-
-}  // namespace
 
 RunningCommand::RunningCommand(std::unique_ptr<ByteChannel> channel, const HostCommand& command,
                                TimePoint deadline) {
@@ -105,7 +104,7 @@ std::optional<HostCommandEnd> RunningCommand::TakeOutput(std::string& out) {
   if (mark == std::string::npos) return std::nullopt;
   const size_t line = buffer_.find('\n');
   if (line != std::string::npos) {
-    return ParseEnd(std::string_view(buffer_).substr(mark_.size(), line - mark_.size()));
+    return ParseCommandEnd(std::string_view(buffer_).substr(mark_.size(), line - mark_.size()));
   }
   if (buffer_.size() > kLastLineLimitBytes) {
     throw ProtocolError(Phase::kExec, "the host does not come to an end");

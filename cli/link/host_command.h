@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -28,6 +29,9 @@ struct HostCommandEnd {
   int status = 0;    // as a shell has it: 128 and the number of the signal that ended it
   std::string left;  // ids of processes that could not be ended; empty: nothing is left
 };
+
+// What the host says of the end: "0 ", or "137 4711 4712 " with what is left. Throws ProtocolError where it is not so.
+HostCommandEnd ParseCommandEnd(std::string_view text);
 
 // A command that runs. Its stdin is empty; its stdout and stderr come in the order in which they
 // were written. What it leaves in the background is ended with it (by a mark in its environment: a

@@ -50,6 +50,29 @@ bool WaitFor(int fd, int16_t events, TimePoint deadline) {
 
 }  // namespace
 
+std::optional<std::vector<AgentKey>> KeysInAnswer(std::string_view answer) {
+  WireReader reader(answer);
+  if (reader.TakeByte() != kIdentitiesAnswer) return std::nullopt;
+  const uint32_t count = std::min(reader.TakeUint32().value_or(0), kMaxKeys);
+  std::vector<AgentKey> keys;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto blob = reader.TakeString();
+    const auto comment = reader.TakeString();
+    if (!blob || !comment) break;
+    keys.push_back({std::string(*blob), std::string(*comment)});
+  }
+  return keys;
+}
+
+Signature SignatureInAnswer(std::string_view answer, std::string_view algorithm) {
+  WireReader reader(answer);
+  if (reader.TakeByte() != kSignResponse) return {Signature::Kind::kRefused, ""};
+  WireReader signature(reader.TakeString().value_or(""));
+  if (signature.TakeString() != algorithm) return {};
+  const auto bytes = signature.TakeString();
+  return bytes ? Signature{Signature::Kind::kMade, std::string(*bytes)} : Signature();
+}
+
 std::optional<SshAgent> SshAgent::Connect(const std::string& socket_path, TimePoint deadline) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -67,18 +90,7 @@ std::optional<SshAgent> SshAgent::Connect(const std::string& socket_path, TimePo
 
 std::optional<std::vector<AgentKey>> SshAgent::Keys(TimePoint deadline) {
   const auto answer = Ask({&kRequestIdentities, 1}, deadline);
-  if (!answer) return std::nullopt;
-  WireReader reader(*answer);
-  if (reader.TakeByte() != kIdentitiesAnswer) return std::nullopt;
-  const uint32_t count = std::min(reader.TakeUint32().value_or(0), kMaxKeys);
-  std::vector<AgentKey> keys;
-  for (uint32_t i = 0; i < count; ++i) {
-    const auto blob = reader.TakeString();
-    const auto comment = reader.TakeString();
-    if (!blob || !comment) break;
-    keys.push_back({std::string(*blob), std::string(*comment)});
-  }
-  return keys;
+  return answer ? KeysInAnswer(*answer) : std::nullopt;
 }
 
 Signature SshAgent::Sign(std::string_view blob, std::string_view data, std::string_view algorithm,
@@ -92,12 +104,7 @@ Signature SshAgent::Sign(std::string_view blob, std::string_view data, std::stri
     return {SystemClock().Now() >= deadline ? Signature::Kind::kSilent : Signature::Kind::kNone,
             ""};
   }
-  WireReader reader(*answer);
-  if (reader.TakeByte() != kSignResponse) return {Signature::Kind::kRefused, ""};
-  WireReader signature(reader.TakeString().value_or(""));
-  if (signature.TakeString() != algorithm) return {};
-  const auto bytes = signature.TakeString();
-  return bytes ? Signature{Signature::Kind::kMade, std::string(*bytes)} : Signature();
+  return SignatureInAnswer(*answer, algorithm);
 }
 
 // PROTOCOL.agent in OpenSSH's sources: a host's key, the session, the host's signature of that, whether the agent is forwarded.

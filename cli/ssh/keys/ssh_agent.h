@@ -32,6 +32,11 @@ struct Signature {
   std::string bytes;
 };
 
+// The keys in an agent's answer; nullopt where it is none that lists keys.
+std::optional<std::vector<AgentKey>> KeysInAnswer(std::string_view answer);
+// kMade, kRefused or, where nothing makes sense, kNone.
+Signature SignatureInAnswer(std::string_view answer, std::string_view algorithm);
+
 class SshAgent {
  public:
   // nullopt when nobody listens at `socket_path`, or the agent has no room for us until `deadline`.
