@@ -7,14 +7,18 @@
 
 namespace tfdist::agent {
 
-void CheckRoom(const std::filesystem::path& folder, uint64_t bytes) {
+std::optional<uint64_t> FreeBytesAt(const std::filesystem::path& folder) {
   struct statvfs info {};
-  if (statvfs(folder.c_str(), &info) != 0) return;  // what follows fails with its reason
-  const uint64_t free_bytes = uint64_t{info.f_bavail} * info.f_frsize;
-  if (free_bytes >= bytes) return;
+  if (statvfs(folder.c_str(), &info) != 0) return std::nullopt;
+  return uint64_t{info.f_bavail} * info.f_frsize;
+}
+
+void CheckRoom(const std::filesystem::path& folder, uint64_t bytes) {
+  const auto free_bytes = FreeBytesAt(folder);
+  if (!free_bytes || *free_bytes >= bytes) return;  // what follows fails with its reason
   throw Error(Phase::kFiles,
               fmt::format("the job's files need {} MiB at {}, where {} MiB are free", bytes >> 20,
-                          folder.string(), free_bytes >> 20),
+                          folder.string(), *free_bytes >> 20),
               "make room there, or set remote_dir in [ssh]; .tfdistignore keeps files of the work "
               "folder at home");
 }

@@ -3,8 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 namespace tfdist::agent {
+
+// For this account, in the file system of `folder`; nullopt where that cannot be told.
+std::optional<uint64_t> FreeBytesAt(const std::filesystem::path& folder);
 
 // Throws Error(kFiles) that names both sizes where less than `bytes` are free for this account in
 // the file system of `folder`.

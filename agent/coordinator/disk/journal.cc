@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "agent/files/disk_room.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
@@ -55,6 +56,13 @@ bool Fits(const Event& event, uint64_t number, protocol::JobState& state) {
     Log("{}", e.what());
     return false;
   }
+}
+
+void CheckRoomBeside(const std::filesystem::path& path, uint64_t bytes) {
+  const auto free_bytes = FreeBytesAt(path.parent_path());
+  if (!free_bytes || *free_bytes >= 2 * bytes) return;
+  throw Error(Phase::kFiles, fmt::format("the shorter {} would have {} KiB, and {} KiB are free",
+                                         path.string(), bytes >> 10, *free_bytes >> 10));
 }
 
 // A crash in the middle of a replacement has left it: ReplaceFile's name for what it writes aside.
@@ -140,9 +148,7 @@ void Journal::Append(std::string_view lines, bool sync) {
     if (!fd_.valid()) fd_ = OpenFile(path_, O_RDWR | O_APPEND | O_NOFOLLOW);
     WriteAll(fd_.get(), lines, path_.string());
     FailPoint("journal written");
-    if (sync && fdatasync(fd_.get()) != 0) {
-      throw Error(Phase::kFiles, WithErrno("cannot sync " + path_.string(), errno));
-    }
+    if (sync) Sync();
   } catch (const Error&) {
     // Half a line would make all that follow unreadable.
     (void)!ftruncate(fd_.get(), static_cast<off_t>(size_bytes_));
@@ -152,6 +158,15 @@ void Journal::Append(std::string_view lines, bool sync) {
   FailPoint("journal synced");
 }
 
+void Journal::Sync() {
+  if (fdatasync(fd_.get()) != 0) {
+    throw Error(Phase::kFiles, WithErrno("cannot sync " + path_.string(), errno));
+  }
+  if (!folder_waits_) return;
+  SyncFolder(path_.parent_path());
+  folder_waits_ = false;
+}
+
 void Journal::Replace(uint64_t begin, uint64_t end, std::string_view instead) {
   assert(begin <= end && end <= size_bytes_ && instead.ends_with('\n'));
   std::string text = ReadOwnFileIfExists(path_, kMaxJournalBytes).value_or("");
@@ -159,11 +174,14 @@ void Journal::Replace(uint64_t begin, uint64_t end, std::string_view instead) {
     throw Error(Phase::kFiles, fmt::format("{} is not as it was written", path_.string()));
   }
   text.replace(begin, end - begin, instead);
+  CheckRoomBeside(path_, text.size());
   try {
     ReplaceFile(path_, text, 0600);
   } catch (const Error& e) {
     if (!IsReplaced()) throw;
-    Log("{}", e.cause());  // only the folder was not synced
+    Log("{}", e.cause());
+    // After a power cut the name would stand for the old one, without what is written from now on.
+    folder_waits_ = true;
   }
   fd_ = {};
   size_bytes_ = text.size();

@@ -43,15 +43,18 @@ class Journal {
   void Append(std::string_view lines, bool sync);
 
   // What lies from `begin` to `end`, in bytes, becomes the one line `instead`. The shorter journal is written aside, synced, and
-  // renamed: whoever reads finds the old one or the new. Throws Error(kFiles); the old one stays then.
+  // renamed: whoever reads finds the old one or the new. Throws Error(kFiles); the old one stays then. So it does where less than
+  // twice the room of the shorter one is free: tasks write their logs on that disk.
   void Replace(uint64_t begin, uint64_t end, std::string_view instead);
 
  private:
   [[nodiscard]] bool IsReplaced() const;
+  void Sync();
 
   std::filesystem::path path_;
   UniqueFd fd_;  // not valid: to be opened
   uint64_t size_bytes_;
+  bool folder_waits_ = false;  // its name for the newest journal is not synced yet
 };
 
 }  // namespace tfdist::agent

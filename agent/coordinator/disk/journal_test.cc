@@ -1,12 +1,34 @@
 #include "agent/coordinator/disk/journal.h"
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/file.h"
 #include "base/testing/temporary_folder.h"
+
+// Of folders, by this program.
+static int folder_syncs = 0;
+static int refused_folder_syncs = 0;
+
+extern "C" int fsync(int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
+    ++folder_syncs;
+    if (refused_folder_syncs > 0) {
+      --refused_folder_syncs;
+      errno = EIO;
+      return -1;
+    }
+  }
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
 
 namespace tfdist::agent {
 namespace {
@@ -24,7 +46,7 @@ class JournalTest : public testing::Test {
   void SetUp() override { path_ = folder_ / "events.jsonl"; }
 
   void Write(const std::string& text) const { ReplaceFile(path_, text, 0600); }
-  [[nodiscard]] std::string Text() const { return ReadFileIfExists(path_, 1 << 20).value(); }
+  [[nodiscard]] std::string Text() const { return ReadFileIfExists(path_, 4 << 20).value(); }
 
   const TemporaryFolder temporary_;
   std::filesystem::path folder_ = temporary_.path();
@@ -118,6 +140,44 @@ TEST_F(JournalTest, RefusesAnEventThatCannotHaveHappened) {
 TEST_F(JournalTest, RefusesANumberOutOfTurn) {
   Write(EncodeRecord(MakeEvent(1)) + "\n" + EncodeRecord(MakeEvent(3)) + "\n");
   EXPECT_EQ(ReadJournal(path_).events.size(), 1U);
+}
+
+// Else all that is written from then on would be gone after a power cut.
+TEST_F(JournalTest, AFolderThatCouldNotBeSyncedIsSyncedWithTheNextDecision) {
+  const std::string line = EncodeRecord(MakeEvent(1)) + "\n";
+  Write(line);
+  Journal journal(path_, ReadJournal(path_));
+  refused_folder_syncs = 2;
+  journal.Replace(0, line.size(), line);
+  const std::string next = EncodeRecord(MakeEvent(2)) + "\n";
+  EXPECT_THROW(journal.Append(next, true), Error);
+  EXPECT_EQ(Text(), line);
+  folder_syncs = 0;
+  journal.Append(next, true);
+  EXPECT_EQ(folder_syncs, 1);
+  EXPECT_EQ(Text(), line + next);
+  journal.Append(EncodeRecord(MakeEvent(3)) + "\n", true);
+  EXPECT_EQ(folder_syncs, 1);
+}
+
+TEST_F(JournalTest, ItStaysAsLongAsItIsWhereTheDiskHasNoRoomForBoth) {
+  if (mount("tfdist-test", folder_.c_str(), "tmpfs", 0, "size=4m") != 0) {
+    GTEST_SKIP() << "cannot mount a small disk here (not root)";
+  }
+  constexpr size_t kBytes = 1 << 20;
+  const std::string first = EncodeRecord(MakeEvent(1, {{"why", std::string(kBytes, 'a')}})) + "\n";
+  const std::string second = EncodeRecord(MakeEvent(2, {{"why", std::string(kBytes, 'b')}})) + "\n";
+  Write(first + second);
+  Journal journal(path_, ReadJournal(path_));
+  std::string why;
+  try {
+    journal.Replace(first.size(), first.size() + second.size(), first);
+  } catch (const Error& error) {
+    why = error.cause();
+  }
+  EXPECT_NE(why.find("KiB are free"), std::string::npos) << why;
+  EXPECT_EQ(Text(), first + second);
+  umount2(folder_.c_str(), MNT_DETACH);
 }
 
 }  // namespace
