@@ -53,9 +53,9 @@ void PrintOthers(const protocol::JobState& state) {
   const auto differs = [&](const std::string& name) {
     return !EndAlike(first, state.tasks.at(name).last_lines);
   };
-  const auto same = std::ranges::stable_partition(others, differs);
-  if (!same.empty()) Say("  the same from {}\n", FoldHosts({same.begin(), same.end()}));
-  others.erase(same.begin(), same.end());
+  const auto same = std::stable_partition(others.begin(), others.end(), differs);
+  if (same != others.end()) Say("  the same from {}\n", FoldHosts({same, others.end()}));
+  others.erase(same, others.end());
   PrintCollateral(state, others);
 }
 
