@@ -64,6 +64,7 @@ class Round:
         self.ends = self._draw_ends()
         self.strikes = sorted((self._draw_strike(nemesis) for nemesis in drawn), key=lambda s: (not s.while_deploying, s.at))
         self.hidden = chance.random() < 0.25
+        self.on_host_lost = chance.choice(("wait", "fail"))
         self.effects = [strike.nemesis.effects for strike in self.strikes] + [Effects(may_end=True)] * bool(self.life)
 
     def _draw_ends(self):
@@ -91,7 +92,7 @@ class Round:
                            f" +{s.at:.2f} s, for {s.lasts:.2f} s)" for s in self.strikes)
         return f"seed {self.seed}: {struck or 'nothing'}{f'; ends {self.ends}' if self.ends else ''}" \
                f"{', a spare host' if self.spare else ''}{', up -d' if self.detached else ''}" \
-               f"{', hidden processes' if self.hidden else ''}, {self.seconds:.2f} s"
+               f"{', hidden processes' if self.hidden else ''}, on_host_lost {self.on_host_lost}, {self.seconds:.2f} s"
 
     # --- what nemeses need ------------------------------------------------------------------------------
 
@@ -174,6 +175,7 @@ class Round:
         hosts = self.world.hosts
         rows = [f'{{ address = "{h.address}", ssh = "{h.name}"{", spare = true" if n == SLOTS else ""} }}'
                 for n, h in enumerate(hosts) if n < SLOTS or self.spare]
+        host_lost = 5 if self.may("loses_host") else 11
         rules = "\n".join(f'{role} = {{ policy = "{policy}", {self.limits} }}'
                           for role, policy in promises.POLICIES.items())
         return f"""name = "{self.name}"
@@ -189,8 +191,9 @@ grace = "3s"
 output = "{self.output}"
 env = {{ CHAOS_SECONDS = "{self.seconds}", CHAOS_FAILS_AFTER = "{self.fails_after}", CHAOS_MARK = "{self.mark}", CHAOS_ENDS = '{json.dumps(self.ends)}' }}
 [restart]
-host_lost = "{"5s" if self.may("loses_host") else "11s"}"
-on_host_lost = "fail"
+host_lost = "{host_lost}s"
+on_host_lost = "{self.on_host_lost}"
+{f'orphan_timeout = "{3 * host_lost}s"' if self.on_host_lost == "wait" else ""}
 {rules}
 [ssh]
 config = "{hosts.ssh_config}"
