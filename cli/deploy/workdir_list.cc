@@ -15,7 +15,6 @@
 #include "cli/deploy/ignore_rules.h"
 #include "cli/deploy/size_text.h"
 #include "cli/job/job_record.h"
-#include "cli/pull/brought.h"
 
 namespace tfdist::cli {
 namespace {
@@ -33,16 +32,10 @@ constexpr const char* kTooLargeRemedy =
 constexpr std::array<std::string_view, 6> kVersionControl = {".git", ".svn",   ".hg",
                                                              ".bzr", "_darcs", "CVS"};
 
-// Empty where it cannot be told.
-fs::path Canonical(const fs::path& folder) {
-  std::error_code error;
-  return fs::canonical(folder, error);
-}
-
 class Walk {
  public:
   Walk(const fs::path& workdir, const WorkdirLimits& limits)
-      : workdir_(workdir), canonical_(Canonical(workdir)), limits_(limits), rules_(workdir) {}
+      : workdir_(workdir), limits_(limits), rules_(workdir) {}
 
   WorkdirListing Run() {
     Folder("");
@@ -77,10 +70,8 @@ class Walk {
   void Folder(const std::string& path) {
     const bool reads_rules = !left_out_;
     if (reads_rules) rules_.Enter(PathOf(path), path);
-    brought_.emplace_back(path, BroughtFiles(canonical_ / path));
     for (const std::string& name : NamesIn(path))
       Entry(path.empty() ? name : fmt::format("{}/{}", path, name));
-    brought_.pop_back();
     if (reads_rules) rules_.Leave();
   }
 
@@ -111,18 +102,9 @@ class Walk {
       return *ignored ? std::optional(LeftOutBy::kTfdistIgnore) : std::nullopt;
     }
     if (above) return above;
-    if (entry.is_folder() ? IsJobId(name) : WasBrought(entry)) return LeftOutBy::kResults;
+    if (entry.is_folder() && IsJobId(name)) return LeftOutBy::kResults;
     const bool ignored = rules_.ByGitIgnore(entry.path, entry.is_folder()).value_or(false);
     return ignored ? std::optional(LeftOutBy::kGitIgnore) : std::nullopt;
-  }
-
-  // Into one of the folders above it.
-  [[nodiscard]] bool WasBrought(const WorkdirEntry& entry) const {
-    return std::ranges::any_of(brought_, [&](const auto& folder) {
-      if (folder.second.empty()) return false;
-      const size_t prefix = folder.first.empty() ? 0 : folder.first.size() + 1;
-      return folder.second.Has(entry.path.substr(prefix), entry.info);
-    });
   }
 
   // What is left out, with all that is in it.
@@ -164,14 +146,11 @@ class Walk {
   }
 
   const fs::path workdir_;
-  const fs::path canonical_;  // as `pull` knows it
   const WorkdirLimits limits_;
   IgnoreRules rules_;
   WorkdirListing listing_;
   // Which of listing_.left_out the folder that is looked at belongs to.
   std::optional<size_t> left_out_;
-  // Of the folder that is looked at and those above it.
-  std::vector<std::pair<std::string, BroughtFiles>> brought_;
   std::vector<WorkdirEntry> waiting_;  // it, and those above it that are left out
   size_t counted_ = 0;
 };

@@ -24,8 +24,7 @@ struct WorkdirEntry {
   }
 };
 
-// kResults: a folder with a job's id for its name, as `pull` makes it; what `pull` or `logs --save` has brought into another
-// one, and nobody has changed since.
+// kResults: a folder with a job's id for its name, as `pull` makes it.
 enum class LeftOutBy : uint8_t { kGitIgnore, kTfdistIgnore, kVersionControl, kResults };
 inline constexpr size_t kLeftOutReasons = 4;
 

@@ -23,47 +23,19 @@ std::string LineOf(const std::string& path, const std::string& mark) {
   return path + '\0' + mark + '\0';
 }
 
-fs::path MemoryOf(const fs::path& canonical) {
-  return StateFolder() / "brought" / Sha256Hex(canonical.string());
-}
-
-using Marks = std::map<std::string, std::string>;
-
-// Returns how many lines there were: the newest of a path counts.
-size_t ReadMarks(const fs::path& memory, Marks& marks) {
-  const std::string lines = ReadFileIfExists(memory, kMostBytes).value_or("");
-  size_t count = 0;
-  for (std::string_view rest = lines; !rest.empty(); ++count) {
-    const std::string_view name = TakeUpTo('\0', rest);
-    marks.insert_or_assign(std::string(name), std::string(TakeUpTo('\0', rest)));
-  }
-  return count;
-}
-
-std::string StampOf(const struct stat& info) {
-  return fmt::format(" {} {}.{:09}", info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
-}
-
 }  // namespace
-
-BroughtFiles::BroughtFiles(const fs::path& folder) {
-  try {
-    ReadMarks(MemoryOf(folder), marks_);
-  } catch (const Error&) {
-    marks_.clear();
-  }
-}
-
-bool BroughtFiles::Has(const std::string& path, const struct stat& info) const {
-  const auto mark = marks_.find(path);
-  return mark != marks_.end() && mark->second.ends_with(StampOf(info));
-}
 
 Brought::Brought(const fs::path& folder, const std::string& job)
     : folder_(fs::canonical(folder)), job_(job) {
-  const fs::path path = MemoryOf(folder_);
-  MakePrivateFolder(path.parent_path());
-  const size_t count = ReadMarks(path, marks_);
+  const fs::path memory = StateFolder() / "brought";
+  const fs::path path = memory / Sha256Hex(folder_.string());
+  MakePrivateFolder(memory);
+  const std::string lines = ReadFileIfExists(path, kMostBytes).value_or("");
+  size_t count = 0;
+  for (std::string_view rest = lines; !rest.empty(); ++count) {
+    const std::string_view name = TakeUpTo('\0', rest);
+    marks_.insert_or_assign(std::string(name), std::string(TakeUpTo('\0', rest)));
+  }
   if (count > 2 * marks_.size()) {
     std::string newest;
     for (const auto& [name, mark] : marks_) newest += LineOf(name, mark);
@@ -111,7 +83,8 @@ void Brought::Remember(const std::string& path, const std::string& mark) {
 std::optional<std::string> Brought::MarkOf(const std::string& path) const {
   struct stat info {};
   if (lstat((folder_ / path).c_str(), &info) != 0) return std::nullopt;
-  return job_ + StampOf(info);
+  return fmt::format("{} {} {}.{:09}", job_, info.st_size, info.st_mtim.tv_sec,
+                     info.st_mtim.tv_nsec);
 }
 
 std::optional<std::string> Brought::MarkOf(const Folder& folder) const {

@@ -2,8 +2,6 @@
 // now, as long as nobody has changed it. All else in the folder is the user's.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -13,19 +11,6 @@
 #include "base/unique_fd.h"
 
 namespace tfdist::cli {
-
-// What was brought into one folder, of any job. For a reader of the folder: remembers nothing itself.
-class BroughtFiles {
- public:
-  // `folder` has no links and no `..`. Empty where nothing was brought, or what is remembered cannot be read.
-  explicit BroughtFiles(const std::filesystem::path& folder);
-  [[nodiscard]] bool empty() const { return marks_.empty(); }
-  // Whether a file or a link was brought to `path`, below the folder, and has not changed since: by `info`, of lstat(2).
-  [[nodiscard]] bool Has(const std::string& path, const struct stat& info) const;
-
- private:
-  std::map<std::string, std::string> marks_;  // as Brought has them
-};
 
 // Remembered in $XDG_STATE_HOME/tfdist/brought, one file a folder. Belongs to one thread.
 class Brought {

@@ -893,20 +893,6 @@ class LocalJob(unittest.TestCase):
         self.user.run("clean", "-H", "localhost", "--yes").expect(0)
         self.assertEqual(list((self.user.folder / ".cache/tfdist").glob("*")), [])
 
-    def test_what_pull_has_brought_into_the_work_folder_is_not_sent(self):
-        work = self.user.folder / "work"
-        work.mkdir()
-        up = ("up", "-H", "localhost", "--workdir", str(work), "--")
-        self.user.run(*up, "sh", "-c", "echo weights >model.ckpt; echo 1 >notes").expect(0)
-        self.user.run("pull", "--to", str(work / "results")).expect(0)
-        brought = work / "results/worker-0"
-        self.assertEqual(sorted(path.name for path in brought.iterdir()), ["model.ckpt", "notes"])
-        (brought / "notes").write_text("the user's now\n")
-        again = self.user.run(*up, "ls", "results/worker-0").expect(0)
-        self.assertRegex(again.err, r"left out as results of tfdist pull: 8 bytes \(results/worker-0/model.ckpt 8 bytes\)")
-        self.assertIn("| notes\n", again.out)
-        self.assertNotIn("model.ckpt", again.out)
-
     def test_prune_keeps_jobs_whose_folder_it_cannot_see(self):
         run = self.user.run("up", "-H", "localhost", "--name", "made", "--no-workdir", "--", "sh", "-c", "echo weights >model.ckpt")
         self.assertEqual(run.code, 0, run)
