@@ -39,9 +39,10 @@ bool TakesScript(std::string_view option) {
   return option.starts_with('-') && option.find('c') != option.npos;
 }
 
+// "-o", also among others: "-euo" of `bash -euo pipefail -c SCRIPT`.
 bool TakesValue(std::string_view option) {
-  constexpr std::array<std::string_view, 5> kSuch = {"-o", "+o", "-O", "--rcfile", "--init-file"};
-  return std::ranges::find(kSuch, option) != kSuch.end();
+  if (option.starts_with("--")) return option == "--rcfile" || option == "--init-file";
+  return option.find_first_of("oO") != option.npos;
 }
 
 bool IsOption(std::string_view word) { return word.starts_with('-') || word.starts_with('+'); }
@@ -70,7 +71,8 @@ std::optional<Script> ScriptIn(const Command& command) {
   return std::nullopt;
 }
 
-// Without what stands in single quotes, which no shell looks into: awk's $1 is not the shell's.
+// Without what stands in single quotes, which no shell looks into: awk's $1 is not the shell's. All of it, where a quote
+// stays open: it stood in a comment or a here-document.
 std::string OutsideOfSingleQuotes(std::string_view script) {
   std::string text;
   bool in_single = false;
@@ -86,7 +88,17 @@ std::string OutsideOfSingleQuotes(std::string_view script) {
       text += c;
     }
   }
-  return text;
+  return in_single ? std::string(script) : text;
+}
+
+// "for word do", "for word; do": over the words.
+bool LoopsOverWords(std::string_view text) {
+  for (size_t at = text.find("for "); at != text.npos; at = text.find("for ", at + 1)) {
+    const size_t name = text.find_first_not_of(' ', at + 4);
+    const size_t after = text.find_first_not_of(" \n", text.find_first_of(" ;\n", name));
+    if (after != text.npos && !text.substr(after).starts_with("in ")) return true;
+  }
+  return false;
 }
 
 // "$1", "${@:2}", "$#": `parameters` are the characters that can follow.
@@ -103,7 +115,7 @@ bool Reads(std::string_view text, std::string_view parameters) {
 bool ReadsWords(std::string_view shell, std::string_view script) {
   const std::string text = OutsideOfSingleQuotes(script);
   if (HasArgv(shell) && text.find("$argv") != text.npos) return true;
-  return Reads(text, "@*#123456789") || text.find("getopts") != text.npos;
+  return Reads(text, "@*#123456789") || LoopsOverWords(text) || text.find("getopts") != text.npos;
 }
 
 void ReportUnread(const Command& command, const Script& script, Problems& problems) {

@@ -47,6 +47,9 @@ TEST(AddedWords, AreTheParametersOfAScript) {
        {Words{"bash", "-lc", "exec python3 train.py \"$@\""},
         Words{"env", "A=1", "sh", "-c", "run $1"},
         Words{"/bin/bash", "-l", "-o", "pipefail", "-c", "run '$1' \"'${2}'\""},
+        Words{"bash", "-euo", "pipefail", "-c", "run \"$@\""},
+        Words{"bash", "-ceuo", "pipefail", "run \"$@\""}, Words{"sh", "-c", "# don't\nrun \"$@\""},
+        Words{"sh", "-c", "for word do run $word; done"},
         Words{"su", "-", "trainer", "-c", "while getopts x o; do run; done"}}) {
     Words expected = command;
     expected.push_back(command[0] == "env" ? "sh" : command[0]);
@@ -67,6 +70,8 @@ TEST(AddedWords, ThatAScriptWouldNotReadAreRefused) {
   EXPECT_TRUE(IsRefused({"sh", "-c", "ls | awk '{print $1}'"}));
   EXPECT_TRUE(IsRefused({"sh", "-c", "echo \\$1 $HOME $? $$"}));
   EXPECT_TRUE(IsRefused({"conda", "run", "bash", "-ec", "python train.py"}));
+  EXPECT_TRUE(IsRefused({"bash", "-euo", "pipefail", "-c", "python train.py"}));
+  EXPECT_TRUE(IsRefused({"sh", "-c", "for x in 1 2; do run $x; done"}));
   EXPECT_TRUE(IsRefused({"fish", "-c", "python train.py"}));
 }
 
