@@ -88,15 +88,17 @@ bool IsBrought(const RunSpec& spec, const SlotFolder& folder) {
 
 std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder& folder) {
   std::vector<Trouble> troubles;
-  std::set<std::pair<std::string, std::string>> seen;  // what is missing is so for each task
+  std::set<std::pair<std::string, std::string>> told;  // what is missing is so for each task
   for (const TaskDescription& task : survey.tasks) {
     const RunSpec spec = SpecOf(task, folder);
-    if (!seen.emplace(spec.cwd, spec.argv.empty() ? "" : spec.argv[0]).second) continue;
+    const std::pair what(spec.cwd, spec.argv.empty() ? "" : spec.argv[0]);
+    if (told.contains(what)) continue;
     try {
       if (!IsBrought(fs::path(spec.cwd), folder)) CheckStartFolder(spec, folder.path().string());
       if (!IsBrought(spec, folder)) CheckCommand(spec);
     } catch (const Error& error) {
       troubles.push_back({error.cause(), error.remedy()});
+      told.insert(what);
     }
   }
   return troubles;

@@ -52,7 +52,8 @@ bool IsInPath(const RunSpec& spec, std::string_view path) {
 
 // "python3 train.py", as one word.
 bool HoldsWholeCommand(const RunSpec& spec) {
-  return spec.argv.size() == 1 && spec.argv[0].find(' ') != std::string::npos;
+  return spec.argv.size() == 1 && spec.argv[0].find(' ') != std::string::npos &&
+         !spec.argv[0].starts_with('/');
 }
 
 std::string RemedyForMissing(const RunSpec& spec) {
@@ -67,8 +68,11 @@ std::string RemedyForMissing(const RunSpec& spec) {
   }
   if (name.find('/') != name.npos) return "is it in the workdir, and executable (chmod +x)?";
   if (std::filesystem::is_regular_file(std::filesystem::path(spec.cwd) / name, none)) {
-    return fmt::format("it is in the workdir, where no program is looked for: {} {}, or ./{}",
-                       name.ends_with(".py") ? "python3" : "sh", name, name);
+    const char* const shown = name.ends_with(".py")   ? "python3 {0}, or ./{0}"
+                              : name.ends_with(".sh") ? "sh {0}, or ./{0}"
+                                                      : "./{0}";
+    return fmt::format("it is where the task starts, and no program is looked for there: ") +
+           fmt::format(fmt::runtime(shown), name);
   }
   return "install it on that host, give its whole path, or set PATH in the task's env";
 }

@@ -108,6 +108,22 @@ class Look {
     for (const WorkdirEntry& entry : listing.entries) sent_.insert(entry.path);
   }
 
+  void AtStartFolders(std::vector<WorkdirWarning>& warnings) const {
+    std::set<fs::path> seen;
+    for (const TaskOnHost& task : plan_.tasks) {
+      const auto folder = StartFolder(task);
+      if (!folder || folder->empty() || !seen.insert(*folder).second) continue;
+      const bool is_sent = std::ranges::any_of(listing_.entries, [&](const WorkdirEntry& entry) {
+        return entry.path == *folder && (entry.is_folder() || entry.is_link());
+      });
+      if (is_sent || IsBehindLink(folder->string())) continue;
+      warnings.push_back(
+          {fmt::format("cwd: there is no folder {} in what is sent of the workdir {}",
+                       folder->string(), plan_.workdir->string()),
+           "a folder of the workdir, or an absolute path of the hosts", true});
+    }
+  }
+
   void AtScripts(std::vector<WorkdirWarning>& warnings) const {
     std::set<std::string> seen;
     for (const TaskOnHost& task : plan_.tasks) {
@@ -229,6 +245,7 @@ std::vector<WorkdirWarning> WarningsOfWorkdir(const Plan& plan, const WorkdirLis
   std::vector<WorkdirWarning> warnings;
   if (!plan.workdir) return warnings;
   const Look look(plan, listing);
+  look.AtStartFolders(warnings);
   look.AtScripts(warnings);
   look.AtLinks(warnings);
   look.AtVirtualEnvironments(warnings);

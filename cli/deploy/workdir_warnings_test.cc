@@ -71,8 +71,14 @@ TEST_F(WorkdirWarningsTest, AScriptIsLookedForWhereTheTaskStarts) {
   cwd_ = protocol::Text("mnist/");
   EXPECT_THAT(Of({"python3", "train.py"}), IsEmpty());
   EXPECT_THAT(Of({"python3", "../mnist/train.py"}), IsEmpty());
+  EXPECT_TRUE(Warnings({"python3", "mnist/train.py"})[0].is_certain);
   EXPECT_THAT(Of({"python3", "mnist/train.py"}),
               ElementsAre(HasSubstr("there is no mnist/mnist/train.py in the workdir")));
+  for (const char* none : {"mnits", "mnist/train.py"}) {
+    cwd_ = protocol::Text(none);
+    EXPECT_THAT(Of({"python3", "-m", "this"}),
+                ElementsAre(HasSubstr(std::string("there is no folder ") + none)));
+  }
   cwd_ = protocol::Text("/mnt/nfs/project");
   EXPECT_THAT(Of({"python3", "train.py"}), IsEmpty()) << "only the host knows";
 }

@@ -222,6 +222,7 @@ TEST_F(Mistakes, InTaskSettingsAreExplained) {
   EXPECT_THAT(with_command("cwd = \"mnist\""), HasSubstr("[task] has no workdir"));
   EXPECT_THAT(with_command("cwd = \"a/../../b\"\nworkdir = \".\""),
               HasSubstr("leads out of the work folder"));
+  EXPECT_THAT(with_command("cwd = \"\""), HasSubstr("got an empty one"));
   EXPECT_THAT(with_command("cwd = \"/data/{host}\""), HasSubstr("no address of a task"));
   EXPECT_THAT(with_command("output = \"both\""), HasSubstr("\"merged\" or \"separate\""));
   EXPECT_THAT(with_command("log_limit = \"1 GiB\""), HasSubstr("expected a size"));

@@ -366,6 +366,17 @@ cwd = "/srv/{task}"
   EXPECT_EQ(TaskNamed(plan, "master:0").log_limit_bytes, 1 << 30);
 }
 
+TEST_F(Layout, AVariableOfTheHostSaysWhereTasksStart) {
+  const Plan plan = Load(R"(name = "n"
+[cluster]
+hosts = ["h1"]
+[task]
+command = ["a"]
+cwd = "{env:SCRATCH}/project"
+)");
+  EXPECT_FALSE(TaskNamed(plan, "ps:0").cwd.parts.empty());
+}
+
 TEST_F(Layout, AServerForProgramsThatStartNone) {
   const Plan plan = Load(R"(name = "n"
 [cluster]

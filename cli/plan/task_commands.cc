@@ -112,7 +112,10 @@ class CommandWriter {
                             std::holds_alternative<protocol::HostVariable>(part);
       if (!is_known) problems_.Add(said.where, "no address of a task can stand here");
     }
-    const auto* begin = cwd.parts.empty() ? nullptr : std::get_if<std::string>(&cwd.parts.front());
+    // A literal in front of a placeholder is empty.
+    const auto first = std::ranges::find_if(
+        cwd.parts, [](const auto& part) { return part != protocol::Text::Part(std::string()); });
+    const auto* begin = first == cwd.parts.end() ? nullptr : std::get_if<std::string>(&*first);
     if (begin == nullptr || begin->starts_with('/') || begin->starts_with('\0')) return;
     if (!plan_.workdir) {
       problems_.Add(said.where, "counts from the work folder, and [task] has no workdir",
@@ -138,7 +141,8 @@ class CommandWriter {
     // Else Python holds back what it prints to a pipe until 8 KiB are full. Empty: as without it.
     env.try_emplace("PYTHONUNBUFFERED", "1");
     for (auto& [name, text] : env) {
-      std::erase_if(task.env, [&](const auto& variable) { return variable.first == name; });
+      const auto is_same = [&key = name](const auto& variable) { return variable.first == key; };
+      std::erase_if(task.env, is_same);
       task.env.emplace_back(name, std::move(text));
     }
   }
