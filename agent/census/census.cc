@@ -27,8 +27,9 @@ constexpr std::chrono::milliseconds kPassInterval{20};
 
 // By the name that it gives itself (prctl(2), PR_SET_NAME), or, just after its exec, its file's.
 bool IsOwn(const ProcessInfo& process) {
-  return process.comm.starts_with("tfdist-") ||
-         ExecutableOf(process.id.pid).filename() == layout::kAgent;
+  return IsOfThisAccount(process.id.pid) &&
+         (process.comm.starts_with("tfdist-") ||
+          ExecutableOf(process.id.pid).filename() == layout::kAgent);
 }
 
 class Finder {

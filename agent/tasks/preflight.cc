@@ -108,7 +108,8 @@ void CheckControlPort(const HostDescription& description, const SlotInfo& info) 
   const int port = description.control_port;
   if (port == 0) return;
   const auto owner = FindPortOwner(port);
-  const bool is_ours = owner ? owner->comm.starts_with("tfdist-") : !IsPortOfAnotherAccount(port);
+  const bool is_ours = owner ? owner->comm.starts_with("tfdist-") && IsOfThisAccount(owner->id.pid)
+                             : !IsPortOfAnotherAccount(port);
   if (!is_ours) (void)ListenForAgents(info.address, port);  // for its complaint
 }
 
