@@ -111,7 +111,7 @@ bool FailedBeforeTheBlamed(const JobState& state, const TaskPlan& task) {
 }
 
 std::string WhyItEnded(const JobState& state) {
-  const bool is_usual = state.result == JobResult::kSucceeded && !state.plan.deadline_succeeds;
+  const bool is_usual = state.result == JobResult::kSucceeded && state.why == kAllHaveSucceeded;
   return is_usual || state.result == JobResult::kNone ? "" : state.why;
 }
 

@@ -30,7 +30,10 @@ bool WasSilentBeforeTheBlamed(const JobState& state, int slot);
 // way: so far before that it is no matter of how well the hosts' clocks are known.
 bool FailedBeforeTheBlamed(const JobState& state, const TaskPlan& task);
 
-// Of a job that ends or has ended; "": its tasks succeeded, and nothing else could end it so (on_deadline).
+// Why a job has succeeded whose tasks have.
+inline constexpr std::string_view kAllHaveSucceeded = "all deciding tasks exited with 0";
+
+// Of a job that ends or has ended; "": its tasks have succeeded, as usual.
 std::string WhyItEnded(const JobState& state);
 
 // "all tasks get SIGUSR1, 5m before it".

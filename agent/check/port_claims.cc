@@ -86,10 +86,10 @@ PortConflict MakeConflict(int port, const std::string& task, const std::string& 
   return {port,
           {fmt::format("port {} of {} is that of {} of job {}, which is on this host", port, task,
                        other_task, other_job),
-           fmt::format(
-               "choose other ports: --set cluster.ports=auto, or `ports` in the cluster file; or "
-               "end that job: tfdist down {}",
-               other_job)}};
+           fmt::format("choose other ports: --set cluster.ports=auto, or `ports` (`more_ports`) in "
+                       "the cluster file; or "
+                       "end that job: tfdist down {}",
+                       other_job)}};
 }
 
 std::vector<PortConflict> ConflictsWith(const fs::path& slot,

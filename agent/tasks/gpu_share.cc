@@ -197,10 +197,11 @@ void CheckListedGpus(std::string_view listed, const std::vector<std::string>& gp
   while (!listed.empty()) {
     const std::string_view gpu = TakeUpTo(',', listed);
     if (std::ranges::find(gpus, gpu) != gpus.end()) continue;
-    throw Error(Phase::kCommand,
-                fmt::format("{} is to use GPU {}, and the GPUs here are {}", task, gpu,
-                            fmt::join(gpus, ", ")),
-                "list only those in gpus; without a list, tasks share what the host has");
+    throw Error(
+        Phase::kCommand,
+        fmt::format("{} is to use GPU {}, which this host does not have: it has {} GPU{} ({})",
+                    task, gpu, gpus.size(), gpus.size() == 1 ? "" : "s", fmt::join(gpus, ", ")),
+        "correct `gpus`; without it, the tasks of a host share what it has");
   }
 }
 

@@ -55,7 +55,8 @@ TEST(GpuShare, AListedGpuThatIsNotThereIsAnErrorWithThoseThatAre) {
     CheckListedGpus("0,2", Gpus(2), "worker:0");
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
-    EXPECT_EQ(error.cause(), "worker:0 is to use GPU 2, and the GPUs here are 0, 1");
+    EXPECT_EQ(error.cause(),
+              "worker:0 is to use GPU 2, which this host does not have: it has 2 GPUs (0, 1)");
   }
 }
 

@@ -94,7 +94,7 @@ struct PortHolder {
 
 PortHolder HolderOf(int port, const std::optional<ProcessInfo>& owner) {
   constexpr std::string_view kElse =
-      "choose other ports: --set cluster.ports=auto, or `ports` in the cluster file";
+      "choose other ports: --set cluster.ports=auto, or `ports` (`more_ports`) in the cluster file";
   if (owner) {
     const std::string words = " by " + Describe(*owner);
     const std::string job = JobOf(*owner);
@@ -114,7 +114,8 @@ PortHolder HolderOf(int port, const std::optional<ProcessInfo>& owner) {
   if (error_number != EADDRINUSE) {
     throw Refusal(RefusalKind::kPortTaken, Phase::kPorts,
                   WithErrno(fmt::format("port {} of {}", port, task), error_number),
-                  "choose other ports: --set cluster.ports=auto, or `ports` in the cluster file");
+                  "choose other ports: --set cluster.ports=auto, or `ports` (`more_ports`) in the "
+                  "cluster file");
   }
   if (IsLeftInTimeWait(port)) {
     throw PortWaits(

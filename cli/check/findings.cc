@@ -122,8 +122,8 @@ class Findings {
     }
     if (*wanted > facts.gpus.size()) {
       AddError(slot, "gpus",
-               fmt::format("a task is to use GPU {}, and the host has {}", *wanted - 1,
-                           facts.gpus.size()),
+               fmt::format("a task is to use GPU {}, and the host has {} of them, from 0",
+                           *wanted - 1, facts.gpus.size()),
                "correct `gpus` in the cluster file; nvidia-smi -L lists what is there");
     } else if (const size_t parts = GpuParts(slot);
                !facts.gpus.empty() && parts > facts.gpus.size()) {

@@ -184,7 +184,9 @@ TEST_F(FindingsTest, GpusOfThePlanMustBeThere) {
   for (HostReport& report : reports_) report.facts->gpus = {"A", "A", "A", "A"};
   EXPECT_THAT(Found(), IsEmpty());
   reports_[1].facts->gpus.resize(2);
-  EXPECT_THAT(Found(), ElementsAre("error gpus h2: a task is to use GPU 3, and the host has 2"));
+  EXPECT_THAT(
+      Found(),
+      ElementsAre("error gpus h2: a task is to use GPU 3, and the host has 2 of them, from 0"));
 }
 
 TEST_F(FindingsTest, TasksThatShareGpusNeedOneEach) {

@@ -494,13 +494,12 @@ void AddClean(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
       "clean", "remove caches and this file's finished jobs from its hosts, once confirmed");
   auto* file = sub->add_option("FILE", arguments->file, "cluster file");
-  sub->add_option("-H,--hosts", arguments->hosts,
-                  "instead of FILE: finished jobs of any name on gpu1,user@gpu2,gpu[3-6]")
-      ->type_name("HOST,...")
-      ->excludes(file);
-  sub->add_option("-F,--ssh-config", arguments->ssh_config, "with -H: as ssh -F")
-      ->type_name("CONFIG");
-  AddTransport(*sub, arguments->transport);
+  auto* hosts =
+      sub->add_option("-H,--hosts", arguments->hosts,
+                      "instead of FILE: finished jobs of any name on gpu1,user@gpu2,gpu[3-6]")
+          ->type_name("HOST,...")
+          ->excludes(file);
+  AddConnectionOf(*sub, hosts, arguments->ssh_config, arguments->transport);
   sub->add_flag("--all", arguments->all, "finished jobs of any name");
   sub->add_flag("-y,--yes", arguments->yes, "remove without a question");
   sub->add_flag("-n,--dry-run", arguments->dry_run, "list only");

@@ -284,7 +284,7 @@ bool MayRemove(const CleanArguments& arguments, const Proposal& proposal) {
   if (arguments.yes || ConsentFor(Deed::kClean, meant) == Consent::kGiven) return true;
   if (!HasTerminal()) {
     throw UsageError(Phase::kUsage, "nothing was removed: there is no terminal to ask on",
-                     "tfdist clean --yes removes what is listed; --dry-run lists only");
+                     "the same with --yes removes what is listed; --dry-run lists only");
   }
   return IsConfirmed(
       fmt::format("remove these{}?", proposal.has_task_files ? ", files of tasks too" : ""));

@@ -409,9 +409,9 @@ void Deployment::AwaitPorts(Host& host, std::string why) {
   while (!why.empty()) {
     host.steps.Begin("a port that is not free yet (TIME_WAIT)");
     if (SystemClock().Now() > deadline) {
-      throw protocol::Refusal(
-          protocol::RefusalKind::kPortTaken, Phase::kPorts, why,
-          "choose other ports: --set cluster.ports=auto, or `ports` in the cluster file");
+      throw protocol::Refusal(protocol::RefusalKind::kPortTaken, Phase::kPorts, why,
+                              "choose other ports: --set cluster.ports=auto, or `ports` "
+                              "(`more_ports`) in the cluster file");
     }
     (void)host.attached.link->Receive(SystemClock().Now() + kPortsLook);  // sends pings
     why = Ask(host, type::kPorts, Json::object(), kDialLimit).value("waits", "");

@@ -25,6 +25,7 @@
 #include "base/text.h"
 #include "cli/plan/container_clients.h"
 #include "cli/render/render.h"
+#include "job/first_cause.h"
 #include "job/layout.h"
 
 namespace tfdist::cli {
@@ -130,6 +131,7 @@ LastSeen LastSeenFromJson(const json& value) {
   }
   value.at("result").get_to(seen.result);
   value.at("why").get_to(seen.why);
+  if (seen.why == protocol::kAllHaveSucceeded) seen.why.clear();  // an earlier version kept it
   value.at("began_ns").get_to(seen.began_ns);
   value.at("ended_ns").get_to(seen.ended_ns);
   return seen;

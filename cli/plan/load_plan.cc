@@ -159,9 +159,10 @@ void PlanTasks(const ClusterFile& file, const Placement& placement, Plan& plan,
 }
 
 bool NamesPorts(const ClusterFile& file) {
-  return !file.ports.empty() || std::ranges::any_of(file.roles, [](const RoleTable& role) {
-    return role.ports.has_value() || !role.more_ports.empty();
-  });
+  return file.any_ports || !file.ports.empty() ||
+         std::ranges::any_of(file.roles, [](const RoleTable& role) {
+           return role.ports.has_value() || !role.more_ports.empty();
+         });
 }
 
 // An agent must not give the coordinator up before it is given up itself.

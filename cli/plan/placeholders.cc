@@ -252,8 +252,15 @@ void Placeholders::AppendNamedPort(const Use& use, const TaskOnHost& task, const
                                    Parts& parts) const {
   const auto port = task.more_ports.find(name);
   if (port != task.more_ports.end()) return AppendLiteral(parts, std::to_string(port->second));
+  std::vector<std::string_view> known;
+  for (const auto& [other, its_port] : task.more_ports) known.push_back(other);
+  const std::string_view nearest = NearestWord(name, known);
   Report(use, fmt::format("names a port that {} does not have", ToString(task.id)),
-         fmt::format("write more_ports = {{ {} = PORT }} in [roles.{}]", name, task.id.type));
+         nearest.empty()
+             ? fmt::format("write more_ports = {{ {} = PORT }} in [roles.{}], or name the task "
+                           "that has it: {{NAME:0.port.{}}}",
+                           name, task.id.type, name)
+             : fmt::format("did you mean 'port.{}'?", nearest));
 }
 
 void Placeholders::Report(const Use& use, const std::string& why, std::string hint) const {

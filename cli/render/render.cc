@@ -123,6 +123,7 @@ Json TaskJson(const Plan& plan, const TaskOnHost& task, const Filling& filling) 
   json["index"] = task.id.index;
   json["host"] = HostOf(plan, task).name;
   json["address"] = task.port == 0 ? Json(nullptr) : Json(AddressOf(plan, task));
+  json["more_ports"] = task.more_ports;
   json["chief"] = task.chief;
   json["argv"] = FillAll(description.argv, filling);
   json["cwd"] = StartFolder(task, filling);
@@ -201,6 +202,7 @@ std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {
       ToString(task.id), HostOf(plan, task).name, task.port, GpuText(task), NameOf(restart.policy),
       restart.limit, restart.backoff_ms, task.merged_output ? "merged" : "separate",
       task.log_limit_bytes, task.grace_ms, CommandLineOf(task, filling));
+  for (const auto& [name, port] : task.more_ports) line += fmt::format(" port {} {}", name, port);
   for (const auto& [name, text] : task.env) {
     line +=
         fmt::format(" {}={}", ShellWord(name), ShellWord(ValueOrHash(name, filling.Fill(text))));

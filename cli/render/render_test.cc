@@ -56,8 +56,8 @@ TEST_F(Render, TheJsonHasTheShapeThatScriptsRelyOn) {
   const auto& worker = json.at("tasks").at(3);
   std::vector<std::string> keys;
   for (const auto& [key, value] : worker.items()) keys.push_back(key);
-  EXPECT_THAT(keys, testing::ElementsAre("task", "type", "index", "host", "address", "chief",
-                                         "argv", "cwd", "env", "gpus"));
+  EXPECT_THAT(keys, testing::ElementsAre("task", "type", "index", "host", "address", "more_ports",
+                                         "chief", "argv", "cwd", "env", "gpus"));
   EXPECT_EQ(worker.at("task"), "worker:0");
   EXPECT_EQ(worker.at("type"), "worker");
   EXPECT_EQ(worker.at("index"), 0);

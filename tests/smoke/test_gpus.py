@@ -70,7 +70,7 @@ command = {clusters.toml_list(SHOW)}
         self.host_has_gpus(1)
         result = self.up(count=1, extra="gpus = [1]")
         self.assertEqual(result.code, 3, result)
-        self.assertIn("worker:0 is to use GPU 1, and the GPUs here are 0", result.err)
+        self.assertIn("worker:0 is to use GPU 1, which this host does not have: it has 1 GPU (0)", result.err)
         self.assertNotIn("sees", result.out)
 
     def test_a_host_without_gpus_sets_nothing(self):

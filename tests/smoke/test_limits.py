@@ -113,6 +113,7 @@ class LowLimits(OverSsh):
                 up = self.up_with(resource.RLIMIT_NPROC, most, slots=8, task=("sleep", "1"))
                 refused += "more processes and threads there, and needs" in up.err
         self.assertGreaterEqual(refused, 3)
+        self.assertEqual(self.up_with(resource.RLIMIT_NPROC, 100, slots=8, task=("sleep", "1")).code, 0)
 
     def test_the_first_agent_has_connections_of_all_other_slots(self):
         up = self.up_with(resource.RLIMIT_NOFILE, 70, slots=8)

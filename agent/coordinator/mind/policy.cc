@@ -203,7 +203,7 @@ bool RestRuns(const JobState& state) {
 std::optional<Decision> DecideSuccess(const JobState& state, int64_t now_ns) {
   const bool has_time = state.plan.rest_timeout_ms != 0 && now_ns < RestEndsNs(state);
   if (has_time && RestRuns(state)) return std::nullopt;
-  return StopJob{JobResult::kSucceeded, "all deciding tasks exited with 0", ""};
+  return StopJob{JobResult::kSucceeded, std::string(protocol::kAllHaveSucceeded), ""};
 }
 
 // Once, and only in time: after a wait for a lost host, say, the deadline may be over.
