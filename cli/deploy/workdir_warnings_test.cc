@@ -24,7 +24,8 @@ class WorkdirWarningsTest : public testing::Test {
   }
   [[nodiscard]] const fs::path& folder() const { return temporary_.path(); }
 
-  [[nodiscard]] std::vector<WorkdirWarning> Warnings(std::vector<protocol::Text> command) const {
+  [[nodiscard]] std::vector<WorkdirWarning> Warnings(
+      const std::vector<protocol::Text>& command) const {
     Plan plan;
     plan.workdir = folder();
     plan.tasks.resize(2);
@@ -35,15 +36,15 @@ class WorkdirWarningsTest : public testing::Test {
     return WarningsOfWorkdir(plan, ListWorkdir(folder()));
   }
 
-  [[nodiscard]] std::vector<std::string> Of(std::vector<protocol::Text> command) const {
+  [[nodiscard]] std::vector<std::string> Of(const std::vector<protocol::Text>& command) const {
     std::vector<std::string> texts;
-    for (const auto& warning : Warnings(std::move(command))) texts.push_back(warning.text);
+    for (const auto& warning : Warnings(command)) texts.push_back(warning.text);
     return texts;
   }
 
   // Whether the command cannot run.
-  [[nodiscard]] bool IsCertain(std::vector<protocol::Text> command) const {
-    const auto warnings = Warnings(std::move(command));
+  [[nodiscard]] bool IsCertain(const std::vector<protocol::Text>& command) const {
+    const auto warnings = Warnings(command);
     EXPECT_FALSE(warnings.empty());
     return !warnings.empty() && warnings[0].is_certain;
   }
