@@ -65,9 +65,14 @@ bool IsPeerGone() {
   return poll(&out, 1, 0) > 0 && (out.revents & (POLLHUP | POLLERR)) != 0;
 }
 
-std::filesystem::path ThisProgram() {
+constexpr const char* kThisProgram = "/proc/self/exe";
+
+// Where another slot's start has replaced a damaged one meanwhile, the file that is there now: Linux says "(deleted)" then.
+std::filesystem::path PathOfThisProgram() {
+  constexpr std::string_view kDeleted = " (deleted)";
   std::error_code error;
-  std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+  std::string path = std::filesystem::read_symlink(kThisProgram, error).string();
+  if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
   if (!error) return path;
   throw Error(Phase::kStart, "there is no /proc here, by which the agent looks at processes",
               "mount it, also where sshd has a ChrootDirectory");
@@ -80,8 +85,8 @@ int StartMain() {
   const HostSettings host = HostSettings::Capture();
   HostSettings::SetOurs();  // no core file shows the keys either
   std::signal(SIGPIPE, SIG_IGN);
-  AgentFile executable{.path = ThisProgram(), .sha256 = {}};
-  executable.sha256 = HashFile(executable.path);
+  // Of what runs, whatever lies there by now: a damaged one is replaced when the command hears of its hash.
+  const AgentFile executable{.path = PathOfThisProgram(), .sha256 = HashFile(kThisProgram)};
   MarkUsed(executable.path);
   FailPoint("start hello");
   WriteToStdout(Hello(executable));

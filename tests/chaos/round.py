@@ -33,6 +33,7 @@ class Strike:
 
 class Round:
     hidden = False  # whether /proc of the hosts hides processes
+    on_host_lost = "fail"
 
     def __init__(self, world, seed, only=(), again=0, life=None):
         self.world, self.seed = world, seed

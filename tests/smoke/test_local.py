@@ -195,6 +195,24 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(agent.read_bytes(), content)
         self.assert_nothing_left()
 
+    def test_an_agent_that_is_replaced_while_it_starts_says_what_it_is(self):
+        """As another slot's start does it with a damaged one."""
+        self.user.run("up", self.write(["true"])).expect(0)
+        [agent] = (self.user.folder / ".cache/tfdist/bin").iterdir()
+        damaged = self.user.folder / "damaged"
+        damaged.write_bytes(agent.read_bytes() + b"x")
+        damaged.chmod(0o500)
+        good = agent.read_bytes()
+        agent.unlink()
+        damaged.rename(agent)
+        program = os.open(agent, os.O_RDONLY)
+        self.addCleanup(os.close, program)
+        agent.unlink()
+        agent.write_bytes(good)
+        started = subprocess.run([f"/proc/self/fd/{program}", "start"], pass_fds=[program], stdin=subprocess.DEVNULL,
+                                 env=self.user.env, capture_output=True, timeout=60)
+        self.assertIn(hashlib.sha256(good + b"x").hexdigest().encode(), started.stdout, started)
+
     def test_clean_keeps_what_runs_and_removes_all_the_rest(self):
         file = self.write(shell("sleep infinity"))
         self.user.run("up", "-d", file).expect(0)
