@@ -64,7 +64,7 @@ std::string CommandLine(const std::vector<std::string>& argv) {
 }
 
 std::string StartFolder(const TaskOnHost& task, const Filling& filling) {
-  const std::string cwd = filling.Fill(task.cwd);
+  std::string cwd = filling.Fill(task.cwd);
   const bool is_of_host = cwd.starts_with('/') || cwd.starts_with('~') || cwd.starts_with('<');
   if (is_of_host) return cwd;
   return cwd.empty() ? "<jobdir>/work" : "<jobdir>/work/" + cwd;
@@ -72,7 +72,7 @@ std::string StartFolder(const TaskOnHost& task, const Filling& filling) {
 
 // As one would write it in a shell.
 std::string CommandLineOf(const TaskOnHost& task, const Filling& filling) {
-  const std::string command = CommandLine(FillAll(task.argv, filling));
+  std::string command = CommandLine(FillAll(task.argv, filling));
   if (task.cwd.parts.empty()) return command;
   return fmt::format("cd {} && {}", ShellWord(filling.Fill(task.cwd)), command);
 }

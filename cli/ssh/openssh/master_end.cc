@@ -30,7 +30,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kMasterEndLimit = 2s;   // of all together
+constexpr auto kMasterEndLimit = 2s;  // of all together
+constexpr int kAnswerMs = 1000;
 constexpr auto kMasterKillLimit = 2s;  // the same, after SIGKILL
 
 // Of the protocol on a control socket: PROTOCOL.mux in OpenSSH's sources. A message is a string (wire.h): a type, then a
@@ -153,6 +154,18 @@ MasterConnection ConnectToMaster(const std::string& socket) {
 bool IsListenedTo(const std::string& socket) {
   const MasterConnection master = ConnectToMaster(socket);
   return master.socket.valid() || master.is_stuck;
+}
+
+bool HasEnded(const std::string& socket) {
+  const MasterConnection master = ConnectToMaster(socket);
+  if (!master.socket.valid()) return !master.is_stuck;
+  std::string hello;
+  AppendMessage(hello, kHello, kVersion);
+  (void)send(master.socket.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
+  pollfd answer{master.socket.get(), POLLIN, 0};
+  if (poll(&answer, 1, kAnswerMs) <= 0) return false;
+  char byte = 0;
+  return recv(master.socket.get(), &byte, 1, 0) <= 0;
 }
 
 void EndMastersAt(const std::vector<std::string>& sockets) {

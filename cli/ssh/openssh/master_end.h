@@ -10,6 +10,10 @@ namespace tfdist::ssh {
 // left.
 bool IsListenedTo(const std::string& socket);
 
+// Whether nobody listens there, or only a process that is just ending: its connections break before it stops to listen. One that
+// says nothing for a second has not ended.
+bool HasEnded(const std::string& socket);
+
 // Asks all ssh programs that listen on these sockets to end, and returns when they have ended: `ssh -O exit` returns
 // earlier. One that has not ended after 2 s is killed, as is one that takes no more connections. For
 // any thread.

@@ -608,7 +608,7 @@ JumpWay ThroughJumps(const std::string& jumps, const std::string& to, const Targ
   }
 }
 
-bool HasEnded(const std::optional<JumpWay>& jump) { return jump && !IsListenedTo(jump->socket); }
+bool HasEnded(const std::optional<JumpWay>& jump) { return jump && HasEnded(jump->socket); }
 
 std::vector<std::string> ThroughMaster(const std::string& socket, const Target& target,
                                        const std::vector<std::string>& words,
