@@ -19,6 +19,12 @@ SocketMonitor::SocketMonitor(zmq::context_t& context, zmq::socket_t& socket, int
   if (zmq_socket_monitor(socket.handle(), name.c_str(), events) != 0) throw zmq::error_t();
   events_.set(zmq::sockopt::rcvhwm, queued);
   events_.connect(name);
+  // One that waits has the lock which its end needs.
+  if (queued == 0) stopped_first_ = socket.handle();
+}
+
+SocketMonitor::~SocketMonitor() {
+  if (stopped_first_ != nullptr) (void)zmq_socket_monitor(stopped_first_, nullptr, 0);
 }
 
 std::optional<SocketMonitor::Happened> SocketMonitor::Next() {
