@@ -13,7 +13,7 @@ from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
 
 
-# A process of its own: one that starts commands has its sockets in their processes, too, until those are what they run.
+# In a process of its own: a command that the test starts would hold the socket, too, until its exec.
 SERVING = """
 import signal, socket, sys
 counts = {"served": 0, "refused": 0}
