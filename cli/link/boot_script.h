@@ -1,5 +1,5 @@
-// The scripts that /bin/sh runs on a host before an agent runs there. Their text is fixed; values
-// are set as quoted variables before it. They run in dash, bash, busybox and any POSIX shell.
+// The scripts that /bin/sh runs on a host before an agent runs there. Their text is that of host.sh; values
+// are set as quoted variables before it.
 #pragma once
 
 #include <string>
@@ -54,7 +54,7 @@ class BootScript {
   [[nodiscard]] std::string RunCommand() const;
 
  private:
-  [[nodiscard]] std::string Sealed(const std::string& body) const;
+  [[nodiscard]] std::string Sealed(std::string_view name) const;
 
   std::string nonce_;
   std::string values_;

@@ -1,0 +1,627 @@
+#!/bin/sh
+# What /bin/sh does on a host where no agent answers yet. boot_script.cc puts a script together from the parts below, and sends it
+# without comments and indentation. It runs in dash, bash, busybox and any POSIX shell.
+#
+# A part begins with a line "### NAME", or "### NAME: PARTS" where it is a script that needs these, and common and trust. The order of
+# the parts is that of this file.
+#
+# Meant: words that are split, patterns as text, a tilde that the user has written, variables that only some scripts use.
+# shellcheck disable=SC2010,SC2034,SC2046,SC2062,SC2086,SC2088,SC2125
+
+### values
+# Stands for what the command sets (BootScript::Set), so that shellcheck knows it.
+values() {
+  nonce='' remote_dir='' job='' slot=''
+  agents='' files='' names='' jobs='' slot_prefix='' agent_name='' slot_info='' slot_key=''
+  kinds='' anew='' wanted='' caches_stay='' mark='' limit_seconds='' task=''
+}
+with_words() { "$@"; }
+
+### common
+# No here-documents: bash before 5.1 writes them to a file below /tmp, and goes on without them where that is full.
+# All work is done in a subshell (run_agent, end), so that no variable of ours ends up in the
+# environment of the agent. Its fd 3 leads to us, its stdout to the shell that runs the agent.
+say() { printf '%s\n' "$*" >&3; }
+fail() { say "failed $*"; exit 1; }
+
+begin() {
+  quiet=
+  values
+  PATH=$PATH:/usr/bin:/bin LC_ALL=C  # English error texts
+  export PATH LC_ALL
+  case $remote_dir in
+    '') ;;
+    '~') remote_dir=$HOME ;;
+    '~/'*) remote_dir=$HOME/${remote_dir#??} ;;
+    /*) ;;
+    *) remote_dir=$HOME/$remote_dir ;;
+  esac
+  # A pattern: 64 hexadecimal digits, which name what is kept by its content.
+  x=[0-9a-f]; x=$x$x$x$x; x=$x$x$x$x; sha256=$x$x$x$x
+  newline='
+'
+  say "$nonce"
+}
+
+# each_base COMMAND: calls it with every place where tfdist's folder may be, until it succeeds. A folder
+# that the user names holds it; it is not it: what else lies there is the user's.
+each_base() {
+  if [ -n "$remote_dir" ]; then
+    "$1" "$remote_dir/tfdist"
+    return
+  fi
+  "$1" "$HOME/.cache/tfdist" && return
+  if [ -n "$XDG_CACHE_HOME" ] && [ "$XDG_CACHE_HOME" != "$HOME/.cache" ]; then
+    "$1" "$XDG_CACHE_HOME/tfdist" && return
+  fi
+  "$1" "$HOME/.tfdist"
+}
+
+# Where one of our folders was, or is looked for: each_base with the folder itself first.
+each_known_base() {
+  if [ -n "$remote_dir" ]; then "$1" "$remote_dir" && return; fi
+  each_base "$1"
+}
+
+# own_processes FILE: that file in /proc of each process of this account. What another account's processes say
+# of themselves is not believed.
+own_processes() {
+  for process in /proc/[0-9]*; do
+    ! [ -O "$process" ] || printf '%s ' "$process/$1"
+  done
+}
+
+# runs_below FOLDER: whether a process runs an executable that lies there. FOLDER has no symbolic links.
+runs_below() {
+  ls -l $(own_processes exe) 2>/dev/null | grep -qF -e "-> $1/"
+}
+
+### trust
+# Nothing is run, listed or removed below a folder of which somebody else may have made a part.
+refuse() { [ -n "$quiet" ] || say "refused $1: $2"; return 1; }
+
+is_ours() {
+  if ! [ -O "$1" ]; then
+    refuse "$1" "belongs to another account"
+  elif [ -h "$1" ] && ! [ -O "${1%/*}" ]; then
+    refuse "$1" "a symbolic link in somebody else's folder"
+  fi
+}
+
+# is_safe PATH FOLDER: whether nobody else can put another folder in the place of PATH or of one that it
+# lies in, which has no symbolic links. 65534: root, as a user namespace shows it. A group that is the account's alone
+# (user private groups) may write. Where all is well it costs ls(1) alone.
+is_safe() {
+  lowest=$1
+  path=$1
+  set -- "$2" "$path"
+  while [ -n "$path" ]; do
+    path=${path%/*}
+    set -- "$@" "${path:-/}"
+  done
+  folder=$1
+  shift
+  listed=$(ls -ldn "$@" 2>&1) || { refuse "$folder" "${listed##*: }"; return; }
+  unseen=$#
+  last=${listed##*"$newline"}
+  set -- ${last%%/*}
+  if [ "/${last#*/}" = "$lowest" ] && [ -O "$lowest" ]; then me=$3; else me=$(id -u); fi
+  unsafe=
+  rest=$listed$newline
+  while [ -n "$rest" ]; do
+    line=${rest%%"$newline"*}
+    rest=${rest#*"$newline"}
+    unseen=$((unseen - 1))
+    name=/${line#*/}
+    set -- ${line%%/*}  # mode, links, owner, group
+    case $3 in
+      0 | 65534 | "$me") ;;
+      *) unsafe="$name belongs to another account (uid $3)"; break ;;
+    esac
+    case $1 in
+      ????????w[tT]*) [ "$name" != "$lowest" ] || { unsafe="everybody may write to $name"; break; } ;;
+      ????????w*) unsafe="everybody may write to $name"; break ;;
+      ?????w???[!tT]+*) unsafe="an access control list may let others write to $name"; break ;;
+      ?????w???[!tT]*) is_own_group "$4" || { unsafe="a group (gid $4) may write to $name"; break; } ;;
+    esac
+  done
+  if [ -z "$unsafe" ] && [ "$unseen" != 0 ]; then unsafe="ls -ldn does not show who may write there"; fi
+  [ -z "$unsafe" ] || refuse "$folder" "$unsafe"
+}
+
+is_own_group() { [ "$(id -un)" = "$(id -gn)" ] && [ "$1" = "$(id -g)" ]; }
+
+# open_base FOLDER: makes tfdist's folder there `base`, its path without symbolic links. Where there is none it fails in
+# silence.
+open_base() {
+  [ -d "$1" ] && is_ours "$1" && base=$(cd "$1" && pwd -P) || return
+  if ! [ -d "$base/$jobs" ] || [ -h "$base/$jobs" ]; then is_safe "$base" "$1" || return; fi
+  ! [ -d "$base/$jobs" ] || is_safe "$(cd "$base/$jobs" && pwd -P)" "$1"
+}
+
+### run_agent
+# Must be the script's last words: the shell reads no further while the agent runs.
+main() {
+  { tfdist_agent=$(prepare) || exit 0; } 3>&1  # what went wrong has been said
+  exec "$tfdist_agent" "$1"
+}
+
+### start_agent: run_agent
+# An agent that is there costs one program, ls(1), before it runs: whether its content is what it should be it says itself.
+prepare() {
+  begin
+  if [ -n "$anew" ] || ! is_there; then bring; fi
+  say "run $machine"
+  printf '%s\n' "$agent"
+}
+
+is_there() {
+  guess_machine
+  of_machine "$machine" && quiet=yes each_base there
+}
+
+# Which programs run here the loaders of the C library tell as well, without a process. Where there are both, or another C
+# library's, uname(1) tells.
+guess_machine() {
+  x86=/lib64/ld-linux-x86-64.so.2
+  arm=/lib/ld-linux-aarch64.so.1
+  if [ -e "$x86" ] && ! [ -e "$arm" ]; then
+    machine=x86_64
+  elif [ -e "$arm" ] && ! [ -e "$x86" ]; then
+    machine=aarch64
+  else
+    machine=$(uname -m)
+  fi
+}
+
+# of_machine NAME: what there is to know of the agent for that kind of machine.
+of_machine() {
+  wanted=$1
+  set -- $kinds
+  while [ $# -gt 0 ]; do
+    hash=$2 size_bytes=$3 gzip_bytes=$4 xz_bytes=$5
+    [ "$1" != "$wanted" ] || return 0
+    shift 5
+  done
+  return 1
+}
+
+# there FOLDER: makes the agent that is there `agent`.
+there() {
+  agent=$1/$agents/$hash
+  [ -f "$agent" ] && ! [ -h "$agent" ] && [ -O "$agent" ] && [ -x "$agent" ] &&
+    is_ours "$1" && is_ours "$1/$agents" && cd -P "$1/$agents" && is_safe "$PWD" "$1" && agent=$PWD/$hash
+}
+
+bring() {
+  quiet=
+  system=$(uname -sm)
+  machine=${system#Linux }
+  if ! of_machine "$machine"; then
+    say "system $system"
+    exit 1
+  fi
+  base=
+  each_base choose || fail "no folder of this account can hold the agent"
+  agent=$base/$agents/$hash
+  { [ -z "$anew" ] && intact "$agent"; } || receive
+}
+
+# choose FOLDER: makes it `base` if it is ours alone and programs run there.
+choose() {
+  case $1 in
+    /*) ;;
+    *) refuse "$1" "not an absolute path"; return ;;
+  esac
+  why=$(umask 077; mkdir -p "$1/$agents" 2>&1) || { refuse "$1" "${why##*: }"; return; }
+  if is_ours "$1" && is_ours "$1/$agents" && is_safe "$(cd "$1/$agents" && pwd -P)" "$1" && runs_programs "$1"; then
+    base=$(cd "$1" && pwd -P)
+    return
+  fi
+  rmdir "$1/$agents" "$1" 2>/dev/null  # unless something is there
+  return 1
+}
+
+runs_programs() {
+  probe=$1/$agents/.probe.$nonce
+  # cat(1), not printf: a shell's own word for a full disk is "I/O error".
+  if ! why=$({ echo '#!/bin/sh' | cat >"$probe" && chmod 700 "$probe"; } 2>&1); then
+    rm -f "$probe"
+    refuse "$1" "${why##*: }"
+    return
+  fi
+  "$probe" 2>/dev/null
+  status=$?
+  rm -f "$probe"
+  [ "$status" = 0 ] || refuse "$1" "programs cannot be run there (mounted with noexec?)"
+}
+
+# intact FILE: whether it is the wanted agent, whole.
+intact() {
+  [ -f "$1" ] && ! [ -h "$1" ] && [ -O "$1" ] && [ -x "$1" ] &&
+    [ "$(wc -c <"$1")" -eq "$size_bytes" ] && has_hash "$1"
+}
+
+has_hash() {
+  command -v sha256sum >/dev/null || return 0  # the agent's first message has its hash as well
+  sum=$(sha256sum <"$1")
+  [ "${sum%% *}" = "$hash" ]
+}
+
+# Written aside, and linked: where another slot or job brought it meanwhile, its file stays, which an
+# agent may be running by now. Renamed where what is there is damaged, or cannot have links. gzip(1) and xz(1) have checksums of their own.
+receive() {
+  part=$base/$agents/.$hash.$nonce
+  for old in "$base/$agents"/.$sha256.*; do
+    [ -f "$old" ] || continue
+    find "$base/$agents" -name ".$sha256.*" -type f -mmin +60 -exec rm -f {} + 2>/dev/null  # of uploads that were cut off
+    break
+  done
+  form=plain
+  if command -v gzip >/dev/null; then form=gzip; fi
+  # That of busybox lacks the filter for machine code.
+  case $xz_bytes$(command -v xz >/dev/null && xz --version 2>/dev/null) in
+    0*) ;;
+    *"XZ Utils"*) form=xz ;;
+  esac
+  say "upload $form $machine"
+  why=$({ umask 077; unpack >"$part"; } 2>&1) || give_up "$why"
+  chmod 500 "$part" || give_up "cannot be made executable"
+  [ "$(wc -c <"$part")" -eq "$size_bytes" ] || give_up "it arrived damaged"
+  if [ -n "$anew" ] || { ! ln "$part" "$agent" 2>/dev/null && ! intact "$agent"; }; then
+    why=$(mv -f "$part" "$agent" 2>&1) || give_up "$why"
+  else
+    rm -f "$part"
+  fi
+}
+
+unpack() {
+  case $form in
+    xz) head -c "$xz_bytes" | xz -dc ;;
+    gzip) head -c "$gzip_bytes" | gzip -dc ;;
+    plain) head -c "$size_bytes" ;;
+  esac
+}
+
+give_up() {
+  free=$(df -Pk "$base" 2>/dev/null | awk 'END { print $4 }')
+  rm -f "$part"
+  rmdir "$base/$agents" "$base" 2>/dev/null  # unless something is there
+  fail "cannot write the agent to $base/$agents: $(echo $1) ($size_bytes bytes needed, ${free:-?} KiB free)"
+}
+
+main start
+
+### look
+# look BASE: makes the job's own agent there `agent`.
+look() {
+  open_base "$1" || return
+  folder=$base/$jobs/$job/$slot_prefix$slot
+  agent=$folder/$agent_name
+  [ -x "$agent" ] && [ -O "$agent" ] && [ -O "$folder" ] && [ -O "$base/$jobs/$job" ]
+}
+
+### attach: run_agent look
+prepare() {
+  begin
+  if ! each_known_base look; then
+    pids=$(pids_of_slot)
+    if [ -n "$pids" ]; then say "lost" $pids; else say missing; fi
+    return 1
+  fi
+  say run
+  printf '%s\n' "$agent"
+}
+
+# Keepers and holders whose folder was removed under them.
+pids_of_slot() {
+  ls -l $(own_processes exe) 2>/dev/null | sed -n "s|.*/proc/\([0-9]*\)/exe -> /.*/$jobs/$job/$slot_prefix$slot/.*|\1|p"
+}
+
+main attach
+
+### find_agent: look end
+prepare() {
+  begin
+  if each_known_base look; then say "agent $agent"; else say missing; fi
+}
+
+### find_jobs: end
+prepare() {
+  begin
+  each_base list || true
+}
+
+# Fails, so that each_base goes on.
+list() {
+  open_base "$1" || return
+  for folder in "$base/$jobs"/*/"$slot_prefix"*; do
+    if [ -d "$folder" ]; then
+      if runs_below "$folder"; then say "job running $folder"; else say "job idle $folder"; fi
+    fi
+  done
+  return 1
+}
+
+### is_slot
+# is_slot FOLDER: whether it is a slot's folder that tfdist has made (IsSlotFolder in
+# agent/slot/slot_folder.h). What else lies near it is its user's.
+is_slot() {
+  case ${1##*/} in
+    "$slot_prefix" | "$slot_prefix"*[!0-9]*) return 1 ;;
+    "$slot_prefix"*) ;;
+    *) return 1 ;;
+  esac
+  [ -d "$1" ] && [ -O "$1" ] && ! [ -h "$1" ] && { [ -e "$1/$slot_info" ] || [ -e "$1/$agent_name" ]; }
+}
+
+### survey: is_slot end
+prepare() {
+  begin
+  each_base survey || true
+}
+
+# Fails, so that each_base goes on. Names the folder when all that it holds is listed.
+survey() {
+  if ! open_base "$1"; then
+    ! is_gone "$1" || say "base $base"
+    return 1
+  fi
+  for folder in "$base/$jobs"/*/"$slot_prefix"*; do
+    is_slot "$folder" || continue
+    state=idle
+    if runs_below "$folder"; then
+      state=running
+    elif is_leased "$folder"; then
+      state=leased
+    fi
+    # The job's own agent knows what tasks have written; one that cannot say leaves it unknown.
+    has_files=$("$folder/$agent_name" task-files </dev/null 2>/dev/null)
+    case $has_files in
+      yes | no) ;;
+      *) has_files=unknown ;;
+    esac
+    # Of the agent, which is a link to the one in the cache, nothing would be freed.
+    say "slot $state $(kib_of "$base/$agents" "$folder") $has_files $folder"
+  done
+  caches=0
+  for folder in "$agents" "$files"; do
+    if [ -d "$base/$folder" ]; then caches=$((caches + $(kib_of "$base/$folder"))); fi
+  done
+  if [ "$caches" != 0 ]; then say "caches $caches $base"; fi
+  say "base $base"
+  return 1
+}
+
+# is_gone FOLDER: whether it was removed, and is not just out of sight: an empty folder around it may be the place for a file
+# system that is not mounted. Makes its path `base`.
+is_gone() {
+  ! [ -e "$1" ] && ! [ -h "$1" ] && base=$(cd "${1%/*}" 2>/dev/null && pwd -P) && [ -n "$(ls -A "$base" 2>/dev/null)" ] || return
+  base=$base/${1##*/}
+}
+
+# is_leased FOLDER: whether a machine that shares it may run the slot: its key goes with the job's end, and its agent touches
+# the folder each hour.
+is_leased() {
+  [ -e "$1/$slot_key" ] && [ -n "$(find "$1" -prune -mmin -180 2>/dev/null)" ]
+}
+
+# kib_of FILE...: what the last one holds beyond those before it.
+kib_of() {
+  kib=$(du -sk "$@" 2>/dev/null)
+  kib=${kib##*"$newline"}
+  kib=${kib%%[!0-9]*}
+  echo "${kib:-0}"
+}
+
+### removal
+# A task may have left folders that it made read-only.
+remove() {
+  [ -e "$1" ] || [ -h "$1" ] || return 0
+  [ -h "$1" ] || chmod -R u+rwX "$1" 2>/dev/null
+  if why=$(rm -rf "$1" 2>&1); then say "removed $1"; else say "kept $1: $(echo $why)"; return 1; fi
+}
+
+remove_if_idle() {
+  if runs_below "$1" || has_orphans "$1"; then
+    say "kept $1: something of it runs"
+    return 1
+  fi
+  # What is left of a slot must be known as one the next time.
+  remove "$1" || is_slot "$1" || touch "$1/$slot_info" 2>/dev/null
+}
+
+# has_orphans FOLDER: whether a process has the cookie of that slot in its environment.
+has_orphans() {
+  of_job=${1%/*}
+  cookie=TFDIST_COOKIE=${of_job##*/}/${1##*/}
+  # Of slot 12 for slot 1 too, or of another job's name, so far.
+  for environ in $(grep -lsF -e "$cookie" $(own_processes environ)); do
+    tr '\0' '\n' 2>/dev/null <"$environ" | grep -qxF -e "$cookie" && return
+  done
+  return 1
+}
+
+### clean: is_slot removal end
+prepare() {
+  begin
+  each_base clean || true
+}
+
+# Fails, so that each_base goes on.
+clean() {
+  open_base "$1" || return
+  for folder in "$base/$jobs"/*; do
+    [ -d "$folder" ] && clean_job "$folder"
+  done
+  rmdir "$base/$jobs" 2>/dev/null
+  if [ -n "$caches_stay" ] || runs_below "$base"; then
+    say "kept $base: other jobs use it"
+  else
+    clean_caches
+  fi
+  return 1
+}
+
+clean_caches() {
+  remove_files "$base/$agents" "$base/$agents"/$sha256 "$base/$agents"/.$sha256.* "$base/$agents"/.probe.*
+  remove_files "$base/$files" "$base/$files"/$sha256 "$base/$files"/$sha256.??????
+  has_slots && return
+  remove_files "$base/$names" "$base/$names"/*.lock  # nobody holds one where there is no job
+  rmdir "$base" 2>/dev/null && say "removed $base"  # it may be a folder that is not ours alone
+}
+
+has_slots() {
+  for folder in "$base/$jobs"/*/"$slot_prefix"*; do
+    is_slot "$folder" && return
+  done
+  return 1
+}
+
+# remove_files FOLDER FILE...: the files, and the folder where it held nothing else.
+remove_files() {
+  folder=$1
+  shift
+  [ -d "$folder" ] || return 0
+  for file; do
+    [ -f "$file" ] || [ -h "$file" ] || continue  # a pattern that nothing matches stands for itself
+    why=$(rm -f "$file" 2>&1) || say "kept $file: $(echo $why)"
+  done
+  if rmdir "$folder" 2>/dev/null; then say "removed $folder"; else say "kept $folder: more than tfdist's own is there"; fi
+}
+
+clean_job() {
+  case $wanted in
+    *" ${1##*/} "*) ;;
+    *) return ;;
+  esac
+  for slot_folder in "$1/$slot_prefix"*; do
+    is_slot "$slot_folder" && remove_if_idle "$slot_folder"
+  done
+  rmdir "$1" 2>/dev/null
+}
+
+### purge: is_slot removal end
+prepare() {
+  begin
+  each_known_base purge || true
+}
+
+# Fails, so that each_base goes on.
+purge() {
+  open_base "$1" || return
+  remove_if_idle "$base/$jobs/$job/$slot_prefix$slot"
+  rmdir "$base/$jobs/$job" 2>/dev/null
+  return 1
+}
+
+### run_command: look
+# The command is found again by a variable in its environment, which whatever it starts inherits.
+# It runs in the foreground, as a shell makes what runs in the background ignore SIGINT.
+prepare() {
+  begin
+  agent=
+  [ -z "$job" ] || each_known_base look || { say missing; return 1; }
+  say run
+  printf '%s\n' "$agent"
+}
+
+start() {
+  exec >&3 2>&1 3>&- 4<&-
+  TFDIST_EXEC=$(values; printf %s "$mark")
+  export TFDIST_EXEC
+  [ -n "$tfdist_agent" ] || with_words exec
+  tfdist_task=$(values; printf %s "$task")
+  [ -n "$tfdist_task" ] || with_words exec "$tfdist_agent"
+  with_words exec "$tfdist_agent" in-task "$tfdist_task"
+}
+
+# Obeys us, until we are gone.
+watch() {
+  values
+  while read -r word; do
+    case $word in
+      end) signal_marked TERM ;;
+      kill) signal_marked KILL ;;
+    esac
+  done <&4
+  end_marked
+}
+
+# For a host that is cut off: its sshd may not notice for hours.
+limit() {
+  values
+  trap 'kill "$nap" 2>/dev/null; exit' TERM
+  nap "$limit_seconds"
+  end_marked
+}
+
+finish() {
+  kill "$tfdist_watch" $tfdist_limit 2>/dev/null
+  values
+  end_marked
+  printf '\001%s exit %s %s\n' "$nonce" "$1" "$left" >&3
+}
+
+# The command may have changed to another account. Only what it has started knows the mark: grep reads it
+# from a pipe, for its arguments are everybody's to see.
+marked() {
+  for environ in $(printf %s "TFDIST_EXEC=$mark" | grep -lsF -f - /proc/[0-9]*/environ); do
+    environ=${environ#/proc/}
+    printf '%s ' "${environ%/environ}"
+  done
+}
+
+signal_marked() {
+  pids=$(marked)
+  [ -z "$pids" ] || kill -s "$1" $pids 2>/dev/null
+}
+
+# SIGTERM, 5 s, SIGKILL. What is there after 2 s more is `left`.
+end_marked() {
+  left=$(marked)
+  [ -n "$left" ] || return 0
+  signal_marked TERM
+  await 50 && return
+  signal_marked KILL
+  await 20 || true
+}
+
+# await TENTHS: until nothing has the mark.
+await() {
+  tries=0
+  while left=$(marked) && [ -n "$left" ]; do
+    [ "$tries" -lt "$1" ] || return
+    tries=$((tries + 1))
+    nap 0.1 || nap 1  # not every sleep(1) takes a part of a second
+  done
+}
+
+nap() {
+  sleep "$1" 2>/dev/null 3>&- 4<&- &
+  nap=$!
+  wait "$nap"
+}
+
+main() {
+  exec 3>&1 4<&0 </dev/null
+  tfdist_agent=$(prepare) || exit 0
+  (watch) &
+  tfdist_watch=$!
+  tfdist_limit=
+  if [ "$(values; printf %s "$limit_seconds")" != 0 ]; then
+    (limit) &
+    tfdist_limit=$!
+  fi
+  (start)
+  (finish "$?")
+  exit 0
+}
+main
+
+### end
+main() {
+  (prepare && say "done") 3>&1 >/dev/null
+  exit 0
+}
+main
