@@ -38,7 +38,8 @@
 // client was made with; so are tables, in a list of their own. Both are spread over the servers by
 // placement, the variables first. A request goes to all servers that hold a part of it at once, in
 // messages of about 1 MiB: larger variables are cut, small ones travel together. Gradients are sent
-// from where they lie, those of rows from a copy; values are copied once, to where they belong.
+// from where they lie, those of rows from a copy; values are copied once, to where they belong. A
+// server on this host reads and writes by itself what lies in ClientOptions::memory.
 //
 // Threads: a client and its futures belong to one thread at a time. It has no thread of its own (a
 // change of threads costs more than a small request): ZeroMQ's sends and receives in the
@@ -77,6 +78,7 @@
 
 #include "runtime/common/say.h"
 #include "runtime/common/shard_facts.h"
+#include "runtime/common/shared_memory.h"
 #include "runtime/common/tensor.h"
 #include "runtime/placement/placement.h"
 #include "runtime/table.h"
@@ -111,6 +113,9 @@ struct ClientOptions {
   // Messages to a server on the same host, under the same account, go through shared memory: 8 MiB
   // for each of its threads, which the server takes.
   bool shared_memory = true;
+  // Gradients and targets that lie in it, as large variables of their own and in float32, are not
+  // copied on their way to and from a server on the same host: it reads and writes them here. May be nullptr.
+  std::shared_ptr<const SharedMemory> memory{};
   // Of every server, as its own options say. The variables of a server are spread over its threads
   // by their bytes, the next one to the thread with the fewest.
   size_t server_threads = 1;

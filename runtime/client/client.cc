@@ -422,7 +422,7 @@ class Client::Impl {
                   "raise `ulimit -n`");
     }
     if (!options_.shared_memory) return remote;
-    return std::make_unique<ShmConnection>(name, std::move(remote), options_.say);
+    return std::make_unique<ShmConnection>(name, std::move(remote), options_.say, options_.memory);
   }
 
   // To threads whose server has said where they listen, for the first time or after its restart.

@@ -32,6 +32,17 @@ void GiveBack(void*, void* borrowed) {
   static_cast<std::atomic<int>*>(borrowed)->fetch_sub(1, std::memory_order_release);
 }
 
+// Its gradients are sent from where they lie.
+bool IsBorrowed(const RequestPart& part, WireFloat values) {
+  return part.push.size() == 1 && part.PushBytes() >= kBorrowedBytes &&
+         values == WireFloat::kFloat32;
+}
+
+// Its values are one piece of the caller's memory.
+bool IsWantedInOnePiece(const RequestPart& part, WireFloat values) {
+  return part.pull.size() == 1 && !part.about_rows() && values == WireFloat::kFloat32;
+}
+
 zmq::message_t Borrow(const Source& source, std::atomic<int>& borrowed) {
   borrowed.fetch_add(1, std::memory_order_relaxed);
   // Sent from where it lies: libzmq only reads it.
@@ -49,7 +60,8 @@ void Gather(const std::vector<Source>& sources, WireFloat values, void* into) {
 void Scatter(const zmq::message_t& payload, const std::vector<Sink>& sinks, WireFloat values) {
   const auto* from = payload.data<char>();
   for (const Sink& sink : sinks) {
-    FromWire(from, values, {sink.to, sink.range.count});
+    const bool is_there = static_cast<const void*>(from) == sink.to;  // the server has brought it
+    if (!is_there) FromWire(from, values, {sink.to, sink.range.count});
     from += sink.range.count * SizeOf(values);
   }
 }
@@ -179,15 +191,31 @@ bool Outbox::Send(Connection& connection, LinkCounters& counters) {
 bool Outbox::SendNextPart(uint64_t sequence, Begun& begun, Connection& connection,
                           LinkCounters& counters) {
   RequestPart& part = begun.parts[begun.next];
-  const size_t bytes = part.PushBytes() + part.PullBytes();
-  if (!MayBeUnderWay(bytes) || !connection.HasRoomFor(part.PushBytes())) return false;
-  Message message = MessageFor(sequence, begun, begun.next);
+  const Carried carried = CarriedOf(begun, part, connection);
+  const size_t bytes = carried.push + carried.pull;
+  if (!MayBeUnderWay(bytes) || !connection.HasRoomFor(carried.push)) return false;
+  Message message = MessageFor(sequence, begun, begun.next, carried.place);
   if (!SendCounted(connection, message, counters)) return false;
   if (std::exchange(part.was_sent, true)) ++counters.sent_again;
   part.fate = RequestPart::Fate::kUnderWay;
+  part.bytes_under_way = bytes;
   bytes_under_way_ += bytes;
   ++messages_under_way_;
   return true;
+}
+
+Outbox::Carried Outbox::CarriedOf(const Begun& begun, const RequestPart& part,
+                                  const Connection& connection) const {
+  Carried carried{part.PushBytes(), part.PullBytes(), std::nullopt};
+  const WireFloat values = ValuesOf(begun, part);
+  if (IsBorrowed(part, values) && connection.PlaceOf(part.push.front().from, carried.push)) {
+    carried.push = 0;
+  }
+  if (IsWantedInOnePiece(part, values) && begun.operation == Operation::kExchange) {
+    carried.place = connection.PlaceOf(part.pull.front().to, carried.pull);
+  }
+  if (carried.place) carried.pull = 0;
+  return carried;
 }
 
 bool Outbox::MayBeUnderWay(size_t bytes) const {
@@ -195,7 +223,8 @@ bool Outbox::MayBeUnderWay(size_t bytes) const {
   return messages_under_way_ < kMaxMessagesUnderWay && bytes_under_way_ + bytes <= bytes_limit_;
 }
 
-Message Outbox::MessageFor(uint64_t sequence, const Begun& begun, size_t number) {
+Message Outbox::MessageFor(uint64_t sequence, const Begun& begun, size_t number,
+                           std::optional<uint64_t> place) {
   const RequestPart& part = begun.parts[number];
   outgoing_.operation = part.about_rows() ? Operation::kRows : begun.operation;
   PartHeader& header = outgoing_.part;
@@ -208,6 +237,7 @@ Message Outbox::MessageFor(uint64_t sequence, const Begun& begun, size_t number)
   header.is_push = begun.is_push;
   header.local_step = begun.local_step;
   header.values = ValuesOf(begun, part);
+  header.place = place;
   RangesOf(part.push, header.push);
   RangesOf(part.pull, header.pull);
   CountsOf(part, header.rows);
@@ -216,8 +246,7 @@ Message Outbox::MessageFor(uint64_t sequence, const Begun& begun, size_t number)
   if (bytes == 0) return message;
   if (part.about_rows()) {
     message.unwritten = {bytes, [&part, &header](void* to) { WriteRows(part, header.rows, to); }};
-  } else if (part.push.size() == 1 && bytes >= kBorrowedBytes &&
-             header.values == WireFloat::kFloat32) {
+  } else if (IsBorrowed(part, header.values)) {
     message.payload = Borrow(part.push.front(), begun.state->borrowed);
   } else {
     message.unwritten = {
@@ -259,7 +288,7 @@ void Outbox::Take(const Reply& reply, const zmq::message_t& payload, const std::
     facts_.held_for.clear();
   }
   if (part.fate == RequestPart::Fate::kUnderWay) {
-    bytes_under_way_ -= part.PushBytes() + part.PullBytes();
+    bytes_under_way_ -= part.bytes_under_way;
     --messages_under_way_;
   }
   part.fate = RequestPart::Fate::kAnswered;

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,8 +69,17 @@ class Outbox {
   [[nodiscard]] bool MayBeUnderWay(size_t bytes) const;
   bool SendNextPart(uint64_t sequence, Begun& begun, Connection& connection,
                     LinkCounters& counters);
-  Message MessageFor(uint64_t sequence, const Begun& begun, size_t number);
+  Message MessageFor(uint64_t sequence, const Begun& begun, size_t number,
+                     std::optional<uint64_t> place);
   [[nodiscard]] WireFloat ValuesOf(const Begun& begun, const RequestPart& part) const;
+  // Of what is to be carried in each direction: not what lies in memory that the server shares.
+  struct Carried {
+    size_t push = 0;
+    size_t pull = 0;
+    std::optional<uint64_t> place;  // that the answer's values are brought to
+  };
+  [[nodiscard]] Carried CarriedOf(const Begun& begun, const RequestPart& part,
+                                  const Connection& connection) const;
   [[nodiscard]] uint64_t Oldest() const;
 
   ServerFacts& facts_;

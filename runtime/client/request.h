@@ -82,6 +82,7 @@ struct RequestPart {
   std::vector<RowsSlice> pull_rows;  // the same
   enum class Fate { kLacksGradients, kWaits, kUnderWay, kAnswered } fate = Fate::kWaits;
   bool was_sent = false;
+  size_t bytes_under_way = 0;  // that its connection carries, both ways
 
   [[nodiscard]] bool about_rows() const { return !push_rows.empty() || !pull_rows.empty(); }
   // Gradients that belong into it are not there yet. What is about values alone follows them all.

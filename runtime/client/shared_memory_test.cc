@@ -6,6 +6,7 @@
 #include <future>
 #include <numeric>
 
+#include "base/clock.h"
 #include "runtime/testing/local_cluster.h"
 #include "runtime/testing/running_server.h"
 #include "runtime/testing/trainer.h"
@@ -137,6 +138,76 @@ TEST(SharedMemory, IsGivenUpAndTakenAgainWhenTheNetworkBreaks) {
   EXPECT_EQ(server.counters().pushes, static_cast<uint64_t>(pushes));
   // Had the memory not been taken again, all but the first would have gone over TCP.
   EXPECT_GT(server.counters().local_bytes, static_cast<uint64_t>(pushes) * kBytes);
+}
+
+// Gradients and values of a trainer in memory that servers map as well.
+struct Shared {
+  explicit Shared(ClientOptions options) : client((options.memory = memory, options), kVariables) {
+    std::ranges::fill(gradients, 1.0F);
+  }
+  [[nodiscard]] Gradients Pushed() const {
+    return {{0, gradients.first(kLarge)}, {1, gradients.last(kSmall)}};
+  }
+  [[nodiscard]] Targets Wanted() const {
+    return {{0, values.first(kLarge)}, {1, values.last(kSmall)}};
+  }
+  Future Start() { return client.StartPushPull(Pushed(), Wanted()); }
+  void ExpectCount(int pushes) const {
+    EXPECT_EQ(std::ranges::count(values, static_cast<float>(-pushes)),
+              static_cast<ptrdiff_t>(values.size()));
+  }
+
+  static constexpr size_t kLarge = 3'000'000;
+  static constexpr size_t kSmall = 5;
+  std::shared_ptr<const SharedMemory> memory =
+      std::make_shared<SharedMemory>(2 * (kLarge + kSmall) * sizeof(float));
+  std::span<float> all{reinterpret_cast<float*>(memory->bytes().data()), 2 * (kLarge + kSmall)};
+  std::span<float> gradients = all.first(kLarge + kSmall);
+  std::span<float> values = all.last(kLarge + kSmall);
+  Client client;
+};
+
+// The whole of a request is under way at once, though it is more than the rings hold and than may be
+// under way through them: another trainer sees the push while this one does nothing.
+TEST(SharedMemory, NothingOfWhatLiesInItIsCarried) {
+  const LocalCluster cluster(1, 2);
+  RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+  ClientOptions options = Local(cluster, "master:0");
+  options.bytes_under_way = size_t{1} << 20;
+  Shared sharing(options);
+  sharing.client.Create(Zeros(kVariables), {.learning_rate = 1.0F});
+  Trainer other(Local(cluster, "worker:0"), kVariables);
+  sharing.client.Pull(sharing.Wanted());
+  Future pushed = sharing.Start();
+  const TimePoint deadline = SystemClock().Now() + std::chrono::seconds(60);
+  while (other.Pull() == 0) ASSERT_LT(SystemClock().Now(), deadline);
+  EXPECT_EQ(pushed.Wait(), 1U);
+  sharing.ExpectCount(1);
+  EXPECT_EQ(sharing.client.counters().sent_again, 0U);
+  server.Stop();
+  EXPECT_EQ(server.counters().local_bytes,
+            server.counters().received_bytes + server.counters().sent_bytes);
+}
+
+TEST(SharedMemory, OfATrainerIsGivenUpAndTakenAgainWhenTheNetworkBreaks) {
+  for (const char* update : {"async", "sync"}) {
+    const LocalCluster cluster(1, 1);
+    RunningServer server(ConfigOf(cluster, "ps:0"), TestSecret());
+    TcpProxy proxy(ParseHostPort(cluster.tasks.at("ps")[0])->port);
+    Shared sharing(Local(Through(proxy, cluster), "master:0"));
+    sharing.client.Create(Zeros(kVariables), {.learning_rate = 1.0F}, ParseUpdateMode(update));
+    int pushes = 0;
+    // It may all be done before the break is seen: then once more.
+    while (pushes < 8 || (pushes < 200 && sharing.client.counters().sent_again < 20)) {
+      Future pushed = sharing.Start();
+      proxy.Cut();
+      pushed.Wait();
+      sharing.ExpectCount(++pushes);
+    }
+    EXPECT_GE(sharing.client.counters().sent_again, 20U);
+    server.Stop();
+    EXPECT_EQ(server.counters().pushes, static_cast<uint64_t>(pushes));
+  }
 }
 
 // Its answers wait in the server's queue while another keeps the server busy, and go on as it

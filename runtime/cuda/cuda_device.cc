@@ -107,6 +107,19 @@ void CudaDevice::FreeForHost(void* memory) noexcept {
   (void)cudaFreeHost(memory);
 }
 
+void CudaDevice::Pin(std::span<std::byte> memory) {
+  if (memory.empty()) return;
+  Check(cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterDefault),
+        fmt::format("pinning {} bytes of the host's memory", memory.size()).c_str());
+  pinned_[memory.data()] = memory.size();
+}
+
+void CudaDevice::Unpin(std::span<std::byte> memory) noexcept {
+  if (pinned_.erase(memory.data()) == 0) return;
+  WaitForAll();
+  (void)cudaHostUnregister(memory.data());
+}
+
 float* CudaDevice::Work(size_t floats) {
   if (floats > work_floats_) {
     WaitForAll();

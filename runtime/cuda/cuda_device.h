@@ -58,6 +58,8 @@ class CudaDevice : public Device {
   void* AllocateForHost(size_t bytes) override;
   void FreeMemory(void* memory) noexcept override;
   void FreeForHost(void* memory) noexcept override;
+  void Pin(std::span<std::byte> memory) override;
+  void Unpin(std::span<std::byte> memory) noexcept override;
 
  private:
   // Of memory of the GPU: the last piece of each timeline that had to do with it.

@@ -12,7 +12,15 @@ Buffer Buffer::ForHost(Device& device, size_t bytes) {
   return buffer;
 }
 
+Buffer Buffer::Over(std::span<std::byte> memory) {
+  Buffer buffer;
+  buffer.memory_ = {memory.data(), {nullptr, false}};
+  buffer.size_bytes_ = memory.size();
+  return buffer;
+}
+
 void Buffer::Free::operator()(void* memory) const noexcept {
+  if (device == nullptr) return;
   if (for_host) {
     device->FreeForHost(memory);
   } else {

@@ -39,6 +39,8 @@ class CpuDevice : public Device {
   void* AllocateForHost(size_t bytes) override { return Allocate(bytes); }
   void FreeMemory(void* memory) noexcept override;
   void FreeForHost(void* memory) noexcept override { FreeMemory(memory); }
+  void Pin(std::span<std::byte> /*memory*/) override {}
+  void Unpin(std::span<std::byte> /*memory*/) noexcept override {}
 
  private:
   std::vector<float> columns_;  // work space of convolutions

@@ -15,12 +15,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace tfdist::runtime {
 
 class Device;
 
-// Memory of a device. Opaque: the pointers are for the device alone, but for those of ForHost.
+// Memory of a device. Opaque: the pointers are for the device alone, but for those of ForHost and Over.
 // The device must outlive it.
 class Buffer {
  public:
@@ -28,6 +29,8 @@ class Buffer {
   Buffer(Device& device, size_t bytes);
   // Memory of the host that the device copies from and to without detours (CUDA: pinned).
   static Buffer ForHost(Device& device, size_t bytes);
+  // Memory of somebody else's, which must outlive it.
+  static Buffer Over(std::span<std::byte> memory);
 
   [[nodiscard]] size_t size_bytes() const { return size_bytes_; }
   template <typename T>
@@ -41,7 +44,7 @@ class Buffer {
 
  private:
   struct Free {
-    Device* device;
+    Device* device;  // nullptr: it is not ours
     bool for_host;
     void operator()(void* memory) const noexcept;
   };
@@ -105,8 +108,8 @@ class Device {
   // For messages: "CPU", or the card's name.
   [[nodiscard]] virtual const char* name() const = 0;
 
-  // `host` may be changed when this returns, unless it lies in a buffer ForHost: then when a mark
-  // has passed that was got later.
+  // `host` may be changed when this returns, unless it lies in a buffer ForHost or in HostMemory:
+  // then when a mark has passed that was got later.
   virtual void Upload(const void* host, size_t bytes, Buffer& to) = 0;
   // `host` is filled when the mark has passed.
   [[nodiscard]] virtual Mark Download(const Buffer& from, size_t bytes, void* host) = 0;
@@ -150,11 +153,15 @@ class Device {
 
  protected:
   friend class Buffer;
+  friend class HostMemory;
   // Freed memory may still be in use by what was begun before: the device waits for it.
   virtual void* Allocate(size_t bytes) = 0;
   virtual void* AllocateForHost(size_t bytes) = 0;
   virtual void FreeMemory(void* memory) noexcept = 0;
   virtual void FreeForHost(void* memory) noexcept = 0;
+  // Memory of the host is to be copied from and to without detours, until it is unpinned.
+  virtual void Pin(std::span<std::byte> memory) = 0;
+  virtual void Unpin(std::span<std::byte> memory) noexcept = 0;
 };
 
 }  // namespace tfdist::runtime

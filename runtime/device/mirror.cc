@@ -1,15 +1,12 @@
 #include "runtime/device/mirror.h"
 
-#include <algorithm>
-
 namespace tfdist::runtime {
 
-Mirror::Mirror(Device& device, size_t count)
+Mirror::Mirror(Device& device, std::span<float> host)
     : shared_(device.uses_host_memory()),
-      count_(count),
-      host_(Buffer::ForHost(device, count * sizeof(float))) {
+      values_(host),
+      host_(Buffer::Over(std::as_writable_bytes(host))) {
   if (!shared_) device_ = Buffer(device, host_.size_bytes());
-  std::fill_n(host_.As<float>(), count, 0.0F);
 }
 
 void Mirror::Upload(Device& device) {

@@ -12,11 +12,11 @@ namespace tfdist::runtime {
 
 class Mirror {
  public:
-  // Zeros on the host.
-  Mirror(Device& device, size_t count);
+  // `host`: of HostMemory, which must outlive it.
+  Mirror(Device& device, std::span<float> host);
 
-  [[nodiscard]] std::span<float> host() { return {host_.As<float>(), count_}; }
-  [[nodiscard]] std::span<const float> host() const { return {host_.As<float>(), count_}; }
+  [[nodiscard]] std::span<float> host() { return values_; }
+  [[nodiscard]] std::span<const float> host() const { return values_; }
   [[nodiscard]] Buffer& on_device() { return shared_ ? host_ : device_; }
   [[nodiscard]] const Buffer& on_device() const { return shared_ ? host_ : device_; }
 
@@ -26,8 +26,8 @@ class Mirror {
 
  private:
   bool shared_;
-  size_t count_;
-  Buffer host_;
+  std::span<float> values_;
+  Buffer host_;  // the same
   Buffer device_;
 };
 

@@ -341,6 +341,8 @@ Answers OpenIsRefused() {
   return answers.Say(0, refused);
 }
 
+constexpr uint32_t kPlacedMark = 0x50687374;
+
 // What shm_message_fuzz reads, step by step.
 class Scribbles {
  public:
@@ -396,6 +398,15 @@ Scribbles MessagesAcrossTheEnd() {
   return scribbles.SetProduced(0).Show(kMost + 64, 0, kMost);
 }
 
+// Behind the preamble of a placed message stands where its payload lies.
+Scribbles Placed(uint64_t place, uint64_t payload_bytes) {
+  ByteWriter behind;
+  behind.Put(place);
+  Scribbles scribbles;
+  scribbles.Show(64, 20, payload_bytes, behind.bytes() + std::string(20, 'h'), kPlacedMark);
+  return scribbles.Show(64, 0, 0);
+}
+
 Scribbles TooLarge(uint32_t header_bytes, uint64_t payload_bytes) {
   return Scribbles().Show(shm::kMinRingBytes, header_bytes, payload_bytes);
 }
@@ -405,6 +416,12 @@ Scribbles MoreThanTheRing() { return Scribbles().Show(64, 0, 0).Show(shm::kMinRi
 
 std::string Bytes(const Request& request) { return Encode(request).to_string(); }
 std::string Bytes(const Reply& reply) { return Encode(reply).to_string(); }
+
+Request PlacedExchange() {
+  Request request = Part(Operation::kExchange, 3, {{0, 4}}, {{0, 2}});
+  request.part.place = 4096;
+  return request;
+}
 
 TEST(FuzzCorpus, HasARequestOfEachKind) {
   ExpectCorpus(kCorpus / "request",
@@ -416,6 +433,7 @@ TEST(FuzzCorpus, HasARequestOfEachKind) {
                 {"assign", Bytes(Part(Operation::kAssign, 1, {{0, 7}}, {}))},
                 {"narrow_exchange",
                  Bytes(Narrow(Part(Operation::kExchange, 3, {{0, 4}}, {{0, 2}, {8, 8}})))},
+                {"placed_exchange", Bytes(PlacedExchange())},
                 {"goodbye", Bytes(Make(Operation::kGoodbye))},
                 {"end", Bytes(Make(Operation::kEnd))},
                 {"local", Bytes(Local())},
@@ -500,6 +518,8 @@ TEST(FuzzCorpus, HasMessagesInARing) {
                 {"payload_too_large", TooLarge(0, kMax).bytes()},
                 {"sum_too_large", TooLarge(64, shm::kMinRingBytes).bytes()},
                 {"no_mark", Scribbles().Show(64, 0, 0, "", 0).bytes()},
+                {"placed", Placed(600, 400).bytes()},
+                {"placed_elsewhere", Placed(601, 400).bytes()},
                 {"goes_back", Scribbles().Show(64, 0, 0).Show(kMax - 31, 0, 0).bytes()},
                 {"more_than_the_ring", MoreThanTheRing().bytes()}});
 }

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,12 +35,14 @@ class Ring {
   void SetProduced(uint64_t position) { control_.server.produced.bytes = position; }
   [[nodiscard]] uint64_t produced() const { return control_.server.produced.bytes; }
   [[nodiscard]] uint64_t consumed() const { return control_.client.consumed.bytes; }
+  // Where placed payloads lie.
+  [[nodiscard]] std::span<const std::byte> shared() const { return shared_; }
   // Behind them lies their mirror image.
   [[nodiscard]] const std::byte* At(uint64_t position) const {
     return &bytes_[position % kMinRingBytes];
   }
   MessageReader Reader() {
-    return MessageReader({bytes_, control_.server.produced, control_.client.consumed});
+    return MessageReader({bytes_, control_.server.produced, control_.client.consumed}, shared_);
   }
 
  private:
@@ -47,6 +50,7 @@ class Ring {
   shm::Segment segment_;
   shm::Control& control_ = segment_.memory().control;
   std::span<std::byte> bytes_ = segment_.memory().server_ring;
+  std::vector<std::byte> shared_ = std::vector<std::byte>(1000);
   std::vector<std::pair<uint64_t, size_t>> written_;  // position, bytes
 };
 
@@ -73,7 +77,8 @@ class Reading {
 
  private:
   void Look(bool asks_first);
-  void Check(const MessageReader::Incoming& incoming) const;
+  // Bytes of the message in the ring.
+  [[nodiscard]] uint64_t Check(const MessageReader::Incoming& incoming) const;
 
   Ring& ring_;
   MessageReader reader_;
@@ -96,8 +101,7 @@ void Reading::Look(bool asks_first) {
   assert(incoming || !ready);
   assert(reader_.released() == next_ && ring_.consumed() == next_);
   if (incoming) {
-    Check(*incoming);
-    next_ += Padded(kPreambleBytes + incoming->header.size()) + Padded(incoming->payload.size());
+    next_ += Check(*incoming);
     assert(next_ <= produced_ && next_ - reader_.released() <= kMinRingBytes);
   }
   // Further than the ring is long no writer ever comes.
@@ -105,15 +109,24 @@ void Reading::Look(bool asks_first) {
   assert(wanted >= kAlignment && wanted <= kMinRingBytes);
 }
 
-// The message is what lies at its place.
-void Reading::Check(const MessageReader::Incoming& incoming) const {
+// The message is what lies at its place; the payload of a placed one lies in the shared memory.
+uint64_t Reading::Check(const MessageReader::Incoming& incoming) const {
   const size_t header_bytes = incoming.header.size();
   assert(header_bytes <= kMinRingBytes && incoming.payload.size() <= kMinRingBytes);
   const std::byte* const message = ring_.At(next_);
+  const bool placed = std::memcmp(message, "tshP", 4) == 0;
+  const size_t before_header = kPreambleBytes + (placed ? sizeof(uint64_t) : 0);
   assert(header_bytes == 0 ||
-         std::memcmp(incoming.header.data(), message + kPreambleBytes, header_bytes) == 0);
-  assert(incoming.payload.empty() ||
-         incoming.payload.data() == message + Padded(kPreambleBytes + header_bytes));
+         std::memcmp(incoming.header.data(), message + before_header, header_bytes) == 0);
+  const std::byte* const payload = incoming.payload.data();
+  const std::byte* const payload_end = payload + incoming.payload.size();
+  const uint64_t before_payload = Padded(before_header + header_bytes);
+  if (placed) {
+    assert(payload >= ring_.shared().data() && payload_end <= &*ring_.shared().end());
+    return before_payload;
+  }
+  assert(incoming.payload.empty() || payload == message + before_payload);
+  return before_payload + Padded(incoming.payload.size());
 }
 
 void Run(std::string_view input) {

@@ -25,9 +25,13 @@ Sequential::Sequential(Device& device, std::vector<std::unique_ptr<Layer>> layer
     of_layer_.push_back({variables_.size(), layer->variables().size()});
     variables_.insert(variables_.end(), layer->variables().begin(), layer->variables().end());
   }
+  std::vector<size_t> counts;
+  for (const TensorSpec& variable : variables_)
+    counts.insert(counts.end(), 2, ElementCount(variable));
+  host_memory_ = std::make_unique<HostMemory>(device, counts);
   for (const TensorSpec& variable : variables_) {
-    values_.emplace_back(device, ElementCount(variable));
-    gradients_.emplace_back(device, ElementCount(variable));
+    values_.emplace_back(device, host_memory_->Take(ElementCount(variable)));
+    gradients_.emplace_back(device, host_memory_->Take(ElementCount(variable)));
     values_on_host_.push_back(values_.back().host());
     gradients_on_host_.emplace_back(gradients_.back().host());
   }

@@ -18,6 +18,7 @@
 #include "runtime/common/tensor.h"
 #include "runtime/data/dataset.h"
 #include "runtime/device/device.h"
+#include "runtime/device/host_memory.h"
 #include "runtime/device/mirror.h"
 #include "runtime/model/layer.h"
 
@@ -55,6 +56,11 @@ class Sequential {
   [[nodiscard]] const MutableTensorViews& values() const { return values_on_host_; }
   [[nodiscard]] const TensorViews& gradients() const { return gradients_on_host_; }
 
+  // Where all of them lie.
+  [[nodiscard]] const std::shared_ptr<const SharedMemory>& memory() const {
+    return host_memory_->memory();
+  }
+
   // Mean cross-entropy of the batch, with values() as they are then; gradients() become its
   // derivatives.
   float Gradients(const Batch& batch) {
@@ -89,6 +95,7 @@ class Sequential {
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<LayerVariables> of_layer_;  // one for each layer
   std::vector<TensorSpec> variables_;
+  std::unique_ptr<HostMemory> host_memory_;
   std::vector<Mirror> values_;
   std::vector<Mirror> gradients_;
   MutableTensorViews values_on_host_;

@@ -1,6 +1,9 @@
 // Messages in a ring: a preamble of 16 bytes (`u32` mark, `u32` header bytes, `u64` payload bytes),
 // the header, padding to 64 bytes, the payload, padding to 64 bytes. A message is in the ring as a
 // whole before it is shown, and is read where it lies.
+//
+// A payload that lies in memory which both sides map stays there: such a message has a mark of its own,
+// and a `u64` behind the preamble says where in that memory.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +21,7 @@ class MessageWriter {
   explicit MessageWriter(RingWriter ring) : ring_(ring) {}
 
   // Whether there is room for such a message now. Throws Error(kInternal) for one that the ring
-  // cannot ever hold.
+  // cannot ever hold. Of a placed payload nothing needs room.
   bool HasRoomFor(size_t header_bytes, size_t payload_bytes);
   // False when there is no room: nothing was written.
   bool TrySend(std::span<const std::byte> header, std::span<const std::byte> payload);
@@ -26,6 +29,9 @@ class MessageWriter {
   // be written until Finish shows the message; null when there is no room.
   std::byte* Begin(std::span<const std::byte> header, size_t payload_bytes);
   void Finish();
+  // Of a payload that lies in memory of both sides, `place` bytes from its beginning. False when
+  // there is no room.
+  bool TrySendPlaced(std::span<const std::byte> header, uint64_t place, size_t payload_bytes);
 
   // There was no room for the last message, and now there is. Said once: try again then.
   bool HasRoomAgain();
@@ -39,6 +45,10 @@ class MessageWriter {
   [[nodiscard]] uint64_t position() const { return ring_.position(); }
 
  private:
+  // `start`: what comes before the header.
+  std::byte* Begin(std::span<const uint64_t> start, std::span<const std::byte> header,
+                   size_t payload_bytes);
+
   RingWriter ring_;
   uint64_t wanted_ = 0;  // by the last message, if there was no room for it
   uint64_t begun_ = 0;   // bytes of the message that is being written
@@ -46,10 +56,12 @@ class MessageWriter {
 
 class MessageReader {
  public:
-  explicit MessageReader(RingReader ring) : ring_(ring) {}
+  // `shared`: where placed payloads lie. Borrows it.
+  explicit MessageReader(RingReader ring, std::span<const std::byte> shared = {})
+      : ring_(ring), shared_(shared) {}
 
-  // Both are valid until the next call. The header is a copy; the payload lies in the ring, and the
-  // other side can change its bytes all the time (never its length): numbers at most, never a
+  // Both are valid until the next call. The header is a copy; the payload lies in the ring or
+  // in the shared memory, and the other side can change its bytes all the time (never its length): numbers at most, never a
   // length or an index.
   struct Incoming {
     std::span<const std::byte> header;
@@ -68,12 +80,18 @@ class MessageReader {
 
  private:
   struct Sizes {
+    uint64_t start_bytes;  // before the header
     uint64_t header_bytes;
     uint64_t payload_bytes;
+    std::optional<uint64_t> place;  // of the payload, if that is not in the ring
+
+    [[nodiscard]] uint64_t BytesInRing() const;
   };
   std::optional<Sizes> NextSizes();
+  [[nodiscard]] bool IsImpossible(const Sizes& sizes) const;
 
   RingReader ring_;
+  std::span<const std::byte> shared_;
   std::vector<std::byte> header_;
   uint64_t released_ = 0;
   uint64_t wanted_ = kAlignment;  // bytes that the next message needs, as far as is known

@@ -22,7 +22,9 @@ class TestRing {
  public:
   explicit TestRing(size_t bytes) : segment(Segment::Create(bytes, fd)) {}
 
-  MessageReader Reader() { return MessageReader(RingReader(ring, produced, consumed)); }
+  MessageReader Reader(std::span<const std::byte> shared = {}) {
+    return MessageReader(RingReader(ring, produced, consumed), shared);
+  }
 
   UniqueFd fd;
   Segment segment;
@@ -128,6 +130,42 @@ TEST(ShmMessage, IsNotTakenFromImpossibleCounters) {
   }
 }
 
+TEST(ShmMessage, OfAPlacedPayloadTheRingHoldsTheHeaderAlone) {
+  std::mt19937_64 random(3);
+  const std::vector<std::byte> shared = RandomBytes(random, 4 * kMinRingBytes);
+  const std::vector<std::byte> header = RandomBytes(random, 50);
+  TestRing ring(kMinRingBytes);
+  MessageReader reader = ring.Reader(shared);
+  for (uint64_t place = 4; place < kMinRingBytes; place += 40'000) {
+    const uint64_t before = ring.writer.position();
+    ASSERT_TRUE(ring.writer.TrySendPlaced(header, place, 3 * kMinRingBytes));
+    EXPECT_EQ(ring.writer.position() - before, Padded(24 + header.size()));
+    ASSERT_TRUE(ring.writer.TrySend(header, header));
+    const auto incoming = reader.TryReceive();
+    ASSERT_TRUE(incoming);
+    EXPECT_TRUE(std::ranges::equal(incoming->header, header));
+    EXPECT_EQ(incoming->payload.data(), &shared[place]);
+    EXPECT_EQ(incoming->payload.size(), 3 * kMinRingBytes);
+    const auto next = reader.TryReceive();
+    ASSERT_TRUE(next);
+    EXPECT_TRUE(std::ranges::equal(next->payload, header));
+  }
+}
+
+TEST(ShmMessage, IsRefusedWhenItsPayloadIsPlacedElsewhere) {
+  const std::vector<std::byte> shared(1000);
+  const std::pair<uint64_t, uint64_t> lies[] = {{0, 1001}, {1000, 1},         {1, 1000},
+                                                {1001, 0}, {~uint64_t{0}, 1}, {1, ~uint64_t{0}}};
+  for (const auto& [place, bytes] : lies) {
+    TestRing ring(kMinRingBytes);
+    ASSERT_TRUE(ring.writer.TrySendPlaced({}, place, bytes));
+    ExpectError([&] { (void)ring.Reader(shared).TryReceive(); }, Phase::kRun, "a message of 0 + ");
+  }
+  TestRing ring(kMinRingBytes);
+  ASSERT_TRUE(ring.writer.TrySendPlaced({}, 0, 1));
+  ExpectError([&] { (void)ring.Reader().TryReceive(); }, Phase::kRun, "a message of 0 + 1");
+}
+
 // Numbers that are near what a counter or a length may be.
 uint64_t LieAbout(std::mt19937_64& random, uint64_t truth) {
   switch (random() % 6) {
@@ -146,26 +184,28 @@ uint64_t LieAbout(std::mt19937_64& random, uint64_t truth) {
   }
 }
 
-// In the ring or its mirror image.
-bool LiesWithin(std::span<const std::byte> part, std::span<const std::byte> ring) {
-  return part.empty() ||
-         (part.data() >= ring.data() && part.data() + part.size() <= ring.data() + 2 * ring.size());
+// In the ring or its mirror image; in memory that is mapped `times`.
+bool LiesWithin(std::span<const std::byte> part, std::span<const std::byte> whole,
+                size_t times = 2) {
+  return part.empty() || (part.data() >= whole.data() &&
+                          part.data() + part.size() <= whole.data() + times * whole.size());
 }
 
 TEST(ShmMessage, NeverLeavesTheRingWhateverThePeerWrites) {
   std::mt19937_64 random(2);
+  const std::vector<std::byte> shared(kMinRingBytes);
   uint64_t errors = 0;
   uint64_t messages = 0;
   for (int round = 0; round < 1000; ++round) {
     TestRing ring(kMinRingBytes);
-    MessageReader reader = ring.Reader();
+    MessageReader reader = ring.Reader(shared);
     uint64_t read = 0;
     try {
       for (int step = 0; step < 60; ++step) {
         if (random() % 6 == 0) ring.produced.bytes = LieAbout(random, ring.produced.bytes);
         if (random() % 6 == 0) ring.consumed.bytes = LieAbout(random, ring.consumed.bytes);
         if (random() % 3 == 0) {  // a word of a preamble, in all likelihood
-          const size_t place = (read + 8 * (random() % 3)) % kMinRingBytes;
+          const size_t place = (read + 8 * (random() % 4)) % kMinRingBytes;
           uint64_t word = 0;
           std::memcpy(&word, &ring.ring[place], sizeof word);
           word =
@@ -175,13 +215,17 @@ TEST(ShmMessage, NeverLeavesTheRingWhateverThePeerWrites) {
         const std::vector<std::byte> header(RandomSize(random, kMinRingBytes / 2 - 64));
         const std::vector<std::byte> payload(RandomSize(random, kMinRingBytes / 2 - 64));
         (void)ring.writer.TrySend(header, payload);
+        if (random() % 2 == 0) {
+          (void)ring.writer.TrySendPlaced(header, shared.size() - payload.size(), payload.size());
+        }
         (void)ring.writer.HasRoomAgain();
         (void)ring.writer.WakePosition();
         const auto incoming = reader.TryReceive();
         read = reader.WakePosition() - kAlignment;
         if (!incoming) continue;
         ++messages;
-        ASSERT_TRUE(LiesWithin(incoming->payload, ring.ring));
+        ASSERT_TRUE(LiesWithin(incoming->payload, ring.ring) ||
+                    LiesWithin(incoming->payload, shared, 1));
         ASSERT_LE(incoming->header.size(), kMinRingBytes);
       }
     } catch (const Error&) {

@@ -16,7 +16,7 @@
 namespace tfdist::runtime::shm {
 namespace {
 
-constexpr uint16_t kVersion = 2;  // of the offer, the segment and the messages in it
+constexpr uint16_t kVersion = 3;  // of the offer, the segment and the messages in it
 constexpr size_t kRandomBytes = 16;
 constexpr size_t kTextBytes = 64;
 constexpr size_t kMaxCallers = 8;
@@ -85,14 +85,15 @@ Offer::Offer(size_t ring_bytes)
 std::optional<RingPair> Offer::TryAccept() {
   AdmitCallers();
   for (auto caller = callers_.begin(); caller != callers_.end();) {
-    const std::optional<Packet> packet = ReceivePacket(*caller);
+    std::optional<Packet> packet = ReceivePacket(*caller);
     if (!packet) {
       ++caller;
       continue;
     }
     UniqueFd socket = std::move(*caller);
     caller = callers_.erase(caller);
-    if (IsToken(packet->bytes, client_token_)) return Serve(std::move(socket));
+    if (!IsToken(packet->bytes, client_token_)) continue;
+    return Serve(std::move(socket), std::move(packet->passed));
   }
   return std::nullopt;
 }
@@ -109,17 +110,21 @@ void Offer::AdmitCallers() {
   }
 }
 
-std::optional<RingPair> Offer::Serve(UniqueFd caller) {
+std::optional<RingPair> Offer::Serve(UniqueFd caller, UniqueFd passed) {
   HangUp(listener_);
   callers_.clear();
   (void)epoll_ctl(poll_.get(), EPOLL_CTL_DEL, caller.get(), nullptr);
+  std::shared_ptr<const SharedMemory> shared;
+  if (passed.valid()) {
+    shared = std::make_shared<SharedMemory>(SharedMemory::Open(std::move(passed)));
+  }
   UniqueFd memory;
   Segment segment = Segment::Create(ring_bytes_, memory);
   if (!SendPacketWithFd(caller, server_token_, memory)) return std::nullopt;
-  return RingPair(std::move(segment), std::move(caller), Role::kServer);
+  return RingPair(std::move(segment), std::move(caller), Role::kServer, std::move(shared));
 }
 
-Call::Call(std::string_view offer_bytes) {
+Call::Call(std::string_view offer_bytes, std::shared_ptr<const SharedMemory> shared) {
   const std::optional<OfferText> offer = Decode(offer_bytes);
   if (!offer) {
     reason_ = "the server's offer is of another version";
@@ -127,12 +132,14 @@ Call::Call(std::string_view offer_bytes) {
   }
   server_token_ = offer->server_token;
   ring_bytes_ = offer->ring_bytes;
+  if (shared && shared->fd().valid()) shared_ = std::move(shared);
   UniqueFd socket = ConnectLocally(offer->name);
   if (!socket.valid()) {
     reason_ = WithErrno("the server's socket cannot be reached", errno);
   } else if (!IsSameAccount(socket)) {
     reason_ = "the server runs under another account";
-  } else if (!SendPacket(socket, offer->client_token)) {
+  } else if (!(shared_ ? SendPacketWithFd(socket, offer->client_token, shared_->fd())
+                       : SendPacket(socket, offer->client_token))) {
     reason_ = "the server has hung up";
   } else {
     socket_ = std::move(socket);
@@ -149,8 +156,9 @@ std::optional<Call::Result> Call::TryFinish() {
     return Result{std::nullopt, "the server's token is wrong"};
   }
   try {
-    return Result{
-        RingPair(Segment::Open(answer->passed, ring_bytes_), std::move(socket), Role::kClient), ""};
+    return Result{RingPair(Segment::Open(answer->passed, ring_bytes_), std::move(socket),
+                           Role::kClient, std::move(shared_)),
+                  ""};
   } catch (const Error& error) {
     // No memory to map, or not what was announced: TCP is always there.
     return Result{std::nullopt, error.cause()};

@@ -3,7 +3,7 @@
 //   server                                          client
 //   Offer: listens under a random name
 //      bytes() ----- authenticated channel ------>  Call: listener is of this account?
-//                <---- unix socket: client token --
+//                <---- unix socket: client token, and a memfd of the client's, if it has one --
 //   caller is of this account, token is right?
 //   memfd, sealed ---- server token, memfd ------>  token is right, memfd is what it should be?
 //   listener closed                                 mapped
@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,7 +50,7 @@ class Offer {
 
  private:
   void AdmitCallers();
-  std::optional<RingPair> Serve(UniqueFd caller);
+  std::optional<RingPair> Serve(UniqueFd caller, UniqueFd passed);
 
   size_t ring_bytes_;
   std::string client_token_;
@@ -64,7 +65,8 @@ class Offer {
 class Call {
  public:
   // Throws Error(kRun) on bytes that are no offer. A server that cannot be reached is no error.
-  explicit Call(std::string_view offer);
+  // `shared`: memory of the client that the server is to map as well; may be nullptr.
+  explicit Call(std::string_view offer, std::shared_ptr<const SharedMemory> shared = nullptr);
 
   struct Result {
     std::optional<RingPair> connection;
@@ -77,6 +79,7 @@ class Call {
 
  private:
   std::string server_token_;
+  std::shared_ptr<const SharedMemory> shared_;
   uint64_t ring_bytes_ = 0;
   UniqueFd socket_;
   std::string reason_;  // already known

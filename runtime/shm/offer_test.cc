@@ -102,6 +102,18 @@ TEST(ShmOffer, IsNotAnsweredByAServerWithoutTheToken) {
   EXPECT_EQ(client.Wait(20s), 1);
 }
 
+// Of a size that its owner could still change: then a look at it could end the server.
+TEST(ShmOffer, IsSpentByAClientThatPassesMemoryThatIsNotSealed) {
+  Offer offer;
+  const UniqueFd open_end(memfd_create("not sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(open_end.get(), 4096), 0);
+  const std::string& bytes = offer.bytes();
+  const UniqueFd caller = ConnectLocally(NameIn(bytes));
+  const std::string token = bytes.substr(bytes.find(NameIn(bytes)) + NameIn(bytes).size() + 2, 32);
+  ASSERT_TRUE(SendPacketWithFd(caller, token, open_end));
+  ExpectError([&] { (void)WaitForClient(offer, In(20s)); }, Phase::kRun, "change its size");
+}
+
 TEST(ShmOffer, OutlastsCallersThatNeverSpeak) {
   Offer offer;
   std::vector<UniqueFd> silent;

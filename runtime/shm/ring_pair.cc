@@ -28,15 +28,18 @@ RingReader Reader(const Memory& memory, Role role) {
 
 }  // namespace
 
-RingPair::RingPair(Segment segment, UniqueFd socket, Role role)
-    : RingPair(segment.memory(), std::move(socket), role) {
+RingPair::RingPair(Segment segment, UniqueFd socket, Role role,
+                   std::shared_ptr<const SharedMemory> shared)
+    : RingPair(segment.memory(), std::move(socket), role, std::move(shared)) {
   segment_.emplace(std::move(segment));  // the mapping stays where it is
 }
 
-RingPair::RingPair(const Memory& memory, UniqueFd socket, Role role)
-    : socket_(std::move(socket)),
+RingPair::RingPair(const Memory& memory, UniqueFd socket, Role role,
+                   std::shared_ptr<const SharedMemory> shared)
+    : shared_(std::move(shared)),
+      socket_(std::move(socket)),
       writer_(Writer(memory, role)),
-      reader_(Reader(memory, role)),
+      reader_(Reader(memory, role), shared_ ? shared_->bytes() : std::span<std::byte>()),
       sleeper_(OwnSide(memory, role).sleep),
       waker_(OtherSide(memory, role).sleep) {}
 
@@ -48,6 +51,14 @@ bool RingPair::TrySend(std::span<const std::byte> header, std::span<const std::b
   if (!writer_.TrySend(header, payload)) return false;
   RingIfAwaited();
   return true;
+}
+
+std::optional<uint64_t> RingPair::PlaceOf(const void* bytes, size_t count) const {
+  if (!shared_) return std::nullopt;
+  // Before its beginning it comes out too large.
+  const uint64_t place =
+      reinterpret_cast<uintptr_t>(bytes) - reinterpret_cast<uintptr_t>(shared_->bytes().data());
+  return IsWithin(place, count) ? std::optional(place) : std::nullopt;
 }
 
 std::optional<MessageReader::Incoming> RingPair::TryReceive() {

@@ -1,6 +1,7 @@
 // A shared-memory connection between two processes of one account on one host: messages both ways,
 // each a header and a payload. What is sent is copied into a ring, or written there; what arrives
-// is read where it lies, so a gradient is applied without a copy on the receiving side.
+// is read where it lies, so a gradient is applied without a copy on the receiving side. A client may
+// let the server map memory of its own as well: what lies there, or belongs there, goes through no ring.
 //
 // One thread at a time; movable. Nothing here waits. Nothing from the other side is believed: a
 // counter or a length that cannot be makes any call throw Error(kRun), and the connection is to be
@@ -8,10 +9,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
 #include "base/unique_fd.h"
+#include "runtime/common/shared_memory.h"
 #include "runtime/shm/message.h"
 #include "runtime/shm/segment.h"
 #include "runtime/shm/wake.h"
@@ -23,10 +27,12 @@ enum class Role { kServer, kClient };
 class RingPair {
  public:
   // `socket` is connected to the other side's process: it tells when that dies, and carries the
-  // bell. Made by Offer and Call.
-  RingPair(Segment segment, UniqueFd socket, Role role);
+  // bell. `shared`: the client's memory, of which each side has a mapping; may be nullptr. Made by
+  // Offer and Call.
+  RingPair(Segment segment, UniqueFd socket, Role role, std::shared_ptr<const SharedMemory> shared);
   // Borrows the memory. Both ends over one mapping, as a thread sanitizer needs them: for tests.
-  RingPair(const Memory& memory, UniqueFd socket, Role role);
+  RingPair(const Memory& memory, UniqueFd socket, Role role,
+           std::shared_ptr<const SharedMemory> shared = nullptr);
   RingPair(RingPair&&) noexcept = default;
   RingPair& operator=(RingPair&&) = delete;
   // Hangs up: the other side is woken, and DisarmBell tells it; what was sent can still be read.
@@ -46,6 +52,24 @@ class RingPair {
     RingIfAwaited();
     return true;
   }
+  // A payload that lies in the client's memory, `place` bytes from its beginning, or that
+  // `write(void* to)` brings there: it takes no room in the ring. All of it must be Within. The
+  // other side reads it there, until it has answered.
+  template <typename Write>
+  bool TrySendPlaced(std::span<const std::byte> header, uint64_t place, size_t payload_bytes,
+                     const Write& write) {
+    if (!writer_.HasRoomFor(header.size(), 0)) return false;
+    write(shared_->bytes().data() + place);
+    (void)writer_.TrySendPlaced(header, place, payload_bytes);
+    RingIfAwaited();
+    return true;
+  }
+  [[nodiscard]] bool IsWithin(uint64_t place, size_t bytes) const {
+    const size_t size = shared_ ? shared_->bytes().size() : 0;
+    return bytes > 0 && bytes <= size && place <= size - bytes;
+  }
+  // Of bytes in the client's memory.
+  [[nodiscard]] std::optional<uint64_t> PlaceOf(const void* bytes, size_t count) const;
   bool HasRoomFor(size_t header_bytes, size_t payload_bytes) {
     return writer_.HasRoomFor(header_bytes, payload_bytes);
   }
@@ -75,6 +99,7 @@ class RingPair {
   void RingBell();
 
   std::optional<Segment> segment_;
+  std::shared_ptr<const SharedMemory> shared_;
   UniqueFd socket_;
   MessageWriter writer_;
   MessageReader reader_;

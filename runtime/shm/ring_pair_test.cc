@@ -155,6 +155,39 @@ TEST(RingPair, StreamsThroughFullRingsBetweenTwoProcesses) {
   EXPECT_EQ(served.process.Wait(kLong), 0);
 }
 
+// The client's numbers, each one more than before, lie where the client wants them, though no ring
+// would hold them.
+TEST(RingPair, BringsPayloadsToTheirPlaceInTheClientsMemory) {
+  constexpr size_t kBytes = 3 * kMinRingBytes;
+  const auto shared = std::make_shared<SharedMemory>(2 * kBytes);
+  std::mt19937_64 random(4);
+  std::ranges::copy(RandomBytes(random, kBytes), shared->bytes().begin());
+  const auto client = [&](RingPair connection) {
+    const std::span<std::byte> given = shared->bytes().first(kBytes);
+    const std::span<std::byte> wanted = shared->bytes().last(kBytes);
+    const auto place = connection.PlaceOf(given.data(), given.size());
+    if (!connection.TrySendPlaced({}, place.value(), given.size(), [](void*) {})) return 1;
+    const auto answer = Receive(connection);
+    if (!answer || answer->payload.size() != kBytes) return 2;
+    for (size_t i = 0; i < kBytes; ++i) {
+      if (wanted[i] != std::byte(uint8_t(given[i]) + 1)) return 3;
+    }
+    return connection.PlaceOf(given.data() - 1, 2) || connection.PlaceOf(&wanted.back(), 2) ? 4 : 0;
+  };
+  Served served = ServeForked(kMinRingBytes, client, shared);
+  while (!served.connection.HasMessage()) ASSERT_EQ(Wait(served.connection), Woken::kReady);
+  const auto request = served.connection.TryReceive();
+  ASSERT_TRUE(request && request->payload.size() == kBytes);
+  ASSERT_TRUE(served.connection.IsWithin(kBytes, kBytes));
+  EXPECT_FALSE(served.connection.IsWithin(kBytes + 1, kBytes));
+  EXPECT_FALSE(served.connection.IsWithin(~uint64_t{0}, kBytes));
+  ASSERT_TRUE(served.connection.TrySendPlaced({}, kBytes, kBytes, [&](void* to) {
+    std::ranges::transform(request->payload, static_cast<std::byte*>(to),
+                           [](std::byte b) { return std::byte(uint8_t(b) + 1); });
+  }));
+  EXPECT_EQ(served.process.Wait(kLong), 0);
+}
+
 // Both ends over one mapping in one process, where a thread sanitizer sees both.
 TEST(RingPair, LosesNoMessageAndNoWakeUpBetweenTwoThreads) {
   UniqueFd fd;

@@ -1,9 +1,6 @@
 #include "runtime/shm/segment.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <new>
@@ -11,12 +8,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/common/shared_memory.h"
 
 namespace tfdist::runtime::shm {
 namespace {
-
-// The third: nobody takes the others away, or adds one that stops us from writing.
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 constexpr size_t MappedBytes(size_t ring_bytes) { return kControlBytes + 4 * ring_bytes; }
 
@@ -24,41 +19,19 @@ constexpr size_t MappedBytes(size_t ring_bytes) { return kControlBytes + 4 * rin
   throw Error(Phase::kRun, WithErrno(std::string("shared memory: ") + what, errno));
 }
 
-void CheckPassed(const UniqueFd& fd, size_t ring_bytes) {
-  struct stat status {};
-  if (fstat(fd.get(), &status) != 0) ThrowErrno("fstat");
-  // F_GET_SEALS fails with EINVAL on all but memfds (and files of hugetlbfs).
-  const int seals = fcntl(fd.get(), F_GET_SEALS);
-  if (seals < 0) ThrowErrno("what was passed cannot be sealed");
-  if ((seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW)) {
-    throw Error(Phase::kRun, "shared memory: what was passed could still change its size");
-  }
-  if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
-      static_cast<uint64_t>(status.st_size) != SegmentBytes(ring_bytes)) {
-    throw Error(Phase::kRun, "shared memory: what was passed is of another size or owner");
-  }
-}
-
 }  // namespace
 
 Segment Segment::Create(size_t ring_bytes, UniqueFd& fd) {
-  fd.Reset(memfd_create("tfdist-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid()) ThrowErrno("memfd_create");
-  if (fchmod(fd.get(), 0600) != 0)
-    ThrowErrno("fchmod");  // else 0777, for one that opens it in /proc
-  const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(SegmentBytes(ring_bytes)));
-  if (error != 0) {
-    errno = error;
-    ThrowErrno("no memory");
-  }
-  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) ThrowErrno("F_ADD_SEALS");
+  fd = CreateSealed(SegmentBytes(ring_bytes));
   Segment segment(fd, ring_bytes);
   new (segment.begin_) Control;
   return segment;
 }
 
 Segment Segment::Open(const UniqueFd& fd, size_t ring_bytes) {
-  CheckPassed(fd, ring_bytes);
+  if (SizeOfSealed(fd) != SegmentBytes(ring_bytes)) {
+    throw Error(Phase::kRun, "shared memory: what was passed is of another size");
+  }
   return {fd, ring_bytes};
 }
 

@@ -1,7 +1,5 @@
-// The shared memory of one connection: a memfd, sealed against every change of its size, so that no
-// access to the mapping can end in SIGBUS. It has no name anywhere; the kernel frees it with the
-// last process that maps it. Each ring is mapped twice, its mirror image right behind it, so that
-// what crosses its end still lies in one piece.
+// The shared memory of one connection (common/shared_memory.h). Each ring is mapped twice, its
+// mirror image right behind it, so that what crosses its end still lies in one piece.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +20,7 @@ struct Memory {
 // Owns the mapping. Movable.
 class Segment {
  public:
-  // A new one, all of its memory already there: later there would be no way to report a lack of it.
-  // `fd` gets the descriptor to pass on. Throws Error(kRun).
+  // A new one. `fd` gets the descriptor to pass on. Throws Error(kRun).
   static Segment Create(size_t ring_bytes, UniqueFd& fd);
   // The one that the other side passed. Throws Error(kRun) when it is not a sealed memfd of this
   // account and of exactly that size.

@@ -44,6 +44,12 @@ class Rate {
   TimePoint begin_ = SystemClock().Now();
 };
 
+// Servers on this host read gradients and write values where the model has them.
+ClientOptions Sharing(ClientOptions options, const Sequential& model) {
+  options.memory = model.memory();
+  return options;
+}
+
 class Trainer {
  public:
   Trainer(const TrainingOptions& options, const ClientOptions& client_options, Device& device)
@@ -54,7 +60,7 @@ class Trainer {
         data_(LoadTrainingData(options, client_options.config)),
         steps_(TotalSteps(options, client_options.config, data_)),
         model_(MakeModel(options.model, data_.image, data_.classes, device)),
-        client_(client_options, model_.variables()),
+        client_(Sharing(client_options, model_), model_.variables()),
         checkpoints_(options.checkpoints, client_, say_),
         pushed_(AllOf<Gradients>(model_.gradients())),
         pulled_(AllOf<Targets>(model_.values())),

@@ -5,6 +5,8 @@
 
 #include <poll.h>
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/transport/message.h"
@@ -20,6 +22,12 @@ class Connection {
   virtual bool Send(Message& message) = 0;
   // Whether Send would take a message with so much payload, which is then worth making.
   virtual bool HasRoomFor(size_t payload_bytes) = 0;
+  // Where bytes of this process lie in memory that the other side has mapped as well: as a payload
+  // they are not carried, and an answer may be brought there. Nothing where there is no such memory.
+  [[nodiscard]] virtual std::optional<uint64_t> PlaceOf(const void* /*bytes*/,
+                                                        size_t /*count*/) const {
+    return std::nullopt;
+  }
   // False when nothing has arrived. The message is valid until the next call.
   virtual bool Receive(Message& into) = 0;
 

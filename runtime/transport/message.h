@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <zmq.hpp>
 
 namespace tfdist::runtime {
@@ -18,11 +20,14 @@ struct Unwritten {
 
 // The bytes may be shared with the maker of the message: nobody writes into one that was sent or
 // received. Those of one that came through shared memory lie there until the next one is received,
-// and its sender may change its payload meanwhile. An empty payload is none.
+// and its sender may change its payload meanwhile. A payload in memory that is shared stays where it
+// is: its owner leaves it alone until the message is answered. An empty payload is none.
 struct Message {
   zmq::message_t header;
   zmq::message_t payload;
   Unwritten unwritten{};  // instead of a payload, and only until it is sent
+  // Of a server's answer: where its payload belongs in the trainer's memory, if that is shared.
+  std::optional<uint64_t> place{};
 
   [[nodiscard]] size_t size_bytes() const {
     return header.size() + payload.size() + (unwritten ? unwritten.bytes : 0);

@@ -23,6 +23,7 @@ constexpr size_t kMaxShards = 65'536;
 // Flags of a part.
 constexpr uint8_t kIsPush = 1;
 constexpr int kValuesShift = 1;  // WireFloat, in two bits
+constexpr uint8_t kIsPlaced = 8;
 // Of any reply.
 constexpr uint8_t kIsOver = 1;
 // Of rows of a table.
@@ -141,10 +142,12 @@ void PutPart(ByteWriter& writer, Operation operation, const PartHeader& part) {
   writer.Put(part.of);
   if (operation != Operation::kRows) writer.Put(part.block);
   const int values = static_cast<int>(part.values) << kValuesShift;
-  writer.Put(static_cast<uint8_t>((part.is_push ? kIsPush : 0) | values));
+  const int placed = part.place ? kIsPlaced : 0;
+  writer.Put(static_cast<uint8_t>((part.is_push ? kIsPush : 0) | values | placed));
   if (operation == Operation::kRows) return PutRowCounts(writer, part.rows);
   PutRanges(writer, part.push);
   PutRanges(writer, part.pull);
+  if (part.place) writer.Put(*part.place);
 }
 
 void GetPart(ByteReader& reader, Operation operation, PartHeader& part) {
@@ -157,16 +160,20 @@ void GetPart(ByteReader& reader, Operation operation, PartHeader& part) {
   part.block = operation == Operation::kRows ? 0 : reader.Get<uint32_t>();
   const auto flags = reader.Get<uint8_t>();
   part.is_push = (flags & kIsPush) != 0;
-  part.values = static_cast<WireFloat>(flags >> kValuesShift);
-  const WireFloat most =
-      operation == Operation::kExchange ? WireFloat::kBfloat16 : WireFloat::kFloat32;
-  if (part.values > most) throw Error(Phase::kRun, "message: unknown flags");
+  const bool placed = (flags & kIsPlaced) != 0;
+  part.values = static_cast<WireFloat>((flags & ~kIsPlaced) >> kValuesShift);
+  const bool exchange = operation == Operation::kExchange;
+  const WireFloat most = exchange ? WireFloat::kBfloat16 : WireFloat::kFloat32;
+  if (part.values > most || (placed && !exchange)) {
+    throw Error(Phase::kRun, "message: unknown flags");
+  }
   if (part.of == 0 || part.of > kMaxRequestParts || part.number >= part.of) {
     throw Error(Phase::kRun, "message: no such part of a request");
   }
   if (operation == Operation::kRows) return GetRowCounts(reader, part.rows);
   GetRanges(reader, part.push);
   GetRanges(reader, part.pull);
+  if (placed) part.place = reader.Get<uint64_t>();
 }
 
 void PutShape(ByteWriter& writer, const std::vector<uint32_t>& shape) {
@@ -437,6 +444,7 @@ void Decode(std::string_view header, Request& into) {
   into.part.push.clear();
   into.part.pull.clear();
   into.part.rows.clear();
+  into.part.place.reset();
   into.host.clear();
   into.restores = false;
   into.checkpoint = {};

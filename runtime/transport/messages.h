@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,7 @@
 
 namespace tfdist::runtime {
 
-inline constexpr uint16_t kProtocolVersion = 10;
+inline constexpr uint16_t kProtocolVersion = 11;
 inline constexpr size_t kMaxHeaderBytes = size_t{1024} * 1024;
 // Messages that a trainer may have under way to one server.
 inline constexpr size_t kMaxMessagesUnderWay = 64;
@@ -101,6 +102,9 @@ struct PartHeader {
   WireFloat values = WireFloat::kFloat32;  // of the payload and of the answer's; kExchange alone
   // kRows alone, which has none of block, push and pull.
   std::vector<RowCounts> rows = {};
+  // kExchange: where the answer's values belong in memory that the sender shares with the server
+  // (Connection::PlaceOf). Else they come in a payload.
+  std::optional<uint64_t> place = {};
 
   bool operator==(const PartHeader&) const = default;
 };

@@ -30,6 +30,12 @@ Request PushPullOfOneBlock() {
   return request;
 }
 
+Request PlacedPull() {
+  Request request = PushPullOfOneBlock();
+  request.part.place = 0x2122232425262728;
+  return request;
+}
+
 Request CreateThatRestores() {
   Request request{Operation::kCreate, 1, 7, "", "sgd:learning_rate=0.5", kVariables, {}, "async"};
   request.restores = true;
@@ -54,6 +60,7 @@ std::vector<Request> Requests() {
       {Operation::kCreate, 1, 7, "", "sgd:learning_rate=0.5", kVariables, {}, "sync:replicas=2"},
       {Operation::kOpen, 1, 7, "", "", kVariables, {}, "", kTables},
       PushPullOfOneBlock(),
+      PlacedPull(),
       {Operation::kExchange,
        1,
        7,
@@ -169,7 +176,7 @@ TEST(Messages, RepliesComeBackAsTheyWereSent) {
 
 TEST(Messages, ARequestHasTheBytesOfItsPage) {
   const std::string expected(
-      "\x0a\x00"                           // version
+      "\x0b\x00"                           // version
       "\x04"                               // exchange
       "\x01\x00\x00\x00"                   // attempt
       "\x08\x07\x06\x05\x04\x03\x02\x01"   // client
@@ -201,7 +208,7 @@ TEST(Messages, AnotherVersionIsNamed) {
   std::string bytes = Encode(HelloOfWorkerOne()).to_string();
   bytes[0] = 6;
   ExpectError([&] { (void)Decoded<Request>(bytes); }, Phase::kRun,
-              "protocol version 6; this program speaks 10");
+              "protocol version 6; this program speaks 11");
 }
 
 TEST(Messages, EveryTruncatedOrLengthenedHeaderIsRefused) {
@@ -246,7 +253,7 @@ TEST(Messages, ARefusalHasTheBytesOfItsPage) {
   reply.idle_microseconds = 1'000'000;
   reply.is_over = true;
   const std::string expected(
-      "\x0a\x00"                          // version
+      "\x0b\x00"                          // version
       "\x05"                              // assign
       "\x01"                              // refused
       "\x00\x00\x00\x00"                  // part

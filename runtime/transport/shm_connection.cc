@@ -17,8 +17,12 @@ constexpr size_t kUsualHeaderBytes = 1024;
 
 }  // namespace
 
-ShmConnection::ShmConnection(std::string name, std::unique_ptr<Connection> remote, Say say)
-    : name_(std::move(name)), remote_(std::move(remote)), say_(std::move(say)) {}
+ShmConnection::ShmConnection(std::string name, std::unique_ptr<Connection> remote, Say say,
+                             std::shared_ptr<const SharedMemory> shared)
+    : name_(std::move(name)),
+      remote_(std::move(remote)),
+      say_(std::move(say)),
+      shared_(std::move(shared)) {}
 
 bool ShmConnection::Send(Message& message) {
   if (state_ == State::kRemote) return remote_->Send(message);
@@ -91,7 +95,7 @@ void ShmConnection::TakeOffer() {
     if (reply.operation != Operation::kLocal || reply.status != Status::kDone) continue;
     if (reply.offer.empty()) return StayRemote("");
     try {
-      call_.emplace(reply.offer);
+      call_.emplace(reply.offer, shared_);
     } catch (const Error& error) {
       return StayRemote(error.cause());
     }

@@ -20,11 +20,16 @@ namespace tfdist::runtime {
 class ShmConnection : public Connection {
  public:
   // `name` is for texts. `say` gets why there is no shared memory with a server on this host.
+  // `shared`: memory that such a server maps as well; may be nullptr.
   // NextEvent throws Error(kRun) for a server of another version too.
-  ShmConnection(std::string name, std::unique_ptr<Connection> remote, Say say);
+  ShmConnection(std::string name, std::unique_ptr<Connection> remote, Say say,
+                std::shared_ptr<const SharedMemory> shared = nullptr);
 
   bool Send(Message& message) override;
   bool HasRoomFor(size_t payload_bytes) override;
+  [[nodiscard]] std::optional<uint64_t> PlaceOf(const void* bytes, size_t count) const override {
+    return local_ ? local_->PlaceOf(bytes, count) : std::nullopt;
+  }
   bool Receive(Message& into) override;
   Event NextEvent() override;
   [[nodiscard]] bool BreaksInHandshake() const override { return remote_->BreaksInHandshake(); }
@@ -59,6 +64,7 @@ class ShmConnection : public Connection {
   std::string name_;
   std::unique_ptr<Connection> remote_;
   Say say_;
+  std::shared_ptr<const SharedMemory> shared_;
   State state_ = State::kDown;
   bool made_ = false;  // and not told yet
   std::optional<shm::Call> call_;

@@ -188,7 +188,9 @@ void ShmListener::AfterPoll() {
   AcceptCallers();
 }
 
+// Not to one that is gone: it may have come again, and reads its values where these belong.
 void ShmListener::SendQueued(Local& local) {
+  if (local.gone) return;
   while (!local.queue.empty() &&
          UseLocal(local, [&] { return SendLocally(local.connection, local.queue.front()); })) {
     local.queue.pop_front();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "runtime/common/copy.h"
 #include "runtime/shm/offer.h"
 
 namespace tfdist::runtime {
@@ -21,13 +22,27 @@ zmq::message_t ViewOf(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size(), nullptr};
 }
 
+bool TrySend(shm::RingPair& connection, const Message& message) {
+  const auto header = BytesOf(message.header);
+  const auto payload = BytesOf(message.payload);
+  const Unwritten& unwritten = message.unwritten;
+  const size_t bytes = unwritten ? unwritten.bytes : payload.size();
+  if (message.place && connection.IsWithin(*message.place, bytes)) {
+    return connection.TrySendPlaced(header, *message.place, bytes, [&](void* to) {
+      unwritten ? unwritten.write(to) : CopyBytes(to, payload.data(), bytes);
+    });
+  }
+  if (unwritten) return connection.TrySend(header, bytes, unwritten.write);
+  if (const auto place = connection.PlaceOf(payload.data(), bytes)) {
+    return connection.TrySendPlaced(header, *place, bytes, [](void*) {});
+  }
+  return connection.TrySend(header, payload);
+}
+
 }  // namespace
 
 bool SendLocally(shm::RingPair& connection, Message& message) {
-  const auto header = BytesOf(message.header);
-  const Unwritten& unwritten = message.unwritten;
-  const bool sent = unwritten ? connection.TrySend(header, unwritten.bytes, unwritten.write)
-                              : connection.TrySend(header, BytesOf(message.payload));
+  const bool sent = TrySend(connection, message);
   if (sent) message = {};  // lets go of what it refers to
   return sent;
 }

@@ -295,7 +295,7 @@ TEST_F(ShmTransport, AServerOfAnotherVersionIsNamed) {
       server.send(zmq::message_t(bytes.data(), bytes.size()), zmq::send_flags::none);
     }
   };
-  testing::ExpectError(talk, Phase::kRun, "message of protocol version 3; this program speaks 10");
+  testing::ExpectError(talk, Phase::kRun, "message of protocol version 3; this program speaks 11");
 }
 
 // A server that answers the question for shared memory by itself, as ours would not.

@@ -156,6 +156,14 @@ cudaError_t cudaFreeHost(void* memory) {
   emulated::TheGpu().pinned.erase(static_cast<char*>(memory));
   return cudaFree(memory);
 }
+cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
+  emulated::TheGpu().pinned[static_cast<char*>(memory)] = bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void* memory) {
+  emulated::TheGpu().pinned.erase(static_cast<char*>(memory));
+  return cudaSuccess;
+}
 // With memory that is not pinned: before it returns, as CUDA does it to the host.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {

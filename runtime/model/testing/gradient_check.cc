@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -43,9 +44,14 @@ class WeightedSum {
     x = Distinct(samples * layer.input().size(), 2 * kMove * 2, random_);
     weights = Distinct(samples * layer.output().size(),
                        2.0F / static_cast<float>(samples * layer.output().size()), random_);
+    std::vector<size_t> counts;
     for (const TensorSpec& variable : layer.variables()) {
-      values.emplace_back(device, ElementCount(variable));
-      gradients.emplace_back(device, ElementCount(variable));
+      counts.insert(counts.end(), 2, ElementCount(variable));
+    }
+    host_memory.emplace(device, counts);
+    for (const TensorSpec& variable : layer.variables()) {
+      values.emplace_back(device, host_memory->Take(ElementCount(variable)));
+      gradients.emplace_back(device, host_memory->Take(ElementCount(variable)));
       const Tensor initial = Distinct(ElementCount(variable), kMove, random_);
       std::copy(initial.begin(), initial.end(), values.back().host().begin());
     }
@@ -84,6 +90,7 @@ class WeightedSum {
 
   Tensor x;
   Tensor weights;
+  std::optional<HostMemory> host_memory;
   std::vector<Mirror> values;
   std::vector<Mirror> gradients;
 

@@ -89,6 +89,7 @@ void AnswerWriter::AddPart(const PartHeader& part, TrainerState& trainer, Outbou
   Reply reply = ReplyTo(part, Operation::kExchange);
   reply.local_step = trainer.LocalStep(model_.LocalStepOf(trainer.task()));
   Message message;
+  message.place = part.place;
   try {
     AddValues(part, message);
   } catch (const Refusal& refusal) {  // a push that came along is applied all the same

@@ -465,11 +465,23 @@ TEST_F(ServiceTest, APushWithoutGradientsIsAStep) {
 
 TEST_F(ServiceTest, UnreadableMessageIsRefused) {
   Create();
-  zmq::message_t noise("\x0a\x00\x04noise", 8);
+  zmq::message_t noise("\x0b\x00\x04noise", 8);
   const auto answers = AskAt({"route of worker:0", "worker:0"}, {std::move(noise), {}});
   ExpectRefused(answers, "cut short");
-  zmq::message_t other("\x0b\x00", 2);
-  ExpectRefused(AskAt({"r", ""}, {std::move(other), {}}), "protocol version 11");
+  zmq::message_t other("\x0c\x00", 2);
+  ExpectRefused(AskAt({"r", ""}, {std::move(other), {}}), "protocol version 12");
+}
+
+TEST_F(ServiceTest, AnAnswerBelongsWhereItsRequestSays) {
+  Create();
+  for (const auto& place : {std::optional<uint64_t>(), std::optional<uint64_t>(64)}) {
+    Request request = Exchange({}, kAll);
+    request.part.place = place;
+    Outbound replies;
+    service_->Handle({"route of worker:0", "worker:0"}, {Encode(request), {}}, replies);
+    ASSERT_EQ(replies.size(), 1U);
+    EXPECT_EQ(replies[0].message.place, place);
+  }
 }
 
 // libzmq hands small payloads out where they lie in what it received.

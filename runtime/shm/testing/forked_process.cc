@@ -60,8 +60,9 @@ int ForkedProcess::Wait(std::chrono::seconds limit, const std::function<void()>&
 
 TimePoint In(std::chrono::milliseconds time) { return SystemClock().Now() + time; }
 
-Call::Result CallWith(std::string_view offer, TimePoint deadline) {
-  Call call(offer);
+Call::Result CallWith(std::string_view offer, TimePoint deadline,
+                      std::shared_ptr<const SharedMemory> shared) {
+  Call call(offer, std::move(shared));
   while (true) {
     if (std::optional<Call::Result> result = call.TryFinish()) return *std::move(result);
     const int limit = PollTimeout(SystemClock().Now(), deadline);
@@ -79,10 +80,11 @@ std::optional<RingPair> WaitForClient(Offer& offer, TimePoint deadline) {
   }
 }
 
-Served ServeForked(size_t ring_bytes, const std::function<int(RingPair)>& client) {
+Served ServeForked(size_t ring_bytes, const std::function<int(RingPair)>& client,
+                   const std::shared_ptr<const SharedMemory>& shared) {
   Offer offer(ring_bytes);
   ForkedProcess process([&] {
-    Call::Result result = CallWith(offer.bytes(), In(std::chrono::seconds(30)));
+    Call::Result result = CallWith(offer.bytes(), In(std::chrono::seconds(30)), shared);
     if (!result.connection) throw std::runtime_error(result.reason);
     return client(*std::move(result.connection));
   });

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,10 +44,13 @@ struct Served {
   RingPair connection;
   std::string offer;
 };
-Served ServeForked(size_t ring_bytes, const std::function<int(RingPair)>& client);
+// `shared`: memory of the client's.
+Served ServeForked(size_t ring_bytes, const std::function<int(RingPair)>& client,
+                   const std::shared_ptr<const SharedMemory>& shared = nullptr);
 
 // Waits for the server's answer to a call.
-Call::Result CallWith(std::string_view offer, TimePoint deadline);
+Call::Result CallWith(std::string_view offer, TimePoint deadline,
+                      std::shared_ptr<const SharedMemory> shared = nullptr);
 // Waits for the client of an offer.
 std::optional<RingPair> WaitForClient(Offer& offer, TimePoint deadline);
 
