@@ -177,6 +177,7 @@ void Journal::Replace(uint64_t begin, uint64_t end, std::string_view instead) {
   CheckRoomBeside(path_, text.size());
   try {
     ReplaceFile(path_, text, 0600);
+    folder_waits_ = false;
   } catch (const Error& e) {
     if (!IsReplaced()) throw;
     Log("{}", e.cause());

@@ -54,7 +54,8 @@ class Journal {
   std::filesystem::path path_;
   UniqueFd fd_;  // not valid: to be opened
   uint64_t size_bytes_;
-  bool folder_waits_ = false;  // its name for the newest journal is not synced yet
+  // Its name for the newest journal may not be synced yet: whoever wrote it before may have ended before that.
+  bool folder_waits_ = true;
 };
 
 }  // namespace tfdist::agent

@@ -160,6 +160,17 @@ TEST_F(JournalTest, AFolderThatCouldNotBeSyncedIsSyncedWithTheNextDecision) {
   EXPECT_EQ(folder_syncs, 1);
 }
 
+// Whoever wrote it before may have ended between a failed sync and the next decision.
+TEST_F(JournalTest, ItsFolderIsSyncedWithTheFirstDecisionOfWhoeverTakesOver) {
+  Write(EncodeRecord(MakeEvent(1)) + "\n");
+  Journal journal(path_, ReadJournal(path_));
+  folder_syncs = 0;
+  journal.Append(EncodeRecord(MakeEvent(2)) + "\n", true);
+  EXPECT_EQ(folder_syncs, 1);
+  journal.Append(EncodeRecord(MakeEvent(3)) + "\n", true);
+  EXPECT_EQ(folder_syncs, 1);
+}
+
 TEST_F(JournalTest, ItStaysAsLongAsItIsWhereTheDiskHasNoRoomForBoth) {
   if (mount("tfdist-test", folder_.c_str(), "tmpfs", 0, "size=4m") != 0) {
     GTEST_SKIP() << "cannot mount a small disk here (not root)";
