@@ -4,6 +4,7 @@
 //   <base>/bin/<sha256>            agents, by their content
 //   <base>/files/<sha256>          files that were sent
 //   <base>/names/<name>.lock       held by the job that runs under that name
+//   <base>/keep/<name>/            {keep}: what jobs of that name keep from one to the next
 //   <base>/jobs/<job>/h<slot>/     what one slot of one job has; agent and slot.json are in it, and
 //                                  more, see agent/slot/slot_folder.h
 #pragma once
@@ -19,6 +20,7 @@ namespace tfdist::layout {
 inline constexpr std::string_view kAgents = "bin";
 inline constexpr std::string_view kFiles = "files";
 inline constexpr std::string_view kNames = "names";
+inline constexpr std::string_view kKeep = "keep";
 inline constexpr std::string_view kJobs = "jobs";
 // In a job's folder, before the slot's number.
 inline constexpr std::string_view kSlotPrefix = "h";

@@ -102,6 +102,7 @@ struct TaskDescription {
 inline constexpr std::string_view kRuntimePath{"\0R",
                                                2};  // absolute path of the file linked as "runtime"
 inline constexpr std::string_view kWorkdirPath{"\0W", 2};  // absolute path of the work folder
+inline constexpr std::string_view kKeepPath{"\0K", 2};     // absolute path of the job's kept folder
 
 // The link of a file that says when what is in the work folder was written, and which mode it has, as data beside its
 // content: "SECONDS NANOSECONDS MODE PATH" and a NUL for each entry; "." is the folder itself.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,12 +17,14 @@
 #include "agent/check/quick_look.h"
 #include "agent/files/disk_room.h"
 #include "agent/slot/description.h"
+#include "agent/slot/kept_folder.h"
 #include "agent/slot/task_files.h"
 #include "agent/tasks/preflight.h"
 #include "agent/tasks/work_files.h"
 #include "base/clock.h"
 #include "base/failures.h"
 #include "base/file.h"
+#include "base/json_fields.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
 #include "job/layout.h"
@@ -41,11 +44,13 @@ using Troubles = std::vector<protocol::Trouble>;
 struct Described {
   std::string why_ports_wait;
   Troubles troubles;
+  std::optional<protocol::KeptFiles> kept;  // where the tasks name {keep}
 };
 
 // For a program that says something about the host.
 constexpr std::chrono::seconds kQuickLookLimit{2};
 constexpr std::chrono::milliseconds kEarlierResultsLimit{500};
+constexpr std::chrono::milliseconds kKeptFilesLimit{500};
 
 // Pieces come without waiting for answers: the disk must be able to push back.
 class HeldSession {
@@ -109,8 +114,7 @@ void AddEarlierResults(const SlotFolder& folder, const SlotInfo& info, Troubles&
       {fmt::format("job {} {} left files of its tasks here; this job starts in a fresh folder",
                    earlier->job, earlier->certain ? "has" : "may have"),
        fmt::format(
-           "tfdist pull {} brings them home; with `shared` in the cluster file tasks can write "
-           "where the next job finds it",
+           "tfdist pull {} brings them home; what tasks write into {{keep}}, the next job finds",
            earlier->job)});
 }
 
@@ -201,14 +205,20 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
         Described described;
         described.why_ports_wait = Prepare(description, *store, folder, info);
         described.troubles = QuickLook(info.base, SystemClock().Now() + kQuickLookLimit);
-        AddEarlierResults(folder, info, described.troubles);
+        if (UseKeptFolder(description.tasks)) {
+          described.kept = LookAtKept(KeptFolder(info), SystemClock().Now() + kKeptFilesLimit);
+        } else {
+          AddEarlierResults(folder, info, described.troubles);
+        }
         return described;
       },
       [this, description, reply = Reply(session, message.id)](Outcome<Described>& outcome) {
         reply.Try([&] {
           const Described& described = outcome.Get();
           on_described_(description);
-          reply.Ok({{"troubles", described.troubles}, {"waits", described.why_ports_wait}});
+          Json answer = {{"troubles", described.troubles}, {"waits", described.why_ports_wait}};
+          Put(answer, "kept", described.kept);
+          reply.Ok(std::move(answer));
         });
       });
 }

@@ -237,26 +237,36 @@ void AddFoldersOf(std::vector<TaskFile>& files, std::map<std::string, TaskFile>&
   }
 }
 
-}  // namespace
-
-std::vector<TaskFile> ListTaskFiles(const SlotFolder& folder) {
-  const Unpacked unpacked(folder);
-  const fs::path work = folder.work();
+std::vector<TaskFile> ListBelow(
+    const fs::path& root, const std::function<bool(const fs::path&, const struct stat&)>& is_own) {
   std::vector<TaskFile> files;
   std::map<std::string, TaskFile> folders;
-  WalkBelow(work, [&](const fs::path& path, const struct stat* info) {
+  WalkBelow(root, [&](const fs::path& path, const struct stat* info) {
     if (info == nullptr) return false;
     if (S_ISDIR(info->st_mode)) {
-      TaskFile found = Described(work, path, *info);
+      TaskFile found = Described(root, path, *info);
       folders.emplace(found.path, std::move(found));
-    } else if ((S_ISLNK(info->st_mode) || S_ISREG(info->st_mode)) && !unpacked.Has(path, *info)) {
-      files.push_back(Described(work, path, *info));
+    } else if ((S_ISLNK(info->st_mode) || S_ISREG(info->st_mode)) && !is_own(path, *info)) {
+      files.push_back(Described(root, path, *info));
     }
     return false;
   });
   AddFoldersOf(files, folders);
   std::ranges::sort(files, {}, &TaskFile::path);
   return files;
+}
+
+}  // namespace
+
+std::vector<TaskFile> ListTaskFiles(const SlotFolder& folder) {
+  const Unpacked unpacked(folder);
+  return ListBelow(folder.work(), [&](const fs::path& path, const struct stat& info) {
+    return unpacked.Has(path, info);
+  });
+}
+
+std::vector<TaskFile> ListKeptFiles(const fs::path& kept) {
+  return ListBelow(kept, [](const fs::path&, const struct stat&) { return false; });
 }
 
 std::optional<fs::path> FindTaskFile(const SlotFolder& folder, TimePoint deadline) {

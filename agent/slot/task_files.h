@@ -38,7 +38,7 @@ std::optional<EarlierResults> FindEarlierResults(const SlotFolder& own, const st
                                                  TimePoint deadline);
 
 struct TaskFile {
-  std::string path;  // below the work folder
+  std::string path;  // below the work folder, or {keep}
   uint64_t size_bytes = 0;
   int64_t changed_ns = 0;  // mtime
   unsigned mode = 0;       // permissions
@@ -48,5 +48,7 @@ struct TaskFile {
 // The regular files and links in the work folder that are not as they were unpacked, and the folders that they are in, in the
 // order of their paths. Python's caches and what cannot be looked at are left out. Blocks.
 std::vector<TaskFile> ListTaskFiles(const SlotFolder& folder);
+// The same of all in {keep}. Blocks.
+std::vector<TaskFile> ListKeptFiles(const std::filesystem::path& kept);
 
 }  // namespace tfdist::agent

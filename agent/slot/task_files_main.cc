@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "agent/slot/kept_folder.h"
 #include "agent/slot/task_files.h"
 #include "base/error.h"
 #include "base/failures.h"
@@ -21,6 +22,8 @@
 
 namespace tfdist::agent {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Many folders are asked about in one command; one that takes longer counts as one with files.
 constexpr std::chrono::seconds kLookLimit{10};
@@ -34,9 +37,9 @@ int SayWhetherThereAreSome(const SlotFolder& folder) {
 
 void Put(std::string_view bytes) { WriteAll(STDOUT_FILENO, bytes, "stdout"); }
 
-int List(const SlotFolder& folder) {
+int List(const std::vector<TaskFile>& files) {
   std::string text;
-  for (const TaskFile& file : ListTaskFiles(folder)) {
+  for (const TaskFile& file : files) {
     const bool is_link = !file.target.empty();
     text += file.is_folder ? "folder" : is_link ? "link" : std::to_string(file.size_bytes);
     text += fmt::format(":{:o} {} {}", file.mode, file.changed_ns, file.path);
@@ -76,7 +79,8 @@ bool SendFrom(const UniqueFd& file, uint64_t offset, uint64_t end) {
   return same_time || after.st_size > before.st_size;
 }
 
-int Send(const SlotFolder& folder, const std::vector<std::string>& arguments) {
+// Those that `arguments` name, from the second one on.
+int Send(const fs::path& root, const std::vector<std::string>& arguments) {
   for (size_t at = 1; at + 1 < arguments.size(); at += 2) {
     // "0-1000"; a tfdist of an earlier version gives no end.
     const std::string& range = arguments[at];
@@ -85,7 +89,7 @@ int Send(const SlotFolder& folder, const std::vector<std::string>& arguments) {
     uint64_t end = UINT64_MAX;
     const char* dash = std::from_chars(range.data(), last, offset).ptr;
     if (dash != last) std::from_chars(dash + 1, last, end);
-    const auto path = folder.work() / arguments[at + 1];
+    const fs::path path = root / arguments[at + 1];
     const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     const bool may_read = file.valid() || errno == ENOENT;
     const bool whole = file.valid() && SendFrom(file, offset, end);
@@ -98,11 +102,15 @@ int Send(const SlotFolder& folder, const std::vector<std::string>& arguments) {
 
 int TaskFilesMain(const std::vector<std::string>& arguments) {
   SetLogName("task-files");
-  const SlotFolder folder(std::filesystem::read_symlink("/proc/self/exe").parent_path());
+  const SlotFolder folder(fs::read_symlink("/proc/self/exe").parent_path());
   if (arguments.empty()) return SayWhetherThereAreSome(folder);
-  if (arguments[0] == "list") return List(folder);
-  if (arguments[0] == "send") return Send(folder, arguments);
-  throw UsageError(Phase::kUsage, "task-files: list or send");
+  const std::string& word = arguments[0];
+  if (word == "list") return List(ListTaskFiles(folder));
+  if (word == "send") return Send(folder.work(), arguments);
+  const auto kept = [&] { return KeptFolder(ReadOrInferSlotInfo(folder)); };
+  if (word == "list-kept") return List(ListKeptFiles(kept()));
+  if (word == "send-kept") return Send(kept(), arguments);
+  throw UsageError(Phase::kUsage, "task-files: list or send, or list-kept or send-kept");
 }
 
 }  // namespace tfdist::agent

@@ -14,6 +14,7 @@
 #include "agent/census/port_owner.h"
 #include "agent/control/control_listener.h"
 #include "agent/slot/description.h"
+#include "agent/slot/kept_folder.h"
 #include "agent/slot/task_files.h"
 #include "agent/tasks/command_search.h"
 #include "agent/tasks/gpu_share.h"
@@ -169,6 +170,7 @@ std::string Prepare(const HostDescription& description, const FileStore& store,
                       Phase::kCommand);
   PlaceFiles(description, store, folder);
   UnpackWorkdir(description, store, folder);
+  if (UseKeptFolder(description.tasks)) MakePrivateFolder(KeptFolder(info));
   std::string why_ports_wait = WhyPortsWait(description, folder, info);
   CheckGpus(description);
   CheckCommands(description, folder, info);

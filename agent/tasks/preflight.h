@@ -16,7 +16,7 @@ int MostThreadsOf(const std::vector<protocol::TaskDescription>& tasks);
 
 void CheckDescription(const protocol::HostDescription& description);
 
-// Puts the files at their places, unpacks the workdir, and checks ports, GPUs and commands. May be done
+// Puts the files at their places, unpacks the workdir, makes {keep} where tasks name it, and checks ports, GPUs and commands. May be done
 // again. Returns what WhyPortsWait does. Throws Error(kFiles), Error(kPorts) or Error(kCommand). For the file thread.
 std::string Prepare(const protocol::HostDescription& description, const FileStore& store,
                     const SlotFolder& folder, const SlotInfo& info);

@@ -12,7 +12,9 @@
 #include "agent/control/control_listener.h"
 #include "agent/control/tcp_address.h"
 #include "agent/files/disk_room.h"
+#include "agent/slot/kept_folder.h"
 #include "agent/tasks/port_check.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -77,6 +79,28 @@ TEST_F(PreflightTest, LooksForAPathWithSlashInTheWorkFolder) {
   EXPECT_THAT(Complaint(WithTask(Task("/tmp/")), Phase::kCommand), HasSubstr("not a file"));
   EXPECT_THAT(Complaint(WithTask(Task("/etc/passwd")), Phase::kCommand),
               HasSubstr("not executable"));
+}
+
+TEST_F(PreflightTest, MakesTheKeptFolderWhereATaskNamesIt) {
+  info_.base = path_ / "base";
+  const std::filesystem::path kept = KeptFolder(info_);
+  TryPrepare(WithTask(Task("sh")));
+  EXPECT_FALSE(std::filesystem::exists(kept));
+  TaskDescription task = Task("sh");
+  task.cwd = std::string(protocol::kKeepPath);
+  TryPrepare(WithTask(task));
+  EXPECT_TRUE(std::filesystem::is_directory(kept));
+  EXPECT_EQ(LookAtKept(kept, SystemClock().Now() + std::chrono::minutes(1)), protocol::KeptFiles());
+}
+
+// It would be written to with this account's rights.
+TEST_F(PreflightTest, AKeptFolderThatIsALinkIsRefused) {
+  info_.base = path_ / "base";
+  MakePrivateFolder(KeptFolder(info_).parent_path());
+  std::filesystem::create_directory_symlink("/tmp", KeptFolder(info_));
+  TaskDescription task = Task("sh");
+  task.env = {{"CKPT", std::string(protocol::kKeepPath)}};
+  EXPECT_THROW(TryPrepare(WithTask(task)), Error);
 }
 
 TEST_F(PreflightTest, NamesThePortAndWhoHasIt) {

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "agent/census/census.h"
+#include "agent/slot/kept_folder.h"
 #include "agent/tasks/gpu_share.h"
 #include "base/error.h"
 #include "base/failures.h"
@@ -17,9 +18,10 @@ namespace {
 
 class TextsOfTask {
  public:
-  TextsOfTask(const protocol::TaskDescription& task, const SlotFolder& folder,
+  TextsOfTask(const protocol::TaskDescription& task, const SlotFolder& folder, const SlotInfo& info,
               const Environment& host, const AttemptContext& context)
       : folder_(folder),
+        kept_(KeptFolder(info)),
         filling_{context.addresses, context.common, [&task, &host](const std::string& name) {
                    const auto value = host.Get(name);
                    if (value) return *value;
@@ -34,11 +36,13 @@ class TextsOfTask {
     std::string filled = protocol::Fill(text, filling_);
     ReplaceAll(filled, protocol::kRuntimePath, folder_.runtime().string());
     ReplaceAll(filled, protocol::kWorkdirPath, folder_.work().string());
+    ReplaceAll(filled, protocol::kKeepPath, kept_.string());
     return filled;
   }
 
  private:
   const SlotFolder& folder_;
+  std::filesystem::path kept_;
   protocol::Filling filling_;
 };
 
@@ -100,7 +104,7 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
   if (task.argv.empty()) {
     throw Error(Phase::kFiles, "the description of this host's tasks is damaged");
   }
-  const TextsOfTask texts(task, folder, host, context);
+  const TextsOfTask texts(task, folder, info, host, context);
   RunSpec spec;
   spec.task = task.task;
   for (const auto& text : task.argv) {

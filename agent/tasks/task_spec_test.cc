@@ -20,6 +20,7 @@ class TaskSpecTest : public testing::Test {
     server.parts.emplace_back(protocol::SlotAddress{0, false});
     task_.task = "worker:0";
     task_.argv = {"sh", server};
+    context_.addresses = {"10.0.0.7", "10.0.0.8"};
   }
 
   [[nodiscard]] RunSpec Make() const {
@@ -39,6 +40,13 @@ TEST_F(TaskSpecTest, FillsInAddressesOfThePlan) {
   EXPECT_EQ(spec.attempt, 3);
   EXPECT_EQ(spec.run, 2);
   EXPECT_EQ(std::ranges::count(spec.env, "TFDIST_HOST=gpu8"), 1);
+}
+
+TEST_F(TaskSpecTest, WhatTheNameKeepsLiesBesideTheJobs) {
+  info_.base = "/home/u/.cache/tfdist";
+  info_.name = "digits";
+  task_.argv = {"sh", protocol::Text(std::string(protocol::kKeepPath) + "/ckpt")};
+  EXPECT_EQ(Make().argv[1], "/home/u/.cache/tfdist/keep/digits/ckpt");
 }
 
 // Else the first host could put commands into every other one's.

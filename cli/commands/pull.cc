@@ -33,7 +33,9 @@ constexpr int64_t kProgressPauseNs = 2'000'000'000;
 // What is brought from one slot.
 struct Haul {
   int slot = 0;
-  std::string name;  // of its folder here: its trainer's, "worker-0"
+  TaskRoot root = TaskRoot::kWork;
+  std::string
+      name;  // of its folder here: its trainer's, "worker-0"; of {keep} "keep", or "keep-worker-0" where there are several
   std::string host;
   std::vector<std::string> tasks;
   std::vector<RemoteFile> files;
@@ -123,6 +125,23 @@ void AddSpares(const JobRecord& record, std::vector<Haul>& hauls) {
     haul.tasks = {"a spare host"};
     hauls.push_back(std::move(haul));
   }
+}
+
+// {keep} of each machine that one of `hauls` is on.
+void AddKept(const JobRecord& record, std::vector<Haul>& hauls) {
+  if (!record.keeps) return;
+  std::vector<Haul> kept;
+  for (const Haul& haul : hauls) {
+    if (std::ranges::find(kept, haul.host, &Haul::host) != kept.end()) continue;
+    Haul& added = kept.emplace_back();
+    added.slot = haul.slot;
+    added.name = "keep-" + haul.name;
+    added.root = TaskRoot::kKeep;
+    added.host = haul.host;
+    added.tasks = {"{keep}"};
+  }
+  if (kept.size() == 1) kept.front().name = "keep";
+  std::ranges::move(kept, std::back_inserter(hauls));
 }
 
 std::string Mebibytes(uint64_t bytes) {
@@ -222,7 +241,7 @@ void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress
         fetch.copies.at(at).reset();
       },
       haul.is_old ? kMostGrownBytes : 0);
-  SendRemoteFiles(record, haul.slot, fetch.wanted, fetch.offsets, sent);
+  SendRemoteFiles(record, haul.slot, haul.root, fetch.wanted, fetch.offsets, sent);
   BringLinks(haul, place);
   place.Finish();
 }
@@ -240,7 +259,7 @@ void ChooseFiles(Haul& haul, const std::vector<std::string>& paths) {
 
 void List(const JobRecord& record, Haul& haul) {
   try {
-    RemoteListing listing = ListRemoteFiles(record, haul.slot);
+    RemoteListing listing = ListRemoteFiles(record, haul.slot, haul.root);
     haul.files = std::move(listing.files);
     haul.folders = std::move(listing.folders);
     haul.is_old = listing.is_old;
@@ -326,6 +345,7 @@ int PullCommand(const PullArguments& arguments) {
   const JobRecord record = FindJobBeforePaths(words.job);
   std::vector<Haul> hauls = HaulsOf(record, SelectTasks(record, words.selectors));
   if (words.selectors.empty()) AddSpares(record, hauls);
+  AddKept(record, hauls);
   const fs::path folder = arguments.to.empty() ? fs::path(record.id) : fs::path(arguments.to);
   std::vector<Error> errors;
   std::optional<SlowNotice> notice;

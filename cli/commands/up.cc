@@ -30,6 +30,8 @@
 #include "cli/plan/spares.h"
 #include "cli/render/render.h"
 #include "cli/show/consent.h"
+#include "cli/show/host_fold.h"
+#include "cli/show/kept_text.h"
 #include "cli/show/plan_difference.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
@@ -106,6 +108,9 @@ void SayWhereResultsLie(const JobRecord& record) {
   Say("tfdist: what its tasks wrote, if anything: tfdist pull {0}, or {1}/jobs/{0}/h*/work on the "
       "hosts\n",
       record.id, record.bases[0]);
+  if (!record.keeps) return;
+  Say("tfdist: what they keep for the next job called {0}: {1}/keep/{0} on the hosts\n",
+      record.name, record.bases[0]);
 }
 
 // A job may well be silent for long.
@@ -277,6 +282,8 @@ class Launch {
     record_.bases = outcome.bases;
     if (!arguments_.quiet) SayWhatIsRemoved(outcome.removed);
     for (const NameWarning& warning : outcome.warnings) PrintWarning(warning.text, warning.remedy);
+    record_.keeps = !outcome.kept.empty();
+    if (record_.keeps) SayWhatIsKept(outcome.kept);
     if (outcome.committed) return Committed(std::move(outcome.coordinator));
     return Failed(outcome);
   }
@@ -361,6 +368,17 @@ class Launch {
         "agent.log on each host lists them\n",
         folders.size(), folders.size() == 1 ? "" : "s", folders.front(),
         folders.size() == 1 ? "" : ", ...");
+  }
+
+  void SayWhatIsKept(const std::vector<KeptOnHost>& kept) const {
+    if (!arguments_.quiet) Say("tfdist: {}\n", KeptText(kept));
+    const auto left = HostsLeftBehind(record_, LoadRecords());
+    if (left.empty()) return;
+    PrintWarning(
+        fmt::format(
+            "the last job called {} ran on {} too: what it kept there, no task of this job finds",
+            record_.name, FoldHosts(left)),
+        "use those hosts again, or copy its {keep} to a host of this job");
   }
 
   void SayTimeline(const Deployment::Outcome& outcome, TimePoint::duration whole) const {

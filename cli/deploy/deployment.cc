@@ -11,6 +11,7 @@
 
 #include "base/failures.h"
 #include "base/hash.h"
+#include "base/json_fields.h"
 #include "cli/deploy/runtime_program.h"
 #include "cli/deploy/shared_check.h"
 #include "cli/link/agent_start.h"
@@ -190,6 +191,9 @@ Deployment::Outcome Deployment::TakeOutcome() {
   outcome.warnings = CompareNames(plan_.hosts, answers);
   AddTroubles(outcome.warnings);
   AddFilesFromHere(outcome.warnings);
+  for (size_t slot = 0; slot < hosts_.size(); ++slot) {
+    if (hosts_[slot]->kept) outcome.kept.push_back({plan_.hosts[slot].name, *hosts_[slot]->kept});
+  }
   for (NameWarning& warning : CompareShared(plan_, shared)) {
     outcome.warnings.push_back(std::move(warning));
   }
@@ -400,6 +404,7 @@ void Deployment::Describe(int slot) {
   const Json answer = Ask(host, type::kDescribe, description, LimitFor(description));
   host.troubles = protocol::Body<std::vector<protocol::Trouble>>(
       {.type = "ok", .body = answer.value("troubles", Json::array())});
+  Get(answer, "kept", host.kept);
   AwaitPorts(host, answer.value("waits", ""));
 }
 

@@ -29,6 +29,7 @@
 #include "cli/plan/plan.h"
 #include "wire/file_fetch.h"
 #include "wire/host_check.h"
+#include "wire/kept_files.h"
 #include "wire/protocol.h"
 #include "wire/refusal.h"
 #include "wire/shared_folder.h"
@@ -51,6 +52,12 @@ struct FilesSent {
   uint64_t wire_bytes = 0;  // sent from here until now: compressed
   size_t hosts = 0;         // that lacked any
   size_t hosts_done = 0;
+};
+
+// {keep} of a host, as it was when the job came there.
+struct KeptOnHost {
+  std::string host;
+  protocol::KeptFiles files;
 };
 
 class Deployment {
@@ -93,6 +100,7 @@ class Deployment {
     std::vector<std::string> bases;                 // tfdist's folder on each host; where known
     std::vector<std::string> removed;   // "gpu07: /home/u/...": what retention has removed there
     std::vector<NameWarning> warnings;  // of hosts' names, and what the hosts say of themselves
+    std::vector<KeptOnHost> kept;       // where tasks name {keep}
     std::vector<std::vector<StepTimes::Spent>>
         spent;             // on each host, without what it waited for others
     Attached coordinator;  // when committed
@@ -108,6 +116,7 @@ class Deployment {
     std::vector<std::string> removed;  // folders of finished jobs
     std::optional<protocol::ResolvedNames> names;
     std::vector<protocol::Trouble> troubles;  // that may end the job later
+    std::optional<protocol::KeptFiles> kept;
     // Slot 0's is written before `prepared_` opens, and read by the others after that.
     std::optional<protocol::SharedFolder> shared;
     protocol::HostDescription description;           // until the host has it

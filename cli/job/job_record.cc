@@ -176,6 +176,7 @@ json ToJson(const JobRecord& record) {
           {"clients", record.clients},
           {"logdir", record.logdir},
           {"silent_after_ms", record.silent_after_ms},
+          {"keeps", record.keeps},
           {"tasks", tasks},
           {"files", record.files},
           {"origin", ToJson(record.origin)},
@@ -205,6 +206,7 @@ JobRecord RecordFromJson(const json& value) {
   record.clients = value.value("clients", record.clients);
   record.logdir = value.value("logdir", record.logdir);
   record.silent_after_ms = value.value("silent_after_ms", record.silent_after_ms);
+  record.keeps = value.value("keeps", false);
   record.labels = value.value("labels", record.labels);
   for (const json& task : value.at("tasks")) {
     record.tasks.push_back({task.at("task").get<std::string>(), task.at("slot").get<int>(),

@@ -52,6 +52,7 @@ class JobRecordTest : public testing::Test {
     record.shared = "/mnt/out";
     record.logdir = "/mnt/out/logs";
     record.silent_after_ms = 5000;
+    record.keeps = true;
     return record;
   }
   const TemporaryFolder temporary_;
@@ -72,6 +73,7 @@ TEST_F(JobRecordTest, ComesBackAsItWasAndIsPrivate) {
   EXPECT_EQ(records[0].shared, "/mnt/out");
   EXPECT_EQ(records[0].logdir, "/mnt/out/logs");
   EXPECT_EQ(records[0].silent_after_ms, 5000);
+  EXPECT_TRUE(records[0].keeps);
   struct stat info {};
   stat((folder_ / "tfdist/jobs/digits-20260801T120000Z-1a2b3c.json").c_str(), &info);
   EXPECT_EQ(info.st_mode & 0777, 0600U);

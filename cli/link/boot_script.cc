@@ -88,7 +88,7 @@ BootScript::BootScript(std::string nonce) : nonce_(std::move(nonce)) {
   Set("nonce", nonce_);
   // The scripts spell no name of a folder or file themselves (job/layout.h).
   Set("agents", layout::kAgents).Set("files", layout::kFiles).Set("names", layout::kNames);
-  Set("jobs", layout::kJobs).Set("slot_prefix", layout::kSlotPrefix);
+  Set("jobs", layout::kJobs).Set("keep", layout::kKeep).Set("slot_prefix", layout::kSlotPrefix);
   Set("agent_name", layout::kAgent).Set("slot_info", layout::kSlotInfo);
   Set("slot_key", "key");  // SlotFolder::key
 }

@@ -12,7 +12,7 @@
 # Stands for what the command sets (BootScript::Set), so that shellcheck knows it.
 values() {
   nonce='' remote_dir='' job='' slot=''
-  agents='' files='' names='' jobs='' slot_prefix='' agent_name='' slot_info='' slot_key=''
+  agents='' files='' names='' jobs='' keep='' slot_prefix='' agent_name='' slot_info='' slot_key=''
   kinds='' anew='' wanted='' caches_stay='' mark='' limit_seconds='' task=''
 }
 with_words() { "$@"; }
@@ -512,7 +512,16 @@ purge() {
   open_base "$1" || return
   remove_if_idle "$base/$jobs/$job/$slot_prefix$slot"
   rmdir "$base/$jobs/$job" 2>/dev/null
+  purge_kept "${job%-*-*}"  # NAME-TIME-NUMBER
   return 1
+}
+
+# purge_kept NAME: the last job of a name takes along what those jobs kept.
+purge_kept() {
+  for other in "$base/$jobs/$1"-*-*; do
+    [ "${other%-*-*}" != "$base/$jobs/$1" ] || ! [ -d "$other" ] || return
+  done
+  remove "$base/$keep/$1" && rmdir "$base/$keep" 2>/dev/null
 }
 
 ### run_command: look

@@ -20,10 +20,10 @@ constexpr size_t kMostParts = size_t{128} * 1024;
 constexpr size_t kMostBytes = size_t{1} << 30;
 
 constexpr std::string_view kNames[] = {
-    "job",        "task",        "task_type",        "task_index", "host",
-    "port",       "address",     "runtime",          "shared",     "workdir",
-    "rank",       "local_rank",  "local_world_size", "world_size", "node_rank",
-    "node_count", "worker_count"};
+    "job",       "task",       "task_type",   "task_index",       "host",
+    "port",      "address",    "runtime",     "shared",           "workdir",
+    "keep",      "rank",       "local_rank",  "local_world_size", "world_size",
+    "node_rank", "node_count", "worker_count"};
 
 constexpr std::string_view kEnvironment = "env:";
 
@@ -186,6 +186,8 @@ bool Placeholders::ResolveRank(const Use& use, Parts& parts) const {
 bool Placeholders::ResolvePath(const Use& use, Parts& parts) const {
   if (use.word == "runtime") {
     AppendLiteral(parts, protocol::kRuntimePath);
+  } else if (use.word == "keep") {
+    AppendLiteral(parts, protocol::kKeepPath);
   } else if (use.word == "workdir") {
     if (!plan_.workdir) Report(use, "stands for nothing: [task] has no workdir");
     AppendLiteral(parts, protocol::kWorkdirPath);

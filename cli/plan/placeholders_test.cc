@@ -89,6 +89,7 @@ TEST_F(PlaceholdersIn, AListOfTenAndMoreGoesByIndex) {
 TEST_F(PlaceholdersIn, PathsOfTheHostAreLeftToIt) {
   EXPECT_EQ(Expand("{workdir}/x"), std::string(protocol::kWorkdirPath) + "/x");
   EXPECT_EQ(Expand("{runtime}"), protocol::kRuntimePath);
+  EXPECT_EQ(Expand("{keep}/x"), std::string(protocol::kKeepPath) + "/x");
 }
 
 TEST_F(PlaceholdersIn, OtherBracesAreThemselves) {

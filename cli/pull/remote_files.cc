@@ -167,21 +167,23 @@ void SentFiles::Take(std::string_view bytes) {
   }
 }
 
-RemoteListing ListRemoteFiles(const JobRecord& record, int slot) {
+RemoteListing ListRemoteFiles(const JobRecord& record, int slot, TaskRoot root) {
   std::string records;
   const TimePoint give_up = SystemClock().Now() + kListLimit;
-  RunAgent(record, slot, {"list"}, give_up, [&](std::string_view output) {
-    records += output;
-    if (records.size() > kMostListBytes) FailMalformed("it is longer than 256 MiB");
-    return give_up;
-  });
+  RunAgent(record, slot, {root == TaskRoot::kKeep ? "list-kept" : "list"}, give_up,
+           [&](std::string_view output) {
+             records += output;
+             if (records.size() > kMostListBytes) FailMalformed("it is longer than 256 MiB");
+             return give_up;
+           });
   return ParseRemoteFiles(records);
 }
 
-void SendRemoteFiles(const JobRecord& record, int slot, const std::vector<RemoteFile>& files,
-                     const std::vector<uint64_t>& offsets, SentFiles& sent) {
+void SendRemoteFiles(const JobRecord& record, int slot, TaskRoot root,
+                     const std::vector<RemoteFile>& files, const std::vector<uint64_t>& offsets,
+                     SentFiles& sent) {
   for (size_t at = 0; at < files.size();) {
-    std::vector<std::string> words = {"send"};
+    std::vector<std::string> words = {root == TaskRoot::kKeep ? "send-kept" : "send"};
     for (size_t bytes = 0; at < files.size() && bytes < kMostWordBytes; ++at) {
       words.push_back(fmt::format("{}-{}", offsets[at], files[at].size_bytes));
       words.push_back(files[at].path);

@@ -13,7 +13,7 @@
 namespace tfdist::cli {
 
 struct RemoteFile {
-  std::string path;  // below the work folder: relative, without "." and ".."
+  std::string path;  // below its root: relative, without "." and ".."
   uint64_t size_bytes = 0;
   int64_t changed_ns = 0;
   std::string target;    // of a link: anything; empty: a file
@@ -67,12 +67,19 @@ class SentFiles {
   size_t at_ = 0;
 };
 
+// Where tasks write, on a host.
+enum class TaskRoot {
+  kWork,  // the slot's work folder
+  kKeep,  // {keep}, of all slots of the machine
+};
+
 // What tasks of `slot` have written. For at most 10 minutes.
-RemoteListing ListRemoteFiles(const JobRecord& record, int slot);
+RemoteListing ListRemoteFiles(const JobRecord& record, int slot, TaskRoot root);
 
 // Asks for `files`, which are no links, from `offsets` on, and hands what comes to `sent`. Throws LostConnection when
 // the host is too slow (Pace).
-void SendRemoteFiles(const JobRecord& record, int slot, const std::vector<RemoteFile>& files,
-                     const std::vector<uint64_t>& offsets, SentFiles& sent);
+void SendRemoteFiles(const JobRecord& record, int slot, TaskRoot root,
+                     const std::vector<RemoteFile>& files, const std::vector<uint64_t>& offsets,
+                     SentFiles& sent);
 
 }  // namespace tfdist::cli

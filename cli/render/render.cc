@@ -30,6 +30,7 @@ class Filling {
     std::string filled = protocol::Fill(text, {addresses_, common_, NameOfVariable});
     ReplaceAll(filled, protocol::kRuntimePath, "<jobdir>/runtime");
     ReplaceAll(filled, protocol::kWorkdirPath, "<jobdir>/work");
+    ReplaceAll(filled, protocol::kKeepPath, "<keep>");
     return filled;
   }
 

@@ -74,8 +74,8 @@ TEST_F(Render, TheJsonHasTheShapeThatScriptsRelyOn) {
 TEST_F(Render, PathsThatOnlyTheHostKnowsAreNamedSo) {
   const Plan plan = Load(
       "name = \"n\"\n[cluster]\nhosts = [\"h1\"]\n[task]\nworkdir = \"work\"\ncommand = "
-      "[\"{runtime}\", \"{workdir}/x\"]");
-  EXPECT_THAT(RenderTable(plan), HasSubstr(" <jobdir>/runtime <jobdir>/work/x\n"));
+      "[\"{runtime}\", \"{workdir}/x\", \"{keep}/x\"]");
+  EXPECT_THAT(RenderTable(plan), HasSubstr(" <jobdir>/runtime <jobdir>/work/x <keep>/x\n"));
   const auto json = nlohmann::json::parse(RenderJson(plan));
   EXPECT_EQ(json.at("tasks").at(0).at("argv").at(0), "<jobdir>/runtime");
   EXPECT_EQ(json.at("tasks").at(0).at("cwd"), "<jobdir>/work");

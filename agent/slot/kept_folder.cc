@@ -1,0 +1,59 @@
+#include "agent/slot/kept_folder.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+#include <variant>
+
+namespace tfdist::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool Names(const protocol::Text& text) {
+  return std::ranges::any_of(text.parts, [](const auto& part) {
+    const auto* literal = std::get_if<std::string>(&part);
+    return literal != nullptr && literal->find(protocol::kKeepPath) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+fs::path KeptFolder(const SlotInfo& info) {
+  return fs::path(info.base) / layout::kKeep / info.name;
+}
+
+bool UseKeptFolder(const std::vector<protocol::TaskDescription>& tasks) {
+  return std::ranges::any_of(tasks, [](const protocol::TaskDescription& task) {
+    const auto value = [](const auto& variable) { return Names(variable.second); };
+    return Names(task.cwd) || std::ranges::any_of(task.argv, Names) ||
+           std::ranges::any_of(task.env, value);
+  });
+}
+
+protocol::KeptFiles LookAtKept(const fs::path& folder, TimePoint deadline) {
+  protocol::KeptFiles kept;
+  time_t newest = 0;
+  std::error_code error;
+  // Not a range's for: its ++ throws.
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    struct stat info {};
+    if (lstat(entry->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    ++kept.files;
+    kept.bytes += static_cast<uint64_t>(info.st_size);
+    if (kept.newest.empty() || info.st_mtime > newest) {
+      newest = info.st_mtime;
+      kept.newest = entry->path().lexically_relative(folder).string();
+    }
+    kept.all = SystemClock().Now() < deadline;
+    if (!kept.all) break;
+  }
+  if (error) kept.all = false;
+  if (!kept.newest.empty()) kept.age_s = std::max<time_t>(0, time(nullptr) - newest);
+  return kept;
+}
+
+}  // namespace tfdist::agent

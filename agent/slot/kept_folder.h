@@ -1,0 +1,23 @@
+// {keep}: a folder of this host that jobs of one name keep from one to the next. What is in it is the user's: `down --purge`
+// of the last job of that name here removes it, and nothing else.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "agent/slot/slot_folder.h"
+#include "base/clock.h"
+#include "wire/kept_files.h"
+
+namespace tfdist::agent {
+
+// `<base>/keep/<name>`: there is one for all slots of the machine, or for all hosts that have one home.
+std::filesystem::path KeptFolder(const SlotInfo& info);
+
+// Whether a command, a variable or a start folder of the tasks names it.
+bool UseKeptFolder(const std::vector<protocol::TaskDescription>& tasks);
+
+// The files in it, links not followed, as far as there is time until `deadline`. Blocks.
+protocol::KeptFiles LookAtKept(const std::filesystem::path& folder, TimePoint deadline);
+
+}  // namespace tfdist::agent

@@ -1,0 +1,59 @@
+#include "cli/show/kept_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/deploy/size_text.h"
+#include "cli/show/host_fold.h"
+#include "cli/show/report.h"
+
+namespace tfdist::cli {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+std::string TextOf(const protocol::KeptFiles& kept) {
+  if (kept.files == 0) return kept.all ? "empty" : "files that could not be looked at";
+  return fmt::format("{}{} file{}, {}, the newest {}, {} ago", kept.all ? "" : "more than ",
+                     CountText(kept.files), kept.files == 1 ? "" : "s", SizeText(kept.bytes),
+                     kept.newest, Span(kept.age_s * kSecond));
+}
+
+}  // namespace
+
+std::string KeptText(const std::vector<KeptOnHost>& kept) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> alike;
+  for (const KeptOnHost& on_host : kept) {
+    const std::string text = TextOf(on_host.files);
+    auto known = std::ranges::find(alike, text, &decltype(alike)::value_type::first);
+    if (known == alike.end()) known = alike.insert(known, {text, {}});
+    known->second.push_back(on_host.host);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [text, hosts] : alike) {
+    parts.push_back(fmt::format("{}: {}", FoldHosts(hosts), text));
+  }
+  return parts.empty() ? "" : fmt::format("{{keep}}: {}", fmt::join(parts, "; "));
+}
+
+std::vector<std::string> HostsLeftBehind(const JobRecord& record,
+                                         const std::vector<JobRecord>& records) {
+  const JobRecord* newest = nullptr;
+  for (const JobRecord& other : records) {
+    if (other.name != record.name || other.id == record.id || !other.keeps) continue;
+    if (newest == nullptr || newest->created < other.created) newest = &other;
+  }
+  std::vector<std::string> left;
+  if (newest == nullptr) return left;
+  for (const HostPlan& host : newest->hosts) {
+    const bool is_here =
+        std::ranges::find(record.hosts, host.name, &HostPlan::name) != record.hosts.end();
+    if (!is_here) left.push_back(host.name);
+  }
+  return left;
+}
+
+}  // namespace tfdist::cli

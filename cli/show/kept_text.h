@@ -1,0 +1,19 @@
+// What `up` says of {keep}, the folder that jobs of one name keep on their hosts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/deploy/deployment.h"
+#include "cli/job/job_record.h"
+
+namespace tfdist::cli {
+
+// "{keep}: h[1-2]: 3 files, 12 MB, the newest ckpt-2000, 22h05m ago; h3: empty". Empty without hosts.
+std::string KeptText(const std::vector<KeptOnHost>& kept);
+
+// Hosts of the newest earlier job of that name with {keep} that `record` has not: what lies there, no task of it finds.
+std::vector<std::string> HostsLeftBehind(const JobRecord& record,
+                                         const std::vector<JobRecord>& records);
+
+}  // namespace tfdist::cli

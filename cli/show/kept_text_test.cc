@@ -1,0 +1,56 @@
+#include "cli/show/kept_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tfdist::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr int64_t kHour = 3600;
+
+protocol::KeptFiles Three() {
+  return {.files = 3, .bytes = 12'000'000, .newest = "ckpt-2000", .age_s = 22 * kHour};
+}
+
+TEST(KeptText, HostsThatKeepTheSameAreFolded) {
+  EXPECT_EQ(KeptText({{"h1", Three()}, {"h2", Three()}, {"h3", {}}}),
+            "{keep}: h[1-2]: 3 files, 12 MB, the newest ckpt-2000, 22h00m ago; h3: empty");
+  EXPECT_EQ(KeptText({}), "");
+}
+
+TEST(KeptText, WhatCouldNotBeLookedAtIsNotEmpty) {
+  protocol::KeptFiles some = Three();
+  some.all = false;
+  protocol::KeptFiles unknown;
+  unknown.all = false;
+  EXPECT_EQ(KeptText({{"h1", some}, {"h2", unknown}}),
+            "{keep}: h1: more than 3 files, 12 MB, the newest ckpt-2000, 22h00m ago; "
+            "h2: files that could not be looked at");
+}
+
+JobRecord RecordOf(const std::string& id, const std::vector<std::string>& hosts, bool keeps) {
+  JobRecord record;
+  record.id = id;
+  record.name = "digits";
+  record.created = id;
+  record.keeps = keeps;
+  for (const std::string& host : hosts) record.hosts.emplace_back().name = host;
+  return record;
+}
+
+TEST(HostsLeftBehind, AreThoseOfTheNewestJobThatKept) {
+  const JobRecord now = RecordOf("5", {"h1", "h2"}, true);
+  JobRecord other = RecordOf("4", {"h9"}, true);
+  other.name = "letters";
+  const std::vector<JobRecord> records = {RecordOf("1", {"h7"}, true),
+                                          RecordOf("2", {"h2", "h3"}, true),
+                                          RecordOf("3", {"h8"}, false), other, now};
+  EXPECT_THAT(HostsLeftBehind(now, records), ElementsAre("h3"));
+  EXPECT_THAT(HostsLeftBehind(now, {now}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace tfdist::cli

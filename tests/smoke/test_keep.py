@@ -1,0 +1,79 @@
+"""`{keep}`: a folder that jobs of one name keep on their hosts from one to the next."""
+
+import re
+import unittest
+
+from tests.hosts.hosts import Hosts, check_possible
+from tests.smoke.test_local import shell
+from tests.support import clusters
+from tests.support.tfdist import Tfdist
+
+# As a training does: it goes on at the step of its newest checkpoint.
+TRAIN = shell("step=$(cat {keep}/step 2>/dev/null || echo 0); echo at $step; echo $((step + 100)) >{keep}/step")
+
+
+def setUpModule():
+    check_possible()
+
+
+class Keep(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("keep")
+        self.addCleanup(self.user.close)
+        self.hosts = Hosts(3)
+        self.hosts.start()
+        self.addCleanup(self.hosts.stop)
+
+    def up(self, hosts, command=TRAIN, name="job"):
+        file = self.user.write("cluster.toml", clusters.over_ssh(name, command, hosts, layout="mirrored",
+                                                                 ssh_config=self.hosts.ssh_config))
+        return self.user.run("up", file).expect(0)
+
+    def kept(self, host, name="job"):
+        return host.home / ".cache/tfdist/keep" / name
+
+    def test_the_next_job_of_the_name_goes_on(self):
+        first, second = self.hosts[0], self.hosts[1]
+        begun = self.up([first, second])
+        self.assertIn("worker:0 | at 0\n", begun.out)
+        self.assertIn(f"tfdist: {{keep}}: {first.address[:-1]}[1-2]: empty\n", begun.err)
+        self.assertIn("tfdist: what they keep for the next job called job: ", begun.err)
+        self.assertEqual(self.kept(first).stat().st_mode & 0o777, 0o700)
+        (self.kept(second) / "step").unlink()
+        gone_on = self.up([first, second])
+        self.assertIn("worker:0 | at 100\n", gone_on.out)
+        self.assertRegex(gone_on.err, re.escape(f"tfdist: {{keep}}: {first.address}: 1 file, 4 bytes, the newest step, ")
+                         + r"\d+\w* ago; " + re.escape(f"{second.address}: empty\n"))
+        self.assertNotIn("left files of its tasks", gone_on.err)
+        self.assertIn("worker:0 | at 0\n", self.up([first, second], name="other").out)
+
+    def test_a_host_that_is_no_more_among_them_is_named(self):
+        self.up(self.hosts[:2])
+        moved = self.up(self.hosts[1:])
+        self.assertIn(f"tfdist: warning: the last job called job ran on {self.hosts[0].address} too: what it kept there, "
+                      "no task of this job finds\n", moved.err)
+        self.assertNotIn("ran on", self.up(self.hosts[1:]).err)
+
+    def test_pull_brings_it_home(self):
+        self.up(self.hosts[:2], shell("mkdir -p {keep}/ckpt; echo {task} >{keep}/ckpt/model; echo log >log"))
+        home = self.user.folder / "results"
+        self.user.run("pull", "job", "--to", str(home)).expect(0)
+        found = {str(path.relative_to(home)): path.read_text() for path in home.rglob("*") if path.is_file()}
+        self.assertEqual(found, {"worker-0/log": "log\n", "worker-1/log": "log\n",
+                                 "keep-worker-0/ckpt/model": "worker:0\n", "keep-worker-1/ckpt/model": "worker:1\n"})
+
+    def test_nothing_but_a_purge_of_the_last_job_of_the_name_removes_it(self):
+        host = self.hosts[0]
+        self.up([host])
+        first = self.user.job_id()
+        self.up([host])
+        second = self.user.job_id()
+        kept = self.kept(host)
+        self.user.run("down", "--purge", first).expect(0)
+        self.assertEqual((kept / "step").read_text(), "200\n")
+        self.user.run("clean", "--yes", str(self.user.folder / "cluster.toml")).expect(0)
+        self.assertEqual((kept / "step").read_text(), "200\n")
+        self.up([host])
+        purged = self.user.run("down", "--purge", self.user.job_id()).expect(0)
+        self.assertFalse(kept.exists(), purged)
+        self.assertIn("worker:0 | at 0\n", self.up([host]).out)

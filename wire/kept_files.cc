@@ -1,0 +1,9 @@
+#include "wire/kept_files.h"
+
+#include "base/json_fields.h"
+
+namespace tfdist::protocol {
+
+TFDIST_JSON_FIELDS(KeptFiles, files, bytes, newest, age_s, all)
+
+}  // namespace tfdist::protocol
