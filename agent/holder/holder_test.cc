@@ -404,10 +404,9 @@ TEST_F(HolderTest, AForkBombIsEnded) {
   const std::filesystem::path group = "/sys/fs/cgroup/pids/tfdist-test-" + std::to_string(getpid());
   if (mkdir(group.c_str(), 0700) != 0) GTEST_SKIP() << "no cgroup v1 pids here (or not root)";
   WriteAll(OpenFile(group / "pids.max", O_WRONLY).get(), "300", "pids.max");
-  // Nice to the tests beside it.
-  StartRun("a:0", Shell("exec 2>/dev/null; renice -n 19 $$ >/dev/null; echo $$ >" +
-                        (group / "cgroup.procs").string() +
-                        "; bomb() { bomb | bomb & }; bomb; while :; do :; done"));
+  std::vector<std::string> bomb = Helper("bomb");
+  bomb.push_back(group / "cgroup.procs");
+  StartRun("a:0", bomb);
   const auto has_grown = [&] {
     return std::stoi(ReadFileIfExists(group / "pids.current", 100).value()) > 200;
   };

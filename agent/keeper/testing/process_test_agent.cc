@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +27,8 @@ namespace tfdist::agent {
 namespace {
 
 using Arguments = std::vector<std::string>;
+
+constexpr int kNicest = 19;
 
 // --- the agent ---
 
@@ -126,6 +130,16 @@ int CometMain() {
   return 0;
 }
 
+// As many processes as there may be, each forking as often as it can. In the cgroup that `procs` is of, and nice to the tests
+// beside it.
+int BombMain(const std::filesystem::path& procs) {
+  setpriority(PRIO_PROCESS, 0, kNicest);
+  WriteAll(OpenFile(procs, O_WRONLY).get(), "0", procs.string());
+  while (true) {
+    if (fork() < 0) sched_yield();
+  }
+}
+
 int SleepForEver() {
   while (true) pause();
 }
@@ -135,6 +149,7 @@ int TaskMain(const std::string& what, int argc, char** argv) {
   if (what == "descriptors") return DescriptorsMain();
   if (what == "sleep") return SleepForEver();
   if (what == "comet") return CometMain();
+  if (what == "bomb" && argc > 2) return BombMain(argv[2]);
   if (what == "daemon-and-end") {
     LeaveDaemon();
     return 0;
