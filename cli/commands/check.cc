@@ -111,7 +111,7 @@ void PrintFindings(const std::vector<Finding>& findings, Severity severity) {
     if (shown == alike.size()) continue;
     std::vector<std::string> others;
     for (size_t i = shown; i < alike.size(); ++i) others.push_back(alike[i].host());
-    Print("  the same on {} more hosts: {}\n", others.size(), FoldHosts(others));
+    Print("  the same on {}: {}\n", Counted(others.size(), "more host"), FoldHosts(others));
   }
 }
 

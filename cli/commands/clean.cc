@@ -342,8 +342,8 @@ int CleanCommand(const CleanArguments& arguments) {
   if (unanswered > 0) {
     PrintError(Error(
         Phase::kDown,
-        fmt::format("{} of {} hosts did not answer: what lies there stays", unanswered,
-                    plan.hosts.size()),
+        fmt::format("{} did not answer: what lies there stays",
+                    CountedOf(unanswered, plan.hosts.size(), "host")),
         "the same again once they are back; or take them out of `hosts`, if they never will be"));
   }
   return kExitHost;

@@ -15,6 +15,7 @@
 #include "cli/link/grace.h"
 #include "cli/plan/container_clients.h"
 #include "cli/show/host_fold.h"
+#include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
 #include "cli/stream/running_tasks.h"
@@ -307,13 +308,14 @@ void PrintEndReport(const JobRecord& record, const EndReport& report) {
   const size_t hosts =
       report.confirmed.size() + report.unconfirmed.size() + report.unreachable.size();
   if (report.all_confirmed()) {
-    Say("tfdist: job {}: ended; {} on {} of {} hosts\n", record.id,
+    Say("tfdist: job {}: ended; {} on {}\n", record.id,
         record.clients.empty() ? "nothing is left" : "no process of its tasks is left",
-        report.confirmed.size(), hosts);
+        CountedOf(report.confirmed.size(), hosts, "host"));
     for (const std::string& line : report.details) Say("  {}\n", line);
     return;
   }
-  Say("tfdist: job {}: confirmed on {} of {} hosts\n", record.id, report.confirmed.size(), hosts);
+  Say("tfdist: job {}: confirmed on {}\n", record.id,
+      CountedOf(report.confirmed.size(), hosts, "host"));
   if (!report.unconfirmed.empty()) {
     Say("  unconfirmed: {}\n", Joined(report.unconfirmed));
   }

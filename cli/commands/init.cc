@@ -351,8 +351,8 @@ int InitCommand(InitArguments arguments) {
     PrintLines(text);
   } else {
     WriteNew(arguments.output, text);
-    Say("tfdist: wrote {}: {} of {} hosts; tfdist check {}\n", arguments.output,
-        hosts.size() - silent.size(), hosts.size(), arguments.output);
+    Say("tfdist: wrote {}: {}; tfdist check {}\n", arguments.output,
+        CountedOf(hosts.size() - silent.size(), hosts.size(), "host"), arguments.output);
   }
   return errors.empty() ? kExitSuccess : kExitHost;
 }

@@ -125,7 +125,7 @@ int SaveLogs(const JobRecord& record, FollowOptions options, const fs::path& fol
     }
     fs::rename(aside, folder / name);
     brought.Note(name);
-    Say("tfdist: {}: {} bytes in {}\n", task, fs::file_size(folder / name),
+    Say("tfdist: {}: {} in {}\n", task, Counted(fs::file_size(folder / name), "byte"),
         (folder / name).string());
   }
   if (one_is_kept) return kExitJobFailed;

@@ -290,10 +290,13 @@ void PrintHaul(const Haul& haul, const fs::path& folder) {
   uint64_t bytes = 0;
   for (const RemoteFile& file : haul.files) bytes += file.size_bytes;
   const size_t missing = haul.changed.size() + haul.unreadable.size() + haul.kept.size();
-  Print("{}: {} files, {}, of {} on {}{}{}\n", (folder / haul.name).string(),
-        haul.files.size() - missing, Mebibytes(bytes), FoldHosts(haul.tasks), haul.host,
-        haul.were_there == 0 ? "" : fmt::format("; {} were here already", haul.were_there),
-        missing == 0 ? "" : fmt::format("; {} are missing", missing));
+  Print("{}: {}, {}, of {} on {}{}{}\n", (folder / haul.name).string(),
+        Counted(haul.files.size() - missing, "file"), Mebibytes(bytes), FoldHosts(haul.tasks),
+        haul.host,
+        haul.were_there == 0 ? ""
+                             : fmt::format("; {} {} here already", haul.were_there,
+                                           haul.were_there == 1 ? "was" : "were"),
+        missing == 0 ? "" : fmt::format("; {} {} missing", missing, missing == 1 ? "is" : "are"));
   for (const std::string& path : haul.changed) {
     Say("tfdist: {}: {} has changed while it was read: pull again\n", haul.host, path);
   }

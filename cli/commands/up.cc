@@ -353,9 +353,10 @@ class Launch {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(waited).count();
     const FilesSent sent = deployment.Sent();
     if (sent.hosts_done < sent.hosts) {
-      Say("tfdist: {} s: files: {} of {} sent ({} %), {} of {} hosts have all\n", seconds,
+      Say("tfdist: {} s: files: {} of {} sent ({} %); all are on {}\n", seconds,
           SizeText(sent.bytes_done), SizeText(sent.bytes),
-          100 * sent.bytes_done / std::max<uint64_t>(sent.bytes, 1), sent.hosts_done, sent.hosts);
+          100 * sent.bytes_done / std::max<uint64_t>(sent.bytes, 1),
+          CountedOf(sent.hosts_done, sent.hosts, "host"));
       return;
     }
     Say("tfdist: {} s: waiting for {}{}\n", seconds, busy.front(),
@@ -489,8 +490,8 @@ class Launch {
     if (in_doubt_) {
       SayThatItIsInDoubt();
     } else {
-      Say("tfdist: {} of {} hosts could not be brought up; nothing was started{}\n",
-          HostsThatFailed(outcome), CountHosts(plan_.hosts),
+      Say("tfdist: {} could not be brought up; nothing was started{}\n",
+          CountedOf(HostsThatFailed(outcome), CountHosts(plan_.hosts), "host"),
           replaced_.empty() ? "" : fmt::format(", and job {} was ended for it", replaced_));
     }
     return kExitHost;
@@ -589,10 +590,11 @@ class Launch {
     record_.bases = outcome.bases;
     KeepRecordIfNeeded(WhyOf(outcome));
     PrintFailures(outcome);
-    const std::string count = outcome.failures.empty()
-                                  ? ""
-                                  : fmt::format("{} of {} hosts could not be brought up; ",
-                                                HostsThatFailed(outcome), CountHosts(plan_.hosts));
+    const std::string count =
+        outcome.failures.empty()
+            ? ""
+            : fmt::format("{} could not be brought up; ",
+                          CountedOf(HostsThatFailed(outcome), CountHosts(plan_.hosts), "host"));
     Say("tfdist: {}nothing was started, and job {} runs on\n", count, running.id);
     if (!left_.empty()) Say("  try: tfdist down {} ends what is left of the new one\n", record_.id);
     return kExitHost;

@@ -72,8 +72,9 @@ std::vector<int> Spread(const RoleTable& table, const std::vector<int>& slots, P
   if (!table.per_host) return SpreadEvenly(slots, count);
   std::vector<int> filled = Repeat(slots, per_host);
   if (filled.size() < count) {
-    problems.Add(table.count->where, fmt::format("{} tasks, but {} on each of {} hosts make {}",
-                                                 count, per_host, slots.size(), filled.size()));
+    problems.Add(table.count->where,
+                 fmt::format("{} tasks, but {} on each of {} host{} make {}", count, per_host,
+                             slots.size(), slots.size() == 1 ? "" : "s", filled.size()));
     return filled;
   }
   filled.resize(count);

@@ -43,7 +43,7 @@ void PrintCollateral(const protocol::JobState& state, const std::vector<std::str
         static_cast<double>(task.since_ns - first_ns) * 1e-9);
   }
   if (names.size() > kMostCollateral)
-    Say("  and {} more tasks after it\n", names.size() - kMostCollateral);
+    Say("  and {} after it\n", Counted(names.size() - kMostCollateral, "more task"));
 }
 
 // What has ended with the same words has failed of itself, as the first one has.
@@ -102,6 +102,11 @@ std::string Counted(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+std::string CountedOf(size_t count, size_t all, std::string_view what) {
+  return all == 1 && count == 1 ? Counted(1, what)
+                                : fmt::format("{} of {}", count, Counted(all, what));
+}
+
 std::string Span(int64_t nanoseconds) {
   const int64_t seconds = std::max<int64_t>(nanoseconds / 1'000'000'000, 0);
   if (seconds < 120) return fmt::format("{}s", seconds);
@@ -124,7 +129,7 @@ void PrintErrors(const std::vector<Error>& errors) {
     PrintError(alike.front());
     std::vector<std::string> others;
     for (size_t at = 1; at < alike.size(); ++at) others.push_back(alike[at].host());
-    Say("  the same on {} more hosts: {}\n", others.size(), FoldHosts(others));
+    Say("  the same on {}: {}\n", Counted(others.size(), "more host"), FoldHosts(others));
   }
 }
 

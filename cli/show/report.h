@@ -19,6 +19,8 @@ std::string Span(int64_t nanoseconds);
 size_t StdoutColumns();
 // "1 host", "2 hosts".
 std::string Counted(size_t count, std::string_view what);
+// "2 of 4 hosts", "0 of 1 host"; of one that is all of them "1 host".
+std::string CountedOf(size_t count, size_t all, std::string_view what);
 
 // As the user wrote it.
 std::string HostOfSlot(const protocol::JobState& state, int slot);

@@ -37,7 +37,7 @@ class LargeWorkdirs(FilesTest):
         files = hosts[1].home / ".cache/tfdist/files"
         wait_for(lambda: files.is_dir() and any(f.stat().st_size > 0 for f in files.iterdir()), "the first bytes")
         hosts[1].freeze()
-        said = re.compile(rb"(\d+) s: files: ([\d.]+) MB of 120 MB sent \((\d+) %\), 1 of 2 hosts have all")
+        said = re.compile(rb"(\d+) s: files: ([\d.]+) MB of 120 MB sent \((\d+) %\); all are on 1 of 2 hosts")
         wait_for(lambda: said.search(up.err.read_bytes()), "the progress")
         hosts[1].thaw()
         self.assertEqual(up.wait(timeout=60), 0, up.err.read_text())

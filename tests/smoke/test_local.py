@@ -1069,7 +1069,7 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(up.wait(60), 130, up.err.read_text())
         self.assertIn("ended by tfdist down: rolling back\ntfdist: nothing was started\n", up.err.read_text())
         self.assertEqual(down.code, 0, down)
-        self.assertIn("nothing is left on 1 of 1 hosts", down.err)
+        self.assertIn("nothing is left on 1 host\n", down.err)
         self.assertEqual(self.states(), {})
         self.assert_nothing_left()
 

@@ -89,7 +89,7 @@ class CommandLine(unittest.TestCase):
     def test_a_host_with_several_slots_is_one_host(self):
         up = self.user.run("up", "--no-workdir", "-H", "localhost:3", "--", "true").expect(0)
         self.assertIn(": 3 tasks on 1 host; ", up.err)
-        self.assertIn("nothing is left on 1 of 1 hosts", self.user.run("down").expect(0).err)
+        self.assertIn("nothing is left on 1 host\n", self.user.run("down").expect(0).err)
         self.assertEqual(json.loads(self.user.run("list", "--json").out)[0]["host_count"], 1)
         self.assertEqual(json.loads(self.user.run("down", "--json").out)["confirmed"], ["localhost"])
 

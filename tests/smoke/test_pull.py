@@ -207,8 +207,8 @@ class Pull(unittest.TestCase):
         (self.work(0) / "closed").chmod(0)
         pulled = self.pull("worker:0")
         self.assertEqual(pulled.code, 1, pulled)
-        self.assertIn("worker-0: 1 files, ", pulled.out)
-        self.assertIn("; 1 are missing\n", pulled.out)
+        self.assertIn("worker-0: 1 file, ", pulled.out)
+        self.assertIn("; 1 is missing\n", pulled.out)
         self.assertIn("closed cannot be read there: chmod u+r makes it readable\n", pulled.err)
 
     def test_a_pull_that_was_killed_goes_on(self):
