@@ -461,8 +461,8 @@ void AddPrune(CLI::App& app, Command& command) {
       "prune",
       "forget finished jobs that have left no files on their hosts, or those that are named");
   AddWords(*sub, arguments->jobs, "[JOB...]",
-           "by name or id: forget these, though files of their tasks may be on the hosts, where no "
-           "command finds them then");
+           "forget these; by name asks first where files of their tasks are on the hosts, which no "
+           "command finds then; by id forgets at once");
   sub->callback(
       [&command, arguments] { command = [arguments] { return PruneCommand(*arguments); }; });
 }

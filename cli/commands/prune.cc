@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/clock.h"
 #include "cli/commands/commands.h"
@@ -17,6 +18,7 @@
 #include "cli/link/bootstrap.h"
 #include "cli/show/consent.h"
 #include "cli/show/host_fold.h"
+#include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
 
@@ -133,25 +135,59 @@ std::vector<const JobRecord*> Named(const std::vector<JobRecord>& records,
     throw NoSuchJob(Phase::kUsage, fmt::format("no job {} is known on this machine", word),
                     "tfdist list shows those that are");
   }
-  if (ConsentFor(Deed::kForget, meant) == Consent::kGiven) return named;
+  if (ConsentFor(Deed::kForget, meant) != Consent::kRefused) return named;
   FailAsItIsNotOver(**std::ranges::find_if(
       named, [](const JobRecord* record) { return !record->last_seen.is_over(); }));
 }
 
 void Forget(const std::vector<const JobRecord*>& records, size_t of) {
   for (const JobRecord* record : records) RemoveRecord(record->id);
-  Print(
-      "forgot {} of {} jobs; their folders stay on the hosts: tfdist clean FILE, or -H HOST,...\n",
-      records.size(), of);
+  Print("forgot {}; folders stay on the hosts: tfdist clean FILE, or -H HOST,...\n",
+        CountedOf(records.size(), of, "job"));
+}
+
+void SayWhatIsLeft(const char* what, const std::vector<const JobRecord*>& records,
+                   const Surveys& surveys) {
+  for (const JobRecord* record : records) {
+    Print("{} {}: {}\n", what, record->id, WhatIsLeft(*record, surveys));
+  }
+  (void)fflush(stdout);
+}
+
+bool IsToForget(size_t count) {
+  return IsConfirmed(fmt::format("forget {}? No command finds {} then",
+                                 count == 1 ? "this job" : "these jobs",
+                                 count == 1 ? "its files" : "their files"));
+}
+
+// Of jobs that a name means: who writes it need not know that they have left results. An id is the user's word.
+void AskBeforeForgetting(std::vector<const JobRecord*> by_name) {
+  std::erase_if(by_name, [](const JobRecord* record) { return !MayHaveResults(*record); });
+  const Surveys surveys = SurveyHostsOf(by_name);
+  std::erase_if(by_name,
+                [&](const JobRecord* record) { return WhatIsLeft(*record, surveys).empty(); });
+  if (by_name.empty()) return;
+  SayWhatIsLeft("left:", by_name, surveys);
+  if (HasTerminal() && IsToForget(by_name.size())) return;
+  const std::string& id = by_name[0]->id;
+  throw UsageError(Phase::kUsage,
+                   "nothing was forgotten: this machine's record is the only way to these files",
+                   fmt::format("tfdist pull {0} brings them home, tfdist down --purge {0} removes "
+                               "them, tfdist prune {0} "
+                               "forgets the job",
+                               id));
 }
 
 int ForgetNamed(const std::vector<JobRecord>& records, const std::vector<std::string>& words) {
   std::vector<const JobRecord*> named;
+  std::vector<const JobRecord*> by_name;
   for (const std::string& word : words) {
     for (const JobRecord* record : Named(records, word)) {
       if (std::ranges::find(named, record) == named.end()) named.push_back(record);
+      if (std::ranges::find(words, record->id) == words.end()) by_name.push_back(record);
     }
   }
+  AskBeforeForgetting(std::move(by_name));
   Forget(named, records.size());
   return kExitSuccess;
 }
@@ -167,16 +203,12 @@ bool MayForgetAll(size_t count) {
 bool MayForget(const std::vector<const JobRecord*>& kept, const Surveys& surveys) {
   const JobsMeant meant{.named = false, .running = 0, .finished = kept.size()};
   const bool asks = ConsentFor(Deed::kForget, meant) == Consent::kAsked && HasTerminal();
-  for (const JobRecord* record : kept) {
-    Print("{} {}: {}\n", asks ? "left:" : "kept", record->id, WhatIsLeft(*record, surveys));
-  }
+  SayWhatIsLeft(asks ? "left:" : "kept", kept, surveys);
   Print(
       "tfdist pull JOB brings them home, tfdist down --purge JOB removes them, tfdist prune JOB "
-      "forgets the job\n");
+      "forgets the job by its id\n");
   (void)fflush(stdout);
-  return asks && IsConfirmed(fmt::format("forget {} too? No command finds {} then",
-                                         kept.size() == 1 ? "this job" : "these jobs",
-                                         kept.size() == 1 ? "its files" : "their files"));
+  return asks && IsToForget(kept.size());
 }
 
 }  // namespace

@@ -23,9 +23,10 @@ Consent ConsentFor(Deed deed, const JobsMeant& jobs) {
   const bool is_one = jobs.running + jobs.finished == 1;
   if (deed == Deed::kClean) return Consent::kAsked;
   if (deed == Deed::kLook && !jobs.named) return Consent::kGiven;
-  if (deed == Deed::kForget && !jobs.named) return Consent::kAsked;
+  if (deed == Deed::kForget) {
+    return jobs.named && jobs.running > 0 ? Consent::kRefused : Consent::kAsked;
+  }
   if (jobs.running > 1) return Consent::kRefused;
-  if (deed == Deed::kForget && jobs.running > 0) return Consent::kRefused;
   if (deed != Deed::kPurge) return Consent::kGiven;
   return (jobs.named ? is_one : jobs.running == 1) ? Consent::kGiven : Consent::kAsked;
 }

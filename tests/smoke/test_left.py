@@ -69,7 +69,7 @@ class LeftByUp(OverSsh):
         self.assertIn(f"kept {left}: {KILLED}; tfdist down {left} ends what it left\n", pruned)
         self.run_well("down")
         self.assert_nothing_left(self.hosts)
-        self.assertIn("forgot 1 of 1 jobs", self.run_well("prune"))
+        self.assertIn("forgot 1 job; ", self.run_well("prune"))
         self.assertEqual(list((self.user.folder / ".local/state/tfdist/jobs").iterdir()), [])
 
     def assert_told(self, job, why):

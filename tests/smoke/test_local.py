@@ -891,6 +891,24 @@ class LocalJob(unittest.TestCase):
         self.assertIn("forgot 1 of 2 jobs; ", self.user.run("prune", made).out)
         self.user.run("down").expect(0)
 
+    def test_prune_by_name_asks_where_results_are_left(self):
+        for name, script in (("empty", "true"), ("made", "echo weights >model.ckpt")):
+            self.user.wait_until_ended(self.start_job(name, script))
+        made = self.user.job_id()
+        wait_for(lambda: not self.user.left(), "the agents have left")
+        refused = self.user.run("prune", "empty", "made").expect(2)
+        self.assertIn(f"left: {made}: files of its tasks are on 127.0.0.1\n", refused.out)
+        self.assertIn("nothing was forgotten: this machine's record is the only way to these files\n"
+                      f"  try: tfdist pull {made} brings them home", refused.err)
+        self.assertEqual(len(self.states()), 2)
+        for answer, code, left in ((b"n\n", 2, 2), (b"y\n", 0, 1)):
+            terminal = self.user.start_on_terminal("prune", "made")
+            terminal.wait_for_text("forget this job? No command finds its files then [y/N]")
+            os.write(terminal.fd, answer)
+            self.assertEqual(terminal.wait(), code, terminal.text)
+            self.assertEqual(len(self.states()), left)
+        self.assertIn("forgot 1 job; ", self.user.run("prune", "empty").expect(0).out)
+
     def test_prune_asks_before_it_forgets_several_jobs(self):
         for name in ("one", "two"):
             self.user.wait_until_ended(self.start_job(name, "true"))
