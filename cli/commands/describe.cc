@@ -1,4 +1,4 @@
-// `tfdist describe [JOB]`: what a job was started with, from this machine's record.
+// `tfdist describe [JOB]`: what a job was started with, from this machine's record; without one, what its first host knows.
 
 #include <fmt/format.h>
 
@@ -49,6 +49,12 @@ void PrintFacts(const JobRecord& record) {
   Print("job {}: {}\n", record.id, StateWithWhy(record.last_seen));
   Print("  started:  {}{}{}\n", record.created, record.file.empty() ? "" : " from ",
         record.file.string());
+  if (!IsKnownHere(record.id)) {
+    Print("  no record of it is here: this is what its first host knows{}\n",
+          record.file.empty()
+              ? "; what its tasks run is not known, as the file says another plan now"
+              : ", and its plan is that of the file");
+  }
   if (!origin.workdir.empty()) Print("  workdir:  {}\n", WorkdirWords(origin));
   if (!origin.git_commit.empty()) Print("  git:      {}\n", GitWords(origin));
   if (!origin.version.empty()) Print("  by:       {}\n", origin.version);
@@ -63,7 +69,8 @@ Rows PlacesOf(const JobRecord& record) {
   Rows rows = {{"TASK", "HOST", "AS STARTED"}};
   for (const JobRecord::Task& task : record.tasks) {
     const HostPlan& host = record.hosts.at(static_cast<size_t>(task.slot));
-    rows.push_back({Harmless(task.id), Harmless(host.name), Harmless(task.line)});
+    rows.push_back(
+        {Harmless(task.id), Harmless(host.name), task.line.empty() ? "-" : Harmless(task.line)});
   }
   return rows;
 }

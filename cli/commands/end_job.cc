@@ -197,11 +197,11 @@ std::vector<std::string> HostsOf(const protocol::JobState& state) {
   return hosts;
 }
 
-// The record of a job that another machine started has the hosts of this machine's cluster file: a
-// slot of the job may lie on another one.
+// A slot of a job that another machine started may lie on a host that this machine's cluster file does not name.
 bool Knows(const JobRecord& record, int slot, const std::string& host) {
   const auto at = static_cast<size_t>(slot);
-  return at < record.hosts.size() && record.hosts[at].name == host;
+  if (at >= record.hosts.size() || record.hosts[at].name != host) return false;
+  return record.hosts[at].local || !record.hosts[at].ssh.empty();
 }
 
 // A job whose coordinator is gone has no result of its own. One that was ended while `up` brought its

@@ -81,7 +81,8 @@ void FailIfItHasEnded(const JobRecord& record) {
   throw NoSuchJob(
       Phase::kUsage,
       fmt::format("job {} has ended ({}): nothing of it runs", record.id, NameOf(state.result)),
-      fmt::format("tfdist up {} starts a new one", record.file.string()));
+      fmt::format("tfdist up {} starts a new one",
+                  record.file.empty() ? "FILE" : record.file.string()));
 }
 
 void CheckThatItRuns(const JobRecord& record, const Attached& attached) {

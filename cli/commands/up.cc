@@ -22,6 +22,7 @@
 #include "cli/deploy/workdir_hashes.h"
 #include "cli/deploy/workdir_report.h"
 #include "cli/exit_codes.h"
+#include "cli/find/adopt_job.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
 #include "cli/job/connector.h"
@@ -189,7 +190,7 @@ JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
         .WithHost(plan.hosts[0].name);
   }
   auto known = Known(id);
-  if (!known) return AdoptJob(plan, id);
+  if (!known) return AdoptJobOf(plan, id);
   if (HasFirstHostOf(*known, plan)) return std::move(*known);
   throw ProtocolError(Phase::kStart,
                       fmt::format("the host says that job {} runs there, which this machine has "

@@ -11,11 +11,8 @@
 #include "base/failures.h"
 #include "cli/cluster_file/host_range.h"
 #include "cli/cluster_file/nearest.h"
+#include "cli/find/adopt_job.h"
 #include "cli/find/last_seen.h"
-#include "cli/hosts/for_each_host.h"
-#include "cli/job/connector.h"
-#include "cli/link/bootstrap.h"
-#include "cli/plan/describe.h"
 #include "cli/show/host_fold.h"
 #include "cli/stream/print.h"
 
@@ -24,7 +21,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLookLimit = 30s;
 // For one of several `up`s of a name to be let in.
 constexpr auto kRefusalLimit = 10s;
 constexpr auto kPause = 500ms;
@@ -109,24 +105,6 @@ JobRecord Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
   }
   if (is_to_be_said) SayThatItIs(candidates[0]);
   return std::move(candidates[0]);
-}
-
-std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh,
-                              const std::string& name) {
-  TimePoint deadline = SystemClock().Now() + kLookLimit;
-  const auto transport = MakeTransport(host, ssh);
-  auto shell = transport->OpenShell(deadline);
-  return FindJobs(std::move(shell), ssh.remote_dir, name, deadline);
-}
-
-// Where tfdist's folder is on each host that has this job. A host that does not answer now keeps an
-// empty one, and is named where it is needed.
-void LearnBases(JobRecord& record) {
-  (void)ForEachHost(record.hosts.size(), [&](size_t slot) {
-    for (const RemoteJob& found : JobsOn(record.hosts[slot], record.ssh, record.name)) {
-      if (found.job == record.id) record.bases[slot] = found.base;
-    }
-  });
 }
 
 std::optional<JobRecord> FindOnHosts(const Plan& plan, Deed deed) {
@@ -240,12 +218,6 @@ NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record) {
           fmt::format("{} of job {} is gone: its folder was cleaned from {}", what, record.id,
                       record.hosts[0].name),
           "tfdist prune forgets finished jobs"};
-}
-
-JobRecord AdoptJob(const Plan& plan, const std::string& id) {
-  JobRecord record = MakeRecord(plan, id, DescribeJob(plan, id).plan_sha256);
-  LearnBases(record);
-  return record;
 }
 
 JobRecord FindJob(const std::string& job, Deed deed) {

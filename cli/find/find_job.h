@@ -43,9 +43,6 @@ std::vector<JobRecord> JobsMeantBy(const std::vector<std::string>& jobs, Deed de
 // Whether `word` names a cluster file, and no job: it has a slash or ends with ".toml".
 bool LooksLikeAFile(const std::string& word);
 
-// A job by id, on slot 0 of `plan`, that another machine (or another state folder) started.
-JobRecord AdoptJob(const Plan& plan, const std::string& id);
-
 // Whether `word` is one of the job's tasks ("worker:0") or task types ("worker").
 bool HasTask(const JobRecord& record, const std::string& word);
 

@@ -87,6 +87,13 @@ void CheckTasks(const Plan& plan, const std::vector<std::string>& words) {
   }
 }
 
+Sites SitesOfJob(const std::vector<std::string>& words) {
+  const auto [record, rest] = FindJobAndWords(words, Deed::kEnter);
+  const Selectors selectors = Sort(record.hosts, rest);
+  if (selectors.tasks.empty()) return {HostSites(record.hosts, selectors.hosts), record.ssh};
+  return {TaskSites(record, selectors), record.ssh};
+}
+
 }  // namespace
 
 std::vector<int> SeatsOf(const JobRecord& record) {
@@ -103,16 +110,19 @@ std::vector<int> SeatsOf(const JobRecord& record) {
 }
 
 Sites FindSites(const std::vector<std::string>& words) {
-  if (!words.empty() && LooksLikeAFile(words[0])) {
-    const Plan plan = LoadPlan(std::filesystem::path(words[0]));
-    const Selectors selectors = Sort(plan.hosts, {words.begin() + 1, words.end()});
-    if (selectors.tasks.empty()) return {HostSites(plan.hosts, selectors.hosts), plan.ssh};
+  if (words.empty() || !LooksLikeAFile(words[0])) return SitesOfJob(words);
+  const Plan plan = LoadPlan(std::filesystem::path(words[0]));
+  const Selectors selectors = Sort(plan.hosts, {words.begin() + 1, words.end()});
+  if (selectors.tasks.empty()) return {HostSites(plan.hosts, selectors.hosts), plan.ssh};
+  try {
+    return SitesOfJob(words);  // it may have other tasks than the file has now
+  } catch (const NoSuchJob&) {
     CheckTasks(plan, selectors.tasks);
+    throw;
+  } catch (const UsageError&) {  // nor has the job
+    CheckTasks(plan, selectors.tasks);
+    throw;
   }
-  const auto [record, rest] = FindJobAndWords(words, Deed::kEnter);
-  const Selectors selectors = Sort(record.hosts, rest);
-  if (selectors.tasks.empty()) return {HostSites(record.hosts, selectors.hosts), record.ssh};
-  return {TaskSites(record, selectors), record.ssh};
 }
 
 Sites SitesOfFile(const std::string& file) {

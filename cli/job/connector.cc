@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "base/error.h"
+#include "base/failures.h"
 #include "base/thread_annotations.h"
 #include "cli/channel/local_transport.h"
 #include "cli/link/bootstrap.h"
@@ -77,6 +77,12 @@ ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,
                                          std::function<void(const char*)> on_step) {
   if (host.local) return std::make_unique<LocalTransport>(host.name);
+  if (host.ssh.empty()) {
+    throw WithHost(
+        Unreachable(Phase::kConnect, "the cluster file does not name this host of the job",
+                    "add it to `hosts` as it was when the job started"),
+        host.name);
+  }
   ssh::Target target = TargetOf(host, ssh);
   target.on_step = std::move(on_step);
   return ssh::MakeSshTransport(host.name, std::move(target));

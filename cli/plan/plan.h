@@ -17,10 +17,10 @@ namespace tfdist::cli {
 
 // How a host is reached.
 struct HostPlan {
-  std::string name;      // as the cluster file has it: for messages; unique but for slots > 1
-  std::string address;   // as other hosts and TF_CONFIG reach it; numeric or a name, no brackets
-  std::string ssh;       // what is given to ssh(1)'s configuration: alias or address
-  std::string ssh_user;  // of this host alone; empty: as SshOptions say
+  std::string name;     // as the cluster file has it: for messages; unique but for slots > 1
+  std::string address;  // as other hosts and TF_CONFIG reach it; numeric or a name, no brackets
+  std::string ssh;  // what is given to ssh(1)'s configuration: alias or address; empty: not known
+  std::string ssh_user;         // of this host alone; empty: as SshOptions say
   std::optional<int> ssh_port;  // the same
   std::string transport;        // the same: "auto", "ssh", "openssh"
   bool local = false;           // transport = "local": no SSH

@@ -123,6 +123,45 @@ command = {clusters.toml_list(command)}
         self.assertIn(f"tfdist: job {ids['two']}\n", self.user.run("logs").err)
         self.assertEqual(self.user.run("down", "one", "nosuch").code, 4)
 
+    def test_a_job_without_a_record_is_told_by_its_host(self):
+        """Not by what its cluster file says meanwhile."""
+        def text(command, hosts, ports):
+            listed = ", ".join(f'{{ address = "127.0.0.{n}", transport = "local" }}' for n in hosts)
+            return f"""
+name = "job"
+[cluster]
+hosts = [{listed}]
+ports = {{ worker = {ports} }}
+layout = "mirrored"
+[task]
+command = {clusters.toml_list(command)}
+gpus = 0
+"""
+        ports = clusters.free_ports(2)
+        file = self.user.write("cluster.toml", text(shell("echo here; sleep 1000"), (1, 2), ports))
+        self.user.run("up", "-d", file).expect(0)
+        job = self.user.wait_until_tasks_run()["job"]
+        start = re.search(r"-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z-", job)
+        started = "{}-{}-{}T{}:{}:{}Z".format(*start.groups())
+        for record in (self.user.folder / ".local/state/tfdist/jobs").glob("*.json"):
+            record.unlink()
+        same = self.user.run("describe", file).expect(0).out
+        self.assertIn(f"job {job}: running\n  started:  {started} from {file}\n"
+                      "  no record of it is here: this is what its first host knows, and its plan is that of the file\n", same)
+        self.assertIn("sleep 1000", same)
+        self.user.write("cluster.toml", text(["echo", "other"], (1,), ports))
+        other = self.user.run("describe", file).expect(0).out
+        self.assertIn(f"job {job}: running\n  started:  {started}\n  no record of it is here: this is what its first host knows; "
+                      "what its tasks run is not known, as the file says another plan now\n", other)
+        self.assertNotIn("other\n", other.replace("another", ""))
+        self.assertRegex(other, r"(?m)^worker:1  127.0.0.2  -$")
+        described = json.loads(self.user.run("describe", "--json", file).expect(0).out)
+        self.assertEqual(([task["command"] for task in described["tasks"]], described["file"]), (["", ""], ""))
+        self.assertIn("worker:0 | here", self.user.run("logs", file, "worker:0").expect(0).out)
+        self.assertIn("127.0.0.2: connect: the cluster file does not name this host of the job\n  try: add it to `hosts`",
+                      self.user.run("exec", file, "worker:1", "--", "true").expect(3).err)
+        self.user.run("down", file).expect(0)
+
     def test_two_jobs_without_a_file_run_side_by_side(self):
         words = ("-d", "--no-workdir", "-H", "localhost:2", "--set", "task.gpus=0")
         command = ("--", "sleep", "1000")

@@ -1,0 +1,125 @@
+#include "cli/find/adopt_job.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "base/failures.h"
+#include "cli/find/job_view.h"
+#include "cli/hosts/for_each_host.h"
+#include "cli/job/connector.h"
+#include "cli/plan/describe.h"
+#include "runtime/tf_config.h"
+
+namespace tfdist::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLookLimit = 30s;
+
+// Where tfdist's folder is on each host that has this job. A host that does not answer now keeps an
+// empty one, and is named where it is needed.
+void LearnBases(JobRecord& record) {
+  record.bases.assign(record.hosts.size(), "");
+  (void)ForEachHost(record.hosts.size(), [&](size_t slot) {
+    for (const RemoteJob& found : JobsOn(record.hosts[slot], record.ssh, record.name)) {
+      if (found.job == record.id) record.bases[slot] = found.base;
+    }
+  });
+}
+
+// "2026-08-01T12:00:00Z", of an id that ends with "-20260801T120000Z-1a2b3c".
+std::string CreatedBy(const std::string& id) {
+  constexpr size_t kBack = sizeof("20260801T120000Z-1a2b3c") - 1;
+  if (id.size() < kBack) return "";
+  const std::string time = id.substr(id.size() - kBack);
+  return fmt::format("{}-{}-{}T{}:{}:{}Z", time.substr(0, 4), time.substr(4, 2), time.substr(6, 2),
+                     time.substr(9, 2), time.substr(11, 2), time.substr(13, 2));
+}
+
+// As the cluster file reaches them; the first one has answered. A host with several slots stands there once for each.
+std::vector<HostPlan> HostsOf(const protocol::JobPlan& job, const Plan& plan) {
+  std::multimap<std::string, const HostPlan*> known;
+  for (const HostPlan& host : plan.hosts) known.emplace(host.name, &host);
+  std::vector<HostPlan> hosts;
+  for (const protocol::SlotPlan& slot : job.slots) {
+    HostPlan& host = hosts.emplace_back();
+    if (const auto found = known.find(slot.host); found != known.end()) {
+      host = *found->second;
+      known.erase(found);
+    } else if (hosts.size() == 1) {
+      host = plan.hosts[0];
+    }
+    host.name = slot.host;
+    host.spare = slot.spare;
+  }
+  return hosts;
+}
+
+// Tasks' names become file names here, and their slots are looked up.
+void CheckTasks(const protocol::JobPlan& job) {
+  for (const protocol::TaskPlan& task : job.tasks) {
+    const bool has_slot = task.slot >= 0 && static_cast<size_t>(task.slot) < job.slots.size();
+    if (has_slot && ParseTaskId(task.task)) continue;
+    throw ProtocolError(Phase::kControl,
+                        fmt::format("the job has a task '{}' on slot {}", task.task, task.slot));
+  }
+}
+
+// The file has changed since, or is another one of that name.
+void TakeWhatTheHostKnows(const protocol::JobPlan& job, const Plan& plan, JobRecord& record) {
+  CheckTasks(job);
+  record.plan_sha256 = job.plan_sha256;
+  record.file.clear();
+  record.clients.clear();
+  record.tasks.clear();
+  for (const protocol::TaskPlan& task : job.tasks)
+    record.tasks.push_back({task.task, task.slot, {}});
+  if (!job.slots.empty()) record.hosts = HostsOf(job, plan);
+}
+
+JobRecord RecordFor(const Plan& plan, const std::string& id) {
+  JobRecord record = MakeRecord(plan, id, HashOf(plan));
+  record.created = CreatedBy(id);
+  return record;
+}
+
+// Of a job that has not begun, or whose first host does not answer, there is none: whoever wants more of that host is told
+// why, and `down` asks each host of the file.
+protocol::JobPlan AskForPlan(JobRecord& record) {
+  try {
+    const JobView view = LookAt(record, {}, kLookLimit);
+    record.last_seen = SeenIn(view.state, view.live);
+    return view.state.plan;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh,
+                              const std::string& name) {
+  TimePoint deadline = SystemClock().Now() + kLookLimit;
+  const auto transport = MakeTransport(host, ssh);
+  auto shell = transport->OpenShell(deadline);
+  return FindJobs(std::move(shell), ssh.remote_dir, name, deadline);
+}
+
+JobRecord AdoptJobOf(const Plan& plan, const std::string& id) {
+  JobRecord record = RecordFor(plan, id);
+  LearnBases(record);
+  return record;
+}
+
+JobRecord AdoptJob(const Plan& plan, const std::string& id) {
+  JobRecord record = RecordFor(plan, id);
+  const protocol::JobPlan job = AskForPlan(record);
+  if (job.plan_sha256 != record.plan_sha256) TakeWhatTheHostKnows(job, plan, record);
+  LearnBases(record);
+  return record;
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,23 @@
+// A job of which this machine has no record: another machine started it, or its record was forgotten.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/job/job_record.h"
+#include "cli/link/bootstrap.h"
+
+namespace tfdist::cli {
+
+// The jobs of that name that have a folder on the host, newest first.
+std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh, const std::string& name);
+
+// A record of the job by that id on slot 0 of `plan`, as its first host tells it: state, start, tasks and hosts. `plan` says
+// how hosts are reached; a host that it does not name is not believed, and stays out of reach (HostPlan::ssh). What the tasks
+// run is known only where `plan` means the same as the job's own; else `file` and the commands are empty.
+// Throws ProtocolError where the job's plan cannot be one.
+JobRecord AdoptJob(const Plan& plan, const std::string& id);
+// The same of a job whose plan is known to be this one: nothing but its folders is asked for.
+JobRecord AdoptJobOf(const Plan& plan, const std::string& id);
+
+}  // namespace tfdist::cli
