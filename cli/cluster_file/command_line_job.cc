@@ -12,6 +12,7 @@
 #include "cli/cluster_file/read_cluster_file.h"
 #include "cli/cluster_file/read_hosts.h"
 #include "cli/cluster_file/read_settings.h"
+#include "cli/cluster_file/set_values.h"
 
 namespace tfdist::cli {
 namespace {
@@ -99,14 +100,23 @@ constexpr OptionOfKey kOptions[] = {
     {"ssh.transport", "--transport"},
 };
 
-// Options would win over them without a word.
+bool Says(const TomlNode::Table& table, std::string_view key) {
+  const size_t dot = key.find('.');
+  const auto found = std::ranges::find(table, key.substr(0, dot), &TomlEntry::key);
+  if (found == table.end()) return false;
+  if (dot == key.npos) return true;
+  const auto* below = std::get_if<TomlNode::Table>(&found->node.value);
+  return below != nullptr && Says(*below, key.substr(dot + 1));
+}
+
+// Options would win over them without a word. A setting may say a whole table: "cluster={hosts=[...]}".
 void RefuseKeysOfOptions(const std::vector<std::string>& settings, Problems& problems) {
-  for (const std::string& setting : settings) {
-    const std::string_view key = std::string_view(setting).substr(0, setting.find('='));
-    const auto* const known = std::ranges::find(kOptions, key, &OptionOfKey::key);
-    if (known == std::end(kOptions)) continue;
-    problems.Add({0, 0, "--set"},
-                 fmt::format("{}: with -H it is {} that says it", key, known->option));
+  TomlNode::Table said;
+  Problems reported_elsewhere;
+  SetValues(settings, said, reported_elsewhere);
+  for (const auto& [key, option] : kOptions) {
+    if (!Says(said, key)) continue;
+    problems.Add({0, 0, "--set"}, fmt::format("{}: with -H it is {} that says it", key, option));
   }
 }
 

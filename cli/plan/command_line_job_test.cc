@@ -59,6 +59,11 @@ TEST(CommandLine, SettingsSayWhatNoOptionDoes) {
   job.settings = {"name=other", "cluster.hosts=[]"};
   EXPECT_THAT(ReportOf(job), HasSubstr("name: with -H it is --name that says it"));
   EXPECT_THAT(ReportOf(job), HasSubstr("cluster.hosts: with -H it is -H that says it"));
+  job.settings = {"cluster={hosts=[\"gpu9\"], ports=\"auto\"}", "task={command=[\"true\"]}"};
+  EXPECT_THAT(ReportOf(job), HasSubstr("cluster.hosts: with -H it is -H that says it"));
+  EXPECT_THAT(ReportOf(job), HasSubstr("task.command: with -H it is what follows -- that says it"));
+  job.settings = {"cluster={ports=\"auto\"}"};
+  EXPECT_NO_THROW((void)PlanCommandLine(job));
 }
 
 TEST(CommandLine, SlotsAreTasksThatShareTheGpus) {
