@@ -43,7 +43,20 @@ std::optional<int64_t> Parse(std::string_view text, std::span<const Unit> units)
   return std::nullopt;
 }
 
+std::string NamesOf(std::span<const Unit> units) {
+  std::string text;
+  for (const Unit& unit : units) {
+    if (!text.empty()) text += &unit == &units.back() ? " or " : ", ";
+    text += unit.name;
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string DurationUnits() { return NamesOf(kDurations); }
+
+std::string SizeUnits() { return NamesOf(kSizes); }
 
 std::optional<int64_t> ParseDurationMs(std::string_view text) { return Parse(text, kDurations); }
 

@@ -19,17 +19,23 @@ namespace {
 constexpr std::string_view kLayouts[] = {"uai", "mirrored", "roles"};
 constexpr std::string_view kChiefNames[] = {"master", "chief"};
 constexpr std::string_view kPrograms[] = {"estimator", "mirrored", "parameter-server", "server"};
-constexpr std::string_view kPolicies[] = {"task", "gang", "never", "exit-code"};
-// What a TFJob calls them. It starts a pod again with a new process in it, as "task" does a task.
-constexpr std::pair<std::string_view, protocol::RestartPolicy> kTfJobPolicies[] = {
+// The last three are a TFJob's words. It starts a pod again with a new process in it, as "task" does a task.
+constexpr std::pair<std::string_view, protocol::RestartPolicy> kPolicies[] = {
+    {"task", protocol::RestartPolicy::kTask},
+    {"gang", protocol::RestartPolicy::kGang},
+    {"never", protocol::RestartPolicy::kNever},
+    {"exit-code", protocol::RestartPolicy::kExitCode},
     {"OnFailure", protocol::RestartPolicy::kTask},
     {"ExitCode", protocol::RestartPolicy::kExitCode},
     {"Never", protocol::RestartPolicy::kNever}};
-constexpr std::string_view kOnHostLostRules[] = {"fail", "wait"};
+constexpr std::pair<std::string_view, protocol::OnHostLost> kOnHostLostRules[] = {
+    {"fail", protocol::OnHostLost::kFail}, {"wait", protocol::OnHostLost::kWait}};
 constexpr std::string_view kAtDeadline[] = {"fail", "succeed"};
-constexpr std::string_view kWarningSignals[] = {"SIGUSR1", "SIGUSR2", "SIGTERM", "SIGINT",
-                                                "SIGHUP"};
-constexpr int kWarningSignalNumbers[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
+constexpr std::pair<std::string_view, int> kWarningSignals[] = {{"SIGUSR1", SIGUSR1},
+                                                                {"SIGUSR2", SIGUSR2},
+                                                                {"SIGTERM", SIGTERM},
+                                                                {"SIGINT", SIGINT},
+                                                                {"SIGHUP", SIGHUP}};
 constexpr int64_t kShortestHostLostMs = 5'000;
 constexpr int64_t kLongestHostLostMs = 3'600'000;
 constexpr int64_t kLongestOrphanTimeoutMs = 86'400'000;
@@ -81,9 +87,13 @@ void ReadCluster(const TableReader& top, ClusterFile& file, Problems& problems) 
   const auto field_of_ports = cluster->Find("ports");
   file.any_ports = field_of_ports && SaysAuto(*field_of_ports);
   if (file.any_ports) return;
-  const TomlNode::Table* ports = cluster->FreeTable("ports");
-  if (ports == nullptr) return;
-  for (const auto& [type, field] : Entries(*ports, cluster->At("ports"))) {
+  if (!field_of_ports) return;
+  const auto* ports = std::get_if<TomlNode::Table>(&field_of_ports->node->value);
+  if (ports == nullptr) {
+    return ReportForm(*field_of_ports, "\"auto\", or a table of ports by role", problems,
+                      "write ports = { worker = 2222 }");
+  }
+  for (const auto& [type, field] : Entries(*ports, field_of_ports->where)) {
     if (!CheckTaskType(type, field.where, problems)) continue;
     if (const auto request = ReadPorts(field, problems)) file.ports[type] = *request;
   }
@@ -138,13 +148,6 @@ std::optional<RoleTable> ReadRole(const std::string& type, const Field& field, P
   return result;
 }
 
-std::optional<Located<int>> ReadSignal(const TableReader& top) {
-  const auto name = top.Choice("deadline_signal", kWarningSignals);
-  if (!name) return std::nullopt;
-  const auto at = std::ranges::find(kWarningSignals, name->value) - std::begin(kWarningSignals);
-  return Located<int>{kWarningSignalNumbers[at], name->where};
-}
-
 void ReadDeadline(const TableReader& top, ClusterFile& file, Problems& problems) {
   file.deadline_ms = top.DurationMs("deadline");
   file.on_deadline = top.Choice("on_deadline", kAtDeadline);
@@ -152,7 +155,7 @@ void ReadDeadline(const TableReader& top, ClusterFile& file, Problems& problems)
     problems.Add(file.on_deadline->where, "there is no deadline");
   }
   file.warning_ms = top.DurationMs("deadline_warning");
-  file.warning_signal = ReadSignal(top);
+  file.warning_signal = top.Choice("deadline_signal", kWarningSignals);
   if (!file.warning_ms) {
     if (file.warning_signal)
       problems.Add(file.warning_signal->where, "without deadline_warning nothing is sent");
@@ -171,20 +174,10 @@ void ReadRoles(const TableReader& top, ClusterFile& file, Problems& problems) {
   }
 }
 
-std::optional<protocol::RestartPolicy> TfJobPolicy(const TableReader& reader) {
-  const auto field = reader.Find("policy");
-  const auto* text = field ? std::get_if<std::string>(&field->node->value) : nullptr;
-  for (const auto& [name, policy] : kTfJobPolicies) {
-    if (text != nullptr && *text == name) return policy;
-  }
-  return std::nullopt;
-}
-
 std::optional<protocol::RestartPolicy> ReadPolicy(const TableReader& reader) {
-  if (const auto policy = TfJobPolicy(reader)) return policy;
   const auto policy = reader.Choice("policy", kPolicies);
   if (!policy) return std::nullopt;
-  return protocol::Json(policy->value).get<protocol::RestartPolicy>();
+  return policy->value;
 }
 
 // { policy = "task", limit = 3, within = "10m", backoff = "2s" }, or just the policy.
@@ -199,7 +192,8 @@ std::optional<RestartTable> ReadRestartRule(const Field& field, Problems& proble
   }
   const auto* table = std::get_if<TomlNode::Table>(&field.node->value);
   if (table == nullptr) {
-    ReportForm(field, "a policy in quotes or { policy = ..., limit = ..., backoff = ... }",
+    ReportForm(field,
+               "a policy in quotes or { policy = ..., limit = ..., within = ..., backoff = ... }",
                problems);
     return std::nullopt;
   }
@@ -220,8 +214,7 @@ bool ReadLostHostRule(const std::string& key, const Field& field, ClusterFile& f
   const TomlNode::Table table = {{key, field.where.line, field.where.column, *field.node}};
   const TableReader reader(table, {0, 0, "restart"}, kKeys, problems);
   if (key == "on_host_lost") {
-    const auto rule = reader.Choice(key, kOnHostLostRules);
-    if (rule) file.on_host_lost = protocol::Json(rule->value).get<protocol::OnHostLost>();
+    if (const auto rule = reader.Choice(key, kOnHostLostRules)) file.on_host_lost = rule->value;
     return true;
   }
   if (key == "exclusive") {

@@ -13,6 +13,7 @@ namespace {
 constexpr int kMostGpus = 1024;
 
 constexpr std::string_view kCommandForm = "a list of the program and its arguments";
+constexpr std::string_view kOtherGpus = "\"auto\", a list of GPUs, or ";
 constexpr std::string_view kOutputs[] = {"merged", "separate"};
 
 // "python3 train.py" as the list that was meant, where that is plain to see.
@@ -80,7 +81,7 @@ std::optional<GpuRequest> ReadGpuRequest(const Field& field, Problems& problems)
     return request;
   }
   if (std::holds_alternative<int64_t>(field.node->value)) {
-    const auto count = ReadNumber(field, 0, kMostGpus, problems);
+    const auto count = ReadNumber(field, 0, kMostGpus, problems, kOtherGpus);
     if (!count) return std::nullopt;
     request.kind = GpuRequest::Kind::kCount;
     request.count = static_cast<int>(*count);
@@ -93,7 +94,7 @@ std::optional<GpuRequest> ReadGpuRequest(const Field& field, Problems& problems)
     request.list = *std::move(list);
     return request;
   }
-  ReportForm(field, "\"auto\", how many GPUs, or a list of their numbers", problems);
+  (void)ReadNumber(field, 0, kMostGpus, problems, kOtherGpus);
   return std::nullopt;
 }
 
@@ -140,7 +141,7 @@ std::optional<Located<PortRequest>> ReadPorts(const Field& field, Problems& prob
   ports.value.any = SaysAuto(field);
   if (ports.value.any) return ports;
   if (!std::holds_alternative<TomlNode::Array>(field.node->value)) {
-    const auto base = ReadNumber(field, 1, 65535, problems);
+    const auto base = ReadNumber(field, 1, 65535, problems, "\"auto\", a list of ports, or ");
     if (!base) return std::nullopt;
     ports.value.base = static_cast<int>(*base);
     return ports;

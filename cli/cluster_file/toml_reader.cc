@@ -61,8 +61,8 @@ std::optional<std::string> ReadLine(const Field& field, Problems& problems) {
 }
 
 std::optional<int64_t> ReadNumber(const Field& field, int64_t least, int64_t most,
-                                  Problems& problems) {
-  const std::string expected = fmt::format("a whole number from {} to {}", least, most);
+                                  Problems& problems, std::string_view others) {
+  const std::string expected = fmt::format("{}a whole number from {} to {}", others, least, most);
   const auto* number = std::get_if<int64_t>(&field.node->value);
   if (number == nullptr) {
     ReportForm(field, expected, problems);
@@ -207,9 +207,9 @@ std::optional<Located<int64_t>> TableReader::DurationMs(std::string_view key) co
   if (!text) return std::nullopt;
   const std::optional<int64_t> duration = ParseDurationMs(text->value);
   if (duration && *duration <= kLongestMs) return Located<int64_t>{*duration, text->where};
-  problems_->Add(text->where, fmt::format("expected a duration of at most a year, such as \"2s\", "
-                                          "\"500ms\" or \"5m\", got {}",
-                                          Quoted(text->value)));
+  problems_->Add(text->where, fmt::format("expected a duration of at most a year, such as \"2s\" "
+                                          "(units: {}), got {}",
+                                          DurationUnits(), Quoted(text->value)));
   return std::nullopt;
 }
 
@@ -219,8 +219,8 @@ std::optional<Located<int64_t>> TableReader::SizeBytes(std::string_view key) con
   if (!text) return std::nullopt;
   const std::optional<int64_t> size = ParseSizeBytes(text->value);
   if (size && *size > 0 && *size <= kLargestBytes) return Located<int64_t>{*size, text->where};
-  problems_->Add(text->where, fmt::format("expected a size such as \"1GiB\" or \"64MiB\", got {}",
-                                          Quoted(text->value)));
+  problems_->Add(text->where, fmt::format("expected a size such as \"1GiB\" (units: {}), got {}",
+                                          SizeUnits(), Quoted(text->value)));
   return std::nullopt;
 }
 

@@ -2,11 +2,14 @@
 // an exception, and reads as if it had not been there; so one run finds all mistakes.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/cluster_file/problems.h"
@@ -29,8 +32,9 @@ void ReportForm(const Field& field, std::string_view expected, Problems& problem
 std::optional<std::string> ReadText(const Field& field, Problems& problems);
 // Text without any control character: for names, addresses and paths.
 std::optional<std::string> ReadLine(const Field& field, Problems& problems);
+// `others`: what else the key takes, for the message: "\"auto\", or ".
 std::optional<int64_t> ReadNumber(const Field& field, int64_t least, int64_t most,
-                                  Problems& problems);
+                                  Problems& problems, std::string_view others = {});
 const TomlNode::Table* ReadTable(const Field& field, Problems& problems);
 // The elements, each with the key "hosts[2]"; nullopt when it is no array.
 std::optional<std::vector<Field>> ReadArray(const Field& field, std::string_view expected,
@@ -58,6 +62,18 @@ class TableReader {
   std::optional<Located<int>> Number(std::string_view key, int least, int most) const;
   std::optional<Located<std::string>> Choice(std::string_view key,
                                              std::span<const std::string_view> choices) const;
+  // What the word means that stands there.
+  template <typename T, size_t kSize>
+  std::optional<Located<T>> Choice(std::string_view key,
+                                   const std::pair<std::string_view, T> (&choices)[kSize]) const {
+    std::array<std::string_view, kSize> words;
+    std::ranges::transform(choices, words.begin(), [](const auto& choice) { return choice.first; });
+    const auto word = Choice(key, words);
+    for (const auto& [name, meaning] : choices) {
+      if (word && word->value == name) return Located<T>{meaning, word->where};
+    }
+    return std::nullopt;
+  }
   // "500ms", "2s", "5m", "1h".
   std::optional<Located<int64_t>> DurationMs(std::string_view key) const;
   // "64KiB", "1GiB", "1000MB", or bytes.

@@ -174,9 +174,9 @@ std::chrono::milliseconds OlderThan(const CleanArguments& arguments) {
   if (arguments.older_than.empty()) return 0ms;
   const auto milliseconds = ParseDurationMs(arguments.older_than);
   if (milliseconds && *milliseconds > 0) return std::chrono::milliseconds(*milliseconds);
-  throw UsageError(
-      Phase::kUsage,
-      fmt::format("--older-than: expected a time like 12h or 30m, got {}", arguments.older_than));
+  throw UsageError(Phase::kUsage,
+                   fmt::format("--older-than: expected a time like 12h (units: {}), got {}",
+                               DurationUnits(), arguments.older_than));
 }
 
 std::string Size(uint64_t kib) {

@@ -33,9 +33,9 @@ std::optional<std::chrono::milliseconds> TimeoutOf(const ExecArguments& argument
   if (arguments.timeout.empty()) return std::nullopt;
   const auto milliseconds = ParseOptionMs(arguments.timeout);
   if (milliseconds && *milliseconds > 0) return std::chrono::milliseconds(*milliseconds);
-  throw UsageError(
-      Phase::kUsage,
-      fmt::format("--timeout: expected a time like 500ms, 30s or 5m, got {}", arguments.timeout));
+  throw UsageError(Phase::kUsage,
+                   fmt::format("--timeout: expected a time like 5m (units: {}), got {}",
+                               DurationUnits(), arguments.timeout));
 }
 
 Sites SitesOf(const ExecArguments& arguments) {

@@ -27,7 +27,8 @@ std::optional<TimePoint> EndOf(const std::string& timeout) {
   const auto milliseconds = ParseOptionMs(timeout);
   if (!milliseconds || *milliseconds <= 0) {
     throw UsageError(Phase::kUsage,
-                     fmt::format("--timeout: expected a time like 30s, 5m or 2h, got {}", timeout));
+                     fmt::format("--timeout: expected a time like 5m (units: {}), got {}",
+                                 DurationUnits(), timeout));
   }
   return SystemClock().Now() + std::chrono::milliseconds(*milliseconds);
 }

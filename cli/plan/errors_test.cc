@@ -186,6 +186,11 @@ TEST_F(Mistakes, InRolesAreExplained) {
   EXPECT_THAT(message("[roles.worker]\ncount = 3\nper_host = 1"),
               HasSubstr("3 tasks, but 1 on each"));
   EXPECT_THAT(message("[roles.\"param-server\"]\ncount = 1"), HasSubstr("is no task type"));
+  EXPECT_THAT(
+      message("ports = { worker = \"any\" }"),
+      HasSubstr("expected \"auto\", a list of ports, or a whole number from 1 to 65535, got text"));
+  EXPECT_THAT(message("ports = \"any\""),
+              HasSubstr("cluster.ports: expected \"auto\", or a table of ports by role"));
   EXPECT_THAT(message("ports = { wroker = 1 }"), HasSubstr("has no role 'wroker'"));
   EXPECT_THAT(message("[roles.worker]\nhosts = [{ address = \"h1\" }]"),
               HasSubstr("described on line 6 already"));
@@ -238,7 +243,13 @@ TEST_F(Mistakes, InTaskSettingsAreExplained) {
   EXPECT_THAT(with_command("[tensorboard]\nlogdir = \"runs/{task}\""),
               HasSubstr("only {shared} may stand here"));
   EXPECT_THAT(with_command("[restart]\nps = \"always\""),
-              HasSubstr("\"task\", \"gang\", \"never\" or \"exit-code\""));
+              HasSubstr("expected \"task\", \"gang\", \"never\", \"exit-code\", \"OnFailure\", "
+                        "\"ExitCode\" or \"Never\", got 'always'"));
+  EXPECT_THAT(
+      with_command("gpus = \"all\""),
+      HasSubstr("expected \"auto\", a list of GPUs, or a whole number from 0 to 1024, got"));
+  EXPECT_THAT(with_command("grace = \"1 day\""), HasSubstr("(units: ms, s, m, h or d), got"));
+  EXPECT_THAT(with_command("log_limit = \"1gb\""), HasSubstr("GiB, TiB, KB, kB, MB, GB or TB)"));
   EXPECT_THAT(with_command("[restart]\non_host_lost = \"pray\""),
               HasSubstr("\"fail\" or \"wait\""));
   EXPECT_THAT(with_command("[restart]\nhost_lost = \"1s\""), HasSubstr("expected 5s to 1h"));

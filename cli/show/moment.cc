@@ -65,9 +65,9 @@ int64_t ParseMoment(std::string_view option, const std::string& text, int64_t no
   if (const auto age = ParseAge(text)) return now_ns - *age;
   if (const auto time = ParseTime(text)) return *time;
   throw UsageError(Phase::kUsage,
-                   fmt::format("{}: expected an age like 30s, 10m, 2h or 7d, or a time like "
+                   fmt::format("{}: expected an age like 10m (units: {}), or a time like "
                                "2026-08-01T12:00:00Z, got {}",
-                               option, text));
+                               option, DurationUnits(), text));
 }
 
 }  // namespace tfdist::cli
