@@ -8,8 +8,8 @@
 
 namespace tfdist::cli {
 
-// A line each: "command of worker:[0-3]: tick -> tick2", "worker:[4-5] is new". Tasks of which something else differs are
-// shown whole, as `render` knows them, at most three of them.
+// A line each, at most eight and how many there are beside: "command of worker:[0-3]: tick -> tick2",
+// "env.STEPS of worker:0: another value", "worker:[4-5] is new".
 std::vector<std::string> PlanDifferences(const JobRecord& running, const JobRecord& wanted);
 
 }  // namespace tfdist::cli

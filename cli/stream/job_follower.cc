@@ -524,6 +524,10 @@ void JobFollower::Narrate(const protocol::Event& event) {
   if (const auto* warned = std::get_if<event::Warned>(&event.body)) {
     printer_.Note("tfdist: the deadline is near: {}", protocol::WarningWords(*warned));
   }
+  if (const auto* exited = std::get_if<event::TaskExited>(&event.body)) {
+    const std::string why = WhyTheJobGoesOn(state_, exited->task);
+    if (!why.empty()) printer_.Note("tfdist: {}", why);
+  }
   const auto* stopping = std::get_if<event::Stopping>(&event.body);
   if (stopping == nullptr || stopping->result == protocol::JobResult::kSucceeded) return;
   printer_.Note("tfdist: stopping all tasks: {}", stopping->why);

@@ -2,7 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tfdist::cli {
+namespace {
+
+std::string RoleOf(const std::string& task) { return task.substr(0, task.find(':')); }
+
+// Of workers it is usual that they end one after the other; an evaluator and a parameter server decide nothing.
+bool IsOfUsersRole(const protocol::TaskPlan& plan) {
+  return !plan.chief && !plan.serves && !plan.may_fail && RoleOf(plan.task) != "worker";
+}
+
+}  // namespace
 
 std::string NamesOfRunning(const protocol::JobState& state) {
   constexpr size_t kShown = 4;
@@ -17,6 +29,20 @@ std::string NamesOfRunning(const protocol::JobState& state) {
                         slot < state.plan.slots.size() ? state.plan.slots[slot].host : "?");
   }
   return count > kShown ? fmt::format("{} and {} more", text, count - kShown) : text;
+}
+
+std::string WhyTheJobGoesOn(const protocol::JobState& state, const std::string& task) {
+  if (state.phase != protocol::JobPhase::kRunning || state.tally.undecided.empty()) return "";
+  const std::string role = RoleOf(task);
+  const bool has_ended = std::ranges::all_of(state.plan.tasks, [&](const protocol::TaskPlan& plan) {
+    if (RoleOf(plan.task) != role) return true;
+    return IsOfUsersRole(plan) && HasSucceeded(state.tasks.at(plan.task));
+  });
+  if (!has_ended) return "";
+  return fmt::format(
+      "{} has ended with exit code 0, and the job goes on; still running: {}. Where the end of {} "
+      "is the job's, write done = \"{}\"",
+      task, NamesOfRunning(state), role, role);
 }
 
 }  // namespace tfdist::cli
