@@ -30,8 +30,8 @@ constexpr std::array<std::pair<Phase, std::string_view>, 18> kPhaseNames = {{
 
 std::string OneLine(const std::string& host, Phase phase, const std::string& cause) {
   std::string line = host.empty() ? std::string() : host + ": ";
-  line += PhaseName(phase);
-  line += ": ";
+  // What the user wrote needs no name of a phase before it.
+  if (phase != Phase::kUsage) line.append(PhaseName(phase)).append(": ");
   line += cause;
   return line;
 }

@@ -26,6 +26,7 @@
 #include "cli/job/connector.h"
 #include "cli/plan/local_path.h"
 #include "cli/plan/plan.h"
+#include "cli/render/quote.h"
 #include "cli/show/report.h"
 #include "cli/stream/line_printer.h"
 #include "cli/stream/print.h"
@@ -694,7 +695,25 @@ bool LacksDashes(const CLI::App& app, const CLI::ParseError& error, const Words&
          std::ranges::any_of(unknown, [](const auto& word) { return !word.starts_with('-'); });
 }
 
+// `tfdist up cluster.toml --lr 0.2`: what no option is called, nor nearly, is for the file's command. Empty: it is not.
+std::string WordsForTheFile(const CLI::App& app, const CLI::ParseError& error,
+                            const Words& command) {
+  const auto commands = app.get_subcommands();
+  if (!command.empty() || commands.empty() || !TakesCommand(commands[0]->get_name())) return "";
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return "";
+  const CLI::Option* file = commands[0]->get_option_no_throw("FILE");
+  if (file == nullptr || file->empty() || !LooksLikeAFile(file->results()[0])) return "";
+  const Words unknown = app.remaining(true);
+  if (!OptionMeant(app, unknown).empty()) return "";
+  std::string line = fmt::format("tfdist {} {} --", commands[0]->get_name(), file->results()[0]);
+  for (const std::string& word : unknown) line += " " + ShellWord(word);
+  return line;
+}
+
 std::string RemedyFor(const CLI::App& app, const CLI::ParseError& error, const Words& command) {
+  if (const std::string line = WordsForTheFile(app, error, command); !line.empty()) {
+    return "words for the program stand after --: " + line;
+  }
   if (!LacksDashes(app, error, command)) return HelpFor(app);
   return fmt::format("a command stands behind --: tfdist {} -H gpu1,gpu2 -- python3 train.py",
                      app.get_subcommands()[0]->get_name());

@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/failures.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/find/find_job.h"
 #include "cli/find/last_seen.h"
 #include "cli/find/sites.h"
 #include "cli/hosts/fan_out.h"
@@ -193,13 +196,27 @@ int ListOnHosts(const Sites& sites) {
   return errors.empty() ? kExitSuccess : kExitHost;
 }
 
+void RefuseJob(const std::string& word) {
+  const std::vector<JobRecord> records = LoadRecords();
+  const bool is_job = std::ranges::any_of(
+      records, [&](const JobRecord& record) { return record.name == word || record.id == word; });
+  if (!is_job || LooksLikeAFile(word) || std::filesystem::exists(word)) return;
+  throw UsageError(
+      Phase::kUsage,
+      fmt::format("{} is a job, and list takes a cluster file, whose hosts it asks", word),
+      fmt::format("tfdist status {0}, or tfdist describe {0}; tfdist list shows all jobs", word));
+}
+
 }  // namespace
 
 int ListCommand(const ListArguments& arguments) {
   if (!arguments.hosts.empty()) {
     return ListOnHosts(SitesOfHosts(arguments.hosts, arguments.ssh_config, arguments.transport));
   }
-  if (!arguments.file.empty()) return ListOnHosts(SitesOfFile(arguments.file));
+  if (!arguments.file.empty()) {
+    RefuseJob(arguments.file);
+    return ListOnHosts(SitesOfFile(arguments.file));
+  }
   return arguments.json ? ListAsJson(arguments.labels) : ListJobs(arguments.labels);
 }
 
