@@ -15,6 +15,7 @@
 #include "cli/cluster_file/host_address.h"
 #include "cli/deploy/name_check.h"
 #include "cli/deploy/runtime_program.h"
+#include "cli/plan/tensorflow_server.h"
 
 namespace tfdist::cli {
 namespace {
@@ -179,9 +180,21 @@ class Findings {
     for (const auto& [package, version] : python.packages) {
       if (!version.empty()) continue;
       AddError(slot, "python",
-               fmt::format("{} {} has no package {}", python.program, python.version, package),
+               fmt::format("{} {} has no package {}{}", python.program, python.version, package,
+                           WhoNeeds(package, slot)),
                fmt::format("{} -m pip install {}", python.program, package));
     }
+  }
+
+  // ", which {tensorflow_server} of ps:0 needs", where the file does not ask for it itself.
+  [[nodiscard]] std::string WhoNeeds(const std::string& package, size_t slot) const {
+    const auto& asked = plan_.python_packages;
+    if (std::ranges::find(asked, package) != asked.end()) return "";
+    for (const TaskOnHost& task : plan_.tasks) {
+      if (static_cast<size_t>(task.slot) != slot || !RunsTensorFlowServer(task)) continue;
+      return fmt::format(", which {} of {} needs", kTensorFlowServer, ToString(task.id));
+    }
+    return "";
   }
 
   void WarnOfPython(size_t slot, const protocol::PythonFact& python) {

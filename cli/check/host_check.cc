@@ -19,6 +19,7 @@
 #include "cli/link/agent_start.h"
 #include "cli/link/embedded_agent.h"
 #include "cli/plan/describe.h"
+#include "cli/plan/tensorflow_server.h"
 
 namespace tfdist::cli {
 namespace {
@@ -171,6 +172,14 @@ class Checkup {
         protocol::Body<protocol::Held>({std::string(type::kHold), 0, std::move(answer)}).ports);
   }
 
+  // Of the Python of its newest task, where the file asks for nothing of another one.
+  static void AskForTensorFlow(protocol::Survey& survey) {
+    if (survey.packages.empty())
+      std::rotate(survey.tasks.begin(), survey.tasks.end() - 1, survey.tasks.end());
+    if (std::ranges::find(survey.packages, kTensorFlow) != survey.packages.end()) return;
+    survey.packages.emplace_back(kTensorFlow);
+  }
+
   [[nodiscard]] protocol::Survey SurveyOf(size_t slot, bool brought) const {
     const HostPlan& host = plan_.hosts[slot];
     protocol::Survey survey;
@@ -179,16 +188,16 @@ class Checkup {
     // Many test hosts on one machine: each has its own loopback address, and may have any port.
     const bool simulated = !host.local && IsLoopback(host.address);
     if (simulated && IsNumericAddress(host.address)) survey.listen = host.address;
+    survey.packages = plan_.python_packages;
     for (const TaskOnHost& task : plan_.tasks) {
-      if (host.spare || static_cast<size_t>(task.slot) == slot) {
-        survey.tasks.push_back(DescribeTask(plan_, task));
-      }
+      if (!host.spare && static_cast<size_t>(task.slot) != slot) continue;
+      survey.tasks.push_back(DescribeTask(plan_, task));
+      if (RunsTensorFlowServer(task)) AskForTensorFlow(survey);
     }
     if (slot == 0) survey.coordinator = host.address;
     survey.coordinator_port = plan_.control_port;
     survey.needs_ports = plan_.needs_ports;
     survey.names = AllNames(plan_.hosts);
-    survey.packages = plan_.python_packages;
     survey.brought = brought;
     survey.limit_ms = kSurveyLimit.count();
     return survey;

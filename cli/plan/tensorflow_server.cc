@@ -31,4 +31,8 @@ std::vector<Located<std::string>> WithTensorFlowServer(
   return {{PythonOf(file), where}, {"-c", where}, {kServer, where}};
 }
 
+bool RunsTensorFlowServer(const TaskOnHost& task) {
+  return !task.argv.empty() && task.argv.back() == protocol::Text(kServer);
+}
+
 }  // namespace tfdist::cli

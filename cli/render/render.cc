@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/failures.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/launch_variables.h"
+#include "cli/plan/tensorflow_server.h"
 #include "cli/render/quote.h"
 #include "cli/render/table.h"
 
@@ -18,6 +20,8 @@ namespace {
 
 // Keeps the order in which keys are added.
 using Json = nlohmann::ordered_json;
+
+using Quote = std::string (*)(std::string_view);
 
 // Fills the texts of a plan, as far as it is known here.
 class Filling {
@@ -34,9 +38,36 @@ class Filling {
     return filled;
   }
 
+  // As a shell would fill in the host's variables: ~/'my data', "${NAME}"/x.
+  [[nodiscard]] std::string Word(const protocol::Text& text, Quote quote) const {
+    std::string word;
+    protocol::Text literal;
+    for (const protocol::Text::Part& part : text.parts) {
+      const auto* variable = std::get_if<protocol::HostVariable>(&part);
+      if (variable == nullptr) {
+        literal.parts.push_back(part);
+        continue;
+      }
+      AddQuoted(std::exchange(literal, {}), quote, word);
+      const bool is_home = variable->name == "HOME" && word.empty();
+      word += is_home ? "~" : fmt::format("\"${{{}}}\"", variable->name);
+    }
+    AddQuoted(literal, quote, word);
+    return word.empty() ? "''" : word;
+  }
+
  private:
   static std::string NameOfVariable(const std::string& name) {
     return name == "HOME" ? "~" : fmt::format("${{{}}}", name);
+  }
+
+  void AddQuoted(const protocol::Text& literal, Quote quote, std::string& word) const {
+    std::string filled = Fill(literal);
+    if (word == "~" && filled.starts_with('/')) {  // in quotes, it would keep ~ as it is
+      word += '/';
+      filled.erase(0, 1);
+    }
+    if (!filled.empty()) word += quote(filled);
   }
 
   std::vector<std::string> addresses_;
@@ -58,24 +89,33 @@ std::string AddressOf(const Plan& plan, const TaskOnHost& task) {
   return ToString(HostPort{HostOf(plan, task).address, task.port});
 }
 
-std::string CommandLine(const std::vector<std::string>& argv) {
-  std::string line;
-  for (const std::string& word : argv) line += (line.empty() ? "" : " ") + ShellWord(word);
-  return line;
+std::string CommandLine(const TaskOnHost& task, const Filling& filling) {
+  const size_t shown = task.argv.size() - (RunsTensorFlowServer(task) ? 1 : 0);
+  std::vector<std::string> words;
+  for (size_t at = 0; at < shown; ++at) words.push_back(filling.Word(task.argv[at], ShellWord));
+  if (shown < task.argv.size()) words.emplace_back(kTensorFlowServer);
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+// A path of the host, not of the work folder: "/data", "~/run", "{env:DATA}/run".
+bool IsOfHost(const protocol::Text& folder) {
+  if (folder.parts.empty()) return false;
+  const auto* literal = std::get_if<std::string>(&folder.parts[0]);
+  return literal == nullptr ? std::holds_alternative<protocol::HostVariable>(folder.parts[0])
+                            : literal->starts_with('/');
 }
 
 std::string StartFolder(const TaskOnHost& task, const Filling& filling) {
   std::string cwd = filling.Fill(task.cwd);
-  const bool is_of_host = cwd.starts_with('/') || cwd.starts_with('~') || cwd.starts_with('<');
-  if (is_of_host) return cwd;
+  if (cwd.starts_with('<') || IsOfHost(task.cwd)) return cwd;
   return cwd.empty() ? "<jobdir>/work" : "<jobdir>/work/" + cwd;
 }
 
 // As one would write it in a shell.
 std::string CommandLineOf(const TaskOnHost& task, const Filling& filling) {
-  std::string command = CommandLine(FillAll(task.argv, filling));
+  std::string command = CommandLine(task, filling);
   if (task.cwd.parts.empty()) return command;
-  return fmt::format("cd {} && {}", ShellWord(filling.Fill(task.cwd)), command);
+  return fmt::format("cd {} && {}", filling.Word(task.cwd, ShellWord), command);
 }
 
 constexpr const char* kDecidedOnTheHost = "decided on the host";
@@ -147,15 +187,17 @@ const TaskOnHost& FindTask(const Plan& plan, std::string_view name) {
                    fmt::format("one of: {}", fmt::join(names, " ")));
 }
 
-std::string ExportLine(const std::string& name, const std::string& value) {
-  if (IsShellName(name)) return fmt::format("export {}={}\n", name, ShellQuoted(value));
+std::string ExportLine(const std::string& name, const std::string& word) {
+  if (IsShellName(name)) return fmt::format("export {}={}\n", name, word);
   return fmt::format("# sh cannot set a variable of this name: {}\n", ShellWord(name));
 }
 
 // What the agent adds, as far as it is known before the job starts (agent/tasks/task_spec.cc).
 std::string OwnVariables(const Plan& plan, const TaskOnHost& task) {
-  return ExportLine("TFDIST_JOB", plan.name) + ExportLine("TFDIST_TASK", ToString(task.id)) +
-         ExportLine("TFDIST_HOST", HostOf(plan, task).name) + ExportLine("TFDIST_ATTEMPT", "1") +
+  return ExportLine("TFDIST_JOB", ShellQuoted(plan.name)) +
+         ExportLine("TFDIST_TASK", ShellQuoted(ToString(task.id))) +
+         ExportLine("TFDIST_HOST", ShellQuoted(HostOf(plan, task).name)) +
+         ExportLine("TFDIST_ATTEMPT", "'1'") +
          "# set on the host: TFDIST_JOB_ID TFDIST_LOG_DIR TFDIST_SECRET_FILE TFDIST_COOKIE\n";
 }
 
@@ -195,6 +237,10 @@ std::string CommandText(const Plan& plan, const TaskOnHost& task) {
   return CommandLineOf(task, Filling(plan));
 }
 
+std::string FolderOfHost(const Plan& plan, const TaskOnHost& task) {
+  return IsOfHost(task.cwd) ? Filling(plan).Fill(task.cwd) : "";
+}
+
 std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {
   const Filling filling(plan);
   const protocol::RestartRule& restart = task.restart;
@@ -216,7 +262,7 @@ std::string RenderEnv(const Plan& plan, std::string_view task) {
   const Filling filling(plan);
   std::string lines;
   for (const auto& [name, text] : DescribeTask(plan, found).env) {
-    lines += ExportLine(name, filling.Fill(text));
+    lines += ExportLine(name, filling.Word(text, ShellQuoted));
   }
   lines += OwnVariables(plan, found);
   if (!found.gpus) lines += "unset CUDA_VISIBLE_DEVICES\n";

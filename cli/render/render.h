@@ -22,6 +22,9 @@ std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task);
 // The task's program and arguments, as a shell line.
 std::string CommandText(const Plan& plan, const TaskOnHost& task);
 
+// The folder of the task's host in which it starts: "/data/run", "~/run". Empty: that is in the job's work folder.
+std::string FolderOfHost(const Plan& plan, const TaskOnHost& task);
+
 // The environment of the task named "worker:0" as lines for sh(1), which takes every value byte
 // by byte:
 //   export TF_CONFIG='{"cluster":...}'

@@ -339,6 +339,34 @@ gpus = 0
         self.write(["torchrun", "train.py"], task_extra='workdir = "work"')
         self.assertIn(f"tfdist: warning: {said}\n", self.user.run("check", file).err)
 
+    def test_a_host_without_tensorflow_is_named_where_its_server_is_to_run(self):
+        self.user.write("packages/tensorflow/__init__.py", "")
+        for name, packages in (("without", "nothing"), ("with", "packages")):
+            python = pathlib.Path(self.user.write(f"{name}/python3", f"#!/bin/sh\nPYTHONPATH={self.user.folder}/{packages} exec python3 -S \"$@\"\n"))
+            python.chmod(0o755)
+            file = self.user.write(f"{name}.toml", f"""
+name = "job"
+[cluster]
+hosts = [{{ address = "127.0.0.1", transport = "local" }}]
+layout = "roles"
+ports = "auto"
+[task]
+command = ["{python}", "-c", "pass"]
+gpus = 0
+[roles.worker]
+count = 1
+[roles.ps]
+count = 1
+command = ["{{tensorflow_server}}"]
+""")
+            self.assertRegex(self.user.run("render", file).expect(0).out, rf"(?m)^ps:0 .* {python} -c {{tensorflow_server}}$")
+            if name == "with":
+                self.user.run("check", file).expect(0)
+                continue
+            self.assertRegex(self.user.run("check", file).expect(3).out,
+                             rf"error: 127.0.0.1: python: {python} \S+ has no package tensorflow, which {{tensorflow_server}} of ps:0 needs\n"
+                             rf"  try: {python} -m pip install tensorflow\n")
+
     def test_tasks_start_in_a_folder_of_the_workdir(self):
         self.user.write("work/mnist/train.py", "print(open('data').read())")
         self.user.write("work/mnist/data", "sevens")
@@ -350,6 +378,22 @@ gpus = 0
         said = f"cwd: there is no folder mnist/none in what is sent of the workdir {self.user.folder}/work"
         self.assertIn(said, self.user.run("check", file).expect(3).out)
         self.assertIn(said, self.user.run("up", file).expect(2).err)
+
+    def test_render_shows_paths_of_hosts_as_a_shell_reads_them(self):
+        file = self.write(["~/venv/bin/python", "~/my train.py", "--data=~/data"], task_extra='cwd = "~/runs/one"\nenv = { EXTENDED = "/x:{env:PATH}" }')
+        shown = self.user.run("render", file).expect(0).out
+        self.assertIn("""cd ~/runs/one && ~/venv/bin/python ~/'my train.py' --data="${HOME}"/data\n""", shown)
+        self.assertIn("""export EXTENDED='/x:'"${PATH}"\n""", self.user.run("render", "--env", "worker:0", file).expect(0).out)
+
+    def test_words_that_are_no_options_are_for_the_program(self):
+        file = self.write(["echo"])
+        self.assertIn(f"tfdist: unknown: --lr 0.2\n  try: words for the program stand after --: tfdist up {file} -- --lr 0.2\n",
+                      self.user.run("up", file, "--lr", "0.2").expect(2).err)
+        self.assertIn("did you mean '--replace'?\n  try: tfdist up --help\n", self.user.run("up", file, "--replce").expect(2).err)
+        self.user.run("up", file).expect(0)
+        self.assertIn("tfdist: job is a job, and list takes a cluster file, whose hosts it asks\n  try: tfdist status job, or tfdist describe job; ",
+                      self.user.run("list", "job").expect(2).err)
+        self.assertIn("tfdist: no job nosuch is known on this machine", self.user.run("status", "nosuch").expect(4).err)
 
     def test_tasks_start_at_one_path_of_all_hosts(self):
         place = self.user.folder / "nfs/project"
