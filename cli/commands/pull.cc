@@ -397,7 +397,14 @@ int PullCommand(const PullArguments& arguments) {
   for (const std::string& path : missing) Say("tfdist: no task has written {}\n", path);
   const bool nothing = std::ranges::all_of(
       hauls, [](const Haul& h) { return h.files.empty() && h.leading_out.empty(); });
-  if (nothing && words.paths.empty() && errors.empty()) Say("tfdist: no task has written a file\n");
+  const std::string folders = FoldersOfHosts(record);
+  if (nothing && words.paths.empty() && errors.empty())
+    Say("tfdist: no task has written a file{}\n", folders.empty() ? "" : " into the job's folder");
+  if ((nothing || !missing.empty()) && !folders.empty()) {
+    Say("tfdist: its tasks start in {} of the hosts, where pull does not look: scp or rsync brings "
+        "files from there\n",
+        folders);
+  }
   if (!errors.empty()) return kExitHost;
   return unfinished || !missing.empty() ? kExitJobFailed : kExitSuccess;
 }

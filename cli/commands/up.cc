@@ -105,7 +105,14 @@ enum class Started { kHere, kElsewhere };
 
 // Nobody would look in a hidden folder.
 void SayWhereResultsLie(const JobRecord& record) {
-  if (record.bases.empty() || record.bases[0].empty()) return;
+  const bool all_elsewhere = std::ranges::none_of(
+      record.tasks, [](const JobRecord::Task& task) { return task.folder.empty(); });
+  if (const std::string folders = FoldersOfHosts(record); !folders.empty()) {
+    Say("tfdist: what its tasks wrote where they start, in {}, is on the hosts: pull does not look "
+        "there\n",
+        folders);
+  }
+  if (all_elsewhere || record.bases.empty() || record.bases[0].empty()) return;
   Say("tfdist: what its tasks wrote, if anything: tfdist pull {0}, or {1}/jobs/{0}/h*/work on the "
       "hosts\n",
       record.id, record.bases[0]);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 #include <tuple>
 
@@ -160,8 +162,11 @@ json ToJson(const JobRecord& record) {
   for (const HostPlan& host : record.hosts) hosts.push_back(ToJson(host));
   json tasks = json::array();
   for (const auto& task : record.tasks) {
-    tasks.push_back(
-        {{"task", task.id}, {"slot", task.slot}, {"line", task.line}, {"command", task.command}});
+    tasks.push_back({{"task", task.id},
+                     {"slot", task.slot},
+                     {"line", task.line},
+                     {"command", task.command},
+                     {"folder", task.folder}});
   }
   return {{"version", kRecordVersion},
           {"id", record.id},
@@ -210,7 +215,8 @@ JobRecord RecordFromJson(const json& value) {
   record.labels = value.value("labels", record.labels);
   for (const json& task : value.at("tasks")) {
     record.tasks.push_back({task.at("task").get<std::string>(), task.at("slot").get<int>(),
-                            task.at("line").get<std::string>(), task.value("command", "")});
+                            task.at("line").get<std::string>(), task.value("command", ""),
+                            task.value("folder", "")});
   }
   value.at("files").get_to(record.files);
   if (value.contains("origin")) record.origin = OriginFromJson(value.at("origin"));
@@ -317,6 +323,13 @@ std::filesystem::path StateFolder() {
     throw Error(Phase::kFiles, "HOME is not set", "set HOME, or XDG_STATE_HOME");
   }
   return std::filesystem::path(home) / ".local/state/tfdist";
+}
+
+std::string FoldersOfHosts(const JobRecord& record) {
+  std::set<std::string> folders;
+  for (const JobRecord::Task& task : record.tasks) folders.insert(task.folder);
+  folders.erase("");
+  return fmt::format("{}", fmt::join(folders, ", "));
 }
 
 const std::string& BaseOf(const JobRecord& record, int slot) {
@@ -434,8 +447,8 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
   record.logdir = plan.logdir;
   record.silent_after_ms = plan.silent_after_ms;
   for (const TaskOnHost& task : plan.tasks) {
-    record.tasks.push_back(
-        {ToString(task.id), task.slot, RenderTaskLine(plan, task), CommandText(plan, task)});
+    record.tasks.push_back({ToString(task.id), task.slot, RenderTaskLine(plan, task),
+                            CommandText(plan, task), FolderOfHost(plan, task)});
   }
   return record;
 }

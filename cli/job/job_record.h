@@ -75,6 +75,7 @@ struct JobRecord {
     int slot = 0;
     std::string line;          // how `render` shows it: tells what differs between two plans
     std::string command = {};  // empty in records of earlier versions
+    std::string folder = {};   // render.h: FolderOfHost; empty there, too
   };
   std::vector<Task> tasks;
   std::vector<std::string> clients;          // plan/container_clients.h
@@ -83,6 +84,9 @@ struct JobRecord {
   std::map<std::string, std::string> labels;  // the user's own notes
   LastSeen last_seen;
 };
+
+// The folders of hosts in which tasks start, which are no part of the job's own folder: "/data/run, ~/run"; empty: none.
+std::string FoldersOfHosts(const JobRecord& record);
 
 // tfdist's folder on the host of that slot; where that was never learned, the one that the host was told.
 const std::string& BaseOf(const JobRecord& record, int slot);

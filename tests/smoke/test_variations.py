@@ -401,6 +401,11 @@ command = ["{{tensorflow_server}}"]
         file = self.write(["sh", "run.sh"], task_extra=f'cwd = "{place}"')
         self.assertEqual(self.lines(file)[0], [f"worker:{n} | in {place}" for n in (0, 1)])
         self.user.run("check", file).expect(0)
+        said = self.user.run("up", file).expect(0).err
+        self.assertIn(f"what its tasks wrote where they start, in {place}, is on the hosts: pull does not look there\n", said)
+        self.assertNotIn("tfdist pull", said)
+        self.assertIn("tfdist: no task has written a file into the job's folder\n"
+                      f"tfdist: its tasks start in {place} of the hosts, where pull does not look: ", self.user.run("pull", "job").err)
         self.write(["sh", "run.sh"], task_extra=f'cwd = "{place}/gone"')
         said = f"worker:0 cannot start in {place}/gone: No such file or directory"
         self.assertIn(said, self.user.run("check", file).expect(3).out)
