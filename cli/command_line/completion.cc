@@ -76,6 +76,14 @@ std::vector<Candidate> Options(const CLI::App& command) {
   return found;
 }
 
+// "--since ...": the shell itself completes files.
+bool IsValueOfOption(const CLI::App& command, const Words& words) {
+  const std::string& before = words[words.size() - 2];
+  if (!before.starts_with('-') || before.find('=') != before.npos) return false;
+  const CLI::Option* option = command.get_option_no_throw(before);
+  return option != nullptr && option->get_items_expected_max() > 0;
+}
+
 bool TakesJob(const CLI::App& command) {
   const auto options = command.get_options();
   return std::ranges::any_of(options, [](const CLI::Option* option) {
@@ -84,17 +92,31 @@ bool TakesJob(const CLI::App& command) {
   });
 }
 
-// Names first: the newest job of one is meant.
-std::vector<Candidate> Jobs(const std::vector<JobRecord>& records) {
+// Names first: the newest job of one is meant. An id only where it tells jobs of one name apart, or was begun.
+std::vector<Candidate> Jobs(const std::vector<JobRecord>& records, const std::string& begun) {
   std::vector<Candidate> found;
-  std::set<std::string> names;
+  std::map<std::string, int> count;
   for (const JobRecord& record : records) {
-    if (names.insert(record.name).second) found.push_back({record.name, record.id});
+    if (++count[record.name] == 1) found.push_back({record.name, record.id});
   }
   for (const JobRecord& record : records) {
+    if (count[record.name] == 1 && !begun.starts_with(record.name + "-")) continue;
     found.push_back({record.id, std::string(StateName(record.last_seen))});
   }
   return found;
+}
+
+// Those that the command has something to do with; all where there is none.
+std::vector<JobRecord> JobsFor(const std::string& command) {
+  static const std::set<std::string> kOfRunning = {"down", "exec", "restart", "shell"};
+  const std::vector<JobRecord> all = LoadRecords();
+  std::vector<JobRecord> fitting = all;
+  if (kOfRunning.contains(command)) {
+    std::erase_if(fitting, [](const JobRecord& record) { return record.last_seen.is_over(); });
+  } else if (command == "prune") {
+    std::erase_if(fitting, [](const JobRecord& record) { return !record.last_seen.is_over(); });
+  }
+  return fitting.empty() ? all : fitting;
 }
 
 std::vector<Candidate> TasksAndHosts(const JobRecord& record) {
@@ -114,11 +136,11 @@ std::vector<Candidate> TasksAndHosts(const JobRecord& record) {
 }
 
 // `words`: those behind the command.
-std::vector<Candidate> JobWords(const Words& words, bool with_tasks) {
-  const std::vector<JobRecord> records = LoadRecords();
+std::vector<Candidate> JobWords(const std::string& command, const Words& words, bool with_tasks) {
+  const std::vector<JobRecord> records = JobsFor(command);
   if (records.empty()) return {};
   std::vector<Candidate> found;
-  if (words.size() == 1) found = Jobs(records);
+  if (words.size() == 1) found = Jobs(records, words[0]);
   if (!with_tasks) return found;
   const auto named = std::ranges::find_if(records, [&](const JobRecord& record) {
     return record.name == words[0] || record.id == words[0];
@@ -136,6 +158,7 @@ std::vector<Candidate> Unfiltered(const CLI::App& app, const Words& words) {
   if (commands.empty()) return {};
   const CLI::App* command = commands.front();
   if (words.back().starts_with('-')) return Options(*command);
+  if (IsValueOfOption(*command, words)) return {};
   std::vector<Candidate> found;
   if (words[0] == "completion") {
     for (const auto& [shell, script] : Scripts()) found.push_back({std::string(shell), ""});
@@ -145,8 +168,8 @@ std::vector<Candidate> Unfiltered(const CLI::App& app, const Words& words) {
   for (size_t at = 1; at < words.size(); ++at) {
     if (!words[at].starts_with('-')) rest.push_back(words[at]);
   }
-  const bool with_tasks = command->get_option_no_throw("WORDS") != nullptr;
-  return JobWords(rest, with_tasks);
+  const bool with_tasks = words[0] != "prune" && command->get_option_no_throw("WORDS") != nullptr;
+  return JobWords(words[0], rest, with_tasks);
 }
 
 }  // namespace

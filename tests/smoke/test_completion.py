@@ -43,6 +43,12 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.bash("tfdist logs digits ps:"), ["0", "1"])  # a colon ends a word in bash
         self.assertEqual(self.bash("tfdist logs --tail digits @127"), ["127.0.0.1"])
         self.assertEqual(self.bash("tfdist status worker"), [])
+        self.assertEqual(self.bash("tfdist logs --since "), [])
+        self.user.run("up", "-d", self.user.write("long.toml", clusters.local("long", ["sleep", "1000"], slots=1))).expect(0)
+        self.assertEqual(self.bash("tfdist status "), ["long", "digits"])
+        self.assertEqual(self.bash("tfdist down "), ["long"])
+        self.assertEqual(self.bash("tfdist prune "), ["digits"])
+        self.user.run("down").expect(0)
 
     def test_a_shell_that_there_is_no_completion_for(self):
         result = self.user.run("completion", "csh")
