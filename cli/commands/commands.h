@@ -65,7 +65,7 @@ struct LogsArguments {
   bool raw = false;
   bool timestamps = false;
   std::vector<std::string> hosts;  // ranges too; empty: all
-  uint64_t from = 0;
+  std::optional<uint64_t> from;
   std::optional<uint64_t> tail;
   std::string since;  // moment.h; empty: from the beginning
   std::string until;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/failures.h"
+#include "base/text.h"
 #include "cli/cluster_file/quantity.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
@@ -168,6 +169,19 @@ std::vector<Error> ErrorsOf(const std::vector<Errand>& errands,
   return errors;
 }
 
+// `exec -- "cd /tmp && pwd"`, as one writes it for ssh, which has a shell read it.
+void SayThatNoShellRunsIt(const std::vector<std::string>& command,
+                          const std::vector<ErrandResult>& results) {
+  constexpr int kCannotBeRun = 126;
+  constexpr int kNotFound = 127;
+  const bool is_line = command.size() == 1 && command[0].find(' ') != std::string::npos;
+  const bool was_not_found = std::ranges::any_of(results, [](const ErrandResult& result) {
+    return result.end && (result.end->status == kCannotBeRun || result.end->status == kNotFound);
+  });
+  if (!is_line || !was_not_found) return;
+  Say("  try: no shell reads the command; for one: -- sh -c {}\n", ShellQuoted(command[0]));
+}
+
 int WorstExitCode(const FanOutResult& done) {
   if (done.interrupted) return kExitInterrupted;
   int worst = 0;
@@ -194,6 +208,7 @@ int ExecCommand(const ExecArguments& arguments) {
   if (arguments.gather && !arguments.json) PrintGathered(errands, done.results);
   if (!options.gather && !done.interrupted) SayFailures(errands, done.results);
   PrintErrors(ErrorsOf(errands, done.results));
+  SayThatNoShellRunsIt(arguments.command, done.results);
   if (done.threads_left) {
     (void)fflush(stdout);
     EndConnections();

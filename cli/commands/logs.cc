@@ -39,7 +39,7 @@ FollowOptions OptionsOf(const LogsArguments& arguments) {
     throw UsageError(Phase::kUsage, "--save and --follow exclude each other");
   }
   FollowOptions options;
-  options.offset = arguments.from;
+  options.offset = arguments.from.value_or(0);
   options.tail_lines = arguments.tail;
   options.follow = arguments.follow;
   options.attempt = arguments.attempt;
@@ -52,7 +52,7 @@ FollowOptions OptionsOf(const LogsArguments& arguments) {
 }
 
 void CheckOffsets(const LogsArguments& arguments, const FollowOptions& options) {
-  const bool offsets = arguments.raw || arguments.from > 0;
+  const bool offsets = arguments.raw || arguments.from;
   if (offsets && options.tasks.size() != 1) {
     throw UsageError(Phase::kUsage, "--raw and --from go with one task",
                      "name it: tfdist logs --raw JOB worker:0");

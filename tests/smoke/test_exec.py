@@ -83,6 +83,11 @@ class Exec(unittest.TestCase):
         self.assertEqual(set(done.out.splitlines()), {"h1 | here", "h3 | here"})
         self.assertRegex(done.err, "tfdist: h2: authentication: ")
 
+    def test_a_whole_line_in_one_word_is_told_that_no_shell_reads_it(self):
+        done = self.exec("--", "cd /tmp && pwd")
+        self.assertEqual(done.code, 127, done)
+        self.assertIn("  try: no shell reads the command; for one: -- sh -c 'cd /tmp && pwd'\n", done.err)
+
     def test_the_hosts_of_a_file_need_no_job(self):
         file = self.write(["true"])
         done = self.user.run("exec", file, "h[1-2]", "--", "hostname")
