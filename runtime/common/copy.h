@@ -10,4 +10,8 @@ namespace tfdist::runtime {
 // sizes, some pairs always do. This one goes in blocks below the size from which glibc does that.
 void CopyBytes(void* into, const void* from, size_t count);
 
+// The same for so much that whoever reads it finds it in no cache of this core: the target is not
+// read into one before it is written.
+void CopyBytesPastCaches(void* into, const void* from, size_t count);
+
 }  // namespace tfdist::runtime

@@ -22,6 +22,17 @@ zmq::message_t ViewOf(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size(), nullptr};
 }
 
+// Of a trainer whose values and gradients fit into no core's cache, large values go past that of
+// this core. Small ones do not pay.
+constexpr size_t kLargeMemory = size_t{16} << 20;
+constexpr size_t kLargeValues = size_t{64} << 10;
+
+void Bring(std::span<const std::byte> values, bool to_large_memory, void* to) {
+  const auto copy =
+      to_large_memory && values.size() >= kLargeValues ? CopyBytesPastCaches : CopyBytes;
+  copy(to, values.data(), values.size());
+}
+
 bool TrySend(shm::RingPair& connection, const Message& message) {
   const auto header = BytesOf(message.header);
   const auto payload = BytesOf(message.payload);
@@ -29,7 +40,7 @@ bool TrySend(shm::RingPair& connection, const Message& message) {
   const size_t bytes = unwritten ? unwritten.bytes : payload.size();
   if (message.place && connection.IsWithin(*message.place, bytes)) {
     return connection.TrySendPlaced(header, *message.place, bytes, [&](void* to) {
-      unwritten ? unwritten.write(to) : CopyBytes(to, payload.data(), bytes);
+      unwritten ? unwritten.write(to) : Bring(payload, connection.IsWithin(0, kLargeMemory), to);
     });
   }
   if (unwritten) return connection.TrySend(header, bytes, unwritten.write);
