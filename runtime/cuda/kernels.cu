@@ -449,7 +449,7 @@ int PlacesOf(const Windows& w) { return w.height * w.width * w.in_channels; }
 // The kernel gradient has few tiles and a long inner dimension: slices of it keep all processors busy.
 int PixelsPerSlice(const Windows& w, int processors) {
   constexpr int kLeastSteps = 32;
-  constexpr int kBlocksEach = 2;
+  constexpr int kBlocksEach = 4;
   const int tile_columns = w.out_channels <= 32 ? 32 : 64;
   const int tiles = DivideUp(PlacesOf(w), kTileRows) * DivideUp(w.out_channels, tile_columns);
   const int steps = DivideUp(PixelsOfY(w), kTileInner);
@@ -494,30 +494,66 @@ __global__ void MaxPoolKernel(Windows w, size_t count, const float* x, float* y,
   }
 }
 
-// Each x looks at the windows that it lies in: nothing is added by two threads.
-__global__ void MaxPoolGradientKernel(Windows w, size_t count, const uint32_t* winners,
-                                      const float* y_error, float* x_error) {
-  const size_t size = static_cast<size_t>(w.in_height) * w.in_width * w.in_channels;
-  for (size_t at = FirstItem(); at < count; at += ItemStep()) {
-    const size_t sample = at / size;
-    const auto place = static_cast<uint32_t>(at % size);
-    const int channel = static_cast<int>(place) % w.in_channels;
-    const int below = static_cast<int>(place) / w.in_channels / w.in_width + w.top;
-    const int beside = static_cast<int>(place) / w.in_channels % w.in_width + w.left;
-    const size_t first = sample * w.out_height * w.out_width * w.out_channels;
+// Of channels side by side, loaded and stored at once.
+template <typename T, int kCount>
+struct alignas(sizeof(T) * kCount) Channels {
+  T of[kCount];
+};
+template <int kCount, typename T>
+__device__ Channels<T, kCount> ChannelsAt(const T* place) {
+  return *reinterpret_cast<const Channels<T, kCount>*>(place);
+}
+
+constexpr int kGroupsEach = 4;  // of an image, for a thread; about
+
+// Each x looks at the windows that it lies in: nothing is added by two threads. A thread has kCount
+// channels of a pixel at a time, which their number is a multiple of. gridDim: images, and blocks for
+// each. What all of that saves is divisions: with one channel, and one count for all images, they
+// took most of the time.
+template <int kCount>
+__global__ void MaxPoolGradientKernel(Windows w, const uint32_t* winners, const float* y_error,
+                                      float* x_error) {
+  const auto channels = static_cast<unsigned>(w.in_channels);
+  const auto columns = static_cast<unsigned>(w.in_width);
+  const unsigned size = static_cast<unsigned>(w.in_height) * columns * channels;
+  const unsigned step = gridDim.y * blockDim.x * kCount;
+  const size_t sample = blockIdx.x;
+  const size_t first = sample * w.out_height * w.out_width * w.out_channels;
+  for (unsigned place = (blockIdx.y * blockDim.x + threadIdx.x) * kCount; place < size;
+       place += step) {
+    const unsigned pixel = place / channels;
+    const unsigned channel = place - pixel * channels;
+    const int below = static_cast<int>(pixel / columns) + w.top;
+    const int beside = static_cast<int>(pixel % columns) + w.left;
     const int first_line = below < w.height ? 0 : (below - w.height) / w.stride + 1;
     const int first_column = beside < w.width ? 0 : (beside - w.width) / w.stride + 1;
-    float sum = 0;
+    Channels<float, kCount> sums = {};
     for (int line = first_line; line < w.out_height && line * w.stride <= below; ++line) {
       for (int column = first_column; column < w.out_width && column * w.stride <= beside;
            ++column) {
         const size_t of_window =
             first + (static_cast<size_t>(line) * w.out_width + column) * w.out_channels + channel;
-        if (winners[of_window] == place) sum += y_error[of_window];
+        const auto winner = ChannelsAt<kCount>(winners + of_window);
+        const auto error = ChannelsAt<kCount>(y_error + of_window);
+#pragma unroll
+        for (int c = 0; c < kCount; ++c) {
+          if (winner.of[c] == place + c) sums.of[c] += error.of[c];
+        }
       }
     }
-    x_error[at] = sum;
+    *reinterpret_cast<Channels<float, kCount>*>(x_error + sample * size + place) = sums;
   }
+}
+
+template <int kCount>
+cudaError_t SpreadToWinners(const Windows& w, const uint32_t* winners, const float* y_error,
+                            float* x_error, cudaStream_t stream) {
+  const int groups = w.in_height * w.in_width * w.in_channels / kCount;
+  const dim3 blocks(static_cast<unsigned>(w.samples),
+                    static_cast<unsigned>(DivideUp(groups, kGroupsEach * kLinearThreads)));
+  TFDIST_LAUNCH((MaxPoolGradientKernel<kCount>), blocks, dim3(kLinearThreads), stream, w, winners,
+                y_error, x_error);
+  return cudaGetLastError();
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -723,10 +759,8 @@ cudaError_t MaxPool(const Windows& w, const float* x, float* y, uint32_t* winner
 
 cudaError_t MaxPoolGradient(const Windows& w, const uint32_t* winners, const float* y_error,
                             float* x_error, cudaStream_t stream) {
-  const size_t count = static_cast<size_t>(PixelsOfX(w)) * w.in_channels;
-  TFDIST_LAUNCH(MaxPoolGradientKernel, dim3(LinearBlocks(count)), dim3(kLinearThreads), stream, w,
-                count, winners, y_error, x_error);
-  return cudaGetLastError();
+  return w.in_channels % 4 == 0 ? SpreadToWinners<4>(w, winners, y_error, x_error, stream)
+                                : SpreadToWinners<1>(w, winners, y_error, x_error, stream);
 }
 
 cudaError_t SoftmaxCrossEntropy(int samples, int classes, const uint8_t* labels, float* logits,
