@@ -70,6 +70,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -135,6 +136,8 @@ struct Target {
 };
 using Gradients = std::vector<Gradient>;
 using Targets = std::vector<Target>;
+// Of a variable's target, the part that has its values now; each part once.
+using TakeValues = std::function<void(size_t variable, std::span<const float> values)>;
 
 // Rows of one table, one for each id and as wide as the table's. Ids may repeat: the gradients of
 // an id are all applied, summed first unless it is SGD that applies each push by itself, and its
@@ -311,7 +314,9 @@ class Client {
   // told of it, and until it has told of all no other push or pull may be begun. Values come as soon
   // as the gradients of their message are applied; where trainers wait for each other, when the
   // whole push may go on.
-  Future StartStep(const Gradients& gradients, const Targets& targets);
+  // `take`: called whenever values have come, within a call of this client or of a future of its,
+  // which it must not call itself.
+  Future StartStep(const Gradients& gradients, const Targets& targets, TakeValues take = {});
 
   // Chief only: training is over. The other trainers are told so with every reply from now on, and
   // none waits for another any more. Ends when a chief calls Create again.

@@ -128,7 +128,8 @@ class Client::Impl {
 
   std::shared_ptr<Future::State> Start(const Gradients& gradients, const Targets& targets,
                                        const RowGradients& row_gradients,
-                                       const RowTargets& row_targets, Kind kind) {
+                                       const RowTargets& row_targets, Kind kind,
+                                       TakeValues take = {}) {
     ThrowIfFailed();
     if (step_) throw Error(Phase::kUsage, "gradients of a step are still to be given");
     builder_->Check(gradients, targets, row_gradients, row_targets);
@@ -137,6 +138,7 @@ class Client::Impl {
     if (is_push) WaitUntil([&] { return AllOpened(); }, nullptr);
     MakeRoom();
     auto state = std::make_shared<Future::State>(this);
+    state->take = std::move(take);
     if (kind == Kind::kStep) ExpectLater(gradients, *state);
     state->is_push = is_push;
     if (is_push) state->own_step = CountOwnStep();
@@ -629,8 +631,8 @@ Future Client::StartPushPull(const Gradients& gradients, const Targets& targets,
   return Future(impl_->Start(gradients, targets, row_gradients, row_targets, Impl::Kind::kPush));
 }
 
-Future Client::StartStep(const Gradients& gradients, const Targets& targets) {
-  return Future(impl_->Start(gradients, targets, {}, {}, Impl::Kind::kStep));
+Future Client::StartStep(const Gradients& gradients, const Targets& targets, TakeValues take) {
+  return Future(impl_->Start(gradients, targets, {}, {}, Impl::Kind::kStep, std::move(take)));
 }
 
 std::string ToString(const ClientCounters& counters) {

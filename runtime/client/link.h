@@ -45,7 +45,7 @@ class Link {
   // Begins a request; its parts are sent as soon as may be. There is at least one part.
   void Begin(std::shared_ptr<RequestState> state, Operation operation,
              std::vector<RequestPart> parts) {
-    outbox_.Begin(std::move(state), operation, std::move(parts), connection_->BothWaysAtOnce());
+    outbox_.Begin(std::move(state), operation, std::move(parts), *connection_);
   }
   // A gradient of the request is there now.
   void Release(const RequestState& state) { outbox_.Release(state); }

@@ -32,10 +32,25 @@ void GiveBack(void*, void* borrowed) {
   static_cast<std::atomic<int>*>(borrowed)->fetch_sub(1, std::memory_order_release);
 }
 
+void TellOfValues(const RequestPart& part, RequestState& state) {
+  for (const Sink& sink : part.pull) {
+    if (!state.values_due.empty()) --state.values_due[sink.variable];
+    if (state.take) state.take(sink.variable, {sink.to, sink.range.count});
+  }
+}
+
 // Its gradients are sent from where they lie.
 bool IsBorrowed(const RequestPart& part, WireFloat values) {
   return part.push.size() == 1 && part.PushBytes() >= kBorrowedBytes &&
          values == WireFloat::kFloat32;
+}
+
+// Of a model whose gradients do, all large ones.
+bool LieInSharedMemory(const std::vector<RequestPart>& parts, const Connection& connection) {
+  return std::any_of(parts.begin(), parts.end(), [&](const RequestPart& part) {
+    return IsBorrowed(part, WireFloat::kFloat32) &&
+           connection.PlaceOf(part.push.front().from, part.PushBytes());
+  });
 }
 
 // Its values are one piece of the caller's memory.
@@ -83,11 +98,12 @@ Outbox::Outbox(const Request& hello, size_t bytes_under_way, WireFloat values, S
 }
 
 void Outbox::Begin(std::shared_ptr<RequestState> state, Operation operation,
-                   std::vector<RequestPart> parts, bool both_ways) {
+                   std::vector<RequestPart> parts, const Connection& connection) {
   assert(!parts.empty());
-  // Where answers wait for the whole push, or the parts of other requests fill both directions,
-  // smaller messages only cost time.
-  if (both_ways && operation == Operation::kExchange && !facts_.holds_back && begun_.empty()) {
+  // Where answers wait for the whole push, the parts of other requests fill both directions, or
+  // nothing is carried, smaller messages only cost time.
+  if (connection.BothWaysAtOnce() && operation == Operation::kExchange && !facts_.holds_back &&
+      begun_.empty() && !LieInSharedMemory(parts, connection)) {
     CutEnds(parts);
   }
   const bool is_push = state->is_push;
@@ -281,9 +297,7 @@ void Outbox::Take(const Reply& reply, const zmq::message_t& payload, const std::
   } else {
     Scatter(payload, part.pull, values);
     ScatterRows(payload, part);
-    if (!begun.state->values_due.empty()) {
-      for (const Sink& sink : part.pull) --begun.state->values_due[sink.variable];
-    }
+    TellOfValues(part, *begun.state);
     facts_.local_step = reply.local_step;
     facts_.held_for.clear();
   }

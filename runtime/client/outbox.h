@@ -34,9 +34,9 @@ class Outbox {
   Outbox(const Request& hello, size_t bytes_under_way, WireFloat values, ServerFacts& facts);
 
   // Begins a request; its parts are sent as soon as may be. There is at least one part.
-  // `both_ways`: its connection carries values in both directions at once.
+  // `connection`: that it will be sent on, if that holds.
   void Begin(std::shared_ptr<RequestState> state, Operation operation,
-             std::vector<RequestPart> parts, bool both_ways);
+             std::vector<RequestPart> parts, const Connection& connection);
   // A gradient of the request is there now, as its state says.
   void Release(const RequestState& state);
   // What was under way is sent again, on another connection.

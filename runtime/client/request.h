@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -54,6 +55,8 @@ struct RequestState {
   std::vector<bool> lacks;
   std::vector<size_t> values_due;
   size_t lacking = 0;  // gradients
+  // Called with each piece of a variable's values that has come; or empty.
+  std::function<void(size_t variable, std::span<const float> values)> take;
 
   [[nodiscard]] bool ended() const {
     return servers == 0 && borrowed.load(std::memory_order_acquire) == 0;

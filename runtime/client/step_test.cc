@@ -70,6 +70,27 @@ uint64_t StepInPieces(Trainer& trainer, const Tensors& gradients) {
   return step.Wait();
 }
 
+// Each value as soon as it is there, and once.
+TEST(ClientStep, TellsOfTheValuesThatHaveCome) {
+  const LocalCluster cluster(2, 1);
+  Servers servers(cluster);
+  Trainer trainer(cluster, "master:0", kLayers);
+  trainer.client.Create(trainer.values, {.learning_rate = 1.0F});
+  const Tensors ones = {Tensor(400'000, 1), Tensor(300'000, 1), Tensor(1000, 1), Tensor(10, 1)};
+  Tensors taken = Zeros(kLayers);
+  const auto take = [&](size_t variable, std::span<const float> values) {
+    const auto first = values.data() - trainer.values[variable].data();
+    for (size_t i = 0; i < values.size(); ++i) {
+      taken[variable][static_cast<size_t>(first) + i] += values[i];
+    }
+  };
+  Future step = trainer.client.StartStep(GradientsOf(ones), TargetsOf(trainer.values), take);
+  step.GiveGradients(0, kLayers.size());
+  step.Wait();
+  EXPECT_EQ(taken, trainer.values);
+  EXPECT_EQ(taken[0], Tensor(400'000, -1.0F));
+}
+
 class ClientSteps : public ::testing::TestWithParam<std::string> {};
 
 // Two trainers, each with steps of both kinds: nothing of a step is applied twice or not at all.

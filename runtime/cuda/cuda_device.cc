@@ -182,13 +182,14 @@ const void* CudaDevice::Stage(const void* host, size_t bytes) {
   return staging.memory;
 }
 
-void CudaDevice::Upload(const void* host, size_t bytes, Buffer& to) {
+void CudaDevice::UploadPart(const void* host, size_t bytes, Buffer& to, size_t at) {
   if (bytes == 0) return;
-  assert(bytes <= to.size_bytes());
+  assert(at + bytes <= to.size_bytes());
   const void* const from = IsPinned(host, bytes) ? host : Stage(host, bytes);
   Use& use = UseOf(to);
   computing_.LetWait(copies_, use.computed);
-  Check(cudaMemcpyAsync(to.As<void>(), from, bytes, cudaMemcpyHostToDevice, copies_.stream()),
+  Check(cudaMemcpyAsync(to.As<std::byte>() + at, from, bytes, cudaMemcpyHostToDevice,
+                        copies_.stream()),
         "copying to it");
   use.copied = copies_.Count();
   use.copies_awaited = false;

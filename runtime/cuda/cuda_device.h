@@ -30,7 +30,7 @@ class CudaDevice : public Device {
 
   [[nodiscard]] const char* name() const override { return name_.c_str(); }
 
-  void Upload(const void* host, size_t bytes, Buffer& to) override;
+  void UploadPart(const void* host, size_t bytes, Buffer& to, size_t at) override;
   [[nodiscard]] Mark Download(const Buffer& from, size_t bytes, void* host) override;
   [[nodiscard]] bool HasPassed(Mark mark) override { return copies_.HasPassed(mark); }
   void Wait(Mark mark) override { copies_.Wait(mark); }

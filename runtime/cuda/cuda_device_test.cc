@@ -467,6 +467,43 @@ TEST_F(CudaDeviceTest, GradientsAreThereWhenTheyAreToldOf) {
   }
 }
 
+// Piece by piece, while the step before is still computed; and those of the step after as ever.
+TEST_F(CudaDeviceTest, ValuesThatWereTakenAreNotCopiedAgain) {
+  const Case& model_case = kModels[0];
+  Sequential model = MakeModel(model_case.spec, model_case.image, kClasses, *gpu_);
+  const Tensors first = model.InitialValues(3);
+  const Batch batch = testing::RandomBatch(64, model_case.image.size(), kClasses);
+  const auto fill = [&](float factor) {
+    for (size_t i = 0; i < first.size(); ++i) {
+      std::ranges::transform(first[i], model.values()[i].begin(),
+                             [&](float value) { return factor * value; });
+    }
+  };
+  const auto step = [&] {
+    model.Forward(batch, [](LayerVariables) {});
+    return model.Backward([](float) {}, [](LayerVariables) {});
+  };
+  fill(1);
+  const float expected = step();
+  fill(2);
+  const float other = step();
+  ASSERT_NE(expected, other);
+  fill(1);
+  for (size_t i = 0; i < first.size(); ++i) {
+    const std::span<const float> values = model.values()[i];
+    const size_t half = values.size() / 2;
+    model.TakeValues(i, values.subspan(half));
+    model.TakeValues(i, values.first(half));
+  }
+  Buffer mark(*gpu_, sizeof(float));
+  float ignored = 0;
+  gpu_->Wait(gpu_->Download(mark, sizeof ignored, &ignored));  // and all before it
+  fill(std::nanf(""));
+  EXPECT_EQ(step(), expected);
+  fill(2);
+  EXPECT_EQ(step(), other);
+}
+
 #ifndef TFDIST_EMULATED_GPU
 TEST_F(CudaDeviceTest, TwoWorkersLearnTheDigitsOnOneGpu) {
   testing::Job job(1, 2, {"--model", "cnn", "--steps", "400", "--learning-rate", "0.05"});

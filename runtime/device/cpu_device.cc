@@ -82,8 +82,8 @@ void* CpuDevice::Allocate(size_t bytes) {
 
 void CpuDevice::FreeMemory(void* memory) noexcept { std::free(memory); }
 
-void CpuDevice::Upload(const void* host, size_t bytes, Buffer& to) {
-  std::memcpy(to.As<void>(), host, bytes);
+void CpuDevice::UploadPart(const void* host, size_t bytes, Buffer& to, size_t at) {
+  std::memcpy(to.As<std::byte>() + at, host, bytes);
 }
 
 Device::Mark CpuDevice::Download(const Buffer& from, size_t bytes, void* host) {

@@ -11,7 +11,7 @@ class CpuDevice : public Device {
  public:
   [[nodiscard]] const char* name() const override { return "CPU"; }
 
-  void Upload(const void* host, size_t bytes, Buffer& to) override;
+  void UploadPart(const void* host, size_t bytes, Buffer& to, size_t at) override;
   [[nodiscard]] Mark Download(const Buffer& from, size_t bytes, void* host) override;
   [[nodiscard]] bool HasPassed(Mark /*mark*/) override { return true; }
   void Wait(Mark /*mark*/) override {}

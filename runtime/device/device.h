@@ -110,7 +110,9 @@ class Device {
 
   // `host` may be changed when this returns, unless it lies in a buffer ForHost or in HostMemory:
   // then when a mark has passed that was got later.
-  virtual void Upload(const void* host, size_t bytes, Buffer& to) = 0;
+  void Upload(const void* host, size_t bytes, Buffer& to) { UploadPart(host, bytes, to, 0); }
+  // The same to `at` bytes behind the buffer's beginning.
+  virtual void UploadPart(const void* host, size_t bytes, Buffer& to, size_t at) = 0;
   // `host` is filled when the mark has passed.
   [[nodiscard]] virtual Mark Download(const Buffer& from, size_t bytes, void* host) = 0;
   [[nodiscard]] virtual bool HasPassed(Mark mark) = 0;  // without waiting

@@ -9,8 +9,11 @@ Mirror::Mirror(Device& device, std::span<float> host)
   if (!shared_) device_ = Buffer(device, host_.size_bytes());
 }
 
-void Mirror::Upload(Device& device) {
-  if (!shared_) device.Upload(host_.As<float>(), host_.size_bytes(), device_);
+void Mirror::Upload(Device& device) { UploadPart(device, 0, values_.size()); }
+
+void Mirror::UploadPart(Device& device, size_t first, size_t count) {
+  const std::span<const float> part = host().subspan(first, count);
+  if (!shared_) device.UploadPart(part.data(), part.size_bytes(), device_, first * sizeof(float));
 }
 
 Device::Mark Mirror::Download(Device& device) {

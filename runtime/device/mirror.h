@@ -22,6 +22,7 @@ class Mirror {
 
   // From the host's copy to the device's, and back: as the device's calls of these names.
   void Upload(Device& device);
+  void UploadPart(Device& device, size_t first, size_t count);
   [[nodiscard]] Device::Mark Download(Device& device);
 
  private:

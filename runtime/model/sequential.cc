@@ -28,6 +28,7 @@ Sequential::Sequential(Device& device, std::vector<std::unique_ptr<Layer>> layer
   std::vector<size_t> counts;
   for (const TensorSpec& variable : variables_)
     counts.insert(counts.end(), 2, ElementCount(variable));
+  taken_.resize(variables_.size());
   host_memory_ = std::make_unique<HostMemory>(device, counts);
   for (const TensorSpec& variable : variables_) {
     values_.emplace_back(device, host_memory_->Take(ElementCount(variable)));
@@ -54,7 +55,7 @@ void Sequential::Forward(const Batch& batch, const LayerHook& need_values) {
   UploadSamples(batch, 0, samples_);
   for (size_t i = 0; i < layers_.size(); ++i) {
     if (of_layer_[i].count > 0) need_values(of_layer_[i]);
-    UploadValues(i);
+    UploadOtherValues(i);
     layers_[i]->Forward(PassOf(i, samples_), InputOf(i), *output_of_[i]);
   }
   loss_mark_ = StartLoss(samples_);
@@ -116,6 +117,19 @@ void Sequential::UploadSamples(const Batch& batch, size_t first, size_t samples)
 void Sequential::UploadValues(size_t layer) {
   const auto [first, count] = of_layer_[layer];
   for (size_t i = first; i < first + count; ++i) values_[i].Upload(device_);
+}
+
+void Sequential::TakeValues(size_t variable, std::span<const float> values) {
+  const auto first = static_cast<size_t>(values.data() - values_[variable].host().data());
+  values_[variable].UploadPart(device_, first, values.size());
+  taken_[variable] += values.size();
+}
+
+void Sequential::UploadOtherValues(size_t layer) {
+  const auto [first, count] = of_layer_[layer];
+  for (size_t i = first; i < first + count; ++i) {
+    if (std::exchange(taken_[i], 0) < values_[i].host().size()) values_[i].Upload(device_);
+  }
 }
 
 // From the logits, which become their own derivatives.

@@ -61,6 +61,10 @@ class Sequential {
     return host_memory_->memory();
   }
 
+  // Some of values() have come, as the next Forward computes with them: they go to the device at
+  // once. Forward copies those of which it was not told.
+  void TakeValues(size_t variable, std::span<const float> values);
+
   // Mean cross-entropy of the batch, with values() as they are then; gradients() become its
   // derivatives.
   float Gradients(const Batch& batch) {
@@ -87,6 +91,7 @@ class Sequential {
   void Reserve(size_t samples);
   void UploadSamples(const Batch& batch, size_t first, size_t samples);
   void UploadValues(size_t layer);
+  void UploadOtherValues(size_t layer);
   [[nodiscard]] Device::Mark StartLoss(size_t samples);
   void StartDownload(LayerVariables variables);
   void TellOfArrived(const LayerHook& have_gradients, bool wait);
@@ -97,6 +102,7 @@ class Sequential {
   std::vector<TensorSpec> variables_;
   std::unique_ptr<HostMemory> host_memory_;
   std::vector<Mirror> values_;
+  std::vector<size_t> taken_;  // floats of each, since Forward
   std::vector<Mirror> gradients_;
   MutableTensorViews values_on_host_;
   TensorViews gradients_on_host_;

@@ -122,7 +122,7 @@ class Trainer {
     if (IsOver()) return;
     const auto begin = [&](float loss) {
       ThrowIfItDiverges(loss);
-      step_.emplace(client_.StartStep(pushed_, pulled_));
+      step_.emplace(client_.StartStep(pushed_, pulled_, take_values_));
     };
     loss_ = model_.Backward(
         begin, [&](LayerVariables layer) { step_->GiveGradients(layer.first, layer.count); });
@@ -239,8 +239,12 @@ class Trainer {
   Sequential model_;
   Client client_;
   Checkpoints checkpoints_;
-  Gradients pushed_;            // all of the model's
-  Targets pulled_;              // all of the model's values
+  Gradients pushed_;  // all of the model's
+  Targets pulled_;    // all of the model's values
+  // They go on to the device as they come.
+  TakeValues take_values_ = [this](size_t variable, std::span<const float> values) {
+    model_.TakeValues(variable, values);
+  };
   std::optional<Future> step_;  // under way
   Batch batch_;
   BatchReader reader_;
