@@ -25,6 +25,7 @@ namespace {
 void TryGpus(std::string_view text) {
   const auto lines = std::ranges::count(text, '\n') + 1;
   assert(GpusInListing(text).gpus.size() <= static_cast<size_t>(lines));
+  assert(GpusInRocmListing(text).gpus.size() <= static_cast<size_t>(lines));
 }
 
 void TryGpuUses(std::string_view text) {

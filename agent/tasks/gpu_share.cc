@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 
@@ -52,7 +54,8 @@ std::optional<HostGpu> GpuIn(std::string_view line) {
   if (!is_number) return std::nullopt;
   const std::string_view name = line.substr(colon + 2);
   return HostGpu{std::string(number),
-                 std::string(WithoutBlanks(name.substr(0, name.find(" (UUID"))))};
+                 std::string(WithoutBlanks(name.substr(0, name.find(" (UUID")))),
+                 std::string(UuidIn(line))};
 }
 
 // "  MIG 1g.10gb     Device  0: (UUID: MIG-e3b2)".
@@ -60,10 +63,29 @@ std::optional<HostGpu> SliceIn(std::string_view line) {
   const std::string_view uuid = UuidIn(line);
   if (!line.starts_with("MIG ") || uuid.empty()) return std::nullopt;
   const std::string_view name = line.substr(0, line.find("Device"));
-  return HostGpu{std::string(uuid), std::string(WithoutBlanks(name))};
+  return HostGpu{std::string(uuid), std::string(WithoutBlanks(name)), std::string(uuid)};
 }
 
-bool IsSlice(const std::string& id) { return id.starts_with("MIG-"); }
+bool IsSlice(const HostGpu& gpu) { return gpu.id.starts_with("MIG-"); }
+
+bool IsUuid(std::string_view gpu) { return gpu.starts_with("GPU-") || gpu.starts_with("MIG-"); }
+
+std::vector<std::string> UuidsOf(const HostGpus& host) {
+  std::vector<std::string> uuids;
+  for (const HostGpu& gpu : host.gpus) uuids.push_back(gpu.uuid);
+  return uuids;
+}
+
+// A divided GPU, which stands in the list as its slices, may be meant by a number; a GPU whose UUID is not known, by any.
+bool Has(const HostGpus& host, std::string_view gpu) {
+  if (!IsUuid(gpu)) {
+    return std::ranges::any_of(host.gpus, IsSlice) ||
+           std::ranges::find(host.gpus, gpu, &HostGpu::id) != host.gpus.end();
+  }
+  return std::ranges::any_of(host.gpus, [&](const HostGpu& known) {
+    return known.uuid.empty() || known.uuid.starts_with(gpu);
+  });
+}
 
 class Listing {
  public:
@@ -99,7 +121,7 @@ HostGpus FindInDriverFolder() {
   if (error) return found;  // no driver
   const auto count = static_cast<size_t>(std::distance(begin(folder), end(folder)));
   for (size_t number = 0; number < std::min(count, kMostGpus); ++number) {
-    found.gpus.push_back({std::to_string(number), "NVIDIA GPU"});
+    found.gpus.push_back({std::to_string(number), "NVIDIA GPU", ""});
   }
   if (count != 0) found.trouble = "there is NVIDIA's driver, and no nvidia-smi";
   return found;
@@ -120,6 +142,44 @@ bool MayHaveCard() {
   return false;
 }
 
+std::string WordsOf(const ProgramResult& program) {
+  if (program.timed_out) return "no answer in time";
+  std::string_view said = program.error_output;
+  const std::string_view line = WithoutBlanks(TakeUpTo('\n', said));
+  return line.empty() ? fmt::format("ended with {}", program.exit_code)
+                      : std::string(line.substr(0, kMostTroubleBytes));
+}
+
+bool IsInPath(std::string_view program) {
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
+  for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
+    const std::filesystem::path file = std::filesystem::path(TakeUpTo(':', rest)) / program;
+    if (access(file.c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+// amdgpu's way to programs that compute.
+bool HasAmdDriver() {
+  std::error_code error;
+  return std::filesystem::exists("/dev/kfd", error);
+}
+
+HostGpus FindByRocm(TimePoint deadline) {
+  std::optional<ProgramResult> result;
+  try {
+    result = RunProgram({.argv = {"rocm-smi", "--showproductname"}}, deadline);
+  } catch (const Error&) {  // not installed
+    return {};
+  }
+  HostGpus found = GpusInRocmListing(result->output);
+  const bool is_fine = result->exit_code == 0 && !result->timed_out;
+  if (!is_fine && (HasAmdDriver() || !found.gpus.empty())) {
+    found.trouble = "rocm-smi: " + WordsOf(*result);
+  }
+  return found;
+}
+
 HostGpus FoundBy(const ProgramResult& nvidia_smi) {
   if (nvidia_smi.timed_out) return {.gpus = {}, .trouble = "nvidia-smi: no answer in time"};
   HostGpus found = GpusInListing(nvidia_smi.output);
@@ -127,11 +187,7 @@ HostGpus FoundBy(const ProgramResult& nvidia_smi) {
   const bool is_fine = nvidia_smi.exit_code == 0 || nvidia_smi.exit_code == kNoDevices;
   // Beside GPUs that it does list, what it says is a warning, whatever its exit code.
   if (is_fine && found.gpus.empty()) return {};
-  if (!is_fine && found.trouble.empty()) {
-    std::string_view said = nvidia_smi.error_output;
-    found.trouble = WithoutBlanks(TakeUpTo('\n', said)).substr(0, kMostTroubleBytes);
-    if (found.trouble.empty()) found.trouble = fmt::format("ended with {}", nvidia_smi.exit_code);
-  }
+  if (!is_fine && found.trouble.empty()) found.trouble = WordsOf(nvidia_smi);
   if (!found.trouble.empty()) found.trouble = "nvidia-smi: " + found.trouble;
   return found;
 }
@@ -143,26 +199,31 @@ HostGpus FindGpus(TimePoint deadline) {
   try {
     result = RunProgram({.argv = {"nvidia-smi", "-L"}}, deadline);
   } catch (const Error&) {  // not installed
-    return FindInDriverFolder();
+    HostGpus found = FindInDriverFolder();
+    return found.gpus.empty() ? FindByRocm(deadline) : found;
   }
   return FoundBy(*result);
 }
 
-std::vector<std::string> UsableGpus() {
-  const HostGpus found = FindGpus(SystemClock().Now() + kNvidiaSmiLimit);
+HostGpus UsableGpus() {
+  HostGpus found = FindGpus(SystemClock().Now() + kNvidiaSmiLimit);
   if (found.failed()) {
     throw Error(
         Phase::kCommand, found.trouble,
         "mend the driver there (a reboot does it after an upgrade), or write gpus = 0 where "
         "no task needs a GPU");
   }
+  return found;
+}
+
+std::vector<std::string> IdsOf(const HostGpus& host) {
   std::vector<std::string> ids;
-  for (const HostGpu& gpu : found.gpus) ids.push_back(gpu.id);
+  for (const HostGpu& gpu : host.gpus) ids.push_back(gpu.id);
   return ids;
 }
 
 const std::vector<std::string>& GpusOfAttempt::In(int attempt) {
-  if (attempt != attempt_) gpus_ = UsableGpus();
+  if (attempt != attempt_) gpus_ = IdsOf(UsableGpus());
   attempt_ = attempt;
   return gpus_;
 }
@@ -171,6 +232,30 @@ HostGpus GpusInListing(std::string_view text) {
   Listing listing;
   while (!text.empty()) listing.Read(WithoutBlanks(TakeUpTo('\n', text)));
   return listing.Take();
+}
+
+HostGpus GpusInRocmListing(std::string_view text) {
+  constexpr std::string_view kBefore = "GPU[";
+  constexpr std::string_view kName = "Card Series:";
+  HostGpus found;
+  while (!text.empty() && found.gpus.size() < kMostGpus) {
+    std::string_view line = WithoutBlanks(TakeUpTo('\n', text));
+    if (!line.starts_with(kBefore)) continue;
+    line.remove_prefix(kBefore.size());
+    const std::string number(TakeUpTo(']', line));
+    if (number.empty() || number.find_first_not_of("0123456789") != number.npos) continue;
+    if (found.gpus.empty() || found.gpus.back().id != number)
+      found.gpus.push_back({number, "AMD GPU", ""});
+    const size_t name = line.find(kName);
+    if (name != line.npos) found.gpus.back().name = WithoutBlanks(line.substr(name + kName.size()));
+  }
+  return found;
+}
+
+bool HasOnlyAmdsTools() {
+  std::error_code error;
+  return IsInPath("rocm-smi") && !IsInPath("nvidia-smi") &&
+         !std::filesystem::exists(kDriverFolder, error);
 }
 
 std::string VisibleGpus(const protocol::GpuShare& share, const std::vector<std::string>& gpus,
@@ -191,16 +276,16 @@ std::string VisibleGpus(const protocol::GpuShare& share, const std::vector<std::
   return fmt::format("{}", fmt::join(first, first + static_cast<ptrdiff_t>(each), ","));
 }
 
-void CheckListedGpus(std::string_view listed, const std::vector<std::string>& gpus,
-                     const std::string& task) {
-  if (gpus.empty() || std::ranges::any_of(gpus, IsSlice)) return;
+void CheckListedGpus(std::string_view listed, const HostGpus& host, const std::string& task) {
+  if (host.gpus.empty()) return;
   while (!listed.empty()) {
     const std::string_view gpu = TakeUpTo(',', listed);
-    if (std::ranges::find(gpus, gpu) != gpus.end()) continue;
+    if (Has(host, gpu)) continue;
     throw Error(
         Phase::kCommand,
         fmt::format("{} is to use GPU {}, which this host does not have: it has {} GPU{} ({})",
-                    task, gpu, gpus.size(), gpus.size() == 1 ? "" : "s", fmt::join(gpus, ", ")),
+                    task, gpu, host.gpus.size(), host.gpus.size() == 1 ? "" : "s",
+                    fmt::join(IsUuid(gpu) ? UuidsOf(host) : IdsOf(host), ", ")),
         "correct `gpus`; without it, the tasks of a host share what it has");
   }
 }

@@ -46,18 +46,48 @@ std::vector<std::string> Ids(std::string_view listing) {
   return ids;
 }
 
-TEST(GpuShare, AListedGpuThatIsNotThereIsAnErrorWithThoseThatAre) {
-  CheckListedGpus("1,0", Gpus(2), "worker:0");
-  CheckListedGpus("", Gpus(2), "worker:0");
-  CheckListedGpus("0,1", {}, "worker:0");  // of another maker, or none: as it was
-  CheckListedGpus("0", {"MIG-e3b2"}, "worker:0");
+std::string WhyNotListed(std::string_view listed, const HostGpus& host) {
   try {
-    CheckListedGpus("0,2", Gpus(2), "worker:0");
-    ADD_FAILURE() << "no error";
+    CheckListedGpus(listed, host, "worker:0");
+    return "";
   } catch (const Error& error) {
-    EXPECT_EQ(error.cause(),
-              "worker:0 is to use GPU 2, which this host does not have: it has 2 GPUs (0, 1)");
+    return error.cause();
   }
+}
+
+TEST(GpuShare, AListedGpuThatIsNotThereIsAnErrorWithThoseThatAre) {
+  const HostGpus two = GpusInListing(
+      "GPU 0: NVIDIA H100 (UUID: GPU-6d2b-1)\nGPU 1: NVIDIA H100 (UUID: GPU-77aa-2)\n");
+  const HostGpus divided = GpusInListing(
+      "GPU 0: NVIDIA H100 (UUID: GPU-6d2b)\n  MIG 1g.10gb Device  0: (UUID: MIG-e3b2)\n");
+  CheckListedGpus("1,0", two, "worker:0");
+  CheckListedGpus("GPU-77aa,GPU-6d2b-1", two, "worker:0");
+  CheckListedGpus("", two, "worker:0");
+  CheckListedGpus("0,1", {}, "worker:0");  // of another maker, or none: as it was
+  CheckListedGpus("0", divided, "worker:0");
+  CheckListedGpus("MIG-e3b2", divided, "worker:0");
+  EXPECT_EQ(WhyNotListed("0,2", two),
+            "worker:0 is to use GPU 2, which this host does not have: it has 2 GPUs (0, 1)");
+  EXPECT_EQ(WhyNotListed("GPU-88", two),
+            "worker:0 is to use GPU GPU-88, which this host does not have: it has 2 GPUs "
+            "(GPU-6d2b-1, GPU-77aa-2)");
+  EXPECT_EQ(
+      WhyNotListed("MIG-77f0", divided),
+      "worker:0 is to use GPU MIG-77f0, which this host does not have: it has 1 GPU (MIG-e3b2)");
+}
+
+TEST(GpuShare, RocmSmiListsAmdsGpus) {
+  const HostGpus found = GpusInRocmListing(
+      "\n======== ROCm System Management Interface ========\n"
+      "======== Product Info ========\n"
+      "GPU[0]\t\t: Card Series: \t\tAMD Instinct MI250X\n"
+      "GPU[0]\t\t: Card Model: \t\t0x740c\n"
+      "GPU[1]\t\t: Card Series: \t\tAMD Instinct MI250X\n"
+      "======== End of ROCm SMI Log ========\n");
+  ASSERT_EQ(found.gpus.size(), 2U);
+  EXPECT_EQ(found.gpus[1].id, "1");
+  EXPECT_EQ(found.gpus[1].name, "AMD Instinct MI250X");
+  EXPECT_THAT(GpusInRocmListing("WARNING: No AMD GPUs specified\n").gpus, IsEmpty());
 }
 
 TEST(GpuShare, TheSlicesOfADividedGpuCountInItsPlace) {

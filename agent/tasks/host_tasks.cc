@@ -140,7 +140,7 @@ void HostTasks::BeginRun(TaskRun& task, int run) {
   task.attempt = order_.attempt;
   task.run = run;
   task.warned = order_.warned;  // it began too late for that
-  AttemptContext context{order_.attempt, order_.addresses, slots_, common_, {}};
+  AttemptContext context{order_.attempt, order_.addresses, slots_, common_, {}, false};
   files_.Post(
       [description = task.description, folder = folder_, info = info_, host = host_environment_,
        context = std::move(context), gpus = gpus_, run, warned = order_.warned]() mutable {
@@ -150,6 +150,7 @@ void HostTasks::BeginRun(TaskRun& task, int run) {
           if (again) CheckPort(port, description.task);
         }
         if (description.gpu_share) context.gpus = gpus->In(context.attempt);
+        context.is_amd = HasOnlyAmdsTools();
         RunSpec spec = MakeRunSpec(description, folder, info, host, context, run);
         if (warned) spec.warning_signal = 0;
         const auto task_folder = folder.TaskFolder(description.task);

@@ -127,9 +127,10 @@ std::optional<std::string> ListedGpus(const TaskDescription& task) {
 void CheckGpus(const HostDescription& description) {
   const auto sees_none = [](const TaskDescription& task) { return ListedGpus(task) == ""; };
   if (std::ranges::all_of(description.tasks, sees_none)) return;
-  const std::vector<std::string> gpus = UsableGpus();
+  const HostGpus gpus = UsableGpus();
   for (const TaskDescription& task : description.tasks) {
-    if (task.gpu_share) (void)VisibleGpus(*task.gpu_share, gpus, task.task);  // for its complaint
+    if (task.gpu_share)
+      (void)VisibleGpus(*task.gpu_share, IdsOf(gpus), task.task);  // for its complaint
     if (const auto listed = ListedGpus(task)) CheckListedGpus(*listed, gpus, task.task);
   }
 }

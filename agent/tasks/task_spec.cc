@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
 #include <string_view>
 #include <variant>
@@ -70,6 +71,20 @@ void SetGpus(Environment& environment, const protocol::TaskDescription& task,
   if (!visible.empty()) environment.Set("CUDA_VISIBLE_DEVICES", visible);
 }
 
+// AMD's runtime reads ROCR_VISIBLE_DEVICES, and HIP counts what that leaves from 0; HIP takes an empty CUDA_VISIBLE_DEVICES
+// for none that is set. What the file says of these variables stays.
+void TellAmd(Environment& environment, const protocol::TaskDescription& task) {
+  constexpr const char* kCuda = "CUDA_VISIBLE_DEVICES";
+  constexpr const char* kHip = "HIP_VISIBLE_DEVICES";
+  constexpr const char* kRocr = "ROCR_VISIBLE_DEVICES";
+  for (const auto& [name, text] : task.env) {
+    if (name == kHip || name == kRocr) return;
+  }
+  const std::optional<std::string> visible = environment.Get(kCuda);
+  for (const char* name : {kCuda, kHip, kRocr}) environment.Unset(name);
+  if (visible) environment.Set(visible->empty() ? kHip : kRocr, visible->empty() ? "-1" : *visible);
+}
+
 void SetOwnVariables(Environment& environment, const std::string& task, const SlotFolder& folder,
                      const SlotInfo& info, const AttemptContext& context) {
   environment.Set("TFDIST_JOB", info.name);
@@ -116,6 +131,7 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
     environment.Set(name, texts.Fill(text));
   }
   SetGpus(environment, task, context.gpus);
+  if (context.is_amd) TellAmd(environment, task);
   SetOwnVariables(environment, task.task, folder, info, context);
   spec.env = environment.Strings();
   spec.cwd = StartFolder(texts.Fill(task.cwd), folder);

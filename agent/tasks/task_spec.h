@@ -19,6 +19,7 @@ struct AttemptContext {
   std::vector<protocol::SlotPlan> slots;  // of the job, as the CLI has them
   protocol::CommonTexts common;           // the same
   std::vector<std::string> gpus;          // of this host; looked for only for tasks with a share
+  bool is_amd = false;                    // HasOnlyAmdsTools (gpu_share.h)
 };
 
 // Throws Error(kCommand) when the host has fewer GPUs than tasks that share them. Throws

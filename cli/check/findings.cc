@@ -153,8 +153,9 @@ class Findings {
     for (const TaskOnHost& task : plan_.tasks) {
       if (static_cast<size_t>(task.slot) != slot || (task.gpus && task.gpus->empty())) continue;
       size_t most = 0;
-      for (const int number : task.gpus.value_or(std::vector<int>())) {
-        most = std::max(most, static_cast<size_t>(number) + 1);
+      for (const std::string& gpu : task.gpus.value_or(std::vector<std::string>())) {
+        const bool is_number = gpu.find_first_not_of("0123456789") == gpu.npos;
+        if (is_number) most = std::max(most, std::stoul(gpu) + 1);  // `up` looks for UUIDs
       }
       wanted = std::max(wanted.value_or(0), most);
     }

@@ -180,7 +180,7 @@ TEST_F(FindingsTest, TheClockThatIsApartFromTheOthersIsNamed) {
 }
 
 TEST_F(FindingsTest, GpusOfThePlanMustBeThere) {
-  plan_.tasks[1].gpus = {{0, 3}};
+  plan_.tasks[1].gpus = {{"0", "3"}};
   for (HostReport& report : reports_) report.facts->gpus = {"A", "A", "A", "A"};
   EXPECT_THAT(Found(), IsEmpty());
   reports_[1].facts->gpus.resize(2);
@@ -205,7 +205,7 @@ TEST_F(FindingsTest, AHostThatLacksAGpuOfItsKindIsNamed) {
   reports_[3].facts->gpu_trouble = "nvidia-smi: driver/library version mismatch";
   EXPECT_THAT(Found(), ElementsAre("error gpus h4: its GPUs are not known: nvidia-smi: "
                                    "driver/library version mismatch"));
-  for (TaskOnHost& task : plan_.tasks) task.gpus = std::vector<int>();
+  for (TaskOnHost& task : plan_.tasks) task.gpus = std::vector<std::string>();
   EXPECT_THAT(Found(), IsEmpty());
 }
 

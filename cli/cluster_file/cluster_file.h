@@ -28,7 +28,7 @@ struct HostEntry {
   bool local = false;
   bool spare = false;
   int slots = 1;
-  std::optional<std::vector<int>> gpus;
+  std::optional<std::vector<std::string>> gpus;  // as GpuRequest::list
 };
 
 struct HostList {
@@ -40,8 +40,9 @@ struct HostList {
 struct GpuRequest {
   enum class Kind { kAuto, kCount, kList };
   Kind kind = Kind::kAuto;
-  int count = 0;          // kCount
-  std::vector<int> list;  // kList
+  int count = 0;  // kCount
+  std::vector<std::string>
+      list;  // kList: "0", or as `nvidia-smi -L` calls it: "GPU-6d2b...", "MIG-e3b2..."
 };
 
 // Either a base from which to count up, or ports one by one, or any.
@@ -109,7 +110,8 @@ struct ClusterFile {
   bool layout_known = true;  // false: a mistake, so that what depends on it is not checked
   std::optional<Located<std::string>> chief_name;
   std::map<std::string, Located<PortRequest>> ports;
-  bool any_ports = false;  // of roles that `ports` does not name
+  bool any_ports = false;                        // of roles that `ports` does not name
+  std::optional<std::vector<std::string>> gpus;  // of each host that lists none itself
   TaskSettings task;
   std::map<std::string, std::string>
       given_env;  // by --env, for all tasks, over all else; without placeholders

@@ -23,7 +23,8 @@ inline constexpr std::string_view kTopKeys[] = {"name",
                                                 "control",
                                                 "check",
                                                 "tensorboard"};
-inline constexpr std::string_view kClusterKeys[] = {"hosts", "layout", "chief_name", "ports"};
+inline constexpr std::string_view kClusterKeys[] = {"hosts", "layout", "chief_name", "ports",
+                                                    "gpus"};
 inline constexpr std::string_view kHostKeys[] = {"address", "ssh",   "gpus",
                                                  "slots",   "spare", "transport"};
 inline constexpr std::string_view kTaskKeys[] = {"command",  "workdir", "cwd",      "env",

@@ -84,6 +84,7 @@ void ReadCluster(const TableReader& top, ClusterFile& file, Problems& problems) 
   if (layout) file.layout = *layout;
   file.layout_known = layout || cluster->Lacks("layout");
   file.chief_name = cluster->Choice("chief_name", kChiefNames);
+  if (const auto gpus = cluster->Find("gpus")) file.gpus = ReadGpuList(*gpus, true, problems);
   const auto field_of_ports = cluster->Find("ports");
   file.any_ports = field_of_ports && SaysAuto(*field_of_ports);
   if (file.any_ports) return;

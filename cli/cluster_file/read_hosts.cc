@@ -14,6 +14,7 @@ namespace tfdist::cli {
 namespace {
 
 constexpr int kHighestGpu = 1023;
+constexpr size_t kLongestUuid = 80;
 constexpr int kHighestPort = 65535;
 
 constexpr std::string_view kSshSigns = "._:%+-";  // beside letters and digits
@@ -152,6 +153,24 @@ std::optional<std::vector<HostEntry>> ReadHost(const Field& field, Problems& pro
   return std::nullopt;
 }
 
+// "GPU-6d2b...", "MIG-e3b2...", or of older drivers "MIG-GPU-6d2b.../1/0".
+bool IsGpuUuid(std::string_view text) {
+  if (!text.starts_with("GPU-") && !text.starts_with("MIG-")) return false;
+  return text.size() <= kLongestUuid && std::ranges::all_of(text, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '-' || c == '/';
+         });
+}
+
+std::optional<std::string> ReadGpu(const Field& field, Problems& problems) {
+  const auto* text = std::get_if<std::string>(&field.node->value);
+  if (text != nullptr && IsGpuUuid(*text)) return *text;
+  const auto number = ReadNumber(field, 0, kHighestGpu, problems,
+                                 "what nvidia-smi -L calls it (\"GPU-...\", \"MIG-...\"), or ");
+  if (!number) return std::nullopt;
+  return std::to_string(*number);
+}
+
 size_t CountSlots(const std::vector<HostEntry>& hosts) {
   size_t slots = 0;
   for (const HostEntry& host : hosts) slots += static_cast<size_t>(host.slots);
@@ -160,15 +179,16 @@ size_t CountSlots(const std::vector<HostEntry>& hosts) {
 
 }  // namespace
 
-std::optional<std::vector<int>> ReadGpuList(const Field& field, bool repeats, Problems& problems) {
-  const auto elements = ReadArray(field, "a list of GPU numbers", problems);
+std::optional<std::vector<std::string>> ReadGpuList(const Field& field, bool repeats,
+                                                    Problems& problems) {
+  const auto elements = ReadArray(field, "a list of GPUs", problems);
   if (!elements) return std::nullopt;
-  std::vector<int> gpus;
-  std::set<int> seen;
+  std::vector<std::string> gpus;
+  std::set<std::string> seen;
   for (const Field& element : *elements) {
-    const auto gpu = ReadNumber(element, 0, kHighestGpu, problems);
+    const auto gpu = ReadGpu(element, problems);
     if (!gpu) return std::nullopt;
-    gpus.push_back(static_cast<int>(*gpu));
+    gpus.push_back(*gpu);
     if (seen.insert(gpus.back()).second || repeats) continue;
     problems.Add(element.where, fmt::format("GPU {} stands here twice", gpus.back()));
     return std::nullopt;

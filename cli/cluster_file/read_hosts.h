@@ -12,8 +12,9 @@ namespace tfdist::cli {
 // Of one machine.
 inline constexpr int kMostSlots = 256;
 
-// GPU numbers; `repeats`: whether one may stand there twice.
-std::optional<std::vector<int>> ReadGpuList(const Field& field, bool repeats, Problems& problems);
+// As in GpuRequest::list; `repeats`: whether one may stand there twice.
+std::optional<std::vector<std::string>> ReadGpuList(const Field& field, bool repeats,
+                                                    Problems& problems);
 
 HostList ReadHosts(const Field& field, Problems& problems);
 

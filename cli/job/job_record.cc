@@ -79,7 +79,10 @@ HostPlan HostFromJson(const json& value) {
   host.slots = value.value("slots", host.slots);
   value.at("local").get_to(host.local);
   value.at("spare").get_to(host.spare);
-  value.at("gpus").get_to(host.gpus);
+  for (const json& gpu : value.at("gpus")) {  // numbers in records of earlier versions
+    host.gpus.push_back(gpu.is_number_integer() ? std::to_string(gpu.get<int>())
+                                                : gpu.get<std::string>());
+  }
   return host;
 }
 

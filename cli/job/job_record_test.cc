@@ -42,7 +42,7 @@ class JobRecordTest : public testing::Test {
     host.ssh_user = "trainer";
     host.ssh_port = 2201;
     host.transport = "ssh";
-    host.gpus = {0, 1};
+    host.gpus = {"0", "1"};
     record.hosts = {host};
     record.bases = {"/home/u/.cache/tfdist"};
     record.ssh.port = 2200;
@@ -65,7 +65,7 @@ TEST_F(JobRecordTest, ComesBackAsItWasAndIsPrivate) {
   ASSERT_EQ(records.size(), 1U);
   EXPECT_EQ(records[0].hosts[0].ssh_user, "trainer");
   EXPECT_EQ(records[0].hosts[0].ssh_port, 2201);
-  EXPECT_EQ(records[0].hosts[0].gpus, (std::vector<int>{0, 1}));
+  EXPECT_EQ(records[0].hosts[0].gpus, (std::vector<std::string>{"0", "1"}));
   EXPECT_EQ(records[0].hosts[0].transport, "ssh");
   EXPECT_EQ(records[0].ssh.port, 2200);
   EXPECT_EQ(records[0].ssh.transport, "openssh");

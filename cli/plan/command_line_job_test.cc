@@ -51,7 +51,7 @@ TEST(CommandLine, SettingsSayWhatNoOptionDoes) {
   job.settings = {"cluster.ports.worker=2300", "task.gpus=0", "restart.host_lost=30s"};
   const Plan plan = PlanCommandLine(job);
   EXPECT_THAT(Places(plan), ElementsAre("worker:0@gpu1:2300", "worker:1@gpu2:2300"));
-  EXPECT_EQ(TaskNamed(plan, "worker:0").gpus, std::vector<int>());
+  EXPECT_EQ(TaskNamed(plan, "worker:0").gpus, std::vector<std::string>());
   EXPECT_EQ(plan.host_lost_ms, 30'000);
   EXPECT_EQ(plan.name, "train");
   job.settings = {"task.grcae=1s"};

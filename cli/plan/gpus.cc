@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <string>
 
@@ -91,7 +90,7 @@ class Giver {
   }
 
   // As the agent does it on a host that lists none (agent/tasks/gpu_share.h).
-  void DivideList(const std::vector<Wish>& wishes, const std::vector<int>& listed) {
+  void DivideList(const std::vector<Wish>& wishes, const std::vector<std::string>& listed) {
     const size_t each = listed.size() / wishes.size();
     if (each == 0 && !listed.empty()) {
       return Report(wishes.front(),
@@ -107,9 +106,9 @@ class Giver {
   }
 
   // A task does not get one GPU twice.
-  static std::vector<int> OnceEach(const std::vector<int>& gpus) {
-    std::vector<int> once;
-    for (const int gpu : gpus) {
+  static std::vector<std::string> OnceEach(const std::vector<std::string>& gpus) {
+    std::vector<std::string> once;
+    for (const std::string& gpu : gpus) {
       if (std::find(once.begin(), once.end(), gpu) == once.end()) once.push_back(gpu);
     }
     return once;
@@ -136,8 +135,8 @@ class Giver {
 
   void GiveSome(const Wish& wish, bool alone) {
     const auto wanted = static_cast<size_t>(wish.request.value.count);
-    std::vector<int> gpus(wanted);
-    std::iota(gpus.begin(), gpus.end(), 0);
+    std::vector<std::string> gpus;
+    for (size_t number = 0; number < wanted; ++number) gpus.push_back(std::to_string(number));
     if (wish.host->gpus) {
       gpus = Unused(*wish.host->gpus);
     } else if (!alone) {
@@ -155,12 +154,12 @@ class Giver {
       return;
     }
     gpus.resize(wanted);
-    for (const int gpu : gpus) ++used_[gpu];
+    for (const std::string& gpu : gpus) ++used_[gpu];
     wish.gpus->listed = gpus;
   }
 
   void GiveThese(const Wish& wish) {
-    for (const int gpu : wish.request.value.list) {
+    for (const std::string& gpu : wish.request.value.list) {
       const long listed = Listed(wish, gpu);
       if (listed == 0) {
         Report(wish, fmt::format("{} does not list GPU {}", wish.host->address, gpu), {});
@@ -176,15 +175,15 @@ class Giver {
   }
 
   // How many tasks may have it. A host that lists none has whatever is asked for, once.
-  static long Listed(const Wish& wish, int gpu) {
+  static long Listed(const Wish& wish, const std::string& gpu) {
     if (!wish.host->gpus) return 1;
     return std::count(wish.host->gpus->begin(), wish.host->gpus->end(), gpu);
   }
 
   // What is left of a host's list, each number once: a task does not get one GPU twice.
-  std::vector<int> Unused(const std::vector<int>& listed) {
-    std::vector<int> unused;
-    for (const int gpu : listed) {
+  std::vector<std::string> Unused(const std::vector<std::string>& listed) {
+    std::vector<std::string> unused;
+    for (const std::string& gpu : listed) {
       const auto copies = std::count(listed.begin(), listed.end(), gpu);
       const bool seen = std::find(unused.begin(), unused.end(), gpu) != unused.end();
       if (!seen && used_[gpu] < copies) unused.push_back(gpu);
@@ -199,8 +198,8 @@ class Giver {
   }
 
   Problems& problems_;
-  std::map<int, long> used_;        // GPU of this machine -> tasks that have it
-  std::set<std::string> reported_;  // keys of the file
+  std::map<std::string, long> used_;  // GPU of this machine -> tasks that have it
+  std::set<std::string> reported_;    // keys of the file
 };
 
 }  // namespace

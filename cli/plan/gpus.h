@@ -12,7 +12,7 @@ namespace tfdist::cli {
 // The GPUs of one task.
 struct Gpus {
   // nullopt: all of its host, or those of its share; else exactly these.
-  std::optional<std::vector<int>> listed = std::vector<int>();
+  std::optional<std::vector<std::string>> listed = std::vector<std::string>();
   std::optional<protocol::GpuShare> share;  // decided on the host, which counts what it has
 };
 

@@ -55,6 +55,25 @@ TEST_F(GpusOf, AListIsTakenAsItIs) {
   EXPECT_EQ(Visible("\"h1\"", "count = 1\ngpus = [3, 1]", "worker:0"), "3,1");
 }
 
+TEST_F(GpusOf, UuidsAreAsGoodAsNumbers) {
+  const std::string host = "{ address = \"h1\", gpus = [\"GPU-6d2b\", \"MIG-e3b2\"] }";
+  EXPECT_EQ(Visible(host, "per_host = 2\ngpus = 1", "worker:1"), "MIG-e3b2");
+  EXPECT_EQ(Visible(host, "per_host = 2", "worker:0"), "GPU-6d2b");
+  EXPECT_EQ(Visible("\"h1\"", "count = 1\ngpus = [\"GPU-6d2b\"]", "worker:0"), "GPU-6d2b");
+  EXPECT_THAT(
+      Messages(File("\"h1\"", "count = 1\ngpus = [\"H100\"]")).front(),
+      HasSubstr("expected what nvidia-smi -L calls it (\"GPU-...\", \"MIG-...\"), or a whole "
+                "number from 0 to 1023, got text"));
+}
+
+TEST_F(GpusOf, AllHostsHaveTheListOfTheCluster) {
+  const Plan plan = LoadPlanOf(
+      "layout = \"mirrored\"\ngpus = [0, 0]\nhosts = [{ address = \"h1\", slots = 2 }, { address = "
+      "\"h2\", gpus = [3] }]");
+  EXPECT_EQ(EnvOf(plan, "worker:1", "CUDA_VISIBLE_DEVICES"), "0");
+  EXPECT_EQ(EnvOf(plan, "worker:2", "CUDA_VISIBLE_DEVICES"), "3");
+}
+
 TEST_F(GpusOf, SharingIsSaidByListingAGpuTwice) {
   const std::string host = "{ address = \"h1\", gpus = [0, 0] }";
   EXPECT_EQ(Visible(host, "per_host = 2\ngpus = 1", "worker:0"), "0");

@@ -99,7 +99,7 @@ std::vector<HostPlan> PlanHosts(const Placement& placement) {
     host.local = entry.local;
     host.spare = entry.spare;
     host.slots = slots[machines[hosts.size()]];
-    host.gpus = entry.gpus.value_or(std::vector<int>());
+    host.gpus = entry.gpus.value_or(std::vector<std::string>());
     hosts.push_back(std::move(host));
   }
   return hosts;

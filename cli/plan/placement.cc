@@ -191,6 +191,9 @@ class Placer {
     std::erase_if(placement_.roles, [](const Role& role) { return role.slots.empty(); });
     AddSpares();
     placement_.hosts = hosts_.hosts();
+    for (HostEntry& host : placement_.hosts) {
+      if (!host.gpus) host.gpus = file_.gpus;
+    }
     CheckReachable(placement_.hosts, problems_);
   }
 

@@ -25,8 +25,9 @@ struct HostPlan {
   std::string transport;        // the same: "auto", "ssh", "openssh"
   bool local = false;           // transport = "local": no SSH
   bool spare = false;
-  int slots = 1;          // of its machine, this one too
-  std::vector<int> gpus;  // device numbers that the file lists; empty: not said, or none
+  int slots = 1;  // of its machine, this one too
+  std::vector<std::string>
+      gpus;  // that the file lists: "0", "GPU-6d2b..."; empty: not said, or none
 };
 
 struct TaskOnHost {
@@ -46,7 +47,7 @@ struct TaskOnHost {
   bool may_fail = false;
   protocol::RestartRule restart;
   // GPUs: nullopt = CUDA_VISIBLE_DEVICES is not set (sees all), else exactly these (may be none).
-  std::optional<std::vector<int>> gpus;
+  std::optional<std::vector<std::string>> gpus;
   std::optional<protocol::GpuShare> gpu_share;  // instead of `gpus`: decided on the host
   std::vector<protocol::Text> argv;
   protocol::Text cwd;  // as protocol::TaskDescription's

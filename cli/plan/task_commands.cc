@@ -55,7 +55,7 @@ std::optional<std::string> ShellVariableIn(std::string_view text) {
   return std::nullopt;
 }
 
-std::string GpuText(const std::vector<int>& gpus) {
+std::string GpuText(const std::vector<std::string>& gpus) {
   return fmt::format("{}", fmt::join(gpus, ","));
 }
 

@@ -153,7 +153,13 @@ std::string ValueOrHash(const std::string& name, const std::string& value) {
 
 Json GpusJson(const TaskOnHost& task) {
   if (task.gpu_share) return kDecidedOnTheHost;
-  return task.gpus ? Json(*task.gpus) : Json(nullptr);
+  if (!task.gpus) return nullptr;
+  Json gpus = Json::array();
+  for (const std::string& gpu : *task.gpus) {
+    const bool is_number = gpu.find_first_not_of("0123456789") == gpu.npos;
+    gpus.push_back(is_number ? Json(std::stoi(gpu)) : Json(gpu));
+  }
+  return gpus;
 }
 
 Json TaskJson(const Plan& plan, const TaskOnHost& task, const Filling& filling) {

@@ -66,6 +66,31 @@ command = {clusters.toml_list(SHOW)}
         self.host_has("echo 'No devices were found'; exit 6")
         self.up_here(2).expect(0)
 
+    def test_tasks_of_the_command_line_share_one_gpu(self):
+        self.host_has_gpus(1)
+        result = self.user.run("up", "--no-workdir", "-H", "localhost:2", "--set", "cluster.gpus=[0, 0]", "--", *SHOW).expect(0)
+        for task in (0, 1):
+            self.assertIn(f"worker:{task} sees 0\n", result.out)
+
+    def test_gpus_are_given_by_their_uuids(self):
+        self.host_has_gpus(2)
+        self.assertIn("worker:0 sees GPU-1\n", self.up(count=1, extra='gpus = ["GPU-1"]').expect(0).out)
+        self.assertIn("worker:0 is to use GPU GPU-7, which this host does not have: it has 2 GPUs (GPU-0, GPU-1)",
+                      self.up(count=1, extra='gpus = ["GPU-7"]').expect(3).err)
+
+    @unittest.skipIf(shutil.which("nvidia-smi") or os.path.exists("/proc/driver/nvidia"), "this machine has NVIDIA's tools")
+    def test_amds_gpus_are_divided_by_the_variable_of_their_runtime(self):
+        lines = "".join(f"GPU[{number}]\\t\\t: Card Series: \\t\\tAMD Instinct MI250X\\n" for number in range(4))
+        path = self.user.write("bin/rocm-smi", f"#!/bin/sh\n[ \"$*\" = --showproductname ] && printf '{lines}'\n")
+        os.chmod(path, 0o755)
+        self.user.env["PATH"] = f"{self.user.folder}/bin:{os.environ['PATH']}"
+        show = "echo \"$TFDIST_TASK sees ${ROCR_VISIBLE_DEVICES-all}, HIP ${HIP_VISIBLE_DEVICES-all}, CUDA ${CUDA_VISIBLE_DEVICES-all}\""
+        for extra, slots, seen in (("", 2, "2,3, HIP all, CUDA all"), ("task.gpus=[1]", 1, "1, HIP all, CUDA all"), ("task.gpus=0", 1, "all, HIP -1, CUDA all")):
+            words = ["--set", extra] if extra else []
+            result = self.user.run("up", "--no-workdir", "-H", f"localhost:{slots}", *words, "--", "sh", "-c", show).expect(0)
+            self.assertIn(f"worker:{slots - 1} sees {seen}\n", result.out)
+        self.assertRegex(self.user.run("check", "--no-workdir", "-H", "localhost", "--", "true").out, r"localhost +ok .* 4 ")
+
     def test_a_listed_gpu_that_the_host_does_not_have_is_an_error_before_anything_runs(self):
         self.host_has_gpus(1)
         result = self.up(count=1, extra="gpus = [1]")
