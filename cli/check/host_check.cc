@@ -191,7 +191,7 @@ class Checkup {
     survey.packages = plan_.python_packages;
     for (const TaskOnHost& task : plan_.tasks) {
       if (!host.spare && static_cast<size_t>(task.slot) != slot) continue;
-      survey.tasks.push_back(DescribeTask(plan_, task));
+      survey.tasks.push_back(DescribeTask(plan_, task, static_cast<int>(slot)));
       if (RunsTensorFlowServer(task)) AskForTensorFlow(survey);
     }
     if (slot == 0) survey.coordinator = host.address;

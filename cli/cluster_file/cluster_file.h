@@ -28,7 +28,8 @@ struct HostEntry {
   bool local = false;
   bool spare = false;
   int slots = 1;
-  std::optional<std::vector<std::string>> gpus;  // as GpuRequest::list
+  std::optional<std::vector<std::string>> gpus;     // as GpuRequest::list
+  std::map<std::string, Located<std::string>> env;  // of tasks there
 };
 
 struct HostList {

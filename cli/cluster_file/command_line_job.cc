@@ -10,8 +10,8 @@
 #include "cli/cluster_file/host_range.h"
 #include "cli/cluster_file/host_words.h"
 #include "cli/cluster_file/read_cluster_file.h"
+#include "cli/cluster_file/read_env.h"
 #include "cli/cluster_file/read_hosts.h"
-#include "cli/cluster_file/read_settings.h"
 #include "cli/cluster_file/set_values.h"
 
 namespace tfdist::cli {

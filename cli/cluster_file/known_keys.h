@@ -25,7 +25,7 @@ inline constexpr std::string_view kTopKeys[] = {"name",
                                                 "tensorboard"};
 inline constexpr std::string_view kClusterKeys[] = {"hosts", "layout", "chief_name", "ports",
                                                     "gpus"};
-inline constexpr std::string_view kHostKeys[] = {"address", "ssh",   "gpus",
+inline constexpr std::string_view kHostKeys[] = {"address", "ssh",   "gpus",     "env",
                                                  "slots",   "spare", "transport"};
 inline constexpr std::string_view kTaskKeys[] = {"command",  "workdir", "cwd",      "env",
                                                  "env_from", "gpus",    "program",  "shared",

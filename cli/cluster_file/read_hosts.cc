@@ -9,6 +9,7 @@
 #include "cli/cluster_file/host_range.h"
 #include "cli/cluster_file/host_words.h"
 #include "cli/cluster_file/known_keys.h"
+#include "cli/cluster_file/read_env.h"
 
 namespace tfdist::cli {
 namespace {
@@ -110,6 +111,7 @@ void ReadDetails(const TableReader& table, HostEntry& host, Problems& problems) 
   if (const auto spare = table.Flag("spare")) host.spare = spare->value;
   if (const auto slots = table.Number("slots", 1, kMostSlots)) host.slots = slots->value;
   if (const auto gpus = table.Find("gpus")) host.gpus = ReadGpuList(*gpus, true, problems);
+  if (const auto env = table.Find("env")) host.env = ReadEnv(*env, problems);
 }
 
 std::optional<std::vector<HostEntry>> ReadTableOfHosts(const Field& field, Problems& problems) {

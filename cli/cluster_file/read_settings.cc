@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/cluster_file/known_keys.h"
+#include "cli/cluster_file/read_env.h"
 #include "cli/cluster_file/read_hosts.h"
 
 namespace tfdist::cli {
@@ -49,19 +50,6 @@ std::optional<std::vector<Located<std::string>>> ReadCommand(const Field& field,
   return std::nullopt;
 }
 
-std::map<std::string, Located<std::string>> ReadEnv(const Field& field, Problems& problems) {
-  std::map<std::string, Located<std::string>> env;
-  const TomlNode::Table* table = ReadTable(field, problems);
-  if (table == nullptr) return env;
-  for (const auto& [name, entry] : Entries(*table, field.where)) {
-    const auto value = ReadText(entry, problems);
-    const std::string why = WhyNotEnv(name);
-    if (!why.empty()) problems.Add(entry.where, why);
-    if (value && why.empty()) env[name] = {*value, entry.where};
-  }
-  return env;
-}
-
 std::vector<std::string> ReadEnvFrom(const Field& field, Problems& problems) {
   std::vector<std::string> names;
   const auto elements = ReadArray(field, "a list of names of variables", problems);
@@ -99,17 +87,6 @@ std::optional<GpuRequest> ReadGpuRequest(const Field& field, Problems& problems)
 }
 
 }  // namespace
-
-std::string WhyNotEnv(std::string_view name) {
-  if (name.empty()) return "a variable needs a name";
-  if (name.find_first_of(std::string_view("=\0", 2)) != std::string_view::npos) {
-    return "the name of a variable can hold neither '=' nor NUL";
-  }
-  if (name == "TF_CONFIG") return "TF_CONFIG is worked out from this file";
-  if (name == "CUDA_VISIBLE_DEVICES") return "CUDA_VISIBLE_DEVICES is worked out from gpus";
-  if (name.starts_with("TFDIST_")) return "TFDIST_* is what tfdist itself tells the task";
-  return {};
-}
 
 TaskSettings ReadSettings(const TableReader& table, Problems& problems) {
   TaskSettings settings;

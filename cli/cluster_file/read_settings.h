@@ -10,9 +10,6 @@
 
 namespace tfdist::cli {
 
-// Why the user may not set a variable of this name; empty: they may.
-std::string WhyNotEnv(std::string_view name);
-
 TaskSettings ReadSettings(const TableReader& table, Problems& problems);
 
 bool SaysAuto(const Field& field);

@@ -91,7 +91,7 @@ std::vector<protocol::TaskDescription> TasksFor(const Plan& plan, int slot) {
   const bool is_spare = plan.hosts[static_cast<size_t>(slot)].spare;
   std::vector<protocol::TaskDescription> tasks;
   for (const TaskOnHost& task : plan.tasks) {
-    if (is_spare || task.slot == slot) tasks.push_back(DescribeTask(plan, task));
+    if (is_spare || task.slot == slot) tasks.push_back(DescribeTask(plan, task, slot));
   }
   return tasks;
 }
@@ -106,8 +106,23 @@ protocol::HostDescription DescribeHost(const Plan& plan, int slot) {
   return description;
 }
 
+std::vector<std::pair<std::string, protocol::Text>> EnvOn(const Plan& plan, const TaskOnHost& task,
+                                                          int slot) {
+  std::vector<std::pair<std::string, protocol::Text>> env = task.env;
+  for (const auto& variable : plan.hosts.at(static_cast<size_t>(slot)).env) {
+    std::erase_if(env, [&](const auto& other) { return other.first == variable.first; });
+    env.push_back(variable);
+  }
+  return env;
+}
+
 protocol::TaskDescription DescribeTask(const Plan& plan, const TaskOnHost& task) {
+  return DescribeTask(plan, task, task.slot);
+}
+
+protocol::TaskDescription DescribeTask(const Plan& plan, const TaskOnHost& task, int slot) {
   protocol::TaskDescription description = DescribeWithoutTfConfig(task);
+  description.env = EnvOn(plan, task, slot);
   description.warning_signal = plan.warning_signal;
   auto variables = LaunchVariables(plan, task);
   variables.emplace(variables.begin(), "TF_CONFIG", TfConfigText(plan, task));
@@ -128,6 +143,9 @@ std::string HashOf(const Plan& plan) {
                             {"tasks", protocol::Json::array()}};
   for (const TaskOnHost& task : plan.tasks) {
     meaning["tasks"].push_back(DescribeWithoutTfConfig(task));
+  }
+  for (const HostPlan& host : plan.hosts) {
+    if (!host.env.empty()) meaning["env"].push_back({host.name, host.env});
   }
   return Sha256Hex(protocol::JsonLine(meaning));
 }

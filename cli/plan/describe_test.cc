@@ -44,5 +44,16 @@ TEST_F(Describe, AHostIsToldTheCommonTextsThatItsTasksName) {
   EXPECT_THAT(names, ElementsAre("cluster", "worker_hosts"));
 }
 
+TEST_F(Describe, ASpareHostHasItsOwnVariables) {
+  const Plan plan = LoadCluster(
+      "hosts = [{ address = \"h1\", env = { NIC = \"eth0\" } }, { address = \"h2\", spare = true, "
+      "env = { NIC = \"ib0\" } }]");
+  for (const auto& [slot, nic] : {std::pair(0, "eth0"), std::pair(1, "ib0")}) {
+    for (const auto& task : DescribeHost(plan, slot).tasks) {
+      EXPECT_THAT(task.env, testing::Contains(testing::Pair("NIC", protocol::Text(nic))));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tfdist::cli

@@ -6,9 +6,9 @@
 namespace tfdist::cli {
 namespace {
 
-constexpr std::string_view kNames[] = {"LOCAL_RANK",  "LOCAL_WORLD_SIZE", "MASTER_ADDR",
-                                       "MASTER_PORT", "NODE_RANK",        "RANK",
-                                       "WORLD_SIZE"};
+constexpr std::string_view kLaunchNames[] = {"LOCAL_RANK",  "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+                                             "MASTER_PORT", "NODE_RANK",        "RANK",
+                                             "WORLD_SIZE"};
 
 bool Sets(const TaskOnHost& task, std::string_view name) {
   return std::ranges::any_of(task.env,
@@ -40,7 +40,7 @@ std::vector<std::pair<std::string, protocol::Text>> LaunchVariables(const Plan& 
 }
 
 bool IsLaunchVariable(std::string_view name) {
-  return std::ranges::find(kNames, name) != std::end(kNames);
+  return std::ranges::find(kLaunchNames, name) != std::end(kLaunchNames);
 }
 
 }  // namespace tfdist::cli

@@ -22,6 +22,7 @@
 #include "cli/plan/cluster_spec.h"
 #include "cli/plan/container_clients.h"
 #include "cli/plan/gpus.h"
+#include "cli/plan/host_env.h"
 #include "cli/plan/local_path.h"
 #include "cli/plan/machines.h"
 #include "cli/plan/placement.h"
@@ -260,6 +261,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   SetPaths(file, folder, plan, problems);
   SetPolicies(file, plan, problems);
   SetCommands(file, placement, plan, problems);
+  SetHostEnv(file, placement, plan, problems);
   WarnOfContainerClients(plan);
   if (auto warning = WarningOfTfConfig(getenv("TF_CONFIG")); !warning.empty()) {
     plan.warnings.push_back(std::move(warning));

@@ -26,8 +26,10 @@ struct HostPlan {
   bool local = false;           // transport = "local": no SSH
   bool spare = false;
   int slots = 1;  // of its machine, this one too
-  std::vector<std::string>
-      gpus;  // that the file lists: "0", "GPU-6d2b..."; empty: not said, or none
+  // That the file lists: "0", "GPU-6d2b..."; empty: not said, or none.
+  std::vector<std::string> gpus;
+  // Variables of tasks there, over what the file says for all hosts.
+  std::vector<std::pair<std::string, protocol::Text>> env;
 };
 
 struct TaskOnHost {

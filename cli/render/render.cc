@@ -256,7 +256,7 @@ std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {
       restart.limit, restart.backoff_ms, task.merged_output ? "merged" : "separate",
       task.log_limit_bytes, task.grace_ms, CommandLineOf(task, filling));
   for (const auto& [name, port] : task.more_ports) line += fmt::format(" port {} {}", name, port);
-  for (const auto& [name, text] : task.env) {
+  for (const auto& [name, text] : EnvOn(plan, task, task.slot)) {
     line +=
         fmt::format(" {}={}", ShellWord(name), ShellWord(ValueOrHash(name, filling.Fill(text))));
   }

@@ -304,6 +304,24 @@ gpus = 0
         self.assertEqual(unset.code, 2, unset)
         self.assertIn("NOBODY is not set in your shell", unset.err)
 
+    def test_machines_that_differ_have_variables_of_their_own(self):
+        file = self.user.write("cluster.toml", f"""
+name = "job"
+[cluster]
+hosts = [{{ address = "127.0.0.1", transport = "local" }}, {{ address = "127.0.0.2", transport = "local", env = {{ NIC = "ib0", DATA = "~/d" }} }}]
+layout = "mirrored"
+ports = "auto"
+[task]
+command = ["sh", "-c", "echo $NIC $DATA"]
+env = {{ NIC = "eth0" }}
+gpus = 0
+""")
+        self.assertEqual(self.lines(file)[0], ["worker:0 | eth0", f"worker:1 | ib0 {self.user.folder}/d"])
+        self.assertEqual(self.lines(file, "--env", "NIC=lo")[0], ["worker:0 | lo", f"worker:1 | lo {self.user.folder}/d"])
+        self.assertIn("export NIC='ib0'\n", self.user.run("render", "--env", "worker:1", file).expect(0).out)
+        self.assertIn("of placeholders, only ~/ and {env:NAME} may stand here",
+                      self.user.run("render", file, "--set", 'cluster.hosts=[{ address = "h1", env = { A = "{rank}" } }]').expect(2).err)
+
     def test_home_and_variables_of_the_host(self):
         program = self.user.write("bin/program", '#!/bin/sh\necho "$1 $EXTENDED"\n')
         (self.user.folder / "bin/program").chmod(0o755)
