@@ -397,8 +397,10 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, protocol::Messa
       piece.left_out || stream.tail_lines || stream.since_ns || !options_.grep.empty();
   if (!may_skip && piece.offset > stream.offset) {
     printer_.Finish(stream.task);  // the rest of a line that was cut is not what follows
-    printer_.Note("tfdist: {}: {} bytes were rotated away", stream.task,
-                  piece.offset - stream.offset);
+    printer_.Note(
+        "tfdist: {}: {} bytes were rotated away (log_limit): the lines before and after may be "
+        "parts",
+        stream.task, piece.offset - stream.offset);
   }
   stream.tail_lines.reset();  // from here on its offset is known
   stream.since_ns.reset();
