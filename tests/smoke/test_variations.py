@@ -243,10 +243,18 @@ gpus = 0
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         subprocess.run([str(BIN / "tfdist"), *words], env=self.user.env, cwd=self.user.folder, stdin=subprocess.DEVNULL,
                        stdout=end, stderr=subprocess.DEVNULL, check=True, timeout=60)
-        text = os.read(terminal, 65536).decode()
         os.close(end)
+        text = b""
+        while True:  # the terminal hands on what was written piece by piece
+            try:
+                piece = os.read(terminal, 65536)
+            except OSError:  # nobody writes any more, and all was read
+                piece = b""
+            if not piece:
+                break
+            text += piece
         os.close(terminal)
-        return text.replace("\r\n", "\n")
+        return text.decode().replace("\r\n", "\n")
 
     def test_tables_fit_the_terminal(self):
         file = self.write(shell("echo " + "long" * 50))
