@@ -413,11 +413,13 @@ void AddPull(CLI::App& app, Command& command) {
   AddWords(
       *sub, arguments->words, "[JOB] [PATH|TASK|@HOST...]",
       "a job by name, id or cluster file (else the running job, or the newest), then files and "
-      "folders below the folder in which tasks start (none: all that they have written), and "
+      "folders below the folder in which tasks start, or patterns such as 'ckpt/*.bin' (none: all "
+      "that they have written), and "
       "of which tasks or hosts");
   sub->add_option("--to", arguments->to, "into FOLDER/worker-0, ...; default: the job's id")
       ->transform(kLocalPath)
       ->type_name("FOLDER");
+  sub->add_flag("-n,--dry-run", arguments->dry_run, "only say how much would come from which host");
   sub->callback(
       [&command, arguments] { command = [arguments] { return PullCommand(*arguments); }; });
 }

@@ -141,6 +141,7 @@ int WhyCommand(const WhyArguments& arguments);
 struct PullArguments {
   std::vector<std::string> words;  // a job, then paths, tasks and hosts
   std::string to;                  // a folder; empty: called after the job, here
+  bool dry_run = false;
 };
 int PullCommand(const PullArguments& arguments);
 

@@ -1,19 +1,29 @@
 // `tfdist pull [JOB] [PATH...]`: brings home what tasks have written.
 
 #include <fmt/format.h>
+#include <fnmatch.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/failures.h"
+#include "base/unique_fd.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
 #include "cli/hosts/for_each_host.h"
+#include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/pull/brought.h"
 #include "cli/pull/local_copy.h"
@@ -21,6 +31,7 @@
 #include "cli/show/host_fold.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
+#include "cli/stream/interrupts.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -86,9 +97,11 @@ PullWords Sorted(const std::vector<std::string>& given) {
   return words;
 }
 
+// A pattern, as "ckpt/*.bin", may mean folders, too.
 bool IsWanted(const std::string& file, const std::vector<std::string>& paths) {
   return paths.empty() || std::ranges::any_of(paths, [&](const std::string& path) {
-           return path == "." || file == path || file.starts_with(path + '/');
+           if (path == "." || file == path || file.starts_with(path + '/')) return true;
+           return fnmatch(path.c_str(), file.c_str(), FNM_PATHNAME | FNM_LEADING_DIR) == 0;
          });
 }
 
@@ -154,19 +167,65 @@ class Progress {
   void Expect(uint64_t bytes, uint64_t of_them_here) {
     all_ += bytes;
     done_ += of_them_here;
+    here_ += of_them_here;
   }
   void Add(uint64_t bytes) {
     const uint64_t done = done_ += bytes;
     const int64_t now = SystemClock().Now().time_since_epoch().count();
     int64_t next = next_;
     if (now < next || !next_.compare_exchange_strong(next, now + kProgressPauseNs)) return;
-    Say("tfdist: {} of {}\n", Mebibytes(done), Mebibytes(all_));
+    Say("tfdist: {}{}\n", Words(), HowFast(done, now));
+  }
+  // "31.7 MiB of 60.0 MiB"
+  [[nodiscard]] std::string Words() const {
+    return fmt::format("{} of {}", Mebibytes(done_), Mebibytes(all_));
   }
 
  private:
+  // ", 5.2 MiB/s, 12s left"
+  [[nodiscard]] std::string HowFast(uint64_t done, int64_t now) const {
+    const auto seconds = static_cast<double>(now - began_) / 1e9;
+    const double rate = seconds > 0 ? static_cast<double>(done - here_) / seconds : 0;
+    if (rate <= 0) return "";
+    const double left = static_cast<double>(all_ - std::min<uint64_t>(done, all_)) / rate;
+    return fmt::format(", {}/s, {} left", Mebibytes(static_cast<uint64_t>(rate)),
+                       Span(static_cast<int64_t>(std::min(left, 1e8) * 1e9)));
+  }
+
+  const int64_t began_ = SystemClock().Now().time_since_epoch().count();
+  uint64_t here_ = 0;  // of `all_`, before it began
   std::atomic<uint64_t> all_ = 0;
   std::atomic<uint64_t> done_ = 0;
   std::atomic<int64_t> next_ = SystemClock().Now().time_since_epoch().count() + kProgressPauseNs;
+};
+
+// While it lives, Ctrl-C says how much is here and ends the process: what has come is in its place, and the next pull goes on.
+class EndAtInterrupt {
+ public:
+  explicit EndAtInterrupt(const Progress& progress)
+      : progress_(progress), done_(eventfd(0, EFD_CLOEXEC)), thread_([this] { Watch(); }) {}
+  EndAtInterrupt(const EndAtInterrupt&) = delete;
+  EndAtInterrupt& operator=(const EndAtInterrupt&) = delete;
+  ~EndAtInterrupt() {
+    (void)eventfd_write(done_.get(), 1);
+    thread_.join();
+  }
+
+ private:
+  void Watch() const {
+    std::array<pollfd, 2> waits = {{{interrupts_.fd(), POLLIN, 0}, {done_.get(), POLLIN, 0}}};
+    while (poll(waits.data(), waits.size(), -1) < 0 && errno == EINTR) {
+    }
+    if (waits[0].revents == 0) return;
+    Say("tfdist: interrupted: {}; the same pull goes on from there\n", progress_.Words());
+    EndConnections();
+    _exit(kExitInterrupted);
+  }
+
+  const Progress& progress_;
+  const Interrupts interrupts_;
+  const UniqueFd done_;
+  std::thread thread_;  // last: it uses the others
 };
 
 // What is to come of one slot, and where to.
@@ -286,13 +345,17 @@ JobRecord FindJobBeforePaths(const std::string& job) {
   }
 }
 
-void PrintHaul(const Haul& haul, const fs::path& folder) {
+uint64_t BytesOf(const Haul& haul) {
   uint64_t bytes = 0;
   for (const RemoteFile& file : haul.files) bytes += file.size_bytes;
+  return bytes;
+}
+
+void PrintHaul(const Haul& haul, const fs::path& folder) {
   const size_t missing = haul.changed.size() + haul.unreadable.size() + haul.kept.size();
   Print("{}: {}, {}, of {} on {}{}{}\n", (folder / haul.name).string(),
-        Counted(haul.files.size() - missing, "file"), Mebibytes(bytes), FoldHosts(haul.tasks),
-        haul.host,
+        Counted(haul.files.size() - missing, "file"), Mebibytes(BytesOf(haul)),
+        FoldHosts(haul.tasks), haul.host,
         haul.were_there == 0 ? ""
                              : fmt::format("; {} {} here already", haul.were_there,
                                            haul.were_there == 1 ? "was" : "were"),
@@ -341,6 +404,36 @@ void Collect(const JobRecord& record, const std::vector<std::optional<Error>>& f
   }
 }
 
+void SayWhatWouldCome(const std::vector<Haul>& hauls) {
+  uint64_t all = 0;
+  for (const Haul& haul : hauls) {
+    if (haul.files.empty()) continue;
+    Print("{}: {}, {}, of {} on {}\n", haul.name, Counted(haul.files.size(), "file"),
+          Mebibytes(BytesOf(haul)), FoldHosts(haul.tasks), haul.host);
+    all += BytesOf(haul);
+  }
+  Print("in all {}; nothing was brought\n", Mebibytes(all));
+}
+
+// Whether a path that was named is not there.
+bool SayWhatIsNotThere(const JobRecord& record, const std::vector<Haul>& hauls,
+                       const std::vector<std::string>& paths, bool all_answered) {
+  const auto missing = MissingPaths(hauls, paths);
+  for (const std::string& path : missing) Say("tfdist: no task has written {}\n", path);
+  const bool nothing = std::ranges::all_of(
+      hauls, [](const Haul& h) { return h.files.empty() && h.leading_out.empty(); });
+  const std::string folders = FoldersOfHosts(record);
+  if (nothing && paths.empty() && all_answered) {
+    Say("tfdist: no task has written a file{}\n", folders.empty() ? "" : " into the job's folder");
+  }
+  if ((nothing || !missing.empty()) && !folders.empty()) {
+    Say("tfdist: its tasks start in {} of the hosts, where pull does not look: scp or rsync brings "
+        "files from there\n",
+        folders);
+  }
+  return !missing.empty();
+}
+
 }  // namespace
 
 int PullCommand(const PullArguments& arguments) {
@@ -364,6 +457,12 @@ int PullCommand(const PullArguments& arguments) {
   if (std::ranges::all_of(hauls, &Haul::has_no_folder)) {
     throw NothingLeftOf("what its tasks wrote", record);
   }
+  if (arguments.dry_run) {
+    SayWhatWouldCome(hauls);
+    PrintErrors(errors);
+    const bool lacks_one = SayWhatIsNotThere(record, hauls, words.paths, errors.empty());
+    return !errors.empty() ? kExitHost : lacks_one ? kExitJobFailed : kExitSuccess;
+  }
   Progress progress;
   uint64_t missing_bytes = 0;
   for (Haul& haul : hauls) {
@@ -371,12 +470,11 @@ int PullCommand(const PullArguments& arguments) {
     fs::create_directories(folder);
     LocalPlace place(folder / haul.name, record.id);
     FindWhatIsToCome(haul, place);
-    uint64_t bytes = 0;
-    for (const RemoteFile& file : haul.files) bytes += file.size_bytes;
-    progress.Expect(bytes, bytes - haul.missing_bytes);
+    progress.Expect(BytesOf(haul), BytesOf(haul) - haul.missing_bytes);
     missing_bytes += std::min(haul.missing_bytes, UINT64_MAX - missing_bytes);
   }
   if (missing_bytes > 0) CheckRoom(folder, missing_bytes);
+  std::optional<EndAtInterrupt> ends(progress);
   Collect(record,
           ForEachHost(hauls.size(),
                       [&](size_t at) {
@@ -385,6 +483,7 @@ int PullCommand(const PullArguments& arguments) {
                         }
                       }),
           hauls, errors);
+  ends.reset();
   bool unfinished = false;
   for (const Haul& haul : hauls) {
     if (!haul.files.empty()) PrintHaul(haul, folder);
@@ -393,20 +492,9 @@ int PullCommand(const PullArguments& arguments) {
         unfinished || !haul.changed.empty() || !haul.unreadable.empty() || !haul.kept.empty();
   }
   PrintErrors(errors);
-  const auto missing = MissingPaths(hauls, words.paths);
-  for (const std::string& path : missing) Say("tfdist: no task has written {}\n", path);
-  const bool nothing = std::ranges::all_of(
-      hauls, [](const Haul& h) { return h.files.empty() && h.leading_out.empty(); });
-  const std::string folders = FoldersOfHosts(record);
-  if (nothing && words.paths.empty() && errors.empty())
-    Say("tfdist: no task has written a file{}\n", folders.empty() ? "" : " into the job's folder");
-  if ((nothing || !missing.empty()) && !folders.empty()) {
-    Say("tfdist: its tasks start in {} of the hosts, where pull does not look: scp or rsync brings "
-        "files from there\n",
-        folders);
-  }
+  const bool lacks_one = SayWhatIsNotThere(record, hauls, words.paths, errors.empty());
   if (!errors.empty()) return kExitHost;
-  return unfinished || !missing.empty() ? kExitJobFailed : kExitSuccess;
+  return unfinished || lacks_one ? kExitJobFailed : kExitSuccess;
 }
 
 }  // namespace tfdist::cli

@@ -112,10 +112,12 @@ void SayWhereResultsLie(const JobRecord& record) {
         "there\n",
         folders);
   }
-  if (all_elsewhere || record.bases.empty() || record.bases[0].empty()) return;
-  Say("tfdist: what its tasks wrote, if anything: tfdist pull {0}, or {1}/jobs/{0}/h*/work on the "
-      "hosts\n",
-      record.id, record.bases[0]);
+  if (record.bases.empty() || record.bases[0].empty()) return;
+  if (!all_elsewhere) {
+    Say("tfdist: what its tasks wrote, if anything: tfdist pull {0}, or {1}/jobs/{0}/h*/work on "
+        "the hosts\n",
+        record.id, record.bases[0]);
+  }
   if (!record.keeps) return;
   Say("tfdist: what they keep for the next job called {0}: {1}/keep/{0} on the hosts\n",
       record.name, record.bases[0]);

@@ -14,6 +14,7 @@ from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
 from tests.support import clusters
 from tests.support.tfdist import BIN, Tfdist
+from tests.support.waiting import wait_for
 
 
 def setUpModule():
@@ -64,6 +65,20 @@ class Pull(unittest.TestCase):
         """The folder in which tasks run, on a host."""
         [folder] = self.hosts[number].home.glob(f".cache/tfdist/jobs/*/h{number}/work")
         return folder
+
+    def test_patterns_choose_files_and_a_dry_run_brings_none(self):
+        self.run_job('mkdir -p ckpt; echo 1 >ckpt/a.bin; echo 1 >ckpt/b.bin; echo 1 >ckpt/c.txt; echo 1 >d.bin')
+        job = self.user.job_id()
+        looked = self.user.run("pull", "-n", job, "ckpt/*.bin").expect(0)
+        for number in (0, 1):
+            self.assertRegex(looked.out, rf"(?m)^worker-{number}: 2 files, 0.0 MiB, of worker:{number} on 127\S+$")
+        self.assertIn("in all 0.0 MiB; nothing was brought\n", looked.out)
+        self.assertFalse((self.user.folder / job).exists())
+        self.user.run("pull", job, "ckpt/*.bin", "worker:0").expect(0)
+        self.assertEqual(sorted(path.name for path in (self.user.folder / job / "worker-0/ckpt").iterdir()), ["a.bin", "b.bin"])
+        self.user.run("pull", job, "ck*", "worker:1").expect(0)
+        self.assertEqual(len(list((self.user.folder / job / "worker-1/ckpt").iterdir())), 3)
+        self.assertIn("no task has written *.nothing", self.user.run("pull", job, "*.nothing").expect(1).err)
 
     def test_results_come_home_by_task_and_again_only_what_has_changed(self):
         up = self.run_job('mkdir -p out; echo "by $TFDIST_TASK" >"out/a b.txt"; echo 1 >model.bin; : >empty')
@@ -192,6 +207,15 @@ class Pull(unittest.TestCase):
         self.assertEqual(pulled.code, 3, pulled)
         self.assertIn("more bytes of a file than it has listed", pulled.err)
         self.assertFalse((self.home / "worker-0/a/x").exists())
+
+    def test_an_interrupted_pull_says_how_much_is_here(self):
+        self.run_job("echo 1 >model.bin")
+        self.replace_agent('list) printf "5:600 1 x\\0end\\0";; send) printf "2\\nab"; exec sleep 600;;')
+        pull = self.user.start("pull", "job", "worker:0", "--to", str(self.home))
+        wait_for(lambda: any(path.stat().st_size == 2 for path in self.home.rglob("*") if path.is_file()), "a piece is here", 60)
+        pull.send_signal(signal.SIGINT)
+        self.assertEqual(pull.wait(60), 130)
+        self.assertIn("tfdist: interrupted: 0.0 MiB of 0.0 MiB; the same pull goes on from there\n", pull.err.read_text())
 
     def test_files_that_grow_come_from_an_agent_of_an_earlier_version(self):
         """Which tells no modes, and sends all that there is by then."""
