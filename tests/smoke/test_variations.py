@@ -287,6 +287,20 @@ gpus = 0
             result = self.user.run("up", self.write(command, task_extra='workdir = "work"')).expect(3)
             self.assertIn(f"  try: {remedy}", result.err)
 
+    def test_an_absolute_program_that_is_not_there_is_no_matter_of_the_workdir(self):
+        refused = self.user.run("up", self.write(["/no/such/venv/bin/python", "train.py"])).expect(3).err
+        self.assertIn("/no/such/venv/bin/python: No such file or directory\n"
+                      "  try: the path counts on that host: is the program there, and not a link to what is not?\n", refused)
+        self.assertNotIn("chmod", refused)
+
+    def test_sigterm_to_the_up_that_started_it_ends_the_job(self):
+        """As a CI that is cancelled sends it."""
+        up = self.user.start("up", self.write(["sleep", "1000"]))
+        self.user.wait_until_tasks_run("job")
+        up.terminate()
+        self.assertEqual(up.wait(60), 130)
+        self.assertEqual(self.user.wait_until_ended("job")["why"], "tfdist up was interrupted")
+
     def test_each_command_without_a_file_recommends_itself(self):
         for command in ("up", "check", "render"):
             self.assertIn(f"  try: tfdist {command} FILE, or tfdist {command} -H ", self.user.run(command).expect(2).err)
