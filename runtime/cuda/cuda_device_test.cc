@@ -504,6 +504,31 @@ TEST_F(CudaDeviceTest, ValuesThatWereTakenAreNotCopiedAgain) {
   EXPECT_EQ(step(), other);
 }
 
+// Which is copied while the one before it is computed with, and not again.
+TEST_F(CudaDeviceTest, APreparedBatchIsComputedWith) {
+  const Case& model_case = kModels[0];
+  Sequential model = MakeModel(model_case.spec, model_case.image, kClasses, *gpu_);
+  const Tensors first = model.InitialValues(3);
+  for (size_t i = 0; i < first.size(); ++i) std::ranges::copy(first[i], model.values()[i].begin());
+  Batch one = testing::RandomBatch(64, model_case.image.size(), kClasses);
+  Batch two = one;
+  std::ranges::reverse(two.labels);
+  const float of_one = model.Gradients(one);
+  const float of_two = model.Gradients(two);
+  ASSERT_NE(of_one, of_two);
+  const auto step = [&](const Batch& batch, const Batch& next) {
+    model.Forward(batch, [](LayerVariables) {});
+    return model.Backward([&](float) { model.Prepare(next); }, [](LayerVariables) {});
+  };
+  EXPECT_EQ(step(one, two), of_one);
+  const auto pixels = two.pixels;
+  std::ranges::fill(two.pixels, std::nanf(""));
+  EXPECT_EQ(step(two, one), of_two);
+  std::ranges::copy(pixels, two.pixels.begin());
+  EXPECT_EQ(step(two, one), of_two);  // that was not prepared
+  EXPECT_EQ(step(one, one), of_one);
+}
+
 #ifndef TFDIST_EMULATED_GPU
 TEST_F(CudaDeviceTest, TwoWorkersLearnTheDigitsOnOneGpu) {
   testing::Job job(1, 2, {"--model", "cnn", "--steps", "400", "--learning-rate", "0.05"});

@@ -52,7 +52,11 @@ void Sequential::Forward(const Batch& batch, const LayerHook& need_values) {
   samples_ = batch.size();
   arriving_.clear();  // of a Backward that was broken off
   Reserve(samples_);
-  UploadSamples(batch, 0, samples_);
+  if (std::exchange(samples_next_.prepared, nullptr) == batch.pixels.data()) {
+    std::swap(samples_now_, samples_next_);
+  } else {
+    UploadSamples(batch, 0, samples_, samples_now_);
+  }
   for (size_t i = 0; i < layers_.size(); ++i) {
     if (of_layer_[i].count > 0) need_values(of_layer_[i]);
     UploadOtherValues(i);
@@ -67,7 +71,7 @@ Quality Sequential::Evaluate(const Batch& batch) {
   for (size_t first = 0; first < batch.size(); first += kSamplesAtATime) {
     const size_t samples = std::min(kSamplesAtATime, batch.size() - first);
     Reserve(samples);
-    UploadSamples(batch, first, samples);
+    UploadSamples(batch, first, samples, samples_now_);
     for (size_t i = 0; i < layers_.size(); ++i) {
       layers_[i]->Forward(PassOf(i, samples), InputOf(i), *output_of_[i]);
     }
@@ -86,13 +90,15 @@ Pass Sequential::PassOf(size_t layer, size_t samples) {
 }
 
 const Buffer& Sequential::InputOf(size_t layer) const {
-  return layer == 0 ? pixels_ : *output_of_[layer - 1];
+  return layer == 0 ? samples_now_.pixels : *output_of_[layer - 1];
 }
 
 void Sequential::Reserve(size_t samples) {
   if (samples <= reserved_samples_) return;
-  pixels_ = Buffer(device_, SizeOfFloats(samples * layers_.front()->input().size()));
-  labels_ = Buffer(device_, samples);
+  for (Samples* const of : {&samples_now_, &samples_next_}) {
+    *of = {Buffer(device_, SizeOfFloats(samples * layers_.front()->input().size())),
+           Buffer(device_, samples)};
+  }
   outputs_.clear();
   outputs_.resize(layers_.size());
   output_of_.clear();
@@ -107,11 +113,17 @@ void Sequential::Reserve(size_t samples) {
   reserved_samples_ = samples;
 }
 
-void Sequential::UploadSamples(const Batch& batch, size_t first, size_t samples) {
+void Sequential::Prepare(const Batch& batch) {
+  if (batch.size() > reserved_samples_) return;
+  UploadSamples(batch, 0, batch.size(), samples_next_);
+  samples_next_.prepared = batch.pixels.data();
+}
+
+void Sequential::UploadSamples(const Batch& batch, size_t first, size_t samples, Samples& to) {
   const size_t pixels = layers_.front()->input().size();
   assert(batch.pixels.size() == batch.size() * pixels);
-  device_.Upload(batch.pixels.data() + first * pixels, SizeOfFloats(samples * pixels), pixels_);
-  device_.Upload(batch.labels.data() + first, samples, labels_);
+  device_.Upload(batch.pixels.data() + first * pixels, SizeOfFloats(samples * pixels), to.pixels);
+  device_.Upload(batch.labels.data() + first, samples, to.labels);
 }
 
 void Sequential::UploadValues(size_t layer) {
@@ -134,8 +146,8 @@ void Sequential::UploadOtherValues(size_t layer) {
 
 // From the logits, which become their own derivatives.
 Device::Mark Sequential::StartLoss(size_t samples) {
-  device_.SoftmaxCrossEntropy(samples, layers_.back()->output().size(), labels_, *output_of_.back(),
-                              outcome_);
+  device_.SoftmaxCrossEntropy(samples, layers_.back()->output().size(), samples_now_.labels,
+                              *output_of_.back(), outcome_);
   return device_.Download(outcome_, sizeof(Outcome), outcome_on_host_.As<void>());
 }
 

@@ -61,6 +61,9 @@ class Sequential {
     return host_memory_->memory();
   }
 
+  // The batch of the next Forward goes to the device beside what is computed now; it is to stay as it
+  // is until then. Only saves time. To be called within Backward, where the host waits for the device.
+  void Prepare(const Batch& batch);
   // Some of values() have come, as the next Forward computes with them: they go to the device at
   // once. Forward copies those of which it was not told.
   void TakeValues(size_t variable, std::span<const float> values);
@@ -89,7 +92,13 @@ class Sequential {
   [[nodiscard]] Pass PassOf(size_t layer, size_t samples);
   [[nodiscard]] const Buffer& InputOf(size_t layer) const;
   void Reserve(size_t samples);
-  void UploadSamples(const Batch& batch, size_t first, size_t samples);
+  // Of the batch at hand, or of the next one.
+  struct Samples {
+    Buffer pixels;
+    Buffer labels;
+    const float* prepared = nullptr;  // where the batch lies that Prepare has put there
+  };
+  void UploadSamples(const Batch& batch, size_t first, size_t samples, Samples& to);
   void UploadValues(size_t layer);
   void UploadOtherValues(size_t layer);
   [[nodiscard]] Device::Mark StartLoss(size_t samples);
@@ -112,8 +121,8 @@ class Sequential {
 
   // For the batch at hand; grown to the largest.
   size_t reserved_samples_ = 0;
-  Buffer pixels_;
-  Buffer labels_;
+  Samples samples_now_;
+  Samples samples_next_;
   std::vector<Buffer> outputs_;     // of each layer; of one in place: empty
   std::vector<Buffer*> output_of_;  // of each layer; of one in place: that of the layer before
   Buffer errors_[2];                // derivatives by the input and the output of a layer, in turns

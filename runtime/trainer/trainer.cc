@@ -114,7 +114,8 @@ class Trainer {
   // Each layer waits for its own values, and its gradients leave while those of the layer before are
   // computed. Leaves the step under way; ends the one before, or finds that it was the last.
   void Step() {
-    reader_.Next(batch_);
+    if (next_batch_.size() == 0) reader_.Next(next_batch_);
+    std::swap(batch_, next_batch_);
     model_.Forward(batch_, [&](LayerVariables layer) {
       if (step_) step_->WaitForValues(layer.first, layer.count);
     });
@@ -123,6 +124,8 @@ class Trainer {
     const auto begin = [&](float loss) {
       ThrowIfItDiverges(loss);
       step_.emplace(client_.StartStep(pushed_, pulled_, take_values_));
+      reader_.Next(next_batch_);
+      model_.Prepare(next_batch_);
     };
     loss_ = model_.Backward(
         begin, [&](LayerVariables layer) { step_->GiveGradients(layer.first, layer.count); });
@@ -247,6 +250,7 @@ class Trainer {
   };
   std::optional<Future> step_;  // under way
   Batch batch_;
+  Batch next_batch_;
   BatchReader reader_;
   std::optional<Batch> validation_;   // filled by the chief's first evaluation
   std::optional<Batch> test_;         // the same
