@@ -167,6 +167,13 @@ bool CudaDevice::IsPinned(const void* host, size_t bytes) const {
   return begin + bytes <= start + size;
 }
 
+// Once for all copies from now on, however many pieces a buffer is copied in.
+void CudaDevice::LetCopiesWait(uint64_t computed) {
+  if (computed <= awaited_by_copies_) return;
+  computing_.LetWait(copies_, computed);
+  awaited_by_copies_ = computed;
+}
+
 const void* CudaDevice::Stage(const void* host, size_t bytes) {
   Staging& staging = staging_[next_staging_];
   next_staging_ = (next_staging_ + 1) % staging_.size();
@@ -187,7 +194,7 @@ void CudaDevice::UploadPart(const void* host, size_t bytes, Buffer& to, size_t a
   assert(at + bytes <= to.size_bytes());
   const void* const from = IsPinned(host, bytes) ? host : Stage(host, bytes);
   Use& use = UseOf(to);
-  computing_.LetWait(copies_, use.computed);
+  LetCopiesWait(use.computed);
   Check(cudaMemcpyAsync(to.As<std::byte>() + at, from, bytes, cudaMemcpyHostToDevice,
                         copies_.stream()),
         "copying to it");
@@ -199,7 +206,7 @@ Device::Mark CudaDevice::Download(const Buffer& from, size_t bytes, void* host) 
   assert(bytes <= from.size_bytes());
   // To memory that is not pinned cudaMemcpyAsync waits by itself: right, if slow.
   Use& use = UseOf(from);
-  computing_.LetWait(copies_, use.computed);
+  LetCopiesWait(use.computed);
   Check(cudaMemcpyAsync(host, from.As<void>(), bytes, cudaMemcpyDeviceToHost, copies_.stream()),
         "copying from it");
   use.copied = copies_.Count();

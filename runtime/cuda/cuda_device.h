@@ -83,6 +83,7 @@ class CudaDevice : public Device {
   Use& UseOf(const Buffer& buffer);
   void WaitForAll() noexcept;
   [[nodiscard]] bool IsPinned(const void* host, size_t bytes) const;
+  void LetCopiesWait(uint64_t computed);
   const void* Stage(const void* host, size_t bytes);
   float* Work(size_t floats);
 
@@ -90,6 +91,7 @@ class CudaDevice : public Device {
   std::string name_;
   Timeline computing_;
   Timeline copies_;
+  uint64_t awaited_by_copies_ = 0;  // the last piece of what is computed
   Cublas cublas_;
   std::unordered_map<const void*, Use> uses_;
   std::map<const std::byte*, size_t> pinned_;  // begin, bytes
