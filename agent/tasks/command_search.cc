@@ -19,11 +19,15 @@ namespace {
 // What execvp(3) uses when PATH is not set.
 constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
 
-std::string PathOf(const RunSpec& spec) {
+std::optional<std::string> ValueOf(const RunSpec& spec, std::string_view name) {
   for (const std::string& entry : spec.env) {
-    if (entry.starts_with("PATH=")) return entry.substr(5);
+    if (entry.starts_with(name) && entry[name.size()] == '=') return entry.substr(name.size() + 1);
   }
-  return std::string(kDefaultPath);
+  return std::nullopt;
+}
+
+std::string PathOf(const RunSpec& spec) {
+  return ValueOf(spec, "PATH").value_or(std::string(kDefaultPath));
 }
 
 // Why the file cannot be executed; nullopt when it can.
@@ -86,6 +90,17 @@ std::optional<std::string> WhyNotEntered(const std::string& folder) {
   return std::nullopt;
 }
 
+// The Python environment whose programs come first, as its `activate` has it. Without it another Python would run, which
+// lacks the program's packages.
+void CheckVirtualEnvironment(const RunSpec& spec) {
+  const auto folder = ValueOf(spec, "VIRTUAL_ENV");
+  if (!folder || folder->empty() || !PathOf(spec).starts_with(*folder + "/bin:")) return;
+  const auto why = Obstacle(std::filesystem::path(*folder) / "bin/python");
+  if (!why) return;
+  throw Error(Phase::kCommand, fmt::format("the virtual environment of {}: {}", spec.task, *why),
+              fmt::format("make it on that host: python3 -m venv {}", *folder));
+}
+
 }  // namespace
 
 void CheckStartFolder(const RunSpec& spec, const std::string& brought) {
@@ -101,6 +116,7 @@ void CheckCommand(const RunSpec& spec) {
   if (spec.argv.empty() || spec.argv[0].empty()) {
     throw Error(Phase::kCommand, fmt::format("{} has no command", spec.task));
   }
+  CheckVirtualEnvironment(spec);
   if (spec.argv[0].find('/') != std::string::npos) {
     if (const auto why = Obstacle(std::filesystem::path(spec.cwd) / spec.argv[0])) {
       Fail(spec, *why, RemedyForMissing(spec));

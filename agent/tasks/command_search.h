@@ -9,7 +9,7 @@ namespace tfdist::agent {
 void CheckStartFolder(const RunSpec& spec, const std::string& brought);
 
 // Looks for argv[0] as the holder will: in the PATH of the task's own environment, relative to its
-// folder. Throws Error(kCommand) that names the command, the task and where it was looked for.
+// folder; and for the Python environment that is activated for it. Throws Error(kCommand) that names the command, the task and where it was looked for.
 void CheckCommand(const RunSpec& spec);
 
 }  // namespace tfdist::agent

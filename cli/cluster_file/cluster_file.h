@@ -58,6 +58,7 @@ struct TaskSettings {
   std::optional<std::vector<Located<std::string>>> command;
   bool command_said = false;  // also when it was a mistake
   std::optional<Located<std::string>> cwd;
+  std::optional<Located<std::string>> venv;
   std::map<std::string, Located<std::string>> env;
   std::vector<std::string> env_from;  // names of variables of the user's shell
   std::optional<Located<GpuRequest>> gpus;

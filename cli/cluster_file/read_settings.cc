@@ -93,6 +93,7 @@ TaskSettings ReadSettings(const TableReader& table, Problems& problems) {
   settings.command_said = !table.Lacks("command");
   if (const auto field = table.Find("command")) settings.command = ReadCommand(*field, problems);
   settings.cwd = table.Line("cwd");
+  settings.venv = table.Line("venv");
   if (const auto field = table.Find("env")) settings.env = ReadEnv(*field, problems);
   if (const auto field = table.Find("env_from")) {
     settings.env_from = ReadEnvFrom(*field, problems);

@@ -92,6 +92,19 @@ TEST_F(PlaceholdersIn, PathsOfTheHostAreLeftToIt) {
   EXPECT_EQ(Expand("{keep}/x"), std::string(protocol::kKeepPath) + "/x");
 }
 
+TEST_F(PlaceholdersIn, AVirtualEnvironmentComesFirstInThePath) {
+  const auto file = [](const std::string& task) {
+    return "name = \"n\"\n[cluster]\nhosts = [\"h1\"]\n[task]\ncommand = [\"python\"]\n" + task;
+  };
+  const Plan plan = Load(
+      file("venv = \"/opt/tf\"\nenv = { PATH = \"/cuda/bin\" }\n[roles.ps]\nvenv = \"/opt/ps\""));
+  EXPECT_EQ(EnvOf(plan, "master:0", "PATH"), "/opt/tf/bin:/cuda/bin");
+  EXPECT_EQ(EnvOf(plan, "master:0", "VIRTUAL_ENV"), "/opt/tf");
+  EXPECT_EQ(EnvOf(plan, "ps:0", "PATH"), "/opt/ps/bin:/cuda/bin");
+  EXPECT_THAT(Messages(file("venv = \".venv\"")),
+              ElementsAre(HasSubstr("is no path of the hosts")));
+}
+
 TEST_F(PlaceholdersIn, OtherBracesAreThemselves) {
   EXPECT_EQ(Expand("{{task}"), "{task}");
   EXPECT_EQ(Expand("{{{task}"), "{worker:0");

@@ -59,6 +59,15 @@ std::string GpuText(const std::vector<std::string>& gpus) {
   return fmt::format("{}", fmt::join(gpus, ","));
 }
 
+// Whether the path begins at the root, at a placeholder for a path, or at a variable of the host.
+bool IsOfTheHost(const protocol::Text& path) {
+  // A literal in front of a placeholder is empty.
+  const auto first = std::ranges::find_if(
+      path.parts, [](const auto& part) { return part != protocol::Text::Part(std::string()); });
+  const auto* begin = first == path.parts.end() ? nullptr : std::get_if<std::string>(&*first);
+  return begin == nullptr || begin->starts_with('/') || begin->starts_with('\0');
+}
+
 // Fills in what each task runs, role by role.
 class CommandWriter {
  public:
@@ -95,11 +104,18 @@ class CommandWriter {
   }
 
  private:
-  void WriteStartFolder(const Role& role, TaskOnHost& task) {
-    std::optional<Located<std::string>> cwd;
+  // What the role's own table says, or the one that it follows.
+  std::optional<Located<std::string>> SaidOf(
+      const Role& role, std::optional<Located<std::string>> TaskSettings::*key) {
+    std::optional<Located<std::string>> said;
     for (const TaskSettings* settings : SettingsOf(file_, role)) {
-      if (!cwd) cwd = settings->cwd;
+      if (!said) said = settings->*key;
     }
+    return said;
+  }
+
+  void WriteStartFolder(const Role& role, TaskOnHost& task) {
+    const auto cwd = SaidOf(role, &TaskSettings::cwd);
     if (!cwd) return;
     task.cwd = Expand(*cwd, task, 0);
     CheckStartFolder(*cwd, task.cwd);
@@ -112,15 +128,11 @@ class CommandWriter {
                             std::holds_alternative<protocol::HostVariable>(part);
       if (!is_known) problems_.Add(said.where, "no address of a task can stand here");
     }
-    // A literal in front of a placeholder is empty.
-    const auto first = std::ranges::find_if(
-        cwd.parts, [](const auto& part) { return part != protocol::Text::Part(std::string()); });
-    const auto* begin = first == cwd.parts.end() ? nullptr : std::get_if<std::string>(&*first);
-    if (begin == nullptr || begin->starts_with('/') || begin->starts_with('\0')) return;
+    if (IsOfTheHost(cwd)) return;
     if (!plan_.workdir) {
       problems_.Add(said.where, "counts from the work folder, and [task] has no workdir",
                     "write workdir = \".\", or an absolute path of the hosts");
-    } else if (*std::filesystem::path(*begin).lexically_normal().begin() == "..") {
+    } else if (*std::filesystem::path(said.value).lexically_normal().begin() == "..") {
       problems_.Add(said.where, "leads out of the work folder",
                     "a path inside it, or an absolute one of the hosts");
     }
@@ -138,6 +150,7 @@ class CommandWriter {
     for (const TaskSettings* settings : SettingsOf(file_, role)) {
       for (const std::string& name : settings->env_from) AddFromShell(name, env);
     }
+    Activate(role, task, env);
     // Else Python holds back what it prints to a pipe until 8 KiB are full. Empty: as without it.
     env.try_emplace("PYTHONUNBUFFERED", "1");
     for (auto& [name, text] : env) {
@@ -145,6 +158,29 @@ class CommandWriter {
       std::erase_if(task.env, is_same);
       task.env.emplace_back(name, std::move(text));
     }
+  }
+
+  // As the environment's own `activate` does; the agent looks whether the environment is there.
+  void Activate(const Role& role, const TaskOnHost& task,
+                std::map<std::string, protocol::Text>& env) {
+    const auto venv = SaidOf(role, &TaskSettings::venv);
+    if (!venv) return;
+    const protocol::Text folder = Expand(*venv, task, sizeof "VIRTUAL_ENV");
+    if (!IsOfTheHost(folder)) {
+      problems_.Add(venv->where, "is no path of the hosts",
+                    "write ~/NAME, /PATH, {keep}/NAME or {shared}/NAME: an environment has its own "
+                    "path in it, and is made where "
+                    "it is used");
+    }
+    protocol::Text path = folder;
+    path.parts.emplace_back("/bin:");
+    const auto said = env.find("PATH");
+    const protocol::Text rest = said != env.end() ? said->second : protocol::Text();
+    path.parts.insert(path.parts.end(), rest.parts.begin(), rest.parts.end());
+    if (said == env.end()) path.parts.emplace_back(protocol::HostVariable{"PATH"});
+    env.insert_or_assign("PATH", std::move(path));
+    env.insert_or_assign("VIRTUAL_ENV", folder);
+    env.try_emplace("PYTHONHOME", "");  // another installation's; empty: as without it
   }
 
   void AddFromShell(const std::string& name, std::map<std::string, protocol::Text>& env) {

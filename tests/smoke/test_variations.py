@@ -407,6 +407,18 @@ command = ["{{tensorflow_server}}"]
                              rf"error: 127.0.0.1: python: {python} \S+ has no package tensorflow, which {{tensorflow_server}} of ps:0 needs\n"
                              rf"  try: {python} -m pip install tensorflow\n")
 
+    def test_tasks_run_in_a_virtual_environment_of_the_host(self):
+        venv = self.user.folder / "venvs/one"
+        command = shell("python -c 'import sys; print(sys.prefix)'; echo $VIRTUAL_ENV; command -v python")
+        file = self.write(command, task_extra=f'venv = "{venv}"')
+        for words in (["up", file], ["check", file]):
+            missing = self.user.run(*words).expect(3)
+            self.assertIn(f"the virtual environment of worker:0: {venv}/bin/python: No such file or directory", missing.err + missing.out)
+            self.assertIn(f"make it on that host: python3 -m venv {venv}", missing.err + missing.out)
+        subprocess.run(["python3", "-m", "venv", "--without-pip", str(venv)], check=True, timeout=120)
+        lines, _ = self.lines(file)
+        self.assertEqual(lines, sorted(f"worker:{n} | {line}" for n in (0, 1) for line in (venv, venv, venv / "bin/python")))
+
     def test_tasks_start_in_a_folder_of_the_workdir(self):
         self.user.write("work/mnist/train.py", "print(open('data').read())")
         self.user.write("work/mnist/data", "sevens")
