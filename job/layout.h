@@ -22,6 +22,9 @@ inline constexpr std::string_view kFiles = "files";
 inline constexpr std::string_view kNames = "names";
 inline constexpr std::string_view kKeep = "keep";
 inline constexpr std::string_view kJobs = "jobs";
+// Before the nonce, in a folder of another place: what stands for `<base>` where an agent is brought for one request, as no folder
+// of tfdist's has room for it or runs programs.
+inline constexpr std::string_view kAside = "tfdist-";
 // In a job's folder, before the slot's number.
 inline constexpr std::string_view kSlotPrefix = "h";
 // In a slot's folder. One of them makes it a slot's.

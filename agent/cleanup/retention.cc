@@ -15,6 +15,7 @@
 #include "agent/files/file_store.h"
 #include "agent/files/folder_time.h"
 #include "agent/slot/leave_folder.h"
+#include "agent/slot/slot_census.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/slot/task_files.h"
 #include "agent/slot/this_machine.h"
@@ -50,11 +51,8 @@ std::optional<std::vector<fs::path>> Entries(const fs::path& folder) {
     paths.push_back(entry->path());
   }
   if (error && !IsMissing(error)) return std::nullopt;
+  std::ranges::sort(paths);
   return paths;
-}
-
-std::vector<fs::path> EntriesIfPossible(const fs::path& folder) {
-  return Entries(folder).value_or(std::vector<fs::path>());
 }
 
 // So is what is not there; what cannot be looked at is not.
@@ -84,12 +82,6 @@ bool HasResults(const SlotFolder& folder, TimePoint deadline) {
   if (!FindTaskFile(folder, deadline)) return false;
   MarkUsed(folder.path());
   return true;
-}
-
-bool HasProcesses(const SlotFolder& folder) {
-  // Its cookie is how the folder is called (CookieValue).
-  const fs::path& path = folder.path();
-  return !FindProcesses((path.parent_path().filename() / path.filename()).string(), {}).empty();
 }
 
 bool IsOver(TimePoint deadline) { return SystemClock().Now() >= deadline; }
@@ -134,7 +126,7 @@ bool IsDead(const SlotFolder& folder, const Machine& here, fs::file_time_type no
 
 void RemoveOldAgents(const fs::path& base, fs::file_time_type now, TimePoint deadline) {
   std::error_code error;
-  for (const fs::path& agent : EntriesIfPossible(base / layout::kAgents)) {
+  for (const fs::path& agent : EntriesOf(base / layout::kAgents)) {
     if (IsOver(deadline)) return;
     const bool ours = IsSha256(agent.filename().string());
     if (ours && IsOlder(agent, now - kKeepAgents)) fs::remove(agent, error);
@@ -143,13 +135,17 @@ void RemoveOldAgents(const fs::path& base, fs::file_time_type now, TimePoint dea
 
 }  // namespace
 
+std::vector<fs::path> EntriesOf(const fs::path& folder) {
+  return Entries(folder).value_or(std::vector<fs::path>());
+}
+
 std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline, const Machine& here) {
   std::vector<fs::path> removed;
   std::error_code error;
   if (!fs::exists(base, error)) return removed;
   const auto now = TimeAt(base);
-  for (const fs::path& job : EntriesIfPossible(base / layout::kJobs)) {
-    for (const fs::path& slot : EntriesIfPossible(job)) {
+  for (const fs::path& job : EntriesOf(base / layout::kJobs)) {
+    for (const fs::path& slot : EntriesOf(job)) {
       if (IsOver(deadline)) return removed;
       const SlotFolder folder(slot);
       if (!IsSlotFolder(slot)) continue;

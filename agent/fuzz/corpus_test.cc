@@ -18,6 +18,7 @@
 #include "wire/control.h"
 #include "wire/file_fetch.h"
 #include "wire/frame.h"
+#include "wire/house.h"
 #include "wire/protocol.h"
 #include "wire/resolved_names.h"
 #include "wire/room.h"
@@ -122,6 +123,12 @@ TEST(FuzzCorpus, HasMessages) {
               ResolvedNames{{{"h1", {"10.0.0.1"}, ""}, {"h2", {}, "unknown"}}, {"::1"}})},
        {"shared", Bytes(type::kFindMark, SharedFolder{true, ""})},
        {"room", Bytes(kRoomRequest, Room{40, 78})},
+       {"list_slots", Bytes(type::kListSlots, ListSlots{{{"/home/u/.cache/tfdist"}}, true})},
+       {"slot_list",
+        Bytes(type::kListSlots, SlotList{{{0, "digits-1", 3, false, true, 120, false}}, 4711})},
+       {"remove_slots", Bytes(type::kRemoveSlots, RemoveSlots{{{"/base"}}, {"digits-1"}, 3, true})},
+       {"removal", Bytes(type::kRemoveSlots,
+                         Removal{{"/base/jobs/digits-1/h3"}, {"/base: other jobs use it"}})},
        {"contact", Bytes(agent::kContactRequest, agent::Contact{true, false, false, true, 900})},
        {"dial", Bytes(type::kDial, agent::CoordinatorAddress{"10.0.0.1", 2300, "key"})},
        {"order", Bytes(agent::control_type::kOrder, SampleOrder())},

@@ -13,6 +13,7 @@
 #include "wire/control.h"
 #include "wire/file_fetch.h"
 #include "wire/host_check.h"
+#include "wire/house.h"
 #include "wire/protocol.h"
 #include "wire/resolved_names.h"
 #include "wire/room.h"
@@ -96,6 +97,10 @@ void TryBodies(const Message& message) {
   TryBody<LogPiece>(message);
   TryBody<Census>(message);
   TryBody<Survey>(message);
+  TryBody<ListSlots>(message);
+  TryBody<SlotList>(message);
+  TryBody<RemoveSlots>(message);
+  TryBody<Removal>(message);
   TryBody<HostFacts>(message);
   TryBody<Held>(message);
   TryBody<Reach>(message);

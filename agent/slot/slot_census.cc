@@ -161,6 +161,12 @@ std::vector<ProcessInfo> FindSuspects(const RunPids& run, const std::vector<Proc
   return suspects;
 }
 
+bool HasProcesses(const SlotFolder& folder) {
+  // Its cookie is how the folder is called (CookieValue).
+  const std::filesystem::path& path = folder.path();
+  return !FindProcesses((path.parent_path().filename() / path.filename()).string(), {}).empty();
+}
+
 protocol::Census EndSlotProcesses(const SlotFolder& folder, const SlotInfo& info,
                                   const std::vector<pid_t>& exclude, TimePoint deadline) {
   protocol::Census census =

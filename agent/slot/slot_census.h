@@ -27,6 +27,9 @@ std::vector<LostRun> FindLostRuns(const SlotFolder& folder);
 // a session that is younger than it too.
 std::vector<ProcessInfo> FindSuspects(const RunPids& run, const std::vector<ProcessInfo>& table);
 
+// Whether something runs that has the slot's cookie, or descends from such a process.
+bool HasProcesses(const SlotFolder& folder);
+
 // EndProcesses (census.h) of the slot's cookie; then what is in the session of a lost run's task, too.
 // Blocks: for the files thread.
 protocol::Census EndSlotProcesses(const SlotFolder& folder, const SlotInfo& info,

@@ -1,14 +1,17 @@
 #include "agent/slot/slot_folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <system_error>
 #include <vector>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "job/layout.h"
@@ -34,8 +37,8 @@ void MakeRemovable(const fs::path& folder) {
   }
 }
 
-// False when something of it is left, or may be.
-bool RemoveContent(const SlotFolder& folder) {
+// What is left, or may be, and why.
+std::optional<std::string> RemoveContent(const SlotFolder& folder) {
   std::error_code error;
   std::vector<fs::path> paths;
   for (fs::directory_iterator entry(folder.path(), error);
@@ -44,20 +47,13 @@ bool RemoveContent(const SlotFolder& folder) {
       paths.push_back(entry->path());
     }
   }
-  bool is_removed = !error;
+  std::optional<std::string> left;
+  if (error) left = error.message();
   for (const fs::path& path : paths) {
     fs::remove_all(path, error);
-    if (error) is_removed = false;
+    if (error) left = fmt::format("{}: {}", path.string(), error.message());
   }
-  return is_removed;
-}
-
-// A job's id is its name, UTC time and 6 hexadecimal digits, with dashes between them.
-std::string NameOfJob(const std::string& job) {
-  const size_t digits = job.rfind('-');
-  const size_t time =
-      digits == std::string::npos || digits == 0 ? digits : job.rfind('-', digits - 1);
-  return job.substr(0, time);
+  return left;
 }
 
 std::optional<SlotInfo> InferFromPath(const fs::path& path) {
@@ -96,18 +92,35 @@ bool IsSlotFolder(const std::filesystem::path& path) {
           fs::exists(SlotFolder(path).executable(), error));
 }
 
-void RemoveWorkFolder(const SlotFolder& folder) {
-  MakeRemovable(folder.work());
-  std::error_code stays;
-  fs::remove_all(folder.work(), stays);
+std::string NameOfJob(const std::string& job) {
+  const size_t digits = job.rfind('-');
+  const size_t time =
+      digits == std::string::npos || digits == 0 ? digits : job.rfind('-', digits - 1);
+  return job.substr(0, time);
 }
 
-void RemoveSlotFolder(const SlotFolder& folder) {
+std::optional<std::string> RemoveTree(const fs::path& folder) {
+  MakeRemovable(folder);
+  std::error_code error;
+  fs::remove_all(folder, error);
+  if (!error) return std::nullopt;
+  return error.message();
+}
+
+void RemoveWorkFolder(const SlotFolder& folder) { (void)RemoveTree(folder.work()); }
+
+std::optional<std::string> RemoveSlotFolder(const SlotFolder& folder) {
   MakeRemovable(folder.path());
-  if (!RemoveContent(folder)) return;
+  if (auto left = RemoveContent(folder)) return left;
   for (const fs::path& mark : {folder.executable(), folder.info()}) unlink(mark.c_str());
-  rmdir(folder.path().c_str());
+  if (rmdir(folder.path().c_str()) != 0 && errno != ENOENT) {
+    auto left = WithErrno("the folder", errno);
+    // The next time, too, it is to be known as a slot's.
+    const UniqueFd mark(open(folder.info().c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    return left;
+  }
   rmdir(folder.path().parent_path().c_str());  // unless another slot of the job is here
+  return std::nullopt;
 }
 
 void WriteSlotInfo(const SlotFolder& folder, const SlotInfo& info) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -67,16 +68,21 @@ class SlotFolder {
 };
 
 // Whether `path` is a slot's folder that tfdist has made: `h<slot>`, of this account, with the
-// slot's info or its agent in it. The scripts of cli/link/boot_script.cc go by the same rule.
+// slot's info or its agent in it.
 bool IsSlotFolder(const std::filesystem::path& path);
+
+// "digits" of "digits-20260801T120000Z-a1b2c3": what stands before the last two dashes.
+std::string NameOfJob(const std::string& job);
+
+// Removes it with all that is in it; what is left, and why. nullopt: nothing.
+std::optional<std::string> RemoveTree(const std::filesystem::path& folder);
 
 // Removes the folder in which tasks start, with all that is in it.
 void RemoveWorkFolder(const SlotFolder& folder);
 
-// Removes it, and the job's folder with its last slot; what cannot be removed stays, without an
-// error. What IsSlotFolder goes by is removed last: a folder of which something is left is one
-// still.
-void RemoveSlotFolder(const SlotFolder& folder);
+// Removes it, and the job's folder with its last slot; what cannot be removed stays: says what, and why. nullopt: all is gone. What
+// IsSlotFolder goes by is removed last: a folder of which something is left is one still.
+std::optional<std::string> RemoveSlotFolder(const SlotFolder& folder);
 
 void WriteSlotInfo(const SlotFolder& folder, const SlotInfo& info);
 // Throws Error(kFiles) when it is missing or malformed.

@@ -25,15 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Many folders are asked about in one command; one that takes longer counts as one with files.
-constexpr std::chrono::seconds kLookLimit{10};
 constexpr size_t kPieceBytes = 256 * 1024;
-
-int SayWhetherThereAreSome(const SlotFolder& folder) {
-  const bool found = FindTaskFile(folder, SystemClock().Now() + kLookLimit).has_value();
-  std::puts(found ? "yes" : "no");
-  return 0;
-}
 
 void Put(std::string_view bytes) { WriteAll(STDOUT_FILENO, bytes, "stdout"); }
 
@@ -103,8 +95,7 @@ int Send(const fs::path& root, const std::vector<std::string>& arguments) {
 int TaskFilesMain(const std::vector<std::string>& arguments) {
   SetLogName("task-files");
   const SlotFolder folder(fs::read_symlink("/proc/self/exe").parent_path());
-  if (arguments.empty()) return SayWhetherThereAreSome(folder);
-  const std::string& word = arguments[0];
+  const std::string word = arguments.empty() ? "" : arguments[0];
   if (word == "list") return List(ListTaskFiles(folder));
   if (word == "send") return Send(folder.work(), arguments);
   const auto kept = [&] { return KeptFolder(ReadOrInferSlotInfo(folder)); };

@@ -7,7 +7,6 @@
 namespace tfdist::agent {
 
 // Returns the process's exit code. `arguments`:
-//   none          prints "yes" or "no": whether there is something
 //   list          prints a record for each file in the work folder, "SIZE MTIME_NS PATH", two for a
 //                 link, "link MTIME_NS PATH" and its target, and "end"; each ends in a NUL
 //   send N PATH N PATH ...

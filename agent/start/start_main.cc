@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "agent/check/serve_check.h"
+#include "agent/cleanup/house.h"
 #include "agent/cleanup/retention.h"
 #include "agent/files/file_store.h"
 #include "agent/process/handover.h"
@@ -20,7 +21,9 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "job/layout.h"
 #include "wire/host_check.h"
+#include "wire/house.h"
 #include "wire/protocol.h"
 
 namespace tfdist::agent {
@@ -78,6 +81,37 @@ std::filesystem::path PathOfThisProgram() {
               "mount it, also where sshd has a ChrootDirectory");
 }
 
+// An agent that was put aside is there for one request alone: it runs on without its file.
+void Settle(const std::filesystem::path& executable) {
+  const std::filesystem::path base = BaseOf(executable);
+  if (!base.filename().string().starts_with(layout::kAside)) {
+    MarkUsed(executable);
+    return;
+  }
+  unlink(executable.c_str());
+  rmdir(executable.parent_path().c_str());
+  rmdir(base.c_str());
+}
+
+bool IsOfHouse(const protocol::Message& request) {
+  return request.type == protocol::type::kListSlots || request.type == protocol::type::kRemoveSlots;
+}
+
+int ServeHouse(const protocol::Message& request) {
+  const auto answer = [&]() -> protocol::Json {
+    if (request.type == protocol::type::kListSlots) {
+      return ListSlots(protocol::Body<protocol::ListSlots>(request));
+    }
+    return RemoveSlots(protocol::Body<protocol::RemoveSlots>(request));
+  };
+  try {
+    WriteToStdout({std::string(protocol::type::kOk), request.id, answer()});
+  } catch (const Error& error) {
+    WriteToStdout(protocol::ErrorMessage(request.id, error));
+  }
+  return 0;
+}
+
 }  // namespace
 
 int StartMain() {
@@ -87,7 +121,7 @@ int StartMain() {
   std::signal(SIGPIPE, SIG_IGN);
   // Of what runs, whatever lies there by now: a damaged one is replaced when the command hears of its hash.
   const AgentFile executable{.path = PathOfThisProgram(), .sha256 = HashFile(kThisProgram)};
-  MarkUsed(executable.path);
+  Settle(executable.path);
   FailPoint("start hello");
   WriteToStdout(Hello(executable));
   const auto message = ReadMessage(STDIN_FILENO, SystemClock().Now() + kCreateLimit);
@@ -95,6 +129,7 @@ int StartMain() {
   if (message->type == protocol::type::kSurvey) {
     return ServeCheck(*message, executable.path, BaseOf(executable.path));
   }
+  if (IsOfHouse(*message)) return ServeHouse(*message);
   // Before the slot is made: it may need the room that this makes, and its tasks the ports.
   const auto removed = KeepHouse(BaseOf(executable.path), SystemClock().Now() + kHouseLimit);
   if (IsPeerGone()) return 1;

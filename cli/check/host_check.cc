@@ -149,10 +149,8 @@ class Checkup {
     uploaded_[slot] = started.uploaded ? 1 : 0;
     reports_[slot].base = started.hello.base;
     reports_[slot].kind = started.machine;
-    Json facts = agent.link->Call(type::kSurvey, SurveyOf(slot, started.uploaded),
-                                  In(kSurveyLimit + kAnswerLimit));
-    reports_[slot].facts =
-        protocol::Body<protocol::HostFacts>({std::string(type::kSurvey), 0, std::move(facts)});
+    reports_[slot].facts = agent.link->Ask<protocol::HostFacts>(
+        type::kSurvey, SurveyOf(slot, started.uploaded), In(kSurveyLimit + kAnswerLimit));
     TakePorts(slot, reports_[slot].facts->ports);
     ReadClock(slot, *agent.link);
   }
@@ -166,10 +164,7 @@ class Checkup {
 
   // As late and for as short as can be: whoever wants one of these ports meanwhile is refused.
   void Hold(size_t slot, AgentLink& link) {
-    Json answer = link.Call(type::kHold, Json::object(), In(kAnswerLimit));
-    TakePorts(
-        slot,
-        protocol::Body<protocol::Held>({std::string(type::kHold), 0, std::move(answer)}).ports);
+    TakePorts(slot, link.Ask<protocol::Held>(type::kHold, Json::object(), In(kAnswerLimit)).ports);
   }
 
   // Of the Python of its newest task, where the file asks for nothing of another one.
@@ -226,9 +221,7 @@ class Checkup {
     report.targets = TargetsOf(plan_, ports, static_cast<int>(slot));
     const auto limit = kReachLimit + kPerHost * plan_.hosts.size() / 10;
     const protocol::Reach reach{report.targets, WasBrought(slot), milliseconds(limit).count()};
-    Json answer = link.Call(type::kReach, reach, In(limit + kAnswerLimit));
-    auto reached =
-        protocol::Body<protocol::Reached>({std::string(type::kReach), 0, std::move(answer)});
+    auto reached = link.Ask<protocol::Reached>(type::kReach, reach, In(limit + kAnswerLimit));
     std::set<size_t> seen;
     std::erase_if(reached.failures, [&](const auto& failure) {
       return failure.target >= report.targets.size() || !seen.insert(failure.target).second;

@@ -19,6 +19,7 @@
 #include "cli/job/connector.h"
 #include "cli/job/job_record.h"
 #include "cli/link/bootstrap.h"
+#include "cli/link/house.h"
 #include "cli/render/table.h"
 #include "cli/show/consent.h"
 #include "cli/show/report.h"
@@ -38,15 +39,13 @@ struct AnswerOfHost {
   std::optional<Error> error;
 };
 
-template <typename Answer, typename Ask>
+template <typename Answer>
 std::vector<AnswerOfHost<Answer>> AskAll(const std::vector<HostPlan>& hosts, const SshOptions& ssh,
-                                         Ask ask) {
+                                         const std::function<Answer(const House&)>& ask) {
   std::vector<AnswerOfHost<Answer>> answers(hosts.size());
   const auto failures = ForEachHost(hosts.size(), [&](size_t at) {
-    TimePoint deadline = SystemClock().Now() + kHostLimit;
     const auto transport = MakeTransport(hosts[at], ssh);
-    auto shell = transport->OpenShell(deadline);
-    answers[at].answer = ask(std::move(shell), deadline);
+    answers[at].answer = ask({*transport, GetEmbeddedAgents(), ssh.remote_dir, kHostLimit});
   });
   for (size_t at = 0; at < answers.size(); ++at) {
     if (failures[at]) answers[at].error = WithHost(*failures[at], hosts[at].name);
@@ -115,9 +114,7 @@ struct Proposal {
 
 // Says which hosts did not answer.
 Proposal SurveyHosts(const Plan& plan) {
-  auto answers = AskAll<HostSurvey>(plan.hosts, plan.ssh, [&](auto channel, TimePoint deadline) {
-    return Survey(std::move(channel), plan.ssh.remote_dir, deadline);
-  });
+  auto answers = AskAll<HostSurvey>(plan.hosts, plan.ssh, Survey);
   Proposal proposal;
   for (size_t at = 0; at < answers.size(); ++at) {
     if (answers[at].error) {
@@ -125,7 +122,8 @@ Proposal SurveyHosts(const Plan& plan) {
       proposal.silent.insert(MachineOf(plan.hosts[at]));
     } else {
       const auto& refused = answers[at].answer.refused;
-      if (!refused.empty()) PrintError(RefusedFolders(refused).WithHost(plan.hosts[at].name));
+      if (!refused.empty())
+        PrintError(RefusedFolders(Phase::kFiles, refused).WithHost(plan.hosts[at].name));
       (refused.empty() ? proposal.seen : proposal.silent).insert(MachineOf(plan.hosts[at]));
       proposal.answering.push_back(plan.hosts[at]);
       proposal.hosts.push_back(std::move(answers[at].answer));
@@ -292,10 +290,9 @@ bool MayRemove(const CleanArguments& arguments, const Proposal& proposal) {
 
 bool RemoveAll(const Plan& plan, const Proposal& proposal) {
   const std::vector<std::string> jobs(proposal.jobs.begin(), proposal.jobs.end());
-  const auto answers =
-      AskAll<Removal>(proposal.answering, plan.ssh, [&](auto channel, TimePoint deadline) {
-        return Clean(std::move(channel), plan.ssh.remote_dir, jobs, proposal.caches_stay, deadline);
-      });
+  const auto answers = AskAll<Removal>(proposal.answering, plan.ssh, [&](const House& house) {
+    return Clean(house, jobs, proposal.caches_stay);
+  });
   bool all_answered = true;
   for (size_t at = 0; at < answers.size(); ++at) {
     const std::string& host = proposal.answering[at].name;

@@ -13,7 +13,7 @@
 #include "cli/find/find_job.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
-#include "cli/link/bootstrap.h"
+#include "cli/link/house.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/stream/print.h"
@@ -23,16 +23,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr auto kPurgeLimit = 30s;
+
 // The agent serves its last follower for a moment after the end, so a folder that is still in use
 // is asked for again.
 Removal RemoveSlot(const JobRecord& record, size_t slot) {
-  TimePoint deadline = SystemClock().Now() + 30s;
+  const TimePoint deadline = SystemClock().Now() + kPurgeLimit;
   const auto transport = MakeTransport(record.hosts[slot], record.ssh);
   while (true) {
     const int number = static_cast<int>(slot);
-    auto shell = transport->OpenShell(deadline);
+    const std::string base = BaseOf(record, number);
     Removal removal =
-        PurgeJob(std::move(shell), BaseOf(record, number), record.id, number, deadline);
+        PurgeJob({*transport, GetEmbeddedAgents(), base, kPurgeLimit}, record.id, number);
     if (removal.kept.empty() || SystemClock().Now() + 15s > deadline) return removal;
     std::this_thread::sleep_for(200ms);
   }

@@ -107,9 +107,7 @@ protocol::Census Sweep(const JobRecord& record, int slot, bool force, TimePoint 
   Attached attached = Attach(record, slot, kAttachLimit);
   details.clear();  // of a try before
   NoteDamage(record, slot, attached.hello, details);
-  return protocol::Body<protocol::Census>(
-      {.type = std::string(type::kSweep),
-       .body = attached.link->Call(type::kSweep, {{"force", force}}, deadline)});
+  return attached.link->Ask<protocol::Census>(type::kSweep, {{"force", force}}, deadline);
 }
 
 // The host is asked directly.

@@ -15,7 +15,7 @@
 #include "cli/find/last_seen.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
-#include "cli/link/bootstrap.h"
+#include "cli/link/house.h"
 #include "cli/show/consent.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/report.h"
@@ -61,11 +61,9 @@ Surveys SurveyHostsOf(const std::vector<const JobRecord*>& records) {
   for (auto& [machine, surveyed] : surveys) all.push_back(&surveyed);
   const SlowNotice notice("looking for what tasks of finished jobs have written");
   (void)ForEachHost(all.size(), [&](size_t at) {
-    TimePoint deadline = SystemClock().Now() + kSurveyLimit;
     const SshOptions& ssh = all[at]->record->ssh;
     const auto transport = MakeTransport(*all[at]->host, ssh);
-    auto shell = transport->OpenShell(deadline);
-    all[at]->found = Survey(std::move(shell), ssh.remote_dir, deadline);
+    all[at]->found = Survey({*transport, GetEmbeddedAgents(), ssh.remote_dir, kSurveyLimit});
     all[at]->answered = true;
   });
   return surveys;

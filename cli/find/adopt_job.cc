@@ -102,10 +102,8 @@ protocol::JobPlan AskForPlan(JobRecord& record) {
 
 std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh,
                               const std::string& name) {
-  TimePoint deadline = SystemClock().Now() + kLookLimit;
   const auto transport = MakeTransport(host, ssh);
-  auto shell = transport->OpenShell(deadline);
-  return FindJobs(std::move(shell), ssh.remote_dir, name, deadline);
+  return FindJobs({*transport, GetEmbeddedAgents(), ssh.remote_dir, kLookLimit}, name);
 }
 
 JobRecord AdoptJobOf(const Plan& plan, const std::string& id) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/job/job_record.h"
-#include "cli/link/bootstrap.h"
+#include "cli/link/house.h"
 
 namespace tfdist::cli {
 

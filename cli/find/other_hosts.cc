@@ -10,6 +10,7 @@
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
+#include "wire/contact.h"
 
 namespace tfdist::cli {
 namespace {
@@ -17,26 +18,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kOtherHostsLimit = 20s;
-constexpr std::string_view kContact = "contact";  // wire/protocol.md
 // A coordinator beats each second.
 constexpr auto kSilentAfterBeats = 4s;
 
 // An agent that runs says how long it has not heard of the coordinator.
 HostsWord OfAgent(AgentLink& link, TimePoint deadline) {
-  const protocol::Message answer{.type = std::string(kContact),
-                                 .body = link.Call(kContact, protocol::Json::object(), deadline)};
-  struct Contact {
-    bool over;
-    int64_t silence_ms;
-  };
-  const auto contact = [&]() -> Contact {
-    try {
-      return {answer.body.at("over").get<bool>(), answer.body.at("silence_ms").get<int64_t>()};
-    } catch (const protocol::Json::exception& e) {
-      throw ProtocolError(Phase::kControl,
-                          fmt::format("malformed answer '{}': {}", kContact, e.what()));
-    }
-  }();
+  const auto contact =
+      link.Ask<agent::Contact>(agent::kContactRequest, protocol::Json::object(), deadline);
   const std::chrono::milliseconds silence(contact.silence_ms);
   HostsWord said;
   if (contact.over) {

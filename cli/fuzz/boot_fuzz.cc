@@ -2,12 +2,13 @@
 // same, and it comes: an error of ours, or what the host said, whose ids are fit for folder names.
 //
 // Input: which function (first byte), then what the host prints; NONCE in it stands for the line
-// that only a running script can print.
+// that only a running script can print. An agent of the role `house` speaks in frames.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "base/error.h"
 #include "cli/link/bootstrap.h"
+#include "cli/link/house.h"
 
 namespace tfdist::cli {
 namespace {
@@ -22,8 +24,8 @@ namespace {
 constexpr std::string_view kPlaceholder = "NONCE";
 constexpr size_t kNonceDigits = 32;
 constexpr size_t kNoiseLimitBytes = 64 * 1024;
-// The script, and an agent that takes one piece.
-constexpr int kMostWrites = 2;
+// The script, an agent that takes one piece, and a request to it.
+constexpr int kMostWrites = 3;
 
 class PrintedAnswer : public ByteChannel {
  public:
@@ -61,6 +63,19 @@ class PrintedAnswer : public ByteChannel {
   int writes_ = 0;
 };
 
+// Whose shell prints the same each time.
+class PrintingHost : public Transport {
+ public:
+  PrintingHost(std::string_view answer, size_t cut) : answer_(answer), cut_(cut) {}
+  std::unique_ptr<ByteChannel> OpenShell(TimePoint& /*deadline*/) override {
+    return std::make_unique<PrintedAnswer>(answer_, cut_);
+  }
+
+ private:
+  std::string_view answer_;
+  size_t cut_;
+};
+
 std::string Show(const RemoteJob& job) {
   assert(!job.job.empty() && job.job.find_first_of("/ '\n") == std::string::npos);
   assert(job.slot >= 0);
@@ -78,28 +93,21 @@ std::string Show(const BootedAgent& agent) {
   return fmt::format("{} {} {}", agent.noise, agent.uploaded, rest);
 }
 
-std::string ShowStart(std::unique_ptr<ByteChannel> channel) {
-  static constexpr std::array<std::byte, 3> kGzip{};
-  EmbeddedAgent agent;
-  agent.gzip = kGzip;
-  agent.sha256_hex = "abcd";
-  agent.size_bytes = 9;
-  agent.machine = "x86_64";
-  return Show(
-      StartAgent(std::move(channel), {&agent, 1}, "", Upload::kIfMissing, TimePoint::max()));
-}
+constexpr std::array<std::byte, 3> kGzip{};
+constexpr EmbeddedAgent kAgent{
+    .gzip = kGzip, .xz = {}, .sha256_hex = "abcd", .size_bytes = 9, .machine = "x86_64"};
 
-std::string ShowJobs(std::unique_ptr<ByteChannel> channel) {
+std::string ShowJobs(const House& house) {
   std::string text;
-  for (const RemoteJob& job : FindJobs(std::move(channel), "", "", TimePoint::max())) {
+  for (const RemoteJob& job : FindJobs(house, "")) {
     (void)IsJobIdOf(job.job, "digits");
     text += Show(job);
   }
   return text;
 }
 
-std::string ShowSurvey(std::unique_ptr<ByteChannel> channel) {
-  const HostSurvey survey = Survey(std::move(channel), "", TimePoint::max());
+std::string ShowSurvey(const House& house) {
+  const HostSurvey survey = Survey(house);
   std::string text = fmt::format("{}\n", survey.caches_kib);
   for (const SlotOnHost& slot : survey.slots) {
     text += fmt::format("{} {} {}", slot.size_kib, slot.has_task_files, Show(slot.job));
@@ -107,32 +115,36 @@ std::string ShowSurvey(std::unique_ptr<ByteChannel> channel) {
   return text;
 }
 
-std::string Outcome(int function, std::unique_ptr<ByteChannel> channel) {
-  constexpr TimePoint kNever = TimePoint::max();
+std::string Result(int function, PrintingHost& host) {
+  TimePoint never = TimePoint::max();
+  const std::string remote_dir;
+  const House house{host, {&kAgent, 1}, remote_dir, std::chrono::hours(1)};
+  switch (function) {
+    case 0:
+      return Show(StartAgent(host.OpenShell(never), house.agents, "", Upload::kIfMissing, never));
+    case 1:
+      return Show(AttachAgent(host.OpenShell(never), "", "digits-1", 0, never));
+    case 2:
+      return ShowJobs(house);
+    case 3:
+      return ShowSurvey(house);
+    case 4:
+      return Show(Clean(house, {"digits-1"}, false));
+    default:
+      return Show(PurgeJob(house, "digits-1", 0));
+  }
+}
+
+std::string Outcome(int function, PrintingHost host) {
   try {
-    switch (function) {
-      case 0:
-        return ShowStart(std::move(channel));
-      case 1:
-        return Show(AttachAgent(std::move(channel), "", "digits-1", 0, kNever));
-      case 2:
-        return ShowJobs(std::move(channel));
-      case 3:
-        return ShowSurvey(std::move(channel));
-      case 4:
-        return Show(Clean(std::move(channel), "", {"digits-1"}, false, kNever));
-      default:
-        return Show(PurgeJob(std::move(channel), "", "digits-1", 0, kNever));
-    }
+    return Result(function, host);
   } catch (const Error& error) {
     return fmt::format("{}: {}", error.what(), error.remedy());
   }
 }
 
 void Run(int function, std::string_view answer) {
-  const auto outcome = [&](size_t cut) {
-    return Outcome(function, std::make_unique<PrintedAnswer>(answer, cut));
-  };
+  const auto outcome = [&](size_t cut) { return Outcome(function, PrintingHost(answer, cut)); };
   assert(outcome(3) == outcome(1 << 20));
 }
 

@@ -4,6 +4,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -37,6 +40,11 @@ class AgentLink {
   // it comes.
   protocol::Json Call(std::string_view type, protocol::Json body, TimePoint deadline,
                       const std::function<void()>& check = {});
+  // The same, and the answer as an Answer; throws ProtocolError where it is none.
+  template <typename Answer>
+  Answer Ask(std::string_view type, protocol::Json body, TimePoint deadline) {
+    return protocol::Body<Answer>({std::string(type), 0, Call(type, std::move(body), deadline)});
+  }
   // Sends without waiting; returns the id.
   uint64_t Send(std::string_view type, protocol::Json body);
   void SendWithId(std::string_view type, uint64_t id, protocol::Json body);
@@ -46,6 +54,8 @@ class AgentLink {
   // The next message that is not a pong of ours; nullopt on timeout. Throws LostConnection on
   // end of file. Pings go out by themselves while any call of this class waits.
   std::optional<protocol::Message> Receive(TimePoint deadline);
+  // For a peer that reads nothing while it works: deadlines count then.
+  void StopPings() { pinging_ = false; }
   void OnMessage(std::function<void(const protocol::Message&)> handler);
   [[nodiscard]] int PollFd() const;
   // Folders of finished jobs that the `start` role has removed, as it said before the second hello.

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/failures.h"
-#include "cli/link/bootstrap.h"
 #include "job/layout.h"
 
 namespace tfdist::cli {
@@ -15,16 +17,15 @@ namespace {
 
 TimePoint In(std::chrono::milliseconds span) { return SystemClock().Now() + span; }
 
+// Runs the agent through a shell.
+using Boot =
+    std::function<BootedAgent(std::unique_ptr<ByteChannel>, Upload upload, TimePoint deadline)>;
+
 class Bringer {
  public:
-  Bringer(Transport& transport, std::span<const EmbeddedAgent> agents,
-          const std::string& remote_dir, const StartLimits& limits,
+  Bringer(Transport& transport, const StartLimits& limits, Boot boot,
           const std::function<void(const char*)>& on_step)
-      : transport_(transport),
-        agents_(agents),
-        remote_dir_(remote_dir),
-        limits_(limits),
-        on_step_(on_step) {}
+      : transport_(transport), limits_(limits), boot_(std::move(boot)), on_step_(on_step) {}
 
   StartedAgent Run() {
     if (auto there = TryWhatIsThere()) return std::move(*there);
@@ -40,6 +41,7 @@ class Bringer {
   // nullopt: the host has a copy that does not run, or not as it should.
   std::optional<StartedAgent> TryWhatIsThere() {
     StartedAgent started = Start(Upload::kIfMissing);
+    if (!started.link) return started;
     try {
       ReadHello(started);
     } catch (const LostConnection&) {
@@ -57,13 +59,15 @@ class Bringer {
     TimePoint deadline = In(limits_.shell);
     auto shell = transport_.OpenShell(deadline);
     on_step_("find or send the agent");
-    BootedAgent booted =
-        StartAgent(std::move(shell), agents_, remote_dir_, upload, In(limits_.boot));
+    BootedAgent booted = boot_(std::move(shell), upload, In(limits_.boot));
+    StartedAgent started;
+    started.folders = std::move(booted.folders);
+    started.uploaded = booted.uploaded;
+    if (!booted.channel) return started;
     agent_ = booted.agent;
-    return {std::make_unique<AgentLink>(std::move(booted.channel)),
-            {},
-            booted.uploaded,
-            std::string(agent_->machine)};
+    started.machine = agent_->machine;
+    started.link = std::make_unique<AgentLink>(std::move(booted.channel));
+    return started;
   }
   void ReadHello(StartedAgent& started) {
     on_step_("hello");
@@ -74,10 +78,9 @@ class Bringer {
   }
 
   Transport& transport_;
-  std::span<const EmbeddedAgent> agents_;
-  const EmbeddedAgent* agent_ = nullptr;  // the one that was started last
-  const std::string& remote_dir_;
   const StartLimits& limits_;
+  Boot boot_;
+  const EmbeddedAgent* agent_ = nullptr;  // the one that was started last
   const std::function<void(const char*)>& on_step_;
 };
 
@@ -86,7 +89,20 @@ class Bringer {
 StartedAgent BringAgent(Transport& transport, std::span<const EmbeddedAgent> agents,
                         const std::string& remote_dir, const StartLimits& limits,
                         const std::function<void(const char*)>& on_step) {
-  return Bringer(transport, agents, remote_dir, limits, on_step).Run();
+  const auto boot = [&](std::unique_ptr<ByteChannel> shell, Upload upload, TimePoint deadline) {
+    return StartAgent(std::move(shell), agents, remote_dir, upload, deadline);
+  };
+  return Bringer(transport, limits, boot, on_step).Run();
+}
+
+StartedAgent BringHouse(Transport& transport, std::span<const EmbeddedAgent> agents,
+                        const FoldersAsked& asked, const StartLimits& limits) {
+  const auto boot = [&](std::unique_ptr<ByteChannel> shell, Upload upload, TimePoint deadline) {
+    return StartHouse(std::move(shell), agents, asked, upload, deadline);
+  };
+  StartedAgent started = Bringer(transport, limits, boot, [](const char*) {}).Run();
+  if (started.link) started.link->StopPings();
+  return started;
 }
 
 }  // namespace tfdist::cli

@@ -9,6 +9,7 @@
 
 #include "cli/channel/byte_channel.h"
 #include "cli/link/agent_link.h"
+#include "cli/link/bootstrap.h"
 #include "cli/link/embedded_agent.h"
 #include "wire/protocol.h"
 
@@ -25,6 +26,7 @@ struct StartedAgent {
   protocol::Hello hello;
   bool uploaded = false;  // false: the host had this agent already
   std::string machine;    // what it runs on, as `uname -m` prints it
+  HostFolders folders;    // of BringHouse; without `bases` no agent runs, and there is no link
 };
 
 // Runs that of `agents` which is for the host's kind of machine in its role `start` on the host of `transport`. One that is there is taken as it is; if it cannot run, or its
@@ -33,5 +35,9 @@ struct StartedAgent {
 StartedAgent BringAgent(Transport& transport, std::span<const EmbeddedAgent> agents,
                         const std::string& remote_dir, const StartLimits& limits,
                         const std::function<void(const char*)>& on_step);
+
+// The same in the role `house`, as StartHouse. Its link expects no pings to be answered.
+StartedAgent BringHouse(Transport& transport, std::span<const EmbeddedAgent> agents,
+                        const FoldersAsked& asked, const StartLimits& limits);
 
 }  // namespace tfdist::cli

@@ -15,34 +15,13 @@
 #include "base/testing/soon.h"
 #include "base/testing/temporary_folder.h"
 #include "cli/channel/local_transport.h"
-#include "wire/frame.h"
+#include "cli/link/testing/greeting_agent.h"
 
 namespace tfdist::cli {
 namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::seconds;
-
-const std::string kNoHash(64, '0');
-
-std::string Octal(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) text += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
-  return text;
-}
-
-// Says hello with the hash that its file has now.
-std::string SelfHashingAgent() {
-  protocol::Hello hello;
-  hello.serving = protocol::Serving::kStart;
-  hello.agent_sha256 = kNoHash;
-  hello.base = "/base";
-  const std::string frame = protocol::Frame({std::string(protocol::type::kHello), 0, hello});
-  const size_t hash = frame.find(kNoHash);
-  return fmt::format(
-      "#!/bin/sh\nprintf '{}'; sha256sum <\"$0\" | head -c 64; printf '{}'\nexec cat\n",
-      Octal(frame.substr(0, hash)), Octal(frame.substr(hash + kNoHash.size())));
-}
 
 class AgentStartTest : public testing::Test {
  protected:
@@ -69,7 +48,7 @@ class AgentStartTest : public testing::Test {
   }
 
   const TemporaryFolder home_;
-  std::string program_ = SelfHashingAgent();
+  std::string program_ = GreetingAgent("exec cat");
   std::string gzip_ = Gzip(program_);
   std::string sha256_ = Sha256Hex(program_);
   std::string steps_;

@@ -87,10 +87,9 @@ BootScript::BootScript(std::string nonce) : nonce_(std::move(nonce)) {
   if (nonce_.empty() || !IsHexadecimal(nonce_)) throw Bug("bad nonce");
   Set("nonce", nonce_);
   // The scripts spell no name of a folder or file themselves (job/layout.h).
-  Set("agents", layout::kAgents).Set("files", layout::kFiles).Set("names", layout::kNames);
-  Set("jobs", layout::kJobs).Set("keep", layout::kKeep).Set("slot_prefix", layout::kSlotPrefix);
-  Set("agent_name", layout::kAgent).Set("slot_info", layout::kSlotInfo);
-  Set("slot_key", "key");  // SlotFolder::key
+  Set("agents", layout::kAgents).Set("jobs", layout::kJobs).Set("keep", layout::kKeep);
+  Set("aside_prefix", layout::kAside).Set("slot_prefix", layout::kSlotPrefix);
+  Set("agent_name", layout::kAgent);
 }
 
 BootScript& BootScript::Set(std::string_view name, std::string_view value) {
@@ -110,13 +109,10 @@ BootScript& BootScript::SetWords(const std::vector<std::string>& words) {
   return *this;
 }
 
-std::string BootScript::StartAgent() const { return Sealed("start_agent"); }
+std::string BootScript::StartAgent() const { return Sealed("start"); }
+std::string BootScript::KeepHouse() const { return Sealed("house"); }
 std::string BootScript::Attach() const { return Sealed("attach"); }
 std::string BootScript::FindAgent() const { return Sealed("find_agent"); }
-std::string BootScript::FindJobs() const { return Sealed("find_jobs"); }
-std::string BootScript::Survey() const { return Sealed("survey"); }
-std::string BootScript::Clean() const { return Sealed("clean"); }
-std::string BootScript::Purge() const { return Sealed("purge"); }
 std::string BootScript::RunCommand() const { return Sealed("run_command"); }
 
 std::string BootScript::Sealed(std::string_view name) const {

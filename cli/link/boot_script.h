@@ -14,13 +14,11 @@ namespace tfdist::cli {
 //                          is passed over
 //   upload FORM MACHINE    the agent for MACHINE is missing: send it to stdin, in the FORM xz, gzip or plain
 //   run MACHINE            the agent starts; all further bytes are its own. From the other scripts: `run` alone
+//   base PATH              a folder of tfdist's that is there
+//   gone PATH              one that was removed, and is not just out of sight
+//   found | nothing        all of them have been told; nothing: there is none, and the script ends
 //   missing                no such job here
 //   agent PATH             of a job's slot
-//   job STATE PATH         running | idle, the folder of a slot
-//   slot STATE KIB FILES PATH  as `job`; FILES: yes | no | unknown (files of tasks)
-//   caches KIB BASE        agents and received files
-//   removed PATH
-//   kept PATH: WHY
 //   failed TEXT
 //   done                   the last line
 // RunCommand says `run` or, behind what was refused, `missing`; all that follows `run` is what the command prints, up to
@@ -42,13 +40,11 @@ class BootScript {
   // its nonce.
   // nonce remote_dir anew; kinds: a line for each agent, MACHINE HASH SIZE_BYTES GZIP_BYTES XZ_BYTES (0: none)
   [[nodiscard]] std::string StartAgent() const;
+  // As StartAgent, for the role `house`: places: each_base or each_known_base (remote_dir itself may be the folder); job slot: or empty,
+  // where only the folder with that slot counts; aside: not empty: the agent goes into a folder for this request
+  [[nodiscard]] std::string KeepHouse() const;
   [[nodiscard]] std::string Attach() const;     // remote_dir job slot
   [[nodiscard]] std::string FindAgent() const;  // remote_dir job slot
-  [[nodiscard]] std::string FindJobs() const;   // remote_dir
-  [[nodiscard]] std::string Survey() const;     // remote_dir
-  // remote_dir; wanted: ids of jobs with spaces around each; caches_stay: or empty
-  [[nodiscard]] std::string Clean() const;
-  [[nodiscard]] std::string Purge() const;  // remote_dir job slot
   // words; mark limit_seconds (0: none); remote_dir job slot where a job's agent runs them as its role (job: else
   // empty), and task where they run as a task does (else empty). While it runs, `end` and `kill` can be sent to it, one a line.
   [[nodiscard]] std::string RunCommand() const;

@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -15,7 +14,6 @@
 #include "cli/channel/tail.h"
 #include "cli/link/boot_conversation.h"
 #include "cli/link/boot_script.h"
-#include "job/layout.h"
 
 namespace tfdist::cli {
 namespace {
@@ -35,13 +33,6 @@ constexpr std::string_view kFolderCharacters =
 
 bool Holds(std::string_view text, std::string_view allowed) {
   return text.find_first_not_of(allowed) == std::string_view::npos;
-}
-
-// Ids become folder names on hosts.
-void CheckId(std::string_view id) {
-  if (id.empty() || id.front() == '.' || id.size() > 200 || !Holds(id, kIdCharacters)) {
-    throw UsageError(Phase::kUsage, fmt::format("'{}' is not a job's id", OnOneLine(id)));
-  }
 }
 
 // If `line` is "WORD rest", the rest.
@@ -163,6 +154,22 @@ void SendAgent(BootConversation& talk, const std::string& wanted,
   }
 }
 
+// Which of tfdist's folders the host has; the first line that tells of something else.
+std::string FollowFolders(BootConversation& talk, TimePoint deadline, HostFolders& folders) {
+  while (true) {
+    std::string line = talk.ReadLine(deadline);
+    if (auto base = After("base", line)) {
+      folders.bases.push_back(std::move(*base));
+    } else if (auto gone = After("gone", line)) {
+      folders.gone.push_back(std::move(*gone));
+    } else if (auto refused = After("refused", line)) {
+      folders.refused.push_back(std::move(*refused));
+    } else {
+      return line;
+    }
+  }
+}
+
 // Follows the script until it runs the agent; says which, and whether it was uploaded.
 void FollowStart(BootConversation& talk, std::span<const EmbeddedAgent> agents, TimePoint deadline,
                  BootedAgent& booted) {
@@ -189,84 +196,30 @@ void FollowStart(BootConversation& talk, std::span<const EmbeddedAgent> agents, 
   }
 }
 
-// ---------------------------------------------------------------------------------------------
-// Jobs without their agent
-
-template <typename Number>
-bool TakeNumber(std::string_view text, Number& number) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && stop == end && number >= 0;
+BootScript ScriptFor(std::span<const EmbeddedAgent> agents, const FoldersAsked& asked,
+                     Upload upload) {
+  std::string kinds;
+  for (const EmbeddedAgent& agent : agents) {
+    if (agent.sha256_hex.empty() || !Holds(agent.sha256_hex, kHexadecimal)) {
+      throw Bug("the embedded agent has no hash");
+    }
+    kinds += fmt::format("{} {} {} {} {}\n", agent.machine, agent.sha256_hex, agent.size_bytes,
+                         agent.gzip.size(), agent.xz.size());
+  }
+  BootScript script = NewScript(asked.remote_dir);
+  script.Set("kinds", kinds).Set("anew", upload == Upload::kAlways ? "yes" : "");
+  script.Set("aside", asked.aside ? "yes" : "").Set("places", "");
+  return script;
 }
 
-// The text up to the first space, which is taken away with it.
-std::string_view TakeWord(std::string_view& text) {
-  const size_t space = std::min(text.find(' '), text.size());
-  const std::string_view word = text.substr(0, space);
-  text.remove_prefix(std::min(space + 1, text.size()));
-  return word;
-}
-
-// "running /home/u/.cache/tfdist/jobs/ID/h3"; nullopt when a folder there is none of ours.
-std::optional<RemoteJob> ParseJob(const std::string& line) {
-  RemoteJob found;
-  static const std::string before_job = fmt::format("/{}/", layout::kJobs);
-  static const std::string before_slot = fmt::format("/{}", layout::kSlotPrefix);
-  const size_t space = line.find(' ');
-  const size_t slot = line.rfind(before_slot);
-  const size_t jobs = line.rfind(before_job);
-  if (space == std::string::npos || slot == std::string::npos || jobs == std::string::npos)
-    return std::nullopt;
-  const size_t job = jobs + before_job.size();
-  const auto number = std::string_view(line).substr(slot + before_slot.size());
-  if (job > slot || !TakeNumber(number, found.slot)) return std::nullopt;
-  found.running = line.substr(0, space) == "running";
-  found.base = line.substr(space + 1, jobs - space - 1);
-  found.job = line.substr(job, slot - job);
-  if (found.job.empty() || !Holds(found.job, kIdCharacters)) return std::nullopt;
-  return found;
-}
-
-// Ids end in "-TIME-HEX": for any names, later ones come first.
-std::string_view TimeOf(const RemoteJob& job) {
-  const std::string_view id = job.job;
-  const size_t hex = id.rfind('-');
-  if (hex == std::string_view::npos || hex == 0) return {};
-  const size_t time = id.rfind('-', hex - 1);
-  return time == std::string_view::npos ? std::string_view() : id.substr(time + 1, hex - time - 1);
-}
-
-// "idle 120 no /home/u/.cache/tfdist/jobs/ID/h3"
-std::optional<SlotOnHost> ParseSlot(std::string_view line) {
-  SlotOnHost slot;
-  const std::string_view state = TakeWord(line);
-  if (!TakeNumber(TakeWord(line), slot.size_kib)) return std::nullopt;
-  slot.has_task_files = TakeWord(line) != "no";
-  auto job = ParseJob(fmt::format("{} {}", state, line));
-  if (!job) return std::nullopt;
-  slot.job = std::move(*job);
-  slot.is_leased = state == "leased";
-  return slot;
+BootedAgent Booted(BootConversation& talk, BootedAgent booted) {
+  booted.noise = talk.noise();
+  booted.channel = talk.Release();
+  return booted;
 }
 
 std::string Joined(const std::vector<std::string>& refused) {
   return OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000);
-}
-
-// What another account may have put there is neither run nor listed.
-Error ForeignFolders(Phase phase, const std::vector<std::string>& refused) {
-  return Error(phase, Joined(refused), "look who made it; [ssh] remote_dir names another folder");
-}
-
-Removal FollowRemoval(BootConversation& talk, TimePoint deadline) {
-  Removal removal;
-  while (true) {
-    const std::string line = talk.ReadLine(deadline);
-    if (line == "done") return removal;
-    if (auto path = After("removed", line)) removal.removed.push_back(std::move(*path));
-    if (auto path = After("kept", line)) removal.kept.push_back(std::move(*path));
-    if (auto path = After("refused", line)) removal.kept.push_back(std::move(*path));
-  }
 }
 
 }  // namespace
@@ -278,26 +231,45 @@ void CheckRemoteDir(std::string_view remote_dir) {
                                OnOneLine(remote_dir)));
 }
 
+void CheckId(std::string_view id) {
+  if (id.empty() || id.front() == '.' || id.size() > 200 || !Holds(id, kIdCharacters)) {
+    throw UsageError(Phase::kUsage, fmt::format("'{}' is not a job's id", OnOneLine(id)));
+  }
+}
+
+Error RefusedFolders(Phase phase, const std::vector<std::string>& refused) {
+  return Error(phase, Joined(refused), "look who made it; [ssh] remote_dir names another folder");
+}
+
 BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, std::span<const EmbeddedAgent> agents,
                        const std::string& remote_dir, Upload upload, TimePoint deadline) {
   CheckRemoteDir(remote_dir);
-  std::string kinds;
-  for (const EmbeddedAgent& agent : agents) {
-    if (agent.sha256_hex.empty() || !Holds(agent.sha256_hex, kHexadecimal)) {
-      throw Bug("the embedded agent has no hash");
-    }
-    kinds += fmt::format("{} {} {} {} {}\n", agent.machine, agent.sha256_hex, agent.size_bytes,
-                         agent.gzip.size(), agent.xz.size());
-  }
-  BootScript script = NewScript(remote_dir);
-  script.Set("kinds", kinds).Set("anew", upload == Upload::kAlways ? "yes" : "");
+  const BootScript script = ScriptFor(agents, {.remote_dir = remote_dir}, upload);
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.StartAgent(), deadline);
   BootedAgent booted;
   FollowStart(talk, agents, deadline, booted);
-  booted.noise = talk.noise();
-  booted.channel = talk.Release();
-  return booted;
+  return Booted(talk, std::move(booted));
+}
+
+BootedAgent StartHouse(std::unique_ptr<ByteChannel> channel, std::span<const EmbeddedAgent> agents,
+                       const FoldersAsked& asked, Upload upload, TimePoint deadline) {
+  const bool of_slot = !asked.job.empty();
+  if (of_slot) CheckId(asked.job);
+  if (!of_slot) CheckRemoteDir(asked.remote_dir);
+  BootScript script = ScriptFor(agents, asked, upload);
+  script.Set("places", of_slot ? "each_known_base" : "each_base");
+  script.Set("job", asked.job).Set("slot", std::to_string(asked.slot));
+  BootConversation talk(std::move(channel));
+  Begin(talk, script, script.KeepHouse(), deadline);
+  BootedAgent booted;
+  const std::string line = FollowFolders(talk, deadline, booted.folders);
+  if (line == "nothing") return booted;
+  if (line != "found" || booted.folders.bases.empty()) {
+    throw ProtocolError(Phase::kStart, fmt::format("an unexpected answer: {}", OnOneLine(line)));
+  }
+  FollowStart(talk, agents, deadline, booted);
+  return Booted(talk, std::move(booted));
 }
 
 BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
@@ -318,12 +290,11 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
   }
   if (line != "run") {
     // Nobody can say then that nothing is there.
-    if (!refused.empty()) throw ForeignFolders(Phase::kRun, refused);
+    if (!refused.empty()) throw RefusedFolders(Phase::kRun, refused);
     throw NothingThere(Phase::kRun, fmt::format("this host has no job {} (slot {}){}", job, slot,
                                                 base.empty() ? "" : " in " + OnOneLine(base)));
   }
-  std::string noise = talk.noise();
-  return BootedAgent{.channel = talk.Release(), .noise = std::move(noise), .uploaded = false};
+  return Booted(talk, {});
 }
 
 std::string FindAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
@@ -336,86 +307,9 @@ std::string FindAgent(std::unique_ptr<ByteChannel> channel, const std::string& b
   std::vector<std::string> refused;
   const std::string line = talk.ReadBehindRefusals(refused, deadline);
   if (auto path = After("agent", line)) return std::move(*path);
-  if (!refused.empty()) throw ForeignFolders(Phase::kExec, refused);
+  if (!refused.empty()) throw RefusedFolders(Phase::kExec, refused);
   throw NothingThere(Phase::kExec, fmt::format("job {} has no folder here", job),
                      "was it cleaned, or has it another tfdist folder?");
-}
-
-std::vector<RemoteJob> FindJobs(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
-                                std::string_view name, TimePoint deadline) {
-  CheckRemoteDir(remote_dir);
-  const BootScript script = NewScript(remote_dir);
-  BootConversation talk(std::move(channel));
-  Begin(talk, script, script.FindJobs(), deadline);
-  std::vector<RemoteJob> jobs;
-  std::vector<std::string> refused;
-  std::string line;
-  while ((line = talk.ReadLine(deadline)) != "done") {
-    if (auto refusal = After("refused", line)) refused.push_back(std::move(*refusal));
-    const auto rest = After("job", line);
-    auto job = rest ? ParseJob(*rest) : std::nullopt;
-    if (job && (name.empty() || IsJobIdOf(job->job, name))) jobs.push_back(std::move(*job));
-  }
-  if (jobs.empty() && !refused.empty()) throw ForeignFolders(Phase::kRun, refused);
-  std::stable_sort(jobs.begin(), jobs.end(),
-                   [](const RemoteJob& a, const RemoteJob& b) { return TimeOf(a) > TimeOf(b); });
-  return jobs;
-}
-
-Error RefusedFolders(const std::vector<std::string>& refused) {
-  return ForeignFolders(Phase::kFiles, refused);
-}
-
-HostSurvey Survey(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
-                  TimePoint deadline) {
-  CheckRemoteDir(remote_dir);
-  const BootScript script = NewScript(remote_dir);
-  BootConversation talk(std::move(channel));
-  Begin(talk, script, script.Survey(), deadline);
-  HostSurvey survey;
-  std::string line;
-  while ((line = talk.ReadLine(deadline)) != "done") {
-    if (auto refusal = After("refused", line)) {
-      survey.refused.push_back(std::move(*refusal));
-    } else if (auto base = After("base", line)) {
-      survey.bases.push_back(std::move(*base));
-    } else if (const auto caches = After("caches", line)) {
-      std::string_view rest = *caches;
-      uint64_t kib = 0;
-      if (TakeNumber(TakeWord(rest), kib)) survey.caches_kib += kib;
-    } else if (const auto slot = After("slot", line)) {
-      if (auto parsed = ParseSlot(*slot)) survey.slots.push_back(std::move(*parsed));
-    }
-  }
-  std::ranges::stable_sort(survey.slots, [](const SlotOnHost& a, const SlotOnHost& b) {
-    return TimeOf(a.job) > TimeOf(b.job);
-  });
-  return survey;
-}
-
-Removal Clean(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
-              const std::vector<std::string>& jobs, bool caches_stay, TimePoint deadline) {
-  CheckRemoteDir(remote_dir);
-  std::string ids = " ";
-  for (const std::string& job : jobs) {
-    CheckId(job);
-    ids += job + " ";
-  }
-  BootScript script = NewScript(remote_dir);
-  script.Set("wanted", ids).Set("caches_stay", caches_stay ? "yes" : "");
-  BootConversation talk(std::move(channel));
-  Begin(talk, script, script.Clean(), deadline);
-  return FollowRemoval(talk, deadline);
-}
-
-Removal PurgeJob(std::unique_ptr<ByteChannel> channel, const std::string& base,
-                 const std::string& job, int slot, TimePoint deadline) {
-  CheckId(job);
-  BootScript script = NewScript(base);
-  script.Set("job", job).Set("slot", std::to_string(slot));
-  BootConversation talk(std::move(channel));
-  Begin(talk, script, script.Purge(), deadline);
-  return FollowRemoval(talk, deadline);
 }
 
 }  // namespace tfdist::cli

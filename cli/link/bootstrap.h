@@ -1,10 +1,9 @@
-// Starts an agent through a shell on a host, and does there what needs no agent.
+// Starts an agent through a shell on a host.
 //
 // Each function takes a fresh channel of Transport::OpenShell. It skips what the login shell prints
 // first (banner, rc files, locale warnings). Errors carry no host.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,7 +14,6 @@
 #include "base/failures.h"
 #include "cli/channel/byte_channel.h"
 #include "cli/link/embedded_agent.h"
-#include "job/layout.h"
 
 namespace tfdist::cli {
 
@@ -27,11 +25,19 @@ namespace tfdist::cli {
 // folder. Throws UsageError for characters other than letters, digits and " ._/~@%+=:,-".
 void CheckRemoteDir(std::string_view remote_dir);
 
+// tfdist's folders on a host, for a request to an agent there (wire/house.h).
+struct HostFolders {
+  std::vector<std::string> bases;    // without symbolic links, and nobody else can replace them
+  std::vector<std::string> gone;     // removed as a whole, and not just out of sight
+  std::vector<std::string> refused;  // "FOLDER: why", of those that somebody else may have made
+};
+
 struct BootedAgent {
   std::unique_ptr<ByteChannel> channel;  // right before the agent's first frame
   std::string noise;                     // what came before our own output: the last 64 KiB
   bool uploaded = false;                 // false: the host had this agent already
-  const EmbeddedAgent* agent = nullptr;  // of StartAgent: the one that runs there
+  const EmbeddedAgent* agent = nullptr;  // of StartAgent, StartHouse: the one that runs there
+  HostFolders folders;                   // of StartHouse; without `bases` there is no channel
 };
 
 enum class Upload { kIfMissing, kAlways };
@@ -43,6 +49,21 @@ enum class Upload { kIfMissing, kAlways };
 // LostConnection; ProtocolError.
 BootedAgent StartAgent(std::unique_ptr<ByteChannel> channel, std::span<const EmbeddedAgent> agents,
                        const std::string& remote_dir, Upload upload, TimePoint deadline);
+
+// Which folders a request is about, and where an agent goes that has to be brought for it.
+struct FoldersAsked {
+  std::string remote_dir;
+  // Of one slot of a job: remote_dir may be tfdist's folder itself (Hello::base), and only a folder that has the slot counts. Empty:
+  // all folders.
+  std::string job = {};
+  int slot = 0;
+  // Into a folder for this request, in memory if possible: none of tfdist's has room for it, or runs programs. Its role removes it.
+  bool aside = false;
+};
+
+// As StartAgent, in the role `house`, beside the first of the folders. Where there is none no agent is brought, and none runs.
+BootedAgent StartHouse(std::unique_ptr<ByteChannel> channel, std::span<const EmbeddedAgent> agents,
+                       const FoldersAsked& asked, Upload upload, TimePoint deadline);
 
 // The host has neither a folder nor a process of the job.
 class NothingThere : public Error {
@@ -66,56 +87,10 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
 std::string FindAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
                       const std::string& job, int slot, TimePoint deadline);
 
-struct RemoteJob {
-  std::string base;  // absolute path of the tfdist folder that holds it
-  std::string job;   // id
-  int slot = 0;
-  bool running = false;  // a keeper, agent or holder of it runs on this host
-};
+// What another account may have put there is neither run nor listed: what to tell the user where there is such a folder.
+Error RefusedFolders(Phase phase, const std::vector<std::string>& refused);
 
-// The jobs that have a folder on this host, newest first; those of `name` alone unless it is empty.
-std::vector<RemoteJob> FindJobs(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
-                                std::string_view name, TimePoint deadline);
-
-// One slot's folder, with what a user wants to know before it is removed.
-struct SlotOnHost {
-  RemoteJob job;
-  uint64_t size_kib = 0;
-  // A task has written a file into it, or this is not known.
-  bool has_task_files = true;
-  bool is_leased =
-      false;  // nothing of it runs here; another host that shares the folder may run it
-};
-
-struct HostSurvey {
-  std::vector<SlotOnHost> slots;  // newest first
-  uint64_t caches_kib = 0;        // agents and received files
-  // tfdist's folders of which `slots` has all; one that was removed as a whole among them.
-  std::vector<std::string> bases;
-  std::vector<std::string> refused;  // "FOLDER: why", of those that were not looked into
-};
-// What to tell the user where there are such.
-Error RefusedFolders(const std::vector<std::string>& refused);
-
-// All that tfdist has on this host, but for folders that somebody else may have made.
-HostSurvey Survey(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
-                  TimePoint deadline);
-
-struct Removal {
-  std::vector<std::string> removed;  // absolute paths on the host
-  std::vector<std::string> kept;     // "PATH: why"
-};
-
-// Removes the folders of those `jobs` (ids) that do not run on this host. Removes agents and cached
-// files too, unless a job runs on this host, or `caches_stay`: for jobs that stay, or run on another
-// host that may share the home folder.
-Removal Clean(std::unique_ptr<ByteChannel> channel, const std::string& remote_dir,
-              const std::vector<std::string>& jobs, bool caches_stay, TimePoint deadline);
-
-// Removes one slot's folder of a job, unless the job runs there. No folder is no error.
-Removal PurgeJob(std::unique_ptr<ByteChannel> channel, const std::string& base,
-                 const std::string& job, int slot, TimePoint deadline);
-
-using layout::IsJobIdOf;
+// Throws UsageError where `id` is none of a job: ids become folder names on hosts.
+void CheckId(std::string_view id);
 
 }  // namespace tfdist::cli

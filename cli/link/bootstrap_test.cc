@@ -26,6 +26,7 @@
 #include "cli/channel/child_channel.h"
 #include "cli/channel/local_transport.h"
 #include "cli/link/host_command.h"
+#include "cli/link/house.h"
 
 namespace tfdist::cli {
 namespace {
@@ -78,6 +79,18 @@ std::unique_ptr<ByteChannel> ShellAfter(const std::string& first) {
   channel->Write(first, Soon());
   return channel;
 }
+
+// A host whose login shell does that.
+class HostAfter : public Transport {
+ public:
+  explicit HostAfter(std::string first = {}) : first_(std::move(first)) {}
+  std::unique_ptr<ByteChannel> OpenShell(TimePoint& /*deadline*/) override {
+    return ShellAfter(first_);
+  }
+
+ private:
+  std::string first_;
+};
 
 class BootstrapTest : public testing::Test {
  protected:
@@ -398,13 +411,17 @@ class ForeignFolder : public BootstrapTest {
     } catch (const Error& error) {
       EXPECT_NE(error.cause().find(why), std::string::npos) << error.cause();
     }
-    ExpectRefusal(why, [&] { (void)FindJobs(ShellAfter(""), open_.string(), "", Soon()); });
-    const HostSurvey survey = Survey(ShellAfter(""), open_.string(), Soon());
+    const std::string remote_dir = open_.string();
+    HostAfter host;
+    const FakeAgent agent;
+    const EmbeddedAgent embedded = agent.Embedded();
+    const House house{host, {&embedded, 1}, remote_dir, std::chrono::seconds(60)};
+    ExpectRefusal(why, [&] { (void)FindJobs(house, ""); });
+    const HostSurvey survey = Survey(house);
     EXPECT_TRUE(survey.slots.empty() && survey.bases.empty());
     ASSERT_EQ(survey.refused.size(), 1u);
     EXPECT_NE(survey.refused[0].find(why), std::string::npos) << survey.refused[0];
-    for (const Removal& removal : {Clean(ShellAfter(""), open_.string(), {kJob}, false, Soon()),
-                                   PurgeJob(ShellAfter(""), open_.string(), kJob, 0, Soon())}) {
+    for (const Removal& removal : {Clean(house, {kJob}, false), PurgeJob(house, kJob, 0)}) {
       EXPECT_EQ(removal.removed, std::vector<std::string>());
       EXPECT_TRUE(std::ranges::any_of(removal.kept, [&](const std::string& kept) {
         return kept.find(why) != std::string::npos;
@@ -554,19 +571,6 @@ TEST_F(BootstrapTest, AttachSaysThatThereIsNoSuchJob) {
   EXPECT_THROW(AttachAgent(ShellAfter(""), "", "../x", 2, Soon()), Error);
 }
 
-TEST_F(BootstrapTest, FindsTheNewestJobOfAName) {
-  MakeJobFolder("digits-20260801T120000Z-a1b2c3", 0);
-  MakeJobFolder("digits-20260802T120000Z-000000", 1);
-  MakeJobFolder("digits-big-20260803T120000Z-a1b2c3", 0);
-  const auto jobs = FindJobs(ShellAfter(""), "", "digits", Soon());
-  ASSERT_EQ(jobs.size(), 2U);
-  EXPECT_EQ(jobs[0].job, "digits-20260802T120000Z-000000");
-  EXPECT_EQ(jobs[0].slot, 1);
-  EXPECT_FALSE(jobs[0].running);
-  EXPECT_EQ(jobs[0].base, fs::canonical(home_ / ".cache/tfdist").string());
-  EXPECT_EQ(FindJobs(ShellAfter(""), "", "", Soon()).size(), 3U);
-}
-
 // As a ForceCommand that prints for ever: a deadline that counts only while nothing comes would
 // never be over.
 class ChattyHost : public BootstrapTest {
@@ -574,7 +578,9 @@ class ChattyHost : public BootstrapTest {
   // How long it takes until the search for jobs gives up a host whose shell runs `first`.
   static std::chrono::steady_clock::duration Search(const std::string& first) {
     const TimePoint begin = SystemClock().Now();
-    EXPECT_THROW((void)FindJobs(ShellAfter(first), "", "", begin + kLimit), Error);
+    HostAfter host(first);
+    const std::string remote_dir;
+    EXPECT_THROW((void)FindJobs({host, {}, remote_dir, kLimit}, ""), Error);
     return SystemClock().Now() - begin;
   }
 
@@ -589,119 +595,12 @@ TEST_F(ChattyHost, IsGivenUpInTimeThoughItNeverStopsBeforeTheScriptRuns) {
 
 TEST_F(ChattyHost, IsGivenUpInTimeThoughItsAnswerNeverEnds) {
   EXPECT_LT(Search("while read -r line; do case $line in nonce=*) break;; esac; done\n"
-                   "eval \"$line\"; echo \"$nonce\"; exec yes 'job no folder'\n"),
+                   "eval \"$line\"; echo \"$nonce\"; exec yes 'base /folder'\n"),
             kEnough);
 }
 
 TEST_F(ChattyHost, IsGivenUpInTimeThoughItsErrorsNeverEnd) {
   EXPECT_LT(Search("exec yes error >&2\n"), kEnough);
-}
-
-// A copy of sleep(1), so that /proc/PID/exe lies in the job's folder as the agent's does.
-class RunningJob {
- public:
-  explicit RunningJob(const fs::path& folder) : channel_(ShellAfter("")) {
-    fs::remove(folder / "agent");
-    fs::copy_file("/bin/sleep", folder / "agent");
-    channel_->Write("'" + (folder / "agent").string() + "' 1000 & echo $!; wait; exit\n", Soon());
-    std::string line;
-    while (line.find('\n') == std::string::npos) (void)channel_->Read(line, Soon());
-    pid_ = std::stoi(line);
-    // echo may have been faster than the child's exec
-    while (fs::read_symlink("/proc/" + std::to_string(pid_) + "/exe").filename() != "agent") {
-    }
-  }
-  RunningJob(const RunningJob&) = delete;
-  RunningJob& operator=(const RunningJob&) = delete;
-  ~RunningJob() {
-    kill(pid_, SIGKILL);
-    std::string rest;
-    while (channel_->Read(rest, Soon()) == ReadResult::kData) {
-    }
-  }
-
- private:
-  std::unique_ptr<ByteChannel> channel_;
-  pid_t pid_ = 0;
-};
-
-TEST_F(BootstrapTest, SurveyTellsSizesAndWhetherTasksHaveWritten) {
-  const std::string with = "with-20260803T120000Z-a1b2c3";
-  const std::string without = "without-20260802T120000Z-a1b2c3";
-  const std::string silent = "silent-20260801T120000Z-a1b2c3";
-  for (const std::string& job : {with, without, silent}) MakeJobFolder(job, 3);
-  const fs::path jobs = fs::canonical(home_ / ".cache/tfdist/jobs");
-  for (const auto& [job, answer] : {std::pair(with, "yes"), {without, "no"}}) {
-    fs::remove(jobs / job / "h3/agent");
-    std::ofstream(jobs / job / "h3/agent") << "#!/bin/sh\n[ $1 = task-files ] && echo " << answer;
-    chmod((jobs / job / "h3/agent").c_str(), 0500);
-  }
-  std::ofstream(jobs / with / "h3/log") << RandomHex(500'000);
-  fs::create_directories(jobs / "x/h1");
-  std::ofstream(jobs / "x/h1/data") << "no slot of ours";
-  const HostSurvey survey = Survey(ShellAfter(""), "", Soon());
-  ASSERT_EQ(survey.slots.size(), 3U);
-  EXPECT_EQ(survey.slots[0].job.job, with);
-  EXPECT_EQ(survey.slots[0].job.slot, 3);
-  EXPECT_GE(survey.slots[0].size_kib, 900U);
-  EXPECT_TRUE(survey.slots[0].has_task_files);
-  EXPECT_FALSE(survey.slots[1].has_task_files);
-  EXPECT_TRUE(survey.slots[2].has_task_files);  // nobody knows
-  EXPECT_EQ(survey.caches_kib, 0U);
-  ExpectSpeaks(*Start(FakeAgent(RandomHex(50'000))).channel, "agent start unset");
-  EXPECT_GE(Survey(ShellAfter(""), "", Soon()).caches_kib, 90U);
-}
-
-TEST_F(BootstrapTest, CleanRemovesTheNamedJobsThatDoNotRun) {
-  ExpectSpeaks(*Start(FakeAgent()).channel, "agent start unset");
-  const fs::path base = fs::canonical(home_ / ".cache/tfdist");
-  MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
-  MakeJobFolder("b-20260801T120000Z-a1b2c3", 0);
-  MakeJobFolder("c-20260801T120000Z-a1b2c3", 0);
-  {
-    const RunningJob running(base / "jobs/a-20260801T120000Z-a1b2c3/h0");
-    EXPECT_TRUE(FindJobs(ShellAfter(""), "", "a", Soon()).at(0).running);
-    const Removal removal =
-        Clean(ShellAfter(""), "", {"a-20260801T120000Z-a1b2c3", "c-20260801T120000Z-a1b2c3"}, false,
-              Soon());
-    EXPECT_EQ(removal.removed,
-              std::vector<std::string>{(base / "jobs/c-20260801T120000Z-a1b2c3/h0").string()});
-    EXPECT_EQ(removal.kept.size(), 2U);  // the job, and the caches
-  }
-  EXPECT_EQ(Clean(ShellAfter(""), "", {}, true, Soon()).removed.size(), 0U);
-  EXPECT_EQ(Clean(ShellAfter(""), "", {}, false, Soon()).removed,
-            std::vector<std::string>{(base / "bin").string()});
-  const Removal rest =
-      Clean(ShellAfter(""), "", {"a-20260801T120000Z-a1b2c3", "b-20260801T120000Z-a1b2c3"}, false,
-            Soon());
-  EXPECT_EQ(rest.removed.size(), 3U);  // two jobs, the folder itself
-  EXPECT_TRUE(rest.kept.empty());
-  EXPECT_FALSE(fs::exists(base));
-}
-
-TEST_F(BootstrapTest, CleanKeepsASlotOfWhichAnOrphanRunsAndNoOther) {
-  const std::string job = "a-20260801T120000Z-" + RandomHex(3);  // all processes here are looked at
-  MakeJobFolder(job, 1);
-  MakeJobFolder(job, 12);
-  const fs::path folder = fs::canonical(home_ / ".cache/tfdist/jobs") / job;
-  const auto orphan = ShellAfter("TFDIST_COOKIE=" + job + "/h12 /bin/sh -c 'echo runs; cat'\n");
-  std::string line;
-  while (line.find("runs\n") == std::string::npos) (void)orphan->Read(line, Soon());
-  const Removal removal = Clean(ShellAfter(""), "", {job}, false, Soon());
-  EXPECT_EQ(removal.removed, std::vector<std::string>{(folder / "h1").string()});
-  EXPECT_TRUE(fs::exists(folder / "h12"));
-}
-
-TEST_F(BootstrapTest, AnotherAccountKeepsNoFolderFromClean) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root, which may read every environment";
-  const std::string job = "a-20260801T120000Z-" + RandomHex(3);
-  MakeJobFolder(job, 1);
-  const auto stranger = ShellAfter("TFDIST_COOKIE=" + job +
-                                   "/h1 setpriv --reuid=12345 --clear-groups "
-                                   "/bin/sh -c 'echo runs; cat'\n");
-  std::string line;
-  while (line.find("runs\n") == std::string::npos) (void)stranger->Read(line, Soon());
-  EXPECT_TRUE(Clean(ShellAfter(""), "", {job}, false, Soon()).kept.empty());
 }
 
 TEST_F(BootstrapTest, AnotherAccountsProcessesAreNoneOfAJobWhoseFolderIsGone) {
@@ -722,104 +621,6 @@ TEST_F(BootstrapTest, AnotherAccountsProcessesAreNoneOfAJobWhoseFolderIsGone) {
   stranger->Write("end\n", Soon());
   while (stranger->Read(line, Soon()) == ReadResult::kData) {
   }
-}
-
-TEST_F(BootstrapTest, SurveyNamesTheFoldersThatItHasSeenAsAWhole) {
-  const std::string base = (fs::canonical(home_) / ".cache/tfdist").string();
-  EXPECT_EQ(Survey(ShellAfter(""), "", Soon()).bases, std::vector<std::string>{});
-  MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
-  EXPECT_EQ(Survey(ShellAfter(""), "", Soon()).bases.at(0), base);
-  fs::remove_all(base);  // an empty folder may be the place of a file system that is not mounted
-  const auto bases = Survey(ShellAfter(""), "", Soon()).bases;
-  EXPECT_EQ(std::ranges::count(bases, base), 0);
-  std::ofstream(home_ / ".cache/other") << "mine";
-  EXPECT_EQ(Survey(ShellAfter(""), "", Soon()).bases.at(0), base);
-}
-
-TEST_F(BootstrapTest, SurveySaysWhichIdleSlotsAnotherHostMayRun) {
-  MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
-  const fs::path slot = home_ / ".cache/tfdist/jobs/a-20260801T120000Z-a1b2c3/h0";
-  const auto is_leased = [] { return Survey(ShellAfter(""), "", Soon()).slots.at(0).is_leased; };
-  EXPECT_FALSE(is_leased());  // its job has ended
-  std::ofstream(slot / "key") << "key";
-  EXPECT_TRUE(is_leased());
-  fs::last_write_time(slot, fs::file_time_type::clock::now() - std::chrono::hours(4));
-  EXPECT_FALSE(is_leased());
-}
-
-// As with an immutable file: rm(1) takes what a slot is known by, and fails.
-TEST_F(BootstrapTest, CleanFindsAgainWhatItCouldNotRemove) {
-  MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
-  const fs::path folder = fs::canonical(home_ / ".cache/tfdist/jobs/a-20260801T120000Z-a1b2c3/h0");
-  std::ofstream(folder / "immutable") << "results";
-  fs::create_directory(home_ / "path");
-  std::ofstream(home_ / "path/rm")
-      << "#!/bin/sh\nfind \"$2\" -type f ! -name immutable -delete\necho 'not permitted'; exit 1\n";
-  chmod((home_ / "path/rm").c_str(), 0700);
-  const std::string failing_rm = "PATH=" + (home_ / "path").string() + ":$PATH\n";
-  for (int time = 0; time < 2; ++time) {
-    const Removal removal =
-        Clean(ShellAfter(failing_rm), "", {"a-20260801T120000Z-a1b2c3"}, false, Soon());
-    EXPECT_TRUE(removal.removed.empty());
-    EXPECT_FALSE(fs::exists(folder / "agent"));
-    ASSERT_FALSE(removal.kept.empty());
-    EXPECT_EQ(removal.kept[0], folder.string() + ": not permitted");
-  }
-  Clean(ShellAfter(""), "", {"a-20260801T120000Z-a1b2c3"}, false, Soon());
-  EXPECT_FALSE(fs::exists(folder));
-}
-
-TEST_F(BootstrapTest, CleanLeavesWhatIsNotOurs) {
-  ExpectSpeaks(*Start(FakeAgent(), "shared").channel, "agent start unset");
-  std::ofstream(home_ / "shared/tfdist/thesis.txt") << "years of work";
-  Clean(ShellAfter(""), "shared", {}, false, Soon());
-  EXPECT_TRUE(fs::exists(home_ / "shared/tfdist/thesis.txt"));
-  EXPECT_FALSE(fs::exists(home_ / "shared/tfdist/bin"));
-}
-
-TEST_F(BootstrapTest, CleanLeavesWhatIsNotOursInFoldersNamedAsOurs) {
-  const FakeAgent agent;
-  ExpectSpeaks(*Start(agent).channel, "agent start unset");
-  const fs::path base = fs::canonical(home_ / ".cache/tfdist");
-  MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
-  const auto write = [&](const std::string& path) {
-    fs::create_directories((base / path).parent_path());
-    std::ofstream(base / path) << "years of work";
-    return base / path;
-  };
-  const std::string sha256 = Sha256Hex("a file");
-  const std::vector<fs::path> ours = {
-      base / "bin" / agent.sha256(), write("bin/." + sha256 + ".a1"),
-      write("files/" + sha256),      write("files/" + sha256 + ".a1B2c3"),
-      write("names/job.lock"),       base / "jobs/a-20260801T120000Z-a1b2c3",
-  };
-  const std::vector<fs::path> foreign = {
-      write("bin/tool"),
-      write("bin/.tool.old"),
-      write("files/x"),
-      write("names/x"),
-      write("jobs/x/y/it"),
-      write("jobs/x/h1/data"),
-      write("jobs/x/hosts/agent"),
-  };
-  const Removal removal =
-      Clean(ShellAfter(""), "", {"a-20260801T120000Z-a1b2c3", "x"}, false, Soon());
-  for (const fs::path& path : ours) EXPECT_FALSE(fs::exists(path)) << path;
-  for (const fs::path& path : foreign) EXPECT_TRUE(fs::exists(path)) << path;
-  EXPECT_EQ(removal.removed.size(), 1U);  // the slot
-  EXPECT_EQ(removal.kept.size(), 3U);     // bin, files, names
-}
-
-TEST_F(BootstrapTest, PurgeRemovesOneSlotOfOneJob) {
-  MakeJobFolder("a-20260801T120000Z-a1b2c3", 0);
-  MakeJobFolder("a-20260801T120000Z-a1b2c3", 1);
-  const std::string base = fs::canonical(home_ / ".cache/tfdist").string();
-  chmod((base + "/jobs/a-20260801T120000Z-a1b2c3/h1").c_str(), 0500);
-  EXPECT_EQ(PurgeJob(ShellAfter(""), base, "a-20260801T120000Z-a1b2c3", 1, Soon()).removed.size(),
-            1U);
-  EXPECT_TRUE(
-      PurgeJob(ShellAfter(""), base, "a-20260801T120000Z-a1b2c3", 1, Soon()).removed.empty());
-  EXPECT_TRUE(fs::exists(base + "/jobs/a-20260801T120000Z-a1b2c3/h0"));
 }
 
 TEST(IsJobIdOf, TellsANameFromALongerOne) {

@@ -12,8 +12,8 @@
 # Stands for what the command sets (BootScript::Set), so that shellcheck knows it.
 values() {
   nonce='' remote_dir='' job='' slot=''
-  agents='' files='' names='' jobs='' keep='' slot_prefix='' agent_name='' slot_info='' slot_key=''
-  kinds='' anew='' wanted='' caches_stay='' mark='' limit_seconds='' task=''
+  agents='' jobs='' keep='' aside_prefix='' slot_prefix='' agent_name=''
+  kinds='' anew='' places='' aside='' mark='' limit_seconds='' task=''
 }
 with_words() { "$@"; }
 
@@ -69,11 +69,6 @@ own_processes() {
   for process in /proc/[0-9]*; do
     ! [ -O "$process" ] || printf '%s ' "$process/$1"
   done
-}
-
-# runs_below FOLDER: whether a process runs an executable that lies there. FOLDER has no symbolic links.
-runs_below() {
-  ls -l $(own_processes exe) 2>/dev/null | grep -qF -e "-> $1/"
 }
 
 ### trust
@@ -146,18 +141,20 @@ main() {
   exec "$tfdist_agent" "$1"
 }
 
-### start_agent: run_agent
+### start_agent
 # An agent that is there costs one program, ls(1), before it runs: whether its content is what it should be it says itself.
 prepare() {
   begin
-  if [ -n "$anew" ] || ! is_there; then bring; fi
+  found=
+  [ -z "$places" ] || find_folders || return
+  if [ -n "$anew$aside" ] || ! is_there; then bring; fi
   say "run $machine"
   printf '%s\n' "$agent"
 }
 
 is_there() {
   guess_machine
-  of_machine "$machine" && quiet=yes each_base there
+  of_machine "$machine" && quiet=yes each_place there
 }
 
 # Which programs run here the loaders of the C library tell as well, without a process. Where there are both, or another C
@@ -171,6 +168,17 @@ guess_machine() {
     machine=aarch64
   else
     machine=$(uname -m)
+  fi
+}
+
+# each_place COMMAND: each_base where an agent is to be; beside the folder that was found, where one is asked for.
+each_place() {
+  if [ -n "$aside" ]; then
+    each_aside "$1"
+  elif [ -n "$found" ]; then
+    "$1" "$found"
+  else
+    each_base "$1"
   fi
 }
 
@@ -202,7 +210,7 @@ bring() {
     exit 1
   fi
   base=
-  each_base choose || fail "no folder of this account can hold the agent"
+  each_place choose || fail "no folder of this account can hold the agent"
   agent=$base/$agents/$hash
   { [ -z "$anew" ] && intact "$agent"; } || receive
 }
@@ -290,7 +298,46 @@ give_up() {
   fail "cannot write the agent to $base/$agents: $(echo $1) ($size_bytes bytes needed, ${free:-?} KiB free)"
 }
 
+### start: run_agent start_agent
 main start
+
+### house: run_agent start_agent
+# find_folders: says which folders of tfdist's are here; makes the first one `found`. Fails where there is none, as there is nothing to
+# do then, and an agent is not brought.
+find_folders() {
+  "$places" show_folder
+  if [ -z "$found" ]; then say "nothing"; return 1; fi
+  say "found"
+}
+
+# Fails, so that each_base goes on. Of a job's slot, `slot`, only a folder counts that has it, or what jobs of its name keep.
+show_folder() {
+  if ! open_base "$1"; then
+    ! is_gone "$1" || say "gone $base"
+  elif [ -z "$job" ] || [ -e "$base/$jobs/$job/$slot_prefix$slot" ] || [ -e "$base/$keep/${job%-*-*}" ]; then
+    say "base $base"
+    found=${found:-$base}
+  fi
+  return 1
+}
+
+# is_gone FOLDER: whether it was removed, and is not just out of sight: an empty folder around it may be the place for a file
+# system that is not mounted. Makes its path `base`.
+is_gone() {
+  ! [ -e "$1" ] && ! [ -h "$1" ] && base=$(cd "${1%/*}" 2>/dev/null && pwd -P) && [ -n "$(ls -A "$base" 2>/dev/null)" ] || return
+  base=$base/${1##*/}
+}
+
+# each_aside COMMAND: calls it with each place where an agent can be for one request, until it succeeds: none of tfdist's folders has
+# room for it, or runs programs.
+each_aside() {
+  for place in "$XDG_RUNTIME_DIR" /dev/shm /tmp; do
+    [ -n "$place" ] && "$1" "$place/$aside_prefix$nonce" && return
+  done
+  return 1
+}
+
+main house
 
 ### look
 # look BASE: makes the job's own agent there `agent`.
@@ -324,204 +371,6 @@ main attach
 prepare() {
   begin
   if each_known_base look; then say "agent $agent"; else say missing; fi
-}
-
-### find_jobs: end
-prepare() {
-  begin
-  each_base list || true
-}
-
-# Fails, so that each_base goes on.
-list() {
-  open_base "$1" || return
-  for folder in "$base/$jobs"/*/"$slot_prefix"*; do
-    if [ -d "$folder" ]; then
-      if runs_below "$folder"; then say "job running $folder"; else say "job idle $folder"; fi
-    fi
-  done
-  return 1
-}
-
-### is_slot
-# is_slot FOLDER: whether it is a slot's folder that tfdist has made (IsSlotFolder in
-# agent/slot/slot_folder.h). What else lies near it is its user's.
-is_slot() {
-  case ${1##*/} in
-    "$slot_prefix" | "$slot_prefix"*[!0-9]*) return 1 ;;
-    "$slot_prefix"*) ;;
-    *) return 1 ;;
-  esac
-  [ -d "$1" ] && [ -O "$1" ] && ! [ -h "$1" ] && { [ -e "$1/$slot_info" ] || [ -e "$1/$agent_name" ]; }
-}
-
-### survey: is_slot end
-prepare() {
-  begin
-  each_base survey || true
-}
-
-# Fails, so that each_base goes on. Names the folder when all that it holds is listed.
-survey() {
-  if ! open_base "$1"; then
-    ! is_gone "$1" || say "base $base"
-    return 1
-  fi
-  for folder in "$base/$jobs"/*/"$slot_prefix"*; do
-    is_slot "$folder" || continue
-    state=idle
-    if runs_below "$folder"; then
-      state=running
-    elif is_leased "$folder"; then
-      state=leased
-    fi
-    # The job's own agent knows what tasks have written; one that cannot say leaves it unknown.
-    has_files=$("$folder/$agent_name" task-files </dev/null 2>/dev/null)
-    case $has_files in
-      yes | no) ;;
-      *) has_files=unknown ;;
-    esac
-    # Of the agent, which is a link to the one in the cache, nothing would be freed.
-    say "slot $state $(kib_of "$base/$agents" "$folder") $has_files $folder"
-  done
-  caches=0
-  for folder in "$agents" "$files"; do
-    if [ -d "$base/$folder" ]; then caches=$((caches + $(kib_of "$base/$folder"))); fi
-  done
-  if [ "$caches" != 0 ]; then say "caches $caches $base"; fi
-  say "base $base"
-  return 1
-}
-
-# is_gone FOLDER: whether it was removed, and is not just out of sight: an empty folder around it may be the place for a file
-# system that is not mounted. Makes its path `base`.
-is_gone() {
-  ! [ -e "$1" ] && ! [ -h "$1" ] && base=$(cd "${1%/*}" 2>/dev/null && pwd -P) && [ -n "$(ls -A "$base" 2>/dev/null)" ] || return
-  base=$base/${1##*/}
-}
-
-# is_leased FOLDER: whether a machine that shares it may run the slot: its key goes with the job's end, and its agent touches
-# the folder each hour.
-is_leased() {
-  [ -e "$1/$slot_key" ] && [ -n "$(find "$1" -prune -mmin -180 2>/dev/null)" ]
-}
-
-# kib_of FILE...: what the last one holds beyond those before it.
-kib_of() {
-  kib=$(du -sk "$@" 2>/dev/null)
-  kib=${kib##*"$newline"}
-  kib=${kib%%[!0-9]*}
-  echo "${kib:-0}"
-}
-
-### removal
-# A task may have left folders that it made read-only.
-remove() {
-  [ -e "$1" ] || [ -h "$1" ] || return 0
-  [ -h "$1" ] || chmod -R u+rwX "$1" 2>/dev/null
-  if why=$(rm -rf "$1" 2>&1); then say "removed $1"; else say "kept $1: $(echo $why)"; return 1; fi
-}
-
-remove_if_idle() {
-  if runs_below "$1" || has_orphans "$1"; then
-    say "kept $1: something of it runs"
-    return 1
-  fi
-  # What is left of a slot must be known as one the next time.
-  remove "$1" || is_slot "$1" || touch "$1/$slot_info" 2>/dev/null
-}
-
-# has_orphans FOLDER: whether a process has the cookie of that slot in its environment.
-has_orphans() {
-  of_job=${1%/*}
-  cookie=TFDIST_COOKIE=${of_job##*/}/${1##*/}
-  # Of slot 12 for slot 1 too, or of another job's name, so far.
-  for environ in $(grep -lsF -e "$cookie" $(own_processes environ)); do
-    tr '\0' '\n' 2>/dev/null <"$environ" | grep -qxF -e "$cookie" && return
-  done
-  return 1
-}
-
-### clean: is_slot removal end
-prepare() {
-  begin
-  each_base clean || true
-}
-
-# Fails, so that each_base goes on.
-clean() {
-  open_base "$1" || return
-  for folder in "$base/$jobs"/*; do
-    [ -d "$folder" ] && clean_job "$folder"
-  done
-  rmdir "$base/$jobs" 2>/dev/null
-  if [ -n "$caches_stay" ] || runs_below "$base"; then
-    say "kept $base: other jobs use it"
-  else
-    clean_caches
-  fi
-  return 1
-}
-
-clean_caches() {
-  remove_files "$base/$agents" "$base/$agents"/$sha256 "$base/$agents"/.$sha256.* "$base/$agents"/.probe.*
-  remove_files "$base/$files" "$base/$files"/$sha256 "$base/$files"/$sha256.??????
-  has_slots && return
-  remove_files "$base/$names" "$base/$names"/*.lock  # nobody holds one where there is no job
-  rmdir "$base" 2>/dev/null && say "removed $base"  # it may be a folder that is not ours alone
-}
-
-has_slots() {
-  for folder in "$base/$jobs"/*/"$slot_prefix"*; do
-    is_slot "$folder" && return
-  done
-  return 1
-}
-
-# remove_files FOLDER FILE...: the files, and the folder where it held nothing else.
-remove_files() {
-  folder=$1
-  shift
-  [ -d "$folder" ] || return 0
-  for file; do
-    [ -f "$file" ] || [ -h "$file" ] || continue  # a pattern that nothing matches stands for itself
-    why=$(rm -f "$file" 2>&1) || say "kept $file: $(echo $why)"
-  done
-  if rmdir "$folder" 2>/dev/null; then say "removed $folder"; else say "kept $folder: more than tfdist's own is there"; fi
-}
-
-clean_job() {
-  case $wanted in
-    *" ${1##*/} "*) ;;
-    *) return ;;
-  esac
-  for slot_folder in "$1/$slot_prefix"*; do
-    is_slot "$slot_folder" && remove_if_idle "$slot_folder"
-  done
-  rmdir "$1" 2>/dev/null
-}
-
-### purge: is_slot removal end
-prepare() {
-  begin
-  each_known_base purge || true
-}
-
-# Fails, so that each_base goes on.
-purge() {
-  open_base "$1" || return
-  remove_if_idle "$base/$jobs/$job/$slot_prefix$slot"
-  rmdir "$base/$jobs/$job" 2>/dev/null
-  purge_kept "${job%-*-*}"  # NAME-TIME-NUMBER
-  return 1
-}
-
-# purge_kept NAME: the last job of a name takes along what those jobs kept.
-purge_kept() {
-  for other in "$base/$jobs/$1"-*-*; do
-    [ "${other%-*-*}" != "$base/$jobs/$1" ] || ! [ -d "$other" ] || return
-  done
-  remove "$base/$keep/$1" && rmdir "$base/$keep" 2>/dev/null
 }
 
 ### run_command: look

@@ -319,15 +319,15 @@ class LocalJob(unittest.TestCase):
     def test_ctrl_c_while_a_job_from_elsewhere_is_looked_for_ends_up(self):
         file = self.write(shell("sleep infinity"))
         self.user.run("up", "-d", file).expect(0)
-        # Another state folder: the job is looked for on its hosts, where `grep` does not come back.
+        # Another state folder: the job is looked for on its hosts, where `ls -A` does not come back, which only that look calls.
         self.user.env["XDG_STATE_HOME"] = str(self.user.folder / "elsewhere")
         gate = Gate(self)
         for name, options in (("join", []), ("replace", ["--replace"])):
             with self.subTest(name):
-                # Of its own: another slot's `grep` of the round before may come late.
+                # Of its own: another slot's `ls` of the round before may come late.
                 asked = self.user.folder / name / "asked"
-                grep = self.user.write(f"{name}/grep", f"#!/bin/sh\n: >{asked}\n{gate.wait}\n")
-                os.chmod(grep, 0o700)
+                ls = self.user.write(f"{name}/ls", f"#!/bin/sh\nif [ \"$1\" = -A ]; then\n: >{asked}\n{gate.wait}\nfi\nexec /bin/ls \"$@\"\n")
+                os.chmod(ls, 0o700)
                 self.user.env["PATH"] = f"{asked.parent}:{os.environ['PATH']}"
                 terminal = self.user.start_on_terminal("up", *options, file)
                 wait_for(asked.exists, "the look for the job")

@@ -295,6 +295,32 @@ class HostsThatAreOff(OverSsh):
         self.assertIn(f"{job}/h0\n", self.user.run("clean", "--yes", files[1]).out)
 
 
+class UnfitFolders(OverSsh):
+    """What `clean` may be for: nothing more fits into tfdist's folder, or no program runs there any more."""
+
+    def assert_cleans(self, spoil):
+        """Where the agent of this tfdist is not there, as after an upgrade."""
+        hosts = self.start_hosts(1)
+        host = hosts[0]
+        host.run_as("root", ["mount", "-t", "tmpfs", "-o", f"uid={host.uid},mode=700,size=64m", "tmpfs", "/home/trainer"])
+        self.user.run("up", self.write(hosts, shell("echo x >result"))).expect(0)
+        self.assert_nothing_left(hosts)
+        folder = host.run_as("trainer", ["sh", "-c", "rm -r ~/.cache/tfdist/bin; ls -d ~/.cache/tfdist/jobs/*/h0"]).stdout
+        host.run_as("root", ["sh", "-c", spoil], check=False)
+        cleaned = self.user.run("clean", "--yes", "cluster.toml")
+        self.assertEqual(cleaned.code, 0, cleaned)
+        self.assertIn(": HAS FILES OF TASKS\n", cleaned.out)
+        self.assertIn(f": removed {folder}", cleaned.out)
+        left = host.run_as("root", ["find", "/dev/shm", "/tmp", "/run/user", "-user", "trainer", "-name", "tfdist-*"], check=False)
+        self.assertEqual(left.stdout, "")
+
+    def test_clean_of_a_folder_that_is_full(self):
+        self.assert_cleans("cat /dev/zero >/home/trainer/rest")
+
+    def test_clean_of_a_folder_that_is_noexec(self):
+        self.assert_cleans("mount -o remount,noexec /home/trainer")
+
+
 class NoisyHosts(OverSsh):
     def test_banner_rc_file_and_locale_warning_have_no_effect(self):
         hosts = self.start_hosts(

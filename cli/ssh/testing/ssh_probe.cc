@@ -28,6 +28,7 @@
 #include "base/testing/gzip.h"
 #include "base/thread_annotations.h"
 #include "cli/link/bootstrap.h"
+#include "cli/link/house.h"
 #include "cli/ssh/ssh_transport.h"
 
 namespace tfdist::ssh {
@@ -123,12 +124,23 @@ Json Boot(SshTransport& transport, const std::string& remote_dir) {
           {"noise", booted.noise}};
 }
 
+// Whose login may take its time.
+class Connected : public cli::Transport {
+ public:
+  explicit Connected(SshTransport& transport) : transport_(transport) {}
+  std::unique_ptr<cli::ByteChannel> OpenShell(TimePoint& /*deadline*/) override {
+    return Shell(transport_);
+  }
+
+ private:
+  SshTransport& transport_;
+};
+
 Json Jobs(SshTransport& transport, const Arguments& arguments) {
   Json jobs = Json::array();
-  auto shell = Shell(transport);
-  const TimePoint deadline = SystemClock().Now() + arguments.answer;
+  Connected host(transport);
   for (const cli::RemoteJob& job :
-       cli::FindJobs(std::move(shell), arguments.remote_dir, "", deadline)) {
+       cli::FindJobs({host, {}, arguments.remote_dir, arguments.answer}, "")) {
     jobs.push_back({{"job", job.job}, {"base", job.base}, {"running", job.running}});
   }
   return {{"jobs", jobs}};

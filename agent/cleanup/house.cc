@@ -1,0 +1,291 @@
+#include "agent/cleanup/house.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "agent/census/process_table.h"
+#include "agent/cleanup/retention.h"
+#include "agent/files/file_store.h"
+#include "agent/slot/slot_census.h"
+#include "agent/slot/slot_folder.h"
+#include "agent/slot/task_files.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "job/layout.h"
+
+namespace tfdist::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of one slot's folder; one that takes longer counts as one with files.
+constexpr std::chrono::seconds kLookLimit{10};
+constexpr size_t kHashDigits = 64;
+
+bool IsSlot(const fs::path& path) {
+  const std::string name = (path.parent_path().filename() / path.filename()).string();
+  return layout::ParseSlotPath(name).has_value() && IsSlotFolder(path);
+}
+
+std::vector<fs::path> SlotsIn(const fs::path& base) {
+  std::vector<fs::path> slots;
+  for (const fs::path& job : EntriesOf(base / layout::kJobs)) {
+    std::ranges::copy_if(EntriesOf(job), std::back_inserter(slots), IsSlot);
+  }
+  return slots;
+}
+
+bool IsBelow(const fs::path& path, const fs::path& folder) {
+  return path.string().starts_with(folder.string() + "/");
+}
+
+// Whether it is in the role that looks at the folders and removes them, as this process is: that is no use of them.
+bool KeepsHouse(pid_t pid) {
+  constexpr size_t kMaxBytes = 64 * 1024;
+  constexpr std::string_view kRole("\0house\0", 7);
+  try {
+    const std::string words =
+        ReadFileIfExists(fmt::format("/proc/{}/cmdline", pid), kMaxBytes).value_or("");
+    return words.find(kRole) == words.find('\0') && !words.empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Another machine that shares the folder may run the slot: its key goes with the job's end, and its agent touches the folder each
+// hour.
+bool IsLeased(const SlotFolder& folder) {
+  constexpr std::chrono::hours kLease{3};
+  std::error_code error;
+  const auto now =
+      fs::file_time_type::clock::from_sys(std::chrono::sys_time<std::chrono::nanoseconds>(
+          std::chrono::nanoseconds(WallClockNanoseconds())));
+  return fs::exists(folder.key(), error) &&
+         fs::last_write_time(folder.path(), error) > now - kLease;
+}
+
+// What the processes of this account run.
+class Programs {
+ public:
+  Programs() {
+    for (const ProcessInfo& process : ReadProcessTable()) {
+      const fs::path program = ExecutableOf(process.id.pid);
+      if (!program.empty() && !KeepsHouse(process.id.pid)) programs_.push_back(program);
+    }
+  }
+  [[nodiscard]] bool RunBelow(const fs::path& folder) const {
+    return std::ranges::any_of(programs_, [&](const auto& path) { return IsBelow(path, folder); });
+  }
+
+ private:
+  std::vector<fs::path> programs_;
+};
+
+// As du(1) counts: of several links to one file the first.
+class DiskUse {
+ public:
+  // What `path` holds beyond all that was asked about before.
+  uint64_t KibOf(const fs::path& path) {
+    uint64_t bytes = BytesOf(path);
+    std::error_code error;
+    const auto options = fs::directory_options::skip_permission_denied;
+    for (fs::recursive_directory_iterator entry(path, options, error);
+         !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+      bytes += BytesOf(entry->path());
+    }
+    return bytes >> 10;
+  }
+
+ private:
+  uint64_t BytesOf(const fs::path& path) {
+    constexpr uint64_t kBlockBytes = 512;
+    struct stat info {};
+    if (lstat(path.c_str(), &info) != 0) return 0;
+    if (info.st_nlink > 1 && !S_ISDIR(info.st_mode) &&
+        !seen_.emplace(info.st_dev, info.st_ino).second) {
+      return 0;
+    }
+    return static_cast<uint64_t>(info.st_blocks) * kBlockBytes;
+  }
+
+  std::set<std::pair<dev_t, ino_t>> seen_;
+};
+
+protocol::ListedSlot Listed(const fs::path& path, size_t base, const Programs& programs) {
+  protocol::ListedSlot listed;
+  listed.base = base;
+  listed.job = path.parent_path().filename();
+  listed.slot = layout::ParseSlotName(path.filename().string()).value_or(0);
+  listed.running = programs.RunBelow(path);
+  listed.leased = !listed.running && IsLeased(SlotFolder(path));
+  return listed;
+}
+
+bool HasHashAndThen(std::string_view name, char next, size_t more) {
+  return name.size() >= kHashDigits + 1 + more && name[kHashDigits] == next &&
+         IsSha256(name.substr(0, kHashDigits));
+}
+
+// Agents, uploads of them, and what tried whether programs run there (cli/link/host.sh).
+bool IsAgentFile(std::string_view name) {
+  return IsSha256(name) || name.starts_with(".probe.") ||
+         (name.starts_with('.') && HasHashAndThen(name.substr(1), '.', 0));
+}
+
+// Received files, and those that were being received (mkstemp).
+bool IsReceivedFile(std::string_view name) {
+  constexpr size_t kTemporary = 6;
+  return IsSha256(name) ||
+         (HasHashAndThen(name, '.', kTemporary) && name.size() == kHashDigits + 1 + kTemporary);
+}
+
+bool IsLock(std::string_view name) { return name.ends_with(".lock"); }
+
+bool IsFolder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(fs::symlink_status(path, error));
+}
+
+class Remover {
+ public:
+  explicit Remover(const protocol::RemoveSlots& request) : request_(request) {}
+
+  void Clean(const fs::path& base) {
+    for (const fs::path& slot : SlotsIn(base)) {
+      if (IsMeant(slot.parent_path())) RemoveIfIdle(slot);
+    }
+    rmdir((base / layout::kJobs).c_str());
+    if (request_.caches_stay || Programs().RunBelow(base)) {
+      Keep(base, "other jobs use it");
+    } else {
+      RemoveCaches(base);
+    }
+  }
+  void Purge(const fs::path& base) {
+    for (const std::string& job : request_.jobs) {
+      const fs::path slot = base / layout::kJobs / layout::SlotPath(job, request_.slot);
+      if (IsFolder(slot)) RemoveIfIdle(slot);
+      PurgeKept(base, NameOfJob(job));
+    }
+  }
+  protocol::Removal Take() { return std::move(removal_); }
+
+ private:
+  [[nodiscard]] bool IsMeant(const fs::path& job) const {
+    return std::ranges::find(request_.jobs, job.filename().string()) != request_.jobs.end();
+  }
+  void Keep(const fs::path& path, const std::string& why) {
+    removal_.kept.push_back(fmt::format("{}: {}", path.string(), why));
+  }
+  void NoteRemoved(const fs::path& path) { removal_.removed.push_back(path.string()); }
+
+  void NoteOutcome(const fs::path& path, const std::optional<std::string>& left) {
+    if (left) {
+      Keep(path, *left);
+    } else {
+      NoteRemoved(path);
+    }
+  }
+
+  void RemoveIfIdle(const fs::path& path) {
+    const SlotFolder folder(path);
+    if (Programs().RunBelow(path) || HasProcesses(folder)) {
+      Keep(path, "something of it runs");
+    } else {
+      NoteOutcome(path, RemoveSlotFolder(folder));
+    }
+  }
+  // The last job of a name takes along what those jobs kept.
+  void PurgeKept(const fs::path& base, const std::string& name) {
+    const fs::path kept = base / layout::kKeep / name;
+    const auto jobs = EntriesOf(base / layout::kJobs);
+    const bool is_last = std::ranges::none_of(
+        jobs, [&](const fs::path& job) { return NameOfJob(job.filename().string()) == name; });
+    if (name.empty() || !is_last || !IsFolder(kept)) return;
+    NoteOutcome(kept, RemoveTree(kept));
+    rmdir(kept.parent_path().c_str());
+  }
+
+  void RemoveCaches(const fs::path& base) {
+    RemoveFiles(base / layout::kAgents, IsAgentFile);
+    RemoveFiles(base / layout::kFiles, IsReceivedFile);
+    if (!SlotsIn(base).empty()) return;
+    RemoveFiles(base / layout::kNames, IsLock);  // nobody holds one where there is no job
+    // It may be a folder that is not tfdist's alone.
+    if (rmdir(base.c_str()) == 0) NoteRemoved(base);
+  }
+  // And the folder, where it held nothing else.
+  void RemoveFiles(const fs::path& folder, bool (*is_own)(std::string_view)) {
+    if (!IsFolder(folder)) return;
+    for (const fs::path& path : EntriesOf(folder)) {
+      if (!is_own(path.filename().string()) || IsFolder(path)) continue;
+      if (unlink(path.c_str()) != 0) Keep(path, WithErrno("cannot be removed", errno));
+    }
+    if (rmdir(folder.c_str()) == 0) {
+      NoteRemoved(folder);
+    } else {
+      Keep(folder, "more than tfdist's own is there");
+    }
+  }
+
+  const protocol::RemoveSlots& request_;
+  protocol::Removal removal_;
+};
+
+// Ids become names of folders.
+void CheckIds(const std::vector<std::string>& jobs) {
+  for (const std::string& job : jobs) {
+    if (layout::IsPlainName(job, layout::kMostJobBytes)) continue;
+    throw Error(Phase::kFiles, fmt::format("'{}' is not a job's id", job));
+  }
+}
+
+}  // namespace
+
+protocol::SlotList ListSlots(const protocol::ListSlots& request) {
+  const Programs programs;
+  protocol::SlotList list;
+  for (size_t at = 0; at < request.bases.size(); ++at) {
+    const fs::path base = request.bases[at].value;
+    DiskUse of_agents;  // a slot's own is a link to one of them: nothing would be freed
+    if (request.closely) {
+      list.caches_kib +=
+          of_agents.KibOf(base / layout::kAgents) + DiskUse().KibOf(base / layout::kFiles);
+    }
+    for (const fs::path& slot : SlotsIn(base)) {
+      protocol::ListedSlot& listed = list.slots.emplace_back(Listed(slot, at, programs));
+      if (!request.closely) continue;
+      listed.size_kib = DiskUse(of_agents).KibOf(slot);
+      listed.has_task_files =
+          FindTaskFile(SlotFolder(slot), SystemClock().Now() + kLookLimit).has_value();
+    }
+  }
+  return list;
+}
+
+protocol::Removal RemoveSlots(const protocol::RemoveSlots& request) {
+  CheckIds(request.jobs);
+  Remover remover(request);
+  for (const protocol::Bytes& base : request.bases) {
+    if (request.slot >= 0) {
+      remover.Purge(base.value);
+    } else {
+      remover.Clean(base.value);
+    }
+  }
+  return remover.Take();
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,133 @@
+#include "cli/link/house.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/failures.h"
+#include "cli/link/agent_start.h"
+#include "cli/link/bootstrap.h"
+#include "wire/protocol.h"
+
+namespace tfdist::cli {
+namespace {
+
+namespace type = protocol::type;
+
+StartedAgent Bring(const House& house, const FoldersAsked& asked) {
+  return BringHouse(house.transport, house.agents, asked,
+                    {.shell = house.limit, .boot = house.limit, .hello = house.limit});
+}
+
+bool CannotServe(const Error& error) {
+  return error.phase() == Phase::kUpload || error.phase() == Phase::kStart;
+}
+
+std::optional<StartedAgent> TryAside(const House& house, FoldersAsked asked) {
+  asked.aside = true;
+  try {
+    return Bring(house, asked);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Where tfdist's own folder is full, or runs no programs, another place may do.
+StartedAgent BringSomewhere(const House& house, const FoldersAsked& asked) {
+  try {
+    return Bring(house, asked);
+  } catch (const LostConnection&) {
+    throw;
+  } catch (const Error& error) {
+    if (!CannotServe(error)) throw;
+    if (auto aside = TryAside(house, asked)) return std::move(*aside);
+    throw;
+  }
+}
+
+TimePoint AnswerBy(const House& house) { return SystemClock().Now() + house.limit; }
+
+std::vector<protocol::Bytes> InBytes(const std::vector<std::string>& folders) {
+  std::vector<protocol::Bytes> bytes;
+  for (const std::string& folder : folders) bytes.push_back({folder});
+  return bytes;
+}
+
+// What a host says of a slot counts where it can be one.
+bool IsSlot(const protocol::ListedSlot& slot, const HostFolders& folders) {
+  return slot.base < folders.bases.size() && slot.slot >= 0 &&
+         layout::IsPlainName(slot.job, layout::kMostJobBytes);
+}
+
+// Ids end in "-TIME-HEX": for any names, later ones come first.
+std::string_view TimeOf(const SlotOnHost& slot) {
+  const std::string_view id = slot.job.job;
+  const size_t hex = id.rfind('-');
+  if (hex == std::string_view::npos || hex == 0) return {};
+  const size_t time = id.rfind('-', hex - 1);
+  return time == std::string_view::npos ? std::string_view() : id.substr(time + 1, hex - time - 1);
+}
+
+HostSurvey Look(const House& house, bool closely) {
+  StartedAgent agent = BringSomewhere(house, {.remote_dir = house.remote_dir});
+  HostFolders& folders = agent.folders;
+  HostSurvey survey;
+  if (agent.link) {
+    const auto list = agent.link->Ask<protocol::SlotList>(
+        type::kListSlots, protocol::ListSlots{InBytes(folders.bases), closely}, AnswerBy(house));
+    survey.caches_kib = list.caches_kib;
+    for (const protocol::ListedSlot& slot : list.slots) {
+      if (!IsSlot(slot, folders)) continue;
+      survey.slots.push_back({{folders.bases[slot.base], slot.job, slot.slot, slot.running},
+                              slot.size_kib,
+                              slot.has_task_files,
+                              slot.leased});
+    }
+  }
+  std::ranges::stable_sort(
+      survey.slots, [](const SlotOnHost& a, const SlotOnHost& b) { return TimeOf(a) > TimeOf(b); });
+  survey.bases = std::move(folders.bases);
+  survey.bases.insert(survey.bases.end(), folders.gone.begin(), folders.gone.end());
+  survey.refused = std::move(folders.refused);
+  return survey;
+}
+
+Removal Remove(const House& house, const FoldersAsked& asked, protocol::RemoveSlots request) {
+  StartedAgent agent = BringSomewhere(house, asked);
+  Removal removal;
+  if (agent.link) {
+    request.bases = InBytes(agent.folders.bases);
+    removal = agent.link->Ask<Removal>(type::kRemoveSlots, request, AnswerBy(house));
+  }
+  for (std::string& refused : agent.folders.refused) removal.kept.push_back(std::move(refused));
+  return removal;
+}
+
+}  // namespace
+
+std::vector<RemoteJob> FindJobs(const House& house, std::string_view name) {
+  const HostSurvey survey = Look(house, false);
+  std::vector<RemoteJob> jobs;
+  for (const SlotOnHost& slot : survey.slots) {
+    if (name.empty() || IsJobIdOf(slot.job.job, name)) jobs.push_back(slot.job);
+  }
+  if (jobs.empty() && !survey.refused.empty()) throw RefusedFolders(Phase::kRun, survey.refused);
+  return jobs;
+}
+
+HostSurvey Survey(const House& house) { return Look(house, true); }
+
+Removal Clean(const House& house, const std::vector<std::string>& jobs, bool caches_stay) {
+  for (const std::string& job : jobs) CheckId(job);
+  return Remove(house, {.remote_dir = house.remote_dir},
+                {.bases = {}, .jobs = jobs, .slot = -1, .caches_stay = caches_stay});
+}
+
+Removal PurgeJob(const House& house, const std::string& job, int slot) {
+  return Remove(house, {.remote_dir = house.remote_dir, .job = job, .slot = slot},
+                {.bases = {}, .jobs = {job}, .slot = slot, .caches_stay = true});
+}
+
+}  // namespace tfdist::cli

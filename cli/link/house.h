@@ -1,0 +1,72 @@
+// What lies in tfdist's folders on a host, and its removal. An agent of this tfdist on that host looks and removes (wire/house.h); where
+// there is no folder of tfdist's, none is brought there.
+//
+// Throw Error without a host, as BringHouse.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/channel/byte_channel.h"
+#include "cli/link/embedded_agent.h"
+#include "job/layout.h"
+#include "wire/house.h"
+
+namespace tfdist::cli {
+
+struct House {
+  Transport& transport;
+  std::span<const EmbeddedAgent> agents;
+  const std::string& remote_dir;
+  std::chrono::milliseconds limit;  // of each step: the login, the agent's start, its answer
+};
+
+struct RemoteJob {
+  std::string base;  // absolute path of the tfdist folder that holds it
+  std::string job;   // id
+  int slot = 0;
+  bool running = false;  // a keeper, agent or holder of it runs on this host
+};
+
+// The jobs that have a folder on this host, newest first; those of `name` alone unless it is empty. Throws Error(kRun) where there are
+// none, and a folder was not looked into as somebody else may have made it.
+std::vector<RemoteJob> FindJobs(const House& house, std::string_view name);
+
+// One slot's folder, with what a user wants to know before it is removed.
+struct SlotOnHost {
+  RemoteJob job;
+  uint64_t size_kib = 0;
+  // A task has written a file into it, or this is not known.
+  bool has_task_files = true;
+  bool is_leased =
+      false;  // nothing of it runs here; another host that shares the folder may run it
+};
+
+struct HostSurvey {
+  std::vector<SlotOnHost> slots;  // newest first
+  uint64_t caches_kib = 0;        // agents and received files
+  // tfdist's folders of which `slots` has all; one that was removed as a whole among them.
+  std::vector<std::string> bases;
+  std::vector<std::string> refused;  // "FOLDER: why", of those that were not looked into
+};
+
+// All that tfdist has on this host, but for folders that somebody else may have made.
+HostSurvey Survey(const House& house);
+
+using protocol::Removal;
+
+// Removes the folders of those `jobs` (ids) that do not run on this host. Removes agents and cached
+// files too, unless a job runs on this host, or `caches_stay`: for jobs that stay, or run on another
+// host that may share the home folder.
+Removal Clean(const House& house, const std::vector<std::string>& jobs, bool caches_stay);
+
+// Removes one slot's folder of a job, unless the job runs there. No folder is no error. House::remote_dir may be tfdist's folder itself.
+Removal PurgeJob(const House& house, const std::string& job, int slot);
+
+using layout::IsJobIdOf;
+
+}  // namespace tfdist::cli

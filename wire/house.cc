@@ -1,0 +1,13 @@
+#include "wire/house.h"
+
+#include "base/json_fields.h"
+
+namespace tfdist::protocol {
+
+TFDIST_JSON_FIELDS(ListSlots, bases, closely)
+TFDIST_JSON_FIELDS(ListedSlot, base, job, slot, running, leased, size_kib, has_task_files)
+TFDIST_JSON_FIELDS(SlotList, slots, caches_kib)
+TFDIST_JSON_FIELDS(RemoveSlots, bases, jobs, slot, caches_stay)
+TFDIST_JSON_FIELDS(Removal, removed, kept)
+
+}  // namespace tfdist::protocol

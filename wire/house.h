@@ -1,0 +1,67 @@
+// What the command asks of tfdist's folders on a host: which jobs have something there, and to remove it. The role `house` answers one
+// request, and ends. It reads nothing meanwhile, no ping either.
+//
+//   list_slots   ListSlots   -> SlotList
+//   remove_slots RemoveSlots -> Removal
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "job/bytes.h"
+
+namespace tfdist::protocol {
+
+namespace type {
+inline constexpr std::string_view kListSlots = "list_slots";
+inline constexpr std::string_view kRemoveSlots = "remove_slots";
+}  // namespace type
+
+// `bases`: tfdist's folders, which nobody else can replace, without symbolic links.
+struct ListSlots {
+  std::vector<Bytes> bases;
+  bool closely = false;  // with sizes, and what tasks have written
+};
+
+struct ListedSlot {
+  size_t base = 0;  // its place in `bases`
+  std::string job;
+  int slot = 0;
+  bool running = false;  // a keeper, agent or holder of it runs on this host
+  bool leased = false;   // nothing of it runs here; another host that shares the folder may run it
+  uint64_t size_kib = 0;
+  bool has_task_files = true;  // a task has written something into it, or this is not known
+};
+
+struct SlotList {
+  std::vector<ListedSlot> slots;
+  uint64_t caches_kib = 0;  // agents and received files
+};
+
+struct RemoveSlots {
+  std::vector<Bytes> bases;
+  std::vector<std::string> jobs;  // ids
+  int slot =
+      -1;  // only that one of each job, however little of it is there; -1: all, and the caches
+  bool caches_stay = false;  // for jobs that stay
+};
+
+struct Removal {
+  std::vector<std::string> removed;  // absolute paths
+  std::vector<std::string> kept;     // "PATH: why"
+};
+
+#define TFDIST_BODY(T)                      \
+  void to_json(Json& json, const T& value); \
+  void from_json(const Json& json, T& value)
+TFDIST_BODY(ListSlots);
+TFDIST_BODY(ListedSlot);
+TFDIST_BODY(SlotList);
+TFDIST_BODY(RemoveSlots);
+TFDIST_BODY(Removal);
+#undef TFDIST_BODY
+
+}  // namespace tfdist::protocol
