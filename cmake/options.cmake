@@ -19,7 +19,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 find_program(TFDIST_CCACHE ccache)
 if(TFDIST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(ccache "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
-    "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime" "${TFDIST_CCACHE}")
+    "CCACHE_SLOPPINESS=pch_defines,time_macros" "${TFDIST_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER ${ccache})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache})
 endif()
