@@ -47,6 +47,7 @@ struct RemoveSlots {
   int slot =
       -1;  // only that one of each job, however little of it is there; -1: all, and the caches
   bool caches_stay = false;  // for jobs that stay
+  bool kept = false;  // with `slot`: {keep} of the job's name too, where no other job of it is left
 };
 
 struct Removal {

@@ -17,9 +17,9 @@
 #include "agent/census/process_table.h"
 #include "agent/cleanup/retention.h"
 #include "agent/files/file_store.h"
+#include "agent/slot/kept_folder.h"
 #include "agent/slot/slot_census.h"
 #include "agent/slot/slot_folder.h"
-#include "agent/slot/task_files.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -166,6 +166,7 @@ class Remover {
     for (const fs::path& slot : SlotsIn(base)) {
       if (IsMeant(slot.parent_path())) RemoveIfIdle(slot);
     }
+    for (const std::string& job : request_.jobs) rmdir((base / layout::kJobs / job).c_str());
     rmdir((base / layout::kJobs).c_str());
     if (request_.caches_stay || Programs().RunBelow(base)) {
       Keep(base, "other jobs use it");
@@ -177,7 +178,8 @@ class Remover {
     for (const std::string& job : request_.jobs) {
       const fs::path slot = base / layout::kJobs / layout::SlotPath(job, request_.slot);
       if (IsFolder(slot)) RemoveIfIdle(slot);
-      PurgeKept(base, NameOfJob(job));
+      rmdir(slot.parent_path().c_str());
+      if (request_.kept) PurgeKept(base, NameOfJob(job));
     }
   }
   protocol::Removal Take() { return std::move(removal_); }
@@ -210,10 +212,13 @@ class Remover {
   // The last job of a name takes along what those jobs kept.
   void PurgeKept(const fs::path& base, const std::string& name) {
     const fs::path kept = base / layout::kKeep / name;
-    const auto jobs = EntriesOf(base / layout::kJobs);
-    const bool is_last = std::ranges::none_of(
-        jobs, [&](const fs::path& job) { return NameOfJob(job.filename().string()) == name; });
-    if (name.empty() || !is_last || !IsFolder(kept)) return;
+    if (name.empty() || !IsFolder(kept)) return;
+    const auto jobs = Entries(base / layout::kJobs);
+    if (!jobs) return Keep(kept, "the jobs that may have it could not be listed");
+    const auto has_it = [&](const fs::path& job) {
+      return NameOfJob(job.filename().string()) == name;
+    };
+    if (std::ranges::any_of(*jobs, has_it)) return;
     NoteOutcome(kept, RemoveTree(kept));
     rmdir(kept.parent_path().c_str());
   }
@@ -231,11 +236,12 @@ class Remover {
     if (!IsFolder(folder)) return;
     for (const fs::path& path : EntriesOf(folder)) {
       if (!is_own(path.filename().string()) || IsFolder(path)) continue;
-      if (unlink(path.c_str()) != 0) Keep(path, WithErrno("cannot be removed", errno));
+      if (unlink(path.c_str()) != 0 && errno != ENOENT)
+        Keep(path, WithErrno("cannot be removed", errno));
     }
     if (rmdir(folder.c_str()) == 0) {
       NoteRemoved(folder);
-    } else {
+    } else if (errno != ENOENT) {  // another host that shares it was faster
       Keep(folder, "more than tfdist's own is there");
     }
   }
@@ -268,8 +274,7 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request) {
       protocol::ListedSlot& listed = list.slots.emplace_back(Listed(slot, at, programs));
       if (!request.closely) continue;
       listed.size_kib = DiskUse(of_agents).KibOf(slot);
-      listed.has_task_files =
-          FindTaskFile(SlotFolder(slot), SystemClock().Now() + kLookLimit).has_value();
+      listed.has_task_files = HasResults(SlotFolder(slot), SystemClock().Now() + kLookLimit);
     }
   }
   return list;

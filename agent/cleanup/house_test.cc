@@ -56,7 +56,7 @@ class HouseTest : public testing::Test {
     return RemoveSlots({{{base_.string()}}, std::move(jobs), -1, caches_stay});
   }
   [[nodiscard]] protocol::Removal Purge(const std::string& job, int slot) const {
-    return RemoveSlots({{{base_.string()}}, {job}, slot, true});
+    return RemoveSlots({{{base_.string()}}, {job}, slot, true, true});
   }
 
   const TemporaryFolder temporary_;

@@ -14,10 +14,10 @@
 #include "agent/census/census.h"
 #include "agent/files/file_store.h"
 #include "agent/files/folder_time.h"
+#include "agent/slot/kept_folder.h"
 #include "agent/slot/leave_folder.h"
 #include "agent/slot/slot_census.h"
 #include "agent/slot/slot_folder.h"
-#include "agent/slot/task_files.h"
 #include "agent/slot/this_machine.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -41,7 +41,8 @@ bool IsMissing(const std::error_code& error) {
   return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
 }
 
-// nullopt when they could not all be read.
+}  // namespace
+
 std::optional<std::vector<fs::path>> Entries(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code error;
@@ -54,6 +55,8 @@ std::optional<std::vector<fs::path>> Entries(const fs::path& folder) {
   std::ranges::sort(paths);
   return paths;
 }
+
+namespace {
 
 // So is what is not there; what cannot be looked at is not.
 bool IsOlder(const fs::path& path, fs::file_time_type than) {
@@ -78,8 +81,8 @@ bool IsOld(const SlotFolder& folder, fs::file_time_type oldest) {
 
 // Looking through many work folders takes long: one that holds results is looked at again when it
 // seems a week older.
-bool HasResults(const SlotFolder& folder, TimePoint deadline) {
-  if (!FindTaskFile(folder, deadline)) return false;
+bool KeepsResults(const SlotFolder& folder, TimePoint deadline) {
+  if (!HasResults(folder, deadline)) return false;
   MarkUsed(folder.path());
   return true;
 }
@@ -155,7 +158,7 @@ std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline, const 
         fs::last_write_time(slot, used, error);  // it goes with its logs all the same
       }
       if (!IsOld(folder, now - kKeepJobs)) continue;
-      if (HasResults(folder, deadline) || HasProcesses(folder)) continue;
+      if (KeepsResults(folder, deadline) || HasProcesses(folder)) continue;
       RemoveSlotFolder(folder);
       if (!fs::exists(slot, error)) removed.push_back(slot);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "agent/slot/this_machine.h"
@@ -27,7 +28,9 @@ void EndOrphans(const std::filesystem::path& base, TimePoint deadline);
 // Both, orphans first; what fails is logged, and keeps no job from its start. Returns as RemoveOld.
 std::vector<std::filesystem::path> KeepHouse(const std::filesystem::path& base, TimePoint deadline);
 
-// What lies there, in the order of the names; what cannot be read is left out.
+// What lies there, in the order of the names; nothing where there is no folder. nullopt when not all could be read.
+std::optional<std::vector<std::filesystem::path>> Entries(const std::filesystem::path& folder);
+// The same; what cannot be read is left out.
 std::vector<std::filesystem::path> EntriesOf(const std::filesystem::path& folder);
 
 // An agent's file or a slot's folder is in use now, by the file system's clock.

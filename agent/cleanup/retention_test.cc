@@ -163,6 +163,20 @@ TEST_F(RetentionTest, RemovesAWorkFolderThatIsAsItWasUnpacked) {
   EXPECT_FALSE(fs::exists(folder.path()));
 }
 
+// The newest job's agent is who `pull` asks.
+TEST_F(RetentionTest, KeepsTheWayToWhatJobsOfANameKeep) {
+  const SlotFolder older = MakeSlot("digits-20260801T120000Z-a1b2c3");
+  const SlotFolder newest = MakeSlot("digits-20260802T120000Z-a1b2c3");
+  const SlotFolder other = MakeSlot("digits-2-20260803T120000Z-a1b2c3");
+  fs::create_directories(base_ / "keep/digits/ckpt");
+  ReplaceFile(base_ / "keep/digits/ckpt/model", "3 2 1\n", 0600);
+  for (const SlotFolder& slot : {older, newest, other}) MakeOld(slot.path(), 8);
+  RemoveOld(base_, Soon());
+  EXPECT_FALSE(fs::exists(older.path()));
+  EXPECT_TRUE(fs::exists(newest.info()));
+  EXPECT_FALSE(fs::exists(other.path()));
+}
+
 TEST_F(RetentionTest, KeepsWhatATaskHasWritten) {
   using Act = std::function<void(const SlotFolder&)>;
   const auto write = [](const std::string& path) {

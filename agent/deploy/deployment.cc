@@ -50,7 +50,7 @@ struct Described {
 // For a program that says something about the host.
 constexpr std::chrono::seconds kQuickLookLimit{2};
 constexpr std::chrono::milliseconds kEarlierResultsLimit{500};
-constexpr std::chrono::milliseconds kKeptFilesLimit{500};
+constexpr std::chrono::milliseconds kKeptFilesLimit{100};
 
 // Pieces come without waiting for answers: the disk must be able to push back.
 class HeldSession {

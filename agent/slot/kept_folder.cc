@@ -7,6 +7,8 @@
 #include <system_error>
 #include <variant>
 
+#include "agent/slot/task_files.h"
+
 namespace tfdist::agent {
 namespace {
 
@@ -17,6 +19,26 @@ bool Names(const protocol::Text& text) {
     const auto* literal = std::get_if<std::string>(&part);
     return literal != nullptr && literal->find(protocol::kKeepPath) != std::string::npos;
   });
+}
+
+// Ids of one name are in the order of their times.
+bool IsNewestOfItsName(const fs::path& job, const std::string& name) {
+  std::error_code error;
+  // Not a range's for: its ++ throws.
+  for (fs::directory_iterator other(job.parent_path(), error), end; !error && other != end;
+       other.increment(error)) {
+    const std::string id = other->path().filename();
+    if (layout::IsJobIdOf(id, name) && id > job.filename().string()) return false;
+  }
+  return true;
+}
+
+bool IsTheWayToKept(const SlotFolder& folder) {
+  const fs::path job = folder.path().parent_path();
+  const std::string name = NameOfJob(job.filename());
+  const fs::path kept = job.parent_path().parent_path() / layout::kKeep / name;
+  const protocol::KeptFiles found = LookAtKept(kept, TimePoint());  // one is enough
+  return (found.files > 0 || !found.all) && IsNewestOfItsName(job, name);
 }
 
 }  // namespace
@@ -51,9 +73,13 @@ protocol::KeptFiles LookAtKept(const fs::path& folder, TimePoint deadline) {
     kept.all = SystemClock().Now() < deadline;
     if (!kept.all) break;
   }
-  if (error) kept.all = false;
+  if (error && error != std::errc::no_such_file_or_directory) kept.all = false;
   if (!kept.newest.empty()) kept.age_s = std::max<time_t>(0, time(nullptr) - newest);
   return kept;
+}
+
+bool HasResults(const SlotFolder& folder, TimePoint deadline) {
+  return FindTaskFile(folder, deadline) || IsTheWayToKept(folder);
 }
 
 }  // namespace tfdist::agent

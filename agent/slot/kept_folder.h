@@ -20,4 +20,8 @@ bool UseKeptFolder(const std::vector<protocol::TaskDescription>& tasks);
 // The files in it, links not followed, as far as there is time until `deadline`. Blocks.
 protocol::KeptFiles LookAtKept(const std::filesystem::path& folder, TimePoint deadline);
 
+// Whether something in the slot's folder is the user's (task_files.h), or the folder is the way to what lies in {keep}: that of
+// the newest job of its name here, whose agent `pull` asks. What cannot be looked at counts. Blocks.
+bool HasResults(const SlotFolder& folder, TimePoint deadline);
+
 }  // namespace tfdist::agent

@@ -37,6 +37,9 @@ void MakeRemovable(const fs::path& folder) {
   }
 }
 
+// Another host that shares the folder was faster.
+bool IsGone(const std::error_code& error) { return error == std::errc::no_such_file_or_directory; }
+
 // What is left, or may be, and why.
 std::optional<std::string> RemoveContent(const SlotFolder& folder) {
   std::error_code error;
@@ -48,10 +51,10 @@ std::optional<std::string> RemoveContent(const SlotFolder& folder) {
     }
   }
   std::optional<std::string> left;
-  if (error) left = error.message();
+  if (error && !IsGone(error)) left = error.message();
   for (const fs::path& path : paths) {
     fs::remove_all(path, error);
-    if (error) left = fmt::format("{}: {}", path.string(), error.message());
+    if (error && !IsGone(error)) left = fmt::format("{}: {}", path.string(), error.message());
   }
   return left;
 }
@@ -103,7 +106,7 @@ std::optional<std::string> RemoveTree(const fs::path& folder) {
   MakeRemovable(folder);
   std::error_code error;
   fs::remove_all(folder, error);
-  if (!error) return std::nullopt;
+  if (!error || IsGone(error)) return std::nullopt;
   return error.message();
 }
 

@@ -81,10 +81,19 @@ std::filesystem::path PathOfThisProgram() {
               "mount it, also where sshd has a ChrootDirectory");
 }
 
+// As cli/link/host.sh calls it: a user's own folder may begin so, too.
+bool IsAside(std::string_view name) {
+  constexpr size_t kNonceDigits = 32;
+  if (!name.starts_with(layout::kAside)) return false;
+  name.remove_prefix(layout::kAside.size());
+  return name.size() == kNonceDigits &&
+         name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 // An agent that was put aside is there for one request alone: it runs on without its file.
 void Settle(const std::filesystem::path& executable) {
   const std::filesystem::path base = BaseOf(executable);
-  if (!base.filename().string().starts_with(layout::kAside)) {
+  if (!IsAside(base.filename().string())) {
     MarkUsed(executable);
     return;
   }

@@ -81,8 +81,9 @@ void TellAmd(Environment& environment, const protocol::TaskDescription& task) {
     if (name == kHip || name == kRocr) return;
   }
   const std::optional<std::string> visible = environment.Get(kCuda);
+  if (!visible) return;  // what the host says of them stays, such as a scheduler's limit
   for (const char* name : {kCuda, kHip, kRocr}) environment.Unset(name);
-  if (visible) environment.Set(visible->empty() ? kHip : kRocr, visible->empty() ? "-1" : *visible);
+  environment.Set(visible->empty() ? kHip : kRocr, visible->empty() ? "-1" : *visible);
 }
 
 void SetOwnVariables(Environment& environment, const std::string& task, const SlotFolder& folder,

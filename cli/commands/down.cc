@@ -33,8 +33,8 @@ Removal RemoveSlot(const JobRecord& record, size_t slot) {
   while (true) {
     const int number = static_cast<int>(slot);
     const std::string base = BaseOf(record, number);
-    Removal removal =
-        PurgeJob({*transport, GetEmbeddedAgents(), base, kPurgeLimit}, record.id, number);
+    Removal removal = PurgeJob({*transport, GetEmbeddedAgents(), base, kPurgeLimit}, record.id,
+                               number, record.keeps);
     if (removal.kept.empty() || SystemClock().Now() + 15s > deadline) return removal;
     std::this_thread::sleep_for(200ms);
   }

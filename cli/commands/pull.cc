@@ -83,12 +83,17 @@ std::string Plain(const std::string& path) {
   return plain;
 }
 
+// No job is called so; a file of that name here is a cluster file.
+bool IsPattern(const std::string& word) {
+  return word.find_first_of("*?[") != word.npos && !fs::exists(word);
+}
+
 PullWords Sorted(const std::vector<std::string>& given) {
   PullWords words;
   for (size_t at = 0; at < given.size(); ++at) {
     if (IsSelector(given[at])) {
       words.selectors.push_back(given[at]);
-    } else if (at == 0) {
+    } else if (at == 0 && !IsPattern(given[at])) {
       words.job = given[at];
     } else {
       words.paths.push_back(Plain(given[at]));
@@ -155,6 +160,22 @@ void AddKept(const JobRecord& record, std::vector<Haul>& hauls) {
   }
   if (kept.size() == 1) kept.front().name = "keep";
   std::ranges::move(kept, std::back_inserter(hauls));
+}
+
+bool IsSame(const RemoteFile& a, const RemoteFile& b) {
+  return a.path == b.path && a.size_bytes == b.size_bytes && a.changed_ns == b.changed_ns &&
+         a.target == b.target;
+}
+
+// Hosts with one home have one {keep}: what the second one lists to the nanosecond as the first does comes once.
+void LeaveOutSharedKept(std::vector<Haul>& hauls) {
+  for (Haul& haul : hauls) {
+    if (haul.root != TaskRoot::kKeep) continue;
+    const auto first = std::ranges::find_if(hauls, [&](const Haul& other) {
+      return other.root == TaskRoot::kKeep && std::ranges::equal(other.files, haul.files, IsSame);
+    });
+    if (&*first != &haul) haul.files.clear();
+  }
 }
 
 std::string Mebibytes(uint64_t bytes) {
@@ -454,6 +475,7 @@ int PullCommand(const PullArguments& arguments) {
                       }),
           hauls, errors);
   notice.reset();
+  LeaveOutSharedKept(hauls);
   if (std::ranges::all_of(hauls, &Haul::has_no_folder)) {
     throw NothingLeftOf("what its tasks wrote", record);
   }

@@ -292,8 +292,7 @@ class Launch {
     record_.bases = outcome.bases;
     if (!arguments_.quiet) SayWhatIsRemoved(outcome.removed);
     for (const NameWarning& warning : outcome.warnings) PrintWarning(warning.text, warning.remedy);
-    record_.keeps = !outcome.kept.empty();
-    if (record_.keeps) SayWhatIsKept(outcome.kept);
+    if (!outcome.kept.empty()) SayWhatIsKept(outcome.kept);
     if (outcome.committed) return Committed(std::move(outcome.coordinator));
     return Failed(outcome);
   }

@@ -131,7 +131,7 @@ std::string Result(int function, PrintingHost& host) {
     case 4:
       return Show(Clean(house, {"digits-1"}, false));
     default:
-      return Show(PurgeJob(house, "digits-1", 0));
+      return Show(PurgeJob(house, "digits-1", 0, true));
   }
 }
 

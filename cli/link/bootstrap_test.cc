@@ -421,7 +421,7 @@ class ForeignFolder : public BootstrapTest {
     EXPECT_TRUE(survey.slots.empty() && survey.bases.empty());
     ASSERT_EQ(survey.refused.size(), 1u);
     EXPECT_NE(survey.refused[0].find(why), std::string::npos) << survey.refused[0];
-    for (const Removal& removal : {Clean(house, {kJob}, false), PurgeJob(house, kJob, 0)}) {
+    for (const Removal& removal : {Clean(house, {kJob}, false), PurgeJob(house, kJob, 0, true)}) {
       EXPECT_EQ(removal.removed, std::vector<std::string>());
       EXPECT_TRUE(std::ranges::any_of(removal.kept, [&](const std::string& kept) {
         return kept.find(why) != std::string::npos;

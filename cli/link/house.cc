@@ -122,12 +122,12 @@ HostSurvey Survey(const House& house) { return Look(house, true); }
 Removal Clean(const House& house, const std::vector<std::string>& jobs, bool caches_stay) {
   for (const std::string& job : jobs) CheckId(job);
   return Remove(house, {.remote_dir = house.remote_dir},
-                {.bases = {}, .jobs = jobs, .slot = -1, .caches_stay = caches_stay});
+                {.bases = {}, .jobs = jobs, .slot = -1, .caches_stay = caches_stay, .kept = false});
 }
 
-Removal PurgeJob(const House& house, const std::string& job, int slot) {
+Removal PurgeJob(const House& house, const std::string& job, int slot, bool keeps) {
   return Remove(house, {.remote_dir = house.remote_dir, .job = job, .slot = slot},
-                {.bases = {}, .jobs = {job}, .slot = slot, .caches_stay = true});
+                {.bases = {}, .jobs = {job}, .slot = slot, .caches_stay = true, .kept = keeps});
 }
 
 }  // namespace tfdist::cli

@@ -64,8 +64,9 @@ using protocol::Removal;
 // host that may share the home folder.
 Removal Clean(const House& house, const std::vector<std::string>& jobs, bool caches_stay);
 
-// Removes one slot's folder of a job, unless the job runs there. No folder is no error. House::remote_dir may be tfdist's folder itself.
-Removal PurgeJob(const House& house, const std::string& job, int slot);
+// Removes one slot's folder of a job, unless the job runs there, and, where it `keeps`, with the last job of its name what those have in
+// {keep}. No folder is no error. House::remote_dir may be tfdist's folder itself.
+Removal PurgeJob(const House& house, const std::string& job, int slot, bool keeps);
 
 using layout::IsJobIdOf;
 

@@ -94,7 +94,7 @@ TEST_F(HouseTest, FindsTheNewestJobOfAName) {
 TEST_F(HouseTest, BringsNoAgentWhereTfdistHasNoFolder) {
   const Json nothing = protocol::Removal{};
   const auto clean = [](const House& house) { return Clean(house, {}, false); };
-  const auto purge = [](const House& house) { return PurgeJob(house, "a-1", 0); };
+  const auto purge = [](const House& house) { return PurgeJob(house, "a-1", 0, true); };
   EXPECT_TRUE(BasesSeen().empty());
   (void)With(nothing, "", clean);
   fs::create_directories(home_ / ".cache/tfdist/jobs/a-1/h1");
@@ -110,7 +110,7 @@ TEST_F(HouseTest, PurgesInTheFolderThatHasTheSlot) {
   const std::string base = (home_ / ".cache/tfdist").string();
   fs::create_directories(fs::path(base) / "jobs/a-1/h0");
   const Json answer = protocol::Removal{.removed = {"it"}, .kept = {}};
-  const auto purge = [](const House& house) { return PurgeJob(house, "a-1", 0).removed; };
+  const auto purge = [](const House& house) { return PurgeJob(house, "a-1", 0, true).removed; };
   for (const std::string& remote_dir : {base, (home_ / ".cache").string(), std::string()}) {
     EXPECT_EQ(With(answer, remote_dir, purge), std::vector<std::string>{"it"}) << remote_dir;
   }

@@ -17,9 +17,10 @@ constexpr int64_t kSecond = 1'000'000'000;
 
 std::string TextOf(const protocol::KeptFiles& kept) {
   if (kept.files == 0) return kept.all ? "empty" : "files that could not be looked at";
-  return fmt::format("{}{} file{}, {}, the newest {}, {} ago", kept.all ? "" : "more than ",
-                     CountText(kept.files), kept.files == 1 ? "" : "s", SizeText(kept.bytes),
-                     kept.newest, Span(kept.age_s * kSecond));
+  const std::string text = fmt::format("{} file{}, {}", CountText(kept.files),
+                                       kept.files == 1 ? "" : "s", SizeText(kept.bytes));
+  if (!kept.all) return "more than " + text;
+  return fmt::format("{}, the newest {}, {} ago", text, kept.newest, Span(kept.age_s * kSecond));
 }
 
 }  // namespace
@@ -49,9 +50,10 @@ std::vector<std::string> HostsLeftBehind(const JobRecord& record,
   std::vector<std::string> left;
   if (newest == nullptr) return left;
   for (const HostPlan& host : newest->hosts) {
-    const bool is_here =
-        std::ranges::find(record.hosts, host.name, &HostPlan::name) != record.hosts.end();
-    if (!is_here) left.push_back(host.name);
+    const auto is_it = [&](const HostPlan& here) {
+      return here.name == host.name || (here.local && host.local);
+    };
+    if (std::ranges::none_of(record.hosts, is_it)) left.push_back(host.name);
   }
   return left;
 }

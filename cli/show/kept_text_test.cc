@@ -27,7 +27,7 @@ TEST(KeptText, WhatCouldNotBeLookedAtIsNotEmpty) {
   protocol::KeptFiles unknown;
   unknown.all = false;
   EXPECT_EQ(KeptText({{"h1", some}, {"h2", unknown}}),
-            "{keep}: h1: more than 3 files, 12 MB, the newest ckpt-2000, 22h00m ago; "
+            "{keep}: h1: more than 3 files, 12 MB; "
             "h2: files that could not be looked at");
 }
 

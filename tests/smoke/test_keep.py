@@ -62,6 +62,24 @@ class Keep(unittest.TestCase):
         self.assertEqual(found, {"worker-0/log": "log\n", "worker-1/log": "log\n",
                                  "keep-worker-0/ckpt/model": "worker:0\n", "keep-worker-1/ckpt/model": "worker:1\n"})
 
+    def test_a_purge_of_a_job_that_keeps_nothing_leaves_it(self):
+        host = self.hosts[0]
+        self.up([host])
+        self.user.run("clean", "--yes", str(self.user.folder / "cluster.toml")).expect(0)
+        self.up([host], shell("echo a trial"))
+        self.user.run("down", "--purge", self.user.job_id()).expect(0)
+        self.assertEqual((self.kept(host) / "step").read_text(), "100\n")
+
+    def test_a_job_is_not_forgotten_while_it_is_the_way_to_what_is_kept(self):
+        self.up([self.hosts[0]])
+        first = self.user.job_id()
+        self.up([self.hosts[0]])
+        second = self.user.job_id()
+        pruned = self.user.run("prune").expect(0)
+        self.assertIn(f"kept {second}: files of its tasks are on {self.hosts[0].address}\n", pruned.out)
+        self.assertNotIn(first, pruned.out)
+        self.user.run("pull", "job", "--to", str(self.user.folder / "results")).expect(0)
+
     def test_nothing_but_a_purge_of_the_last_job_of_the_name_removes_it(self):
         host = self.hosts[0]
         self.up([host])
