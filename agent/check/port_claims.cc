@@ -17,6 +17,7 @@
 #include "agent/slot/description.h"
 #include "agent/slot/slot_folder.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "job/layout.h"
 #include "wire/contact.h"
 
@@ -81,6 +82,15 @@ std::vector<TaskDescription> ClaimsOf(const fs::path& slot) {
   return std::move(description.tasks);
 }
 
+bool IsBroughtUpFrom(const fs::path& slot, const std::string& plan_sha256) {
+  if (plan_sha256.empty() || fs::exists(SlotFolder(slot).committed())) return false;
+  try {
+    return ReadSlotInfo(SlotFolder(slot)).plan_sha256 == plan_sha256;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 PortConflict MakeConflict(int port, const std::string& task, const std::string& other_task,
                           const std::string& other_job) {
   return {port,
@@ -111,10 +121,11 @@ std::vector<PortConflict> ConflictsWith(const fs::path& slot,
 }  // namespace
 
 std::vector<PortConflict> FindPortConflicts(const std::vector<TaskDescription>& tasks,
-                                            const std::set<std::string>& except) {
+                                            const std::set<std::string>& except,
+                                            const std::string& plan_sha256) {
   std::vector<PortConflict> all;
   for (const fs::path& slot : FoldersOfSlotsThatRun()) {
-    if (except.contains(JobOfFolder(slot))) continue;
+    if (except.contains(JobOfFolder(slot)) || IsBroughtUpFrom(slot, plan_sha256)) continue;
     auto conflicts = ConflictsWith(slot, tasks);
     if (conflicts.empty() || IsJobOver(slot)) continue;
     std::ranges::move(conflicts, std::back_inserter(all));

@@ -19,7 +19,10 @@ struct PortConflict {
 // Ports of `tasks` with jobs that run here or are being brought up, whatever tfdist's folder is; not with the jobs `except`
 // (ids). Of a job that does not need its ports none counts, and of a spare host those of tasks that have run there. An
 // agent whose job has one of the ports is asked whether that job is over, for 3 s at most. Blocks.
+// `plan_sha256`: of two jobs from one plan that are brought up at once, only the one that has the name on slot 0's host begins; the
+// other one's ports do not count. Empty: all count.
 std::vector<PortConflict> FindPortConflicts(const std::vector<protocol::TaskDescription>& tasks,
-                                            const std::set<std::string>& except);
+                                            const std::set<std::string>& except,
+                                            const std::string& plan_sha256 = "");
 
 }  // namespace tfdist::agent

@@ -73,6 +73,21 @@ TEST_F(PortClaimsTest, NamesTheOtherJobAndItsTask) {
   EXPECT_THAT(FindPortConflicts({TaskAt(3, 1)}, {job_}), IsEmpty());
 }
 
+// Else each of two `up`s of one file could end the other one.
+TEST_F(PortClaimsTest, OfTwoJobsThatAreBroughtUpFromOnePlanTheNameDecides) {
+  Run(Described({TaskAt(0, 1)}, true));
+  SlotInfo info;
+  info.base = base_.path();
+  info.job = job_;
+  info.name = "test";
+  info.plan_sha256 = "of both";
+  WriteSlotInfo(slot_, info);
+  EXPECT_THAT(FindPortConflicts({TaskAt(0, 1)}, {}, "of both"), IsEmpty());
+  EXPECT_THAT(FindPortConflicts({TaskAt(0, 1)}, {}, "another"), SizeIs(1));
+  ReplaceFile(slot_.committed(), "", 0600);
+  EXPECT_THAT(FindPortConflicts({TaskAt(0, 1)}, {}, "of both"), SizeIs(1));
+}
+
 TEST_F(PortClaimsTest, AJobThatDoesNotNeedItsPortsHasNone) {
   Run(Described({TaskAt(0, 1)}, false));
   EXPECT_THAT(FindPortConflicts({TaskAt(0, 1)}, {}), IsEmpty());

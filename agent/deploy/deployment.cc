@@ -90,7 +90,8 @@ void KeepDescription(const HostDescription& description, const std::string& byte
   if (!description.needs_ports) return ReplaceFile(folder.description(), bytes, 0600);
   const OneAtATime lock(std::filesystem::path(info.base) / layout::kJobs);
   ReplaceFile(folder.description(), bytes, 0600);
-  const auto conflicts = FindPortConflicts(description.tasks, {info.job, description.replaces});
+  const auto conflicts =
+      FindPortConflicts(description.tasks, {info.job, description.replaces}, info.plan_sha256);
   if (conflicts.empty()) return;
   unlink(folder.description().c_str());
   const auto& [why, remedy] = conflicts.front().trouble;
