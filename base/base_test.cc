@@ -7,15 +7,21 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <functional>
 #include <new>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/descriptor_limit.h"
@@ -24,6 +30,7 @@
 #include "base/getent.h"
 #include "base/hash.h"
 #include "base/hosts_file.h"
+#include "base/process_limits.h"
 #include "base/strangers.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
@@ -374,6 +381,32 @@ TEST(HostsFile, IsReadAsItsManPageSays) {
   EXPECT_EQ(AddressesInHosts(text, "h002"), Words{"10.0.0.2"});
   EXPECT_EQ(AddressesInHosts(text, "h00"), Words{});
   EXPECT_EQ(AddressesInHosts("", "h001"), Words{});
+}
+
+// Slots of one job on one machine look at the same time.
+TEST(RoomForThreads, IsLookedForAgainWhileOthersHaveIt) {
+  const std::filesystem::path group = "/sys/fs/cgroup/pids/tfdist-test-" + std::to_string(getpid());
+  if (mkdir(group.c_str(), 0700) != 0) GTEST_SKIP() << "no cgroup v1 pids here (or not root)";
+  WriteAll(OpenFile(group / "pids.max", O_WRONLY).get(), "6", "pids.max");
+  const pid_t child = fork();
+  if (child == 0) {
+    WriteAll(OpenFile(group / "cgroup.procs", O_WRONLY).get(), "0", "cgroup.procs");
+    std::vector<std::thread> others;
+    for (int i = 0; i < 4; ++i) {
+      others.emplace_back([] { std::this_thread::sleep_for(std::chrono::milliseconds(200)); });
+    }
+    try {
+      CheckRoomForThreads(4, 0, Phase::kStart);
+    } catch (const Error&) {
+      _exit(1);
+    }
+    for (std::thread& other : others) other.join();
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  while (rmdir(group.c_str()) != 0 && errno == EBUSY) std::this_thread::yield();
 }
 
 }  // namespace

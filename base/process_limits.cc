@@ -6,11 +6,14 @@
 #include <sys/resource.h>
 
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <future>
 #include <optional>
+#include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 
@@ -18,6 +21,9 @@ namespace tfdist {
 namespace {
 
 constexpr size_t kMostBytes = 1 << 20;
+// Other slots of the job on this machine start at the same time, and look as this one does.
+constexpr std::chrono::seconds kLookAgainFor{1};
+constexpr std::chrono::milliseconds kPause{20};
 
 std::string TextOf(const std::filesystem::path& path) {
   try {
@@ -139,7 +145,9 @@ std::string WithProcessLimits(const std::string& why) {
   return limits.empty() ? why : fmt::format("{} ({})", why, limits);
 }
 
-void CheckRoomForThreads(int count, size_t stack_bytes, Phase phase) {
+namespace {
+
+void StartAtOnce(int count, size_t stack_bytes, Phase phase) {
   Threads threads(stack_bytes);
   for (int started = 0; started < count; ++started) {
     if (threads.StartOne()) continue;
@@ -149,6 +157,20 @@ void CheckRoomForThreads(int count, size_t stack_bytes, Phase phase) {
                     "this account may start {} more processes and threads there, and needs {}{}",
                     started, count, lacks_memory ? ": it has no memory for more" : "")),
                 std::string(lacks_memory ? kMemoryLimitRemedy : kProcessLimitRemedy));
+  }
+}
+
+}  // namespace
+
+void CheckRoomForThreads(int count, size_t stack_bytes, Phase phase) {
+  const TimePoint give_up = SystemClock().Now() + kLookAgainFor;
+  while (true) {
+    try {
+      return StartAtOnce(count, stack_bytes, phase);
+    } catch (const Error&) {
+      if (SystemClock().Now() >= give_up) throw;
+    }
+    std::this_thread::sleep_for(kPause);
   }
 }
 

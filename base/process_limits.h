@@ -34,8 +34,8 @@ inline constexpr std::string_view kRoomRemedy = "make room there, or set remote_
 // else empty.
 std::string_view LimitRemedy(std::string_view words);
 
-// Starts that number of threads at once, for a moment, each with a stack of `stack_bytes` (0: the usual one). Throws
-// Error(phase) that says how many there may be, and which limits hold.
+// Starts that number of threads at once, for a moment, each with a stack of `stack_bytes` (0: the usual one); where it cannot, again
+// for a second. Throws Error(phase) that says how many there may be, and which limits hold.
 void CheckRoomForThreads(int count, size_t stack_bytes, Phase phase);
 
 // Throws Error(phase) where a process may have fewer descriptors than `least`, however it asks.
