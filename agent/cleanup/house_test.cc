@@ -38,14 +38,14 @@ void Write(const fs::path& path, const std::string& text) {
 class HouseTest : public testing::Test {
  protected:
   fs::path MakeSlot(const std::string& job, int slot) const {
-    const fs::path folder = base_ / "jobs" / layout::SlotPath(job, slot);
+    fs::path folder = base_ / "jobs" / layout::SlotPath(job, slot);
     fs::create_directories(folder);
     fs::copy_file("/bin/sleep", folder / "agent");
     return folder;
   }
   [[nodiscard]] fs::path MakeAgent() const {
     fs::create_directories(base_ / "bin");
-    const fs::path agent = base_ / "bin" / Sha256Hex("an agent");
+    fs::path agent = base_ / "bin" / Sha256Hex("an agent");
     fs::copy_file("/bin/sleep", agent);
     return agent;
   }

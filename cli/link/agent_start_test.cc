@@ -74,11 +74,9 @@ TEST_F(AgentStartTest, ReplacesOneWhoseContentIsNotWhatItsNameSays) {
 }
 
 TEST_F(AgentStartTest, ReplacesOneThatDoesNotRun) {
-  for (const char* content : {"",
-                              "\x7f"
-                              "ELF and no more",
-                              "#!/bin/sh\nexit 3\n", "#!/bin/sh\nkill -SEGV $$\n",
-                              "#!/bin/sh\necho this is no frame, and long enough to be one\n"}) {
+  for (const char* content :
+       {"", "\177ELF and no more", "#!/bin/sh\nexit 3\n", "#!/bin/sh\nkill -SEGV $$\n",
+        "#!/bin/sh\necho this is no frame, and long enough to be one\n"}) {
     (void)Bring();
     Damage(content);
     EXPECT_TRUE(Bring().uploaded) << content;
