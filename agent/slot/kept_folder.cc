@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kSecond = 1'000'000'000;
+
 bool Names(const protocol::Text& text) {
   return std::ranges::any_of(text.parts, [](const auto& part) {
     const auto* literal = std::get_if<std::string>(&part);
@@ -74,7 +76,8 @@ protocol::KeptFiles LookAtKept(const fs::path& folder, TimePoint deadline) {
     if (!kept.all) break;
   }
   if (error && error != std::errc::no_such_file_or_directory) kept.all = false;
-  if (!kept.newest.empty()) kept.age_s = std::max<time_t>(0, time(nullptr) - newest);
+  if (!kept.newest.empty())
+    kept.age_s = std::max<int64_t>(0, WallClockNanoseconds() / kSecond - newest);
   return kept;
 }
 

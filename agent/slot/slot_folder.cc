@@ -40,6 +40,20 @@ void MakeRemovable(const fs::path& folder) {
 // Another host that shares the folder was faster.
 bool IsGone(const std::error_code& error) { return error == std::errc::no_such_file_or_directory; }
 
+// {keep} of the job's name, where nothing was kept and no other job may count on it.
+void RemoveEmptyKept(const fs::path& job) {
+  const std::string name = NameOfJob(job.filename());
+  std::error_code error;
+  // Not a range's for: its ++ throws.
+  for (fs::directory_iterator other(job.parent_path(), error);
+       !error && other != fs::directory_iterator(); other.increment(error)) {
+    if (layout::IsJobIdOf(other->path().filename().string(), name)) return;
+  }
+  if (error) return;
+  const fs::path kept = job.parent_path().parent_path() / layout::kKeep / name;
+  if (rmdir(kept.c_str()) == 0) rmdir(kept.parent_path().c_str());
+}
+
 // What is left, or may be, and why.
 std::optional<std::string> RemoveContent(const SlotFolder& folder) {
   std::error_code error;
@@ -122,7 +136,8 @@ std::optional<std::string> RemoveSlotFolder(const SlotFolder& folder) {
     const UniqueFd mark(open(folder.info().c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     return left;
   }
-  rmdir(folder.path().parent_path().c_str());  // unless another slot of the job is here
+  const fs::path job = folder.path().parent_path();
+  if (rmdir(job.c_str()) == 0) RemoveEmptyKept(job);  // unless another slot of the job is here
   return std::nullopt;
 }
 

@@ -44,9 +44,9 @@ void AskBeforePurge(const JobRecord& record, const JobsMeant& jobs) {
   const std::string why = WhyToAsk(record, jobs);
   if (!HasTerminal()) {
     throw UsageError(Phase::kUsage, fmt::format("nothing was removed: {}", why),
-                     fmt::format("tfdist down --purge {} removes what its tasks have written; "
+                     fmt::format("tfdist down --purge {} {}removes what its tasks have written; "
                                  "tfdist list shows all jobs",
-                                 record.id));
+                                 record.id, jobs.running > 0 ? "ends it, and " : ""));
   }
   if (IsConfirmed(fmt::format("{}: {}remove what its tasks have written?", why,
                               jobs.running > 0 ? "end it, and " : ""))) {

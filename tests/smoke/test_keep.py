@@ -62,6 +62,12 @@ class Keep(unittest.TestCase):
         self.assertEqual(found, {"worker-0/log": "log\n", "worker-1/log": "log\n",
                                  "keep-worker-0/ckpt/model": "worker:0\n", "keep-worker-1/ckpt/model": "worker:1\n"})
 
+    def test_a_job_that_cannot_start_leaves_none(self):
+        file = self.user.write("cluster.toml", clusters.over_ssh("job", ["{keep}/nothing"], self.hosts[:1], layout="mirrored",
+                                                                 ssh_config=self.hosts.ssh_config))
+        self.user.run("up", file).expect(3)
+        self.assertFalse(self.kept(self.hosts[0]).parent.exists())
+
     def test_a_purge_of_a_job_that_keeps_nothing_leaves_it(self):
         host = self.hosts[0]
         self.up([host])
