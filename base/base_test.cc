@@ -95,7 +95,7 @@ class Door {
  public:
   Door() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in any = Address("127.0.0.1");
-    bind(listener_.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any);
+    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
     listen(listener_.get(), 16);
     socklen_t size = sizeof address_;
     getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address_), &size);
@@ -113,7 +113,7 @@ class Door {
   Visit VisitFrom(const char* host) {
     Visit visit{UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), UniqueFd()};
     sockaddr_in own = Address(host);
-    bind(visit.caller.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own);
+    EXPECT_EQ(bind(visit.caller.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
     EXPECT_EQ(
         connect(visit.caller.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof address_),
         0);
