@@ -10,8 +10,8 @@ namespace tfdist::cli {
 // "worker:0 (gpu1), worker:1 (gpu2) and 6 more"; empty: none.
 std::string NamesOfRunning(const protocol::JobState& state);
 
-// Of a role of the user's own whose last task has just ended well: that the job goes on, with whom, and how its end would be
-// the job's. Empty where nothing waits for that, or the job ends. `task` is the one that has ended.
+// `task` has ended with 0, as the last one of a role that TensorFlow does not know. Says that the job goes on, which tasks run, and
+// which `done` would have ended it. Empty where the job ends, or another task of the role runs.
 std::string WhyTheJobGoesOn(const protocol::JobState& state, const std::string& task);
 
 }  // namespace tfdist::cli

@@ -14,7 +14,7 @@ namespace tfdist::runtime {
 // The device must outlive it. One thread.
 class HostMemory {
  public:
-  // Room for arrays of so many floats.
+  // Reserves room for arrays with that many floats each.
   HostMemory(Device& device, std::span<const size_t> counts);
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;

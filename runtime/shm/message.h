@@ -2,8 +2,8 @@
 // the header, padding to 64 bytes, the payload, padding to 64 bytes. A message is in the ring as a
 // whole before it is shown, and is read where it lies.
 //
-// A payload that lies in memory which both sides map stays there: such a message has a mark of its own,
-// and a `u64` behind the preamble says where in that memory.
+// A payload in memory that both sides map is not copied into the ring. Such a message is marked,
+// and a `u64` behind the preamble holds the payload's offset in that memory.
 #pragma once
 
 #include <cstddef>
