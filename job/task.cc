@@ -38,6 +38,13 @@ void from_json(const Json& json, Text& text) {
   }
 }
 
+bool HoldsLiteral(const Text& text, std::string_view sought) {
+  return std::ranges::any_of(text.parts, [&](const Text::Part& part) {
+    const auto* literal = std::get_if<std::string>(&part);
+    return literal != nullptr && literal->find(sought) != std::string::npos;
+  });
+}
+
 std::string AddressText(std::string_view address, bool bracketed) {
   const bool is_ipv6 = address.find(':') != std::string_view::npos;
   return bracketed && is_ipv6 ? fmt::format("[{}]", address) : std::string(address);

@@ -1,6 +1,7 @@
 // What a host is told to run, and what it needs for that. An agent has never heard of TF_CONFIG or of TOML.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -47,6 +48,9 @@ struct Text {
 };
 void to_json(Json& json, const Text& text);
 void from_json(const Json& json, Text& text);
+
+// Whether one of its literal parts holds `sought`.
+bool HoldsLiteral(const Text& text, std::string_view sought);
 
 // "10.0.0.2", or "[fd00::2]" where `bracketed` and the address holds a colon.
 std::string AddressText(std::string_view address, bool bracketed);
@@ -103,6 +107,15 @@ inline constexpr std::string_view kRuntimePath{"\0R",
                                                2};  // absolute path of the file linked as "runtime"
 inline constexpr std::string_view kWorkdirPath{"\0W", 2};  // absolute path of the work folder
 inline constexpr std::string_view kKeepPath{"\0K", 2};     // absolute path of the job's kept folder
+
+// Whether a command, a start folder or a variable of `task` (a TaskDescription, or what becomes one) names kKeepPath.
+template <class Task>
+bool NamesKeptFolder(const Task& task) {
+  const auto names = [](const Text& text) { return HoldsLiteral(text, kKeepPath); };
+  const auto value_names = [&](const auto& variable) { return names(variable.second); };
+  return names(task.cwd) || std::ranges::any_of(task.argv, names) ||
+         std::ranges::any_of(task.env, value_names);
+}
 
 // The link of a file that says when what is in the work folder was written, and which mode it has, as data beside its
 // content: "SECONDS NANOSECONDS MODE PATH" and a NUL for each entry; "." is the folder itself.

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
@@ -206,7 +207,8 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
         Described described;
         described.why_ports_wait = Prepare(description, *store, folder, info);
         described.troubles = QuickLook(info.base, SystemClock().Now() + kQuickLookLimit);
-        if (UseKeptFolder(description.tasks)) {
+        if (std::ranges::any_of(description.tasks,
+                                protocol::NamesKeptFolder<protocol::TaskDescription>)) {
           described.kept = LookAtKept(KeptFolder(info), SystemClock().Now() + kKeptFilesLimit);
         } else {
           AddEarlierResults(folder, info, described.troubles);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <string>
 #include <system_error>
-#include <variant>
 
 #include "agent/slot/task_files.h"
 
@@ -15,13 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kSecond = 1'000'000'000;
-
-bool Names(const protocol::Text& text) {
-  return std::ranges::any_of(text.parts, [](const auto& part) {
-    const auto* literal = std::get_if<std::string>(&part);
-    return literal != nullptr && literal->find(protocol::kKeepPath) != std::string::npos;
-  });
-}
 
 // Ids of one name are in the order of their times.
 bool IsNewestOfItsName(const fs::path& job, const std::string& name) {
@@ -47,14 +39,6 @@ bool IsTheWayToKept(const SlotFolder& folder) {
 
 fs::path KeptFolder(const SlotInfo& info) {
   return fs::path(info.base) / layout::kKeep / info.name;
-}
-
-bool UseKeptFolder(const std::vector<protocol::TaskDescription>& tasks) {
-  return std::ranges::any_of(tasks, [](const protocol::TaskDescription& task) {
-    const auto value = [](const auto& variable) { return Names(variable.second); };
-    return Names(task.cwd) || std::ranges::any_of(task.argv, Names) ||
-           std::ranges::any_of(task.env, value);
-  });
 }
 
 protocol::KeptFiles LookAtKept(const fs::path& folder, TimePoint deadline) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <vector>
 
 #include "agent/slot/slot_folder.h"
 #include "base/clock.h"
@@ -13,9 +12,6 @@ namespace tfdist::agent {
 
 // `<base>/keep/<name>`: there is one for all slots of the machine, or for all hosts that have one home.
 std::filesystem::path KeptFolder(const SlotInfo& info);
-
-// Whether a command, a variable or a start folder of the tasks names it.
-bool UseKeptFolder(const std::vector<protocol::TaskDescription>& tasks);
 
 // The files in it, links not followed, as far as there is time until `deadline`. Blocks.
 protocol::KeptFiles LookAtKept(const std::filesystem::path& folder, TimePoint deadline);

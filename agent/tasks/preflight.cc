@@ -171,7 +171,8 @@ std::string Prepare(const HostDescription& description, const FileStore& store,
                       Phase::kCommand);
   PlaceFiles(description, store, folder);
   UnpackWorkdir(description, store, folder);
-  if (UseKeptFolder(description.tasks)) MakePrivateFolder(KeptFolder(info));
+  if (std::ranges::any_of(description.tasks, protocol::NamesKeptFolder<protocol::TaskDescription>))
+    MakePrivateFolder(KeptFolder(info));
   std::string why_ports_wait = WhyPortsWait(description, folder, info);
   CheckGpus(description);
   CheckCommands(description, folder, info);

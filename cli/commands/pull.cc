@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -110,6 +111,16 @@ bool IsWanted(const std::string& file, const std::vector<std::string>& paths) {
          });
 }
 
+// What `paths` name in the folder of `haul`: a path may begin with that folder's name, which pull prints.
+std::vector<std::string> PathsIn(const Haul& haul, const std::vector<std::string>& paths) {
+  std::vector<std::string> inside = paths;
+  for (const std::string& path : paths) {
+    if (path == haul.name) inside.emplace_back(".");
+    if (path.starts_with(haul.name + '/')) inside.push_back(path.substr(haul.name.size() + 1));
+  }
+  return inside;
+}
+
 // The slots of the wanted tasks, in order. A folder is called after a trainer where there is one:
 // a parameter server beside it shares its work folder.
 std::vector<Haul> HaulsOf(const JobRecord& record, const std::vector<std::string>& tasks) {
@@ -145,9 +156,9 @@ void AddSpares(const JobRecord& record, std::vector<Haul>& hauls) {
   }
 }
 
-// {keep} of each machine that one of `hauls` is on.
-void AddKept(const JobRecord& record, std::vector<Haul>& hauls) {
-  if (!record.keeps) return;
+// {keep} of each machine that one of `hauls` is on. The job itself need not name it: the newest job of a name is the way to what
+// earlier ones keep.
+void AddKept(std::vector<Haul>& hauls) {
   std::vector<Haul> kept;
   for (const Haul& haul : hauls) {
     if (std::ranges::find(kept, haul.host, &Haul::host) != kept.end()) continue;
@@ -328,7 +339,7 @@ void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress
 
 // Leaves what is wanted in `haul`.
 void ChooseFiles(Haul& haul, const std::vector<std::string>& paths) {
-  const std::vector<std::string> wanted = WithTargets(paths, haul.files);
+  const std::vector<std::string> wanted = WithTargets(PathsIn(haul, paths), haul.files);
   std::erase_if(haul.files, [&](const RemoteFile& file) { return !IsWanted(file.path, wanted); });
   const auto leads_out = std::partition(
       haul.files.begin(), haul.files.end(),
@@ -407,7 +418,8 @@ std::vector<std::string> MissingPaths(const std::vector<Haul>& hauls,
   std::vector<std::string> missing;
   for (const std::string& path : paths) {
     const bool found = std::ranges::any_of(hauls, [&](const Haul& haul) {
-      const auto is_meant = [&](const RemoteFile& file) { return IsWanted(file.path, {path}); };
+      const auto inside = PathsIn(haul, {path});
+      const auto is_meant = [&](const RemoteFile& file) { return IsWanted(file.path, inside); };
       return std::ranges::any_of(haul.files, is_meant) ||
              std::ranges::any_of(haul.leading_out, is_meant);
     });
@@ -416,10 +428,12 @@ std::vector<std::string> MissingPaths(const std::vector<Haul>& hauls,
   return missing;
 }
 
+// One error of a slot is enough: two of its folders may have been asked for.
 void Collect(const JobRecord& record, const std::vector<std::optional<Error>>& failures,
              const std::vector<Haul>& hauls, std::vector<Error>& errors) {
+  std::set<int> failed;
   for (size_t at = 0; at < failures.size(); ++at) {
-    if (!failures[at]) continue;
+    if (!failures[at] || !failed.insert(hauls[at].slot).second) continue;
     const std::string& host = record.hosts.at(static_cast<size_t>(hauls[at].slot)).name;
     errors.push_back(failures[at]->WithHost(host));
   }
@@ -462,7 +476,7 @@ int PullCommand(const PullArguments& arguments) {
   const JobRecord record = FindJobBeforePaths(words.job);
   std::vector<Haul> hauls = HaulsOf(record, SelectTasks(record, words.selectors));
   if (words.selectors.empty()) AddSpares(record, hauls);
-  AddKept(record, hauls);
+  AddKept(hauls);
   const fs::path folder = arguments.to.empty() ? fs::path(record.id) : fs::path(arguments.to);
   std::vector<Error> errors;
   std::optional<SlowNotice> notice;

@@ -433,23 +433,6 @@ std::vector<const JobRecord*> ThatMayRun(const std::vector<JobRecord>& records) 
   return found;
 }
 
-namespace {
-
-bool NamesKept(const protocol::Text& text) {
-  return std::ranges::any_of(text.parts, [](const auto& part) {
-    const auto* literal = std::get_if<std::string>(&part);
-    return literal != nullptr && literal->find(protocol::kKeepPath) != std::string::npos;
-  });
-}
-
-bool Keeps(const TaskOnHost& task) {
-  const auto value = [](const auto& variable) { return NamesKept(variable.second); };
-  return NamesKept(task.cwd) || std::ranges::any_of(task.argv, NamesKept) ||
-         std::ranges::any_of(task.env, value);
-}
-
-}  // namespace
-
 JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) {
   JobRecord record;
   record.id = std::move(id);
@@ -463,7 +446,7 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
   record.bases.resize(plan.hosts.size());
   record.ssh = plan.ssh;
   record.shared = plan.shared;
-  record.keeps = std::ranges::any_of(plan.tasks, Keeps);
+  record.keeps = std::ranges::any_of(plan.tasks, protocol::NamesKeptFolder<TaskOnHost>);
   record.clients = ContainerClientsOf(plan);
   record.logdir = plan.logdir;
   record.silent_after_ms = plan.silent_after_ms;

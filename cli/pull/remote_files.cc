@@ -176,6 +176,8 @@ RemoteListing ListRemoteFiles(const JobRecord& record, int slot, TaskRoot root) 
              if (records.size() > kMostListBytes) FailMalformed("it is longer than 256 MiB");
              return give_up;
            });
+  // An agent of an earlier version refuses the word, and keeps nothing.
+  if (root == TaskRoot::kKeep && records.empty()) return {};
   return ParseRemoteFiles(records);
 }
 

@@ -62,6 +62,17 @@ class Keep(unittest.TestCase):
         self.assertEqual(found, {"worker-0/log": "log\n", "worker-1/log": "log\n",
                                  "keep-worker-0/ckpt/model": "worker:0\n", "keep-worker-1/ckpt/model": "worker:1\n"})
 
+    def test_the_newest_job_of_the_name_is_the_way_to_it(self):
+        host = self.hosts[0]
+        self.up([host], shell("mkdir -p {keep}/ckpt; echo best >{keep}/ckpt/model; echo log >{keep}/log"))
+        self.up([host], shell("echo a trial"))
+        home = self.user.folder / "results"
+        listed = self.user.run("pull", "job", "--dry-run").expect(0)
+        self.assertIn("keep: 2 files, ", listed.out)
+        self.user.run("pull", "job", "keep/ckpt", "--to", str(home)).expect(0)
+        self.assertEqual({str(path.relative_to(home)): path.read_text() for path in home.rglob("*") if path.is_file()},
+                         {"keep/ckpt/model": "best\n"})
+
     def test_a_job_that_cannot_start_leaves_none(self):
         file = self.user.write("cluster.toml", clusters.over_ssh("job", ["{keep}/nothing"], self.hosts[:1], layout="mirrored",
                                                                  ssh_config=self.hosts.ssh_config))
