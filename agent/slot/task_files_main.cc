@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
+#include "job/layout.h"
 
 namespace tfdist::agent {
 namespace {
@@ -29,8 +30,7 @@ constexpr size_t kPieceBytes = 256 * 1024;
 
 void Put(std::string_view bytes) { WriteAll(STDOUT_FILENO, bytes, "stdout"); }
 
-int List(const std::vector<TaskFile>& files) {
-  std::string text;
+int List(const std::vector<TaskFile>& files, std::string text = {}) {
   for (const TaskFile& file : files) {
     const bool is_link = !file.target.empty();
     text += file.is_folder ? "folder" : is_link ? "link" : std::to_string(file.size_bytes);
@@ -45,6 +45,22 @@ int List(const std::vector<TaskFile>& files) {
   text += '\0';
   Put(text);
   return 0;
+}
+
+// "slot 3" for each slot of the job that has its folder here. Slots that see each other's share this base, and with it what is
+// kept: files that are alike in name, size and time need not be one file.
+std::string SlotsOfTheJobHere(const SlotFolder& own) {
+  std::string text;
+  std::error_code error;
+  // Not a range's for: its ++ throws.
+  for (fs::directory_iterator entry(own.path().parent_path(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const auto slot = layout::ParseSlotName(entry->path().filename().string());
+    if (!slot) continue;
+    text += fmt::format("slot {}", *slot);
+    text += '\0';
+  }
+  return text;
 }
 
 // What there was when it was listed: it may grow faster than it is sent. False: not to its end, or
@@ -99,7 +115,7 @@ int TaskFilesMain(const std::vector<std::string>& arguments) {
   if (word == "list") return List(ListTaskFiles(folder));
   if (word == "send") return Send(folder.work(), arguments);
   const auto kept = [&] { return KeptFolder(ReadOrInferSlotInfo(folder)); };
-  if (word == "list-kept") return List(ListKeptFiles(kept()));
+  if (word == "list-kept") return List(ListKeptFiles(kept()), SlotsOfTheJobHere(folder));
   if (word == "send-kept") return Send(kept(), arguments);
   throw UsageError(Phase::kUsage, "task-files: list or send, or list-kept or send-kept");
 }

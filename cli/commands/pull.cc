@@ -52,6 +52,7 @@ struct Haul {
   std::vector<std::string> tasks;
   std::vector<RemoteFile> files;
   std::vector<RemoteFile> folders;  // for their modes and times
+  std::vector<int> slots;           // RemoteListing
   bool is_old = false;              // RemoteListing
   std::vector<const RemoteFile*> to_come;
   uint64_t missing_bytes = 0;  // of these
@@ -173,19 +174,19 @@ void AddKept(std::vector<Haul>& hauls) {
   std::ranges::move(kept, std::back_inserter(hauls));
 }
 
-bool IsSame(const RemoteFile& a, const RemoteFile& b) {
-  return a.path == b.path && a.size_bytes == b.size_bytes && a.changed_ns == b.changed_ns &&
-         a.target == b.target;
-}
-
-// Hosts with one home have one {keep}: what the second one lists to the nanosecond as the first does comes once.
+// Hosts with one home have one {keep}: it comes once, by the first one that has listed it.
 void LeaveOutSharedKept(std::vector<Haul>& hauls) {
+  std::vector<const Haul*> first;
   for (Haul& haul : hauls) {
-    if (haul.root != TaskRoot::kKeep) continue;
-    const auto first = std::ranges::find_if(hauls, [&](const Haul& other) {
-      return other.root == TaskRoot::kKeep && std::ranges::equal(other.files, haul.files, IsSame);
-    });
-    if (&*first != &haul) haul.files.clear();
+    if (haul.root != TaskRoot::kKeep || haul.slots.empty()) continue;
+    const auto shares = [&](const Haul* other) {
+      return std::ranges::find(haul.slots, other->slot) != haul.slots.end();
+    };
+    if (std::ranges::any_of(first, shares)) {
+      haul.files.clear();
+    } else {
+      first.push_back(&haul);
+    }
   }
 }
 
@@ -353,6 +354,7 @@ void List(const JobRecord& record, Haul& haul) {
     RemoteListing listing = ListRemoteFiles(record, haul.slot, haul.root);
     haul.files = std::move(listing.files);
     haul.folders = std::move(listing.folders);
+    haul.slots = std::move(listing.slots);
     haul.is_old = listing.is_old;
   } catch (const NothingThere&) {
     haul.has_no_folder = true;

@@ -27,6 +27,7 @@ constexpr size_t kMostFolders = 200'000;
 constexpr size_t kMostListBytes = 256 << 20;
 constexpr size_t kMostHeaderBytes = 20;
 constexpr size_t kMostPathBytes = 4096;
+constexpr size_t kMostSlots = 100'000;
 constexpr size_t kMostFiles = 2'000'000;
 // Of the words of one command: far below what execve(2) takes.
 constexpr size_t kMostWordBytes = 64 * 1024;
@@ -115,6 +116,11 @@ RemoteListing ParseRemoteFiles(std::string_view records) {
     if (record == "end") return listing;
     RemoteFile file;
     std::string_view mode = TakeUpTo(' ', record);
+    if (mode == "slot") {
+      if (listing.slots.size() == kMostSlots) FailMalformed("more than 100,000 slots");
+      listing.slots.push_back(ParseNumber<int>(record));
+      continue;
+    }
     const std::string_view kind = TakeUpTo(':', mode);
     const bool is_link = kind == "link";
     const bool is_folder = kind == "folder";
