@@ -29,8 +29,8 @@ void Get(const Json& json, const char* key, std::optional<T>& value) {
 
 std::string_view ReachFailureName(ReachFailure failure) { return NameIn(kReachFailures, failure); }
 
-TFDIST_JSON_FIELDS(Survey, slot, key, listen, tasks, coordinator, coordinator_port, needs_ports,
-                   names, packages, brought, limit_ms)
+TFDIST_JSON_FIELDS(Survey, slot, name, key, listen, tasks, coordinator, coordinator_port,
+                   needs_ports, names, packages, brought, limit_ms)
 TFDIST_JSON_FIELDS(Trouble, why, remedy)
 TFDIST_JSON_FIELDS(PythonFact, program, version, packages, why)
 TFDIST_JSON_FIELDS(NetworkFact, interface, address, prefix, speed_mbit)
@@ -62,6 +62,8 @@ void to_json(Json& json, const HostFacts& value) {
           {"gpus", value.gpus},
           {"gpu_trouble", value.gpu_trouble},
           {"networks", value.networks}};
+  Put(json, "gpus_refused", value.gpus_refused);
+  Put(json, "taken", value.taken);
   Put(json, "logout", value.logout);
   Put(json, "memory", value.memory);
   Put(json, "hidden", value.hidden);
@@ -77,6 +79,8 @@ void from_json(const Json& json, HostFacts& value) {
   json.at("gpus").get_to(value.gpus);
   json.at("gpu_trouble").get_to(value.gpu_trouble);
   json.at("networks").get_to(value.networks);
+  Get(json, "gpus_refused", value.gpus_refused);
+  Get(json, "taken", value.taken);
   Get(json, "logout", value.logout);
   Get(json, "memory", value.memory);
   Get(json, "hidden", value.hidden);

@@ -28,7 +28,8 @@ inline constexpr std::string_view kReach = "reach";
 
 struct Survey {
   int slot = 0;
-  Bytes key;  // of this check, 32 bytes: agents prove with it that they belong to the check
+  std::string name;  // of the job
+  Bytes key;         // of this check, 32 bytes: agents prove with it that they belong to the check
   std::string listen;                  // a numeric address; empty: every address of the host
   std::vector<TaskDescription> tasks;  // that would run here: their ports and commands
   std::string coordinator;             // slot 0: the address to listen on for agents; else empty
@@ -80,12 +81,14 @@ struct HostFacts {
   uint64_t files_free = 0;
   std::vector<PortFact> ports;
   ResolvedNames names;
-  std::vector<Trouble> commands;  // of tasks, that cannot be executed
-  std::vector<std::string> gpus;  // "NVIDIA H100 80GB HBM3", by number
-  std::string gpu_trouble;        // why the GPUs are not known
-  std::optional<Trouble> logout;  // why processes would be ended when their user logs out
-  std::optional<Trouble> memory;  // why all of them would be, where one runs out of memory
-  std::optional<Trouble> hidden;  // why processes of the account may not be seen
+  std::vector<Trouble> commands;        // of tasks, that cannot be executed
+  std::vector<std::string> gpus;        // "NVIDIA H100 80GB HBM3", by number
+  std::string gpu_trouble;              // why the GPUs are not known
+  std::optional<Trouble> gpus_refused;  // why `up` would not start the tasks with these GPUs
+  std::optional<Trouble> taken;         // why it would not under that name: another job has it
+  std::optional<Trouble> logout;        // why processes would be ended when their user logs out
+  std::optional<Trouble> memory;        // why all of them would be, where one runs out of memory
+  std::optional<Trouble> hidden;        // why processes of the account may not be seen
   std::optional<PythonFact> python;
   std::vector<NetworkFact> networks;
 };

@@ -17,7 +17,7 @@
 #include "agent/control/host_names.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/command_search.h"
-#include "agent/tasks/gpu_share.h"
+#include "agent/tasks/gpu_check.h"
 #include "agent/tasks/preflight.h"
 #include "agent/tasks/task_spec.h"
 #include "base/error.h"
@@ -127,6 +127,20 @@ protocol::PythonFact FindPython(const Survey& survey, const SlotFolder& folder,
   return AskPython("python3", {}, survey.packages, deadline);
 }
 
+std::optional<Trouble> TroubleOf(const std::optional<Error>& error) {
+  if (!error) return std::nullopt;
+  return Trouble{error->cause(), error->remedy()};
+}
+
+std::optional<Trouble> FindGpuTrouble(const Survey& survey, const HostGpus& found) {
+  try {
+    CheckGpus(survey.tasks, found);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return TroubleOf(error);
+  }
+}
+
 protocol::ResolvedNames Resolve(const std::vector<std::string>& names, TimePoint deadline) {
   const size_t parts = std::min(kResolversAtATime, std::max<size_t>(names.size(), 1));
   std::vector<std::future<protocol::ResolvedNames>> answers;
@@ -147,7 +161,8 @@ protocol::ResolvedNames Resolve(const std::vector<std::string>& names, TimePoint
 
 }  // namespace
 
-HostFacts FindFacts(const Survey& survey, const fs::path& base, TimePoint deadline) {
+HostFacts FindFacts(const Survey& survey, const fs::path& base, const NameLook& why_taken,
+                    TimePoint deadline) {
   // This check has threads too; the agent and each task with its holder need more.
   CheckRoomForThreads(kThreadsOfAnAgent + MostThreadsOf(survey.tasks), kCheckStackBytes,
                       Phase::kStart);
@@ -155,6 +170,7 @@ HostFacts FindFacts(const Survey& survey, const fs::path& base, TimePoint deadli
   auto gpus = std::async(std::launch::async, [deadline] { return FindGpus(deadline); });
   auto logout = std::async(std::launch::async, [deadline] { return FindLogoutTrouble(deadline); });
   auto memory = std::async(std::launch::async, [deadline] { return FindMemoryTrouble(deadline); });
+  auto taken = std::async(std::launch::async, [&] { return why_taken(base, survey.name); });
   auto names = std::async(std::launch::async, [&] { return Resolve(survey.names, deadline); });
   std::future<protocol::PythonFact> python;
   if (!survey.packages.empty()) {
@@ -166,11 +182,13 @@ HostFacts FindFacts(const Survey& survey, const fs::path& base, TimePoint deadli
   facts.ports = LookAtPorts(survey);
   facts.commands = FindCommandTroubles(survey, folder);
   facts.names = names.get();
+  facts.taken = TroubleOf(taken.get());
   facts.logout = logout.get();
   facts.memory = memory.get();
   facts.hidden = FindHiddenProcesses();
   if (python.valid()) facts.python = python.get();
   HostGpus found = gpus.get();
+  facts.gpus_refused = FindGpuTrouble(survey, found);
   for (HostGpu& gpu : found.gpus) facts.gpus.push_back(std::move(gpu.name));
   facts.gpu_trouble = std::move(found.trouble);
   facts.networks = FindNetworks();

@@ -77,17 +77,18 @@ KnownNames Known(const protocol::ResolvedNames& resolved) {
 
 class Check {
  public:
-  Check(protocol::Survey survey, fs::path executable, fs::path base)
+  Check(protocol::Survey survey, fs::path executable, fs::path base, NameLook why_taken)
       : survey_(std::move(survey)),
         executable_(std::move(executable)),
         base_(std::move(base)),
+        why_taken_(std::move(why_taken)),
         handshake_(survey_.key.value),
         held_(handshake_, survey_.slot) {
     if (survey_.brought) brought_.emplace(executable_, base_);
   }
 
   Json Facts() {
-    const auto facts = FindFacts(survey_, base_, In(survey_.limit_ms));
+    const auto facts = FindFacts(survey_, base_, why_taken_, In(survey_.limit_ms));
     names_ = Known(facts.names);
     ports_ = facts.ports;
     return facts;
@@ -118,6 +119,7 @@ class Check {
   protocol::Survey survey_;
   fs::path executable_;
   fs::path base_;
+  NameLook why_taken_;
   std::optional<BroughtAgent> brought_;
   Handshake handshake_;
   std::vector<protocol::PortFact> ports_;
@@ -136,9 +138,11 @@ void Reply(const Message& request, Answer answer) {
 
 }  // namespace
 
-int ServeCheck(const Message& survey, const fs::path& executable, const fs::path& base) {
+int ServeCheck(const Message& survey, const fs::path& executable, const fs::path& base,
+               const NameLook& why_taken) {
   RaiseDescriptorLimit();
-  auto check = std::make_unique<Check>(protocol::Body<protocol::Survey>(survey), executable, base);
+  auto check = std::make_unique<Check>(protocol::Body<protocol::Survey>(survey), executable, base,
+                                       why_taken);
   Reply(survey, [&] { return check->Facts(); });
   while (const auto request = ReadMessage(STDIN_FILENO, SystemClock().Now() + kIdleLimit)) {
     if (request->type == protocol::type::kAbort) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "agent/check/host_facts.h"
 #include "wire/protocol.h"
 
 namespace tfdist::agent {
@@ -10,6 +11,6 @@ namespace tfdist::agent {
 // Answers `survey`, and what follows it on stdin, until its end or 30 s of silence. Returns the
 // role's exit code. `executable`: this program's, `<base>/bin/...`.
 int ServeCheck(const protocol::Message& survey, const std::filesystem::path& executable,
-               const std::filesystem::path& base);
+               const std::filesystem::path& base, const NameLook& why_taken);
 
 }  // namespace tfdist::agent

@@ -118,14 +118,15 @@ void End(const OtherSlot& other, bool committed) {
               fmt::format("tfdist down {}", other.info.job));
 }
 
+Error Refusal(const OtherSlot& other, std::string_view why) {
+  return Error(
+      Phase::kStart,
+      fmt::format("a job named '{}' {} on this host: {}", other.info.name, why, other.info.job),
+      fmt::format("end it with `tfdist down {}`, or give this one another name", other.info.job));
+}
+
 [[noreturn]] void Refuse(const OtherSlot& other, std::string_view why) {
-  throw protocol::NameTaken(
-      Error(
-          Phase::kStart,
-          fmt::format("a job named '{}' {} on this host: {}", other.info.name, why, other.info.job),
-          fmt::format("end it with `tfdist down {}`, or give this one another name",
-                      other.info.job)),
-      other.info.job, other.info.plan_sha256);
+  throw protocol::NameTaken(Refusal(other, why), other.info.job, other.info.plan_sha256);
 }
 
 // Nobody decides about it any more. Before the commit that is the CLI, which is heard each 5 s.
@@ -172,10 +173,28 @@ void EndOrRefuse(const OtherSlot& other, Waiting waiting) {
   }
 }
 
+// As far as one look tells: EndOrRefuse waits, and ends what is over.
+bool GoesOn(const OtherSlot& other, const std::optional<Contact>& contact) {
+  if (!contact) return other.owned && IsThere(other);
+  const bool is_heard = milliseconds(contact->silence_ms) < kLostAfter;
+  return !contact->over && is_heard && (contact->committed || contact->attended);
+}
+
 }  // namespace
 
 void EndOtherJobs(const SlotInfo& info, Waiting waiting) {
   for (const OtherSlot& other : FindSlots(info)) EndOrRefuse(other, waiting);
+}
+
+std::optional<Error> WhyNameIsTaken(const std::filesystem::path& base, const std::string& name) {
+  SlotInfo info;
+  info.base = base.string();
+  info.name = name;
+  for (const OtherSlot& other : FindSlots(info)) {
+    const auto contact = AskContact(other);
+    if (GoesOn(other, contact)) return Refusal(other, WhatItDoes(contact));
+  }
+  return std::nullopt;
 }
 
 }  // namespace tfdist::agent

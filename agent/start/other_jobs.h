@@ -2,7 +2,12 @@
 // name, so another host may still run tasks of an earlier job that had lost it.
 #pragma once
 
+#include <filesystem>
+#include <optional>
+#include <string>
+
 #include "agent/slot/slot_folder.h"
+#include "base/error.h"
 
 namespace tfdist::agent {
 
@@ -16,5 +21,8 @@ enum class Waiting { kStays, kEnds };
 // commit, its command). Throws protocol::NameTaken for a job that still runs, or whose agent does
 // not answer. Blocks for the grace period of the tasks, about 35 s for each slot at most.
 void EndOtherJobs(const SlotInfo& info, Waiting waiting);
+
+// Why EndOtherJobs would throw now, of a job that is heard of by `name` and `base`. Nothing ends. An agent that does not answer takes 3 s.
+std::optional<Error> WhyNameIsTaken(const std::filesystem::path& base, const std::string& name);
 
 }  // namespace tfdist::agent

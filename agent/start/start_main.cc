@@ -15,6 +15,7 @@
 #include "agent/files/file_store.h"
 #include "agent/process/handover.h"
 #include "agent/start/create_slot.h"
+#include "agent/start/other_jobs.h"
 #include "agent/stdio/bridge.h"
 #include "agent/stdio/stdio_messages.h"
 #include "base/clock.h"
@@ -136,7 +137,7 @@ int StartMain() {
   const auto message = ReadMessage(STDIN_FILENO, SystemClock().Now() + kCreateLimit);
   if (!message) return 1;
   if (message->type == protocol::type::kSurvey) {
-    return ServeCheck(*message, executable.path, BaseOf(executable.path));
+    return ServeCheck(*message, executable.path, BaseOf(executable.path), WhyNameIsTaken);
   }
   if (IsOfHouse(*message)) return ServeHouse(*message);
   // Before the slot is made: it may need the room that this makes, and its tasks the ports.

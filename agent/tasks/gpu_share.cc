@@ -150,9 +150,13 @@ std::string WordsOf(const ProgramResult& program) {
                       : std::string(line.substr(0, kMostTroubleBytes));
 }
 
-bool IsInPath(std::string_view program) {
+std::string_view Path() {
   const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
-  for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
+  return path == nullptr ? "" : path;
+}
+
+bool IsInPath(std::string_view program) {
+  for (std::string_view rest = Path(); !rest.empty();) {
     const std::filesystem::path file = std::filesystem::path(TakeUpTo(':', rest)) / program;
     if (access(file.c_str(), X_OK) == 0) return true;
   }
@@ -192,6 +196,23 @@ HostGpus FoundBy(const ProgramResult& nvidia_smi) {
   return found;
 }
 
+// Where FindGpus has looked in vain.
+std::string WhoFindsNone() {
+  for (const std::string_view program : {"nvidia-smi", "rocm-smi"}) {
+    if (IsInPath(program)) return fmt::format("{} finds none", program);
+  }
+  return fmt::format("there is no {}, and neither nvidia-smi nor rocm-smi in PATH={}",
+                     kDriverFolder, Path());
+}
+
+[[noreturn]] void FailWithoutGpus(std::string_view wanted, const std::string& task) {
+  throw Error(Phase::kCommand,
+              fmt::format("{} is to use GPU {}, and no GPU is found on this host: {}", task, wanted,
+                          WhoFindsNone()),
+              "if it has one, put the folder of nvidia-smi or rocm-smi into the PATH of its login "
+              "shell; to compute on the CPU, write gpus = [], or leave `gpus` out");
+}
+
 }  // namespace
 
 HostGpus FindGpus(TimePoint deadline) {
@@ -205,14 +226,16 @@ HostGpus FindGpus(TimePoint deadline) {
   return FoundBy(*result);
 }
 
+void CheckKnown(const HostGpus& host) {
+  if (!host.failed()) return;
+  throw Error(Phase::kCommand, host.trouble,
+              "mend the driver there (a reboot does it after an upgrade), or write gpus = 0 where "
+              "no task needs a GPU");
+}
+
 HostGpus UsableGpus() {
   HostGpus found = FindGpus(SystemClock().Now() + kNvidiaSmiLimit);
-  if (found.failed()) {
-    throw Error(
-        Phase::kCommand, found.trouble,
-        "mend the driver there (a reboot does it after an upgrade), or write gpus = 0 where "
-        "no task needs a GPU");
-  }
+  CheckKnown(found);
   return found;
 }
 
@@ -222,8 +245,8 @@ std::vector<std::string> IdsOf(const HostGpus& host) {
   return ids;
 }
 
-const std::vector<std::string>& GpusOfAttempt::In(int attempt) {
-  if (attempt != attempt_) gpus_ = IdsOf(UsableGpus());
+const HostGpus& GpusOfAttempt::In(int attempt) {
+  if (attempt != attempt_) gpus_ = UsableGpus();
   attempt_ = attempt;
   return gpus_;
 }
@@ -277,7 +300,7 @@ std::string VisibleGpus(const protocol::GpuShare& share, const std::vector<std::
 }
 
 void CheckListedGpus(std::string_view listed, const HostGpus& host, const std::string& task) {
-  if (host.gpus.empty()) return;
+  if (host.gpus.empty() && !listed.empty()) FailWithoutGpus(listed, task);
   while (!listed.empty()) {
     const std::string_view gpu = TakeUpTo(',', listed);
     if (Has(host, gpu)) continue;

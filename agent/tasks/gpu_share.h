@@ -31,6 +31,8 @@ HostGpus FindGpus(TimePoint deadline);
 
 // Throws Error(kCommand), in the program's own words, where it has failed: a program would find no GPU, and train on the
 // CPU.
+void CheckKnown(const HostGpus& host);
+// FindGpus(), and CheckKnown.
 HostGpus UsableGpus();
 std::vector<std::string> IdsOf(const HostGpus& host);
 
@@ -38,12 +40,12 @@ std::vector<std::string> IdsOf(const HostGpus& host);
 // must go by one list. For the file thread.
 class GpusOfAttempt {
  public:
-  // Their ids. Throws as UsableGpus().
-  const std::vector<std::string>& In(int attempt);
+  // Throws as UsableGpus().
+  const HostGpus& In(int attempt);
 
  private:
   int attempt_ = 0;
-  std::vector<std::string> gpus_;
+  HostGpus gpus_;
 };
 
 // What `nvidia-smi -L` has printed. A GPU that is divided (MIG) counts as its slices.
@@ -61,8 +63,8 @@ bool HasOnlyAmdsTools();
 std::string VisibleGpus(const protocol::GpuShare& share, const std::vector<std::string>& gpus,
                         const std::string& task);
 
-// Throws Error(kCommand) where the host has GPUs, and not one that is `listed` ("0,GPU-6d2b"): CUDA would show the program
-// none, or fewer, without a word. The beginning of a UUID is as good as all of it. Numbers of slices are not looked for.
+// Throws Error(kCommand) where the host lacks one that is `listed` ("0,GPU-6d2b"): the program would find none, or fewer, and
+// train on the CPU. The beginning of a UUID is as good as all of it. Numbers of slices are not looked for.
 void CheckListedGpus(std::string_view listed, const HostGpus& host, const std::string& task);
 
 }  // namespace tfdist::agent

@@ -63,7 +63,6 @@ TEST(GpuShare, AListedGpuThatIsNotThereIsAnErrorWithThoseThatAre) {
   CheckListedGpus("1,0", two, "worker:0");
   CheckListedGpus("GPU-77aa,GPU-6d2b-1", two, "worker:0");
   CheckListedGpus("", two, "worker:0");
-  CheckListedGpus("0,1", {}, "worker:0");  // of another maker, or none: as it was
   CheckListedGpus("0", divided, "worker:0");
   CheckListedGpus("MIG-e3b2", divided, "worker:0");
   EXPECT_EQ(WhyNotListed("0,2", two),
@@ -74,6 +73,12 @@ TEST(GpuShare, AListedGpuThatIsNotThereIsAnErrorWithThoseThatAre) {
   EXPECT_EQ(
       WhyNotListed("MIG-77f0", divided),
       "worker:0 is to use GPU MIG-77f0, which this host does not have: it has 1 GPU (MIG-e3b2)");
+}
+
+TEST(GpuShare, AListedGpuOfAHostThatHasNoneIsAnError) {
+  EXPECT_THAT(WhyNotListed("0,1", {}),
+              HasSubstr("worker:0 is to use GPU 0,1, and no GPU is found on this host: "));
+  EXPECT_EQ(WhyNotListed("", {}), "") << "gpus = []";
 }
 
 TEST(GpuShare, RocmSmiListsAmdsGpus) {

@@ -11,6 +11,7 @@
 #include "agent/process/run_folder.h"
 #include "agent/slot/run_folders.h"
 #include "agent/slot/slot_folder.h"
+#include "agent/tasks/gpu_check.h"
 #include "agent/tasks/port_check.h"
 #include "agent/tasks/task_spec.h"
 #include "base/clock.h"
@@ -149,7 +150,10 @@ void HostTasks::BeginRun(TaskRun& task, int run) {
         for (const int port : description.ports) {
           if (again) CheckPort(port, description.task);
         }
-        if (description.gpu_share) context.gpus = gpus->In(context.attempt);
+        if (description.gpu_share) context.gpus = IdsOf(gpus->In(context.attempt));
+        // One may have fallen off its bus since.
+        if (context.attempt > 1 && UseGpus({description}))
+          CheckGpusOf(description, gpus->In(context.attempt));
         context.is_amd = HasOnlyAmdsTools();
         RunSpec spec = MakeRunSpec(description, folder, info, host, context, run);
         if (warned) spec.warning_signal = 0;

@@ -17,7 +17,7 @@
 #include "agent/slot/kept_folder.h"
 #include "agent/slot/task_files.h"
 #include "agent/tasks/command_search.h"
-#include "agent/tasks/gpu_share.h"
+#include "agent/tasks/gpu_check.h"
 #include "agent/tasks/port_check.h"
 #include "agent/tasks/task_spec.h"
 #include "agent/tasks/work_files.h"
@@ -38,7 +38,6 @@ using protocol::TaskDescription;
 constexpr size_t kSmallStackBytes = 64 << 10;
 constexpr std::chrono::minutes kUnpackLimit{30};
 constexpr size_t kMaxLinkBytes = 100;
-constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
 
 void CheckLink(const FileDescription& file) {
   if (PathInWork(file.link)) return;
@@ -114,27 +113,6 @@ void CheckControlPort(const HostDescription& description, const SlotInfo& info) 
   if (!is_ours) (void)ListenForAgents(info.address, port);  // for its complaint
 }
 
-// Those that the plan lists: "0,1"; "" for none; nullopt for all that are here, or a share of them.
-std::optional<std::string> ListedGpus(const TaskDescription& task) {
-  for (const auto& [name, value] : task.env) {
-    if (name != kVisibleGpus) continue;
-    const bool is_literal = value.parts.size() == 1 && value.parts.front().index() == 0;
-    return is_literal ? std::get<std::string>(value.parts.front()) : "";
-  }
-  return std::nullopt;
-}
-
-void CheckGpus(const HostDescription& description) {
-  const auto sees_none = [](const TaskDescription& task) { return ListedGpus(task) == ""; };
-  if (std::ranges::all_of(description.tasks, sees_none)) return;
-  const HostGpus gpus = UsableGpus();
-  for (const TaskDescription& task : description.tasks) {
-    if (task.gpu_share)
-      (void)VisibleGpus(*task.gpu_share, IdsOf(gpus), task.task);  // for its complaint
-    if (const auto listed = ListedGpus(task)) CheckListedGpus(*listed, gpus, task.task);
-  }
-}
-
 void CheckCommands(const HostDescription& description, const SlotFolder& folder,
                    const SlotInfo& info) {
   const Environment host = Environment::OfHost();
@@ -174,7 +152,7 @@ std::string Prepare(const HostDescription& description, const FileStore& store,
   if (std::ranges::any_of(description.tasks, protocol::NamesKeptFolder<protocol::TaskDescription>))
     MakePrivateFolder(KeptFolder(info));
   std::string why_ports_wait = WhyPortsWait(description, folder, info);
-  CheckGpus(description);
+  if (UseGpus(description.tasks)) CheckGpus(description.tasks, UsableGpus());
   CheckCommands(description, folder, info);
   return why_ports_wait;
 }

@@ -67,6 +67,7 @@ class Findings {
                report.failure->remedy());
     }
     if (!report.facts) return;
+    if (const auto& taken = report.facts->taken) AddError(slot, "job", taken->why, taken->remedy);
     LookAtPorts(slot, *report.facts);
     if (const auto trouble = RuntimeTrouble(plan_, static_cast<int>(slot), report.kind)) {
       AddError(slot, "runtime", trouble->why, trouble->remedy);
@@ -110,56 +111,17 @@ class Findings {
   }
 
   void LookAtGpus(size_t slot, const HostFacts& facts) {
-    const auto wanted = GpusWanted(slot);
-    if (!wanted) return;
-    if (facts.gpus.empty() && !facts.gpu_trouble.empty()) {
-      return AddError(
-          slot, "gpus", "its GPUs are not known: " + facts.gpu_trouble,
-          "mend the driver there (a reboot does it after an upgrade), or write gpus = 0 "
-          "where no task needs a GPU");
-    }
-    if (!facts.gpu_trouble.empty()) {
+    if (facts.gpus_refused) {
+      AddError(slot, "gpus", facts.gpus_refused->why, facts.gpus_refused->remedy);
+    } else if (!facts.gpu_trouble.empty() && UsesGpus(slot)) {
       AddWarning(slot, "gpus", facts.gpu_trouble, "run nvidia-smi there");
     }
-    if (*wanted > facts.gpus.size()) {
-      AddError(slot, "gpus",
-               fmt::format("a task is to use GPU {}, and the host has {} of them, from 0",
-                           *wanted - 1, facts.gpus.size()),
-               "correct `gpus` in the cluster file; nvidia-smi -L lists what is there");
-    } else if (const size_t parts = GpuParts(slot);
-               !facts.gpus.empty() && parts > facts.gpus.size()) {
-      AddError(
-          slot, "gpus",
-          fmt::format("{} tasks share its GPUs, and it has {}", parts, facts.gpus.size()),
-          "list `gpus` in the cluster file, one number twice if need be; or place fewer tasks");
-    }
   }
 
-  // How many tasks the GPUs that are found there are divided among; 0: none.
-  [[nodiscard]] size_t GpuParts(size_t slot) const {
-    int parts = 0;
-    for (const TaskOnHost& task : plan_.tasks) {
-      if (static_cast<size_t>(task.slot) == slot && task.gpu_share) {
-        parts = std::max(parts, task.gpu_share->parts);
-      }
-    }
-    return static_cast<size_t>(parts);
-  }
-
-  // How many GPUs the host must have for its tasks' numbers; 0 for tasks that take what there is;
-  // nullopt: no task of it uses one.
-  [[nodiscard]] std::optional<size_t> GpusWanted(size_t slot) const {
-    std::optional<size_t> wanted;
-    for (const TaskOnHost& task : plan_.tasks) {
-      if (static_cast<size_t>(task.slot) != slot || (task.gpus && task.gpus->empty())) continue;
-      size_t most = 0;
-      for (const std::string& gpu : task.gpus.value_or(std::vector<std::string>())) {
-        const bool is_number = gpu.find_first_not_of("0123456789") == gpu.npos;
-        if (is_number) most = std::max(most, std::stoul(gpu) + 1);  // `up` looks for UUIDs
-      }
-      wanted = std::max(wanted.value_or(0), most);
-    }
-    return wanted;
+  [[nodiscard]] bool UsesGpus(size_t slot) const {
+    return std::ranges::any_of(plan_.tasks, [&](const TaskOnHost& task) {
+      return static_cast<size_t>(task.slot) == slot && !(task.gpus && task.gpus->empty());
+    });
   }
 
   // A shell's set-up (activate, module load) may choose another Python than the one that was asked.

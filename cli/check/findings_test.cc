@@ -179,21 +179,14 @@ TEST_F(FindingsTest, TheClockThatIsApartFromTheOthersIsNamed) {
   EXPECT_THAT(Found(), IsEmpty());
 }
 
-TEST_F(FindingsTest, GpusOfThePlanMustBeThere) {
-  plan_.tasks[1].gpus = {{"0", "3"}};
-  for (HostReport& report : reports_) report.facts->gpus = {"A", "A", "A", "A"};
-  EXPECT_THAT(Found(), IsEmpty());
-  reports_[1].facts->gpus.resize(2);
-  EXPECT_THAT(
-      Found(),
-      ElementsAre("error gpus h2: a task is to use GPU 3, and the host has 2 of them, from 0"));
+TEST_F(FindingsTest, GpusThatTheHostRefusesAreAnErrorInItsWords) {
+  reports_[1].facts->gpus_refused = Trouble{"worker:1 is to use GPU 3", "correct `gpus`"};
+  EXPECT_THAT(Found(), ElementsAre("error gpus h2: worker:1 is to use GPU 3"));
 }
 
-TEST_F(FindingsTest, TasksThatShareGpusNeedOneEach) {
-  plan_.tasks[1].gpu_share = protocol::GpuShare{.part = 0, .parts = 4};
-  EXPECT_THAT(Found(), IsEmpty()) << "without GPUs they use the CPU";
-  for (HostReport& report : reports_) report.facts->gpus = {"A", "A"};
-  EXPECT_THAT(Found(), ElementsAre("error gpus h2: 4 tasks share its GPUs, and it has 2"));
+TEST_F(FindingsTest, AnotherJobThatHasTheNameIsAnErrorInTheWordsOfItsHost) {
+  reports_[1].facts->taken = Trouble{"a job named 'a' runs on this host: a-1", "end it"};
+  EXPECT_THAT(Found(), ElementsAre("error job h2: a job named 'a' runs on this host: a-1"));
 }
 
 TEST_F(FindingsTest, AHostThatLacksAGpuOfItsKindIsNamed) {
@@ -203,8 +196,7 @@ TEST_F(FindingsTest, AHostThatLacksAGpuOfItsKindIsNamed) {
                                    "GPUs: 1 on h4; 2 on h1, h2, h3"));
   reports_[3].facts->gpus.clear();
   reports_[3].facts->gpu_trouble = "nvidia-smi: driver/library version mismatch";
-  EXPECT_THAT(Found(), ElementsAre("error gpus h4: its GPUs are not known: nvidia-smi: "
-                                   "driver/library version mismatch"));
+  EXPECT_THAT(Found(), ElementsAre("warning gpus h4: nvidia-smi: driver/library version mismatch"));
   for (TaskOnHost& task : plan_.tasks) task.gpus = std::vector<std::string>();
   EXPECT_THAT(Found(), IsEmpty());
 }

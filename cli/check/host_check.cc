@@ -179,6 +179,7 @@ class Checkup {
     const HostPlan& host = plan_.hosts[slot];
     protocol::Survey survey;
     survey.slot = static_cast<int>(slot);
+    survey.name = plan_.name;
     survey.key.value = key_;
     // Many test hosts on one machine: each has its own loopback address, and may have any port.
     const bool simulated = !host.local && IsLoopback(host.address);

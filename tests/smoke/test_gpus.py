@@ -98,6 +98,48 @@ command = {clusters.toml_list(SHOW)}
         self.assertIn("worker:0 is to use GPU 1, which this host does not have: it has 1 GPU (0)", result.err)
         self.assertNotIn("sees", result.out)
 
+    def without_tools(self):
+        """A host on whose PATH no program lists GPUs."""
+        folder = self.user.folder / "tools"
+        folder.mkdir()
+        for name in ("sh", "ls", "cat", "mkdir", "uname", "stat", "sleep", "id", "rm", "env"):
+            os.symlink(shutil.which(name), folder / name)
+        self.user.env["PATH"] = str(folder)
+
+    @unittest.skipIf(os.path.exists("/proc/driver/nvidia"), "this machine has a GPU")
+    def test_listed_gpus_of_a_host_without_any_are_an_error_before_anything_runs(self):
+        self.without_tools()
+        for wanted in ("gpus = [0]", "gpus = 1", 'gpus = ["GPU-1"]'):
+            result = self.up(count=1, extra=wanted).expect(3)
+            self.assertRegex(result.err, r"localhost: command: worker:0 is to use GPU (0|GPU-1), and no GPU is found on this host: "
+                                         r"there is no /proc/driver/nvidia/gpus, and neither nvidia-smi nor rocm-smi in PATH=.*/tools\n")
+            self.assertIn("try: if it has one, put the folder of nvidia-smi or rocm-smi into the PATH of its login shell; "
+                          "to compute on the CPU, write gpus = [], or leave `gpus` out\n", result.err)
+            self.assertNotIn("sees", result.out)
+            self.assertIn("and no GPU is found on this host", self.user.run("check", "cluster.toml").expect(3).out)
+        self.host_has("echo 'No devices were found'; exit 6")
+        self.assertIn("no GPU is found on this host: nvidia-smi finds none\n", self.up(count=1, extra="gpus = 1").expect(3).err)
+        for none in ("gpus = []", "gpus = 0", 'gpus = "auto"'):
+            self.up(count=1, extra=none).expect(0)
+
+    def test_a_restart_finds_the_gpu_that_has_gone(self):
+        self.host_has_gpus(1)
+        self.user.write("cluster.toml", f"""
+name = "gone"
+[cluster]
+hosts = [{{ address = "localhost", gpus = [0] }}]
+ports = {{ worker = {clusters.free_ports(1)} }}
+[task]
+command = ["sleep", "3600"]
+[restart]
+worker = {{ policy = "task", limit = 1, backoff = "100ms" }}
+""")
+        self.user.run("up", "-d", "cluster.toml").expect(0)
+        self.host_has("echo 'No devices were found'; exit 6")
+        restarted = self.user.run("restart", "gone").expect(1)
+        self.assertIn("master:0 is to use GPU 0, and no GPU is found on this host: nvidia-smi finds none", restarted.out)
+        self.user.run("wait", "gone").expect(1)
+
     def test_a_host_without_gpus_sets_nothing(self):
         self.host_has("echo 'No devices were found'; exit 6")
         result = self.up()
@@ -164,6 +206,8 @@ class RuntimeChoice(unittest.TestCase):
         shutil.copy(BIN / "tfdist", self.user.folder / "bin/tfdist")
         self.user.program = self.user.folder / "bin/tfdist"
         self.add_runtime("tfdist-runtime", "CPU")
+        os.chmod(self.user.write("tools/nvidia-smi", "#!/bin/sh\necho 'GPU 0: NVIDIA H100 (UUID: GPU-0)'\n"), 0o755)
+        self.user.env["PATH"] = f"{self.user.folder}/tools:{os.environ['PATH']}"
 
     def add_runtime(self, name, device, first=""):
         """`first`: what it does before it says so."""

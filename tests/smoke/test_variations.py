@@ -172,6 +172,17 @@ gpus = 0
         self.assertIn("  try: choose other ports: --set cluster.ports=auto", taken.err)
         self.user.run("down", "one", "two").expect(0)
 
+    def test_check_names_the_job_that_has_the_name(self):
+        words = ("--no-workdir", "-H", "localhost", "--name", "mine")
+        self.user.run("check", *words, "--", "sleep", "1000").expect(0)
+        self.user.run("up", "-d", *words, "--", "sleep", "1000").expect(0)
+        job = self.user.status("mine")["job"]
+        taken = self.user.run("check", *words, "--", "true").expect(3)
+        self.assertIn(f"error: localhost: job: a job named 'mine' runs on this host: {job}\n"
+                      f"  try: end it with `tfdist down {job}`, or give this one another name\n", taken.out)
+        self.user.run("down", "mine").expect(0)
+        self.user.run("check", *words, "--", "true").expect(0)
+
     def port_of(self, job):
         """Of its worker:0, as it was told."""
         environment = pathlib.Path(f"/proc/{self.user.task_pid('worker:0', job)}/environ").read_bytes()
