@@ -90,6 +90,9 @@ check_linker_flag(CXX -Wl,--no-warnings TFDIST_HAS_LINKER_NO_WARNINGS)
 # themselves compile in two thirds of the time.
 function(tfdist_test_flags target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(TFDIST_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)  # two thirds again
+  endif()
   if(TFDIST_SANITIZE MATCHES "undefined")
     target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
   endif()
