@@ -7,6 +7,7 @@
 
 #include "base/failures.h"
 #include "base/json_fields.h"
+#include "job/bytes.h"
 
 namespace tfdist::protocol {
 
@@ -24,6 +25,7 @@ void to_json(Json& json, const TaskState& task) {
           {"ordered", task.ordered},
           {"restarts", task.restarts},
           {"restarts_ns", task.restarts_ns}};
+  if (!task.last_lines.empty()) json["last_lines"] = Bytes{task.last_lines};
   Put(json, "exit", task.exit);
   Put(json, "previous", task.previous);
   Put(json, "due_ns", task.due_ns);
@@ -41,6 +43,7 @@ void from_json(const Json& json, TaskState& task) {
   json.at("ordered").get_to(task.ordered);
   json.at("restarts").get_to(task.restarts);
   json.at("restarts_ns").get_to(task.restarts_ns);
+  if (json.contains("last_lines")) task.last_lines = json["last_lines"].get<Bytes>().value;
   Get(json, "exit", task.exit);
   Get(json, "previous", task.previous);
   Get(json, "due_ns", task.due_ns);
@@ -129,9 +132,27 @@ bool GoesWithThePlan(const JobState& state, const JobPlan& plan) {
          (!state.gang || state.gang->task.empty() || is_task(state.gang->task));
 }
 
+// Of the last lines of all failed tasks; those of the task that failed first are the last to go.
+constexpr size_t kMostLineBytes = 1 << 20;
+
+void LimitLastLines(JobState& state) {
+  size_t left = kMostLineBytes;
+  const auto keep = [&](TaskState& task) {
+    if (task.last_lines.size() > left) task.last_lines.clear();
+    left -= task.last_lines.size();
+  };
+  if (const auto first = state.tasks.find(state.first_task); first != state.tasks.end()) {
+    keep(first->second);
+  }
+  for (auto& [name, task] : state.tasks) {
+    if (name != state.first_task) keep(task);
+  }
+}
+
 }  // namespace
 
-Event SnapshotOf(const JobState& state, const Event& last, uint64_t first) {
+Event SnapshotOf(JobState state, const Event& last, uint64_t first) {
+  LimitLastLines(state);
   return {last.number, last.time_ns, event::Snapshot{first, state}};
 }
 

@@ -6,8 +6,8 @@
 namespace tfdist::protocol {
 
 // `state` is what the events up to `last` amount to; the snapshot stands for those from `first` on. It lacks the plan,
-// which `committed` has, and the last lines of tasks.
-Event SnapshotOf(const JobState& state, const Event& last, uint64_t first);
+// which `committed` has. Last lines of failed tasks come along up to 1 MiB in all, first those of the task that failed first.
+Event SnapshotOf(JobState state, const Event& last, uint64_t first);
 
 // `state` becomes what the snapshot has. Throws ProtocolError, and changes nothing, when that does not go with the plan of `state`.
 void Restore(const event::Snapshot& snapshot, JobState& state);

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
+#include "job/snapshot.h"
 #include "job/state.h"
 #include "wire/frame.h"
 #include "wire/length.h"
@@ -355,6 +357,30 @@ TEST(JobState, KeepsTheFirstCauseOfTheEnd) {
                         {{"result", "stopped"}, {"why", "down"}, {"task", ""}, {"force", false}}));
   EXPECT_EQ(state.result, JobResult::kFailed);
   EXPECT_EQ(state.first_task, "worker:0");
+}
+
+TEST(JobState, ASnapshotHasTheLastLinesOfFailedTasksAsFarAsThereIsRoom) {
+  constexpr int kTasks = 100;
+  JobPlan plan;
+  plan.slots = {{"a", "10.0.0.1", false}};
+  for (int at = 0; at < kTasks; ++at) plan.tasks.emplace_back().task = fmt::format("w:{}", at);
+  JobState state;
+  state.Apply({1, 0, event::Committed{plan}});
+  const JobState begun = state;
+  const std::string lines = std::string(100'000, 'x') + "\xff\n";
+  for (const TaskPlan& task : plan.tasks) {
+    state.Apply(
+        {2, 0, event::TaskExited{task.task, 1, 1, TaskExit{1, 0, false, "", false, 0}, {lines}}});
+  }
+  state.Apply({3, 0, event::Stopping{JobResult::kFailed, "exit code 1", "w:99", false}});
+  const Event snapshot = Json::parse(Json(SnapshotOf(state, {3, 0, {}}, 2)).dump());
+  JobState restored = begun;
+  restored.Apply(snapshot);
+  EXPECT_EQ(restored.tasks["w:99"].last_lines, lines);
+  const auto kept = std::ranges::count_if(
+      restored.tasks, [](const auto& task) { return !task.second.last_lines.empty(); });
+  EXPECT_EQ(kept, 10);
+  EXPECT_EQ(restored.tasks["w:0"].exit->code, 1);
 }
 
 TEST(JobState, PassesOverUnknownKindsAndRefusesStrangers) {

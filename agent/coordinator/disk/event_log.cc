@@ -10,10 +10,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "job/snapshot.h"
+#include "wire/frame.h"
 
 namespace tfdist::agent {
 
 using protocol::Event;
+
+namespace {
+constexpr uint64_t kMostSnapshotBytes =
+    protocol::kMaxMessageBytes / 2;  // it is to fit into a message
+}
 
 EventLog::EventLog(FileThread& files, const std::filesystem::path& path,
                    const std::filesystem::path& reserve, const std::filesystem::path& anchor,
@@ -130,9 +136,13 @@ void EventLog::Shorten(size_t begin, size_t end) {
   if (end <= begin + 1) return;
   protocol::JobState state;
   for (const Event& event : std::span(events_).first(end)) state.Apply(event);
-  Event snapshot = SnapshotOf(state, events_[end - 1], FirstOf(events_[begin]));
+  Event snapshot = SnapshotOf(std::move(state), events_[end - 1], FirstOf(events_[begin]));
   std::string line = EncodeRecord(snapshot) + "\n";
   const uint64_t line_bytes = line.size();
+  if (line_bytes > kMostSnapshotBytes) {
+    Log("the event log stays as long as it is: {} KiB stand for its middle", line_bytes >> 10);
+    return;
+  }
   shortening_ = true;
   files_.Post(
       [writer = writer_, from = ends_[begin - 1], to = ends_[end - 1], line = std::move(line)] {
