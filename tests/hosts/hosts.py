@@ -41,7 +41,8 @@ PORT = 2200  # not 2222, which TensorFlow programs like
 FIRST_UID = 20000
 FIRST_OTHER_UID = 30000
 KEY_TYPES = ("ed25519", "rsa", "ecdsa")
-MAX_HOSTS = 250
+MAX_HOSTS = 500  # 250 on a bridge
+HOSTS_OF_A_NETWORK = 250
 
 PR_SET_PDEATHSIG = 1
 
@@ -377,8 +378,9 @@ class Hosts:
     """`count` hosts, which are up inside `with`. Options: see Options."""
 
     def __init__(self, count, folder=None, **options):
-        if not 1 <= count <= MAX_HOSTS:
-            raise ValueError(f"1 to {MAX_HOSTS} hosts")
+        most = HOSTS_OF_A_NETWORK if options.get("own_network") else MAX_HOSTS
+        if not 1 <= count <= most:
+            raise ValueError(f"1 to {most} hosts")
         check_possible()
         self._own_folder = folder is None
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="tfdist-hosts-")).resolve()
@@ -390,7 +392,7 @@ class Hosts:
         self.ssh_config = self.folder / "ssh_config"
         self._bridge = None
         network = free_bridge_network() if options.get("own_network") else free_network(count)
-        self._hosts = [Host(number, self.folder, f"{network}.{number}", Options(**options))
+        self._hosts = [Host(number, self.folder, address_in(network, number), Options(**options))
                        for number in range(1, count + 1)]
 
     def __getitem__(self, index):
@@ -488,12 +490,18 @@ def check_possible():
         raise NotPossible(f"no namespaces here: {tried.stderr.strip()}{remedy}")
 
 
+def address_in(network, number):
+    """Of the host of that number, which may lie in the network after it."""
+    first, second, third = network.split(".")
+    return f"{first}.{second}.{int(third) + (number - 1) // HOSTS_OF_A_NETWORK}.{(number - 1) % HOSTS_OF_A_NETWORK + 1}"
+
+
 def free_network(count):
     """The first three numbers of addresses that nobody listens on; each process begins somewhere else."""
     for step in range(4096):
         number = (os.getpid() + step) % 4096
         network = f"127.{16 + number // 256}.{number % 256}"
-        if all(is_free(f"{network}.{host}") for host in range(1, count + 1)):
+        if all(is_free(address_in(network, host)) for host in range(1, count + 1)):
             return network
     raise NotPossible("no free loopback addresses")
 
@@ -523,7 +531,7 @@ def link_address(address):
 def neighbour_lines(own, device):
     """For `ip -batch`: everybody on the bridge."""
     network = own.rsplit(".", 1)[0]
-    for number in [*range(1, MAX_HOSTS + 1), 254]:
+    for number in [*range(1, HOSTS_OF_A_NETWORK + 1), 254]:
         address = f"{network}.{number}"
         if address != own:
             yield f"neighbour add {address} lladdr {link_address(address)} dev {device} nud permanent\n"
