@@ -30,7 +30,8 @@ int PrintVersion(const std::vector<std::string>& arguments) {
 }
 
 int Run(std::string_view role, const std::vector<std::string>& arguments) {
-  if (role == "start" || role == "house") return StartMain();
+  if (role == "start") return StartMain();
+  if (role == "house") return HouseMain(arguments);
   if (role == "attach") return AttachMain();
   if (role == "keeper") return KeeperMain(arguments);
   if (role == "holder") return HolderMain(arguments);

@@ -47,6 +47,14 @@ std::vector<fs::path> SlotsIn(const fs::path& base) {
   return slots;
 }
 
+// What NFS and FUSE make of a removed file for as long as a process has it open.
+bool HoldsOpenFile(const fs::path& folder) {
+  return std::ranges::any_of(EntriesOf(folder), [](const fs::path& path) {
+    const std::string name = path.filename().string();
+    return name.starts_with(".nfs") || name.starts_with(".fuse_hidden");
+  });
+}
+
 bool IsBelow(const fs::path& path, const fs::path& folder) {
   return path.string().starts_with(folder.string() + "/");
 }
@@ -242,7 +250,9 @@ class Remover {
     if (rmdir(folder.c_str()) == 0) {
       NoteRemoved(folder);
     } else if (errno != ENOENT) {  // another host that shares it was faster
-      Keep(folder, "more than tfdist's own is there");
+      Keep(folder, HoldsOpenFile(folder)
+                       ? "a process of this host or another one has a file of it open"
+                       : "more than tfdist's own is there");
     }
   }
 

@@ -16,6 +16,7 @@
 #include "agent/process/handover.h"
 #include "agent/start/create_slot.h"
 #include "agent/start/other_jobs.h"
+#include "agent/start/run_from_memory.h"
 #include "agent/stdio/bridge.h"
 #include "agent/stdio/stdio_messages.h"
 #include "base/clock.h"
@@ -122,15 +123,13 @@ int ServeHouse(const protocol::Message& request) {
   return 0;
 }
 
-}  // namespace
-
-int StartMain() {
+int Serve(const std::filesystem::path& program) {
   SetLogName("start");
   const HostSettings host = HostSettings::Capture();
   HostSettings::SetOurs();  // no core file shows the keys either
   std::signal(SIGPIPE, SIG_IGN);
   // Of what runs, whatever lies there by now: a damaged one is replaced when the command hears of its hash.
-  const AgentFile executable{.path = PathOfThisProgram(), .sha256 = HashFile(kThisProgram)};
+  const AgentFile executable{.path = program, .sha256 = HashFile(kThisProgram)};
   Settle(executable.path);
   FailPoint("start hello");
   WriteToStdout(Hello(executable));
@@ -153,6 +152,17 @@ int StartMain() {
   }
   Bridge(agent.get(), kIdleLimit);
   return 0;
+}
+
+}  // namespace
+
+int StartMain() { return Serve(PathOfThisProgram()); }
+
+int HouseMain(const std::vector<std::string>& arguments) {
+  if (!arguments.empty()) return Serve(arguments[0]);
+  const std::filesystem::path program = PathOfThisProgram();
+  RunFromMemory("house", {program.string()});
+  return Serve(program);
 }
 
 }  // namespace tfdist::agent

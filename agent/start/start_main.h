@@ -3,9 +3,14 @@
 // folder (wire/house.h).
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace tfdist::agent {
 
-// Returns the process's exit code.
+// Both return the process's exit code.
 int StartMain();
+// It may remove its own file, and runs from memory then: `arguments` is the path of that file, or empty at first.
+int HouseMain(const std::vector<std::string>& arguments);
 
 }  // namespace tfdist::agent

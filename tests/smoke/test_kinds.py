@@ -2,6 +2,7 @@
 docs/ssh.md has the same table."""
 
 import dataclasses
+import os
 import pathlib
 import re
 import shutil
@@ -146,6 +147,20 @@ class KindsTest(unittest.TestCase):
         with Hosts(5, max_startups="10:30:100") as hosts:
             config = client_config(hosts, "jump_config", "Host !h5 *", "ProxyJump h5", "Host *")
             self.check(Kind("jump host"), config, "h1", "h2", "h3", "h4")
+
+    def test_a_home_that_keeps_files_for_as_long_as_they_are_open(self):
+        """As NFS does; bindfs(1) can be had without a server."""
+        if not shutil.which("bindfs") or not os.path.exists("/dev/fuse"):
+            self.skipTest("no bindfs (Debian package bindfs), or no /dev/fuse")
+        hosts = self.start_hosts()
+        hosts[0].run_as("root", ["bindfs", "/home", "/home"])
+        way = ["-F", str(hosts.ssh_config), "-H", "h1"]
+        self.user.run("up", *way, "--no-workdir", "--name", "first", "--", "true").expect(0)
+        self.user.run("down", "--purge", "first").expect(0)
+        self.user.run("up", *way, "--no-workdir", "--", "true").expect(0)
+        cleaned = self.user.run("clean", "--all", "--yes", *way).expect(0)
+        self.assertNotIn("kept ", cleaned.out + cleaned.err)
+        self.assertEqual(os.listdir(hosts[0].home / ".cache"), [])
 
     # --- other servers ------------------------------------------------------------------------------
 
