@@ -75,7 +75,7 @@ void RememberConnection(const Target& target, const HostConfig& host) {
   }
 }
 
-bool RefusedPort::WaitForNextTry(TimePoint& deadline) {
+bool RefusedPort::WaitForNextTry(TimePoint& deadline, TimePoint& give_up) {
   if (refusals_ == kPauses.size() || (refusals_ == 0 && !MayBeCounted())) return false;
   if (refusals_ == 0 && target_.on_note) {
     target_.on_note(
@@ -85,6 +85,7 @@ bool RefusedPort::WaitForNextTry(TimePoint& deadline) {
   const auto pause = kPauses.at(refusals_++);
   poll(nullptr, 0, static_cast<int>(pause.count()));
   deadline += pause;
+  give_up += pause;
   return true;
 }
 

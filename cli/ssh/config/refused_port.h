@@ -18,9 +18,9 @@ class RefusedPort {
   // Both must outlive it.
   RefusedPort(const Target& target, const HostConfig& host) : target_(target), host_(host) {}
 
-  // Waits until a refused connection may be tried again: three times, for 36 s in all, by which `deadline` is moved; on_note is
+  // Waits until a refused connection may be tried again: three times, for 36 s in all, by which both times are moved; on_note is
   // told. False: it is not to be tried again, as nothing speaks for a firewall, or that has not helped.
-  bool WaitForNextTry(TimePoint& deadline);
+  bool WaitForNextTry(TimePoint& deadline, TimePoint& give_up);
 
  private:
   [[nodiscard]] bool MayBeCounted() const;

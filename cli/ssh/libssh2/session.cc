@@ -47,7 +47,7 @@ struct Way {
 };
 
 // Again where a firewall may count connections.
-Stream DialPatiently(const Way& way) {
+Stream DialPatiently(Way& way) {
   RefusedPort port(way.target, way.host);
   while (true) {
     try {
@@ -55,13 +55,13 @@ Stream DialPatiently(const Way& way) {
       RememberConnection(way.target, way.host);
       return stream;
     } catch (const ConnectionRefused&) {
-      if (!port.WaitForNextTry(way.deadline)) throw;
+      if (!port.WaitForNextTry(way.deadline, way.give_up)) throw;
     }
   }
 }
 
 // A stream on which the host has begun to speak.
-Stream Reach(const Way& way) {
+Stream Reach(Way& way) {
   for (int tries = 1;; ++tries) {
     Stream stream = DialPatiently(way);
     const Greeting greeting =
@@ -96,7 +96,7 @@ Stream Reach(const Way& way) {
 }
 
 // With keys exchanged: again where the host is so busy that this takes too long, or breaks.
-std::shared_ptr<Connection> Meet(const Way& way, const std::vector<std::string>& key_types) {
+std::shared_ptr<Connection> Meet(Way& way, const std::vector<std::string>& key_types) {
   const auto step = [&](const char* name) {
     if (way.target.on_step) way.target.on_step(name);
   };
@@ -132,7 +132,8 @@ std::shared_ptr<Connection> LogIn(const HostConfig& host, const std::optional<Ju
   };
   step("wait for other logins");
   const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
-  auto connection = Meet({host, jump, target, deadline}, known.KnownTypes());
+  Way way{host, jump, target, deadline};
+  auto connection = Meet(way, known.KnownTypes());
   if (host.gateway.empty()) {
     known.CheckAddress(HostKeyBlob(*connection), PeerAddress(connection->fd()));
   }

@@ -344,7 +344,7 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
                                               const std::string& socket, TimePoint& deadline) {
   const Limits& limits = target.limits;
   const auto limit = LoginLimit(limits);
-  const TimePoint give_up = Within(limits.busy, deadline);
+  TimePoint give_up = Within(limits.busy, deadline);
   RefusedPort port(target, host);
   for (int tries = 1;; ++tries) {
     const TimePoint first_end = Within(limit, deadline);
@@ -355,7 +355,8 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
       RememberConnection(target, host);
       return std::nullopt;
     }
-    if (failure->kind == LoginFailure::Kind::kRefusedPort && port.WaitForNextTry(deadline)) {
+    if (failure->kind == LoginFailure::Kind::kRefusedPort &&
+        port.WaitForNextTry(deadline, give_up)) {
       continue;
     }
     const auto pause = PauseAfter(tries);
