@@ -35,7 +35,8 @@ struct HostEntry {
 struct HostList {
   Where where;
   std::vector<HostEntry> hosts;
-  bool complete = true;  // false: some entry was a mistake
+  bool complete = true;                      // false: some entry was a mistake
+  std::optional<Located<std::string>> file;  // that lists them, instead: host_file.h
 };
 
 struct GpuRequest {

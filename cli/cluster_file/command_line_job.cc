@@ -48,7 +48,7 @@ HostEntry EntryOf(const HostWords& words) {
 }
 
 HostList ReadHostLists(const std::vector<std::string>& lists, Problems& problems) {
-  HostList hosts{kHosts, {}, true};
+  HostList hosts{kHosts, {}, true, {}};
   size_t slots = 0;
   for (const std::string& list : lists) {
     for (const std::string& item : SplitAtCommas(list)) {
@@ -66,7 +66,7 @@ HostList ReadHostLists(const std::vector<std::string>& lists, Problems& problems
   }
   if (slots > kMostHosts) {
     problems.Add(kHosts, "more than " + std::to_string(kMostHosts) + " slots");
-    return {kHosts, {}, false};
+    return {kHosts, {}, false, {}};
   }
   return hosts;
 }

@@ -27,6 +27,7 @@ inline constexpr std::string_view kClusterKeys[] = {"hosts", "layout", "chief_na
                                                     "gpus"};
 inline constexpr std::string_view kHostKeys[] = {"address", "ssh",   "gpus",     "env",
                                                  "slots",   "spare", "transport"};
+inline constexpr std::string_view kHostFileKeys[] = {"file"};
 inline constexpr std::string_view kTaskKeys[] = {"command", "workdir",  "cwd",   "venv",
                                                  "env",     "env_from", "gpus",  "program",
                                                  "shared",  "output",   "grace", "log_limit"};

@@ -179,6 +179,15 @@ size_t CountSlots(const std::vector<HostEntry>& hosts) {
   return slots;
 }
 
+HostList ReadFileOfHosts(const Field& field, Problems& problems) {
+  const TableReader table(*ReadTable(field, problems), field.where, kHostFileKeys, problems);
+  HostList list{field.where, {}, false, table.Line("file")};
+  if (table.Lacks("file")) {
+    problems.Add(field.where, "expected a list of hosts, or { file = \"nodes.txt\" }");
+  }
+  return list;
+}
+
 }  // namespace
 
 std::optional<std::vector<std::string>> ReadGpuList(const Field& field, bool repeats,
@@ -199,8 +208,11 @@ std::optional<std::vector<std::string>> ReadGpuList(const Field& field, bool rep
 }
 
 HostList ReadHosts(const Field& field, Problems& problems) {
-  HostList list{field.where, {}, true};
-  const auto elements = ReadArray(field, "a list of hosts", problems);
+  if (std::holds_alternative<TomlNode::Table>(field.node->value)) {
+    return ReadFileOfHosts(field, problems);
+  }
+  HostList list{field.where, {}, true, {}};
+  const auto elements = ReadArray(field, "a list of hosts, or { file = \"nodes.txt\" }", problems);
   list.complete = elements.has_value();
   if (!elements) return list;
   size_t slots = 0;
@@ -211,7 +223,7 @@ HostList ReadHosts(const Field& field, Problems& problems) {
     slots += CountSlots(*hosts);
     if (slots > kMostHosts) {
       problems.Add(element.where, fmt::format("more than {} hosts", kMostHosts));
-      return HostList{field.where, {}, false};
+      return HostList{field.where, {}, false, {}};
     }
     list.hosts.insert(list.hosts.end(), hosts->begin(), hosts->end());
   }

@@ -1,6 +1,7 @@
 #include "cli/command_line/command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <system_error>
@@ -16,6 +18,7 @@
 
 #include "base/descriptor_limit.h"
 #include "base/failures.h"
+#include "cli/cluster_file/host_file.h"
 #include "cli/cluster_file/nearest.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/command_line/completion.h"
@@ -82,13 +85,40 @@ CLI::Option* AddTransport(CLI::App& sub, std::string& transport) {
       ->check(CLI::IsMember({"auto", "ssh", "openssh"}));
 }
 
-// What `list` and `exec` say of connections: a job and a file have that of their own.
-void AddConnectionOf(CLI::App& sub, CLI::Option* hosts, std::string& ssh_config,
-                     std::string& transport) {
-  sub.add_option("-F,--ssh-config", ssh_config, "with -H: as ssh -F")
-      ->type_name("CONFIG")
-      ->needs(hosts);
-  AddTransport(sub, transport)->needs(hosts);
+// Behind the option or positional that fills `hosts`, which would replace what this adds.
+CLI::Option* AddHostFile(CLI::App& sub, std::function<void(Words)> add) {
+  return sub
+      .add_option_function<std::string>(
+          "--hostfile", [add = std::move(add)](const std::string& path) { add(HostsOfFile(path)); },
+          "hosts from a file as mpirun, DeepSpeed, PBS and LSF have them: gpu1 slots=4")
+      ->type_name("FILE");
+}
+
+CLI::Option* AddHostFile(CLI::App& sub, Words& hosts) {
+  return AddHostFile(sub,
+                     [&hosts](Words more) { std::ranges::move(more, std::back_inserter(hosts)); });
+}
+
+// `hosts`: with commas between them.
+CLI::Option* AddHostFile(CLI::App& sub, std::string& hosts) {
+  return AddHostFile(sub, [&hosts](const Words& more) {
+    hosts += fmt::format("{}{}", hosts.empty() ? "" : ",", fmt::join(more, ","));
+  });
+}
+
+// What `list`, `exec` and `clean` say of connections: a job and a file have that of their own.
+template <typename Arguments>
+void AddConnection(CLI::App& sub, Arguments& arguments) {
+  sub.add_option("-F,--ssh-config", arguments.ssh_config, "with -H: as ssh -F")
+      ->type_name("CONFIG");
+  AddTransport(sub, arguments.transport);
+}
+
+template <typename Arguments>
+void CheckConnection(const Arguments& arguments) {
+  if (!arguments.hosts.empty()) return;
+  if (!arguments.ssh_config.empty()) throw CLI::RequiresError("--ssh-config", "--hosts");
+  if (!arguments.transport.empty()) throw CLI::RequiresError("--transport", "--hosts");
 }
 
 // Of `render`, `check` and `up`. The command stands behind `--`, and Main has taken it off.
@@ -115,6 +145,7 @@ void AddPlanSource(CLI::App& sub, PlanSource& source, const char* env_option) {
       ->type_name("HOST,...")
       ->allow_extra_args(false)
       ->group("Without a file");
+  AddHostFile(sub, source.job.hosts)->group("Without a file");
   job_option("--layout", source.job.layout, "LAYOUT",
              "mirrored (default): a worker in each slot, as mpirun, horovodrun and torchrun start "
              "them; uai: a parameter server and a trainer in each")
@@ -149,8 +180,8 @@ void AddInit(CLI::App& app, Command& command, const Words& words) {
   auto arguments = std::make_shared<InitArguments>();
   CLI::App* sub = app.add_subcommand(
       "init", "look at hosts, and write a cluster file for them; leaves nothing there");
-  sub->add_option("HOST", arguments->hosts, "gpu1, user@gpu2, gpu[3-6]; gpu7:4 has 4 slots")
-      ->required();
+  sub->add_option("HOST", arguments->hosts, "gpu1, user@gpu2, gpu[3-6]; gpu7:4 has 4 slots");
+  AddHostFile(*sub, arguments->hosts);
   sub->add_option("-o,--output", arguments->output,
                   "write to FILE, which must not exist yet; default: to stdout")
       ->transform(kLocalPath)
@@ -169,6 +200,7 @@ void AddInit(CLI::App& app, Command& command, const Words& words) {
       "not answer is\nleft out, as a comment, and the exit code is 3. The words behind -- are the "
       "job's command (default:\npython3 train.py).");
   sub->callback([&command, arguments, &words] {
+    if (arguments->hosts.empty()) throw CLI::RequiredError("HOST");
     arguments->command = words;
     command = [arguments] { return InitCommand(*arguments); };
   });
@@ -272,10 +304,10 @@ void AddExec(CLI::App& app, Command& command, const Words& words) {
       "a job by name, id or cluster file (else the running job, or the newest), then hosts "
       "(gpu1, gpu[1-4], @gpu1), or tasks (worker:0, or worker for all workers), in their "
       "environment and folder; nothing: all hosts. For hosts of a cluster file no job is needed");
-  auto* hosts =
-      sub->add_option("-H,--hosts", arguments->hosts, "on these hosts: gpu1,user@gpu2,gpu[3-6]")
-          ->type_name("HOST,...");
-  AddConnectionOf(*sub, hosts, arguments->ssh_config, arguments->transport);
+  sub->add_option("-H,--hosts", arguments->hosts, "on these hosts: gpu1,user@gpu2,gpu[3-6]")
+      ->type_name("HOST,...");
+  AddHostFile(*sub, arguments->hosts);
+  AddConnection(*sub, *arguments);
   auto* gather =
       sub->add_flag("-g,--gather", arguments->gather,
                     "print equal output once, with the list of its hosts, when all have ended");
@@ -291,6 +323,7 @@ void AddExec(CLI::App& app, Command& command, const Words& words) {
       "with it. Exit code: the\nhighest one; 3 where a host could not be reached; 128 and the "
       "signal's number; 130 after Ctrl-C.");
   sub->callback([&command, arguments, &words] {
+    CheckConnection(*arguments);
     arguments->command = words;
     command = [arguments] { return ExecCommand(*arguments); };
   });
@@ -446,16 +479,20 @@ void AddList(CLI::App& app, Command& command) {
           ->type_name("HOST,...")
           ->excludes(as_json)
           ->excludes(file);
+  auto* host_file = AddHostFile(*sub, arguments->hosts)->excludes(as_json)->excludes(file);
   file->excludes(as_json);
   sub->add_option("--label", arguments->labels,
                   "only jobs with this label (up --label); KEY: whatever its value")
       ->type_name("KEY[=VALUE]")
       ->allow_extra_args(false)
       ->excludes(file)
-      ->excludes(hosts);
-  AddConnectionOf(*sub, hosts, arguments->ssh_config, arguments->transport);
-  sub->callback(
-      [&command, arguments] { command = [arguments] { return ListCommand(*arguments); }; });
+      ->excludes(hosts)
+      ->excludes(host_file);
+  AddConnection(*sub, *arguments);
+  sub->callback([&command, arguments] {
+    CheckConnection(*arguments);
+    command = [arguments] { return ListCommand(*arguments); };
+  });
 }
 
 void AddPrune(CLI::App& app, Command& command) {
@@ -497,12 +534,12 @@ void AddClean(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
       "clean", "remove caches and this file's finished jobs from its hosts, once confirmed");
   auto* file = sub->add_option("FILE", arguments->file, "cluster file");
-  auto* hosts =
-      sub->add_option("-H,--hosts", arguments->hosts,
-                      "instead of FILE: finished jobs of any name on gpu1,user@gpu2,gpu[3-6]")
-          ->type_name("HOST,...")
-          ->excludes(file);
-  AddConnectionOf(*sub, hosts, arguments->ssh_config, arguments->transport);
+  sub->add_option("-H,--hosts", arguments->hosts,
+                  "instead of FILE: finished jobs of any name on gpu1,user@gpu2,gpu[3-6]")
+      ->type_name("HOST,...")
+      ->excludes(file);
+  AddHostFile(*sub, arguments->hosts)->excludes(file);
+  AddConnection(*sub, *arguments);
   sub->add_flag("--all", arguments->all, "finished jobs of any name");
   sub->add_flag("-y,--yes", arguments->yes, "remove without a question");
   sub->add_flag("-n,--dry-run", arguments->dry_run, "list only");
@@ -511,8 +548,10 @@ void AddClean(CLI::App& app, Command& command) {
   sub->add_option("--older-than", arguments->older_than,
                   "remove only jobs older than TIME (12h, 7d); the caches stay")
       ->type_name("TIME");
-  sub->callback(
-      [&command, arguments] { command = [arguments] { return CleanCommand(*arguments); }; });
+  sub->callback([&command, arguments] {
+    CheckConnection(*arguments);
+    command = [arguments] { return CleanCommand(*arguments); };
+  });
 }
 
 void AddVersion(CLI::App& app, Command& command) {

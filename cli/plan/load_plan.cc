@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/cluster_file/command_line_job.h"
+#include "cli/cluster_file/host_file.h"
 #include "cli/cluster_file/nearest.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/cluster_file/read_cluster_file.h"
@@ -309,6 +310,7 @@ Plan LoadPlan(const fs::path& file, const PlanChanges& changes) {
   if (const auto content = ReadWhole(file, problems)) {
     if (auto read = ReadClusterFile(*content, changes.settings, problems)) {
       Change(changes, *read, problems);
+      ReadHostFiles(*read, is_file ? absolute.parent_path() : fs::current_path(), problems);
       plan = MakePlan(*read, absolute.parent_path(), problems);
       if (!changes.arguments.empty()) WarnOfOwnCommands(*read, *plan);
       if (is_file) plan->file = absolute;
@@ -321,7 +323,8 @@ Plan LoadPlan(const fs::path& file, const PlanChanges& changes) {
 
 Plan PlanCommandLine(const CommandLineJob& job) {
   Problems problems;
-  const ClusterFile file = ClusterFileOf(job, problems);
+  ClusterFile file = ClusterFileOf(job, problems);
+  ReadHostFiles(file, fs::current_path(), problems);
   Plan plan = MakePlan(file, fs::current_path(), problems);
   if (!problems.empty()) throw PlanErrors("command line", problems.Sorted());
   AssertWhole(plan);
