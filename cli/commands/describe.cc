@@ -44,6 +44,15 @@ std::vector<std::pair<std::string, std::vector<std::string>>> TasksByCommand(
   return groups;
 }
 
+// "gpus all, grace 10s".
+std::string WordsOf(const Settings& settings) {
+  std::vector<std::string> words;
+  for (const auto& [key, value] : settings) {
+    if (key != "host") words.push_back(fmt::format("{} {}", key, value));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 void PrintFacts(const JobRecord& record) {
   const JobOrigin& origin = record.origin;
   Print("job {}: {}\n", record.id, StateWithWhy(record.last_seen));
@@ -59,6 +68,7 @@ void PrintFacts(const JobRecord& record) {
   if (!origin.git_commit.empty()) Print("  git:      {}\n", GitWords(origin));
   if (!origin.version.empty()) Print("  by:       {}\n", origin.version);
   Print("  plan:     {}\n", record.plan_sha256);
+  if (!record.settings.empty()) Print("  settings: {}\n", WordsOf(record.settings));
   for (const auto& [key, value] : record.labels) Print("  label:    {}={}\n", key, value);
   for (const auto& [command, tasks] : TasksByCommand(record)) {
     if (!command.empty()) Print("  command:  {}: {}\n", FoldHosts(tasks), command);
@@ -69,8 +79,8 @@ Rows PlacesOf(const JobRecord& record) {
   Rows rows = {{"TASK", "HOST", "AS STARTED"}};
   for (const JobRecord::Task& task : record.tasks) {
     const HostPlan& host = record.hosts.at(static_cast<size_t>(task.slot));
-    rows.push_back(
-        {Harmless(task.id), Harmless(host.name), task.line.empty() ? "-" : Harmless(task.line)});
+    rows.push_back({Harmless(task.id), Harmless(host.name),
+                    task.settings.empty() ? "-" : Harmless(WordsOf(task.settings))});
   }
   return rows;
 }

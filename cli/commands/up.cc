@@ -75,16 +75,22 @@ Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& has
 }
 
 // A long list says no more than a short one.
-void ShowChangedFiles(const JobRecord& running, const JobRecord& wanted) {
+std::string ChangedFilesText(const std::vector<std::string>& changed) {
   constexpr size_t kShown = 10;
-  if (running.files.empty() && wanted.files.empty()) return;
-  const auto changed = ChangedFiles(running.files, wanted.files);
-  if (changed.empty()) return;
   const size_t shown = std::min(changed.size(), kShown);
-  const std::string names = fmt::format(
-      "{}", fmt::join(changed.begin(), changed.begin() + static_cast<ptrdiff_t>(shown), ", "));
-  Say("  workdir changed: {}{}\n", names,
+  return fmt::format(
+      "workdir changed: {}{}",
+      fmt::join(changed.begin(), changed.begin() + static_cast<ptrdiff_t>(shown), ", "),
       changed.size() > shown ? fmt::format(" and {} more", changed.size() - shown) : "");
+}
+
+void ShowDifferences(const JobRecord& running, const JobRecord& wanted) {
+  std::vector<std::string> lines = PlanDifferences(running, wanted);
+  const auto changed = ChangedFiles(running.files, wanted.files);
+  if (!changed.empty()) lines.push_back(ChangedFilesText(changed));
+  if (lines.empty())
+    lines.emplace_back("what differs is not known: another version of tfdist has started it");
+  for (const std::string& line : lines) Say("  {}\n", line);
 }
 
 std::map<std::string, std::string> LabelsOf(const UpArguments& arguments) {
@@ -230,10 +236,7 @@ int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wa
     Say("tfdist: {}: job {} runs under this name, from another plan\n", plan.hosts[0].name,
         taken.job());
     // Of one that another machine started the plan is not here to compare.
-    if (Known(taken.job())) {
-      for (const std::string& line : PlanDifferences(running, wanted)) Say("  {}\n", line);
-      ShowChangedFiles(running, wanted);
-    }
+    if (Known(taken.job())) ShowDifferences(running, wanted);
     Say("  try: tfdist down {}, or tfdist up --replace, or another name\n", taken.job());
     return kExitNoJob;
   }
@@ -494,7 +497,7 @@ class Launch {
     if (interrupted_) LeaveInterrupted();
     KeepRecordIfNeeded(WhyOf(outcome));
     if (const auto plan = PlanWithSpares(outcome)) return StartWithSpares(*plan, outcome);
-    if (OnlyTheNameIsTaken(outcome)) return TakenOver(*outcome.name_taken);
+    if (outcome.name_taken && left_.empty()) return TakenOver(outcome);
     PrintFailures(outcome);
     if (in_doubt_) {
       SayThatItIsInDoubt();
@@ -535,22 +538,28 @@ class Launch {
     return launch.Run();
   }
 
-  // Ports that are in use elsewhere are, as far as one knows here, those of the job that has the
-  // name: if they are not, --replace finds out when that has ended.
-  [[nodiscard]] bool OnlyTheNameIsTaken(const Deployment::Outcome& outcome) const {
-    const auto others = std::count_if(
-        outcome.failures.begin(), outcome.failures.end(),
-        [](const auto& failure) { return failure.refusal != protocol::RefusalKind::kPortTaken; });
-    return outcome.name_taken && others == 1 && left_.empty();
-  }
-
-  int TakenOver(const protocol::NameTaken& taken) {
+  // What else hosts lack is no matter for a job that runs from this plan, and --replace finds it once more.
+  int TakenOver(const Deployment::Outcome& outcome) {
     mark_.reset();
     // Ctrl-C ends this command: nobody polls while the other job is looked for, and its end is
     // under way by itself.
     interrupts_.reset();
-    if (!arguments_.replace) return Join(plan_, taken, record_, arguments_);
-    return Replace({KnownOrAdopted(plan_, taken.job())});
+    const protocol::NameTaken& taken = *outcome.name_taken;
+    if (arguments_.replace) return Replace({KnownOrAdopted(plan_, taken.job())});
+    if (taken.plan_sha256() != record_.plan_sha256) PrintErrors(FaultsBesideTheName(outcome));
+    return Join(plan_, taken, record_, arguments_);
+  }
+
+  // Ports that are in use are, as far as one knows here, those of the job that has the name.
+  [[nodiscard]] std::vector<Error> FaultsBesideTheName(const Deployment::Outcome& outcome) const {
+    std::vector<Error> errors;
+    for (const auto& failure : outcome.failures) {
+      const bool is_the_name = failure.refusal == protocol::RefusalKind::kNameTaken &&
+                               failure.error.host() == plan_.hosts[0].name;
+      if (is_the_name || failure.refusal == protocol::RefusalKind::kPortTaken) continue;
+      errors.push_back(failure.error);
+    }
+    return errors;
   }
 
   // Under a name of its own the new job comes as far as the commit, while the other one runs.

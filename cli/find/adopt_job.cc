@@ -75,6 +75,7 @@ void TakeWhatTheHostKnows(const protocol::JobPlan& job, const Plan& plan, JobRec
   record.file.clear();
   record.clients.clear();
   record.tasks.clear();
+  record.settings.clear();
   for (const protocol::TaskPlan& task : job.tasks)
     record.tasks.push_back({task.task, task.slot, {}});
   if (!job.slots.empty()) record.hosts = HostsOf(job, plan);

@@ -167,7 +167,7 @@ json ToJson(const JobRecord& record) {
   for (const auto& task : record.tasks) {
     tasks.push_back({{"task", task.id},
                      {"slot", task.slot},
-                     {"line", task.line},
+                     {"settings", task.settings},
                      {"command", task.command},
                      {"folder", task.folder}});
   }
@@ -186,6 +186,7 @@ json ToJson(const JobRecord& record) {
           {"silent_after_ms", record.silent_after_ms},
           {"keeps", record.keeps},
           {"tasks", tasks},
+          {"settings", record.settings},
           {"files", record.files},
           {"origin", ToJson(record.origin)},
           {"labels", record.labels},
@@ -216,9 +217,10 @@ JobRecord RecordFromJson(const json& value) {
   record.silent_after_ms = value.value("silent_after_ms", record.silent_after_ms);
   record.keeps = value.value("keeps", false);
   record.labels = value.value("labels", record.labels);
+  record.settings = value.value("settings", record.settings);
   for (const json& task : value.at("tasks")) {
     record.tasks.push_back({task.at("task").get<std::string>(), task.at("slot").get<int>(),
-                            task.at("line").get<std::string>(), task.value("command", ""),
+                            task.value("settings", Settings()), task.value("command", ""),
                             task.value("folder", "")});
   }
   value.at("files").get_to(record.files);
@@ -450,8 +452,9 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
   record.clients = ContainerClientsOf(plan);
   record.logdir = plan.logdir;
   record.silent_after_ms = plan.silent_after_ms;
+  record.settings = SettingsOf(plan);
   for (const TaskOnHost& task : plan.tasks) {
-    record.tasks.push_back({ToString(task.id), task.slot, RenderTaskLine(plan, task),
+    record.tasks.push_back({ToString(task.id), task.slot, SettingsOf(plan, task),
                             CommandText(plan, task), FolderOfHost(plan, task)});
   }
   return record;

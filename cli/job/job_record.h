@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "cli/plan/plan.h"
+#include "cli/render/settings.h"
 
 namespace tfdist::cli {
 
@@ -73,11 +74,12 @@ struct JobRecord {
   struct Task {
     std::string id;  // "worker:0"
     int slot = 0;
-    std::string line;          // how `render` shows it: tells what differs between two plans
-    std::string command = {};  // empty in records of earlier versions
+    Settings settings;         // empty in records of earlier versions
+    std::string command = {};  // empty there, too
     std::string folder = {};   // render.h: FolderOfHost; empty there, too
   };
   std::vector<Task> tasks;
+  Settings settings;                         // of the whole job
   std::vector<std::string> clients;          // plan/container_clients.h
   std::map<std::string, std::string> files;  // of the workdir: path -> short hash (workdir_files.h)
   JobOrigin origin;

@@ -48,7 +48,8 @@ class JobRecordTest : public testing::Test {
     record.ssh.port = 2200;
     record.ssh.user = "ubuntu";
     record.ssh.transport = "openssh";
-    record.tasks = {{"worker:0", 0, "worker:0 on gpu1"}};
+    record.tasks = {{"worker:0", 0, {{"grace", "10s"}}}};
+    record.settings = {{"deadline", "5m"}};
     record.shared = "/mnt/out";
     record.logdir = "/mnt/out/logs";
     record.silent_after_ms = 5000;
@@ -69,7 +70,8 @@ TEST_F(JobRecordTest, ComesBackAsItWasAndIsPrivate) {
   EXPECT_EQ(records[0].hosts[0].transport, "ssh");
   EXPECT_EQ(records[0].ssh.port, 2200);
   EXPECT_EQ(records[0].ssh.transport, "openssh");
-  EXPECT_EQ(records[0].tasks[0].line, "worker:0 on gpu1");
+  EXPECT_EQ(records[0].tasks[0].settings, (Settings{{"grace", "10s"}}));
+  EXPECT_EQ(records[0].settings, (Settings{{"deadline", "5m"}}));
   EXPECT_EQ(records[0].shared, "/mnt/out");
   EXPECT_EQ(records[0].logdir, "/mnt/out/logs");
   EXPECT_EQ(records[0].silent_after_ms, 5000);

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "base/failures.h"
-#include "base/hash.h"
-#include "base/text.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/launch_variables.h"
 #include "cli/plan/tensorflow_server.h"
+#include "cli/render/filling.h"
 #include "cli/render/quote.h"
+#include "cli/render/settings.h"
 #include "cli/render/table.h"
 
 namespace tfdist::cli {
@@ -20,59 +20,6 @@ namespace {
 
 // Keeps the order in which keys are added.
 using Json = nlohmann::ordered_json;
-
-using Quote = std::string (*)(std::string_view);
-
-// Fills the texts of a plan, as far as it is known here.
-class Filling {
- public:
-  explicit Filling(const Plan& plan) : common_(plan.common) {
-    for (const HostPlan& host : plan.hosts) addresses_.push_back(host.address);
-  }
-
-  [[nodiscard]] std::string Fill(const protocol::Text& text) const {
-    std::string filled = protocol::Fill(text, {addresses_, common_, NameOfVariable});
-    ReplaceAll(filled, protocol::kRuntimePath, "<jobdir>/runtime");
-    ReplaceAll(filled, protocol::kWorkdirPath, "<jobdir>/work");
-    ReplaceAll(filled, protocol::kKeepPath, "<keep>");
-    return filled;
-  }
-
-  // As a shell would fill in the host's variables: ~/'my data', "${NAME}"/x.
-  [[nodiscard]] std::string Word(const protocol::Text& text, Quote quote) const {
-    std::string word;
-    protocol::Text literal;
-    for (const protocol::Text::Part& part : text.parts) {
-      const auto* variable = std::get_if<protocol::HostVariable>(&part);
-      if (variable == nullptr) {
-        literal.parts.push_back(part);
-        continue;
-      }
-      AddQuoted(std::exchange(literal, {}), quote, word);
-      const bool is_home = variable->name == "HOME" && word.empty();
-      word += is_home ? "~" : fmt::format("\"${{{}}}\"", variable->name);
-    }
-    AddQuoted(literal, quote, word);
-    return word.empty() ? "''" : word;
-  }
-
- private:
-  static std::string NameOfVariable(const std::string& name) {
-    return name == "HOME" ? "~" : fmt::format("${{{}}}", name);
-  }
-
-  void AddQuoted(const protocol::Text& literal, Quote quote, std::string& word) const {
-    std::string filled = Fill(literal);
-    if (word == "~" && filled.starts_with('/')) {  // in quotes, it would keep ~ as it is
-      word += '/';
-      filled.erase(0, 1);
-    }
-    if (!filled.empty()) word += quote(filled);
-  }
-
-  std::vector<std::string> addresses_;
-  const protocol::CommonTexts& common_;
-};
 
 std::vector<std::string> FillAll(const std::vector<protocol::Text>& texts, const Filling& filling) {
   std::vector<std::string> filled;
@@ -118,14 +65,6 @@ std::string CommandLineOf(const TaskOnHost& task, const Filling& filling) {
   return fmt::format("cd {} && {}", filling.Word(task.cwd, ShellWord), command);
 }
 
-constexpr const char* kDecidedOnTheHost = "decided on the host";
-
-std::string GpuText(const TaskOnHost& task) {
-  if (task.gpu_share) return kDecidedOnTheHost;
-  if (!task.gpus) return "all";
-  return task.gpus->empty() ? "none" : fmt::format("{}", fmt::join(*task.gpus, ","));
-}
-
 std::vector<std::string> Row(const Plan& plan, const TaskOnHost& task, const Filling& filling) {
   return {ToString(task.id),
           HostOf(plan, task).name,
@@ -133,22 +72,6 @@ std::vector<std::string> Row(const Plan& plan, const TaskOnHost& task, const Fil
           task.chief ? "yes" : "-",
           GpuText(task),
           CommandLineOf(task, filling)};
-}
-
-// Tells two values apart without showing either.
-std::string HashOfValue(const std::string& value) {
-  constexpr size_t kShownDigits = 8;
-  return "sha256:" + Sha256Hex(value).substr(0, kShownDigits);
-}
-
-// The user's own variables may hold secrets; those of tfdist do not.
-bool IsOurs(std::string_view name) {
-  return name == "TF_CONFIG" || name == "CUDA_DEVICE_ORDER" || name == "CUDA_VISIBLE_DEVICES" ||
-         name == "PYTHONUNBUFFERED" || IsLaunchVariable(name);
-}
-
-std::string ValueOrHash(const std::string& name, const std::string& value) {
-  return IsOurs(name) ? value : HashOfValue(value);
 }
 
 Json GpusJson(const TaskOnHost& task) {
@@ -245,22 +168,6 @@ std::string CommandText(const Plan& plan, const TaskOnHost& task) {
 
 std::string FolderOfHost(const Plan& plan, const TaskOnHost& task) {
   return IsOfHost(task.cwd) ? Filling(plan).Fill(task.cwd) : "";
-}
-
-std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task) {
-  const Filling filling(plan);
-  const protocol::RestartRule& restart = task.restart;
-  std::string line = fmt::format(
-      "{} on {} port {} gpus {} restart {}/{}/{}ms output {} log {} grace {}ms: {}",
-      ToString(task.id), HostOf(plan, task).name, task.port, GpuText(task), NameOf(restart.policy),
-      restart.limit, restart.backoff_ms, task.merged_output ? "merged" : "separate",
-      task.log_limit_bytes, task.grace_ms, CommandLineOf(task, filling));
-  for (const auto& [name, port] : task.more_ports) line += fmt::format(" port {} {}", name, port);
-  for (const auto& [name, text] : EnvOn(plan, task, task.slot)) {
-    line +=
-        fmt::format(" {}={}", ShellWord(name), ShellWord(ValueOrHash(name, filling.Fill(text))));
-  }
-  return line;
 }
 
 std::string RenderEnv(const Plan& plan, std::string_view task) {

@@ -14,11 +14,6 @@ namespace tfdist::cli {
 // commands here. `columns`: as AlignColumns has them.
 std::string RenderTable(const Plan& plan, size_t columns = 0);
 
-// All that can differ between two plans about one task, on one line: place, port, GPUs, policy,
-// command, environment. Without TF_CONFIG, which differs for all tasks when it does for one. Of the
-// user's variables it has the names and a short hash of the values: it is kept, and shown.
-std::string RenderTaskLine(const Plan& plan, const TaskOnHost& task);
-
 // The task's program and arguments, as a shell line.
 std::string CommandText(const Plan& plan, const TaskOnHost& task);
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -9,14 +10,18 @@
 #include "base/text.h"
 #include "cli/plan/testing/test_files.h"
 #include "cli/render/quote.h"
+#include "cli/render/settings.h"
 #include "cli/render/table.h"
 
 namespace tfdist::cli {
 namespace {
 
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsSupersetOf;
 using testing::Not;
+using testing::Pair;
 
 class Render : public PlanTest {};
 
@@ -124,13 +129,28 @@ TEST_F(Render, ShReadsEveryValueByteByByte) {
   EXPECT_EQ(output, value + "\n" + EnvOf(plan, "ps:0", "TF_CONFIG") + "\n");
 }
 
-TEST_F(Render, ATaskLineTellsWhatDiffers) {
-  const Plan plan = LoadCluster("hosts = [\"h1\"]\n[roles.ps]\nenv = { A = \"x y\" }");
-  EXPECT_EQ(
-      RenderTaskLine(plan, TaskNamed(plan, "ps:0")),
-      "ps:0 on h1 port 2223 gpus none restart gang/3/2000ms output merged log 1073741824 grace "
-      "10000ms: program CUDA_VISIBLE_DEVICES='' A=sha256:" +
-          Sha256Hex("x y").substr(0, 8) + " PYTHONUNBUFFERED=1");
+TEST_F(Render, SettingsAreInTheWordsOfTheFile) {
+  const Plan plan = LoadCluster(
+      "hosts = [\"h1\"]\n[roles.ps]\nvenv = \"~/tf\"\nenv = { A = \"x y\" }\nlog_limit = "
+      "\"64MiB\"");
+  EXPECT_THAT(SettingsOf(plan, TaskNamed(plan, "ps:0")),
+              ElementsAre(Pair("env.A", "sha256:" + Sha256Hex("x y").substr(0, 8)),
+                          Pair("env.PYTHONUNBUFFERED", "1"), Pair("gpus", "none"),
+                          Pair("grace", "10s"), Pair("host", "h1"), Pair("log_limit", "64MiB"),
+                          Pair("output", "merged"), Pair("port", "2223"),
+                          Pair("restart", "gang (default), limit 3 within 10m, backoff 2s"),
+                          Pair("venv", "~/tf")));
+}
+
+TEST_F(Render, SettingsOfTheJobAreInTheWordsOfTheFile) {
+  Plan plan = LoadCluster("hosts = [\"h1\", { address = \"h2\", spare = true }]\n");
+  plan.deadline_ms = 300'000;
+  plan.warning_ms = 90'000;
+  plan.warning_signal = SIGUSR1;
+  EXPECT_THAT(SettingsOf(plan),
+              IsSupersetOf({Pair("deadline", "5m"), Pair("on_deadline", "fail"),
+                            Pair("deadline_warning", "90s"), Pair("deadline_signal", "SIGUSR1"),
+                            Pair("spare hosts", "h2"), Pair("restart.on_host_lost", "wait")}));
 }
 
 TEST_F(Render, ValuesOfTheUsersVariablesAreShownByEnvAlone) {

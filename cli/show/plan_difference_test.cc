@@ -11,18 +11,14 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 // Of workers 0, 1, ... on one port.
-JobRecord Job(int tasks, const std::string& command, int port = 2222,
-              const std::string& restart = "gang/3/2000ms",
-              const std::string& steps = "sha256:11111111") {
+JobRecord Job(int tasks, const std::string& command, int port = 2222) {
   JobRecord record;
+  record.settings = {{"layout", "uai"}};
   for (int i = 0; i < tasks; ++i) {
-    const std::string id = fmt::format("worker:{}", i);
-    record.tasks.push_back({id, i,
-                            fmt::format("{} on h{} port {} gpus decided on the host restart {} "
-                                        "output merged log 1073741824 grace "
-                                        "10000ms: {} STEPS={}",
-                                        id, i, port, restart, command, steps),
-                            command});
+    const Settings settings = {{"host", fmt::format("h{}", i)},
+                               {"port", std::to_string(port)},
+                               {"env.STEPS", "sha256:11111111"}};
+    record.tasks.push_back({fmt::format("worker:{}", i), i, settings, command});
   }
   return record;
 }
@@ -41,21 +37,32 @@ TEST(PlanDifference, NamesTasksThatOnlyOneOfThemHas) {
 TEST(PlanDifference, NamesTheKeysOfTheFile) {
   EXPECT_THAT(PlanDifferences(Job(8, "tick"), Job(8, "tick", 2300)),
               ElementsAre("port of worker:[0-7]: 2222 -> 2300"));
-  EXPECT_THAT(
-      PlanDifferences(Job(1, "tick"), Job(1, "tick", 2222, "task/5/2000ms", "sha256:22222222")),
-      ElementsAre(
-          "env.STEPS of worker:0: another value",
-          "restart of worker:0: gang, limit 3, backoff 2000ms -> task, limit 5, backoff 2000ms"));
-  JobRecord moved = Job(1, "tick");
-  moved.tasks[0].line.replace(moved.tasks[0].line.find("h0"), 2, "h9");
-  EXPECT_THAT(PlanDifferences(Job(1, "tick"), moved), ElementsAre("host of worker:0: h0 -> h9"));
+  JobRecord other = Job(1, "tick");
+  other.tasks[0].settings = {
+      {"host", "h9"}, {"port", "2222"}, {"env.STEPS", "sha256:22222222"}, {"venv", "~/torch"}};
+  EXPECT_THAT(PlanDifferences(Job(1, "tick"), other),
+              ElementsAre("env.STEPS of worker:0: another value", "host of worker:0: h0 -> h9",
+                          "venv of worker:0: none -> ~/torch"));
+}
+
+TEST(PlanDifference, NamesTheKeysOfTheWholeJob) {
+  JobRecord later = Job(2, "tick");
+  later.settings["deadline"] = "5m";
+  EXPECT_THAT(PlanDifferences(Job(2, "tick"), later), ElementsAre("deadline: none -> 5m"));
+  EXPECT_THAT(PlanDifferences(later, Job(2, "tick")), ElementsAre("deadline: 5m -> none"));
+}
+
+TEST(PlanDifference, OfAnEarlierVersionsRecordNothingIsKnown) {
+  JobRecord earlier = Job(1, "tick");
+  earlier.settings.clear();
+  earlier.tasks[0].settings.clear();
+  EXPECT_THAT(PlanDifferences(earlier, Job(1, "tick 2", 2300)), IsEmpty());
 }
 
 TEST(PlanDifference, OfManyTasksIsCut) {
   JobRecord other = Job(20, "tick");
   for (size_t i = 0; i < other.tasks.size(); ++i) {
-    std::string& line = other.tasks[i].line;
-    line.replace(line.find("2222"), 4, fmt::format("{}", 3000 + i));
+    other.tasks[i].settings["port"] = std::to_string(3000 + i);
   }
   const auto lines = PlanDifferences(Job(20, "tick"), other);
   ASSERT_EQ(lines.size(), 9U);

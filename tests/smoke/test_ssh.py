@@ -456,6 +456,27 @@ class Faults(OverSsh):
             self.assertRegex(up.out, f"worker:{off} . on {hosts[2].address} with .*{hosts[2].address}")
             self.assertNotIn(hosts[off].address, up.out)
 
+    def test_another_plan_is_refused_in_the_same_words_where_another_host_fails(self):
+        hosts = self.start_hosts(2)
+
+        def write(count, deadline):
+            return self.user.write("job.toml", clusters.over_ssh("job", shell("sleep infinity"), hosts[:count], layout="mirrored",
+                                                                 ssh_config=hosts.ssh_config, extra=deadline))
+
+        self.user.run("up", "-d", write(1, "")).expect(0)
+        job = self.user.job_id()
+        refused = f"tfdist: {hosts[0].address}: job {job} runs under this name, from another plan\n"
+        other = self.user.run("up", "-d", write(1, 'deadline = "1h"')).expect(4)
+        self.assertIn(refused + "  deadline: none -> 1h\n", other.err)
+        hosts[1].refuse_key()
+        both = self.user.run("up", "-d", write(2, 'deadline = "1h"')).expect(4)
+        self.assertIn(f"tfdist: {hosts[1].address}: authentication: ", both.err)
+        self.assertIn(refused, both.err)
+        self.assertIn("  deadline: none -> 1h\n", both.err)
+        self.assertIn("  worker:1 is new\n", both.err)
+        self.assertIn(f"  try: tfdist down {job}, or tfdist up --replace, or another name\n", both.err)
+        self.assertNotIn("nothing was started", both.err)
+
     def test_no_spare_host_takes_the_place_of_one_that_is_for_the_user_to_look_into(self):
         """Its key has changed, and somebody may be listening in; or it lets the user in no more."""
         hosts = self.start_hosts(3)

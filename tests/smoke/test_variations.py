@@ -172,6 +172,23 @@ gpus = 0
         self.assertIn("  try: choose other ports: --set cluster.ports=auto", taken.err)
         self.user.run("down", "one", "two").expect(0)
 
+    def test_another_plan_is_told_by_the_keys_of_the_file(self):
+        venv = self.user.folder / "venv"
+        subprocess.run(["python3", "-m", "venv", "--without-pip", str(venv)], check=True)
+        words = ("--no-workdir", "-H", "localhost", "--name", "mine")
+        self.user.run("up", "-d", *words, "--", "sleep", "1000").expect(0)
+        job = self.user.status("mine")["job"]
+        for key, said in (("deadline=2h", "deadline: none -> 2h"), ("task.grace=1m", "grace of worker:0: 10s -> 1m"),
+                          (f"task.venv={venv}", f"venv of worker:0: none -> {venv}"),
+                          ("task.cwd=/tmp", "cwd of worker:0: none -> /tmp"), ("task.log_limit=64MiB", "log_limit of worker:0: 1GiB -> 64MiB"),
+                          ("restart.host_lost=30s", "restart.host_lost: 11s -> 30s")):
+            other = self.user.run("up", "-d", *words, "--set", key, "--", "sleep", "1000").expect(4)
+            self.assertIn(f"job {job} runs under this name, from another plan\n", other.err)
+            self.assertIn(f"  {said}\n", other.err)
+            self.assertNotIn("env.", other.err)
+        self.assertIn("grace 10s, ", self.user.run("describe", "mine").expect(0).out)
+        self.user.run("down", "mine").expect(0)
+
     def test_check_names_the_job_that_has_the_name(self):
         words = ("--no-workdir", "-H", "localhost", "--name", "mine")
         self.user.run("check", *words, "--", "sleep", "1000").expect(0)

@@ -1,0 +1,57 @@
+#include "cli/render/filling.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <variant>
+
+#include "base/text.h"
+
+namespace tfdist::cli {
+namespace {
+
+std::string NameOfVariable(const std::string& name) {
+  return name == "HOME" ? "~" : fmt::format("${{{}}}", name);
+}
+
+}  // namespace
+
+Filling::Filling(const Plan& plan) : common_(plan.common) {
+  for (const HostPlan& host : plan.hosts) addresses_.push_back(host.address);
+}
+
+std::string Filling::Fill(const protocol::Text& text) const {
+  std::string filled = protocol::Fill(text, {addresses_, common_, NameOfVariable});
+  ReplaceAll(filled, protocol::kRuntimePath, "<jobdir>/runtime");
+  ReplaceAll(filled, protocol::kWorkdirPath, "<jobdir>/work");
+  ReplaceAll(filled, protocol::kKeepPath, "<keep>");
+  return filled;
+}
+
+std::string Filling::Word(const protocol::Text& text, Quote quote) const {
+  std::string word;
+  protocol::Text literal;
+  for (const protocol::Text::Part& part : text.parts) {
+    const auto* variable = std::get_if<protocol::HostVariable>(&part);
+    if (variable == nullptr) {
+      literal.parts.push_back(part);
+      continue;
+    }
+    AddQuoted(std::exchange(literal, {}), quote, word);
+    const bool is_home = variable->name == "HOME" && word.empty();
+    word += is_home ? "~" : fmt::format("\"${{{}}}\"", variable->name);
+  }
+  AddQuoted(literal, quote, word);
+  return word.empty() ? "''" : word;
+}
+
+void Filling::AddQuoted(const protocol::Text& literal, Quote quote, std::string& word) const {
+  std::string filled = Fill(literal);
+  if (word == "~" && filled.starts_with('/')) {  // in quotes, it would keep ~ as it is
+    word += '/';
+    filled.erase(0, 1);
+  }
+  if (!filled.empty()) word += quote(filled);
+}
+
+}  // namespace tfdist::cli

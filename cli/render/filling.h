@@ -1,0 +1,30 @@
+// Texts of a plan as far as they are known here, for people: what only the host knows shows as <jobdir>/work, <keep>, ~, ${NAME}.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/plan/plan.h"
+
+namespace tfdist::cli {
+
+// Refers to the plan.
+class Filling {
+ public:
+  explicit Filling(const Plan& plan);
+
+  [[nodiscard]] std::string Fill(const protocol::Text& text) const;
+
+  // As a shell would fill in the host's variables: ~/'my data', "${NAME}"/x.
+  using Quote = std::string (*)(std::string_view);
+  [[nodiscard]] std::string Word(const protocol::Text& text, Quote quote) const;
+
+ private:
+  void AddQuoted(const protocol::Text& literal, Quote quote, std::string& word) const;
+
+  std::vector<std::string> addresses_;
+  const protocol::CommonTexts& common_;
+};
+
+}  // namespace tfdist::cli
