@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "job/bytes.h"
+#include "wire/kept_files.h"
 
 namespace tfdist::protocol {
 
@@ -24,6 +25,7 @@ inline constexpr std::string_view kRemoveSlots = "remove_slots";
 struct ListSlots {
   std::vector<Bytes> bases;
   bool closely = false;  // with sizes, and what tasks have written
+  std::string kept_of;   // a job's name: with what lies in its {keep}; empty: without
 };
 
 struct ListedSlot {
@@ -38,7 +40,8 @@ struct ListedSlot {
 
 struct SlotList {
   std::vector<ListedSlot> slots;
-  uint64_t caches_kib = 0;  // agents and received files
+  uint64_t caches_kib = 0;      // agents and received files
+  std::vector<KeptFiles> kept;  // of `kept_of`, in each of `bases`
 };
 
 struct RemoveSlots {

@@ -268,6 +268,12 @@ void CheckIds(const std::vector<std::string>& jobs) {
   }
 }
 
+protocol::KeptFiles KeptOf(const std::string& name, const fs::path& base) {
+  if (!layout::IsPlainName(name, layout::kMostJobBytes))
+    throw Error(Phase::kFiles, fmt::format("'{}' is not a job's name", name));
+  return LookAtKept(base / layout::kKeep / name, SystemClock().Now() + kLookLimit);
+}
+
 }  // namespace
 
 protocol::SlotList ListSlots(const protocol::ListSlots& request) {
@@ -280,6 +286,7 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request) {
       list.caches_kib +=
           of_agents.KibOf(base / layout::kAgents) + DiskUse().KibOf(base / layout::kFiles);
     }
+    if (!request.kept_of.empty()) list.kept.push_back(KeptOf(request.kept_of, base));
     for (const fs::path& slot : SlotsIn(base)) {
       protocol::ListedSlot& listed = list.slots.emplace_back(Listed(slot, at, programs));
       if (!request.closely) continue;

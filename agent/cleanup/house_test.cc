@@ -50,7 +50,7 @@ class HouseTest : public testing::Test {
     return agent;
   }
   [[nodiscard]] protocol::SlotList Look(bool closely = true) const {
-    return ListSlots({{{base_.string()}}, closely});
+    return ListSlots({{{base_.string()}}, closely, ""});
   }
   [[nodiscard]] protocol::Removal Clean(Paths jobs, bool caches_stay = false) const {
     return RemoveSlots({{{base_.string()}}, std::move(jobs), -1, caches_stay});
@@ -278,6 +278,10 @@ TEST_F(HouseTest, TheLastJobOfANameTakesAlongWhatTheyKept) {
   MakeSlot("a-b-20260801T120000Z-a1b2c3", 0);
   Write(base_ / "keep/a/step", "100");
   Write(base_ / "keep/a-b/step", "100");
+  const protocol::SlotList list = ListSlots({{{base_.string()}}, false, "a"});
+  ASSERT_EQ(list.kept.size(), 1U);
+  EXPECT_EQ(std::pair(list.kept[0].files, list.kept[0].newest),
+            std::pair(uint64_t{1}, std::string("step")));
   EXPECT_EQ(Purge(first, 0).removed.size(), 1U);
   (void)Clean({last});
   EXPECT_TRUE(fs::exists(base_ / "keep/a/step"));

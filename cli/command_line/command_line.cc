@@ -521,9 +521,13 @@ void AddDown(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand("down", "end jobs; says what is left, host by host");
   sub->add_option("JOB", arguments->jobs, kJobHelp);
   sub->add_flag("--force", arguments->force, "kill at once, without grace");
-  sub->add_flag("--purge", arguments->purge,
-                "remove its logs and folders as well; of the running job, of one that is named, "
-                "or of the newest once that is confirmed");
+  auto* purge = sub->add_flag(
+      "--purge", arguments->purge,
+      "remove its logs and folders as well; of the running job, of one that is named, "
+      "or of the newest once that is confirmed");
+  sub->add_flag("-y,--yes", arguments->yes,
+                "with --purge of the last job of a name: remove {keep} without a question")
+      ->needs(purge);
   sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return DownCommand(*arguments); }; });

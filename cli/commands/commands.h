@@ -179,6 +179,7 @@ int EventsCommand(const EventsArguments& arguments);
 struct DownArguments {
   std::vector<std::string> jobs;  // none: the one that no word means
   bool purge = false;
+  bool yes = false;  // with `purge`: {keep} too, without a question
   bool force = false;
   bool json = false;  // an object for each
 };

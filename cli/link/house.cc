@@ -76,7 +76,8 @@ HostSurvey Look(const House& house, bool closely) {
   HostSurvey survey;
   if (agent.link) {
     const auto list = agent.link->Ask<protocol::SlotList>(
-        type::kListSlots, protocol::ListSlots{InBytes(folders.bases), closely}, AnswerBy(house));
+        type::kListSlots, protocol::ListSlots{InBytes(folders.bases), closely, ""},
+        AnswerBy(house));
     survey.caches_kib = list.caches_kib;
     for (const protocol::ListedSlot& slot : list.slots) {
       if (!IsSlot(slot, folders)) continue;
@@ -115,6 +116,25 @@ std::vector<RemoteJob> FindJobs(const House& house, std::string_view name) {
   }
   if (jobs.empty() && !survey.refused.empty()) throw RefusedFolders(Phase::kRun, survey.refused);
   return jobs;
+}
+
+std::vector<KeptHere> FindKept(const House& house, const std::string& job, int slot,
+                               const std::string& name) {
+  StartedAgent agent =
+      BringSomewhere(house, {.remote_dir = house.remote_dir, .job = job, .slot = slot});
+  std::vector<KeptHere> kept;
+  if (!agent.link) return kept;
+  const auto list = agent.link->Ask<protocol::SlotList>(
+      type::kListSlots, protocol::ListSlots{InBytes(agent.folders.bases), false, name},
+      AnswerBy(house));
+  for (size_t base = 0; base < list.kept.size(); ++base) {
+    KeptHere& here = kept.emplace_back(KeptHere{list.kept[base], {}});
+    for (const protocol::ListedSlot& listed : list.slots) {
+      if (listed.base == base && IsJobIdOf(listed.job, name)) here.jobs.push_back(listed.job);
+    }
+  }
+  std::erase_if(kept, [](const KeptHere& here) { return here.files.files == 0 && here.files.all; });
+  return kept;
 }
 
 HostSurvey Survey(const House& house) { return Look(house, true); }

@@ -54,6 +54,16 @@ struct HostSurvey {
   std::vector<std::string> refused;  // "FOLDER: why", of those that were not looked into
 };
 
+// What lies in {keep} of a name, in one of tfdist's folders.
+struct KeptHere {
+  protocol::KeptFiles files;
+  std::vector<std::string> jobs;  // ids of that name that have a folder there
+};
+
+// Of the folder in which that slot of a job called `name` is, if something lies there. House::remote_dir as for PurgeJob.
+std::vector<KeptHere> FindKept(const House& house, const std::string& job, int slot,
+                               const std::string& name);
+
 // All that tfdist has on this host, but for folders that somebody else may have made.
 HostSurvey Survey(const House& house);
 

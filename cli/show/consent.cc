@@ -27,6 +27,7 @@ Consent ConsentFor(Deed deed, const JobsMeant& jobs) {
     return jobs.named && jobs.running > 0 ? Consent::kRefused : Consent::kAsked;
   }
   if (jobs.running > 1) return Consent::kRefused;
+  if (deed == Deed::kPurgeKept) return Consent::kAsked;
   if (deed != Deed::kPurge) return Consent::kGiven;
   return (jobs.named ? is_one : jobs.running == 1) ? Consent::kGiven : Consent::kAsked;
 }

@@ -17,10 +17,11 @@ enum class Deed {
   kEnter,    // runs a command of the user's on hosts, or where tasks run
   kRestart,  // ends tasks and starts them again
   kEnd,
-  kPurge,    // ends the job, and removes what its tasks have written
-  kReplace,  // ends the job that has the plan's name
-  kForget,   // forgets how what its tasks have written is reached
-  kClean,    // removes finished jobs from hosts
+  kPurge,      // ends the job, and removes what its tasks have written
+  kPurgeKept,  // the same, and what the jobs of its name keep for each other
+  kReplace,    // ends the job that has the plan's name
+  kForget,     // forgets how what its tasks have written is reached
+  kClean,      // removes finished jobs from hosts
 };
 
 // The jobs that a command line may mean.

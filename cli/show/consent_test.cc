@@ -23,6 +23,7 @@ constexpr std::array kRows = {
     Row{Deed::kRestart, "`restart`", false},
     Row{Deed::kEnd, "`down`", false},
     Row{Deed::kPurge, "`down --purge`", false},
+    Row{Deed::kPurgeKept, "`down --purge` where `{keep}` goes", false},
     Row{Deed::kReplace, "`up --replace`", true},
     Row{Deed::kForget, "`prune`", false},
     Row{Deed::kClean, "`clean`", true},

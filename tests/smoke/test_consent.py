@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import unittest
 
 from tests.smoke.test_local import shell
@@ -28,10 +29,13 @@ ROWS = {
     "`restart`": (["restart"], []),
     "`down`": (["down"], []),
     "`down --purge`": (["down", "--purge"], []),
+    "`down --purge` where `{keep}` goes": (["down", "--purge"], []),
     "`up --replace`": (["up", "-d", "--replace"], []),
     "`prune`": (["prune"], []),
     "`clean`": (["clean"], []),
 }
+# Jobs that keep files for each other, of which only the newest has a folder left.
+KEEPING = {"`down --purge` where `{keep}` goes"}
 # A first host lets in one job of a name.
 IMPOSSIBLE = {("`up --replace`", "JOB: several run")}
 # Who has nothing to restart says so.
@@ -48,17 +52,20 @@ def table():
 class Situation:
     """Jobs of one name, of which each has written a file. The newest one runs, if any does."""
 
-    def __init__(self, running, over):
+    def __init__(self, running, over, keeping=False):
         self.user = Tfdist("consent")
+        self.script = "echo x >result; " + ("echo x >{keep}/x; " if keeping else "")
         self.jobs = {}  # id -> its file
         for number in range(over + running):
             runs = number >= over
             # Several of one name run in several folders.
             elsewhere = f'[ssh]\nremote_dir = "~/elsewhere-{number}"\n' if number > over else ""
             self.start("sleep infinity" if runs else "true", elsewhere)
+        for job in list(self.jobs)[:over + running - 1] if keeping else []:
+            shutil.rmtree(self.user.folder / ".cache/tfdist/jobs" / job, ignore_errors=True)
 
     def start(self, script, extra):
-        text = clusters.local("job", shell(f"echo x >result; {script}"), slots=1, extra="") + "\n" + extra
+        text = clusters.local("job", shell(self.script + script), slots=1, extra="") + "\n" + extra
         file = self.user.write(f"{len(self.jobs)}.toml", text)
         up = self.user.run("up", "-d", file)
         assert up.code == 0, up
@@ -87,7 +94,9 @@ class Consent(unittest.TestCase):
         self.assertEqual(len(cells), len(ROWS) * len(COLUMNS))
         for column, (named, running, over) in COLUMNS.items():
             situation = None
-            for row in ROWS:
+            for row in [row for row in ROWS if row not in KEEPING] + [row for row in ROWS if row in KEEPING]:
+                if row in KEEPING:
+                    situation = self.situation(running, over, keeping=True)
                 if cells[row, column] == "-" or (row, column) in IMPOSSIBLE:
                     continue
                 if situation is None:
@@ -98,8 +107,8 @@ class Consent(unittest.TestCase):
                     if situation.seen() != before:
                         situation = None
 
-    def situation(self, running, over):
-        situation = Situation(running, over)
+    def situation(self, running, over, keeping=False):
+        situation = Situation(running, over, keeping)
         self.addCleanup(situation.user.close)
         return situation
 

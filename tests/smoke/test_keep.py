@@ -1,5 +1,6 @@
 """`{keep}`: a folder that jobs of one name keep on their hosts from one to the next."""
 
+import os
 import re
 import unittest
 
@@ -96,7 +97,9 @@ class Keep(unittest.TestCase):
         self.up([host])
         self.user.run("clean", "--yes", str(self.user.folder / "cluster.toml")).expect(0)
         self.up([host], shell("echo a trial"))
-        self.user.run("down", "--purge", self.user.job_id()).expect(0)
+        purged = self.user.run("down", "--purge", self.user.job_id()).expect(0)
+        self.assertRegex(purged.err, rf"tfdist: \{{keep\}}: {re.escape(host.address)}: 1 file, 4 bytes, the newest step, \d+\w* ago: "
+                                     "this stays for the next job called job\n")
         self.assertEqual((self.kept(host) / "step").read_text(), "100\n")
 
     def test_a_job_is_not_forgotten_while_it_is_the_way_to_what_is_kept(self):
@@ -117,11 +120,20 @@ class Keep(unittest.TestCase):
         self.up([host])
         second = self.user.job_id()
         kept = self.kept(host)
-        self.user.run("down", "--purge", first).expect(0)
+        self.assertIn("this stays for the next job called job\n", self.user.run("down", "--purge", first).expect(0).err)
         self.assertEqual((kept / "step").read_text(), "200\n")
         self.user.run("clean", "--yes", str(self.user.folder / "cluster.toml")).expect(0)
         self.assertEqual((kept / "step").read_text(), "200\n")
         self.up([host])
-        purged = self.user.run("down", "--purge", self.user.job_id()).expect(0)
-        self.assertFalse(kept.exists(), purged)
+        last = self.user.job_id()
+        refused = self.user.run("down", "--purge", last).expect(2)
+        self.assertRegex(refused.err, f"nothing was removed: job {last} is the last one called job there, so that this goes with it: "
+                                      rf"\{{keep\}}: {re.escape(host.address)}: 1 file, 4 bytes, the newest step, \d+\w* ago\n"
+                                      f"  try: tfdist pull {last} brings the files home, tfdist down --purge --yes {last} removes them\n")
+        self.assertEqual((kept / "step").read_text(), "300\n")
+        terminal = self.user.start_on_terminal("down", "--purge", last)
+        terminal.wait_for_text("remove it? [y/N]")
+        os.write(terminal.fd, b"y\n")
+        self.assertEqual(terminal.wait(), 0, terminal.text)
+        self.assertFalse(kept.exists(), terminal.text)
         self.assertIn("worker:0 | at 0\n", self.up([host]).out)

@@ -1,0 +1,118 @@
+#include "cli/commands/purge_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/failures.h"
+#include "cli/hosts/for_each_host.h"
+#include "cli/job/connector.h"
+#include "cli/show/consent.h"
+#include "cli/show/kept_text.h"
+#include "cli/show/report.h"
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLookLimit = 20s;
+constexpr auto kPurgeLimit = 30s;
+
+bool IsLastThere(const KeptHere& kept, const std::string& job) {
+  return std::ranges::all_of(kept.jobs, [&](const std::string& other) { return other == job; });
+}
+
+}  // namespace
+
+PurgeOfJob::PurgeOfJob(const JobRecord& record) : record_(record), slots_(record.hosts.size()) {
+  // A host that does not answer is told by whoever ends the job there.
+  (void)ForEachHost(slots_.size(), [this](size_t slot) { LookForKept(slot); });
+}
+
+void PurgeOfJob::LookForKept(size_t slot) {
+  const auto transport = MakeTransport(record_.hosts[slot], record_.ssh);
+  const int number = static_cast<int>(slot);
+  const std::string base = BaseOf(record_, number);
+  Slot& found = slots_[slot];
+  found.kept = FindKept({*transport, GetEmbeddedAgents(), base, kLookLimit}, record_.id, number,
+                        record_.name);
+  found.kept_goes = record_.keeps && std::ranges::all_of(found.kept, [&](const KeptHere& kept) {
+                      return IsLastThere(kept, record_.id);
+                    });
+}
+
+std::vector<KeptOnHost> PurgeOfJob::KeptWhere(bool goes) const {
+  std::vector<KeptOnHost> there;
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot].kept_goes != goes) continue;
+    const std::string& host = record_.hosts[slot].name;
+    const bool is_known = std::ranges::find(there, host, &KeptOnHost::host) != there.end();
+    for (const KeptHere& kept : slots_[slot].kept) {
+      if (!is_known) there.push_back({host, kept.files});
+    }
+  }
+  return there;
+}
+
+void PurgeOfJob::AskForKept(bool is_confirmed) const {
+  const std::string kept = KeptText(KeptWhere(true));
+  const JobsMeant meant{.named = true, .running = 0, .finished = 1};
+  const bool is_given = ConsentFor(Deed::kPurgeKept, meant) == Consent::kGiven;
+  if (kept.empty() || is_confirmed || is_given) return;
+  const std::string why =
+      fmt::format("job {} is the last one called {} there, so that this goes with it: {}",
+                  record_.id, record_.name, kept);
+  if (!HasTerminal()) {
+    throw UsageError(Phase::kUsage, "nothing was removed: " + why,
+                     fmt::format("tfdist pull {0} brings the files home, tfdist down --purge --yes "
+                                 "{0} removes them",
+                                 record_.id));
+  }
+  if (!IsConfirmed(why + ": remove it?")) throw UsageError(Phase::kUsage, "nothing was removed");
+}
+
+bool PurgeOfJob::Run() {
+  const std::string stays = KeptText(KeptWhere(false));
+  const auto failures = ForEachHost(slots_.size(), [this](size_t slot) { RemoveSlot(slot); });
+  bool all_removed = true;
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    SayWhatWasRemoved(slot);
+    if (failures[slot]) PrintError(WithHost(*failures[slot], record_.hosts[slot].name));
+    all_removed = all_removed && slots_[slot].removal.kept.empty() && !failures[slot];
+  }
+  if (!stays.empty())
+    Say("tfdist: {}: this stays for the next job called {}\n", stays, record_.name);
+  if (all_removed) RemoveRecord(record_.id);
+  return all_removed;
+}
+
+// The agent serves its last follower for a moment after the end, so a folder that is still in use
+// is asked for again.
+void PurgeOfJob::RemoveSlot(size_t slot) {
+  const TimePoint deadline = SystemClock().Now() + kPurgeLimit;
+  const auto transport = MakeTransport(record_.hosts[slot], record_.ssh);
+  const int number = static_cast<int>(slot);
+  const std::string base = BaseOf(record_, number);
+  Removal& removal = slots_[slot].removal;
+  while (true) {
+    removal = PurgeJob({*transport, GetEmbeddedAgents(), base, kPurgeLimit}, record_.id, number,
+                       slots_[slot].kept_goes);
+    if (removal.kept.empty() || SystemClock().Now() + 15s > deadline) return;
+    std::this_thread::sleep_for(200ms);
+  }
+}
+
+void PurgeOfJob::SayWhatWasRemoved(size_t slot) const {
+  const std::string& host = record_.hosts[slot].name;
+  for (const std::string& path : slots_[slot].removal.removed)
+    Say("tfdist: {}: removed {}\n", host, path);
+  for (const std::string& path : slots_[slot].removal.kept)
+    PrintError(WithHost(Error(Phase::kDown, "kept " + path), host));
+}
+
+}  // namespace tfdist::cli

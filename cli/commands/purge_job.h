@@ -1,0 +1,41 @@
+// The removal of a job's folders from its hosts, and of {keep} with the last job of a name.
+#pragma once
+
+#include <vector>
+
+#include "cli/deploy/deployment.h"
+#include "cli/job/job_record.h"
+#include "cli/link/house.h"
+
+namespace tfdist::cli {
+
+class PurgeOfJob {
+ public:
+  // Asks each host what lies in {keep}. Borrows `record`.
+  explicit PurgeOfJob(const JobRecord& record);
+
+  // Returns where no host's {keep} would go, where that is empty, or where the user says so: y on the terminal, or `is_confirmed`.
+  // Throws UsageError else; nothing has been touched then.
+  void AskForKept(bool is_confirmed) const;
+
+  // False when something stayed; the record stays then as well. What {keep} has on a host that was not asked about stays.
+  bool Run();
+
+ private:
+  struct Slot {
+    bool kept_goes = false;
+    std::vector<KeptHere> kept;
+    Removal removal;
+  };
+
+  void LookForKept(size_t slot);
+  void RemoveSlot(size_t slot);
+  void SayWhatWasRemoved(size_t slot) const;
+  // Of each machine once.
+  [[nodiscard]] std::vector<KeptOnHost> KeptWhere(bool goes) const;
+
+  const JobRecord& record_;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace tfdist::cli
