@@ -31,9 +31,11 @@ RunSpec NewestSpec(const SlotFolder& folder, const std::string& task) {
   if (!IsTaskName(task)) throw UsageError(Phase::kUsage, fmt::format("{} is no task", task));
   const auto newest = FindNewestRun(folder.TaskFolder(task));
   if (!newest) {
-    throw Error(Phase::kFiles, fmt::format("{} does not run here, and its environment is not kept "
-                                           "once its job is over",
-                                           task));
+    throw UsageError(
+        Phase::kUsage,
+        fmt::format("{} does not run here: its job is over, or has not begun it", task),
+        "tfdist shell JOB @HOST opens a shell on its host; tfdist logs JOB shows what it has "
+        "written");
   }
   return ReadRunSpec(folder.TaskFolder(task) / RunFolderName(newest->first, newest->second));
 }

@@ -54,6 +54,14 @@ bool IsInPath(const RunSpec& spec, std::string_view path) {
   }
 }
 
+// The Python environment whose programs come first, as its `activate` has it.
+std::optional<std::string> ActivatedEnvironment(const RunSpec& spec) {
+  auto folder = ValueOf(spec, "VIRTUAL_ENV");
+  if (!folder || folder->empty() || !PathOf(spec).starts_with(*folder + "/bin:"))
+    return std::nullopt;
+  return folder;
+}
+
 // "python3 train.py", as one word.
 bool HoldsWholeCommand(const RunSpec& spec) {
   return spec.argv.size() == 1 && spec.argv[0].find(' ') != std::string::npos &&
@@ -78,7 +86,14 @@ std::string RemedyForMissing(const RunSpec& spec) {
     return fmt::format("it is where the task starts, and no program is looked for there: ") +
            fmt::format(fmt::runtime(shown), name);
   }
-  return "install it on that host, give its whole path, or set PATH in the task's env";
+  if (const auto folder = ActivatedEnvironment(spec)) {
+    return fmt::format(
+        "install it in the task's environment, {0}/bin/python -m pip install ...; or "
+        "`venv` names another one",
+        *folder);
+  }
+  return "install it on that host, name the Python environment that has it (venv = \"~/NAME\" in "
+         "[task], or --set task.venv=~/NAME), give its whole path, or set PATH in the task's env";
 }
 
 // Why nothing can start there; nullopt when something can.
@@ -90,11 +105,10 @@ std::optional<std::string> WhyNotEntered(const std::string& folder) {
   return std::nullopt;
 }
 
-// The Python environment whose programs come first, as its `activate` has it. Without it another Python would run, which
-// lacks the program's packages.
+// Without it another Python would run, which lacks the program's packages.
 void CheckVirtualEnvironment(const RunSpec& spec) {
-  const auto folder = ValueOf(spec, "VIRTUAL_ENV");
-  if (!folder || folder->empty() || !PathOf(spec).starts_with(*folder + "/bin:")) return;
+  const auto folder = ActivatedEnvironment(spec);
+  if (!folder) return;
   const auto why = Obstacle(std::filesystem::path(*folder) / "bin/python");
   if (!why) return;
   throw Error(Phase::kCommand, fmt::format("the virtual environment of {}: {}", spec.task, *why),

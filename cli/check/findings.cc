@@ -16,6 +16,7 @@
 #include "cli/deploy/name_check.h"
 #include "cli/deploy/runtime_program.h"
 #include "cli/plan/tensorflow_server.h"
+#include "cli/render/settings.h"
 
 namespace tfdist::cli {
 namespace {
@@ -136,8 +137,10 @@ class Findings {
     const protocol::PythonFact& python = *facts.python;
     if (AShellChoosesPython()) return WarnOfPython(slot, python);
     if (!python.why.empty()) {
-      AddError(slot, "python", fmt::format("{}: {}", python.program, python.why),
-               "install it there, or put its folder into the tasks' PATH");
+      AddError(
+          slot, "python", fmt::format("{}: {}", python.program, python.why),
+          "install it there, name the Python environment that has it (venv = \"~/NAME\"), or put "
+          "its folder into the tasks' PATH");
       return;
     }
     for (const auto& [package, version] : python.packages) {
@@ -145,8 +148,23 @@ class Findings {
       AddError(slot, "python",
                fmt::format("{} {} has no package {}{}", python.program, python.version, package,
                            WhoNeeds(package, slot)),
-               fmt::format("{} -m pip install {}", python.program, package));
+               RemedyForPackage(python.program, package, slot));
     }
+  }
+
+  // `program` of a task with `venv` is that environment's.
+  [[nodiscard]] std::string RemedyForPackage(const std::string& program, const std::string& package,
+                                             size_t slot) const {
+    for (const TaskOnHost& task : plan_.tasks) {
+      const Settings settings = SettingsOf(plan_, task);
+      const auto venv = settings.find("venv");
+      if (static_cast<size_t>(task.slot) != slot || venv == settings.end()) continue;
+      return fmt::format("{}/bin/python -m pip install {}", venv->second, package);
+    }
+    return fmt::format(
+        "{} -m pip install {}; or venv = \"~/NAME\" names the Python environment "
+        "that has it",
+        program, package);
   }
 
   // ", which {tensorflow_server} of ps:0 needs", where the file does not ask for it itself.

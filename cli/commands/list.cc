@@ -196,6 +196,15 @@ int ListOnHosts(const Sites& sites) {
   return errors.empty() ? kExitSuccess : kExitHost;
 }
 
+void RefuseHost(const std::string& word) {
+  if (LooksLikeAFile(word) || std::filesystem::exists(word)) return;
+  throw UsageError(Phase::kUsage,
+                   fmt::format("list takes a cluster file, and there is no file {}", word),
+                   fmt::format("tfdist list -H {0} asks the host {0}; tfdist list shows the jobs "
+                               "of this machine",
+                               word));
+}
+
 void RefuseJob(const std::string& word) {
   const std::vector<JobRecord> records = LoadRecords();
   const bool is_job = std::ranges::any_of(
@@ -215,6 +224,7 @@ int ListCommand(const ListArguments& arguments) {
   }
   if (!arguments.file.empty()) {
     RefuseJob(arguments.file);
+    RefuseHost(arguments.file);
     return ListOnHosts(SitesOfFile(arguments.file));
   }
   return arguments.json ? ListAsJson(arguments.labels) : ListJobs(arguments.labels);

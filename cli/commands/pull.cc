@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/failures.h"
+#include "base/size_text.h"
 #include "base/unique_fd.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
@@ -190,10 +191,6 @@ void LeaveOutSharedKept(std::vector<Haul>& hauls) {
   }
 }
 
-std::string Mebibytes(uint64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
-
 // Of all hosts together; said every two seconds.
 class Progress {
  public:
@@ -209,19 +206,19 @@ class Progress {
     if (now < next || !next_.compare_exchange_strong(next, now + kProgressPauseNs)) return;
     Say("tfdist: {}{}\n", Words(), HowFast(done, now));
   }
-  // "31.7 MiB of 60.0 MiB"
+  // "31 MB of 60 MB"
   [[nodiscard]] std::string Words() const {
-    return fmt::format("{} of {}", Mebibytes(done_), Mebibytes(all_));
+    return fmt::format("{} of {}", SizeText(done_), SizeText(all_));
   }
 
  private:
-  // ", 5.2 MiB/s, 12s left"
+  // ", 5.2 MB/s, 12s left"
   [[nodiscard]] std::string HowFast(uint64_t done, int64_t now) const {
     const auto seconds = static_cast<double>(now - began_) / 1e9;
     const double rate = seconds > 0 ? static_cast<double>(done - here_) / seconds : 0;
     if (rate <= 0) return "";
     const double left = static_cast<double>(all_ - std::min<uint64_t>(done, all_)) / rate;
-    return fmt::format(", {}/s, {} left", Mebibytes(static_cast<uint64_t>(rate)),
+    return fmt::format(", {}/s, {} left", SizeText(static_cast<uint64_t>(rate)),
                        Span(static_cast<int64_t>(std::min(left, 1e8) * 1e9)));
   }
 
@@ -362,8 +359,9 @@ void List(const JobRecord& record, Haul& haul) {
   }
 }
 
-// The first word may be meant as a path.
+// The first word may be meant as a path; an id is none.
 JobRecord FindJobBeforePaths(const std::string& job) {
+  if (IsJobId(job)) return FindJob(job, Deed::kLook);
   const auto no_such_job = [&] {
     return NoSuchJob(Phase::kUsage, fmt::format("no job {} is known on this machine", job),
                      fmt::format("a path stands behind its job: tfdist pull JOB {}; tfdist list "
@@ -388,7 +386,7 @@ uint64_t BytesOf(const Haul& haul) {
 void PrintHaul(const Haul& haul, const fs::path& folder) {
   const size_t missing = haul.changed.size() + haul.unreadable.size() + haul.kept.size();
   Print("{}: {}, {}, of {} on {}{}{}\n", (folder / haul.name).string(),
-        Counted(haul.files.size() - missing, "file"), Mebibytes(BytesOf(haul)),
+        Counted(haul.files.size() - missing, "file"), SizeText(BytesOf(haul)),
         FoldHosts(haul.tasks), haul.host,
         haul.were_there == 0 ? ""
                              : fmt::format("; {} {} here already", haul.were_there,
@@ -446,10 +444,19 @@ void SayWhatWouldCome(const std::vector<Haul>& hauls) {
   for (const Haul& haul : hauls) {
     if (haul.files.empty()) continue;
     Print("{}: {}, {}, of {} on {}\n", haul.name, Counted(haul.files.size(), "file"),
-          Mebibytes(BytesOf(haul)), FoldHosts(haul.tasks), haul.host);
+          SizeText(BytesOf(haul)), FoldHosts(haul.tasks), haul.host);
     all += BytesOf(haul);
   }
-  Print("in all {}; nothing was brought\n", Mebibytes(all));
+  Print("in all {}; nothing was brought\n", SizeText(all));
+}
+
+void MakeFolder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error) return;
+  throw Error(Phase::kFiles,
+              fmt::format("cannot make the folder {}: {}", folder.string(), error.message()),
+              "--to names another folder");
 }
 
 // Whether a path that was named is not there.
@@ -505,7 +512,7 @@ int PullCommand(const PullArguments& arguments) {
   uint64_t missing_bytes = 0;
   for (Haul& haul : hauls) {
     if (haul.files.empty()) continue;
-    fs::create_directories(folder);
+    MakeFolder(folder);
     LocalPlace place(folder / haul.name, record.id);
     FindWhatIsToCome(haul, place);
     progress.Expect(BytesOf(haul), BytesOf(haul) - haul.missing_bytes);

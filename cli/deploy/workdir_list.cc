@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "base/failures.h"
+#include "base/size_text.h"
 #include "cli/deploy/ignore_rules.h"
-#include "cli/deploy/size_text.h"
 #include "cli/job/job_record.h"
 
 namespace tfdist::cli {

@@ -11,10 +11,10 @@
 
 #include "base/clock.h"
 #include "base/failures.h"
+#include "base/size_text.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
 #include "base/text.h"
-#include "cli/deploy/size_text.h"
 #include "cli/deploy/workdir_report.h"
 
 namespace tfdist::cli {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/size_text.h"
 #include "cli/deploy/ignore_rules.h"
-#include "cli/deploy/size_text.h"
 
 namespace tfdist::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <variant>
 
-#include "cli/deploy/size_text.h"
+#include "base/size_text.h"
 
 namespace tfdist::cli {
 namespace {

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/size_text.h"
 
 namespace tfdist::cli {
 namespace {
@@ -128,10 +129,11 @@ void CheckRoom(const fs::path& folder, uint64_t bytes) {
   if (statvfs(folder.c_str(), &info) != 0) return;  // what follows fails with its reason
   const uint64_t free_bytes = uint64_t{info.f_bavail} * info.f_frsize;
   if (free_bytes >= kKeptFreeBytes && free_bytes - kKeptFreeBytes >= bytes) return;
-  throw Error(Phase::kFiles,
-              fmt::format("{} MiB are to come to {}, where {} MiB are free; 64 of them stay free",
-                          bytes >> 20, folder.string(), free_bytes >> 20),
-              "--to FOLDER on another disk, or some of it: tfdist pull JOB PATH");
+  throw Error(
+      Phase::kFiles,
+      fmt::format("{} are to come to {}, where {} are free; {} of them stay free", SizeText(bytes),
+                  folder.string(), SizeText(free_bytes), SizeText(kKeptFreeBytes)),
+      "--to FOLDER on another disk, or some of it: tfdist pull JOB PATH");
 }
 
 LocalCopy::LocalCopy(LocalPlace& place, const RemoteFile& file) : place_(place), file_(file) {

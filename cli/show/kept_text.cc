@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/deploy/size_text.h"
+#include "base/size_text.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/report.h"
 

@@ -121,7 +121,7 @@ class Exec(unittest.TestCase):
         self.assert_nothing_left()
         done = self.user.run("exec", "worker:0", "--", "true")
         self.assertEqual(done.code, 127, done)
-        self.assertIn("worker:0 does not run here", done.out)
+        self.assertIn("worker:0 | tfdist: worker:0 does not run here: its job is over, or has not begun it\n", done.out)
 
     def test_the_time_limit_ends_it_everywhere(self):
         done = self.exec("--timeout", "5s", "--", "sh", "-c", "(setsid sleep 1000 &); echo begun; sleep 1000")

@@ -71,14 +71,26 @@ class Pull(unittest.TestCase):
         job = self.user.job_id()
         looked = self.user.run("pull", "-n", job, "ckpt/*.bin").expect(0)
         for number in (0, 1):
-            self.assertRegex(looked.out, rf"(?m)^worker-{number}: 2 files, 0.0 MiB, of worker:{number} on 127\S+$")
-        self.assertIn("in all 0.0 MiB; nothing was brought\n", looked.out)
+            self.assertRegex(looked.out, rf"(?m)^worker-{number}: 2 files, 4 bytes, of worker:{number} on 127\S+$")
+        self.assertIn("in all 8 bytes; nothing was brought\n", looked.out)
         self.assertFalse((self.user.folder / job).exists())
         self.user.run("pull", job, "ckpt/*.bin", "worker:0").expect(0)
         self.assertEqual(sorted(path.name for path in (self.user.folder / job / "worker-0/ckpt").iterdir()), ["a.bin", "b.bin"])
         self.user.run("pull", job, "ck*", "worker:1").expect(0)
         self.assertEqual(len(list((self.user.folder / job / "worker-1/ckpt").iterdir())), 3)
         self.assertIn("no task has written *.nothing", self.user.run("pull", job, "*.nothing").expect(1).err)
+
+    def test_a_folder_that_cannot_be_made_and_a_job_that_is_forgotten(self):
+        self.run_job("echo 1 >model.bin")
+        job = self.user.job_id()
+        self.user.write("taken", "a file")
+        for to, why in (("taken", "Not a directory"), ("taken/below", "Not a directory")):
+            refused = self.user.run("pull", job, "--to", to).expect(3)
+            self.assertIn(f"tfdist: files: cannot make the folder {to}: {why}\n  try: --to names another folder\n", refused.err)
+        self.user.run("prune", job).expect(0)
+        self.assertIn(f"tfdist: no job {job} is known on this machine\n"
+                      "  try: tfdist list shows those that are; a cluster file finds its job on its hosts\n",
+                      self.user.run("pull", job).expect(4).err)
 
     def test_results_come_home_by_task_and_again_only_what_has_changed(self):
         up = self.run_job('mkdir -p out; echo "by $TFDIST_TASK" >"out/a b.txt"; echo 1 >model.bin; : >empty')
@@ -89,7 +101,7 @@ class Pull(unittest.TestCase):
                                                   for name in ("empty", "model.bin", "out/a b.txt")])
         for number in (0, 1):
             self.assertEqual((self.home / f"worker-{number}/out/a b.txt").read_text(), f"by worker:{number}\n")
-            self.assertRegex(pulled.out, rf"worker-{number}: 3 files, 0.0 MiB, of worker:{number} on 127")
+            self.assertRegex(pulled.out, rf"worker-{number}: 3 files, 14 bytes, of worker:{number} on 127")
         (self.work(0) / "model.bin").write_text("12")
         again = self.pull()
         self.assertEqual(again.code, 0, again)
@@ -215,7 +227,7 @@ class Pull(unittest.TestCase):
         wait_for(lambda: any(path.stat().st_size == 2 for path in self.home.rglob("*") if path.is_file()), "a piece is here", 60)
         pull.send_signal(signal.SIGINT)
         self.assertEqual(pull.wait(60), 130)
-        self.assertIn("tfdist: interrupted: 0.0 MiB of 0.0 MiB; the same pull goes on from there\n", pull.err.read_text())
+        self.assertIn("tfdist: interrupted: 2 bytes of 5 bytes; the same pull goes on from there\n", pull.err.read_text())
 
     def test_files_that_grow_come_from_an_agent_of_an_earlier_version(self):
         """Which tells no modes, and sends all that there is by then."""

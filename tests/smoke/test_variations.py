@@ -325,9 +325,26 @@ gpus = 0
         self.user.write("work/train.py", "")
         for command, remedy in ((["train.py"], "it is where the task starts, and no program is looked for there: python3 train.py, or ./train.py"),
                                 (["python3 train.py"], "no shell parts it: write each word by itself, -- python3 train.py"),
-                                (["no-such-program"], "install it on that host, give its whole path")):
+                                (["no-such-program"], "install it on that host, name the Python environment that has it "
+                                                      "(venv = \"~/NAME\" in [task], or --set task.venv=~/NAME), give its whole path")):
             result = self.user.run("up", self.write(command, task_extra='workdir = "work"')).expect(3)
             self.assertIn(f"  try: {remedy}", result.err)
+
+    def test_what_a_virtual_environment_lacks_is_installed_there(self):
+        venv = self.user.folder / "venv"
+        subprocess.run(["python3", "-m", "venv", "--without-pip", str(venv)], check=True)
+        words = ("--no-workdir", "-H", "localhost", "--set", 'check.python=["nosuch"]')
+        up = self.user.run("up", *words, "--set", f"task.venv={venv}", "--", "no-such-program").expect(3)
+        self.assertIn(f"  try: install it in the task's environment, {venv}/bin/python -m pip install ...; or `venv` names another one\n", up.err)
+        within = self.user.run("check", *words, "--set", f"task.venv={venv}", "--", "python3", "-V").expect(3)
+        self.assertIn(f"  try: {venv}/bin/python -m pip install nosuch\n", within.out)
+        without = self.user.run("check", *words, "--", "python3", "-V").expect(3)
+        self.assertIn('  try: python3 -m pip install nosuch; or venv = "~/NAME" names the Python environment that has it\n', without.out)
+
+    def test_list_of_a_host_names_the_option(self):
+        self.assertEqual(self.user.run("list", "gpu7").expect(2).err,
+                         "tfdist: list takes a cluster file, and there is no file gpu7\n"
+                         "  try: tfdist list -H gpu7 asks the host gpu7; tfdist list shows the jobs of this machine\n")
 
     def test_an_absolute_program_that_is_not_there_is_no_matter_of_the_workdir(self):
         refused = self.user.run("up", self.write(["/no/such/venv/bin/python", "train.py"])).expect(3).err
@@ -447,7 +464,7 @@ command = ["{{tensorflow_server}}"]
                 continue
             self.assertRegex(self.user.run("check", file).expect(3).out,
                              rf"error: 127.0.0.1: python: {python} \S+ has no package tensorflow, which {{tensorflow_server}} of ps:0 needs\n"
-                             rf"  try: {python} -m pip install tensorflow\n")
+                             rf"  try: {python} -m pip install tensorflow; or venv = ")
 
     def test_tasks_run_in_a_virtual_environment_of_the_host(self):
         venv = self.user.folder / "venvs/one"

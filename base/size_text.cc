@@ -1,10 +1,10 @@
-#include "cli/deploy/size_text.h"
+#include "base/size_text.h"
 
 #include <fmt/format.h>
 
 #include <array>
 
-namespace tfdist::cli {
+namespace tfdist {
 
 std::string SizeText(uint64_t bytes) {
   constexpr std::array kUnits = {"kB", "MB", "GB", "TB", "PB"};
@@ -24,4 +24,4 @@ std::string CountText(uint64_t count) {
   return text;
 }
 
-}  // namespace tfdist::cli
+}  // namespace tfdist
