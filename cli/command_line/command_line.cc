@@ -453,6 +453,7 @@ void AddPull(CLI::App& app, Command& command) {
       ->transform(kLocalPath)
       ->type_name("FOLDER");
   sub->add_flag("-n,--dry-run", arguments->dry_run, "only say how much would come from which host");
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return PullCommand(*arguments); }; });
 }

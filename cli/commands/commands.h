@@ -142,6 +142,7 @@ struct PullArguments {
   std::vector<std::string> words;  // a job, then paths, tasks and hosts
   std::string to;                  // a folder; empty: called after the job, here
   bool dry_run = false;
+  bool json = false;
 };
 int PullCommand(const PullArguments& arguments);
 

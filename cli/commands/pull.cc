@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <thread>
@@ -31,6 +32,7 @@
 #include "cli/pull/local_copy.h"
 #include "cli/pull/remote_files.h"
 #include "cli/show/host_fold.h"
+#include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/stream/interrupts.h"
@@ -40,6 +42,7 @@ namespace tfdist::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
 constexpr int64_t kProgressPauseNs = 2'000'000'000;
 
@@ -383,8 +386,12 @@ uint64_t BytesOf(const Haul& haul) {
   return bytes;
 }
 
+size_t Missing(const Haul& haul) {
+  return haul.changed.size() + haul.unreadable.size() + haul.kept.size();
+}
+
 void PrintHaul(const Haul& haul, const fs::path& folder) {
-  const size_t missing = haul.changed.size() + haul.unreadable.size() + haul.kept.size();
+  const size_t missing = Missing(haul);
   Print("{}: {}, {}, of {} on {}{}{}\n", (folder / haul.name).string(),
         Counted(haul.files.size() - missing, "file"), SizeText(BytesOf(haul)),
         FoldHosts(haul.tasks), haul.host,
@@ -392,6 +399,9 @@ void PrintHaul(const Haul& haul, const fs::path& folder) {
                              : fmt::format("; {} {} here already", haul.were_there,
                                            haul.were_there == 1 ? "was" : "were"),
         missing == 0 ? "" : fmt::format("; {} {} missing", missing, missing == 1 ? "is" : "are"));
+}
+
+void SayWhatIsMissing(const Haul& haul, const fs::path& folder) {
   for (const std::string& path : haul.changed) {
     Say("tfdist: {}: {} has changed while it was read: pull again\n", haul.host, path);
   }
@@ -412,6 +422,25 @@ void SayWhatStays(const Haul& haul) {
   }
 }
 
+std::vector<std::string> PathsOf(const std::vector<RemoteFile>& files) {
+  std::vector<std::string> paths;
+  for (const RemoteFile& file : files) paths.push_back(file.path);
+  return paths;
+}
+
+json HaulJson(const Haul& haul, const fs::path& folder) {
+  return {{"folder", (folder / haul.name).string()},
+          {"host", haul.host},
+          {"tasks", haul.tasks},
+          {"file_count", haul.files.size() - Missing(haul)},
+          {"bytes", BytesOf(haul)},
+          {"here_count", haul.were_there},
+          {"changed", haul.changed},
+          {"unreadable", haul.unreadable},
+          {"kept", haul.kept},
+          {"leading_out", PathsOf(haul.leading_out)}};
+}
+
 // Those that nobody has written.
 std::vector<std::string> MissingPaths(const std::vector<Haul>& hauls,
                                       const std::vector<std::string>& paths) {
@@ -426,6 +455,22 @@ std::vector<std::string> MissingPaths(const std::vector<Haul>& hauls,
     if (!found) missing.push_back(path);
   }
   return missing;
+}
+
+void PrintPullAsJson(const JobRecord& record, const std::vector<Haul>& hauls,
+                     const fs::path& folder, const std::vector<std::string>& paths,
+                     const std::vector<Error>& errors) {
+  json value = {{"job", record.id},
+                {"name", record.name},
+                {"folders", json::array()},
+                {"not_there", MissingPaths(hauls, paths)},
+                {"failures", json::array()}};
+  for (const Haul& haul : hauls) {
+    if (!haul.files.empty()) value["folders"].push_back(HaulJson(haul, folder));
+  }
+  for (const Error& error : errors)
+    value["failures"].push_back({{"host", error.host()}, {"why", error.cause()}});
+  PrintJson(value);
 }
 
 // One error of a slot is enough: two of its folders may have been asked for.
@@ -503,7 +548,11 @@ int PullCommand(const PullArguments& arguments) {
     throw NothingLeftOf("what its tasks wrote", record);
   }
   if (arguments.dry_run) {
-    SayWhatWouldCome(hauls);
+    if (arguments.json) {
+      PrintPullAsJson(record, hauls, folder, words.paths, errors);
+    } else {
+      SayWhatWouldCome(hauls);
+    }
     PrintErrors(errors);
     const bool lacks_one = SayWhatIsNotThere(record, hauls, words.paths, errors.empty());
     return !errors.empty() ? kExitHost : lacks_one ? kExitJobFailed : kExitSuccess;
@@ -531,11 +580,13 @@ int PullCommand(const PullArguments& arguments) {
   ends.reset();
   bool unfinished = false;
   for (const Haul& haul : hauls) {
-    if (!haul.files.empty()) PrintHaul(haul, folder);
+    if (!haul.files.empty() && !arguments.json) PrintHaul(haul, folder);
+    SayWhatIsMissing(haul, folder);
     SayWhatStays(haul);
     unfinished =
         unfinished || !haul.changed.empty() || !haul.unreadable.empty() || !haul.kept.empty();
   }
+  if (arguments.json) PrintPullAsJson(record, hauls, folder, words.paths, errors);
   PrintErrors(errors);
   const bool lacks_one = SayWhatIsNotThere(record, hauls, words.paths, errors.empty());
   if (!errors.empty()) return kExitHost;

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import pathlib
 import re
 import unittest
 
@@ -53,7 +54,7 @@ class Json(unittest.TestCase):
     def test_every_command_prints_what_the_schema_says(self):
         self.seen = set()
         # worker:0 fails once; then nobody writes anything.
-        script = 'case $TFDIST_TASK-$TFDIST_ATTEMPT in master*) [ -e $0 ] || { touch $0; echo grün; exit 7; };; esac; exec sleep infinity'
+        script = 'echo x >"${TFDIST_TASK%:*}.bin"; case $TFDIST_TASK-$TFDIST_ATTEMPT in master*) [ -e $0 ] || { touch $0; echo grün; exit 7; };; esac; exec sleep infinity'
         text = clusters.local("job", ["sh", "-c", script, str(self.user.folder / "failed")], extra='silent_after = "1s"',
                               task_extra='env = { COLOR = "red" }')
         file = self.user.write("job.toml", text + '[restart]\nmaster = "gang"\n[check]\npython = ["no-such-package"]\n')
@@ -77,6 +78,12 @@ class Json(unittest.TestCase):
         described = self.read("describe")
         self.assertEqual((described["file"], described["labels"]["note"]), (file, "a=b"))
         self.assertEqual({task["command"].split()[-1] for task in described["tasks"]}, {str(self.user.folder / "failed")})
+        pulled = self.read("pull", "job", "master.bin", "nothing.bin", "--to", str(self.user.folder / "home"), code=1)
+        self.assertEqual(pulled["not_there"], ["nothing.bin"])
+        [folder] = pulled["folders"]
+        self.assertEqual((folder["file_count"], folder["bytes"], folder["here_count"]), (1, 2, 0))
+        self.assertEqual((pathlib.Path(folder["folder"]) / "master.bin").read_text(), "x\n")
+        self.assertEqual(self.read("pull", "job", "--dry-run")["failures"], [])
         self.assertEqual(self.read("down")["unconfirmed"], [])
         self.assertEqual(self.read("status")["result"], "stopped")
         self.assertEqual(self.read("wait", code=1)["state"], "stopped")
