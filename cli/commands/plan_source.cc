@@ -113,9 +113,21 @@ void WarnOfProgram(const Plan& plan, const std::vector<std::string>& words) {
       fmt::format("for another command: --set {}", ShellWord("task.command=" + list)));
 }
 
+// `up train.py` is mostly the first try of all.
+void RefuseProgram(const std::string& file) {
+  for (const char* ending : {".py", ".sh"}) {
+    if (!file.ends_with(ending)) continue;
+    throw UsageError(Phase::kUsage,
+                     fmt::format("{} is a program, and a cluster file is expected", file),
+                     fmt::format("tfdist up -H gpu1,gpu2 -- {} {}",
+                                 ending == std::string_view(".py") ? "python3" : "sh", file));
+  }
+}
+
 Plan PlanOfFile(const PlanSource& source) {
   if (!source.job.hosts.empty()) RefuseHostsBeside(source);
   RefuseOptionsOfNoFile(source);
+  RefuseProgram(source.file);
   PlanChanges changes{source.settings, source.job.command, source.job.env};
   if (!source.job.name.empty()) changes.settings.push_back("name=" + source.job.name);
   Plan plan = LoadPlan(fs::path(source.file), changes);

@@ -17,6 +17,7 @@
 #include "cli/find/other_hosts.h"
 #include "cli/link/bootstrap.h"
 #include "cli/show/host_fold.h"
+#include "cli/show/known_end.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/same_end.h"
@@ -112,6 +113,8 @@ void PrintIncident(const Incident& incident) {
     Print("  first to fail: {}\n", How(*incident.first));
     PrintLastLines(incident.first->last_lines);
     PrintSame(incident);
+    const std::string remedy = RemedyForEnd(incident.first->last_lines);
+    if (!remedy.empty()) Print("  try: {}\n", remedy);
   }
   for (const Failure& other : incident.collateral) {
     if (IsSame(incident, other)) continue;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "cli/show/host_fold.h"
+#include "cli/show/known_end.h"
 #include "cli/show/same_end.h"
 #include "cli/stream/print.h"
 #include "job/first_cause.h"
@@ -70,6 +71,8 @@ void PrintFirstFailure(const JobRecord& record, const protocol::JobState& state)
     PrintLastLines(task->second.last_lines);
   }
   PrintOthers(state);
+  const std::string remedy = RemedyForEnd(task->second.last_lines);
+  if (!remedy.empty()) Say("  try: {}\n", remedy);
 }
 
 void WarnOfLostOutput(const protocol::JobState& state) {

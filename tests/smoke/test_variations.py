@@ -341,6 +341,17 @@ gpus = 0
         without = self.user.run("check", *words, "--", "python3", "-V").expect(3)
         self.assertIn('  try: python3 -m pip install nosuch; or venv = "~/NAME" names the Python environment that has it\n', without.out)
 
+    def test_a_mistake_that_many_make_has_its_remedy_beside_the_last_lines(self):
+        words = ("up", "--no-workdir", "-H", "localhost", "--", "python3", "-c")
+        for program, remedy in (("import nosuch_module", "a package: install 'nosuch_module' in the Python of the hosts, or name the environment that has it "
+                                                         '(venv = "~/NAME" in [task], --set task.venv=~/NAME); a file of yours: is it in the workdir?'),
+                                ("input('go? ')", "a task has no input: pass what it asks for as an argument, after --; a debugger works in tfdist shell")):
+            self.assertIn(f"\n  try: {remedy}\n", self.user.run(*words, program).expect(1).err)
+            self.assertIn(f"\n  try: {remedy}\n", self.user.run("why").out)
+        self.user.write("train.py", "")
+        self.assertEqual(self.user.run("up", "train.py").expect(2).err, "tfdist: train.py is a program, and a cluster file is expected\n"
+                                                                        "  try: tfdist up -H gpu1,gpu2 -- python3 train.py\n")
+
     def test_list_of_a_host_names_the_option(self):
         self.assertEqual(self.user.run("list", "gpu7").expect(2).err,
                          "tfdist: list takes a cluster file, and there is no file gpu7\n"
