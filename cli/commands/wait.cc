@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/failures.h"
+#include "base/text.h"
 #include "cli/cluster_file/quantity.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/for_each_job.h"
@@ -22,15 +23,20 @@
 namespace tfdist::cli {
 namespace {
 
-std::optional<TimePoint> EndOf(const std::string& timeout) {
-  if (timeout.empty()) return std::nullopt;
+// Of --timeout.
+std::chrono::milliseconds LimitOf(const std::string& timeout) {
   const auto milliseconds = ParseOptionMs(timeout);
   if (!milliseconds || *milliseconds <= 0) {
     throw UsageError(Phase::kUsage,
                      fmt::format("--timeout: expected a time like 5m (units: {}), got {}",
                                  DurationUnits(), timeout));
   }
-  return SystemClock().Now() + std::chrono::milliseconds(*milliseconds);
+  return std::chrono::milliseconds(*milliseconds);
+}
+
+std::optional<TimePoint> EndOf(const std::string& timeout) {
+  if (timeout.empty()) return std::nullopt;
+  return SystemClock().Now() + LimitOf(timeout);
 }
 
 protocol::JobState Follow(JobFollower& follower, const JobRecord& record) {
@@ -73,7 +79,8 @@ int WaitFor(const JobRecord& record, const FollowOptions& options, const WaitArg
   if (follower.interrupted()) return kExitInterrupted;
   if (arguments.json) PrintEnd(record, seen);
   if (follower.timed_out()) {
-    Say("tfdist: job {} has not ended in {}\n", record.id, arguments.timeout);
+    Say("tfdist: job {} has not ended in {}\n", record.id,
+        DurationText(LimitOf(arguments.timeout)));
     return kExitTimedOut;
   }
   ReportEnd(record, state, false);

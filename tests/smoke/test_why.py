@@ -45,6 +45,7 @@ class WaitAndWhy(unittest.TestCase):
         self.assertEqual(waited.code, 124, waited)
         self.assertRegex(waited.err, r"tfdist: waiting for job job-\S+ to end\n"
                                      r"tfdist: job job-\S+ has not ended in 3s\n")
+        self.assertIn("has not ended in 1s\n", self.user.run("wait", "--timeout", "1", "job").expect(124).err)
         self.assertEqual(self.user.status("job")["state"], "running")
         wrong = self.user.run("wait", "--timeout", "soon", "job")
         self.assertEqual(wrong.code, 2, wrong)
