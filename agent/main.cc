@@ -12,6 +12,7 @@
 #include "agent/keeper/keeper.h"
 #include "agent/slot/task_files_main.h"
 #include "agent/start/start_main.h"
+#include "agent/tasks/container_trial_main.h"
 #include "base/log.h"
 #include "base/uncaught.h"
 #include "library_versions.h"
@@ -38,6 +39,7 @@ int Run(std::string_view role, const std::vector<std::string>& arguments) {
   if (role == "agent") return AgentMain(arguments);
   if (role == "task-files") return TaskFilesMain(arguments);
   if (role == "in-task") return InTaskMain(arguments);
+  if (role == "container-trial") return ContainerTrialMain(arguments);
   if (role == "version") return PrintVersion(arguments);
   std::fputs(
       "tfdist-agent is started by tfdist; by hand there is only: tfdist-agent version "

@@ -7,6 +7,10 @@ tfdist_library(NAME tfdist_processes
     census/port_owner.cc
     census/process_table.cc
     census/tcp_table.cc
+    container/container_run.cc
+    container/containers.cc
+    container/engine.cc
+    holder/container_of_task.cc
     holder/exec_search.cc
     holder/holder.cc
     holder/holder_loop.cc

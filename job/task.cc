@@ -131,6 +131,7 @@ void to_json(Json& json, const TaskDescription& value) {
           {"grace_ms", value.grace_ms},
           {"warning_signal", value.warning_signal}};
   Put(json, "gpu_share", value.gpu_share);
+  Put(json, "container", value.container);
   if (!value.cwd.parts.empty()) json["cwd"] = value.cwd;
 }
 void from_json(const Json& json, TaskDescription& value) {
@@ -148,6 +149,7 @@ void from_json(const Json& json, TaskDescription& value) {
   json.at("grace_ms").get_to(value.grace_ms);
   value.warning_signal = json.value("warning_signal", 0);
   Get(json, "gpu_share", value.gpu_share);
+  Get(json, "container", value.container);
   value.cwd = json.contains("cwd") ? json.at("cwd").get<Text>() : Text();
 }
 

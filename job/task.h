@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "job/bytes.h"
+#include "job/container.h"
 #include "job/plan.h"
 
 namespace tfdist::protocol {
@@ -100,6 +101,7 @@ struct TaskDescription {
   uint64_t log_limit_bytes = 1 << 30;
   int64_t grace_ms = 10'000;  // between SIGTERM and SIGKILL
   int warning_signal = 0;     // what it gets before the job's deadline; 0: nothing
+  std::optional<ContainerDescription> container;  // else it runs on the host itself
 };
 // In argv and env, "{jobdir}" cannot occur; paths that only the host knows are given as these
 // markers, a NUL byte and a letter, which no user's text can hold.

@@ -17,6 +17,7 @@
 #include "agent/control/host_names.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/command_search.h"
+#include "agent/tasks/container_preflight.h"
 #include "agent/tasks/gpu_check.h"
 #include "agent/tasks/preflight.h"
 #include "agent/tasks/task_spec.h"
@@ -90,6 +91,7 @@ std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder&
   std::vector<Trouble> troubles;
   std::set<std::pair<std::string, std::string>> told;  // what is missing is so for each task
   for (const TaskDescription& task : survey.tasks) {
+    if (task.container) continue;
     const RunSpec spec = SpecOf(task, folder);
     const std::pair what(spec.cwd, spec.argv.empty() ? "" : spec.argv[0]);
     if (told.contains(what)) continue;
@@ -101,6 +103,8 @@ std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder&
       told.insert(what);
     }
   }
+  const auto of_images = FindImageTroubles(survey.tasks);
+  troubles.insert(troubles.end(), of_images.begin(), of_images.end());
   return troubles;
 }
 
@@ -112,6 +116,7 @@ bool IsPython(const std::string& program) {
 protocol::PythonFact FindPython(const Survey& survey, const SlotFolder& folder,
                                 TimePoint deadline) {
   for (const TaskDescription& task : survey.tasks) {
+    if (task.container) continue;
     const RunSpec spec = SpecOf(task, folder);
     if (spec.argv.empty() || !IsPython(spec.argv[0]) || IsBrought(spec, folder)) continue;
     std::vector<std::string> settings;

@@ -43,7 +43,7 @@ using Troubles = std::vector<protocol::Trouble>;
 
 // What there is to say of a host that is ready, but perhaps for a port.
 struct Described {
-  std::string why_ports_wait;
+  Prepared prepared;
   Troubles troubles;
   std::optional<protocol::KeptFiles> kept;  // where the tasks name {keep}
 };
@@ -205,7 +205,7 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
         ReplaceFile(folder.secret(), description.secret.value, 0600);
         KeepDescription(description, bytes, folder, info);
         Described described;
-        described.why_ports_wait = Prepare(description, *store, folder, info);
+        described.prepared = Prepare(description, *store, folder, info);
         described.troubles = QuickLook(info.base, SystemClock().Now() + kQuickLookLimit);
         if (std::ranges::any_of(description.tasks,
                                 protocol::NamesKeptFolder<protocol::TaskDescription>)) {
@@ -219,7 +219,9 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
         reply.Try([&] {
           const Described& described = outcome.Get();
           on_described_(description);
-          Json answer = {{"troubles", described.troubles}, {"waits", described.why_ports_wait}};
+          Json answer = {{"troubles", described.troubles},
+                         {"waits", described.prepared.why_ports_wait}};
+          if (!described.prepared.images.empty()) answer["images"] = described.prepared.images;
           Put(answer, "kept", described.kept);
           reply.Ok(std::move(answer));
         });

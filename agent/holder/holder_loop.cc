@@ -37,6 +37,7 @@ HolderLoop::HolderLoop(const HolderOptions& options, const RunSpec& spec, Signal
       signals_(signals),
       grace_(std::max<int64_t>(spec.grace_ms, 0)),
       warning_signal_(spec.warning_signal),
+      container_(ContainerOfTask::Of(spec)),
       output_({.folder = options.task_folder,
                .limit_bytes = spec.log_limit_bytes,
                .attempt = spec.attempt,
@@ -69,6 +70,7 @@ void HolderLoop::Run() {
     output_.MoveSome();
     OnTime();
   }
+  if (container_) EndContainer();
   output_.MoveAll();  // all writers are gone; the pipes still hold their output
   WriteLaterLosses();
   ReleaseRunExit(options_.RunFolder());
@@ -136,6 +138,7 @@ void HolderLoop::OnTaskEnd(int status, const rusage& usage) {
   // A shell says so of the command that it ran.
   const bool was_killed = exit_.signal == SIGKILL || exit_.code == 128 + SIGKILL;
   exit_.out_of_memory = was_killed && !signalled_ && memory_.HasKilled();
+  if (container_ && !signalled_) container_->AddTo(exit_);
   output_.MoveAll();  // what the task itself has written is in the log, or counted as lost
   WriteExit();
   Tell(NoteKind::kExited, 0);
@@ -160,15 +163,20 @@ void HolderLoop::WriteLaterLosses() {
 void HolderLoop::WarnTask() {
   if (task_ended_ || signalled_ || warning_signal_ == 0 || std::exchange(warned_, true)) return;
   Log("{}: the job's deadline is near: signal {}", options_.task, warning_signal_);
-  if (warning_signal_ != SIGUSR1 && warning_signal_ != SIGUSR2) return SignalTask(warning_signal_);
+  const bool is_for_all = warning_signal_ != SIGUSR1 && warning_signal_ != SIGUSR2;
+  if (container_ || is_for_all) return SignalTask(warning_signal_);
   // These would end who has not asked for them: a launcher, say, whose workers save their work in sessions of their own.
   for (const ProcessInfo& process : Descendants(getpid(), ReadProcessTable())) {
     if (Handles(process.id.pid, warning_signal_)) SignalProcess(process.id, warning_signal_);
   }
 }
 
-// Before its exec the task may not have a group yet.
+// Before its exec the task may not have a group yet. An engine's client hands a signal on, once for each process that gets it.
 void HolderLoop::SignalTask(int signal) const {
+  if (container_) {
+    kill(task_.pid, signal);
+    return;
+  }
   if (kill(-task_.pid, signal) != 0) kill(task_.pid, signal);
 }
 
@@ -203,9 +211,18 @@ void HolderLoop::KillPass() {
   Reap();
 }
 
+// What its engine runs is no child of ours. What stays, the next run and the census find by its name.
+void HolderLoop::EndContainer() {
+  try {
+    container_->Remove();
+  } catch (const Error& error) {
+    Log("{}: {}", options_.task, error.cause());
+  }
+}
+
 // Daemons, say, of a task that ended by itself: nobody knows that they were its, and are gone.
 void HolderLoop::NoteLeft(const std::vector<ProcessInfo>& processes) {
-  if (!task_ended_ || signalled_) return;
+  if (!task_ended_ || signalled_ || container_) return;  // an engine's own processes are no news
   const size_t before = left_.size();
   for (const ProcessInfo& process : processes) {
     const bool is_new = noted_.insert(process.id.pid).second;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/holder/container_of_task.h"
 #include "agent/holder/memory_watch.h"
 #include "agent/holder/task_output.h"
 #include "agent/holder/task_process.h"
@@ -50,6 +51,7 @@ class HolderLoop {
   void OnTaskEnd(int status, const rusage& usage);
   void WriteExit();
   void WriteLaterLosses();
+  void EndContainer();
   void OnExecKnown();
 
   void WarnTask();
@@ -66,6 +68,7 @@ class HolderLoop {
   SystemClock clock_;
   std::chrono::milliseconds grace_;
   int warning_signal_;
+  std::optional<ContainerOfTask> container_;
 
   TaskOutput output_;
   StartedTask task_;

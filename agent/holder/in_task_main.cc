@@ -58,13 +58,30 @@ std::string ShellOf(const std::vector<std::string>& env) {
   return "/bin/sh";
 }
 
+// In the task's container, with what its engine has given the task; this process's standard streams are the visitor's.
+std::vector<std::string> CommandInContainer(const RunSpec& spec, std::vector<std::string> words) {
+  std::vector<std::string> argv = {spec.engine, "exec", "--interactive"};
+  if (isatty(STDIN_FILENO) == 1) argv.emplace_back("--tty");
+  for (const char* name : kOfVisitor) {
+    if (std::getenv(name) != nullptr) argv.insert(argv.end(), {"--env", name});
+  }
+  argv.push_back(spec.container);
+  if (words.empty()) words = {"/bin/sh"};
+  argv.insert(argv.end(), words.begin(), words.end());
+  return argv;
+}
+
 void Become(const std::vector<std::string>& arguments) {
   if (arguments.empty()) throw UsageError(Phase::kUsage, "in-task needs a task");
   const SlotFolder folder(std::filesystem::read_symlink("/proc/self/exe").parent_path());
   RunSpec spec = NewestSpec(folder, arguments[0]);
   MakeItTheVisitors(spec.env);
   spec.argv.assign(arguments.begin() + 1, arguments.end());
-  if (spec.argv.empty()) spec.argv = {ShellOf(spec.env)};
+  if (!spec.container.empty()) {
+    spec.argv = CommandInContainer(spec, spec.argv);
+  } else if (spec.argv.empty()) {
+    spec.argv = {ShellOf(spec.env)};
+  }
   if (chdir(spec.cwd.c_str()) != 0) {
     throw Error(Phase::kFiles, WithErrno("cannot enter " + spec.cwd, errno));
   }

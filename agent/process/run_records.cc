@@ -31,7 +31,7 @@ std::string EncodeRunSpec(const RunSpec& spec) {
   writer.Put(spec.task).Put(spec.argv).Put(spec.env).Put(spec.cwd);
   writer.Put(spec.merged_output ? 1 : 0).Put(spec.log_limit_bytes).Put(Unsigned(spec.grace_ms));
   writer.Put(Unsigned(spec.attempt)).Put(Unsigned(spec.run));
-  writer.Put(Unsigned(spec.warning_signal));
+  writer.Put(Unsigned(spec.warning_signal)).Put(spec.container).Put(spec.engine);
   return writer.Finish();
 }
 
@@ -49,6 +49,8 @@ std::optional<RunSpec> DecodeRunSpec(std::string record) {
   spec.attempt = static_cast<int>(Signed(reader->Number()));
   spec.run = static_cast<int>(Signed(reader->Number()));
   spec.warning_signal = static_cast<int>(Signed(reader->Number()));
+  spec.container = reader->Text();
+  spec.engine = reader->Text();
   if (!reader->good() || spec.argv.empty()) return std::nullopt;
   return spec;
 }

@@ -23,6 +23,9 @@ struct RunSpec {
   int attempt = 1;
   int run = 1;
   int warning_signal = 0;  // what the task gets before the job's deadline; 0: nothing
+  // Where `argv` runs a container: what it is called, and its engine's client. Else both are empty.
+  std::string container = {};
+  std::string engine = {};
 
   bool operator==(const RunSpec&) const = default;
 };

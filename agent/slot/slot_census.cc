@@ -14,6 +14,8 @@
 
 #include "agent/census/census.h"
 #include "agent/census/kill.h"
+#include "agent/container/containers.h"
+#include "agent/container/engine.h"
 #include "agent/process/run_folder.h"
 #include "agent/slot/run_folders.h"
 
@@ -21,6 +23,8 @@ namespace tfdist::agent {
 namespace {
 
 constexpr std::chrono::milliseconds kSessionPause{20};
+// For an engine to end its containers, and to say so.
+constexpr std::chrono::seconds kContainersLimit{30};
 
 bool IsLost(const RunState& state) {
   return state.pids && !state.exit && !state.holder_running && state.pids->boot_id == BootId();
@@ -134,6 +138,16 @@ void AddWhatTasksHaveLeft(const SlotFolder& folder, protocol::Census& census) {
   }
 }
 
+// A container whose processes have been killed is still known to its engine.
+void EndContainersOf(const SlotFolder& folder, const SlotInfo& info, protocol::Census& census) {
+  try {
+    EndContainers(RememberedEngines(folder.engines()), info.job, info.slot,
+                  SystemClock().Now() + kContainersLimit, census);
+  } catch (const Error& error) {
+    census.unknown.push_back(fmt::format("containers of this job: {}", error.cause()));
+  }
+}
+
 }  // namespace
 
 std::vector<LostRun> FindLostRuns(const SlotFolder& folder) {
@@ -171,6 +185,7 @@ protocol::Census EndSlotProcesses(const SlotFolder& folder, const SlotInfo& info
                                   const std::vector<pid_t>& exclude, TimePoint deadline) {
   protocol::Census census =
       EndProcesses(CookieValue(info.job, info.slot), exclude, folder.left(), deadline);
+  EndContainersOf(folder, info, census);
   AddWhatTasksHaveLeft(folder, census);
   const std::vector<LostRun> runs = FindLostRuns(folder);
   AddWhatIsHidden(runs, census);

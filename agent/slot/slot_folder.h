@@ -60,6 +60,8 @@ class SlotFolder {
   [[nodiscard]] std::filesystem::path committed() const { return path_ / "committed"; }
   // Why the agent ended its tasks by itself: for whoever asks later.
   [[nodiscard]] std::filesystem::path orphaned() const { return path_ / "orphaned"; }
+  // The container engines of its tasks, where they have any.
+  [[nodiscard]] std::filesystem::path engines() const { return path_ / "engines"; }
   // Processes that could not be ended.
   [[nodiscard]] std::filesystem::path left() const { return path_ / "left"; }
 

@@ -171,12 +171,13 @@ std::optional<fs::path> FindBesides(const SlotFolder& folder) {
 }  // namespace
 
 bool IsOwnName(std::string_view name) {
-  constexpr std::array<std::string_view, 20> kNames = {
+  constexpr std::array<std::string_view, 21> kNames = {
       layout::kAgent, layout::kSlotInfo,  "agent.log",    "sock",
       "key",          "secret",           "work",         protocol::kWorkTimes,
       "unpacked",     "runtime",          "runtime-cuda", "tasks",
       "left",         "peers.json",       "events.jsonl", "events.reserve",
-      "description",  "coordinator.json", "committed",    "orphaned"};
+      "description",  "coordinator.json", "committed",    "orphaned",
+      "engines"};
   return std::ranges::any_of(kNames, [name](std::string_view own) {
     return name.starts_with(own) && (name.size() == own.size() || name[own.size()] == '.');
   });

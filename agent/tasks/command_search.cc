@@ -131,16 +131,16 @@ void CheckCommand(const RunSpec& spec) {
     throw Error(Phase::kCommand, fmt::format("{} has no command", spec.task));
   }
   CheckVirtualEnvironment(spec);
+  if (const auto why = WhyNotExecutable(spec)) Fail(spec, *why, RemedyForMissing(spec));
+}
+
+std::optional<std::string> WhyNotExecutable(const RunSpec& spec) {
   if (spec.argv[0].find('/') != std::string::npos) {
-    if (const auto why = Obstacle(std::filesystem::path(spec.cwd) / spec.argv[0])) {
-      Fail(spec, *why, RemedyForMissing(spec));
-    }
-    return;
+    return Obstacle(std::filesystem::path(spec.cwd) / spec.argv[0]);
   }
   const std::string path = PathOf(spec);
-  if (!IsInPath(spec, path)) {
-    Fail(spec, fmt::format("not found in PATH={}", path), RemedyForMissing(spec));
-  }
+  if (IsInPath(spec, path)) return std::nullopt;
+  return fmt::format("not found in PATH={}", path);
 }
 
 }  // namespace tfdist::agent

@@ -11,6 +11,7 @@
 #include "agent/process/run_folder.h"
 #include "agent/slot/run_folders.h"
 #include "agent/slot/slot_folder.h"
+#include "agent/tasks/container_spec.h"
 #include "agent/tasks/gpu_check.h"
 #include "agent/tasks/port_check.h"
 #include "agent/tasks/task_spec.h"
@@ -262,15 +263,19 @@ void HostTasks::Refresh(TaskRun& task) {
   task.refresh_again = task.refreshing;
   if (task.refreshing || task.phase != RunPhase::kAsked) return;
   task.refreshing = true;
-  files_.Post([task_folder = folder_.TaskFolder(task.description.task), attempt = task.attempt,
-               run = task.run,
-               lines = LinesFor(task)] { return ReadRunView(task_folder, attempt, run, lines); },
-              [this, &task](Outcome<RunView>& outcome) {
-                task.refreshing = false;
-                Update(task, outcome.Get());
-                if (task.refresh_again) Refresh(task);
-                if (!task.working()) Act();  // its next run may have been ordered already
-              });
+  files_.Post(
+      [task_folder = folder_.TaskFolder(task.description.task), attempt = task.attempt,
+       run = task.run, lines = LinesFor(task)] {
+        RunView view = ReadRunView(task_folder, attempt, run, lines);
+        EndContainerOfLostHolder(task_folder / RunFolderName(attempt, run), view.state);
+        return view;
+      },
+      [this, &task](Outcome<RunView>& outcome) {
+        task.refreshing = false;
+        Update(task, outcome.Get());
+        if (task.refresh_again) Refresh(task);
+        if (!task.working()) Act();  // its next run may have been ordered already
+      });
 }
 
 void HostTasks::Update(TaskRun& task, const RunView& view) {

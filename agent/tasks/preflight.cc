@@ -17,6 +17,7 @@
 #include "agent/slot/kept_folder.h"
 #include "agent/slot/task_files.h"
 #include "agent/tasks/command_search.h"
+#include "agent/tasks/container_preflight.h"
 #include "agent/tasks/gpu_check.h"
 #include "agent/tasks/port_check.h"
 #include "agent/tasks/task_spec.h"
@@ -117,6 +118,7 @@ void CheckCommands(const HostDescription& description, const SlotFolder& folder,
                    const SlotInfo& info) {
   const Environment host = Environment::OfHost();
   for (const TaskDescription& task : description.tasks) {
+    if (task.container) continue;  // its command is in the image: PrepareContainers
     const RunSpec spec = MakePreflightSpec(task, folder, info, host);
     CheckStartFolder(spec, folder.path().string());
     CheckCommand(spec);
@@ -143,18 +145,20 @@ void CheckDescription(const HostDescription& description) {
   }
 }
 
-std::string Prepare(const HostDescription& description, const FileStore& store,
-                    const SlotFolder& folder, const SlotInfo& info) {
+Prepared Prepare(const HostDescription& description, const FileStore& store,
+                 const SlotFolder& folder, const SlotInfo& info) {
   CheckRoomForThreads(MostThreadsOf(description.tasks) + protocol::kThreadsToCome, kSmallStackBytes,
                       Phase::kCommand);
   PlaceFiles(description, store, folder);
   UnpackWorkdir(description, store, folder);
   if (std::ranges::any_of(description.tasks, protocol::NamesKeptFolder<protocol::TaskDescription>))
     MakePrivateFolder(KeptFolder(info));
-  std::string why_ports_wait = WhyPortsWait(description, folder, info);
+  Prepared prepared;
+  prepared.why_ports_wait = WhyPortsWait(description, folder, info);
   if (UseGpus(description.tasks)) CheckGpus(description.tasks, UsableGpus());
   CheckCommands(description, folder, info);
-  return why_ports_wait;
+  prepared.images = PrepareContainers(description.tasks, folder, info);
+  return prepared;
 }
 
 std::string WhyPortsWait(const HostDescription& description, const SlotFolder& folder,

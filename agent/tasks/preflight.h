@@ -16,10 +16,15 @@ int MostThreadsOf(const std::vector<protocol::TaskDescription>& tasks);
 
 void CheckDescription(const protocol::HostDescription& description);
 
-// Puts the files at their places, unpacks the workdir, makes {keep} where tasks name it, and checks ports, GPUs and commands. May be done
-// again. Returns what WhyPortsWait does. Throws Error(kFiles), Error(kPorts) or Error(kCommand). For the file thread.
-std::string Prepare(const protocol::HostDescription& description, const FileStore& store,
-                    const SlotFolder& folder, const SlotInfo& info);
+struct Prepared {
+  std::string why_ports_wait;                 // as WhyPortsWait says it
+  std::vector<protocol::ImageOnHost> images;  // of the tasks
+};
+
+// Puts the files at their places, unpacks the workdir, makes {keep} where tasks name it, and checks ports, GPUs, commands and
+// images. May be done again. Throws Error(kFiles), Error(kPorts) or Error(kCommand). For the file thread.
+Prepared Prepare(const protocol::HostDescription& description, const FileStore& store,
+                 const SlotFolder& folder, const SlotInfo& info);
 
 // Why a port is not free yet and will be by itself (PortWaits); empty: all are free. Throws Error(kPorts).
 std::string WhyPortsWait(const protocol::HostDescription& description, const SlotFolder& folder,

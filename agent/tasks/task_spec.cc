@@ -9,6 +9,7 @@
 
 #include "agent/census/census.h"
 #include "agent/slot/kept_folder.h"
+#include "agent/tasks/container_spec.h"
 #include "agent/tasks/gpu_share.h"
 #include "base/error.h"
 #include "base/failures.h"
@@ -110,11 +111,9 @@ void LeaveOutWhatOthersTell(protocol::Text& text) {
   });
 }
 
-}  // namespace
-
-RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& folder,
-                    const SlotInfo& info, const Environment& host, const AttemptContext& context,
-                    int run) {
+RunSpec MakeSpecWithoutContainer(const protocol::TaskDescription& task, const SlotFolder& folder,
+                                 const SlotInfo& info, const Environment& host,
+                                 const AttemptContext& context, int run) {
   CheckAddresses(context);
   // Known by its folder alone (deploy/told.h): `describe` takes no such task.
   if (task.argv.empty()) {
@@ -126,7 +125,8 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
   for (const auto& text : task.argv) {
     spec.argv.push_back(texts.Fill(text));
   }
-  Environment environment = host;
+  // A container begins with what its image sets.
+  Environment environment = task.container ? Environment() : host;
   for (const std::string& name : task.unset) environment.Unset(name);
   for (const auto& [name, text] : task.env) {
     environment.Set(name, texts.Fill(text));
@@ -145,12 +145,22 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
   return spec;
 }
 
+}  // namespace
+
+RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& folder,
+                    const SlotInfo& info, const Environment& host, const AttemptContext& context,
+                    int run) {
+  RunSpec spec = MakeSpecWithoutContainer(task, folder, info, host, context, run);
+  if (task.container) PutIntoContainer(spec, task, folder, info, host);
+  return spec;
+}
+
 RunSpec MakePreflightSpec(const protocol::TaskDescription& task, const SlotFolder& folder,
                           const SlotInfo& info, const Environment& host) {
   protocol::TaskDescription literal = task;
   for (auto& text : literal.argv) LeaveOutWhatOthersTell(text);
   for (auto& [name, text] : literal.env) LeaveOutWhatOthersTell(text);
-  return MakeRunSpec(literal, folder, info, host, AttemptContext(), 1);
+  return MakeSpecWithoutContainer(literal, folder, info, host, AttemptContext(), 1);
 }
 
 }  // namespace tfdist::agent

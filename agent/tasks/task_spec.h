@@ -22,6 +22,7 @@ struct AttemptContext {
   bool is_amd = false;                    // HasOnlyAmdsTools (gpu_share.h)
 };
 
+// Of a task with an image, `argv` starts its container, and `cwd` is the work folder: reads which engine was found (Prepare).
 // Throws Error(kCommand) when the host has fewer GPUs than tasks that share them. Throws
 // ProtocolError when an address is none that the CLI has named, or when the description names a
 // slot that has no address: a coordinator cannot put text of its own into commands, environments
@@ -30,7 +31,8 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
                     const SlotInfo& info, const Environment& host, const AttemptContext& context,
                     int run);
 
-// The same before any attempt, for looking at the command: without addresses and common texts.
+// The same before any attempt, for looking at the command: without addresses and common texts. Of a task with an image it is
+// what runs in the container, `env` being what the job sets.
 RunSpec MakePreflightSpec(const protocol::TaskDescription& task, const SlotFolder& folder,
                           const SlotInfo& info, const Environment& host);
 

@@ -1,0 +1,182 @@
+#include "agent/container/container_run.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "agent/container/containers.h"
+#include "base/file.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::EngineKind;
+using Argv = std::vector<std::string>;
+
+constexpr std::string_view kVisibleGpus = "CUDA_VISIBLE_DEVICES";
+constexpr const char* kNvidiaDriver = "/dev/nvidiactl";
+// The client itself would heed these, so their values stand in its arguments. None of them is a secret.
+constexpr std::array<std::string_view, 4> kHeededByClients = {"PATH", "HOME", "TMPDIR", "SHELL"};
+constexpr std::array<std::string_view, 2> kHeededPrefixes = {"LD_", "XDG_"};
+// An init reaps what the task leaves, and hands signals on to it: a first process ignores those that it does not handle.
+constexpr std::array<const char*, 4> kInits = {"/usr/libexec/podman/catatonit",
+                                               "/usr/bin/catatonit", "/usr/bin/tini-static",
+                                               "/usr/bin/docker-init"};
+
+void Append(Argv& words, std::initializer_list<std::string> more) {
+  words.insert(words.end(), more);
+}
+
+std::string_view NameIn(std::string_view entry) { return entry.substr(0, entry.find('=')); }
+
+bool IsHeeded(std::string_view name) {
+  return std::ranges::find(kHeededByClients, name) != kHeededByClients.end() ||
+         std::ranges::any_of(kHeededPrefixes,
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+bool Exists(const char* path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+std::string NumberOrUnlimited(rlim_t limit) {
+  return limit == RLIM_INFINITY ? "-1" : std::to_string(limit);
+}
+
+rlim_t HardLimit(__rlimit_resource resource) {
+  rlimit limits{};
+  return getrlimit(resource, &limits) == 0 ? limits.rlim_max : RLIM_INFINITY;
+}
+
+// There can be no more processes than pids, and podman refuses what is above.
+rlim_t MostProcesses() {
+  constexpr size_t kMostDigits = 32;
+  const rlim_t limit = HardLimit(RLIMIT_NPROC);
+  const std::string text = ReadFileIfExists("/proc/sys/kernel/pid_max", kMostDigits).value_or("");
+  rlim_t pids = RLIM_INFINITY;
+  std::from_chars(text.data(), text.data() + text.size(), pids);
+  return std::min(limit, pids);
+}
+
+// As large as this account may have them: an engine's own are too small for NCCL, and podman's are refused to an account
+// that may have less.
+void AddLimits(Argv& argv) {
+  const auto add = [&](const char* name, rlim_t limit) {
+    const std::string number = NumberOrUnlimited(limit);
+    Append(argv, {"--ulimit", fmt::format("{}={}:{}", name, number, number)});
+  };
+  add("nofile", HardLimit(RLIMIT_NOFILE));
+  add("nproc", MostProcesses());
+  add("memlock", HardLimit(RLIMIT_MEMLOCK));
+}
+
+void AddInit(Argv& argv, const Engine& engine) {
+  if (engine.kind == EngineKind::kDocker) return Append(argv, {"--init"});
+  const auto* const init = std::ranges::find_if(kInits, Exists);
+  if (init != kInits.end()) Append(argv, {"--init", "--init-path", *init});
+}
+
+// Files that it writes belong to this account.
+std::string UserOf(const Engine& engine) {
+  return engine.is_rootless ? "0:0" : fmt::format("{}:{}", geteuid(), getegid());
+}
+
+void AddMounts(Argv& argv, const ContainerRun& run) {
+  const auto add = [&](const std::string& source, const std::string& target, bool read_only) {
+    Append(argv, {"--mount", fmt::format("type=bind,source={},target={}{}", source, target,
+                                         read_only ? ",readonly" : "")});
+  };
+  for (const SeenPath& seen : run.seen) add(seen.path, seen.path, seen.read_only);
+  for (const auto& mount : run.container.mounts) add(mount.source, mount.target, mount.read_only);
+}
+
+// nullopt: all that the host has; empty: none.
+std::optional<std::string> PlannedGpus(const Argv& env) {
+  for (const std::string& entry : env) {
+    if (NameIn(entry) == kVisibleGpus) return entry.substr(kVisibleGpus.size() + 1);
+  }
+  return std::nullopt;
+}
+
+void AddGpus(Argv& argv, const std::optional<std::string>& planned, const Engine& engine) {
+  if (planned ? planned->empty() : !Exists(kNvidiaDriver)) return;
+  const bool is_docker = engine.kind == EngineKind::kDocker;
+  if (is_docker) {
+    // In quotes of its own: docker parts the value at commas.
+    return Append(argv, {"--gpus", planned ? fmt::format("\"device={}\"", *planned) : "all"});
+  }
+  std::string_view rest = planned ? std::string_view(*planned) : "all";
+  while (!rest.empty()) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    Append(argv, {"--device", fmt::format("nvidia.com/gpu={}", rest.substr(0, comma))});
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+}
+
+void AddEnv(ContainerCommand& command, const Argv& env, bool counts_gpus_anew) {
+  for (const std::string& entry : env) {
+    const std::string_view name = NameIn(entry);
+    if (counts_gpus_anew && name == kVisibleGpus) continue;
+    const bool heeded = IsHeeded(name);
+    Append(command.argv, {"--env", heeded ? entry : std::string(name)});
+    if (!heeded) command.env.push_back(entry);
+  }
+}
+
+void AddOutput(Argv& argv, const Engine& engine) {
+  // The holder keeps the output. podman's container then writes into the holder's pipes itself.
+  Append(argv, {"--log-driver", engine.kind == EngineKind::kDocker ? "none" : "passthrough"});
+}
+
+ContainerCommand BeginRun(const ContainerRun& run, const Engine& engine) {
+  ContainerCommand command;
+  Argv& argv = command.argv;
+  argv = {
+      ProgramOf(engine.kind), "run", "--name", run.name, "--network", "host", "--pull", "never"};
+  for (const std::string& label : LabelsOf(run.job, run.slot)) Append(argv, {"--label", label});
+  Append(argv, {"--label", fmt::format("tfdist.task={}", run.task), "--user", UserOf(engine)});
+  Append(argv, {"--security-opt", "label=disable"});  // else SELinux keeps the task from its files
+  AddOutput(argv, engine);
+  AddLimits(argv);
+  const auto planned = PlannedGpus(run.env);
+  AddGpus(argv, planned, engine);
+  AddMounts(argv, run);
+  Append(argv, {"--workdir", run.cwd});
+  if (run.container.shm_size_bytes > 0) {
+    Append(argv, {"--shm-size", std::to_string(run.container.shm_size_bytes)});
+  }
+  AddEnv(command, run.env, planned && !planned->empty());
+  return command;
+}
+
+}  // namespace
+
+ContainerCommand CommandFor(const ContainerRun& run, const Engine& engine) {
+  ContainerCommand command = BeginRun(run, engine);
+  AddInit(command.argv, engine);
+  const auto& entrypoint = run.container.entrypoint;
+  if (entrypoint) Append(command.argv, {"--entrypoint", *entrypoint});
+  command.argv.push_back(run.container.image);
+  command.argv.insert(command.argv.end(), run.words.begin(), run.words.end());
+  return command;
+}
+
+ContainerCommand TrialFor(const ContainerRun& run, const Engine& engine,
+                          const std::filesystem::path& program) {
+  ContainerRun trial = run;
+  trial.seen.push_back({program, true});
+  ContainerCommand command = BeginRun(trial, engine);
+  Append(command.argv, {"--rm", "--entrypoint", program.string(), run.container.image});
+  command.argv.insert(command.argv.end(), run.words.begin(), run.words.end());
+  return command;
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,132 @@
+#include "agent/container/engine.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::EngineKind;
+
+constexpr EngineKind kInOrder[] = {EngineKind::kDocker, EngineKind::kPodman};
+constexpr size_t kMostFileBytes = 4096;
+// As agent/census/census.h names it: what the client leaves behind is none of the job's.
+constexpr const char* kWithoutCookie = "--unset=TFDIST_COOKIE";
+
+std::vector<std::string> QuestionFor(EngineKind kind) {
+  return kind == EngineKind::kDocker
+             ? std::vector<std::string>{"info", "--format",
+                                        "{{.ServerVersion}} {{.SecurityOptions}}"}
+             : std::vector<std::string>{"info", "--format",
+                                        "{{.Version.Version}} {{.Host.Security.Rootless}}"};
+}
+
+std::string RemedyFor(EngineKind kind, std::string_view words) {
+  if (words.find("permission denied") != words.npos && kind == EngineKind::kDocker) {
+    return "put the account into the group docker there, or write engine = \"podman\"";
+  }
+  if (words.find("No such file") != words.npos && kind == EngineKind::kPodman) {
+    return "install podman or docker on that host";
+  }
+  return fmt::format("does `{} info` work there?", ProgramOf(kind));
+}
+
+struct EngineAnswer {
+  std::optional<Engine> engine;
+  std::string why_not;
+};
+
+// "20.10.24 [name=seccomp,profile=default name=rootless]", "4.3.1 true"
+EngineAnswer AskFor(EngineKind kind, TimePoint deadline) {
+  const ProgramResult result = AskEngine(kind, QuestionFor(kind), deadline);
+  std::string_view line = result.output;
+  const std::string version(TakeWord(line));
+  if (result.exit_code != 0 || version.empty()) return {{}, WordsOf(result)};
+  const std::string_view sign = kind == EngineKind::kDocker ? "name=rootless" : "true";
+  return {Engine{kind, version, line.find(sign) != line.npos}, {}};
+}
+
+}  // namespace
+
+const char* ProgramOf(EngineKind kind) { return kind == EngineKind::kPodman ? "podman" : "docker"; }
+
+EngineKind KindOf(std::string_view program) {
+  return program == "podman" ? EngineKind::kPodman : EngineKind::kDocker;
+}
+
+ProgramResult AskEngine(EngineKind kind, const std::vector<std::string>& arguments,
+                        TimePoint deadline) {
+  std::vector<std::string> argv = {"env", kWithoutCookie, ProgramOf(kind)};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return RunProgram({.argv = std::move(argv)}, deadline);
+}
+
+std::string WordsOf(const ProgramResult& result) {
+  if (result.timed_out) return "it does not answer";
+  std::string_view rest = result.error_output;
+  std::string last;
+  while (!rest.empty()) {
+    const std::string_view line = TakeUpTo('\n', rest);
+    // docker's last line is a hint at its help.
+    if (line.empty() || line.starts_with("Run '") || line.starts_with("See '")) continue;
+    last = line;
+  }
+  for (const std::string_view prefix : {"docker: ", "Error: ", "Error response from daemon: "}) {
+    if (last.starts_with(prefix)) last.erase(0, prefix.size());
+  }
+  return last.empty() ? fmt::format("exit code {}", result.exit_code) : last;
+}
+
+Engine FindEngine(EngineKind wanted, TimePoint deadline) {
+  std::string why;
+  std::string remedy;
+  for (const EngineKind kind : kInOrder) {
+    if (wanted != EngineKind::kAuto && wanted != kind) continue;
+    const EngineAnswer answer = AskFor(kind, deadline);
+    if (answer.engine) return *answer.engine;
+    why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", ProgramOf(kind), answer.why_not);
+    // docker's, where there is a docker.
+    if (remedy.empty() || answer.why_not.find("No such file") == std::string::npos) {
+      remedy = RemedyFor(kind, answer.why_not);
+    }
+  }
+  throw Error(Phase::kCommand, fmt::format("no container engine answers ({})", why), remedy);
+}
+
+void RememberEngines(const std::filesystem::path& file, const std::vector<Engine>& engines) {
+  std::string text;
+  for (const Engine& engine : engines) {
+    text += fmt::format("{} {} {}\n", ProgramOf(engine.kind),
+                        engine.is_rootless ? "rootless" : "rootful", engine.version);
+  }
+  ReplaceFile(file, text, 0600);
+}
+
+std::vector<Engine> RememberedEngines(const std::filesystem::path& file) {
+  std::vector<Engine> engines;
+  const std::string text = ReadOwnFileIfExists(file, kMostFileBytes).value_or("");
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view line = TakeUpTo('\n', rest);
+    Engine engine;
+    engine.kind = KindOf(TakeWord(line));
+    engine.is_rootless = TakeWord(line) == "rootless";
+    engine.version = TakeWord(line);
+    engines.push_back(std::move(engine));
+  }
+  return engines;
+}
+
+const Engine& Choose(const std::vector<Engine>& engines, EngineKind wanted) {
+  for (const Engine& engine : engines) {
+    if (wanted == EngineKind::kAuto || engine.kind == wanted) return engine;
+  }
+  throw Error(Phase::kFiles, "the note of this slot's container engine is missing or damaged");
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,45 @@
+// A container engine of this host: which one, and how it is asked. It is asked through its own client, with this account's
+// rights and logins.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/subprocess.h"
+#include "job/container.h"
+
+namespace tfdist::agent {
+
+struct Engine {
+  protocol::EngineKind kind = protocol::EngineKind::kDocker;
+  std::string version;       // of its server, where it has one
+  bool is_rootless = false;  // root in a container is this account on the host
+
+  bool operator==(const Engine&) const = default;
+};
+
+// "docker", "podman": its client, looked for in PATH.
+const char* ProgramOf(protocol::EngineKind kind);
+// Of what ProgramOf says.
+protocol::EngineKind KindOf(std::string_view program);
+
+// kAuto: the first that answers, docker before podman. Throws Error(kCommand) with each one's own words.
+Engine FindEngine(protocol::EngineKind wanted, TimePoint deadline);
+
+// A call of the client, which is not part of the job: it may leave a process for later calls (podman's pause process).
+ProgramResult AskEngine(protocol::EngineKind kind, const std::vector<std::string>& arguments,
+                        TimePoint deadline);
+// The last line that it has said: what went wrong, without the engine's own prefix.
+std::string WordsOf(const ProgramResult& result);
+
+// The engines of a slot's tasks, kept in `file` for all who end containers later. Without a file: none. Both throw
+// Error(kFiles).
+void RememberEngines(const std::filesystem::path& file, const std::vector<Engine>& engines);
+std::vector<Engine> RememberedEngines(const std::filesystem::path& file);
+// Throws Error(kFiles) where none of them is it; kAuto: the first.
+const Engine& Choose(const std::vector<Engine>& engines, protocol::EngineKind wanted);
+
+}  // namespace tfdist::agent

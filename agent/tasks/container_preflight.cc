@@ -1,0 +1,210 @@
+#include "agent/tasks/container_preflight.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "agent/container/container_run.h"
+#include "agent/container/containers.h"
+#include "agent/container/engine.h"
+#include "agent/tasks/container_spec.h"
+#include "agent/tasks/container_trial_main.h"
+#include "agent/tasks/gpu_share.h"
+#include "agent/tasks/task_spec.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::ContainerDescription;
+using protocol::ImageOnHost;
+using protocol::TaskDescription;
+
+constexpr std::chrono::seconds kEngineLimit{20};
+constexpr std::chrono::seconds kImageLimit{20};
+constexpr std::chrono::seconds kTrialLimit{60};
+
+TimePoint Within(std::chrono::seconds limit) { return SystemClock().Now() + limit; }
+
+[[noreturn]] void FailContainer(std::string cause, std::string remedy) {
+  throw Error(Phase::kCommand, std::move(cause), std::move(remedy));
+}
+
+std::string NameAndVersion(const Engine& engine) {
+  return fmt::format("{} {}", ProgramOf(engine.kind), engine.version);
+}
+
+// As images name it: "amd64".
+std::string OwnArchitecture() {
+  utsname names{};
+  if (uname(&names) != 0) return {};
+  const std::string_view machine = names.machine;
+  return machine == "x86_64" ? "amd64" : machine == "aarch64" ? "arm64" : std::string(machine);
+}
+
+void CheckMounts(const TaskDescription& task) {
+  for (const protocol::Mount& mount : task.container->mounts) {
+    if (access(mount.source.c_str(), F_OK) == 0) continue;
+    FailContainer(WithErrno(fmt::format("{} mounts {}", task.task, mount.source), errno),
+                  "a path of mounts must be there on each host, for this account");
+  }
+}
+
+ImageFacts CheckImage(const TaskDescription& task, const Engine& engine) {
+  const std::string& image = task.container->image;
+  const auto facts = LookAtImage(engine.kind, image, Within(kImageLimit));
+  if (!facts) {
+    FailContainer(
+        fmt::format("{} does not have image {} of {}", NameAndVersion(engine), image, task.task),
+        fmt::format("{} pull {}, on that host", ProgramOf(engine.kind), image));
+  }
+  const std::string own = OwnArchitecture();
+  if (facts->architecture != own) {
+    FailContainer(fmt::format("image {} of {} is for {}, and this host is {}", image, task.task,
+                              facts->architecture, own),
+                  "build or pull the image for that host's architecture");
+  }
+  return *facts;
+}
+
+// The engines of some tasks, each looked for once.
+class EnginesOfTasks {
+ public:
+  const Engine& For(protocol::EngineKind wanted) {
+    const auto known =
+        std::ranges::find(found_, wanted, &std::pair<protocol::EngineKind, size_t>::first);
+    if (known != found_.end()) return engines_[known->second];
+    const Engine engine = FindEngine(wanted, Within(kEngineLimit));
+    const auto same = std::ranges::find(engines_, engine);
+    const auto at = static_cast<size_t>(same - engines_.begin());
+    if (same == engines_.end()) engines_.push_back(engine);
+    found_.emplace_back(wanted, at);
+    return engines_[at];
+  }
+
+  // As Choose counts on it: docker first.
+  [[nodiscard]] std::vector<Engine> Found() const {
+    std::vector<Engine> engines = engines_;
+    std::ranges::sort(engines, {}, &Engine::kind);
+    return engines;
+  }
+
+ private:
+  std::vector<Engine> engines_;
+  std::vector<std::pair<protocol::EngineKind, size_t>> found_;  // what was wanted, and its place
+};
+
+// What runs first: the entry point's program, where there is one.
+std::string ProgramIn(const ContainerRun& run, const ImageFacts& image) {
+  const auto& entrypoint = run.container.entrypoint;
+  if (entrypoint && !entrypoint->empty()) return *entrypoint;
+  if (!entrypoint && !image.entrypoint.empty()) return image.entrypoint.front();
+  return run.words.front();
+}
+
+void RemoveTrial(const Engine& engine, const std::string& name) {
+  try {
+    RemoveContainer(engine.kind, name, Within(kEngineLimit));
+  } catch (const Error& error) {
+    Log("{}, ignoring", error.cause());  // the census ends it
+  }
+}
+
+// What the client of the real run gets in its environment, a trial needs not: values of variables do not count here.
+ContainerCommand TrialOf(ContainerRun run, const Engine& engine, const std::string& program,
+                         const SlotFolder& folder) {
+  std::erase_if(run.env, [](const std::string& entry) {
+    return !entry.starts_with("PATH=") && !entry.starts_with("CUDA_VISIBLE_DEVICES=");
+  });
+  run.words = {kContainerTrialRole, program};
+  return TrialFor(run, engine, folder.executable());
+}
+
+void TryContainer(const ContainerRun& run, const Engine& engine, const std::string& program,
+                  const SlotFolder& folder) {
+  const ContainerCommand command = TrialOf(run, engine, program, folder);
+  const std::vector<std::string> arguments(command.argv.begin() + 1, command.argv.end());
+  const ProgramResult result = AskEngine(engine.kind, arguments, Within(kTrialLimit));
+  if (result.exit_code == 0) return;
+  RemoveTrial(engine, run.name);
+  if (result.exit_code == kNoSuchCommand && !result.output.empty()) {
+    FailContainer(
+        fmt::format("command '{}' of {}: {}, in image {}", program, run.task, result.output,
+                    run.container.image),
+        "is it in the image, and its path right? entrypoint = \"\" leaves the image's own out");
+  }
+  FailContainer(fmt::format("{} cannot start a container of image {} for {}: {}",
+                            NameAndVersion(engine), run.container.image, run.task, WordsOf(result)),
+                fmt::format("does `{} run --rm {} true` work there?", ProgramOf(engine.kind),
+                            run.container.image));
+}
+
+void CheckGpusOf(const RunSpec& spec) {
+  const bool sees_none =
+      std::ranges::find(spec.env, std::string("CUDA_VISIBLE_DEVICES=")) != spec.env.end();
+  if (sees_none || !HasOnlyAmdsTools()) return;
+  FailContainer(
+      fmt::format("{} has an image, and this host has AMD's GPUs: no container gets those yet",
+                  spec.task),
+      "gpus = 0, or run it without an image");
+}
+
+}  // namespace
+
+std::vector<ImageOnHost> PrepareContainers(const std::vector<TaskDescription>& tasks,
+                                           const SlotFolder& folder, const SlotInfo& info) {
+  EnginesOfTasks engines;
+  for (const TaskDescription& task : tasks) {
+    if (task.container) (void)engines.For(task.container->engine);
+  }
+  if (engines.Found().empty()) return {};
+  RememberEngines(folder.engines(), engines.Found());
+  std::vector<ImageOnHost> images;
+  std::set<std::vector<std::string>> tried;
+  for (const TaskDescription& task : tasks) {
+    if (!task.container) continue;
+    CheckMounts(task);
+    const Engine& engine = engines.For(task.container->engine);
+    const ImageFacts image = CheckImage(task, engine);
+    images.push_back({task.container->image, image.id, NameAndVersion(engine)});
+    const RunSpec spec = MakePreflightSpec(task, folder, info, Environment::OfHost());
+    CheckGpusOf(spec);
+    const ContainerRun run = ContainerRunOf(spec, task, folder, info);
+    const std::string program = ProgramIn(run, image);
+    if (tried.insert({ProgramOf(engine.kind), run.container.image, run.cwd, program}).second) {
+      TryContainer(run, engine, program, folder);
+    }
+  }
+  return images;
+}
+
+std::vector<protocol::Trouble> FindImageTroubles(const std::vector<TaskDescription>& tasks) {
+  std::vector<protocol::Trouble> troubles;
+  EnginesOfTasks engines;
+  std::set<std::pair<protocol::EngineKind, std::string>> seen;
+  for (const TaskDescription& task : tasks) {
+    if (!task.container || !seen.emplace(task.container->engine, task.container->image).second) {
+      continue;
+    }
+    try {
+      CheckMounts(task);
+      (void)CheckImage(task, engines.For(task.container->engine));
+    } catch (const Error& error) {
+      const auto same = [&](const auto& trouble) { return trouble.why == error.cause(); };
+      if (std::ranges::none_of(troubles, same)) troubles.push_back({error.cause(), error.remedy()});
+    }
+  }
+  return troubles;
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,28 @@
+// A task's run, put into the container that its description asks for.
+#pragma once
+
+#include <filesystem>
+
+#include "agent/container/container_run.h"
+#include "agent/process/run_folder.h"
+#include "agent/slot/slot_folder.h"
+#include "agent/tasks/environment.h"
+#include "wire/protocol.h"
+
+namespace tfdist::agent {
+
+// `spec` as it would run on the host itself, `env` being what the job sets. What the container sees of the host: the work
+// folder, and of {keep}, the runtime and the job's secret what there is, each at its own path.
+ContainerRun ContainerRunOf(const RunSpec& spec, const protocol::TaskDescription& task,
+                            const SlotFolder& folder, const SlotInfo& info);
+
+// `spec` starts the container instead, in the environment that the host gives the account. Throws Error(kFiles) where no
+// engine is known yet.
+void PutIntoContainer(RunSpec& spec, const protocol::TaskDescription& task,
+                      const SlotFolder& folder, const SlotInfo& info, const Environment& host);
+
+// Nobody else has ended the container of a run whose holder was killed; its next run waits for this. Logs what goes wrong:
+// the next run and the census try again.
+void EndContainerOfLostHolder(const std::filesystem::path& run_folder, const RunState& state);
+
+}  // namespace tfdist::agent

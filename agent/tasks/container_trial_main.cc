@@ -1,0 +1,25 @@
+#include "agent/tasks/container_trial_main.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "agent/process/run_records.h"
+#include "agent/tasks/command_search.h"
+#include "agent/tasks/environment.h"
+
+namespace tfdist::agent {
+
+int ContainerTrialMain(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 1) return 2;
+  RunSpec spec;
+  spec.argv = arguments;
+  spec.env = Environment::OfHost().Strings();
+  spec.cwd = std::filesystem::current_path();
+  const std::optional<std::string> why = WhyNotExecutable(spec);
+  if (!why) return 0;
+  std::fputs(why->c_str(), stdout);
+  return kNoSuchCommand;
+}
+
+}  // namespace tfdist::agent
