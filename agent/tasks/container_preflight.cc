@@ -149,7 +149,7 @@ void TryContainer(const ContainerRun& run, const Engine& engine, const std::stri
                             run.container.image));
 }
 
-void CheckGpusOf(const RunSpec& spec) {
+void CheckNotAmds(const RunSpec& spec) {
   const bool sees_none =
       std::ranges::find(spec.env, std::string("CUDA_VISIBLE_DEVICES=")) != spec.env.end();
   if (sees_none || !HasOnlyAmdsTools()) return;
@@ -178,7 +178,7 @@ std::vector<ImageOnHost> PrepareContainers(const std::vector<TaskDescription>& t
     const ImageFacts image = CheckImage(task, engine);
     images.push_back({task.container->image, image.id, NameAndVersion(engine)});
     const RunSpec spec = MakePreflightSpec(task, folder, info, Environment::OfHost());
-    CheckGpusOf(spec);
+    CheckNotAmds(spec);
     const ContainerRun run = ContainerRunOf(spec, task, folder, info);
     const std::string program = ProgramIn(run, image);
     if (tried.insert({ProgramOf(engine.kind), run.container.image, run.cwd, program}).second) {

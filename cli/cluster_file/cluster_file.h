@@ -54,6 +54,16 @@ struct PortRequest {
   std::vector<int> list;
 };
 
+// The container of a task.
+struct ContainerSettings {
+  std::optional<Located<std::string>> image;  // empty: none
+  bool image_said = false;                    // also when it was a mistake
+  std::optional<Located<protocol::EngineKind>> engine;
+  std::optional<Located<std::vector<protocol::Mount>>> mounts;
+  std::optional<Located<int64_t>> shm_size_bytes;
+  std::optional<Located<std::string>> entrypoint;  // empty: the image's own is left out
+};
+
 // What [task] and [roles.NAME] both may say.
 struct TaskSettings {
   std::optional<std::vector<Located<std::string>>> command;
@@ -66,6 +76,7 @@ struct TaskSettings {
   std::optional<bool> merged_output;
   std::optional<int64_t> grace_ms;
   std::optional<int64_t> log_limit_bytes;
+  ContainerSettings container;
 };
 
 struct RoleTable {

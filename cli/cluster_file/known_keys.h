@@ -28,12 +28,14 @@ inline constexpr std::string_view kClusterKeys[] = {"hosts", "layout", "chief_na
 inline constexpr std::string_view kHostKeys[] = {"address", "ssh",   "gpus",     "env",
                                                  "slots",   "spare", "transport"};
 inline constexpr std::string_view kHostFileKeys[] = {"file"};
-inline constexpr std::string_view kTaskKeys[] = {"command", "workdir",  "cwd",   "venv",
-                                                 "env",     "env_from", "gpus",  "program",
-                                                 "shared",  "output",   "grace", "log_limit"};
+inline constexpr std::string_view kTaskKeys[] = {
+    "command", "workdir", "cwd",    "venv",     "env",       "env_from",
+    "gpus",    "program", "shared", "output",   "grace",     "log_limit",
+    "image",   "engine",  "mounts", "shm_size", "entrypoint"};
 inline constexpr std::string_view kRoleKeys[] = {
-    "hosts", "count", "per_host", "ports", "more_ports", "command", "cwd",
-    "venv",  "env",   "env_from", "gpus",  "output",     "grace",   "log_limit"};
+    "hosts", "count",  "per_host", "ports",    "more_ports", "command", "cwd",
+    "venv",  "env",    "env_from", "gpus",     "output",     "grace",   "log_limit",
+    "image", "engine", "mounts",   "shm_size", "entrypoint"};
 inline constexpr std::string_view kRestartKeys[] = {"policy", "limit", "within", "backoff"};
 inline constexpr std::string_view kSshKeys[] = {"user",      "port",      "identity_file", "config",
                                                 "host_keys", "transport", "remote_dir"};

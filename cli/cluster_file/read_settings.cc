@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/cluster_file/known_keys.h"
+#include "cli/cluster_file/read_container.h"
 #include "cli/cluster_file/read_env.h"
 #include "cli/cluster_file/read_hosts.h"
 
@@ -106,6 +107,7 @@ TaskSettings ReadSettings(const TableReader& table, Problems& problems) {
   }
   if (const auto grace = table.DurationMs("grace")) settings.grace_ms = grace->value;
   if (const auto limit = table.SizeBytes("log_limit")) settings.log_limit_bytes = limit->value;
+  settings.container = ReadContainer(table, problems);
   return settings;
 }
 

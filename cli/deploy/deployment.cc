@@ -40,7 +40,8 @@ constexpr auto kFetchLook = 200ms;
 // A host to which nothing has come for so long, though slot 0 has it all, gets it from here.
 constexpr auto kFetchSilence = 10s;
 constexpr auto kDescribeLimit = 120s;
-constexpr auto kPortsLimit = 70s;  // TIME_WAIT lasts for 60 s
+constexpr auto kTrialsLimit = 300s;  // of its images, by the host's container engine
+constexpr auto kPortsLimit = 70s;    // TIME_WAIT lasts for 60 s
 constexpr auto kPortsLook = 500ms;
 constexpr size_t kMostTroubles = 8;  // of a host: more is nothing that an agent says
 constexpr auto kDialLimit = 30s;     // the name of slot 0 is resolved there as well
@@ -60,7 +61,10 @@ milliseconds LimitFor(const protocol::HostDescription& description) {
   constexpr uint64_t kBytesPerMillisecond = 5000;  // of a slow disk
   uint64_t bytes = description.workdir ? description.workdir->size_bytes : 0;
   for (const auto& file : description.files) bytes += file.size_bytes;
-  return kDescribeLimit + milliseconds(bytes / kBytesPerMillisecond);
+  const bool has_image = std::ranges::any_of(
+      description.tasks, [](const auto& task) { return task.container.has_value(); });
+  return kDescribeLimit + (has_image ? kTrialsLimit : 0s) +
+         milliseconds(bytes / kBytesPerMillisecond);
 }
 
 // Those of its machine, itself among them.
@@ -78,6 +82,18 @@ uint64_t ContentBytes(const std::vector<protocol::FileDescription>& files) {
   uint64_t bytes = 0;
   for (const auto& file : files) bytes += file.size_bytes;
   return bytes;
+}
+
+Error DifferentImages(const std::string& image,
+                      const std::map<std::string, std::vector<std::string>>& hosts) {
+  constexpr size_t kShownDigits = 12;
+  std::vector<std::string> groups;
+  for (const auto& [id, names] : hosts) {
+    groups.push_back(fmt::format("{} on {}", id.substr(0, kShownDigits), fmt::join(names, ", ")));
+  }
+  return {Phase::kCommand,
+          fmt::format("image {} is not the same on all hosts: {}", image, fmt::join(groups, "; ")),
+          "pull it anew on all hosts, or name it by its digest: NAME@sha256:..."};
 }
 
 Deployment::Failure FailureOf(const std::exception& thrown, const std::string& host) {
@@ -271,6 +287,7 @@ void Deployment::BringUp(int slot) {
                      Pass(settled_, slot, "commit", [&] {
                        if (!first) return;
                        UnmarkShared(host);
+                       CheckImages();
                        if (!is_rehearsal()) Commit(host);
                      });
   // In doubt, nothing is taken back: if the job does not exist, its agents end by themselves.
@@ -405,7 +422,23 @@ void Deployment::Describe(int slot) {
   host.troubles = protocol::Body<std::vector<protocol::Trouble>>(
       {.type = "ok", .body = answer.value("troubles", Json::array())});
   Get(answer, "kept", host.kept);
+  host.images = answer.value("images", std::vector<protocol::ImageOnHost>());
   AwaitPorts(host, answer.value("waits", ""));
+}
+
+// All hosts have answered: the gate before this step is open.
+void Deployment::CheckImages() const {
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> hosts;  // by image and id
+  for (size_t slot = 0; slot < hosts_.size(); ++slot) {
+    for (const auto& image : hosts_[slot]->images) {
+      auto& names = hosts[image.image][image.id];
+      const std::string& name = plan_.hosts[slot].name;
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  }
+  for (const auto& [image, ids] : hosts) {
+    if (ids.size() > 1) throw DifferentImages(image, ids);
+  }
 }
 
 // The kernel keeps a port for a minute after a server's end; a check holds it for a moment.

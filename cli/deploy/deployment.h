@@ -117,6 +117,7 @@ class Deployment {
     std::optional<protocol::ResolvedNames> names;
     std::vector<protocol::Trouble> troubles;  // that may end the job later
     std::optional<protocol::KeptFiles> kept;
+    std::vector<protocol::ImageOnHost> images;  // of its tasks
     // Slot 0's is written before `prepared_` opens, and read by the others after that.
     std::optional<protocol::SharedFolder> shared;
     protocol::HostDescription description;           // until the host has it
@@ -146,6 +147,7 @@ class Deployment {
   void AddFilesFromHere(std::vector<NameWarning>& warnings) const;
   const PackedFile& PackOf(FileUpload& upload, const std::string& sha256);
   void Describe(int slot);
+  void CheckImages() const;
   void AwaitPorts(Host& host, std::string why);
   void AskForNames(int slot);
   [[nodiscard]] protocol::Json SharedBody() const;

@@ -23,6 +23,7 @@ protocol::TaskDescription DescribeWithoutTfConfig(const TaskOnHost& task) {
   description.merged_output = task.merged_output;
   description.log_limit_bytes = static_cast<uint64_t>(task.log_limit_bytes);
   description.grace_ms = task.grace_ms;
+  description.container = task.container;
   return description;
 }
 

@@ -197,7 +197,7 @@ TEST_F(Mistakes, InRolesAreExplained) {
   EXPECT_THAT(message("[roles.worker]\nhosts = [\"h1\", \"h1\"]"), HasSubstr("listed twice"));
   EXPECT_THAT(message("[roles.worker]\nhosts = [{ address = \"h9\", spare = true }]"),
               HasSubstr("serves the whole job"));
-  EXPECT_THAT(message("[roles.worker]\nimage = \"x\""), HasSubstr("unknown key"));
+  EXPECT_THAT(message("[roles.worker]\ncolour = \"x\""), HasSubstr("unknown key"));
 }
 
 TEST_F(Mistakes, InTaskSettingsAreExplained) {

@@ -22,6 +22,7 @@
 #include "cli/plan/added_words.h"
 #include "cli/plan/cluster_spec.h"
 #include "cli/plan/container_clients.h"
+#include "cli/plan/containers.h"
 #include "cli/plan/gpus.h"
 #include "cli/plan/host_env.h"
 #include "cli/plan/local_path.h"
@@ -261,6 +262,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   SetSsh(file.ssh, plan.ssh);
   SetPaths(file, folder, plan, problems);
   SetPolicies(file, plan, problems);
+  SetContainers(file, placement, plan, problems);
   SetCommands(file, placement, plan, problems);
   SetHostEnv(file, placement, plan, problems);
   WarnOfContainerClients(plan);

@@ -52,7 +52,8 @@ struct TaskOnHost {
   std::optional<std::vector<std::string>> gpus;
   std::optional<protocol::GpuShare> gpu_share;  // instead of `gpus`: decided on the host
   std::vector<protocol::Text> argv;
-  protocol::Text cwd;  // as protocol::TaskDescription's
+  std::optional<protocol::ContainerDescription> container;  // else it runs on the host itself
+  protocol::Text cwd;                                       // as protocol::TaskDescription's
   // CUDA_VISIBLE_DEVICES and the user's; in order, without doubles. DescribeTask puts TF_CONFIG in
   // front (kept here, it would take the square of the number of tasks); the agent adds TFDIST_*.
   std::vector<std::pair<std::string, protocol::Text>> env;

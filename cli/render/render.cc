@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/failures.h"
+#include "cli/plan/containers.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/launch_variables.h"
 #include "cli/plan/tensorflow_server.h"
@@ -102,6 +103,10 @@ Json TaskJson(const Plan& plan, const TaskOnHost& task, const Filling& filling) 
     json["env"][name] = ValueOrHash(name, filling.Fill(text));
   }
   json["gpus"] = GpusJson(task);
+  if (task.container) {
+    json["image"] = task.container->image;
+    json["engine"] = protocol::Json(task.container->engine).get<std::string>();
+  }
   return json;
 }
 
@@ -148,6 +153,23 @@ std::string SshLines(const SshOptions& ssh) {
   return lines;
 }
 
+// "image: train:3 (auto): ps:0 worker:0 worker:1"
+std::string ImageLines(const Plan& plan) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> images;
+  for (const TaskOnHost& task : plan.tasks) {
+    if (!task.container) continue;
+    const std::string image = ImageText(*task.container);
+    auto known = std::ranges::find(images, image, &decltype(images)::value_type::first);
+    if (known == images.end()) known = images.insert(images.end(), {image, {}});
+    known->second.push_back(ToString(task.id));
+  }
+  std::string lines;
+  for (const auto& [image, tasks] : images) {
+    lines += fmt::format("image: {}: {}\n", image, fmt::join(tasks, " "));
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string RenderTable(const Plan& plan, size_t columns) {
@@ -159,7 +181,7 @@ std::string RenderTable(const Plan& plan, size_t columns) {
   for (const HostPlan& host : plan.hosts) {
     if (host.spare) text += fmt::format("spare host: {}\n", host.name);
   }
-  return text + SshLines(plan.ssh);
+  return text + ImageLines(plan) + SshLines(plan.ssh);
 }
 
 std::string CommandText(const Plan& plan, const TaskOnHost& task) {

@@ -87,6 +87,16 @@ void AddVariables(const Plan& plan, const TaskOnHost& task, const Filling& filli
   for (const auto& [name, value] : variables) settings["env." + name] = ValueOrHash(name, value);
 }
 
+void AddContainer(const protocol::ContainerDescription& container, Settings& settings) {
+  settings["image"] = container.image;
+  settings["engine"] = protocol::Json(container.engine).get<std::string>();
+  if (container.shm_size_bytes != 0) settings["shm_size"] = SizeAsWritten(container.shm_size_bytes);
+  if (container.entrypoint) settings["entrypoint"] = *container.entrypoint;
+  for (const protocol::Mount& mount : container.mounts) {
+    settings["mounts " + mount.target] = mount.source + (mount.read_only ? ", read only" : "");
+  }
+}
+
 std::string_view Word(protocol::OnHostLost rule) {
   return rule == protocol::OnHostLost::kWait ? "wait" : "fail";
 }
@@ -147,6 +157,7 @@ Settings SettingsOf(const Plan& plan, const TaskOnHost& task) {
                        {"output", task.merged_output ? "merged" : "separate"},
                        {"log_limit", SizeAsWritten(task.log_limit_bytes)},
                        {"grace", Duration(task.grace_ms)}};
+  if (task.container) AddContainer(*task.container, settings);
   if (task.port != 0) settings["port"] = std::to_string(task.port);
   if (!task.cwd.parts.empty()) settings["cwd"] = filling.Fill(task.cwd);
   for (const auto& [name, port] : task.more_ports) {

@@ -1,0 +1,112 @@
+#include "cli/plan/containers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "cli/plan/settings.h"
+
+namespace tfdist::cli {
+namespace {
+
+// What an engine's client itself heeds: a task's own value would change how its container is run.
+constexpr std::array<std::string_view, 4> kOfClients = {"DOCKER_", "CONTAINER_", "CONTAINERS_",
+                                                        "PODMAN_"};
+
+template <typename T>
+std::optional<Located<T>> Said(const ClusterFile& file, const Role& role,
+                               std::optional<Located<T>> ContainerSettings::*member) {
+  for (const TaskSettings* settings : SettingsOf(file, role)) {
+    if (settings->container.*member) return settings->container.*member;
+  }
+  return std::nullopt;
+}
+
+std::optional<Located<std::string>> ImageOf(const ClusterFile& file, const Role& role) {
+  auto image = Said(file, role, &ContainerSettings::image);
+  if (image && image->value.empty()) image.reset();  // this role runs on the hosts themselves
+  return image;
+}
+
+protocol::ContainerDescription ContainerOf(const ClusterFile& file, const Role& role,
+                                           const std::string& shared) {
+  protocol::ContainerDescription container;
+  container.image = ImageOf(file, role)->value;
+  if (const auto engine = Said(file, role, &ContainerSettings::engine)) {
+    container.engine = engine->value;
+  }
+  if (const auto mounts = Said(file, role, &ContainerSettings::mounts)) {
+    container.mounts = mounts->value;
+  }
+  if (!shared.empty()) container.mounts.push_back({shared, shared, false});
+  if (const auto size = Said(file, role, &ContainerSettings::shm_size_bytes)) {
+    container.shm_size_bytes = size->value;
+  }
+  if (const auto entrypoint = Said(file, role, &ContainerSettings::entrypoint)) {
+    container.entrypoint = entrypoint->value;
+  }
+  return container;
+}
+
+void CheckNames(const TaskSettings& settings, Problems& problems) {
+  for (const auto& [name, value] : settings.env) {
+    const bool is_clients = std::ranges::any_of(
+        kOfClients, [&key = name](std::string_view prefix) { return key.starts_with(prefix); });
+    if (!is_clients) continue;
+    problems.Add(value.where, fmt::format("{} would tell the container engine, not the task", name),
+                 "set it on the hosts, where a login without a terminal reads it");
+  }
+}
+
+void CheckRole(const ClusterFile& file, const Role& role, Problems& problems) {
+  for (const TaskSettings* settings : SettingsOf(file, role)) {
+    CheckNames(*settings, problems);
+    if (!settings->venv) continue;
+    problems.Add(settings->venv->where, "is a folder of the hosts, and the task has an image",
+                 "the image has its own Python: leave venv out, or image");
+  }
+}
+
+void CheckNeedsImage(const TaskSettings& settings, Problems& problems) {
+  const ContainerSettings& said = settings.container;
+  const auto check = [&](const auto& key) {
+    if (key) problems.Add(key->where, "says something of a container, and no task has an image");
+  };
+  check(said.engine);
+  check(said.mounts);
+  check(said.shm_size_bytes);
+  check(said.entrypoint);
+}
+
+// Where an image is meant, and is a mistake, the rest is none.
+void CheckImageIsSaid(const ClusterFile& file, Problems& problems) {
+  const auto says = [](const TaskSettings& settings) { return settings.container.image_said; };
+  const bool said = says(file.task) || std::ranges::any_of(file.roles, says, &RoleTable::settings);
+  if (said) return;
+  CheckNeedsImage(file.task, problems);
+  for (const RoleTable& role : file.roles) CheckNeedsImage(role.settings, problems);
+}
+
+}  // namespace
+
+void SetContainers(const ClusterFile& file, const Placement& placement, Plan& plan,
+                   Problems& problems) {
+  CheckImageIsSaid(file, problems);
+  for (const Role& role : placement.roles) {
+    if (!ImageOf(file, role)) continue;
+    CheckRole(file, role, problems);
+    const auto container = ContainerOf(file, role, plan.shared);
+    for (TaskOnHost& task : plan.tasks) {
+      if (task.id.type == role.type) task.container = container;
+    }
+  }
+}
+
+std::string ImageText(const protocol::ContainerDescription& container) {
+  return fmt::format("{} ({})", container.image,
+                     protocol::Json(container.engine).get<std::string>());
+}
+
+}  // namespace tfdist::cli

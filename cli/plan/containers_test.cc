@@ -1,0 +1,112 @@
+// Which tasks run in containers, and how.
+#include "cli/plan/containers.h"
+
+#include <gmock/gmock.h>
+
+#include "cli/plan/describe.h"
+#include "cli/plan/testing/test_files.h"
+#include "cli/render/render.h"
+#include "cli/render/settings.h"
+
+namespace tfdist::cli {
+namespace {
+
+using protocol::EngineKind;
+using protocol::Mount;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class Containers : public PlanTest {
+ protected:
+  // One ps and one worker, on a host each.
+  Plan PlanOf(const std::string& task, const std::string& roles = "") {
+    return Load(FileOf(task, roles));
+  }
+  static std::string FileOf(const std::string& task, const std::string& roles = "") {
+    return "name = \"j\"\n[cluster]\nhosts = [\"a\", \"b\"]\nlayout = \"roles\"\n[task]\n"
+           "command = [\"train\"]\n" +
+           task + "\n[roles.ps]\ncount = 1\n" + roles + "\n[roles.worker]\ncount = 1\n";
+  }
+  static const TaskOnHost& TaskOf(const Plan& plan, const std::string& type) {
+    return *std::ranges::find(plan.tasks, type, [](const auto& task) { return task.id.type; });
+  }
+};
+
+TEST_F(Containers, NoTaskHasOneWithoutAnImage) {
+  for (const TaskOnHost& task : PlanOf("").tasks) EXPECT_FALSE(task.container);
+}
+
+TEST_F(Containers, EachKeyReachesTheTask) {
+  const Plan plan = PlanOf(
+      "image = \"registry.lan/train:3\"\nengine = \"podman\"\n"
+      "mounts = [\"/data/set:/data:ro\", \"/scratch:/scratch\"]\nshm_size = \"8GiB\"\n"
+      "entrypoint = \"/bin/start\"\n");
+  const auto container = DescribeTask(plan, TaskOf(plan, "worker")).container;
+  ASSERT_TRUE(container);
+  EXPECT_EQ(container->image, "registry.lan/train:3");
+  EXPECT_EQ(container->engine, EngineKind::kPodman);
+  EXPECT_THAT(container->mounts,
+              ElementsAre(Mount{"/data/set", "/data", true}, Mount{"/scratch", "/scratch", false}));
+  EXPECT_EQ(container->shm_size_bytes, int64_t{8} << 30);
+  EXPECT_EQ(container->entrypoint, "/bin/start");
+}
+
+TEST_F(Containers, ARoleMayHaveAnotherImageOrNone) {
+  const Plan other = PlanOf("image = \"a\"", "image = \"b\"");
+  EXPECT_EQ(TaskOf(other, "ps").container->image, "b");
+  EXPECT_EQ(TaskOf(other, "worker").container->image, "a");
+  const Plan none = PlanOf("image = \"a\"", "image = \"\"");
+  EXPECT_FALSE(TaskOf(none, "ps").container);
+  EXPECT_TRUE(TaskOf(none, "worker").container);
+}
+
+TEST_F(Containers, AnotherImageIsAnotherPlan) {
+  EXPECT_NE(HashOf(PlanOf("image = \"a\"")), HashOf(PlanOf("image = \"b\"")));
+}
+
+TEST_F(Containers, TheSharedFolderIsSeenInside) {
+  const Plan plan = PlanOf("image = \"a\"\nshared = \"/srv/out\"");
+  EXPECT_THAT(plan.tasks.front().container->mounts,
+              ElementsAre(Mount{"/srv/out", "/srv/out", false}));
+}
+
+TEST_F(Containers, WhatWouldNotReachTheTaskIsAMistake) {
+  EXPECT_THAT(Messages(FileOf("image = \"a\"\nvenv = \"~/venv\"")),
+              ElementsAre(HasSubstr("the task has an image")));
+  EXPECT_THAT(Messages(FileOf("image = \"a\"\nenv = { DOCKER_HOST = \"tcp://x\" }")),
+              ElementsAre(HasSubstr("DOCKER_HOST would tell the container engine")));
+  EXPECT_THAT(Messages(FileOf("shm_size = \"1GiB\"")),
+              ElementsAre(HasSubstr("no task has an image")));
+}
+
+TEST_F(Containers, MistakesNameWhatIsExpected) {
+  EXPECT_THAT(Messages(FileOf("image = \"-v /:/host\"")),
+              ElementsAre(HasSubstr("no name of an image")));
+  EXPECT_THAT(Messages(FileOf("image = \"a\"\nengine = \"apptainer\"")),
+              ElementsAre(HasSubstr("\"auto\", \"docker\" or \"podman\"")));
+  for (const char* mount : {"/data", "data:/data", "/data:data", "/data:/data:rx", "/a,b:/c"}) {
+    EXPECT_THAT(Messages(FileOf(std::string("image = \"a\"\nmounts = [\"") + mount + "\"]")),
+                ElementsAre(HasSubstr("/path/on/the/host:/path/in/the/container")))
+        << mount;
+  }
+}
+
+TEST_F(Containers, DescribeSaysWhatTheFileSays) {
+  const Plan plan =
+      PlanOf("image = \"a:1\"\nmounts = [\"/data/set:/data:ro\"]\nshm_size = \"8GiB\"");
+  const Settings settings = SettingsOf(plan, TaskOf(plan, "worker"));
+  EXPECT_EQ(settings.at("image"), "a:1");
+  EXPECT_EQ(settings.at("engine"), "auto");
+  EXPECT_EQ(settings.at("shm_size"), "8GiB");
+  EXPECT_EQ(settings.at("mounts /data"), "/data/set, read only");
+}
+
+TEST_F(Containers, RenderNamesTheImageOfEachTask) {
+  EXPECT_THAT(RenderTable(PlanOf("image = \"a:1\""), 0),
+              HasSubstr("image: a:1 (auto): ps:0 worker:0\n"));
+  EXPECT_THAT(RenderJson(PlanOf("image = \"a:1\"")), HasSubstr("\"image\": \"a:1\""));
+}
+
+}  // namespace
+}  // namespace tfdist::cli

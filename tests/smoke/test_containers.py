@@ -1,0 +1,228 @@
+"""Tasks in containers: docker with a daemon on each host, podman without root."""
+
+import unittest
+
+from tests.hosts.hosts import Hosts, check_possible
+from tests.smoke.test_local import shell
+from tests.support import clusters, engines, processes
+from tests.support.tfdist import Tfdist
+from tests.support.waiting import wait_for
+
+NO_RESTARTS = '[restart]\nworker = "never"\n'
+hosts = None  # two, for all tests
+# Goes on until it is told to end; says when.
+WAITS = shell("trap 'echo told; exit 3' TERM; echo on; sleep 7777 & wait")
+
+
+def setUpModule():
+    global hosts
+    check_possible()
+    engines.check_possible()
+    hosts = Hosts(2)
+    hosts.start()
+    unittest.addModuleCleanup(hosts.stop)
+    for host in hosts:
+        engines.prepare(host)
+        engines.start_docker(host)
+    engines.bring_image(hosts)
+
+
+class OfAnEngine:
+    engine = None
+
+    def setUp(self):
+        self.user = Tfdist("containers")
+        self.addCleanup(self.user.close)
+        self.addCleanup(self.end_what_is_left)
+
+    def end_what_is_left(self):
+        """After a test that failed."""
+        if self.user.job_id():
+            self.user.run("down", "--force", self.user.job_id())
+
+    def write(self, command, count=1, task_extra="", extra=NO_RESTARTS, image=engines.IMAGE):
+        settings = f'image = "{image}"\nengine = "{self.engine}"\n' + task_extra
+        return self.user.write("cluster.toml", clusters.over_ssh(
+            "job", command, hosts[:count], layout="mirrored", task_extra=settings,
+            ssh_config=hosts.ssh_config) + extra)
+
+    def up(self, *args, **kwargs):
+        return self.user.run("up", self.write(*args, **kwargs))
+
+    def start(self, command=WAITS, **kwargs):
+        """Runs on the first host until it is ended; waits until the task itself has begun."""
+        up = self.user.start("up", self.write(command, **kwargs))
+        self.user.wait_for_output(up, b"on\n")
+        return up
+
+    def assert_nothing_left(self):
+        """An agent may still be on its way out. A container would not go by itself."""
+        for host in hosts:
+            self.assertEqual(engines.containers(host), [])
+            wait_for(lambda: engines.processes(host) == [], lambda: f"end of {engines.processes(host)}")
+
+    def down(self, *args):
+        down = self.user.run("down", *args).expect(0)
+        self.assertIn("nothing is left", down.err)
+        return down
+
+    # --- what a task finds in its container ---
+
+    def test_files_and_environment_are_those_of_a_task_without_one(self):
+        task = shell('echo "$(pwd) $TFDIST_TASK $WORDS"; echo made >made; cat given; echo aside >&2')
+        self.user.write("work/given", "brought\n")
+        up = self.up(task, count=2, task_extra='workdir = "work"\noutput = "separate"\nenv = { WORDS = "a\\n\\"b\\" $c" }\n')
+        up.expect(0)
+        self.assertIn('h1/work worker:1 a\nworker:1 | "b" $c\nworker:1 | brought\n', up.out)
+        self.assertIn("worker:1 | aside\n", up.err)
+        for host in hosts:
+            made = list(host.home.glob(f".cache/tfdist/jobs/{self.user.job_id()}/h*/work/made"))
+            self.assertEqual([(path.read_text(), path.stat().st_uid) for path in made], [("made\n", host.uid)])
+        self.assert_nothing_left()
+
+    def test_its_exit_code_is_the_tasks(self):
+        self.assertIn("worker:0 on {}: exit code 7".format(hosts[0].address), self.up(shell("exit 7")).expect(1).err)
+        self.assert_nothing_left()
+
+    def test_each_mounted_path_and_no_other_is_seen(self):
+        folder = hosts[0].home / "data"
+        folder.mkdir(exist_ok=True)
+        (folder / "set").write_text("numbers\n")
+        task = shell("cat /data/set; ls /home/trainer; touch /data/new || echo kept; ls -d /proc/self/fd/9")
+        up = self.up(task, task_extra='mounts = ["/home/trainer/data:/data:ro"]\n')
+        self.assertIn("worker:0 | numbers\n", up.out)
+        self.assertIn("worker:0 | kept\n", up.out)
+        self.assertNotIn("| data\n", up.out)
+
+    def test_no_value_of_a_variable_stands_in_a_command_line(self):
+        self.start(shell('test "$WORD" = "hid$0" && echo on; sleep 7777') + ["den"],
+                   task_extra='grace = "0s"\nenv = { WORD = "hidden" }\n')
+        seen = [process.argv for process in hosts[0].processes() if "hidden" in " ".join(process.argv)]
+        self.assertEqual(seen, [])
+        self.down()
+
+    def test_every_byte_of_its_output_is_kept(self):
+        task = shell("i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; echo -n end")
+        self.up(task).expect(0)
+        logs = self.user.run_bytes("logs", "--raw", "job", "worker:0")
+        self.assertEqual(logs, b"".join(b"line %d\n" % i for i in range(3000)) + b"end")
+
+    # --- how it ends ---
+
+    def test_down_gives_it_its_grace_and_leaves_nothing(self):
+        up = self.start()
+        self.down()
+        up.wait(60)
+        self.assertIn(b"| told\n", up.out.read_bytes())
+        self.assert_nothing_left()
+
+    def test_one_that_does_not_end_is_killed(self):
+        self.start(shell("trap '' TERM; echo on; while true; do sleep 7777; done"), task_extra='grace = "1s"\n')
+        self.down()
+        self.assert_nothing_left()
+
+    def test_nothing_is_left_whoever_is_killed(self):
+        def of_tfdist(role):
+            return min(process.pid for process in hosts[0].processes()
+                       if process.argv[:2] == ["tfdist-agent", role])
+
+        for role in ("client", "holder", "keeper", "agent"):
+            with self.subTest(role=role):
+                up = self.start()
+                pid = engines.client(hosts[0], self.engine) if role == "client" else of_tfdist(role)
+                processes.kill(pid)
+                if role == "agent":
+                    self.down()
+                up.wait(60)
+                self.down()
+                self.assert_nothing_left()
+
+    def test_a_task_that_starts_again_has_a_new_container_alone(self):
+        task = shell("echo on; test -e again && exec sleep 7777; touch again; sleep 1; exit 9")
+        extra = '[restart]\nworker = { policy = "task", backoff = "100ms" }\n'
+        up = self.start(task, extra=extra, task_extra='grace = "0s"\n')
+        wait_for(lambda: up.out.read_bytes().count(b"| on\n") == 2, lambda: up.out.read_text() + up.err.read_text())
+        self.assertEqual(len(engines.containers(hosts[0])), 1)
+        self.down()
+        self.assert_nothing_left()
+
+    # --- what keeps it from starting ---
+
+    def assert_refused(self, up, *words):
+        self.assertEqual(up.code, 3, up)
+        for word in words:
+            self.assertIn(word, up.err)
+        self.assertIn("nothing was started", up.err)
+        self.assert_nothing_left()
+
+    def test_what_is_missing_is_named_before_anything_starts(self):
+        self.assert_refused(self.up(["nothing-here"]), "command 'nothing-here' of worker:0: not found in PATH=",
+                            f"in image {engines.IMAGE}")
+        self.assert_refused(self.up(["true"], image="localhost/absent:1"), self.engine,
+                            "does not have image localhost/absent:1", f"try: {self.engine} pull localhost/absent:1")
+        self.assert_refused(self.up(["true"], task_extra='mounts = ["/absent:/data"]\n'),
+                            "worker:0 mounts /absent: No such file or directory")
+
+    def test_an_entry_point_of_the_file_takes_the_command_as_its_words(self):
+        up = self.up(["two", "words"], task_extra='entrypoint = "/bin/echo"\n').expect(0)
+        self.assertIn("worker:0 | two words\n", up.out)
+        self.assert_refused(self.up(["true"], task_extra='entrypoint = "/absent"\n'), "command '/absent'")
+
+    # --- visitors ---
+
+    def test_exec_runs_in_the_container(self):
+        self.start()
+        inside = self.user.run("exec", "job", "worker:0", "--", "sh", "-c", "ls /usr 2>&1; echo $TFDIST_TASK; exit 4")
+        self.assertEqual(inside.code, 4, inside)
+        self.assertIn("worker:0\n", inside.out)
+        self.assertNotIn("share", inside.out)  # of the host
+        self.down()
+
+
+class Docker(OfAnEngine, unittest.TestCase):
+    engine = "docker"
+
+    def test_a_host_that_has_another_image_of_that_name_is_named(self):
+        other = hosts[1]
+        engines.docker(other, "tag", engines.IMAGE, "localhost/mixed:1")
+        engines.docker(hosts[0], "import", "/tmp/base.tar", "localhost/mixed:1")
+        refused = self.up(["true"], count=2, image="localhost/mixed:1")
+        self.assert_refused(refused, "image localhost/mixed:1 is not the same on all hosts: ", f" on {other.address}")
+
+
+class Podman(OfAnEngine, unittest.TestCase):
+    engine = "podman"
+
+
+class Refused(unittest.TestCase):
+    def test_a_host_without_a_right_to_its_engine_says_so(self):
+        with Hosts(1) as fresh, Tfdist("refused") as user:
+            engines.start_docker(fresh[0], group="root")
+            file = user.write("cluster.toml", clusters.over_ssh(
+                "job", ["true"], fresh[:1], layout="mirrored", ssh_config=fresh.ssh_config,
+                task_extra=f'image = "{engines.IMAGE}"\nengine = "docker"\n'))
+            up = user.run("up", file).expect(3)
+            self.assertIn("no container engine answers (docker: ", up.err)
+            self.assertIn("permission denied", up.err)
+            self.assertIn("try: put the account into the group docker there", up.err)
+
+
+class DeadEngine(unittest.TestCase):
+    def test_down_does_not_claim_what_a_dead_engine_does_not_tell(self):
+        with Hosts(1) as fresh, Tfdist("dead") as user:
+            engines.start_docker(fresh[0])
+            engines.bring_image(fresh, with_podman=False)
+            file = user.write("cluster.toml", clusters.over_ssh(
+                "job", WAITS, fresh[:1], layout="mirrored", ssh_config=fresh.ssh_config,
+                task_extra=f'image = "{engines.IMAGE}"\nengine = "docker"\n') + NO_RESTARTS)
+            up = user.start("up", file)
+            user.wait_for_output(up, b"on\n")
+            engines.kill_docker(fresh[0])
+            down = user.run("down").expect(1)
+            self.assertIn("containers of this job, as docker does not tell of them: ", down.err)
+            running = [process.argv for process in fresh[0].processes() if "7777" in process.argv]
+            self.assertEqual(running, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,136 @@
+"""Container engines of test hosts, real ones: docker with a daemon of the host's own, podman without root.
+
+    engines.prepare(host)             # podman for the host's account
+    engines.start_docker(host)        # until the host ends
+    engines.bring_image(hosts)        # engines.IMAGE, the same on all hosts, in each engine that they have
+
+The image holds busybox and what it needs: nothing is fetched.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from tests.support.processes import kill
+from tests.support.waiting import wait_for
+
+IMAGE = "localhost/tfdist-test:1"
+BUSYBOX = "/bin/busybox"
+COMMANDS = ("sh", "cat", "echo", "env", "false", "id", "ls", "pwd", "sleep", "touch", "true")
+# Debian's crun refuses the mixed cgroups that some machines have; the kernel may have no overlay for a nested host.
+PODMAN = {"containers.conf": '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n',
+          "storage.conf": '[storage]\ndriver = "vfs"\n'}
+
+
+def check_possible():
+    """Raises SkipTest where this machine has no engines: scripts/setup --test brings them."""
+    for program in ("docker", "dockerd", "podman", "runc"):
+        if shutil.which(program, path="/usr/local/bin:/usr/sbin:/usr/bin") is None:
+            raise unittest.SkipTest(f"no {program} here (scripts/setup --test)")
+
+
+def prepare(host):
+    folder = host.home / ".config/containers"
+    folder.mkdir(parents=True)
+    for name, text in PODMAN.items():
+        (folder / name).write_text(text)
+    for path in (folder.parent, folder, *folder.iterdir()):
+        os.chown(path, host.uid, host.uid)
+
+
+def start_docker(host, group=None):
+    """`group`: who may use it; the account may, unless another one is named."""
+    log = host.folder / "dockerd.log"
+    command = ["dockerd", "--iptables=false", "--bridge=none", "--storage-driver=vfs", "--data-root=/home/docker",
+               "--exec-root=/run/docker", "--pidfile=/run/docker.pid", "--host=unix:///run/docker.sock",
+               f"--group={group or host.user}"]
+    with open(log, "wb") as output:  # it ends with its host, and is nobody's child
+        subprocess.run(["setsid", "--fork", "nsenter", f"--target={host.pid}", "--mount", "--pid", "--uts", "--ipc", *command],
+                       stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=True)
+    wait_for(lambda: b"API listen on" in log.read_bytes(), lambda: f"dockerd: {log.read_text()}")
+
+
+def kill_docker(host):
+    """Its containers go on: their shims are processes of their own."""
+    for process in host.processes():
+        if process.argv[0] == "dockerd":
+            kill(process.pid)
+    wait_for(lambda: not any(process.argv[0] == "dockerd" for process in host.processes()), "end of dockerd")
+
+
+def docker(host, *arguments):
+    return host.run_as("root", ["docker", *arguments]).stdout
+
+
+def podman(host, *arguments):
+    return host.run_as(host.user, ["podman", *arguments]).stdout
+
+
+def bring_image(hosts, with_docker=True, with_podman=True):
+    """An image of its own on each call; the same on all of these hosts."""
+    with tempfile.TemporaryDirectory(prefix="tfdist-image-") as folder:
+        tree, archive = pathlib.Path(folder, "tree"), pathlib.Path(folder, "image.tar")
+        make_tree(tree)
+        subprocess.run(["tar", "--directory", tree, "--create", "--file", archive, "."], check=True)
+        first = hosts[0]
+        saved = _handed_over(first, archive, "base.tar")
+        if with_docker:
+            docker(first, "import", saved, IMAGE)
+            docker(first, "save", "--output", "/tmp/image.tar", IMAGE)
+        else:
+            podman(first, "import", saved, IMAGE)
+            podman(first, "save", "--quiet", "--output", "/tmp/image.tar", IMAGE)
+        image = first.folder / "tmp/image.tar"
+        image.chmod(0o644)
+        for host in hosts:
+            path = "/tmp/image.tar" if host is first else _handed_over(host, image, "image.tar")
+            if with_docker and host is not first:
+                docker(host, "load", "--quiet", "--input", path)
+            if with_podman:
+                podman(host, "load", "--quiet", "--input", path)
+
+
+def _handed_over(host, file, name):
+    copy = host.folder / "tmp" / name
+    shutil.copy(file, copy)
+    copy.chmod(0o644)
+    return f"/tmp/{name}"
+
+
+def make_tree(tree):
+    libraries = subprocess.run(["ldd", BUSYBOX], capture_output=True, text=True, check=False).stdout
+    for path in (BUSYBOX, *re.findall(r"(/\S+) \(0x", libraries)):
+        copy = tree / path.lstrip("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+    (tree / "bin").mkdir(exist_ok=True)
+    for command in COMMANDS:
+        (tree / "bin" / command).symlink_to(BUSYBOX)
+    (tree / "etc").mkdir()
+    (tree / "etc/passwd").write_text("root:x:0:0:root:/:/bin/sh\n")
+    (tree / "tmp").mkdir(mode=0o777)
+
+
+def containers(host):
+    """Names of all that the host's engines know, running or not."""
+    names = []
+    if (host.folder / "dockerd.log").exists():
+        names += docker(host, "ps", "--all", "--format", "{{.Names}}").split()
+    return names + podman(host, "ps", "--all", "--format", "{{.Names}}").split()
+
+
+def client(host, engine):
+    """Pid of the client that runs the host's one task."""
+    found = [process.pid for process in host.processes() if process.argv[:2] == [engine, "run"]]
+    return min(found) if found else None
+
+
+def processes(host):
+    """What runs there and is neither an engine's own nor sshd."""
+    own = ("dockerd", "containerd", "/usr/bin/containerd-shim-runc-v2", "containerd-shim", "podman")
+    return [process.argv for process in host.processes()
+            if process.argv and os.path.basename(process.argv[0]) not in [os.path.basename(name) for name in own]]
