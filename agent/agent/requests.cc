@@ -87,6 +87,8 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kFetched) return parts_.deployment.Fetched(session, message);
   if (type == type::kDescribe) return parts_.deployment.Describe(session, message);
   if (type == protocol::kRoomRequest) return Room(reply, message);
+  if (type == type::kPull) return parts_.deployment.Pull(session, message);
+  if (type == type::kPulled) return parts_.deployment.Pulled(session, message);
   if (type == type::kPorts) return parts_.deployment.Ports(session, message);
   if (type == type::kResolve) return Resolve(reply, message);
   if (type == type::kMarkShared) return MarkShared(reply, message);

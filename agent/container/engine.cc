@@ -62,9 +62,13 @@ EngineKind KindOf(std::string_view program) {
 
 ProgramResult AskEngine(EngineKind kind, const std::vector<std::string>& arguments,
                         TimePoint deadline) {
+  return RunProgram({.argv = EngineCommand(kind, arguments)}, deadline);
+}
+
+std::vector<std::string> EngineCommand(EngineKind kind, const std::vector<std::string>& arguments) {
   std::vector<std::string> argv = {"env", kWithoutCookie, ProgramOf(kind)};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
-  return RunProgram({.argv = std::move(argv)}, deadline);
+  return argv;
 }
 
 std::string WordsOf(const ProgramResult& result) {

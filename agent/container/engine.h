@@ -29,7 +29,10 @@ protocol::EngineKind KindOf(std::string_view program);
 // kAuto: the first that answers, docker before podman. Throws Error(kCommand) with each one's own words.
 Engine FindEngine(protocol::EngineKind wanted, TimePoint deadline);
 
-// A call of the client, which is not part of the job: it may leave a process for later calls (podman's pause process).
+// The words of a call of its client, which is not part of the job: it may leave a process for later calls (podman's pause process).
+std::vector<std::string> EngineCommand(protocol::EngineKind kind,
+                                       const std::vector<std::string>& arguments);
+// Makes that call.
 ProgramResult AskEngine(protocol::EngineKind kind, const std::vector<std::string>& arguments,
                         TimePoint deadline);
 // The last line that it has said: what went wrong, without the engine's own prefix.

@@ -133,9 +133,11 @@ Deployment::Deployment(EventLoop& loop, FileThread& files, const SlotFolder& fol
               [answer = std::move(ways.answer)](int slot, protocol::FilePart part) {
                 answer(slot, protocol::MessageWith(protocol::type::kFilePart, 0, std::move(part)));
               }),
-      fetcher_(loop, files, store_, [ask = std::move(ways.ask)](const protocol::FileAsk& what) {
-        ask({std::string(protocol::type::kAskFile), 0, what});
-      }) {}
+      fetcher_(loop, files, store_,
+               [ask = std::move(ways.ask)](const protocol::FileAsk& what) {
+                 ask({std::string(protocol::type::kAskFile), 0, what});
+               }),
+      images_(files) {}
 
 void Deployment::Need(const std::shared_ptr<Session>& session, const Message& message) {
   const auto files = FilesIn(message);
@@ -226,6 +228,15 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
           reply.Ok(std::move(answer));
         });
       });
+}
+
+void Deployment::Pull(const std::shared_ptr<Session>& session, const Message& message) {
+  images_.Begin(message.body.value("containers", std::vector<protocol::ContainerDescription>()));
+  Reply(session, message.id).Ok();
+}
+
+void Deployment::Pulled(const std::shared_ptr<Session>& session, const Message& message) {
+  Reply(session, message.id).Ok(images_.Look());
 }
 
 // The command asks again and again: this thread has other work, and may be told to stop.

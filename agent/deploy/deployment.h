@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/deploy/image_pull.h"
 #include "agent/files/file_fetcher.h"
 #include "agent/files/file_server.h"
 #include "agent/files/file_store.h"
@@ -38,6 +39,9 @@ class Deployment {
   void Fetch(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Fetched(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Describe(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  // `pull` and `pulled`.
+  void Pull(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  void Pulled(const std::shared_ptr<Session>& session, const protocol::Message& message);
   // The request `ports`: of what was described.
   void Ports(const std::shared_ptr<Session>& session, const protocol::Message& message);
 
@@ -53,6 +57,7 @@ class Deployment {
   std::shared_ptr<FileStore> store_;  // belongs to the file thread
   FileServer server_;
   FileFetcher fetcher_;
+  ImagePull images_;
 };
 
 }  // namespace tfdist::agent

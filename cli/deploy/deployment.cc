@@ -19,6 +19,7 @@
 #include "cli/link/embedded_agent.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/runtime_choice.h"
+#include "wire/image_pull.h"
 #include "wire/refusal.h"
 #include "wire/room.h"
 
@@ -40,6 +41,8 @@ constexpr auto kFetchLook = 200ms;
 // A host to which nothing has come for so long, though slot 0 has it all, gets it from here.
 constexpr auto kFetchSilence = 10s;
 constexpr auto kDescribeLimit = 120s;
+constexpr auto kPullLimit = 30min;
+constexpr auto kPullLook = 100ms;
 constexpr auto kTrialsLimit = 300s;  // of its images, by the host's container engine
 constexpr auto kPortsLimit = 70s;    // TIME_WAIT lasts for 60 s
 constexpr auto kPortsLook = 500ms;
@@ -94,6 +97,26 @@ Error DifferentImages(const std::string& image,
   return {Phase::kCommand,
           fmt::format("image {} is not the same on all hosts: {}", image, fmt::join(groups, "; ")),
           "pull it anew on all hosts, or name it by its digest: NAME@sha256:..."};
+}
+
+Error PullTakesTooLong(const std::string& image) {
+  return {Phase::kCommand,
+          fmt::format("image {} was not there after {} min", image,
+                      std::chrono::minutes(kPullLimit).count()),
+          "pull it by hand on that host"};
+}
+
+// Each image once for each engine that is wanted.
+std::vector<protocol::ContainerDescription> ContainersOf(
+    const protocol::HostDescription& description) {
+  std::map<std::pair<std::string, protocol::EngineKind>, protocol::ContainerDescription> containers;
+  for (const auto& task : description.tasks) {
+    if (!task.container) continue;
+    containers.try_emplace({task.container->image, task.container->engine}, *task.container);
+  }
+  std::vector<protocol::ContainerDescription> all;
+  for (auto& [key, container] : containers) all.push_back(std::move(container));
+  return all;
 }
 
 Deployment::Failure FailureOf(const std::exception& thrown, const std::string& host) {
@@ -414,9 +437,27 @@ void Deployment::Equip(int slot) {
   AskForNames(slot);
 }
 
+// Hosts pull at the same time, each from its registry, with its own account's login.
+void Deployment::PullImages(Host& host, const protocol::HostDescription& description) {
+  const auto containers = ContainersOf(description);
+  if (containers.empty()) return;
+  host.steps.Begin("image");
+  Ask(host, type::kPull, {{"containers", containers}}, kDialLimit);
+  for (const TimePoint deadline = In(kPullLimit);;) {
+    const auto state =
+        Ask(host, type::kPulled, Json::object(), kDialLimit).get<protocol::PullState>();
+    if (!state.why.empty()) throw Error(Phase::kCommand, state.why, state.remedy);
+    if (state.done) return;
+    if (!state.image.empty()) host.steps.Begin("pulling the image");
+    if (SystemClock().Now() > deadline) throw PullTakesTooLong(state.image);
+    (void)host.attached.link->Receive(SystemClock().Now() + kPullLook);  // sends pings
+  }
+}
+
 void Deployment::Describe(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const auto description = std::exchange(host.description, {});
+  PullImages(host, description);
   host.steps.Begin("task descriptions");
   const Json answer = Ask(host, type::kDescribe, description, LimitFor(description));
   host.troubles = protocol::Body<std::vector<protocol::Trouble>>(

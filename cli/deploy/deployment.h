@@ -146,6 +146,7 @@ class Deployment {
   protocol::Fetched WatchFetch(Host& host);
   void AddFilesFromHere(std::vector<NameWarning>& warnings) const;
   const PackedFile& PackOf(FileUpload& upload, const std::string& sha256);
+  void PullImages(Host& host, const protocol::HostDescription& description);
   void Describe(int slot);
   void CheckImages() const;
   void AwaitPorts(Host& host, std::string why);

@@ -1,5 +1,7 @@
 """Tasks in containers: docker with a daemon on each host, podman without root."""
 
+import pathlib
+import tempfile
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
@@ -8,6 +10,7 @@ from tests.support import clusters, engines, processes
 from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 NO_RESTARTS = '[restart]\nworker = "never"\n'
 hosts = None  # two, for all tests
 # Goes on until it is told to end; says when.
@@ -158,10 +161,35 @@ class OfAnEngine:
     def test_what_is_missing_is_named_before_anything_starts(self):
         self.assert_refused(self.up(["nothing-here"]), "command 'nothing-here' of worker:0: not found in PATH=",
                             f"in image {engines.IMAGE}")
-        self.assert_refused(self.up(["true"], image="localhost/absent:1"), self.engine,
-                            "does not have image localhost/absent:1", f"try: {self.engine} pull localhost/absent:1")
+        self.assert_refused(self.up(["true"], image="127.0.0.1:9/absent:1"),
+                            f"{self.engine} cannot pull image 127.0.0.1:9/absent:1: ", "connection refused",
+                            f"try: does `{self.engine} pull 127.0.0.1:9/absent:1` work there?")
         self.assert_refused(self.up(["true"], task_extra='mounts = ["/absent:/data"]\n'),
                             "worker:0 mounts /absent: No such file or directory")
+
+    def test_an_image_that_hosts_lack_is_pulled(self):
+        with tempfile.TemporaryDirectory(prefix="tfdist-registry-") as folder:
+            registry, address = engines.start_registry(hosts[0], pathlib.Path(folder))
+            self.addCleanup(registry.wait)
+            self.addCleanup(registry.kill)
+            image = f"{address}/{self.engine}:1"
+            engines.docker(hosts[0], "tag", engines.IMAGE, image)
+            engines.docker(hosts[0], "push", "--quiet", image)
+            engines.docker(hosts[0], "rmi", image)
+            up = self.up(shell("echo brought"), count=2, image=image).expect(0)
+            self.assertIn("worker:1 | brought\n", up.out)
+
+    def test_parameter_servers_and_trainers_meet_in_containers(self):
+        """configs/containers/digits.toml as it is, but for what its reader has to put in."""
+        text = (ROOT / "configs/containers/digits.toml").read_text()
+        addresses = ", ".join(f'{{ address = "{host.address}", ssh = "{host.name}" }}' for host in hosts)
+        for old, new in (('["10.0.0.[1-4]"]', f"[{addresses}]"), ("debian:12", engines.IMAGE), ('"2000"', '"50"'),
+                         ('# engine = "podman"', f'engine = "{self.engine}"'), ('"../data"', f'"{ROOT / "configs/data"}"')):
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        text += f'[ssh]\nconfig = "{hosts.ssh_config}"\n'
+        self.user.run("up", self.user.write("digits.toml", text)).expect(0)
+        self.assert_nothing_left()
 
     def test_an_entry_point_of_the_file_takes_the_command_as_its_words(self):
         up = self.up(["two", "words"], task_extra='entrypoint = "/bin/echo"\n').expect(0)

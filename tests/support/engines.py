@@ -4,7 +4,7 @@
     engines.start_docker(host)        # until the host ends
     engines.bring_image(hosts)        # engines.IMAGE, the same on all hosts, in each engine that they have
 
-The image holds busybox and what it needs: nothing is fetched.
+The image holds busybox and the libraries that it and tfdist's runtime need: nothing is fetched.
 """
 
 import os
@@ -16,10 +16,12 @@ import tempfile
 import unittest
 
 from tests.support.processes import kill
+from tests.support.tfdist import BIN
 from tests.support.waiting import wait_for
 
 IMAGE = "localhost/tfdist-test:1"
 BUSYBOX = "/bin/busybox"
+REGISTRY_PORT = 5055
 COMMANDS = ("sh", "cat", "echo", "env", "false", "id", "ls", "pwd", "sleep", "touch", "true")
 # Debian's crun refuses the mixed cgroups that some machines have; the kernel may have no overlay for a nested host.
 PODMAN = {"containers.conf": '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n',
@@ -28,7 +30,7 @@ PODMAN = {"containers.conf": '[engine]\nruntime = "runc"\ncgroup_manager = "cgro
 
 def check_possible():
     """Raises SkipTest where this machine has no engines: scripts/setup --test brings them."""
-    for program in ("docker", "dockerd", "podman", "runc"):
+    for program in ("docker", "dockerd", "docker-registry", "podman", "runc"):
         if shutil.which(program, path="/usr/local/bin:/usr/sbin:/usr/bin") is None:
             raise unittest.SkipTest(f"no {program} here (scripts/setup --test)")
 
@@ -38,6 +40,8 @@ def prepare(host):
     folder.mkdir(parents=True)
     for name, text in PODMAN.items():
         (folder / name).write_text(text)
+    # podman's one way to a registry without TLS.
+    (folder / "registries.conf").write_text(f'[[registry]]\nlocation = "{host.address.rsplit(".", 1)[0]}.1:{REGISTRY_PORT}"\ninsecure = true\n')
     for path in (folder.parent, folder, *folder.iterdir()):
         os.chown(path, host.uid, host.uid)
 
@@ -60,6 +64,19 @@ def kill_docker(host):
         if process.argv[0] == "dockerd":
             kill(process.pid)
     wait_for(lambda: not any(process.argv[0] == "dockerd" for process in host.processes()), "end of dockerd")
+
+
+def start_registry(host, folder):
+    """docker-registry on a loopback address of the host's, which engines take without TLS; its "ADDRESS:PORT". In `folder`."""
+    address = f"{host.address}:{REGISTRY_PORT}"
+    config = folder / "registry.yml"
+    config.write_text(f"version: 0.1\nstorage: {{ filesystem: {{ rootdirectory: {folder}/registry }} }}\n"
+                      f"http: {{ addr: \"{address}\" }}\n")
+    log = folder / "registry.log"
+    with open(log, "wb") as output:
+        process = subprocess.Popen(["docker-registry", "serve", config], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    wait_for(lambda: b"listening on" in log.read_bytes(), lambda: f"docker-registry: {log.read_text()}")
+    return process, address
 
 
 def docker(host, *arguments):
@@ -103,7 +120,8 @@ def _handed_over(host, file, name):
 
 def make_tree(tree):
     libraries = subprocess.run(["ldd", BUSYBOX], capture_output=True, text=True, check=False).stdout
-    for path in (BUSYBOX, *re.findall(r"(/\S+) \(0x", libraries)):
+    runtime = subprocess.run(["ldd", BIN / "tfdist-runtime"], capture_output=True, text=True, check=False).stdout
+    for path in {BUSYBOX, *re.findall(r"(/\S+) \(0x", libraries + runtime)}:
         copy = tree / path.lstrip("/")
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)

@@ -1,0 +1,129 @@
+// The command line of a task's container.
+#include "agent/container/container_run.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace tfdist::agent {
+namespace {
+
+using protocol::EngineKind;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Not;
+
+Engine EngineOf(EngineKind kind, bool is_rootless = false) {
+  return {.kind = kind, .version = "1", .is_rootless = is_rootless};
+}
+
+ContainerRun RunWith(std::vector<std::string> env) {
+  ContainerRun run;
+  run.name = "tfdist-j-h0-worker-0";
+  run.job = "j";
+  run.task = "worker:0";
+  run.container.image = "train:3";
+  run.cwd = "/work";
+  run.env = std::move(env);
+  run.words = {"python3", "train.py"};
+  return run;
+}
+
+std::vector<std::string> ArgvOf(const ContainerRun& run, const Engine& engine) {
+  return CommandFor(run, engine).argv;
+}
+
+// What follows `option`, each time that it is there.
+std::vector<std::string> ValuesOf(const std::vector<std::string>& argv, std::string_view option) {
+  std::vector<std::string> values;
+  for (size_t at = 0; at + 1 < argv.size(); ++at) {
+    if (argv[at] == option) values.push_back(argv[at + 1]);
+  }
+  return values;
+}
+
+TEST(ContainerCommand, EndsWithImageAndCommand) {
+  auto run = RunWith({});
+  const auto argv = ArgvOf(run, EngineOf(EngineKind::kDocker));
+  EXPECT_EQ((std::vector<std::string>(argv.end() - 3, argv.end())),
+            (std::vector<std::string>{"train:3", "python3", "train.py"}));
+  EXPECT_THAT(ValuesOf(argv, "--entrypoint"), ElementsAre());
+  run.container.entrypoint = "";
+  EXPECT_THAT(ValuesOf(ArgvOf(run, EngineOf(EngineKind::kDocker)), "--entrypoint"),
+              ElementsAre(""));
+}
+
+TEST(ContainerCommand, NamesVariablesAndHandsTheirValuesToTheClient) {
+  const auto command = CommandFor(RunWith({"KEY=secret", "PATH=/opt/bin", "LD_PRELOAD=x"}),
+                                  EngineOf(EngineKind::kDocker));
+  EXPECT_THAT(ValuesOf(command.argv, "--env"), ElementsAre("KEY", "PATH=/opt/bin", "LD_PRELOAD=x"));
+  EXPECT_THAT(command.env, ElementsAre("KEY=secret"));
+}
+
+TEST(ContainerCommand, GivesExactlyThePlannedGpus) {
+  const auto run = RunWith({"CUDA_VISIBLE_DEVICES=2,GPU-6d2b"});
+  const auto docker = ArgvOf(run, EngineOf(EngineKind::kDocker));
+  EXPECT_THAT(ValuesOf(docker, "--gpus"), ElementsAre("\"device=2,GPU-6d2b\""));
+  EXPECT_THAT(ValuesOf(docker, "--env"), ElementsAre());
+  EXPECT_THAT(ValuesOf(ArgvOf(run, EngineOf(EngineKind::kPodman)), "--device"),
+              ElementsAre("nvidia.com/gpu=2", "nvidia.com/gpu=GPU-6d2b"));
+}
+
+TEST(ContainerCommand, GivesNoGpuToATaskThatIsToSeeNone) {
+  const auto argv = ArgvOf(RunWith({"CUDA_VISIBLE_DEVICES="}), EngineOf(EngineKind::kDocker));
+  EXPECT_THAT(argv, Not(Contains("--gpus")));
+  EXPECT_THAT(ValuesOf(argv, "--env"), ElementsAre("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST(ContainerCommand, RunsAsTheAccount) {
+  const auto own = std::to_string(geteuid()) + ":" + std::to_string(getegid());
+  EXPECT_THAT(ValuesOf(ArgvOf(RunWith({}), EngineOf(EngineKind::kDocker)), "--user"),
+              ElementsAre(own));
+  EXPECT_THAT(ValuesOf(ArgvOf(RunWith({}), EngineOf(EngineKind::kPodman, true)), "--user"),
+              ElementsAre("0:0"));
+}
+
+TEST(ContainerCommand, MountsEachPathByItself) {
+  auto run = RunWith({});
+  run.seen = {{"/base/work", false}, {"/base/runtime", true}};
+  run.container.mounts = {{"/data/set", "/data", true}};
+  EXPECT_THAT(ValuesOf(ArgvOf(run, EngineOf(EngineKind::kDocker)), "--mount"),
+              ElementsAre("type=bind,source=/base/work,target=/base/work",
+                          "type=bind,source=/base/runtime,target=/base/runtime,readonly",
+                          "type=bind,source=/data/set,target=/data,readonly"));
+}
+
+TEST(ContainerCommand, OfATrialRunsTheProgramAndGoesWithIt) {
+  const auto argv = TrialFor(RunWith({}), EngineOf(EngineKind::kPodman), "/base/agent").argv;
+  EXPECT_THAT(argv, Contains("--rm"));
+  EXPECT_THAT(ValuesOf(argv, "--entrypoint"), ElementsAre("/base/agent"));
+  EXPECT_THAT(ValuesOf(argv, "--mount"),
+              ElementsAre("type=bind,source=/base/agent,target=/base/agent,readonly"));
+}
+
+TEST(ContainerEngines, AreRememberedAsTheyWereFound) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("tfdist-engines-" + std::to_string(getpid()));
+  const std::vector<Engine> engines = {{EngineKind::kDocker, "20.10.24+dfsg1", false},
+                                       {EngineKind::kPodman, "4.3.1", true}};
+  RememberEngines(file, engines);
+  EXPECT_EQ(RememberedEngines(file), engines);
+  std::filesystem::remove(file);
+  EXPECT_THAT(RememberedEngines(file), ElementsAre());
+  EXPECT_EQ(Choose(engines, EngineKind::kAuto).kind, EngineKind::kDocker);
+  EXPECT_EQ(Choose(engines, EngineKind::kPodman).version, "4.3.1");
+}
+
+TEST(ContainerEngines, SayWhatWentWrongInTheirLastWords) {
+  ProgramResult result;
+  result.exit_code = 125;
+  result.error_output =
+      "docker: Error response from daemon: No such image: x\n\nRun 'docker run --help' for more\n";
+  EXPECT_EQ(WordsOf(result), "No such image: x");
+  result.error_output = "";
+  EXPECT_EQ(WordsOf(result), "exit code 125");
+}
+
+}  // namespace
+}  // namespace tfdist::agent
