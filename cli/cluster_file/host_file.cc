@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/cluster_file/host_range.h"
 #include "cli/cluster_file/read_hosts.h"
 
 namespace tfdist::cli {

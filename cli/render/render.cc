@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/failures.h"
+#include "base/text.h"
 #include "cli/plan/containers.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/launch_variables.h"
