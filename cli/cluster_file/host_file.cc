@@ -20,6 +20,8 @@ namespace fs = std::filesystem;
 constexpr size_t kMostBytes = 4 << 20;
 constexpr size_t kWordsOfGridEngine = 4;  // host, slots, queue, processors
 constexpr std::string_view kBlanks = " \t\r";
+constexpr const char* kNoPort =
+    "a port of SSH stands in ~/.ssh/config, or in [ssh] of a cluster file";
 constexpr const char* kForms = "a line is HOST, HOST:4, HOST slots=4 or HOST 4";
 
 std::vector<std::string_view> WordsOf(std::string_view line) {
@@ -54,7 +56,10 @@ class HostFile {
     const std::vector<std::string_view> words = WordsOf(line);
     if (words.empty()) return;
     auto parsed = ParseHosts(words[0], kMostSlots, "a number of slots");
-    if (const auto* bad = std::get_if<BadAddress>(&parsed)) return Report(bad->why, bad->hint);
+    if (const auto* bad = std::get_if<BadAddress>(&parsed)) {
+      const bool has_hint = !bad->hint.empty() || words[0].find(':') == std::string_view::npos;
+      return Report(bad->why, has_hint ? bad->hint : kNoPort);
+    }
     const std::optional<int> slots = SlotsOf(words);
     for (HostWords& host : std::get<std::vector<HostWords>>(parsed)) {
       if (slots && host.number) return Report("says its slots twice");
@@ -79,6 +84,10 @@ class HostFile {
       const bool is_plain = equals == key.npos;
       if (is_plain && at > 1 && words.size() == kWordsOfGridEngine) break;
       const auto number = NumberOfSlots(is_plain ? key : words[at].substr(equals + 1));
+      if (is_plain && (key == "slots" || key == "max_slots" || key == "max-slots")) {
+        Report("no blank may stand around =", kForms);
+        break;
+      }
       if (is_plain ? at != 1 : key != "slots" && key != "max_slots" && key != "max-slots") {
         Report(fmt::format("{} is not understood", Quoted(words[at])), kForms);
       } else if (!number) {
@@ -119,7 +128,10 @@ class HostFile {
   bool is_bad_ = false;
 };
 
-std::optional<std::string> ReadText(const fs::path& path, const Where& where, Problems& problems) {
+}  // namespace
+
+std::optional<std::string> ReadHostFile(const fs::path& path, const Where& where,
+                                        Problems& problems) {
   try {
     if (auto text = ReadFileIfExists(path.string(), kMostBytes)) return text;
     problems.Add(where, fmt::format("there is no file {}", path.string()));
@@ -129,39 +141,6 @@ std::optional<std::string> ReadText(const fs::path& path, const Where& where, Pr
   return std::nullopt;
 }
 
-HostEntry EntryOf(const HostWords& words, const Where& where) {
-  HostEntry host;
-  host.where = where;
-  host.address = words.host;
-  host.ssh = words.host;
-  host.ssh_user = words.user;
-  host.own_ssh = !words.user.empty();
-  host.local = !host.own_ssh && CanonicalAddress(words.host) == "localhost";
-  host.slots = *words.number;
-  return host;
-}
-
-void FillIn(std::optional<HostList>& list, const fs::path& folder, Problems& problems) {
-  if (!list || !list->file) return;
-  list->complete = false;
-  const fs::path path = folder / list->file->value;
-  const Where& where = list->file->where;
-  const auto text = ReadText(path, where, problems);
-  if (!text) return;
-  size_t slots = 0;
-  for (const HostWords& words : ParseHostFile(*text, list->file->value, where, problems)) {
-    list->hosts.push_back(EntryOf(words, where));
-    slots += static_cast<size_t>(list->hosts.back().slots);
-  }
-  if (slots > kMostHosts) {
-    problems.Add(where, fmt::format("more than {} slots", kMostHosts));
-    list->hosts.clear();
-  }
-  list->complete = !list->hosts.empty();
-}
-
-}  // namespace
-
 std::vector<HostWords> ParseHostFile(std::string_view text, const std::string& name,
                                      const Where& where, Problems& problems) {
   HostFile file(name, where, problems);
@@ -169,16 +148,11 @@ std::vector<HostWords> ParseHostFile(std::string_view text, const std::string& n
   return std::move(file).TakeHosts();
 }
 
-void ReadHostFiles(ClusterFile& file, const fs::path& folder, Problems& problems) {
-  FillIn(file.hosts, folder, problems);
-  for (RoleTable& role : file.roles) FillIn(role.hosts, folder, problems);
-}
-
 std::vector<std::string> HostsOfFile(const fs::path& path) {
   Problems problems;
   const Where where{0, 0, "--hostfile"};
   std::vector<std::string> hosts;
-  if (const auto text = ReadText(path, where, problems)) {
+  if (const auto text = ReadHostFile(path, where, problems)) {
     for (const HostWords& words : ParseHostFile(*text, path.string(), where, problems)) {
       const bool is_ipv6 = words.host.find(':') != std::string::npos;
       hosts.push_back(fmt::format("{}{}{}:{}", words.user, words.user.empty() ? "" : "@",

@@ -7,11 +7,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cli/cluster_file/cluster_file.h"
 #include "cli/cluster_file/host_words.h"
 #include "cli/cluster_file/problems.h"
 
@@ -21,8 +21,9 @@ namespace tfdist::cli {
 std::vector<HostWords> ParseHostFile(std::string_view text, const std::string& name,
                                      const Where& where, Problems& problems);
 
-// Fills in what `hosts = { file = "nodes.txt" }` names; a relative path counts from `folder`.
-void ReadHostFiles(ClusterFile& file, const std::filesystem::path& folder, Problems& problems);
+// The text of such a file; nullopt, and a problem, where it cannot be read.
+std::optional<std::string> ReadHostFile(const std::filesystem::path& path, const Where& where,
+                                        Problems& problems);
 
 // The hosts of a file as -H takes them: "me@gpu1:4". Throws PlanErrors, which name each mistake's line.
 std::vector<std::string> HostsOfFile(const std::filesystem::path& path);

@@ -37,6 +37,7 @@ bool IsBareKey(std::string_view name) {
 std::string Line(const std::filesystem::path& file, const PlanProblem& problem) {
   std::string line = file.string() + ":";
   if (problem.line > 0) line += fmt::format("{}:{}:", problem.line, problem.column);
+  if (problem.line == kLineOfSet) line += " --set:";
   if (!problem.key.empty()) line += " " + problem.key + ":";
   line += " " + problem.message + "\n";
   if (!problem.hint.empty()) line += "  " + problem.hint + "\n";

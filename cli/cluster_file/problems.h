@@ -31,9 +31,12 @@ class PlanErrors : public Error {
   std::vector<PlanProblem> problems_;
 };
 
+// Of a value that --set has changed.
+inline constexpr int kLineOfSet = -1;
+
 // A place in the cluster file, and the dotted key that stands there.
 struct Where {
-  int line = 0;  // 0: the file as a whole
+  int line = 0;  // 0: the file as a whole; kLineOfSet: no line of it
   int column = 0;
   std::string key;
 

@@ -10,6 +10,21 @@ namespace {
 
 const Where kOption = {0, 0, "--set"};
 
+// Its own lines are those of the option's text.
+void TakeLinesAway(TomlNode& node) {
+  node.line = kLineOfSet;
+  node.column = 0;
+  if (auto* elements = std::get_if<TomlNode::Array>(&node.value)) {
+    std::ranges::for_each(*elements, TakeLinesAway);
+  } else if (auto* entries = std::get_if<TomlNode::Table>(&node.value)) {
+    for (TomlEntry& entry : *entries) {
+      entry.line = kLineOfSet;
+      entry.column = 0;
+      TakeLinesAway(entry.node);
+    }
+  }
+}
+
 TomlNode ValueOf(std::string_view text) {
   const auto parsed = ParseToml(fmt::format("value = {}", text));
   const auto* table = std::get_if<TomlNode::Table>(&parsed);
@@ -26,13 +41,15 @@ std::string_view Shown(std::string_view setting) {
   return setting.substr(0, setting.find_first_of("=: "));
 }
 
-TomlNode& Entry(TomlNode::Table& table, std::string_view key) {
+TomlEntry& Entry(TomlNode::Table& table, std::string_view key) {
   const auto found = std::ranges::find(table, key, &TomlEntry::key);
-  if (found != table.end()) return found->node;
+  if (found != table.end()) return *found;
   TomlEntry& added = table.emplace_back();
   added.key = key;
+  added.line = kLineOfSet;
+  added.node.line = kLineOfSet;
   added.node.value = TomlNode::Table();
-  return added.node;
+  return added;
 }
 
 void SetValue(std::string_view setting, TomlNode::Table& file, Problems& problems) {
@@ -50,7 +67,8 @@ void SetValue(std::string_view setting, TomlNode::Table& file, Problems& problem
   bool is_text = key == "name";
   while (true) {
     const size_t dot = key.find('.');
-    TomlNode& node = Entry(*table, key.substr(0, dot));
+    TomlEntry& entry = Entry(*table, key.substr(0, dot));
+    TomlNode& node = entry.node;
     if (dot == key.npos) {
       const std::string_view value = setting.substr(equals + 1);
       const bool is_quoted = value.starts_with('"') || value.starts_with('\'');
@@ -59,6 +77,9 @@ void SetValue(std::string_view setting, TomlNode::Table& file, Problems& problem
       } else {
         node = ValueOf(value);
       }
+      entry.line = kLineOfSet;
+      entry.column = 0;
+      TakeLinesAway(node);
       return;
     }
     table = std::get_if<TomlNode::Table>(&node.value);

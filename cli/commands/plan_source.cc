@@ -55,7 +55,8 @@ void TakeHostsFromFile(PlanSource& source) {
 
 Plan PlanOfCommand(PlanSource source) {
   if (source.job.command.empty()) {
-    throw UsageError(Phase::kUsage, "-H needs a command, after --", ExampleOf(source));
+    throw UsageError(Phase::kUsage, "-H and --hostfile need a command, after --",
+                     ExampleOf(source));
   }
   if (source.job.hosts.empty()) {
     throw UsageError(Phase::kUsage, "nothing says on which hosts to run the command",
@@ -83,7 +84,8 @@ void RefuseOptionsOfNoFile(const PlanSource& source) {
 void RefuseHostsBeside(const PlanSource& source) {
   const std::string& file = source.file;
   if (file.ends_with(".toml")) {
-    throw UsageError(Phase::kUsage, fmt::format("{} names its hosts: -H goes without a file", file),
+    throw UsageError(Phase::kUsage,
+                     fmt::format("{} names its hosts: -H and --hostfile go without a file", file),
                      ExampleOf(source));
   }
   throw UsageError(

@@ -80,6 +80,9 @@ bool IsSelector(const std::string& word) {
 }
 
 std::string Plain(const std::string& path) {
+  if (path.empty()) {
+    throw UsageError(Phase::kUsage, "a path is empty", "tfdist pull JOB brings all files");
+  }
   std::string plain = fs::path(path).lexically_normal().string();
   while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
   if (plain.starts_with('/') || plain.starts_with("..")) {
@@ -122,6 +125,9 @@ std::vector<std::string> PathsIn(const Haul& haul, const std::vector<std::string
   for (const std::string& path : paths) {
     if (path == haul.name) inside.emplace_back(".");
     if (path.starts_with(haul.name + '/')) inside.push_back(path.substr(haul.name.size() + 1));
+    if (haul.root == TaskRoot::kKeep && path.starts_with("{keep}/")) {
+      inside.push_back(path.substr(path.find('/') + 1));
+    }
   }
   return inside;
 }
@@ -293,6 +299,16 @@ void FindWhatIsToCome(Haul& haul, LocalPlace& place) {
   }
 }
 
+// Of a pull that brings nothing, and makes no folder.
+void LookAtWhatIsHere(Haul& haul, const fs::path& folder, const std::string& job) {
+  if (fs::exists(folder)) {
+    LocalPlace place(folder, job);
+    FindWhatIsToCome(haul, place);
+    return;
+  }
+  for (const RemoteFile& file : haul.files) haul.missing_bytes += file.size_bytes;
+}
+
 void BringLinks(Haul& haul, LocalPlace& place) {
   Brought& brought = place.brought();
   for (const RemoteFile& file : haul.files) {
@@ -386,19 +402,35 @@ uint64_t BytesOf(const Haul& haul) {
   return bytes;
 }
 
+// Of what is here now.
+uint64_t BytesHere(const Haul& haul) {
+  std::set<std::string> not_here(haul.kept.begin(), haul.kept.end());
+  not_here.insert(haul.changed.begin(), haul.changed.end());
+  not_here.insert(haul.unreadable.begin(), haul.unreadable.end());
+  uint64_t bytes = 0;
+  for (const RemoteFile& file : haul.files) {
+    if (!not_here.contains(file.path)) bytes += file.size_bytes;
+  }
+  return bytes;
+}
+
 size_t Missing(const Haul& haul) {
   return haul.changed.size() + haul.unreadable.size() + haul.kept.size();
+}
+
+std::string WereHere(const Haul& haul) {
+  if (haul.were_there == 0) return "";
+  return fmt::format("; {} {} here already", haul.were_there,
+                     haul.were_there == 1 ? "was" : "were");
 }
 
 void PrintHaul(const Haul& haul, const fs::path& folder) {
   const size_t missing = Missing(haul);
   Print("{}: {}, {}, of {} on {}{}{}\n", (folder / haul.name).string(),
-        Counted(haul.files.size() - missing, "file"), SizeText(BytesOf(haul)),
-        FoldHosts(haul.tasks), haul.host,
-        haul.were_there == 0 ? ""
-                             : fmt::format("; {} {} here already", haul.were_there,
-                                           haul.were_there == 1 ? "was" : "were"),
-        missing == 0 ? "" : fmt::format("; {} {} missing", missing, missing == 1 ? "is" : "are"));
+        Counted(haul.files.size() - missing, "file"), SizeText(BytesHere(haul)),
+        FoldHosts(haul.tasks), haul.host, WereHere(haul),
+        missing == 0 ? ""
+                     : fmt::format("; {} {} not brought", missing, missing == 1 ? "was" : "were"));
 }
 
 void SayWhatIsMissing(const Haul& haul, const fs::path& folder) {
@@ -488,11 +520,14 @@ void SayWhatWouldCome(const std::vector<Haul>& hauls) {
   uint64_t all = 0;
   for (const Haul& haul : hauls) {
     if (haul.files.empty()) continue;
-    Print("{}: {}, {}, of {} on {}\n", haul.name, Counted(haul.files.size(), "file"),
-          SizeText(BytesOf(haul)), FoldHosts(haul.tasks), haul.host);
-    all += BytesOf(haul);
+    const size_t kept = haul.kept.size();
+    Print("{}: {}, {}, of {} on {}{}{}\n", haul.name, Counted(haul.files.size() - kept, "file"),
+          SizeText(BytesHere(haul)), FoldHosts(haul.tasks), haul.host, WereHere(haul),
+          kept == 0 ? ""
+                    : fmt::format("; {} would stay as {}", kept, kept == 1 ? "it is" : "they are"));
+    all += haul.missing_bytes;
   }
-  Print("in all {}; nothing was brought\n", SizeText(all));
+  Print("{} to come; nothing was brought\n", SizeText(all));
 }
 
 void MakeFolder(const fs::path& folder) {
@@ -548,6 +583,7 @@ int PullCommand(const PullArguments& arguments) {
     throw NothingLeftOf("what its tasks wrote", record);
   }
   if (arguments.dry_run) {
+    for (Haul& haul : hauls) LookAtWhatIsHere(haul, folder / haul.name, record.id);
     if (arguments.json) {
       PrintPullAsJson(record, hauls, folder, words.paths, errors);
     } else {

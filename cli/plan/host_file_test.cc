@@ -54,6 +54,7 @@ TEST(HostFile, NamesTheLineOfEachMistake) {
   EXPECT_THAT(Read("n1 slots=200\nn1 slots=200\n"),
               ElementsAre("nodes:2: n1 has more than 256 slots"));
   EXPECT_THAT(Read("bad_\x01name\n"), ElementsAre(HasSubstr("nodes:1: ")));
+  EXPECT_THAT(Read("n1 slots = 2"), ElementsAre("nodes:1: no blank may stand around ="));
   EXPECT_THAT(Read("# nobody\n"), ElementsAre("nodes names no host"));
 }
 
@@ -88,7 +89,7 @@ TEST_F(HostFileOfAPlan, LiesBesideTheClusterFile) {
 
 TEST_F(HostFileOfAPlan, ItsMistakesAreThoseOfThePlan) {
   EXPECT_THAT(Report("{ file = \"none.txt\" }"), HasSubstr("cluster.toml:3:"));
-  EXPECT_THAT(Report("{ file = \"none.txt\" }"), HasSubstr("there is no file"));
+  EXPECT_THAT(Report("{ file = \"none.txt\" }"), HasSubstr("no file"));
   EXPECT_THAT(Report("{ address = \"gpu1\" }"), HasSubstr("a list of hosts, or { file = "));
   ReplaceFile(folder_.path() / "nodes.txt", "gpu1\ngpu2 slots=x\n", 0600);
   EXPECT_THAT(Report("{ file = \"nodes.txt\" }"), HasSubstr("nodes.txt:2: 'slots=x'"));

@@ -82,6 +82,7 @@ class Keep(unittest.TestCase):
         home = self.user.folder / "results"
         listed = self.user.run("pull", "job", "--dry-run").expect(0)
         self.assertIn("keep: 2 files, ", listed.out)
+        self.user.run("pull", "job", "{keep}/ckpt", "--to", str(home)).expect(0)
         self.user.run("pull", "job", "keep/ckpt", "--to", str(home)).expect(0)
         self.assertEqual({str(path.relative_to(home)): path.read_text() for path in home.rglob("*") if path.is_file()},
                          {"keep/ckpt/model": "best\n"})

@@ -72,10 +72,14 @@ class Pull(unittest.TestCase):
         looked = self.user.run("pull", "-n", job, "ckpt/*.bin").expect(0)
         for number in (0, 1):
             self.assertRegex(looked.out, rf"(?m)^worker-{number}: 2 files, 4 bytes, of worker:{number} on 127\S+$")
-        self.assertIn("in all 8 bytes; nothing was brought\n", looked.out)
+        self.assertIn("8 bytes to come; nothing was brought\n", looked.out)
         self.assertFalse((self.user.folder / job).exists())
         self.user.run("pull", job, "ckpt/*.bin", "worker:0").expect(0)
         self.assertEqual(sorted(path.name for path in (self.user.folder / job / "worker-0/ckpt").iterdir()), ["a.bin", "b.bin"])
+        (self.user.folder / job / "worker-0/ckpt/a.bin").write_text("mine")
+        again = self.user.run("pull", "-n", job, "ckpt/*.bin", "worker:0").expect(0).out
+        self.assertRegex(again, r"^worker-0: 1 file, 2 bytes, of worker:0 on \S+; 1 was here already; 1 would stay as it is\n0 bytes to come;")
+        self.assertIn("a path is empty", self.user.run("pull", job, "").expect(2).err)
         self.user.run("pull", job, "ck*", "worker:1").expect(0)
         self.assertEqual(len(list((self.user.folder / job / "worker-1/ckpt").iterdir())), 3)
         self.assertIn("no task has written *.nothing", self.user.run("pull", job, "*.nothing").expect(1).err)
@@ -201,7 +205,7 @@ class Pull(unittest.TestCase):
             self.assertIn(f"{home}/{name} stays as it is: it is not as a pull of this job has left it\n", pulled.err)
         self.assertIn("  try: --to another folder, or move it away\n", pulled.err)
         self.assertEqual((home / "model.bin").read_text(), "of the task\n")
-        self.assertIn("; 3 are missing\n", pulled.out)
+        self.assertIn("; 3 were not brought\n", pulled.out)
         for name in ("notes", "latest", "new"):
             (home / name).unlink()
         self.assertEqual(self.pull("worker:0").code, 0)
@@ -244,7 +248,7 @@ class Pull(unittest.TestCase):
         pulled = self.pull("worker:0")
         self.assertEqual(pulled.code, 1, pulled)
         self.assertIn("worker-0: 1 file, ", pulled.out)
-        self.assertIn("; 1 is missing\n", pulled.out)
+        self.assertIn("; 1 was not brought\n", pulled.out)
         self.assertIn("closed cannot be read there: chmod u+r makes it readable\n", pulled.err)
 
     def test_a_pull_that_was_killed_goes_on(self):

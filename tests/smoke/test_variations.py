@@ -321,6 +321,12 @@ gpus = 0
                 self.assertIn(said, refused.err)
                 self.assertNotIn("secret", refused.err)
 
+    def test_a_mistake_in_a_set_value_is_no_line_of_the_file(self):
+        file = self.write(["true"])
+        for setting, why in (('cluster.hosts=["localhost","localhost"]', "cluster.hosts[1]: localhost is listed twice"),
+                             ("cluster.hosts=localhost", "cluster.hosts: expected a list of hosts")):
+            self.assertIn(f"cluster.toml: --set: {why}", self.user.run("render", file, "--set", setting).expect(2).err)
+
     def test_a_command_that_no_host_finds_is_told_by_its_kind(self):
         self.user.write("work/train.py", "")
         for command, remedy in ((["train.py"], "it is where the task starts, and no program is looked for there: python3 train.py, or ./train.py"),
