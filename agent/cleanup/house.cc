@@ -187,7 +187,7 @@ class Remover {
       const fs::path slot = base / layout::kJobs / layout::SlotPath(job, request_.slot);
       if (IsFolder(slot)) RemoveIfIdle(slot);
       rmdir(slot.parent_path().c_str());
-      if (request_.kept) PurgeKept(base, NameOfJob(job));
+      PurgeKept(base, NameOfJob(job));
     }
   }
   protocol::Removal Take() { return std::move(removal_); }
@@ -217,17 +217,22 @@ class Remover {
       NoteOutcome(path, RemoveSlotFolder(folder));
     }
   }
-  // The last job of a name takes along what those jobs kept.
+  // The last job of a name takes along what those jobs kept: all of it, or else an empty folder.
   void PurgeKept(const fs::path& base, const std::string& name) {
     const fs::path kept = base / layout::kKeep / name;
     if (name.empty() || !IsFolder(kept)) return;
     const auto jobs = Entries(base / layout::kJobs);
+    if (!jobs && !request_.kept) return;
     if (!jobs) return Keep(kept, "the jobs that may have it could not be listed");
     const auto has_it = [&](const fs::path& job) {
       return NameOfJob(job.filename().string()) == name;
     };
     if (std::ranges::any_of(*jobs, has_it)) return;
-    NoteOutcome(kept, RemoveTree(kept));
+    if (request_.kept) {
+      NoteOutcome(kept, RemoveTree(kept));
+    } else {
+      rmdir(kept.c_str());
+    }
     rmdir(kept.parent_path().c_str());
   }
 

@@ -41,7 +41,9 @@ void PurgeOfJob::LookForKept(size_t slot) {
   Slot& found = slots_[slot];
   found.kept = FindKept({*transport, GetEmbeddedAgents(), base, kLookLimit}, record_.id, number,
                         record_.name);
-  found.kept_goes = record_.keeps && std::ranges::all_of(found.kept, [&](const KeptHere& kept) {
+  // What an ending task writes into a folder that is empty now, nobody was asked about.
+  found.kept_goes = record_.keeps && !found.kept.empty() &&
+                    std::ranges::all_of(found.kept, [&](const KeptHere& kept) {
                       return IsLastThere(kept, record_.id);
                     });
 }

@@ -8,6 +8,7 @@ from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
 from tests.support import clusters
 from tests.support.tfdist import Tfdist
+from tests.support.waiting import wait_for
 
 # As a training does: it goes on at the step of its newest checkpoint.
 TRAIN = shell("step=$(cat {keep}/step 2>/dev/null || echo 0); echo at $step; echo $((step + 100)) >{keep}/step")
@@ -102,6 +103,23 @@ class Keep(unittest.TestCase):
         self.assertRegex(purged.err, rf"tfdist: \{{keep\}}: {re.escape(host.address)}: 1 file, 4 bytes, the newest step, \d+\w* ago: "
                                      "this stays for the next job called job\n")
         self.assertEqual((self.kept(host) / "step").read_text(), "100\n")
+
+    def test_what_an_ending_task_keeps_is_not_removed_unasked(self):
+        """{keep} was empty when `down --purge` looked at it."""
+        host = self.hosts[0]
+        script = "trap 'echo 100 >{keep}/step; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
+        file = self.user.write("cluster.toml", clusters.over_ssh("job", shell(script), [host], layout="mirrored",
+                                                                 ssh_config=self.hosts.ssh_config))
+        self.user.run("up", "-d", file).expect(0)
+        wait_for(lambda: "ready" in self.user.run("logs", "job").out, "the task heeds SIGTERM")
+        self.user.run("down", "--purge", "job").expect(0)
+        self.assertEqual((self.kept(host) / "step").read_text(), "100\n")
+
+    def test_a_purge_leaves_no_empty_folder(self):
+        host = self.hosts[0]
+        self.up([host], shell("ls {keep}"))
+        self.user.run("down", "--purge", "job").expect(0)
+        self.assertFalse(self.kept(host).parent.exists())
 
     def test_a_job_is_not_forgotten_while_it_is_the_way_to_what_is_kept(self):
         self.up([self.hosts[0]])
