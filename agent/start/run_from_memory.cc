@@ -14,12 +14,10 @@
 namespace tfdist::agent {
 namespace {
 
-#ifndef MFD_EXEC
-constexpr unsigned MFD_EXEC = 0x10;  // Linux 6.3
-#endif
+constexpr unsigned kExecutable = 0x10;  // MFD_EXEC of Linux 6.3
 
 UniqueFd MakeProgram() {
-  UniqueFd program(memfd_create("tfdist-agent", MFD_CLOEXEC | MFD_EXEC));
+  UniqueFd program(memfd_create("tfdist-agent", MFD_CLOEXEC | kExecutable));
   if (!program.valid() && errno == EINVAL) {
     program = UniqueFd(memfd_create("tfdist-agent", MFD_CLOEXEC));
   }
