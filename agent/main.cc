@@ -10,6 +10,7 @@
 #include "agent/holder/holder.h"
 #include "agent/holder/in_task_main.h"
 #include "agent/keeper/keeper.h"
+#include "agent/setup/set_up_main.h"
 #include "agent/slot/task_files_main.h"
 #include "agent/start/start_main.h"
 #include "agent/tasks/container_trial_main.h"
@@ -40,6 +41,7 @@ int Run(std::string_view role, const std::vector<std::string>& arguments) {
   if (role == "task-files") return TaskFilesMain(arguments);
   if (role == "in-task") return InTaskMain(arguments);
   if (role == "container-trial") return ContainerTrialMain(arguments);
+  if (role == "set-up") return SetUpMain(arguments);
   if (role == "version") return PrintVersion(arguments);
   std::fputs(
       "tfdist-agent is started by tfdist; by hand there is only: tfdist-agent version "

@@ -20,6 +20,7 @@ enum class Phase {
   kStart,    // agent start-up on the host
   kFiles,    // files and folders of the job
   kPorts,    // a port of the plan is taken
+  kSetUp,    // the set-up command of a job on a host
   kCommand,  // a task's command cannot be executed
   kControl,  // agents and coordinator
   kCommit,   // handing over the plan

@@ -13,7 +13,8 @@ foreach(agent IN LISTS AGENTS)
   list(GET agent 2 strip)
   set(plain "${FOLDER}/tfdist-agent.${machine}")
   if(LIMIT_BYTES)
-    execute_process(COMMAND "${strip}" --strip-all -o "${plain}" "${file}" COMMAND_ERROR_IS_FATAL ANY)
+    # Beside the symbols, what only debuggers and probes of libc read.
+    execute_process(COMMAND "${strip}" --strip-all -R .comment -R .note.stapsdt -o "${plain}" "${file}" COMMAND_ERROR_IS_FATAL ANY)
     # A dictionary as large as the agent, and no more: it is memory of the host. The filter for x86 is in every xz(1); that for
     # aarch64 is in new ones alone.
     set(filters --lzma2=preset=9e,dict=8MiB,lc=2,lp=2,pb=2)

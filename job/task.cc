@@ -84,6 +84,20 @@ class Filler {
   const Filling& filling_;
 };
 
+Json EnvJson(const std::vector<std::pair<std::string, Text>>& env) {
+  Json json = Json::array();
+  for (const auto& [name, text] : env) json.push_back(Json::array({Bytes{name}, text}));
+  return json;
+}
+
+std::vector<std::pair<std::string, Text>> EnvIn(const Json& json) {
+  std::vector<std::pair<std::string, Text>> env;
+  for (const Json& entry : json) {
+    env.emplace_back(entry.at(0).get<Bytes>().value, entry.at(1).get<Text>());
+  }
+  return env;
+}
+
 }  // namespace
 
 std::string Fill(const Text& text, const Filling& filling) {
@@ -118,13 +132,11 @@ void from_json(const Json& json, GpuShare& value) {
 }
 
 void to_json(Json& json, const TaskDescription& value) {
-  Json env = Json::array();
-  for (const auto& [name, text] : value.env) env.push_back(Json::array({Bytes{name}, text}));
   json = {{"task", value.task},
           {"slot", value.slot},
           {"argv", value.argv},
           {"unset", value.unset},
-          {"env", env},
+          {"env", EnvJson(value.env)},
           {"ports", value.ports},
           {"merged_output", value.merged_output},
           {"log_limit", value.log_limit_bytes},
@@ -133,16 +145,14 @@ void to_json(Json& json, const TaskDescription& value) {
   Put(json, "gpu_share", value.gpu_share);
   Put(json, "container", value.container);
   if (!value.cwd.parts.empty()) json["cwd"] = value.cwd;
+  if (!value.conda.parts.empty()) json["conda"] = value.conda;
 }
 void from_json(const Json& json, TaskDescription& value) {
   json.at("task").get_to(value.task);
   json.at("slot").get_to(value.slot);
   json.at("argv").get_to(value.argv);
   json.at("unset").get_to(value.unset);
-  value.env.clear();
-  for (const Json& entry : json.at("env")) {
-    value.env.emplace_back(entry.at(0).get<Bytes>().value, entry.at(1).get<Text>());
-  }
+  value.env = EnvIn(json.at("env"));
   json.at("ports").get_to(value.ports);
   json.at("merged_output").get_to(value.merged_output);
   json.at("log_limit").get_to(value.log_limit_bytes);
@@ -151,6 +161,25 @@ void from_json(const Json& json, TaskDescription& value) {
   Get(json, "gpu_share", value.gpu_share);
   Get(json, "container", value.container);
   value.cwd = json.contains("cwd") ? json.at("cwd").get<Text>() : Text();
+  value.conda = json.contains("conda") ? json.at("conda").get<Text>() : Text();
+}
+
+void to_json(Json& json, const SetUpDescription& value) {
+  Json inputs = Json::array();
+  for (const std::string& input : value.inputs) inputs.push_back(Bytes{input});
+  json = {{"key", value.key},          {"argv", value.argv},   {"inputs", inputs},
+          {"env", EnvJson(value.env)}, {"again", value.again}, {"timeout_ms", value.timeout_ms},
+          {"made", value.made}};
+}
+void from_json(const Json& json, SetUpDescription& value) {
+  json.at("key").get_to(value.key);
+  json.at("argv").get_to(value.argv);
+  value.env = EnvIn(json.at("env"));
+  value.inputs.clear();
+  for (const Json& input : json.at("inputs")) value.inputs.push_back(input.get<Bytes>().value);
+  json.at("timeout_ms").get_to(value.timeout_ms);
+  json.at("again").get_to(value.again);
+  value.made = json.value("made", "");
 }
 
 void to_json(Json& json, const HostDescription& value) {
@@ -164,6 +193,7 @@ void to_json(Json& json, const HostDescription& value) {
           {"control_port", value.control_port},
           {"needs_ports", value.needs_ports}};
   Put(json, "workdir", value.workdir);
+  Put(json, "set_up", value.set_up);
 }
 void from_json(const Json& json, HostDescription& value) {
   json.at("tasks").get_to(value.tasks);
@@ -176,6 +206,7 @@ void from_json(const Json& json, HostDescription& value) {
   value.control_port = json.value("control_port", 0);
   value.needs_ports = json.value("needs_ports", false);
   Get(json, "workdir", value.workdir);
+  Get(json, "set_up", value.set_up);
 }
 
 }  // namespace tfdist::protocol

@@ -91,6 +91,7 @@ struct TaskDescription {
   std::string task;  // "worker:2": opaque to the agent, one file name component per half
   int slot = 0;      // whose host runs it; a spare host takes one slot over
   std::vector<Text> argv;
+  Text conda;  // name or path of the conda environment that is activated for it; empty: none
   Text
       cwd;  // where it starts: below the work folder, or an absolute path of the host; empty: the work folder
   std::vector<std::string> unset;                 // names the host's environment may have
@@ -109,19 +110,37 @@ inline constexpr std::string_view kRuntimePath{"\0R",
                                                2};  // absolute path of the file linked as "runtime"
 inline constexpr std::string_view kWorkdirPath{"\0W", 2};  // absolute path of the work folder
 inline constexpr std::string_view kKeepPath{"\0K", 2};     // absolute path of the job's kept folder
+inline constexpr std::string_view kSetUpPath{"\0S",
+                                             2};  // absolute path of what the set-up has made
 
-// Whether a command, a start folder or a variable of `task` (a TaskDescription, or what becomes one) names kKeepPath.
+// Whether a command, a start folder or a variable of `task` (a TaskDescription, or what becomes one) names `path`, one of
+// these markers.
 template <class Task>
-bool NamesKeptFolder(const Task& task) {
-  const auto names = [](const Text& text) { return HoldsLiteral(text, kKeepPath); };
+bool NamesPath(const Task& task, std::string_view path) {
+  const auto names = [path](const Text& text) { return HoldsLiteral(text, path); };
   const auto value_names = [&](const auto& variable) { return names(variable.second); };
   return names(task.cwd) || std::ranges::any_of(task.argv, names) ||
          std::ranges::any_of(task.env, value_names);
+}
+template <class Task>
+bool NamesKeptFolder(const Task& task) {
+  return NamesPath(task, kKeepPath);
 }
 
 // The link of a file that says when what is in the work folder was written, and which mode it has, as data beside its
 // content: "SECONDS NANOSECONDS MODE PATH" and a NUL for each entry; "." is the folder itself.
 inline constexpr std::string_view kWorkTimes = "work-times";
+
+// A command that runs on a host before the job is committed, once for its content, in a folder that stays.
+struct SetUpDescription {
+  std::string key;  // of command and inputs: 16 hexadecimal digits
+  std::vector<Text> argv;
+  std::vector<std::pair<std::string, Text>> env;  // as TaskDescription has it
+  std::vector<std::string> inputs;                // files below the work folder
+  int64_t timeout_ms = 1'800'000;
+  bool again = false;  // though an earlier job has run it
+  std::string made;  // the agent's: which of the key's folders the tasks get; empty: not known yet
+};
 
 // Everything one host needs before the job is committed.
 struct HostDescription {
@@ -129,10 +148,11 @@ struct HostDescription {
   CommonTexts common;  // those that the tasks' texts name
   std::vector<FileDescription> files;
   std::optional<FileDescription> workdir;  // a tar.gz, unpacked into "work" before files go there
-  Bytes secret;                            // of the job: for the runtime's keys; never logged
-  std::vector<SlotPlan> slots;             // of the job: whose addresses tasks may be given
-  std::string shared;                      // absolute path where logs are copied to; empty: nowhere
-  bool needs_ports = false;  // others connect to the tasks' ports, or the user has chosen them
+  std::optional<SetUpDescription> set_up;
+  Bytes secret;                 // of the job: for the runtime's keys; never logged
+  std::vector<SlotPlan> slots;  // of the job: whose addresses tasks may be given
+  std::string shared;           // absolute path where logs are copied to; empty: nowhere
+  bool needs_ports = false;     // others connect to the tasks' ports, or the user has chosen them
   std::string replaces;  // id of a job that ends before this one begins: its ports count as free
   int control_port =
       0;  // of slot 0, where `replaces` is set: it must be free by then; 0: any is taken
@@ -144,6 +164,8 @@ void to_json(Json& json, const GpuShare& value);
 void from_json(const Json& json, GpuShare& value);
 void to_json(Json& json, const TaskDescription& value);
 void from_json(const Json& json, TaskDescription& value);
+void to_json(Json& json, const SetUpDescription& value);
+void from_json(const Json& json, SetUpDescription& value);
 void to_json(Json& json, const HostDescription& value);
 void from_json(const Json& json, HostDescription& value);
 

@@ -30,7 +30,7 @@ void Get(const Json& json, const char* key, std::optional<T>& value) {
 std::string_view ReachFailureName(ReachFailure failure) { return NameIn(kReachFailures, failure); }
 
 TFDIST_JSON_FIELDS(Survey, slot, name, key, listen, tasks, coordinator, coordinator_port,
-                   needs_ports, names, packages, brought, limit_ms)
+                   needs_ports, names, packages, set_up_key, brought, limit_ms)
 TFDIST_JSON_FIELDS(Trouble, why, remedy)
 TFDIST_JSON_FIELDS(PythonFact, program, version, packages, why)
 TFDIST_JSON_FIELDS(NetworkFact, interface, address, prefix, speed_mbit)
@@ -58,6 +58,7 @@ void to_json(Json& json, const HostFacts& value) {
           {"files_free", value.files_free},
           {"ports", value.ports},
           {"names", value.names},
+          {"set_up_made", value.set_up_made},
           {"commands", value.commands},
           {"gpus", value.gpus},
           {"gpu_trouble", value.gpu_trouble},
@@ -75,6 +76,7 @@ void from_json(const Json& json, HostFacts& value) {
   json.at("files_free").get_to(value.files_free);
   json.at("ports").get_to(value.ports);
   json.at("names").get_to(value.names);
+  json.at("set_up_made").get_to(value.set_up_made);
   json.at("commands").get_to(value.commands);
   json.at("gpus").get_to(value.gpus);
   json.at("gpu_trouble").get_to(value.gpu_trouble);

@@ -37,6 +37,7 @@ struct Survey {
   bool needs_ports = false;            // as HostDescription has it
   std::vector<std::string> names;      // to resolve
   std::vector<std::string> packages;   // of Python, whose versions are asked for
+  std::string set_up_key;              // of the set-up that the tasks use; empty: there is none
   bool brought = false;                // the agent came with this check: it is removed afterwards
   int64_t limit_ms = 4'000;            // for programs that are asked: resolver, nvidia-smi, python
 };
@@ -82,6 +83,7 @@ struct HostFacts {
   std::vector<PortFact> ports;
   ResolvedNames names;
   std::vector<Trouble> commands;        // of tasks, that cannot be executed
+  bool set_up_made = false;             // an earlier job has run that set-up here
   std::vector<std::string> gpus;        // "NVIDIA H100 80GB HBM3", by number
   std::string gpu_trouble;              // why the GPUs are not known
   std::optional<Trouble> gpus_refused;  // why `up` would not start the tasks with these GPUs

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/setup/set_up_step.h"
 #include "base/log.h"
 
 namespace tfdist::agent {
@@ -34,7 +35,7 @@ Agent::Agent(KeeperLink& keeper)
                    .on_release = [this] { farewell_.Begin(); },
                    .on_file_ask = [this](int slot, const auto& m) { deployment_.OnAsk(slot, m); },
                    .on_file_part = [this](const auto& m) { deployment_.OnPart(m); }}),
-      deployment_(loop_, files_, slot_.folder, slot_.info,
+      deployment_(loop_, files_, keeper_, slot_.folder, slot_.info,
                   {.ask = [this](const auto& m) { membership_.AskFirstHost(m); },
                    .answer = [this](int slot, const auto& m) { membership_.Answer(slot, m); }},
                   [this](const auto& description) { OnDescribed(description); }),
@@ -56,11 +57,12 @@ Agent::Agent(KeeperLink& keeper)
           [this] { return membership_.committed() || departure_.leaving(); },
           [this] {
             requests_.RemoveForgottenMark();
-            folder_use_.Remove([this](const auto&) { departure_.Leave(); });
+            RemoveFolder([this](const auto&) { departure_.Leave(); });
           }),
       folder_use_(loop_, files_, slot_.folder) {
   tasks_.Recover(slot_.told.description);
   shared_logs_.Begin(slot_.told.description);
+  folder_use_.AlsoMark(SetUpMark(slot_.told.description, slot_.info));
   membership_.Resume();
   Log("agent of {}", slot_.folder.path().string());
 }
@@ -81,7 +83,7 @@ Requests::Actions Agent::RequestActions() {
           .read_log = [this](auto... args) { return logs_.Open(std::move(args)...); },
           .look = [this](const auto& request,
                          auto done) { membership_.Look(request, std::move(done)); },
-          .remove_folder = [this](auto done) { folder_use_.Remove(std::move(done)); },
+          .remove_folder = [this](auto done) { RemoveFolder(std::move(done)); },
           .leave = [this] { departure_.Leave(); }};
 }
 
@@ -94,6 +96,12 @@ void Agent::OnMessage(const std::shared_ptr<Session>& session, const protocol::M
 void Agent::OnDescribed(const protocol::HostDescription& description) {
   tasks_.Describe(description);
   shared_logs_.Begin(description);
+  folder_use_.AlsoMark(SetUpMark(description, slot_.info));
+}
+
+// What is not committed leaves nothing: its set-up may run.
+void Agent::RemoveFolder(std::function<void(const std::string& left)> done) {
+  deployment_.EndSetUp([this, done = std::move(done)] { folder_use_.Remove(done); });
 }
 
 void Agent::OnLeaving() {

@@ -13,6 +13,7 @@
 #include "base/process_limits.h"
 #include "wire/refusal.h"
 #include "wire/room.h"
+#include "wire/set_up.h"
 
 namespace tfdist::agent {
 namespace {
@@ -86,6 +87,7 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kFetch) return parts_.deployment.Fetch(session, message);
   if (type == type::kFetched) return parts_.deployment.Fetched(session, message);
   if (type == type::kDescribe) return parts_.deployment.Describe(session, message);
+  if (type == type::kSetUp) return parts_.deployment.SetUp(session, message);
   if (type == protocol::kRoomRequest) return Room(reply, message);
   if (type == type::kPull) return parts_.deployment.Pull(session, message);
   if (type == type::kPulled) return parts_.deployment.Pulled(session, message);

@@ -15,6 +15,7 @@
 #include "agent/check/plan_ports.h"
 #include "agent/check/programs.h"
 #include "agent/control/host_names.h"
+#include "agent/setup/set_up_step.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/command_search.h"
 #include "agent/tasks/container_preflight.h"
@@ -77,6 +78,16 @@ RunSpec SpecOf(const TaskDescription& task, const SlotFolder& folder) {
   return MakePreflightSpec(task, folder, SlotInfo(), Environment::OfHost());
 }
 
+// False: the host lacks what the task's environment is to be; FindCommandTroubles says what.
+bool HasSpec(const TaskDescription& task, const SlotFolder& folder) {
+  try {
+    (void)SpecOf(task, folder);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 // What the job brings with it is not there yet: its runtime, and what is in the work folder.
 bool IsBrought(const fs::path& path, const SlotFolder& folder) {
   return path.string().starts_with(folder.path().string() + '/');
@@ -87,20 +98,26 @@ bool IsBrought(const RunSpec& spec, const SlotFolder& folder) {
   return IsBrought(fs::path(spec.cwd) / spec.argv[0], folder);
 }
 
+// What the set-up is yet to bring.
+bool IsMadeLater(const TaskDescription& task) {
+  return protocol::NamesPath(task, protocol::kSetUpPath);
+}
+
 std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder& folder) {
   std::vector<Trouble> troubles;
   std::set<std::pair<std::string, std::string>> told;  // what is missing is so for each task
   for (const TaskDescription& task : survey.tasks) {
-    if (task.container) continue;
-    const RunSpec spec = SpecOf(task, folder);
-    const std::pair what(spec.cwd, spec.argv.empty() ? "" : spec.argv[0]);
-    if (told.contains(what)) continue;
+    if (task.container || IsMadeLater(task)) continue;
+    std::pair<std::string, std::string> what;
     try {
+      const RunSpec spec = SpecOf(task, folder);
+      what = {spec.cwd, spec.argv.empty() ? "" : spec.argv[0]};
+      if (told.contains(what)) continue;
       if (!IsBrought(fs::path(spec.cwd), folder)) CheckStartFolder(spec, folder.path().string());
       if (!IsBrought(spec, folder)) CheckCommand(spec);
     } catch (const Error& error) {
+      if (!told.insert(what).second) continue;
       troubles.push_back({error.cause(), error.remedy()});
-      told.insert(what);
     }
   }
   const auto of_images = FindImageTroubles(survey.tasks);
@@ -116,7 +133,7 @@ bool IsPython(const std::string& program) {
 protocol::PythonFact FindPython(const Survey& survey, const SlotFolder& folder,
                                 TimePoint deadline) {
   for (const TaskDescription& task : survey.tasks) {
-    if (task.container) continue;
+    if (task.container || IsMadeLater(task) || !HasSpec(task, folder)) continue;
     const RunSpec spec = SpecOf(task, folder);
     if (spec.argv.empty() || !IsPython(spec.argv[0]) || IsBrought(spec, folder)) continue;
     std::vector<std::string> settings;
@@ -166,8 +183,10 @@ protocol::ResolvedNames Resolve(const std::vector<std::string>& names, TimePoint
 
 }  // namespace
 
-HostFacts FindFacts(const Survey& survey, const fs::path& base, const NameLook& why_taken,
+HostFacts FindFacts(Survey survey, const fs::path& base, const NameLook& why_taken,
                     TimePoint deadline) {
+  const bool set_up_made =
+      !survey.set_up_key.empty() && FillMade(survey.tasks, survey.set_up_key, base);
   // This check has threads too; the agent and each task with its holder need more.
   CheckRoomForThreads(kThreadsOfAnAgent + MostThreadsOf(survey.tasks), kCheckStackBytes,
                       Phase::kStart);
@@ -182,6 +201,7 @@ HostFacts FindFacts(const Survey& survey, const fs::path& base, const NameLook& 
     python = std::async(std::launch::async, [&] { return FindPython(survey, folder, deadline); });
   }
   HostFacts facts;
+  facts.set_up_made = set_up_made;
   facts.machine = FindMachine();
   LookAtDisk(base, facts);
   facts.ports = LookAtPorts(survey);

@@ -17,7 +17,7 @@ using NameLook =
     std::function<std::optional<Error>(const std::filesystem::path& base, const std::string& name)>;
 
 // Looks at everything at the same time, programs until `deadline`. `base`: tfdist's folder on this host.
-protocol::HostFacts FindFacts(const protocol::Survey& survey, const std::filesystem::path& base,
+protocol::HostFacts FindFacts(protocol::Survey survey, const std::filesystem::path& base,
                               const NameLook& why_taken, TimePoint deadline);
 
 }  // namespace tfdist::agent

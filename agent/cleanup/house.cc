@@ -17,6 +17,7 @@
 #include "agent/census/process_table.h"
 #include "agent/cleanup/retention.h"
 #include "agent/files/file_store.h"
+#include "agent/setup/set_up_folder.h"
 #include "agent/slot/kept_folder.h"
 #include "agent/slot/slot_census.h"
 #include "agent/slot/slot_folder.h"
@@ -239,10 +240,19 @@ class Remover {
   void RemoveCaches(const fs::path& base) {
     RemoveFiles(base / layout::kAgents, IsAgentFile);
     RemoveFiles(base / layout::kFiles, IsReceivedFile);
+    RemoveSetUps(base / layout::kSetUps);
     if (!SlotsIn(base).empty()) return;
     RemoveFiles(base / layout::kNames, IsLock);  // nobody holds one where there is no job
     // It may be a folder that is not tfdist's alone.
     if (rmdir(base.c_str()) == 0) NoteRemoved(base);
+  }
+  void RemoveSetUps(const fs::path& folder) {
+    if (!IsFolder(folder)) return;
+    for (const fs::path& path : EntriesOf(folder)) {
+      if (!IsSetUpFolder(path.filename().string()) || !IsFolder(path)) continue;
+      if (const auto left = RemoveTree(path)) Keep(path, *left);
+    }
+    RemoveFiles(folder, [](std::string_view) { return false; });
   }
   // And the folder, where it held nothing else.
   void RemoveFiles(const fs::path& folder, bool (*is_own)(std::string_view)) {
@@ -288,8 +298,9 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request) {
     const fs::path base = request.bases[at].value;
     DiskUse of_agents;  // a slot's own is a link to one of them: nothing would be freed
     if (request.closely) {
-      list.caches_kib +=
-          of_agents.KibOf(base / layout::kAgents) + DiskUse().KibOf(base / layout::kFiles);
+      list.caches_kib += of_agents.KibOf(base / layout::kAgents) +
+                         DiskUse().KibOf(base / layout::kFiles) +
+                         DiskUse().KibOf(base / layout::kSetUps);
     }
     if (!request.kept_of.empty()) list.kept.push_back(KeptOf(request.kept_of, base));
     for (const fs::path& slot : SlotsIn(base)) {

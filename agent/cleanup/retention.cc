@@ -14,6 +14,7 @@
 #include "agent/census/census.h"
 #include "agent/files/file_store.h"
 #include "agent/files/folder_time.h"
+#include "agent/setup/set_up_folder.h"
 #include "agent/slot/kept_folder.h"
 #include "agent/slot/leave_folder.h"
 #include "agent/slot/slot_census.h"
@@ -164,6 +165,7 @@ std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline, const 
     }
   }
   RemoveOldAgents(base, now, deadline);
+  if (!IsOver(deadline)) RemoveOldSetUps(base, now - kKeepAgents);
   return removed;
 }
 

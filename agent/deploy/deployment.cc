@@ -20,6 +20,7 @@
 #include "agent/slot/description.h"
 #include "agent/slot/kept_folder.h"
 #include "agent/slot/task_files.h"
+#include "agent/tasks/container_preflight.h"
 #include "agent/tasks/preflight.h"
 #include "agent/tasks/work_files.h"
 #include "base/clock.h"
@@ -46,6 +47,14 @@ struct Described {
   Prepared prepared;
   Troubles troubles;
   std::optional<protocol::KeptFiles> kept;  // where the tasks name {keep}
+  bool set_up_runs = false;                 // the tasks' commands are looked at once it has ended
+  HostDescription description;
+};
+
+struct SetUpAnswer {
+  protocol::SetUpProgress progress;
+  HostDescription description;  // with what has been made, when it is done
+  std::vector<protocol::ImageOnHost> images;
 };
 
 // For a program that says something about the host.
@@ -85,9 +94,16 @@ class OneAtATime {
   UniqueFd fd_;  // closing it unlocks
 };
 
+// The secret lies in its own file alone, which goes with the job.
+std::string BytesToKeep(HostDescription description) {
+  description.secret = {};
+  return protocol::Encode({std::string(protocol::type::kDescribe), 0, description});
+}
+
 // From now on other jobs of this account see which ports the tasks will listen on.
-void KeepDescription(const HostDescription& description, const std::string& bytes,
-                     const SlotFolder& folder, const SlotInfo& info) {
+void KeepDescription(const HostDescription& description, const SlotFolder& folder,
+                     const SlotInfo& info) {
+  const std::string bytes = BytesToKeep(description);
   if (!description.needs_ports) return ReplaceFile(folder.description(), bytes, 0600);
   const OneAtATime lock(std::filesystem::path(info.base) / layout::kJobs);
   ReplaceFile(folder.description(), bytes, 0600);
@@ -122,8 +138,9 @@ void AddEarlierResults(const SlotFolder& folder, const SlotInfo& info, Troubles&
 
 }  // namespace
 
-Deployment::Deployment(EventLoop& loop, FileThread& files, const SlotFolder& folder,
-                       const SlotInfo& info, Ways ways, OnDescribed on_described)
+Deployment::Deployment(EventLoop& loop, FileThread& files, KeeperLink& keeper,
+                       const SlotFolder& folder, const SlotInfo& info, Ways ways,
+                       OnDescribed on_described)
     : files_(files),
       folder_(folder),
       info_(info),
@@ -137,7 +154,8 @@ Deployment::Deployment(EventLoop& loop, FileThread& files, const SlotFolder& fol
                [ask = std::move(ways.ask)](const protocol::FileAsk& what) {
                  ask({std::string(protocol::type::kAskFile), 0, what});
                }),
-      images_(files) {}
+      images_(files),
+      set_up_(loop, files, keeper, folder) {}
 
 void Deployment::Need(const std::shared_ptr<Session>& session, const Message& message) {
   const auto files = FilesIn(message);
@@ -198,16 +216,15 @@ void Deployment::OnPart(const Message& message) {
 void Deployment::Describe(const std::shared_ptr<Session>& session, const Message& message) {
   const auto description = protocol::Body<HostDescription>(message);
   CheckDescription(description);
-  // The secret lies in its own file alone, which goes with the job.
-  HostDescription kept = description;
-  kept.secret = {};
   files_.Post(
-      [store = store_, description, folder = folder_, info = info_,
-       bytes = protocol::Encode({message.type, message.id, kept})] {
+      [store = store_, description = HostDescription(description), folder = folder_,
+       info = info_]() mutable {
         ReplaceFile(folder.secret(), description.secret.value, 0600);
-        KeepDescription(description, bytes, folder, info);
         Described described;
+        described.set_up_runs = !FillIfMade(description, info);
+        KeepDescription(description, folder, info);
         described.prepared = Prepare(description, *store, folder, info);
+        if (described.set_up_runs) PrepareSetUp(description, folder, info);
         described.troubles = QuickLook(info.base, SystemClock().Now() + kQuickLookLimit);
         if (std::ranges::any_of(description.tasks,
                                 protocol::NamesKeptFolder<protocol::TaskDescription>)) {
@@ -215,14 +232,21 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
         } else {
           AddEarlierResults(folder, info, described.troubles);
         }
+        described.description = std::move(description);
         return described;
       },
-      [this, description, reply = Reply(session, message.id)](Outcome<Described>& outcome) {
+      [this, reply = Reply(session, message.id)](Outcome<Described>& outcome) {
         reply.Try([&] {
           const Described& described = outcome.Get();
-          on_described_(description);
+          if (described.set_up_runs) {
+            waiting_ = described.description;
+            look_ = std::make_shared<SetUpLook>(folder_);
+          } else {
+            on_described_(described.description);
+          }
           Json answer = {{"troubles", described.troubles},
-                         {"waits", described.prepared.why_ports_wait}};
+                         {"waits", described.prepared.why_ports_wait},
+                         {"set_up", described.set_up_runs}};
           if (!described.prepared.images.empty()) answer["images"] = described.prepared.images;
           Put(answer, "kept", described.kept);
           reply.Ok(std::move(answer));
@@ -237,6 +261,35 @@ void Deployment::Pull(const std::shared_ptr<Session>& session, const Message& me
 
 void Deployment::Pulled(const std::shared_ptr<Session>& session, const Message& message) {
   Reply(session, message.id).Ok(images_.Look());
+}
+
+void Deployment::SetUp(const std::shared_ptr<Session>& session, const Message& message) {
+  const auto ask = protocol::Body<protocol::SetUpAsk>(message);
+  if (!waiting_) throw ProtocolError(Phase::kSetUp, "no set-up runs here");
+  set_up_.Start();
+  files_.Post(
+      [look = look_, description = HostDescription(*waiting_), folder = folder_, info = info_,
+       offset = ask.offset]() mutable {
+        protocol::SetUpProgress progress = look->From(offset);
+        if (progress.done) {
+          FillMade(description, info);
+          ReplaceFile(folder.description(), BytesToKeep(description), 0600);
+          CheckCommands(description, folder, info);
+          progress.waits = WhyPortsWait(description, folder, info);  // it may have taken long
+        }
+        std::vector<protocol::ImageOnHost> images;
+        if (progress.done) images = PrepareContainers(description.tasks, folder, info);
+        return SetUpAnswer{std::move(progress), std::move(description), std::move(images)};
+      },
+      [this, reply = Reply(session, message.id)](Outcome<SetUpAnswer>& outcome) {
+        reply.Try([&] {
+          const auto& [progress, description, images] = outcome.Get();
+          if (progress.done && std::exchange(waiting_, std::nullopt)) on_described_(description);
+          Json answer = progress;
+          if (!images.empty()) answer["images"] = images;
+          reply.Ok(std::move(answer));
+        });
+      });
 }
 
 // The command asks again and again: this thread has other work, and may be told to stop.

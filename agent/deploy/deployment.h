@@ -3,16 +3,19 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/deploy/image_pull.h"
 #include "agent/files/file_fetcher.h"
 #include "agent/files/file_server.h"
 #include "agent/files/file_store.h"
+#include "agent/keeper/keeper_link.h"
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
 #include "agent/session/reply.h"
 #include "agent/session/session.h"
+#include "agent/setup/set_up_step.h"
 #include "agent/slot/slot_folder.h"
 #include "wire/protocol.h"
 
@@ -30,8 +33,8 @@ class Deployment {
         answer;  // on the first host: another one
   };
 
-  Deployment(EventLoop& loop, FileThread& files, const SlotFolder& folder, const SlotInfo& info,
-             Ways ways, OnDescribed on_described);
+  Deployment(EventLoop& loop, FileThread& files, KeeperLink& keeper, const SlotFolder& folder,
+             const SlotInfo& info, Ways ways, OnDescribed on_described);
 
   // The requests `need`, `file`, `fetch`, `fetched` and `describe`. They throw Error when malformed.
   void Need(const std::shared_ptr<Session>& session, const protocol::Message& message);
@@ -42,6 +45,10 @@ class Deployment {
   // `pull` and `pulled`.
   void Pull(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Pulled(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  // The request `set_up`: of what was described, where its set-up is yet to be run.
+  void SetUp(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  // `done` is called once nothing of the set-up runs any more.
+  void EndSetUp(std::function<void()> done) { set_up_.End(std::move(done)); }
   // The request `ports`: of what was described.
   void Ports(const std::shared_ptr<Session>& session, const protocol::Message& message);
 
@@ -58,6 +65,9 @@ class Deployment {
   FileServer server_;
   FileFetcher fetcher_;
   ImagePull images_;
+  SetUpStep set_up_;
+  std::optional<protocol::HostDescription> waiting_;  // for its set-up
+  std::shared_ptr<SetUpLook> look_;                   // belongs to the file thread
 };
 
 }  // namespace tfdist::agent

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <string>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/unique_fd.h"
@@ -26,6 +27,17 @@ std::filesystem::file_time_type TimeAt(const std::filesystem::path& folder) {
       std::chrono::sys_time<std::chrono::nanoseconds>(
           std::chrono::seconds(info.st_mtim.tv_sec) +
           std::chrono::nanoseconds(info.st_mtim.tv_nsec)));
+}
+
+std::vector<std::filesystem::path> EntriesIn(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> paths;
+  std::error_code error;
+  // Not a range's for: its ++ throws.
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    paths.push_back(entry->path());
+  }
+  return paths;
 }
 
 }  // namespace tfdist::agent

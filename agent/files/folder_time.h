@@ -3,10 +3,14 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 namespace tfdist::agent {
 
 // Throws Error(kFiles).
 std::filesystem::file_time_type TimeAt(const std::filesystem::path& folder);
+
+// What lies in a folder, in no order; nothing where it cannot be read.
+std::vector<std::filesystem::path> EntriesIn(const std::filesystem::path& folder);
 
 }  // namespace tfdist::agent

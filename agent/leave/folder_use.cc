@@ -15,8 +15,17 @@ FolderUse::FolderUse(EventLoop& loop, FileThread& files, const SlotFolder& folde
 
 void FolderUse::Touch() {
   timer_.Start(kInterval);
-  files_.Post([path = folder_.path()] { MarkUsed(path); },
-              [](Outcome<void>& outcome) { outcome.Get(); });
+  files_.Post(
+      [path = folder_.path(), also = also_] {
+        MarkUsed(path);
+        if (!also.empty()) MarkUsed(also);
+      },
+      [](Outcome<void>& outcome) { outcome.Get(); });
+}
+
+void FolderUse::AlsoMark(std::filesystem::path path) {
+  also_ = std::move(path);
+  if (!also_.empty()) Touch();
 }
 
 void FolderUse::Remove(std::function<void(const std::string& left)> done) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -16,6 +17,8 @@ class FolderUse {
   // Marks the folder as used, now and each hour.
   FolderUse(EventLoop& loop, FileThread& files, const SlotFolder& folder);
 
+  // From now on, `path` too: what the job uses outside of its folder. Empty: nothing more.
+  void AlsoMark(std::filesystem::path path);
   // Removes the folder. `left`: what could not be removed, or empty. `done` runs on the loop's
   // thread.
   void Remove(std::function<void(const std::string& left)> done);
@@ -27,6 +30,7 @@ class FolderUse {
 
   FileThread& files_;
   const SlotFolder& folder_;
+  std::filesystem::path also_;
   EventLoop::Timer timer_;
 };
 

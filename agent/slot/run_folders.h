@@ -9,7 +9,10 @@
 
 namespace tfdist::agent {
 
-// `tasks/<task>/run-<attempt>-<run>` of all tasks, in no order. What cannot be listed is passed over.
+// Beside the tasks' folders: the run of the set-up command, which no task is called as.
+inline constexpr const char* kSetUpTask = "set-up";
+
+// `tasks/<task>/run-<attempt>-<run>` of all tasks and of the set-up, in no order. What cannot be listed is passed over.
 std::vector<std::filesystem::path> RunFolders(const SlotFolder& folder);
 
 // Each start of a task makes a folder, and a task may start once a second for a week.

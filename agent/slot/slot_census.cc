@@ -127,6 +127,8 @@ int AttemptOf(const std::filesystem::path& run) {
 // Their holders have ended it already. What earlier attempts left, earlier censuses have named.
 void AddWhatTasksHaveLeft(const SlotFolder& folder, protocol::Census& census) {
   std::vector<std::filesystem::path> runs = RunFolders(folder);
+  // The set-up has named its own before the job began.
+  std::erase_if(runs, [](const auto& run) { return run.parent_path().filename() == kSetUpTask; });
   if (runs.empty()) return;
   const int newest = AttemptOf(*std::ranges::max_element(runs, {}, AttemptOf));
   std::erase_if(runs, [&](const auto& run) { return AttemptOf(run) != newest; });

@@ -114,17 +114,6 @@ void CheckControlPort(const HostDescription& description, const SlotInfo& info) 
   if (!is_ours) (void)ListenForAgents(info.address, port);  // for its complaint
 }
 
-void CheckCommands(const HostDescription& description, const SlotFolder& folder,
-                   const SlotInfo& info) {
-  const Environment host = Environment::OfHost();
-  for (const TaskDescription& task : description.tasks) {
-    if (task.container) continue;  // its command is in the image: PrepareContainers
-    const RunSpec spec = MakePreflightSpec(task, folder, info, host);
-    CheckStartFolder(spec, folder.path().string());
-    CheckCommand(spec);
-  }
-}
-
 }  // namespace
 
 int MostThreadsOf(const std::vector<TaskDescription>& tasks) {
@@ -156,9 +145,23 @@ Prepared Prepare(const HostDescription& description, const FileStore& store,
   Prepared prepared;
   prepared.why_ports_wait = WhyPortsWait(description, folder, info);
   if (UseGpus(description.tasks)) CheckGpus(description.tasks, UsableGpus());
+  // Else the set-up brings what they need, perhaps.
+  const bool is_set_up = !description.set_up || !description.set_up->made.empty();
+  if (!is_set_up) return prepared;
   CheckCommands(description, folder, info);
   prepared.images = PrepareContainers(description.tasks, folder, info);
   return prepared;
+}
+
+void CheckCommands(const HostDescription& description, const SlotFolder& folder,
+                   const SlotInfo& info) {
+  const Environment host = Environment::OfHost();
+  for (const TaskDescription& task : description.tasks) {
+    if (task.container) continue;  // its command is in the image: PrepareContainers
+    const RunSpec spec = MakePreflightSpec(task, folder, info, host);
+    CheckStartFolder(spec, folder.path().string());
+    CheckCommand(spec);
+  }
 }
 
 std::string WhyPortsWait(const HostDescription& description, const SlotFolder& folder,

@@ -26,6 +26,10 @@ struct Prepared {
 Prepared Prepare(const protocol::HostDescription& description, const FileStore& store,
                  const SlotFolder& folder, const SlotInfo& info);
 
+// Throws Error(kCommand) where a task's command, or the folder that it starts in, is not there.
+void CheckCommands(const protocol::HostDescription& description, const SlotFolder& folder,
+                   const SlotInfo& info);
+
 // Why a port is not free yet and will be by itself (PortWaits); empty: all are free. Throws Error(kPorts).
 std::string WhyPortsWait(const protocol::HostDescription& description, const SlotFolder& folder,
                          const SlotInfo& info);

@@ -9,6 +9,7 @@
 
 #include "agent/census/census.h"
 #include "agent/slot/kept_folder.h"
+#include "agent/tasks/conda.h"
 #include "agent/tasks/container_spec.h"
 #include "agent/tasks/gpu_share.h"
 #include "base/error.h"
@@ -130,6 +131,9 @@ RunSpec MakeSpecWithoutContainer(const protocol::TaskDescription& task, const Sl
   for (const std::string& name : task.unset) environment.Unset(name);
   for (const auto& [name, text] : task.env) {
     environment.Set(name, texts.Fill(text));
+  }
+  if (!task.conda.parts.empty()) {
+    Activate(FindConda(texts.Fill(task.conda), host, task.task), environment);
   }
   SetGpus(environment, task, context.gpus);
   if (context.is_amd) TellAmd(environment, task);

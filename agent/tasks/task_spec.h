@@ -23,7 +23,7 @@ struct AttemptContext {
 };
 
 // Of a task with an image, `argv` starts its container, and `cwd` is the work folder: reads which engine was found (Prepare).
-// Throws Error(kCommand) when the host has fewer GPUs than tasks that share them. Throws
+// Throws Error(kCommand) when the host has fewer GPUs than tasks that share them, or lacks a conda environment. Throws
 // ProtocolError when an address is none that the CLI has named, or when the description names a
 // slot that has no address: a coordinator cannot put text of its own into commands, environments
 // and TF_CONFIGs of other hosts.

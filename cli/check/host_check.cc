@@ -15,6 +15,7 @@
 #include "cli/cluster_file/host_address.h"
 #include "cli/deploy/gate.h"
 #include "cli/deploy/name_check.h"
+#include "cli/deploy/set_up.h"
 #include "cli/job/connector.h"
 #include "cli/link/agent_start.h"
 #include "cli/link/embedded_agent.h"
@@ -61,6 +62,7 @@ class Checkup {
   explicit Checkup(const Plan& plan)
       : plan_(plan),
         key_(RandomHex(kKeyBytes)),
+        set_up_key_(SetUpKey(plan)),
         reports_(plan.hosts.size()),
         uploaded_(plan.hosts.size(), 0),
         surveyed_(plan.hosts.size()),
@@ -194,6 +196,7 @@ class Checkup {
     survey.coordinator_port = plan_.control_port;
     survey.needs_ports = plan_.needs_ports;
     survey.names = AllNames(plan_.hosts);
+    survey.set_up_key = set_up_key_;
     survey.brought = brought;
     survey.limit_ms = kSurveyLimit.count();
     return survey;
@@ -245,6 +248,7 @@ class Checkup {
 
   const Plan& plan_;
   std::string key_;
+  const std::string set_up_key_;
   // Each element is written by its host's thread, and read by others after a gate.
   std::vector<HostReport> reports_;
   std::vector<char> uploaded_;

@@ -70,6 +70,7 @@ struct TaskSettings {
   bool command_said = false;  // also when it was a mistake
   std::optional<Located<std::string>> cwd;
   std::optional<Located<std::string>> venv;
+  std::optional<Located<std::string>> conda;
   std::map<std::string, Located<std::string>> env;
   std::vector<std::string> env_from;  // names of variables of the user's shell
   std::optional<Located<GpuRequest>> gpus;
@@ -96,6 +97,13 @@ struct RestartTable {
   std::optional<int> limit;
   std::optional<int64_t> window_ms;
   std::optional<int64_t> backoff_ms;
+};
+
+struct SetUpTable {
+  Where where;
+  std::vector<Located<std::string>> command;
+  std::vector<Located<std::string>> inputs;  // below the workdir
+  int64_t timeout_ms = 1'800'000;
 };
 
 struct SshTable {
@@ -132,6 +140,7 @@ struct ClusterFile {
   std::optional<Located<std::string>> program;  // which kind of TensorFlow program it is
   std::optional<Located<std::string>> workdir;
   std::optional<Located<std::string>> shared;
+  std::optional<SetUpTable> set_up;
   std::vector<RoleTable> roles;                 // in the order of the file
   std::map<std::string, RestartTable> restart;  // by task type
   std::optional<protocol::OnHostLost> on_host_lost;

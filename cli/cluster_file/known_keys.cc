@@ -21,6 +21,7 @@ constexpr Table kTables[] = {
     {"[roles.NAME]", kRoleKeys},
     {"[restart] NAME", kRestartKeys},
     {"[ssh]", kSshKeys},
+    {"[setup]", kSetUpKeys},
     {"{ address = ... } of a host", kHostKeys},
     {"[tensorboard]", kTensorBoardKeys},
 };

@@ -18,6 +18,7 @@ inline constexpr std::string_view kTopKeys[] = {"name",
                                                 "cluster",
                                                 "task",
                                                 "roles",
+                                                "setup",
                                                 "restart",
                                                 "ssh",
                                                 "control",
@@ -29,14 +30,15 @@ inline constexpr std::string_view kHostKeys[] = {"address", "ssh",   "gpus",    
                                                  "slots",   "spare", "transport"};
 inline constexpr std::string_view kHostFileKeys[] = {"file"};
 inline constexpr std::string_view kTaskKeys[] = {
-    "command", "workdir", "cwd",    "venv",     "env",       "env_from",
-    "gpus",    "program", "shared", "output",   "grace",     "log_limit",
-    "image",   "engine",  "mounts", "shm_size", "entrypoint"};
+    "command",   "workdir", "cwd",     "venv",   "conda",    "env",
+    "env_from",  "gpus",    "program", "shared", "output",   "grace",
+    "log_limit", "image",   "engine",  "mounts", "shm_size", "entrypoint"};
 inline constexpr std::string_view kRoleKeys[] = {
-    "hosts", "count",  "per_host", "ports",    "more_ports", "command", "cwd",
-    "venv",  "env",    "env_from", "gpus",     "output",     "grace",   "log_limit",
-    "image", "engine", "mounts",   "shm_size", "entrypoint"};
+    "hosts",     "count", "per_host", "ports",    "more_ports", "command",   "cwd",
+    "venv",      "conda", "env",      "env_from", "gpus",       "output",    "grace",
+    "log_limit", "image", "engine",   "mounts",   "shm_size",   "entrypoint"};
 inline constexpr std::string_view kRestartKeys[] = {"policy", "limit", "within", "backoff"};
+inline constexpr std::string_view kSetUpKeys[] = {"command", "inputs", "timeout"};
 inline constexpr std::string_view kSshKeys[] = {"user",      "port",      "identity_file", "config",
                                                 "host_keys", "transport", "remote_dir"};
 inline constexpr std::string_view kControlKeys[] = {"port"};

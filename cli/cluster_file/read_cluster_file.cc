@@ -8,6 +8,7 @@
 #include "cli/cluster_file/host_words.h"
 #include "cli/cluster_file/known_keys.h"
 #include "cli/cluster_file/read_hosts.h"
+#include "cli/cluster_file/read_set_up.h"
 #include "cli/cluster_file/read_settings.h"
 #include "cli/cluster_file/set_values.h"
 #include "cli/cluster_file/toml_reader.h"
@@ -346,6 +347,7 @@ std::optional<ClusterFile> ReadClusterFile(std::string_view toml,
   ReadCluster(top, file, problems);
   ReadTask(top, file, problems);
   ReadRoles(top, file, problems);
+  file.set_up = ReadSetUp(top, problems);
   ReadRestart(top, file, problems);
   ReadSsh(top, file, problems);
   ReadControl(top, file);

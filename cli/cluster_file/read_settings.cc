@@ -32,25 +32,6 @@ std::string CommandHint(const std::string& text) {
   return fmt::format("no shell runs it, so write command = [{}]", words);
 }
 
-std::optional<std::vector<Located<std::string>>> ReadCommand(const Field& field,
-                                                             Problems& problems) {
-  if (const auto* text = std::get_if<std::string>(&field.node->value)) {
-    ReportForm(field, kCommandForm, problems, CommandHint(*text));
-    return std::nullopt;
-  }
-  const auto elements = ReadArray(field, kCommandForm, problems);
-  if (!elements) return std::nullopt;
-  std::vector<Located<std::string>> command;
-  for (const Field& element : *elements) {
-    const auto text = ReadText(element, problems);
-    if (text) command.push_back({*text, element.where});
-  }
-  if (command.size() < elements->size()) return std::nullopt;
-  if (!command.empty() && !command.front().value.empty()) return command;
-  problems.Add(field.where, "names no program", "write command = [\"python3\", \"train.py\"]");
-  return std::nullopt;
-}
-
 std::vector<std::string> ReadEnvFrom(const Field& field, Problems& problems) {
   std::vector<std::string> names;
   const auto elements = ReadArray(field, "a list of names of variables", problems);
@@ -89,12 +70,35 @@ std::optional<GpuRequest> ReadGpuRequest(const Field& field, Problems& problems)
 
 }  // namespace
 
+std::optional<std::vector<Located<std::string>>> ReadCommand(const Field& field,
+                                                             Problems& problems) {
+  if (const auto* text = std::get_if<std::string>(&field.node->value)) {
+    ReportForm(field, kCommandForm, problems, CommandHint(*text));
+    return std::nullopt;
+  }
+  const auto elements = ReadArray(field, kCommandForm, problems);
+  if (!elements) return std::nullopt;
+  std::vector<Located<std::string>> command;
+  for (const Field& element : *elements) {
+    const auto text = ReadText(element, problems);
+    if (text) command.push_back({*text, element.where});
+  }
+  if (command.size() < elements->size()) return std::nullopt;
+  if (!command.empty() && !command.front().value.empty()) return command;
+  problems.Add(field.where, "names no program", "write command = [\"python3\", \"train.py\"]");
+  return std::nullopt;
+}
+
 TaskSettings ReadSettings(const TableReader& table, Problems& problems) {
   TaskSettings settings;
   settings.command_said = !table.Lacks("command");
   if (const auto field = table.Find("command")) settings.command = ReadCommand(*field, problems);
   settings.cwd = table.Line("cwd");
   settings.venv = table.Line("venv");
+  settings.conda = table.Line("conda");
+  if (settings.venv && settings.conda) {
+    problems.Add(settings.conda->where, "is not possible beside venv", "leave one of them out");
+  }
   if (const auto field = table.Find("env")) settings.env = ReadEnv(*field, problems);
   if (const auto field = table.Find("env_from")) {
     settings.env_from = ReadEnvFrom(*field, problems);

@@ -12,6 +12,10 @@ namespace tfdist::cli {
 
 TaskSettings ReadSettings(const TableReader& table, Problems& problems);
 
+// A program and its arguments, each with its place.
+std::optional<std::vector<Located<std::string>>> ReadCommand(const Field& field,
+                                                             Problems& problems);
+
 bool SaysAuto(const Field& field);
 
 // 2222, [20000, 20001], or "auto".

@@ -230,6 +230,8 @@ void AddUp(CLI::App& app, Command& command, const Words& words) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   sub->add_flag("--replace", arguments->replace, "end the job that runs under this name first");
+  sub->add_flag("--setup", arguments->set_up,
+                "run the file's [setup] command again, though it has been run on the hosts");
   sub->add_flag("--timeline", arguments->timeline,
                 "show how long each host's bring-up took, step by step, and which was slowest");
   sub->add_flag("--tensorboard", arguments->tensorboard,

@@ -8,6 +8,7 @@
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/plan/host_count.h"
+#include "cli/render/settings.h"
 #include "cli/render/table.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
@@ -120,6 +121,20 @@ size_t Count(const std::vector<Finding>& findings, Severity severity) {
                        [severity](const Finding& one) { return one.severity == severity; });
 }
 
+// Where the set-up has been run already, and where `up` would run it.
+void PrintSetUp(const Plan& plan, const std::vector<HostReport>& reports) {
+  if (!plan.set_up) return;
+  std::vector<std::string> made;
+  std::vector<std::string> to_run;
+  for (size_t slot = 0; slot < reports.size(); ++slot) {
+    if (!reports[slot].facts) continue;
+    (reports[slot].facts->set_up_made ? made : to_run).push_back(plan.hosts[slot].name);
+  }
+  Print("set-up: {}\n", SetUpText(plan));
+  if (!made.empty()) Print("  there already on {}\n", FoldHosts(made));
+  if (!to_run.empty()) Print("  up will run it on {}\n", FoldHosts(to_run));
+}
+
 void PrintSummary(size_t hosts, size_t errors, size_t warnings) {
   if (errors + warnings == 0) {
     Print("{}: nothing found that would stop the job\n", Counted(hosts, "host"));
@@ -165,6 +180,7 @@ json HostJson(const Plan& plan, const std::string& name, const HostReport& repor
   host["target_count"] = report.targets.size();
   host["unreached"] = UnreachedJson(plan, report);
   host["gpus"] = report.facts->gpus;
+  if (plan.set_up) host["set_up_made"] = report.facts->set_up_made;
   if (const auto& python = report.facts->python) {
     host["python"] = {
         {"program", python->program}, {"version", python->version}, {"packages", json::object()}};
@@ -221,6 +237,7 @@ int CheckCommand(const CheckArguments& arguments) {
     PrintCheckAsJson(plan, reports, findings);
   } else {
     PrintTable(plan, reports);
+    PrintSetUp(plan, reports);
     PrintFindings(findings, Severity::kError);
     PrintFindings(findings, Severity::kWarning);
     PrintSummary(CountHosts(plan.hosts), errors, findings.size() - errors);

@@ -55,6 +55,7 @@ struct UpArguments {
   bool quiet = false;  // warnings, errors and the tasks' output alone
   bool timeline = false;
   bool tensorboard = false;
+  bool set_up = false;              // anew, though it has been run
   std::vector<std::string> labels;  // "KEY=VALUE"
 };
 int UpCommand(const UpArguments& arguments);

@@ -7,6 +7,7 @@
 #include <future>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -19,6 +20,7 @@
 #include "cli/deploy/file_hashes.h"
 #include "cli/deploy/git_state.h"
 #include "cli/deploy/runtime_program.h"
+#include "cli/deploy/set_up.h"
 #include "cli/deploy/workdir_hashes.h"
 #include "cli/deploy/workdir_report.h"
 #include "cli/exit_codes.h"
@@ -30,6 +32,7 @@
 #include "cli/plan/host_count.h"
 #include "cli/plan/spares.h"
 #include "cli/render/render.h"
+#include "cli/render/settings.h"
 #include "cli/show/consent.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/kept_text.h"
@@ -59,8 +62,11 @@ constexpr auto kAskLimit = 10s;
 // Longer than the agents need to take a request to go back; they remove themselves otherwise.
 constexpr auto kRollBackLimit = 10s;
 
-Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& hashes) {
+Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& hashes,
+                bool set_up_again) {
   Cargo cargo;
+  cargo.set_up = DescribeSetUp(plan, listing, hashes);
+  if (cargo.set_up) cargo.set_up->again = set_up_again;
   cargo.job = DescribeJob(plan, NewJobId(plan.name));
   cargo.secret = RandomHex(kSecretBytes);
   if (plan.workdir) {
@@ -251,7 +257,7 @@ class Launch {
         arguments_(arguments),
         listing_(LookThroughWorkdir(plan, is_first && !arguments.quiet)),
         hashes_(plan.workdir.value_or("")),
-        cargo_(LoadCargo(plan, listing_, hashes_)),
+        cargo_(LoadCargo(plan, listing_, hashes_, arguments.set_up)),
         record_(MakeRecord(plan, cargo_.job.job, cargo_.job.plan_sha256)) {
     record_.origin.version = VersionLine();
     record_.labels = LabelsOf(arguments);
@@ -280,6 +286,7 @@ class Launch {
     {
       Deployment deployment(plan_, cargo_);
       const bool through = Wait(deployment);
+      SaySetUpLines(deployment);
       left_ = deployment.HostsNotRolledBack();
       // Threads may sit in a connect that takes its full time limit; nothing of the job can come of
       // them any more, so the process ends under them.
@@ -341,6 +348,7 @@ class Launch {
       if (fds[0].revents != 0) return true;
       const TimePoint now = SystemClock().Now();
       if (mark_) mark_->KeepFresh();
+      SaySetUpLines(deployment);
       const bool interrupted = interrupts_->Take() > 0;
       if (!give_up && (interrupted || (mark_ && mark_->IsAskedToStop()))) {
         interrupted_ = true;
@@ -357,6 +365,13 @@ class Launch {
         next_word = now + kSlowHost;
       }
     }
+  }
+
+  void SaySetUpLines(Deployment& deployment) {
+    const std::vector<std::string> lines = deployment.TakeSetUpLines();
+    if (arguments_.quiet || lines.empty()) return;
+    if (!std::exchange(set_up_said_, true)) Say("tfdist: set-up: {}\n", SetUpText(plan_));
+    for (const std::string& line : lines) Say("{}\n", line);
   }
 
   static void SayWhoIsSlow(const Deployment& deployment, TimePoint::duration waited) {
@@ -573,6 +588,7 @@ class Launch {
     interrupts_->HearHangUp();
     Deployment deployment(plan_, cargo_, running.id);
     const bool through = Wait(deployment);
+    SaySetUpLines(deployment);
     left_ = deployment.HostsNotRolledBack();
     if (!through || interrupted_) LeaveInterrupted();
     interrupts_.reset();
@@ -599,6 +615,7 @@ class Launch {
     }
     UpArguments again = arguments_;
     again.replace = false;  // once: two that replace each other would never end
+    again.set_up = false;   // the rehearsal has run it
     Launch launch(plan_, again);
     launch.replaced_ = running.id;
     return launch.Run();
@@ -644,6 +661,7 @@ class Launch {
   std::optional<BringUpMark> mark_;
   std::optional<Interrupts> interrupts_;
   bool interrupted_ = false;
+  bool set_up_said_ = false;
   std::future<std::optional<GitState>> git_;
   std::string replaced_;  // id of the job that was ended for this one
   // What the deployment has come to.

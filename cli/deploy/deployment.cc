@@ -22,6 +22,7 @@
 #include "wire/image_pull.h"
 #include "wire/refusal.h"
 #include "wire/room.h"
+#include "wire/set_up.h"
 
 namespace tfdist::cli {
 namespace {
@@ -46,6 +47,7 @@ constexpr auto kPullLook = 100ms;
 constexpr auto kTrialsLimit = 300s;  // of its images, by the host's container engine
 constexpr auto kPortsLimit = 70s;    // TIME_WAIT lasts for 60 s
 constexpr auto kPortsLook = 500ms;
+constexpr auto kSetUpLook = 200ms;
 constexpr size_t kMostTroubles = 8;  // of a host: more is nothing that an agent says
 constexpr auto kDialLimit = 30s;     // the name of slot 0 is resolved there as well
 constexpr auto kNamesLimit = 30s;
@@ -397,10 +399,22 @@ protocol::HostDescription Deployment::DescriptionOf(int slot) const {
     description.files.insert(description.files.end(), large.begin(), large.end());
     description.files.push_back(cargo_.workdir->times().description());
   }
+  description.set_up = SetUpOn(slot);
   description.secret.value = cargo_.secret;
   description.replaces = rehearsed_for_;
   if (is_rehearsal() && slot == 0) description.control_port = plan_.control_port;
   return description;
+}
+
+// With what the file says of this host's variables.
+std::optional<protocol::SetUpDescription> Deployment::SetUpOn(int slot) const {
+  auto set_up = cargo_.set_up;
+  if (!set_up) return std::nullopt;
+  for (const auto& variable : plan_.hosts[static_cast<size_t>(slot)].env) {
+    std::erase_if(set_up->env, [&](const auto& other) { return other.first == variable.first; });
+    set_up->env.push_back(variable);
+  }
+  return set_up;
 }
 
 void Deployment::ThrowIfCancelled() const {
@@ -464,7 +478,35 @@ void Deployment::Describe(int slot) {
       {.type = "ok", .body = answer.value("troubles", Json::array())});
   Get(answer, "kept", host.kept);
   host.images = answer.value("images", std::vector<protocol::ImageOnHost>());
-  AwaitPorts(host, answer.value("waits", ""));
+  const bool set_up_runs = answer.value("set_up", false);
+  AwaitPorts(host, set_up_runs ? AwaitSetUp(slot) : answer.value("waits", ""));
+}
+
+// The host ends a command that takes too long.
+std::string Deployment::AwaitSetUp(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  const std::string& name = plan_.hosts[static_cast<size_t>(slot)].name;
+  host.steps.Begin("set-up");
+  protocol::SetUpAsk ask;
+  try {
+    while (true) {
+      const Json answer = Ask(host, type::kSetUp, ask, kDescribeLimit);
+      const auto progress = answer.get<protocol::SetUpProgress>();
+      set_up_output_.Add(name, progress);
+      if (progress.done) {
+        set_up_output_.Finish(name);
+        host.images = answer.value("images", std::vector<protocol::ImageOnHost>());
+        return progress.waits;
+      }
+      ask.offset = progress.offset;
+      if (!progress.output.value.empty()) continue;
+      (void)host.attached.link->Receive(SystemClock().Now() + kSetUpLook);  // sends pings
+      ThrowIfCancelled();
+    }
+  } catch (...) {
+    set_up_output_.Finish(name);
+    throw;
+  }
 }
 
 // All hosts have answered: the gate before this step is open.

@@ -23,6 +23,7 @@
 #include "cli/deploy/gate.h"
 #include "cli/deploy/name_check.h"
 #include "cli/deploy/packed_file.h"
+#include "cli/deploy/set_up_output.h"
 #include "cli/deploy/step_times.h"
 #include "cli/deploy/workdir_parts.h"
 #include "cli/job/connector.h"
@@ -43,6 +44,7 @@ struct Cargo {
   std::unique_ptr<WorkdirParts> workdir;
   std::optional<PackedFile> runtime;
   std::optional<PackedFile> cuda_runtime;
+  std::optional<protocol::SetUpDescription> set_up;
 };
 
 // How far files have come to the hosts.
@@ -81,6 +83,9 @@ class Deployment {
 
   // Any thread. Hosts are counted once they have said what they lack.
   [[nodiscard]] FilesSent Sent() const;
+
+  // Lines of the hosts' set-up commands that have come since the last call. Any thread.
+  [[nodiscard]] std::vector<std::string> TakeSetUpLines() { return set_up_output_.Take(); }
 
   // Why a host could not be brought up.
   struct Failure {
@@ -149,6 +154,8 @@ class Deployment {
   void PullImages(Host& host, const protocol::HostDescription& description);
   void Describe(int slot);
   void CheckImages() const;
+  // Why a port is not free yet, when it is done; empty: all are.
+  std::string AwaitSetUp(int slot);
   void AwaitPorts(Host& host, std::string why);
   void AskForNames(int slot);
   [[nodiscard]] protocol::Json SharedBody() const;
@@ -181,6 +188,7 @@ class Deployment {
   // `left`: what an agent that was rolled back could not remove, or empty.
   void ReportLeft(int slot, const std::string& left);
   [[nodiscard]] protocol::HostDescription DescriptionOf(int slot) const;
+  [[nodiscard]] std::optional<protocol::SetUpDescription> SetUpOn(int slot) const;
 
   [[nodiscard]] bool is_rehearsal() const { return !rehearsed_for_.empty(); }
 
@@ -207,6 +215,7 @@ class Deployment {
   std::atomic<uint64_t> wire_ = 0;
   std::atomic<size_t> lacking_ = 0;
   std::atomic<size_t> supplied_ = 0;
+  SetUpOutput set_up_output_;
   const std::string mark_;      // in the name of the file by which a shared folder is known again
   protocol::Json coordinator_;  // answer to `peers`; written before `listening_` opens, read after
   UniqueFd done_fd_;            // eventfd

@@ -63,9 +63,11 @@ void CheckNames(const TaskSettings& settings, Problems& problems) {
 void CheckRole(const ClusterFile& file, const Role& role, Problems& problems) {
   for (const TaskSettings* settings : SettingsOf(file, role)) {
     CheckNames(*settings, problems);
-    if (!settings->venv) continue;
-    problems.Add(settings->venv->where, "is a folder of the hosts, and the task has an image",
-                 "the image has its own Python: leave venv out, or image");
+    for (const auto& python : {settings->venv, settings->conda}) {
+      if (!python) continue;
+      problems.Add(python->where, "is of the hosts, and the task has an image",
+                   "the image has its own Python: leave one of them out");
+    }
   }
 }
 

@@ -15,6 +15,7 @@ protocol::TaskDescription DescribeWithoutTfConfig(const TaskOnHost& task) {
   description.slot = task.slot;
   description.argv = task.argv;
   description.cwd = task.cwd;
+  description.conda = task.conda;
   if (!task.gpus) description.unset = {"CUDA_VISIBLE_DEVICES"};  // all GPUs, whatever the host says
   description.gpu_share = task.gpu_share;
   description.env = task.env;
@@ -144,6 +145,9 @@ std::string HashOf(const Plan& plan) {
                             {"tasks", protocol::Json::array()}};
   for (const TaskOnHost& task : plan.tasks) {
     meaning["tasks"].push_back(DescribeWithoutTfConfig(task));
+  }
+  if (plan.set_up) {
+    meaning["set_up"] = {plan.set_up->argv, plan.set_up->inputs, plan.set_up->env};
   }
   for (const HostPlan& host : plan.hosts) {
     if (!host.env.empty()) meaning["env"].push_back({host.name, host.env});

@@ -32,6 +32,7 @@
 #include "cli/plan/policies.h"
 #include "cli/plan/ports.h"
 #include "cli/plan/program_rules.h"
+#include "cli/plan/set_up.h"
 #include "cli/plan/settings.h"
 #include "cli/plan/task_commands.h"
 
@@ -263,6 +264,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   SetPaths(file, folder, plan, problems);
   SetPolicies(file, plan, problems);
   SetContainers(file, placement, plan, problems);
+  PlanSetUp(file, placement, plan, problems);
   SetCommands(file, placement, plan, problems);
   SetHostEnv(file, placement, plan, problems);
   WarnOfContainerClients(plan);

@@ -20,10 +20,10 @@ constexpr size_t kMostParts = size_t{128} * 1024;
 constexpr size_t kMostBytes = size_t{1} << 30;
 
 constexpr std::string_view kNames[] = {
-    "job",       "task",       "task_type",   "task_index",       "host",
-    "port",      "address",    "runtime",     "shared",           "workdir",
-    "keep",      "rank",       "local_rank",  "local_world_size", "world_size",
-    "node_rank", "node_count", "worker_count"};
+    "job",        "task",      "task_type",  "task_index",  "host",
+    "port",       "address",   "runtime",    "shared",      "workdir",
+    "keep",       "setup",     "rank",       "local_rank",  "local_world_size",
+    "world_size", "node_rank", "node_count", "worker_count"};
 
 constexpr std::string_view kEnvironment = "env:";
 
@@ -73,6 +73,17 @@ size_t HomeIn(std::string_view text) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> PlaceholdersIn(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (size_t at = text.find('{'); at < text.size(); at = text.find('{', at + 1)) {
+    const bool of_shell = at > 0 && text[at - 1] == '$';
+    const std::string_view word = of_shell ? std::string_view() : WordIn(text.substr(at));
+    if (!word.empty()) words.push_back(word);
+    if (text.substr(at).starts_with("{{")) ++at;
+  }
+  return words;
+}
 
 struct Placeholders::Use {
   std::string_view word;
@@ -188,6 +199,9 @@ bool Placeholders::ResolvePath(const Use& use, Parts& parts) const {
     AppendLiteral(parts, protocol::kRuntimePath);
   } else if (use.word == "keep") {
     AppendLiteral(parts, protocol::kKeepPath);
+  } else if (use.word == "setup") {
+    if (!plan_.set_up) Report(use, "stands for nothing: the file has no [setup]");
+    AppendLiteral(parts, protocol::kSetUpPath);
   } else if (use.word == "workdir") {
     if (!plan_.workdir) Report(use, "stands for nothing: [task] has no workdir");
     AppendLiteral(parts, protocol::kWorkdirPath);

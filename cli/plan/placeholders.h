@@ -13,6 +13,9 @@
 
 namespace tfdist::cli {
 
+// The words of its placeholders, in order, as Expand finds them.
+std::vector<std::string_view> PlaceholdersIn(std::string_view text);
+
 // Borrows the plan, whose hosts, common texts and tasks (id, slot, port, rank) must be there.
 class Placeholders {
  public:

@@ -105,6 +105,44 @@ TEST_F(PlaceholdersIn, AVirtualEnvironmentComesFirstInThePath) {
               ElementsAre(HasSubstr("is no path of the hosts")));
 }
 
+TEST_F(PlaceholdersIn, ACondaEnvironmentIsFoundByTheHost) {
+  const auto file = [](const std::string& task) {
+    return "name = \"n\"\n[cluster]\nhosts = [\"h1\"]\n[task]\ncommand = [\"python\"]\n" + task;
+  };
+  const Plan plan = Load(file("conda = \"tf\"\n[roles.ps]\nvenv = \"/opt/ps\""));
+  EXPECT_EQ(TaskNamed(plan, "master:0").conda, protocol::Text("tf"));
+  EXPECT_EQ(EnvOf(plan, "ps:0", "VIRTUAL_ENV"), "/opt/ps");
+  EXPECT_TRUE(TaskNamed(plan, "ps:0").conda.parts.empty());
+  EXPECT_THAT(Messages(file("conda = \"tf\"\nvenv = \"/opt/x\"")),
+              ElementsAre(HasSubstr("is not possible beside venv")));
+  EXPECT_THAT(Messages(file("conda = \"envs/tf\"")),
+              ElementsAre(HasSubstr("is no path of the hosts")));
+}
+
+TEST_F(PlaceholdersIn, ASetUpIsNoTask) {
+  const auto file = [](const std::string& set_up, const std::string& task = "") {
+    return "name = \"n\"\n[cluster]\nhosts = [\"h1\"]\n[task]\ncommand = [\"{setup}/bin/x\"]\n" +
+           task + "[setup]\n" + set_up;
+  };
+  const Plan plan = Load(file("command = [\"make\", \"{job} {setup}/x\"]\ntimeout = \"2h\"",
+                              "env = { A = \"{rank}\", B = \"{setup}/b\" }\n"));
+  const std::string path(protocol::kSetUpPath);
+  EXPECT_EQ(ArgvOf(plan, "master:0")[0], path + "/bin/x");
+  EXPECT_EQ(plan.set_up->argv[1], protocol::Text("n " + path + "/x"));
+  EXPECT_EQ(plan.set_up->timeout_ms, 7'200'000);
+  std::vector<std::string> names;
+  for (const auto& [name, value] : plan.set_up->env) names.push_back(name);
+  EXPECT_THAT(names, ElementsAre("B", "PYTHONUNBUFFERED"));
+  EXPECT_THAT(Messages(file("command = [\"make\", \"{rank}\"]")),
+              ElementsAre(HasSubstr("{rank} stands for nothing here")));
+  EXPECT_THAT(Messages(file("command = [\"make\"]\ninputs = [\"../x\", \"/y\", \"z\"]")),
+              ElementsAre(HasSubstr("got '../x'"), HasSubstr("got '/y'"),
+                          HasSubstr("[task] has no workdir")));
+  EXPECT_THAT(Messages(file("inputs = []")), ElementsAre(HasSubstr("says no command")));
+  EXPECT_THAT(Messages(file("command = [\"make\"]\ntimeout = \"0s\"")),
+              ElementsAre(HasSubstr("expected 1s to 24h")));
+}
+
 TEST_F(PlaceholdersIn, OtherBracesAreThemselves) {
   EXPECT_EQ(Expand("{{task}"), "{task}");
   EXPECT_EQ(Expand("{{{task}"), "{worker:0");

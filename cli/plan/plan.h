@@ -54,12 +54,21 @@ struct TaskOnHost {
   std::vector<protocol::Text> argv;
   std::optional<protocol::ContainerDescription> container;  // else it runs on the host itself
   protocol::Text cwd;                                       // as protocol::TaskDescription's
+  protocol::Text conda;                                     // the same
   // CUDA_VISIBLE_DEVICES and the user's; in order, without doubles. DescribeTask puts TF_CONFIG in
   // front (kept here, it would take the square of the number of tasks); the agent adds TFDIST_*.
   std::vector<std::pair<std::string, protocol::Text>> env;
   bool merged_output = true;
   int64_t log_limit_bytes = 1 << 30;
   int64_t grace_ms = 10'000;
+};
+
+// What each host runs once, before the tasks.
+struct SetUpPlan {
+  std::vector<protocol::Text> argv;
+  std::vector<std::pair<std::string, protocol::Text>> env;  // as TaskOnHost's
+  std::vector<std::string> inputs;                          // files and folders below the workdir
+  int64_t timeout_ms = 1'800'000;
 };
 
 struct SshOptions {
@@ -94,9 +103,10 @@ struct Plan {
   int64_t rest_timeout_ms = 0;                   // the same
   int64_t silent_after_ms = 60'000;              // without output from any task
   std::optional<std::filesystem::path> workdir;  // absolute
-  bool needs_runtime = false;                    // some argv or env holds {runtime}
-  bool needs_cuda_runtime = false;               // the same of its CUDA twin (runtime_choice.h)
-  std::string shared;                            // absolute path on the hosts, or empty
+  std::optional<SetUpPlan> set_up;
+  bool needs_runtime = false;       // some argv or env holds {runtime}
+  bool needs_cuda_runtime = false;  // the same of its CUDA twin (runtime_choice.h)
+  std::string shared;               // absolute path on the hosts, or empty
   std::string
       logdir;  // of TensorBoard: absolute, or relative to the tasks' folder; empty: not said
   int control_port = 0;  // 0: any free one

@@ -161,16 +161,18 @@ class CommandWriter {
   }
 
   // As the environment's own `activate` does; the agent looks whether the environment is there.
-  void Activate(const Role& role, const TaskOnHost& task,
-                std::map<std::string, protocol::Text>& env) {
-    const auto venv = SaidOf(role, &TaskSettings::venv);
+  void Activate(const Role& role, TaskOnHost& task, std::map<std::string, protocol::Text>& env) {
+    const auto [venv, conda] = PythonOf(role);
+    if (conda) task.conda = CondaOf(*conda, task);
     if (!venv) return;
     const protocol::Text folder = Expand(*venv, task, sizeof "VIRTUAL_ENV");
     if (!IsOfTheHost(folder)) {
-      problems_.Add(venv->where, "is no path of the hosts",
-                    "write ~/NAME, /PATH, {keep}/NAME or {shared}/NAME: an environment has its own "
-                    "path in it, and is made where "
-                    "it is used");
+      problems_.Add(
+          venv->where, "is no path of the hosts",
+          "write ~/NAME, /PATH, {setup}/NAME, {keep}/NAME or {shared}/NAME: an environment has its "
+          "own "
+          "path in it, and is made where "
+          "it is used");
     }
     protocol::Text path = folder;
     path.parts.emplace_back("/bin:");
@@ -181,6 +183,25 @@ class CommandWriter {
     env.insert_or_assign("PATH", std::move(path));
     env.insert_or_assign("VIRTUAL_ENV", folder);
     env.try_emplace("PYTHONHOME", "");  // another installation's; empty: as without it
+  }
+
+  // The environment of the nearest table that names one, of either kind.
+  std::pair<std::optional<Located<std::string>>, std::optional<Located<std::string>>> PythonOf(
+      const Role& role) {
+    for (const TaskSettings* settings : SettingsOf(file_, role)) {
+      if (settings->venv || settings->conda) return {settings->venv, settings->conda};
+    }
+    return {};
+  }
+
+  // A name, or a path.
+  protocol::Text CondaOf(const Located<std::string>& conda, const TaskOnHost& task) {
+    const protocol::Text text = Expand(conda, task, sizeof "CONDA_PREFIX");
+    if (conda.value.find('/') != conda.value.npos && !IsOfTheHost(text)) {
+      problems_.Add(conda.where, "is no path of the hosts",
+                    "write the environment's name, or ~/NAME or /PATH");
+    }
+    return text;
   }
 
   void AddFromShell(const std::string& name, std::map<std::string, protocol::Text>& env) {

@@ -25,6 +25,7 @@ std::string Filling::Fill(const protocol::Text& text) const {
   ReplaceAll(filled, protocol::kRuntimePath, "<jobdir>/runtime");
   ReplaceAll(filled, protocol::kWorkdirPath, "<jobdir>/work");
   ReplaceAll(filled, protocol::kKeepPath, "<keep>");
+  ReplaceAll(filled, protocol::kSetUpPath, "<setup>");
   return filled;
 }
 

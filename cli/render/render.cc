@@ -182,6 +182,7 @@ std::string RenderTable(const Plan& plan, size_t columns) {
   for (const HostPlan& host : plan.hosts) {
     if (host.spare) text += fmt::format("spare host: {}\n", host.name);
   }
+  if (plan.set_up) text += fmt::format("set-up: {}\n", SetUpText(plan));
   return text + ImageLines(plan) + SshLines(plan.ssh);
 }
 
@@ -201,6 +202,9 @@ std::string RenderEnv(const Plan& plan, std::string_view task) {
     lines += ExportLine(name, filling.Word(text, ShellQuoted));
   }
   lines += OwnVariables(plan, found);
+  if (!found.conda.parts.empty()) {
+    lines += fmt::format("conda activate {}\n", filling.Word(found.conda, ShellWord));
+  }
   if (!found.gpus) lines += "unset CUDA_VISIBLE_DEVICES\n";
   if (found.gpu_share) lines += "# decided on the host, if it has GPUs: CUDA_VISIBLE_DEVICES\n";
   return lines;
@@ -212,8 +216,13 @@ std::string RenderJson(const Plan& plan) {
   json["layout"] = plan.layout;
   json["ssh"] = Json::object();
   for (const auto& [key, value] : SshParts(plan.ssh)) json["ssh"][key] = value;
-  json["tasks"] = Json::array();
   const Filling filling(plan);
+  if (plan.set_up) {
+    json["set_up"] = {{"argv", FillAll(plan.set_up->argv, filling)},
+                      {"inputs", plan.set_up->inputs},
+                      {"timeout_ms", plan.set_up->timeout_ms}};
+  }
+  json["tasks"] = Json::array();
   for (const TaskOnHost& task : plan.tasks) {
     json["tasks"].push_back(TaskJson(plan, task, filling));
   }

@@ -10,7 +10,7 @@
 
 namespace tfdist::cli {
 
-// One line for each task: its host, address, GPUs and command; then what of [ssh] concerns this machine: a configuration may run
+// One line for each task: its host, address, GPUs and command; then the set-up, and what of [ssh] concerns this machine: a configuration may run
 // commands here. `columns`: as AlignColumns has them.
 std::string RenderTable(const Plan& plan, size_t columns = 0);
 

@@ -16,6 +16,7 @@
 #include "cli/plan/describe.h"
 #include "cli/plan/launch_variables.h"
 #include "cli/render/filling.h"
+#include "cli/render/quote.h"
 #include "job/plan.h"
 
 namespace tfdist::cli {
@@ -149,6 +150,16 @@ std::string ValueOrHash(const std::string& name, const std::string& value) {
   return IsOurs(name) ? value : HashOfValue(value);
 }
 
+std::string SetUpText(const Plan& plan) {
+  const Filling filling(plan);
+  std::vector<std::string> words;
+  for (const auto& word : plan.set_up->argv) words.push_back(filling.Word(word, ShellWord));
+  std::string text = fmt::format("{}", fmt::join(words, " "));
+  const auto& inputs = plan.set_up->inputs;
+  if (!inputs.empty()) text += fmt::format(" (inputs {})", fmt::join(inputs, ", "));
+  return text;
+}
+
 Settings SettingsOf(const Plan& plan, const TaskOnHost& task) {
   const Filling filling(plan);
   Settings settings = {{"host", plan.hosts.at(static_cast<size_t>(task.slot)).name},
@@ -160,6 +171,7 @@ Settings SettingsOf(const Plan& plan, const TaskOnHost& task) {
   if (task.container) AddContainer(*task.container, settings);
   if (task.port != 0) settings["port"] = std::to_string(task.port);
   if (!task.cwd.parts.empty()) settings["cwd"] = filling.Fill(task.cwd);
+  if (!task.conda.parts.empty()) settings["conda"] = filling.Fill(task.conda);
   for (const auto& [name, port] : task.more_ports) {
     settings["more_ports." + name] = std::to_string(port);
   }
@@ -178,6 +190,7 @@ Settings SettingsOf(const Plan& plan) {
   // The end of a master's job leaves the others time without being asked (plan.rest_timeout_ms).
   const int64_t finish_ms = std::max(plan.finish_timeout_ms, plan.rest_timeout_ms);
   if (finish_ms != 0) settings["finish_timeout"] = Duration(finish_ms);
+  if (plan.set_up) settings["setup"] = SetUpText(plan);
   AddHosts(plan, settings);
   return settings;
 }

@@ -22,6 +22,9 @@ Settings SettingsOf(const Plan& plan);
 inline constexpr const char* kDecidedOnTheHost = "decided on the host";
 std::string GpuText(const TaskOnHost& task);
 
+// The plan's set-up command as a shell line, and its inputs: "uv sync (inputs uv.lock)".
+std::string SetUpText(const Plan& plan);
+
 // Tells two values apart without showing either, unless the variable is tfdist's own: those hold no secrets.
 std::string ValueOrHash(const std::string& name, const std::string& value);
 

@@ -83,6 +83,14 @@ class OfAnEngine:
             self.assertEqual([(path.read_text(), path.stat().st_uid) for path in made], [("made\n", host.uid)])
         self.assert_nothing_left()
 
+    def test_what_a_set_up_has_made_is_seen(self):
+        set_up = f"[setup]\ncommand = {clusters.toml_list(['sh', '-c', 'echo from the host >made'])}\n"
+        up = self.up(shell("cat {setup}/made; echo new >{setup}/new || echo read-only"), extra=NO_RESTARTS + set_up)
+        up.expect(0)
+        self.assertIn("worker:0 | from the host\n", up.out)
+        self.assertIn("worker:0 | read-only\n", up.out)
+        self.assert_nothing_left()
+
     def test_its_exit_code_is_the_tasks(self):
         self.assertIn("worker:0 on {}: exit code 7".format(hosts[0].address), self.up(shell("exit 7")).expect(1).err)
         self.assert_nothing_left()

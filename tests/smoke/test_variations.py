@@ -495,6 +495,24 @@ command = ["{{tensorflow_server}}"]
         lines, _ = self.lines(file)
         self.assertEqual(lines, sorted(f"worker:{n} | {line}" for n in (0, 1) for line in (venv, venv, venv / "bin/python")))
 
+    def test_tasks_run_in_a_conda_environment_of_the_host(self):
+        # As conda lays one out; nothing of it is started but the program.
+        prefix = self.user.folder / "miniconda3/envs/tf"
+        file = self.write(["trainer"], task_extra='conda = "tf"')
+        for words in (["up", file], ["check", file]):
+            missing = self.user.run(*words).expect(3)
+            self.assertIn("the conda environment tf of worker:0 is not on this host\n", missing.err + missing.out)
+        (self.user.folder / "miniconda3/envs/torch/conda-meta").mkdir(parents=True)
+        self.assertIn("  try: this host has: torch\n", self.user.run("up", file).expect(3).err)
+        (prefix / "conda-meta").mkdir(parents=True)
+        (prefix / "bin").mkdir()
+        self.user.write("miniconda3/envs/tf/bin/trainer", "#!/bin/sh\necho $CONDA_DEFAULT_ENV in $CONDA_PREFIX\n")
+        (prefix / "bin/trainer").chmod(0o700)
+        for conda in ("tf", "~/miniconda3/envs/tf"):
+            lines, _ = self.lines(file, "--set", f"task.conda={conda}")
+            name = prefix if "/" in conda else conda
+            self.assertEqual(lines, [f"worker:{n} | {name} in {prefix}" for n in (0, 1)])
+
     def test_tasks_start_in_a_folder_of_the_workdir(self):
         self.user.write("work/mnist/train.py", "print(open('data').read())")
         self.user.write("work/mnist/data", "sevens")

@@ -1,0 +1,180 @@
+#include "agent/setup/set_up_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <system_error>
+#include <vector>
+
+#include "agent/files/folder_time.h"
+#include "agent/slot/slot_folder.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "job/layout.h"
+
+namespace tfdist::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kKeyDigits = 16;
+constexpr size_t kMostMarkBytes = 4096;
+constexpr std::string_view kLockFile = "lock";
+constexpr std::string_view kDoneMark = ".done";
+
+bool IsSetUpKey(std::string_view text) {
+  return text.size() == kKeyDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// Hosts of several kinds may share a home.
+std::string KindOfMachine() {
+  struct utsname names {};
+  return uname(&names) == 0 ? names.machine : "any";
+}
+
+std::string ReadMark(const fs::path& path) {
+  return ReadOwnFileIfExists(path, kMostMarkBytes).value_or("");
+}
+
+// Retention may have removed the folder between open(2) and flock(2).
+bool IsStillThere(int fd, const fs::path& path) {
+  struct stat open {};
+  struct stat named {};
+  return fstat(fd, &open) == 0 && stat(path.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
+         open.st_ino == named.st_ino;
+}
+
+bool IsUnusedSince(const fs::path& path, fs::file_time_type than) {
+  std::error_code error;
+  const auto time = fs::last_write_time(path, error);
+  return !error && time < than;
+}
+
+// With the lock. Marks go first: what is being removed is none that is done.
+void RemoveOldSetUpRuns(const SetUpFolder& folder, fs::file_time_type oldest) {
+  for (const fs::path& path : EntriesIn(folder.path())) {
+    if (path.extension() == kDoneMark && IsUnusedSince(path, oldest)) unlink(path.c_str());
+  }
+  for (const fs::path& path : EntriesIn(folder.path())) {
+    const std::string name = path.filename().string();
+    const bool is_run = name != kLockFile && path.extension() != kDoneMark;
+    if (!is_run || !IsUnusedSince(path, oldest)) continue;
+    std::error_code error;
+    if (!fs::exists(folder.Mark(name), error) && !error) (void)RemoveTree(path);
+  }
+}
+
+}  // namespace
+
+bool IsSetUpFolder(std::string_view name) {
+  return name.size() > kKeyDigits + 1 && name[kKeyDigits] == '-' &&
+         IsSetUpKey(name.substr(0, kKeyDigits));
+}
+
+SetUpFolder::SetUpFolder(const fs::path& base, const std::string& key)
+    : path_(base / layout::kSetUps / fmt::format("{}-{}", key, KindOfMachine())) {
+  if (!IsSetUpKey(key)) throw Error(Phase::kSetUp, fmt::format("'{}' is no set-up's key", key));
+}
+
+fs::path SetUpFolder::Mark(const std::string& run) const {
+  return path_ / (run + std::string(kDoneMark));
+}
+
+std::optional<UniqueFd> SetUpFolder::TryLock() const {
+  while (true) {
+    MakePrivateFolder(path_.parent_path());
+    MakePrivateFolder(path_);
+    UniqueFd fd = OpenFile(path_ / kLockFile, O_RDWR | O_CREAT | O_NOFOLLOW);
+    if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK || errno == EINTR) return std::nullopt;
+      throw Error(Phase::kSetUp, WithErrno("cannot lock " + (path_ / kLockFile).string(), errno));
+    }
+    if (IsStillThere(fd.get(), path_ / kLockFile)) return fd;
+  }
+}
+
+std::string SetUpFolder::JobOfLock() const { return ReadMark(path_ / kLockFile); }
+
+std::string SetUpFolder::JobOf(const std::string& run) const {
+  const std::string mark = ReadMark(Mark(run));
+  return mark.substr(mark.find(' ') + 1);
+}
+
+int64_t SetUpFolder::EndOf(const std::string& run) const {
+  const std::string mark = ReadMark(Mark(run));
+  int64_t ended_ns = 0;
+  std::from_chars(mark.data(), mark.data() + mark.size(), ended_ns);
+  return ended_ns;
+}
+
+std::optional<std::string> SetUpFolder::Newest() const {
+  std::optional<std::string> newest;
+  int64_t ended_ns = 0;
+  for (const fs::path& path : EntriesIn(path_)) {
+    if (path.extension() != kDoneMark) continue;
+    const int64_t time = EndOf(path.stem().string());
+    std::error_code error;
+    if (time <= ended_ns || !fs::is_directory(path_ / path.stem(), error)) continue;
+    ended_ns = time;
+    newest = path.stem().string();
+  }
+  return newest;
+}
+
+void SetUpFolder::MarkDone(const std::string& run, const std::string& job) const {
+  const UniqueFd folder = OpenFile(Run(run), O_RDONLY | O_DIRECTORY);
+  if (syncfs(folder.get()) != 0) {
+    throw Error(Phase::kFiles, WithErrno("cannot sync " + Run(run).string(), errno));
+  }
+  const auto newest = Newest();
+  const int64_t before_ns = newest ? EndOf(*newest) : 0;  // a clock may have been set back
+  const int64_t ended_ns = std::max(WallClockNanoseconds(), before_ns + 1);
+  ReplaceFile(Mark(run), std::to_string(ended_ns) + " " + job, 0600);
+}
+
+void SetUpFolder::RemoveUnfinished() const {
+  for (const fs::path& path : EntriesIn(path_)) {
+    const std::string name = path.filename().string();
+    std::error_code error;
+    if (name == kLockFile || path.extension() == kDoneMark || fs::exists(Mark(name), error) ||
+        error)
+      continue;
+    if (const auto left = RemoveTree(path)) {
+      throw Error(Phase::kSetUp, "cannot remove what an earlier run has left: " + *left,
+                  "look at what is in it, and remove it");
+    }
+  }
+}
+
+std::optional<std::string> UseSetUp(const SetUpFolder& folder) {
+  const auto lock = folder.TryLock();
+  if (!lock) return std::nullopt;
+  auto newest = folder.Newest();
+  if (newest) utimensat(AT_FDCWD, folder.Mark(*newest).c_str(), nullptr, 0);
+  return newest;
+}
+
+void RemoveOldSetUps(const fs::path& base, fs::file_time_type oldest) {
+  for (const fs::path& path : EntriesIn(base / layout::kSetUps)) {
+    if (!IsSetUpFolder(path.filename().string()) || !IsUnusedSince(path / kLockFile, oldest))
+      continue;
+    const SetUpFolder folder(path);
+    const auto lock = folder.TryLock();
+    if (!lock) continue;
+    RemoveOldSetUpRuns(folder, oldest);
+    if (EntriesIn(path).size() > 1) continue;
+    unlink((path / kLockFile).c_str());
+    rmdir(path.c_str());
+  }
+}
+
+}  // namespace tfdist::agent

@@ -1,0 +1,63 @@
+// `<base>/setup/<key>-<uname -m>/`: what the set-up command of one content has made on this host.
+//
+//   lock          held by whoever makes something here; its job, for those that wait
+//   <run>/        what one run of the command has made, and where it ran. Environments have their path in them: it stays
+//   <run>.done    that run has succeeded, "TIME JOB": written last, after all else is on disk
+//
+// The newest run that is done counts. `up --setup` makes a newer one beside it, and jobs that run keep theirs. What is not done
+// is removed by the next run. Jobs that use one touch its mark each hour; two weeks after that it goes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/unique_fd.h"
+
+namespace tfdist::agent {
+
+// Whether `name` is that of such a folder: 16 hexadecimal digits, a dash and the kind of machine.
+bool IsSetUpFolder(std::string_view name);
+
+class SetUpFolder {
+ public:
+  explicit SetUpFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  // For this kind of machine. Throws Error(kSetUp) for what is no key: 16 lower-case hexadecimal digits.
+  SetUpFolder(const std::filesystem::path& base, const std::string& key);
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] std::filesystem::path Run(const std::string& run) const { return path_ / run; }
+  [[nodiscard]] std::filesystem::path Mark(const std::string& run) const;
+
+  // Makes the folder where there is none. nullopt: another process has the lock. It is freed with the last descriptor.
+  [[nodiscard]] std::optional<UniqueFd> TryLock() const;
+  // For who waits: of which job the process is that has the lock; empty: not known.
+  [[nodiscard]] std::string JobOfLock() const;
+
+  // The newest run that is done; nullopt: none.
+  [[nodiscard]] std::optional<std::string> Newest() const;
+  // Whose run that was.
+  [[nodiscard]] std::string JobOf(const std::string& run) const;
+  // With the lock. Syncs all that is there first. Throws Error(kFiles).
+  void MarkDone(const std::string& run, const std::string& job) const;
+  // With the lock: what runs that did not succeed have left.
+  void RemoveUnfinished() const;
+
+ private:
+  // When that run ended, by the wall clock.
+  [[nodiscard]] int64_t EndOf(const std::string& run) const;
+
+  std::filesystem::path path_;
+};
+
+// Which of them a job gets where an earlier one has made it: its path, and it counts as used. nullopt: it is yet to be made, or
+// just being made. Throws Error.
+std::optional<std::string> UseSetUp(const SetUpFolder& folder);
+
+// Removes from `<base>/setup` what nobody has used since `oldest`, and what was left unfinished as long ago.
+void RemoveOldSetUps(const std::filesystem::path& base, std::filesystem::file_time_type oldest);
+
+}  // namespace tfdist::agent
