@@ -104,6 +104,8 @@ Json TaskJson(const Plan& plan, const TaskOnHost& task, const Filling& filling) 
     json["env"][name] = ValueOrHash(name, filling.Fill(text));
   }
   json["gpus"] = GpusJson(task);
+  json["image"] = nullptr;
+  json["engine"] = nullptr;
   if (task.container) {
     json["image"] = task.container->image;
     json["engine"] = protocol::Json(task.container->engine).get<std::string>();

@@ -204,7 +204,7 @@ class WithoutAFile(NamedHosts):
         self.assertIn(f"port {hosts[0].port + 1}", result.err)
 
     def test_what_does_not_go_together_is_said(self):
-        for arguments, said in ((["-H", "a"], "-H needs a command"),
+        for arguments, said in ((["-H", "a"], "-H and --hostfile need a command"),
                                 (["--", "true"], "nothing says on which hosts"),
                                 (["-H", "a", "--set", "name=b", "--no-workdir", "--", "true"], "name: with -H it is --name that says it"),
                                 (["."], "there is no cluster.toml in the folder ."),
