@@ -173,9 +173,9 @@ void EndOrRefuse(const OtherSlot& other, Waiting waiting) {
   }
 }
 
-// As far as one look tells: EndOrRefuse waits, and ends what is over.
-bool GoesOn(const OtherSlot& other, const std::optional<Contact>& contact) {
-  if (!contact) return other.owned && IsThere(other);
+// As far as one look tells: EndOrRefuse waits, and ends what is over. An agent that does not answer may just be on its way out.
+bool GoesOn(const std::optional<Contact>& contact) {
+  if (!contact) return false;
   const bool is_heard = milliseconds(contact->silence_ms) < kLostAfter;
   return !contact->over && is_heard && (contact->committed || contact->attended);
 }
@@ -192,7 +192,7 @@ std::optional<Error> WhyNameIsTaken(const std::filesystem::path& base, const std
   info.name = name;
   for (const OtherSlot& other : FindSlots(info)) {
     const auto contact = AskContact(other);
-    if (GoesOn(other, contact)) return Refusal(other, WhatItDoes(contact));
+    if (GoesOn(contact)) return Refusal(other, WhatItDoes(contact));
   }
   return std::nullopt;
 }

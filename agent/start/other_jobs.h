@@ -22,7 +22,7 @@ enum class Waiting { kStays, kEnds };
 // not answer. Blocks for the grace period of the tasks, about 35 s for each slot at most.
 void EndOtherJobs(const SlotInfo& info, Waiting waiting);
 
-// Why EndOtherJobs would throw now, of a job that is heard of by `name` and `base`. Nothing ends. An agent that does not answer takes 3 s.
+// Why EndOtherJobs would throw now, of a job that is heard of by `name` and `base`. Nothing ends. An agent that does not answer takes 3 s, and is no reason.
 std::optional<Error> WhyNameIsTaken(const std::filesystem::path& base, const std::string& name);
 
 }  // namespace tfdist::agent

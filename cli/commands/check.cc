@@ -180,7 +180,7 @@ json HostJson(const Plan& plan, const std::string& name, const HostReport& repor
   host["target_count"] = report.targets.size();
   host["unreached"] = UnreachedJson(plan, report);
   host["gpus"] = report.facts->gpus;
-  if (plan.set_up) host["set_up_made"] = report.facts->set_up_made;
+  host["set_up_made"] = plan.set_up ? json(report.facts->set_up_made) : json();
   if (const auto& python = report.facts->python) {
     host["python"] = {
         {"program", python->program}, {"version", python->version}, {"packages", json::object()}};

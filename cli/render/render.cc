@@ -219,6 +219,7 @@ std::string RenderJson(const Plan& plan) {
   json["ssh"] = Json::object();
   for (const auto& [key, value] : SshParts(plan.ssh)) json["ssh"][key] = value;
   const Filling filling(plan);
+  json["set_up"] = nullptr;
   if (plan.set_up) {
     json["set_up"] = {{"argv", FillAll(plan.set_up->argv, filling)},
                       {"inputs", plan.set_up->inputs},
