@@ -128,7 +128,7 @@ command = {clusters.toml_list(SHOW)}
 name = "gone"
 [cluster]
 hosts = [{{ address = "localhost", gpus = [0] }}]
-ports = {{ worker = {clusters.free_ports(1)} }}
+ports = {{ worker = {clusters.free_ports(1)}, ps = {clusters.free_ports(1)} }}
 [task]
 command = ["sleep", "3600"]
 [restart]

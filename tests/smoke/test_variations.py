@@ -207,12 +207,12 @@ gpus = 0
 
     def test_hosts_of_other_launchers_files(self):
         nodes = self.user.write("nodes", "# two slots here\nlocalhost slots=1 max_slots=4\nlocalhost\n")
-        up = self.user.run("up", "--hostfile", nodes, "--no-workdir", "--", "echo", "{rank}").expect(0)
+        up = self.user.run("up", "--hostfile", nodes, "--set", "cluster.ports=auto", "--no-workdir", "--", "echo", "{rank}").expect(0)
         self.assertEqual(sorted(up.out.splitlines()), ["worker:0 | 0", "worker:1 | 1"])
         self.assertEqual(self.user.run("exec", "--hostfile", nodes, "--", "echo", "there").expect(0).out, "localhost | there\n")
         self.assertIn('{ address = "localhost", slots = 2 }', self.user.run("init", "--hostfile", nodes).expect(0).out)
         self.assertIn(self.user.job_id(), self.user.run("clean", "--hostfile", nodes, "--dry-run").expect(0).out)
-        file = self.user.write("cluster.toml", 'name = "job"\ncluster = { hosts = { file = "nodes" }, layout = "mirrored" }\n'
+        file = self.user.write("cluster.toml", 'name = "job"\ncluster = { hosts = { file = "nodes" }, layout = "mirrored", ports = "auto" }\n'
                                'task = { command = ["echo", "{rank}"] }\n')
         self.assertEqual(self.lines(file)[0], ["worker:0 | 0", "worker:1 | 1"])
         bad = self.user.write("bad", "localhost\nlocalhost slot=2\n")
