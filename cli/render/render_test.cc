@@ -62,7 +62,7 @@ TEST_F(Render, TheJsonHasTheShapeThatScriptsRelyOn) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : worker.items()) keys.push_back(key);
   EXPECT_THAT(keys, testing::ElementsAre("task", "type", "index", "host", "address", "more_ports",
-                                         "chief", "argv", "cwd", "env", "gpus"));
+                                         "chief", "argv", "cwd", "env", "gpus", "image", "engine"));
   EXPECT_EQ(worker.at("task"), "worker:0");
   EXPECT_EQ(worker.at("type"), "worker");
   EXPECT_EQ(worker.at("index"), 0);
