@@ -110,7 +110,7 @@ void AddGpus(Argv& argv, const std::optional<std::string>& planned, const Engine
   if (planned ? planned->empty() : !Exists(kNvidiaDriver)) return;
   const bool is_docker = engine.kind == EngineKind::kDocker;
   if (is_docker) {
-    // In quotes of its own: docker parts the value at commas.
+    // The value holds quotes, as docker splits it at commas.
     return Append(argv, {"--gpus", planned ? fmt::format("\"device={}\"", *planned) : "all"});
   }
   std::string_view rest = planned ? std::string_view(*planned) : "all";

@@ -38,8 +38,8 @@ struct ContainerCommand {
 // CUDA_VISIBLE_DEVICES in `env` becomes the devices of the container, which counts those from 0.
 ContainerCommand CommandFor(const ContainerRun& run, const Engine& engine);
 
-// The same for `program`, an executable that needs nothing of the image, in the place of its own entry point; the container
-// goes with its end.
+// Runs `program` instead of the image's entry point; it must need nothing of the image. The engine removes the container at
+// its end.
 ContainerCommand TrialFor(const ContainerRun& run, const Engine& engine,
                           const std::filesystem::path& program);
 

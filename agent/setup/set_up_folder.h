@@ -34,7 +34,7 @@ class SetUpFolder {
 
   // Makes the folder where there is none. nullopt: another process has the lock. It is freed with the last descriptor.
   [[nodiscard]] std::optional<UniqueFd> TryLock() const;
-  // For who waits: of which job the process is that has the lock; empty: not known.
+  // The job whose process holds the lock, for the line that a waiting job prints; empty: not known.
   [[nodiscard]] std::string JobOfLock() const;
 
   // The newest run that is done; nullopt: none.
