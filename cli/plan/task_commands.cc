@@ -196,7 +196,7 @@ class CommandWriter {
 
   // A name, or a path.
   protocol::Text CondaOf(const Located<std::string>& conda, const TaskOnHost& task) {
-    const protocol::Text text = Expand(conda, task, sizeof "CONDA_PREFIX");
+    protocol::Text text = Expand(conda, task, sizeof "CONDA_PREFIX");
     if (conda.value.find('/') != conda.value.npos && !IsOfTheHost(text)) {
       problems_.Add(conda.where, "is no path of the hosts",
                     "write the environment's name, or ~/NAME or /PATH");
