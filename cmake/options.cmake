@@ -30,13 +30,11 @@ option(TFDIST_UNITY_BUILD "Compile the files of a target in batches" ON)
 set(CMAKE_UNITY_BUILD ${TFDIST_UNITY_BUILD})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 
-# Without NDEBUG: an assert is a bug of ours, and going on after one harms more than it saves.
-set(CMAKE_C_FLAGS_RELEASE "-O2")
-set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+# Without NDEBUG: an assert is a bug of ours, and going on after one harms more than it saves. Small rather than fast: the agent is
+# sent to each host, and waits more than it computes, as tfdist does. runtime/CMakeLists.txt has what computes.
+set(CMAKE_C_FLAGS_RELEASE "-Os")
+set(CMAKE_CXX_FLAGS_RELEASE "-Os")
 set(CMAKE_CXX_FLAGS_DEBUG "-Og -g")
-if(TFDIST_AGENT_ONLY)
-  set(CMAKE_CXX_FLAGS_RELEASE "-Os")  # it is sent to each host
-endif()
 
 # Libraries end up in position-independent executables, and may be linked into others' shared objects.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)

@@ -3,12 +3,14 @@
 # compile without precompiled headers. Headers of ours are not in here, else a change to one would compile
 # everything anew.
 #   tfdist_library_headers  standard library, fmt, nlohmann/json
+#   tfdist_runtime_headers  the same, with the optimization of runtime/, which sets TFDIST_LIBRARY_HEADERS
 #   tfdist_test_headers     the same and GoogleTest, for tests and fuzz targets, with their flags: GCC 14 takes a set
 #                           only where it was compiled with the same ones
 
+set(TFDIST_LIBRARY_HEADERS library)
 option(TFDIST_PRECOMPILED_HEADERS "Parse headers of others once instead of once a file" ON)
 
-# tfdist_use_headers(TARGET library|test): TARGET is compiled with that set.
+# tfdist_use_headers(TARGET library|runtime|test): TARGET is compiled with that set.
 function(tfdist_use_headers target kind)
   if(TFDIST_PRECOMPILED_HEADERS)
     target_precompile_headers(${target} REUSE_FROM tfdist_${kind}_headers)
@@ -30,14 +32,16 @@ endif()
 set(source "${CMAKE_BINARY_DIR}/precompiled_headers.cc")
 file(CONFIGURE OUTPUT "${source}" CONTENT "int main() {}\n")
 add_library(tfdist_library_headers OBJECT "${source}")
+add_library(tfdist_runtime_headers OBJECT "${source}")
 add_executable(tfdist_test_headers "${source}")
-foreach(name IN ITEMS tfdist_library_headers tfdist_test_headers)
+foreach(name IN ITEMS tfdist_library_headers tfdist_runtime_headers tfdist_test_headers)
   target_link_libraries(${name} PRIVATE tfdist_flags tfdist_deps::fmt nlohmann_json::nlohmann_json)
   target_precompile_headers(${name} PRIVATE
     <algorithm> <array> <charconv> <chrono> <deque> <filesystem> <fstream> <functional> <map> <memory> <optional>
     <random> <set> <span> <sstream> <string> <string_view> <variant> <vector>
     <fmt/format.h> <nlohmann/json.hpp>)
 endforeach()
+target_compile_options(tfdist_runtime_headers PRIVATE $<$<CONFIG:Release>:-O2>)
 tfdist_test_flags(tfdist_test_headers)
 target_link_libraries(tfdist_test_headers PRIVATE GTest::gtest)
 target_precompile_headers(tfdist_test_headers PRIVATE <gtest/gtest.h>)
