@@ -7,16 +7,26 @@
 namespace tfdist {
 namespace {
 
-constexpr std::array<std::pair<Phase, std::string_view>, 19> kPhaseNames = {{
-    {Phase::kUsage, "usage"},         {Phase::kConfig, "cluster file"},
-    {Phase::kResolve, "name lookup"}, {Phase::kConnect, "connect"},
-    {Phase::kHostKey, "host key"},    {Phase::kAuth, "authentication"},
-    {Phase::kExec, "remote shell"},   {Phase::kUpload, "upload"},
-    {Phase::kStart, "agent start"},   {Phase::kFiles, "files"},
-    {Phase::kPorts, "ports"},         {Phase::kSetUp, "set-up"},
-    {Phase::kCommand, "command"},     {Phase::kControl, "control"},
-    {Phase::kCommit, "commit"},       {Phase::kRun, "run"},
-    {Phase::kLogs, "logs"},           {Phase::kDown, "down"},
+constexpr std::array<std::pair<Phase, std::string_view>, 20> kPhaseNames = {{
+    {Phase::kUsage, "usage"},
+    {Phase::kConfig, "cluster file"},
+    {Phase::kResolve, "name lookup"},
+    {Phase::kConnect, "connect"},
+    {Phase::kHostKey, "host key"},
+    {Phase::kAuth, "authentication"},
+    {Phase::kExec, "remote shell"},
+    {Phase::kUpload, "upload"},
+    {Phase::kStart, "agent start"},
+    {Phase::kFiles, "files"},
+    {Phase::kPorts, "ports"},
+    {Phase::kSetUp, "set-up"},
+    {Phase::kCommand, "command"},
+    {Phase::kGpus, "gpus"},
+    {Phase::kControl, "control"},
+    {Phase::kCommit, "commit"},
+    {Phase::kRun, "run"},
+    {Phase::kLogs, "logs"},
+    {Phase::kDown, "down"},
     {Phase::kInternal, "internal"},
 }};
 

@@ -22,6 +22,7 @@ enum class Phase {
   kPorts,    // a port of the plan is taken
   kSetUp,    // the set-up command of a job on a host
   kCommand,  // a task's command cannot be executed
+  kGpus,     // a task's GPUs are not there
   kControl,  // agents and coordinator
   kCommit,   // handing over the plan
   kRun,      // a running job

@@ -28,7 +28,8 @@ inline constexpr std::string_view kMemoryLimitRemedy =
     "free memory there, or have the limit raised (ulimit -v, as in limits.conf, MemoryMax of "
     "systemd)";
 
-inline constexpr std::string_view kRoomRemedy = "make room there, or set remote_dir in [ssh]";
+inline constexpr std::string_view kRoomRemedy =
+    "make room there, or set remote_dir in [ssh] (--set ssh.remote_dir=FOLDER)";
 
 // The remedy where the last words of a program on a host say that it could not have a process, a file, memory or room on a disk;
 // else empty.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/process_limits.h"
 #include "job/snapshot.h"
 #include "job/state.h"
 #include "wire/frame.h"
@@ -94,7 +95,7 @@ TEST(Protocol, AFullDiskHasItsRemedyWhoeverMeetsIt) {
   for (const char* why : {"No space left on device", "Disk quota exceeded"}) {
     const Message message =
         ErrorMessage(3, Error(Phase::kFiles, fmt::format("cannot open /home/u/x: {}", why)));
-    EXPECT_EQ(message.body.at("remedy"), "make room there, or set remote_dir in [ssh]");
+    EXPECT_EQ(message.body.at("remedy"), kRoomRemedy);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "agent/check/host_settings.h"
 #include "agent/check/programs.h"
+#include "base/process_limits.h"
 
 namespace tfdist::agent {
 namespace {
@@ -21,7 +22,7 @@ std::optional<protocol::Trouble> FindDiskTrouble(const std::filesystem::path& ba
   const uint64_t free_bytes = uint64_t{info.f_bavail} * info.f_frsize;
   if (free_bytes >= kLittleDiskBytes) return std::nullopt;
   return protocol::Trouble{fmt::format("{} MiB are free at {}", free_bytes >> 20, base.string()),
-                           "make room there, or set remote_dir in [ssh]"};
+                           std::string(kRoomRemedy)};
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kMostAddresses = 16;
 constexpr const char* kRemedy =
-    "add the name to the DNS or to /etc/hosts of that host, or write numeric addresses in `hosts`";
+    "add the name to the DNS or to /etc/hosts of that host, or name hosts by numeric addresses";
 
 void AddAddress(std::string_view word, std::vector<std::string>& addresses) {
   std::string address(word);
@@ -40,7 +40,7 @@ std::vector<std::string> LookIntoHostsFile(const std::string& host) {
               fmt::format("cannot resolve {}: getent cannot be run on this host, and {} does not "
                           "have the name",
                           host, kHostsFile),
-              "write numeric addresses in `hosts`, or install getent on that host");
+              "name hosts by numeric addresses, or install getent on that host");
 }
 
 std::vector<std::string> OwnAddresses() {

@@ -4,6 +4,7 @@
 #include <sys/statvfs.h>
 
 #include "base/error.h"
+#include "base/process_limits.h"
 
 namespace tfdist::agent {
 
@@ -19,8 +20,7 @@ void CheckRoom(const std::filesystem::path& folder, uint64_t bytes) {
   throw Error(Phase::kFiles,
               fmt::format("the job's files need {} MiB at {}, where {} MiB are free", bytes >> 20,
                           folder.string(), *free_bytes >> 20),
-              "make room there, or set remote_dir in [ssh]; .tfdistignore keeps files of the work "
-              "folder at home");
+              fmt::format("{}; .tfdistignore keeps files of the work folder at home", kRoomRemedy));
 }
 
 }  // namespace tfdist::agent

@@ -206,11 +206,11 @@ std::string WhoFindsNone() {
 }
 
 [[noreturn]] void FailWithoutGpus(std::string_view wanted, const std::string& task) {
-  throw Error(Phase::kCommand,
-              fmt::format("{} is to use GPU {}, and no GPU is found on this host: {}", task, wanted,
-                          WhoFindsNone()),
+  throw Error(Phase::kGpus,
+              fmt::format("{} is to use GPU{} {}, and no GPU is found on this host: {}", task,
+                          wanted.find(',') == wanted.npos ? "" : "s", wanted, WhoFindsNone()),
               "if it has one, put the folder of nvidia-smi or rocm-smi into the PATH of its login "
-              "shell; to compute on the CPU, write gpus = [], or leave `gpus` out");
+              "shell; to compute on the CPU, write gpus = 0 (--set task.gpus=0)");
 }
 
 }  // namespace
@@ -228,9 +228,9 @@ HostGpus FindGpus(TimePoint deadline) {
 
 void CheckKnown(const HostGpus& host) {
   if (!host.failed()) return;
-  throw Error(Phase::kCommand, host.trouble,
+  throw Error(Phase::kGpus, host.trouble,
               "mend the driver there (a reboot does it after an upgrade), or write gpus = 0 where "
-              "no task needs a GPU");
+              "no task needs a GPU (--set task.gpus=0)");
 }
 
 HostGpus UsableGpus() {
@@ -287,7 +287,7 @@ std::string VisibleGpus(const protocol::GpuShare& share, const std::vector<std::
   const auto parts = static_cast<size_t>(share.parts);
   if (gpus.size() < parts) {
     throw Error(
-        Phase::kCommand,
+        Phase::kGpus,
         fmt::format("{} tasks that use GPUs are to share those of this host, and it has {} "
                     "({} is one of them)",
                     parts, gpus.size(), task),
@@ -305,7 +305,7 @@ void CheckListedGpus(std::string_view listed, const HostGpus& host, const std::s
     const std::string_view gpu = TakeUpTo(',', listed);
     if (Has(host, gpu)) continue;
     throw Error(
-        Phase::kCommand,
+        Phase::kGpus,
         fmt::format("{} is to use GPU {}, which this host does not have: it has {} GPU{} ({})",
                     task, gpu, host.gpus.size(), host.gpus.size() == 1 ? "" : "s",
                     fmt::join(IsUuid(gpu) ? UuidsOf(host) : IdsOf(host), ", ")),

@@ -77,7 +77,7 @@ TEST(GpuShare, AListedGpuThatIsNotThereIsAnErrorWithThoseThatAre) {
 
 TEST(GpuShare, AListedGpuOfAHostThatHasNoneIsAnError) {
   EXPECT_THAT(WhyNotListed("0,1", {}),
-              HasSubstr("worker:0 is to use GPU 0,1, and no GPU is found on this host: "));
+              HasSubstr("worker:0 is to use GPUs 0,1, and no GPU is found on this host: "));
   EXPECT_EQ(WhyNotListed("", {}), "") << "gpus = []";
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/process_limits.h"
 #include "cli/check/reach_findings.h"
 #include "cli/cluster_file/host_address.h"
 #include "cli/deploy/name_check.h"
@@ -41,8 +42,8 @@ constexpr std::chrono::nanoseconds kClocksApart = 1s;
 
 class Findings {
  public:
-  Findings(const Plan& plan, const std::vector<HostReport>& reports)
-      : plan_(plan), reports_(reports) {}
+  Findings(const Plan& plan, const std::vector<HostReport>& reports, bool runs_already)
+      : plan_(plan), reports_(reports), runs_already_(runs_already) {}
 
   std::vector<Finding> All() {
     for (size_t slot = 0; slot < reports_.size(); ++slot) LookAtHost(slot);
@@ -68,7 +69,8 @@ class Findings {
                report.failure->remedy());
     }
     if (!report.facts) return;
-    if (const auto& taken = report.facts->taken) AddError(slot, "job", taken->why, taken->remedy);
+    if (const auto& taken = report.facts->taken; taken && !runs_already_)
+      AddError(slot, "job", taken->why, taken->remedy);
     LookAtPorts(slot, *report.facts);
     if (const auto trouble = RuntimeTrouble(plan_, static_cast<int>(slot), report.kind)) {
       AddError(slot, "runtime", trouble->why, trouble->remedy);
@@ -90,7 +92,14 @@ class Findings {
     LookAtPython(slot, *report.facts);
   }
 
+  // As far as one knows here, its ports are those in use.
+  [[nodiscard]] bool NameIsTaken() const {
+    return std::ranges::any_of(
+        reports_, [](const HostReport& report) { return report.facts && report.facts->taken; });
+  }
+
   void LookAtPorts(size_t slot, const HostFacts& facts) {
+    if (NameIsTaken()) return;
     for (const PortFact& port : facts.ports) {
       // One that the check itself has is told with the machines.
       if (!port.trouble || port.held_by >= 0) continue;
@@ -103,11 +112,11 @@ class Findings {
     if (facts.disk_free_bytes < kLittleDiskBytes) {
       AddWarning(slot, "disk",
                  fmt::format("{} MiB are free at {}", facts.disk_free_bytes >> 20, base),
-                 "make room there, or set remote_dir in [ssh]");
+                 std::string(kRoomRemedy));
     } else if (facts.files_free < kFewFiles) {
       AddWarning(slot, "disk",
                  fmt::format("room for {} files is left at {}", facts.files_free, base),
-                 "remove files there, or set remote_dir in [ssh]");
+                 "remove files there, or set remote_dir in [ssh] (--set ssh.remote_dir=FOLDER)");
     }
   }
 
@@ -137,10 +146,10 @@ class Findings {
     const protocol::PythonFact& python = *facts.python;
     if (AShellChoosesPython()) return WarnOfPython(slot, python);
     if (!python.why.empty()) {
-      AddError(
-          slot, "python", fmt::format("{}: {}", python.program, python.why),
-          "install it there, name the Python environment that has it (venv = \"~/NAME\"), or put "
-          "its folder into the tasks' PATH");
+      AddError(slot, "python", fmt::format("{}: {}", python.program, python.why),
+               "install it there, name the Python environment that has it (venv = \"~/NAME\", "
+               "--set task.venv=~/NAME), or put "
+               "its folder into the tasks' PATH");
       return;
     }
     for (const auto& [package, version] : python.packages) {
@@ -162,7 +171,8 @@ class Findings {
       return fmt::format("{}/bin/python -m pip install {}", venv->second, package);
     }
     return fmt::format(
-        "{} -m pip install {}; or venv = \"~/NAME\" names the Python environment "
+        "{} -m pip install {}; or venv = \"~/NAME\" (--set task.venv=~/NAME) names the Python "
+        "environment "
         "that has it",
         program, package);
   }
@@ -306,7 +316,7 @@ class Findings {
       Add(Severity::kWarning, "gpus",
           fmt::format("the hosts of {} differ in their number of GPUs: {}", type,
                       fmt::join(parts, "; ")),
-          "nvidia-smi -L on those hosts; `gpus` in the cluster file says which to use");
+          "nvidia-smi -L on those hosts; `gpus` says which to use");
     }
   }
 
@@ -348,13 +358,15 @@ class Findings {
 
   const Plan& plan_;
   const std::vector<HostReport>& reports_;
+  const bool runs_already_;
   std::vector<Finding> findings_;
 };
 
 }  // namespace
 
-std::vector<Finding> FindingsOf(const Plan& plan, const std::vector<HostReport>& reports) {
-  return Findings(plan, reports).All();
+std::vector<Finding> FindingsOf(const Plan& plan, const std::vector<HostReport>& reports,
+                                bool runs_already) {
+  return Findings(plan, reports, runs_already).All();
 }
 
 }  // namespace tfdist::cli

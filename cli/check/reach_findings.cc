@@ -142,7 +142,7 @@ class ReachCollector {
                            NameOf(*sources.begin()), group.address);
       case ReachFailure::kOtherHost:
         return fmt::format(
-            "correct what {} means on {} (/etc/hosts, DNS), or write numeric addresses in `hosts`",
+            "correct what {} means on {} (/etc/hosts, DNS), or name hosts by numeric addresses",
             group.address, ListOf(NamesOf(sources)));
       case ReachFailure::kStranger:
         return fmt::format("has another machine the address {}, or is there a proxy between?",

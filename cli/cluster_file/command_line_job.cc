@@ -165,7 +165,7 @@ std::map<std::string, std::string> ReadGivenEnv(const std::vector<std::string>& 
 
 ClusterFile ClusterFileOf(const CommandLineJob& job, Problems& problems) {
   ClusterFile file = FileOfSettings(job.settings, problems);
-  file.cluster = kHosts;
+  file.cluster = {0, 0, "cluster"};
   file.name = job.name.empty() ? JobNameOf(job.command) : job.name;
   if (!CheckJobName(file.name, {0, 0, "--name"}, problems)) file.name.clear();
   file.hosts = ReadHostLists(job.hosts, problems);

@@ -6,7 +6,12 @@
 #include "cli/check/findings.h"
 #include "cli/check/host_check.h"
 #include "cli/commands/commands.h"
+#include "cli/deploy/file_hashes.h"
+#include "cli/deploy/workdir_parts.h"
 #include "cli/exit_codes.h"
+#include "cli/find/adopt_job.h"
+#include "cli/job/job_record.h"
+#include "cli/plan/describe.h"
 #include "cli/plan/host_count.h"
 #include "cli/render/settings.h"
 #include "cli/render/table.h"
@@ -191,9 +196,11 @@ json HostJson(const Plan& plan, const std::string& name, const HostReport& repor
   return host;
 }
 
-void PrintCheckAsJson(const Plan& plan, const std::vector<HostReport>& reports,
+void PrintCheckAsJson(const Plan& plan, const std::optional<std::string>& running,
+                      const std::vector<HostReport>& reports,
                       const std::vector<Finding>& findings) {
   json value = {{"name", plan.name},
+                {"job", running ? json(*running) : json()},
                 {"error_count", Count(findings, Severity::kError)},
                 {"warning_count", Count(findings, Severity::kWarning)},
                 {"findings", json::array()},
@@ -220,6 +227,39 @@ std::vector<Finding> FindingsOfWorkdir(const Plan& plan) {
   return findings;
 }
 
+// As `up` would have it.
+std::string HashWithWorkdir(const Plan& plan) {
+  if (!plan.workdir) return HashOf(plan);
+  FileHashes hashes(*plan.workdir);
+  return WorkdirParts(*plan.workdir, ListWorkdir(*plan.workdir), hashes).HashOfPlan(HashOf(plan));
+}
+
+// The newest job of the name, where this machine has no record of one that runs.
+std::vector<JobRecord> JobsOfTheName(const Plan& plan) {
+  std::vector<JobRecord> records = LoadRecords();
+  std::erase_if(records, [&](const JobRecord& record) {
+    return record.name != plan.name || !HasFirstHostOf(record, plan) || !record.last_seen.may_run();
+  });
+  if (!records.empty()) return records;
+  for (const RemoteJob& job : JobsOn(plan.hosts[0], plan.ssh, plan.name))
+    return {AdoptJob(plan, job.job)};
+  return {};
+}
+
+// The id of the job that has the name on the first host, where `up` would join it.
+std::optional<std::string> JobOfThisPlan(const Plan& plan, const HostReport& first) {
+  if (!first.facts || !first.facts->taken) return std::nullopt;
+  try {
+    const std::string hash = HashWithWorkdir(plan);
+    for (const JobRecord& record : JobsOfTheName(plan)) {
+      if (record.plan_sha256 == hash) return record.id;
+    }
+  } catch (const Error&) {
+    return std::nullopt;  // that the name is taken is an error then
+  }
+  return std::nullopt;
+}
+
 std::vector<HostReport> AskOrSay(const Plan& plan) {
   const SlowNotice notice(fmt::format("asking {}", Counted(CountHosts(plan.hosts), "host")));
   return AskHosts(plan);
@@ -231,15 +271,17 @@ int CheckCommand(const CheckArguments& arguments) {
   const Plan plan = LoadPlan(arguments.source);
   std::vector<Finding> findings = FindingsOfWorkdir(plan);
   const std::vector<HostReport> reports = AskOrSay(plan);
-  std::ranges::move(FindingsOf(plan, reports), std::back_inserter(findings));
+  const std::optional<std::string> running = JobOfThisPlan(plan, reports[0]);
+  std::ranges::move(FindingsOf(plan, reports, running.has_value()), std::back_inserter(findings));
   const size_t errors = Count(findings, Severity::kError);
   if (arguments.json) {
-    PrintCheckAsJson(plan, reports, findings);
+    PrintCheckAsJson(plan, running, reports, findings);
   } else {
     PrintTable(plan, reports);
     PrintSetUp(plan, reports);
     PrintFindings(findings, Severity::kError);
     PrintFindings(findings, Severity::kWarning);
+    if (running) Print("job {} runs already, from this plan: tfdist up joins it\n", *running);
     PrintSummary(CountHosts(plan.hosts), errors, findings.size() - errors);
   }
   return errors == 0 ? kExitSuccess : kExitHost;

@@ -337,11 +337,10 @@ int CleanCommand(const CleanArguments& arguments) {
   if (proposal.silent.empty()) return all_answered ? kExitSuccess : kExitHost;
   const size_t unanswered = plan.hosts.size() - proposal.answering.size();
   if (unanswered > 0) {
-    PrintError(Error(
-        Phase::kDown,
-        fmt::format("{} did not answer: what lies there stays",
-                    CountedOf(unanswered, plan.hosts.size(), "host")),
-        "the same again once they are back; or take them out of `hosts`, if they never will be"));
+    PrintError(Error(Phase::kDown,
+                     fmt::format("{} did not answer: what lies there stays",
+                                 CountedOf(unanswered, plan.hosts.size(), "host")),
+                     "the same again once they are back; or without them, if they never will be"));
   }
   return kExitHost;
 }

@@ -72,8 +72,7 @@ Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& has
   if (plan.workdir) {
     const SlowNotice notice(fmt::format("packing {}", WorkdirText(listing)));
     cargo.workdir = std::make_unique<WorkdirParts>(*plan.workdir, listing, hashes);
-    // A changed program is another plan: `up` again must not join a job that runs the old one.
-    cargo.job.plan_sha256 = Sha256Hex(cargo.job.plan_sha256 + cargo.workdir->Hash());
+    cargo.job.plan_sha256 = cargo.workdir->HashOfPlan(cargo.job.plan_sha256);
   }
   if (plan.needs_runtime) cargo.runtime = PackRuntime();
   if (plan.needs_cuda_runtime) cargo.cuda_runtime = PackCudaRuntime();
@@ -301,8 +300,8 @@ class Launch {
     in_doubt_ = outcome.in_doubt;
     record_.bases = outcome.bases;
     if (!arguments_.quiet) SayWhatIsRemoved(outcome.removed);
-    for (const NameWarning& warning : outcome.warnings) PrintWarning(warning.text, warning.remedy);
-    if (!outcome.kept.empty()) SayWhatIsKept(outcome.kept);
+    // Where another job has the name, these are that job's files.
+    if (!outcome.name_taken) SayWhatHostsHave(outcome);
     if (outcome.committed) return Committed(std::move(outcome.coordinator));
     return Failed(outcome);
   }
@@ -388,6 +387,11 @@ class Launch {
     }
     Say("tfdist: {} s: waiting for {}{}\n", seconds, busy.front(),
         busy.size() > 1 ? fmt::format(" and {} more", busy.size() - 1) : "");
+  }
+
+  void SayWhatHostsHave(const Deployment::Outcome& outcome) const {
+    for (const NameWarning& warning : outcome.warnings) PrintWarning(warning.text, warning.remedy);
+    if (!outcome.kept.empty()) SayWhatIsKept(outcome.kept);
   }
 
   static void SayWhatIsRemoved(const std::vector<std::string>& folders) {

@@ -104,17 +104,16 @@ class Comparison {
       if (!items.empty()) warnings.push_back({std::move(text), std::move(remedy)});
     };
     add(unresolved_, "names cannot be resolved: " + unresolved_.Text(),
-        "add them to the DNS or to /etc/hosts there, or write numeric addresses in `hosts`");
+        "add them to the DNS or to /etc/hosts there, or name hosts by numeric addresses");
     for (NameWarning& warning : warnings) warning.unresolved = true;
     add(loopback_,
         fmt::format("names mean loopback on their own hosts: {}. A program that listens on its "
                     "host's name cannot be reached from other hosts (TensorFlow's servers and "
                     "{{runtime}} listen on all addresses)",
                     loopback_.Text()),
-        "give the name its real address in /etc/hosts there, or write numeric addresses in "
-        "`hosts`");
+        "give the name its real address in /etc/hosts there, or name hosts by numeric addresses");
     add(two_answers_, "names mean different machines on different hosts: " + two_answers_.Text(),
-        "make /etc/hosts or the DNS of the hosts agree, or write numeric addresses in `hosts`");
+        "make /etc/hosts or the DNS of the hosts agree, or name hosts by numeric addresses");
     add(another_, "names mean another machine than the one that SSH reaches: " + another_.Text(),
         "correct `ssh`, ~/.ssh/config or the hosts' DNS; behind address translation it may be "
         "well");

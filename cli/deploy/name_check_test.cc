@@ -66,7 +66,7 @@ TEST(NameCheck, NamesWhatCannotBeResolvedAndWhere) {
        Answer({}, {{"10.0.0.1"}, {"10.0.0.2"}, {"10.0.0.3"}})});
   ASSERT_THAT(warnings, SizeIs(1));
   EXPECT_EQ(warnings[0].text, "names cannot be resolved: c on a and 1 more");
-  EXPECT_THAT(warnings[0].remedy, HasSubstr("write numeric addresses"));
+  EXPECT_THAT(warnings[0].remedy, HasSubstr("numeric addresses"));
 }
 
 TEST(NameCheck, NamesALoopbackNameThatOthersNeed) {

@@ -24,6 +24,8 @@ using namespace std::chrono_literals;
 // For one of several `up`s of a name to be let in.
 constexpr auto kRefusalLimit = 10s;
 constexpr auto kPause = 500ms;
+constexpr const char* kHowToFindJobs =
+    "tfdist list shows those that are; a cluster file finds its job on its hosts";
 
 // Newest first.
 std::vector<JobRecord> RecordsWhere(auto matches) {
@@ -138,13 +140,16 @@ JobRecord FindByFile(const std::string& job, Deed deed) {
                                              job, plan.hosts[0].name));
 }
 
-// "; did you mean 'digits'?", or empty.
-std::string NameMeant(const std::string& job) {
+// `nor`: what else was looked for under that word.
+NoSuchJob UnknownJob(const std::string& job, std::string_view nor) {
   const std::vector<JobRecord> records = LoadRecords();
   std::vector<std::string_view> names;
   for (const JobRecord& record : records) names.push_back(record.name);
   const std::string meant = DidYouMean(job, names);
-  return meant.empty() ? "" : "; " + meant;
+  return {Phase::kUsage,
+          fmt::format("no job {} is known on this machine{}{}{}", job, nor,
+                      meant.empty() ? "" : "; ", meant),
+          kHowToFindJobs};
 }
 
 bool Names(const std::string& word, const std::string& task) {
@@ -227,11 +232,8 @@ JobRecord FindJob(const std::string& job, Deed deed) {
   };
   auto candidates = RecordsWhere(meant);
   if (!candidates.empty()) return Choose(std::move(candidates), !job.empty(), deed);
-  throw NoSuchJob(Phase::kUsage,
-                  job.empty()
-                      ? "no job is known on this machine"
-                      : fmt::format("no job {} is known on this machine{}", job, NameMeant(job)),
-                  "tfdist list shows those that are; a cluster file finds its job on its hosts");
+  if (!job.empty()) throw UnknownJob(job, "");
+  throw NoSuchJob(Phase::kUsage, "no job is known on this machine", kHowToFindJobs);
 }
 
 std::vector<JobRecord> JobsMeantBy(const std::vector<std::string>& jobs, Deed deed) {
@@ -290,10 +292,10 @@ JobAndWords FindJobAndWords(std::vector<std::string> words, Deed deed) {
     JobRecord record = FindJob(words[0], deed);
     words.erase(words.begin());
     return {std::move(record), std::move(words)};
-  } catch (const NoSuchJob& error) {
+  } catch (const NoSuchJob&) {
     if (!IsOfAnyJob(words[0])) {
-      throw NoSuchJob(Phase::kUsage, error.cause() + ", nor a task or host of that name",
-                      error.remedy());
+      if (LooksLikeAFile(words[0])) throw;
+      throw UnknownJob(words[0], ", nor a task or host of that name");
     }
     JobRecord any = FindJob("", deed);
     if (!HasTask(any, words[0]) && !HasHost(any, words[0])) throw;

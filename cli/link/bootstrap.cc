@@ -73,7 +73,9 @@ void Begin(BootConversation& talk, const BootScript& script, const std::string& 
   const std::string all = OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000);
   std::string remedy(LimitRemedy(all));
   if (remedy.empty()) {
-    remedy = "set remote_dir in [ssh] to a folder of yours where programs can be run";
+    remedy =
+        "set remote_dir in [ssh] (--set ssh.remote_dir=FOLDER) to a folder of yours where programs "
+        "can be run";
   }
   throw Error(Phase::kStart, fmt::format("{} ({})", OnOneLine(why), all), std::move(remedy));
 }

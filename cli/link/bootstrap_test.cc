@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/process_limits.h"
 #include "base/subprocess.h"
 #include "base/testing/gzip.h"
 #include "base/testing/soon.h"
@@ -509,7 +510,7 @@ TEST_F(BootstrapTest, NamesAFullDisk) {
   const Error error = StartError(FakeAgent(), full.string());
   umount2(full.c_str(), MNT_DETACH);
   EXPECT_NE(error.cause().find("No space left on device"), std::string::npos) << error.cause();
-  EXPECT_EQ(error.remedy(), "make room there, or set remote_dir in [ssh]");
+  EXPECT_EQ(error.remedy(), kRoomRemedy);
 }
 
 // As /bin/sh on RHEL 8 where /tmp and /var/tmp are full: that bash writes here-documents to files, which it cannot make.

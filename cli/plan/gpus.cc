@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 namespace tfdist::cli {
 namespace {
@@ -30,6 +31,11 @@ bool WantsGpu(const GpuRequest& request) {
       return !request.list.empty();
   }
   return true;
+}
+
+// How to say what every host has, in a file and without one.
+std::string GpusOfAll(std::string_view list) {
+  return fmt::format("gpus = [{0}] in [cluster] (--set 'cluster.gpus=[{0}]')", list);
 }
 
 // One task that wants GPUs.
@@ -96,8 +102,10 @@ class Giver {
       return Report(wishes.front(),
                     fmt::format("{} tasks on {} are to share its GPUs, and it lists {}",
                                 wishes.size(), wishes.front().host->address, listed.size()),
-                    "run fewer of them there, or write gpus = 0 for those that need none; to share "
-                    "a GPU on purpose, let the host list it twice");
+                    fmt::format("run fewer of them there, or write gpus = 0 for those that need "
+                                "none (--set task.gpus=0); to share a GPU on purpose, list it "
+                                "twice: {}",
+                                GpusOfAll("0, 0, 1, 1")));
     }
     for (size_t i = 0; i < wishes.size(); ++i) {
       const auto first = listed.begin() + static_cast<std::ptrdiff_t>(i * each);
@@ -123,14 +131,12 @@ class Giver {
       }
       return;
     }
-    Report(
-        wish,
-        fmt::format("several tasks on {} use GPUs and not all say \"auto\", so it does not tell "
-                    "which",
-                    wish.host->address),
-        fmt::format("write gpus = N and list the GPUs of the host: {{ address = \"{}\", gpus = [0, "
-                    "1] }}; gpus = 0 for none",
-                    wish.host->address));
+    Report(wish,
+           fmt::format("several tasks on {} use GPUs and not all say \"auto\", so it does not tell "
+                       "which",
+                       wish.host->address),
+           fmt::format("write gpus = N, and list the GPUs of the hosts: {}; gpus = 0 for none",
+                       GpusOfAll("0, 1")));
   }
 
   void GiveSome(const Wish& wish, bool alone) {
@@ -143,7 +149,7 @@ class Giver {
       Report(
           wish,
           fmt::format("several tasks on {} use GPUs, and the host lists none", wish.host->address),
-          fmt::format("write {{ address = \"{}\", gpus = [0, 1] }} in hosts", wish.host->address));
+          fmt::format("list them: {}", GpusOfAll("0, 1")));
       return;
     }
     if (gpus.size() < wanted) {
@@ -165,9 +171,9 @@ class Giver {
         Report(wish, fmt::format("{} does not list GPU {}", wish.host->address, gpu), {});
       } else if (used_[gpu] >= listed) {
         Report(wish, fmt::format("GPU {} of {} would go to two tasks", gpu, wish.host->address),
-               fmt::format("gpus = N takes them from the host's list; to share one on purpose, let "
-                           "the host list it twice: gpus = [{}, {}]",
-                           gpu, gpu));
+               fmt::format("gpus = N takes them from the host's list; to share one on purpose, "
+                           "list it twice: {}",
+                           GpusOfAll(fmt::format("{0}, {0}", gpu))));
       }
       ++used_[gpu];
     }

@@ -67,12 +67,11 @@ void CheckReachable(const std::vector<HostEntry>& hosts, Problems& problems) {
   if (std::all_of(hosts.begin(), hosts.end(), is_loopback)) return;
   for (const HostEntry& host : hosts) {
     if (!is_loopback(host)) continue;
-    problems.Add(host.where,
-                 fmt::format("the other hosts cannot reach this one as {}", host.address),
-                 IsOfCommandLine(host)
-                     ? "give the address that they know it by, and let `ssh` reach it there"
-                     : "give the address that they know it by; for this machine: "
-                       "{ address = \"...\", transport = \"local\" }");
+    problems.Add(
+        host.where, fmt::format("the other hosts cannot reach this one as {}", host.address),
+        IsOfCommandLine(host) ? "name it as the others know it; SSH must reach it by that name, too"
+                              : "give the address that they know it by; for this machine: "
+                                "{ address = \"...\", transport = \"local\" }");
   }
 }
 

@@ -206,7 +206,9 @@ bool Placeholders::ResolvePath(const Use& use, Parts& parts) const {
     if (!plan_.workdir) Report(use, "stands for nothing: [task] has no workdir");
     AppendLiteral(parts, protocol::kWorkdirPath);
   } else if (use.word == "shared") {
-    if (plan_.shared.empty()) Report(use, "stands for nothing: [task] has no shared");
+    if (plan_.shared.empty())
+      Report(use, "stands for nothing: [task] has no shared",
+             "--set task.shared=FOLDER, a folder that all hosts see");
     AppendLiteral(parts, plan_.shared);
   } else {
     return false;
@@ -273,9 +275,10 @@ void Placeholders::AppendNamedPort(const Use& use, const TaskOnHost& task, const
   const std::string_view nearest = NearestWord(name, known);
   Report(use, fmt::format("names a port that {} does not have", ToString(task.id)),
          nearest.empty()
-             ? fmt::format("write more_ports = {{ {} = PORT }} in [roles.{}], or name the task "
-                           "that has it: {{NAME:0.port.{}}}",
-                           name, task.id.type, name)
+             ? fmt::format(
+                   "write more_ports = {{ {} = PORT }} in [roles.{}] (--set "
+                   "roles.{}.more_ports.{}=PORT), or name the task that has it: {{NAME:0.port.{}}}",
+                   name, task.id.type, task.id.type, name, name)
              : fmt::format("did you mean 'port.{}'?", nearest));
 }
 

@@ -12,6 +12,8 @@
 namespace tfdist::cli {
 namespace {
 
+constexpr const char* kChiefName =
+    "write chief_name = \"chief\" in [cluster] (--set cluster.chief_name=chief)";
 constexpr std::string_view kKnownTypes[] = {"chief", "evaluator", "master", "ps", "worker"};
 // A shorter word is one letter away from too many others.
 constexpr size_t kShortestMisspelled = 4;
@@ -38,15 +40,15 @@ class Checker {
     NoTypesBut({"chief", "master", "ps", "worker", "evaluator"});
     if (Find("chief") || Find("master")) return;
     Complain(fmt::format("{} takes no cluster without a chief", name_),
-             file_.layout.value == "mirrored" ? "write chief_name = \"chief\" in [cluster]"
-                                              : "add [roles.chief] with count = 1");
+             file_.layout.value == "mirrored" ? kChiefName : "add [roles.chief] with count = 1");
   }
 
   void Mirrored() {
     NoMaster();
     if (const Role* ps = Find("ps")) {
-      problems_.Add(ps->where, fmt::format("{} has no ps: the workers hold the variables", name_),
-                    "write layout = \"mirrored\" in [cluster], or leave [roles.ps] out");
+      problems_.Add(
+          ps->where, fmt::format("{} has no ps: the workers hold the variables", name_),
+          "write layout = \"mirrored\" in [cluster] (--layout mirrored), or leave [roles.ps] out");
     }
     NoTypesBut({"chief", "worker", "evaluator", "master", "ps"});
   }
@@ -63,7 +65,7 @@ class Checker {
     }
     if (DoneOf(file_) == "chief") return;
     Complain(fmt::format("the workers of {} never end, so the job would not either", name_),
-             "write done = \"chief\" at the top of the file");
+             "write done = \"chief\" at the top of the file (--set done=chief)");
   }
 
   void Server() {
@@ -91,7 +93,7 @@ class Checker {
     if (master == nullptr) return;
     const bool preset = file_.layout.value == "uai";
     problems_.Add(master->where, fmt::format("{} refuses a task type \"master\"", name_),
-                  preset ? "write chief_name = \"chief\" in [cluster]" : "call the role chief");
+                  preset ? kChiefName : "call the role chief");
   }
 
   void NoTypesBut(std::initializer_list<std::string_view> known) {

@@ -38,7 +38,8 @@ void CheckEvaluator(const std::vector<Role>& roles, Problems& problems) {
   CheckThereIsOne(evaluator, problems);
   if (evaluator == nullptr || FindRole(roles, "master") == nullptr) return;
   problems.Add(evaluator->where, "TensorFlow refuses an evaluator beside a master",
-               "write chief_name = \"chief\" in [cluster], or name the role chief");
+               "write chief_name = \"chief\" in [cluster] (--set cluster.chief_name=chief), or "
+               "name the role chief");
 }
 
 void CheckEvaluatorHasNoPort(const ClusterFile& file, Problems& problems) {
@@ -122,13 +123,16 @@ bool MayBeAdded(const ClusterFile& file, const RoleTable& table, Problems& probl
   if (!file.layout_known || file.layout.value == "roles" || table.type == "evaluator") return true;
   if (file.layout.value == "mirrored") {
     problems.Add(table.where, WhyMirroredRefuses(table.type),
-                 table.type == "chief" ? "write chief_name = \"chief\" in [cluster]" : "");
+                 table.type == "chief"
+                     ? "write chief_name = \"chief\" in [cluster] (--set cluster.chief_name=chief)"
+                     : "");
     return false;
   }
   if (!IsChiefType(table.type)) return true;
   const std::string_view other = table.type == "chief" ? "master" : "chief";
   problems.Add(table.where, fmt::format("the layout \"uai\" calls its chief {} here", other),
-               fmt::format("write chief_name = \"{}\" in [cluster]", table.type));
+               fmt::format("write chief_name = \"{0}\" in [cluster] (--set cluster.chief_name={0})",
+                           table.type));
   return false;
 }
 

@@ -68,7 +68,7 @@ void PlanSetUp(const ClusterFile& file, const Placement& placement, Plan& plan,
   for (const Located<std::string>& input : file.set_up->inputs) {
     if (!file.workdir) {
       problems.Add(input.where, "counts from the work folder, and [task] has no workdir",
-                   "write workdir = \".\" in [task]");
+                   "write workdir = \".\" in [task] (--workdir .)");
     }
     plan.set_up->inputs.push_back(std::filesystem::path(input.value).lexically_normal().string());
   }

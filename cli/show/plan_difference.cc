@@ -37,6 +37,30 @@ std::string ChangedValue(const std::string& from, const std::string& to) {
   return to.empty() ? "gone" : "another value";
 }
 
+// "gpu[1-2] (4 slots), gpu3". Spare hosts are a setting.
+std::string HostsOf(const JobRecord& record) {
+  std::vector<std::pair<std::string, int>> slots;
+  for (const HostPlan& host : record.hosts) {
+    if (host.spare) continue;
+    const auto known = std::ranges::find(slots, host.name, &std::pair<std::string, int>::first);
+    known == slots.end() ? (void)slots.emplace_back(host.name, 1) : (void)++known->second;
+  }
+  std::string text;
+  for (size_t at = 0; at < slots.size();) {
+    const int count = slots[at].second;
+    std::vector<std::string> alike;
+    for (; at < slots.size() && slots[at].second == count; ++at) alike.push_back(slots[at].first);
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", FoldHosts(alike),
+                        count == 1 ? "" : fmt::format(" ({} slots)", count));
+  }
+  return text;
+}
+
+// "ps:0, master:0 are"
+std::string Are(const Tasks& tasks) {
+  return FoldHosts(tasks) + (tasks.size() == 1 ? " is" : " are");
+}
+
 std::string Changed(const std::string& key, const std::string& from, const std::string& to,
                     const Tasks& tasks) {
   const std::string subject = tasks.empty() ? key : fmt::format("{} of {}", key, FoldHosts(tasks));
@@ -48,6 +72,10 @@ std::string Changed(const std::string& key, const std::string& from, const std::
 class Difference {
  public:
   Difference(const JobRecord& running, const JobRecord& wanted) {
+    const std::string before = HostsOf(running);
+    const std::string after = HostsOf(wanted);
+    same_hosts_ = before == after;
+    if (!same_hosts_) changes_[{"hosts", before, after}];
     if (!running.settings.empty()) Note(running.settings, wanted.settings, "");
     for (const Task& task : running.tasks) {
       const Task* other = Find(wanted, task.id);
@@ -64,8 +92,8 @@ class Difference {
       const auto& [key, from, to] = change;
       lines.push_back(Changed(key, from, to, tasks));
     }
-    if (!gone_.empty()) lines.push_back(FoldHosts(gone_) + " is gone");
-    if (!new_.empty()) lines.push_back(FoldHosts(new_) + " is new");
+    if (!gone_.empty()) lines.push_back(Are(gone_) + " gone");
+    if (!new_.empty()) lines.push_back(Are(new_) + " new");
     if (lines.size() > kMostLines) {
       const size_t others = lines.size() - kMostLines;
       lines.resize(kMostLines);
@@ -84,7 +112,8 @@ class Difference {
   void Note(Settings before, Settings after, const std::string& task) {
     for (const auto& [key, value] : before) (void)after[key];
     for (const auto& [key, value] : after) {
-      if (before[key] == value) continue;
+      // Where the hosts differ, so do the tasks' places.
+      if (before[key] == value || (key == "host" && !same_hosts_)) continue;
       Tasks& tasks = changes_[{key, before[key], value}];
       if (!task.empty()) tasks.push_back(task);
     }
@@ -93,6 +122,7 @@ class Difference {
   std::map<std::tuple<std::string, std::string, std::string>, Tasks> changes_;
   Tasks gone_;
   Tasks new_;
+  bool same_hosts_ = true;
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ TEST(PlanDifference, OfOneCommandIsOneLine) {
 }
 
 TEST(PlanDifference, NamesTasksThatOnlyOneOfThemHas) {
-  EXPECT_THAT(PlanDifferences(Job(1, "tick"), Job(3, "tick")), ElementsAre("worker:[1-2] is new"));
+  EXPECT_THAT(PlanDifferences(Job(1, "tick"), Job(3, "tick")), ElementsAre("worker:[1-2] are new"));
   EXPECT_THAT(PlanDifferences(Job(2, "tick"), Job(1, "tick")), ElementsAre("worker:1 is gone"));
 }
 

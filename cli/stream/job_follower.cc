@@ -429,7 +429,8 @@ bool JobFollower::NeverBegan(const TaskStream& stream, const protocol::Message& 
 void JobFollower::CheckIsApart(const std::string& task, const protocol::LogSegment& segment) {
   if (segment.stream != protocol::Stream::kMerged) return;
   throw UsageError(Phase::kLogs, task + " wrote stdout and stderr as one stream",
-                   "output = \"separate\" in [task] keeps those of the next job apart");
+                   "output = \"separate\" in [task] (--set task.output=separate) keeps those of "
+                   "the next job apart");
 }
 
 bool JobFollower::Wants(const protocol::LogSegment& segment) const {

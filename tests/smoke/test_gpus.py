@@ -111,12 +111,12 @@ command = {clusters.toml_list(SHOW)}
         self.without_tools()
         for wanted in ("gpus = [0]", "gpus = 1", 'gpus = ["GPU-1"]'):
             result = self.up(count=1, extra=wanted).expect(3)
-            self.assertRegex(result.err, r"localhost: command: worker:0 is to use GPU (0|GPU-1), and no GPU is found on this host: "
+            self.assertRegex(result.err, r"localhost: gpus: worker:0 is to use GPU (0|GPU-1), and no GPU is found on this host: "
                                          r"there is no /proc/driver/nvidia/gpus, and neither nvidia-smi nor rocm-smi in PATH=.*/tools\n")
             self.assertIn("try: if it has one, put the folder of nvidia-smi or rocm-smi into the PATH of its login shell; "
-                          "to compute on the CPU, write gpus = [], or leave `gpus` out\n", result.err)
+                          "to compute on the CPU, write gpus = 0 (--set task.gpus=0)\n", result.err)
             self.assertNotIn("sees", result.out)
-            self.assertIn("and no GPU is found on this host", self.user.run("check", "cluster.toml").expect(3).out)
+            self.assertRegex(self.user.run("check", "cluster.toml").expect(3).out, r"error: localhost: gpus: worker:0 is to use GPU (0|GPU-1), and no GPU is found")
         self.host_has("echo 'No devices were found'; exit 6")
         self.assertIn("no GPU is found on this host: nvidia-smi finds none\n", self.up(count=1, extra="gpus = 1").expect(3).err)
         for none in ("gpus = []", "gpus = 0", 'gpus = "auto"'):

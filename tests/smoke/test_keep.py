@@ -56,6 +56,18 @@ class Keep(unittest.TestCase):
                       "no task of this job finds\n", moved.err)
         self.assertNotIn("ran on", self.up(self.hosts[1:]).err)
 
+    def test_files_of_a_running_job_are_no_news_to_another_plan_of_its_name(self):
+        def cluster(hosts, seconds):
+            command = shell(f"echo {{keep}} >log; echo ready; exec sleep {seconds}")
+            return self.user.write("cluster.toml", clusters.over_ssh("job", command, hosts, layout="mirrored", ssh_config=self.hosts.ssh_config))
+        self.user.run("up", "-d", cluster(self.hosts[:2], 1000)).expect(0)
+        wait_for(lambda: self.user.run("logs", "job").out.count("ready") == 2, "both tasks have written")
+        refused = self.user.run("up", "-d", cluster([self.hosts[0], self.hosts[2]], 2000)).expect(4)
+        self.assertIn("runs under this name, from another plan\n", refused.err)
+        self.assertNotIn("warning", refused.err)
+        self.assertNotIn("{keep}:", refused.err)
+        self.user.run("down", "job").expect(0)
+
     def test_pull_brings_it_home(self):
         self.up(self.hosts[:2], shell("mkdir -p {keep}/ckpt; echo {task} >{keep}/ckpt/model; echo log >log"))
         home = self.user.folder / "results"

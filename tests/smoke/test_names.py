@@ -107,7 +107,7 @@ config = "{hosts.ssh_config}"
         result = self.up(hosts)
         self.assertEqual(result.code, 3, result)
         self.assertRegex(result.err, r"tfdist: h2: .*cannot resolve h1: the name is not known\n"
-                                     r"  try: .*write numeric addresses in `hosts`")
+                                     r"  try: .*name hosts by numeric addresses")
         self.assertIn("nothing was started", result.err)
         self.assert_nothing_left(hosts)
         self.assert_no_record()
@@ -130,7 +130,7 @@ class WithoutGetent(NamedHosts):
         result = self.up(hosts)
         self.assertEqual(result.code, 3, result)
         self.assertRegex(result.err, r"tfdist: h2: .*cannot resolve h1: getent cannot be run on this host.*\n"
-                                     r"  try: write numeric addresses in `hosts`")
+                                     r"  try: name hosts by numeric addresses")
         self.assert_nothing_left(hosts)
 
 

@@ -181,7 +181,9 @@ gpus = 0
         for key, said in (("deadline=2h", "deadline: none -> 2h"), ("task.grace=1m", "grace of worker:0: 10s -> 1m"),
                           (f"task.venv={venv}", f"venv of worker:0: none -> {venv}"),
                           ("task.cwd=/tmp", "cwd of worker:0: none -> /tmp"), ("task.log_limit=64MiB", "log_limit of worker:0: 1GiB -> 64MiB"),
-                          ("restart.host_lost=30s", "restart.host_lost: 11s -> 30s")):
+                          ("restart.host_lost=30s", "restart.host_lost: 11s -> 30s"), (None, "hosts: localhost -> localhost (2 slots)")):
+            if key is None:
+                words, key = tuple("localhost:2" if word == "localhost" else word for word in words), "task.gpus=0"
             other = self.user.run("up", "-d", *words, "--set", key, "--", "sleep", "1000").expect(4)
             self.assertIn(f"job {job} runs under this name, from another plan\n", other.err)
             self.assertIn(f"  {said}\n", other.err)
@@ -190,13 +192,23 @@ gpus = 0
         self.user.run("down", "mine").expect(0)
 
     def test_check_names_the_job_that_has_the_name(self):
-        words = ("--no-workdir", "-H", "localhost", "--name", "mine")
-        self.user.run("check", *words, "--", "sleep", "1000").expect(0)
-        self.user.run("up", "-d", *words, "--", "sleep", "1000").expect(0)
+        words = ("-H", "localhost:2", "--name", "mine", "--set", "cluster.ports=auto")
+        script = self.user.write("code/serve.py", "import socket, sys, time\nserver = socket.create_server(('', int(sys.argv[1])))\n"
+                                                  "print('ready')\ntime.sleep(1000)\n")
+        words += ("--workdir", os.path.dirname(script))
+        command = ("--", "python3", "serve.py", "{port}")
+        self.user.run("check", *words, *command).expect(0)
+        self.user.run("up", "-d", *words, *command).expect(0)
+        wait_for(lambda: self.user.run("logs", "mine").out.count("ready") == 2, "the tasks have their ports")
         job = self.user.status("mine")["job"]
         taken = self.user.run("check", *words, "--", "true").expect(3)
         self.assertIn(f"error: localhost: job: a job named 'mine' runs on this host: {job}\n"
                       f"  try: end it with `tfdist down {job}`, or give this one another name\n", taken.out)
+        self.assertNotIn("ports:", taken.out)
+        self.assertIn(f"job {job} runs already, from this plan: tfdist up joins it\n", self.user.run("check", *words, *command).expect(0).out)
+        self.user.env["XDG_STATE_HOME"] = str(self.user.folder / "elsewhere")  # as another machine, which has no record of it
+        self.assertEqual(json.loads(self.user.run("check", "--json", *words, *command).expect(0).out)["job"], job)
+        del self.user.env["XDG_STATE_HOME"]
         self.user.run("down", "mine").expect(0)
         self.user.run("check", *words, "--", "true").expect(0)
 
@@ -345,7 +357,7 @@ gpus = 0
         within = self.user.run("check", *words, "--set", f"task.venv={venv}", "--", "python3", "-V").expect(3)
         self.assertIn(f"  try: {venv}/bin/python -m pip install nosuch\n", within.out)
         without = self.user.run("check", *words, "--", "python3", "-V").expect(3)
-        self.assertIn('  try: python3 -m pip install nosuch; or venv = "~/NAME" names the Python environment that has it\n', without.out)
+        self.assertIn('  try: python3 -m pip install nosuch; or venv = "~/NAME" (--set task.venv=~/NAME) names the Python environment that has it\n', without.out)
 
     def test_a_mistake_that_many_make_has_its_remedy_beside_the_last_lines(self):
         words = ("up", "--no-workdir", "-H", "localhost", "--", "python3", "-c")
@@ -357,6 +369,23 @@ gpus = 0
         self.user.write("train.py", "")
         self.assertEqual(self.user.run("up", "train.py").expect(2).err, "tfdist: train.py is a program, and a cluster file is expected\n"
                                                                         "  try: tfdist up -H gpu1,gpu2 -- python3 train.py\n")
+
+    def test_remedies_name_what_can_be_typed_without_a_file(self):
+        def said(*words):
+            return self.user.run("render", "--no-workdir", *words).expect(2).err
+        self.assertEqual(said("-H", "gpu1:4", "--set", "cluster.gpus=[0,1]", "--", "true"),
+                         "command line: cluster.gpus: 4 tasks on gpu1 are to share its GPUs, and it lists 2\n  run fewer of them there, or write gpus = 0 "
+                         "for those that need none (--set task.gpus=0); to share a GPU on purpose, list it twice: gpus = [0, 0, 1, 1] in [cluster] "
+                         "(--set 'cluster.gpus=[0, 0, 1, 1]')\n")
+        self.assertIn("list them: gpus = [0, 1] in [cluster] (--set 'cluster.gpus=[0, 1]')\n", said("-H", "gpu1:2", "--set", "task.gpus=1", "--", "true"))
+        self.user.run("render", "--no-workdir", "-H", "gpu1:2", "--set", "task.gpus=1", "--set", "cluster.gpus=[0, 1]", "--", "true").expect(0)
+        self.assertIn("(--set roles.worker.more_ports.web=PORT)", said("-H", "gpu1", "--", "serve", "{port.web}"))
+        self.user.run("render", "--no-workdir", "-H", "gpu1", "--set", "roles.worker.more_ports.web=8080", "--", "serve", "{port.web}").expect(0)
+
+    def test_a_word_that_is_neither_job_nor_task_is_told_in_one_sentence(self):
+        self.user.run("up", "--no-workdir", "-H", "localhost", "--name", "two2", "--", "true").expect(0)
+        self.assertIn("tfdist: no job two is known on this machine, nor a task or host of that name; did you mean 'two2'?\n",
+                      self.user.run("logs", "two").expect(4).err)
 
     def test_list_of_a_host_names_the_option(self):
         self.assertEqual(self.user.run("list", "gpu7").expect(2).err,

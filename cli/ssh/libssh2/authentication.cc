@@ -69,7 +69,8 @@ std::string RemedyWithoutKeys(std::string_view methods) {
   }
   return "PubkeyAuthentication must be on in its sshd_config; or log in by hand where "
          "~/.ssh/config has ControlMaster, "
-         "ControlPath and ControlPersist: with transport = \"openssh\" in [ssh], tfdist uses that "
+         "ControlPath and ControlPersist: with transport = \"openssh\" in [ssh], or --transport "
+         "openssh, tfdist uses that "
          "connection";
 }
 

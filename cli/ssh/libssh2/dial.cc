@@ -104,8 +104,9 @@ void Race::Fail() const {
     all += fmt::format("{}{}: no answer", all.empty() ? "" : "; ", attempt.address.Text());
   }
   const std::string remedy = fmt::format(
-      "is {} up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh])?{}", host_,
-      kOrRateLimit);
+      "is {} up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh], --set "
+      "ssh.port=N)?{}",
+      host_, kOrRateLimit);
   if (refused_) throw ConnectionRefused(Phase::kConnect, all, remedy);
   throw Unreachable(Phase::kConnect, all, remedy);
 }

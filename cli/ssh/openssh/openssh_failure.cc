@@ -82,7 +82,8 @@ constexpr std::string_view kCheckKeys =
     "to "
     "the host";
 constexpr std::string_view kTooManyKeys =
-    "name the right key: identity_file in [ssh], or IdentityFile and IdentitiesOnly in "
+    "name the right key: identity_file in [ssh] (--set ssh.identity_file=FILE), or IdentityFile "
+    "and IdentitiesOnly in "
     "~/.ssh/config";
 constexpr std::string_view kMakeAKey = "ssh-keygen -t ed25519, then ssh-copy-id to the host";
 constexpr std::string_view kOwnConnection =
@@ -93,7 +94,8 @@ constexpr std::string_view kUnlock =
 constexpr std::string_view kStartAgent =
     "start ssh-agent and ssh-add the key, or correct SSH_AUTH_SOCK or IdentityAgent";
 constexpr std::string_view kIsItUp =
-    "is it up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh])? A firewall "
+    "is it up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh], --set "
+    "ssh.port=N)? A firewall "
     "that counts connections (ufw limit) takes them again after half a minute";
 constexpr std::string_view kBusy =
     "its sshd may have too many logins at once (MaxStartups), or punish failed ones "
