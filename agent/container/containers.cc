@@ -1,6 +1,7 @@
 #include "agent/container/containers.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,9 @@ namespace tfdist::agent {
 namespace {
 
 using protocol::EngineKind;
+
+constexpr const char* kJobLabel = "tfdist.job";
+constexpr int kRemovalPauseMs = 100;
 
 // In docker's words, and in podman's. A daemon that is not there says of itself "no such file".
 bool SaysThereIsNone(const ProgramResult& result) {
@@ -53,16 +57,51 @@ std::vector<FoundContainer> FoundIn(std::string_view listing) {
   return found;
 }
 
-std::vector<FoundContainer> FindContainers(EngineKind engine, const std::string& job, int slot,
+std::vector<FoundContainer> FindContainers(EngineKind engine,
+                                           const std::vector<std::string>& filters,
                                            TimePoint deadline) {
   std::vector<std::string> words = {"ps", "--all", "--no-trunc", "--format",
                                     "{{.Names}} {{.Image}} {{.State}}"};
-  for (const std::string& label : LabelsOf(job, slot)) {
-    words.insert(words.end(), {"--filter", "label=" + label});
-  }
+  for (const std::string& filter : filters) words.insert(words.end(), {"--filter", filter});
   const ProgramResult result = AskEngine(engine, words, deadline);
   if (result.exit_code == 0) return FoundIn(result.output);
   throw Error(Phase::kRun, WordsOf(result));
+}
+
+std::vector<FoundContainer> ContainersOf(EngineKind engine, const std::string& job, int slot,
+                                         TimePoint deadline) {
+  std::vector<std::string> filters;
+  for (const std::string& label : LabelsOf(job, slot)) filters.push_back("label=" + label);
+  std::vector<FoundContainer> found = FindContainers(engine, filters, deadline);
+  const std::string prefix = ContainerName(job, slot, "");
+  std::erase_if(found, [&](const auto& one) { return !one.name.starts_with(prefix); });
+  return found;
+}
+
+bool IsThere(EngineKind engine, const std::string& name, TimePoint deadline) try {
+  const auto found =
+      FindContainers(engine, {fmt::format("label={}", kJobLabel), "name=" + name}, deadline);
+  return std::ranges::find(found, name, &FoundContainer::name) != found.end();
+} catch (const Error& error) {
+  throw Error(Phase::kRun, fmt::format("{} does not say whether container {} is there: {}",
+                                       ProgramOf(engine), name, error.cause()));
+}
+
+// Another process removes it now: the container's client, or an earlier `down`.
+bool IsBeingRemoved(const ProgramResult& result) {
+  return result.error_output.find("already in progress") != std::string::npos;
+}
+
+void RemoveNamed(EngineKind engine, const std::string& name, TimePoint deadline) {
+  while (true) {
+    const ProgramResult result = AskEngine(engine, RemovalOf(engine, name), deadline);
+    if (result.exit_code == 0 || SaysThereIsNone(result)) return;
+    if (!IsBeingRemoved(result) || SystemClock().Now() >= deadline) {
+      throw Error(Phase::kRun, fmt::format("{} cannot remove container {}: {}", ProgramOf(engine),
+                                           name, WordsOf(result)));
+    }
+    poll(nullptr, 0, kRemovalPauseMs);
+  }
 }
 
 std::string DescribeContainer(const FoundContainer& container) {
@@ -72,7 +111,7 @@ std::string DescribeContainer(const FoundContainer& container) {
 void EndFound(EngineKind engine, const FoundContainer& container, TimePoint deadline,
               protocol::Census& census) {
   try {
-    RemoveContainer(engine, container.name, deadline);
+    RemoveNamed(engine, container.name, deadline);
     if (container.ran) census.killed.push_back(DescribeContainer(container));
   } catch (const Error& error) {
     census.left.push_back(fmt::format("{}: {}", DescribeContainer(container), error.cause()));
@@ -100,14 +139,11 @@ std::string ContainerName(const std::string& job, int slot, const std::string& t
 }
 
 std::vector<std::string> LabelsOf(const std::string& job, int slot) {
-  return {fmt::format("tfdist.job={}", job), fmt::format("tfdist.slot={}", slot)};
+  return {fmt::format("{}={}", kJobLabel, job), fmt::format("tfdist.slot={}", slot)};
 }
 
 void RemoveContainer(EngineKind engine, const std::string& name, TimePoint deadline) {
-  const ProgramResult result = AskEngine(engine, RemovalOf(engine, name), deadline);
-  if (result.exit_code == 0 || SaysThereIsNone(result)) return;
-  throw Error(Phase::kRun, fmt::format("{} cannot remove container {}: {}", ProgramOf(engine), name,
-                                       WordsOf(result)));
+  if (IsThere(engine, name, deadline)) RemoveNamed(engine, name, deadline);
 }
 
 std::optional<ContainerEnd> LookAtEnd(EngineKind engine, const std::string& name,
@@ -128,7 +164,7 @@ void EndContainers(const std::vector<Engine>& engines, const std::string& job, i
                    TimePoint deadline, protocol::Census& census) {
   for (const Engine& engine : engines) {
     try {
-      for (const FoundContainer& container : FindContainers(engine.kind, job, slot, deadline)) {
+      for (const FoundContainer& container : ContainersOf(engine.kind, job, slot, deadline)) {
         EndFound(engine.kind, container, deadline, census);
       }
     } catch (const Error& error) {

@@ -13,10 +13,12 @@ namespace tfdist::agent {
 
 // Of a task's container: the same for each of its runs.
 std::string ContainerName(const std::string& job, int slot, const std::string& task);
-// "tfdist.job=ID", "tfdist.slot=N": what each container of the slot has.
+// "tfdist.job=ID", "tfdist.slot=N": what each container of the slot has. So has what the user starts from an image that
+// `docker commit` has made of one: only name and labels together make a container the job's.
 std::vector<std::string> LabelsOf(const std::string& job, int slot);
 
-// Ends it with SIGKILL and removes it; one that there is not is removed. Throws Error(kRun) where the engine does not do it.
+// Ends it with SIGKILL and removes it; one that there is not is removed. Waits until `deadline` for somebody else's removal.
+// Throws Error(kRun) where the engine does not do it.
 void RemoveContainer(protocol::EngineKind engine, const std::string& name, TimePoint deadline);
 
 // How a container has ended, as its engine tells.
