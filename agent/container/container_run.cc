@@ -6,13 +6,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <system_error>
 
 #include "agent/container/containers.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
@@ -22,9 +26,16 @@ using Argv = std::vector<std::string>;
 
 constexpr std::string_view kVisibleGpus = "CUDA_VISIBLE_DEVICES";
 constexpr const char* kNvidiaDriver = "/dev/nvidiactl";
-// The client itself would heed these, so their values stand in its arguments. None of them is a secret.
-constexpr std::array<std::string_view, 4> kHeededByClients = {"PATH", "HOME", "TMPDIR", "SHELL"};
-constexpr std::array<std::string_view, 2> kHeededPrefixes = {"LD_", "XDG_"};
+// What docker, podman, their helpers and the loader of programs read in their environment.
+constexpr std::array<std::string_view, 13> kHeededPrefixes = {
+    "DOCKER_", "CONTAINER", "PODMAN_", "_CONTAINERS_", "BUILDAH_", "STORAGE_", "REGISTRY_",
+    "XDG_",    "LD_",       "GLIBC_",  "SSL_",         "LISTEN_",  "NOTIFY_"};
+constexpr std::array<std::string_view, 14> kHeeded = {
+    "PATH", "HOME",    "USER",        "LOGNAME",    "SHELL", "TERM",       "TMPDIR",
+    "TZ",   "GODEBUG", "GOTRACEBACK", "GOMAXPROCS", "GOGC",  "GOMEMLIMIT", "SSH_AUTH_SOCK"};
+constexpr std::string_view kProxySuffix = "_proxy";  // in capitals, too
+// docker reads lines of at most 64 KiB.
+constexpr size_t kMostLineBytes = 60 << 10;
 // An init reaps what the task leaves, and hands signals on to it: a first process ignores those that it does not handle.
 constexpr std::array<const char*, 4> kInits = {"/usr/libexec/podman/catatonit",
                                                "/usr/bin/catatonit", "/usr/bin/tini-static",
@@ -37,9 +48,32 @@ void Append(Argv& words, std::initializer_list<std::string> more) {
 std::string_view NameIn(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
 bool IsHeeded(std::string_view name) {
-  return std::ranges::find(kHeededByClients, name) != kHeededByClients.end() ||
+  return std::ranges::find(kHeeded, name) != kHeeded.end() ||
+         LowerCase(name).ends_with(kProxySuffix) ||
          std::ranges::any_of(kHeededPrefixes,
                              [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+// As a shell has it. Others may be a comment of the file, or a pattern.
+bool IsPlainName(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return c == '_' || (c < 0x80 && std::isalnum(c) != 0);
+  });
+}
+
+bool IsUtf8(std::string_view text) try {
+  (void)nlohmann::json(text).dump();
+  return true;
+} catch (const nlohmann::json::exception&) {
+  return false;
+}
+
+// docker refuses what is not UTF-8; some versions of podman read quotes.
+bool FitsIntoFile(std::string_view entry) {
+  const std::string_view name = NameIn(entry);
+  const std::string_view value = entry.substr(name.size() + 1);
+  return entry.size() <= kMostLineBytes && IsPlainName(name) && IsUtf8(value) &&
+         value.find_first_of("\r\n") == value.npos && value.find_first_of("\"'`") != 0;
 }
 
 bool Exists(const char* path) {
@@ -121,13 +155,24 @@ void AddGpus(Argv& argv, const std::optional<std::string>& planned, const Engine
   }
 }
 
-void AddEnv(ContainerCommand& command, const Argv& env, bool counts_gpus_anew) {
-  for (const std::string& entry : env) {
-    const std::string_view name = NameIn(entry);
-    if (counts_gpus_anew && name == kVisibleGpus) continue;
-    const bool heeded = IsHeeded(name);
-    Append(command.argv, {"--env", heeded ? entry : std::string(name)});
-    if (!heeded) command.env.push_back(entry);
+// The container has them from 0 on.
+bool CountsGpusAnew(const ContainerRun& run) {
+  const auto planned = PlannedGpus(run.env);
+  return planned && !planned->empty();
+}
+
+Argv EnvOf(const ContainerRun& run) {
+  Argv env = run.env;
+  if (CountsGpusAnew(run)) {
+    std::erase_if(env, [](const std::string& entry) { return NameIn(entry) == kVisibleGpus; });
+  }
+  return env;
+}
+
+void AddEnv(Argv& argv, const ContainerRun& run) {
+  Append(argv, {"--env-file", run.env_file});
+  for (const std::string& entry : EnvOfContainer(run).of_client) {
+    Append(argv, {"--env", std::string(NameIn(entry))});
   }
 }
 
@@ -136,47 +181,62 @@ void AddOutput(Argv& argv, const Engine& engine) {
   Append(argv, {"--log-driver", engine.kind == EngineKind::kDocker ? "none" : "passthrough"});
 }
 
-ContainerCommand BeginRun(const ContainerRun& run, const Engine& engine) {
-  ContainerCommand command;
-  Argv& argv = command.argv;
-  argv = {
+Argv BeginRun(const ContainerRun& run, const Engine& engine) {
+  Argv argv = {
       ProgramOf(engine.kind), "run", "--name", run.name, "--network", "host", "--pull", "never"};
   for (const std::string& label : LabelsOf(run.job, run.slot)) Append(argv, {"--label", label});
   Append(argv, {"--label", fmt::format("tfdist.task={}", run.task), "--user", UserOf(engine)});
   Append(argv, {"--security-opt", "label=disable"});  // else SELinux keeps the task from its files
   AddOutput(argv, engine);
   AddLimits(argv);
-  const auto planned = PlannedGpus(run.env);
-  AddGpus(argv, planned, engine);
+  AddGpus(argv, PlannedGpus(run.env), engine);
   AddMounts(argv, run);
   Append(argv, {"--workdir", run.cwd});
   if (run.container.shm_size_bytes > 0) {
     Append(argv, {"--shm-size", std::to_string(run.container.shm_size_bytes)});
   }
-  AddEnv(command, run.env, planned && !planned->empty());
-  return command;
+  return argv;
 }
 
 }  // namespace
 
-ContainerCommand CommandFor(const ContainerRun& run, const Engine& engine) {
-  ContainerCommand command = BeginRun(run, engine);
-  AddInit(command.argv, engine);
-  const auto& entrypoint = run.container.entrypoint;
-  if (entrypoint) Append(command.argv, {"--entrypoint", *entrypoint});
-  command.argv.push_back(run.container.image);
-  command.argv.insert(command.argv.end(), run.words.begin(), run.words.end());
-  return command;
+ContainerEnv EnvOfContainer(const ContainerRun& run) {
+  ContainerEnv env;
+  for (const std::string& entry : EnvOf(run)) {
+    if (FitsIntoFile(entry)) {
+      env.file += entry + '\n';
+    } else if (!IsHeeded(NameIn(entry))) {
+      env.of_client.push_back(entry);
+    } else {
+      throw Error(Phase::kCommand,
+                  fmt::format("{} sets {}, which no container engine takes with such a value",
+                              run.task, NameIn(entry)),
+                  "leave it out, or give it one line of UTF-8, at most 60 KiB, without a quote at "
+                  "its front");
+    }
+  }
+  return env;
 }
 
-ContainerCommand TrialFor(const ContainerRun& run, const Engine& engine,
-                          const std::filesystem::path& program) {
+std::vector<std::string> CommandFor(const ContainerRun& run, const Engine& engine) {
+  Argv argv = BeginRun(run, engine);
+  AddEnv(argv, run);
+  AddInit(argv, engine);
+  const auto& entrypoint = run.container.entrypoint;
+  if (entrypoint) Append(argv, {"--entrypoint", *entrypoint});
+  argv.push_back(run.container.image);
+  argv.insert(argv.end(), run.words.begin(), run.words.end());
+  return argv;
+}
+
+std::vector<std::string> TrialFor(const ContainerRun& run, const Engine& engine,
+                                  const std::filesystem::path& program) {
   ContainerRun trial = run;
   trial.seen.push_back({program, true});
-  ContainerCommand command = BeginRun(trial, engine);
-  Append(command.argv, {"--rm", "--entrypoint", program.string(), run.container.image});
-  command.argv.insert(command.argv.end(), run.words.begin(), run.words.end());
-  return command;
+  Argv argv = BeginRun(trial, engine);
+  Append(argv, {"--rm", "--entrypoint", program.string(), run.container.image});
+  argv.insert(argv.end(), run.words.begin(), run.words.end());
+  return argv;
 }
 
 }  // namespace tfdist::agent

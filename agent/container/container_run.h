@@ -1,5 +1,4 @@
-// The command line that starts a task's container, word by word: no shell reads it, and no value of a variable that may be
-// a secret stands in it.
+// The command line that starts a task's container, word by word: no shell reads it, and no value of a variable stands in it.
 #pragma once
 
 #include <filesystem>
@@ -26,21 +25,27 @@ struct ContainerRun {
   std::vector<SeenPath> seen;  // beside the mounts of `container`
   std::string cwd;
   std::vector<std::string> env;    // "NAME=value": what the job sets
+  std::filesystem::path env_file;  // where the text of EnvOfContainer will be
   std::vector<std::string> words;  // what follows the image
 };
 
-struct ContainerCommand {
-  std::vector<std::string> argv;  // of the engine's client
-  std::vector<std::string>
-      env;  // "NAME=value", which its environment must have; argv has their names only
+// How the values of variables reach the task. The engine's client itself heeds many names (DOCKER_HOST, PATH, LD_PRELOAD,
+// GODEBUG): its own environment is the host's.
+struct ContainerEnv {
+  std::string file;  // for `--env-file`: "NAME=value" lines
+  // "NAME=value" of what such a file cannot hold: a value of several lines, say. The client's environment must have them.
+  std::vector<std::string> of_client;
 };
+// Throws Error(kCommand) where the file cannot hold a value, and the client would heed its name.
+ContainerEnv EnvOfContainer(const ContainerRun& run);
 
-// CUDA_VISIBLE_DEVICES in `env` becomes the devices of the container, which counts those from 0.
-ContainerCommand CommandFor(const ContainerRun& run, const Engine& engine);
+// The argv of the engine's client. CUDA_VISIBLE_DEVICES in `env` becomes the devices of the container, which counts those
+// from 0.
+std::vector<std::string> CommandFor(const ContainerRun& run, const Engine& engine);
 
-// Runs `program` instead of the image's entry point; it must need nothing of the image. The engine removes the container at
-// its end.
-ContainerCommand TrialFor(const ContainerRun& run, const Engine& engine,
-                          const std::filesystem::path& program);
+// Runs `program` instead of the image's entry point, without `env`; it must need nothing of the image. The engine removes
+// the container at its end.
+std::vector<std::string> TrialFor(const ContainerRun& run, const Engine& engine,
+                                  const std::filesystem::path& program);
 
 }  // namespace tfdist::agent

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace tfdist::agent {
 namespace {
 
@@ -31,7 +33,7 @@ ContainerRun RunWith(std::vector<std::string> env) {
 }
 
 std::vector<std::string> ArgvOf(const ContainerRun& run, const Engine& engine) {
-  return CommandFor(run, engine).argv;
+  return CommandFor(run, engine);
 }
 
 // What follows `option`, each time that it is there.
@@ -54,18 +56,37 @@ TEST(ContainerCommand, EndsWithImageAndCommand) {
               ElementsAre(""));
 }
 
-TEST(ContainerCommand, NamesVariablesAndHandsTheirValuesToTheClient) {
-  const auto command = CommandFor(RunWith({"KEY=secret", "PATH=/opt/bin", "LD_PRELOAD=x"}),
-                                  EngineOf(EngineKind::kDocker));
-  EXPECT_THAT(ValuesOf(command.argv, "--env"), ElementsAre("KEY", "PATH=/opt/bin", "LD_PRELOAD=x"));
-  EXPECT_THAT(command.env, ElementsAre("KEY=secret"));
+TEST(ContainerCommand, HandsTheTasksVariablesToNoClient) {
+  auto run = RunWith({"DOCKER_HOST=tcp://other", "EMPTY=", "KEY= a \"b\" $c", "LD_PRELOAD=x"});
+  run.env_file = "/run/env";
+  const auto argv = ArgvOf(run, EngineOf(EngineKind::kDocker));
+  EXPECT_THAT(ValuesOf(argv, "--env-file"), ElementsAre("/run/env"));
+  EXPECT_THAT(ValuesOf(argv, "--env"), ElementsAre());
+  const ContainerEnv env = EnvOfContainer(run);
+  EXPECT_EQ(env.file, "DOCKER_HOST=tcp://other\nEMPTY=\nKEY= a \"b\" $c\nLD_PRELOAD=x\n");
+  EXPECT_THAT(env.of_client, ElementsAre());
+}
+
+TEST(ContainerCommand, HandsWhatNoFileCanHoldToTheClient) {
+  const auto run = RunWith({"LINES=a\nb", "BYTES=\xff", "QUOTED=\"a\"", "f%%=() { :; }",
+                            "LONG=" + std::string(100'000, 'x')});
+  EXPECT_THAT(ValuesOf(ArgvOf(run, EngineOf(EngineKind::kDocker)), "--env"),
+              ElementsAre("LINES", "BYTES", "QUOTED", "f%%", "LONG"));
+  EXPECT_EQ(EnvOfContainer(run).of_client, run.env);
+  EXPECT_EQ(EnvOfContainer(run).file, "");
+}
+
+TEST(ContainerCommand, RefusesAValueThatOnlyTheClientCouldTakeAndWouldHeed) {
+  for (const char* entry : {"DOCKER_CONFIG=a\nb", "XDG_RUNTIME_DIR=\xff", "https_proxy='x'"}) {
+    EXPECT_THROW((void)EnvOfContainer(RunWith({entry})), Error) << entry;
+  }
 }
 
 TEST(ContainerCommand, GivesExactlyThePlannedGpus) {
   const auto run = RunWith({"CUDA_VISIBLE_DEVICES=2,GPU-6d2b"});
   const auto docker = ArgvOf(run, EngineOf(EngineKind::kDocker));
   EXPECT_THAT(ValuesOf(docker, "--gpus"), ElementsAre("\"device=2,GPU-6d2b\""));
-  EXPECT_THAT(ValuesOf(docker, "--env"), ElementsAre());
+  EXPECT_EQ(EnvOfContainer(run).file, "");
   EXPECT_THAT(ValuesOf(ArgvOf(run, EngineOf(EngineKind::kPodman)), "--device"),
               ElementsAre("nvidia.com/gpu=2", "nvidia.com/gpu=GPU-6d2b"));
 }
@@ -73,7 +94,7 @@ TEST(ContainerCommand, GivesExactlyThePlannedGpus) {
 TEST(ContainerCommand, GivesNoGpuToATaskThatIsToSeeNone) {
   const auto argv = ArgvOf(RunWith({"CUDA_VISIBLE_DEVICES="}), EngineOf(EngineKind::kDocker));
   EXPECT_THAT(argv, Not(Contains("--gpus")));
-  EXPECT_THAT(ValuesOf(argv, "--env"), ElementsAre("CUDA_VISIBLE_DEVICES"));
+  EXPECT_EQ(EnvOfContainer(RunWith({"CUDA_VISIBLE_DEVICES="})).file, "CUDA_VISIBLE_DEVICES=\n");
 }
 
 TEST(ContainerCommand, RunsAsTheAccount) {
@@ -95,7 +116,7 @@ TEST(ContainerCommand, MountsEachPathByItself) {
 }
 
 TEST(ContainerCommand, OfATrialRunsTheProgramAndGoesWithIt) {
-  const auto argv = TrialFor(RunWith({}), EngineOf(EngineKind::kPodman), "/base/agent").argv;
+  const auto argv = TrialFor(RunWith({}), EngineOf(EngineKind::kPodman), "/base/agent");
   EXPECT_THAT(argv, Contains("--rm"));
   EXPECT_THAT(ValuesOf(argv, "--entrypoint"), ElementsAre("/base/agent"));
   EXPECT_THAT(ValuesOf(argv, "--mount"),

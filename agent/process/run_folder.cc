@@ -73,6 +73,14 @@ void WriteRunSpec(const std::filesystem::path& run_folder, const RunSpec& spec) 
   WriteRecord(run_folder / "spec", EncodeRunSpec(spec));
 }
 
+std::filesystem::path WriteContainerEnv(const std::filesystem::path& run_folder,
+                                        std::string_view text) {
+  MakePrivateFolder(run_folder);
+  std::filesystem::path file = run_folder / "env";
+  WriteRecord(file, text);
+  return file;
+}
+
 bool HasSpec(const std::filesystem::path& run_folder) {
   std::error_code error;
   return std::filesystem::exists(run_folder / "spec", error);

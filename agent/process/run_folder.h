@@ -3,6 +3,7 @@
 //
 //   spec   written by the agent before the holder is started: RunSpec, 0600 (it holds the
 //          environment)
+//   env    of a task in a container, written before the spec: its variables, for the engine's client; 0600
 //   pid    written by the holder once the task is forked: both processes' identity
 //   left   written by the holder where it has ended what the task left running: a process a line
 //   exit   written by the holder when the task has ended, or by the keeper when there is no
@@ -16,6 +17,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,9 @@ std::string RunFolderName(int attempt, int run);
 
 // Makes `run_folder` (0700) and writes its `spec`. Throws Error(kFiles).
 void WriteRunSpec(const std::filesystem::path& run_folder, const RunSpec& spec);
+// Makes `run_folder` and writes its `env`; returns where that is. Throws Error(kFiles).
+std::filesystem::path WriteContainerEnv(const std::filesystem::path& run_folder,
+                                        std::string_view text);
 bool HasSpec(const std::filesystem::path& run_folder);
 // The newest run in `task_folder`, {attempt, run}; nullopt when there is none. One without a spec
 // is none: an agent was killed while it made it, or the job is over.

@@ -120,20 +120,32 @@ void RemoveTrial(const Engine& engine, const std::string& name) {
   }
 }
 
-// What the client of the real run gets in its environment, a trial needs not: values of variables do not count here.
-ContainerCommand TrialOf(ContainerRun run, const Engine& engine, const std::string& program,
-                         const SlotFolder& folder) {
-  std::erase_if(run.env, [](const std::string& entry) {
-    return !entry.starts_with("PATH=") && !entry.starts_with("CUDA_VISIBLE_DEVICES=");
-  });
-  run.words = {kContainerTrialRole, program};
+// As the job sets it; empty: the image's counts.
+std::string PathOf(const ContainerRun& run) {
+  constexpr std::string_view kPath = "PATH=";
+  const auto entry =
+      std::ranges::find_if(run.env, [&](const std::string& one) { return one.starts_with(kPath); });
+  return entry == run.env.end() ? "" : entry->substr(kPath.size());
+}
+
+std::vector<std::string> TrialOf(ContainerRun run, const Engine& engine, const std::string& program,
+                                 const SlotFolder& folder) {
+  run.words = {kContainerTrialRole, program, PathOf(run)};
   return TrialFor(run, engine, folder.executable());
+}
+
+// Trials alike in all but the names of their tasks are one.
+std::vector<std::string> KindOfTrial(ContainerRun run, const Engine& engine,
+                                     const std::string& program, const SlotFolder& folder) {
+  run.name.clear();
+  run.task.clear();
+  return TrialOf(std::move(run), engine, program, folder);
 }
 
 void TryContainer(const ContainerRun& run, const Engine& engine, const std::string& program,
                   const SlotFolder& folder) {
-  const ContainerCommand command = TrialOf(run, engine, program, folder);
-  const std::vector<std::string> arguments(command.argv.begin() + 1, command.argv.end());
+  const std::vector<std::string> argv = TrialOf(run, engine, program, folder);
+  const std::vector<std::string> arguments(argv.begin() + 1, argv.end());
   const ProgramResult result = AskEngine(engine.kind, arguments, Within(kTrialLimit));
   if (result.exit_code == 0) return;
   RemoveTrial(engine, run.name);
@@ -180,8 +192,9 @@ std::vector<ImageOnHost> PrepareContainers(const std::vector<TaskDescription>& t
     const RunSpec spec = MakePreflightSpec(task, folder, info, Environment::OfHost());
     CheckNotAmds(spec);
     const ContainerRun run = ContainerRunOf(spec, task, folder, info);
+    (void)EnvOfContainer(run);
     const std::string program = ProgramIn(run, image);
-    if (tried.insert({ProgramOf(engine.kind), run.container.image, run.cwd, program}).second) {
+    if (tried.insert(KindOfTrial(run, engine, program, folder)).second) {
       TryContainer(run, engine, program, folder);
     }
   }

@@ -36,6 +36,14 @@ std::vector<SeenPath> WhatIsSeen(const protocol::TaskDescription& task, const Sl
   return seen;
 }
 
+Environment EnvOfClient(Environment host, const ContainerEnv& env) {
+  for (const std::string& entry : env.of_client) {
+    const size_t equals = entry.find('=');
+    host.Set(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return host;
+}
+
 }  // namespace
 
 ContainerRun ContainerRunOf(const RunSpec& spec, const protocol::TaskDescription& task,
@@ -59,15 +67,12 @@ void PutIntoContainer(RunSpec& spec, const protocol::TaskDescription& task,
                       const SlotFolder& folder, const SlotInfo& info, const Environment& host) {
   const auto engines = RememberedEngines(folder.engines());
   const Engine& engine = Choose(engines, task.container->engine);
-  const ContainerRun run = ContainerRunOf(spec, task, folder, info);
-  ContainerCommand command = CommandFor(run, engine);
-  Environment environment = host;
-  for (const std::string& entry : command.env) {
-    const size_t equals = entry.find('=');
-    environment.Set(entry.substr(0, equals), entry.substr(equals + 1));
-  }
-  spec.argv = std::move(command.argv);
-  spec.env = environment.Strings();
+  ContainerRun run = ContainerRunOf(spec, task, folder, info);
+  const ContainerEnv env = EnvOfContainer(run);
+  run.env_file = WriteContainerEnv(
+      folder.TaskFolder(task.task) / RunFolderName(spec.attempt, spec.run), env.file);
+  spec.argv = CommandFor(run, engine);
+  spec.env = EnvOfClient(host, env).Strings();
   spec.cwd = folder.work();
   spec.container = run.name;
   spec.engine = ProgramOf(engine.kind);

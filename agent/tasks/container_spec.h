@@ -16,8 +16,8 @@ namespace tfdist::agent {
 ContainerRun ContainerRunOf(const RunSpec& spec, const protocol::TaskDescription& task,
                             const SlotFolder& folder, const SlotInfo& info);
 
-// `spec` starts the container instead, in the environment that the host gives the account. Throws Error(kFiles) where no
-// engine is known yet.
+// `spec` starts the container instead, in the environment that the host gives the account; the task's own is written into
+// the run's folder. Throws Error(kFiles) where no engine is known yet.
 void PutIntoContainer(RunSpec& spec, const protocol::TaskDescription& task,
                       const SlotFolder& folder, const SlotInfo& info, const Environment& host);
 

@@ -11,10 +11,12 @@
 namespace tfdist::agent {
 
 int ContainerTrialMain(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 1) return 2;
+  if (arguments.size() != 2) return 2;
+  Environment environment = Environment::OfHost();  // of the image
+  if (!arguments[1].empty()) environment.Set("PATH", arguments[1]);
   RunSpec spec;
-  spec.argv = arguments;
-  spec.env = Environment::OfHost().Strings();
+  spec.argv = {arguments[0]};
+  spec.env = environment.Strings();
   spec.cwd = std::filesystem::current_path();
   const std::optional<std::string> why = WhyNotExecutable(spec);
   if (!why) return 0;

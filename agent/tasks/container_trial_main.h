@@ -9,8 +9,8 @@ namespace tfdist::agent {
 inline constexpr const char* kContainerTrialRole = "container-trial";
 inline constexpr int kNoSuchCommand = 3;
 
-// `arguments`: a program, looked for as the container's environment says. 0: it can be executed; else kNoSuchCommand, and
-// why on stdout.
+// `arguments`: a program, and the PATH where it is looked for; empty: the image's. 0: it can be executed; else
+// kNoSuchCommand, and why on stdout.
 int ContainerTrialMain(const std::vector<std::string>& arguments);
 
 }  // namespace tfdist::agent

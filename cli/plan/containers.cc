@@ -3,17 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "cli/plan/settings.h"
 
 namespace tfdist::cli {
 namespace {
-
-// What an engine's client itself heeds: a task's own value would change how its container is run.
-constexpr std::array<std::string_view, 4> kOfClients = {"DOCKER_", "CONTAINER_", "CONTAINERS_",
-                                                        "PODMAN_"};
 
 template <typename T>
 std::optional<Located<T>> Said(const ClusterFile& file, const Role& role,
@@ -50,19 +45,8 @@ protocol::ContainerDescription ContainerOf(const ClusterFile& file, const Role& 
   return container;
 }
 
-void CheckNames(const TaskSettings& settings, Problems& problems) {
-  for (const auto& [name, value] : settings.env) {
-    const bool is_clients = std::ranges::any_of(
-        kOfClients, [&key = name](std::string_view prefix) { return key.starts_with(prefix); });
-    if (!is_clients) continue;
-    problems.Add(value.where, fmt::format("{} would tell the container engine, not the task", name),
-                 "set it on the hosts, where a login without a terminal reads it");
-  }
-}
-
 void CheckRole(const ClusterFile& file, const Role& role, Problems& problems) {
   for (const TaskSettings* settings : SettingsOf(file, role)) {
-    CheckNames(*settings, problems);
     for (const auto& python : {settings->venv, settings->conda}) {
       if (!python) continue;
       problems.Add(python->where, "is of the hosts, and the task has an image",

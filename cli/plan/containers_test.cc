@@ -74,8 +74,6 @@ TEST_F(Containers, TheSharedFolderIsSeenInside) {
 TEST_F(Containers, WhatWouldNotReachTheTaskIsAMistake) {
   EXPECT_THAT(Messages(FileOf("image = \"a\"\nvenv = \"~/venv\"")),
               ElementsAre(HasSubstr("the task has an image")));
-  EXPECT_THAT(Messages(FileOf("image = \"a\"\nenv = { DOCKER_HOST = \"tcp://x\" }")),
-              ElementsAre(HasSubstr("DOCKER_HOST would tell the container engine")));
   EXPECT_THAT(Messages(FileOf("shm_size = \"1GiB\"")),
               ElementsAre(HasSubstr("no task has an image")));
 }

@@ -112,6 +112,18 @@ class OfAnEngine:
         self.assertEqual(seen, [])
         self.down()
 
+    def test_variables_that_the_engines_client_would_heed_are_the_tasks_alone(self):
+        said = ("DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "XDG_RUNTIME_DIR",
+                "HOME", "LD_PRELOAD", "GODEBUG")
+        handed_on = ("DOCKER_HOST", "CONTAINER_HOST")  # by env_from, which tells nobody their values
+        self.user.env.update({name: "/absent" for name in handed_on}, GIVEN=" 'a' #b ")
+        env = ", ".join(f'{name} = "/absent"' for name in said)
+        shown = " ".join(f"${name}" for name in said + handed_on)
+        up = self.up(shell(f'echo "{shown} $GIVEN"'), task_extra=f'env = {{ {env} }}\nenv_from = {clusters.toml_list([*handed_on, "GIVEN"])}\n')
+        up.expect(0)
+        self.assertIn("worker:0 | " + "/absent " * len(said + handed_on) + " 'a' #b \n", up.out)
+        self.assert_nothing_left()
+
     def test_every_byte_of_its_output_is_kept(self):
         task = shell("i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; echo -n end")
         self.up(task).expect(0)
@@ -131,6 +143,15 @@ class OfAnEngine:
         self.start(shell("trap '' TERM; echo on; while true; do sleep 7777; done"), task_extra='grace = "1s"\n')
         self.down()
         self.assert_nothing_left()
+
+    def test_a_container_of_the_users_that_has_its_labels_stays(self):
+        """As `docker commit` and `run` make one."""
+        self.start()
+        engines.ask(hosts[0], self.engine, "commit", "--pause=false", engines.containers(hosts[0])[0], "localhost/copy:1")
+        engines.ask(hosts[0], self.engine, "create", "--name", "mine", "localhost/copy:1", "true")
+        self.down()
+        self.assertEqual(engines.containers(hosts[0]), ["mine"])
+        engines.ask(hosts[0], self.engine, "rm", "mine")
 
     def test_nothing_is_left_whoever_is_killed(self):
         def of_tfdist(role):
@@ -174,6 +195,14 @@ class OfAnEngine:
                             f"try: does `{self.engine} pull 127.0.0.1:9/absent:1` work there?")
         self.assert_refused(self.up(["true"], task_extra='mounts = ["/absent:/data"]\n'),
                             "worker:0 mounts /absent: No such file or directory")
+
+    def test_each_kind_of_container_of_a_host_is_tried(self):
+        """Two roles that differ in a mount only, which the engine refuses."""
+        text = pathlib.Path(self.write(["true"])).read_text().replace('layout = "mirrored"', 'layout = "roles"')
+        text = "".join(line for line in text.splitlines(True) if not line.startswith("ports"))
+        roles = '[roles.ps]\ncount = 1\n[roles.worker]\ncount = 1\nmounts = ["/home/trainer:/proc"]\n'
+        self.assert_refused(self.user.run("up", self.user.write("roles.toml", text + roles)),
+                            "cannot start a container", "for worker:0: ")
 
     def test_an_image_that_hosts_lack_is_pulled(self):
         with tempfile.TemporaryDirectory(prefix="tfdist-registry-") as folder:

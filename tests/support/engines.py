@@ -87,6 +87,10 @@ def podman(host, *arguments):
     return host.run_as(host.user, ["podman", *arguments]).stdout
 
 
+def ask(host, engine, *arguments):
+    return {"docker": docker, "podman": podman}[engine](host, *arguments)
+
+
 def bring_image(hosts, with_docker=True, with_podman=True):
     """An image of its own on each call; the same on all of these hosts."""
     with tempfile.TemporaryDirectory(prefix="tfdist-image-") as folder:
