@@ -7,6 +7,7 @@ tfdist_library(NAME tfdist_processes
     census/port_owner.cc
     census/process_table.cc
     census/tcp_table.cc
+    container/container_processes.cc
     container/container_run.cc
     container/containers.cc
     container/engine.cc
@@ -59,7 +60,7 @@ tfdist_library(NAME tfdist_slot_fixture
 add_dependencies(tfdist_slot_fixture process_test_agent)
 tfdist_test(NAME container_test SOURCES container/container_run_test.cc container/containers_test.cc DEPENDS tfdist::processes)
 tfdist_test(NAME census_test SOURCES census/census_test.cc DEPENDS tfdist::slot_fixture)
-tfdist_test(NAME holder_test SOURCES holder/holder_test.cc DEPENDS tfdist::slot_fixture)
+tfdist_test(NAME holder_test SOURCES holder/holder_test.cc holder/container_of_task_test.cc DEPENDS tfdist::slot_fixture)
 add_test(NAME holder_launches
   COMMAND holder_test --gtest_filter=HolderTest.NoExitIsLostInManyQuickLaunches)
 set_tests_properties(holder_launches PROPERTIES LABELS long ENVIRONMENT TFDIST_TEST_LAUNCHES=100000)

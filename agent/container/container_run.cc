@@ -27,12 +27,13 @@ using Argv = std::vector<std::string>;
 constexpr std::string_view kVisibleGpus = "CUDA_VISIBLE_DEVICES";
 constexpr const char* kNvidiaDriver = "/dev/nvidiactl";
 // What docker, podman, their helpers and the loader of programs read in their environment.
-constexpr std::array<std::string_view, 13> kHeededPrefixes = {
-    "DOCKER_", "CONTAINER", "PODMAN_", "_CONTAINERS_", "BUILDAH_", "STORAGE_", "REGISTRY_",
-    "XDG_",    "LD_",       "GLIBC_",  "SSL_",         "LISTEN_",  "NOTIFY_"};
-constexpr std::array<std::string_view, 14> kHeeded = {
-    "PATH", "HOME",    "USER",        "LOGNAME",    "SHELL", "TERM",       "TMPDIR",
-    "TZ",   "GODEBUG", "GOTRACEBACK", "GOMAXPROCS", "GOGC",  "GOMEMLIMIT", "SSH_AUTH_SOCK"};
+constexpr std::string_view kHeededPrefixes =
+    "DOCKER_ CONTAINER PODMAN_ _CONTAINERS_ BUILDAH_ STORAGE_ REGISTRY_ XDG_ LD_ GLIBC_ SSL_ "
+    "LISTEN_ "
+    "NOTIFY_";
+constexpr std::string_view kHeeded =
+    " PATH HOME USER LOGNAME SHELL TERM TMPDIR TZ GODEBUG GOTRACEBACK GOMAXPROCS GOGC GOMEMLIMIT "
+    "SSH_AUTH_SOCK ";
 constexpr std::string_view kProxySuffix = "_proxy";  // in capitals, too
 // docker reads lines of at most 64 KiB.
 constexpr size_t kMostLineBytes = 60 << 10;
@@ -41,17 +42,18 @@ constexpr std::array<const char*, 4> kInits = {"/usr/libexec/podman/catatonit",
                                                "/usr/bin/catatonit", "/usr/bin/tini-static",
                                                "/usr/bin/docker-init"};
 
-void Append(Argv& words, std::initializer_list<std::string> more) {
-  words.insert(words.end(), more);
+void Append(Argv& words, std::initializer_list<std::string_view> more) {
+  for (const std::string_view word : more) words.emplace_back(word);
 }
 
 std::string_view NameIn(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
 bool IsHeeded(std::string_view name) {
-  return std::ranges::find(kHeeded, name) != kHeeded.end() ||
-         LowerCase(name).ends_with(kProxySuffix) ||
-         std::ranges::any_of(kHeededPrefixes,
-                             [&](std::string_view prefix) { return name.starts_with(prefix); });
+  for (std::string_view rest = kHeededPrefixes; !rest.empty();) {
+    if (name.starts_with(TakeUpTo(' ', rest))) return true;
+  }
+  return kHeeded.find(fmt::format(" {} ", name)) != kHeeded.npos ||
+         LowerCase(name).ends_with(kProxySuffix);
 }
 
 // As a shell has it. Others may be a comment of the file, or a pattern.
@@ -170,9 +172,9 @@ Argv EnvOf(const ContainerRun& run) {
 }
 
 void AddEnv(Argv& argv, const ContainerRun& run) {
-  Append(argv, {"--env-file", run.env_file});
+  Append(argv, {"--env-file", run.env_file.string()});
   for (const std::string& entry : EnvOfContainer(run).of_client) {
-    Append(argv, {"--env", std::string(NameIn(entry))});
+    Append(argv, {"--env", NameIn(entry)});
   }
 }
 
@@ -182,8 +184,9 @@ void AddOutput(Argv& argv, const Engine& engine) {
 }
 
 Argv BeginRun(const ContainerRun& run, const Engine& engine) {
-  Argv argv = {
-      ProgramOf(engine.kind), "run", "--name", run.name, "--network", "host", "--pull", "never"};
+  Argv argv;
+  Append(argv, {ProgramOf(engine.kind), "run", "--name", run.name, "--network", "host", "--pull",
+                "never"});
   for (const std::string& label : LabelsOf(run.job, run.slot)) Append(argv, {"--label", label});
   Append(argv, {"--label", fmt::format("tfdist.task={}", run.task), "--user", UserOf(engine)});
   Append(argv, {"--security-opt", "label=disable"});  // else SELinux keeps the task from its files
@@ -221,6 +224,7 @@ ContainerEnv EnvOfContainer(const ContainerRun& run) {
 std::vector<std::string> CommandFor(const ContainerRun& run, const Engine& engine) {
   Argv argv = BeginRun(run, engine);
   AddEnv(argv, run);
+  Append(argv, {"--cidfile", run.id_file.string()});
   AddInit(argv, engine);
   const auto& entrypoint = run.container.entrypoint;
   if (entrypoint) Append(argv, {"--entrypoint", *entrypoint});

@@ -26,6 +26,7 @@ struct ContainerRun {
   std::string cwd;
   std::vector<std::string> env;    // "NAME=value": what the job sets
   std::filesystem::path env_file;  // where the text of EnvOfContainer will be
+  std::filesystem::path id_file;   // ContainerIdFile (container_processes.h)
   std::vector<std::string> words;  // what follows the image
 };
 

@@ -2,10 +2,17 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
+#include "agent/container/container_processes.h"
 #include "agent/container/containers.h"
+#include "base/error.h"
+#include "base/spawn.h"
 
 namespace tfdist::agent {
 namespace {
@@ -16,13 +23,24 @@ constexpr std::chrono::seconds kContainerRemovalLimit{30};
 constexpr int kFirstOfClient = 125;
 constexpr int kLastOfClient = 127;
 
+constexpr std::chrono::milliseconds kFirstPause{50};
+constexpr std::chrono::milliseconds kLongestPause{1000};
+
 TimePoint Soon(std::chrono::seconds limit) { return SystemClock().Now() + limit; }
 
 }  // namespace
 
-std::optional<ContainerOfTask> ContainerOfTask::Of(const RunSpec& spec) {
+ContainerOfTask::ContainerOfTask(const RunSpec& spec, std::filesystem::path run_folder)
+    : engine_(KindOf(spec.engine)),
+      name_(spec.container),
+      run_folder_(std::move(run_folder)),
+      has_init_(std::ranges::find(spec.argv, "--init") != spec.argv.end()),
+      pause_(kFirstPause) {}
+
+std::optional<ContainerOfTask> ContainerOfTask::Of(const RunSpec& spec,
+                                                   const std::filesystem::path& run_folder) {
   if (spec.container.empty()) return std::nullopt;
-  ContainerOfTask container(KindOf(spec.engine), spec.container);
+  ContainerOfTask container(spec, run_folder);
   container.Remove();
   return container;
 }
@@ -41,6 +59,36 @@ void ContainerOfTask::AddTo(protocol::TaskExit& exit) const {
 
 void ContainerOfTask::Remove() const {
   RemoveContainer(engine_, name_, Soon(kContainerRemovalLimit));
+}
+
+void ContainerOfTask::Signal(int signal) {
+  signals_.push_back(signal);
+  if (call_ == 0) next_try_ = SystemClock().Now();
+}
+
+void ContainerOfTask::HandOnSignals() {
+  if (!next_try_ || SystemClock().Now() < *next_try_) return;
+  next_try_.reset();
+  const std::vector<std::string> words = {"kill", "--signal", std::to_string(signals_.front()),
+                                          name_};
+  call_ = SpawnProgram(EngineCommand(engine_, words), {}, SpawnPlace::kOwnSession, Phase::kRun);
+}
+
+void ContainerOfTask::OnChildEnd(pid_t pid, int status) {
+  if (pid != call_) return;
+  call_ = 0;
+  const bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (done) signals_.erase(signals_.begin());
+  pause_ = done ? kFirstPause : std::min(2 * pause_, kLongestPause);
+  if (!signals_.empty()) next_try_ = SystemClock().Now() + pause_;
+}
+
+std::vector<ProcessInfo> ContainerOfTask::Processes(const std::vector<ProcessInfo>& table) const {
+  std::vector<ProcessInfo> inside = ProcessesInContainer(run_folder_, getpid(), table);
+  std::erase_if(inside, [&](const ProcessInfo& process) {
+    return has_init_ && IsFirstInContainer(process.id.pid);
+  });
+  return inside;
 }
 
 }  // namespace tfdist::agent

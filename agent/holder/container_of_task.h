@@ -1,8 +1,15 @@
 // The container that a holder's task runs in: its first process is a child of the engine, the task is the engine's client.
 #pragma once
 
-#include <optional>
+#include <sys/types.h>
 
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/census/process_table.h"
 #include "agent/container/engine.h"
 #include "agent/process/run_records.h"
 
@@ -12,19 +19,37 @@ class ContainerOfTask {
  public:
   // nullopt: the task has none. Removes what an earlier run has left, which would go on beside this one. Throws Error(kRun)
   // where the engine does not do it.
-  static std::optional<ContainerOfTask> Of(const RunSpec& spec);
+  static std::optional<ContainerOfTask> Of(const RunSpec& spec,
+                                           const std::filesystem::path& run_folder);
 
   // What the engine knows of the container's end, beside the exit code that its client has handed on.
   void AddTo(protocol::TaskExit& exit) const;
   // Ends it, however its client has ended. Throws Error(kRun).
   void Remove() const;
 
+  // The engine is to hand it on, once: to a container that has not started yet, when it has. Its client would lose it then.
+  void Signal(int signal);
+  // Calls the engine, if a signal is due. Does not wait.
+  void HandOnSignals();
+  // When that is to be called.
+  [[nodiscard]] std::optional<TimePoint> next_try() const { return next_try_; }
+  // A child was reaped, with this wait(2) status.
+  void OnChildEnd(pid_t pid, int status);
+
+  // Those of its processes that the task's program and what it started are.
+  [[nodiscard]] std::vector<ProcessInfo> Processes(const std::vector<ProcessInfo>& table) const;
+
  private:
-  ContainerOfTask(protocol::EngineKind engine, std::string name)
-      : engine_(engine), name_(std::move(name)) {}
+  ContainerOfTask(const RunSpec& spec, std::filesystem::path run_folder);
 
   protocol::EngineKind engine_;
   std::string name_;
+  std::filesystem::path run_folder_;
+  bool has_init_;             // of the engine's, which hands each signal on that it gets
+  std::vector<int> signals_;  // still to be handed on
+  pid_t call_ = 0;            // of the engine's client, with the first of them
+  std::optional<TimePoint> next_try_;
+  std::chrono::milliseconds pause_;
 };
 
 }  // namespace tfdist::agent

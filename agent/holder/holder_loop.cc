@@ -37,7 +37,7 @@ HolderLoop::HolderLoop(const HolderOptions& options, const RunSpec& spec, Signal
       signals_(signals),
       grace_(std::max<int64_t>(spec.grace_ms, 0)),
       warning_signal_(spec.warning_signal),
-      container_(ContainerOfTask::Of(spec)),
+      container_(ContainerOfTask::Of(spec, options.RunFolder())),
       output_({.folder = options.task_folder,
                .limit_bytes = spec.log_limit_bytes,
                .attempt = spec.attempt,
@@ -85,6 +85,7 @@ void HolderLoop::Wait() {
 
 TimePoint HolderLoop::NextDeadline() const {
   TimePoint next = task_ended_ ? clock_.Now() + kIdle : memory_.next_look();
+  if (container_ && !task_ended_) next = std::min(next, container_->next_try().value_or(next));
   if (kill_at_) next = std::min(next, *kill_at_);
   if (next_pass_) next = std::min(next, *next_pass_);
   return next;
@@ -105,6 +106,7 @@ void HolderLoop::OnSignals() {
 void HolderLoop::OnTime() {
   const TimePoint now = clock_.Now();
   if (!task_ended_ && now >= memory_.next_look()) memory_.Look();
+  if (!task_ended_ && container_) container_->HandOnSignals();
   const bool lingers = task_ended_ && !next_pass_;
   if (lingers && output_.ended()) BeginKilling();  // nothing is left to wait for
   if (kill_at_ && now >= *kill_at_) BeginKilling();
@@ -122,6 +124,7 @@ void HolderLoop::Reap() {
   pid_t pid = 0;
   while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
     if (pid == task_.pid) OnTaskEnd(status, usage);
+    if (container_) container_->OnChildEnd(pid, status);
   }
   no_children_ = pid < 0 && errno == ECHILD;
 }
@@ -164,19 +167,18 @@ void HolderLoop::WarnTask() {
   if (task_ended_ || signalled_ || warning_signal_ == 0 || std::exchange(warned_, true)) return;
   Log("{}: the job's deadline is near: signal {}", options_.task, warning_signal_);
   const bool is_for_all = warning_signal_ != SIGUSR1 && warning_signal_ != SIGUSR2;
-  if (container_ || is_for_all) return SignalTask(warning_signal_);
+  if (is_for_all) return SignalTask(warning_signal_);
+  const auto table = ReadProcessTable();
+  const auto processes = container_ ? container_->Processes(table) : Descendants(getpid(), table);
   // These would end who has not asked for them: a launcher, say, whose workers save their work in sessions of their own.
-  for (const ProcessInfo& process : Descendants(getpid(), ReadProcessTable())) {
+  for (const ProcessInfo& process : processes) {
     if (Handles(process.id.pid, warning_signal_)) SignalProcess(process.id, warning_signal_);
   }
 }
 
-// Before its exec the task may not have a group yet. An engine's client hands a signal on, once for each process that gets it.
-void HolderLoop::SignalTask(int signal) const {
-  if (container_) {
-    kill(task_.pid, signal);
-    return;
-  }
+// Before its exec the task may not have a group yet.
+void HolderLoop::SignalTask(int signal) {
+  if (container_) return container_->Signal(signal);
   if (kill(-task_.pid, signal) != 0) kill(task_.pid, signal);
 }
 

@@ -55,7 +55,7 @@ class HolderLoop {
   void OnExecKnown();
 
   void WarnTask();
-  void SignalTask(int signal) const;
+  void SignalTask(int signal);
   void StopTask();
   void BeginKilling();
   void KillPass();

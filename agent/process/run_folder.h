@@ -4,6 +4,7 @@
 //   spec   written by the agent before the holder is started: RunSpec, 0600 (it holds the
 //          environment)
 //   env    of a task in a container, written before the spec: its variables, for the engine's client; 0600
+//   container  its id, written by that client
 //   pid    written by the holder once the task is forked: both processes' identity
 //   left   written by the holder where it has ended what the task left running: a process a line
 //   exit   written by the holder when the task has ended, or by the keeper when there is no

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/container/container_processes.h"
 #include "agent/container/containers.h"
 #include "agent/container/engine.h"
 #include "agent/slot/kept_folder.h"
@@ -69,8 +70,9 @@ void PutIntoContainer(RunSpec& spec, const protocol::TaskDescription& task,
   const Engine& engine = Choose(engines, task.container->engine);
   ContainerRun run = ContainerRunOf(spec, task, folder, info);
   const ContainerEnv env = EnvOfContainer(run);
-  run.env_file = WriteContainerEnv(
-      folder.TaskFolder(task.task) / RunFolderName(spec.attempt, spec.run), env.file);
+  const auto run_folder = folder.TaskFolder(task.task) / RunFolderName(spec.attempt, spec.run);
+  run.env_file = WriteContainerEnv(run_folder, env.file);
+  run.id_file = ContainerIdFile(run_folder);
   spec.argv = CommandFor(run, engine);
   spec.env = EnvOfClient(host, env).Strings();
   spec.cwd = folder.work();
