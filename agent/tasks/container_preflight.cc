@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -94,8 +93,11 @@ class EnginesOfTasks {
 
   // As Choose counts on it: docker first.
   [[nodiscard]] std::vector<Engine> Found() const {
-    std::vector<Engine> engines = engines_;
-    std::ranges::sort(engines, {}, &Engine::kind);
+    std::vector<Engine> engines;
+    for (const auto kind : {protocol::EngineKind::kDocker, protocol::EngineKind::kPodman}) {
+      const auto found = std::ranges::find(engines_, kind, &Engine::kind);
+      if (found != engines_.end()) engines.push_back(*found);
+    }
     return engines;
   }
 
@@ -182,7 +184,7 @@ std::vector<ImageOnHost> PrepareContainers(const std::vector<TaskDescription>& t
   if (engines.Found().empty()) return {};
   RememberEngines(folder.engines(), engines.Found());
   std::vector<ImageOnHost> images;
-  std::set<std::vector<std::string>> tried;
+  std::vector<std::vector<std::string>> tried;
   for (const TaskDescription& task : tasks) {
     if (!task.container) continue;
     CheckMounts(task);
@@ -194,9 +196,10 @@ std::vector<ImageOnHost> PrepareContainers(const std::vector<TaskDescription>& t
     const ContainerRun run = ContainerRunOf(spec, task, folder, info);
     (void)EnvOfContainer(run);
     const std::string program = ProgramIn(run, image);
-    if (tried.insert(KindOfTrial(run, engine, program, folder)).second) {
-      TryContainer(run, engine, program, folder);
-    }
+    auto kind = KindOfTrial(run, engine, program, folder);
+    if (std::ranges::find(tried, kind) != tried.end()) continue;
+    TryContainer(run, engine, program, folder);
+    tried.push_back(std::move(kind));
   }
   return images;
 }
@@ -204,14 +207,16 @@ std::vector<ImageOnHost> PrepareContainers(const std::vector<TaskDescription>& t
 std::vector<protocol::Trouble> FindImageTroubles(const std::vector<TaskDescription>& tasks) {
   std::vector<protocol::Trouble> troubles;
   EnginesOfTasks engines;
-  std::set<std::pair<protocol::EngineKind, std::string>> seen;
+  std::vector<std::string> looked_at;  // engine and image
   for (const TaskDescription& task : tasks) {
-    if (!task.container || !seen.emplace(task.container->engine, task.container->image).second) {
-      continue;
-    }
+    if (!task.container) continue;
     try {
       CheckMounts(task);
-      (void)CheckImage(task, engines.For(task.container->engine));
+      const Engine& engine = engines.For(task.container->engine);
+      const std::string image = fmt::format("{} {}", ProgramOf(engine.kind), task.container->image);
+      if (std::ranges::find(looked_at, image) != looked_at.end()) continue;
+      looked_at.push_back(image);
+      (void)CheckImage(task, engine);
     } catch (const Error& error) {
       const auto same = [&](const auto& trouble) { return trouble.why == error.cause(); };
       if (std::ranges::none_of(troubles, same)) troubles.push_back({error.cause(), error.remedy()});

@@ -346,8 +346,10 @@ std::vector<TaskToSee> HostTasks::ToSee() const {
   for (const TaskRun& task : tasks_) {
     if (!task.working() || task.pid == 0 || task.exit) continue;
     const protocol::TaskDescription& description = task.description;
-    tasks.push_back(
-        {description.task, task.pid, description.ports, folder_.TaskFolder(description.task)});
+    const auto task_folder = folder_.TaskFolder(description.task);
+    const auto run =
+        description.container ? task_folder / RunFolderName(task.attempt, task.run) : "";
+    tasks.push_back({description.task, task.pid, description.ports, task_folder, run});
   }
   return tasks;
 }

@@ -16,6 +16,7 @@
 
 #include "agent/census/process_table.h"
 #include "agent/census/tcp_table.h"
+#include "agent/container/container_processes.h"
 #include "agent/log/log_files.h"
 #include "agent/tasks/gpu_use.h"
 #include "base/clock.h"
@@ -80,12 +81,18 @@ int64_t SilentMs(const TaskToSee& task) {
   return log < 0 || age < 0 ? std::max(log, age) : std::min(log, age);
 }
 
-// The task's own process first; empty: it has ended.
+// The task's own process, or its container's first, then what descends from it; empty: it has ended.
 using Tree = std::vector<ProcessInfo>;
 
-Tree TreeOf(pid_t pid, const std::vector<ProcessInfo>& table) {
+Tree TreeOf(const TaskToSee& task, const std::vector<ProcessInfo>& table) {
+  const pid_t pid = task.pid;
   const auto own = ReadProcess(pid);
   if (pid <= 0 || !own || own->ended()) return {};
+  // `pid` is the engine's client then, and its parent the holder.
+  if (!task.container_run.empty()) {
+    Tree inside = ProcessesInContainer(task.container_run, own->parent, table);
+    if (!inside.empty()) return inside;
+  }
   Tree tree = {*own};
   for (ProcessInfo& process : Descendants(pid, table)) {
     if (!process.ended()) tree.push_back(std::move(process));
@@ -228,7 +235,7 @@ void LookDeep(const std::vector<TaskToSee>& tasks, const protocol::LookRequest& 
   std::vector<uint64_t> before;
   const TimePoint begin = SystemClock().Now();
   for (const TaskToSee& task : tasks) {
-    trees.push_back(TreeOf(task.pid, table));
+    trees.push_back(TreeOf(task, table));
     before.push_back(CpuTicks(trees.back()));
   }
   std::future<GpuUses> gpus;

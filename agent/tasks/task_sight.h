@@ -17,6 +17,8 @@ struct TaskToSee {
   pid_t pid = 0;
   std::vector<int> ports;
   std::filesystem::path folder;
+  std::filesystem::path
+      container_run;  // of a task in a container: the folder of its run; else empty
 };
 
 // For a thread of its own: a deep look takes a fifth of a second, one at what is used half a second (2 s where nvidia-smi

@@ -1,6 +1,9 @@
 """Tasks in containers: docker with a daemon on each host, podman without root."""
 
+import json
+import os
 import pathlib
+import signal
 import tempfile
 import unittest
 
@@ -30,6 +33,10 @@ def setUpModule():
     engines.bring_image(hosts)
 
 
+def of_tfdist(role):
+    return min(process.pid for process in hosts[0].processes() if process.argv[:2] == ["tfdist-agent", role])
+
+
 class OfAnEngine:
     engine = None
 
@@ -43,10 +50,10 @@ class OfAnEngine:
         if self.user.job_id():
             self.user.run("down", "--force", self.user.job_id())
 
-    def write(self, command, count=1, task_extra="", extra=NO_RESTARTS, image=engines.IMAGE):
+    def write(self, command, count=1, task_extra="", extra=NO_RESTARTS, image=engines.IMAGE, top=""):
         settings = f'image = "{image}"\nengine = "{self.engine}"\n' + task_extra
         return self.user.write("cluster.toml", clusters.over_ssh(
-            "job", command, hosts[:count], layout="mirrored", task_extra=settings,
+            "job", command, hosts[:count], layout="mirrored", task_extra=settings, extra=top,
             ssh_config=hosts.ssh_config) + extra)
 
     def up(self, *args, **kwargs):
@@ -144,20 +151,24 @@ class OfAnEngine:
         self.down()
         self.assert_nothing_left()
 
+    def test_the_warning_signal_comes_to_those_that_handle_it(self):
+        """The first process of the container does not."""
+        up = self.start(shell("(trap 'echo saved; exit 0' USR1; echo on; sleep 7777 & wait); echo over"), top='deadline = "1h"\ndeadline_warning = "1m"\n')
+        os.kill(of_tfdist("holder"), signal.SIGUSR1)  # as the keeper does
+        self.assertEqual(up.wait(60), 0)
+        self.assertIn(b"| saved\nworker:0 | over\n", up.out.read_bytes())
+        self.assert_nothing_left()
+
     def test_a_container_of_the_users_that_has_its_labels_stays(self):
-        """As `docker commit` and `run` make one."""
+        """From an image that `docker commit` has made."""
         self.start()
-        engines.ask(hosts[0], self.engine, "commit", "--pause=false", engines.containers(hosts[0])[0], "localhost/copy:1")
-        engines.ask(hosts[0], self.engine, "create", "--name", "mine", "localhost/copy:1", "true")
+        labels = (f"tfdist.job={self.user.job_id()}", "tfdist.slot=0", "tfdist.task=worker:0")
+        engines.ask(hosts[0], self.engine, "create", "--network", "host", "--name", "mine", *(f"--label={label}" for label in labels), engines.IMAGE, "true")
+        self.addCleanup(engines.ask, hosts[0], self.engine, "rm", "mine")
         self.down()
         self.assertEqual(engines.containers(hosts[0]), ["mine"])
-        engines.ask(hosts[0], self.engine, "rm", "mine")
 
     def test_nothing_is_left_whoever_is_killed(self):
-        def of_tfdist(role):
-            return min(process.pid for process in hosts[0].processes()
-                       if process.argv[:2] == ["tfdist-agent", role])
-
         for role in ("client", "holder", "keeper", "agent"):
             with self.subTest(role=role):
                 up = self.start()
@@ -234,6 +245,13 @@ class OfAnEngine:
         self.assert_refused(self.up(["true"], task_extra='entrypoint = "/absent"\n'), "command '/absent'")
 
     # --- visitors ---
+
+    def test_top_counts_what_runs_in_it(self):
+        self.start(shell("sleep 7776 & echo on; sleep 7777 & wait"))
+        [look] = map(json.loads, self.user.run("top", "--json", "-n", "1").out.splitlines())
+        [task] = look["tasks"]
+        self.assertGreaterEqual(task["processes"], 3, task)  # an init may be one more
+        self.down()
 
     def test_exec_runs_in_the_container(self):
         self.start()
