@@ -109,13 +109,16 @@ std::string Unpacked(const EmbeddedAgent& agent) {
   return bytes;
 }
 
-// The shell's next words, if it has some.
-std::optional<std::string> LastWords(BootConversation& talk) {
+// The shell's own reason is the better one: no room on the disk, no process may be started.
+[[noreturn]] void FailAsTheShellSays(BootConversation& talk, const LostConnection& error) {
+  std::string line;
   try {
-    return talk.ReadLine(SystemClock().Now() + kLastWordsLimit);
-  } catch (const LostConnection&) {
-    return std::nullopt;
+    line = talk.ReadLine(SystemClock().Now() + kLastWordsLimit);
+  } catch (const LostConnection& end) {
+    throw LostConnection(Phase::kUpload, end.cause(), end.remedy());
   }
+  ThrowIfFailed(line, {});
+  throw LostConnection(Phase::kUpload, error.cause(), error.remedy());
 }
 
 // Piece by piece: a slow link is no failure, but one that takes nothing for long is dead.
@@ -125,9 +128,7 @@ void SendInPieces(BootConversation& talk, std::string_view bytes) {
       talk.Send(bytes.substr(0, kPieceBytes), SystemClock().Now() + kPieceLimit);
     }
   } catch (const LostConnection& error) {
-    // When the shell has given up meanwhile (disk full), its reason is the better one.
-    if (const auto line = LastWords(talk)) ThrowIfFailed(*line, {});
-    throw LostConnection(Phase::kUpload, error.cause(), error.remedy());
+    FailAsTheShellSays(talk, error);
   }
 }
 

@@ -513,6 +513,16 @@ TEST_F(BootstrapTest, NamesAFullDisk) {
   EXPECT_EQ(error.remedy(), kRoomRemedy);
 }
 
+// As where another program took the last process that the account may have. Each shell has a process group of its own here.
+TEST_F(BootstrapTest, NamesWhatAShellSaidThatEndedWhileTheAgentCame) {
+  const FakeAgent agent(RandomHex(1'500'000));
+  const Error error = StartError(
+      agent, {}, "head() { echo '/bin/sh: 9: Cannot fork' >/proc/$$/fd/2; kill -9 0; }\n");
+  EXPECT_EQ(error.phase(), Phase::kUpload);
+  EXPECT_NE(error.cause().find("Cannot fork"), std::string::npos) << error.cause();
+  EXPECT_NE(error.remedy().find("ulimit -u"), std::string::npos) << error.remedy();
+}
+
 // As /bin/sh on RHEL 8 where /tmp and /var/tmp are full: that bash writes here-documents to files, which it cannot make.
 std::unique_ptr<ByteChannel> OldBashWithoutTemporaryFiles() {
   return OpenChildChannel({"/usr/bin/env", "BASH_COMPAT=5.0", "TMPDIR=/proc", "bash", "--posix"});
