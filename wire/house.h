@@ -38,10 +38,18 @@ struct ListedSlot {
   bool has_task_files = true;  // a task has written something into it, or this is not known
 };
 
+// {keep} of the jobs of one name.
+struct KeptOfName {
+  size_t base = 0;  // as in ListedSlot
+  std::string name;
+  KeptFiles files;
+};
+
 struct SlotList {
   std::vector<ListedSlot> slots;
-  uint64_t caches_kib = 0;      // agents and received files
-  std::vector<KeptFiles> kept;  // of `kept_of`, in each of `bases`
+  uint64_t caches_kib = 0;             // agents and received files
+  std::vector<KeptFiles> kept;         // of `kept_of`, in each of `bases`
+  std::vector<KeptOfName> kept_names;  // with `closely`: of all names
 };
 
 struct RemoveSlots {
@@ -51,6 +59,8 @@ struct RemoveSlots {
       -1;  // only that one of each job, however little of it is there; -1: all, and the caches
   bool caches_stay = false;  // for jobs that stay
   bool kept = false;  // with `slot`: {keep} of the job's name too, where no other job of it is left
+  std::vector<std::string>
+      kept_names;  // without `slot`: {keep} of these names, where no job of theirs is left
 };
 
 struct Removal {
@@ -63,6 +73,7 @@ struct Removal {
   void from_json(const Json& json, T& value)
 TFDIST_BODY(ListSlots);
 TFDIST_BODY(ListedSlot);
+TFDIST_BODY(KeptOfName);
 TFDIST_BODY(SlotList);
 TFDIST_BODY(RemoveSlots);
 TFDIST_BODY(Removal);

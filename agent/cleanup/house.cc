@@ -177,6 +177,7 @@ class Remover {
     }
     for (const std::string& job : request_.jobs) rmdir((base / layout::kJobs / job).c_str());
     rmdir((base / layout::kJobs).c_str());
+    for (const std::string& name : request_.kept_names) PurgeKept(base, name, true);
     if (request_.caches_stay || Programs().RunBelow(base)) {
       Keep(base, "other jobs use it");
     } else {
@@ -188,7 +189,7 @@ class Remover {
       const fs::path slot = base / layout::kJobs / layout::SlotPath(job, request_.slot);
       if (IsFolder(slot)) RemoveIfIdle(slot);
       rmdir(slot.parent_path().c_str());
-      PurgeKept(base, NameOfJob(job));
+      PurgeKept(base, NameOfJob(job), request_.kept);
     }
   }
   protocol::Removal Take() { return std::move(removal_); }
@@ -219,17 +220,17 @@ class Remover {
     }
   }
   // The last job of a name takes along what those jobs kept: all of it, or else an empty folder.
-  void PurgeKept(const fs::path& base, const std::string& name) {
+  void PurgeKept(const fs::path& base, const std::string& name, bool all) {
     const fs::path kept = base / layout::kKeep / name;
     if (name.empty() || !IsFolder(kept)) return;
     const auto jobs = Entries(base / layout::kJobs);
-    if (!jobs && !request_.kept) return;
+    if (!jobs && !all) return;
     if (!jobs) return Keep(kept, "the jobs that may have it could not be listed");
     const auto has_it = [&](const fs::path& job) {
       return NameOfJob(job.filename().string()) == name;
     };
     if (std::ranges::any_of(*jobs, has_it)) return;
-    if (request_.kept) {
+    if (all) {
       NoteOutcome(kept, RemoveTree(kept));
     } else {
       rmdir(kept.c_str());
@@ -275,18 +276,16 @@ class Remover {
   protocol::Removal removal_;
 };
 
-// Ids become names of folders.
-void CheckIds(const std::vector<std::string>& jobs) {
-  for (const std::string& job : jobs) {
-    if (layout::IsPlainName(job, layout::kMostJobBytes)) continue;
-    throw Error(Phase::kFiles, fmt::format("'{}' is not a job's id", job));
+// Ids and names of jobs become names of folders.
+void CheckNames(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (layout::IsPlainName(name, layout::kMostJobBytes)) continue;
+    throw Error(Phase::kFiles, fmt::format("'{}' is not a job's name", name));
   }
 }
 
-protocol::KeptFiles KeptOf(const std::string& name, const fs::path& base) {
-  if (!layout::IsPlainName(name, layout::kMostJobBytes))
-    throw Error(Phase::kFiles, fmt::format("'{}' is not a job's name", name));
-  return LookAtKept(base / layout::kKeep / name, SystemClock().Now() + kLookLimit);
+protocol::KeptFiles LookInto(const fs::path& kept) {
+  return LookAtKept(kept, SystemClock().Now() + kLookLimit);
 }
 
 }  // namespace
@@ -302,7 +301,14 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request) {
                          DiskUse().KibOf(base / layout::kFiles) +
                          DiskUse().KibOf(base / layout::kSetUps);
     }
-    if (!request.kept_of.empty()) list.kept.push_back(KeptOf(request.kept_of, base));
+    if (!request.kept_of.empty()) {
+      CheckNames({request.kept_of});
+      list.kept.push_back(LookInto(base / layout::kKeep / request.kept_of));
+    }
+    if (request.closely) {
+      for (const fs::path& kept : EntriesOf(base / layout::kKeep))
+        list.kept_names.push_back({at, kept.filename(), LookInto(kept)});
+    }
     for (const fs::path& slot : SlotsIn(base)) {
       protocol::ListedSlot& listed = list.slots.emplace_back(Listed(slot, at, programs));
       if (!request.closely) continue;
@@ -314,7 +320,8 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request) {
 }
 
 protocol::Removal RemoveSlots(const protocol::RemoveSlots& request) {
-  CheckIds(request.jobs);
+  CheckNames(request.jobs);
+  CheckNames(request.kept_names);
   Remover remover(request);
   for (const protocol::Bytes& base : request.bases) {
     if (request.slot >= 0) {

@@ -290,6 +290,20 @@ TEST_F(HouseTest, TheLastJobOfANameTakesAlongWhatTheyKept) {
   EXPECT_TRUE(fs::exists(base_ / "keep/a-b/step"));
 }
 
+TEST_F(HouseTest, WhatNoJobOfItsNameLeadsToIsListedAndRemovedByItsName) {
+  MakeSlot("a-20260801T120000Z-a1b2c3", 0);
+  Write(base_ / "keep/a/step", "100");
+  Write(base_ / "keep/b/step", "100");
+  std::vector<std::string> names;
+  for (const auto& kept : Look().kept_names) names.push_back(kept.name);
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (Paths{"a", "b"}));
+  EXPECT_EQ(RemoveSlots({{{base_.string()}}, {}, -1, true, false, {"a", "b"}}).removed,
+            Paths{(base_ / "keep/b").string()});
+  EXPECT_TRUE(fs::exists(base_ / "keep/a/step"));
+  EXPECT_THROW(RemoveSlots({{{base_.string()}}, {}, -1, true, false, {"../b"}}), Error);
+}
+
 TEST_F(HouseTest, TakesNoIdThatLeadsElsewhere) {
   EXPECT_THROW(Purge("../x", 0), Error);
   EXPECT_THROW(Clean({"a/b"}), Error);

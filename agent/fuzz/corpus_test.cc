@@ -125,8 +125,11 @@ TEST(FuzzCorpus, HasMessages) {
        {"room", Bytes(kRoomRequest, Room{40, 78})},
        {"list_slots", Bytes(type::kListSlots, ListSlots{{{"/home/u/.cache/tfdist"}}, true, ""})},
        {"slot_list",
-        Bytes(type::kListSlots, SlotList{{{0, "digits-1", 3, false, true, 120, false}}, 4711, {}})},
-       {"remove_slots", Bytes(type::kRemoveSlots, RemoveSlots{{{"/base"}}, {"digits-1"}, 3, true})},
+        Bytes(type::kListSlots,
+              SlotList{
+                  {{0, "digits-1", 3, false, true, 120, false}}, 4711, {}, {{0, "digits", {}}}})},
+       {"remove_slots", Bytes(type::kRemoveSlots,
+                              RemoveSlots{{{"/base"}}, {"digits-1"}, 3, true, false, {"digits"}})},
        {"removal", Bytes(type::kRemoveSlots,
                          Removal{{"/base/jobs/digits-1/h3"}, {"/base: other jobs use it"}})},
        {"contact", Bytes(agent::kContactRequest, agent::Contact{true, false, false, true, 900})},

@@ -1,5 +1,5 @@
 // {keep}: a folder of this host that jobs of one name keep from one to the next. What is in it is the user's: `down --purge`
-// of the last job of that name here removes it, and nothing else.
+// of the last job of that name here removes it, and `clean --purge` where no job of the name is left; nothing else does.
 #pragma once
 
 #include <filesystem>

@@ -22,6 +22,7 @@
 #include "cli/link/house.h"
 #include "cli/render/table.h"
 #include "cli/show/consent.h"
+#include "cli/show/kept_text.h"
 #include "cli/show/report.h"
 #include "cli/stream/print.h"
 
@@ -106,11 +107,36 @@ struct Proposal {
   std::set<std::string> in_doubt;
   std::set<std::string> jobs;   // ids that are to be removed
   bool has_task_files = false;  // of some job to be removed
+  bool purges = false;          // {keep} goes, where no job of its name stays
   bool has_caches = false;      // to be removed
   bool caches_stay = false;     // for jobs that stay
-  [[nodiscard]] bool empty() const { return jobs.empty() && !has_caches; }
   [[nodiscard]] bool something_may_run() const { return !running.empty() || !in_doubt.empty(); }
 };
+
+// Of such a name no job stays, on any host: homes may be shared.
+bool IsLeftBehind(const Proposal& proposal, const std::string& name) {
+  return std::ranges::none_of(proposal.hosts, [&](const HostSurvey& host) {
+    return std::ranges::any_of(host.slots, [&](const SlotOnHost& slot) {
+      return IsJobIdOf(slot.job.job, name) && !proposal.jobs.contains(slot.job.job);
+    });
+  });
+}
+
+// Names whose {keep} is to go.
+std::set<std::string> KeptToGo(const Proposal& proposal) {
+  std::set<std::string> names;
+  if (!proposal.purges) return names;
+  for (const HostSurvey& host : proposal.hosts) {
+    for (const KeptOfName& kept : host.kept) {
+      if (IsLeftBehind(proposal, kept.name)) names.insert(kept.name);
+    }
+  }
+  return names;
+}
+
+bool IsEmpty(const Proposal& proposal) {
+  return proposal.jobs.empty() && !proposal.has_caches && KeptToGo(proposal).empty();
+}
 
 // Says which hosts did not answer.
 Proposal SurveyHosts(const Plan& plan) {
@@ -162,6 +188,9 @@ Proposal Propose(const Plan& plan, const Owners& owners, bool all_jobs) {
       proposal.has_task_files = proposal.has_task_files || slot.has_task_files;
     }
     proposal.has_caches = proposal.has_caches || host.caches_kib > 0;
+  }
+  for (HostSurvey& host : proposal.hosts) {
+    std::erase_if(host.kept, [&](const auto& kept) { return !all_jobs && kept.name != plan.name; });
   }
   proposal.caches_stay = proposal.something_may_run();
   proposal.has_caches = proposal.has_caches && !proposal.caches_stay;
@@ -248,6 +277,19 @@ std::optional<std::string_view> WhyItStays(const Proposal& proposal, const std::
   return std::nullopt;
 }
 
+// Where it stays, no command but this one shows it.
+void AddKept(const Proposal& proposal, const std::string& host, const KeptOfName& kept,
+             ProposalTable& list) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  if (!IsLeftBehind(proposal, kept.name)) return;
+  const uint64_t kib = kept.files.bytes >> 10;
+  list.Add(host,
+           fmt::format("{{keep}} of {}, {}: {}", kept.name, kept.folder, KeptText(kept.files)), kib,
+           proposal.purges ? "" : ": stays for the next job of that name; --purge removes it",
+           Span(kept.files.age_s * kSecond));
+  if (proposal.purges) list.AddToGo(kib);
+}
+
 void PrintProposal(const Proposal& proposal) {
   ProposalTable list;
   for (size_t at = 0; at < proposal.hosts.size(); ++at) {
@@ -263,6 +305,7 @@ void PrintProposal(const Proposal& proposal) {
         list.AddToGo(slot.size_kib);
       }
     }
+    for (const KeptOfName& kept : proposal.hosts[at].kept) AddKept(proposal, host, kept, list);
     const uint64_t caches_kib = proposal.hosts[at].caches_kib;
     if (caches_kib == 0) continue;
     if (proposal.has_caches) list.AddToGo(caches_kib);
@@ -285,13 +328,16 @@ bool MayRemove(const CleanArguments& arguments, const Proposal& proposal) {
                      "the same with --yes removes what is listed; --dry-run lists only");
   }
   return IsConfirmed(
-      fmt::format("remove these{}?", proposal.has_task_files ? ", files of tasks too" : ""));
+      fmt::format("remove these{}{}?", proposal.has_task_files ? ", files of tasks too" : "",
+                  KeptToGo(proposal).empty() ? "" : ", what jobs keep for the next one too"));
 }
 
 bool RemoveAll(const Plan& plan, const Proposal& proposal) {
   const std::vector<std::string> jobs(proposal.jobs.begin(), proposal.jobs.end());
+  const std::set<std::string> kept = KeptToGo(proposal);
+  const std::vector<std::string> names(kept.begin(), kept.end());
   const auto answers = AskAll<Removal>(proposal.answering, plan.ssh, [&](const House& house) {
-    return Clean(house, jobs, proposal.caches_stay);
+    return Clean(house, jobs, proposal.caches_stay, names);
   });
   bool all_answered = true;
   for (size_t at = 0; at < answers.size(); ++at) {
@@ -308,8 +354,9 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal) {
 // False: a host that had answered did not answer again.
 bool CleanAnswering(const CleanArguments& arguments, const Plan& plan, const Proposal& proposal) {
   PrintProposal(proposal);
-  if (proposal.empty()) Print("nothing to remove\n");
-  if (proposal.empty() || arguments.dry_run) return true;
+  const bool is_empty = IsEmpty(proposal);
+  if (is_empty) Print("nothing to remove\n");
+  if (is_empty || arguments.dry_run) return true;
   fflush(stdout);
   if (MayRemove(arguments, proposal)) return RemoveAll(plan, proposal);
   Say("tfdist: nothing was removed\n");
@@ -332,6 +379,7 @@ int CleanCommand(const CleanArguments& arguments) {
   const Plan all_slots = PlanToClean(arguments);
   const Plan plan = OncePerMachine(all_slots);
   Proposal proposal = Propose(plan, Owners(all_slots), arguments.all || !arguments.hosts.empty());
+  proposal.purges = arguments.purge;
   LeaveOut(arguments, proposal);
   const bool all_answered = proposal.answering.empty() || CleanAnswering(arguments, plan, proposal);
   if (proposal.silent.empty()) return all_answered ? kExitSuccess : kExitHost;

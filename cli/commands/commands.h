@@ -193,6 +193,7 @@ struct CleanArguments {
   std::string ssh_config;
   std::string transport;
   bool all = false;              // jobs of any name
+  bool purge = false;            // {keep} too, of names of which no job stays
   bool yes = false;              // without a question
   bool dry_run = false;          // shows only
   std::optional<uint64_t> keep;  // how many of the newest jobs stay

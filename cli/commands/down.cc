@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/end_job.h"
@@ -24,12 +27,31 @@ void PrintReport(const JobRecord& record, const EndReport& report, bool purged) 
              {"purged", purged}});
 }
 
-int End(const JobRecord& record, const DownArguments& arguments) {
-  std::optional<PurgeOfJob> purge;
-  if (arguments.purge) purge.emplace(record).AskForKept(arguments.yes);
+using Purges = std::map<std::string, PurgeOfJob>;  // by id
+
+std::set<std::string> IdsOf(const std::vector<JobRecord>& records) {
+  std::set<std::string> ids;
+  for (const JobRecord& record : records) ids.insert(record.id);
+  return ids;
+}
+
+// Asks for all of them before any job is ended, and once for jobs that keep the same files.
+Purges PurgesOf(const std::vector<JobRecord>& records, const std::set<std::string>& ids,
+                bool is_confirmed) {
+  Purges purges;
+  std::set<std::string> asked;
+  for (const JobRecord& record : records) {
+    const PurgeOfJob& purge = purges.try_emplace(record.id, record, ids).first->second;
+    const bool is_asked = !asked.insert(record.name).second;
+    purge.AskForKept(is_confirmed || is_asked);
+  }
+  return purges;
+}
+
+int End(const JobRecord& record, const DownArguments& arguments, Purges& purges) {
   const EndReport report = EndJob(record, arguments.force);
   PrintEndReport(record, report);
-  const bool purged = purge && report.all_confirmed() && purge->Run();
+  const bool purged = arguments.purge && report.all_confirmed() && purges.at(record.id).Run();
   if (arguments.json) PrintReport(record, report, purged);
   return report.all_confirmed() && purged == arguments.purge ? kExitSuccess : kExitJobFailed;
 }
@@ -38,8 +60,13 @@ int End(const JobRecord& record, const DownArguments& arguments) {
 
 int DownCommand(const DownArguments& arguments) {
   // A word that means no job is wrong before any job is ended.
-  return ForEachJob(JobsMeantBy(arguments.jobs, arguments.purge ? Deed::kPurge : Deed::kEnd),
-                    [&](const JobRecord& record) { return End(record, arguments); });
+  const std::vector<JobRecord> records =
+      JobsMeantBy(arguments.jobs, arguments.purge ? Deed::kPurge : Deed::kEnd);
+  const std::set<std::string> ids = IdsOf(records);
+  Purges purges;
+  if (arguments.purge) purges = PurgesOf(records, ids, arguments.yes);
+  return ForEachJob(records,
+                    [&](const JobRecord& record) { return End(record, arguments, purges); });
 }
 
 }  // namespace tfdist::cli

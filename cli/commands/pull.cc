@@ -25,6 +25,7 @@
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
+#include "cli/find/kept_files.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
@@ -558,6 +559,12 @@ bool SayWhatIsNotThere(const JobRecord& record, const std::vector<Haul>& hauls,
   return !missing.empty();
 }
 
+NoSuchJob NothingToPull(const JobRecord& record) {
+  const NoSuchJob gone = NothingLeftOf("what its tasks wrote", record);
+  const std::string kept = HowToReachKept(record.hosts, record.ssh, record.name);
+  return {gone.phase(), gone.cause(), kept.empty() ? gone.remedy() : kept};
+}
+
 }  // namespace
 
 int PullCommand(const PullArguments& arguments) {
@@ -580,7 +587,7 @@ int PullCommand(const PullArguments& arguments) {
   notice.reset();
   LeaveOutSharedKept(hauls);
   if (std::ranges::all_of(hauls, &Haul::has_no_folder)) {
-    throw NothingLeftOf("what its tasks wrote", record);
+    throw NothingToPull(record);
   }
   if (arguments.dry_run) {
     for (Haul& haul : hauls) LookAtWhatIsHere(haul, folder / haul.name, record.id);

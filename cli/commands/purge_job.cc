@@ -23,13 +23,15 @@ using namespace std::chrono_literals;
 constexpr auto kLookLimit = 20s;
 constexpr auto kPurgeLimit = 30s;
 
-bool IsLastThere(const KeptHere& kept, const std::string& job) {
-  return std::ranges::all_of(kept.jobs, [&](const std::string& other) { return other == job; });
+bool StaysBehind(const KeptHere& kept, const std::set<std::string>& purged) {
+  return std::ranges::all_of(kept.jobs,
+                             [&](const std::string& job) { return purged.contains(job); });
 }
 
 }  // namespace
 
-PurgeOfJob::PurgeOfJob(const JobRecord& record) : record_(record), slots_(record.hosts.size()) {
+PurgeOfJob::PurgeOfJob(const JobRecord& record, const std::set<std::string>& purged)
+    : record_(record), purged_(purged), slots_(record.hosts.size()) {
   // A host that does not answer is told by whoever ends the job there.
   (void)ForEachHost(slots_.size(), [this](size_t slot) { LookForKept(slot); });
 }
@@ -44,7 +46,7 @@ void PurgeOfJob::LookForKept(size_t slot) {
   // What an ending task writes into a folder that is empty now, nobody was asked about.
   found.kept_goes = record_.keeps && !found.kept.empty() &&
                     std::ranges::all_of(found.kept, [&](const KeptHere& kept) {
-                      return IsLastThere(kept, record_.id);
+                      return StaysBehind(kept, purged_);
                     });
 }
 
@@ -87,8 +89,11 @@ bool PurgeOfJob::Run() {
     if (failures[slot]) PrintError(WithHost(*failures[slot], record_.hosts[slot].name));
     all_removed = all_removed && slots_[slot].removal.kept.empty() && !failures[slot];
   }
-  if (!stays.empty())
+  if (!stays.empty()) {
     Say("tfdist: {}: this stays for the next job called {}\n", stays, record_.name);
+    Say("  it lies in {}/keep/{} there; tfdist clean lists it where no job of the name is left\n",
+        BaseOf(record_, 0), record_.name);
+  }
   if (all_removed) RemoveRecord(record_.id);
   return all_removed;
 }

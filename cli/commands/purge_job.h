@@ -1,6 +1,8 @@
 // The removal of a job's folders from its hosts, and of {keep} with the last job of a name.
 #pragma once
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "cli/deploy/deployment.h"
@@ -11,8 +13,8 @@ namespace tfdist::cli {
 
 class PurgeOfJob {
  public:
-  // Asks each host what lies in {keep}. Borrows `record`.
-  explicit PurgeOfJob(const JobRecord& record);
+  // Asks each host what lies in {keep}. `purged`: ids of all jobs that this command purges. Borrows both.
+  PurgeOfJob(const JobRecord& record, const std::set<std::string>& purged);
 
   // Returns where no host's {keep} would go, where that is empty, or where the user says so: y on the terminal, or `is_confirmed`.
   // Throws UsageError else; nothing has been touched then.
@@ -35,6 +37,7 @@ class PurgeOfJob {
   [[nodiscard]] std::vector<KeptOnHost> KeptWhere(bool goes) const;
 
   const JobRecord& record_;
+  const std::set<std::string>& purged_;
   std::vector<Slot> slots_;
 };
 

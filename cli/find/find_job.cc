@@ -12,6 +12,7 @@
 #include "cli/cluster_file/host_range.h"
 #include "cli/cluster_file/nearest.h"
 #include "cli/find/adopt_job.h"
+#include "cli/find/kept_files.h"
 #include "cli/find/last_seen.h"
 #include "cli/show/host_fold.h"
 #include "cli/stream/print.h"
@@ -136,8 +137,10 @@ JobRecord FindByFile(const std::string& job, Deed deed) {
   }
   if (!candidates.empty()) return Choose(std::move(candidates), one_is_here, deed);
   if (auto record = FindOnHosts(plan, deed)) return *record;
-  throw NoSuchJob(Phase::kUsage, fmt::format("no job {} of {} is known here, nor on {}", plan.name,
-                                             job, plan.hosts[0].name));
+  throw NoSuchJob(
+      Phase::kUsage,
+      fmt::format("no job {} of {} is known here, nor on {}", plan.name, job, plan.hosts[0].name),
+      HowToReachKept(plan.hosts, plan.ssh, plan.name));
 }
 
 // `nor`: what else was looked for under that word.
@@ -210,16 +213,16 @@ void FailAmbiguous(const std::vector<const JobRecord*>& running) {
 NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record) {
   const LastSeen::Stage stage = record.last_seen.stage;
   if (IsLeftByItsUp(record)) {
-    return {Phase::kLogs,
+    return {Phase::kUsage,
             fmt::format("{} of job {} is not there: {}", what, record.id, WhyItIsLeft(record)),
             fmt::format("tfdist down {} ends what it left", record.id)};
   }
   if (stage == LastSeen::Stage::kStarting || stage == LastSeen::Stage::kNotStarted) {
-    return {Phase::kLogs,
+    return {Phase::kUsage,
             fmt::format("{} of job {} is not there: the job has not started", what, record.id),
             fmt::format("tfdist status {} says how it stands", record.id)};
   }
-  return {Phase::kLogs,
+  return {Phase::kUsage,
           fmt::format("{} of job {} is gone: its folder was cleaned from {}", what, record.id,
                       record.hosts[0].name),
           "tfdist prune forgets finished jobs"};

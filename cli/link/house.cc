@@ -61,6 +61,17 @@ bool IsSlot(const protocol::ListedSlot& slot, const HostFolders& folders) {
          layout::IsPlainName(slot.job, layout::kMostJobBytes);
 }
 
+std::string KeptFolder(const std::string& base, const std::string& name) {
+  return base + "/keep/" + name;
+}
+
+// The same of a name.
+bool IsKept(const protocol::KeptOfName& kept, const HostFolders& folders) {
+  return kept.base < folders.bases.size() &&
+         layout::IsPlainName(kept.name, layout::kMostJobBytes) &&
+         (kept.files.files > 0 || !kept.files.all);
+}
+
 // Ids end in "-TIME-HEX": for any names, later ones come first.
 std::string_view TimeOf(const SlotOnHost& slot) {
   const std::string_view id = slot.job.job;
@@ -85,6 +96,11 @@ HostSurvey Look(const House& house, bool closely) {
                               slot.size_kib,
                               slot.has_task_files,
                               slot.leased});
+    }
+    for (const protocol::KeptOfName& kept : list.kept_names) {
+      if (IsKept(kept, folders))
+        survey.kept.push_back(
+            {kept.name, KeptFolder(folders.bases[kept.base], kept.name), kept.files});
     }
   }
   std::ranges::stable_sort(
@@ -128,7 +144,8 @@ std::vector<KeptHere> FindKept(const House& house, const std::string& job, int s
       type::kListSlots, protocol::ListSlots{InBytes(agent.folders.bases), false, name},
       AnswerBy(house));
   for (size_t base = 0; base < list.kept.size(); ++base) {
-    KeptHere& here = kept.emplace_back(KeptHere{list.kept[base], {}});
+    KeptHere& here = kept.emplace_back(
+        KeptHere{KeptFolder(agent.folders.bases.at(base), name), list.kept[base], {}});
     for (const protocol::ListedSlot& listed : list.slots) {
       if (listed.base == base && IsJobIdOf(listed.job, name)) here.jobs.push_back(listed.job);
     }
@@ -139,15 +156,26 @@ std::vector<KeptHere> FindKept(const House& house, const std::string& job, int s
 
 HostSurvey Survey(const House& house) { return Look(house, true); }
 
-Removal Clean(const House& house, const std::vector<std::string>& jobs, bool caches_stay) {
+Removal Clean(const House& house, const std::vector<std::string>& jobs, bool caches_stay,
+              const std::vector<std::string>& names) {
   for (const std::string& job : jobs) CheckId(job);
   return Remove(house, {.remote_dir = house.remote_dir},
-                {.bases = {}, .jobs = jobs, .slot = -1, .caches_stay = caches_stay, .kept = false});
+                {.bases = {},
+                 .jobs = jobs,
+                 .slot = -1,
+                 .caches_stay = caches_stay,
+                 .kept = false,
+                 .kept_names = names});
 }
 
 Removal PurgeJob(const House& house, const std::string& job, int slot, bool keeps) {
   return Remove(house, {.remote_dir = house.remote_dir, .job = job, .slot = slot},
-                {.bases = {}, .jobs = {job}, .slot = slot, .caches_stay = true, .kept = keeps});
+                {.bases = {},
+                 .jobs = {job},
+                 .slot = slot,
+                 .caches_stay = true,
+                 .kept = keeps,
+                 .kept_names = {}});
 }
 
 }  // namespace tfdist::cli

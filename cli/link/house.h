@@ -46,9 +46,17 @@ struct SlotOnHost {
       false;  // nothing of it runs here; another host that shares the folder may run it
 };
 
+// {keep} of the jobs of one name, in one of tfdist's folders.
+struct KeptOfName {
+  std::string name;
+  std::string folder;         // absolute
+  protocol::KeptFiles files;  // there are some, or that is not known
+};
+
 struct HostSurvey {
   std::vector<SlotOnHost> slots;  // newest first
-  uint64_t caches_kib = 0;        // agents and received files
+  std::vector<KeptOfName> kept;
+  uint64_t caches_kib = 0;  // agents and received files
   // tfdist's folders of which `slots` has all; one that was removed as a whole among them.
   std::vector<std::string> bases;
   std::vector<std::string> refused;  // "FOLDER: why", of those that were not looked into
@@ -56,11 +64,13 @@ struct HostSurvey {
 
 // What lies in {keep} of a name, in one of tfdist's folders.
 struct KeptHere {
+  std::string folder;  // absolute
   protocol::KeptFiles files;
   std::vector<std::string> jobs;  // ids of that name that have a folder there
 };
 
-// Of the folder in which that slot of a job called `name` is, if something lies there. House::remote_dir as for PurgeJob.
+// Of the folder in which that slot of a job called `name` is, or of all where `job` is empty; if something lies there.
+// House::remote_dir as for PurgeJob.
 std::vector<KeptHere> FindKept(const House& house, const std::string& job, int slot,
                                const std::string& name);
 
@@ -71,8 +81,9 @@ using protocol::Removal;
 
 // Removes the folders of those `jobs` (ids) that do not run on this host. Removes agents and cached
 // files too, unless a job runs on this host, or `caches_stay`: for jobs that stay, or run on another
-// host that may share the home folder.
-Removal Clean(const House& house, const std::vector<std::string>& jobs, bool caches_stay);
+// host that may share the home folder. With them goes {keep} of those `names` of which no job is left there.
+Removal Clean(const House& house, const std::vector<std::string>& jobs, bool caches_stay,
+              const std::vector<std::string>& names = {});
 
 // Removes one slot's folder of a job, unless the job runs there, and, where it `keeps`, with the last job of its name what those have in
 // {keep}. No folder is no error. House::remote_dir may be tfdist's folder itself.

@@ -127,6 +127,49 @@ class Keep(unittest.TestCase):
         self.user.run("down", "--purge", "job").expect(0)
         self.assertEqual((self.kept(host) / "step").read_text(), "100\n")
 
+    def test_what_no_job_leads_to_any_more_is_listed_and_removed_where_it_is_asked_for(self):
+        """The last job of the name does not name {keep}, and is purged."""
+        host = self.hosts[0]
+        self.up([host])
+        keeping = self.user.job_id()
+        self.up([host], shell("echo a trial"))
+        file = str(self.user.folder / "cluster.toml")
+        self.user.run("clean", "--yes", file).expect(0)
+        gone = self.user.run("pull", keeping).expect(4)
+        folder = "/home/trainer/.cache/tfdist/keep/job"  # as the host sees it
+        place = f"scp -r h1:{folder} ."
+        self.assertEqual(gone.err, f"tfdist: what its tasks wrote of job {keeping} is gone: its folder was cleaned from {host.address}\n"
+                                   f"  try: what jobs called job keep is still there, and the next one finds it: {place} brings it home; "
+                                   "tfdist clean --purge removes it\n")
+        self.up([host], shell("echo a trial"))
+        self.user.run("down", "--purge", self.user.job_id()).expect(0)
+        self.user.run("prune", keeping).expect(0)
+        self.assertIn(place, self.user.run("pull", file).expect(4).err)
+        row = rf"{re.escape(host.address)} +\S+ +\S+ KiB +\{{keep\}} of job, {folder}: 1 file, 4 bytes, the newest step, \S+ ago"
+        listed = self.user.run("clean", "--yes", file).expect(0)
+        self.assertRegex(listed.out, row + ": stays for the next job of that name; --purge removes it\n")
+        self.assertEqual((self.kept(host) / "step").read_text(), "100\n")
+        self.assertRegex(self.user.run("clean", "--purge", file).expect(2).out, row + "\n")
+        self.assertIn(f"{host.address}: removed {folder}\n", self.user.run("clean", "--purge", "--yes", file).expect(0).out)
+        self.assertFalse(self.kept(host).exists())
+
+    def test_several_jobs_of_a_name_are_purged_in_one_command(self):
+        host = self.hosts[0]
+        ids = []
+        for _ in range(3):
+            self.up([host])
+            ids.append(self.user.job_id())
+        refused = self.user.run("down", "--purge", *ids[1:], ids[0]).expect(2)
+        self.assertIn("nothing was removed: ", refused.err)
+        self.assertNotIn("ended;", refused.err)
+        terminal = self.user.start_on_terminal("down", "--purge", *ids)
+        terminal.wait_for_text("remove it? [y/N]")
+        os.write(terminal.fd, b"y\n")
+        self.assertEqual(terminal.wait(), 0, terminal.text)
+        self.assertEqual(terminal.text.count("[y/N]"), 1, terminal.text)
+        self.assertFalse(self.kept(host).exists(), terminal.text)
+        self.assertIn("no job is known on this machine\n", self.user.run("list").out)
+
     def test_a_purge_leaves_no_empty_folder(self):
         host = self.hosts[0]
         self.up([host], shell("ls {keep}"))
