@@ -59,8 +59,8 @@ struct RemoveSlots {
       -1;  // only that one of each job, however little of it is there; -1: all, and the caches
   bool caches_stay = false;  // for jobs that stay
   bool kept = false;  // with `slot`: {keep} of the job's name too, where no other job of it is left
-  std::vector<std::string>
-      kept_names;  // without `slot`: {keep} of these names, where no job of theirs is left
+  // Without `slot`: {keep} of these names, where no job of theirs is left.
+  std::vector<std::string> kept_names = {};
 };
 
 struct Removal {

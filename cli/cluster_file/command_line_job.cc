@@ -35,18 +35,6 @@ std::vector<std::string> SplitAtCommas(std::string_view list) {
   return items;
 }
 
-HostEntry EntryOf(const HostWords& words) {
-  HostEntry host;
-  host.where = kHosts;
-  host.address = words.host;
-  host.ssh = words.host;
-  host.ssh_user = words.user;
-  host.own_ssh = !words.user.empty();
-  host.local = !host.own_ssh && CanonicalAddress(words.host) == "localhost";
-  host.slots = words.number.value_or(1);
-  return host;
-}
-
 HostList ReadHostLists(const std::vector<std::string>& lists, Problems& problems) {
   HostList hosts{kHosts, {}, true, {}};
   size_t slots = 0;
@@ -59,7 +47,7 @@ HostList ReadHostLists(const std::vector<std::string>& lists, Problems& problems
         continue;
       }
       for (const HostWords& words : std::get<std::vector<HostWords>>(parsed)) {
-        hosts.hosts.push_back(EntryOf(words));
+        hosts.hosts.push_back(EntryOf(words, kHosts));
         slots += static_cast<size_t>(hosts.hosts.back().slots);
       }
     }

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/cluster_file/host_range.h"
 #include "cli/cluster_file/read_hosts.h"
+#include "cli/cluster_file/standard_input.h"
 
 namespace tfdist::cli {
 namespace {
@@ -133,6 +134,7 @@ class HostFile {
 std::optional<std::string> ReadHostFile(const fs::path& path, const Where& where,
                                         Problems& problems) {
   try {
+    if (path == kStandardInput) return ReadStandardInput(kMostBytes);
     if (auto text = ReadFileIfExists(path.string(), kMostBytes)) return text;
     problems.Add(where, fmt::format("there is no file {}", path.string()));
   } catch (const Error& error) {
@@ -153,7 +155,8 @@ std::vector<std::string> HostsOfFile(const fs::path& path) {
   const Where where{0, 0, "--hostfile"};
   std::vector<std::string> hosts;
   if (const auto text = ReadHostFile(path, where, problems)) {
-    for (const HostWords& words : ParseHostFile(*text, path.string(), where, problems)) {
+    const std::string name = path == kStandardInput ? "<stdin>" : path.string();
+    for (const HostWords& words : ParseHostFile(*text, name, where, problems)) {
       const bool is_ipv6 = words.host.find(':') != std::string::npos;
       hosts.push_back(fmt::format("{}{}{}:{}", words.user, words.user.empty() ? "" : "@",
                                   is_ipv6 ? fmt::format("[{}]", words.host) : words.host,

@@ -25,7 +25,7 @@ std::vector<HostWords> ParseHostFile(std::string_view text, const std::string& n
 std::optional<std::string> ReadHostFile(const std::filesystem::path& path, const Where& where,
                                         Problems& problems);
 
-// The hosts of a file as -H takes them: "me@gpu1:4". Throws PlanErrors, which name each mistake's line.
+// The hosts of a file, or of the standard input ("-"), as -H takes them: "me@gpu1:4". Throws PlanErrors, which name each mistake's line.
 std::vector<std::string> HostsOfFile(const std::filesystem::path& path);
 
 }  // namespace tfdist::cli

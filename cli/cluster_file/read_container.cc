@@ -63,8 +63,8 @@ std::optional<std::vector<Mount>> ReadMounts(const Field& field, Problems& probl
     } else {
       problems.Add(
           element.where,
-          "expected \"/path/on/the/host:/path/in/the/container\", with :ro behind it where "
-          "tasks may only read",
+          "expected \"/path/on/the/host:/path/in/the/container\", or the same and \":ro\", "
+          "which lets tasks read and not write",
           "both paths begin with / and hold no comma, colon or quote");
     }
   }

@@ -207,6 +207,18 @@ std::optional<std::vector<std::string>> ReadGpuList(const Field& field, bool rep
   return gpus;
 }
 
+HostEntry EntryOf(const HostWords& words, const Where& where) {
+  HostEntry host;
+  host.where = where;
+  host.address = words.host;
+  host.ssh = words.host;
+  host.ssh_user = words.user;
+  host.own_ssh = !words.user.empty();
+  host.local = !host.own_ssh && CanonicalAddress(words.host) == "localhost";
+  host.slots = words.number.value_or(1);
+  return host;
+}
+
 HostList ReadHosts(const Field& field, Problems& problems) {
   if (std::holds_alternative<TomlNode::Table>(field.node->value)) {
     return ReadFileOfHosts(field, problems);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/cluster_file/cluster_file.h"
+#include "cli/cluster_file/host_words.h"
 #include "cli/cluster_file/toml_reader.h"
 
 namespace tfdist::cli {
@@ -15,6 +16,9 @@ inline constexpr int kMostSlots = 256;
 // As in GpuRequest::list; `repeats`: whether one may stand there twice.
 std::optional<std::vector<std::string>> ReadGpuList(const Field& field, bool repeats,
                                                     Problems& problems);
+
+// A host as -H and host files have it: its number is one of slots.
+HostEntry EntryOf(const HostWords& words, const Where& where);
 
 HostList ReadHosts(const Field& field, Problems& problems);
 

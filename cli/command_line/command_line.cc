@@ -87,11 +87,16 @@ CLI::Option* AddTransport(CLI::App& sub, std::string& transport) {
 
 // Behind the option or positional that fills `hosts`, which would replace what this adds.
 CLI::Option* AddHostFile(CLI::App& sub, std::function<void(Words)> add) {
+  const auto add_all = [add = std::move(add)](const Words& paths) {
+    for (const std::string& path : paths) add(HostsOfFile(path));
+  };
   return sub
-      .add_option_function<std::string>(
-          "--hostfile", [add = std::move(add)](const std::string& path) { add(HostsOfFile(path)); },
-          "hosts from a file as mpirun, DeepSpeed, PBS and LSF have them: gpu1 slots=4")
-      ->type_name("FILE");
+      .add_option_function<Words>(
+          "--hostfile", add_all,
+          "hosts from a file as mpirun, DeepSpeed, PBS and LSF have them: gpu1 slots=4; - is the "
+          "standard input")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
 }
 
 CLI::Option* AddHostFile(CLI::App& sub, Words& hosts) {
@@ -548,6 +553,8 @@ void AddClean(CLI::App& app, Command& command) {
   AddHostFile(*sub, arguments->hosts)->excludes(file);
   AddConnection(*sub, *arguments);
   sub->add_flag("--all", arguments->all, "finished jobs of any name");
+  sub->add_flag("--purge", arguments->purge,
+                "{keep} too, where no job of its name is left: what jobs keep for the next one");
   sub->add_flag("-y,--yes", arguments->yes, "remove without a question");
   sub->add_flag("-n,--dry-run", arguments->dry_run, "list only");
   sub->add_option("--keep", arguments->keep, "leave the N newest of these jobs, and the caches")

@@ -284,8 +284,8 @@ void AddKept(const Proposal& proposal, const std::string& host, const KeptOfName
   if (!IsLeftBehind(proposal, kept.name)) return;
   const uint64_t kib = kept.files.bytes >> 10;
   list.Add(host,
-           fmt::format("{{keep}} of {}, {}: {}", kept.name, kept.folder, KeptText(kept.files)), kib,
-           proposal.purges ? "" : ": stays for the next job of that name; --purge removes it",
+           fmt::format("{{keep}} of {}, {}: {}", kept.name, kept.folder, KeptFilesText(kept.files)),
+           kib, proposal.purges ? "" : ": stays for the next job of that name; --purge removes it",
            Span(kept.files.age_s * kSecond));
   if (proposal.purges) list.AddToGo(kib);
 }
@@ -334,8 +334,8 @@ bool MayRemove(const CleanArguments& arguments, const Proposal& proposal) {
 
 bool RemoveAll(const Plan& plan, const Proposal& proposal) {
   const std::vector<std::string> jobs(proposal.jobs.begin(), proposal.jobs.end());
-  const std::set<std::string> kept = KeptToGo(proposal);
-  const std::vector<std::string> names(kept.begin(), kept.end());
+  const std::set<std::string> to_go = KeptToGo(proposal);
+  const std::vector<std::string> names(to_go.begin(), to_go.end());
   const auto answers = AskAll<Removal>(proposal.answering, plan.ssh, [&](const House& house) {
     return Clean(house, jobs, proposal.caches_stay, names);
   });

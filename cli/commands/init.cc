@@ -324,6 +324,7 @@ void RefuseFilesAsHosts(const std::vector<std::string>& hosts) {
 }  // namespace
 
 int InitCommand(InitArguments arguments) {
+  if (arguments.output == "-") arguments.output.clear();
   RefuseFilesAsHosts(arguments.hosts);
   if (arguments.command.empty()) arguments.command = {"python3", "train.py"};
   RefuseFileThatExists(arguments.output);

@@ -106,14 +106,15 @@ void PrintSame(const Incident& incident) {
   if (!same.empty()) Print("  the same from {}\n", FoldHosts(same));
 }
 
-void PrintIncident(const Incident& incident) {
+void PrintIncident(const JobRecord& record, const Incident& incident) {
   Print("{} in attempt {}, at {}: {}\n", NameOf(incident.consequence), incident.attempt,
         TimeOf(incident.time_ns), incident.why);
   if (incident.first) {
     Print("  first to fail: {}\n", How(*incident.first));
     PrintLastLines(incident.first->last_lines);
     PrintSame(incident);
-    const std::string remedy = RemedyForEnd(incident.first->last_lines);
+    const std::string remedy =
+        RemedyForEnd(record, incident.first->task, incident.first->last_lines);
     if (!remedy.empty()) Print("  try: {}\n", remedy);
   }
   for (const Failure& other : incident.collateral) {
@@ -189,7 +190,7 @@ void PrintWhy(const JobRecord& record, const Whole& whole) {
   if (incidents.empty()) {
     Print("no task has failed\n");
   } else {
-    PrintIncident(incidents.back());
+    PrintIncident(record, incidents.back());
     PrintEarlier(incidents, whole.story.forgotten());
   }
   PrintLostHosts(record, state);

@@ -12,7 +12,7 @@
 namespace tfdist::cli {
 namespace {
 
-constexpr std::chrono::seconds kLookLimit{30};
+constexpr std::chrono::seconds kKeptLimit{30};
 
 // As scp(1) takes it.
 std::string PlaceOf(const HostPlan& host, const std::string& folder) {
@@ -30,7 +30,7 @@ std::string HowToReachKept(const std::vector<HostPlan>& hosts, const SshOptions&
   (void)ForEachHost(hosts.size(), [&](size_t at) {
     const auto transport = MakeTransport(hosts[at], ssh);
     for (const KeptHere& kept :
-         FindKept({*transport, GetEmbeddedAgents(), ssh.remote_dir, kLookLimit}, "", 0, name)) {
+         FindKept({*transport, GetEmbeddedAgents(), ssh.remote_dir, kKeptLimit}, "", 0, name)) {
       places[at].push_back(PlaceOf(hosts[at], kept.folder));
     }
   });

@@ -56,11 +56,22 @@ std::vector<Site> HostSites(const std::vector<HostPlan>& hosts,
   return sites;
 }
 
+void RefuseTasksOfEnded(const JobRecord& record) {
+  if (!record.last_seen.is_over()) return;
+  throw NoSuchJob(Phase::kUsage,
+                  fmt::format("job {} is over ({}): none of its tasks runs", record.id,
+                              StateWithWhy(record.last_seen)),
+                  fmt::format("tfdist logs {0} shows what they wrote, tfdist pull {0} brings their "
+                              "files home, tfdist exec {0} @{1} -- COMMAND looks at a host",
+                              record.id, record.hosts[0].name));
+}
+
 std::vector<Site> TaskSites(const JobRecord& record, const Selectors& selectors) {
   const std::vector<std::string> tasks = SelectTasks(record, selectors.tasks, selectors.hosts);
   if (tasks.empty()) {
     throw UsageError(Phase::kUsage, fmt::format("job {} has no such task on that host", record.id));
   }
+  RefuseTasksOfEnded(record);
   const std::vector<int> seats = SeatsOf(record);
   std::vector<Site> sites;
   for (const JobRecord::Task& task : record.tasks) {

@@ -316,6 +316,17 @@ std::optional<JobRecord> LoadRecord(const std::filesystem::path& path) {
   }
 }
 
+// Paths that only the host knows, by what a cluster file calls them.
+std::string CommandAsWritten(const Plan& plan, const TaskOnHost& task) {
+  std::string command = CommandText(plan, task);
+  ReplaceAll(command, "<jobdir>/runtime-cuda", "{runtime}");
+  ReplaceAll(command, "<jobdir>/runtime", "{runtime}");
+  ReplaceAll(command, "<jobdir>/work", "{workdir}");
+  ReplaceAll(command, "<keep>", "{keep}");
+  ReplaceAll(command, "<setup>", "{setup}");
+  return command;
+}
+
 }  // namespace
 
 std::filesystem::path StateFolder() {
@@ -455,7 +466,7 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
   record.settings = SettingsOf(plan);
   for (const TaskOnHost& task : plan.tasks) {
     record.tasks.push_back({ToString(task.id), task.slot, SettingsOf(plan, task),
-                            CommandText(plan, task), FolderOfHost(plan, task)});
+                            CommandAsWritten(plan, task), FolderOfHost(plan, task)});
   }
   return record;
 }

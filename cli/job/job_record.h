@@ -75,7 +75,7 @@ struct JobRecord {
     std::string id;  // "worker:0"
     int slot = 0;
     Settings settings;         // empty in records of earlier versions
-    std::string command = {};  // empty there, too
+    std::string command = {};  // empty there, too; paths of hosts as the file writes them: {keep}
     std::string folder = {};   // render.h: FolderOfHost; empty there, too
   };
   std::vector<Task> tasks;

@@ -7,24 +7,13 @@
 #include "cli/cluster_file/host_address.h"
 #include "cli/cluster_file/host_file.h"
 #include "cli/cluster_file/host_range.h"
+#include "cli/cluster_file/read_hosts.h"
 #include "cli/plan/local_path.h"
 
 namespace tfdist::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-HostEntry EntryOf(const HostWords& words, const Where& where) {
-  HostEntry host;
-  host.where = where;
-  host.address = words.host;
-  host.ssh = words.host;
-  host.ssh_user = words.user;
-  host.own_ssh = !words.user.empty();
-  host.local = !host.own_ssh && CanonicalAddress(words.host) == "localhost";
-  host.slots = *words.number;
-  return host;
-}
 
 void FillIn(std::optional<HostList>& list, const fs::path& folder, Problems& problems) {
   if (!list || !list->file) return;

@@ -2,11 +2,9 @@
 // mistakes of the one before, so that one run names them all.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cassert>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -18,6 +16,7 @@
 #include "cli/cluster_file/nearest.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/cluster_file/read_cluster_file.h"
+#include "cli/cluster_file/standard_input.h"
 #include "cli/plan/added_words.h"
 #include "cli/plan/cluster_spec.h"
 #include "cli/plan/container_clients.h"
@@ -46,20 +45,6 @@ bool IsNoConfig(std::string_view config) { return config == "none" || config == 
 
 constexpr size_t kLongestFile = size_t{1} << 20;
 constexpr int64_t kMirroredFinishMs = 30'000;
-constexpr std::string_view kStandardInput = "-";
-
-std::string ReadStandardInput() {
-  std::string content;
-  char buffer[16384];
-  while (content.size() <= kLongestFile) {
-    const ssize_t got = read(STDIN_FILENO, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw UsageError(Phase::kConfig, WithErrno("cannot read", errno));
-    if (got == 0) return content;
-    content.append(buffer, static_cast<size_t>(got));
-  }
-  throw UsageError(Phase::kConfig, fmt::format("longer than {} bytes", kLongestFile));
-}
 
 // A file beside it of nearly that name, else how one is made.
 std::string HintForMissing(const fs::path& path) {
@@ -77,7 +62,7 @@ std::string HintForMissing(const fs::path& path) {
 
 std::optional<std::string> ReadWhole(const fs::path& path, Problems& problems) {
   try {
-    if (path == kStandardInput) return ReadStandardInput();
+    if (path == kStandardInput) return ReadStandardInput(kLongestFile);
     auto content = ReadFileIfExists(path, kLongestFile);
     if (!content) problems.Add({}, "there is no such file", HintForMissing(path));
     return content;

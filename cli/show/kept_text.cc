@@ -17,7 +17,7 @@ constexpr int64_t kSecond = 1'000'000'000;
 
 }  // namespace
 
-std::string KeptText(const protocol::KeptFiles& kept) {
+std::string KeptFilesText(const protocol::KeptFiles& kept) {
   if (kept.files == 0) return kept.all ? "empty" : "files that could not be looked at";
   const std::string text = fmt::format("{} file{}, {}", CountText(kept.files),
                                        kept.files == 1 ? "" : "s", SizeText(kept.bytes));
@@ -28,7 +28,7 @@ std::string KeptText(const protocol::KeptFiles& kept) {
 std::string KeptText(const std::vector<KeptOnHost>& kept) {
   std::vector<std::pair<std::string, std::vector<std::string>>> alike;
   for (const KeptOnHost& on_host : kept) {
-    const std::string text = KeptText(on_host.files);
+    const std::string text = KeptFilesText(on_host.files);
     auto known = std::ranges::find(alike, text, &decltype(alike)::value_type::first);
     if (known == alike.end()) known = alike.insert(known, {text, {}});
     known->second.push_back(on_host.host);

@@ -10,7 +10,7 @@
 namespace tfdist::cli {
 
 // "3 files, 12 MB, the newest ckpt-2000, 22h05m ago".
-std::string KeptText(const protocol::KeptFiles& kept);
+std::string KeptFilesText(const protocol::KeptFiles& kept);
 // "{keep}: h[1-2]: 3 files, 12 MB, the newest ckpt-2000, 22h05m ago; h3: empty". Empty without hosts.
 std::string KeptText(const std::vector<KeptOnHost>& kept);
 

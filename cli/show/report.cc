@@ -71,7 +71,7 @@ void PrintFirstFailure(const JobRecord& record, const protocol::JobState& state)
     PrintLastLines(task->second.last_lines);
   }
   PrintOthers(state);
-  const std::string remedy = RemedyForEnd(task->second.last_lines);
+  const std::string remedy = RemedyForEnd(record, state.first_task, task->second.last_lines);
   if (!remedy.empty()) Say("  try: {}\n", remedy);
 }
 

@@ -120,8 +120,12 @@ class Exec(unittest.TestCase):
         self.user.run("up", self.write(["true"])).expect(0)
         self.assert_nothing_left()
         done = self.user.run("exec", "worker:0", "--", "true")
-        self.assertEqual(done.code, 127, done)
-        self.assertIn("worker:0 | tfdist: worker:0 does not run here: its job is over, or has not begun it\n", done.out)
+        self.assertEqual(done.code, 4, done)
+        job = self.user.job_id()
+        self.assertEqual(done.err, f"tfdist: job {job} is over (succeeded): none of its tasks runs\n"
+                                   f"  try: tfdist logs {job} shows what they wrote, tfdist pull {job} brings their files home, "
+                                   f"tfdist exec {job} @{self.hosts[0].address} -- COMMAND looks at a host\n")
+        self.assertEqual(self.user.run("shell", "worker:0").expect(4).err, done.err)
 
     def test_the_time_limit_ends_it_everywhere(self):
         done = self.exec("--timeout", "5s", "--", "sh", "-c", "(setsid sleep 1000 &); echo begun; sleep 1000")

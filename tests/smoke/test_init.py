@@ -81,6 +81,8 @@ class Init(Checked):
         self.assertEqual(result.code, 0, result)
         self.assertIn("# 2 x NVIDIA ^[[2JH100; ", result.out)
         self.assertEqual(tomllib.loads(result.out)["cluster"]["hosts"], [{"address": "localhost", "slots": 2}])
+        self.assertEqual(self.user.run("init", "localhost:2", "-o", "-").expect(0).out, result.out)
+        self.assertFalse((self.user.folder / "-").exists())
         file = self.user.write("cluster.toml", result.out.replace("python3", "true"))
         self.user.run("render", file).expect(0)
 

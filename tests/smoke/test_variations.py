@@ -227,6 +227,13 @@ gpus = 0
         file = self.user.write("cluster.toml", 'name = "job"\ncluster = { hosts = { file = "nodes" }, layout = "mirrored", ports = "auto" }\n'
                                'task = { command = ["echo", "{rank}"] }\n')
         self.assertEqual(self.lines(file)[0], ["worker:0 | 0", "worker:1 | 1"])
+        more = self.user.write("more", "gpu1:2\n")
+        other = self.user.write("other", "gpu0\n")
+        for words, hosts in ((("--hostfile", other, "--hostfile", more), ["gpu0", "gpu1", "gpu1"]),
+                             (("-H", "gpu2", "--hostfile", "-"), ["gpu2", "gpu1", "gpu1"])):
+            piped = subprocess.run([str(BIN / "tfdist"), "render", "--json", *words, "--no-workdir", "--", "true"],
+                                   env=self.user.env, input="gpu1 slots=2\n", capture_output=True, text=True, check=True)
+            self.assertEqual([task["host"] for task in json.loads(piped.stdout)["tasks"]], hosts)
         bad = self.user.write("bad", "localhost\nlocalhost slot=2\n")
         refused = self.user.run("up", "--hostfile", bad, "--", "true").expect(2)
         self.assertIn(f"--hostfile: {bad}:2: 'slot=2' is not understood\n  a line is HOST, ", refused.err)
@@ -354,6 +361,8 @@ gpus = 0
         words = ("--no-workdir", "-H", "localhost", "--set", 'check.python=["nosuch"]')
         up = self.user.run("up", *words, "--set", f"task.venv={venv}", "--", "no-such-program").expect(3)
         self.assertIn(f"  try: install it in the task's environment, {venv}/bin/python -m pip install ...; or `venv` names another one\n", up.err)
+        failed = self.user.run("up", *words[:-2], "--set", f"task.venv={venv}", "--", "python3", "-c", "import nosuch.part").expect(1)
+        self.assertIn(f"  try: a package: {venv}/bin/python -m pip install nosuch on the hosts; a file of yours: is it in the workdir?\n", failed.err)
         within = self.user.run("check", *words, "--set", f"task.venv={venv}", "--", "python3", "-V").expect(3)
         self.assertIn(f"  try: {venv}/bin/python -m pip install nosuch\n", within.out)
         without = self.user.run("check", *words, "--", "python3", "-V").expect(3)
@@ -363,6 +372,11 @@ gpus = 0
         words = ("up", "--no-workdir", "-H", "localhost", "--", "python3", "-c")
         for program, remedy in (("import nosuch_module", "a package: install 'nosuch_module' in the Python of the hosts, or name the environment that has it "
                                                          '(venv = "~/NAME" in [task], --set task.venv=~/NAME); a file of yours: is it in the workdir?'),
+                                ("import socket; a = socket.create_server(('', 0)); socket.create_server(a.getsockname())",
+                                 "let the program listen on a port of the plan: {port}, or MASTER_PORT on the first task; --set cluster.ports=auto chooses others"),
+                                ("import ctypes; ctypes.CDLL('libnosuch.so.9')",
+                                 "install what has libnosuch.so.9 on the hosts; where it is there, name its folder: --env LD_LIBRARY_PATH=FOLDER, "
+                                 "or LD_LIBRARY_PATH in `env`"),
                                 ("input('go? ')", "a task has no input: pass what it asks for as an argument, after --; a debugger works in tfdist shell")):
             self.assertIn(f"\n  try: {remedy}\n", self.user.run(*words, program).expect(1).err)
             self.assertIn(f"\n  try: {remedy}\n", self.user.run("why").out)
@@ -383,7 +397,8 @@ gpus = 0
         self.user.run("render", "--no-workdir", "-H", "gpu1", "--set", "roles.worker.more_ports.web=8080", "--", "serve", "{port.web}").expect(0)
 
     def test_a_word_that_is_neither_job_nor_task_is_told_in_one_sentence(self):
-        self.user.run("up", "--no-workdir", "-H", "localhost", "--name", "two2", "--", "true").expect(0)
+        self.user.run("up", "--no-workdir", "-H", "localhost", "--name", "two2", "--", "echo", "{keep}").expect(0)
+        self.assertRegex(self.user.run("list").out, r"  echo \{keep\}\n")
         self.assertIn("tfdist: no job two is known on this machine, nor a task or host of that name; did you mean 'two2'?\n",
                       self.user.run("logs", "two").expect(4).err)
 
