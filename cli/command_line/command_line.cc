@@ -191,6 +191,8 @@ void AddInit(CLI::App& app, Command& command, const Words& words) {
                   "write to FILE, which must not exist yet; default: to stdout")
       ->transform(kLocalPath)
       ->type_name("FILE");
+  sub->add_flag("--json", arguments->json,
+                "as JSON, for scripts: what was found, and the file's text");
   sub->add_option("-F,--ssh-config", arguments->ssh_config, "as ssh -F")->type_name("CONFIG");
   AddTransport(*sub, arguments->transport);
   sub->add_option("--name", arguments->name, "of the job; default: that of this folder")
@@ -230,6 +232,8 @@ void AddUp(CLI::App& app, Command& command, const Words& words) {
   auto* detach = sub->add_flag("-d,--detach", arguments->detach, "return once it runs");
   sub->add_flag("-q,--quiet", arguments->quiet,
                 "print output of tasks, warnings and errors alone; with -d the job's id alone");
+  sub->add_flag("--json", arguments->json, "with -d: what runs, as JSON, for scripts")
+      ->needs(detach);
   sub->add_option("--label", arguments->labels,
                   "a note that list and describe show beside the job: lr=0.1")
       ->type_name("KEY=VALUE")
@@ -511,6 +515,7 @@ void AddPrune(CLI::App& app, Command& command) {
   AddWords(*sub, arguments->jobs, "[JOB...]",
            "forget these; by name asks first where files of their tasks are on the hosts, which no "
            "command finds then; by id forgets at once");
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts, and without a question");
   sub->callback(
       [&command, arguments] { command = [arguments] { return PruneCommand(*arguments); }; });
 }
@@ -557,6 +562,7 @@ void AddClean(CLI::App& app, Command& command) {
                 "{keep} too, where no job of its name is left: what jobs keep for the next one");
   sub->add_flag("-y,--yes", arguments->yes, "remove without a question");
   sub->add_flag("-n,--dry-run", arguments->dry_run, "list only");
+  sub->add_flag("--json", arguments->json, "as JSON, for scripts, and without a question");
   sub->add_option("--keep", arguments->keep, "leave the N newest of these jobs, and the caches")
       ->check(kCount);
   sub->add_option("--older-than", arguments->older_than,

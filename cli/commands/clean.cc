@@ -5,6 +5,7 @@
 #include <ctime>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "cli/render/table.h"
 #include "cli/show/consent.h"
 #include "cli/show/kept_text.h"
+#include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/stream/print.h"
 
@@ -30,6 +32,7 @@ namespace tfdist::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using nlohmann::json;
 
 constexpr auto kHostLimit = 60s;
 
@@ -252,7 +255,8 @@ class ProposalTable {
  public:
   void Add(const std::string& host, const std::string& what, uint64_t kib, std::string_view remark,
            const std::string& age = "-") {
-    rows_.push_back({Harmless(host), age, Size(kib), Harmless(what + std::string(remark))});
+    const std::string text = remark.empty() ? what : fmt::format("{}: {}", what, remark);
+    rows_.push_back({Harmless(host), age, Size(kib), Harmless(text)});
   }
   void AddToGo(uint64_t kib) { to_go_kib_ += kib; }
 
@@ -270,11 +274,25 @@ class ProposalTable {
 // Why the slot's folder stays; nullopt: it goes, or it is not meant.
 std::optional<std::string_view> WhyItStays(const Proposal& proposal, const std::string& job) {
   if (proposal.waiting.contains(job)) {
-    return ": stays for now: the job is over, but its agent is there for a follower or a lost host";
+    return "stays for now: the job is over, but its agent is there for a follower or a lost host";
   }
-  if (proposal.running.contains(job)) return ": stays, it runs";
-  if (proposal.in_doubt.contains(job)) return ": stays, a host that was not looked at may run it";
+  if (proposal.running.contains(job)) return "stays, it runs";
+  if (proposal.in_doubt.contains(job)) return "stays, a host that was not looked at may run it";
   return std::nullopt;
+}
+
+constexpr const char* kWhyKeptStays = "stays for the next job of that name; --purge removes it";
+
+// Empty: they go.
+std::string_view WhyCachesStay(const Proposal& proposal) {
+  if (proposal.has_caches) return "";
+  if (!proposal.something_may_run()) return "stay";
+  return proposal.running.empty() ? "stay, a job may run" : "stay, a job runs";
+}
+
+// Others have names that are not meant, or are spared.
+bool IsListed(const Proposal& proposal, const std::string& job) {
+  return proposal.jobs.contains(job) || WhyItStays(proposal, job);
 }
 
 // Where it stays, no command but this one shows it.
@@ -285,8 +303,7 @@ void AddKept(const Proposal& proposal, const std::string& host, const KeptOfName
   const uint64_t kib = kept.files.bytes >> 10;
   list.Add(host,
            fmt::format("{{keep}} of {}, {}: {}", kept.name, kept.folder, KeptFilesText(kept.files)),
-           kib, proposal.purges ? "" : ": stays for the next job of that name; --purge removes it",
-           Span(kept.files.age_s * kSecond));
+           kib, proposal.purges ? "" : kWhyKeptStays, Span(kept.files.age_s * kSecond));
   if (proposal.purges) list.AddToGo(kib);
 }
 
@@ -301,7 +318,7 @@ void PrintProposal(const Proposal& proposal) {
       if (const auto why = WhyItStays(proposal, job)) {
         list.Add(host, what, slot.size_kib, *why, age);
       } else if (proposal.jobs.contains(job)) {
-        list.Add(host, what, slot.size_kib, slot.has_task_files ? ": HAS FILES OF TASKS" : "", age);
+        list.Add(host, what, slot.size_kib, slot.has_task_files ? "HAS FILES OF TASKS" : "", age);
         list.AddToGo(slot.size_kib);
       }
     }
@@ -310,12 +327,68 @@ void PrintProposal(const Proposal& proposal) {
     if (caches_kib == 0) continue;
     if (proposal.has_caches) list.AddToGo(caches_kib);
     list.Add(host, "agents and caches, shared with all other jobs of this account", caches_kib,
-             proposal.has_caches             ? ""
-             : !proposal.something_may_run() ? ": stay"
-             : proposal.running.empty()      ? ": stay, a job may run"
-                                             : ": stay, a job runs");
+             WhyCachesStay(proposal));
   }
   list.PrintAll();
+}
+
+// JSON --------------------------------------------------------------------------------------------
+
+json ItemJson(const std::string& host, const char* kind, uint64_t kib, bool goes) {
+  return {{"host", host},
+          {"kind", kind},
+          {"job", nullptr},
+          {"slot", nullptr},
+          {"name", nullptr},
+          {"folder", nullptr},
+          {"age_s", nullptr},
+          {"bytes", kib * 1024},
+          {"has_task_files", nullptr},
+          {"goes", goes},
+          {"why", ""}};
+}
+
+json JobItem(const Proposal& proposal, const std::string& host, const SlotOnHost& slot) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const std::string& id = slot.job.job;
+  const auto why = WhyItStays(proposal, id);
+  json item = ItemJson(host, "job", slot.size_kib, !why);
+  item["job"] = id;
+  item["slot"] = slot.job.slot;
+  item["folder"] = fmt::format("{}/jobs/{}/h{}", slot.job.base, id, slot.job.slot);
+  item["age_s"] = (WallClockNanoseconds() - BeganNs(id)) / kSecond;
+  item["has_task_files"] = slot.has_task_files;
+  if (why) item["why"] = *why;
+  return item;
+}
+
+json KeptItem(const Proposal& proposal, const std::string& host, const KeptOfName& kept) {
+  json item = ItemJson(host, "keep", kept.files.bytes >> 10, proposal.purges);
+  item["name"] = kept.name;
+  item["folder"] = kept.folder;
+  item["age_s"] = kept.files.age_s;
+  item["bytes"] = kept.files.bytes;
+  if (!proposal.purges) item["why"] = kWhyKeptStays;
+  return item;
+}
+
+json ItemsJson(const Proposal& proposal) {
+  json items = json::array();
+  for (size_t at = 0; at < proposal.hosts.size(); ++at) {
+    const std::string& host = proposal.answering[at].name;
+    for (const SlotOnHost& slot : proposal.hosts[at].slots) {
+      if (IsListed(proposal, slot.job.job)) items.push_back(JobItem(proposal, host, slot));
+    }
+    for (const KeptOfName& kept : proposal.hosts[at].kept) {
+      if (IsLeftBehind(proposal, kept.name)) items.push_back(KeptItem(proposal, host, kept));
+    }
+    const uint64_t caches_kib = proposal.hosts[at].caches_kib;
+    if (caches_kib == 0) continue;
+    json item = ItemJson(host, "caches", caches_kib, proposal.has_caches);
+    item["why"] = WhyCachesStay(proposal);
+    items.push_back(std::move(item));
+  }
+  return items;
 }
 
 // Whether the user says so: by --yes, or now.
@@ -323,7 +396,7 @@ bool MayRemove(const CleanArguments& arguments, const Proposal& proposal) {
   const JobsMeant meant{
       .named = true, .running = proposal.running.size(), .finished = proposal.jobs.size()};
   if (arguments.yes || ConsentFor(Deed::kClean, meant) == Consent::kGiven) return true;
-  if (!HasTerminal()) {
+  if (arguments.json || !HasTerminal()) {
     throw UsageError(Phase::kUsage, "nothing was removed: there is no terminal to ask on",
                      "the same with --yes removes what is listed; --dry-run lists only");
   }
@@ -332,7 +405,7 @@ bool MayRemove(const CleanArguments& arguments, const Proposal& proposal) {
                   KeptToGo(proposal).empty() ? "" : ", what jobs keep for the next one too"));
 }
 
-bool RemoveAll(const Plan& plan, const Proposal& proposal) {
+bool RemoveAll(const Plan& plan, const Proposal& proposal, json* report) {
   const std::vector<std::string> jobs(proposal.jobs.begin(), proposal.jobs.end());
   const std::set<std::string> to_go = KeptToGo(proposal);
   const std::vector<std::string> names(to_go.begin(), to_go.end());
@@ -343,22 +416,44 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal) {
   for (size_t at = 0; at < answers.size(); ++at) {
     const std::string& host = proposal.answering[at].name;
     const auto& [removal, error] = answers[at];
-    for (const std::string& path : removal.removed) Print("{}: removed {}\n", host, path);
-    for (const std::string& kept : removal.kept) Print("{}: kept {}\n", host, kept);
+    for (const std::string& path : removal.removed) {
+      if (report == nullptr)
+        Print("{}: removed {}\n", host, path);
+      else
+        (*report)["removed"].push_back({{"host", host}, {"folder", path}});
+    }
+    for (const std::string& kept : removal.kept) {
+      if (report == nullptr)
+        Print("{}: kept {}\n", host, kept);
+      else
+        (*report)["kept"].push_back({{"host", host}, {"why", kept}});
+    }
     if (error) PrintError(*error);
     all_answered = all_answered && !error;
   }
   return all_answered;
 }
 
+bool CleanAsJson(const CleanArguments& arguments, const Plan& plan, const Proposal& proposal) {
+  json report = {
+      {"items", ItemsJson(proposal)}, {"removed", json::array()}, {"kept", json::array()}};
+  bool all_answered = true;
+  if (!IsEmpty(proposal) && !arguments.dry_run && MayRemove(arguments, proposal)) {
+    all_answered = RemoveAll(plan, proposal, &report);
+  }
+  PrintJson(report);
+  return all_answered;
+}
+
 // False: a host that had answered did not answer again.
 bool CleanAnswering(const CleanArguments& arguments, const Plan& plan, const Proposal& proposal) {
+  if (arguments.json) return CleanAsJson(arguments, plan, proposal);
   PrintProposal(proposal);
   const bool is_empty = IsEmpty(proposal);
   if (is_empty) Print("nothing to remove\n");
   if (is_empty || arguments.dry_run) return true;
   fflush(stdout);
-  if (MayRemove(arguments, proposal)) return RemoveAll(plan, proposal);
+  if (MayRemove(arguments, proposal)) return RemoveAll(plan, proposal, nullptr);
   Say("tfdist: nothing was removed\n");
   return true;
 }
@@ -381,7 +476,8 @@ int CleanCommand(const CleanArguments& arguments) {
   Proposal proposal = Propose(plan, Owners(all_slots), arguments.all || !arguments.hosts.empty());
   proposal.purges = arguments.purge;
   LeaveOut(arguments, proposal);
-  const bool all_answered = proposal.answering.empty() || CleanAnswering(arguments, plan, proposal);
+  const bool nothing_to_say = proposal.answering.empty() && !arguments.json;
+  const bool all_answered = nothing_to_say || CleanAnswering(arguments, plan, proposal);
   if (proposal.silent.empty()) return all_answered ? kExitSuccess : kExitHost;
   const size_t unanswered = plan.hosts.size() - proposal.answering.size();
   if (unanswered > 0) {

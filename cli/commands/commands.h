@@ -39,6 +39,7 @@ struct InitArguments {
   std::string name;                // empty: that of the folder
   std::string layout = "mirrored";
   std::vector<std::string> command;  // empty: python3 train.py
+  bool json = false;                 // what was found, the file's text too
 };
 int InitCommand(InitArguments arguments);
 
@@ -57,6 +58,7 @@ struct UpArguments {
   bool tensorboard = false;
   bool set_up = false;              // anew, though it has been run
   std::vector<std::string> labels;  // "KEY=VALUE"
+  bool json = false;                // with `detach`
 };
 int UpCommand(const UpArguments& arguments);
 
@@ -165,7 +167,8 @@ int ListCommand(const ListArguments& arguments);
 
 struct PruneArguments {
   std::vector<std::string>
-      jobs;  // names or ids; none: all that are over and have left no files of tasks
+      jobs;           // names or ids; none: all that are over and have left no files of tasks
+  bool json = false;  // and no question
 };
 int PruneCommand(const PruneArguments& arguments);
 
@@ -198,6 +201,7 @@ struct CleanArguments {
   bool dry_run = false;          // shows only
   std::optional<uint64_t> keep;  // how many of the newest jobs stay
   std::string older_than;        // "12h"; empty: of any age
+  bool json = false;             // and no question
 };
 int CleanCommand(const CleanArguments& arguments);
 

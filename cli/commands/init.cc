@@ -23,6 +23,7 @@
 #include "cli/cluster_file/host_address.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
@@ -31,6 +32,7 @@ namespace tfdist::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
 constexpr double kClockNotice = 1;  // seconds
 
@@ -293,6 +295,33 @@ std::string FileText(const InitArguments& arguments, const Plan& plan,
   return text + SshText(plan.ssh) + "\n# All keys: configs/README.md\n";
 }
 
+json HostJson(const Probed& probed) {
+  json host = {{"host", probed.host.name},
+               {"address", probed.host.address},
+               {"slots", probed.slots},
+               {"state", "ok"},
+               {"why", ""},
+               {"gpus", nullptr},
+               {"python", nullptr}};
+  if (const auto& failure = probed.report.failure) {
+    host["state"] = PhaseName(failure->phase());
+    host["why"] = failure->cause();
+  } else {
+    host["gpus"] = probed.report.facts->gpus;
+    host["python"] = PythonText(*probed.report.facts);
+  }
+  return host;
+}
+
+void PrintInitAsJson(const InitArguments& arguments, const std::vector<Probed>& hosts,
+                     const std::string& text) {
+  json value = {{"file", arguments.output.empty() ? json() : json(arguments.output)},
+                {"text", text},
+                {"hosts", json::array()}};
+  for (const Probed& probed : hosts) value["hosts"].push_back(HostJson(probed));
+  PrintJson(value);
+}
+
 // Never over a file that is there.
 void WriteNew(const fs::path& path, const std::string& text) {
   const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
@@ -348,10 +377,12 @@ int InitCommand(InitArguments arguments) {
       arguments.output.empty() ? fs::current_path() : fs::absolute(arguments.output).parent_path();
   hosts.insert(hosts.end(), silent.begin(), silent.end());
   const std::string text = FileText(arguments, plan, hosts, choice, folder);
-  if (arguments.output.empty()) {
+  if (!arguments.output.empty()) WriteNew(arguments.output, text);
+  if (arguments.json) {
+    PrintInitAsJson(arguments, hosts, text);
+  } else if (arguments.output.empty()) {
     PrintLines(text);
   } else {
-    WriteNew(arguments.output, text);
     Say("tfdist: wrote {}: {}; tfdist check {}\n", arguments.output,
         CountedOf(hosts.size() - silent.size(), hosts.size(), "host"), arguments.output);
   }

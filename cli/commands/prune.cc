@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
 
@@ -18,12 +19,15 @@
 #include "cli/link/house.h"
 #include "cli/show/consent.h"
 #include "cli/show/host_fold.h"
+#include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
+
+using nlohmann::json;
 
 constexpr std::chrono::seconds kSurveyLimit{60};
 
@@ -138,8 +142,25 @@ std::vector<const JobRecord*> Named(const std::vector<JobRecord>& records,
       named, [](const JobRecord* record) { return !record->last_seen.is_over(); }));
 }
 
-void Forget(const std::vector<const JobRecord*>& records, size_t of) {
+json JobJson(const JobRecord& record) { return {{"job", record.id}, {"name", record.name}}; }
+
+json KeptJson(const JobRecord& record, const std::string& why) {
+  json kept = JobJson(record);
+  kept["why"] = why;
+  return kept;
+}
+
+void Forget(const std::vector<const JobRecord*>& records) {
   for (const JobRecord* record : records) RemoveRecord(record->id);
+}
+
+void PrintPruneAsJson(const std::vector<const JobRecord*>& forgotten, json kept) {
+  json jobs = json::array();
+  for (const JobRecord* record : forgotten) jobs.push_back(JobJson(*record));
+  PrintJson({{"forgotten", std::move(jobs)}, {"kept", std::move(kept)}});
+}
+
+void SayWhatIsForgotten(const std::vector<const JobRecord*>& records, size_t of) {
   Print("forgot {}; folders stay on the hosts: tfdist clean FILE, or -H HOST,...\n",
         CountedOf(records.size(), of, "job"));
 }
@@ -159,14 +180,14 @@ bool IsToForget(size_t count) {
 }
 
 // Of jobs that a name means: who writes it need not know that they have left results. An id is the user's word.
-void AskBeforeForgetting(std::vector<const JobRecord*> by_name) {
+void AskBeforeForgetting(std::vector<const JobRecord*> by_name, bool as_json) {
   std::erase_if(by_name, [](const JobRecord* record) { return !MayHaveResults(*record); });
   const Surveys surveys = SurveyHostsOf(by_name);
   std::erase_if(by_name,
                 [&](const JobRecord* record) { return WhatIsLeft(*record, surveys).empty(); });
   if (by_name.empty()) return;
-  SayWhatIsLeft("left:", by_name, surveys);
-  if (HasTerminal() && IsToForget(by_name.size())) return;
+  if (!as_json) SayWhatIsLeft("left:", by_name, surveys);
+  if (!as_json && HasTerminal() && IsToForget(by_name.size())) return;
   const std::string& id = by_name[0]->id;
   throw UsageError(Phase::kUsage,
                    "nothing was forgotten: this machine's record is the only way to these files",
@@ -176,7 +197,8 @@ void AskBeforeForgetting(std::vector<const JobRecord*> by_name) {
                                id));
 }
 
-int ForgetNamed(const std::vector<JobRecord>& records, const std::vector<std::string>& words) {
+int ForgetNamed(const std::vector<JobRecord>& records, const PruneArguments& arguments) {
+  const std::vector<std::string>& words = arguments.jobs;
   std::vector<const JobRecord*> named;
   std::vector<const JobRecord*> by_name;
   for (const std::string& word : words) {
@@ -185,14 +207,19 @@ int ForgetNamed(const std::vector<JobRecord>& records, const std::vector<std::st
       if (std::ranges::find(words, record->id) == words.end()) by_name.push_back(record);
     }
   }
-  AskBeforeForgetting(std::move(by_name));
-  Forget(named, records.size());
+  AskBeforeForgetting(std::move(by_name), arguments.json);
+  Forget(named);
+  if (arguments.json) {
+    PrintPruneAsJson(named, json::array());
+  } else {
+    SayWhatIsForgotten(named, records.size());
+  }
   return kExitSuccess;
 }
 
 // They have no results, but logs, to which the record is the way. A script means what it calls.
-bool MayForgetAll(size_t count) {
-  return count <= 1 || !HasTerminal() ||
+bool MayForgetAll(size_t count, bool as_json) {
+  return count <= 1 || as_json || !HasTerminal() ||
          IsConfirmed(
              fmt::format("forget {} finished jobs? No command finds their logs then", count));
 }
@@ -209,12 +236,25 @@ bool MayForget(const std::vector<const JobRecord*>& kept, const Surveys& surveys
   return asks && IsToForget(kept.size());
 }
 
+// `with_results`: those that stay.
+json StayingJson(const std::vector<JobRecord>& records,
+                 const std::vector<const JobRecord*>& with_results, const Surveys& surveys) {
+  json kept = json::array();
+  for (const JobRecord* record : with_results) {
+    kept.push_back(KeptJson(*record, WhatIsLeft(*record, surveys)));
+  }
+  for (const JobRecord& record : records) {
+    if (IsLeftByItsUp(record)) kept.push_back(KeptJson(record, WhyItIsLeft(record)));
+  }
+  return kept;
+}
+
 }  // namespace
 
 int PruneCommand(const PruneArguments& arguments) {
   std::vector<JobRecord> records = LoadRecords();
   LookAgain(records);
-  if (!arguments.jobs.empty()) return ForgetNamed(records, arguments.jobs);
+  if (!arguments.jobs.empty()) return ForgetNamed(records, arguments);
   std::vector<const JobRecord*> forgotten;
   std::vector<const JobRecord*> with_results;
   for (const JobRecord& record : records) {
@@ -227,12 +267,17 @@ int PruneCommand(const PruneArguments& arguments) {
       with_results.begin(), with_results.end(),
       [&](const JobRecord* record) { return WhatIsLeft(*record, surveys).empty(); });
   forgotten.insert(forgotten.end(), with_results.begin(), kept);
-  if (!MayForgetAll(forgotten.size())) forgotten.clear();
+  if (!MayForgetAll(forgotten.size(), arguments.json)) forgotten.clear();
   const std::vector<const JobRecord*> rest(kept, with_results.end());
-  if (!rest.empty() && MayForget(rest, surveys)) {
+  if (!arguments.json && !rest.empty() && MayForget(rest, surveys)) {
     forgotten.insert(forgotten.end(), rest.begin(), rest.end());
   }
-  Forget(forgotten, records.size());
+  Forget(forgotten);
+  if (arguments.json) {
+    PrintPruneAsJson(forgotten, StayingJson(records, rest, surveys));
+    return kExitSuccess;
+  }
+  SayWhatIsForgotten(forgotten, records.size());
   for (const JobRecord& record : records) {
     if (!IsLeftByItsUp(record)) continue;
     Print("kept {0}: {1}; tfdist down {0} ends what it left\n", record.id, WhyItIsLeft(record));

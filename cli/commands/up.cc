@@ -6,6 +6,7 @@
 #include <array>
 #include <future>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
@@ -37,6 +38,7 @@
 #include "cli/show/host_fold.h"
 #include "cli/show/kept_text.h"
 #include "cli/show/plan_difference.h"
+#include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/show/timeline.h"
@@ -51,6 +53,7 @@ namespace tfdist::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using nlohmann::json;
 
 constexpr size_t kSecretBytes = 32;
 // A slow host is named after so long.
@@ -220,8 +223,33 @@ JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
       .WithHost(plan.hosts[0].name);
 }
 
+void PrintUpAsJson(const Plan& plan, const std::string& job, bool ran_already) {
+  json value = {{"job", job},
+                {"name", plan.name},
+                {"ran_already", ran_already},
+                {"hosts", json::array()},
+                {"tasks", json::array()}};
+  for (const HostPlan& host : plan.hosts) {
+    const json listed = {{"host", host.name}, {"address", host.address}, {"spare", host.spare}};
+    if (std::ranges::find(value["hosts"], listed) == value["hosts"].end()) {
+      value["hosts"].push_back(listed);
+    }
+  }
+  for (const TaskOnHost& task : plan.tasks) {
+    value["tasks"].push_back({{"task", ToString(task.id)},
+                              {"host", plan.hosts.at(static_cast<size_t>(task.slot)).name},
+                              {"port", task.port == 0 ? json() : json(task.port)},
+                              {"more_ports", task.more_ports}});
+  }
+  PrintJson(value);
+}
+
 // A job that runs from this plan.
 int JoinIt(const Plan& plan, const std::string& job, const UpArguments& arguments) {
+  if (arguments.json) {
+    PrintUpAsJson(plan, job, true);
+    return kExitSuccess;
+  }
   if (arguments.quiet && arguments.detach) Print("{}\n", job);
   if (!arguments.quiet) {
     Say("tfdist: job {} runs already, from this plan{}\n", job,
@@ -496,7 +524,9 @@ class Launch {
   }
 
   [[nodiscard]] int Started(const std::string& size) const {
-    if (arguments_.quiet) {
+    if (arguments_.json) {
+      PrintUpAsJson(plan_, record_.id, false);
+    } else if (arguments_.quiet) {
       Print("{}\n", record_.id);
     } else {
       Print("tfdist: job {}: {} started\n", record_.id, size);

@@ -60,7 +60,10 @@ class Json(unittest.TestCase):
         file = self.user.write("job.toml", text + '[restart]\nmaster = "gang"\n[check]\npython = ["no-such-package"]\n')
         self.assertEqual(self.read("render", file)["tasks"][0]["env"]["COLOR"][:7], "sha256:")
         self.assertEqual({one["check"] for one in self.read("check", file)["findings"]}, {"python"})
-        self.user.run("up", "-d", "--label", "lr=0.1", "--label", "note=a=b", file).expect(0)
+        up = self.read("up", "-d", "--label", "lr=0.1", "--label", "note=a=b", file)
+        self.assertEqual((up["job"], up["ran_already"]), (self.user.job_id(), False))
+        self.assertEqual([task["port"] for task in up["tasks"] if task["port"] is None], [])
+        self.assertEqual(self.read("up", "-d", file), dict(up, ran_already=True))
         self.user.wait_for_status(lambda status: status["attempt"] == 2 and status["look"], "silence in the second attempt")
         status = self.read("status")
         self.assertEqual(status["look"]["tasks"][0]["state"], "S")
@@ -92,7 +95,15 @@ class Json(unittest.TestCase):
         kinds = {event["kind"] for event in events}
         self.assertLessEqual({"committed", "attempt", "host", "task", "restarting", "stopping", "census", "ended"}, kinds)
         wait_for(lambda: not self.user.left(), "the agents have left", 30)
+        self.assertEqual([one["job"] for one in self.read("prune")["kept"]], [up["job"]])
+        listed = self.read("clean", "--dry-run", file)["items"]
+        self.assertEqual({(item["kind"], item["job"], item["goes"]) for item in listed}, {("job", up["job"], True), ("caches", None, True)})
+        self.user.run("clean", "--json", file).expect(2)
+        self.assertIn('"text": "# Written by tfdist init.', self.user.run("init", "--json", "localhost").expect(0).out)
+        self.assertEqual([host["state"] for host in self.read("init", "localhost")["hosts"]], ["ok"])
         self.assertTrue(self.read("down", "--purge", "job")["purged"])
+        self.assertEqual(self.read("prune"), {"forgotten": [], "kept": []})
+        self.assertNotEqual(self.read("clean", "--yes", file)["removed"], [])
         self.assertIn("libssh2", self.read("version")["libraries"])
         self.seen.add("logs")  # of a test of its own
         self.assertEqual(self.seen, COMMANDS)
@@ -130,9 +141,9 @@ class Json(unittest.TestCase):
         self.assertEqual(json.loads(self.user.run("schema").out), DOCUMENT)
         of_status = json.loads(self.user.run("schema", "status").out)
         self.assertEqual(of_status["$ref"], "#/$defs/status")
-        refused = self.user.run("schema", "up")
+        refused = self.user.run("schema", "shell")
         self.assertEqual(refused.code, 2, refused)
-        self.assertIn("'up' is none of the commands that have --json: render, check, ", refused.err)
+        self.assertIn("'shell' is none of the commands that have --json: render, check, ", refused.err)
 
     def test_the_check_itself_finds_what_is_wrong(self):
         version = {"version": "1", "agent_sha256": "", "agents": {}, "openssl": "", "libraries": {}}
