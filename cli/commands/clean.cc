@@ -23,6 +23,7 @@
 #include "cli/link/house.h"
 #include "cli/render/table.h"
 #include "cli/show/consent.h"
+#include "cli/show/host_fold.h"
 #include "cli/show/kept_text.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
@@ -99,9 +100,10 @@ class Owners {
 
 // What there is on the hosts, and what of it is to go.
 struct Proposal {
-  std::vector<HostPlan> answering;
-  std::vector<HostSurvey> hosts;  // of these
-  std::set<Machine> seen;         // those that showed all
+  std::vector<HostPlan> answering;  // of those with one folder the first, with the names of all
+  std::vector<HostSurvey> hosts;    // of these
+  size_t unanswered = 0;
+  std::set<Machine> seen;  // those that showed all
   std::set<Machine> silent;
   std::set<std::string> running;  // ids, on any host: homes may be shared, and a folder with them
   // Those of them that are over.
@@ -141,6 +143,57 @@ bool IsEmpty(const Proposal& proposal) {
   return proposal.jobs.empty() && !proposal.has_caches && KeptToGo(proposal).empty();
 }
 
+bool IsSameSlot(const SlotOnHost& a, const SlotOnHost& b) {
+  return a.job.base == b.job.base && a.job.job == b.job.job && a.job.slot == b.job.slot;
+}
+
+// A slot belongs to one host: where two have it, their folder is one, as a home on a network is.
+bool ShareAFolder(const HostSurvey& a, const HostSurvey& b) {
+  return std::ranges::any_of(a.slots, [&](const SlotOnHost& slot) {
+    return std::ranges::any_of(b.slots,
+                               [&](const SlotOnHost& other) { return IsSameSlot(slot, other); });
+  });
+}
+
+// It runs where one of them sees that.
+void Merge(const HostSurvey& from, HostSurvey& into) {
+  for (SlotOnHost& slot : into.slots) {
+    slot.job.running =
+        slot.job.running || std::ranges::any_of(from.slots, [&](const SlotOnHost& other) {
+          return IsSameSlot(slot, other) && other.job.running;
+        });
+  }
+  for (const SlotOnHost& slot : from.slots) {
+    const bool is_known = std::ranges::any_of(
+        into.slots, [&](const SlotOnHost& other) { return IsSameSlot(slot, other); });
+    if (!is_known) into.slots.push_back(slot);
+  }
+}
+
+// What lies in a folder that several hosts have is listed, and removed, once.
+void MergeThoseWithOneFolder(Proposal& proposal) {
+  std::vector<HostPlan> hosts;
+  std::vector<HostSurvey> surveys;
+  std::vector<std::vector<std::string>> names;
+  for (size_t at = 0; at < proposal.hosts.size(); ++at) {
+    HostSurvey& survey = proposal.hosts[at];
+    const auto same = std::ranges::find_if(
+        surveys, [&](const HostSurvey& other) { return ShareAFolder(other, survey); });
+    const auto place = static_cast<size_t>(same - surveys.begin());
+    if (same != surveys.end()) {
+      Merge(survey, *same);
+    } else {
+      hosts.push_back(proposal.answering[at]);
+      surveys.push_back(std::move(survey));
+      names.emplace_back();
+    }
+    names[place].push_back(proposal.answering[at].name);
+  }
+  for (size_t at = 0; at < hosts.size(); ++at) hosts[at].name = FoldHosts(names[at]);
+  proposal.answering = std::move(hosts);
+  proposal.hosts = std::move(surveys);
+}
+
 // Says which hosts did not answer.
 Proposal SurveyHosts(const Plan& plan) {
   auto answers = AskAll<HostSurvey>(plan.hosts, plan.ssh, Survey);
@@ -148,6 +201,7 @@ Proposal SurveyHosts(const Plan& plan) {
   for (size_t at = 0; at < answers.size(); ++at) {
     if (answers[at].error) {
       PrintError(*answers[at].error);
+      ++proposal.unanswered;
       proposal.silent.insert(MachineOf(plan.hosts[at]));
     } else {
       const auto& refused = answers[at].answer.refused;
@@ -158,6 +212,7 @@ Proposal SurveyHosts(const Plan& plan) {
       proposal.hosts.push_back(std::move(answers[at].answer));
     }
   }
+  MergeThoseWithOneFolder(proposal);
   return proposal;
 }
 
@@ -479,11 +534,10 @@ int CleanCommand(const CleanArguments& arguments) {
   const bool nothing_to_say = proposal.answering.empty() && !arguments.json;
   const bool all_answered = nothing_to_say || CleanAnswering(arguments, plan, proposal);
   if (proposal.silent.empty()) return all_answered ? kExitSuccess : kExitHost;
-  const size_t unanswered = plan.hosts.size() - proposal.answering.size();
-  if (unanswered > 0) {
+  if (proposal.unanswered > 0) {
     PrintError(Error(Phase::kDown,
                      fmt::format("{} did not answer: what lies there stays",
-                                 CountedOf(unanswered, plan.hosts.size(), "host")),
+                                 CountedOf(proposal.unanswered, plan.hosts.size(), "host")),
                      "the same again once they are back; or without them, if they never will be"));
   }
   return kExitHost;

@@ -274,6 +274,22 @@ class HostsThatAreOff(OverSsh):
         self.assertIn("agents and caches, shared with all other jobs of this account: stay, a job may run\n", cleaned.out)
         self.assertTrue((self.job_folder(hosts[0]) / "h1/agent").exists())
 
+    def test_clean_lists_and_removes_what_lies_in_one_home_of_several_hosts_once(self):
+        hosts = self.start_hosts(2, shared_home=True)
+        file = self.user.write("both.toml", clusters.over_ssh("both", shell("echo x >result"), list(hosts), layout="mirrored",
+                                                              ssh_config=hosts.ssh_config))
+        self.user.run("up", file).expect(0)
+        job = self.user.job_id()
+        wait_for(lambda: ": stay, " not in self.user.run("clean", "--dry-run", file).out, "the agents have left")
+        listed = self.user.run("clean", "--dry-run", file).out
+        for what in (f"job {job}, slot 0: HAS FILES OF TASKS", f"job {job}, slot 1: HAS FILES OF TASKS", "agents and caches"):
+            self.assertEqual(listed.count(what), 1, listed)
+        self.assertIn(f"{hosts[0].address[:-1]}[1-2] ", listed)
+        cleaned = self.user.run("clean", "--yes", file).expect(0).out
+        self.assertEqual(cleaned.count(f"{job}/h0\n"), 1, cleaned)
+        self.assertNotIn("kept", cleaned)
+        self.assertFalse((hosts[0].home / ".cache/tfdist").exists())
+
     def test_clean_of_one_file_keeps_what_runs_on_the_host_of_another(self):
         hosts = self.start_hosts(2, shared_home=True)
         files = [self.user.write(f"{name}.toml", clusters.over_ssh(name, shell("exec sleep infinity"), [host], layout="mirrored",
