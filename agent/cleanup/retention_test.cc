@@ -154,7 +154,8 @@ TEST_F(RetentionTest, RemovesAWorkFolderThatIsAsItWasUnpacked) {
   fs::create_directory(folder.work() / "__pycache__");
   ReplaceFile(folder.work() / "__pycache__/module.pyc", "compiled", 0600);
   fs::create_directories(folder.TaskFolder("worker:0") / "run-1-1");
-  for (const char* name : {"spec", "pid", "exit", "exit.part", "exit.later"}) {
+  for (const char* name :
+       {"spec", "env", "env.part", "container", "pid", "left", "exit", "exit.part", "exit.later"}) {
     ReplaceFile(folder.TaskFolder("worker:0") / "run-1-1" / name, "x", 0600);
     MakeOld(folder.tasks(), 8);
   }

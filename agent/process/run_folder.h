@@ -14,6 +14,7 @@
 // death of processes; a power failure ends the run anyway, so none is worth an fsync.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -30,6 +31,20 @@ namespace tfdist::agent {
 // Of a run whose holder was killed: what two pipes hold, and a piece that was read and not written. Nobody else has
 // their other ends. What a full disk had not taken of it before is not counted anywhere else than in the log.
 inline constexpr const char* kOutputLost = "its last output may be lost, at most 192 KiB";
+
+struct RunFile {
+  const char* name;  // NAME.part, too, while it is written
+  bool is_secret;    // it has the task's environment
+};
+// All that can be there, in the order in which a run that is over goes: with a `pid` and no `exit` it would be one whose exit
+// was lost.
+inline constexpr std::array<RunFile, 7> kRunFiles = {{{.name = "spec", .is_secret = true},
+                                                      {.name = "env", .is_secret = true},
+                                                      {.name = "container", .is_secret = false},
+                                                      {.name = "pid", .is_secret = false},
+                                                      {.name = "left", .is_secret = false},
+                                                      {.name = "exit", .is_secret = false},
+                                                      {.name = "exit.later", .is_secret = false}}};
 
 // "run-<attempt>-<run>"
 std::string RunFolderName(int attempt, int run);

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <filesystem>
+#include <string>
 
+#include "agent/process/run_folder.h"
 #include "agent/slot/run_folders.h"
 #include "agent/slot/task_files.h"
 #include "base/clock.h"
@@ -14,9 +16,14 @@ namespace {
 
 constexpr std::chrono::seconds kResultsLimit{30};
 
-// tasks/<task>/run-<attempt>-<run>/spec
-void RemoveSpecs(const SlotFolder& folder) {
-  for (const std::filesystem::path& run : RunFolders(folder)) unlink((run / "spec").c_str());
+void RemoveSecretsOfRuns(const SlotFolder& folder) {
+  for (const std::filesystem::path& run : RunFolders(folder)) {
+    for (const RunFile& file : kRunFiles) {
+      if (!file.is_secret) continue;
+      unlink((run / file.name).c_str());
+      unlink((run / (file.name + std::string(".part"))).c_str());
+    }
+  }
 }
 
 }  // namespace
@@ -30,7 +37,7 @@ void LeaveFolder(const SlotFolder& folder) {
        {folder.socket(), folder.key(), folder.secret(), folder.description(), folder.reserve()}) {
     unlink(path.c_str());
   }
-  RemoveSpecs(folder);
+  RemoveSecretsOfRuns(folder);
 }
 
 }  // namespace tfdist::agent

@@ -5,8 +5,8 @@
 
 namespace tfdist::agent {
 
-// Removes socket, keys, secret, and all that holds the user's environment: the description and the
-// runs' specs. Logs, exit statuses and what tasks have written stay. Blocks.
+// Removes socket, keys, secret, and all that holds the user's environment: the description, and
+// specs and variables of runs. Logs, exit statuses and what tasks have written stay. Blocks.
 void LeaveFolder(const SlotFolder& folder);
 
 // Removes the tasks' copy of the user's folder where none of them has written anything into the slot's folder: what it

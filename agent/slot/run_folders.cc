@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -47,14 +48,14 @@ bool IsOver(const fs::path& run) {
   }
 }
 
-// Its exit goes after its pid: with a pid alone it would be a run whose exit was lost.
+bool IsRemoved(const fs::path& file) { return unlink(file.c_str()) == 0 || errno == ENOENT; }
+
 void RemoveRun(const fs::path& run) {
-  for (const char* name : {"spec", "spec.part", "pid", "pid.part"}) {
-    if (unlink((run / name).c_str()) != 0 && errno != ENOENT) return;
+  for (const RunFile& file : kRunFiles) {
+    const fs::path path = run / file.name;
+    if (!IsRemoved(path) || !IsRemoved(path.string() + ".part")) return;
+    if (file.name == std::string_view("pid")) FailPoint("old run without its pid");
   }
-  FailPoint("old run without its pid");
-  for (const char* name : {"left", "left.part", "exit", "exit.part", "exit.later"})
-    unlink((run / name).c_str());
   rmdir(run.c_str());
 }
 

@@ -22,6 +22,8 @@ class RunFoldersTest : public testing::Test {
  protected:
   // A run whose holder has this start time, beside its own pid: another than the process's, and it is gone.
   void Make(const fs::path& run, bool holder_runs, bool has_exit) const {
+    WriteContainerEnv(run, "TOKEN=x");
+    ReplaceFile(run / "container", "5f5f", 0600);
     WriteRunSpec(run, {.task = "worker:0", .argv = {"true"}, .env = {}, .cwd = "/"});
     ProcessId holder = ReadProcess(getpid()).value().id;
     if (!holder_runs) ++holder.start_time;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/process/record.h"
+#include "agent/process/run_folder.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -103,8 +104,8 @@ bool IsOwnInTaskFolder(const fs::path& path, const struct stat& info) {
 
 bool IsOwnInRunFolder(const fs::path& path, const struct stat& info) {
   const std::string name = path.extension() == ".part" ? path.stem() : path.filename();
-  constexpr std::array<std::string_view, 5> kOwn = {"spec", "pid", "exit", "exit.later", "left"};
-  return S_ISREG(info.st_mode) && std::ranges::find(kOwn, name) != kOwn.end();
+  return S_ISREG(info.st_mode) &&
+         std::ranges::any_of(kRunFiles, [&](const RunFile& file) { return name == file.name; });
 }
 
 // tasks/<task>/run-<attempt>-<run>/<file>
