@@ -12,6 +12,7 @@
 #include "agent/container/container_processes.h"
 #include "agent/container/containers.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/spawn.h"
 
 namespace tfdist::agent {
@@ -23,6 +24,7 @@ constexpr std::chrono::seconds kContainerRemovalLimit{30};
 constexpr int kFirstOfClient = 125;
 constexpr int kLastOfClient = 127;
 
+constexpr std::chrono::seconds kCallLimit{5};
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{1000};
 
@@ -67,20 +69,38 @@ void ContainerOfTask::Signal(int signal) {
 }
 
 void ContainerOfTask::HandOnSignals() {
-  if (!next_try_ || SystemClock().Now() < *next_try_) return;
+  const TimePoint now = SystemClock().Now();
+  if (!next_try_ || now < *next_try_) return;
   next_try_.reset();
+  if (call_ != 0) {
+    kill(-call_, SIGKILL);  // the next one begins once it is reaped
+    return;
+  }
   const std::vector<std::string> words = {"kill", "--signal", std::to_string(signals_.front()),
                                           name_};
-  call_ = SpawnProgram(EngineCommand(engine_, words), {}, SpawnPlace::kOwnSession, Phase::kRun);
+  try {
+    call_ = SpawnProgram(EngineCommand(engine_, words), {}, SpawnPlace::kOwnSession, Phase::kRun);
+    next_try_ = now + kCallLimit;
+  } catch (const Error& error) {  // the account may have all processes that it may have
+    Log("{}, trying again", error.cause());
+    TryLater();
+  }
+}
+
+void ContainerOfTask::TryLater() {
+  next_try_ = SystemClock().Now() + pause_;
+  pause_ = std::min(2 * pause_, kLongestPause);
 }
 
 void ContainerOfTask::OnChildEnd(pid_t pid, int status) {
   if (pid != call_) return;
   call_ = 0;
-  const bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (done) signals_.erase(signals_.begin());
-  pause_ = done ? kFirstPause : std::min(2 * pause_, kLongestPause);
-  if (!signals_.empty()) next_try_ = SystemClock().Now() + pause_;
+  next_try_.reset();
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    signals_.erase(signals_.begin());
+    pause_ = kFirstPause;
+  }
+  if (!signals_.empty()) TryLater();
 }
 
 std::vector<ProcessInfo> ContainerOfTask::Processes(const std::vector<ProcessInfo>& table) const {

@@ -29,9 +29,9 @@ class ContainerOfTask {
 
   // The engine is to hand it on, once: to a container that has not started yet, when it has. Its client would lose it then.
   void Signal(int signal);
-  // Calls the engine, if a signal is due. Does not wait.
+  // Calls the engine, if a signal is due. Does not wait, and goes on trying where it cannot.
   void HandOnSignals();
-  // When that is to be called.
+  // When that is to be called: to begin a call, or to end one that hangs.
   [[nodiscard]] std::optional<TimePoint> next_try() const { return next_try_; }
   // A child was reaped, with this wait(2) status.
   void OnChildEnd(pid_t pid, int status);
@@ -40,6 +40,7 @@ class ContainerOfTask {
   [[nodiscard]] std::vector<ProcessInfo> Processes(const std::vector<ProcessInfo>& table) const;
 
  private:
+  void TryLater();
   ContainerOfTask(const RunSpec& spec, std::filesystem::path run_folder);
 
   protocol::EngineKind engine_;

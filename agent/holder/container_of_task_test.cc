@@ -18,7 +18,8 @@ class ContainerOfTaskTest : public SlotTest {
     SlotTest::SetUp();
     const UniqueFd fd = OpenFile(folder_ / "docker", O_WRONLY | O_CREAT, 0700);
     WriteAll(fd.get(), Client(), "docker");
-    setenv("PATH", (folder_.string() + ":" + path_).c_str(), 1);
+    std::filesystem::create_symlink("/usr/bin/env", folder_ / "env");  // a client is started by it
+    setenv("PATH", folder_.c_str(), 1);
     StartKeeper();
   }
   void TearDown() override {
@@ -30,9 +31,10 @@ class ContainerOfTaskTest : public SlotTest {
   [[nodiscard]] std::string Client() const {
     return "#!/bin/sh\ncd " + folder_.string() +
            "\ncase $1 in\n"
-           "run) trap : TERM; echo made; until [ -e start ]; do sleep 0.05; done\n"
+           "run) trap : TERM; echo made; until [ -e start ]; do /bin/sleep 0.05; done\n"
            "  echo $$ >first; exec sh -c \"$2\" ;;\n"
-           "kill) [ -e ready ] && kill -\"$3\" \"$(cat first)\" ;;\n"
+           "kill) [ ! -e hang ] || { /bin/rm hang; exec /bin/sleep 1000; }\n"
+           "  [ -e ready ] && kill -\"$3\" \"$(/bin/cat first)\" ;;\n"
            "esac\n";
   }
   void StartContainer(const std::string& program,
@@ -48,8 +50,35 @@ class ContainerOfTaskTest : public SlotTest {
   std::string path_ = std::getenv("PATH");
 };
 
+constexpr const char* kTold =
+    "trap 'echo told; exit 3' TERM; echo on; : >ready; while :; do /bin/sleep 0.05; done";
+
+TEST_F(ContainerOfTaskTest, AHolderThatCanStartNoProgramTriesAgain) {
+  StartContainer(kTold);
+  OpenFile(folder_ / "start", O_WRONLY | O_CREAT, 0600);
+  WaitForLog("a:0", "on\n");
+  std::filesystem::remove(folder_ / "env");
+  Order("stop a-0 run-1-1");
+  const auto says_so = [&] {
+    const auto log = ReadFileIfExists(folder_ / "agent.log", 1 << 20).value_or("");
+    return log.find("trying again") != std::string::npos;
+  };
+  WaitFor(says_so, kLong, "the holder to say that it tries again");
+  std::filesystem::create_symlink("/usr/bin/env", folder_ / "env");
+  EXPECT_EQ(WaitForDone("a:0").code, 3);
+}
+
+TEST_F(ContainerOfTaskTest, ACallThatHangsIsMadeAgain) {
+  StartContainer(kTold);
+  OpenFile(folder_ / "start", O_WRONLY | O_CREAT, 0600);
+  WaitForLog("a:0", "on\n");
+  OpenFile(folder_ / "hang", O_WRONLY | O_CREAT, 0600);
+  Order("stop a-0 run-1-1");
+  EXPECT_EQ(WaitForDone("a:0").code, 3);
+}
+
 TEST_F(ContainerOfTaskTest, AStopBetweenMakingAndStartComesToTheProgram) {
-  StartContainer("trap 'echo told; exit 3' TERM; : >ready; while :; do sleep 0.05; done");
+  StartContainer(kTold);
   WaitForLog("a:0", "made\n");
   Order("stop a-0 run-1-1");
   WaitUntilOrdered("stop a-0 run-1-1");
