@@ -196,13 +196,17 @@ std::string HidingOptionIn(std::string_view mountinfo, const std::vector<gid_t>&
   return option;
 }
 
-std::string ProcessesHiddenBy() {
-  if (geteuid() == 0) return "";  // it sees all
+std::vector<gid_t> OwnGroups() {
   std::vector<gid_t> groups(static_cast<size_t>(std::max(getgroups(0, nullptr), 0)));
   groups.resize(
       static_cast<size_t>(std::max(getgroups(static_cast<int>(groups.size()), groups.data()), 0)));
   groups.push_back(getegid());
-  return HidingOptionIn(FileText("/proc/self/mountinfo", kListLimitBytes), groups);
+  return groups;
+}
+
+std::string ProcessesHiddenBy() {
+  if (geteuid() == 0) return "";  // it sees all
+  return HidingOptionIn(FileText("/proc/self/mountinfo", kListLimitBytes), OwnGroups());
 }
 
 std::string Describe(const ProcessInfo& process) {

@@ -60,6 +60,8 @@ bool CanListChildren();
 // What hides processes of this account in /proc: "hidepid=2"; empty when nothing does. With it Linux shows an account
 // only those of its processes that are dumpable: not ssh-agent, for example.
 std::string ProcessesHiddenBy();
+// Of this process: the further ones, and the effective one at the end.
+std::vector<gid_t> OwnGroups();
 // In the text of a /proc/PID/mountinfo, for an account of these groups.
 std::string HidingOptionIn(std::string_view mountinfo, const std::vector<gid_t>& groups);
 

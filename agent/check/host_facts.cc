@@ -103,7 +103,8 @@ bool IsMadeLater(const TaskDescription& task) {
   return protocol::NamesPath(task, protocol::kSetUpPath);
 }
 
-std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder& folder) {
+std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder& folder,
+                                         TimePoint deadline) {
   std::vector<Trouble> troubles;
   std::set<std::pair<std::string, std::string>> told;  // what is missing is so for each task
   for (const TaskDescription& task : survey.tasks) {
@@ -120,7 +121,7 @@ std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder&
       troubles.push_back({error.cause(), error.remedy()});
     }
   }
-  const auto of_images = FindImageTroubles(survey.tasks);
+  const auto of_images = FindImageTroubles(survey.tasks, deadline);
   troubles.insert(troubles.end(), of_images.begin(), of_images.end());
   return troubles;
 }
@@ -205,7 +206,7 @@ HostFacts FindFacts(Survey survey, const fs::path& base, const NameLook& why_tak
   facts.machine = FindMachine();
   LookAtDisk(base, facts);
   facts.ports = LookAtPorts(survey);
-  facts.commands = FindCommandTroubles(survey, folder);
+  facts.commands = FindCommandTroubles(survey, folder, deadline);
   facts.names = names.get();
   facts.taken = TroubleOf(taken.get());
   facts.logout = logout.get();

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "agent/census/process_table.h"
 #include "agent/container/containers.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -125,6 +126,17 @@ std::string UserOf(const Engine& engine) {
   return engine.is_rootless ? "0:0" : fmt::format("{}:{}", geteuid(), getegid());
 }
 
+// Data may be readable by a group only. A container of a rootless engine has other numbers for the host's groups.
+void AddGroups(Argv& argv, const Engine& engine) {
+  if (engine.is_rootless) {
+    if (engine.keeps_groups) Append(argv, {"--group-add", "keep-groups"});
+    return;
+  }
+  for (const gid_t group : OwnGroups()) {
+    if (group != getegid()) Append(argv, {"--group-add", std::to_string(group)});
+  }
+}
+
 void AddMounts(Argv& argv, const ContainerRun& run) {
   const auto add = [&](const std::string& source, const std::string& target, bool read_only) {
     Append(argv, {"--mount", fmt::format("type=bind,source={},target={}{}", source, target,
@@ -189,6 +201,7 @@ Argv BeginRun(const ContainerRun& run, const Engine& engine) {
                 "never"});
   for (const std::string& label : LabelsOf(run.job, run.slot)) Append(argv, {"--label", label});
   Append(argv, {"--label", fmt::format("tfdist.task={}", run.task), "--user", UserOf(engine)});
+  AddGroups(argv, engine);
   Append(argv, {"--security-opt", "label=disable"});  // else SELinux keeps the task from its files
   AddOutput(argv, engine);
   AddLimits(argv);

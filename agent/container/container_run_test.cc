@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::Not;
 
 Engine EngineOf(EngineKind kind, bool is_rootless = false) {
-  return {.kind = kind, .version = "1", .is_rootless = is_rootless};
+  return {.kind = kind, .version = "1", .is_rootless = is_rootless, .keeps_groups = false};
 }
 
 ContainerRun RunWith(std::vector<std::string> env) {
@@ -105,6 +105,20 @@ TEST(ContainerCommand, RunsAsTheAccount) {
               ElementsAre("0:0"));
 }
 
+TEST(ContainerCommand, HasTheAccountsGroups) {
+  std::vector<gid_t> groups(static_cast<size_t>(getgroups(0, nullptr)));
+  groups.resize(static_cast<size_t>(getgroups(static_cast<int>(groups.size()), groups.data())));
+  std::vector<std::string> numbers;
+  for (const gid_t group : groups) {
+    if (group != getegid()) numbers.push_back(std::to_string(group));
+  }
+  EXPECT_EQ(ValuesOf(ArgvOf(RunWith({}), EngineOf(EngineKind::kDocker)), "--group-add"), numbers);
+  Engine rootless = EngineOf(EngineKind::kPodman, true);
+  EXPECT_THAT(ValuesOf(ArgvOf(RunWith({}), rootless), "--group-add"), ElementsAre());
+  rootless.keeps_groups = true;  // its runtime is crun
+  EXPECT_THAT(ValuesOf(ArgvOf(RunWith({}), rootless), "--group-add"), ElementsAre("keep-groups"));
+}
+
 TEST(ContainerCommand, MountsEachPathByItself) {
   auto run = RunWith({});
   run.seen = {{"/base/work", false}, {"/base/runtime", true}};
@@ -126,8 +140,8 @@ TEST(ContainerCommand, OfATrialRunsTheProgramAndGoesWithIt) {
 TEST(ContainerEngines, AreRememberedAsTheyWereFound) {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / ("tfdist-engines-" + std::to_string(getpid()));
-  const std::vector<Engine> engines = {{EngineKind::kDocker, "20.10.24+dfsg1", false},
-                                       {EngineKind::kPodman, "4.3.1", true}};
+  const std::vector<Engine> engines = {{EngineKind::kDocker, "20.10.24+dfsg1", false, false},
+                                       {EngineKind::kPodman, "4.3.1", true, true}};
   RememberEngines(file, engines);
   EXPECT_EQ(RememberedEngines(file), engines);
   std::filesystem::remove(file);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -18,6 +19,7 @@ using protocol::EngineKind;
 
 constexpr const char* kJobLabel = "tfdist.job";
 constexpr int kRemovalPauseMs = 100;
+constexpr std::chrono::seconds kListingLimit{10};
 
 // In docker's words, and in podman's. A daemon that is not there says of itself "no such file".
 bool SaysThereIsNone(const ProgramResult& result) {
@@ -68,11 +70,16 @@ std::vector<FoundContainer> FindContainers(EngineKind engine,
   throw Error(Phase::kRun, WordsOf(result));
 }
 
+// An engine that works says so at once.
+TimePoint ForAnAnswer(TimePoint deadline) {
+  return std::min(deadline, SystemClock().Now() + kListingLimit);
+}
+
 std::vector<FoundContainer> ContainersOf(EngineKind engine, const std::string& job, int slot,
                                          TimePoint deadline) {
   std::vector<std::string> filters;
   for (const std::string& label : LabelsOf(job, slot)) filters.push_back("label=" + label);
-  std::vector<FoundContainer> found = FindContainers(engine, filters, deadline);
+  std::vector<FoundContainer> found = FindContainers(engine, filters, ForAnAnswer(deadline));
   const std::string prefix = ContainerName(job, slot, "");
   std::erase_if(found, [&](const auto& one) { return !one.name.starts_with(prefix); });
   return found;

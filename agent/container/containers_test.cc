@@ -16,7 +16,7 @@ namespace {
 using protocol::EngineKind;
 using std::chrono::seconds;
 
-const std::vector<Engine> kDocker = {{EngineKind::kDocker, "1", false}};
+const std::vector<Engine> kDocker = {{EngineKind::kDocker, "1", false, false}};
 
 class ContainersTest : public testing::Test {
  protected:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -24,7 +25,8 @@ std::vector<std::string> QuestionFor(EngineKind kind) {
              ? std::vector<std::string>{"info", "--format",
                                         "{{.ServerVersion}} {{.SecurityOptions}}"}
              : std::vector<std::string>{"info", "--format",
-                                        "{{.Version.Version}} {{.Host.Security.Rootless}}"};
+                                        "{{.Version.Version}} {{.Host.Security.Rootless}} "
+                                        "{{.Host.OCIRuntime.Name}}"};
 }
 
 std::string RemedyFor(EngineKind kind, std::string_view words) {
@@ -42,14 +44,14 @@ struct EngineAnswer {
   std::string why_not;
 };
 
-// "20.10.24 [name=seccomp,profile=default name=rootless]", "4.3.1 true"
+// "20.10.24 [name=seccomp,profile=default name=rootless]", "4.3.1 true crun"
 EngineAnswer AskFor(EngineKind kind, TimePoint deadline) {
   const ProgramResult result = AskEngine(kind, QuestionFor(kind), deadline);
   std::string_view line = result.output;
   const std::string version(TakeWord(line));
   if (result.exit_code != 0 || version.empty()) return {{}, WordsOf(result)};
   const std::string_view sign = kind == EngineKind::kDocker ? "name=rootless" : "true";
-  return {Engine{kind, version, line.find(sign) != line.npos}, {}};
+  return {Engine{kind, version, line.find(sign) != line.npos, line.find("crun") != line.npos}, {}};
 }
 
 }  // namespace
@@ -92,7 +94,10 @@ Engine FindEngine(EngineKind wanted, TimePoint deadline) {
   std::string remedy;
   for (const EngineKind kind : kInOrder) {
     if (wanted != EngineKind::kAuto && wanted != kind) continue;
-    const EngineAnswer answer = AskFor(kind, deadline);
+    // Another one is to have time to answer, too.
+    const TimePoint now = SystemClock().Now();
+    const bool is_last = kind == wanted || kind == kInOrder[std::size(kInOrder) - 1];
+    const EngineAnswer answer = AskFor(kind, is_last ? deadline : now + (deadline - now) / 2);
     if (answer.engine) return *answer.engine;
     why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", ProgramOf(kind), answer.why_not);
     // docker's, where there is a docker.
@@ -106,8 +111,9 @@ Engine FindEngine(EngineKind wanted, TimePoint deadline) {
 void RememberEngines(const std::filesystem::path& file, const std::vector<Engine>& engines) {
   std::string text;
   for (const Engine& engine : engines) {
-    text += fmt::format("{} {} {}\n", ProgramOf(engine.kind),
-                        engine.is_rootless ? "rootless" : "rootful", engine.version);
+    text += fmt::format("{} {} {} {}\n", ProgramOf(engine.kind),
+                        engine.is_rootless ? "rootless" : "rootful",
+                        engine.keeps_groups ? "keeps-groups" : "drops-groups", engine.version);
   }
   ReplaceFile(file, text, 0600);
 }
@@ -120,6 +126,7 @@ std::vector<Engine> RememberedEngines(const std::filesystem::path& file) {
     Engine engine;
     engine.kind = KindOf(TakeWord(line));
     engine.is_rootless = TakeWord(line) == "rootless";
+    engine.keeps_groups = TakeWord(line) == "keeps-groups";
     engine.version = TakeWord(line);
     engines.push_back(std::move(engine));
   }

@@ -17,6 +17,8 @@ struct Engine {
   protocol::EngineKind kind = protocol::EngineKind::kDocker;
   std::string version;       // of its server, where it has one
   bool is_rootless = false;  // root in a container is this account on the host
+  // Its runtime can leave the account's groups to a container that knows no number of them: crun.
+  bool keeps_groups = false;
 
   bool operator==(const Engine&) const = default;
 };
@@ -26,7 +28,7 @@ const char* ProgramOf(protocol::EngineKind kind);
 // Of what ProgramOf says.
 protocol::EngineKind KindOf(std::string_view program);
 
-// kAuto: the first that answers, docker before podman. Throws Error(kCommand) with each one's own words.
+// kAuto: the first that answers, docker before podman, which has half of the time for itself. Throws Error(kCommand) with each one's own words.
 Engine FindEngine(protocol::EngineKind wanted, TimePoint deadline);
 
 // The words of a call of its client, which is not part of the job: it may leave a process for later calls (podman's pause process).

@@ -23,7 +23,7 @@ namespace tfdist::agent {
 namespace {
 
 constexpr std::chrono::milliseconds kSessionPause{20};
-// For an engine to end its containers, and to say so.
+// For engines to end the containers, after the processes: one that works needs a second for each.
 constexpr std::chrono::seconds kContainersLimit{30};
 
 bool IsLost(const RunState& state) {
@@ -141,10 +141,10 @@ void AddWhatTasksHaveLeft(const SlotFolder& folder, protocol::Census& census) {
 }
 
 // A container whose processes have been killed is still known to its engine.
-void EndContainersOf(const SlotFolder& folder, const SlotInfo& info, protocol::Census& census) {
+void EndContainersOf(const SlotFolder& folder, const SlotInfo& info, TimePoint deadline,
+                     protocol::Census& census) {
   try {
-    EndContainers(RememberedEngines(folder.engines()), info.job, info.slot,
-                  SystemClock().Now() + kContainersLimit, census);
+    EndContainers(RememberedEngines(folder.engines()), info.job, info.slot, deadline, census);
   } catch (const Error& error) {
     census.unknown.push_back(fmt::format("containers of this job: {}", error.cause()));
   }
@@ -187,7 +187,7 @@ protocol::Census EndSlotProcesses(const SlotFolder& folder, const SlotInfo& info
                                   const std::vector<pid_t>& exclude, TimePoint deadline) {
   protocol::Census census =
       EndProcesses(CookieValue(info.job, info.slot), exclude, folder.left(), deadline);
-  EndContainersOf(folder, info, census);
+  EndContainersOf(folder, info, deadline + kContainersLimit, census);
   AddWhatTasksHaveLeft(folder, census);
   const std::vector<LostRun> runs = FindLostRuns(folder);
   AddWhatIsHidden(runs, census);

@@ -30,7 +30,8 @@ std::vector<ProcessInfo> FindSuspects(const RunPids& run, const std::vector<Proc
 // Whether something runs that has the slot's cookie, or descends from such a process.
 bool HasProcesses(const SlotFolder& folder);
 
-// EndProcesses (census.h) of the slot's cookie; then what is in the session of a lost run's task, too.
+// EndProcesses (census.h) of the slot's cookie; then what is in the session of a lost run's task, too. Its containers have
+// 30 s more: an engine that has not answered 10 s after `deadline` is said not to.
 // Blocks: for the files thread.
 protocol::Census EndSlotProcesses(const SlotFolder& folder, const SlotInfo& info,
                                   const std::vector<pid_t>& exclude, TimePoint deadline);

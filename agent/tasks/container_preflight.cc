@@ -32,8 +32,12 @@ using protocol::TaskDescription;
 constexpr std::chrono::seconds kEngineLimit{20};
 constexpr std::chrono::seconds kImageLimit{20};
 constexpr std::chrono::seconds kTrialLimit{60};
+// Of all together. The command waits longer (kTrialsLimit of cli/deploy/deployment.cc).
+constexpr std::chrono::seconds kWholeLimit{240};
 
-TimePoint Within(std::chrono::seconds limit) { return SystemClock().Now() + limit; }
+TimePoint Within(std::chrono::seconds limit, TimePoint deadline) {
+  return std::min(SystemClock().Now() + limit, deadline);
+}
 
 [[noreturn]] void FailContainer(std::string cause, std::string remedy) {
   throw Error(Phase::kCommand, std::move(cause), std::move(remedy));
@@ -59,9 +63,9 @@ void CheckMounts(const TaskDescription& task) {
   }
 }
 
-ImageFacts CheckImage(const TaskDescription& task, const Engine& engine) {
+ImageFacts CheckImage(const TaskDescription& task, const Engine& engine, TimePoint deadline) {
   const std::string& image = task.container->image;
-  const auto facts = LookAtImage(engine.kind, image, Within(kImageLimit));
+  const auto facts = LookAtImage(engine.kind, image, Within(kImageLimit, deadline));
   if (!facts) {
     FailContainer(
         fmt::format("{} does not have image {} of {}", NameAndVersion(engine), image, task.task),
@@ -79,11 +83,13 @@ ImageFacts CheckImage(const TaskDescription& task, const Engine& engine) {
 // The engines of some tasks, each looked for once.
 class EnginesOfTasks {
  public:
+  explicit EnginesOfTasks(TimePoint deadline) : deadline_(deadline) {}
+
   const Engine& For(protocol::EngineKind wanted) {
     const auto known =
         std::ranges::find(found_, wanted, &std::pair<protocol::EngineKind, size_t>::first);
     if (known != found_.end()) return engines_[known->second];
-    const Engine engine = FindEngine(wanted, Within(kEngineLimit));
+    const Engine engine = FindEngine(wanted, Within(kEngineLimit, deadline_));
     const auto same = std::ranges::find(engines_, engine);
     const auto at = static_cast<size_t>(same - engines_.begin());
     if (same == engines_.end()) engines_.push_back(engine);
@@ -102,6 +108,7 @@ class EnginesOfTasks {
   }
 
  private:
+  TimePoint deadline_;
   std::vector<Engine> engines_;
   std::vector<std::pair<protocol::EngineKind, size_t>> found_;  // what was wanted, and its place
 };
@@ -116,7 +123,7 @@ std::string ProgramIn(const ContainerRun& run, const ImageFacts& image) {
 
 void RemoveTrial(const Engine& engine, const std::string& name) {
   try {
-    RemoveContainer(engine.kind, name, Within(kEngineLimit));
+    RemoveContainer(engine.kind, name, SystemClock().Now() + kEngineLimit);
   } catch (const Error& error) {
     Log("{}, ignoring", error.cause());  // the census ends it
   }
@@ -145,10 +152,10 @@ std::vector<std::string> KindOfTrial(ContainerRun run, const Engine& engine,
 }
 
 void TryContainer(const ContainerRun& run, const Engine& engine, const std::string& program,
-                  const SlotFolder& folder) {
+                  const SlotFolder& folder, TimePoint deadline) {
   const std::vector<std::string> argv = TrialOf(run, engine, program, folder);
   const std::vector<std::string> arguments(argv.begin() + 1, argv.end());
-  const ProgramResult result = AskEngine(engine.kind, arguments, Within(kTrialLimit));
+  const ProgramResult result = AskEngine(engine.kind, arguments, Within(kTrialLimit, deadline));
   if (result.exit_code == 0) return;
   RemoveTrial(engine, run.name);
   if (result.exit_code == kNoSuchCommand && !result.output.empty()) {
@@ -177,7 +184,8 @@ void CheckNotAmds(const RunSpec& spec) {
 
 std::vector<ImageOnHost> PrepareContainers(const std::vector<TaskDescription>& tasks,
                                            const SlotFolder& folder, const SlotInfo& info) {
-  EnginesOfTasks engines;
+  const TimePoint deadline = SystemClock().Now() + kWholeLimit;
+  EnginesOfTasks engines(deadline);
   for (const TaskDescription& task : tasks) {
     if (task.container) (void)engines.For(task.container->engine);
   }
@@ -189,7 +197,7 @@ std::vector<ImageOnHost> PrepareContainers(const std::vector<TaskDescription>& t
     if (!task.container) continue;
     CheckMounts(task);
     const Engine& engine = engines.For(task.container->engine);
-    const ImageFacts image = CheckImage(task, engine);
+    const ImageFacts image = CheckImage(task, engine, deadline);
     images.push_back({task.container->image, image.id, NameAndVersion(engine)});
     const RunSpec spec = MakePreflightSpec(task, folder, info, Environment::OfHost());
     CheckNotAmds(spec);
@@ -198,15 +206,16 @@ std::vector<ImageOnHost> PrepareContainers(const std::vector<TaskDescription>& t
     const std::string program = ProgramIn(run, image);
     auto kind = KindOfTrial(run, engine, program, folder);
     if (std::ranges::find(tried, kind) != tried.end()) continue;
-    TryContainer(run, engine, program, folder);
+    TryContainer(run, engine, program, folder, deadline);
     tried.push_back(std::move(kind));
   }
   return images;
 }
 
-std::vector<protocol::Trouble> FindImageTroubles(const std::vector<TaskDescription>& tasks) {
+std::vector<protocol::Trouble> FindImageTroubles(const std::vector<TaskDescription>& tasks,
+                                                 TimePoint deadline) {
   std::vector<protocol::Trouble> troubles;
-  EnginesOfTasks engines;
+  EnginesOfTasks engines(deadline);
   std::vector<std::string> looked_at;  // engine and image
   for (const TaskDescription& task : tasks) {
     if (!task.container) continue;
@@ -216,7 +225,7 @@ std::vector<protocol::Trouble> FindImageTroubles(const std::vector<TaskDescripti
       const std::string image = fmt::format("{} {}", ProgramOf(engine.kind), task.container->image);
       if (std::ranges::find(looked_at, image) != looked_at.end()) continue;
       looked_at.push_back(image);
-      (void)CheckImage(task, engine);
+      (void)CheckImage(task, engine, deadline);
     } catch (const Error& error) {
       const auto same = [&](const auto& trouble) { return trouble.why == error.cause(); };
       if (std::ranges::none_of(troubles, same)) troubles.push_back({error.cause(), error.remedy()});

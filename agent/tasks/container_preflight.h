@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "agent/slot/slot_folder.h"
+#include "base/clock.h"
 #include "wire/host_check.h"
 #include "wire/protocol.h"
 
@@ -16,8 +17,9 @@ std::vector<protocol::ImageOnHost> PrepareContainers(
     const std::vector<protocol::TaskDescription>& tasks, const SlotFolder& folder,
     const SlotInfo& info);
 
-// The same but for the trial, where nothing of the job is there yet: what is amiss, each thing once.
+// The same but for the trial, where nothing of the job is there yet: what is amiss, each thing once. What an engine has not
+// answered by `deadline` is amiss, too.
 std::vector<protocol::Trouble> FindImageTroubles(
-    const std::vector<protocol::TaskDescription>& tasks);
+    const std::vector<protocol::TaskDescription>& tasks, TimePoint deadline);
 
 }  // namespace tfdist::agent

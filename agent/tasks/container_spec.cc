@@ -18,7 +18,7 @@
 namespace tfdist::agent {
 namespace {
 
-constexpr std::chrono::seconds kContainerRemovalLimit{30};
+constexpr std::chrono::seconds kContainerRemovalLimit{10};
 // Of the host alone: the log's folder, in which its holder writes.
 constexpr const char* kNotInContainers = "TFDIST_LOG_DIR=";
 
@@ -80,9 +80,12 @@ void PutIntoContainer(RunSpec& spec, const protocol::TaskDescription& task,
   spec.engine = ProgramOf(engine.kind);
 }
 
-void EndContainerOfLostHolder(const std::filesystem::path& run_folder, const RunState& state) {
-  const bool may_be_left = state.exit && !state.exit->error.empty() && !state.holder_running;
-  if (!may_be_left || !HasSpec(run_folder)) return;
+bool MayHaveLeftContainer(const RunState& state) {
+  return state.exit && !state.exit->error.empty() && !state.holder_running;
+}
+
+void EndContainerOfLostHolder(const std::filesystem::path& run_folder) {
+  if (!HasSpec(run_folder)) return;
   try {
     const RunSpec spec = ReadRunSpec(run_folder);
     if (spec.container.empty()) return;

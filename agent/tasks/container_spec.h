@@ -21,8 +21,10 @@ ContainerRun ContainerRunOf(const RunSpec& spec, const protocol::TaskDescription
 void PutIntoContainer(RunSpec& spec, const protocol::TaskDescription& task,
                       const SlotFolder& folder, const SlotInfo& info, const Environment& host);
 
-// Nobody else has ended the container of a run whose holder was killed; its next run waits for this. Logs what goes wrong:
-// the next run and the census try again.
-void EndContainerOfLostHolder(const std::filesystem::path& run_folder, const RunState& state);
+// Whether that run's holder was killed: nobody else has ended its container then.
+bool MayHaveLeftContainer(const RunState& state);
+// Its next run waits for this. Logs what goes wrong: the next run and the census try again. An engine may take 10 s not to
+// answer.
+void EndContainerOfLostHolder(const std::filesystem::path& run_folder);
 
 }  // namespace tfdist::agent

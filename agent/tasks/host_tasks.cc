@@ -64,7 +64,8 @@ bool IsLost(TaskRun& task, const RunState& state, bool keeper_lost) {
 HostTasks::HostTasks(EventLoop& loop, FileThread& files, KeeperLink& keeper,
                      const SlotFolder& folder, const SlotInfo& info,
                      std::function<void()> on_change)
-    : files_(files),
+    : loop_(loop),
+      files_(files),
       keeper_(keeper),
       folder_(folder),
       info_(info),
@@ -263,19 +264,27 @@ void HostTasks::Refresh(TaskRun& task) {
   task.refresh_again = task.refreshing;
   if (task.refreshing || task.phase != RunPhase::kAsked) return;
   task.refreshing = true;
-  files_.Post(
-      [task_folder = folder_.TaskFolder(task.description.task), attempt = task.attempt,
-       run = task.run, lines = LinesFor(task)] {
-        RunView view = ReadRunView(task_folder, attempt, run, lines);
-        EndContainerOfLostHolder(task_folder / RunFolderName(attempt, run), view.state);
-        return view;
-      },
-      [this, &task](Outcome<RunView>& outcome) {
-        task.refreshing = false;
-        Update(task, outcome.Get());
-        if (task.refresh_again) Refresh(task);
-        if (!task.working()) Act();  // its next run may have been ordered already
-      });
+  files_.Post([task_folder = folder_.TaskFolder(task.description.task), attempt = task.attempt,
+               run = task.run,
+               lines = LinesFor(task)] { return ReadRunView(task_folder, attempt, run, lines); },
+              [this, &task](Outcome<RunView>& outcome) { OnView(task, outcome.Get()); });
+}
+
+void HostTasks::OnView(TaskRun& task, const RunView& view) {
+  const bool may_be_left = task.description.container && MayHaveLeftContainer(view.state);
+  if (!may_be_left) return TakeView(task, view);
+  if (!engines_) engines_.emplace(loop_);
+  const auto run =
+      folder_.TaskFolder(task.description.task) / RunFolderName(task.attempt, task.run);
+  engines_->Post([run] { EndContainerOfLostHolder(run); },
+                 [this, &task, view](Outcome<void>&) { TakeView(task, view); });
+}
+
+void HostTasks::TakeView(TaskRun& task, const RunView& view) {
+  task.refreshing = false;
+  Update(task, view);
+  if (task.refresh_again) Refresh(task);
+  if (!task.working()) Act();  // its next run may have been ordered already
 }
 
 void HostTasks::Update(TaskRun& task, const RunView& view) {

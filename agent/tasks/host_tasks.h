@@ -65,13 +65,18 @@ class HostTasks {
 
   void OnRefused(TaskRun& task);
   void Refresh(TaskRun& task);
+  void OnView(TaskRun& task, const RunView& view);
+  void TakeView(TaskRun& task, const RunView& view);
   void Update(TaskRun& task, const RunView& view);
   void BeginLater(TaskRun& task, const PortWaits& why);
   void GiveUp(TaskRun& task, std::string why);
   void GiveUpNextRunOf(TaskRun& task);
   void RefreshAll();
 
+  EventLoop& loop_;
   FileThread& files_;
+  // For questions to container engines, which may not answer for long: made with the first.
+  std::optional<FileThread> engines_;
   KeeperLink& keeper_;
   const SlotFolder& folder_;
   const SlotInfo& info_;

@@ -2,18 +2,22 @@
 #include "agent/tasks/host_tasks.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "agent/census/process_table.h"
+#include "agent/container/engine.h"
 #include "agent/process/command.h"
 #include "agent/process/handover.h"
 #include "agent/process/run_folder.h"
@@ -127,6 +131,34 @@ TEST_F(HostTasksTest, ANewerRunDoesNotWaitForOneThatWasPreparedAndNeverStarted) 
   tasks_.Obey(RunOrder(2, 2));
   RunUntil([&] { return !Started().empty(); });
   EXPECT_THAT(Started(), ElementsAre("run-2-1"));
+}
+
+// docker's client, for which a script stands in, waits until the test lets it go on.
+TEST_F(HostTasksTest, AnEngineThatDoesNotAnswerKeepsNoFileFromBeingRead) {
+  const std::string path = std::getenv("PATH");
+  const auto go_on = folder_.path() / "go-on";
+  const auto client = folder_.Write(
+      "docker", fmt::format("#!/bin/sh\nuntil [ -e {} ]; do sleep 0.05; done\n", go_on.string()));
+  std::filesystem::permissions(client, std::filesystem::perms::owner_all);
+  setenv("PATH", fmt::format("{}:{}", folder_.path().string(), path).c_str(), 1);
+  RememberEngines(slot_folder_.engines(), {{protocol::EngineKind::kDocker, "1", false, false}});
+  description_.tasks[0].container.emplace();
+  tasks_.Describe(description_);
+  tasks_.Obey(RunOrder(1, 1));
+  RunUntil([&] { return !Started().empty(); });
+  WriteRunExit(slot_folder_.TaskFolder("worker:0") / "run-1-1", {.error = "its holder was killed"});
+  tasks_.OnNotes({{.kind = NoteKind::kExited, .task = "worker-0", .run = "run-1-1"}});
+  // The view of the run first, then what follows it on the file thread.
+  bool viewed = false;
+  files_.Post([] {}, [&](Outcome<void>&) { viewed = true; });
+  RunUntil([&] { return viewed; });
+  bool read = false;
+  files_.Post([] {}, [&](Outcome<void>&) { read = true; });
+  RunUntil([&] { return read; });
+  EXPECT_FALSE(tasks_.Report()[0].done);
+  folder_.Write("go-on", "");
+  RunUntil([&] { return tasks_.Report()[0].done; });
+  setenv("PATH", path.c_str(), 1);
 }
 
 // The keeper has not seen the end of the run before, and says so with a note alone.

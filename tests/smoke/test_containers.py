@@ -15,6 +15,7 @@ from tests.support.waiting import wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NO_RESTARTS = '[restart]\nworker = "never"\n'
+GROUP = 54321  # of the hosts' accounts, beside their own
 hosts = None  # two, for all tests
 # Goes on until it is told to end; says when.
 WAITS = shell("trap 'echo told; exit 3' TERM; echo on; sleep 7777 & wait")
@@ -28,6 +29,8 @@ def setUpModule():
     hosts.start()
     unittest.addModuleCleanup(hosts.stop)
     for host in hosts:
+        with open(host.folder / "etc/group", "a") as accounts:
+            accounts.write(f"data:x:{GROUP}:{host.user}\n")
         engines.prepare(host)
         engines.start_docker(host)
     engines.bring_image(hosts)
@@ -111,6 +114,16 @@ class OfAnEngine:
         self.assertIn("worker:0 | numbers\n", up.out)
         self.assertIn("worker:0 | kept\n", up.out)
         self.assertNotIn("| data\n", up.out)
+
+    def test_files_for_a_group_of_the_accounts_can_be_read(self):
+        if self.engine == "podman":
+            self.skipTest("runc, which runs here, drops the groups of a rootless container")
+        folder = hosts[0].home / "group"
+        folder.mkdir(mode=0o750)
+        os.chown(folder, 0, GROUP)
+        (folder / "set").write_text("for the group\n")
+        up = self.up(shell("cat /data/set"), task_extra='mounts = ["/home/trainer/group:/data:ro"]\n').expect(0)
+        self.assertIn("worker:0 | for the group\n", up.out)
 
     def test_no_value_of_a_variable_stands_in_a_command_line(self):
         self.start(shell('test "$WORD" = "hid$0" && echo on; sleep 7777') + ["den"],
@@ -305,6 +318,24 @@ class DeadEngine(unittest.TestCase):
             self.assertIn("containers of this job, as docker does not tell of them: ", down.err)
             running = [process.argv for process in fresh[0].processes() if "7777" in process.argv]
             self.assertEqual(running, [])
+
+    def test_each_wait_for_an_engine_that_hangs_ends_and_names_it(self):
+        with Hosts(1) as fresh, Tfdist("hanging") as user:
+            engines.start_docker(fresh[0])
+            engines.bring_image(fresh, with_podman=False)
+            file = user.write("cluster.toml", clusters.over_ssh(
+                "job", WAITS, fresh[:1], layout="mirrored", ssh_config=fresh.ssh_config,
+                task_extra=f'image = "{engines.IMAGE}"\nengine = "docker"\ngrace = "0s"\n') + NO_RESTARTS)
+            up = user.start("up", file)
+            user.wait_for_output(up, b"on\n")
+            with engines.docker_hangs(fresh[0]):
+                self.assertIn("no container engine answers (docker: it does not answer)", user.run("check", file).out)
+                down = user.run("down").expect(1)
+                self.assertIn("containers of this job, as docker does not tell of them: it does not answer", down.err)
+                running = [process.argv for process in fresh[0].processes() if "7777" in process.argv]
+                self.assertEqual(running, [])
+            user.run("down").expect(0)
+            self.assertEqual(engines.containers(fresh[0]), [])
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@
 The image holds busybox and the libraries that it and tfdist's runtime need: nothing is fetched.
 """
 
+import contextlib
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -64,6 +66,20 @@ def kill_docker(host):
         if process.argv[0] == "dockerd":
             kill(process.pid)
     wait_for(lambda: not any(process.argv[0] == "dockerd" for process in host.processes()), "end of dockerd")
+
+
+@contextlib.contextmanager
+def docker_hangs(host):
+    """It takes connections, and answers nothing."""
+    [daemon] = [process.pid for process in host.processes() if process.argv[0] == "dockerd"]
+    status = pathlib.Path(f"/proc/{daemon}/status").read_text()
+    parent = int(re.search(r"(?m)^PPid:\t(\d+)$", status)[1])  # nsenter, which stops when its child does
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(daemon, signal.SIGCONT)
+        os.kill(parent, signal.SIGCONT)
 
 
 def start_registry(host, folder):
