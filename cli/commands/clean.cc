@@ -110,11 +110,13 @@ struct Proposal {
   std::set<std::string> waiting;
   // Another host may run them, in a folder that it shares with one of these.
   std::set<std::string> in_doubt;
-  std::set<std::string> jobs;   // ids that are to be removed
-  bool has_task_files = false;  // of some job to be removed
-  bool purges = false;          // {keep} goes, where no job of its name stays
-  bool has_caches = false;      // to be removed
-  bool caches_stay = false;     // for jobs that stay
+  std::set<std::string> jobs;     // ids that are to be removed
+  bool has_task_files = false;    // of some job to be removed
+  bool purges = false;            // {keep} goes, where no job of its name stays
+  bool spares_kept = false;       // but by --keep none goes
+  int64_t purged_from_age_s = 0;  // and its newest file is as old as that
+  bool has_caches = false;        // to be removed
+  bool caches_stay = false;       // for jobs that stay
   [[nodiscard]] bool something_may_run() const { return !running.empty() || !in_doubt.empty(); }
 };
 
@@ -127,15 +129,24 @@ bool IsLeftBehind(const Proposal& proposal, const std::string& name) {
   });
 }
 
-// Names whose {keep} is to go.
+// Where not all files were looked at, a newer one may be among them.
+bool IsOldEnough(const Proposal& proposal, const KeptOfName& kept) {
+  if (proposal.purged_from_age_s == 0) return true;
+  return kept.files.all && kept.files.age_s >= proposal.purged_from_age_s;
+}
+
+// Names whose {keep} is to go, on all hosts.
 std::set<std::string> KeptToGo(const Proposal& proposal) {
   std::set<std::string> names;
-  if (!proposal.purges) return names;
+  std::set<std::string> newer;
+  if (!proposal.purges || proposal.spares_kept) return names;
   for (const HostSurvey& host : proposal.hosts) {
     for (const KeptOfName& kept : host.kept) {
+      if (!IsOldEnough(proposal, kept)) newer.insert(kept.name);
       if (IsLeftBehind(proposal, kept.name)) names.insert(kept.name);
     }
   }
+  for (const std::string& name : newer) names.erase(name);
   return names;
 }
 
@@ -147,12 +158,19 @@ bool IsSameSlot(const SlotOnHost& a, const SlotOnHost& b) {
   return a.job.base == b.job.base && a.job.job == b.job.job && a.job.slot == b.job.slot;
 }
 
-// A slot belongs to one host: where two have it, their folder is one, as a home on a network is.
-bool ShareAFolder(const HostSurvey& a, const HostSurvey& b) {
-  return std::ranges::any_of(a.slots, [&](const SlotOnHost& slot) {
-    return std::ranges::any_of(b.slots,
+bool HasSlotsOf(const HostSurvey& a, const HostSurvey& b) {
+  return std::ranges::all_of(b.slots, [&](const SlotOnHost& slot) {
+    return std::ranges::any_of(a.slots,
                                [&](const SlotOnHost& other) { return IsSameSlot(slot, other); });
   });
+}
+
+// A slot belongs to one host: where two have it, its folder is one, as a home on a network is. Where one of them has anything
+// else, it has a folder of its own as well, and is asked by itself.
+bool HaveOneFolder(const HostSurvey& a, const HostSurvey& b) {
+  return !a.slots.empty() && HasSlotsOf(a, b) && HasSlotsOf(b, a) &&
+         std::ranges::equal(a.kept, b.kept, {}, &KeptOfName::folder, &KeptOfName::folder) &&
+         a.caches_kib == b.caches_kib;
 }
 
 // It runs where one of them sees that.
@@ -162,11 +180,6 @@ void Merge(const HostSurvey& from, HostSurvey& into) {
         slot.job.running || std::ranges::any_of(from.slots, [&](const SlotOnHost& other) {
           return IsSameSlot(slot, other) && other.job.running;
         });
-  }
-  for (const SlotOnHost& slot : from.slots) {
-    const bool is_known = std::ranges::any_of(
-        into.slots, [&](const SlotOnHost& other) { return IsSameSlot(slot, other); });
-    if (!is_known) into.slots.push_back(slot);
   }
 }
 
@@ -178,7 +191,7 @@ void MergeThoseWithOneFolder(Proposal& proposal) {
   for (size_t at = 0; at < proposal.hosts.size(); ++at) {
     HostSurvey& survey = proposal.hosts[at];
     const auto same = std::ranges::find_if(
-        surveys, [&](const HostSurvey& other) { return ShareAFolder(other, survey); });
+        surveys, [&](const HostSurvey& other) { return HaveOneFolder(other, survey); });
     const auto place = static_cast<size_t>(same - surveys.begin());
     if (same != surveys.end()) {
       Merge(survey, *same);
@@ -304,6 +317,9 @@ void LeaveOut(const CleanArguments& arguments, Proposal& proposal) {
     }
   }
   proposal.has_task_files = HaveTaskFiles(proposal);
+  proposal.spares_kept = arguments.keep.has_value();
+  proposal.purged_from_age_s =
+      std::chrono::ceil<std::chrono::seconds>(OlderThan(arguments)).count();
 }
 
 class ProposalTable {
@@ -336,7 +352,10 @@ std::optional<std::string_view> WhyItStays(const Proposal& proposal, const std::
   return std::nullopt;
 }
 
-constexpr const char* kWhyKeptStays = "stays for the next job of that name; --purge removes it";
+std::string_view WhyKeptStays(const Proposal& proposal) {
+  return proposal.purges ? "stays by --keep or --older-than"
+                         : "stays for the next job of that name; --purge removes it";
+}
 
 // Empty: they go.
 std::string_view WhyCachesStay(const Proposal& proposal) {
@@ -356,10 +375,11 @@ void AddKept(const Proposal& proposal, const std::string& host, const KeptOfName
   constexpr int64_t kSecond = 1'000'000'000;
   if (!IsLeftBehind(proposal, kept.name)) return;
   const uint64_t kib = kept.files.bytes >> 10;
+  const bool goes = KeptToGo(proposal).contains(kept.name);
   list.Add(host,
            fmt::format("{{keep}} of {}, {}: {}", kept.name, kept.folder, KeptFilesText(kept.files)),
-           kib, proposal.purges ? "" : kWhyKeptStays, Span(kept.files.age_s * kSecond));
-  if (proposal.purges) list.AddToGo(kib);
+           kib, goes ? "" : WhyKeptStays(proposal), Span(kept.files.age_s * kSecond));
+  if (goes) list.AddToGo(kib);
 }
 
 void PrintProposal(const Proposal& proposal) {
@@ -418,12 +438,13 @@ json JobItem(const Proposal& proposal, const std::string& host, const SlotOnHost
 }
 
 json KeptItem(const Proposal& proposal, const std::string& host, const KeptOfName& kept) {
-  json item = ItemJson(host, "keep", kept.files.bytes >> 10, proposal.purges);
+  const bool goes = KeptToGo(proposal).contains(kept.name);
+  json item = ItemJson(host, "keep", kept.files.bytes >> 10, goes);
   item["name"] = kept.name;
   item["folder"] = kept.folder;
   item["age_s"] = kept.files.age_s;
   item["bytes"] = kept.files.bytes;
-  if (!proposal.purges) item["why"] = kWhyKeptStays;
+  if (!goes) item["why"] = WhyKeptStays(proposal);
   return item;
 }
 

@@ -35,15 +35,14 @@ std::set<std::string> IdsOf(const std::vector<JobRecord>& records) {
   return ids;
 }
 
-// Asks for all of them before any job is ended, and once for jobs that keep the same files.
+// Asks for all of them before any job is ended, and once for jobs with which the same files go.
 Purges PurgesOf(const std::vector<JobRecord>& records, const std::set<std::string>& ids,
                 bool is_confirmed) {
   Purges purges;
   std::set<std::string> asked;
   for (const JobRecord& record : records) {
     const PurgeOfJob& purge = purges.try_emplace(record.id, record, ids).first->second;
-    const bool is_asked = !asked.insert(record.name).second;
-    purge.AskForKept(is_confirmed || is_asked);
+    if (asked.insert(record.name + ": " + purge.KeptToGo()).second) purge.AskForKept(is_confirmed);
   }
   return purges;
 }
@@ -60,8 +59,10 @@ int End(const JobRecord& record, const DownArguments& arguments, Purges& purges)
 
 int DownCommand(const DownArguments& arguments) {
   // A word that means no job is wrong before any job is ended.
-  const std::vector<JobRecord> records =
+  std::vector<JobRecord> records =
       JobsMeantBy(arguments.jobs, arguments.purge ? Deed::kPurge : Deed::kEnd);
+  // {keep} goes with the last job of a name only, and only if that one keeps something.
+  std::ranges::stable_partition(records, [](const JobRecord& record) { return !record.keeps; });
   const std::set<std::string> ids = IdsOf(records);
   Purges purges;
   if (arguments.purge) purges = PurgesOf(records, ids, arguments.yes);

@@ -63,8 +63,10 @@ std::vector<KeptOnHost> PurgeOfJob::KeptWhere(bool goes) const {
   return there;
 }
 
+std::string PurgeOfJob::KeptToGo() const { return KeptText(KeptWhere(true)); }
+
 void PurgeOfJob::AskForKept(bool is_confirmed) const {
-  const std::string kept = KeptText(KeptWhere(true));
+  const std::string kept = KeptToGo();
   const JobsMeant meant{.named = true, .running = 0, .finished = 1};
   const bool is_given = ConsentFor(Deed::kPurgeKept, meant) == Consent::kGiven;
   if (kept.empty() || is_confirmed || is_given) return;

@@ -16,6 +16,8 @@ class PurgeOfJob {
   // Asks each host what lies in {keep}. `purged`: ids of all jobs that this command purges. Borrows both.
   PurgeOfJob(const JobRecord& record, const std::set<std::string>& purged);
 
+  // What of {keep} goes with the job, for people; empty: nothing.
+  [[nodiscard]] std::string KeptToGo() const;
   // Returns where no host's {keep} would go, where that is empty, or where the user says so: y on the terminal, or `is_confirmed`.
   // Throws UsageError else; nothing has been touched then.
   void AskForKept(bool is_confirmed) const;

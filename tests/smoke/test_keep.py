@@ -150,6 +150,10 @@ class Keep(unittest.TestCase):
         self.assertRegex(listed.out, row + ": stays for the next job of that name; --purge removes it\n")
         self.assertEqual((self.kept(host) / "step").read_text(), "100\n")
         self.assertRegex(self.user.run("clean", "--purge", file).expect(2).out, row + "\n")
+        for spared in (("--older-than", "30d"), ("--keep", "1")):
+            listed = self.user.run("clean", "--purge", "--yes", *spared, file).expect(0)
+            self.assertRegex(listed.out, row + ": stays by --keep or --older-than\n")
+            self.assertTrue(self.kept(host).exists())
         self.assertIn(f"{host.address}: removed {folder}\n", self.user.run("clean", "--purge", "--yes", file).expect(0).out)
         self.assertFalse(self.kept(host).exists())
 
@@ -159,7 +163,9 @@ class Keep(unittest.TestCase):
         for _ in range(3):
             self.up([host])
             ids.append(self.user.job_id())
-        refused = self.user.run("down", "--purge", *ids[1:], ids[0]).expect(2)
+        self.up([host], shell("echo a trial"))
+        ids.insert(0, self.user.job_id())  # keeps nothing
+        refused = self.user.run("down", "--purge", *ids).expect(2)
         self.assertIn("nothing was removed: ", refused.err)
         self.assertNotIn("ended;", refused.err)
         terminal = self.user.start_on_terminal("down", "--purge", *ids)
