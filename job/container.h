@@ -16,7 +16,7 @@ enum class EngineKind {
   kPodman,
 };
 
-// A path of the host, and where it is in the container: both absolute.
+// A path of the host, and where it is in the container: both absolute. The first may begin with DataPath (task.h).
 struct Mount {
   std::string source;
   std::string target;

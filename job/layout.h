@@ -6,6 +6,7 @@
 //   <base>/names/<name>.lock       held by the job that runs under that name
 //   <base>/keep/<name>/            {keep}: what jobs of that name keep from one to the next
 //   <base>/setup/<key>/            what set-up commands have made (agent/setup/set_up_folder.h)
+//   <base>/data/<sha256>/          data that was sent, unpacked, by its content
 //   <base>/jobs/<job>/h<slot>/     what one slot of one job has; agent and slot.json are in it, and
 //                                  more, see agent/slot/slot_folder.h
 #pragma once
@@ -23,6 +24,7 @@ inline constexpr std::string_view kFiles = "files";
 inline constexpr std::string_view kNames = "names";
 inline constexpr std::string_view kKeep = "keep";
 inline constexpr std::string_view kSetUps = "setup";
+inline constexpr std::string_view kData = "data";
 inline constexpr std::string_view kJobs = "jobs";
 // Before the nonce, in a folder of another place: what stands for `<base>` where an agent is brought for one request, as no folder
 // of tfdist's has room for it or runs programs.

@@ -182,6 +182,17 @@ void from_json(const Json& json, SetUpDescription& value) {
   value.made = json.value("made", "");
 }
 
+void to_json(Json& json, const DataDescription& value) {
+  json = {
+      {"name", value.name}, {"path", value.path}, {"key", value.key}, {"file", Bytes{value.file}}};
+}
+void from_json(const Json& json, DataDescription& value) {
+  json.at("name").get_to(value.name);
+  json.at("path").get_to(value.path);
+  json.at("key").get_to(value.key);
+  value.file = json.at("file").get<Bytes>().value;
+}
+
 void to_json(Json& json, const HostDescription& value) {
   json = {{"tasks", value.tasks},
           {"common", value.common},
@@ -194,6 +205,7 @@ void to_json(Json& json, const HostDescription& value) {
           {"needs_ports", value.needs_ports}};
   Put(json, "workdir", value.workdir);
   Put(json, "set_up", value.set_up);
+  if (!value.data.empty()) json["data"] = value.data;
 }
 void from_json(const Json& json, HostDescription& value) {
   json.at("tasks").get_to(value.tasks);
@@ -207,6 +219,7 @@ void from_json(const Json& json, HostDescription& value) {
   value.needs_ports = json.value("needs_ports", false);
   Get(json, "workdir", value.workdir);
   Get(json, "set_up", value.set_up);
+  if (json.contains("data")) json.at("data").get_to(value.data);
 }
 
 }  // namespace tfdist::protocol

@@ -113,14 +113,22 @@ inline constexpr std::string_view kKeepPath{"\0K", 2};     // absolute path of t
 inline constexpr std::string_view kSetUpPath{"\0S",
                                              2};  // absolute path of what the set-up has made
 
-// Whether a command, a start folder or a variable of `task` (a TaskDescription, or what becomes one) names `path`, one of
-// these markers.
+inline constexpr std::string_view kDataPath{"\0D", 2};  // begins DataPath
+// Absolute path of the job's data of that name, which holds no brace.
+inline std::string DataPath(std::string_view name) {
+  return std::string(kDataPath) + std::string(name) + "}";
+}
+
+// Whether a command, a start folder, a variable or a mount of `task` (a TaskDescription, or what becomes one) names `path`,
+// one of these markers.
 template <class Task>
 bool NamesPath(const Task& task, std::string_view path) {
   const auto names = [path](const Text& text) { return HoldsLiteral(text, path); };
   const auto value_names = [&](const auto& variable) { return names(variable.second); };
+  const auto mounts = [path](const Mount& mount) { return mount.source.starts_with(path); };
   return names(task.cwd) || std::ranges::any_of(task.argv, names) ||
-         std::ranges::any_of(task.env, value_names);
+         std::ranges::any_of(task.env, value_names) ||
+         (task.container && std::ranges::any_of(task.container->mounts, mounts));
 }
 template <class Task>
 bool NamesKeptFolder(const Task& task) {
@@ -142,6 +150,14 @@ struct SetUpDescription {
   std::string made;  // the agent's: which of the key's folders the tasks get; empty: not known yet
 };
 
+// Data that tasks read and that outlives the job: a folder or a file.
+struct DataDescription {
+  std::string name;
+  Text path;         // where the host has it already; empty: it is sent
+  std::string key;   // of what is sent, by its content: 64 hexadecimal digits
+  std::string file;  // its name, where it is one file: raw bytes
+};
+
 // Everything one host needs before the job is committed.
 struct HostDescription {
   std::vector<TaskDescription> tasks;
@@ -149,10 +165,11 @@ struct HostDescription {
   std::vector<FileDescription> files;
   std::optional<FileDescription> workdir;  // a tar.gz, unpacked into "work" before files go there
   std::optional<SetUpDescription> set_up;
-  Bytes secret;                 // of the job: for the runtime's keys; never logged
-  std::vector<SlotPlan> slots;  // of the job: whose addresses tasks may be given
-  std::string shared;           // absolute path where logs are copied to; empty: nowhere
-  bool needs_ports = false;     // others connect to the tasks' ports, or the user has chosen them
+  std::vector<DataDescription> data;  // that the tasks' texts name
+  Bytes secret;                       // of the job: for the runtime's keys; never logged
+  std::vector<SlotPlan> slots;        // of the job: whose addresses tasks may be given
+  std::string shared;                 // absolute path where logs are copied to; empty: nowhere
+  bool needs_ports = false;  // others connect to the tasks' ports, or the user has chosen them
   std::string replaces;  // id of a job that ends before this one begins: its ports count as free
   int control_port =
       0;  // of slot 0, where `replaces` is set: it must be free by then; 0: any is taken
@@ -166,6 +183,8 @@ void to_json(Json& json, const TaskDescription& value);
 void from_json(const Json& json, TaskDescription& value);
 void to_json(Json& json, const SetUpDescription& value);
 void from_json(const Json& json, SetUpDescription& value);
+void to_json(Json& json, const DataDescription& value);
+void from_json(const Json& json, DataDescription& value);
 void to_json(Json& json, const HostDescription& value);
 void from_json(const Json& json, HostDescription& value);
 

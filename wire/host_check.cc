@@ -30,9 +30,10 @@ void Get(const Json& json, const char* key, std::optional<T>& value) {
 std::string_view ReachFailureName(ReachFailure failure) { return NameIn(kReachFailures, failure); }
 
 TFDIST_JSON_FIELDS(Survey, slot, name, key, listen, tasks, coordinator, coordinator_port,
-                   needs_ports, names, packages, set_up_key, brought, limit_ms)
+                   needs_ports, names, packages, set_up_key, data, brought, limit_ms)
 TFDIST_JSON_FIELDS(Trouble, why, remedy)
 TFDIST_JSON_FIELDS(PythonFact, program, version, packages, why)
+TFDIST_JSON_FIELDS(DataFact, name, found)
 TFDIST_JSON_FIELDS(NetworkFact, interface, address, prefix, speed_mbit)
 TFDIST_JSON_FIELDS(Target, slot, address, port)
 TFDIST_JSON_FIELDS(Reach, targets, brought, limit_ms)
@@ -59,6 +60,7 @@ void to_json(Json& json, const HostFacts& value) {
           {"ports", value.ports},
           {"names", value.names},
           {"set_up_made", value.set_up_made},
+          {"data", value.data},
           {"commands", value.commands},
           {"gpus", value.gpus},
           {"gpu_trouble", value.gpu_trouble},
@@ -77,6 +79,7 @@ void from_json(const Json& json, HostFacts& value) {
   json.at("ports").get_to(value.ports);
   json.at("names").get_to(value.names);
   json.at("set_up_made").get_to(value.set_up_made);
+  json.at("data").get_to(value.data);
   json.at("commands").get_to(value.commands);
   json.at("gpus").get_to(value.gpus);
   json.at("gpu_trouble").get_to(value.gpu_trouble);

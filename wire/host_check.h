@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "wire/kept_files.h"
 #include "wire/protocol.h"
 #include "wire/resolved_names.h"
 
@@ -38,6 +39,7 @@ struct Survey {
   std::vector<std::string> names;      // to resolve
   std::vector<std::string> packages;   // of Python, whose versions are asked for
   std::string set_up_key;              // of the set-up that the tasks use; empty: there is none
+  std::vector<DataDescription> data;   // that the tasks name
   bool brought = false;                // the agent came with this check: it is removed afterwards
   int64_t limit_ms = 4'000;            // for programs that are asked: resolver, nvidia-smi, python
 };
@@ -68,6 +70,12 @@ struct PythonFact {
   std::string why;
 };
 
+// Data of a path of the host.
+struct DataFact {
+  std::string name;
+  KeptFiles found;  // files, bytes, and whether that was all
+};
+
 // An address of the host in a network that other hosts may be in, too.
 struct NetworkFact {
   std::string interface;    // "eth0"
@@ -82,10 +90,11 @@ struct HostFacts {
   uint64_t files_free = 0;
   std::vector<PortFact> ports;
   ResolvedNames names;
-  std::vector<Trouble> commands;        // of tasks, that cannot be executed
-  bool set_up_made = false;             // an earlier job has run that set-up here
-  std::vector<std::string> gpus;        // "NVIDIA H100 80GB HBM3", by number
-  std::string gpu_trouble;              // why the GPUs are not known
+  std::vector<DataFact> data;     // each that is a path of the host, and there
+  std::vector<Trouble> commands;  // of tasks, that cannot be executed, and data that they lack
+  bool set_up_made = false;       // an earlier job has run that set-up here
+  std::vector<std::string> gpus;  // "NVIDIA H100 80GB HBM3", by number
+  std::string gpu_trouble;        // why the GPUs are not known
   std::optional<Trouble> gpus_refused;  // why `up` would not start the tasks with these GPUs
   std::optional<Trouble> taken;         // why it would not under that name: another job has it
   std::optional<Trouble> logout;        // why processes would be ended when their user logs out
@@ -138,6 +147,7 @@ TFDIST_BODY(Trouble);
 TFDIST_BODY(PortFact);
 TFDIST_BODY(Held);
 TFDIST_BODY(PythonFact);
+TFDIST_BODY(DataFact);
 TFDIST_BODY(NetworkFact);
 TFDIST_BODY(HostFacts);
 TFDIST_BODY(Target);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <future>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <system_error>
@@ -15,6 +16,7 @@
 #include "agent/check/plan_ports.h"
 #include "agent/check/programs.h"
 #include "agent/control/host_names.h"
+#include "agent/data/data_paths.h"
 #include "agent/setup/set_up_step.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/command_search.h"
@@ -98,9 +100,10 @@ bool IsBrought(const RunSpec& spec, const SlotFolder& folder) {
   return IsBrought(fs::path(spec.cwd) / spec.argv[0], folder);
 }
 
-// What the set-up is yet to bring.
+// What the set-up is yet to bring, or data that is not there.
 bool IsMadeLater(const TaskDescription& task) {
-  return protocol::NamesPath(task, protocol::kSetUpPath);
+  return protocol::NamesPath(task, protocol::kSetUpPath) ||
+         protocol::NamesPath(task, protocol::kDataPath);
 }
 
 std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder& folder,
@@ -188,6 +191,8 @@ HostFacts FindFacts(Survey survey, const fs::path& base, const NameLook& why_tak
                     TimePoint deadline) {
   const bool set_up_made =
       !survey.set_up_key.empty() && FillMade(survey.tasks, survey.set_up_key, base);
+  HostFacts facts;
+  FillDataThatIsThere(survey.tasks, survey.data, facts.commands);
   // This check has threads too; the agent and each task with its holder need more.
   CheckRoomForThreads(kThreadsOfAnAgent + MostThreadsOf(survey.tasks), kCheckStackBytes,
                       Phase::kStart);
@@ -201,12 +206,13 @@ HostFacts FindFacts(Survey survey, const fs::path& base, const NameLook& why_tak
   if (!survey.packages.empty()) {
     python = std::async(std::launch::async, [&] { return FindPython(survey, folder, deadline); });
   }
-  HostFacts facts;
   facts.set_up_made = set_up_made;
   facts.machine = FindMachine();
   LookAtDisk(base, facts);
   facts.ports = LookAtPorts(survey);
-  facts.commands = FindCommandTroubles(survey, folder, deadline);
+  std::ranges::move(FindCommandTroubles(survey, folder, deadline),
+                    std::back_inserter(facts.commands));
+  facts.data = CountData(survey.data, deadline);
   facts.names = names.get();
   facts.taken = TroubleOf(taken.get());
   facts.logout = logout.get();

@@ -16,6 +16,7 @@
 
 #include "agent/check/port_claims.h"
 #include "agent/check/quick_look.h"
+#include "agent/data/data_paths.h"
 #include "agent/files/disk_room.h"
 #include "agent/slot/description.h"
 #include "agent/slot/kept_folder.h"
@@ -221,6 +222,7 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
        info = info_]() mutable {
         ReplaceFile(folder.secret(), description.secret.value, 0600);
         Described described;
+        FillData(description.tasks, description.data);
         described.set_up_runs = !FillIfMade(description, info);
         KeepDescription(description, folder, info);
         described.prepared = Prepare(description, *store, folder, info);

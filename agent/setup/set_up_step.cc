@@ -15,6 +15,7 @@
 #include "agent/setup/set_up_order.h"
 #include "agent/tasks/command_search.h"
 #include "agent/tasks/environment.h"
+#include "agent/tasks/fill_path.h"
 #include "agent/tasks/task_spec.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -44,27 +45,9 @@ std::string OwnRun(const SlotInfo& info) {
   return Sha256Hex(CookieValue(info.job, info.slot)).substr(0, kDigits);
 }
 
-void FillText(Text& text, const std::string& path) {
-  for (Text::Part& part : text.parts) {
-    if (auto* literal = std::get_if<std::string>(&part))
-      ReplaceAll(*literal, protocol::kSetUpPath, path);
-  }
-}
-
-void FillTasks(std::vector<protocol::TaskDescription>& tasks, const std::string& path) {
-  for (protocol::TaskDescription& task : tasks) {
-    if (task.container && protocol::NamesPath(task, protocol::kSetUpPath)) {
-      task.container->mounts.push_back({path, path, true});
-    }
-    for (Text& text : task.argv) FillText(text, path);
-    for (auto& [name, text] : task.env) FillText(text, path);
-    FillText(task.cwd, path);
-    FillText(task.conda, path);
-  }
-}
-
 void FillDescription(HostDescription& description, const SlotInfo& info, const std::string& run) {
-  FillTasks(description.tasks, SetUpFolder(info.base, description.set_up->key).Run(run).string());
+  FillPath(description.tasks, protocol::kSetUpPath,
+           SetUpFolder(info.base, description.set_up->key).Run(run).string());
   description.set_up->made = run;
 }
 
@@ -75,8 +58,8 @@ bool IsPathOfHost(const std::string& command) {
 // `{setup}` is the folder that this slot is to make.
 SetUpDescription Filled(SetUpDescription set_up, const SlotInfo& info) {
   const std::string path = SetUpFolder(info.base, set_up.key).Run(OwnRun(info)).string();
-  for (Text& text : set_up.argv) FillText(text, path);
-  for (auto& [name, text] : set_up.env) FillText(text, path);
+  for (Text& text : set_up.argv) FillPath(text, protocol::kSetUpPath, path);
+  for (auto& [name, text] : set_up.env) FillPath(text, protocol::kSetUpPath, path);
   return set_up;
 }
 
@@ -138,7 +121,7 @@ bool FillMade(std::vector<protocol::TaskDescription>& tasks, const std::string& 
               const std::filesystem::path& base) {
   const SetUpFolder folder(base, key);
   const auto run = folder.Newest();
-  if (run) FillTasks(tasks, folder.Run(*run).string());
+  if (run) FillPath(tasks, protocol::kSetUpPath, folder.Run(*run).string());
   return run.has_value();
 }
 

@@ -54,6 +54,7 @@ class Findings {
     LookAtClocks();
     LookAtGpuCounts();
     LookAtVersions();
+    LookAtData();
     std::stable_sort(findings_.begin(), findings_.end(),
                      [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
     return std::move(findings_);
@@ -342,6 +343,50 @@ class Findings {
           fmt::format("the hosts have different versions of {}: {}", what, fmt::join(parts, "; ")),
           "install one version on all of them");
     }
+  }
+
+  // A copy that broke off has fewer files, or smaller ones.
+  void LookAtData() {
+    for (const DataPlan& data : plan_.data) {
+      std::map<std::string, std::vector<std::string>> counts;
+      std::vector<std::string> uncounted;
+      for (size_t slot = 0; slot < reports_.size(); ++slot) {
+        const auto* fact = FactOf(data, slot);
+        if (fact == nullptr) continue;
+        auto& names = fact->found.all ? counts[SizeOf(fact->found)] : uncounted;
+        names.push_back(plan_.hosts[slot].name);
+      }
+      if (counts.size() > 1) AddDifferentData(data.name, counts);
+      if (!uncounted.empty()) {
+        Add(Severity::kWarning, "data",
+            fmt::format("{} was not compared: there was no time to count its files on {}",
+                        data.name, ListOf(uncounted)),
+            "count them there: find PATH -type f | wc -l");
+      }
+    }
+  }
+
+  [[nodiscard]] const protocol::DataFact* FactOf(const DataPlan& data, size_t slot) const {
+    if (!reports_[slot].facts) return nullptr;
+    const auto& facts = reports_[slot].facts->data;
+    const auto fact = std::ranges::find(facts, data.name, &protocol::DataFact::name);
+    return fact == facts.end() ? nullptr : &*fact;
+  }
+
+  static std::string SizeOf(const protocol::KeptFiles& found) {
+    return fmt::format("{} file{} of {} bytes", found.files, found.files == 1 ? "" : "s",
+                       found.bytes);
+  }
+
+  void AddDifferentData(const std::string& name,
+                        const std::map<std::string, std::vector<std::string>>& counts) {
+    std::vector<std::string> parts;
+    for (const auto& [count, names] : counts) {
+      parts.push_back(fmt::format("{} on {}", count, ListOf(names)));
+    }
+    Add(Severity::kWarning, "data",
+        fmt::format("{} is not the same on all hosts: {}", name, fmt::join(parts, "; ")),
+        "copy it anew to the hosts that differ: rsync -a --delete");
   }
 
   void AddError(size_t slot, std::string check, std::string what, std::string remedy) {

@@ -19,6 +19,7 @@
 #include "cli/job/connector.h"
 #include "cli/link/agent_start.h"
 #include "cli/link/embedded_agent.h"
+#include "cli/plan/data.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/tensorflow_server.h"
 
@@ -192,6 +193,7 @@ class Checkup {
       survey.tasks.push_back(DescribeTask(plan_, task, static_cast<int>(slot)));
       if (RunsTensorFlowServer(task)) AskForTensorFlow(survey);
     }
+    survey.data = DataOf(plan_, survey.tasks);
     if (slot == 0) survey.coordinator = host.address;
     survey.coordinator_port = plan_.control_port;
     survey.needs_ports = plan_.needs_ports;

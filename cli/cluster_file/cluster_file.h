@@ -106,6 +106,11 @@ struct SetUpTable {
   int64_t timeout_ms = 1'800'000;
 };
 
+// Of [data].
+struct DataEntry {
+  Located<std::string> path;  // of the hosts
+};
+
 struct SshTable {
   std::optional<std::string> user;
   std::optional<int> port;
@@ -141,6 +146,7 @@ struct ClusterFile {
   std::optional<Located<std::string>> workdir;
   std::optional<Located<std::string>> shared;
   std::optional<SetUpTable> set_up;
+  std::map<std::string, DataEntry> data;        // by name
   std::vector<RoleTable> roles;                 // in the order of the file
   std::map<std::string, RestartTable> restart;  // by task type
   std::optional<protocol::OnHostLost> on_host_lost;

@@ -22,6 +22,7 @@ constexpr Table kTables[] = {
     {"[restart] NAME", kRestartKeys},
     {"[ssh]", kSshKeys},
     {"[setup]", kSetUpKeys},
+    {"[data] NAME", kDataKeys},
     {"{ address = ... } of a host", kHostKeys},
     {"[tensorboard]", kTensorBoardKeys},
 };

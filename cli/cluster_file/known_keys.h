@@ -19,6 +19,7 @@ inline constexpr std::string_view kTopKeys[] = {"name",
                                                 "task",
                                                 "roles",
                                                 "setup",
+                                                "data",
                                                 "restart",
                                                 "ssh",
                                                 "control",
@@ -39,6 +40,7 @@ inline constexpr std::string_view kRoleKeys[] = {
     "log_limit", "image", "engine",   "mounts",   "shm_size",   "entrypoint"};
 inline constexpr std::string_view kRestartKeys[] = {"policy", "limit", "within", "backoff"};
 inline constexpr std::string_view kSetUpKeys[] = {"command", "inputs", "timeout"};
+inline constexpr std::string_view kDataKeys[] = {"path"};
 inline constexpr std::string_view kSshKeys[] = {"user",      "port",      "identity_file", "config",
                                                 "host_keys", "transport", "remote_dir"};
 inline constexpr std::string_view kControlKeys[] = {"port"};

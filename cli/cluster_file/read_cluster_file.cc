@@ -7,6 +7,7 @@
 
 #include "cli/cluster_file/host_words.h"
 #include "cli/cluster_file/known_keys.h"
+#include "cli/cluster_file/read_data.h"
 #include "cli/cluster_file/read_hosts.h"
 #include "cli/cluster_file/read_set_up.h"
 #include "cli/cluster_file/read_settings.h"
@@ -348,6 +349,7 @@ std::optional<ClusterFile> ReadClusterFile(std::string_view toml,
   ReadTask(top, file, problems);
   ReadRoles(top, file, problems);
   file.set_up = ReadSetUp(top, problems);
+  file.data = ReadData(top, problems);
   ReadRestart(top, file, problems);
   ReadSsh(top, file, problems);
   ReadControl(top, file);

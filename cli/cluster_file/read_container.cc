@@ -15,6 +15,7 @@ constexpr std::pair<std::string_view, EngineKind> kEngines[] = {
 constexpr std::string_view kMountForm = "a list of \"/path/on/the/host:/path/in/the/container\"";
 // The engines' own, or what parts a mount's words.
 constexpr std::string_view kNotInPaths = ",:\"";
+constexpr std::string_view kDataWord = "{data:";
 constexpr size_t kLongestImage = 512;
 
 bool IsImage(const std::string& image) {
@@ -35,10 +36,16 @@ bool IsPath(std::string_view path) {
   return path.starts_with('/') && path.find_first_of(kNotInPaths) == path.npos;
 }
 
-// "/data:/data", "/data:/data:ro".
+// "/data/set", or "{data:set}/train" with what begins a path of data.
+bool IsSource(std::string_view path) {
+  if (path.starts_with(kDataWord)) path.remove_prefix(std::min(path.find('}') + 1, path.size()));
+  return path.empty() || IsPath(path);
+}
+
+// "/data:/data", "/data:/data:ro", "{data:set}:/data".
 std::optional<Mount> MountOf(std::string_view text) {
   Mount mount;
-  const size_t first = text.find(':');
+  const size_t first = text.find(':', text.starts_with(kDataWord) ? kDataWord.size() : 0);
   if (first == text.npos) return std::nullopt;
   const std::string_view rest = text.substr(first + 1);
   const size_t second = std::min(rest.find(':'), rest.size());
@@ -47,7 +54,7 @@ std::optional<Mount> MountOf(std::string_view text) {
   mount.target = rest.substr(0, second);
   mount.read_only = mode == "ro";
   const bool mode_is_known = mode == "ro" || mode == "rw" || second == rest.size();
-  const bool whole = mode_is_known && IsPath(mount.source) && IsPath(mount.target);
+  const bool whole = mode_is_known && IsSource(mount.source) && IsPath(mount.target);
   return whole ? std::optional(std::move(mount)) : std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/size_text.h"
 #include "cli/check/findings.h"
 #include "cli/check/host_check.h"
 #include "cli/commands/commands.h"
@@ -140,6 +141,24 @@ void PrintSetUp(const Plan& plan, const std::vector<HostReport>& reports) {
   if (!to_run.empty()) Print("  up will run it on {}\n", FoldHosts(to_run));
 }
 
+// As the first host has counted it: the findings name those that differ.
+std::string DataCount(const std::string& name, const std::vector<HostReport>& reports) {
+  for (const HostReport& report : reports) {
+    if (!report.facts) continue;
+    for (const protocol::DataFact& fact : report.facts->data) {
+      if (fact.name != name || !fact.found.all) continue;
+      return fmt::format(", {}, {}", Counted(fact.found.files, "file"), SizeText(fact.found.bytes));
+    }
+  }
+  return "";
+}
+
+void PrintData(const Plan& plan, const std::vector<HostReport>& reports) {
+  for (const DataPlan& data : plan.data) {
+    Print("data: {}{}\n", DataText(plan, data), DataCount(data.name, reports));
+  }
+}
+
 void PrintSummary(size_t hosts, size_t errors, size_t warnings) {
   if (errors + warnings == 0) {
     Print("{}: nothing found that would stop the job\n", Counted(hosts, "host"));
@@ -174,6 +193,17 @@ json UnreachedJson(const Plan& plan, const HostReport& report) {
   return unreached;
 }
 
+json DataJson(const std::vector<protocol::DataFact>& facts) {
+  json data = json::array();
+  for (const protocol::DataFact& fact : facts) {
+    data.push_back({{"name", fact.name},
+                    {"file_count", fact.found.files},
+                    {"bytes", fact.found.bytes},
+                    {"counted", fact.found.all}});
+  }
+  return data;
+}
+
 json HostJson(const Plan& plan, const std::string& name, const HostReport& report) {
   json host = {{"host", name},
                {"state", report.failure ? PhaseName(report.failure->phase()) : "ok"},
@@ -186,6 +216,7 @@ json HostJson(const Plan& plan, const std::string& name, const HostReport& repor
   host["unreached"] = UnreachedJson(plan, report);
   host["gpus"] = report.facts->gpus;
   host["set_up_made"] = plan.set_up ? json(report.facts->set_up_made) : json();
+  host["data"] = DataJson(report.facts->data);
   if (const auto& python = report.facts->python) {
     host["python"] = {
         {"program", python->program}, {"version", python->version}, {"packages", json::object()}};
@@ -279,6 +310,7 @@ int CheckCommand(const CheckArguments& arguments) {
   } else {
     PrintTable(plan, reports);
     PrintSetUp(plan, reports);
+    PrintData(plan, reports);
     PrintFindings(findings, Severity::kError);
     PrintFindings(findings, Severity::kWarning);
     if (running) Print("job {} runs already, from this plan: tfdist up joins it\n", *running);

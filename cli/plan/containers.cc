@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "cli/plan/placeholders.h"
 #include "cli/plan/settings.h"
 
 namespace tfdist::cli {
@@ -25,8 +26,19 @@ std::optional<Located<std::string>> ImageOf(const ClusterFile& file, const Role&
   return image;
 }
 
+// "{data:set}/train" as the host fills it in. Nothing writes into data.
+void NameData(std::vector<protocol::Mount>& mounts, const Where& where,
+              Placeholders& placeholders) {
+  for (protocol::Mount& mount : mounts) {
+    if (!mount.source.starts_with('{')) continue;
+    const auto source = placeholders.Expand({mount.source, where}, TaskOnHost());
+    mount.source = std::get<std::string>(source.parts.front());
+    mount.read_only = true;
+  }
+}
+
 protocol::ContainerDescription ContainerOf(const ClusterFile& file, const Role& role,
-                                           const std::string& shared) {
+                                           const std::string& shared, Placeholders& placeholders) {
   protocol::ContainerDescription container;
   container.image = ImageOf(file, role)->value;
   if (const auto engine = Said(file, role, &ContainerSettings::engine)) {
@@ -34,6 +46,7 @@ protocol::ContainerDescription ContainerOf(const ClusterFile& file, const Role& 
   }
   if (const auto mounts = Said(file, role, &ContainerSettings::mounts)) {
     container.mounts = mounts->value;
+    NameData(container.mounts, mounts->where, placeholders);
   }
   if (!shared.empty()) container.mounts.push_back({shared, shared, false});
   if (const auto size = Said(file, role, &ContainerSettings::shm_size_bytes)) {
@@ -80,10 +93,11 @@ void CheckImageIsSaid(const ClusterFile& file, Problems& problems) {
 void SetContainers(const ClusterFile& file, const Placement& placement, Plan& plan,
                    Problems& problems) {
   CheckImageIsSaid(file, problems);
+  Placeholders placeholders(plan, placement.complete, problems);
   for (const Role& role : placement.roles) {
     if (!ImageOf(file, role)) continue;
     CheckRole(file, role, problems);
-    const auto container = ContainerOf(file, role, plan.shared);
+    const auto container = ContainerOf(file, role, plan.shared, placeholders);
     for (TaskOnHost& task : plan.tasks) {
       if (task.id.type == role.type) task.container = container;
     }

@@ -52,6 +52,22 @@ TEST_F(Containers, EachKeyReachesTheTask) {
   EXPECT_EQ(container->entrypoint, "/bin/start");
 }
 
+TEST_F(Containers, DataMayBeMountedElsewhereAndIsReadOnly) {
+  const std::string data = "[data]\nset = { path = \"~/set\" }\n";
+  const auto mounting = [&](const std::string& mount) {
+    return FileOf("image = \"a\"\nmounts = [\"" + mount + "\"]\n") + data;
+  };
+  const Plan plan = Load(mounting("{data:set}/part:/data"));
+  const auto container = DescribeTask(plan, TaskOf(plan, "worker")).container;
+  EXPECT_THAT(container->mounts,
+              ElementsAre(Mount{protocol::DataPath("set") + "/part", "/data", true}));
+  EXPECT_EQ(DescribeHost(plan, 0).data.size(), 1U);
+  EXPECT_EQ(SettingsOf(plan, TaskOf(plan, "worker")).at("mounts /data"), "~/set/part, read only");
+  EXPECT_THAT(Messages(mounting("{data:other}:/data")),
+              ElementsAre(HasSubstr("[data] has no such name")));
+  EXPECT_THAT(Messages(mounting("{data:set}x:/data")), ElementsAre(HasSubstr("expected \"/path")));
+}
+
 TEST_F(Containers, ARoleMayHaveAnotherImageOrNone) {
   const Plan other = PlanOf("image = \"a\"", "image = \"b\"");
   EXPECT_EQ(TaskOf(other, "ps").container->image, "b");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "cli/plan/data.h"
 #include "cli/plan/launch_variables.h"
 #include "cli/plan/tf_config_text.h"
 
@@ -102,6 +103,7 @@ protocol::HostDescription DescribeHost(const Plan& plan, int slot) {
   protocol::HostDescription description;
   description.tasks = TasksFor(plan, slot);
   description.common = CommonTextsOf(plan, description.tasks);
+  description.data = DataOf(plan, description.tasks);
   description.slots = DescribeSlots(plan);
   description.shared = plan.shared;
   description.needs_ports = plan.needs_ports;
@@ -149,6 +151,7 @@ std::string HashOf(const Plan& plan) {
   if (plan.set_up) {
     meaning["set_up"] = {plan.set_up->argv, plan.set_up->inputs, plan.set_up->env};
   }
+  for (const DataPlan& data : plan.data) meaning["data"].push_back({data.name, data.path});
   for (const HostPlan& host : plan.hosts) {
     if (!host.env.empty()) meaning["env"].push_back({host.name, host.env});
   }

@@ -21,6 +21,7 @@
 #include "cli/plan/cluster_spec.h"
 #include "cli/plan/container_clients.h"
 #include "cli/plan/containers.h"
+#include "cli/plan/data.h"
 #include "cli/plan/gpus.h"
 #include "cli/plan/host_env.h"
 #include "cli/plan/host_files.h"
@@ -248,6 +249,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   SetSsh(file.ssh, plan.ssh);
   SetPaths(file, folder, plan, problems);
   SetPolicies(file, plan, problems);
+  PlanData(file, placement, plan, problems);
   SetContainers(file, placement, plan, problems);
   PlanSetUp(file, placement, plan, problems);
   SetCommands(file, placement, plan, problems);

@@ -26,6 +26,7 @@ constexpr std::string_view kNames[] = {
     "world_size", "node_rank", "node_count", "worker_count"};
 
 constexpr std::string_view kEnvironment = "env:";
+constexpr std::string_view kData = "data:";
 
 constexpr std::string_view kNamedPort = "port.";
 
@@ -139,7 +140,7 @@ bool Placeholders::Charge(const Located<std::string>& text, const protocol::Text
 
 void Placeholders::Resolve(const Use& use, Parts& parts) const {
   if (ResolveOwn(use, parts) || ResolveRank(use, parts) || ResolvePath(use, parts) ||
-      ResolveHosts(use, parts) || ResolveVariable(use, parts))
+      ResolveData(use, parts) || ResolveHosts(use, parts) || ResolveVariable(use, parts))
     return;
   if (use.word.find_first_of(":.") != use.word.npos) return ResolveOther(use, parts);
   if (use.word == "tensorflow_server") {
@@ -213,6 +214,20 @@ bool Placeholders::ResolvePath(const Use& use, Parts& parts) const {
   } else {
     return false;
   }
+  return true;
+}
+
+// "data:digits"
+bool Placeholders::ResolveData(const Use& use, Parts& parts) const {
+  if (!use.word.starts_with(kData)) return false;
+  const std::string_view name = use.word.substr(kData.size());
+  std::vector<std::string_view> known;
+  for (const DataPlan& data : plan_.data) known.push_back(data.name);
+  if (std::ranges::find(known, name) == known.end()) {
+    const std::string hint = DidYouMean(name, known);
+    Report(use, "stands for nothing: [data] has no such name", hint);
+  }
+  AppendLiteral(parts, protocol::DataPath(name));
   return true;
 }
 

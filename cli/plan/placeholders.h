@@ -35,6 +35,7 @@ class Placeholders {
   [[nodiscard]] bool ResolveOwn(const Use& use, Parts& parts) const;
   [[nodiscard]] bool ResolveRank(const Use& use, Parts& parts) const;
   [[nodiscard]] bool ResolvePath(const Use& use, Parts& parts) const;
+  [[nodiscard]] bool ResolveData(const Use& use, Parts& parts) const;
   [[nodiscard]] bool ResolveHosts(const Use& use, Parts& parts) const;
   [[nodiscard]] bool ResolveVariable(const Use& use, Parts& parts) const;
   void ResolveOther(const Use& use, Parts& parts) const;

@@ -71,6 +71,12 @@ struct SetUpPlan {
   int64_t timeout_ms = 1'800'000;
 };
 
+// What tasks read as {data:NAME}.
+struct DataPlan {
+  std::string name;
+  protocol::Text path;  // of the hosts, absolute
+};
+
 struct SshOptions {
   std::string user;  // empty: as ~/.ssh/config says
   std::optional<int> port;
@@ -104,6 +110,7 @@ struct Plan {
   int64_t silent_after_ms = 60'000;              // without output from any task
   std::optional<std::filesystem::path> workdir;  // absolute
   std::optional<SetUpPlan> set_up;
+  std::vector<DataPlan> data;       // in the order of their names
   bool needs_runtime = false;       // some argv or env holds {runtime}
   bool needs_cuda_runtime = false;  // the same of its CUDA twin (runtime_choice.h)
   std::string shared;               // absolute path on the hosts, or empty

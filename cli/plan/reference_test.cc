@@ -24,11 +24,17 @@ struct Section {
 };
 
 const std::vector<Section> kSections = {
-    {"### Top of the file", {kTopKeys}}, {"### `[cluster]`", {kClusterKeys, kHostKeys}},
-    {"### `[task]`", {kTaskKeys}},       {"### `[roles.NAME]`", {kRoleKeys}},
-    {"### `[setup]`", {kSetUpKeys}},     {"### `[restart]`", {kRestartKeys}},
-    {"### `[ssh]`", {kSshKeys}},         {"### `[control]`", {kControlKeys}},
-    {"### `[check]`", {kCheckKeys}},     {"### `[tensorboard]`", {kTensorBoardKeys}},
+    {"### Top of the file", {kTopKeys}},
+    {"### `[cluster]`", {kClusterKeys, kHostKeys}},
+    {"### `[task]`", {kTaskKeys}},
+    {"### `[roles.NAME]`", {kRoleKeys}},
+    {"### `[setup]`", {kSetUpKeys}},
+    {"### `[data]`", {kDataKeys}},
+    {"### `[restart]`", {kRestartKeys}},
+    {"### `[ssh]`", {kSshKeys}},
+    {"### `[control]`", {kControlKeys}},
+    {"### `[check]`", {kCheckKeys}},
+    {"### `[tensorboard]`", {kTensorBoardKeys}},
 };
 
 std::string TextOf(const Section& section) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -16,12 +17,12 @@ std::string NameOfVariable(const std::string& name) {
 
 }  // namespace
 
-Filling::Filling(const Plan& plan) : common_(plan.common) {
+Filling::Filling(const Plan& plan) : common_(plan.common), data_(plan.data) {
   for (const HostPlan& host : plan.hosts) addresses_.push_back(host.address);
 }
 
 std::string Filling::Fill(const protocol::Text& text) const {
-  std::string filled = protocol::Fill(text, {addresses_, common_, NameOfVariable});
+  std::string filled = protocol::Fill(WithData(text), {addresses_, common_, NameOfVariable});
   ReplaceAll(filled, protocol::kRuntimePath, "<jobdir>/runtime");
   ReplaceAll(filled, protocol::kWorkdirPath, "<jobdir>/work");
   ReplaceAll(filled, protocol::kKeepPath, "<keep>");
@@ -32,7 +33,7 @@ std::string Filling::Fill(const protocol::Text& text) const {
 std::string Filling::Word(const protocol::Text& text, Quote quote) const {
   std::string word;
   protocol::Text literal;
-  for (const protocol::Text::Part& part : text.parts) {
+  for (const protocol::Text::Part& part : WithData(text).parts) {
     const auto* variable = std::get_if<protocol::HostVariable>(&part);
     if (variable == nullptr) {
       literal.parts.push_back(part);
@@ -44,6 +45,32 @@ std::string Filling::Word(const protocol::Text& text, Quote quote) const {
   }
   AddQuoted(literal, quote, word);
   return word.empty() ? "''" : word;
+}
+
+protocol::Text Filling::WithData(const protocol::Text& text) const {
+  protocol::Text with;
+  for (const protocol::Text::Part& part : text.parts) {
+    const auto* literal = std::get_if<std::string>(&part);
+    if (literal == nullptr) {
+      with.parts.push_back(part);
+      continue;
+    }
+    std::string_view rest = *literal;
+    for (size_t at = rest.find(protocol::kDataPath); at != rest.npos;
+         at = rest.find(protocol::kDataPath)) {
+      with.parts.emplace_back(std::string(rest.substr(0, at)));
+      rest.remove_prefix(at + protocol::kDataPath.size());
+      const protocol::Text path = PathOf(TakeUpTo('}', rest));
+      with.parts.insert(with.parts.end(), path.parts.begin(), path.parts.end());
+    }
+    with.parts.emplace_back(std::string(rest));
+  }
+  return with;
+}
+
+protocol::Text Filling::PathOf(std::string_view data) const {
+  const auto found = std::ranges::find(data_, data, &DataPlan::name);
+  return found == data_.end() ? protocol::Text() : found->path;
 }
 
 void Filling::AddQuoted(const protocol::Text& literal, Quote quote, std::string& word) const {

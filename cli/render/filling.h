@@ -21,10 +21,14 @@ class Filling {
   [[nodiscard]] std::string Word(const protocol::Text& text, Quote quote) const;
 
  private:
+  // With the paths of data, as far as they are known here.
+  [[nodiscard]] protocol::Text WithData(const protocol::Text& text) const;
+  [[nodiscard]] protocol::Text PathOf(std::string_view data) const;
   void AddQuoted(const protocol::Text& literal, Quote quote, std::string& word) const;
 
   std::vector<std::string> addresses_;
   const protocol::CommonTexts& common_;
+  const std::vector<DataPlan>& data_;
 };
 
 }  // namespace tfdist::cli

@@ -185,6 +185,9 @@ std::string RenderTable(const Plan& plan, size_t columns) {
     if (host.spare) text += fmt::format("spare host: {}\n", host.name);
   }
   if (plan.set_up) text += fmt::format("set-up: {}\n", SetUpText(plan));
+  for (const DataPlan& data : plan.data) {
+    text += fmt::format("data: {}\n", DataText(plan, data));
+  }
   return text + ImageLines(plan) + SshLines(plan.ssh);
 }
 
@@ -225,6 +228,9 @@ std::string RenderJson(const Plan& plan) {
                       {"inputs", plan.set_up->inputs},
                       {"timeout_ms", plan.set_up->timeout_ms}};
   }
+  json["data"] = Json::object();
+  for (const DataPlan& data : plan.data)
+    json["data"][data.name] = {{"path", filling.Fill(data.path)}};
   json["tasks"] = Json::array();
   for (const TaskOnHost& task : plan.tasks) {
     json["tasks"].push_back(TaskJson(plan, task, filling));

@@ -88,14 +88,20 @@ void AddVariables(const Plan& plan, const TaskOnHost& task, const Filling& filli
   for (const auto& [name, value] : variables) settings["env." + name] = ValueOrHash(name, value);
 }
 
-void AddContainer(const protocol::ContainerDescription& container, Settings& settings) {
+void AddContainer(const protocol::ContainerDescription& container, const Filling& filling,
+                  Settings& settings) {
   settings["image"] = container.image;
   settings["engine"] = protocol::Json(container.engine).get<std::string>();
   if (container.shm_size_bytes != 0) settings["shm_size"] = SizeAsWritten(container.shm_size_bytes);
   if (container.entrypoint) settings["entrypoint"] = *container.entrypoint;
   for (const protocol::Mount& mount : container.mounts) {
-    settings["mounts " + mount.target] = mount.source + (mount.read_only ? ", read only" : "");
+    settings["mounts " + mount.target] =
+        filling.Fill(mount.source) + (mount.read_only ? ", read only" : "");
   }
+}
+
+std::string PlaceOf(const Plan& plan, const DataPlan& data) {
+  return fmt::format("{} on the hosts", Filling(plan).Fill(data.path));
 }
 
 std::string_view Word(protocol::OnHostLost rule) {
@@ -160,6 +166,10 @@ std::string SetUpText(const Plan& plan) {
   return text;
 }
 
+std::string DataText(const Plan& plan, const DataPlan& data) {
+  return fmt::format("{}: {}", data.name, PlaceOf(plan, data));
+}
+
 Settings SettingsOf(const Plan& plan, const TaskOnHost& task) {
   const Filling filling(plan);
   Settings settings = {{"host", plan.hosts.at(static_cast<size_t>(task.slot)).name},
@@ -168,7 +178,7 @@ Settings SettingsOf(const Plan& plan, const TaskOnHost& task) {
                        {"output", task.merged_output ? "merged" : "separate"},
                        {"log_limit", SizeAsWritten(task.log_limit_bytes)},
                        {"grace", Duration(task.grace_ms)}};
-  if (task.container) AddContainer(*task.container, settings);
+  if (task.container) AddContainer(*task.container, filling, settings);
   if (task.port != 0) settings["port"] = std::to_string(task.port);
   if (!task.cwd.parts.empty()) settings["cwd"] = filling.Fill(task.cwd);
   if (!task.conda.parts.empty()) settings["conda"] = filling.Fill(task.conda);
@@ -191,6 +201,7 @@ Settings SettingsOf(const Plan& plan) {
   const int64_t finish_ms = std::max(plan.finish_timeout_ms, plan.rest_timeout_ms);
   if (finish_ms != 0) settings["finish_timeout"] = Duration(finish_ms);
   if (plan.set_up) settings["setup"] = SetUpText(plan);
+  for (const DataPlan& data : plan.data) settings["data." + data.name] = PlaceOf(plan, data);
   AddHosts(plan, settings);
   return settings;
 }
