@@ -20,8 +20,10 @@ const std::vector<Engine> kDocker = {{EngineKind::kDocker, "1", false, false}};
 
 class ContainersTest : public testing::Test {
  protected:
+  // NOLINTBEGIN(concurrency-mt-unsafe): one thread
   void SetUp() override { setenv("PATH", (folder_.path().string() + ":" + path_).c_str(), 1); }
   void TearDown() override { setenv("PATH", path_.c_str(), 1); }
+  // NOLINTEND(concurrency-mt-unsafe)
 
   // Of docker's client: `lists` is what `ps` prints, `removes` is what `rm` does.
   void Answer(const std::string& lists, const std::string& removes) {

@@ -19,12 +19,12 @@ class ContainerOfTaskTest : public SlotTest {
     const UniqueFd fd = OpenFile(folder_ / "docker", O_WRONLY | O_CREAT, 0700);
     WriteAll(fd.get(), Client(), "docker");
     std::filesystem::create_symlink("/usr/bin/env", folder_ / "env");  // a client is started by it
-    setenv("PATH", folder_.c_str(), 1);
+    setenv("PATH", folder_.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
     StartKeeper();
   }
   void TearDown() override {
     SlotTest::TearDown();
-    setenv("PATH", path_.c_str(), 1);
+    setenv("PATH", path_.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   }
 
   // `run` loses signals until the container starts, when the file `start` is there; then it becomes its program.

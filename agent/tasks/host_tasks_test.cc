@@ -140,7 +140,8 @@ TEST_F(HostTasksTest, AnEngineThatDoesNotAnswerKeepsNoFileFromBeingRead) {
   const auto client = folder_.Write(
       "docker", fmt::format("#!/bin/sh\nuntil [ -e {} ]; do sleep 0.05; done\n", go_on.string()));
   std::filesystem::permissions(client, std::filesystem::perms::owner_all);
-  setenv("PATH", fmt::format("{}:{}", folder_.path().string(), path).c_str(), 1);
+  const std::string with_stand_in = fmt::format("{}:{}", folder_.path().string(), path);
+  setenv("PATH", with_stand_in.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   RememberEngines(slot_folder_.engines(), {{protocol::EngineKind::kDocker, "1", false, false}});
   description_.tasks[0].container.emplace();
   tasks_.Describe(description_);
@@ -158,7 +159,7 @@ TEST_F(HostTasksTest, AnEngineThatDoesNotAnswerKeepsNoFileFromBeingRead) {
   EXPECT_FALSE(tasks_.Report()[0].done);
   folder_.Write("go-on", "");
   RunUntil([&] { return tasks_.Report()[0].done; });
-  setenv("PATH", path.c_str(), 1);
+  setenv("PATH", path.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }
 
 // The keeper has not seen the end of the run before, and says so with a note alone.

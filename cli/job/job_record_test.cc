@@ -28,7 +28,9 @@ using namespace std::chrono_literals;
 
 class JobRecordTest : public testing::Test {
  protected:
-  void SetUp() override { setenv("XDG_STATE_HOME", folder_.c_str(), 1); }
+  void SetUp() override {
+    setenv("XDG_STATE_HOME", folder_.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  }
 
   static JobRecord Sample(std::string id, std::string created) {
     JobRecord record;
