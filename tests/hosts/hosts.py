@@ -391,7 +391,7 @@ class Hosts:
         self.known_hosts = self.folder / "known_hosts"
         self.ssh_config = self.folder / "ssh_config"
         self._bridge = None
-        network = free_bridge_network() if options.get("own_network") else free_network(count)
+        network, self._reserved = free_bridge_network() if options.get("own_network") else free_network(count)
         self._hosts = [Host(number, self.folder, address_in(network, number), Options(**options))
                        for number in range(1, count + 1)]
 
@@ -437,6 +437,7 @@ class Hosts:
                 subprocess.run(["ip", "link", "delete", cable_name(host.address)], check=False, stderr=subprocess.DEVNULL)
             ip("link", "delete", self._bridge)
             self._bridge = None
+        release(self._reserved)
         if self._own_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -496,23 +497,49 @@ def address_in(network, number):
     return f"{first}.{second}.{int(third) + (number - 1) // HOSTS_OF_A_NETWORK}.{(number - 1) % HOSTS_OF_A_NETWORK + 1}"
 
 
+def reserve(networks):
+    """Sockets that keep them from other processes; None: one is another's."""
+    sockets = []
+    for network in networks:
+        sockets.append(socket.socket(socket.AF_UNIX))
+        try:
+            sockets[-1].bind(f"\0tfdist-test-network-{network}")
+        except OSError:
+            release(sockets)
+            return None
+    return sockets
+
+
+def release(sockets):
+    while sockets:
+        sockets.pop().close()
+
+
 def free_network(count):
-    """The first three numbers of addresses that nobody listens on; each process begins somewhere else."""
+    """The first three numbers of addresses that nobody listens on, and what reserves them; each process begins somewhere else."""
     for step in range(4096):
         number = (os.getpid() + step) % 4096
         network = f"127.{16 + number // 256}.{number % 256}"
-        if all(is_free(address_in(network, host)) for host in range(1, count + 1)):
-            return network
+        addresses = [address_in(network, host) for host in range(1, count + 1)]
+        reserved = reserve({address.rpartition(".")[0] for address in addresses})
+        if reserved is None:
+            continue
+        if all(is_free(address) for address in addresses):
+            return network, reserved
+        release(reserved)
     raise NotPossible("no free loopback addresses")
 
 
 def free_bridge_network():
-    """The first three numbers of addresses on a bridge that this machine does not have yet."""
+    """The same, of addresses on a bridge that this machine does not have yet."""
     routes = subprocess.run(["ip", "-o", "address"], check=True, capture_output=True, text=True).stdout
     for step in range(256):
         network = f"10.213.{(os.getpid() + step) % 256}"
-        if f" {network}." not in routes:
-            return network
+        if f" {network}." in routes:
+            continue
+        reserved = reserve({network})
+        if reserved is not None:
+            return network, reserved
     raise NotPossible("no free network for a bridge")
 
 

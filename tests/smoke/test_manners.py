@@ -249,8 +249,9 @@ class Jobs(unittest.TestCase):
     def test_the_documented_json_is_what_the_commands_print(self):
         file = self.write(["sh", "-c", "exit 3"], slots=1, extra=NO_RESTART)
         self.user.run("up", file).expect(1)
-        checked = self.user.write("checked.toml", clusters.local("job", ["true"], slots=1,
-                                                                 extra='[check]\npython = ["no-such-package"]'))
+        checked = self.user.write("checked.toml", clusters.local(
+            "job", ["true", "{data:set}"], slots=1,
+            extra=f'[check]\npython = ["no-such-package"]\n[data]\nset = {{ path = "{self.user.folder}" }}'))
         outputs = {command: self.user.run(*words).out for command, words in {
             "render": ["render", "--json", file], "check": ["check", "--json", checked], "list": ["list", "--json"], "status": ["status", "--json", "job"],
             "events": ["events", "--json", "job"]}.items()}
