@@ -39,10 +39,12 @@ std::set<std::string> IdsOf(const std::vector<JobRecord>& records) {
 Purges PurgesOf(const std::vector<JobRecord>& records, const std::set<std::string>& ids,
                 bool is_confirmed) {
   Purges purges;
-  std::set<std::string> asked;
+  std::set<PurgeOfJob::Folder> asked;
   for (const JobRecord& record : records) {
     const PurgeOfJob& purge = purges.try_emplace(record.id, record, ids).first->second;
-    if (asked.insert(record.name + ": " + purge.KeptToGo()).second) purge.AskForKept(is_confirmed);
+    const std::set<PurgeOfJob::Folder> folders = purge.KeptToGo();
+    if (!std::ranges::includes(asked, folders)) purge.AskForKept(is_confirmed);
+    asked.insert(folders.begin(), folders.end());
   }
   return purges;
 }
@@ -62,7 +64,8 @@ int DownCommand(const DownArguments& arguments) {
   std::vector<JobRecord> records =
       JobsMeantBy(arguments.jobs, arguments.purge ? Deed::kPurge : Deed::kEnd);
   // {keep} goes with the last job of a name only, and only if that one keeps something.
-  std::ranges::stable_partition(records, [](const JobRecord& record) { return !record.keeps; });
+  std::stable_partition(records.begin(), records.end(),
+                        [](const JobRecord& record) { return !record.keeps; });
   const std::set<std::string> ids = IdsOf(records);
   Purges purges;
   if (arguments.purge) purges = PurgesOf(records, ids, arguments.yes);

@@ -44,7 +44,7 @@ Sites SitesOf(const ExecArguments& arguments) {
     throw UsageError(Phase::kUsage, "exec needs a command, after --",
                      "tfdist exec -H gpu1,gpu2 -- uptime");
   }
-  if (arguments.hosts.empty()) return FindSites(arguments.words);
+  if (arguments.hosts.empty()) return FindRunningSites(arguments.words);
   if (arguments.words.empty())
     return SitesOfHosts(arguments.hosts, arguments.ssh_config, arguments.transport);
   throw UsageError(Phase::kUsage, "-H and a job exclude each other");

@@ -63,10 +63,19 @@ std::vector<KeptOnHost> PurgeOfJob::KeptWhere(bool goes) const {
   return there;
 }
 
-std::string PurgeOfJob::KeptToGo() const { return KeptText(KeptWhere(true)); }
+std::set<PurgeOfJob::Folder> PurgeOfJob::KeptToGo() const {
+  std::set<Folder> folders;
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    if (!slots_[slot].kept_goes) continue;
+    for (const KeptHere& kept : slots_[slot].kept) {
+      folders.emplace(record_.hosts[slot].name, kept.folder);
+    }
+  }
+  return folders;
+}
 
 void PurgeOfJob::AskForKept(bool is_confirmed) const {
-  const std::string kept = KeptToGo();
+  const std::string kept = KeptText(KeptWhere(true));
   const JobsMeant meant{.named = true, .running = 0, .finished = 1};
   const bool is_given = ConsentFor(Deed::kPurgeKept, meant) == Consent::kGiven;
   if (kept.empty() || is_confirmed || is_given) return;

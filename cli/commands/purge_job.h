@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/deploy/deployment.h"
@@ -16,8 +17,9 @@ class PurgeOfJob {
   // Asks each host what lies in {keep}. `purged`: ids of all jobs that this command purges. Borrows both.
   PurgeOfJob(const JobRecord& record, const std::set<std::string>& purged);
 
-  // What of {keep} goes with the job, for people; empty: nothing.
-  [[nodiscard]] std::string KeptToGo() const;
+  using Folder = std::pair<std::string, std::string>;  // a host's name, and a path there
+  // Of {keep}, those that go with the job.
+  [[nodiscard]] std::set<Folder> KeptToGo() const;
   // Returns where no host's {keep} would go, where that is empty, or where the user says so: y on the terminal, or `is_confirmed`.
   // Throws UsageError else; nothing has been touched then.
   void AskForKept(bool is_confirmed) const;

@@ -94,7 +94,7 @@ int ShellCommand(const ShellArguments& arguments) {
     throw UsageError(Phase::kUsage, "shell needs a host or a task",
                      "tfdist shell worker:0, or tfdist shell FILE gpu1");
   }
-  const Sites sites = FindSites(arguments.words);
+  const Sites sites = FindRunningSites(arguments.words);
   const Site site = OnlySite(sites);
   Words words = site.host.local ? LocalWords(site, sites.ssh) : SshWords(site, sites.ssh);
   EndConnections();

@@ -66,12 +66,14 @@ void RefuseTasksOfEnded(const JobRecord& record) {
                               record.id, record.hosts[0].name));
 }
 
-std::vector<Site> TaskSites(const JobRecord& record, const Selectors& selectors) {
+enum class Tasks { kAll, kThoseThatRun };
+
+std::vector<Site> TaskSites(const JobRecord& record, const Selectors& selectors, Tasks wanted) {
   const std::vector<std::string> tasks = SelectTasks(record, selectors.tasks, selectors.hosts);
   if (tasks.empty()) {
     throw UsageError(Phase::kUsage, fmt::format("job {} has no such task on that host", record.id));
   }
-  RefuseTasksOfEnded(record);
+  if (wanted == Tasks::kThoseThatRun) RefuseTasksOfEnded(record);
   const std::vector<int> seats = SeatsOf(record);
   std::vector<Site> sites;
   for (const JobRecord::Task& task : record.tasks) {
@@ -98,11 +100,11 @@ void CheckTasks(const Plan& plan, const std::vector<std::string>& words) {
   }
 }
 
-Sites SitesOfJob(const std::vector<std::string>& words) {
+Sites SitesOfJob(const std::vector<std::string>& words, Tasks wanted) {
   const auto [record, rest] = FindJobAndWords(words, Deed::kEnter);
   const Selectors selectors = Sort(record.hosts, rest);
   if (selectors.tasks.empty()) return {HostSites(record.hosts, selectors.hosts), record.ssh};
-  return {TaskSites(record, selectors), record.ssh};
+  return {TaskSites(record, selectors, wanted), record.ssh};
 }
 
 }  // namespace
@@ -120,13 +122,15 @@ std::vector<int> SeatsOf(const JobRecord& record) {
   return is_sound ? now : seats;
 }
 
-Sites FindSites(const std::vector<std::string>& words) {
-  if (words.empty() || !LooksLikeAFile(words[0])) return SitesOfJob(words);
+namespace {
+
+Sites Find(const std::vector<std::string>& words, Tasks wanted) {
+  if (words.empty() || !LooksLikeAFile(words[0])) return SitesOfJob(words, wanted);
   const Plan plan = LoadPlan(std::filesystem::path(words[0]));
   const Selectors selectors = Sort(plan.hosts, {words.begin() + 1, words.end()});
   if (selectors.tasks.empty()) return {HostSites(plan.hosts, selectors.hosts), plan.ssh};
   try {
-    return SitesOfJob(words);  // it may have other tasks than the file has now
+    return SitesOfJob(words, wanted);  // it may have other tasks than the file has now
   } catch (const NoSuchJob&) {
     CheckTasks(plan, selectors.tasks);
     throw;
@@ -134,6 +138,14 @@ Sites FindSites(const std::vector<std::string>& words) {
     CheckTasks(plan, selectors.tasks);
     throw;
   }
+}
+
+}  // namespace
+
+Sites FindSites(const std::vector<std::string>& words) { return Find(words, Tasks::kAll); }
+
+Sites FindRunningSites(const std::vector<std::string>& words) {
+  return Find(words, Tasks::kThoseThatRun);
 }
 
 Sites SitesOfFile(const std::string& file) {
