@@ -36,8 +36,8 @@ struct RunFile {
   const char* name;  // NAME.part, too, while it is written
   bool is_secret;    // it has the task's environment
 };
-// All that can be there, in the order in which a run that is over goes: with a `pid` and no `exit` it would be one whose exit
-// was lost.
+// All files of a run's folder. A run that is over is removed in this order: a census takes a run that has its `pid` and no
+// `exit` for one whose exit was lost.
 inline constexpr std::array<RunFile, 7> kRunFiles = {{{.name = "spec", .is_secret = true},
                                                       {.name = "env", .is_secret = true},
                                                       {.name = "container", .is_secret = false},

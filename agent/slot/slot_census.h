@@ -31,7 +31,7 @@ std::vector<ProcessInfo> FindSuspects(const RunPids& run, const std::vector<Proc
 bool HasProcesses(const SlotFolder& folder);
 
 // EndProcesses (census.h) of the slot's cookie; then what is in the session of a lost run's task, too. Its containers have
-// 30 s more: an engine that has not answered 10 s after `deadline` is said not to.
+// 30 s more; the census names an engine that has not answered 10 s after `deadline`.
 // Blocks: for the files thread.
 protocol::Census EndSlotProcesses(const SlotFolder& folder, const SlotInfo& info,
                                   const std::vector<pid_t>& exclude, TimePoint deadline);

@@ -165,8 +165,8 @@ bool HasSlotsOf(const HostSurvey& a, const HostSurvey& b) {
   });
 }
 
-// A slot belongs to one host: where two have it, its folder is one, as a home on a network is. Where one of them has anything
-// else, it has a folder of its own as well, and is asked by itself.
+// A slot belongs to one host: two hosts that list the same slots share a folder, as a home on a network is. A host that
+// lists anything else has another folder, too, so the command asks both hosts.
 bool HaveOneFolder(const HostSurvey& a, const HostSurvey& b) {
   return !a.slots.empty() && HasSlotsOf(a, b) && HasSlotsOf(b, a) &&
          std::ranges::equal(a.kept, b.kept, {}, &KeptOfName::folder, &KeptOfName::folder) &&

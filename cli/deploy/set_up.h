@@ -14,7 +14,7 @@ namespace tfdist::cli {
 std::optional<protocol::SetUpDescription> DescribeSetUp(const Plan& plan,
                                                         const WorkdirListing& listing,
                                                         FileHashes& hashes);
-// Its key, by a look of its own through the work folder; empty: the plan has no set-up.
+// The set-up's key; the function lists the work folder for it. Empty: the plan has no set-up.
 std::string SetUpKey(const Plan& plan);
 
 }  // namespace tfdist::cli

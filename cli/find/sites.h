@@ -30,7 +30,7 @@ struct Sites {
 // hosts where only a job or a file is named. Hosts of a cluster file need no job. Throws
 // UsageError, NoSuchJob.
 Sites FindSites(const std::vector<std::string>& words);
-// The same, where no task of a job that is over is meant: NoSuchJob.
+// As FindSites. Throws NoSuchJob, too, where `words` name a task and its job is over.
 Sites FindRunningSites(const std::vector<std::string>& words);
 
 // The slot whose host runs the tasks that the plan gives slot i; the job itself is asked only where a
