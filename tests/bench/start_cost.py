@@ -148,8 +148,10 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     with Hosts(count) as hosts, Tfdist("bench") as user:
         shared = shared_config(hosts)
-        listed, config = ([host.address for host in hosts], shared) if arguments.config == "one" else (None, None)
-        text = clusters.over_ssh("bench", ["echo", "ready"], hosts, layout="mirrored", listed=listed, ssh_config=config)
+        is_one = arguments.config == "one"
+        text = clusters.over_ssh("bench", ["echo", "ready"], hosts, layout="mirrored", ssh_config=shared if is_one else None)
+        for host in hosts if is_one else ():
+            text = text.replace(f'ssh = "{host.name}"', f'ssh = "{host.address}"')
         file = user.write("cluster.toml", text)
         library = user.write("library.toml", text.replace("[ssh]\n", '[ssh]\ntransport = "ssh"\n'))
         tfdist = str(BIN / "tfdist")
