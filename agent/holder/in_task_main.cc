@@ -33,7 +33,7 @@ RunSpec NewestSpec(const SlotFolder& folder, const std::string& task) {
   if (!newest) {
     throw UsageError(
         Phase::kUsage,
-        fmt::format("{} does not run here: its job is over, or has not begun it", task),
+        fmt::format("{} does not run here: its job is over, or has not started the task yet", task),
         "tfdist shell JOB @HOST opens a shell on its host; tfdist logs JOB shows what it has "
         "written");
   }

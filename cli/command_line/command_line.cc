@@ -550,7 +550,7 @@ void AddClean(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<CleanArguments>();
   CLI::App* sub = app.add_subcommand(
       "clean", "remove caches and this file's finished jobs from its hosts, once confirmed");
-  auto* file = sub->add_option("FILE", arguments->file, "cluster file");
+  auto* file = sub->add_option("FILE", arguments->file, "cluster file; default: ./cluster.toml");
   sub->add_option("-H,--hosts", arguments->hosts,
                   "instead of FILE: finished jobs of any name on gpu1,user@gpu2,gpu[3-6]")
       ->type_name("HOST,...")

@@ -23,6 +23,9 @@ struct PlanSource {
 };
 // Throws PlanErrors, or Error(kUsage) where it says neither and there is no cluster.toml. Prints the plan's warnings.
 Plan LoadPlan(PlanSource source);
+// The cluster.toml in the current folder, or in the folder that is `said`, and prints which; any other `said` as it
+// is. Empty: nothing is said, and there is none. Throws Error(kUsage).
+std::string FindClusterFile(const std::string& said);
 
 struct RenderArguments {
   PlanSource source;

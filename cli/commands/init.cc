@@ -23,6 +23,7 @@
 #include "cli/cluster_file/host_address.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/plan/host_count.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
@@ -70,8 +71,7 @@ Plan PlanToProbe(const InitArguments& arguments, const std::vector<std::string>&
 }
 
 std::vector<HostReport> Ask(const Plan& plan, const char* what) {
-  const SlowNotice notice(
-      fmt::format("{} {} host{}", what, plan.hosts.size(), plan.hosts.size() == 1 ? "" : "s"));
+  const SlowNotice notice(fmt::format("{} {}", what, Counted(CountHosts(plan.hosts), "host")));
   return AskHosts(plan);
 }
 

@@ -137,21 +137,10 @@ Plan PlanOfFile(const PlanSource& source) {
   return plan;
 }
 
-// The one in the current folder, or in the folder that is named.
 void FindFile(PlanSource& source) {
-  std::error_code none;
-  const bool is_folder = !source.file.empty() && fs::is_directory(source.file, none);
-  const bool is_said = !source.file.empty() || !source.job.hosts.empty();
-  if (is_said && !is_folder) return;
-  const fs::path file = fs::path(source.file) / kUsualFile;
-  if (fs::exists(file, none)) {
-    source.file = file.string();
-    Say("tfdist: cluster file {}\n", source.file);
-  } else if (is_folder) {
-    throw UsageError(Phase::kUsage,
-                     fmt::format("there is no {} in the folder {}", kUsualFile, source.file),
-                     "name the cluster file");
-  } else if (source.job.command.empty()) {
+  if (source.file.empty() && !source.job.hosts.empty()) return;
+  source.file = FindClusterFile(source.file);
+  if (source.file.empty() && source.job.command.empty()) {
     throw UsageError(
         Phase::kUsage,
         fmt::format("a cluster file is needed, or hosts and a command; there is no {} here",
@@ -169,6 +158,20 @@ void RefuseWithoutVariables(const Plan& plan) {
 }
 
 }  // namespace
+
+std::string FindClusterFile(const std::string& said) {
+  std::error_code none;
+  const bool is_folder = !said.empty() && fs::is_directory(said, none);
+  if (!said.empty() && !is_folder) return said;
+  const fs::path file = fs::path(said) / kUsualFile;
+  if (fs::exists(file, none)) {
+    Say("tfdist: cluster file {}\n", file.string());
+    return file.string();
+  }
+  if (!is_folder) return "";
+  throw UsageError(Phase::kUsage, fmt::format("there is no {} in the folder {}", kUsualFile, said),
+                   "name the cluster file");
+}
 
 Plan LoadPlan(PlanSource source) {
   if (!source.job.command.empty()) TakeHostsFromFile(source);

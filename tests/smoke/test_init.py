@@ -78,6 +78,7 @@ class Init(Checked):
         os.chmod(path, 0o755)
         self.user.env["PATH"] = f"{self.user.folder}/bin:{os.environ['PATH']}"
         result = self.user.run("init", "localhost:2")
+        self.assertNotIn("2 hosts", result.err)
         self.assertEqual(result.code, 0, result)
         self.assertIn("# 2 x NVIDIA ^[[2JH100; ", result.out)
         self.assertEqual(tomllib.loads(result.out)["cluster"]["hosts"], [{"address": "localhost", "slots": 2}])

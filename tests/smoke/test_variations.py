@@ -47,6 +47,7 @@ command = {clusters.toml_list(command)}
         self.assertIn("tfdist: cluster file cluster.toml\n", result.err)
         self.write(["echo", "below"], name="sub/cluster.toml")
         self.assertEqual(self.lines("sub")[0], ["worker:0 | below", "worker:1 | below"])
+        self.assertIn("tfdist: cluster file cluster.toml\n", self.user.run("clean", "--dry-run").expect(0).err)
 
     def test_words_behind_dashes_follow_the_command(self):
         file = self.write(["echo", "train.py"])
