@@ -256,7 +256,7 @@ TEST_F(FaultsTest, TheNextJobOfANameEndsTheTasksOfOneWithoutCoordinator) {
   job_ += "-next";
   Job next = Prepare(2, {{"worker:0", 1, "echo hello"}});
   EXPECT_NE(::kill(pid, 0), 0) << "two jobs of one name have tasks on this host";
-  EXPECT_TRUE(FindProcesses(CookieValue(earlier, 1), {}).empty());
+  EXPECT_TRUE(FindProcesses({CookieValue(earlier, 1)}, {}).empty());
   Commit(next);
   EXPECT_EQ(ResultOf(next.clients[0].WaitForEvent(next.events, event::kEnded)), "succeeded");
   WaitUntilNothingIsLeft();

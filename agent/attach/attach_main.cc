@@ -14,9 +14,10 @@
 #include <thread>
 
 #include "agent/attach/folder_server.h"
-#include "agent/census/census.h"
+#include "agent/census/process_table.h"
 #include "agent/process/handover.h"
 #include "agent/session/unix_listener.h"
+#include "agent/slot/slot_census.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/stdio/bridge.h"
 #include "base/clock.h"
@@ -46,8 +47,8 @@ bool CanServe(const ProcessInfo& process, const SlotFolder& folder) {
   return ExecutableOf(process.id.pid) == folder.executable() && process.comm != kHolderName;
 }
 
-bool KeeperRuns(const SlotFolder& folder, const SlotInfo& info) {
-  const auto processes = FindProcesses(CookieValue(info.job, info.slot), {getpid()});
+bool KeeperRuns(const SlotFolder& folder) {
+  const auto processes = FindSlotProcesses(folder, {getpid()});
   return std::any_of(processes.begin(), processes.end(),
                      [&](const ProcessInfo& process) { return CanServe(process, folder); });
 }
@@ -63,12 +64,12 @@ bool Greets(const UniqueFd& agent) {
 
 // An agent that is being restarted does not answer either: only where no keeper runs is the job
 // over.
-std::optional<UniqueFd> FindAgent(const SlotFolder& folder, const SlotInfo& info) {
+std::optional<UniqueFd> FindAgent(const SlotFolder& folder) {
   const TimePoint deadline = SystemClock().Now() + kRestartLimit;
   while (true) {
     auto agent = ConnectToAgent(folder.path());
     if (agent && Greets(*agent)) return agent;
-    if (!KeeperRuns(folder, info) || SystemClock().Now() > deadline) return std::nullopt;
+    if (!KeeperRuns(folder) || SystemClock().Now() > deadline) return std::nullopt;
     std::this_thread::sleep_for(kPause);
   }
 }
@@ -81,7 +82,7 @@ int AttachMain() {
   std::signal(SIGPIPE, SIG_IGN);
   const SlotFolder folder(std::filesystem::read_symlink("/proc/self/exe").parent_path());
   const SlotInfo info = ReadOrInferSlotInfo(folder);
-  if (const auto agent = FindAgent(folder, info)) {
+  if (const auto agent = FindAgent(folder)) {
     Bridge(agent->get(), kIdleLimit);
   } else {
     FolderServer(folder, info).Run(kIdleLimit);

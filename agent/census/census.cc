@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -34,11 +35,11 @@ bool IsOwn(const ProcessInfo& process) {
 
 class Finder {
  public:
-  Finder(std::string_view cookie, const std::vector<pid_t>& exclude)
+  Finder(const Marks& marks, const std::vector<pid_t>& exclude)
       : table_(ReadProcessTable()), excluded_(exclude.begin(), exclude.end()) {
     excluded_.insert(getpid());
     for (const ProcessInfo& process : table_) {
-      if (!excluded_.contains(process.id.pid) && CookieOfProcess(process.id.pid) == cookie) {
+      if (!excluded_.contains(process.id.pid) && HasMark(process, marks)) {
         found_.insert(process.id.pid);
       }
     }
@@ -54,6 +55,11 @@ class Finder {
   }
 
  private:
+  static bool HasMark(const ProcessInfo& process, const Marks& marks) {
+    return std::ranges::find(marks.noted, process.id) != marks.noted.end() ||
+           CookieOfProcess(process.id.pid) == marks.cookie;
+  }
+
   // One generation more; false when there is none. A session counts only by its leader: a process
   // that was given the cookie by hand must not condemn the login session that it runs in.
   bool AddRelatives() {
@@ -77,7 +83,15 @@ std::vector<ProcessInfo> StillRunning(std::vector<ProcessInfo> processes) {
   return processes;
 }
 
+bool MayBeSignalled(const ProcessInfo& process) {
+  return kill(process.id.pid, 0) == 0 || errno != EPERM;
+}
+
 std::string WhyLeft(const ProcessInfo& process) {
+  if (!MayBeSignalled(process)) {
+    return fmt::format("{}: runs as another account, and this account may not end it",
+                       Describe(process));
+  }
   const auto now = ReadProcess(process.id.pid);
   return fmt::format("{}: cannot be killed (state {})", Describe(process),
                      now ? now->state : process.state);
@@ -147,8 +161,8 @@ std::optional<std::string> CookieOfProcess(pid_t pid) {
   }
 }
 
-std::vector<ProcessInfo> FindProcesses(std::string_view cookie, const std::vector<pid_t>& exclude) {
-  return Finder(cookie, exclude).Find();
+std::vector<ProcessInfo> FindProcesses(const Marks& marks, const std::vector<pid_t>& exclude) {
+  return Finder(marks, exclude).Find();
 }
 
 std::vector<FoundCookie> FindCookies() {
@@ -170,7 +184,7 @@ std::vector<std::string> CookiesWithoutOwner() {
   return cookies;
 }
 
-protocol::Census EndProcesses(std::string_view cookie, const std::vector<pid_t>& exclude,
+protocol::Census EndProcesses(const Marks& marks, const std::vector<pid_t>& exclude,
                               const std::filesystem::path& left_file, TimePoint deadline) {
   const SystemClock clock;
   LeftFile left(left_file);
@@ -180,13 +194,14 @@ protocol::Census EndProcesses(std::string_view cookie, const std::vector<pid_t>&
   // overlooked twice. One that was found counts for as long as it runs: with its parent and its
   // memory gone, nothing else shows that it is the job's.
   for (int empty_passes = 0; empty_passes < 2;) {
-    for (const ProcessInfo& process : FindProcesses(cookie, exclude)) {
+    for (const ProcessInfo& process : FindProcesses(marks, exclude)) {
       if (!Contains(seen, process.id)) seen.push_back(process);
     }
     running = StillRunning(seen);
     for (const ProcessInfo& process : running) SignalProcess(process.id, SIGKILL);
     empty_passes = running.empty() ? empty_passes + 1 : 0;
-    if (clock.Now() >= deadline) break;
+    const bool is_vain = !running.empty() && std::ranges::none_of(running, MayBeSignalled);
+    if (is_vain || clock.Now() >= deadline) break;
     Pause();
   }
   running = StillRunning(running);

@@ -27,10 +27,17 @@ std::optional<std::string> CookieIn(std::string_view environ_bytes);
 // has none, though root could read it: nothing is believed that another account can write.
 std::optional<std::string> CookieOfProcess(pid_t pid);
 
-// Running processes (not zombies) of this account with the cookie in their environment, what
+// By what the processes of a slot are known.
+struct Marks {
+  std::string cookie;
+  // Processes that tfdist's own notes name: they count, whatever account they have changed to.
+  std::vector<ProcessId> noted = {};
+};
+
+// Running processes (not zombies): those of this account with the cookie in their environment, the noted ones, what
 // descends from them, and what is in a session led by one of them. Never one of `exclude`, nor
 // what is found through it alone.
-std::vector<ProcessInfo> FindProcesses(std::string_view cookie, const std::vector<pid_t>& exclude);
+std::vector<ProcessInfo> FindProcesses(const Marks& marks, const std::vector<pid_t>& exclude);
 
 // A cookie that this account's processes have.
 struct FoundCookie {
@@ -46,10 +53,10 @@ std::vector<std::string> CookiesWithoutOwner();
 // Kills what FindProcesses finds, again and again, until two passes find nothing and nothing that
 // was found runs, or `deadline` has come; pid and start time are checked anew before each signal.
 // Blocks: for the files thread. `left` says why where it is known: "pid 12 (python3): cannot be
-// killed (state D)". `left_file` is where the next census finds those, even where nothing else
+// killed (state D)". A process of another account may be one of those. `left_file` is where the next census finds those, even where nothing else
 // shows whose they are; that it cannot be read or written is said in `left` too, for then nobody
 // knows that nothing is left.
-protocol::Census EndProcesses(std::string_view cookie, const std::vector<pid_t>& exclude,
+protocol::Census EndProcesses(const Marks& marks, const std::vector<pid_t>& exclude,
                               const std::filesystem::path& left_file, TimePoint deadline);
 
 }  // namespace tfdist::agent

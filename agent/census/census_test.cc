@@ -152,7 +152,7 @@ TEST(Census, FindsTheCookieTheDescendantsAndTheSessionOfItsLeader) {
   std::vector<ProcessInfo> found;
   const SystemClock clock;
   const auto all_sleep = [&] {
-    found = FindProcesses(kCookie, {});
+    found = FindProcesses({kCookie}, {});
     return std::ranges::count(found, "sleep", &ProcessInfo::comm) == 3 && found.size() == 3;
   };
   WaitFor(all_sleep, kLong, "three processes to be found");
@@ -160,11 +160,12 @@ TEST(Census, FindsTheCookieTheDescendantsAndTheSessionOfItsLeader) {
     EXPECT_NE(process.id.pid, other.pid());
     EXPECT_NE(process.id.pid, stranger.pid());
   }
-  EXPECT_TRUE(FindProcesses(kCookie, Pids(found)).empty());
-  const protocol::Census census = EndProcesses(kCookie, {}, LeftFile(), clock.Now() + seconds(60));
+  EXPECT_TRUE(FindProcesses({kCookie}, Pids(found)).empty());
+  const protocol::Census census =
+      EndProcesses({kCookie}, {}, LeftFile(), clock.Now() + seconds(60));
   EXPECT_EQ(census.killed.size(), 3U);
   EXPECT_TRUE(census.left.empty());
-  EXPECT_TRUE(FindProcesses(kCookie, {}).empty());
+  EXPECT_TRUE(FindProcesses({kCookie}, {}).empty());
   EXPECT_TRUE(ReadProcess(other.pid()) && ReadProcess(stranger.pid()));
 }
 
@@ -190,7 +191,7 @@ TEST(Census, BelievesNoCookieOfAnotherAccount) {
     const auto sleeps = [&] { return ReadProcess(stranger.pid())->comm == "sleep"; };
     WaitFor(sleeps, kLong, "the other account's process");
     EXPECT_FALSE(CookieOfProcess(stranger.pid())) << id;
-    EXPECT_TRUE(FindProcesses(kCookie, {}).empty()) << id;
+    EXPECT_TRUE(FindProcesses({kCookie}, {}).empty()) << id;
   }
 }
 
@@ -200,16 +201,17 @@ TEST(Census, ASessionIsNotCondemnedByOneOfItsMembers) {
   const Child leader({"/bin/sh", "-c", script.c_str()}, {"PATH=/bin:/usr/bin"}, true);
   std::vector<ProcessInfo> found;
   const SystemClock clock;
-  WaitFor([&] { return !(found = FindProcesses(kCookie, {})).empty(); }, kLong, "the member");
+  WaitFor([&] { return !(found = FindProcesses({kCookie}, {})).empty(); }, kLong, "the member");
   EXPECT_EQ(std::ranges::count(Pids(found), leader.pid()), 0);
-  const protocol::Census census = EndProcesses(kCookie, {}, LeftFile(), clock.Now() + seconds(60));
+  const protocol::Census census =
+      EndProcesses({kCookie}, {}, LeftFile(), clock.Now() + seconds(60));
   EXPECT_EQ(census.killed.size(), 1U);
 }
 
 TEST(Census, NothingToEndIsNothingKilledAndNothingLeft) {
   const SystemClock clock;
   const protocol::Census census =
-      EndProcesses(kJob + "/h0", {}, LeftFile(), clock.Now() + seconds(60));
+      EndProcesses({kJob + "/h0"}, {}, LeftFile(), clock.Now() + seconds(60));
   EXPECT_TRUE(census.killed.empty());
   EXPECT_TRUE(census.left.empty());
 }
@@ -222,7 +224,7 @@ TEST(Census, WhatWasLeftIsEndedByItsNumberAlone) {
   another.id.start_time += 1;  // that pid, but an earlier process
   WriteLeft(LeftFile(), {*ReadProcess(nobodys.pid()), another});
   const SystemClock clock;
-  const auto census = EndProcesses(kJob + "/h0", {}, LeftFile(), clock.Now() + seconds(60));
+  const auto census = EndProcesses({kJob + "/h0"}, {}, LeftFile(), clock.Now() + seconds(60));
   EXPECT_EQ(census.killed, std::vector<std::string>{fmt::format("pid {} (sleep)", nobodys.pid())});
   EXPECT_TRUE(census.left.empty());
   EXPECT_FALSE(std::filesystem::exists(LeftFile()));
@@ -236,7 +238,7 @@ TEST(Census, DoesNotSayThatNothingIsLeftWhenItsNoteCannotBeRead) {
   EXPECT_THROW((void)ReadLeft(folder.path()), Error);
   const Child task({"/bin/sleep", "infinity"}, {kEntry.c_str()});
   const SystemClock clock;
-  const auto census = EndProcesses(kCookie, {}, too_long, clock.Now() + seconds(60));
+  const auto census = EndProcesses({kCookie}, {}, too_long, clock.Now() + seconds(60));
   EXPECT_EQ(census.killed, std::vector<std::string>{fmt::format("pid {} (sleep)", task.pid())});
   EXPECT_EQ(census.left, std::vector<std::string>{too_long.string() +
                                                   " is longer than 1048576 bytes (what an earlier "
@@ -260,7 +262,7 @@ TEST(Census, NamesTheNoteThatCannotBeWritten) {
   if (!freezer.works()) GTEST_SKIP() << "no cgroup v1 freezer here (or not root)";
   const SystemClock clock;
   const auto census =
-      EndProcesses(kCookie, {}, unwritable, clock.Now() + std::chrono::milliseconds(100));
+      EndProcesses({kCookie}, {}, unwritable, clock.Now() + std::chrono::milliseconds(100));
   ASSERT_EQ(census.left.size(), 2U);
   EXPECT_EQ(census.left[1], "cannot create a file beside " + unwritable.string() +
                                 ": No such file or directory (the next census may not find what "
@@ -274,13 +276,13 @@ TEST(Census, WhatSigkillDoesNotEndIsNamed) {
   if (!freezer.works()) GTEST_SKIP() << "no cgroup v1 freezer here (or not root)";
   const SystemClock clock;
   protocol::Census census =
-      EndProcesses(kCookie, {}, LeftFile(), clock.Now() + std::chrono::milliseconds(100));
+      EndProcesses({kCookie}, {}, LeftFile(), clock.Now() + std::chrono::milliseconds(100));
   EXPECT_TRUE(census.killed.empty());
   ASSERT_EQ(census.left.size(), 1U);
   EXPECT_TRUE(std::filesystem::exists(LeftFile()));
   EXPECT_EQ(census.left[0], fmt::format("pid {} (sleep): cannot be killed (state D)", task.pid()));
   freezer.Thaw();
-  census = EndProcesses(kCookie, {}, LeftFile(), clock.Now() + seconds(60));
+  census = EndProcesses({kCookie}, {}, LeftFile(), clock.Now() + seconds(60));
   EXPECT_TRUE(census.left.empty());
 }
 

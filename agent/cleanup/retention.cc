@@ -169,13 +169,35 @@ std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline, const 
   return removed;
 }
 
+namespace {
+
+// A slot's key goes when its agent leaves, after a census.
+bool WasAbandoned(const fs::path& slot) {
+  std::error_code error;
+  return IsSlotFolder(slot) && fs::exists(SlotFolder(slot).key(), error) &&
+         HasLostTasks(SlotFolder(slot));
+}
+
+// As CookieValue calls them: those with a cookie, and those of which only a note names the processes.
+std::vector<std::string> OrphanedSlots(const fs::path& base) {
+  std::vector<std::string> slots = CookiesWithoutOwner();
+  for (const fs::path& job : EntriesOf(base / layout::kJobs)) {
+    for (const fs::path& slot : EntriesOf(job)) {
+      if (WasAbandoned(slot)) slots.push_back((job.filename() / slot.filename()).string());
+    }
+  }
+  return slots;
+}
+
+}  // namespace
+
 void EndOrphans(const fs::path& base, TimePoint deadline) {
-  for (const std::string& cookie : CookiesWithoutOwner()) {
+  for (const std::string& cookie : OrphanedSlots(base)) {
     if (IsOver(deadline)) return;
-    const SlotFolder folder(base / layout::kJobs / cookie);  // see CookieValue
+    const SlotFolder folder(base / layout::kJobs / cookie);
     if (!IsSlotFolder(folder.path())) continue;
-    const auto census = EndProcesses(cookie, {}, folder.left(),
-                                     std::min(deadline, SystemClock().Now() + kOrphansLimit));
+    const auto census =
+        EndFoundProcesses(folder, {}, std::min(deadline, SystemClock().Now() + kOrphansLimit));
     Log("of {}, whose keeper was killed: {} processes ended, {} left", cookie, census.killed.size(),
         census.left.size());
   }

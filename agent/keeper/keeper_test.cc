@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,7 +22,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class KeeperTest : public SlotTest {};
+class KeeperTest : public SlotTest {
+ protected:
+  // Keeper, agent and holder at once; none of them has the time to act.
+  void KillAllOfOurs(const RunPids& pids) {
+    for (const ProcessInfo& process : Left()) kill(process.id.pid, SIGSTOP);
+    for (const pid_t pid : {keeper(), Births().back().pid, pids.holder.pid}) kill(pid, SIGKILL);
+  }
+  static size_t Sleeping() {
+    return static_cast<size_t>(std::ranges::count(Left(), "sleep", &ProcessInfo::comm));
+  }
+};
+
+std::vector<std::string> OfAnotherAccount(const std::string& script) {
+  return {"/usr/bin/setpriv", "--reuid=12345", "--clear-groups", "/bin/sh", "-c", script};
+}
 
 TEST_F(KeeperTest, StartsAKilledAgentAgainAndNoTaskNotices) {
   StartKeeper();
@@ -92,8 +107,7 @@ TEST_F(KeeperTest, WhatKeeperAndHolderLeaveWhenTheyAreKilledTogetherIsNamed) {
   info.job = "job-" + folder_.filename().string();
   const SlotFolder slot(folder_);
   EXPECT_TRUE(FindLostRuns(slot).empty()) << "its holder runs";
-  for (const ProcessInfo& process : Left()) kill(process.id.pid, SIGSTOP);
-  for (const pid_t pid : {keeper(), Births().back().pid, pids.holder.pid}) kill(pid, SIGKILL);
+  KillAllOfOurs(pids);
   WaitFor([&] { return Left().size() == 1; }, kLong, "only the daemon to be left");
   const ProcessInfo daemon = Left().front();
   kill(daemon.id.pid, SIGCONT);
@@ -131,8 +145,7 @@ TEST_F(KeeperTest, WhatIsInTheSessionOfATaskWhoseHolderAndKeeperWereKilledIsEnde
   StartRun("a:0", {"/bin/sh", "-c", "env -i sleep infinity & echo ready; wait"});
   WaitForLog("a:0", "ready");
   const RunPids pids = WaitForPids("a:0");
-  for (const ProcessInfo& process : Left()) kill(process.id.pid, SIGSTOP);
-  for (const pid_t pid : {keeper(), Births().back().pid, pids.holder.pid}) kill(pid, SIGKILL);
+  KillAllOfOurs(pids);
   WaitFor([&] { return Left().size() == 1; }, kLong, "only the child of the task to be left");
   SlotInfo info;
   info.job = "job-" + folder_.filename().string();
@@ -140,6 +153,53 @@ TEST_F(KeeperTest, WhatIsInTheSessionOfATaskWhoseHolderAndKeeperWereKilledIsEnde
   EXPECT_EQ(census.killed.size(), 1U);
   EXPECT_TRUE(census.left.empty() && census.unknown.empty());
   WaitUntilNothingIsLeft();
+}
+
+// su-exec, gosu: a change of the account takes away the signal by which the task dies with its holder, and what its
+// environment says is not believed any more. The run's own note says whose it is.
+TEST_F(KeeperTest, ATaskThatHasChangedItsAccountIsEndedAfterItsHolderAndKeeper) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, which may change its account";
+  StartKeeper();
+  StartRun("a:0", OfAnotherAccount("/bin/sleep infinity & exec /bin/sleep infinity"));
+  const RunPids pids = WaitForPids("a:0");
+  WaitFor([] { return Sleeping() == 2; }, kLong, "the task and its child");
+  KillAllOfOurs(pids);
+  WaitFor([&] { return Left().size() == 2; }, kLong, "only the task and its child to be left");
+  const SlotFolder slot(folder_);
+  EXPECT_TRUE(HasProcesses(slot));
+  SlotInfo info;
+  info.job = "job-" + folder_.filename().string();
+  const auto census = EndSlotProcesses(slot, info, {}, SystemClock().Now() + 10s);
+  EXPECT_EQ(census.killed.size(), 2U);
+  EXPECT_TRUE(census.left.empty() && census.unknown.empty());
+  EXPECT_FALSE(HasProcesses(slot));
+  WaitUntilNothingIsLeft();
+}
+
+// Its leader is gone, and the number of a session may be another account's by now.
+TEST_F(KeeperTest, WhatAnotherAccountHasInTheSessionOfATaskThatIsGoneIsNamed) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, which may change its account";
+  StartKeeper();
+  StartRun("a:0", {"/bin/sh", "-c",
+                   "/usr/bin/setpriv --reuid=12345 --clear-groups /bin/sleep infinity & wait"});
+  const RunPids pids = WaitForPids("a:0");
+  WaitFor([] { return Sleeping() == 1; }, kLong, "the task's child");
+  KillAllOfOurs(pids);
+  WaitFor([&] { return Left().size() == 1; }, kLong, "only the child of the task to be left");
+  const auto is_reaped = [&] {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
+    return !ReadProcess(pids.task.pid);
+  };
+  WaitFor(is_reaped, kLong, "the task to be no zombie any more");
+  const ProcessInfo child = Left().front();
+  SlotInfo info;
+  info.job = "job-" + folder_.filename().string();
+  const auto census = EndSlotProcesses(SlotFolder(folder_), info, {}, SystemClock().Now() + 10s);
+  EXPECT_EQ(census.unknown,
+            std::vector<std::string>{
+                Describe(child) +
+                " may be of a-0, run-1-1, whose holder and keeper were killed together"});
+  EXPECT_TRUE(census.left.empty() && census.killed.empty());
 }
 
 // All processes of that boot are gone: nothing is in doubt.

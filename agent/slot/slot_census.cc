@@ -89,6 +89,14 @@ void EndSessions(const std::vector<LostRun>& runs, TimePoint deadline, protocol:
   }
 }
 
+// How its folder is called (CookieValue).
+Marks MarksOf(const SlotFolder& folder) {
+  const std::filesystem::path& path = folder.path();
+  Marks marks{(path.parent_path().filename() / path.filename()).string()};
+  for (const LostRun& run : FindLostRuns(folder)) marks.noted.push_back(run.pids.task);
+  return marks;
+}
+
 std::string WhyUnknown(const LostRun& run, const ProcessInfo& suspect) {
   return fmt::format("{} may be of {}, whose holder and keeper were killed together",
                      Describe(suspect), run.name);
@@ -168,7 +176,11 @@ std::vector<ProcessInfo> FindSuspects(const RunPids& run, const std::vector<Proc
   std::vector<ProcessInfo> suspects;
   for (const ProcessInfo& process : table) {
     const pid_t pid = process.id.pid;
-    if (process.ended() || !IsYounger(&process, run) || !IsOfThisAccount(pid)) continue;
+    if (process.ended() || !IsYounger(&process, run)) continue;
+    if (!IsOfThisAccount(pid)) {
+      if (IsInSessionOf(process, run, table)) suspects.push_back(process);
+      continue;
+    }
     // Every task has a higher one than what else runs here, and leaves it to what it starts.
     if (OomScoreOf(pid).value_or(run.oom_score) < run.oom_score) continue;
     if (BelongsElsewhere(process, run, table) || CgroupsOf(pid) != run.cgroups) continue;
@@ -177,16 +189,25 @@ std::vector<ProcessInfo> FindSuspects(const RunPids& run, const std::vector<Proc
   return suspects;
 }
 
-bool HasProcesses(const SlotFolder& folder) {
-  // Its cookie is how the folder is called (CookieValue).
-  const std::filesystem::path& path = folder.path();
-  return !FindProcesses((path.parent_path().filename() / path.filename()).string(), {}).empty();
+std::vector<ProcessInfo> FindSlotProcesses(const SlotFolder& folder,
+                                           const std::vector<pid_t>& exclude) {
+  return FindProcesses(MarksOf(folder), exclude);
+}
+
+bool HasProcesses(const SlotFolder& folder) { return !FindSlotProcesses(folder).empty(); }
+
+bool HasLostTasks(const SlotFolder& folder) {
+  return std::ranges::any_of(MarksOf(folder).noted, IsRunning);
+}
+
+protocol::Census EndFoundProcesses(const SlotFolder& folder, const std::vector<pid_t>& exclude,
+                                   TimePoint deadline) {
+  return EndProcesses(MarksOf(folder), exclude, folder.left(), deadline);
 }
 
 protocol::Census EndSlotProcesses(const SlotFolder& folder, const SlotInfo& info,
                                   const std::vector<pid_t>& exclude, TimePoint deadline) {
-  protocol::Census census =
-      EndProcesses(CookieValue(info.job, info.slot), exclude, folder.left(), deadline);
+  protocol::Census census = EndFoundProcesses(folder, exclude, deadline);
   EndContainersOf(folder, info, deadline + kContainersLimit, census);
   AddWhatTasksHaveLeft(folder, census);
   const std::vector<LostRun> runs = FindLostRuns(folder);

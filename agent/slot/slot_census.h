@@ -24,13 +24,21 @@ std::vector<LostRun> FindLostRuns(const SlotFolder& folder);
 
 // Processes that a lost run may have left, though they show neither its cookie nor its session: of
 // this account, the run's cgroup and its oom_score_adj, younger than the run, and without a parent or
-// a session that is younger than it too.
+// a session that is younger than it too. Those of other accounts that are in its session.
 std::vector<ProcessInfo> FindSuspects(const RunPids& run, const std::vector<ProcessInfo>& table);
 
-// Whether something runs that has the slot's cookie, or descends from such a process.
+// Those that run of the slot, as far as that is certain: they have its cookie or are the task of a lost run, or they descend
+// from such a process.
+std::vector<ProcessInfo> FindSlotProcesses(const SlotFolder& folder,
+                                           const std::vector<pid_t>& exclude = {});
 bool HasProcesses(const SlotFolder& folder);
+// Whether the task of a lost run runs. It may have changed its account, so that its cookie is not believed.
+bool HasLostTasks(const SlotFolder& folder);
+// Ends what FindSlotProcesses finds: EndProcesses (census.h).
+protocol::Census EndFoundProcesses(const SlotFolder& folder, const std::vector<pid_t>& exclude,
+                                   TimePoint deadline);
 
-// EndProcesses (census.h) of the slot's cookie; then what is in the session of a lost run's task, too. Its containers have
+// EndFoundProcesses; then what is in the session of a lost run's task, too. Its containers have
 // 30 s more; the census names an engine that has not answered 10 s after `deadline`.
 // Blocks: for the files thread.
 protocol::Census EndSlotProcesses(const SlotFolder& folder, const SlotInfo& info,

@@ -16,6 +16,7 @@
 #include "agent/census/census.h"
 #include "agent/keeper/keeper.h"
 #include "agent/session/unix_listener.h"
+#include "agent/slot/slot_census.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/failpoint.h"
@@ -56,20 +57,18 @@ std::string ReadAll(int fd) {
   }
 }
 
-[[noreturn]] void Fail(const SlotFolder& folder, const SlotInfo& info, const std::string& why) {
+[[noreturn]] void Fail(const SlotFolder& folder, const std::string& why) {
   std::string log = ReadOwnFileIfExists(folder.log(), kMaxLogBytes).value_or("");
   if (log.size() > kShownLogBytes) log = log.substr(log.size() - kShownLogBytes);
-  EndProcesses(CookieValue(info.job, info.slot), {}, folder.left(),
-               SystemClock().Now() + std::chrono::seconds(5));
+  EndFoundProcesses(folder, {}, SystemClock().Now() + std::chrono::seconds(5));
   throw Error(Phase::kStart, log.empty() ? why : fmt::format("{}; its log ends: {}", why, log));
 }
 
-UniqueFd WaitForAgent(const SlotFolder& folder, const SlotInfo& info, pid_t keeper,
-                      TimePoint deadline) {
+UniqueFd WaitForAgent(const SlotFolder& folder, pid_t keeper, TimePoint deadline) {
   while (true) {
     if (auto fd = ConnectToAgent(folder.path())) return std::move(*fd);
-    if (waitpid(keeper, nullptr, WNOHANG) == keeper) Fail(folder, info, "the keeper has ended");
-    if (SystemClock().Now() > deadline) Fail(folder, info, "the agent does not answer");
+    if (waitpid(keeper, nullptr, WNOHANG) == keeper) Fail(folder, "the keeper has ended");
+    if (SystemClock().Now() > deadline) Fail(folder, "the agent does not answer");
     std::this_thread::sleep_for(kPauseBetweenProbes);
   }
 }
@@ -98,7 +97,7 @@ UniqueFd LaunchKeeper(const SlotFolder& folder, const SlotInfo& info, const Host
     throw Error(Phase::kStart, why,
                 "is the file system mounted noexec? `[ssh] remote_dir` names another place");
   }
-  return WaitForAgent(folder, info, keeper, deadline);
+  return WaitForAgent(folder, keeper, deadline);
 }
 
 }  // namespace tfdist::agent

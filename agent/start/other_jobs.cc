@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "agent/census/census.h"
+#include "agent/cleanup/retention.h"
 #include "agent/session/local_agent.h"
+#include "agent/slot/slot_census.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -79,15 +81,34 @@ std::optional<OtherSlot> FindSlot(const FoundCookie& cookie, const SlotInfo& inf
   return other;
 }
 
+bool Has(const std::vector<OtherSlot>& slots, const std::string& cookie) {
+  return std::ranges::find(slots, cookie, &OtherSlot::cookie) != slots.end();
+}
+
+// A task that has changed its account has no cookie that is believed: its slot's notes name it.
+void AddSlotsWithLostTasks(const SlotInfo& info, std::vector<OtherSlot>& slots) {
+  const std::filesystem::path jobs = std::filesystem::path(info.base) / layout::kJobs;
+  for (const std::filesystem::path& job : EntriesOf(jobs)) {
+    if (!layout::IsJobIdOf(job.filename().string(), info.name)) continue;
+    for (const std::filesystem::path& folder : EntriesOf(job)) {
+      const std::string cookie = (job.filename() / folder.filename()).string();
+      if (Has(slots, cookie)) continue;
+      auto slot = FindSlot({.value = cookie, .owned = false}, info);
+      if (slot && HasLostTasks(slot->folder)) slots.push_back(std::move(*slot));
+    }
+  }
+}
+
 std::vector<OtherSlot> FindSlots(const SlotInfo& info) {
   std::vector<OtherSlot> slots;
   for (const FoundCookie& cookie : FindCookies()) {
     if (auto slot = FindSlot(cookie, info)) slots.push_back(std::move(*slot));
   }
+  AddSlotsWithLostTasks(info, slots);
   return slots;
 }
 
-bool IsThere(const OtherSlot& other) { return !FindProcesses(other.cookie, {}).empty(); }
+bool IsThere(const OtherSlot& other) { return HasProcesses(other.folder); }
 
 std::optional<Contact> AskContact(const OtherSlot& other) {
   const auto answer = AskAgent(other.folder, kContactRequest, Json::object(), In(kAnswerLimit));
@@ -109,7 +130,7 @@ bool AskToEnd(const OtherSlot& other, bool committed) {
 void End(const OtherSlot& other, bool committed) {
   if (!AskToEnd(other, committed)) Log("job {}: its agent has not ended it", other.info.job);
   for (const TimePoint deadline = In(kLeaveLimit); IsThere(other) && !IsOver(deadline);) Pause();
-  const auto census = EndProcesses(other.cookie, {}, other.folder.left(), In(kForceLimit));
+  const auto census = EndFoundProcesses(other.folder, {}, In(kForceLimit));
   Log("job {} was over, or without a coordinator: ended on this host", other.info.job);
   if (census.left.empty()) return;
   throw Error(Phase::kStart,

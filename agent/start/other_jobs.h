@@ -15,8 +15,8 @@ namespace tfdist::agent {
 // lost hosts. It holds its job's port.
 enum class Waiting { kStays, kEnds };
 
-// Finds other jobs of this name, account and base folder by the processes of this host. It does not
-// look at folders: hosts may share a home, so a folder here may belong to another host's job.
+// Finds other jobs of this name, account and base folder by the processes of this host. Of folders it takes only notes that
+// name a process which runs here: hosts may share a home, so a folder here may belong to another host's job.
 // Ends the processes of a finished job, and of a job that has lost its coordinator (or, before the
 // commit, its command). Throws protocol::NameTaken for a job that still runs, or whose agent does
 // not answer. Blocks for the grace period of the tasks, about 35 s for each slot at most.

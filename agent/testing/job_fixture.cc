@@ -236,7 +236,7 @@ void JobTest::WaitForText(AgentClient& client, uint64_t stream, std::string& log
 }
 
 void JobTest::KillAllOf(int slot) const {
-  const auto processes = FindProcesses(CookieValue(job_, slot), {});
+  const auto processes = FindProcesses({CookieValue(job_, slot)}, {});
   // Frozen first: none takes another's place meanwhile.
   for (const int signal : {SIGSTOP, SIGKILL}) {
     for (const ProcessInfo& process : processes) {
@@ -246,7 +246,7 @@ void JobTest::KillAllOf(int slot) const {
 }
 
 pid_t JobTest::FindRole(int slot, const std::string& name) const {
-  for (const ProcessInfo& process : FindProcesses(CookieValue(job_, slot), {})) {
+  for (const ProcessInfo& process : FindProcesses({CookieValue(job_, slot)}, {})) {
     if (process.comm == name) return process.id.pid;
   }
   throw Error(Phase::kInternal, fmt::format("slot {} has no {}", slot, name));

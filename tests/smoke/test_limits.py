@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import unittest
 
 from tests.hosts.hosts import check_possible
@@ -78,6 +79,39 @@ class HiddenProcesses(OverSsh):
         check = self.user.run("check", "--json", self.write("sleep infinity"))
         self.assertEqual(check.code, 0, check)
         self.assertIn(("warning", "processes"), [(f["severity"], f["check"]) for f in json.loads(check.out)["findings"]])
+
+
+class AnotherAccount(OverSsh):
+    """Tasks that sudo or su-exec has given to another account, as setpriv does here."""
+
+    def start_as_root(self):
+        """Holder, agent and keeper have been killed since; the pid of the task."""
+        self.hosts = self.start_hosts(1)
+        sudo = self.hosts[0].folder / "tmp/sudo"
+        shutil.copy("/usr/bin/setpriv", sudo)
+        sudo.chmod(0o4755)
+        self.file = self.write(self.hosts, ["/tmp/sudo", "--reuid=0", "--clear-groups", "sleep", "infinity"], layout="mirrored")
+        self.user.run("up", "-d", self.file).expect(0)
+        wait_for(self.tasks, "a task of root's")
+        processes.kill_together(lambda: [p.pid for p in self.hosts[0].processes() if p.argv[0].startswith("tfdist-")])
+        [pid] = self.tasks()
+        return pid
+
+    def tasks(self):
+        return [p.pid for p in self.hosts[0].processes() if p.argv[0] == "sleep" and p.uid == 0]
+
+    def test_what_may_not_be_ended_is_named(self):
+        pid = self.start_as_root()
+        said = "(sleep): runs as another account, and this account may not end it"
+        self.assertIn(said, self.user.run("down").expect(1).err)
+        up = self.user.run("up", "-d", self.file).expect(3)
+        self.assertIn("which is over, there is still: ", up.err)
+        self.assertIn(said, up.err)
+        clean = self.user.run("clean", "--yes", self.file)
+        self.assertIn("something of it runs", clean.out + clean.err)
+        self.assertIn(said, self.user.run("down").expect(1).err)
+        processes.kill(pid)
+        self.assertIn("nothing is left", self.user.run("down").expect(0).err)
 
 
 class LowLimits(OverSsh):
