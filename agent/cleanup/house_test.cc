@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,6 +62,22 @@ class HouseTest : public testing::Test {
 
   const TemporaryFolder temporary_;
   const fs::path base_ = fs::canonical(temporary_.path()) / "tfdist";
+};
+
+// For as long as it lives.
+class BindMount {
+ public:
+  BindMount(const fs::path& source, const fs::path& point) : point_(point) {
+    fs::create_directories(point);
+    works_ = mount(source.c_str(), point.c_str(), nullptr, MS_BIND, nullptr) == 0;
+  }
+  BindMount(const BindMount&) = delete;
+  ~BindMount() { umount2(point_.c_str(), MNT_DETACH); }
+  [[nodiscard]] bool works() const { return works_; }
+
+ private:
+  fs::path point_;
+  bool works_ = false;
 };
 
 // As an agent in the slot's folder runs.
@@ -164,6 +181,34 @@ TEST_F(HouseTest, KeepsASlotOfWhichAnOrphanRunsAndNoOther) {
   const Child orphan({"/bin/sleep", "1000"}, {cookie.c_str()});
   EXPECT_EQ(Clean({kHouseJob}).removed, Paths{one.string()});
   EXPECT_TRUE(fs::exists(twelve));
+}
+
+// A data set that is mounted there is none of the job's, whoever has mounted it. A bind mount may be of the same disk.
+TEST_F(HouseTest, RemovesNoFolderInWhichSomethingIsMounted) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, which may mount";
+  const fs::path slot = MakeSlot(kHouseJob, 0);
+  const fs::path kept = base_ / "keep/a";
+  const fs::path set_up = base_ / "setup/0123456789abcdef-any";
+  const fs::path data = fs::canonical(temporary_.path()) / "data set";
+  Write(data / "images", "years of work");
+  Write(slot / "work/model", "results");
+  ASSERT_EQ(chmod(data.c_str(), 0500), 0);
+  const auto why = [](const fs::path& folder, const fs::path& point) {
+    return fmt::format("{}: something is mounted at {}: unmount it first", folder.string(),
+                       point.string());
+  };
+  for (const auto& [folder, point] : {std::pair(slot, slot / "work/a set"),
+                                      {kept, kept / "set"},
+                                      {set_up, set_up / "1/lib"},
+                                      {slot, slot / "work"}}) {
+    const BindMount mount(data, point);
+    ASSERT_TRUE(mount.works());
+    const Paths left = (folder == set_up ? Clean({}) : Purge(kHouseJob, 0)).kept;
+    ASSERT_FALSE(left.empty()) << point;
+    EXPECT_EQ(left[0], why(folder, point));
+    EXPECT_TRUE(fs::exists(data / "images")) << point;
+    EXPECT_EQ(fs::status(data).permissions(), fs::perms{0500}) << point;
+  }
 }
 
 TEST_F(HouseTest, AnotherAccountKeepsNoFolder) {

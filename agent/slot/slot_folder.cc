@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "agent/slot/mounts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -27,6 +28,8 @@ constexpr size_t kMaxTaskBytes = 100;
 // A task may have left folders that it made read-only.
 void MakeRemovable(const fs::path& folder) {
   std::error_code ignored;
+  if (!fs::is_directory(fs::symlink_status(folder, ignored)))
+    return;  // a link leads to what is not ours
   fs::permissions(folder, fs::perms::owner_all, fs::perm_options::add, ignored);
   std::error_code error;
   const auto options = fs::directory_options::skip_permission_denied;
@@ -117,6 +120,7 @@ std::string NameOfJob(const std::string& job) {
 }
 
 std::optional<std::string> RemoveTree(const fs::path& folder) {
+  if (auto why = WhyMounted(folder)) return why;
   MakeRemovable(folder);
   std::error_code error;
   fs::remove_all(folder, error);
@@ -127,6 +131,7 @@ std::optional<std::string> RemoveTree(const fs::path& folder) {
 void RemoveWorkFolder(const SlotFolder& folder) { (void)RemoveTree(folder.work()); }
 
 std::optional<std::string> RemoveSlotFolder(const SlotFolder& folder) {
+  if (auto why = WhyMounted(folder.path())) return why;
   MakeRemovable(folder.path());
   if (auto left = RemoveContent(folder)) return left;
   for (const fs::path& mark : {folder.executable(), folder.info()}) unlink(mark.c_str());

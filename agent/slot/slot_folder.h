@@ -76,13 +76,14 @@ bool IsSlotFolder(const std::filesystem::path& path);
 // "digits" of "digits-20260801T120000Z-a1b2c3": what stands before the last two dashes.
 std::string NameOfJob(const std::string& job);
 
-// Removes it with all that is in it; what is left, and why. nullopt: nothing.
+// Removes it with all that is in it; what is left, and why. nullopt: nothing. Where something is mounted in it, all stays as it is
+// (mounts.h).
 std::optional<std::string> RemoveTree(const std::filesystem::path& folder);
 
 // Removes the folder in which tasks start, with all that is in it.
 void RemoveWorkFolder(const SlotFolder& folder);
 
-// Removes it, and the job's folder with its last slot; what cannot be removed stays: says what, and why. nullopt: all is gone. What
+// As RemoveTree, and the job's folder with its last slot; what cannot be removed stays: says what, and why. nullopt: all is gone. What
 // IsSlotFolder goes by is removed last: a folder of which something is left is one still.
 std::optional<std::string> RemoveSlotFolder(const SlotFolder& folder);
 

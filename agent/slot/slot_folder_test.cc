@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "agent/slot/mounts.h"
 #include "agent/slot/task_files.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -25,6 +26,33 @@ TEST(SlotFolder, InfersWhatItCanFromThePathWhereTheFileIsMissing) {
   for (const char* path : {"/base/jobs/a/12", "/base/jobs/a/h", "/base/jobs/a/h1x", "/base/a/h1"}) {
     EXPECT_THROW((void)ReadOrInferSlotInfo(SlotFolder(path)), Error) << path;
   }
+}
+
+TEST(SlotFolder, AMountIsFoundInItsFolderWhateverItIsCalled) {
+  const std::string mounts =
+      "22 1 8:1 / / rw - ext4 /dev/sda rw\n"
+      "36 22 8:1 /data /jobs/a/h0/work/a\\040set\\134 rw,noatime shared:1 - ext4 /dev/sda rw\n"
+      "37 22 8:1 / /jobs/a/h1 rw - ext4 /dev/sda rw\n";
+  const auto in = [&](const char* folder) {
+    return MountIn(mounts, folder).value_or("nowhere").string();
+  };
+  EXPECT_EQ(in("/jobs/a/h0"), "/jobs/a/h0/work/a set\\");
+  EXPECT_EQ(in("/jobs/a/h1"), "/jobs/a/h1");
+  EXPECT_EQ(in("/jobs/a/h"), "nowhere");
+  EXPECT_EQ(in("/jobs/a/h1/work"), "nowhere");
+  EXPECT_EQ(MountIn("garbage\n\n1 2", "/jobs"), std::nullopt);
+}
+
+// A link is the user's, and what it leads to as well.
+TEST(SlotFolder, ALinkIsRemovedWithoutALookAtWhatItLeadsTo) {
+  const TemporaryFolder temporary;
+  const auto results = temporary.path() / "results";
+  std::filesystem::create_directory(results);
+  std::filesystem::permissions(results, std::filesystem::perms{0500});
+  std::filesystem::create_directory_symlink(results, temporary.path() / "link");
+  EXPECT_EQ(RemoveTree(temporary.path() / "link"), std::nullopt);
+  EXPECT_EQ(std::filesystem::status(results).permissions(), std::filesystem::perms{0500});
+  EXPECT_FALSE(std::filesystem::exists(temporary.path() / "link"));
 }
 
 // Or the folder would be kept as one that holds results.

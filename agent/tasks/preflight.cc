@@ -60,7 +60,9 @@ void PlaceFiles(const HostDescription& description, const FileStore& store,
 void UnpackWorkdir(const HostDescription& description, const FileStore& store,
                    const SlotFolder& folder) {
   // What an earlier try has left must not be mixed with this one.
-  std::filesystem::remove_all(folder.work());
+  if (const auto left = RemoveTree(folder.work())) {
+    throw Error(Phase::kFiles, fmt::format("{}: {}", folder.work().string(), *left));
+  }
   MakePrivateFolder(folder.work());
   if (description.workdir) {
     UnpackArchive(store.PathOf(description.workdir->sha256), folder.work(), kUnpackLimit);
