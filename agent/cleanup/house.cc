@@ -213,8 +213,10 @@ class Remover {
 
   void RemoveIfIdle(const fs::path& path) {
     const SlotFolder folder(path);
-    if (Programs().RunBelow(path) || HasProcesses(folder)) {
+    if (Programs().RunBelow(path)) {
       Keep(path, "something of it runs");
+    } else if (const auto left = WhatMayBeLeft(folder, SystemClock().Now() + kLookLimit)) {
+      Keep(path, *left);
     } else {
       NoteOutcome(path, RemoveSlotFolder(folder));
     }

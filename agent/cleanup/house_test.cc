@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "agent/census/census.h"
+#include "agent/census/left_file.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/testing/child.h"
 #include "base/error.h"
@@ -181,6 +182,19 @@ TEST_F(HouseTest, KeepsASlotOfWhichAnOrphanRunsAndNoOther) {
   const Child orphan({"/bin/sleep", "1000"}, {cookie.c_str()});
   EXPECT_EQ(Clean({kHouseJob}).removed, Paths{one.string()});
   EXPECT_TRUE(fs::exists(twelve));
+}
+
+// What survived SIGKILL: with its memory gone nothing but the note shows whose it is, and the next `down` needs that.
+TEST_F(HouseTest, KeepsASlotOfWhichACensusLeftSomethingForAsLongAsThatRuns) {
+  const fs::path slot = MakeSlot(kHouseJob, 0);
+  Child nobodys({"/bin/sleep", "1000"}, {});
+  WriteLeft(SlotFolder(slot).left(), {*ReadProcess(nobodys.pid())});
+  EXPECT_EQ(Purge(kHouseJob, 0).kept, Paths{fmt::format("{}: pid {} (sleep) of it still runs",
+                                                        slot.string(), nobodys.pid())});
+  EXPECT_TRUE(fs::exists(SlotFolder(slot).left()));
+  kill(nobodys.pid(), SIGKILL);
+  nobodys.Wait();
+  EXPECT_EQ(Purge(kHouseJob, 0).removed, Paths{slot.string()});
 }
 
 // A data set that is mounted there is none of the job's, whoever has mounted it. A bind mount may be of the same disk.

@@ -80,10 +80,10 @@ bool IsOld(const SlotFolder& folder, fs::file_time_type oldest) {
          std::ranges::all_of(*tasks, [&](const auto& task) { return AreLogsOlder(task, oldest); });
 }
 
-// Looking through many work folders takes long: one that holds results is looked at again when it
-// seems a week older.
-bool KeepsResults(const SlotFolder& folder, TimePoint deadline) {
-  if (!HasResults(folder, deadline)) return false;
+// Looking through many work folders takes long, and so does an engine that hangs: a slot that stays is looked at again when
+// it seems a week older.
+bool HasToStay(const SlotFolder& folder, TimePoint deadline) {
+  if (!HasResults(folder, deadline) && !WhatMayBeLeft(folder, deadline)) return false;
   MarkUsed(folder.path());
   return true;
 }
@@ -159,7 +159,7 @@ std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline, const 
         fs::last_write_time(slot, used, error);  // it goes with its logs all the same
       }
       if (!IsOld(folder, now - kKeepJobs)) continue;
-      if (KeepsResults(folder, deadline) || HasProcesses(folder)) continue;
+      if (HasToStay(folder, deadline)) continue;
       RemoveSlotFolder(folder);
       if (!fs::exists(slot, error)) removed.push_back(slot);
     }

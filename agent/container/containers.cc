@@ -182,6 +182,21 @@ void EndContainers(const std::vector<Engine>& engines, const std::string& job, i
   }
 }
 
+std::optional<std::string> WhyContainersMayBeLeft(const std::vector<Engine>& engines,
+                                                  const std::string& job, int slot,
+                                                  TimePoint deadline) {
+  for (const Engine& engine : engines) {
+    try {
+      const auto found = ContainersOf(engine.kind, job, slot, deadline);
+      if (!found.empty()) return DescribeContainer(found.front()) + " of it is still there";
+    } catch (const Error& error) {
+      return fmt::format("{} does not tell whether containers of it are left: {}",
+                         ProgramOf(engine.kind), error.cause());
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<ImageFacts> LookAtImage(EngineKind engine, const std::string& image,
                                       TimePoint deadline) {
   const ProgramResult result = AskEngine(engine, {"image", "inspect", image}, deadline);

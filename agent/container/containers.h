@@ -35,6 +35,11 @@ std::optional<ContainerEnd> LookAtEnd(protocol::EngineKind engine, const std::st
 void EndContainers(const std::vector<Engine>& engines, const std::string& job, int slot,
                    TimePoint deadline, protocol::Census& census);
 
+// Says that one of the slot's containers is there, or what an engine does not tell. nullopt: there is none.
+std::optional<std::string> WhyContainersMayBeLeft(const std::vector<Engine>& engines,
+                                                  const std::string& job, int slot,
+                                                  TimePoint deadline);
+
 struct ImageFacts {
   std::string id;  // of its configuration: 64 hexadecimal digits, alike for docker and podman
   std::string architecture;  // "amd64"

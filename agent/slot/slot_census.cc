@@ -1,5 +1,6 @@
 #include "agent/slot/slot_census.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,10 +11,12 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "agent/census/census.h"
 #include "agent/census/kill.h"
+#include "agent/census/left_file.h"
 #include "agent/container/containers.h"
 #include "agent/container/engine.h"
 #include "agent/process/run_folder.h"
@@ -104,6 +107,12 @@ std::string WhyUnknown(const LostRun& run, const ProcessInfo& suspect) {
 
 // Holder and keeper end what nobody sees: they are told of their children, and wait for all of them. Of what is
 // not their child any more nothing is known.
+std::string WhyHidden(const LostRun& run, std::string_view hidden_by) {
+  return fmt::format(
+      "what {} has started, as its holder and keeper were killed together: /proc hides it ({})",
+      run.name, hidden_by);
+}
+
 void AddWhatIsHidden(const std::vector<LostRun>& runs, protocol::Census& census) {
   const std::string hidden_by = ProcessesHiddenBy();
   if (hidden_by.empty()) return;
@@ -112,11 +121,7 @@ void AddWhatIsHidden(const std::vector<LostRun>& runs, protocol::Census& census)
         "/proc shows no process that is not dumpable ({}), and this kernel does not list children",
         hidden_by));
   }
-  for (const LostRun& run : runs) {
-    census.unknown.push_back(fmt::format(
-        "what {} has started, as its holder and keeper were killed together: /proc hides it ({})",
-        run.name, hidden_by));
-  }
+  for (const LostRun& run : runs) census.unknown.push_back(WhyHidden(run, hidden_by));
 }
 
 // "worker:0" of .../tasks/worker-0/run-1-1.
@@ -148,14 +153,57 @@ void AddWhatTasksHaveLeft(const SlotFolder& folder, protocol::Census& census) {
   }
 }
 
+// What cannot be written is asked again.
+void NoteThatEnginesHaveTold(const SlotFolder& folder) {
+  const UniqueFd note(
+      open(folder.engines_told().c_str(), O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600));
+}
+
 // A container whose processes have been killed is still known to its engine.
 void EndContainersOf(const SlotFolder& folder, const SlotInfo& info, TimePoint deadline,
                      protocol::Census& census) {
+  const size_t doubts = census.unknown.size() + census.left.size();
   try {
-    EndContainers(RememberedEngines(folder.engines()), info.job, info.slot, deadline, census);
+    const std::vector<Engine> engines = RememberedEngines(folder.engines());
+    EndContainers(engines, info.job, info.slot, deadline, census);
+    const bool have_told = census.unknown.size() + census.left.size() == doubts;
+    if (have_told && !engines.empty()) NoteThatEnginesHaveTold(folder);
   } catch (const Error& error) {
     census.unknown.push_back(fmt::format("containers of this job: {}", error.cause()));
   }
+}
+
+std::optional<std::string> WhatACensusHasLeft(const SlotFolder& folder) try {
+  const std::vector<ProcessInfo> left = ReadLeft(folder.left());
+  if (left.empty()) return std::nullopt;
+  return fmt::format("{} of it still runs", Describe(left.front()));
+} catch (const Error& error) {
+  return error.cause();
+}
+
+std::optional<std::string> WhatALostRunMayHaveLeft(const SlotFolder& folder) {
+  const std::vector<LostRun> runs = FindLostRuns(folder);
+  if (runs.empty()) return std::nullopt;
+  const std::string hidden_by = ProcessesHiddenBy();
+  if (!hidden_by.empty()) return "it is not known " + WhyHidden(runs.front(), hidden_by);
+  const std::vector<ProcessInfo> table = ReadProcessTable();
+  for (const LostRun& run : runs) {
+    const auto suspects = FindSuspects(run.pids, table);
+    if (!suspects.empty()) return WhyUnknown(run, suspects.front());
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> WhatContainersMayBeLeft(const SlotFolder& folder,
+                                                   TimePoint deadline) try {
+  std::error_code error;
+  if (std::filesystem::exists(folder.engines_told(), error)) return std::nullopt;
+  const std::vector<Engine> engines = RememberedEngines(folder.engines());
+  if (engines.empty()) return std::nullopt;
+  const SlotInfo info = ReadOrInferSlotInfo(folder);
+  return WhyContainersMayBeLeft(engines, info.job, info.slot, deadline);
+} catch (const Error& error) {
+  return error.cause();
 }
 
 }  // namespace
@@ -195,6 +243,13 @@ std::vector<ProcessInfo> FindSlotProcesses(const SlotFolder& folder,
 }
 
 bool HasProcesses(const SlotFolder& folder) { return !FindSlotProcesses(folder).empty(); }
+
+std::optional<std::string> WhatMayBeLeft(const SlotFolder& folder, TimePoint deadline) {
+  if (HasProcesses(folder)) return "something of it runs";
+  if (auto left = WhatACensusHasLeft(folder)) return left;
+  if (auto left = WhatALostRunMayHaveLeft(folder)) return left;
+  return WhatContainersMayBeLeft(folder, deadline);
+}
 
 bool HasLostTasks(const SlotFolder& folder) {
   return std::ranges::any_of(MarksOf(folder).noted, IsRunning);

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +35,11 @@ std::vector<ProcessInfo> FindSlotProcesses(const SlotFolder& folder,
 bool HasProcesses(const SlotFolder& folder);
 // Whether the task of a lost run runs. It may have changed its account, so that its cookie is not believed.
 bool HasLostTasks(const SlotFolder& folder);
+// Why something of the slot may be left here, so that its folder, and with it all notes of that, has to stay: what runs, what an
+// earlier census could not end, what of a lost run cannot be seen or told, containers. An engine is asked, for 10 s at most, where it
+// has not told since its last task that there are none. nullopt: nothing is left. Blocks.
+std::optional<std::string> WhatMayBeLeft(const SlotFolder& folder, TimePoint deadline);
+
 // Ends what FindSlotProcesses finds: EndProcesses (census.h).
 protocol::Census EndFoundProcesses(const SlotFolder& folder, const std::vector<pid_t>& exclude,
                                    TimePoint deadline);

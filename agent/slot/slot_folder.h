@@ -62,6 +62,8 @@ class SlotFolder {
   [[nodiscard]] std::filesystem::path orphaned() const { return path_ / "orphaned"; }
   // The container engines of its tasks, where they have any.
   [[nodiscard]] std::filesystem::path engines() const { return path_ / "engines"; }
+  // These have told that no container of the slot is left; until its next task starts.
+  [[nodiscard]] std::filesystem::path engines_told() const { return path_ / "engines.told"; }
   // Processes that could not be ended.
   [[nodiscard]] std::filesystem::path left() const { return path_ / "left"; }
 

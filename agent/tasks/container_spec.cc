@@ -1,7 +1,9 @@
 #include "agent/tasks/container_spec.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <system_error>
@@ -45,6 +47,12 @@ Environment EnvOfClient(Environment host, const ContainerEnv& env) {
   return host;
 }
 
+void ForgetWhatEnginesTold(const SlotFolder& folder) {
+  const std::filesystem::path note = folder.engines_told();
+  if (unlink(note.c_str()) == 0 || errno == ENOENT) return;
+  throw Error(Phase::kFiles, WithErrno("cannot remove " + note.string(), errno));
+}
+
 }  // namespace
 
 ContainerRun ContainerRunOf(const RunSpec& spec, const protocol::TaskDescription& task,
@@ -66,6 +74,7 @@ ContainerRun ContainerRunOf(const RunSpec& spec, const protocol::TaskDescription
 
 void PutIntoContainer(RunSpec& spec, const protocol::TaskDescription& task,
                       const SlotFolder& folder, const SlotInfo& info, const Environment& host) {
+  ForgetWhatEnginesTold(folder);
   const auto engines = RememberedEngines(folder.engines());
   const Engine& engine = Choose(engines, task.container->engine);
   ContainerRun run = ContainerRunOf(spec, task, folder, info);

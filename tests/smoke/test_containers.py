@@ -316,6 +316,9 @@ class DeadEngine(unittest.TestCase):
             engines.kill_docker(fresh[0])
             down = user.run("down").expect(1)
             self.assertIn("containers of this job, as docker does not tell of them: ", down.err)
+            clean = user.run("clean", "--yes", file)
+            self.assertIn("docker does not tell whether containers of it are left: ", clean.out + clean.err)
+            self.assertIn("as docker does not tell of them: ", user.run("down").expect(1).err)
             running = [process.argv for process in fresh[0].processes() if "7777" in process.argv]
             self.assertEqual(running, [])
 
@@ -336,6 +339,9 @@ class DeadEngine(unittest.TestCase):
                 self.assertEqual(running, [])
             user.run("down").expect(0)
             self.assertEqual(engines.containers(fresh[0]), [])
+            with engines.docker_hangs(fresh[0]):  # it has told, and is not asked again
+                user.run("clean", "--yes", file).expect(0)
+            self.assertFalse((fresh[0].home / ".cache/tfdist").exists())
 
 
 if __name__ == "__main__":

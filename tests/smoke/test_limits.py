@@ -58,9 +58,12 @@ class HiddenProcesses(OverSsh):
     def test_down_does_not_claim_what_it_cannot_see(self):
         self.start("exec sleep infinity")
         processes.kill_together(lambda: [p.pid for p in self.hosts[0].processes() if p.argv[0].startswith("tfdist-")])
-        down = self.user.run("down")
-        self.assertEqual(down.code, 1, down)
-        self.assertIn("/proc hides it (hidepid=", down.err + down.out)
+        for _ in range(2):
+            down = self.user.run("down")
+            self.assertEqual(down.code, 1, down)
+            self.assertIn("/proc hides it (hidepid=", down.err + down.out)
+            clean = self.user.run("clean", "--yes", "cluster.toml")  # the note of it stays for the next one
+            self.assertIn("/proc hides it (hidepid=", clean.err + clean.out)
 
     def test_list_does_not_claim_what_it_cannot_see(self):
         ask = ("list", "-F", str(self.hosts.ssh_config), "-H", self.hosts[0].name)
