@@ -36,6 +36,7 @@ HostDescription SampleHost() {
   host.files = {{"ab", 12, true, "runtime"}};
   host.workdir = FileDescription{"cd", 3, false, ""};
   host.secret.value = std::string("\0\1\2", 3);
+  host.data = {{"set", Text("/d"), "", ""}, {"one", Text(), std::string(64, 'a'), kAwkward}};
   host.replaces = "digits-1";
   host.control_port = 4242;
   return host;
@@ -57,6 +58,10 @@ TEST(Protocol, ADescriptionArrivesByteExact) {
   EXPECT_EQ(got.common, SampleHost().common);
   EXPECT_EQ(got.secret, SampleHost().secret);
   EXPECT_EQ(got.workdir->sha256, "cd");
+  ASSERT_EQ(got.data.size(), 2U);
+  EXPECT_EQ(got.data[0].path, Text("/d"));
+  EXPECT_EQ(got.data[1].key, std::string(64, 'a'));
+  EXPECT_EQ(got.data[1].file, kAwkward);
   EXPECT_EQ(got.replaces, "digits-1");
   EXPECT_EQ(got.control_port, 4242);
 }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/data/data_paths.h"
 #include "agent/setup/set_up_step.h"
 #include "base/log.h"
 
@@ -62,7 +63,7 @@ Agent::Agent(KeeperLink& keeper)
       folder_use_(loop_, files_, slot_.folder) {
   tasks_.Recover(slot_.told.description);
   shared_logs_.Begin(slot_.told.description);
-  folder_use_.AlsoMark(SetUpMark(slot_.told.description, slot_.info));
+  MarkWhatIsUsed(slot_.told.description);
   membership_.Resume();
   Log("agent of {}", slot_.folder.path().string());
 }
@@ -96,7 +97,13 @@ void Agent::OnMessage(const std::shared_ptr<Session>& session, const protocol::M
 void Agent::OnDescribed(const protocol::HostDescription& description) {
   tasks_.Describe(description);
   shared_logs_.Begin(description);
-  folder_use_.AlsoMark(SetUpMark(description, slot_.info));
+  MarkWhatIsUsed(description);
+}
+
+void Agent::MarkWhatIsUsed(const protocol::HostDescription& description) {
+  auto marks = DataMarks(description.data, slot_.info.base);
+  marks.push_back(SetUpMark(description, slot_.info));
+  folder_use_.AlsoMark(std::move(marks));
 }
 
 // What is not committed leaves nothing: its set-up may run.

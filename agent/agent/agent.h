@@ -41,6 +41,7 @@ class Agent {
   // Slot 0: something new is in the job's events.
   void OnNews();
   void OnDescribed(const protocol::HostDescription& description);
+  void MarkWhatIsUsed(const protocol::HostDescription& description);
   void RemoveFolder(std::function<void(const std::string& left)> done);
   void OnLeaving();
   void FreeName();

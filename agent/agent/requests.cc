@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/process_limits.h"
+#include "wire/data.h"
 #include "wire/refusal.h"
 #include "wire/room.h"
 #include "wire/set_up.h"
@@ -87,6 +88,7 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kFetch) return parts_.deployment.Fetch(session, message);
   if (type == type::kFetched) return parts_.deployment.Fetched(session, message);
   if (type == type::kDescribe) return parts_.deployment.Describe(session, message);
+  if (type == type::kData) return parts_.deployment.Data(session, message);
   if (type == type::kSetUp) return parts_.deployment.SetUp(session, message);
   if (type == protocol::kRoomRequest) return Room(reply, message);
   if (type == type::kPull) return parts_.deployment.Pull(session, message);

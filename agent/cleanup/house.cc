@@ -243,16 +243,17 @@ class Remover {
   void RemoveCaches(const fs::path& base) {
     RemoveFiles(base / layout::kAgents, IsAgentFile);
     RemoveFiles(base / layout::kFiles, IsReceivedFile);
-    RemoveSetUps(base / layout::kSetUps);
+    RemoveFolders(base / layout::kSetUps, IsSetUpFolder);
+    RemoveFolders(base / layout::kData, IsSha256);
     if (!SlotsIn(base).empty()) return;
     RemoveFiles(base / layout::kNames, IsLock);  // nobody holds one where there is no job
     // It may be a folder that is not tfdist's alone.
     if (rmdir(base.c_str()) == 0) NoteRemoved(base);
   }
-  void RemoveSetUps(const fs::path& folder) {
+  void RemoveFolders(const fs::path& folder, bool (*is_own)(std::string_view)) {
     if (!IsFolder(folder)) return;
     for (const fs::path& path : EntriesOf(folder)) {
-      if (!IsSetUpFolder(path.filename().string()) || !IsFolder(path)) continue;
+      if (!is_own(path.filename().string()) || !IsFolder(path)) continue;
       if (const auto left = RemoveTree(path)) Keep(path, *left);
     }
     RemoveFiles(folder, [](std::string_view) { return false; });
@@ -299,9 +300,9 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request) {
     const fs::path base = request.bases[at].value;
     DiskUse of_agents;  // a slot's own is a link to one of them: nothing would be freed
     if (request.closely) {
-      list.caches_kib += of_agents.KibOf(base / layout::kAgents) +
-                         DiskUse().KibOf(base / layout::kFiles) +
-                         DiskUse().KibOf(base / layout::kSetUps);
+      list.caches_kib +=
+          of_agents.KibOf(base / layout::kAgents) + DiskUse().KibOf(base / layout::kFiles) +
+          DiskUse().KibOf(base / layout::kSetUps) + DiskUse().KibOf(base / layout::kData);
     }
     if (!request.kept_of.empty()) {
       CheckNames({request.kept_of});

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/census/census.h"
+#include "agent/data/data_folder.h"
 #include "agent/files/file_store.h"
 #include "agent/files/folder_time.h"
 #include "agent/setup/set_up_folder.h"
@@ -166,6 +167,7 @@ std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline, const 
   }
   RemoveOldAgents(base, now, deadline);
   if (!IsOver(deadline)) RemoveOldSetUps(base, now - kKeepAgents);
+  if (!IsOver(deadline)) RemoveOldData(base, now - kKeepAgents);
   return removed;
 }
 

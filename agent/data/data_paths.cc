@@ -7,9 +7,11 @@
 #include <cerrno>
 #include <string>
 
+#include "agent/data/data_folder.h"
 #include "agent/slot/kept_folder.h"
 #include "agent/tasks/environment.h"
 #include "agent/tasks/fill_path.h"
+#include "agent/tasks/work_files.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -41,6 +43,17 @@ std::string PathOf(const DataDescription& data) {
                        : "copy it there, or mount what holds it");
 }
 
+std::string PathOf(const DataDescription& data, const std::filesystem::path& base) {
+  if (data.key.empty()) return PathOf(data);
+  const DataFolder folder(base, data.key);
+  if (!folder.Use()) {
+    throw Error(Phase::kFiles, fmt::format("data {} is not there any more", data.name),
+                "start again: it is sent anew");
+  }
+  if (data.file.empty()) return folder.Content();
+  return folder.Content() / PathInWork("work/" + data.file).value();
+}
+
 // Links in it are not followed; it may be one itself.
 protocol::KeptFiles CountFiles(const std::string& path, TimePoint deadline) {
   struct stat info {};
@@ -53,10 +66,20 @@ protocol::KeptFiles CountFiles(const std::string& path, TimePoint deadline) {
 
 }  // namespace
 
-void FillData(std::vector<TaskDescription>& tasks, const std::vector<DataDescription>& data) {
+void FillData(std::vector<TaskDescription>& tasks, const std::vector<DataDescription>& data,
+              const std::filesystem::path& base) {
   for (const DataDescription& one : data) {
-    FillPath(tasks, protocol::DataPath(one.name), PathOf(one));
+    FillPath(tasks, protocol::DataPath(one.name), PathOf(one, base));
   }
+}
+
+std::vector<std::filesystem::path> DataMarks(const std::vector<DataDescription>& data,
+                                             const std::filesystem::path& base) {
+  std::vector<std::filesystem::path> marks;
+  for (const DataDescription& one : data) {
+    if (!one.key.empty()) marks.push_back(DataFolder(base, one.key).Mark());
+  }
+  return marks;
 }
 
 void FillDataThatIsThere(std::vector<TaskDescription>& tasks,
@@ -64,7 +87,7 @@ void FillDataThatIsThere(std::vector<TaskDescription>& tasks,
                          std::vector<protocol::Trouble>& troubles) {
   for (const DataDescription& one : data) {
     try {
-      FillData(tasks, {one});
+      FillPath(tasks, protocol::DataPath(one.name), PathOf(one));
     } catch (const Error& error) {
       troubles.push_back({error.cause(), error.remedy()});
     }

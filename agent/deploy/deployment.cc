@@ -16,6 +16,7 @@
 
 #include "agent/check/port_claims.h"
 #include "agent/check/quick_look.h"
+#include "agent/data/data_folder.h"
 #include "agent/data/data_paths.h"
 #include "agent/files/disk_room.h"
 #include "agent/slot/description.h"
@@ -31,6 +32,7 @@
 #include "base/log.h"
 #include "base/unique_fd.h"
 #include "job/layout.h"
+#include "wire/data.h"
 #include "wire/frame.h"
 
 namespace tfdist::agent {
@@ -160,8 +162,9 @@ Deployment::Deployment(EventLoop& loop, FileThread& files, KeeperLink& keeper,
 
 void Deployment::Need(const std::shared_ptr<Session>& session, const Message& message) {
   const auto files = FilesIn(message);
+  const auto data = message.body.value("data", std::vector<protocol::DataOffer>());
   files_.Post(
-      [store = store_, base = std::filesystem::path(info_.base), files] {
+      [store = store_, base = std::filesystem::path(info_.base), files, data] {
         try {
           store->ForgetUnused();
         } catch (const Error& e) {
@@ -176,6 +179,9 @@ void Deployment::Need(const std::shared_ptr<Session>& session, const Message& me
           store->Expect(file);
           missing.push_back(file.sha256);
           needed_bytes += file.size_bytes;
+        }
+        for (const auto& offer : data) {
+          DataFolder(base, offer.key).Expect(*store, offer, missing, needed_bytes);
         }
         CheckRoom(base, needed_bytes);
         return missing;
@@ -222,7 +228,7 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
        info = info_]() mutable {
         ReplaceFile(folder.secret(), description.secret.value, 0600);
         Described described;
-        FillData(description.tasks, description.data);
+        FillData(description.tasks, description.data, info.base);
         described.set_up_runs = !FillIfMade(description, info);
         KeepDescription(description, folder, info);
         described.prepared = Prepare(description, *store, folder, info);
@@ -253,6 +259,24 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
           Put(answer, "kept", described.kept);
           reply.Ok(std::move(answer));
         });
+      });
+}
+
+void Deployment::Data(const std::shared_ptr<Session>& session, const Message& message) {
+  files_.Post(
+      [store = store_, info = info_, ask = protocol::Body<protocol::DataAsk>(message)] {
+        protocol::DataState state;
+        for (const auto& offer : ask.offers) {
+          const auto job = DataFolder(info.base, offer.key).Unpack(*store, offer, info.job);
+          if (job) state.waits = *job;
+        }
+        for (const std::string& key : ask.keys) {
+          if (!DataFolder(info.base, key).Use()) state.missing.push_back(key);
+        }
+        return state;
+      },
+      [reply = Reply(session, message.id)](Outcome<protocol::DataState>& outcome) {
+        reply.Try([&] { reply.Ok(outcome.Get()); });
       });
 }
 

@@ -42,6 +42,8 @@ class Deployment {
   void Fetch(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Fetched(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Describe(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  // The request `data`.
+  void Data(const std::shared_ptr<Session>& session, const protocol::Message& message);
   // `pull` and `pulled`.
   void Pull(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Pulled(const std::shared_ptr<Session>& session, const protocol::Message& message);

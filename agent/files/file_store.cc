@@ -94,9 +94,18 @@ FileStore::FileStore(std::filesystem::path folder) : folder_(std::move(folder)) 
 
 FileStore::~FileStore() = default;
 
-std::filesystem::path FileStore::PathOf(const std::string& sha256) const {
+std::filesystem::path FileStore::Target(const std::string& sha256) const {
   if (!IsSha256(sha256)) throw Error(Phase::kFiles, "a file's name is not a SHA-256");
-  return folder_ / sha256;
+  const auto place = places_.find(sha256);
+  return place == places_.end() ? folder_ / sha256 : place->second.first;
+}
+
+std::filesystem::path FileStore::PathOf(const std::string& sha256) const {
+  const auto target = Target(sha256);
+  const auto place = places_.find(sha256);
+  std::error_code error;
+  const bool moved = place != places_.end() && !std::filesystem::exists(target, error);
+  return moved ? place->second.second : target;
 }
 
 void FileStore::ForgetUnused() const {
@@ -119,7 +128,7 @@ bool FileStore::Has(const protocol::FileDescription& file) const {
   if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
   if (static_cast<uint64_t>(info.st_size) != file.size_bytes) return false;
   if (HashFile(path) != file.sha256) return false;
-  utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+  if (!places_.contains(file.sha256)) utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
   // The same content may have come before as something that is not executed.
   return !file.executable || chmod(path.c_str(), 0500) == 0;
 }
@@ -139,8 +148,9 @@ bool FileStore::Receive(const std::string& sha256, uint64_t offset, Take take) {
   auto& receiver = receiving_[sha256];
   try {
     if (offset == 0 || receiver == nullptr) {
-      MakePrivateFolder(folder_);
-      receiver = std::make_unique<FileReceiver>(expected->second, PathOf(sha256));
+      const auto target = Target(sha256);
+      MakePrivateFolder(target.parent_path());
+      receiver = std::make_unique<FileReceiver>(expected->second, target);
     }
     if (!take(*receiver)) return false;
     receiver->Finish();

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "wire/file_fetch.h"
 #include "wire/protocol.h"
@@ -36,6 +37,11 @@ class FileStore {
   // As Accept, for bytes that another host has sent.
   [[nodiscard]] bool AcceptContent(const std::string& sha256, uint64_t offset,
                                    std::string_view content);
+  // This content comes to `paths.first` instead of the folder; once that is gone, it is in `paths.second`. Its time stays.
+  void At(const std::string& sha256,
+          std::pair<std::filesystem::path, std::filesystem::path> paths) {
+    places_[sha256] = std::move(paths);
+  }
   // A file of the job: Part() may give it away.
   void Announce(const protocol::FileDescription& file) { announced_[file.sha256] = file; }
   // What another host of the job has asked for. From a file that is on its way here, too: who gets it
@@ -46,7 +52,11 @@ class FileStore {
   [[nodiscard]] std::filesystem::path PathOf(const std::string& sha256) const;
 
  private:
+  // Where it comes to.
+  [[nodiscard]] std::filesystem::path Target(const std::string& sha256) const;
+
   std::filesystem::path folder_;
+  std::map<std::string, std::pair<std::filesystem::path, std::filesystem::path>> places_;
   // `take` gives the receiver what has come, and says whether that was all of the file.
   template <typename Take>
   bool Receive(const std::string& sha256, uint64_t offset, Take take);

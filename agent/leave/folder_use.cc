@@ -18,13 +18,14 @@ void FolderUse::Touch() {
   files_.Post(
       [path = folder_.path(), also = also_] {
         MarkUsed(path);
-        if (!also.empty()) MarkUsed(also);
+        for (const auto& other : also) MarkUsed(other);
       },
       [](Outcome<void>& outcome) { outcome.Get(); });
 }
 
-void FolderUse::AlsoMark(std::filesystem::path path) {
-  also_ = std::move(path);
+void FolderUse::AlsoMark(std::vector<std::filesystem::path> paths) {
+  std::erase_if(paths, [](const auto& path) { return path.empty(); });
+  also_ = std::move(paths);
   if (!also_.empty()) Touch();
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "agent/loop/event_loop.h"
 #include "agent/loop/file_thread.h"
@@ -17,8 +18,8 @@ class FolderUse {
   // Marks the folder as used, now and each hour.
   FolderUse(EventLoop& loop, FileThread& files, const SlotFolder& folder);
 
-  // From now on, `path` too: what the job uses outside of its folder. Empty: nothing more.
-  void AlsoMark(std::filesystem::path path);
+  // From now on, these too: what the job uses outside of its folder. Empty ones are passed over.
+  void AlsoMark(std::vector<std::filesystem::path> paths);
   // Removes the folder. `left`: what could not be removed, or empty. `done` runs on the loop's
   // thread.
   void Remove(std::function<void(const std::string& left)> done);
@@ -30,7 +31,7 @@ class FolderUse {
 
   FileThread& files_;
   const SlotFolder& folder_;
-  std::filesystem::path also_;
+  std::vector<std::filesystem::path> also_;
   EventLoop::Timer timer_;
 };
 

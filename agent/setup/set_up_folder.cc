@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "agent/files/folder_lock.h"
 #include "agent/files/folder_time.h"
 #include "agent/slot/slot_folder.h"
 #include "base/clock.h"
@@ -27,7 +27,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kKeyDigits = 16;
 constexpr size_t kMostMarkBytes = 4096;
-constexpr std::string_view kLockFile = "lock";
 constexpr std::string_view kDoneMark = ".done";
 
 bool IsSetUpKey(std::string_view text) {
@@ -43,14 +42,6 @@ std::string KindOfMachine() {
 
 std::string ReadMark(const fs::path& path) {
   return ReadOwnFileIfExists(path, kMostMarkBytes).value_or("");
-}
-
-// Retention may have removed the folder between open(2) and flock(2).
-bool IsStillThere(int fd, const fs::path& path) {
-  struct stat open {};
-  struct stat named {};
-  return fstat(fd, &open) == 0 && stat(path.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
-         open.st_ino == named.st_ino;
 }
 
 bool IsUnusedSince(const fs::path& path, fs::file_time_type than) {
@@ -89,18 +80,7 @@ fs::path SetUpFolder::Mark(const std::string& run) const {
   return path_ / (run + std::string(kDoneMark));
 }
 
-std::optional<UniqueFd> SetUpFolder::TryLock() const {
-  while (true) {
-    MakePrivateFolder(path_.parent_path());
-    MakePrivateFolder(path_);
-    UniqueFd fd = OpenFile(path_ / kLockFile, O_RDWR | O_CREAT | O_NOFOLLOW);
-    if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno == EWOULDBLOCK || errno == EINTR) return std::nullopt;
-      throw Error(Phase::kSetUp, WithErrno("cannot lock " + (path_ / kLockFile).string(), errno));
-    }
-    if (IsStillThere(fd.get(), path_ / kLockFile)) return fd;
-  }
-}
+std::optional<UniqueFd> SetUpFolder::TryLock() const { return TryLockFolder(path_); }
 
 std::string SetUpFolder::JobOfLock() const { return ReadMark(path_ / kLockFile); }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <limits.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
@@ -118,7 +119,8 @@ std::optional<std::string> PathInWork(std::string_view link) {
 }
 
 void PlaceInWork(const FileStore& store, const protocol::FileDescription& file,
-                 const std::filesystem::path& work, const std::string& path) {
+                 const std::filesystem::path& work, const std::string& path,
+                 const std::filesystem::path& own) {
   constexpr int kFolder = O_RDONLY | O_DIRECTORY;
   UniqueFd folder = OpenFile(work, kFolder | O_NOFOLLOW);
   std::string_view rest = path;
@@ -127,6 +129,8 @@ void PlaceInWork(const FileStore& store, const protocol::FileDescription& file,
     folder = OpenBelow(folder.get(), name, kFolder, 0, path);
   }
   const Writable writable(folder.get());
+  const std::string entry(name);
+  if (linkat(AT_FDCWD, own.c_str(), folder.get(), entry.c_str(), 0) == 0) return;
   const UniqueFd fd = OpenBelow(folder.get(), name, O_WRONLY | O_CREAT | O_EXCL, 0600, path);
   CopyContent(store.PathOf(file.sha256), fd.get(), path);
 }

@@ -15,9 +15,11 @@ namespace tfdist::agent {
 std::optional<std::string> PathInWork(std::string_view link);
 
 // Copies the file to `path` below the work folder `work`, which has its folders already. It goes
-// through no link, and over nothing that is there. Throws Error(kFiles).
+// through no link, and over nothing that is there. `own`: a file of that content that may become it by a hard link.
+// Throws Error(kFiles).
 void PlaceInWork(const FileStore& store, const protocol::FileDescription& file,
-                 const std::filesystem::path& work, const std::string& path);
+                 const std::filesystem::path& work, const std::string& path,
+                 const std::filesystem::path& own = {});
 
 // Gives what lies in `work` the times that the file `times` (protocol::kWorkTimes) has for it, and files their modes, once
 // all of it is there. An entry whose time cannot be set keeps the time of its arrival. Throws Error(kFiles) for a file that

@@ -72,11 +72,12 @@ void UnpackArchive(const std::filesystem::path& archive, const std::filesystem::
   if (!in_time) kill(-tar.pid, SIGKILL);  // its gzip as well
   const int status = Reap(tar.pid);
   if (!in_time) {
-    throw Error(Phase::kFiles,
-                fmt::format("tar did not unpack the workdir in {} s", limit.count() / 1000));
+    throw Error(Phase::kFiles, fmt::format("tar did not unpack {} in {} s", archive.string(),
+                                           limit.count() / 1000));
   }
   if (status != 0) {
-    throw Error(Phase::kFiles, fmt::format("tar could not unpack the workdir: {}", complaints));
+    throw Error(Phase::kFiles,
+                fmt::format("tar could not unpack {}: {}", archive.string(), complaints));
   }
 }
 

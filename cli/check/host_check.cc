@@ -194,6 +194,7 @@ class Checkup {
       if (RunsTensorFlowServer(task)) AskForTensorFlow(survey);
     }
     survey.data = DataOf(plan_, survey.tasks);
+    std::erase_if(survey.data, [](const auto& data) { return data.path.parts.empty(); });
     if (slot == 0) survey.coordinator = host.address;
     survey.coordinator_port = plan_.control_port;
     survey.needs_ports = plan_.needs_ports;

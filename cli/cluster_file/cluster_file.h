@@ -108,7 +108,8 @@ struct SetUpTable {
 
 // Of [data].
 struct DataEntry {
-  Located<std::string> path;  // of the hosts
+  Located<std::string> path;
+  bool is_of_hosts = false;  // else of this machine, and sent
 };
 
 struct SshTable {

@@ -27,14 +27,19 @@ bool IsOfHosts(std::string_view path) {
 }
 
 std::optional<DataEntry> ReadEntry(const Field& field, Problems& problems) {
+  if (std::holds_alternative<std::string>(field.node->value)) {
+    const auto source = ReadLine(field, problems);
+    return source ? std::optional(DataEntry{{*source, field.where}, false}) : std::nullopt;
+  }
   const auto* table = std::get_if<TomlNode::Table>(&field.node->value);
   if (table == nullptr) {
-    ReportForm(field, "{ path = \"/path/on/the/hosts\" }", problems);
+    ReportForm(field, "a folder or file of this machine, or { path = \"/path/on/the/hosts\" }",
+               problems);
     return std::nullopt;
   }
   const TableReader reader(*table, field.where, kDataKeys, problems);
   const auto path = reader.Line("path");
-  if (path && IsOfHosts(path->value)) return DataEntry{*path};
+  if (path && IsOfHosts(path->value)) return DataEntry{*path, true};
   if (path) {
     problems.Add(path->where,
                  fmt::format("expected a path of the hosts, beginning with / or ~/, got {}",

@@ -29,6 +29,7 @@
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
 #include "cli/job/connector.h"
+#include "cli/plan/data.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/host_count.h"
 #include "cli/plan/spares.h"
@@ -56,6 +57,9 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr size_t kSecretBytes = 32;
+// No path of a work folder begins so.
+constexpr std::string_view kDataInRecord = "/data/";
+constexpr size_t kDigitsInRecord = 8;
 // A slow host is named after so long.
 constexpr auto kSlowHost = 5s;
 // Of a large repository it may take longer, and is not known then.
@@ -65,6 +69,19 @@ constexpr auto kAskLimit = 10s;
 // Longer than the agents need to take a request to go back; they remove themselves otherwise.
 constexpr auto kRollBackLimit = 10s;
 
+// As of a changed program: what tasks read is a part of the plan.
+void LoadData(const Plan& plan, Cargo& cargo) {
+  std::vector<protocol::TaskDescription> tasks;
+  for (const TaskOnHost& task : plan.tasks) tasks.push_back(DescribeTask(plan, task));
+  for (const auto& described : DataOf(plan, tasks)) {
+    const auto data = std::ranges::find(plan.data, described.name, &DataPlan::name);
+    if (data->source.empty()) continue;
+    const SlowNotice notice(fmt::format("reading data {}", data->name));
+    cargo.data.push_back(std::make_unique<DataParts>(*data));
+    cargo.job.plan_sha256 = Sha256Hex(cargo.job.plan_sha256 + cargo.data.back()->key());
+  }
+}
+
 Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& hashes,
                 bool set_up_again) {
   Cargo cargo;
@@ -72,6 +89,7 @@ Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& has
   if (cargo.set_up) cargo.set_up->again = set_up_again;
   cargo.job = DescribeJob(plan, NewJobId(plan.name));
   cargo.secret = RandomHex(kSecretBytes);
+  LoadData(plan, cargo);
   if (plan.workdir) {
     const SlowNotice notice(fmt::format("packing {}", WorkdirText(listing)));
     cargo.workdir = std::make_unique<WorkdirParts>(*plan.workdir, listing, hashes);
@@ -94,7 +112,13 @@ std::string ChangedFilesText(const std::vector<std::string>& changed) {
 
 void ShowDifferences(const JobRecord& running, const JobRecord& wanted) {
   std::vector<std::string> lines = PlanDifferences(running, wanted);
-  const auto changed = ChangedFiles(running.files, wanted.files);
+  auto changed = ChangedFiles(running.files, wanted.files);
+  const auto data = std::ranges::stable_partition(
+      changed, [](const std::string& path) { return !path.starts_with(kDataInRecord); });
+  for (const std::string& path : data) {
+    lines.push_back(fmt::format("data changed: {}", path.substr(kDataInRecord.size())));
+  }
+  changed.erase(data.begin(), data.end());
   if (!changed.empty()) lines.push_back(ChangedFilesText(changed));
   if (lines.empty())
     lines.emplace_back("what differs is not known: another version of tfdist has started it");
@@ -294,6 +318,11 @@ class Launch {
       record_.origin.workdir_hash = cargo_.workdir->Hash();
       hashes_.Save();
     }
+    for (const auto& data : cargo_.data) {
+      record_.files[std::string(kDataInRecord) + data->name()] =
+          data->key().substr(0, kDigitsInRecord);
+    }
+    if (is_first && !arguments.quiet) SayData();
   }
 
   int Run() {
@@ -335,6 +364,14 @@ class Launch {
   }
 
  private:
+  void SayData() const {
+    for (const auto& data : cargo_.data) {
+      const WorkdirListing& listing = data->listing();
+      Say("tfdist: data {}: {}, {}\n", data->name(), Counted(listing.files, "file"),
+          SizeText(listing.bytes));
+    }
+  }
+
   // The jobs of this plan, or with --replace of its name, that this machine has started and that run, as their coordinators
   // say now: there is nothing to bring up, and no record to make.
   [[nodiscard]] std::vector<JobRecord> RunningNow() const {

@@ -17,8 +17,10 @@
 #include "cli/link/agent_start.h"
 #include "cli/link/bootstrap.h"
 #include "cli/link/embedded_agent.h"
+#include "cli/plan/data.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/runtime_choice.h"
+#include "wire/data.h"
 #include "wire/image_pull.h"
 #include "wire/refusal.h"
 #include "wire/room.h"
@@ -48,6 +50,8 @@ constexpr auto kTrialsLimit = 300s;  // of its images, by the host's container e
 constexpr auto kPortsLimit = 70s;    // TIME_WAIT lasts for 60 s
 constexpr auto kPortsLook = 500ms;
 constexpr auto kSetUpLook = 200ms;
+constexpr auto kDataLook = 200ms;
+constexpr auto kDataLimit = 30min;   // of another job that unpacks the same
 constexpr size_t kMostTroubles = 8;  // of a host: more is nothing that an agent says
 constexpr auto kDialLimit = 30s;     // the name of slot 0 is resolved there as well
 constexpr auto kNamesLimit = 30s;
@@ -61,9 +65,10 @@ constexpr size_t kMarkBytes = 16;
 
 TimePoint In(milliseconds span) { return SystemClock().Now() + span; }
 
+constexpr uint64_t kBytesPerMillisecond = 5000;  // of a slow disk
+
 // A host reads, hashes and copies what is in the description.
 milliseconds LimitFor(const protocol::HostDescription& description) {
-  constexpr uint64_t kBytesPerMillisecond = 5000;  // of a slow disk
   uint64_t bytes = description.workdir ? description.workdir->size_bytes : 0;
   for (const auto& file : description.files) bytes += file.size_bytes;
   const bool has_image = std::ranges::any_of(
@@ -87,6 +92,12 @@ uint64_t ContentBytes(const std::vector<protocol::FileDescription>& files) {
   uint64_t bytes = 0;
   for (const auto& file : files) bytes += file.size_bytes;
   return bytes;
+}
+
+milliseconds LimitFor(const std::vector<protocol::DataOffer>& offers) {
+  uint64_t bytes = 0;
+  for (const auto& offer : offers) bytes += ContentBytes(offer.files) + offer.unpacked_bytes;
+  return kDescribeLimit + milliseconds(bytes / kBytesPerMillisecond);
 }
 
 Error DifferentImages(const std::string& image,
@@ -169,6 +180,7 @@ void Deployment::FailToBegin(int slot, const std::string& why) {
   host.failure =
       FailureOf(Error(Phase::kInternal, "cannot start a thread: " + why, "raise ulimit -u"),
                 plan_.hosts[static_cast<size_t>(slot)].name);
+  host.failed = true;
   host.steps.Begin(nullptr);
   prepared_.Arrive(false);
   Finish();
@@ -294,6 +306,7 @@ void Deployment::BringUp(int slot) {
                             StartOnHost(slot);
                             host.description = DescriptionOf(slot);
                             AskWhatIsMissing(slot);
+                            host.lacks = AskForData(host, KeysFor(slot), {}).missing;
                             if (!hands_on_) Equip(slot);
                             if (first) MarkShared(host);
                           }) &&
@@ -304,6 +317,8 @@ void Deployment::BringUp(int slot) {
                           }) &&
                      Pass(connected_, slot, "reach the coordinator",
                           [&] {
+                            // Slot 0 knows what it hands on before anybody asks it for that.
+                            if (hands_on_) OfferData(slot);
                             if (first) return;
                             DialCoordinator(host);
                             FindMark(host);
@@ -328,6 +343,7 @@ bool Deployment::Pass(Gate& gate, int slot, const char* name, Step step) {
     step();
   } catch (const std::exception& error) {  // one bad host hides no other
     host.failure = FailureOf(error, host_name);
+    host.failed = true;
     if (const auto* taken = dynamic_cast<const protocol::NameTaken*>(&error)) {
       host.name_taken = *taken;
     }
@@ -400,6 +416,12 @@ protocol::HostDescription Deployment::DescriptionOf(int slot) const {
     description.files.push_back(cargo_.workdir->times().description());
   }
   description.set_up = SetUpOn(slot);
+  for (auto& one : description.data) {
+    const auto parts = std::ranges::find(cargo_.data, one.name, &DataParts::name);
+    if (parts == cargo_.data.end()) continue;
+    one.key = (*parts)->key();
+    one.file = (*parts)->file();
+  }
   description.secret.value = cargo_.secret;
   description.replaces = rehearsed_for_;
   if (is_rehearsal() && slot == 0) description.control_port = plan_.control_port;
@@ -433,6 +455,7 @@ bool Deployment::HandsOn() const {
     bytes += cargo_.workdir->archive().description().size_bytes;
     for (const auto& file : cargo_.workdir->files()) bytes += file.size_bytes;
   }
+  for (const auto& data : cargo_.data) bytes += data->listing().bytes;
   const auto remote =
       std::ranges::count_if(plan_.hosts, [](const auto& host) { return !host.local; });
   return bytes >= kHandOnBytes && remote > 1;
@@ -440,6 +463,7 @@ bool Deployment::HandsOn() const {
 
 void Deployment::Equip(int slot) {
   try {
+    if (!hands_on_) OfferData(slot);
     BringFiles(slot);
     if (slot == 0) first_is_through_ = true;
   } catch (...) {
@@ -447,6 +471,7 @@ void Deployment::Equip(int slot) {
     throw;
   }
   if (first_has_failed_) return;  // nobody gets through the next gate
+  if (!UnpackData(slot)) return;
   Describe(slot);
   AskForNames(slot);
 }
@@ -577,6 +602,102 @@ void Deployment::AskWhatIsMissing(int slot) {
   }
 }
 
+// All slots of a machine read the same: the first one brings it.
+std::vector<std::string> Deployment::KeysFor(int slot) const {
+  std::set<std::string> keys;
+  const std::vector<int> beside = SlotsBeside(plan_.hosts, slot);
+  if (cargo_.data.empty() || beside.front() != slot) return {};
+  for (const int other : beside) {
+    for (const auto& data : cli::DataOf(plan_, TasksFor(plan_, other))) {
+      const auto parts = std::ranges::find(cargo_.data, data.name, &DataParts::name);
+      if (parts != cargo_.data.end()) keys.insert((*parts)->key());
+    }
+  }
+  return {keys.begin(), keys.end()};
+}
+
+DataParts& Deployment::PartsOf(const std::string& key) const {
+  const auto found = std::ranges::find(cargo_.data, key, &DataParts::key);
+  if (found != cargo_.data.end()) return **found;
+  throw ProtocolError(Phase::kFiles, "the host asks for data that it was not offered");
+}
+
+protocol::DataState Deployment::AskForData(Host& host, const std::vector<std::string>& keys,
+                                           const std::vector<protocol::DataOffer>& offers) {
+  if (keys.empty()) return {};
+  const protocol::DataAsk ask{keys, offers};
+  return protocol::Body<protocol::DataState>(
+      {.type = "ok", .body = Ask(host, type::kData, ask, LimitFor(offers))});
+}
+
+std::vector<protocol::DataOffer> Deployment::OffersOf(const std::set<std::string>& keys,
+                                                      Host& host) {
+  std::vector<protocol::DataOffer> offers;
+  for (const std::string& key : keys) {
+    offers.push_back(PartsOf(key).Offer([&] {
+      ThrowIfCancelled();
+      (void)host.attached.link->Receive(SystemClock().Now());  // sends pings
+    }));
+  }
+  return offers;
+}
+
+// Slot 0 hands on what others lack, too: they have answered by then.
+void Deployment::OfferData(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  const std::set<std::string> own(host.lacks.begin(), host.lacks.end());
+  std::set<std::string> keys = own;
+  for (const auto& other : hosts_) {
+    if (hands_on_ && slot == 0) keys.insert(other->lacks.begin(), other->lacks.end());
+  }
+  if (keys.empty()) return;
+  host.steps.Begin("data");
+  auto offers = OffersOf(keys, host);
+  for (auto& offer : offers) {
+    if (!own.contains(offer.key)) offer.unpacked_bytes = 0;
+  }
+  const Json wanted = {{"files", Json::array()}, {"data", offers}};
+  const Json answer = Ask(host, type::kNeed, wanted, LimitFor(offers));
+  auto missing = answer.at("missing").get<std::set<std::string>>();
+  for (const auto& offer : offers) {
+    for (const auto& file : offer.files) {
+      if (missing.erase(file.sha256) > 0) host.missing.push_back(file);
+    }
+  }
+}
+
+bool Deployment::UnpackData(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  const Host& first = *hosts_[static_cast<size_t>(SlotsBeside(plan_.hosts, slot).front())];
+  if (&first != &host) return AwaitData(first, host);
+  const TimePoint deadline = In(kDataLimit);
+  for (auto lacks = host.lacks; !lacks.empty();) {
+    host.steps.Begin("data");
+    const auto state =
+        AskForData(host, lacks, OffersOf(std::set<std::string>(lacks.begin(), lacks.end()), host));
+    lacks = state.missing;
+    if (lacks.empty()) break;
+    if (state.waits.empty() || SystemClock().Now() > deadline) {
+      const std::string by = state.waits.empty() ? "" : ": job " + state.waits + " unpacks it";
+      throw Error(Phase::kFiles, "data is not there" + by, "start again");
+    }
+    host.steps.Begin("data that another job unpacks");
+    (void)host.attached.link->Receive(SystemClock().Now() + kDataLook);  // sends pings
+  }
+  host.has_data = true;
+  return true;
+}
+
+bool Deployment::AwaitData(const Host& first, Host& host) {
+  while (!first.has_data) {
+    if (first.failed || first_has_failed_) return false;
+    ThrowIfCancelled();
+    host.steps.Begin("data");
+    (void)host.attached.link->Receive(SystemClock().Now() + kDataLook);  // sends pings
+  }
+  return true;
+}
+
 void Deployment::BringFiles(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   if (host.missing.empty()) return;
@@ -588,6 +709,7 @@ void Deployment::BringFiles(int slot) {
     SendFiles(host);
   } else if (!FetchFiles(host)) {
     AskWhatIsMissing(slot);
+    OfferData(slot);
     sent_ += bytes - ContentBytes(host.missing);
     SendFiles(host);
   }
@@ -640,6 +762,10 @@ const PackedFile& Deployment::PackOf(FileUpload& upload, const std::string& sha2
   const auto keep_alive = [&] { upload.Poll(); };
   const PackedFile* pack = cargo_.workdir ? cargo_.workdir->Pack(sha256, keep_alive) : nullptr;
   if (pack != nullptr) return *pack;
+  for (const auto& data : cargo_.data) {
+    pack = data->Pack(sha256, keep_alive);
+    if (pack != nullptr) return *pack;
+  }
   throw ProtocolError(Phase::kFiles, "the host wants a file that it was not offered");
 }
 

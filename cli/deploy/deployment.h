@@ -15,10 +15,12 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "cli/deploy/data_parts.h"
 #include "cli/deploy/file_upload.h"
 #include "cli/deploy/gate.h"
 #include "cli/deploy/name_check.h"
@@ -45,6 +47,7 @@ struct Cargo {
   std::optional<PackedFile> runtime;
   std::optional<PackedFile> cuda_runtime;
   std::optional<protocol::SetUpDescription> set_up;
+  std::vector<std::unique_ptr<DataParts>> data;  // that tasks name and that is sent
 };
 
 // How far files have come to the hosts.
@@ -127,8 +130,11 @@ class Deployment {
     std::optional<protocol::SharedFolder> shared;
     protocol::HostDescription description;           // until the host has it
     std::vector<protocol::FileDescription> missing;  // files, as the host has said
-    std::string not_from_first;                      // why they came from here; empty: they did not
+    std::vector<std::string> lacks;  // keys of data: what it has answered before `prepared_` opens
+    std::string not_from_first;      // why they came from here; empty: they did not
     StepTimes steps;
+    std::atomic<bool> has_data = false;
+    std::atomic<bool> failed = false;
     std::atomic<bool> touched = false;  // something of the job may be there
     std::thread thread;
   };
@@ -143,6 +149,16 @@ class Deployment {
   [[nodiscard]] std::vector<protocol::FileDescription> RuntimesOfCargo() const;
   void AddRuntimesOfOthers(std::vector<protocol::FileDescription>& wanted) const;
   void AskWhatIsMissing(int slot);
+  [[nodiscard]] std::vector<std::string> KeysFor(int slot) const;
+  [[nodiscard]] DataParts& PartsOf(const std::string& key) const;
+  protocol::DataState AskForData(Host& host, const std::vector<std::string>& keys,
+                                 const std::vector<protocol::DataOffer>& offers);
+  [[nodiscard]] std::vector<protocol::DataOffer> OffersOf(const std::set<std::string>& keys,
+                                                          Host& host);
+  void OfferData(int slot);
+  // False: nobody gets through the next gate.
+  bool UnpackData(int slot);
+  bool AwaitData(const Host& first, Host& host);
   void Equip(int slot);
   void BringFiles(int slot);
   void SendFiles(Host& host);

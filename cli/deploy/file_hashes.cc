@@ -66,10 +66,10 @@ fs::path CacheFolder() {
 
 }  // namespace
 
-FileHashes::FileHashes(fs::path workdir) : workdir_(std::move(workdir)) {
+FileHashes::FileHashes(fs::path of, const fs::path& kept_as) : workdir_(std::move(of)) {
   const fs::path folder = CacheFolder();
   if (folder.empty()) return;
-  cache_ = folder / Sha256Hex(workdir_.string());
+  cache_ = folder / Sha256Hex(kept_as.string());
   try {
     Load();
   } catch (const std::exception&) {

@@ -18,7 +18,9 @@ namespace tfdist::cli {
 // cannot be read or written there costs time alone.
 class FileHashes {
  public:
-  explicit FileHashes(std::filesystem::path workdir);
+  explicit FileHashes(const std::filesystem::path& workdir) : FileHashes(workdir, workdir) {}
+  // Of data: `kept_as` tells its file there from that of a work folder which is the same.
+  FileHashes(std::filesystem::path of, const std::filesystem::path& kept_as);
 
   // SHA-256 of a file's content, or of where a link points. Throws Error(kFiles).
   std::string Of(const WorkdirEntry& entry);

@@ -25,7 +25,7 @@ bool IsBelow(std::string_view path, std::string_view folder) {
 [[noreturn]] void FailMissing(const std::string& input, const WorkdirListing& listing) {
   constexpr std::array<const char*, kLeftOutReasons> kReasons = {
       "a line of .gitignore", "a line of .tfdistignore", "its name: version control",
-      "its name: results of tfdist pull"};
+      "its name: results of tfdist pull", "[data], which sends it by itself"};
   for (const LeftOut& one : listing.left_out) {
     if (one.path != input && !IsBelow(input, one.path)) continue;
     FailForInput(input, fmt::format("stays here by {}", kReasons.at(static_cast<size_t>(one.by))),
@@ -74,7 +74,7 @@ std::optional<protocol::SetUpDescription> DescribeSetUp(const Plan& plan,
 
 std::string SetUpKey(const Plan& plan) {
   if (!plan.set_up) return "";
-  const WorkdirListing listing = plan.workdir ? ListWorkdir(*plan.workdir) : WorkdirListing();
+  const WorkdirListing listing = ListWorkdir(plan);
   FileHashes hashes(plan.workdir.value_or(""));
   return DescribeSetUp(plan, listing, hashes)->key;
 }

@@ -24,9 +24,23 @@ namespace fs = std::filesystem;
 constexpr size_t kShownEntries = 3;
 // A cache that is left out may hold millions of files, and only its size is told.
 constexpr size_t kMaxCountedLeftOut = 200'000;
+constexpr uint64_t kMostDataEntries = 200'000;
+constexpr const char* kTooMuchDataRemedy =
+    "put small files into larger ones (tar, TFRecord), or copy it to the hosts and write its path "
+    "there: { path = \"/data\" }";
 constexpr const char* kTooLargeRemedy =
     "keep data outside of it, or name it in a file .tfdistignore there; --workdir FOLDER, or "
     "workdir in [task], sends another folder, --no-workdir none";
+
+// What is walked through, and what of it is left out.
+struct WalkWish {
+  std::string name;  // "workdir /home/me/work", for messages
+  fs::path folder;
+  uint64_t most_entries = 0;
+  const char* remedy = kTooLargeRemedy;
+  bool all = false;               // no ignore file counts
+  std::vector<std::string> data;  // below the folder
+};
 
 // As tar(1) --exclude-vcs has them.
 constexpr std::array<std::string_view, 6> kVersionControl = {".git", ".svn",   ".hg",
@@ -34,11 +48,15 @@ constexpr std::array<std::string_view, 6> kVersionControl = {".git", ".svn",   "
 
 class Walk {
  public:
-  Walk(const fs::path& workdir, const WorkdirLimits& limits)
-      : workdir_(workdir), limits_(limits), rules_(workdir) {}
+  explicit Walk(WalkWish wish)
+      : wish_(std::move(wish)), workdir_(wish_.folder), rules_(wish_.folder) {}
 
   WorkdirListing Run() {
     Folder("");
+    return std::move(listing_);
+  }
+  WorkdirListing RunFor(const std::string& entry) {
+    Entry(entry);
     return std::move(listing_);
   }
 
@@ -58,7 +76,7 @@ class Walk {
     }
     if (error && !left_out_) {
       throw Error(Phase::kFiles,
-                  fmt::format("cannot read workdir's folder {}: {}", PathOf(path).string(),
+                  fmt::format("cannot read {} of {}: {}", PathOf(path).string(), wish_.name,
                               error.message()),
                   fmt::format("chmod u+rx, or leave it out with a line /{}/ in {}", path,
                               (workdir_ / kTfdistIgnoreFile).string()));
@@ -68,7 +86,7 @@ class Walk {
   }
 
   void Folder(const std::string& path) {
-    const bool reads_rules = !left_out_;
+    const bool reads_rules = !left_out_ && !wish_.all;
     if (reads_rules) rules_.Enter(PathOf(path), path);
     for (const std::string& name : NamesIn(path))
       Entry(path.empty() ? name : fmt::format("{}/{}", path, name));
@@ -92,8 +110,10 @@ class Walk {
   }
 
   [[nodiscard]] std::optional<LeftOutBy> ReasonFor(const WorkdirEntry& entry) const {
+    if (wish_.all) return std::nullopt;
+    if (std::ranges::find(wish_.data, entry.path) != wish_.data.end()) return LeftOutBy::kData;
     const auto above = left_out_ ? std::optional(listing_.left_out[*left_out_].by) : std::nullopt;
-    if (above == LeftOutBy::kVersionControl) return above;
+    if (above == LeftOutBy::kVersionControl || above == LeftOutBy::kData) return above;
     const std::string name = entry.path.substr(entry.path.rfind('/') + 1);
     if (std::ranges::find(kVersionControl, name) != kVersionControl.end()) {
       return LeftOutBy::kVersionControl;
@@ -133,20 +153,19 @@ class Walk {
     if (!entry.is_folder()) ++listing_.files;
     listing_.bytes += entry.size_bytes();
     listing_.entries.push_back(std::move(entry));
-    if (listing_.entries.size() > limits_.entries) {
-      FailTooLarge(fmt::format("{} files and folders", limits_.entries));
-    }
+    if (listing_.entries.size() > wish_.most_entries) FailTooLarge();
   }
 
-  [[noreturn]] void FailTooLarge(const std::string& how) const {
-    throw UsageError(Phase::kConfig,
-                     fmt::format("workdir {} has more than {} to send; its largest entries: {}",
-                                 workdir_.string(), how, LargestEntries(listing_.entries)),
-                     kTooLargeRemedy);
+  [[noreturn]] void FailTooLarge() const {
+    throw UsageError(
+        Phase::kConfig,
+        fmt::format("{} has more than {} files and folders to send; its largest entries: {}",
+                    wish_.name, wish_.most_entries, LargestEntries(listing_.entries)),
+        wish_.remedy);
   }
 
-  const fs::path workdir_;
-  const WorkdirLimits limits_;
+  const WalkWish wish_;
+  const fs::path& workdir_;
   IgnoreRules rules_;
   WorkdirListing listing_;
   // Which of listing_.left_out the folder that is looked at belongs to.
@@ -155,10 +174,41 @@ class Walk {
   size_t counted_ = 0;
 };
 
+WalkWish WishOf(const fs::path& workdir, const WorkdirLimits& limits) {
+  WalkWish wish;
+  wish.name = "workdir " + workdir.string();
+  wish.folder = workdir;
+  wish.most_entries = limits.entries;
+  return wish;
+}
+
 }  // namespace
 
 WorkdirListing ListWorkdir(const fs::path& workdir, const WorkdirLimits& limits) {
-  return Walk(workdir, limits).Run();
+  return Walk(WishOf(workdir, limits)).Run();
+}
+
+WorkdirListing ListWorkdir(const Plan& plan) {
+  if (!plan.workdir) return {};
+  WalkWish wish = WishOf(*plan.workdir, {});
+  for (const DataPlan& data : plan.data) {
+    if (!data.source.empty()) {
+      wish.data.push_back(data.source.lexically_relative(*plan.workdir).string());
+    }
+  }
+  return Walk(std::move(wish)).Run();
+}
+
+WorkdirListing ListData(const DataPlan& data) {
+  const bool is_folder = fs::is_directory(data.source);
+  WalkWish wish;
+  wish.name = "data " + data.name;
+  wish.folder = is_folder ? data.source : data.source.parent_path();
+  wish.most_entries = kMostDataEntries;
+  wish.remedy = kTooMuchDataRemedy;
+  wish.all = true;
+  Walk walk(std::move(wish));
+  return is_folder ? walk.Run() : walk.RunFor(data.source.filename().string());
 }
 
 std::string LargestEntries(const std::vector<WorkdirEntry>& entries) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/plan/plan.h"
+
 namespace tfdist::cli {
 
 struct WorkdirEntry {
@@ -24,9 +26,9 @@ struct WorkdirEntry {
   }
 };
 
-// kResults: a folder with a job's id for its name, as `pull` makes it.
-enum class LeftOutBy : uint8_t { kGitIgnore, kTfdistIgnore, kVersionControl, kResults };
-inline constexpr size_t kLeftOutReasons = 4;
+// kResults: a folder with a job's id for its name, as `pull` makes it. kData: what [data] sends by itself.
+enum class LeftOutBy : uint8_t { kGitIgnore, kTfdistIgnore, kVersionControl, kResults, kData };
+inline constexpr size_t kLeftOutReasons = 5;
 
 // A file, or a folder with all that is in it.
 struct LeftOut {
@@ -54,6 +56,12 @@ struct WorkdirLimits {
 // Throws UsageError(kConfig) as soon as more than `limits` would be sent: it names the folder, its
 // largest entries and what to do. Throws Error(kFiles) for a folder that cannot be read.
 WorkdirListing ListWorkdir(const std::filesystem::path& workdir, const WorkdirLimits& limits = {});
+// Of the plan's work folder, if it has one: without data that is sent by itself.
+WorkdirListing ListWorkdir(const Plan& plan);
+
+// A folder or file that is sent as data, as it is: no ignore file counts, nothing stays here. Paths count from the folder, or
+// from that in which the file is. Throws as ListWorkdir, for more than 200,000 files and folders.
+WorkdirListing ListData(const DataPlan& data);
 
 // "data (812 MB), out (3 MB)": the largest of the folder's own entries, of what is sent.
 std::string LargestEntries(const std::vector<WorkdirEntry>& entries);

@@ -66,7 +66,7 @@ PackedFile PackArchive(const std::filesystem::path& workdir, const WorkdirListin
                  SystemClock().Now() + kPackLimit);
   if (tar.timed_out || tar.exit_code != 0) {
     throw Error(Phase::kFiles,
-                fmt::format("cannot pack workdir {}: {}", workdir.string(),
+                fmt::format("cannot pack {}: {}", workdir.string(),
                             tar.timed_out ? "tar took more than 30 minutes" : tar.error_output));
   }
   return {archive.get(), 0, false, ""};

@@ -16,7 +16,8 @@ namespace {
 
 constexpr size_t kShownLeftOut = 3;
 constexpr std::array<const char*, kLeftOutReasons> kReasons = {
-    "by .gitignore", "by .tfdistignore", "as version control", "as results of tfdist pull"};
+    "by .gitignore", "by .tfdistignore", "as version control", "as results of tfdist pull",
+    "as data, which is sent by itself"};
 
 // The largest first.
 std::vector<LeftOut> LeftOutFor(LeftOutBy reason, const WorkdirListing& listing) {

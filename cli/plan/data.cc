@@ -4,13 +4,15 @@
 
 #include <algorithm>
 #include <string_view>
+#include <system_error>
 
+#include "cli/plan/local_path.h"
 #include "cli/plan/placeholders.h"
 
 namespace tfdist::cli {
 namespace {
 
-void CheckPath(const Located<std::string>& path, Problems& problems) {
+void CheckPathOfHosts(const Located<std::string>& path, Problems& problems) {
   for (const std::string_view word : PlaceholdersIn(path.value)) {
     if (word.starts_with("env:")) continue;
     problems.Add(path.where, fmt::format("{{{}}} stands for nothing here", word),
@@ -22,13 +24,39 @@ void CheckPath(const Located<std::string>& path, Problems& problems) {
   }
 }
 
+// A link to a file has no content of its own to send.
+std::filesystem::path WithoutLink(const std::filesystem::path& path) {
+  std::error_code error;
+  const bool is_link_to_file =
+      std::filesystem::is_symlink(path, error) && std::filesystem::is_regular_file(path, error);
+  return is_link_to_file ? std::filesystem::canonical(path) : path;
+}
+
+// What is inside of it stays out of what is sent with the work folder.
+void CheckIsBesideWorkdir(const Located<std::string>& said, const DataPlan& data, const Plan& plan,
+                          Problems& problems) {
+  if (!plan.workdir) return;
+  const auto way = plan.workdir->lexically_relative(data.source);
+  if (way.empty() || *way.begin() == "..") return;
+  problems.Add(said.where, fmt::format("holds the workdir {}", Quoted(plan.workdir->string())),
+               "name a folder inside of it, or beside it");
+}
+
 }  // namespace
 
-void PlanData(const ClusterFile& file, const Placement& placement, Plan& plan, Problems& problems) {
+void PlanData(const ClusterFile& file, const std::filesystem::path& folder,
+              const Placement& placement, Plan& plan, Problems& problems) {
   Placeholders placeholders(plan, placement.complete, problems);
   for (const auto& [name, entry] : file.data) {
-    CheckPath(entry.path, problems);
-    plan.data.push_back({name, placeholders.Expand(entry.path, TaskOnHost())});
+    DataPlan& data = plan.data.emplace_back();
+    data.name = name;
+    if (entry.is_of_hosts) {
+      CheckPathOfHosts(entry.path, problems);
+      data.path = placeholders.Expand(entry.path, TaskOnHost());
+    } else if (const auto source = FindEither(entry.path, folder, problems)) {
+      data.source = WithoutLink(*source);
+      CheckIsBesideWorkdir(entry.path, data, plan, problems);
+    }
   }
 }
 

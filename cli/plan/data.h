@@ -8,8 +8,9 @@
 
 namespace tfdist::cli {
 
-// Fills in plan.data, before the tasks' texts and mounts are expanded: {data:NAME} is theirs from then on.
-void PlanData(const ClusterFile& file, const Placement& placement, Plan& plan, Problems& problems);
+// `folder`: from where the paths of `file` count. Fills in plan.data, before the tasks' texts and mounts are expanded: {data:NAME} is theirs from then on.
+void PlanData(const ClusterFile& file, const std::filesystem::path& folder,
+              const Placement& placement, Plan& plan, Problems& problems);
 
 // Those that the tasks name, as a host is told of them.
 std::vector<protocol::DataDescription> DataOf(const Plan& plan,

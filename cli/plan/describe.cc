@@ -151,7 +151,9 @@ std::string HashOf(const Plan& plan) {
   if (plan.set_up) {
     meaning["set_up"] = {plan.set_up->argv, plan.set_up->inputs, plan.set_up->env};
   }
-  for (const DataPlan& data : plan.data) meaning["data"].push_back({data.name, data.path});
+  for (const DataPlan& data : plan.data) {
+    meaning["data"].push_back({data.name, data.path, protocol::Bytes{data.source.string()}});
+  }
   for (const HostPlan& host : plan.hosts) {
     if (!host.env.empty()) meaning["env"].push_back({host.name, host.env});
   }

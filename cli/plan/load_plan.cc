@@ -249,7 +249,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   SetSsh(file.ssh, plan.ssh);
   SetPaths(file, folder, plan, problems);
   SetPolicies(file, plan, problems);
-  PlanData(file, placement, plan, problems);
+  PlanData(file, folder, placement, plan, problems);
   SetContainers(file, placement, plan, problems);
   PlanSetUp(file, placement, plan, problems);
   SetCommands(file, placement, plan, problems);

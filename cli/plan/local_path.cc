@@ -46,6 +46,14 @@ std::optional<fs::path> FindFolder(const Located<std::string>& text, const fs::p
   return Find(text, folder, fs::file_type::directory, "folder", problems);
 }
 
+std::optional<fs::path> FindEither(const Located<std::string>& text, const fs::path& folder,
+                                   Problems& problems) {
+  std::error_code error;
+  const bool is_folder = fs::is_directory(Resolve(text.value, folder), error);
+  return Find(text, folder, is_folder ? fs::file_type::directory : fs::file_type::regular,
+              "folder or file", problems);
+}
+
 std::optional<fs::path> FindFile(const Located<std::string>& text, const fs::path& folder,
                                  Problems& problems) {
   return Find(text, folder, fs::file_type::regular, "file", problems);

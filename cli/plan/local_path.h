@@ -17,6 +17,10 @@ std::string WithHome(const std::string& text);
 std::optional<std::filesystem::path> FindFolder(const Located<std::string>& text,
                                                 const std::filesystem::path& folder,
                                                 Problems& problems);
+// A folder or a file.
+std::optional<std::filesystem::path> FindEither(const Located<std::string>& text,
+                                                const std::filesystem::path& folder,
+                                                Problems& problems);
 std::optional<std::filesystem::path> FindFile(const Located<std::string>& text,
                                               const std::filesystem::path& folder,
                                               Problems& problems);

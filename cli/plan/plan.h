@@ -74,7 +74,8 @@ struct SetUpPlan {
 // What tasks read as {data:NAME}.
 struct DataPlan {
   std::string name;
-  protocol::Text path;  // of the hosts, absolute
+  protocol::Text path;           // of the hosts, absolute; empty: it is sent
+  std::filesystem::path source;  // of this machine, absolute, where it is sent
 };
 
 struct SshOptions {

@@ -70,7 +70,8 @@ protocol::Text Filling::WithData(const protocol::Text& text) const {
 
 protocol::Text Filling::PathOf(std::string_view data) const {
   const auto found = std::ranges::find(data_, data, &DataPlan::name);
-  return found == data_.end() ? protocol::Text() : found->path;
+  if (found != data_.end() && found->source.empty()) return found->path;
+  return fmt::format("<data>/{}", data);
 }
 
 void Filling::AddQuoted(const protocol::Text& literal, Quote quote, std::string& word) const {

@@ -229,8 +229,11 @@ std::string RenderJson(const Plan& plan) {
                       {"timeout_ms", plan.set_up->timeout_ms}};
   }
   json["data"] = Json::object();
-  for (const DataPlan& data : plan.data)
-    json["data"][data.name] = {{"path", filling.Fill(data.path)}};
+  for (const DataPlan& data : plan.data) {
+    const bool is_sent = !data.source.empty();
+    json["data"][data.name] = {{"path", is_sent ? Json() : Json(filling.Fill(data.path))},
+                               {"source", is_sent ? Json(data.source.string()) : Json()}};
+  }
   json["tasks"] = Json::array();
   for (const TaskOnHost& task : plan.tasks) {
     json["tasks"].push_back(TaskJson(plan, task, filling));

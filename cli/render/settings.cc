@@ -101,6 +101,7 @@ void AddContainer(const protocol::ContainerDescription& container, const Filling
 }
 
 std::string PlaceOf(const Plan& plan, const DataPlan& data) {
+  if (!data.source.empty()) return fmt::format("{}, sent from here", data.source.string());
   return fmt::format("{} on the hosts", Filling(plan).Fill(data.path));
 }
 

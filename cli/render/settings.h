@@ -25,7 +25,7 @@ std::string GpuText(const TaskOnHost& task);
 // The plan's set-up command as a shell line, and its inputs: "uv sync (inputs uv.lock)".
 std::string SetUpText(const Plan& plan);
 
-// Where data of the plan lies: "imagenet: ~/imagenet on the hosts".
+// Where data of the plan lies: "imagenet: ~/imagenet on the hosts", "digits: /home/me/digits, sent from here".
 std::string DataText(const Plan& plan, const DataPlan& data);
 
 // Tells two values apart without showing either, unless the variable is tfdist's own: those hold no secrets.

@@ -11,9 +11,9 @@
 namespace tfdist::cli {
 namespace {
 
-WorkdirListing List(const std::filesystem::path& workdir) {
-  const SlowNotice notice(fmt::format("looking through workdir {}", workdir.string()));
-  return ListWorkdir(workdir);
+WorkdirListing List(const Plan& plan) {
+  const SlowNotice notice(fmt::format("looking through workdir {}", plan.workdir->string()));
+  return ListWorkdir(plan);
 }
 
 void SaySize(const Plan& plan, const WorkdirListing& listing) {
@@ -39,7 +39,7 @@ std::vector<WorkdirWarning> SayOtherWarnings(const Plan& plan, const WorkdirList
 
 WorkdirListing LookThroughWorkdir(const Plan& plan, bool say) {
   if (!plan.workdir) return {};
-  WorkdirListing listing = List(*plan.workdir);
+  WorkdirListing listing = List(plan);
   if (say) SaySize(plan, listing);
   const std::vector<WorkdirWarning> certain = SayOtherWarnings(plan, listing);
   for (const auto& warning : certain) {
@@ -51,7 +51,7 @@ WorkdirListing LookThroughWorkdir(const Plan& plan, bool say) {
 
 void ShowWorkdir(const Plan& plan) {
   if (!plan.workdir) return;
-  const WorkdirListing listing = List(*plan.workdir);
+  const WorkdirListing listing = List(plan);
   SaySize(plan, listing);
   for (const auto& warning : SayOtherWarnings(plan, listing)) {
     PrintWarning(warning.text, warning.remedy);
@@ -60,7 +60,7 @@ void ShowWorkdir(const Plan& plan) {
 
 std::vector<WorkdirWarning> WarnOfWorkdir(const Plan& plan) {
   if (!plan.workdir) return {};
-  return SayOtherWarnings(plan, List(*plan.workdir));
+  return SayOtherWarnings(plan, List(plan));
 }
 
 }  // namespace tfdist::cli

@@ -1,14 +1,18 @@
 """`[data]`: folders and files that tasks read."""
 
+import hashlib
 import json
 import os
 import shutil
+import subprocess
+import threading
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
-from tests.support import clusters
-from tests.support.tfdist import Tfdist
+from tests.support import clusters, processes
+from tests.support.tfdist import ROOT, Tfdist
+from tests.support.waiting import wait_for
 
 
 NO_RESTARTS = """
@@ -114,13 +118,250 @@ hosts = ["{self.hosts[1].address}"]
         self.assertEqual(facts, [{"name": "set", "file_count": 2, "bytes": 10, "counted": True}])
 
 
+class Sent(OnHosts):
+    """A folder or file of this machine, kept on the hosts by its content."""
+
+    def write_data(self, files, folder="data"):
+        for name, content in files.items():
+            path = self.user.folder / folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    def up(self, command, data='set = "./data"', **options):
+        file = self.write(data, command, **options)
+        return self.user.run("up", "--timeline", file).expect(0)
+
+    def kept(self, host):
+        """The folders of data there, by their contents."""
+        return sorted((host.home / ".cache/tfdist/data").glob("*"))
+
+    def tearDown(self):
+        for host in self.hosts:
+            wait_for(lambda host=host: not host.processes(), lambda host=host: f"{host.name} is idle: {host.processes()}", 90)
+            subprocess.run(["rm", "-rf", str(host.home / ".cache")], check=True)
+
+    def test_it_is_sent_once_and_read_as_it_is_here(self):
+        odd = {"a b/c\nd": b"odd", "empty": b"", "run.sh": b"#!/bin/sh\necho ran\n", "large": os.urandom(3 << 20)}
+        self.write_data(odd)
+        (self.user.folder / "data/run.sh").chmod(0o755)
+        (self.user.folder / "data/nothing").mkdir()
+        os.symlink("large", self.user.folder / "data/inside")
+        os.symlink("/etc/hostname", self.user.folder / "data/outside")
+        os.utime(self.user.folder / "data/large", (1_600_000_000, 1_600_000_000))
+        os.utime(self.user.folder / "data/nothing", (1_500_000_000, 1_500_000_000))
+        look = shell("cd {data:set} && ./run.sh && cat a*/* && stat -c '%n %a %Y' large nothing . run.sh && readlink outside && "
+                     "sha256sum <inside && ls | wc -l")
+        first = self.up(look)
+        self.assertIn("tfdist: data set: 6 files, 3.1 MB\n", first.err)
+        for number in range(len(self.hosts)):
+            said = [line.split(" | ", 1)[1] for line in first.out.splitlines() if line.startswith(f"worker:{number} ")]
+            large = hashlib.sha256(odd["large"]).hexdigest()
+            self.assertEqual(said[0], "ran")
+            self.assertEqual(said[1], "oddlarge 400 1600000000")
+            self.assertEqual(said[2], "nothing 500 1500000000")
+            self.assertRegex(said[3], r"^\. 500 ")
+            self.assertRegex(said[4], r"^run\.sh 500 ")
+            self.assertEqual(said[5:], ["/etc/hostname", f"{large}  -", "7"])
+        again = self.up(look, name="other")
+        self.assertIn("files: nothing was sent\n", again.err)
+        for host in self.hosts:
+            (folder,) = self.kept(host)
+            self.assertEqual((folder / "content/large").stat().st_nlink, 1)
+
+    def test_tasks_can_not_change_it(self):
+        self.write_data({"part": b"data", "sub/part": b"data"})
+        self.up(shell("cd {data:set}; for path in part sub/part new sub/new; do echo x 2>/dev/null >$path && echo written; done; "
+                      "rm -rf sub part 2>/dev/null && echo removed; exit 0"))
+        for host in self.hosts:
+            (folder,) = self.kept(host)
+            self.assertEqual((folder / "content/part").read_bytes() + (folder / "content/sub/part").read_bytes(), b"datadata")
+
+    def test_a_file_keeps_its_name(self):
+        self.write_data({"digits.npz": os.urandom(2 << 20), "other": b"not sent"})
+        out = self.up(shell("basename {data:set}; ls $(dirname {data:set}); wc -c <{data:set}"), data='set = "data/digits.npz"').out
+        self.assertEqual(out.count("| digits.npz\n"), 4, out)
+        self.assertEqual(out.count("| 2097152\n"), 2, out)
+
+    def test_a_changed_file_makes_other_content(self):
+        self.write_data({"part": b"one"})
+        self.assertEqual(self.up(["cat", "{data:set}/part"]).out.count("| one"), 2)
+        self.write_data({"part": b"two"})
+        self.assertEqual(self.up(["cat", "{data:set}/part"]).out.count("| two"), 2)
+        self.assertEqual(len(self.kept(self.hosts[0])), 2)
+        os.utime(self.user.folder / "data/part", (1, 1))  # no other content
+        self.assertIn("files: nothing was sent\n", self.up(["cat", "{data:set}/part"]).err)
+
+    def test_it_stays_out_of_the_workdir(self):
+        self.write_data({"part": b"data"}, "work/data")
+        self.write_data({"train": b""}, "work")
+        up = self.up(shell("ls; cat {data:set}/part"), data='set = "work/data"', task_extra='workdir = "work"')
+        self.assertIn("workdir: 1 file, 0 bytes; left out as data, which is sent by itself: 4 bytes (data 4 bytes)", up.err)
+        self.assertEqual(sorted(up.out.splitlines()), ["worker:0 | data", "worker:0 | train", "worker:1 | data", "worker:1 | train"])
+
+    def test_ignore_files_in_it_do_not_count(self):
+        self.write_data({".gitignore": b"*\n", "part": b"data", ".git/x": b"", "sub/.tfdistignore": b"*\n"})
+        self.assertIn("| 6\n", self.up(shell("find {data:set} -mindepth 1 | wc -l")).out)
+
+    def test_an_empty_folder_is_data(self):
+        (self.user.folder / "data").mkdir()
+        self.assertEqual(self.up(shell("ls -A {data:set} | wc -l")).out.count("| 0\n"), 2)
+
+    def test_large_data_goes_from_host_to_host(self):
+        self.write_data({"large": os.urandom(12 << 20), "small": b"s"})
+        first = self.up(shell("cat {data:set}/* | wc -c"))
+        self.assertRegex(first.err, r"files: 25 MB to 2 hosts, 13 MB sent")
+        subprocess.run(["rm", "-rf", str(self.hosts[1].home / ".cache")], check=True)
+        later = self.up(shell("cat {data:set}/* | wc -c"), name="later")  # what the first host has unpacked long ago
+        self.assertEqual(later.out.count("| 12582913\n"), 2, later)
+        self.assertNotIn("from this machine", later.err)
+        for host in self.hosts:
+            (folder,) = self.kept(host)
+            self.assertEqual((folder / "content/large").read_bytes(), (self.user.folder / "data/large").read_bytes())
+
+    def test_a_file_that_changes_while_it_is_read_is_an_error(self):
+        """A task's other job writes to it all the time: whatever moment that hits, no host takes it for what it was."""
+        self.write_data({f"part{number}": b"x" * 100_000 for number in range(200)})
+        part = self.user.folder / "data/part0"
+        stop = threading.Event()
+
+        def write():
+            while not stop.is_set():
+                part.write_bytes(os.urandom(50))
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            failed = self.user.run("up", self.write('set = "./data"', ["ls", "{data:set}"])).expect(3)
+        finally:
+            stop.set()
+            writer.join()
+        self.assertIn("data/part0 has changed since it was looked at", failed.err)
+        for host in self.hosts:
+            self.assertEqual([path for path in self.kept(host) if (path / "done").exists()], [])
+
+    def test_a_disk_that_is_too_small_is_said_before_anything_is_sent(self):
+        self.write_data({f"part{number}": b"x" * 1_000_000 for number in range(40)})
+        host = self.hosts[1]
+        subprocess.run(["nsenter", f"--target={host.pid}", "--mount", "sh", "-c",
+                        "mkdir -p /home/trainer/.cache && "
+                        f"mount -t tmpfs -o size=30m,uid={host.uid},mode=0700 tmpfs /home/trainer/.cache"], check=True)
+        failed = self.user.run("up", self.write('set = "./data"', ["ls", "{data:set}"])).expect(3)
+        self.assertRegex(failed.err, rf"{host.address}: files: the job's files need \d+ MiB at /home/trainer/.cache/tfdist")
+        self.assertEqual(self.kept(self.hosts[0]), [])
+        wait_for(lambda: not host.processes(), "its agents have left", 90)
+
+    def test_two_jobs_at_once_unpack_it_once(self):
+        self.write_data({f"part{number}": os.urandom(20_000) for number in range(500)})
+        ups = [self.user.start("up", self.write('set = "./data"', shell("cat {data:set}/* | wc -c"), name=f"job{number}"))
+               for number in range(2)]
+        for up in ups:
+            self.assertEqual(up.wait(120), 0, up.err.read_text())
+            self.assertEqual(up.out.read_text().count("| 10000000\n"), 2)
+        for host in self.hosts:
+            (folder,) = self.kept(host)
+            self.assertEqual(sorted(path.name for path in folder.iterdir()), ["content", "done", "lock", "packed"])
+
+    def test_who_is_killed_while_it_is_unpacked_leaves_nothing_that_counts(self):
+        """`up` or all of tfdist's processes of a host get SIGKILL once something of the content is there."""
+        self.write_data({f"part{number}": os.urandom(2_000) for number in range(3000)})
+        host = self.hosts[0]
+        for victim in ("up", "agents"):
+            up = self.user.start("up", self.write('set = "./data"', ["ls", "{data:set}"]))
+            wait_for(lambda: list((host.home / ".cache/tfdist/data").glob("*/new.*")) or up.poll() is not None, "it is being unpacked", 60)
+            if victim == "up":
+                up.kill()
+            else:
+                processes.kill_together(lambda: [p.pid for p in host.processes()])
+            up.wait(120)
+            result = self.up(shell("ls {data:set} | wc -l"), name="next")
+            self.assertEqual(result.out.count("| 3000\n"), 2, result)
+            (folder,) = self.kept(host)
+            self.assertEqual(sorted(path.name for path in folder.iterdir()), ["content", "done", "lock", "packed"])
+            self.tearDown()
+
+    def test_what_is_not_marked_is_made_anew(self):
+        """As after a power cut, which may keep names and lose what they stand for."""
+        self.write_data({"part": b"data", "large": os.urandom(2 << 20)})
+        self.up(["ls", "{data:set}"])
+        for host in self.hosts:
+            (folder,) = self.kept(host)
+            (folder / "done").unlink()
+            (folder / "content/part").chmod(0o600)
+            (folder / "content/part").write_bytes(b"lost")
+        self.assertEqual(self.up(["cat", "{data:set}/part"]).out.count("| data"), 2)
+
+    def test_clean_removes_it(self):
+        self.write_data({"part": os.urandom(3_000_000)})
+        file = self.write('set = "./data"', ["ls", "{data:set}"])
+        self.user.run("up", file).expect(0)
+        wait_for(lambda: not any(host.processes() for host in self.hosts), "the agents have left", 90)
+        self.user.run("clean", "--yes", file).expect(0)
+        for host in self.hosts:
+            self.assertFalse((host.home / ".cache/tfdist/data").exists())
+
+    def test_retention_removes_what_nobody_uses(self):
+        self.write_data({"part": b"old"})
+        self.up(["ls", "{data:set}"])
+        old = 15 * 24 * 3600
+        for host in self.hosts:
+            (folder,) = self.kept(host)
+            for name in ("lock", "done", "packed"):
+                os.utime(folder / name, (folder.stat().st_mtime - old,) * 2)
+        self.write_data({"part": b"new"})
+        self.up(["ls", "{data:set}"])
+        for host in self.hosts:
+            (folder,) = self.kept(host)
+            self.assertEqual((folder / "content/part").read_bytes(), b"new")
+
+    def test_a_running_job_is_told_apart_by_its_data(self):
+        self.write_data({"part": b"one"})
+        file = self.write('set = "./data"', shell("ls {data:set}; sleep 1000"))
+        self.user.run("up", "-d", file).expect(0)
+        self.write_data({"part": b"two"})
+        other = self.user.run("up", "-d", file).expect(4)
+        self.assertIn("  data changed: set\n", other.err)
+        self.user.run("down", "job").expect(0)
+
+
+class Slots(unittest.TestCase):
+    def test_the_slots_of_a_machine_get_it_once(self):
+        user = Tfdist("data")
+        self.addCleanup(user.close)
+        user.write("data/part", "x" * 3_000_000)
+        text = clusters.local("job", shell("wc -c <{data:set}/part"), slots=3)
+        file = user.write("job.toml", text + '[data]\nset = "data"\n')
+        up = user.run("up", "--timeline", file).expect(0)
+        self.assertEqual(up.out.count("| 3000000\n"), 3, up)
+        self.assertRegex(up.err, r"files: 3\.\d MB to 1 host, ")
+        self.assertEqual(len(list(user.folder.glob(".cache/tfdist/data/*"))), 1)
+
+
+class Examples(unittest.TestCase):
+    """The files of configs/ as they are, but for their ports and lengths."""
+
+    def up(self, name, *changes):
+        user = Tfdist("data")
+        self.addCleanup(user.close)
+        args = ("up", str(ROOT / f"configs/{name}.toml"), "--set", "cluster.ports=auto")
+        user.run(*args, *changes).expect(0)
+        return user.run(*args, *changes).expect(0)
+
+    def test_data_that_is_kept(self):
+        again = self.up("data", "--timeline", "--set", 'task.command=["sh", "-c", "ls {data:digits}"]')
+        self.assertEqual(again.out.count("| train-images-idx3-ubyte.gz\n"), 4)
+        self.assertIn("files: nothing was sent\n", again.err)
+
+    def test_an_environment_that_each_host_makes(self):
+        self.assertRegex(self.up("setup").out, r"worker:1 \| /.*/setup/.*/\.venv\n")
+
+
 class InTheFile(unittest.TestCase):
     def setUp(self):
         self.user = Tfdist("data")
         self.addCleanup(self.user.close)
 
     def write(self, data, command=("ls", "{data:set}")):
-        text = clusters.local("job", list(command), slots=1)
+        (self.user.folder / "work").mkdir(exist_ok=True)
+        text = clusters.local("job", list(command), slots=1, task_extra='workdir = "work"')
         return self.user.write("job.toml", text + f"\n[data]\n{data}\n")
 
     def test_mistakes_are_named(self):
@@ -129,6 +370,8 @@ class InTheFile(unittest.TestCase):
                           ('set = { paths = "/data/set" }', "did you mean 'path'?"),
                           ("set = {}", "says no path"),
                           ('set-1 = { path = "/data" }', "expected a name of letters, digits and _"),
+                          ('set = "nothing"', "there is no folder or file"),
+                          ('set = "."', "holds the workdir"),
                           ('sett = { path = "/data" }', "{data:set} stands for nothing: [data] has no such name")):
             self.assertIn(why, self.user.run("render", self.write(data)).expect(2).err, data)
 
@@ -138,9 +381,12 @@ class InTheFile(unittest.TestCase):
         shown = self.user.run("render", file).expect(0).out
         self.assertIn("data: set: ~/set on the hosts\n", shown)
         self.assertIn("ls ~/set\n", shown)
-        self.assertEqual(json.loads(self.user.run("render", "--json", file).expect(0).out)["data"], {"set": {"path": "~/set"}})
+        self.assertEqual(json.loads(self.user.run("render", "--json", file).expect(0).out)["data"], {"set": {"path": "~/set", "source": None}})
         self.user.run("up", file).expect(0)
         self.assertIn("data.set ~/set on the hosts", self.user.run("describe", "job").expect(0).out)
+        sent = self.user.run("render", self.write('set = "set"')).expect(0).out
+        self.assertIn(f"data: set: {self.user.folder}/set, sent from here\n", sent)
+        self.assertIn("ls <data>/set\n", sent)
 
 
 if __name__ == "__main__":

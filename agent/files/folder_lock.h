@@ -1,0 +1,21 @@
+// A folder of `<base>` that jobs share: who makes something in it has its lock.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/unique_fd.h"
+
+namespace tfdist::agent {
+
+inline constexpr const char* kLockFile = "lock";  // in the folder
+
+// Makes the folder where there is none. nullopt: another process has the lock. It is freed with the last descriptor.
+// Throws Error(kFiles).
+std::optional<UniqueFd> TryLockFolder(const std::filesystem::path& folder);
+
+// The same beside others that do so, of a folder that is there. nullopt: it is not, or somebody makes something in it.
+std::optional<UniqueFd> TryShareFolder(const std::filesystem::path& folder);
+
+}  // namespace tfdist::agent

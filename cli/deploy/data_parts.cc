@@ -1,0 +1,121 @@
+#include "cli/deploy/data_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/failures.h"
+#include "base/hash.h"
+
+namespace tfdist::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsDataFolder(const fs::path& path) { return fs::is_directory(path); }
+
+char LetterOf(const WorkdirEntry& entry) {
+  if (entry.is_folder()) return 'd';
+  if (entry.is_link()) return 'l';
+  return (entry.info.st_mode & S_IXUSR) != 0 ? 'x' : 'f';
+}
+
+std::string ContentKey(const WorkdirListing& listing, FileHashes& hashes) {
+  Sha256 key;
+  for (const WorkdirEntry& entry : listing.entries) {
+    const std::string hash = entry.is_folder() ? "" : hashes.Of(entry);
+    key.Update(fmt::format("{} {} ", LetterOf(entry), hash) + entry.path + '\0');
+  }
+  hashes.Save();
+  return key.FinishHex();
+}
+
+bool IsUnchanged(const struct stat& a, const struct stat& b) {
+  const auto is_same = [](const timespec& x, const timespec& y) {
+    return x.tv_sec == y.tv_sec && x.tv_nsec == y.tv_nsec;
+  };
+  return a.st_ino == b.st_ino && a.st_size == b.st_size && is_same(a.st_mtim, b.st_mtim) &&
+         is_same(a.st_ctim, b.st_ctim);
+}
+
+// A message names them all, and has 16 MiB.
+void CheckLargeFiles(const DataPlan& data, const WorkdirListing& listing) {
+  constexpr ptrdiff_t kMostLargeFiles = 50'000;
+  const auto is_large = [](const WorkdirEntry& entry) {
+    return entry.size_bytes() >= kLargeFileBytes;
+  };
+  if (std::ranges::count_if(listing.entries, is_large) <= kMostLargeFiles) return;
+  throw UsageError(
+      Phase::kConfig,
+      fmt::format("data {} has more than {} files of 1 MiB or more", data.name, kMostLargeFiles),
+      "copy it to the hosts, and write its path there: { path = \"/data\" }");
+}
+
+// The archive's content, and each further copy of a large file.
+uint64_t UnpackedBytes(const WorkdirListing& listing,
+                       const std::vector<protocol::FileDescription>& large) {
+  uint64_t bytes = listing.bytes;
+  std::set<std::string> seen;
+  for (const auto& file : large) {
+    if (seen.insert(file.sha256).second) bytes -= file.size_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+DataParts::DataParts(const DataPlan& data)
+    : name_(data.name),
+      root_(IsDataFolder(data.source) ? data.source : data.source.parent_path()),
+      file_(IsDataFolder(data.source) ? "" : data.source.filename().string()),
+      listing_(ListData(data)),
+      hashes_(root_, "data " + data.source.string()),
+      key_(ContentKey(listing_, hashes_)) {
+  CheckLargeFiles(data, listing_);
+}
+
+const protocol::DataOffer& DataParts::Offer(const std::function<void()>& meanwhile) {
+  std::shared_future<void> made;
+  {
+    const MutexLock lock(mutex_);
+    if (!made_.valid()) made_ = std::async(std::launch::async, [this] { Make(); }).share();
+    made = made_;
+  }
+  while (made.wait_for(std::chrono::seconds(1)) != std::future_status::ready) meanwhile();
+  made.get();
+  return offer_;
+}
+
+const PackedFile* DataParts::Pack(const std::string& sha256,
+                                  const std::function<void()>& meanwhile) {
+  return parts_ ? parts_->Pack(sha256, meanwhile) : nullptr;
+}
+
+void DataParts::Make() {
+  auto parts = std::make_unique<WorkdirParts>(root_, listing_, hashes_);
+  ThrowIfChanged();
+  offer_.key = key_;
+  offer_.files = {parts->archive().description(), parts->times().description()};
+  offer_.files.insert(offer_.files.end(), parts->files().begin(), parts->files().end());
+  offer_.unpacked_bytes = UnpackedBytes(listing_, parts->files());
+  parts_ = std::move(parts);
+}
+
+// Large files are hashed as they are packed; what tar(1) has read was no other than what the key is of.
+void DataParts::ThrowIfChanged() const {
+  for (const WorkdirEntry& entry : listing_.entries) {
+    struct stat now {};
+    const fs::path path = root_ / entry.path;
+    if (entry.is_folder() || (lstat(path.c_str(), &now) == 0 && IsUnchanged(now, entry.info)))
+      continue;
+    throw Error(Phase::kFiles, path.string() + " has changed since it was looked at",
+                "start again once nothing writes it");
+  }
+}
+
+}  // namespace tfdist::cli

@@ -1,0 +1,52 @@
+// Data of a plan that is sent: what is in it, and what hosts get that lack it.
+#pragma once
+
+#include <future>
+#include <memory>
+#include <string>
+
+#include "base/thread_annotations.h"
+#include "cli/deploy/file_hashes.h"
+#include "cli/deploy/workdir_list.h"
+#include "cli/deploy/workdir_parts.h"
+#include "cli/plan/plan.h"
+#include "wire/data.h"
+
+namespace tfdist::cli {
+
+class DataParts {
+ public:
+  // Looks through it, and reads what has changed since the last time. Throws UsageError(kConfig) as ListData,
+  // Error(kFiles).
+  explicit DataParts(const DataPlan& data);
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  // By its content: paths, files, whether they are executable; 64 hexadecimal digits.
+  [[nodiscard]] const std::string& key() const { return key_; }
+  // Its name, where it is one file; else empty.
+  [[nodiscard]] const std::string& file() const { return file_; }
+  [[nodiscard]] const WorkdirListing& listing() const { return listing_; }
+
+  // What a host is sent that lacks all of it; packed once, for the first that asks. `meanwhile` is called each second.
+  // Any thread. Throws Error(kFiles), also for a file that has changed since it was looked at, and what `meanwhile` throws.
+  const protocol::DataOffer& Offer(const std::function<void()>& meanwhile);
+  // As WorkdirParts has it; nullptr before there is an offer.
+  const PackedFile* Pack(const std::string& sha256, const std::function<void()>& meanwhile);
+
+ private:
+  void Make();
+  void ThrowIfChanged() const;
+
+  const std::string name_;
+  const std::filesystem::path root_;  // the folder; of one file, that in which it is
+  const std::string file_;
+  const WorkdirListing listing_;
+  FileHashes hashes_;
+  const std::string key_;
+  Mutex mutex_;
+  std::shared_future<void> made_ GUARDED_BY(mutex_);
+  std::unique_ptr<WorkdirParts> parts_;  // written before `made_` is ready, read after
+  protocol::DataOffer offer_;            // the same
+};
+
+}  // namespace tfdist::cli

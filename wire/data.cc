@@ -1,0 +1,11 @@
+#include "wire/data.h"
+
+#include "base/json_fields.h"
+
+namespace tfdist::protocol {
+
+TFDIST_JSON_FIELDS(DataOffer, key, files, unpacked_bytes)
+TFDIST_JSON_FIELDS(DataAsk, keys, offers)
+TFDIST_JSON_FIELDS(DataState, missing, waits)
+
+}  // namespace tfdist::protocol
