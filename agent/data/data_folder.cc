@@ -83,6 +83,15 @@ bool IsDataUnusedSince(const fs::path& path, fs::file_time_type oldest) {
   return true;
 }
 
+// What was on its way when its agent was killed.
+void RemoveOldParts(const fs::path& packed, fs::file_time_type oldest) {
+  for (const fs::path& path : EntriesIn(packed)) {
+    std::error_code error;
+    const bool is_whole = IsSha256(path.filename().string());
+    if (!is_whole && fs::last_write_time(path, error) < oldest && !error) unlink(path.c_str());
+  }
+}
+
 }  // namespace
 
 DataFolder::DataFolder(const fs::path& base, const std::string& key)
@@ -189,7 +198,11 @@ void DataFolder::Fill(const FileStore& store, const DataOffer& offer,
 
 void RemoveOldData(const fs::path& base, fs::file_time_type oldest) {
   for (const fs::path& path : EntriesIn(base / layout::kData)) {
-    if (!IsSha256(path.filename().string()) || !IsDataUnusedSince(path, oldest)) continue;
+    if (!IsSha256(path.filename().string())) continue;
+    if (!IsDataUnusedSince(path, oldest)) {
+      RemoveOldParts(path / "packed", oldest);
+      continue;
+    }
     const auto lock = TryLockFolder(path);
     if (!lock || !IsDataUnusedSince(path, oldest)) continue;
     unlink((path / "done").c_str());

@@ -24,6 +24,7 @@
 #include "cli/deploy/set_up.h"
 #include "cli/deploy/workdir_hashes.h"
 #include "cli/deploy/workdir_report.h"
+#include "cli/deploy/workdir_warnings.h"
 #include "cli/exit_codes.h"
 #include "cli/find/adopt_job.h"
 #include "cli/find/find_job.h"
@@ -369,6 +370,12 @@ class Launch {
       const WorkdirListing& listing = data->listing();
       Say("tfdist: data {}: {}, {}\n", data->name(), Counted(listing.files, "file"),
           SizeText(listing.bytes));
+      const auto out = LinksOut(data->root(), listing);
+      if (out.empty()) continue;
+      PrintWarning(
+          fmt::format("links of data {} lead out of it, and what they lead to is not sent: {}",
+                      data->name(), SomeOf(out)),
+          "copy it into the data, or put it on each host under that path");
     }
   }
 

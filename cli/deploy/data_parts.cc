@@ -97,7 +97,13 @@ const PackedFile* DataParts::Pack(const std::string& sha256,
 }
 
 void DataParts::Make() {
-  auto parts = std::make_unique<WorkdirParts>(root_, listing_, hashes_);
+  std::unique_ptr<WorkdirParts> parts;
+  try {
+    parts = std::make_unique<WorkdirParts>(root_, listing_, hashes_);
+  } catch (const Error&) {
+    ThrowIfChanged();  // tar(1) may have noticed it, too
+    throw;
+  }
   ThrowIfChanged();
   offer_.key = key_;
   offer_.files = {parts->archive().description(), parts->times().description()};

@@ -25,6 +25,8 @@ class DataParts {
   [[nodiscard]] const std::string& key() const { return key_; }
   // Its name, where it is one file; else empty.
   [[nodiscard]] const std::string& file() const { return file_; }
+  // From where the listing's paths count.
+  [[nodiscard]] const std::filesystem::path& root() const { return root_; }
   [[nodiscard]] const WorkdirListing& listing() const { return listing_; }
 
   // What a host is sent that lacks all of it; packed once, for the first that asks. `meanwhile` is called each second.

@@ -29,7 +29,9 @@ bool IsBelow(std::string_view path, std::string_view folder) {
   for (const LeftOut& one : listing.left_out) {
     if (one.path != input && !IsBelow(input, one.path)) continue;
     FailForInput(input, fmt::format("stays here by {}", kReasons.at(static_cast<size_t>(one.by))),
-                 fmt::format("a line !/{} in .tfdistignore sends it", one.path));
+                 one.by == LeftOutBy::kData
+                     ? "keep it outside of what [data] names"
+                     : fmt::format("a line !/{} in .tfdistignore sends it", one.path));
   }
   FailForInput(input, "is not in the workdir", "write the path of a file there");
 }
