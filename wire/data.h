@@ -2,8 +2,8 @@
 //
 //   CLI -> agent     data {keys, offers: []} -> {missing: [key]}       which it lacks; the others count as used
 //                    need {files, data: [DataOffer]} -> {missing}      of their files, too, those that it lacks
-//                    data {keys, offers} -> {missing, waits}           once they have come: it unpacks them. Again while
-//                                                                      `waits` names the job that unpacks one of them
+//                    data {keys, offers} -> {missing, waits}           once they have come: it begins to unpack them
+//                    data {keys, offers: []} -> {missing, waits}       again while `waits` names a job
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct DataAsk {
 };
 
 struct DataState {
-  std::vector<std::string> missing;  // keys
-  std::string waits;                 // empty: nobody else unpacks them
+  std::vector<std::string> missing;  // keys; none while one waits
+  std::string waits;  // the job that unpacks one of them just now, this one or another
 };
 
 #define TFDIST_BODY(T)                      \

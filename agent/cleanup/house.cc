@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 
 #include "agent/census/process_table.h"
 #include "agent/cleanup/retention.h"
+#include "agent/data/data_folder.h"
 #include "agent/files/file_store.h"
 #include "agent/setup/set_up_folder.h"
 #include "agent/slot/kept_folder.h"
@@ -73,16 +75,27 @@ bool KeepsHouse(pid_t pid) {
   }
 }
 
-// Another machine that shares the folder may run the slot: its key goes with the job's end, and its agent touches the folder each
-// hour.
-bool IsLeased(const SlotFolder& folder) {
+fs::file_time_type BeginOfLease() {
   constexpr std::chrono::hours kLease{3};
-  std::error_code error;
   const auto now =
       fs::file_time_type::clock::from_sys(std::chrono::sys_time<std::chrono::nanoseconds>(
           std::chrono::nanoseconds(WallClockNanoseconds())));
+  return now - kLease;
+}
+
+// Another machine that shares the folder may run the slot: its key goes with the job's end, and its agent touches the folder each
+// hour.
+bool IsLeased(const SlotFolder& folder) {
+  std::error_code error;
   return fs::exists(folder.key(), error) &&
-         fs::last_write_time(folder.path(), error) > now - kLease;
+         fs::last_write_time(folder.path(), error) > BeginOfLease();
+}
+
+// Data that no job uses; one on another machine, perhaps, has touched it each hour.
+fs::file_time_type DataUnusedSince(const fs::path& base) {
+  const bool may_run = std::ranges::any_of(
+      SlotsIn(base), [](const fs::path& slot) { return IsLeased(SlotFolder(slot)); });
+  return may_run ? BeginOfLease() : fs::file_time_type::max();
 }
 
 // What the processes of this account run.
@@ -243,20 +256,25 @@ class Remover {
   void RemoveCaches(const fs::path& base) {
     RemoveFiles(base / layout::kAgents, IsAgentFile);
     RemoveFiles(base / layout::kFiles, IsReceivedFile);
-    RemoveFolders(base / layout::kSetUps, IsSetUpFolder);
-    RemoveFolders(base / layout::kData, IsSha256);
+    RemoveFolders(base / layout::kSetUps, IsSetUpFolder, RemoveTree);
+    RemoveFolders(
+        base / layout::kData, IsSha256,
+        [since = DataUnusedSince(base)](const fs::path& path) { return RemoveData(path, since); });
     if (!SlotsIn(base).empty()) return;
     RemoveFiles(base / layout::kNames, IsLock);  // nobody holds one where there is no job
     // It may be a folder that is not tfdist's alone.
     if (rmdir(base.c_str()) == 0) NoteRemoved(base);
   }
-  void RemoveFolders(const fs::path& folder, bool (*is_own)(std::string_view)) {
+  // `remove` says why a folder stays.
+  void RemoveFolders(const fs::path& folder, bool (*is_own)(std::string_view),
+                     const std::function<std::optional<std::string>(const fs::path&)>& remove) {
     if (!IsFolder(folder)) return;
+    const size_t kept = removal_.kept.size();
     for (const fs::path& path : EntriesOf(folder)) {
       if (!is_own(path.filename().string()) || !IsFolder(path)) continue;
-      if (const auto left = RemoveTree(path)) Keep(path, *left);
+      if (const auto left = remove(path)) Keep(path, *left);
     }
-    RemoveFiles(folder, [](std::string_view) { return false; });
+    if (removal_.kept.size() == kept) RemoveFiles(folder, [](std::string_view) { return false; });
   }
   // And the folder, where it held nothing else.
   void RemoveFiles(const fs::path& folder, bool (*is_own)(std::string_view)) {

@@ -134,6 +134,22 @@ TEST_F(HouseTest, SaysWhichIdleSlotsAnotherHostMayRun) {
   EXPECT_FALSE(is_leased());
 }
 
+TEST_F(HouseTest, KeepsDataThatAJobOfAnotherMachineMayUse) {
+  const fs::path slot = MakeSlot(kHouseJob, 0);
+  const fs::path data = base_ / "data" / Sha256Hex("data");
+  Write(slot / "key", "key");
+  Write(data / "content/part", "data");
+  for (const char* name : {"lock", "done"}) Write(data / name, "");
+  for (const fs::path& folder : {data, data.parent_path(), base_}) {
+    fs::permissions(folder, fs::perms::owner_all);
+  }
+  EXPECT_EQ(Clean({}).kept, Paths{data.string() + ": a job may use it"});
+  EXPECT_TRUE(fs::exists(data / "content/part"));
+  fs::last_write_time(slot, fs::file_time_type::clock::now() - std::chrono::hours(4));
+  EXPECT_EQ(Clean({}).kept, Paths{});
+  EXPECT_FALSE(fs::exists(data.parent_path()));
+}
+
 TEST_F(HouseTest, RemovesTheNamedJobsThatDoNotRun) {
   const fs::path agent = MakeAgent();
   const std::string other = "b-20260801T120000Z-a1b2c3";

@@ -20,6 +20,7 @@
 #include "agent/tasks/workdir.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "job/layout.h"
 
@@ -45,11 +46,16 @@ void MakeReadOnly(const fs::path& path) {
   throw Error(Phase::kFiles, WithErrno("cannot make read-only " + path.string(), errno));
 }
 
-void MakeAllReadOnly(const fs::path& folder) {
+void ThrowIfStopped(const std::stop_token& stop) {
+  if (stop.stop_requested()) throw Error(Phase::kFiles, "unpacking data was interrupted");
+}
+
+void MakeAllReadOnly(const fs::path& folder, const std::stop_token& stop) {
   std::error_code error;
   // Not a range's for: its ++ throws.
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
+    ThrowIfStopped(stop);
     MakeReadOnly(entry->path());
   }
   if (error) throw Error(Phase::kFiles, "cannot look through data: " + error.message());
@@ -75,7 +81,7 @@ std::string JobInLock(const fs::path& lock) {
 }
 
 bool IsDataUnusedSince(const fs::path& path, fs::file_time_type oldest) {
-  for (const char* name : {"done", kLockFile, "packed"}) {
+  for (const char* name : {kDoneMark, kLockFile, "packed"}) {
     std::error_code error;
     const auto time = fs::last_write_time(path / name, error);
     if (error ? error != std::errc::no_such_file_or_directory : time >= oldest) return false;
@@ -90,6 +96,26 @@ void RemoveOldParts(const fs::path& packed, fs::file_time_type oldest) {
     const bool is_whole = IsSha256(path.filename().string());
     if (!is_whole && fs::last_write_time(path, error) < oldest && !error) unlink(path.c_str());
   }
+}
+
+// The mark goes first, the lock last: beside a removal nobody makes it anew.
+std::optional<std::string> RemoveWithLock(const fs::path& path) {
+  if (unlink((path / kDoneMark).c_str()) != 0 && errno != ENOENT) {
+    return WithErrno("cannot remove its mark", errno);
+  }
+  FailPoint("data unmarked");
+  for (const fs::path& entry : EntriesIn(path)) {
+    if (entry.filename() == kLockFile) continue;
+    std::error_code error;
+    if (fs::is_directory(fs::symlink_status(entry, error))) {
+      if (auto left = RemoveTree(entry)) return left;
+    } else if (unlink(entry.c_str()) != 0 && errno != ENOENT) {
+      return WithErrno("cannot remove " + entry.string(), errno);
+    }
+  }
+  unlink((path / kLockFile).c_str());
+  rmdir(path.c_str());  // unless the next job has begun to make it
+  return std::nullopt;
 }
 
 }  // namespace
@@ -123,27 +149,35 @@ void DataFolder::Expect(FileStore& store, const DataOffer& offer, std::vector<st
   const bool made = Use();
   if (!made) needed_bytes += offer.unpacked_bytes;
   for (const FileDescription& file : offer.files) {
-    const auto path = PathInWork(file.link);
-    const fs::path packed = Packed(file.sha256);
-    store.At(file.sha256, {packed, path ? Content() / *path : packed});
     store.Announce(file);
-    std::error_code error;
-    const bool is_there = (made && path) || (fs::exists(packed, error) && store.Has(file));
-    if (is_there) continue;
+    if (IsHere(store, file, made)) continue;
     store.Expect(file);
     missing.push_back(file.sha256);
     needed_bytes += file.size_bytes;
   }
 }
 
-std::optional<std::string> DataFolder::Unpack(const FileStore& store, const DataOffer& offer,
-                                              const std::string& job) const {
+// What comes for the work folder or for other data comes once, and there.
+bool DataFolder::IsHere(FileStore& store, const FileDescription& file, bool made) const {
+  const auto path = PathInWork(file.link);
+  const bool is_content = made && path;
+  if (store.IsExpected(file.sha256)) return is_content;
+  if (!is_content && store.Has(file)) return true;
+  const fs::path packed = Packed(file.sha256);
+  store.places().Put(file.sha256, packed, path ? Content() / *path : packed);
+  std::error_code error;  // what is unpacked and not marked does not count
+  return is_content || (fs::exists(packed, error) && store.Has(file));
+}
+
+std::optional<std::string> DataFolder::Unpack(const FilePlaces& places, const DataOffer& offer,
+                                              const std::string& job,
+                                              const std::stop_token& stop) const {
   const auto lock = TryLockFolder(path_);
   if (!lock) return JobInLock(path_ / kLockFile);
   if (!IsMade()) {
     if (ftruncate(lock->get(), 0) == 0) WriteAll(lock->get(), job, kLockFile);
     RemoveUnfinished();
-    Make(store, offer);
+    Make(places, offer, stop);
   }
   for (const FileDescription& file : offer.files) {
     if (PathInWork(file.link)) unlink(Packed(file.sha256).c_str());
@@ -164,14 +198,15 @@ void DataFolder::RemoveUnfinished() const {
   }
 }
 
-void DataFolder::Make(const FileStore& store, const DataOffer& offer) const {
+void DataFolder::Make(const FilePlaces& places, const DataOffer& offer,
+                      const std::stop_token& stop) const {
   std::string fresh = (path_ / kUnfinished).string() + "XXXXXX";
   if (mkdtemp(fresh.data()) == nullptr) {
     throw Error(Phase::kFiles, WithErrno("cannot make a folder in " + path_.string(), errno));
   }
   try {
-    Fill(store, offer, fresh);
-    MakeAllReadOnly(fresh);
+    Fill(places, offer, fresh, stop);
+    MakeAllReadOnly(fresh, stop);
     WriteToDisk(fresh);
     if (rename(fresh.c_str(), Content().c_str()) != 0) {
       throw Error(Phase::kFiles, WithErrno("cannot name " + Content().string(), errno));
@@ -183,17 +218,29 @@ void DataFolder::Make(const FileStore& store, const DataOffer& offer) const {
   }
 }
 
-void DataFolder::Fill(const FileStore& store, const DataOffer& offer,
-                      const fs::path& folder) const {
-  UnpackArchive(store.PathOf(FileAs("", offer).sha256), folder, kDataUnpackLimit);
+void DataFolder::Fill(const FilePlaces& places, const DataOffer& offer, const fs::path& folder,
+                      const std::stop_token& stop) const {
+  UnpackArchive(places.PathOf(FileAs("", offer).sha256), folder, kDataUnpackLimit, stop);
   std::set<std::string> placed;  // of two equal files each has its own mode and time
   for (const FileDescription& file : offer.files) {
     const auto path = PathInWork(file.link);
     if (!path) continue;
+    ThrowIfStopped(stop);
     const bool own = placed.insert(file.sha256).second;
-    PlaceInWork(store, file, folder, *path, own ? Packed(file.sha256) : fs::path());
+    PlaceInWork(places, file, folder, *path, own ? Packed(file.sha256) : fs::path());
   }
-  SetTimesAndModes(store.PathOf(FileAs(protocol::kWorkTimes, offer).sha256), folder);
+  SetTimesAndModes(places.PathOf(FileAs(protocol::kWorkTimes, offer).sha256), folder);
+}
+
+std::optional<std::string> RemoveData(const fs::path& path, fs::file_time_type unused_since) {
+  try {
+    const auto lock = TryLockFolder(path);
+    if (!lock) return JobInLock(path / kLockFile) + " uses it";
+    if (!IsDataUnusedSince(path, unused_since)) return "a job may use it";
+    return RemoveWithLock(path);
+  } catch (const Error& error) {
+    return error.cause();
+  }
 }
 
 void RemoveOldData(const fs::path& base, fs::file_time_type oldest) {
@@ -203,10 +250,7 @@ void RemoveOldData(const fs::path& base, fs::file_time_type oldest) {
       RemoveOldParts(path / "packed", oldest);
       continue;
     }
-    const auto lock = TryLockFolder(path);
-    if (!lock || !IsDataUnusedSince(path, oldest)) continue;
-    unlink((path / "done").c_str());
-    (void)RemoveTree(path);
+    (void)RemoveData(path, oldest);
   }
 }
 

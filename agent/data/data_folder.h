@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -17,35 +18,47 @@
 
 namespace tfdist::agent {
 
+inline constexpr const char* kDoneMark = "done";
+
 class DataFolder {
  public:
   // Throws Error(kFiles) for what is no key.
   DataFolder(const std::filesystem::path& base, const std::string& key);
 
   [[nodiscard]] std::filesystem::path Content() const { return path_ / "content"; }
-  [[nodiscard]] std::filesystem::path Mark() const { return path_ / "done"; }
+  [[nodiscard]] std::filesystem::path Mark() const { return path_ / kDoneMark; }
 
   // Whether all of it is there; it counts as used then.
   [[nodiscard]] bool Use() const;
   // Which parts are missing: `store` expects them here. `needed_bytes` grows by what the disk must have room for.
   void Expect(FileStore& store, const protocol::DataOffer& offer, std::vector<std::string>& missing,
               uint64_t& needed_bytes) const;
-  // Once all parts are there. Returns the job that unpacks it just now, to be asked again; nullopt: it is unpacked. Blocks
-  // on the disk. Throws Error(kFiles), and leaves nothing then.
-  [[nodiscard]] std::optional<std::string> Unpack(const FileStore& store,
+  // Once all parts are there. Returns another job that unpacks it just now; nullopt: it is unpacked. Blocks on the disk.
+  // Throws Error(kFiles), also once `stop` is requested, and leaves nothing then.
+  [[nodiscard]] std::optional<std::string> Unpack(const FilePlaces& places,
                                                   const protocol::DataOffer& offer,
-                                                  const std::string& job) const;
+                                                  const std::string& job,
+                                                  const std::stop_token& stop) const;
 
  private:
   [[nodiscard]] std::filesystem::path Packed(const std::string& sha256) const;
   [[nodiscard]] bool IsMade() const;
+  // Of data that is made, a file of its own is not hashed anew.
+  [[nodiscard]] bool IsHere(FileStore& store, const protocol::FileDescription& file,
+                            bool made) const;
   void RemoveUnfinished() const;
-  void Make(const FileStore& store, const protocol::DataOffer& offer) const;
-  void Fill(const FileStore& store, const protocol::DataOffer& offer,
-            const std::filesystem::path& folder) const;
+  void Make(const FilePlaces& places, const protocol::DataOffer& offer,
+            const std::stop_token& stop) const;
+  void Fill(const FilePlaces& places, const protocol::DataOffer& offer,
+            const std::filesystem::path& folder, const std::stop_token& stop) const;
 
   std::filesystem::path path_;
 };
+
+// Removes `<base>/data/<key>`, the mark first: after a removal that was cut off, nothing there counts as made. It stays while a
+// job unpacks it, and where one has used it since `unused_since`. Returns why it stays; nullopt: it is gone.
+std::optional<std::string> RemoveData(const std::filesystem::path& path,
+                                      std::filesystem::file_time_type unused_since);
 
 // Removes from `<base>/data` what nobody has used since `oldest`.
 void RemoveOldData(const std::filesystem::path& base, std::filesystem::file_time_type oldest);

@@ -149,6 +149,7 @@ Deployment::Deployment(EventLoop& loop, FileThread& files, KeeperLink& keeper,
       info_(info),
       on_described_(std::move(on_described)),
       store_(std::make_shared<FileStore>(std::filesystem::path(info.base) / layout::kFiles)),
+      unpack_(std::make_shared<DataUnpack>(info.base, info.job)),
       server_(files, store_,
               [answer = std::move(ways.answer)](int slot, protocol::FilePart part) {
                 answer(slot, protocol::MessageWith(protocol::type::kFilePart, 0, std::move(part)));
@@ -264,14 +265,14 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
 
 void Deployment::Data(const std::shared_ptr<Session>& session, const Message& message) {
   files_.Post(
-      [store = store_, info = info_, ask = protocol::Body<protocol::DataAsk>(message)] {
+      [store = store_, unpack = unpack_, base = std::filesystem::path(info_.base),
+       ask = protocol::Body<protocol::DataAsk>(message)] {
         protocol::DataState state;
-        for (const auto& offer : ask.offers) {
-          const auto job = DataFolder(info.base, offer.key).Unpack(*store, offer, info.job);
-          if (job) state.waits = *job;
-        }
+        if (!ask.offers.empty()) unpack->Begin(ask.offers);
+        state.waits = unpack->WaitsFor(store->places());
+        if (!state.waits.empty()) return state;
         for (const std::string& key : ask.keys) {
-          if (!DataFolder(info.base, key).Use()) state.missing.push_back(key);
+          if (!DataFolder(base, key).Use()) state.missing.push_back(key);
         }
         return state;
       },

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/data/data_unpack.h"
 #include "agent/deploy/image_pull.h"
 #include "agent/files/file_fetcher.h"
 #include "agent/files/file_server.h"
@@ -63,7 +64,8 @@ class Deployment {
   const SlotFolder& folder_;
   const SlotInfo& info_;
   OnDescribed on_described_;
-  std::shared_ptr<FileStore> store_;  // belongs to the file thread
+  std::shared_ptr<FileStore> store_;    // belongs to the file thread
+  std::shared_ptr<DataUnpack> unpack_;  // the same
   FileServer server_;
   FileFetcher fetcher_;
   ImagePull images_;

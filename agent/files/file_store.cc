@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <system_error>
 #include <vector>
 
@@ -38,8 +39,11 @@ void ReadWhole(const std::filesystem::path& path, Take take) {
   }
 }
 
-std::string ReadPart(const std::string& path, uint64_t offset, size_t count) {
-  const UniqueFd fd = OpenFile(path, O_RDONLY | O_NOFOLLOW);
+// nullopt: it is not there. Who unpacks data moves its files.
+std::optional<std::string> ReadPart(const std::string& path, uint64_t offset, size_t count) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid() && errno == ENOENT) return std::nullopt;
+  if (!fd.valid()) throw Error(Phase::kFiles, WithErrno("cannot open " + path, errno));
   std::string bytes(count, '\0');
   const ssize_t got = pread(fd.get(), bytes.data(), count, static_cast<off_t>(offset));
   if (got == static_cast<ssize_t>(count)) return bytes;
@@ -56,12 +60,6 @@ bool IsNameOfFile(std::string_view name) {
 }
 
 }  // namespace
-
-bool IsSha256(std::string_view text) {
-  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
-}
 
 std::string HashFile(const std::filesystem::path& path) {
   Sha256 hash;
@@ -90,23 +88,9 @@ void LinkOrCopy(const std::filesystem::path& from, const std::filesystem::path& 
   CopyFile(from, to, mode);
 }
 
-FileStore::FileStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
+FileStore::FileStore(std::filesystem::path folder) : folder_(std::move(folder)), places_(folder_) {}
 
 FileStore::~FileStore() = default;
-
-std::filesystem::path FileStore::Target(const std::string& sha256) const {
-  if (!IsSha256(sha256)) throw Error(Phase::kFiles, "a file's name is not a SHA-256");
-  const auto place = places_.find(sha256);
-  return place == places_.end() ? folder_ / sha256 : place->second.first;
-}
-
-std::filesystem::path FileStore::PathOf(const std::string& sha256) const {
-  const auto target = Target(sha256);
-  const auto place = places_.find(sha256);
-  std::error_code error;
-  const bool moved = place != places_.end() && !std::filesystem::exists(target, error);
-  return moved ? place->second.second : target;
-}
 
 void FileStore::ForgetUnused() const {
   std::error_code error;
@@ -128,7 +112,7 @@ bool FileStore::Has(const protocol::FileDescription& file) const {
   if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
   if (static_cast<uint64_t>(info.st_size) != file.size_bytes) return false;
   if (HashFile(path) != file.sha256) return false;
-  if (!places_.contains(file.sha256)) utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+  if (!places_.IsElsewhere(file.sha256)) utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
   // The same content may have come before as something that is not executed.
   return !file.executable || chmod(path.c_str(), 0500) == 0;
 }
@@ -148,7 +132,7 @@ bool FileStore::Receive(const std::string& sha256, uint64_t offset, Take take) {
   auto& receiver = receiving_[sha256];
   try {
     if (offset == 0 || receiver == nullptr) {
-      const auto target = Target(sha256);
+      const auto target = places_.Target(sha256);
       MakePrivateFolder(target.parent_path());
       receiver = std::make_unique<FileReceiver>(expected->second, target);
     }
@@ -192,8 +176,9 @@ protocol::FilePart FileStore::Part(const protocol::FileAsk& ask) const {
   if (whole && expected_.contains(ask.sha256)) return part;
   if (!whole && receiving->second->written() < ask.offset + count) return part;
   const std::string path = whole ? PathOf(ask.sha256).string() : receiving->second->aside();
-  if (!std::filesystem::exists(path)) return part;
-  part.data = ReadPart(path, ask.offset, count);
+  auto data = ReadPart(path, ask.offset, count);
+  if (!data) return part;
+  part.data = std::move(*data);
   part.state = protocol::PartState::kData;
   return part;
 }

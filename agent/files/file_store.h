@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "agent/files/file_places.h"
 #include "wire/file_fetch.h"
 #include "wire/protocol.h"
 
@@ -37,11 +38,12 @@ class FileStore {
   // As Accept, for bytes that another host has sent.
   [[nodiscard]] bool AcceptContent(const std::string& sha256, uint64_t offset,
                                    std::string_view content);
-  // This content comes to `paths.first` instead of the folder; once that is gone, it is in `paths.second`. Its time stays.
-  void At(const std::string& sha256,
-          std::pair<std::filesystem::path, std::filesystem::path> paths) {
-    places_[sha256] = std::move(paths);
+  [[nodiscard]] bool IsExpected(const std::string& sha256) const {
+    return expected_.contains(sha256);
   }
+  // What is put elsewhere than in the folder keeps its time.
+  [[nodiscard]] FilePlaces& places() { return places_; }
+  [[nodiscard]] const FilePlaces& places() const { return places_; }
   // A file of the job: Part() may give it away.
   void Announce(const protocol::FileDescription& file) { announced_[file.sha256] = file; }
   // What another host of the job has asked for. From a file that is on its way here, too: who gets it
@@ -49,26 +51,22 @@ class FileStore {
   [[nodiscard]] protocol::FilePart Part(const protocol::FileAsk& ask) const;
   // Puts the file at `path`: a hard link where that can be, else a copy.
   void Place(const protocol::FileDescription& file, const std::filesystem::path& path) const;
-  [[nodiscard]] std::filesystem::path PathOf(const std::string& sha256) const;
+  [[nodiscard]] std::filesystem::path PathOf(const std::string& sha256) const {
+    return places_.PathOf(sha256);
+  }
 
  private:
-  // Where it comes to.
-  [[nodiscard]] std::filesystem::path Target(const std::string& sha256) const;
-
-  std::filesystem::path folder_;
-  std::map<std::string, std::pair<std::filesystem::path, std::filesystem::path>> places_;
   // `take` gives the receiver what has come, and says whether that was all of the file.
   template <typename Take>
   bool Receive(const std::string& sha256, uint64_t offset, Take take);
 
+  std::filesystem::path folder_;
+  FilePlaces places_;
   std::map<std::string, protocol::FileDescription> announced_;
   std::map<std::string, protocol::FileDescription> expected_;
   std::map<std::string, std::unique_ptr<FileReceiver>> receiving_;
   std::set<std::string> failed_;
 };
-
-// Whether `text` is 64 lower-case hexadecimal digits: it becomes a file name.
-bool IsSha256(std::string_view text);
 
 // Appends the content of `from` to the open file `to`, whose name is for errors; blocks are shared
 // where the file system can do that.

@@ -68,7 +68,8 @@ void UnpackWorkdir(const HostDescription& description, const FileStore& store,
     UnpackArchive(store.PathOf(description.workdir->sha256), folder.work(), kUnpackLimit);
   }
   for (const FileDescription& file : description.files) {
-    if (const auto path = PathInWork(file.link)) PlaceInWork(store, file, folder.work(), *path);
+    const auto path = PathInWork(file.link);
+    if (path) PlaceInWork(store.places(), file, folder.work(), *path);
   }
   const auto times = folder.path() / protocol::kWorkTimes;
   SetTimesAndModes(times, folder.work());

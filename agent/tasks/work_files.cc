@@ -12,6 +12,7 @@
 #include <ctime>
 #include <utility>
 
+#include "agent/files/file_store.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -118,7 +119,7 @@ std::optional<std::string> PathInWork(std::string_view link) {
   return std::string(link);
 }
 
-void PlaceInWork(const FileStore& store, const protocol::FileDescription& file,
+void PlaceInWork(const FilePlaces& places, const protocol::FileDescription& file,
                  const std::filesystem::path& work, const std::string& path,
                  const std::filesystem::path& own) {
   constexpr int kFolder = O_RDONLY | O_DIRECTORY;
@@ -132,7 +133,7 @@ void PlaceInWork(const FileStore& store, const protocol::FileDescription& file,
   const std::string entry(name);
   if (linkat(AT_FDCWD, own.c_str(), folder.get(), entry.c_str(), 0) == 0) return;
   const UniqueFd fd = OpenBelow(folder.get(), name, O_WRONLY | O_CREAT | O_EXCL, 0600, path);
-  CopyContent(store.PathOf(file.sha256), fd.get(), path);
+  CopyContent(places.PathOf(file.sha256), fd.get(), path);
 }
 
 }  // namespace tfdist::agent

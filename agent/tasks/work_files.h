@@ -6,7 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "agent/files/file_store.h"
+#include "agent/files/file_places.h"
+#include "wire/protocol.h"
 
 namespace tfdist::agent {
 
@@ -17,7 +18,7 @@ std::optional<std::string> PathInWork(std::string_view link);
 // Copies the file to `path` below the work folder `work`, which has its folders already. It goes
 // through no link, and over nothing that is there. `own`: a file of that content that may become it by a hard link.
 // Throws Error(kFiles).
-void PlaceInWork(const FileStore& store, const protocol::FileDescription& file,
+void PlaceInWork(const FilePlaces& places, const protocol::FileDescription& file,
                  const std::filesystem::path& work, const std::string& path,
                  const std::filesystem::path& own = {});
 

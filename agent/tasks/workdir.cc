@@ -64,12 +64,16 @@ int Reap(pid_t pid) {
 }  // namespace
 
 void UnpackArchive(const std::filesystem::path& archive, const std::filesystem::path& folder,
-                   std::chrono::milliseconds limit) {
+                   std::chrono::milliseconds limit, const std::stop_token& stop) {
   const Tar tar = Start(archive, folder);
+  const auto end = [pid = tar.pid] { kill(-pid, SIGKILL); };  // its gzip as well
   std::string complaints;
-  const bool in_time =
-      ReadComplaints(tar.complaints.get(), SystemClock().Now() + limit, complaints);
-  if (!in_time) kill(-tar.pid, SIGKILL);  // its gzip as well
+  bool in_time = false;
+  {
+    const std::stop_callback end_when_stopped(stop, end);
+    in_time = ReadComplaints(tar.complaints.get(), SystemClock().Now() + limit, complaints);
+  }
+  if (!in_time) end();
   const int status = Reap(tar.pid);
   if (!in_time) {
     throw Error(Phase::kFiles, fmt::format("tar did not unpack {} in {} s", archive.string(),

@@ -50,8 +50,9 @@ constexpr auto kTrialsLimit = 300s;  // of its images, by the host's container e
 constexpr auto kPortsLimit = 70s;    // TIME_WAIT lasts for 60 s
 constexpr auto kPortsLook = 500ms;
 constexpr auto kSetUpLook = 200ms;
-constexpr auto kDataLook = 200ms;
-constexpr auto kDataLimit = 30min;   // of another job that unpacks the same
+constexpr auto kDataLook = 20ms;
+constexpr auto kSlowDataLook = 200ms;
+constexpr auto kDataLimit = 60min;   // the host gives tar(1) half of it
 constexpr size_t kMostTroubles = 8;  // of a host: more is nothing that an agent says
 constexpr auto kDialLimit = 30s;     // the name of slot 0 is resolved there as well
 constexpr auto kNamesLimit = 30s;
@@ -659,6 +660,8 @@ void Deployment::OfferData(int slot) {
   const Json wanted = {{"files", Json::array()}, {"data", offers}};
   const Json answer = Ask(host, type::kNeed, wanted, LimitFor(offers));
   auto missing = answer.at("missing").get<std::set<std::string>>();
+  // What the work folder has, too, comes once.
+  for (const auto& file : host.missing) missing.erase(file.sha256);
   for (const auto& offer : offers) {
     for (const auto& file : offer.files) {
       if (missing.erase(file.sha256) > 0) host.missing.push_back(file);
@@ -667,25 +670,34 @@ void Deployment::OfferData(int slot) {
 }
 
 bool Deployment::UnpackData(int slot) {
+  if (cargo_.data.empty()) return true;
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const Host& first = *hosts_[static_cast<size_t>(SlotsBeside(plan_.hosts, slot).front())];
   if (&first != &host) return AwaitData(first, host);
-  const TimePoint deadline = In(kDataLimit);
-  for (auto lacks = host.lacks; !lacks.empty();) {
-    host.steps.Begin("data");
-    const auto state =
-        AskForData(host, lacks, OffersOf(std::set<std::string>(lacks.begin(), lacks.end()), host));
-    lacks = state.missing;
-    if (lacks.empty()) break;
-    if (state.waits.empty() || SystemClock().Now() > deadline) {
-      const std::string by = state.waits.empty() ? "" : ": job " + state.waits + " unpacks it";
-      throw Error(Phase::kFiles, "data is not there" + by, "start again");
-    }
-    host.steps.Begin("data that another job unpacks");
-    (void)host.attached.link->Receive(SystemClock().Now() + kDataLook);  // sends pings
-  }
+  if (!host.lacks.empty()) HaveUnpacked(host);
   host.has_data = true;
   return true;
+}
+
+void Deployment::HaveUnpacked(Host& host) {
+  host.steps.Begin("data");
+  const std::set<std::string> lacks(host.lacks.begin(), host.lacks.end());
+  auto state = AskForData(host, host.lacks, OffersOf(lacks, host));
+  milliseconds pause = kDataLook;
+  for (const TimePoint deadline = In(kDataLimit); !state.waits.empty();) {
+    if (SystemClock().Now() > deadline) {
+      throw Error(Phase::kFiles, "data is not there: job " + state.waits + " unpacks it still",
+                  "look at that host's disk");
+    }
+    host.steps.Begin(state.waits == cargo_.job.job ? "unpacking data"
+                                                   : "data that another job unpacks");
+    (void)host.attached.link->Receive(SystemClock().Now() + pause);  // sends pings
+    pause = std::min<milliseconds>(2 * pause, kSlowDataLook);
+    state = AskForData(host, host.lacks, {});
+  }
+  if (!state.missing.empty()) {
+    throw Error(Phase::kFiles, "data is not there any more", "start again");
+  }
 }
 
 bool Deployment::AwaitData(const Host& first, Host& host) {

@@ -158,6 +158,7 @@ class Deployment {
   void OfferData(int slot);
   // False: nobody gets through the next gate.
   bool UnpackData(int slot);
+  void HaveUnpacked(Host& host);
   bool AwaitData(const Host& first, Host& host);
   void Equip(int slot);
   void BringFiles(int slot);

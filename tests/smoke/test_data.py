@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import threading
 import unittest
@@ -183,6 +184,64 @@ class Sent(OnHosts):
         self.assertEqual(out.count("| digits.npz\n"), 4, out)
         self.assertEqual(out.count("| 2097152\n"), 2, out)
 
+    def test_a_file_that_is_there_twice_is_sent_once(self):
+        """In the work folder and as data, and as data of two names: to each host by itself, and from host to host."""
+        for size in (2 << 20, 9 << 20):
+            large = os.urandom(size)
+            self.write_data({"large": large})
+            self.write_data({"other": large, "more": b"m"}, "second")
+            self.write_data({"copy": large, "train": b""}, "work")
+            up = self.up(shell("cmp copy {data:set}/large && cmp copy {data:two}/other && echo same"),
+                         data='set = "./data"\ntwo = "./second"', task_extra='workdir = "work"')
+            self.assertEqual(up.out.count("| same\n"), 2, up)
+            megabytes = 2 * size / 1e6
+            self.assertRegex(up.err, rf"files: ({megabytes:.1f}|{megabytes:.0f}) MB to 2 hosts, ")
+            self.assertNotIn("from this machine", up.err)
+
+    def block_unpacking(self, host):
+        """tar(1) of the host says that it begins, and waits there until `go()` is called."""
+        scripts = host.home / "tar"
+        scripts.mkdir()
+        shutil.copy(shutil.which("tar"), scripts / "tar")
+        (scripts / "blocked").write_text('#!/bin/sh\ncase "$*" in */tfdist/data/*) : >/home/trainer/tar/begun\n'
+                                         'until [ -e /home/trainer/tar/go ]; do sleep 0.05; done;; esac\n'
+                                         'exec /home/trainer/tar/tar "$@"\n')
+        for path in (scripts, *scripts.iterdir()):
+            os.chown(path, host.uid, host.uid)
+            path.chmod(0o755)
+        self.addCleanup(shutil.rmtree, scripts)
+        tar = shutil.which("tar")
+        host.run_as("root", ["mount", "--bind", "/home/trainer/tar/blocked", tar])
+        self.addCleanup(host.run_as, "root", ["umount", tar])
+        return scripts
+
+    def test_hosts_get_it_while_the_first_one_unpacks(self):
+        first, second = self.hosts
+        self.write_data({f"part{number}": os.urandom(500_000) for number in range(25)})
+        tar = self.block_unpacking(first)
+        up = self.user.start("up", "--timeline", self.write('set = "./data"', shell("cat {data:set}/* | wc -c")))
+        wait_for((tar / "begun").exists, "the first host unpacks")
+        wait_for(lambda: list(second.home.glob(".cache/tfdist/data/*/done")), "the second host has it all")
+        (tar / "go").touch()
+        self.assertEqual(up.wait(120), 0, up.err.read_text())
+        self.assertEqual(up.out.read_text().count("| 12500000\n"), 2)
+        self.assertNotIn("from this machine", up.err.read_text())
+        self.assertRegex(up.err.read_text(), r"files: 25 MB to 2 hosts, 13 MB sent")
+
+    def test_ctrl_c_while_it_is_unpacked_leaves_nothing(self):
+        host = self.hosts[0]
+        self.write_data({"part": b"data"})
+        tar = self.block_unpacking(host)
+        up = self.user.start("up", self.write('set = "./data"', ["ls", "{data:set}"]))
+        wait_for((tar / "begun").exists, "the first host unpacks")
+        up.send_signal(signal.SIGINT)
+        self.assertEqual(up.wait(120), 130, up.err.read_text())
+        self.assertIn("tfdist: nothing was started\n", up.err.read_text())
+        wait_for(lambda: not any(one.processes() for one in self.hosts), "nothing of it runs")
+        self.assertEqual(list(host.home.glob(".cache/tfdist/jobs/*")), [])
+        (folder,) = self.kept(host)
+        self.assertEqual(sorted(path.name for path in folder.iterdir()), ["lock", "packed"])
+
     def test_a_changed_file_makes_other_content(self):
         self.write_data({"part": b"one"})
         self.assertEqual(self.up(["cat", "{data:set}/part"]).out.count("| one"), 2)
@@ -335,6 +394,13 @@ class Slots(unittest.TestCase):
         self.assertEqual(up.out.count("| 3000000\n"), 3, up)
         self.assertRegex(up.err, r"files: 3\.\d MB to 1 host, ")
         self.assertEqual(len(list(user.folder.glob(".cache/tfdist/data/*"))), 1)
+
+    def test_slots_without_data_wait_for_none(self):
+        user = Tfdist("data")
+        self.addCleanup(user.close)
+        up = user.run("up", "--timeline", "-H", "localhost:8", "--no-workdir", "--", "true").expect(0)
+        self.assertIn("task descriptions", up.err)
+        self.assertNotRegex(up.err, r"(?m)^data ")
 
 
 class Examples(unittest.TestCase):
