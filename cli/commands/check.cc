@@ -7,12 +7,10 @@
 #include "cli/check/findings.h"
 #include "cli/check/host_check.h"
 #include "cli/commands/commands.h"
-#include "cli/deploy/file_hashes.h"
-#include "cli/deploy/workdir_parts.h"
+#include "cli/deploy/plan_hash.h"
 #include "cli/exit_codes.h"
 #include "cli/find/adopt_job.h"
 #include "cli/job/job_record.h"
-#include "cli/plan/describe.h"
 #include "cli/plan/host_count.h"
 #include "cli/render/settings.h"
 #include "cli/render/table.h"
@@ -258,13 +256,6 @@ std::vector<Finding> FindingsOfWorkdir(const Plan& plan) {
   return findings;
 }
 
-// As `up` would have it.
-std::string HashWithWorkdir(const Plan& plan) {
-  if (!plan.workdir) return HashOf(plan);
-  FileHashes hashes(*plan.workdir);
-  return WorkdirParts(*plan.workdir, ListWorkdir(*plan.workdir), hashes).HashOfPlan(HashOf(plan));
-}
-
 // The newest job of the name, where this machine has no record of one that runs.
 std::vector<JobRecord> JobsOfTheName(const Plan& plan) {
   std::vector<JobRecord> records = LoadRecords();
@@ -281,7 +272,8 @@ std::vector<JobRecord> JobsOfTheName(const Plan& plan) {
 std::optional<std::string> JobOfThisPlan(const Plan& plan, const HostReport& first) {
   if (!first.facts || !first.facts->taken) return std::nullopt;
   try {
-    const std::string hash = HashWithWorkdir(plan);
+    const SlowNotice notice("reading what the plan sends");
+    const std::string hash = HashWithContent(plan);
     for (const JobRecord& record : JobsOfTheName(plan)) {
       if (record.plan_sha256 == hash) return record.id;
     }

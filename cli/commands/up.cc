@@ -20,6 +20,7 @@
 #include "cli/deploy/deployment.h"
 #include "cli/deploy/file_hashes.h"
 #include "cli/deploy/git_state.h"
+#include "cli/deploy/plan_hash.h"
 #include "cli/deploy/runtime_program.h"
 #include "cli/deploy/set_up.h"
 #include "cli/deploy/workdir_hashes.h"
@@ -30,7 +31,6 @@
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
 #include "cli/job/connector.h"
-#include "cli/plan/data.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/host_count.h"
 #include "cli/plan/spares.h"
@@ -70,17 +70,9 @@ constexpr auto kAskLimit = 10s;
 // Longer than the agents need to take a request to go back; they remove themselves otherwise.
 constexpr auto kRollBackLimit = 10s;
 
-// As of a changed program: what tasks read is a part of the plan.
-void LoadData(const Plan& plan, Cargo& cargo) {
-  std::vector<protocol::TaskDescription> tasks;
-  for (const TaskOnHost& task : plan.tasks) tasks.push_back(DescribeTask(plan, task));
-  for (const auto& described : DataOf(plan, tasks)) {
-    const auto data = std::ranges::find(plan.data, described.name, &DataPlan::name);
-    if (data->source.empty()) continue;
-    const SlowNotice notice(fmt::format("reading data {}", data->name));
-    cargo.data.push_back(std::make_unique<DataParts>(*data));
-    cargo.job.plan_sha256 = Sha256Hex(cargo.job.plan_sha256 + cargo.data.back()->key());
-  }
+std::vector<std::unique_ptr<DataParts>> LoadData(const Plan& plan) {
+  const SlowNotice notice("reading data");
+  return DataSentBy(plan);
 }
 
 Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& hashes,
@@ -90,12 +82,12 @@ Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& has
   if (cargo.set_up) cargo.set_up->again = set_up_again;
   cargo.job = DescribeJob(plan, NewJobId(plan.name));
   cargo.secret = RandomHex(kSecretBytes);
-  LoadData(plan, cargo);
+  cargo.data = LoadData(plan);
   if (plan.workdir) {
     const SlowNotice notice(fmt::format("packing {}", WorkdirText(listing)));
     cargo.workdir = std::make_unique<WorkdirParts>(*plan.workdir, listing, hashes);
-    cargo.job.plan_sha256 = cargo.workdir->HashOfPlan(cargo.job.plan_sha256);
   }
+  cargo.job.plan_sha256 = HashWithContent(plan, cargo.data, cargo.workdir.get());
   if (plan.needs_runtime) cargo.runtime = PackRuntime();
   if (plan.needs_cuda_runtime) cargo.cuda_runtime = PackCudaRuntime();
   return cargo;
@@ -114,12 +106,11 @@ std::string ChangedFilesText(const std::vector<std::string>& changed) {
 void ShowDifferences(const JobRecord& running, const JobRecord& wanted) {
   std::vector<std::string> lines = PlanDifferences(running, wanted);
   auto changed = ChangedFiles(running.files, wanted.files);
-  const auto data = std::ranges::stable_partition(
-      changed, [](const std::string& path) { return !path.starts_with(kDataInRecord); });
-  for (const std::string& path : data) {
-    lines.push_back(fmt::format("data changed: {}", path.substr(kDataInRecord.size())));
-  }
-  changed.erase(data.begin(), data.end());
+  std::erase_if(changed, [&](const std::string& path) {
+    const bool is_data = path.starts_with(kDataInRecord);
+    if (is_data) lines.push_back("data changed: " + path.substr(kDataInRecord.size()));
+    return is_data;
+  });
   if (!changed.empty()) lines.push_back(ChangedFilesText(changed));
   if (lines.empty())
     lines.emplace_back("what differs is not known: another version of tfdist has started it");

@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/hash.h"
+#include "cli/plan/data.h"
+#include "cli/plan/describe.h"
 
 namespace tfdist::cli {
 namespace {
@@ -122,6 +124,17 @@ void DataParts::ThrowIfChanged() const {
     throw Error(Phase::kFiles, path.string() + " has changed since it was looked at",
                 "start again once nothing writes it");
   }
+}
+
+std::vector<std::unique_ptr<DataParts>> DataSentBy(const Plan& plan) {
+  std::vector<protocol::TaskDescription> tasks;
+  for (const TaskOnHost& task : plan.tasks) tasks.push_back(DescribeTask(plan, task));
+  std::vector<std::unique_ptr<DataParts>> sent;
+  for (const auto& described : DataOf(plan, tasks)) {
+    const auto data = std::ranges::find(plan.data, described.name, &DataPlan::name);
+    if (!data->source.empty()) sent.push_back(std::make_unique<DataParts>(*data));
+  }
+  return sent;
 }
 
 }  // namespace tfdist::cli

@@ -4,6 +4,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/thread_annotations.h"
 #include "cli/deploy/file_hashes.h"
@@ -50,5 +51,8 @@ class DataParts {
   std::unique_ptr<WorkdirParts> parts_;  // written before `made_` is ready, read after
   protocol::DataOffer offer_;            // the same
 };
+
+// The data of a plan that is sent and that its tasks name. Throws as DataParts.
+std::vector<std::unique_ptr<DataParts>> DataSentBy(const Plan& plan);
 
 }  // namespace tfdist::cli

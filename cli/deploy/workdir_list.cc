@@ -184,13 +184,9 @@ WalkWish WishOf(const fs::path& workdir, const WorkdirLimits& limits) {
 
 }  // namespace
 
-WorkdirListing ListWorkdir(const fs::path& workdir, const WorkdirLimits& limits) {
-  return Walk(WishOf(workdir, limits)).Run();
-}
-
-WorkdirListing ListWorkdir(const Plan& plan) {
+WorkdirListing ListWorkdir(const Plan& plan, const WorkdirLimits& limits) {
   if (!plan.workdir) return {};
-  WalkWish wish = WishOf(*plan.workdir, {});
+  WalkWish wish = WishOf(*plan.workdir, limits);
   for (const DataPlan& data : plan.data) {
     if (!data.source.empty()) {
       wish.data.push_back(data.source.lexically_relative(*plan.workdir).string());

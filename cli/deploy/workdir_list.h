@@ -53,11 +53,10 @@ struct WorkdirLimits {
   uint64_t entries = 100'000;
 };
 
-// Throws UsageError(kConfig) as soon as more than `limits` would be sent: it names the folder, its
-// largest entries and what to do. Throws Error(kFiles) for a folder that cannot be read.
-WorkdirListing ListWorkdir(const std::filesystem::path& workdir, const WorkdirLimits& limits = {});
-// Of the plan's work folder, if it has one: without data that is sent by itself.
-WorkdirListing ListWorkdir(const Plan& plan);
+// The plan's work folder, if it has one, without data that is sent by itself. Throws UsageError(kConfig) as soon as more than
+// `limits` would be sent: it names the folder, its largest entries and what to do. Throws Error(kFiles) for a folder that
+// cannot be read.
+WorkdirListing ListWorkdir(const Plan& plan, const WorkdirLimits& limits = {});
 
 // A folder or file that is sent as data, as it is: no ignore file counts, nothing stays here. Paths count from the folder, or
 // from that in which the file is. Throws as ListWorkdir, for more than 200,000 files and folders.

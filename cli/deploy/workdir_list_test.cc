@@ -25,6 +25,12 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+Plan PlanWith(const fs::path& workdir) {
+  Plan plan;
+  plan.workdir = workdir;
+  return plan;
+}
+
 class WorkdirListTest : public testing::Test {
  protected:
   void Text(const std::string& name, const std::string& content) const {
@@ -37,13 +43,14 @@ class WorkdirListTest : public testing::Test {
   [[nodiscard]] const fs::path& folder() const { return temporary_.path(); }
   [[nodiscard]] static std::vector<std::string> Sent(const fs::path& workdir) {
     std::vector<std::string> paths;
-    for (const WorkdirEntry& entry : ListWorkdir(workdir).entries) paths.push_back(entry.path);
+    for (const WorkdirEntry& entry : ListWorkdir(PlanWith(workdir)).entries)
+      paths.push_back(entry.path);
     return paths;
   }
   // Of a folder that is too large.
   [[nodiscard]] UsageError Refusal(const WorkdirLimits& limits) const {
     try {
-      (void)ListWorkdir(folder(), limits);
+      (void)ListWorkdir(PlanWith(folder()), limits);
     } catch (const UsageError& error) {
       return error;
     }
@@ -59,7 +66,7 @@ TEST_F(WorkdirListTest, CountsWhatIsSentAndNotVersionControl) {
   Write("train.py", 10);
   Write("data/numbers", 3'000'000);
   Write("data/.git/objects/pack", 5'000'000);
-  const WorkdirListing listing = ListWorkdir(folder());
+  const WorkdirListing listing = ListWorkdir(PlanWith(folder()));
   EXPECT_THAT(Sent(folder()), ElementsAre("data", "data/numbers", "train.py"));
   EXPECT_EQ(listing.bytes, 3'000'010U);
   EXPECT_EQ(LargestEntries(listing.entries), "data (3.0 MB), train.py (10 bytes)");
@@ -75,7 +82,7 @@ TEST_F(WorkdirListTest, GitIgnoreIsFollowedAndSaidWithAWayBack) {
   Write("out/keep.ckpt");
   Write("train.py");
   EXPECT_THAT(Sent(folder()), ElementsAre(".gitignore", "out", "out/keep.ckpt", "train.py"));
-  const WorkdirListing listing = ListWorkdir(folder());
+  const WorkdirListing listing = ListWorkdir(PlanWith(folder()));
   EXPECT_EQ(WorkdirText(listing),
             "workdir: 3 files, 28 bytes; left out by .gitignore: 3.0 MB (.venv 2.9 MB, "
             "out/model.ckpt 100 kB)");
@@ -89,7 +96,7 @@ TEST_F(WorkdirListTest, ResultsThatPullHasBroughtStayHere) {
   Write(job + "/worker-0/model.ckpt", 2'900'000);
   Write("digits-20260803/notes");
   EXPECT_THAT(Sent(folder()), ElementsAre("digits-20260803", "digits-20260803/notes"));
-  const WorkdirListing listing = ListWorkdir(folder());
+  const WorkdirListing listing = ListWorkdir(PlanWith(folder()));
   EXPECT_THAT(WorkdirText(listing),
               HasSubstr("; left out as results of tfdist pull: 2.9 MB (" + job + " 2.9 MB)"));
   EXPECT_EQ(HowToBringBack(listing, folder()),
@@ -110,7 +117,7 @@ TEST_F(WorkdirListTest, TfdistIgnoreWinsAndBringsBackFromALeftOutFolder) {
   Write("notes/diary", 10);
   EXPECT_THAT(Sent(folder()), ElementsAre(".gitignore", ".tfdistignore", "cache", "cache/weights",
                                           "data", "data/train.csv"));
-  EXPECT_THAT(WorkdirText(ListWorkdir(folder())),
+  EXPECT_THAT(WorkdirText(ListWorkdir(PlanWith(folder()))),
               HasSubstr("left out by .gitignore: 2 bytes (cache 2 bytes); left out by "
                         ".tfdistignore: 2.0 kB (data/raw 2.0 kB, notes 10 bytes)"));
 }
@@ -264,7 +271,7 @@ TEST(IgnoreRules, AgreeWithGitOnRandomFolders) {
     patterns += name + ":\n" + made.patterns();
   }
   std::vector<std::string> sent;
-  for (const WorkdirEntry& entry : ListWorkdir(temporary.path()).entries) {
+  for (const WorkdirEntry& entry : ListWorkdir(PlanWith(temporary.path())).entries) {
     if (paths.contains(entry.path)) sent.push_back(entry.path);
   }
   std::ranges::sort(sent);

@@ -129,10 +129,6 @@ std::string WorkdirParts::Hash() const {
   return Sha256Hex(all);
 }
 
-std::string WorkdirParts::HashOfPlan(const std::string& plan_sha256) const {
-  return Sha256Hex(plan_sha256 + Hash());
-}
-
 const PackedFile* WorkdirParts::Pack(const std::string& sha256,
                                      const std::function<void()>& meanwhile) {
   if (sha256 == archive_.description().sha256) return &archive_;

@@ -32,8 +32,6 @@ class WorkdirParts {
   [[nodiscard]] const PackedFile& times() const { return times_; }
   // Of all that is in the folder, but for its times: equal folders have equal hashes.
   [[nodiscard]] std::string Hash() const;
-  // Of a plan with this hash that sends it: a changed program is another plan.
-  [[nodiscard]] std::string HashOfPlan(const std::string& plan_sha256) const;
   // The part of this content, compressed now if no other thread has asked for it before; nullptr:
   // there is no such part. A large file takes its time: `meanwhile` is called at least each second.
   // Any thread. Throws Error(kFiles), also for a file that has changed since its hash was taken,

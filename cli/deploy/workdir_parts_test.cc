@@ -26,8 +26,13 @@ class WorkdirPartsTest : public testing::Test {
   void Write(const std::string& name, const std::string& content) const {
     std::ofstream(folder_ / name, std::ios::binary) << content;
   }
+  [[nodiscard]] WorkdirListing Listing() const {
+    Plan plan;
+    plan.workdir = folder_;
+    return ListWorkdir(plan);
+  }
   [[nodiscard]] WorkdirParts Parts(FileHashes& hashes) const {
-    return {folder_, ListWorkdir(folder_), hashes};
+    return {folder_, Listing(), hashes};
   }
   [[nodiscard]] std::string Hash() const {
     FileHashes hashes(folder_);
@@ -132,7 +137,7 @@ TEST_F(WorkdirPartsTest, AFileThatChangesMeanwhileIsNamed) {
 
 TEST_F(WorkdirPartsTest, AFileIsReadAgainOnlyWhenItHasChanged) {
   Write("data", large_);
-  WorkdirListing listing = ListWorkdir(folder_);
+  WorkdirListing listing = Listing();
   constexpr int64_t kHour = 3600;
   listing.entries[0].info.st_mtim.tv_sec -=
       kHour;  // a file that was written just now is not trusted

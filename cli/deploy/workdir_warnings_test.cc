@@ -33,7 +33,7 @@ class WorkdirWarningsTest : public testing::Test {
       task.argv = command;
       task.cwd = cwd_;
     }
-    return WarningsOfWorkdir(plan, ListWorkdir(folder()));
+    return WarningsOfWorkdir(plan, ListWorkdir(plan));
   }
 
   [[nodiscard]] std::vector<std::string> Of(const std::vector<protocol::Text>& command) const {

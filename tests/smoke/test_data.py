@@ -374,10 +374,13 @@ class Sent(OnHosts):
         self.assertEqual(list(folder.glob("packed/*.*")), [])
 
     def test_a_running_job_is_told_apart_by_its_data(self):
-        self.write_data({"part": b"one"})
-        file = self.write('set = "./data"', shell("ls {data:set}; sleep 1000"))
+        self.write_data({"part": b"one"}, "work/data")
+        self.write_data({"train": b""}, "work")
+        file = self.write('set = "./work/data"', shell("ls {data:set}; sleep 1000"), task_extra='workdir = "work"')
         self.user.run("up", "-d", file).expect(0)
-        self.write_data({"part": b"two"})
+        self.assertRegex(self.user.run("check", file).expect(0).out, r"\njob job-\S+ runs already, from this plan: ")
+        self.write_data({"part": b"two"}, "work/data")
+        self.assertIn("error: ", self.user.run("check", file).expect(3).out)
         other = self.user.run("up", "-d", file).expect(4)
         self.assertIn("  data changed: set\n", other.err)
         self.user.run("down", "job").expect(0)
