@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,15 +15,13 @@
 #include "base/failures.h"
 #include "base/unique_fd.h"
 #include "cli/channel/child.h"
-#include "cli/channel/tail.h"
+#include "cli/channel/stderr_pipe.h"
 
 namespace tfdist::cli {
 namespace {
 
 // What the child may send while we are writing to it.
 constexpr size_t kInboxLimitBytes = 16 * 1024 * 1024;
-// Of reads of its stderr at a time: it may never stop.
-constexpr int kStderrTurns = 64;
 constexpr size_t kReadBufferBytes = 65536;
 
 [[noreturn]] void Fail(std::string_view what, int error_number) {
@@ -53,46 +50,32 @@ Pair MakeStderrPipe() {
   return pair;
 }
 
-UniqueFd PollBoth(int first, int second) {
-  UniqueFd both(epoll_create1(EPOLL_CLOEXEC));
-  if (!both.valid()) Fail("cannot make an epoll descriptor", errno);
-  for (const int fd : {first, second}) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.fd = fd;
-    if (epoll_ctl(both.get(), EPOLL_CTL_ADD, fd, &event) != 0) Fail("cannot poll a child", errno);
-  }
-  return both;
-}
-
 class ChildChannel : public ByteChannel {
  public:
   ChildChannel(Child child, UniqueFd stream, UniqueFd errors)
       : child_(std::move(child)),
         stream_(std::move(stream)),
         errors_(std::move(errors)),
-        both_(PollBoth(stream_.get(), errors_.get())) {}
+        both_(PollBoth(stream_.get(), errors_)) {}
 
   ReadResult Read(std::string& out, TimePoint deadline) override;
   void Write(std::string_view bytes, TimePoint deadline) override;
   [[nodiscard]] int PollFd() const override { return both_.get(); }
-  [[nodiscard]] std::string Stderr() const override { return stderr_; }
+  [[nodiscard]] std::string Stderr() const override { return errors_.text(); }
 
  private:
   // Takes what is there, without waiting. False when the child will send nothing more.
   bool Receive(std::string& out);
-  void ReceiveStderr();
   // False when `deadline` has passed.
   bool Wait(int16_t stream_events, TimePoint deadline);
 
   Child child_;
   UniqueFd stream_;  // its stdin and stdout
-  UniqueFd errors_;  // its stderr; none once it has ended
-  UniqueFd both_;    // epoll of the two
+  StderrPipe errors_;
+  UniqueFd both_;  // epoll of the two
   // On the heap and uninitialized, as in cli/ssh/libssh2/channel.cc.
   const std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(kReadBufferBytes);
   std::string inbox_;
-  std::string stderr_;
 };
 
 ByteChannel::ReadResult ChildChannel::Read(std::string& out, TimePoint deadline) {
@@ -100,7 +83,7 @@ ByteChannel::ReadResult ChildChannel::Read(std::string& out, TimePoint deadline)
   out += std::exchange(inbox_, {});
   while (true) {
     const bool open = Receive(out);
-    ReceiveStderr();
+    errors_.Take();
     if (out.size() > before) return ReadResult::kData;
     if (!open) return ReadResult::kEndOfFile;
     if (!Wait(POLLIN, deadline)) return ReadResult::kTimeout;
@@ -128,7 +111,7 @@ void ChildChannel::Write(std::string_view bytes, TimePoint deadline) {
     if (room && !Receive(inbox_)) {
       throw LostConnection(Phase::kExec, "the program on the host has ended");
     }
-    ReceiveStderr();
+    errors_.Take();
   }
 }
 
@@ -145,22 +128,8 @@ bool ChildChannel::Receive(std::string& out) {
   }
 }
 
-void ChildChannel::ReceiveStderr() {
-  std::array<char, 4096> buffer;
-  for (int turn = 0; turn < kStderrTurns && errors_.valid(); ++turn) {
-    const ssize_t got = read(errors_.get(), buffer.data(), buffer.size());
-    if (got > 0) {
-      AppendToTail(stderr_, {buffer.data(), static_cast<size_t>(got)});
-    } else if (got == 0) {
-      errors_.Reset();  // leaves both_ as well, which would report its end for ever
-    } else if (errno != EINTR) {
-      return;
-    }
-  }
-}
-
 bool ChildChannel::Wait(int16_t stream_events, TimePoint deadline) {
-  std::array<pollfd, 2> fds{{{stream_.get(), stream_events, 0}, {errors_.get(), POLLIN, 0}}};
+  std::array<pollfd, 2> fds{{{stream_.get(), stream_events, 0}, {errors_.fd(), POLLIN, 0}}};
   const TimePoint now = SystemClock().Now();
   if (deadline <= now) return false;
   poll(fds.data(), fds.size(), PollTimeout(now, deadline));  // EINTR: the caller looks again

@@ -110,6 +110,36 @@ class SlowMachineTest(unittest.TestCase):
             self.assertTrue(result["ok"], result)
 
 
+# A relay that writes to stderr: 300 KB before anything else, then a line for each packet, as `ssh -vvv -W` does.
+LOUD_RELAY = """
+import os, socket, sys, threading
+peer = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+sys.stderr.write("loud\\n" * 60000)
+def copy(take, put):
+    while data := take(65536):
+        sys.stderr.write("packet " + "x" * 500 + "\\n")
+        put(data)
+    os._exit(0)
+def put(data):
+    while data:
+        data = data[os.write(1, data):]
+threading.Thread(target=copy, args=(lambda size: os.read(0, size), peer.sendall)).start()
+copy(peer.recv, put)
+"""
+
+
+class LoudWayTest(unittest.TestCase):
+    def test_a_proxy_command_that_writes_much_to_stderr_does_not_stop(self):
+        with Hosts(1) as hosts, Tfdist("loud") as user:
+            relay = hosts.folder / "relay.py"
+            relay.write_text(LOUD_RELAY)
+            config = client_config(hosts, "loud_config", f"ProxyCommand python3 {relay} %h %p")
+            script = "i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i + 1)); done"
+            ran = user.run("exec", "-F", str(config), "-H", "h1", "--gather", "--", "sh", "-c", script).expect(0)
+            self.assertIn("\n2999\n", ran.out)
+            self.assertEqual(probe(config, "bulk", "h1"), {"ok": True, "equal": True})
+
+
 class HostThatSpeaksTest(unittest.TestCase):
     def test_what_a_host_says_is_shown_and_it_is_waited_for(self):
         """As a host that wants its user to look at a page first."""

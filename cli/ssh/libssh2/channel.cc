@@ -48,7 +48,7 @@ class SshChannel : public cli::ByteChannel {
 
   ReadResult Read(std::string& out, TimePoint deadline) override;
   void Write(std::string_view bytes, TimePoint deadline) override;
-  [[nodiscard]] int PollFd() const override { return connection_->fd(); }
+  [[nodiscard]] int PollFd() const override { return connection_->poll_fd(); }
   [[nodiscard]] std::string Stderr() const override { return stderr_; }
 
   // Throws Error(kExec) when the host refuses to run it, LostConnection when it does not answer.

@@ -25,7 +25,8 @@ class Connection {
 
   [[nodiscard]] LIBSSH2_SESSION* session() const { return session_; }
   [[nodiscard]] int fd() const { return stream_.fd.get(); }
-  [[nodiscard]] const Stream& stream() const { return stream_; }
+  // Readable when something has come from the host, or its jump has something to say.
+  [[nodiscard]] int poll_fd() const { return both_.valid() ? both_.get() : fd(); }
 
   // Calls `step` until it answers something else than EAGAIN; nullopt when `deadline` passes first, which `step` may move.
   template <typename Step>
@@ -37,7 +38,7 @@ class Connection {
     }
   }
 
-  // Waits until libssh2 can continue; false when `deadline` has passed.
+  // Waits until libssh2 can continue; false when `deadline` has passed. Takes what a jump says, in either case.
   bool Wait(TimePoint deadline, bool also_for_input = false);
 
   // Whether libssh2 has part of a packet left that the socket did not take. Then only the call that
@@ -60,6 +61,7 @@ class Connection {
   void FreeClosedChannels();
 
   Stream stream_;
+  UniqueFd both_;  // of a stream with a jump
   LIBSSH2_SESSION* session_;
   std::vector<LIBSSH2_CHANNEL*> closing_;  // the peer has not yet confirmed
   bool has_closed_channels_ = false;

@@ -168,11 +168,17 @@ Stream Dial(const HostConfig& host, const std::optional<JumpWay>& jump, const Li
   return stream;
 }
 
-std::string JumpErrors(const Stream& stream) {
+int16_t Stream::Poll(int16_t events, TimePoint deadline) {
+  std::array<pollfd, 2> polled{{{fd.get(), events, 0}, {jump ? jump->errors.fd() : -1, POLLIN, 0}}};
+  poll(polled.data(), polled.size(), PollTimeout(SystemClock().Now(), deadline));
+  if (jump) jump->errors.Take();
+  return polled[0].revents;
+}
+
+std::string JumpErrors(Stream& stream) {
   if (!stream.jump) return {};
-  std::array<char, 4096> buffer{};
-  const ssize_t got = read(stream.jump->stderr_pipe.get(), buffer.data(), buffer.size());
-  return got > 0 ? cli::OnOneLine({buffer.data(), static_cast<size_t>(got)}) : std::string();
+  stream.jump->errors.Take();
+  return cli::OnOneLine(stream.jump->errors.text());
 }
 
 }  // namespace tfdist::ssh

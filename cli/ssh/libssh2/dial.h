@@ -1,6 +1,7 @@
 // A stream to a host's sshd: TCP, or through the jump hosts or the ProxyCommand of ssh's configuration.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "base/failures.h"
 #include "base/unique_fd.h"
 #include "cli/channel/child.h"
+#include "cli/channel/stderr_pipe.h"
 #include "cli/ssh/config/openssh_config.h"
 #include "cli/ssh/config/target.h"
 #include "cli/ssh/openssh/openssh_masters.h"
@@ -19,16 +21,20 @@ namespace tfdist::ssh {
 // user's shell. It ends with its stream; one that does not by itself is hung up on, as ssh does.
 struct Jump {
   Jump(cli::Child child, UniqueFd stderr_fd)
-      : process(std::move(child)), stderr_pipe(std::move(stderr_fd)) {}
+      : process(std::move(child)), errors(std::move(stderr_fd)) {}
   Jump(Jump&&) noexcept = default;
   Jump& operator=(Jump&&) = delete;
   ~Jump() { process.HangUp(); }
 
   cli::Child process;
-  UniqueFd stderr_pipe;
+  cli::StderrPipe errors;
 };
 
 struct Stream {
+  // Waits for poll(2)'s `events` of `fd` until `deadline`, and takes what the jump says meanwhile, for which it may return
+  // early: with what has come of the events.
+  int16_t Poll(int16_t events, TimePoint deadline);
+
   UniqueFd fd;  // a socket, non-blocking
   std::optional<Jump> jump;
 };
@@ -48,7 +54,7 @@ Stream Dial(const HostConfig& host, const std::optional<JumpWay>& jump, const Li
 // or Error(kConnect) that names every address with its error: ConnectionRefused where one of them refuses.
 UniqueFd DialTcp(const std::string& host_name, int port, const Limits& limits, TimePoint deadline);
 
-// What the jump's ssh has said so far, on one line; empty without a jump.
-std::string JumpErrors(const Stream& stream);
+// What the jump's ssh has said last, on one line; empty without a jump.
+std::string JumpErrors(Stream& stream);
 
 }  // namespace tfdist::ssh

@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cerrno>
 
 #include "base/error.h"
 #include "cli/channel/tail.h"
@@ -73,15 +72,12 @@ Greeting Classify(std::string_view text) {
 
 }  // namespace
 
-Greeting AwaitGreeting(int fd, TimePoint deadline) {
-  pollfd waited{fd, POLLIN, 0};
-  int ready = 0;
-  do {
-    ready = poll(&waited, 1, PollTimeout(SystemClock().Now(), deadline));
-  } while (ready < 0 && errno == EINTR);
-  if (ready == 0) return {Greeting::Kind::kSilent, ""};
+Greeting AwaitGreeting(Stream& stream, TimePoint deadline) {
+  while (stream.Poll(POLLIN, deadline) == 0) {
+    if (SystemClock().Now() >= deadline) return {Greeting::Kind::kSilent, ""};
+  }
   std::array<char, 256> text{};
-  const ssize_t got = recv(fd, text.data(), text.size(), MSG_PEEK);
+  const ssize_t got = recv(stream.fd.get(), text.data(), text.size(), MSG_PEEK);
   if (got <= 0) return {Greeting::Kind::kDropped, ""};
   return Classify({text.data(), static_cast<size_t>(got)});
 }

@@ -21,7 +21,7 @@ struct Greeting {
   Kind kind = Kind::kSilent;
   std::string text;  // what it sent, if that was not SSH
 };
-Greeting AwaitGreeting(int fd, TimePoint deadline);
+Greeting AwaitGreeting(Stream& stream, TimePoint deadline);
 
 // Exchanges versions and keys. `first_key_types`: of host keys, to be preferred ("ssh-rsa"). Throws Unreachable;
 // LibraryFailure where the two find no algorithms.

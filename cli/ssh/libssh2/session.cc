@@ -64,8 +64,7 @@ Stream DialPatiently(Way& way) {
 Stream Reach(Way& way) {
   for (int tries = 1;; ++tries) {
     Stream stream = DialPatiently(way);
-    const Greeting greeting =
-        AwaitGreeting(stream.fd.get(), Within(way.target.limits.banner, way.deadline));
+    const Greeting greeting = AwaitGreeting(stream, Within(way.target.limits.banner, way.deadline));
     if (greeting.kind == Greeting::Kind::kSomething) return stream;
     const std::string on_the_way = JumpErrors(stream);
     if (greeting.kind == Greeting::Kind::kSilent) {
