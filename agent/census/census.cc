@@ -55,9 +55,10 @@ class Finder {
   }
 
  private:
-  static bool HasMark(const ProcessInfo& process, const Marks& marks) {
-    return std::ranges::find(marks.noted, process.id) != marks.noted.end() ||
-           CookieOfProcess(process.id.pid) == marks.cookie;
+  [[nodiscard]] bool HasMark(const ProcessInfo& process, const Marks& marks) const {
+    if (std::ranges::find(marks.noted, process.id) != marks.noted.end()) return true;
+    return CookieOfProcess(process.id.pid) == marks.cookie &&
+           !(marks.is_foreign && marks.is_foreign(process, table_));
   }
 
   // One generation more; false when there is none. A session counts only by its leader: a process

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ struct Marks {
   std::string cookie;
   // Processes that tfdist's own notes name: they count, whatever account they have changed to.
   std::vector<ProcessId> noted = {};
+  // Whether a process with the cookie is none of the slot's all the same; not set: none is.
+  std::function<bool(const ProcessInfo&, const std::vector<ProcessInfo>& table)> is_foreign = {};
 };
 
 // Running processes (not zombies): those of this account with the cookie in their environment, the noted ones, what

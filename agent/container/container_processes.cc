@@ -1,7 +1,10 @@
 #include "agent/container/container_processes.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <string_view>
 #include <system_error>
 
@@ -14,13 +17,6 @@ namespace {
 constexpr size_t kIdLength = 64;
 constexpr size_t kMostStatusBytes = 16 << 10;
 
-std::string ContainerId(const std::filesystem::path& run_folder) try {
-  const auto id = ReadOwnFileIfExists(ContainerIdFile(run_folder), kIdLength + 1);
-  return id && id->size() >= kIdLength ? id->substr(0, kIdLength) : "";
-} catch (const Error&) {
-  return "";
-}
-
 // Empty where it is not ours to see.
 std::string PidNamespaceOf(pid_t pid) {
   std::error_code error;
@@ -32,16 +28,79 @@ bool IsElsewhere(pid_t pid, const std::string& own) {
   return !space.empty() && !own.empty() && space != own;
 }
 
+bool IsOfAWord(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+// "4f0c..." of ".../docker-4f0c....scope", of "/docker/4f0c..." and of "conmon -c 4f0c...".
+std::vector<std::string> IdsIn(std::string_view text) {
+  std::vector<std::string> ids;
+  while (!text.empty()) {
+    const auto* const end = std::ranges::find_if_not(text, IsOfAWord);
+    const std::string_view word = text.substr(0, static_cast<size_t>(end - text.begin()));
+    if (word.size() == kIdLength && word.find_first_not_of("0123456789abcdef") == word.npos)
+      ids.emplace_back(word);
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+  }
+  return ids;
+}
+
+const ProcessInfo* ParentOf(const ProcessInfo& process, const std::vector<ProcessInfo>& table) {
+  const auto found =
+      std::ranges::find(table, process.parent, [](const ProcessInfo& one) { return one.id.pid; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+std::string CommandLineOf(pid_t pid) try {
+  if (!IsOfThisAccount(pid)) return "";
+  return ReadFileIfExists(fmt::format("/proc/{}/cmdline", pid), kMostStatusBytes).value_or("");
+} catch (const Error&) {
+  return "";
+}
+
+// Of the next one above it. A table that was read while pids were reused may hold a circle.
+std::vector<std::string> IdsOfConmon(const ProcessInfo& process,
+                                     const std::vector<ProcessInfo>& table) {
+  const ProcessInfo* above = &process;
+  for (size_t steps = 0; above != nullptr && steps < table.size(); ++steps) {
+    if (above->comm == "conmon") return IdsIn(CommandLineOf(above->id.pid));
+    above = ParentOf(*above, table);
+  }
+  return {};
+}
+
+// The host may be a container, too.
+std::vector<std::string> IdsOfCgroups(pid_t pid) {
+  std::vector<std::string> ids = IdsIn(CgroupsOf(pid));
+  const std::vector<std::string> own = IdsIn(CgroupsOf(getpid()));
+  std::erase_if(ids, [&](const auto& id) { return std::ranges::find(own, id) != own.end(); });
+  return ids;
+}
+
 }  // namespace
 
 std::filesystem::path ContainerIdFile(const std::filesystem::path& run_folder) {
   return run_folder / "container";
 }
 
+std::string ContainerIdOf(const std::filesystem::path& run_folder) try {
+  const auto id = ReadOwnFileIfExists(ContainerIdFile(run_folder), kIdLength + 1);
+  return id && id->size() >= kIdLength ? id->substr(0, kIdLength) : "";
+} catch (const Error&) {
+  return "";
+}
+
+bool IsInOtherContainer(const ProcessInfo& process, const std::vector<std::string>& ids,
+                        const std::vector<ProcessInfo>& table) {
+  std::vector<std::string> seen = IdsOfCgroups(process.id.pid);
+  if (seen.empty()) seen = IdsOfConmon(process, table);
+  return !seen.empty() && std::ranges::none_of(seen, [&](const std::string& id) {
+    return std::ranges::find(ids, id) != ids.end();
+  });
+}
+
 std::vector<ProcessInfo> ProcessesInContainer(const std::filesystem::path& run_folder, pid_t holder,
                                               const std::vector<ProcessInfo>& table) {
   std::vector<ProcessInfo> inside;
-  const std::string id = ContainerId(run_folder);
+  const std::string id = ContainerIdOf(run_folder);
   const std::string own = PidNamespaceOf(holder);
   const std::vector<ProcessInfo> children = Descendants(holder, table);
   for (const ProcessInfo& process : table) {

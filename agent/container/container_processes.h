@@ -14,6 +14,14 @@ namespace tfdist::agent {
 // Where a container's client writes its id (`--cidfile`), in the folder of its run.
 std::filesystem::path ContainerIdFile(const std::filesystem::path& run_folder);
 
+// What stands in it; empty: nothing yet.
+std::string ContainerIdOf(const std::filesystem::path& run_folder);
+
+// Whether it runs in a container that has none of `ids`. Known by the container's cgroup or, where that has no id, by the
+// process of podman that looks after it (conmon); as long as neither is seen: false.
+bool IsInOtherContainer(const ProcessInfo& process, const std::vector<std::string>& ids,
+                        const std::vector<ProcessInfo>& table);
+
 // The first process of the container, which may be an init, and all others in it. Known by the container's cgroup, which bears
 // its id; where it has none (podman without root and cgroups of version 1), as a descendant of its holder in another pid
 // namespace. Empty: it has not begun, or has ended.

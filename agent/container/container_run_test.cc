@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace tfdist::agent {
 namespace {
@@ -144,6 +145,8 @@ TEST(ContainerEngines, AreRememberedAsTheyWereFound) {
                                        {EngineKind::kPodman, "4.3.1", true, true}};
   RememberEngines(file, engines);
   EXPECT_EQ(RememberedEngines(file), engines);
+  ReplaceFile(file, "dock", 0600);
+  EXPECT_THROW((void)RememberedEngines(file), Error);
   std::filesystem::remove(file);
   EXPECT_THAT(RememberedEngines(file), ElementsAre());
   EXPECT_EQ(Choose(engines, EngineKind::kAuto).kind, EngineKind::kDocker);

@@ -124,7 +124,10 @@ std::vector<Engine> RememberedEngines(const std::filesystem::path& file) {
   for (std::string_view rest = text; !rest.empty();) {
     std::string_view line = TakeUpTo('\n', rest);
     Engine engine;
-    engine.kind = KindOf(TakeWord(line));
+    const std::string program(TakeWord(line));
+    engine.kind = KindOf(program);
+    if (program != ProgramOf(engine.kind))
+      throw Error(Phase::kFiles, file.string() + " is damaged");
     engine.is_rootless = TakeWord(line) == "rootless";
     engine.keeps_groups = TakeWord(line) == "keeps-groups";
     engine.version = TakeWord(line);

@@ -41,7 +41,7 @@ ProgramResult AskEngine(protocol::EngineKind kind, const std::vector<std::string
 std::string WordsOf(const ProgramResult& result);
 
 // The engines of a slot's tasks, kept in `file` for all who end containers later. Without a file: none. Both throw
-// Error(kFiles).
+// Error(kFiles); so does a damaged file.
 void RememberEngines(const std::filesystem::path& file, const std::vector<Engine>& engines);
 std::vector<Engine> RememberedEngines(const std::filesystem::path& file);
 // Throws Error(kFiles) where none of them is it; kAuto: the first.

@@ -17,6 +17,7 @@
 #include "agent/census/census.h"
 #include "agent/census/kill.h"
 #include "agent/census/left_file.h"
+#include "agent/container/container_processes.h"
 #include "agent/container/containers.h"
 #include "agent/container/engine.h"
 #include "agent/process/run_folder.h"
@@ -92,11 +93,24 @@ void EndSessions(const std::vector<LostRun>& runs, TimePoint deadline, protocol:
   }
 }
 
+std::vector<std::string> IdsOfContainers(const SlotFolder& folder) {
+  std::vector<std::string> ids;
+  for (const std::filesystem::path& run : RunFolders(folder)) {
+    std::string id = ContainerIdOf(run);
+    if (!id.empty()) ids.push_back(std::move(id));
+  }
+  return ids;
+}
+
 // How its folder is called (CookieValue).
 Marks MarksOf(const SlotFolder& folder) {
   const std::filesystem::path& path = folder.path();
   Marks marks{(path.parent_path().filename() / path.filename()).string()};
   for (const LostRun& run : FindLostRuns(folder)) marks.noted.push_back(run.pids.task);
+  // The cookie is also in an image that the user has made of a task's container (docker commit).
+  marks.is_foreign = [ids = IdsOfContainers(folder)](const auto& process, const auto& table) {
+    return IsInOtherContainer(process, ids, table);
+  };
   return marks;
 }
 
@@ -159,12 +173,34 @@ void NoteThatEnginesHaveTold(const SlotFolder& folder) {
       open(folder.engines_told().c_str(), O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
 
+bool HadContainer(const std::filesystem::path& run) try {
+  return !ContainerIdOf(run).empty() || (HasSpec(run) && !ReadRunSpec(run).container.empty());
+} catch (const Error&) {
+  return false;
+}
+
+bool HaveEnginesTold(const SlotFolder& folder) {
+  std::error_code error;
+  return std::filesystem::exists(folder.engines_told(), error);
+}
+
+// Throws Error(kFiles) where a task had a container, and nobody knows of which engine.
+std::vector<Engine> EnginesOf(const SlotFolder& folder) {
+  std::vector<Engine> engines = RememberedEngines(folder.engines());
+  if (engines.empty() && !HaveEnginesTold(folder) &&
+      std::ranges::any_of(RunFolders(folder), HadContainer)) {
+    throw Error(Phase::kFiles, fmt::format("the note of their engines is missing ({})",
+                                           folder.engines().string()));
+  }
+  return engines;
+}
+
 // A container whose processes have been killed is still known to its engine.
 void EndContainersOf(const SlotFolder& folder, const SlotInfo& info, TimePoint deadline,
                      protocol::Census& census) {
   const size_t doubts = census.unknown.size() + census.left.size();
   try {
-    const std::vector<Engine> engines = RememberedEngines(folder.engines());
+    const std::vector<Engine> engines = EnginesOf(folder);
     EndContainers(engines, info.job, info.slot, deadline, census);
     const bool have_told = census.unknown.size() + census.left.size() == doubts;
     if (have_told && !engines.empty()) NoteThatEnginesHaveTold(folder);
@@ -196,9 +232,8 @@ std::optional<std::string> WhatALostRunMayHaveLeft(const SlotFolder& folder) {
 
 std::optional<std::string> WhatContainersMayBeLeft(const SlotFolder& folder,
                                                    TimePoint deadline) try {
-  std::error_code error;
-  if (std::filesystem::exists(folder.engines_told(), error)) return std::nullopt;
-  const std::vector<Engine> engines = RememberedEngines(folder.engines());
+  if (HaveEnginesTold(folder)) return std::nullopt;
+  const std::vector<Engine> engines = EnginesOf(folder);
   if (engines.empty()) return std::nullopt;
   const SlotInfo info = ReadOrInferSlotInfo(folder);
   return WhyContainersMayBeLeft(engines, info.job, info.slot, deadline);

@@ -181,6 +181,24 @@ class OfAnEngine:
         self.down()
         self.assertEqual(engines.containers(hosts[0]), ["mine"])
 
+    def test_a_container_of_the_users_that_has_its_cookie_goes_on(self):
+        """As one of an image that `docker commit` has made of a task's container."""
+        self.start()
+        account = hosts[0].uid if self.engine == "docker" else 0
+        engines.ask(hosts[0], self.engine, "run", "--detach", "--network", "host", "--name", "mine", "--user", str(account),
+                    "--env", f"TFDIST_COOKIE={self.user.job_id()}/h0", engines.IMAGE, "sleep", "8888")
+        self.addCleanup(engines.ask, hosts[0], self.engine, "rm", "--force", "mine")
+        self.down()
+        self.user.run("clean", "--yes", "cluster.toml").expect(0)
+        self.assertEqual(engines.ask(hosts[0], self.engine, "ps", "--format", "{{.Names}}").split(), ["mine"])
+
+    def test_a_lost_note_of_the_engines_is_said(self):
+        up = self.start()
+        (hosts[0].home / ".cache/tfdist/jobs" / self.user.job_id() / "h0/engines").unlink()
+        self.assertIn("containers of this job: the note of their engines is missing", self.user.run("down").expect(1).err)
+        up.wait(60)
+        self.assert_nothing_left()
+
     def test_nothing_is_left_whoever_is_killed(self):
         for role in ("client", "holder", "keeper", "agent"):
             with self.subTest(role=role):
@@ -304,6 +322,11 @@ class Refused(unittest.TestCase):
 
 
 class DeadEngine(unittest.TestCase):
+    @staticmethod
+    def running(user):
+        """Of the job's tasks. Host.processes() has none that is in a container."""
+        return [command for command in processes.matching(user.job_id()).values() if "7777" in command]
+
     def test_down_does_not_claim_what_a_dead_engine_does_not_tell(self):
         with Hosts(1) as fresh, Tfdist("dead") as user:
             engines.start_docker(fresh[0])
@@ -319,8 +342,7 @@ class DeadEngine(unittest.TestCase):
             clean = user.run("clean", "--yes", file)
             self.assertIn("docker does not tell whether containers of it are left: ", clean.out + clean.err)
             self.assertIn("as docker does not tell of them: ", user.run("down").expect(1).err)
-            running = [process.argv for process in fresh[0].processes() if "7777" in process.argv]
-            self.assertEqual(running, [])
+            self.assertEqual(self.running(user), [])
 
     def test_each_wait_for_an_engine_that_hangs_ends_and_names_it(self):
         with Hosts(1) as fresh, Tfdist("hanging") as user:
@@ -335,8 +357,7 @@ class DeadEngine(unittest.TestCase):
                 self.assertIn("no container engine answers (docker: it does not answer)", user.run("check", file).out)
                 down = user.run("down").expect(1)
                 self.assertIn("containers of this job, as docker does not tell of them: it does not answer", down.err)
-                running = [process.argv for process in fresh[0].processes() if "7777" in process.argv]
-                self.assertEqual(running, [])
+                self.assertEqual(self.running(user), [])
             user.run("down").expect(0)
             self.assertEqual(engines.containers(fresh[0]), [])
             with engines.docker_hangs(fresh[0]):  # it has told, and is not asked again
