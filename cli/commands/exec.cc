@@ -74,7 +74,10 @@ std::vector<Errand> ErrandsOf(const Sites& sites, const ExecArguments& arguments
 // "exit code 3", "signal 9 (SIGKILL)", "timed out"; empty for success.
 std::string HowItEnded(const ErrandResult& result) {
   if (!result.end) return {};
-  if (result.timed_out) return "timed out, and was ended";
+  if (result.timed_out) {
+    const bool is_all = result.end->left.empty() && result.end->may_be_left.empty();
+    return is_all ? "timed out, and was ended" : "timed out, and was ended as far as can be seen";
+  }
   const int status = result.end->status;
   if (status == 0) return {};
   protocol::TaskExit exit;
@@ -136,6 +139,8 @@ void PrintResults(const Sites& sites, const std::vector<ErrandResult>& results) 
                     {"timed_out", result.timed_out},
                     {"output", result.output},
                     {"cut", result.cut},
+                    {"left", result.end ? result.end->left : ""},
+                    {"may_be_left", result.end ? result.end->may_be_left : ""},
                     {"error", result.error ? result.error->what() : ""}});
     if (result.end) list.back()["exit_code"] = result.end->status;
   }
@@ -167,6 +172,15 @@ std::vector<Error> ErrorsOf(const std::vector<Errand>& errands,
     }
   }
   return errors;
+}
+
+void SayWhatMayBeLeft(const std::vector<Errand>& errands,
+                      const std::vector<ErrandResult>& results) {
+  for (size_t at = 0; at < results.size(); ++at) {
+    const auto& end = results[at].end;
+    if (!end || end->may_be_left.empty()) continue;
+    Say("tfdist: {}: may still run: {}\n", errands[at].label, end->may_be_left);
+  }
 }
 
 // `exec -- "cd /tmp && pwd"`, as one writes it for ssh, which has a shell read it.
@@ -208,6 +222,7 @@ int ExecCommand(const ExecArguments& arguments) {
   if (arguments.gather && !arguments.json) PrintGathered(errands, done.results);
   if (!options.gather && !done.interrupted) SayFailures(errands, done.results);
   PrintErrors(ErrorsOf(errands, done.results));
+  SayWhatMayBeLeft(errands, done.results);
   SayThatNoShellRunsIt(arguments.command, done.results);
   if (done.threads_left) {
     (void)fflush(stdout);

@@ -32,7 +32,8 @@ void TryEnd(std::string_view text) {
   try {
     const HostCommandEnd end = ParseCommandEnd(text);
     assert(end.status >= 0 && end.status <= 255);
-    assert(!end.left.starts_with(' ') && !end.left.ends_with(' '));
+    assert(end.left.find('|') == std::string::npos);
+    assert(end.left.size() + end.may_be_left.size() < text.size());
   } catch (const ProtocolError&) {
   }
 }

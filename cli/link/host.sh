@@ -374,8 +374,8 @@ prepare() {
 }
 
 ### run_command: look
-# The command is found again by a variable in its environment, which whatever it starts inherits.
-# It runs in the foreground, as a shell makes what runs in the background ignore SIGINT.
+# The command has a session of its own. It is found again by that, by its descent, and by a variable in its environment, which
+# whatever it starts inherits. It runs in the foreground, as a shell makes what runs in the background ignore SIGINT.
 prepare() {
   begin
   agent=
@@ -385,78 +385,121 @@ prepare() {
 }
 
 start() {
+  read -r tfdist_stat </proc/self/stat
+  printf '%s\n' "$tfdist_stat"
   exec >&3 2>&1 3>&- 4<&-
   TFDIST_EXEC=$(values; printf %s "$mark")
   export TFDIST_EXEC
-  [ -n "$tfdist_agent" ] || with_words exec
+  tfdist_setsid=$(command -v setsid)
+  [ -n "$tfdist_agent" ] || with_words exec $tfdist_setsid
   tfdist_task=$(values; printf %s "$task")
-  [ -n "$tfdist_task" ] || with_words exec "$tfdist_agent"
-  with_words exec "$tfdist_agent" in-task "$tfdist_task"
+  [ -n "$tfdist_task" ] || with_words exec $tfdist_setsid "$tfdist_agent"
+  with_words exec $tfdist_setsid "$tfdist_agent" in-task "$tfdist_task"
 }
 
 # Obeys us, until we are gone.
 watch() {
-  values
   while read -r word; do
     case $word in
-      end) signal_marked TERM ;;
-      kill) signal_marked KILL ;;
+      end) signal_it TERM ;;
+      kill) signal_it KILL ;;
     esac
   done <&4
-  end_marked
+  end_it
 }
 
 # For a host that is cut off: its sshd may not notice for hours.
 limit() {
-  values
-  trap 'kill "$nap" 2>/dev/null; exit' TERM
+  trap 'kill "$nap"; exit' TERM
   nap "$limit_seconds"
-  end_marked
+  end_it
 }
 
-finish() {
-  kill "$tfdist_watch" $tfdist_limit 2>/dev/null
+# Hears from its stdin which process the command is, and how it has ended.
+conduct() {
   values
-  end_marked
-  printf '\001%s exit %s %s\n' "$nonce" "$1" "$left" >&3
+  read -r session stat
+  set -- $stat
+  since=${21} limit=''
+  (watch) &
+  watch=$!
+  if [ "$limit_seconds" != 0 ]; then
+    (limit) &
+    limit=$!
+  fi
+  read -r status
+  end_it
+  report "$status" $seen >&3
+  kill "$watch" $limit
 }
 
-# The command may have changed to another account. Only what it has started knows the mark: grep reads it
-# from a pipe, for its arguments are everybody's to see.
-marked() {
-  for environ in $(printf %s "TFDIST_EXEC=$mark" | grep -lsF -f - /proc/[0-9]*/environ); do
-    environ=${environ#/proc/}
-    printf '%s ' "${environ%/environ}"
+# Says of what is there whether it is the command's, or may be: it began since then, beside us (cgroups(7)), and has no parent.
+# What sshd starts has none where that is process 1.
+report() {
+  its='' perhaps='' status=$1
+  shift
+  while [ $# -gt 0 ]; do
+    if is_left "$1"; then
+      its="$its, $1 $5"
+    elif [ "$3" = 1 ] && [ "$2" -ge "$since" ] && [ "$5" != "($(cat /proc/1/comm))" ] &&
+      [ "$(cat "/proc/$1/cgroup")" = "$(cat /proc/self/cgroup)" ]; then
+      perhaps="$perhaps, $1 $5"
+    fi
+    shift 5
+  done
+  [ "$status" -le 128 ] || [ -r /proc/1/stat ] || perhaps="$perhaps, other accounts' processes"
+  printf '\001%s exit %s %s|%s\n' "$nonce" "$status" "${its#, }" "${perhaps#, }"
+}
+
+# Makes `left` the ids of what the command has started, as far as it can be seen, and `seen` what there is: ID START PARENT SESSION (NAME).
+# grep reads the mark from a pipe, for its arguments are everybody's to see. A name may hold lines that look like other processes'.
+find_it() {
+  left=' '
+  for path in $(printf %s "TFDIST_EXEC=$mark" | grep -lsF -f - /proc/[0-9]*/environ); do
+    add "${path%/environ}"
+  done
+  seen=$(LC_ALL=C grep -s ' ' /dev/null /proc/[0-9]*/stat | LC_ALL=C sed -n 's|^/proc/\([0-9]*\)/stat:\1 (\([-[:alnum:]._]*\).*) [A-WY] \([0-9]*\) [0-9]* \([0-9]*\)\( -*[0-9]*\)\{15\} \([0-9]*\) .*|\1 \6 \3 \4 (\2)|p')
+  case $(cat "/proc/$session/stat") in '' | *" $since "*) ;; *) session=gone ;; esac  # another process has its number
+  before=
+  while [ "$before" != "$left" ]; do
+    before=$left
+    add_more $seen
+  done
+  [ "$left" != ' ' ]
+}
+
+add_more() {
+  while [ $# -gt 0 ]; do
+    if [ "$1" = "$session" ] || [ "$4" = "$session" ] || is_left "$3"; then add "$1"; fi
+    shift 5
   done
 }
 
-signal_marked() {
-  pids=$(marked)
-  [ -z "$pids" ] || kill -s "$1" $pids 2>/dev/null
-}
+add() { is_left "${1#/proc/}" || left="$left${1#/proc/} "; }
+is_left() { case $left in *" $1 "*) ;; *) return 1 ;; esac; }
+signal_it() { ! find_it || kill -s "$1" $left; }
 
 # SIGTERM, 5 s, SIGKILL. What is there after 2 s more is `left`.
-end_marked() {
-  left=$(marked)
-  [ -n "$left" ] || return 0
-  signal_marked TERM
+end_it() {
+  signal_it TERM
   await 50 && return
-  signal_marked KILL
+  signal_it KILL
   await 20 || true
 }
 
-# await TENTHS: until nothing has the mark.
+# await TENTHS: until nothing of the command is there.
 await() {
   tries=0
-  while left=$(marked) && [ -n "$left" ]; do
+  while [ "$left" != ' ' ]; do
     [ "$tries" -lt "$1" ] || return
     tries=$((tries + 1))
     nap 0.1 || nap 1  # not every sleep(1) takes a part of a second
+    find_it || true
   done
 }
 
 nap() {
-  sleep "$1" 2>/dev/null 3>&- 4<&- &
+  sleep "$1" 3>&- 4<&- &
   nap=$!
   wait "$nap"
 }
@@ -464,15 +507,7 @@ nap() {
 main() {
   exec 3>&1 4<&0 </dev/null
   tfdist_agent=$(prepare) || exit 0
-  (watch) &
-  tfdist_watch=$!
-  tfdist_limit=
-  if [ "$(values; printf %s "$limit_seconds")" != 0 ]; then
-    (limit) &
-    tfdist_limit=$!
-  fi
-  (start)
-  (finish "$?")
+  { (start); echo "$?"; } | (conduct 2>/dev/null)
   exit 0
 }
 main

@@ -10,6 +10,7 @@
 #include "base/failures.h"
 #include "base/hash.h"
 #include "base/process_limits.h"
+#include "base/text.h"
 #include "cli/channel/tail.h"
 #include "cli/link/boot_conversation.h"
 #include "cli/link/boot_script.h"
@@ -51,10 +52,10 @@ HostCommandEnd ParseCommandEnd(std::string_view text) {
       (stop != last && *stop != ' ')) {
     throw ProtocolError(Phase::kExec, "the host says that the command ended, and not how");
   }
-  end.left.assign(stop, last);
-  end.left.erase(0, end.left.find_first_not_of(' '));
-  const size_t size = end.left.find_last_not_of(' ');
-  end.left.erase(size == std::string::npos ? 0 : size + 1);
+  std::string_view rest(stop, static_cast<size_t>(last - stop));
+  rest.remove_prefix(std::min<size_t>(rest.size(), 1));
+  end.left = TakeUpTo('|', rest);
+  end.may_be_left = rest;
   return end;
 }
 

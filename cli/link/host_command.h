@@ -26,17 +26,20 @@ struct HostCommand {
 };
 
 struct HostCommandEnd {
-  int status = 0;    // as a shell has it: 128 and the number of the signal that ended it
-  std::string left;  // ids of processes that could not be ended; empty: nothing is left
+  int status = 0;  // as a shell has it: 128 and the number of the signal that ended it
+  // Processes that could not be ended, for people: "4711 (sudo), 4712 (sleep)"; empty: none.
+  std::string left;
+  // What runs since then and may be the command's; or what /proc hides, where the command was ended.
+  std::string may_be_left;
 };
 
-// What the host says of the end: "0 ", or "137 4711 4712 " with what is left. Throws ProtocolError where it is not so.
+// What the host says of the end: "0 |", or "137 4711 (sudo)|4712 (ssh-agent)" with what is left, and what may be. Throws
+// ProtocolError where it is not so.
 HostCommandEnd ParseCommandEnd(std::string_view text);
 
 // A command that runs. Its stdin is empty; its stdout and stderr come in the order in which they
-// were written. What it leaves in the background is ended with it (by a mark in its environment: a
-// process that has cleared that escapes), and so is all of it when the channel is closed. Belongs
-// to one thread.
+// were written. What it leaves in the background is ended with it, and so is all of it when the channel is closed: what is
+// in its session, descends from it, or has its mark in the environment. Belongs to one thread.
 class RunningCommand {
  public:
   // Starts it through a fresh channel of Transport::OpenShell. Throws Error without a host:

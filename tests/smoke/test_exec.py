@@ -1,7 +1,10 @@
 """`tfdist exec` and `tfdist shell` on test hosts, as a user runs them."""
 
+import json
 import os
+import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -9,7 +12,7 @@ import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
-from tests.support import clusters
+from tests.support import clusters, processes
 from tests.support.tfdist import BIN, Tfdist, without_waiting
 from tests.support.waiting import wait_for
 
@@ -132,6 +135,50 @@ class Exec(unittest.TestCase):
         self.assertEqual(done.code, 124, done)
         self.assertEqual(done.out.count("begun"), 3)
         self.assertIn("tfdist: h[1-3]: timed out, and was ended\n", done.err)
+
+    def end_by_hand(self, name):
+        """What a test has made that tfdist cannot end, or may not."""
+        for host in self.hosts:
+            for process in host.processes():
+                if pathlib.Path(process.argv[0]).name == name:
+                    processes.kill(process.pid)
+
+    def test_what_has_no_mark_is_ended_by_its_session_or_its_descent(self):
+        done = self.exec("--timeout", "5s", "--", "sh", "-c", "env -i sleep 1000 & setsid env -i sh -c 'env -i sleep 1000; :' & echo begun; wait")
+        self.assertEqual(done.code, 124, done)
+        self.assertEqual(done.out.count("begun"), 3)
+        self.assertIn("tfdist: h[1-3]: timed out, and was ended\n", done.err)
+        self.assert_nothing_left()
+
+    def test_no_end_is_claimed_of_what_another_account_runs(self):
+        """As sudo does, of which the account that calls it can end nothing."""
+        for host in self.hosts:
+            sudo = shutil.copy(shutil.which("setpriv"), host.folder / "tmp/sudo")
+            pathlib.Path(sudo).chmod(0o4755)
+        self.addCleanup(self.end_by_hand, "sleep")
+        done = self.exec("--timeout", "5s", "--json", "--", "sh", "-c", "/tmp/sudo --reuid=0 env -i sleep 1000; :")
+        self.assertEqual(done.code, 3, done)
+        for row in json.loads(done.out):
+            self.assertRegex(row["left"], r"^\d+ \(sleep\)$")
+            self.assertRegex(done.err, rf"tfdist: {row['host']}: remote shell: processes of the command could not be ended: {re.escape(row['left'])}\n")
+        self.end_by_hand("sleep")
+        done = self.exec("--timeout", "5s", "--", "sh", "-c", "/tmp/sudo --reuid=0 sleep 1000; :")
+        self.assertIn("tfdist: h[1-3]: timed out, and was ended as far as can be seen\n", done.err)
+
+    def test_what_may_be_left_of_it_is_named(self):
+        """ssh-agent shows its environment to nobody, and is nobody's child; the other one has none to show."""
+        agent = 'eval "$(ssh-agent)" >/dev/null; until [ "$(cut -d " " -f 6 /proc/$SSH_AGENT_PID/stat)" = $SSH_AGENT_PID ]; do sleep 0.1; done'
+        sleep = "(setsid env -i sleep 1000 >/dev/null 2>&1 & until grep -q sleep /proc/$!/comm; do sleep 0.1; done)"
+        for program, command in (("ssh-agent", agent), ("sleep", sleep)):
+            for rest, code in (("exit 5", 5), ("sleep 1000", 124)):
+                with self.subTest(program=program, rest=rest):
+                    self.addCleanup(self.end_by_hand, program)
+                    done = self.exec("--timeout", "5s", "--", "sh", "-c", f"{command}; {rest}")
+                    self.assertEqual(done.code, code, done)
+                    for name in self.names:
+                        self.assertRegex(done.err, rf"tfdist: {name}: may still run: \d+ \({program}\)\n")
+                    self.assertNotIn("and was ended\n", done.err)
+                    self.end_by_hand(program)
 
     def test_ctrl_c_ends_it_everywhere_and_a_second_one_kills(self):
         for program, presses in (("sleep 1000", 1), ("trap '' TERM; echo deaf; while true; do sleep 0.1; done", 2)):

@@ -11,6 +11,7 @@ from tests.hosts.hosts import check_possible
 from tests.smoke.test_local import shell
 from tests.smoke.test_ssh import OverSsh
 from tests.support import processes
+from tests.support.tfdist import without_waiting
 from tests.support.waiting import wait_for
 
 # Not dumpable, as ssh-agent: hidden from its own account. It leaves the task's session, says that it runs, and stays.
@@ -77,6 +78,14 @@ class HiddenProcesses(OverSsh):
         self.assertIn(self.user.job_id(), listed.out)
         self.assertEqual(listed.err, unseen)
         self.user.run("down").expect(0)
+
+    def test_exec_claims_no_end_of_what_it_cannot_see(self):
+        name = self.hosts[0].name
+        ask = ("exec", "-F", str(self.hosts.ssh_config), "-H", name, "--timeout", "5s", "--")
+        self.assertEqual(without_waiting(self.user.run(*ask, "true").expect(0).err), "")
+        ended = self.user.run(*ask, "sleep", "1000").expect(124)
+        self.assertIn(f"tfdist: {name}: timed out, and was ended as far as can be seen\n", ended.err)
+        self.assertIn(f"tfdist: {name}: may still run: other accounts' processes\n", ended.err)
 
     def test_check_says_so(self):
         check = self.user.run("check", "--json", self.write("sleep infinity"))
