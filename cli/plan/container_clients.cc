@@ -32,6 +32,13 @@ constexpr std::array<std::string_view, 6> kContainerVerbs = {"run",     "create"
                                                              "compose", "exec",   "up"};
 constexpr std::string_view kContainerRemedy =
     "the container must end with its client: run --init --rm, without -d";
+constexpr std::array<std::string_view, 2> kTmuxVerbs = {"new", "new-session"};
+constexpr std::array<std::string_view, 3> kScreenVerbs = {"-d", "-dm", "-dmS"};
+constexpr std::array<std::string_view, 3> kKubectlVerbs = {"run", "apply", "create"};
+constexpr std::array<std::string_view, 1> kInstanceVerbs = {"start"};  // instance start
+constexpr std::array<std::string_view, 2> kSystemctlVerbs = {"start", "restart"};
+constexpr std::array<std::string_view, 1> kRayVerbs = {"submit"};  // job submit
+constexpr std::array<std::string_view, 4> kAtVerbs = {"-f", "-t", "now", "tomorrow"};
 constexpr Client kClients[] = {
     {"docker", kContainerVerbs, kContainerRemedy, "docker ps"},
     {"docker-compose", {}, "in the foreground, without -d, it ends its containers", "docker ps"},
@@ -39,8 +46,19 @@ constexpr Client kClients[] = {
     {"podman-remote", kContainerVerbs, kContainerRemedy, "podman-remote ps"},
     {"ctr", kContainerVerbs, "run --rm, without --detach", "ctr tasks ls"},
     {"systemd-run", {}, "with --scope it stays the task's own", "systemctl list-units 'run-*'"},
+    {"systemctl", kSystemctlVerbs, "systemd-run --scope stays the task's own", "systemctl status"},
+    {"tmux", kTmuxVerbs, "call what it runs without it", "tmux ls"},
+    {"screen", kScreenVerbs, "with -Dm it stays the task's own", "screen -ls"},
+    {"at", kAtVerbs, "call what it runs without it", "atq"},
+    {"apptainer", kInstanceVerbs, "exec and run stay the task's own", "apptainer instance list"},
+    {"singularity", kInstanceVerbs, "exec and run stay the task's own",
+     "singularity instance list"},
+    {"kubectl", kKubectlVerbs, "kubectl delete ends it", "kubectl get pods"},
+    {"sbatch", {}, "scancel ends it", "squeue"},
+    {"srun", {}, "a killed srun leaves its steps: scancel ends them", "squeue"},
+    {"ray", kRayVerbs, "ray job stop ends it", "ray job list"},
 };
-// "docker -H tcp://host run": the verb is one of the first words that are no options.
+// "docker -H tcp://host run", "ray job submit": the verb is one of the first words that are no options, or is an option.
 constexpr int kMostWordsToTheVerb = 2;
 constexpr size_t kLongestScriptBytes = size_t{256} * 1024;
 
@@ -62,8 +80,8 @@ bool BeginsSomething(const Client& client, std::span<const std::string_view> aft
   if (client.verbs.empty()) return true;
   int words = 0;
   for (const std::string_view word : after) {
-    if (word.starts_with('-')) continue;
     if (std::ranges::find(client.verbs, word) != client.verbs.end()) return true;
+    if (word.starts_with('-')) continue;
     if (++words == kMostWordsToTheVerb) break;
   }
   return false;

@@ -1,5 +1,7 @@
 #include "cli/plan/program_rules.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 
 #include "cli/plan/container_clients.h"
@@ -134,6 +136,38 @@ TEST_F(ContainerClients, AreKnownByTheProgram) {
   EXPECT_THAT(Of("[\"systemd-run\", \"--user\", \"train\"]"), ElementsAre("systemd-run"));
   EXPECT_THAT(Of("[\"podman\", \"run\", \"docker\"]"), IsEmpty());
   EXPECT_THAT(Of("[\"python3\", \"docker\"]"), IsEmpty());
+}
+
+TEST_F(ContainerClients, OfOtherDaemonsAreKnown) {
+  const std::pair<const char*, const char*> kLines[] = {
+      {"tmux new -d train", "tmux"},
+      {"tmux -L mine new-session -d -s x train", "tmux"},
+      {"tmux ls", ""},
+      {"screen -dmS x train", "screen"},
+      {"screen -d -m train", "screen"},
+      {"screen -Dm train", ""},
+      {"screen -ls", ""},
+      {"at now + 1 minute", "at"},
+      {"echo look at this", ""},
+      {"systemctl --user start train", "systemctl"},
+      {"systemctl status", ""},
+      {"apptainer instance start x.sif train", "apptainer"},
+      {"singularity instance start x.sif train", "singularity"},
+      {"apptainer exec x.sif train", ""},
+      {"kubectl -n ml apply -f job.yaml", "kubectl"},
+      {"kubectl run train --image x", "kubectl"},
+      {"kubectl get pods", ""},
+      {"sbatch train.sh", "sbatch"},
+      {"srun -N 2 train", "srun"},
+      {"ray job submit -- python3 train.py", "ray"},
+      {"ray status", ""},
+  };
+  for (const auto& [line, client] : kLines) {
+    const auto found = Of(fmt::format(R"(["sh", "-c", "{}"])", line));
+    EXPECT_EQ(fmt::format("{}", fmt::join(found, " ")), client) << line;
+    if (*client == '\0') continue;
+    EXPECT_THAT(UnseenWorkOf(client), HasSubstr(" on the hosts shows it")) << line;
+  }
 }
 
 TEST_F(ContainerClients, AreKnownInWhatAShellIsGiven) {

@@ -893,6 +893,19 @@ class LocalJob(unittest.TestCase):
             self.user.run("down", "--purge", job).expect(0)
         self.assertNotIn(said, self.user.run("up", str(self.user.folder / "cluster.toml")).err)
 
+    def test_work_that_a_task_hands_to_a_daemon_is_not_claimed_to_have_ended(self):
+        file = self.user.write("cluster.toml", clusters.local("client", shell("exec sleep infinity; docker run image"), slots=1))
+        warning = ("tfdist: warning: a task runs docker, which hands its work to a daemon: `down` and restarts end the client only; "
+                   "the container must end with its client: run --init --rm, without -d\n")
+        self.assertIn(warning, self.user.run("render", file).expect(0).err)
+        self.assertIn(warning, self.user.run("up", "-d", file).expect(0).err)
+        self.user.wait_until_tasks_run()
+        unseen = "what docker runs for the job's tasks belongs to a daemon and cannot be seen: docker ps on the hosts shows it"
+        self.assertIn(f"tfdist: {unseen}; of the run before, too\n", self.user.run("restart").expect(0).err)
+        down = self.user.run("down").expect(0)
+        self.assertIn(f"ended; no process of its tasks is left on 1 host\n  {unseen}\n", down.err)
+        self.assertNotIn("nothing is left", down.err)
+
     def test_prune_keeps_the_only_way_to_results(self):
         run = self.user.run("up", "-H", "localhost", "--name", "made", "--no-workdir", "--", "sh", "-c", "echo weights >model.ckpt")
         self.assertEqual(run.code, 0, run)
