@@ -29,21 +29,21 @@ void PrintReport(const JobRecord& record, const EndReport& report, bool purged) 
 
 using Purges = std::map<std::string, PurgeOfJob>;  // by id
 
-std::set<std::string> IdsOf(const std::vector<JobRecord>& records) {
+std::set<std::string> IdsOf(const std::vector<MeantJob>& jobs) {
   std::set<std::string> ids;
-  for (const JobRecord& record : records) ids.insert(record.id);
+  for (const MeantJob& job : jobs) ids.insert(job.record.id);
   return ids;
 }
 
 // Asks for all of them before any job is ended, and once for jobs with which the same files go.
-Purges PurgesOf(const std::vector<JobRecord>& records, const std::set<std::string>& ids,
+Purges PurgesOf(const std::vector<MeantJob>& jobs, const std::set<std::string>& ids,
                 bool is_confirmed) {
   Purges purges;
   std::set<PurgeOfJob::Folder> asked;
-  for (const JobRecord& record : records) {
+  for (const auto& [record, meant] : jobs) {
     const PurgeOfJob& purge = purges.try_emplace(record.id, record, ids).first->second;
     const std::set<PurgeOfJob::Folder> folders = purge.KeptToGo();
-    if (!std::ranges::includes(asked, folders)) purge.AskForKept(is_confirmed);
+    if (!is_confirmed && !std::ranges::includes(asked, folders)) purge.AskForKept(meant);
     asked.insert(folders.begin(), folders.end());
   }
   return purges;
@@ -61,16 +61,15 @@ int End(const JobRecord& record, const DownArguments& arguments, Purges& purges)
 
 int DownCommand(const DownArguments& arguments) {
   // A word that means no job is wrong before any job is ended.
-  std::vector<JobRecord> records =
+  std::vector<MeantJob> jobs =
       JobsMeantBy(arguments.jobs, arguments.purge ? Deed::kPurge : Deed::kEnd);
   // {keep} goes with the last job of a name only, and only if that one keeps something.
-  std::stable_partition(records.begin(), records.end(),
-                        [](const JobRecord& record) { return !record.keeps; });
-  const std::set<std::string> ids = IdsOf(records);
+  std::stable_partition(jobs.begin(), jobs.end(),
+                        [](const MeantJob& job) { return !job.record.keeps; });
+  const std::set<std::string> ids = IdsOf(jobs);
   Purges purges;
-  if (arguments.purge) purges = PurgesOf(records, ids, arguments.yes);
-  return ForEachJob(records,
-                    [&](const JobRecord& record) { return End(record, arguments, purges); });
+  if (arguments.purge) purges = PurgesOf(jobs, ids, arguments.yes);
+  return ForEachJob(jobs, [&](const JobRecord& record) { return End(record, arguments, purges); });
 }
 
 }  // namespace tfdist::cli

@@ -12,15 +12,15 @@
 
 namespace tfdist::cli {
 
-// Returns the highest of the exit codes that `act` gives for a record. Of several jobs, an error of one is printed and
+// Returns the highest of the exit codes that `act` gives for a job. Of several jobs, an error of one is printed and
 // keeps the command from none of the others; an interrupt or a closed output does.
 template <typename Act>
-int ForEachJob(const std::vector<JobRecord>& records, Act act) {
-  if (records.size() == 1) return act(records[0]);
+int ForEachJob(const std::vector<MeantJob>& jobs, Act act) {
+  if (jobs.size() == 1) return act(jobs[0].record);
   int worst = kExitSuccess;
-  for (const JobRecord& record : records) {
+  for (const MeantJob& job : jobs) {
     try {
-      worst = std::max(worst, act(record));
+      worst = std::max(worst, act(job.record));
     } catch (const OutputClosed&) {
       throw;
     } catch (const NoSuchJob& error) {

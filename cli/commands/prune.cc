@@ -110,36 +110,40 @@ std::string WhatIsLeft(const JobRecord& record, const Surveys& surveys) {
                         : fmt::format("tfdist's folder cannot be seen on {}", FoldHosts(unseen));
 }
 
-// No task of a job that has not started has written a file.
-bool MayHaveResults(const JobRecord& record) {
-  return record.last_seen.stage == LastSeen::Stage::kEnded;
+struct Meant {
+  std::vector<const JobRecord*> records;
+  JobsMeant jobs;
+};
+
+[[noreturn]] void FailAsSomeAreNotOver(const Meant& meant) {
+  std::string all;
+  std::string_view last;
+  for (const JobRecord* record : meant.records) {
+    if (record->last_seen.is_over()) continue;
+    all += fmt::format(
+        "{}{} is not over ({})", all.empty() ? "" : ", ", record->id,
+        IsLeftByItsUp(*record) ? WhyItIsLeft(*record) : std::string(StateName(record->last_seen)));
+    last = record->id;
+  }
+  throw UsageError(Phase::kUsage, fmt::format("job {}: nothing was forgotten", all),
+                   fmt::format("tfdist down {} ends it; an id names one of several jobs", last));
 }
 
-[[noreturn]] void FailAsItIsNotOver(const JobRecord& record) {
-  throw UsageError(
-      Phase::kUsage,
-      fmt::format(
-          "job {} is not over ({}): nothing was forgotten", record.id,
-          IsLeftByItsUp(record) ? WhyItIsLeft(record) : std::string(StateName(record.last_seen))),
-      fmt::format("tfdist down {} ends it; an id names one of several jobs", record.id));
-}
-
-std::vector<const JobRecord*> Named(const std::vector<JobRecord>& records,
-                                    const std::string& word) {
-  std::vector<const JobRecord*> named;
-  JobsMeant meant{.named = true, .running = 0, .finished = 0};
+// Throws NoSuchJob; UsageError where one of them is not over.
+Meant MeantBy(const std::vector<JobRecord>& records, const std::string& word) {
+  Meant meant{{}, {.named = true}};
   for (const JobRecord& record : records) {
     if (record.id != word && record.name != word) continue;
-    ++(record.last_seen.is_over() ? meant.finished : meant.running);
-    named.push_back(&record);
+    ++(record.last_seen.is_over() ? meant.jobs.finished : meant.jobs.running);
+    meant.jobs.by_id = record.id == word;
+    meant.records.push_back(&record);
   }
-  if (named.empty()) {
+  if (meant.records.empty()) {
     throw NoSuchJob(Phase::kUsage, fmt::format("no job {} is known on this machine", word),
                     "tfdist list shows those that are");
   }
-  if (ConsentFor(Deed::kForget, meant) != Consent::kRefused) return named;
-  FailAsItIsNotOver(**std::ranges::find_if(
-      named, [](const JobRecord* record) { return !record->last_seen.is_over(); }));
+  if (ConsentFor(Deed::kForget, meant.jobs) == Consent::kRefused) FailAsSomeAreNotOver(meant);
+  return meant;
 }
 
 json JobJson(const JobRecord& record) { return {{"job", record.id}, {"name", record.name}}; }
@@ -179,9 +183,8 @@ bool IsToForget(size_t count) {
                                  count == 1 ? "its files" : "their files"));
 }
 
-// Of jobs that a name means: who writes it need not know that they have left results. An id is the user's word.
+// Of jobs that a name means: who writes it need not know that they have left results.
 void AskBeforeForgetting(std::vector<const JobRecord*> by_name, bool as_json) {
-  std::erase_if(by_name, [](const JobRecord* record) { return !MayHaveResults(*record); });
   const Surveys surveys = SurveyHostsOf(by_name);
   std::erase_if(by_name,
                 [&](const JobRecord* record) { return WhatIsLeft(*record, surveys).empty(); });
@@ -202,9 +205,12 @@ int ForgetNamed(const std::vector<JobRecord>& records, const PruneArguments& arg
   std::vector<const JobRecord*> named;
   std::vector<const JobRecord*> by_name;
   for (const std::string& word : words) {
-    for (const JobRecord* record : Named(records, word)) {
+    const Meant meant = MeantBy(records, word);
+    const bool asks = ConsentFor(Deed::kForget, meant.jobs) != Consent::kGiven;
+    for (const JobRecord* record : meant.records) {
       if (std::ranges::find(named, record) == named.end()) named.push_back(record);
-      if (std::ranges::find(words, record->id) == words.end()) by_name.push_back(record);
+      const bool has_its_id = std::ranges::find(words, record->id) != words.end();
+      if (asks && !has_its_id) by_name.push_back(record);
     }
   }
   AskBeforeForgetting(std::move(by_name), arguments.json);
@@ -217,16 +223,17 @@ int ForgetNamed(const std::vector<JobRecord>& records, const PruneArguments& arg
   return kExitSuccess;
 }
 
-// They have no results, but logs, to which the record is the way. A script means what it calls.
-bool MayForgetAll(size_t count, bool as_json) {
-  return count <= 1 || as_json || !HasTerminal() ||
-         IsConfirmed(
-             fmt::format("forget {} finished jobs? No command finds their logs then", count));
+// They have no results, but logs, to which the record is the way. `meant`: of jobs that nobody has named, as below.
+bool MayForgetLogs(const JobsMeant& meant, bool as_json) {
+  if (meant.finished == 0 || ConsentFor(Deed::kForgetLogs, meant) == Consent::kGiven) return true;
+  return as_json || !HasTerminal() ||
+         IsConfirmed(fmt::format("forget {} finished jobs? No command finds their logs then",
+                                 meant.finished));
 }
 
-// Jobs with results whose record nobody has named: they are kept unless the user says y.
-bool MayForget(const std::vector<const JobRecord*>& kept, const Surveys& surveys) {
-  const JobsMeant meant{.named = false, .running = 0, .finished = kept.size()};
+// Jobs with results are kept unless the user says y.
+bool MayForget(const std::vector<const JobRecord*>& kept, const JobsMeant& meant,
+               const Surveys& surveys) {
   const bool asks = ConsentFor(Deed::kForget, meant) == Consent::kAsked && HasTerminal();
   SayWhatIsLeft(asks ? "left:" : "kept", kept, surveys);
   Print(
@@ -255,21 +262,23 @@ int PruneCommand(const PruneArguments& arguments) {
   std::vector<JobRecord> records = LoadRecords();
   LookAgain(records);
   if (!arguments.jobs.empty()) return ForgetNamed(records, arguments);
-  std::vector<const JobRecord*> forgotten;
-  std::vector<const JobRecord*> with_results;
+  std::vector<const JobRecord*> over;
   for (const JobRecord& record : records) {
-    if (record.last_seen.is_over()) {
-      (MayHaveResults(record) ? with_results : forgotten).push_back(&record);
-    }
+    if (record.last_seen.is_over()) over.push_back(&record);
   }
-  const Surveys surveys = SurveyHostsOf(with_results);
-  const auto kept = std::stable_partition(
-      with_results.begin(), with_results.end(),
-      [&](const JobRecord* record) { return WhatIsLeft(*record, surveys).empty(); });
-  forgotten.insert(forgotten.end(), with_results.begin(), kept);
-  if (!MayForgetAll(forgotten.size(), arguments.json)) forgotten.clear();
-  const std::vector<const JobRecord*> rest(kept, with_results.end());
-  if (!arguments.json && !rest.empty() && MayForget(rest, surveys)) {
+  const size_t running = records.size() - over.size();
+  // A job that is noted as not started, too: its `up` may have got no answer.
+  const Surveys surveys = SurveyHostsOf(over);
+  const auto kept = std::stable_partition(over.begin(), over.end(), [&](const JobRecord* record) {
+    return WhatIsLeft(*record, surveys).empty();
+  });
+  std::vector<const JobRecord*> forgotten(over.begin(), kept);
+  const std::vector<const JobRecord*> rest(kept, over.end());
+  if (!MayForgetLogs({.running = running, .finished = forgotten.size()}, arguments.json)) {
+    forgotten.clear();
+  }
+  const JobsMeant meant{.running = running, .finished = rest.size()};
+  if (!arguments.json && !rest.empty() && MayForget(rest, meant, surveys)) {
     forgotten.insert(forgotten.end(), rest.begin(), rest.end());
   }
   Forget(forgotten);

@@ -10,7 +10,6 @@
 #include "base/failures.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
-#include "cli/show/consent.h"
 #include "cli/show/kept_text.h"
 #include "cli/show/report.h"
 #include "cli/stream/print.h"
@@ -74,11 +73,9 @@ std::set<PurgeOfJob::Folder> PurgeOfJob::KeptToGo() const {
   return folders;
 }
 
-void PurgeOfJob::AskForKept(bool is_confirmed) const {
+void PurgeOfJob::AskForKept(const JobsMeant& meant) const {
   const std::string kept = KeptText(KeptWhere(true));
-  const JobsMeant meant{.named = true, .running = 0, .finished = 1};
-  const bool is_given = ConsentFor(Deed::kPurgeKept, meant) == Consent::kGiven;
-  if (kept.empty() || is_confirmed || is_given) return;
+  if (kept.empty() || ConsentFor(Deed::kPurgeKept, meant) == Consent::kGiven) return;
   const std::string why =
       fmt::format("job {} is the last one called {} there, so that this goes with it: {}",
                   record_.id, record_.name, kept);

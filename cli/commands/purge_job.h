@@ -9,6 +9,7 @@
 #include "cli/deploy/deployment.h"
 #include "cli/job/job_record.h"
 #include "cli/link/house.h"
+#include "cli/show/consent.h"
 
 namespace tfdist::cli {
 
@@ -20,9 +21,9 @@ class PurgeOfJob {
   using Folder = std::pair<std::string, std::string>;  // a host's name, and a path there
   // Of {keep}, those that go with the job.
   [[nodiscard]] std::set<Folder> KeptToGo() const;
-  // Returns where no host's {keep} would go, where that is empty, or where the user says so: y on the terminal, or `is_confirmed`.
-  // Throws UsageError else; nothing has been touched then.
-  void AskForKept(bool is_confirmed) const;
+  // Returns where no host's {keep} would go, where that is empty, or where the user says y on the terminal. `meant`: as the job
+  // was found. Throws UsageError else; nothing has been touched then.
+  void AskForKept(const JobsMeant& meant) const;
 
   // False when something stayed; the record stays then as well. What {keep} has on a host that was not asked about stays.
   bool Run();

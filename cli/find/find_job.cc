@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 #include <thread>
+#include <utility>
 #include <variant>
 
 #include "base/failures.h"
@@ -73,7 +73,7 @@ void SayWhichIsMeant(const std::vector<const JobRecord*>& running) {
 void SayThatItIs(const JobRecord& record) { Say("tfdist: job {}\n", record.id); }
 
 // Of `candidates`, of which there is one at least, newest first.
-JobRecord Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
+MeantJob Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
   const auto count = std::ranges::count_if(candidates, MayRun);
   const bool newest_alone = count == 0 || (count == 1 && MayRun(candidates[0]));
   const bool is_one = candidates.size() == 1;
@@ -100,32 +100,56 @@ JobRecord Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
   if (running.size() > 1) SayWhichIsMeant(running);
   const bool is_to_be_said = !named && !is_one && running.size() <= 1;
   if (is_to_be_said && !running.empty()) SayThatItIs(*running[0]);
-  if (!running.empty()) return *running[0];
+  if (!running.empty()) return {*running[0], meant};
   if (deed == Deed::kLook) {
     // Who looks means a job that has done something, if there is one.
     std::stable_partition(candidates.begin(), candidates.end(),
                           [](const JobRecord& record) { return !IsLeftByItsUp(record); });
   }
   if (is_to_be_said) SayThatItIs(candidates[0]);
-  return std::move(candidates[0]);
+  return {std::move(candidates[0]), meant};
 }
 
-std::optional<JobRecord> FindOnHosts(const Plan& plan, Deed deed) {
-  const auto found = JobsOn(plan.hosts[0], plan.ssh, plan.name);
-  if (found.empty()) return std::nullopt;
-  std::set<std::string> ids;
-  for (const RemoteJob& job : found) ids.insert(job.job);
-  if (deed == Deed::kPurge && ids.size() > 1) {
-    throw AmbiguousJob(Phase::kUsage,
-                       fmt::format("{} has {} jobs of that name, started on another machine; "
-                                   "nothing was removed",
-                                   plan.hosts[0].name, ids.size()),
-                       "tfdist clean FILE lists them, and asks before it removes them");
+// Jobs that this machine has no record of, by what their first host shows: those that run there first, then newest first.
+std::vector<std::pair<std::string, bool>> IdsOn(const Plan& plan) {
+  std::vector<std::pair<std::string, bool>> ids;
+  for (const RemoteJob& job : JobsOn(plan.hosts[0], plan.ssh, plan.name)) {
+    const auto known = std::ranges::find(ids, job.job, &std::pair<std::string, bool>::first);
+    if (known == ids.end()) {
+      ids.emplace_back(job.job, job.running);
+    } else {
+      known->second = known->second || job.running;
+    }
   }
-  return AdoptJob(plan, found.front().job);
+  std::stable_partition(ids.begin(), ids.end(), [](const auto& id) { return id.second; });
+  return ids;
 }
 
-JobRecord FindByFile(const std::string& job, Deed deed) {
+// None of them can be named by its id, which this machine does not know.
+[[noreturn]] void FailAsTheyAreOfAnotherMachine(
+    const Plan& plan, const std::vector<std::pair<std::string, bool>>& ids) {
+  std::string all;
+  for (const auto& [id, runs] : ids)
+    all += fmt::format("{}{}{}", all.empty() ? "" : ", ", id, runs ? " (runs)" : "");
+  throw AmbiguousJob(Phase::kUsage,
+                     fmt::format("{} has {} jobs of that name, started on another machine, and "
+                                 "nothing was done: {}",
+                                 plan.hosts[0].name, ids.size(), all),
+                     "tfdist clean FILE lists them, and asks before it removes them");
+}
+
+std::optional<MeantJob> FindOnHosts(const Plan& plan, Deed deed) {
+  const auto ids = IdsOn(plan);
+  if (ids.empty()) return std::nullopt;
+  const auto running = std::ranges::count_if(ids, [](const auto& id) { return id.second; });
+  const JobsMeant meant{.named = true,
+                        .running = static_cast<size_t>(running),
+                        .finished = ids.size() - static_cast<size_t>(running)};
+  if (ConsentFor(deed, meant) != Consent::kGiven) FailAsTheyAreOfAnotherMachine(plan, ids);
+  return MeantJob{AdoptJob(plan, ids.front().first), meant};
+}
+
+MeantJob FindByFile(const std::string& job, Deed deed) {
   const Plan plan = LoadPlan(job);
   auto candidates = RecordsWhere([&](const JobRecord& r) { return r.name == plan.name; });
   const auto elsewhere = [&](const JobRecord& r) { return !HasFirstHostOf(r, plan); };
@@ -136,7 +160,7 @@ JobRecord FindByFile(const std::string& job, Deed deed) {
     std::erase_if(candidates, [&](const JobRecord& r) { return r.file != plan.file; });
   }
   if (!candidates.empty()) return Choose(std::move(candidates), one_is_here, deed);
-  if (auto record = FindOnHosts(plan, deed)) return *record;
+  if (auto found = FindOnHosts(plan, deed)) return *std::move(found);
   throw NoSuchJob(
       Phase::kUsage,
       fmt::format("no job {} of {} is known here, nor on {}", plan.name, job, plan.hosts[0].name),
@@ -153,6 +177,17 @@ NoSuchJob UnknownJob(const std::string& job, std::string_view nor) {
           fmt::format("no job {} is known on this machine{}{}{}", job, nor,
                       meant.empty() ? "" : "; ", meant),
           kHowToFindJobs};
+}
+
+MeantJob Find(const std::string& job, Deed deed) {
+  if (LooksLikeAFile(job)) return FindByFile(job, deed);
+  const auto meant = [&](const JobRecord& r) {
+    return job.empty() || r.name == job || r.id == job;
+  };
+  auto candidates = RecordsWhere(meant);
+  if (!candidates.empty()) return Choose(std::move(candidates), !job.empty(), deed);
+  if (!job.empty()) throw UnknownJob(job, "");
+  throw NoSuchJob(Phase::kUsage, "no job is known on this machine", kHowToFindJobs);
 }
 
 bool Names(const std::string& word, const std::string& task) {
@@ -228,22 +263,13 @@ NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record) {
           "tfdist prune forgets finished jobs"};
 }
 
-JobRecord FindJob(const std::string& job, Deed deed) {
-  if (LooksLikeAFile(job)) return FindByFile(job, deed);
-  const auto meant = [&](const JobRecord& r) {
-    return job.empty() || r.name == job || r.id == job;
-  };
-  auto candidates = RecordsWhere(meant);
-  if (!candidates.empty()) return Choose(std::move(candidates), !job.empty(), deed);
-  if (!job.empty()) throw UnknownJob(job, "");
-  throw NoSuchJob(Phase::kUsage, "no job is known on this machine", kHowToFindJobs);
-}
+JobRecord FindJob(const std::string& job, Deed deed) { return Find(job, deed).record; }
 
-std::vector<JobRecord> JobsMeantBy(const std::vector<std::string>& jobs, Deed deed) {
-  if (jobs.empty()) return {FindJob("", deed)};
-  std::vector<JobRecord> records;
-  for (const std::string& job : jobs) records.push_back(FindJob(job, deed));
-  return records;
+std::vector<MeantJob> JobsMeantBy(const std::vector<std::string>& jobs, Deed deed) {
+  std::vector<MeantJob> found;
+  for (const std::string& job : jobs) found.push_back(Find(job, deed));
+  if (jobs.empty()) found.push_back(Find("", deed));
+  return found;
 }
 
 std::vector<std::string> Expanded(const std::vector<std::string>& words) {

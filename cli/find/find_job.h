@@ -37,8 +37,13 @@ class AmbiguousJob : public UsageError {
 // AmbiguousJob, UsageError where the user says no.
 JobRecord FindJob(const std::string& job, Deed deed);
 
+struct MeantJob {
+  JobRecord record;
+  JobsMeant meant;  // by the word that it was found by
+};
+
 // The same of each word, all of them before anything is done; of no word where there is none.
-std::vector<JobRecord> JobsMeantBy(const std::vector<std::string>& jobs, Deed deed);
+std::vector<MeantJob> JobsMeantBy(const std::vector<std::string>& jobs, Deed deed);
 
 // Whether `word` names a cluster file, and no job: it has a slash or ends with ".toml".
 bool LooksLikeAFile(const std::string& word);

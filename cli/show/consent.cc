@@ -17,15 +17,20 @@ std::string WhyToAsk(const JobRecord& record, const JobsMeant& jobs) {
                      jobs.running + jobs.finished, record.id, state);
 }
 
+Consent ConsentToForget(Deed deed, const JobsMeant& jobs) {
+  if (jobs.named && jobs.running > 0) return Consent::kRefused;
+  if (jobs.by_id) return Consent::kGiven;
+  if (deed == Deed::kForget) return Consent::kAsked;
+  return jobs.named || jobs.finished == 1 ? Consent::kGiven : Consent::kOffered;
+}
+
 }  // namespace
 
 Consent ConsentFor(Deed deed, const JobsMeant& jobs) {
   const bool is_one = jobs.running + jobs.finished == 1;
   if (deed == Deed::kClean) return Consent::kAsked;
   if (deed == Deed::kLook && !jobs.named) return Consent::kGiven;
-  if (deed == Deed::kForget) {
-    return jobs.named && jobs.running > 0 ? Consent::kRefused : Consent::kAsked;
-  }
+  if (deed == Deed::kForget || deed == Deed::kForgetLogs) return ConsentToForget(deed, jobs);
   if (jobs.running > 1) return Consent::kRefused;
   if (deed == Deed::kPurgeKept) return Consent::kAsked;
   if (deed != Deed::kPurge) return Consent::kGiven;

@@ -17,11 +17,12 @@ enum class Deed {
   kEnter,    // runs a command of the user's on hosts, or where tasks run
   kRestart,  // ends tasks and starts them again
   kEnd,
-  kPurge,      // ends the job, and removes what its tasks have written
-  kPurgeKept,  // the same, and what the jobs of its name keep for each other
-  kReplace,    // ends the job that has the plan's name
-  kForget,     // forgets how what its tasks have written is reached
-  kClean,      // removes finished jobs from hosts
+  kPurge,       // ends the job, and removes what its tasks have written
+  kPurgeKept,   // the same, and what the jobs of its name keep for each other
+  kReplace,     // ends the job that has the plan's name
+  kForget,      // forgets how what its tasks have written is reached
+  kForgetLogs,  // the same of a job that has no files of tasks, but logs
+  kClean,       // removes finished jobs from hosts
 };
 
 // The jobs that a command line may mean.
@@ -29,11 +30,13 @@ struct JobsMeant {
   bool named = false;  // by a name, an id or a cluster file; else those that this machine knows
   size_t running = 0;  // or left by their `up` (job_record.h)
   size_t finished = 0;
+  bool by_id = false;  // `named` so: the one job that the user means
 };
 
 enum class Consent {
   kGiven,    // to do it to the running one, else to the newest
   kAsked,    // the user says y or N on a terminal; where there is none it is refused
+  kOffered,  // the same, but where there is no terminal it is given: a script means what it calls
   kRefused,  // the user has to say which one
 };
 Consent ConsentFor(Deed deed, const JobsMeant& jobs);

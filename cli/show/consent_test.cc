@@ -15,18 +15,21 @@ namespace {
 struct Row {
   Deed deed;
   const char* commands;
-  bool needs_job;  // it is always named: by its plan's name, or one by one
+  bool needs_job;      // it is always named: by its plan's name, or one by one
+  bool by_id = false;  // which means one job
 };
 constexpr std::array kRows = {
     Row{Deed::kLook, "`status` `why` `top` `events` `wait` `logs` `pull` `tensorboard`", false},
     Row{Deed::kEnter, "`exec` `shell`", false},
     Row{Deed::kRestart, "`restart`", false},
-    Row{Deed::kEnd, "`down`", false},
+    Row{Deed::kEnd, "`down` `down --force`", false},
     Row{Deed::kPurge, "`down --purge`", false},
     Row{Deed::kPurgeKept, "`down --purge` where `{keep}` goes", false},
     Row{Deed::kReplace, "`up --replace`", true},
-    Row{Deed::kForget, "`prune`", false},
-    Row{Deed::kClean, "`clean`", true},
+    Row{Deed::kForget, "`prune` where files of tasks are left", false},
+    Row{Deed::kForgetLogs, "`prune` where none is", false},
+    Row{Deed::kForget, "`prune ID`", true, true},
+    Row{Deed::kClean, "`clean` `clean --purge` `clean -H`", true},
 };
 
 constexpr std::array kColumns = {
@@ -42,11 +45,16 @@ constexpr std::array kColumns = {
 
 std::string Cell(const Row& row, const JobsMeant& jobs) {
   if (row.needs_job && !jobs.named) return "-";
-  switch (ConsentFor(row.deed, jobs)) {
+  if (row.by_id && jobs.running + jobs.finished > 1) return "-";
+  JobsMeant meant = jobs;
+  meant.by_id = row.by_id;
+  switch (ConsentFor(row.deed, meant)) {
     case Consent::kGiven:
       return "does";
     case Consent::kAsked:
       return "asks";
+    case Consent::kOffered:
+      return "offers";
     case Consent::kRefused:
       return "refuses";
   }

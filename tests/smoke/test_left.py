@@ -1,6 +1,7 @@
 """What `up` leaves when a signal ends it while it brings hosts up."""
 
 import json
+import shutil
 import signal
 import time
 import unittest
@@ -8,7 +9,7 @@ import unittest
 from tests.hosts.hosts import check_possible
 from tests.smoke.test_local import shell
 from tests.smoke.test_ssh import OverSsh
-from tests.support import clusters
+from tests.support import clusters, processes
 from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
 
@@ -71,6 +72,26 @@ class LeftByUp(OverSsh):
         self.assert_nothing_left(self.hosts)
         self.assertIn("forgot 1 job; ", self.run_well("prune"))
         self.assertEqual(list((self.user.folder / ".local/state/tfdist/jobs").iterdir()), [])
+
+    def test_prune_looks_for_results_of_a_job_that_seems_not_to_have_started(self):
+        """`up` got no answer to its commit, and the job ran; its first host has lost its folder since."""
+        self.hosts = self.start_hosts(2)
+        self.run_well("up", "-d", self.write(self.hosts, shell("echo weights >model.ckpt; exec sleep infinity")))
+        job = self.user.job_id()
+        self.user.wait_until_tasks_run(job)
+        wait_for(lambda: all(list(host.home.rglob("work/model.ckpt")) for host in self.hosts), "results on both hosts")
+        path = self.user.folder / f".local/state/tfdist/jobs/{job}.json"
+        record = json.loads(path.read_text())
+        record["last_seen"] = {**record["last_seen"], "stage": "starting", "began_ns": 0, "why": f"{self.hosts[0].address}: connection lost"}
+        path.write_text(json.dumps(record))
+        processes.kill_together(lambda: [process.pid for process in self.hosts[0].processes()])
+        shutil.rmtree(self.job_folder(self.hosts[0]))
+        self.run_well("down", job)
+        [row] = json.loads(self.run_well("list", "--json"))
+        self.assertEqual(row["state"], "not started")
+        self.assertIn(f"kept {job}: files of its tasks are on {self.hosts[1].address}\n", self.run_well("prune"))
+        self.assertIn(f"left: {job}: files of its tasks are on", self.user.run("prune", "job").expect(2).out)
+        self.assertIn("forgot 1 job; ", self.run_well("prune", job))
 
     def assert_told(self, job, why):
         """What `up` has noted of its job itself comes before what others make of it."""
