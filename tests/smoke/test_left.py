@@ -119,6 +119,63 @@ class LeftByUp(OverSsh):
         self.run_well("down", long)
 
 
+class DownWhileUpDeploys(OverSsh):
+    """The coordinator begins the job after it has refused to stop it, and before a host is ended."""
+
+    HOLD = """
+echo >>/tmp/logins
+if [ -e /tmp/hold ] && [ "$(wc -l </tmp/logins)" -gt "$(cat /tmp/hold)" ]; then
+  : >/tmp/held
+  while [ -e /tmp/hold ]; do sleep 0.05; done
+fi
+"""
+
+    def hold_logins(self, host, most):
+        """From now on all that come after so many."""
+        folder = host.folder / "tmp"
+        (folder / "logins").write_text("")
+        (folder / "logins").chmod(0o666)
+        (folder / "hold").write_text(str(most))
+
+    def is_held(self, host):
+        return (host.folder / "tmp/held").exists()
+
+    def let_in(self, host):
+        (host.folder / "tmp/hold").unlink()
+
+    def agents(self, host):
+        return [process for process in host.processes() if "agent" in process.argv[1:]]
+
+    def tasks(self, host):
+        return [process for process in host.processes() if process.argv[0] == "sleep" and process.argv[1] == "infinity"]
+
+    def test_its_ends_are_no_failures(self):
+        hosts = self.start_hosts(3, bashrc=self.HOLD)
+        hosts[2].freeze()
+        self.addCleanup(hosts[2].thaw)
+        up = self.user.start("up", self.write(hosts, shell("exec sleep infinity"), layout="mirrored"))
+        wait_for(lambda: self.agents(hosts[0]) and self.agents(hosts[1]), lambda: f"two agents; {up.err.read_text()}")
+        # Another machine's `down`, as of one with this home folder: the `up` there is not its to stop.
+        other = Tfdist("other")
+        self.addCleanup(other.close)
+        shutil.copytree(self.user.folder / ".local", other.folder / ".local", ignore=shutil.ignore_patterns("*.lock", "*.up"))
+        self.hold_logins(hosts[0], 1)  # the question to the coordinator
+        self.hold_logins(hosts[1], 0)
+        down = other.start("down", "job")
+        wait_for(lambda: self.is_held(hosts[0]), lambda: f"the first host is to be ended; {down.err.read_text()}")
+        hosts[2].thaw()
+        wait_for(lambda: all(self.tasks(host) for host in hosts), lambda: f"the job begins; {up.err.read_text()}", 60)
+        self.let_in(hosts[1])
+        wait_for(lambda: not self.is_held(hosts[1]) or not self.tasks(hosts[1]), "the second host waits for the first one, or is ended")
+        self.let_in(hosts[0])
+        self.assertEqual(down.wait(90), 0, down.err.read_text())
+        self.assert_nothing_left(hosts)
+        up.wait(90)
+        self.assertNotRegex(up.err.read_text(), "start.* again")
+        events = self.user.run("events", "--json", "job")
+        self.assertNotIn('"restarting"', events.out, events)
+
+
 class ClosedTerminal(unittest.TestCase):
     """Once a job runs, SIGHUP ends its `up` alone."""
 
