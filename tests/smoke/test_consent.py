@@ -22,24 +22,33 @@ COLUMNS = {
     "JOB: several are over": (True, 0, 2),
     "JOB: several run": (True, 2, 0),
 }
-# Of each row: a command that stands for it, with what it needs after the job.
+# Of each row: its commands, each with what it needs after the job.
 ROWS = {
-    "`status` `why` `top` `events` `wait` `logs` `pull` `tensorboard`": (["logs"], []),
-    "`exec` `shell`": (["exec"], ["--", "true"]),
-    "`restart`": (["restart"], []),
-    "`down`": (["down"], []),
-    "`down --purge`": (["down", "--purge"], []),
-    "`down --purge` where `{keep}` goes": (["down", "--purge"], []),
-    "`up --replace`": (["up", "-d", "--replace"], []),
-    "`prune`": (["prune"], []),
-    "`clean`": (["clean"], []),
+    "`status` `why` `top` `events` `wait` `logs` `pull` `tensorboard`": [
+        (["status"], []), (["why"], []), (["top", "-n", "1"], []), (["events"], []), (["wait", "--timeout", "100ms"], []), (["logs"], []),
+        (["pull", "--to", "pulled"], []), (["tensorboard"], [])],
+    "`exec` `shell`": [(["exec"], ["--", "true"]), (["shell"], ["@127.0.0.1"])],
+    "`restart`": [(["restart"], [])],
+    "`down` `down --force`": [(["down"], []), (["down", "--force"], [])],
+    "`down --purge`": [(["down", "--purge"], [])],
+    "`down --purge` where `{keep}` goes": [(["down", "--purge"], [])],
+    "`up --replace`": [(["up", "-d", "--replace"], [])],
+    "`prune` where files of tasks are left": [(["prune"], [])],
+    "`prune` where none is": [(["prune"], [])],
+    "`prune ID`": [(["prune"], [])],
+    "`clean` `clean --purge` `clean -H`": [(["clean"], []), (["clean", "--purge"], []), (["clean", "-H", "localhost"], [])],
 }
-# Jobs that keep files for each other, of which only the newest has a folder left.
-KEEPING = {"`down --purge` where `{keep}` goes"}
-# A first host lets in one job of a name.
-IMPOSSIBLE = {("`up --replace`", "JOB: several run")}
-# Who has nothing to restart says so.
-NOTHING_RUNS = 4
+LOOKS, ENTERS, RESTARTS, ENDS, PURGES, PURGES_KEPT, REPLACES, FORGETS, FORGETS_LOGS, FORGETS_BY_ID, CLEANS = ROWS
+# What the jobs of a row have: files that they keep for each other, and only the newest one a folder; or no files at all.
+KEEPING, EMPTY, USUAL = "keeping", "empty", "usual"
+KINDS = {PURGES_KEPT: KEEPING, FORGETS_LOGS: EMPTY}
+# A first host lets in one job of a name; test_replace_of_one_of_several_refuses has a spare host.
+IMPOSSIBLE = {(REPLACES, "JOB: several run")}
+# Where y is the answer, too: one cell of each row that asks.
+ANSWERED = {(PURGES, "no JOB, none runs"), (PURGES, "JOB: one runs, others are over"), (PURGES_KEPT, "JOB is over"),
+            (FORGETS, "no JOB, one runs"), (CLEANS, "JOB: one runs, others are over")}
+# A command that has nothing to restart or to show says so; 124: `wait` came to its --timeout.
+CODES = {"restart": (0, 4), "top": (0, 4), "tensorboard": (1, 3, 4), "wait": (0, 124)}
 
 
 def table():
@@ -50,18 +59,18 @@ def table():
 
 
 class Situation:
-    """Jobs of one name, of which each has written a file. The newest one runs, if any does."""
+    """Jobs of one name, of which each has written a file, unless they are to be EMPTY. The newest one runs, if any does."""
 
-    def __init__(self, running, over, keeping=False):
+    def __init__(self, running, over, kind=USUAL):
         self.user = Tfdist("consent")
-        self.script = "echo x >result; " + ("echo x >{keep}/x; " if keeping else "")
+        self.script = {USUAL: "echo x >result; ", KEEPING: "echo x >result; echo x >{keep}/x; ", EMPTY: ""}[kind]
         self.jobs = {}  # id -> its file
         for number in range(over + running):
             runs = number >= over
             # Several of one name run in several folders.
             elsewhere = f'[ssh]\nremote_dir = "~/elsewhere-{number}"\n' if number > over else ""
             self.start("sleep infinity" if runs else "true", elsewhere)
-        for job in list(self.jobs)[:over + running - 1] if keeping else []:
+        for job in list(self.jobs)[:over + running - 1] if kind == KEEPING else []:
             shutil.rmtree(self.user.folder / ".cache/tfdist/jobs" / job, ignore_errors=True)
 
     def start(self, script, extra):
@@ -88,74 +97,142 @@ class Situation:
         return {job: (state, job in results) for job, state in states.items()}
 
 
+def running(seen):
+    return [job for job, (state, _) in seen.items() if state == "running"]
+
+
 class Consent(unittest.TestCase):
     def test_each_command_does_what_the_page_says(self):
         cells = table()
         self.assertEqual(len(cells), len(ROWS) * len(COLUMNS))
-        for column, (named, running, over) in COLUMNS.items():
-            situation = None
-            for row in [row for row in ROWS if row not in KEEPING] + [row for row in ROWS if row in KEEPING]:
-                if row in KEEPING:
-                    situation = self.situation(running, over, keeping=True)
-                if cells[row, column] == "-" or (row, column) in IMPOSSIBLE:
-                    continue
-                if situation is None:
-                    situation = self.situation(running, over)
-                with self.subTest(row=row, column=column):
-                    before = situation.seen()
-                    self.walk(row, named, cells[row, column], situation, before)
-                    if situation.seen() != before:
-                        situation = None
+        for column, (named, runs, over) in COLUMNS.items():
+            situations = {}  # of each kind, until a command has changed it
+            for row, commands in ROWS.items():
+                for command, rest in commands if cells[row, column] != "-" and (row, column) not in IMPOSSIBLE else []:
+                    kind = KINDS.get(row, USUAL)
+                    situation = situations.get(kind) or self.situation(runs, over, kind)
+                    with self.subTest(column=column, command=command, row=row):
+                        before = situation.seen()
+                        self.walk(row, column, [*command, *self.job(row, command, named, situation), *rest], cells[row, column], situation)
+                        situations[kind] = situation if situation.seen() == before else None
 
-    def situation(self, running, over, keeping=False):
-        situation = Situation(running, over, keeping)
+    def situation(self, *args):
+        situation = Situation(*args)
         self.addCleanup(situation.user.close)
         return situation
 
-    def walk(self, row, named, cell, situation, before):
-        command, rest = ROWS[row]
-        is_by_file = row in ("`up --replace`", "`clean`")
-        job = [situation.jobs[situation.newest()] if is_by_file else "job"] if named else []
-        words = [*command, *job, *rest]
+    def job(self, row, command, named, situation):
+        if not named or "-H" in command:
+            return []
+        by_file = row in (REPLACES, CLEANS)
+        return [situation.jobs[situation.newest()] if by_file else situation.newest() if row == FORGETS_BY_ID else "job"]
+
+    def walk(self, row, column, words, cell, situation):
+        before = situation.seen()
+        if cell == "offers":
+            self.answer(b"n\n", words, situation)
+            self.assertEqual(situation.seen(), before)
         result = situation.user.run(*words)
-        if cell == "does":
-            return self.assert_done(row, named, situation, before, result)
-        if row == "`clean`" and all(state == "running" for state, _ in before.values()):
+        if cell in ("does", "offers"):
+            return self.assert_done(row, words, situation, before, result)
+        if row == CLEANS and len(running(before)) == len(before):
             self.assertEqual(result.code, 0, result)
             self.assertIn("nothing to remove\n", result.out)
         elif cell == "asks":
-            if row == "`prune`" and not named:
-                self.assertEqual(result.code, 0, result)
-                self.assertEqual(sorted(re.findall(r"(?m)^kept (\S+):", result.out)),
-                                 sorted(job for job, (state, _) in before.items() if state != "running"), result)
-            else:
-                self.assertEqual(result.code, 2, result)
-                self.assertIn("nothing was forgotten: " if row == "`prune`" else "nothing was removed: ", result.err)
-            terminal = situation.user.start_on_terminal(*words)
-            terminal.wait_for_text("[y/N]")
-            os.write(terminal.fd, b"n\n")
-            terminal.wait()
+            self.assert_kept(row, words, before, result)
+            self.answer(b"n\n", words, situation)
         else:
             self.assertEqual(cell, "refuses")
             self.assertEqual(result.code, 2, result)
+            for job in running(before):
+                self.assertIn(job, result.err)
         self.assertEqual(situation.seen(), before, result)
+        if (row, column) in ANSWERED:
+            self.answer(b"y\n", words, situation)
+            self.assertEqual(situation.seen(), self.expected(row, situation, before))
 
-    def assert_done(self, row, named, situation, before, result):
-        newest, runs = situation.newest(), before[situation.newest()][0] == "running"
-        self.assertIn(result.code, (0, NOTHING_RUNS) if row == "`restart`" and not runs else (0,), result)
+    def answer(self, answer, words, situation):
+        terminal = situation.user.start_on_terminal(*words)
+        terminal.wait_for_text("[y/N]")
+        os.write(terminal.fd, answer)
+        terminal.wait()
+
+    def assert_kept(self, row, words, before, result):
+        """Without a terminal."""
+        if words == ["prune"]:
+            self.assertEqual(result.code, 0, result)
+            kept = sorted(re.findall(r"(?m)^kept (\S+):", result.out))
+            self.assertEqual(kept, sorted(set(before) - set(running(before))), result)
+        else:
+            self.assertEqual(result.code, 2, result)
+            self.assertIn("nothing was forgotten: " if row == FORGETS else "nothing was removed: ", result.err)
+
+    def expected(self, row, situation, before):
+        """What is seen once a command of that row has done what it is for; it touches the running job, else the newest."""
+        after, newest = dict(before), situation.newest()
+        others = [job for job in before if job not in running(before)]
+        if row in (ENDS, REPLACES) and newest in running(before):
+            after[newest] = ("stopped", True)
+        if row in (PURGES, PURGES_KEPT, FORGETS_BY_ID):
+            del after[newest]
+        if row in (FORGETS, FORGETS_LOGS):
+            after = {job: seen for job, seen in after.items() if job not in others}
+        if row == CLEANS:
+            after.update({job: (before[job][0], False) for job in others})
+        return after
+
+    def assert_done(self, row, words, situation, before, result):
+        runs = situation.newest() in running(before)
+        codes = CODES.get(words[0], (0,)) if row == LOOKS or not runs else (0,)
+        self.assertIn(result.code, codes, result)
         after = situation.seen()
-        expected = dict(before)
-        if row in ("`down`", "`up --replace`") and runs:
-            expected[newest] = ("stopped", True)
-        if row == "`down --purge`":
-            del expected[newest]
-        if row == "`up --replace`":
+        if row == REPLACES:
             [new] = [job for job in after if job not in before]
             if runs:
                 self.assertEqual(after[new][0], "running", result)
             else:  # its tasks have written their file and end, as it does then
                 self.assertEqual(situation.user.wait_until_ended(new)["state"], "succeeded", result)
-        self.assertEqual({job: after[job] for job in after if job in before}, expected, result)
+        self.assertEqual({job: after[job] for job in after if job in before}, self.expected(row, situation, before), result)
+
+    def test_each_of_several_words_is_decided_by_itself(self):
+        situation = self.situation(2, 1)
+        over, first, second = situation.jobs
+        before = situation.seen()
+        for words in (["down", first, "job"], ["down", "--purge", over, "job"], ["down", first, "nobody"]):
+            refused = situation.user.run(*words)
+            self.assertIn(refused.code, (2, 4), refused)
+            self.assertEqual(situation.seen(), before, refused)
+        situation.user.run("down", over, second).expect(0)
+        self.assertEqual(situation.seen(), {**before, second: ("stopped", True)})
+
+    def on(self, host, hosts):
+        """A cluster file with ports of its own."""
+        text = clusters.local("job", shell("sleep infinity"), slots=1)
+        self.assertIn(host, text)
+        return text.replace(host, hosts)
+
+    def test_replace_of_one_of_several_refuses(self):
+        """A spare host may have taken the first one's place, and has a job of the name, too."""
+        user = Tfdist("consent")
+        self.addCleanup(user.close)
+        user.env["XDG_STATE_HOME"] = str(user.folder / "state")
+        home = user.env["HOME"]
+        host = '{ address = "127.0.0.1", transport = "local", slots = 1 }'
+        spare = host.replace("127.0.0.1", "127.0.0.2")
+        jobs = []
+        for where in (host, spare):
+            user.env["HOME"] = str(user.folder / f"home{len(jobs)}")
+            (user.folder / f"home{len(jobs)}").mkdir()
+            up = user.run("up", "-d", user.write(f"{len(jobs)}.toml", self.on(host, where))).expect(0)
+            jobs.append(re.search(r"job (\S+):", up.out).group(1))
+            user.wait_until_tasks_run(jobs[-1])
+        user.env["HOME"] = home
+        both = f"{host}, {spare.replace('slots = 1', 'slots = 1, spare = true')}"
+        refused = user.run("up", "-d", "--replace", user.write("both.toml", self.on(host, both))).expect(2)
+        for job in jobs:
+            self.assertIn(job, refused.err)
+            self.assertEqual(user.status(job)["state"], "running")
+            user.run("down", job).expect(0)
 
 
 if __name__ == "__main__":
