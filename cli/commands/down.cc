@@ -13,6 +13,7 @@
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
 #include "cli/show/print_json.h"
+#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
@@ -51,7 +52,12 @@ Purges PurgesOf(const std::vector<MeantJob>& jobs, const std::set<std::string>& 
 
 int End(const JobRecord& record, const DownArguments& arguments, Purges& purges) {
   const EndReport report = EndJob(record, arguments.force);
-  PrintEndReport(record, report);
+  PrintEndReport(record, report, arguments.purge ? "down --purge" : "down");
+  if (arguments.purge && !report.all_confirmed()) {
+    Say("tfdist: job {}: nothing was removed: its folders go once every host has confirmed the "
+        "end\n",
+        record.id);
+  }
   const bool purged = arguments.purge && report.all_confirmed() && purges.at(record.id).Run();
   if (arguments.json) PrintReport(record, report, purged);
   return report.all_confirmed() && purged == arguments.purge ? kExitSuccess : kExitJobFailed;

@@ -302,7 +302,7 @@ EndReport EndJob(const JobRecord& record, bool force) {
   return report;
 }
 
-void PrintEndReport(const JobRecord& record, const EndReport& report) {
+void PrintEndReport(const JobRecord& record, const EndReport& report, std::string_view again) {
   const size_t hosts =
       report.confirmed.size() + report.unconfirmed.size() + report.unreachable.size();
   if (report.all_confirmed()) {
@@ -321,7 +321,7 @@ void PrintEndReport(const JobRecord& record, const EndReport& report) {
     Say("  unreachable: {}\n", Joined(report.unreachable));
   }
   for (const std::string& line : report.details) Say("  {}\n", line);
-  Say("  try: tfdist down {} again when they answer\n", record.id);
+  Say("  try: tfdist {} {} again when they answer\n", again, record.id);
 }
 
 }  // namespace tfdist::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/job/job_record.h"
@@ -24,7 +25,8 @@ struct EndReport {
 // started on another machine (AdoptJob).
 EndReport EndJob(const JobRecord& record, bool force);
 
-// What `down` found, host by host.
-void PrintEndReport(const JobRecord& record, const EndReport& report);
+// What `down` found, host by host. `again`: the command that does it again: "down --purge", say.
+void PrintEndReport(const JobRecord& record, const EndReport& report,
+                    std::string_view again = "down");
 
 }  // namespace tfdist::cli

@@ -274,14 +274,16 @@ int PruneCommand(const PruneArguments& arguments) {
   });
   std::vector<const JobRecord*> forgotten(over.begin(), kept);
   const std::vector<const JobRecord*> rest(kept, over.end());
-  if (!MayForgetLogs({.running = running, .finished = forgotten.size()}, arguments.json)) {
-    forgotten.clear();
-  }
+  // Each answer counts at once; after no there is no question about more.
+  const bool goes_on =
+      MayForgetLogs({.running = running, .finished = forgotten.size()}, arguments.json);
+  if (!goes_on) forgotten.clear();
+  Forget(forgotten);
   const JobsMeant meant{.running = running, .finished = rest.size()};
-  if (!arguments.json && !rest.empty() && MayForget(rest, meant, surveys)) {
+  if (goes_on && !arguments.json && !rest.empty() && MayForget(rest, meant, surveys)) {
+    Forget(rest);
     forgotten.insert(forgotten.end(), rest.begin(), rest.end());
   }
-  Forget(forgotten);
   if (arguments.json) {
     PrintPruneAsJson(forgotten, StayingJson(records, rest, surveys));
     return kExitSuccess;

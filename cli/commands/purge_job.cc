@@ -80,12 +80,13 @@ void PurgeOfJob::AskForKept(const JobsMeant& meant) const {
       fmt::format("job {} is the last one called {} there, so that this goes with it: {}",
                   record_.id, record_.name, kept);
   if (!HasTerminal()) {
-    throw UsageError(Phase::kUsage, "nothing was removed: " + why,
-                     fmt::format("tfdist pull {0} brings the files home, tfdist down --purge --yes "
-                                 "{0} removes them",
-                                 record_.id));
+    throw NothingWasRemoved(
+        why, record_, meant,
+        fmt::format("tfdist pull {0} brings the files home, tfdist down --purge --yes {0} removes "
+                    "them",
+                    record_.id));
   }
-  if (!IsConfirmed(why + ": remove it?")) throw UsageError(Phase::kUsage, "nothing was removed");
+  if (!IsConfirmed(why + ": remove it?")) throw NothingWasRemoved("", record_, meant);
 }
 
 bool PurgeOfJob::Run() {

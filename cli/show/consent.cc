@@ -46,19 +46,28 @@ bool IsConfirmed(const std::string& question) {
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 
+UsageError NothingWasRemoved(const std::string& why, const JobRecord& record, const JobsMeant& jobs,
+                             const std::string& remedy) {
+  return {Phase::kUsage,
+          fmt::format("nothing was removed{}{}{}", why.empty() ? "" : ": ", why,
+                      jobs.running > 0 ? fmt::format("; job {} runs on", record.id) : ""),
+          remedy};
+}
+
 void AskBeforePurge(const JobRecord& record, const JobsMeant& jobs) {
   const std::string why = WhyToAsk(record, jobs);
   if (!HasTerminal()) {
-    throw UsageError(Phase::kUsage, fmt::format("nothing was removed: {}", why),
-                     fmt::format("tfdist down --purge {} {}removes what its tasks have written; "
-                                 "tfdist list shows all jobs",
-                                 record.id, jobs.running > 0 ? "ends it, and " : ""));
+    throw NothingWasRemoved(
+        why, record, jobs,
+        fmt::format("tfdist down --purge {} {}removes what its tasks have written; --yes does not "
+                    "say which job is meant; tfdist list shows all jobs",
+                    record.id, jobs.running > 0 ? "ends it, and " : ""));
   }
   if (IsConfirmed(fmt::format("{}: {}remove what its tasks have written?", why,
                               jobs.running > 0 ? "end it, and " : ""))) {
     return;
   }
-  throw UsageError(Phase::kUsage, "nothing was removed");
+  throw NothingWasRemoved("", record, jobs);
 }
 
 }  // namespace tfdist::cli

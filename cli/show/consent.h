@@ -46,6 +46,10 @@ bool HasTerminal();
 // Asks "tfdist: QUESTION [y/N]"; true for y.
 bool IsConfirmed(const std::string& question);
 
+// "nothing was removed: WHY; job X runs on", of that one.
+UsageError NothingWasRemoved(const std::string& why, const JobRecord& record, const JobsMeant& jobs,
+                             const std::string& remedy = {});
+
 // Whether `record`, the one of `jobs` that would be meant, may be purged. Returns where the user says so, throws UsageError else.
 void AskBeforePurge(const JobRecord& record, const JobsMeant& jobs);
 

@@ -959,6 +959,24 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(len(self.states()), 2)
         self.assertIn("forgot 2 of 2 jobs; ", self.user.run("prune").expect(0).out)
 
+    def test_each_answer_to_prune_counts_at_once(self):
+        for name, script in (("one", "true"), ("two", "true"), ("made", "echo weights >model.ckpt")):
+            self.user.wait_until_ended(self.start_job(name, script))
+        wait_for(lambda: not self.user.left(), "the agents have left")
+        terminal = self.user.start_on_terminal("prune")
+        terminal.wait_for_text("forget 2 finished jobs? No command finds their logs then [y/N]")
+        os.write(terminal.fd, b"n\n")
+        self.assertEqual(terminal.wait(), 0, terminal.text)
+        self.assertNotIn("forget this job?", terminal.text)
+        self.assertEqual(len(self.states()), 3)
+        terminal = self.user.start_on_terminal("prune")
+        terminal.wait_for_text("No command finds their logs then [y/N]")
+        os.write(terminal.fd, b"y\n")
+        terminal.wait_for_text("No command finds its files then [y/N]")
+        os.close(terminal.fd)
+        wait_for(lambda: os.waitpid(terminal.pid, os.WNOHANG)[0], "the end of prune, whose terminal is closed")
+        self.assertEqual(list(self.states()), ["made"])
+
     def test_clean_of_hosts_removes_what_jobs_without_a_file_left(self):
         self.user.run("up", "-H", "localhost", "--name", "made", "--no-workdir", "--", "sh", "-c", "echo weights >model.ckpt").expect(0)
         wait_for(lambda: not self.user.left(), "the agents have left")
@@ -1000,7 +1018,13 @@ class LocalJob(unittest.TestCase):
         second = self.start_job("done")
         refused = self.user.run("down", "--purge", "done")
         self.assertEqual(refused.code, 2, refused)
-        self.assertIn(f"2 jobs are meant, of which {second} (running) comes first", refused.err)
+        self.assertIn(f"2 jobs are meant, of which {second} (running) comes first; job {second} runs on\n"
+                      f"  try: tfdist down --purge {second} ends it, and removes what its tasks have written; --yes does not say", refused.err)
+        terminal = self.user.start_on_terminal("down", "--purge", "--yes", "done")
+        terminal.wait_for_text("[y/N]")
+        os.write(terminal.fd, b"n\n")
+        self.assertEqual(terminal.wait(), 2, terminal.text)
+        self.assertIn(f"nothing was removed; job {second} runs on", terminal.text)
         self.assertEqual(self.user.status(second)["state"], "running")
         purged = self.user.run("down", "--purge")
         self.assertEqual(purged.code, 0, purged)

@@ -378,6 +378,17 @@ class BadHosts(OverSsh):
         self.assert_nothing_left(hosts)
 
 
+    def test_purge_says_that_nothing_was_removed_where_a_host_is_off(self):
+        hosts = self.start_hosts(2)
+        self.start_detached(hosts, shell("sleep infinity"))
+        job = self.user.job_id()
+        hosts[1].crash()
+        down = self.user.run("down", "--purge", "--yes", job, seconds=120).expect(1)
+        self.assertIn(f"tfdist: job {job}: nothing was removed: its folders go once every host has confirmed the end\n", down.err)
+        self.assertIn(f"  try: tfdist down --purge {job} again when they answer\n", down.err)
+        self.assertTrue(self.job_folder(hosts[0]).exists())
+
+
 class Interrupted(OverSsh):
     COUNT = 8
 
