@@ -5,11 +5,13 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import unittest
 
 from tests.support import clusters
-from tests.support.tfdist import Tfdist, without_waiting
+from tests.support.tfdist import BIN, ROOT, Tfdist, without_waiting
+from tests.support.waiting import wait_for
 
 
 class Logs(unittest.TestCase):
@@ -169,6 +171,43 @@ class Logs(unittest.TestCase):
         self.assertEqual(saved.code, 3, saved)
         self.assertIn(f"{disk}/master-0.log: cannot write output: No space left on device; 64 MiB of its disk stay free\n  try: ", saved.err)
         self.assertEqual(list(disk.iterdir()), [])
+
+    def be_hostile(self, harm):
+        """The host of the job that is over."""
+        [slot] = self.user.folder.glob(".cache/tfdist/jobs/*/h0")
+        slot.chmod(0o700)
+        (slot / "agent").rename(slot / "real")
+        shutil.copy(ROOT / "tests/support/hostile_agent.py", slot / "agent")
+        (slot / "agent").chmod(0o500)
+        (slot / "harm").write_text(harm)
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounts a disk")
+    def test_a_host_that_sends_output_without_end_fills_no_disk_and_no_memory(self):
+        self.assertEqual(self.run_once().code, 0)
+        wait_for(lambda: not self.user.left(), "the agent has left")
+        self.be_hostile("endless")
+        disk = self.user.folder / "disk"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m", "none", disk], check=True)
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        limited = subprocess.run(["prlimit", f"--data={256 << 20}", str(BIN / "tfdist"), "logs", "--save", str(disk), "job", "master:0"],
+                                 env=self.user.env, cwd=self.user.folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+        self.assertEqual(limited.returncode, 3, limited)
+        self.assertIn(b"64 MiB of its disk stay free", limited.stderr)
+        self.assertEqual(list(disk.iterdir()), [])
+
+    def test_a_hosts_name_for_a_task_is_no_path_here(self):
+        """Another machine's `logs` has all it knows of the job from its first host."""
+        file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", self.BOTH], slots=1))
+        self.user.run("up", file).expect(0)
+        wait_for(lambda: not self.user.left(), "the agent has left")
+        self.be_hostile("name")
+        shutil.rmtree(self.user.folder / ".local")
+        other = self.user.write("other.toml", pathlib.Path(file).read_text().replace("echo out", "echo other"))
+        saved = self.user.run("logs", "--save", "here/below/out", other)
+        self.assertIn("the job has a task '../../../harm:0'", saved.err)
+        self.assertEqual(saved.code, 3, saved)
+        self.assertEqual(list(self.user.folder.rglob("*harm-0*")), [])
 
     def test_a_follower_is_told_how_the_job_ended(self):
         file = self.user.write("cluster.toml", clusters.local(
