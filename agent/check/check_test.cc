@@ -246,22 +246,42 @@ TEST(HostSettings, ForeignTfConfigIsFoundInALoginAndInItsProfile) {
   const auto etc = folder.path() / "etc";
   const auto home = folder.path() / "home";
   const auto none = Environment::From(nullptr);
-  EXPECT_THAT(FindForeignTfConfig(none, etc, home), IsEmpty());
+  EXPECT_THAT(FindForeignSettings(none, etc, home), IsEmpty());
   const char* own[] = {"TF_CONFIG={}", nullptr};
-  EXPECT_THAT(FindForeignTfConfig(Environment::From(own), etc, home), IsEmpty());
+  EXPECT_THAT(FindForeignSettings(Environment::From(own), etc, home), IsEmpty());
   const char* login[] = {"TF_CONFIG={}", "SSH_CONNECTION=10.0.0.1 1 10.0.0.2 22", nullptr};
-  const auto found = FindForeignTfConfig(Environment::From(login), etc, home);
+  const auto found = FindForeignSettings(Environment::From(login), etc, home);
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_THAT(found[0].why, testing::EndsWith("each task gets tfdist's own instead"));
   std::filesystem::create_directories(home);
   ReplaceFile(home / ".profile", "export TF_CONFIG={}\n", 0600);
   std::filesystem::create_directories(etc / "profile.d");
   ReplaceFile(etc / "profile.d/a.txt", "TF_CONFIG={}\n", 0600);
-  const auto profile = FindForeignTfConfig(none, etc, home);
+  const auto profile = FindForeignSettings(none, etc, home);
   ASSERT_THAT(profile, SizeIs(1));
   EXPECT_THAT(profile[0].why,
               testing::StartsWith("TF_CONFIG is set in " + (home / ".profile").string() + ";"));
-  EXPECT_THAT(FindForeignTfConfig(Environment::From(login), etc, home), SizeIs(2));
+  EXPECT_THAT(FindForeignSettings(Environment::From(login), etc, home), SizeIs(2));
+}
+
+TEST(HostSettings, WhatDisturbsTrainingsIsNamedWithoutItsValue) {
+  const TemporaryFolder folder;
+  const auto find = [&](const char* const* strings) {
+    return FindForeignSettings(Environment::From(strings), folder.path(), folder.path());
+  };
+  const char* own[] = {"LD_PRELOAD=/x.so", nullptr};
+  EXPECT_THAT(find(own), IsEmpty()) << "this machine's own user knows it";
+  const char* login[] = {"SSH_CONNECTION=10.0.0.1 1 10.0.0.2 22",
+                         "http_proxy=http://me:secret@proxy:3128",
+                         "NCCL_DEBUG=INFO",
+                         "PYTHONHOME=",
+                         "NCCLS=1",
+                         "PATH=/bin",
+                         nullptr};
+  const auto found = find(login);
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].why,
+            "NCCL_DEBUG, http_proxy: set there for every program, so tasks inherit it");
 }
 
 TEST(QuickLook, SaysThatTheDiskIsSmall) {

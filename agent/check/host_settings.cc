@@ -1,6 +1,7 @@
 #include "agent/check/host_settings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -17,6 +18,21 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kTfConfig = "TF_CONFIG";
+// What changes how a training finds GPUs, libraries, Python or other hosts. A name that ends in _ begins others.
+constexpr std::string_view kDisturbing[] = {"CUDA_VISIBLE_DEVICES",
+                                            "GLOO_SOCKET_IFNAME",
+                                            "HIP_VISIBLE_DEVICES",
+                                            "LD_PRELOAD",
+                                            "NCCL_",
+                                            "PYTHONHOME",
+                                            "ROCR_VISIBLE_DEVICES",
+                                            "all_proxy",
+                                            "ALL_PROXY",
+                                            "grpc_proxy",
+                                            "http_proxy",
+                                            "HTTP_PROXY",
+                                            "https_proxy",
+                                            "HTTPS_PROXY"};
 constexpr size_t kMostScriptBytes = 256 << 10;
 constexpr size_t kMostScripts = 64;  // of /etc/profile.d
 
@@ -35,6 +51,19 @@ std::vector<fs::path> LoginScripts(const fs::path& etc, const fs::path& home) {
     scripts.push_back(home / name);
   }
   return scripts;
+}
+
+// "LD_PRELOAD, NCCL_DEBUG": by name only, as the values may hold a password.
+std::string DisturbingIn(const Environment& environment) {
+  std::vector<std::string> found;
+  for (const std::string& entry : environment.Strings()) {
+    const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
+    const bool disturbs = std::ranges::any_of(kDisturbing, [&](std::string_view known) {
+      return known.ends_with('_') ? name.starts_with(known) : name == known;
+    });
+    if (disturbs && name.size() + 1 < entry.size()) found.emplace_back(name);
+  }
+  return fmt::format("{}", fmt::join(found, ", "));
 }
 
 std::string ScriptText(const fs::path& path) {
@@ -61,7 +90,7 @@ bool SetsVariable(std::string_view script, std::string_view name) {
   return false;
 }
 
-std::vector<protocol::Trouble> FindForeignTfConfig(const Environment& environment,
+std::vector<protocol::Trouble> FindForeignSettings(const Environment& environment,
                                                    const fs::path& etc, const fs::path& home) {
   std::vector<protocol::Trouble> troubles;
   // What a local agent has is the user's own environment: the command has looked at that.
@@ -70,6 +99,13 @@ std::vector<protocol::Trouble> FindForeignTfConfig(const Environment& environmen
         {"TF_CONFIG is set there for every program; each task gets tfdist's own instead",
          "nothing has to be done for this job; it comes from sshd's SetEnv, ~/.ssh/environment, "
          "/etc/environment or a shell's start-up file"});
+  }
+  if (environment.Get("SSH_CONNECTION")) {
+    if (const std::string names = DisturbingIn(environment); !names.empty()) {
+      troubles.push_back(
+          {fmt::format("{}: set there for every program, so tasks inherit it", names),
+           "where a task is not to have one: env = { NAME = \"\" } in [task] of the file"});
+    }
   }
   for (const fs::path& script : LoginScripts(etc, home)) {
     if (!SetsVariable(ScriptText(script), kTfConfig)) continue;
@@ -83,9 +119,9 @@ std::vector<protocol::Trouble> FindForeignTfConfig(const Environment& environmen
   return troubles;
 }
 
-std::vector<protocol::Trouble> FindForeignTfConfig() {
+std::vector<protocol::Trouble> FindForeignSettings() {
   const Environment environment = Environment::OfHost();
-  return FindForeignTfConfig(environment, "/etc", environment.Get("HOME").value_or(""));
+  return FindForeignSettings(environment, "/etc", environment.Get("HOME").value_or(""));
 }
 
 }  // namespace tfdist::agent

@@ -31,7 +31,7 @@ std::vector<protocol::Trouble> QuickLook(const std::filesystem::path& base, Time
   std::vector<protocol::Trouble> troubles;
   if (auto disk = FindDiskTrouble(base)) troubles.push_back(*std::move(disk));
   if (auto logout = FindLogoutTrouble(deadline)) troubles.push_back(*std::move(logout));
-  for (auto& setting : FindForeignTfConfig()) troubles.push_back(std::move(setting));
+  for (auto& setting : FindForeignSettings()) troubles.push_back(std::move(setting));
   return troubles;
 }
 

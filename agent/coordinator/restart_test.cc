@@ -587,6 +587,20 @@ TEST_F(RestartTest, AJobMayWaitForALostHost) {
   EXPECT_EQ(state_.slots[1].state, HostState::kConnected);
 }
 
+// Else the tasks of all hosts would end, and none could start.
+TEST_F(RestartTest, NothingIsEndedForARestartThatALostHostWouldHold) {
+  plan_.on_host_lost = protocol::OnHostLost::kWait;
+  SetUp();
+  RunAll();
+  Pass(20s, {0});
+  ASSERT_EQ(state_.slots[1].state, HostState::kLost);
+  EXPECT_THROW(control_->RequestRestart({"worker:1"}), protocol::Refusal);
+  EXPECT_THROW(control_->RequestRestart({"ps:0"}), protocol::Refusal) << "it takes all with it";
+  EXPECT_TRUE(Restarts().empty());
+  EXPECT_EQ(control_->RequestRestart({"worker:0"}).size(), 1U)
+      << "alone, on the host that is there";
+}
+
 TEST_F(RestartTest, AJobThatWaitsStandsStill) {
   plan_.on_host_lost = protocol::OnHostLost::kWait;
   SetUp();

@@ -66,8 +66,6 @@ std::optional<HostGpu> SliceIn(std::string_view line) {
   return HostGpu{std::string(uuid), std::string(WithoutBlanks(name)), std::string(uuid)};
 }
 
-bool IsSlice(const HostGpu& gpu) { return gpu.id.starts_with("MIG-"); }
-
 bool IsUuid(std::string_view gpu) { return gpu.starts_with("GPU-") || gpu.starts_with("MIG-"); }
 
 std::vector<std::string> UuidsOf(const HostGpus& host) {
@@ -79,7 +77,7 @@ std::vector<std::string> UuidsOf(const HostGpus& host) {
 // A divided GPU, which stands in the list as its slices, may be meant by a number; a GPU whose UUID is not known, by any.
 bool Has(const HostGpus& host, std::string_view gpu) {
   if (!IsUuid(gpu)) {
-    return std::ranges::any_of(host.gpus, IsSlice) ||
+    return std::ranges::find(host.divided, gpu) != host.divided.end() ||
            std::ranges::find(host.gpus, gpu, &HostGpu::id) != host.gpus.end();
   }
   return std::ranges::any_of(host.gpus, [&](const HostGpu& known) {
@@ -105,7 +103,10 @@ class Listing {
  private:
   // A program is given slices of a divided GPU, never the whole.
   void AddSlice(HostGpu slice) {
-    if (whole_) found_.gpus.pop_back();
+    if (whole_) {
+      found_.divided.push_back(found_.gpus.back().id);
+      found_.gpus.pop_back();
+    }
     whole_ = false;
     found_.gpus.push_back(std::move(slice));
   }

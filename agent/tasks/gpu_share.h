@@ -18,6 +18,7 @@ struct HostGpu {
 
 struct HostGpus {
   std::vector<HostGpu> gpus;
+  std::vector<std::string> divided = {};  // numbers of those whose slices stand in `gpus`
   // What nvidia-smi says that is no GPU. Where none is listed beside it, nvidia-smi has failed: nobody knows what is there.
   std::string trouble;
 

@@ -65,6 +65,8 @@ TEST(GpuShare, AListedGpuThatIsNotThereIsAnErrorWithThoseThatAre) {
   CheckListedGpus("", two, "worker:0");
   CheckListedGpus("0", divided, "worker:0");
   CheckListedGpus("MIG-e3b2", divided, "worker:0");
+  CheckListedGpus("0", divided, "worker:0");
+  EXPECT_THAT(WhyNotListed("7", divided), testing::HasSubstr("is to use GPU 7"));
   EXPECT_EQ(WhyNotListed("0,2", two),
             "worker:0 is to use GPU 2, which this host does not have: it has 2 GPUs (0, 1)");
   EXPECT_EQ(WhyNotListed("GPU-88", two),

@@ -1,10 +1,13 @@
 #include "agent/tasks/task_spec.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "agent/census/census.h"
@@ -18,6 +21,9 @@
 
 namespace tfdist::agent {
 namespace {
+
+constexpr const char* kProxies[] = {"http_proxy", "https_proxy", "all_proxy", "grpc_proxy",
+                                    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"};
 
 class TextsOfTask {
  public:
@@ -100,6 +106,27 @@ void SetOwnVariables(Environment& environment, const std::string& task, const Sl
   environment.Set(std::string(kCookieName), CookieValue(info.job, info.slot));
 }
 
+// A proxy that the host's network needs is in the way between the job's own hosts: gRPC, Gloo and HTTP go through it
+// without a word. What the file says of these variables stays.
+void ExemptFromProxies(Environment& environment, const protocol::TaskDescription& task,
+                       const std::vector<std::string>& addresses) {
+  constexpr size_t kMostBytes = 64 << 10;  // of one variable Linux takes 128 KiB
+  const bool has_proxy = std::ranges::any_of(
+      kProxies, [&](const char* name) { return !environment.Get(name).value_or("").empty(); });
+  if (!has_proxy) return;
+  std::set<std::string> own(addresses.begin(), addresses.end());
+  own.insert({"localhost", "127.0.0.1"});
+  const std::string list = fmt::format("{}", fmt::join(own, ","));
+  for (const auto& [name, other] : {std::pair("no_proxy", "NO_PROXY"), {"NO_PROXY", "no_proxy"}}) {
+    const bool is_said = std::ranges::any_of(
+        task.env, [&, name = name](const auto& said) { return said.first == name; });
+    if (is_said || list.size() > kMostBytes) continue;
+    std::string value = environment.Get(name).value_or("");
+    if (value.empty()) value = environment.Get(other).value_or("");
+    if (value != "*") environment.Set(name, value.empty() ? list : value + "," + list);
+  }
+}
+
 std::string StartFolder(const std::string& cwd, const SlotFolder& folder) {
   return cwd.empty() ? folder.work().string() : (folder.work() / cwd).string();
 }
@@ -137,6 +164,7 @@ RunSpec MakeSpecWithoutContainer(const protocol::TaskDescription& task, const Sl
   }
   SetGpus(environment, task, context.gpus);
   if (context.is_amd) TellAmd(environment, task);
+  ExemptFromProxies(environment, task, context.addresses);
   SetOwnVariables(environment, task.task, folder, info, context);
   spec.env = environment.Strings();
   spec.cwd = StartFolder(texts.Fill(task.cwd), folder);

@@ -24,8 +24,10 @@ class TaskSpecTest : public testing::Test {
   }
 
   [[nodiscard]] RunSpec Make() const {
-    return MakeRunSpec(task_, SlotFolder("/nowhere"), info_, Environment(), context_, 2);
+    return MakeRunSpec(task_, SlotFolder("/nowhere"), info_, host_, context_, 2);
   }
+
+  Environment host_;
 
   SlotInfo info_;
   AttemptContext context_;
@@ -47,6 +49,22 @@ TEST_F(TaskSpecTest, WhatTheNameKeepsLiesBesideTheJobs) {
   info_.name = "digits";
   task_.argv = {"sh", protocol::Text(std::string(protocol::kKeepPath) + "/ckpt")};
   EXPECT_EQ(Make().argv[1], "/home/u/.cache/tfdist/keep/digits/ckpt");
+}
+
+TEST_F(TaskSpecTest, NoProxyStandsBetweenTheJobsHosts) {
+  const auto without = Make();
+  EXPECT_TRUE(std::ranges::none_of(without.env, [](const std::string& entry) {
+    return entry.starts_with("no_proxy=") || entry.starts_with("NO_PROXY=");
+  }));
+  host_.Set("https_proxy", "http://proxy:3128");
+  host_.Set("NO_PROXY", ".lan");
+  const auto spec = Make();
+  for (const char* name : {"no_proxy", "NO_PROXY"}) {
+    const std::string entry = std::string(name) + "=.lan,10.0.0.7,10.0.0.8,127.0.0.1,localhost";
+    EXPECT_EQ(std::ranges::count(spec.env, entry), 1) << name;
+  }
+  task_.env.emplace_back("no_proxy", protocol::Text("mine"));
+  EXPECT_EQ(std::ranges::count(Make().env, "no_proxy=mine"), 1);
 }
 
 // Else the first host could put commands into every other one's.

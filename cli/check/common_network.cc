@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 namespace tfdist::cli {
 namespace {
@@ -26,6 +27,12 @@ std::string NetworkOf(const NetworkFact& fact) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (inet_ntop(family, bytes.data(), text.data(), text.size()) == nullptr) return "";
   return fmt::format("{}/{}", text.data(), fact.prefix);
+}
+
+// A bridge of containers has the same address on each host.
+bool HaveOneEach(const CommonNetwork& network) {
+  const std::set<std::string> different(network.addresses.begin(), network.addresses.end());
+  return different.size() == network.addresses.size();
 }
 
 }  // namespace
@@ -50,7 +57,9 @@ std::vector<CommonNetwork> CommonNetworks(const std::vector<std::vector<NetworkF
   }
   std::vector<CommonNetwork> common;
   for (auto& [name, network] : networks) {
-    if (network.addresses.size() == hosts.size()) common.push_back(std::move(network));
+    if (network.addresses.size() == hosts.size() && HaveOneEach(network)) {
+      common.push_back(std::move(network));
+    }
   }
   std::ranges::stable_sort(common, std::ranges::greater(), &CommonNetwork::speed_mbit);
   return common;

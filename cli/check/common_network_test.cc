@@ -46,9 +46,14 @@ TEST(CommonNetworkTest, ASecondAddressInANetworkAndNonsenseAreNotCounted) {
                         {"x", "none", 24, 10},
                         {"y", "10.0.0.7", 99, 10},
                         {"z", "10.9.9.9", 32, 10}};
-  const auto common = CommonNetworks({odd, odd});
+  const auto common = CommonNetworks({odd, {{"eth0", "10.0.0.2", 24, 10}}});
   ASSERT_EQ(common.size(), 1U);
-  EXPECT_THAT(common[0].addresses, ElementsAre("10.0.0.1", "10.0.0.1"));
+  EXPECT_THAT(common[0].addresses, ElementsAre("10.0.0.1", "10.0.0.2"));
+}
+
+TEST(CommonNetworkTest, ABridgeThatHasTheSameAddressOnEachHostIsNone) {
+  const Networks host = {{"docker0", "172.17.0.1", 16, -1}};
+  EXPECT_THAT(CommonNetworks({host, host}), IsEmpty());
 }
 
 TEST(CommonNetworkTest, SaysTheSpeed) {

@@ -124,6 +124,7 @@ struct SshTable {
 
 struct ClusterFile {
   std::string name;
+  bool name_is_made = false;                 // of the command: nobody has said it
   std::optional<Located<std::string>> done;  // "all-workers", "chief", or a task type
   std::optional<Located<int64_t>> deadline_ms;
   std::optional<Located<std::string>> on_deadline;  // "fail", "succeed"

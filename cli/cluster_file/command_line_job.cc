@@ -35,6 +35,11 @@ std::vector<std::string> SplitAtCommas(std::string_view list) {
   return items;
 }
 
+const std::string kOfSlots = fmt::format("a number of slots from 1 to {}", kMostSlots);
+constexpr const char* kWhereAPortStands =
+    "behind the colon stand slots; SSH's port stands in ~/.ssh/config, or in a cluster file: "
+    "\"user@gpu1:2200\"";
+
 HostList ReadHostLists(const std::vector<std::string>& lists, Problems& problems) {
   HostList hosts{kHosts, {}, true, {}};
   size_t slots = 0;
@@ -42,7 +47,8 @@ HostList ReadHostLists(const std::vector<std::string>& lists, Problems& problems
     for (const std::string& item : SplitAtCommas(list)) {
       const auto parsed = ParseHosts(item, kMostSlots, "a number of slots");
       if (const auto* bad = std::get_if<BadAddress>(&parsed)) {
-        problems.Add(kHosts, bad->why, bad->hint);
+        const bool is_number = bad->why.ends_with(kOfSlots);
+        problems.Add(kHosts, bad->why, is_number ? kWhereAPortStands : bad->hint);
         hosts.complete = false;
         continue;
       }
@@ -155,6 +161,7 @@ ClusterFile ClusterFileOf(const CommandLineJob& job, Problems& problems) {
   ClusterFile file = FileOfSettings(job.settings, problems);
   file.cluster = {0, 0, "cluster"};
   file.name = job.name.empty() ? JobNameOf(job.command) : job.name;
+  file.name_is_made = job.name.empty();
   if (!CheckJobName(file.name, {0, 0, "--name"}, problems)) file.name.clear();
   file.hosts = ReadHostLists(job.hosts, problems);
   file.hosts_missing = false;

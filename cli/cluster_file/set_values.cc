@@ -52,6 +52,14 @@ TomlEntry& Entry(TomlNode::Table& table, std::string_view key) {
   return added;
 }
 
+// An earlier --set says a part of it, or all.
+bool IsSaid(const TomlEntry& entry) {
+  const auto* table = std::get_if<TomlNode::Table>(&entry.node.value);
+  return table != nullptr && std::ranges::any_of(*table, [](const TomlEntry& part) {
+           return part.line == kLineOfSet || IsSaid(part);
+         });
+}
+
 void SetValue(std::string_view setting, TomlNode::Table& file, Problems& problems) {
   const size_t equals = setting.find('=');
   std::string_view key = setting.substr(0, equals);
@@ -70,6 +78,13 @@ void SetValue(std::string_view setting, TomlNode::Table& file, Problems& problem
     TomlEntry& entry = Entry(*table, key.substr(0, dot));
     TomlNode& node = entry.node;
     if (dot == key.npos) {
+      if (IsSaid(entry)) {
+        problems.Add(
+            kOption,
+            fmt::format("{}: an earlier --set says a part of it, which would go", Shown(setting)),
+            "say all of it in one table, or each key by a --set of its own");
+        return;
+      }
       const std::string_view value = setting.substr(equals + 1);
       const bool is_quoted = value.starts_with('"') || value.starts_with('\'');
       if (is_text && !is_quoted) {

@@ -60,6 +60,10 @@ Words TakeCommand(int& argc, char** argv) {
   return {dashes + 1, end};
 }
 
+// `--name "$RUN"` without such a variable.
+const CLI::Validator kNotEmpty(
+    [](std::string& text) { return text.empty() ? "expected a name, got nothing" : ""; }, "NAME");
+
 // CLI11 would read -5 as a very large number.
 const CLI::Validator kCount(
     [](std::string& text) {
@@ -156,6 +160,7 @@ void AddPlanSource(CLI::App& sub, PlanSource& source, const char* env_option) {
              "them; uai: a parameter server and a trainer in each")
       ->check(CLI::IsMember({"mirrored", "uai"}));
   sub.add_option("--name", source.job.name, "of the job; default: that of the file or the program")
+      ->check(kNotEmpty)
       ->type_name("NAME");
   job_option("-F,--ssh-config", source.job.ssh_config, "CONFIG", "as ssh -F");
   AddTransport(sub, source.job.transport)->group("Without a file");
@@ -644,11 +649,14 @@ int ExitCodeOf(const std::function<int()>& work) {
 }
 
 // What the same is called by mpirun, docker, kubectl, Slurm and ray.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kWordsOfOthers = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kWordsOfOthers = {
     {{"attach", "logs -f"},
      {"cancel", "down"},
+     {"copy", "pull"},
      {"cp", "pull"},
      {"delete", "down --purge"},
+     {"halt", "down"},
+     {"info", "describe"},
      {"inspect", "describe"},
      {"jobs", "list"},
      {"kill", "down"},
@@ -657,12 +665,18 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kWordsOf
      {"ls", "list"},
      {"ps", "status"},
      {"queue", "list"},
+     {"remove", "down --purge"},
      {"rm", "down --purge"},
      {"run", "up"},
+     {"sbatch", "up -d"},
+     {"scancel", "down"},
      {"show", "describe"},
+     {"squeue", "list"},
+     {"srun", "up"},
      {"start", "up"},
      {"stop", "down"},
-     {"submit", "up -d"}}};
+     {"submit", "up -d"},
+     {"tail", "logs -f"}}};
 
 std::string CommandFor(std::string_view word, const std::vector<std::string_view>& known) {
   const auto* other =
@@ -715,7 +729,9 @@ std::string OptionMeant(const CLI::App& app, const Words& unknown) {
 std::string CauseOf(const CLI::App& app, const CLI::ParseError& error) {
   const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-  Words unknown = missing || extra ? app.remaining(true) : Words();
+  // The value of an unknown option may have been taken for a file.
+  const bool excluded = dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr;
+  Words unknown = missing || extra || excluded ? app.remaining(true) : Words();
   if (unknown.empty()) return error.what();
   return fmt::format("unknown: {}{}", fmt::join(unknown, " "), OptionMeant(app, unknown));
 }

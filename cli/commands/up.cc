@@ -282,11 +282,15 @@ int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wa
          const UpArguments& arguments) {
   const JobRecord running = KnownOrAdopted(plan, taken.job());
   if (taken.plan_sha256() != wanted.plan_sha256) {
-    Say("tfdist: {}: job {} runs under this name, from another plan\n", plan.hosts[0].name,
-        taken.job());
+    const bool is_known = Known(taken.job()).has_value();
+    Say("tfdist: {}: job {} runs under this name, from another plan{}\n", plan.hosts[0].name,
+        taken.job(), is_known ? "" : "; it was not started here: a colleague's, perhaps");
     // Of one that another machine started the plan is not here to compare.
-    if (Known(taken.job())) ShowDifferences(running, wanted);
-    Say("  try: tfdist down {}, or tfdist up --replace, or another name\n", taken.job());
+    if (is_known) ShowDifferences(running, wanted);
+    Say("  try: {}\n", is_known ? fmt::format("tfdist down {}, or tfdist up --replace, or another "
+                                              "name",
+                                              taken.job())
+                                : "another name (--name NAME), or tfdist up --replace to end it");
     return kExitNoJob;
   }
   return JoinIt(plan, taken.job(), arguments);
@@ -322,6 +326,7 @@ class Launch {
     if (!running.empty()) {
       return arguments_.replace ? Replace(running) : JoinIt(plan_, running[0].id, arguments_);
     }
+    LookWhoseIsKept();
     interrupts_.emplace();
     // A closed terminal rolls back, as Ctrl-C does: nobody would, later.
     interrupts_->HearHangUp();
@@ -467,13 +472,41 @@ class Launch {
 
   void SayWhatIsKept(const std::vector<KeptOnHost>& kept) const {
     if (!arguments_.quiet) Say("tfdist: {}\n", KeptText(kept));
-    const auto left = HostsLeftBehind(record_, LoadRecords());
-    if (left.empty()) return;
-    PrintWarning(
-        fmt::format(
-            "the last job called {} ran on {} too: what it kept there, no task of this job finds",
-            record_.name, FoldHosts(left)),
-        "use those hosts again, or copy its {keep} to a host of this job");
+    const auto records = LoadRecords();
+    const JobRecord* last = LastThatKept(record_, records);
+    if (last == nullptr) return;
+    const auto left = HostsLeftBehind(record_, *last);
+    const auto moved = TasksThatMoved(record_, *last);
+    if (!left.empty()) {
+      PrintWarning(
+          fmt::format(
+              "the last job called {} ran on {} too: what it kept there, no task of this job finds",
+              record_.name, FoldHosts(left)),
+          "use those hosts again, or copy its {keep} to a host of this job");
+    } else if (!moved.empty()) {
+      PrintWarning(
+          fmt::format("{} ran on {} the last time, and finds what another task kept{}", moved[0].id,
+                      last->hosts.at(static_cast<size_t>(moved[0].slot)).name,
+                      moved.size() > 1 ? fmt::format(" (so do {} more)", moved.size() - 1) : ""),
+          "name the hosts in the order of the last time, or keep checkpoints in a folder that all "
+          "hosts share");
+    }
+  }
+
+  // Two projects have a train.py: the second is not to go on from what the first has kept, or to write over it.
+  void LookWhoseIsKept() const {
+    if (!record_.keeps) return;
+    const auto records = LoadRecords();
+    const JobRecord* last = LastThatKept(record_, records);
+    const std::string folder = last == nullptr ? "" : OtherFolder(record_, *last);
+    if (folder.empty()) return;
+    const std::string what =
+        fmt::format("{{keep}} of {} has what job {} has kept, which was started from {}",
+                    record_.name, last->id, folder);
+    const std::string remedy = fmt::format("--name NAME: a {{keep}} of its own");
+    if (!plan_.name_is_made) return PrintWarning(what, remedy);
+    throw UsageError(Phase::kUsage, what,
+                     fmt::format("{}; --name {}: to go on with that one", remedy, record_.name));
   }
 
   void SayTimeline(const Deployment::Outcome& outcome, TimePoint::duration whole) const {

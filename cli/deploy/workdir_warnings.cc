@@ -92,16 +92,6 @@ std::optional<Script> ScriptOf(const TaskOnHost& task) {
   return std::nullopt;
 }
 
-// Also where it leads to nothing.
-bool LeadsOut(const fs::path& folder, const std::string& path) {
-  std::error_code error;
-  const fs::path target = fs::read_symlink(folder / path, error);
-  if (error) return false;
-  if (target.is_absolute()) return true;
-  const fs::path inside = (fs::path(path).parent_path() / target).lexically_normal();
-  return !inside.empty() && *inside.begin() == "..";
-}
-
 // "a/node_modules" of "a/node_modules/x/node_modules/y"; empty: it is in none.
 std::string CacheAround(const std::string& path) {
   fs::path folder;
@@ -139,22 +129,27 @@ class Look {
     for (const TaskOnHost& task : plan_.tasks) {
       const auto script = ScriptOf(task);
       const auto start = StartFolder(task);
-      if (!script || !start || script->path.starts_with('/')) continue;
+      if (!script || !start) continue;
       const std::string path = (*start / script->path).lexically_normal().string();
-      if (!seen.insert(path).second || sent_.contains(path) || path.starts_with("..")) continue;
-      WorkdirWarning warning = WarningOfScript(path);
-      warning.is_certain = script->is_opened && !IsBehindLink(path);
+      if (!seen.insert(path).second || sent_.contains(path)) continue;
+      const bool is_below = !path.starts_with('/') && !path.starts_with("../");
+      if (!is_below && !IsOfThisFolder(path)) continue;
+      WorkdirWarning warning = is_below ? WarningOfScript(path) : WarningOfPath(path);
+      warning.is_certain = is_below && script->is_opened && !IsBehindLink(path);
       warnings.push_back(std::move(warning));
     }
   }
 
   void AtLinks(std::vector<WorkdirWarning>& warnings) const {
-    const std::vector<std::string> out = LinksOut(*plan_.workdir, listing_);
+    std::vector<std::string> out;
+    for (const WorkdirEntry& entry : listing_.entries) {
+      if (entry.is_link() && LeadsOut(entry.path)) out.push_back(entry.path);
+    }
     if (out.empty()) return;
     const bool one = out.size() == 1;
     warnings.push_back(
         {fmt::format("{} in the workdir {} out of it: {} sent as {}, and what {} to is not sent",
-                     one ? "a link" : "links", one ? "leads" : "lead", SomeOf(out),
+                     one ? "a link" : "links", one ? "leads" : "lead", Named(out),
                      one ? "it is" : "they are", one ? "it leads" : "they lead"),
          "put the data on each host under that path, or copy it into the workdir"});
   }
@@ -171,7 +166,7 @@ class Look {
     warnings.push_back(
         {fmt::format("the workdir holds {}, which cannot work at another path: {}",
                      found.size() == 1 ? "a virtual environment" : "virtual environments",
-                     SomeOf(found)),
+                     Named(found)),
          "name it in .tfdistignore, and make one on each host"});
   }
 
@@ -193,7 +188,7 @@ class Look {
       named.push_back(fmt::format("{} ({})", path, SizeText(size)));
     }
     warnings.push_back({fmt::format("the workdir holds {} of caches, which are sent: {}",
-                                    SizeText(bytes), SomeOf(named)),
+                                    SizeText(bytes), Named(named)),
                         fmt::format("a line {}/ in .tfdistignore keeps them here",
                                     fs::path(found[0].first).filename().string())});
   }
@@ -201,10 +196,6 @@ class Look {
  private:
   [[nodiscard]] WorkdirWarning WarningOfScript(const std::string& path) const {
     std::error_code error;
-    if (IsInData(path)) {
-      return {fmt::format("{} is sent as data, not with the workdir", path),
-              "write {data:NAME} in its path"};
-    }
     if (fs::exists(*plan_.workdir / path, error)) {
       return {fmt::format("{} stays on this machine: an ignore file names it", path),
               fmt::format("a line !{} in .tfdistignore sends it", path)};
@@ -213,11 +204,21 @@ class Look {
             "paths of a command count from the workdir, or from cwd"};
   }
 
-  [[nodiscard]] bool IsInData(const std::string& path) const {
-    return std::ranges::any_of(listing_.left_out, [&](const LeftOut& one) {
-      const bool inside = path == one.path || path.starts_with(one.path + '/');
-      return one.by == LeftOutBy::kData && inside;
-    });
+  // A shell has completed it, say: the hosts may have something else there, or nothing.
+  [[nodiscard]] bool IsOfThisFolder(const std::string& path) const {
+    std::error_code error;
+    return path.starts_with("../") ? fs::exists(*plan_.workdir / path, error)
+                                   : path.starts_with(plan_.workdir->string() + '/') &&
+                                         !std::ranges::all_of(plan_.hosts, &HostPlan::local);
+  }
+
+  [[nodiscard]] WorkdirWarning WarningOfPath(const std::string& path) const {
+    return {
+        fmt::format("{} is a path of this machine: a task starts in a copy of {}", path,
+                    plan_.workdir->string()),
+        path.starts_with('/')
+            ? fmt::format("write {}", fs::path(path).lexically_relative(*plan_.workdir).string())
+            : "send the folder above as the workdir, with cwd for where the command starts"};
   }
 
   // What it leads to on the hosts is not known here.
@@ -225,6 +226,16 @@ class Look {
     return std::ranges::any_of(listing_.entries, [&](const WorkdirEntry& entry) {
       return entry.is_link() && path.starts_with(entry.path + '/');
     });
+  }
+
+  // Also where it leads to nothing.
+  [[nodiscard]] bool LeadsOut(const std::string& path) const {
+    std::error_code error;
+    const fs::path target = fs::read_symlink(*plan_.workdir / path, error);
+    if (error) return false;
+    if (target.is_absolute()) return true;
+    const fs::path inside = (fs::path(path).parent_path() / target).lexically_normal();
+    return !inside.empty() && *inside.begin() == "..";
   }
 
   [[nodiscard]] uint64_t BytesBelow(const std::string& folder) const {
@@ -235,27 +246,19 @@ class Look {
     return bytes;
   }
 
+  static std::string Named(const std::vector<std::string>& paths) {
+    const auto shown = static_cast<ptrdiff_t>(std::min(paths.size(), kNamed));
+    std::string text = fmt::format("{}", fmt::join(paths.begin(), paths.begin() + shown, ", "));
+    if (paths.size() > kNamed) text += fmt::format(" and {} more", paths.size() - kNamed);
+    return text;
+  }
+
   const Plan& plan_;
   const WorkdirListing& listing_;
   std::set<std::string> sent_;
 };
 
 }  // namespace
-
-std::string SomeOf(const std::vector<std::string>& paths) {
-  const auto shown = static_cast<ptrdiff_t>(std::min(paths.size(), kNamed));
-  std::string text = fmt::format("{}", fmt::join(paths.begin(), paths.begin() + shown, ", "));
-  if (paths.size() > kNamed) text += fmt::format(" and {} more", paths.size() - kNamed);
-  return text;
-}
-
-std::vector<std::string> LinksOut(const fs::path& folder, const WorkdirListing& listing) {
-  std::vector<std::string> out;
-  for (const WorkdirEntry& entry : listing.entries) {
-    if (entry.is_link() && LeadsOut(folder, entry.path)) out.push_back(entry.path);
-  }
-  return out;
-}
 
 std::vector<WorkdirWarning> WarningsOfWorkdir(const Plan& plan, const WorkdirListing& listing) {
   std::vector<WorkdirWarning> warnings;

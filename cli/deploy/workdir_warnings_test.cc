@@ -28,6 +28,7 @@ class WorkdirWarningsTest : public testing::Test {
       const std::vector<protocol::Text>& command) const {
     Plan plan;
     plan.workdir = folder();
+    plan.hosts.resize(1);
     plan.tasks.resize(2);
     for (TaskOnHost& task : plan.tasks) {
       task.argv = command;
@@ -103,6 +104,16 @@ TEST_F(WorkdirWarningsTest, AScriptThatAnIgnoreFileKeepsHereIsNamed) {
   Write(".gitignore", "train.py\n");
   EXPECT_THAT(Of({"python3", "train.py"}),
               ElementsAre(HasSubstr("train.py stays on this machine")));
+}
+
+TEST_F(WorkdirWarningsTest, AScriptByAPathOfThisMachineIsNamed) {
+  Write("train.py");
+  const std::string path = (folder() / "train.py").string();
+  EXPECT_THAT(Of({"python3", path}), ElementsAre(HasSubstr(path + " is a path of this machine")));
+  EXPECT_THAT(Of({"python3", "../" + folder().filename().string() + "/train.py"}),
+              ElementsAre(HasSubstr("is a path of this machine")));
+  EXPECT_THAT(Of({"python3", "/opt/train.py"}), IsEmpty());
+  EXPECT_THAT(Of({"python3", "../no/such.py"}), IsEmpty());
 }
 
 TEST_F(WorkdirWarningsTest, LinksThatLeadOutAreNamed) {

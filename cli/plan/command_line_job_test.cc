@@ -7,8 +7,10 @@
 namespace tfdist::cli {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 CommandLineJob Job(const std::string& hosts) {
   CommandLineJob job;
@@ -80,9 +82,16 @@ TEST(CommandLine, SlotsAreTasksThatShareTheGpus) {
   EXPECT_FALSE(plan.hosts[1].ssh_port);
 }
 
+TEST(CommandLine, APortWhereSlotsStandIsWarnedOf) {
+  EXPECT_THAT(PlanCommandLine(Job("gpu1:22")).warnings,
+              Contains("gpu1:22 means 22 slots of gpu1, each with its tasks, and no port"));
+  EXPECT_THAT(PlanCommandLine(Job("gpu1:2")).warnings, Not(Contains(HasSubstr("slots"))));
+}
+
 TEST(CommandLine, MistakesNameTheOption) {
   EXPECT_THAT(ReportOf(Job("gpu 1")), HasSubstr("command line: -H: 'gpu 1' is neither"));
   EXPECT_THAT(ReportOf(Job("gpu1:0")), HasSubstr("-H: 'gpu1:0': '0' is not a number of slots"));
+  EXPECT_THAT(ReportOf(Job("me@gpu1:2299")), HasSubstr("SSH's port stands in ~/.ssh/config"));
   EXPECT_THAT(ReportOf(Job("gpu1,,gpu2")), HasSubstr("-H: '' is neither"));
   EXPECT_THAT(ReportOf(Job("gpu1,gpu1")), HasSubstr("gpu1 is listed twice"));
   CommandLineJob job = Job("gpu1");

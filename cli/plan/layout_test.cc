@@ -97,6 +97,17 @@ TEST_F(Layout, RanksCountTheChiefFirstAndPsLast) {
                                  "worker:1 2 0", "ps:3 7 3", "worker:2 3 1"));
 }
 
+TEST_F(Layout, RanksAreInTheOrderOfTheFile) {
+  const Plan plan = LoadCluster(
+      "hosts = [\"h1\"]\nlayout = \"roles\"\n[roles.trainer]\ncount = 1\n[roles.ps]\ncount = 1\n"
+      "[roles.actor]\ncount = 2\n[roles.chief]\ncount = 1\n");
+  std::vector<std::string> ranks(static_cast<size_t>(plan.world_size));
+  for (const TaskOnHost& task : plan.tasks) {
+    ranks.at(static_cast<size_t>(task.rank)) = ToString(task.id);
+  }
+  EXPECT_THAT(ranks, ElementsAre("chief:0", "trainer:0", "actor:0", "actor:1", "ps:0"));
+}
+
 TEST_F(Layout, AnExclusiveJobKnowsWhenALostHostsTasksHaveEnded) {
   const std::string head = "hosts = [\"h1\", { address = \"h2\", spare = true }]\n[restart]\n";
   const auto job =

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <optional>
+#include <tuple>
 
 #include "base/failures.h"
 #include "base/file.h"
@@ -98,14 +99,15 @@ std::vector<HostPlan> PlanHosts(const Placement& placement) {
 // 0: the chief, 2: ps, 1: all others.
 int RankOfType(const std::string& type) { return IsChiefType(type) ? 0 : type == "ps" ? 2 : 1; }
 
-// `machines`: by slot.
-void SetRanks(const std::vector<int>& machines, Plan& plan) {
+// The chief first, ps last, other types as the file has them, each by its index. `machines`: by slot.
+void SetRanks(const std::vector<Role>& roles, const std::vector<int>& machines, Plan& plan) {
   std::vector<TaskOnHost*> in_order;
   for (TaskOnHost& task : plan.tasks) {
     if (task.port != 0) in_order.push_back(&task);
   }
-  std::sort(in_order.begin(), in_order.end(), [](const TaskOnHost* a, const TaskOnHost* b) {
-    return std::pair(RankOfType(a->id.type), a->id) < std::pair(RankOfType(b->id.type), b->id);
+  std::ranges::sort(in_order, {}, [&](const TaskOnHost* task) {
+    const auto place = std::ranges::find(roles, task->id.type, &Role::type) - roles.begin();
+    return std::tuple(RankOfType(task->id.type), place, task->id.index);
   });
   std::map<int, std::vector<TaskOnHost*>> nodes;  // by machine
   for (TaskOnHost* task : in_order) {
@@ -145,7 +147,7 @@ void PlanTasks(const ClusterFile& file, const Placement& placement, Plan& plan,
     }
   }
   std::ranges::stable_sort(plan.tasks, {}, &TaskOnHost::slot);
-  SetRanks(machines, plan);
+  SetRanks(placement.roles, machines, plan);
 }
 
 bool NamesPorts(const ClusterFile& file) {
@@ -238,6 +240,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   const Placement placement = PlaceTasks(file, problems);
   Plan plan;
   plan.name = file.name;
+  plan.name_is_made = file.name_is_made;
   plan.layout = file.layout.value;
   plan.hosts = PlanHosts(placement);
   PlanTasks(file, placement, plan, problems);
@@ -312,12 +315,29 @@ Plan LoadPlan(const fs::path& file, const PlanChanges& changes) {
   return *std::move(plan);
 }
 
+namespace {
+
+// As ssh:// and scp of other tools write the port of a host.
+void WarnOfPorts(const ClusterFile& file, Plan& plan) {
+  constexpr int kPortOfSsh = 22;
+  if (!file.hosts) return;
+  for (const HostEntry& host : file.hosts->hosts) {
+    if (host.slots != kPortOfSsh) continue;
+    plan.warnings.push_back(
+        fmt::format("{0}:{1} means {1} slots of {0}, each with its tasks, and no port",
+                    host.address, host.slots));
+  }
+}
+
+}  // namespace
+
 Plan PlanCommandLine(const CommandLineJob& job) {
   Problems problems;
   ClusterFile file = ClusterFileOf(job, problems);
   ReadHostFiles(file, fs::current_path(), problems);
   Plan plan = MakePlan(file, fs::current_path(), problems);
   if (!problems.empty()) throw PlanErrors("command line", problems.Sorted());
+  WarnOfPorts(file, plan);
   AssertWhole(plan);
   return plan;
 }

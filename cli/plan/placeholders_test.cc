@@ -143,6 +143,21 @@ TEST_F(PlaceholdersIn, ASetUpIsNoTask) {
               ElementsAre(HasSubstr("expected 1s to 24h")));
 }
 
+TEST_F(PlaceholdersIn, MachinesAndTheirTasksAreCounted) {
+  const Plan plan = Load(
+      "name = \"n\"\n[cluster]\nhosts = [{ address = \"h1\", slots = 2 }, \"h2\"]\n"
+      "layout = \"mirrored\"\n[task]\ncommand = [\"{node_rank}/{node_count}\", "
+      "\"{local_rank}/{local_world_size}\", \"{worker_hostnames}\"]\n");
+  EXPECT_EQ(ArgvOf(plan, "worker:0")[0], "0/2");
+  EXPECT_EQ(ArgvOf(plan, "worker:1")[0], "0/2");
+  EXPECT_EQ(ArgvOf(plan, "worker:2")[0], "1/2");
+  EXPECT_EQ(ArgvOf(plan, "worker:1")[1], "1/2");
+  EXPECT_EQ(ArgvOf(plan, "worker:2")[1], "0/1");
+  const std::vector<std::string> addresses = {"h1", "h1", "h2"};
+  const protocol::Filling filling{addresses, plan.common, {}};
+  EXPECT_EQ(protocol::Fill(TaskNamed(plan, "worker:0").argv[2], filling), "h1,h1,h2");
+}
+
 TEST_F(PlaceholdersIn, OtherBracesAreThemselves) {
   EXPECT_EQ(Expand("{{task}"), "{task}");
   EXPECT_EQ(Expand("{{{task}"), "{worker:0");

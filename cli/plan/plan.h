@@ -91,6 +91,7 @@ struct SshOptions {
 struct Plan {
   std::filesystem::path file;  // the cluster file, absolute; empty: there is none
   std::string name;
+  bool name_is_made = false;      // of the command: nobody has said it
   std::string layout;             // uai | mirrored | roles
   std::vector<HostPlan> hosts;    // index = slot; slot 0 carries the coordinator; spares last
   std::vector<TaskOnHost> tasks;  // in the order of `render`

@@ -178,9 +178,13 @@ TEST(Table, FitsItsTerminalByTheColumnsThatCharactersTake) {
     const std::string table = AlignColumns(rows, columns);
     for (text = table; !text.empty();) EXPECT_LE(DisplayWidth(TakeUpTo('\n', text)), columns);
   }
-  EXPECT_EQ(AlignColumns(rows, 44),
-            "JOB                             STATE  CO\u2026ND\n"
-            "digits-20261125T090159Z-06e68b  ru\u2026ng  \u8a13\u2026 x\n");
+  EXPECT_EQ(DisplayWidth("\u2705\u2b50\u2756"), 5U);
+  EXPECT_EQ(AlignColumns(
+                {{"JOB", "STATE", "COMMAND"},
+                 {"digits-20261125T090159Z-06e68b", "running", "\u8a13\u7df4 train.py --lr 0.1"}},
+                52),
+            "JOB                             STATE    COMMAND\n"
+            "digits-20261125T090159Z-06e68b  running  \u8a13\u7df4 \u2026r 0.1\n");
 }
 
 TEST(Table, TheFirstColumnIsWhole) {

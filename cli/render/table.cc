@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <numeric>
+#include <span>
 #include <utility>
 
 namespace tfdist::cli {
@@ -11,20 +12,22 @@ namespace {
 
 constexpr size_t kGap = 2;            // between columns
 constexpr size_t kNarrowestCell = 3;  // of a column that is cut
+constexpr size_t kWholeCell = 10;  // a column that is no wider is never cut: states, times, numbers
 constexpr std::string_view kCut = "\u2026";
 
 using Range = std::pair<uint32_t, uint32_t>;
 
 // Unicode 15, EastAsianWidth.txt (W, F), in the blocks that are wide nearly as a whole.
-constexpr std::array<Range, 9> kWide = {{{0x1100, 0x115f},
-                                         {0x2e80, 0xa4cf},
-                                         {0xac00, 0xd7a3},
-                                         {0xf900, 0xfaff},
-                                         {0xfe30, 0xfe6f},
-                                         {0xff00, 0xff60},
-                                         {0xffe0, 0xffe6},
-                                         {0x1f300, 0x1faff},
-                                         {0x20000, 0x3fffd}}};
+constexpr auto kWide = std::to_array<Range>(
+    {{0x1100, 0x115f},   {0x231a, 0x231b},  {0x23e9, 0x23ec}, {0x23f0, 0x23f0}, {0x23f3, 0x23f3},
+     {0x25fd, 0x25fe},   {0x2614, 0x2615},  {0x2648, 0x2653}, {0x267f, 0x267f}, {0x2693, 0x2693},
+     {0x26a1, 0x26a1},   {0x26aa, 0x26ab},  {0x26bd, 0x26be}, {0x26c4, 0x26c5}, {0x26ce, 0x26ce},
+     {0x26d4, 0x26d4},   {0x26ea, 0x26ea},  {0x26f2, 0x26f3}, {0x26f5, 0x26f5}, {0x26fa, 0x26fa},
+     {0x26fd, 0x26fd},   {0x2705, 0x2705},  {0x270a, 0x270b}, {0x2728, 0x2728}, {0x274c, 0x274c},
+     {0x274e, 0x274e},   {0x2753, 0x2755},  {0x2757, 0x2757}, {0x2795, 0x2797}, {0x27b0, 0x27b0},
+     {0x27bf, 0x27bf},   {0x2b1b, 0x2b1c},  {0x2b50, 0x2b50}, {0x2b55, 0x2b55}, {0x2e80, 0xa4cf},
+     {0xac00, 0xd7a3},   {0xf900, 0xfaff},  {0xfe30, 0xfe6f}, {0xff00, 0xff60}, {0xffe0, 0xffe6},
+     {0x1f300, 0x1faff}, {0x20000, 0x3fffd}});
 constexpr std::array<Range, 4> kCombining = {
     {{0x0300, 0x036f}, {0x200b, 0x200f}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}}};
 
@@ -92,13 +95,16 @@ std::vector<size_t> Widths(const std::vector<std::vector<std::string>>& rows) {
   return widths;
 }
 
-// One column after the other off the widest one: what is narrow anyway stays whole, and so does the first, which a user
-// copies.
+// One column after the other off the widest of those that may be cut. The first one stays whole, as a user copies it.
 void Fit(std::vector<size_t>& widths, size_t columns) {
   const size_t gaps = kGap * (widths.size() - 1);
-  while (std::accumulate(widths.begin(), widths.end(), gaps) > columns) {
-    const auto widest = std::max_element(widths.begin() + 1, widths.end());
-    if (widest == widths.end() || *widest <= kNarrowestCell) return;
+  std::vector<size_t*> cut;
+  for (size_t& width : std::span(widths).subspan(1)) {
+    if (width > kWholeCell) cut.push_back(&width);
+  }
+  while (!cut.empty() && std::accumulate(widths.begin(), widths.end(), gaps) > columns) {
+    size_t* widest = *std::ranges::max_element(cut, {}, [](const size_t* width) { return *width; });
+    if (*widest <= kNarrowestCell) return;
     --*widest;
   }
 }

@@ -15,6 +15,10 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
+bool IsOneHost(const HostPlan& a, const HostPlan& b) {
+  return a.name == b.name || (a.local && b.local);
+}
+
 }  // namespace
 
 std::string KeptFilesText(const protocol::KeptFiles& kept) {
@@ -40,22 +44,40 @@ std::string KeptText(const std::vector<KeptOnHost>& kept) {
   return parts.empty() ? "" : fmt::format("{{keep}}: {}", fmt::join(parts, "; "));
 }
 
-std::vector<std::string> HostsLeftBehind(const JobRecord& record,
-                                         const std::vector<JobRecord>& records) {
-  const JobRecord* newest = nullptr;
+const JobRecord* LastThatKept(const JobRecord& record, const std::vector<JobRecord>& records) {
+  const JobRecord* last = nullptr;
   for (const JobRecord& other : records) {
     if (other.name != record.name || other.id == record.id || !other.keeps) continue;
-    if (newest == nullptr || newest->created < other.created) newest = &other;
+    if (last == nullptr || last->created < other.created) last = &other;
   }
+  return last;
+}
+
+std::vector<std::string> HostsLeftBehind(const JobRecord& record, const JobRecord& last) {
   std::vector<std::string> left;
-  if (newest == nullptr) return left;
-  for (const HostPlan& host : newest->hosts) {
-    const auto is_it = [&](const HostPlan& here) {
-      return here.name == host.name || (here.local && host.local);
-    };
+  for (const HostPlan& host : last.hosts) {
+    const auto is_it = [&](const HostPlan& here) { return IsOneHost(here, host); };
     if (std::ranges::none_of(record.hosts, is_it)) left.push_back(host.name);
   }
   return left;
+}
+
+std::vector<JobRecord::Task> TasksThatMoved(const JobRecord& record, const JobRecord& last) {
+  std::vector<JobRecord::Task> moved;
+  for (const JobRecord::Task& task : record.tasks) {
+    const auto before = std::ranges::find(last.tasks, task.id, &JobRecord::Task::id);
+    if (before == last.tasks.end()) continue;
+    const HostPlan& host = last.hosts.at(static_cast<size_t>(before->slot));
+    if (IsOneHost(record.hosts.at(static_cast<size_t>(task.slot)), host)) continue;
+    const auto is_it = [&](const HostPlan& here) { return IsOneHost(here, host); };
+    if (std::ranges::any_of(record.hosts, is_it)) moved.push_back(*before);
+  }
+  return moved;
+}
+
+std::string OtherFolder(const JobRecord& record, const JobRecord& last) {
+  const std::string& before = last.origin.workdir;
+  return record.origin.workdir.empty() || before == record.origin.workdir ? "" : before;
 }
 
 }  // namespace tfdist::cli

@@ -14,8 +14,14 @@ std::string KeptFilesText(const protocol::KeptFiles& kept);
 // "{keep}: h[1-2]: 3 files, 12 MB, the newest ckpt-2000, 22h05m ago; h3: empty". Empty without hosts.
 std::string KeptText(const std::vector<KeptOnHost>& kept);
 
-// Hosts of the newest earlier job of that name with {keep} that `record` has not: what lies there, no task of it finds.
-std::vector<std::string> HostsLeftBehind(const JobRecord& record,
-                                         const std::vector<JobRecord>& records);
+// The newest earlier job of that name that names {keep}; borrowed. nullptr: there is none.
+const JobRecord* LastThatKept(const JobRecord& record, const std::vector<JobRecord>& records);
+
+// Hosts of `last` that `record` has not: what lies there, no task of it finds.
+std::vector<std::string> HostsLeftBehind(const JobRecord& record, const JobRecord& last);
+// Tasks of both that run on another host now, on one of `last` all the same: they find what another task has kept.
+std::vector<JobRecord::Task> TasksThatMoved(const JobRecord& record, const JobRecord& last);
+// The folder of which `last` was started, where `record` has another one; empty: it has the same, or has none.
+std::string OtherFolder(const JobRecord& record, const JobRecord& last);
 
 }  // namespace tfdist::cli

@@ -41,15 +41,44 @@ JobRecord RecordOf(const std::string& id, const std::vector<std::string>& hosts,
   return record;
 }
 
-TEST(HostsLeftBehind, AreThoseOfTheNewestJobThatKept) {
+TEST(LastThatKept, IsTheNewestOfItsNameThatNamesTheFolder) {
   const JobRecord now = RecordOf("5", {"h1", "h2"}, true);
   JobRecord other = RecordOf("4", {"h9"}, true);
   other.name = "letters";
   const std::vector<JobRecord> records = {RecordOf("1", {"h7"}, true),
                                           RecordOf("2", {"h2", "h3"}, true),
                                           RecordOf("3", {"h8"}, false), other, now};
-  EXPECT_THAT(HostsLeftBehind(now, records), ElementsAre("h3"));
-  EXPECT_THAT(HostsLeftBehind(now, {now}), IsEmpty());
+  EXPECT_EQ(LastThatKept(now, records)->id, "2");
+  EXPECT_EQ(LastThatKept(now, {now}), nullptr);
+  EXPECT_THAT(HostsLeftBehind(now, records[1]), ElementsAre("h3"));
+  EXPECT_THAT(HostsLeftBehind(now, now), IsEmpty());
+}
+
+TEST(TasksThatMoved, AreOnAnotherOfTheSameHosts) {
+  JobRecord last = RecordOf("1", {"h1", "h2", "h3"}, true);
+  for (int slot = 0; slot < 3; ++slot) {
+    last.tasks.emplace_back().id = "worker:" + std::to_string(slot);
+    last.tasks.back().slot = slot;
+  }
+  JobRecord now = RecordOf("2", {"h2", "h1", "h4"}, true);
+  now.tasks = last.tasks;
+  now.tasks.emplace_back().id = "worker:3";
+  const auto moved = TasksThatMoved(now, last);
+  ASSERT_EQ(moved.size(), 2U);  // that of h3 is left behind
+  EXPECT_EQ(moved[1].id, "worker:1");
+  EXPECT_EQ(moved[1].slot, 1);
+  EXPECT_THAT(TasksThatMoved(last, last), IsEmpty());
+}
+
+TEST(OtherFolder, IsThatOfTheLastJobWhereThisOneHasAnother) {
+  JobRecord last = RecordOf("1", {"h1"}, true);
+  JobRecord now = RecordOf("2", {"h1"}, true);
+  last.origin.workdir = "/home/me/first";
+  EXPECT_EQ(OtherFolder(now, last), "");
+  now.origin.workdir = "/home/me/first";
+  EXPECT_EQ(OtherFolder(now, last), "");
+  now.origin.workdir = "/home/me/second";
+  EXPECT_EQ(OtherFolder(now, last), "/home/me/first");
 }
 
 }  // namespace

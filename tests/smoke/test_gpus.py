@@ -25,6 +25,12 @@ class Gpus(unittest.TestCase):
         lines = "".join(f"GPU {number}: NVIDIA H100 (UUID: GPU-{number})\\n" for number in range(count))
         self.host_has(f"[ \"$*\" = -L ] && printf '{lines}'")
 
+    def test_numbers_mean_what_nvidia_smi_means_by_them(self):
+        """CUDA counts from the fastest card on, unless it is told otherwise."""
+        self.host_has_gpus(2)
+        result = self.user.run("up", "--no-workdir", "-H", "localhost:2", "--", "printenv", "CUDA_DEVICE_ORDER").expect(0)
+        self.assertEqual(sorted(result.out.splitlines()), ["worker:0 | PCI_BUS_ID", "worker:1 | PCI_BUS_ID"])
+
     def up(self, count=2, extra=""):
         """A worker in each of `count` slots of this machine: an agent each."""
         return self.user.run("up", self.user.write("cluster.toml", f"""

@@ -1,9 +1,10 @@
 """A TF_CONFIG that a host sets by itself: each task has tfdist's own, unless its command is a login shell whose profile sets another one;
-and `up` warns of it."""
+and `up` warns of it. And what else a host sets for every program."""
 
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
+from tests.smoke.test_local import shell
 from tests.support import clusters
 from tests.support.tfdist import Tfdist
 
@@ -61,6 +62,15 @@ class TfConfigOfTheHost(unittest.TestCase):
         hosts = self.start_host(bashrc=f"export TF_CONFIG={FOREIGN}\n")
         self.assert_task_has_its_own(hosts, EVERY_PROGRAM)
         self.assert_login_has_the_foreign_one()
+
+    def test_what_disturbs_trainings_is_named_and_no_proxy_stands_between_the_hosts(self):
+        hosts = self.start_host(sshd_lines=("SetEnv http_proxy=http://me:secret@127.0.0.1:9 NCCL_DEBUG=INFO",))
+        warning = (f"tfdist: warning: {hosts[0].address}: NCCL_DEBUG, http_proxy: set there for every program, "
+                   "so tasks inherit it\n")
+        result = self.up(hosts, shell("echo not by $no_proxy"))
+        self.assertIn(warning, result.err)
+        self.assertNotIn("secret", result.out + result.err)
+        self.assertIn(f"worker:0 | not by {','.join(sorted([hosts[0].address, '127.0.0.1', 'localhost']))}\n", result.out)
 
     def test_a_login_profile_reaches_only_a_task_that_runs_a_login_shell(self):
         hosts = self.start_host()

@@ -56,6 +56,31 @@ class Keep(unittest.TestCase):
                       "no task of this job finds\n", moved.err)
         self.assertNotIn("ran on", self.up(self.hosts[1:]).err)
 
+    def test_a_task_that_finds_what_another_one_kept_is_named(self):
+        first, second = self.hosts[0], self.hosts[1]
+        self.up([first, second])
+        moved = self.up([second, first])
+        self.assertIn(f"tfdist: warning: worker:0 ran on {first.address} the last time, and finds what another task kept "
+                      "(so do 1 more)\n", moved.err)
+        self.assertNotIn("the last time", self.up([second, first]).err)
+
+    def test_two_projects_with_a_program_of_one_name_do_not_share_what_they_keep(self):
+        """A train.py in another folder is mostly another program."""
+        def up(project, *words, code=0):
+            self.user.write(f"{project}/train.py", "import sys\nopen(sys.argv[1] + '/made', 'a').close()\n")
+            return self.user.run("up", "-H", "localhost", *words, "--", "python3", "train.py", "{keep}",
+                                 cwd=self.user.folder / project).expect(code)
+
+        up("first")
+        refused = up("second", code=2).err
+        self.assertRegex(refused, r"\{keep\} of train has what job train-\S+ has kept, which was started from "
+                         + re.escape(str(self.user.folder / "first")))
+        self.assertIn("--name NAME: a {keep} of its own; --name train: to go on with that one\n", refused)
+        self.assertEqual(self.user.left(), {})
+        up("second", "--name", "other")
+        self.assertIn("tfdist: warning: {keep} of train has what job train-", up("second", "--name", "train").err)
+        self.assertNotIn("has kept", up("second", "--name", "other").err)
+
     def test_files_of_a_running_job_are_no_news_to_another_plan_of_its_name(self):
         def cluster(hosts, seconds):
             command = shell(f"echo {{keep}} >log; echo ready; exec sleep {seconds}")

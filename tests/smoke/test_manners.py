@@ -101,6 +101,40 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(result.code, 0, result)
         self.assertIn("TF_CONFIG is set in your environment; each task gets its own instead", result.err)
 
+    def test_tfdist_without_a_command_prints_an_overview(self):
+        overview = self.user.run().expect(0).out
+        for command in ("init", "check", "up", "logs", "status", "down", "pull"):
+            self.assertRegex(overview, rf"(?m)^ +{command} +\S")
+
+    def test_words_of_other_tools_are_no_mistyped_ones(self):
+        for word, meant in {"halt": "down", "tail": "logs -f", "copy": "pull", "srun": "up", "sbatch": "up -d",
+                            "squeue": "list", "scancel": "down", "remove": "down --purge"}.items():
+            self.assertIn(f"there is no command '{word}'; did you mean '{meant}'?", self.user.run(word).expect(2).err)
+
+    def test_what_is_wrong_on_the_command_line_is_named(self):
+        refused = self.user.run("clean", "-H", "localhost", "--set", "ssh.remote_dir=/x", "--dry-run").expect(2).err
+        self.assertIn("unknown: --set", refused)
+        job = ("up", "-H", "localhost", "--no-workdir", "--name", "x", "--set", "task.env.A=1")
+        refused = self.user.run(*job, "--set", "task.env={C='1'}", "--", "true").expect(2).err
+        self.assertIn("task.env: an earlier --set says a part of it, which would go", refused)
+        self.assertIn("--name: expected a name, got nothing",
+                      self.user.run("up", "-H", "localhost", "--no-workdir", "--name", "", "--", "true").expect(2).err)
+
+    def test_streams_of_tasks_are_apart_as_the_users_are(self):
+        text = """
+name = "streams"
+[cluster]
+layout = "mirrored"
+hosts = ["localhost"]
+[task]
+output = "separate"
+command = ["sh", "-c", "echo to out; echo to err >&2"]
+"""
+        result = self.user.run("up", self.user.write("streams.toml", text)).expect(0)
+        self.assertIn("worker:0 | to out\n", result.out)
+        self.assertNotIn("to err", result.out)
+        self.assertIn("worker:0 | to err\n", result.err)
+
     def test_help_and_version_by_other_names(self):
         self.assertEqual(self.user.run("help").out, self.user.run("--help").out)
         self.assertIn("Run a distributed training job over SSH", self.user.run("help").out)

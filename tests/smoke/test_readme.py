@@ -188,6 +188,23 @@ config = "{hosts.ssh_config}"
                 if command == "up" and "-d" not in words:
                     self.assertEqual(sorted(re.findall(r"(?m)^worker:\d \| (.*)$", result.out)), ["0", "1"], result)
 
+    def test_it_is_read_on_a_screen_of_100_columns(self):
+        """Tables are for a browser, commands for a terminal that breaks them."""
+        is_block = False
+        for line in (ROOT / "README.md").read_text().splitlines():
+            if line.startswith("```"):
+                is_block = not is_block
+            elif not is_block and not line.startswith(("|", "    ")):
+                self.assertLessEqual(len(line), 100, line)
+            for cell in line.split("|") if line.startswith("|") else []:
+                self.assertLessEqual(len(cell), 200, cell)
+
+    def test_a_plain_readers_questions_have_headings(self):
+        headings = [line.lstrip("# ") for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("#")]
+        for question in ("virtual environment", "PyTorch", "arguments", "tomorrow", "two jobs", "colleague", "host dies",
+                         "What ends my job", "another machine", "have changed", "user, port or key", "bring results home"):
+            self.assertTrue(any(question in heading for heading in headings), question)
+
     def test_mistakes(self):
         shutil.copy(ROOT / "cli/plan/testdata/ten_mistakes.toml", self.user.folder)
         self.assert_shown("up ten_mistakes.toml", exit_code=2)

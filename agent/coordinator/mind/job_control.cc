@@ -24,6 +24,22 @@ std::string Silence(std::chrono::milliseconds time) {
   return fmt::format("nothing heard for {} s", time.count() / 1000);
 }
 
+// What runs would be ended, and could not start again before that host is back.
+void RefuseWhereAHostIsLost(const JobState& state, const std::vector<std::string>& tasks,
+                            bool all) {
+  for (const protocol::TaskPlan& task : state.plan.tasks) {
+    const bool is_meant = all || std::ranges::find(tasks, task.task) != tasks.end();
+    const auto seat = static_cast<size_t>(state.SeatOf(task));
+    if (!is_meant || task.may_fail || state.slots.at(seat).state != HostState::kLost) continue;
+    const std::string what = fmt::format("{} is lost, and {} cannot start before it is back",
+                                         state.plan.slots.at(seat).host, task.task);
+    throw protocol::Refusal(
+        protocol::RefusalKind::kWrongState, Phase::kControl,
+        all && tasks.size() < state.plan.tasks.size() ? what + "; all tasks start together" : what,
+        "nothing was ended; tfdist status says when it is heard of again");
+  }
+}
+
 bool IsSilent(HostState state) { return state == HostState::kSlow || state == HostState::kLost; }
 
 }  // namespace
@@ -164,7 +180,9 @@ std::vector<protocol::OrderedRun> JobControl::RequestRestart(
   }
   std::vector<protocol::OrderedRun> runs;
   const int attempt = state_.attempt;
-  for (const RestartLater& restart : RestartsFor(state_, tasks)) Enact(restart);
+  const std::vector<RestartLater> restarts = RestartsFor(state_, tasks);
+  if (!restarts.empty()) RefuseWhereAHostIsLost(state_, tasks, restarts.front().gang);
+  for (const RestartLater& restart : restarts) Enact(restart);
   const bool all = state_.phase == JobPhase::kRestarting;
   for (const protocol::TaskPlan& plan : state_.plan.tasks) {
     if (!all && std::ranges::find(tasks, plan.task) == tasks.end()) continue;
