@@ -153,7 +153,7 @@ def ask_status(round, _):
 
 
 def down(round, _):
-    round.start_command("down", round.name)
+    round.end_it()
 
 
 RESTARTS = Effects(restarts=True)

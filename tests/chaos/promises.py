@@ -28,6 +28,7 @@ def expect(condition, what):
 
 def check(round):
     commands_end(round)
+    down_has_told_what_it_left(round)
     jobs = jobs_of(round)
     seen = {job: the_job_ends(round, job) for job in jobs}
     nothing_is_left(round, seen)
@@ -55,6 +56,31 @@ def commands_end(round):
     for command in round.commands:
         wait_for(lambda: command.poll() is not None,
                  lambda: f"the end of tfdist {command.args_given}: {command.err.read_text()[-2000:]}", END)
+
+
+def down_has_told_what_it_left(round):
+    """With exit code 0 nothing of the job was there in that moment; with 1 each host is named on which something was."""
+    for command in round.commands:
+        if command.args_given[0] != "down":
+            continue
+        command.looking.join(END)
+        for job, left in command.left_behind.items():
+            hosts_are_named(command.returncode, command.err.read_text(), job, without_strays(round, left), round.world.hosts)
+
+
+def hosts_are_named(code, said, job, left, hosts):
+    named = set(re.findall(r"[\w.]+", " ".join(re.findall(r"(?m)^  (?:unconfirmed|unreachable): (.*)$", said))))
+    for host in hosts:
+        there = left.get(host.name, [])
+        expect(not there or (code == 1 and host.address in named),
+               lambda: f"`down` of {job}, exit code {code}, left {there} on {host.name} ({host.address}), and said: {said}")
+
+
+def without_strays(round, left):
+    """But for what README says may survive: it has lost session and environment, and its holder and keeper were killed."""
+    if not round.may("may_stay"):
+        return left
+    return {host: [p for p in there if "task.py" in p.argv] for host, there in left.items()}
 
 
 def jobs_of(round):
@@ -100,7 +126,7 @@ def nothing_is_left(round, seen):
     if stays:
         for slot in range(len(world.hosts)):  # what README says may survive
             for process in world.hosts[slot].processes():
-                if process.argv == ["sleep", round.mark]:
+                if round.mark in process.argv:
                     processes.kill(process.pid)
     wait_for(lambda: not world.tasks_left(round.mark), lambda: f"no task is left; there is {world.tasks_left(round.mark)}", 30)
     unknown = any(not events for _, events in seen.values())

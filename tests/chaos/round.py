@@ -5,7 +5,9 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
+import threading
 import time
 
 from tests.chaos import promises, task
@@ -116,6 +118,17 @@ class Round:
         self.commands.append(command)
         return command
 
+    def end_it(self):
+        """`down`, and a look at the hosts in the moment in which it has ended."""
+        command = self.start_command("down", self.name)
+        command.looking = threading.Thread(target=self._look_behind, args=(command,))
+        command.looking.start()
+
+    def _look_behind(self, command):
+        command.wait()
+        jobs = re.findall(r"(?m)^tfdist: job (\S+): (?:ended|confirmed)", command.err.read_text())
+        command.left_behind = {job: self.world.tasks_of(job) for job in jobs}
+
     # --- the round --------------------------------------------------------------------------------------
 
     def run(self):
@@ -140,7 +153,7 @@ class Round:
             self.world.heal()
         self.note("healed")
         if self.life:  # each restart of all tasks has begun it anew
-            self.start_command("down", self.name)
+            self.end_it()
         promises.check(self)
         self.world.unmount_small_disks()
 

@@ -6,7 +6,8 @@ DIARY is a folder that all hosts see. Each start of a task leaves three files th
 `worker:0.2.lines` (how many lines it has surely written) and, if it ended by itself, `worker:0.2.exit` (with which code).
 A second copy of a task that runs finds the lock of the first one and leaves `worker:0.2.double`. Environment:
 CHAOS_SECONDS (how long a trainer lives), CHAOS_ENDS ({"worker:0": [3, 0]}: the codes of its starts, one by one),
-CHAOS_FAILS_AFTER (seconds until a code other than 0), CHAOS_MARK (for `sleep`: descendants that try to escape).
+CHAOS_FAILS_AFTER (seconds until a code other than 0), CHAOS_MARK (for `sleep`: descendants that try to escape). Each of these
+has its job's number as well.
 """
 
 import fcntl
@@ -17,6 +18,9 @@ import sys
 import time
 
 PAUSE = 0.005  # between two lines
+OTHER_UID = 30_000
+# As ssh-agent: it shows its environment to nobody, and where /proc hides processes not itself to its own account.
+NOT_DUMPABLE = "import ctypes, sys, time; ctypes.CDLL(None).prctl(4, 0); time.sleep(float(sys.argv[1]))"
 
 
 def line(task, start, number):
@@ -52,15 +56,23 @@ def take_lock(diary, task, start, me):
     return lock
 
 
-def escape(clear_environment, new_session):
-    """A grandchild that has no parent of ours, nor, perhaps, session or environment."""
+def number_of(job):
+    """What `sleep` takes for a time, and names the job: of "name-20260801T120000Z-1a2b3c"."""
+    return "0." + "".join(f"{int(digit, 16):02}" for digit in job.rsplit("-", 1)[1])
+
+
+def escape(clear_environment, new_session, program=("/bin/sleep",), uid=None):
+    """A grandchild that has no parent of ours, nor, perhaps, session, environment or account."""
     if os.fork() > 0:
         return
     if new_session:
         os.setsid()
     if os.fork() == 0:
         environment = {} if clear_environment else dict(os.environ)
-        os.execve("/bin/sleep", ["sleep", os.environ["CHAOS_MARK"]], environment)
+        if uid is not None:
+            os.setuid(uid)
+        marks = [os.environ["CHAOS_MARK"], number_of(os.environ["TFDIST_JOB_ID"])]
+        os.execve(program[0], [os.path.basename(program[0]), *program[1:], *marks], environment)
     os._exit(0)
 
 
@@ -74,6 +86,9 @@ def main():
     write_whole(f"{diary}/{task}.{start}.start", json.dumps(me))
     escape(clear_environment=True, new_session=start % 2 == 0)
     escape(clear_environment=False, new_session=True)
+    escape(clear_environment=False, new_session=True, program=(sys.executable, "-I", "-S", "-c", NOT_DUMPABLE))
+    if os.getuid() == 0:
+        escape(clear_environment=False, new_session=start % 2 == 0, uid=OTHER_UID)
     codes = json.loads(os.environ["CHAOS_ENDS"]).get(task, [])
     code = codes[start - 1] if start <= len(codes) else 0
     seconds = float(os.environ["CHAOS_FAILS_AFTER" if code else "CHAOS_SECONDS"])

@@ -56,6 +56,30 @@ class Exits(unittest.TestCase):
         promises.exits_are_kept(round_of("kill holder"), events(), self.DIARY)
 
 
+class Down(unittest.TestCase):
+    HOSTS = [types.SimpleNamespace(name="h1", address="10.0.0.1"), types.SimpleNamespace(name="h2", address="10.0.0.2")]
+    LEFT = {"h2": [types.SimpleNamespace(pid=7, argv=["sleep", "9"])]}
+    NAMES_IT = "tfdist: job j: confirmed on 1 of 2 hosts\n  unconfirmed: 10.0.0.2\n  10.0.0.2: still there: pid 7\n"
+
+    def look(self, code, said, left):
+        promises.hosts_are_named(code, said, "j", left, self.HOSTS)
+
+    def test_a_host_that_is_named_may_have_something_left(self):
+        self.look(1, self.NAMES_IT, self.LEFT)
+        self.look(0, "tfdist: job j: ended; nothing is left on 2 hosts\n", {})
+
+    def test_something_left_where_nothing_was_said_to_be_is_a_broken_promise(self):
+        for code, said in ((0, "tfdist: job j: ended; nothing is left on 2 hosts\n"),
+                           (1, self.NAMES_IT.replace("10.0.0.2", "10.0.0.1"))):
+            with self.assertRaisesRegex(promises.Broken, r"left .*on h2"):
+                self.look(code, said, self.LEFT)
+
+    def test_what_may_survive_is_no_task(self):
+        here = [types.SimpleNamespace(argv=["python3", "task.py"]), types.SimpleNamespace(argv=["sleep", "9"])]
+        self.assertEqual(promises.without_strays(round_of("kill keeper and holder"), {"h1": here}), {"h1": here[:1]})
+        self.assertEqual(promises.without_strays(round_of("kill holder"), {"h1": here}), {"h1": here})
+
+
 class LostOutput(unittest.TestCase):
     """Of a task that wrote LINES lines on a host whose disk was full now and then."""
     LINES = 20_000

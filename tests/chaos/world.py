@@ -7,6 +7,7 @@ import shutil
 import tempfile
 
 from tests.chaos.links import Link
+from tests.chaos.task import number_of
 from tests.hosts.hosts import Hosts, read_process
 from tests.support import processes
 from tests.support.tfdist import Tfdist
@@ -30,6 +31,13 @@ ROLES = {
 }
 
 
+def read_environ(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:  # gone
+        return b""
+
+
 def pid_namespace(pid):
     try:
         return os.readlink(f"/proc/{pid}/ns/pid")
@@ -43,6 +51,7 @@ class World:
         self.user = Tfdist("chaos")
         self.links = [Link(host) for host in self.hosts]
         self.hosts[1].options.uptime = 86_400  # the clocks of machines have nothing in common
+        self.hosts[2].uid = 0  # an account that may end every process
         self.small_disks = set()  # slots whose jobs lie on a small disk of their own
         self.hides_processes = False
         # Hosts have folders of their own under /tmp and /home; this one is the machine's.
@@ -90,6 +99,17 @@ class World:
         left = {name: [(pid, command) for pid, command in here if mark in command or "task.py" in command]
                 for name, here in self.left(mark).items()}
         return {name: here for name, here in left.items() if here}
+
+    def tasks_of(self, job):
+        """{host: what is left of the tasks of one job, and of what they have started}"""
+        number, named = number_of(job), f"TFDIST_JOB_ID={job}".encode()
+        left = {}
+        for host in self.hosts:
+            for process in host.processes() if host.pid else []:
+                is_its_task = "task.py" in process.argv and named in read_environ(process.pid).split(b"\0")
+                if number in process.argv or is_its_task:
+                    left.setdefault(host.name, []).append(process)
+        return left
 
     def hide_processes(self, hides):
         """/proc of every host shows an account those of its processes only that it may trace, or again all."""
