@@ -96,7 +96,7 @@ is_safe() {
   done
   folder=$1
   shift
-  listed=$(ls -ldn "$@" 2>&1) || { refuse "$folder" "${listed##*: }"; return; }
+  listed=$(ls -ldn "$@" 2>/dev/null) || { listed=$(ls -ldn "$@" 2>&1 >/dev/null); refuse "$folder" "${listed##*: }"; return; }
   unseen=$#
   last=${listed##*"$newline"}
   set -- ${last%%/*}

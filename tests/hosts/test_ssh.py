@@ -433,6 +433,10 @@ class ShellsTest(unittest.TestCase):
             with self.subTest(shell):
                 self.assertEqual(self.boot(shell)["first_line"], "agent start\n")
 
+    def test_warnings_of_the_loader_are_no_answers(self):
+        bashrc = "export LD_PRELOAD=/opt/gone/libjemalloc.so\n"
+        self.assertEqual(self.boot("/bin/bash", bashrc=bashrc).get("first_line"), "agent start\n")
+
     def test_restricted_shell_is_named(self):
         if not os.path.exists("/bin/rbash"):
             self.skipTest("no rbash here")
