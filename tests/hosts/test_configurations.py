@@ -104,6 +104,7 @@ KEYWORDS = [
     case("UserKnownHostsFile {}/nothing {}/known_hosts"),
     case("UserKnownHostsFile none", "GlobalKnownHostsFile {}/known_hosts"),
     case('UserKnownHostsFile "{}/my hosts"'),
+    case("UserKnownHostsFile {}/by", "GlobalKnownHostsFile {}/known_hosts"),  # a folder
     by_ssh("which blanks are part of a path", 'UserKnownHostsFile "{}/their hosts "'),
     case("UserKnownHostsFile ${{KNOWN}}"),
     case("HostKeyAlias boxh1", "UserKnownHostsFile {}/alias_hosts"),
