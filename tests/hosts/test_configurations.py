@@ -60,6 +60,7 @@ KEYWORDS = [
     case("ConnectTimeout 20", "ConnectionAttempts 2", "TCPKeepAlive no"),
     case("ServerAliveInterval 7", "ServerAliveCountMax 2"),
     case("IPQoS throughput"),
+    case("ForkAfterAuthentication yes"),
     case("Host h1", "ProxyJump h2", "Host *"),
     case("Host h1", "ProxyJump trainer@h2:2200", "Host *"),
     case("Host h1", "ProxyCommand ssh -F {}/ssh_config -W [%h]:%p h2", "Host *"),

@@ -196,6 +196,7 @@ class KeysTest(SharedHosts):
         result = probe(self.config("NoSuchOption yes"), "open", "h1")
         self.assertEqual(result["phase"], "connect")
         self.assertIn("nosuchoption", result["cause"].lower())
+        self.assertIn("correct what it names", result["remedy"])
 
     def test_unknown_name(self):
         self.assertEqual(probe(self.hosts.ssh_config, "open", "no-such-host.invalid")["phase"], "name lookup")

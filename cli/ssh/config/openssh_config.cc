@@ -128,7 +128,8 @@ std::string ExpandProxyCommand(const std::string& command, const HostConfig& hos
 }
 
 std::vector<std::string> CommandLine(const Target& target, SshWords words) {
-  std::vector<std::string> argv = {"ssh", "-G"};
+  // -N: else it ends where the configuration has ForkAfterAuthentication.
+  std::vector<std::string> argv = {"ssh", "-G", "-N"};
   if (words == SshWords::kMany) argv.emplace_back("-v");
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {option, value});
@@ -246,8 +247,11 @@ SshAnswer AskSsh(const Target& target, TimePoint deadline, SshWords words) {
       RunProgram({.argv = CommandLine(target, words)}, Within(target.limits.config, deadline));
   if (result.timed_out) throw Error(Phase::kConnect, "ssh -G did not end in time");
   if (result.exit_code != 0) {
-    throw Error(Phase::kConnect, fmt::format("ssh does not accept its configuration: {}",
-                                             cli::OnOneLine(Complaints(result.error_output))));
+    throw Error(Phase::kConnect,
+                fmt::format("ssh does not accept its configuration: {}",
+                            cli::OnOneLine(Complaints(result.error_output))),
+                "correct what it names, in ~/.ssh/config, /etc/ssh/ssh_config or a file that they "
+                "include; `ssh -G HOST` shows it, too");
   }
   return {std::move(result.output), std::move(result.error_output)};
 }
