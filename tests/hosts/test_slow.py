@@ -260,9 +260,9 @@ class AgentThatAsksTest(unittest.TestCase):
 class Picky:
     """A relay to an sshd that wants OpenSSH clients: it hangs up on others, or falls silent, once they have sent `bytes`."""
 
-    def __init__(self, host, bytes, silent):
+    def __init__(self, host, bytes, silent, family=socket.AF_INET):
         self.peer, self.bytes, self.silent = (host.address, host.port), bytes, silent
-        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.socket = socket.create_server(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0), family=family)
         self.port = self.socket.getsockname()[1]
         self.held, self.threads = [], [threading.Thread(target=self.serve)]
         self.threads[0].start()
@@ -424,6 +424,17 @@ class JumpHostTest(unittest.TestCase):
                         finally:
                             hosts[1].thaw()
                         self.assertIn('"ok":true', running.communicate(timeout=90)[0])
+
+    def test_a_jump_host_with_an_address_of_ipv6(self):
+        with Hosts(2) as hosts, Picky(hosts[1], 1 << 30, silent=False, family=socket.AF_INET6) as jump:
+            known = hosts.folder / "jump_hosts"
+            known.write_text(f"* {hosts[1].host_key()}\n[{hosts[0].address}]:{hosts[0].port} {hosts[0].host_key()}\n")
+            for number, name in enumerate((f"[::1]:{jump.port}", f"trainer@[::1]:{jump.port}", "[::1]")):
+                config = client_config(hosts, f"jump_config{number}", "Host ::1", f"Port {jump.port}", f"UserKnownHostsFile {known}",
+                                       "Host h1", f"ProxyJump {name}", "Host *")
+                for transport in ("ssh", "openssh"):
+                    result = probe(config, "open", "h1", transport=transport)
+                    self.assertTrue(result["ok"], (name, transport, result))
 
     def test_a_host_that_the_jump_host_cannot_reach(self):
         with Hosts(1) as hosts, socket.socket() as held:

@@ -374,6 +374,26 @@ constexpr int kMostJumps = 8;
 
 bool IsJump(const Target& target) { return target.jump_depth > 0; }
 
+// Of the last of `jumps`, as the user has written it.
+std::string LastJump(const std::string& jumps) {
+  const std::string last = jumps.substr(jumps.rfind(',') + 1);
+  return last.starts_with(kScheme) ? last.substr(kScheme.size()) : last;
+}
+
+// "user@[::1]:2200": ssh takes no such address in a URI.
+bool IsBracketed(const std::string& jump) {
+  return jump.substr(jump.rfind('@') + 1).starts_with('[');
+}
+
+void TakeBracketed(const std::string& address, Target& jump) {
+  const size_t at = address.rfind('@');
+  if (at != std::string::npos) jump.user = address.substr(0, at);
+  const size_t begin = address.find('[', at + 1) + 1;
+  const size_t end = std::min(address.find(']', begin), address.size());
+  jump.name = address.substr(begin, end - begin);
+  if (address.compare(end, 2, "]:") == 0) jump.port = std::atoi(address.c_str() + end + 2);
+}
+
 // The last of `jumps`, through those before it. [ssh] of the cluster file is about the target.
 Target JumpTarget(const std::string& jumps, const Target& target) {
   if (target.jump_depth >= kMostJumps) {
@@ -383,15 +403,18 @@ Target JumpTarget(const std::string& jumps, const Target& target) {
         "give the jump host a Host block with ProxyJump none in ~/.ssh/config");
   }
   const size_t comma = jumps.rfind(',');
-  const bool several = comma != std::string::npos;
-  const std::string last = several ? jumps.substr(comma + 1) : jumps;
+  const std::string last = LastJump(jumps);
   Target jump;
-  jump.name = last.starts_with(kScheme) ? last : std::string(kScheme) + last;
+  if (IsBracketed(last)) {
+    TakeBracketed(last, jump);
+  } else {
+    jump.name = std::string(kScheme) + last;
+  }
   jump.config = target.config;
   jump.accept_new = target.accept_new;
   jump.strict = target.strict;
   jump.program = Program::kOpenssh;
-  jump.jumps = several ? jumps.substr(0, comma) : "";
+  jump.jumps = comma == std::string::npos ? "" : jumps.substr(0, comma);
   jump.jump_depth = target.jump_depth + 1;
   jump.limits = target.limits;
   jump.connections = target.connections;
@@ -594,7 +617,7 @@ std::chrono::milliseconds LoginLimit(const Limits& limits) {
 JumpWay ThroughJumps(const std::string& jumps, const std::string& to, const Target& target,
                      TimePoint& deadline) {
   const Target jump = JumpTarget(jumps, target);
-  const std::string name = jump.name.substr(kScheme.size());
+  const std::string name = LastJump(jumps);
   if (target.on_step) target.on_step("jump host");
   try {
     MasterPlace place = TakeMasterPlace(jump, deadline);
