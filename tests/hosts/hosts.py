@@ -222,6 +222,10 @@ class Host:
         """From now on this host drops every TCP packet that comes."""
         self._ip("rule", "add", "pref", "10", "ipproto", "tcp", "blackhole")
 
+    def take_all(self):
+        """Undoes drop_all()."""
+        self._ip("rule", "delete", "pref", "10")
+
     def move_clock(self, seconds_ahead):
         """From now on the agent of `tfdist-failpoints` there sees a wall clock that is ahead of this machine's by so much."""
         aside = self.folder / "clock/aside"

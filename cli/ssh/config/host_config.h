@@ -1,6 +1,7 @@
 // What OpenSSH's configuration means for one host.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct HostConfig {
   bool trusts_anybody = false;  // StrictHostKeyChecking no: tfdist does not
   int required_rsa_bits = 0;
   Algorithms algorithms;
-  bool check_host_ip = false;  // the address's own lines of known_hosts count as well
+  std::chrono::seconds connect_timeout{0};  // 0: as long as we think right
+  bool check_host_ip = false;               // the address's own lines of known_hosts count as well
   std::string proxy_jump;
   std::string proxy_command;  // as a shell gets it: what % stands for is put in
   // Hosts with the same text here are reached through the same machine, as far as one can tell; empty: directly.

@@ -29,7 +29,8 @@ constexpr std::string_view kRead[] = {"hostname",
                                       "userknownhostsfile",
                                       "globalknownhostsfile",
                                       "stricthostkeychecking",
-                                      "requiredrsasize"};
+                                      "requiredrsasize",
+                                      "connecttimeout"};
 
 constexpr std::string_view kIrrelevant[] = {
     "addkeystoagent",
@@ -43,7 +44,6 @@ constexpr std::string_view kIrrelevant[] = {
     "channeltimeout",
     "clearallforwardings",
     "connectionattempts",
-    "connecttimeout",
     "controlmaster",
     "controlpath",
     "controlpersist",

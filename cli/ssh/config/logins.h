@@ -14,6 +14,10 @@ namespace tfdist::ssh {
 // deadline, which is the host's, is moved by its time.
 HostConfig ConfigOf(const Target& target, TimePoint& deadline);
 
+// `target` with the time that the host may take until it says its SSH version: no less than ConnectTimeout, and more where a
+// program leads there, which may have to start a machine first. `deadline` is moved by what that is longer than target.limits.
+Target WithTimeToConnect(Target target, const HostConfig& host, TimePoint& deadline);
+
 // The places of one login among those of this process: in all, at the machine in between, at the
 // host's sshd.
 struct LoginPlaces {

@@ -220,6 +220,7 @@ HostConfig ParseConfig(std::string_view output, const Target& target) {
   host.proxy_jump = Only(settings, "proxyjump");
   const std::string proxy_command = Only(settings, "proxycommand");
   host.gateway = proxy_command.empty() ? host.proxy_jump : proxy_command;
+  host.connect_timeout = std::chrono::seconds(std::atoi(Only(settings, "connecttimeout").c_str()));
   TakeRuleForNewKeys(settings, target, host);
   if (target.program != Program::kLibrary) {
     host.control_path = SocketAt(Only(settings, "controlpath"));

@@ -28,6 +28,7 @@ constexpr int kConnectionsOfACountingFirewall = 5;
 constexpr int64_t kSecondsCounted = 60;
 // A bucket fills again within seconds. A window of 30 s counts refused tries, too: in the last one's there is but one.
 constexpr std::array kPauses = {5000ms, 10'000ms, 21'000ms};
+constexpr auto kPauseAfterSilence = 25'000ms;
 constexpr size_t kMostBytes = 256 * 1024;
 
 int64_t NowInSeconds() { return WallClockNanoseconds() / 1'000'000'000; }
@@ -75,14 +76,24 @@ void RememberConnection(const Target& target, const HostConfig& host) {
   }
 }
 
-bool RefusedPort::WaitForNextTry(TimePoint& deadline, TimePoint& give_up) {
-  if (refusals_ == kPauses.size() || (refusals_ == 0 && !MayBeCounted())) return false;
-  if (refusals_ == 0 && target_.on_note) {
+bool RefusedPort::WaitAfterRefusal(TimePoint& deadline, TimePoint& give_up) {
+  return waits_ < kPauses.size() && Wait(kPauses.at(waits_), deadline, give_up);
+}
+
+bool RefusedPort::WaitAfterSilence(TimePoint& deadline, TimePoint& give_up) {
+  if (waits_ > 0 || !Wait(kPauseAfterSilence, deadline, give_up)) return false;
+  deadline += target_.limits.tcp;  // of the try in vain
+  return true;
+}
+
+bool RefusedPort::Wait(std::chrono::milliseconds pause, TimePoint& deadline, TimePoint& give_up) {
+  if (waits_ == 0 && !MayBeCounted()) return false;
+  if (waits_ == 0 && target_.on_note) {
     target_.on_note(
-        "it refuses connections after several in a minute, as a firewall does that counts them "
+        "it takes no connection after several in a minute, as a firewall does that counts them "
         "(ufw limit); trying again for half a minute");
   }
-  const auto pause = kPauses.at(refusals_++);
+  ++waits_;
   poll(nullptr, 0, static_cast<int>(pause.count()));
   deadline += pause;
   give_up += pause;

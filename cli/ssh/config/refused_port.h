@@ -1,6 +1,8 @@
-// A port that refuses connections. Nobody listens there; or a firewall counts connections (ufw limit: six in 30 s) and takes
+// A port that refuses connections, or where nothing comes back. Nobody listens there, or the host is off; or a firewall counts connections (ufw limit: six in 30 s) and takes
 // them again after half a minute. What tells one from the other: this account has just got through several times.
 #pragma once
+
+#include <chrono>
 
 #include "base/clock.h"
 #include "cli/ssh/config/openssh_config.h"
@@ -20,14 +22,17 @@ class RefusedPort {
 
   // Waits until a refused connection may be tried again: three times, for 36 s in all, by which both times are moved; on_note is
   // told. False: it is not to be tried again, as nothing speaks for a firewall, or that has not helped.
-  bool WaitForNextTry(TimePoint& deadline, TimePoint& give_up);
+  bool WaitAfterRefusal(TimePoint& deadline, TimePoint& give_up);
+  // The same after a try in which nothing has come back: once, for 25 s, as the try took its time, too.
+  bool WaitAfterSilence(TimePoint& deadline, TimePoint& give_up);
 
  private:
+  bool Wait(std::chrono::milliseconds pause, TimePoint& deadline, TimePoint& give_up);
   [[nodiscard]] bool MayBeCounted() const;
 
   const Target& target_;
   const HostConfig& host_;
-  size_t refusals_ = 0;
+  size_t waits_ = 0;
 };
 
 }  // namespace tfdist::ssh

@@ -15,10 +15,11 @@ namespace tfdist::ssh {
 struct Limits {
   std::chrono::milliseconds config{60'000};  // ssh -G, beside hundreds of others
   std::chrono::milliseconds resolve{5'000};
-  std::chrono::milliseconds tcp{5'000};
+  std::chrono::milliseconds tcp{11'000};
   std::chrono::milliseconds banner{10'000};
   std::chrono::milliseconds key_exchange{10'000};
-  std::chrono::milliseconds authentication{15'000};
+  // Its sshd may have to ask others for accounts and keys; it does not count against the host's deadline.
+  std::chrono::milliseconds authentication{120'000};
   std::chrono::milliseconds exec{30'000};
   std::chrono::milliseconds agent{30'000};  // ssh-agent, to say what it holds
   // The same for a signature, for which it may ask its user.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/channel/tail.h"
+#include "cli/ssh/config/path_words.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/keys/ssh_agent.h"
 #include "cli/ssh/keys/wire.h"
@@ -106,6 +107,7 @@ class Authenticator {
   void NoteAgent(Signature::Kind kind);
   [[noreturn]] void FailWithoutAcceptance() const;
   [[noreturn]] void FailWithBrokenConnection() const;
+  [[noreturn]] static void FailOfSilence(const std::string& when);
 
   Connection& connection_;
   const HostConfig& host_;
@@ -168,7 +170,7 @@ bool Authenticator::IsWelcomeAnyway() {
   });
   if (methods == nullptr) {
     if (libssh2_userauth_authenticated(session) != 0) return true;
-    if (!code) throw LibraryBreak(Phase::kAuth, "the host fell silent when asked how to log in");
+    if (!code) FailOfSilence("asked how to log in");
     FailWithBrokenConnection();
   }
   const std::string_view all(methods);
@@ -184,10 +186,7 @@ bool Authenticator::IsWelcomeAnyway() {
 
 bool Authenticator::Try(const KeyOffer& offer) {
   const auto code = Finish([&] { return offer.in_agent ? TryAgentKey(offer) : TryFile(offer); });
-  if (!code) {
-    throw LibraryBreak(Phase::kAuth,
-                       fmt::format("the host fell silent when offered {}", offer.label));
-  }
+  if (!code) FailOfSilence("offered " + offer.label);
   if (*code == 0) return true;
   // The server ends the connection when it has had enough.
   if (*code == LIBSSH2_ERROR_SOCKET_DISCONNECT || *code == LIBSSH2_ERROR_SOCKET_SEND ||
@@ -256,6 +255,11 @@ void Authenticator::FailWithoutAcceptance() const {
   throw LibraryFailure(Phase::kAuth, std::move(cause), std::move(remedy));
 }
 
+// ssh would wait as long again.
+void Authenticator::FailOfSilence(const std::string& when) {
+  throw Unreachable(Phase::kAuth, "the host fell silent when " + when, std::string(kSlowLogin));
+}
+
 void Authenticator::FailWithBrokenConnection() const {
   if (tried_.empty()) {
     throw LibraryBreak(Phase::kAuth, fmt::format("the connection broke before the login ({})",
@@ -286,10 +290,10 @@ KeyOffers CollectKeys(const HostConfig& host, const Limits& limits, TimePoint& d
 
 void Authenticate(Connection& connection, const HostConfig& host, const KeyOffers& keys,
                   const Target& target, TimePoint& deadline) {
-  const TimePoint first_end = Within(target.limits.authentication, deadline);
-  TimePoint end = first_end;
+  const TimePoint begin = SystemClock().Now();
+  TimePoint end = begin + target.limits.authentication;
   Authenticator(connection, host, keys, target, end).Run();
-  deadline += end - first_end;
+  deadline += SystemClock().Now() - begin;
 }
 
 }  // namespace tfdist::ssh

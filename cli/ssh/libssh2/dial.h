@@ -45,13 +45,20 @@ class ConnectionRefused : public Unreachable {
   using Unreachable::Unreachable;
 };
 
+// Nothing has come back from any of the host's addresses.
+class NoAnswer : public Unreachable {
+ public:
+  using Unreachable::Unreachable;
+};
+
 // `jump`: where the configuration has jump hosts. Throws Error(kResolve) or Error(kConnect).
 Stream Dial(const HostConfig& host, const std::optional<JumpWay>& jump, const Limits& limits,
             TimePoint deadline);
 
 // Tries all addresses of a name, in the resolver's order, each a moment after the one before it,
 // and takes the first that answers: a dead IPv6 address costs a moment only. Throws Error(kResolve)
-// or Error(kConnect) that names every address with its error: ConnectionRefused where one of them refuses.
+// or Error(kConnect) that names every address with its error: ConnectionRefused where one of them refuses, NoAnswer where
+// one of them is silent.
 UniqueFd DialTcp(const std::string& host_name, int port, const Limits& limits, TimePoint deadline);
 
 // What the jump's ssh has said last, on one line; empty without a jump.

@@ -55,7 +55,9 @@ Stream DialPatiently(Way& way) {
       RememberConnection(way.target, way.host);
       return stream;
     } catch (const ConnectionRefused&) {
-      if (!port.WaitForNextTry(way.deadline, way.give_up)) throw;
+      if (!port.WaitAfterRefusal(way.deadline, way.give_up)) throw;
+    } catch (const NoAnswer&) {
+      if (!port.WaitAfterSilence(way.deadline, way.give_up)) throw;
     }
   }
 }
@@ -68,9 +70,9 @@ Stream Reach(Way& way) {
     if (greeting.kind == Greeting::Kind::kSomething) return stream;
     const std::string on_the_way = JumpErrors(stream);
     if (greeting.kind == Greeting::Kind::kSilent) {
-      throw Unreachable(Phase::kConnect,
-                        WithText("it took the connection and then said nothing", on_the_way),
-                        fmt::format("is it an sshd that listens on port {}?", way.host.port));
+      throw LibraryBreak(Phase::kConnect,
+                         WithText("it took the connection and then said nothing", on_the_way),
+                         fmt::format("is it an sshd that listens on port {}?", way.host.port));
     }
     if (way.jump && !on_the_way.empty()) {
       throw Unreachable(
@@ -145,9 +147,10 @@ std::shared_ptr<Connection> LogIn(const HostConfig& host, const std::optional<Ju
 
 }  // namespace
 
-Session Session::Open(const Target& target, TimePoint& deadline) {
-  if (target.on_step) target.on_step("ssh's configuration");
-  const HostConfig host = ConfigOf(target, deadline);
+Session Session::Open(const Target& given, TimePoint& deadline) {
+  if (given.on_step) given.on_step("ssh's configuration");
+  const HostConfig host = ConfigOf(given, deadline);
+  const Target target = WithTimeToConnect(given, host, deadline);
   if (IsListenedTo(host.control_path)) {
     throw LibraryFailure(Phase::kConnect, "your own connection is open (ControlPath)");
   }

@@ -119,6 +119,7 @@ constexpr Saying kSayings[] = {
     {"Unable to negotiate with", Kind::kRefused, Phase::kConnect,
      "a newer ssh on this machine, or KexAlgorithms, Ciphers and the like in ~/.ssh/config"},
     {"Stdio forwarding request failed", Kind::kUnreachable, Phase::kConnect, kNoWayThere},
+    {": Connection timed out", Kind::kSilentPort, Phase::kConnect, kIsItUp},
     {"timed out", Kind::kUnreachable, Phase::kConnect, kIsItUp},
     {"Connection refused", Kind::kRefusedPort, Phase::kConnect, kIsItUp},
     {"No route to host", Kind::kUnreachable, Phase::kConnect, kIsItUp},
@@ -239,6 +240,9 @@ LoginFailure Explain(std::string_view all, std::string_view said, const std::str
     return {Kind::kUnreachable, Phase::kConnect, "the host fell silent during the key exchange",
             std::string(kSilentHandshake)};
   }
+  if (Says(said, "timed out") && Says(all, kServiceAccepted)) {
+    return SlowLogin();
+  }
   for (const Saying& saying : kSayings) {
     const std::string_view line = LineWith(saying.part, said);
     if (line.empty()) continue;
@@ -312,6 +316,11 @@ LoginFailure ExplainTimeout(std::string_view said, std::chrono::milliseconds lim
           fmt::format("ssh did not log in within {} s{}{}", seconds, said.empty() ? "" : ": ",
                       cli::OnOneLine(said)),
           "ssh to it by hand: does it ask something?"};
+}
+
+LoginFailure SlowLogin() {
+  return {Kind::kSlowLogin, Phase::kAuth, "the host has begun the login and then fell silent",
+          std::string(kSlowLogin)};
 }
 
 void Throw(const LoginFailure& failure) {

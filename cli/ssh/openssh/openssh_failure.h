@@ -14,7 +14,9 @@ struct LoginFailure {
     kRefused,      // by the host, or by its key: another try would bring the same
     kUnreachable,  // another try may help, later
     kRefusedPort,  // the same, of a host that is there: nobody listens, or a firewall counts connections
-    kBusy,         // the host hung up before its SSH version: another try may help soon
+    kSilentPort,  // the same, where nothing comes back
+    kSlowLogin,   // the host has begun the login, and says nothing: it may need more time
+    kBusy,        // the host hung up before its SSH version: another try may help soon
   };
   Kind kind = Kind::kRefused;
   Phase phase = Phase::kConnect;
@@ -40,6 +42,9 @@ bool WaitsForAgent(std::string_view said);
 
 // ssh has not logged in within `limit`.
 LoginFailure ExplainTimeout(std::string_view said, std::chrono::milliseconds limit);
+
+// kSlowLogin.
+LoginFailure SlowLogin();
 
 // Throws Error or Unreachable.
 [[noreturn]] void Throw(const LoginFailure& failure);

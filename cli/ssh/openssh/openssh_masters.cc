@@ -47,8 +47,11 @@ constexpr std::string_view kPrefix = "tfdist-masters-";
 constexpr std::string_view kPattern = "XXXXXX";  // of mkdtemp
 // Of a process that was killed: how long after the last channel.
 constexpr int kPersistSeconds = 10;
-// A host that has lost its power is given up after three times this.
+// A host that has lost its power is given up after three times this. ssh takes it for the time between two packets of a
+// login as well.
 constexpr int kAliveSeconds = 5;
+constexpr int kAliveCount = 3;
+constexpr int kAliveCountOfSlowLogin = kUserLimit / std::chrono::seconds(kAliveSeconds);
 constexpr int kLongestTurnMs = 20;
 constexpr auto kEndLimit = 2s;  // of what the ends of all have in common, each
 // MaxSessions is 10; sshd may see the end of a channel after we have.
@@ -174,9 +177,12 @@ std::string AsProxyCommand(const std::vector<std::string>& argv) {
   return command;
 }
 
+// kLong: of a host that has begun a login before, and was slow.
+enum class Patience { kUsual, kLong };
+
 std::vector<std::string> LoginCommand(const Target& target, const HostConfig& host,
-                                      const std::optional<JumpWay>& jump,
-                                      const std::string& socket) {
+                                      const std::optional<JumpWay>& jump, const std::string& socket,
+                                      Patience patience) {
   std::vector<std::string> argv = {"ssh", "-M", "-S", socket, "-N", "-T"};
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {option, value});
@@ -190,7 +196,9 @@ std::vector<std::string> LoginCommand(const Target& target, const HostConfig& ho
   for (const std::string& option :
        {std::string("BatchMode=yes"), fmt::format("ControlPersist={}", kPersistSeconds),
         fmt::format("ConnectTimeout={}", connect_limit.count()),
-        fmt::format("ServerAliveInterval={}", kAliveSeconds), std::string("ServerAliveCountMax=3"),
+        fmt::format("ServerAliveInterval={}", kAliveSeconds),
+        fmt::format("ServerAliveCountMax={}",
+                    patience == Patience::kLong ? kAliveCountOfSlowLogin : kAliveCount),
         fmt::format("StrictHostKeyChecking={}", host.accept_new ? "accept-new" : "yes"),
         // Many at a time would each write known_hosts anew.
         std::string("UpdateHostKeys=no"), std::string("ForwardAgent=no"),
@@ -271,23 +279,32 @@ class Logins {
 // What the time of a login goes to that is not the host's: its user, or ssh-agent.
 class OthersTime {
  public:
-  OthersTime(const Target& target, TimePoint& deadline) : target_(target), deadline_(deadline) {}
+  OthersTime(const Target& target, Patience patience, TimePoint& deadline)
+      : target_(target), patience_(patience), deadline_(deadline) {}
 
   // At every turn, with what ssh has said until then.
   void Look(std::string_view said) {
     const TimePoint now = SystemClock().Now();
+    if (said.size() != said_bytes_) last_word_ = now;
+    said_bytes_ = said.size();
     if (WaitsForAgent(said)) {
       if (asked_ == TimePoint{}) asked_ = now;
       if (now < asked_ + kUserLimit) deadline_ += now - last_look_;
       if (now > asked_ + kPatience) Tell(std::string(kWaitsForAgent));
     } else if (now > begin_ + kPatience) {
       // It may ask its user to look at a page, or say that it is starting up.
-      if (const std::string words = WordsOfHost(said); !words.empty()) {
-        deadline_ = std::max(deadline_, begin_ + kUserLimit);
-        Tell("it says: " + words);
-      }
+      const std::string words = WordsOfHost(said);
+      host_speaks_ = !words.empty();
+      if (host_speaks_ && patience_ == Patience::kLong) Tell("it says: " + words);
     }
     last_look_ = now;
+  }
+
+  // The host has said something, and waits. A page that it names is shown by the login that has the time for it. The agent
+  // is not asked twice.
+  [[nodiscard]] bool needs_more_patience() const {
+    return host_speaks_ && patience_ == Patience::kUsual && asked_ == TimePoint{} &&
+           last_look_ > last_word_ + kPatience;
   }
 
  private:
@@ -297,28 +314,32 @@ class OthersTime {
   }
 
   const Target& target_;
+  const Patience patience_;
   TimePoint& deadline_;
   const TimePoint begin_ = SystemClock().Now();
   TimePoint last_look_ = begin_;
   TimePoint asked_{};  // the agent
   bool told_ = false;
+  bool host_speaks_ = false;
+  size_t said_bytes_ = 0;
+  TimePoint last_word_ = begin_;
 };
 
 // One login. ssh goes into the background once it is logged in, and only then ends in the foreground: with 0. (Before
 // OpenSSH 8.5 the one in the background keeps stderr, so the pipe's end says nothing.) nullopt: it has worked.
 std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const HostConfig& host,
                                   const std::optional<JumpWay>& jump, const std::string& socket,
-                                  TimePoint& deadline) {
+                                  Patience patience, TimePoint& deadline) {
   (void)unlink(socket.c_str());  // of a killed one: ssh would not listen
   const TimePoint begin = SystemClock().Now();
   Pipe errors = MakePipe();
   cli::Child ssh =
-      cli::Child::Spawn(LoginCommand(target, host, jump, socket),
+      cli::Child::Spawn(LoginCommand(target, host, jump, socket, patience),
                         {.in = -1, .out = -1, .err = errors.write_end.get()}, logins.Begin());
   errors.write_end.Reset();
   std::string said;
   bool open = true;
-  OthersTime others(target, deadline);
+  OthersTime others(target, patience, deadline);
   while (true) {
     open = open && TakeWords(errors.read_end.get(), said);
     others.Look(said);
@@ -328,35 +349,55 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
       return ExplainLogin(said, target.name);
     }
     const TimePoint now = SystemClock().Now();
-    if (now >= deadline || logins.ending()) break;
+    if (now >= deadline || logins.ending() || others.needs_more_patience()) break;
     pollfd waited{open ? errors.read_end.get() : -1, POLLIN, 0};
     poll(&waited, 1, open ? std::min(kLongestTurnMs, PollTimeout(now, deadline)) : 1);
   }
   ssh.Kill();
   logins.ThrowIfEnding();
+  if (others.needs_more_patience()) return SlowLogin();
   return ExplainTimeout(said, std::chrono::round<std::chrono::milliseconds>(deadline - begin));
 }
 
-// All of it: again where the host is busy, or a firewall may count connections.
+// As LogIn. `deadline` is moved by the time that is not the host's.
+std::optional<LoginFailure> LogInWith(Patience patience, Logins& logins, const Target& target,
+                                      const HostConfig& host, const std::optional<JumpWay>& jump,
+                                      const std::string& socket, TimePoint& deadline) {
+  const TimePoint begin = SystemClock().Now();
+  const bool is_long = patience == Patience::kLong;
+  const TimePoint first_end = is_long ? begin + kUserLimit + LoginLimit(target.limits)
+                                      : Within(LoginLimit(target.limits), deadline);
+  TimePoint end = first_end;
+  auto failure = LogIn(logins, target, host, jump, socket, patience, end);
+  deadline += is_long ? SystemClock().Now() - begin : end - first_end;
+  return failure;
+}
+
+// All of it: again where the host is busy or slow, or a firewall may count connections.
 std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& target,
                                               const HostConfig& host,
                                               const std::optional<JumpWay>& jump,
                                               const std::string& socket, TimePoint& deadline) {
   const Limits& limits = target.limits;
-  const auto limit = LoginLimit(limits);
   TimePoint give_up = Within(limits.busy, deadline);
   RefusedPort port(target, host);
+  auto patience = Patience::kUsual;
   for (int tries = 1;; ++tries) {
-    const TimePoint first_end = Within(limit, deadline);
-    TimePoint end = first_end;
-    auto failure = LogIn(logins, target, host, jump, socket, end);
-    deadline += end - first_end;
+    auto failure = LogInWith(patience, logins, target, host, jump, socket, deadline);
     if (!failure) {
       RememberConnection(target, host);
       return std::nullopt;
     }
+    if (failure->kind == LoginFailure::Kind::kSlowLogin && patience == Patience::kUsual) {
+      patience = Patience::kLong;
+      continue;
+    }
     if (failure->kind == LoginFailure::Kind::kRefusedPort &&
-        port.WaitForNextTry(deadline, give_up)) {
+        port.WaitAfterRefusal(deadline, give_up)) {
+      continue;
+    }
+    if (failure->kind == LoginFailure::Kind::kSilentPort &&
+        port.WaitAfterSilence(deadline, give_up)) {
       continue;
     }
     const auto pause = PauseAfter(tries);
@@ -532,7 +573,8 @@ MasterPlace Masters::TakePlace(const Target& target, TimePoint& deadline) {
     step("wait for other logins");
     const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
     step("login");
-    master->failure = LogInWithPatience(logins_, target, host, jump, master->socket, deadline);
+    const Target patient = WithTimeToConnect(target, host, deadline);
+    master->failure = LogInWithPatience(logins_, patient, host, jump, master->socket, deadline);
     ++master->logins;
     if (!master->failure) return {master->socket, channel};
     if (tries == kMostWays || !HasEnded(jump)) Throw(*master->failure);
