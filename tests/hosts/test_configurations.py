@@ -262,6 +262,12 @@ class ConfigurationsTest(Configured):
         pem = folder / "pem"
         shutil.copy(self.hosts.keys["rsa"], pem)
         subprocess.run(["ssh-keygen", "-q", "-p", "-N", "", "-m", "PEM", "-f", pem], check=True, capture_output=True)
+        old = folder / "old"
+        shutil.copy(self.hosts.keys["rsa"], old)
+        subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-m", "PEM", "-f", old], check=True, capture_output=True)
+        garbage = folder / "garbage"
+        garbage.write_text("-----BEGIN OPENSSH PRIVATE KEY-----\nYWJj\n-----END OPENSSH PRIVATE KEY-----\n")
+        garbage.chmod(0o600)
         certified = folder / "certified"
         shutil.copy(self.hosts.key, certified)
         shutil.copy(f"{self.hosts.key}.pub", f"{certified}.pub")
@@ -282,7 +288,10 @@ class ConfigurationsTest(Configured):
                 fails("ssh has no key to offer", held, key=str(folder / "nothing"), remedy="ssh-copy-id"),
                 case(held, key=str(encrypted)),
                 fails("ssh cannot use it", key=str(encrypted), remedy="ssh-add"),
-                fails("Permission denied", key=str(open_to_all)),
+                fails("bad permissions", key=str(open_to_all), remedy=f"chmod 600 {open_to_all}"),
+                fails("error in libcrypto", key=str(garbage), remedy=f"{garbage} is no key"),
+                fails("ssh has no key to offer", held, key=str(old), remedy=f"ssh-keygen -y -f {old} >{old}.pub"),
+                fails("IdentityAgent names $NOT_SET", "IdentityAgent $NOT_SET", "IdentitiesOnly no", key="none", remedy="set NOT_SET"),
                 fails("Permission denied", key=str(other), remedy="ssh-copy-id"),
                 case(f"IdentityFile {other}"),
                 case(key=str(pem)),

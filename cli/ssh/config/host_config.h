@@ -17,6 +17,7 @@ struct HostConfig {
   bool identities_only = false;
   std::vector<std::string> certificate_files;  // as identity_files
   std::string agent_socket;                    // of ssh-agent; empty: none
+  std::string unset_agent;  // the variable that IdentityAgent names, where it is not set
   std::vector<std::string> user_known_hosts;
   std::vector<std::string> global_known_hosts;
   std::string host_key_alias;

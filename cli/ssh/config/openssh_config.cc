@@ -60,11 +60,20 @@ std::vector<std::string> FilesOf(std::string_view keyword, const Settings& setti
   return files;
 }
 
+bool NamesVariable(std::string_view value) {
+  return value.starts_with('$') && !value.starts_with("${");
+}
+
+std::string UnsetAgent(const Settings& settings) {
+  const std::string value = Only(settings, "identityagent");
+  return NamesVariable(value) && Environment(value.c_str() + 1).empty() ? value.substr(1) : "";
+}
+
 std::string AgentSocket(const Settings& settings, const ConfigPaths& paths) {
   if (settings.find("identityagent") == settings.end()) return Environment("SSH_AUTH_SOCK");
   const std::string value = Only(settings, "identityagent");  // empty for "none"
   if (value == "SSH_AUTH_SOCK") return Environment("SSH_AUTH_SOCK");
-  if (value.starts_with('$') && !value.starts_with("${")) return Environment(value.c_str() + 1);
+  if (NamesVariable(value)) return Environment(value.c_str() + 1);
   return paths.Expand(value);
 }
 
@@ -221,6 +230,7 @@ HostConfig ParseConfig(std::string_view output, const Target& target) {
   const std::string proxy_command = Only(settings, "proxycommand");
   host.gateway = proxy_command.empty() ? host.proxy_jump : proxy_command;
   host.connect_timeout = std::chrono::seconds(std::atoi(Only(settings, "connecttimeout").c_str()));
+  host.unset_agent = UnsetAgent(settings);
   TakeRuleForNewKeys(settings, target, host);
   if (target.program != Program::kLibrary) {
     host.control_path = SocketAt(Only(settings, "controlpath"));

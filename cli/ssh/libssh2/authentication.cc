@@ -243,11 +243,12 @@ void Authenticator::FailWithoutAcceptance() const {
   if (!agent_words_.empty()) {
     throw Error(Phase::kAuth, cause + "; " + agent_words_, std::string(kAskTheAgent));
   }
-  std::string remedy = tried_.empty()
-                           ? "ssh-keygen -t ed25519, then ssh-copy-id to the host"
-                           : "check [ssh] user and identity_file, or ssh-copy-id to the host";
+  std::string remedy =
+      tried_.empty() ? "ssh-keygen -t ed25519, then ssh-copy-id to the host"
+                     : "check User and IdentityFile in ~/.ssh/config, or ssh-copy-id to the host";
   if (!keys_.left_out.empty())
-    remedy = "ssh-add the key that was not offered, or name another as [ssh] identity_file";
+    remedy =
+        "ssh-add the key that was not offered, or name another as IdentityFile in ~/.ssh/config";
   if (!keys_.beyond.empty()) {
     cause += "; " + keys_.beyond;
     remedy = kUseOpenssh;

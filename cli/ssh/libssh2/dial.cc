@@ -112,13 +112,13 @@ UniqueFd Race::TakeWinner(const std::vector<pollfd>& polled) {
 void Race::Fail() const {
   std::string all = errors_;
   for (const Attempt& attempt : attempts_) {
-    all += fmt::format("{}{}: no answer", all.empty() ? "" : "; ", attempt.address.Text());
+    const std::string text = attempt.address.Text() + ": no answer";
+    if (all.find(text) == std::string::npos) all.append(all.empty() ? "" : "; ").append(text);
   }
   const std::string remedy = fmt::format(
-      "is {} up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh], --set "
-      "ssh.port=N)?{}",
-      host_, kOrRateLimit);
+      "is {} up, and does its sshd listen there (Port in ~/.ssh/config)?{}", host_, kOrRateLimit);
   if (refused_) throw ConnectionRefused(Phase::kConnect, all, remedy);
+  if (!idle()) throw NoAnswer(Phase::kConnect, all, remedy);
   throw Unreachable(Phase::kConnect, all, remedy);
 }
 

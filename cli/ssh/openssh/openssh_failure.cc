@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/host_key_words.h"
 #include "cli/ssh/config/path_words.h"
+#include "cli/ssh/keys/identity_file.h"
 #include "cli/ssh/keys/ssh_agent.h"
 
 namespace tfdist::ssh {
@@ -78,13 +80,11 @@ struct Saying {
 };
 
 constexpr std::string_view kCheckKeys =
-    "`ssh HOST` must work without a question: check [ssh] user and identity_file, or ssh-copy-id "
-    "to "
-    "the host";
+    "`ssh HOST` must work without a question: check User and IdentityFile in ~/.ssh/config, or "
+    "ssh-copy-id "
+    "to the host";
 constexpr std::string_view kTooManyKeys =
-    "name the right key: identity_file in [ssh] (--set ssh.identity_file=FILE), or IdentityFile "
-    "and IdentitiesOnly in "
-    "~/.ssh/config";
+    "name the right key: IdentityFile and IdentitiesOnly in ~/.ssh/config";
 constexpr std::string_view kMakeAKey = "ssh-keygen -t ed25519, then ssh-copy-id to the host";
 constexpr std::string_view kOwnConnection =
     "log in by hand where ~/.ssh/config has ControlMaster, ControlPath and ControlPersist: tfdist "
@@ -94,9 +94,8 @@ constexpr std::string_view kUnlock =
 constexpr std::string_view kStartAgent =
     "start ssh-agent and ssh-add the key, or correct SSH_AUTH_SOCK or IdentityAgent";
 constexpr std::string_view kIsItUp =
-    "is it up, and does its sshd listen there (Port in ~/.ssh/config, port in [ssh], --set "
-    "ssh.port=N)? A firewall "
-    "that counts connections (ufw limit) takes them again after half a minute";
+    "is it up, and does its sshd listen there (Port in ~/.ssh/config)? A firewall that counts "
+    "connections (ufw limit) takes them again after half a minute";
 constexpr std::string_view kBusy =
     "its sshd may have too many logins at once (MaxStartups), or punish failed ones "
     "(PerSourcePenalties): wait some minutes";
@@ -167,6 +166,43 @@ std::string DenialWords(std::string_view line) {
   return words;
 }
 
+// `Load key "/home/trainer/.ssh/id_rsa": error in libcrypto`
+std::string QuotedIn(std::string_view line) {
+  const size_t begin = line.find('"') + 1;
+  return std::string(line.substr(begin, line.rfind('"') - begin));
+}
+
+// A private key that others may read. A public key in its place may be read by everybody.
+bool IsOpenKey(std::string_view line) {
+  if (!Says(line, "bad permissions")) return false;
+  const auto file = LookAtIdentityFile(QuotedIn(line));
+  return file && file->is_private;
+}
+
+// Of which ssh knows no public part, though they are there: `identity file /home/trainer/key type -1`.
+std::vector<std::string> KeysWithoutPublicPart(std::string_view said) {
+  constexpr std::string_view kUnknown = " type -1";
+  std::vector<std::string> keys;
+  for (std::string& key : Rests("debug1: identity file ", said)) {
+    if (!key.ends_with(kUnknown)) continue;
+    key.resize(key.size() - kUnknown.size());
+    if (access(key.c_str(), R_OK) == 0) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+std::string RemedyWithoutOffers(std::string_view said) {
+  if (const std::string_view why = LineWith("Load key ", said); !why.empty()) {
+    return QuotedIn(why) +
+           " is no key that ssh can read: name another one (IdentityFile), or make it anew";
+  }
+  // Encrypted ones of old formats. ssh-agent may hold them.
+  if (const auto keys = KeysWithoutPublicPart(said); !keys.empty()) {
+    return fmt::format("ssh-keygen -y -f {0} >{0}.pub, and ssh-add it", keys.front());
+  }
+  return std::string(kMakeAKey);
+}
+
 // The keys that the host would not have.
 LoginFailure ExplainDenial(std::string_view said, std::string_view line) {
   std::vector<std::string> offered = Rests("debug1: Offering public key: ", said);
@@ -188,9 +224,6 @@ LoginFailure ExplainDenial(std::string_view said, std::string_view line) {
     failure.remedy = kAskTheAgent;
   } else if (!accepted.empty()) {
     cause += "; the host would take this key, and ssh cannot use it: " + accepted.back();
-    if (const std::string_view why = LineWith("Load key ", said); !why.empty()) {
-      cause += "; ssh says: " + cli::OnOneLine(why);
-    }
     failure.remedy = kUnlock;
   } else if (line.find("publickey") == line.npos) {
     cause += "; it takes no keys";
@@ -199,7 +232,11 @@ LoginFailure ExplainDenial(std::string_view said, std::string_view line) {
   } else if (!agent.empty()) {
     failure.remedy = kStartAgent;
   } else if (has_steps && offered.empty()) {
-    failure.remedy = kMakeAKey;
+    failure.remedy = RemedyWithoutOffers(said);
+  }
+  if (const std::string_view why = LineWith("Load key ", said); !why.empty()) {
+    cause += "; ssh says: " + cli::OnOneLine(why);
+    if (IsOpenKey(why)) failure.remedy = "chmod 600 " + QuotedIn(why);
   }
   if (!agent.empty()) cause += "; nobody answers at ssh-agent's socket: " + agent.back();
   if (has_steps && accepted.empty()) {

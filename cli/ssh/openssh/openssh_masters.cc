@@ -388,6 +388,12 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
       RememberConnection(target, host);
       return std::nullopt;
     }
+    if (failure->phase == Phase::kAuth && !host.unset_agent.empty()) {
+      failure->cause +=
+          fmt::format("; IdentityAgent names ${}, which is not set here", host.unset_agent);
+      failure->remedy =
+          fmt::format("set {}, or correct IdentityAgent in ssh's configuration", host.unset_agent);
+    }
     if (failure->kind == LoginFailure::Kind::kSlowLogin && patience == Patience::kUsual) {
       patience = Patience::kLong;
       continue;
