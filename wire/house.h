@@ -47,7 +47,9 @@ struct KeptOfName {
 
 struct SlotList {
   std::vector<ListedSlot> slots;
-  uint64_t caches_kib = 0;             // agents and received files
+  uint64_t caches_kib = 0;  // agents, received files, set-ups
+  Bytes
+      task_file_in_caches;  // with `closely`: one that a task has written into a set-up; empty: none
   std::vector<KeptFiles> kept;         // of `kept_of`, in each of `bases`
   std::vector<KeptOfName> kept_names;  // with `closely`: of all names
 };

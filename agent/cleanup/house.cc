@@ -305,6 +305,15 @@ void CheckNames(const std::vector<std::string>& names) {
   }
 }
 
+std::string FindInSetUps(const fs::path& base) {
+  const TimePoint deadline = SystemClock().Now() + kLookLimit;
+  for (const fs::path& path : EntriesOf(base / layout::kSetUps)) {
+    if (!IsSetUpFolder(path.filename().string())) continue;
+    if (const auto found = SetUpFolder(path).FindTaskFile(deadline)) return found->string();
+  }
+  return "";
+}
+
 protocol::KeptFiles LookInto(const fs::path& kept) {
   return LookAtKept(kept, SystemClock().Now() + kLookLimit);
 }
@@ -322,6 +331,8 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request) {
           of_agents.KibOf(base / layout::kAgents) + DiskUse().KibOf(base / layout::kFiles) +
           DiskUse().KibOf(base / layout::kSetUps) + DiskUse().KibOf(base / layout::kData);
     }
+    if (request.closely && list.task_file_in_caches.value.empty())
+      list.task_file_in_caches.value = FindInSetUps(base);
     if (!request.kept_of.empty()) {
       CheckNames({request.kept_of});
       list.kept.push_back(LookInto(base / layout::kKeep / request.kept_of));

@@ -125,9 +125,10 @@ TEST(FuzzCorpus, HasMessages) {
        {"room", Bytes(kRoomRequest, Room{40, 78})},
        {"list_slots", Bytes(type::kListSlots, ListSlots{{{"/home/u/.cache/tfdist"}}, true, ""})},
        {"slot_list",
-        Bytes(type::kListSlots,
-              SlotList{
-                  {{0, "digits-1", 3, false, true, 120, false}}, 4711, {}, {{0, "digits", {}}}})},
+        Bytes(
+            type::kListSlots,
+            SlotList{
+                {{0, "digits-1", 3, false, true, 120, false}}, 4711, {}, {}, {{0, "digits", {}}}})},
        {"remove_slots", Bytes(type::kRemoveSlots,
                               RemoveSlots{{{"/base"}}, {"digits-1"}, 3, true, false, {"digits"}})},
        {"removal", Bytes(type::kRemoveSlots,

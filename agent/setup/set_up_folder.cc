@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <system_error>
 #include <vector>
 
 #include "agent/files/folder_lock.h"
 #include "agent/files/folder_time.h"
 #include "agent/slot/slot_folder.h"
+#include "agent/slot/task_files.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -28,6 +30,8 @@ namespace fs = std::filesystem;
 constexpr size_t kKeyDigits = 16;
 constexpr size_t kMostMarkBytes = 4096;
 constexpr std::string_view kDoneMark = ".done";
+constexpr std::string_view kMadeNote = ".made";
+constexpr std::chrono::seconds kLookLimit{10};
 
 bool IsSetUpKey(std::string_view text) {
   return text.size() == kKeyDigits &&
@@ -50,17 +54,33 @@ bool IsUnusedSince(const fs::path& path, fs::file_time_type than) {
   return !error && time < than;
 }
 
-// With the lock. Marks go first: what is being removed is none that is done.
+bool IsRun(const fs::path& path) {
+  return path.filename() != kLockFile && path.extension() != kDoneMark &&
+         path.extension() != kMadeNote;
+}
+
+// The mark first: what is being removed is none that is done.
+void RemoveUnlessUsed(const SetUpFolder& folder, const std::string& run) {
+  const fs::path mark = folder.Mark(run);
+  if (FindNewIn(folder.Run(run), folder.Made(run), SystemClock().Now() + kLookLimit)) {
+    utimensat(AT_FDCWD, mark.c_str(), nullptr, 0);
+  } else {
+    unlink(mark.c_str());
+  }
+}
+
+// With the lock.
 void RemoveOldSetUpRuns(const SetUpFolder& folder, fs::file_time_type oldest) {
   for (const fs::path& path : EntriesIn(folder.path())) {
-    if (path.extension() == kDoneMark && IsUnusedSince(path, oldest)) unlink(path.c_str());
+    if (path.extension() == kDoneMark && IsUnusedSince(path, oldest))
+      RemoveUnlessUsed(folder, path.stem().string());
   }
   for (const fs::path& path : EntriesIn(folder.path())) {
-    const std::string name = path.filename().string();
-    const bool is_run = name != kLockFile && path.extension() != kDoneMark;
-    if (!is_run || !IsUnusedSince(path, oldest)) continue;
+    if (!IsRun(path) || !IsUnusedSince(path, oldest)) continue;
+    const std::string run = path.filename().string();
     std::error_code error;
-    if (!fs::exists(folder.Mark(name), error) && !error) (void)RemoveTree(path);
+    if (fs::exists(folder.Mark(run), error) || error) continue;
+    if (!RemoveTree(path)) unlink(folder.Made(run).c_str());
   }
 }
 
@@ -78,6 +98,10 @@ SetUpFolder::SetUpFolder(const fs::path& base, const std::string& key)
 
 fs::path SetUpFolder::Mark(const std::string& run) const {
   return path_ / (run + std::string(kDoneMark));
+}
+
+fs::path SetUpFolder::Made(const std::string& run) const {
+  return path_ / (run + std::string(kMadeNote));
 }
 
 std::optional<UniqueFd> SetUpFolder::TryLock() const { return TryLockFolder(path_); }
@@ -115,6 +139,7 @@ void SetUpFolder::MarkDone(const std::string& run, const std::string& job) const
   if (syncfs(folder.get()) != 0) {
     throw Error(Phase::kFiles, WithErrno("cannot sync " + Run(run).string(), errno));
   }
+  RememberTree(Run(run), Made(run));
   const auto newest = Newest();
   const int64_t before_ns = newest ? EndOf(*newest) : 0;  // a clock may have been set back
   const int64_t ended_ns = std::max(WallClockNanoseconds(), before_ns + 1);
@@ -123,16 +148,23 @@ void SetUpFolder::MarkDone(const std::string& run, const std::string& job) const
 
 void SetUpFolder::RemoveUnfinished() const {
   for (const fs::path& path : EntriesIn(path_)) {
-    const std::string name = path.filename().string();
     std::error_code error;
-    if (name == kLockFile || path.extension() == kDoneMark || fs::exists(Mark(name), error) ||
-        error)
-      continue;
+    if (!IsRun(path) || fs::exists(Mark(path.filename().string()), error) || error) continue;
     if (const auto left = RemoveTree(path)) {
       throw Error(Phase::kSetUp, "cannot remove what an earlier run has left: " + *left,
                   "look at what is in it, and remove it");
     }
+    unlink(Made(path.filename().string()).c_str());
   }
+}
+
+std::optional<fs::path> SetUpFolder::FindTaskFile(TimePoint deadline) const {
+  for (const fs::path& path : EntriesIn(path_)) {
+    if (path.extension() != kDoneMark) continue;
+    const std::string run = path.stem().string();
+    if (auto found = FindNewIn(Run(run), Made(run), deadline)) return found;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> UseSetUp(const SetUpFolder& folder) {

@@ -2,10 +2,12 @@
 //
 //   lock          held by whoever makes something here; its job, for those that wait
 //   <run>/        what one run of the command has made, and where it ran. Environments have their path in them: it stays
+//   <run>.made    what that was, to tell it from what tasks have written there since
 //   <run>.done    that run has succeeded, "TIME JOB": written last, after all else is on disk
 //
 // The newest run that is done counts. `up --setup` makes a newer one beside it, and jobs that run keep theirs. What is not done
-// is removed by the next run. Jobs that use one touch its mark each hour; two weeks after that it goes.
+// is removed by the next run. Jobs that use one touch its mark each hour; two weeks after that it goes, unless tasks have
+// written into it.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::agent {
@@ -31,6 +34,7 @@ class SetUpFolder {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::filesystem::path Run(const std::string& run) const { return path_ / run; }
   [[nodiscard]] std::filesystem::path Mark(const std::string& run) const;
+  [[nodiscard]] std::filesystem::path Made(const std::string& run) const;
 
   // Makes the folder where there is none. nullopt: another process has the lock. It is freed with the last descriptor.
   [[nodiscard]] std::optional<UniqueFd> TryLock() const;
@@ -45,6 +49,8 @@ class SetUpFolder {
   void MarkDone(const std::string& run, const std::string& job) const;
   // With the lock: what runs that did not succeed have left.
   void RemoveUnfinished() const;
+  // The first file found in it that a task has written; what cannot be looked at, or not before `deadline`, counts.
+  [[nodiscard]] std::optional<std::filesystem::path> FindTaskFile(TimePoint deadline) const;
 
  private:
   // When that run ended, by the wall clock.
@@ -57,7 +63,8 @@ class SetUpFolder {
 // just being made. Throws Error.
 std::optional<std::string> UseSetUp(const SetUpFolder& folder);
 
-// Removes from `<base>/setup` what nobody has used since `oldest`, and what was left unfinished as long ago.
+// Removes from `<base>/setup` what nobody has used since `oldest`, and what was left unfinished as long ago. What tasks have
+// written there keeps a set-up, which is looked at again when it seems as old once more.
 void RemoveOldSetUps(const std::filesystem::path& base, std::filesystem::file_time_type oldest);
 
 }  // namespace tfdist::agent

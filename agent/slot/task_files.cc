@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "agent/process/record.h"
@@ -74,9 +75,9 @@ void WalkBelow(const fs::path& root, const Look& looked) {
 }
 
 // Sorted. nullopt when nobody has remembered, or the memory is damaged.
-std::optional<std::vector<std::string>> ReadManifest(const SlotFolder& folder) {
+std::optional<std::vector<std::string>> ReadManifest(const fs::path& note) {
   try {
-    auto content = ReadOwnFileIfExists(ManifestOf(folder), kMaxManifestBytes);
+    auto content = ReadOwnFileIfExists(note, kMaxManifestBytes);
     auto record = content ? RecordReader::Open(std::move(*content)) : std::nullopt;
     if (!record) return std::nullopt;
     auto marks = record->Texts();
@@ -136,29 +137,22 @@ std::optional<fs::path> FindForeign(
   return found;
 }
 
-// Whether an entry of the work folder is none of a task's.
+// Whether an entry of the work folder, or of another one with such a note, is none of a task's.
 class Unpacked {
  public:
-  explicit Unpacked(const SlotFolder& folder)
-      : work_(folder.work()), manifest_(ReadManifest(folder)) {}
+  explicit Unpacked(const SlotFolder& folder) : Unpacked(folder.work(), ManifestOf(folder)) {}
+  Unpacked(fs::path root, const fs::path& note)
+      : root_(std::move(root)), manifest_(ReadManifest(note)) {}
 
   [[nodiscard]] bool Has(const fs::path& path, const struct stat& info) const {
     if (IsPythonCache(path, info)) return true;
-    return manifest_ && std::ranges::binary_search(*manifest_, MarkOf(work_, path, info));
+    return manifest_ && std::ranges::binary_search(*manifest_, MarkOf(root_, path, info));
   }
 
  private:
-  fs::path work_;
+  fs::path root_;
   std::optional<std::vector<std::string>> manifest_;
 };
-
-std::optional<fs::path> FindInWorkFolder(const SlotFolder& folder, TimePoint deadline) {
-  const Unpacked unpacked(folder);
-  const auto is_own = [&](const fs::path& path, const struct stat& info) {
-    return unpacked.Has(path, info);
-  };
-  return FindForeign(folder.work(), deadline, is_own);
-}
 
 std::optional<fs::path> FindBesides(const SlotFolder& folder) {
   std::error_code error;
@@ -184,19 +178,29 @@ bool IsOwnName(std::string_view name) {
   });
 }
 
-void RememberUnpacked(const SlotFolder& folder) {
+void RememberTree(const fs::path& root, const fs::path& note) {
   std::vector<std::string> marks;
-  WalkBelow(folder.work(), [&](const fs::path& path, const struct stat* info) {
+  WalkBelow(root, [&](const fs::path& path, const struct stat* info) {
     if (info == nullptr) {
       throw Error(Phase::kFiles, WithErrno("cannot look at " + path.string(), errno));
     }
-    marks.push_back(MarkOf(folder.work(), path, *info));
+    marks.push_back(MarkOf(root, path, *info));
     return false;
   });
   std::ranges::sort(marks);
   RecordWriter writer;
   writer.Put(marks);
-  ReplaceFile(ManifestOf(folder), writer.Finish(), 0600);
+  ReplaceFile(note, writer.Finish(), 0600);
+}
+
+void RememberUnpacked(const SlotFolder& folder) { RememberTree(folder.work(), ManifestOf(folder)); }
+
+std::optional<fs::path> FindNewIn(const fs::path& root, const fs::path& note, TimePoint deadline) {
+  const Unpacked unpacked(root, note);
+  const auto is_own = [&](const fs::path& path, const struct stat& info) {
+    return unpacked.Has(path, info);
+  };
+  return FindForeign(root, deadline, is_own);
 }
 
 namespace {
@@ -278,7 +282,7 @@ std::optional<fs::path> FindTaskFile(const SlotFolder& folder, TimePoint deadlin
     return IsOwnBelowTasks(tasks, path, info);
   };
   if (auto found = FindForeign(tasks, deadline, is_own)) return found;
-  return FindInWorkFolder(folder, deadline);
+  return FindNewIn(folder.work(), ManifestOf(folder), deadline);
 }
 
 namespace {

@@ -20,6 +20,13 @@ bool IsOwnName(std::string_view name);
 
 // Remembers what lies in the work folder, before a task has run. Throws Error(kFiles).
 void RememberUnpacked(const SlotFolder& folder);
+// The same of any folder, in `note`.
+void RememberTree(const std::filesystem::path& root, const std::filesystem::path& note);
+
+// The first file or folder found below `root` that is not as RememberTree found it: as FindTaskFile.
+std::optional<std::filesystem::path> FindNewIn(const std::filesystem::path& root,
+                                               const std::filesystem::path& note,
+                                               TimePoint deadline);
 
 // The first file or folder found that a task has written: in the work folder whatever is not as it
 // was unpacked, elsewhere in the slot's folder whatever tfdist has not made. Python's own caches

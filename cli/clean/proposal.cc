@@ -140,6 +140,7 @@ std::set<std::string> KeptToGo(const Proposal& proposal) {
 
 bool HasTaskFiles(const Proposal& proposal) {
   return std::ranges::any_of(proposal.found.hosts, [&](const HostSurvey& host) {
+    if (proposal.has_caches && !host.task_file_in_caches.empty()) return true;
     return std::ranges::any_of(host.slots, [&](const SlotOnHost& slot) {
       return slot.has_task_files && proposal.jobs.contains(slot.job.job);
     });

@@ -46,7 +46,7 @@ bool IsLeftBehind(const Proposal& proposal, const std::string& name);
 // Names whose {keep} is to go, on all hosts.
 std::set<std::string> KeptToGo(const Proposal& proposal);
 
-// Some job to be removed has files that tasks wrote.
+// Some job to be removed, or a set-up among the caches, has files that tasks wrote.
 bool HasTaskFiles(const Proposal& proposal);
 
 // Nothing is to be removed.

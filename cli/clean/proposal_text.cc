@@ -84,6 +84,12 @@ void AddKept(const Proposal& proposal, const std::string& host, const KeptOfName
   if (goes) list.AddToGo(kib);
 }
 
+std::string CachesRemark(const Proposal& proposal, const HostSurvey& host) {
+  const std::string_view why = WhyCachesStay(proposal);
+  if (!why.empty() || host.task_file_in_caches.empty()) return std::string(why);
+  return fmt::format("HAS FILES OF TASKS, as {}", host.task_file_in_caches);
+}
+
 json ItemJson(const std::string& host, const char* kind, uint64_t kib, bool goes) {
   return {{"host", host},
           {"kind", kind},
@@ -146,7 +152,7 @@ void PrintProposal(const Proposal& proposal) {
     if (caches_kib == 0) continue;
     if (proposal.has_caches) list.AddToGo(caches_kib);
     list.Add(host, "agents and caches, shared with all other jobs of this account", caches_kib,
-             WhyCachesStay(proposal));
+             CachesRemark(proposal, proposal.found.hosts[at]));
   }
   list.PrintAll();
 }
@@ -164,6 +170,7 @@ json ItemsJson(const Proposal& proposal) {
     const uint64_t caches_kib = proposal.found.hosts[at].caches_kib;
     if (caches_kib == 0) continue;
     json item = ItemJson(host, "caches", caches_kib, proposal.has_caches);
+    item["has_task_files"] = !proposal.found.hosts[at].task_file_in_caches.empty();
     item["why"] = WhyCachesStay(proposal);
     items.push_back(std::move(item));
   }

@@ -90,6 +90,7 @@ HostSurvey Look(const House& house, bool closely) {
         type::kListSlots, protocol::ListSlots{InBytes(folders.bases), closely, ""},
         AnswerBy(house));
     survey.caches_kib = list.caches_kib;
+    survey.task_file_in_caches = list.task_file_in_caches.value;
     for (const protocol::ListedSlot& slot : list.slots) {
       if (!IsSlot(slot, folders)) continue;
       survey.slots.push_back({{folders.bases[slot.base], slot.job, slot.slot, slot.running},

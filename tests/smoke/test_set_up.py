@@ -272,6 +272,21 @@ inputs = {clusters.toml_list(list(inputs))}
         self.assertEqual(len(self.set_ups()), 1)
         self.assertEqual(len(list(self.user.folder.glob(".cache/tfdist/setup/*"))), 1)
 
+    def test_what_tasks_have_written_into_it_is_the_users(self):
+        """A cache, compiled kernels, a checkpoint beside the environment."""
+        file = self.write(shell("touch made"), shell("mkdir {setup}/hub; cp {setup}/made {setup}/hub/weights"))
+        self.user.run("up", file).expect(0)
+        for path in self.user.folder.glob(".cache/tfdist/setup/*/*"):
+            os.utime(path, (path.stat().st_mtime - 15 * 24 * 3600,) * 2)
+        self.user.write("work/lock", "newer\n")
+        self.user.run("up", self.write(shell("touch made"))).expect(0)
+        self.assertEqual(len(self.set_ups()), 2)
+        wait_for(lambda: not self.user.left(), "the agents have left", 30)
+        listed = self.user.run("clean", "--dry-run", file).expect(0)
+        self.assertRegex(listed.out, "agents and caches.*: HAS FILES OF TASKS, as .*/hub")
+        listed = json.loads(self.user.run("clean", "--dry-run", "--json", file).expect(0).out)
+        self.assertIn(("caches", True), [(item["kind"], item["has_task_files"]) for item in listed["items"]])
+
 
 class OnHosts(unittest.TestCase):
     def setUp(self):
