@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,6 +55,20 @@ TEST_F(KeeperTest, StartsAKilledAgentAgainAndNoTaskNotices) {
   Order("kill a-0 run-1-1");  // by the new agent
   EXPECT_EQ(WaitForDone("a:0").signal, SIGKILL);
   WaitForNote(NoteKind::kHolderDone, "a:0");
+}
+
+// `ulimit -f`: at the limit the log takes no more lines.
+TEST_F(KeeperTest, ALimitOnTheSizeOfFilesCostsTheLogAndNotTheKeeper) {
+  constexpr rlim_t kLimitBytes = 16 << 10;
+  ReplaceFile(folder_ / "agent.log", std::string(kLimitBytes, '\n'), 0600);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit low{kLimitBytes, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
+  StartKeeper();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  StartRun("a:0", {"true"});
+  EXPECT_EQ(WaitForDone("a:0").error, "");
 }
 
 constexpr const char* kHolderKilled =

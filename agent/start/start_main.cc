@@ -127,7 +127,7 @@ int Serve(const std::filesystem::path& program) {
   SetLogName("start");
   const HostSettings host = HostSettings::Capture();
   HostSettings::SetOurs();  // no core file shows the keys either
-  std::signal(SIGPIPE, SIG_IGN);
+  for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);  // errors of write(2)
   // Of what runs, whatever lies there by now: a damaged one is replaced when the command hears of its hash.
   const AgentFile executable{.path = program, .sha256 = HashFile(kThisProgram)};
   Settle(executable.path);

@@ -184,6 +184,18 @@ class LowLimits(OverSsh):
                 self.assertIn(f"ulimit -v is {mebibytes << 10} KiB)\n  try: free memory there, or have the limit raised", up.err)
         self.assertEqual(self.up_with(resource.RLIMIT_AS, 512 << 20).code, 0)
 
+    def test_a_file_above_the_limit_of_its_size_is_said(self):
+        hosts = self.start_hosts(1)
+        file = self.write(hosts, ["true"], layout="mirrored", task_extra='workdir = "work"\n')
+        self.user.write("work/small", "1")
+        self.user.run("up", file).expect(0)
+        resource.prlimit(hosts[0].pid, resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        (self.user.folder / "work/large").write_bytes(os.urandom(2 << 20))
+        up = self.user.run("up", file).expect(3)
+        self.assertIn("File too large", up.err)
+        self.assertIn("nothing was started", up.err)
+        self.assert_nothing_left(hosts, seconds=5)
+
     def make_group(self, name):
         """One of memory, which goes with the test."""
         group = pathlib.Path("/sys/fs/cgroup/memory", name)
