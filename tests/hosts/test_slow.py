@@ -1,6 +1,5 @@
 """Hosts, agents and jump hosts that take their time: each is waited for, tried again, or named."""
 
-import concurrent.futures
 import contextlib
 import os
 import signal
@@ -140,22 +139,6 @@ class LoudWayTest(unittest.TestCase):
             ran = user.run("exec", "-F", str(config), "-H", "h1", "--gather", "--", "sh", "-c", script).expect(0)
             self.assertIn("\n2999\n", ran.out)
             self.assertEqual(probe(config, "bulk", "h1"), {"ok": True, "equal": True})
-
-
-class SlowLoginTest(unittest.TestCase):
-    def test_a_host_that_begins_the_login_is_waited_for(self):
-        """Longer than a host that has lost its power: silent, or with a banner."""
-        text = "Visit https://login.example.com/a1b2 to go on"
-        with Hosts(2) as hosts, concurrent.futures.ThreadPoolExecutor(4) as pool:
-            for host in hosts:
-                with_slow_logins(host, 17)
-            (hosts[1].folder / "etc/ssh/page").write_text(text + "\n")
-            set_first(hosts[1], "Banner /etc/ssh/page")
-            ways = [(host, transport) for host in ("h1", "h2") for transport in ("ssh", "openssh")]
-            results = pool.map(lambda way: probe(hosts.ssh_config, "open", way[0], transport=way[1]), ways)
-            for (host, transport), result in zip(ways, results):
-                self.assertTrue(result["ok"], (host, transport, result))
-                self.assertEqual(result.get("notes"), [f"it says: {text}"] if host == "h2" else None)
 
 
 class HostThatSpeaksTest(unittest.TestCase):
@@ -338,88 +321,6 @@ class Door(Picky):
         self.socket.listen()
         self.threads[0] = threading.Thread(target=self.serve)
         self.threads[0].start()
-
-
-class Late(Picky):
-    """A port that takes a connection and waits for a while before it hands it to an sshd."""
-
-    def __init__(self, host, seconds):
-        self.seconds = seconds
-        super().__init__(host, 1 << 30, silent=False)
-
-    def serve(self):
-        with contextlib.suppress(OSError):  # shutdown() ends accept()
-            while True:
-                near = self.socket.accept()[0]
-                self.held.append(near)
-                self.threads.append(threading.Thread(target=self.begin, args=(near,)))
-                self.threads[-1].start()
-
-    def begin(self, near):
-        time.sleep(self.seconds)
-        far = socket.create_connection(self.peer)
-        self.held.append(far)
-        there = threading.Thread(target=self.copy, args=(near, far, False))
-        there.start()
-        self.copy(far, near, False)
-        with contextlib.suppress(OSError):
-            near.shutdown(socket.SHUT_RDWR)
-        there.join()
-
-
-class LateVersionTest(unittest.TestCase):
-    def test_a_host_or_a_way_that_takes_long_until_the_version(self):
-        with Hosts(1) as hosts, Late(hosts[0], 12) as late, concurrent.futures.ThreadPoolExecutor(8) as pool:
-            known = hosts.folder / "late_hosts"
-            known.write_text(f"* {hosts[0].host_key()}\n")
-            relay = hosts.folder / "relay.py"
-            relay.write_text(RELAY)
-            direct = ("Host h1", "HostName 127.0.0.1", f"Port {late.port}", "Host *", f"UserKnownHostsFile {known}")
-            way = (f"ProxyCommand sh -c 'sleep 25; exec python3 {relay} %h %p'",)
-            cases = [("plain", direct, "auto"), ("patient", (*direct, "ConnectTimeout 60"), "ssh"),
-                     ("patient_ssh", (*direct, "ConnectTimeout 60"), "openssh"), ("way", way, "ssh"), ("way_ssh", way, "openssh")]
-            configs = [client_config(hosts, f"{name}_config", *lines) for name, lines, _ in cases]
-            results = pool.map(lambda config, case: probe(config, "open", "h1", transport=case[2]), configs, cases)
-            for (name, _, _), result in zip(cases, results):
-                self.assertTrue(result["ok"], (name, result))
-                words = ["by your own ssh: it took the connection and then said nothing"] if name == "plain" else None
-                self.assertEqual(result.get("notes"), words, name)
-
-
-class LostPacketsTest(unittest.TestCase):
-    def setUp(self):
-        self.hosts = Hosts(1, own_network=True)
-        self.hosts.start()
-        self.addCleanup(self.hosts.stop)
-
-    def test_the_first_packets_of_a_connection_may_be_lost(self):
-        host = self.hosts[0]
-        for transport in ("ssh", "openssh"):
-            host.drop_all()
-            back = threading.Timer(8, host.take_all)
-            back.start()
-            result = probe(self.hosts.ssh_config, "open", "h1", transport=transport)
-            back.join()
-            self.assertTrue(result["ok"], result)
-
-    def test_a_firewall_that_counts_and_drops_is_tried_again(self):
-        host = self.hosts[0]
-        with Tfdist("dropping") as user:
-            for transport in ("auto", "openssh"):
-                command = ["exec", "-F", str(self.hosts.ssh_config), "--transport", transport, "-H", "h1", "--", "true"]
-                host.drop_all()
-                if transport == "auto":  # nothing is remembered yet
-                    off = user.run(*command).expect(3)
-                    self.assertIn("no answer", off.err)
-                    self.assertNotIn("trying again", off.err)
-                host.take_all()
-                for _ in range(5):
-                    user.run(*command).expect(0)
-                host.drop_all()
-                running = user.start(*command)
-                wait_for(lambda: b"h1: it takes no connection after several in a minute" in running.err.read_bytes(), "a second try")
-                host.take_all()
-                self.assertEqual(running.wait(PATIENCE * 60), 0, running.err.read_text())
 
 
 class FirewallThatCountsTest(unittest.TestCase):
